@@ -45,14 +45,16 @@
  * The answer. Standard output, at most 1 MiB, is one JSON object; fields that are not needed may be left out, unknown
  * ones are ignored; "error" may also be a string, the message:
  *
- *      { "state": "present" | "terminating" | "gone" | "unknown",
+ *      { "state": "present" | "off" | "terminating" | "gone" | "unknown",
  *        "error": { "code": "protected" | "denied" | "invalid" | ..., "message": "for a person" },
  *        "retryAfter": SECONDS }
  *
  *      describe   must give a state. "gone" is final, and believed at once: the machine does not exist and cannot come
  *                 back. A command that does not know the machine must be sure that it looked in the right place before
- *                 it says so, else "unknown". "terminating" is final, too: on its way out, and cannot come back. What is
- *                 shut off but may be started again is "present".
+ *                 it says so, else "unknown". "terminating" is final, too: on its way out, and cannot come back. "off" is
+ *                 what is shut off, and may be started again: it runs nothing at this moment, so that its pods may be
+ *                 started elsewhere and its volumes be written by another machine. A command that cannot be sure of
+ *                 that, or that the request reached the machine's power switch, says "present".
  *      terminate  without "error": accepted, or there was nothing to end; {} says all of that. The node is removed when
  *                 an answer, this one or that of a later describe, says "gone" or "terminating". Until then describe is
  *                 asked with growing pauses, and after a minute terminate again, with the same opId.

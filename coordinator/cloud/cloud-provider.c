@@ -7,6 +7,7 @@
 static const char *const state_table[_INSTANCE_STATE_MAX] = {
         [INSTANCE_UNKNOWN] = "unknown",
         [INSTANCE_PRESENT] = "present",
+        [INSTANCE_OFF] = "off",
         [INSTANCE_TERMINATING] = "terminating",
         [INSTANCE_GONE] = "gone",
         [INSTANCE_NOT_FOUND] = "not-found",

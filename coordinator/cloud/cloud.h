@@ -26,7 +26,8 @@
 
 typedef enum InstanceState {
         INSTANCE_UNKNOWN,     /* no answer that may be acted on; see CloudResult.message */
-        INSTANCE_PRESENT,     /* running, pending, stopping or stopped: it exists and may come back */
+        INSTANCE_PRESENT,     /* running, pending or stopping: it exists, and may run programs */
+        INSTANCE_OFF,         /* it exists and may come back, and runs nothing now (EC2 stopped) */
         INSTANCE_TERMINATING, /* on its way out, cannot come back (EC2 shutting-down) */
         INSTANCE_GONE,        /* ended, as the cloud says in so many words (EC2 terminated) */
         INSTANCE_NOT_FOUND,   /* the cloud does not know it, and the scope is proved */
@@ -34,7 +35,7 @@ typedef enum InstanceState {
         _INSTANCE_STATE_INVALID = -EINVAL,
 } InstanceState;
 
-/* "unknown", "present", "terminating", "gone", "not-found" */
+/* "unknown", "present", "off", "terminating", "gone", "not-found" */
 const char *instance_state_to_string(InstanceState s);
 InstanceState instance_state_from_string(const char *s);
 

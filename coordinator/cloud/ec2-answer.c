@@ -47,7 +47,7 @@ static InstanceState state_from_name(const char *name) {
                 InstanceState state;
         } states[] = {
                 { "pending", INSTANCE_PRESENT },           { "running", INSTANCE_PRESENT },
-                { "stopping", INSTANCE_PRESENT },          { "stopped", INSTANCE_PRESENT },
+                { "stopping", INSTANCE_PRESENT },          { "stopped", INSTANCE_OFF },    
                 { "shutting-down", INSTANCE_TERMINATING }, { "terminated", INSTANCE_GONE },
         };
 

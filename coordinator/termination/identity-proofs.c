@@ -123,16 +123,18 @@ static void node_proof_set_proved(NodeProof *x, const CloudIdentity *i, const ch
 
 /* What passes by itself says nothing about the Node. */
 static void node_proof_judge(NodeProof *x, const CloudResult *result) {
+        bool exists = result->state == INSTANCE_PRESENT || result->state == INSTANCE_OFF;
+
         x->state = IDENTITY_PROOF_PENDING;
         switch (result->outcome) {
         case CLOUD_OK:
                 if (result->state == INSTANCE_UNKNOWN)
                         node_proof_set_unproved(x, "CloudUnknown", result->message);
-                else if (result->state == INSTANCE_PRESENT && result->identity.method)
+                else if (exists && result->identity.method)
                         node_proof_set_proved(x, &result->identity, result->identity.method);
-                else if (result->state == INSTANCE_PRESENT && x->trusted)
+                else if (exists && x->trusted)
                         node_proof_set_proved(x, &result->identity, METHOD_PROVIDER_ID);
-                else if (result->state == INSTANCE_PRESENT)
+                else if (exists)
                         node_proof_set_unproved(x, "NotProved", result->unproved);
                 return;
         case CLOUD_RETRY:

@@ -65,6 +65,7 @@ struct MachineEnd {
         CloudCall *call; /* DESCRIBING, PROVING, WATCHING: describe; WAITING, ASKING, CONFIRMED: terminate */
         Timer *timer;
         MachineState state;
+        bool off; /* PRESENT: the last answer says that it is shut off */
         MachineProof proof;
         bool trusted;        /* a setting: its pool believes providerIDs */
         usec_t asked_usec;   /* when the describe under way was begun */
@@ -252,8 +253,10 @@ static void note_not_found(MachineEnd *m) {
 static void note_state(MachineEnd *m, const CloudResult *result) {
         bool proved = machine_end_is_proved(m);
 
+        m->off = result->state == INSTANCE_OFF;
         switch (result->state) {
         case INSTANCE_PRESENT:
+        case INSTANCE_OFF:
                 m->missing_usec = 0;
                 m->state = MACHINE_PRESENT;
                 return;
@@ -292,6 +295,7 @@ static void note_described(MachineEnd *m, const CloudResult *result) {
                 note_state(m, result);
         } else {
                 m->missing_usec = 0;
+                m->off = false;
                 m->state = MACHINE_UNKNOWN;
                 set_problem(m, outcome_reason(result->outcome), result->message);
         }
@@ -491,6 +495,7 @@ void machine_end_terminate(MachineEnd *m) {
         if (m->step >= MACHINE_STEP_PROVING)
                 return;
         m->state = MACHINE_UNKNOWN; /* what a describe once said does not stand in for this answer */
+        m->off = false;
         m->missing_usec = 0;
         machine_begin_to_end(m); /* a describe under way has nothing to say any more */
 }
@@ -530,6 +535,10 @@ bool machine_end_hold(MachineEnd *m) {
 
 MachineState machine_end_state(const MachineEnd *m) {
         return m->state;
+}
+
+bool machine_end_is_off(const MachineEnd *m) {
+        return m->state == MACHINE_PRESENT && m->off && machine_end_is_proved(m);
 }
 
 bool machine_end_has_answered(const MachineEnd *m) {

@@ -48,7 +48,7 @@
 
 typedef enum MachineState {
         MACHINE_UNKNOWN, /* not asked yet, or no answer that may be acted on */
-        MACHINE_PRESENT,
+        MACHINE_PRESENT, /* running or not: machine_end_is_off() */
         MACHINE_ENDING,  /* on its way out, cannot come back */
         MACHINE_GONE,    /* proven */
         MACHINE_MISSING, /* two describes did not find it: gone, unless its Node is Ready */
@@ -97,6 +97,8 @@ void machine_end_confirm(MachineEnd *m, usec_t until_usec);
 bool machine_end_hold(MachineEnd *m);
 
 MachineState machine_end_state(const MachineEnd *m);
+/* PRESENT, of an instance that was proved to be the Node's, and the last answer says that it is shut off. */
+bool machine_end_is_off(const MachineEnd *m);
 bool machine_end_has_answered(const MachineEnd *m); /* the last describe has ended, whatever it said; false once it is to end */
 /* What keeps it from ending; NULL: nothing. reason: "TerminationProtected", "CloudDenied",
  * "CloudUnavailable", "IdentityUnproved", ... */

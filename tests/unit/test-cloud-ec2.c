@@ -303,7 +303,7 @@ static void test_describe_states(void **state) {
                 InstanceState state;
         } rows[] = {
                 { "pending", INSTANCE_PRESENT },  { "running", INSTANCE_PRESENT },
-                { "stopping", INSTANCE_PRESENT }, { "stopped", INSTANCE_PRESENT },
+                { "stopping", INSTANCE_PRESENT }, { "stopped", INSTANCE_OFF },
                 { "terminated", INSTANCE_GONE },
         };
         World *w = *state;

@@ -169,6 +169,7 @@ static void test_answers(void **state) {
                 const char *code, *message;
                 unsigned retry_after_sec;
         } rows[] = {
+                { "off", false, "echo '{\"state\":\"off\"}'", CLOUD_OK, INSTANCE_OFF, "", "", 0 },
                 { "present", false, "echo '{\"state\":\"present\"}'", CLOUD_OK, INSTANCE_PRESENT, "", "",
                   0 },
                 { "gone", false, "echo '{\"state\":\"gone\",\"other\":[1]}'", CLOUD_OK, INSTANCE_GONE, "",

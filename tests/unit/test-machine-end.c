@@ -596,6 +596,13 @@ static void test_when_gone(void **state) {
                   MACHINE_ENDING, 1, true },
                 { "shutting down, and never proved", NULL, true, false, INSTANCE_TERMINATING, 0, MACHINE_UNKNOWN,
                   MACHINE_UNKNOWN, 1, false },
+                { "off, and proved before", &kept, true, false, INSTANCE_OFF, 0, MACHINE_PRESENT, MACHINE_PRESENT, 1, true },
+                { "off, as a command says", NULL, false, false, INSTANCE_OFF, 0, MACHINE_PRESENT, MACHINE_PRESENT, 1, true },
+                { "off, and never proved", NULL, true, false, INSTANCE_OFF, 0, MACHINE_PRESENT, MACHINE_PRESENT, 1, false },
+                { "off, and another was proved", &another, true, false, INSTANCE_OFF, 0, MACHINE_PRESENT, MACHINE_PRESENT, 1,
+                  false },
+                { "there, and proved before", &kept, true, false, INSTANCE_PRESENT, 0, MACHINE_PRESENT, MACHINE_PRESENT, 1,
+                  true },
                 { "not found, and old enough", &kept, true, false, INSTANCE_NOT_FOUND, 601, MACHINE_UNKNOWN,
                   MACHINE_MISSING, 2, true },
                 { "not found, never proved", NULL, true, false, INSTANCE_NOT_FOUND, 601, MACHINE_UNKNOWN,
@@ -627,6 +634,7 @@ static void test_when_gone(void **state) {
                 assert_int_equal(machine_end_state(w->machine), rows[i].second);
                 assert_true(machine_end_has_answered(w->machine));
                 assert_int_equal(machine_end_is_proved(w->machine), rows[i].proved);
+                assert_int_equal(machine_end_is_off(w->machine), rows[i].says == INSTANCE_OFF && rows[i].proved);
                 run_for(w, USEC_PER_MINUTE);
                 assert_int_equal(w->n_described, rows[i].looks);
                 assert_true(rows[i].looks == 1 || w->described_usec - begun >= 10 * SEC);
