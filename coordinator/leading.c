@@ -9,6 +9,7 @@
 #include "marks.h"
 #include "object-writes.h"
 #include "orphan.h"
+#include "out-of-service.h"
 #include "pauses.h"
 #include "pool-status.h"
 #include "reboot-grants.h"
@@ -63,6 +64,7 @@ struct Leading {
         Release *release;
         Adoption *adoption;
         Orphans *orphans;
+        OutOfService *out_of_service;
         RebootGrants *reboots;
         Repairs *repairs;
         PoolStatuses *pool_statuses;
@@ -260,6 +262,9 @@ static int make_rooms(Leading *l) {
         r = orphans_new(&l->context, l->queue, l->writes, l->release, &l->orphans);
         if (r < 0)
                 return r;
+        r = out_of_service_new(&l->context, l->queue, l->writes, &l->out_of_service);
+        if (r < 0)
+                return r;
         r = reboot_grants_new(&l->context, l->queue, l->writes, &l->reboots);
         if (r < 0)
                 return r;
@@ -291,6 +296,7 @@ int leading_new(const LeadingOptions *o, Leading **ret) {
         if (r < 0)
                 return r;
         orphans_view_changed(l->orphans, cluster_view_healthy(o->view));
+        out_of_service_view_changed(l->out_of_service, cluster_view_healthy(o->view));
         budget_ledger_lead(o->ledger, o->guard);
         mark_all(l);
 
@@ -327,6 +333,7 @@ Leading *leading_free(Leading *l) {
         repairs_free(l->repairs);
         pool_statuses_free(l->pool_statuses);
         reboot_grants_free(l->reboots);
+        out_of_service_free(l->out_of_service);
         orphans_free(l->orphans);
         adoption_free(l->adoption);
         release_free(l->release);
@@ -471,6 +478,7 @@ void leading_on_node(Leading *l, const KubeNode *old, const KubeNode *new) {
 void leading_view_health(Leading *l, bool stands) {
         repairs_view_changed(l->repairs, stands);
         orphans_view_changed(l->orphans, stands);
+        out_of_service_view_changed(l->out_of_service, stands);
         if (stands)
                 evictor_kick(l->evictor);
 }
@@ -586,6 +594,7 @@ static void reconcile_node(Leading *l, const char *name, const char *key) {
                 object_writes_forget(l->writes, &kube_node_kind, NULL, name);
         reboot_grants_see_node(l->reboots, name, n);
         repairs_see_node(l->repairs, name, n);
+        out_of_service_see_node(l->out_of_service, name, n, key);
         if (x) {
                 removal_step(l, x);
                 return;

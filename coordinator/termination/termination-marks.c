@@ -41,12 +41,24 @@ static void add_taint(JsonWriter *w, const Taint *t) {
         json_close_object(w);
 }
 
-/* The whole list, for a merge patch replaces lists: all taints but ours, and but a cordon's if that goes. */
-static void add_others_taints(JsonWriter *w, const KubeNode *n, bool uncordon) {
+/* The annotation alone says whose it is: a taint of this key that was there before is a person's. */
+static bool is_marked_out_of_service(const KubeNode *n) {
+        return object_meta_annotation(&n->object.meta, ANNOTATION_OUT_OF_SERVICE);
+}
+
+static bool is_our_out_of_service(const KubeNode *n, const Taint *t) {
+        return is_marked_out_of_service(n) && streq_ptr(t->key, TAINT_OUT_OF_SERVICE) &&
+               streq_ptr(t->value, TAINT_OUT_OF_SERVICE_VALUE) && streq_ptr(t->effect, "NoExecute");
+}
+
+/* The whole list, for a merge patch replaces lists: all taints but the one of a removal, and those that go with
+ * a release, or with the cordon. */
+static void add_others_taints(JsonWriter *w, const KubeNode *n, bool release, bool uncordon) {
         for (size_t i = 0; i < n->n_taints; i++) {
                 const char *key = n->taints[i].key; /* NULL: an invalid Node */
 
-                if (!streq_ptr(key, TAINT_DISRUPTED) && !(uncordon && streq_ptr(key, TAINT_UNSCHEDULABLE)))
+                if (!streq_ptr(key, TAINT_DISRUPTED) &&
+                    !(release && is_our_out_of_service(n, n->taints + i)) && !(uncordon && streq_ptr(key, TAINT_UNSCHEDULABLE)))
                         add_taint(w, n->taints + i);
         }
 }
@@ -111,7 +123,7 @@ static int cordon_patch(const KubeNode *n, const char *why, usec_t deadline_usec
         json_add_bool(w, "unschedulable", true);
         if (taint) {
                 json_open_array(w, "taints");
-                add_others_taints(w, n, false);
+                add_others_taints(w, n, false, false);
                 add_our_taints(w, n);
                 json_close_array(w);
         }
@@ -200,6 +212,58 @@ int termination_adopt_patch(const KubeNode *n, const char *pool, char **ret_body
         return finish_patch(w, ret_body);
 }
 
+int termination_out_of_service_patch(const KubeNode *n, usec_t now_usec, char **ret_body) {
+        const Taint taint = { .key = TAINT_OUT_OF_SERVICE,
+                              .value = TAINT_OUT_OF_SERVICE_VALUE,
+                              .effect = "NoExecute",
+                              .time_added_usec = now_usec };
+        _cleanup_(json_writer_freep) JsonWriter *w = NULL;
+        char now[RFC3339_MAX];
+
+        assert(n && ret_body);
+        if (kube_node_has_taint(n, TAINT_OUT_OF_SERVICE, NULL) || is_marked_out_of_service(n))
+                return 0;
+        if (json_writer_new(&w) < 0)
+                return -ENOMEM;
+        rfc3339_format(now_usec, now);
+        open_patch(w, &n->object);
+        json_open_object(w, "annotations");
+        json_add_string(w, ANNOTATION_OUT_OF_SERVICE, now);
+        json_close_object(w);
+        json_close_object(w);
+        json_open_object(w, "spec");
+        json_open_array(w, "taints");
+        for (size_t i = 0; i < n->n_taints; i++)
+                add_taint(w, n->taints + i);
+        add_taint(w, &taint);
+        json_close_array(w);
+        json_close_object(w);
+        return finish_patch(w, ret_body);
+}
+
+int termination_in_service_patch(const KubeNode *n, char **ret_body) {
+        _cleanup_(json_writer_freep) JsonWriter *w = NULL;
+
+        assert(n && ret_body);
+        if (!is_marked_out_of_service(n))
+                return 0;
+        if (json_writer_new(&w) < 0)
+                return -ENOMEM;
+        open_patch(w, &n->object);
+        json_open_object(w, "annotations");
+        json_add_null(w, ANNOTATION_OUT_OF_SERVICE);
+        json_close_object(w);
+        json_close_object(w);
+        json_open_object(w, "spec");
+        json_open_array(w, "taints");
+        for (size_t i = 0; i < n->n_taints; i++)
+                if (!is_our_out_of_service(n, n->taints + i))
+                        add_taint(w, n->taints + i);
+        json_close_array(w);
+        json_close_object(w);
+        return finish_patch(w, ret_body);
+}
+
 int termination_release_patch(const KubeNode *n, char **ret_body) {
         _cleanup_(json_writer_freep) JsonWriter *w = NULL;
         const ObjectMeta *m = &n->object.meta;
@@ -211,11 +275,12 @@ int termination_release_patch(const KubeNode *n, char **ret_body) {
         bool deadline = object_meta_annotation(m, ANNOTATION_DEADLINE);
         bool reboot = object_meta_annotation(m, ANNOTATION_REBOOT_FOR_REPAIR);
         bool finalizer = object_meta_has_finalizer(m, FINALIZER_TERMINATION);
+        bool out = is_marked_out_of_service(n);
         bool pool = object_meta_label(m, LABEL_NODE_POOL);
         bool uncordon = cordon && !agent && n->unschedulable && m->deletion_usec == 0;
 
         assert(n && ret_body);
-        if (!cordon && !taint && !label && !pool && !deadline && !reboot && !finalizer)
+        if (!cordon && !taint && !label && !pool && !deadline && !reboot && !finalizer && !out)
                 return 0;
 
         if (json_writer_new(&w) < 0)
@@ -230,6 +295,8 @@ int termination_release_patch(const KubeNode *n, char **ret_body) {
                 json_add_null(w, ANNOTATION_DEADLINE);
         if (reboot)
                 json_add_null(w, ANNOTATION_REBOOT_FOR_REPAIR);
+        if (out)
+                json_add_null(w, ANNOTATION_OUT_OF_SERVICE);
         json_close_object(w);
         if (label || pool) {
                 json_open_object(w, "labels");
@@ -240,13 +307,13 @@ int termination_release_patch(const KubeNode *n, char **ret_body) {
                 json_close_object(w);
         }
         json_close_object(w);
-        if (uncordon || taint) {
+        if (uncordon || taint || out) {
                 json_open_object(w, "spec");
                 if (uncordon)
                         json_add_null(w, "unschedulable");
-                if (taint) {
+                if (taint || out) {
                         json_open_array(w, "taints");
-                        add_others_taints(w, n, uncordon);
+                        add_others_taints(w, n, true, uncordon);
                         json_close_array(w);
                 }
                 json_close_object(w);

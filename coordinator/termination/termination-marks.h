@@ -20,6 +20,12 @@ int termination_hold_patch(const KubeNode *n, const char *why, usec_t deadline_u
 int termination_release_patch(const KubeNode *n, char **ret_body);
 /* This annotation; value NULL takes it off. 1, 0 (it is so already), -ENOMEM. */
 int termination_annotation_patch(const KubeObject *o, const char *key, const char *value, char **ret_body);
+/* The taint by which Kubernetes' controllers take pods and volumes off a node whose machine is off, and the
+ * annotation that it is ours, since now_usec (wall clock). 1, 0 (a taint of that key is there, or ours was),
+ * -ENOMEM. */
+int termination_out_of_service_patch(const KubeNode *n, usec_t now_usec, char **ret_body);
+/* Takes both off again. 1, 0 (none of ours is there), -ENOMEM. */
+int termination_in_service_patch(const KubeNode *n, char **ret_body);
 /* The finalizers without ours. 1, 0 (it is not there), -ENOMEM. Works for every kind. */
 int termination_finalizer_patch(const KubeObject *o, char **ret_body);
 /* Of a Node that this NodePool adopts: the finalizers with ours, and the label by which people select its nodes, where it has

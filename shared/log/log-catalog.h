@@ -40,6 +40,10 @@
 #define MESSAGE_IDENTITY_UNPROVED "7b7628c36e05432384cfd83ed8cf3c91"
 /* A node is deleted, as its pool wants nodes in such a condition repaired. */
 #define MESSAGE_NODE_REPAIRED "81351fde8298422693a600925ec76095"
+/* A node is not Ready, and its machine was proved to be off: it was tainted out-of-service. */
+#define MESSAGE_NODE_OUT_OF_SERVICE "45a4b6ceb12221a215c98bef4ef80785"
+/* It is Ready again, and the taint was taken off. */
+#define MESSAGE_NODE_BACK_IN_SERVICE "937b02baae11d99e64f7f172c41fc907"
 /* A managed node is being deleted; its removal began. */
 #define MESSAGE_NODE_TERMINATION_STARTED "1070620252c3a684e76f8ca90c9dc32d"
 /* A removal went from one phase to the next. */

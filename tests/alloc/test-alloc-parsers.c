@@ -641,6 +641,11 @@ static int coordinator_bodies(const KubeObject *o) {
                 r = termination_finalizer_patch(o, &body);
                 r = done_body(r, body);
         }
+        if (r >= 0) {
+                body = NULL;
+                r = termination_out_of_service_patch(n, FUZZ_NOW, &body);
+                r = done_body(r, body);
+        }
         if (r >= 0)
                 r = done_text(conditions_patch(o, marks, ELEMENTSOF(marks)));
         if (r >= 0)

@@ -8,6 +8,7 @@
  * deleted owner, the content of a namespace. */
 
 #define POD_GC_DEFAULT_USEC (40 * USEC_PER_SEC)
+#define POD_GC_PERIOD_USEC (20 * USEC_PER_SEC)
 
 static void resync_nothing(FakeCluster *c, FakeQueue *q) {
 }
@@ -27,10 +28,14 @@ static void observe_pod_gc(FakeCluster *c, FakeQueue *q, const FakeChange *chang
         else if (change->resource->id == FAKE_NODES && out_of_service(change->new->json))
                 fake_queue_add(q, fj_string(change->new->json, "metadata", "name", NULL));
         else if (change->resource->id == FAKE_PODS && change->new) {
-                const char *node = fj_string(change->new->json, "spec", "nodeName", NULL);
+                const char *name = fj_string(change->new->json, "spec", "nodeName", NULL);
+                const cJSON *node = isempty(name) ? NULL : fake_store_get(c->store, FAKE_NODES, NULL, name);
 
-                if (!isempty(node) && !fake_store_get(c->store, FAKE_NODES, NULL, node))
-                        fake_queue_add_in(q, node, delay);
+                if (!isempty(name) && !node)
+                        fake_queue_add_in(q, name, delay);
+                else if (node && out_of_service(node) &&
+                         fj_get(change->new->json, "metadata", "deletionTimestamp", NULL))
+                        fake_queue_add_in(q, name, POD_GC_PERIOD_USEC);
         }
 }
 

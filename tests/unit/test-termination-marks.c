@@ -189,6 +189,14 @@ static void test_release(void **state) {
                   "'vesper.sh/deadline':null},'labels':{'" LABEL_EXCLUDE_FROM_LB
                   "':null}},'spec':{'unschedulable':null,'taints':"
                   "[{'key':'a','effect':'NoExecute'}]}}" },
+                { "out of service, and by us: the taint goes, another effect's stays",
+                  ",'annotations':{'vesper.sh/out-of-service':'x'}",
+                  ",'spec':{'taints':[{'key':'node.kubernetes.io/out-of-service','value':'nodeshutdown','effect':'NoExecute'},"
+                  "{'key':'node.kubernetes.io/out-of-service','effect':'NoSchedule'}]}",
+                  "{'metadata':{'resourceVersion':'7','annotations':{'vesper.sh/out-of-service':null}},"
+                  "'spec':{'taints':[{'key':'node.kubernetes.io/out-of-service','effect':'NoSchedule'}]}}" },
+                { "out of service by a person", "",
+                  ",'spec':{'taints':[{'key':'node.kubernetes.io/out-of-service','value':'nodeshutdown','effect':'NoExecute'}]}", NULL },
                 { "the label of its pool",
                   ",'finalizers':['vesper.sh/termination'],'labels':{'vesper.sh/nodepool':'web','a':'b'}", "",
                   "{'metadata':{'resourceVersion':'7','finalizers':[],'annotations':{},'labels':{'vesper.sh/nodepool':null}}}" },
@@ -221,6 +229,48 @@ static void test_release(void **state) {
                 assert_int_equal(termination_release_patch(n, &body), rows[i].expected != NULL);
                 if (rows[i].expected)
                         assert_patch(body, rows[i].expected);
+                kube_object_unref(&n->object);
+        }
+}
+
+/* Put on a Node and taken off again, its other taints as they were. */
+static void test_out_of_service(void **state) {
+#define OUT_TAINT "{'key':'node.kubernetes.io/out-of-service','value':'nodeshutdown','effect':'NoExecute'}"
+#define OUT_MARK ",'annotations':{'vesper.sh/out-of-service':'2027-01-15T08:00:00Z'}"
+        static const struct {
+                const char *what, *meta, *rest, *put, *take; /* NULL: nothing to do */
+        } rows[] = {
+                { "a bare node", "", "",
+                  "{'metadata':{'resourceVersion':'7','annotations':{'vesper.sh/out-of-service':'2027-01-15T08:00:00Z'}},'spec':{'taints':["
+                  "{'key':'node.kubernetes.io/out-of-service','value':'nodeshutdown','effect':'NoExecute','timeAdded':'2027-01-15T08:00:00Z'}]}}",
+                  NULL },
+                { "other taints stay", "", ",'spec':{'taints':[{'key':'vesper.sh/disrupted','effect':'NoSchedule'}]}",
+                  "{'metadata':{'resourceVersion':'7','annotations':{'vesper.sh/out-of-service':'2027-01-15T08:00:00Z'}},'spec':{'taints':["
+                  "{'key':'vesper.sh/disrupted','effect':'NoSchedule'},"
+                  "{'key':'node.kubernetes.io/out-of-service','value':'nodeshutdown','effect':'NoExecute','timeAdded':'2027-01-15T08:00:00Z'}]}}",
+                  NULL },
+                { "a person's taint", "", ",'spec':{'taints':[" OUT_TAINT "]}", NULL, NULL },
+                { "ours", OUT_MARK, ",'spec':{'taints':[{'key':'a','effect':'NoExecute'}," OUT_TAINT "]}", NULL,
+                  "{'metadata':{'resourceVersion':'7','annotations':{'vesper.sh/out-of-service':null}},"
+                  "'spec':{'taints':[{'key':'a','effect':'NoExecute'}]}}" },
+                { "ours, which a person took off", OUT_MARK, "", NULL,
+                  "{'metadata':{'resourceVersion':'7','annotations':{'vesper.sh/out-of-service':null}},'spec':{'taints':[]}}" },
+        };
+        _cleanup_(intern_pool_freep) InternPool *pool = NULL;
+        (void) state;
+
+        assert_return_code(intern_pool_new(&pool), 0);
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                KubeNode *n = node_of(pool, rows[i].meta, rows[i].rest);
+                _cleanup_free_ char *put = NULL, *take = NULL;
+
+                print_message("  %s\n", rows[i].what);
+                assert_int_equal(termination_out_of_service_patch(n, UINT64_C(1800000000) * USEC_PER_SEC, &put), rows[i].put != NULL);
+                assert_int_equal(termination_in_service_patch(n, &take), rows[i].take != NULL);
+                if (rows[i].put)
+                        assert_patch(put, rows[i].put);
+                if (rows[i].take)
+                        assert_patch(take, rows[i].take);
                 kube_object_unref(&n->object);
         }
 }
@@ -314,6 +364,7 @@ int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_cordon),
                 cmocka_unit_test(test_release),
+                cmocka_unit_test(test_out_of_service),
                 cmocka_unit_test(test_finalizers),
                 cmocka_unit_test(test_adopt),
                 cmocka_unit_test(test_condition),

@@ -39,6 +39,13 @@
 /* Coordinator: RFC 3339 copy of the claim's T; the agent keeps to the earlier of T and its notice. */
 #define ANNOTATION_DEADLINE "vesper.sh/deadline"
 
+/* Coordinator, on a Node that is not Ready and whose machine is off, as the provider has proved: what the
+ * controllers of KEP-2268 go by. The annotation says since when (RFC 3339), and that the taint is vesper's: both go
+ * when the node is Ready. */
+#define TAINT_OUT_OF_SERVICE "node.kubernetes.io/out-of-service"
+#define TAINT_OUT_OF_SERVICE_VALUE "nodeshutdown"
+#define ANNOTATION_OUT_OF_SERVICE "vesper.sh/out-of-service"
+
 /* A person, on a Node: "true": no pool adopts it, and what has adopted it lets go of it. A removal that has begun goes on. */
 #define ANNOTATION_UNMANAGED "vesper.sh/unmanaged"
 /* A person, on a NodePool, or on the namespace of the coordinator's Lease for all: "true": no removal of its nodes begins. */
