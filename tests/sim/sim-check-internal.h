@@ -114,6 +114,8 @@ bool sim_check_pod_is_daemon(const cJSON *pod); /* or static: nobody waits for i
 /* sim-check-nodes.c */
 void sim_check_node_gone(SimCheck *c, const cJSON *old);
 void sim_check_charges(SimCheck *c, const cJSON *old, const cJSON *new); /* of a NodeDisruptionBudget */
+/* It is Ready, and the taint out-of-service is left on it. */
+void sim_check_back_in_service(SimCheck *c, size_t i);
 void sim_check_node(SimCheck *c, const cJSON *old, const cJSON *new);
 /* Its agent says there, as whoever reads that one version can tell, that the machine ends; no person
  * overruled it. */

@@ -17,6 +17,10 @@
 #define READY_USEC (150 * USEC_PER_SEC)
 /* As long as a charge stands whose deletion does not come. */
 #define CHARGE_USEC (120 * USEC_PER_SEC)
+/* As long as an answer of the cloud counts, and the patch may be under way. */
+#define PROOF_USEC (50 * USEC_PER_SEC)
+/* Within this a node that is Ready is in service again. */
+#define BACK_USEC (60 * USEC_PER_SEC)
 /* As long as it takes where nothing is in the way, and for what was under way. */
 #define PAUSED_USEC (10 * USEC_PER_SEC)
 
@@ -142,6 +146,38 @@ static void check_cordon(SimCheck *c, const SimMachine *m, const cJSON *old, con
         if (!was && is && m->opened_by_admin && !sim_check_is_deleting(new))
                 sim_check_broken(c, "cordon", "%s cordons %s again, which a person opened",
                                  c->world->request->user, m->node);
+}
+
+/* -- machines that are off --------------------------------------------------------------------- */
+
+static bool is_out_of_service(const cJSON *node) {
+        return fj_find(fj_get(node, "spec", "taints", NULL), "key", "node.kubernetes.io/out-of-service");
+}
+
+static void check_out_of_service(SimCheck *c, const SimMachine *m, const cJSON *old, const cJSON *new) {
+        const char *state = fake_ec2_state(c->world->ec2, m->instance);
+        bool was_off = m->switched_on_usec > 0 && sim_world_now(c->world) < m->switched_on_usec + PROOF_USEC,
+             is_off = !state || streq(state, "stopped") || streq(state, "terminated");
+
+        if (!sim_check_actor(c) || is_out_of_service(old) || !is_out_of_service(new))
+                return;
+        if (!is_off && !was_off)
+                sim_check_broken(c, "off", "%s says that %s is out of service, and %s is %s",
+                                 c->world->request->user, m->node, m->instance, state);
+        else if (fake_condition_is(old, "Ready", "True"))
+                sim_check_broken(c, "off", "%s says that %s is out of service, which is Ready",
+                                 c->world->request->user, m->node);
+}
+
+void sim_check_back_in_service(SimCheck *c, size_t i) {
+        const cJSON *node = sim_world_node(c->world, i);
+        usec_t due = usec_add(c->seen[i].ready_usec, BACK_USEC);
+
+        if (!node || !fake_condition_is(node, "Ready", "True") || !is_out_of_service(node))
+                return;
+        if (!c->world->was_restored && sim_check_was_calm(c, BACK_USEC) && sim_world_now(c->world) > due)
+                sim_check_broken(c, "off", "%s is Ready again for %d s, and still out of service",
+                                 c->world->machines[i].node, (int) (BACK_USEC / USEC_PER_SEC));
 }
 
 /* -- the agent's annotation -------------------------------------------------------------------- */
@@ -448,6 +484,7 @@ void sim_check_node(SimCheck *c, const cJSON *old, const cJSON *new) {
         check_cordon(c, m, old, new);
         check_interruption(c, m, old, new);
         check_slots(c, old, new);
+        check_out_of_service(c, m, old, new);
         check_taken(c, m, old, new);
         check_paused(c, m, old, new);
         note_deadlines(c, m, old, new);

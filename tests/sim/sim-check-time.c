@@ -237,6 +237,7 @@ void sim_check_look(SimCheck *c) {
                 check_opened(c, i, now);
                 check_deadline(c, i, now);
                 check_announced(c, i, now);
+                sim_check_back_in_service(c, i);
         }
         check_kept(c, now);
 }

@@ -18,6 +18,8 @@
  *   doubt       no coordinator makes a second claim of a machine its own while the first is there, which it was before
  *   repair      no node is deleted to be repaired that is Ready, or was less than `after` ago by its own Node object, or
  *               that tells of its end
+ *   off         the taint out-of-service is put by a coordinator only on a Node that is not Ready, whose machine is off, or was
+ *               when the cloud was asked; it is not left on one that is Ready
  *   evicted     no pod is evicted or deleted from a node for which nothing is announced, or that still
  *               takes pods
  *   budget      no pod goes against its PDB

@@ -403,6 +403,65 @@ static void test_kubelet_silent(void **state) {
         }
 }
 
+static bool is_out_of_service(SimWorld *w, void *userdata) {
+        const cJSON *node = sim_world_node(w, (size_t) (uintptr_t) userdata);
+
+        return fj_find(fj_get(node, "spec", "taints", NULL), "key", "node.kubernetes.io/out-of-service");
+}
+
+static bool is_in_service(SimWorld *w, void *userdata) {
+        return !is_out_of_service(w, userdata);
+}
+
+static bool is_bare(SimWorld *w, void *userdata) {
+        return sim_world_pods_on(w, (size_t) (uintptr_t) userdata) == 0;
+}
+
+/* A machine that is stopped: its pods hang on a Node that nobody deletes, until it is out of service; and it comes back. */
+static void test_machine_off(void **state) {
+        (void) state;
+
+        for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+                _cleanup_(sim_world_freep) SimWorld *w = settled_world(seed, &usual);
+
+                sim_load_switch_off(w, 1, 12 * USEC_PER_MINUTE);
+                require(w, sim_world_pods_on(w, 1) > 0);
+                if (seed % 2)
+                        sim_process_kill(sim_world_leader(w), SEC);
+                require_within(w, 200, is_out_of_service, 1);
+                require_within(w, 30, is_bare, 1);
+                require_within(w, 60, pods_are_back, 0);
+                require(w, is_adopted(w, machine_arg(1)));
+                require_runs(w, 5 * USEC_PER_MINUTE);
+                require(w, is_out_of_service(w, machine_arg(1)));
+                require_within(w, 600, is_in_service, 1);
+                require(w, sim_world_condition(w, 1, "Ready", "True"));
+                require_runs(w, 60 * SEC);
+                require(w, sim_world_events(w, "OutOfService") == 1 && sim_world_events(w, "BackInService") == 1);
+                require_quiet(w);
+        }
+}
+
+/* One that is being deleted and off: its drain does not wait for what no kubelet lets go. */
+static void test_machine_off_deleted(void **state) {
+        (void) state;
+
+        for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+                _cleanup_(sim_world_freep) SimWorld *w = NULL;
+                SimOptions o = usual;
+
+                o.tgp_sec = 0;
+                w = settled_world(seed, &o);
+                sim_load_switch_off(w, 1, USEC_INFINITY);
+                sim_world_delete_node(w, 1);
+                require_within(w, 300, is_gone, 1);
+                require_within(w, 60, claim_is_released, 1);
+                require_within(w, 60, pods_are_back, 0);
+                require(w, sim_world_events(w, "OutOfService") == 1);
+                require_quiet(w);
+        }
+}
+
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_main_path),     cmocka_unit_test(test_several_at_once),
@@ -414,7 +473,8 @@ int main(void) {
                 cmocka_unit_test(test_answers_lost),  cmocka_unit_test(test_errors_sprinkled),
                 cmocka_unit_test(test_deadline),      cmocka_unit_test(test_late_pod_before_the_end),
                 cmocka_unit_test(test_machine_taken), cmocka_unit_test(test_kubelet_silent),
-                cmocka_unit_test(test_many_at_a_deadline),
+                cmocka_unit_test(test_many_at_a_deadline), cmocka_unit_test(test_machine_off),
+                cmocka_unit_test(test_machine_off_deleted),
         };
         return cmocka_run_group_tests_name("sim-delete", tests, NULL, NULL);
 }

@@ -83,6 +83,8 @@ static const char *state_of(const Run *r) {
 
         if (!state || streq(state, "terminated"))
                 return "gone";
+        if (streq(state, "stopped"))
+                return "off";
         return streq(state, "shutting-down") && sim_world_derive(w, "terminating", 0) % 3 > 0 ? "terminating"
                                                                                               : "present";
 }
@@ -91,7 +93,7 @@ static void answer_described(Run *r) {
         const char *state = state_of(r);
 
         r->output = MUST(strf("{\"state\":\"%s\",\"rack\":7}\n", state));
-        if (r->life && !streq(state, "present"))
+        if (r->life && !streq(state, "present") && !streq(state, "off"))
                 sim_check_exec_saw_end(r->process->world->check, r->process, r->machine, r->clean);
 }
 
@@ -102,7 +104,7 @@ static void answer_terminated(Run *r) {
         r->output = tells ? MUST(strf("{\"state\":\"%s\"}", state)) : text("{}");
         if (r->life)
                 sim_check_exec_accepted(r->process->world->check, r->process, r->machine,
-                                        tells && !streq(state, "present"));
+                                        tells && !streq(state, "present") && !streq(state, "off"));
 }
 
 static void answer_error(Run *r) {

@@ -128,6 +128,16 @@ void sim_load_crash(SimWorld *w, size_t machine, usec_t away_usec) {
         timer_arm_in(m->boot, away_usec);
 }
 
+void sim_load_switch_off(SimWorld *w, size_t machine, usec_t away_usec) {
+        SimMachine *m = &w->machines[machine];
+
+        sim_load_crash(w, machine, away_usec);
+        if (!streq_ptr(fake_ec2_state(w->ec2, m->instance), "running"))
+                return;
+        sim_trace_add(w->trace, "cloud", "%s is stopped", m->instance);
+        fake_ec2_set_state(w->ec2, m->instance, "stopped");
+}
+
 void sim_load_stop_kubelet(SimWorld *w, size_t machine, usec_t away_usec) {
         SimMachine *m = &w->machines[machine];
 

@@ -20,6 +20,8 @@ void sim_load_unprotect_pods(SimWorld *w);
 
 /* The machine stops at once, with all that runs there; it comes back in so long (USEC_INFINITY: never). */
 void sim_load_crash(SimWorld *w, size_t machine, usec_t away_usec);
+/* The same, and the cloud says until then that it is stopped. */
+void sim_load_switch_off(SimWorld *w, size_t machine, usec_t away_usec);
 /* Only its kubelet. */
 void sim_load_stop_kubelet(SimWorld *w, size_t machine, usec_t away_usec);
 /* The cloud takes the machine in so long; the Node is deleted a while later by who sees that. */

@@ -406,6 +406,25 @@ static void repair_ready(SimWorld *w) {
         delete_node_unasked(w);
 }
 
+static const char out_of_service[] =
+        "{'spec':{'taints':[{'key':'node.kubernetes.io/out-of-service','value':'nodeshutdown','effect':'NoExecute'}]}}";
+
+static void taint_running(SimWorld *w) {
+        as(w, "coordinator-a", NULL);
+        fake_merge(w->cluster, FAKE_NODES, NULL, "n0", out_of_service);
+}
+
+static void taint_ready(SimWorld *w) {
+        fake_ec2_set_state(w->ec2, w->machines[0].instance, "stopped");
+        taint_running(w);
+}
+
+static void leave_taint(SimWorld *w) {
+        fake_merge(w->cluster, FAKE_NODES, NULL, "n0", out_of_service);
+        sim_check_promise(w->check);
+        (void) sim_world_run(w, 130 * SEC);
+}
+
 static void nothing(const HttpResponse *response, void *userdata) {
 }
 
@@ -525,6 +544,9 @@ static void test_checks_find(void **state) {
                 { "its own while", heed_second_claim },
                 { "whose claim nobody deletes", delete_node_unasked },
                 { "which is Ready, and whose claim", repair_ready },
+                { "n0 is out of service, and", taint_running },
+                { "out of service, which is Ready", taint_ready },
+                { "and still out of service", leave_taint },
                 { "vesper.sh/deadline is left", leave_mark },
                 { "is left cordoned", leave_cordon },
                 { "is leaked", leak },

@@ -422,12 +422,19 @@ static void play_reboot(const Play *p) {
                 sim_world_reboot(p->w, p->v[0], sec(p->v[1]));
 }
 
-/* So long, or for good. Now and then its cloud shows it to nobody, once. */
+/* So long, or for good. Now and then its cloud shows it to nobody, once; or says that it is stopped, for as long
+ * as it is away. */
 static void play_crash(const Play *p) {
+        usec_t away = p->v[2] == 0 ? USEC_INFINITY : sec(p->v[1]);
+
         if (p->entry->seed % 2 == 0)
                 blink(p->w);
-        if (is_there(p->w, p->v[0]) && is_up(p->w, p->v[0]))
-                sim_load_crash(p->w, p->v[0], p->v[2] == 0 ? USEC_INFINITY : sec(p->v[1]));
+        if (!is_there(p->w, p->v[0]) || !is_up(p->w, p->v[0]))
+                return;
+        if (p->entry->seed % 5 < 2)
+                sim_load_switch_off(p->w, p->v[0], away);
+        else
+                sim_load_crash(p->w, p->v[0], away);
 }
 
 static void play_kubelet(const Play *p) {

@@ -241,6 +241,10 @@ static void on_boot(Timer *t, void *userdata) {
         SimWorld *w = m->world;
 
         sim_trace_add(w->trace, "world", "%s has booted", m->node);
+        if (streq_ptr(fake_ec2_state(w->ec2, m->instance), "stopped")) {
+                fake_ec2_set_state(w->ec2, m->instance, "running");
+                m->switched_on_usec = sim_world_now(w);
+        }
         if (!sim_world_node(w, (size_t) (m - w->machines)))
                 return;
         m->crashed_for_good = false;
@@ -743,7 +747,9 @@ SimMachine *sim_world_machine_of(SimWorld *w, const char *node) {
 }
 
 bool sim_world_instance_alive(SimWorld *w, size_t machine) {
-        return streq_ptr(fake_ec2_state(w->ec2, w->machines[machine].instance), "running");
+        const char *state = fake_ec2_state(w->ec2, w->machines[machine].instance);
+
+        return streq_ptr(state, "running") || streq_ptr(state, "stopped");
 }
 
 static bool is_waited_for(const cJSON *pod, const char *node) {

@@ -51,6 +51,7 @@ typedef struct SimMachine {
         usec_t twin_usec;     /* when another Node began to say that it is this machine; 0: none ever did */
         usec_t unmanaged_usec; /* when a person said last that it is none of vesper's, or took that back; 0: never */
         usec_t forced_usec;   /* wall clock: the end that a person has set for its removal; USEC_INFINITY: nobody has */
+        usec_t switched_on_usec; /* when it was, its instance having been stopped; 0: never */
         bool ended;           /* nothing runs there any more */
         bool cordoned_by_admin;
         usec_t opens_usec;    /* within this from now on a person does so, once; 0: nobody will (sim_world_open_once_read()) */
