@@ -462,6 +462,61 @@ def repair(world, figures):
     assert [c.name for c in deletes] == [broken], deletes
 
 
+_SWITCH = """#!/bin/sh
+# A machine that is off for as long as the file beside this one is there.
+read -r request
+echo "$1 $(date +%s) $request" >>{calls}
+if [ -e {calls}.off ]; then echo '{{"state":"off"}}'; else echo '{{"state":"present"}}'; fi
+"""
+
+
+def machine_off(world, figures):
+    """a machine that is off, whose Node stays: tainted out-of-service once that is proved, its hung pod goes; Ready again, the taint goes"""
+    command, calls = _play(world, "switch-provider", _SWITCH)
+    pool = world.pool(world.unique("off"))
+    node, running = world.cluster.create_nodes(2, pool, labels={"e2e": pool}, kwok=False)
+    pods = [world.cluster.create_pods(n, 1, prefix=n)[0] for n in (node, running)]
+
+    def is_tainted(name):
+        taints = [t for t in world.get_node(name)["spec"].get("taints", []) if t["key"] == "node.kubernetes.io/out-of-service"]
+        assert all(t["value"] == "nodeshutdown" and t["effect"] == "NoExecute" for t in taints), taints
+        return bool(taints)
+
+    with world.coordinators(provider="exec", command=command) as (leader, _):
+        world.wait_adopted(node, running)
+        for name, pod in zip((node, running), pods):
+            _set_ready(world, name, "Unknown", "NodeStatusUnknown")
+            world.admin.delete(f"/api/v1/namespaces/default/pods/{pod}")
+        begun = time.monotonic()
+        # The first question about each is answered with "present"; the next ones about both are due a minute later.
+        world.cluster.wait_for(lambda: os.path.exists(calls), 2 * LIMIT, "the first question")
+        asked = time.monotonic() - begun
+        time.sleep(5)
+        assert not is_tainted(node) and not is_tainted(running), "tainted without proof"
+        assert len(world.cluster.pods()) == 2, "a pod went that hangs"
+        with open(f"{calls}.off", "w", encoding="utf-8"):
+            pass
+        _set_ready(world, running, "True", "KubeletReady", beats=True)
+        world.cluster.wait_for(lambda: is_tainted(node), 4 * LIMIT, "the taint")
+        tainted = time.monotonic() - begun
+        world.cluster.wait_for(lambda: not world.cluster.pods(node), 2 * LIMIT, "the end of the pod")
+        gone = time.monotonic() - begun - tainted
+        leader.wait_line("NODE_OUT_OF_SERVICE", node=node)
+        assert not is_tainted(running), "the node that is Ready was tainted"
+        assert "vesper.sh/termination" in world.get_node(node)["metadata"]["finalizers"], "off was taken for gone"
+        _set_ready(world, node, "True", "KubeletReady", beats=True)
+        world.cluster.wait_for(lambda: not is_tainted(node), LIMIT, "the end of the taint")
+        leader.wait_line("NODE_BACK_IN_SERVICE", node=node)
+        left = world.get_node(node)["metadata"].get("annotations", {})
+    with open(calls, encoding="utf-8") as f:
+        questions = [line.split(" ", 1)[0] for line in f]
+    figures.add(f"asked {asked:.0f} s after it was not Ready, tainted {tainted:.0f} s after, the pod gone {gone:.0f} s later; "
+                f"{len(questions)} questions")
+    assert asked >= 59, asked
+    assert set(questions) == {"describe"}, questions
+    assert "vesper.sh/out-of-service" not in left, left
+
+
 WEBHOOKS = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
 
 
@@ -635,6 +690,6 @@ def _waits_for_budget(world, node):
 
 
 CASES = [
-    node_webhook, webhook_certificate, node_budget, repair, deleted_node, empty_node, accepting_provider, budget_holds, leader_killed, another_machine, wrong_region, termination_protection,
+    node_webhook, webhook_certificate, node_budget, repair, machine_off, deleted_node, empty_node, accepting_provider, budget_holds, leader_killed, another_machine, wrong_region, termination_protection,
     apiserver_away, agent_and_coordinator
 ]
