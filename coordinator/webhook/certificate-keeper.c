@@ -17,6 +17,7 @@ struct CertificateKeeper {
         KubeClient *client;
         Env *env;
         char *ns, *name;
+        char *selector; /* of the Secret by its name */
         char *const *names;
         void (*changed)(void *userdata);
         void *userdata;
@@ -27,6 +28,9 @@ struct CertificateKeeper {
         KubeCall *call;
         CertificateStep step; /* of the call */
         char *told;           /* the last failure */
+        bool heard;           /* the API server was asked for its time */
+        usec_t heard_usec;    /* loop_now(): when it answered */
+        usec_t server_usec;   /* what it said; 0: nothing */
         Timer *timer;
 };
 
@@ -37,6 +41,58 @@ static void tell_failure(CertificateKeeper *k, const char *what, const char *why
                 return;
         (void) free_and_strdup(&k->told, why);
         log_warning(k->env->log, "Failed to %s Secret %s/%s with the webhook's certificate, retrying: %s", what, k->ns, k->name, why);
+}
+
+/* -- time ----------------------------------------------------------------------------------------------- */
+
+/* The API server's clock: it trusts what is made here, or does not. 0: it has told no time. */
+static usec_t server_now(const CertificateKeeper *k) {
+        usec_t since = usec_sub(loop_now(k->env->loop), k->heard_usec);
+
+        return k->server_usec > 0 ? usec_add(k->server_usec, since) : 0;
+}
+
+/* Nothing has expired before two clocks agree on it: one that is years ahead, here or there, would have a CA
+ * replaced that every API server trusts, by one that none knows yet. */
+static usec_t judged_now(const CertificateKeeper *k) {
+        return MIN(loop_wall(k->env->loop), server_now(k));
+}
+
+static void on_time(const KubeReply *reply, void *userdata) {
+        CertificateKeeper *k = userdata;
+        usec_t date = reply->response ? http_date(reply->response) : 0;
+
+        if (reply->status == 0) {
+                tell_failure(k, "read", strempty(reply->error->message));
+                timer_arm_in(k->timer, RETRY_USEC);
+                k->call = kube_call_free(k->call);
+                return;
+        }
+        k->call = kube_call_free(k->call);
+        if (date == 0)
+                tell_failure(k, "judge the age of",
+                             "the API server's answers have no Date. Nothing is renewed before they have one");
+        k->heard = true;
+        k->heard_usec = loop_now(k->env->loop);
+        k->server_usec = date;
+        decide(k);
+}
+
+static bool time_is_known(const CertificateKeeper *k) {
+        return k->heard && loop_now(k->env->loop) < usec_add(k->heard_usec, LOOK_USEC);
+}
+
+/* Any answer has a Date. This one needs no permission that the informer does not need. */
+static void ask_time(CertificateKeeper *k) {
+        KubeTarget t = { .kind = &kube_certificate_secret_kind, .ns = k->ns };
+        KubeListOptions l = { .field_selector = k->selector, .resource_version = "0" };
+        KubeCallOptions o = { .lane = HTTP_LANE_BULK };
+        int r = kube_list(k->client, &t, &l, &o, on_time, k, &k->call);
+
+        if (r < 0) {
+                log_warning_errno(k->env->log, r, "Failed to ask the API server for its time, retrying: %m");
+                timer_arm_in(k->timer, RETRY_USEC);
+        }
 }
 
 /* -- writing -------------------------------------------------------------------------------------------- */
@@ -141,12 +197,14 @@ static void take(CertificateKeeper *k, const CertificateSet *s, usec_t now) {
         k->changed(k->userdata);
 }
 
-/* What was lost is put back as it was, if somebody still has it; else it is made. */
+/* What was lost is put back as it was, if somebody still has it; else it is made, and begins by the API server's
+ * clock. */
 static void carry_out(CertificateKeeper *k, const CertificateSet *s, CertificatePlan p, const KubeObject *old, usec_t now) {
         bool lost = (p.step == CERTIFICATE_MAKE || p.step == CERTIFICATE_REPLACE) && k->has_set &&
                     certificate_set_serves(&k->set, NULL, now);
+        usec_t made = k->server_usec > 0 ? server_now(k) : loop_wall(k->env->loop);
         CertificateSet next = { 0 };
-        int r = lost ? copy_set(&k->set, &next) : certificate_plan_apply(p.step, s, k->names, now, &next);
+        int r = lost ? copy_set(&k->set, &next) : certificate_plan_apply(p.step, s, k->names, made, &next);
 
         if (r < 0) {
                 log_warning_errno(k->env->log, r, "Failed to make a certificate for the webhook, retrying: %m");
@@ -162,13 +220,18 @@ static void carry_out(CertificateKeeper *k, const CertificateSet *s, Certificate
 }
 
 static void decide(CertificateKeeper *k) {
-        usec_t now = loop_wall(k->env->loop);
         const KubeObject *o;
         CertificateSet s;
         CertificatePlan p;
+        usec_t now;
 
         if (k->call || !informer_synced(k->informer))
                 return;
+        if (!time_is_known(k)) {
+                ask_time(k);
+                return;
+        }
+        now = judged_now(k);
         o = informer_get(k->informer, k->ns, k->name);
         if (o) {
                 s = set_of((const KubeCertificateSecret *) o);
@@ -210,12 +273,14 @@ static void on_health(Informer *i, bool connected, const char *why, void *userda
 
 int certificate_keeper_new(KubeClient *c, const CertificateKeeperOptions *o, CertificateKeeper **ret) {
         _cleanup_(certificate_keeper_freep) CertificateKeeper *k = new0(CertificateKeeper, 1);
-        _cleanup_free_ char *only = strf("metadata.name=%s", o->name);
         InformerHandler h = { .on_event = on_event, .on_synced = on_synced, .on_health = on_health, .userdata = k };
         int r;
 
         assert(c && o && o->changed && ret);
-        if (!k || !only)
+        if (!k)
+                return -ENOMEM;
+        k->selector = strf("metadata.name=%s", o->name);
+        if (!k->selector)
                 return -ENOMEM;
         k->client = c;
         k->env = kube_client_env(c);
@@ -227,7 +292,8 @@ int certificate_keeper_new(KubeClient *c, const CertificateKeeperOptions *o, Cer
         r = timer_new(k->env->loop, "certificate-keeper", on_timer, k, &k->timer);
         if (r < 0)
                 return r;
-        r = informer_new(c, &kube_certificate_secret_kind, &(InformerOptions){ .ns = o->ns, .field_selector = only }, &h, &k->informer);
+        r = informer_new(c, &kube_certificate_secret_kind,
+                         &(InformerOptions){ .ns = o->ns, .field_selector = k->selector }, &h, &k->informer);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(k);
@@ -243,6 +309,7 @@ CertificateKeeper *certificate_keeper_free(CertificateKeeper *k) {
         certificate_set_done(&k->set);
         free(k->ns);
         free(k->name);
+        free(k->selector);
         free(k->told);
         return mfree(k);
 }

@@ -5,6 +5,11 @@
  * The Secret that holds the webhook's certificate (certificate-plan.h): watched by each replica, made by whichever comes
  * first where it is absent, brought forward by the leader alone. One that was deleted, or overwritten with garbage, is put
  * back as it was by whoever still has it.
+ *
+ * The API server is asked for its time each hour (header Date of its answers). Nothing is renewed or replaced for
+ * its age unless that clock and our own both say so, and what is made begins by the API server's: a machine whose
+ * clock is set years ahead makes no CA that others do not trust yet. While the API server tells no time, nothing is
+ * of an age.
  */
 
 #include "certificate-plan.h"

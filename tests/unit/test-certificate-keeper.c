@@ -10,6 +10,7 @@
 #include "ca-bundle.h"
 #include "certificate-keeper.h"
 #include "fake-client.h"
+#include "fake-date.h"
 #include "http-inproc.h"
 #include "kubeconfig.h"
 #include "string-util.h"
@@ -36,6 +37,7 @@ typedef struct Replica {
 typedef struct Bench {
         FakeWorld w;
         Replica replicas[N];
+        usec_t ahead_usec; /* the replicas' wall clock, of the API server's */
 } Bench;
 
 static char *names[] = { (char *) "vesper-webhook.vesper-system.svc", NULL };
@@ -52,7 +54,7 @@ static void on_set(void *userdata) {
         const CertificateSet *s = certificate_keeper_set(r->keeper);
 
         r->n_changed++;
-        assert_true(certificate_set_serves(s, NULL, loop_wall(r->bench->w.loop)));
+        assert_true(certificate_set_serves(s, NULL, loop_wall(r->bench->w.loop) - r->bench->ahead_usec));
         assert_return_code(ca_bundle_set(r->bundle, s->bundle), 0);
 }
 
@@ -276,6 +278,69 @@ static void test_new_ca(void **state) {
         end(&b);
 }
 
+/* Both start anew, and know nothing but the Secret. */
+static void restart(Bench *b) {
+        for (size_t i = 0; i < N; i++) {
+                replica_stop(b->replicas + i);
+                replica_start(b, i);
+        }
+        lead(b, 1);
+        run(b, 20 * USEC_PER_SEC);
+        assert_settled(b, true);
+}
+
+static char *shown(Bench *b) {
+        return MUST(strdup(certificate_keeper_set(b->replicas[1].keeper)->certificate));
+}
+
+/* A clock that is set three years ahead, in the middle and from the start; the API server's is right. */
+static void test_clock_ahead(void **state) {
+        _cleanup_free_ char *before = NULL, *made = NULL;
+        char date[FAKE_DATE_MAX];
+        CertificateTimes t;
+        usec_t right;
+        Bench b;
+        (void) state;
+
+        begin(&b, true);
+        run(&b, 10 * USEC_PER_SEC);
+        before = shown(&b);
+        right = loop_wall(b.w.loop);
+        fake_date_format(right, date);
+        fake_api_set_date(fake_cluster_api(b.w.cluster), date);
+        b.ahead_usec = 1100 * DAY;
+        loop_virtual_step_wall(b.w.loop, (int64_t) b.ahead_usec);
+        run(&b, 3 * USEC_PER_HOUR);
+        assert_settled(&b, true);
+        restart(&b);
+        assert_string_equal(certificate_keeper_set(b.replicas[1].keeper)->certificate, before);
+
+        print_message("  what is made then begins by the API server's clock\n");
+        for (size_t i = 0; i < N; i++)
+                replica_stop(b.replicas + i);
+        assert_true(fake_remove(b.w.cluster, FAKE_SECRETS, NS, SECRET));
+        for (size_t i = 0; i < N; i++)
+                replica_start(&b, i);
+        restart(&b);
+        made = shown(&b);
+        assert_string_not_equal(made, before);
+        assert_true(certificate_times(made, &t));
+        assert_in_range(t.made_usec, right - USEC_PER_MINUTE, right + USEC_PER_MINUTE);
+
+        print_message("  an API server that tells no time: nothing is of an age\n");
+        fake_api_set_date(fake_cluster_api(b.w.cluster), "");
+        restart(&b);
+        assert_string_equal(certificate_keeper_set(b.replicas[1].keeper)->certificate, made);
+
+        print_message("  both clocks agree: it has expired\n");
+        fake_api_set_date(fake_cluster_api(b.w.cluster), NULL);
+        b.ahead_usec = 0;
+        restart(&b);
+        assert_true(certificate_times(certificate_keeper_set(b.replicas[1].keeper)->certificate, &t));
+        assert_true(t.made_usec > right + 1000 * DAY);
+        end(&b);
+}
+
 static void test_not_registered(void **state) {
         Bench b;
         (void) state;
@@ -290,6 +355,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_two_at_once), cmocka_unit_test(test_without_leader), cmocka_unit_test(test_lost),
                 cmocka_unit_test(test_not_registered), cmocka_unit_test(test_new_ca),
+                cmocka_unit_test(test_clock_ahead),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
