@@ -244,6 +244,9 @@ static void measure_webhook(Coordinator *c) {
                 metrics_add(c->metrics, METRIC_WEBHOOK_ANSWERS, i,
                             node_webhook_answers(c->webhook)[i] -
                                     (uint64_t) metrics_value(c->metrics, METRIC_WEBHOOK_ANSWERS, i));
+        metrics_add(c->metrics, METRIC_WEBHOOK_CONNECTIONS_REFUSED, 0,
+                    node_webhook_n_refused_connections(c->webhook) -
+                            (uint64_t) metrics_value(c->metrics, METRIC_WEBHOOK_CONNECTIONS_REFUSED, 0));
 }
 
 static void measure(Coordinator *c) {

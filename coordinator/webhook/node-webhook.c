@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "node-webhook.h"
 
+#include <inttypes.h>
+
 #include "admission-exempt.h"
 #include "admission-review.h"
 #include "env.h"
@@ -17,6 +19,7 @@
 #define OWN_ACCOUNT "system:serviceaccount:*:vesper-coordinator"
 #define LINES_BURST 50u
 #define LINES_PER_MINUTE 60u
+#define REFUSED_LINES_PER_MINUTE 1u
 #define ADOPT_USEC (2 * USEC_PER_MINUTE)
 /* Nodes that are waited for so; of more than that the first are forgotten, and asked to wait anew. */
 #define UNADOPTED_MAX 1024u
@@ -37,6 +40,8 @@ struct NodeWebhook {
         Hashmap *unadopted; /* uid of a Node -> FirstTry */
         TokenBucket lines; /* of the log: who asks is told in any case */
         uint64_t answers[_WEBHOOK_ANSWER_MAX];
+        uint64_t n_refused, n_refused_told; /* connections */
+        TokenBucket refused_lines;
 };
 
 typedef struct FirstTry {
@@ -291,6 +296,25 @@ const uint64_t *node_webhook_answers(const NodeWebhook *w) {
         return w->answers;
 }
 
+void node_webhook_refuse_connection(void *webhook) {
+        NodeWebhook *w = webhook;
+        usec_t at;
+
+        w->n_refused++;
+        if (!token_bucket_take(&w->refused_lines, loop_now(w->env->loop), &at))
+                return;
+        log_warning(w->env->log,
+                    "%" PRIu64 " connections to the webhook were closed at once, as many are open already as it "
+                    "takes: its failurePolicy decides about deletions that came by them. If others than the API "
+                    "servers connect to it, keep them out by a NetworkPolicy",
+                    w->n_refused - w->n_refused_told);
+        w->n_refused_told = w->n_refused;
+}
+
+uint64_t node_webhook_n_refused_connections(const NodeWebhook *w) {
+        return w->n_refused;
+}
+
 int node_webhook_new(KubeClient *c, const ClusterView *v, BudgetLedger *l, char *const *exempt, bool known_alone,
                      NodeWebhook **ret) {
         NodeWebhook *w;
@@ -307,6 +331,7 @@ int node_webhook_new(KubeClient *c, const ClusterView *v, BudgetLedger *l, char 
         w->exempt = exempt;
         w->known_alone = known_alone;
         w->lines = (TokenBucket){ .burst = LINES_BURST, .per_minute = LINES_PER_MINUTE };
+        w->refused_lines = (TokenBucket){ .burst = 1, .per_minute = REFUSED_LINES_PER_MINUTE };
         r = hashmap_new(0, &w->unadopted);
         if (r < 0) {
                 free(w);

@@ -42,3 +42,7 @@ DEFINE_FREEP(NodeWebhook, node_webhook_free);
 void node_webhook_handle(HttpExchange *x, void *webhook); /* http_handler_t */
 /* Answers since the start, by WebhookAnswer. */
 const uint64_t *node_webhook_answers(const NodeWebhook *w);
+/* The listener has as many connections as it takes, and closed another one: counted, and told once a minute.
+ * HttpServerOptions.on_refused. */
+void node_webhook_refuse_connection(void *webhook);
+uint64_t node_webhook_n_refused_connections(const NodeWebhook *w); /* since the start */

@@ -62,7 +62,7 @@ static void drop_old_ones(WebhookServer *s) {
 }
 
 static int show(WebhookServer *s, const char *certificate, const char *key) {
-        const HttpFaceTls tls = { certificate, key, s->client_ca };
+        const HttpFaceTls tls = { certificate, key, s->client_ca, node_webhook_refuse_connection };
         HttpServer *server;
         int r;
 

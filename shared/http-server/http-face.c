@@ -26,6 +26,7 @@ static HttpServerOptions options_of(HttpFace face, const HttpFaceTls *tls) {
         o.cert_pem = tls->certificate;
         o.key_pem = tls->key;
         o.client_ca_pem = tls->client_ca;
+        o.on_refused = tls->on_refused;
         if (o.max_body_bytes == 0)
                 o.max_body_bytes = REQUEST_MAX_BYTES;
         return o;

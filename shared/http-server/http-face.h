@@ -12,7 +12,8 @@
  *      webhook     512                -            100 s           -
  *
  * The API server asks the webhook over HTTP/1.1, may take a connection for each request, keeps those that are idle for 90 s,
- * and all of them come from one address.
+ * and all of them come from one address. It waits 3 s for an answer: a connection beyond the 512 is closed at once,
+ * so that the failurePolicy decides without that wait. Beyond the other two limits a client waits.
  *
  * A probe is one short request on a connection of its own. Loopback and unix sockets have no limit per
  * address: there everybody, the kubelet included, comes from the same one.
@@ -25,9 +26,10 @@ typedef enum HttpFace { HTTP_FACE_METRICS, HTTP_FACE_HEALTH, HTTP_FACE_WEBHOOK, 
 /* listen: of listen-address.h, at default_address if it names none, or "unix:/PATH". 0; -EINVAL: it is no
  * such text; -ENOMEM; or as http_server_new(). */
 /* What a face shows over HTTPS: PEM texts. client_ca: clients are asked for a certificate of this CA, and their exchanges say
- * who they are; NULL: they are not. */
+ * who they are; NULL: they are not. on_refused: as in HttpServerOptions. */
 typedef struct HttpFaceTls {
         const char *certificate, *key, *client_ca;
+        void (*on_refused)(void *userdata);
 } HttpFaceTls;
 
 int http_face_new_tls(Loop *l, HttpFace face, const char *listen, const char *default_address, const HttpFaceTls *tls,

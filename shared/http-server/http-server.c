@@ -80,6 +80,7 @@ struct HttpServer {
         Timer *timer;
         http_handler_t handler;
         void *userdata;
+        void (*on_refused)(void *userdata);
         size_t max_body_bytes, max_connections;
         usec_t max_age_usec;
         Timer *age_timer;
@@ -501,6 +502,16 @@ static void connection_free(ServerConnection *c) {
         free(c);
 }
 
+/* Asked before the library takes it; at a limit of its own it would not even listen, and so has a higher one. */
+static enum MHD_Result on_accepted(void *userdata, const struct sockaddr *address, socklen_t size) {
+        HttpServer *s = userdata;
+
+        if (!s->on_refused || s->connections.size < s->max_connections)
+                return MHD_YES;
+        s->on_refused(s->userdata);
+        return MHD_NO;
+}
+
 static void on_connection(void *userdata, struct MHD_Connection *mhd, void **context,
                           enum MHD_ConnectionNotificationCode code) {
         ServerConnection *c = *context;
@@ -585,7 +596,7 @@ static int server_start_daemon(HttpServer *s, const HttpServerOptions *o, int fd
                 { MHD_OPTION_URI_LOG_CALLBACK, (intptr_t) on_request_line, s },
                 { MHD_OPTION_NOTIFY_COMPLETED, (intptr_t) on_completed, s },
                 { MHD_OPTION_NOTIFY_CONNECTION, (intptr_t) on_connection, s },
-                { MHD_OPTION_CONNECTION_LIMIT, (intptr_t) s->max_connections, NULL },
+                { MHD_OPTION_CONNECTION_LIMIT, (intptr_t) s->max_connections + !!s->on_refused, NULL },
                 { MHD_OPTION_PER_IP_CONNECTION_LIMIT, o->max_per_address, NULL },
                 { MHD_OPTION_CONNECTION_TIMEOUT, idle_timeout_sec(o->idle_timeout_usec), NULL },
                 { MHD_OPTION_STRICT_FOR_CLIENT, 1, NULL },
@@ -603,7 +614,7 @@ static int server_start_daemon(HttpServer *s, const HttpServerOptions *o, int fd
 
         if (o->cert_pem)
                 flags |= MHD_USE_TLS;
-        s->daemon = MHD_start_daemon(flags, 0, NULL, NULL, on_request, s, MHD_OPTION_ARRAY, plain,
+        s->daemon = MHD_start_daemon(flags, 0, on_accepted, s, on_request, s, MHD_OPTION_ARRAY, plain,
                                      o->cert_pem ? MHD_OPTION_ARRAY : MHD_OPTION_END, tls, MHD_OPTION_END);
         return s->daemon ? 0 : -EIO;
 }
@@ -653,6 +664,7 @@ int http_server_new(Loop *l, const HttpServerOptions *options, http_handler_t ha
         s->max_connections =
                 options->max_connections > 0 ? options->max_connections : DEFAULT_MAX_CONNECTIONS;
         s->max_age_usec = options->max_age_usec;
+        s->on_refused = options->on_refused;
         s->port = port_of(fd);
         s->listen_fd = fd;
         r = server_start_daemon(s, options, fd);

@@ -24,7 +24,7 @@ typedef struct HttpServerOptions {
          * let in without an identity. */
         const char *client_ca_pem;
         size_t max_body_bytes;    /* larger: 413 before the handler; required */
-        unsigned max_connections; /* 0: 64. Further ones wait to be accepted */
+        unsigned max_connections; /* 0: 64. Further ones wait to be accepted, or see on_refused */
         /* Of one client's address; further ones are closed at once. 0: as many as max_connections. Clients
          * of a unix socket have no address, and no such limit. */
         unsigned max_per_address;
@@ -32,6 +32,9 @@ typedef struct HttpServerOptions {
         /* So long a connection lives, whatever goes on there: one that sends a byte now and then is never
          * idle. 0: for ever */
         usec_t max_age_usec;
+        /* For clients that had rather be turned away than wait: each beyond max_connections is closed at once,
+         * and this is told of it, with the handler's userdata. It may not touch the server. NULL: they wait. */
+        void (*on_refused)(void *userdata);
 } HttpServerOptions;
 
 /* The PEM texts are copied; a rotated certificate is a new server on the same socket (http_server_dup_socket()). -EINVAL (options), -EIO (the library: a
