@@ -520,15 +520,15 @@ def machine_off(world, figures):
 WEBHOOKS = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
 
 
-def _register(world, pool, ports, *, name=None, policy="Ignore", ca=""):
+def _register(world, pool, ports, *, name=None, policy="Ignore", ca="", conditions=()):
     """One webhook at each replica's own port, for its half of the nodes, and for nodes of this pool alone. ca: the bed's; None: it
-    is left to the leader."""
+    is left to the leader. conditions: its matchConditions."""
     if ca is not None:
         with open(world.cluster.ca, "rb") as f:
             ca = base64.b64encode(f.read()).decode()
     hooks = [{
         "name": f"half-{i}.nodes.vesper.sh", "failurePolicy": policy, "sideEffects": "NoneOnDryRun", "timeoutSeconds": 3,
-        "admissionReviewVersions": ["v1"], "objectSelector": {"matchLabels": {"e2e": pool, "half": str(i)}},
+        "matchConditions": list(conditions), "admissionReviewVersions": ["v1"], "objectSelector": {"matchLabels": {"e2e": pool, "half": str(i)}},
         "clientConfig": {"url": f"https://127.0.0.1:{port}/admission"} | ({"caBundle": ca} if ca else {}),
         "rules": [{"operations": ["DELETE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["nodes"]}]}
         for i, port in enumerate(ports)]
@@ -689,7 +689,149 @@ def _waits_for_budget(world, node):
                for c in conditions)
 
 
+def _node_budget(world, pool, most):
+    world.admin.create(BUDGETS, {"apiVersion": "vesper.sh/v1alpha1", "kind": "NodeDisruptionBudget", "metadata": {"name": pool},
+                                 "spec": {"maxUnavailable": most, "selector": {"matchLabels": {"e2e": pool}}}})
+    world.cluster.wait_for(lambda: world.admin.get(f"{BUDGETS}/{pool}").get("status", {}).get("disruptionsAllowed") == most, LIMIT,
+                           "the status of the budget")
+
+
+def _two_webhooks(world, stack):
+    """Two replicas that serve the webhook, not started yet, and their ports."""
+    certificate, key = world.cluster.certificate("webhook", names=("IP:127.0.0.1",))
+    reserved = procs.Ports()
+    stack.callback(reserved.release)
+    ports = [reserved.take(), reserved.take()]
+    replicas = [world.coordinator(name, "exec", **{"Webhook.CertificateFile": certificate, "Webhook.KeyFile": key,
+                                                   "Webhook.Listen": f"127.0.0.1:{port}"}) for name, port in zip("ab", ports)]
+    return replicas, ports
+
+
+def _start(stack, replicas):
+    for replica in replicas:
+        stack.enter_context(replica)
+    for replica in replicas:
+        replica.wait_line("READY")
+
+
+def _halves(world, nodes):
+    for i, node in enumerate(nodes):
+        world.admin.patch(f"/api/v1/nodes/{node}", {"metadata": {"labels": {"half": str(i % 2)}}})
+
+
+def _taken(world, pool, nodes):
+    """How many of these, the pool's, are taken out of service now."""
+    there = world.admin.get(f"/api/v1/nodes?labelSelector=e2e%3D{pool}")["items"]
+    return sum(any(t["key"] == "vesper.sh/disrupted" for t in n["spec"].get("taints", [])) for n in there
+               if n["metadata"]["name"] in nodes)
+
+
+def webhook_killed(world, figures):
+    """50 nodes deleted at once under maxUnavailable: 3, a replica killed meanwhile; then 15 of them by DELETECOLLECTION, in waves"""
+    pool = world.pool(world.unique("killed"))
+    nodes = world.cluster.create_nodes(50, world.unique(pool), labels={"e2e": pool})
+    _halves(world, nodes)
+    with contextlib.ExitStack() as stack:
+        replicas, ports = _two_webhooks(world, stack)
+        _start(stack, replicas)
+        world.wait_adopted(*nodes)
+        _node_budget(world, pool, 3)
+        held = [p for n in nodes for p in world.cluster.create_pods(n, 1, prefix=f"{n}-stays", stop="never")]
+        _register(world, pool, ports, policy="Fail")
+        time.sleep(2)  # the API server reads its configuration of webhooks anew
+        with concurrent.futures.ThreadPoolExecutor(len(nodes)) as threads:
+            asked = [threads.submit(world.admin.request, "DELETE", f"/api/v1/nodes/{n}") for n in nodes]
+            next(concurrent.futures.as_completed(asked))
+            replicas[1].kill()
+            answers = [a.result() for a in asked]
+        passed = [n for n, (status, _) in zip(nodes, answers) if status == 200]
+        lost = [i for i, (status, _) in enumerate(answers) if status not in (200, 429)]
+        charges = world.admin.get(f"{BUDGETS}/{pool}")["status"]["disruptedNodes"]
+        charged = [c["name"] for c in charges]
+        figures.add(f"{len(passed)} passed, {len(lost)} found no replica, {len(charged)} charged")
+        assert all(i % 2 == 1 for i in lost), "the replica that lives has not answered"
+        assert all("failed calling webhook" in answers[i][1]["message"] for i in lost), [answers[i] for i in lost]
+        assert len(passed) <= 3 and set(passed) <= set(charged), (passed, charged)
+        assert len(charged) == len(set(charged)) == 3, charged  # what was charged for an answer that was lost stands
+        # The rest goes by one request for all of them, that ends with the first refusal.
+        _start(stack, [replicas[1]])
+        for pod in held:
+            world.admin.request("DELETE", f"/api/v1/namespaces/default/pods/{pod}", {"gracePeriodSeconds": 0})
+        wave = [n for n in nodes if n not in charged][:15]
+        for node in wave:
+            world.admin.patch(f"/api/v1/nodes/{node}", {"metadata": {"labels": {"wave": pool}}})
+        begun, asked, most = time.monotonic(), 0, 0
+        while any(world.get_node(n) for n in wave) and time.monotonic() < begun + LIMIT:
+            status, body = world.admin.request("DELETE", f"/api/v1/nodes?labelSelector=wave%3D{pool}")
+            assert status == 200 or (status == 429 and "allows no disruption" in body["message"]), (status, body)
+            asked += 1
+            most = max(most, _taken(world, pool, nodes))
+            time.sleep(0.3)
+        left = [n for n in wave if world.get_node(n)]
+        figures.add(f"15 nodes by {asked} DELETECOLLECTIONs in {time.monotonic() - begun:.1f} s, at most {most} taken out of service at once")
+        world.admin.delete(f"{WEBHOOKS}/{pool}")
+        world.admin.delete(f"{BUDGETS}/{pool}")
+    assert not left, left
+    assert most <= 3, most
+
+
+NODE_CONTROLLER = "system:serviceaccount:kube-system:node-controller"
+
+
+def webhook_away(world, figures):
+    """who is exempt is not refused; no replica: Fail refuses the others, Ignore lets them pass, and they go in turn afterwards"""
+    pool = world.pool(world.unique("away"))
+    nodes = world.cluster.create_nodes(5, world.unique(pool), labels={"e2e": pool})
+    _halves(world, nodes)
+    controller = world.cluster.client(NODE_CONTROLLER, ["system:masters"])
+    exempt = {"name": "not-exempt", "expression": f'!(request.userInfo.username in ["{NODE_CONTROLLER}"])'}
+
+    def delete(client, node):
+        status, body = client.request("DELETE", f"/api/v1/nodes/{node}")
+        return status, body.get("message", "")
+
+    with contextlib.ExitStack() as stack:
+        replicas, ports = _two_webhooks(world, stack)
+        _start(stack, replicas)
+        world.wait_adopted(*nodes)
+        _node_budget(world, pool, 1)
+        held = [p for n in nodes for p in world.cluster.create_pods(n, 1, prefix=f"{n}-stays", stop="never")]
+        _register(world, pool, ports, policy="Fail", conditions=[exempt])
+        time.sleep(2)  # the API server reads its configuration of webhooks anew
+        assert delete(world.admin, nodes[0])[0] == 200
+        used_up = delete(world.admin, nodes[1])
+        assert used_up[0] == 429 and "allows no disruption" in used_up[1], used_up
+        assert delete(controller, nodes[1])[0] == 200
+        for replica in replicas:
+            replica.kill()
+        failed = delete(world.admin, nodes[2])
+        assert failed[0] == 500 and "failed calling webhook" in failed[1], failed
+        assert delete(controller, nodes[2])[0] == 200
+        world.admin.delete(f"{WEBHOOKS}/{pool}")
+        _register(world, pool, ports, policy="Ignore", conditions=[exempt])
+        time.sleep(2)
+        last = nodes[3:]
+        assert [delete(world.admin, n)[0] for n in last] == [200, 200]
+        _start(stack, replicas)
+        for node in last:
+            world.cluster.wait_for(lambda n=node: _waits_for_budget(world, n), LIMIT, f"{node} waits for its budget")
+        assert _taken(world, pool, last) == 0
+        begun, most = time.monotonic(), 0
+        for pod in held:
+            world.admin.request("DELETE", f"/api/v1/namespaces/default/pods/{pod}", {"gracePeriodSeconds": 0})
+        while any(world.get_node(n) for n in nodes) and time.monotonic() < begun + LIMIT:
+            most = max(most, _taken(world, pool, last))
+            time.sleep(0.05)
+        left = [n for n in nodes if world.get_node(n)]
+        figures.add(f"all gone {time.monotonic() - begun:.1f} s later, at most {most} of the two at once; refused by Fail with: {failed[1]}")
+        world.admin.delete(f"{WEBHOOKS}/{pool}")
+        world.admin.delete(f"{BUDGETS}/{pool}")
+    assert not left, left
+    assert most <= 1, most
+
+
 CASES = [
-    node_webhook, webhook_certificate, node_budget, repair, machine_off, deleted_node, empty_node, accepting_provider, budget_holds, leader_killed, another_machine, wrong_region, termination_protection,
-    apiserver_away, agent_and_coordinator
+    node_webhook, webhook_killed, webhook_away, webhook_certificate, node_budget, repair, machine_off, deleted_node, empty_node,
+    accepting_provider, budget_holds, leader_killed, another_machine, wrong_region, termination_protection, apiserver_away,
+    agent_and_coordinator
 ]
