@@ -272,6 +272,8 @@ def _webhook(bed, objects, port):
     config["webhooks"][0]["clientConfig"] = {"url": f"https://127.0.0.1:{port}/admission"}
     config["webhooks"][0]["failurePolicy"] = "Fail"
     path, secret = f"{WEBHOOKS}/{config['metadata']['name']}", f"/api/v1/namespaces/{NAMESPACE}/secrets/vesper-webhook"
+    if bed.admin.find(path):
+        bed.admin.delete(path)  # an earlier case has applied it
     bed.admin.create(WEBHOOKS, config)
     bed.cluster.wait_for(lambda: "caBundle" in bed.admin.get(path)["webhooks"][0]["clientConfig"], LIMIT, "the caBundle")
     kept = bed.admin.get(secret)["data"]
