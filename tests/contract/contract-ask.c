@@ -236,6 +236,23 @@ Answer rig_evict(Rig *r, RigWho who, const char *ns, const char *name, const cha
                                     &p->call));
 }
 
+Answer rig_evict_dry(Rig *r, RigWho who, const char *ns, const char *name, const char *uid) {
+        KubeCallOptions o = patient_bulk;
+        Pending *p = pending_new();
+
+        o.dry_run = true;
+        return rig_await(r, p, kube_evict(rig_client(r, who), ns, name, uid, -1, &o, on_reply, p, &p->call));
+}
+
+Answer rig_merge_dry(Rig *r, RigWho who, KubeTarget t, const char *fmt, ...) {
+        const KubeCallOptions o = { .timeout_usec = CALL_TIMEOUT_USEC, .dry_run = true };
+        Pending *p = pending_new();
+        TEXT_OF(body, fmt);
+
+        return rig_await(r, p,
+                         kube_patch(rig_client(r, who), &t, KUBE_PATCH_MERGE, body, &o, on_reply, p, &p->call));
+}
+
 /* -- past the client ------------------------------------------------------------------------------ */
 
 typedef struct Exchange {

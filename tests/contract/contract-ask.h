@@ -71,6 +71,8 @@ Answer rig_create(Rig *r, RigWho who, KubeTarget t, const char *fmt, ...) _print
 Answer rig_update(Rig *r, RigWho who, KubeTarget t, const char *fmt, ...) _printf_(4, 5);
 Answer rig_patch(Rig *r, RigWho who, KubeTarget t, KubePatchType type, const char *fmt, ...) _printf_(5, 6);
 #define rig_merge(r, who, t, ...) rig_patch((r), (who), (t), KUBE_PATCH_MERGE, __VA_ARGS__)
+/* A merge patch, to see what would come of it (dryRun=All). */
+Answer rig_merge_dry(Rig *r, RigWho who, KubeTarget t, const char *fmt, ...) _printf_(4, 5);
 /* The body goes as it is. */
 Answer rig_patch_raw(Rig *r, RigWho who, KubeTarget t, KubePatchType type, const char *body);
 Answer rig_update_raw(Rig *r, RigWho who, KubeTarget t, const char *body);
@@ -78,6 +80,8 @@ Answer rig_update_raw(Rig *r, RigWho who, KubeTarget t, const char *body);
 Answer rig_delete(Rig *r, RigWho who, KubeTarget t, const KubeDeleteOptions *o);
 /* grace_sec -1: the pod's own. */
 Answer rig_evict(Rig *r, RigWho who, const char *ns, const char *name, const char *uid, int64_t grace_sec);
+/* The same, to see what would come of it (dryRun=All). */
+Answer rig_evict_dry(Rig *r, RigWho who, const char *ns, const char *name, const char *uid);
 
 /* Past the client: a path with query, a body as it is. type NULL: no body. */
 Answer rig_http(Rig *r, RigWho who, HttpMethod method, const char *path, const char *type, const char *body);

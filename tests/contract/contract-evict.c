@@ -313,6 +313,69 @@ static void evicted_and_held(void **state) {
         assert_answer(freed, 200, NULL);
 }
 
+static EvictionAnswer would_be(Rig *r, const char *pod, const char *uid, char **ret_pdb) {
+        _cleanup_answer_ Answer a = rig_evict_dry(r, RIG_COORDINATOR, "evict-dry", pod, uid);
+        bool failed = a.error.http != 0 || a.error.error != 0;
+
+        if (!failed)
+                assert_int_equal(a.status, 201);
+        return eviction_classify(failed ? &a.error : NULL, ret_pdb);
+}
+
+/* A dry run is answered as the eviction would be, budget by budget, and leaves pod and budget as they are; so that of two
+ * pods of a budget with room for one each alone would go. */
+static void eviction_on_trial(void **state) {
+        Rig *r = *state;
+        _cleanup_free_ char *one = NULL, *two = NULL, *free_pod = NULL, *pdb = NULL, *none = NULL;
+        _cleanup_answer_ Answer pod = { 0 };
+
+        rig_make_namespace(r, "evict-dry");
+        rig_make_pdb(r, "evict-dry", "web-budget", "web", "");
+        one = rig_make_pod(r, "evict-dry", "web-1", RIG_NODE_NAME, "web");
+        two = rig_make_pod(r, "evict-dry", "web-2", RIG_NODE_NAME, "web");
+        free_pod = rig_make_pod(r, "evict-dry", "free", RIG_NODE_NAME, "db");
+
+        rig_set_pdb_status(r, "evict-dry", "web-budget", 1, 1, 2, 1);
+        assert_int_equal(would_be(r, "web-1", one, NULL), EVICTION_ACCEPTED);
+        assert_int_equal(would_be(r, "web-2", two, NULL), EVICTION_ACCEPTED);
+        assert_int_equal(would_be(r, "free", free_pod, NULL), EVICTION_ACCEPTED);
+        assert_int_equal(allowed_now(r, "evict-dry", "web-budget"), 1);
+        assert_false(is_terminating(r, "evict-dry", "web-1"));
+        assert_false(is_terminating(r, "evict-dry", "free"));
+        pod = rig_get(r, RIG_ADMIN, POD("evict-dry", "free"));
+        assert_null(json_find(json_path(pod.json, "status", "conditions", NULL), "type", "DisruptionTarget"));
+
+        assert_int_equal(would_be(r, "nobody", free_pod, NULL), EVICTION_GONE);
+        assert_int_equal(would_be(r, "free", one, NULL), EVICTION_REPLACED);
+
+        rig_set_pdb_status(r, "evict-dry", "web-budget", 1, 0, 2, 2);
+        assert_int_equal(would_be(r, "web-1", one, &pdb), EVICTION_BLOCKED_BY_PDB);
+        assert_string_equal(pdb, "web-budget");
+        rig_make_pdb(r, "evict-dry", "second", "web", "");
+        assert_int_equal(would_be(r, "web-1", one, &none), EVICTION_SEVERAL_PDBS);
+        assert_null(none);
+}
+
+/* Of a Node's patch, too. */
+static void cordon_on_trial(void **state) {
+        Rig *r = *state;
+        _cleanup_answer_ Answer made = { 0 }, dry = { 0 }, after = { 0 }, old = { 0 };
+
+        made = rig_create(r, RIG_ADMIN, NODE(NULL), "{'metadata':{'name':'cordon-dry'}}");
+        assert_answer(made, 201, NULL);
+        dry = rig_merge_dry(r, RIG_COORDINATOR, NODE("cordon-dry"),
+                            "{'metadata':{'annotations':{'a.example/b':'c'}},'spec':{'unschedulable':true}}");
+        assert_answer(dry, 200, NULL);
+        assert_string_equal(answer_string(&dry, "metadata", "annotations", "a.example/b", NULL), "c");
+        after = rig_get(r, RIG_ADMIN, NODE("cordon-dry"));
+        assert_null(json_path(after.json, "spec", "unschedulable", NULL));
+        assert_string_equal(answer_string(&after, "metadata", "resourceVersion", NULL),
+                            answer_string(&made, "metadata", "resourceVersion", NULL));
+        old = rig_merge_dry(r, RIG_COORDINATOR, NODE("cordon-dry"),
+                            "{'metadata':{'resourceVersion':'1'},'spec':{'unschedulable':true}}");
+        assert_answer(old, 409, "Conflict");
+}
+
 static const struct CMUnitTest cases[] = {
         cmocka_unit_test(pod_without_a_budget),    cmocka_unit_test(grace_of_an_eviction),
         cmocka_unit_test(pod_gone_or_replaced),    cmocka_unit_test(evictions_that_are_none),
@@ -321,5 +384,6 @@ static const struct CMUnitTest cases[] = {
         cmocka_unit_test(budget_of_all),           cmocka_unit_test(pods_that_ask_no_budget),
         cmocka_unit_test(pods_that_are_not_ready), cmocka_unit_test(namespace_is_terminating),
         cmocka_unit_test(eviction_is_forbidden),   cmocka_unit_test(evicted_and_held),
+        cmocka_unit_test(eviction_on_trial),       cmocka_unit_test(cordon_on_trial),
 };
 CONTRACT_SUITE(evict, cases);

@@ -258,6 +258,19 @@ static int do_evict_clipped(World *w) {
         return kube_evict(w->host->client, "shop", "web", "u1", 12, NULL, on_done, w, &w->call);
 }
 
+static int do_evict_dry(World *w) {
+        const KubeCallOptions o = { .lane = HTTP_LANE_BULK, .dry_run = true };
+
+        return kube_evict(w->host->client, "shop", "web", "u1", -1, &o, on_done, w, &w->call);
+}
+
+static int do_patch_dry(World *w) {
+        const KubeTarget t = { .kind = &kube_node_kind, .name = "n1" };
+        const KubeCallOptions o = { .dry_run = true };
+
+        return kube_patch(w->host->client, &t, KUBE_PATCH_MERGE, "{}", &o, on_done, w, &w->call);
+}
+
 static void test_verbs(void **state) {
         static const struct {
                 const char *what;
@@ -309,6 +322,13 @@ static void test_verbs(void **state) {
                   "{\"apiVersion\":\"policy/v1\","
                   "\"kind\":\"Eviction\",\"metadata\":{\"name\":\"web\",\"namespace\":\"shop\"},"
                   "\"deleteOptions\":{\"gracePeriodSeconds\":12,\"preconditions\":{\"uid\":\"u1\"}}} " },
+                { "evict to see", do_evict_dry, KUBE_VERB_EVICT,
+                  "POST /api/v1/namespaces/shop/pods/web/eviction?dryRun=All [application/json] "
+                  "{\"apiVersion\":\"policy/v1\","
+                  "\"kind\":\"Eviction\",\"metadata\":{\"name\":\"web\",\"namespace\":\"shop\"},"
+                  "\"deleteOptions\":{\"preconditions\":{\"uid\":\"u1\"}}} " },
+                { "patch to see", do_patch_dry, KUBE_VERB_PATCH,
+                  "PATCH /api/v1/nodes/n1?fieldManager=test&dryRun=All [application/merge-patch+json] {} " },
         };
         (void) state;
 

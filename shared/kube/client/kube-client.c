@@ -171,6 +171,7 @@ static int start_on_object(KubeClient *c, const KubeTarget *t, const KubeCallPla
         if (r < 0)
                 return r;
         kube_request_query(&url, "fieldManager", manager);
+        kube_request_query(&url, "dryRun", plan->options.dry_run ? "All" : NULL);
         return kube_call_start(c, plan, &url, done, userdata, ret);
 }
 

@@ -55,6 +55,7 @@ typedef struct KubeCallOptions {
         HttpGuard guard;        /* may_send NULL: unguarded */
         size_t max_response_bytes; /* 0: 4 MiB; lists 64 MiB */
         KubeRank rank;
+        bool dry_run; /* of patches and evictions: the server says what would come of it, and changes nothing */
         bool object_unread; /* nobody looks at the object in the answer: it is checked to be JSON, and KubeReply.object is NULL */
         /* Of what has waited its turn: the body as it would be now, allocated, or NULL: as it was. May not touch
          * the client's calls. NULL: never asked. */
