@@ -120,9 +120,6 @@ static void *removal_free(void *p) {
 /* -- life ----------------------------------------------------------------------------------------------- */
 
 static void set_allowed(Leading *l, const KubePdb *p) {
-        /* A status that its controller has not brought up to date allows nothing, as the API server sees
-         * it. */
-        int64_t allowed = p->observed_generation >= p->object.meta.generation ? p->disruptions_allowed : 0;
         int r;
 
         /* What it allows the API server knows, who reads it himself: its pods ask, one after the other. */
@@ -130,7 +127,7 @@ static void set_allowed(Leading *l, const KubePdb *p) {
                 evictor_forget_pdb(l->evictor, p->object.meta.ns, p->object.meta.name);
                 return;
         }
-        r = evictor_set_allowed(l->evictor, p->object.meta.ns, p->object.meta.name, allowed);
+        r = evictor_set_allowed(l->evictor, p->object.meta.ns, p->object.meta.name, kube_pdb_allowed(p));
         if (r < 0) {
                 log_error_errno(l->env->log, r, "Failed to note what PodDisruptionBudget %s/%s allows: %m",
                                 p->object.meta.ns, p->object.meta.name);

@@ -243,12 +243,6 @@ static void on_pod(ClusterView *v, KubePod *old, KubePod *new) {
                 v->handler.on_pod(to, streq_ptr(from, to) ? old : NULL, new, v->handler.userdata);
 }
 
-/* Of the pods that it matches, the unready are evicted without it being asked. */
-static bool lets_unready_pass(const KubePdb *pdb) {
-        return pdb->always_allow_unhealthy ||
-               (pdb->desired_healthy > 0 && pdb->current_healthy >= pdb->desired_healthy);
-}
-
 /* A change of what a PDB allows wakes its eviction queue, through the handler. Which pods the PDB matches
  * changes only with its spec, or when unready pods begin or cease to pass it by: then the nodes of the pods
  * that it matches are dirty, and of those that it matched before. All of them are in its namespace. */
@@ -259,7 +253,7 @@ static void on_pdb(ClusterView *v, KubePdb *old, KubePdb *new) {
                    new ? new->object.meta.ns : NULL, (KubeObject *) new);
         v->handler.on_pdb(old, new, v->handler.userdata);
         if (old && new && old->object.meta.generation == new->object.meta.generation &&
-            lets_unready_pass(old) == lets_unready_pass(new))
+            kube_pdb_lets_unready_pass(old) == kube_pdb_lets_unready_pass(new))
                 return;
         if (!pods)
                 return;
@@ -622,17 +616,6 @@ PoolMatch cluster_view_pool_of_node(const ClusterView *v, const KubeNode *n, con
         return !first ? POOL_MATCH_NONE : other ? POOL_MATCH_SEVERAL : POOL_MATCH_ONE;
 }
 
-/* The API server does not ask a PDB for these (reference: eviction.go, canIgnorePDB and the unhealthy pod
- * policy). */
-static bool eviction_passes_by(const KubePdb *pdb, const KubePod *pod) {
-        if (pod->phase == POD_PENDING || pod->phase == POD_SUCCEEDED || pod->phase == POD_FAILED ||
-            pod->object.meta.deletion_usec > 0)
-                return true;
-        if (pod->ready)
-                return false;
-        return lets_unready_pass(pdb);
-}
-
 const KubePdb *cluster_view_pdb_of_pod(const ClusterView *v, const KubePod *pod) {
         const KubePdb *found = NULL;
         KubeObject *o;
@@ -646,5 +629,5 @@ const KubePdb *cluster_view_pdb_of_pod(const ClusterView *v, const KubePod *pod)
                         return NULL;
                 found = pdb;
         }
-        return found && !eviction_passes_by(found, pod) ? found : NULL;
+        return found && !kube_pdb_passes_by(found, pod) ? found : NULL;
 }

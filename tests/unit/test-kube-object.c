@@ -708,6 +708,9 @@ static void test_pdb(void **state) {
                           "{'metadata':{'name':'a','namespace':'m','labels':{'app':'web'}}}");
         assert_true(kube_pdb_matches(p, (KubePod *) ours));
         assert_false(kube_pdb_matches(p, (KubePod *) other));
+        assert_int_equal(kube_pdb_allowed(p), 1);
+        o->meta.generation = 6; /* its controller has not seen that */
+        assert_int_equal(kube_pdb_allowed(p), 0);
 
         none = decode_ok(&kube_pdb_kind, *state, "{" POD "}");
         assert_false(kube_pdb_matches((KubePdb *) none, (KubePod *) ours));

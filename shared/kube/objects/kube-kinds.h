@@ -128,6 +128,14 @@ typedef struct KubePdb {
 
 extern const KubeKind kube_pdb_kind;
 bool kube_pdb_matches(const KubePdb *pdb, const KubePod *pod); /* same namespace, and the selector says so */
+/* Of the pods that it matches, the unready are evicted without it being asked. */
+bool kube_pdb_lets_unready_pass(const KubePdb *pdb);
+/* Would the API server evict this pod, which it matches, without asking it? Pending, terminal, terminating, or unready
+ * and let pass. */
+bool kube_pdb_passes_by(const KubePdb *pdb, const KubePod *pod);
+/* Evictions that it allows now. A status that its controller has not brought up to date allows none, as the API server
+ * sees it. */
+int64_t kube_pdb_allowed(const KubePdb *pdb);
 
 /* -- Lease, VolumeAttachment, PersistentVolumeClaim
  * -------------------------------------------------------------------------------------------- */

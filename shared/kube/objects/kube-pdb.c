@@ -45,3 +45,20 @@ bool kube_pdb_matches(const KubePdb *pdb, const KubePod *pod) {
         return streq_ptr(pdb->object.meta.ns, pod->object.meta.ns) &&
                selector_matches(pdb->selector, &pod->object.meta.labels);
 }
+
+bool kube_pdb_lets_unready_pass(const KubePdb *pdb) {
+        return pdb->always_allow_unhealthy ||
+               (pdb->desired_healthy > 0 && pdb->current_healthy >= pdb->desired_healthy);
+}
+
+/* Reference: eviction.go, canIgnorePDB and the unhealthy pod policy. */
+bool kube_pdb_passes_by(const KubePdb *pdb, const KubePod *pod) {
+        if (pod->phase == POD_PENDING || pod->phase == POD_SUCCEEDED || pod->phase == POD_FAILED ||
+            pod->object.meta.deletion_usec > 0)
+                return true;
+        return !pod->ready && kube_pdb_lets_unready_pass(pdb);
+}
+
+int64_t kube_pdb_allowed(const KubePdb *pdb) {
+        return pdb->observed_generation >= pdb->object.meta.generation ? pdb->disruptions_allowed : 0;
+}
