@@ -77,7 +77,7 @@ bool node_is_marked_with(const KubeNode *n, const char *notice_id, const char *b
 
 bool node_is_cordoned_by_stranger(const KubeNode *n) {
         return n->unschedulable && !annotation(n, ANNOTATION_CORDONED_BY_AGENT) &&
-               !annotation(n, ANNOTATION_CORDONED_BY_COORDINATOR);
+               !annotation(n, ANNOTATION_CORDONED_BY_COORDINATOR) && !annotation(n, ANNOTATION_CORDONED_BY_VESPERCTL);
 }
 
 bool node_was_uncordoned(const KubeNode *n) {
@@ -353,7 +353,8 @@ static int patch_off(const KubeNode *n, bool released, char **ret, bool *ret_unc
                 json_close_object(w);
         }
         json_close_object(w);
-        *ret_uncordons = takes_cordon && !released && !shared && n->unschedulable;
+        *ret_uncordons = takes_cordon && !released && !shared && !annotation(n, ANNOTATION_CORDONED_BY_VESPERCTL) &&
+                         n->unschedulable;
         if (*ret_uncordons) {
                 json_open_object(w, "spec");
                 json_add_null(w, "unschedulable");

@@ -28,7 +28,7 @@ bool node_is_overruled(const KubeNode *n, const char *notice_id, const char *boo
 int node_marks_boot_id(const KubeNode *n, char **ret);
 /* The interruption of this notice, in this boot, stands on the Node, and nobody has overruled it. */
 bool node_is_marked_with(const KubeNode *n, const char *notice_id, const char *boot_id);
-/* Unschedulable, and neither we nor the coordinator did it: never claimed, never undone. */
+/* Unschedulable, and nobody of vesper (agent, coordinator, vesperctl) did it: never claimed, never undone. */
 bool node_is_cordoned_by_stranger(const KubeNode *n);
 /* Interrupted, yet schedulable: a person un-cordoned, as our first patch sets both at once. */
 bool node_was_uncordoned(const KubeNode *n);
@@ -67,7 +67,7 @@ char *node_patch_conditions(const KubeNode *n, DrainConditions wanted, NoticeKin
 
 /* Merge patch that takes off exactly our marks. 1: *ret is it, *ret_uncordons whether the node becomes
  * schedulable by it; 0: nothing is there to take off; -ENOMEM. A node that is being deleted keeps its
- * cordon, as does one that the coordinator has cordoned too. */
+ * cordon, as does one that the coordinator or vesperctl has cordoned too. */
 int node_patch_undo(const KubeNode *n, char **ret, bool *ret_uncordons);
 /* The same after a person un-cordoned: whoever has cordoned the node since then, it was not us. The interruption stays,
  * as Released; but not that of a shutdown, which ends with this boot or is called off. */

@@ -8,9 +8,14 @@ static bool has_cordon_mark(const KubeNode *n, const char *key) {
         return object_meta_annotation(&n->object.meta, key);
 }
 
-/* A cordon that neither of us made is a person's: it is never claimed. */
+static bool has_cordon_mark_of_others(const KubeNode *n) {
+        return has_cordon_mark(n, ANNOTATION_CORDONED_BY_AGENT) ||
+               has_cordon_mark(n, ANNOTATION_CORDONED_BY_VESPERCTL);
+}
+
+/* A cordon that nobody of vesper made is never claimed. */
 static bool cordon_is_ours_to_claim(const KubeNode *n) {
-        return !n->unschedulable || has_cordon_mark(n, ANNOTATION_CORDONED_BY_AGENT) ||
+        return !n->unschedulable || has_cordon_mark_of_others(n) ||
                has_cordon_mark(n, ANNOTATION_CORDONED_BY_COORDINATOR);
 }
 
@@ -277,7 +282,7 @@ int termination_release_patch(const KubeNode *n, char **ret_body) {
         bool finalizer = object_meta_has_finalizer(m, FINALIZER_TERMINATION);
         bool out = is_marked_out_of_service(n);
         bool pool = object_meta_label(m, LABEL_NODE_POOL);
-        bool uncordon = cordon && !agent && n->unschedulable && m->deletion_usec == 0;
+        bool uncordon = cordon && !has_cordon_mark_of_others(n) && n->unschedulable && m->deletion_usec == 0;
 
         assert(n && ret_body);
         if (!cordon && !taint && !label && !pool && !deadline && !reboot && !finalizer && !out)

@@ -51,6 +51,7 @@ static void assert_json(char *found, const char *expected) {
 #define META "'kind':'Node','apiVersion':'v1','metadata':{'name':'n1','uid':'u1','resourceVersion':'7'"
 #define MARK "'vesper.sh/cordoned-by-agent':'{}'"
 #define THEIRS "'vesper.sh/cordoned-by-coordinator':'{}'"
+#define PERSONS "'vesper.sh/cordoned-by-vesperctl':'{}'"
 #define INTERRUPTION "'vesper.sh/interruption':'x'"
 #define LABEL "'labels':{'node.kubernetes.io/exclude-from-external-load-balancers':'vesper'}"
 #define FOREIGN_LABEL "'labels':{'node.kubernetes.io/exclude-from-external-load-balancers':''}"
@@ -117,6 +118,11 @@ static void test_undo(void **state) {
                 { "the coordinator's cordon stays, and what goes with it",
                   "{" META ",'annotations':{" MARK "," THEIRS "}," LABEL "},'spec':{'unschedulable':true}}",
                   "{'metadata':{'resourceVersion':'7','annotations':{'vesper.sh/cordoned-by-agent':null}}}",
+                  false },
+                { "vesperctl's cordon stays, our label goes",
+                  "{" META ",'annotations':{" MARK "," PERSONS "}," LABEL "},'spec':{'unschedulable':true}}",
+                  "{'metadata':{'resourceVersion':'7','annotations':{'vesper.sh/cordoned-by-agent':null},"
+                  "'labels':{'node.kubernetes.io/exclude-from-external-load-balancers':null}}}",
                   false },
                 { "a node that is being deleted stays closed",
                   "{" META ",'deletionTimestamp':'2027-01-15T08:00:00Z','annotations':{" MARK
@@ -322,6 +328,8 @@ static void test_reading(void **state) {
         } rows[] = {
                 { "nothing", "{" META "}}", false, false, false, 0 },
                 { "a stranger", "{" META "},'spec':{'unschedulable':true}}", false, true, false, 0 },
+                { "vesperctl", "{" META ",'annotations':{" PERSONS "}},'spec':{'unschedulable':true}}", false, false,
+                  false, 0 },
                 { "we", "{" META ",'annotations':{" MARK "}},'spec':{'unschedulable':true}}", true, false,
                   false, 0 },
                 { "a person undid us", "{" META ",'annotations':{" INTERRUPTION "}}}", true, false, true,

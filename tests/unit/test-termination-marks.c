@@ -95,6 +95,12 @@ static void test_cordon(void **state) {
                   "},'labels':{'" LABEL_EXCLUDE_FROM_LB "':'vesper'}},"
                   "'spec':{'unschedulable':true,'taints':[{'key':'vesper.sh/"
                   "disrupted','effect':'NoSchedule'}" KEPT_OFF "]}}" },
+                { "vesperctl's cordon is joined", ",'annotations':{'vesper.sh/cordoned-by-vesperctl':'{}'}",
+                  ",'spec':{'unschedulable':true}", USEC_INFINITY,
+                  "{'metadata':{'resourceVersion':'7','annotations':{" OURS
+                  "},'labels':{'" LABEL_EXCLUDE_FROM_LB "':'vesper'}},"
+                  "'spec':{'unschedulable':true,'taints':[{'key':'vesper.sh/"
+                  "disrupted','effect':'NoSchedule'}" KEPT_OFF "]}}" },
                 { "a person's label stays", ",'labels':{'" LABEL_EXCLUDE_FROM_LB "':'mine'}", "",
                   USEC_INFINITY,
                   "{'metadata':{'resourceVersion':'7','annotations':{" OURS "}},"
@@ -206,6 +212,12 @@ static void test_release(void **state) {
                   ",'spec':{'unschedulable':true}",
                   "{'metadata':{'resourceVersion':'7','annotations':{'vesper.sh/"
                   "cordoned-by-coordinator':null}}}" },
+                { "vesperctl's cordon stays, the label goes",
+                  ",'annotations':{'vesper.sh/cordoned-by-coordinator':'x',"
+                  "'vesper.sh/cordoned-by-vesperctl':'y'},'labels':{'" LABEL_EXCLUDE_FROM_LB "':'vesper'}",
+                  ",'spec':{'unschedulable':true}",
+                  "{'metadata':{'resourceVersion':'7','annotations':{'vesper.sh/"
+                  "cordoned-by-coordinator':null},'labels':{'" LABEL_EXCLUDE_FROM_LB "':null}}}" },
                 { "a node being deleted is not un-cordoned",
                   ",'deletionTimestamp':'2027-01-15T08:00:00Z','annotations':"
                   "{'vesper.sh/cordoned-by-coordinator':'x'}",

@@ -26,6 +26,8 @@
  * the node stays open. A cordon found before ours is never claimed. */
 #define ANNOTATION_CORDONED_BY_AGENT "vesper.sh/cordoned-by-agent"
 #define ANNOTATION_CORDONED_BY_COORDINATOR "vesper.sh/cordoned-by-coordinator"
+/* By a person, with vesperctl drain. */
+#define ANNOTATION_CORDONED_BY_VESPERCTL "vesper.sh/cordoned-by-vesperctl"
 /* Agent: JSON {"id","kind","source","action","deadline","phase","podsLeft","bootID"}. deadline: as the giver of the notice
  * said it, or by this machine's clock where that is the giver (a shutdown). "deadlineUptimeUsec" beside it is the same on the
  * boot-time clock of the machine, for its agent alone (interruption.h reads and writes it).
