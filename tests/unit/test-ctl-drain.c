@@ -1,0 +1,796 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "ctl-cordon.h"
+#include "ctl-drain.h"
+#include "ctl-verbs.h"
+#include "fake-client.h"
+#include "marks.h"
+#include "strv.h"
+
+#define SEC USEC_PER_SEC
+
+/* -- pure: words and when they are said ----------------------------------------------------------------- */
+
+static const DrainBlocker going = { .ns = "shop", .name = "old", .uid = "1", .reason = "Terminating", .detail = "",
+                                    .message = "", .since_usec = 10 * SEC },
+                          blocked = { .ns = "shop", .name = "web-1", .uid = "2", .reason = "BlockedByPDB",
+                                      .detail = "web", .message = "needs 3", .since_usec = 65 * SEC },
+                          later = { .ns = "shop", .name = "web-2", .uid = "3", .reason = "BlockedByPDB",
+                                    .detail = "web", .message = "needs 3", .since_usec = 70 * SEC },
+                          kept = { .ns = "x", .name = "job", .uid = "4", .reason = "Protected",
+                                   .detail = "vesper.sh/do-not-evict", .message = "", .since_usec = 90 * SEC };
+
+static void test_lines(void **state) {
+        const DrainBlocker left[] = { going, later, blocked }, held[] = { blocked, kept }, strange[] = {
+                { .ns = "a\x1b[2J", .name = "b\r", .uid = "5", .reason = "Terminating", .detail = "", .message = "" } };
+        const struct {
+                DrainProgress p;
+                const char *line, *stopped;
+        } rows[] = {
+                { { .node = "n", .state = CTL_DRAIN_READING }, "n: being read", "node n was not touched" },
+                { { .node = "n", .state = CTL_DRAIN_CORDONING },
+                  "n: being cordoned",
+                  "node n may have been cordoned: 'vesperctl undrain n' opens it" },
+                { { .node = "n", .state = CTL_DRAIN_LISTING, .is_cordoned = true, .is_ours = true },
+                  "n: cordoned, its pods are being listed",
+                  "node n stays cordoned; no pod was evicted; 'vesperctl undrain n' opens it" },
+                { { .node = "n", .state = CTL_DRAIN_DRAINING, .is_cordoned = true, .is_ours = true, .left = left, .n_left = 3 },
+                  "n: draining, 3 pods left; pod shop/web-1: BlockedByPDB web for 35s (it goes once this budget allows a "
+                  "disruption: more healthy pods elsewhere, or a lower minAvailable: needs 3)",
+                  "node n stays cordoned; 3 pods are left; 'vesperctl undrain n' opens it" },
+                { { .node = "n", .state = CTL_DRAIN_DRAINING, .is_cordoned = true, .left = &going, .n_left = 1 },
+                  "n: draining, 1 pod left; pod shop/old: Terminating for 90s",
+                  "node n stays cordoned; 1 pod is left" },
+                { { .node = "n", .state = CTL_DRAIN_DRAINING, .is_cordoned = true, .left = held, .n_left = 2 },
+                  "n: draining, 2 pods left; pod x/job: Protected vesper.sh/do-not-evict for 10s (it opted out of drains by "
+                  "this key: the node waits until it ends or the key goes)",
+                  "node n stays cordoned; 2 pods are left" },
+                { { .node = "n", .state = CTL_DRAIN_DRAINED, .is_cordoned = true, .n_ended = 1, .took_usec = 12 * SEC },
+                  "n: drained in 12s, 1 pod was ended",
+                  "n: drained in 12s, 1 pod was ended" },
+                { { .node = "n", .state = CTL_DRAIN_FAILED, .error = "there is no node 'n'" },
+                  "n: failed after 0s: there is no node 'n'",
+                  "n: failed after 0s: there is no node 'n'" },
+                { { .node = "n", .state = CTL_DRAIN_TIMED_OUT, .is_cordoned = true, .is_ours = true, .left = strange,
+                    .n_left = 1, .took_usec = 60 * SEC },
+                  "n: given up, --timeout is over after 60s; it stays cordoned ('vesperctl undrain n' opens it); 1 pod is "
+                  "left; pod a?[2J/b?: Terminating for 100s",
+                  "node n stays cordoned; 1 pod is left; 'vesperctl undrain n' opens it" },
+                { { .node = "n", .state = CTL_DRAIN_OPENED, .left = &going, .n_left = 1, .took_usec = SEC },
+                  "n: given up, somebody has made the node schedulable meanwhile after 1s; 1 pod is left",
+                  "n: given up, somebody has made the node schedulable meanwhile after 1s; 1 pod is left" },
+        };
+        (void) state;
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_strbuf_ StrBuf line = {}, stopped = {};
+
+                drain_progress_add_line(&line, &rows[i].p, 100 * SEC);
+                assert_string_equal(strbuf_str(&line), rows[i].line);
+                drain_progress_add_stopped(&stopped, &rows[i].p);
+                assert_string_equal(strbuf_str(&stopped), rows[i].stopped);
+        }
+}
+
+static void test_cut(void **state) {
+        _cleanup_strbuf_ StrBuf b = {};
+        (void) state;
+
+        strbuf_add(&b, "first\n" "gr\xc3\xbc\xc3\x9f" "e");
+        drain_progress_cut(&b, 6, 5);
+        assert_string_equal(b.data, "first\n" "gr\xc3\xbc\xc3\x9f" "e");
+        drain_progress_cut(&b, 6, 4);
+        assert_string_equal(b.data, "first\n" "gr\xc3\xbc\xc3\x9f");
+        drain_progress_cut(&b, 6, 3);
+        assert_string_equal(b.data, "first\n" "gr\xc3\xbc");
+}
+
+static void test_news(void **state) {
+        const DrainBlocker many[] = { blocked, kept };
+        DrainProgress p = { .node = "n", .state = CTL_DRAIN_DRAINING, .left = &blocked, .n_left = 1 };
+        DrainSaid said = {};
+        (void) state;
+
+        assert_true(drain_progress_is_news(&said, &p, 100 * SEC));
+        assert_false(drain_progress_is_news(&said, &p, 104 * SEC)); /* nothing is other */
+        p.left = many;
+        p.n_left = 2;
+        assert_true(drain_progress_is_news(&said, &p, 104 * SEC));
+        p.n_left = 1;
+        assert_false(drain_progress_is_news(&said, &p, 106 * SEC)); /* other, but too soon */
+        assert_true(drain_progress_is_news(&said, &p, 107 * SEC));
+        assert_false(drain_progress_is_news(&said, &p, 166 * SEC));
+        assert_true(drain_progress_is_news(&said, &p, 167 * SEC)); /* it holds for long */
+        p.state = CTL_DRAIN_DRAINED;
+        p.n_left = 0;
+        assert_true(drain_progress_is_news(&said, &p, 167 * SEC));
+        assert_false(drain_progress_is_news(&said, &p, 1000 * SEC));
+}
+
+static void test_json(void **state) {
+        const DrainProgress list[] = {
+                { .node = "a", .state = CTL_DRAIN_DRAINED, .is_cordoned = true, .n_ended = 3, .took_usec = 1500000 },
+                { .node = "b", .state = CTL_DRAIN_EXPIRED, .left = &blocked, .n_left = 1 },
+                { .node = "c", .state = CTL_DRAIN_FAILED, .error = "no" },
+        };
+        _cleanup_free_ char *json = drain_progress_json(list, ELEMENTSOF(list));
+        (void) state;
+
+        assert_string_equal(
+                json,
+                "[{\"node\":\"a\",\"state\":\"Drained\",\"cordoned\":true,\"took\":\"1.500s\",\"podsEnded\":3,\"podsLeft\":[]},"
+                "{\"node\":\"b\",\"state\":\"Expired\",\"cordoned\":false,\"took\":\"0.000s\",\"podsEnded\":0,\"podsLeft\":["
+                "{\"pod\":\"shop/web-1\",\"reason\":\"BlockedByPDB\",\"detail\":\"web\",\"message\":\"needs 3\","
+                "\"since\":\"1970-01-01T00:01:05Z\"}]},"
+                "{\"node\":\"c\",\"state\":\"Failed\",\"cordoned\":false,\"took\":\"0.000s\",\"podsEnded\":0,\"podsLeft\":[],"
+                "\"error\":\"no\"}]");
+}
+
+/* -- pure: whose cordon --------------------------------------------------------------------------------- */
+
+#define OURS "'vesper.sh/cordoned-by-vesperctl':'{}'"
+#define AGENTS "'vesper.sh/cordoned-by-agent':'{}'"
+#define COORDINATORS "'vesper.sh/cordoned-by-coordinator':'{}'"
+#define SHUT ",'spec':{'unschedulable':true}"
+#define MARKED "'vesper.sh/cordoned-by-vesperctl':'{\\'why\\':\\'vesperctl drain\\'}'"
+
+static char *with_quotes(const char *s) {
+        char *text = strdup(s);
+
+        for (char *p = text; *p; p++)
+                *p = *p == '\'' ? '"' : *p;
+        return text;
+}
+
+static void test_cordons(void **state) {
+        static const struct {
+                const char *annotations, *meta, *rest;
+                const char *cordon; /* NULL: nothing is sent */
+                UncordonPlan plan;
+                const char *uncordon; /* NULL: nothing is sent */
+        } rows[] = {
+                { "", "", "", "{'annotations':{" MARKED "}},'spec':{'unschedulable':true}}", UNCORDON_IS_OPEN, NULL },
+                { "", "", SHUT, NULL, UNCORDON_IS_FOREIGN, NULL },
+                { OURS, "", SHUT, NULL, UNCORDON_OPENS,
+                  "{'annotations':{'vesper.sh/cordoned-by-vesperctl':null}},'spec':{'unschedulable':null}}" },
+                { OURS, "", "", "{'annotations':{" MARKED "}},'spec':{'unschedulable':true}}", UNCORDON_UNMARKS,
+                  "{'annotations':{'vesper.sh/cordoned-by-vesperctl':null}}}" },
+                { AGENTS, "", SHUT, "{'annotations':{" MARKED "}},'spec':{'unschedulable':true}}", UNCORDON_IS_FOREIGN,
+                  NULL },
+                { COORDINATORS, "", SHUT, "{'annotations':{" MARKED "}},'spec':{'unschedulable':true}}",
+                  UNCORDON_IS_FOREIGN, NULL },
+                { OURS "," AGENTS, "", SHUT, NULL, UNCORDON_LEAVES,
+                  "{'annotations':{'vesper.sh/cordoned-by-vesperctl':null}}}" },
+                { OURS "," COORDINATORS, "", SHUT, NULL, UNCORDON_LEAVES,
+                  "{'annotations':{'vesper.sh/cordoned-by-vesperctl':null}}}" },
+                { OURS, ",'deletionTimestamp':'2027-01-15T08:00:00Z'", SHUT, NULL, UNCORDON_IS_DELETED, NULL },
+        };
+        _cleanup_(intern_pool_freep) InternPool *pool = NULL;
+        (void) state;
+
+        assert_return_code(intern_pool_new(&pool), 0);
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_free_ char *raw = strf("{'metadata':{'name':'n','uid':'u','resourceVersion':'7'%s,'annotations':{%s}}%s}",
+                                                rows[i].meta, rows[i].annotations, rows[i].rest);
+                _cleanup_free_ char *text = with_quotes(raw), *body = NULL, *off = NULL;
+                _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
+                KubeNode *n;
+
+                print_message("  %s\n", raw);
+                assert_return_code(json_parse(text, strlen(text), 1u << 16, &doc, NULL), 0);
+                assert_return_code(kube_object_decode(&kube_node_kind, json_root(doc), pool, (KubeObject **) &n), 0);
+                assert_int_equal(ctl_cordon_patch(n, &body), rows[i].cordon != NULL);
+                if (body) {
+                        _cleanup_free_ char *whole = strf("{'metadata':{'resourceVersion':'7',%s", rows[i].cordon + 1);
+                        _cleanup_free_ char *expected = with_quotes(whole);
+
+                        assert_string_equal(body, expected);
+                }
+                assert_int_equal(ctl_uncordon_plan(n, false), rows[i].plan);
+                if (rows[i].uncordon) {
+                        _cleanup_free_ char *whole = strf("{'metadata':{'resourceVersion':'7',%s", rows[i].uncordon + 1);
+                        _cleanup_free_ char *expected = with_quotes(whole);
+
+                        off = ctl_uncordon_patch(n, rows[i].plan);
+                        assert_string_equal(off, expected);
+                }
+                kube_object_unref(&n->object);
+        }
+}
+
+/* -- the verbs in a cluster ----------------------------------------------------------------------------- */
+
+typedef struct Bench {
+        FakeWorld w;
+        Loop *loop; /* of vesperctl */
+        Random *random;
+        HttpTransport *transport;
+        KubeAuth *auth;
+        Env env;
+        Ctl ctl;
+        char **args;
+        void *verb;
+        FILE *terminal[2]; /* standard output and error as they were */
+        char *said[2];     /* since the verb began */
+        size_t size[2];
+        unsigned n_faults; /* of what the fault does, how often still */
+} Bench;
+
+static FakeApi *api(Bench *b) {
+        return fake_cluster_api(b->w.cluster);
+}
+
+static void bench_init(Bench *b, const char *identity) {
+        _cleanup_(kubeconfig_freep) KubeConfig *config = NULL;
+        _cleanup_free_ char *message = NULL;
+
+        *b = (Bench){};
+        fake_world_init(&b->w, NULL);
+        assert_return_code(loop_new_virtual(b->w.time, &b->loop), 0);
+        assert_return_code(random_new(5, &b->random), 0);
+        assert_return_code(http_inproc_new(b->loop, identity ? identity : FAKE_ADMIN, NULL, &b->transport), 0);
+        assert_return_code(http_inproc_route(b->transport, FAKE_ORIGIN, fake_cluster_handle, b->w.cluster), 0);
+        b->env = (Env){ .loop = b->loop, .random = b->random, .transport = b->transport, .version = "0" };
+        assert_return_code(kubeconfig_plain(FAKE_ORIGIN, &config), 0);
+        assert_return_code(kube_auth_new(b->loop, NULL, NULL, config, NULL, NULL, &b->auth, &message), 0);
+        b->ctl.env = &b->env;
+        assert_return_code(kube_client_new(&b->env, b->auth, FAKE_ORIGIN, "vesperctl", &b->ctl.client), 0);
+        fake_add_node(b->w.cluster, "n1", NULL, "i-1", NULL);
+        fake_add_node(b->w.cluster, "n2", NULL, "i-2", NULL);
+        fake_add_node(b->w.cluster, "spare", NULL, "i-3", NULL);
+}
+
+static void end_verb(Bench *b) {
+        if (b->verb)
+                b->ctl.verb->free(b->verb);
+        b->verb = NULL;
+        for (size_t i = 0; i < 2; i++)
+                b->said[i] = mfree(b->said[i]);
+}
+
+static void bench_done(Bench *b) {
+        end_verb(b);
+        strv_free(b->args);
+        kube_client_free(b->ctl.client);
+        kube_auth_free(b->auth);
+        http_transport_free(b->transport);
+        random_free(b->random);
+        loop_free(b->loop);
+        fake_world_done(&b->w);
+}
+
+#define _cleanup_bench_ _cleanup_(bench_done)
+
+static void listen(Bench *b, bool on) {
+        FILE **streams[2] = { &stdout, &stderr };
+
+        for (size_t i = 0; i < 2; i++)
+                if (on) {
+                        _cleanup_free_ char *before = b->said[i];
+
+                        b->said[i] = NULL;
+                        b->terminal[i] = *streams[i];
+                        *streams[i] = open_memstream(&b->said[i], &b->size[i]);
+                        fputs(strempty(before), *streams[i]);
+                } else {
+                        fclose(*streams[i]);
+                        *streams[i] = b->terminal[i];
+                }
+}
+
+static void run_for(Bench *b, usec_t usec) {
+        listen(b, true);
+        fake_world_run(&b->w, usec);
+        listen(b, false);
+}
+
+static int start(Bench *b, const CtlVerb *v, CtlOutput output, const CtlOptions *o, const char *nodes) {
+        int r;
+
+        end_verb(b);
+        b->ctl.verb = v;
+        b->ctl.options = o;
+        b->ctl.output = output;
+        b->args = strv_free(b->args);
+        assert_return_code(strv_split(nodes, " ", &b->args), 0);
+        b->ctl.args = b->args;
+        b->ctl.n_args = strv_length(b->args);
+        b->ctl.status = -1;
+        listen(b, true);
+        r = v->start(&b->ctl, &b->verb);
+        listen(b, false);
+        return r;
+}
+
+static void assert_says(const Bench *b, size_t stream, const char *text) {
+        if (strstr(strempty(b->said[stream]), text))
+                return;
+        print_error("'%s' is not in:\n%s%s\n", text, strempty(b->said[0]), strempty(b->said[1]));
+        fail();
+}
+
+#define assert_prints(b, text) assert_says((b), 0, (text))
+#define assert_complains(b, text) assert_says((b), 1, (text))
+
+static void add_web(Bench *b, const char *node, size_t n, const char *annotations) {
+        for (size_t i = 0; i < n; i++) {
+                _cleanup_free_ char *name = strf("web-%s-%zu", node, i);
+
+                fake_add_pod(b->w.cluster, &(FakePod){ .name = name, .node = node, .app = "web", .stop_sec = 1,
+                                                       .annotations = annotations });
+        }
+}
+
+static bool is_unschedulable(Bench *b, const char *node) {
+        return cJSON_IsTrue(fj_get(fake_get(b->w.cluster, FAKE_NODES, NULL, node), "spec", "unschedulable", NULL));
+}
+
+static const char *mark_of(Bench *b, const char *node) {
+        return fj_string(fake_get(b->w.cluster, FAKE_NODES, NULL, node), "metadata", "annotations",
+                         ANNOTATION_CORDONED_BY_VESPERCTL, NULL);
+}
+
+static uint64_t n_evictions(Bench *b, unsigned status) {
+        return fake_api_count_status(api(b), FAKE_CREATE, FAKE_PODS, "eviction", status);
+}
+
+/* Two nodes, and a budget with room for one pod that gets more room later: no eviction is refused. What holds nothing
+ * stays. */
+static void test_drain(void **state) {
+        _cleanup_bench_ Bench b;
+        const CtlOptions o = {};
+        (void) state;
+
+        bench_init(&b, NULL);
+        add_web(&b, "n1", 3, NULL);
+        add_web(&b, "n2", 3, NULL);
+        add_web(&b, "spare", 6, NULL);
+        fake_add_pod(b.w.cluster, &(FakePod){ .name = "plain", .node = "n1" });
+        fake_add_pod(b.w.cluster, &(FakePod){ .name = "ds", .node = "n1", .owner_kind = "DaemonSet", .owner = "ds" });
+        fake_add_pod(b.w.cluster, &(FakePod){ .name = "static", .node = "n2",
+                                              .annotations = "{'kubernetes.io/config.mirror':'x'}" });
+        fake_add_pdb(b.w.cluster, "default", "web", "web", true, "11");
+        run_for(&b, SEC);
+
+        assert_return_code(start(&b, &verb_drain, CTL_OUTPUT_TABLE, &o, "n1 n2 n1"), 0);
+        run_for(&b, USEC_PER_MINUTE);
+        assert_int_equal(b.ctl.status, -1);
+        assert_prints(&b, "n1: draining, ");
+        assert_prints(&b, "BlockedByPDB web for ");
+        assert_int_equal(n_evictions(&b, 201), 2);
+        assert_int_equal(n_evictions(&b, 0), 2); /* and none was refused */
+
+        fake_merge(b.w.cluster, FAKE_PDBS, "default", "web",
+                   "{'metadata':{'generation':2},'spec':{'minAvailable':6}}");
+        run_for(&b, USEC_PER_MINUTE);
+        assert_int_equal(b.ctl.status, EXIT_SUCCESS);
+        assert_int_equal(n_evictions(&b, 0), 7);
+        assert_prints(&b, "n1: drained in ");
+        assert_prints(&b, "n2: drained in ");
+        assert_true(is_unschedulable(&b, "n1") && is_unschedulable(&b, "n2"));
+        assert_string_equal(mark_of(&b, "n1"), "{\"why\":\"vesperctl drain\"}");
+        assert_non_null(fake_get(b.w.cluster, FAKE_PODS, "default", "ds"));
+        assert_non_null(fake_get(b.w.cluster, FAKE_PODS, "default", "static"));
+        assert_string_equal(strempty(b.said[1]), "");
+}
+
+static void test_drain_json(void **state) {
+        _cleanup_bench_ Bench b;
+        const CtlOptions o = {};
+        (void) state;
+
+        bench_init(&b, NULL);
+        add_web(&b, "n1", 2, NULL);
+        assert_return_code(start(&b, &verb_drain, CTL_OUTPUT_JSON, &o, "n1 nobody"), 0);
+        run_for(&b, USEC_PER_MINUTE);
+        assert_int_equal(b.ctl.status, EXIT_FAILURE);
+        assert_prints(&b, "[{\"node\":\"n1\",\"state\":\"Drained\",\"cordoned\":true,");
+        assert_prints(&b, "\"podsEnded\":2,\"podsLeft\":[]}");
+        assert_prints(&b, "{\"node\":\"nobody\",\"state\":\"Failed\",\"cordoned\":false,");
+        assert_null(strstr(b.said[0], "draining"));
+}
+
+/* Somebody else writes the Node between our read and our patch. */
+static void change_before_patch(const FakeRequest *r, FakeApiFault *fault, void *userdata) {
+        Bench *b = userdata;
+
+        if (r->verb == FAKE_PATCH && r->resource && r->resource->id == FAKE_NODES && b->n_faults > 0) {
+                b->n_faults--;
+                fake_merge(b->w.cluster, FAKE_NODES, NULL, r->name, "{'metadata':{'labels':{'x':'%u'}}}", b->n_faults);
+        }
+}
+
+static void test_conflict(void **state) {
+        static const struct {
+                unsigned n_conflicts;
+                int status;
+        } rows[] = { { 3, EXIT_SUCCESS }, { 100, EXIT_FAILURE } };
+        const CtlOptions o = {};
+        (void) state;
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_bench_ Bench b;
+
+                bench_init(&b, NULL);
+                add_web(&b, "n1", 2, NULL);
+                fake_api_set_fault(api(&b), change_before_patch, &b);
+                b.n_faults = rows[i].n_conflicts;
+                assert_return_code(start(&b, &verb_drain, CTL_OUTPUT_TABLE, &o, "n1"), 0);
+                run_for(&b, USEC_PER_MINUTE);
+                assert_int_equal(b.ctl.status, rows[i].status);
+                assert_int_equal(fake_api_count_status(api(&b), FAKE_PATCH, FAKE_NODES, NULL, 409),
+                                 MIN(rows[i].n_conflicts, 10u));
+                assert_int_equal(is_unschedulable(&b, "n1"), rows[i].status == EXIT_SUCCESS);
+                assert_int_equal(n_evictions(&b, 0), rows[i].status == EXIT_SUCCESS ? 2 : 0);
+        }
+}
+
+/* A cordon that was there before is drained under, and never claimed; those of vesper are joined. */
+static void test_cordoned_before(void **state) {
+        static const struct {
+                const char *node, *says;
+                bool marked;
+        } rows[] = {
+                { "{'spec':{'unschedulable':true}}",
+                  "node 'n1' was cordoned by somebody who left no mark (kubectl cordon, an autoscaler), not by vesperctl "
+                  "drain: it is drained all the same, and 'vesperctl undrain n1' will not open it\n",
+                  false },
+                { "{'metadata':{'annotations':{" AGENTS ",'vesper.sh/interruption':"
+                  "'{\\\"id\\\":\\\"x\\\",\\\"kind\\\":\\\"spot\\\",\\\"source\\\":\\\"ec2\\\",\\\"action\\\":\\\"terminate\\\",\\\"phase\\\":\\\"Draining\\\","
+                  "\\\"deadline\\\":\\\"2026-01-01T00:02:00Z\\\"}'}},'spec':{'unschedulable':true}}",
+                  "vesper-agent drains node 'n1', too", true },
+                { "{'metadata':{'annotations':{" COORDINATORS "},'finalizers':['vesper.sh/termination'],"
+                  "'deletionTimestamp':'2026-01-01T00:00:00Z'},'spec':{'unschedulable':true}}",
+                  "node 'n1' is being deleted: vesper-coordinator drains it, too", true },
+        };
+        const CtlOptions o = {};
+        (void) state;
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_bench_ Bench b;
+
+                bench_init(&b, NULL);
+                add_web(&b, "n1", 1, NULL);
+                fake_merge(b.w.cluster, FAKE_NODES, NULL, "n1", "%s", rows[i].node);
+                assert_return_code(start(&b, &verb_drain, CTL_OUTPUT_TABLE, &o, "n1"), 0);
+                run_for(&b, USEC_PER_MINUTE);
+                assert_complains(&b, rows[i].says);
+                assert_int_equal(b.ctl.status, EXIT_SUCCESS);
+                assert_int_equal(mark_of(&b, "n1") != NULL, rows[i].marked);
+                assert_int_equal(n_evictions(&b, 0), 1);
+        }
+}
+
+static void test_protected(void **state) {
+        static const struct {
+                const char *policy;
+                unsigned n_before; /* evicted while the protected pod is */
+        } rows[] = { { NULL, 0 }, { "wait", 0 }, { "others", 2 }, { "ignore", 3 } };
+        (void) state;
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                const CtlOptions o = { .protected_policy = rows[i].policy };
+                _cleanup_bench_ Bench b;
+
+                bench_init(&b, NULL);
+                add_web(&b, "n1", 2, NULL);
+                fake_add_pod(b.w.cluster, &(FakePod){ .name = "job", .node = "n1",
+                                                      .annotations = "{'vesper.sh/do-not-evict':'true'}" });
+                assert_return_code(start(&b, &verb_drain, CTL_OUTPUT_TABLE, &o, "n1"), 0);
+                run_for(&b, USEC_PER_MINUTE);
+                assert_int_equal(n_evictions(&b, 201), rows[i].n_before);
+                assert_int_equal(b.ctl.status, rows[i].n_before == 3 ? EXIT_SUCCESS : -1);
+                if (rows[i].n_before == 3)
+                        continue;
+                assert_prints(&b, "pod default/job: Protected vesper.sh/do-not-evict");
+                fake_merge(b.w.cluster, FAKE_PODS, "default", "job",
+                           "{'metadata':{'annotations':{'vesper.sh/do-not-evict':null}}}");
+                run_for(&b, USEC_PER_MINUTE);
+                assert_int_equal(b.ctl.status, EXIT_SUCCESS);
+        }
+}
+
+/* What --timeout gives up stays cordoned, and nothing is evicted any more. */
+static void test_timeout(void **state) {
+        const CtlOptions o = { .timeout = "30s" };
+        _cleanup_bench_ Bench b;
+        (void) state;
+
+        bench_init(&b, NULL);
+        add_web(&b, "n1", 2, NULL);
+        fake_add_pdb(b.w.cluster, "default", "web", "web", true, "2");
+        run_for(&b, SEC);
+        assert_return_code(start(&b, &verb_drain, CTL_OUTPUT_TABLE, &o, "n1"), 0);
+        run_for(&b, 29 * SEC);
+        assert_int_equal(b.ctl.status, -1);
+        run_for(&b, 2 * SEC);
+        assert_int_equal(b.ctl.status, EXIT_FAILURE);
+        assert_prints(&b, "n1: given up, --timeout is over after 30s; it stays cordoned ('vesperctl undrain n1' opens it); 2 "
+                          "pods are left; pod default/web-n1-0: BlockedByPDB web for 30s");
+        assert_true(is_unschedulable(&b, "n1"));
+        assert_int_equal(n_evictions(&b, 0), 0);
+}
+
+/* By T - grace what its budget holds is deleted; what does not go by T is named. */
+static void test_deadline(void **state) {
+        static const struct {
+                bool stuck;
+                int status;
+                const char *says;
+        } rows[] = {
+                { false, EXIT_SUCCESS, "n1: drained in 30s, 2 pods were ended" },
+                { true, EXIT_FAILURE, "n1: given up, --deadline has passed after 90s; it stays cordoned ('vesperctl undrain n1' "
+                                      "opens it); 1 pod is left; pod default/stuck: Terminating" },
+        };
+        const CtlOptions o = { .deadline = "1m" };
+        (void) state;
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_bench_ Bench b;
+
+                bench_init(&b, NULL);
+                fake_add_pod(b.w.cluster, &(FakePod){ .name = "a", .node = "n1", .app = "web" });
+                fake_add_pod(b.w.cluster, &(FakePod){ .name = "stuck", .node = "n1", .app = "web", .stuck = rows[i].stuck });
+                fake_add_pdb(b.w.cluster, "default", "web", "web", true, "2");
+                run_for(&b, SEC);
+                assert_return_code(start(&b, &verb_drain, CTL_OUTPUT_TABLE, &o, "n1"), 0);
+                run_for(&b, 29 * SEC);
+                assert_int_equal(fake_api_count(api(&b), FAKE_DELETE, FAKE_PODS, NULL), 0);
+                run_for(&b, 2 * SEC);
+                assert_int_equal(fake_api_count(api(&b), FAKE_DELETE, FAKE_PODS, NULL), 2);
+                run_for(&b, USEC_PER_MINUTE);
+                assert_int_equal(b.ctl.status, rows[i].status);
+                assert_prints(&b, rows[i].says);
+        }
+}
+
+/* Whoever opens the node, or deletes it, has decided otherwise. */
+static void test_opened(void **state) {
+        const CtlOptions o = {};
+        _cleanup_bench_ Bench b;
+        (void) state;
+
+        bench_init(&b, NULL);
+        add_web(&b, "n1", 2, NULL);
+        add_web(&b, "n2", 2, NULL);
+        fake_add_pdb(b.w.cluster, "default", "web", "web", true, "4");
+        run_for(&b, SEC);
+        assert_return_code(start(&b, &verb_drain, CTL_OUTPUT_TABLE, &o, "n1 n2"), 0);
+        run_for(&b, 5 * SEC);
+        fake_merge(b.w.cluster, FAKE_NODES, NULL, "n1", "{'spec':{'unschedulable':null}}");
+        fake_remove(b.w.cluster, FAKE_NODES, NULL, "n2");
+        fake_merge(b.w.cluster, FAKE_PDBS, "default", "web", "{'metadata':{'generation':2},'spec':{'minAvailable':0}}");
+        run_for(&b, 5 * SEC);
+        assert_int_equal(b.ctl.status, EXIT_FAILURE);
+        assert_prints(&b, "n1: given up, somebody has made the node schedulable meanwhile after 5s; 2 pods are left\n");
+        assert_prints(&b, "n2: given up, the Node was deleted meanwhile, and nothing says whether its pods have stopped");
+        assert_null(mark_of(&b, "n1"));
+        assert_false(is_unschedulable(&b, "n1"));
+}
+
+/* Dropped in the middle, as by Ctrl-C: nothing more leaves. */
+static void test_dropped(void **state) {
+        const CtlOptions o = {};
+        _cleanup_bench_ Bench b;
+        (void) state;
+
+        bench_init(&b, NULL);
+        add_web(&b, "n1", 4, NULL);
+        fake_add_pdb(b.w.cluster, "default", "web", "web", true, "3");
+        run_for(&b, SEC);
+        assert_return_code(start(&b, &verb_drain, CTL_OUTPUT_TABLE, &o, "n1"), 0);
+        run_for(&b, 10 * SEC);
+        assert_int_equal(n_evictions(&b, 0), 1);
+        end_verb(&b);
+        fake_merge(b.w.cluster, FAKE_PDBS, "default", "web", "{'metadata':{'generation':2},'spec':{'minAvailable':0}}");
+        run_for(&b, USEC_PER_MINUTE);
+        assert_int_equal(n_evictions(&b, 0), 1);
+        assert_true(is_unschedulable(&b, "n1"));
+}
+
+/* What a person may not do is said, with the rule that would allow it; without budgets it goes on. */
+static void test_permissions(void **state) {
+        static const struct {
+                const char *verbs, *group, *resources; /* that are granted beside what follows it */
+                int status;
+                size_t stream;
+                const char *says;
+                bool cordoned;
+        } rows[] = {
+                { "get,list,watch", "", "pods", EXIT_FAILURE, 0, "you may not get Node 'n1'", false },
+                { "get,list,watch,patch", "", "nodes", EXIT_FAILURE, 0,
+                  "a role with {apiGroups: [\"\"], resources: [pods], verbs: [list, watch]} would allow it", false },
+                { "get,list,watch", "", "nodes,pods", EXIT_FAILURE, 0, "you may not patch Node 'n1'", false },
+                { "get,list,watch,patch", "", "nodes,pods", -1, 0,
+                  "; a role with {apiGroups: [\"\"], resources: [pods/eviction], verbs: [create]} would allow it)", true },
+                { "get,list,watch,patch,create", "", "nodes,pods,pods/eviction", EXIT_SUCCESS, 1,
+                  "you may not list, watch poddisruptionbudgets", true },
+                { "get,list,watch,patch,create", "*", "nodes,pods,pods/eviction,poddisruptionbudgets", EXIT_SUCCESS, 0,
+                  "n1: drained", true },
+        };
+        const CtlOptions o = {};
+        (void) state;
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_bench_ Bench b;
+
+                print_message("  %s: %s\n", rows[i].verbs, rows[i].resources);
+                bench_init(&b, "CN=jane,O=people");
+                fake_authz_allow(fake_cluster_authz(b.w.cluster), "people", rows[i].verbs, rows[i].group,
+                                 rows[i].resources, NULL);
+                add_web(&b, "n1", 1, NULL);
+                assert_return_code(start(&b, &verb_drain, CTL_OUTPUT_TABLE, &o, "n1"), 0);
+                run_for(&b, USEC_PER_MINUTE);
+                assert_int_equal(b.ctl.status, rows[i].status);
+                assert_says(&b, rows[i].stream, rows[i].says);
+                assert_int_equal(is_unschedulable(&b, "n1"), rows[i].cordoned);
+        }
+}
+
+static void test_bad_options(void **state) {
+        static const struct {
+                CtlOptions o;
+                const char *says;
+        } rows[] = {
+                { { .timeout = "soon" }, "vesperctl: --timeout=soon: it is a duration such as 90s, 10m or 1h30m\n" },
+                { { .deadline = "0" }, "vesperctl: --deadline=0: it is a duration" },
+                { { .protected_policy = "perhaps" }, "--protected=perhaps: it is wait, others or ignore" },
+        };
+        (void) state;
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_bench_ Bench b;
+
+                bench_init(&b, NULL);
+                assert_int_equal(start(&b, &verb_drain, CTL_OUTPUT_TABLE, &rows[i].o, "n1"), -EINVAL);
+                assert_complains(&b, rows[i].says);
+        }
+}
+
+/* The server's own word on each pod; nothing is changed. */
+static void test_dry_run(void **state) {
+        static const struct {
+                bool held;
+                CtlOutput output;
+                const char *nodes, *policy;
+                int status;
+                const char *says;
+        } rows[] = {
+                { false, CTL_OUTPUT_TABLE, "n1", NULL, EXIT_SUCCESS,
+                  "Node n1: would be cordoned\n"
+                  "POD             VERDICT            WHY         MESSAGE\n"
+                  "default/ds      left alone         DaemonSet   -\n"
+                  "default/plain   would be evicted   -           -\n" },
+                { true, CTL_OUTPUT_TABLE, "n2 n1", NULL, 3,
+                  "Node n2: would be cordoned\n\nNode n1: would be cordoned\n"
+                  "POD             VERDICT            WHY                                     MESSAGE\n"
+                  "default/ds      left alone         DaemonSet                               -\n"
+                  "default/job     waited for         vesper.sh/do-not-evict                  -\n"
+                  "default/plain   would be evicted   -                                       -\n"
+                  "default/vm      refused now        EvictionWebhook pods.fake.vesper.test   it moves\n"
+                  "default/web     refused now        BlockedByPDB web                        The disruption budget web needs 1 "
+                  "healthy pods and has 1 currently\n" },
+                { true, CTL_OUTPUT_JSON, "n1 nobody", "ignore", EXIT_FAILURE,
+                  "[{\"node\":\"n1\",\"wouldDrain\":false,\"cordon\":\"would be cordoned\",\"pods\":["
+                  "{\"pod\":\"default/ds\",\"verdict\":\"LeftAlone\",\"reason\":\"DaemonSet\"},"
+                  "{\"pod\":\"default/job\",\"verdict\":\"Evicted\"},{\"pod\":\"default/plain\",\"verdict\":\"Evicted\"},"
+                  "{\"pod\":\"default/vm\",\"verdict\":\"Refused\",\"reason\":\"EvictionWebhook\","
+                  "\"webhook\":\"pods.fake.vesper.test\",\"message\":\"it moves\"},"
+                  "{\"pod\":\"default/web\",\"verdict\":\"Refused\",\"reason\":\"BlockedByPDB\",\"budget\":\"web\","
+                  "\"message\":\"The disruption budget web needs 1 healthy pods and has 1 currently\"}]},"
+                  "{\"node\":\"nobody\",\"wouldDrain\":false,\"error\":\"there is no Node 'nobody'\",\"pods\":[]}]\n" },
+        };
+        (void) state;
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                const CtlOptions o = { .dry_run = true, .protected_policy = (char *) rows[i].policy };
+                _cleanup_bench_ Bench b;
+                uint64_t before;
+
+                bench_init(&b, NULL);
+                fake_add_pod(b.w.cluster, &(FakePod){ .name = "ds", .node = "n1", .owner_kind = "DaemonSet", .owner = "ds" });
+                fake_add_pod(b.w.cluster, &(FakePod){ .name = "plain", .node = "n1" });
+                if (rows[i].held) {
+                        fake_add_pod(b.w.cluster, &(FakePod){ .name = "web", .node = "n1", .app = "web" });
+                        fake_add_pod(b.w.cluster, &(FakePod){ .name = "job", .node = "n1",
+                                                              .annotations = "{'vesper.sh/do-not-evict':'true'}" });
+                        fake_add_pod(b.w.cluster, &(FakePod){ .name = "vm", .node = "n1",
+                                                              .annotations = "{'" FAKE_EVICTION_WEBHOOK "':'403 it moves'}" });
+                        fake_add_pdb(b.w.cluster, "default", "web", "web", true, "1");
+                }
+                run_for(&b, 5 * SEC);
+                before = fake_store_rv(fake_cluster_store(b.w.cluster));
+                assert_return_code(start(&b, &verb_drain, rows[i].output, &o, rows[i].nodes), 0);
+                run_for(&b, 5 * SEC);
+                assert_int_equal(b.ctl.status, rows[i].status);
+                assert_string_equal(b.said[0], rows[i].says);
+                assert_int_equal(fake_store_rv(fake_cluster_store(b.w.cluster)), before);
+        }
+}
+
+static void test_undrain(void **state) {
+        static const struct {
+                const char *node;
+                bool yes;
+                int status;
+                size_t stream;
+                const char *says;
+                bool closed, marked;
+        } rows[] = {
+                { "{}", false, EXIT_SUCCESS, 0, "Node n1 is schedulable.\n", false, false },
+                { "{'metadata':{'annotations':{" OURS "}},'spec':{'unschedulable':true}}", false, EXIT_SUCCESS, 0,
+                  "Node n1 is schedulable again.\n", false, false },
+                { "{'metadata':{'annotations':{" OURS "}}}", false, EXIT_SUCCESS, 0,
+                  "Node n1 was schedulable already; the mark of vesperctl drain is off.\n", false, false },
+                { "{'metadata':{'annotations':{" OURS "," AGENTS "}},'spec':{'unschedulable':true}}", false, EXIT_SUCCESS,
+                  0, "Node n1 stays cordoned by another part of vesper", true, false },
+                { "{'spec':{'unschedulable':true}}", false, EXIT_FAILURE, 1,
+                  "vesperctl: node 'n1' was cordoned by somebody who left no mark (kubectl cordon, an autoscaler), not by "
+                  "vesperctl drain: it stays as it is. 'vesperctl undrain n1 --yes' opens it all the same\n",
+                  true, false },
+                { "{'metadata':{'annotations':{" COORDINATORS "}},'spec':{'unschedulable':true}}", false, EXIT_FAILURE, 1,
+                  "was cordoned by vesper-coordinator, not by vesperctl drain", true, false },
+                { "{'spec':{'unschedulable':true}}", true, EXIT_SUCCESS, 0, "Node n1 is schedulable again.\n", false,
+                  false },
+                { "{'metadata':{'annotations':{" OURS "},'finalizers':['a/b'],'deletionTimestamp':"
+                  "'2026-01-01T00:00:00Z'},'spec':{'unschedulable':true}}",
+                  true, EXIT_FAILURE, 1, "node 'n1' is being deleted: it stays as it is\n", true, true },
+        };
+        (void) state;
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                const CtlOptions o = { .yes = rows[i].yes };
+                _cleanup_bench_ Bench b;
+
+                print_message("  %s\n", rows[i].node);
+                bench_init(&b, NULL);
+                fake_merge(b.w.cluster, FAKE_NODES, NULL, "n1", "%s", rows[i].node);
+                fake_api_set_fault(api(&b), change_before_patch, &b);
+                b.n_faults = 2;
+                assert_return_code(start(&b, &verb_undrain, CTL_OUTPUT_TABLE, &o, "n1"), 0);
+                run_for(&b, 10 * SEC);
+                assert_int_equal(b.ctl.status, rows[i].status);
+                assert_says(&b, rows[i].stream, rows[i].says);
+                assert_int_equal(is_unschedulable(&b, "n1"), rows[i].closed);
+                assert_int_equal(mark_of(&b, "n1") != NULL, rows[i].marked);
+        }
+}
+
+/* One that fails does not keep the others from being opened. */
+static void test_undrain_several(void **state) {
+        const CtlOptions o = {};
+        _cleanup_bench_ Bench b;
+        (void) state;
+
+        bench_init(&b, NULL);
+        fake_merge(b.w.cluster, FAKE_NODES, NULL, "n2", "{'metadata':{'annotations':{" OURS "}},'spec':{'unschedulable':true}}");
+        assert_return_code(start(&b, &verb_undrain, CTL_OUTPUT_TABLE, &o, "nobody n2"), 0);
+        run_for(&b, 10 * SEC);
+        assert_int_equal(b.ctl.status, EXIT_FAILURE);
+        assert_complains(&b, "vesperctl: there is no Node 'nobody'\n");
+        assert_prints(&b, "Node n2 is schedulable again.\n");
+}
+
+int main(void) {
+        static const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_lines),           cmocka_unit_test(test_cut),
+                cmocka_unit_test(test_news),            cmocka_unit_test(test_json),
+                cmocka_unit_test(test_cordons),         cmocka_unit_test(test_drain),
+                cmocka_unit_test(test_drain_json),      cmocka_unit_test(test_conflict),
+                cmocka_unit_test(test_cordoned_before), cmocka_unit_test(test_protected),
+                cmocka_unit_test(test_timeout),         cmocka_unit_test(test_deadline),
+                cmocka_unit_test(test_opened),          cmocka_unit_test(test_dropped),
+                cmocka_unit_test(test_permissions),     cmocka_unit_test(test_bad_options),
+                cmocka_unit_test(test_dry_run),         cmocka_unit_test(test_undrain),
+                cmocka_unit_test(test_undrain_several),
+        };
+        return cmocka_run_group_tests_name("ctl-drain", tests, NULL, NULL);
+}
