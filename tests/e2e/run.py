@@ -19,6 +19,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import cases_checked  # noqa: E402
 import cases_cluster  # noqa: E402
 import cases_command  # noqa: E402
+import cases_ctl  # noqa: E402
 import cases_faces  # noqa: E402
 import cases_grace  # noqa: E402
 import cases_node  # noqa: E402
@@ -28,7 +29,7 @@ from daemons import procs, program, temporary_directory  # noqa: E402
 from world import BarMissed, Figures, World  # noqa: E402
 
 ATTEMPTS = 3
-CASES = cases_command.CASES + cases_node.CASES + cases_cluster.CASES + cases_reboot.CASES + \
+CASES = cases_command.CASES + cases_ctl.CASES + cases_node.CASES + cases_cluster.CASES + cases_reboot.CASES + \
     cases_reload.CASES + cases_faces.CASES + cases_grace.CASES + cases_checked.CASES
 
 

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""vesperctl drain and undrain, with the credential of a person who may do just that."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+
+from daemons import LIMIT, program
+from world import TOP, FewestReady
+
+PERSON = "jane"
+PODS = 15
+AVAILABLE = 12
+MARK = "vesper.sh/cordoned-by-vesperctl"
+
+
+def _person(world):
+    """The kubeconfig of somebody bound to what packaging has for operators."""
+    world.cluster.apply(os.path.join(TOP, "packaging", "manifests", "coordinator", "people.yaml"))
+    for role in ("vesper-viewer", "vesper-operator"):
+        path = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
+        name = f"{role}-{PERSON}"
+        if not world.admin.find(f"{path}/{name}"):
+            world.admin.create(path, {
+                "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": name},
+                "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},
+                "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": PERSON}]
+            })
+    return world.cluster.kubeconfig(PERSON, [])
+
+
+def _begin(kubeconfig, *arguments):
+    return subprocess.Popen([program("vesperctl"), *arguments, "--kubeconfig", kubeconfig], stdin=subprocess.DEVNULL,
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def _run(kubeconfig, *arguments):
+    """Status, standard output, standard error."""
+    child = _begin(kubeconfig, *arguments)
+    try:
+        out, err = child.communicate(timeout=LIMIT)
+    finally:
+        child.kill()
+    return child.returncode, out, err
+
+
+def _full_node(world, name):
+    """A node with 30 pods of two ReplicaSets, each with its budget; and another where they may go. A pool for each, as
+    labels only: nothing of vesper manages them."""
+    node, _ = world.node(name, provider_id="")
+    for app in (f"{name}-a", f"{name}-b"):
+        world.replicas(app, PODS, name)
+        world.budget(app, app, AVAILABLE)
+    world.node(name, provider_id="")
+    assert sum(p["spec"]["nodeName"] == node for a in "ab" for p in world.pods_of(f"{name}-{a}")) == 2 * PODS
+    return node
+
+
+def _evictions(calls):
+    return [c for c in calls if c.is_eviction]
+
+
+def person_drains(world, figures):
+    """vesperctl drain: 30 pods behind two PDBs go, none refused; dry run before, undrain after; roles of people.yaml"""
+    person, name = _person(world), world.unique("hand")
+    node = _full_node(world, name)
+    mark = world.audit.mark()
+    status, out, err = _run(person, "drain", node, "--dry-run", "-o", "json")
+    assert status == 0 and not err, (status, out, err)
+    assert [p["verdict"] for p in json.loads(out)[0]["pods"]] == ["Evicted"] * 2 * PODS, out
+    assert "unschedulable" not in world.get_node(node)["spec"], "a dry run has cordoned"
+
+    mark = world.audit.mark()
+    with FewestReady(world.admin, f"{name}-a") as a, FewestReady(world.admin, f"{name}-b") as b:
+        begin = time.monotonic()
+        status, out, err = _run(person, "drain", node)
+        took = time.monotonic() - begin
+    assert status == 0 and not err, (status, out, err)
+    assert f"{node}: drained in " in out and f"{2 * PODS} pods were ended" in out, out
+    calls = _evictions(world.audit.since(mark, PERSON))
+    figures.add(f"{2 * PODS} pods moved in {took:.1f} s, fewest Ready of {PODS}: {a.fewest}, {b.fewest} (minAvailable "
+                f"{AVAILABLE}); evictions sent {len(calls)}, refused {sum(c.status != 201 for c in calls)}")
+    assert len(calls) == 2 * PODS and all(c.status == 201 for c in calls), [c.status for c in calls]
+    assert min(a.fewest, b.fewest) >= AVAILABLE, "a PodDisruptionBudget was broken"
+    found = world.get_node(node)
+    assert found["spec"]["unschedulable"] and MARK in found["metadata"]["annotations"], found["metadata"]
+
+    status, out, err = _run(person, "undrain", node)
+    assert status == 0 and out == f"Node {node} is schedulable again.\n", (status, out, err)
+    found = world.get_node(node)
+    assert "unschedulable" not in found["spec"] and MARK not in found["metadata"].get("annotations", {}), found
+
+
+def person_is_interrupted(world, figures):
+    """vesperctl drain and Ctrl-C while a PDB holds: it says what stays; a cordon of kubectl's is not opened"""
+    person, name = _person(world), world.unique("held")
+    node, _ = world.node(name, provider_id="")
+    world.replicas(name, 3, name)
+    world.budget(name, name, 3)
+    mark = world.audit.mark()
+    child = _begin(person, "drain", node)
+    try:
+        line = ""
+        while "BlockedByPDB" not in line:
+            line = child.stdout.readline()
+            assert line, child.stderr.read()
+        child.send_signal(signal.SIGINT)
+        out, err = child.communicate(timeout=LIMIT)
+    finally:
+        child.kill()
+    assert child.returncode == 130, (child.returncode, out, err)
+    assert err == f"node {node} stays cordoned; 3 pods are left; 'vesperctl undrain {node}' opens it\n", err
+    assert not _evictions(world.audit.since(mark, PERSON)), "an eviction was tried that the budget's status ruled out"
+    figures.add(line.strip())
+    assert _run(person, "undrain", node)[0] == 0
+
+    world.admin.patch(f"/api/v1/nodes/{node}", {"spec": {"unschedulable": True}})
+    status, _, err = _run(person, "undrain", node)
+    assert status == 1 and "cordoned by somebody who left no mark" in err, (status, err)
+    assert world.get_node(node)["spec"]["unschedulable"]
+    assert _run(person, "undrain", node, "--yes")[0] == 0
+    assert "unschedulable" not in world.get_node(node)["spec"]
+
+
+CASES = [person_drains, person_is_interrupted]
