@@ -257,6 +257,53 @@ def _twice_bar(ctx, what, runs):
     ctx.bar(f"{what}: evictions sent twice without a reason", sum(len(r.twice) for r in runs), 0, "pods")
 
 
+DRAIN_COST = ("s", "CPU s", "RSS kB", "anonymous kB")
+
+
+def _drain_cost(drained):
+    return tuple(drained[k] for k in ("seconds", "cpu_seconds", "rss_kb", "anonymous_kb"))
+
+
+def ctl_drain(ctx):
+    """vesperctl drain of a node with 100 pods; bare clients and kubectl drain beside it."""
+    b, limit, runs, pods = bed(ctx), Limit(100), [], 100
+    for _ in range(ctx.light_runs):
+        _measure_limit(b, limit, CLIENTS, 1, pods)
+        name = b.unique("ctl")
+        node = b.nodes(1, name)[0]
+        b.fill([node], pods, name)
+        b.quiet()
+        mark = b.audit.mark()
+        drained = b.vesperctl_drain(node)
+        time.sleep(0.2)
+        calls = evictions(b.audit.since(mark))
+        cordoned = next(c.answered for c in b.audit.since(mark) if c.verb == "patch" and c.resource == "nodes" and c.name == node)
+        assert len({c.name for c in calls if c.status == 201}) == pods, f"{len(calls)} evictions"
+        runs.append(drained | {"cordoned": cordoned - drained["began"], "first": min(c.received for c in calls) - drained["began"],
+                               "last": max(c.answered for c in calls) - drained["began"],
+                               "too_many": len(calls) - pods})
+        b.clean()
+    node = b.nodes(1, b.unique("kubectl"))[0]
+    b.fill([node], pods, b.unique("kubectl"))
+    b.quiet()
+    kubectl = b.kubectl_drain(node)
+    b.clean()
+
+    last, alone = median(r["last"] for r in runs), median(r["last"] - r["cordoned"] for r in runs)
+    ctx.table("the API server's own limit for 100 pods", Limit.HEADER, limit.rows())
+    ctx.table("drains of 100 pods by a person", ("by", "cordoned s", "first eviction s", "last eviction s", *DRAIN_COST),
+              [("vesperctl", r["cordoned"], r["first"], r["last"], *_drain_cost(r)) for r in runs] +
+              [("kubectl", None, None, None, *_drain_cost(kubectl))])
+    # The bare client's connections are open when its time begins.
+    ctx.bar("100 pods, vesperctl drain: cordon -> last eviction answered, beside the limit", alone / limit.best, 1.2, "x")
+    ctx.bar("evictions sent twice", sum(r["too_many"] for r in runs), 0, "pods")
+    ctx.figure("the same", f"{alone:.2f} s, from the start of the process {last:.2f} s; ended after "
+                           f"{median(r['seconds'] for r in runs):.2f} s; the limit {limit.best:.2f} s "
+                           f"({limit.client}); kubectl drain {kubectl['seconds']:.1f} s")
+    ctx.json("ctl-drain", {"limit": {c: [r["seconds"] for r in rs] for c, rs in limit.runs.items()}, "runs": runs,
+                           "kubectl": kubectl})
+
+
 def central_drain(ctx):
     """One node deleted; 10, 30 and 100 pods."""
     b, limit, seen = bed(ctx), Limit(100), {}
@@ -275,7 +322,7 @@ def central_drain(ctx):
     ctx.table("the API server's own limit for 100 pods", Limit.HEADER, limit.rows())
     ctx.table("one node deleted, coordinator (medians; memory is the most of all runs)", HEADER,
               [_row(f"1 x {n}", seen[n], limit if n == 100 else None) for n in sizes])
-    ctx.table("kubectl drain, 100 pods", ("s", "CPU s", "RSS kB", "anonymous kB"), [tuple(kubectl.values())])
+    ctx.table("kubectl drain, 100 pods", DRAIN_COST, [_drain_cost(kubectl)])
     kinds = _calls(ctx, "calls of the coordinator for 100 pods, first run", runs[0].calls, ("pod", 100))
     growth = _growth(ctx, "pods on the node", sizes, {
         "last eviction": [median(r.last_eviction for r in seen[n]) for n in sizes],
@@ -486,6 +533,7 @@ BENCHES = [
     ("load-balancer-wait", "a node of 30 pods is deleted with LoadBalancerWaitSec on", load_balancer_wait),
     ("empty-node", "an empty node is deleted: how soon it is gone", empty_node),
     ("central-drain", "a node of 10, 30, 100 pods is deleted; bare clients and kubectl drain beside it", central_drain),
+    ("ctl-drain-100", "vesperctl drain of a node of 100 pods; bare clients and kubectl drain beside it", ctl_drain),
     ("nodes-50x20", "50 nodes of 20 pods deleted at once, without and with PDBs; bare clients", nodes_50),
     ("nodes-200x15", "200 nodes of 15 pods deleted at once, without and with PDBs; 10 and 50", nodes_200),
     ("budget-blocked", "200 pods behind a PDB that allows none for 60 s, then all", budget_blocked),

@@ -14,7 +14,7 @@ import threading
 import time
 
 import account
-from daemons import build_directory, procs
+from daemons import build_directory, procs, program
 from world import COORDINATOR, FINALIZER, World
 
 # As many calls under way as the evictor has (evictor.h): what a bare client does with these is what we are measured by.
@@ -242,18 +242,22 @@ class Bed(World):
         return json.loads(done.stdout)
 
     def kubectl_drain(self, node):
-        """Seconds, CPU seconds, and the most memory it had in kB."""
-        begin = time.monotonic()
-        child = procs.spawn([
-            os.path.join(self.cluster.binaries, "kubectl"), "drain", node, "--force", "--ignore-daemonsets"
-        ], env={
+        """When it began; seconds, CPU seconds, and the most memory it had in kB."""
+        return self._drain([os.path.join(self.cluster.binaries, "kubectl"), "drain", node, "--force", "--ignore-daemonsets"])
+
+    def vesperctl_drain(self, node):
+        return self._drain([program("vesperctl"), "drain", node])
+
+    def _drain(self, command):
+        began, begin = time.time(), time.monotonic()
+        child = procs.spawn(command, env={
             "PATH": "/usr/bin:/bin", "HOME": self.directory, "KUBECONFIG": self.cluster.kubeconfig()
         }, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         with account.Sampler(child.pid) as sampler:
             _, status, usage = os.wait4(child.pid, 0)
         child.returncode = os.waitstatus_to_exitcode(status)
-        assert child.returncode == 0, f"kubectl drain ended with status {child.returncode}"
-        return {"seconds": time.monotonic() - begin, "cpu_seconds": usage.ru_utime + usage.ru_stime,
+        assert child.returncode == 0, f"{' '.join(command)} ended with status {child.returncode}"
+        return {"began": began, "seconds": time.monotonic() - begin, "cpu_seconds": usage.ru_utime + usage.ru_stime,
                 "rss_kb": usage.ru_maxrss, "anonymous_kb": sampler.peak.anonymous_kb}
 
     @contextlib.contextmanager
