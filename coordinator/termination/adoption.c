@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "adoption.h"
 
+#include "claim-name.h"
 #include "claim-status.h"
 #include "coordinator-metrics.h"
 #include "hashmap.h"
@@ -64,12 +65,6 @@ Adoption *adoption_free(Adoption *a) {
 
 /* -- the claim ------------------------------------------------------------------------------------------ */
 
-char *adoption_claim_name(const char *pool, const char *provider_id, const char *node_uid) {
-        _cleanup_free_ char *text = strf("%s\n%s\n%s", pool, provider_id, node_uid);
-
-        return text ? strf("nc-%016llx", (unsigned long long) hash64(text, strlen(text))) : NULL;
-}
-
 /* "90s", "30m", "24h": the form that the CRD asks for; parts of a second are rounded up. */
 static void add_duration(JsonWriter *w, const char *key, usec_t usec) {
         uint64_t sec = usec / USEC_PER_SEC + (usec % USEC_PER_SEC > 0);
@@ -92,7 +87,7 @@ static void add_machine_name(JsonWriter *w, const char *key, const char *value) 
 
 char *adoption_claim_body(const KubeNodePool *pool, const KubeNode *n) {
         const char *id = kube_node_machine_id(n);
-        _cleanup_free_ char *name = adoption_claim_name(pool->object.meta.name, id, n->object.meta.uid);
+        _cleanup_free_ char *name = claim_name(pool->object.meta.name, id, n->object.meta.uid);
         _cleanup_(json_writer_freep) JsonWriter *w = NULL;
 
         if (!name || json_writer_new(&w) < 0)
@@ -121,7 +116,7 @@ char *adoption_claim_body(const KubeNodePool *pool, const KubeNode *n) {
 
 /* True: the claim is there as far as the API server is concerned. */
 static void make_claim(Adoption *a, const KubeNodePool *pool, const KubeNode *n, const char *key) {
-        _cleanup_free_ char *name = adoption_claim_name(pool->object.meta.name, kube_node_machine_id(n),
+        _cleanup_free_ char *name = claim_name(pool->object.meta.name, kube_node_machine_id(n),
                                                         n->object.meta.uid);
         _cleanup_free_ char *body = adoption_claim_body(pool, n);
         ObjectWrite w = { .what = "create",

@@ -43,9 +43,6 @@ void adoption_reconcile_node(Adoption *a, const KubeNode *n);
 /* The Node is gone, or being deleted: what was remembered of it is forgotten. */
 void adoption_forget_node(Adoption *a, const char *node);
 
-/* "nc-" and 16 hex digits of pool, providerID and uid: the same adoption makes the same claim. NULL on
- * ENOMEM. */
-char *adoption_claim_name(const char *pool, const char *provider_id, const char *node_uid);
 /* Why this pool, the only one that selects this Node, cannot adopt it: "NoProviderID", "OtherProvider",
  * "ProviderIDTooLong", "ForeignMachine", "SharedMachine"; NULL: it can. *ret_message: a sentence for people, free it; NULL: not
  * yet worth one, for it may pass (or ENOMEM). Pure. */

@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "adoption.h"
+#include "claim-name.h"
 #include "coordinator-rig.h"
 #include "marks.h"
 #include "string-util.h"
@@ -14,12 +15,12 @@
 /* -- pure ----------------------------------------------------------------------------------------------- */
 
 static void test_claim_names(void **state) {
-        _cleanup_free_ char *name = adoption_claim_name("pool", "aws:///z/i-1", "uid");
-        _cleanup_free_ char *again = adoption_claim_name("pool", "aws:///z/i-1", "uid");
-        _cleanup_free_ char *pool = adoption_claim_name("pool2", "aws:///z/i-1", "uid");
-        _cleanup_free_ char *machine = adoption_claim_name("pool", "aws:///z/i-2", "uid");
-        _cleanup_free_ char *node = adoption_claim_name("pool", "aws:///z/i-1", "uie");
-        _cleanup_free_ char *border = adoption_claim_name("poolaws", ":///z/i-1", "uid");
+        _cleanup_free_ char *name = claim_name("pool", "aws:///z/i-1", "uid");
+        _cleanup_free_ char *again = claim_name("pool", "aws:///z/i-1", "uid");
+        _cleanup_free_ char *pool = claim_name("pool2", "aws:///z/i-1", "uid");
+        _cleanup_free_ char *machine = claim_name("pool", "aws:///z/i-2", "uid");
+        _cleanup_free_ char *node = claim_name("pool", "aws:///z/i-1", "uie");
+        _cleanup_free_ char *border = claim_name("poolaws", ":///z/i-1", "uid");
         (void) state;
 
         assert_int_equal(strlen(name), strlen("nc-") + 16);
