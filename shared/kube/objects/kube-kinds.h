@@ -76,6 +76,8 @@ extern const KubeKind kube_certificate_secret_kind;
 
 typedef struct WebhookEntry {
         char *name, *ca_bundle; /* ca_bundle: base64, as it stands there; NULL: none */
+        char *service_ns, *service_name; /* where the API server asks; NULL: by a URL */
+        bool fails_closed;      /* failurePolicy is Fail, or is not said: what cannot be asked about is refused */
 } WebhookEntry;
 
 typedef struct KubeWebhookConfiguration {

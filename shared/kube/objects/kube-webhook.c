@@ -68,9 +68,15 @@ static int webhook_configuration_decode(KubeObject *o, const Json *json, InternP
                 return -ENOMEM;
         JSON_FOREACH(i, list) {
                 WebhookEntry *e = c->webhooks + c->n_webhooks++;
+                const Json *service = json_path(i, "clientConfig", "service", NULL);
+                _cleanup_free_ char *policy = NULL;
 
                 decode_string(&d, json_get(i, "name"), "webhooks.name", &e->name);
                 decode_string(&d, json_path(i, "clientConfig", "caBundle", NULL), "webhooks.clientConfig.caBundle", &e->ca_bundle);
+                decode_string(&d, json_get(service, "namespace"), "webhooks.clientConfig.service.namespace", &e->service_ns);
+                decode_string(&d, json_get(service, "name"), "webhooks.clientConfig.service.name", &e->service_name);
+                decode_string(&d, json_get(i, "failurePolicy"), "webhooks.failurePolicy", &policy);
+                e->fails_closed = !policy || streq(policy, "Fail");
         }
         return decoder_finish(&d);
 }
@@ -81,6 +87,8 @@ static void webhook_configuration_done(KubeObject *o, InternPool *pool) {
         for (size_t i = 0; i < c->n_webhooks; i++) {
                 free(c->webhooks[i].name);
                 free(c->webhooks[i].ca_bundle);
+                free(c->webhooks[i].service_ns);
+                free(c->webhooks[i].service_name);
         }
         free(c->webhooks);
 }
