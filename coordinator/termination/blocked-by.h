@@ -14,6 +14,8 @@
 /* What holds a removal before it begins. */
 #define WAITING_FOR_BUDGET "WaitingForBudget"
 #define REMOVAL_PAUSED "Paused"
+/* ... and behind its drain. */
+#define VOLUMES_ATTACHED "VolumesAttached"
 
 typedef enum BlockedBy {
         BLOCKED_BY_BUDGET, /* a NodeDisruptionBudget */

@@ -224,8 +224,13 @@ static void set_blocker(StatusBlocker *to, const DrainBlocker *b) {
 }
 
 void claim_status_set_held(ClaimStatus *s, const char *reason, const char *message, usec_t wall_usec) {
+        bool same = reason && s->n_blockers == 1 && !s->blockers->pod && streq_ptr(s->blockers->reason, reason);
         StatusBlocker *b = s->blockers;
 
+        if ((same && streq_ptr(b->message, message)) || (!reason && s->n_blockers == 0))
+                return;
+        if (same)
+                wall_usec = b->since_usec;
         for (size_t i = 0; i < s->n_blockers; i++)
                 blocker_done(s->blockers + i);
         s->n_blockers = 0;

@@ -6,8 +6,8 @@
 #include "status-patch.h"
 #include "string-util.h"
 
-/* What does not last so long is not worth a write. */
-#define SETTLE_USEC USEC_PER_SEC
+/* What does not last so long is not worth a write; what does is in the API within a second, call and all. */
+#define SETTLE_USEC (800 * USEC_PER_MSEC)
 #define PROGRESS_USEC (2 * USEC_PER_SEC)
 /* Beyond what finalizers wait for while others evict. */
 #define HOLD_USEC (20 * USEC_PER_SEC)

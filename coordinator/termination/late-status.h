@@ -3,7 +3,7 @@
 
 /*
  * What the coordinator tells of one object in its status, as it changes: the newest is what is written, one
- * patch under way at a time, tried again until the API server takes it. What changes is told a second later
+ * patch under way at a time, tried again until the API server takes it. What changes is told 0.8 s later
  * (what does not last so long costs no write), progress at most every 2 s, and less often while very many
  * objects have progress to tell. Never waited for: nothing reads it back but people.
  *

@@ -104,6 +104,8 @@ static void node_termination_set_state(NodeTermination *t, NodeTerminationState 
         t->gate = budget_gate_free(t->gate);
         if (from == NODE_TERMINATION_PAUSED)
                 pauses_forget_node(t->context->pauses, t->name);
+        if (from == NODE_TERMINATION_VOLUMES && to != NODE_TERMINATION_DRAINING && t->status)
+                claim_status_set_held(t->status, NULL, NULL, 0);
         node_volumes_done(&t->volumes);
         if (t->status && to != NODE_TERMINATION_DONE)
                 claim_status_set_phase(t->status, state_table[to]);
@@ -648,6 +650,15 @@ static void find_staying_volumes(NodeTermination *t) {
                 requeue_at(t, usec_add(loop_now(t->env->loop), USEC_PER_SEC));
 }
 
+/* A drain that goes on says itself what holds it. */
+static void tell_volumes(NodeTermination *t) {
+        size_t n = t->volumes.n_waited;
+        _cleanup_free_ char *message = strf("%zu volume%s still attached to the drained node", n, n == 1 ? " is" : "s are");
+
+        if (t->status)
+                claim_status_set_held(t->status, VOLUMES_ATTACHED, strempty(message), loop_wall(t->env->loop));
+}
+
 static bool step_volumes(NodeTermination *t, const KubeNode *n) {
         usec_t now = loop_now(t->env->loop), until;
 
@@ -657,6 +668,7 @@ static bool step_volumes(NodeTermination *t, const KubeNode *n) {
         }
         until = node_volumes_update(&t->volumes, t->context->view, t->name, now);
         if (now < until && !deadline_passed(t)) {
+                tell_volumes(t);
                 find_staying_volumes(t);
                 requeue_at(t, until);
                 return false;

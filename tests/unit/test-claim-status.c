@@ -90,7 +90,7 @@ static void test_phases(void **state) {
         claim_status_set_node(b.status, "n", "u");
         claim_status_set_phase(b.status, "Cordoning");
         claim_status_set_deadline(b.status, RIG_START_WALL);
-        rig_run_for(b.rig, 900 * MSEC);
+        rig_run_for(b.rig, 700 * MSEC);
         claim_status_set_phase(b.status, "Draining");
         rig_run_for(b.rig, 150 * MSEC);
         assert_int_equal(b.rig->n_requests, 1);
@@ -110,7 +110,7 @@ static void test_phases(void **state) {
         rig_run_for(b.rig, USEC_PER_MINUTE);
         assert_int_equal(b.rig->n_requests, 1);
         claim_status_set_phase(b.status, "Volumes");
-        rig_run_for(b.rig, 950 * MSEC);
+        rig_run_for(b.rig, 750 * MSEC);
         assert_int_equal(b.rig->n_requests, 1);
         rig_run_for(b.rig, 100 * MSEC);
         assert_int_equal(b.rig->n_requests, 2);
@@ -526,6 +526,30 @@ static void test_about_to_go(void **state) {
         bench_done(&b);
 }
 
+/* What holds it and is no pod: since it was first told, whatever else is said of it meanwhile. */
+static void test_held(void **state) {
+        Bench b;
+        (void) state;
+
+        bench_init(&b, "{}");
+        claim_status_set_held(b.status, NULL, NULL, 0); /* nothing did */
+        rig_run_for(b.rig, 2 * USEC_PER_SEC);
+        assert_int_equal(b.rig->n_requests, 0);
+        claim_status_set_held(b.status, "VolumesAttached", "2 volumes", RIG_START_WALL);
+        claim_status_set_held(b.status, "VolumesAttached", "1 volume", RIG_START_WALL + USEC_PER_MINUTE);
+        rig_run_for(b.rig, 1100 * MSEC);
+        assert_int_equal(b.rig->n_requests, 1);
+        assert_says(&b, "\"blockers\":[{\"reason\":\"VolumesAttached\",\"message\":\"1 volume\",\"since\":\"2027-01-15T08:00:00Z\"}]");
+        claim_status_set_held(b.status, "VolumesAttached", "1 volume", RIG_START_WALL + USEC_PER_MINUTE);
+        rig_run_for(b.rig, 2 * USEC_PER_SEC);
+        assert_int_equal(b.rig->n_requests, 1);
+        claim_status_set_held(b.status, NULL, NULL, 0);
+        rig_run_for(b.rig, 1100 * MSEC);
+        assert_int_equal(b.rig->n_requests, 2);
+        assert_says(&b, "\"blockers\":[]");
+        bench_done(&b);
+}
+
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_phases),
@@ -536,6 +560,7 @@ int main(void) {
                 cmocka_unit_test(test_newest_at_its_turn),
                 cmocka_unit_test(test_news_beside_a_crowd),
                 cmocka_unit_test(test_about_to_go),
+                cmocka_unit_test(test_held),
                 cmocka_unit_test(test_conditions),
                 cmocka_unit_test(test_failures),
                 cmocka_unit_test(test_conditional),

@@ -72,7 +72,7 @@ static void test_together(void **state) {
         rig_answer(b.rig, 200, "{}");
         late_status_set_condition(b.status, "Drained", CONDITION_TRUE, "R", "done");
         late_status_set_condition(b.status, "DrainInProgress", CONDITION_TRUE, "R", "begun");
-        rig_run_for(b.rig, 900 * MSEC);
+        rig_run_for(b.rig, 700 * MSEC);
         late_status_set_condition(b.status, "DrainInProgress", CONDITION_FALSE, "R", "ended");
         rig_run_for(b.rig, 1100 * MSEC);
         assert_int_equal(b.rig->n_requests, 1);
@@ -179,7 +179,7 @@ static void test_word_meanwhile(void **state) {
         slow = b.rig->open[b.rig->n_open - 1];
         slow->ops->reply(slow, 200, NULL, 0, "{}", 2);
         b.rig->n_open = 0;
-        rig_run_for(b.rig, 900 * MSEC);
+        rig_run_for(b.rig, 700 * MSEC);
         assert_int_equal(b.rig->n_requests, 1);
         rig_run_for(b.rig, 200 * MSEC);
         assert_int_equal(b.rig->n_requests, 2);

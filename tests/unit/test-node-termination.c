@@ -960,6 +960,7 @@ static void attach(CoordinatorRig *r, const char *name, const char *node) {
 
 static void test_volumes(void **state) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        const cJSON *blocker;
         (void) state;
 
         rig_begin(r, 2, NULL);
@@ -970,6 +971,9 @@ static void test_volumes(void **state) {
         rig_delete_node(r, "n0");
         rig_run(r, 100 * USEC_PER_SEC);
         assert_string_equal(phase(r, "n0"), "Volumes");
+        blocker = fj_get(rig_claim(r, "n0"), "status", "blockers", NULL)->child;
+        assert_string_equal(fj_string(blocker, "reason", NULL), "VolumesAttached");
+        assert_string_equal(fj_string(blocker, "message", NULL), "2 volumes are still attached to the drained node");
         print_message("  it goes on as long as something moves\n");
         fake_remove(r->cluster, FAKE_VOLUMEATTACHMENTS, NULL, "a");
         rig_run(r, 100 * USEC_PER_SEC);
