@@ -7,7 +7,7 @@
 #include "string-util.h"
 
 const CtlVerb *const ctl_verbs[] = {
-        &verb_status, &verb_drain, &verb_undrain, &verb_pause, &verb_resume, &verb_release, &verb_force,
+        &verb_status, &verb_explain, &verb_drain, &verb_undrain, &verb_pause, &verb_resume, &verb_release, &verb_force,
         &verb_timeline, NULL,
 };
 

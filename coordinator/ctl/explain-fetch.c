@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "explain-fetch.h"
+
+#include "claim-name.h"
+#include "ctl-marks.h"
+#include "ctl-say.h"
+#include "marks.h"
+#include "strv.h"
+
+#define CALL_TIMEOUT_USEC (30 * USEC_PER_SEC)
+#define WEBHOOK_CONFIGURATION "vesper-nodes"
+
+static const KubeKind service_kind = {
+        .group = "",
+        .version = "v1",
+        .plural = "services",
+        .kind = "Service",
+        .namespaced = true,
+        .size = sizeof(KubeObject),
+};
+
+typedef struct Read Read;
+struct Read {
+        ExplainFetch *fetch;
+        KubeTarget target; /* name NULL: a list */
+        char *ns, *name;   /* of the target; owned */
+        const char *what;  /* for people: "who leads" */
+        void (*take)(Read *read, const KubeReply *reply); /* of a success */
+        void (*absent)(Read *read); /* 404 of one object; NULL: as if it had not been asked for */
+        ObjectList *list;
+        KubeObject **object;
+        KubeCall *call;
+};
+
+struct ExplainFetch {
+        KubeClient *client;
+        ExplainFacts facts;
+        Read **reads;
+        size_t n_reads, allocated, pending;
+        unsigned round;
+        int error;
+        char *message;
+        explain_fetched_t done;
+        void *userdata;
+};
+
+static Read *read_free(Read *r) {
+        kube_call_free(r->call);
+        free(r->ns);
+        free(r->name);
+        return mfree(r);
+}
+
+ExplainFetch *explain_fetch_free(ExplainFetch *f) {
+        if (!f)
+                return NULL;
+        for (size_t i = 0; i < f->n_reads; i++)
+                read_free(f->reads[i]);
+        free(f->reads);
+        explain_facts_done(&f->facts);
+        free(f->message);
+        return mfree(f);
+}
+
+/* -- one call ------------------------------------------------------------------------------------------- */
+
+static void note_error(ExplainFetch *f, int error) {
+        if (f->error >= 0)
+                f->error = error;
+}
+
+static void round_is_over(ExplainFetch *f);
+
+static void note_unknown(Read *read, const ApiError *error) {
+        ExplainFetch *f = read->fetch;
+        _cleanup_free_ char *why = ctl_explain_error(error, read->target.name ? "get" : "list", &read->target);
+        _cleanup_free_ char *text = why ? strf("%s is not known, because %s", read->what, why) : NULL;
+
+        if (read->list == &f->facts.pdbs)
+                f->facts.knows_pdbs = false;
+        if (read->object == &f->facts.node) {
+                note_error(f, api_error_to_errno(error));
+                f->message = TAKE_PTR(why);
+        } else if (!text || strv_extend(&f->facts.unknown, text) < 0)
+                note_error(f, -ENOMEM);
+}
+
+/* May free the fetch: the last act. */
+static void on_read(const KubeReply *reply, void *userdata) {
+        Read *read = userdata;
+        ExplainFetch *f = read->fetch;
+
+        read->call = kube_call_free(read->call);
+        if (!reply->error)
+                read->take(read, reply);
+        else if (reply->error->http != 404 || !read->target.name)
+                note_unknown(read, reply->error);
+        else if (read->absent)
+                read->absent(read);
+        if (--f->pending == 0)
+                round_is_over(f);
+}
+
+static void take_list(Read *read, const KubeReply *reply) {
+        int r = ctl_take_list(read->fetch->client, reply, read->target.kind, read->list);
+
+        if (r < 0)
+                note_error(read->fetch, r);
+}
+
+static void take_object(Read *read, const KubeReply *reply) {
+        int r = kube_object_decode(read->target.kind, reply->object, kube_client_pool(read->fetch->client),
+                                   read->object);
+
+        if (r < 0)
+                note_error(read->fetch, r);
+}
+
+/* Texts are copied but `what`. */
+static Read *read_new(ExplainFetch *f, const KubeKind *kind, const char *ns, const char *name,
+                      const char *what) {
+        Read *read = new0(Read, 1);
+
+        if (!read || GREEDY_REALLOC(f->reads, f->allocated, f->n_reads + 1) < 0 || free_and_strdup(&read->ns, ns) < 0 ||
+            free_and_strdup(&read->name, name) < 0) {
+                note_error(f, -ENOMEM);
+                return read ? read_free(read) : NULL;
+        }
+        read->fetch = f;
+        read->what = what;
+        read->target = (KubeTarget){ .kind = kind, .ns = read->ns, .name = read->name };
+        f->reads[f->n_reads++] = read;
+        return read;
+}
+
+static void send_read(ExplainFetch *f, Read *read, const KubeListOptions *options) {
+        const KubeCallOptions o = { .timeout_usec = CALL_TIMEOUT_USEC, .lane = HTTP_LANE_BULK };
+        int r = read->target.name ? kube_get(f->client, &read->target, &o, on_read, read, &read->call)
+                                  : kube_list(f->client, &read->target, options, &o, on_read, read,
+                                              &read->call);
+
+        if (r < 0)
+                note_error(f, r);
+        else
+                f->pending++;
+}
+
+static Read *read_list(ExplainFetch *f, const KubeKind *kind, const char *ns, const char *what,
+                       ObjectList *list, const char *field_selector) {
+        Read *read = read_new(f, kind, ns, NULL, what);
+
+        if (!read)
+                return NULL;
+        read->take = take_list;
+        read->list = list;
+        send_read(f, read, &(KubeListOptions){ .field_selector = field_selector });
+        return read;
+}
+
+static void read_object(ExplainFetch *f, const KubeKind *kind, const char *ns, const char *name,
+                        const char *what, KubeObject **object,
+                        void (*take)(Read *read, const KubeReply *reply), void (*absent)(Read *read)) {
+        Read *read = read_new(f, kind, ns, name, what);
+
+        if (!read)
+                return;
+        read->take = take;
+        read->absent = absent;
+        read->object = object;
+        send_read(f, read, NULL);
+}
+
+/* -- the first round ------------------------------------------------------------------------------------ */
+
+static void take_pods(Read *read, const KubeReply *reply) {
+        read->fetch->facts.knows_pods = true;
+        take_list(read, reply);
+}
+
+static void take_pools(Read *read, const KubeReply *reply) {
+        read->fetch->facts.knows_pools = true;
+        take_list(read, reply);
+}
+
+static void take_lease(Read *read, const KubeReply *reply) {
+        ExplainFacts *facts = &read->fetch->facts;
+        const Json *spec = json_get(reply->object, "spec");
+        const char *renewed = json_string_or_null(json_get(spec, "renewTime"));
+        int64_t seconds = 0;
+
+        if (free_and_strdup(&facts->leader, strempty(json_string_or_null(json_get(spec, "holderIdentity")))) < 0)
+                note_error(read->fetch, -ENOMEM);
+        if (renewed)
+                (void) rfc3339_parse(renewed, &facts->leader_seen_usec);
+        if (json_int64(json_get(spec, "leaseDurationSeconds"), &seconds) >= 0 && seconds > 0)
+                facts->lease_usec = usec_add(0, (usec_t) seconds * USEC_PER_SEC);
+}
+
+static void lease_is_absent(Read *read) {
+        if (free_and_strdup(&read->fetch->facts.leader, "") < 0)
+                note_error(read->fetch, -ENOMEM);
+}
+
+static void read_first(ExplainFetch *f) {
+        ExplainFacts *facts = &f->facts;
+        _cleanup_free_ char *of_node = strf("spec.nodeName=%s", facts->node_name);
+        Read *read;
+
+        if (!of_node) {
+                note_error(f, -ENOMEM);
+                return;
+        }
+        read_object(f, &kube_node_kind, NULL, facts->node_name, "the Node", &facts->node, take_object, NULL);
+        read = read_list(f, &kube_pod_kind, NULL, "which pods hold it", &facts->pods, of_node);
+        if (read)
+                read->take = take_pods;
+        read = read_list(f, &kube_node_pool_kind, NULL, "which NodePool manages it", &facts->pools, NULL);
+        if (read)
+                read->take = take_pools;
+        (void) read_list(f, &kube_node_budget_kind, NULL, "which NodeDisruptionBudgets select it",
+         &facts->budgets, NULL);
+        read_object(f, &kube_lease_kind, facts->lease_ns, facts->lease_name, "who leads", NULL, take_lease,
+                    lease_is_absent);
+        read_object(f, &kube_namespace_kind, NULL, facts->lease_ns, "whether all removals are paused",
+                    &facts->pause_ns, take_object, NULL);
+        read_object(f, &kube_webhook_configuration_kind, NULL, WEBHOOK_CONFIGURATION,
+                    "whether the webhook is asked", &facts->webhook, take_object, NULL);
+}
+
+/* -- the second round ----------------------------------------------------------------------------------- */
+
+static void take_claim(Read *read, const KubeReply *reply) {
+        ObjectList *l = &read->fetch->facts.claims;
+        KubeObject *o;
+        int r = GREEDY_REALLOC(l->items, l->allocated, l->n_items + 1);
+
+        if (r >= 0)
+                r = kube_object_decode(&kube_node_claim_kind, reply->object,
+                                       kube_client_pool(read->fetch->client), &o);
+        if (r < 0)
+                note_error(read->fetch, r);
+        else
+                l->items[l->n_items++] = o;
+}
+
+static void take_nothing(Read *read, const KubeReply *reply) {
+}
+
+static void service_is_absent(Read *read) {
+        read->fetch->facts.service_is_missing = true;
+}
+
+static void read_claims_by_name(ExplainFetch *f) {
+        const KubeNode *n = (const KubeNode *) f->facts.node;
+
+        for (size_t i = 0; n && i < f->facts.pools.n_items; i++) {
+                _cleanup_free_ char *name = claim_name(f->facts.pools.items[i]->meta.name, kube_node_machine_id(n), strempty(n->object.meta.uid));
+
+                if (name)
+                        read_object(f, &kube_node_claim_kind, NULL, name, "its NodeClaim", NULL, take_claim,
+                                    NULL);
+                else
+                        note_error(f, -ENOMEM);
+        }
+}
+
+static bool namespace_was_before(const ObjectList *pods, size_t i) {
+        for (size_t k = 0; k < i; k++)
+                if (streq(pods->items[k]->meta.ns, pods->items[i]->meta.ns))
+                        return true;
+        return false;
+}
+
+/* They are known unless one of the lists fails: note_unknown(). */
+static void read_pdbs(ExplainFetch *f) {
+        const ObjectList *pods = &f->facts.pods;
+
+        f->facts.knows_pdbs = true;
+        for (size_t i = 0; i < pods->n_items; i++)
+                if (!namespace_was_before(pods, i))
+                        (void) read_list(f, &kube_pdb_kind, pods->items[i]->meta.ns,
+                         "which PodDisruptionBudgets hold its pods", &f->facts.pdbs, NULL);
+}
+
+static void read_service(ExplainFetch *f) {
+        const KubeWebhookConfiguration *w = (const KubeWebhookConfiguration *) f->facts.webhook;
+
+        if (w && w->n_webhooks > 0 && w->webhooks[0].service_name)
+                read_object(f, &service_kind, w->webhooks[0].service_ns, w->webhooks[0].service_name,
+                            "whether the webhook's Service is there", NULL, take_nothing, service_is_absent);
+}
+
+/* -- the third ------------------------------------------------------------------------------------------ */
+
+static bool waits_for_volumes(const ExplainFacts *facts) {
+        for (size_t i = 0; i < facts->claims.n_items; i++)
+                if (streq_ptr(((const KubeNodeClaim *) facts->claims.items[i])->phase, "Volumes"))
+                        return true;
+        return false;
+}
+
+/* Its claim was made for the Node when that had another uid, or there is no Node to make the name of. */
+static void read_all_claims(ExplainFetch *f) {
+        const KubeObject *n = f->facts.node;
+
+        if (f->facts.claims.n_items == 0 && (!n || object_meta_has_finalizer(&n->meta, FINALIZER_TERMINATION)))
+                (void) read_list(f, &kube_node_claim_kind, NULL, "its NodeClaim", &f->facts.claims, NULL);
+}
+
+static void finish(ExplainFetch *f) {
+        ExplainFacts facts = f->facts;
+        const char *message = f->message ?: f->error == -ENOMEM ? "out of memory" : "what the API server answers cannot be understood";
+
+        if (f->error < 0) {
+                facts = (ExplainFacts){};
+                f->done(message, &facts, f->userdata);
+                return;
+        }
+        f->facts = (ExplainFacts){};
+        facts.now_usec = loop_wall(kube_client_env(f->client)->loop);
+        f->done(NULL, &facts, f->userdata);
+}
+
+static void begin_round(ExplainFetch *f) {
+        if (f->round == 0)
+                read_first(f);
+        else if (f->round == 1) {
+                read_claims_by_name(f);
+                read_pdbs(f);
+                read_service(f);
+        } else {
+                read_all_claims(f);
+                if (waits_for_volumes(&f->facts))
+                        (void) read_list(f, &kube_volume_attachment_kind, NULL, "which volumes are attached",
+                         &f->facts.volumes, NULL);
+        }
+        f->round++;
+}
+
+static void round_is_over(ExplainFetch *f) {
+        while (f->pending == 0 && f->round < 3 && f->error >= 0)
+                begin_round(f);
+        if (f->pending == 0)
+                finish(f);
+}
+
+int explain_fetch_new(KubeClient *c, const char *node, const char *lease_ns, const char *lease_name,
+                      explain_fetched_t done, void *userdata, ExplainFetch **ret) {
+        _cleanup_(explain_fetch_freep) ExplainFetch *f = new0(ExplainFetch, 1);
+
+        assert(c && node && lease_ns && lease_name && done && ret);
+        if (!f)
+                return -ENOMEM;
+        f->client = c;
+        f->done = done;
+        f->userdata = userdata;
+        f->facts = (ExplainFacts){ .node_name = node, .lease_ns = lease_ns, .lease_name = lease_name };
+        begin_round(f);
+        if (f->error < 0)
+                return f->error;
+
+        *ret = TAKE_PTR(f);
+        return 0;
+}

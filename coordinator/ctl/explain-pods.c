@@ -1,0 +1,429 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "explain-pods.h"
+
+#include <inttypes.h>
+
+#include "blocked-by.h"
+#include "strv.h"
+
+/* Of causes that name one pod each; of the others it is said how many there are. */
+#define PODS_TOLD_MAX 5u
+/* A pod that ends within its grace, and so much later, holds nothing where a kubelet reports. */
+#define OVERDUE_USEC USEC_PER_MINUTE
+
+static const char *pod_name(const KubePod *pod) {
+        return pod->object.meta.name;
+}
+
+static const char *pod_ns(const KubePod *pod) {
+        return pod->object.meta.ns;
+}
+
+static const KubePod *pod_at(const ExplainPods *p, size_t i) {
+        return (const KubePod *) p->facts->pods.items[i];
+}
+
+static bool is_ns_name(const char *text, const char *ns, const char *name) {
+        const char *rest = text ? startswith(text, ns) : NULL;
+
+        return rest && *rest == '/' && streq(rest + 1, name);
+}
+
+static const ClaimBlocker *blocker_of(const ExplainPods *p, const KubePod *pod) {
+        for (size_t i = 0; p->claim && i < p->claim->n_blockers; i++)
+                if (is_ns_name(p->claim->blockers[i].pod, pod_ns(pod), pod_name(pod)))
+                        return p->claim->blockers + i;
+        return NULL;
+}
+
+/* Since when the coordinator says so of this pod; 0: it does not. */
+static usec_t since_of(const ExplainPods *p, const KubePod *pod, const char *reason) {
+        const ClaimBlocker *b = blocker_of(p, pod);
+
+        return b && streq_ptr(b->reason, reason) ? b->since_usec : 0;
+}
+
+/* It opted out, and that is respected: once its node drains all the same, the coordinator says which it waits for. */
+static bool is_protected(const ExplainPods *p, const KubePod *pod, const char **ret_key,
+                         usec_t *ret_until_usec) {
+        const ClaimBlocker *b = blocker_of(p, pod);
+
+        return p->rules->protected_policy != PROTECTED_IGNORE &&
+               pod_classify(pod, p->facts->now_usec, ret_key, ret_until_usec) == POD_CLASS_PROTECTED &&
+               (!p->is_draining || !b || streq_ptr(b->reason, "Protected"));
+}
+
+/* To be evicted now: of a class that is, and held by nothing of its own. */
+static bool is_to_evict(const ExplainPods *p, const KubePod *pod) {
+        PodClass class = pod_classify(pod, p->facts->now_usec, NULL, NULL);
+
+        return (class == POD_CLASS_ORDINARY || class == POD_CLASS_PROTECTED) &&
+               drain_waits_for(pod, p->rules, p->facts->now_usec) && !is_protected(p, pod, NULL, NULL);
+}
+
+/* What is true of more pods than are told. */
+static void tell_others(const ExplainPods *p, ExplainCauses *to, size_t n, const char *reason,
+                        const char *what) {
+        ExplainCause *c;
+
+        if (n <= PODS_TOLD_MAX)
+                return;
+        c = explain_cause_add(to, true, reason, "Node", NULL, p->facts->node_name, 0);
+        explain_cause_say(to, c, "%zu more pods of this node %s.", n - PODS_TOLD_MAX, what);
+        explain_cause_count(c, "pods", (int64_t) (n - PODS_TOLD_MAX));
+}
+
+/* -- opted out ------------------------------------------------------------------------------------------ */
+
+static void tell_protected(const ExplainPods *p, ExplainCauses *to, const KubePod *pod, const char *key,
+                           usec_t until_usec) {
+        bool label = !object_meta_annotation(&pod->object.meta, key);
+        char until[RFC3339_MAX];
+        ExplainCause *c;
+
+        c = explain_cause_add(to, true, "Protected", "Pod", pod_ns(pod), pod_name(pod),
+                              since_of(p, pod, "Protected"));
+        explain_cause_say(to, c, "Pod %s/%s opted out of drains by its %s %s.", pod_ns(pod), pod_name(pod),
+                          label ? "label" : "annotation", key);
+        if (until_usec != USEC_INFINITY) {
+                rfc3339_format(until_usec, until);
+                explain_cause_say(to, c, "That ends at %s.", until);
+                explain_cause_count(c, "secondsLeft",
+                                    (int64_t) (usec_sub(until_usec, p->facts->now_usec) / USEC_PER_SEC));
+        } else
+                explain_cause_say(to, c,
+                                  "The node waits until the pod has ended by itself, or the key is taken off.");
+        explain_cause_set_command(to, c, "kubectl %s pod %s -n %s %s-", label ? "label" : "annotate",
+                                  pod_name(pod), pod_ns(pod), key);
+        explain_cause_advise(to, c,
+                             "The pod is evicted then as any other, which its owner has asked not to happen before it is done.");
+}
+
+static void find_protected(const ExplainPods *p, ExplainCauses *to) {
+        size_t n = 0;
+
+        for (size_t i = 0; i < p->facts->pods.n_items; i++) {
+                const KubePod *pod = pod_at(p, i);
+                usec_t until_usec = USEC_INFINITY;
+                const char *key = NULL;
+
+                if (!is_protected(p, pod, &key, &until_usec) || !drain_waits_for(pod, p->rules, p->facts->now_usec))
+                        continue;
+                if (n++ < PODS_TOLD_MAX)
+                        tell_protected(p, to, pod, key, until_usec);
+        }
+        tell_others(p, to, n, "Protected", "opted out of drains");
+}
+
+/* -- PodDisruptionBudgets ------------------------------------------------------------------------------- */
+
+/* How many match it, and the first two of them. */
+static size_t match_pdbs(const ExplainPods *p, const KubePod *pod, const KubePdb *ret[2]) {
+        size_t n = 0;
+
+        for (size_t i = 0; i < p->facts->pdbs.n_items; i++) {
+                const KubePdb *pdb = (const KubePdb *) p->facts->pdbs.items[i];
+
+                if (!kube_pdb_matches(pdb, pod))
+                        continue;
+                if (n < 2)
+                        ret[n] = pdb;
+                n++;
+        }
+        return n;
+}
+
+static void tell_several(const ExplainPods *p, ExplainCauses *to, const KubePod *pod,
+                         const KubePdb *const pdbs[2], size_t n) {
+        const char *one = pdbs[0]->object.meta.name, *other = pdbs[1]->object.meta.name;
+        ExplainCause *c;
+
+        c = explain_cause_add(to, true, "SeveralPDBs", "Pod", pod_ns(pod), pod_name(pod),
+                              since_of(p, pod, "SeveralPDBs"));
+        explain_cause_say(to, c,
+                          "%zu PodDisruptionBudgets match pod %s/%s, among them %s and %s, and the eviction API lets no such pod pass, " "whatever they allow. Only a deadline ends it.",
+                          n, pod_ns(pod), pod_name(pod), one, other);
+        explain_cause_count(c, "budgets", (int64_t) n);
+        explain_cause_set_command(to, c, "kubectl delete poddisruptionbudget %s -n %s", other, pod_ns(pod));
+        explain_cause_advise(to, c,
+                             "Pods that %s matches and no other does are protected by none then; where there are such, make the selectors disjoint instead: " "'kubectl edit poddisruptionbudget %s -n %s'.",
+                             other, other, pod_ns(pod));
+}
+
+static void find_several(const ExplainPods *p, ExplainCauses *to) {
+        size_t told = 0;
+
+        for (size_t i = 0; i < p->facts->pods.n_items; i++) {
+                const KubePod *pod = pod_at(p, i);
+                const KubePdb *pdbs[2] = {};
+                size_t n;
+
+                if (pod->phase == POD_PENDING || !is_to_evict(p, pod))
+                        continue;
+                n = match_pdbs(p, pod, pdbs);
+                if (n > 1 && told++ < PODS_TOLD_MAX)
+                        tell_several(p, to, pod, pdbs, n);
+        }
+        tell_others(p, to, told, "SeveralPDBs", "are matched by several PodDisruptionBudgets");
+}
+
+/* Of the pods that this PDB alone holds: the first, how many, and since when the coordinator says so. */
+typedef struct HeldPods {
+        const KubePod *first;
+        size_t n;
+        usec_t since_usec;
+} HeldPods;
+
+static HeldPods held_by(const ExplainPods *p, const KubePdb *pdb) {
+        HeldPods held = {};
+
+        for (size_t i = 0; i < p->facts->pods.n_items; i++) {
+                const KubePod *pod = pod_at(p, i);
+                const KubePdb *pdbs[2] = {};
+                usec_t since;
+
+                if (!kube_pdb_matches(pdb, pod) || !kube_pdb_is_asked(pdb, pod) || !is_to_evict(p, pod) ||
+                    match_pdbs(p, pod, pdbs) != 1)
+                        continue;
+                since = since_of(p, pod, "BlockedByPDB");
+                held.first = held.first ?: pod;
+                held.n++;
+                if (since > 0 && (held.since_usec == 0 || since < held.since_usec))
+                        held.since_usec = since;
+        }
+        return held;
+}
+
+static bool is_not_observed(const KubePdb *pdb) {
+        return pdb->observed_generation < pdb->object.meta.generation;
+}
+
+/* With all of its pods healthy there would be no room either: maxUnavailable 0, minAvailable 100 % or as many as there are. */
+static bool never_allows(const KubePdb *pdb) {
+        return !is_not_observed(pdb) && pdb->expected_pods > 0 && pdb->desired_healthy >= pdb->expected_pods;
+}
+
+static ExplainCause *add_pdb(ExplainCauses *to, const KubePdb *pdb, const HeldPods *held,
+                             const char *reason) {
+        const ObjectMeta *m = &pdb->object.meta;
+        ExplainCause *c = explain_cause_add(to, true, reason, "PodDisruptionBudget", m->ns, m->name,
+                                            held->since_usec);
+
+        explain_cause_count(c, "healthy", pdb->current_healthy);
+        explain_cause_count(c, "needed", pdb->desired_healthy);
+        explain_cause_count(c, "expected", pdb->expected_pods);
+        explain_cause_count(c, "allowed", pdb->disruptions_allowed);
+        explain_cause_count(c, "pods", (int64_t) held->n);
+        return c;
+}
+
+static void say_held(ExplainCauses *to, ExplainCause *c, const HeldPods *held) {
+        if (held->n > 1)
+                explain_cause_say(to, c, "It holds pod %s/%s of this node and %zu more.",
+                                  pod_ns(held->first), pod_name(held->first), held->n - 1);
+        else
+                explain_cause_say(to, c, "It holds pod %s/%s of this node.", pod_ns(held->first),
+                                  pod_name(held->first));
+}
+
+/* So that one more may go than is missing now. */
+static void fix_pdb(ExplainCauses *to, ExplainCause *c, const KubePdb *pdb) {
+        const ObjectMeta *m = &pdb->object.meta;
+        int64_t unavailable = MAX(pdb->expected_pods - pdb->current_healthy, INT64_C(0)) + 1;
+
+        explain_cause_set_command(to, c,
+                                  "kubectl patch poddisruptionbudget %s -n %s --type=merge -p '{\"spec\":{\"minAvailable\":null,\"maxUnavailable\":%" PRIi64 "}}'",
+                                  m->name, m->ns, unavailable);
+        explain_cause_advise(to, c,
+                             "From then on %" PRIi64 " of its %" PRIi64 " pods may be unavailable at once%s.",
+                             unavailable, MAX(pdb->expected_pods, pdb->current_healthy),
+                             unavailable >= pdb->expected_pods ? ", which are all: whatever they serve is down until one is Ready elsewhere" : "");
+}
+
+static void tell_never(ExplainCauses *to, const KubePdb *pdb, const HeldPods *held) {
+        ExplainCause *c = add_pdb(to, pdb, held, "BlockedByPDB");
+
+        explain_cause_say(to, c,
+                          "PodDisruptionBudget %s/%s can never allow an eviction: it needs %" PRIi64 " healthy of %" PRIi64 " expected, which %s, and %" PRIi64 " are healthy.",
+                          pdb->object.meta.ns, pdb->object.meta.name, pdb->desired_healthy,
+                          pdb->expected_pods, pdb->expected_pods == 1 ? "is its only pod" : "is all of them",
+                          pdb->current_healthy);
+        say_held(to, c, held);
+        fix_pdb(to, c, pdb);
+        explain_cause_advise(to, c,
+                             "Where it says how many are needed as a number, more replicas help, too.");
+}
+
+static void tell_no_room(ExplainCauses *to, const KubePdb *pdb, const HeldPods *held) {
+        ExplainCause *c;
+
+        if (is_not_observed(pdb)) {
+                c = add_pdb(to, pdb, held, "PDBNotObserved");
+                explain_cause_say(to, c,
+                                  "PodDisruptionBudget %s/%s has changed, and its controller has not counted since: until then no eviction passes.",
+                                  pdb->object.meta.ns, pdb->object.meta.name);
+                say_held(to, c, held);
+                explain_cause_advise(to, c,
+                                     "It passes by itself; where it does not, kube-controller-manager does not run.");
+                return;
+        }
+        c = add_pdb(to, pdb, held, "BlockedByPDB");
+        explain_cause_say(to, c,
+                          "PodDisruptionBudget %s/%s allows no eviction now: %" PRIi64 " healthy, needs %" PRIi64 ", of %" PRIi64 " expected.",
+                          pdb->object.meta.ns, pdb->object.meta.name, pdb->current_healthy,
+                          pdb->desired_healthy, pdb->expected_pods);
+        if (pdb->expected_pods == 0)
+                explain_cause_say(to, c,
+                                  "How many its controller should expect it cannot tell: its condition DisruptionAllowed says why.");
+        say_held(to, c, held);
+        fix_pdb(to, c, pdb);
+        explain_cause_advise(to, c,
+                             "Better, make more of its pods Ready elsewhere: then it allows one by itself.");
+}
+
+static void find_held_by_pdbs(const ExplainPods *p, ExplainCauses *to, bool never) {
+        for (size_t i = 0; i < p->facts->pdbs.n_items; i++) {
+                const KubePdb *pdb = (const KubePdb *) p->facts->pdbs.items[i];
+                HeldPods held;
+
+                if ((pdb->disruptions_allowed > 0 && !is_not_observed(pdb)) || never_allows(pdb) != never)
+                        continue;
+                held = held_by(p, pdb);
+                if (held.n > 0 && never)
+                        tell_never(to, pdb, &held);
+                else if (held.n > 0)
+                        tell_no_room(to, pdb, &held);
+        }
+}
+
+/* -- terminating ---------------------------------------------------------------------------------------- */
+
+static void advise_force_delete(ExplainCauses *to, ExplainCause *c, const KubePod *pod) {
+        explain_cause_set_command(to, c, "kubectl delete pod %s -n %s --grace-period=0 --force",
+                                  pod_name(pod), pod_ns(pod));
+        explain_cause_advise(to, c,
+                             "It takes the pod off the API and ends no container: make sure before that the machine is off, or two pods of one StatefulSet may run and write to one volume.");
+}
+
+static void tell_terminating(const ExplainPods *p, ExplainCauses *to, const KubePod *pod) {
+        const ObjectMeta *m = &pod->object.meta;
+        const Condition *ready = kube_node_condition(p->node, "Ready");
+        char end[RFC3339_MAX], since[RFC3339_MAX];
+        ExplainCause *c;
+
+        rfc3339_format(m->deletion_usec, end);
+        c = explain_cause_add(to, true, "Terminating", "Pod", m->ns, m->name, m->deletion_usec);
+        if (strv_length(m->finalizers) > 0) {
+                explain_cause_say(to, c,
+                                  "Pod %s/%s is being deleted, its grace %s at %s, and finalizer %s keeps it.",
+                                  m->ns, m->name, m->deletion_usec > p->facts->now_usec ? "ends" : "ended",
+                                  end, m->finalizers[0]);
+                if (explain_is_word(m->finalizers[0]))
+                        explain_cause_set_command(to, c,
+                                                  "kubectl patch pod %s -n %s --type=json -p '[{\"op\":\"test\",\"path\":\"/metadata/finalizers/0\",\"value\":\"%s\"}," "{\"op\":\"remove\",\"path\":\"/metadata/finalizers/0\"}]'",
+                                                  m->name, m->ns, m->finalizers[0]);
+                explain_cause_advise(to, c,
+                                     "What the controller of that finalizer has still to do for this pod stays undone: only where that controller is gone for good.");
+                explain_cause_count(c, "finalizers", (int64_t) strv_length(m->finalizers));
+                return;
+        }
+        if (kube_node_is_ready(p->node)) {
+                explain_cause_say(to, c,
+                                  "Pod %s/%s is being deleted, its grace ended at %s, and it is still there: its kubelet reports, and has not ended its containers.",
+                                  m->ns, m->name, end);
+                explain_cause_advise(to, c,
+                                     "The kubelet's journal on the node says what it waits for, often a volume that does not unmount.");
+                return;
+        }
+        explain_cause_say(to, c,
+                          "Pod %s/%s is being deleted, and the node's kubelet is silent, so that nobody ends it",
+                          m->ns, m->name);
+        if (ready && ready->last_transition_usec > 0) {
+                rfc3339_format(ready->last_transition_usec, since);
+                explain_cause_say(to, c, "(not Ready since %s).", since);
+        } else
+                explain_cause_say(to, c, "(not Ready).");
+        if (p->rules->stuck_after_usec > 0) {
+                rfc3339_format(usec_add(m->deletion_usec, p->rules->stuck_after_usec), end);
+                explain_cause_say(to, c, "Vesper no longer waits for it from %s on.", end);
+        }
+        advise_force_delete(to, c, pod);
+}
+
+static void find_terminating(const ExplainPods *p, ExplainCauses *to) {
+        usec_t now = p->facts->now_usec;
+        size_t n = 0;
+
+        for (size_t i = 0; i < p->facts->pods.n_items; i++) {
+                const KubePod *pod = pod_at(p, i);
+                usec_t end = pod->object.meta.deletion_usec;
+                bool ends = strv_length(pod->object.meta.finalizers) > 0 ? now < end
+                            : kube_node_is_ready(p->node)                ? now < usec_add(end, OVERDUE_USEC)
+                                                                         : false;
+
+                if (pod_classify(pod, now, NULL, NULL) != POD_CLASS_TERMINATING || ends || !drain_waits_for(pod, p->rules, now))
+                        continue;
+                if (n++ < PODS_TOLD_MAX)
+                        tell_terminating(p, to, pod);
+        }
+        tell_others(p, to, n, "Terminating", "are being deleted and do not go");
+}
+
+/* -- what the coordinator says -------------------------------------------------------------------------- */
+
+/* The objects themselves have told of it. */
+static bool is_derived(const ExplainPods *p, BlockedBy by) {
+        if (by == BLOCKED_BY_PROTECTED || by == BLOCKED_BY_TERMINATING)
+                return p->facts->knows_pods;
+        if (by == BLOCKED_BY_PDB || by == BLOCKED_BY_PDB_NOT_OBSERVED || by == BLOCKED_BY_SEVERAL_PDBS)
+                return p->facts->knows_pods && p->facts->knows_pdbs;
+        return by == BLOCKED_BY_OTHER; /* it goes on by itself */
+}
+
+static bool is_there(const ExplainPods *p, const char *pod) {
+        for (size_t i = 0; i < p->facts->pods.n_items; i++)
+                if (is_ns_name(pod, pod_ns(pod_at(p, i)), pod_name(pod_at(p, i))))
+                        return true;
+        return !p->facts->knows_pods;
+}
+
+static const char *advice_of(BlockedBy by) {
+        if (by == BLOCKED_BY_FORBIDDEN)
+                return "An admission webhook or the authorizer refuses its eviction: the message says which. The coordinator needs create of pods/eviction.";
+        if (by == BLOCKED_BY_NAMESPACE_TERMINATING)
+                return "Its namespace is being deleted, and takes the pod with it.";
+        if (by == BLOCKED_BY_FLOW_CONTROL || by == BLOCKED_BY_SERVER_BUSY || by == BLOCKED_BY_NO_ANSWER)
+                return "The eviction is tried again by itself, as soon as the API server answers.";
+        if (by == BLOCKED_BY_REFUSED_FOR_GOOD || by == BLOCKED_BY_DELETE_FAILED)
+                return "The API server does not take the request: its message says why.";
+        return NULL;
+}
+
+static void find_told(const ExplainPods *p, ExplainCauses *to) {
+        for (size_t i = 0; p->claim && i < p->claim->n_blockers; i++) {
+                const ClaimBlocker *b = p->claim->blockers + i;
+                BlockedBy by = blocked_by_from_reason(strempty(b->reason));
+                const char *slash = b->pod ? strchr(b->pod, '/') : NULL;
+                _cleanup_free_ char *ns = NULL;
+                ExplainCause *c;
+
+                if (!slash || is_derived(p, by) || !is_there(p, b->pod))
+                        continue;
+                ns = strndup(b->pod, (size_t) (slash - b->pod));
+                c = explain_cause_add(to, true, b->reason, "Pod", ns, slash + 1, b->since_usec);
+                explain_cause_say(to, c, "Pod %s holds it, says the coordinator (%s%s%s)%s%s.", b->pod, b->reason, b->pdb ? " " : "",
+                                  strempty(b->pdb), isempty(b->message) ? "" : ": ", strempty(b->message));
+                if (advice_of(by))
+                        explain_cause_advise(to, c, "%s", advice_of(by));
+        }
+}
+
+void explain_pods(const ExplainPods *p, ExplainCauses *to) {
+        assert(p && p->facts && p->node && p->rules && to);
+        find_protected(p, to);
+        find_several(p, to);
+        find_held_by_pdbs(p, to, true);
+        find_held_by_pdbs(p, to, false);
+        find_terminating(p, to);
+        find_told(p, to);
+}

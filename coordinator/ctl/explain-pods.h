@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* What the pods of a node hold it by. Pure. */
+
+#include "drain-plan.h"
+#include "explain.h"
+
+typedef struct ExplainPods {
+        const ExplainFacts *facts;
+        const KubeNode *node;
+        const KubeNodeClaim *claim;    /* NULL: none */
+        const DrainRules *rules;       /* as the node is drained */
+        bool is_draining;              /* pods that opted out are behind it */
+} ExplainPods;
+
+/* In this order: opted out, matched by several PDBs, by one that never allows, by one without room, terminating, and what
+ * the coordinator says of others. */
+void explain_pods(const ExplainPods *p, ExplainCauses *to);

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* What the parts of `vesperctl explain` share while they look for causes: the node, and what belongs to it. Pure. */
+
+#include "drain-plan.h"
+#include "explain.h"
+#include "interruption.h"
+#include "node-deadline.h"
+
+typedef struct Explain {
+        const ExplainFacts *f;
+        const KubeNode *node;
+        const KubeNodeClaim *claim;  /* NULL: none */
+        const KubeNodePool *pool;    /* of the claim, or that selects it; NULL: none */
+        const KubeNodePool *other;   /* that selects it, too; NULL: none */
+        Interruption interruption;
+        bool interrupted;            /* by one that is not over */
+        NodeDeadline deadline;
+        DrainRules rules;
+        const Condition *blocked;    /* TerminationBlocked, where it is True */
+        ExplainCauses *causes;
+} Explain;
+
+/* Each adds one cause, about an object without namespace, or about the Node. */
+ExplainCause *explain_add(Explain *x, bool holds, const char *reason, const KubeKind *kind, const char *name,
+                          usec_t since_usec);
+ExplainCause *explain_add_for_node(Explain *x, bool holds, const char *reason, usec_t since_usec);
+/* Somebody's text, with a full stop. */
+void explain_say_sentence(Explain *x, ExplainCause *c, const char *text);
+bool explain_has_phase(const Explain *x, const char *phase);
+
+/* explain-gates.c: what comes before a drain. holds: it does so now; else it would. */
+void explain_leader(Explain *x, bool holds);
+void explain_pause(Explain *x, bool holds);
+/* NodeDisruptionBudgets that select it, have not paid for it and have no room: how many. */
+size_t explain_budgets(Explain *x, bool holds);
+/* That it waits for one, in the coordinator's words. */
+void explain_told_budget(Explain *x);
+/* Whoever deletes the Node now is refused, or passes without having been asked. */
+void explain_webhook(Explain *x);
+
+/* explain-machine.c: what comes behind it: the cloud, and finalizers of others. */
+void explain_machine(Explain *x);
+void explain_last_error(Explain *x, const KubeNodeClaim *claim);
+/* ours: vesper's is among them, so that the others hold nothing yet. */
+void explain_finalizers(Explain *x, const KubeObject *o, bool ours);

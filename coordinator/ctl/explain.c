@@ -1,0 +1,497 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "explain.h"
+
+#include <inttypes.h>
+
+#include "blocked-by.h"
+#include "explain-pods.h"
+#include "explain-scene.h"
+#include "marks.h"
+#include "reboot-slots.h"
+#include "strv.h"
+
+static void explain_done(Explain *x) {
+        interruption_done(&x->interruption);
+        node_deadline_done(&x->deadline);
+}
+
+void explain_facts_done(ExplainFacts *f) {
+        kube_object_unref(f->node);
+        object_list_done(&f->claims);
+        object_list_done(&f->pools);
+        object_list_done(&f->budgets);
+        object_list_done(&f->pods);
+        object_list_done(&f->pdbs);
+        object_list_done(&f->volumes);
+        kube_object_unref(f->pause_ns);
+        kube_object_unref(f->webhook);
+        free(f->leader);
+        strv_free(f->unknown);
+        *f = (ExplainFacts){};
+}
+
+/* -- what belongs to the node --------------------------------------------------------------------------- */
+
+static const KubeNodeClaim *claim_at(const ExplainFacts *f, size_t i) {
+        return (const KubeNodeClaim *) f->claims.items[i];
+}
+
+static bool claim_is_of(const KubeNodeClaim *c, const KubeNode *n) {
+        const char *name = machine_id_node_name(c->provider_id);
+
+        return name ? streq(name, n->object.meta.name) : streq_ptr(c->provider_id, kube_node_machine_id(n));
+}
+
+/* Of several of one machine the one that names this Node. */
+static const KubeNodeClaim *find_claim(const ExplainFacts *f, const KubeNode *n) {
+        const KubeNodeClaim *found = NULL;
+
+        for (size_t i = 0; i < f->claims.n_items; i++) {
+                const KubeNodeClaim *c = claim_at(f, i);
+
+                if (!n ? streq_ptr(c->node_name, f->node_name) || streq_ptr(c->made_for, f->node_name)
+                       : claim_is_of(c, n) && (!found || streq_ptr(c->node_name, n->object.meta.name)))
+                        found = c;
+        }
+        return found;
+}
+
+static const KubeNodePool *pool_named(const ExplainFacts *f, const char *name) {
+        for (size_t i = 0; i < f->pools.n_items; i++)
+                if (streq_ptr(f->pools.items[i]->meta.name, name))
+                        return (const KubeNodePool *) f->pools.items[i];
+        return NULL;
+}
+
+/* As the coordinator chooses. */
+static void find_pools(Explain *x) {
+        for (size_t i = 0; i < x->f->pools.n_items && !kube_node_is_unmanaged(x->node); i++) {
+                const KubeNodePool *p = (const KubeNodePool *) x->f->pools.items[i];
+
+                if (p->object.invalid || p->object.meta.deletion_usec > 0 || selector_is_empty(p->selector) ||
+                    !selector_matches(p->selector, &x->node->object.meta.labels))
+                        continue;
+                if (!x->pool)
+                        x->pool = p;
+                else if (!x->other)
+                        x->other = p;
+        }
+        if (x->claim && pool_named(x->f, x->claim->node_pool))
+                x->pool = pool_named(x->f, x->claim->node_pool);
+}
+
+static bool is_ours(const Explain *x) {
+        return object_meta_has_finalizer(&x->node->object.meta, FINALIZER_TERMINATION);
+}
+
+static bool is_deleted(const Explain *x) {
+        return x->node->object.meta.deletion_usec > 0 || (x->claim && x->claim->object.meta.deletion_usec > 0);
+}
+
+static bool deadline_passed(const Explain *x) {
+        return node_deadline_passed(&x->deadline, x->f->now_usec);
+}
+
+ExplainCause *explain_add(Explain *x, bool holds, const char *reason, const KubeKind *kind, const char *name,
+                          usec_t since_usec) {
+        return explain_cause_add(x->causes, holds, reason, kind->kind, NULL, name, since_usec);
+}
+
+ExplainCause *explain_add_for_node(Explain *x, bool holds, const char *reason, usec_t since_usec) {
+        return explain_add(x, holds, reason, &kube_node_kind, x->f->node_name, since_usec);
+}
+
+void explain_say_sentence(Explain *x, ExplainCause *c, const char *text) {
+        explain_cause_say(x->causes, c, "%s%s", text, isempty(text) || endswith(text, ".") ? "" : ".");
+}
+
+bool explain_has_phase(const Explain *x, const char *phase) {
+        return x->claim && streq_ptr(x->claim->phase, phase);
+}
+
+/* Its drain has not touched it: pauses and budgets come before. */
+static bool has_begun(const Explain *x) {
+        return kube_node_has_taint(x->node, TAINT_DISRUPTED, NULL) ||
+               object_meta_annotation(&x->node->object.meta, ANNOTATION_CORDONED_BY_COORDINATOR);
+}
+
+/* What the coordinator lets begin, whatever is paused or used up. */
+static bool passes_gates(const Explain *x) {
+        return has_begun(x) || deadline_passed(x) || x->interrupted || !kube_node_is_ready(x->node);
+}
+
+/* -- in service ----------------------------------------------------------------------------------------- */
+
+static void say_in_service(Explain *x, ExplainCause *c) {
+        explain_cause_say(x->causes, c, "Node %s is not being removed.", x->f->node_name);
+}
+
+static void explain_unmanaged(Explain *x) {
+        ExplainCause *c = explain_add_for_node(x, false, "Unmanaged", 0);
+
+        say_in_service(x, c);
+        explain_cause_say(x->causes, c,
+                          "Its annotation " ANNOTATION_UNMANAGED " keeps it from every NodePool: whoever deletes it ends no machine%s.",
+                          is_ours(x) ? ", once the coordinator has taken its finalizer off" : "");
+        explain_cause_set_command(x->causes, c, "kubectl annotate node %s " ANNOTATION_UNMANAGED "-",
+                                  x->f->node_name);
+        explain_cause_advise(x->causes, c, "A NodePool that selects it adopts it then.");
+}
+
+static void explain_not_selected(Explain *x) {
+        ExplainCause *c = explain_add_for_node(x, false, "NotSelected", 0);
+        size_t n_invalid = 0;
+
+        say_in_service(x, c);
+        explain_cause_say(x->causes, c,
+                          x->f->knows_pools ? "No NodePool selects it, so vesper does nothing about it." : "Which NodePool manages it is not known.");
+        for (size_t i = 0; i < x->f->pools.n_items; i++) {
+                const KubeNodePool *p = (const KubeNodePool *) x->f->pools.items[i];
+
+                if ((p->object.invalid || selector_is_empty(p->selector)) && n_invalid++ == 0)
+                        explain_cause_say(x->causes, c, "NodePool %s selects nothing: %s.",
+                                          p->object.meta.name, p->object.invalid ?: "its selector is empty");
+        }
+        explain_cause_count(c, "nodePools", (int64_t) x->f->pools.n_items);
+        if (x->f->knows_pools)
+                explain_cause_advise(x->causes, c,
+                                     "'kubectl get nodepools.vesper.sh -o wide' shows what they select, 'kubectl get node %s --show-labels' what it has.",
+                                     x->f->node_name);
+}
+
+static void explain_conflict(Explain *x) {
+        const char *other = x->other->object.meta.name;
+        ExplainCause *c = explain_add(x, false, POOL_CONFLICT, &kube_node_pool_kind, other, 0);
+
+        say_in_service(x, c);
+        explain_cause_say(x->causes, c, "NodePools %s and %s both select it, and so neither adopts it.",
+                          x->pool->object.meta.name, other);
+        explain_cause_set_command(x->causes, c, "kubectl edit nodepools.vesper.sh %s", other);
+        explain_cause_advise(x->causes, c,
+                             "Change its selector so that it leaves this node to the other; nodes that it no longer selects are let go.");
+}
+
+/* Selected by one pool, and no claim or finalizer is there. */
+static void explain_not_adopted(Explain *x) {
+        const char *pool = x->pool->object.meta.name;
+        const Condition *k = kube_node_pool_condition(x->pool, POOL_NOT_ADOPTED);
+        bool told = k && k->status == CONDITION_TRUE;
+        ExplainCause *c = explain_add(x, false, told ? strempty(k->reason) : "NotAdoptedYet", &kube_node_pool_kind, pool,
+                              told ? k->last_transition_usec : 0);
+
+        say_in_service(x, c);
+        explain_cause_say(x->causes, c, "NodePool %s selects it, and it is not adopted%s%s%s.", pool, told ? ". What the pool says: " : " yet",
+                          told ? strempty(k->message) : "",
+                          !told && !x->node->provider_id ? ": it has no spec.providerID, which a provider other than exec needs" : "");
+        explain_cause_advise(x->causes, c,
+                             told ? "Mend what the pool says; it is adopted as soon as that is no longer so." : "Adoption is a matter of seconds while a coordinator leads.");
+}
+
+static void explain_managed(Explain *x) {
+        ExplainCause *c = explain_add(x, false, "InService", &kube_node_pool_kind,
+                                      strempty(x->claim->node_pool), 0);
+
+        say_in_service(x, c);
+        explain_cause_say(x->causes, c,
+                          "NodePool %s manages it by NodeClaim %s: whoever deletes the Node has it drained and its machine ended.",
+                          strempty(x->claim->node_pool), x->claim->object.meta.name);
+}
+
+static void explain_service(Explain *x) {
+        if (kube_node_is_unmanaged(x->node))
+                explain_unmanaged(x);
+        else if (x->claim && is_ours(x))
+                explain_managed(x);
+        else if (x->other)
+                explain_conflict(x);
+        else if (x->pool)
+                explain_not_adopted(x);
+        else
+                explain_not_selected(x);
+}
+
+/* Its agent asks for a slot. */
+static void explain_reboot(Explain *x) {
+        RebootCase reboot = {};
+        char until[RFC3339_MAX];
+        ExplainCause *c;
+
+        if (reboot_case_read(x->node, x->f->now_usec, USEC_PER_DAY, &reboot) < 0) {
+                x->causes->failed = true;
+                return;
+        }
+        if (reboot.request_state == REBOOT_REQUEST_WAITING) {
+                rfc3339_format(reboot.until_usec, until);
+                c = explain_add_for_node(x, true, "WaitingForRebootSlot", 0);
+                explain_cause_say(x->causes, c,
+                                  "Its agent asks for a slot to reboot, and waits for it until %s.", until);
+                explain_cause_advise(x->causes, c,
+                                     "A slot is free when a node that reboots is Ready again; [Budget] MaxConcurrentReboots= in coordinator.conf says how many there are, " "and NodeDisruptionBudgets must have room, too. Until then it is not rebooted, and stays in service.");
+        }
+        reboot_case_done(&reboot);
+}
+
+/* What would hold its removal, if it began now. */
+static void explain_prospects(Explain *x) {
+        if (!is_ours(x))
+                return;
+        explain_leader(x, false);
+        explain_pause(x, false);
+        (void) explain_budgets(x, false);
+        explain_webhook(x);
+}
+
+/* -- the agent, load balancers, volumes ----------------------------------------------------------------- */
+
+static void explain_agent(Explain *x) {
+        const Interruption *i = &x->interruption;
+        usec_t at = x->interrupted ? notice_announced(i->notice) : USEC_INFINITY;
+        char when[RFC3339_MAX];
+        ExplainCause *c;
+
+        if (!x->interrupted || !interruption_is_draining(i))
+                return;
+        c = explain_add_for_node(x, true, "AgentDrains", 0);
+        explain_cause_say(x->causes, c,
+                          "Its agent drains it, phase %s: a notice of kind %s (%s) announces the end of the machine.",
+                          i->phase, notice_kind_to_string(i->notice->kind) ?: "unknown",
+                          isempty(i->notice->action) ? "no action said" : i->notice->action);
+        if (i->pods_left >= 0) {
+                explain_cause_say(x->causes, c, "%" PRIi64 " pods are left.", i->pods_left);
+                explain_cause_count(c, "podsLeft", i->pods_left);
+        }
+        if (at != USEC_INFINITY) {
+                rfc3339_format(at, when);
+                explain_cause_say(x->causes, c, "The machine may be gone from %s on.", when);
+        }
+        explain_cause_advise(x->causes, c,
+                             "It goes on by itself; after 15 s in which nothing changes the coordinator helps, where the node is a pool's.");
+}
+
+static void explain_load_balancers(Explain *x) {
+        ExplainCause *c;
+
+        if (!explain_has_phase(x, "LoadBalancers"))
+                return;
+        c = explain_add_for_node(x, true, "LoadBalancers", 0);
+        explain_cause_say(x->causes, c,
+                          "Load balancers are given time to let go of the node (label " LABEL_EXCLUDE_FROM_LB ") before its pods are evicted.");
+        explain_cause_advise(x->causes, c,
+                             "It passes by itself, after [Drain] LoadBalancerWaitSec= of coordinator.conf.");
+}
+
+#define VOLUMES_ADVICE "Their CSI driver detaches them. Vesper waits until 2 min after the last one was detached, or until the deadline, and ends the machine then."
+
+/* What the coordinator says of it; NULL: nothing. */
+static const ClaimBlocker *volumes_blocker(const Explain *x) {
+        for (size_t i = 0; i < x->claim->n_blockers; i++)
+                if (streq_ptr(x->claim->blockers[i].reason, VOLUMES_ATTACHED))
+                        return x->claim->blockers + i;
+        return NULL;
+}
+
+static void tell_volume(Explain *x, const KubeVolumeAttachment *v, usec_t since_usec) {
+        bool goes = v->object.meta.deletion_usec > 0;
+        ExplainCause *c = explain_add(x, true, VOLUMES_ATTACHED, &kube_volume_attachment_kind,
+                                      v->object.meta.name, since_usec);
+
+        explain_cause_say(x->causes, c, "The node is drained, and its volume %s is still attached%s.",
+                          v->pv_name ?: "(inline)", goes ? ", though its VolumeAttachment is being deleted" : "");
+        explain_cause_set_command(x->causes, c, "kubectl describe volumeattachment %s", v->object.meta.name);
+        explain_cause_advise(x->causes, c, VOLUMES_ADVICE);
+}
+
+static void explain_volumes(Explain *x) {
+        const ClaimBlocker *told = explain_has_phase(x, "Volumes") ? volumes_blocker(x) : NULL;
+        size_t n = 0, listed = strv_length(x->node->volumes_attached);
+        ExplainCause *c;
+
+        if (!explain_has_phase(x, "Volumes"))
+                return;
+        for (size_t i = 0; i < x->f->volumes.n_items; i++) {
+                const KubeVolumeAttachment *v = (const KubeVolumeAttachment *) x->f->volumes.items[i];
+
+                if (!streq_ptr(v->node_name, x->f->node_name))
+                        continue;
+                tell_volume(x, v, told ? told->since_usec : 0);
+                n++;
+        }
+        if (n > 0 || (!told && listed == 0))
+                return;
+        /* They could not be read, or the node alone knows of them. */
+        c = explain_add_for_node(x, true, VOLUMES_ATTACHED, told ? told->since_usec : 0);
+        explain_cause_say(x->causes, c, "The node is drained, and its volumes are given time to detach: its status lists %zu%s%s.",
+                          listed, told ? "; the coordinator says: " : "", told ? strempty(told->message) : "");
+        explain_cause_count(c, "volumesAttached", (int64_t) listed);
+        explain_cause_advise(x->causes, c, VOLUMES_ADVICE);
+}
+
+/* -- deadline ---------------------------------------------------------------------------------------- */
+
+static void explain_deadline(Explain *x) {
+        usec_t at = x->deadline.at_usec;
+        const KubeNodeClaim *claim = x->claim;
+        char when[RFC3339_MAX];
+        ExplainCause *c;
+
+        if (!claim || !explain_causes_first(x->causes))
+                return;
+        if (at == USEC_INFINITY) {
+                c = explain_add(x, false, "NoDeadline", &kube_node_claim_kind, claim->object.meta.name, 0);
+                explain_cause_say(x->causes, c,
+                                  "No deadline is set (terminationGracePeriod of NodePool %s, as it was when the node was adopted): it waits for ever.",
+                                  strempty(claim->node_pool));
+        } else {
+                rfc3339_format(at, when);
+                c = explain_add(x, false, deadline_passed(x) ? "DeadlinePassed" : "Deadline", &kube_node_claim_kind, claim->object.meta.name, deadline_passed(x) ? at : 0);
+                if (deadline_passed(x)) {
+                        explain_cause_say(x->causes, c,
+                                          "Its deadline has passed, at %s, by %s: no pod, budget or pause holds it any more, and its machine is ended as soon as the cloud lets it.",
+                                          when, node_deadline_source(&x->deadline));
+                        return;
+                }
+                explain_cause_say(x->causes, c,
+                                  "At %s, by %s, no pod, budget or pause holds it any more: pods whose grace ends later are deleted before it, their PodDisruptionBudgets not asked, and the machine is ended.",
+                                  when, node_deadline_source(&x->deadline));
+                explain_cause_count(c, "secondsLeft",
+                                    (int64_t) (usec_sub(at, x->f->now_usec) / USEC_PER_SEC));
+        }
+        explain_cause_set_command(x->causes, c, "vesperctl force %s --deadline=10m", x->f->node_name);
+        explain_cause_advise(x->causes, c,
+                             "It says which pods a deadline in 10 min would end, and changes nothing before --yes is added; with it pods are deleted without their PodDisruptionBudgets being asked.");
+}
+
+/* -- the order ------------------------------------------------------------------------------------------ */
+
+static void explain_drain(Explain *x) {
+        ExplainPods pods = { .facts = x->f, .node = x->node, .claim = x->claim, .rules = &x->rules,
+                             .is_draining = explain_has_phase(x, "Draining") || explain_has_phase(x, "LoadBalancers") };
+
+        explain_pods(&pods, x->causes);
+        explain_agent(x);
+        explain_load_balancers(x);
+}
+
+/* Nothing waits for a person: how far it is. */
+static void explain_progress(Explain *x) {
+        bool claim = x->claim && !isempty(x->claim->phase);
+        ExplainCause *c;
+
+        if (explain_causes_first(x->causes))
+                return;
+        c = explain_add_for_node(x, false, "InProgress", x->node->object.meta.deletion_usec);
+        explain_cause_say(x->causes, c, "Node %s is being removed, and nothing holds it%s%s.", x->f->node_name, claim ? ": phase " : "",
+                          claim ? x->claim->phase : "");
+        if (x->claim && x->claim->pods_left >= 0) {
+                explain_cause_say(x->causes, c, "%" PRIi64 " pods are left.", x->claim->pods_left);
+                explain_cause_count(c, "podsLeft", x->claim->pods_left);
+        }
+}
+
+/* A Node that is being deleted and is not, or no longer, vesper's: others keep it. */
+static bool is_anothers(const Explain *x) {
+        return x->node->object.meta.deletion_usec > 0 && !is_ours(x);
+}
+
+static void explain_removal(Explain *x) {
+        bool at_the_machine = explain_has_phase(x, "Terminating") || explain_has_phase(x,
+                                                "Volumes") || explain_has_phase(x, "Finished");
+
+        if (is_deleted(x))
+                explain_leader(x, true);
+        if (is_deleted(x) && !passes_gates(x)) {
+                explain_pause(x, true);
+                if (explain_budgets(x, true) == 0)
+                        explain_told_budget(x);
+        }
+        if (!at_the_machine)
+                explain_drain(x);
+        explain_volumes(x);
+        if (is_deleted(x)) {
+                explain_machine(x);
+                explain_finalizers(x, &x->node->object, true);
+                explain_deadline(x);
+        }
+        explain_progress(x);
+}
+
+static void explain_node(Explain *x) {
+        if (is_anothers(x)) {
+                explain_finalizers(x, &x->node->object, false);
+                explain_progress(x);
+        } else if (is_deleted(x) || (x->interrupted && interruption_is_draining(&x->interruption)))
+                explain_removal(x);
+        else {
+                explain_service(x);
+                explain_reboot(x);
+                explain_prospects(x);
+        }
+}
+
+/* Its Node is gone, its claim is not: its machine may be there. */
+static void explain_orphan(Explain *x) {
+        const KubeNodeClaim *claim = x->claim;
+        const char *name = claim->object.meta.name;
+        const Condition *k = kube_node_claim_condition(claim, CLAIM_NODE_ABSENT);
+        ExplainCause *c;
+
+        if (claim->object.meta.deletion_usec > 0 && !object_meta_has_finalizer(&claim->object.meta, FINALIZER_TERMINATION)) {
+                explain_finalizers(x, &claim->object, false);
+                return;
+        }
+        explain_leader(x, true);
+        explain_last_error(x, claim);
+        c = explain_add(x, !explain_causes_first(x->causes), "NodeAbsent", &kube_node_claim_kind, name,
+                        k ? k->last_transition_usec : claim->object.meta.deletion_usec);
+        explain_cause_say(x->causes, c,
+                          "Node %s is gone, and NodeClaim %s stands for a machine that may still be there.",
+                          x->f->node_name, name);
+        if (k && !isempty(k->message))
+                explain_say_sentence(x, c, k->message);
+        explain_cause_advise(x->causes, c,
+                             "The coordinator asks the cloud about it: the claim goes when the machine is gone, or its kubelet has made the Node anew.");
+}
+
+static void read_node(Explain *x) {
+        const KubeNode *n = x->node;
+        bool ignores;
+        int r;
+
+        r = interruption_of_node(n, &x->interruption);
+        if (r == -ENOMEM)
+                x->causes->failed = true;
+        x->interrupted = r >= 0 && !interruption_is_over(&x->interruption);
+        (void) node_deadline_update(&x->deadline, n, x->claim, x->f->now_usec);
+        ignores = x->interrupted && !notice_waits_for_protected(x->interruption.notice);
+        x->rules = node_deadline_rules(&x->deadline, n, ignores ? PROTECTED_IGNORE : PROTECTED_WAIT);
+        if (x->rules.started_usec == 0) /* not deleted: drained by its agent, or by way of its claim */
+                x->rules.started_usec = x->claim ? x->claim->object.meta.deletion_usec : 0;
+        if (x->rules.started_usec == 0)
+                x->rules.started_usec = x->f->now_usec;
+        x->blocked = kube_node_condition(n, CONDITION_TERMINATION_BLOCKED);
+        if (x->blocked && x->blocked->status != CONDITION_TRUE)
+                x->blocked = NULL;
+}
+
+int explain_make(const ExplainFacts *f, ExplainCauses *ret) {
+        _cleanup_(explain_done) Explain x = { .f = f,
+                                              .node = (const KubeNode *) f->node,
+                                              .deadline = NODE_DEADLINE_NONE,
+                                              .causes = ret };
+
+        assert(f && f->node_name && f->lease_ns && f->lease_name && ret);
+        *ret = (ExplainCauses){};
+        x.claim = find_claim(f, x.node);
+        if (!x.node && !x.claim)
+                return -ENOENT;
+        if (x.node) {
+                find_pools(&x);
+                read_node(&x);
+                explain_node(&x);
+        } else
+                explain_orphan(&x);
+        if (!ret->failed)
+                return 0;
+        explain_causes_done(ret);
+        return -ENOMEM;
+}

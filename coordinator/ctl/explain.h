@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * What holds a node now: objects in, causes out, in the order in which they have to be solved. Pure, and of that node's
+ * objects alone: none of this grows with the cluster.
+ *
+ *      explain.c          the order; who manages it; agent, volumes, deadline
+ *      explain-gates.c    what comes before its drain: leader, pauses, budgets of nodes
+ *      explain-pods.c     its pods and their PodDisruptionBudgets
+ *      explain-machine.c  what comes behind it: the cloud, and finalizers of others
+ *      explain-text.c     for people, and as JSON
+ *      explain-fetch.c    which objects are read
+ *
+ * A node that is not being removed is held by nothing; then the first cause says who manages it.
+ */
+
+#include "ctl-status.h"
+#include "explain-cause.h"
+
+/* Each object is a reference of its own. What could not be read is absent, and `unknown` says why. */
+typedef struct ExplainFacts {
+        const char *node_name;             /* as it was asked for; borrowed */
+        const char *lease_ns, *lease_name; /* borrowed */
+        KubeObject *node;                  /* NULL: there is none */
+        ObjectList claims;                 /* that may be its */
+        ObjectList pools, budgets;         /* all of them; budgets: NodeDisruptionBudgets */
+        ObjectList pods, pdbs;             /* bound to it; of their namespaces */
+        ObjectList volumes;                /* VolumeAttachments: of any node */
+        KubeObject *pause_ns;              /* the namespace of the Lease */
+        KubeObject *webhook;               /* KubeWebhookConfiguration */
+        bool service_is_missing;           /* that the webhook names */
+        bool knows_pools, knows_pods, knows_pdbs;
+        char *leader;            /* as in CtlSnapshot */
+        usec_t leader_seen_usec;
+        usec_t lease_usec;
+        char **unknown; /* sentences: what is not known, and why */
+        usec_t now_usec; /* wall clock */
+} ExplainFacts;
+
+void explain_facts_done(ExplainFacts *f);
+
+/* 0; -ENOENT: neither the Node nor a NodeClaim of it is there; -ENOMEM. */
+int explain_make(const ExplainFacts *f, ExplainCauses *ret);
+/* NULL on ENOMEM. */
+char *explain_text(const ExplainFacts *f, const ExplainCauses *c);
+char *explain_json(const ExplainFacts *f, const ExplainCauses *c);

@@ -1,0 +1,566 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "claim-name.h"
+#include "ctl-say.h"
+#include "explain-fetch.h"
+#include "fake-client.h"
+#include "marks.h"
+#include "strv.h"
+
+#define NOW_SEC 1800000000 /* 2027-01-15T08:00:00Z */
+
+/* -- pure: objects in, causes out ----------------------------------------------------------------------- */
+
+typedef struct Bench {
+        InternPool *pool;
+        ExplainFacts facts;
+} Bench;
+
+static void bench_init(Bench *b) {
+        *b = (Bench){ .facts = { .node_name = "w", .lease_ns = "v", .lease_name = "l", .knows_pods = true, .knows_pdbs = true, .knows_pools = true,
+                                 .leader_seen_usec = (NOW_SEC - 2) * USEC_PER_SEC, .lease_usec = 15 * USEC_PER_SEC,
+                                 .now_usec = NOW_SEC * USEC_PER_SEC } };
+        b->facts.leader = strdup("coordinator-a");
+        assert_return_code(intern_pool_new(&b->pool), 0);
+}
+
+static void bench_done(Bench *b) {
+        explain_facts_done(&b->facts);
+        intern_pool_free(b->pool);
+}
+
+static KubeObject *decode(Bench *b, const KubeKind *kind, const char *json) {
+        _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
+        _cleanup_free_ char *text = strdup(json);
+        KubeObject *o;
+
+        for (char *p = text; *p; p++)
+                *p = *p == '\'' ? '"' : *p == '`' ? '\'' : *p;
+        assert_return_code(json_parse(text, strlen(text), 1u << 20, &doc, NULL), 0);
+        assert_return_code(kube_object_decode(kind, json_root(doc), b->pool, &o), 0);
+        return o;
+}
+
+static void put(Bench *b, const KubeKind *kind, const char *json) {
+        const struct {
+                const KubeKind *kind;
+                ObjectList *list;
+        } lists[] = {
+                { &kube_node_claim_kind, &b->facts.claims }, { &kube_node_pool_kind, &b->facts.pools },
+                { &kube_node_budget_kind, &b->facts.budgets }, { &kube_pod_kind, &b->facts.pods },
+                { &kube_pdb_kind, &b->facts.pdbs }, { &kube_volume_attachment_kind, &b->facts.volumes },
+        };
+
+        if (kind == &kube_node_kind)
+                b->facts.node = decode(b, kind, json);
+        else if (kind == &kube_namespace_kind)
+                b->facts.pause_ns = decode(b, kind, json);
+        else if (kind == &kube_webhook_configuration_kind)
+                b->facts.webhook = decode(b, kind, json);
+        for (size_t i = 0; i < ELEMENTSOF(lists); i++)
+                if (lists[i].kind == kind) {
+                        ObjectList *l = lists[i].list;
+
+                        assert_return_code(GREEDY_REALLOC(l->items, l->allocated, l->n_items + 1), 0);
+                        l->items[l->n_items++] = decode(b, kind, json);
+                }
+}
+
+/* "BlockedByPDB, (Deadline)": reasons in their order, what holds nothing in parentheses. */
+static char *reasons_of(const ExplainCauses *c) {
+        StrBuf b = {};
+
+        for (size_t i = 0; i < c->n; i++)
+                strbuf_addf(&b, "%s%s%s%s", i > 0 ? ", " : "", c->list[i].holds ? "" : "(", c->list[i].reason, c->list[i].holds ? "" : ")");
+        return strbuf_steal(&b);
+}
+
+/* Of a Node "w". */
+#define OURS "'finalizers':['vesper.sh/termination'],"
+#define DELETED "'deletionTimestamp':'2027-01-15T07:50:00Z',"
+#define UID "'name':'w','uid':'u'"
+#define LABELS ",'labels':{'pool':'a'}"
+#define BEGUN ",'annotations':{'vesper.sh/cordoned-by-coordinator':'{}'}"
+#define ID "'spec':{'providerID':'aws:///z/i-1'}"
+#define READY "'type':'Ready','status':'True','lastTransitionTime':'2027-01-15T06:00:00Z'"
+#define SILENT "'type':'Ready','status':'Unknown','lastTransitionTime':'2027-01-15T07:55:00Z'"
+#define NODE(meta, condition, conditions) "{'metadata':{" meta UID LABELS "}," ID ",'status':{'conditions':[{" condition "}" conditions "]}}"
+#define GOING "{'metadata':{" OURS DELETED UID LABELS BEGUN "}," ID ",'status':{'conditions':[{" READY "}]}}"
+#define WAITING NODE(OURS DELETED, READY, "")
+#define IN_SERVICE NODE(OURS, READY, "")
+#define BLOCKED_BY(reason, message) \
+        ",{'type':'vesper.sh/TerminationBlocked','status':'True','reason':'" reason "','message':'" message "','lastTransitionTime':'2027-01-15T07:51:00Z'}"
+#define CLAIM(meta, spec, status) \
+        "{'metadata':{'name':'nc-1'," meta "'uid':'c'},'spec':{'nodePool':'a','providerID':'aws:///z/i-1'" spec "},'status':{'nodeName':'w'" status "}}"
+#define CLAIM_IN(phase) CLAIM(OURS DELETED, "", ",'phase':'" phase "'")
+#define POOL(name, meta, status) "{'metadata':{'name':'" name "'" meta "},'spec':{'selector':{'matchLabels':{'pool':'a'}}},'status':{" status "}}"
+#define POD(name, meta, status) \
+        "{'metadata':{'namespace':'web','name':'" name "','uid':'" name "','labels':{'app':'web'}" meta "},'spec':{'nodeName':'w'},'status':{'phase':'Running'," \
+        "'startTime':'2027-01-15T07:30:00Z','conditions':[{'type':'Ready','status':'True'}]" status "}}"
+#define PDB(name, generation, allowed, healthy, desired, expected) \
+        "{'metadata':{'namespace':'web','name':'" name "','generation':" generation "},'spec':{'selector':{'matchLabels':{'app':'web'}}},'status':{" \
+        "'observedGeneration':1,'disruptionsAllowed':" allowed ",'currentHealthy':" healthy ",'desiredHealthy':" desired ",'expectedPods':" expected "}}"
+#define BUDGET(spec, allowed, charges) \
+        "{'metadata':{'name':'one'},'spec':{'selector':{'matchLabels':{'pool':'a'}}," spec "},'status':{'expectedNodes':5,'currentAvailable':4," \
+        "'desiredAvailable':4,'disruptionsAllowed':" allowed ",'disruptedNodes':[" charges "]}}"
+#define INTERRUPTED(phase, boot) \
+        "{'metadata':{" UID LABELS ",'annotations':{'vesper.sh/interruption':'{\\'id\\':\\'n1\\',\\'kind\\':\\'spot\\',\\'source\\':\\'ec2\\',\\'action\\':\\'terminate\\'," \
+        "\\'deadline\\':\\'2027-01-15T08:01:00Z\\',\\'phase\\':\\'" phase "\\',\\'podsLeft\\':4,\\'bootID\\':\\'b1\\'}'}}," ID \
+        ",'status':{'nodeInfo':{'bootID':'" boot "'},'conditions':[{" READY "}]}}"
+
+typedef struct Object {
+        const KubeKind *kind;
+        const char *json;
+} Object;
+
+#define N(json) { &kube_node_kind, json }
+#define C(json) { &kube_node_claim_kind, json }
+#define P(json) { &kube_pod_kind, json }
+#define A(status) { &kube_node_pool_kind, POOL("a", "", status) }
+#define GOES N(GOING), C(CLAIM_IN("Draining")), A("")
+#define NO_DEADLINE ", (NoDeadline)"
+
+typedef struct Row {
+        const char *what;
+        Object objects[7];
+        const char *reasons;
+        const char *object;  /* of the first: "Kind ns/name" */
+        const char *message; /* in its message */
+        const char *command; /* in its command; NULL: it has none */
+        const char *says;    /* in what is said with that; NULL: anything */
+        usec_t since_ago_sec; /* 0: not known */
+        const char *leader;  /* NULL: somebody */
+        int unknown_pods;
+} Row;
+
+static const Row causes_table[] = {
+        /* -- in service -- */
+        { "a pool's, and nothing of it is wrong", { N(IN_SERVICE), C(CLAIM(OURS, "", ",'phase':'Adopted'")), A("") }, "(InService)", "NodePool a",
+          "Node w is not being removed. NodePool a manages it by NodeClaim nc-1" },
+        { "nobody's", { N(IN_SERVICE) }, "(NotSelected)", "Node w", "No NodePool selects it" },
+        { "nobody's, and a pool is empty-handed", { N(NODE("", READY, "")), { &kube_node_pool_kind, "{'metadata':{'name':'b'},'spec':{'selector':{}}}" } },
+          "(NotSelected)", "Node w", "NodePool b selects nothing: its selector is empty" },
+        { "kept from all pools", { N("{'metadata':{" UID LABELS ",'annotations':{'vesper.sh/unmanaged':'true'}}}"), A("") }, "(Unmanaged)", "Node w",
+          "annotation vesper.sh/unmanaged keeps it from every NodePool", "kubectl annotate node w vesper.sh/unmanaged-" },
+        { "two pools", { N(NODE("", READY, "")), A(""), { &kube_node_pool_kind, POOL("b", "", "") } }, "(Conflicting)", "NodePool b",
+          "NodePools a and b both select it, and so neither adopts it", "kubectl edit nodepools.vesper.sh b" },
+        { "a pool that says why not",
+          { N(NODE("", READY, "")), A("'conditions':[{'type':'NodesNotAdopted','status':'True','reason':'ForeignMachine','message':'cannot end it',"
+                                      "'lastTransitionTime':'2027-01-15T07:59:00Z'}]") },
+          "(ForeignMachine)", "NodePool a", "What the pool says: cannot end it.", .since_ago_sec = 60 },
+        { "no providerID yet", { N("{'metadata':{" UID LABELS "}}"), A("") }, "(NotAdoptedYet)", "NodePool a", "it has no spec.providerID" },
+        { "its removal would be held by all that there is",
+          { N(IN_SERVICE), C(CLAIM(OURS, "", "")), { &kube_node_pool_kind, POOL("a", ",'annotations':{'vesper.sh/paused':'true'}", "") },
+            { &kube_node_budget_kind, BUDGET("'maxUnavailable':1", "0", "") },
+            { &kube_webhook_configuration_kind, "{'metadata':{'name':'vesper-nodes'},'webhooks':[{'name':'n','failurePolicy':'Ignore','clientConfig':{}}]}" } },
+          "(InService), (NoLeader), (Paused), (WaitingForBudget), (WebhookWithoutCA)", "NodePool a", "not being removed", .leader = "" },
+        { "a webhook that is asked", { N(IN_SERVICE), C(CLAIM(OURS, "", "")), A(""),
+            { &kube_webhook_configuration_kind, "{'metadata':{'name':'vesper-nodes'},'webhooks':[{'name':'n','failurePolicy':'Fail','clientConfig':{'caBundle':'eA=='}}]}" } },
+          "(InService)", "NodePool a", "" },
+        { "no budget, and a webhook without CA that fails closed", { N(IN_SERVICE), C(CLAIM(OURS, "", "")), A(""),
+            { &kube_webhook_configuration_kind, "{'metadata':{'name':'vesper-nodes'},'webhooks':[{'name':'n','clientConfig':{}}]}" } },
+          "(InService), (WebhookWithoutCA)", "NodePool a", "" },
+        { "it waits for a slot to reboot",
+          { N("{'metadata':{" UID ",'annotations':{'vesper.sh/shutdown-request':'{\\'id\\':\\'r\\',\\'bootID\\':\\'b1\\',\\'kind\\':\\'reboot\\',\\'until\\':\\'2027-01-15T09:00:00Z\\'}'}},"
+              "'status':{'nodeInfo':{'bootID':'b1'}}}") },
+          "(NotSelected), WaitingForRebootSlot", "Node w", "waits for it until 2027-01-15T09:00:00Z" },
+        /* -- before its drain -- */
+        { "its pool is paused", { N(WAITING), C(CLAIM_IN("Paused")), { &kube_node_pool_kind, POOL("a", ",'annotations':{'vesper.sh/paused':'true'}",
+            "'conditions':[{'type':'Paused','status':'True','reason':'PoolPaused','lastTransitionTime':'2027-01-15T07:40:00Z'}]") } },
+          "Paused" NO_DEADLINE, "NodePool a", "paused, by its annotation vesper.sh/paused", "vesperctl resume a", .since_ago_sec = 1200 },
+        { "all are paused", { N(WAITING), C(CLAIM_IN("Paused")), A(""), { &kube_namespace_kind, "{'metadata':{'name':'v','annotations':{'vesper.sh/paused':'true'}}}" } },
+          "Paused" NO_DEADLINE, "Namespace v", "All removals of nodes are paused", "vesperctl resume" },
+        { "removals begin one by one", { N(NODE(OURS DELETED, READY, BLOCKED_BY("Paused", "Removals were paused, and begin one by one now. 7 of them wait"))), C(CLAIM_IN("Paused")), A("") },
+          "Paused" NO_DEADLINE, "Node w", "begin one by one now", .since_ago_sec = 540 },
+        { "a pause does not stop what has begun", { N(GOING), C(CLAIM_IN("Draining")), { &kube_node_pool_kind, POOL("a", ",'annotations':{'vesper.sh/paused':'true'}", "") } },
+          "(InProgress)", "Node w", "phase Draining", .since_ago_sec = 600 },
+        { "nor one that is not Ready", { N(NODE(OURS DELETED, SILENT, "")), C(CLAIM_IN("Checking")), { &kube_node_pool_kind, POOL("a", ",'annotations':{'vesper.sh/paused':'true'}", "") } },
+          "(InProgress)", "Node w", "nothing holds it", .since_ago_sec = 600 },
+        { "a budget of nodes that is used up", { N(WAITING), C(CLAIM_IN("WaitingForBudget")), A(""), { &kube_node_budget_kind, BUDGET("'maxUnavailable':1", "0", "{'name':'w2','uid':'u2'}") } },
+          "WaitingForBudget" NO_DEADLINE, "NodeDisruptionBudget one", "maxUnavailable 1, so 4 must stay available, and 4 of 5 are. It has admitted the disruption of w2.",
+          "kubectl patch nodedisruptionbudgets.vesper.sh one --type=merge -p '{\"spec\":{\"maxUnavailable\":2}}'" },
+        { "of a percentage", { N(WAITING), C(CLAIM_IN("WaitingForBudget")), A(""), { &kube_node_budget_kind, BUDGET("'minAvailable':'80%'", "0", "") } },
+          "WaitingForBudget" NO_DEADLINE, "NodeDisruptionBudget one", "minAvailable 80%", "kubectl edit nodedisruptionbudgets.vesper.sh one" },
+        { "as the coordinator says it", { N(NODE(OURS DELETED, READY, BLOCKED_BY("WaitingForBudget", "NodeDisruptionBudget one allows no disruption"))), C(CLAIM_IN("WaitingForBudget")), A(""),
+                                          { &kube_node_budget_kind, BUDGET("'maxUnavailable':1", "0", "") } },
+          "WaitingForBudget" NO_DEADLINE, "NodeDisruptionBudget one", "allows no disruption", "kubectl patch", .since_ago_sec = 540 },
+        { "one that may not be read", { N(NODE(OURS DELETED, READY, BLOCKED_BY("WaitingForBudget", "NodeDisruptionBudget one allows no disruption"))), C(CLAIM_IN("WaitingForBudget")), A("") },
+          "WaitingForBudget" NO_DEADLINE, "Node w", "NodeDisruptionBudget one allows no disruption", "kubectl get nodedisruptionbudgets", .since_ago_sec = 540 },
+        { "it was charged", { N(WAITING), C(CLAIM_IN("Checking")), A(""), { &kube_node_budget_kind, BUDGET("'maxUnavailable':1", "0", "{'name':'w','uid':'u'}") } }, "(InProgress)", "Node w", "",
+          .since_ago_sec = 600 },
+        { "nobody leads", { GOES }, "NoLeader" NO_DEADLINE, "Lease v/l", "nobody holds the Lease v/l", "kubectl get pods -n v -l app.kubernetes.io/name=vesper-coordinator", .leader = "" },
+        /* -- pods -- */
+        { "a PDB without room", { GOES, P(POD("web-1", "", "")), { &kube_pdb_kind, PDB("web", "1", "0", "3", "3", "4") } }, "BlockedByPDB" NO_DEADLINE,
+          "PodDisruptionBudget web/web", "PodDisruptionBudget web/web allows no eviction now: 3 healthy, needs 3, of 4 expected. It holds pod web/web-1",
+          "kubectl patch poddisruptionbudget web -n web --type=merge -p '{\"spec\":{\"minAvailable\":null,\"maxUnavailable\":2}}'", "2 of its 4 pods" },
+        { "since when the coordinator says so", { N(GOING), C(CLAIM(OURS DELETED, "", ",'phase':'Draining','blockers':[{'pod':'web/web-1','reason':'BlockedByPDB','pdb':'web/web','since':'2027-01-15T07:59:00Z'}]")),
+            A(""), P(POD("web-1", "", "")), { &kube_pdb_kind, PDB("web", "1", "0", "3", "3", "4") } },
+          "BlockedByPDB" NO_DEADLINE, "PodDisruptionBudget web/web", "", "kubectl patch", .since_ago_sec = 60 },
+        { "a PDB with room", { GOES, P(POD("web-1", "", "")), { &kube_pdb_kind, PDB("web", "1", "1", "4", "3", "4") } }, "(InProgress)", "Node w", "nothing holds it", .since_ago_sec = 600 },
+        { "maxUnavailable 0", { GOES, P(POD("web-1", "", "")), { &kube_pdb_kind, PDB("web", "1", "0", "3", "3", "3") } }, "BlockedByPDB" NO_DEADLINE, "PodDisruptionBudget web/web",
+          "can never allow an eviction: it needs 3 healthy of 3 expected, which is all of them", "\"maxUnavailable\":1", "1 of its 3 pods" },
+        { "minAvailable 1 of one pod", { GOES, P(POD("web-1", "", "")), { &kube_pdb_kind, PDB("web", "1", "0", "1", "1", "1") } }, "BlockedByPDB" NO_DEADLINE, "PodDisruptionBudget web/web",
+          "which is its only pod", "\"maxUnavailable\":1", "down until one is Ready elsewhere" },
+        { "a PDB that was not counted yet", { GOES, P(POD("web-1", "", "")), { &kube_pdb_kind, PDB("web", "2", "1", "3", "2", "3") } }, "PDBNotObserved" NO_DEADLINE, "PodDisruptionBudget web/web",
+          "has not counted since" },
+        { "a pod that it does not protect: Pending", { GOES, P("{'metadata':{'namespace':'web','name':'p','labels':{'app':'web'}},'spec':{'nodeName':'w'},'status':{'phase':'Pending'}}"),
+            { &kube_pdb_kind, PDB("web", "1", "0", "3", "3", "3") } }, "(InProgress)", "Node w", "", .since_ago_sec = 600 },
+        { "several PDBs, whatever they allow", { GOES, P(POD("web-1", "", "")), { &kube_pdb_kind, PDB("web", "1", "1", "3", "2", "3") }, { &kube_pdb_kind, PDB("web2", "1", "1", "3", "2", "3") } },
+          "SeveralPDBs" NO_DEADLINE, "Pod web/web-1", "2 PodDisruptionBudgets match pod web/web-1, among them web and web2", "kubectl delete poddisruptionbudget web2 -n web", "protected by none" },
+        { "opted out: vesper.sh/do-not-evict", { GOES, P(POD("web-1", ",'annotations':{'vesper.sh/do-not-evict':'true'}", "")) }, "Protected" NO_DEADLINE, "Pod web/web-1",
+          "by its annotation vesper.sh/do-not-evict. The node waits until the pod has ended", "kubectl annotate pod web-1 -n web vesper.sh/do-not-evict-" },
+        { "opted out: karpenter.sh/do-not-evict", { GOES, P(POD("web-1", ",'annotations':{'karpenter.sh/do-not-evict':'true'}", "")) }, "Protected" NO_DEADLINE, "Pod web/web-1",
+          "karpenter.sh/do-not-evict", "kubectl annotate pod web-1 -n web karpenter.sh/do-not-evict-" },
+        { "opted out: karpenter.sh/do-not-disrupt", { GOES, P(POD("web-1", ",'annotations':{'karpenter.sh/do-not-disrupt':'true'}", "")) }, "Protected" NO_DEADLINE, "Pod web/web-1",
+          "karpenter.sh/do-not-disrupt", "kubectl annotate pod web-1 -n web karpenter.sh/do-not-disrupt-" },
+        { "opted out: safe-to-evict", { GOES, P(POD("web-1", ",'annotations':{'cluster-autoscaler.kubernetes.io/safe-to-evict':'false'}", "")) }, "Protected" NO_DEADLINE, "Pod web/web-1",
+          "cluster-autoscaler.kubernetes.io/safe-to-evict", "kubectl annotate pod web-1 -n web cluster-autoscaler.kubernetes.io/safe-to-evict-" },
+        { "opted out by a label", { GOES, P("{'metadata':{'namespace':'web','name':'p','labels':{'vesper.sh/do-not-evict':'true'}},'spec':{'nodeName':'w'},'status':{'phase':'Running'}}") },
+          "Protected" NO_DEADLINE, "Pod web/p", "by its label vesper.sh/do-not-evict", "kubectl label pod p -n web vesper.sh/do-not-evict-" },
+        { "opted out for a time", { GOES, P(POD("web-1", ",'annotations':{'karpenter.sh/do-not-disrupt':'2h'}", "")) }, "Protected" NO_DEADLINE, "Pod web/web-1",
+          "That ends at 2027-01-15T09:30:00Z.", "karpenter.sh/do-not-disrupt-" },
+        { "for a time that is over", { GOES, P(POD("web-1", ",'annotations':{'karpenter.sh/do-not-disrupt':'10m'}", "")) }, "(InProgress)", "Node w", "", .since_ago_sec = 600 },
+        { "opted out, and evicted all the same by policy", { N(GOING), C(CLAIM(OURS DELETED, "", ",'phase':'Draining','blockers':[{'pod':'web/web-1','reason':'Evicting'}]")), A(""),
+            P(POD("web-1", ",'annotations':{'vesper.sh/do-not-evict':'true'}", "")) }, "(InProgress)", "Node w", "", .since_ago_sec = 600 },
+        { "a kubelet that is silent", { N(NODE(OURS DELETED, SILENT, "")), C(CLAIM_IN("Draining")), A(""),
+            P(POD("web-1", ",'deletionTimestamp':'2027-01-15T07:59:30Z','deletionGracePeriodSeconds':30", "")) }, "Terminating" NO_DEADLINE, "Pod web/web-1",
+          "the node's kubelet is silent, so that nobody ends it (not Ready since 2027-01-15T07:55:00Z). Vesper no longer waits for it from 2027-01-15T08:01:30Z on.",
+          "kubectl delete pod web-1 -n web --grace-period=0 --force", "ends no container", .since_ago_sec = 30 },
+        { "a finalizer on a pod", { GOES, P(POD("web-1", ",'finalizers':['x.io/f'],'deletionTimestamp':'2027-01-15T07:59:30Z','deletionGracePeriodSeconds':30", "")) }, "Terminating" NO_DEADLINE,
+          "Pod web/web-1", "its grace ended at 2027-01-15T07:59:30Z, and finalizer x.io/f keeps it", "\"value\":\"x.io/f\"", "stays undone", .since_ago_sec = 30 },
+        { "a finalizer that a shell would read", { GOES, P(POD("web-1", ",'finalizers':['x`;reboot;`'],'deletionTimestamp':'2027-01-15T07:59:30Z','deletionGracePeriodSeconds':30", "")) },
+          "Terminating" NO_DEADLINE, "Pod web/web-1", "finalizer x';reboot;' keeps it", NULL, .since_ago_sec = 30 },
+        { "a pod that has its grace", { GOES, P(POD("web-1", ",'deletionTimestamp':'2027-01-15T08:00:20Z','deletionGracePeriodSeconds':30", "")) }, "(InProgress)", "Node w", "", .since_ago_sec = 600 },
+        { "a kubelet that reports, and ends nothing", { GOES, P(POD("web-1", ",'deletionTimestamp':'2027-01-15T07:58:00Z','deletionGracePeriodSeconds':30", "")) }, "Terminating" NO_DEADLINE,
+          "Pod web/web-1", "its kubelet reports, and has not ended its containers", .since_ago_sec = 120 },
+        { "of a DaemonSet: not waited for", { GOES, P("{'metadata':{'namespace':'web','name':'d','labels':{'app':'web'},'ownerReferences':[{'apiVersion':'apps/v1','kind':'DaemonSet','name':'d','uid':'d',"
+            "'controller':true}]},'spec':{'nodeName':'w'},'status':{'phase':'Running'}}"), { &kube_pdb_kind, PDB("web", "1", "0", "3", "3", "3") } }, "(InProgress)", "Node w", "", .since_ago_sec = 600 },
+        { "what no object says but the coordinator", { N(GOING), C(CLAIM(OURS DELETED, "", ",'phase':'Draining','blockers':[{'pod':'web/web-1','reason':'Forbidden','message':'no','since':'2027-01-15T07:59:00Z'}]")),
+            A(""), P(POD("web-1", "", "")) }, "Forbidden" NO_DEADLINE, "Pod web/web-1", "says the coordinator (Forbidden): no.", NULL, "pods/eviction", .since_ago_sec = 60 },
+        { "of a pod that is gone since", { N(GOING), C(CLAIM(OURS DELETED, "", ",'phase':'Draining','blockers':[{'pod':'web/web-1','reason':'Forbidden','message':'no'}]")), A("") }, "(InProgress)",
+          "Node w", "", .since_ago_sec = 600 },
+        { "pods that may not be read", { N(GOING), C(CLAIM(OURS DELETED, "", ",'phase':'Draining','blockers':[{'pod':'web/web-1','reason':'BlockedByPDB','pdb':'web/web','since':'2027-01-15T07:59:00Z'}]")), A("") },
+          "BlockedByPDB" NO_DEADLINE, "Pod web/web-1", "BlockedByPDB web/web", .since_ago_sec = 60, .unknown_pods = 1 },
+        { "load balancers", { N(GOING), C(CLAIM_IN("LoadBalancers")), A("") }, "LoadBalancers" NO_DEADLINE, "Node w", "let go of the node", NULL, "LoadBalancerWaitSec=" },
+        { "its agent drains it", { N(INTERRUPTED("Draining", "b1")) }, "AgentDrains", "Node w", "Its agent drains it, phase Draining: a notice of kind spot (terminate)" },
+        { "held by a PDB, for which its agent needs no leader", { N(INTERRUPTED("Draining", "b1")), P(POD("web-1", "", "")), { &kube_pdb_kind, PDB("web", "1", "0", "3", "3", "4") } },
+          "BlockedByPDB, AgentDrains", "PodDisruptionBudget web/web", "", "kubectl patch", .leader = "" },
+        { "whom an opted-out pod does not hold", { N(INTERRUPTED("Draining", "b1")), P(POD("web-1", ",'annotations':{'vesper.sh/do-not-evict':'true'}", "")) }, "AgentDrains", "Node w", "" },
+        { "its agent overruled", { N(INTERRUPTED("Released", "b1")) }, "(NotSelected)", "Node w", "" },
+        { "an agent of an earlier boot", { N(INTERRUPTED("Draining", "b2")) }, "(NotSelected)", "Node w", "" },
+        /* -- behind the drain -- */
+        { "a volume", { N(GOING), C(CLAIM_IN("Volumes")), A(""), { &kube_volume_attachment_kind, "{'metadata':{'name':'csi-1'},'spec':{'nodeName':'w','source':{'persistentVolumeName':'pv-1'}},'status':{'attached':true}}" },
+            { &kube_volume_attachment_kind, "{'metadata':{'name':'csi-2'},'spec':{'nodeName':'w2','source':{'persistentVolumeName':'pv-2'}},'status':{'attached':true}}" } },
+          "VolumesAttached" NO_DEADLINE, "VolumeAttachment csi-1", "volume pv-1 is still attached", "kubectl describe volumeattachment csi-1" },
+        { "volumes that may not be read", { N(GOING), C(CLAIM(OURS DELETED, "", ",'phase':'Volumes','blockers':[{'reason':'VolumesAttached','message':'2 volumes are','since':'2027-01-15T07:59:00Z'}]")), A("") },
+          "VolumesAttached" NO_DEADLINE, "Node w", "its status lists 0; the coordinator says: 2 volumes are.", .since_ago_sec = 60 },
+        { "volumes of which the node alone knows", { N("{'metadata':{" OURS DELETED UID LABELS BEGUN "}," ID ",'status':{'volumesAttached':[{'name':'v','devicePath':''}],'conditions':[{" READY "}]}}"),
+            C(CLAIM_IN("Volumes")), A("") }, "VolumesAttached" NO_DEADLINE, "Node w", "its status lists 1." },
+        { "no volume is left", { N(GOING), C(CLAIM_IN("Volumes")), A("") }, "(InProgress)", "Node w", "phase Volumes", .since_ago_sec = 600 },
+#define MACHINE(reason, message) { N(NODE(OURS DELETED, READY, BLOCKED_BY(reason, message))), C(CLAIM_IN("Terminating")), A("") }
+        { "denied", MACHINE("CloudDenied", "ec2:TerminateInstances"), "CloudDenied" NO_DEADLINE, "Node w", "ec2:TerminateInstances.", NULL, "the permission that the message names", 540 },
+        { "throttled", MACHINE("CloudUnavailable", "RequestLimitExceeded"), "CloudUnavailable" NO_DEADLINE, "Node w", "RequestLimitExceeded", NULL, "throttles", 540 },
+        { "protected", MACHINE("TerminationProtected", "no"), "TerminationProtected" NO_DEADLINE, "Node w", "no.", "aws ec2 modify-instance-attribute --no-disable-api-termination --instance-id i-1", "somebody has set it", 540 },
+        { "unknown", MACHINE("CloudUnknown", "not found"), "CloudUnknown" NO_DEADLINE, "Node w", "not found", NULL, "asks again", 540 },
+        { "refused", MACHINE("CloudRefused", "bad"), "CloudRefused" NO_DEADLINE, "Node w", "bad", NULL, "wrong", 540 },
+        { "shared", MACHINE("MachineShared", "w2"), "MachineShared" NO_DEADLINE, "Node w", "w2", NULL, "Another Node", 540 },
+        { "missing", MACHINE("MachineMissing", "not there"), "MachineMissing" NO_DEADLINE, "Node w", "not there", NULL, "its kubelet reports", 540 },
+        { "no proof that no pod is left", MACHINE("DrainUnproved", "no list"), "DrainUnproved" NO_DEADLINE, "Node w", "no list", NULL, "consistent list", 540 },
+        { "another's, by name", MACHINE("MachineOfAnother", "it names w2"), "MachineOfAnother" NO_DEADLINE, "Node w", "it names w2", .since_ago_sec = 540 },
+        { "identity unproved", MACHINE("IdentityUnproved", "no tag"), "IdentityUnproved" NO_DEADLINE, "Node w", "no tag", "kubectl patch nodepools.vesper.sh a", "another node's machine ended", 540 },
+        { "identity that is not proved, before it matters", { N(GOING), C(CLAIM(OURS DELETED, "", ",'phase':'Draining','conditions':[{'type':'vesper.sh/IdentityProved','status':'False','reason':'NotProved',"
+            "'message':'no tag'}]")), A(""), P(POD("web-1", "", "")), { &kube_pdb_kind, PDB("web", "1", "0", "3", "3", "4") } },
+          "BlockedByPDB, (IdentityUnproved)" NO_DEADLINE, "PodDisruptionBudget web/web", "", "kubectl patch" },
+        { "what the claim keeps of the cloud", { N(GOING), C(CLAIM(OURS DELETED, "", ",'phase':'Terminating','lastCloudError':'CloudDenied: it may not'")), A("") }, "CloudDenied" NO_DEADLINE, "NodeClaim nc-1",
+          "it may not.", NULL, "permission" },
+        { "a foreign finalizer that holds nothing yet", { N(NODE("'finalizers':['x.io/f','vesper.sh/termination']," DELETED, READY, "")), C(CLAIM_IN("Draining")), A("") },
+          "(ForeignFinalizer), (InProgress)", "Node w", "kept by that after its removal", "/metadata/finalizers/0", .since_ago_sec = 600 },
+        { "a foreign finalizer, and ours is off", { N(NODE("'finalizers':['x.io/f','y.io/g']," DELETED, READY, "")) }, "ForeignFinalizer, ForeignFinalizer", "Node w", "kept by finalizer x.io/f, which is not vesper's",
+          "kubectl patch nodes w --type=json", "gone for good", 600 },
+        { "its Node is gone", { C(CLAIM(OURS, "", ",'phase':'Adopted','lastCloudError':'CloudUnknown: nobody knows'")) }, "CloudUnknown, (NodeAbsent)", "NodeClaim nc-1", "nobody knows." },
+        { "its Node is gone, and nothing is wrong", { C(CLAIM(OURS, "", "")) }, "NodeAbsent", "NodeClaim nc-1", "Node w is gone" },
+        { "only its claim is left, kept by another", { C(CLAIM("'finalizers':['x.io/f']," DELETED, "", "")) }, "ForeignFinalizer", "NodeClaim nc-1", "finalizer x.io/f", "kubectl patch nodeclaims.vesper.sh nc-1",
+          .since_ago_sec = 600 },
+        /* -- deadlines -- */
+        { "a deadline far away", { N(GOING), C(CLAIM(OURS DELETED, ",'terminationGracePeriod':'24h'", ",'phase':'Draining'")), A(""), P(POD("web-1", "", "")), { &kube_pdb_kind, PDB("web", "1", "0", "3", "3", "3") } },
+          "BlockedByPDB, (Deadline)", "PodDisruptionBudget web/web", "", "kubectl patch" },
+        { "a deadline that lets all go on", { N(WAITING), C(CLAIM(OURS DELETED, ",'terminationGracePeriod':'1m'", ",'phase':'Terminating','lastCloudError':'CloudDenied: no'")),
+            { &kube_node_pool_kind, POOL("a", ",'annotations':{'vesper.sh/paused':'true'}", "") } }, "CloudDenied, (DeadlinePassed)", "NodeClaim nc-1", "no.", NULL, "permission" },
+        /* -- several -- */
+        { "all at once, in their order",
+          { N("{'metadata':{'finalizers':['x.io/f','vesper.sh/termination']," DELETED UID LABELS "}," ID ",'status':{'conditions':[{" READY "}]}}"), C(CLAIM(OURS DELETED, ",'terminationGracePeriod':'24h'", ",'phase':'Paused'")),
+            { &kube_node_pool_kind, POOL("a", ",'annotations':{'vesper.sh/paused':'true'}", "") }, { &kube_node_budget_kind, BUDGET("'maxUnavailable':1", "0", "") },
+            P(POD("web-1", ",'annotations':{'vesper.sh/do-not-evict':'true'}", "")), P(POD("web-2", "", "")), { &kube_pdb_kind, PDB("web", "1", "0", "3", "3", "3") } },
+          "NoLeader, Paused, WaitingForBudget, Protected, BlockedByPDB, (ForeignFinalizer), (Deadline)", "Lease v/l", "", "kubectl get pods", .leader = "" },
+};
+
+static void check_row(const Row *row, const ExplainFacts *f, const ExplainCauses *c) {
+        _cleanup_free_ char *reasons = reasons_of(c), *object = NULL;
+        const ExplainCause *first = explain_causes_first(c) ?: c->list;
+
+        assert_string_equal(reasons, row->reasons);
+        object = strf("%s %s%s%s", first->kind, strempty(first->ns), first->ns ? "/" : "", first->name);
+        if (!strstr(first->message, row->message) || (row->command && !strstr(strempty(first->command), row->command)) ||
+            (row->says && !strstr(strempty(first->says), row->says)))
+                fail_msg("message: %s\ncommand: %s\nsays: %s", first->message, strempty(first->command), strempty(first->says));
+        if (!startswith(row->reasons, "(")) { /* of what holds: what would free it */
+                assert_string_equal(object, row->object);
+                assert_true(row->command ? first->command != NULL : first->command == NULL);
+        }
+        assert_int_equal(first->since_usec, row->since_ago_sec ? f->now_usec - row->since_ago_sec * USEC_PER_SEC : 0);
+}
+
+static void test_rows(void **state) {
+        (void) state;
+        for (size_t i = 0; i < ELEMENTSOF(causes_table); i++) {
+                _cleanup_(explain_causes_done) ExplainCauses causes = {};
+                _cleanup_free_ char *text = NULL, *json = NULL, *yaml = NULL;
+                Bench b;
+
+                print_message("  %s\n", causes_table[i].what);
+                bench_init(&b);
+                for (size_t k = 0; k < ELEMENTSOF(causes_table[i].objects) && causes_table[i].objects[k].kind; k++)
+                        put(&b, causes_table[i].objects[k].kind, causes_table[i].objects[k].json);
+                if (causes_table[i].leader)
+                        assert_return_code(free_and_strdup(&b.facts.leader, causes_table[i].leader), 0);
+                b.facts.knows_pods = !causes_table[i].unknown_pods;
+                assert_return_code(explain_make(&b.facts, &causes), 0);
+                check_row(causes_table + i, &b.facts, &causes);
+                text = explain_text(&b.facts, &causes);
+                json = explain_json(&b.facts, &causes);
+                yaml = ctl_format_json(json, true);
+                assert_true(text && json && yaml);
+                for (size_t k = 0; k < causes.n; k++) {
+                        assert_non_null(strstr(text, causes.list[k].reason));
+                        assert_non_null(strstr(json, causes.list[k].reason));
+                }
+                bench_done(&b);
+        }
+}
+
+/* As many pods and PDBs as a node and its namespaces have at most, and pools and budgets as nobody has: of the reckoning
+ * nothing is left that a person would notice. */
+static void test_time(void **state) {
+        _cleanup_(explain_causes_done) ExplainCauses causes = {};
+        _cleanup_free_ char *text = NULL;
+        struct timespec begin, end;
+        int64_t took_ms;
+        Bench b;
+        (void) state;
+
+        bench_init(&b);
+        put(&b, &kube_node_kind, GOING);
+        put(&b, &kube_node_claim_kind, CLAIM_IN("Draining"));
+        for (int i = 0; i < 250; i++) {
+                _cleanup_free_ char *pod = strf("{'metadata':{'namespace':'web','name':'p%d','labels':{'app':'a%d'}},'spec':{'nodeName':'w'},"
+                                                "'status':{'phase':'Running','conditions':[{'type':'Ready','status':'True'}]}}", i, i % 100);
+
+                put(&b, &kube_pod_kind, pod);
+        }
+        for (int i = 0; i < 100; i++) {
+                _cleanup_free_ char *pdb = strf("{'metadata':{'namespace':'web','name':'a%d'},'spec':{'selector':{'matchLabels':{'app':'a%d'}}},'status':{"
+                                                "'disruptionsAllowed':0,'currentHealthy':3,'desiredHealthy':3,'expectedPods':4}}", i, i);
+                _cleanup_free_ char *pool = strf("{'metadata':{'name':'pool%d'},'spec':{'selector':{'matchLabels':{'pool':'%d'}}}}", i, i);
+                _cleanup_free_ char *budget = strf("{'metadata':{'name':'b%d'},'spec':{'maxUnavailable':1,'selector':{'matchLabels':{'pool':'%d'}}}}", i, i);
+
+                put(&b, &kube_pdb_kind, pdb);
+                put(&b, &kube_node_pool_kind, pool);
+                put(&b, &kube_node_budget_kind, budget);
+        }
+        assert_return_code(clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &begin), 0);
+        assert_return_code(explain_make(&b.facts, &causes), 0);
+        text = explain_text(&b.facts, &causes);
+        assert_return_code(clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &end), 0);
+        took_ms = (end.tv_sec - begin.tv_sec) * 1000 + (end.tv_nsec - begin.tv_nsec) / 1000000;
+        print_message("  %lld ms\n", (long long) took_ms);
+        assert_in_range(took_ms, 0, 50);
+        assert_int_equal(causes.n, 101);
+        bench_done(&b);
+}
+
+/* Whoever may write an annotation, a name or a status must not reach the terminal or the shell of whoever reads. */
+static void test_plain(void **state) {
+        _cleanup_(explain_causes_done) ExplainCauses causes = {};
+        _cleanup_free_ char *text = NULL;
+        Bench b;
+        (void) state;
+
+        bench_init(&b);
+        put(&b, &kube_node_kind, NODE(OURS DELETED, READY, BLOCKED_BY("Cloud\\u001bDenied", "no\\u001b[2J\\nmore")));
+        put(&b, &kube_node_claim_kind, CLAIM_IN("Terminating"));
+        assert_return_code(strv_extend(&b.facts.unknown, "who\rleads"), 0);
+        assert_return_code(explain_make(&b.facts, &causes), 0);
+        text = explain_text(&b.facts, &causes);
+        assert_non_null(strstr(text, "no?[2J?more"));
+        assert_non_null(strstr(text, "\nNot known:\n   who?leads\n"));
+        assert_null(strpbrk(text, "\x1b\r"));
+        bench_done(&b);
+
+        assert_true(explain_is_word("csi.aws.com/node-1"));
+        assert_false(explain_is_word("a b") || explain_is_word("a'b") || explain_is_word("") || explain_is_word("-a") || explain_is_word("$x") || explain_is_word(NULL));
+}
+
+/* More than a few pods of one sort are counted. */
+static void test_many(void **state) {
+        _cleanup_(explain_causes_done) ExplainCauses causes = {};
+        Bench b;
+        (void) state;
+
+        bench_init(&b);
+        put(&b, &kube_node_kind, GOING);
+        put(&b, &kube_node_claim_kind, CLAIM_IN("Draining"));
+        for (int i = 0; i < 12; i++)
+                put(&b, &kube_pod_kind, POD("p", ",'annotations':{'vesper.sh/do-not-evict':'true'}", ""));
+        assert_return_code(explain_make(&b.facts, &causes), 0);
+        assert_int_equal(causes.n, 7);
+        assert_string_equal(causes.list[5].message, "7 more pods of this node opted out of drains.");
+        bench_done(&b);
+}
+
+/* -- fetching ------------------------------------------------------------------------------------------- */
+
+typedef struct Fetched {
+        bool done;
+        char *message, *reasons, *unknown;
+        int result;
+        bool knows_pdbs;
+} Fetched;
+
+static void on_fetched(const char *message, ExplainFacts *facts, void *userdata) {
+        _cleanup_(explain_causes_done) ExplainCauses causes = {};
+        Fetched *f = userdata;
+
+        assert_false(f->done);
+        f->done = true;
+        f->message = message ? strdup(message) : NULL;
+        if (!message) {
+                f->result = explain_make(facts, &causes);
+                f->reasons = reasons_of(&causes);
+                f->unknown = strv_join(facts->unknown, "\n");
+                f->knows_pdbs = facts->knows_pdbs;
+        }
+        explain_facts_done(facts);
+}
+
+/* What was asked for, in its order: "get nodes, list pods". */
+static void on_request(const FakeRequest *r, FakeApiFault *fault, void *userdata) {
+        static const char *const verbs[] = { [FAKE_GET] = "get", [FAKE_LIST] = "list" };
+        StrBuf *b = userdata;
+
+        assert_true(r->verb == FAKE_GET || r->verb == FAKE_LIST); /* it changes nothing */
+        if (r->resource && r->resource->id == FAKE_PODS)
+                assert_non_null(startswith(fake_request_query(r, "fieldSelector"), "spec.nodeName=n"));
+        strbuf_addf(b, "%s%s %s", b->size > 0 ? ", " : "", verbs[r->verb], r->plural);
+}
+
+#define FIRST "get nodes, list pods, list nodepools, list nodedisruptionbudgets, get leases, get namespaces, get validatingwebhookconfigurations"
+
+static void fill(FakeCluster *c, const char *node_uid, bool named) {
+        _cleanup_free_ char *name = claim_name("web", "aws:///us-east-1a/n7", node_uid);
+
+        fake_put(c, FAKE_NAMESPACES, fj_parse("{'metadata':{'name':'v'},'status':{'phase':'Active'}}"));
+        fake_put(c, FAKE_LEASES, fj_parse("{'metadata':{'name':'l','namespace':'v'},'spec':{'holderIdentity':'somebody','leaseDurationSeconds':15,"
+                                          "'renewTime':'2090-01-01T00:00:00.000000Z'}}"));
+        fake_put(c, FAKE_NODECLAIMS, fj_parse("{'metadata':{'name':'%s','finalizers':['vesper.sh/termination']},'spec':{'nodePool':'web','providerID':'aws:///us-east-1a/n7'},"
+                                              "'status':{'nodeName':'n7','phase':'Adopted'}}", named ? name : "nc-before"));
+        fake_put(c, FAKE_WEBHOOKS, fj_parse("{'metadata':{'name':'vesper-nodes'},'webhooks':[{'name':'a.b.c','failurePolicy':'Fail','clientConfig':{'caBundle':'eA==',"
+                                            "'service':{'namespace':'v','name':'s'}},'sideEffects':'None','admissionReviewVersions':['v1']}]}"));
+        fake_add_nodepool(c, "web", NULL, NULL);
+        fake_add_pod(c, &(FakePod){ .name = "p", .node = "n7", .app = "web" });
+}
+
+static void test_fetch(void **state) {
+        static const struct {
+                const char *what, *node, *resources; /* that may be read; NULL: all */
+                bool other_claim;
+                const char *reasons, *unknown[3], *message, *requests;
+        } rows[] = {
+                { "all is well", "n7", NULL, false, "(InService), (WebhookWithoutService)", {}, NULL, FIRST ", get nodeclaims, list poddisruptionbudgets, get services" },
+                { "a claim of before", "n7", NULL, true, "(InService), (WebhookWithoutService)", {}, NULL,
+                  FIRST ", get nodeclaims, list poddisruptionbudgets, get services, list nodeclaims" },
+                { "no such node", "n9999", NULL, false, "", {}, NULL, NULL },
+                { "nothing but the node", "n7", "nodes", false, "(NotSelected)",
+                  { "which pods hold it is not known, because you may not list pods", "which NodePool manages it is not known", "its NodeClaim is not known, because you may not list nodeclaims" }, NULL, NULL },
+                { "not even that", "n7", "pods", false, NULL, {}, "you may not get Node 'n7'", NULL },
+                { "no Lease", "n7", "nodes,pods,nodepools,nodedisruptionbudgets,namespaces,validatingwebhookconfigurations,nodeclaims,poddisruptionbudgets,services", false,
+                  "(InService), (WebhookWithoutService)", { "who leads is not known, because you may not get Lease 'v/l'" }, NULL, NULL },
+                { "no PDBs", "n7", "nodes,pods,nodepools,nodedisruptionbudgets,namespaces,validatingwebhookconfigurations,nodeclaims,leases,services", false,
+                  "(InService), (WebhookWithoutService)", { "which PodDisruptionBudgets hold its pods is not known, because you may not list poddisruptionbudgets in namespace 'default'" }, NULL, NULL },
+        };
+        (void) state;
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(kubeconfig_freep) KubeConfig *config = NULL;
+                _cleanup_free_ char *trouble = NULL, *identity = strf("CN=p,O=%s", rows[i].resources ? "people" : "system:masters");
+                _cleanup_strbuf_ StrBuf requests = {};
+                HttpTransport *transport;
+                Fetched fetched = {};
+                ExplainFetch *fetch;
+                KubeClient *client;
+                KubeAuth *auth;
+                FakeWorld w;
+                Env env;
+
+                print_message("  %s\n", rows[i].what);
+                fake_world_init(&w, NULL);
+                for (int n = 0; n < 50; n++) {
+                        char name[16];
+
+                        snprintf(name, sizeof(name), "n%d", n);
+                        fake_add_node(w.cluster, name, NULL, name, "web");
+                }
+                fake_merge(w.cluster, FAKE_NODES, NULL, "n7", "{'metadata':{'finalizers':['vesper.sh/termination']}}");
+                fill(w.cluster, fj_string(fake_get(w.cluster, FAKE_NODES, NULL, "n7"), "metadata", "uid", NULL), !rows[i].other_claim);
+                if (rows[i].resources)
+                        fake_authz_allow(fake_cluster_authz(w.cluster), "people", "get,list", "*", rows[i].resources, NULL);
+                fake_api_set_fault(fake_cluster_api(w.cluster), on_request, &requests);
+
+                assert_return_code(http_inproc_new(w.loop, identity, NULL, &transport), 0);
+                assert_return_code(http_inproc_route(transport, FAKE_ORIGIN, fake_cluster_handle, w.cluster), 0);
+                env = (Env){ .loop = w.loop, .random = w.random, .transport = transport, .version = "0" };
+                assert_return_code(kubeconfig_plain(FAKE_ORIGIN, &config), 0);
+                assert_return_code(kube_auth_new(w.loop, NULL, NULL, config, NULL, NULL, &auth, &trouble), 0);
+                assert_return_code(kube_client_new(&env, auth, FAKE_ORIGIN, "t", &client), 0);
+                assert_return_code(explain_fetch_new(client, rows[i].node, "v", "l", on_fetched, &fetched, &fetch), 0);
+                fake_world_run(&w, USEC_PER_MINUTE);
+
+                assert_true(fetched.done);
+                assert_true(rows[i].message ? fetched.message && strstr(fetched.message, rows[i].message) : !fetched.message);
+                if (rows[i].reasons)
+                        assert_string_equal(fetched.reasons, rows[i].reasons);
+                for (size_t k = 0; k < 3 && rows[i].unknown[k]; k++)
+                        assert_non_null(strstr(fetched.unknown, rows[i].unknown[k]));
+                if (!rows[i].message && !rows[i].unknown[0])
+                        assert_string_equal(fetched.unknown, "");
+                if (rows[i].requests)
+                        assert_string_equal(strbuf_str(&requests), rows[i].requests);
+                if (rows[i].reasons)
+                        assert_int_equal(fetched.knows_pdbs, !strstr(fetched.unknown, "PodDisruptionBudgets"));
+                assert_int_equal(fetched.result, streq(rows[i].node, "n7") ? 0 : -ENOENT);
+
+                free(fetched.message);
+                free(fetched.reasons);
+                free(fetched.unknown);
+                explain_fetch_free(fetch);
+                kube_client_free(client);
+                kube_auth_free(auth);
+                http_transport_free(transport);
+                fake_world_done(&w);
+        }
+}
+
+int main(void) {
+        static const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_rows), cmocka_unit_test(test_time), cmocka_unit_test(test_plain), cmocka_unit_test(test_many),
+                cmocka_unit_test(test_fetch),
+        };
+        return cmocka_run_group_tests_name("explain", tests, NULL, NULL);
+}
