@@ -182,7 +182,7 @@ static HeldPods held_by(const ExplainPods *p, const KubePdb *pdb) {
                 const KubePdb *pdbs[2] = {};
                 usec_t since;
 
-                if (!kube_pdb_matches(pdb, pod) || !kube_pdb_is_asked(pdb, pod) || !is_to_evict(p, pod) ||
+                if (!kube_pdb_matches(pdb, pod) || kube_pdb_passes_by(pdb, pod) || !is_to_evict(p, pod) ||
                     match_pdbs(p, pod, pdbs) != 1)
                         continue;
                 since = since_of(p, pod, "BlockedByPDB");

@@ -20,6 +20,7 @@ import cases_checked  # noqa: E402
 import cases_cluster  # noqa: E402
 import cases_command  # noqa: E402
 import cases_ctl  # noqa: E402
+import cases_explain  # noqa: E402
 import cases_faces  # noqa: E402
 import cases_grace  # noqa: E402
 import cases_node  # noqa: E402
@@ -30,7 +31,7 @@ from world import BarMissed, Figures, World  # noqa: E402
 
 ATTEMPTS = 3
 CASES = cases_command.CASES + cases_ctl.CASES + cases_node.CASES + cases_cluster.CASES + cases_reboot.CASES + \
-    cases_reload.CASES + cases_faces.CASES + cases_grace.CASES + cases_checked.CASES
+    cases_reload.CASES + cases_faces.CASES + cases_grace.CASES + cases_explain.CASES + cases_checked.CASES
 
 
 def play(case, world, last):
