@@ -236,7 +236,8 @@ class Demo:
         self.notes["deleted"] = time.time()
         leader.wait_line("POD_EVICTION_BLOCKED")
         wait(self._only_held_left, f"all but the pods of db have left {DELETED}")
-        narrator.say("you", "vesperctl status\n" + self._status())
+        narrator.say("you", "vesperctl status\n" + self._vesperctl("status"))
+        narrator.say("you", f"vesperctl explain {DELETED}\n" + self._vesperctl("explain", DELETED, status=3))
         self._refused(narrator)
         narrator.say("you",
                      "kubectl scale replicaset db --replicas=5     (so the budget db gets room for one)")
@@ -272,14 +273,14 @@ class Demo:
         self.notes["second gone"] = time.time()
         narrator.flush()
 
-    def _status(self):
-        return subprocess.run(
-            [program("vesperctl"), "status", "--kubeconfig",
-             self.stage.admin_kubeconfig()],
-            capture_output=True,
-            text=True,
-            check=True,
-            timeout=LIMIT).stdout
+    def _vesperctl(self, *words, status=0):
+        done = subprocess.run([program("vesperctl"), *words, "--kubeconfig", self.stage.admin_kubeconfig()],
+                              capture_output=True,
+                              text=True,
+                              check=False,
+                              timeout=LIMIT)
+        assert done.returncode == status, done
+        return done.stdout
 
     def _only_held_left(self):
         pods = self._pods_on(DELETED)
