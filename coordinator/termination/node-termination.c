@@ -23,6 +23,8 @@
 /* between looks at the cloud while the Node is not Ready */
 #define MACHINE_LOOK_USEC (15 * USEC_PER_SEC)
 #define LAST_WORD_USEC (10 * USEC_PER_SEC)
+/* From the end of a wait until pods are told, on a busy API server. */
+#define BEGIN_USEC (5 * USEC_PER_SEC)
 
 struct NodeTermination {
         const TerminationContext *context;
@@ -422,9 +424,21 @@ static void describe_machine(NodeTermination *t) {
         requeue_at(t, next);
 }
 
+/* T is near: what holds the removal up before it has begun is not waited for any longer, or its pods would not get the
+ * grace that they have until then. Looked at again when that is so. */
+static bool deadline_calls(const NodeTermination *t) {
+        usec_t begin = usec_sub(first_pod_due(t), BEGIN_USEC);
+
+        if (deadline_passed(t) || loop_wall(t->env->loop) >= begin)
+                return true;
+        if (begin != USEC_INFINITY)
+                t->context->requeue(t->name, loop_from_wall(t->env->loop, begin), t->context->userdata);
+        return false;
+}
+
 /* Counted by budgets, and not refused. */
 static bool passes_uncharged(const NodeTermination *t, const KubeNode *n) {
-        return deadline_passed(t) || budget_gate_is_open(n);
+        return deadline_calls(t) || budget_gate_is_open(n);
 }
 
 static void on_gate(void *userdata) {

@@ -111,7 +111,7 @@ static void test_is_not_held(void **state) {
                   NULL, 2 * USEC_PER_SEC },
                 { "not Ready", "{'status':{'conditions':[{'type':'Ready','status':'Unknown'}]}}", NULL, 2 * USEC_PER_SEC },
                 { "removed since before", "{'spec':{'taints':[{'key':'" TAINT_DISRUPTED "','effect':'NoSchedule'}]}}", NULL, 2 * USEC_PER_SEC },
-                { "its time is up", NULL, "30s", 35 * USEC_PER_SEC },
+                { "its time is near", NULL, "1m", 45 * USEC_PER_SEC },
                 { "held", NULL, NULL, 0 },
         };
         (void) state;

@@ -134,13 +134,25 @@ static void test_is_not_held(void **state) {
         rig_run(r, 10 * USEC_PER_MINUTE);
         assert_null(rig_node(r, "n1"));
 
+        print_message("  nor the grace of its pods before that\n");
+        rig_delete_node(r, "n2");
+        fake_add_pod(r->cluster, &(FakePod){ .name = "slow", .node = "n2", .stop_sec = 100, .grace_sec = 120 });
+        rig_run(r, 7 * USEC_PER_MINUTE);
+        assert_null(fj_get(fake_get(r->cluster, FAKE_PODS, "default", "slow"), "metadata", "deletionTimestamp", NULL));
+        rig_run(r, 62 * SEC);
+        assert_int_equal(fj_int(fake_get(r->cluster, FAKE_PODS, "default", "slow"), 0, "metadata", "deletionGracePeriodSeconds", NULL), 120);
+        rig_run(r, 3 * USEC_PER_MINUTE);
+        assert_null(rig_node(r, "n2"));
+
         print_message("  a node that is labelled terminable stays\n");
-        fake_merge(r->cluster, FAKE_NODES, NULL, "n2", "{'metadata':{'labels':{'karpenter.sh/lifecycle-phase':'terminable'}}}");
+        rig_add_node(r, "n3");
+        rig_run(r, 2 * SEC);
+        fake_merge(r->cluster, FAKE_NODES, NULL, "n3", "{'metadata':{'labels':{'karpenter.sh/lifecycle-phase':'terminable'}}}");
         rig_run(r, USEC_PER_HOUR);
-        assert_null(fj_get(rig_node(r, "n2"), "metadata", "deletionTimestamp", NULL));
+        assert_null(fj_get(rig_node(r, "n3"), "metadata", "deletionTimestamp", NULL));
         set_paused(r, false, false);
         rig_run(r, 2 * USEC_PER_MINUTE);
-        assert_null(rig_node(r, "n2"));
+        assert_null(rig_node(r, "n3"));
 }
 
 /* The pool's condition is what the next leader knows it by. */
