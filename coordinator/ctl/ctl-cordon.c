@@ -115,5 +115,6 @@ void ctl_add_whose_cordon(StrBuf *b, const KubeNode *n) {
         const char *owner = owners[cordon_owner(n)];
 
         strbuf_addf(b, "node '%s' was cordoned %s%s, not by vesperctl drain", n->object.meta.name,
-                    owner ? "by " : "by somebody who left no mark (kubectl cordon, an autoscaler)", strempty(owner));
+                    owner ? "by " : "by somebody who left no mark (kubectl cordon, an autoscaler)",
+                    strempty(owner));
 }

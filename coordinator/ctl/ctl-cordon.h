@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * The cordon of `vesperctl drain`, and how `vesperctl undrain` takes it off: pure functions of the Node. Every body is a
- * merge patch that carries the resourceVersion it was decided on (409: read again, decide again). vesper(7), MARKS ON A
- * NODE.
+ * The cordon of `vesperctl drain`, and how `vesperctl undrain` takes it off: pure functions of the Node.
+ * Every body is a merge patch that carries the resourceVersion it was decided on (409: read again, decide
+ * again). vesper(7), MARKS ON A NODE.
  */
 
 #include "kube-kinds.h"
@@ -21,8 +21,8 @@ typedef enum CordonOwner {
 } CordonOwner;
 
 CordonOwner cordon_owner(const KubeNode *n);
-/* Cordons and says so in our annotation; joins a cordon of the agent or coordinator. 1: *ret_body is to be sent (free it);
- * 0: it is ours already, or a stranger's, which is never claimed; -ENOMEM. */
+/* Cordons and says so in our annotation; joins a cordon of the agent or coordinator. 1: *ret_body is to be
+ * sent (free it); 0: it is ours already, or a stranger's, which is never claimed; -ENOMEM. */
 int ctl_cordon_patch(const KubeNode *n, char **ret_body);
 
 typedef enum UncordonPlan {
@@ -41,8 +41,8 @@ UncordonPlan ctl_uncordon_plan(const KubeNode *n, bool anyway);
 /* The body for one of the first three; NULL on ENOMEM. */
 char *ctl_uncordon_patch(const KubeNode *n, UncordonPlan plan);
 
-/* Who else drains the node or removes it already, as a sentence: "vesper-agent drains node 'x' already (...)"; false and
- * nothing added: nobody of vesper does. */
+/* Who else drains the node or removes it already, as a sentence: "vesper-agent drains node 'x' already
+ * (...)"; false and nothing added: nobody of vesper does. */
 bool ctl_add_who_drains(StrBuf *b, const KubeNode *n);
 /* "node 'x' was cordoned by vesper-agent, not by vesperctl drain", for a cordon that is not ours. */
 void ctl_add_whose_cordon(StrBuf *b, const KubeNode *n);

@@ -43,8 +43,8 @@ static void ctl_drain_read(CtlDrain *d);
 
 static void ctl_drain_set_state(CtlDrain *d, CtlDrainState to, const char *why) {
         assert(!ctl_drain_state_is_end(d->state) && d->state != to);
-        log_debug(d->env->log, "Drain of node %s: %s -> %s: %s", d->name, ctl_drain_state_to_string(d->state),
-                  ctl_drain_state_to_string(to), why);
+        log_debug(d->env->log, "Drain of node %s: %s -> %s: %s", d->name,
+                  ctl_drain_state_to_string(d->state), ctl_drain_state_to_string(to), why);
         d->state = to;
         if (ctl_drain_state_is_end(to)) {
                 d->ended_usec = loop_now(d->env->loop);
@@ -184,7 +184,8 @@ static void ctl_drain_begin(CtlDrain *d) {
                                            .userdata = d };
         int r;
 
-        if (d->state != CTL_DRAIN_LISTING || d->write || !informer_synced(d->pods) || !ctl_evictions_are_ready(d->evictions))
+        if (d->state != CTL_DRAIN_LISTING || d->write || !informer_synced(d->pods) ||
+            !ctl_evictions_are_ready(d->evictions))
                 return;
         r = node_drain_new(d->client, ctl_evictions_evictor(d->evictions), &options, &handler, &d->drain);
         if (r < 0) {
@@ -280,14 +281,17 @@ static void on_node_health(Informer *i, bool connected, const char *why, void *u
 
         if (connected || informer_synced(i))
                 return;
-        strbuf_addf(&text, "node '%s' cannot be watched, so whoever opens it has to stop this command: %s", d->name, why);
+        strbuf_addf(&text, "node '%s' cannot be watched, so whoever opens it has to stop this command: %s",
+                    d->name, why);
         ctl_drain_note(d, &text);
 }
 
 /* Begun beside the cordon: whatever is bound to the node until that holds, the watch brings. */
 static int ctl_drain_watch_pods(CtlDrain *d) {
         const InformerOptions options = { .field_selector = d->selector };
-        const InformerHandler handler = { .on_event = on_pod_event, .on_synced = on_pods_synced, .userdata = d };
+        const InformerHandler handler = { .on_event = on_pod_event,
+                                          .on_synced = on_pods_synced,
+                                          .userdata = d };
 
         return d->pods ? 0 : informer_new(d->client, &kube_pod_kind, &options, &handler, &d->pods);
 }
@@ -295,7 +299,9 @@ static int ctl_drain_watch_pods(CtlDrain *d) {
 static void ctl_drain_go_on_cordoned(CtlDrain *d) {
         _cleanup_free_ char *by_name = strf("metadata.name=%s", d->name);
         const InformerOptions options = { .field_selector = by_name };
-        const InformerHandler handler = { .on_event = on_node_event, .on_health = on_node_health, .userdata = d };
+        const InformerHandler handler = { .on_event = on_node_event,
+                                          .on_health = on_node_health,
+                                          .userdata = d };
         int r = -ENOMEM;
 
         if (by_name)
@@ -341,8 +347,8 @@ static void on_cordoned(const KubeReply *reply, void *userdata) {
                 return;
         }
         if (is_worth_another_try(reply->error) && ++d->n_tries < CORDON_TRIES) {
-                usec_t delay = reply->error->http == 409 && d->n_tries < 3 ? 0
-                                                                           : backoff_next(&d->backoff, d->env->random);
+                bool at_once = reply->error->http == 409 && d->n_tries < 3;
+                usec_t delay = at_once ? 0 : backoff_next(&d->backoff, d->env->random);
 
                 timer_arm_in(d->retry, MAX(delay, reply->error->retry_after_usec));
                 d->write = kube_call_free(d->write);
@@ -369,7 +375,8 @@ static void ctl_drain_note_others(CtlDrain *d) {
         }
         if (cordon_owner(d->node) == CORDON_OF_STRANGER) {
                 ctl_add_whose_cordon(&cordon, d->node);
-                strbuf_addf(&cordon, ": it is drained all the same, and 'vesperctl undrain %s' will not open it", d->name);
+                strbuf_addf(&cordon, ": it is drained all the same, and 'vesperctl undrain %s' will not open it",
+                            d->name);
                 ctl_drain_note(d, &cordon);
         }
 }

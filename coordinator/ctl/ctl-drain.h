@@ -2,16 +2,16 @@
 #pragma once
 
 /*
- * The drain of one node with a person's credential, in any cluster: reads the Node and whether its pods may be listed,
- * cordons it (conditionally: 409, read again, decide again), then drains it as the coordinator does (node-drain.h), until
- * a consistent list proves it empty. Nothing is undone when it ends, however it ends: the node stays cordoned. Prints
- * nothing.
+ * The drain of one node with a person's credential, in any cluster: reads the Node and whether its pods may
+ * be listed, cordons it (conditionally: 409, read again, decide again), then drains it as the coordinator
+ * does (node-drain.h), until a consistent list proves it empty. Nothing is undone when it ends, however it
+ * ends: the node stays cordoned. Prints nothing.
  *
- * While it drains the Node is watched: whoever makes it schedulable has the last word (CTL_DRAIN_OPENED), and our mark,
- * should he have left it, is taken off.
+ * While it drains the Node is watched: whoever makes it schedulable has the last word (CTL_DRAIN_OPENED),
+ * and our mark, should he have left it, is taken off.
  *
- * A deletion by the deadline needs `delete` of pods, evictions `create` of pods/eviction; which permission is missing is
- * said by CTL_DRAIN_FAILED, or by the pod that waits for it.
+ * A deletion by the deadline needs `delete` of pods, evictions `create` of pods/eviction; which permission
+ * is missing is said by CTL_DRAIN_FAILED, or by the pod that waits for it.
  */
 
 #include "ctl-evictions.h"

@@ -203,8 +203,8 @@ static int dry_run_ask_one(CtlDryRun *d, DryRunAsk *ask) {
                                        .dry_run = true,
                                        .object_unread = true };
 
-        return kube_evict(d->client, ask->pod->ns, ask->pod->name, ask->uid, -1, &call, on_eviction_answered, ask,
-                          &ask->call);
+        return kube_evict(d->client, ask->pod->ns, ask->pod->name, ask->uid, -1, &call, on_eviction_answered,
+                          ask, &ask->call);
 }
 
 static void dry_run_ask_more(CtlDryRun *d) {
@@ -352,7 +352,8 @@ static void dry_run_cordon(CtlDryRun *d) {
 
         r = ctl_cordon_patch(d->node, &body);
         if (r > 0)
-                r = kube_patch(d->client, &target, KUBE_PATCH_MERGE, body, &call, on_cordon_answered, d, &d->call);
+                r = kube_patch(d->client, &target, KUBE_PATCH_MERGE, body, &call, on_cordon_answered, d,
+                               &d->call);
         else if (r == 0)
                 dry_run_note_cordon(d,
                                     strdup(cordon_owner(d->node) == CORDON_OF_VESPERCTL
@@ -384,8 +385,8 @@ static void on_node(const KubeReply *reply, void *userdata) {
         dry_run_cordon(d);
 }
 
-int ctl_dry_run_new(KubeClient *c, const char *node, ProtectedPolicy policy, ctl_dry_run_done_t done, void *userdata,
-                    CtlDryRun **ret) {
+int ctl_dry_run_new(KubeClient *c, const char *node, ProtectedPolicy policy, ctl_dry_run_done_t done,
+                    void *userdata, CtlDryRun **ret) {
         _cleanup_(ctl_dry_run_freep) CtlDryRun *d = NULL;
         const KubeCallOptions call = { .timeout_usec = CALL_TIMEOUT_USEC };
         KubeTarget target;

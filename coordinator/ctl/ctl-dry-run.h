@@ -2,10 +2,12 @@
 #pragma once
 
 /*
- * What `vesperctl drain` would do to one node, by the word of the API server: the cordon and the eviction of each pod that
- * is to go are sent with dryRun=All, so that permissions, budgets and webhooks are asked, and nothing changes.
+ * What `vesperctl drain` would do to one node, by the word of the API server: the cordon and the eviction of
+ * each pod that is to go are sent with dryRun=All, so that permissions, budgets and webhooks are asked, and
+ * nothing changes.
  *
- * Each pod is asked about by itself: a budget with room for one lets each of its pods pass, as it would one after the other.
+ * Each pod is asked about by itself: a budget with room for one lets each of its pods pass, as it would one
+ * after the other.
  */
 
 #include "drain-plan.h"
@@ -53,7 +55,7 @@ typedef struct CtlDryRun CtlDryRun;
 /* Once, from the loop. result: borrowed, until the dry run is freed. May free it as its last act. */
 typedef void (*ctl_dry_run_done_t)(CtlDryRun *d, const DryRunNode *result, void *userdata);
 
-int ctl_dry_run_new(KubeClient *c, const char *node, ProtectedPolicy policy, ctl_dry_run_done_t done, void *userdata,
-                    CtlDryRun **ret);
+int ctl_dry_run_new(KubeClient *c, const char *node, ProtectedPolicy policy, ctl_dry_run_done_t done,
+                    void *userdata, CtlDryRun **ret);
 CtlDryRun *ctl_dry_run_free(CtlDryRun *d);
 DEFINE_FREEP(CtlDryRun, ctl_dry_run_free);

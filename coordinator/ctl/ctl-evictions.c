@@ -68,7 +68,8 @@ static void ctl_evictions_take(CtlEvictions *e, KubeObject *o) {
         int r = ctl_evictions_index(e, o);
 
         if (r >= 0 && !o->invalid)
-                r = evictor_set_allowed(e->evictor, o->meta.ns, o->meta.name, kube_pdb_allowed((KubePdb *) o));
+                r = evictor_set_allowed(e->evictor, o->meta.ns, o->meta.name,
+                                        kube_pdb_allowed((KubePdb *) o));
         if (r < 0 || o->invalid)
                 ctl_evictions_forget(e, o);
 }
@@ -97,7 +98,9 @@ static void on_pdbs_synced(Informer *i, void *userdata) {
 
 static void on_probed(const KubeReply *reply, void *userdata) {
         const KubeTarget target = { .kind = &kube_pdb_kind };
-        const InformerHandler handler = { .on_event = on_pdb, .on_synced = on_pdbs_synced, .userdata = userdata };
+        const InformerHandler handler = { .on_event = on_pdb,
+                                          .on_synced = on_pdbs_synced,
+                                          .userdata = userdata };
         CtlEvictions *e = userdata;
         _cleanup_free_ char *text = NULL;
         int r = -EACCES;

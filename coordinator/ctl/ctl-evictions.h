@@ -2,8 +2,9 @@
 #pragma once
 
 /*
- * What all drains of one command share: the evictor, and the PodDisruptionBudgets of the cluster, by whose status it is
- * gated. Where they may not be listed the evictor goes on without: it then probes, one pod of a budget at a time.
+ * What all drains of one command share: the evictor, and the PodDisruptionBudgets of the cluster, by whose
+ * status it is gated. Where they may not be listed the evictor goes on without: it then probes, one pod of a
+ * budget at a time.
  */
 
 #include "evictor.h"
@@ -24,5 +25,6 @@ DEFINE_FREEP(CtlEvictions, ctl_evictions_free);
 
 bool ctl_evictions_are_ready(const CtlEvictions *e);
 Evictor *ctl_evictions_evictor(const CtlEvictions *e);
-/* The one budget that the API server would ask about this pod, borrowed; NULL: none, several, or nobody knows. */
+/* The one budget that the API server would ask about this pod, borrowed; NULL: none, several, or nobody
+ * knows. */
 const char *ctl_evictions_pdb_of(const CtlEvictions *e, const KubePod *pod);

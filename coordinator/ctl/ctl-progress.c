@@ -81,7 +81,8 @@ static void add_holder(StrBuf *b, const DrainBlocker *h, usec_t wall_now_usec) {
         const char *remedy = strempty(drain_blocker_remedy(h));
         bool both = remedy[0] && h->message[0];
 
-        strbuf_addf(b, "; pod %s/%s: %s%s%s for ", h->ns, h->name, h->reason, h->detail[0] ? " " : "", h->detail);
+        strbuf_addf(b, "; pod %s/%s: %s%s%s for ", h->ns, h->name, h->reason, h->detail[0] ? " " : "",
+                    h->detail);
         ctl_add_age(b, usec_sub(wall_now_usec, h->since_usec));
         if (remedy[0] || h->message[0])
                 strbuf_addf(b, " (%s%s%s%s)", remedy, both ? ": " : "", h->message, missing_rule(h));
@@ -136,7 +137,8 @@ void drain_progress_add_stopped(StrBuf *b, const DrainProgress *p) {
         if (p->state == CTL_DRAIN_READING)
                 strbuf_addf(b, "node %s was not touched", p->node);
         else if (p->state == CTL_DRAIN_CORDONING)
-                strbuf_addf(b, "node %s may have been cordoned: 'vesperctl undrain %s' opens it", p->node, p->node);
+                strbuf_addf(b, "node %s may have been cordoned: 'vesperctl undrain %s' opens it", p->node,
+                            p->node);
         else if (p->state == CTL_DRAIN_DRAINED || !p->is_cordoned)
                 drain_progress_add_line(b, p, 0);
         else {

@@ -42,15 +42,17 @@ typedef struct DrainProgress {
         const char *error;        /* of FAILED, a sentence's words without the node; else NULL */
 } DrainProgress;
 
-/* The pod of them that people should look at first: one that does not go by itself, then the one that has waited longest.
- * NULL: there is none. */
+/* The pod of them that people should look at first: one that does not go by itself, then the one that has
+ * waited longest. NULL: there is none. */
 const DrainBlocker *drain_progress_holder(const DrainProgress *p);
 
 /* "worker-1: draining, 12 pods left; pod shop/web-1 waits: BlockedByPDB web, for 35s". No line's end. */
 void drain_progress_add_line(StrBuf *b, const DrainProgress *p, usec_t wall_now_usec);
-/* What is behind `columns` of the text that begins at `from` goes: a line that is rewritten in place must be one. */
+/* What is behind `columns` of the text that begins at `from` goes: a line that is rewritten in place must be
+ * one. */
 void drain_progress_cut(StrBuf *b, size_t from, size_t columns);
-/* The state in which an interrupted command leaves the node: what stays, and what would open it. No line's end. */
+/* The state in which an interrupted command leaves the node: what stays, and what would open it. No line's
+ * end. */
 void drain_progress_add_stopped(StrBuf *b, const DrainProgress *p);
 /* An array of objects; NULL on ENOMEM. */
 char *drain_progress_json(const DrainProgress *list, size_t n);
@@ -64,6 +66,7 @@ typedef struct DrainSaid {
         usec_t at_usec;
 } DrainSaid;
 
-/* Is this to be said now (then it is noted as said)? A new state or end is at once; another holder or another number of
- * pods every few seconds; a pod that holds for long is said again once a minute. now_usec: any clock that does not jump. */
+/* Is this to be said now (then it is noted as said)? A new state or end is at once; another holder or
+ * another number of pods every few seconds; a pod that holds for long is said again once a minute. now_usec:
+ * any clock that does not jump. */
 bool drain_progress_is_news(DrainSaid *said, const DrainProgress *p, usec_t now_usec);

@@ -14,9 +14,9 @@
 #include "ctl-verbs.h"
 
 /*
- * drain NODE...: all nodes at once, on one evictor. Progress goes to standard output: on a terminal a line per node that is
- * rewritten in place, else a line per change; with -o json or yaml nothing but the end. Words about what a person should
- * know go to standard error.
+ * drain NODE...: all nodes at once, on one evictor. Progress goes to standard output: on a terminal a line
+ * per node that is rewritten in place, else a line per change; with -o json or yaml nothing but the end.
+ * Words about what a person should know go to standard error.
  */
 
 #define DRAW_USEC (100 * USEC_PER_MSEC)
@@ -194,7 +194,8 @@ static void on_budgets_ready(const char *why_not, void *userdata) {
         if (why_not) {
                 drain_verb_erase(v);
                 fflush(stdout);
-                ctl_complain("%s. Without that, evictions are tried one after the other, and refused ones again later", why_not);
+                ctl_complain("%s. Without that, evictions are tried one after the other, and refused ones again later",
+                             why_not);
         }
         on_budgets_changed(v);
 }
@@ -252,8 +253,8 @@ static int begin_drains(DrainVerb *v) {
         struct winsize size = {};
         int r;
 
-        v->is_rewritten = is_for_people(v) && isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) >= 0 &&
-                          v->n_nodes < size.ws_row;
+        v->is_rewritten = is_for_people(v) && isatty(STDOUT_FILENO) &&
+                          ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) >= 0 && v->n_nodes < size.ws_row;
         r = timer_new(v->ctl->env->loop, "progress", on_tick, v, &v->tick);
         if (r >= 0)
                 r = drain_verb_watch_signals(v);
@@ -308,8 +309,8 @@ static int begin_dry_runs(DrainVerb *v) {
         int r = 0;
 
         for (size_t i = 0; r >= 0 && i < v->n_nodes; i++)
-                r = ctl_dry_run_new(v->ctl->client, v->nodes[i].name, v->options.protected_policy, on_dry_run_done,
-                                    v->nodes + i, &v->nodes[i].dry_run);
+                r = ctl_dry_run_new(v->ctl->client, v->nodes[i].name, v->options.protected_policy,
+                                    on_dry_run_done, v->nodes + i, &v->nodes[i].dry_run);
         return r;
 }
 

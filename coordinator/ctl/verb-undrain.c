@@ -8,8 +8,8 @@
 #include "ctl-say.h"
 #include "ctl-verbs.h"
 
-/* undrain NODE...: one node after the other is read, decided about (ctl-cordon.h), and patched on the condition that it is
- * still as it was read. */
+/* undrain NODE...: one node after the other is read, decided about (ctl-cordon.h), and patched on the
+ * condition that it is still as it was read. */
 
 #define TRIES 10u
 
@@ -46,7 +46,7 @@ static void undrain_next(UndrainVerb *v, bool failed) {
 }
 
 static void undrain_fail_errno(UndrainVerb *v, int r) {
-        ctl_complain("node '%s': %s", v->ctl->args[v->at], strerrordesc_np(-r) ? strerrordesc_np(-r) : "unknown error");
+        ctl_complain("node '%s': %s", v->ctl->args[v->at], strerrordesc_np(-r) ?: "unknown error");
         undrain_next(v, true);
 }
 
@@ -83,8 +83,8 @@ static void complain_of_foreign(const KubeNode *n) {
 
         ctl_add_whose_cordon(&b, n);
         ctl_make_plain(&b, 0);
-        ctl_complain("%s: it stays as it is. 'vesperctl undrain %s --yes' opens it all the same", strbuf_str(&b),
-                     n->object.meta.name);
+        ctl_complain("%s: it stays as it is. 'vesperctl undrain %s --yes' opens it all the same",
+                     strbuf_str(&b), n->object.meta.name);
 }
 
 static void undrain_decide(UndrainVerb *v, const KubeNode *n) {
@@ -115,7 +115,8 @@ static void undrain_decide(UndrainVerb *v, const KubeNode *n) {
         }
         body = ctl_uncordon_patch(n, v->plan);
         r = !body ? -ENOMEM
-                  : kube_patch(v->ctl->client, &target, KUBE_PATCH_MERGE, body, NULL, on_patched, v, &v->call);
+                  : kube_patch(v->ctl->client, &target, KUBE_PATCH_MERGE, body, NULL, on_patched, v,
+                               &v->call);
         if (r < 0)
                 undrain_fail_errno(v, r);
 }
