@@ -72,6 +72,12 @@ static void drain_verb_erase(DrainVerb *v) {
         v->n_drawn = 0;
 }
 
+/* For what goes to standard error, which is not buffered. */
+static void drain_verb_make_place(DrainVerb *v) {
+        drain_verb_erase(v);
+        fflush(stdout);
+}
+
 static void drain_verb_draw(DrainVerb *v) {
         usec_t wall = loop_wall(v->ctl->env->loop);
         struct winsize size = {};
@@ -175,8 +181,7 @@ static void on_drain_changed(CtlDrain *d, void *userdata) {
 static void on_drain_note(CtlDrain *d, const char *text, void *userdata) {
         DrainedNode *n = userdata;
 
-        drain_verb_erase(n->verb);
-        fflush(stdout);
+        drain_verb_make_place(n->verb);
         ctl_complain("%s", text);
 }
 
@@ -192,8 +197,7 @@ static void on_budgets_ready(const char *why_not, void *userdata) {
         DrainVerb *v = userdata;
 
         if (why_not) {
-                drain_verb_erase(v);
-                fflush(stdout);
+                drain_verb_make_place(v);
                 ctl_complain("%s. Without that, evictions are tried one after the other, and refused ones again later",
                              why_not);
         }
@@ -207,7 +211,7 @@ static int on_signal(sd_event_source *s, const struct signalfd_siginfo *si, void
         if (v->is_over)
                 return 0;
         v->is_over = true;
-        drain_verb_erase(v);
+        drain_verb_make_place(v);
         for (size_t i = 0; i < v->n_nodes; i++) {
                 DrainProgress p = ctl_drain_progress(v->nodes[i].drain);
                 _cleanup_strbuf_ StrBuf b = {};

@@ -3,11 +3,13 @@
 
 import json
 import os
+import pty
 import signal
 import subprocess
+import termios
 import time
 
-from daemons import LIMIT, program
+from daemons import LIMIT, procs, program
 from world import TOP, FewestReady
 
 PERSON = "jane"
@@ -124,4 +126,37 @@ def person_is_interrupted(world, figures):
     assert "unschedulable" not in world.get_node(node)["spec"]
 
 
-CASES = [person_drains, person_is_interrupted]
+def _read_terminal(master):
+    """What has come to it until nobody has it open any more."""
+    out = b""
+    while True:
+        try:
+            out += os.read(master, 65536)
+        except OSError:
+            return out.decode()
+
+
+def person_at_a_terminal(world, figures):
+    """vesperctl drain on a terminal: a line that is rewritten in place; what Ctrl-C has it say is not erased"""
+    person, name = _person(world), world.unique("term")
+    node, _ = world.node(name, provider_id="")
+    world.replicas(name, 2, name)
+    world.budget(name, name, 2)
+    master, slave = pty.openpty()
+    os.set_inheritable(slave, True)
+    termios.tcsetwinsize(slave, (24, 60))
+    with procs.spawn([program("vesperctl"), "drain", node, "--kubeconfig", person], stdin=slave, stdout=slave,
+                     stderr=slave) as child:
+        os.close(slave)
+        time.sleep(2.5)
+        child.send_signal(signal.SIGINT)
+        out = _read_terminal(master)
+        assert child.wait(LIMIT) == 130, out
+    os.close(master)
+    *drawn, said = out.split("\x1b[1A\r\x1b[J")
+    figures.add(f"drawn {len(drawn)} times; {said.strip()}")
+    assert len(drawn) >= 2 and all(len(line.rstrip()) < 60 for line in drawn), drawn
+    assert said == f"node {node} stays cordoned; 2 pods are left; 'vesperctl undrain {node}' opens it\r\n", out
+
+
+CASES = [person_drains, person_is_interrupted, person_at_a_terminal]
