@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ctl-fetch.h"
 
+#include "ctl-marks.h"
 #include "ctl-say.h"
 #include "string-util.h"
 
 #define PAGE 500u
-#define LIST_MAX_BYTES (64u * 1024u * 1024u)
 #define CALL_TIMEOUT_USEC (30 * USEC_PER_SEC)
 
 typedef struct ListFetch {
@@ -72,29 +72,9 @@ static int list_page(ListFetch *l, const char *token) {
         return kube_list(l->fetch->client, &target, &list, &call, on_page, l, &l->call);
 }
 
-static int on_item(const char *item, size_t size, void *userdata) {
-        ListFetch *l = userdata;
-        _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
-        KubeObject *o;
-        int r;
-
-        r = json_parse(item, size, LIST_MAX_BYTES, &doc, NULL);
-        if (r < 0)
-                return r;
-        r = GREEDY_REALLOC(l->list->items, l->list->allocated, l->list->n_items + 1);
-        if (r < 0)
-                return r;
-        r = kube_object_decode(l->kind, json_root(doc), kube_client_pool(l->fetch->client), &o);
-        if (r < 0)
-                return r;
-        l->list->items[l->list->n_items++] = o;
-        return 0;
-}
-
 static void on_page(const KubeReply *reply, void *userdata) {
         ListFetch *l = userdata;
-        _cleanup_(json_doc_freep) JsonDoc *rest = NULL;
-        const char *token;
+        _cleanup_free_ char *token = NULL;
         int r;
 
         l->call = kube_call_free(l->call);
@@ -106,13 +86,12 @@ static void on_page(const KubeReply *reply, void *userdata) {
                 one_is_over(l->fetch);
                 return;
         }
-        r = json_split_items(reply->body, reply->body_size, LIST_MAX_BYTES, on_item, l, &rest, NULL);
-        token = r < 0 ? NULL : json_string_or_null(json_path(json_root(rest), "metadata", "continue", NULL));
-        if (r >= 0 && !isempty(token))
+        r = ctl_take_page(l->fetch->client, reply, l->kind, l->list, &token);
+        if (r >= 0 && token)
                 r = list_page(l, token);
         if (r < 0)
                 note_failure(l->fetch, r, strf("the list of %s cannot be understood", l->kind->plural));
-        if (r < 0 || isempty(token))
+        if (r < 0 || !token)
                 one_is_over(l->fetch);
 }
 

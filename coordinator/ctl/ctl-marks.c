@@ -58,11 +58,24 @@ static int take_item(const char *item, size_t size, void *userdata) {
         return 0;
 }
 
-int ctl_take_list(KubeClient *c, const KubeReply *reply, const KubeKind *kind, ObjectList *ret) {
-        Taking t = { .client = c, .kind = kind, .list = ret };
+int ctl_take_page(KubeClient *c, const KubeReply *reply, const KubeKind *kind, ObjectList *list, char **ret_continue) {
+        Taking t = { .client = c, .kind = kind, .list = list };
         _cleanup_(json_doc_freep) JsonDoc *rest = NULL;
+        const char *token;
+        int r;
 
-        return json_split_items(reply->body, reply->body_size, LIST_MAX_BYTES, take_item, &t, &rest, NULL);
+        *ret_continue = NULL;
+        r = json_split_items(reply->body, reply->body_size, LIST_MAX_BYTES, take_item, &t, &rest, NULL);
+        if (r < 0)
+                return r;
+        token = json_string_or_null(json_path(json_root(rest), "metadata", "continue", NULL));
+        return isempty(token) ? 0 : free_and_strdup(ret_continue, token);
+}
+
+int ctl_take_list(KubeClient *c, const KubeReply *reply, const KubeKind *kind, ObjectList *list) {
+        _cleanup_free_ char *token = NULL;
+
+        return ctl_take_page(c, reply, kind, list, &token);
 }
 
 bool ctl_removal_is_running(const KubeNodeClaim *claim) {

@@ -15,8 +15,11 @@ char *ctl_annotation_body(const char *key, const char *value);
 /* reply's error in words on standard error, prefixed by nothing. True: there was one. */
 bool ctl_complain_of(const KubeReply *reply, const char *rbac_verb, const KubeTarget *t);
 
-/* The objects of a list that is small enough for one page; negative: cannot be understood. */
-int ctl_take_list(KubeClient *c, const KubeReply *reply, const KubeKind *kind, ObjectList *ret);
+/* The objects of a page of a list, behind those that *list has. *ret_continue: what to ask for the next page with, to be
+ * freed; NULL: it was the last. Negative: cannot be understood. */
+int ctl_take_page(KubeClient *c, const KubeReply *reply, const KubeKind *kind, ObjectList *list, char **ret_continue);
+/* The same of a list that was not asked for in pages. */
+int ctl_take_list(KubeClient *c, const KubeReply *reply, const KubeKind *kind, ObjectList *list);
 
 /* Has its removal begun to touch the node: is it past every wait that comes before the cordon? Pure. */
 bool ctl_removal_is_running(const KubeNodeClaim *claim);

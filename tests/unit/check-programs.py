@@ -63,6 +63,11 @@ def contents(path):
     return ""
 
 
+def listens(port):
+    with socket.socket() as s:
+        return s.connect_ex(("127.0.0.1", port)) == 0
+
+
 class Options(unittest.TestCase):
     def test_help_and_version(self):
         for program in AGENT, COORDINATOR, CTL:
@@ -363,7 +368,7 @@ class Cluster(unittest.TestCase):
         with self.playing("coordinator", self.coordinator(*listen, "--set", "Webhook.CertificateSecret=ours"), done):
             wait_for("a Secret", lambda: self.secret("ours"))
             log = self.path("coordinator.log")
-            wait_for("the webhook", lambda: "webhook" in contents(log))
+            wait_for("the webhook", lambda: listens(port))
             ours = self.secret("ours")
             status, body, shown = self.asked(port, ours["ca.crt"], review)
             self.assertEqual((status, json.loads(body)["response"]), (b"200", {"uid": "u1", "allowed": True}), body)
@@ -376,6 +381,7 @@ class Cluster(unittest.TestCase):
             self.writes(self.path(name), text)()
         files = (*listen, "--set", "Webhook.CertificateFile=" + self.path("tls.crt"), "--set", "Webhook.KeyFile=")
         with self.playing("coordinator", self.coordinator(*files[:-1], files[-1] + self.path("tls.key")), done):
+            wait_for("the webhook", lambda: listens(port))
             self.assertEqual(self.asked(port, theirs["ca.crt"], review)[0], b"200")
         for key, word in (("ca.key", "is not the key of the certificate"), ("none", "Failed to read")):
             code, _, err = run(*self.coordinator(*files[:-1], files[-1] + self.path(key)))
