@@ -28,6 +28,7 @@ typedef enum CoordinatorMetric {
         METRIC_CLOUD_CALLS,  /* answers, by provider, operation and outcome */
         METRIC_QUEUE_DEPTH,
         METRIC_ORPHANS, /* claims without node */
+        METRIC_ORPHANED_INSTANCES, /* instances without either, by provider */
         METRIC_BUDGETS,         /* NodeDisruptionBudgets in view */
         METRIC_BUDGETS_INVALID, /* of these */
         METRIC_BUDGET_ANSWERS,  /* by answer */

@@ -5,6 +5,7 @@
 #include "claim-status.h"
 #include "coordinator-metrics.h"
 #include "hashmap.h"
+#include "instance-orphans.h"
 #include "log.h"
 #include "marks.h"
 #include "object-writes.h"
@@ -65,6 +66,7 @@ struct Leading {
         Adoption *adoption;
         Orphans *orphans;
         OutOfService *out_of_service;
+        InstanceOrphans *instance_orphans;
         RebootGrants *reboots;
         Repairs *repairs;
         PoolStatuses *pool_statuses;
@@ -260,6 +262,8 @@ static int make_rooms(Leading *l) {
         if (r < 0)
                 return r;
         r = out_of_service_new(&l->context, l->queue, l->writes, &l->out_of_service);
+        if (r >= 0)
+                r = instance_orphans_new(&l->context, l->queue, &l->instance_orphans);
         if (r < 0)
                 return r;
         r = reboot_grants_new(&l->context, l->queue, l->writes, &l->reboots);
@@ -316,6 +320,8 @@ static void unmeasure(Leading *l) {
                 metrics_set(l->o.metrics, METRIC_TERMINATIONS, i, 0);
         for (size_t i = 0; i < _BLOCKED_BY_MAX; i++)
                 metrics_set(l->o.metrics, METRIC_BLOCKED, i, 0);
+        for (size_t i = 0; cloud_provider_names[i]; i++)
+                metrics_set(l->o.metrics, METRIC_ORPHANED_INSTANCES, i, 0);
 }
 
 Leading *leading_free(Leading *l) {
@@ -331,6 +337,7 @@ Leading *leading_free(Leading *l) {
         pool_statuses_free(l->pool_statuses);
         reboot_grants_free(l->reboots);
         out_of_service_free(l->out_of_service);
+        instance_orphans_free(l->instance_orphans);
         orphans_free(l->orphans);
         adoption_free(l->adoption);
         release_free(l->release);
@@ -696,6 +703,8 @@ static void on_key(const char *key, void *userdata) {
                 reconcile_claim(l, name);
         else if (streq(key, REBOOT_GRANTS_KEY))
                 reboot_grants_reconcile(l->reboots);
+        else if (streq(key, INSTANCE_ORPHANS_KEY))
+                instance_orphans_reconcile(l->instance_orphans);
         else if (streq(key, REPAIRS_KEY))
                 repairs_reconcile(l->repairs);
         else
@@ -744,6 +753,7 @@ void leading_measure(Leading *l) {
         metrics_set(l->o.metrics, METRIC_TERMINATION_TOKENS, 0, tokens);
         metrics_set(l->o.metrics, METRIC_QUEUE_DEPTH, 0, (double) work_queue_depth(l->queue));
         metrics_set(l->o.metrics, METRIC_ORPHANS, 0, (double) orphans_size(l->orphans));
+        instance_orphans_measure(l->instance_orphans);
         measure_evictor(l);
         measure_reboots(l);
         repairs_count(l->repairs, &repairs_waiting, &repairs_under_way);

@@ -3,7 +3,8 @@
 
 /*
  * What a leader has and a standby has not: the terminations under way, adoption, release, orphans, grants of
- * reboots, repairs, the evictor, and the one work queue whose keys are node/NAME, pool/NAME, claim/NAME, reboots/all, repairs/all.
+ * reboots, repairs, the evictor, and the one work queue whose keys are node/NAME, pool/NAME, claim/NAME, reboots/all, repairs/all,
+ * instances/all.
  * Made when the Lease is ours and the view is complete; freeing it drops every call, every wish for an
  * eviction and every termination at once, and leaves the marks to the next leader.
  *

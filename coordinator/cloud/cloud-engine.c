@@ -107,7 +107,7 @@ void cloud_engine_refuse_waiting(CloudEngine *e, bool terminate, CloudOutcome ou
 static bool request_is_refused(CloudRequest *r) {
         char *message = NULL;
 
-        if (!cloud_request_engine(r)->ops->refuses(r, &message))
+        if (r->call.operation == CLOUD_LIST || !cloud_request_engine(r)->ops->refuses(r, &message))
                 return false;
         cloud_request_refuse(r, CLOUD_INVALID, message);
         return true;
@@ -355,7 +355,7 @@ static void on_pump(Timer *timer, void *userdata) {
 
 /* -- operations ------------------------------------------------------------------------------- */
 
-static int request_new(CloudProvider *p, const CloudMachine *machine, const CloudTermination *t, bool terminate,
+static int request_new(CloudProvider *p, const CloudMachine *machine, const CloudTermination *t, CloudOperation operation,
                        CloudCall **ret) {
         CloudEngine *e = engine_of(p);
         CloudRequest *r;
@@ -365,14 +365,14 @@ static int request_new(CloudProvider *p, const CloudMachine *machine, const Clou
         if (!r)
                 return -ENOMEM;
         e->n_requests++;
-        r->call = (CloudCall){ .provider = p, .operation = terminate ? CLOUD_TURN : CLOUD_DESCRIBE };
-        r->terminate = terminate;
+        r->call = (CloudCall){ .provider = p, .operation = operation };
+        r->terminate = operation == CLOUD_TURN;
         r->number = e->n_made++;
         r->termination = *t;
         r->termination.op_id = r->termination.pool = NULL;
         r->guard = (HttpGuard){ request_may_send, r };
         r->machine = cloud_machine_copy(machine);
-        r->shown_id = str_sanitize(machine->provider_id, 256);
+        r->shown_id = operation == CLOUD_LIST ? strdup("all instances") : str_sanitize(machine->provider_id, 256);
         if (!r->machine || !r->shown_id || free_and_strdup((char **) &r->termination.op_id, t->op_id) < 0 ||
             free_and_strdup((char **) &r->termination.pool, t->pool) < 0) {
                 cloud_call_free(&r->call);
@@ -385,12 +385,20 @@ static int request_new(CloudProvider *p, const CloudMachine *machine, const Clou
 }
 
 int cloud_describe(CloudProvider *p, const CloudMachine *machine, cloud_done_t done, void *userdata, CloudCall **ret) {
-        return request_new(p, machine, &(CloudTermination){ .done = done, .userdata = userdata }, false, ret);
+        return request_new(p, machine, &(CloudTermination){ .done = done, .userdata = userdata }, CLOUD_DESCRIBE, ret);
+}
+
+int cloud_list(CloudProvider *p, cloud_done_t done, void *userdata, CloudCall **ret) {
+        if (!p->ops->lists)
+                return -EOPNOTSUPP;
+        assert(engine_of(p)->ops->describes_at_once == 1);
+        return request_new(p, &(CloudMachine){ .provider_id = "" },
+                           &(CloudTermination){ .done = done, .userdata = userdata }, CLOUD_LIST, ret);
 }
 
 int cloud_terminate(CloudProvider *p, const CloudMachine *machine, const CloudTermination *t, CloudCall **ret) {
         assert(t->op_id && (!t->confirm || t->awaits));
-        return request_new(p, machine, t, true, ret);
+        return request_new(p, machine, t, CLOUD_TURN, ret);
 }
 
 CloudCall *cloud_call_free(CloudCall *call) {

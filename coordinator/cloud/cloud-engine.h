@@ -11,6 +11,8 @@
  *                          ^                                   |
  *                          +--its owner lets it go on-- PARKED <--10 s
  *
+ *   list        as a describe, in the same line; its machine has the providerID ""
+ *
  *      NEW, WAITING, TURN, SENT --refused, lease lost, no memory--> REFUSED --pump--> DONE
  *
  * A turn takes no token, its terminate does: the bucket holds one for each turn, and none is lost where a turn is given
@@ -45,7 +47,7 @@ typedef enum CloudRequestState {
 
 typedef struct CloudEngineOps {
         size_t batch_bytes;         /* of the provider's struct, which begins with a CloudBatch; it is zeroed */
-        unsigned describes_at_once; /* different machines in one batch; 1: each request has its own */
+        unsigned describes_at_once; /* different machines in one batch; 1: each request has its own, as lists need it */
         /* Can this provider never ask for that machine? True: why, for a person (NULL: out of memory). Called when the
          * request is made, and before it leaves. */
         bool (*refuses)(const CloudRequest *r, char **ret_message);

@@ -12,6 +12,7 @@
 #define RETRY_AFTER_MAX_SEC 3600
 #define EXIT_TRY_AGAIN 75
 #define MESSAGE_MAX_BYTES 300u
+#define PROVIDER_ID_MAX_BYTES 2048u /* longer ones are never adopted */
 #define DEFAULT_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 #define DEFAULT_LANG "C.UTF-8"
 
@@ -36,6 +37,9 @@ typedef struct ExecAnswer {
         char *code;
         char *message;
         usec_t retry_after_usec;
+        bool has_instances;
+        CloudInstance *instances; /* own their texts */
+        size_t n_instances;
 } ExecAnswer;
 
 static ExecProvider *provider_of(const CloudEngine *e) {
@@ -47,12 +51,15 @@ static ExecBatch *exec_batch(CloudBatch *b) {
 }
 
 static const char *operation(const CloudRequest *c) {
-        return c->terminate ? "terminate" : "describe";
+        return cloud_operation_names[c->call.operation];
 }
 
 /* -- the answer ----------------------------------------------------------------------------- */
 
 static void answer_done(ExecAnswer *a) {
+        for (size_t i = 0; i < a->n_instances; i++)
+                free((char *) a->instances[i].provider_id);
+        free(a->instances);
         free(a->code);
         free(a->message);
 }
@@ -68,11 +75,46 @@ static int parse_error(const Json *error, ExecAnswer *a) {
         return (code && !a->code) || (message && !a->message) ? -ENOMEM : 0;
 }
 
+static int parse_state(const Json *v, InstanceState *ret) {
+        const char *state = NULL;
+        int r;
+
+        r = json_string(v, &state);
+        if (r == -ENODATA)
+                return 0;
+        *ret = r < 0 ? _INSTANCE_STATE_INVALID : instance_state_from_string(state);
+        return *ret < 0 || *ret == INSTANCE_NOT_FOUND ? -EBADMSG : 0; /* no word of the protocol */
+}
+
+/* What cannot be read in one instance makes the whole list unreadable: it might be the one that matters. */
+static int parse_instances(const Json *list, ExecAnswer *a) {
+        if (!list || json_is_null(list))
+                return 0;
+        if (!json_is_array(list))
+                return -EBADMSG;
+        a->has_instances = true;
+        a->instances = new0(CloudInstance, MAX(json_size(list), (size_t) 1));
+        if (!a->instances)
+                return -ENOMEM;
+        JSON_FOREACH(v, list) {
+                CloudInstance *i = &a->instances[a->n_instances];
+                const char *id = json_string_or_null(json_get(v, "providerID"));
+
+                if (isempty(id) || strlen(id) > PROVIDER_ID_MAX_BYTES ||
+                    parse_state(json_get(v, "state"), &i->state) < 0)
+                        return -EBADMSG;
+                i->provider_id = strdup(id);
+                if (!i->provider_id)
+                        return -ENOMEM;
+                a->n_instances++;
+        }
+        return 0;
+}
+
 /* -EBADMSG for what is no answer of the protocol. */
-static int parse_answer(const char *data, size_t size, ExecAnswer *ret) {
+static int parse_answer(const char *data, size_t size, bool list, ExecAnswer *ret) {
         _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
         const Json *root, *error, *retry_after;
-        const char *state = NULL;
         double seconds = 0;
         int r;
 
@@ -83,14 +125,11 @@ static int parse_answer(const char *data, size_t size, ExecAnswer *ret) {
         if (!json_is_object(root))
                 return -EBADMSG;
 
-        r = json_string(json_get(root, "state"), &state);
-        if (r < 0 && r != -ENODATA)
-                return -EBADMSG;
-        if (state) {
-                ret->state = instance_state_from_string(state);
-                if (ret->state < 0 || ret->state == INSTANCE_NOT_FOUND) /* no word of the protocol */
-                        return -EBADMSG;
-        }
+        r = parse_state(json_get(root, "state"), &ret->state);
+        if (r >= 0 && list)
+                r = parse_instances(json_get(root, "instances"), ret);
+        if (r < 0)
+                return r;
 
         retry_after = json_get(root, "retryAfter");
         r = json_double(retry_after, &seconds);
@@ -107,7 +146,9 @@ static int parse_answer(const char *data, size_t size, ExecAnswer *ret) {
         return parse_error(error, ret);
 }
 
-static CloudOutcome outcome_of_code(const char *code) {
+static CloudOutcome outcome_of_code(const char *code, CloudOperation operation) {
+        if (operation == CLOUD_LIST && streq_ptr(code, CLOUD_UNSUPPORTED))
+                return CLOUD_INVALID;
         if (streq_ptr(code, "protected"))
                 return CLOUD_PROTECTED;
         if (streq_ptr(code, "denied"))
@@ -120,12 +161,14 @@ static CloudOutcome outcome_of_code(const char *code) {
 /* Exit 0 or 75. */
 static void finish_answered(CloudRequest *c, const ChildResult *result) {
         _cleanup_(answer_done) ExecAnswer a = { .state = INSTANCE_UNKNOWN };
-        bool try_again = result->exit_status == EXIT_TRY_AGAIN;
+        bool try_again = result->exit_status == EXIT_TRY_AGAIN, list = c->call.operation == CLOUD_LIST;
         _cleanup_free_ char *tail = NULL;
         CloudResult out = { .outcome = CLOUD_OK };
         int r;
 
-        r = parse_answer(result->output, result->output_size, &a);
+        r = parse_answer(result->output, result->output_size, list, &a);
+        if (r >= 0 && list && !a.has_error && !a.has_instances)
+                r = -EBADMSG; /* no list is no empty list */
         if (r < 0 && !try_again)
                 return cloud_request_finish(
                         c, (CloudResult){
@@ -144,8 +187,8 @@ static void finish_answered(CloudRequest *c, const ChildResult *result) {
         out.code = a.code;
         out.retry_after_usec = a.retry_after_usec;
         if (a.has_error)
-                out.outcome = outcome_of_code(a.code);
-        else if (try_again || (!c->terminate && a.state == INSTANCE_UNKNOWN && a.retry_after_usec > 0))
+                out.outcome = outcome_of_code(a.code, c->call.operation);
+        else if (try_again || (c->call.operation == CLOUD_DESCRIBE && a.state == INSTANCE_UNKNOWN && a.retry_after_usec > 0))
                 out.outcome = CLOUD_RETRY;
         if (try_again)
                 out.state = INSTANCE_UNKNOWN;
@@ -155,8 +198,12 @@ static void finish_answered(CloudRequest *c, const ChildResult *result) {
                                       : a.message;
         else if (out.outcome == CLOUD_RETRY)
                 out.message = "The provider's command asks to try again";
-        else if (!c->terminate && out.state == INSTANCE_UNKNOWN)
+        else if (c->call.operation == CLOUD_DESCRIBE && out.state == INSTANCE_UNKNOWN)
                 out.message = "The provider's command does not know the state of this machine";
+        if (list && out.outcome == CLOUD_OK) {
+                out.instances = a.instances;
+                out.n_instances = a.n_instances;
+        }
         cloud_request_finish(c, out);
 }
 
@@ -247,7 +294,7 @@ static int make_input(ExecBatch *b, const CloudRequest *c) {
         json_add_string(w, "op", operation(c));
         json_add_string(w, "opId", c->termination.op_id);
         json_add_string(w, "pool", isempty(c->termination.pool) ? NULL : c->termination.pool);
-        json_add_string(w, "providerID", c->machine->provider_id);
+        json_add_string(w, "providerID", *c->machine->provider_id ? c->machine->provider_id : NULL);
         add_node(w, c->machine);
         json_close_object(w);
         b->input = json_writer_steal(w, &b->input_size);
@@ -323,6 +370,7 @@ static const CloudProviderOps exec_ops = {
         .name = "exec",
         .owns = exec_owns,
         .takes_names = true,
+        .lists = true,
         .free = exec_free,
 };
 

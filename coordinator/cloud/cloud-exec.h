@@ -12,13 +12,13 @@
  *
  * The command is run with one argument, for one machine:
  *
- *      COMMAND describe        COMMAND terminate
+ *      COMMAND describe        COMMAND terminate        COMMAND list (for none: which ones are there)
  *
  * The request. Standard input is one JSON object, and then it ends. What is not known is left out, and more fields
  * may come: ignore what you do not know. The version stays 1 for as long as fields are only added.
  *
  *      { "version": 1,
- *        "op": "describe" | "terminate",
+ *        "op": "describe" | "terminate" | "list",         list: no more than this
  *        "opId": "terminate-6f0c...",                     terminate only
  *        "pool": "workers",                               terminate only: the NodePool
  *        "providerID": "rack:7",
@@ -47,6 +47,7 @@
  *
  *      { "state": "present" | "off" | "terminating" | "gone" | "unknown",
  *        "error": { "code": "protected" | "denied" | "invalid" | ..., "message": "for a person" },
+ *        "instances": [ { "providerID": "rack:7", "state": "present" } ],      list only
  *        "retryAfter": SECONDS }
  *
  *      describe   must give a state. "gone" is final, and believed at once: the machine does not exist and cannot come
@@ -58,6 +59,14 @@
  *      terminate  without "error": accepted, or there was nothing to end; {} says all of that. The node is removed when
  *                 an answer, this one or that of a later describe, says "gone" or "terminating". Until then describe is
  *                 asked with growing pauses, and after a minute terminate again, with the same opId.
+ *
+ *      list       must give instances, all of them, or an error: no list is no empty list. An instance is listed where this
+ *                 cluster brought it up for a node of its own, be it one that has not joined yet; spares that wait to be
+ *                 used are not. providerID is what describe would be asked (of a Node without spec.providerID "exec://" and
+ *                 its name), state as above. One that is "present" or "off" and has neither Node nor NodeClaim in two lists at least
+ *                 ten minutes apart is reported (instance-orphans.h); nothing is done to it. Asked every five minutes; a
+ *                 command that cannot say answers with the error code "unsupported", and is asked no more until the next
+ *                 leader comes. So a command must not take what is not "describe" for "terminate".
  *
  * Exit status 0: answered (also with "error"). 75 (EX_TEMPFAIL): not now, ask again; output as above, or
  * none. Anything else: failed; the last line of standard error becomes the message, and it is tried again

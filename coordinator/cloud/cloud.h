@@ -56,6 +56,7 @@ typedef enum CloudOperation {
         CLOUD_DESCRIBE,
         CLOUD_TURN,
         CLOUD_TERMINATE,
+        CLOUD_LIST,
         _CLOUD_OPERATION_MAX
 } CloudOperation;
 
@@ -98,7 +99,7 @@ typedef struct CloudResult {
         CloudIdentity identity;       /* of describe */
         const char *unproved;         /* if it was not proved: sanitized, what was compared, what would prove it; or NULL */
         usec_t retry_after_usec;      /* 0: not said */
-        const CloudInstance *instances; /* list */
+        const CloudInstance *instances; /* of list: all that the provider calls its own; none unless CLOUD_OK */
         size_t n_instances;
 } CloudResult;
 
@@ -136,6 +137,8 @@ typedef struct CloudProviderOps {
         bool proves_identity;
         /* A machine may be named by its Node's name alone (MACHINE_ID_BY_NAME of marks.h). */
         bool takes_names;
+        /* It can say which instances are its own: cloud_list(). */
+        bool lists;
         void (*free)(CloudProvider *p);
 } CloudProviderOps;
 
@@ -183,6 +186,10 @@ const char *cloud_provider_next_witness(CloudProvider *p);
 
 /* Slots: dropping one cancels, no callback comes after; `done` comes once, from the loop. The slot may be freed in `done`. */
 int cloud_describe(CloudProvider *p, const CloudMachine *machine, cloud_done_t done, void *userdata, CloudCall **ret);
+/* All instances that are the provider's own, the whole list or none of it. CLOUD_INVALID with code CLOUD_UNSUPPORTED: it never
+ * will. -EOPNOTSUPP: neither will this provider. */
+#define CLOUD_UNSUPPORTED "unsupported"
+int cloud_list(CloudProvider *p, cloud_done_t done, void *userdata, CloudCall **ret);
 /* One after the other within the cloud's rate, first come, first served. */
 int cloud_terminate(CloudProvider *p, const CloudMachine *machine, const CloudTermination *t, CloudCall **ret);
 /* Of a terminate: what its confirm says is another than before. Whether the request leaves now, or when there is a turn

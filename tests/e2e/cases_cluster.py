@@ -205,6 +205,7 @@ def _play(world, name, body):
 _ACCEPTS = """#!/bin/sh
 # Accepts, says no more than that, and takes its time.
 read -r request
+[ "$1" != list ] || {{ echo '{{"error":{{"code":"unsupported"}}}}'; exit; }}
 echo "$1 $(date +%s) $request" >>{calls}
 case $1 in
 terminate) echo '{{}}' ;;

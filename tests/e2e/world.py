@@ -36,6 +36,7 @@ _EXEC_PROVIDER = """#!/bin/sh
 # Test provider: a machine is there until it was ended.
 dir=${0%/*}
 read -r request
+[ "$1" != list ] || { echo '{"error":{"code":"unsupported"}}'; exit; }
 id=$(printf %s "$request" | sed 's/.*"providerID" *: *"\\([^"]*\\)".*/\\1/' | tr -c 'A-Za-z0-9.-' _)
 echo "$1 $id" >>"$dir/calls"
 [ "$1" != terminate ] || : >"$dir/ended-$id"

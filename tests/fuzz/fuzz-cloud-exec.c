@@ -14,10 +14,12 @@
 
 static const char answer[] = "{\"state\":\"gone\",\"error\":{\"code\":\"protected\",\"message\":\"somebody "
                              "must lift it\"},\"retryAfter\":30,\"more\":[1,{\"a\":null}]}";
+static const char listed[] = "{\"instances\":[{\"providerID\":\"rack:7\",\"state\":\"present\"},{\"providerID\":\"rack:8\","
+                             "\"state\":\"gone\"},{\"providerID\":\"rack:9\"}]}";
 static const char good[] = "{\"state\":\"gone\",\"retryAfter\":2.5}";
 
 typedef struct Seen {
-        bool called, terminate;
+        bool called, terminate, list;
         CloudCall *call;
         FakeChildAnswer child;
 } Seen;
@@ -33,6 +35,9 @@ static void on_done(const CloudResult *result, void *userdata) {
                 assert((unsigned char) *p >= ' ' && *p != 0x7f);
         assert(result->outcome == CLOUD_OK || *result->message);
         assert(result->retry_after_usec <= USEC_PER_DAY);
+        assert(result->n_instances == 0 || (s->list && result->outcome == CLOUD_OK));
+        for (size_t i = 0; i < result->n_instances; i++)
+                assert(!isempty(result->instances[i].provider_id) && instance_state_to_string(result->instances[i].state));
         if (result->state != INSTANCE_UNKNOWN || result->outcome == CLOUD_OK)
                 assert(s->child.error == 0 && s->child.exit_status == 0 && s->child.start_error == 0);
         if (result->state == INSTANCE_GONE) {
@@ -50,7 +55,7 @@ static char *draw_output(Draw *d) {
         case 2:
                 return draw_bent_lines(d, good);
         default:
-                return draw_text(d);
+                return draw_bool(d) ? draw_bent_json(d, listed) : draw_text(d);
         }
 }
 
@@ -81,7 +86,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         seen.child.output = output = draw_is_text(data, size) ? memdup_str(data, size) : draw_output(&d);
         seen.child.errors = stderr_text = draw_text(&d);
         fake_children_answer(CONTAINER_OF(env.children, FakeChildren, runner), seen.child);
-        if (seen.terminate)
+        seen.list = draw_bool(&d); /* drawn last: what the corpus has found stays found */
+        if (seen.list && !seen.terminate)
+                assert(cloud_list(p, on_done, &seen, &seen.call) == 0);
+        else if (seen.terminate)
                 assert(cloud_terminate(p, &machine,
                                        &(CloudTermination){ .op_id = "op", .done = on_done, .userdata = &seen },
                                        &seen.call) == 0);

@@ -45,6 +45,7 @@ typedef struct Run {
         SimMachine *machine; /* NULL: its inventory has none of that name, or another */
         SimLife *life;       /* NULL: who started it was killed */
         bool terminate, clean;
+        bool list;
         Fate fate;
         uint64_t draw;
         Timer *act;  /* the world's */
@@ -127,7 +128,9 @@ static void fail(Run *r, int exit_status, const char *errors) {
 static void answer(Run *r) {
         switch (r->fate) {
         case FATE_GOOD:
-                if (!r->machine)
+                if (r->list)
+                        r->output = text("{\"error\":{\"code\":\"unsupported\"}}");
+                else if (!r->machine)
                         r->output =
                                 text("{\"error\":{\"code\":\"invalid\",\"message\":\"No such machine\"}}");
                 else if (r->terminate)
@@ -291,11 +294,11 @@ static void draw_fate(Run *r, const ChildRequest *q, const char *node) {
 /* As cloud-exec.h has it. NULL, or what is wrong. */
 static const char *wrong_with(const ChildRequest *q, const cJSON *input) {
         const char *pool = fj_string(input, "pool", NULL);
-        bool terminate = streq_ptr(q->argv[1], "terminate");
+        bool terminate = streq_ptr(q->argv[1], "terminate"), list = streq_ptr(q->argv[1], "list");
 
         if (!streq(q->argv[0], SIM_EXEC_COMMAND) || !q->argv[1] || q->argv[2])
                 return "is run with other arguments";
-        if (!terminate && !streq(q->argv[1], "describe"))
+        if (!terminate && !list && !streq(q->argv[1], "describe"))
                 return "is run for an unknown operation";
         if (fj_int(input, 0, "version", NULL) != 1 || !streq_ptr(fj_string(input, "op", NULL), q->argv[1]))
                 return "is asked in another version, or for another operation";
@@ -303,7 +306,7 @@ static const char *wrong_with(const ChildRequest *q, const cJSON *input) {
                 return "is asked with the wrong opId";
         if (pool && !(terminate && streq(pool, SIM_POOL)))
                 return "is asked with the wrong pool";
-        return !fj_string(input, "providerID", NULL) ? "is asked about no machine" : NULL;
+        return list == !!fj_string(input, "providerID", NULL) ? "is asked about no machine, or lists one" : NULL;
 }
 
 /* By its Node's name, as the inventory has it; of a Node that was never seen, by the id that has that name.
@@ -332,6 +335,7 @@ static int start(ChildRunner *runner, const ChildRequest *q, child_done_t done, 
                     .life = life,
                     .machine = find_machine(w, input),
                     .terminate = streq_ptr(q->argv[1], "terminate"),
+                    .list = streq_ptr(q->argv[1], "list"),
                     .done = done,
                     .userdata = userdata };
         list_append(&w->exec_runs, &r->runs);
@@ -339,7 +343,11 @@ static int start(ChildRunner *runner, const ChildRequest *q, child_done_t done, 
         assert(k >= 0);
         k = timer_new(life->loop, "sim-exec-told", on_tell, r, &r->tell);
         assert(k >= 0);
-        draw_fate(r, q, r->machine ? r->machine->node : "-");
+        if (r->list) { /* which it does not know, and nothing befalls */
+                timer_arm_in(r->act, RUN_MIN_USEC);
+                timer_arm_in(r->tell, q->timeout_usec);
+        } else
+                draw_fate(r, q, r->machine ? r->machine->node : "-");
         *ret = &r->base;
         return 0;
 }

@@ -97,6 +97,16 @@ class Sample(unittest.TestCase):
         self.assertEqual(len(self.names()), 4)
         self.assertEqual([c for c in self.read("calls").splitlines() if c.startswith("rm")], ["rm --force --volumes c1"])
 
+    def test_list(self):
+        done = self.run_command("list", json.dumps({"version": 1, "op": "list"}))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(json.loads(done.stdout), {"instances": [
+            {"providerID": f"kind://docker/kind/{name}", "state": "present"}
+            for name in ("kind-control-plane", "kind-worker", "kind-worker2")]})
+        self.write("broken", "")
+        done = self.run_command("list", json.dumps({"version": 1, "op": "list"}))
+        self.assertEqual((done.returncode, done.stdout), (75, ""), done)
+
     def test_without_provider_id(self):
         self.assertEqual(self.ask("terminate", "kind-worker2", "exec://kind-worker2"), {"state": "gone"})
         self.assertNotIn("kind-worker2", self.names())

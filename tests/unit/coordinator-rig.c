@@ -40,6 +40,10 @@ static CloudResult toy_answer(const CloudRequest *r) {
         ToyCloud *cloud = &toy_of(cloud_request_engine(r))->rig->toy;
         ToyMachine *m = hashmap_get(cloud->machines, r->machine->provider_id);
 
+        if (r->call.operation == CLOUD_LIST) {
+                cloud->n_listed++;
+                return cloud->list;
+        }
         if (r->terminate && !r->guard.may_send(r->guard.userdata))
                 return (CloudResult){ .outcome = CLOUD_RETRY, .message = "lease lost" };
         if (!m)
@@ -162,6 +166,14 @@ static const CloudProviderOps toy_exec_ops = {
         .free = toy_free,
 };
 
+static const CloudProviderOps toy_listing_ops = {
+        .name = "exec",
+        .owns = toy_exec_owns,
+        .takes_names = true,
+        .lists = true,
+        .free = toy_free,
+};
+
 static void *toy_machine_free(void *p) {
         ToyMachine *m = p;
 
@@ -252,6 +264,7 @@ static void make_provider(RigCoordinator *c) {
                                .getenv = on_getenv,
                                .region = r->ec2_region ? r->ec2_region : "us-east-1" };
         const char *message = NULL;
+        const CloudProviderOps *ops = r->toy.lists ? &toy_listing_ops : r->toy.is_exec ? &toy_exec_ops : &toy_ops;
         ToyProvider *toy;
 
         if (r->use_ec2) {
@@ -264,9 +277,7 @@ static void make_provider(RigCoordinator *c) {
         toy = MUST(new0(ToyProvider, 1));
         toy->rig = r;
         toy->loop = c->loop;
-        assert_return_code(cloud_engine_init(&toy->engine, &c->env, r->toy.is_exec ? &toy_exec_ops : &toy_ops,
-                                             &toy_engine_ops),
-                           0);
+        assert_return_code(cloud_engine_init(&toy->engine, &c->env, ops, &toy_engine_ops), 0);
         cloud_registry_add(&c->cloud, &toy->engine.provider);
         c->provider = c->cloud.providers[0];
 }

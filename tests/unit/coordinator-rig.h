@@ -37,6 +37,9 @@ typedef struct ToyCloud {
         CloudOutcome turn_outcome;
         unsigned n_turns; /* how often it was asked for turns */
         bool silent;              /* no answer ever */
+        bool lists;               /* set before the start, with is_exec */
+        CloudResult list;         /* what it answers then */
+        unsigned n_listed;
         bool is_exec;             /* set before the start: as provider exec, which proves nothing and takes names */
 } ToyCloud;
 

@@ -303,6 +303,77 @@ static void test_request(void **state) {
 
 /* What the command is asked about is for the command to say; without a providerID there is nothing to ask.
  */
+typedef struct Listed {
+        World *w;
+        char text[400]; /* "ID=STATE " for each */
+} Listed;
+
+static void on_list(const CloudResult *result, void *userdata) {
+        Listed *l = userdata;
+
+        on_answer(result, l->w);
+        for (size_t i = 0; i < result->n_instances; i++) {
+                size_t n = strlen(l->text);
+
+                (void) snprintf(l->text + n, sizeof(l->text) - n, "%s=%s ", result->instances[i].provider_id,
+                                instance_state_to_string(result->instances[i].state));
+        }
+}
+
+/* The whole list, or none of it. */
+static void test_lists(void **state) {
+        static const struct {
+                const char *script;
+                CloudOutcome outcome;
+                const char *listed, *code, *message;
+        } rows[] = {
+                { "cat >input; echo $1 >arguments; echo '{\"instances\":[{\"providerID\":\"rack:7\",\"state\":\"present\"},"
+                  "{\"providerID\":\"rack:8\",\"state\":\"terminating\",\"more\":1},{\"providerID\":\"rack:9\"}]}'",
+                  CLOUD_OK, "rack:7=present rack:8=terminating rack:9=unknown ", "", "" },
+                { "echo '{\"instances\":[]}'", CLOUD_OK, "", "", "" },
+                { "echo '{}'", CLOUD_RETRY, "", "", "no answer of the protocol" },
+                { "echo '{\"instances\":null}'", CLOUD_RETRY, "", "", "no answer of the protocol" },
+                { "echo '{\"instances\":{}}'", CLOUD_RETRY, "", "", "no answer of the protocol" },
+                { "echo '{\"instances\":[{\"providerID\":\"rack:7\"},{}]}'", CLOUD_RETRY, "", "", "no answer of the protocol" },
+                { "echo '{\"instances\":[{\"providerID\":\"\"}]}'", CLOUD_RETRY, "", "", "no answer of the protocol" },
+                { "echo '{\"instances\":[{\"providerID\":\"rack:7\",\"state\":\"odd\"}]}'", CLOUD_RETRY, "", "",
+                  "no answer of the protocol" },
+                { "echo '{\"instances\":[{\"providerID\":\"rack:7\"}],\"error\":\"not all\"}'", CLOUD_RETRY, "", "", "not all" },
+                { "echo '{\"instances\":[{\"providerID\":\"rack:7\"}]}'; exit 75", CLOUD_RETRY, "", "", "try again" },
+                { "echo '{\"error\":{\"code\":\"unsupported\",\"message\":\"no list\"}}'", CLOUD_INVALID, "",
+                  CLOUD_UNSUPPORTED, "no list" },
+                { "echo usage >&2; exit 64", CLOUD_DENIED, "", "", "exited with 64: usage" },
+        };
+        World *w = *state;
+        _cleanup_free_ char *input = NULL, *arguments = NULL;
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                Listed l = { .w = w };
+
+                print_message("%s\n", rows[i].script);
+                write_script(w, rows[i].script);
+                w->n_answers = 0;
+                assert_return_code(cloud_list(w->provider, on_list, &l, &w->asked), 0);
+                run(w, 1);
+                w->asked = cloud_call_free(w->asked);
+                assert_int_equal(w->outcome, rows[i].outcome);
+                assert_string_equal(l.text, rows[i].listed);
+                assert_string_equal(w->code, rows[i].code);
+                assert_non_null(strstr(w->message, rows[i].message));
+                assert_int_equal(*w->message == '\0', rows[i].outcome == CLOUD_OK);
+        }
+        input = read_back(w, "input");
+        arguments = read_back(w, "arguments");
+        assert_string_equal(input, "{\"version\":1,\"op\":\"list\"}");
+        assert_string_equal(arguments, "list\n");
+        assert_int_equal(w->provider->answers[CLOUD_LIST][CLOUD_OK], 2);
+
+        print_message("unsupported is a word of list alone\n");
+        write_script(w, "echo '{\"error\":{\"code\":\"unsupported\"}}'");
+        ask(w, false, "rack:7");
+        assert_int_equal(w->outcome, CLOUD_RETRY);
+}
+
 static void test_owns(void **state) {
         World *w = *state;
 
@@ -568,7 +639,7 @@ int main(void) {
                 WORLD_TEST(test_answers),      WORLD_TEST(test_request), WORLD_TEST(test_owns),
                 WORLD_TEST(test_input_unread), WORLD_TEST(test_not_run), WORLD_TEST(test_many),
                 WORLD_TEST(test_turns),        WORLD_TEST(test_cancel),  WORLD_TEST(test_configuration),
-                WORLD_TEST(test_played_to_the_end),
+                WORLD_TEST(test_played_to_the_end), WORLD_TEST(test_lists),
         };
         return cmocka_run_group_tests_name("cloud-exec", tests, NULL, NULL);
 }
