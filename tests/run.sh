@@ -154,6 +154,7 @@ suite_e2e() {
 suite_manifests() {
     again bash tests/manifests/build.sh >/dev/null || echo "helm could not be built"
     with_cluster manifests tests/manifests/run.py
+    counted dashboard python3 tests/manifests/dashboard.py
 }
 
 # Where the machine has no debhelper, cannot make a system in a folder and so on, cases are skipped and say why.

@@ -9,6 +9,8 @@
 #   setup.sh node    those to build, and what suite node needs           (root, if any is missing)
 #   setup.sh arm64   those to build, a compiler for arm64, its libraries, and qemu to run what it makes   (root)
 #   setup.sh go      prints the path of a usable go command; installs one if there is none, or fails
+#   setup.sh prometheus   prints the folder of prometheus and promtool; unpacks Debian's package into the cache once, for installing it
+#                    would start a server
 #   setup.sh moto    prints the path of a Python that has moto; makes a virtual environment for it once
 #
 #   VESPER_CACHE     where go and moto are put     (default: ${XDG_CACHE_HOME:-$HOME/.cache}/vesper-tests)
@@ -208,6 +210,23 @@ install_go() {
     return 1
 }
 
+unpack_prometheus() {
+    local dir=$cache/prometheus new
+    if [ ! -x "$dir/usr/bin/promtool" ]; then
+        mkdir -p "$cache"
+        new=$(mktemp -d "$cache/making-prometheus-XXXXXX")
+        if [ "$(id -u)" = 0 ]; then update_lists || :; fi
+        if ! (cd "$new" && again apt-get -qq download prometheus >&2 && dpkg -x prometheus_*.deb . && rm prometheus_*.deb); then
+            rm -rf "$new"
+            say "$0: Debian's package prometheus could not be had"
+            return 1
+        fi
+        rm -rf "$dir"
+        mv -T "$new" "$dir"
+    fi
+    echo "$dir/usr/bin"
+}
+
 case ${1:-} in
 build) install_packages $build_packages ;;
 test) install_packages $build_packages $test_packages ;;
@@ -222,8 +241,9 @@ arm64)
     ;;
 go) find_go || install_go ;;
 moto) dir=$(venv moto) && echo "$dir/bin/python" ;;
+prometheus) unpack_prometheus ;;
 *)
-    sed -n '4,15p' "$0" | cut -c3- >&2
+    sed -n '4,17p' "$0" | cut -c3- >&2
     exit 2
     ;;
 esac
