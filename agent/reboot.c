@@ -349,7 +349,7 @@ static const char *why_over(const Reboot *r) {
                 return "the machine was to go down, and is still here";
         if (r->unproved)
                 return "it was granted, and the API server did not say within RebootPatienceSec= that this still stands";
-        return "nobody granted it within RebootPatienceSec=; is a vesper-coordinator running that grants reboots?";
+        return "nobody granted it within RebootPatienceSec=. The Events of this Node say why, if a vesper-coordinator runs that grants reboots";
 }
 
 static void on_patience(Timer *t, void *userdata) {

@@ -598,7 +598,8 @@ static void reconcile_node(Leading *l, const char *name, const char *key) {
                 object_writes_forget(l->writes, &kube_node_kind, NULL, name);
         reboot_grants_see_node(l->reboots, name, n);
         repairs_see_node(l->repairs, name, n);
-        out_of_service_see_node(l->out_of_service, name, n, key);
+        out_of_service_see_node(l->out_of_service, name, n,
+                                x && node_termination_state(x->termination) >= NODE_TERMINATION_TERMINATING, key);
         if (x) {
                 removal_step(l, x);
                 return;

@@ -89,7 +89,7 @@ static int check_arguments(Process *p, const CtlVerb *v) {
                                     p->ctl.args[v->max_args]);
         for (size_t i = 0; i < p->ctl.n_args; i++)
                 if (!dns1123_subdomain_is_valid(p->ctl.args[i]))
-                        return ctl_complain("'%s' is no name of an object of Kubernetes", p->ctl.args[i]);
+                        return ctl_complain("'%s' is not a valid name of an object", p->ctl.args[i]);
         return 1;
 }
 

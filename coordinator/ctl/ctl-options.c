@@ -3,6 +3,8 @@
 
 #include <stddef.h>
 
+#include "string-util.h"
+
 #define STRING(option, field, shown, text, ...) \
         { .name = option, \
           .value = shown, \
@@ -44,6 +46,7 @@ static const OptionItem verb_items[] = {
                "While pods have opted out of drains: wait (default), evict the others, or ignore that"),
         STRING("timeout", timeout, "DURATION", "Give up after that, and leave the node cordoned"),
         FLAG("watch", watch, "Show it again whenever it changes, until Ctrl-C", .letter = 'w'),
+        FLAG("without-coordinator", without_coordinator, "No coordinator is meant to lead: take off what one would take off"),
         FLAG("yes", yes, "Do it, without a further question", .letter = 'y'),
 };
 
@@ -56,7 +59,8 @@ size_t ctl_items(const CtlVerb *v, OptionItem ret[CTL_ITEMS_MAX]) {
                 if (ctl_verb_takes(v, verb_items[i].name))
                         ret[n++] = verb_items[i];
         for (size_t i = 0; i < ELEMENTSOF(common_items); i++)
-                ret[n++] = common_items[i];
+                if (!v || v->outputs != 1u << CTL_OUTPUT_TABLE || !streq(common_items[i].name, "output"))
+                        ret[n++] = common_items[i];
         return n;
 }
 

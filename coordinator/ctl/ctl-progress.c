@@ -18,11 +18,11 @@ static const struct {
         [CTL_DRAIN_DRAINING] = { "Draining", "draining" },
         [CTL_DRAIN_DRAINED] = { "Drained", "drained" },
         [CTL_DRAIN_FAILED] = { "Failed", "failed" },
-        [CTL_DRAIN_TIMED_OUT] = { "TimedOut", "given up, --timeout is over" },
-        [CTL_DRAIN_EXPIRED] = { "Expired", "given up, --deadline has passed" },
-        [CTL_DRAIN_OPENED] = { "Opened", "given up, somebody has made the node schedulable meanwhile" },
+        [CTL_DRAIN_TIMED_OUT] = { "TimedOut", "gave up, --timeout is over," },
+        [CTL_DRAIN_EXPIRED] = { "Expired", "gave up, --deadline has passed," },
+        [CTL_DRAIN_OPENED] = { "Opened", "gave up, somebody has made the node schedulable meanwhile," },
         [CTL_DRAIN_GONE] = { "Gone",
-                             "given up, the Node was deleted meanwhile, and nothing says whether its pods have stopped" },
+                             "gave up, the Node was deleted meanwhile and nothing says whether its pods have stopped," },
 };
 
 const char *ctl_drain_state_to_string(CtlDrainState s) {

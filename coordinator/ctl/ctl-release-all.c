@@ -11,6 +11,11 @@
 #include "termination-marks.h"
 
 #define AGAIN_USEC USEC_PER_SEC
+/* A Lease that says nothing of its duration; what a renewal may be late; a successor takes a free one sooner. */
+#define LEASE_USEC (15 * USEC_PER_SEC)
+#define LATE_USEC (5 * USEC_PER_SEC)
+#define FREE_USEC (10 * USEC_PER_SEC)
+#define NAMED_MAX 5u
 
 struct ReleaseAll {
         Ctl *ctl;
@@ -24,7 +29,13 @@ struct ReleaseAll {
         bool paused, told_of_stripping;
         size_t told_nodes, told_claims;
         Timer *timer;
+        sd_event_source *signals[2];
+        char *leader;        /* as the Lease said last; NULL: not seen yet */
+        usec_t renewed_usec; /* its renewTime, by whatever clock */
+        usec_t moved_usec;   /* loop_now(): when that was another than before */
 };
+
+typedef enum Leadership { LEADERSHIP_UNKNOWN, LEADERSHIP_STANDS, LEADERSHIP_NONE } Leadership;
 
 static void ask_pools(ReleaseAll *a);
 
@@ -34,6 +45,9 @@ ReleaseAll *release_all_free(ReleaseAll *a) {
         kube_call_free(a->call);
         ctl_fetch_free(a->fetch);
         timer_free(a->timer);
+        for (size_t i = 0; i < ELEMENTSOF(a->signals); i++)
+                sd_event_source_disable_unref(a->signals[i]);
+        free(a->leader);
         object_list_done(&a->pools);
         ctl_snapshot_done(&a->snapshot);
         free(a->name);
@@ -41,12 +55,27 @@ ReleaseAll *release_all_free(ReleaseAll *a) {
         return NULL;
 }
 
+static void tell_of_pause(const ReleaseAll *a) {
+        if (a->paused)
+                ctl_complain("removals stay paused: 'vesperctl release --all --yes' goes on, 'vesperctl resume' takes that back");
+}
+
 static void fail(ReleaseAll *a, int error) {
         if (error < 0)
                 ctl_complain("failed to ask the API server: %s", strerrordesc_np(-error) ?: "unknown error");
-        if (a->paused)
-                ctl_complain("removals stay paused: 'vesperctl release --all --yes' goes on, 'vesperctl resume' takes that back");
+        tell_of_pause(a);
         ctl_finish(a->ctl, EXIT_FAILURE);
+}
+
+static int on_signal(sd_event_source *s, const struct signalfd_siginfo *si, void *userdata) {
+        ReleaseAll *a = userdata;
+
+        (void) s;
+        (void) si;
+        ctl_complain("interrupted");
+        tell_of_pause(a);
+        ctl_finish(a->ctl, EXIT_INTERRUPTED);
+        return 0;
 }
 
 /* -- one write ------------------------------------------------------------------------------------------ */
@@ -147,9 +176,44 @@ static bool let_go_by_annotation(ReleaseAll *a) {
         return false;
 }
 
-static bool somebody_leads(const CtlSnapshot *s) {
-        return !isempty(s->leader) &&
-               (s->leader_seen_usec == 0 || usec_add(s->leader_seen_usec, s->lease_usec) >= s->now_usec);
+static Leadership see_leader(ReleaseAll *a) {
+        const CtlSnapshot *s = &a->snapshot;
+        usec_t now = loop_now(a->ctl->env->loop), lease = s->lease_usec > 0 ? s->lease_usec : LEASE_USEC;
+        bool is_first = !a->leader;
+
+        if (is_first || !streq(a->leader, s->leader) || a->renewed_usec != s->leader_seen_usec) {
+                a->moved_usec = now;
+                a->renewed_usec = s->leader_seen_usec;
+                if (free_and_strdup(&a->leader, s->leader) < 0)
+                        return LEADERSHIP_UNKNOWN;
+                return is_first || isempty(s->leader) ? LEADERSHIP_UNKNOWN : LEADERSHIP_STANDS;
+        }
+        if (now - a->moved_usec < (isempty(s->leader) ? FREE_USEC : usec_add(lease, LATE_USEC)))
+                return LEADERSHIP_UNKNOWN;
+        return LEADERSHIP_NONE;
+}
+
+/* Does its removal wait for something that the pause would keep from coming? */
+static bool is_held(const KubeNodeClaim *c) {
+        return c->object.meta.deletion_usec > 0 && !ctl_removal_is_running(c) && !streq_ptr(c->phase, "NotAdopted");
+}
+
+/* Names them. How many. */
+static size_t tell_held(const ReleaseAll *a, FILE *f) {
+        size_t n = 0;
+
+        for (size_t i = 0; i < a->snapshot.claims.n_items; i++) {
+                const KubeNodeClaim *c = (const KubeNodeClaim *) a->snapshot.claims.items[i];
+
+                if (is_held(c) && n++ < NAMED_MAX)
+                        fprintf(f,
+                                "Node %s is being deleted, and its removal waits (%s). 'vesperctl force %s' ends its machine; to keep the machine, "
+                                "stop the coordinators and say --without-coordinator.\n",
+                                strempty(c->node_name), isempty(c->phase) ? "not begun" : c->phase, strempty(c->node_name));
+        }
+        if (n > NAMED_MAX)
+                fprintf(f, "So it is with %zu more nodes.\n", n - NAMED_MAX);
+        return n;
 }
 
 static bool strip_a_node(ReleaseAll *a) {
@@ -187,7 +251,7 @@ static bool strip_an_object(ReleaseAll *a, const ObjectList *list, bool deletes)
 
 static bool strip(ReleaseAll *a) {
         if (!a->told_of_stripping) {
-                puts("No coordinator leads: taking off what it would take off.");
+                puts("No coordinator leads: taking off what one would take off.");
                 a->told_of_stripping = true;
         }
         return strip_a_node(a) || strip_an_object(a, &a->snapshot.claims, true) ||
@@ -225,23 +289,80 @@ static void resume(ReleaseAll *a) {
                 fail(a, r);
 }
 
+static void on_paused(const KubeReply *reply, void *userdata) {
+        ReleaseAll *a = userdata;
+
+        a->call = kube_call_free(a->call);
+        /* Without the namespace nobody leads, and nothing can be paused. */
+        if (reply->error && reply->error->http != 404) {
+                (void) ctl_complain_of(reply, a->verb, &a->target);
+                fail(a, 0);
+                return;
+        }
+        a->paused = true;
+        ask_pools(a);
+}
+
+static void pause_all(ReleaseAll *a) {
+        _cleanup_free_ char *body = ctl_annotation_body(ANNOTATION_PAUSED, "true");
+        int r = body ? aim_at(a, "patch", &kube_namespace_kind, a->ctl->options->lease_ns) : -ENOMEM;
+
+        if (r >= 0)
+                r = kube_patch(a->ctl->client, &a->target, KUBE_PATCH_MERGE, body, NULL, on_paused, a, &a->call);
+        if (r < 0)
+                fail(a, r);
+}
+
+/* Nothing has been changed yet. */
+static void begin(ReleaseAll *a, Leadership leads) {
+        bool without = a->ctl->options->without_coordinator;
+
+        if (leads == LEADERSHIP_UNKNOWN)
+                timer_arm_in(a->timer, AGAIN_USEC);
+        else if (without && leads == LEADERSHIP_STANDS) {
+                ctl_complain("coordinator %s leads: stop all coordinators first, or leave --without-coordinator away", a->leader);
+                fail(a, 0);
+        } else if (!without && leads == LEADERSHIP_NONE) {
+                ctl_complain("no coordinator leads that would let go of the nodes: start one, or say --without-coordinator");
+                fail(a, 0);
+        } else if (!without && tell_held(a, stderr) > 0) {
+                ctl_complain("nothing was changed");
+                fail(a, 0);
+        } else
+                pause_all(a);
+}
+
 static void judge(ReleaseAll *a) {
+        Leadership leads = see_leader(a);
+        bool without = a->ctl->options->without_coordinator;
         size_t nodes = count_nodes_left(&a->snapshot), claims = a->snapshot.claims.n_items;
 
+        if (!a->paused) {
+                begin(a, leads);
+                return;
+        }
+        if (without && leads == LEADERSHIP_STANDS) {
+                ctl_complain("coordinator %s leads now: it would do what is done here, too", a->leader);
+                fail(a, 0);
+                return;
+        }
         if (delete_a_pool(a))
                 return;
         if (nodes == 0 && claims == 0 && a->pools.n_items == 0) {
                 resume(a);
                 return;
         }
-        if (nodes != a->told_nodes || claims != a->told_claims)
+        if (nodes != a->told_nodes || claims != a->told_claims) {
                 printf("%zu nodes and %zu NodeClaims are left.\n", nodes, claims);
+                if (!without)
+                        (void) tell_held(a, stdout);
+        }
         fflush(stdout);
         a->told_nodes = nodes;
         a->told_claims = claims;
-        if (somebody_leads(&a->snapshot) && let_go_by_annotation(a))
+        if (!without && let_go_by_annotation(a))
                 return;
-        if (somebody_leads(&a->snapshot) || !strip(a))
+        if (!without || !strip(a))
                 timer_arm_in(a->timer, AGAIN_USEC);
 }
 
@@ -295,35 +416,19 @@ static void on_timer(Timer *t, void *userdata) {
         ask_pools(userdata);
 }
 
-static void on_paused(const KubeReply *reply, void *userdata) {
-        ReleaseAll *a = userdata;
-
-        a->call = kube_call_free(a->call);
-        /* Without the namespace nobody leads, and nothing can be paused. */
-        if (reply->error && reply->error->http != 404) {
-                (void) ctl_complain_of(reply, a->verb, &a->target);
-                fail(a, 0);
-                return;
-        }
-        a->paused = !reply->error;
-        ask_pools(a);
-}
-
 int release_all_new(Ctl *ctl, ReleaseAll **ret) {
         _cleanup_(release_all_freep) ReleaseAll *a = new0(ReleaseAll, 1);
-        _cleanup_free_ char *body = ctl_annotation_body(ANNOTATION_PAUSED, "true");
         int r;
 
-        if (!a || !body)
+        if (!a)
                 return -ENOMEM;
         a->ctl = ctl;
         r = timer_new(ctl->env->loop, "release", on_timer, a, &a->timer);
         if (r >= 0)
-                r = aim_at(a, "patch", &kube_namespace_kind, ctl->options->lease_ns);
-        if (r >= 0)
-                r = kube_patch(ctl->client, &a->target, KUBE_PATCH_MERGE, body, NULL, on_paused, a, &a->call);
+                r = ctl_watch_signals(ctl, a->signals, on_signal, a);
         if (r < 0)
                 return r;
+        ask_pools(a);
         *ret = TAKE_PTR(a);
         return 0;
 }

@@ -121,7 +121,27 @@ static const KubeNodeClaim *claim_of(ClaimIndex *x, const KubeNode *n) {
         return e->claim;
 }
 
-/* What holds it: the first pod, or the cloud. */
+/* A pod that is on its way, or waits for others. */
+static bool passes_by_itself(const char *reason) {
+        static const char *const reasons[] = { "Evicting",         "Waiting",     "WaitingForPDB", "WaitingForProtected",
+                                               "WaitingForOthers", "Terminating", "FlowControl",   "ServerBusy",
+                                               "NoAnswer" };
+
+        for (size_t i = 0; i < ELEMENTSOF(reasons); i++)
+                if (streq_ptr(reason, reasons[i]))
+                        return true;
+        return false;
+}
+
+/* The first that somebody may have to do something about; else the first. */
+static const ClaimBlocker *holder_of(const KubeNodeClaim *c) {
+        for (size_t i = 0; i < c->n_blockers; i++)
+                if (!passes_by_itself(c->blockers[i].reason))
+                        return c->blockers + i;
+        return c->blockers;
+}
+
+/* What holds it: a pod, or the cloud. */
 static void describe_claim(StatusRow *row, const KubeNodeClaim *c) {
         row->claim = c->object.meta.name;
         row->pool = c->node_pool;
@@ -134,11 +154,13 @@ static void describe_claim(StatusRow *row, const KubeNodeClaim *c) {
                 row->deadline_usec = usec_add(c->object.meta.deletion_usec, c->termination_grace_usec);
 
         if (c->n_blockers > 0) {
-                row->pod = c->blockers[0].pod;
-                row->reason = c->blockers[0].reason;
-                row->pdb = c->blockers[0].pdb;
-                row->message = c->blockers[0].message;
-                row->since_usec = c->blockers[0].since_usec ? c->blockers[0].since_usec : row->since_usec;
+                const ClaimBlocker *b = holder_of(c);
+
+                row->pod = b->pod;
+                row->reason = b->reason;
+                row->pdb = b->pdb;
+                row->message = b->message;
+                row->since_usec = b->since_usec ? b->since_usec : row->since_usec;
         } else if (c->last_cloud_error) {
                 row->reason = "Cloud";
                 row->message = c->last_cloud_error;
@@ -148,7 +170,7 @@ static void describe_claim(StatusRow *row, const KubeNodeClaim *c) {
         }
         row->no_deadline_ever =
                 c->object.meta.deletion_usec > 0 && c->termination_grace_usec == USEC_INFINITY &&
-                row->deadline_usec == USEC_INFINITY && row->pod && !streq_ptr(row->reason, "Terminating");
+                row->deadline_usec == USEC_INFINITY && row->pod && !passes_by_itself(row->reason);
 }
 
 static void describe_blocked(StatusRow *row, const KubeNode *n) {
@@ -360,9 +382,9 @@ static void add_notes(StrBuf *b, const StatusRows *r) {
                 else if (row->no_deadline_ever)
                         add_note(b,
                                  "%s waits for pod %s for ever: terminationGracePeriod is unset on NodeClaim %s, and on NodePool %s for new ones. "
-                                 "Take its do-not-evict key off, give its budget room, or delete the pod.",
+                                 "'vesperctl explain %s' says what would free it.",
                                  row->node ? row->node : row->claim, row->pod, row->claim,
-                                 strempty(row->pool));
+                                 strempty(row->pool), row->node ? row->node : row->claim);
                 if (!isempty(row->message))
                         add_note(b, "%s: %s: %s", row->node ? row->node : row->claim, strempty(row->reason),
                                  row->message);
@@ -375,7 +397,7 @@ char *status_rows_table(const StatusRows *r, const CtlSnapshot *s) {
         add_leader(&b, s);
         if (r->n_rows == 0)
                 strbuf_add(&b, "No node is managed: no NodePool selects one, or none was adopted yet. "
-                               "'kubectl describe nodepools' says why.\n");
+                               "'kubectl describe nodepools.vesper.sh' says why.\n");
         else {
                 add_rows(&b, r, s->now_usec);
                 add_notes(&b, r);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ctl-verbs.h"
 
+#include <errno.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -46,6 +48,24 @@ CtlOutput ctl_output_from_string(const char *s) {
 void ctl_finish(Ctl *ctl, int status) {
         ctl->status = status;
         loop_exit(ctl->env->loop, 0);
+}
+
+int ctl_watch_signals(Ctl *ctl, sd_event_source *ret_sources[2], sd_event_signal_handler_t handler, void *userdata) {
+        static const int numbers[] = { SIGINT, SIGTERM };
+        sd_event *e = loop_sd_event(ctl->env->loop);
+        sigset_t set;
+        int r = 0;
+
+        if (!e)
+                return 0;
+        sigemptyset(&set);
+        for (size_t i = 0; i < ELEMENTSOF(numbers); i++)
+                sigaddset(&set, numbers[i]);
+        if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
+                return -errno;
+        for (size_t i = 0; i < ELEMENTSOF(numbers) && r >= 0; i++)
+                r = sd_event_add_signal(e, ret_sources + i, numbers[i], handler, userdata);
+        return r;
 }
 
 int ctl_complain(const char *fmt, ...) {

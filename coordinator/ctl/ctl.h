@@ -12,6 +12,8 @@
  *      others          what verbs stand on: pure, or without a word on standard output
  */
 
+#include <systemd/sd-event.h>
+
 #include "env.h"
 #include "kube-client.h"
 
@@ -31,7 +33,7 @@ typedef struct CtlOptions {
         const char *kubeconfig, *context, *output, *lease_ns, *lease_name;
         const char *timeout, *deadline, *protected_policy;
         char **logs;
-        bool dry_run, all, yes, watch;
+        bool dry_run, all, yes, watch, without_coordinator;
 } CtlOptions;
 
 typedef struct Ctl Ctl;
@@ -69,5 +71,9 @@ struct Ctl {
 
 /* The verb is done: the loop ends. status: the process' exit status. */
 void ctl_finish(Ctl *ctl, int status);
+/* SIGINT and SIGTERM come by the loop from now on, to handler; whoever made the sources drops them. EXIT_INTERRUPTED is the
+ * status then. */
+int ctl_watch_signals(Ctl *ctl, sd_event_source *ret_sources[2], sd_event_signal_handler_t handler, void *userdata);
+#define EXIT_INTERRUPTED 130
 /* "vesperctl: " and a line on standard error. Returns -EINVAL, for a start that has found a wrong argument. */
 int ctl_complain(const char *fmt, ...) _printf_(1, 2);

@@ -22,7 +22,6 @@
 #define DRAW_USEC (100 * USEC_PER_MSEC)
 #define REDRAW_USEC USEC_PER_SEC /* ages grow */
 #define EXIT_REFUSED 3
-#define EXIT_INTERRUPTED 130
 
 typedef struct DrainVerb DrainVerb;
 
@@ -229,27 +228,6 @@ static int on_signal(sd_event_source *s, const struct signalfd_siginfo *si, void
 
 /* -- the beginning -------------------------------------------------------------------------------------- */
 
-static int drain_verb_watch_signals(DrainVerb *v) {
-        static const int numbers[] = { SIGINT, SIGTERM };
-        sd_event *e = loop_sd_event(v->ctl->env->loop);
-        sigset_t set;
-        int r;
-
-        if (!e)
-                return 0;
-        sigemptyset(&set);
-        for (size_t i = 0; i < ELEMENTSOF(numbers); i++)
-                sigaddset(&set, numbers[i]);
-        if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
-                return -errno;
-        for (size_t i = 0; i < ELEMENTSOF(numbers); i++) {
-                r = sd_event_add_signal(e, v->signals + i, numbers[i], on_signal, v);
-                if (r < 0)
-                        return r;
-        }
-        return 0;
-}
-
 static int begin_drains(DrainVerb *v) {
         const CtlEvictionsHandler on_budgets = { .on_ready = on_budgets_ready,
                                                  .on_budgets_changed = on_budgets_changed,
@@ -261,7 +239,7 @@ static int begin_drains(DrainVerb *v) {
                           ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) >= 0 && v->n_nodes < size.ws_row;
         r = timer_new(v->ctl->env->loop, "progress", on_tick, v, &v->tick);
         if (r >= 0)
-                r = drain_verb_watch_signals(v);
+                r = ctl_watch_signals(v->ctl, v->signals, on_signal, v);
         if (r >= 0)
                 r = ctl_evictions_new(v->ctl->client, &on_budgets, &v->evictions);
         for (size_t i = 0; r >= 0 && i < v->n_nodes; i++) {
@@ -335,11 +313,13 @@ static int parse_options(DrainVerb *v) {
                                                 [PROTECTED_OTHERS] = "others",
                                                 [PROTECTED_IGNORE] = "ignore" };
         const CtlOptions *o = v->ctl->options;
-        usec_t deadline = USEC_INFINITY;
+        usec_t deadline = USEC_INFINITY; /* from now */
         size_t policy = PROTECTED_WAIT;
         int r;
 
         v->options.timeout_usec = USEC_INFINITY;
+        if (o->dry_run && o->deadline)
+                return ctl_complain("--dry-run asks about evictions, and --deadline does without them at its end: leave one away");
         r = parse_duration("timeout", o->timeout, &v->options.timeout_usec);
         if (r >= 0)
                 r = parse_duration("deadline", o->deadline, &deadline);
@@ -403,6 +383,7 @@ const CtlVerb verb_drain = {
                 "Without an option it waits for ever. --timeout gives up after so long, evicts nothing more, and leaves the node cordoned. "
                 "--deadline has the node empty by then: each pod is deleted its grace before that, whatever its budget or its do-not-evict says, so that BUDGETS ARE BROKEN; "
                 "a pod that is left 30 seconds later is named. "
+                "It asks no NodeDisruptionBudget, and no pause of vesper's holds it: drain as few nodes at once as your budgets allow. "
                 "Whoever makes the node schedulable meanwhile stops the drain. Ctrl-C stops it at once, and says what state each node is left in. "
                 "--dry-run changes nothing: the API server is asked about the cordon and each eviction by itself, with its budgets and webhooks. "
                 "Needs: get, list, watch and patch of nodes; list and watch of pods; create of pods/eviction; with --deadline delete of pods; "

@@ -16,6 +16,7 @@
 typedef struct ForceVerb {
         Ctl *ctl;
         usec_t delay_usec; /* from now to the deadline */
+        usec_t stands_usec; /* wall clock: what the claim has already; USEC_INFINITY: none */
         char *claim;       /* its name */
         KubeTarget target;
         KubeCall *call;
@@ -46,13 +47,25 @@ static void on_patched(const KubeReply *reply, void *userdata) {
                 give_up(v, 0);
                 return;
         }
-        printf("Node %s goes by then, whatever is left on it: 'vesperctl status' shows how far it is.\n", node_name(v));
+        printf("Nothing on node %s is waited for after that. The Node goes when the cloud says that its machine is gone: 'vesperctl explain %s' says how it stands.\n",
+               node_name(v), node_name(v));
         ctl_finish(v->ctl, EXIT_SUCCESS);
 }
 
-static void set_deadline(ForceVerb *v, const char *when) {
-        _cleanup_free_ char *body = ctl_annotation_body(ANNOTATION_FORCE_DEADLINE, when);
+/* An earlier one that stands there is not put off: the coordinator keeps to the earliest that it has seen, and the next
+ * leader to what it reads. */
+static void set_deadline(ForceVerb *v, usec_t at_usec) {
+        char when[RFC3339_MAX];
+        _cleanup_free_ char *body = NULL;
         int r;
+
+        if (v->stands_usec <= at_usec) {
+                printf("It stands already, and ends sooner: nothing was changed.\n");
+                ctl_finish(v->ctl, EXIT_SUCCESS);
+                return;
+        }
+        rfc3339_format(at_usec, when);
+        body = ctl_annotation_body(ANNOTATION_FORCE_DEADLINE, when);
 
         v->target = (KubeTarget){ .kind = &kube_node_claim_kind, .name = v->claim };
         r = !body ? -ENOMEM
@@ -75,7 +88,8 @@ static size_t print_pods(const ForceVerb *v, const ObjectList *pods) {
                 if (class == POD_CLASS_STATIC || class == POD_CLASS_DAEMON || class == POD_CLASS_TERMINAL)
                         continue;
                 if (n++ == 0)
-                        puts("These pods are deleted without asking their PodDisruptionBudgets:");
+                        printf("These pods %s deleted without asking their PodDisruptionBudgets:\n",
+                               v->ctl->options->yes ? "are" : "would be");
                 printf("  %s/%s%s%s", m->ns, m->name, key ? ", opted out of drains by " : "", strempty(key));
                 if (class == POD_CLASS_TERMINATING)
                         puts(", which is terminating: it is given no more time than that");
@@ -89,7 +103,7 @@ static size_t print_pods(const ForceVerb *v, const ObjectList *pods) {
 
 static void on_pods(const KubeReply *reply, void *userdata) {
         const KubeTarget target = { .kind = &kube_pod_kind };
-        usec_t at_usec;
+        usec_t at_usec = 0;
         ForceVerb *v = userdata;
         char when[RFC3339_MAX];
         ObjectList pods = {};
@@ -104,18 +118,20 @@ static void on_pods(const KubeReply *reply, void *userdata) {
         if (r >= 0) {
                 at_usec = usec_add(loop_wall(v->ctl->env->loop), v->delay_usec);
                 rfc3339_format(at_usec, when);
-                printf("The removal of node %s is to end by %s.\n", node_name(v), when);
+                printf("%s by %s nothing on node %s is waited for any more.\n", v->ctl->options->yes ? "From now on" : "With --yes,", when,
+                       node_name(v));
                 if (print_pods(v, &pods) == 0)
                         puts("No pod is left on it that this would end.");
-                puts("Volumes and budgets of nodes are not waited for after that. An earlier deadline stays as it is.");
+                puts("That goes for volumes, pauses and budgets of nodes, too. What the cloud refuses it does not change.");
         }
         object_list_done(&pods);
         if (r < 0)
                 give_up(v, r);
         else if (v->ctl->options->yes)
-                set_deadline(v, when);
+                set_deadline(v, at_usec);
         else {
-                ctl_complain("nothing was changed. If that is what you want, say --yes");
+                ctl_complain("nothing was changed. To do it: vesperctl force %s --deadline=%s --yes", node_name(v),
+                             v->ctl->options->deadline ? v->ctl->options->deadline : "0s");
                 give_up(v, 0);
         }
 }
@@ -164,6 +180,7 @@ static void on_claims(const KubeReply *reply, void *userdata) {
                 ctl_complain("node %s is not being removed: 'kubectl delete node %s' first", node_name(v),
                              node_name(v));
         else if (claim) {
+                v->stands_usec = claim->force_deadline_usec;
                 v->claim = strdup(claim->object.meta.name);
                 r = v->claim ? 0 : -ENOMEM;
         }
@@ -184,7 +201,7 @@ static int force_start(Ctl *ctl, void **ret) {
                 return -ENOMEM;
         *ret = v;
         v->ctl = ctl;
-        if (deadline && duration_parse(deadline, &v->delay_usec) < 0)
+        if (deadline && duration_parse_go(deadline, &v->delay_usec) < 0)
                 return ctl_complain("--deadline=%s: not a duration such as 10m or 90s", deadline);
         return kube_list(ctl->client, &target, NULL, NULL, on_claims, v, &v->call);
 }

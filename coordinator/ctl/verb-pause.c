@@ -78,10 +78,11 @@ static int patch_next(PauseVerb *v);
 
 static void print_done(const PauseVerb *v) {
         if (v->target.kind == &kube_namespace_kind)
-                puts(v->pauses ? "No removal of any node begins from now on, until 'vesperctl resume'."
+                puts(v->pauses ? "New removals of all nodes wait until 'vesperctl resume'. Not held: interruptions, nodes that are not Ready, removals whose deadline is near, reboots."
                                : "Removals begin again, those that have piled up one by one. NodePools that are paused themselves stay so.");
         else if (v->pauses)
-                printf("No removal of a node of NodePool %s begins from now on, until 'vesperctl resume %s'.\n",
+                printf("New removals of nodes of NodePool %s wait until 'vesperctl resume %s'. "
+                       "Not held: interruptions, nodes that are not Ready, removals whose deadline is near, reboots.\n",
                        v->target.name, v->target.name);
         else
                 printf("Removals of nodes of NodePool %s begin again, those that have piled up one by one.\n",
@@ -149,7 +150,7 @@ const CtlVerb verb_pause = {
         .arguments = "[POOL...]",
         .summary = "Let no new removal begin, of these NodePools or of all",
         .text = "Sets the annotation vesper.sh/paused on the NodePools, or on the coordinator's namespace for all of them. "
-                "Removals that are under way go on, and are named. Interruptions, deadlines that have passed and nodes that are not Ready are not held. "
+                "Removals that are under way go on, and are named. Interruptions, nodes that are not Ready, removals whose deadline is near, and reboots are not held. "
                 "Needs: patch of nodepools (or of that namespace), list of nodeclaims.",
         .example = "vesperctl pause",
         .max_args = UINT_MAX,

@@ -95,7 +95,7 @@ static void judge_node(ReleaseVerb *v, const KubeNode *n) {
         const char *name = n->object.meta.name;
 
         if (n->object.meta.deletion_usec > 0) {
-                ctl_complain("node %s is being deleted, and a removal that has begun goes on: see 'vesperctl explain %s'",
+                ctl_complain("node %s is being deleted, which cannot be taken back: its machine is ended when nothing holds that any more. See 'vesperctl explain %s'",
                              name, name);
                 v->failed = true;
         } else if (!v->annotated) {
@@ -161,6 +161,8 @@ static int release_start(Ctl *ctl, void **ret) {
 
         if (ctl->options->all == (ctl->n_args > 0))
                 return ctl_complain("release needs names of nodes, or --all. See 'vesperctl release --help'");
+        if (ctl->options->without_coordinator && !ctl->options->all)
+                return ctl_complain("--without-coordinator goes with --all");
         if (ctl->options->all && !ctl->options->yes)
                 return ctl_complain("release --all deletes every NodePool, with deletionPolicy Release: all nodes and machines stay, and vesper no longer "
                                     "removes any. If that is what you want, say --yes");
@@ -177,16 +179,18 @@ static int release_start(Ctl *ctl, void **ret) {
         return r;
 }
 
-static const char *const release_options[] = { "all", "yes", NULL };
+static const char *const release_options[] = { "all", "without-coordinator", "yes", NULL };
 
 const CtlVerb verb_release = {
         .name = "release",
+        .statuses = "130 interrupted",
         .arguments = "NODE...",
-        .summary = "Have vesper let go of nodes: their machines go on, nothing of vesper's stays on them",
+        .summary = "Have the coordinator let go of nodes: their machines go on",
         .text = "Annotates the nodes with vesper.sh/unmanaged=true and waits until the coordinator has taken off what it had put there. "
                 "A node that is being deleted is not released: its removal goes on. "
                 "--all does it for good, as before an uninstallation: it pauses all removals, deletes every NodePool with deletionPolicy Release, and waits until no finalizer, "
-                "NodeClaim, label or mark of vesper is left. Where no coordinator leads it takes them off itself; then it frees even nodes that are being deleted, "
+                "NodeClaim, label or mark of the coordinator is left; removals that have begun are ended first. With --without-coordinator, once no coordinator has led for a while, "
+                "it takes them off itself; then it frees even nodes that are being deleted, "
                 "names their machines, which go on, and leaves it to you to end them. "
                 "Needs: get and patch of nodes; --all besides: list, patch and delete of nodepools and nodeclaims, list of nodes, get of the Lease, patch of the coordinator's namespace.",
         .example = "vesperctl release worker-7",

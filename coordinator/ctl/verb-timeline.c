@@ -127,7 +127,7 @@ static int take_event(const char *item, size_t size, void *userdata) {
 
 static int miss_answer(TimelineVerb *v, const KubeReply *reply, const char *verb, const KubeTarget *t) {
         _cleanup_free_ char *why = ctl_explain_error(reply->error, verb, t);
-        _cleanup_free_ char *sentence = why ? strf("%s are missing: %s.", t->kind->kind, why) : NULL;
+        _cleanup_free_ char *sentence = why ? strf("%s are missing: %s.", t->kind == &kube_event_kind ? "Events" : "NodeClaims", why) : NULL;
 
         return sentence ? timeline_miss(&v->timeline, sentence) : -ENOMEM;
 }

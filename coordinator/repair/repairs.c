@@ -500,9 +500,14 @@ static void on_ended(const char *node_uid, bool proved, void *userdata) {
         Case *c;
 
         metrics_add(r->context->metrics, METRIC_REPAIRS, proved ? REPAIR_PROVED : REPAIR_FAILED, 1);
-        log_info(r->context->env->log, "The repair of the node with uid %s %s", node_uid,
-                 proved ? "is proved: its successor, or the node itself after its reboot, stays Ready"
-                        : "has failed: neither a successor nor the node itself, rebooted, has become Ready in time");
+        if (proved)
+                log_info(r->context->env->log,
+                         "The repair of the node that had the uid %s is proved: its successor, or the node itself after its reboot, stays Ready", node_uid);
+        else
+                log_warning(r->context->env->log,
+                            "The repair of the node that had the uid %s has failed: neither a successor nor the node itself, rebooted, has become Ready in time. "
+                            "In its NodePool and its zone one node is repaired at a time again",
+                            node_uid);
         HASHMAP_FOREACH (c, r->cases)
                 if (c->boot_id && streq(repair_sight_uid(c->sight), node_uid)) {
                         _cleanup_free_ char *key = strf("node/%s", c->node);

@@ -255,7 +255,7 @@ static bool holds_anything(const OutOfService *o, const char *node) {
         return false;
 }
 
-static OutOfServiceFacts gather_facts(const OutOfService *o, const KubeNode *n, const Silence *x) {
+static OutOfServiceFacts gather_facts(const OutOfService *o, const KubeNode *n, const Silence *x, bool ending) {
         OutOfServiceFacts f = {
                 .managed = object_meta_has_finalizer(&n->object.meta, FINALIZER_TERMINATION),
                 .ready = kube_node_is_ready(n),
@@ -269,7 +269,7 @@ static OutOfServiceFacts gather_facts(const OutOfService *o, const KubeNode *n, 
                 return f;
         if (n->provider_id)
                 (void) cluster_view_node_of_provider_id(o->context->view, n->provider_id, &f.shared);
-        f.holds = holds_anything(o, n->object.meta.name);
+        f.holds = !ending && holds_anything(o, n->object.meta.name);
         f.asking = x->machine;
         f.proof = x->proof;
         f.silent_usec = x->silent_usec;
@@ -278,7 +278,7 @@ static OutOfServiceFacts gather_facts(const OutOfService *o, const KubeNode *n, 
         return f;
 }
 
-void out_of_service_see_node(OutOfService *o, const char *name, const KubeNode *n, const char *key) {
+void out_of_service_see_node(OutOfService *o, const char *name, const KubeNode *n, bool ending, const char *key) {
         Silence *x = hashmap_get(o->map, name);
         OutOfServiceFacts f;
         usec_t until;
@@ -298,7 +298,7 @@ void out_of_service_see_node(OutOfService *o, const char *name, const KubeNode *
         }
         if (x)
                 note_answer(x);
-        f = gather_facts(o, n, x);
+        f = gather_facts(o, n, x, ending);
         switch (out_of_service_decide(&f, &until)) {
         case OUT_OF_SERVICE_LEAVE:
                 return;

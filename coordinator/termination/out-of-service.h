@@ -35,7 +35,8 @@ int out_of_service_new(const TerminationContext *context, WorkQueue *queue, Obje
 OutOfService *out_of_service_free(OutOfService *o); /* questions under way are dropped */
 DEFINE_FREEP(OutOfService, out_of_service_free);
 
-/* Level-triggered; n NULL: it is gone. key: "node/NAME", dirty again when there is more to do. */
-void out_of_service_see_node(OutOfService *o, const char *name, const KubeNode *n, const char *key);
+/* Level-triggered; n NULL: it is gone. ending: its removal has told the cloud to end the machine, and asks about it itself.
+ * key: "node/NAME", dirty again when there is more to do. */
+void out_of_service_see_node(OutOfService *o, const char *name, const KubeNode *n, bool ending, const char *key);
 /* The view lost its watches, or has them back: silences are counted anew. It stands at first. */
 void out_of_service_view_changed(OutOfService *o, bool stands);

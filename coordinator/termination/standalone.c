@@ -31,9 +31,9 @@ static const char *refusal_by_provider(const CloudRegistry *cloud, const KubeNod
                 return "ForeignMachine";
         }
         if (cloud->n_providers > 1 && !p->ops->proves_identity) {
-                *ret_message = strf("The machine would be provider '%s's, which takes a word for it, and with several providers it serves "
-                                    "only NodePools that name it: its Node is not adopted. Make such a NodePool for it",
-                                    p->ops->name);
+                *ret_message = strf("The machine would be provider '%s's, which asks for no proof, and with several providers it serves "
+                                    "only NodePools that name it: its Node is not adopted. Make a NodePool with spec.provider.name: %s that selects it",
+                                    p->ops->name, p->ops->name);
                 return "OtherProvider";
         }
         return NULL;

@@ -97,7 +97,7 @@ int kube_process_load(KubeProcess *p, const char *path, bool in_cluster_first, b
                 return load_in_cluster(p);
         return log_error_errno(p->env.log, -ENOENT,
                                "No credential for the API server: name a kubeconfig%s, set KUBECONFIG, or run in a pod with a ServiceAccount",
-                               home ? " by --kubeconfig" : "");
+                               home ? " by --kubeconfig, have one in ~/.kube/config" : "");
 }
 
 int kube_process_connect(KubeProcess *p, const char *name) {

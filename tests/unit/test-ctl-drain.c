@@ -61,12 +61,12 @@ static void test_lines(void **state) {
                   "n: failed after 0s: there is no node 'n'" },
                 { { .node = "n", .state = CTL_DRAIN_TIMED_OUT, .is_cordoned = true, .is_ours = true, .left = strange,
                     .n_left = 1, .took_usec = 60 * SEC },
-                  "n: given up, --timeout is over after 60s; it stays cordoned ('vesperctl undrain n' opens it); 1 pod is "
+                  "n: gave up, --timeout is over, after 60s; it stays cordoned ('vesperctl undrain n' opens it); 1 pod is "
                   "left; pod a?[2J/b?: Terminating for 100s",
                   "node n stays cordoned; 1 pod is left; 'vesperctl undrain n' opens it" },
                 { { .node = "n", .state = CTL_DRAIN_OPENED, .left = &going, .n_left = 1, .took_usec = SEC },
-                  "n: given up, somebody has made the node schedulable meanwhile after 1s; 1 pod is left",
-                  "n: given up, somebody has made the node schedulable meanwhile after 1s; 1 pod is left" },
+                  "n: gave up, somebody has made the node schedulable meanwhile, after 1s; 1 pod is left",
+                  "n: gave up, somebody has made the node schedulable meanwhile, after 1s; 1 pod is left" },
         };
         (void) state;
 
@@ -513,7 +513,7 @@ static void test_timeout(void **state) {
         assert_int_equal(b.ctl.status, -1);
         run_for(&b, 2 * SEC);
         assert_int_equal(b.ctl.status, EXIT_FAILURE);
-        assert_prints(&b, "n1: given up, --timeout is over after 30s; it stays cordoned ('vesperctl undrain n1' opens it); 2 "
+        assert_prints(&b, "n1: gave up, --timeout is over, after 30s; it stays cordoned ('vesperctl undrain n1' opens it); 2 "
                           "pods are left; pod default/web-n1-0: BlockedByPDB web for 30s");
         assert_true(is_unschedulable(&b, "n1"));
         assert_int_equal(n_evictions(&b, 0), 0);
@@ -527,7 +527,7 @@ static void test_deadline(void **state) {
                 const char *says;
         } rows[] = {
                 { false, EXIT_SUCCESS, "n1: drained in 30s, 2 pods were ended" },
-                { true, EXIT_FAILURE, "n1: given up, --deadline has passed after 90s; it stays cordoned ('vesperctl undrain n1' "
+                { true, EXIT_FAILURE, "n1: gave up, --deadline has passed, after 90s; it stays cordoned ('vesperctl undrain n1' "
                                       "opens it); 1 pod is left; pod default/stuck: Terminating" },
         };
         const CtlOptions o = { .deadline = "1m" };
@@ -570,8 +570,8 @@ static void test_opened(void **state) {
         fake_merge(b.w.cluster, FAKE_PDBS, "default", "web", "{'metadata':{'generation':2},'spec':{'minAvailable':0}}");
         run_for(&b, 5 * SEC);
         assert_int_equal(b.ctl.status, EXIT_FAILURE);
-        assert_prints(&b, "n1: given up, somebody has made the node schedulable meanwhile after 5s; 2 pods are left\n");
-        assert_prints(&b, "n2: given up, the Node was deleted meanwhile, and nothing says whether its pods have stopped");
+        assert_prints(&b, "n1: gave up, somebody has made the node schedulable meanwhile, after 5s; 2 pods are left\n");
+        assert_prints(&b, "n2: gave up, the Node was deleted meanwhile and nothing says whether its pods have stopped,");
         assert_null(mark_of(&b, "n1"));
         assert_false(is_unschedulable(&b, "n1"));
 }

@@ -70,6 +70,26 @@ static char *table(Bench *b) {
         return status_rows_table(&rows, &b->snapshot);
 }
 
+/* Of what a drain waits for the pod that somebody has to look at, not the first that is on its way. */
+static void test_holder(void **state) {
+        _cleanup_free_ char *text = NULL;
+        Bench b;
+        (void) state;
+
+        bench_init(&b);
+        put_node(&b, "a", "");
+        put_claim(&b, "a", DELETED, "",
+                  ",'phase':'Draining','blockers':[{'pod':'s/goes','reason':'Evicting'},{'pod':'s/held','reason':'Protected'}]");
+        put_node(&b, "b", "");
+        put_claim(&b, "b", DELETED, "", ",'phase':'Draining','blockers':[{'pod':'s/other','reason':'Evicting'}]");
+        text = table(&b);
+        assert_non_null(strstr(text, "s/held (Protected)"));
+        assert_non_null(strstr(text, "a waits for pod s/held for ever"));
+        assert_non_null(strstr(text, "s/other (Evicting)"));
+        assert_null(strstr(text, "b waits for"));
+        bench_done(&b);
+}
+
 static void test_table(void **state) {
         _cleanup_free_ char *text = NULL;
         Bench b;
@@ -108,8 +128,8 @@ static void test_table(void **state) {
                                   "\n"
                                   "node-c waits for pod shop/web-1 for ever: terminationGracePeriod is "
                                   "unset on NodeClaim nc-node-c, and on "
-                                  "NodePool default for new ones. Take its "
-                                  "do-not-evict key off, give its budget room, or delete the pod.\n");
+                                  "NodePool default for new ones. "
+                                  "'vesperctl explain node-c' says what would free it.\n");
         bench_done(&b);
 }
 
@@ -504,7 +524,7 @@ static void test_fetch(void **state) {
 
 int main(void) {
         static const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_table),       cmocka_unit_test(test_standalone), cmocka_unit_test(test_plain),
+                cmocka_unit_test(test_table),       cmocka_unit_test(test_holder),       cmocka_unit_test(test_standalone), cmocka_unit_test(test_plain),
                 cmocka_unit_test(test_interrupted), cmocka_unit_test(test_blocked_condition),
                 cmocka_unit_test(test_leader_line), cmocka_unit_test(test_json),
                 cmocka_unit_test(test_fetch),       cmocka_unit_test(test_twins), cmocka_unit_test(test_by_name),
