@@ -367,7 +367,9 @@ static void hear_repair(Reboot *r) {
         const char *boot_id = r->node ? object_meta_annotation(&r->node->object.meta, ANNOTATION_REBOOT_FOR_REPAIR) : NULL;
         int k;
 
-        if (!r->config->repair_reboots || !boot_id_equal(boot_id, r->env->boot_id)) {
+        if (!r->config->repair_reboots || !boot_id_equal(boot_id, r->env->boot_id) ||
+            !object_meta_has_finalizer(&r->node->object.meta, FINALIZER_TERMINATION) ||
+            !object_meta_label(&r->node->object.meta, LABEL_NODE_POOL)) {
                 if (r->node && r->for_repair && (r->state == REBOOT_ASKED || r->state == REBOOT_HELD))
                         reboot_cancel(r, "its NodePool does not have it repaired any more");
                 if (r->node)

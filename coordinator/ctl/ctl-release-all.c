@@ -371,11 +371,11 @@ static void judge(ReleaseAll *a) {
 static void on_fetched(int error, const char *message, CtlSnapshot *snapshot, void *userdata) {
         ReleaseAll *a = userdata;
 
-        a->fetch = ctl_fetch_free(a->fetch);
-        ctl_snapshot_done(&a->snapshot);
-        a->snapshot = *snapshot;
         if (message)
                 ctl_complain("%s", message);
+        a->fetch = ctl_fetch_free(a->fetch); /* and the message with it */
+        ctl_snapshot_done(&a->snapshot);
+        a->snapshot = *snapshot;
         /* Whether a coordinator leads has to be known: what it does must not be done beside it. */
         if (error < 0 || !a->snapshot.leader)
                 fail(a, 0);

@@ -72,10 +72,20 @@ void ctl_add_age(StrBuf *b, usec_t usec) {
                 }
 }
 
+/* By its first byte; what is no sequence is one byte. */
+static size_t sequence_size(const char *s, size_t size) {
+        unsigned char c = (unsigned char) *s;
+        size_t n = c >= 0xf0 ? 4 : c >= 0xe0 ? 3 : c >= 0xc0 ? 2 : 1;
+
+        return n <= size && utf8_is_valid(s, n) ? n : 1;
+}
+
 void ctl_make_plain(StrBuf *b, size_t from) {
-        for (size_t i = from; b->data && !b->failed && i < b->size; i++)
-                if ((unsigned char) b->data[i] < ' ' || b->data[i] == 0x7f)
-                        b->data[i] = '?';
+        for (size_t i = from, n; b->data && !b->failed && i < b->size; i += n) {
+                n = sequence_size(b->data + i, b->size - i);
+                if (utf8_is_control(b->data + i, n) || (n == 1 && (unsigned char) b->data[i] >= 0x80))
+                        memset(b->data + i, '?', n);
+        }
 }
 
 static void take_cell(CtlTable *t, StrBuf *b) {

@@ -63,9 +63,9 @@ static void on_fetched(int error, const char *message, CtlSnapshot *snapshot, vo
         StatusVerb *v = userdata;
         usec_t now_usec = loop_now(v->ctl->env->loop);
 
-        v->fetch = ctl_fetch_free(v->fetch);
         if (message)
                 ctl_complain("%s", message);
+        v->fetch = ctl_fetch_free(v->fetch); /* and the message with it */
         if (error >= 0)
                 error = print_status(v, snapshot);
         ctl_snapshot_done(snapshot);

@@ -15,7 +15,7 @@
  */
 
 #define LIST_MAX_BYTES (64u * 1024u * 1024u)
-#define LOG_LINE_MAX (256u * 1024u) /* a longer one is passed over in pieces */
+#define LOG_LINE_MAX (256u * 1024u) /* a longer one is none of ours: it and its rest are passed over */
 
 typedef struct TimelineVerb {
         Ctl *ctl;
@@ -50,6 +50,7 @@ static void give_up(TimelineVerb *v, int error) {
 static int64_t read_log(TimelineVerb *v, const char *path) {
         _cleanup_free_ char *line = malloc(LOG_LINE_MAX);
         FILE *f = streq(path, "-") ? stdin : fopen(path, "re");
+        bool is_rest = false; /* of a line that was longer than anything of ours */
         int64_t found = 0;
         int r = 0;
 
@@ -60,8 +61,13 @@ static int64_t read_log(TimelineVerb *v, const char *path) {
                 return -ENOENT;
         }
         while (r >= 0 && fgets(line, LOG_LINE_MAX, f)) {
-                r = timeline_take_log_line(&v->timeline, line, strlen(line));
-                found += r > 0;
+                size_t size = strlen(line);
+
+                if (!is_rest) {
+                        r = timeline_take_log_line(&v->timeline, line, size);
+                        found += r > 0;
+                }
+                is_rest = size == 0 || line[size - 1] != '\n';
         }
         if (r >= 0 && ferror(f)) {
                 ctl_complain("the log '%s' cannot be read: %m", path);

@@ -12,6 +12,9 @@ const char *const repair_domain_names[_REPAIR_DOMAIN_MAX] = {
         [REPAIR_DOMAIN_CONDITION] = "condition",
 };
 
+/* What is proved again and again by one node that comes and goes makes no room without end. */
+#define AT_ONCE_MAX ((size_t) 128)
+
 typedef struct Domain {
         char *key; /* "zone/us-east-1a" */
         size_t n_under_way, n_at_once;
@@ -192,7 +195,7 @@ static void repair_drop(RepairBrake *b, Repair *r) {
 static void repair_end(RepairBrake *b, Repair *r, bool proved, usec_t now_usec, repair_ended_t ended, void *userdata) {
         for (RepairDomainKind kind = 0; kind < _REPAIR_DOMAIN_MAX; kind++)
                 if (r->domains[kind]) {
-                        r->domains[kind]->n_at_once = proved ? r->domains[kind]->n_at_once + 1 : 1;
+                        r->domains[kind]->n_at_once = proved ? MIN(r->domains[kind]->n_at_once + 1, AT_ONCE_MAX) : 1;
                         r->domains[kind]->moved_usec = now_usec;
                 }
         ended(r->uid, proved, userdata);

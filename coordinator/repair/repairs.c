@@ -436,12 +436,21 @@ static void reboot_node(Repairs *r, Case *c, const KubeNode *n, const KubeNodePo
 
 static void on_ended(const char *node_uid, bool proved, void *userdata);
 
+static bool asks_to_reboot(const Repairs *r, const KubeNode *n) {
+        RebootCase c = {};
+        bool asks = reboot_case_read(n, loop_wall(r->context->env->loop), r->context->config->reboot_slot_usec, &c) < 0 ||
+                    c.request_state == REBOOT_REQUEST_WAITING || c.request_state == REBOOT_REQUEST_HOLDS_SLOT;
+
+        reboot_case_done(&c);
+        return asks;
+}
+
 /* A reboot is under way: until it is proved or has failed its agent has to have asked for it. */
 static void follow_reboot(Repairs *r, Case *c, const KubeNode *n) {
         EventObject o = event_object(&n->object);
 
         c->sent_until_usec = usec_add(now_of(r), AGAIN_USEC);
-        if (!boot_id_equal(c->boot_id, n->boot_id) || object_meta_annotation(&n->object.meta, ANNOTATION_SHUTDOWN_REQUEST))
+        if (!boot_id_equal(c->boot_id, n->boot_id) || asks_to_reboot(r, n))
                 return;
         event_record(r->context->recorder, &o, EVENT_WARNING, "NodeRepair",
                      "It was to be rebooted, and its agent has not asked for a slot within five minutes: it is away, or set to RepairReboots=no. "

@@ -334,12 +334,12 @@ static void say(Adoption *a, const KubeNode *n, const char *reason, const char *
 static void delete_if_terminable(Adoption *a, const KubeNode *n, const KubeNodePool *pool, const char *key) {
         ObjectWrite w = { .what = "delete the terminable",
                           .target = { .kind = &kube_node_kind, .name = n->object.meta.name },
-                          .state = n->object.meta.uid,
+                          .state = n->object.meta.resource_version,
                           .reconcile_key = key };
 
         if (streq_ptr(object_meta_label(&n->object.meta, LABEL_LIFECYCLE_PHASE), "terminable") &&
             voluntary_delete_is_admitted(a->context->deletes, n, pool, "it is labelled " LABEL_LIFECYCLE_PHASE "=terminable", key) &&
-            object_writes_delete(a->writes, &w, n->object.meta.uid, NULL) > 0)
+            object_writes_delete(a->writes, &w, n->object.meta.uid, n->object.meta.resource_version) > 0)
                 log_info(a->context->env->log,
                          "Node %s is labelled " LABEL_LIFECYCLE_PHASE "=terminable, deleting it",
                          n->object.meta.name);

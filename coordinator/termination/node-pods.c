@@ -24,6 +24,11 @@ NodePodsCount node_pods_count(const ClusterView *view, const char *node, const D
 
 usec_t node_pods_first_due(const ClusterView *view, const char *node, const DrainRules *rules,
                            usec_t wall_now_usec) {
+        return node_pods_first_due_of(view, node, rules, USEC_INFINITY, wall_now_usec);
+}
+
+usec_t node_pods_first_due_of(const ClusterView *view, const char *node, const DrainRules *rules, usec_t shorter_than_usec,
+                              usec_t wall_now_usec) {
         usec_t due = rules->deadline_usec;
         const KubePod *pod;
 
@@ -31,7 +36,8 @@ usec_t node_pods_first_due(const ClusterView *view, const char *node, const Drai
                 return due;
         for (HashmapIterator it = {}; cluster_view_iterate_pods(view, node, &it, &pod);)
                 if (drain_waits_for(pod, rules, wall_now_usec) &&
-                    class_of(pod, wall_now_usec) != POD_CLASS_TERMINATING && pod->grace_sec > 0)
+                    class_of(pod, wall_now_usec) != POD_CLASS_TERMINATING && pod->grace_sec > 0 &&
+                    (shorter_than_usec == USEC_INFINITY || drain_grace(pod->grace_sec) < shorter_than_usec))
                         due = MIN(due, usec_sub(rules->deadline_usec, drain_grace(pod->grace_sec)));
         return due;
 }

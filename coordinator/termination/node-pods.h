@@ -21,6 +21,9 @@ NodePodsCount node_pods_count(const ClusterView *view, const char *node, const D
  * USEC_INFINITY: there is no deadline. */
 usec_t node_pods_first_due(const ClusterView *view, const char *node, const DrainRules *rules,
                            usec_t wall_now_usec);
+/* The same of those pods alone whose grace is shorter than shorter_than_usec: others cannot have theirs anyway. */
+usec_t node_pods_first_due_of(const ClusterView *view, const char *node, const DrainRules *rules, usec_t shorter_than_usec,
+                              usec_t wall_now_usec);
 /* Another number once one of those that are waited for begins to go, has gone, or has come; the same
  * whatever else becomes of them. */
 uint64_t node_pods_fingerprint(const ClusterView *view, const char *node, const DrainRules *rules,

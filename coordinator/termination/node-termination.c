@@ -425,9 +425,12 @@ static void describe_machine(NodeTermination *t) {
 }
 
 /* T is near: what holds the removal up before it has begun is not waited for any longer, or its pods would not get the
- * grace that they have until then. Looked at again when that is so. */
-static bool deadline_calls(const NodeTermination *t) {
-        usec_t begin = usec_sub(first_pod_due(t), BEGIN_USEC);
+ * grace that they have until then. Looked at again when that is so. A pod whose grace is longer than all the time from the
+ * deletion to T has no say: who may make pods must not end a pause. */
+static bool deadline_calls(const NodeTermination *t, const KubeNode *n) {
+        usec_t whole = usec_sub(t->deadline.at_usec, n->object.meta.deletion_usec);
+        usec_t due = node_pods_first_due_of(t->context->view, t->name, &t->rules, whole, loop_wall(t->env->loop));
+        usec_t begin = usec_sub(due, BEGIN_USEC);
 
         if (deadline_passed(t) || loop_wall(t->env->loop) >= begin)
                 return true;
@@ -438,7 +441,7 @@ static bool deadline_calls(const NodeTermination *t) {
 
 /* Counted by budgets, and not refused. */
 static bool passes_uncharged(const NodeTermination *t, const KubeNode *n) {
-        return deadline_calls(t) || budget_gate_is_open(n);
+        return deadline_calls(t, n) || budget_gate_is_open(n);
 }
 
 static void on_gate(void *userdata) {

@@ -175,10 +175,14 @@ static void forget_old_tries(NodeWebhook *w, usec_t now_usec) {
 
 /* A pool selects it, and nothing of ours is on it yet: for so long its deletion can wait. */
 static bool is_to_be_adopted(NodeWebhook *w, const KubeNode *n, bool dry_run) {
+        const KubeNode *known = cluster_view_node(w->view, n->object.meta.name);
         usec_t now = loop_now(w->env->loop);
         FirstTry *t;
 
-        if (object_meta_has_finalizer(&n->object.meta, FINALIZER_TERMINATION) ||
+        /* One that is not in view was made up, or has not been seen long enough to be adopted: its name alone would fill the
+         * list. */
+        if (!known || !streq(known->object.meta.uid, n->object.meta.uid) ||
+            object_meta_has_finalizer(&n->object.meta, FINALIZER_TERMINATION) ||
             cluster_view_pool_of_node(w->view, n, NULL, NULL) != POOL_MATCH_ONE)
                 return false;
         t = hashmap_get(w->unadopted, n->object.meta.uid);

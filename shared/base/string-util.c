@@ -117,6 +117,19 @@ bool dns1123_subdomain_is_valid(const char *s) {
         return true;
 }
 
+bool utf8_is_control(const char *s, size_t n) {
+        const uint8_t *p = (const uint8_t *) s;
+
+        if (n == 1)
+                return p[0] < 0x20 || p[0] == 0x7f;
+        if (n == 2)
+                return p[0] == 0xc2 && p[1] < 0xa0; /* U+0080..U+009F */
+        if (n != 3 || p[0] != 0xe2)
+                return false;
+        return (p[1] == 0x80 && p[2] >= 0xa8 && p[2] <= 0xae) || /* U+2028..U+202E */
+               (p[1] == 0x81 && p[2] >= 0xa6 && p[2] <= 0xa9);   /* U+2066..U+2069 */
+}
+
 char *str_sanitize(const char *s, size_t max_bytes) {
         _cleanup_strbuf_ StrBuf b = { 0 };
         size_t size, fits = 0, n;
@@ -130,9 +143,9 @@ char *str_sanitize(const char *s, size_t max_bytes) {
                 n = utf8_sequence((const uint8_t *) s + i, size - i);
                 if (b.size + MAX(n, (size_t) 1) > max_bytes)
                         break;
-                if (n == 0 || (n == 1 && ((uint8_t) s[i] < 0x20 || s[i] == 0x7f))) {
-                        n = 1;
-                        strbuf_add_char(&b, '?');
+                if (n == 0 || utf8_is_control(s + i, n)) {
+                        n = MAX(n, (size_t) 1);
+                        strbuf_add_n(&b, "???", n);
                 } else
                         strbuf_add_n(&b, s + i, n);
                 if (b.failed)

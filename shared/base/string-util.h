@@ -34,7 +34,10 @@ bool utf8_is_valid(const char *s, size_t size);
 #define UTF8_REPLACEMENT "\xef\xbf\xbd" /* U+FFFD, in the place of what is no text */
 /* DNS-1123 subdomain as Kubernetes has it for names: 1..253 of [a-z0-9.-], labels begin and end alphanumeric. */
 bool dns1123_subdomain_is_valid(const char *s);
-/* Bytes below 0x20 and 0x7f become '?', at most max_bytes (cut on a UTF-8 border, "..." appended): for text that came
+/* Is this UTF-8 sequence of n bytes a control character (C0, C1, DEL), a line or paragraph separator, or one that changes
+ * the order in which text is read? */
+bool utf8_is_control(const char *s, size_t n);
+/* Control characters become '?', each of their bytes, at most max_bytes (cut on a UTF-8 border, "..." appended): for text that came
  * from outside and goes into a log or an Event. NULL on ENOMEM. */
 char *str_sanitize(const char *s, size_t max_bytes);
 

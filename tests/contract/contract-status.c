@@ -266,7 +266,7 @@ static void schema_of_claims(void **state) {
                 { "force at once", "{'nodePool': 'a', 'providerID': 'b', 'terminationGracePeriod': '0s'}",
                   201 },
                 { "no spec", NULL, 422 },
-                { "no pool", "{'providerID': 'b'}", 422 },
+                { "no pool: a person's", "{'providerID': 'b'}", 201 },
                 { "an empty pool", "{'nodePool': '', 'providerID': 'b'}", 422 },
                 { "no machine", "{'nodePool': 'a'}", 422 },
                 { "a number for a name", "{'nodePool': 5, 'providerID': 'b'}", 422 },

@@ -96,6 +96,14 @@ static bool values_as_the_operator_wants(const cJSON *self, const cJSON *old) {
         return streq(operator, "In") || streq(operator, "NotIn") ? some : !some;
 }
 
+static bool pool_neither_comes_nor_goes(const cJSON *self, const cJSON *old) {
+        return has(self, "nodePool") == has(old, "nodePool");
+}
+
+static bool whole_duration(const cJSON *self, const cJSON *old) {
+        return cJSON_IsString(self) && matches(self->valuestring, "^([0-9]+(s|m|h))+$");
+}
+
 static const struct {
         const char *text;
         bool transition; /* names oldSelf: not asked of what is new */
@@ -106,6 +114,8 @@ static const struct {
           "oldSelf.terminationGracePeriod)",
           true, same_grace },
         { "self == oldSelf", true, unchanged },
+        { "has(self.nodePool) == has(oldSelf.nodePool)", true, pool_neither_comes_nor_goes },
+        { "self.matches('^([0-9]+(s|m|h))+$')", false, whole_duration },
         { "has(self.minAvailable) != has(self.maxUnavailable)", false, one_of_min_and_max },
         { "type(self) == int ? self >= 0 : self.matches('^(100|[0-9]{1,2})%$')", false,
           number_or_percentage },

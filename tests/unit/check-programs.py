@@ -493,6 +493,9 @@ class Cluster(unittest.TestCase):
         code, out, err = run(CTL, "status", "-o", "json", KUBECONFIG=admin)
         self.assertEqual(code, 0, err)
         json.loads(out)
+        code, out, err = run(CTL, "status", KUBECONFIG=self.path("kubeconfig-node-n1"))
+        self.assertEqual((code, out), (1, ""))
+        self.assertIn("vesperctl: you may not list node", err)
         code, out, err = run(CTL, "status", "n1", KUBECONFIG=admin)
         self.assertEqual((code, out), (2, ""))
 

@@ -83,10 +83,15 @@ static char *asked_id(AgentRig *r) {
         return id;
 }
 
-static void set_repair(AgentRig *r, const char *boot_id) {
-        fake_merge(r->cluster, FAKE_NODES, NULL, RIG_NODE, "{'metadata':{'annotations':{'vesper.sh/reboot-for-repair':%s%s%s}}}",
-                   boot_id ? "'" : "", boot_id ? boot_id : "null", boot_id ? "'" : "");
+static void set_mark(AgentRig *r, const char *boot_id, bool of_a_pool) {
+        fake_merge(r->cluster, FAKE_NODES, NULL, RIG_NODE, "{'metadata':{'finalizers':['vesper.sh/termination'],'labels':{'vesper.sh/nodepool':%s},"
+                   "'annotations':{'vesper.sh/reboot-for-repair':%s%s%s}}}",
+                   of_a_pool ? "'web'" : "null", boot_id ? "'" : "", boot_id ? boot_id : "null", boot_id ? "'" : "");
         run(r, 2 * S);
+}
+
+static void set_repair(AgentRig *r, const char *boot_id) {
+        set_mark(r, boot_id, true);
 }
 
 /* The coordinator asks for it by this boot's id: once, until it takes that back. */
@@ -96,6 +101,8 @@ static void test_for_repair(void **state) {
         (void) state;
 
         set_repair(r, "of-another-boot");
+        assert_given_up(r);
+        set_mark(r, r->boot_id, false); /* of a node that no NodePool has adopted nobody has that repaired */
         assert_given_up(r);
         set_repair(r, r->boot_id);
         assert_asks(r);

@@ -330,7 +330,11 @@ static void test_reboot(void **state) {
         assert_string_equal(held(r), "SlowStart");
         assert_true(rig_event_says(r, first, "NodeRepair", "Asking its agent to reboot it: its condition KernelDeadlock is True"));
 
-        fake_merge(r->cluster, FAKE_NODES, NULL, first, "{'metadata':{'annotations':{'" ANNOTATION_SHUTDOWN_REQUEST "':'{}'}}}");
+        fake_merge(r->cluster, FAKE_NODES, NULL, first,
+                   "{'metadata':{'annotations':{'" ANNOTATION_SHUTDOWN_REQUEST
+                   "':'{\\\"id\\\":\\\"r\\\",\\\"bootID\\\":\\\"%s\\\",\\\"kind\\\":\\\"reboot\\\","
+                   "\\\"until\\\":\\\"2037-01-15T08:00:00Z\\\"}'}}}",
+                   mark_of(r, first));
         run(r, 8 * M);
         assert_non_null(mark_of(r, first)); /* its agent has asked, and waits for its slot */
         set_boot(r, first, "b2");

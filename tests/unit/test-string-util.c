@@ -124,6 +124,7 @@ static void test_sanitize(void **state) {
                 { "it fits exactly", "0123456789", 10, "0123456789" },
                 { "one too many", "0123456789a", 10, "0123456..." },
                 { "control characters", "a\nb\x1b[31m\x7f", 20, "a?b?[31m?" },
+                { "and those beyond ASCII", "a\xc2\x9b" "2J\xe2\x80\xae" "b\xe2\x81\xa9", 20, "a??2J???b???" },
                 { "text beyond ASCII stays", "gr\xc3\xbc\xc3\x9f", 20, "gr\xc3\xbc\xc3\x9f" },
                 { "cut before a character, not in it",
                   "aaaaaa\xc3\xbc"

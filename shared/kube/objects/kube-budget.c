@@ -4,6 +4,8 @@
 #include "parse-util.h"
 #include "string-util.h"
 
+#define ALLOWED_MAX ((int64_t) INT32_MAX)
+
 /* "0%" to "100%", as the CRD has it. */
 static bool percent_parse(const char *s, int64_t *ret) {
         size_t digits = strspn(s, "0123456789");
@@ -73,6 +75,7 @@ static void decode_budget_status(Decoder *d, const Json *status, KubeNodeBudget 
         decode_int64(d, json_get(status, "currentAvailable"), "status.currentAvailable", &b->current_available);
         decode_int64(d, json_get(status, "desiredAvailable"), "status.desiredAvailable", &b->desired_available);
         decode_int64(d, json_get(status, "disruptionsAllowed"), "status.disruptionsAllowed", &b->disruptions_allowed);
+        b->disruptions_allowed = MAX(MIN(b->disruptions_allowed, ALLOWED_MAX), INT64_C(0)); /* it is counted on with */
         decode_int64(d, json_get(status, "observedGeneration"), "status.observedGeneration", &b->observed_generation);
         decode_charges(d, json_get(status, "disruptedNodes"), b);
         decode_conditions(d, json_get(status, "conditions"), &b->conditions, &b->n_conditions);
