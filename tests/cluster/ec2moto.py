@@ -99,7 +99,15 @@ class Ec2:
 
     def state(self, instance):
         """"running", "terminated", ..., or None when nothing is known of it."""
-        for item in self.call("DescribeInstances").iter("item"):
-            if item.findtext("instanceId") == instance:
-                return item.findtext("instanceState/name")
-        return None
+        return next((item.findtext("instanceState/name") for item in self.instances() if item.findtext("instanceId") == instance), None)
+
+    def instances(self):
+        """All that is known, which may be several pages."""
+        token = {}
+        while True:
+            tree = self.call("DescribeInstances", **token)
+            yield from (item for item in tree.iter("item") if item.find("instanceState") is not None)
+            following = tree.findtext("nextToken")
+            if not following:
+                return
+            token = {"NextToken": following}

@@ -342,7 +342,7 @@ class World:
         found = []
         if not self.ec2:
             return found
-        for item in self.ec2.call("DescribeInstances").iter("item"):
+        for item in self.ec2.instances():
             if item.findtext("instanceId") and item.findtext("instanceState/name") in ("pending", "running"):
                 found.append(item.findtext("instanceId"))
         return found
