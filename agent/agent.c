@@ -256,18 +256,17 @@ static void trim_memory(Agent *a) {
         (void) malloc_trim(0);
 }
 
-static void on_poll(NoticePollResult look, const Notice *notice, const char *why, usec_t answered_usec,
-                    void *userdata) {
+static void on_look(NoticeSource *s, const NoticeLook *look, void *userdata) {
         Agent *a = userdata;
 
-        switch (look) {
+        switch (look->result) {
         case NOTICE_POLL_NOTICE:
                 if (a->settled)
-                        act_on_notice(a, notice, answered_usec);
+                        act_on_notice(a, look->notices[0], look->answered_usec);
                 else {
                         a->early = notice_free(a->early);
-                        if (notice_copy(notice, &a->early) >= 0)
-                                a->early_usec = answered_usec;
+                        if (notice_copy(look->notices[0], &a->early) >= 0)
+                                a->early_usec = look->answered_usec;
                 }
                 break;
         case NOTICE_POLL_NONE:
@@ -279,7 +278,7 @@ static void on_poll(NoticePollResult look, const Notice *notice, const char *why
                 break;
         }
         watch_overruled_marks(a);
-        count_poll(a, look, why);
+        count_poll(a, look->result, look->why);
         trim_memory(a);
 }
 
@@ -624,7 +623,7 @@ static int make_source(Agent *a) {
         };
 
         return a->config->metadata_source == METADATA_SOURCE_EC2
-                       ? notice_ec2_new(a->env, &options, on_poll, a, &a->source)
+                       ? notice_ec2_new(a->env, &options, on_look, a, &a->source)
                        : 0;
 }
 

@@ -94,14 +94,13 @@ static void on_node(const KubeReply *reply, void *userdata) {
         closed(c);
 }
 
-static void on_poll(NoticePollResult look, const Notice *notice, const char *why, usec_t answered_usec,
-                    void *userdata) {
+static void on_look(NoticeSource *s, const NoticeLook *look, void *userdata) {
         Check *c = userdata;
         bool first = !c->facts.metadata_polled;
 
         c->facts.metadata_polled = true;
-        c->facts.look = look;
-        if (why && free_and_strdup(&c->metadata_why, why) >= 0)
+        c->facts.look = look->result;
+        if (look->why && free_and_strdup(&c->metadata_why, look->why) >= 0)
                 c->facts.metadata_why = c->metadata_why;
         if (first)
                 closed(c);
@@ -178,7 +177,7 @@ static int start(Check *c, const AgentConfig *config, KubeAuth *auth) {
                 c->n_open++;
         }
         if (c->facts.metadata_wanted) {
-                r = notice_ec2_new(c->env, &ec2, on_poll, c, &c->source);
+                r = notice_ec2_new(c->env, &ec2, on_look, c, &c->source);
                 if (r < 0)
                         return r;
                 c->n_open++;

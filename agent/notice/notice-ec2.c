@@ -17,6 +17,7 @@
  *                                 +-------------404, but by a new token-+
  */
 
+#define SPOT_FEED "spot/instance-action"
 #define LEAD_USEC (120 * USEC_PER_SEC)
 #define STALE_LEAD_USEC (30 * USEC_PER_SEC)
 #define HIBERNATE_LEAD_USEC (10 * USEC_PER_SEC)
@@ -122,13 +123,13 @@ static void poll_failed(NoticeEc2 *s, const char *why, usec_t answered_usec) {
         usec_t delay = MIN(backoff_next(&s->backoff, s->env->random), SLOWEST_POLLS * s->poll_usec);
 
         plan_next(s, usec_add(loop_now(s->env->loop), delay));
-        s->source.on_poll(NOTICE_POLL_UNKNOWN, NULL, why, answered_usec, s->source.userdata);
+        notice_source_unknown(&s->source, SPOT_FEED, why, answered_usec);
 }
 
-static void poll_done(NoticeEc2 *s, NoticePollResult look, const Notice *notice, usec_t answered_usec) {
+static void poll_done(NoticeEc2 *s, usec_t answered_usec) {
         backoff_reset(&s->backoff);
         plan_next(s, usec_add(s->due_usec, s->poll_usec));
-        s->source.on_poll(look, notice, NULL, answered_usec, s->source.userdata);
+        notice_source_found(&s->source, SPOT_FEED, &s->notice, s->notice ? 1 : 0, answered_usec);
 }
 
 /* -- the notice --------------------------------------------------------------------------------- */
@@ -210,12 +211,12 @@ static void take_notice(NoticeEc2 *s, const ImdsAnswer *answer) {
         if (r < 0)
                 poll_failed(s, why, answer->answered_usec);
         else
-                poll_done(s, NOTICE_POLL_NOTICE, s->notice, answer->answered_usec);
+                poll_done(s, answer->answered_usec);
 }
 
 static void take_none(NoticeEc2 *s, usec_t answered_usec) {
         s->notice = notice_free(s->notice);
-        poll_done(s, NOTICE_POLL_NONE, NULL, answered_usec);
+        poll_done(s, answered_usec);
 }
 
 /* -- the questions ------------------------------------------------------------------------------ */
@@ -290,14 +291,14 @@ static void on_identity(const ImdsAnswer *answer, void *userdata) {
         else if (s->absent)
                 take_none(s, answer->answered_usec);
         else
-                ask(s, "meta-data/spot/instance-action", on_action);
+                ask(s, "meta-data/" SPOT_FEED, on_action);
 }
 
 static void look(NoticeEc2 *s) {
         s->looking = true;
         s->absent = false;
         if (identity_is_proven(s))
-                ask(s, "meta-data/spot/instance-action", on_action);
+                ask(s, "meta-data/" SPOT_FEED, on_action);
         else
                 ask_identity(s);
 }
@@ -328,6 +329,10 @@ static void ec2_kick(NoticeSource *source) {
         plan_next(s, 0);
 }
 
+static bool ec2_announces(const NoticeSource *source, const char *feed, const Notice *n) {
+        return streq(feed, SPOT_FEED) && n->kind == NOTICE_SPOT;
+}
+
 static bool ec2_may_cancel(const NoticeSource *source, const Notice *n, usec_t now_usec) {
         return n->deadline_usec != USEC_INFINITY &&
                now_usec >= usec_add(n->deadline_usec, CANCEL_AFTER_USEC);
@@ -347,21 +352,22 @@ static const NoticeSourceOps ec2_ops = {
         .name = "ec2",
         .start = ec2_start,
         .kick = ec2_kick,
+        .announces = ec2_announces,
         .may_cancel = ec2_may_cancel,
         .free = ec2_free,
 };
 
-int notice_ec2_new(Env *env, const NoticeEc2Options *o, notice_poll_t on_poll, void *userdata,
+int notice_ec2_new(Env *env, const NoticeEc2Options *o, notice_look_t on_look, void *userdata,
                    NoticeSource **ret) {
         NoticeEc2 *s;
         int r;
 
-        assert(env && env->boot_id && o && o->endpoint && o->poll_usec > 0 && on_poll && ret);
+        assert(env && env->boot_id && o && o->endpoint && o->poll_usec > 0 && on_look && ret);
         s = new0(NoticeEc2, 1);
         if (!s)
                 return -ENOMEM;
 
-        s->source = (NoticeSource){ .ops = &ec2_ops, .on_poll = on_poll, .userdata = userdata };
+        s->source = (NoticeSource){ .ops = &ec2_ops, .on_look = on_look, .userdata = userdata };
         s->env = env;
         s->poll_usec = o->poll_usec;
         s->backoff = (Backoff){ .base_usec = o->poll_usec,

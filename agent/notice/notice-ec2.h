@@ -21,7 +21,7 @@ typedef struct NoticeEc2Options {
 } NoticeEc2Options;
 
 /* The source's env is borrowed; it logs to it only what a person must mend (a clock that is wrong). */
-int notice_ec2_new(Env *env, const NoticeEc2Options *o, notice_poll_t on_poll, void *userdata,
+int notice_ec2_new(Env *env, const NoticeEc2Options *o, notice_look_t on_look, void *userdata,
                    NoticeSource **ret);
 
 typedef enum Ec2ClockVerdict {

@@ -79,21 +79,21 @@ static void on_request(const HttpRequest *request, const char *peer, HttpFault *
         ret_fault->reply_delay_usec = how >= 224 ? how * 10 * USEC_PER_MSEC : 0;
 }
 
-static void on_look(NoticePollResult look, const Notice *notice, const char *why, usec_t answered_usec,
-                    void *userdata) {
+static void on_look(NoticeSource *s, const NoticeLook *look, void *userdata) {
+        const Notice *notice = look->n_notices > 0 ? look->notices[0] : NULL;
         World *w = userdata;
         usec_t now = loop_now(w->loop), wall = loop_wall(w->loop);
 
-        assert((look == NOTICE_POLL_NOTICE) == (notice != NULL));
-        assert((look == NOTICE_POLL_UNKNOWN) == (why != NULL));
-        assert(answered_usec <= now);
-        if (look == NOTICE_POLL_NOTICE) {
+        assert((look->result == NOTICE_POLL_NOTICE) == (notice != NULL));
+        assert((look->result == NOTICE_POLL_UNKNOWN) == (look->why != NULL));
+        assert(look->answered_usec <= now);
+        if (look->result == NOTICE_POLL_NOTICE) {
                 assert(w->last_action == 200);
                 assert(notice->kind == NOTICE_SPOT && notice_ends_machine(notice));
                 assert(startswith(notice->id, "i-0123456789abcdef0-"));
                 assert(notice->deadline_usec <= usec_add(wall, 120 * USEC_PER_SEC));
         }
-        if (look == NOTICE_POLL_NONE)
+        if (look->result == NOTICE_POLL_NONE)
                 assert(w->last_action == 404 && w->identified);
         w->last_action = 0;
         w->last_look_usec = now;

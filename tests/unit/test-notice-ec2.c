@@ -39,20 +39,20 @@ typedef struct Lookout {
         usec_t reply_delay_usec;
 } Lookout;
 
-static void on_look(NoticePollResult look, const Notice *notice, const char *why, usec_t answered_usec,
-                    void *userdata) {
+static void on_look(NoticeSource *s, const NoticeLook *look, void *userdata) {
+        const Notice *notice = look->n_notices > 0 ? look->notices[0] : NULL;
         Lookout *l = userdata;
         usec_t now = loop_now(l->loop);
 
-        assert_int_equal(look == NOTICE_POLL_NOTICE, notice != NULL);
-        assert_int_equal(look == NOTICE_POLL_UNKNOWN, why != NULL);
-        l->n_looks[look]++;
+        assert_int_equal(look->result == NOTICE_POLL_NOTICE, notice != NULL);
+        assert_int_equal(look->result == NOTICE_POLL_UNKNOWN, look->why != NULL);
+        l->n_looks[look->result]++;
         l->n_all++;
-        l->look = look;
-        l->answered_usec = answered_usec;
+        l->look = look->result;
+        l->answered_usec = look->answered_usec;
         l->gap_usec = now - l->at_usec;
         l->at_usec = now;
-        (void) snprintf(l->why, sizeof(l->why), "%s", strempty(why));
+        (void) snprintf(l->why, sizeof(l->why), "%s", strempty(look->why));
         l->notice = notice_free(l->notice);
         if (notice)
                 assert_return_code(notice_copy(notice, &l->notice), 0);
