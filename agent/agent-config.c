@@ -7,10 +7,14 @@
 #include "log-catalog.h"
 #include "string-util.h"
 
-static const char *const source_choices[] = { "ec2", "none", NULL };
+static const char *const source_choices[] = { "ec2", "none", "auto", NULL };
 static const char *const too_short_choices[] = { "degrade", "refuse", NULL };
 
 #define ITEM(kind, ...) CONFIG_ITEM(kind, AgentConfig, __VA_ARGS__)
+
+/* What there may be behind Key=, in the words of policy.h. */
+#define POLICY(key, kind, default_text, help_text) \
+        ITEM(string, "Policy", key, policy[kind], default_text, help_text, .flags = CONFIG_RELOADABLE)
 
 const ConfigItem agent_config_table[] = {
         ITEM(string, "Kubernetes", "Kubeconfig", kubeconfig, NULL,
@@ -19,8 +23,10 @@ const ConfigItem agent_config_table[] = {
         ITEM(string, "Kubernetes", "NodeName", node_name, NULL,
              "Name of this node's Node object. Unset: from the certificate (system:node:NAME), "
              "else the host name."),
-        ITEM(choice, "Metadata", "Source", metadata_source, "ec2",
-             "Where the end of this machine is announced.", .choices = source_choices),
+        ITEM(choice, "Metadata", "Source", metadata_source, "auto",
+             "Whose metadata service announces the end of this machine. auto: the cloud that the "
+             "machine's firmware names, else the one that the providerID of its node names.",
+             .choices = source_choices),
         ITEM(string, "Metadata", "Endpoint", metadata_endpoint, NULL,
              "Base of the metadata service. Unset: AWS_EC2_METADATA_SERVICE_ENDPOINT, else " AGENT_METADATA_ENDPOINT
              "."),
@@ -31,6 +37,19 @@ const ConfigItem agent_config_table[] = {
         ITEM(string, "Agent", "RuntimeDirectory", runtime_directory, "/run/vesper-agent",
              "What survives a crash of the agent, until the machine boots: which notice was "
              "handled how far. To be in memory: a disk that hangs would hold up a drain."),
+        ITEM(boolean, "Agent", "DryRun", dry_run, "no",
+             "Everything is looked at, decided and said, in log lines and Events, and nothing is "
+             "done: no cordon, no eviction, no delay of a shutdown, no reboot."),
+        POLICY("Spot", NOTICE_SPOT, "now",
+               "The cloud takes a spot machine back, within minutes."),
+        POLICY("Rebalance", NOTICE_REBALANCE, "report",
+               "EC2 recommends to move away from a spot instance at elevated risk; the machine may live on for hours."),
+        POLICY("Maintenance", NOTICE_MAINTENANCE, "before:1h",
+               "A reboot, a stop or a retirement of this machine that is planned for some time."),
+        POLICY("ScaleIn", NOTICE_SCALE_IN, "now",
+               "The group of this machine lets go of it."),
+        POLICY("CapacityBlock", NOTICE_CAPACITY_BLOCK, "before:1h",
+               "The reservation that this machine runs in ends."),
         ITEM(usec, "Drain", "LoadBalancerWaitSec", lb_wait_usec, "30s",
              "Between cordon and first eviction, so that load balancers let go; only for notices "
              "that leave 5 minutes or more.",
@@ -112,6 +131,40 @@ static int check_listen(Log *l, const char *section, unsigned port, const char *
         return r;
 }
 
+/* A kind without a rule is one that none is asked for (policy.h). */
+static PolicyRule rule_of(const AgentConfig *c, size_t kind) {
+        PolicyRule rule = { .verb = POLICY_NOW };
+        const char *expected;
+
+        if (c->policy[kind])
+                (void) policy_rule_parse(c->policy[kind], &rule, &expected);
+        return rule;
+}
+
+void agent_config_policy(const AgentConfig *c, PolicySettings *ret) {
+        *ret = (PolicySettings){ .lb_wait_usec = c->lb_wait_usec };
+        for (size_t i = 0; i < _NOTICE_KIND_MAX; i++)
+                ret->rules[i] = rule_of(c, i);
+}
+
+static int check_policy(const AgentConfig *c, Log *l) {
+        for (size_t i = 0; i < agent_config_table_size; i++) {
+                const ConfigItem *item = &agent_config_table[i];
+                const char *text, *expected;
+                PolicyRule rule;
+
+                if (!streq(item->section, "Policy"))
+                        continue;
+                text = *(char *const *) ((const char *) c + item->offset);
+                if (text && policy_rule_parse(text, &rule, &expected) >= 0)
+                        continue;
+                log_full(l, LOG_LEVEL_ERROR, 0, MESSAGE_CONFIGURATION_REFUSED, NULL, 0, "[Policy] %s=%s is no rule: expected %s.",
+                         item->key, strempty(text), text ? expected : "now, before:DURATION, cordon, report or ignore");
+                return -EINVAL;
+        }
+        return 0;
+}
+
 int agent_config_finish(AgentConfig *c, Log *l, char *const *environment) {
         const char *disabled = environment_get(environment, "AWS_EC2_METADATA_DISABLED");
         const char *endpoint = environment_get(environment, "AWS_EC2_METADATA_SERVICE_ENDPOINT");
@@ -132,6 +185,11 @@ int agent_config_finish(AgentConfig *c, Log *l, char *const *environment) {
         r = check_endpoint(c, l);
         if (r < 0)
                 return r;
+        r = check_policy(c, l);
+        if (r < 0)
+                return r;
+        if (c->dry_run)
+                c->shutdown_drain = c->repair_reboots = false;
 
         r = check_listen(l, "Metrics", 9101, c->metrics_listen);
         return r < 0 ? r : check_listen(l, "Health", 9104, c->health_listen);

@@ -5,11 +5,18 @@
 
 #include "config.h"
 #include "log-settings.h"
+#include "policy.h"
 #include "time-util.h"
 
 #define AGENT_METADATA_ENDPOINT "http://169.254.169.254"
 
-typedef enum MetadataSource { METADATA_SOURCE_EC2, METADATA_SOURCE_NONE } MetadataSource;
+/* Of [Metadata] Source=, in the order of its words. */
+typedef enum MetadataSource {
+        METADATA_SOURCE_EC2,
+        METADATA_SOURCE_NONE,
+        METADATA_SOURCE_AUTO, /* by the firmware, else by the providerID of the Node (notice-sources.h) */
+        _METADATA_SOURCE_MAX,
+} MetadataSource;
 
 typedef enum ShutdownTooShort { SHUTDOWN_TOO_SHORT_DEGRADE, SHUTDOWN_TOO_SHORT_REFUSE } ShutdownTooShort;
 
@@ -19,6 +26,8 @@ typedef struct AgentConfig {
         int metadata_source; /* [Metadata] Source=: a MetadataSource */
         char *metadata_endpoint;     /* [Metadata] Endpoint=; NULL: AGENT_METADATA_ENDPOINT */
         usec_t poll_usec;            /* [Metadata] PollSec= */
+        bool dry_run;                /* [Agent] DryRun= */
+        char *policy[_NOTICE_KIND_MAX]; /* [Policy], a rule each; NULL: a kind that has none there */
         char *runtime_directory;     /* [Agent] RuntimeDirectory= */
         usec_t lb_wait_usec;         /* [Drain] LoadBalancerWaitSec= */
         bool shutdown_drain;         /* [Shutdown] Drain= */
@@ -29,6 +38,8 @@ typedef struct AgentConfig {
         char *metrics_listen;        /* [Metrics] Listen=ADDRESS:PORT or unix:/PATH; NULL: none */
         char *health_listen;         /* [Health] Listen=, the same; NULL: none */
         LogSettings log;             /* [Log] */
+
+        MetadataSource detected_cloud; /* not configured: what the firmware says; EC2 or NONE */
 } AgentConfig;
 
 extern const ConfigItem agent_config_table[];
@@ -38,9 +49,12 @@ void agent_config_done(AgentConfig *c);
 
 /* What every tool of that cloud obeys: AWS_EC2_METADATA_DISABLED=true ends looking,
  * AWS_EC2_METADATA_SERVICE_ENDPOINT holds where Endpoint= is not set. environment: as in environ. Then
- * refuses, with a logged error, an endpoint that is no http:// URL and an address of [Metrics] that is none:
- * 0, -EINVAL, -ENOMEM. */
+ * refuses, with a logged error, an endpoint that is no http:// URL, an address of [Metrics] that is none, and a rule of
+ * [Policy] that is none: 0, -EINVAL, -ENOMEM. DryRun= ends what would delay a shutdown or ask for a reboot. */
 int agent_config_finish(AgentConfig *c, Log *l, char *const *environment);
+
+/* What [Policy] and [Drain] say; checked by agent_config_finish(). */
+void agent_config_policy(const AgentConfig *c, PolicySettings *ret);
 
 /* Kubeconfig= or the first of the usual places that exists; borrowed. NULL: none. */
 const char *agent_config_find_kubeconfig(const AgentConfig *c);

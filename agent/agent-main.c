@@ -13,6 +13,7 @@
 #include "log-catalog.h"
 #include "node-cleanup.h"
 #include "node-identity.h"
+#include "notice-sources.h"
 #include "program.h"
 #include "string-util.h"
 
@@ -257,6 +258,7 @@ static int on_finish(void *config, Log *log, void *userdata) {
         Process *p = userdata;
         int r;
 
+        c->detected_cloud = metadata_source_detect("");
         r = agent_config_finish(c, log, environ);
         return r < 0 || c->node_name ? r : free_and_strdup(&c->node_name, p->config.node_name);
 }

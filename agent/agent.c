@@ -10,7 +10,7 @@
 #include "informer.h"
 #include "log-catalog.h"
 #include "log.h"
-#include "notice-ec2.h"
+#include "notices.h"
 #include "reboot.h"
 #include "reflex.h"
 #include "resume.h"
@@ -28,9 +28,6 @@
 /* kube-apiserver closes what was idle for 90 s. One that dies silently is noticed by TCP's keepalive, not by
  * this. */
 #define WARM_USEC USEC_PER_MINUTE
-/* A watch that is late brings its news by then. */
-#define MARKS_BACK_USEC (5 * USEC_PER_SEC)
-#define SOURCE_FAILING_LOOKS 3u
 
 /* Requests of a drain in flight together. One costs about 22 kB: 10 of structures, most of them libcurl's,
  * and some pages of the two buffers of 16 kB that it gives each. At the most this process takes 3.2 MB with
@@ -52,7 +49,7 @@ struct Agent {
         Informer *nodes, *pods;
         Containers *containers;
         Reflex *reflex;
-        NoticeSource *source;
+        Notices *notices;
         AgentFace *face;
         Reboot *reboot;
         ByHand *by_hand;
@@ -68,11 +65,6 @@ struct Agent {
         bool undo_when_ready; /* marks of an earlier boot */
         bool resume_waits;    /* for whether the machine's shutdown is still under way */
         const char *undo_why;
-        Notice *early; /* seen before that */
-        usec_t early_usec;
-        char *spoken_id; /* the notice that is not acted upon, and has been said to be */
-        unsigned unknown_polls;
-        usec_t marks_back_usec; /* since when marks of an overruled notice stand on the Node; 0: they do not */
         ReflexState trimmed; /* the state in which memory was given back last */
 };
 
@@ -84,167 +76,6 @@ size_t agent_pods_left(const Agent *a) {
         return reflex_pods_left(a->reflex);
 }
 
-/* -- notices ------------------------------------------------------------------------------------ */
-
-/* True the first time for this notice. */
-static bool speak_once(Agent *a, const Notice *n) {
-        if (streq_ptr(a->spoken_id, n->id))
-                return false;
-        (void) free_and_strdup(&a->spoken_id, n->id);
-        return true;
-}
-
-/* Why a notice that was dealt with before is left alone; NULL: it is new. */
-static const char *dealt_with(const Agent *a, const Notice *n) {
-        const Intent *known = intent_log_find(a->intents, n->id);
-        const KubeNode *node = reflex_node(a->reflex);
-
-        if (!known)
-                return NULL;
-        switch (known->phase) {
-        case INTENT_RELEASED:
-                return "somebody made the node schedulable again while it was acted upon";
-        case INTENT_DRAINED:
-                if (node && known->since_usec > 0 && node->object.meta.creation_usec > known->since_usec)
-                        return NULL; /* the Node was made anew since: open, and with new pods */
-                return "the node was drained for it, and its marks were removed since";
-        case INTENT_CORDONED:
-        case INTENT_DRAINING:
-        case _INTENT_PHASE_MAX:
-        case _INTENT_PHASE_INVALID:
-                break;
-        }
-        return NULL;
-}
-
-/* It was dealt with before, and what is acted upon now is not it. */
-static bool is_overruled(const Agent *a, const Notice *n) {
-        const Notice *now = reflex_notice_now(a->reflex);
-
-        return now && !streq(now->id, n->id) && n->kind != NOTICE_SHUTDOWN && dealt_with(a, n);
-}
-
-static Plan plan_for(const Agent *a, const Notice *n) {
-        PolicySettings settings = { .lb_wait_usec = a->config->lb_wait_usec };
-
-        return policy_decide(n, &settings, loop_now(a->env->loop));
-}
-
-/* In IDLE. */
-static int begin(Agent *a, const Notice *n, usec_t answered_usec) {
-        Plan plan = plan_for(a, n);
-        int r;
-
-        r = reflex_begin(a->reflex, n, &plan, answered_usec);
-        if (r < 0)
-                return r;
-        a->undo_when_ready = false; /* the marks are taken over */
-        metrics_add(a->metrics, AGENT_METRIC_NOTICES, (size_t) n->kind, 1);
-        return 0;
-}
-
-static void act_on_notice(Agent *a, const Notice *n, usec_t answered_usec) {
-        Plan plan = plan_for(a, n);
-        const char *why;
-        int r;
-
-        if (!plan.drain) {
-                if (speak_once(a, n)) {
-                        metrics_add(a->metrics, AGENT_METRIC_NOTICES, (size_t) n->kind, 1);
-                        node_voice_notice_only(a->voice, n, plan.why);
-                }
-                return;
-        }
-        if (reflex_state(a->reflex) != REFLEX_IDLE) {
-                if (!is_overruled(a, n) && reflex_notice(a->reflex, n))
-                        metrics_add(a->metrics, AGENT_METRIC_NOTICES, (size_t) n->kind, 1);
-                return;
-        }
-        why = dealt_with(a, n);
-        if (why) {
-                if (speak_once(a, n))
-                        node_voice_notice_ignored(a->voice, n, why);
-                return;
-        }
-        r = begin(a, n, answered_usec);
-        if (r < 0)
-                log_error_errno(a->env->log, r,
-                                "Failed to act upon notice %s, retrying at the next poll of its source: %m", n->id);
-}
-
-static bool intent_is_over(const Intent *i, void *userdata) {
-        Agent *a = userdata;
-
-        return a->source->ops->may_cancel(a->source, i->notice, loop_now(a->env->loop));
-}
-
-/* What a person overruled stands on the Node until it is over. */
-static bool intent_is_overruled(const Intent *i, void *userdata) {
-        Agent *a = userdata;
-
-        return i->phase == INTENT_RELEASED &&
-               node_is_overruled(reflex_node(a->reflex), i->notice->id, a->env->boot_id);
-}
-
-/* Positively none. */
-static void act_on_none(Agent *a) {
-        const Notice *n = reflex_notice_now(a->reflex);
-        const KubeNode *node = reflex_node(a->reflex);
-        const Intent *i;
-
-        a->spoken_id = mfree(a->spoken_id);
-        if (n && streq(n->source, a->source->ops->name) &&
-            a->source->ops->may_cancel(a->source, n, loop_now(a->env->loop)))
-                reflex_cancel(a->reflex, "it is not announced any more, and the machine lives");
-        if (reflex_state(a->reflex) != REFLEX_IDLE)
-                return;
-        /* The same id would now be another occurrence. */
-        i = intent_log_find_if(a->intents, intent_is_over, a);
-        if (i)
-                intent_log_forget(a->intents, i->notice->id);
-        if (node && node_has_marks_to_undo(node) && !a->undo_when_ready && !a->resume_waits &&
-            !intent_log_find_if(a->intents, intent_is_overruled, a))
-                reflex_clean(a->reflex, false, "nothing is announced that they could be of");
-}
-
-static bool intent_is_marked_anew(const Intent *i, void *userdata) {
-        Agent *a = userdata;
-
-        return i->phase == INTENT_RELEASED &&
-               node_is_marked_with(reflex_node(a->reflex), i->notice->id, a->env->boot_id);
-}
-
-/* The marks of a notice are on the Node, though a person overruled it and they were taken off: the view is late, or an
- * etcd was restored that had them. */
-static void watch_overruled_marks(Agent *a) {
-        usec_t now = loop_now(a->env->loop);
-
-        if (!a->settled || reflex_state(a->reflex) != REFLEX_IDLE || !reflex_node(a->reflex) || a->undo_when_ready ||
-            a->resume_waits || !intent_log_find_if(a->intents, intent_is_marked_anew, a)) {
-                a->marks_back_usec = 0;
-                return;
-        }
-        if (a->marks_back_usec == 0)
-                a->marks_back_usec = now;
-        if (now < usec_add(a->marks_back_usec, MARKS_BACK_USEC))
-                return;
-        a->marks_back_usec = 0;
-        reflex_clean(a->reflex, true, "somebody made the node schedulable again, and they were put back since");
-}
-
-static void count_poll(Agent *a, NoticePollResult look, const char *why) {
-        metrics_add(a->metrics, AGENT_METRIC_POLLS, (size_t) look, 1);
-        if (look == NOTICE_POLL_UNKNOWN) {
-                log_debug(a->env->log, "Source %s: unknown: %s", a->source->ops->name, why);
-                if (++a->unknown_polls == SOURCE_FAILING_LOOKS)
-                        node_voice_source_failing(a->voice, a->source->ops->name, why, a->unknown_polls);
-                return;
-        }
-        if (a->unknown_polls >= SOURCE_FAILING_LOOKS)
-                node_voice_source_back(a->voice, a->source->ops->name);
-        a->unknown_polls = 0;
-}
-
 /* After the start and after a drain, once all is quiet: what lists and answers took, and nobody uses any
  * more. */
 static void trim_memory(Agent *a) {
@@ -254,32 +85,6 @@ static void trim_memory(Agent *a) {
                 return;
         a->trimmed = s;
         (void) malloc_trim(0);
-}
-
-static void on_look(NoticeSource *s, const NoticeLook *look, void *userdata) {
-        Agent *a = userdata;
-
-        switch (look->result) {
-        case NOTICE_POLL_NOTICE:
-                if (a->settled)
-                        act_on_notice(a, look->notices[0], look->answered_usec);
-                else {
-                        a->early = notice_free(a->early);
-                        if (notice_copy(look->notices[0], &a->early) >= 0)
-                                a->early_usec = look->answered_usec;
-                }
-                break;
-        case NOTICE_POLL_NONE:
-                a->early = notice_free(a->early);
-                if (a->settled)
-                        act_on_none(a);
-                break;
-        case NOTICE_POLL_UNKNOWN:
-                break;
-        }
-        watch_overruled_marks(a);
-        count_poll(a, look->result, look->why);
-        trim_memory(a);
 }
 
 /* -- the start ---------------------------------------------------------------------------------- */
@@ -330,7 +135,8 @@ static void resume(Agent *a, const KubeNode *node) {
         case RESUME_NOTHING:
                 break;
         case RESUME_CONTINUE:
-                r = reflex_resume(a->reflex, found.notice, found.phase, found.since_usec);
+                r = reflex_resume(a->reflex, found.notice, found.phase, found.since_usec,
+                                  notices_only_cordon(a->notices, found.notice));
                 break;
         case RESUME_RELEASE:
                 intent_log_note(a->intents, found.notice, INTENT_RELEASED, 0);
@@ -355,12 +161,12 @@ static void resume(Agent *a, const KubeNode *node) {
 }
 
 static void settle(Agent *a, const KubeNode *node) {
-        _cleanup_(notice_freep) Notice *early = TAKE_PTR(a->early);
-
         a->settled = true;
-        resume(a, node);
-        if (early)
-                act_on_notice(a, early, a->early_usec);
+        if (a->config->dry_run)
+                by_hand_start(a->by_hand, BY_HAND_NONE);
+        else
+                resume(a, node);
+        notices_settle(a->notices, node->provider_id);
         shutdown_wake(a->shutdown);
         node_voice_ready(a->voice);
         node_voice_set_status(a->voice, reflex_pods_left(a->reflex));
@@ -377,8 +183,11 @@ static void show_reboot(Agent *a, const KubeNode *node) {
 static void show_plan(Agent *a) {
         _cleanup_free_ char *scheduled = NULL;
         char when[RFC3339_MAX];
+        const Notice *announced;
+        usec_t begin_usec;
         int r;
 
+        announced = a->config->dry_run ? NULL : notices_planned(a->notices, &begin_usec);
         if (!reboot_is_told(a->reboot))
                 return; /* the request first: two writes at once would be in each other's way */
         if (a->due_kind) {
@@ -386,6 +195,11 @@ static void show_plan(Agent *a) {
                 scheduled = strf(" waits for the %s of this machine that is scheduled for %s, and moves its pods away then",
                                  a->due_kind, when);
                 r = scheduled ? reflex_plan(a->reflex, NOTICE_SHUTDOWN, scheduled) : -ENOMEM;
+        } else if (announced) {
+                rfc3339_format(loop_to_wall(a->env->loop, begin_usec), when);
+                scheduled = strf(" moves this node's pods away from %s on: %s announces %s of this machine", when,
+                                 announced->source, announced->action ? announced->action : "the end");
+                r = scheduled ? reflex_plan(a->reflex, announced->kind, scheduled) : -ENOMEM;
         } else if (reboot_is_by_hand(a->reboot))
                 r = reflex_plan(a->reflex, NOTICE_MANUAL,
                                 " waits for a slot to reboot this machine, as somebody on it asked for");
@@ -461,8 +275,7 @@ static void on_link(void *userdata) {
         Agent *a = userdata;
 
         log_debug(a->env->log, "Links or routes changed: retrying what waits");
-        if (a->source)
-                a->source->ops->kick(a->source);
+        notices_kick(a->notices);
         reflex_kick(a->reflex);
         evictor_kick(a->evictor);
         informer_kick(a->nodes);
@@ -477,7 +290,7 @@ static bool on_shutdown_notice(const Notice *n, void *userdata) {
 
         if (!a->settled || a->resume_waits || reflex_state(a->reflex) == REFLEX_CANCELLED)
                 return false;
-        act_on_notice(a, n, loop_now(a->env->loop));
+        notices_act(a->notices, n, loop_now(a->env->loop));
         return true;
 }
 
@@ -546,6 +359,8 @@ static void on_reflex(void *userdata) {
                 shutdown_wake(a->shutdown);
         if (a->by_hand)
                 by_hand_wake(a->by_hand);
+        if (a->notices)
+                notices_wake(a->notices);
         if (a->face)
                 agent_face_changed(a->face);
 }
@@ -558,7 +373,9 @@ static void on_reboot(void *userdata) {
 /* -- asked by people on this machine ------------------------------------------------------------ */
 
 static int on_by_hand_begin(const Notice *n, void *userdata) {
-        return begin(userdata, n, loop_now(((Agent *) userdata)->env->loop));
+        Agent *a = userdata;
+
+        return notices_begin(a->notices, n, loop_now(a->env->loop));
 }
 
 static bool machine_ends(void *userdata) {
@@ -576,7 +393,9 @@ static bool is_reboot_held(char **ret_what, void *userdata) {
 static const Notice *on_stands(void *userdata) {
         Agent *a = userdata;
 
-        return by_hand_stands(a->by_hand);
+        const Notice *announced = notices_stand(a->notices);
+
+        return announced ? announced : by_hand_stands(a->by_hand);
 }
 
 static void on_overruled(void *userdata) {
@@ -615,16 +434,42 @@ static int make_informers(Agent *a) {
                             &pod_handler, &a->pods);
 }
 
-static int make_source(Agent *a) {
-        const NoticeEc2Options options = {
-                .endpoint = a->config->metadata_endpoint ? a->config->metadata_endpoint
-                                                         : AGENT_METADATA_ENDPOINT,
-                .poll_usec = a->config->poll_usec,
+static void on_begun(void *userdata) {
+        Agent *a = userdata;
+
+        a->undo_when_ready = false; /* the marks are taken over */
+}
+
+static bool may_clean(void *userdata) {
+        Agent *a = userdata;
+
+        return !a->undo_when_ready && !a->resume_waits && !a->config->dry_run;
+}
+
+static void on_planned(void *userdata) {
+        show_plan(userdata);
+}
+
+static void on_looked(void *userdata) {
+        trim_memory(userdata);
+}
+
+static int make_notices(Agent *a) {
+        const NoticesContext context = {
+                .env = a->env,
+                .config = a->config,
+                .reflex = a->reflex,
+                .intents = a->intents,
+                .voice = a->voice,
+                .metrics = a->metrics,
+                .on_begun = on_begun,
+                .may_clean = may_clean,
+                .on_planned = on_planned,
+                .on_looked = on_looked,
+                .userdata = a,
         };
 
-        return a->config->metadata_source == METADATA_SOURCE_EC2
-                       ? notice_ec2_new(a->env, &options, on_look, a, &a->source)
-                       : 0;
+        return notices_new(&context, &a->notices);
 }
 
 static int make_reflex(Agent *a) {
@@ -732,6 +577,9 @@ static int agent_init(Agent *a) {
         r = make_reflex(a);
         if (r < 0)
                 return r;
+        r = make_notices(a);
+        if (r < 0)
+                return r;
         r = make_shutdown(a);
         if (r < 0)
                 return r;
@@ -744,10 +592,7 @@ static int agent_init(Agent *a) {
         r = clock_watch_new(a->env->loop, on_clock_set, a, &a->clock);
         if (r < 0)
                 return r;
-        r = agent_face_new(a->env, a->reflex, a->reboot, a->by_hand, &a->face);
-        if (r < 0)
-                return r;
-        return make_source(a);
+        return agent_face_new(a->env, a->reflex, a->reboot, a->by_hand, &a->face);
 }
 
 int agent_new(Env *env, const AgentConfig *config, KubeClient *client, Agent **ret) {
@@ -782,7 +627,7 @@ Agent *agent_free(Agent *a) {
         a->shutdown = shutdown_free(a->shutdown);
         http_server_free(a->metrics_server);
         http_server_free(a->health_server);
-        notice_source_free(a->source);
+        a->notices = notices_free(a->notices);
         reflex_free(a->reflex);
         containers_free(a->containers);
         informer_free(a->nodes);
@@ -791,8 +636,6 @@ Agent *agent_free(Agent *a) {
         evictor_free(a->evictor);
         intent_log_free(a->intents);
         metrics_free(a->metrics);
-        notice_free(a->early);
-        free(a->spoken_id);
         return mfree(a);
 }
 
@@ -835,7 +678,5 @@ int agent_start(Agent *a) {
         shutdown_start(a->shutdown);
         if (a->config->shutdown_drain)
                 schedule_start(a->schedule);
-        if (a->source)
-                a->source->ops->start(a->source);
-        return 0;
+        return notices_start(a->notices);
 }

@@ -1,45 +1,100 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "policy.h"
 
+#include "string-util.h"
+
 #define LONG_NOTICE_USEC (5 * USEC_PER_MINUTE)
 
-static bool kind_drains(NoticeKind k) {
-        switch (k) {
-        case NOTICE_REBALANCE:
-                return false;
-        case NOTICE_SPOT:
-        case NOTICE_MAINTENANCE:
-        case NOTICE_SCALE_IN:
-        case NOTICE_CAPACITY_BLOCK:
-        case NOTICE_SHUTDOWN:
-        case NOTICE_MANUAL:
-                return true;
-        case _NOTICE_KIND_MAX:
-        case _NOTICE_KIND_INVALID:
+static const char *const verb_table[_POLICY_VERB_MAX] = {
+        [POLICY_NOW] = "now",       [POLICY_BEFORE] = "before", [POLICY_CORDON] = "cordon",
+        [POLICY_REPORT] = "report", [POLICY_IGNORE] = "ignore",
+};
+
+/* -- the rules ---------------------------------------------------------------------------------- */
+
+static int verb_from_string(const char *text, size_t size) {
+        for (int i = 0; i < _POLICY_VERB_MAX; i++)
+                if (strlen(verb_table[i]) == size && strncmp(verb_table[i], text, size) == 0)
+                        return i;
+        return -EINVAL;
+}
+
+int policy_rule_parse(const char *text, PolicyRule *ret, const char **reterr_expected) {
+        size_t size = strcspn(text, ":");
+        const char *span = text[size] == ':' ? text + size + 1 : NULL;
+        PolicyRule rule = { .span_usec = USEC_INFINITY };
+        int verb = verb_from_string(text, size);
+
+        *reterr_expected = "now, before:DURATION, cordon, cordon:DURATION, report or ignore";
+        if (verb < 0)
+                return -EINVAL;
+        rule.verb = (PolicyVerb) verb;
+        if (span && rule.verb != POLICY_BEFORE && rule.verb != POLICY_CORDON)
+                return -EINVAL;
+        if (!span && rule.verb == POLICY_BEFORE)
+                return -EINVAL;
+        if (span && (duration_parse(span, &rule.span_usec) < 0 || rule.span_usec == 0 || rule.span_usec == USEC_INFINITY)) {
+                *reterr_expected = "a duration such as 30min or 2h behind the colon";
+                return -EINVAL;
+        }
+        *ret = rule;
+        return 0;
+}
+
+/* -- the decision ------------------------------------------------------------------------------- */
+
+static Plan plan_drain(const Notice *n, const PolicySettings *settings, usec_t begin_usec, usec_t now_usec) {
+        usec_t lb_wait = policy_lb_wait(n->deadline_usec, settings->lb_wait_usec, MAX(begin_usec, now_usec));
+
+        return (Plan){
+                .act = PLAN_DRAIN,
+                .begin_usec = begin_usec,
+                .lb_wait_usec = lb_wait,
+                .why = begin_usec > now_usec ? "its time has not come"
+                       : lb_wait > 0         ? "there is time for load balancers to let go"
+                                             : "time is short",
+        };
+}
+
+static Plan plan_by_rule(const Notice *n, const PolicySettings *settings, usec_t now_usec) {
+        PolicyRule rule = settings->rules[n->kind];
+
+        switch (rule.verb) {
+        case POLICY_NOW:
+                return plan_drain(n, settings, 0, now_usec);
+        case POLICY_BEFORE:
+                return plan_drain(n, settings,
+                                  n->deadline_usec == USEC_INFINITY ? 0 : usec_sub(n->deadline_usec, rule.span_usec), now_usec);
+        case POLICY_CORDON:
+                return (Plan){ .act = PLAN_CORDON, .span_usec = rule.span_usec, .why = "[Policy] says that its pods stay" };
+        case POLICY_REPORT:
+                return (Plan){ .act = PLAN_REPORT, .why = "[Policy] says that this kind of notice is only reported" };
+        case POLICY_IGNORE:
+                return (Plan){ .act = PLAN_IGNORE, .why = "[Policy] says that this kind of notice is ignored" };
+        case _POLICY_VERB_MAX:
                 break;
         }
-        assert(false && "a notice of no kind");
-        return false;
+        assert(false && "a rule without a verb");
+        return (Plan){ .act = PLAN_REPORT, .why = "it has no rule" };
 }
 
 Plan policy_decide(const Notice *n, const PolicySettings *settings, usec_t now_usec) {
-        bool is_long;
-
         assert(n && settings);
+        if (n->kind == NOTICE_REBALANCE)
+                return plan_by_rule(n, settings, now_usec);
         if (n->certainty == NOTICE_ADVISORY)
-                return (Plan){ .why = "it is a recommendation" };
-        if (!kind_drains(n->kind))
-                return (Plan){ .why = "this kind of notice is only reported" };
-
+                return (Plan){ .act = PLAN_REPORT, .why = "it is a recommendation" };
+        if (n->kind < 0 || n->kind >= _NOTICE_KIND_MAX)
+                return (Plan){ .act = PLAN_REPORT, .why = "its kind is not known" };
         if (n->kind == NOTICE_SHUTDOWN)
-                return (Plan){ .drain = true, .why = "the machine waits for it" };
+                return (Plan){ .act = PLAN_DRAIN, .why = "the machine waits for it" };
+        if (n->kind == NOTICE_MANUAL)
+                return plan_drain(n, settings, 0, now_usec);
+        return plan_by_rule(n, settings, now_usec);
+}
 
-        is_long = usec_sub(n->deadline_usec, now_usec) >= LONG_NOTICE_USEC;
-        return (Plan){
-                .drain = true,
-                .lb_wait_usec = is_long ? settings->lb_wait_usec : 0,
-                .why = is_long ? "there is time for load balancers to let go" : "time is short",
-        };
+usec_t policy_lb_wait(usec_t deadline_usec, usec_t lb_wait_usec, usec_t now_usec) {
+        return usec_sub(deadline_usec, now_usec) >= LONG_NOTICE_USEC ? lb_wait_usec : 0;
 }
 
 usec_t policy_drain_deadline(const Notice *n, usec_t claim_deadline_usec, usec_t booted_usec) {

@@ -2,12 +2,19 @@
 #pragma once
 
 /*
- * policy.c: what to do about which notice. Pure: a notice and the configuration in, a plan out.
+ * policy.c: what to do about which notice. Pure: a notice and the configuration in, a plan out. [Policy] has a rule for
+ * each kind that a machine or its cloud announces (agent.conf(5)):
  *
- *      advisory, rebalance            an Event: the machine may live on for hours (vesper(7), INTERRUPTION)
- *      everything certain             drained, against the deadline
- *      a shutdown                     drained at once: somebody waits for the machine
- *      ... leaving 5 minutes or more  first [Drain] LoadBalancerWaitSec= for load balancers to let go
+ *      now               cordoned and drained at once, against the deadline
+ *      before:DURATION   ... so long before the machine may be gone; at once where that is not said
+ *      cordon            no new pod comes; what is there stays, until the notice is over
+ *      cordon:DURATION   ... or so long
+ *      report            a log line and an Event
+ *      ignore            neither
+ *
+ * A shutdown is drained at once, for somebody waits for the machine, and what people on this machine ask for as well: no
+ * rule is asked. What is only advice is reported, but for rebalance recommendations, which have a rule. What leaves 5 minutes
+ * or more waits [Drain] LoadBalancerWaitSec= between the cordon and the first eviction.
  */
 
 #include "notice.h"
@@ -15,18 +22,47 @@
 /* Kept of the time for the deletes at the end and for the last report. */
 #define POLICY_MARGIN_USEC (2 * USEC_PER_SEC)
 
+typedef enum PolicyVerb {
+        POLICY_NOW,
+        POLICY_BEFORE,
+        POLICY_CORDON,
+        POLICY_REPORT,
+        POLICY_IGNORE,
+        _POLICY_VERB_MAX,
+} PolicyVerb;
+
+typedef struct PolicyRule {
+        PolicyVerb verb;
+        usec_t span_usec; /* BEFORE; CORDON: USEC_INFINITY until the notice is over */
+} PolicyRule;
+
+/* 0, or -EINVAL: *reterr_expected (static) says what would be a rule. */
+int policy_rule_parse(const char *text, PolicyRule *ret, const char **reterr_expected);
+
 typedef struct PolicySettings {
         usec_t lb_wait_usec;
+        PolicyRule rules[_NOTICE_KIND_MAX];
 } PolicySettings;
 
+typedef enum PlanAct {
+        PLAN_IGNORE,
+        PLAN_REPORT, /* an Event and nothing else */
+        PLAN_CORDON,
+        PLAN_DRAIN,
+} PlanAct;
+
 typedef struct Plan {
-        bool drain;          /* false: an Event and nothing else */
-        usec_t lb_wait_usec; /* between cordon and first eviction */
+        PlanAct act;
+        usec_t begin_usec;   /* CORDON, DRAIN: boot-time clock; now or earlier: at once */
+        usec_t span_usec;    /* CORDON: how long from its beginning; USEC_INFINITY: until the notice is over */
+        usec_t lb_wait_usec; /* DRAIN: between cordon and first eviction */
         const char *why;     /* static, for people */
 } Plan;
 
 /* now_usec: boot-time clock. */
 Plan policy_decide(const Notice *n, const PolicySettings *settings, usec_t now_usec);
+/* How long load balancers get if the node must be empty by then. */
+usec_t policy_lb_wait(usec_t deadline_usec, usec_t lb_wait_usec, usec_t now_usec);
 
 /* When the drain has to be over (boot-time clock): what was announced, or the coordinator's T (wall clock; 0: none)
  * if that is earlier than what was announced, less what the last calls need. booted_usec: what the wall clock, as it

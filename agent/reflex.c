@@ -36,6 +36,7 @@ struct Reflex {
         Timer *timer;     /* LB_WAIT, VOLUMES */
         size_t n_volumes; /* when they changed last */
         bool expired_said, ending;
+        bool only_cordon; /* in CORDONED: the pods stay */
         bool held;                    /* pods are not ended until the Node is read */
         usec_t machine_end_usec; /* of a shutdown under way; USEC_INFINITY: none, or not said */
         usec_t wall_usec;        /* the deadline as it was told last by the wall clock */
@@ -158,7 +159,10 @@ static NodeWish reflex_wish(const Reflex *r) {
                 w.message = condition_message(r->notice->kind, false);
         } else {
                 w.phase = intent_phase_to_string(INTENT_CORDONED);
-                if (r->state == REFLEX_LB_WAIT) {
+                if (r->only_cordon && r->state == REFLEX_CORDONED) {
+                        w.conditions = NODE_CONDITIONS_PLANNED;
+                        w.message = "vesper-agent keeps new pods off this node, and leaves those that are there, as its configuration says for this kind of notice";
+                } else if (r->state == REFLEX_LB_WAIT) {
                         w.conditions = NODE_CONDITIONS_PLANNED;
                         w.message = planned_message(r->notice->kind);
                 }
@@ -371,6 +375,17 @@ static void go_on(Reflex *r) {
                 node_drain_wake(r->drain);
 }
 
+static void reflex_leave_cordoned(Reflex *r) {
+        r->only_cordon = false;
+        if (r->lb_wait_usec > 0) {
+                reflex_set_state(r, REFLEX_LB_WAIT, "load balancers let go");
+                timer_arm_in(r->timer, r->lb_wait_usec);
+                intent_log_note(r->c.intents, r->notice, INTENT_CORDONED, 0);
+                reflex_report(r);
+        } else
+                reflex_enter_draining(r);
+}
+
 static void on_cordoned(NodeReport *report, usec_t sent_usec, bool claimed, void *userdata) {
         Reflex *r = userdata;
         usec_t now = loop_now(r->c.env->loop), delay = USEC_INFINITY;
@@ -394,26 +409,25 @@ static void on_cordoned(NodeReport *report, usec_t sent_usec, bool claimed, void
                 metrics_observe(r->c.metrics, AGENT_METRIC_NOTICE_TO_CORDON, 0,
                                 (double) usec_sub(now, r->answered_usec) / USEC_PER_SEC);
         node_voice_cordoned(r->c.voice, delay, claimed);
-        if (r->lb_wait_usec > 0) {
-                reflex_set_state(r, REFLEX_LB_WAIT, "load balancers let go");
-                timer_arm_in(r->timer, r->lb_wait_usec);
+        if (r->only_cordon && !r->ending) {
                 intent_log_note(r->c.intents, r->notice, INTENT_CORDONED, 0);
                 reflex_report(r);
         } else
-                reflex_enter_draining(r);
+                reflex_leave_cordoned(r);
 }
 
 int reflex_begin(Reflex *r, const Notice *n, const Plan *plan, usec_t answered_usec) {
         NodeWish w;
         int k;
 
-        assert(r->state == REFLEX_IDLE && plan->drain);
+        assert(r->state == REFLEX_IDLE && plan->act >= PLAN_CORDON);
         k = notice_copy(n, &r->notice);
         if (k < 0)
                 return k;
         r->answered_usec = answered_usec;
         r->since_usec = r->claim_deadline_usec = 0;
         r->lb_wait_usec = plan->lb_wait_usec;
+        r->only_cordon = plan->act == PLAN_CORDON;
         r->expired_said = false;
         node_voice_set_notice(r->c.voice, r->notice);
         reflex_set_state(r, REFLEX_PLANNED, plan->why);
@@ -440,7 +454,7 @@ static void announce_own(Reflex *r) {
                 r->notice->announced_usec = loop_to_wall(r->c.env->loop, r->notice->deadline_usec);
 }
 
-int reflex_resume(Reflex *r, const Notice *n, IntentPhase phase, usec_t since_usec) {
+int reflex_resume(Reflex *r, const Notice *n, IntentPhase phase, usec_t since_usec, bool only_cordon) {
         static const ReflexState states[_INTENT_PHASE_MAX] = {
                 [INTENT_CORDONED] = REFLEX_CORDONED,
                 [INTENT_DRAINING] = REFLEX_DRAINING,
@@ -464,6 +478,7 @@ int reflex_resume(Reflex *r, const Notice *n, IntentPhase phase, usec_t since_us
                                                  : loop_wall(r->c.env->loop);
         r->claim_deadline_usec = reflex_node(r) ? node_claim_deadline(reflex_node(r)) : 0;
         r->lb_wait_usec = 0;
+        r->only_cordon = only_cordon && phase == INTENT_CORDONED;
         r->expired_said = false;
         node_voice_set_notice(r->c.voice, r->notice);
         reflex_set_state(r, states[phase], "begun before this start");
@@ -474,7 +489,7 @@ int reflex_resume(Reflex *r, const Notice *n, IntentPhase phase, usec_t since_us
         if (k < 0)
                 log_warning_errno(r->c.env->log, k, "Failed to write the state of the drain to node %s, ignoring: %m",
                                   r->c.config->node_name);
-        if (phase == INTENT_CORDONED)
+        if (phase == INTENT_CORDONED && !r->only_cordon)
                 reflex_enter_draining(r);
         else if (phase == INTENT_DRAINING)
                 reflex_start_drain(r);
@@ -485,7 +500,6 @@ int reflex_resume(Reflex *r, const Notice *n, IntentPhase phase, usec_t since_us
 /* -- news --------------------------------------------------------------------------------------- */
 
 static void reflex_deadline_changed(Reflex *r) {
-        PolicySettings settings = { .lb_wait_usec = r->lb_wait_usec };
         usec_t deadline = drain_deadline(r);
 
         if (r->drain) {
@@ -494,13 +508,8 @@ static void reflex_deadline_changed(Reflex *r) {
         }
         if (r->state == REFLEX_VOLUMES)
                 timer_arm_earlier(r->timer, deadline);
-        if (r->state == REFLEX_LB_WAIT) {
-                Notice n = *r->notice;
-
-                n.deadline_usec = deadline;
-                if (policy_decide(&n, &settings, loop_now(r->c.env->loop)).lb_wait_usec == 0)
-                        reflex_enter_draining(r);
-        }
+        if (r->state == REFLEX_LB_WAIT && policy_lb_wait(deadline, r->lb_wait_usec, loop_now(r->c.env->loop)) == 0)
+                reflex_enter_draining(r);
 }
 
 static void see_deadline(Reflex *r, usec_t before) {
@@ -531,6 +540,11 @@ static IntentPhase reflex_phase(const Reflex *r) {
                                              : INTENT_CORDONED;
 }
 
+/* Another notice, or a person on this machine, wants the node empty. */
+static bool is_wanted_empty(const Reflex *r, const Notice *before) {
+        return r->notice->by_hand != BY_HAND_NONE || !streq(before->id, r->notice->id);
+}
+
 /* A shutdown's stays noted: by when the machine was to be off holds for as long as that is on (shutdown.c). */
 int reflex_replace(Reflex *r, const Notice *n) {
         Notice *copy, *old = r->notice;
@@ -545,18 +559,31 @@ int reflex_replace(Reflex *r, const Notice *n) {
         if (!streq(old->id, n->id) && old->kind != NOTICE_SHUTDOWN)
                 intent_log_forget(r->c.intents, old->id);
         intent_log_note(r->c.intents, copy, reflex_phase(r), r->since_usec);
-        notice_free(old);
         reflex_deadline_changed(r);
+        if (r->only_cordon && is_wanted_empty(r, old)) {
+                if (r->state == REFLEX_CORDONED)
+                        reflex_leave_cordoned(r);
+                r->only_cordon = false;
+        }
+        notice_free(old);
         reflex_report(r);
         return 0;
 }
 
-static bool reflex_gives_way(Reflex *r, const Notice *n) {
+static bool gives_way_to(const Reflex *r, const Notice *n, const Plan *plan) {
+        if (r->notice->kind == NOTICE_MANUAL || r->notice->kind == NOTICE_SHUTDOWN)
+                return true;
+        return plan->act == PLAN_DRAIN && (r->only_cordon || notice_outranks(n, r->notice));
+}
+
+static bool reflex_gives_way(Reflex *r, const Notice *n, const Plan *plan) {
         _cleanup_(notice_freep) Notice *copy = NULL;
 
-        if ((r->notice->kind != NOTICE_MANUAL && r->notice->kind != NOTICE_SHUTDOWN) || notice_copy(n, &copy) < 0)
+        if (!gives_way_to(r, n, plan) || notice_copy(n, &copy) < 0)
                 return false;
         copy->by_hand = r->notice->by_hand;
+        if (r->only_cordon)
+                r->lb_wait_usec = plan->lb_wait_usec;
         if (reflex_replace(r, copy) < 0)
                 return false;
         r->answered_usec = loop_now(r->c.env->loop);
@@ -565,7 +592,7 @@ static bool reflex_gives_way(Reflex *r, const Notice *n) {
         return true;
 }
 
-bool reflex_notice(Reflex *r, const Notice *n) {
+bool reflex_notice(Reflex *r, const Notice *n, const Plan *plan) {
         bool changed = false;
         usec_t before;
 
@@ -574,7 +601,7 @@ bool reflex_notice(Reflex *r, const Notice *n) {
         if (!streq(r->notice->id, n->id)) {
                 if (n->kind == NOTICE_SHUTDOWN)
                         return false; /* reflex_machine_ends() has said by when, and that may be taken back */
-                if (reflex_gives_way(r, n))
+                if (reflex_gives_way(r, n, plan))
                         return true;
         }
         before = r->notice->deadline_usec;
@@ -704,9 +731,10 @@ void reflex_machine_ends(Reflex *r, usec_t deadline_usec) {
         go_on(r);
         if (r->state == REFLEX_DRAINED)
                 reflex_set_state(r, REFLEX_ENDING, "the machine goes down");
-        else if (r->state == REFLEX_LB_WAIT)
+        else if (r->state == REFLEX_LB_WAIT || (r->state == REFLEX_CORDONED && r->only_cordon)) {
+                r->only_cordon = false;
                 reflex_enter_draining(r); /* the machine waits for it */
-        else if (r->notice && r->state != REFLEX_CANCELLED)
+        } else if (r->notice && r->state != REFLEX_CANCELLED)
                 reflex_deadline_changed(r);
 }
 

@@ -16,6 +16,8 @@
  *      CANCELLED --vesper's marks are off--> IDLE
  *      ENDING --the shutdown was cancelled--> DRAINED
  *
+ * A notice for which [Policy] says cordon stays CORDONED, until it is over, or another one asks for a drain.
+ *
  * After a restart it begins in the state in which it was left. A drain whose time is up before the node is
  * empty stays DRAINING: what is left is named, and it goes on for as long as the machine lives. ENDING
  * undoes nothing any more.
@@ -77,16 +79,16 @@ DEFINE_FREEP(Reflex, reflex_free);
 /* In IDLE: a notice to act upon. answered_usec: loop_now() when the answer that showed it was whole.
  * -ENOMEM: it was not begun. */
 int reflex_begin(Reflex *r, const Notice *n, const Plan *plan, usec_t answered_usec);
-/* In IDLE: one that was begun before this start, and got as far as `phase`. */
-int reflex_resume(Reflex *r, const Notice *n, IntentPhase phase, usec_t since_usec);
+/* In IDLE: one that was begun before this start, and got as far as `phase`. only_cordon: that is all that is to be done. */
+int reflex_resume(Reflex *r, const Notice *n, IntentPhase phase, usec_t since_usec, bool only_cordon);
 /* In IDLE: takes off what an interruption that is over has left on the Node. released: a person
  * un-cordoned it. why: static. */
 void reflex_clean(Reflex *r, bool released, const char *why);
 
-/* Not in IDLE: the source shows it again, or another one. That takes the place of one that only people on this
- * machine or its shutdown have made (true: it did), for it says when the machine ends, whatever they do; else it can
- * only bring the deadline nearer. */
-bool reflex_notice(Reflex *r, const Notice *n);
+/* Not in IDLE: the source shows it again, or another one. That takes the place of one that it outranks, that only people on
+ * this machine or its shutdown have made (for it says when the machine ends, whatever they do), or for which the node is only
+ * cordoned where this one is to be drained for (true: it did); else it can only bring the deadline nearer. */
+bool reflex_notice(Reflex *r, const Notice *n, const Plan *plan);
 /* Not in IDLE or CANCELLED: the node stays out of service, for this notice from now on; or the same one says something
  * else. -ENOMEM: nothing has changed. */
 int reflex_replace(Reflex *r, const Notice *n);

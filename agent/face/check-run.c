@@ -4,7 +4,7 @@
 #include "check.h"
 #include "kube-kinds.h"
 #include "log.h"
-#include "notice-ec2.h"
+#include "notice-sources.h"
 #include "string-util.h"
 #include "strv.h"
 
@@ -162,11 +162,18 @@ static void ask_bus(Check *c) {
         }
 }
 
+static MetadataSource cloud_of(const AgentConfig *config) {
+        return config->metadata_source == METADATA_SOURCE_AUTO ? config->detected_cloud
+                                                               : (MetadataSource) config->metadata_source;
+}
+
 static int start(Check *c, const AgentConfig *config, KubeAuth *auth) {
         const KubeTarget target = { .kind = &kube_node_kind, .name = config->node_name };
         const KubeCallOptions options = { .lane = HTTP_LANE_URGENT, .timeout_usec = ANSWER_USEC };
-        const NoticeEc2Options ec2 = { .endpoint = config->metadata_endpoint,
-                                       .poll_usec = config->poll_usec };
+        const NoticeSourcesOptions sources = {
+                .env = c->env, .config = config, .cloud = cloud_of(config), .on_look = on_look, .userdata = c
+        };
+        size_t n_sources = 0;
         const PowerHandler handler = { on_state, on_limits, c };
         int r;
 
@@ -177,7 +184,7 @@ static int start(Check *c, const AgentConfig *config, KubeAuth *auth) {
                 c->n_open++;
         }
         if (c->facts.metadata_wanted) {
-                r = notice_ec2_new(c->env, &ec2, on_look, c, &c->source);
+                r = notice_sources_make(&sources, &c->source, &n_sources);
                 if (r < 0)
                         return r;
                 c->n_open++;
@@ -218,7 +225,8 @@ static CheckFacts known_facts(const Env *env, const AgentConfig *config, const c
                 .kube_error = kube_error,
                 .node = config->node_name,
                 .api_http = -1,
-                .metadata_wanted = config->metadata_source != METADATA_SOURCE_NONE,
+                .metadata_wanted = cloud_of(config) != METADATA_SOURCE_NONE,
+                .metadata_auto = config->metadata_source == METADATA_SOURCE_AUTO,
                 .bus = env->bus,
                 .shutdown_drain = config->shutdown_drain,
                 .refuse = config->shutdown_too_short == SHUTDOWN_TOO_SHORT_REFUSE,

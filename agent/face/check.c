@@ -60,7 +60,11 @@ static int judge_api(const CheckFacts *f, CheckTable *t) {
 
 static int judge_metadata(const CheckFacts *f, CheckTable *t) {
         if (!f->metadata_wanted)
-                return add(t, CHECK_OK, "metadata", strdup("not polled ([Metadata] Source=none)"), NULL);
+                return add(t, CHECK_OK, "metadata",
+                           strdup(f->metadata_auto
+                                          ? "not polled, unless the providerID of the node names a cloud: the firmware of this machine names none ([Metadata] Source=auto)"
+                                          : "not polled ([Metadata] Source=none)"),
+                           NULL);
         if (!f->metadata_polled || f->look == NOTICE_POLL_UNKNOWN)
                 return add(t, CHECK_WARN, "metadata",
                            strf("no answer: %s", f->metadata_why ? f->metadata_why : "within 5 s"),

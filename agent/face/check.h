@@ -35,6 +35,7 @@ typedef struct CheckFacts {
         bool node_ready;
         /* the metadata service */
         bool metadata_wanted;
+        bool metadata_auto; /* the cloud is to be found by the agent itself */
         bool metadata_polled;
         NoticePollResult look;
         const char *metadata_why;

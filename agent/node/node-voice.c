@@ -204,6 +204,19 @@ void node_voice_notice_only(NodeVoice *v, const Notice *n, const char *why) {
         tell_node(v, EVENT_NORMAL, n->kind == NOTICE_REBALANCE ? "RebalanceRecommendation" : "Notice", text);
 }
 
+void node_voice_notice_planned(NodeVoice *v, const Notice *n, usec_t begin_usec) {
+        _cleanup_free_ char *text = NULL;
+        char at[RFC3339_MAX], begin[RFC3339_MAX];
+
+        rfc3339_format(n->announced_usec, at);
+        rfc3339_format(begin_usec, begin);
+        text = strf("%s announces: %s of this machine at %s (%s). Node %s stays in service until %s; then its pods are moved away.",
+                    n->source, action_of(n), n->announced_usec > 0 ? at : "a time not said", notice_kind_to_string(n->kind),
+                    v->node, begin);
+        say_full(v, LOG_LEVEL_NOTICE, MESSAGE_NOTICE_SEEN, NULL, NULL, NULL, text);
+        tell_node(v, EVENT_NORMAL, "InterruptionPlanned", text);
+}
+
 void node_voice_clock_was_set(NodeVoice *v, usec_t deadline_usec) {
         char text[RFC3339_MAX];
 
@@ -227,7 +240,7 @@ void node_voice_notice_took_over(NodeVoice *v) {
 void node_voice_falls_back(NodeVoice *v, const char *why) {
         say(v, LOG_LEVEL_NOTICE, MESSAGE_NOTICE_CANCELLED,
             "The interruption of node %s is over: %s. "
-            "The node stays out of service all the same, as somebody on this machine has asked for that.",
+            "The node stays out of service all the same, as another notice stands or somebody on this machine has asked for that.",
             v->node, why);
 }
 

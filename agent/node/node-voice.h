@@ -35,10 +35,12 @@ void node_voice_source_back(NodeVoice *v, const char *source);
 /* The notice. */
 void node_voice_notice_seen(NodeVoice *v, const Plan *plan);
 void node_voice_notice_only(NodeVoice *v, const Notice *n, const char *why);
+/* It is acted upon later, by [Policy]: at that time of the wall clock. */
+void node_voice_notice_planned(NodeVoice *v, const Notice *n, usec_t begin_usec);
 void node_voice_clock_was_set(NodeVoice *v, usec_t deadline_usec);
 /* The notice in force is another one now, and the node was being taken out of service before. */
 void node_voice_notice_took_over(NodeVoice *v);
-/* The one before is over, and what people on this machine asked for stands. */
+/* The one before is over, and something else stands that the node is kept out of service for. */
 void node_voice_falls_back(NodeVoice *v, const char *why);
 void node_voice_notice_nearer(NodeVoice *v, usec_t deadline_usec);
 void node_voice_resumed(NodeVoice *v);

@@ -77,6 +77,15 @@ bool notice_ends_for_good(const Notice *n) {
         return streq_ptr(n->action, "terminate");
 }
 
+static unsigned rank(const Notice *n) {
+        return notice_ends_for_good(n) ? 2 : notice_ends_machine(n) ? 1 : 0;
+}
+
+bool notice_outranks(const Notice *a, const Notice *b) {
+        assert(a && b);
+        return rank(a) > rank(b);
+}
+
 bool notice_is_complete(const Notice *n) {
         assert(n);
         return !isempty(n->id) && !isempty(n->source) && n->kind >= 0 && n->by_hand >= 0;

@@ -67,6 +67,10 @@ bool notice_ends_machine(const Notice *n);
 /* ... and for good (terminate)? */
 bool notice_ends_for_good(const Notice *n);
 
+/* Does a take the place of b, when both stand? What ends the machine for good comes before what ends it, and that before
+ * what it comes back from; of equals the one that stands stays. */
+bool notice_outranks(const Notice *a, const Notice *b);
+
 /* Pure: what becomes of a notice that is known when a look brings another of the same id: the earliest
  * deadline wins, but one that was counted from a Date replaces an estimate, and no estimate replaces that;
  * action and not_before are the newer ones. True: *known changed. */

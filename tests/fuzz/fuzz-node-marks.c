@@ -45,8 +45,10 @@ static void check_policy(const Notice *n, usec_t now, usec_t claim_deadline) {
         usec_t deadline = policy_drain_deadline(n, claim_deadline, 0);
 
         assert(!isempty(p.why));
-        assert(p.drain == (n->certainty == NOTICE_CERTAIN && n->kind != NOTICE_REBALANCE));
-        assert(p.lb_wait_usec == 0 || (p.drain && usec_sub(n->deadline_usec, now) > p.lb_wait_usec));
+        /* All rules are "now". */
+        assert((p.act == PLAN_DRAIN) == (n->certainty == NOTICE_CERTAIN || n->kind == NOTICE_REBALANCE));
+        assert(p.act == PLAN_DRAIN || p.act == PLAN_REPORT);
+        assert(p.lb_wait_usec == 0 || (p.act == PLAN_DRAIN && usec_sub(n->deadline_usec, now) > p.lb_wait_usec));
         assert(deadline == USEC_INFINITY || deadline <= n->deadline_usec);
         assert(claim_deadline == 0 || deadline <= claim_deadline);
         /* The nearer, never the later for it. */

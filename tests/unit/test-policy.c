@@ -6,45 +6,106 @@
 
 #include <cmocka.h>
 
+#include "macro.h"
 #include "policy.h"
 
 #define NOW (UINT64_C(1800000000) * USEC_PER_SEC)
 #define IN(sec) (NOW + (sec) *USEC_PER_SEC)
 #define BOOTED (UINT64_C(900) * USEC_PER_SEC) /* of the wall clock */
 
+#define HOUR ((usec_t) USEC_PER_HOUR)
+
+/* As agent.conf comes. */
+static const PolicySettings defaults = {
+        .lb_wait_usec = 30 * USEC_PER_SEC,
+        .rules = {
+                [NOTICE_SPOT] = { .verb = POLICY_NOW },
+                [NOTICE_REBALANCE] = { .verb = POLICY_REPORT },
+                [NOTICE_MAINTENANCE] = { .verb = POLICY_BEFORE, .span_usec = HOUR },
+                [NOTICE_SCALE_IN] = { .verb = POLICY_NOW },
+                [NOTICE_CAPACITY_BLOCK] = { .verb = POLICY_BEFORE, .span_usec = HOUR },
+                [NOTICE_SHUTDOWN] = { .verb = POLICY_REPORT }, /* no rule is asked */
+                [NOTICE_MANUAL] = { .verb = POLICY_IGNORE },
+        },
+};
+
 static void test_decide(void **state) {
-        static const PolicySettings settings = { .lb_wait_usec = 30 * USEC_PER_SEC };
         static const struct {
                 const char *what;
                 NoticeKind kind;
                 NoticeCertainty certainty;
                 usec_t deadline;
-                bool drain;
-                usec_t lb_wait_sec;
+                PlanAct act;
+                usec_t lb_wait_sec, begin;
         } rows[] = {
-                { "two minutes of EC2", NOTICE_SPOT, NOTICE_CERTAIN, IN(120), true, 0 },
-                { "just short of five minutes", NOTICE_SPOT, NOTICE_CERTAIN, IN(300) - 1, true, 0 },
-                { "five minutes", NOTICE_SPOT, NOTICE_CERTAIN, IN(300), true, 30 },
-                { "no deadline was said", NOTICE_MANUAL, NOTICE_CERTAIN, USEC_INFINITY, true, 30 },
-                { "its time has passed", NOTICE_SPOT, NOTICE_CERTAIN, NOW - 1, true, 0 },
-                { "a rebalance recommendation", NOTICE_REBALANCE, NOTICE_CERTAIN, USEC_INFINITY, false, 0 },
-                { "anything that is only advice", NOTICE_SPOT, NOTICE_ADVISORY, IN(120), false, 0 },
-                { "maintenance", NOTICE_MAINTENANCE, NOTICE_CERTAIN, IN(3600), true, 30 },
-                { "scale-in", NOTICE_SCALE_IN, NOTICE_CERTAIN, IN(60), true, 0 },
-                { "a shutdown", NOTICE_SHUTDOWN, NOTICE_CERTAIN, IN(5), true, 0 },
-                { "a shutdown that may take long", NOTICE_SHUTDOWN, NOTICE_CERTAIN, IN(600), true, 0 },
+                { "two minutes of EC2", NOTICE_SPOT, NOTICE_CERTAIN, IN(120), PLAN_DRAIN, 0, 0 },
+                { "just short of five minutes", NOTICE_SPOT, NOTICE_CERTAIN, IN(300) - 1, PLAN_DRAIN, 0, 0 },
+                { "five minutes", NOTICE_SPOT, NOTICE_CERTAIN, IN(300), PLAN_DRAIN, 30, 0 },
+                { "no deadline was said", NOTICE_MANUAL, NOTICE_CERTAIN, USEC_INFINITY, PLAN_DRAIN, 30, 0 },
+                { "its time has passed", NOTICE_SPOT, NOTICE_CERTAIN, NOW - 1, PLAN_DRAIN, 0, 0 },
+                { "a rebalance recommendation", NOTICE_REBALANCE, NOTICE_ADVISORY, USEC_INFINITY, PLAN_REPORT, 0, 0 },
+                { "anything that is only advice", NOTICE_MAINTENANCE, NOTICE_ADVISORY, IN(120), PLAN_REPORT, 0, 0 },
+                { "maintenance within the hour", NOTICE_MAINTENANCE, NOTICE_CERTAIN, IN(1800), PLAN_DRAIN, 30, NOW - HOUR / 2 },
+                { "maintenance in a day", NOTICE_MAINTENANCE, NOTICE_CERTAIN, NOW + 24 * HOUR, PLAN_DRAIN, 30, NOW + 23 * HOUR },
+                { "maintenance at no known time", NOTICE_MAINTENANCE, NOTICE_CERTAIN, USEC_INFINITY, PLAN_DRAIN, 30, 0 },
+                { "scale-in", NOTICE_SCALE_IN, NOTICE_CERTAIN, IN(60), PLAN_DRAIN, 0, 0 },
+                { "a shutdown", NOTICE_SHUTDOWN, NOTICE_CERTAIN, IN(5), PLAN_DRAIN, 0, 0 },
+                { "a shutdown that may take long", NOTICE_SHUTDOWN, NOTICE_CERTAIN, IN(600), PLAN_DRAIN, 0, 0 },
+                { "a kind of a later version", _NOTICE_KIND_INVALID, NOTICE_CERTAIN, IN(600), PLAN_REPORT, 0, 0 },
         };
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 const Notice n = { .kind = rows[i].kind,
                                    .certainty = rows[i].certainty,
                                    .deadline_usec = rows[i].deadline };
-                Plan p = policy_decide(&n, &settings, NOW);
+                Plan p = policy_decide(&n, &defaults, NOW);
 
                 print_message("%s\n", rows[i].what);
-                assert_int_equal(p.drain, rows[i].drain);
+                assert_int_equal(p.act, rows[i].act);
                 assert_true(p.lb_wait_usec == rows[i].lb_wait_sec * USEC_PER_SEC);
+                assert_true(p.begin_usec == rows[i].begin);
                 assert_non_null(p.why);
+        }
+}
+
+/* Each rule on one notice of a maintenance that is an hour away. */
+static void test_rules(void **state) {
+        static const struct {
+                const char *text;
+                PlanAct act;
+                usec_t begin, span;
+        } rows[] = {
+                { "now", PLAN_DRAIN, 0, 0 },
+                { "before:10min", PLAN_DRAIN, IN(3000), 0 },
+                { "before:3h", PLAN_DRAIN, NOW - 2 * HOUR, 0 },
+                { "cordon", PLAN_CORDON, 0, USEC_INFINITY },
+                { "cordon:30min", PLAN_CORDON, 0, HOUR / 2 },
+                { "report", PLAN_REPORT, 0, 0 },
+                { "ignore", PLAN_IGNORE, 0, 0 },
+        };
+        static const char *const bad[] = {
+                "", "later", "now:5min", "before", "before:", "before:soon", "before:0", "before:infinity", "cordon:", "report:1h",
+                "ignore:", "Now", " now", "before:-5min",
+        };
+        const char *expected;
+        PolicyRule rule;
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                const Notice n = { .kind = NOTICE_MAINTENANCE, .deadline_usec = NOW + HOUR };
+                PolicySettings settings = defaults;
+                Plan p;
+
+                print_message("%s\n", rows[i].text);
+                assert_return_code(policy_rule_parse(rows[i].text, &settings.rules[NOTICE_MAINTENANCE], &expected), 0);
+                p = policy_decide(&n, &settings, NOW);
+                assert_int_equal(p.act, rows[i].act);
+                assert_true(p.begin_usec == rows[i].begin);
+                assert_true(p.span_usec == rows[i].span);
+        }
+        for (size_t i = 0; i < ELEMENTSOF(bad); i++) {
+                print_message("'%s'\n", bad[i]);
+                assert_int_equal(policy_rule_parse(bad[i], &rule, &expected), -EINVAL);
+                assert_non_null(expected);
         }
 }
 
@@ -79,6 +140,7 @@ static void test_drain_deadline(void **state) {
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_decide),
+                cmocka_unit_test(test_rules),
                 cmocka_unit_test(test_drain_deadline),
         };
         return cmocka_run_group_tests_name("policy", tests, NULL, NULL);

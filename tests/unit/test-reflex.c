@@ -95,7 +95,7 @@ static void bench_done(Bench *b) {
 #define _cleanup_bench_ _cleanup_(bench_done)
 
 static void begin(Bench *b, usec_t lead_usec, usec_t lb_wait_usec) {
-        const PolicySettings settings = { .lb_wait_usec = lb_wait_usec };
+        const PolicySettings settings = { .lb_wait_usec = lb_wait_usec }; /* all rules: now */
         const Notice n = {
                 .id = (char *) (uintptr_t) NOTICE_ID,
                 .kind = NOTICE_MAINTENANCE,
@@ -116,7 +116,7 @@ static void nearer(Bench *b, const char *id, usec_t lead_usec) {
                 .deadline_usec = usec_add(loop_now(b->rig->loop), lead_usec),
         };
 
-        reflex_notice(b->reflex, &n);
+        reflex_notice(b->reflex, &n, &(Plan){ .act = PLAN_DRAIN, .why = "a test" });
 }
 
 static size_t n_evictions(Bench *b) {
@@ -497,7 +497,7 @@ static void test_shutdown_is_no_nearer_notice(void **state) {
         begin_blocked(&b, 10 * USEC_PER_MINUTE);
         n.deadline_usec = boot(&b) + USEC_PER_MINUTE;
         before = reflex_deadline(b.reflex);
-        reflex_notice(b.reflex, &n);
+        reflex_notice(b.reflex, &n, &(Plan){ .act = PLAN_DRAIN, .why = "a test" });
         assert_int_equal(reflex_deadline(b.reflex), before);
 }
 
@@ -715,7 +715,7 @@ static void test_resume(void **state) {
         fake_merge(b.rig->cluster, FAKE_NODES, NULL, RIG_NODE, "{'spec':{'unschedulable':true}}");
         agent_rig_run(b.rig, 10 * SEC);
         n.deadline_usec = boot(&b) + 10 * USEC_PER_MINUTE;
-        assert_return_code(reflex_resume(b.reflex, &n, INTENT_DRAINING, start), 0);
+        assert_return_code(reflex_resume(b.reflex, &n, INTENT_DRAINING, start, false), 0);
         assert_in_range(reflex_deadline(b.reflex), claim - 2 * SEC, claim);
         agent_rig_run(b.rig, 20 * SEC);
         assert_int_equal(n_evictions(&b), 3);
@@ -729,7 +729,7 @@ static void test_resume(void **state) {
                 /* By an agent that noted no more than what was announced. */
                 n.deadline_usec = USEC_INFINITY;
                 n.announced_usec = wall(&c) + 10 * USEC_PER_MINUTE;
-                assert_return_code(reflex_resume(c.reflex, &n, INTENT_CORDONED, 0), 0);
+                assert_return_code(reflex_resume(c.reflex, &n, INTENT_CORDONED, 0, false), 0);
                 assert_in_range(reflex_deadline(c.reflex), wall(&c) + 9 * USEC_PER_MINUTE,
                                 wall(&c) + 10 * USEC_PER_MINUTE);
         }

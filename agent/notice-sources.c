@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "notice-sources.h"
+
+#include "file-util.h"
+#include "notice-ec2.h"
+#include "string-util.h"
+
+#define FACT_BYTES_MAX 256u
+
+static const char *const name_table[_METADATA_SOURCE_MAX] = {
+        [METADATA_SOURCE_EC2] = "EC2",
+        [METADATA_SOURCE_NONE] = "no cloud",
+        [METADATA_SOURCE_AUTO] = "a cloud to be found",
+};
+
+const char *metadata_source_name(MetadataSource s) {
+        assert(s >= 0 && s < _METADATA_SOURCE_MAX);
+        return name_table[s];
+}
+
+/* -- which cloud -------------------------------------------------------------------------------- */
+
+MetadataSource metadata_source_of_firmware(const FirmwareFacts *f) {
+        if (streq_ptr(f->sys_vendor, "Amazon EC2") || (f->bios_version && endswith(f->bios_version, ".amazon")) ||
+            (f->hypervisor_uuid && startswith(f->hypervisor_uuid, "ec2")))
+                return METADATA_SOURCE_EC2;
+        return METADATA_SOURCE_NONE;
+}
+
+MetadataSource metadata_source_of_provider_id(const char *provider_id) {
+        static const struct {
+                const char *scheme;
+                MetadataSource source;
+        } schemes[] = {
+                { "aws://", METADATA_SOURCE_EC2 },
+        };
+
+        for (size_t i = 0; provider_id && i < ELEMENTSOF(schemes); i++)
+                if (startswith(provider_id, schemes[i].scheme))
+                        return schemes[i].source;
+        return METADATA_SOURCE_NONE;
+}
+
+static char *read_fact(const char *root, const char *path) {
+        _cleanup_free_ char *whole = strf("%s%s", root, path);
+        char *text = NULL;
+        size_t size;
+
+        if (!whole || read_file(whole, FACT_BYTES_MAX, &text, &size) < 0)
+                return NULL;
+        strstrip(text);
+        return text;
+}
+
+MetadataSource metadata_source_detect(const char *root) {
+        _cleanup_free_ char *vendor = read_fact(root, "/sys/class/dmi/id/sys_vendor");
+        _cleanup_free_ char *bios = read_fact(root, "/sys/class/dmi/id/bios_version");
+        _cleanup_free_ char *uuid = read_fact(root, "/sys/hypervisor/uuid");
+
+        return metadata_source_of_firmware(&(FirmwareFacts){ .sys_vendor = vendor, .bios_version = bios, .hypervisor_uuid = uuid });
+}
+
+/* -- the sources -------------------------------------------------------------------------------- */
+
+static int make_cloud(const NoticeSourcesOptions *o, NoticeSource **ret) {
+        const NoticeEc2Options ec2 = {
+                .endpoint = o->config->metadata_endpoint ? o->config->metadata_endpoint : AGENT_METADATA_ENDPOINT,
+                .poll_usec = o->config->poll_usec,
+        };
+
+        switch (o->cloud) {
+        case METADATA_SOURCE_EC2:
+                return notice_ec2_new(o->env, &ec2, o->on_look, o->userdata, ret);
+        case METADATA_SOURCE_NONE:
+                return 0;
+        case METADATA_SOURCE_AUTO:
+        case _METADATA_SOURCE_MAX:
+                break;
+        }
+        assert(false && "a cloud that was not found yet");
+        return -EINVAL;
+}
+
+int notice_sources_make(const NoticeSourcesOptions *o, NoticeSource **sources, size_t *n) {
+        NoticeSource *made = NULL;
+        int r;
+
+        r = make_cloud(o, &made);
+        if (made)
+                sources[(*n)++] = made;
+        return r;
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * notice-sources.c: which sources of notices this machine has: the metadata service of its cloud, and what the
+ * configuration names besides. The cloud is told by the machine's firmware (DMI), else by the providerID of its Node.
+ */
+
+#include "agent-config.h"
+#include "notice-source.h"
+
+/* For people: "EC2". */
+const char *metadata_source_name(MetadataSource s);
+
+/* What the firmware says of itself, as /sys/class/dmi/id and /sys/hypervisor/uuid have it; each may be NULL. */
+typedef struct FirmwareFacts {
+        char *sys_vendor, *bios_version, *hypervisor_uuid;
+} FirmwareFacts;
+
+/* Pure. METADATA_SOURCE_NONE: no cloud that is known.
+ *      EC2    Nitro: sys_vendor "Amazon EC2"; Xen: a BIOS version that ends in ".amazon", a hypervisor UUID that begins with ec2
+ *             (docs.aws.amazon.com: identify_ec2_instances) */
+MetadataSource metadata_source_of_firmware(const FirmwareFacts *f);
+/* "aws:///eu-west-1a/i-0123", "gce://...", "azure://..."; NULL and others: NONE. */
+MetadataSource metadata_source_of_provider_id(const char *provider_id);
+
+/* Reads the firmware's facts below `root` ("" is this machine) and tells by them. */
+MetadataSource metadata_source_detect(const char *root);
+
+#define NOTICE_SOURCES_MAX 3u
+
+typedef struct NoticeSourcesOptions {
+        Env *env;
+        const AgentConfig *config;
+        MetadataSource cloud; /* NONE: none of a cloud */
+        bool others;          /* with those that the configuration names besides */
+        notice_look_t on_look;
+        void *userdata;
+} NoticeSourcesOptions;
+
+/* At most NOTICE_SOURCES_MAX into sources; *n counts on. -ENOMEM and what they say; what was made stands in sources. */
+int notice_sources_make(const NoticeSourcesOptions *o, NoticeSource **sources, size_t *n);

@@ -1,0 +1,559 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "notices.h"
+
+#include "agent-metrics.h"
+#include "log.h"
+#include "node-marks.h"
+#include "notice-sources.h"
+#include "policy.h"
+#include "string-util.h"
+
+/* At the start, and once more when the Node is known. */
+#define SOURCES_MAX (2 * NOTICE_SOURCES_MAX)
+#define FEEDS_MAX 24u
+#define STANDING_MAX 128u
+#define SOURCE_FAILING_LOOKS 3u
+/* A watch that is late brings its news by then. */
+#define MARKS_BACK_USEC (5 * USEC_PER_SEC)
+
+typedef struct Feed {
+        NoticeSource *source;
+        const char *name;
+        unsigned unknown_polls; /* in a row */
+} Feed;
+
+/* A notice that the last answer of its feed has shown. */
+typedef struct Standing {
+        Notice *notice;
+        Feed *feed;
+        usec_t answered_usec; /* of the look that showed it first */
+        bool shown;           /* by the look that is taken in now */
+        bool spoken;          /* that it is not acted upon, or not yet, has been said */
+        bool over;            /* the time for which [Policy] cordons has passed */
+} Standing;
+
+struct Notices {
+        NoticesContext c;
+        NoticeSource *sources[SOURCES_MAX];
+        size_t n_sources;
+        Feed feeds[FEEDS_MAX];
+        size_t n_feeds;
+        Standing *standing; /* STANDING_MAX, oldest first */
+        size_t n_standing;
+        Timer *timer;
+        bool settled;
+        usec_t marks_back_usec; /* since when marks of an overruled notice stand on the Node; 0: they do not */
+};
+
+/* -- what was dealt with before ------------------------------------------------------------------ */
+
+/* Why a notice that was dealt with before is left alone; NULL: it is new. */
+static const char *dealt_with(const Notices *n, const Notice *notice) {
+        const Intent *known = intent_log_find(n->c.intents, notice->id);
+        const KubeNode *node = reflex_node(n->c.reflex);
+
+        if (!known)
+                return NULL;
+        switch (known->phase) {
+        case INTENT_RELEASED:
+                return "somebody made the node schedulable again while it was acted upon";
+        case INTENT_DRAINED:
+                if (node && known->since_usec > 0 && node->object.meta.creation_usec > known->since_usec)
+                        return NULL; /* the Node was made anew since: open, and with new pods */
+                return "the node was drained for it, and its marks were removed since";
+        case INTENT_CORDONED:
+        case INTENT_DRAINING:
+        case _INTENT_PHASE_MAX:
+        case _INTENT_PHASE_INVALID:
+                break;
+        }
+        return NULL;
+}
+
+static bool is_in_force(const Notices *n, const Notice *notice) {
+        const Notice *now = reflex_notice_now(n->c.reflex);
+
+        return now && streq(now->id, notice->id);
+}
+
+/* It was dealt with before, and what is acted upon now is not it. */
+static bool is_overruled(const Notices *n, const Notice *notice) {
+        return reflex_notice_now(n->c.reflex) && !is_in_force(n, notice) && notice->kind != NOTICE_SHUTDOWN &&
+               dealt_with(n, notice);
+}
+
+/* -- the plan ----------------------------------------------------------------------------------- */
+
+static Plan plan_for(const Notices *n, const Notice *notice) {
+        PolicySettings settings;
+
+        agent_config_policy(n->c.config, &settings);
+        return policy_decide(notice, &settings, loop_now(n->c.env->loop));
+}
+
+static bool is_due(const Notices *n, const Plan *plan) {
+        return plan->begin_usec <= loop_now(n->c.env->loop);
+}
+
+bool notices_only_cordon(const Notices *n, const Notice *notice) {
+        return plan_for(n, notice).act == PLAN_CORDON;
+}
+
+/* When the time for which it is only cordoned is over. */
+static usec_t cordon_end(const Standing *s, const Plan *plan) {
+        return plan->act == PLAN_CORDON ? usec_add(s->answered_usec, plan->span_usec) : USEC_INFINITY;
+}
+
+static void count(Notices *n, const Notice *notice) {
+        metrics_add(n->c.metrics, AGENT_METRIC_NOTICES, (size_t) notice->kind, 1);
+}
+
+/* -- acting ------------------------------------------------------------------------------------- */
+
+int notices_begin(Notices *n, const Notice *notice, usec_t answered_usec) {
+        Plan plan = plan_for(n, notice);
+        int r;
+
+        r = reflex_begin(n->c.reflex, notice, &plan, answered_usec);
+        if (r < 0)
+                return r;
+        n->c.on_begun(n->c.userdata);
+        count(n, notice);
+        return 0;
+}
+
+/* spoken: NULL for what is told each time. */
+static bool speak_once(bool *spoken) {
+        if (spoken && *spoken)
+                return false;
+        if (spoken)
+                *spoken = true;
+        return true;
+}
+
+static void act(Notices *n, const Notice *notice, const Plan *plan, usec_t answered_usec, bool *spoken) {
+        const char *why;
+        int r;
+
+        if (n->c.config->dry_run) {
+                if (speak_once(spoken)) {
+                        count(n, notice);
+                        node_voice_notice_only(n->c.voice, notice, plan->act == PLAN_DRAIN
+                                ? "this is a dry run (DryRun=yes); the node would be cordoned and drained now"
+                                : "this is a dry run (DryRun=yes); the node would be cordoned now");
+                }
+                return;
+        }
+        if (reflex_state(n->c.reflex) != REFLEX_IDLE) {
+                if (!is_overruled(n, notice) && reflex_notice(n->c.reflex, notice, plan))
+                        count(n, notice);
+                return;
+        }
+        why = dealt_with(n, notice);
+        if (why) {
+                if (speak_once(spoken))
+                        node_voice_notice_ignored(n->c.voice, notice, why);
+                return;
+        }
+        r = notices_begin(n, notice, answered_usec);
+        if (r < 0)
+                log_error_errno(n->c.env->log, r, "Failed to act upon notice %s, retrying at the next look: %m", notice->id);
+}
+
+void notices_act(Notices *n, const Notice *notice, usec_t answered_usec) {
+        Plan plan = plan_for(n, notice);
+
+        act(n, notice, &plan, answered_usec, NULL);
+}
+
+static void end_cordon(Notices *n, Standing *s) {
+        s->over = true;
+        if (is_in_force(n, s->notice))
+                reflex_cancel(n->c.reflex, "the time for which [Policy] cordons the node has passed");
+}
+
+/* What the policy makes of it now. */
+static void consider(Notices *n, Standing *s) {
+        Plan plan = plan_for(n, s->notice);
+
+        if (s->over || plan.act == PLAN_IGNORE)
+                return;
+        if (plan.act == PLAN_REPORT) {
+                if (speak_once(&s->spoken)) {
+                        count(n, s->notice);
+                        node_voice_notice_only(n->c.voice, s->notice, plan.why);
+                }
+                return;
+        }
+        if (loop_now(n->c.env->loop) >= cordon_end(s, &plan)) {
+                end_cordon(n, s);
+                return;
+        }
+        if (is_due(n, &plan)) {
+                act(n, s->notice, &plan, s->answered_usec, &s->spoken);
+                return;
+        }
+        /* Its time moved away, or it was taken over by a graver one that is gone: what is begun goes on. */
+        if (is_in_force(n, s->notice))
+                (void) reflex_notice(n->c.reflex, s->notice, &plan);
+        else if (speak_once(&s->spoken)) {
+                count(n, s->notice);
+                node_voice_notice_planned(n->c.voice, s->notice, loop_to_wall(n->c.env->loop, plan.begin_usec));
+        }
+}
+
+/* The next moment at which a rule has something to say. */
+static void plan_timer(Notices *n) {
+        usec_t now = loop_now(n->c.env->loop), next = USEC_INFINITY;
+
+        for (size_t i = 0; i < n->n_standing; i++) {
+                Standing *s = &n->standing[i];
+                Plan plan = plan_for(n, s->notice);
+                usec_t end = cordon_end(s, &plan);
+
+                if (s->over || plan.act < PLAN_CORDON)
+                        continue;
+                if (plan.begin_usec > now)
+                        next = MIN(next, plan.begin_usec);
+                if (end > now)
+                        next = MIN(next, end);
+        }
+        if (next == USEC_INFINITY)
+                timer_disarm(n->timer);
+        else
+                timer_arm(n->timer, next);
+}
+
+static void consider_all(Notices *n) {
+        if (!n->settled)
+                return;
+        for (size_t i = 0; i < n->n_standing; i++)
+                consider(n, &n->standing[i]);
+        plan_timer(n);
+        n->c.on_planned(n->c.userdata);
+}
+
+static void on_timer(Timer *t, void *userdata) {
+        consider_all(userdata);
+}
+
+void notices_wake(Notices *n) {
+        if (n->settled && n->n_standing > 0)
+                timer_arm(n->timer, loop_now(n->c.env->loop));
+}
+
+const Notice *notices_stand(const Notices *n) {
+        const Notice *found = NULL;
+
+        for (size_t i = 0; i < n->n_standing; i++) {
+                const Standing *s = &n->standing[i];
+                Plan plan = plan_for(n, s->notice);
+
+                if (plan.act == PLAN_DRAIN && is_due(n, &plan) && !n->c.config->dry_run && !is_in_force(n, s->notice) &&
+                    !dealt_with(n, s->notice) && (!found || notice_outranks(s->notice, found)))
+                        found = s->notice;
+        }
+        return found;
+}
+
+const Notice *notices_planned(const Notices *n, usec_t *ret_begin_usec) {
+        const Notice *found = NULL;
+
+        *ret_begin_usec = USEC_INFINITY;
+        for (size_t i = 0; i < n->n_standing; i++) {
+                const Standing *s = &n->standing[i];
+                Plan plan = plan_for(n, s->notice);
+
+                if (plan.act < PLAN_CORDON || s->over || is_due(n, &plan) || plan.begin_usec >= *ret_begin_usec)
+                        continue;
+                *ret_begin_usec = plan.begin_usec;
+                found = s->notice;
+        }
+        return found;
+}
+
+bool notices_iterate(const Notices *n, size_t *it, const Notice **ret, const char **ret_feed, Plan *ret_plan) {
+        if (*it >= n->n_standing)
+                return false;
+        *ret = n->standing[*it].notice;
+        *ret_feed = n->standing[*it].feed->name;
+        *ret_plan = plan_for(n, *ret);
+        (*it)++;
+        return true;
+}
+
+/* -- what a look says --------------------------------------------------------------------------- */
+
+static void stand_down(Notices *n, size_t i) {
+        notice_free(n->standing[i].notice);
+        memmove(&n->standing[i], &n->standing[i + 1], (n->n_standing - i - 1) * sizeof(Standing));
+        n->n_standing--;
+}
+
+static Standing *find_standing(Notices *n, const Feed *feed, const char *id) {
+        for (size_t i = 0; i < n->n_standing; i++)
+                if (n->standing[i].feed == feed && streq(n->standing[i].notice->id, id))
+                        return &n->standing[i];
+        return NULL;
+}
+
+static int stand_up(Notices *n, Feed *feed, const Notice *notice, usec_t answered_usec) {
+        Standing s = { .feed = feed, .answered_usec = answered_usec, .shown = true };
+        int r;
+
+        if (n->n_standing == STANDING_MAX)
+                return -E2BIG;
+        r = notice_copy(notice, &s.notice);
+        if (r >= 0)
+                n->standing[n->n_standing++] = s;
+        return r;
+}
+
+/* The newest word of its feed holds: a time that is moved away is another time. What has been begun keeps the nearest
+ * (reflex_notice()). */
+static int take_again(Standing *s, const Notice *notice) {
+        Notice *copy;
+        int r;
+
+        s->shown = true;
+        r = notice_copy(notice, &copy);
+        if (r < 0)
+                return r;
+        notice_free(s->notice);
+        s->notice = copy;
+        return 0;
+}
+
+static void take_in(Notices *n, Feed *feed, const NoticeLook *look) {
+        for (size_t i = 0; i < n->n_standing; i++)
+                n->standing[i].shown = false;
+        for (size_t i = 0; i < look->n_notices; i++) {
+                Standing *known = find_standing(n, feed, look->notices[i]->id);
+                int r = known ? take_again(known, look->notices[i])
+                              : stand_up(n, feed, look->notices[i], look->answered_usec);
+
+                if (r < 0)
+                        log_warning_errno(n->c.env->log, r, "Failed to take in notice %s of %s, retrying at the next look: %m",
+                                          look->notices[i]->id, feed->source->ops->name);
+        }
+        for (size_t i = n->n_standing; i-- > 0;)
+                if (n->standing[i].feed == feed && !n->standing[i].shown)
+                        stand_down(n, i);
+}
+
+static bool is_withdrawn(const Notices *n, const Feed *feed, const Notice *notice) {
+        const NoticeSourceOps *ops = feed->source->ops;
+
+        if (!streq(notice->source, ops->name) || !ops->announces(feed->source, feed->name, notice))
+                return false;
+        for (size_t i = 0; i < n->n_standing; i++)
+                if (streq(n->standing[i].notice->id, notice->id))
+                        return false;
+        return ops->may_cancel(feed->source, notice, loop_now(n->c.env->loop));
+}
+
+typedef struct OverOf {
+        const Notices *n;
+        const Feed *feed;
+} OverOf;
+
+static bool intent_is_over(const Intent *i, void *userdata) {
+        const OverOf *o = userdata;
+
+        return is_withdrawn(o->n, o->feed, i->notice);
+}
+
+/* What a person overruled stands on the Node until it is over. */
+static bool intent_is_overruled(const Intent *i, void *userdata) {
+        const Notices *n = userdata;
+
+        return i->phase == INTENT_RELEASED &&
+               node_is_overruled(reflex_node(n->c.reflex), i->notice->id, n->c.env->boot_id);
+}
+
+/* The feed has answered, and does not show everything that was acted upon. */
+static void withdraw(Notices *n, const Feed *feed) {
+        const Notice *now = reflex_notice_now(n->c.reflex);
+        const KubeNode *node = reflex_node(n->c.reflex);
+        OverOf of = { n, feed };
+        const Intent *i;
+
+        if (now && is_withdrawn(n, feed, now))
+                reflex_cancel(n->c.reflex, "it is not announced any more, and the machine lives");
+        if (reflex_state(n->c.reflex) != REFLEX_IDLE)
+                return;
+        /* The same id would now be another occurrence. */
+        i = intent_log_find_if(n->c.intents, intent_is_over, &of);
+        if (i)
+                intent_log_forget(n->c.intents, i->notice->id);
+        if (node && node_has_marks_to_undo(node) && n->n_standing == 0 && n->c.may_clean(n->c.userdata) &&
+            !intent_log_find_if(n->c.intents, intent_is_overruled, n))
+                reflex_clean(n->c.reflex, false, "nothing is announced that they could be of");
+}
+
+static bool intent_is_marked_anew(const Intent *i, void *userdata) {
+        const Notices *n = userdata;
+
+        return i->phase == INTENT_RELEASED &&
+               node_is_marked_with(reflex_node(n->c.reflex), i->notice->id, n->c.env->boot_id);
+}
+
+/* The marks of a notice are on the Node, though a person overruled it and they were taken off: the view is late, or an
+ * etcd was restored that had them. */
+static void watch_overruled_marks(Notices *n) {
+        usec_t now = loop_now(n->c.env->loop);
+
+        if (!n->settled || reflex_state(n->c.reflex) != REFLEX_IDLE || !reflex_node(n->c.reflex) ||
+            !n->c.may_clean(n->c.userdata) || !intent_log_find_if(n->c.intents, intent_is_marked_anew, n)) {
+                n->marks_back_usec = 0;
+                return;
+        }
+        if (n->marks_back_usec == 0)
+                n->marks_back_usec = now;
+        if (now < usec_add(n->marks_back_usec, MARKS_BACK_USEC))
+                return;
+        n->marks_back_usec = 0;
+        reflex_clean(n->c.reflex, true, "somebody made the node schedulable again, and they were put back since");
+}
+
+static void count_look(Notices *n, Feed *feed, const NoticeLook *look) {
+        const char *source = feed->source->ops->name;
+
+        metrics_add(n->c.metrics, AGENT_METRIC_POLLS, (size_t) look->result, 1);
+        if (look->result == NOTICE_POLL_UNKNOWN) {
+                log_debug(n->c.env->log, "Source %s, %s: unknown: %s", source, feed->name, look->why);
+                if (++feed->unknown_polls == SOURCE_FAILING_LOOKS)
+                        node_voice_source_failing(n->c.voice, source, look->why, feed->unknown_polls);
+                return;
+        }
+        if (feed->unknown_polls >= SOURCE_FAILING_LOOKS)
+                node_voice_source_back(n->c.voice, source);
+        feed->unknown_polls = 0;
+}
+
+static Feed *feed_of(Notices *n, NoticeSource *s, const char *name) {
+        for (size_t i = 0; i < n->n_feeds; i++)
+                if (n->feeds[i].source == s && streq(n->feeds[i].name, name))
+                        return &n->feeds[i];
+        assert(n->n_feeds < FEEDS_MAX);
+        n->feeds[n->n_feeds] = (Feed){ .source = s, .name = name };
+        return &n->feeds[n->n_feeds++];
+}
+
+static void on_look(NoticeSource *s, const NoticeLook *look, void *userdata) {
+        Notices *n = userdata;
+        Feed *feed = feed_of(n, s, look->feed);
+
+        if (look->result != NOTICE_POLL_UNKNOWN) {
+                take_in(n, feed, look);
+                consider_all(n);
+                if (n->settled)
+                        withdraw(n, feed);
+        }
+        watch_overruled_marks(n);
+        count_look(n, feed, look);
+        n->c.on_looked(n->c.userdata);
+}
+
+/* -- sources ------------------------------------------------------------------------------------ */
+
+static int add_sources(Notices *n, MetadataSource cloud, bool others) {
+        const NoticeSourcesOptions options = {
+                .env = n->c.env, .config = n->c.config, .cloud = cloud, .others = others, .on_look = on_look, .userdata = n
+        };
+        size_t before = n->n_sources;
+        int r;
+
+        assert(before + NOTICE_SOURCES_MAX <= ELEMENTSOF(n->sources));
+        r = notice_sources_make(&options, n->sources + before, &n->n_sources);
+        for (size_t i = before; i < n->n_sources; i++)
+                n->sources[i]->ops->start(n->sources[i]);
+        return r;
+}
+
+int notices_start(Notices *n) {
+        MetadataSource cloud = (MetadataSource) n->c.config->metadata_source;
+        int r;
+
+        if (cloud == METADATA_SOURCE_AUTO)
+                cloud = n->c.config->detected_cloud;
+        r = add_sources(n, cloud, true);
+        if (r < 0)
+                return r;
+        if (cloud != METADATA_SOURCE_NONE && n->c.config->metadata_source == METADATA_SOURCE_AUTO)
+                log_info(n->c.env->log, "This is a machine of %s by what its firmware says: its notices are read.",
+                         metadata_source_name(cloud));
+        return 0;
+}
+
+/* The firmware comes first: a providerID is what somebody has told the kubelet. */
+static void find_cloud(Notices *n, const char *provider_id) {
+        MetadataSource by_dmi = n->c.config->detected_cloud, by_id = metadata_source_of_provider_id(provider_id);
+        int r;
+
+        if (n->c.config->metadata_source != METADATA_SOURCE_AUTO)
+                return;
+        if (by_dmi != METADATA_SOURCE_NONE) {
+                if (by_id != METADATA_SOURCE_NONE && by_id != by_dmi)
+                        log_warning(n->c.env->log,
+                                    "The firmware of this machine is that of %s, and the providerID of its node (%s) that of %s. The notices of %s are read; [Metadata] Source= says which to read.",
+                                    metadata_source_name(by_dmi), provider_id, metadata_source_name(by_id),
+                                    metadata_source_name(by_dmi));
+                return;
+        }
+        if (by_id == METADATA_SOURCE_NONE) {
+                log_info(n->c.env->log,
+                         "Neither the firmware of this machine nor the providerID of its node (%s) names a cloud whose notices are known: no metadata service is read.",
+                         provider_id ? provider_id : "none");
+                return;
+        }
+        log_info(n->c.env->log, "This is a machine of %s by the providerID of its node: its notices are read.",
+                 metadata_source_name(by_id));
+        r = add_sources(n, by_id, false);
+        if (r < 0)
+                log_error_errno(n->c.env->log, r, "Failed to begin to read the notices of %s: %m", metadata_source_name(by_id));
+}
+
+void notices_settle(Notices *n, const char *provider_id) {
+        n->settled = true;
+        find_cloud(n, provider_id);
+        consider_all(n);
+}
+
+void notices_kick(Notices *n) {
+        for (size_t i = 0; i < n->n_sources; i++)
+                n->sources[i]->ops->kick(n->sources[i]);
+}
+
+/* -- new, free ---------------------------------------------------------------------------------- */
+
+int notices_new(const NoticesContext *context, Notices **ret) {
+        _cleanup_(notices_freep) Notices *n = NULL;
+        int r;
+
+        assert(context && context->on_begun && context->may_clean && context->on_planned && context->on_looked && ret);
+        n = new0(Notices, 1);
+        if (!n)
+                return -ENOMEM;
+        n->c = *context;
+        n->standing = new0(Standing, STANDING_MAX);
+        if (!n->standing)
+                return -ENOMEM;
+        r = timer_new(n->c.env->loop, "notices", on_timer, n, &n->timer);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(n);
+        return 0;
+}
+
+Notices *notices_free(Notices *n) {
+        if (!n)
+                return NULL;
+        for (size_t i = 0; i < n->n_sources; i++)
+                notice_source_free(n->sources[i]);
+        for (size_t i = 0; i < n->n_standing; i++)
+                notice_free(n->standing[i].notice);
+        free(n->standing);
+        timer_free(n->timer);
+        return mfree(n);
+}

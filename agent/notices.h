@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * notices.c: what is announced to this machine, and what becomes of it. Takes in what its sources see (notice/), asks the
+ * policy (policy.h) about each notice that stands, and begins the reflex (reflex.h), tells it more, or cancels it.
+ *
+ *      stands: shown by the last answer of its feed
+ *        |--rule: ignore, report----------------> told once
+ *        |--rule: before, its time not come-----> told once; MaintenancePlanned; a timer
+ *        +--rule: now, its time, cordon---------> reflex idle: begun, if it was not dealt with before
+ *                                                 reflex at work: it takes over if it is graver, else it
+ *                                                 can only bring the deadline nearer
+ *      its feed answers without it, and its source says that this cancels it: withdrawn; what else stands takes its place
+ *
+ * Nothing is acted upon before notices_settle(): what was under way before this start comes first.
+ */
+
+#include "agent-config.h"
+#include "intent-log.h"
+#include "metrics.h"
+#include "node-voice.h"
+#include "notice-source.h"
+#include "reflex.h"
+
+typedef struct Notices Notices;
+
+/* All borrowed, all outlive it. */
+typedef struct NoticesContext {
+        Env *env;
+        const AgentConfig *config;
+        Reflex *reflex;
+        IntentLog *intents;
+        NodeVoice *voice;
+        Metrics *metrics;
+        /* An interruption was begun, and takes over what marks stand on the Node. */
+        void (*on_begun)(void *userdata);
+        /* In IDLE: marks that nothing stands for may be taken off. */
+        bool (*may_clean)(void *userdata);
+        /* What is planned is another: notices_planned(). */
+        void (*on_planned)(void *userdata);
+        /* A look is over. */
+        void (*on_looked)(void *userdata);
+        void *userdata;
+} NoticesContext;
+
+int notices_new(const NoticesContext *context, Notices **ret);
+Notices *notices_free(Notices *n);
+DEFINE_FREEP(Notices, notices_free);
+
+/* Begins to look, by the sources that the configuration names. */
+int notices_start(Notices *n);
+/* The own Node is known, and what it said of earlier was dealt with. providerID: of the Node, or NULL. */
+void notices_settle(Notices *n, const char *provider_id);
+/* The network came back: a source that backs off looks now. */
+void notices_kick(Notices *n);
+/* The reflex has changed its state: what stands is looked at anew, in the next iteration. */
+void notices_wake(Notices *n);
+
+/* Not of a source (a shutdown): what becomes of it now. */
+void notices_act(Notices *n, const Notice *notice, usec_t answered_usec);
+/* In IDLE: begun as the policy plans it, whatever became of it before. 0 or -ENOMEM. */
+int notices_begin(Notices *n, const Notice *notice, usec_t answered_usec);
+
+/* What the node stays out of service for should the notice in force end: borrowed, or NULL. */
+const Notice *notices_stand(const Notices *n);
+/* Is this notice one that the policy only cordons for? */
+bool notices_only_cordon(const Notices *n, const Notice *notice);
+/* The first that waits for its time, and when that is (boot-time clock); NULL: none. */
+const Notice *notices_planned(const Notices *n, usec_t *ret_begin_usec);
+
+/* For each notice that stands: notice, source feed, plan. False: no more. *it starts at 0. */
+bool notices_iterate(const Notices *n, size_t *it, const Notice **ret, const char **ret_feed, Plan *ret_plan);
