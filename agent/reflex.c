@@ -20,6 +20,8 @@
 #define WALL_DIFFERS_USEC (100 * USEC_PER_MSEC)
 /* Some set their clock by milliseconds again and again: no news either. */
 #define CLOCK_STEP_USEC (2 * USEC_PER_SEC)
+/* ... and by the clock of who gives it, which tells the second, two of them differ by up to one: nothing to write for. */
+#define DATE_USEC USEC_PER_SEC
 /* Looks at one notice count what is left to within a second or two, which is no news to people. */
 #define NEARER_USEC (5 * USEC_PER_SEC)
 
@@ -512,11 +514,13 @@ static void reflex_deadline_changed(Reflex *r) {
                 reflex_enter_draining(r);
 }
 
-static void see_deadline(Reflex *r, usec_t before) {
+/* is_news: for others, too; else only this machine has counted anew by when what was announced will be. */
+static void see_deadline(Reflex *r, usec_t before, bool is_news) {
         node_voice_set_notice(r->c.voice, r->notice);
         if (r->notice->deadline_usec != before)
                 reflex_deadline_changed(r);
-        reflex_report(r);
+        if (is_news)
+                reflex_report(r);
 }
 
 void reflex_clock_was_set(Reflex *r) {
@@ -593,8 +597,8 @@ static bool reflex_gives_way(Reflex *r, const Notice *n, const Plan *plan) {
 }
 
 bool reflex_notice(Reflex *r, const Notice *n, const Plan *plan) {
-        bool changed = false;
-        usec_t before;
+        usec_t before, announced, not_before;
+        bool changed = false, same_action;
 
         if (!r->notice || r->state == REFLEX_CANCELLED)
                 return false;
@@ -605,6 +609,9 @@ bool reflex_notice(Reflex *r, const Notice *n, const Plan *plan) {
                         return true;
         }
         before = r->notice->deadline_usec;
+        announced = r->notice->announced_usec;
+        not_before = r->notice->not_before_usec;
+        same_action = streq_ptr(r->notice->action, n->action);
         if (!streq(r->notice->id, n->id))
                 changed = notice_take_nearer(r->notice, n);
         else if (notice_merge(r->notice, n, &changed) < 0)
@@ -614,7 +621,9 @@ bool reflex_notice(Reflex *r, const Notice *n, const Plan *plan) {
 
         if (usec_add(r->notice->deadline_usec, NEARER_USEC) < before)
                 node_voice_notice_nearer(r->c.voice, loop_to_wall(r->c.env->loop, r->notice->deadline_usec));
-        see_deadline(r, before);
+        see_deadline(r, before,
+                     !same_action || r->notice->announced_usec != announced || r->notice->not_before_usec != not_before ||
+                             usec_add(r->notice->deadline_usec, DATE_USEC) < before);
         return false;
 }
 

@@ -2,6 +2,7 @@
 #include "notice-ec2.h"
 
 #include "backoff.h"
+#include "ec2-events.h"
 #include "imds-client.h"
 #include "json.h"
 #include "log.h"
@@ -31,6 +32,35 @@
 #define BACKOFF_JITTER_PERMILLE 200u
 #define BODY_BYTES_MAX 4096u
 
+typedef enum SideFeed {
+        SIDE_LIFECYCLE,
+        SIDE_REBALANCE,
+        SIDE_EVENTS,
+        _SIDE_MAX,
+        SIDE_NONE = _SIDE_MAX,
+} SideFeed;
+
+static const char *const side_path[_SIDE_MAX] = {
+        [SIDE_LIFECYCLE] = "autoscaling/target-lifecycle-state",
+        [SIDE_REBALANCE] = "events/recommendations/rebalance",
+        [SIDE_EVENTS] = "events/maintenance/scheduled",
+};
+
+/* Polls of 2 s meet them; the most overdue is asked first. */
+static const usec_t side_interval_usec[_SIDE_MAX] = {
+        [SIDE_LIFECYCLE] = 4 * USEC_PER_SEC,
+        [SIDE_REBALANCE] = 10 * USEC_PER_SEC,
+        [SIDE_EVENTS] = USEC_PER_MINUTE,
+};
+
+/* What a side feed announced when it answered last. */
+typedef struct Side {
+        usec_t due_usec;
+        Notice *notices[NOTICES_OF_FEED_MAX];
+        size_t n;
+        bool told_more; /* that there are more than that */
+} Side;
+
 typedef struct NoticeEc2 {
         NoticeSource source;
         Env *env;
@@ -44,8 +74,11 @@ typedef struct NoticeEc2 {
         unsigned proven_generation; /* of the token by which instance_id was answered; 0: never */
         bool absent;                /* this look has had its 404 */
         Notice *notice;             /* the last one seen */
+        Side sides[_SIDE_MAX];
+        SideFeed asked; /* behind the present poll, and not answered yet */
 } NoticeEc2;
 
+static void ask_side(NoticeEc2 *s);
 static void on_identity(const ImdsAnswer *answer, void *userdata);
 static void on_action(const ImdsAnswer *answer, void *userdata);
 
@@ -130,6 +163,7 @@ static void poll_done(NoticeEc2 *s, usec_t answered_usec) {
         backoff_reset(&s->backoff);
         plan_next(s, usec_add(s->due_usec, s->poll_usec));
         notice_source_found(&s->source, SPOT_FEED, &s->notice, s->notice ? 1 : 0, answered_usec);
+        ask_side(s);
 }
 
 /* -- the notice --------------------------------------------------------------------------------- */
@@ -176,32 +210,25 @@ static void judge(NoticeEc2 *s, Notice *n, const Notice *standing, const ImdsAns
         }
 }
 
-/* Takes the action. */
-static int make_notice(NoticeEc2 *s, char *action, usec_t time_usec, const ImdsAnswer *answer) {
-        _cleanup_free_ char *taken = action;
-        _cleanup_(notice_freep) Notice *n = new0(Notice, 1);
+static int make_notice(NoticeEc2 *s, const char *action, usec_t time_usec, const ImdsAnswer *answer) {
+        _cleanup_free_ char *id = strf("%s-%s-%s", s->instance_id, action, s->env->boot_id);
+        Notice *n = id ? notice_source_make(&s->source, NOTICE_SPOT, id, action) : NULL;
         bool stands;
 
         if (!n)
                 return -ENOMEM;
-        n->id = strf("%s-%s-%s", s->instance_id, taken, s->env->boot_id);
-        n->source = strdup("ec2");
-        if (!n->id || !n->source)
-                return -ENOMEM;
-        n->kind = NOTICE_SPOT;
-        n->action = TAKE_PTR(taken);
         n->announced_usec = time_usec;
         stands = s->notice && streq(s->notice->id, n->id) && s->notice->announced_usec == time_usec;
         judge(s, n, stands ? s->notice : NULL, answer);
 
         notice_free(s->notice);
-        s->notice = TAKE_PTR(n);
+        s->notice = n;
         return 0;
 }
 
 static void take_notice(NoticeEc2 *s, const ImdsAnswer *answer) {
+        _cleanup_free_ char *action = NULL;
         const char *why = "out of memory";
-        char *action;
         usec_t time_usec;
         int r;
 
@@ -294,7 +321,172 @@ static void on_identity(const ImdsAnswer *answer, void *userdata) {
                 ask(s, "meta-data/" SPOT_FEED, on_action);
 }
 
+/* -- the side feeds ------------------------------------------------------------------------------ */
+
+static void side_clear(Side *side) {
+        for (size_t i = 0; i < side->n; i++)
+                notice_free(side->notices[i]);
+        side->n = 0;
+}
+
+static const Notice *side_find(const Side *side, const char *id) {
+        for (size_t i = 0; i < side->n; i++)
+                if (streq(side->notices[i]->id, id))
+                        return side->notices[i];
+        return NULL;
+}
+
+/* Adds to `fresh`. time_usec: 0: EC2 says none. */
+static int side_add(NoticeEc2 *s, const Side *known, Side *fresh, NoticeKind kind, const char *id, const char *action,
+                    usec_t time_usec, const ImdsAnswer *answer) {
+        Notice *n = notice_source_make(&s->source, kind, id, action ? action : "maintenance");
+
+        if (!n)
+                return -ENOMEM;
+        n->certainty = kind == NOTICE_REBALANCE || !action ? NOTICE_ADVISORY : NOTICE_CERTAIN;
+        if (kind == NOTICE_MAINTENANCE)
+                n->not_before_usec = time_usec;
+        if (time_usec > 0)
+                notice_source_judge(s->env->loop, n, side_find(known, id), time_usec, answer->date_usec,
+                                    answer->answered_usec, USEC_INFINITY);
+        fresh->notices[fresh->n++] = n;
+        return 0;
+}
+
+static int read_lifecycle(NoticeEc2 *s, const Side *known, Side *fresh, const ImdsAnswer *answer, const char **reterr_why) {
+        _cleanup_free_ char *id = strf("%s-scale-in-%s", s->instance_id, s->env->boot_id);
+        bool goes;
+        int r;
+
+        r = id ? ec2_lifecycle_parse(answer->body, answer->size, &goes, reterr_why) : -ENOMEM;
+        if (r < 0 || !goes)
+                return r;
+        return side_add(s, known, fresh, NOTICE_SCALE_IN, id, "terminate", 0, answer);
+}
+
+/* It is given once, and does not end: the time at which it was given is none at which anything happens. */
+static int read_rebalance(NoticeEc2 *s, const Side *known, Side *fresh, const ImdsAnswer *answer, const char **reterr_why) {
+        _cleanup_free_ char *id = NULL;
+        char given[RFC3339_MAX];
+        usec_t given_usec;
+        int r;
+
+        r = ec2_rebalance_parse(answer->body, answer->size, &given_usec, reterr_why);
+        if (r < 0)
+                return r;
+        rfc3339_format(given_usec, given);
+        id = strf("%s-rebalance-%s", s->instance_id, given);
+        return id ? side_add(s, known, fresh, NOTICE_REBALANCE, id, "rebalance", 0, answer) : -ENOMEM;
+}
+
+static int read_events(NoticeEc2 *s, const Side *known, Side *fresh, const ImdsAnswer *answer, const char **reterr_why) {
+        Ec2Event *events;
+        size_t n;
+        bool more;
+        int r;
+
+        r = ec2_events_parse(answer->body, answer->size, NOTICES_OF_FEED_MAX, &events, &n, &more, reterr_why);
+        if (r < 0)
+                return r;
+        for (size_t i = 0; r >= 0 && i < n; i++)
+                r = side_add(s, known, fresh, NOTICE_MAINTENANCE, events[i].id, events[i].action, events[i].not_before_usec,
+                             answer);
+        if (more && !known->told_more)
+                log_warning(s->env->log, "EC2 has scheduled more events for this instance than are looked at: the first %u are.",
+                            NOTICES_OF_FEED_MAX);
+        fresh->told_more = more;
+        ec2_events_free(events, n);
+        return r;
+}
+
+static void side_unknown(NoticeEc2 *s, SideFeed which, const char *why, usec_t answered_usec) {
+        s->asked = SIDE_NONE;
+        notice_source_unknown(&s->source, side_path[which], why, answered_usec);
+}
+
+/* answer: NULL: there is none. */
+static void side_answered(NoticeEc2 *s, SideFeed which, const ImdsAnswer *answer, usec_t answered_usec) {
+        static int (*const read[_SIDE_MAX])(NoticeEc2 *s, const Side *known, Side *fresh, const ImdsAnswer *answer,
+                                            const char **reterr_why) = {
+                [SIDE_LIFECYCLE] = read_lifecycle,
+                [SIDE_REBALANCE] = read_rebalance,
+                [SIDE_EVENTS] = read_events,
+        };
+        Side *side = &s->sides[which], fresh = { .due_usec = side->due_usec };
+        const char *why = "out of memory";
+        int r = 0;
+
+        if (answer)
+                r = read[which](s, side, &fresh, answer, &why);
+        if (r < 0) {
+                side_clear(&fresh);
+                side_unknown(s, which, r == -ENOMEM ? "out of memory" : why, answered_usec);
+                return;
+        }
+        side_clear(side);
+        *side = fresh;
+        s->asked = SIDE_NONE;
+        notice_source_found(&s->source, side_path[which], side->notices, side->n, answered_usec);
+}
+
+static void on_side(const ImdsAnswer *answer, void *userdata) {
+        NoticeEc2 *s = userdata;
+        SideFeed which = s->asked;
+
+        assert(which < _SIDE_MAX);
+        switch (answer->outcome) {
+        case IMDS_ANSWERED:
+                side_answered(s, which, answer, answer->answered_usec);
+                return;
+        case IMDS_ABSENT:
+                if (identity_is_proven(s))
+                        side_answered(s, which, NULL, answer->answered_usec);
+                else
+                        side_unknown(s, which, "the session token was renewed on the way: asked again", answer->answered_usec);
+                return;
+        case IMDS_FAILED:
+                side_unknown(s, which, answer->why, answer->answered_usec);
+                return;
+        }
+        assert(false && "an answer of no kind");
+}
+
+static SideFeed most_overdue(const NoticeEc2 *s, usec_t now_usec) {
+        SideFeed found = SIDE_NONE;
+
+        for (SideFeed i = 0; i < _SIDE_MAX; i++)
+                if (s->sides[i].due_usec <= now_usec &&
+                    (found == SIDE_NONE || s->sides[i].due_usec < s->sides[found].due_usec))
+                        found = i;
+        return found;
+}
+
+/* Behind a poll that was answered, by a service that has proved who it is. */
+static void ask_side(NoticeEc2 *s) {
+        static const char *const paths[_SIDE_MAX] = {
+                [SIDE_LIFECYCLE] = "meta-data/autoscaling/target-lifecycle-state",
+                [SIDE_REBALANCE] = "meta-data/events/recommendations/rebalance",
+                [SIDE_EVENTS] = "meta-data/events/maintenance/scheduled",
+        };
+        usec_t now = loop_now(s->env->loop);
+        SideFeed which = most_overdue(s, now);
+
+        if (which == SIDE_NONE)
+                return;
+        s->sides[which].due_usec = usec_add(now, side_interval_usec[which]);
+        s->asked = which;
+        if (imds_client_get(s->imds, paths[which], on_side, s) < 0)
+                side_unknown(s, which, "out of memory", now);
+}
+
+/* The next poll is due; its question takes the place of this one. */
+static void drop_side(NoticeEc2 *s) {
+        if (s->asked != SIDE_NONE)
+                side_unknown(s, s->asked, "no answer before the next poll", loop_now(s->env->loop));
+}
+
 static void look(NoticeEc2 *s) {
+        drop_side(s);
         s->looking = true;
         s->absent = false;
         if (identity_is_proven(s))
@@ -330,10 +522,21 @@ static void ec2_kick(NoticeSource *source) {
 }
 
 static bool ec2_announces(const NoticeSource *source, const char *feed, const Notice *n) {
-        return streq(feed, SPOT_FEED) && n->kind == NOTICE_SPOT;
+        static const NoticeKind kinds[_SIDE_MAX] = {
+                [SIDE_LIFECYCLE] = NOTICE_SCALE_IN,
+                [SIDE_REBALANCE] = NOTICE_REBALANCE,
+                [SIDE_EVENTS] = NOTICE_MAINTENANCE,
+        };
+
+        for (SideFeed i = 0; i < _SIDE_MAX; i++)
+                if (streq(feed, side_path[i]))
+                        return n->kind == kinds[i];
+        return n->kind == NOTICE_SPOT;
 }
 
 static bool ec2_may_cancel(const NoticeSource *source, const Notice *n, usec_t now_usec) {
+        if (n->kind != NOTICE_SPOT)
+                return true; /* EC2 takes these back in so many words */
         return n->deadline_usec != USEC_INFINITY &&
                now_usec >= usec_add(n->deadline_usec, CANCEL_AFTER_USEC);
 }
@@ -344,6 +547,8 @@ static void ec2_free(NoticeSource *source) {
         imds_client_free(s->imds);
         timer_free(s->timer);
         notice_free(s->notice);
+        for (SideFeed i = 0; i < _SIDE_MAX; i++)
+                side_clear(&s->sides[i]);
         free(s->instance_id);
         free(s);
 }
@@ -370,6 +575,7 @@ int notice_ec2_new(Env *env, const NoticeEc2Options *o, notice_look_t on_look, v
         s->source = (NoticeSource){ .ops = &ec2_ops, .on_look = on_look, .userdata = userdata };
         s->env = env;
         s->poll_usec = o->poll_usec;
+        s->asked = SIDE_NONE;
         s->backoff = (Backoff){ .base_usec = o->poll_usec,
                                 .cap_usec = SLOWEST_POLLS * o->poll_usec,
                                 .jitter_permille = BACKOFF_JITTER_PERMILLE };

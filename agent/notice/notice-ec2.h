@@ -2,15 +2,24 @@
 #pragma once
 
 /*
- * notice-ec2.c: spot interruptions of EC2 from the instance metadata (docs.aws.amazon.com:
- * spot-instance-termination-notices). One request a poll in steady state.
+ * notice-ec2.c: what the instance metadata of EC2 announces, in four feeds:
  *
- *      200 {"action","time"}  a notice: id = instance id + action + boot id; a time that moves is the same
- *      404                    positively none, if this endpoint has answered meta-data/instance-id with an
- *                             i-... id since the token was made: a stranger's 404 says nothing
- *      anything else          unknown: backs off with jitter, never slower than 8 x the poll interval
+ *      spot/instance-action                each poll; a notice of kind spot
+ *      autoscaling/target-lifecycle-state  every 4 s at most: the group lets go of the instance (scale-in, without a time)
+ *      events/recommendations/rebalance    every 10 s at most; advice
+ *      events/maintenance/scheduled        every minute at most: reboot, stop, retirement, maintenance, each with its time
  *
- * The deadline is the cloud's `time`, held against our clock (notice_ec2_deadline()).
+ * One of the last three is asked behind the first, when it is due: never more than two requests a poll, and the first
+ * never waits for them: what has not answered by the next poll is dropped, and asked again in its turn.
+ *
+ *      200            a notice, or what says that there is none; its time may move: the same id
+ *      404            positively none, if this endpoint has answered meta-data/instance-id with an i-... id since the
+ *                     token was made: a stranger's 404 says nothing
+ *      anything else  unknown. Of the first feed: backs off with jitter, never slower than 8 x the poll interval
+ *
+ * The id of a spot notice is instance id + action + boot id, that of a scheduled event EC2's own. Deadlines are the
+ * cloud's times, held against the Date of their answers (notice_source_judge(); for spot notice_ec2_left()).
+ * docs.aws.amazon.com: spot-instance-termination-notices; for the rest see ec2-events.h.
  */
 
 #include "notice-source.h"

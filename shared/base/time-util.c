@@ -185,18 +185,14 @@ void iso8601_basic_format(usec_t wall_usec, char ret[RFC3339_MAX]) {
         (void) strftime(ret, RFC3339_MAX, "%Y%m%dT%H%M%SZ", &tm);
 }
 
-int http_date_parse(const char *s, usec_t *ret_wall_usec) {
-        unsigned year, day;
-        int month, weekday;
+/* "06 Nov 1994 08:49:37 GMT", at least so many digits of the day. *ret_days: since 1970-01-01. */
+static int take_gmt_date(const char *s, bool two_digits, usec_t *ret_wall_usec, uint64_t *ret_days) {
+        unsigned n_digits = two_digits || (s[0] != 0 && s[1] != ' ') ? 2 : 1, year, day;
         usec_t time_usec;
-        uint64_t days;
         bool leap;
+        int month;
 
-        assert(s);
-        assert(ret_wall_usec);
-
-        weekday = take_name(&s, day_names, 7);
-        if (weekday < 0 || !take_text(&s, ", ") || !take_digits(&s, 2, &day) || !take_char(&s, " "))
+        if (!take_digits(&s, n_digits, &day) || !take_char(&s, " "))
                 return -EINVAL;
         month = take_name(&s, month_names, 12);
         if (month < 0 || !take_char(&s, " ") || !take_digits(&s, 4, &year) || !take_char(&s, " ") ||
@@ -204,12 +200,34 @@ int http_date_parse(const char *s, usec_t *ret_wall_usec) {
                 return -EINVAL;
         if (!date_is_valid(year, (unsigned) month + 1, day))
                 return -EINVAL;
+        *ret_days = days_from_date(year, (unsigned) month + 1, day);
+        *ret_wall_usec = *ret_days * USEC_PER_DAY + time_usec;
+        return 0;
+}
 
-        days = days_from_date(year, (unsigned) month + 1, day);
+int http_date_parse(const char *s, usec_t *ret_wall_usec) {
+        uint64_t days;
+        usec_t usec;
+        int weekday;
+
+        assert(s);
+        assert(ret_wall_usec);
+
+        weekday = take_name(&s, day_names, 7);
+        if (weekday < 0 || !take_text(&s, ", ") || take_gmt_date(s, true, &usec, &days) < 0)
+                return -EINVAL;
         if ((days + 4) % 7 != (uint64_t) weekday) /* 1970-01-01 was a Thursday */
                 return -EINVAL;
-        *ret_wall_usec = days * USEC_PER_DAY + time_usec;
+        *ret_wall_usec = usec;
         return 0;
+}
+
+int gmt_date_parse(const char *s, usec_t *ret_wall_usec) {
+        uint64_t days;
+
+        assert(s);
+        assert(ret_wall_usec);
+        return take_gmt_date(s, false, ret_wall_usec, &days);
 }
 
 /* -- durations --------------------------------------------------------------------------------- */

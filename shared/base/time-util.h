@@ -35,6 +35,8 @@ void rfc3339_format(usec_t wall_usec, char ret[RFC3339_MAX]);
 void rfc3339_format_micro(usec_t wall_usec, char ret[RFC3339_MAX]);
 /* "Sun, 06 Nov 1994 08:49:37 GMT" (IMF-fixdate), as in Date and Retry-After. -EINVAL. */
 int http_date_parse(const char *s, usec_t *ret_wall_usec);
+/* The same without its weekday, the day with one digit or two: "6 Nov 1994 08:49:37 GMT". -EINVAL. */
+int gmt_date_parse(const char *s, usec_t *ret_wall_usec);
 /* "20261121T050300Z" (SigV4); the first eight characters are its date. */
 void iso8601_basic_format(usec_t wall_usec, char ret[RFC3339_MAX]);
 

@@ -283,7 +283,7 @@ class FakeWorld:
         state = self.path(f"state-{node}")
         os.makedirs(state, exist_ok=True)
         return self._daemon(f"agent-{node}", "vesper-agent", {
-            "Kubernetes.Kubeconfig": self.path(f"kubeconfig-node-{node}"), "Kubernetes.NodeName": node, "Metadata.Endpoint": endpoint,
+            "Kubernetes.Kubeconfig": self.path(f"kubeconfig-node-{node}"), "Kubernetes.NodeName": node, "Metadata.Source": "ec2", "Metadata.Endpoint": endpoint,
             "Metadata.PollSec": "1s", "Agent.RuntimeDirectory": state, "Log.Target": "json", **settings
         }, {})
 

@@ -193,7 +193,7 @@ class Demo:
             f"agent-{node}", "vesper-agent",
             _settings({
                 "Kubernetes.Kubeconfig": self.stage.node_kubeconfig(node), "Agent.RuntimeDirectory": state,
-                "Metadata.Endpoint": self.metadata[node].endpoint, "Log.Target": "json"
+                "Metadata.Source": "ec2", "Metadata.Endpoint": self.metadata[node].endpoint, "Log.Target": "json"
             }), self.directory)
 
     def _coordinator(self, letter):

@@ -261,7 +261,7 @@ class World:
         """The agent of that node, with the credential of its kubelet; started by `with` or start()."""
         values = {
             "Kubernetes.Kubeconfig": self.cluster.kubeconfig(f"system:node:{node}", embed=False),
-            "Metadata.Endpoint": metadata.endpoint, "Metadata.PollSec": "1s",
+            "Metadata.Source": "ec2", "Metadata.Endpoint": metadata.endpoint, "Metadata.PollSec": "1s",
             "Agent.RuntimeDirectory": self.path(f"state-{node}"), "Log.Target": "json", **settings
         }
         os.makedirs(values["Agent.RuntimeDirectory"], exist_ok=True)

@@ -25,6 +25,10 @@ struct FakeImds {
         bool keeps_connections, no_date;
         FakeFault fault;
         size_t n_tokens, n_gets;
+        struct {
+                const char *path; /* static */
+                char *body;       /* NULL: nothing of its own */
+        } texts[4];
 };
 
 FakeImds *fake_imds_new(Loop *loop, const char *instance_id) {
@@ -45,6 +49,8 @@ FakeImds *fake_imds_free(FakeImds *f) {
         hashmap_free_with(f->tokens, mfree);
         free(f->instance_id);
         free(f->told_id);
+        for (size_t i = 0; i < ELEMENTSOF(f->texts); i++)
+                free(f->texts[i].body);
         free(f->action);
         return mfree(f);
 }
@@ -67,6 +73,17 @@ void fake_imds_set_action(FakeImds *f, const char *action, usec_t at_wall_usec) 
 
 void fake_imds_clear_action(FakeImds *f) {
         f->action = mfree(f->action);
+}
+
+void fake_imds_set_text(FakeImds *f, const char *path, const char *body) {
+        size_t i = 0;
+
+        while (i < ELEMENTSOF(f->texts) && f->texts[i].path && !streq(f->texts[i].path, path))
+                i++;
+        assert(i < ELEMENTSOF(f->texts));
+        f->texts[i].path = path;
+        free(f->texts[i].body);
+        f->texts[i].body = body ? MUST(strdup(body)) : NULL;
 }
 
 void fake_imds_set_instance_id(FakeImds *f, const char *id) {
@@ -251,6 +268,9 @@ static char *content(const FakeImds *f, const char *path) {
                                  "\", \"architecture\": \"x86_64\", "
                                  "\"privateIp\": \"10.0.0.17\", \"version\": \"2017-09-30\"}",
                                  f->instance_id));
+        for (size_t i = 0; startswith(path, "meta-data/") && i < ELEMENTSOF(f->texts); i++)
+                if (f->texts[i].body && streq(path + strlen("meta-data/"), f->texts[i].path))
+                        return MUST(strdup(f->texts[i].body));
         for (size_t i = 0; i < ELEMENTSOF(fixed); i++)
                 if (streq(path, fixed[i].path))
                         return MUST(strdup(fixed[i].body));

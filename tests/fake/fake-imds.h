@@ -26,6 +26,8 @@ void fake_imds_set_action(FakeImds *f, const char *action, usec_t at_wall_usec);
 /* Any body. */
 void fake_imds_set_action_text(FakeImds *f, const char *text);
 void fake_imds_clear_action(FakeImds *f);
+/* What a path below meta-data/ says ("events/maintenance/scheduled"); NULL: what it says at first, or 404. At most 4 paths. */
+void fake_imds_set_text(FakeImds *f, const char *path, const char *body);
 /* meta-data/instance-id says this instead; NULL: it is not there (404). */
 void fake_imds_set_instance_id(FakeImds *f, const char *id);
 

@@ -26,6 +26,7 @@ typedef struct World {
         Loop *loop;
         unsigned n_looks, n_requests;
         bool identified;      /* an instance id was said with 200 */
+        unsigned last_side;   /* the same of the last question of another feed */
         unsigned last_action; /* status of the last answer to instance-action; 0: none in this look */
         usec_t last_look_usec;
 } World;
@@ -63,7 +64,12 @@ static void handle(HttpExchange *x, void *userdata) {
                 reply_with(x, status, id);
                 return;
         }
-        assert(streq(x->path, "/latest/meta-data/spot/instance-action"));
+        if (!streq(x->path, "/latest/meta-data/spot/instance-action")) {
+                w->last_side = status;
+                body = damaged ? draw_text(&w->draw) : strdup("[]");
+                reply_with(x, status, body);
+                return;
+        }
         w->last_action = status;
         body = damaged ? draw_text(&w->draw) : draw_bent_json(&w->draw, action);
         reply_with(x, status, body);
@@ -87,6 +93,12 @@ static void on_look(NoticeSource *s, const NoticeLook *look, void *userdata) {
         assert((look->result == NOTICE_POLL_NOTICE) == (notice != NULL));
         assert((look->result == NOTICE_POLL_UNKNOWN) == (look->why != NULL));
         assert(look->answered_usec <= now);
+        w->n_looks++;
+        if (!streq(look->feed, "spot/instance-action")) {
+                assert(look->result != NOTICE_POLL_NOTICE || w->last_side == 200);
+                assert(look->result != NOTICE_POLL_NONE || ((w->last_side == 200 || w->last_side == 404) && w->identified));
+                return;
+        }
         if (look->result == NOTICE_POLL_NOTICE) {
                 assert(w->last_action == 200);
                 assert(notice->kind == NOTICE_SPOT && notice_ends_machine(notice));
@@ -97,7 +109,6 @@ static void on_look(NoticeSource *s, const NoticeLook *look, void *userdata) {
                 assert(w->last_action == 404 && w->identified);
         w->last_action = 0;
         w->last_look_usec = now;
-        w->n_looks++;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

@@ -206,3 +206,7 @@ class Layers:
         finally:
             run("umount", os.path.join(root, "proc"))
         os.unlink(os.path.join(root, "tmp", "vesper-agent.deb"))
+        # The firmware is this machine's, and the nodes have no providerID: nothing says that they are EC2's.
+        os.makedirs(os.path.join(root, "etc/vesper/agent.conf.d"), exist_ok=True)
+        with open(os.path.join(root, "etc/vesper/agent.conf.d/10-bed.conf"), "w", encoding="ascii") as f:
+            f.write("[Metadata]\nSource=ec2\n")

@@ -68,7 +68,7 @@ static void test_calm(void **state) {
         _cleanup_free_ char *writes = NULL;
 
         agent_rig_run(r, USEC_PER_MINUTE);
-        assert_int_equal(fake_imds_n_gets(r->imds), gets + 30);
+        assert_in_range(fake_imds_n_gets(r->imds), gets + 30, gets + 60);
         assert_int_equal(fake_imds_n_tokens(r->imds), tokens);
         writes = agent_rig_writes(r);
         assert_string_equal(writes, "");

@@ -10,6 +10,7 @@
 #include "fake-imds.h"
 #include "http-inproc.h"
 #include "log.h"
+#include "ec2-events.h"
 #include "notice-ec2.h"
 #include "string-util.h"
 
@@ -17,6 +18,16 @@
 #define INSTANCE "i-0123456789abcdef0"
 #define POLL_USEC (2 * USEC_PER_SEC)
 #define T0 (UINT64_C(1800000000) * USEC_PER_SEC)
+
+/* What a feed besides spot/instance-action said last. */
+typedef struct SideLook {
+        const char *feed;
+        size_t n_looks, n;
+        NoticePollResult result;
+        Notice *notices[NOTICES_OF_FEED_MAX];
+        usec_t at_usec, gap_usec;
+        char why[256];
+} SideLook;
 
 /* A source, its instance, and what it said last. */
 typedef struct Lookout {
@@ -37,13 +48,47 @@ typedef struct Lookout {
         char warning[512];
         bool refused; /* nobody listens there */
         usec_t reply_delay_usec;
+        SideLook sides[3];
 } Lookout;
+
+/* Of the other three, by their paths. */
+static SideLook *side_of(Lookout *l, const char *feed) {
+        for (size_t i = 0; i < ELEMENTSOF(l->sides); i++) {
+                if (!l->sides[i].feed)
+                        l->sides[i].feed = feed;
+                if (streq(l->sides[i].feed, feed))
+                        return &l->sides[i];
+        }
+        fail_msg("a feed too many: %s", feed);
+        return NULL;
+}
+
+static void on_side_look(Lookout *l, const NoticeLook *look) {
+        SideLook *side = side_of(l, look->feed);
+        usec_t now = loop_now(l->loop);
+
+        side->gap_usec = now - side->at_usec;
+        side->at_usec = now;
+        side->n_looks++;
+        side->result = look->result;
+        (void) snprintf(side->why, sizeof(side->why), "%s", strempty(look->why));
+        for (size_t i = 0; i < side->n; i++)
+                side->notices[i] = notice_free(side->notices[i]);
+        side->n = look->n_notices;
+        assert_true(side->n <= ELEMENTSOF(side->notices));
+        for (size_t i = 0; i < look->n_notices; i++)
+                assert_return_code(notice_copy(look->notices[i], &side->notices[i]), 0);
+}
 
 static void on_look(NoticeSource *s, const NoticeLook *look, void *userdata) {
         const Notice *notice = look->n_notices > 0 ? look->notices[0] : NULL;
         Lookout *l = userdata;
         usec_t now = loop_now(l->loop);
 
+        if (!streq(look->feed, "spot/instance-action")) {
+                on_side_look(l, look);
+                return;
+        }
         assert_int_equal(look->result == NOTICE_POLL_NOTICE, notice != NULL);
         assert_int_equal(look->result == NOTICE_POLL_UNKNOWN, look->why != NULL);
         l->n_looks[look->result]++;
@@ -117,6 +162,9 @@ static Lookout *lookout_free(Lookout *l) {
         loop_free(l->cloud);
         virtual_time_free(l->time);
         notice_free(l->notice);
+        for (size_t i = 0; i < ELEMENTSOF(l->sides); i++)
+                for (size_t k = 0; k < l->sides[i].n; k++)
+                        notice_free(l->sides[i].notices[k]);
         free(l);
         return NULL;
 }
@@ -234,7 +282,14 @@ static void test_steady(void **state) {
         assert_int_equal(fake_imds_n_tokens(l->imds), 1);
         run(l, 100 * POLL_USEC);
         assert_int_equal(l->n_all, looks + 100);
-        assert_int_equal(fake_imds_n_gets(l->imds), gets + 100); /* one request a poll */
+        /* One request a poll, and at most one of the other feeds behind it: 50 + 20 + 4 in 200 s, and what a grid of 2 s
+         * makes of 10. */
+        assert_in_range(fake_imds_n_gets(l->imds), gets + 165, gets + 175);
+        for (size_t i = 0; i < ELEMENTSOF(l->sides); i++)
+                assert_int_equal(l->sides[i].result, NOTICE_POLL_NONE);
+        assert_true(side_of(l, "autoscaling/target-lifecycle-state")->gap_usec <= 6 * USEC_PER_SEC);
+        assert_true(side_of(l, "events/recommendations/rebalance")->gap_usec <= 12 * USEC_PER_SEC);
+        assert_true(side_of(l, "events/maintenance/scheduled")->gap_usec <= 62 * USEC_PER_SEC);
         assert_int_equal(fake_imds_n_tokens(l->imds), 1);
         assert_int_equal(l->gap_usec, POLL_USEC);
 }
@@ -450,7 +505,7 @@ static void test_stranger_then_notice(void **state) {
         fake_imds_revoke(l->imds);
         run(l, POLL_USEC);
         assert_int_equal(l->look, NOTICE_POLL_NONE);
-        assert_int_equal(fake_imds_n_gets(l->imds), gets + 3); /* 401, 404, who are you */
+        assert_in_range(fake_imds_n_gets(l->imds), gets + 3, gets + 4); /* 401, 404, who are you, another feed */
 
         fake_imds_revoke(l->imds);
         fake_imds_set_instance_id(l->imds, NULL);
@@ -743,8 +798,196 @@ static void test_may_cancel(void **state) {
         assert_true(l->source->ops->may_cancel(l->source, &n, T0 + 10 * USEC_PER_MINUTE));
 }
 
+/* -- the other feeds ---------------------------------------------------------------------------- */
+
+#define EVENT(id, code, state, not_before) \
+        "{\"EventId\": \"" id "\", \"Code\": \"" code "\", \"State\": \"" state "\", \"NotBefore\": \"" not_before \
+        "\", \"NotAfter\": \"21 Jan 2027 09:17:23 GMT\", \"Description\": \"scheduled\"}"
+
+static void test_events(void **state) {
+        static const struct {
+                const char *what, *body;
+                int r;
+                size_t n;
+                const char *action; /* of the first; NULL: it has none */
+                const char *time;
+        } rows[] = {
+                { "as documented", "[" EVENT("instance-event-0d5", "system-reboot", "active", "21 Jan 2027 09:00:43 GMT") "]", 0, 1,
+                  "reboot", "2027-01-21T09:00:43Z" },
+                { "one digit of the day", "[" EVENT("instance-event-1", "instance-stop", "active", "1 Feb 2027 00:00:00 GMT") "]", 0,
+                  1, "stop", "2027-02-01T00:00:00Z" },
+                { "a time as in other answers", "[" EVENT("a", "instance-retirement", "active", "2027-01-21T09:00:43Z") "]", 0, 1,
+                  "stop", "2027-01-21T09:00:43Z" },
+                { "maintenance", "[" EVENT("a", "system-maintenance", "active", "21 Jan 2027 09:00:43 GMT") "]", 0, 1, "maintenance",
+                  "2027-01-21T09:00:43Z" },
+                { "an instance's reboot", "[" EVENT("a", "instance-reboot", "active", "21 Jan 2027 09:00:43 GMT") "]", 0, 1, "reboot",
+                  "2027-01-21T09:00:43Z" },
+                { "a code that nobody knows", "[" EVENT("a", "instance-relocation", "active", "21 Jan 2027 09:00:43 GMT") "]", 0, 1,
+                  NULL, "2027-01-21T09:00:43Z" },
+                { "a state that nobody knows", "[" EVENT("a", "instance-stop", "pending", "21 Jan 2027 09:00:43 GMT") "]", 0, 1, "stop",
+                  "2027-01-21T09:00:43Z" },
+                { "completed and canceled",
+                  "[" EVENT("a", "instance-stop", "completed", "21 Jan 2027 09:00:43 GMT") ","
+                      EVENT("b", "instance-stop", "canceled", "") "]", 0, 0, NULL, NULL },
+                { "the same one twice",
+                  "[" EVENT("a", "instance-stop", "active", "21 Jan 2027 09:00:43 GMT") ","
+                      EVENT("a", "instance-stop", "active", "21 Jan 2027 09:00:43 GMT") "]", 0, 1, "stop", "2027-01-21T09:00:43Z" },
+                { "none", "[]", 0, 0, NULL, NULL },
+                { "nothing at all", "", 0, 0, NULL, NULL },
+                { "no list", "{}", -EBADMSG, 0, NULL, NULL },
+                { "no JSON", "<html>", -EBADMSG, 0, NULL, NULL },
+                { "no time", "[" EVENT("a", "instance-stop", "active", "soon") "]", -EBADMSG, 0, NULL, NULL },
+                { "no id", "[" EVENT("", "instance-stop", "active", "21 Jan 2027 09:00:43 GMT") "]", -EBADMSG, 0, NULL, NULL },
+                { "an id of a stranger", "[" EVENT("a b", "instance-stop", "active", "21 Jan 2027 09:00:43 GMT") "]", -EBADMSG, 0, NULL,
+                  NULL },
+                { "a number", "[7]", -EBADMSG, 0, NULL, NULL },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                const char *why = NULL;
+                Ec2Event *events;
+                char time[RFC3339_MAX];
+                size_t n;
+                bool more;
+
+                print_message("%s\n", rows[i].what);
+                assert_int_equal(ec2_events_parse(rows[i].body, strlen(rows[i].body), 8, &events, &n, &more, &why), rows[i].r);
+                assert_int_equal(n, rows[i].n);
+                assert_false(more);
+                if (rows[i].r < 0)
+                        assert_non_null(why);
+                if (n > 0) {
+                        assert_true(streq_ptr(events[0].action, rows[i].action));
+                        rfc3339_format(events[0].not_before_usec, time);
+                        assert_string_equal(time, rows[i].time);
+                }
+                ec2_events_free(events, n);
+        }
+}
+
+static void test_more_events_than_fit(void **state) {
+        const char *body = "[" EVENT("a", "instance-stop", "active", "21 Jan 2027 09:00:43 GMT") ","
+                EVENT("b", "instance-stop", "active", "21 Jan 2027 09:00:43 GMT") "]", *why;
+        Ec2Event *events;
+        size_t n;
+        bool more;
+
+        assert_return_code(ec2_events_parse(body, strlen(body), 1, &events, &n, &more, &why), 0);
+        assert_int_equal(n, 1);
+        assert_true(more);
+        ec2_events_free(events, n);
+}
+
+static void test_lifecycle(void **state) {
+        static const struct {
+                const char *body;
+                int r;
+                bool goes;
+        } rows[] = {
+                { "InService", 0, false },          { "Terminated", 0, true },       { "Terminated\n", 0, true },
+                { "Warmed:Terminated", 0, true },   { "Warmed:Stopped", 0, false },  { "Detached", 0, false },
+                { "Standby", 0, false },            { "SomethingNew", 0, false },    { "", -EBADMSG, false },
+                { "<html>", -EBADMSG, false },      { "Terminated now", -EBADMSG, false },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                const char *why;
+                bool goes = false;
+
+                assert_int_equal(ec2_lifecycle_parse(rows[i].body, strlen(rows[i].body), &goes, &why), rows[i].r);
+                assert_int_equal(goes, rows[i].goes);
+        }
+}
+
+/* Each of the other feeds announces, takes back, and says nothing while it cannot be read. */
+static void test_side_feeds(void **state) {
+        _cleanup_(lookout_freep) Lookout *l = calm_lookout();
+        SideLook *events = NULL, *rebalance, *lifecycle;
+        usec_t in_a_day = usec_add(loop_wall(l->loop), USEC_PER_DAY);
+        _cleanup_free_ char *body = NULL;
+        char time[RFC3339_MAX];
+
+        rfc3339_format(in_a_day, time);
+        body = strf("[{\"EventId\": \"instance-event-7\", \"Code\": \"system-reboot\", \"State\": \"active\", \"NotBefore\": \"%s\"}]",
+                    time);
+        fake_imds_set_text(l->imds, "events/maintenance/scheduled", body);
+        fake_imds_set_text(l->imds, "events/recommendations/rebalance", "{\"noticeTime\":\"2026-10-26T08:22:00Z\"}");
+        fake_imds_set_text(l->imds, "autoscaling/target-lifecycle-state", "Terminated");
+        run(l, 70 * USEC_PER_SEC);
+        events = side_of(l, "events/maintenance/scheduled");
+        rebalance = side_of(l, "events/recommendations/rebalance");
+        lifecycle = side_of(l, "autoscaling/target-lifecycle-state");
+
+        assert_int_equal(events->n, 1);
+        assert_string_equal(events->notices[0]->id, "instance-event-7");
+        assert_int_equal(events->notices[0]->kind, NOTICE_MAINTENANCE);
+        assert_string_equal(events->notices[0]->action, "reboot");
+        assert_true(events->notices[0]->announced_usec == in_a_day - in_a_day % USEC_PER_SEC);
+        assert_in_range(events->notices[0]->deadline_usec, loop_from_wall(l->loop, in_a_day) - USEC_PER_SEC,
+                        loop_from_wall(l->loop, in_a_day) + USEC_PER_SEC);
+        assert_false(events->notices[0]->estimated);
+        assert_int_equal(rebalance->n, 1);
+        assert_string_equal(rebalance->notices[0]->id, INSTANCE "-rebalance-2026-10-26T08:22:00Z");
+        assert_int_equal(rebalance->notices[0]->certainty, NOTICE_ADVISORY);
+        assert_true(rebalance->notices[0]->deadline_usec == USEC_INFINITY);
+        assert_int_equal(lifecycle->n, 1);
+        assert_string_equal(lifecycle->notices[0]->id, INSTANCE "-scale-in-boot-1");
+        assert_string_equal(lifecycle->notices[0]->action, "terminate");
+        assert_int_equal(l->look, NOTICE_POLL_NONE); /* of spot, by itself */
+
+        fake_imds_set_text(l->imds, "events/maintenance/scheduled", "{}");
+        fake_imds_set_text(l->imds, "autoscaling/target-lifecycle-state", "InService");
+        run(l, 70 * USEC_PER_SEC);
+        assert_int_equal(events->result, NOTICE_POLL_UNKNOWN);
+        assert_non_null(strstr(events->why, "is no JSON list"));
+        assert_int_equal(lifecycle->result, NOTICE_POLL_NONE);
+        fake_imds_set_text(l->imds, "events/maintenance/scheduled", NULL);
+        run(l, 70 * USEC_PER_SEC);
+        assert_int_equal(events->result, NOTICE_POLL_NONE);
+}
+
+/* What they announce is theirs, and nobody else's answer says anything about it. */
+static void test_who_announces(void **state) {
+        _cleanup_(lookout_freep) Lookout *l = calm_lookout();
+        static const struct {
+                const char *feed;
+                NoticeKind kind;
+        } rows[] = {
+                { "spot/instance-action", NOTICE_SPOT },
+                { "autoscaling/target-lifecycle-state", NOTICE_SCALE_IN },
+                { "events/recommendations/rebalance", NOTICE_REBALANCE },
+                { "events/maintenance/scheduled", NOTICE_MAINTENANCE },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++)
+                for (size_t k = 0; k < ELEMENTSOF(rows); k++)
+                        assert_int_equal(l->source->ops->announces(l->source, rows[i].feed, &(Notice){ .kind = rows[k].kind }), i == k);
+}
+
+/* A feed that hangs holds up no poll. */
+static void test_side_hangs(void **state) {
+        _cleanup_(lookout_freep) Lookout *l = calm_lookout();
+        size_t looks = l->n_all;
+
+        l->reply_delay_usec = 900 * USEC_PER_MSEC; /* two answers in a poll take as long as the poll, nearly */
+        run(l, 20 * POLL_USEC);
+        assert_in_range(l->n_all - looks, 19, 20);
+        l->reply_delay_usec = 1100 * USEC_PER_MSEC;
+        run(l, 20 * POLL_USEC);
+        assert_in_range(l->n_all - looks, 38, 40);
+        assert_int_equal(l->look, NOTICE_POLL_NONE);
+        assert_int_equal(side_of(l, "autoscaling/target-lifecycle-state")->result, NOTICE_POLL_UNKNOWN);
+        assert_non_null(strstr(side_of(l, "autoscaling/target-lifecycle-state")->why, "before the next poll"));
+}
+
 int main(void) {
         static const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_events),
+                cmocka_unit_test(test_more_events_than_fit),
+                cmocka_unit_test(test_lifecycle),
+                cmocka_unit_test(test_side_feeds),
+                cmocka_unit_test(test_who_announces),
+                cmocka_unit_test(test_side_hangs),
                 cmocka_unit_test(test_left),      cmocka_unit_test(test_parse),
                 cmocka_unit_test(test_instance_id),   cmocka_unit_test(test_steady),
                 cmocka_unit_test(test_notice),        cmocka_unit_test(test_without_date),

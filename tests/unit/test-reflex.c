@@ -501,6 +501,32 @@ static void test_shutdown_is_no_nearer_notice(void **state) {
         assert_int_equal(reflex_deadline(b.reflex), before);
 }
 
+static size_t n_node_patches(const Bench *b) {
+        return fake_api_count(fake_cluster_api(b->rig->cluster), FAKE_PATCH, FAKE_NODES, NULL);
+}
+
+/* Two looks at one notice count what is left to within a second: nothing is written for that, and it holds all the same. */
+static void test_nearer_by_a_look(void **state) {
+        _cleanup_bench_ Bench b;
+        _cleanup_(notice_freep) Notice *n = NULL;
+        const Plan plan = { .act = PLAN_DRAIN, .why = "a test" };
+        size_t patches;
+
+        begin_blocked(&b, 10 * USEC_PER_MINUTE);
+        agent_rig_run(b.rig, 30 * SEC);
+        assert_return_code(notice_copy(reflex_notice_now(b.reflex), &n), 0);
+        patches = n_node_patches(&b);
+        n->deadline_usec -= 900 * USEC_PER_MSEC;
+        reflex_notice(b.reflex, n, &plan);
+        agent_rig_run(b.rig, SEC);
+        assert_int_equal(n_node_patches(&b), patches);
+        assert_int_equal(reflex_notice_now(b.reflex)->deadline_usec, n->deadline_usec);
+        n->deadline_usec -= 3 * SEC;
+        reflex_notice(b.reflex, n, &plan);
+        agent_rig_run(b.rig, SEC);
+        assert_int_equal(n_node_patches(&b), patches + 1);
+}
+
 static void set_claim_deadline(Bench *b, usec_t at) {
         char text[RFC3339_MAX];
 
@@ -755,6 +781,7 @@ int main(void) {
                 cmocka_unit_test(test_pod_comes_while_volumes_are_waited_for),
                 cmocka_unit_test(test_shutdown_comes_and_goes),
                 cmocka_unit_test(test_clock_is_set_in_a_shutdown),
+                cmocka_unit_test(test_nearer_by_a_look),
                 cmocka_unit_test(test_shutdown_is_no_nearer_notice),
                 cmocka_unit_test(test_shutdown_in_a_drain),
                 cmocka_unit_test(test_claim_deadline),

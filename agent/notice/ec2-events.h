@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * ec2-events.c: what EC2's instance metadata says of this machine's end besides spot/instance-action. Pure (fuzzed): the
+ * text of a path in, what it says out (docs.aws.amazon.com: monitoring-instances-status-check_sched,
+ * rebalance-recommendations, retrieving-target-lifecycle-state-through-imds).
+ */
+
+#include <stddef.h>
+
+#include "macro.h"
+#include "time-util.h"
+
+typedef struct Ec2Event {
+        char *id;                         /* "instance-event-0d59937288b749b32" */
+        const char *action;               /* static: "reboot", "stop", "maintenance"; NULL: a code that is not known */
+        usec_t not_before_usec;           /* wall clock of EC2 */
+} Ec2Event;
+
+/* events/maintenance/scheduled: those that stand, at most `max`; *ret_more: there were more. What is completed or canceled
+ * is not among them; a state that is not known stands. 0; -EBADMSG with *reterr_why (static); -ENOMEM. */
+int ec2_events_parse(const char *body, size_t size, size_t max, Ec2Event **ret, size_t *ret_n, bool *ret_more,
+                     const char **reterr_why);
+void ec2_events_free(Ec2Event *events, size_t n);
+
+/* "21 Jan 2019 09:00:43 GMT", the day with one digit or two; also RFC 3339. -EINVAL. */
+int ec2_event_time_parse(const char *text, usec_t *ret_wall_usec);
+
+/* events/recommendations/rebalance: when it was given. As above. */
+int ec2_rebalance_parse(const char *body, size_t size, usec_t *ret_wall_usec, const char **reterr_why);
+
+/* autoscaling/target-lifecycle-state: does the group let go of this instance? The states of a warm pool are meant as well.
+ * -EBADMSG: not one word. */
+int ec2_lifecycle_parse(const char *body, size_t size, bool *ret_goes, const char **reterr_why);

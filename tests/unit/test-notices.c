@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "agent-rig.h"
+#include "notice-sources.h"
+#include "string-util.h"
+
+/* Whole agents, whose machine announces several things at once; what [Policy] makes of them. */
+
+#define EVENTS "events/maintenance/scheduled"
+#define LIFECYCLE "autoscaling/target-lifecycle-state"
+#define REBALANCE "events/recommendations/rebalance"
+/* Every feed has been looked at anew by then. */
+#define LOOKS_USEC (70 * USEC_PER_SEC)
+
+static AgentRig *policy_rig(NoticeKind kind, const char *rule) {
+        AgentRig *r = agent_rig_new();
+
+        assert_return_code(free_and_strdup(&r->config.policy[kind], rule), 0);
+        agent_rig_add_pods(r, "web", 3);
+        agent_rig_start(r);
+        agent_rig_run(r, 10 * USEC_PER_SEC);
+        return r;
+}
+
+static void announce(AgentRig *r, const char *id, const char *code, usec_t in_usec) {
+        _cleanup_free_ char *body = NULL;
+        char at[RFC3339_MAX];
+
+        rfc3339_format(usec_add(loop_wall(r->loop), in_usec), at);
+        body = strf("[{\"EventId\": \"%s\", \"Code\": \"%s\", \"State\": \"active\", \"NotBefore\": \"%s\"}]", id, code, at);
+        fake_imds_set_text(r->imds, EVENTS, body);
+}
+
+static void assert_in_service(AgentRig *r) {
+        assert_string_equal(agent_phase(r->agent), "Idle");
+        assert_false(agent_rig_unschedulable(r));
+        assert_int_equal(agent_rig_n_pods(r), 3);
+}
+
+/* A reboot in three hours: nothing is moved until an hour before, and the Node says what is planned. */
+static void test_before(void **state) {
+        _cleanup_(agent_rig_freep) AgentRig *r = policy_rig(NOTICE_MAINTENANCE, "before:1h");
+
+        announce(r, "instance-event-1", "system-reboot", 3 * USEC_PER_HOUR);
+        agent_rig_run(r, LOOKS_USEC);
+        assert_in_service(r);
+        assert_string_equal(agent_rig_condition(r, "MaintenancePlanned"), "True");
+        assert_true(agent_rig_has_event(r, "Node", "InterruptionPlanned"));
+        assert_true(agent_rig_said(r, "Node n1 stays in service until"));
+
+        agent_rig_run(r, 2 * USEC_PER_HOUR - LOOKS_USEC - USEC_PER_MINUTE);
+        assert_in_service(r);
+        agent_rig_run(r, 3 * USEC_PER_MINUTE);
+        assert_string_equal(agent_phase(r->agent), "Drained");
+        assert_true(agent_rig_unschedulable(r));
+        assert_int_equal(agent_rig_n_pods(r), 0);
+}
+
+/* It is taken back before, and after its drain: the node is as it was. */
+static void test_cancelled(void **state) {
+        _cleanup_(agent_rig_freep) AgentRig *r = policy_rig(NOTICE_MAINTENANCE, "before:1h");
+
+        announce(r, "instance-event-1", "system-reboot", 3 * USEC_PER_HOUR);
+        agent_rig_run(r, LOOKS_USEC);
+        assert_string_equal(agent_rig_condition(r, "MaintenancePlanned"), "True");
+        fake_imds_set_text(r->imds, EVENTS, "[]");
+        agent_rig_run(r, LOOKS_USEC);
+        assert_null(agent_rig_condition(r, "MaintenancePlanned"));
+        agent_rig_run(r, 3 * USEC_PER_HOUR);
+        assert_in_service(r);
+
+        announce(r, "instance-event-2", "system-reboot", USEC_PER_HOUR / 2);
+        agent_rig_run(r, LOOKS_USEC + USEC_PER_MINUTE);
+        assert_string_equal(agent_phase(r->agent), "Drained");
+        /* An answer that cannot be read takes nothing back. */
+        fake_imds_set_text(r->imds, EVENTS, "{}");
+        agent_rig_run(r, LOOKS_USEC);
+        assert_string_equal(agent_phase(r->agent), "Drained");
+        fake_imds_set_text(r->imds, EVENTS, "[]");
+        agent_rig_run(r, LOOKS_USEC);
+        assert_string_equal(agent_phase(r->agent), "Idle");
+        assert_false(agent_rig_unschedulable(r));
+}
+
+/* Its time is moved away while it waits: the newest word holds. */
+static void test_moved(void **state) {
+        _cleanup_(agent_rig_freep) AgentRig *r = policy_rig(NOTICE_MAINTENANCE, "before:1h");
+
+        announce(r, "instance-event-1", "instance-stop", 2 * USEC_PER_HOUR);
+        agent_rig_run(r, LOOKS_USEC);
+        announce(r, "instance-event-1", "instance-stop", 10 * USEC_PER_HOUR);
+        agent_rig_run(r, 3 * USEC_PER_HOUR);
+        assert_in_service(r);
+        announce(r, "instance-event-1", "instance-stop", USEC_PER_HOUR);
+        agent_rig_run(r, LOOKS_USEC + USEC_PER_MINUTE);
+        assert_string_equal(agent_phase(r->agent), "Drained");
+}
+
+static void test_cordon(void **state) {
+        _cleanup_(agent_rig_freep) AgentRig *r = policy_rig(NOTICE_MAINTENANCE, "cordon");
+
+        announce(r, "instance-event-1", "system-reboot", 3 * USEC_PER_HOUR);
+        agent_rig_run(r, LOOKS_USEC);
+        assert_string_equal(agent_phase(r->agent), "Cordoned");
+        assert_true(agent_rig_unschedulable(r));
+        agent_rig_run(r, USEC_PER_HOUR);
+        assert_int_equal(agent_rig_n_pods(r), 3);
+
+        /* The same after a crash. */
+        agent_rig_kill(r);
+        agent_rig_start(r);
+        agent_rig_run(r, LOOKS_USEC);
+        assert_string_equal(agent_phase(r->agent), "Cordoned");
+        assert_int_equal(agent_rig_n_pods(r), 3);
+
+        fake_imds_set_text(r->imds, EVENTS, "[]");
+        agent_rig_run(r, LOOKS_USEC);
+        assert_in_service(r);
+}
+
+/* For so long, and not again for the same notice. */
+static void test_cordon_for(void **state) {
+        _cleanup_(agent_rig_freep) AgentRig *r = policy_rig(NOTICE_MAINTENANCE, "cordon:30min");
+
+        announce(r, "instance-event-1", "system-reboot", 3 * USEC_PER_HOUR);
+        agent_rig_run(r, 20 * USEC_PER_MINUTE);
+        assert_string_equal(agent_phase(r->agent), "Cordoned");
+        agent_rig_run(r, 15 * USEC_PER_MINUTE);
+        assert_in_service(r);
+        agent_rig_run(r, USEC_PER_HOUR);
+        assert_in_service(r);
+        assert_true(agent_rig_said(r, "the time for which [Policy] cordons the node has passed"));
+}
+
+/* A machine that is only cordoned for one notice is drained for another, and when it goes down. */
+static void test_cordon_then_spot(void **state) {
+        _cleanup_(agent_rig_freep) AgentRig *r = policy_rig(NOTICE_MAINTENANCE, "cordon");
+        _cleanup_free_ char *phase = NULL;
+
+        announce(r, "instance-event-1", "system-reboot", 3 * USEC_PER_HOUR);
+        agent_rig_run(r, LOOKS_USEC);
+        assert_string_equal(agent_phase(r->agent), "Cordoned");
+        agent_rig_notice(r, 120 * USEC_PER_SEC);
+        agent_rig_run(r, 20 * USEC_PER_SEC);
+        assert_string_equal(agent_phase(r->agent), "Drained");
+        assert_int_equal(agent_rig_n_pods(r), 0);
+        assert_non_null(strstr(agent_rig_annotation(r, "vesper.sh/interruption"), "\"terminate\""));
+        phase = agent_rig_phase(r);
+        assert_string_equal(phase, "Drained");
+}
+
+/* The gravest is told to others, and when it is over, what still stands keeps the node out of service. */
+static void test_outranked(void **state) {
+        _cleanup_(agent_rig_freep) AgentRig *r = policy_rig(NOTICE_MAINTENANCE, "now");
+
+        announce(r, "instance-event-1", "system-reboot", 6 * USEC_PER_HOUR);
+        agent_rig_run(r, LOOKS_USEC + USEC_PER_MINUTE);
+        assert_string_equal(agent_phase(r->agent), "Drained");
+        assert_non_null(strstr(agent_rig_annotation(r, "vesper.sh/interruption"), "instance-event-1"));
+
+        fake_imds_set_text(r->imds, LIFECYCLE, "Terminated");
+        agent_rig_run(r, 10 * USEC_PER_SEC);
+        assert_non_null(strstr(agent_rig_annotation(r, "vesper.sh/interruption"), "scale-in"));
+        assert_string_equal(agent_phase(r->agent), "Drained");
+
+        fake_imds_set_text(r->imds, LIFECYCLE, "InService");
+        agent_rig_run(r, 10 * USEC_PER_SEC);
+        assert_string_equal(agent_phase(r->agent), "Drained");
+        assert_non_null(strstr(agent_rig_annotation(r, "vesper.sh/interruption"), "instance-event-1"));
+
+        fake_imds_set_text(r->imds, EVENTS, "[]");
+        agent_rig_run(r, LOOKS_USEC);
+        assert_string_equal(agent_phase(r->agent), "Idle");
+        assert_false(agent_rig_unschedulable(r));
+}
+
+static void test_report_and_ignore(void **state) {
+        _cleanup_(agent_rig_freep) AgentRig *r = policy_rig(NOTICE_REBALANCE, "report"), *q = policy_rig(NOTICE_REBALANCE, "ignore"),
+                                            *d = policy_rig(NOTICE_REBALANCE, "now");
+
+        fake_imds_set_text(r->imds, REBALANCE, "{\"noticeTime\":\"2026-10-26T08:22:00Z\"}");
+        agent_rig_run(r, LOOKS_USEC);
+        assert_in_service(r);
+        assert_true(agent_rig_has_event(r, "Node", "RebalanceRecommendation"));
+        fake_imds_set_text(q->imds, REBALANCE, "{\"noticeTime\":\"2026-10-26T08:22:00Z\"}");
+        agent_rig_run(q, LOOKS_USEC);
+        assert_in_service(q);
+        assert_false(agent_rig_has_event(q, "Node", "RebalanceRecommendation"));
+        fake_imds_set_text(d->imds, REBALANCE, "{\"noticeTime\":\"2026-10-26T08:22:00Z\"}");
+        agent_rig_run(d, LOOKS_USEC);
+        assert_string_equal(agent_phase(d->agent), "Drained");
+        agent_rig_free(q);
+        agent_rig_free(d);
+        q = d = NULL;
+}
+
+/* Everything is said, and nothing is done. */
+static void test_dry_run(void **state) {
+        _cleanup_(agent_rig_freep) AgentRig *r = agent_rig_new();
+        _cleanup_free_ char *writes = NULL;
+
+        r->config.dry_run = true;
+        agent_rig_add_pods(r, "web", 3);
+        agent_rig_start(r);
+        agent_rig_run(r, 10 * USEC_PER_SEC);
+        agent_rig_notice(r, 120 * USEC_PER_SEC);
+        agent_rig_run(r, 3 * USEC_PER_MINUTE);
+        assert_in_service(r);
+        assert_true(agent_rig_said(r, "this is a dry run (DryRun=yes); the node would be cordoned and drained now"));
+        assert_true(agent_rig_has_event(r, "Node", "Notice"));
+        writes = agent_rig_writes(r);
+        assert_string_equal(writes, "");
+}
+
+/* -- whose machine it is ------------------------------------------------------------------------- */
+
+static void test_firmware(void **state) {
+        static const struct {
+                FirmwareFacts facts;
+                MetadataSource source;
+        } rows[] = {
+#define S(s) ((char *) (uintptr_t) (s))
+                { { .sys_vendor = S("Amazon EC2"), .bios_version = S("1.0") }, METADATA_SOURCE_EC2 },
+                { { .sys_vendor = S("Xen"), .bios_version = S("4.11.amazon") }, METADATA_SOURCE_EC2 },
+                { { .hypervisor_uuid = S("ec2e1916-9099-7caf-fd21-012345abcdef") }, METADATA_SOURCE_EC2 },
+                { { .sys_vendor = S("QEMU"), .bios_version = S("1.16.2-debian-1.16.2-1") }, METADATA_SOURCE_NONE },
+                { { .sys_vendor = S("Amazon") }, METADATA_SOURCE_NONE },
+                { { .hypervisor_uuid = S("00000000-0000-0000-0000-000000000000") }, METADATA_SOURCE_NONE },
+                { { 0 }, METADATA_SOURCE_NONE },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++)
+                assert_int_equal(metadata_source_of_firmware(&rows[i].facts), rows[i].source);
+        assert_int_equal(metadata_source_of_provider_id("aws:///us-east-1a/i-0123456789abcdef0"), METADATA_SOURCE_EC2);
+        assert_int_equal(metadata_source_of_provider_id("kind://docker/kind/kind-worker"), METADATA_SOURCE_NONE);
+        assert_int_equal(metadata_source_of_provider_id(""), METADATA_SOURCE_NONE);
+        assert_int_equal(metadata_source_of_provider_id(NULL), METADATA_SOURCE_NONE);
+        assert_int_equal(metadata_source_detect("/nonexistent"), METADATA_SOURCE_NONE);
+}
+
+/* A firmware that says nothing: by the Node, once that is known. */
+static void test_auto(void **state) {
+        _cleanup_(agent_rig_freep) AgentRig *r = agent_rig_new();
+
+        r->config.metadata_source = METADATA_SOURCE_AUTO;
+        r->config.detected_cloud = METADATA_SOURCE_NONE;
+        agent_rig_start(r);
+        agent_rig_run(r, 10 * USEC_PER_SEC);
+        assert_true(agent_rig_said(r, "This is a machine of EC2 by the providerID of its node: its notices are read."));
+        agent_rig_notice(r, 120 * USEC_PER_SEC);
+        agent_rig_run(r, 10 * USEC_PER_SEC);
+        assert_string_equal(agent_phase(r->agent), "Drained");
+}
+
+static void test_auto_bare_metal(void **state) {
+        _cleanup_(agent_rig_freep) AgentRig *r = agent_rig_new();
+
+        r->config.metadata_source = METADATA_SOURCE_AUTO;
+        r->config.detected_cloud = METADATA_SOURCE_NONE;
+        fake_merge(r->cluster, FAKE_NODES, NULL, RIG_NODE, "{'spec':{'providerID':'kind://docker/kind/n1'}}");
+        agent_rig_start(r);
+        agent_rig_run(r, 20 * USEC_PER_SEC);
+        assert_true(agent_rig_said(r, "no metadata service is read"));
+        assert_int_equal(fake_imds_n_gets(r->imds), 0);
+}
+
+int main(void) {
+        static const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_before),
+                cmocka_unit_test(test_cancelled),
+                cmocka_unit_test(test_moved),
+                cmocka_unit_test(test_cordon),
+                cmocka_unit_test(test_cordon_for),
+                cmocka_unit_test(test_cordon_then_spot),
+                cmocka_unit_test(test_outranked),
+                cmocka_unit_test(test_report_and_ignore),
+                cmocka_unit_test(test_dry_run),
+                cmocka_unit_test(test_firmware),
+                cmocka_unit_test(test_auto),
+                cmocka_unit_test(test_auto_bare_metal),
+        };
+        return cmocka_run_group_tests_name("notices", tests, NULL, NULL);
+}
