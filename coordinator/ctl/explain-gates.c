@@ -84,11 +84,14 @@ static void name_charges(Explain *x, ExplainCause *c, const KubeNodeBudget *b) {
                 explain_cause_say(x->causes, c, "It has admitted the disruption of %s.", strbuf_str(&names));
 }
 
-/* A number can be changed by a command, to where there is room for one more: nodes that wait, as this one may, are not counted
- * against it, and those that are not Ready are, even beyond it. A percentage is for a person to choose. */
+/* A number can be changed by a command, to where there is room for one more. The status counts this node as unavailable as
+ * soon as it is deleted; the removal that waits is not counted against itself (budget-count.h). A percentage is for a person
+ * to choose. */
 static void fix_budget(Explain *x, ExplainCause *c, const KubeNodeBudget *b) {
         const char *name = b->object.meta.name;
-        int64_t unavailable = b->expected_nodes - b->current_available;
+        int64_t counted = x->node->object.meta.deletion_usec > 0 && kube_node_is_ready(x->node);
+        int64_t available = MIN(b->current_available + counted, b->expected_nodes);
+        int64_t unavailable = b->expected_nodes - available;
         bool max = b->max_unavailable.unit == NODE_AMOUNT_NODES;
         bool min = b->min_available.unit == NODE_AMOUNT_NODES && b->min_available.value > 0;
 
@@ -99,7 +102,7 @@ static void fix_budget(Explain *x, ExplainCause *c, const KubeNodeBudget *b) {
                                           "kubectl patch nodedisruptionbudgets.vesper.sh %s --type=merge -p '{\"spec\":{\"%s\":%" PRIi64 "}}'",
                                           name, max ? "maxUnavailable" : "minAvailable",
                                           max ? MAX(b->max_unavailable.value, unavailable) + 1
-                                              : MAX(MIN(b->min_available.value, b->current_available) - 1, INT64_C(0)));
+                                              : MAX(MIN(b->min_available.value, available) - 1, INT64_C(0)));
         explain_cause_advise(x->causes, c, "With room for one more, fewer of its nodes are left in service at once. Without a change it has room when nodes that are unavailable are Ready or gone.");
 }
 
