@@ -5,7 +5,7 @@ plays seeds until one of them shows a violation. A bug that none shows has FAILE
 apply any more. The last line counts. "Worlds: reboots" in a patch's head: of sim-random's other kind.
 
     tests/sim/mutants.py [NAME...]     only these; also those of mutants/unseen, which no early world shows (else: skipped)
-    --seeds N                          at most so many each (default 1000)
+    --seeds N                          at most so many each (default 2000)
     --jobs N                           so many programs at a time (default 2)
     --keep DIR                         the copy stays there, built, for the next time
 """
@@ -177,7 +177,7 @@ def told(found):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*")
-    parser.add_argument("--seeds", type=int, default=1000)
+    parser.add_argument("--seeds", type=int, default=2000)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--keep")
     options = parser.parse_args()
