@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ctl-fetch.h"
 
+#include "claim-name.h"
 #include "ctl-marks.h"
 #include "ctl-say.h"
+#include "marks.h"
 #include "string-util.h"
 
 #define PAGE 500u
@@ -15,10 +17,20 @@ typedef struct ListFetch {
         KubeCall *call;
 } ListFetch;
 
+/* A Node by its name, then its claim. */
+typedef struct NodeFetch {
+        CtlFetch *fetch;
+        const char *name;
+        KubeCall *call;
+} NodeFetch;
+
 struct CtlFetch {
         KubeClient *client;
+        CtlFetchOptions options;
         CtlSnapshot snapshot;
         ListFetch nodes, claims;
+        NodeFetch *named;
+        bool wants_all_claims; /* a named Node has a claim of another name */
         KubeCall *lease;
         unsigned pending;
         int error;
@@ -32,6 +44,9 @@ static void on_page(const KubeReply *reply, void *userdata);
 CtlFetch *ctl_fetch_free(CtlFetch *f) {
         if (!f)
                 return NULL;
+        for (size_t i = 0; f->named && i < f->options.n_nodes; i++)
+                kube_call_free(f->named[i].call);
+        free(f->named);
         kube_call_free(f->nodes.call);
         kube_call_free(f->claims.call);
         kube_call_free(f->lease);
@@ -41,11 +56,26 @@ CtlFetch *ctl_fetch_free(CtlFetch *f) {
         return NULL;
 }
 
+static int list_page(ListFetch *l, const char *token);
+
+/* True: what is known does not suffice, and more was asked for. */
+static bool asks_for_more(CtlFetch *f) {
+        if (!f->wants_all_claims || f->error < 0)
+                return false;
+        f->wants_all_claims = false;
+        if (list_page(&f->claims, NULL) < 0) {
+                f->error = -ENOMEM;
+                return false;
+        }
+        f->pending++;
+        return true;
+}
+
 /* The done callback may free the fetch: last act of every caller. */
 static void one_is_over(CtlFetch *f) {
         CtlSnapshot snapshot;
 
-        if (--f->pending > 0)
+        if (--f->pending > 0 || asks_for_more(f))
                 return;
         snapshot = f->snapshot;
         f->snapshot = (CtlSnapshot){};
@@ -62,6 +92,23 @@ static void note_failure(CtlFetch *f, int error, char *message) {
         f->error = error;
         free(f->message);
         f->message = message;
+}
+
+/* Who may not read them sees what the agents say; where they are not installed there are none. */
+static char *claims_unknown(const ApiError *e) {
+        return e->http == 404
+                       ? strdup("NodeClaims are not installed in this cluster (no nodeclaims.vesper.sh): what is shown is what vesper-agents say on their Nodes.")
+                       : strf("NodeClaims are not shown, what vesper-agents say on their Nodes is: you may not read nodeclaims.vesper.sh (%s). ClusterRole vesper-viewer has that permission.",
+                              e->message);
+}
+
+/* True: it is no failure. */
+static bool claims_may_be_absent(CtlFetch *f, const KubeKind *kind, const ApiError *e) {
+        if (!f->options.claims_optional || kind != &kube_node_claim_kind || (e->http != 404 && e->http != 403))
+                return false;
+        if (!f->snapshot.unknown)
+                f->snapshot.unknown = claims_unknown(e);
+        return true;
 }
 
 static int list_page(ListFetch *l, const char *token) {
@@ -81,8 +128,9 @@ static void on_page(const KubeReply *reply, void *userdata) {
         if (reply->error) {
                 const KubeTarget target = { .kind = l->kind };
 
-                note_failure(l->fetch, api_error_to_errno(reply->error),
-                             ctl_explain_error(reply->error, "list", &target));
+                if (!claims_may_be_absent(l->fetch, l->kind, reply->error))
+                        note_failure(l->fetch, api_error_to_errno(reply->error),
+                                     ctl_explain_error(reply->error, "list", &target));
                 one_is_over(l->fetch);
                 return;
         }
@@ -116,28 +164,127 @@ static void on_lease(const KubeReply *reply, void *userdata) {
         one_is_over(f);
 }
 
-int ctl_fetch_new(KubeClient *c, const char *lease_ns, const char *lease_name, ctl_fetched_t done,
-                  void *userdata, CtlFetch **ret) {
-        _cleanup_(ctl_fetch_freep) CtlFetch *f = NULL;
-        KubeTarget lease = { .kind = &kube_lease_kind, .ns = lease_ns, .name = lease_name };
+/* -- named nodes ---------------------------------------------------------------------------------------- */
+
+static int keep(CtlFetch *f, const KubeKind *kind, const Json *o, ObjectList *l, KubeObject **ret) {
+        int r = GREEDY_REALLOC(l->items, l->allocated, l->n_items + 1);
+
+        if (r >= 0)
+                r = kube_object_decode(kind, o, kube_client_pool(f->client), ret);
+        if (r >= 0)
+                l->items[l->n_items++] = *ret;
+        return r;
+}
+
+static void on_claim(const KubeReply *reply, void *userdata) {
+        NodeFetch *n = userdata;
+        const KubeTarget target = { .kind = &kube_node_claim_kind };
+        CtlFetch *f = n->fetch;
+        KubeObject *o;
+
+        n->call = kube_call_free(n->call);
+        if (!reply->error) {
+                if (keep(f, &kube_node_claim_kind, reply->object, &f->snapshot.claims, &o) < 0)
+                        note_failure(f, -EBADMSG, strf("the NodeClaim of node %s cannot be understood", n->name));
+        } else if (reply->error->http == 404)
+                f->wants_all_claims = true;
+        else if (!claims_may_be_absent(f, &kube_node_claim_kind, reply->error))
+                note_failure(f, api_error_to_errno(reply->error), ctl_explain_error(reply->error, "get", &target));
+        one_is_over(f);
+}
+
+/* 1: asked for; 0: there is none of that name to ask for. */
+static int ask_claim(NodeFetch *n, const KubeNode *node) {
+        const char *pool = object_meta_label(&node->object.meta, LABEL_NODE_POOL);
+        const KubeCallOptions call = { .timeout_usec = CALL_TIMEOUT_USEC, .lane = HTTP_LANE_BULK };
+        KubeTarget target = { .kind = &kube_node_claim_kind };
+        _cleanup_free_ char *name = NULL;
         int r;
 
-        assert(c && lease_ns && lease_name && done && ret);
+        if (!object_meta_has_finalizer(&node->object.meta, FINALIZER_TERMINATION))
+                return 0;
+        if (!pool) {
+                n->fetch->wants_all_claims = true;
+                return 0;
+        }
+        name = claim_name(pool, kube_node_machine_id(node), strempty(node->object.meta.uid));
+        if (!name)
+                return -ENOMEM;
+        target.name = name;
+        r = kube_get(n->fetch->client, &target, &call, on_claim, n, &n->call);
+        return r < 0 ? r : 1;
+}
+
+static void on_named(const KubeReply *reply, void *userdata) {
+        NodeFetch *n = userdata;
+        const KubeTarget target = { .kind = &kube_node_kind, .name = n->name };
+        CtlFetch *f = n->fetch;
+        KubeObject *o;
+        int r;
+
+        n->call = kube_call_free(n->call);
+        if (reply->error) {
+                note_failure(f, api_error_to_errno(reply->error),
+                             reply->error->http == 404 ? strf("there is no Node %s", n->name)
+                                                       : ctl_explain_error(reply->error, "get", &target));
+                one_is_over(f);
+                return;
+        }
+        r = keep(f, &kube_node_kind, reply->object, &f->snapshot.nodes, &o);
+        if (r >= 0)
+                r = ask_claim(n, (const KubeNode *) o);
+        if (r < 0)
+                note_failure(f, r, strf("Node %s cannot be understood", n->name));
+        if (r <= 0)
+                one_is_over(f);
+}
+
+static int fetch_named(CtlFetch *f) {
+        f->named = new0(NodeFetch, f->options.n_nodes);
+        if (!f->named)
+                return -ENOMEM;
+        f->snapshot.named = true;
+        f->pending = (unsigned) f->options.n_nodes;
+        for (size_t i = 0; i < f->options.n_nodes; i++) {
+                const KubeCallOptions call = { .timeout_usec = CALL_TIMEOUT_USEC, .lane = HTTP_LANE_BULK };
+                const KubeTarget target = { .kind = &kube_node_kind, .name = f->options.nodes[i] };
+                int r;
+
+                f->named[i] = (NodeFetch){ .fetch = f, .name = f->options.nodes[i] };
+                r = kube_get(f->client, &target, &call, on_named, &f->named[i], &f->named[i].call);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+static int fetch_all(CtlFetch *f) {
+        int r;
+
+        f->pending = 2;
+        r = list_page(&f->nodes, NULL);
+        return r < 0 ? r : list_page(&f->claims, NULL);
+}
+
+int ctl_fetch_new(KubeClient *c, const CtlFetchOptions *options, ctl_fetched_t done, void *userdata, CtlFetch **ret) {
+        _cleanup_(ctl_fetch_freep) CtlFetch *f = NULL;
+        KubeTarget lease = { .kind = &kube_lease_kind, .ns = options->lease_ns, .name = options->lease_name };
+        int r;
+
+        assert(c && options->lease_ns && options->lease_name && done && ret);
         f = new0(CtlFetch, 1);
         if (!f)
                 return -ENOMEM;
         f->client = c;
         f->done = done;
         f->userdata = userdata;
-        f->pending = 3;
+        f->options = *options;
         f->nodes = (ListFetch){ .fetch = f, .kind = &kube_node_kind, .list = &f->snapshot.nodes };
         f->claims = (ListFetch){ .fetch = f, .kind = &kube_node_claim_kind, .list = &f->snapshot.claims };
-        r = list_page(&f->nodes, NULL);
+        r = options->nodes ? fetch_named(f) : fetch_all(f);
         if (r < 0)
                 return r;
-        r = list_page(&f->claims, NULL);
-        if (r < 0)
-                return r;
+        f->pending++;
         r = kube_get(c, &lease, NULL, on_lease, f, &f->lease);
         if (r < 0)
                 return r;

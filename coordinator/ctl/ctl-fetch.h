@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Brings the objects of a CtlSnapshot: Nodes and NodeClaims in pages, and the Lease, all three at once. */
+/*
+ * Brings the objects of a CtlSnapshot: Nodes and NodeClaims in pages, and the Lease, all three at once. Of nodes that are
+ * named, each Node and its claim, by the name that the claim of its pool has; the list of all claims only where there is
+ * none of that name.
+ */
 
 #include "ctl-status.h"
 #include "kube-client.h"
@@ -13,7 +17,15 @@ typedef struct CtlFetch CtlFetch;
  * here on. */
 typedef void (*ctl_fetched_t)(int error, const char *message, CtlSnapshot *snapshot, void *userdata);
 
-int ctl_fetch_new(KubeClient *c, const char *lease_ns, const char *lease_name, ctl_fetched_t done,
-                  void *userdata, CtlFetch **ret);
+typedef struct CtlFetchOptions {
+        const char *lease_ns, *lease_name;
+        char *const *nodes; /* borrowed; these alone, at most n_nodes; NULL: all */
+        size_t n_nodes;
+        /* NodeClaims that are not installed, or that may not be read, are no error: CtlSnapshot.unknown says so. */
+        bool claims_optional;
+} CtlFetchOptions;
+
+/* options: its texts are borrowed until the fetch is over. */
+int ctl_fetch_new(KubeClient *c, const CtlFetchOptions *options, ctl_fetched_t done, void *userdata, CtlFetch **ret);
 CtlFetch *ctl_fetch_free(CtlFetch *f);
 DEFINE_FREEP(CtlFetch, ctl_fetch_free);

@@ -398,7 +398,9 @@ static void on_pools(const KubeReply *reply, void *userdata) {
         o = a->ctl->options;
         r = ctl_take_list(a->ctl->client, reply, target.kind, &a->pools);
         if (r >= 0)
-                r = ctl_fetch_new(a->ctl->client, o->lease_ns, o->lease_name, on_fetched, a, &a->fetch);
+                r = ctl_fetch_new(a->ctl->client,
+                                  &(CtlFetchOptions){ .lease_ns = o->lease_ns, .lease_name = o->lease_name }, on_fetched, a,
+                                  &a->fetch);
         if (r < 0)
                 fail(a, r);
 }

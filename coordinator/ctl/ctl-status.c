@@ -18,6 +18,7 @@ void ctl_snapshot_done(CtlSnapshot *s) {
         object_list_done(&s->nodes);
         object_list_done(&s->claims);
         free(s->leader);
+        free(s->unknown);
         *s = (CtlSnapshot){};
 }
 
@@ -143,6 +144,7 @@ static const ClaimBlocker *holder_of(const KubeNodeClaim *c) {
 
 /* What holds it: a pod, or the cloud. */
 static void describe_claim(StatusRow *row, const KubeNodeClaim *c) {
+        row->object = c;
         row->claim = c->object.meta.name;
         row->pool = c->node_pool;
         row->pods_left = c->pods_left;
@@ -206,10 +208,17 @@ static int describe_interruption(StatusRow *row, const KubeNode *n) {
         return row->phase ? 0 : -ENOMEM;
 }
 
+static bool is_managed(const KubeNode *n, const KubeNodeClaim *c) {
+        return c || object_meta_has_finalizer(&n->object.meta, FINALIZER_TERMINATION) ||
+               object_meta_annotation(&n->object.meta, ANNOTATION_INTERRUPTION);
+}
+
 static int set_phase(StatusRow *row, const KubeNode *n, const KubeNodeClaim *c) {
         const char *phase = "Adopting";
 
-        if (!n)
+        if (n && !is_managed(n, c))
+                phase = "Unmanaged";
+        else if (!n)
                 phase = c && not_adopted(c) ? CLAIM_PHASE_NOT_ADOPTED : "NodeAbsent";
         else if (c && !isempty(c->phase))
                 phase = c->phase;
@@ -246,21 +255,20 @@ static int by_node(const void *a, const void *b) {
         return k != 0 ? k : strcmp(strempty(x->claim), strempty(y->claim));
 }
 
-static int make_rows(StatusRows *r, ClaimIndex *x, const ObjectList *nodes) {
+static int make_rows(StatusRows *r, ClaimIndex *x, const ObjectList *nodes, bool named) {
         int k;
 
         for (size_t i = 0; i < nodes->n_items; i++) {
                 const KubeNode *n = (const KubeNode *) nodes->items[i];
                 const KubeNodeClaim *c = claim_of(x, n);
 
-                if (!c && !object_meta_has_finalizer(&n->object.meta, FINALIZER_TERMINATION) &&
-                    !object_meta_annotation(&n->object.meta, ANNOTATION_INTERRUPTION))
+                if (!named && !is_managed(n, c))
                         continue;
                 k = add_row(r, n, c);
                 if (k < 0)
                         return k;
         }
-        for (size_t i = 0; i < x->n_entries; i++) {
+        for (size_t i = 0; !named && i < x->n_entries; i++) {
                 if (x->entries[i].has_node)
                         continue;
                 k = add_row(r, NULL, x->entries[i].claim);
@@ -278,7 +286,7 @@ int status_rows_make(const CtlSnapshot *s, StatusRows *ret) {
         *ret = (StatusRows){};
         r = claim_index_make(&index, &s->claims);
         if (r >= 0)
-                r = make_rows(ret, &index, &s->nodes);
+                r = make_rows(ret, &index, &s->nodes, s->named);
         if (r < 0) {
                 status_rows_done(ret);
                 return r;
@@ -391,17 +399,44 @@ static void add_notes(StrBuf *b, const StatusRows *r) {
         }
 }
 
+/* Of named nodes: every pod that holds one, and what holds the pod. */
+static void add_blockers(StrBuf *b, const StatusRows *r, usec_t now_usec) {
+        for (size_t i = 0; i < r->n_rows; i++) {
+                const KubeNodeClaim *c = r->rows[i].object;
+
+                for (size_t k = 0; c && k < c->n_blockers; k++) {
+                        const ClaimBlocker *blocker = c->blockers + k;
+                        size_t before = b->size;
+
+                        strbuf_addf(b, "%s%s waits for %s: %s%s%s", k == 0 ? "\n" : "", strempty(r->rows[i].node),
+                                    strempty(blocker->pod), strempty(blocker->reason), blocker->pdb ? " " : "", strempty(blocker->pdb));
+                        if (blocker->since_usec > 0) {
+                                strbuf_add(b, " since ");
+                                ctl_add_age(b, usec_sub(now_usec, blocker->since_usec));
+                        }
+                        ctl_make_plain(b, before + (k == 0));
+                        strbuf_add_char(b, '\n');
+                }
+        }
+}
+
 char *status_rows_table(const StatusRows *r, const CtlSnapshot *s) {
         StrBuf b = {};
 
         add_leader(&b, s);
-        if (r->n_rows == 0)
+        if (s->unknown && r->n_rows == 0)
+                strbuf_add(&b, "No node is interrupted.\n");
+        else if (r->n_rows == 0)
                 strbuf_add(&b, "No node is managed: no NodePool selects one, or none was adopted yet. "
                                "'kubectl describe nodepools.vesper.sh' says why.\n");
         else {
                 add_rows(&b, r, s->now_usec);
                 add_notes(&b, r);
+                if (s->named)
+                        add_blockers(&b, r, s->now_usec);
         }
+        if (s->unknown)
+                add_note(&b, "%s", s->unknown);
         return strbuf_steal(&b);
 }
 
@@ -416,7 +451,21 @@ static void add_time(JsonWriter *w, const char *key, usec_t wall_usec) {
         json_add_string(w, key, text);
 }
 
-static void add_row_json(JsonWriter *w, const StatusRow *row) {
+static void add_blockers_json(JsonWriter *w, const KubeNodeClaim *c) {
+        json_open_array(w, "blockers");
+        for (size_t i = 0; c && i < c->n_blockers; i++) {
+                json_open_object(w, NULL);
+                json_add_string(w, "pod", c->blockers[i].pod);
+                json_add_string(w, "reason", c->blockers[i].reason);
+                json_add_string(w, "pdb", c->blockers[i].pdb);
+                json_add_string(w, "message", c->blockers[i].message);
+                add_time(w, "since", c->blockers[i].since_usec);
+                json_close_object(w);
+        }
+        json_close_array(w);
+}
+
+static void add_row_json(JsonWriter *w, const StatusRow *row, bool named) {
         json_open_object(w, NULL);
         json_add_string(w, "node", row->node);
         json_add_string(w, "nodeClaim", row->claim);
@@ -435,6 +484,8 @@ static void add_row_json(JsonWriter *w, const StatusRow *row) {
         add_time(w, "since", row->since_usec);
         add_time(w, "deadline", row->deadline_usec);
         json_add_bool(w, "waitsForEver", row->no_deadline_ever);
+        if (named)
+                add_blockers_json(w, row->object);
         json_close_object(w);
 }
 
@@ -447,8 +498,10 @@ char *status_rows_json(const StatusRows *r, const CtlSnapshot *s) {
         json_add_string(w, "leader", s->leader);
         json_open_array(w, "nodes");
         for (size_t i = 0; i < r->n_rows; i++)
-                add_row_json(w, r->rows + i);
+                add_row_json(w, r->rows + i, s->named);
         json_close_array(w);
+        if (s->unknown)
+                json_add_string(w, "unknown", s->unknown);
         json_close_object(w);
         return json_writer_steal(w, NULL);
 }

@@ -15,6 +15,8 @@ void object_list_done(ObjectList *l);
 
 typedef struct CtlSnapshot {
         ObjectList nodes, claims;
+        bool named;              /* nodes: those that were asked for, managed or not */
+        char *unknown;           /* a sentence: what could not be read, and what would help; NULL: nothing */
         char *leader;            /* NULL: not known; "": nobody */
         usec_t leader_seen_usec; /* wall clock of its last renewal; 0: not said */
         usec_t lease_usec;       /* how long that holds; 0: not said */
@@ -33,6 +35,7 @@ typedef struct StatusRow {
         const char *pod, *reason, *pdb, *message; /* what holds it; NULL: nothing said */
         usec_t since_usec;     /* wall clock, of what holds it or of the phase; 0: not said */
         usec_t deadline_usec;  /* wall clock; USEC_INFINITY: none */
+        const KubeNodeClaim *object; /* of claim; NULL: none */
         bool no_deadline_ever; /* being removed, held, and its claim has no terminationGracePeriod */
 } StatusRow;
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -77,10 +78,16 @@ static void on_fetched(int error, const char *message, CtlSnapshot *snapshot, vo
 }
 
 static int fetch(StatusVerb *v) {
-        const CtlOptions *o = v->ctl->options;
+        const CtlFetchOptions options = {
+                .lease_ns = v->ctl->options->lease_ns,
+                .lease_name = v->ctl->options->lease_name,
+                .nodes = v->ctl->n_args > 0 ? v->ctl->args : NULL,
+                .n_nodes = v->ctl->n_args,
+                .claims_optional = true,
+        };
 
         v->asked_usec = loop_now(v->ctl->env->loop);
-        return ctl_fetch_new(v->ctl->client, o->lease_ns, o->lease_name, on_fetched, v, &v->fetch);
+        return ctl_fetch_new(v->ctl->client, &options, on_fetched, v, &v->fetch);
 }
 
 static void on_again(Timer *t, void *userdata) {
@@ -111,9 +118,14 @@ static const char *const status_options[] = { "watch", NULL };
 
 const CtlVerb verb_status = {
         .name = "status",
+        .arguments = "[NODE...]",
+        .max_args = UINT_MAX,
         .summary = "Which nodes are managed or interrupted, how far each is, and what holds it",
         .text = "Reads Nodes, NodeClaims and the coordinator's Lease; changes nothing. What a column has no room for, and what to do about it, "
-                "stands below the table.",
+                "stands below the table.\n\n"
+                "Of nodes that are named the state is shown whether or not they are managed, with each pod that holds them; of these "
+                "no more is read than the Nodes, their NodeClaims and the Lease. Where NodeClaims are not installed, or may not be "
+                "read, what vesper-agents say on their Nodes is shown.",
         .example = "vesperctl status --watch",
         .outputs = CTL_OUTPUTS_DATA,
         .options = status_options,

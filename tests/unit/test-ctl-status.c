@@ -133,6 +133,38 @@ static void test_table(void **state) {
         bench_done(&b);
 }
 
+/* Nodes that were named: also one that nobody manages, every pod that holds one, and what is not known of them. */
+static void test_named(void **state) {
+        _cleanup_(status_rows_done) StatusRows rows = {};
+        _cleanup_free_ char *text = NULL, *json = NULL;
+        Bench b;
+        (void) state;
+
+        bench_init(&b);
+        b.snapshot.named = true;
+        b.snapshot.unknown = strdup("NodeClaims are not shown.");
+        put_node(&b, "plain", "");
+        put_node(&b, "node-a", "");
+        put_claim(&b, "node-a", DELETED, ",'terminationGracePeriod':'1h'",
+                  ",'phase':'Draining','podsLeft':2,'blockers':[{'pod':'shop/web-1','reason':'BlockedByPDB','pdb':'shop/web',"
+                  "'since':'2027-01-15T07:55:00Z'},{'pod':'shop/job','reason':'Protected'}]");
+        put_claim(&b, "elsewhere", "", "", ",'phase':'Adopted'");
+        text = table(&b);
+        assert_string_equal(text, "NODE     POOL      PHASE       PODS-LEFT   HELD-BY                              SINCE   DEADLINE\n"
+                                  "node-a   default   Draining    2           shop/web-1 (BlockedByPDB shop/web)   5m      in 50m\n"
+                                  "plain    -         Unmanaged   -           -                                    -       -\n"
+                                  "\n"
+                                  "node-a waits for shop/web-1: BlockedByPDB shop/web since 5m\n"
+                                  "node-a waits for shop/job: Protected\n"
+                                  "\n"
+                                  "NodeClaims are not shown.\n");
+        assert_return_code(status_rows_make(&b.snapshot, &rows), 0);
+        json = status_rows_json(&rows, &b.snapshot);
+        assert_non_null(strstr(json, "\"blockers\":[{\"pod\":\"shop/web-1\""));
+        assert_non_null(strstr(json, "\"unknown\":\"NodeClaims are not shown.\""));
+        bench_done(&b);
+}
+
 /* A person's claim has no pool; one that is not acted on is of no Node, whatever Node it names. */
 static void test_standalone(void **state) {
         _cleanup_free_ char *text = NULL;
@@ -442,6 +474,8 @@ static void test_fetch(void **state) {
                 int error;
                 const char *says;
                 const char *leader;
+                const char *named;   /* this node alone */
+                const char *unknown; /* claims are optional; what is said of them */
         } rows[] = {
                 { "all is well", "admin", NULL, NULL, 0, NULL, "somebody" },
                 { "no Lease for this person", "reader", "nodes,nodeclaims", NULL, 0,
@@ -455,6 +489,13 @@ static void test_fetch(void **state) {
                   "does not accept this credential: Unauthorized", NULL },
                 { "nobody ever led", "admin", NULL, no_lease, 0, NULL, "" },
                 { "no API server", "admin", NULL, away, -ECONNRESET, "does not answer", NULL },
+                { "one node", "admin", NULL, NULL, 0, NULL, "somebody", "n7" },
+                { "no such node", "admin", NULL, NULL, -ENOENT, "there is no Node nope", "somebody", "nope" },
+                { "one node, which this person may not read", "reader", "nodeclaims", NULL, -EACCES, "you may not get", NULL, "n7" },
+                { "CRDs are not installed, and need not be", "admin", NULL, not_found, 0, NULL, "somebody", NULL,
+                  "NodeClaims are not installed in this cluster" },
+                { "claims that may not be read, and need not be", "reader", "nodes", NULL, 0, "who leads is not known", NULL, NULL,
+                  "ClusterRole vesper-viewer has that permission" },
         };
         (void) state;
 
@@ -463,6 +504,8 @@ static void test_fetch(void **state) {
                 _cleanup_free_ char *message = NULL,
                                     *identity = strf("CN=%s,O=%s", rows[i].user,
                                                      rows[i].rights ? "people" : "system:masters");
+                char *named[] = { (char *) (uintptr_t) rows[i].named, NULL };
+                CtlFetchOptions options = { .lease_ns = "v", .lease_name = "l" };
                 HttpTransport *transport;
                 Fetched fetched = {};
                 KubeClient *client;
@@ -501,7 +544,10 @@ static void test_fetch(void **state) {
                 assert_return_code(kube_auth_new(w.loop, NULL, NULL, config, NULL, NULL, &auth, &message),
                                    0);
                 assert_return_code(kube_client_new(&env, auth, FAKE_ORIGIN, "t", &client), 0);
-                assert_return_code(ctl_fetch_new(client, "v", "l", on_fetched, &fetched, &fetch), 0);
+                options.nodes = named[0] ? named : NULL;
+                options.n_nodes = named[0] ? 1 : 0;
+                options.claims_optional = rows[i].unknown;
+                assert_return_code(ctl_fetch_new(client, &options, on_fetched, &fetched, &fetch), 0);
                 fake_world_run(&w, USEC_PER_MINUTE);
 
                 assert_true(fetched.done);
@@ -510,7 +556,11 @@ static void test_fetch(void **state) {
                                          : !fetched.message);
                 assert_true(streq_ptr(fetched.snapshot.leader, rows[i].leader));
                 if (fetched.error == 0)
-                        assert_int_equal(fetched.snapshot.nodes.n_items, 700);
+                        assert_int_equal(fetched.snapshot.nodes.n_items, rows[i].named ? 1 : 700);
+                if (rows[i].named) /* no more is read than is needed */
+                        assert_int_equal(fake_api_count(fake_cluster_api(w.cluster), FAKE_LIST, FAKE_NODES, NULL), 0);
+                assert_true(rows[i].unknown ? fetched.snapshot.unknown && strstr(fetched.snapshot.unknown, rows[i].unknown)
+                                            : !fetched.snapshot.unknown);
 
                 free(fetched.message);
                 ctl_snapshot_done(&fetched.snapshot);
@@ -528,7 +578,7 @@ int main(void) {
                 cmocka_unit_test(test_interrupted), cmocka_unit_test(test_blocked_condition),
                 cmocka_unit_test(test_leader_line), cmocka_unit_test(test_json),
                 cmocka_unit_test(test_fetch),       cmocka_unit_test(test_twins), cmocka_unit_test(test_by_name),
-                cmocka_unit_test(test_growth),
+                cmocka_unit_test(test_growth),       cmocka_unit_test(test_named),
         };
         return cmocka_run_group_tests_name("ctl-status", tests, NULL, NULL);
 }
