@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ctl-status.h"
 
+#include "claim-status.h"
 #include "ctl-say.h"
 #include "hashmap.h"
 #include "interruption.h"
@@ -122,22 +123,10 @@ static const KubeNodeClaim *claim_of(ClaimIndex *x, const KubeNode *n) {
         return e->claim;
 }
 
-/* A pod that is on its way, or waits for others. */
-static bool passes_by_itself(const char *reason) {
-        static const char *const reasons[] = { "Evicting",         "Waiting",     "WaitingForPDB", "WaitingForProtected",
-                                               "WaitingForOthers", "Terminating", "FlowControl",   "ServerBusy",
-                                               "NoAnswer" };
-
-        for (size_t i = 0; i < ELEMENTSOF(reasons); i++)
-                if (streq_ptr(reason, reasons[i]))
-                        return true;
-        return false;
-}
-
 /* The first that somebody may have to do something about; else the first. */
 static const ClaimBlocker *holder_of(const KubeNodeClaim *c) {
         for (size_t i = 0; i < c->n_blockers; i++)
-                if (!passes_by_itself(c->blockers[i].reason))
+                if (!claim_blocker_passes(c->blockers[i].reason))
                         return c->blockers + i;
         return c->blockers;
 }
@@ -172,7 +161,7 @@ static void describe_claim(StatusRow *row, const KubeNodeClaim *c) {
         }
         row->no_deadline_ever =
                 c->object.meta.deletion_usec > 0 && c->termination_grace_usec == USEC_INFINITY &&
-                row->deadline_usec == USEC_INFINITY && row->pod && !passes_by_itself(row->reason);
+                row->deadline_usec == USEC_INFINITY && row->pod && !claim_blocker_passes(row->reason);
 }
 
 static void describe_blocked(StatusRow *row, const KubeNode *n) {

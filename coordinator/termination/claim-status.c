@@ -244,6 +244,17 @@ void claim_status_set_held(ClaimStatus *s, const char *reason, const char *messa
         late_status_changed(s->late, false);
 }
 
+bool claim_blocker_passes(const char *reason) {
+        static const char *const reasons[] = { "Evicting",         "Waiting",     "WaitingForPDB", "WaitingForProtected",
+                                               "WaitingForOthers", "Terminating", "FlowControl",   "ServerBusy",
+                                               "NoAnswer" };
+
+        for (size_t i = 0; i < ELEMENTSOF(reasons); i++)
+                if (streq_ptr(reason, reasons[i]))
+                        return true;
+        return false;
+}
+
 void claim_status_set_blockers(ClaimStatus *s, size_t pods_left, const DrainBlocker *b, size_t n) {
         bool changed = !s->pods_known || s->pods_left != pods_left;
         size_t i;

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "pool-status.h"
 
+#include <inttypes.h>
+
 #include "adoption.h"
+#include "claim-status.h"
 #include "hashmap.h"
 #include "late-status.h"
 #include "marks.h"
@@ -54,7 +57,8 @@ static const char *const problem_types[_PROBLEM_MAX] = {
 };
 
 typedef struct PoolFigures {
-        int64_t nodes, terminating;
+        int64_t nodes, removing, blocked, adopting;
+        const KubeNodeClaim *held; /* the first by name whose removal waits for something; borrowed */
         size_t unproved;
         PoolProblem problems[_PROBLEM_MAX];
 } PoolFigures;
@@ -98,9 +102,11 @@ static void find_unadopted(const ClusterView *v, const CloudRegistry *cloud, con
                     cluster_view_claim_of_node(v, n))
                         continue;
                 reason = adoption_refusal(v, cloud, pool, n, wall_now_usec, &message);
-                if (message && !refused->message)
+                if (!message)
+                        f->adopting++;
+                else if (!refused->message)
                         *refused = (PoolProblem){ reason, TAKE_PTR(message) };
-                else if (message)
+                else
                         more++;
         }
         if (more > 0) {
@@ -137,6 +143,27 @@ static void count_unproved(PoolFigures *f) {
         }
 }
 
+/* What its removal waits for does not pass by itself. */
+static const ClaimBlocker *holder_of(const KubeNodeClaim *c) {
+        for (size_t i = 0; i < c->n_blockers; i++)
+                if (!claim_blocker_passes(c->blockers[i].reason))
+                        return c->blockers + i;
+        return NULL;
+}
+
+static void count_claim(PoolFigures *f, const KubeNodeClaim *c) {
+        f->nodes++;
+        note_identity(f, c);
+        if (c->object.meta.deletion_usec == 0)
+                return;
+        f->removing++;
+        if (!holder_of(c) && !c->last_cloud_error)
+                return;
+        f->blocked++;
+        if (!f->held || strcmp(c->object.meta.name, f->held->object.meta.name) < 0)
+                f->held = c;
+}
+
 static char *idle_fields_of(const KubeNodePool *pool) {
         _cleanup_strbuf_ StrBuf b = {};
 
@@ -159,9 +186,7 @@ static PoolFigures pool_figures(const TerminationContext *context, const KubeNod
         for (HashmapIterator it = {}; cluster_view_iterate_claims(v, &it, &c);) {
                 if (!streq_ptr(c->node_pool, pool->object.meta.name))
                         continue;
-                f.nodes++;
-                f.terminating += c->object.meta.deletion_usec > 0;
-                note_identity(&f, c);
+                count_claim(&f, c);
         }
         count_unproved(&f);
         if (invalid)
@@ -185,7 +210,7 @@ typedef struct PoolStatus {
         const TerminationContext *context;
         char *name, *uid;
         LateStatus *late;
-        int64_t nodes, terminating, generation; /* as told or about to be; -1: not yet */
+        int64_t nodes, removing, blocked, generation; /* as told or about to be; -1: not yet */
 } PoolStatus;
 
 struct PoolStatuses {
@@ -219,7 +244,8 @@ static void on_add_fields(JsonWriter *w, void *userdata) {
         const PoolStatus *s = userdata;
 
         json_add_int64(w, "nodes", s->nodes);
-        json_add_int64(w, "terminating", s->terminating);
+        json_add_int64(w, "removing", s->removing);
+        json_add_int64(w, "blocked", s->blocked);
         json_add_int64(w, "observedGeneration", s->generation);
 }
 
@@ -237,7 +263,7 @@ static int pool_status_new(PoolStatuses *p, const KubeNodePool *pool, PoolStatus
         if (!s)
                 return -ENOMEM;
         s->context = p->context;
-        s->nodes = s->terminating = s->generation = -1;
+        s->nodes = s->removing = s->blocked = s->generation = -1;
         if (free_and_strdup(&s->name, pool->object.meta.name) < 0 ||
             free_and_strdup(&s->uid, pool->object.meta.uid) < 0)
                 return -ENOMEM;
@@ -251,12 +277,64 @@ static int pool_status_new(PoolStatuses *p, const KubeNodePool *pool, PoolStatus
 }
 
 static void pool_status_set_counts(PoolStatus *s, const PoolFigures *f, int64_t generation) {
-        if (s->nodes == f->nodes && s->terminating == f->terminating && s->generation == generation)
+        if (s->nodes == f->nodes && s->removing == f->removing && s->blocked == f->blocked && s->generation == generation)
                 return;
         s->nodes = f->nodes;
-        s->terminating = f->terminating;
+        s->removing = f->removing;
+        s->blocked = f->blocked;
         s->generation = generation;
         late_status_changed(s->late, true);
+}
+
+/* -- what tools wait for -------------------------------------------------------------------------------- */
+
+/* What keeps the pool from doing what it says, whatever is under way. */
+static const PoolProblemKind not_ready_kinds[] = { PROBLEM_INVALID, PROBLEM_CONFLICT, PROBLEM_NOT_ADOPTED, PROBLEM_IDENTITY };
+
+static char *held_text(const PoolFigures *f) {
+        const ClaimBlocker *b = holder_of(f->held);
+        const char *node = f->held->node_name ? f->held->node_name : f->held->object.meta.name;
+
+        return strf("%" PRIi64 " of %" PRIi64 " removals are held, the others go on: node %s by %s%s%s%s", f->blocked, f->removing, node,
+                    b && b->pod ? "pod " : "", b && b->pod ? b->pod : "", b && b->pod ? ", " : "",
+                    b ? strempty(b->reason) : "its cloud");
+}
+
+static char *progress_text(const PoolFigures *f, const char **ret_reason) {
+        *ret_reason = f->removing > 0 ? "Removing" : f->adopting > 0 ? "Adopting" : "Idle";
+        if (f->removing > 0)
+                return strf("%" PRIi64 " of %" PRIi64 " nodes are being removed", f->removing, f->nodes);
+        return f->adopting > 0 ? strf("%" PRIi64 " nodes are about to be adopted", f->adopting)
+                               : strf("%" PRIi64 " nodes, and none comes or goes", f->nodes);
+}
+
+static char *ready_text(const PoolFigures *f, const char **ret_reason) {
+        for (size_t i = 0; i < ELEMENTSOF(not_ready_kinds); i++) {
+                const PoolProblem *p = f->problems + not_ready_kinds[i];
+
+                if (p->message) {
+                        *ret_reason = problem_types[not_ready_kinds[i]];
+                        return strdup(p->message);
+                }
+        }
+        if (f->blocked > 0) {
+                *ret_reason = "Blocked";
+                return held_text(f);
+        }
+        return progress_text(f, ret_reason);
+}
+
+/* kubectl wait --for=condition=Ready, and whatever else goes by observedGeneration and these two conditions
+ * (sigs.k8s.io/cli-utils: kstatus). */
+static void pool_status_set_ready(PoolStatus *s, const PoolFigures *f) {
+        const char *why_ready, *why_progress;
+        _cleanup_free_ char *progress = progress_text(f, &why_progress), *ready = ready_text(f, &why_ready);
+
+        if (!progress || !ready)
+                return; /* short of memory: told the next time */
+        late_status_set_condition(s->late, POOL_PROGRESSING, f->removing + f->adopting > 0 ? CONDITION_TRUE : CONDITION_FALSE,
+                                  why_progress, progress);
+        late_status_set_condition(s->late, POOL_READY, streq(why_ready, "Idle") ? CONDITION_TRUE : CONDITION_FALSE, why_ready, ready);
 }
 
 /* Which node stands for the others may change all the time: that is no news. */
@@ -365,5 +443,6 @@ void pool_statuses_reconcile(PoolStatuses *p, const char *key, const KubeNodePoo
         for (PoolProblemKind i = 0; i < _PROBLEM_MAX; i++)
                 if (i != PROBLEM_REPAIR_HELD)
                         pool_status_set_problem(s, pool, i, f.problems + i);
+        pool_status_set_ready(s, &f);
         pool_figures_done(&f);
 }

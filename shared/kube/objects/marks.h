@@ -116,3 +116,6 @@
 /* A person has paused the removal of its nodes; False and reason Resuming or ResumingAll: they begin one by one. */
 #define POOL_PAUSED "Paused"
 #define POOL_REPAIR_HELD "RepairHeld"
+/* For tools that wait: nodes come or go; nothing is wrong, and none comes or goes. */
+#define POOL_PROGRESSING "Progressing"
+#define POOL_READY "Ready"
