@@ -497,7 +497,11 @@ class Cluster(unittest.TestCase):
         self.assertEqual((code, out), (1, ""))
         self.assertIn("vesperctl: you may not list node", err)
         code, out, err = run(CTL, "status", "n1", KUBECONFIG=admin)
-        self.assertEqual((code, out), (2, ""))
+        self.assertEqual(code, 0, err)
+        self.assertRegex(out, r"\nn1 +- +Unmanaged ")
+        code, out, err = run(CTL, "status", "nope", KUBECONFIG=admin)
+        self.assertEqual((code, out), (1, ""))
+        self.assertIn("vesperctl: there is no Node nope", err)
 
 
 if __name__ == "__main__":
