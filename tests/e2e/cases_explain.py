@@ -209,6 +209,39 @@ def explain_cloud(world, figures):
             assert answer.get("error", {}).get("message", "") in first["message"], first
 
 
+def pool_comes_to_rest(world, figures):
+    """a NodePool says when it has come to rest, which of its removals is held, and when it has come to rest again"""
+    with scene(world, figures) as s:
+        def status():
+            pool = world.admin.get(f"{POOLS}/{s.pool}")
+            found = pool.get("status", {})
+            assert found.get("observedGeneration") in (None, pool["metadata"]["generation"])
+            said = {c["type"]: c for c in found.get("conditions", [])}
+            return [found.get(k) for k in ("nodes", "removing", "blocked")], said.get("Ready", {}), said.get("Progressing", {})
+
+        def comes_to(counts, ready, reason, what):
+            def holds():
+                now, r, p = status()
+                return (now, r.get("status"), r.get("reason"), p.get("status")) == \
+                    (counts, ready, reason, "True" if counts[1] else "False") and r
+            return world.cluster.wait_for(holds, LIMIT, what)
+
+        one, other = s.node(), s.node()
+        comes_to([2, 0, 0], "True", "Idle", "both are adopted")
+        pod = s.holds(one)
+        world.delete_node(one)
+        ready = comes_to([2, 1, 1], "False", "Blocked", "its removal is held")
+        assert one in ready["message"] and pod in ready["message"] and "Protected" in ready["message"], ready
+        s.says(other, {"state": "terminating"})
+        world.delete_node(other)  # is not held up by it
+        world.wait_gone(other)
+        comes_to([1, 1, 1], "False", "Blocked", "the other one has gone")
+        s.says(one, {"state": "terminating"})
+        world.admin.delete(f"/api/v1/namespaces/default/pods/{pod}?gracePeriodSeconds=0")
+        world.wait_gone(one)
+        comes_to([0, 0, 0], "True", "Idle", "it has come to rest")
+
+
 def explain_budget_of_nodes(world, figures):
     """explain: a NodeDisruptionBudget that another node uses up"""
     with scene(world, figures) as s:
@@ -264,5 +297,5 @@ def explain_no_leader(world, figures):
 
 CASES = [
     explain_in_service, explain_pdb_without_room, explain_pdb_that_never_allows, explain_several_pdbs, explain_opt_out,
-    explain_foreign_finalizer, explain_cloud, explain_budget_of_nodes, explain_paused, explain_no_leader
+    explain_foreign_finalizer, explain_cloud, pool_comes_to_rest, explain_budget_of_nodes, explain_paused, explain_no_leader
 ]
