@@ -34,6 +34,17 @@ const ConfigItem agent_config_table[] = {
              "How often to look; one request each time. While looking fails it slows down, at most "
              "to eight times this.",
              .min = USEC_PER_SEC, .max = USEC_PER_MINUTE),
+        ITEM(string, "File", "Path", file_path, NULL,
+             "A file of notices in JSON (vesper(7), INTERRUPTION), root's alone, such as "
+             "/run/vesper-agent/notices.json. Not there: there is none. Unset: none is looked at."),
+        ITEM(usec, "File", "PollSec", file_poll_usec, "2s", "How often to look at it.", .min = USEC_PER_SEC,
+             .max = USEC_PER_HOUR),
+        ITEM(strv, "Command", "Run", command, NULL,
+             "A command, by its absolute path, and its arguments, that prints such notices or nothing. It "
+             "runs in the agent's sandbox: no capability, no writable file system. Unset: none is run."),
+        ITEM(usec, "Command", "PollSec", command_poll_usec, "10s",
+             "How often to run it. While it fails it slows down, at most to eight times this.",
+             .min = USEC_PER_SEC, .max = USEC_PER_HOUR),
         ITEM(string, "Agent", "RuntimeDirectory", runtime_directory, "/run/vesper-agent",
              "What survives a crash of the agent, until the machine boots: which notice was "
              "handled how far. To be in memory: a disk that hangs would hold up a drain."),
@@ -165,6 +176,18 @@ static int check_policy(const AgentConfig *c, Log *l) {
         return 0;
 }
 
+static int check_paths(const AgentConfig *c, Log *l) {
+        if (c->file_path && c->file_path[0] != '/')
+                log_full(l, LOG_LEVEL_ERROR, 0, MESSAGE_CONFIGURATION_REFUSED, NULL, 0,
+                         "[File] Path=%s is no absolute path; it must look like /run/vesper-agent/notices.json.", c->file_path);
+        else if (c->command && c->command[0] && c->command[0][0] != '/')
+                log_full(l, LOG_LEVEL_ERROR, 0, MESSAGE_CONFIGURATION_REFUSED, NULL, 0,
+                         "[Command] Run=%s is no absolute path; it must look like /usr/local/bin/notices.", c->command[0]);
+        else
+                return 0;
+        return -EINVAL;
+}
+
 int agent_config_finish(AgentConfig *c, Log *l, char *const *environment) {
         const char *disabled = environment_get(environment, "AWS_EC2_METADATA_DISABLED");
         const char *endpoint = environment_get(environment, "AWS_EC2_METADATA_SERVICE_ENDPOINT");
@@ -186,6 +209,8 @@ int agent_config_finish(AgentConfig *c, Log *l, char *const *environment) {
         if (r < 0)
                 return r;
         r = check_policy(c, l);
+        if (r >= 0)
+                r = check_paths(c, l);
         if (r < 0)
                 return r;
         if (c->dry_run)

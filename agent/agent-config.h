@@ -26,6 +26,10 @@ typedef struct AgentConfig {
         int metadata_source; /* [Metadata] Source=: a MetadataSource */
         char *metadata_endpoint;     /* [Metadata] Endpoint=; NULL: AGENT_METADATA_ENDPOINT */
         usec_t poll_usec;            /* [Metadata] PollSec= */
+        char *file_path;             /* [File] Path=; NULL: none */
+        usec_t file_poll_usec;       /* [File] PollSec= */
+        char **command;              /* [Command] Run=: argv; NULL: none */
+        usec_t command_poll_usec;    /* [Command] PollSec= */
         bool dry_run;                /* [Agent] DryRun= */
         char *policy[_NOTICE_KIND_MAX]; /* [Policy], a rule each; NULL: a kind that has none there */
         char *runtime_directory;     /* [Agent] RuntimeDirectory= */

@@ -3,6 +3,8 @@
 
 #include "file-util.h"
 #include "notice-ec2.h"
+#include "notice-exec.h"
+#include "notice-file.h"
 #include "string-util.h"
 
 #define FACT_BYTES_MAX 256u
@@ -81,12 +83,35 @@ static int make_cloud(const NoticeSourcesOptions *o, NoticeSource **ret) {
         return -EINVAL;
 }
 
-int notice_sources_make(const NoticeSourcesOptions *o, NoticeSource **sources, size_t *n) {
-        NoticeSource *made = NULL;
-        int r;
+static int make_file(const NoticeSourcesOptions *o, NoticeSource **ret) {
+        const NoticeFileOptions file = { .path = o->config->file_path, .poll_usec = o->config->file_poll_usec };
 
-        r = make_cloud(o, &made);
-        if (made)
-                sources[(*n)++] = made;
-        return r;
+        return file.path ? notice_file_new(o->env, &file, o->on_look, o->userdata, ret) : 0;
+}
+
+static int make_exec(const NoticeSourcesOptions *o, NoticeSource **ret) {
+        const NoticeExecOptions exec = { .command = o->config->command,
+                                         .node = o->config->node_name,
+                                         .poll_usec = o->config->command_poll_usec };
+
+        return exec.command && exec.command[0] ? notice_exec_new(o->env, &exec, o->on_look, o->userdata, ret) : 0;
+}
+
+int notice_sources_make(const NoticeSourcesOptions *o, NoticeSource **sources, size_t *n) {
+        static int (*const makers[NOTICE_SOURCES_MAX])(const NoticeSourcesOptions *o, NoticeSource **ret) = { make_cloud, make_file,
+                                                                                                            make_exec };
+        size_t n_makers = o->others ? ELEMENTSOF(makers) : 1, at = 0;
+
+        for (size_t i = 0; i < n_makers; i++) {
+                NoticeSource *made = NULL;
+                int r = makers[i](o, &made);
+
+                if (r < 0)
+                        return r;
+                if (made) {
+                        sources[at++] = made;
+                        (*n)++;
+                }
+        }
+        return 0;
 }
