@@ -44,7 +44,9 @@ int policy_rule_parse(const char *text, PolicyRule *ret, const char **reterr_exp
 /* -- the decision ------------------------------------------------------------------------------- */
 
 static Plan plan_drain(const Notice *n, const PolicySettings *settings, usec_t begin_usec, usec_t now_usec) {
-        usec_t lb_wait = policy_lb_wait(n->deadline_usec, settings->lb_wait_usec, MAX(begin_usec, now_usec));
+        /* A group that lets go of its machine says not when, and may end it at any moment; its load balancers know. */
+        bool any_moment = n->kind == NOTICE_SCALE_IN && n->deadline_usec == USEC_INFINITY;
+        usec_t lb_wait = any_moment ? 0 : policy_lb_wait(n->deadline_usec, settings->lb_wait_usec, MAX(begin_usec, now_usec));
 
         return (Plan){
                 .act = PLAN_DRAIN,

@@ -14,7 +14,7 @@
  *
  * A shutdown is drained at once, for somebody waits for the machine, and what people on this machine ask for as well: no
  * rule is asked. What is only advice is reported, but for rebalance recommendations, which have a rule. What leaves 5 minutes
- * or more waits [Drain] LoadBalancerWaitSec= between the cordon and the first eviction.
+ * or more waits [Drain] LoadBalancerWaitSec= between the cordon and the first eviction; not a scale-in without a time.
  */
 
 #include "notice.h"

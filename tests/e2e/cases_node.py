@@ -3,11 +3,12 @@
 
 import contextlib
 import json
+import os
 import statistics
 import time
 
 from daemons import LIMIT
-from metadata import NOTICE
+from metadata import LIFECYCLE, NOTICE, OTHER_FEEDS
 from world import BarMissed, answered_at
 
 RUNS = 5
@@ -83,11 +84,14 @@ class Interruption:
         self.polls = self._steady_polls()
 
     def _steady_polls(self):
-        """Times of the looks once the first is over; nothing else may be asked for in between."""
+        """Times of the looks once the first is over; at most one other feed may be asked for in between."""
         first = next(i for i, r in enumerate(self.requests) if r.path == NOTICE)
         steady = self.requests[first:]
-        others = [r for r in steady if r.path != NOTICE]
-        assert not others, f"more than one metadata request a poll: {others}"
+        for before, now in zip(steady, steady[1:]):
+            assert NOTICE in (before.path, now.path), f"more than two metadata requests a poll: {before}, {now}"
+        others = {r.path for r in steady} - {NOTICE, *OTHER_FEEDS}
+        assert not others, f"asked for besides: {others}"
+        steady = [r for r in steady if r.path == NOTICE]
         gaps = [b.time - a.time for a, b in zip(steady, steady[1:])]
         if min(gaps) <= 0.5:  # of answers, which a busy machine may delay
             raise BarMissed(f"metadata requests nearer to each other than a poll of 1 s: {gaps}")
@@ -225,4 +229,76 @@ def person_uncordons(world, figures):
     figures.add("pods evicted after that: 0")
 
 
-CASES = [interrupted_node, agent_killed, agent_stopped, person_uncordons]
+def _back_in_service(world, node):
+    world.cluster.wait_for(lambda: not world.get_node(node)["spec"].get("unschedulable"), LIMIT, f"{node} is schedulable again")
+    world.cluster.wait_for(lambda: "vesper.sh/interruption" not in world.get_node(node)["metadata"].get("annotations", {}), LIMIT,
+                           f"the notice to go from {node}")
+
+
+def other_notices(world, figures):
+    """a scheduled event in three hours is planned and told; a group that lets go of the instance drains it now, and is called off"""
+    node, _ = world.node(world.unique("others"), "aws:///us-east-1a/i-0123456789abcdef0")
+    world.cluster.create_pods(node, 5, prefix=node)
+    world.cluster.wait_running(5, node)
+    with world.metadata() as metadata:
+        metadata.event("instance-event-0d59937288b749b32", "system-reboot", 3 * 3600)
+        with world.agent(node, metadata) as agent:
+            world.wait_condition(node, "MaintenancePlanned")
+            world.cluster.wait_for(lambda: "InterruptionPlanned" in world.events(node), LIMIT, "the Event InterruptionPlanned")
+            assert not world.get_node(node)["spec"].get("unschedulable") and len(world.cluster.pods(node)) == 5, "it did not wait"
+            seen = time.time()
+            metadata.says(LIFECYCLE, "Terminated")
+            world.wait_condition(node, "Drained")
+            figures.add(f"drained {time.time() - seen:.1f} s after the group let go of it, at PollSec=1s")
+            assert _interruption(world.get_node(node))["kind"] == "scale-in", _interruption(world.get_node(node))
+            assert not world.cluster.pods(node), "pods are left"
+            metadata.says(LIFECYCLE, "InService")
+            _back_in_service(world, node)
+            world.wait_condition(node, "MaintenancePlanned")
+            assert agent.stop() == 0
+
+
+_UPSC = """#!/bin/sh
+case $2 in ups.status) cat {folder}/status ;; *) echo 600 ;; esac
+"""
+
+
+def notices_of_ones_own(world, figures):
+    """a machine of no cloud: a file of notices and a UPS (packaging/examples/notices/ups) take the node out of service, and back"""
+    node, _ = world.node(world.unique("metal"), None)
+    folder = world.path(f"notices-{node}")
+    os.makedirs(folder)
+
+    def write(name, text, mode=0o644):
+        with open(os.path.join(folder, name + ".new"), "w", encoding="utf-8") as f:
+            f.write(text)
+        os.chmod(f.name, mode)
+        os.rename(f.name, os.path.join(folder, name))
+
+    write("upsc", _UPSC.format(folder=folder), 0o755)
+    write("status", "OL CHRG\n")
+    ups = os.path.join(os.path.dirname(__file__), "..", "..", "packaging", "examples", "notices", "ups")
+    with world.metadata() as metadata, world.agent(
+            node, metadata, **{"Metadata.Source": "none", "File.Path": f"{folder}/notices.json", "File.PollSec": "1s",
+                               "Command.Run": f"{os.path.abspath(ups)} ups@localhost {folder}/upsc", "Command.PollSec": "1s",
+                               "Drain.LoadBalancerWaitSec": "0"}) as agent:
+        agent.wait_line("READY")
+        for name, begin, end in (
+            ("window-17", lambda: write("notices.json", json.dumps({"id": "window-17", "action": "reboot"})),
+             lambda: os.unlink(os.path.join(folder, "notices.json"))),
+            ("ups-on-battery", lambda: write("status", "OB DISCHRG\n"), lambda: write("status", "OL\n"))):
+            world.cluster.create_pods(node, 3, prefix=world.unique(node))
+            world.cluster.wait_running(3, node)
+            seen = time.time()
+            begin()
+            world.wait_condition(node, "Drained")
+            figures.add(f"{name}: drained {time.time() - seen:.1f} s after it was announced")
+            assert _interruption(world.get_node(node))["id"] == name, _interruption(world.get_node(node))
+            assert not world.cluster.pods(node), "pods are left"
+            end()
+            _back_in_service(world, node)
+        assert not metadata.log(), "a metadata service was asked"
+        assert agent.stop() == 0
+
+
+CASES = [interrupted_node, agent_killed, agent_stopped, person_uncordons, other_notices, notices_of_ones_own]

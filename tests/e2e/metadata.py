@@ -13,6 +13,10 @@ import time
 _TTL = "X-aws-ec2-metadata-token-ttl-seconds"
 _TOKEN = "X-aws-ec2-metadata-token"
 NOTICE = "/latest/meta-data/spot/instance-action"
+LIFECYCLE = "/latest/meta-data/autoscaling/target-lifecycle-state"
+REBALANCE = "/latest/meta-data/events/recommendations/rebalance"
+EVENTS = "/latest/meta-data/events/maintenance/scheduled"
+OTHER_FEEDS = (LIFECYCLE, REBALANCE, EVENTS)
 _PAGE = (
     '<?xml version="1.0" encoding="iso-8859-1"?>\n<!DOCTYPE html PUBLIC '
     '"-//W3C//DTD XHTML 1.0 Transitional//EN"\n'
@@ -44,6 +48,7 @@ class Metadata:
         self.requests = []
         self._tokens = {}
         self._action = None
+        self._pages = {}
         self._lock = threading.Lock()
         self._server = _Server(address, self._handler())
         self._server.daemon_threads = True
@@ -71,6 +76,16 @@ class Metadata:
         with self._lock:
             self._action = {"action": action, "time": when}
 
+    def says(self, path, body):
+        """Of another feed; None: 404."""
+        with self._lock:
+            self._pages[path] = body
+
+    def event(self, name, code, after):
+        """A scheduled event, so many seconds from now; alone."""
+        when = time.strftime("%d %b %Y %H:%M:%S GMT", time.gmtime(time.time() + after))
+        self.says(EVENTS, json.dumps([{"EventId": name, "Code": code, "State": "active", "NotBefore": when}]))
+
     def calm(self):
         with self._lock:
             self._action = None
@@ -87,7 +102,7 @@ class Metadata:
             return 405, _PAGE.format(405, "Method Not Allowed")
         with self._lock:
             ends = self._tokens.get(headers.get(_TOKEN))
-            action = self._action
+            action, others = self._action, dict(self._pages)
         if ends is None or ends < time.monotonic():
             return 401, _PAGE.format(401, "Unauthorized")
         pages = {
@@ -99,6 +114,7 @@ class Metadata:
                 "accountId": "123456789012"
             })
         }
+        pages.update({path: body for path, body in others.items() if body is not None})
         if action:
             pages[NOTICE] = json.dumps(action)
         if path not in pages:

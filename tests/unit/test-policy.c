@@ -49,6 +49,7 @@ static void test_decide(void **state) {
                 { "maintenance in a day", NOTICE_MAINTENANCE, NOTICE_CERTAIN, NOW + 24 * HOUR, PLAN_DRAIN, 30, NOW + 23 * HOUR },
                 { "maintenance at no known time", NOTICE_MAINTENANCE, NOTICE_CERTAIN, USEC_INFINITY, PLAN_DRAIN, 30, 0 },
                 { "scale-in", NOTICE_SCALE_IN, NOTICE_CERTAIN, IN(60), PLAN_DRAIN, 0, 0 },
+                { "scale-in at no known time", NOTICE_SCALE_IN, NOTICE_CERTAIN, USEC_INFINITY, PLAN_DRAIN, 0, 0 },
                 { "a shutdown", NOTICE_SHUTDOWN, NOTICE_CERTAIN, IN(5), PLAN_DRAIN, 0, 0 },
                 { "a shutdown that may take long", NOTICE_SHUTDOWN, NOTICE_CERTAIN, IN(600), PLAN_DRAIN, 0, 0 },
                 { "a kind of a later version", _NOTICE_KIND_INVALID, NOTICE_CERTAIN, IN(600), PLAN_REPORT, 0, 0 },
