@@ -5,12 +5,14 @@
 #include "notice-ec2.h"
 #include "notice-exec.h"
 #include "notice-file.h"
+#include "notice-gce.h"
 #include "string-util.h"
 
 #define FACT_BYTES_MAX 256u
 
 static const char *const name_table[_METADATA_SOURCE_MAX] = {
         [METADATA_SOURCE_EC2] = "EC2",
+        [METADATA_SOURCE_GCE] = "Compute Engine",
         [METADATA_SOURCE_NONE] = "no cloud",
         [METADATA_SOURCE_AUTO] = "a cloud to be found",
 };
@@ -26,6 +28,8 @@ MetadataSource metadata_source_of_firmware(const FirmwareFacts *f) {
         if (streq_ptr(f->sys_vendor, "Amazon EC2") || (f->bios_version && endswith(f->bios_version, ".amazon")) ||
             (f->hypervisor_uuid && startswith(f->hypervisor_uuid, "ec2")))
                 return METADATA_SOURCE_EC2;
+        if (streq_ptr(f->product_name, "Google Compute Engine"))
+                return METADATA_SOURCE_GCE;
         return METADATA_SOURCE_NONE;
 }
 
@@ -35,6 +39,7 @@ MetadataSource metadata_source_of_provider_id(const char *provider_id) {
                 MetadataSource source;
         } schemes[] = {
                 { "aws://", METADATA_SOURCE_EC2 },
+                { "gce://", METADATA_SOURCE_GCE },
         };
 
         for (size_t i = 0; provider_id && i < ELEMENTSOF(schemes); i++)
@@ -56,23 +61,26 @@ static char *read_fact(const char *root, const char *path) {
 
 MetadataSource metadata_source_detect(const char *root) {
         _cleanup_free_ char *vendor = read_fact(root, "/sys/class/dmi/id/sys_vendor");
+        _cleanup_free_ char *product = read_fact(root, "/sys/class/dmi/id/product_name");
         _cleanup_free_ char *bios = read_fact(root, "/sys/class/dmi/id/bios_version");
         _cleanup_free_ char *uuid = read_fact(root, "/sys/hypervisor/uuid");
 
-        return metadata_source_of_firmware(&(FirmwareFacts){ .sys_vendor = vendor, .bios_version = bios, .hypervisor_uuid = uuid });
+        return metadata_source_of_firmware(&(FirmwareFacts){
+                .sys_vendor = vendor, .product_name = product, .bios_version = bios, .hypervisor_uuid = uuid });
 }
 
 /* -- the sources -------------------------------------------------------------------------------- */
 
 static int make_cloud(const NoticeSourcesOptions *o, NoticeSource **ret) {
-        const NoticeEc2Options ec2 = {
-                .endpoint = o->config->metadata_endpoint ? o->config->metadata_endpoint : AGENT_METADATA_ENDPOINT,
-                .poll_usec = o->config->poll_usec,
-        };
+        const char *endpoint = o->config->metadata_endpoint ? o->config->metadata_endpoint : AGENT_METADATA_ENDPOINT;
+        const NoticeEc2Options ec2 = { .endpoint = endpoint, .poll_usec = o->config->poll_usec };
+        const NoticeGceOptions gce = { .endpoint = endpoint, .poll_usec = o->config->poll_usec };
 
         switch (o->cloud) {
         case METADATA_SOURCE_EC2:
                 return notice_ec2_new(o->env, &ec2, o->on_look, o->userdata, ret);
+        case METADATA_SOURCE_GCE:
+                return notice_gce_new(o->env, &gce, o->on_look, o->userdata, ret);
         case METADATA_SOURCE_NONE:
                 return 0;
         case METADATA_SOURCE_AUTO:

@@ -229,6 +229,8 @@ static void test_firmware(void **state) {
                 { { .sys_vendor = S("Amazon EC2"), .bios_version = S("1.0") }, METADATA_SOURCE_EC2 },
                 { { .sys_vendor = S("Xen"), .bios_version = S("4.11.amazon") }, METADATA_SOURCE_EC2 },
                 { { .hypervisor_uuid = S("ec2e1916-9099-7caf-fd21-012345abcdef") }, METADATA_SOURCE_EC2 },
+                { { .sys_vendor = S("Google"), .product_name = S("Google Compute Engine") }, METADATA_SOURCE_GCE },
+                { { .sys_vendor = S("Google"), .product_name = S("Caroline") }, METADATA_SOURCE_NONE },
                 { { .sys_vendor = S("QEMU"), .bios_version = S("1.16.2-debian-1.16.2-1") }, METADATA_SOURCE_NONE },
                 { { .sys_vendor = S("Amazon") }, METADATA_SOURCE_NONE },
                 { { .hypervisor_uuid = S("00000000-0000-0000-0000-000000000000") }, METADATA_SOURCE_NONE },
@@ -238,6 +240,7 @@ static void test_firmware(void **state) {
         for (size_t i = 0; i < ELEMENTSOF(rows); i++)
                 assert_int_equal(metadata_source_of_firmware(&rows[i].facts), rows[i].source);
         assert_int_equal(metadata_source_of_provider_id("aws:///us-east-1a/i-0123456789abcdef0"), METADATA_SOURCE_EC2);
+        assert_int_equal(metadata_source_of_provider_id("gce://p/us-central1-a/n1"), METADATA_SOURCE_GCE);
         assert_int_equal(metadata_source_of_provider_id("kind://docker/kind/kind-worker"), METADATA_SOURCE_NONE);
         assert_int_equal(metadata_source_of_provider_id(""), METADATA_SOURCE_NONE);
         assert_int_equal(metadata_source_of_provider_id(NULL), METADATA_SOURCE_NONE);
