@@ -7,7 +7,7 @@
 #include "log-catalog.h"
 #include "string-util.h"
 
-static const char *const source_choices[] = { "ec2", "gce", "none", "auto", NULL };
+static const char *const source_choices[] = { "ec2", "gce", "azure", "none", "auto", NULL };
 static const char *const too_short_choices[] = { "degrade", "refuse", NULL };
 
 #define ITEM(kind, ...) CONFIG_ITEM(kind, AgentConfig, __VA_ARGS__)

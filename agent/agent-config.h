@@ -14,6 +14,7 @@
 typedef enum MetadataSource {
         METADATA_SOURCE_EC2,
         METADATA_SOURCE_GCE,
+        METADATA_SOURCE_AZURE,
         METADATA_SOURCE_NONE,
         METADATA_SOURCE_AUTO, /* by the firmware, else by the providerID of the Node (notice-sources.h) */
         _METADATA_SOURCE_MAX,

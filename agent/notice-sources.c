@@ -2,6 +2,7 @@
 #include "notice-sources.h"
 
 #include "file-util.h"
+#include "notice-azure.h"
 #include "notice-ec2.h"
 #include "notice-exec.h"
 #include "notice-file.h"
@@ -9,10 +10,12 @@
 #include "string-util.h"
 
 #define FACT_BYTES_MAX 256u
+#define AZURE_ASSET_TAG "7783-7084-3265-9085-8269-3286-77"
 
 static const char *const name_table[_METADATA_SOURCE_MAX] = {
         [METADATA_SOURCE_EC2] = "EC2",
         [METADATA_SOURCE_GCE] = "Compute Engine",
+        [METADATA_SOURCE_AZURE] = "Azure",
         [METADATA_SOURCE_NONE] = "no cloud",
         [METADATA_SOURCE_AUTO] = "a cloud to be found",
 };
@@ -30,6 +33,8 @@ MetadataSource metadata_source_of_firmware(const FirmwareFacts *f) {
                 return METADATA_SOURCE_EC2;
         if (streq_ptr(f->product_name, "Google Compute Engine"))
                 return METADATA_SOURCE_GCE;
+        if (streq_ptr(f->chassis_asset_tag, AZURE_ASSET_TAG))
+                return METADATA_SOURCE_AZURE;
         return METADATA_SOURCE_NONE;
 }
 
@@ -40,6 +45,7 @@ MetadataSource metadata_source_of_provider_id(const char *provider_id) {
         } schemes[] = {
                 { "aws://", METADATA_SOURCE_EC2 },
                 { "gce://", METADATA_SOURCE_GCE },
+                { "azure://", METADATA_SOURCE_AZURE },
         };
 
         for (size_t i = 0; provider_id && i < ELEMENTSOF(schemes); i++)
@@ -62,11 +68,12 @@ static char *read_fact(const char *root, const char *path) {
 MetadataSource metadata_source_detect(const char *root) {
         _cleanup_free_ char *vendor = read_fact(root, "/sys/class/dmi/id/sys_vendor");
         _cleanup_free_ char *product = read_fact(root, "/sys/class/dmi/id/product_name");
+        _cleanup_free_ char *tag = read_fact(root, "/sys/class/dmi/id/chassis_asset_tag");
         _cleanup_free_ char *bios = read_fact(root, "/sys/class/dmi/id/bios_version");
         _cleanup_free_ char *uuid = read_fact(root, "/sys/hypervisor/uuid");
 
         return metadata_source_of_firmware(&(FirmwareFacts){
-                .sys_vendor = vendor, .product_name = product, .bios_version = bios, .hypervisor_uuid = uuid });
+                .sys_vendor = vendor, .product_name = product, .chassis_asset_tag = tag, .bios_version = bios, .hypervisor_uuid = uuid });
 }
 
 /* -- the sources -------------------------------------------------------------------------------- */
@@ -74,6 +81,7 @@ MetadataSource metadata_source_detect(const char *root) {
 static int make_cloud(const NoticeSourcesOptions *o, NoticeSource **ret) {
         const char *endpoint = o->config->metadata_endpoint ? o->config->metadata_endpoint : AGENT_METADATA_ENDPOINT;
         const NoticeEc2Options ec2 = { .endpoint = endpoint, .poll_usec = o->config->poll_usec };
+        const NoticeAzureOptions azure = { .endpoint = endpoint, .poll_usec = o->config->poll_usec };
         const NoticeGceOptions gce = { .endpoint = endpoint, .poll_usec = o->config->poll_usec };
 
         switch (o->cloud) {
@@ -81,6 +89,8 @@ static int make_cloud(const NoticeSourcesOptions *o, NoticeSource **ret) {
                 return notice_ec2_new(o->env, &ec2, o->on_look, o->userdata, ret);
         case METADATA_SOURCE_GCE:
                 return notice_gce_new(o->env, &gce, o->on_look, o->userdata, ret);
+        case METADATA_SOURCE_AZURE:
+                return notice_azure_new(o->env, &azure, o->on_look, o->userdata, ret);
         case METADATA_SOURCE_NONE:
                 return 0;
         case METADATA_SOURCE_AUTO:

@@ -14,13 +14,14 @@ const char *metadata_source_name(MetadataSource s);
 
 /* What the firmware says of itself, as /sys/class/dmi/id and /sys/hypervisor/uuid have it; each may be NULL. */
 typedef struct FirmwareFacts {
-        char *sys_vendor, *product_name, *bios_version, *hypervisor_uuid;
+        char *sys_vendor, *product_name, *chassis_asset_tag, *bios_version, *hypervisor_uuid;
 } FirmwareFacts;
 
 /* Pure. METADATA_SOURCE_NONE: no cloud that is known.
  *      EC2    Nitro: sys_vendor "Amazon EC2"; Xen: a BIOS version that ends in ".amazon", a hypervisor UUID that begins with ec2
  *             (docs.aws.amazon.com: identify_ec2_instances)
- *      GCE    product_name "Google Compute Engine" (docs.cloud.google.com: detect-compute-engine) */
+ *      GCE    product_name "Google Compute Engine" (docs.cloud.google.com: detect-compute-engine)
+ *      Azure  chassis_asset_tag 7783-7084-3265-9085-8269-3286-77 (learn.microsoft.com: cloud-init, its Azure data source) */
 MetadataSource metadata_source_of_firmware(const FirmwareFacts *f);
 /* "aws:///eu-west-1a/i-0123", "gce://...", "azure://..."; NULL and others: NONE. */
 MetadataSource metadata_source_of_provider_id(const char *provider_id);

@@ -86,7 +86,7 @@ _BAD_FILES = [
     (AGENT, "[Metadata]\nPollSec=soon\n", ["{file}:2", "[Metadata] PollSec=soon", "1s", "1min"]),
     (AGENT, "[Metadata]\n# a comment\nPollSec=0\n", ["{file}:3", "PollSec=0", "between 1s and 1min"]),
     (AGENT, "[Metadata]\nPollSec=5min\n", ["{file}:2", "PollSec=5min", "between 1s and 1min"]),
-    (AGENT, "[Metadata]\nSource=ibm\n", ["{file}:2", "Source=ibm", "ec2", "gce", "none"]),
+    (AGENT, "[Metadata]\nSource=ibm\n", ["{file}:2", "Source=ibm", "ec2", "gce", "azure", "none"]),
     (AGENT, "[Drain]\nLoadBalancerWaitSec=-5\n", ["{file}:2", "LoadBalancerWaitSec=-5", "10min"]),
     (AGENT, "[Log]\nLevel=loud\n", ["{file}:2", "Level=loud", "warning"]),
     (AGENT, "PollSec=2s\n", ["{file}:1", "[SECTION]"]),

@@ -42,7 +42,7 @@ static void test_settings(void **state) {
                 { "no source", "Metadata.Source=none", NULL, AGENT_METADATA_ENDPOINT, METADATA_SOURCE_NONE,
                   "" },
                 { "a source we do not have", "Metadata.Source=ibm", NULL, NULL, 0,
-                  "expected one of ec2, gce, none, auto" },
+                  "expected one of ec2, gce, azure, none, auto" },
                 { "a cloud by its name", "Metadata.Source=ec2", NULL, AGENT_METADATA_ENDPOINT, METADATA_SOURCE_EC2, "" },
                 { "a rule", "Policy.Maintenance=before:2h", NULL, AGENT_METADATA_ENDPOINT, METADATA_SOURCE_AUTO, "" },
                 { "a rule that is none", "Policy.Spot=soon", NULL, NULL, 0,

@@ -1,0 +1,403 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "notice-azure.h"
+
+#include <strings.h>
+
+#include "backoff.h"
+#include "http-transport.h"
+#include "json.h"
+#include "log.h"
+#include "string-util.h"
+
+#define FEED "scheduledevents"
+#define EVENTS_PATH "/metadata/scheduledevents?api-version=2020-07-01"
+#define NAME_PATH "/metadata/instance/compute/name?api-version=2021-12-13&format=text"
+#define TIMEOUT_USEC (2 * USEC_PER_SEC)
+#define FIRST_TIMEOUT_USEC (130 * USEC_PER_SEC)
+#define BODY_BYTES_MAX 65536u
+#define NAME_BYTES_MAX 128u
+#define ID_BYTES_MAX 64u
+#define CANCEL_AFTER_USEC (10 * USEC_PER_MINUTE)
+#define SLOWEST_POLLS 8u
+#define BACKOFF_JITTER_PERMILLE 200u
+
+typedef struct NoticeAzure {
+        NoticeSource source;
+        Env *env;
+        char *endpoint;
+        usec_t poll_usec;
+        char vm[NAME_BYTES_MAX + 1]; /* "": not known yet */
+        bool answered;               /* scheduled events are on */
+        bool told_more;
+        HttpCall *call;
+        Timer *timer;
+        Backoff backoff;
+        usec_t asked_usec;
+        bool asking;
+        Notice *notices[NOTICES_OF_FEED_MAX];
+        size_t n;
+} NoticeAzure;
+
+/* -- the document -------------------------------------------------------------------------------- */
+
+static const struct {
+        const char *type;
+        NoticeKind kind;
+        const char *action;
+        bool advisory;
+} event_types[] = {
+        { "Preempt", NOTICE_SPOT, "stop", false },          { "Terminate", NOTICE_SCALE_IN, "terminate", false },
+        { "Reboot", NOTICE_MAINTENANCE, "reboot", false },  { "Redeploy", NOTICE_MAINTENANCE, "redeploy", false },
+        { "Freeze", NOTICE_MAINTENANCE, "freeze", true },
+};
+
+static bool id_is_valid(const char *id) {
+        size_t n = strlen(id);
+
+        return n > 0 && n <= ID_BYTES_MAX && strspn(id, "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_") == n;
+}
+
+static bool names(const Json *resources, const char *vm) {
+        JSON_FOREACH (r, resources) {
+                const char *name = json_string_or_null(r);
+
+                if (name && strcasecmp(name, vm) == 0)
+                        return true;
+        }
+        return false;
+}
+
+/* 1: it is about this VM; 0: it is not. */
+static int parse_event(const Json *o, const char *vm, AzureEvent *ret, const char **reterr_why) {
+        const char *id = json_string_or_null(json_get(o, "EventId")), *type = json_string_or_null(json_get(o, "EventType"));
+        const char *status = json_string_or_null(json_get(o, "EventStatus"));
+        const char *not_before = json_string_or_null(json_get(o, "NotBefore"));
+        const Json *resources = json_get(o, "Resources");
+
+        *reterr_why = "the document has an event without id, type, status or resources that can be read";
+        if (!id || !id_is_valid(id) || !type || !status || !json_is_array(resources))
+                return -EBADMSG;
+        if (!names(resources, vm))
+                return 0;
+        *reterr_why = "the document has an event of this VM without a NotBefore that can be read";
+        if (!streq(status, "Started") && (!not_before || http_date_parse(not_before, &ret->not_before_usec) < 0))
+                return -EBADMSG;
+        ret->kind = NOTICE_MAINTENANCE;
+        ret->action = "maintenance";
+        ret->advisory = true;
+        for (size_t i = 0; i < ELEMENTSOF(event_types); i++)
+                if (streq(type, event_types[i].type)) {
+                        ret->kind = event_types[i].kind;
+                        ret->action = event_types[i].action;
+                        ret->advisory = event_types[i].advisory;
+                }
+        ret->id = strdup(id);
+        return ret->id ? 1 : -ENOMEM;
+}
+
+void azure_events_free(AzureEvent *events, size_t n) {
+        for (size_t i = 0; i < n; i++)
+                free(events[i].id);
+        free(events);
+}
+
+static bool is_known(const AzureEvent *events, size_t n, const char *id) {
+        for (size_t i = 0; i < n; i++)
+                if (streq(events[i].id, id))
+                        return true;
+        return false;
+}
+
+static int parse_list(const Json *list, const char *vm, size_t max, AzureEvent *events, size_t *n, bool *ret_more,
+                      const char **reterr_why) {
+        JSON_FOREACH (o, list) {
+                AzureEvent e = { 0 };
+                int r = parse_event(o, vm, &e, reterr_why);
+
+                if (r < 0)
+                        return r;
+                if (r == 0)
+                        continue;
+                if (*n == max || is_known(events, *n, e.id)) {
+                        *ret_more = *ret_more || *n == max;
+                        free(e.id);
+                } else
+                        events[(*n)++] = e;
+        }
+        return 0;
+}
+
+int azure_events_parse(const char *body, size_t size, const char *vm, size_t max, AzureEvent **ret, size_t *ret_n, bool *ret_more,
+                       const char **reterr_why) {
+        _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
+        AzureEvent *events;
+        const Json *list;
+        size_t n = 0;
+        int r;
+
+        *ret = NULL;
+        *ret_n = 0;
+        *ret_more = false;
+        *reterr_why = size == 0 ? "the document is empty" : "the document is no JSON";
+        r = json_parse(body, size, BODY_BYTES_MAX, &doc, NULL);
+        if (r < 0)
+                return r == -ENOMEM ? r : -EBADMSG;
+        list = json_get(json_root(doc), "Events");
+        *reterr_why = "the document has no list of events";
+        if (!json_is_array(list))
+                return -EBADMSG;
+        events = new0(AzureEvent, max);
+        if (!events)
+                return -ENOMEM;
+        r = parse_list(list, vm, max, events, &n, ret_more, reterr_why);
+        if (r < 0) {
+                azure_events_free(events, n);
+                return r;
+        }
+        *ret = events;
+        *ret_n = n;
+        return 0;
+}
+
+/* -- the end of a look --------------------------------------------------------------------------- */
+
+static void plan_next(NoticeAzure *s, usec_t at_usec) {
+        s->asking = false;
+        timer_arm(s->timer, MAX(at_usec, loop_now(s->env->loop)));
+}
+
+static void look_failed(NoticeAzure *s, const char *why, usec_t answered_usec) {
+        usec_t delay = MIN(backoff_next(&s->backoff, s->env->random), SLOWEST_POLLS * s->poll_usec);
+
+        plan_next(s, usec_add(loop_now(s->env->loop), delay));
+        notice_source_unknown(&s->source, FEED, why ? why : "out of memory", answered_usec);
+}
+
+static void forget(Notice **notices, size_t n) {
+        for (size_t i = 0; i < n; i++)
+                notice_free(notices[i]);
+}
+
+static const Notice *find(const NoticeAzure *s, const char *id) {
+        for (size_t i = 0; i < s->n; i++)
+                if (streq(s->notices[i]->id, id))
+                        return s->notices[i];
+        return NULL;
+}
+
+/* One that has begun says no time any more: now, or what it said before. */
+static usec_t time_of(const NoticeAzure *s, const AzureEvent *e, const Notice *standing, const HttpResponse *r) {
+        usec_t date = http_date(r), now = date > 0 ? date : loop_to_wall(s->env->loop, r->finished_usec);
+
+        if (e->not_before_usec > 0)
+                return e->not_before_usec;
+        return standing ? MIN(standing->announced_usec, now) : now;
+}
+
+static Notice *make(NoticeAzure *s, const AzureEvent *e, const HttpResponse *r) {
+        Notice *n = notice_source_make(&s->source, e->kind, e->id, e->action);
+        const Notice *standing = find(s, e->id);
+        usec_t at = time_of(s, e, standing, r);
+
+        if (!n)
+                return NULL;
+        n->certainty = e->advisory ? NOTICE_ADVISORY : NOTICE_CERTAIN;
+        n->not_before_usec = at;
+        notice_source_judge(s->env->loop, n, standing, at, http_date(r), r->finished_usec, USEC_INFINITY);
+        return n;
+}
+
+/* 0, or negative with *reterr_why. */
+static int take_document(NoticeAzure *s, const HttpResponse *r, const char **reterr_why) {
+        Notice *fresh[NOTICES_OF_FEED_MAX];
+        AzureEvent *events;
+        size_t n_events, n;
+        bool more;
+        int k;
+
+        k = azure_events_parse(r->body, r->body_size, s->vm, NOTICES_OF_FEED_MAX, &events, &n_events, &more, reterr_why);
+        if (k < 0)
+                return k;
+        for (n = 0; n < n_events; n++) {
+                fresh[n] = make(s, &events[n], r);
+                if (!fresh[n])
+                        break;
+        }
+        azure_events_free(events, n_events);
+        if (n < n_events) {
+                forget(fresh, n);
+                return -ENOMEM;
+        }
+        if (more && !s->told_more)
+                log_warning(s->env->log, "Azure has scheduled more events for this VM than are looked at: the first %u are.",
+                            NOTICES_OF_FEED_MAX);
+        s->told_more = more;
+        forget(s->notices, s->n);
+        if (n > 0)
+                memcpy(s->notices, fresh, n * sizeof(Notice *));
+        s->n = n;
+        return 0;
+}
+
+static char *explain(const HttpResponse *r) {
+        if (r->error < 0)
+                return strf("no answer: %s", r->error_text);
+        return r->status == 429 ? strdup("HTTP 429: somebody on this machine asks the metadata service too often")
+                                : strf("HTTP %u", r->status);
+}
+
+static void on_document(const HttpResponse *r, void *userdata) {
+        _cleanup_free_ char *said = NULL;
+        const char *why = NULL;
+        NoticeAzure *s = userdata;
+        int k;
+
+        if (r->error < 0 || r->status != 200) {
+                said = explain(r);
+                look_failed(s, said, r->finished_usec);
+                return;
+        }
+        k = take_document(s, r, &why);
+        if (k < 0) {
+                look_failed(s, k == -ENOMEM ? NULL : why, r->finished_usec);
+                return;
+        }
+        s->answered = true;
+        backoff_reset(&s->backoff);
+        plan_next(s, usec_add(s->asked_usec, s->poll_usec));
+        notice_source_found(&s->source, FEED, s->notices, s->n, r->finished_usec);
+}
+
+/* -- the questions ------------------------------------------------------------------------------- */
+
+static void ask(NoticeAzure *s, const char *path, usec_t timeout_usec, http_done_t done) {
+        _cleanup_free_ char *url = strf("%s%s", s->endpoint, path);
+        const HttpHeader header = { "Metadata", "true" };
+        const HttpRequest request = {
+                .method = HTTP_GET,
+                .url = url,
+                .headers = &header,
+                .n_headers = 1,
+                .lane = HTTP_LANE_METADATA,
+                .timeout_usec = timeout_usec,
+                .max_response_bytes = BODY_BYTES_MAX,
+        };
+
+        s->call = http_call_free(s->call);
+        if (!url || http_call_start(s->env->transport, &request, done, s, &s->call) < 0)
+                look_failed(s, NULL, loop_now(s->env->loop));
+}
+
+static void ask_document(NoticeAzure *s) {
+        ask(s, EVENTS_PATH, s->answered ? TIMEOUT_USEC : FIRST_TIMEOUT_USEC, on_document);
+}
+
+static bool name_is_valid(const char *s, size_t n) {
+        return n > 0 && n <= NAME_BYTES_MAX &&
+               strspn(s, "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_.") == n;
+}
+
+static void on_name(const HttpResponse *r, void *userdata) {
+        _cleanup_free_ char *said = NULL;
+        NoticeAzure *s = userdata;
+
+        if (r->error < 0 || r->status != 200)
+                said = explain(r);
+        else if (!name_is_valid(r->body, r->body_size))
+                said = strdup("this is no metadata service of Azure: compute/name gives no name of a VM");
+        if (said || r->error < 0 || r->status != 200 || !name_is_valid(r->body, r->body_size)) {
+                look_failed(s, said, r->finished_usec);
+                return;
+        }
+        memcpy(s->vm, r->body, r->body_size);
+        s->vm[r->body_size] = 0;
+        log_info(s->env->log,
+                 "Asking for the scheduled events of VM %s, which switches them on for it: the first answer may take two minutes.",
+                 s->vm);
+        ask_document(s);
+}
+
+static void on_timer(Timer *t, void *userdata) {
+        NoticeAzure *s = userdata;
+
+        s->asking = true;
+        s->asked_usec = loop_now(s->env->loop);
+        if (s->vm[0] == 0)
+                ask(s, NAME_PATH, TIMEOUT_USEC, on_name);
+        else
+                ask_document(s);
+}
+
+/* -- NoticeSource -------------------------------------------------------------------------------- */
+
+static NoticeAzure *to_azure(NoticeSource *s) {
+        return CONTAINER_OF(s, NoticeAzure, source);
+}
+
+static void azure_start(NoticeSource *source) {
+        NoticeAzure *s = to_azure(source);
+
+        timer_arm_in(s->timer, random_below(s->env->random, s->poll_usec));
+}
+
+static void azure_kick(NoticeSource *source) {
+        NoticeAzure *s = to_azure(source);
+
+        if (s->asking || s->backoff.failures == 0)
+                return;
+        backoff_reset(&s->backoff);
+        plan_next(s, 0);
+}
+
+static bool azure_announces(const NoticeSource *source, const char *feed, const Notice *n) {
+        return streq(n->source, source->ops->name);
+}
+
+static bool azure_may_cancel(const NoticeSource *source, const Notice *n, usec_t now_usec) {
+        if (n->kind != NOTICE_SPOT)
+                return true;
+        return n->deadline_usec != USEC_INFINITY && now_usec >= usec_add(n->deadline_usec, CANCEL_AFTER_USEC);
+}
+
+static void azure_free(NoticeSource *source) {
+        NoticeAzure *s = to_azure(source);
+
+        http_call_free(s->call);
+        timer_free(s->timer);
+        forget(s->notices, s->n);
+        free(s->endpoint);
+        free(s);
+}
+
+static const NoticeSourceOps azure_ops = {
+        .name = "azure",
+        .start = azure_start,
+        .kick = azure_kick,
+        .announces = azure_announces,
+        .may_cancel = azure_may_cancel,
+        .free = azure_free,
+};
+
+int notice_azure_new(Env *env, const NoticeAzureOptions *o, notice_look_t on_look, void *userdata, NoticeSource **ret) {
+        NoticeAzure *s;
+        int r;
+
+        assert(env && o && o->endpoint && o->poll_usec > 0 && on_look && ret);
+        s = new0(NoticeAzure, 1);
+        if (!s)
+                return -ENOMEM;
+        s->source = (NoticeSource){ .ops = &azure_ops, .on_look = on_look, .userdata = userdata };
+        s->env = env;
+        s->poll_usec = o->poll_usec;
+        s->backoff = (Backoff){ .base_usec = o->poll_usec,
+                                .cap_usec = SLOWEST_POLLS * o->poll_usec,
+                                .jitter_permille = BACKOFF_JITTER_PERMILLE };
+        s->endpoint = strdup(o->endpoint);
+        r = s->endpoint ? timer_new(env->loop, "notice-azure", on_timer, s, &s->timer) : -ENOMEM;
+        if (r < 0) {
+                azure_free(&s->source);
+                return r;
+        }
+        *ret = &s->source;
+        return 0;
+}
