@@ -32,7 +32,8 @@ void pauses_forget_node(Pauses *p, const char *node);
 /* The annotations may have changed: of this pool (NULL: of the namespace). */
 void pauses_see(Pauses *p, const KubeNodePool *pool);
 void pauses_forget_pool(Pauses *p, const char *pool);
-/* A removal is held up by the cloud, or by a proof that fails: no time to become quicker. */
+/* A removal is held up by the cloud, or by a proof that fails: no time to become quicker. Said once of each removal, or one
+ * that stays stuck would keep all others at the pace they have. */
 void pauses_note_trouble(Pauses *p);
 /* For its condition. True: paused, *ret_message says how (to be freed; NULL: no memory). False: not; *ret_reason is
  * "Resuming..." while that goes on, else NULL. *ret_reason is static. */

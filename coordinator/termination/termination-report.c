@@ -21,7 +21,7 @@ struct TerminationReport {
         Log *log;
         char *node, *uid;
         const char *no_deadline; /* a sentence: its claim sets none; NULL: it does */
-        bool draining_told, rate_told, expired_told;
+        bool draining_told, rate_told, expired_told, trouble_noted;
         char *blocked_reason, *blocked_message;
         LateStatus *node_status; /* its conditions */
         Timer *drained; /* runs while an Event says that it is drained, or the next one does along */
@@ -372,7 +372,10 @@ void termination_report_blocked(TerminationReport *r, ClaimStatus *s, const char
 
         if (!note_blocked(r, reason, message))
                 return;
-        pauses_note_trouble(r->context->pauses);
+        /* Once: one that stays stuck, whatever its cloud says each time, must not keep all others slow. */
+        if (!r->trouble_noted)
+                pauses_note_trouble(r->context->pauses);
+        r->trouble_noted = true;
         if (retried)
                 log_event(r->log, LOG_LEVEL_WARNING, MESSAGE_TERMINATION_BLOCKED,
                           LOG_FIELDS({ "NODE", r->node }, { "REASON", reason }),

@@ -182,12 +182,42 @@ static void test_leader_changes(void **state) {
         assert_int_equal(n_gone(r, 6), 6);
 }
 
+/* A machine that does not end, and of which its cloud says something else each time, is trouble once: the others become as
+ * quick as without it. */
+static void test_stuck_holds_no_other(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        ToyMachine *stuck;
+        (void) state;
+
+        rig_begin(r, 20, NULL);
+        stuck = rig_machine(r, "n0");
+        stuck->outcome = CLOUD_DENIED;
+        set_paused(r, false, true);
+        rig_run(r, 2 * SEC);
+        for (unsigned i = 0; i < 20; i++) {
+                _cleanup_free_ char *name = strf("n%u", i);
+
+                rig_delete_node(r, name);
+                rig_run(r, SEC);
+        }
+        rig_run(r, USEC_PER_MINUTE);
+        set_paused(r, false, false);
+        for (unsigned i = 0; i < 42; i++) { /* 1, 1 after the trouble, 2, 4, 8, 16 */
+                stuck->outcome = stuck->outcome == CLOUD_DENIED ? CLOUD_PROTECTED : CLOUD_DENIED;
+                rig_run(r, 10 * SEC);
+        }
+        assert_int_equal(n_gone(r, 20), 19);
+        assert_string_equal(rig_condition(rig_node(r, "n0"), "vesper.sh/TerminationBlocked"), "True");
+        assert_true(fj_true(rig_node(r, "n0"), "spec", "unschedulable", NULL));
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_pause_and_resume),
                 cmocka_unit_test(test_planned),
                 cmocka_unit_test(test_is_not_held),
                 cmocka_unit_test(test_leader_changes),
+                cmocka_unit_test(test_stuck_holds_no_other),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
