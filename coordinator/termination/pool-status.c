@@ -277,7 +277,8 @@ static int pool_status_new(PoolStatuses *p, const KubeNodePool *pool, PoolStatus
 }
 
 static void pool_status_set_counts(PoolStatus *s, const PoolFigures *f, int64_t generation) {
-        if (s->nodes == f->nodes && s->removing == f->removing && s->blocked == f->blocked && s->generation == generation)
+        if (s->nodes == f->nodes && s->removing == f->removing && s->blocked == f->blocked &&
+            s->generation == generation)
                 return;
         s->nodes = f->nodes;
         s->removing = f->removing;
@@ -289,23 +290,26 @@ static void pool_status_set_counts(PoolStatus *s, const PoolFigures *f, int64_t 
 /* -- what tools wait for -------------------------------------------------------------------------------- */
 
 /* What keeps the pool from doing what it says, whatever is under way. */
-static const PoolProblemKind not_ready_kinds[] = { PROBLEM_INVALID, PROBLEM_CONFLICT, PROBLEM_NOT_ADOPTED, PROBLEM_IDENTITY };
+static const PoolProblemKind not_ready_kinds[] = { PROBLEM_INVALID, PROBLEM_CONFLICT, PROBLEM_NOT_ADOPTED,
+                                                   PROBLEM_IDENTITY };
 
+/* No figures in texts: they change with each node, and a text that changes is told at once, not at the pace of
+ * counts. */
 static char *held_text(const PoolFigures *f) {
         const ClaimBlocker *b = holder_of(f->held);
         const char *node = f->held->node_name ? f->held->node_name : f->held->object.meta.name;
 
-        return strf("%" PRIi64 " of %" PRIi64 " removals are held, the others go on: node %s by %s%s%s%s", f->blocked, f->removing, node,
-                    b && b->pod ? "pod " : "", b && b->pod ? b->pod : "", b && b->pod ? ", " : "",
-                    b ? strempty(b->reason) : "its cloud");
+        return strf("%s held, the others go on: node %s by %s%s%s%s",
+                    f->blocked > 1 ? "Removals are" : "A removal is", node, b && b->pod ? "pod " : "",
+                    b && b->pod ? b->pod : "", b && b->pod ? ", " : "", b ? strempty(b->reason) : "its cloud");
 }
 
-static char *progress_text(const PoolFigures *f, const char **ret_reason) {
+/* Static. */
+static const char *progress_text(const PoolFigures *f, const char **ret_reason) {
         *ret_reason = f->removing > 0 ? "Removing" : f->adopting > 0 ? "Adopting" : "Idle";
-        if (f->removing > 0)
-                return strf("%" PRIi64 " of %" PRIi64 " nodes are being removed", f->removing, f->nodes);
-        return f->adopting > 0 ? strf("%" PRIi64 " nodes are about to be adopted", f->adopting)
-                               : strf("%" PRIi64 " nodes, and none comes or goes", f->nodes);
+        return f->removing > 0   ? "Nodes are being removed, as many as status.removing says"
+               : f->adopting > 0 ? "Nodes are about to be adopted"
+                                 : "No node comes or goes";
 }
 
 static char *ready_text(const PoolFigures *f, const char **ret_reason) {
@@ -321,20 +325,23 @@ static char *ready_text(const PoolFigures *f, const char **ret_reason) {
                 *ret_reason = "Blocked";
                 return held_text(f);
         }
-        return progress_text(f, ret_reason);
+        return strdup(progress_text(f, ret_reason));
 }
 
 /* kubectl wait --for=condition=Ready, and whatever else goes by observedGeneration and these two conditions
  * (sigs.k8s.io/cli-utils: kstatus). */
 static void pool_status_set_ready(PoolStatus *s, const PoolFigures *f) {
         const char *why_ready, *why_progress;
-        _cleanup_free_ char *progress = progress_text(f, &why_progress), *ready = ready_text(f, &why_ready);
+        _cleanup_free_ char *ready = ready_text(f, &why_ready);
+        const char *progress = progress_text(f, &why_progress);
 
-        if (!progress || !ready)
+        if (!ready)
                 return; /* short of memory: told the next time */
-        late_status_set_condition(s->late, POOL_PROGRESSING, f->removing + f->adopting > 0 ? CONDITION_TRUE : CONDITION_FALSE,
-                                  why_progress, progress);
-        late_status_set_condition(s->late, POOL_READY, streq(why_ready, "Idle") ? CONDITION_TRUE : CONDITION_FALSE, why_ready, ready);
+        late_status_set_condition(s->late, POOL_PROGRESSING,
+                                  f->removing + f->adopting > 0 ? CONDITION_TRUE : CONDITION_FALSE, why_progress,
+                                  progress);
+        late_status_set_condition(s->late, POOL_READY, streq(why_ready, "Idle") ? CONDITION_TRUE : CONDITION_FALSE,
+                                  why_ready, ready);
 }
 
 /* Which node stands for the others may change all the time: that is no news. */

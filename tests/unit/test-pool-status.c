@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "coordinator-rig.h"
+#include "marks.h"
+
+#define SEC USEC_PER_SEC
+#define MANY 3000u
+#define MANY_GO 400u
+
+static const cJSON *pool(CoordinatorRig *r) {
+        return fake_get(r->cluster, FAKE_NODEPOOLS, NULL, POOL);
+}
+
+static int64_t count(CoordinatorRig *r, const char *key) {
+        return fj_int(pool(r), -1, "status", key, NULL);
+}
+
+static const char *message(CoordinatorRig *r, const char *type) {
+        return strempty(fj_string(fj_find(fj_get(pool(r), "status", "conditions", NULL), "type", type), "message", NULL));
+}
+
+static void assert_says(CoordinatorRig *r, const char *ready, const char *why_ready, const char *progressing, const char *why) {
+        assert_string_equal(rig_condition(pool(r), "Ready"), ready);
+        assert_string_equal(rig_condition_reason(pool(r), "Ready"), why_ready);
+        assert_string_equal(rig_condition(pool(r), "Progressing"), progressing);
+        assert_string_equal(rig_condition_reason(pool(r), "Progressing"), why);
+        assert_int_equal(count(r, "observedGeneration"), fj_int(pool(r), 0, "metadata", "generation", NULL));
+}
+
+static void assert_counts(CoordinatorRig *r, int64_t nodes, int64_t removing, int64_t blocked) {
+        assert_int_equal(count(r, "nodes"), nodes);
+        assert_int_equal(count(r, "removing"), removing);
+        assert_int_equal(count(r, "blocked"), blocked);
+}
+
+static uint64_t writes(CoordinatorRig *r) {
+        return fake_api_count(r->api, FAKE_PATCH, FAKE_NODEPOOLS, "status");
+}
+
+/* However many come or go at once: a write each two seconds, and those that say that it begins and ends. */
+static void assert_writes(CoordinatorRig *r, uint64_t before, usec_t usec, unsigned n) {
+        print_message("  %u nodes in %.1f s: %" PRIu64 " writes\n", n, (double) usec / 1e6, writes(r) - before);
+        assert_true(writes(r) - before <= usec / (2 * SEC) + 4);
+}
+
+static void test_many(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        usec_t begin;
+        uint64_t before;
+        (void) state;
+
+        for (unsigned i = 0; i < MANY; i++) {
+                _cleanup_free_ char *name = strf("n%u", i);
+
+                rig_add_node(r, name);
+        }
+        rig_start(r, 0);
+        rig_run(r, 3 * SEC);
+        before = writes(r);
+        begin = loop_now(r->w.loop);
+        fake_add_nodepool(r->cluster, POOL, NULL, NULL);
+        rig_run(r, 1500 * MSEC);
+        assert_says(r, "False", "Adopting", "True", "Adopting");
+        while (count(r, "nodes") < MANY || !streq_ptr(rig_condition(pool(r), "Ready"), "True")) {
+                rig_run(r, 100 * MSEC);
+                assert_true(loop_now(r->w.loop) < begin + 5 * USEC_PER_MINUTE);
+        }
+        assert_counts(r, MANY, 0, 0);
+        assert_says(r, "True", "Idle", "False", "Idle");
+        assert_writes(r, before, loop_now(r->w.loop) - begin, MANY);
+
+        before = writes(r);
+        begin = loop_now(r->w.loop);
+        for (unsigned i = 0; i < MANY_GO; i++) {
+                _cleanup_free_ char *name = strf("n%u", i);
+
+                rig_delete_node(r, name);
+        }
+        rig_run(r, 3 * SEC);
+        assert_says(r, "False", "Removing", "True", "Removing");
+        while (count(r, "nodes") > MANY - MANY_GO || !streq_ptr(rig_condition(pool(r), "Ready"), "True")) {
+                rig_run(r, 100 * MSEC);
+                assert_true(loop_now(r->w.loop) < begin + USEC_PER_HOUR);
+        }
+        assert_says(r, "True", "Idle", "False", "Idle");
+        assert_writes(r, before, loop_now(r->w.loop) - begin, MANY_GO);
+}
+
+/* A node that cannot be drained stays cordoned and is told of; those behind it go. */
+static void test_stuck(void **state) {
+        static const struct {
+                const char *what, *annotations, *says;
+                CloudOutcome outcome;
+        } rows[] = {
+                { "by a protected pod", "{'vesper.sh/do-not-evict':'true'}", "node n0 by pod default/stays, Protected", CLOUD_OK },
+                { "by its cloud", NULL, "node n0 by its cloud", CLOUD_PROTECTED },
+        };
+        (void) state;
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+
+                print_message("  %s\n", rows[i].what);
+                rig_begin(r, 10, NULL);
+                rig_run(r, 3 * SEC);
+                assert_counts(r, 10, 0, 0);
+                rig_machine(r, "n0")->outcome = rows[i].outcome;
+                if (rows[i].annotations)
+                        fake_add_pod(r->cluster, &(FakePod){ .name = "stays", .node = "n0", .annotations = rows[i].annotations });
+                rig_delete_node(r, "n0");
+                rig_run(r, 5 * SEC);
+                for (unsigned k = 1; k < 9; k++) {
+                        _cleanup_free_ char *name = strf("n%u", k);
+
+                        rig_delete_node(r, name);
+                }
+                rig_run(r, USEC_PER_MINUTE);
+                assert_counts(r, 2, 1, 1);
+                assert_says(r, "False", "Blocked", "True", "Removing");
+                assert_non_null(strstr(message(r, "Ready"), rows[i].says));
+                assert_true(fj_true(rig_node(r, "n0"), "spec", "unschedulable", NULL));
+                assert_false(fj_true(rig_node(r, "n9"), "spec", "unschedulable", NULL));
+
+                rig_machine(r, "n0")->outcome = CLOUD_OK;
+                if (rows[i].annotations)
+                        assert_true(fake_remove(r->cluster, FAKE_PODS, "default", "stays"));
+                assert_true(rig_wait_gone(r, "n0", USEC_PER_HOUR));
+                rig_run(r, 3 * SEC);
+                assert_counts(r, 1, 0, 0);
+                assert_says(r, "True", "Idle", "False", "Idle");
+        }
+}
+
+/* What is wrong with the pool makes it not Ready, whatever its nodes do, and is told as of the newest generation. */
+static void test_problems(void **state) {
+        static const struct {
+                const char *what, *patch, *reason;
+        } rows[] = {
+                { "a selector that cannot be read",
+                  "{'spec':{'selector':{'matchLabels':null,'matchExpressions':[{'key':'a','operator':'Near'}]}}}", "Invalid" },
+                { "a provider that is not its nodes'", "{'spec':{'provider':{'name':'exec'}}}", "NodesNotAdopted" },
+        };
+        (void) state;
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+
+                print_message("  %s\n", rows[i].what);
+                rig_begin(r, 2, NULL);
+                rig_run(r, 3 * SEC);
+                assert_says(r, "True", "Idle", "False", "Idle");
+                fake_merge(r->cluster, FAKE_NODEPOOLS, NULL, POOL, "%s", rows[i].patch);
+                rig_add_node(r, "n2");
+                rig_run(r, 5 * SEC);
+                assert_says(r, "False", rows[i].reason, "False", "Idle");
+                assert_true(strlen(message(r, "Ready")) > 0);
+        }
+}
+
+int main(void) {
+        static const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_many),
+                cmocka_unit_test(test_stuck),
+                cmocka_unit_test(test_problems),
+        };
+
+        return cmocka_run_group_tests_name("pool-status", tests, NULL, NULL);
+}
