@@ -288,7 +288,39 @@ static void check_rest(SimCheck *c, size_t i) {
                 sim_check_broken(c, "cordon", "%s has lost a person's cordon", m->node);
 }
 
+/* What stands in the status of the pool is what there is. */
+static void check_pool(SimCheck *c) {
+        const cJSON *pool = fake_get(c->world->cluster, FAKE_NODEPOOLS, NULL, SIM_POOL), *claim;
+        const cJSON *said = fj_get(pool, "status", "conditions", NULL);
+        int64_t nodes = 0, removing = 0, told = fj_int(pool, -1, "status", "nodes", NULL);
+        int64_t told_removing = fj_int(pool, -1, "status", "removing", NULL);
+
+        if (!pool || sim_check_is_deleting(pool) || !somebody_leads(c))
+                return;
+        FAKE_FOREACH (claim, c->world->cluster, FAKE_NODECLAIMS, NULL)
+                if (streq_ptr(fj_string(claim, "spec", "nodePool", NULL), SIM_POOL)) {
+                        nodes++;
+                        removing += sim_check_is_deleting(claim);
+                }
+        if (told != nodes || told_removing != removing)
+                sim_check_broken(c, "pool",
+                                 "its status says %" PRId64 " nodes, %" PRId64 " of them being removed; there are %" PRId64
+                                 ", and %" PRId64,
+                                 told, told_removing, nodes, removing);
+        if (fj_int(pool, -1, "status", "blocked", NULL) > removing)
+                sim_check_broken(c, "pool", "its status says that more removals are held than there are");
+        if (fj_int(pool, -1, "status", "observedGeneration", NULL) !=
+            fj_int(pool, 0, "metadata", "generation", NULL))
+                sim_check_broken(c, "pool", "its status is not of its newest generation");
+        if (streq_ptr(fj_string(fj_find(said, "type", "Ready"), "status", NULL), "True") &&
+            !streq_ptr(fj_string(fj_find(said, "type", "Progressing"), "status", NULL), "False"))
+                sim_check_broken(c, "pool", "it is Ready, and nodes come or go");
+        if (removing > 0 && !streq_ptr(fj_string(fj_find(said, "type", "Progressing"), "status", NULL), "True"))
+                sim_check_broken(c, "pool", "nodes are being removed, and it is not Progressing");
+}
+
 bool sim_check_quiet(SimCheck *c, uint64_t requests_max) {
+        check_pool(c);
         for (size_t i = 0; i < c->world->n_machines; i++)
                 check_rest(c, i);
         if (c->n_requests > requests_max)

@@ -53,6 +53,8 @@
  *   marks       when all is over no mark and no cordon of ours is left
  *   kept        when no Node or NodeClaim is being deleted no coordinator says, in its metrics, that it
  *               removes one, or has evictions to send
+ *   pool        when all is over the status of the NodePool counts the nodes that there are and those that are
+ *               being removed, and its conditions agree with that
  *   slots       no more nodes hold a slot to reboot than [Budget] MaxConcurrentReboots=, counted those whose agents
  *               have told them to reboot on one and that are not back, and no agent reboots its machine but on a
  *               slot that its node holds then: so no more begin to at once

@@ -458,6 +458,7 @@ static void test_machine_off_deleted(void **state) {
                 require_within(w, 60, claim_is_released, 1);
                 require_within(w, 60, pods_are_back, 0);
                 require(w, sim_world_events(w, "OutOfService") == 1);
+                require_runs(w, 5 * SEC); /* its pool is told a moment later */
                 require_quiet(w);
         }
 }
