@@ -12,6 +12,9 @@
 #include "string-util.h"
 #include "termination-marks.h"
 
+/* A drain that a PodDisruptionBudget holds up for less is an ordinary one: vesper(7). */
+#define HELD_USEC (30 * USEC_PER_SEC)
+
 /* What a NodePool may set and nothing acts on yet: whoever makes it work takes its row out. */
 static bool sets_expire_after(const KubeNodePool *pool) {
         return pool->expire_after_usec != USEC_INFINITY;
@@ -59,6 +62,7 @@ static const char *const problem_types[_PROBLEM_MAX] = {
 typedef struct PoolFigures {
         int64_t nodes, removing, blocked, adopting;
         const KubeNodeClaim *held; /* the first by name whose removal waits for something; borrowed */
+        usec_t next_usec; /* wall clock: when one more counts as held, unless it goes on before; USEC_INFINITY: none */
         size_t unproved;
         PoolProblem problems[_PROBLEM_MAX];
 } PoolFigures;
@@ -143,21 +147,37 @@ static void count_unproved(PoolFigures *f) {
         }
 }
 
-/* What its removal waits for does not pass by itself. */
+/* What its removal has waited for the longest, of what does not pass by itself. */
 static const ClaimBlocker *holder_of(const KubeNodeClaim *c) {
+        const ClaimBlocker *first = NULL;
+
         for (size_t i = 0; i < c->n_blockers; i++)
-                if (!claim_blocker_passes(c->blockers[i].reason))
-                        return c->blockers + i;
-        return NULL;
+                if (!claim_blocker_passes(c->blockers[i].reason) &&
+                    (!first || c->blockers[i].since_usec < first->since_usec))
+                        first = c->blockers + i;
+        return first;
 }
 
-static void count_claim(PoolFigures *f, const KubeNodeClaim *c) {
+/* Of what is being removed. What its cloud does not end is held at once. */
+static bool is_held(PoolFigures *f, const KubeNodeClaim *c, usec_t wall_now_usec) {
+        const ClaimBlocker *b = holder_of(c);
+        usec_t at;
+
+        if (!b || c->last_cloud_error)
+                return c->last_cloud_error;
+        at = usec_add(b->since_usec, HELD_USEC);
+        if (at > wall_now_usec)
+                f->next_usec = MIN(f->next_usec, at);
+        return at <= wall_now_usec;
+}
+
+static void count_claim(PoolFigures *f, const KubeNodeClaim *c, usec_t wall_now_usec) {
         f->nodes++;
         note_identity(f, c);
         if (c->object.meta.deletion_usec == 0)
                 return;
         f->removing++;
-        if (!holder_of(c) && !c->last_cloud_error)
+        if (!is_held(f, c, wall_now_usec))
                 return;
         f->blocked++;
         if (!f->held || strcmp(c->object.meta.name, f->held->object.meta.name) < 0)
@@ -181,12 +201,12 @@ static PoolFigures pool_figures(const TerminationContext *context, const KubeNod
         PoolProblem *paused;
         const char *invalid = why_invalid(pool);
         const KubeNodeClaim *c;
-        PoolFigures f = {};
+        PoolFigures f = { .next_usec = USEC_INFINITY };
 
         for (HashmapIterator it = {}; cluster_view_iterate_claims(v, &it, &c);) {
                 if (!streq_ptr(c->node_pool, pool->object.meta.name))
                         continue;
-                count_claim(&f, c);
+                count_claim(&f, c, wall_now_usec);
         }
         count_unproved(&f);
         if (invalid)
@@ -451,5 +471,7 @@ void pool_statuses_reconcile(PoolStatuses *p, const char *key, const KubeNodePoo
                 if (i != PROBLEM_REPAIR_HELD)
                         pool_status_set_problem(s, pool, i, f.problems + i);
         pool_status_set_ready(s, &f);
+        if (f.next_usec != USEC_INFINITY)
+                (void) work_queue_add_at(p->queue, key, loop_from_wall(c->env->loop, f.next_usec));
         pool_figures_done(&f);
 }

@@ -226,18 +226,23 @@ def pool_comes_to_rest(world, figures):
                     (counts, ready, reason, "True" if counts[1] else "False") and r
             return world.cluster.wait_for(holds, LIMIT, what)
 
-        one, other = s.node(), s.node()
+        one = s.node()
+        world.replicas(s.pool, 1, s.pool, grace=1)  # nowhere else to go
+        world.budget(s.pool, s.pool, 1)
+        other = s.node()
         comes_to([2, 0, 0], "True", "Idle", "both are adopted")
-        pod = s.holds(one)
         world.delete_node(one)
+        comes_to([2, 1, 0], "False", "Removing", "its removal goes on")
+        begin = time.monotonic()
         ready = comes_to([2, 1, 1], "False", "Blocked", "its removal is held")
-        assert one in ready["message"] and pod in ready["message"] and "Protected" in ready["message"], ready
+        figures.add(f"held for {time.monotonic() - begin:.0f} s when the pool says so")
+        assert one in ready["message"] and f"default/{s.pool}" in ready["message"] and "BlockedByPDB" in ready["message"], ready
         s.says(other, {"state": "terminating"})
         world.delete_node(other)  # is not held up by it
         world.wait_gone(other)
         comes_to([1, 1, 1], "False", "Blocked", "the other one has gone")
         s.says(one, {"state": "terminating"})
-        world.admin.delete(f"/api/v1/namespaces/default/pods/{pod}?gracePeriodSeconds=0")
+        world.admin.delete(f"{PDBS}/{s.pool}")
         world.wait_gone(one)
         comes_to([0, 0, 0], "True", "Idle", "it has come to rest")
 

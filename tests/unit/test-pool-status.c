@@ -98,9 +98,10 @@ static void test_stuck(void **state) {
         static const struct {
                 const char *what, *annotations, *says;
                 CloudOutcome outcome;
+                usec_t after_usec;
         } rows[] = {
-                { "by a protected pod", "{'vesper.sh/do-not-evict':'true'}", "node n0 by pod default/stays, Protected", CLOUD_OK },
-                { "by its cloud", NULL, "node n0 by its cloud", CLOUD_PROTECTED },
+                { "by a protected pod", "{'vesper.sh/do-not-evict':'true'}", "node n0 by pod default/stays, Protected", CLOUD_OK, 30 * SEC },
+                { "by its cloud", NULL, "node n0 by its cloud", CLOUD_PROTECTED, 0 },
         };
         (void) state;
 
@@ -115,7 +116,12 @@ static void test_stuck(void **state) {
                 if (rows[i].annotations)
                         fake_add_pod(r->cluster, &(FakePod){ .name = "stays", .node = "n0", .annotations = rows[i].annotations });
                 rig_delete_node(r, "n0");
-                rig_run(r, 5 * SEC);
+                rig_run(r, 28 * SEC);
+                assert_int_equal(count(r, "removing"), 1);
+                assert_int_equal(count(r, "blocked"), rows[i].after_usec == 0);
+                assert_string_equal(rig_condition_reason(pool(r), "Ready"), rows[i].after_usec == 0 ? "Blocked" : "Removing");
+                rig_run(r, 6 * SEC); /* nothing but time tells that */
+                assert_counts(r, 10, 1, 1);
                 for (unsigned k = 1; k < 9; k++) {
                         _cleanup_free_ char *name = strf("n%u", k);
 
