@@ -348,6 +348,16 @@ static char *ready_text(const PoolFigures *f, const char **ret_reason) {
         return strdup(progress_text(f, ret_reason));
 }
 
+/* Whoever waits need not go on: as long as the pool is as it is, nothing changes. */
+static void pool_status_set_stalled(PoolStatus *s, const PoolProblem *invalid) {
+        Condition said;
+
+        if (invalid->message)
+                late_status_set_condition(s->late, POOL_STALLED, CONDITION_TRUE, POOL_INVALID, invalid->message);
+        else if (late_status_condition(s->late, POOL_STALLED, &said))
+                late_status_set_condition(s->late, POOL_STALLED, CONDITION_FALSE, "Resolved", "");
+}
+
 /* kubectl wait --for=condition=Ready, and whatever else goes by observedGeneration and these two conditions
  * (sigs.k8s.io/cli-utils: kstatus). */
 static void pool_status_set_ready(PoolStatus *s, const PoolFigures *f) {
@@ -471,6 +481,7 @@ void pool_statuses_reconcile(PoolStatuses *p, const char *key, const KubeNodePoo
                 if (i != PROBLEM_REPAIR_HELD)
                         pool_status_set_problem(s, pool, i, f.problems + i);
         pool_status_set_ready(s, &f);
+        pool_status_set_stalled(s, f.problems + PROBLEM_INVALID);
         if (f.next_usec != USEC_INFINITY)
                 (void) work_queue_add_at(p->queue, key, loop_from_wall(c->env->loop, f.next_usec));
         pool_figures_done(&f);

@@ -6,7 +6,7 @@
  * what is wrong with it: it cannot be understood (Invalid), quarrels with another about a node
  * (Conflicting), selects nodes that cannot be adopted (NodesNotAdopted), sets fields that this release
  * does nothing about (FieldsNotActedOn), or has nodes that wait to be repaired (RepairHeld: repair/). What is
- * wrong is told in an Event, too, once. Ready and Progressing are for tools that wait. A pool's counts are those of its
+ * wrong is told in an Event, too, once. Ready, Progressing and Stalled are for tools that wait. A pool's counts are those of its
  * claims. Told late and at a rate (late-status.h).
  */
 

@@ -147,11 +147,13 @@ static void test_stuck(void **state) {
 /* What is wrong with the pool makes it not Ready, whatever its nodes do, and is told as of the newest generation. */
 static void test_problems(void **state) {
         static const struct {
-                const char *what, *patch, *reason;
+                const char *what, *patch, *reason, *stalled, *back;
         } rows[] = {
                 { "a selector that cannot be read",
-                  "{'spec':{'selector':{'matchLabels':null,'matchExpressions':[{'key':'a','operator':'Near'}]}}}", "Invalid" },
-                { "a provider that is not its nodes'", "{'spec':{'provider':{'name':'exec'}}}", "NodesNotAdopted" },
+                  "{'spec':{'selector':{'matchLabels':null,'matchExpressions':[{'key':'a','operator':'Near'}]}}}", "Invalid", "True",
+                  "{'spec':{'selector':{'matchLabels':{'vesper.sh/pool':'" POOL "'},'matchExpressions':null}}}" },
+                { "a provider that is not its nodes'", "{'spec':{'provider':{'name':'exec'}}}", "NodesNotAdopted", NULL,
+                  "{'spec':{'provider':{'name':null}}}" },
         };
         (void) state;
 
@@ -167,6 +169,14 @@ static void test_problems(void **state) {
                 rig_run(r, 5 * SEC);
                 assert_says(r, "False", rows[i].reason, "False", "Idle");
                 assert_true(strlen(message(r, "Ready")) > 0);
+                assert_true(streq_ptr(rig_condition(pool(r), "Stalled"), rows[i].stalled));
+
+                print_message("    it is mended\n");
+                fake_merge(r->cluster, FAKE_NODEPOOLS, NULL, POOL, "%s", rows[i].back);
+                rig_run(r, 5 * SEC);
+                assert_counts(r, 3, 0, 0);
+                assert_says(r, "True", "Idle", "False", "Idle");
+                assert_true(streq_ptr(rig_condition(pool(r), "Stalled"), rows[i].stalled ? "False" : NULL));
         }
 }
 

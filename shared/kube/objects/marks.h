@@ -119,3 +119,5 @@
 /* For tools that wait: nodes come or go; nothing is wrong, and none comes or goes. */
 #define POOL_PROGRESSING "Progressing"
 #define POOL_READY "Ready"
+/* It does not come to rest before a person changes the pool. */
+#define POOL_STALLED "Stalled"
