@@ -9,6 +9,7 @@
 
 #include "coordinator-rig.h"
 #include "marks.h"
+#include "page.h"
 
 #define SEC USEC_PER_SEC
 #define MANY 3000u
@@ -96,12 +97,12 @@ static void test_many(void **state) {
 /* A node that cannot be drained stays cordoned and is told of; those behind it go. */
 static void test_stuck(void **state) {
         static const struct {
-                const char *what, *annotations, *says;
+                const char *what, *annotations, *says, *event;
                 CloudOutcome outcome;
                 usec_t after_usec;
         } rows[] = {
-                { "by a protected pod", "{'vesper.sh/do-not-evict':'true'}", "node n0 by pod default/stays, Protected", CLOUD_OK, 30 * SEC },
-                { "by its cloud", NULL, "node n0 by its cloud", CLOUD_PROTECTED, 0 },
+                { "by a protected pod", "{'vesper.sh/do-not-evict':'true'}", "node n0 by pod default/stays, Protected", "DrainBlocked", CLOUD_OK, 30 * SEC },
+                { "by its cloud", NULL, "node n0 by its cloud", "TerminationBlocked", CLOUD_PROTECTED, 0 },
         };
         (void) state;
 
@@ -131,6 +132,13 @@ static void test_stuck(void **state) {
                 assert_counts(r, 2, 1, 1);
                 assert_says(r, "False", "Blocked", "True", "Removing");
                 assert_non_null(strstr(message(r, "Ready"), rows[i].says));
+                assert_true(rig_has_event(r, "n0", rows[i].event));
+                {
+                        _cleanup_page_ Page p = page_ask(coordinator_handle, r->coordinators[0]->coordinator, HTTP_GET,
+                                                         "/metrics");
+
+                        assert_int_equal(page_sum(&p, "vesper_coordinator_removals_blocked"), 1);
+                }
                 assert_true(fj_true(rig_node(r, "n0"), "spec", "unschedulable", NULL));
                 assert_false(fj_true(rig_node(r, "n9"), "spec", "unschedulable", NULL));
 
