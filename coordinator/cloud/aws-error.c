@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "aws-error.h"
 
+#include "json.h"
 #include "string-util.h"
 #include "xml-reader.h"
 
@@ -81,6 +82,37 @@ int aws_error_parse(const char *data, size_t size, AwsError *ret) {
         if (!code || !code_is_valid(code))
                 return -EBADMSG;
 
+        r = clean_message(message, &ret->message);
+        if (r < 0)
+                return r;
+        ret->code = TAKE_PTR(code);
+        return 0;
+}
+
+int aws_error_parse_json(const char *data, size_t size, AwsError *ret) {
+        _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
+        _cleanup_free_ char *code = NULL, *message = NULL;
+        const char *type, *text, *hash;
+        int r;
+
+        assert(ret);
+        r = json_parse(data, size, AWS_ERROR_MAX_BYTES, &doc, NULL);
+        if (r < 0)
+                return r == -ENOMEM ? r : -EBADMSG;
+        type = strempty(json_string_or_null(json_get(json_root(doc), "__type")));
+        hash = strrchr(type, '#');
+        if (hash)
+                type = hash + 1;
+        if (!code_is_valid(type))
+                return -EBADMSG;
+        /* Some services write the name large. */
+        text = json_string_or_null(json_get(json_root(doc), "message"));
+        if (!text)
+                text = json_string_or_null(json_get(json_root(doc), "Message"));
+        code = strdup(type);
+        message = strdup(strempty(text));
+        if (!code || !message)
+                return -ENOMEM;
         r = clean_message(message, &ret->message);
         if (r < 0)
                 return r;

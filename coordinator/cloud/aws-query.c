@@ -25,7 +25,10 @@ struct AwsQuery {
 
 struct AwsQueryCall {
         AwsQuery *query;
-        char *form;
+        char *body;
+        char *target; /* NULL: a form */
+        HttpLane lane;
+        usec_t timeout_usec;
         HttpGuard guard;
         aws_query_done_t done;
         void *userdata;
@@ -80,7 +83,8 @@ AwsQueryCall *aws_query_call_free(AwsQueryCall *c) {
         c->query->n_calls--;
         aws_credentials_call_free(c->credentials_call);
         http_call_free(c->http);
-        free(c->form);
+        free(c->body);
+        free(c->target);
         free(c->principal);
         free(c);
         return NULL;
@@ -167,7 +171,8 @@ static void on_response(const HttpResponse *response, void *userdata) {
                 return call_fail(c, response->error, response->error_text);
 
         if (response->status / 100 != 2) {
-                (void) aws_error_parse(response->body, response->body_size, &error);
+                (void) (c->target ? aws_error_parse_json(response->body, response->body_size, &error)
+                                  : aws_error_parse(response->body, response->body_size, &error));
                 if (is_about_identity(error.code) && try_again(c, response))
                         return;
         }
@@ -188,10 +193,13 @@ static usec_t cloud_wall(const AwsQuery *q) {
 
 static int call_send(AwsQueryCall *c, const AwsKeys *keys) {
         AwsQuery *q = c->query;
-        HttpHeader headers[2 + SIGV4_HEADERS_MAX] = {
+        HttpHeader headers[3 + SIGV4_HEADERS_MAX] = {
                 { "Host", q->endpoint.host },
-                { "Content-Type", "application/x-www-form-urlencoded; charset=utf-8" },
+                { "Content-Type", c->target ? "application/x-amz-json-1.0"
+                                            : "application/x-www-form-urlencoded; charset=utf-8" },
+                { "X-Amz-Target", c->target },
         };
+        size_t n = c->target ? 3 : 2;
         _cleanup_(sigv4_headers_done) SigV4Headers more = { 0 };
         int r;
 
@@ -201,9 +209,9 @@ static int call_send(AwsQueryCall *c, const AwsKeys *keys) {
                         .method = HTTP_POST,
                         .path = "/",
                         .headers = headers,
-                        .n_headers = 2,
-                        .body = c->form,
-                        .body_size = strlen(c->form),
+                        .n_headers = n,
+                        .body = c->body,
+                        .body_size = strlen(c->body),
                         .region = q->region,
                         .service = q->service,
                         .access_key_id = keys->access_key_id,
@@ -214,7 +222,7 @@ static int call_send(AwsQueryCall *c, const AwsKeys *keys) {
                 &more);
         if (r < 0)
                 return r;
-        memcpy(headers + 2, more.headers, more.n_headers * sizeof(*headers));
+        memcpy(headers + n, more.headers, more.n_headers * sizeof(*headers));
 
         c->http = http_call_free(c->http);
         return http_call_start(q->env->transport,
@@ -222,11 +230,11 @@ static int call_send(AwsQueryCall *c, const AwsKeys *keys) {
                                        .method = HTTP_POST,
                                        .url = q->endpoint.url,
                                        .headers = headers,
-                                       .n_headers = 2 + more.n_headers,
-                                       .body = c->form,
-                                       .body_size = strlen(c->form),
-                                       .lane = HTTP_LANE_BULK,
-                                       .timeout_usec = TIMEOUT_USEC,
+                                       .n_headers = n + more.n_headers,
+                                       .body = c->body,
+                                       .body_size = strlen(c->body),
+                                       .lane = c->lane,
+                                       .timeout_usec = c->timeout_usec,
                                        .max_response_bytes = RESPONSE_MAX_BYTES,
                                        .use_proxy = true,
                                        .guard = c->guard,
@@ -257,24 +265,44 @@ static int call_get_credentials(AwsQueryCall *c) {
         return aws_credentials_get(c->query->credentials, on_credentials, c, &c->credentials_call);
 }
 
-int aws_query_start(AwsQuery *q, const char *form, const HttpGuard *guard, aws_query_done_t done,
-                    void *userdata, AwsQueryCall **ret) {
+static int call_start(AwsQuery *q, const AwsJsonRequest *request, aws_query_done_t done, void *userdata,
+                      AwsQueryCall **ret) {
         _cleanup_(aws_query_call_freep) AwsQueryCall *c = NULL;
         int r;
 
-        assert(q && form && done && ret);
         c = new0(AwsQueryCall, 1);
         if (!c)
                 return -ENOMEM;
         q->n_calls++;
-        *c = (AwsQueryCall){ .query = q, .done = done, .userdata = userdata, .form = strdup(form) };
-        if (guard)
-                c->guard = *guard;
-        if (!c->form)
-                return -ENOMEM;
-        r = call_get_credentials(c);
+        *c = (AwsQueryCall){ .query = q,
+                             .done = done,
+                             .userdata = userdata,
+                             .lane = request->lane,
+                             .timeout_usec = request->timeout_usec > 0 ? request->timeout_usec : TIMEOUT_USEC,
+                             .guard = request->guard };
+        r = free_and_strdup(&c->body, request->body);
+        if (r >= 0)
+                r = free_and_strdup(&c->target, request->target);
+        if (r >= 0)
+                r = call_get_credentials(c);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(c);
         return 0;
+}
+
+int aws_query_start(AwsQuery *q, const char *form, const HttpGuard *guard, aws_query_done_t done,
+                    void *userdata, AwsQueryCall **ret) {
+        AwsJsonRequest request = { .body = form, .lane = HTTP_LANE_BULK };
+
+        assert(q && form && done && ret);
+        if (guard)
+                request.guard = *guard;
+        return call_start(q, &request, done, userdata, ret);
+}
+
+int aws_query_start_json(AwsQuery *q, const AwsJsonRequest *request, aws_query_done_t done, void *userdata,
+                         AwsQueryCall **ret) {
+        assert(q && request && request->target && request->body && done && ret);
+        return call_start(q, request, done, userdata, ret);
 }

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * One call of AWS's query protocol: a form by POST, signed, answered with XML. Clients exist per service,
- * region and endpoint. Two things are mended here, once per call each, because only here can they be told
+ * One call of AWS's query protocol: a form by POST, signed, answered with XML; or of its JSON protocol, the same with
+ * JSON both ways and the operation in a header. Clients exist per service, region and endpoint. Two things are mended here, once per call each, because only here can they be told
  * from the rest: a wrong clock (the Date of the refusal becomes the offset of every later signature) and
  * keys that the service no longer accepts.
  */
@@ -43,5 +43,16 @@ DEFINE_FREEP(AwsQuery, aws_query_free);
  * call. */
 int aws_query_start(AwsQuery *q, const char *form, const HttpGuard *guard, aws_query_done_t done,
                     void *userdata, AwsQueryCall **ret);
+/* The same of the JSON protocol. target: "AmazonSQS.ReceiveMessage". */
+typedef struct AwsJsonRequest {
+        const char *target;
+        const char *body;
+        HttpLane lane;       /* a long poll keeps its connection from all others of its lane */
+        usec_t timeout_usec; /* 0: as of a form */
+        HttpGuard guard;     /* may_send NULL: unguarded */
+} AwsJsonRequest;
+
+int aws_query_start_json(AwsQuery *q, const AwsJsonRequest *request, aws_query_done_t done, void *userdata,
+                         AwsQueryCall **ret);
 AwsQueryCall *aws_query_call_free(AwsQueryCall *c);
 DEFINE_FREEP(AwsQueryCall, aws_query_call_free);

@@ -33,6 +33,8 @@
 #include "node-marks.h"
 #include "notice-ec2.h"
 #include "reboot-slots.h"
+#include "sqs-answer.h"
+#include "sqs-url.h"
 #include "status-patch.h"
 #include "string-util.h"
 #include "termination-marks.h"
@@ -463,6 +465,26 @@ static int do_aws_error(void) {
         return r;
 }
 
+static int do_sqs(void) {
+        static const char error[] = "{\"__type\":\"a#B\",\"message\":\"m\"}",
+                          found[] = "{\"Messages\":[{\"MessageId\":\"m\",\"ReceiptHandle\":\"r\",\"Body\":\"b\"}]}",
+                          batch[] = "{\"Successful\":[{\"Id\":\"0\"}]}";
+        _cleanup_(sqs_messages_done) SqsMessages messages = { 0 };
+        _cleanup_(sqs_url_done) SqsUrl url = { 0 };
+        AwsError e = { 0 };
+        const char *why;
+        unsigned failed;
+        int r;
+
+        r = aws_error_parse_json(error, strlen(error), &e);
+        aws_error_done(&e);
+        if (r >= 0)
+                r = sqs_messages_parse(found, strlen(found), &messages);
+        if (r >= 0)
+                r = sqs_failures_parse(batch, strlen(batch), 1, &failed);
+        return r < 0 ? r : sqs_url_parse("https://sqs.eu-west-1.amazonaws.com/1/q", &url, &why);
+}
+
 static int do_aws_profile(void) {
         _cleanup_(aws_keys_done) AwsKeys k = { 0 };
 
@@ -798,6 +820,7 @@ static const struct {
         { "DescribeInstances", do_ec2_describe },
         { "TerminateInstances", do_ec2_terminate },
         { "AWS error", do_aws_error },
+        { "SQS", do_sqs },
         { "AWS profile", do_aws_profile },
         { "AWS role", do_aws_json },
         { "AWS web identity", do_aws_sts },

@@ -276,6 +276,19 @@ def sqs_batch(w):
           [("b", "ReceiptHandleIsInvalid", True)], "failed")
 
 
+def sqs_hide_batch(w):
+    url = w.drain_queue()
+    w.sqs.send_message(QueueUrl=url, MessageBody="one")
+    m = w.sqs.receive_message(QueueUrl=url, VisibilityTimeout=60)["Messages"][0]
+    answer = w.sqs.change_message_visibility_batch(
+        QueueUrl=url, Entries=[{"Id": "0", "ReceiptHandle": m["ReceiptHandle"], "VisibilityTimeout": 0},
+                               {"Id": "1", "ReceiptHandle": "x", "VisibilityTimeout": 0}])
+    equal([e["Id"] for e in answer["Successful"]], ["0"], "successful")
+    equal([e["Id"] for e in answer["Failed"]], ["1"], "failed")
+    m = w.sqs.receive_message(QueueUrl=url, VisibilityTimeout=60)["Messages"][0]
+    w.sqs.delete_message(QueueUrl=url, ReceiptHandle=m["ReceiptHandle"])
+
+
 def sqs_batch_of_eleven(w):
     refused(".*TooManyEntriesInBatchRequest", w.sqs.delete_message_batch, QueueUrl=w.queue(),
             Entries=[{"Id": str(i), "ReceiptHandle": f"x{i}"} for i in range(11)])

@@ -330,7 +330,7 @@ static bool check_batch(Request *r, const cJSON *entries) {
 
         if (!cJSON_IsArray(entries) || cJSON_GetArraySize(entries) == 0)
                 refuse(r, "EmptyBatchRequest",
-                       "There should be at least one DeleteMessageBatchRequestEntry in the request.");
+                       "There should be at least one entry in the request.");
         else if (cJSON_GetArraySize(entries) > BATCH_MAX)
                 refuse(r, "TooManyEntriesInBatchRequest",
                        "Maximum number of entries per request are 10. You have sent %d.",
@@ -353,6 +353,18 @@ static bool check_batch(Request *r, const cJSON *entries) {
         return !r->failed;
 }
 
+static cJSON *batch_item(const cJSON *entry, const char *error, const char *text) {
+        cJSON *item = MUST(cJSON_CreateObject());
+
+        fj_set_string(item, "Id", fj_string(entry, "Id", NULL));
+        if (error) {
+                fj_set_string(item, "Code", error);
+                fj_set_string(item, "Message", strempty(text));
+                fj_set_bool(item, "SenderFault", true);
+        }
+        return item;
+}
+
 static void delete_batch(Request *r) {
         const cJSON *entries = fj_member(r->body, "Entries"), *e;
         _cleanup_cjson_ cJSON *o = NULL;
@@ -362,51 +374,78 @@ static void delete_batch(Request *r) {
         o = MUST(cJSON_CreateObject());
         cJSON_ArrayForEach (e, entries) {
                 const char *error = delete_by(r, fj_string(e, "ReceiptHandle", NULL));
-                cJSON *item = MUST(cJSON_CreateObject());
 
-                fj_set_string(item, "Id", fj_string(e, "Id", NULL));
-                if (error) {
-                        fj_set_string(item, "Code", error);
-                        fj_set_string(item, "Message", "The input receipt handle is invalid.");
-                        fj_set_bool(item, "SenderFault", true);
-                }
-                cJSON_AddItemToArray(fj_array(o, error ? "Failed" : "Successful"), item);
+                cJSON_AddItemToArray(fj_array(o, error ? "Failed" : "Successful"),
+                                     batch_item(e, error, "The input receipt handle is invalid."));
         }
         reply(r->f, r->x, o);
 }
 
-static void change_visibility(Request *r) {
-        const char *handle = take_string(r, "ReceiptHandle", true);
-        int64_t sec = take_int(r, "VisibilityTimeout", 0, VISIBILITY_MAX_SEC, -1);
+/* NULL: done; else its error, and *ret_text says more. */
+static const char *change_by(Request *r, const char *handle, int64_t sec, char **ret_text) {
         usec_t now = loop_now(r->f->front.loop);
         SqsMessage *m;
         bool known;
+
+        m = sqs_queue_find(r->queue, handle, &known);
+        if (!known) {
+                *ret_text = MUST(strf("The input receipt handle \"%s\" is not a valid receipt handle.", handle));
+                return "ReceiptHandleIsInvalid";
+        }
+        if (!m) {
+                *ret_text = MUST(strf("Value %s for parameter ReceiptHandle is invalid. Reason: Message does not exist or is "
+                                      "not available for visibility timeout change.",
+                                      handle));
+                return "InvalidParameterValueException";
+        }
+        if (!sqs_message_in_flight(r->queue, m)) {
+                *ret_text = MUST(strf("The message referred to is not in flight."));
+                return "MessageNotInflight";
+        }
+        if (now + (usec_t) sec * USEC_PER_SEC > m->received_usec + VISIBILITY_MAX_SEC * USEC_PER_SEC) {
+                *ret_text = MUST(strf("Value %" PRId64 " for parameter VisibilityTimeout is invalid. Reason: Total "
+                                      "VisibilityTimeout for the message is beyond the limit [43200 seconds].",
+                                      sec));
+                return "InvalidParameterValueException";
+        }
+        m->visible_usec = now + (usec_t) sec * USEC_PER_SEC;
+        sqs_queue_run(r->queue);
+        return NULL;
+}
+
+static void change_visibility(Request *r) {
+        const char *handle = take_string(r, "ReceiptHandle", true), *error;
+        int64_t sec = take_int(r, "VisibilityTimeout", 0, VISIBILITY_MAX_SEC, -1);
+        _cleanup_free_ char *text = NULL;
 
         if (sec < 0)
                 refuse(r, "MissingRequiredParameterException",
                        "The request must contain the parameter VisibilityTimeout.");
         if (r->failed)
                 return;
-        m = sqs_queue_find(r->queue, handle, &known);
-        if (!known)
-                return refuse(r, "ReceiptHandleIsInvalid",
-                              "The input receipt handle \"%s\" is not a valid receipt handle.", handle);
-        if (!m)
-                return refuse(r, "InvalidParameterValueException",
-                              "Value %s for parameter ReceiptHandle is invalid. Reason: Message does not "
-                              "exist or is "
-                              "not available for visibility timeout change.",
-                              handle);
-        if (!sqs_message_in_flight(r->queue, m))
-                return refuse(r, "MessageNotInflight", "The message referred to is not in flight.");
-        if (now + (usec_t) sec * USEC_PER_SEC > m->received_usec + VISIBILITY_MAX_SEC * USEC_PER_SEC)
-                return refuse(r, "InvalidParameterValueException",
-                              "Value %" PRId64 " for parameter VisibilityTimeout is invalid. Reason: Total "
-                              "VisibilityTimeout for the message is beyond the limit [43200 seconds].",
-                              sec);
-        m->visible_usec = now + (usec_t) sec * USEC_PER_SEC;
-        sqs_queue_run(r->queue);
+        error = change_by(r, handle, sec, &text);
+        if (error)
+                return refuse(r, error, "%s", text);
         reply(r->f, r->x, NULL);
+}
+
+static void change_batch(Request *r) {
+        const cJSON *entries = fj_member(r->body, "Entries"), *e;
+        _cleanup_cjson_ cJSON *o = NULL;
+
+        if (!check_batch(r, entries))
+                return;
+        o = MUST(cJSON_CreateObject());
+        cJSON_ArrayForEach (e, entries) {
+                int64_t sec = fj_int(e, -1, "VisibilityTimeout", NULL);
+                _cleanup_free_ char *text = NULL;
+                const char *error = sec < 0 || sec > VISIBILITY_MAX_SEC
+                                            ? "InvalidParameterValueException"
+                                            : change_by(r, fj_string(e, "ReceiptHandle", NULL), sec, &text);
+
+                cJSON_AddItemToArray(fj_array(o, error ? "Failed" : "Successful"), batch_item(e, error, text));
+        }
+        reply(r->f, r->x, o);
 }
 
 /* -- queues, sending ----------------------------------------------------------------------------------- */
@@ -522,6 +561,7 @@ static const struct Operation {
           true,
           { "QueueUrl", "ReceiptHandle", "VisibilityTimeout" },
           change_visibility },
+        { "ChangeMessageVisibilityBatch", true, { "QueueUrl", "Entries" }, change_batch },
 };
 
 static const struct Operation *find_operation(const HttpExchange *x) {
