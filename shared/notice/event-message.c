@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "event-message.h"
+
+#include "parse-util.h"
+#include "string-util.h"
+#include "strv.h"
+
+#define WORD_MAX_BYTES 256u
+#define ARN_NAME_MAX_BYTES 255u
+#define SPOT_LEAD_USEC (2 * USEC_PER_MINUTE)
+#define INSTANCE_ID_MAX_BYTES 64u
+
+const char *const event_message_kind_names[_EVENT_MESSAGE_KIND_MAX + 1] = {
+        [EVENT_MESSAGE_SPOT] = "spot",
+        [EVENT_MESSAGE_REBALANCE] = "rebalance",
+        [EVENT_MESSAGE_STATE_CHANGE] = "state-change",
+        [EVENT_MESSAGE_HEALTH] = "health",
+        [EVENT_MESSAGE_ASG_TERMINATE] = "asg-terminate",
+        [EVENT_MESSAGE_ASG_LAUNCH] = "asg-launch",
+        [EVENT_MESSAGE_TEST] = "test",
+        [EVENT_MESSAGE_UNKNOWN] = "unknown",
+};
+
+void event_message_done(EventMessage *m) {
+        free(m->id);
+        free(m->detail_type);
+        free(m->account);
+        free(m->region);
+        strv_free(m->instances);
+        free(m->action);
+        free(m->group);
+        free(m->hook);
+        free(m->token);
+        free(m->hook_default);
+        *m = (EventMessage){ 0 };
+}
+
+/* -- members -------------------------------------------------------------------------------------------- */
+
+static int read_word(const Json *o, const char *key, char **ret) {
+        const char *text = strempty(json_string_or_null(json_get(o, key)));
+
+        return strlen(text) > WORD_MAX_BYTES ? -EBADMSG : free_and_strdup(ret, text);
+}
+
+/* RFC 3339, or as HTTP writes a date. */
+static usec_t read_time(const Json *o, const char *key) {
+        const char *text = json_string_or_null(json_get(o, key));
+        usec_t at;
+
+        return text && (rfc3339_parse(text, &at) >= 0 || http_date_parse(text, &at) >= 0) ? at : 0;
+}
+
+static unsigned read_page(const Json *o, const char *key) {
+        const char *text = json_string_or_null(json_get(o, key));
+        uint64_t n;
+
+        return text && parse_uint64_range(text, 1, 100000, &n) >= 0 ? (unsigned) n : 1;
+}
+
+static bool is_instance(const char *s) {
+        const char *rest = startswith(s, "i-");
+
+        return rest && *rest && strlen(s) <= INSTANCE_ID_MAX_BYTES &&
+               strspn(rest, "0123456789abcdef") == strlen(rest);
+}
+
+static int add_instance(EventMessage *m, const char *id) {
+        if (!id || !is_instance(id))
+                return -EBADMSG;
+        return strv_contains(m->instances, id) ? 0 : strv_extend(&m->instances, id);
+}
+
+/* -- kinds ---------------------------------------------------------------------------------------------- */
+
+static int read_spot(const Json *detail, EventMessage *m) {
+        int r = add_instance(m, json_string_or_null(json_get(detail, "instance-id")));
+
+        if (r >= 0)
+                r = read_word(detail, "instance-action", &m->action);
+        if (r < 0)
+                return r;
+        m->not_before_usec = read_time(detail, "instance-termination-time");
+        /* A hibernation begins at once. */
+        if (m->not_before_usec == 0 && m->sent_usec > 0 && !streq(m->action, "hibernate"))
+                m->not_before_usec = usec_add(m->sent_usec, SPOT_LEAD_USEC);
+        return isempty(m->action) ? -EBADMSG : 0;
+}
+
+static int read_rebalance(const Json *detail, EventMessage *m) {
+        return add_instance(m, json_string_or_null(json_get(detail, "instance-id")));
+}
+
+static int read_state(const Json *detail, EventMessage *m) {
+        int r = add_instance(m, json_string_or_null(json_get(detail, "instance-id")));
+
+        if (r >= 0)
+                r = read_word(detail, "state", &m->action);
+        return r < 0 ? r : isempty(m->action) ? -EBADMSG : 0;
+}
+
+static const char *action_of_code(const char *code) {
+        static const struct {
+                const char *part, *action;
+        } codes[] = {
+                { "_TERMINATION_", "terminate" }, { "_RETIREMENT_", "terminate" },    { "_STOP_", "stop" },
+                { "_REBOOT_", "reboot" },         { "_MAINTENANCE_", "maintenance" },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(codes); i++)
+                if (strstr(code, codes[i].part))
+                        return codes[i].action;
+        return "maintenance";
+}
+
+static int read_entities(const Json *detail, EventMessage *m) {
+        int r = 0;
+
+        JSON_FOREACH (e, json_get(detail, "affectedEntities")) {
+                const char *id = json_string_or_null(json_get(e, "entityValue"));
+
+                if (!id || !is_instance(id))
+                        continue; /* volumes, and what else there may be */
+                if (strv_length(m->instances) >= EVENT_MESSAGE_INSTANCES_MAX)
+                        return -EBADMSG;
+                r = add_instance(m, id);
+                if (r < 0)
+                        return r;
+        }
+        return r;
+}
+
+static int read_health(const Json *detail, EventMessage *m) {
+        const char *service = strempty(json_string_or_null(json_get(detail, "service"))),
+                   *category = strempty(json_string_or_null(json_get(detail, "eventTypeCategory"))),
+                   *code = strempty(json_string_or_null(json_get(detail, "eventTypeCode"))),
+                   *region = json_string_or_null(json_get(detail, "eventRegion"));
+        int r;
+
+        if (!streq(service, "EC2") || !streq(category, "scheduledChange")) {
+                m->kind = EVENT_MESSAGE_UNKNOWN;
+                return 0;
+        }
+        r = read_entities(detail, m);
+        if (r >= 0)
+                r = free_and_strdup(&m->action, action_of_code(code));
+        if (r >= 0 && region)
+                r = read_word(detail, "eventRegion", &m->region);
+        if (r >= 0 && !isempty(json_string_or_null(json_get(detail, "communicationId"))))
+                r = read_word(detail, "communicationId", &m->id);
+        m->not_before_usec = read_time(detail, "startTime");
+        m->not_after_usec = read_time(detail, "endTime");
+        m->closed = streq(strempty(json_string_or_null(json_get(detail, "statusCode"))), "closed");
+        m->page = read_page(detail, "page");
+        m->pages = read_page(detail, "totalPages");
+        return r;
+}
+
+static int read_hook(const Json *detail, EventMessage *m) {
+        int r = add_instance(m, json_string_or_null(json_get(detail, "EC2InstanceId")));
+
+        if (r >= 0)
+                r = read_word(detail, "AutoScalingGroupName", &m->group);
+        if (r >= 0)
+                r = read_word(detail, "LifecycleHookName", &m->hook);
+        if (r >= 0)
+                r = read_word(detail, "LifecycleActionToken", &m->token);
+        if (r < 0)
+                return r;
+        return isempty(m->group) || isempty(m->hook) ? -EBADMSG : 0;
+}
+
+static const struct {
+        const char *source, *type;
+        EventMessageKind kind;
+        int (*read)(const Json *detail, EventMessage *m);
+} types[] = {
+        { "aws.ec2", "EC2 Spot Instance Interruption Warning", EVENT_MESSAGE_SPOT, read_spot },
+        { "aws.ec2", "EC2 Capacity Reservation Instance Interruption Warning", EVENT_MESSAGE_SPOT,
+          read_spot },
+        { "aws.ec2", "EC2 Instance Rebalance Recommendation", EVENT_MESSAGE_REBALANCE, read_rebalance },
+        { "aws.ec2", "EC2 Instance State-change Notification", EVENT_MESSAGE_STATE_CHANGE, read_state },
+        { "aws.health", "AWS Health Event", EVENT_MESSAGE_HEALTH, read_health },
+        { "aws.autoscaling", "EC2 Instance-terminate Lifecycle Action", EVENT_MESSAGE_ASG_TERMINATE,
+          read_hook },
+        { "aws.autoscaling", "EC2 Instance-launch Lifecycle Action", EVENT_MESSAGE_ASG_LAUNCH, read_hook },
+};
+
+/* -- envelopes ------------------------------------------------------------------------------------------ */
+
+static int read_envelope(const Json *o, EventMessage *m) {
+        const char *source = strempty(json_string_or_null(json_get(o, "source")));
+        int r;
+
+        r = read_word(o, json_get(o, "detail-type") ? "detail-type" : "detail_type", &m->detail_type);
+        if (r >= 0)
+                r = read_word(o, "id", &m->id);
+        if (r >= 0)
+                r = read_word(o, "account", &m->account);
+        if (r >= 0)
+                r = read_word(o, "region", &m->region);
+        if (r < 0)
+                return r;
+        m->sent_usec = read_time(o, "time");
+        for (size_t i = 0; i < ELEMENTSOF(types); i++)
+                if (streq(source, types[i].source) && streq(m->detail_type, types[i].type)) {
+                        m->kind = types[i].kind;
+                        return types[i].read(json_get(o, "detail"), m);
+                }
+        m->kind = EVENT_MESSAGE_UNKNOWN;
+        return isempty(m->detail_type) ? -EBADMSG : 0;
+}
+
+/* A hook's own. */
+static int read_bare(const Json *o, EventMessage *m) {
+        const char *transition = json_string_or_null(json_get(o, "LifecycleTransition"));
+        int r;
+
+        r = read_word(o, "RequestId", &m->id);
+        if (r >= 0)
+                r = read_word(o, "AccountId", &m->account);
+        if (r < 0)
+                return r;
+        m->sent_usec = read_time(o, "Time");
+        if (streq_ptr(json_string_or_null(json_get(o, "Event")), "autoscaling:TEST_NOTIFICATION")) {
+                m->kind = EVENT_MESSAGE_TEST;
+                return 0;
+        }
+        if (!transition)
+                return -EBADMSG;
+        m->kind = streq(transition, "autoscaling:EC2_INSTANCE_TERMINATING") ? EVENT_MESSAGE_ASG_TERMINATE
+                  : streq(transition, "autoscaling:EC2_INSTANCE_LAUNCHING") ? EVENT_MESSAGE_ASG_LAUNCH
+                                                                            : EVENT_MESSAGE_UNKNOWN;
+        return m->kind == EVENT_MESSAGE_UNKNOWN ? 0 : read_hook(o, m);
+}
+
+static int read_message(const Json *o, EventMessage *m) {
+        char **const words[] = { &m->id,    &m->detail_type, &m->account, &m->region,      &m->action,
+                                 &m->group, &m->hook,        &m->token,   &m->hook_default };
+        int r = json_get(o, "detail") ? read_envelope(o, m) : read_bare(o, m);
+
+        for (size_t i = 0; i < ELEMENTSOF(words) && r >= 0; i++)
+                if (!*words[i])
+                        r = free_and_strdup(words[i], "");
+        return r;
+}
+
+int event_message_parse(const char *data, size_t size, EventMessage *ret) {
+        _cleanup_(event_message_done) EventMessage m = { .page = 1, .pages = 1 };
+        _cleanup_(json_doc_freep) JsonDoc *outer = NULL, *inner = NULL;
+        const char *passed_on;
+        int r;
+
+        assert(data && ret);
+        *ret = (EventMessage){ 0 };
+        r = json_parse(data, size, EVENT_MESSAGE_MAX_BYTES, &outer, NULL);
+        if (r < 0)
+                return r == -ENOMEM ? r : -EBADMSG;
+        passed_on = json_get(json_root(outer), "Type")
+                            ? json_string_or_null(json_get(json_root(outer), "Message"))
+                            : NULL;
+        if (passed_on)
+                r = json_parse(passed_on, strlen(passed_on), EVENT_MESSAGE_MAX_BYTES, &inner, NULL);
+        if (r >= 0)
+                r = read_message(json_root(inner ? inner : outer), &m);
+        if (r < 0)
+                return r == -ENOMEM ? r : -EBADMSG;
+        *ret = m;
+        m = (EventMessage){ 0 };
+        return 0;
+}
+
+/* -- as a notice ---------------------------------------------------------------------------------------- */
+
+static NoticeKind notice_kind_of(EventMessageKind kind) {
+        switch (kind) {
+        case EVENT_MESSAGE_SPOT:
+                return NOTICE_SPOT;
+        case EVENT_MESSAGE_REBALANCE:
+                return NOTICE_REBALANCE;
+        case EVENT_MESSAGE_HEALTH:
+                return NOTICE_MAINTENANCE;
+        case EVENT_MESSAGE_ASG_TERMINATE:
+                return NOTICE_SCALE_IN;
+        case EVENT_MESSAGE_STATE_CHANGE:
+        case EVENT_MESSAGE_ASG_LAUNCH:
+        case EVENT_MESSAGE_TEST:
+        case EVENT_MESSAGE_UNKNOWN:
+        case _EVENT_MESSAGE_KIND_MAX:
+        case _EVENT_MESSAGE_KIND_INVALID:
+                break;
+        }
+        return _NOTICE_KIND_INVALID;
+}
+
+int event_message_notice(const EventMessage *m, const char *instance, Notice **ret) {
+        _cleanup_(notice_freep) Notice *n = NULL;
+
+        assert(m && instance && ret);
+        if (notice_kind_of(m->kind) < 0 || m->closed)
+                return -ENODATA;
+        n = new0(Notice, 1);
+        if (!n)
+                return -ENOMEM;
+        n->kind = notice_kind_of(m->kind);
+        n->deadline_usec = USEC_INFINITY;
+        n->certainty = m->kind == EVENT_MESSAGE_REBALANCE ? NOTICE_ADVISORY : NOTICE_CERTAIN;
+        n->not_before_usec = m->kind == EVENT_MESSAGE_HEALTH ? m->not_before_usec : 0;
+        n->announced_usec = m->not_before_usec;
+        n->id = strf("%s/%s", isempty(m->id) ? event_message_kind_names[m->kind] : m->id, instance);
+        n->source = strdup("sqs");
+        n->action = strdup(m->kind == EVENT_MESSAGE_ASG_TERMINATE ? "terminate" : m->action);
+        if (!n->id || !n->source || !n->action)
+                return -ENOMEM;
+        *ret = TAKE_PTR(n);
+        return 0;
+}

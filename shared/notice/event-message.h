@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * A message of AWS about instances, as an interruption queue gets it: EventBridge's envelope, what an Auto
+ * Scaling group's lifecycle hook sends itself (no envelope), or either of them as SNS passes it on (a string
+ * under Message). Pure; fuzzed.
+ *
+ * https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-events-structure.html
+ */
+
+#include "notice.h"
+
+#define EVENT_MESSAGE_MAX_BYTES (1024u * 1024u)
+#define EVENT_MESSAGE_INSTANCES_MAX 1000u
+
+typedef enum EventMessageKind {
+        EVENT_MESSAGE_SPOT,          /* EC2 takes the instance back; also that of a capacity reservation */
+        EVENT_MESSAGE_REBALANCE,     /* it may soon */
+        EVENT_MESSAGE_STATE_CHANGE,  /* the instance is in another state: action */
+        EVENT_MESSAGE_HEALTH,        /* AWS Health: a scheduled change of EC2 */
+        EVENT_MESSAGE_ASG_TERMINATE, /* its group is about to end it, and waits for its hook */
+        EVENT_MESSAGE_ASG_LAUNCH,    /* its group has started it, and waits for its hook */
+        EVENT_MESSAGE_TEST,          /* a hook was made */
+        EVENT_MESSAGE_UNKNOWN,       /* it can be read, and is none of these */
+        _EVENT_MESSAGE_KIND_MAX,
+        _EVENT_MESSAGE_KIND_INVALID = -EINVAL,
+} EventMessageKind;
+
+extern const char *const event_message_kind_names[_EVENT_MESSAGE_KIND_MAX + 1]; /* NULL behind the last */
+
+typedef struct EventMessage {
+        EventMessageKind kind;
+        char *id;               /* of the event, the same in each copy; "" if it has none */
+        char *detail_type;      /* as it stands there; "" */
+        char *account, *region; /* ""; of Health: the event's region, wherever this copy came through */
+        char **instances;       /* "i-..." */
+        char *action;     /* "terminate", "stop", "hibernate", "reboot", "maintenance"; the new state; "" */
+        usec_t sent_usec; /* wall clock of AWS; 0: not told */
+        usec_t not_before_usec, not_after_usec; /* wall clock: when the machine may be gone; 0: not told */
+        bool closed;                            /* Health: over, or called off */
+        unsigned page, pages;                   /* Health; one of one */
+        char *group, *hook, *token;             /* of hooks; "" */
+        char *hook_default;                     /* "CONTINUE", "ABANDON", ""; no message of today says it */
+} EventMessage;
+
+/* -EBADMSG: it is no such message at all, or lacks what its kind must have; -ENOMEM. On failure *ret is
+ * empty. */
+int event_message_parse(const char *data, size_t size, EventMessage *ret);
+void event_message_done(EventMessage *m); /* a zeroed one is fine */
+
+/* What it announces for one of its instances: of SPOT, REBALANCE, HEALTH and ASG_TERMINATE; -ENODATA:
+ * nothing. */
+int event_message_notice(const EventMessage *m, const char *instance, Notice **ret);

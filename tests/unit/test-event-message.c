@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "event-message.h"
+#include "fake-aws-event.h"
+#include "strv.h"
+
+#define AT (UINT64_C(1790000000) * USEC_PER_SEC)
+#define ID "i-0123456789abcdef0"
+
+/* As AWS documents them; each by SNS as well. */
+static void test_kinds(void **state) {
+        static const struct {
+                FakeAwsEvent event;
+                EventMessageKind kind;
+                const char *action;
+                usec_t not_before_usec;
+                NoticeKind notice; /* _INVALID: none */
+        } rows[] = {
+                { { .kind = FAKE_AWS_EVENT_SPOT }, EVENT_MESSAGE_SPOT, "terminate", AT + 2 * USEC_PER_MINUTE, NOTICE_SPOT },
+                { { .kind = FAKE_AWS_EVENT_SPOT, .action = "hibernate" }, EVENT_MESSAGE_SPOT, "hibernate", 0, NOTICE_SPOT },
+                { { .kind = FAKE_AWS_EVENT_RESERVATION, .until_wall_usec = AT + USEC_PER_HOUR }, EVENT_MESSAGE_SPOT, "terminate",
+                  AT + USEC_PER_HOUR, NOTICE_SPOT },
+                { { .kind = FAKE_AWS_EVENT_REBALANCE }, EVENT_MESSAGE_REBALANCE, "", 0, NOTICE_REBALANCE },
+                { { .kind = FAKE_AWS_EVENT_STATE, .action = "stopping" }, EVENT_MESSAGE_STATE_CHANGE, "stopping", 0, _NOTICE_KIND_INVALID },
+                { { .kind = FAKE_AWS_EVENT_HEALTH, .until_wall_usec = AT + USEC_PER_DAY }, EVENT_MESSAGE_HEALTH, "terminate",
+                  AT + USEC_PER_DAY, NOTICE_MAINTENANCE },
+                { { .kind = FAKE_AWS_EVENT_HEALTH, .action = "AWS_EC2_SYSTEM_REBOOT_MAINTENANCE_SCHEDULED", .until_wall_usec = AT },
+                  EVENT_MESSAGE_HEALTH, "reboot", AT, NOTICE_MAINTENANCE },
+                { { .kind = FAKE_AWS_EVENT_HEALTH, .status = "closed", .until_wall_usec = AT }, EVENT_MESSAGE_HEALTH, "terminate", AT,
+                  _NOTICE_KIND_INVALID },
+                { { .kind = FAKE_AWS_EVENT_TERMINATE_ACTION, .group = "g", .hook = "h" }, EVENT_MESSAGE_ASG_TERMINATE, "", 0,
+                  NOTICE_SCALE_IN },
+                { { .kind = FAKE_AWS_EVENT_LAUNCH_ACTION, .group = "g", .hook = "h" }, EVENT_MESSAGE_ASG_LAUNCH, "", 0,
+                  _NOTICE_KIND_INVALID },
+                { { .kind = FAKE_AWS_EVENT_HOOK, .group = "g", .hook = "h" }, EVENT_MESSAGE_ASG_TERMINATE, "", 0, NOTICE_SCALE_IN },
+                { { .kind = FAKE_AWS_EVENT_HOOK_TEST, .group = "g" }, EVENT_MESSAGE_TEST, "", 0, _NOTICE_KIND_INVALID },
+                { { .kind = FAKE_AWS_EVENT_BLOCK, .until_wall_usec = AT }, EVENT_MESSAGE_UNKNOWN, "", 0, _NOTICE_KIND_INVALID },
+        };
+
+        for (size_t i = 0; i < 2 * ELEMENTSOF(rows); i++) {
+                FakeAwsEvent e = rows[i / 2].event;
+                _cleanup_free_ char *text = NULL;
+                _cleanup_(event_message_done) EventMessage m = { 0 };
+                _cleanup_(notice_freep) Notice *n = NULL;
+                int r;
+
+                e.wall_usec = AT;
+                e.instance = ID;
+                text = i % 2 ? fake_aws_event_by_sns(&e) : fake_aws_event(&e);
+                r = event_message_parse(text, strlen(text), &m);
+                if (r < 0 || m.kind != rows[i / 2].kind || !streq(m.action, rows[i / 2].action) ||
+                    m.not_before_usec != rows[i / 2].not_before_usec)
+                        fail_msg("%s: %d, %d, '%s', %llu", text, r, (int) m.kind, strempty(m.action),
+                                 (unsigned long long) m.not_before_usec);
+                if (m.kind != EVENT_MESSAGE_TEST && m.kind != EVENT_MESSAGE_UNKNOWN)
+                        assert_true(strv_length(m.instances) == 1 && streq(m.instances[0], ID));
+                r = event_message_notice(&m, ID, &n);
+                assert_int_equal(r < 0 ? _NOTICE_KIND_INVALID : n->kind, rows[i / 2].notice);
+        }
+}
+
+static void test_unreadable(void **state) {
+        static const char *const texts[] = {
+                "",
+                "no JSON",
+                "[]",
+                "{}",
+                "{\"detail\":{}}",
+                "{\"source\":\"aws.ec2\",\"detail-type\":\"EC2 Spot Instance Interruption Warning\",\"detail\":{}}",
+                "{\"source\":\"aws.ec2\",\"detail-type\":\"EC2 Spot Instance Interruption Warning\",\"detail\":{\"instance-id\":\"x\","
+                "\"instance-action\":\"terminate\"}}",
+                "{\"source\":\"aws.ec2\",\"detail-type\":\"EC2 Spot Instance Interruption Warning\",\"detail\":{\"instance-id\":\"" ID "\"}}",
+                "{\"Type\":\"Notification\",\"Message\":\"no JSON\"}",
+                "{\"LifecycleTransition\":\"autoscaling:EC2_INSTANCE_TERMINATING\",\"EC2InstanceId\":\"" ID "\"}",
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(texts); i++) {
+                EventMessage m;
+
+                if (event_message_parse(texts[i], strlen(texts[i]), &m) != -EBADMSG || m.id || m.instances)
+                        fail_msg("'%s' was read", texts[i]);
+        }
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_kinds),
+                cmocka_unit_test(test_unreadable),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
