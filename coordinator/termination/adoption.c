@@ -359,18 +359,29 @@ static bool interruption_counts(const Adoption *a, const Interruption *i) {
         return false;
 }
 
-/* Wall clock: from when on its claim is to be deleted; USEC_INFINITY: not for that. T is to be the notice's time:
- * a shorter terminationGracePeriod must not begin so early that it takes from what the notice leaves. */
-static usec_t interruption_due(const Adoption *a, const KubeNode *n, const KubeNodeClaim *claim) {
-        _cleanup_(interruption_done) Interruption i = { 0 };
-        usec_t end;
+/* Wall clock: from when on its claim is to be deleted for this. T is to be the notice's time: a shorter
+ * terminationGracePeriod must not begin so early that it takes from what the notice leaves. */
+static usec_t due_by_notice(const Notice *notice, const KubeNodeClaim *claim) {
+        usec_t end = notice_announced(notice);
 
-        if (interruption_of_node(n, &i) < 0 || !interruption_counts(a, &i))
-                return USEC_INFINITY;
-        end = notice_announced(i.notice);
         return end == USEC_INFINITY || claim->termination_grace_usec == USEC_INFINITY
                        ? 0
                        : usec_sub(end, claim->termination_grace_usec);
+}
+
+/* The same, by what its agent saw and what the queue told; USEC_INFINITY: not for that. A person who has opened the node
+ * again, in spite of its agent, has answered the queue as well. */
+static usec_t interruption_due(const Adoption *a, const KubeNode *n, const KubeNodeClaim *claim) {
+        _cleanup_(interruption_done) Interruption seen = { 0 }, heard = { 0 };
+        bool is_seen = interruption_of_node(n, &seen) >= 0;
+        usec_t due = USEC_INFINITY;
+
+        if (is_seen && interruption_counts(a, &seen))
+                due = due_by_notice(seen.notice, claim);
+        if (interruption_of_claim(claim, &heard) >= 0 && interruption_counts(a, &heard) &&
+            !(is_seen && interruption_is_overruled(&seen)))
+                due = MIN(due, due_by_notice(heard.notice, claim));
+        return due;
 }
 
 /* What is interrupted is drained and ended ahead of its time, so that it is replaced at once. Its

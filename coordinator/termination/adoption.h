@@ -15,8 +15,8 @@
  * A Node that a person has made a claim for, without a pool, is adopted by that claim, whatever pools select it
  * (standalone.h).
  *
- * One that asks for its end gets it: by the label LABEL_LIFECYCLE_PHASE, or by an agent that tells of an interruption
- * ([Interruption] Delete=), whose claim is deleted then; with a terminationGracePeriod shorter than the notice
+ * One that asks for its end gets it: by the label LABEL_LIFECYCLE_PHASE, or by an agent, or the interruption queue, that tells
+ * of an interruption ([Interruption] Delete=), whose claim is deleted then; with a terminationGracePeriod shorter than the notice
  * leaves, so much later that it ends with the notice.
  *
  * Whose instance it is, is proved meanwhile and kept in the claim's status (identity-proofs.h). One that cannot be proved

@@ -17,13 +17,17 @@ bool node_deadline_passed(const NodeDeadline *d, usec_t wall_now_usec) {
 }
 
 const char *node_deadline_source(const NodeDeadline *d) {
-        if (d->forced_usec < MIN(d->claim_usec, d->notice_usec))
+        usec_t told = MIN(d->notice_usec, d->heard_usec);
+
+        if (d->forced_usec < MIN(d->claim_usec, told))
                 return "the annotation " ANNOTATION_FORCE_DEADLINE " of its NodeClaim";
-        return d->notice_usec < d->claim_usec ? "the interruption its agent saw" : "its NodeClaim's terminationGracePeriod";
+        if (told >= d->claim_usec)
+                return "its NodeClaim's terminationGracePeriod";
+        return d->heard_usec < d->notice_usec ? "the interruption that the queue told of" : "the interruption its agent saw";
 }
 
 bool node_deadline_has_notice(const NodeDeadline *d) {
-        return d->notice_id;
+        return d->notice_id || d->is_heard;
 }
 
 DrainRules node_deadline_rules(const NodeDeadline *d, const KubeNode *n, ProtectedPolicy policy) {
@@ -55,6 +59,16 @@ static void see_notice(NodeDeadline *d, const KubeNode *n) {
                 d->notice_id = TAKE_PTR(i.notice->id);
 }
 
+/* A claim that is being deleted for it is not taken back, and neither is that. */
+static void see_heard(NodeDeadline *d, const KubeNodeClaim *claim) {
+        _cleanup_(interruption_done) Interruption i = { 0 };
+
+        if (interruption_of_claim(claim, &i) < 0 || !notice_ends_machine(i.notice))
+                return;
+        d->is_heard = true;
+        d->heard_usec = MIN(d->heard_usec, notice_announced(i.notice));
+}
+
 bool node_deadline_update(NodeDeadline *d, const KubeNode *n, const KubeNodeClaim *claim,
                           usec_t wall_now_usec) {
         usec_t was = d->at_usec, said;
@@ -64,9 +78,11 @@ bool node_deadline_update(NodeDeadline *d, const KubeNode *n, const KubeNodeClai
                 d->claim_usec = MIN(d->claim_usec, usec_add(claim->object.meta.deletion_usec,
                                                             claim->termination_grace_usec));
                 d->forced_usec = MIN(d->forced_usec, claim->force_deadline_usec);
+                see_heard(d, claim);
         }
         see_notice(d, n);
-        said = MIN(d->claim_usec, d->notice_usec);
+        said = MIN(d->notice_usec, d->heard_usec);
+        said = MIN(d->claim_usec, said);
         if (!node_deadline_passed(d, wall_now_usec))
                 d->at_usec = MIN(said, d->forced_usec);
         return d->at_usec != was;

@@ -3,9 +3,10 @@
 
 /*
  * T, the time at which a node that is being deleted goes whatever is left: its claim's deletion plus
- * terminationGracePeriod, the end that its agent has read of, or the time that a person has put on the claim
- * (ANNOTATION_FORCE_DEADLINE), the earliest of them. Each only moves to earlier; but a notice that is withdrawn, overruled
- * or of an earlier boot binds nobody any more. Once T has passed the machine is being ended, and nothing takes it back.
+ * terminationGracePeriod, the end that its agent has read of, the end that the interruption queue told of and for which its
+ * claim is being deleted, or the time that a person has put on the claim (ANNOTATION_FORCE_DEADLINE), the earliest of them.
+ * Each only moves to earlier; but a notice of the agent's that is withdrawn, overruled or of an earlier boot binds nobody any
+ * more. Once T has passed the machine is being ended, and nothing takes it back.
  * Pure: all times are of the wall clock.
  */
 
@@ -14,13 +15,15 @@
 
 typedef struct NodeDeadline {
         usec_t at_usec; /* T; USEC_INFINITY: there is none */
-        usec_t claim_usec, notice_usec, forced_usec;
-        char *notice_id; /* NULL: none stands */
+        usec_t claim_usec, notice_usec, heard_usec, forced_usec;
+        char *notice_id; /* its agent's; NULL: none stands */
+        bool is_heard;   /* the queue told of one */
 } NodeDeadline;
 
 #define NODE_DEADLINE_NONE \
         (NodeDeadline) { \
-                .at_usec = USEC_INFINITY, .claim_usec = USEC_INFINITY, .notice_usec = USEC_INFINITY, .forced_usec = USEC_INFINITY \
+                .at_usec = USEC_INFINITY, .claim_usec = USEC_INFINITY, .notice_usec = USEC_INFINITY, \
+                .heard_usec = USEC_INFINITY, .forced_usec = USEC_INFINITY \
         }
 
 void node_deadline_done(NodeDeadline *d);

@@ -66,6 +66,13 @@ int interruption_of_node(const KubeNode *n, Interruption *ret) {
         return r;
 }
 
+int interruption_of_claim(const KubeNodeClaim *c, Interruption *ret) {
+        const char *text = object_meta_annotation(&c->object.meta, ANNOTATION_INTERRUPTION);
+
+        *ret = (Interruption){ 0 };
+        return text ? interruption_parse(text, ret) : -ENODATA;
+}
+
 char *interruption_format(const Notice *n, const char *phase, size_t pods_left, const char *boot_id) {
         _cleanup_(json_writer_freep) JsonWriter *w = NULL;
 

@@ -4,7 +4,8 @@
 /*
  * interruption.c: the annotation vesper.sh/interruption of a Node (marks.h), in its only parser and writer. The node's
  * agent writes it and continues by it after a restart; the coordinator takes T from it and leaves the drain to an agent
- * that moves; vesperctl shows it. It is the node's own word, and bounded as such.
+ * that moves; vesperctl shows it. It is the node's own word, and bounded as such. On a NodeClaim it is the coordinator's:
+ * what its interruption queue told.
  */
 
 #include "kube-kinds.h"
@@ -25,6 +26,9 @@ int interruption_parse(const char *text, Interruption *ret);
 /* That of the Node, if it is of the boot that its kubelet reports: a machine that has been started anew is not bound by
  * what was announced to it before. -ENODATA: there is none; else as above. */
 int interruption_of_node(const KubeNode *n, Interruption *ret);
+/* What the coordinator's queue has heard of the machine of this claim: a Notice alone, without phase and boot id, for which
+ * the claim is deleted; it is never taken back. -ENODATA: nothing; else as above. */
+int interruption_of_claim(const KubeNodeClaim *c, Interruption *ret);
 /* NULL on ENOMEM. */
 char *interruption_format(const Notice *n, const char *phase, size_t pods_left, const char *boot_id);
 void interruption_done(Interruption *i);

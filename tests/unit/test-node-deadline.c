@@ -177,12 +177,48 @@ static void test_has_notice(void **state) {
         node_deadline_done(&d);
 }
 
+/* What the queue told counts once the claim is being deleted for it, and is not taken back. */
+static void test_heard(void **state) {
+        static const char told[] = "{\"metadata\":{\"name\":\"c\",\"uid\":\"u\",\"annotations\":{\"" ANNOTATION_INTERRUPTION
+                                   "\":\"{\\\"id\\\":\\\"e\\\",\\\"action\\\":\\\"terminate\\\",\\\"deadline\\\":"
+                                   "\\\"2027-01-15T08:02:00Z\\\"}\"}}}";
+        _cleanup_(intern_pool_freep) InternPool *pool = NULL;
+        _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
+        NodeDeadline d = NODE_DEADLINE_NONE;
+        KubeNode *node, *says_over;
+        KubeNodeClaim *claim;
+        KubeObject *o;
+        (void) state;
+
+        assert_return_code(intern_pool_new(&pool), 0);
+        assert_return_code(json_parse(told, strlen(told), 1u << 16, &doc, NULL), 0);
+        assert_return_code(kube_object_decode(&kube_node_claim_kind, json_root(doc), pool, &o), 0);
+        claim = (KubeNodeClaim *) o;
+        node = node_that_says(pool, NULL);
+        says_over = node_that_says(pool, OVER("a"));
+
+        assert_false(node_deadline_update(&d, node, claim, EIGHT));
+        assert_false(node_deadline_has_notice(&d));
+        claim->object.meta.deletion_usec = EIGHT;
+        assert_true(node_deadline_update(&d, node, claim, EIGHT));
+        assert_true(node_deadline_has_notice(&d) && d.at_usec == EIGHT + 120 * USEC_PER_SEC);
+        assert_string_equal(node_deadline_source(&d), "the interruption that the queue told of");
+        assert_false(node_deadline_update(&d, says_over, claim, EIGHT));
+        assert_true(node_deadline_has_notice(&d));
+
+        kube_object_unref(&node->object);
+        kube_object_unref(&says_over->object);
+        kube_object_unref(o);
+        node_deadline_done(&d);
+}
+
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_claim),
                 cmocka_unit_test(test_forced),
                 cmocka_unit_test(test_notice),
                 cmocka_unit_test(test_has_notice),
+                cmocka_unit_test(test_heard),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -31,6 +31,8 @@
 /* Agent: JSON {"id","kind","source","action","deadline","phase","podsLeft","bootID"}. deadline: as the giver of the notice
  * said it, or by this machine's clock where that is the giver (a shutdown). "deadlineUptimeUsec" beside it is the same on the
  * boot-time clock of the machine, for its agent alone (interruption.h reads and writes it).
+ * The coordinator, on a NodeClaim: what its interruption queue told of the machine, {"id","kind","source","action","deadline"}; the
+ * claim is deleted for it.
  * phase: how far its drain is; Released: a person un-cordoned, nothing goes on, and this notice is not acted upon again. */
 #define ANNOTATION_INTERRUPTION "vesper.sh/interruption"
 /* Agent: JSON {"id","bootID","kind":"reboot"|"poweroff","until"}: asks for a slot before it begins, and waits for it until then;
