@@ -57,6 +57,16 @@ const ConfigItem coordinator_config_table[] = {
              "(also if its cloud is to stop or hibernate it, after which it would come back), "
              "never.",
              .choices = delete_choices, .flags = CONFIG_RELOADABLE),
+        ITEM(string, "Queue", "Url", queue_url, NULL,
+             "URL of the SQS queue to which EventBridge, AWS Health or Auto Scaling send notices: "
+             "https://sqs.REGION.amazonaws.com/ACCOUNT/NAME. Empty: none is heard."),
+        ITEM(boolean, "Queue", "Shared", queue_shared, "no",
+             "Whether others receive from that queue, too. yes: only messages about nodes of this cluster are deleted, and those that cannot "
+             "be read are left alone. no: what concerns nobody is deleted as well, once neither this cluster nor EC2 has known the "
+             "instance for two minutes."),
+        ITEM(unsigned, "Queue", "Polls", queue_polls, "2",
+             "How many requests for messages may be under way at once. One waits for what may come, the others help where there are many.",
+             .min = 1, .max = 4),
         ITEM(unsigned, "Budget", "MaxConcurrentReboots", max_concurrent_reboots, "1",
              "How many nodes may hold a slot to reboot at once, of those that ask for one "
              "(vesper-reboot.service, shutdown -r +N). 0: none is granted.",

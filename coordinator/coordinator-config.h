@@ -27,6 +27,9 @@ typedef struct CoordinatorConfig {
         int protected_policy;            /* [Drain] Protected=wait|others|ignore: a ProtectedPolicy */
         usec_t lb_wait_usec;             /* [Drain] LoadBalancerWaitSec= */
         int interruption_delete;         /* [Interruption] Delete=: an InterruptionDelete */
+        char *queue_url;                 /* [Queue] Url=; NULL: none is heard */
+        bool queue_shared;               /* [Queue] Shared= */
+        unsigned queue_polls;            /* [Queue] Polls= */
         unsigned max_concurrent_reboots; /* [Budget] MaxConcurrentReboots= */
         usec_t reboot_slot_usec;         /* [Budget] RebootSlotSec= */
         char *metrics_listen;            /* [Metrics] Listen=ADDRESS:PORT; NULL: none */

@@ -8,6 +8,7 @@
 #include "coordinator.h"
 #include "log-catalog.h"
 #include "program.h"
+#include "sqs-client.h"
 #include "string-util.h"
 
 #define DEFAULT_CONFIG "/etc/vesper/coordinator.conf"
@@ -27,12 +28,14 @@ typedef struct Process {
         CoordinatorConfig config;
         Program program;
         CloudRegistry cloud;
+        SqsClient *queue; /* NULL: none */
         Coordinator *coordinator;
         char *identity;
 } Process;
 
 static void process_done(Process *p) {
         coordinator_free(p->coordinator);
+        sqs_client_free(p->queue);
         cloud_registry_done(&p->cloud);
         program_done(&p->program);
         free(p->identity);
@@ -63,6 +66,20 @@ static int make_provider(Process *p, const char *name) {
         }
         cloud_registry_add(&p->cloud, provider);
         return 0;
+}
+
+static int make_queue(Process *p) {
+        const SqsConfig c = { .url = p->config.queue_url, .region = p->config.provider_region, .getenv = on_getenv };
+        const char *message = NULL;
+        int r;
+
+        if (isempty(p->config.queue_url))
+                return 0;
+        r = sqs_client_new(&p->program.kube.env, &c, &p->queue, &message);
+        return r < 0 ? log_full(p->program.kube.env.log, LOG_LEVEL_ERROR, r, MESSAGE_CONFIGURATION_REFUSED, NULL, 0,
+                                "Failed to set up the interruption queue, [Queue] Url=%s: %s", p->config.queue_url,
+                                message ? message : "out of memory")
+                     : 0;
 }
 
 static void on_stopped(void *userdata) {
@@ -131,6 +148,9 @@ static int run(Process *p) {
                 if (r < 0)
                         return r;
         }
+        r = make_queue(p);
+        if (r < 0)
+                return r;
         p->identity = coordinator_identity(&p->config, p->program.kube.env.random);
         if (!p->identity)
                 return -ENOMEM;
@@ -138,6 +158,8 @@ static int run(Process *p) {
                             p->identity, &p->coordinator);
         if (r < 0)
                 return r;
+        if (p->queue)
+                coordinator_set_queue(p->coordinator, p->queue);
         loop_set_pace(p->program.kube.env.loop, WAKEUPS_BURST, WAKEUP_USEC);
         r = coordinator_start(p->coordinator);
         if (r < 0)

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "coordinator-metrics.h"
 
+#include "event-message.h"
 #include "eviction.h"
 #include "kube-client.h"
 #include "node-termination.h"
 #include "node-webhook.h"
 #include "repairs.h"
+#include "sqs-client.h"
 
 static const char *const state_values[_NODE_TERMINATION_STATE_MAX + 1] = {
         [NODE_TERMINATION_CHECKING] = "checking",
@@ -139,6 +141,27 @@ const MetricFamily coordinator_metric_families[_COORDINATOR_METRIC_MAX] = {
         [METRIC_REPAIRS_UNDER_WAY] = GAUGE("repairs_under_way", "Repairs of nodes that are neither proved nor failed yet."),
         [METRIC_REPAIRS_WAITING] =
                 GAUGE("repairs_waiting", "Nodes that are to be repaired and are held: NodePools say why in RepairHeld."),
+        [METRIC_QUEUE_ANSWERS] = { .name = "vesper_coordinator_queue_answers_total",
+                                   .type = METRIC_COUNTER,
+                                   .help = "Answers of the interruption queue; each outcome but ok is an error.",
+                                   .label = "outcome",
+                                   .values = sqs_outcome_names },
+        [METRIC_QUEUE_RECEIVED] = { .name = "vesper_coordinator_queue_messages_received_total",
+                                    .type = METRIC_COUNTER,
+                                    .help = "Messages of the interruption queue, each time that they came.",
+                                    .label = "kind",
+                                    .values = event_message_kind_names },
+        [METRIC_QUEUE_DELETED] = COUNTER("queue_messages_deleted_total", "Messages that were done with and deleted from the queue."),
+        [METRIC_QUEUE_FOREIGN] =
+                COUNTER("queue_instances_foreign_total", "Instances in messages that were deleted although no Node or NodeClaim is theirs."),
+        [METRIC_QUEUE_POISON] =
+                COUNTER("queue_messages_poison_total", "Messages that cannot be read and were hidden for 12 hours, each time."),
+        [METRIC_QUEUE_WORKING] = GAUGE("queue_messages_working", "Messages that were received and are not done with."),
+        [METRIC_QUEUE_SECONDS] = { .name = "vesper_coordinator_queue_durable_seconds",
+                                   .type = METRIC_HISTOGRAM,
+                                   .help = "From the sending of a notice until it stood on its NodeClaim.",
+                                   .buckets = seconds_buckets,
+                                   .n_buckets = ELEMENTSOF(seconds_buckets) },
 };
 
 int coordinator_metrics_new(Metrics **ret) {

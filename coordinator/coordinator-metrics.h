@@ -40,6 +40,13 @@ typedef enum CoordinatorMetric {
         METRIC_REPAIRS,           /* by outcome */
         METRIC_REPAIRS_UNDER_WAY, /* begun, and neither proved nor failed */
         METRIC_REPAIRS_WAITING,
+        METRIC_QUEUE_ANSWERS,  /* of SQS, by outcome */
+        METRIC_QUEUE_RECEIVED, /* messages, by kind */
+        METRIC_QUEUE_DELETED,
+        METRIC_QUEUE_FOREIGN, /* instances that nobody knows */
+        METRIC_QUEUE_POISON,
+        METRIC_QUEUE_WORKING, /* messages that there is work on */
+        METRIC_QUEUE_SECONDS, /* from sent to durable in the API */
         _COORDINATOR_METRIC_MAX,
 } CoordinatorMetric;
 

@@ -27,6 +27,7 @@ struct Coordinator {
         const CoordinatorConfig *config;
         KubeClient *client;
         const CloudRegistry *cloud;
+        struct SqsClient *queue; /* NULL: none */
         char *identity;
         Metrics *metrics;
         EventRecorder *recorder;
@@ -58,6 +59,7 @@ static void begin_leading(Coordinator *c) {
                 .client = c->client,
                 .view = c->view,
                 .cloud = c->cloud,
+                .queue = c->queue,
                 .ledger = c->ledger,
                 .recorder = c->recorder,
                 .metrics = c->metrics,
@@ -401,6 +403,11 @@ int coordinator_new(Env *env, const CoordinatorConfig *config, KubeClient *clien
 
         *ret = TAKE_PTR(c);
         return 0;
+}
+
+void coordinator_set_queue(Coordinator *c, struct SqsClient *queue) {
+        assert(c && !c->view);
+        c->queue = queue;
 }
 
 Coordinator *coordinator_free(Coordinator *c) {

@@ -18,6 +18,7 @@
 #include "kube-client.h"
 
 typedef struct Coordinator Coordinator;
+struct SqsClient; /* sqs-client.h */
 
 /* Who this process is in the Lease: [Lease] Identity= (else the host's name), "_" and a UUID of its own.
  * Both replicas may have been given the same configuration, and two of one name would both lead. Free it;
@@ -29,6 +30,8 @@ char *coordinator_identity(const CoordinatorConfig *config, Random *random);
 int coordinator_new(Env *env, const CoordinatorConfig *config, KubeClient *client, const CloudRegistry *cloud,
                     const char *identity, Coordinator **ret);
 /* Stops without shutdown actions ("kill"); the Lease is not released. */
+/* The interruption queue is heard while it leads. Borrowed; before the start. */
+void coordinator_set_queue(Coordinator *c, struct SqsClient *queue);
 Coordinator *coordinator_free(Coordinator *c);
 DEFINE_FREEP(Coordinator, coordinator_free);
 int coordinator_start(Coordinator *c);

@@ -13,6 +13,7 @@
 #include "out-of-service.h"
 #include "pauses.h"
 #include "pool-status.h"
+#include "queue-worker.h"
 #include "reboot-grants.h"
 #include "release.h"
 #include "repairs.h"
@@ -69,6 +70,7 @@ struct Leading {
         InstanceOrphans *instance_orphans;
         RebootGrants *reboots;
         Repairs *repairs;
+        QueueWorker *queue_worker; /* NULL: no interruption queue is heard */
         PoolStatuses *pool_statuses;
         Hashmap *removals; /* node -> Removal */
         bool is_immediate;      /* http_transport_set_immediate() */
@@ -192,6 +194,25 @@ static void on_view_is_old(const KubeKind *kind, void *userdata) {
         cluster_view_distrust(l->o.view, kind);
 }
 
+static void on_look(const char *node, void *userdata) {
+        mark(userdata, "node", node, 0);
+}
+
+static int hear_queue(Leading *l) {
+        return queue_worker_new(&(QueueWorkerOptions){ .env = l->env,
+                                                       .config = l->o.config,
+                                                       .sqs = l->o.queue,
+                                                       .client = l->o.client,
+                                                       .view = l->o.view,
+                                                       .cloud = l->o.cloud,
+                                                       .recorder = l->o.recorder,
+                                                       .metrics = l->o.metrics,
+                                                       .guard = l->o.guard,
+                                                       .look = on_look,
+                                                       .userdata = l },
+                                &l->queue_worker);
+}
+
 static int make_rooms(Leading *l) {
         EvictorOptions evictor = { .guard = l->o.guard,
                                    .window_start = l->o.config->evictions_at_once,
@@ -269,7 +290,8 @@ static int make_rooms(Leading *l) {
         r = reboot_grants_new(&l->context, l->queue, l->writes, &l->reboots);
         if (r < 0)
                 return r;
-        return repairs_new(&l->context, l->queue, l->pool_statuses, &l->repairs);
+        r = repairs_new(&l->context, l->queue, l->pool_statuses, &l->repairs);
+        return r < 0 || !l->o.queue ? r : hear_queue(l);
 }
 
 void leading_pace_init(LeadingPace *p, const CoordinatorConfig *config) {
@@ -311,7 +333,7 @@ static void unmeasure(Leading *l) {
                 METRIC_TERMINATION_TOKENS,  METRIC_QUEUE_DEPTH,       METRIC_ORPHANS,
                 METRIC_EVICTIONS_IN_FLIGHT, METRIC_EVICTIONS_WAITING, METRIC_EVICTION_WINDOW,
                 METRIC_REBOOT_SLOTS_HELD,   METRIC_REBOOTS_WAITING,
-                METRIC_REPAIRS_UNDER_WAY,   METRIC_REPAIRS_WAITING
+                METRIC_REPAIRS_UNDER_WAY,   METRIC_REPAIRS_WAITING,   METRIC_QUEUE_WORKING,
         };
 
         for (size_t i = 0; i < ELEMENTSOF(gauges); i++)
@@ -333,6 +355,7 @@ Leading *leading_free(Leading *l) {
                 budget_ledger_follow(l->o.ledger);
         timer_free(l->coalesce_timer);
         http_transport_set_immediate(l->env->transport, false);
+        queue_worker_free(l->queue_worker);
         repairs_free(l->repairs);
         pool_statuses_free(l->pool_statuses);
         reboot_grants_free(l->reboots);
@@ -759,5 +782,7 @@ void leading_measure(Leading *l) {
         measure_reboots(l);
         repairs_count(l->repairs, &repairs_waiting, &repairs_under_way);
         metrics_set(l->o.metrics, METRIC_REPAIRS_WAITING, 0, (double) repairs_waiting);
+        if (l->queue_worker)
+                metrics_set(l->o.metrics, METRIC_QUEUE_WORKING, 0, (double) queue_worker_n_messages(l->queue_worker));
         metrics_set(l->o.metrics, METRIC_REPAIRS_UNDER_WAY, 0, (double) repairs_under_way);
 }

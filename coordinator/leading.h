@@ -38,6 +38,7 @@ typedef struct LeadingOptions {
         KubeClient *client;
         ClusterView *view;
         const CloudRegistry *cloud;
+        struct SqsClient *queue; /* NULL: none */
         BudgetLedger *ledger;
         EventRecorder *recorder;
         Metrics *metrics;

@@ -353,7 +353,7 @@ static bool ec2_refuses(const CloudRequest *r, char **ret_message) {
 
         if (ec2_provider_id_parse(r->machine->provider_id, &id) < 0)
                 *ret_message = strf("'%s' is no providerID of an EC2 instance (aws:///ZONE/i-...)", r->shown_id);
-        else if (p->query && *id.zone && !aws_zone_is_in_region(id.zone, p->region))
+        else if (p->query && *id.zone && !streq(id.zone, p->region) && !aws_zone_is_in_region(id.zone, p->region))
                 *ret_message = strf("The providerID '%s' lies outside region %s, the only one this provider asks",
                                     r->shown_id, p->region);
         else

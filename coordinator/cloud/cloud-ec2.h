@@ -29,7 +29,8 @@
  * in the last moment. Not found is told as such only with proved scope, else it is CLOUD_DENIED: most likely
  * the wrong region or account.
  *
- * A providerID whose zone lies outside our region is CLOUD_INVALID and nothing is sent.
+ * A providerID whose zone lies outside our region is CLOUD_INVALID and nothing is sent. Who knows of an instance no more than
+ * its region asks for aws:///REGION/i-...: any of its zones will do.
  */
 
 #include "cloud.h"

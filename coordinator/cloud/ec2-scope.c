@@ -35,7 +35,8 @@ void ec2_scope_note(Ec2Scope *s, const char *instance_id) {
 }
 
 static bool zones_agree(const char *region, const Ec2ProviderId *id, const char *zone) {
-        return aws_zone_is_in_region(zone, region) && (!*id->zone || streq(id->zone, zone));
+        return aws_zone_is_in_region(zone, region) &&
+               (!*id->zone || streq(id->zone, zone) || streq(id->zone, region));
 }
 
 void ec2_scope_note_described(Ec2Scope *s, const char *region, const Ec2ProviderId *id,

@@ -103,3 +103,11 @@
 #define MESSAGE_REBOOT_UNPROVED "8363ca430dd14620a554ddfdd21b6148"
 /* A shutdown of this machine begins without the slot that was asked for, or after its end. */
 #define MESSAGE_REBOOT_UNGRANTED "bd1f31fb9094a359ffa49f189c2e0fb2"
+/* Coordinator: the interruption queue announces something for the instance of a node; the line says what is done. */
+#define MESSAGE_QUEUE_NOTICE "ba56f29fe7614a98b580a7116c7c509b"
+/* Coordinator: the interruption queue is not heard; the line says why. */
+#define MESSAGE_QUEUE_FAILING "1bebd2cf474d41a4a3252a34ffbf6b7b"
+/* Coordinator: the interruption queue answers again. */
+#define MESSAGE_QUEUE_BACK "1447636a622b4be3ba6811e965ca8b01"
+/* Coordinator: a message of the interruption queue cannot be read; it is hidden, not deleted. */
+#define MESSAGE_QUEUE_POISON "b04dccc4a59e4a2a8cf5522fd5945492"

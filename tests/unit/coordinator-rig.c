@@ -319,6 +319,16 @@ static void make_client(RigCoordinator *c, unsigned seed) {
                            0);
 }
 
+static void make_queue(RigCoordinator *c) {
+        const SqsConfig config = { .url = RIG_QUEUE, .getenv = on_getenv };
+        const char *message;
+
+        if (!c->rig->queue_handler)
+                return;
+        assert_return_code(http_inproc_route(c->transport, RIG_QUEUE_ORIGIN, c->rig->queue_handler, c->rig->queue), 0);
+        assert_return_code(sqs_client_new(&c->env, &config, &c->queue, &message), 0);
+}
+
 void rig_make(CoordinatorRig *r, size_t i) {
         RigCoordinator *c = MUST(new0(RigCoordinator, 1));
 
@@ -331,6 +341,7 @@ void rig_make(CoordinatorRig *r, size_t i) {
         c->name = (char) ('a' + i);
         make_client(c, ++r->n_started);
         make_provider(c);
+        make_queue(c);
         c->identity = r->config.lease_identity ? MUST(coordinator_identity(&r->config, c->random))
                                                : MUST(strf("%c-%u", c->name, r->n_started));
         r->coordinators[i] = c;
@@ -341,6 +352,8 @@ int rig_try_start(CoordinatorRig *r, size_t i) {
         int k;
 
         k = coordinator_new(&c->env, &r->config, c->client, &c->cloud, c->identity, &c->coordinator);
+        if (k >= 0 && c->queue)
+                coordinator_set_queue(c->coordinator, c->queue);
         if (k >= 0)
                 k = coordinator_start(c->coordinator);
         if (k < 0)
@@ -359,6 +372,7 @@ void rig_kill(CoordinatorRig *r, size_t i) {
         if (!c)
                 return;
         coordinator_free(c->coordinator);
+        sqs_client_free(c->queue);
         cloud_registry_done(&c->cloud);
         kube_client_free(c->client);
         kube_auth_free(c->auth);

@@ -11,11 +11,14 @@
 #include "coordinator.h"
 #include "fake-client.h"
 #include "fake-ec2.h"
+#include "sqs-client.h"
 #include "string-util.h"
 
 #define MSEC USEC_PER_MSEC
 #define POOL "pool"
 #define ZONE "us-east-1a"
+#define RIG_QUEUE_ORIGIN "https://sqs.us-east-1.amazonaws.com"
+#define RIG_QUEUE RIG_QUEUE_ORIGIN "/123456789012/q"
 
 /* -- the toy cloud -------------------------------------------------------------------------------------- */
 
@@ -59,6 +62,7 @@ typedef struct RigCoordinator {
         Env env;
         CloudRegistry cloud;
         CloudProvider *provider; /* the first of them */
+        SqsClient *queue;        /* NULL: none */
         Coordinator *coordinator;
         StrBuf said; /* what it logged */
         StrBuf told; /* the service manager, each with a line's end */
@@ -72,6 +76,8 @@ struct CoordinatorRig {
         FakeEc2 *ec2; /* made on first use */
         bool use_ec2; /* with toy.is_exec: EC2's provider first, and then the toy */
         const char *ec2_region; /* what coordinators are told; NULL: us-east-1 */
+        http_handler_t queue_handler; /* what the coordinators' interruption queue RIG_QUEUE is at; NULL: they have none. Before the start */
+        void *queue;
         HttpInprocHooks hooks;  /* of every coordinator's transport; set before the start */
         char *settings[8];      /* "Section.Key=VALUE", before the start */
         CoordinatorConfig config;

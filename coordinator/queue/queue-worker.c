@@ -1,0 +1,933 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "queue-worker.h"
+
+#include "backoff.h"
+#include "coordinator-metrics.h"
+#include "hashmap.h"
+#include "interruption.h"
+#include "list.h"
+#include "log-catalog.h"
+#include "log.h"
+#include "marks.h"
+#include "queue-decide.h"
+#include "string-util.h"
+#include "strv.h"
+
+#define WAIT_SEC 20u       /* of a poll */
+#define VISIBILITY_SEC 10u /* of what was received; see queue-worker.h */
+#define POLLS_MAX 4u
+/* Nothing more is received while there is work on so many messages. */
+#define ITEMS_MAX 500u
+#define BATCHES_MAX 3u
+/* What is done within so long goes in one request. */
+#define TOGETHER_USEC (20 * USEC_PER_MSEC)
+#define TICK_USEC USEC_PER_SEC
+/* Of what is being worked on: hidden anew when so little is left. */
+#define RENEW_USEC (5 * USEC_PER_SEC)
+/* A queue that answers at once, and with nothing, is not asked more often. */
+#define EMPTY_POLL_USEC USEC_PER_SEC
+#define RETRY_BASE_USEC USEC_PER_SEC
+#define RETRY_CAP_USEC USEC_PER_MINUTE
+#define ERRAND_RETRY_CAP_USEC (10 * USEC_PER_SEC)
+#define JITTER_PERMILLE 200u
+/* How long one that nobody knows is hidden. */
+#define UNKNOWN_HIDE_SEC 20u
+/* 12 hours since it was received; some seconds have passed. */
+#define PARK_SEC (12u * 3600u - 60u)
+/* What is remembered of instances that nobody knows, and of claims that were written on. */
+#define UNKNOWN_MAX 20000u
+#define UNKNOWN_KEEP_USEC (15 * USEC_PER_MINUTE)
+#define WRITTEN_MAX 20000u
+#define SHOWN_MAX 200u
+
+typedef struct Item Item;
+
+typedef enum ErrandState {
+        ERRAND_OPEN,    /* to be decided */
+        ERRAND_SENT,    /* written, or asked about: not answered */
+        ERRAND_SHARED,  /* another one writes the same on that claim */
+        ERRAND_WAITING, /* not now */
+        ERRAND_DONE,
+} ErrandState;
+
+/* What a message means for one instance. */
+typedef struct Errand {
+        Item *item;
+        char *instance;
+        Notice *notice; /* NULL: none */
+        ErrandState state;
+        QueueAct act; /* as decided last */
+        char *claim;  /* uid of that which is written on */
+        KubeCall *write;
+        CloudCall *ask;
+        usec_t again_usec; /* open, and not before then */
+        Backoff backoff;
+} Errand;
+
+typedef enum ItemState { ITEM_WORKING, ITEM_DELETE, ITEM_HIDE, ITEM_SENT } ItemState;
+
+struct Item {
+        ListNode items; /* of the worker */
+        ListNode batch; /* of its to_delete, to_hide, or of a Batch; not while WORKING */
+        QueueWorker *worker;
+        SqsMessage message;
+        EventMessage event;
+        bool is_poison;
+        Errand *errands;
+        size_t n_errands;
+        ItemState state;
+        unsigned hide_sec;
+        usec_t visible_usec; /* loop_now(): when it comes again */
+};
+
+/* One request to delete or to hide. */
+typedef struct Batch {
+        ListNode batches;
+        QueueWorker *worker;
+        List items; /* its own; of a renewal none */
+        bool deletes;
+        SqsCall *call;
+} Batch;
+
+typedef struct Poll {
+        QueueWorker *worker;
+        SqsCall *call;
+        Timer *again;
+        Backoff backoff;
+        usec_t begun_usec;
+} Poll;
+
+/* An instance that nobody knows. */
+typedef struct Unknown {
+        char *instance;
+        usec_t since_usec, seen_usec; /* loop_now() */
+        QueueSight sight;
+} Unknown;
+
+/* What was written on a claim, until the view shows it. */
+typedef struct Written {
+        char *uid;
+        usec_t end_usec; /* wall clock; USEC_INFINITY: not said */
+        bool in_flight;
+} Written;
+
+struct QueueWorker {
+        QueueWorkerOptions o;
+        Poll polls[POLLS_MAX];
+        unsigned n_polls;
+        List items, to_delete, to_hide, batches;
+        Timer *tick, *flush;
+        Hashmap *unknown, *written; /* by instance, by uid of the claim */
+        Hashmap *parked;            /* ids of messages that were told of as poison; no values */
+        bool fails;                 /* the last answer of SQS was an error, and that was told */
+};
+
+static void poll_start(Poll *p);
+static void item_step(Item *i);
+static void flush(QueueWorker *w);
+
+static usec_t now_of(const QueueWorker *w) {
+        return loop_now(w->o.env->loop);
+}
+
+/* -- memory --------------------------------------------------------------------------------------------- */
+
+static void errand_done(Errand *e) {
+        kube_call_free(e->write);
+        cloud_call_free(e->ask);
+        notice_free(e->notice);
+        free(e->instance);
+        free(e->claim);
+}
+
+static void item_free(Item *i) {
+        list_remove(&i->worker->items, &i->items);
+        if (i->state == ITEM_DELETE)
+                list_remove(&i->worker->to_delete, &i->batch);
+        else if (i->state == ITEM_HIDE)
+                list_remove(&i->worker->to_hide, &i->batch);
+        for (size_t k = 0; k < i->n_errands; k++)
+                errand_done(i->errands + k);
+        free(i->errands);
+        event_message_done(&i->event);
+        sqs_message_done(&i->message);
+        free(i);
+}
+
+static void batch_free(Batch *b) {
+        LIST_FOREACH (i, &b->items, Item, batch) {
+                list_remove(&b->items, &i->batch);
+                item_free(i);
+        }
+        sqs_call_free(b->call);
+        list_remove(&b->worker->batches, &b->batches);
+        free(b);
+}
+
+static void *unknown_free(void *p) {
+        Unknown *u = p;
+
+        free(u->instance);
+        return mfree(u);
+}
+
+static void *written_free(void *p) {
+        Written *x = p;
+
+        free(x->uid);
+        return mfree(x);
+}
+
+/* -- what is remembered --------------------------------------------------------------------------------- */
+
+static void forget_unknown(QueueWorker *w) {
+        usec_t now = now_of(w);
+        Unknown *u;
+
+        HASHMAP_FOREACH (u, w->unknown)
+                if (now >= usec_add(u->seen_usec, UNKNOWN_KEEP_USEC)) {
+                        hashmap_remove(w->unknown, u->instance);
+                        unknown_free(u);
+                }
+        /* So many at once: their two minutes begin anew. */
+        while (hashmap_size(w->unknown) >= UNKNOWN_MAX) {
+                const char *oldest;
+
+                u = hashmap_first(w->unknown, &oldest);
+                hashmap_remove(w->unknown, oldest);
+                unknown_free(u);
+        }
+}
+
+/* NULL: out of memory. */
+static Unknown *unknown_note(QueueWorker *w, const char *instance) {
+        Unknown *u = hashmap_get(w->unknown, instance);
+
+        if (!u) {
+                if (hashmap_size(w->unknown) >= UNKNOWN_MAX)
+                        forget_unknown(w);
+                u = new0(Unknown, 1);
+                if (!u)
+                        return NULL;
+                u->since_usec = now_of(w);
+                if (free_and_strdup(&u->instance, instance) < 0 ||
+                    hashmap_put(w->unknown, u->instance, u) < 0)
+                        return unknown_free(u);
+        }
+        u->seen_usec = now_of(w);
+        return u;
+}
+
+static void unknown_forget(QueueWorker *w, const char *instance) {
+        Unknown *u = hashmap_remove(w->unknown, instance);
+
+        if (u)
+                unknown_free(u);
+}
+
+/* NULL: out of memory. What was written is only remembered to write it once: the oldest may go. */
+static Written *written_note(QueueWorker *w, const char *uid) {
+        Written *x = hashmap_get(w->written, uid);
+        const char *oldest;
+
+        if (x)
+                return x;
+        if (hashmap_size(w->written) >= WRITTEN_MAX) {
+                x = hashmap_first(w->written, &oldest);
+                if (x->in_flight)
+                        return NULL;
+                hashmap_remove(w->written, oldest);
+                written_free(x);
+        }
+        x = new0(Written, 1);
+        if (!x)
+                return NULL;
+        if (free_and_strdup(&x->uid, uid) < 0 || hashmap_put(w->written, x->uid, x) < 0)
+                return written_free(x);
+        return x;
+}
+
+/* -- whose instance it is ------------------------------------------------------------------------------- */
+
+typedef struct Found {
+        const KubeNode *node;       /* NULL: none in view */
+        const KubeNodeClaim *claim; /* the same */
+} Found;
+
+static bool is_of_instance(const char *provider_id, const char *instance) {
+        const char *id = startswith(strempty(provider_id), "aws://") ? strrchr(provider_id, '/') : NULL;
+
+        return id && streq(id + 1, instance);
+}
+
+static Found find(const QueueWorker *w, const char *instance) {
+        const KubeNodeClaim *claim;
+        const KubeNode *node;
+
+        for (HashmapIterator it = {}; cluster_view_iterate_nodes(w->o.view, &it, &node);)
+                if (is_of_instance(node->provider_id, instance))
+                        return (Found){ node, cluster_view_claim_of_node(w->o.view, node) };
+        for (HashmapIterator it = {}; cluster_view_iterate_claims(w->o.view, &it, &claim);)
+                if (is_of_instance(claim->provider_id, instance))
+                        return (Found){ NULL, claim };
+        return (Found){};
+}
+
+/* What stands on the claim, or was written and is not in view yet. */
+static void read_told(QueueWorker *w, const KubeNodeClaim *claim, QueueFacts *f) {
+        _cleanup_(interruption_done) Interruption i = { 0 };
+        const Written *x = hashmap_get(w->written, claim->object.meta.uid);
+
+        if (interruption_of_claim(claim, &i) >= 0 && notice_ends_machine(i.notice)) {
+                f->is_told = true;
+                f->told_usec = notice_announced(i.notice);
+        }
+        if (x && !x->in_flight) {
+                f->told_usec = f->is_told ? MIN(f->told_usec, x->end_usec) : x->end_usec;
+                f->is_told = true;
+        }
+}
+
+/* -ENOMEM. */
+static int gather(QueueWorker *w, const char *instance, const Found *found, QueueFacts *ret) {
+        *ret = (QueueFacts){ .is_managed = found->claim,
+                             .has_node = found->node,
+                             .told_usec = USEC_INFINITY };
+        if (found->claim)
+                read_told(w, found->claim, ret);
+        if (found->claim || found->node)
+                unknown_forget(w, instance);
+        else {
+                Unknown *u = unknown_note(w, instance);
+
+                if (!u)
+                        return -ENOMEM;
+                ret->unknown_usec = usec_sub(now_of(w), u->since_usec);
+                ret->sight = u->sight;
+        }
+        return 0;
+}
+
+/* -- what is said --------------------------------------------------------------------------------------- */
+
+static void tell_node(QueueWorker *w, const Errand *e, const KubeNode *n, bool acts) {
+        _cleanup_free_ char *action = str_sanitize(strempty(e->notice ? e->notice->action : ""), 60);
+        EventObject o = event_object(&n->object);
+        char when[RFC3339_MAX] = "a time that is not said";
+        const char *kind = event_message_kind_names[e->item->event.kind];
+
+        if (e->notice && notice_announced(e->notice) != USEC_INFINITY)
+                rfc3339_format(notice_announced(e->notice), when);
+        log_event(
+                w->o.env->log, acts ? LOG_LEVEL_NOTICE : LOG_LEVEL_INFO, MESSAGE_QUEUE_NOTICE,
+                LOG_FIELDS({ "NODE", n->object.meta.name }, { "INSTANCE", e->instance }),
+                acts ? "Queue %s announces for node %s (%s): %s%s%s, at %s. Its NodeClaim is deleted for that"
+                     : "Queue %s announces for node %s (%s): %s%s%s, at %s. Nothing is done about it here",
+                sqs_client_queue(w->o.sqs), n->object.meta.name, e->instance, kind,
+                isempty(action) ? "" : ", ", strempty(action), when);
+        event_record(
+                w->o.recorder, &o, acts ? EVENT_WARNING : EVENT_NORMAL,
+                acts ? "InterruptionAnnounced" : "NoticeReported",
+                acts ? "AWS announces by the queue for instance %s: %s%s%s, at %s. Its NodeClaim is deleted: the node is drained "
+                       "by then, and replaced"
+                     : "AWS announces by the queue for instance %s: %s%s%s, at %s. The coordinator does nothing about it",
+                e->instance, kind, isempty(action) ? "" : ", ", strempty(action), when);
+}
+
+static void tell_failing(QueueWorker *w, const SqsResult *result) {
+        metrics_add(w->o.metrics, METRIC_QUEUE_ANSWERS, (size_t) result->outcome, 1);
+        if (result->outcome == SQS_OK && w->fails)
+                log_event(w->o.env->log, LOG_LEVEL_NOTICE, MESSAGE_QUEUE_BACK, NULL, 0,
+                          "Queue %s answers again", sqs_client_queue(w->o.sqs));
+        if (result->outcome != SQS_OK && !w->fails)
+                log_event(
+                        w->o.env->log, LOG_LEVEL_WARNING, MESSAGE_QUEUE_FAILING,
+                        LOG_FIELDS({ "REASON", sqs_outcome_names[result->outcome] }),
+                        "Queue %s ([Queue] Url=) in region %s is not heard, retrying: %s. Notices reach only nodes with an agent "
+                        "meanwhile%s",
+                        sqs_client_queue(w->o.sqs), sqs_client_region(w->o.sqs), result->message,
+                        result->outcome == SQS_DENIED
+                                ? ". Grant sqs:ReceiveMessage, sqs:DeleteMessage and "
+                                  "sqs:ChangeMessageVisibility on it, and kms:Decrypt if it is encrypted"
+                        : result->outcome == SQS_GONE ? ". There is no such queue in that region and account"
+                                                      : "");
+        w->fails = result->outcome != SQS_OK;
+}
+
+/* -- errands -------------------------------------------------------------------------------------------- */
+
+static void errand_retry(Errand *e) {
+        QueueWorker *w = e->item->worker;
+
+        e->state = ERRAND_OPEN;
+        e->again_usec = usec_add(now_of(w), backoff_next(&e->backoff, w->o.env->random));
+}
+
+static void errand_finish(Errand *e) {
+        e->state = ERRAND_DONE;
+}
+
+/* What waited for this write: is decided anew, by what is so now. The item of the write itself is left to
+ * its caller. */
+static void wake_sharers(QueueWorker *w, const char *uid, const Item *but) {
+        LIST_FOREACH (i, &w->items, Item, items) {
+                bool woken = false;
+
+                for (size_t k = 0; i != but && k < i->n_errands; k++)
+                        if (i->errands[k].state == ERRAND_SHARED && streq_ptr(i->errands[k].claim, uid)) {
+                                i->errands[k].state = ERRAND_OPEN;
+                                woken = true;
+                        }
+                if (woken)
+                        item_step(i);
+        }
+}
+
+static void on_written(const KubeReply *reply, void *userdata) {
+        Errand *e = userdata;
+        Item *i = e->item;
+        QueueWorker *w = i->worker;
+        Written *x = hashmap_get(w->written, e->claim);
+        _cleanup_free_ char *uid = TAKE_PTR(e->claim);
+
+        if (x)
+                x->in_flight = false;
+        if (!reply->error) {
+                errand_finish(e);
+                if (i->message.sent_usec > 0)
+                        metrics_observe(w->o.metrics, METRIC_QUEUE_SECONDS, 0,
+                                        (double) usec_sub(loop_wall(w->o.env->loop), i->message.sent_usec) /
+                                                (double) USEC_PER_SEC);
+        } else {
+                if (x) {
+                        hashmap_remove(w->written, uid);
+                        written_free(x);
+                }
+                log_warning(
+                        w->o.env->log,
+                        "Failed to write on the NodeClaim of instance %s what queue %s told, retrying: %s",
+                        e->instance, sqs_client_queue(w->o.sqs), strempty(reply->error->message));
+                errand_retry(e);
+        }
+        if (uid)
+                wake_sharers(w, uid, i);
+        e->write = kube_call_free(e->write);
+        item_step(i); /* may end it */
+}
+
+/* NULL: out of memory. */
+static char *write_body(const KubeNodeClaim *claim, const Notice *notice) {
+        _cleanup_(json_writer_freep) JsonWriter *value = NULL, *w = NULL;
+        _cleanup_free_ char *text = NULL;
+
+        if (json_writer_new(&value) < 0 || json_writer_new(&w) < 0)
+                return NULL;
+        json_open_object(value, NULL);
+        notice_to_json(notice, value);
+        json_close_object(value);
+        text = json_writer_steal(value, NULL);
+        if (!text)
+                return NULL;
+        json_open_object(w, NULL);
+        json_open_object(w, "metadata");
+        json_add_string(w, "uid", claim->object.meta.uid);
+        json_open_object(w, "annotations");
+        json_add_string(w, ANNOTATION_INTERRUPTION, text);
+        json_close_object(w);
+        json_close_object(w);
+        json_close_object(w);
+        return json_writer_steal(w, NULL);
+}
+
+static int errand_write(Errand *e, const Found *found) {
+        QueueWorker *w = e->item->worker;
+        const KubeNodeClaim *claim = found->claim;
+        const KubeTarget target = { .kind = &kube_node_claim_kind, .name = claim->object.meta.name };
+        const KubeCallOptions options = { .guard = w->o.guard, .object_unread = true };
+        _cleanup_free_ char *body = NULL;
+        Written *x;
+        int r;
+
+        r = free_and_strdup(&e->claim, claim->object.meta.uid);
+        x = r >= 0 ? written_note(w, claim->object.meta.uid) : NULL;
+        if (!x)
+                return -ENOMEM;
+        if (x->in_flight) {
+                e->state = ERRAND_SHARED;
+                return 0;
+        }
+        body = write_body(claim, e->notice);
+        if (!body)
+                return -ENOMEM;
+        r = kube_patch(w->o.client, &target, KUBE_PATCH_MERGE, body, &options, on_written, e, &e->write);
+        if (r < 0)
+                return r;
+        x->end_usec = notice_announced(e->notice);
+        x->in_flight = true;
+        e->state = ERRAND_SENT;
+        if (found->node)
+                tell_node(w, e, found->node, true);
+        return 0;
+}
+
+static QueueSight sight_of(const CloudResult *result) {
+        if (result->outcome != CLOUD_OK)
+                return QUEUE_UNCLEAR;
+        switch (result->state) {
+        case INSTANCE_PRESENT:
+        case INSTANCE_OFF:
+                return QUEUE_SEEN;
+        case INSTANCE_TERMINATING:
+        case INSTANCE_GONE:
+                return QUEUE_ENDED;
+        case INSTANCE_NOT_FOUND:
+                return QUEUE_NOT_SEEN;
+        case INSTANCE_UNKNOWN:
+        case _INSTANCE_STATE_MAX:
+        case _INSTANCE_STATE_INVALID:
+                break;
+        }
+        return QUEUE_UNCLEAR;
+}
+
+static void on_described(const CloudResult *result, void *userdata) {
+        Errand *e = userdata;
+        Item *i = e->item;
+        Unknown *u = hashmap_get(i->worker->unknown, e->instance);
+
+        if (u)
+                u->sight = sight_of(result);
+        e->state = ERRAND_OPEN;
+        e->ask = cloud_call_free(e->ask);
+        item_step(i); /* may end it */
+}
+
+/* Of the instance no more is known than where the message came from. */
+static int errand_ask(Errand *e) {
+        QueueWorker *w = e->item->worker;
+        CloudProvider *ec2 = cloud_registry_named(w->o.cloud, "ec2");
+        const char *region = e->item->event.region;
+        _cleanup_free_ char *id = NULL;
+        int r;
+
+        if (!ec2) {
+                e->state = ERRAND_WAITING;
+                return 0;
+        }
+        id = strf("aws:///%s/%s", isempty(region) ? sqs_client_region(w->o.sqs) : region, e->instance);
+        if (!id)
+                return -ENOMEM;
+        r = cloud_describe(ec2, &(CloudMachine){ .provider_id = id }, on_described, e, &e->ask);
+        if (r >= 0)
+                e->state = ERRAND_SENT;
+        return r;
+}
+
+static int errand_act(Errand *e, const Found *found) {
+        QueueWorker *w = e->item->worker;
+
+        switch (e->act) {
+        case QUEUE_TELL:
+                tell_node(w, e, found->node, false);
+                break;
+        case QUEUE_LOOK:
+                if (found->node)
+                        w->o.look(found->node->object.meta.name, w->o.userdata);
+                break;
+        case QUEUE_WRITE:
+                return errand_write(e, found);
+        case QUEUE_ASK:
+                return errand_ask(e);
+        case QUEUE_WAIT:
+        case QUEUE_LEAVE:
+                e->state = ERRAND_WAITING;
+                return 0;
+        case QUEUE_FOREIGN:
+                metrics_add(w->o.metrics, METRIC_QUEUE_FOREIGN, 0, 1);
+                unknown_forget(w, e->instance);
+                break;
+        case QUEUE_NOTHING:
+        case _QUEUE_ACT_MAX:
+        case _QUEUE_ACT_INVALID:
+                break;
+        }
+        errand_finish(e);
+        return 0;
+}
+
+static QueueRules rules_of(const QueueWorker *w) {
+        return (QueueRules){ .is_shared = w->o.config->queue_shared,
+                             .deletes = (InterruptionDelete) w->o.config->interruption_delete,
+                             .wall_usec = loop_wall(w->o.env->loop) };
+}
+
+static void errand_step(Errand *e) {
+        QueueWorker *w = e->item->worker;
+        QueueRules rules = rules_of(w);
+        Found found = find(w, e->instance);
+        QueueFacts facts;
+        int r;
+
+        r = gather(w, e->instance, &found, &facts);
+        if (r >= 0) {
+                e->act = queue_decide(&e->item->event, e->notice, &facts, &rules);
+                r = errand_act(e, &found);
+        }
+        if (r < 0) {
+                log_warning_errno(w->o.env->log, r,
+                                  "Failed to act on what queue %s told of instance %s, retrying: %m",
+                                  sqs_client_queue(w->o.sqs), e->instance);
+                errand_retry(e);
+        }
+}
+
+/* -- items ---------------------------------------------------------------------------------------------- */
+
+static void item_enqueue(Item *i, ItemState state, unsigned hide_sec) {
+        QueueWorker *w = i->worker;
+        List *to = state == ITEM_DELETE ? &w->to_delete : &w->to_hide;
+
+        i->state = state;
+        i->hide_sec = hide_sec;
+        list_append(to, &i->batch);
+        timer_arm_earlier(w->flush, usec_add(now_of(w), to->size >= SQS_BATCH_MAX ? 0 : TOGETHER_USEC));
+}
+
+/* It is hidden for a while, or comes again by itself, and begins anew then. May end it. */
+static void item_wait(Item *i) {
+        for (size_t k = 0; k < i->n_errands; k++)
+                if (i->errands[k].state == ERRAND_WAITING && i->errands[k].act == QUEUE_LEAVE) {
+                        item_free(i);
+                        return;
+                }
+        /* What EC2 said of it counts for now alone. */
+        for (size_t k = 0; k < i->n_errands; k++) {
+                Unknown *u = hashmap_get(i->worker->unknown, i->errands[k].instance);
+
+                if (u)
+                        u->sight = QUEUE_NOT_ASKED;
+        }
+        item_enqueue(i, ITEM_HIDE, UNKNOWN_HIDE_SEC);
+}
+
+/* May end it. */
+static void item_step(Item *i) {
+        usec_t now = now_of(i->worker);
+        bool waits = false, is_open = false;
+
+        if (i->state != ITEM_WORKING)
+                return;
+        for (size_t k = 0; k < i->n_errands; k++) {
+                Errand *e = i->errands + k;
+
+                if (e->state == ERRAND_OPEN && now >= e->again_usec)
+                        errand_step(e);
+                waits = waits || e->state == ERRAND_WAITING;
+                is_open = is_open || (e->state != ERRAND_WAITING && e->state != ERRAND_DONE);
+        }
+        if (is_open)
+                return;
+        if (waits)
+                item_wait(i);
+        else
+                item_enqueue(i, ITEM_DELETE, 0);
+}
+
+static int item_make_errands(Item *i) {
+        size_t n = strv_length(i->event.instances);
+
+        i->errands = n > 0 ? new0(Errand, n) : NULL;
+        if (n > 0 && !i->errands)
+                return -ENOMEM;
+        for (; i->n_errands < n; i->n_errands++) {
+                Errand *e = i->errands + i->n_errands;
+                int r;
+
+                *e = (Errand){ .item = i,
+                               .backoff = { .base_usec = RETRY_BASE_USEC / 4,
+                                            .cap_usec = ERRAND_RETRY_CAP_USEC,
+                                            .jitter_permille = JITTER_PERMILLE } };
+                r = free_and_strdup(&e->instance, i->event.instances[i->n_errands]);
+                if (r >= 0)
+                        r = event_message_notice(&i->event, e->instance, &e->notice);
+                if (r < 0 && r != -ENODATA) {
+                        errand_done(e);
+                        return r;
+                }
+        }
+        return 0;
+}
+
+/* It comes again by itself, until it has come so often that nobody will ever read it. May end it. */
+static void item_spoiled(Item *i) {
+        QueueWorker *w = i->worker;
+        QueueRules rules = rules_of(w);
+
+        if (!queue_is_poison(i->message.receives, &rules)) {
+                item_free(i);
+                return;
+        }
+        metrics_add(w->o.metrics, METRIC_QUEUE_POISON, 0, 1);
+        if (!hashmap_contains(w->parked, i->message.id)) {
+                const char *oldest;
+
+                if (hashmap_size(w->parked) >= 1000 && hashmap_first(w->parked, &oldest))
+                        hashmap_remove(w->parked, oldest);
+                (void) hashmap_put(w->parked, i->message.id, w);
+                log_event(
+                        w->o.env->log, LOG_LEVEL_WARNING, MESSAGE_QUEUE_POISON,
+                        LOG_FIELDS({ "QUEUE", sqs_client_queue(w->o.sqs) }),
+                        "Message %.64s of queue %s cannot be read and was received %u times: it is hidden for 12 hours, and not "
+                        "deleted. Look at it there; a redrive policy with a dead-letter queue would take it away",
+                        i->message.id, sqs_client_queue(w->o.sqs), i->message.receives);
+        }
+        item_enqueue(i, ITEM_HIDE, PARK_SEC);
+}
+
+/* Takes the message. It comes again where there was no memory for it. */
+static void item_new(QueueWorker *w, SqsMessage *message) {
+        Item *i = new0(Item, 1);
+        int r;
+
+        if (!i)
+                return;
+        i->worker = w;
+        i->message = *message;
+        *message = (SqsMessage){ 0 };
+        i->visible_usec = usec_add(now_of(w), VISIBILITY_SEC * USEC_PER_SEC);
+        list_append(&w->items, &i->items);
+        r = event_message_parse(i->message.body, strlen(i->message.body), &i->event);
+        if (r == -EBADMSG) {
+                item_spoiled(i);
+                return;
+        }
+        if (r >= 0) {
+                metrics_add(w->o.metrics, METRIC_QUEUE_RECEIVED, (size_t) i->event.kind, 1);
+                r = item_make_errands(i);
+        }
+        if (r < 0)
+                item_free(i);
+        else if (i->n_errands == 0 && w->o.config->queue_shared)
+                item_free(i); /* somebody else may know it */
+        else
+                item_step(i);
+}
+
+/* -- batches -------------------------------------------------------------------------------------------- */
+
+/* Whatever was not done comes again, and is done already. */
+static void on_batch(SqsResult *result, void *userdata) {
+        Batch *b = userdata;
+        QueueWorker *w = b->worker;
+        unsigned at = 0, n = 0;
+
+        tell_failing(w, result);
+        LIST_FOREACH (i, &b->items, Item, batch)
+                n += !(result->failed & (1u << at++));
+        if (b->deletes)
+                metrics_add(w->o.metrics, METRIC_QUEUE_DELETED, 0, n);
+        batch_free(b);
+        flush(w);
+}
+
+static Batch *batch_new(QueueWorker *w, bool deletes) {
+        Batch *b = new0(Batch, 1);
+
+        if (!b)
+                return NULL;
+        b->worker = w;
+        b->deletes = deletes;
+        list_append(&w->batches, &b->batches);
+        return b;
+}
+
+static void batch_send(Batch *b, const SqsEntry *entries, size_t n) {
+        QueueWorker *w = b->worker;
+        int r = b->deletes ? sqs_delete(w->o.sqs, entries, n, &w->o.guard, on_batch, b, &b->call)
+                           : sqs_hide(w->o.sqs, entries, n, &w->o.guard, on_batch, b, &b->call);
+
+        if (r < 0)
+                batch_free(b); /* they come again */
+}
+
+static void flush_list(QueueWorker *w, List *from, bool deletes) {
+        while (from->size > 0 && w->batches.size < BATCHES_MAX) {
+                Batch *b = batch_new(w, deletes);
+                SqsEntry entries[SQS_BATCH_MAX];
+                size_t n = 0;
+
+                if (!b)
+                        return;
+                LIST_FOREACH (i, from, Item, batch) {
+                        if (n == SQS_BATCH_MAX)
+                                break;
+                        list_remove(from, &i->batch);
+                        list_append(&b->items, &i->batch);
+                        i->state = ITEM_SENT;
+                        entries[n++] = (SqsEntry){ i->message.receipt, i->hide_sec };
+                }
+                batch_send(b, entries, n);
+        }
+}
+
+static void flush(QueueWorker *w) {
+        flush_list(w, &w->to_delete, true);
+        flush_list(w, &w->to_hide, false);
+        if (!w->polls[0].call && !timer_is_armed(w->polls[0].again))
+                poll_start(w->polls); /* there may be room again */
+}
+
+static void on_flush(Timer *t, void *userdata) {
+        flush(userdata);
+}
+
+/* What is still being worked on stays hidden. */
+static void renew(QueueWorker *w) {
+        usec_t now = now_of(w);
+        SqsEntry entries[SQS_BATCH_MAX];
+        size_t n = 0;
+
+        LIST_FOREACH (i, &w->items, Item, items) {
+                Batch *b;
+
+                if (i->state == ITEM_WORKING && i->visible_usec <= usec_add(now, RENEW_USEC)) {
+                        i->visible_usec = usec_add(now, VISIBILITY_SEC * USEC_PER_SEC);
+                        entries[n++] = (SqsEntry){ i->message.receipt, VISIBILITY_SEC };
+                }
+                if (n < SQS_BATCH_MAX && (i->items.next || n == 0))
+                        continue;
+                b = batch_new(w, false);
+                if (!b)
+                        return;
+                batch_send(b, entries, n);
+                n = 0;
+        }
+}
+
+static void on_tick(Timer *t, void *userdata) {
+        QueueWorker *w = userdata;
+
+        LIST_FOREACH (i, &w->items, Item, items)
+                item_step(i);
+        renew(w);
+        flush(w);
+        timer_arm_in(w->tick, TICK_USEC);
+}
+
+/* -- polls ---------------------------------------------------------------------------------------------- */
+
+static void on_received(SqsResult *result, void *userdata) {
+        Poll *p = userdata;
+        QueueWorker *w = p->worker;
+        size_t n = result->messages ? result->messages->n : 0;
+        usec_t pause = 0;
+
+        tell_failing(w, result);
+        p->call = sqs_call_free(p->call);
+        for (size_t k = 0; k < n; k++)
+                item_new(w, result->messages->at + k);
+        if (result->outcome != SQS_OK)
+                pause = MAX(backoff_next(&p->backoff, w->o.env->random), result->retry_after_usec);
+        else {
+                backoff_reset(&p->backoff);
+                if (n == 0 && usec_sub(now_of(w), p->begun_usec) < EMPTY_POLL_USEC)
+                        pause = EMPTY_POLL_USEC;
+        }
+        /* One poll waits for what may come; the others help where there is much. */
+        if (n == SQS_BATCH_MAX)
+                for (unsigned k = 1; k < w->n_polls; k++)
+                        if (!w->polls[k].call)
+                                timer_arm_earlier(w->polls[k].again, now_of(w));
+        if (p == w->polls || n == SQS_BATCH_MAX)
+                timer_arm_in(p->again, pause);
+        flush(w);
+}
+
+static void poll_start(Poll *p) {
+        QueueWorker *w = p->worker;
+        const SqsReceive how = { .wait_sec = WAIT_SEC,
+                                 .visibility_sec = VISIBILITY_SEC,
+                                 .guard = w->o.guard };
+        int r;
+
+        if (p->call || w->items.size >= ITEMS_MAX)
+                return;
+        p->begun_usec = now_of(w);
+        r = sqs_receive(w->o.sqs, &how, on_received, p, &p->call);
+        if (r < 0)
+                timer_arm_in(p->again, backoff_next(&p->backoff, w->o.env->random));
+}
+
+static void on_poll_again(Timer *t, void *userdata) {
+        poll_start(userdata);
+}
+
+/* -- life ----------------------------------------------------------------------------------------------- */
+
+static int worker_open(QueueWorker *w) {
+        Loop *loop = w->o.env->loop;
+        int r;
+
+        r = hashmap_new(HASHMAP_BORROW_KEYS, &w->unknown);
+        if (r >= 0)
+                r = hashmap_new(HASHMAP_BORROW_KEYS, &w->written);
+        if (r >= 0)
+                r = hashmap_new(0, &w->parked);
+        if (r >= 0)
+                r = timer_new(loop, "queue-tick", on_tick, w, &w->tick);
+        if (r >= 0)
+                r = timer_new(loop, "queue-flush", on_flush, w, &w->flush);
+        for (w->n_polls = 0; r >= 0 && w->n_polls < w->o.config->queue_polls && w->n_polls < POLLS_MAX;
+             w->n_polls++) {
+                Poll *p = w->polls + w->n_polls;
+
+                *p = (Poll){ .worker = w,
+                             .backoff = { .base_usec = RETRY_BASE_USEC,
+                                          .cap_usec = RETRY_CAP_USEC,
+                                          .jitter_permille = JITTER_PERMILLE } };
+                r = timer_new(loop, "queue-poll", on_poll_again, p, &p->again);
+        }
+        return r;
+}
+
+int queue_worker_new(const QueueWorkerOptions *o, QueueWorker **ret) {
+        _cleanup_(queue_worker_freep) QueueWorker *w = NULL;
+        int r;
+
+        assert(o && o->env && o->config && o->sqs && o->client && o->view && o->cloud && o->recorder &&
+               o->metrics && o->look && ret);
+        w = new0(QueueWorker, 1);
+        if (!w)
+                return -ENOMEM;
+        w->o = *o;
+        r = worker_open(w);
+        if (r < 0)
+                return r;
+        timer_arm_in(w->tick, TICK_USEC);
+        timer_arm_in(w->polls[0].again, 0);
+        *ret = TAKE_PTR(w);
+        return 0;
+}
+
+QueueWorker *queue_worker_free(QueueWorker *w) {
+        if (!w)
+                return NULL;
+        for (unsigned k = 0; k < POLLS_MAX; k++) {
+                sqs_call_free(w->polls[k].call);
+                timer_free(w->polls[k].again);
+        }
+        LIST_FOREACH (b, &w->batches, Batch, batches)
+                batch_free(b);
+        LIST_FOREACH (i, &w->items, Item, items)
+                item_free(i);
+        timer_free(w->tick);
+        timer_free(w->flush);
+        hashmap_free_with(w->unknown, unknown_free);
+        hashmap_free_with(w->written, written_free);
+        hashmap_free(w->parked);
+        return mfree(w);
+}
+
+size_t queue_worker_n_messages(const QueueWorker *w) {
+        return w->items.size;
+}

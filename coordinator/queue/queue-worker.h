@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * queue/: the interruption queue, AWS SQS: what EventBridge, AWS Health and Auto Scaling tell of instances. For nodes whose
+ * agent cannot hear it, or that have none. Calls cluster/, cloud/, shared/notice; called by leading.c.
+ *
+ *      sqs-client.c     the queue's calls; sqs-url.c, sqs-answer.c: pure
+ *      queue-decide.c   pure: what a message means for an instance
+ *      queue-worker.c   the polls, and each message from its receipt to its deletion
+ *
+ *                  .------------- its work failed: tried again, with backoff -------------.
+ *                  v                                                                      |
+ *      received -> errands, one for each instance: decided, written or asked about -------+
+ *         |        |             |
+ *         |        |             '-> all done: deleted, in batches. Not deleted for some reason: it comes again, and is done
+ *         |        |                 already
+ *         |        '-> some wait: hidden for a while, and forgotten until it comes again
+ *         '-> cannot be read: comes again by itself, then hidden for 12 hours, counted and told once
+ *
+ * A message is deleted only when what it caused is durable in the API: the notice stands as an annotation on the NodeClaim
+ * (interruption_of_claim()), by which whoever leads deletes the claim (adoption.c). So messages that come twice, late, or in
+ * another order, and a leader that dies anywhere in between, change nothing. Received messages are hidden for ten seconds,
+ * and again as long as there is work on them: what a leader leaves behind the next one gets within that time.
+ *
+ * Exists while this process leads. Freeing it drops all polls and calls.
+ */
+
+#include "cloud-registry.h"
+#include "cluster-view.h"
+#include "coordinator-config.h"
+#include "event-recorder.h"
+#include "metrics.h"
+#include "sqs-client.h"
+
+typedef struct QueueWorker QueueWorker;
+
+typedef struct QueueWorkerOptions {
+        Env *env;
+        const CoordinatorConfig *config;
+        SqsClient *sqs;
+        KubeClient *client;
+        const ClusterView *view;
+        const CloudRegistry *cloud;
+        EventRecorder *recorder;
+        Metrics *metrics;
+        HttpGuard guard; /* the leader's */
+        void (*look)(const char *node, void *userdata); /* please look at this node anew */
+        void *userdata;
+} QueueWorkerOptions;
+
+/* All borrowed; polls at once. */
+int queue_worker_new(const QueueWorkerOptions *o, QueueWorker **ret);
+QueueWorker *queue_worker_free(QueueWorker *w);
+DEFINE_FREEP(QueueWorker, queue_worker_free);
+/* Messages that there is work on. */
+size_t queue_worker_n_messages(const QueueWorker *w);

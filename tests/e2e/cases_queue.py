@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The interruption queue: moto's SQS, nodes without an agent."""
+
+import json
+import time
+
+from daemons import LIMIT
+from sqs import Queue, event
+from cases_cluster import TAKEOVER_SEC
+from world import CLAIMS
+
+NODES = 50
+BAR_SEC = 3
+
+
+def _nodes(world, count):
+    """A pool with so many nodes, each with an instance; (node, instance) of each."""
+    pool = world.pool(world.unique("queue"))
+    instances = world.ec2.create_instances(count)
+    names = world.cluster.create_nodes(count, world.unique(pool), instances, {"e2e": pool})
+    return list(zip(names, instances))
+
+
+def _told(world, instances):
+    """Those whose claim is being deleted and says why; instance -> annotation."""
+    found = {}
+    for claim in world.admin.get(CLAIMS)["items"]:
+        instance = claim["spec"].get("providerID", "").rpartition("/")[2]
+        text = claim["metadata"].get("annotations", {}).get("vesper.sh/interruption")
+        if instance in instances and text and "deletionTimestamp" in claim["metadata"]:
+            found[instance] = json.loads(text)
+    return found
+
+
+def _gone_or_told(world, nodes):
+    """Those whose claim says so, or whose Node has ended for it."""
+    told = _told(world, {i for _, i in nodes})
+    left = {c["spec"]["providerID"].rpartition("/")[2] for c in world.admin.get(CLAIMS)["items"]}
+    return {i for _, i in nodes if i in told or i not in left}
+
+
+def queue_spot(world, figures):
+    """queue: 50 spot notices through the queue alone, claims deleted with their deadline, nodes replaced"""
+    nodes = _nodes(world, NODES)
+    queue = Queue(world.ec2, world.unique("queue"))
+    for node, _ in nodes:
+        world.cluster.create_pods(node, 1, prefix=node, stop=60)
+    with world.coordinators(1, **{"Queue.Url": queue.url}) as (leader, ):
+        world.wait_adopted(*[n for n, _ in nodes])
+        figures.look()
+        begin = time.time()
+        queue.send(*[queue.spot(i) for _, i in nodes])
+        world.cluster.wait_for(lambda: len(_told(world, {i for _, i in nodes})) == NODES, LIMIT, "all claims are deleted")
+        took = time.time() - begin
+        told = _told(world, {i for _, i in nodes})
+        for instance, notice in told.items():
+            assert notice["kind"] == "spot" and notice["action"] == "terminate", (instance, notice)
+            at = time.strptime(notice["deadline"][:19], "%Y-%m-%dT%H:%M:%S")
+            ahead = time.mktime(at) - time.timezone - begin
+            assert 115 <= ahead <= 125 + took, f"{instance}: its deadline is {ahead:.0f} s ahead"
+        world.cluster.wait_for(
+            lambda: all("vesper.sh/deadline" in world.get_node(n)["metadata"]["annotations"] for n, _ in nodes), LIMIT,
+            "each node tells its deadline")
+        world.cluster.wait_for(lambda: queue.left() == 0, LIMIT, "the queue is empty")
+        assert "InterruptionAnnounced" in world.events(nodes[0][0]), world.events(nodes[0][0]).keys()
+    figures.median_time("sent -> all 50 claims deleted with their deadline", [took], BAR_SEC, "s", 2)
+
+
+def queue_odd(world, figures):
+    """queue: repeated, advisory, unknown and unreadable messages; a node that joins after its notice"""
+    (node, instance), (other, other_instance) = _nodes(world, 2)
+    queue = Queue(world.ec2, world.unique("queue"))
+    pool = world.unique("late")
+    late = world.ec2.create_instance()
+    with world.coordinators(1, **{"Queue.Url": queue.url}) as (leader, ):
+        world.wait_adopted(node, other)
+        same = queue.spot(instance)
+        queue.send(same, same, queue.spot(instance, "stop"), queue.rebalance(other_instance), queue.rebalance("i-0123456789abcdef0"),
+                   event("aws.ec2", "EC2 Something New", {}, queue.region), queue.spot(late), "no JSON")
+        world.wait_gone(node)
+        world.cluster.wait_for(lambda: "NoticeReported" in world.events(other), LIMIT, "the Event of a recommendation")
+        world.cluster.wait_for(lambda: queue.left() == 2, LIMIT, "what nobody knows and what nobody can read are left")
+        assert world.get_node(other) and not world.get_node(other)["spec"].get("unschedulable")
+        world.pool(pool)
+        world.cluster.create_nodes(1, pool, [late], {"e2e": pool})
+        world.cluster.wait_for(lambda: world.claims(f"{pool}-0"), LIMIT, "it is adopted")
+        begin = time.monotonic()
+        world.cluster.wait_for(lambda: queue.left() == 1 and _gone_or_told(world, [(pool, late)]), LIMIT, "the node that joined is deleted, too")
+        figures.add(f"joined -> its notice acted upon after {time.monotonic() - begin:.1f} s")
+        leader.wait_line("QUEUE_POISON")
+        assert queue.left() == 1, "what cannot be read was deleted"
+        leader.stop()
+    assert not world.claims(other) or "deletionTimestamp" not in world.claims(other)[0]["metadata"]
+
+
+def queue_leader_killed(world, figures):
+    """queue: the leader is killed in the middle of 50 notices; the next one loses none"""
+    nodes = _nodes(world, NODES)
+    queue = Queue(world.ec2, world.unique("queue"))
+    with world.coordinators(**{"Queue.Url": queue.url}) as (leader, other):
+        world.wait_adopted(*[n for n, _ in nodes])
+        begin = time.monotonic()
+        queue.send(*[queue.spot(i) for _, i in nodes])
+        world.cluster.wait_for(lambda: _gone_or_told(world, nodes), LIMIT, "the first claim is told")
+        leader.kill()
+        before = len(_gone_or_told(world, nodes))
+        world.cluster.wait_for(lambda: len(_gone_or_told(world, nodes)) == NODES, TAKEOVER_SEC + 30, "all claims are deleted")
+        figures.add(f"killed after {before} of {NODES}; all told {time.monotonic() - begin:.1f} s after they were sent")
+        world.cluster.wait_for(lambda: queue.left() == 0, LIMIT, "the queue is empty")
+        assert other.named("LEASE_ACQUIRED")
+
+
+CASES = [queue_spot, queue_odd, queue_leader_killed]
