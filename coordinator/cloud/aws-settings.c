@@ -32,6 +32,7 @@ static const struct {
         { offsetof(AwsSettings, imds_disabled), { "AWS_EC2_METADATA_DISABLED" } },
         { offsetof(AwsSettings, region), { "AWS_REGION", "AWS_DEFAULT_REGION" } },
         { offsetof(AwsSettings, endpoint_ec2), { "AWS_ENDPOINT_URL_EC2", "AWS_ENDPOINT_URL" } },
+        { offsetof(AwsSettings, endpoint_autoscaling), { "AWS_ENDPOINT_URL_AUTO_SCALING", "AWS_ENDPOINT_URL" } },
         { offsetof(AwsSettings, endpoint_sts), { "AWS_ENDPOINT_URL_STS", "AWS_ENDPOINT_URL" } },
 };
 

@@ -28,6 +28,7 @@ typedef struct AwsSettings {
         char *imds_disabled; /* AWS_EC2_METADATA_DISABLED */
         char *region;        /* AWS_REGION, AWS_DEFAULT_REGION */
         char *endpoint_ec2;  /* AWS_ENDPOINT_URL_EC2, AWS_ENDPOINT_URL */
+        char *endpoint_autoscaling; /* AWS_ENDPOINT_URL_AUTO_SCALING, AWS_ENDPOINT_URL */
         char *endpoint_sts;  /* AWS_ENDPOINT_URL_STS, AWS_ENDPOINT_URL */
 } AwsSettings;
 

@@ -4,9 +4,10 @@
 #include "string-util.h"
 
 static const char *const act_names[_QUEUE_ACT_MAX] = {
-        [QUEUE_NOTHING] = "nothing", [QUEUE_TELL] = "tell",   [QUEUE_LOOK] = "look",
-        [QUEUE_WRITE] = "write",     [QUEUE_ASK] = "ask",     [QUEUE_WAIT] = "wait",
-        [QUEUE_FOREIGN] = "foreign", [QUEUE_LEAVE] = "leave",
+        [QUEUE_NOTHING] = "nothing", [QUEUE_TELL] = "tell", [QUEUE_LOOK] = "look",
+        [QUEUE_WRITE] = "write",     [QUEUE_BEAT] = "beat", [QUEUE_CONTINUE] = "continue",
+        [QUEUE_ASK] = "ask",         [QUEUE_WAIT] = "wait", [QUEUE_FOREIGN] = "foreign",
+        [QUEUE_LEAVE] = "leave",
 };
 
 const char *queue_act_to_string(QueueAct a) {
@@ -31,15 +32,21 @@ static QueueAct decide_managed(const EventMessage *m, const Notice *notice, cons
                                const QueueRules *rules) {
         if (!notice_counts(m, notice, rules))
                 return facts->has_node ? QUEUE_TELL : QUEUE_NOTHING;
-        return facts->is_told && facts->told_usec <= notice_announced(notice) ? QUEUE_NOTHING : QUEUE_WRITE;
+        if (!facts->is_told || facts->told_usec > notice_announced(notice))
+                return QUEUE_WRITE;
+        if (m->kind != EVENT_MESSAGE_ASG_TERMINATE)
+                return QUEUE_NOTHING;
+        return facts->is_drained ? QUEUE_CONTINUE : QUEUE_BEAT;
 }
 
 /* Nothing of ours, as far as can be seen. */
 static QueueAct decide_unknown(const EventMessage *m, const Notice *notice, const QueueFacts *facts,
                                const QueueRules *rules) {
+        if (facts->is_held)
+                return QUEUE_CONTINUE;
         if (rules->is_shared)
                 return QUEUE_LEAVE;
-        if (!notice_counts(m, notice, rules))
+        if (!notice_counts(m, notice, rules) && m->kind != EVENT_MESSAGE_ASG_LAUNCH)
                 return QUEUE_FOREIGN;
         switch (facts->sight) {
         case QUEUE_NOT_ASKED:
@@ -62,6 +69,8 @@ QueueAct queue_decide(const EventMessage *m, const Notice *notice, const QueueFa
                 return decide_unknown(m, notice, facts, rules);
         if (m->kind == EVENT_MESSAGE_STATE_CHANGE)
                 return is_going_down(m->action) ? QUEUE_LOOK : QUEUE_NOTHING;
+        if (m->kind == EVENT_MESSAGE_ASG_LAUNCH)
+                return facts->is_ready ? QUEUE_CONTINUE : QUEUE_WAIT;
         if (!notice)
                 return QUEUE_NOTHING;
         return facts->is_managed ? decide_managed(m, notice, facts, rules) : QUEUE_TELL;

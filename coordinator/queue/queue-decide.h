@@ -5,16 +5,21 @@
  * What a message of the interruption queue means for one instance that it names. Pure.
  *
  *      a managed node (an instance with a NodeClaim):
- *        spot, a hook of its group, a scheduled change that ends it within the hour    written on its claim, if [Interruption]
- *                                                                    Delete= says that its kind of end counts
- *        the same otherwise, rebalance, any other scheduled change   an Event
- *        state change: on its way down                               the node is looked at anew
- *      a node without NodeClaim: an Event for each of these
- *      neither: the instance may be a node that is just joining, whose notice must not be lost. What asks for nothing but
- *        an Event or a look is done with; the rest waits, until the instance is known, or has ended, or has been unknown to us
- *        and to EC2 for two minutes.
+ *        spot, a hook of its group, a scheduled change           written on its claim, if [Interruption]
+ *        that ends it within the hour                            Delete= says that its kind of end counts
+ *        the same otherwise, rebalance, other scheduled changes  an Event
+ *        state change: on its way down                           the node is looked at anew
+ *      a node without NodeClaim                                  an Event for each of these
+ *      neither                                                   it may be a node that is just joining,
+ *                                                                whose notice must not be lost
  *
- * What a group waits for when it has started an instance is not ours to answer: it goes on by the hook's own time-out.
+ * Of what is neither, a message that asks for nothing but an Event or a look is done with. The rest waits,
+ * until the instance is known, or has ended, or has been unknown to us and to EC2 for two minutes.
+ *
+ * A hook of its group is answered besides. Of a termination: heartbeats while the node is drained, CONTINUE
+ * once it is, or has gone; where claims are not deleted for it ([Interruption] Delete=never), never: it goes
+ * on when its time is over. Of a launch: CONTINUE when the node is Ready; until then, and of what never
+ * becomes one, the group decides by the hook's time.
  */
 
 #include "coordinator-config.h"
@@ -24,14 +29,16 @@
 #define QUEUE_SOON_USEC USEC_PER_HOUR
 
 typedef enum QueueAct {
-        QUEUE_NOTHING, /* done with it */
-        QUEUE_TELL,    /* an Event on its Node, and done */
-        QUEUE_LOOK,    /* its Node is looked at anew, and done */
-        QUEUE_WRITE,   /* the notice is written on its claim; done when the API server has it */
-        QUEUE_ASK,     /* EC2 is asked whether it knows it */
-        QUEUE_WAIT,    /* not now: the message is hidden for a while */
-        QUEUE_FOREIGN, /* nobody's: done with it */
-        QUEUE_LEAVE,   /* not ours to delete: it comes again for others */
+        QUEUE_NOTHING,  /* done with it */
+        QUEUE_TELL,     /* an Event on its Node, and done */
+        QUEUE_LOOK,     /* its Node is looked at anew, and done */
+        QUEUE_WRITE,    /* the notice is written on its claim; done when the API server has it */
+        QUEUE_BEAT,     /* the group is asked to go on waiting, and it is decided anew soon */
+        QUEUE_CONTINUE, /* the group goes on; done when it knows */
+        QUEUE_ASK,      /* EC2 is asked whether it knows it */
+        QUEUE_WAIT,     /* not now: the message is hidden for a while */
+        QUEUE_FOREIGN,  /* nobody's: done with it */
+        QUEUE_LEAVE,    /* not ours to delete: it comes again for others */
         _QUEUE_ACT_MAX,
         _QUEUE_ACT_INVALID = -EINVAL,
 } QueueAct;
@@ -41,29 +48,33 @@ const char *queue_act_to_string(QueueAct a); /* "write", for tests */
 typedef enum QueueSight {
         QUEUE_NOT_ASKED,
         QUEUE_SEEN,
-        QUEUE_ENDED, /* terminated, or on its way there: nothing is left to be done, also where it was ours */
+        QUEUE_ENDED, /* terminated, or on its way there: nothing is left to be done, also where it was ours
+                      */
         QUEUE_NOT_SEEN,
         QUEUE_UNCLEAR,
 } QueueSight;
 
 typedef struct QueueFacts {
-        bool is_managed, has_node;
-        bool is_told;          /* its claim says of such an end already */
-        usec_t told_usec;      /* when that is, wall clock; USEC_INFINITY: not said */
-        usec_t unknown_usec;   /* for so long nobody has known it, as far as this leader has seen */
-        QueueSight sight;      /* what EC2 said of it just now */
+        bool is_managed, has_node, is_ready;
+        bool is_drained;     /* its claim says so */
+        bool is_held;        /* this leader holds its hook, since its claim was deleted for it */
+        bool is_told;        /* its claim says of such an end already */
+        usec_t told_usec;    /* when that is, wall clock; USEC_INFINITY: not said */
+        usec_t unknown_usec; /* for so long nobody has known it, as far as this leader has seen */
+        QueueSight sight;    /* what EC2 said of it just now */
 } QueueFacts;
 
 typedef struct QueueRules {
-        bool is_shared;              /* [Queue] Shared= */
-        InterruptionDelete deletes;  /* [Interruption] Delete= */
-        usec_t wall_usec;            /* now */
+        bool is_shared;             /* [Queue] Shared= */
+        InterruptionDelete deletes; /* [Interruption] Delete= */
+        usec_t wall_usec;           /* now */
 } QueueRules;
 
 /* notice: of event_message_notice(), or NULL. */
-QueueAct queue_decide(const EventMessage *m, const Notice *notice, const QueueFacts *facts, const QueueRules *rules);
+QueueAct queue_decide(const EventMessage *m, const Notice *notice, const QueueFacts *facts,
+                      const QueueRules *rules);
 
-/* A message that nobody can read: hidden for as long as SQS lets (true) once it has come so often; before that it comes again by
- * itself. */
+/* A message that nobody can read: hidden for as long as SQS lets (true) once it has come so often; before
+ * that it comes again by itself. */
 #define QUEUE_POISON_RECEIVES 5u
 bool queue_is_poison(unsigned receives, const QueueRules *rules);

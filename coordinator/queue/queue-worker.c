@@ -3,20 +3,20 @@
 
 #include "backoff.h"
 #include "coordinator-metrics.h"
-#include "hashmap.h"
 #include "interruption.h"
+#include "lifecycle-hook.h"
 #include "list.h"
 #include "log-catalog.h"
 #include "log.h"
 #include "marks.h"
-#include "queue-decide.h"
+#include "queue-memory.h"
 #include "string-util.h"
 #include "strv.h"
 
 #define WAIT_SEC 20u       /* of a poll */
 #define VISIBILITY_SEC 10u /* of what was received; see queue-worker.h */
 #define POLLS_MAX 4u
-/* Nothing more is received while there is work on so many messages. */
+/* Nothing more is received while there is work on so many messages, besides those that wait for a drain. */
 #define ITEMS_MAX 500u
 #define BATCHES_MAX 3u
 /* What is done within so long goes in one request. */
@@ -26,6 +26,8 @@
 #define RENEW_USEC (5 * USEC_PER_SEC)
 /* A queue that answers at once, and with nothing, is not asked more often. */
 #define EMPTY_POLL_USEC USEC_PER_SEC
+/* The shortest time of a hook is 30 s. */
+#define BEAT_USEC (12 * USEC_PER_SEC)
 #define RETRY_BASE_USEC USEC_PER_SEC
 #define RETRY_CAP_USEC USEC_PER_MINUTE
 #define ERRAND_RETRY_CAP_USEC (10 * USEC_PER_SEC)
@@ -34,11 +36,6 @@
 #define UNKNOWN_HIDE_SEC 20u
 /* 12 hours since it was received; some seconds have passed. */
 #define PARK_SEC (12u * 3600u - 60u)
-/* What is remembered of instances that nobody knows, and of claims that were written on. */
-#define UNKNOWN_MAX 20000u
-#define UNKNOWN_KEEP_USEC (15 * USEC_PER_MINUTE)
-#define WRITTEN_MAX 20000u
-#define SHOWN_MAX 200u
 
 typedef struct Item Item;
 
@@ -60,6 +57,9 @@ typedef struct Errand {
         char *claim;  /* uid of that which is written on */
         KubeCall *write;
         CloudCall *ask;
+        HookCall *hook;
+        bool is_held;      /* its group waits for us */
+        usec_t beat_usec;  /* the next heartbeat */
         usec_t again_usec; /* open, and not before then */
         Backoff backoff;
 } Errand;
@@ -72,7 +72,6 @@ struct Item {
         QueueWorker *worker;
         SqsMessage message;
         EventMessage event;
-        bool is_poison;
         Errand *errands;
         size_t n_errands;
         ItemState state;
@@ -97,29 +96,16 @@ typedef struct Poll {
         usec_t begun_usec;
 } Poll;
 
-/* An instance that nobody knows. */
-typedef struct Unknown {
-        char *instance;
-        usec_t since_usec, seen_usec; /* loop_now() */
-        QueueSight sight;
-} Unknown;
-
-/* What was written on a claim, until the view shows it. */
-typedef struct Written {
-        char *uid;
-        usec_t end_usec; /* wall clock; USEC_INFINITY: not said */
-        bool in_flight;
-} Written;
-
 struct QueueWorker {
         QueueWorkerOptions o;
+        HookClient *hooks;
+        size_t n_held; /* errands whose hooks are held */
         Poll polls[POLLS_MAX];
         unsigned n_polls;
         List items, to_delete, to_hide, batches;
         Timer *tick, *flush;
-        Hashmap *unknown, *written; /* by instance, by uid of the claim */
-        Hashmap *parked;            /* ids of messages that were told of as poison; no values */
-        bool fails;                 /* the last answer of SQS was an error, and that was told */
+        QueueMemory memory;
+        bool polls_fail, batches_fail; /* the last answer was an error, and that was told */
 };
 
 static void poll_start(Poll *p);
@@ -133,6 +119,8 @@ static usec_t now_of(const QueueWorker *w) {
 /* -- memory --------------------------------------------------------------------------------------------- */
 
 static void errand_done(Errand *e) {
+        e->item->worker->n_held -= e->is_held;
+        hook_call_free(e->hook);
         kube_call_free(e->write);
         cloud_call_free(e->ask);
         notice_free(e->notice);
@@ -164,89 +152,6 @@ static void batch_free(Batch *b) {
         free(b);
 }
 
-static void *unknown_free(void *p) {
-        Unknown *u = p;
-
-        free(u->instance);
-        return mfree(u);
-}
-
-static void *written_free(void *p) {
-        Written *x = p;
-
-        free(x->uid);
-        return mfree(x);
-}
-
-/* -- what is remembered --------------------------------------------------------------------------------- */
-
-static void forget_unknown(QueueWorker *w) {
-        usec_t now = now_of(w);
-        Unknown *u;
-
-        HASHMAP_FOREACH (u, w->unknown)
-                if (now >= usec_add(u->seen_usec, UNKNOWN_KEEP_USEC)) {
-                        hashmap_remove(w->unknown, u->instance);
-                        unknown_free(u);
-                }
-        /* So many at once: their two minutes begin anew. */
-        while (hashmap_size(w->unknown) >= UNKNOWN_MAX) {
-                const char *oldest;
-
-                u = hashmap_first(w->unknown, &oldest);
-                hashmap_remove(w->unknown, oldest);
-                unknown_free(u);
-        }
-}
-
-/* NULL: out of memory. */
-static Unknown *unknown_note(QueueWorker *w, const char *instance) {
-        Unknown *u = hashmap_get(w->unknown, instance);
-
-        if (!u) {
-                if (hashmap_size(w->unknown) >= UNKNOWN_MAX)
-                        forget_unknown(w);
-                u = new0(Unknown, 1);
-                if (!u)
-                        return NULL;
-                u->since_usec = now_of(w);
-                if (free_and_strdup(&u->instance, instance) < 0 ||
-                    hashmap_put(w->unknown, u->instance, u) < 0)
-                        return unknown_free(u);
-        }
-        u->seen_usec = now_of(w);
-        return u;
-}
-
-static void unknown_forget(QueueWorker *w, const char *instance) {
-        Unknown *u = hashmap_remove(w->unknown, instance);
-
-        if (u)
-                unknown_free(u);
-}
-
-/* NULL: out of memory. What was written is only remembered to write it once: the oldest may go. */
-static Written *written_note(QueueWorker *w, const char *uid) {
-        Written *x = hashmap_get(w->written, uid);
-        const char *oldest;
-
-        if (x)
-                return x;
-        if (hashmap_size(w->written) >= WRITTEN_MAX) {
-                x = hashmap_first(w->written, &oldest);
-                if (x->in_flight)
-                        return NULL;
-                hashmap_remove(w->written, oldest);
-                written_free(x);
-        }
-        x = new0(Written, 1);
-        if (!x)
-                return NULL;
-        if (free_and_strdup(&x->uid, uid) < 0 || hashmap_put(w->written, x->uid, x) < 0)
-                return written_free(x);
-        return x;
-}
-
 /* -- whose instance it is ------------------------------------------------------------------------------- */
 
 typedef struct Found {
@@ -276,7 +181,7 @@ static Found find(const QueueWorker *w, const char *instance) {
 /* What stands on the claim, or was written and is not in view yet. */
 static void read_told(QueueWorker *w, const KubeNodeClaim *claim, QueueFacts *f) {
         _cleanup_(interruption_done) Interruption i = { 0 };
-        const Written *x = hashmap_get(w->written, claim->object.meta.uid);
+        const WrittenClaim *x = queue_memory_written(&w->memory, claim->object.meta.uid);
 
         if (interruption_of_claim(claim, &i) >= 0 && notice_ends_machine(i.notice)) {
                 f->is_told = true;
@@ -288,17 +193,25 @@ static void read_told(QueueWorker *w, const KubeNodeClaim *claim, QueueFacts *f)
         }
 }
 
+static bool is_drained(const KubeNodeClaim *claim) {
+        const Condition *c = condition_find(claim->conditions, claim->n_conditions, CLAIM_DRAINED);
+
+        return c && c->status == CONDITION_TRUE;
+}
+
 /* -ENOMEM. */
 static int gather(QueueWorker *w, const char *instance, const Found *found, QueueFacts *ret) {
         *ret = (QueueFacts){ .is_managed = found->claim,
                              .has_node = found->node,
+                             .is_ready = found->node && kube_node_is_ready(found->node),
+                             .is_drained = found->claim && is_drained(found->claim),
                              .told_usec = USEC_INFINITY };
         if (found->claim)
                 read_told(w, found->claim, ret);
         if (found->claim || found->node)
-                unknown_forget(w, instance);
+                queue_memory_forget_unknown(&w->memory, instance);
         else {
-                Unknown *u = unknown_note(w, instance);
+                UnknownInstance *u = queue_memory_note_unknown(&w->memory, instance);
 
                 if (!u)
                         return -ENOMEM;
@@ -334,24 +247,40 @@ static void tell_node(QueueWorker *w, const Errand *e, const KubeNode *n, bool a
                 e->instance, kind, isempty(action) ? "" : ", ", strempty(action), when);
 }
 
-static void tell_failing(QueueWorker *w, const SqsResult *result) {
+static const char *advice(SqsOutcome o) {
+        switch (o) {
+        case SQS_DENIED:
+                return ". Grant sqs:ReceiveMessage, sqs:DeleteMessage and sqs:ChangeMessageVisibility on it, and kms:Decrypt if it is "
+                       "encrypted";
+        case SQS_GONE:
+                return ". There is no such queue in that region and account";
+        case SQS_OK:
+        case SQS_RETRY:
+        case _SQS_OUTCOME_MAX:
+                break;
+        }
+        return "";
+}
+
+/* Of polls and of batches apart: the one may be allowed, and the other not. */
+static void tell_failing(QueueWorker *w, const SqsResult *result, bool is_poll) {
+        bool *fails = is_poll ? &w->polls_fail : &w->batches_fail, failed = result->outcome != SQS_OK;
+
         metrics_add(w->o.metrics, METRIC_QUEUE_ANSWERS, (size_t) result->outcome, 1);
-        if (result->outcome == SQS_OK && w->fails)
-                log_event(w->o.env->log, LOG_LEVEL_NOTICE, MESSAGE_QUEUE_BACK, NULL, 0,
-                          "Queue %s answers again", sqs_client_queue(w->o.sqs));
-        if (result->outcome != SQS_OK && !w->fails)
+        if (failed && !*fails)
                 log_event(
                         w->o.env->log, LOG_LEVEL_WARNING, MESSAGE_QUEUE_FAILING,
                         LOG_FIELDS({ "REASON", sqs_outcome_names[result->outcome] }),
-                        "Queue %s ([Queue] Url=) in region %s is not heard, retrying: %s. Notices reach only nodes with an agent "
-                        "meanwhile%s",
+                        is_poll ? "Queue %s ([Queue] Url=) in region %s is not heard, retrying: %s. Notices reach only nodes with an "
+                                  "agent meanwhile%s"
+                                : "Queue %s ([Queue] Url=) in region %s does not let go of messages that are done with, retrying: %s. "
+                                  "They come again, and change nothing%s",
                         sqs_client_queue(w->o.sqs), sqs_client_region(w->o.sqs), result->message,
-                        result->outcome == SQS_DENIED
-                                ? ". Grant sqs:ReceiveMessage, sqs:DeleteMessage and "
-                                  "sqs:ChangeMessageVisibility on it, and kms:Decrypt if it is encrypted"
-                        : result->outcome == SQS_GONE ? ". There is no such queue in that region and account"
-                                                      : "");
-        w->fails = result->outcome != SQS_OK;
+                        advice(result->outcome));
+        else if (!failed && *fails)
+                log_event(w->o.env->log, LOG_LEVEL_NOTICE, MESSAGE_QUEUE_BACK, NULL, 0,
+                          "Queue %s answers again", sqs_client_queue(w->o.sqs));
+        *fails = failed;
 }
 
 /* -- errands -------------------------------------------------------------------------------------------- */
@@ -365,6 +294,14 @@ static void errand_retry(Errand *e) {
 
 static void errand_finish(Errand *e) {
         e->state = ERRAND_DONE;
+}
+
+/* What is written, and not done: its group waits until the node is drained. */
+static void errand_hold(Errand *e) {
+        e->item->worker->n_held += !e->is_held;
+        e->is_held = true;
+        e->state = ERRAND_OPEN;
+        e->again_usec = usec_add(now_of(e->item->worker), TICK_USEC);
 }
 
 /* What waited for this write: is decided anew, by what is so now. The item of the write itself is left to
@@ -387,26 +324,28 @@ static void on_written(const KubeReply *reply, void *userdata) {
         Errand *e = userdata;
         Item *i = e->item;
         QueueWorker *w = i->worker;
-        Written *x = hashmap_get(w->written, e->claim);
+        WrittenClaim *x = queue_memory_written(&w->memory, e->claim);
         _cleanup_free_ char *uid = TAKE_PTR(e->claim);
 
         if (x)
                 x->in_flight = false;
         if (!reply->error) {
-                errand_finish(e);
+                if (i->event.kind == EVENT_MESSAGE_ASG_TERMINATE)
+                        errand_hold(e);
+                else
+                        errand_finish(e);
                 if (i->message.sent_usec > 0)
                         metrics_observe(w->o.metrics, METRIC_QUEUE_SECONDS, 0,
                                         (double) usec_sub(loop_wall(w->o.env->loop), i->message.sent_usec) /
                                                 (double) USEC_PER_SEC);
         } else {
-                if (x) {
-                        hashmap_remove(w->written, uid);
-                        written_free(x);
-                }
-                log_warning(
-                        w->o.env->log,
-                        "Failed to write on the NodeClaim of instance %s what queue %s told, retrying: %s",
-                        e->instance, sqs_client_queue(w->o.sqs), strempty(reply->error->message));
+                if (uid)
+                        queue_memory_forget_written(&w->memory, uid);
+                if (e->backoff.failures == 0)
+                        log_warning(
+                                w->o.env->log,
+                                "Failed to write on the NodeClaim of instance %s what queue %s told, retrying: %s",
+                                e->instance, sqs_client_queue(w->o.sqs), strempty(reply->error->message));
                 errand_retry(e);
         }
         if (uid)
@@ -445,11 +384,11 @@ static int errand_write(Errand *e, const Found *found) {
         const KubeTarget target = { .kind = &kube_node_claim_kind, .name = claim->object.meta.name };
         const KubeCallOptions options = { .guard = w->o.guard, .object_unread = true };
         _cleanup_free_ char *body = NULL;
-        Written *x;
+        WrittenClaim *x;
         int r;
 
         r = free_and_strdup(&e->claim, claim->object.meta.uid);
-        x = r >= 0 ? written_note(w, claim->object.meta.uid) : NULL;
+        x = r >= 0 ? queue_memory_note_written(&w->memory, claim->object.meta.uid) : NULL;
         if (!x)
                 return -ENOMEM;
         if (x->in_flight) {
@@ -493,7 +432,7 @@ static QueueSight sight_of(const CloudResult *result) {
 static void on_described(const CloudResult *result, void *userdata) {
         Errand *e = userdata;
         Item *i = e->item;
-        Unknown *u = hashmap_get(i->worker->unknown, e->instance);
+        UnknownInstance *u = queue_memory_unknown(&i->worker->memory, e->instance);
 
         if (u)
                 u->sight = sight_of(result);
@@ -523,6 +462,56 @@ static int errand_ask(Errand *e) {
         return r;
 }
 
+static void on_hook(HookOutcome outcome, const char *message, void *userdata) {
+        Errand *e = userdata;
+        Item *i = e->item;
+        QueueWorker *w = i->worker;
+
+        if (outcome == HOOK_OVER || (outcome == HOOK_OK && e->act == QUEUE_CONTINUE)) {
+                log_info(w->o.env->log, "Auto Scaling group %s goes on with instance %s: its hook %s %s",
+                         i->event.group, e->instance, i->event.hook,
+                         outcome == HOOK_OVER ? "is over" : "was answered with CONTINUE");
+                errand_finish(e);
+        } else if (outcome == HOOK_OK) {
+                backoff_reset(&e->backoff);
+                errand_hold(e);
+        } else {
+                if (e->backoff.failures == 0)
+                        log_warning(
+                                w->o.env->log,
+                                "Failed to answer hook %s of Auto Scaling group %s for instance %s, retrying: %s. It takes "
+                                "autoscaling:CompleteLifecycleAction and autoscaling:RecordLifecycleActionHeartbeat",
+                                i->event.hook, i->event.group, e->instance, message);
+                errand_retry(e);
+        }
+        e->hook = hook_call_free(e->hook);
+        item_step(i); /* may end it */
+}
+
+static int errand_beat(Errand *e) {
+        QueueWorker *w = e->item->worker;
+        int r;
+
+        errand_hold(e);
+        if (now_of(w) < e->beat_usec)
+                return 0;
+        r = hook_heartbeat(w->hooks, &e->item->event, e->instance, &w->o.guard, on_hook, e, &e->hook);
+        if (r < 0)
+                return r;
+        e->beat_usec = usec_add(now_of(w), BEAT_USEC);
+        e->state = ERRAND_SENT;
+        return 0;
+}
+
+static int errand_continue(Errand *e) {
+        QueueWorker *w = e->item->worker;
+        int r = hook_continue(w->hooks, &e->item->event, e->instance, &w->o.guard, on_hook, e, &e->hook);
+
+        if (r >= 0)
+                e->state = ERRAND_SENT;
+        return r;
+}
+
 static int errand_act(Errand *e, const Found *found) {
         QueueWorker *w = e->item->worker;
 
@@ -536,6 +525,10 @@ static int errand_act(Errand *e, const Found *found) {
                 break;
         case QUEUE_WRITE:
                 return errand_write(e, found);
+        case QUEUE_BEAT:
+                return errand_beat(e);
+        case QUEUE_CONTINUE:
+                return errand_continue(e);
         case QUEUE_ASK:
                 return errand_ask(e);
         case QUEUE_WAIT:
@@ -544,7 +537,7 @@ static int errand_act(Errand *e, const Found *found) {
                 return 0;
         case QUEUE_FOREIGN:
                 metrics_add(w->o.metrics, METRIC_QUEUE_FOREIGN, 0, 1);
-                unknown_forget(w, e->instance);
+                queue_memory_forget_unknown(&w->memory, e->instance);
                 break;
         case QUEUE_NOTHING:
         case _QUEUE_ACT_MAX:
@@ -570,6 +563,7 @@ static void errand_step(Errand *e) {
 
         r = gather(w, e->instance, &found, &facts);
         if (r >= 0) {
+                facts.is_held = e->is_held;
                 e->act = queue_decide(&e->item->event, e->notice, &facts, &rules);
                 r = errand_act(e, &found);
         }
@@ -602,7 +596,7 @@ static void item_wait(Item *i) {
                 }
         /* What EC2 said of it counts for now alone. */
         for (size_t k = 0; k < i->n_errands; k++) {
-                Unknown *u = hashmap_get(i->worker->unknown, i->errands[k].instance);
+                UnknownInstance *u = queue_memory_unknown(&i->worker->memory, i->errands[k].instance);
 
                 if (u)
                         u->sight = QUEUE_NOT_ASKED;
@@ -668,19 +662,13 @@ static void item_spoiled(Item *i) {
                 return;
         }
         metrics_add(w->o.metrics, METRIC_QUEUE_POISON, 0, 1);
-        if (!hashmap_contains(w->parked, i->message.id)) {
-                const char *oldest;
-
-                if (hashmap_size(w->parked) >= 1000 && hashmap_first(w->parked, &oldest))
-                        hashmap_remove(w->parked, oldest);
-                (void) hashmap_put(w->parked, i->message.id, w);
+        if (queue_memory_note_poison(&w->memory, i->message.id))
                 log_event(
                         w->o.env->log, LOG_LEVEL_WARNING, MESSAGE_QUEUE_POISON,
                         LOG_FIELDS({ "QUEUE", sqs_client_queue(w->o.sqs) }),
                         "Message %.64s of queue %s cannot be read and was received %u times: it is hidden for 12 hours, and not "
                         "deleted. Look at it there; a redrive policy with a dead-letter queue would take it away",
                         i->message.id, sqs_client_queue(w->o.sqs), i->message.receives);
-        }
         item_enqueue(i, ITEM_HIDE, PARK_SEC);
 }
 
@@ -721,7 +709,7 @@ static void on_batch(SqsResult *result, void *userdata) {
         QueueWorker *w = b->worker;
         unsigned at = 0, n = 0;
 
-        tell_failing(w, result);
+        tell_failing(w, result, false);
         LIST_FOREACH (i, &b->items, Item, batch)
                 n += !(result->failed & (1u << at++));
         if (b->deletes)
@@ -822,7 +810,7 @@ static void on_received(SqsResult *result, void *userdata) {
         size_t n = result->messages ? result->messages->n : 0;
         usec_t pause = 0;
 
-        tell_failing(w, result);
+        tell_failing(w, result, true);
         p->call = sqs_call_free(p->call);
         for (size_t k = 0; k < n; k++)
                 item_new(w, result->messages->at + k);
@@ -850,7 +838,7 @@ static void poll_start(Poll *p) {
                                  .guard = w->o.guard };
         int r;
 
-        if (p->call || w->items.size >= ITEMS_MAX)
+        if (p->call || w->items.size - MIN(w->items.size, w->n_held) >= ITEMS_MAX)
                 return;
         p->begun_usec = now_of(w);
         r = sqs_receive(w->o.sqs, &how, on_received, p, &p->call);
@@ -868,11 +856,9 @@ static int worker_open(QueueWorker *w) {
         Loop *loop = w->o.env->loop;
         int r;
 
-        r = hashmap_new(HASHMAP_BORROW_KEYS, &w->unknown);
+        r = hook_client_new(w->o.env, w->o.sqs, &w->hooks);
         if (r >= 0)
-                r = hashmap_new(HASHMAP_BORROW_KEYS, &w->written);
-        if (r >= 0)
-                r = hashmap_new(0, &w->parked);
+                r = queue_memory_init(&w->memory, loop);
         if (r >= 0)
                 r = timer_new(loop, "queue-tick", on_tick, w, &w->tick);
         if (r >= 0)
@@ -920,11 +906,10 @@ QueueWorker *queue_worker_free(QueueWorker *w) {
                 batch_free(b);
         LIST_FOREACH (i, &w->items, Item, items)
                 item_free(i);
+        hook_client_free(w->hooks);
         timer_free(w->tick);
         timer_free(w->flush);
-        hashmap_free_with(w->unknown, unknown_free);
-        hashmap_free_with(w->written, written_free);
-        hashmap_free(w->parked);
+        queue_memory_done(&w->memory);
         return mfree(w);
 }
 

@@ -2,26 +2,32 @@
 #pragma once
 
 /*
- * queue/: the interruption queue, AWS SQS: what EventBridge, AWS Health and Auto Scaling tell of instances. For nodes whose
- * agent cannot hear it, or that have none. Calls cluster/, cloud/, shared/notice; called by leading.c.
+ * queue/: the interruption queue, AWS SQS: what EventBridge, AWS Health and Auto Scaling tell of instances.
+ * For nodes whose agent cannot hear it, or that have none. Calls cluster/, cloud/, shared/notice; called by
+ * leading.c.
  *
  *      sqs-client.c     the queue's calls; sqs-url.c, sqs-answer.c: pure
+ *      lifecycle-hook.c the two calls by which an Auto Scaling group's hook is answered
  *      queue-decide.c   pure: what a message means for an instance
+ *      queue-memory.c   what a leader remembers beside the messages
  *      queue-worker.c   the polls, and each message from its receipt to its deletion
  *
  *                  .------------- its work failed: tried again, with backoff -------------.
  *                  v                                                                      |
  *      received -> errands, one for each instance: decided, written or asked about -------+
  *         |        |             |
- *         |        |             '-> all done: deleted, in batches. Not deleted for some reason: it comes again, and is done
- *         |        |                 already
+ *         |        |             '-> all done: deleted, in batches. What is not deleted for some reason
+ *         |        |                 comes again, and is done already
+ *         |        |-> a group waits for the drain: heartbeats, until it can go on
  *         |        '-> some wait: hidden for a while, and forgotten until it comes again
  *         '-> cannot be read: comes again by itself, then hidden for 12 hours, counted and told once
  *
- * A message is deleted only when what it caused is durable in the API: the notice stands as an annotation on the NodeClaim
- * (interruption_of_claim()), by which whoever leads deletes the claim (adoption.c). So messages that come twice, late, or in
- * another order, and a leader that dies anywhere in between, change nothing. Received messages are hidden for ten seconds,
- * and again as long as there is work on them: what a leader leaves behind the next one gets within that time.
+ * A message is deleted only when what it caused is durable in the API: the notice stands as an annotation on
+ * the NodeClaim (interruption_of_claim()), by which whoever leads deletes the claim (adoption.c). So
+ * messages that come twice, late, or in another order, and a leader that dies anywhere in between, change
+ * nothing. Received messages are hidden for ten seconds, and again as long as there is work on them: what a
+ * leader leaves behind the next one gets within that time. The message of a hook stays until its group has
+ * been answered.
  *
  * Exists while this process leads. Freeing it drops all polls and calls.
  */
@@ -44,7 +50,7 @@ typedef struct QueueWorkerOptions {
         const CloudRegistry *cloud;
         EventRecorder *recorder;
         Metrics *metrics;
-        HttpGuard guard; /* the leader's */
+        HttpGuard guard;                                /* the leader's */
         void (*look)(const char *node, void *userdata); /* please look at this node anew */
         void *userdata;
 } QueueWorkerOptions;

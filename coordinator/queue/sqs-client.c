@@ -98,6 +98,14 @@ const char *sqs_client_region(const SqsClient *c) {
         return c->url.region;
 }
 
+AwsCredentials *sqs_client_credentials(SqsClient *c) {
+        return c->credentials;
+}
+
+const AwsSettings *sqs_client_settings(const SqsClient *c) {
+        return c->settings;
+}
+
 SqsCall *sqs_call_free(SqsCall *c) {
         if (!c)
                 return NULL;

@@ -7,6 +7,7 @@
  * a deletion from its connection. Receipts and bodies are never logged.
  */
 
+#include "aws-credentials.h"
 #include "env.h"
 #include "http-transport.h"
 #include "sqs-answer.h"
@@ -48,6 +49,9 @@ SqsClient *sqs_client_free(SqsClient *c); /* all calls must be freed before */
 DEFINE_FREEP(SqsClient, sqs_client_free);
 const char *sqs_client_queue(const SqsClient *c); /* its name */
 const char *sqs_client_region(const SqsClient *c);
+/* For other services of the same account and region. */
+AwsCredentials *sqs_client_credentials(SqsClient *c);
+const AwsSettings *sqs_client_settings(const SqsClient *c);
 
 typedef struct SqsReceive {
         unsigned wait_sec, visibility_sec;

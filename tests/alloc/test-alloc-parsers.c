@@ -22,6 +22,7 @@
 #include "coordinator-config.h"
 #include "ctl-status.h"
 #include "ec2-answer.h"
+#include "event-message.h"
 #include "eviction.h"
 #include "exec-credential.h"
 #include "fuzz-objects.h"
@@ -485,6 +486,17 @@ static int do_sqs(void) {
         return r < 0 ? r : sqs_url_parse("https://sqs.eu-west-1.amazonaws.com/1/q", &url, &why);
 }
 
+static int do_event_message(void) {
+        static const char text[] = "{\"id\":\"e\",\"detail-type\":\"EC2 Spot Instance Interruption Warning\",\"source\":\"aws.ec2\","
+                                   "\"time\":\"2026-11-25T09:00:00Z\",\"detail\":{\"instance-id\":\"i-0abc\",\"instance-action\":"
+                                   "\"terminate\"}}";
+        _cleanup_(event_message_done) EventMessage m = { 0 };
+        _cleanup_(notice_freep) Notice *n = NULL;
+        int r = event_message_parse(text, strlen(text), &m);
+
+        return r < 0 ? r : event_message_notice(&m, "i-0abc", &n);
+}
+
 static int do_aws_profile(void) {
         _cleanup_(aws_keys_done) AwsKeys k = { 0 };
 
@@ -821,6 +833,7 @@ static const struct {
         { "TerminateInstances", do_ec2_terminate },
         { "AWS error", do_aws_error },
         { "SQS", do_sqs },
+        { "message of a queue", do_event_message },
         { "AWS profile", do_aws_profile },
         { "AWS role", do_aws_json },
         { "AWS web identity", do_aws_sts },

@@ -7,20 +7,23 @@
 #include <cmocka.h>
 
 #include "coordinator-rig.h"
+#include "fake-autoscaling.h"
 #include "fake-aws-event.h"
 #include "fake-json.h"
 #include "fake-sqs.h"
 #include "marks.h"
 
+#define GROUPS_ORIGIN "https://autoscaling.us-east-1.amazonaws.com"
 #define FOREIGN "i-0feedfeedfeedfeed"
 
 typedef struct Room {
         CoordinatorRig *rig;
         FakeSqs *sqs;
+        FakeAutoscaling *groups; /* NULL: none */
 } Room;
 
 static void room_open(Room *r, unsigned n_nodes) {
-        r->rig = coordinator_rig_new();
+        *r = (Room){ .rig = coordinator_rig_new() };
         r->sqs = fake_sqs_new(&(FakeSqsOptions) {
                 .aws = { .loop = r->rig->w.loop, .region = "us-east-1", .max_skew_usec = USEC_PER_HOUR } });
         fake_sqs_add_queue(r->sqs, &(FakeQueue) { .name = "q" });
@@ -33,6 +36,7 @@ static void room_open(Room *r, unsigned n_nodes) {
 static void room_close(Room *r) {
         for (size_t i = 0; i < ELEMENTSOF(r->rig->coordinators); i++)
                 rig_kill(r->rig, i); /* who polls goes before the queue */
+        fake_autoscaling_free(r->groups);
         fake_sqs_free(r->sqs);
         coordinator_rig_free(r->rig);
 }
@@ -233,6 +237,129 @@ static void test_throttled(void **state) {
         room_close(&r);
 }
 
+/* -- hooks ---------------------------------------------------------------------------------------------- */
+
+static void on_group_event(const FakeAsgEvent *e, void *userdata) {
+        Room *r = userdata;
+        FakeAwsEvent event = { .kind = e->launching ? FAKE_AWS_EVENT_LAUNCH_ACTION : FAKE_AWS_EVENT_TERMINATE_ACTION,
+                               .instance = e->instance,
+                               .group = e->group,
+                               .hook = e->hook,
+                               .token = e->token,
+                               .wall_usec = loop_wall(r->rig->w.loop) };
+        _cleanup_free_ char *body = NULL;
+
+        if (e->kind != FAKE_ASG_LIFECYCLE_ACTION)
+                return;
+        body = fake_aws_event(&event);
+        fake_sqs_send(r->sqs, "q", body);
+}
+
+/* The node n0 is a member of a group with a hook of 30 s, which abandons what nobody answers. */
+static void groups_open(Room *r, const char *instance) {
+        room_open(r, 0);
+        r->rig->use_ec2 = true;
+        rig_begin(r->rig, 1, NULL);
+        r->groups = fake_autoscaling_new(&(FakeAutoscalingOptions) { .aws = { .loop = r->rig->w.loop, .region = "us-east-1" },
+                                                                     .ec2 = r->rig->ec2,
+                                                                     .on_event = on_group_event,
+                                                                     .userdata = r });
+        fake_autoscaling_add_group(r->groups, &(FakeAsgGroup) { .name = "g", .zones = ZONE, .max = 3 });
+        fake_autoscaling_add_hook(r->groups, "g",
+                                  &(FakeAsgHook) { .name = "drain", .heartbeat_usec = 30 * USEC_PER_SEC, .abandon = true });
+        fake_autoscaling_attach(r->groups, "g", instance);
+        assert_return_code(http_inproc_route(r->rig->coordinators[0]->transport, GROUPS_ORIGIN, fake_autoscaling_handle, r->groups), 0);
+}
+
+static void on_let_go(const HttpResponse *response, void *userdata) {
+        assert_int_equal(response->status, 200);
+}
+
+static void group_lets_go(Room *r, const char *instance) {
+        static const HttpHeader headers[] = { { "Host", "autoscaling.us-east-1.amazonaws.com" },
+                                              { "Content-Type", "application/x-www-form-urlencoded; charset=utf-8" } };
+        _cleanup_free_ char *form = strf("Action=TerminateInstanceInAutoScalingGroup&Version=2011-01-01&InstanceId=%s&"
+                                         "ShouldDecrementDesiredCapacity=true",
+                                         instance);
+        const HttpRequest request = { .method = HTTP_POST,
+                                      .url = GROUPS_ORIGIN "/",
+                                      .headers = headers,
+                                      .n_headers = ELEMENTSOF(headers),
+                                      .body = form,
+                                      .body_size = strlen(form),
+                                      .lane = HTTP_LANE_BULK,
+                                      .timeout_usec = USEC_PER_MINUTE,
+                                      .max_response_bytes = 1u << 16 };
+
+        assert_return_code(http_call_start(r->rig->coordinators[0]->transport, &request, on_let_go, NULL, NULL), 0);
+}
+
+/* A drain that takes four times the hook's time: the group waits, and goes on by CONTINUE. */
+static void test_hook(void **state) {
+        _cleanup_free_ char *instance = rig_instance("n0");
+        FakeTroubles *calls;
+        Room r;
+
+        groups_open(&r, instance);
+        calls = fake_autoscaling_troubles(r.groups);
+        fake_add_pod(r.rig->cluster, &(FakePod){ .name = "slow", .node = "n0", .grace_sec = 300, .stop_sec = 120 });
+        rig_run(r.rig, USEC_PER_SEC);
+        group_lets_go(&r, instance);
+        rig_run(r.rig, 100 * USEC_PER_SEC);
+        assert_true(is_being_deleted(&r, "n0"));
+        assert_non_null(rig_node(r.rig, "n0"));
+        assert_string_equal(fake_autoscaling_lifecycle(r.groups, instance), "Terminating:Wait");
+        assert_in_range(fake_troubles_n_requests(calls, "RecordLifecycleActionHeartbeat"), 5, 12);
+        assert_int_equal(fake_troubles_n_requests(calls, "CompleteLifecycleAction"), 0);
+        assert_int_equal(fake_sqs_n_messages(r.sqs, "q"), 1);
+
+        assert_true(rig_wait_gone(r.rig, "n0", USEC_PER_MINUTE));
+        rig_run(r.rig, 5 * USEC_PER_SEC);
+        assert_int_equal(fake_troubles_n_requests(calls, "CompleteLifecycleAction"), 1);
+        assert_int_equal(fake_sqs_n_messages(r.sqs, "q"), 0);
+        assert_non_null(strstr(r.rig->coordinators[0]->said.data, "was answered with CONTINUE"));
+        room_close(&r);
+}
+
+/* What the group does not wait for any more is no error, and no reason to keep the message. */
+static void test_hook_is_over(void **state) {
+        FakeAwsEvent event = { .kind = FAKE_AWS_EVENT_TERMINATE_ACTION, .group = "g", .hook = "drain" };
+        _cleanup_free_ char *instance = rig_instance("n0"), *body = NULL;
+        Room r;
+
+        groups_open(&r, instance);
+        event.instance = instance;
+        body = fake_aws_event(&event);
+        fake_sqs_send(r.sqs, "q", body);
+        rig_run(r.rig, 10 * USEC_PER_SEC);
+        assert_true(is_being_deleted(&r, "n0"));
+        assert_int_equal(fake_sqs_n_messages(r.sqs, "q"), 0);
+        room_close(&r);
+}
+
+/* CONTINUE once the node is Ready, and not before it is there. */
+static void test_launch(void **state) {
+        FakeAwsEvent event = { .kind = FAKE_AWS_EVENT_LAUNCH_ACTION, .group = "g", .hook = "drain" };
+        _cleanup_free_ char *instance = rig_instance("n0"), *late = rig_instance("late"), *body = NULL;
+        FakeTroubles *calls;
+        Room r;
+
+        groups_open(&r, instance);
+        fake_ec2_run(r.rig->ec2, late, ZONE);
+        calls = fake_autoscaling_troubles(r.groups);
+        event.instance = late;
+        body = fake_aws_event(&event);
+        fake_sqs_send(r.sqs, "q", body);
+        rig_run(r.rig, 3 * USEC_PER_MINUTE);
+        assert_int_equal(fake_troubles_n_requests(calls, NULL), 0);
+        assert_int_equal(fake_sqs_n_messages(r.sqs, "q"), 1);
+        fake_add_node(r.rig->cluster, "late", ZONE, late, POOL);
+        rig_run(r.rig, 30 * USEC_PER_SEC);
+        assert_int_equal(fake_troubles_n_requests(calls, "CompleteLifecycleAction"), 1);
+        assert_int_equal(fake_sqs_n_messages(r.sqs, "q"), 0);
+        room_close(&r);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_spot),       cmocka_unit_test(test_not_deleted_before_durable),
@@ -240,6 +367,8 @@ int main(void) {
                 cmocka_unit_test(test_only_told),  cmocka_unit_test(test_foreign),
                 cmocka_unit_test(test_joins_late), cmocka_unit_test(test_poison),
                 cmocka_unit_test(test_shared),     cmocka_unit_test(test_throttled),
+                cmocka_unit_test(test_hook),       cmocka_unit_test(test_hook_is_over),
+                cmocka_unit_test(test_launch),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * What a leader remembers beside the messages that it works on: instances that nobody knows, what it has
+ * written on claims (until the view shows it), messages that it has told of as poison. All of it bounded,
+ * and none of it needed: the next leader begins without.
+ */
+
+#include "hashmap.h"
+#include "loop.h"
+#include "queue-decide.h"
+
+typedef struct UnknownInstance {
+        char *instance;
+        usec_t since_usec, seen_usec; /* loop_now(): the first time, the last time */
+        QueueSight sight;             /* what EC2 said last */
+} UnknownInstance;
+
+typedef struct WrittenClaim {
+        char *uid;
+        usec_t end_usec; /* wall clock; USEC_INFINITY: not said */
+        bool in_flight;  /* not answered yet */
+} WrittenClaim;
+
+typedef struct QueueMemory {
+        const Loop *loop;
+        Hashmap *unknown, *written, *poison;
+} QueueMemory;
+
+int queue_memory_init(QueueMemory *m, const Loop *loop);
+void queue_memory_done(QueueMemory *m); /* a zeroed one is fine */
+
+/* Nobody knows it now; since when is noted the first time. NULL: out of memory. */
+UnknownInstance *queue_memory_note_unknown(QueueMemory *m, const char *instance);
+UnknownInstance *queue_memory_unknown(const QueueMemory *m,
+                                      const char *instance); /* NULL: it is known, as far as we know */
+void queue_memory_forget_unknown(QueueMemory *m, const char *instance);
+
+/* To be filled. NULL: out of memory, or so many writes are under way. */
+WrittenClaim *queue_memory_note_written(QueueMemory *m, const char *uid);
+WrittenClaim *queue_memory_written(const QueueMemory *m, const char *uid); /* NULL: nothing */
+void queue_memory_forget_written(QueueMemory *m, const char *uid);
+
+/* True: the first time. */
+bool queue_memory_note_poison(QueueMemory *m, const char *message_id);
