@@ -91,8 +91,10 @@ static void test_not_deleted_before_durable(void **state) {
         room_open(&r, 1);
         fake_api_set_fault(r.rig->api, on_refuse_patches, NULL);
         send_for(&r, FAKE_AWS_EVENT_SPOT, "n0", "terminate");
-        rig_run(r.rig, 8 * USEC_PER_SEC);
+        rig_run(r.rig, 18 * USEC_PER_SEC);
         assert_int_equal(fake_sqs_n_messages(r.sqs, "q"), 1);
+        /* It stays hidden while there is work on it. */
+        assert_in_range(fake_troubles_n_requests(fake_sqs_troubles(r.sqs), "ChangeMessageVisibilityBatch"), 2, 5);
         fake_api_set_fault(r.rig->api, NULL, NULL);
         rig_run(r.rig, 20 * USEC_PER_SEC);
         assert_true(is_being_deleted(&r, "n0"));
