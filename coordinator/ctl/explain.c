@@ -117,7 +117,8 @@ static bool has_begun(const Explain *x) {
 
 /* What the coordinator lets begin, whatever is paused or used up. */
 static bool passes_gates(const Explain *x) {
-        return has_begun(x) || deadline_passed(x) || x->interrupted || !kube_node_is_ready(x->node);
+        return has_begun(x) || deadline_passed(x) || x->interrupted || node_deadline_has_notice(&x->deadline) ||
+               !kube_node_is_ready(x->node);
 }
 
 /* -- in service ----------------------------------------------------------------------------------------- */
