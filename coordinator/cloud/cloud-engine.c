@@ -402,11 +402,12 @@ int cloud_terminate(CloudProvider *p, const CloudMachine *machine, const CloudTe
 }
 
 CloudCall *cloud_call_free(CloudCall *call) {
-        CloudRequest *r = CONTAINER_OF(call, CloudRequest, call);
+        CloudRequest *r;
         CloudBatch *b;
 
         if (!call)
                 return NULL;
+        r = CONTAINER_OF(call, CloudRequest, call);
         b = r->batch;
         if (r->state != CLOUD_REQUEST_DONE)
                 request_set_state(r, CLOUD_REQUEST_DONE);
