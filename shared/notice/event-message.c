@@ -99,10 +99,12 @@ static int read_state(const Json *detail, EventMessage *m) {
         return r < 0 ? r : isempty(m->action) ? -EBADMSG : 0;
 }
 
+/* What boots from EBS is stopped when it is retired; what has its disk in the host is gone. */
 static const char *action_of_code(const char *code) {
         static const struct {
                 const char *part, *action;
         } codes[] = {
+                { "_PERSISTENT_INSTANCE_RETIREMENT_", "stop" },
                 { "_TERMINATION_", "terminate" }, { "_RETIREMENT_", "terminate" },    { "_STOP_", "stop" },
                 { "_REBOOT_", "reboot" },         { "_MAINTENANCE_", "maintenance" },
         };

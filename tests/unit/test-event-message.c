@@ -32,6 +32,8 @@ static void test_kinds(void **state) {
                   AT + USEC_PER_DAY, NOTICE_MAINTENANCE },
                 { { .kind = FAKE_AWS_EVENT_HEALTH, .action = "AWS_EC2_SYSTEM_REBOOT_MAINTENANCE_SCHEDULED", .until_wall_usec = AT },
                   EVENT_MESSAGE_HEALTH, "reboot", AT, NOTICE_MAINTENANCE },
+                { { .kind = FAKE_AWS_EVENT_HEALTH, .action = "AWS_EC2_PERSISTENT_INSTANCE_RETIREMENT_SCHEDULED", .until_wall_usec = AT },
+                  EVENT_MESSAGE_HEALTH, "stop", AT, NOTICE_MAINTENANCE },
                 { { .kind = FAKE_AWS_EVENT_HEALTH, .status = "closed", .until_wall_usec = AT }, EVENT_MESSAGE_HEALTH, "terminate", AT,
                   _NOTICE_KIND_INVALID },
                 { { .kind = FAKE_AWS_EVENT_TERMINATE_ACTION, .group = "g", .hook = "h" }, EVENT_MESSAGE_ASG_TERMINATE, "", 0,
