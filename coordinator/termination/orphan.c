@@ -240,10 +240,26 @@ static void say(Orphan *x, const KubeNodeClaim *claim, const char *reason, const
         event_record(o->context->recorder, &object, EVENT_WARNING, reason, "%s", message);
 }
 
+/* A person's claim without our finalizer would be one that was never adopted, and stay: it is deleted first. */
+static void delete_of_a_person(Orphan *x, const KubeNodeClaim *claim, const char *why) {
+        const ObjectMeta *m = &claim->object.meta;
+        ObjectWrite w = { .what = "delete",
+                          .target = { .kind = &kube_node_claim_kind, .name = m->name },
+                          .state = m->uid,
+                          .reconcile_key = x->key };
+
+        if (object_writes_delete(x->orphans->writes, &w, m->uid, m->resource_version) > 0)
+                log_info(x->orphans->env->log, "NodeClaim %s has no Node, and %s: deleting it", m->name, why);
+}
+
 static void finish(Orphan *x, const KubeNodeClaim *claim, const char *why) {
         Orphans *o = x->orphans;
         const char *name = claim->object.meta.name;
 
+        if (kube_node_claim_is_standalone(claim) && claim->object.meta.deletion_usec == 0) {
+                delete_of_a_person(x, claim, why);
+                return;
+        }
         log_event(o->env->log, LOG_LEVEL_INFO, MESSAGE_FINALIZER_REMOVED,
                   LOG_FIELDS({ "NODECLAIM", name }, { "PROVIDER_ID", claim->provider_id }),
                   "NodeClaim %s has no Node, and %s: removing its finalizer", name, why);

@@ -127,6 +127,23 @@ static void test_removed(void **state) {
 }
 
 /* Nothing but a paused namespace holds it: there is no pool that could be paused. */
+/* Its Node has lost the finalizer, and went with its machine: the claim goes, too, and does not stay as one that was never adopted. */
+static void test_node_slipped_away(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        (void) state;
+
+        begin(r, 1);
+        add_claim_of(r, "mine", "n0", NULL);
+        rig_run(r, 3 * USEC_PER_SEC);
+        assert_true(rig_is_adopted(r, "n0"));
+        rig_machine(r, "n0")->state = INSTANCE_GONE;
+        fake_merge(r->cluster, FAKE_NODES, NULL, "n0", "{'metadata':{'finalizers':null}}");
+        fake_delete(r->cluster, FAKE_NODES, NULL, "n0", -1);
+        rig_run(r, 15 * USEC_PER_MINUTE);
+        assert_null(rig_node(r, "n0"));
+        assert_null(claim_named(r, "mine"));
+}
+
 static void test_paused(void **state) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
         (void) state;
@@ -301,6 +318,7 @@ static void test_exec_alone(void **state) {
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_adopts),   cmocka_unit_test(test_removed),
+                cmocka_unit_test(test_node_slipped_away),
                 cmocka_unit_test(test_paused),   cmocka_unit_test(test_released),
                 cmocka_unit_test(test_refused),  cmocka_unit_test(test_finalizer_of_a_persons),
                 cmocka_unit_test(test_two_claims), cmocka_unit_test(test_exec_alone),
