@@ -528,6 +528,7 @@ static int make_by_hand(Agent *a) {
                         .reboot = a->reboot,
                         .intents = a->intents,
                         .pods = a->pods,
+                        .dry_run = a->config->dry_run,
                         .on_begin = on_by_hand_begin,
                         .machine_ends = machine_ends,
                         .userdata = a,

@@ -125,11 +125,21 @@ static int by_hand_check_started(const ByHand *h, const char **reterr_message) {
         return -EAGAIN;
 }
 
+static int by_hand_check_can_begin(const ByHand *h, const char **reterr_message) {
+        int r;
+
+        r = by_hand_check_started(h, reterr_message);
+        if (r < 0 || !h->c.dry_run)
+                return r;
+        *reterr_message = "this agent does nothing but say what it would do ([Agent] DryRun=yes in agent.conf)";
+        return -EOPNOTSUPP;
+}
+
 int by_hand_drain(ByHand *h, bool force, const char **reterr_message) {
         NoticeByHand before = h->drain;
         int r;
 
-        r = by_hand_check_started(h, reterr_message);
+        r = by_hand_check_can_begin(h, reterr_message);
         if (r < 0)
                 return r;
         h->drain = MAX(before, force ? BY_HAND_FORCE : BY_HAND_DRAIN);
@@ -159,7 +169,7 @@ int by_hand_cancel_drain(ByHand *h, const char **reterr_message) {
 int by_hand_reboot(ByHand *h, bool force, const char **reterr_message) {
         int r;
 
-        r = by_hand_check_started(h, reterr_message);
+        r = by_hand_check_can_begin(h, reterr_message);
         if (r < 0)
                 return r;
         if (h->c.machine_ends(h->c.userdata))

@@ -28,6 +28,7 @@ typedef struct ByHandContext {
         Reboot *reboot;
         IntentLog *intents;
         const Informer *pods; /* of this node */
+        bool dry_run;         /* nothing can be asked for */
         /* In IDLE: the notice is to be acted upon. 0 or a negative errno. */
         int (*on_begin)(const Notice *n, void *userdata);
         /* The machine goes down. */

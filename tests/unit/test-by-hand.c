@@ -676,8 +676,25 @@ static void test_slow_reboot_keeps_its_request(void **state) {
         }
 }
 
+/* Said, and not done: who asks hears why. */
+static void test_dry_run(void **state) {
+        _cleanup_(agent_rig_freep) AgentRig *r = agent_rig_new();
+
+        r->config.dry_run = true;
+        agent_rig_add_pods(r, "web", 2);
+        agent_rig_start(r);
+        run(r, 10 * S);
+        assert_int_not_equal(fake_power_call_unit(r->power, "Drain"), 0);
+        assert_int_not_equal(fake_power_call_unit(r->power, "RequestReboot"), 0);
+        run(r, USEC_PER_MINUTE);
+        assert_open(r);
+        assert_states(r, "None", "None");
+        assert_int_equal(agent_rig_n_pods(r), 2);
+}
+
 int main(void) {
         static const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_dry_run),
                 cmocka_unit_test(test_each_undoes_its_own),
                 cmocka_unit_test(test_nothing_to_undo),
                 cmocka_unit_test(test_again_at_once),
