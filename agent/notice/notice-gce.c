@@ -74,11 +74,15 @@ static void ask(GceFeed *f);
 
 /* -- what answers say ---------------------------------------------------------------------------- */
 
-static bool body_is(const HttpResponse *r, const char *word) {
-        size_t n = strlen(word);
+/* That word, and nothing behind it but the end of its line. */
+static bool text_is(const char *text, size_t size, const char *word) {
+        while (size > 0 && strchr(" \r\n", text[size - 1]))
+                size--;
+        return size == strlen(word) && memcmp(text, word, size) == 0;
+}
 
-        return r->body_size >= n && strncmp(r->body, word, n) == 0 &&
-               strspn(r->body + n, " \r\n") == r->body_size - n;
+static bool body_is(const HttpResponse *r, const char *word) {
+        return text_is(r->body, r->body_size, word);
 }
 
 static Notice *make(GceFeed *f, const char *what, const char *occurrence, const char *action) {
@@ -135,7 +139,7 @@ int notice_gce_parse_upcoming(const char *body, size_t size, usec_t *ret_begin_u
         int r;
 
         *reterr_why = "instance/upcoming-maintenance is no JSON";
-        if (size >= 4 && strncmp(body, "NONE", 4) == 0 && strspn(body + 4, " \r\n") == size - 4)
+        if (text_is(body, size, "NONE"))
                 return 0;
         r = json_parse(body, size, BODY_BYTES_MAX, &doc, NULL);
         if (r < 0)

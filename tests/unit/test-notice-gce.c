@@ -273,7 +273,8 @@ static void test_strangers(void **state) {
         assert_int_equal(PREEMPTED->result, NOTICE_POLL_UNKNOWN);
         assert_non_null(strstr(PREEMPTED->why, "does not say Metadata-Flavor: Google"));
         fake_gce_metadata_set_stranger(b.fake, false);
-        run(&b, 2 * USEC_PER_MINUTE);
+        b.source->ops->kick(b.source);
+        run(&b, 3 * USEC_PER_SEC);
         assert_int_equal(PREEMPTED->result, NOTICE_POLL_NONE);
         /* A notice, and then a stranger: nothing is taken back. */
         fake_gce_metadata_set_preempted(b.fake, true);
@@ -313,6 +314,10 @@ static void test_pace(void **state) {
         gets = fake_gce_metadata_n_gets(b.fake);
         run(&b, 10 * USEC_PER_MINUTE);
         assert_in_range(fake_gce_metadata_n_gets(b.fake) - gets, 30, 60);
+        fake_gce_metadata_fail(b.fake, FAKE_GCE_ALL, 0, 0);
+        b.source->ops->kick(b.source); /* the network is back: it does not wait out its backoff */
+        run(&b, USEC_PER_SEC);
+        assert_int_equal(PREEMPTED->result, NOTICE_POLL_NONE);
         bench_done(&b);
 }
 

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "queue-memory.h"
+
+/* As many as a queue of a whole account may name: what is kept stays bounded, and the newest is always there. */
+#define MANY 20000u
+
+typedef struct Bench {
+        VirtualTime *time;
+        Loop *loop;
+        QueueMemory memory;
+} Bench;
+
+static void bench_init(Bench *b) {
+        assert_return_code(virtual_time_new(UINT64_C(1800000000) * USEC_PER_SEC, &b->time), 0);
+        assert_return_code(loop_new_virtual(b->time, &b->loop), 0);
+        assert_return_code(queue_memory_init(&b->memory, b->loop), 0);
+}
+
+static void bench_done(Bench *b) {
+        queue_memory_done(&b->memory);
+        loop_free(b->loop);
+        virtual_time_free(b->time);
+}
+
+static void run(Bench *b, usec_t usec) {
+        usec_t until = usec_add(virtual_time_now(b->time), usec);
+
+        while (virtual_time_step(b->time, until) > 0)
+                ;
+}
+
+static const char *name(char buffer[32], unsigned i) {
+        (void) snprintf(buffer, 32, "i-%08x", i);
+        return buffer;
+}
+
+static void test_unknown(void **state) {
+        UnknownInstance *u;
+        usec_t since;
+        char text[32];
+        Bench b;
+
+        bench_init(&b);
+        u = queue_memory_note_unknown(&b.memory, "i-first");
+        since = u->since_usec;
+        run(&b, USEC_PER_MINUTE);
+        assert_ptr_equal(queue_memory_note_unknown(&b.memory, "i-first"), u);
+        assert_true(u->since_usec == since && u->seen_usec > since);
+        for (unsigned i = 1; i < MANY; i++)
+                assert_non_null(queue_memory_note_unknown(&b.memory, name(text, i)));
+        /* One more, and all are fresh: one of them is forgotten. */
+        assert_non_null(queue_memory_note_unknown(&b.memory, "i-last"));
+        assert_int_equal(hashmap_size(b.memory.unknown), MANY);
+        /* A quarter of an hour later nobody has named them again. */
+        run(&b, 16 * USEC_PER_MINUTE);
+        assert_non_null(queue_memory_note_unknown(&b.memory, "i-later"));
+        assert_int_equal(hashmap_size(b.memory.unknown), 1);
+        queue_memory_forget_unknown(&b.memory, "i-later");
+        assert_null(queue_memory_unknown(&b.memory, "i-later"));
+        bench_done(&b);
+}
+
+static void test_written(void **state) {
+        char text[32];
+        Bench b;
+
+        bench_init(&b);
+        for (unsigned i = 0; i < MANY; i++)
+                assert_non_null(queue_memory_note_written(&b.memory, name(text, i)));
+        assert_ptr_equal(queue_memory_note_written(&b.memory, name(text, 7)), queue_memory_written(&b.memory, name(text, 7)));
+        assert_non_null(queue_memory_note_written(&b.memory, "newest"));
+        assert_int_equal(hashmap_size(b.memory.written), MANY);
+        assert_non_null(queue_memory_written(&b.memory, "newest"));
+        bench_done(&b);
+}
+
+static void test_poison(void **state) {
+        char text[32];
+        Bench b;
+
+        bench_init(&b);
+        assert_true(queue_memory_note_poison(&b.memory, "first"));
+        assert_false(queue_memory_note_poison(&b.memory, "first"));
+        for (unsigned i = 0; i < 2000; i++)
+                assert_true(queue_memory_note_poison(&b.memory, name(text, i)));
+        assert_in_range(hashmap_size(b.memory.poison), 1, 1000);
+        bench_done(&b);
+}
+
+int main(void) {
+        static const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_unknown),
+                cmocka_unit_test(test_written),
+                cmocka_unit_test(test_poison),
+        };
+        return cmocka_run_group_tests_name("queue-memory", tests, NULL, NULL);
+}
