@@ -581,6 +581,8 @@ static bool end_at_deadline(NodeTermination *t) {
 
 static bool step_protected(NodeTermination *t, const KubeNode *n) {
         if (!waits_for_protected(t)) {
+                if (t->drain && !deadline_passed(t) && node_drain_awaits_answers(t->drain))
+                        return false;
                 if (t->drain)
                         node_drain_tell_unanswered(t->drain);
                 t->drain = node_drain_free(t->drain);

@@ -528,6 +528,15 @@ void node_drain_tell_unanswered(NodeDrain *d) {
                         drain_pod_tell_unanswered(dp);
 }
 
+bool node_drain_awaits_answers(const NodeDrain *d) {
+        const DrainPod *dp;
+
+        HASHMAP_FOREACH (dp, d->pods)
+                if (dp->delete_call && !dp->ended && stands_in_view(d, dp->pod->object.meta.uid))
+                        return true;
+        return false;
+}
+
 void node_drain_set_stuck_after(NodeDrain *d, usec_t usec) {
         if (usec == d->rules.stuck_after_usec)
                 return;

@@ -120,6 +120,9 @@ void node_drain_set_protected(NodeDrain *d, ProtectedPolicy policy);
 /* Says of each pod whose delete is sent but not answered, and that is going or gone in view, that it was deleted (a watch
  * is often faster than the answer): for who drops the drain next, and would never hear. */
 void node_drain_tell_unanswered(NodeDrain *d);
+/* A delete is sent that neither its answer nor the watch tells of yet: who drops the drain now would not know whether it was
+ * of effect. The drain says when it has come to something. */
+bool node_drain_awaits_answers(const NodeDrain *d);
 /* DrainRules.stuck_after_usec from here on. */
 void node_drain_set_stuck_after(NodeDrain *d, usec_t usec);
 
