@@ -342,14 +342,12 @@ static void take_in(Notices *n, Feed *feed, const NoticeLook *look) {
 }
 
 static bool is_withdrawn(const Notices *n, const Feed *feed, const Notice *notice) {
-        const NoticeSourceOps *ops = feed->source->ops;
-
-        if (!streq(notice->source, ops->name) || !ops->announces(feed->source, feed->name, notice))
+        if (!notice_source_announces(feed->source, feed->name, notice))
                 return false;
         for (size_t i = 0; i < n->n_standing; i++)
                 if (streq(n->standing[i].notice->id, notice->id))
                         return false;
-        return ops->may_cancel(feed->source, notice, loop_now(n->c.env->loop));
+        return notice_source_may_cancel(feed->source, notice, loop_now(n->c.env->loop));
 }
 
 typedef struct OverOf {
@@ -522,7 +520,7 @@ void notices_settle(Notices *n, const char *provider_id) {
 
 void notices_kick(Notices *n) {
         for (size_t i = 0; i < n->n_sources; i++)
-                n->sources[i]->ops->kick(n->sources[i]);
+                notice_source_kick(n->sources[i]);
 }
 
 /* -- new, free ---------------------------------------------------------------------------------- */

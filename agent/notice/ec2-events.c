@@ -45,8 +45,7 @@ static bool is_over(const Json *item) {
                          strcasecmp(state, "cancelled") == 0);
 }
 
-/* 1: it stands; 0: it is over. */
-static int parse_event(const Json *item, Ec2Event *ret, const char **reterr_why) {
+static int read_event(const Json *item, const void *userdata, ScheduledEvent *ret, const char **reterr_why) {
         const char *id = json_string_or_null(json_get(item, "EventId"));
         const char *code = json_string_or_null(json_get(item, "Code"));
         const char *not_before = json_string_or_null(json_get(item, "NotBefore"));
@@ -58,48 +57,15 @@ static int parse_event(const Json *item, Ec2Event *ret, const char **reterr_why)
                 return 0;
         if (!not_before || ec2_event_time_parse(not_before, &ret->not_before_usec) < 0)
                 return -EBADMSG;
+        ret->kind = NOTICE_MAINTENANCE;
         ret->action = action_of_code(code);
         ret->id = strdup(id);
         return ret->id ? 1 : -ENOMEM;
 }
 
-void ec2_events_free(Ec2Event *events, size_t n) {
-        for (size_t i = 0; i < n; i++)
-                free(events[i].id);
-        free(events);
-}
-
-static bool is_known(const Ec2Event *events, size_t n, const char *id) {
-        for (size_t i = 0; i < n; i++)
-                if (streq(events[i].id, id))
-                        return true;
-        return false;
-}
-
-static int parse_list(const Json *list, size_t max, Ec2Event *events, size_t *n, bool *ret_more, const char **reterr_why) {
-        JSON_FOREACH (item, list) {
-                Ec2Event e = { 0 };
-                int r = parse_event(item, &e, reterr_why);
-
-                if (r < 0)
-                        return r;
-                if (r == 0)
-                        continue;
-                if (is_known(events, *n, e.id) || *n == max) {
-                        *ret_more = *ret_more || *n == max;
-                        free(e.id);
-                        continue;
-                }
-                events[(*n)++] = e;
-        }
-        return 0;
-}
-
-int ec2_events_parse(const char *body, size_t size, size_t max, Ec2Event **ret, size_t *ret_n, bool *ret_more,
+int ec2_events_parse(const char *body, size_t size, size_t max, ScheduledEvent **ret, size_t *ret_n, bool *ret_more,
                      const char **reterr_why) {
         _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
-        Ec2Event *events;
-        size_t n = 0;
         int r;
 
         *ret = NULL;
@@ -113,17 +79,7 @@ int ec2_events_parse(const char *body, size_t size, size_t max, Ec2Event **ret, 
                 return r == -ENOMEM ? r : -EBADMSG;
         if (!json_is_array(json_root(doc)))
                 return -EBADMSG;
-        events = new0(Ec2Event, max);
-        if (!events)
-                return -ENOMEM;
-        r = parse_list(json_root(doc), max, events, &n, ret_more, reterr_why);
-        if (r < 0) {
-                ec2_events_free(events, n);
-                return r;
-        }
-        *ret = events;
-        *ret_n = n;
-        return 0;
+        return scheduled_events_read(json_root(doc), max, read_event, NULL, ret, ret_n, ret_more, reterr_why);
 }
 
 /* -- rebalance, lifecycle ----------------------------------------------------------------------- */

@@ -7,22 +7,13 @@
  * rebalance-recommendations, retrieving-target-lifecycle-state-through-imds).
  */
 
-#include <stddef.h>
-
-#include "macro.h"
-#include "time-util.h"
-
-typedef struct Ec2Event {
-        char *id;                         /* "instance-event-0d59937288b749b32" */
-        const char *action;               /* static: "reboot", "stop", "maintenance"; NULL: a code that is not known */
-        usec_t not_before_usec;           /* wall clock of EC2 */
-} Ec2Event;
+#include "scheduled-events.h"
 
 /* events/maintenance/scheduled: those that stand, at most `max`; *ret_more: there were more. What is completed or canceled
- * is not among them; a state that is not known stands. 0; -EBADMSG with *reterr_why (static); -ENOMEM. */
-int ec2_events_parse(const char *body, size_t size, size_t max, Ec2Event **ret, size_t *ret_n, bool *ret_more,
+ * is not among them; a state that is not known stands. action: "reboot", "stop", "maintenance". 0; -EBADMSG with *reterr_why
+ * (static); -ENOMEM. */
+int ec2_events_parse(const char *body, size_t size, size_t max, ScheduledEvent **ret, size_t *ret_n, bool *ret_more,
                      const char **reterr_why);
-void ec2_events_free(Ec2Event *events, size_t n);
 
 /* "21 Jan 2019 09:00:43 GMT", the day with one digit or two; also RFC 3339. -EINVAL. */
 int ec2_event_time_parse(const char *text, usec_t *ret_wall_usec);

@@ -3,7 +3,6 @@
 
 #include <strings.h>
 
-#include "backoff.h"
 #include "http-transport.h"
 #include "json.h"
 #include "log.h"
@@ -17,9 +16,6 @@
 #define BODY_BYTES_MAX 65536u
 #define NAME_BYTES_MAX 128u
 #define ID_BYTES_MAX 64u
-#define CANCEL_AFTER_USEC (10 * USEC_PER_MINUTE)
-#define SLOWEST_POLLS 8u
-#define BACKOFF_JITTER_PERMILLE 200u
 
 typedef struct NoticeAzure {
         NoticeSource source;
@@ -34,8 +30,7 @@ typedef struct NoticeAzure {
         Backoff backoff;
         usec_t asked_usec;
         bool asking;
-        Notice *notices[NOTICES_OF_FEED_MAX];
-        size_t n;
+        NoticeSet known;
 } NoticeAzure;
 
 /* -- the document -------------------------------------------------------------------------------- */
@@ -67,8 +62,8 @@ static bool names(const Json *resources, const char *vm) {
         return false;
 }
 
-/* 1: it is about this VM; 0: it is not. */
-static int parse_event(const Json *o, const char *vm, AzureEvent *ret, const char **reterr_why) {
+/* userdata: the name of this VM. */
+static int read_event(const Json *o, const void *userdata, ScheduledEvent *ret, const char **reterr_why) {
         const char *id = json_string_or_null(json_get(o, "EventId")), *type = json_string_or_null(json_get(o, "EventType"));
         const char *status = json_string_or_null(json_get(o, "EventStatus"));
         const char *not_before = json_string_or_null(json_get(o, "NotBefore"));
@@ -77,7 +72,7 @@ static int parse_event(const Json *o, const char *vm, AzureEvent *ret, const cha
         *reterr_why = "the document has an event without id, type, status or resources that can be read";
         if (!id || !id_is_valid(id) || !type || !status || !json_is_array(resources))
                 return -EBADMSG;
-        if (!names(resources, vm))
+        if (!names(resources, userdata))
                 return 0;
         *reterr_why = "the document has an event of this VM without a NotBefore that can be read";
         if (!streq(status, "Started") && (!not_before || http_date_parse(not_before, &ret->not_before_usec) < 0))
@@ -95,44 +90,10 @@ static int parse_event(const Json *o, const char *vm, AzureEvent *ret, const cha
         return ret->id ? 1 : -ENOMEM;
 }
 
-void azure_events_free(AzureEvent *events, size_t n) {
-        for (size_t i = 0; i < n; i++)
-                free(events[i].id);
-        free(events);
-}
-
-static bool is_known(const AzureEvent *events, size_t n, const char *id) {
-        for (size_t i = 0; i < n; i++)
-                if (streq(events[i].id, id))
-                        return true;
-        return false;
-}
-
-static int parse_list(const Json *list, const char *vm, size_t max, AzureEvent *events, size_t *n, bool *ret_more,
-                      const char **reterr_why) {
-        JSON_FOREACH (o, list) {
-                AzureEvent e = { 0 };
-                int r = parse_event(o, vm, &e, reterr_why);
-
-                if (r < 0)
-                        return r;
-                if (r == 0)
-                        continue;
-                if (*n == max || is_known(events, *n, e.id)) {
-                        *ret_more = *ret_more || *n == max;
-                        free(e.id);
-                } else
-                        events[(*n)++] = e;
-        }
-        return 0;
-}
-
-int azure_events_parse(const char *body, size_t size, const char *vm, size_t max, AzureEvent **ret, size_t *ret_n, bool *ret_more,
+int azure_events_parse(const char *body, size_t size, const char *vm, size_t max, ScheduledEvent **ret, size_t *ret_n, bool *ret_more,
                        const char **reterr_why) {
         _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
-        AzureEvent *events;
         const Json *list;
-        size_t n = 0;
         int r;
 
         *ret = NULL;
@@ -144,19 +105,7 @@ int azure_events_parse(const char *body, size_t size, const char *vm, size_t max
                 return r == -ENOMEM ? r : -EBADMSG;
         list = json_get(json_root(doc), "Events");
         *reterr_why = "the document has no list of events";
-        if (!json_is_array(list))
-                return -EBADMSG;
-        events = new0(AzureEvent, max);
-        if (!events)
-                return -ENOMEM;
-        r = parse_list(list, vm, max, events, &n, ret_more, reterr_why);
-        if (r < 0) {
-                azure_events_free(events, n);
-                return r;
-        }
-        *ret = events;
-        *ret_n = n;
-        return 0;
+        return json_is_array(list) ? scheduled_events_read(list, max, read_event, vm, ret, ret_n, ret_more, reterr_why) : -EBADMSG;
 }
 
 /* -- the end of a look --------------------------------------------------------------------------- */
@@ -167,75 +116,31 @@ static void plan_next(NoticeAzure *s, usec_t at_usec) {
 }
 
 static void look_failed(NoticeAzure *s, const char *why, usec_t answered_usec) {
-        usec_t delay = MIN(backoff_next(&s->backoff, s->env->random), SLOWEST_POLLS * s->poll_usec);
-
-        plan_next(s, usec_add(loop_now(s->env->loop), delay));
+        plan_next(s, usec_add(loop_now(s->env->loop), notice_source_pause(&s->backoff, s->env->random)));
         notice_source_unknown(&s->source, FEED, why ? why : "out of memory", answered_usec);
-}
-
-static void forget(Notice **notices, size_t n) {
-        for (size_t i = 0; i < n; i++)
-                notice_free(notices[i]);
-}
-
-static const Notice *find(const NoticeAzure *s, const char *id) {
-        for (size_t i = 0; i < s->n; i++)
-                if (streq(s->notices[i]->id, id))
-                        return s->notices[i];
-        return NULL;
-}
-
-/* One that has begun says no time any more: now, or what it said before. */
-static usec_t time_of(const NoticeAzure *s, const AzureEvent *e, const Notice *standing, const HttpResponse *r) {
-        usec_t date = http_date(r), now = date > 0 ? date : loop_to_wall(s->env->loop, r->finished_usec);
-
-        if (e->not_before_usec > 0)
-                return e->not_before_usec;
-        return standing ? MIN(standing->announced_usec, now) : now;
-}
-
-static Notice *make(NoticeAzure *s, const AzureEvent *e, const HttpResponse *r) {
-        Notice *n = notice_source_make(&s->source, e->kind, e->id, e->action);
-        const Notice *standing = find(s, e->id);
-        usec_t at = time_of(s, e, standing, r);
-
-        if (!n)
-                return NULL;
-        n->certainty = e->advisory ? NOTICE_ADVISORY : NOTICE_CERTAIN;
-        n->not_before_usec = at;
-        notice_source_judge(s->env->loop, n, standing, at, http_date(r), r->finished_usec, USEC_INFINITY);
-        return n;
 }
 
 /* 0, or negative with *reterr_why. */
 static int take_document(NoticeAzure *s, const HttpResponse *r, const char **reterr_why) {
-        Notice *fresh[NOTICES_OF_FEED_MAX];
-        AzureEvent *events;
-        size_t n_events, n;
+        NoticeSet fresh = { 0 };
+        ScheduledEvent *events;
+        size_t n;
         bool more;
         int k;
 
-        k = azure_events_parse(r->body, r->body_size, s->vm, NOTICES_OF_FEED_MAX, &events, &n_events, &more, reterr_why);
+        k = azure_events_parse(r->body, r->body_size, s->vm, NOTICES_OF_FEED_MAX, &events, &n, &more, reterr_why);
         if (k < 0)
                 return k;
-        for (n = 0; n < n_events; n++) {
-                fresh[n] = make(s, &events[n], r);
-                if (!fresh[n])
-                        break;
-        }
-        azure_events_free(events, n_events);
-        if (n < n_events) {
-                forget(fresh, n);
-                return -ENOMEM;
-        }
+        k = scheduled_events_announce(&s->source, s->env->loop, events, n, http_date(r), r->finished_usec, &s->known, &fresh);
+        scheduled_events_free(events, n);
+        if (k < 0)
+                return k;
         if (more && !s->told_more)
                 log_warning(s->env->log, "Azure has scheduled more events for this VM than are looked at: the first %u are.",
                             NOTICES_OF_FEED_MAX);
         s->told_more = more;
-        forget(s->notices, s->n);
-        if (n > 0)
-                memcpy(s->notices, fresh, n * sizeof(Notice *));
-        s->n = n;
+        notice_set_done(&s->known);
+        s->known = fresh;
         return 0;
 }
 
@@ -265,7 +170,7 @@ static void on_document(const HttpResponse *r, void *userdata) {
         s->answered = true;
         backoff_reset(&s->backoff);
         plan_next(s, usec_add(s->asked_usec, s->poll_usec));
-        notice_source_found(&s->source, FEED, s->notices, s->n, r->finished_usec);
+        notice_source_found(&s->source, FEED, s->known.items, s->known.n, r->finished_usec);
 }
 
 /* -- the questions ------------------------------------------------------------------------------- */
@@ -349,22 +254,12 @@ static void azure_kick(NoticeSource *source) {
         plan_next(s, 0);
 }
 
-static bool azure_announces(const NoticeSource *source, const char *feed, const Notice *n) {
-        return streq(n->source, source->ops->name);
-}
-
-static bool azure_may_cancel(const NoticeSource *source, const Notice *n, usec_t now_usec) {
-        if (n->kind != NOTICE_SPOT)
-                return true;
-        return n->deadline_usec != USEC_INFINITY && now_usec >= usec_add(n->deadline_usec, CANCEL_AFTER_USEC);
-}
-
 static void azure_free(NoticeSource *source) {
         NoticeAzure *s = to_azure(source);
 
         http_call_free(s->call);
         timer_free(s->timer);
-        forget(s->notices, s->n);
+        notice_set_done(&s->known);
         free(s->endpoint);
         free(s);
 }
@@ -373,8 +268,7 @@ static const NoticeSourceOps azure_ops = {
         .name = "azure",
         .start = azure_start,
         .kick = azure_kick,
-        .announces = azure_announces,
-        .may_cancel = azure_may_cancel,
+        .may_cancel = notice_source_cloud_may_cancel,
         .free = azure_free,
 };
 
@@ -389,9 +283,7 @@ int notice_azure_new(Env *env, const NoticeAzureOptions *o, notice_look_t on_loo
         s->source = (NoticeSource){ .ops = &azure_ops, .on_look = on_look, .userdata = userdata };
         s->env = env;
         s->poll_usec = o->poll_usec;
-        s->backoff = (Backoff){ .base_usec = o->poll_usec,
-                                .cap_usec = SLOWEST_POLLS * o->poll_usec,
-                                .jitter_permille = BACKOFF_JITTER_PERMILLE };
+        s->backoff = NOTICE_SOURCE_BACKOFF(o->poll_usec, NOTICE_SOURCE_SLOWEST_POLLS * o->poll_usec);
         s->endpoint = strdup(o->endpoint);
         r = s->endpoint ? timer_new(env->loop, "notice-azure", on_timer, s, &s->timer) : -ENOMEM;
         if (r < 0) {

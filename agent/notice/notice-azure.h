@@ -19,7 +19,7 @@
  * with jitter, never slower than 8 x the poll interval.
  */
 
-#include "notice-source.h"
+#include "scheduled-events.h"
 
 typedef struct NoticeAzureOptions {
         const char *endpoint; /* "http://169.254.169.254" */
@@ -28,16 +28,7 @@ typedef struct NoticeAzureOptions {
 
 int notice_azure_new(Env *env, const NoticeAzureOptions *o, notice_look_t on_look, void *userdata, NoticeSource **ret);
 
-typedef struct AzureEvent {
-        char *id;
-        NoticeKind kind;
-        const char *action;     /* static */
-        bool advisory;
-        usec_t not_before_usec; /* wall clock of Azure; 0: Started */
-} AzureEvent;
-
 /* Pure (fuzzed): those of the document that name this VM (case does not matter), at most `max`; *ret_more: there were more.
  * 0; -EBADMSG with *reterr_why (static); -ENOMEM. */
-int azure_events_parse(const char *body, size_t size, const char *vm, size_t max, AzureEvent **ret, size_t *ret_n, bool *ret_more,
+int azure_events_parse(const char *body, size_t size, const char *vm, size_t max, ScheduledEvent **ret, size_t *ret_n, bool *ret_more,
                        const char **reterr_why);
-void azure_events_free(AzureEvent *events, size_t n);

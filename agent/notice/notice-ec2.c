@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "notice-ec2.h"
 
-#include "backoff.h"
 #include "ec2-events.h"
 #include "imds-client.h"
 #include "json.h"
@@ -22,14 +21,8 @@
 #define LEAD_USEC (120 * USEC_PER_SEC)
 #define STALE_LEAD_USEC (30 * USEC_PER_SEC)
 #define HIBERNATE_LEAD_USEC (10 * USEC_PER_SEC)
-/* A Date is cut to its second, and older than its answer by what that took on its way: what is left is less than is
- * counted, and the least that any look has counted is nearest. Less of a difference is no news. */
+/* A Date is cut to its second. */
 #define DATE_USEC USEC_PER_SEC
-#define NEARER_USEC (250 * USEC_PER_MSEC)
-/* EC2 withdraws nothing on paper; what is still absent so long after its time was withdrawn in fact. */
-#define CANCEL_AFTER_USEC (10 * USEC_PER_MINUTE)
-#define SLOWEST_POLLS 8u
-#define BACKOFF_JITTER_PERMILLE 200u
 #define BODY_BYTES_MAX 4096u
 
 typedef enum SideFeed {
@@ -56,8 +49,7 @@ static const usec_t side_interval_usec[_SIDE_MAX] = {
 /* What a side feed announced when it answered last. */
 typedef struct Side {
         usec_t due_usec;
-        Notice *notices[NOTICES_OF_FEED_MAX];
-        size_t n;
+        NoticeSet known;
         bool told_more; /* that there are more than that */
 } Side;
 
@@ -153,9 +145,7 @@ static void plan_next(NoticeEc2 *s, usec_t at_usec) {
 }
 
 static void poll_failed(NoticeEc2 *s, const char *why, usec_t answered_usec) {
-        usec_t delay = MIN(backoff_next(&s->backoff, s->env->random), SLOWEST_POLLS * s->poll_usec);
-
-        plan_next(s, usec_add(loop_now(s->env->loop), delay));
+        plan_next(s, usec_add(loop_now(s->env->loop), notice_source_pause(&s->backoff, s->env->random)));
         notice_source_unknown(&s->source, SPOT_FEED, why, answered_usec);
 }
 
@@ -203,11 +193,7 @@ static void judge(NoticeEc2 *s, Notice *n, const Notice *standing, const ImdsAns
                 return;
         }
         /* What was assumed of a time that had passed, or of hibernation, began when that was first seen. */
-        if (n->estimated || verdict == EC2_CLOCK_AHEAD || streq(n->action, "hibernate") ||
-            (!standing->estimated && usec_add(n->deadline_usec, NEARER_USEC) >= standing->deadline_usec)) {
-                n->deadline_usec = standing->deadline_usec;
-                n->estimated = standing->estimated;
-        }
+        notice_source_keep(n, standing, verdict == EC2_CLOCK_AHEAD || streq(n->action, "hibernate"));
 }
 
 static int make_notice(NoticeEc2 *s, const char *action, usec_t time_usec, const ImdsAnswer *answer) {
@@ -323,50 +309,29 @@ static void on_identity(const ImdsAnswer *answer, void *userdata) {
 
 /* -- the side feeds ------------------------------------------------------------------------------ */
 
-static void side_clear(Side *side) {
-        for (size_t i = 0; i < side->n; i++)
-                notice_free(side->notices[i]);
-        side->n = 0;
-}
-
-static const Notice *side_find(const Side *side, const char *id) {
-        for (size_t i = 0; i < side->n; i++)
-                if (streq(side->notices[i]->id, id))
-                        return side->notices[i];
-        return NULL;
-}
-
-/* Adds to `fresh`. time_usec: 0: EC2 says none. */
-static int side_add(NoticeEc2 *s, const Side *known, Side *fresh, NoticeKind kind, const char *id, const char *action,
-                    usec_t time_usec, const ImdsAnswer *answer) {
-        Notice *n = notice_source_make(&s->source, kind, id, action ? action : "maintenance");
+/* Without a time: EC2 says none. Takes the id. */
+static int side_add(NoticeEc2 *s, NoticeSet *fresh, NoticeKind kind, char *id, const char *action) {
+        _cleanup_free_ char *taken = id;
+        Notice *n = taken ? notice_source_make(&s->source, kind, taken, action) : NULL;
 
         if (!n)
                 return -ENOMEM;
-        n->certainty = kind == NOTICE_REBALANCE || !action ? NOTICE_ADVISORY : NOTICE_CERTAIN;
-        if (kind == NOTICE_MAINTENANCE)
-                n->not_before_usec = time_usec;
-        if (time_usec > 0)
-                notice_source_judge(s->env->loop, n, side_find(known, id), time_usec, answer->date_usec,
-                                    answer->answered_usec, USEC_INFINITY);
-        fresh->notices[fresh->n++] = n;
+        fresh->items[fresh->n++] = n;
         return 0;
 }
 
-static int read_lifecycle(NoticeEc2 *s, const Side *known, Side *fresh, const ImdsAnswer *answer, const char **reterr_why) {
-        _cleanup_free_ char *id = strf("%s-scale-in-%s", s->instance_id, s->env->boot_id);
+static int read_lifecycle(NoticeEc2 *s, Side *side, const ImdsAnswer *answer, NoticeSet *fresh, const char **reterr_why) {
         bool goes;
         int r;
 
-        r = id ? ec2_lifecycle_parse(answer->body, answer->size, &goes, reterr_why) : -ENOMEM;
+        r = ec2_lifecycle_parse(answer->body, answer->size, &goes, reterr_why);
         if (r < 0 || !goes)
                 return r;
-        return side_add(s, known, fresh, NOTICE_SCALE_IN, id, "terminate", 0, answer);
+        return side_add(s, fresh, NOTICE_SCALE_IN, strf("%s-scale-in-%s", s->instance_id, s->env->boot_id), "terminate");
 }
 
 /* It is given once, and does not end: the time at which it was given is none at which anything happens. */
-static int read_rebalance(NoticeEc2 *s, const Side *known, Side *fresh, const ImdsAnswer *answer, const char **reterr_why) {
-        _cleanup_free_ char *id = NULL;
+static int read_rebalance(NoticeEc2 *s, Side *side, const ImdsAnswer *answer, NoticeSet *fresh, const char **reterr_why) {
         char given[RFC3339_MAX];
         usec_t given_usec;
         int r;
@@ -375,12 +340,14 @@ static int read_rebalance(NoticeEc2 *s, const Side *known, Side *fresh, const Im
         if (r < 0)
                 return r;
         rfc3339_format(given_usec, given);
-        id = strf("%s-rebalance-%s", s->instance_id, given);
-        return id ? side_add(s, known, fresh, NOTICE_REBALANCE, id, "rebalance", 0, answer) : -ENOMEM;
+        r = side_add(s, fresh, NOTICE_REBALANCE, strf("%s-rebalance-%s", s->instance_id, given), "rebalance");
+        if (r >= 0)
+                fresh->items[0]->certainty = NOTICE_ADVISORY;
+        return r;
 }
 
-static int read_events(NoticeEc2 *s, const Side *known, Side *fresh, const ImdsAnswer *answer, const char **reterr_why) {
-        Ec2Event *events;
+static int read_events(NoticeEc2 *s, Side *side, const ImdsAnswer *answer, NoticeSet *fresh, const char **reterr_why) {
+        ScheduledEvent *events;
         size_t n;
         bool more;
         int r;
@@ -388,14 +355,13 @@ static int read_events(NoticeEc2 *s, const Side *known, Side *fresh, const ImdsA
         r = ec2_events_parse(answer->body, answer->size, NOTICES_OF_FEED_MAX, &events, &n, &more, reterr_why);
         if (r < 0)
                 return r;
-        for (size_t i = 0; r >= 0 && i < n; i++)
-                r = side_add(s, known, fresh, NOTICE_MAINTENANCE, events[i].id, events[i].action, events[i].not_before_usec,
-                             answer);
-        if (more && !known->told_more)
+        r = scheduled_events_announce(&s->source, s->env->loop, events, n, answer->date_usec, answer->answered_usec, &side->known,
+                                      fresh);
+        scheduled_events_free(events, n);
+        if (more && !side->told_more)
                 log_warning(s->env->log, "EC2 has scheduled more events for this instance than are looked at: the first %u are.",
                             NOTICES_OF_FEED_MAX);
-        fresh->told_more = more;
-        ec2_events_free(events, n);
+        side->told_more = more;
         return r;
 }
 
@@ -406,27 +372,27 @@ static void side_unknown(NoticeEc2 *s, SideFeed which, const char *why, usec_t a
 
 /* answer: NULL: there is none. */
 static void side_answered(NoticeEc2 *s, SideFeed which, const ImdsAnswer *answer, usec_t answered_usec) {
-        static int (*const read[_SIDE_MAX])(NoticeEc2 *s, const Side *known, Side *fresh, const ImdsAnswer *answer,
+        static int (*const read[_SIDE_MAX])(NoticeEc2 *s, Side *side, const ImdsAnswer *answer, NoticeSet *fresh,
                                             const char **reterr_why) = {
                 [SIDE_LIFECYCLE] = read_lifecycle,
                 [SIDE_REBALANCE] = read_rebalance,
                 [SIDE_EVENTS] = read_events,
         };
-        Side *side = &s->sides[which], fresh = { .due_usec = side->due_usec };
+        Side *side = &s->sides[which];
         const char *why = "out of memory";
+        NoticeSet fresh = { 0 };
         int r = 0;
 
         if (answer)
-                r = read[which](s, side, &fresh, answer, &why);
+                r = read[which](s, side, answer, &fresh, &why);
         if (r < 0) {
-                side_clear(&fresh);
                 side_unknown(s, which, r == -ENOMEM ? "out of memory" : why, answered_usec);
                 return;
         }
-        side_clear(side);
-        *side = fresh;
+        notice_set_done(&side->known);
+        side->known = fresh;
         s->asked = SIDE_NONE;
-        notice_source_found(&s->source, side_path[which], side->notices, side->n, answered_usec);
+        notice_source_found(&s->source, side_path[which], side->known.items, side->known.n, answered_usec);
 }
 
 static void on_side(const ImdsAnswer *answer, void *userdata) {
@@ -534,13 +500,6 @@ static bool ec2_announces(const NoticeSource *source, const char *feed, const No
         return n->kind == NOTICE_SPOT;
 }
 
-static bool ec2_may_cancel(const NoticeSource *source, const Notice *n, usec_t now_usec) {
-        if (n->kind != NOTICE_SPOT)
-                return true; /* EC2 takes these back in so many words */
-        return n->deadline_usec != USEC_INFINITY &&
-               now_usec >= usec_add(n->deadline_usec, CANCEL_AFTER_USEC);
-}
-
 static void ec2_free(NoticeSource *source) {
         NoticeEc2 *s = to_ec2(source);
 
@@ -548,7 +507,7 @@ static void ec2_free(NoticeSource *source) {
         timer_free(s->timer);
         notice_free(s->notice);
         for (SideFeed i = 0; i < _SIDE_MAX; i++)
-                side_clear(&s->sides[i]);
+                notice_set_done(&s->sides[i].known);
         free(s->instance_id);
         free(s);
 }
@@ -558,7 +517,7 @@ static const NoticeSourceOps ec2_ops = {
         .start = ec2_start,
         .kick = ec2_kick,
         .announces = ec2_announces,
-        .may_cancel = ec2_may_cancel,
+        .may_cancel = notice_source_cloud_may_cancel,
         .free = ec2_free,
 };
 
@@ -576,9 +535,7 @@ int notice_ec2_new(Env *env, const NoticeEc2Options *o, notice_look_t on_look, v
         s->env = env;
         s->poll_usec = o->poll_usec;
         s->asked = SIDE_NONE;
-        s->backoff = (Backoff){ .base_usec = o->poll_usec,
-                                .cap_usec = SLOWEST_POLLS * o->poll_usec,
-                                .jitter_permille = BACKOFF_JITTER_PERMILLE };
+        s->backoff = NOTICE_SOURCE_BACKOFF(o->poll_usec, NOTICE_SOURCE_SLOWEST_POLLS * o->poll_usec);
         r = imds_client_new(env, o->endpoint, &s->imds);
         if (r >= 0)
                 r = timer_new(env->loop, "notice-ec2", on_timer, s, &s->timer);

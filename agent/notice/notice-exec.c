@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "notice-exec.h"
 
-#include "backoff.h"
 #include "notice-list.h"
 #include "string-util.h"
 #include "strv.h"
@@ -9,8 +8,6 @@
 #define FEED "exec"
 #define TIMEOUT_USEC (30 * USEC_PER_SEC)
 #define OUTPUT_BYTES_MAX 65536u
-#define SLOWEST_POLLS 8u
-#define BACKOFF_JITTER_PERMILLE 200u
 #define ERROR_BYTES_MAX 200u
 
 typedef struct NoticeExec {
@@ -21,7 +18,7 @@ typedef struct NoticeExec {
         Timer *timer;
         Backoff backoff;
         Child *child; /* NULL: it does not run */
-        NoticeList known;
+        NoticeSet known;
 } NoticeExec;
 
 static NoticeExec *to_exec(NoticeSource *s) {
@@ -31,9 +28,9 @@ static NoticeExec *to_exec(NoticeSource *s) {
 /* -- the end of a look --------------------------------------------------------------------------- */
 
 static void failed(NoticeExec *e, const char *why) {
-        usec_t now = loop_now(e->env->loop), delay = MIN(backoff_next(&e->backoff, e->env->random), SLOWEST_POLLS * e->poll_usec);
+        usec_t now = loop_now(e->env->loop);
 
-        timer_arm(e->timer, usec_add(now, delay));
+        timer_arm(e->timer, usec_add(now, notice_source_pause(&e->backoff, e->env->random)));
         notice_source_unknown(&e->source, FEED, why ? why : "out of memory", now);
 }
 
@@ -69,7 +66,7 @@ static void on_ended(const ChildResult *result, void *userdata) {
         NoticeExec *e = userdata;
         usec_t now = loop_now(e->env->loop);
         _cleanup_free_ char *text = NULL;
-        NoticeList fresh = { 0 };
+        NoticeSet fresh = { 0 };
         const char *why = NULL;
         int r = 0;
 
@@ -87,7 +84,7 @@ static void on_ended(const ChildResult *result, void *userdata) {
         }
         backoff_reset(&e->backoff);
         timer_arm(e->timer, usec_add(now, e->poll_usec));
-        notice_list_done(&e->known);
+        notice_set_done(&e->known);
         e->known = fresh;
         notice_source_found(&e->source, FEED, e->known.items, e->known.n, now);
 }
@@ -123,20 +120,12 @@ static void exec_kick(NoticeSource *s) {
         timer_arm(e->timer, loop_now(e->env->loop));
 }
 
-static bool exec_announces(const NoticeSource *s, const char *feed, const Notice *n) {
-        return streq(n->source, s->ops->name);
-}
-
-static bool exec_may_cancel(const NoticeSource *s, const Notice *n, usec_t now_usec) {
-        return true;
-}
-
 static void exec_free(NoticeSource *s) {
         NoticeExec *e = to_exec(s);
 
         child_free(e->child);
         timer_free(e->timer);
-        notice_list_done(&e->known);
+        notice_set_done(&e->known);
         strv_free(e->command);
         strv_free(e->environment);
         free(e);
@@ -146,8 +135,6 @@ static const NoticeSourceOps exec_ops = {
         .name = "exec",
         .start = exec_start,
         .kick = exec_kick,
-        .announces = exec_announces,
-        .may_cancel = exec_may_cancel,
         .free = exec_free,
 };
 
@@ -174,9 +161,7 @@ int notice_exec_new(Env *env, const NoticeExecOptions *o, notice_look_t on_look,
         e->source = (NoticeSource){ .ops = &exec_ops, .on_look = on_look, .userdata = userdata };
         e->env = env;
         e->poll_usec = o->poll_usec;
-        e->backoff = (Backoff){ .base_usec = o->poll_usec,
-                                .cap_usec = SLOWEST_POLLS * o->poll_usec,
-                                .jitter_permille = BACKOFF_JITTER_PERMILLE };
+        e->backoff = NOTICE_SOURCE_BACKOFF(o->poll_usec, NOTICE_SOURCE_SLOWEST_POLLS * o->poll_usec);
         for (char *const *a = o->command; r >= 0 && *a; a++)
                 r = strv_extend(&e->command, *a);
         if (r >= 0)

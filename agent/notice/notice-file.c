@@ -18,7 +18,7 @@ typedef struct NoticeFile {
         char *path;
         usec_t poll_usec;
         Timer *timer;
-        NoticeList known;
+        NoticeSet known;
 } NoticeFile;
 
 static NoticeFile *to_file(NoticeSource *s) {
@@ -67,7 +67,7 @@ static void on_timer(Timer *t, void *userdata) {
         NoticeFile *f = userdata;
         _cleanup_free_ char *body = malloc(BYTES_MAX);
         usec_t now = loop_now(f->env->loop);
-        NoticeList fresh = { 0 };
+        NoticeSet fresh = { 0 };
         const char *why = "out of memory";
         size_t size = 0;
         int r;
@@ -82,7 +82,7 @@ static void on_timer(Timer *t, void *userdata) {
                 notice_source_unknown(&f->source, FEED, text ? text : "out of memory", now);
                 return;
         }
-        notice_list_done(&f->known);
+        notice_set_done(&f->known);
         f->known = fresh;
         notice_source_found(&f->source, FEED, f->known.items, f->known.n, now);
 }
@@ -91,22 +91,11 @@ static void file_start(NoticeSource *s) {
         timer_arm(to_file(s)->timer, loop_now(to_file(s)->env->loop));
 }
 
-static void file_kick(NoticeSource *s) {
-}
-
-static bool file_announces(const NoticeSource *s, const char *feed, const Notice *n) {
-        return streq(n->source, s->ops->name);
-}
-
-static bool file_may_cancel(const NoticeSource *s, const Notice *n, usec_t now_usec) {
-        return true;
-}
-
 static void file_free(NoticeSource *s) {
         NoticeFile *f = to_file(s);
 
         timer_free(f->timer);
-        notice_list_done(&f->known);
+        notice_set_done(&f->known);
         free(f->path);
         free(f);
 }
@@ -114,9 +103,6 @@ static void file_free(NoticeSource *s) {
 static const NoticeSourceOps file_ops = {
         .name = "file",
         .start = file_start,
-        .kick = file_kick,
-        .announces = file_announces,
-        .may_cancel = file_may_cancel,
         .free = file_free,
 };
 

@@ -3,7 +3,6 @@
 
 #include <stdio.h>
 
-#include "backoff.h"
 #include "http-transport.h"
 #include "json.h"
 #include "string-util.h"
@@ -17,9 +16,7 @@
 #define ETAG_BYTES_MAX 64u
 #define ID_BYTES_MAX 20u
 #define PREEMPTION_LEAD_USEC (30 * USEC_PER_SEC)
-#define CANCEL_AFTER_USEC (10 * USEC_PER_MINUTE)
 #define SLOWEST_USEC USEC_PER_MINUTE
-#define BACKOFF_JITTER_PERMILLE 200u
 
 typedef struct NoticeGce NoticeGce;
 typedef struct GceFeed GceFeed;
@@ -70,6 +67,9 @@ struct NoticeGce {
         GceFeed feeds[ELEMENTSOF(keys)];
 };
 
+static const char no_google[] =
+        "what answers is no metadata server of Compute Engine: it does not say Metadata-Flavor: Google";
+
 static void ask(GceFeed *f);
 
 /* -- what answers say ---------------------------------------------------------------------------- */
@@ -98,8 +98,7 @@ static void give_lead(GceFeed *f, Notice *n, const HttpResponse *r) {
 
         if (f->notice && streq(f->notice->id, n->id)) {
                 n->announced_usec = f->notice->announced_usec;
-                n->deadline_usec = f->notice->deadline_usec;
-                n->estimated = f->notice->estimated;
+                notice_source_keep(n, f->notice, true);
                 return;
         }
         notice_source_judge(loop, n, NULL, usec_add(now, PREEMPTION_LEAD_USEC), date, r->finished_usec, PREEMPTION_LEAD_USEC);
@@ -194,7 +193,7 @@ static void ask_later(GceFeed *f, usec_t at_usec) {
 }
 
 static void feed_failed(GceFeed *f, const char *why, usec_t answered_usec) {
-        usec_t delay = MIN(backoff_next(&f->backoff, f->source->env->random), SLOWEST_USEC);
+        usec_t delay = notice_source_pause(&f->backoff, f->source->env->random);
 
         (void) snprintf(f->etag, sizeof(f->etag), "0");
         ask_later(f, usec_add(loop_now(f->source->env->loop), delay));
@@ -252,7 +251,7 @@ static void on_value(const HttpResponse *r, void *userdata) {
                 }
         }
         why = r->error < 0            ? strf("no answer: %s", r->error_text)
-              : !flavor_of(r)         ? strdup("what answers is no metadata server of Compute Engine: it does not say Metadata-Flavor: Google")
+              : !flavor_of(r)         ? strdup(no_google)
               : r->status == 404      ? strf("there is no %s: GKE's metadata server for pods hides it; the agent has to run on the host's network", f->key->path)
                                       : strf("HTTP %u", r->status);
         feed_failed(f, why ? why : "out of memory", r->finished_usec);
@@ -303,9 +302,9 @@ static void on_id(const HttpResponse *r, void *userdata) {
                 return;
         }
         why = r->error < 0    ? r->error_text
-              : !flavor_of(r) ? "what answers is no metadata server of Compute Engine: it does not say Metadata-Flavor: Google"
+              : !flavor_of(r) ? no_google
                               : "instance/id is no number";
-        timer_arm_in(s->timer, MIN(backoff_next(&s->backoff, s->env->random), SLOWEST_USEC));
+        timer_arm_in(s->timer, notice_source_pause(&s->backoff, s->env->random));
         notice_source_unknown(&s->source, keys[0].path, why, r->finished_usec);
 }
 
@@ -357,12 +356,6 @@ static bool gce_announces(const NoticeSource *source, const char *feed, const No
         return false;
 }
 
-static bool gce_may_cancel(const NoticeSource *source, const Notice *n, usec_t now_usec) {
-        if (n->kind != NOTICE_SPOT)
-                return true; /* Google says so in as many words */
-        return n->deadline_usec != USEC_INFINITY && now_usec >= usec_add(n->deadline_usec, CANCEL_AFTER_USEC);
-}
-
 static void gce_free(NoticeSource *source) {
         NoticeGce *s = to_gce(source);
 
@@ -382,7 +375,7 @@ static const NoticeSourceOps gce_ops = {
         .start = gce_start,
         .kick = gce_kick,
         .announces = gce_announces,
-        .may_cancel = gce_may_cancel,
+        .may_cancel = notice_source_cloud_may_cancel,
         .free = gce_free,
 };
 
@@ -410,7 +403,7 @@ int notice_gce_new(Env *env, const NoticeGceOptions *o, notice_look_t on_look, v
         s->source = (NoticeSource){ .ops = &gce_ops, .on_look = on_look, .userdata = userdata };
         s->env = env;
         s->poll_usec = o->poll_usec;
-        s->backoff = (Backoff){ .base_usec = o->poll_usec, .cap_usec = SLOWEST_USEC, .jitter_permille = BACKOFF_JITTER_PERMILLE };
+        s->backoff = NOTICE_SOURCE_BACKOFF(o->poll_usec, SLOWEST_USEC);
         s->endpoint = strdup(o->endpoint);
         r = s->endpoint ? timer_new(env->loop, "notice-gce", on_timer, s, &s->timer) : -ENOMEM;
         if (r >= 0)

@@ -7,19 +7,6 @@
 #define ID_BYTES_MAX 128u
 #define ACTION_BYTES_MAX 32u
 
-void notice_list_done(NoticeList *l) {
-        for (size_t i = 0; i < l->n; i++)
-                notice_free(l->items[i]);
-        l->n = 0;
-}
-
-static const Notice *find(const NoticeList *l, const char *id) {
-        for (size_t i = 0; i < l->n; i++)
-                if (streq(l->items[i]->id, id))
-                        return l->items[i];
-        return NULL;
-}
-
 static bool is_word(const char *s, size_t max, const char *more) {
         size_t n = strlen(s);
 
@@ -51,7 +38,7 @@ static int take_text(const Json *o, const char *member, const char **ret) {
         return 0;
 }
 
-static int parse_one(const NoticeSource *source, const Loop *clock, const Json *o, usec_t answered_usec, const NoticeList *known,
+static int parse_one(const NoticeSource *source, const Loop *clock, const Json *o, usec_t answered_usec, const NoticeSet *known,
                      Notice **ret, const char **reterr_why) {
         const char *id = NULL, *kind_text = NULL, *action = "reboot", *deadline = NULL;
         _cleanup_(notice_freep) Notice *n = NULL;
@@ -83,13 +70,13 @@ static int parse_one(const NoticeSource *source, const Loop *clock, const Json *
                 return -ENOMEM;
         n->certainty = advisory || kind < 0 ? NOTICE_ADVISORY : NOTICE_CERTAIN;
         if (at_usec > 0)
-                notice_source_judge(clock, n, find(known, id), at_usec, 0, answered_usec, USEC_INFINITY);
+                notice_source_judge(clock, n, notice_set_find(known, id), at_usec, 0, answered_usec, USEC_INFINITY);
         *ret = TAKE_PTR(n);
         return 0;
 }
 
-static int add(NoticeList *l, const NoticeSource *source, const Loop *clock, const Json *o, usec_t answered_usec,
-               const NoticeList *known, const char **reterr_why) {
+static int add(NoticeSet *l, const NoticeSource *source, const Loop *clock, const Json *o, usec_t answered_usec,
+               const NoticeSet *known, const char **reterr_why) {
         Notice *n;
         int r;
 
@@ -100,7 +87,7 @@ static int add(NoticeList *l, const NoticeSource *source, const Loop *clock, con
         r = parse_one(source, clock, o, answered_usec, known, &n, reterr_why);
         if (r < 0)
                 return r;
-        if (find(l, n->id)) {
+        if (notice_set_find(l, n->id)) {
                 notice_free(n);
                 *reterr_why = "two notices with one id";
                 return -EBADMSG;
@@ -110,9 +97,9 @@ static int add(NoticeList *l, const NoticeSource *source, const Loop *clock, con
 }
 
 int notice_list_parse(const NoticeSource *source, const Loop *clock, const char *body, size_t size, usec_t answered_usec,
-                      const NoticeList *known, NoticeList *ret, const char **reterr_why) {
+                      const NoticeSet *known, NoticeSet *ret, const char **reterr_why) {
         _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
-        NoticeList l = { 0 };
+        NoticeSet l = { 0 };
         int r;
 
         assert(source && clock && known && ret && reterr_why);
@@ -130,7 +117,7 @@ int notice_list_parse(const NoticeSource *source, const Loop *clock, const char 
         else
                 r = add(&l, source, clock, json_root(doc), answered_usec, known, reterr_why);
         if (r < 0) {
-                notice_list_done(&l);
+                notice_set_done(&l);
                 return r;
         }
         *ret = l;

@@ -18,13 +18,7 @@
 
 #include "notice-source.h"
 
-/* In the place of what was read before. 0; -EBADMSG: *reterr_why (static) says what is wrong, and nothing is changed; -ENOMEM.
- * clock: what deadlines are counted from. known: what the last look gave, so that what is known already stays. */
-typedef struct NoticeList {
-        Notice *items[NOTICES_OF_FEED_MAX];
-        size_t n;
-} NoticeList;
-
+/* 0; -EBADMSG: *reterr_why (static) says what is wrong; -ENOMEM: on failure *ret is untouched. clock: what deadlines are
+ * counted from. known: what the last look gave, so that what is known already stays. */
 int notice_list_parse(const NoticeSource *source, const Loop *clock, const char *body, size_t size, usec_t answered_usec,
-                      const NoticeList *known, NoticeList *ret, const char **reterr_why);
-void notice_list_done(NoticeList *l);
+                      const NoticeSet *known, NoticeSet *ret, const char **reterr_why);

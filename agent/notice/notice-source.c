@@ -6,6 +6,8 @@
 /* A Date is cut to its second, and older than its answer by what that took on its way: what is left is less than is
  * counted, and the least that any look has counted is nearest. Less of a difference is no news. */
 #define NEARER_USEC (250 * USEC_PER_MSEC)
+/* A cloud withdraws no spot notice on paper; what is still absent so long after its time was withdrawn in fact. */
+#define CANCEL_AFTER_USEC (10 * USEC_PER_MINUTE)
 
 NoticeSource *notice_source_free(NoticeSource *s) {
         if (s)
@@ -13,8 +15,41 @@ NoticeSource *notice_source_free(NoticeSource *s) {
         return NULL;
 }
 
-void notice_source_none(NoticeSource *s, const char *feed, usec_t answered_usec) {
-        notice_source_found(s, feed, NULL, 0, answered_usec);
+const Notice *notice_set_find(const NoticeSet *s, const char *id) {
+        for (size_t i = 0; i < s->n; i++)
+                if (streq(s->items[i]->id, id))
+                        return s->items[i];
+        return NULL;
+}
+
+void notice_set_done(NoticeSet *s) {
+        for (size_t i = 0; i < s->n; i++)
+                notice_free(s->items[i]);
+        s->n = 0;
+}
+
+void notice_source_kick(NoticeSource *s) {
+        if (s->ops->kick)
+                s->ops->kick(s);
+}
+
+bool notice_source_announces(const NoticeSource *s, const char *feed, const Notice *n) {
+        return streq(n->source, s->ops->name) && (!s->ops->announces || s->ops->announces(s, feed, n));
+}
+
+bool notice_source_may_cancel(const NoticeSource *s, const Notice *n, usec_t now_usec) {
+        return !s->ops->may_cancel || s->ops->may_cancel(s, n, now_usec);
+}
+
+bool notice_source_cloud_may_cancel(const NoticeSource *s, const Notice *n, usec_t now_usec) {
+        if (n->kind != NOTICE_SPOT)
+                return true;
+        return n->deadline_usec != USEC_INFINITY &&
+               now_usec >= usec_add(n->deadline_usec, CANCEL_AFTER_USEC);
+}
+
+usec_t notice_source_pause(Backoff *b, Random *random) {
+        return MIN(backoff_next(b, random), b->cap_usec);
 }
 
 void notice_source_unknown(NoticeSource *s, const char *feed, const char *why, usec_t answered_usec) {
@@ -64,10 +99,14 @@ void notice_source_judge(const Loop *loop, Notice *n, const Notice *standing, us
         if (n->estimated)
                 left = usec_sub(time_usec, loop_to_wall(loop, answered_usec));
         n->deadline_usec = usec_add(answered_usec, MIN(left, lead_usec));
-        if (!standing || standing->announced_usec != time_usec)
+        if (standing && standing->announced_usec == time_usec)
+                notice_source_keep(n, standing, false);
+}
+
+void notice_source_keep(Notice *n, const Notice *standing, bool begun) {
+        if (!begun && !n->estimated &&
+            (standing->estimated || usec_add(n->deadline_usec, NEARER_USEC) < standing->deadline_usec))
                 return;
-        if (n->estimated || (!standing->estimated && usec_add(n->deadline_usec, NEARER_USEC) >= standing->deadline_usec)) {
-                n->deadline_usec = standing->deadline_usec;
-                n->estimated = standing->estimated;
-        }
+        n->deadline_usec = standing->deadline_usec;
+        n->estimated = standing->estimated;
 }

@@ -8,6 +8,7 @@
  * cancel: a notice that it announces (announces()) and does not show any more is over once may_cancel() says so.
  */
 
+#include "backoff.h"
 #include "env.h"
 #include "notice.h"
 
@@ -19,6 +20,15 @@ typedef enum NoticePollResult {
 
 /* More than any feed has; a source that is told more says so (log), and gives the first of them. */
 #define NOTICES_OF_FEED_MAX 32u
+
+/* What a feed announces; owns its notices. */
+typedef struct NoticeSet {
+        Notice *items[NOTICES_OF_FEED_MAX];
+        size_t n;
+} NoticeSet;
+
+const Notice *notice_set_find(const NoticeSet *s, const char *id); /* NULL: it is not in it */
+void notice_set_done(NoticeSet *s);                                /* empties it */
 
 typedef struct NoticeSource NoticeSource;
 
@@ -36,10 +46,10 @@ typedef void (*notice_look_t)(NoticeSource *s, const NoticeLook *look, void *use
 typedef struct NoticeSourceOps {
         const char *name; /* also Notice.source of what it gives */
         void (*start)(NoticeSource *s); /* begins to look; each look is reported, from the loop */
-        void (*kick)(NoticeSource *s);  /* the network came back: look now if backing off */
-        /* Is this notice (of this source; maybe of an earlier life of the agent) one that the feed would show? Pure. */
+        void (*kick)(NoticeSource *s);  /* the network came back: look now if backing off. NULL: it never does */
+        /* Is this notice of this source one that the feed would show? Pure. NULL: it has one feed alone. */
         bool (*announces)(const NoticeSource *s, const char *feed, const Notice *n);
-        /* May its absence cancel this notice now? Pure in (notice, time). */
+        /* May its absence cancel this notice now? Pure in (notice, time). NULL: at once. */
         bool (*may_cancel)(const NoticeSource *s, const Notice *n, usec_t now_usec);
         void (*free)(NoticeSource *s);
 } NoticeSourceOps;
@@ -53,8 +63,20 @@ struct NoticeSource {
 NoticeSource *notice_source_free(NoticeSource *s);
 DEFINE_FREEP(NoticeSource, notice_source_free);
 
+void notice_source_kick(NoticeSource *s);
+/* Is this notice (maybe of an earlier life of the agent) one of this source that the feed would show? */
+bool notice_source_announces(const NoticeSource *s, const char *feed, const Notice *n);
+bool notice_source_may_cancel(const NoticeSource *s, const Notice *n, usec_t now_usec);
+/* The may_cancel of clouds: a spot notice is over ten minutes after its time, for nobody says so; what else they take back
+ * they take back in so many words. */
+bool notice_source_cloud_may_cancel(const NoticeSource *s, const Notice *n, usec_t now_usec);
+
+/* Looks that fail in a row: from base_usec on, with jitter, never slower than cap_usec. */
+#define NOTICE_SOURCE_BACKOFF(base, cap) (Backoff){ .base_usec = (base), .cap_usec = (cap), .jitter_permille = 200 }
+#define NOTICE_SOURCE_SLOWEST_POLLS 8u /* of most of them, as many polls as cap_usec */
+usec_t notice_source_pause(Backoff *b, Random *random); /* until the next look */
+
 /* Reports a look: */
-void notice_source_none(NoticeSource *s, const char *feed, usec_t answered_usec);
 void notice_source_unknown(NoticeSource *s, const char *feed, const char *why, usec_t answered_usec);
 /* n_notices may be 0: then there is none. */
 void notice_source_found(NoticeSource *s, const char *feed, Notice *const *notices, size_t n_notices, usec_t answered_usec);
@@ -69,3 +91,6 @@ Notice *notice_source_make(const NoticeSource *s, NoticeKind kind, const char *i
  * look counts nearer by more than its clocks differ, or counts where the last one estimated. */
 void notice_source_judge(const Loop *loop, Notice *n, const Notice *standing, usec_t time_usec, usec_t date_usec,
                          usec_t answered_usec, usec_t lead_usec);
+/* The last of it: what `standing` has counted down from the same time stays. begun: it began when it was first seen, and no
+ * look counts nearer. */
+void notice_source_keep(Notice *n, const Notice *standing, bool begun);

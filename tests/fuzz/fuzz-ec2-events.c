@@ -11,7 +11,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void events(const char *body, size_t size) {
         const char *why = NULL;
-        Ec2Event *found;
+        ScheduledEvent *found;
         size_t n;
         bool more;
         int r;
@@ -24,7 +24,7 @@ static void events(const char *body, size_t size) {
                 for (size_t k = 0; k < i; k++)
                         assert(!streq(found[i].id, found[k].id));
         }
-        ec2_events_free(found, n);
+        scheduled_events_free(found, n);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

@@ -11,7 +11,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         const char *why = NULL;
-        AzureEvent *events;
+        ScheduledEvent *events;
         size_t n;
         bool more;
         int r;
@@ -24,6 +24,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                 for (size_t k = 0; k < i; k++)
                         assert(!streq(events[i].id, events[k].id));
         }
-        azure_events_free(events, n);
+        scheduled_events_free(events, n);
         return 0;
 }

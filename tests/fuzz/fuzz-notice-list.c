@@ -20,7 +20,7 @@ static void check(const Notice *n) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         static const NoticeSourceOps ops = { .name = "file" };
         const NoticeSource source = { .ops = &ops };
-        NoticeList known = { 0 }, first = { 0 }, second = { 0 };
+        NoticeSet known = { 0 }, first = { 0 }, second = { 0 };
         const char *why = NULL;
         VirtualTime *time;
         Loop *loop;
@@ -40,8 +40,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                 for (size_t i = 0; i < first.n; i++)
                         assert(first.items[i]->deadline_usec == second.items[i]->deadline_usec);
         }
-        notice_list_done(&first);
-        notice_list_done(&second);
+        notice_set_done(&first);
+        notice_set_done(&second);
         loop_free(loop);
         virtual_time_free(time);
         return 0;

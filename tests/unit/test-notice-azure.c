@@ -52,7 +52,7 @@ static void on_look(NoticeSource *s, const NoticeLook *look, void *userdata) {
         forget(b);
         for (size_t i = 0; i < look->n_notices; i++) {
                 assert_return_code(notice_copy(look->notices[i], &b->notices[i]), 0);
-                assert_true(s->ops->announces(s, look->feed, b->notices[i]));
+                assert_true(notice_source_announces(s, look->feed, b->notices[i]));
         }
         b->n = look->n_notices;
 }
@@ -157,7 +157,7 @@ static void test_each_type(void **state) {
                 run(&b, 20 * USEC_PER_MINUTE);
                 assert_int_equal(b.result, NOTICE_POLL_NOTICE);
                 assert_in_range(b.notices[0]->deadline_usec, deadline - 2 * USEC_PER_SEC, deadline + 2 * USEC_PER_SEC);
-                assert_int_equal(b.source->ops->may_cancel(b.source, b.notices[0], loop_now(b.loop)), rows[i].kind != NOTICE_SPOT);
+                assert_int_equal(notice_source_may_cancel(b.source, b.notices[0], loop_now(b.loop)), rows[i].kind != NOTICE_SPOT);
                 fake_azure_events_clear(b.events);
                 run(&b, 2 * POLL);
                 assert_int_equal(b.result, NOTICE_POLL_NONE);
@@ -220,7 +220,7 @@ static void test_trouble(void **state) {
                 assert_in_range(fake_azure_metadata_n_requests(b.fake) - n, 35, 55);
                 fake_azure_metadata_fail(b.fake, FAKE_AZURE_EVENTS, 0, 0);
                 fake_azure_metadata_garble(b.fake, FAKE_AZURE_EVENTS, 0, NULL);
-                b.source->ops->kick(b.source); /* the network is back: it does not wait out its backoff */
+                notice_source_kick(b.source); /* the network is back: it does not wait out its backoff */
                 run(&b, USEC_PER_SEC);
                 assert_int_equal(b.result, NOTICE_POLL_NONE);
                 bench_done(&b);

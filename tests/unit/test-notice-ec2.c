@@ -717,14 +717,14 @@ static void test_backoff(void **state) {
 
         /* The network came back: at once. */
         fake_imds_fail(l->imds, 0, 0, 0);
-        l->source->ops->kick(l->source);
+        notice_source_kick(l->source);
         run(l, 0);
         assert_int_equal(l->look, NOTICE_POLL_NONE);
         run(l, POLL_USEC);
         assert_int_equal(l->gap_usec, POLL_USEC);
         /* Without a backoff a kick changes nothing. */
         looks = l->n_all;
-        l->source->ops->kick(l->source);
+        notice_source_kick(l->source);
         run(l, POLL_USEC - 1);
         assert_int_equal(l->n_all, looks);
         run(l, 1);
@@ -738,7 +738,7 @@ static void test_backoff(void **state) {
         run(l, POLL_USEC * 12 / 10);
         assert_int_equal(l->n_all, looks + 1);
         run(l, 60 * POLL_USEC);
-        l->source->ops->kick(l->source);
+        notice_source_kick(l->source);
         run(l, 0);
         looks = l->n_all;
         run(l, POLL_USEC * 12 / 10);
@@ -751,7 +751,7 @@ static void test_backoff(void **state) {
         looks = fake_imds_n_gets(l->imds) + fake_imds_n_tokens(l->imds);
         while (fake_imds_n_gets(l->imds) + fake_imds_n_tokens(l->imds) == looks)
                 run(l, USEC_PER_MSEC);
-        l->source->ops->kick(l->source);
+        notice_source_kick(l->source);
         run(l, 10 * USEC_PER_MSEC);
         assert_int_equal(fake_imds_n_gets(l->imds) + fake_imds_n_tokens(l->imds), looks + 1);
 
@@ -793,9 +793,9 @@ static void test_may_cancel(void **state) {
         _cleanup_(lookout_freep) Lookout *l = lookout_new();
         const Notice n = { .deadline_usec = T0 };
 
-        assert_false(l->source->ops->may_cancel(l->source, &n, T0 - 1));
-        assert_false(l->source->ops->may_cancel(l->source, &n, T0 + 10 * USEC_PER_MINUTE - 1));
-        assert_true(l->source->ops->may_cancel(l->source, &n, T0 + 10 * USEC_PER_MINUTE));
+        assert_false(notice_source_may_cancel(l->source, &n, T0 - 1));
+        assert_false(notice_source_may_cancel(l->source, &n, T0 + 10 * USEC_PER_MINUTE - 1));
+        assert_true(notice_source_may_cancel(l->source, &n, T0 + 10 * USEC_PER_MINUTE));
 }
 
 /* -- the other feeds ---------------------------------------------------------------------------- */
@@ -845,7 +845,7 @@ static void test_events(void **state) {
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 const char *why = NULL;
-                Ec2Event *events;
+                ScheduledEvent *events;
                 char time[RFC3339_MAX];
                 size_t n;
                 bool more;
@@ -861,21 +861,21 @@ static void test_events(void **state) {
                         rfc3339_format(events[0].not_before_usec, time);
                         assert_string_equal(time, rows[i].time);
                 }
-                ec2_events_free(events, n);
+                scheduled_events_free(events, n);
         }
 }
 
 static void test_more_events_than_fit(void **state) {
         const char *body = "[" EVENT("a", "instance-stop", "active", "21 Jan 2027 09:00:43 GMT") ","
                 EVENT("b", "instance-stop", "active", "21 Jan 2027 09:00:43 GMT") "]", *why;
-        Ec2Event *events;
+        ScheduledEvent *events;
         size_t n;
         bool more;
 
         assert_return_code(ec2_events_parse(body, strlen(body), 1, &events, &n, &more, &why), 0);
         assert_int_equal(n, 1);
         assert_true(more);
-        ec2_events_free(events, n);
+        scheduled_events_free(events, n);
 }
 
 static void test_lifecycle(void **state) {
@@ -961,7 +961,9 @@ static void test_who_announces(void **state) {
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++)
                 for (size_t k = 0; k < ELEMENTSOF(rows); k++)
-                        assert_int_equal(l->source->ops->announces(l->source, rows[i].feed, &(Notice){ .kind = rows[k].kind }), i == k);
+                        assert_int_equal(notice_source_announces(l->source, rows[i].feed,
+                                                                 &(Notice){ .kind = rows[k].kind, .source = (char *) (uintptr_t) "ec2" }),
+                                         i == k);
 }
 
 /* A feed that hangs holds up no poll. */

@@ -67,7 +67,7 @@ static void on_look(NoticeSource *s, const NoticeLook *look, void *userdata) {
         if (x->n == 0)
                 return;
         assert_return_code(notice_copy(look->notices[0], &x->notice), 0);
-        assert_true(s->ops->announces(s, look->feed, x->notice));
+        assert_true(notice_source_announces(s, look->feed, x->notice));
 }
 
 static void bench_init(Bench *b, const FakeGceMetadataOptions *more) {
@@ -162,8 +162,8 @@ static void test_preempted(void **state) {
         assert_in_range(deadline, seen + 29 * USEC_PER_SEC, seen + 31 * USEC_PER_SEC);
         run(&b, 3 * USEC_PER_MINUTE);
         assert_true(PREEMPTED->notice->deadline_usec == deadline);
-        assert_false(b.source->ops->may_cancel(b.source, PREEMPTED->notice, deadline + 9 * USEC_PER_MINUTE));
-        assert_true(b.source->ops->may_cancel(b.source, PREEMPTED->notice, deadline + 11 * USEC_PER_MINUTE));
+        assert_false(notice_source_may_cancel(b.source, PREEMPTED->notice, deadline + 9 * USEC_PER_MINUTE));
+        assert_true(notice_source_may_cancel(b.source, PREEMPTED->notice, deadline + 11 * USEC_PER_MINUTE));
         bench_done(&b);
 }
 
@@ -178,8 +178,8 @@ static void test_maintenance(void **state) {
         assert_int_equal(EVENT->notice->kind, NOTICE_MAINTENANCE);
         assert_int_equal(EVENT->notice->certainty, NOTICE_CERTAIN);
         assert_string_equal(EVENT->notice->action, "stop");
-        assert_true(b.source->ops->may_cancel(b.source, EVENT->notice, 0));
-        assert_false(b.source->ops->announces(b.source, "instance/upcoming-maintenance", EVENT->notice));
+        assert_true(notice_source_may_cancel(b.source, EVENT->notice, 0));
+        assert_false(notice_source_announces(b.source, "instance/upcoming-maintenance", EVENT->notice));
         fake_gce_metadata_set_maintenance(b.fake, "MIGRATE_ON_HOST_MAINTENANCE");
         run(&b, 3 * USEC_PER_SEC);
         assert_int_equal(EVENT->notice->certainty, NOTICE_ADVISORY);
@@ -227,7 +227,7 @@ static void test_stop(void **state) {
         run(&b, 20 * USEC_PER_MSEC);
         assert_int_equal(STOP->result, NOTICE_POLL_NOTICE);
         assert_string_equal(STOP->notice->action, "stop");
-        assert_true(b.source->ops->announces(b.source, "instance/shutdown-details/stop-state", STOP->notice));
+        assert_true(notice_source_announces(b.source, "instance/shutdown-details/stop-state", STOP->notice));
         bench_done(&b);
 }
 
@@ -273,7 +273,7 @@ static void test_strangers(void **state) {
         assert_int_equal(PREEMPTED->result, NOTICE_POLL_UNKNOWN);
         assert_non_null(strstr(PREEMPTED->why, "does not say Metadata-Flavor: Google"));
         fake_gce_metadata_set_stranger(b.fake, false);
-        b.source->ops->kick(b.source);
+        notice_source_kick(b.source);
         run(&b, 3 * USEC_PER_SEC);
         assert_int_equal(PREEMPTED->result, NOTICE_POLL_NONE);
         /* A notice, and then a stranger: nothing is taken back. */
@@ -315,7 +315,7 @@ static void test_pace(void **state) {
         run(&b, 10 * USEC_PER_MINUTE);
         assert_in_range(fake_gce_metadata_n_gets(b.fake) - gets, 30, 60);
         fake_gce_metadata_fail(b.fake, FAKE_GCE_ALL, 0, 0);
-        b.source->ops->kick(b.source); /* the network is back: it does not wait out its backoff */
+        notice_source_kick(b.source); /* the network is back: it does not wait out its backoff */
         run(&b, USEC_PER_SEC);
         assert_int_equal(PREEMPTED->result, NOTICE_POLL_NONE);
         bench_done(&b);

@@ -53,8 +53,8 @@ static void on_look(NoticeSource *s, const NoticeLook *look, void *userdata) {
                 assert_return_code(notice_copy(look->notices[i], &b->notices[i]), 0);
         b->n = look->n_notices;
         for (size_t i = 0; i < b->n; i++) {
-                assert_true(s->ops->announces(s, look->feed, b->notices[i]));
-                assert_true(s->ops->may_cancel(s, b->notices[i], 0));
+                assert_true(notice_source_announces(s, look->feed, b->notices[i]));
+                assert_true(notice_source_may_cancel(s, b->notices[i], 0));
         }
 }
 
@@ -134,7 +134,7 @@ static void test_list(void **state) {
 
         bench_init(&b);
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
-                NoticeList known = { 0 }, list = { 0 };
+                NoticeSet known = { 0 }, list = { 0 };
                 char announced[RFC3339_MAX] = "";
                 const char *why = NULL;
 
@@ -156,7 +156,7 @@ static void test_list(void **state) {
                         assert_string_equal(announced, strempty(rows[i].announced));
                         assert_true((n->deadline_usec == USEC_INFINITY) == !rows[i].announced);
                 }
-                notice_list_done(&list);
+                notice_set_done(&list);
         }
         bench_done(&b);
 }
