@@ -166,11 +166,11 @@ static int check_policy(const AgentConfig *c, Log *l) {
 
                 if (!streq(item->section, "Policy"))
                         continue;
-                text = *(char *const *) ((const char *) c + item->offset);
-                if (text && policy_rule_parse(text, &rule, &expected) >= 0)
+                text = strempty(*(char *const *) ((const char *) c + item->offset));
+                if (policy_rule_parse(text, &rule, &expected) >= 0)
                         continue;
                 log_full(l, LOG_LEVEL_ERROR, 0, MESSAGE_CONFIGURATION_REFUSED, NULL, 0, "[Policy] %s=%s is no rule: expected %s.",
-                         item->key, strempty(text), text ? expected : "now, before:DURATION, cordon, report or ignore");
+                         item->key, text, expected);
                 return -EINVAL;
         }
         return 0;

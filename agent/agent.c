@@ -342,6 +342,7 @@ void agent_ask_stop(Agent *a, agent_stopped_t fn, void *userdata) {
 }
 
 void agent_reconfigured(Agent *a) {
+        notices_reconfigured(a->notices);
         shutdown_reconfigured(a->shutdown);
 }
 

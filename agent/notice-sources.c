@@ -54,6 +54,10 @@ MetadataSource metadata_source_of_provider_id(const char *provider_id) {
         return METADATA_SOURCE_NONE;
 }
 
+MetadataSource metadata_source_known(const AgentConfig *c) {
+        return c->metadata_source == METADATA_SOURCE_AUTO ? c->detected_cloud : (MetadataSource) c->metadata_source;
+}
+
 static char *read_fact(const char *root, const char *path) {
         _cleanup_free_ char *whole = strf("%s%s", root, path);
         char *text = NULL;

@@ -26,6 +26,10 @@ MetadataSource metadata_source_of_firmware(const FirmwareFacts *f);
 /* "aws:///eu-west-1a/i-0123", "gce://...", "azure://..."; NULL and others: NONE. */
 MetadataSource metadata_source_of_provider_id(const char *provider_id);
 
+/* Whose metadata service is read before anything is known of the Node: what the configuration says, or with auto what
+ * the firmware does. */
+MetadataSource metadata_source_known(const AgentConfig *c);
+
 /* Reads the firmware's facts below `root` ("" is this machine) and tells by them. */
 MetadataSource metadata_source_detect(const char *root);
 

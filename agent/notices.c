@@ -34,6 +34,7 @@ typedef struct Standing {
 
 struct Notices {
         NoticesContext c;
+        PolicySettings policy; /* as the configuration has it */
         NoticeSource *sources[SOURCES_MAX];
         size_t n_sources;
         Feed feeds[FEEDS_MAX];
@@ -85,10 +86,11 @@ static bool is_overruled(const Notices *n, const Notice *notice) {
 /* -- the plan ----------------------------------------------------------------------------------- */
 
 static Plan plan_for(const Notices *n, const Notice *notice) {
-        PolicySettings settings;
+        return policy_decide(notice, &n->policy, loop_now(n->c.env->loop));
+}
 
-        agent_config_policy(n->c.config, &settings);
-        return policy_decide(notice, &settings, loop_now(n->c.env->loop));
+void notices_reconfigured(Notices *n) {
+        agent_config_policy(n->c.config, &n->policy);
 }
 
 static bool is_due(const Notices *n, const Plan *plan) {
@@ -272,16 +274,6 @@ const Notice *notices_planned(const Notices *n, usec_t *ret_begin_usec) {
         return found;
 }
 
-bool notices_iterate(const Notices *n, size_t *it, const Notice **ret, const char **ret_feed, Plan *ret_plan) {
-        if (*it >= n->n_standing)
-                return false;
-        *ret = n->standing[*it].notice;
-        *ret_feed = n->standing[*it].feed->name;
-        *ret_plan = plan_for(n, *ret);
-        (*it)++;
-        return true;
-}
-
 /* -- what a look says --------------------------------------------------------------------------- */
 
 static void stand_down(Notices *n, size_t i) {
@@ -441,10 +433,12 @@ static Feed *feed_of(Notices *n, NoticeSource *s, const char *name) {
 static void on_look(NoticeSource *s, const NoticeLook *look, void *userdata) {
         Notices *n = userdata;
         Feed *feed = feed_of(n, s, look->feed);
+        size_t before = n->n_standing;
 
         if (look->result != NOTICE_POLL_UNKNOWN) {
                 take_in(n, feed, look);
-                consider_all(n);
+                if (before > 0 || n->n_standing > 0) /* else there is nothing to say, as before */
+                        consider_all(n);
                 if (n->settled)
                         withdraw(n, feed);
         }
@@ -470,11 +464,9 @@ static int add_sources(Notices *n, MetadataSource cloud, bool others) {
 }
 
 int notices_start(Notices *n) {
-        MetadataSource cloud = (MetadataSource) n->c.config->metadata_source;
+        MetadataSource cloud = metadata_source_known(n->c.config);
         int r;
 
-        if (cloud == METADATA_SOURCE_AUTO)
-                cloud = n->c.config->detected_cloud;
         r = add_sources(n, cloud, true);
         if (r < 0)
                 return r;
@@ -534,6 +526,7 @@ int notices_new(const NoticesContext *context, Notices **ret) {
         if (!n)
                 return -ENOMEM;
         n->c = *context;
+        notices_reconfigured(n);
         n->standing = new0(Standing, STANDING_MAX);
         if (!n->standing)
                 return -ENOMEM;

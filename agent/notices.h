@@ -52,6 +52,8 @@ DEFINE_FREEP(Notices, notices_free);
 int notices_start(Notices *n);
 /* The own Node is known, and what it said of earlier was dealt with. providerID: of the Node, or NULL. */
 void notices_settle(Notices *n, const char *provider_id);
+/* Reloadable values of config have changed: the next look goes by them. */
+void notices_reconfigured(Notices *n);
 /* The network came back: a source that backs off looks now. */
 void notices_kick(Notices *n);
 /* The reflex has changed its state: what stands is looked at anew, in the next iteration. */
@@ -68,6 +70,3 @@ const Notice *notices_stand(const Notices *n);
 bool notices_only_cordon(const Notices *n, const Notice *notice);
 /* The first that waits for its time, and when that is (boot-time clock); NULL: none. */
 const Notice *notices_planned(const Notices *n, usec_t *ret_begin_usec);
-
-/* For each notice that stands: notice, source feed, plan. False: no more. *it starts at 0. */
-bool notices_iterate(const Notices *n, size_t *it, const Notice **ret, const char **ret_feed, Plan *ret_plan);

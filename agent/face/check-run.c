@@ -162,16 +162,11 @@ static void ask_bus(Check *c) {
         }
 }
 
-static MetadataSource cloud_of(const AgentConfig *config) {
-        return config->metadata_source == METADATA_SOURCE_AUTO ? config->detected_cloud
-                                                               : (MetadataSource) config->metadata_source;
-}
-
 static int start(Check *c, const AgentConfig *config, KubeAuth *auth) {
         const KubeTarget target = { .kind = &kube_node_kind, .name = config->node_name };
         const KubeCallOptions options = { .lane = HTTP_LANE_URGENT, .timeout_usec = ANSWER_USEC };
         const NoticeSourcesOptions sources = {
-                .env = c->env, .config = config, .cloud = cloud_of(config), .on_look = on_look, .userdata = c
+                .env = c->env, .config = config, .cloud = metadata_source_known(config), .on_look = on_look, .userdata = c
         };
         size_t n_sources = 0;
         const PowerHandler handler = { on_state, on_limits, c };
@@ -225,7 +220,7 @@ static CheckFacts known_facts(const Env *env, const AgentConfig *config, const c
                 .kube_error = kube_error,
                 .node = config->node_name,
                 .api_http = -1,
-                .metadata_wanted = cloud_of(config) != METADATA_SOURCE_NONE,
+                .metadata_wanted = metadata_source_known(config) != METADATA_SOURCE_NONE,
                 .metadata_auto = config->metadata_source == METADATA_SOURCE_AUTO,
                 .bus = env->bus,
                 .shutdown_drain = config->shutdown_drain,
