@@ -166,25 +166,14 @@ static void on_lease(const KubeReply *reply, void *userdata) {
 
 /* -- named nodes ---------------------------------------------------------------------------------------- */
 
-static int keep(CtlFetch *f, const KubeKind *kind, const Json *o, ObjectList *l, KubeObject **ret) {
-        int r = GREEDY_REALLOC(l->items, l->allocated, l->n_items + 1);
-
-        if (r >= 0)
-                r = kube_object_decode(kind, o, kube_client_pool(f->client), ret);
-        if (r >= 0)
-                l->items[l->n_items++] = *ret;
-        return r;
-}
-
 static void on_claim(const KubeReply *reply, void *userdata) {
         NodeFetch *n = userdata;
         const KubeTarget target = { .kind = &kube_node_claim_kind };
         CtlFetch *f = n->fetch;
-        KubeObject *o;
 
         n->call = kube_call_free(n->call);
         if (!reply->error) {
-                if (keep(f, &kube_node_claim_kind, reply->object, &f->snapshot.claims, &o) < 0)
+                if (ctl_take_object(f->client, reply->object, &kube_node_claim_kind, &f->snapshot.claims) < 0)
                         note_failure(f, -EBADMSG, strf("the NodeClaim of node %s cannot be understood", n->name));
         } else if (reply->error->http == 404)
                 f->wants_all_claims = true;
@@ -219,7 +208,7 @@ static void on_named(const KubeReply *reply, void *userdata) {
         NodeFetch *n = userdata;
         const KubeTarget target = { .kind = &kube_node_kind, .name = n->name };
         CtlFetch *f = n->fetch;
-        KubeObject *o;
+        ObjectList *nodes = &f->snapshot.nodes;
         int r;
 
         n->call = kube_call_free(n->call);
@@ -230,9 +219,9 @@ static void on_named(const KubeReply *reply, void *userdata) {
                 one_is_over(f);
                 return;
         }
-        r = keep(f, &kube_node_kind, reply->object, &f->snapshot.nodes, &o);
+        r = ctl_take_object(f->client, reply->object, &kube_node_kind, nodes);
         if (r >= 0)
-                r = ask_claim(n, (const KubeNode *) o);
+                r = ask_claim(n, (const KubeNode *) nodes->items[nodes->n_items - 1]);
         if (r < 0)
                 note_failure(f, r, strf("Node %s cannot be understood", n->name));
         if (r <= 0)

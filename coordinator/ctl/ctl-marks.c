@@ -39,23 +39,24 @@ typedef struct Taking {
         ObjectList *list;
 } Taking;
 
+int ctl_take_object(KubeClient *c, const Json *o, const KubeKind *kind, ObjectList *list) {
+        int r = GREEDY_REALLOC(list->items, list->allocated, list->n_items + 1);
+
+        if (r >= 0)
+                r = kube_object_decode(kind, o, kube_client_pool(c), &list->items[list->n_items]);
+        if (r < 0)
+                return r;
+        list->n_items++;
+        return 0;
+}
+
 static int take_item(const char *item, size_t size, void *userdata) {
         Taking *t = userdata;
         _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
-        KubeObject *o;
         int r;
 
         r = json_parse(item, size, LIST_MAX_BYTES, &doc, NULL);
-        if (r < 0)
-                return r;
-        r = GREEDY_REALLOC(t->list->items, t->list->allocated, t->list->n_items + 1);
-        if (r < 0)
-                return r;
-        r = kube_object_decode(t->kind, json_root(doc), kube_client_pool(t->client), &o);
-        if (r < 0)
-                return r;
-        t->list->items[t->list->n_items++] = o;
-        return 0;
+        return r < 0 ? r : ctl_take_object(t->client, json_root(doc), t->kind, t->list);
 }
 
 int ctl_take_page(KubeClient *c, const KubeReply *reply, const KubeKind *kind, ObjectList *list, char **ret_continue) {

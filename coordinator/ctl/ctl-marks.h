@@ -15,6 +15,8 @@ char *ctl_annotation_body(const char *key, const char *value);
 /* reply's error in words on standard error, prefixed by nothing. True: there was one. */
 bool ctl_complain_of(const KubeReply *reply, const char *rbac_verb, const KubeTarget *t);
 
+/* One object, behind those that *list has. Negative: cannot be understood, -ENOMEM. */
+int ctl_take_object(KubeClient *c, const Json *o, const KubeKind *kind, ObjectList *list);
 /* The objects of a page of a list, behind those that *list has. *ret_continue: what to ask for the next page with, to be
  * freed; NULL: it was the last. Negative: cannot be understood. */
 int ctl_take_page(KubeClient *c, const KubeReply *reply, const KubeKind *kind, ObjectList *list, char **ret_continue);

@@ -230,17 +230,11 @@ static void read_first(ExplainFetch *f) {
 /* -- the second round ----------------------------------------------------------------------------------- */
 
 static void take_claim(Read *read, const KubeReply *reply) {
-        ObjectList *l = &read->fetch->facts.claims;
-        KubeObject *o;
-        int r = GREEDY_REALLOC(l->items, l->allocated, l->n_items + 1);
+        ExplainFetch *f = read->fetch;
+        int r = ctl_take_object(f->client, reply->object, &kube_node_claim_kind, &f->facts.claims);
 
-        if (r >= 0)
-                r = kube_object_decode(&kube_node_claim_kind, reply->object,
-                                       kube_client_pool(read->fetch->client), &o);
         if (r < 0)
-                note_error(read->fetch, r);
-        else
-                l->items[l->n_items++] = o;
+                note_error(f, r);
 }
 
 static void take_nothing(Read *read, const KubeReply *reply) {
