@@ -240,24 +240,25 @@ static void say(Orphan *x, const KubeNodeClaim *claim, const char *reason, const
         event_record(o->context->recorder, &object, EVENT_WARNING, reason, "%s", message);
 }
 
-/* A person's claim without our finalizer would be one that was never adopted, and stay: it is deleted first. */
-static void delete_of_a_person(Orphan *x, const KubeNodeClaim *claim, const char *why) {
+/* version: only as it is in view; NULL: however it is. True: it is sent. */
+static bool delete_claim(Orphan *x, const KubeNodeClaim *claim, const char *version) {
         const ObjectMeta *m = &claim->object.meta;
         ObjectWrite w = { .what = "delete",
                           .target = { .kind = &kube_node_claim_kind, .name = m->name },
                           .state = m->uid,
                           .reconcile_key = x->key };
 
-        if (object_writes_delete(x->orphans->writes, &w, m->uid, m->resource_version) > 0)
-                log_info(x->orphans->env->log, "NodeClaim %s has no Node, and %s: deleting it", m->name, why);
+        return object_writes_delete(x->orphans->writes, &w, m->uid, version) > 0;
 }
 
+/* Deleted first, then our finalizer: without that a person's claim would be one that was never adopted, and stay. */
 static void finish(Orphan *x, const KubeNodeClaim *claim, const char *why) {
         Orphans *o = x->orphans;
         const char *name = claim->object.meta.name;
 
-        if (kube_node_claim_is_standalone(claim) && claim->object.meta.deletion_usec == 0) {
-                delete_of_a_person(x, claim, why);
+        if (claim->object.meta.deletion_usec == 0) {
+                if (delete_claim(x, claim, claim->object.meta.resource_version))
+                        log_info(o->env->log, "NodeClaim %s has no Node, and %s: deleting it", name, why);
                 return;
         }
         log_event(o->env->log, LOG_LEVEL_INFO, MESSAGE_FINALIZER_REMOVED,
@@ -292,30 +293,24 @@ static void look(Orphan *x, bool present) {
 }
 
 /* It cascades to the Node, whose removal looks at the machine again. */
-static void delete_claim(Orphan *x, const KubeNodeClaim *claim, const KubeNode *n, const char *why) {
-        const ObjectMeta *m = &claim->object.meta;
-        ObjectWrite w = { .what = "delete",
-                          .target = { .kind = &kube_node_claim_kind, .name = m->name },
-                          .state = m->uid,
-                          .reconcile_key = x->key };
-
-        if (object_writes_delete(x->orphans->writes, &w, m->uid, NULL) > 0)
+static void delete_of_silent(Orphan *x, const KubeNodeClaim *claim, const KubeNode *n, const char *why) {
+        if (delete_claim(x, claim, NULL))
                 log_info(x->orphans->env->log, "Node %s is not Ready, and %s: deleting its NodeClaim %s",
-                         n->object.meta.name, why, m->name);
+                         n->object.meta.name, why, claim->object.meta.name);
 }
 
 /* A kubelet that is silent comes back, or its machine is gone: nothing else is of interest here. */
 static void decide_of_silent(Orphan *x, const KubeNodeClaim *claim, const KubeNode *n) {
         switch (machine_end_state(x->machine)) {
         case MACHINE_GONE:
-                delete_claim(x, claim, n, "its machine is gone");
+                delete_of_silent(x, claim, n, "its machine is gone");
                 return;
         case MACHINE_ENDING:
-                delete_claim(x, claim, n, "its machine cannot come back");
+                delete_of_silent(x, claim, n, "its machine cannot come back");
                 return;
         case MACHINE_MISSING:
                 if (machine_end_is_proved(x->machine))
-                        delete_claim(x, claim, n, "the cloud does not find its machine any more");
+                        delete_of_silent(x, claim, n, "the cloud does not find its machine any more");
                 else
                         look(x, true);
                 return;
