@@ -31,7 +31,6 @@ void event_message_done(EventMessage *m) {
         free(m->group);
         free(m->hook);
         free(m->token);
-        free(m->hook_default);
         *m = (EventMessage){ 0 };
 }
 
@@ -237,8 +236,8 @@ static int read_bare(const Json *o, EventMessage *m) {
 }
 
 static int read_message(const Json *o, EventMessage *m) {
-        char **const words[] = { &m->id,    &m->detail_type, &m->account, &m->region,      &m->action,
-                                 &m->group, &m->hook,        &m->token,   &m->hook_default };
+        char **const words[] = { &m->id,     &m->detail_type, &m->account, &m->region,
+                                 &m->action, &m->group,       &m->hook,    &m->token };
         int r = json_get(o, "detail") ? read_envelope(o, m) : read_bare(o, m);
 
         for (size_t i = 0; i < ELEMENTSOF(words) && r >= 0; i++)

@@ -41,7 +41,6 @@ typedef struct EventMessage {
         bool closed;                            /* Health: over, or called off */
         unsigned page, pages;                   /* Health; one of one */
         char *group, *hook, *token;             /* of hooks; "" */
-        char *hook_default;                     /* "CONTINUE", "ABANDON", ""; no message of today says it */
 } EventMessage;
 
 /* -EBADMSG: it is no such message at all, or lacks what its kind must have; -ENOMEM. On failure *ret is
