@@ -10,8 +10,8 @@ import re
 import sys
 
 SHARED = ["base", "loop", "log", "config", "json", "http-client", "cloud-http", "http-server", "metrics", "kube", "notice", "drain", "daemon"]
-# Inside coordinator: cluster < budget, cloud < queue, termination, interruption, disruption, webhook < reboot < repair < ctl, main.
-COORDINATOR = {"cluster": 0, "budget": 1, "cloud": 1, "queue": 2, "termination": 2, "interruption": 2, "disruption": 2,
+# Inside coordinator: cluster < simulate, budget, cloud < queue, termination, interruption, disruption, webhook < reboot < repair < ctl, main.
+COORDINATOR = {"simulate": 0, "cluster": 0, "budget": 1, "cloud": 1, "queue": 2, "termination": 2, "interruption": 2, "disruption": 2,
                "webhook": 2, "reboot": 3, "repair": 4, "ctl": 5, ".": 5}
 # Inside shared/kube.
 KUBE = {"credentials": 0, "objects": 0, "client": 1, "watch": 2, "events": 2, "election": 2}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * The verdict: if these nodes went, would each pod that moves find a seat? Asked twice, of a scheduler that packs (the first
+ * node by name that takes a pod) and of one that spreads (the freest): kube-scheduler may do either, and both have to place
+ * everything. With the pods of these nodes compete those of nodes that are leaving already, pods that were evicted and have no
+ * successor yet, and pending ones; only that one of the nodes' own has no seat is a no.
+ *
+ * No preemption: room that only a victim would make is not counted.
+ */
+
+#include "simulator.h"
+
+typedef struct SimulatePlacement {
+        uint32_t pod, node;
+} SimulatePlacement;
+
+typedef struct SimulateUnplaced {
+        uint32_t pod;
+        PodUnmodelled unmodelled;             /* other than POD_MODELLED: nobody was asked */
+        uint32_t counts[_FIT_REASON_MAX];     /* nodes by what they say, when nothing more could be placed */
+        uint32_t nearest;                     /* node, or UINT32_MAX */
+} SimulateUnplaced;
+
+typedef struct SimulateVerdict {
+        bool fits;
+        bool fits_packed, fits_spread; /* each way by itself; spread is not tried where packing fails */
+        bool only_by_preference;       /* it would fit if preferences were ignored */
+        SimulatePlacement *placements; /* of the pods that move, as packing placed them, in that order */
+        size_t n_placements;
+        SimulateUnplaced *unplaced;    /* pods of these nodes, by key */
+        size_t n_unplaced;
+} SimulateVerdict;
+
+void simulate_verdict_done(SimulateVerdict *v);
+
+typedef struct SimulateOptions {
+        bool respect_preferences; /* consolidation.preferences: Respect */
+} SimulateOptions;
+
+/* The nodes must not be removed yet. The simulator is afterwards as it was, or with `keep`, if they fit, with the nodes
+ * removed and the pods where packing has put them (undo by a mark taken before). 0 or -ENOMEM. */
+int simulate_removal(Simulator *s, const uint32_t *nodes, size_t n_nodes, const SimulateOptions *options, bool keep,
+                     SimulateVerdict *ret);

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * The cluster as kube-scheduler counts it: room of nodes, ports, volumes, pods by topology domain. Pods are taken off
+ * nodes, placed on others, and all of it is taken back in reverse order: nothing is ever copied. Made of a snapshot, whose
+ * objects it borrows.
+ *
+ * Nodes and pods have the numbers 0 .. n-1 in the order of their keys (names; "namespace/name"), so that equal snapshots
+ * give equal answers.
+ */
+
+#include "snapshot.h"
+
+typedef struct Simulator Simulator;
+
+/* Why a node does not take a pod: the first filter that says no, in this order. */
+typedef enum FitReason {
+        FIT_OK,
+        FIT_NOT_A_DESTINATION, /* the node leaves, is cordoned, deleted, or not initialized */
+        FIT_TAINT,             /* a taint that the pod does not tolerate */
+        FIT_NODE_AFFINITY,     /* nodeSelector, required node affinity */
+        FIT_RESOURCES,         /* requests exceed what is free */
+        FIT_PORTS,             /* a host port is taken */
+        FIT_VOLUME,            /* one of its volumes cannot be used there: node affinity, zone, topology, or not bound */
+        FIT_VOLUME_LIMIT,      /* as many volumes of that driver are attached as may be */
+        FIT_SPREAD,            /* topologySpreadConstraints, DoNotSchedule */
+        FIT_AFFINITY,          /* required pod affinity */
+        FIT_ANTI_AFFINITY,     /* required pod anti-affinity, of the pod or of one that runs there */
+        FIT_PREFERENCE,        /* a preference that holds now and would not there; only where preferences are respected */
+        _FIT_REASON_MAX,
+        _FIT_REASON_INVALID = -EINVAL,
+} FitReason;
+
+const char *fit_reason_to_string(FitReason r); /* "resources", "spread": for tables and JSON */
+
+/* Why a pod cannot be simulated at all, whichever node. */
+typedef enum PodUnmodelled {
+        POD_MODELLED,
+        POD_RESOURCE_CLAIMS,     /* dynamic resource allocation */
+        POD_SCHEDULING_GATES,
+        POD_GROUP,               /* a gang */
+        POD_FOREIGN_SCHEDULER,
+        POD_DISK_INSIDE,         /* a disk that is no PersistentVolume */
+        POD_UNREADABLE,          /* a field that the scheduler reads cannot be understood */
+        POD_SNAPSHOT_INCOMPLETE, /* it needs objects of a kind that the snapshot does not have */
+        _POD_UNMODELLED_MAX,
+} PodUnmodelled;
+
+const char *pod_unmodelled_to_string(PodUnmodelled u); /* "RESOURCE_CLAIMS" */
+
+/* -ENOMEM. What cannot be read in an object makes the pods concerned unmodelled, and is no failure. */
+int simulator_new(const Snapshot *snapshot, Simulator **ret);
+Simulator *simulator_free(Simulator *s);
+DEFINE_FREEP(Simulator, simulator_free);
+
+uint32_t simulator_n_nodes(const Simulator *s);
+const KubeScheduledNode *simulator_node(const Simulator *s, uint32_t node);
+int simulator_find_node(const Simulator *s, const char *name, uint32_t *ret); /* -ENOENT */
+uint32_t simulator_n_pods(const Simulator *s);
+const KubeScheduledPod *simulator_pod(const Simulator *s, uint32_t pod);
+/* The pods that run on a node in the snapshot, by number; borrowed. */
+const uint32_t *simulator_pods_of(const Simulator *s, uint32_t node, size_t *ret_n);
+/* Must a seat be found for it when its node goes? Active (or terminating and a StatefulSet's, whose successor comes then),
+ * neither of a DaemonSet nor static. */
+bool simulator_pod_moves(const Simulator *s, uint32_t pod);
+PodUnmodelled simulator_pod_unmodelled(const Simulator *s, uint32_t pod);
+/* The template of the scheduler's view of it: equal numbers mean equal pods, but for volumes. */
+uint32_t simulator_template_of(const Simulator *s, uint32_t pod);
+uint32_t simulator_n_templates(const Simulator *s);
+
+/* -- what is free, and who would take a pod, as the simulator stands now -------------------------------- */
+
+/* In units of the resource (thousandths of a CPU, bytes); 0 of a resource that the node does not have. */
+int64_t simulator_free(const Simulator *s, uint32_t node, const char *resource);
+int64_t simulator_allocatable(const Simulator *s, uint32_t node, const char *resource);
+int64_t simulator_request(const Simulator *s, uint32_t pod, const char *resource);
+/* Would the node take the pod now? The pod itself must not be placed (simulator_take_off()). */
+FitReason simulator_fits(Simulator *s, uint32_t pod, uint32_t node);
+/* How many nodes say what: counts[FIT_OK] of them would take it. *ret_nearest (if wanted): the node that comes nearest
+ * to taking it (the last filter; of resources the one that lacks least), UINT32_MAX if one takes it or none says more than
+ * FIT_NODE_AFFINITY. */
+void simulator_count_fits(Simulator *s, uint32_t pod, uint32_t counts[_FIT_REASON_MAX], uint32_t *ret_nearest);
+
+/* -- changes, and taking them back ---------------------------------------------------------------------- */
+
+typedef size_t SimulatorMark;
+
+SimulatorMark simulator_mark(const Simulator *s);
+/* Everything since the mark is undone, the latest first. */
+void simulator_undo(Simulator *s, SimulatorMark mark);
+/* The node takes no pod from now on and its pods that move are taken off it; its domains stay, as kube-scheduler counts
+ * the node until its object is gone (a ghost). Its other pods stay on it. 0 or -ENOMEM. */
+int simulator_remove_node(Simulator *s, uint32_t node);
+/* A node that does not exist, for what would be if: as `like` is when it is empty (its DaemonSet pods on it), named
+ * `name`. 0 or -ENOMEM. Not undone; it has the number after the last. */
+int simulator_add_node(Simulator *s, uint32_t like, const char *name, uint32_t *ret);
+int simulator_take_off(Simulator *s, uint32_t pod);
+int simulator_place(Simulator *s, uint32_t pod, uint32_t node);
+bool simulator_node_is_removed(const Simulator *s, uint32_t node);
+/* Where it stands now; UINT32_MAX: nowhere. */
+uint32_t simulator_node_of(const Simulator *s, uint32_t pod);
