@@ -298,8 +298,25 @@ static int read_time(Walk *w, const ProtobufValue *from, cJSON *v) {
         return 0;
 }
 
+/* resource.Quantity: its text is field 1, the last one counts; an empty message is an empty text. */
+static int unwrap_quantity(Walk *w, ProtobufValue *v) {
+        ProtobufCursor c = { .p = v->data, .end = v->data + v->size };
+        ProtobufValue part, text = { .data = v->data };
+        int r;
+
+        while ((r = next_field(w, &c, &part)) > 0) {
+                if (part.number != 1)
+                        continue;
+                if (part.wire != PROTOBUF_BYTES)
+                        return fail(w, c.p, "a quantity is no text");
+                text = part;
+        }
+        *v = text;
+        return r;
+}
+
 /* A message {key = 1, value = 2} for each; either may be left out. */
-static int read_entry(Walk *w, const ProtobufValue *from, cJSON *map) {
+static int read_entry(Walk *w, const ProtobufValue *from, bool of_quantities, cJSON *map) {
         ProtobufCursor c = { .p = from->data, .end = from->data + from->size };
         ProtobufValue part, parts[2] = { { .data = from->data }, { .data = from->data } };
         cJSON *v;
@@ -312,6 +329,8 @@ static int read_entry(Walk *w, const ProtobufValue *from, cJSON *map) {
                         return fail(w, c.p, "a map's key or value is no text");
                 parts[part.number - 1] = part;
         }
+        if (r >= 0 && of_quantities)
+                r = unwrap_quantity(w, parts + 1);
         if (r < 0)
                 return r;
         v = add_child(w, map, put_text(w, parts[0].data, parts[0].size));
@@ -339,13 +358,18 @@ static int read_value(Walk *w, const ProtobufField *f, const ProtobufValue *from
                 set_type(v, cJSON_Object);
                 return read_message(w, f->shape, from->data, from->size, v);
         case PROTOBUF_MAP:
+        case PROTOBUF_QUANTITY_MAP:
                 set_type(v, cJSON_Object);
-                return read_entry(w, from, v);
+                return read_entry(w, from, f->type == PROTOBUF_QUANTITY_MAP, v);
         case PROTOBUF_TIME:
                 return read_time(w, from, v);
         }
         assert(false && "a shape with a type that is none");
         return -EBADMSG;
+}
+
+static bool is_map(const ProtobufField *f) {
+        return f->type == PROTOBUF_MAP || f->type == PROTOBUF_QUANTITY_MAP;
 }
 
 /* Where the value goes: a new member, the one that is there already, or an element of it. */
@@ -363,7 +387,7 @@ static cJSON *place(Walk *w, Message *m, size_t index) {
         v = m->members[index];
         if (f->repeated)
                 return add_child(w, v, NULL);
-        if (v && f->type != PROTOBUF_MAP) /* the last one counts */
+        if (v && !is_map(f)) /* the last one counts */
                 *v = (cJSON){ .next = v->next, .prev = v->prev, .string = v->string };
         return v;
 }
@@ -397,7 +421,7 @@ static int check_maps(Walk *w, const Message *m, const unsigned char *data) {
                 const cJSON *duplicate = NULL;
                 int r;
 
-                if (m->shape->fields[i].type != PROTOBUF_MAP || !(m->seen & UINT32_C(1) << i))
+                if (!is_map(m->shape->fields + i) || !(m->seen & UINT32_C(1) << i))
                         continue;
                 r = json_find_duplicate_member(m->members[i], &duplicate);
                 if (r < 0)

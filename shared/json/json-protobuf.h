@@ -28,6 +28,7 @@ typedef enum ProtobufType {
         PROTOBUF_INLINE, /* a message whose members are the outer object's, as an embedded struct of Go; once
                           */
         PROTOBUF_MAP,    /* map<string, string> */
+        PROTOBUF_QUANTITY_MAP, /* map<string, resource.Quantity>: a message whose field 1 is the text */
         PROTOBUF_TIME, /* metav1.Time: RFC 3339 in seconds, as Go reads and writes it; an empty one is null.
                           What RFC 3339 or our reader of it has no year for becomes "@SECONDS", which is no
                           time */

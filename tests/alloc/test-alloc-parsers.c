@@ -113,6 +113,22 @@ static int do_node(void) {
 static int do_pod(void) {
         return decode(&kube_pod_kind, fuzz_pod);
 }
+static int do_scheduled_pod(void) {
+        return decode(&kube_scheduled_pod_kind, fuzz_scheduled_pod);
+}
+static int do_scheduled_node(void) {
+        return decode(&kube_scheduled_node_kind, fuzz_scheduled_node);
+}
+static int do_storage(void) {
+        int r;
+
+        r = decode(&kube_volume_kind, fuzz_volume);
+        if (r >= 0)
+                r = decode(&kube_scheduled_claim_kind, fuzz_scheduled_claim);
+        if (r >= 0)
+                r = decode(&kube_storage_class_kind, fuzz_storage_class);
+        return r < 0 ? r : decode(&kube_csi_node_kind, fuzz_csi_node);
+}
 static int do_pdb(void) {
         return decode(&kube_pdb_kind, fuzz_pdb);
 }
@@ -805,6 +821,9 @@ static const struct {
         { "Node", do_node },
         { "Pod", do_pod },
         { "Pod, invalid", do_invalid_pod },
+        { "Pod, as scheduled", do_scheduled_pod },
+        { "Node, as scheduled", do_scheduled_node },
+        { "storage, as scheduled", do_storage },
         { "PodDisruptionBudget", do_pdb },
         { "VolumeAttachment", do_volume_attachment },
         { "PersistentVolumeClaim", do_pvc },

@@ -316,7 +316,24 @@ static const char pod_spec[] =
         "'hostname': 'host', 'subdomain': 'sub', 'nodeName': 'some-node', 'nodeSelector': {'disk': 'ssd'}, "
         "'priorityClassName': 'system-node-critical', 'restartPolicy': 'OnFailure', 'schedulerName': 'mine', "
         "'serviceAccountName': 'default', 'terminationGracePeriodSeconds': 5, "
-        "'initContainers': [{'name': 'first', 'image': 'i0'}], "
+        "'runtimeClassName': 'fields', 'overhead': {'cpu': '5m'}, 'resources': {'requests': {'cpu': '3'}}, "
+        "'initContainers': [{'name': 'first', 'image': 'i0', 'restartPolicy': 'Always'}], "
+        "'affinity': {'nodeAffinity': {'requiredDuringSchedulingIgnoredDuringExecution': {'nodeSelectorTerms': "
+        "[{'matchExpressions': [{'key': 'gen', 'operator': 'Gt', 'values': ['3']}], "
+        "'matchFields': [{'key': 'metadata.name', 'operator': 'NotIn', 'values': ['n9']}]}]}, "
+        "'preferredDuringSchedulingIgnoredDuringExecution': [{'weight': 10, 'preference': "
+        "{'matchExpressions': [{'key': 'zone', 'operator': 'Exists'}]}}]}, "
+        "'podAffinity': {'requiredDuringSchedulingIgnoredDuringExecution': [{'labelSelector': {'matchLabels': "
+        "{'app': 'db'}}, 'namespaces': ['data'], 'topologyKey': 'zone', 'namespaceSelector': "
+        "{'matchLabels': {'team': 'b'}}, 'matchLabelKeys': ['shard'], 'mismatchLabelKeys': ['tenant']}], "
+        "'preferredDuringSchedulingIgnoredDuringExecution': [{'weight': 11, 'podAffinityTerm': "
+        "{'topologyKey': 'rack'}}]}, "
+        "'podAntiAffinity': {'requiredDuringSchedulingIgnoredDuringExecution': [{'topologyKey': 'host'}], "
+        "'preferredDuringSchedulingIgnoredDuringExecution': [{'weight': 12, 'podAffinityTerm': "
+        "{'topologyKey': 'row'}}]}}, "
+        "'topologySpreadConstraints': [{'maxSkew': 2, 'topologyKey': 'zone', 'whenUnsatisfiable': "
+        "'DoNotSchedule', 'labelSelector': {'matchLabels': {'app': 'full'}}, 'minDomains': 3, "
+        "'nodeAffinityPolicy': 'Ignore', 'nodeTaintsPolicy': 'Honor', 'matchLabelKeys': ['hash']}], "
         "'resourceClaims': [{'name': 'gpu', 'resourceClaimName': 'one'}, "
         "{'name': 'nic', 'resourceClaimTemplateName': 'many'}], "
         "'securityContext': {'runAsUser': 1001, 'runAsGroup': 1002, 'fsGroup': 1003, 'runAsNonRoot': true}, "
@@ -329,7 +346,16 @@ static const char pod_spec[] =
         "{'name': 'e', 'downwardAPI': {'defaultMode': 288}}, "
         "{'name': 'f', 'configMap': {'name': 'm', 'defaultMode': 292}}, "
         "{'name': 'g', 'projected': {'sources': [], 'defaultMode': 416}}, "
-        "{'name': 'h', 'image': {'reference': 'registry/i:1', 'pullPolicy': 'Never'}}], "
+        "{'name': 'h', 'image': {'reference': 'registry/i:1', 'pullPolicy': 'Never'}}, "
+        "{'name': 'i', 'gcePersistentDisk': {'pdName': 'gce'}}, "
+        "{'name': 'j', 'awsElasticBlockStore': {'volumeID': 'ebs'}}, "
+        "{'name': 'k', 'iscsi': {'targetPortal': '10.0.0.9', 'iqn': 'iqn.2026-01.sh.vesper:x', 'lun': 0}}, "
+        "{'name': 'l', 'rbd': {'monitors': ['10.0.0.8'], 'image': 'ceph'}}, "
+        "{'name': 'm', 'azureDisk': {'diskName': 'azure', 'diskURI': "
+        "'https://disk.blob.core.windows.net/vhds/disk.vhd'}}, "
+        "{'name': 'n', 'ephemeral': {'volumeClaimTemplate': {'spec': {'accessModes': ['ReadWriteOnce'], "
+        "'volumeName': 'pv-9', 'storageClassName': 'fast', 'volumeMode': 'Block', "
+        "'resources': {'requests': {'storage': '1Gi'}}}}}}], "
         "'containers': [{'name': 'one', 'image': 'i1', 'command': ['run'], 'args': ['fast'], "
         "'workingDir': '/w', 'imagePullPolicy': 'Never', 'terminationMessagePath': '/t', "
         "'terminationMessagePolicy': 'FallbackToLogsOnError', 'stdin': true, "
@@ -387,8 +413,21 @@ static void set_status(Rig *r, KubeTarget t, const char *status) {
         assert_answer(a, 200, NULL);
 }
 
+/* An overhead is what a RuntimeClass says, or refused. The fake knows none, and believes the pod. */
+static void make_runtime_class(Rig *r) {
+        _cleanup_answer_ Answer a = { 0 };
+
+        if (rig_is_fake(r))
+                return;
+        a = rig_http(r, RIG_ADMIN, HTTP_POST, "/apis/node.k8s.io/v1/runtimeclasses", "application/json",
+                     "{\"metadata\":{\"name\":\"fields\"},\"handler\":\"x\",\"overhead\":{\"podFixed\":{\"cpu\":\"5m\"}}}");
+        assert_answer(a, 201, NULL);
+}
+
 static void make_pods(Rig *r) {
         _cleanup_answer_ Answer a = { 0 };
+
+        make_runtime_class(r);
 
         create(r, POD(NS, NULL),
                "'name': 'full', 'generateName': 'fu-', 'labels': {'app': 'full'}, "
@@ -401,6 +440,8 @@ static void make_pods(Rig *r) {
                "'enableServiceLinks': false, 'hostNetwork': true, " POD_REST);
         create(r, POD(NS, NULL), "'name': 'pid'", "'enableServiceLinks': false, 'hostPID': true, " POD_REST);
         create(r, POD(NS, NULL), "'name': 'ipc'", "'enableServiceLinks': false, 'hostIPC': true, " POD_REST);
+        create(r, POD(NS, NULL), "'name': 'gated'",
+               "'enableServiceLinks': false, 'schedulingGates': [{'name': 'example.com/gate'}], " POD_REST);
         set_status(r, POD(NS, "full"), pod_status);
         a = rig_delete(r, RIG_ADMIN, POD(NS, "full"), NULL); /* the finalizer keeps it */
         assert_answer(a, 200, NULL);

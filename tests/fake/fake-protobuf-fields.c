@@ -27,6 +27,8 @@
 #define SENT(number, name, ...) { (number), (name), NULL, __VA_ARGS__ },
 #define READ SENT
 #define READ_OWN SENT
+#define READ_SCHEDULED SENT
+#define READ_BESIDES SENT
 #define UNSEEN(number, name, reason, ...) { (number), (name), (reason), __VA_ARGS__ },
 #define END(message) { 0 } };
 /* clang-format on */

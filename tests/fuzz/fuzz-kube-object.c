@@ -27,6 +27,12 @@ static const struct {
         { &kube_node_budget_kind, fuzz_node_budget },
         { &kube_certificate_secret_kind, fuzz_secret },
         { &kube_webhook_configuration_kind, fuzz_webhooks },
+        { &kube_scheduled_node_kind, fuzz_scheduled_node },
+        { &kube_volume_kind, fuzz_volume },
+        { &kube_scheduled_claim_kind, fuzz_scheduled_claim },
+        { &kube_storage_class_kind, fuzz_storage_class },
+        { &kube_csi_node_kind, fuzz_csi_node },
+        { &kube_namespace_kind, fuzz_namespace },
 };
 
 static void check_sorted(const KeyValues *kv) {

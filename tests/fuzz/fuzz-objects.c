@@ -133,6 +133,73 @@ const char fuzz_webhooks[] =
         "{\"name\":\"nodes.vesper.sh\",\"clientConfig\":{\"caBundle\":\"Y2EuY3J0\",\"service\":{\"name\":\"vesper-webhook\"}}},"
         "{\"name\":\"other.vesper.sh\",\"clientConfig\":{\"url\":\"https://a/b\"}}]}";
 
+const char fuzz_scheduled_pod[] =
+        "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"web-1\",\"namespace\":\"default"
+        "\",\"uid\":\"u-20\",\"labels\":{\"app\":\"web\",\"tier\":\"front\"},\"annotations\":{\"controlle"
+        "r.kubernetes.io/pod-deletion-cost\":\"-7\",\"vesper.sh/do-not-evict\":\"true\"}},\"spec\":{\"nod"
+        "eName\":\"n1\",\"priority\":1000,\"schedulerName\":\"own-scheduler\",\"containers\":[{\"name\":"
+        "\"a\",\"resources\":{\"requests\":{\"cpu\":\"500m\",\"memory\":\"1Gi\"}},\"ports\":[{\"container"
+        "Port\":80,\"hostPort\":8080,\"hostIP\":\"10.0.0.7\",\"protocol\":\"TCP\"}]},{\"name\":\"b\"}],\""
+        "initContainers\":[{\"name\":\"i\",\"restartPolicy\":\"Always\",\"resources\":{\"requests\":{\"cp"
+        "u\":\"50m\"}}}],\"resources\":{\"requests\":{\"cpu\":\"1\"}},\"overhead\":{\"memory\":\"120Mi\"}"
+        ",\"nodeSelector\":{\"disk\":\"ssd\"},\"affinity\":{\"nodeAffinity\":{\"requiredDuringSchedulingI"
+        "gnoredDuringExecution\":{\"nodeSelectorTerms\":[{\"matchExpressions\":[{\"key\":\"gen\",\"operat"
+        "or\":\"Gt\",\"values\":[\"3\"]}],\"matchFields\":[{\"key\":\"metadata.name\",\"operator\":\"NotI"
+        "n\",\"values\":[\"n9\"]}]}]},\"preferredDuringSchedulingIgnoredDuringExecution\":[{\"weight\":10"
+        ",\"preference\":{\"matchExpressions\":[{\"key\":\"zone\",\"operator\":\"Exists\"}]}}]},\"podAffi"
+        "nity\":{\"requiredDuringSchedulingIgnoredDuringExecution\":[{\"labelSelector\":{\"matchLabels\":"
+        "{\"app\":\"db\"}},\"namespaces\":[\"data\"],\"topologyKey\":\"topology.kubernetes.io/zone\"}],\""
+        "preferredDuringSchedulingIgnoredDuringExecution\":[{\"weight\":5,\"podAffinityTerm\":{\"labelSel"
+        "ector\":{},\"topologyKey\":\"kubernetes.io/hostname\",\"namespaceSelector\":{}}}]},\"podAntiAffi"
+        "nity\":{\"requiredDuringSchedulingIgnoredDuringExecution\":[{\"labelSelector\":{\"matchExpressio"
+        "ns\":[{\"key\":\"app\",\"operator\":\"In\",\"values\":[\"web\"]}]},\"topologyKey\":\"kubernetes."
+        "io/hostname\",\"matchLabelKeys\":[\"tier\"],\"mismatchLabelKeys\":[\"x\"]}]}},\"tolerations\":[{"
+        "\"key\":\"gpu\",\"operator\":\"Equal\",\"value\":\"yes\",\"effect\":\"NoExecute\",\"tolerationSe"
+        "conds\":300},{\"operator\":\"Exists\"}],\"topologySpreadConstraints\":[{\"maxSkew\":1,\"topology"
+        "Key\":\"topology.kubernetes.io/zone\",\"whenUnsatisfiable\":\"DoNotSchedule\",\"labelSelector\":"
+        "{\"matchLabels\":{\"app\":\"web\"}},\"minDomains\":3,\"nodeAffinityPolicy\":\"Honor\",\"nodeTain"
+        "tsPolicy\":\"Ignore\",\"matchLabelKeys\":[\"pod-template-hash\"]}],\"resourceClaims\":[{\"name\""
+        ":\"gpu\"}],\"volumes\":[{\"name\":\"d\",\"persistentVolumeClaim\":{\"claimName\":\"data-web-1\"}"
+        "},{\"name\":\"c\",\"ephemeral\":{\"volumeClaimTemplate\":{}}},{\"name\":\"r\",\"rbd\":{\"image\""
+        ":\"x\"}}]},\"status\":{\"phase\":\"Running\",\"conditions\":[{\"type\":\"Ready\",\"status\":\"Tr"
+        "ue\"}]}}";
+
+const char fuzz_scheduled_node[] =
+        "{\"apiVersion\":\"v1\",\"kind\":\"Node\",\"metadata\":{\"name\":\"n1\",\"uid\":\"u-21\",\"labels"
+        "\":{\"topology.kubernetes.io/zone\":\"a\",\"gen\":\"4\"},\"annotations\":{\"karpenter.sh/do-not-"
+        "disrupt\":\"true\"}},\"spec\":{\"providerID\":\"aws:///eu-west-1a/i-0123456789abcdef0\",\"taints"
+        "\":[{\"key\":\"gpu\",\"value\":\"yes\",\"effect\":\"NoSchedule\"}]},\"status\":{\"allocatable\":"
+        "{\"cpu\":\"3920m\",\"memory\":\"15Gi\",\"pods\":\"110\",\"ephemeral-storage\":\"95551679124\",\""
+        "example.com/fpga\":\"2\"},\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"}]}}";
+
+const char fuzz_volume[] =
+        "{\"apiVersion\":\"v1\",\"kind\":\"PersistentVolume\",\"metadata\":{\"name\":\"pv-1\",\"uid\":\"u"
+        "-22\",\"labels\":{\"topology.kubernetes.io/zone\":\"a\"}},\"spec\":{\"storageClassName\":\"gp3\""
+        ",\"csi\":{\"driver\":\"ebs.csi.aws.com\",\"volumeHandle\":\"vol-1\"},\"nodeAffinity\":{\"require"
+        "d\":{\"nodeSelectorTerms\":[{\"matchExpressions\":[{\"key\":\"topology.ebs.csi.aws.com/zone\",\""
+        "operator\":\"In\",\"values\":[\"a\"]}]}]}}}}";
+
+const char fuzz_scheduled_claim[] =
+        "{\"apiVersion\":\"v1\",\"kind\":\"PersistentVolumeClaim\",\"metadata\":{\"name\":\"data-web-1\","
+        "\"namespace\":\"default\",\"uid\":\"u-23\"},\"spec\":{\"volumeName\":\"pv-1\",\"storageClassName"
+        "\":\"gp3\",\"accessModes\":[\"ReadWriteOncePod\"]}}";
+
+const char fuzz_storage_class[] =
+        "{\"apiVersion\":\"storage.k8s.io/v1\",\"kind\":\"StorageClass\",\"metadata\":{\"name\":\"gp3\","
+        "\"uid\":\"u-24\"},\"provisioner\":\"ebs.csi.aws.com\",\"volumeBindingMode\":\"WaitForFirstConsum"
+        "er\",\"allowedTopologies\":[{\"matchLabelExpressions\":[{\"key\":\"topology.kubernetes.io/zone\""
+        ",\"values\":[\"a\",\"b\"]}]}]}";
+
+const char fuzz_csi_node[] =
+        "{\"apiVersion\":\"storage.k8s.io/v1\",\"kind\":\"CSINode\",\"metadata\":{\"name\":\"n1\",\"uid\""
+        ":\"u-25\"},\"spec\":{\"drivers\":[{\"name\":\"ebs.csi.aws.com\",\"nodeID\":\"i-0\",\"topologyKey"
+        "s\":[\"topology.ebs.csi.aws.com/zone\"],\"allocatable\":{\"count\":25}},{\"name\":\"efs.csi.aws."
+        "com\",\"nodeID\":\"i-0\"}]}}";
+
+const char fuzz_namespace[] =
+        "{\"apiVersion\":\"v1\",\"kind\":\"Namespace\",\"metadata\":{\"name\":\"data\",\"uid\":\"u-26\","
+        "\"labels\":{\"kubernetes.io/metadata.name\":\"data\"}}}";
+
 const char fuzz_node_budget[] =
         "{\"apiVersion\":\"vesper.sh/v1alpha1\",\"kind\":\"NodeDisruptionBudget\",\"metadata\":{\"name\":\"web\",\"uid\":\"u-9\","
         "\"resourceVersion\":\"14\",\"generation\":2},"

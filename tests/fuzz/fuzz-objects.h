@@ -4,10 +4,13 @@
 /* Good objects of each kind that vesper reads, with every field that it reads: what fuzz-draw.h bends. */
 
 #include "fuzz-draw.h"
-#include "kube-kinds.h"
+#include "kube-scheduling.h"
 
 extern const char fuzz_node[], fuzz_pod[], fuzz_pdb[], fuzz_lease[], fuzz_volume_attachment[], fuzz_pvc[],
         fuzz_node_pool[], fuzz_node_claim[], fuzz_node_budget[], fuzz_secret[], fuzz_webhooks[];
+/* As kube-scheduler looks at them. */
+extern const char fuzz_scheduled_pod[], fuzz_scheduled_node[], fuzz_volume[], fuzz_scheduled_claim[],
+        fuzz_storage_class[], fuzz_csi_node[], fuzz_namespace[];
 /* A Node whose request for a reboot is granted. */
 extern const char fuzz_reboot_node[];
 

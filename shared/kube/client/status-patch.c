@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "status-patch.h"
 
+#include "kube-scheduling.h"
 #include "string-util.h"
 
 static bool is_node(const KubeKind *kind) {
-        return kind == &kube_node_kind;
+        return kind == &kube_node_kind || kind == &kube_scheduled_node_kind;
 }
 
 KubePatchType status_patch_type(const KubeKind *kind) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "kube-kinds.h"
+#include "kube-scheduling.h"
 #include "marks.h"
 #include "string-util.h"
 
@@ -124,7 +124,7 @@ const Condition *kube_object_conditions(const KubeObject *o, size_t *ret_n) {
         const Condition *list = NULL;
 
         *ret_n = 0;
-        if (o->kind == &kube_node_kind) {
+        if (o->kind == &kube_node_kind || o->kind == &kube_scheduled_node_kind) {
                 list = ((const KubeNode *) o)->conditions;
                 *ret_n = ((const KubeNode *) o)->n_conditions;
         } else if (o->kind == &kube_node_claim_kind) {

@@ -35,3 +35,31 @@ void repair_rules_free(RepairRule *rules, size_t n);
 void decode_conditions(Decoder *d, const Json *v, Condition **ret, size_t *ret_n);
 /* The elements of an array that may be absent; NULL (and invalid) for anything else. */
 const Json *decode_array(Decoder *d, const Json *v, const char *path);
+/* A map of texts. all: every key; else those that `wanted` picks (NULL: none). */
+void decode_key_values(Decoder *d, const Json *v, const char *path, bool all, bool (*wanted)(const char *key),
+                       KeyValues *kv);
+void key_values_done(KeyValues *kv, InternPool *pool);
+
+/* -- kube-copy.c: parts of an object that are kept as JSON ------------------------------------------------
+ * What the shape names of it, by ascending field number, maps sorted by their keys: the same part gives the same text whether it
+ * came as JSON or as protobuf. Left out is what is absent, null, an empty text, list or map, 0 or false; an empty object is
+ * kept, for it means something (a selector of everything). Of a value with a wrong type the object becomes invalid. Written
+ * as a member `key`; of an absent or empty part nothing is written, and false returned. */
+bool decode_copy_list(Decoder *d, const Json *v, const char *path, const ProtobufShape *shape, JsonWriter *w, const char *key);
+/* A map of texts; quantities may also be integers. */
+bool decode_copy_map(Decoder *d, const Json *v, const char *path, bool of_quantities, JsonWriter *w, const char *key);
+/* The text of an object or list by itself; NULL: it is absent, or an empty list. */
+void decode_copy_text(Decoder *d, const Json *v, const char *path, const ProtobufShape *shape, bool list, char **ret);
+
+/* -- kinds that others begin with ------------------------------------------------------------------------- */
+
+int kube_pod_decode(KubeObject *o, const Json *json, InternPool *pool);
+void kube_pod_done(KubeObject *o, InternPool *pool);
+bool kube_pod_annotation_wanted(const char *key);
+/* What kube_pod_says_same() asks beyond a KubePod; true of pods of other kinds. */
+bool scheduled_pod_says_same(const KubePod *a, const KubePod *b);
+int kube_node_decode(KubeObject *o, const Json *json, InternPool *pool);
+void kube_node_done(KubeObject *o, InternPool *pool);
+bool kube_node_annotation_wanted(const char *key);
+int kube_pvc_decode(KubeObject *o, const Json *json, InternPool *pool);
+void kube_pvc_done(KubeObject *o, InternPool *pool);

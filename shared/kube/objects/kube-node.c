@@ -21,12 +21,11 @@ static void decode_taints(Decoder *d, const Json *v, KubeNode *n) {
                 Taint *t = n->taints + n->n_taints++;
 
                 t->value = intern(d->pool, "");
+                d->failed |= !t->value;
                 decode_interned(d, json_get(i, "key"), "spec.taints.key", &t->key);
                 decode_interned(d, json_get(i, "value"), "spec.taints.value", &t->value);
                 decode_interned(d, json_get(i, "effect"), "spec.taints.effect", &t->effect);
                 decode_time(d, json_get(i, "timeAdded"), "spec.taints.timeAdded", &t->time_added_usec);
-                if (!t->value)
-                        d->failed = true;
                 if (!d->failed && (!t->key || !t->effect))
                         decoder_invalid(d, "a taint in spec.taints has no key or effect");
         }
@@ -89,7 +88,7 @@ static void decode_heartbeat(const Json *conditions, usec_t *ret) {
                         (void) rfc3339_parse(time, ret);
 }
 
-static int node_decode(KubeObject *o, const Json *json, InternPool *pool) {
+int kube_node_decode(KubeObject *o, const Json *json, InternPool *pool) {
         Decoder d = { .object = o, .pool = pool };
         const Json *spec = json_get(json, "spec"), *status = json_get(json, "status");
         KubeNode *n = (KubeNode *) o;
@@ -111,7 +110,7 @@ static int node_decode(KubeObject *o, const Json *json, InternPool *pool) {
         return decoder_finish(&d);
 }
 
-static void node_done(KubeObject *o, InternPool *pool) {
+void kube_node_done(KubeObject *o, InternPool *pool) {
         KubeNode *n = (KubeNode *) o;
 
         free(n->provider_id);
@@ -135,7 +134,7 @@ static void node_done(KubeObject *o, InternPool *pool) {
         free(n->addresses);
 }
 
-static bool node_annotation_wanted(const char *key) {
+bool kube_node_annotation_wanted(const char *key) {
         return startswith(key, VESPER_GROUP "/") || startswith(key, "karpenter.sh/") ||
                streq(key, "cluster-autoscaler.kubernetes.io/scale-down-disabled");
 }
@@ -148,9 +147,9 @@ const KubeKind kube_node_kind = {
         .plural = "nodes",
         .kind = "Node",
         .size = sizeof(KubeNode),
-        .decode = node_decode,
-        .done = node_done,
-        .annotation_wanted = node_annotation_wanted,
+        .decode = kube_node_decode,
+        .done = kube_node_done,
+        .annotation_wanted = kube_node_annotation_wanted,
         .unread = unread,
         .n_unread = ELEMENTSOF(unread),
         .shape = &kube_shape_node,

@@ -22,7 +22,7 @@ const char *key_values_get(const KeyValues *kv, const char *key) {
         return found ? found->value : NULL;
 }
 
-static void key_values_done(KeyValues *kv, InternPool *pool) {
+void key_values_done(KeyValues *kv, InternPool *pool) {
         for (size_t i = 0; i < kv->n_items; i++) {
                 intern_unref(pool, kv->items[i].key);
                 intern_unref(pool, kv->items[i].value);
@@ -34,9 +34,8 @@ static bool key_wanted(const char *key, bool all, bool (*wanted)(const char *key
         return all || (wanted && wanted(key));
 }
 
-/* all: every key; else those that `wanted` picks (NULL: none). */
-static void decode_key_values(Decoder *d, const Json *v, const char *path, bool all,
-                              bool (*wanted)(const char *key), KeyValues *kv) {
+void decode_key_values(Decoder *d, const Json *v, const char *path, bool all, bool (*wanted)(const char *key),
+                       KeyValues *kv) {
         size_t n = 0;
 
         if (!v || json_is_null(v))

@@ -102,7 +102,7 @@ static bool needs_kubelet(const Json *spec) {
         return false;
 }
 
-static int pod_decode(KubeObject *o, const Json *json, InternPool *pool) {
+int kube_pod_decode(KubeObject *o, const Json *json, InternPool *pool) {
         Decoder d = { .object = o, .pool = pool };
         const Json *spec = json_get(json, "spec"), *status = json_get(json, "status");
         KubePod *p = (KubePod *) o;
@@ -131,7 +131,7 @@ static int pod_decode(KubeObject *o, const Json *json, InternPool *pool) {
         return decoder_finish(&d);
 }
 
-static void pod_done(KubeObject *o, InternPool *pool) {
+void kube_pod_done(KubeObject *o, InternPool *pool) {
         KubePod *p = (KubePod *) o;
 
         intern_unref(pool, p->node_name);
@@ -145,10 +145,10 @@ bool kube_pod_says_same(const KubePod *a, const KubePod *b) {
                a->is_static == b->is_static && a->is_daemon == b->is_daemon &&
                a->tolerates_unschedulable == b->tolerates_unschedulable &&
                a->tolerates_disrupted == b->tolerates_disrupted && a->start_usec == b->start_usec &&
-               a->needs_kubelet == b->needs_kubelet;
+               a->needs_kubelet == b->needs_kubelet && scheduled_pod_says_same(a, b);
 }
 
-static bool pod_annotation_wanted(const char *key) {
+bool kube_pod_annotation_wanted(const char *key) {
         for (size_t i = 0; i < ELEMENTSOF(annotations_wanted); i++)
                 if (streq(key, annotations_wanted[i]))
                         return true;
@@ -167,8 +167,8 @@ static const JsonOmit own_unread[] = { UNREAD };
 #define POD_KIND(omits, of) \
         { \
                 .group = "", .version = "v1", .plural = "pods", .kind = "Pod", .namespaced = true, \
-                .size = sizeof(KubePod), .decode = pod_decode, .done = pod_done, \
-                .annotation_wanted = pod_annotation_wanted, .unread = omits, .n_unread = ELEMENTSOF(omits), \
+                .size = sizeof(KubePod), .decode = kube_pod_decode, .done = kube_pod_done, \
+                .annotation_wanted = kube_pod_annotation_wanted, .unread = omits, .n_unread = ELEMENTSOF(omits), \
                 .shape = (of), \
         }
 

@@ -28,7 +28,12 @@ bool kube_body_is_protobuf(const void *body, size_t size);
 /* What decoders look at, of kube-field-list.h. The kinds have theirs in KubeKind.shape. */
 extern const ProtobufShape kube_shape_meta, kube_shape_list_meta, kube_shape_status;
 extern const ProtobufShape kube_shape_node, kube_shape_pod, kube_shape_own_pod, kube_shape_pdb,
-        kube_shape_volume_attachment;
+        kube_shape_volume_attachment, kube_shape_namespace;
+/* As kube-scheduler looks at them; the last five are parts of these. */
+extern const ProtobufShape kube_shape_scheduled_pod, kube_shape_scheduled_node, kube_shape_volume,
+        kube_shape_scheduled_claim, kube_shape_storage_class, kube_shape_csi_node;
+extern const ProtobufShape kube_shape_affinity, kube_shape_toleration, kube_shape_spread,
+        kube_shape_node_selector, kube_shape_topology_term;
 
 /* "k8s\0" and what follows, with apiVersion and kind. -EBADMSG, -E2BIG, -ENOMEM. */
 int kube_protobuf_object(const void *data, size_t size, size_t max_bytes, const ProtobufShape *shape,

@@ -21,7 +21,8 @@
  *                                    always: true (init only: restartPolicy is Always, a sidecar)}. An init container
  *                                    that asks for nothing is left out; the order is kept
  *      podRequests                   spec.resources.requests
- *      overhead, nodeSelector, affinity, tolerations, topologySpreadConstraints    as in spec
+ *      overhead, nodeSelector, affinity, tolerations, topologySpreadConstraints    as in spec (tolerations without
+ *                                    tolerationSeconds), with the members that kube-field-list.h knows
  *      unmodelled                    array of words, of what no simulation here understands: "resourceClaims",
  *                                    "schedulingGates" (of a pod that has no node), "podGroup" (a gang: label
  *                                    scheduling.x-k8s.io/pod-group or pod-group.scheduling.sigs.k8s.io, spec.workloadRef,

@@ -36,7 +36,7 @@ const KubeKind kube_volume_attachment_kind = {
 
 /* -- claims --------------------------------------------------------------------------------------------- */
 
-static int pvc_decode(KubeObject *o, const Json *json, InternPool *pool) {
+int kube_pvc_decode(KubeObject *o, const Json *json, InternPool *pool) {
         Decoder d = { .object = o, .pool = pool };
         KubePersistentVolumeClaim *c = (KubePersistentVolumeClaim *) o;
 
@@ -44,7 +44,7 @@ static int pvc_decode(KubeObject *o, const Json *json, InternPool *pool) {
         return decoder_finish(&d);
 }
 
-static void pvc_done(KubeObject *o, InternPool *pool) {
+void kube_pvc_done(KubeObject *o, InternPool *pool) {
         free(((KubePersistentVolumeClaim *) o)->volume_name);
 }
 
@@ -56,8 +56,8 @@ const KubeKind kube_pvc_kind = {
         .kind = "PersistentVolumeClaim",
         .namespaced = true,
         .size = sizeof(KubePersistentVolumeClaim),
-        .decode = pvc_decode,
-        .done = pvc_done,
+        .decode = kube_pvc_decode,
+        .done = kube_pvc_done,
 };
 
 /* 1: *ret is the claim of this volume; 0: it has none. */

@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "kube-decode.h"
+#include "kube-protobuf.h"
+#include "kube-scheduling.h"
+#include "parse-util.h"
+#include "string-util.h"
+
+/*
+ * The text that kube-scheduling.h describes. What is copied of the spec is copied by the shapes of kube-field-list.h, which are
+ * also what protobuf is read by: so both ways give the same text, and a field that kube-scheduler learns to read is added there
+ * and nowhere else.
+ */
+
+#define DEFAULT_SCHEDULER "default-scheduler" /* corev1.DefaultSchedulerName */
+#define ANNOTATION_DELETION_COST "controller.kubernetes.io/pod-deletion-cost"
+
+/* -- containers ----------------------------------------------------------------------------------------- */
+
+static int64_t host_port(Decoder *d, const Json *port) {
+        int64_t n = 0;
+
+        decode_int64(d, json_get(port, "hostPort"), "spec.containers.ports.hostPort", &n);
+        return n;
+}
+
+static void write_port(Decoder *d, const Json *port, JsonWriter *w) {
+        int64_t n = host_port(d, port);
+        _cleanup_free_ char *ip = NULL, *protocol = NULL;
+
+        if (n == 0)
+                return;
+        decode_string(d, json_get(port, "hostIP"), "spec.containers.ports.hostIP", &ip);
+        decode_string(d, json_get(port, "protocol"), "spec.containers.ports.protocol", &protocol);
+        json_open_object(w, NULL);
+        json_add_int64(w, "hostPort", n);
+        json_add_string(w, "hostIP", isempty(ip) ? NULL : ip);
+        json_add_string(w, "protocol", isempty(protocol) ? NULL : protocol);
+        json_close_object(w);
+}
+
+static bool has_host_port(Decoder *d, const Json *ports) {
+        bool found = false;
+
+        JSON_FOREACH (i, ports)
+                found |= host_port(d, i) != 0;
+        return found;
+}
+
+static bool is_sidecar(Decoder *d, const Json *container) {
+        _cleanup_free_ char *policy = NULL;
+
+        decode_string(d, json_get(container, "restartPolicy"), "spec.initContainers.restartPolicy", &policy);
+        return streq_ptr(policy, "Always");
+}
+
+/* Nothing, if it asks for nothing. */
+static void write_container(Decoder *d, const Json *container, bool init, JsonWriter *w) {
+        const Json *requests = json_path(container, "resources", "requests", NULL);
+        const Json *ports = decode_array(d, json_get(container, "ports"), "spec.containers.ports");
+        bool has_port = has_host_port(d, ports);
+
+        if (!has_port && (!requests || (json_is_object(requests) && json_size(requests) == 0)))
+                return;
+        json_open_object(w, NULL);
+        (void) decode_copy_map(d, requests, "spec.containers.resources.requests", true, w, "requests");
+        if (has_port) {
+                json_open_array(w, "ports");
+                JSON_FOREACH (i, ports)
+                        write_port(d, i, w);
+                json_close_array(w);
+        }
+        if (init && is_sidecar(d, container))
+                json_add_bool(w, "always", true);
+        json_close_object(w);
+}
+
+/* -- what no simulation understands --------------------------------------------------------------------- */
+
+static bool is_set(const Json *v) {
+        return v && !json_is_null(v);
+}
+
+static bool is_of_group(const KubeObject *o, const Json *spec) {
+        return !isempty(object_meta_label(&o->meta, "scheduling.x-k8s.io/pod-group")) ||
+               !isempty(object_meta_label(&o->meta, "pod-group.scheduling.sigs.k8s.io")) ||
+               is_set(json_get(spec, "workloadRef")) || is_set(json_get(spec, "schedulingGroup"));
+}
+
+/* Where such a volume may be attached stands in no PersistentVolume. */
+static bool has_disk(const Json *volumes) {
+        static const char *const sources[] = { "gcePersistentDisk", "awsElasticBlockStore", "azureDisk", "iscsi",
+                                               "rbd" };
+
+        JSON_FOREACH (v, volumes)
+                for (size_t i = 0; i < ELEMENTSOF(sources); i++)
+                        if (is_set(json_get(v, sources[i])))
+                                return true;
+        return false;
+}
+
+static void write_unmodelled(Decoder *d, const KubeScheduledPod *p, const Json *spec, JsonWriter *w) {
+        const Json *claims = decode_array(d, json_get(spec, "resourceClaims"), "spec.resourceClaims");
+        const Json *gates = decode_array(d, json_get(spec, "schedulingGates"), "spec.schedulingGates");
+        bool gated = json_size(gates) > 0 && !p->pod.node_name, grouped = is_of_group(&p->pod.object, spec),
+             disk = has_disk(json_get(spec, "volumes"));
+
+        if (json_size(claims) == 0 && !gated && !grouped && !disk)
+                return;
+        json_open_array(w, "unmodelled");
+        if (json_size(claims) > 0)
+                json_add_string(w, NULL, "resourceClaims");
+        if (gated)
+                json_add_string(w, NULL, "schedulingGates");
+        if (grouped)
+                json_add_string(w, NULL, "podGroup");
+        if (disk)
+                json_add_string(w, NULL, "disk");
+        json_close_array(w);
+}
+
+/* -- the whole ------------------------------------------------------------------------------------------ */
+
+static void write_labels(const KeyValues *labels, JsonWriter *w) {
+        if (labels->n_items == 0)
+                return;
+        json_open_object(w, "labels");
+        for (size_t i = 0; i < labels->n_items; i++)
+                json_add_string(w, labels->items[i].key, labels->items[i].value);
+        json_close_object(w);
+}
+
+/* The list may turn out empty: nothing asks for anything. */
+static void write_containers(Decoder *d, const Json *v, const char *path, bool init, JsonWriter *w) {
+        _cleanup_(json_writer_freep) JsonWriter *list = NULL;
+        _cleanup_free_ char *text = NULL;
+
+        v = decode_array(d, v, path);
+        if (json_size(v) == 0)
+                return;
+        if (json_writer_new(&list) < 0) {
+                d->failed = true;
+                return;
+        }
+        json_open_array(list, NULL);
+        JSON_FOREACH (i, v)
+                write_container(d, i, init, list);
+        json_close_array(list);
+        text = json_writer_steal(list, NULL);
+        if (!text)
+                d->failed = true;
+        else if (!streq(text, "[]"))
+                json_add_raw(w, init ? "init" : "containers", text);
+}
+
+static void write_scheduling(Decoder *d, const KubeScheduledPod *p, const Json *spec, JsonWriter *w) {
+        const ObjectMeta *meta = &p->pod.object.meta;
+        _cleanup_free_ char *scheduler = NULL, *affinity = NULL;
+
+        decode_string(d, json_get(spec, "schedulerName"), "spec.schedulerName", &scheduler);
+        decode_copy_text(d, json_get(spec, "affinity"), "spec.affinity", &kube_shape_affinity, false, &affinity);
+        json_open_object(w, NULL);
+        json_add_string(w, "ns", meta->ns);
+        write_labels(&meta->labels, w);
+        if (p->pod.priority != 0)
+                json_add_int64(w, "priority", p->pod.priority);
+        if (!isempty(scheduler) && !streq(scheduler, DEFAULT_SCHEDULER))
+                json_add_string(w, "scheduler", scheduler);
+        write_containers(d, json_get(spec, "containers"), "spec.containers", false, w);
+        write_containers(d, json_get(spec, "initContainers"), "spec.initContainers", true, w);
+        (void) decode_copy_map(d, json_path(spec, "resources", "requests", NULL), "spec.resources.requests", true, w,
+                               "podRequests");
+        (void) decode_copy_map(d, json_get(spec, "overhead"), "spec.overhead", true, w, "overhead");
+        (void) decode_copy_map(d, json_get(spec, "nodeSelector"), "spec.nodeSelector", false, w, "nodeSelector");
+        if (affinity && !streq(affinity, "{}"))
+                json_add_raw(w, "affinity", affinity);
+        (void) decode_copy_list(d, json_get(spec, "tolerations"), "spec.tolerations", &kube_shape_toleration, w,
+                                "tolerations");
+        (void) decode_copy_list(d, json_get(spec, "topologySpreadConstraints"), "spec.topologySpreadConstraints",
+                                &kube_shape_spread, w, "topologySpreadConstraints");
+        write_unmodelled(d, p, spec, w);
+        json_close_object(w);
+}
+
+static void decode_scheduling(Decoder *d, KubeScheduledPod *p, const Json *spec) {
+        _cleanup_(json_writer_freep) JsonWriter *w = NULL;
+        _cleanup_free_ char *text = NULL;
+
+        if (json_writer_new(&w) >= 0) {
+                write_scheduling(d, p, spec, w);
+                text = json_writer_steal(w, NULL);
+        }
+        if (text)
+                p->scheduling = intern(d->pool, text);
+        d->failed |= !p->scheduling;
+}
+
+static void decode_claims(Decoder *d, KubeScheduledPod *p, const Json *json) {
+        int r = pod_claims_decode(json, &p->claims, &p->n_claims);
+
+        if (r == -ENOMEM)
+                d->failed = true;
+        else if (r < 0)
+                decoder_invalid(d, "spec.volumes is no list of volumes");
+}
+
+/* As the ReplicaSet controller reads it: an int32 without a plus sign or leading zeros. */
+static int64_t deletion_cost(const char *s) {
+        bool is_plain = s && (streq(s, "0") || *s == '-' || (*s >= '1' && *s <= '9'));
+        int64_t n;
+
+        return is_plain && parse_int64(s, &n) >= 0 && n >= INT32_MIN && n <= INT32_MAX ? n : 0;
+}
+
+static int scheduled_pod_decode(KubeObject *o, const Json *json, InternPool *pool) {
+        KubeScheduledPod *p = (KubeScheduledPod *) o;
+        Decoder d = { .object = o, .pool = pool };
+        int r;
+
+        r = kube_pod_decode(o, json, pool);
+        if (r == -ENOMEM)
+                return r;
+        p->deletion_cost = deletion_cost(object_meta_annotation(&o->meta, ANNOTATION_DELETION_COST));
+        decode_claims(&d, p, json);
+        decode_scheduling(&d, p, json_get(json, "spec"));
+        return decoder_finish(&d);
+}
+
+static void scheduled_pod_done(KubeObject *o, InternPool *pool) {
+        KubeScheduledPod *p = (KubeScheduledPod *) o;
+
+        intern_unref(pool, p->scheduling);
+        pod_claims_free(p->claims, p->n_claims);
+        kube_pod_done(o, pool);
+}
+
+static bool claims_are_same(const KubeScheduledPod *a, const KubeScheduledPod *b) {
+        if (a->n_claims != b->n_claims)
+                return false;
+        for (size_t i = 0; i < a->n_claims; i++)
+                if (!streq(a->claims[i].name, b->claims[i].name) || a->claims[i].ephemeral != b->claims[i].ephemeral)
+                        return false;
+        return true;
+}
+
+bool scheduled_pod_says_same(const KubePod *a, const KubePod *b) {
+        const KubeScheduledPod *x = (const KubeScheduledPod *) a, *y = (const KubeScheduledPod *) b;
+
+        if (a->object.kind != &kube_scheduled_pod_kind || b->object.kind != &kube_scheduled_pod_kind)
+                return true;
+        return x->scheduling == y->scheduling && x->deletion_cost == y->deletion_cost && claims_are_same(x, y);
+}
+
+static bool annotation_wanted(const char *key) {
+        return kube_pod_annotation_wanted(key) || streq(key, ANNOTATION_DELETION_COST);
+}
+
+static const JsonOmit unread[] = {
+        { "metadata", "managedFields" },
+        { "status", "containerStatuses" },
+        { "status", "initContainerStatuses" },
+};
+
+const KubeKind kube_scheduled_pod_kind = {
+        .group = "",
+        .version = "v1",
+        .plural = "pods",
+        .kind = "Pod",
+        .namespaced = true,
+        .size = sizeof(KubeScheduledPod),
+        .decode = scheduled_pod_decode,
+        .done = scheduled_pod_done,
+        .annotation_wanted = annotation_wanted,
+        .unread = unread,
+        .n_unread = ELEMENTSOF(unread),
+        .shape = &kube_shape_scheduled_pod,
+};
