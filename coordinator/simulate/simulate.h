@@ -37,6 +37,7 @@ void simulate_verdict_done(SimulateVerdict *v);
 
 typedef struct SimulateOptions {
         bool respect_preferences; /* consolidation.preferences: Respect */
+        bool quick;               /* the verdict alone: no reasons of what has no seat, and no second try without preferences */
 } SimulateOptions;
 
 /* The nodes must not be removed yet. The simulator is afterwards as it was, or with `keep`, if they fit, with the nodes

@@ -55,7 +55,8 @@ Simulator *simulator_free(Simulator *s);
 DEFINE_FREEP(Simulator, simulator_free);
 
 uint32_t simulator_n_nodes(const Simulator *s);
-const KubeScheduledNode *simulator_node(const Simulator *s, uint32_t node);
+const KubeScheduledNode *simulator_node(const Simulator *s, uint32_t node); /* of one that was added: of `like` */
+const char *simulator_node_name(const Simulator *s, uint32_t node);
 int simulator_find_node(const Simulator *s, const char *name, uint32_t *ret); /* -ENOENT */
 uint32_t simulator_n_pods(const Simulator *s);
 const KubeScheduledPod *simulator_pod(const Simulator *s, uint32_t pod);
@@ -72,7 +73,7 @@ uint32_t simulator_n_templates(const Simulator *s);
 /* -- what is free, and who would take a pod, as the simulator stands now -------------------------------- */
 
 /* In units of the resource (thousandths of a CPU, bytes); 0 of a resource that the node does not have. */
-int64_t simulator_free(const Simulator *s, uint32_t node, const char *resource);
+int64_t simulator_free_room(const Simulator *s, uint32_t node, const char *resource);
 int64_t simulator_allocatable(const Simulator *s, uint32_t node, const char *resource);
 int64_t simulator_request(const Simulator *s, uint32_t pod, const char *resource);
 /* Would the node take the pod now? The pod itself must not be placed (simulator_take_off()). */
@@ -92,9 +93,16 @@ void simulator_undo(Simulator *s, SimulatorMark mark);
 /* The node takes no pod from now on and its pods that move are taken off it; its domains stay, as kube-scheduler counts
  * the node until its object is gone (a ghost). Its other pods stay on it. 0 or -ENOMEM. */
 int simulator_remove_node(Simulator *s, uint32_t node);
-/* A node that does not exist, for what would be if: as `like` is when it is empty (its DaemonSet pods on it), named
- * `name`. 0 or -ENOMEM. Not undone; it has the number after the last. */
-int simulator_add_node(Simulator *s, uint32_t like, const char *name, uint32_t *ret);
+/* A node that does not exist, for what would be if. */
+typedef struct SimulatorNewNode {
+        const char *name;
+        uint32_t like;                /* a node: its labels, taints and allocatable, and room for its DaemonSet and static pods */
+        const KeyValues *labels;      /* these are different, or more; NULL: none */
+        const KeyValues *allocatable; /* these are different, as quantities; NULL: none */
+} SimulatorNewNode;
+
+/* It has the number after the last, and stays: adding is not undone, removing it is. 0; -EINVAL: a quantity; -EEXIST; -E2BIG past 1,024 of them; -ENOMEM. */
+int simulator_add_node(Simulator *s, const SimulatorNewNode *new, uint32_t *ret);
 int simulator_take_off(Simulator *s, uint32_t pod);
 int simulator_place(Simulator *s, uint32_t pod, uint32_t node);
 bool simulator_node_is_removed(const Simulator *s, uint32_t node);

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * kube-scheduler's VolumeBinding, VolumeZone, VolumeRestrictions and NodeVolumeLimits, of claims of pods that run or ran: a
+ * bound volume has to be usable on the node (its node affinity, its labels of zone and region); a claim that is not bound
+ * yet is made for the node if its class waits for that, within the class' allowed topologies; ReadWriteOncePod is one pod's. A
+ * node attaches so many volumes of a driver as its CSINode says. Where kube-scheduler would look for an existing volume
+ * for a claim, or trust a class that does not wait, the answer here is no.
+ */
+#include "alloc-util.h"
+#include "simulator-internal.h"
+#include "string-util.h"
+
+#define LABEL_ZONE "topology.kubernetes.io/zone"
+#define LABEL_REGION "topology.kubernetes.io/region"
+#define LABEL_ZONE_BETA "failure-domain.beta.kubernetes.io/zone"
+#define LABEL_REGION_BETA "failure-domain.beta.kubernetes.io/region"
+#define AFFINITY_BYTES_MAX (1u << 20)
+
+/* -- where a volume can be used --------------------------------------------------------------------------- */
+
+static int take_terms(Simulator *s, SimulatorVolume *v, const char *text, bool of_class) {
+        _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
+        const Json *root;
+        int r;
+
+        if (!text)
+                return 0;
+        v->has_affinity = true;
+        r = json_parse(text, strlen(text), AFFINITY_BYTES_MAX, &doc, NULL);
+        root = r >= 0 ? json_root(doc) : NULL;
+        if (r >= 0)
+                r = of_class ? node_terms_parse_topologies(root, s->pool, &v->affinity)
+                             : node_terms_parse(json_get(root, "nodeSelectorTerms"), s->pool, &v->affinity);
+        if (r >= 0 || r == -ENOMEM)
+                return r;
+        v->is_unusable = true; /* nobody can say where */
+        return 0;
+}
+
+static int intern_label(Simulator *s, const KubeObject *o, const char *key, const char *beta, const char **ret) {
+        const char *value = object_meta_label(&o->meta, key) ?: object_meta_label(&o->meta, beta);
+
+        if (!value)
+                return 0;
+        *ret = intern(s->pool, value);
+        return *ret ? 0 : -ENOMEM;
+}
+
+static int take_bound(Simulator *s, SimulatorVolume *v, const KubeVolume *pv) {
+        int r = take_terms(s, v, pv->node_affinity, false);
+
+        if (r >= 0)
+                r = intern_label(s, &pv->object, LABEL_ZONE, LABEL_ZONE_BETA, &v->zone);
+        if (r >= 0)
+                r = intern_label(s, &pv->object, LABEL_REGION, LABEL_REGION_BETA, &v->region);
+        if (r < 0 || !pv->csi_driver)
+                return r;
+        v->driver = intern(s->pool, pv->csi_driver);
+        return v->driver ? 0 : -ENOMEM;
+}
+
+/* Of a claim that is not bound, or of one that its pod's successor will have anew. */
+static int take_unbound(Simulator *s, SimulatorVolume *v, const KubeScheduledClaim *claim) {
+        const KubeStorageClass *class = claim->storage_class ? (const KubeStorageClass *) snapshot_get(
+                                                                       s->snapshot, SNAPSHOT_STORAGE_CLASSES,
+                                                                       claim->storage_class)
+                                                             : NULL;
+
+        if (!class || !class->waits_for_consumer || class->object.invalid) {
+                v->is_unusable = true;
+                return 0;
+        }
+        v->driver = class->provisioner ? intern(s->pool, class->provisioner) : NULL;
+        return take_terms(s, v, class->allowed_topologies, true);
+}
+
+static int take_claim(Simulator *s, SimulatorVolume *v, const char *key, bool ephemeral) {
+        const KubeScheduledClaim *claim =
+                (const KubeScheduledClaim *) snapshot_get(s->snapshot, SNAPSHOT_VOLUME_CLAIMS, key);
+        const KubeVolume *pv;
+
+        if (!claim || claim->claim.object.invalid || (claim->claim.object.meta.deletion_usec > 0 && !ephemeral)) {
+                v->is_unusable = true;
+                return 0;
+        }
+        if (ephemeral || !claim->claim.volume_name)
+                return take_unbound(s, v, claim);
+        pv = (const KubeVolume *) snapshot_get(s->snapshot, SNAPSHOT_VOLUMES, claim->claim.volume_name);
+        if (!pv || pv->object.invalid) {
+                v->is_unusable = true;
+                return 0;
+        }
+        return take_bound(s, v, pv);
+}
+
+/* -- the volumes of all pods ------------------------------------------------------------------------------ */
+
+static int find_or_add_volume(Simulator *s, const char *ns, const PodClaim *claim, uint32_t *ret) {
+        _cleanup_free_ char *key = strf("%s/%s", ns, claim->name);
+        uintptr_t number;
+        int r;
+
+        if (!key)
+                return -ENOMEM;
+        number = (uintptr_t) hashmap_get(s->volume_numbers, key);
+        if (number > 0) {
+                *ret = (uint32_t) (number - 1);
+                return 0;
+        }
+        r = GREEDY_REALLOC(s->volumes, s->volumes_allocated, (size_t) s->n_volumes + 1);
+        if (r < 0)
+                return r;
+        s->volumes[s->n_volumes] = (SimulatorVolume){};
+        *ret = s->n_volumes++;
+        r = hashmap_put(s->volume_numbers, key, (void *) (uintptr_t) s->n_volumes);
+        return r < 0 ? r : take_claim(s, s->volumes + *ret, key, claim->ephemeral);
+}
+
+static bool knows_volumes(const Simulator *s) {
+        const bool *known = s->snapshot->is_known;
+
+        return known[SNAPSHOT_VOLUME_CLAIMS] && known[SNAPSHOT_VOLUMES] && known[SNAPSHOT_STORAGE_CLASSES] &&
+               known[SNAPSHOT_CSI_NODES];
+}
+
+static int load_pod(Simulator *s, SimulatorPod *p) {
+        const KubeScheduledPod *o = p->object;
+
+        if (o->n_claims == 0)
+                return 0;
+        if (!knows_volumes(s)) {
+                if (p->unmodelled == POD_MODELLED)
+                        p->unmodelled = POD_SNAPSHOT_INCOMPLETE;
+                return 0;
+        }
+        p->volumes = new0(uint32_t, o->n_claims);
+        if (!p->volumes)
+                return -ENOMEM;
+        for (size_t i = 0; i < o->n_claims; i++) {
+                int r = find_or_add_volume(s, o->pod.object.meta.ns, o->claims + i, p->volumes + p->n_volumes);
+
+                if (r < 0)
+                        return r;
+                p->n_volumes++;
+        }
+        return 0;
+}
+
+/* A claim of ReadWriteOncePod that more than one pod mounts: the second waits until the first is gone. */
+static int close_shared(Simulator *s) {
+        _cleanup_free_ uint32_t *users = new0(uint32_t, s->n_volumes + 1);
+
+        if (!users)
+                return -ENOMEM;
+        for (uint32_t i = 0; i < s->n_pods; i++)
+                for (uint32_t k = 0; k < s->pods[i].n_volumes; k++)
+                        users[s->pods[i].volumes[k]]++;
+        for (uint32_t i = 0; i < s->n_pods; i++)
+                for (uint32_t k = 0; k < s->pods[i].n_volumes; k++) {
+                        const KubeScheduledPod *o = s->pods[i].object;
+                        _cleanup_free_ char *key = NULL;
+                        const KubeScheduledClaim *claim;
+
+                        if (users[s->pods[i].volumes[k]] < 2)
+                                continue;
+                        key = strf("%s/%s", o->pod.object.meta.ns, o->claims[k].name);
+                        if (!key)
+                                return -ENOMEM;
+                        claim = (const KubeScheduledClaim *) snapshot_get(s->snapshot, SNAPSHOT_VOLUME_CLAIMS, key);
+                        s->volumes[s->pods[i].volumes[k]].is_unusable |= claim && claim->one_pod_only;
+                }
+        return 0;
+}
+
+int simulator_load_volumes(Simulator *s) {
+        int r = hashmap_new(0, &s->volume_numbers);
+
+        for (uint32_t i = 0; i < s->n_pods && r >= 0; i++)
+                r = load_pod(s, s->pods + i);
+        if (r >= 0)
+                r = close_shared(s);
+        for (uint32_t i = 0; i < s->n_nodes; i++)
+                s->nodes[i].csi = (const KubeCsiNode *) snapshot_get(s->snapshot, SNAPSHOT_CSI_NODES, s->nodes[i].name);
+        return r;
+}
+
+/* -- on a node -------------------------------------------------------------------------------------------- */
+
+static VolumeUse *find_use(const SimulatorNode *n, uint32_t volume) {
+        for (size_t i = 0; i < n->n_volumes; i++)
+                if (n->volumes[i].volume == volume)
+                        return n->volumes + i;
+        return NULL;
+}
+
+int simulator_count_volumes(Simulator *s, uint32_t pod, uint32_t node, int direction) {
+        const SimulatorPod *p = s->pods + pod;
+        SimulatorNode *n = s->nodes + node;
+
+        for (uint32_t i = 0; i < p->n_volumes; i++) {
+                VolumeUse *use = find_use(n, p->volumes[i]);
+
+                if (direction < 0) {
+                        assert(use);
+                        if (--use->n_pods == 0)
+                                *use = n->volumes[--n->n_volumes];
+                } else if (use)
+                        use->n_pods++;
+                else {
+                        int r = GREEDY_REALLOC(n->volumes, n->volumes_allocated, n->n_volumes + 1);
+
+                        if (r < 0)
+                                return r;
+                        n->volumes[n->n_volumes++] = (VolumeUse){ p->volumes[i], 1 };
+                }
+        }
+        return 0;
+}
+
+/* -- the filters ------------------------------------------------------------------------------------------ */
+
+/* wanted: one value, or several with "__" between them. */
+static bool zone_has(const char *wanted, const char *value) {
+        size_t size = strlen(value);
+
+        for (const char *p = wanted; p; p = strstr(p, "__")) {
+                const char *end;
+
+                if (p != wanted)
+                        p += 2;
+                end = strstr(p, "__");
+                if ((end ? (size_t) (end - p) : strlen(p)) == size && strncmp(p, value, size) == 0)
+                        return true;
+        }
+        return false;
+}
+
+/* A node without any label of zone or region is in none, and takes every volume. */
+static bool zones_fit(const SimulatorVolume *v, const SimulatorNode *n) {
+        const char *zone = key_values_get(&n->labels, LABEL_ZONE) ?: key_values_get(&n->labels, LABEL_ZONE_BETA);
+        const char *region = key_values_get(&n->labels, LABEL_REGION) ?: key_values_get(&n->labels, LABEL_REGION_BETA);
+
+        if (!zone && !region)
+                return true;
+        return (!v->zone || (zone && zone_has(v->zone, zone))) && (!v->region || (region && zone_has(v->region, region)));
+}
+
+static bool is_usable(const SimulatorVolume *v, const SimulatorNode *n) {
+        return !v->is_unusable && (!v->has_affinity || node_terms_match(&v->affinity, &n->labels, n->name)) &&
+               zones_fit(v, n);
+}
+
+static int64_t limit_of(const KubeCsiNode *csi, const char *driver) {
+        for (size_t i = 0; i < csi->n_drivers; i++)
+                if (streq_ptr(csi->drivers[i].driver, driver))
+                        return csi->drivers[i].volumes;
+        return -1;
+}
+
+static bool is_within_limit(const Simulator *s, const SimulatorPod *p, const SimulatorNode *n, const char *driver) {
+        int64_t limit = limit_of(n->csi, driver), attached = 0;
+
+        if (limit < 0)
+                return true;
+        for (size_t i = 0; i < n->n_volumes; i++)
+                attached += s->volumes[n->volumes[i].volume].driver == driver;
+        for (uint32_t i = 0; i < p->n_volumes; i++)
+                attached += s->volumes[p->volumes[i]].driver == driver && !find_use(n, p->volumes[i]);
+        return attached <= limit;
+}
+
+FitReason fit_volumes(const Simulator *s, uint32_t pod, uint32_t node) {
+        const SimulatorPod *p = s->pods + pod;
+        const SimulatorNode *n = s->nodes + node;
+
+        for (uint32_t i = 0; i < p->n_volumes; i++)
+                if (!is_usable(s->volumes + p->volumes[i], n))
+                        return FIT_VOLUME;
+        for (uint32_t i = 0; n->csi && i < p->n_volumes; i++) {
+                const char *driver = s->volumes[p->volumes[i]].driver;
+
+                if (driver && !is_within_limit(s, p, n, driver))
+                        return FIT_VOLUME_LIMIT;
+        }
+        return FIT_OK;
+}

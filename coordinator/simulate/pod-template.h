@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * What kube-scheduler reads of a pod, parsed once for all pods whose KubeScheduledPod.scheduling is the same text: of
+ * 150,000 pods there are a few thousand.
+ */
+
+#include "node-terms.h"
+#include "selector.h"
+#include "simulator.h"
+
+/* Resources by number: the first four of every cluster, then others as they are met. CPU counts in thousandths, memory
+ * and ephemeral storage in bytes, all others in whole units. */
+typedef enum ResourceNumber {
+        RESOURCE_CPU,
+        RESOURCE_MEMORY,
+        RESOURCE_EPHEMERAL_STORAGE,
+        RESOURCE_PODS,
+        _RESOURCE_FIXED_MAX,
+} ResourceNumber;
+
+#define RESOURCES_MAX 256u
+
+typedef struct ResourceTable {
+        const char *names[RESOURCES_MAX]; /* interned */
+        uint32_t n;
+        InternPool *pool;
+} ResourceTable;
+
+int resource_table_init(ResourceTable *t, InternPool *pool);
+void resource_table_done(ResourceTable *t);
+/* -E2BIG: more resources than anybody has; -ENOMEM. */
+int resource_table_number(ResourceTable *t, const char *name, uint32_t *ret);
+int resource_table_find(const ResourceTable *t, const char *name, uint32_t *ret); /* -ENOENT */
+
+typedef struct ResourceAmount {
+        uint32_t resource;
+        int64_t amount; /* > 0 */
+} ResourceAmount;
+
+typedef struct HostPort {
+        const char *protocol, *ip; /* interned; ip NULL: every address */
+        int64_t port;
+} HostPort;
+
+typedef struct Toleration {
+        const char *key, *value, *effect; /* interned; key NULL: all keys; effect NULL: all effects */
+        bool exists;                      /* operator Exists: any value */
+} Toleration;
+
+typedef struct SpreadRule {
+        const char *key;  /* interned */
+        bool is_hard;     /* DoNotSchedule; else ScheduleAnyway */
+        int64_t max_skew, min_domains;
+        bool honors_affinity, honors_taints; /* of which nodes the domains are made */
+        Selector *selector; /* NULL selects nothing */
+        KeyValues also;     /* of matchLabelKeys: labels that a pod must have, too */
+} SpreadRule;
+
+/* A term of (anti-)affinity to pods. */
+typedef struct PodTerm {
+        const char *key; /* interned; topologyKey */
+        Selector *selector;
+        const char **namespaces; /* interned */
+        size_t n_namespaces;
+        Selector *namespace_selector; /* NULL: there is none */
+} PodTerm;
+
+typedef struct PodTerms {
+        PodTerm *items;
+        size_t n_items;
+} PodTerms;
+
+typedef struct PodTemplate {
+        PodUnmodelled unmodelled;
+        const char *text; /* interned: KubeScheduledPod.scheduling */
+        const char *ns;   /* interned */
+        KeyValues labels;
+        int64_t priority;
+        ResourceAmount *requests; /* ascending by resource; one pod is not among them */
+        size_t n_requests;
+        HostPort *ports;
+        size_t n_ports;
+        Toleration *tolerations;
+        size_t n_tolerations;
+        KeyValues node_selector;
+        bool has_required; /* required node affinity */
+        NodeTerms required;
+        NodeTerms preferred; /* preferred node affinity, a term each */
+        SpreadRule *spread;
+        size_t n_spread;
+        PodTerms affinity, anti_affinity;                     /* required */
+        PodTerms preferred_affinity, preferred_anti_affinity; /* weights are not looked at */
+} PodTemplate;
+
+/* A text that cannot be understood gives a template that is POD_UNREADABLE. -ENOMEM. */
+int pod_template_parse(const char *text, InternPool *pool, ResourceTable *resources, PodTemplate **ret);
+PodTemplate *pod_template_free(PodTemplate *t, InternPool *pool); /* returns NULL */
+
+/* Does the template tolerate this taint? (corev1.Toleration.ToleratesTaint) */
+bool pod_template_tolerates(const PodTemplate *t, const char *key, const char *value, const char *effect);
+/* Taints of a Node whose effect is NoSchedule or NoExecute. */
+bool pod_template_tolerates_all(const PodTemplate *t, const Taint *taints, size_t n_taints);
+/* nodeSelector and required node affinity. */
+bool pod_template_matches_node(const PodTemplate *t, const KeyValues *labels, const char *name);
+bool spread_rule_counts(const SpreadRule *rule, const PodTemplate *of, const PodTemplate *pod);
+/* namespace_labels: of the pod's namespace; NULL: not known, and if_unknown says what a namespace selector with requirements
+ * makes of it. */
+bool pod_term_matches(const PodTerm *term, const PodTemplate *pod, const KeyValues *namespace_labels, bool if_unknown);

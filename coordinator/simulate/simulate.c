@@ -1,0 +1,387 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "simulate.h"
+
+#include "alloc-util.h"
+#include "simulator-internal.h"
+#include "string-util.h"
+
+typedef uint32_t (*place_t)(Simulator *s, uint32_t pod);
+
+void simulate_verdict_done(SimulateVerdict *v) {
+        free(v->placements);
+        free(v->unplaced);
+        *v = (SimulateVerdict){};
+}
+
+/* -- the order in which pods are placed ------------------------------------------------------------------ */
+
+static int compare_int64(int64_t a, int64_t b) {
+        return (a > b) - (a < b);
+}
+
+static int64_t amount(const PodTemplate *t, uint32_t resource) {
+        for (size_t i = 0; i < t->n_requests; i++)
+                if (t->requests[i].resource == resource)
+                        return t->requests[i].amount;
+        return 0;
+}
+
+/* The most CPU first, then the most memory, the oldest, by uid. */
+static int compare_pods(const void *a, const void *b, void *userdata) {
+        const Simulator *s = userdata;
+        uint32_t i = *(const uint32_t *) a, k = *(const uint32_t *) b;
+        const PodTemplate *x = template_of(s, i), *y = template_of(s, k);
+        const ObjectMeta *m = &s->pods[i].object->pod.object.meta, *n = &s->pods[k].object->pod.object.meta;
+        int r = compare_int64(amount(y, RESOURCE_CPU), amount(x, RESOURCE_CPU));
+
+        if (r == 0)
+                r = compare_int64(amount(y, RESOURCE_MEMORY), amount(x, RESOURCE_MEMORY));
+        if (r == 0 && m->creation_usec != n->creation_usec)
+                r = m->creation_usec < n->creation_usec ? -1 : 1;
+        if (r == 0)
+                r = strcmp(strempty(m->uid), strempty(n->uid));
+        return r != 0 ? r : (i > k) - (i < k);
+}
+
+static void sort_pods(Simulator *s, uint32_t *pods, size_t n) {
+        if (n > 1)
+                qsort_r(pods, n, sizeof(uint32_t), compare_pods, s);
+}
+
+/* -- who competes for the seats --------------------------------------------------------------------------- */
+
+/* Pending, or on a node that is leaving already. A pod of a DaemonSet that has no node yet is one, too. */
+static bool is_competitor(const Simulator *s, uint32_t pod) {
+        const SimulatorPod *p = s->pods + pod;
+        const KubePod *o = &p->object->pod;
+
+        if (p->unmodelled != POD_MODELLED || o->phase == POD_SUCCEEDED || o->phase == POD_FAILED)
+                return false;
+        if (!o->node_name)
+                return !p->is_terminating && !o->is_static;
+        return p->moves && p->home != NOWHERE && s->nodes[p->home].object->node.object.meta.deletion_usec > 0;
+}
+
+/* Whom no node takes as things are is not about to be placed, and takes nothing away. */
+static int would_be_placed(Simulator *s, uint32_t pod, bool *ret) {
+        SimulatorMark mark = simulator_mark(s);
+        int r = simulator_take_off(s, pod);
+
+        *ret = r >= 0 && simulator_first_fit(s, pod) != NOWHERE;
+        simulator_undo(s, mark);
+        return r;
+}
+
+static int find_competitors(Simulator *s) {
+        size_t n = 0;
+
+        if (s->knows_competitors)
+                return 0;
+        for (uint32_t i = 0; i < s->n_pods; i++)
+                n += is_competitor(s, i);
+        s->competitors = new0(uint32_t, n + 1);
+        if (!s->competitors)
+                return -ENOMEM;
+        for (uint32_t i = 0; i < s->n_pods; i++) {
+                bool placed = false;
+                int r = is_competitor(s, i) ? would_be_placed(s, i, &placed) : 0;
+
+                if (r < 0)
+                        return r;
+                if (placed)
+                        s->competitors[s->n_competitors++] = i;
+        }
+        sort_pods(s, s->competitors, s->n_competitors);
+        s->knows_competitors = true;
+        return 0;
+}
+
+/* -- one removal -------------------------------------------------------------------------------------------- */
+
+typedef struct Removal {
+        Simulator *s;
+        const uint32_t *nodes;
+        size_t n_nodes;
+        const SimulateOptions *options;
+        uint32_t *movers; /* pods of these nodes */
+        size_t n_movers;
+        uint32_t *queue;  /* these and the competitors, in the order of placing */
+        size_t n_queue;
+        bool *is_mover;   /* by place in the queue */
+        uint32_t *placed; /* places in the queue, in the order of their placing */
+        size_t n_placed;
+        bool *is_placed;
+} Removal;
+
+static void removal_done(Removal *x) {
+        free(x->movers);
+        free(x->queue);
+        free(x->is_mover);
+        free(x->placed);
+        free(x->is_placed);
+}
+
+static int collect_movers(Removal *x) {
+        Simulator *s = x->s;
+        size_t n = 0;
+
+        for (size_t i = 0; i < x->n_nodes; i++)
+                for (uint32_t p = s->nodes[x->nodes[i]].first_pod; p != NOWHERE; p = s->pods[p].next)
+                        n += s->pods[p].moves;
+        x->movers = new0(uint32_t, n + 1);
+        if (!x->movers)
+                return -ENOMEM;
+        for (size_t i = 0; i < x->n_nodes; i++)
+                for (uint32_t p = s->nodes[x->nodes[i]].first_pod; p != NOWHERE; p = s->pods[p].next)
+                        if (s->pods[p].moves)
+                                x->movers[x->n_movers++] = p;
+        sort_pods(s, x->movers, x->n_movers);
+        return 0;
+}
+
+static bool is_on(const Removal *x, uint32_t pod) {
+        for (size_t i = 0; i < x->n_nodes; i++)
+                if (x->s->pods[pod].node == x->nodes[i])
+                        return true;
+        return false;
+}
+
+/* Both are in order: they are merged. A competitor that is a mover now, for it was placed on one of the nodes, is that. */
+static int make_queue(Removal *x) {
+        const Simulator *s = x->s;
+        size_t n = x->n_movers + s->n_competitors, m = 0, c = 0;
+
+        x->queue = new0(uint32_t, n + 1);
+        x->is_mover = new0(bool, n + 1);
+        x->placed = new0(uint32_t, n + 1);
+        x->is_placed = new0(bool, n + 1);
+        if (!x->queue || !x->is_mover || !x->placed || !x->is_placed)
+                return -ENOMEM;
+        while (m < x->n_movers || c < s->n_competitors) {
+                bool mover;
+
+                if (c < s->n_competitors && is_on(x, s->competitors[c])) {
+                        c++;
+                        continue;
+                }
+                mover = c == s->n_competitors ||
+                        (m < x->n_movers && compare_pods(x->movers + m, s->competitors + c, x->s) < 0);
+                x->is_mover[x->n_queue] = mover;
+                x->queue[x->n_queue++] = mover ? x->movers[m++] : s->competitors[c++];
+        }
+        return 0;
+}
+
+/* Which of a pod's preferences hold where it runs now: those have to hold where it goes. */
+static int note_preferences(Removal *x) {
+        Simulator *s = x->s;
+
+        for (size_t i = 0; i < x->n_movers; i++) {
+                SimulatorPod *p = s->pods + x->movers[i];
+                SimulatorMark mark = simulator_mark(s);
+                uint32_t node = p->node;
+                int r;
+
+                p->held_preferences = 0;
+                if (!x->options->respect_preferences || s->templates[p->template].n_preferences == 0)
+                        continue;
+                r = simulator_take_off(s, x->movers[i]);
+                if (r < 0)
+                        return r;
+                p->held_preferences = preferences_that_hold(s, x->movers[i], node);
+                simulator_undo(s, mark);
+        }
+        return 0;
+}
+
+static int clear_nodes(Removal *x) {
+        Simulator *s = x->s;
+        int r = 0;
+
+        for (size_t i = 0; i < x->n_nodes && r >= 0; i++)
+                r = simulator_remove_node(s, x->nodes[i]);
+        for (size_t i = 0; i < x->n_queue && r >= 0; i++)
+                if (!x->is_mover[i])
+                        r = simulator_take_off(s, x->queue[i]);
+        return r;
+}
+
+/* 1: it has a seat; 0: no node takes it, or one like it, in this pass. */
+static int try_pod(Removal *x, size_t i, place_t place) {
+        Simulator *s = x->s;
+        uint32_t pod = x->queue[i], node;
+        SimulatorTemplate *t = s->templates + s->pods[pod].template;
+        bool has_peers = s->pods[pod].n_volumes == 0 && s->pods[pod].held_preferences == 0;
+        int r;
+
+        if (s->pods[pod].unmodelled != POD_MODELLED || (has_peers && t->failed_at == s->pass))
+                return 0;
+        node = place(s, pod);
+        if (node == NOWHERE) {
+                if (has_peers)
+                        t->failed_at = s->pass;
+                return 0;
+        }
+        r = simulator_place(s, pod, node);
+        if (r < 0)
+                return r;
+        x->is_placed[i] = true;
+        x->placed[x->n_placed++] = (uint32_t) i;
+        return 1;
+}
+
+/* As long as one more finds a seat, those without one are tried again: affinity may have waited for it. */
+static int place_all(Removal *x, place_t place, size_t *ret_movers) {
+        bool progress = true;
+        size_t n = 0;
+
+        x->n_placed = 0;
+        memset(x->is_placed, 0, x->n_queue * sizeof(bool));
+        while (progress) {
+                progress = false;
+                x->s->pass++;
+                for (size_t i = 0; i < x->n_queue; i++) {
+                        int r = x->is_placed[i] ? 0 : try_pod(x, i, place);
+
+                        if (r < 0)
+                                return r;
+                        progress |= r > 0;
+                        n += r > 0 && x->is_mover[i];
+                }
+                progress = progress && x->n_placed < x->n_queue;
+        }
+        *ret_movers = n;
+        return 0;
+}
+
+/* Removes and places; the caller undoes. */
+static int play(Removal *x, place_t place, bool *ret_fits) {
+        size_t n;
+        int r = clear_nodes(x);
+
+        if (r >= 0)
+                r = place_all(x, place, &n);
+        if (r >= 0)
+                *ret_fits = n == x->n_movers;
+        return r;
+}
+
+/* -- the verdict --------------------------------------------------------------------------------------------- */
+
+static int note_placements(const Removal *x, SimulateVerdict *v) {
+        v->placements = new0(SimulatePlacement, x->n_movers + 1);
+        if (!v->placements)
+                return -ENOMEM;
+        for (size_t i = 0; i < x->n_placed; i++)
+                if (x->is_mover[x->placed[i]]) {
+                        uint32_t pod = x->queue[x->placed[i]];
+
+                        v->placements[v->n_placements++] = (SimulatePlacement){ pod, x->s->pods[pod].node };
+                }
+        return 0;
+}
+
+static int compare_unplaced(const void *a, const void *b) {
+        uint32_t x = ((const SimulateUnplaced *) a)->pod, y = ((const SimulateUnplaced *) b)->pod;
+
+        return (x > y) - (x < y);
+}
+
+static int note_unplaced(Removal *x, SimulateVerdict *v) {
+        v->unplaced = new0(SimulateUnplaced, x->n_movers + 1);
+        if (!v->unplaced)
+                return -ENOMEM;
+        for (size_t i = 0; i < x->n_queue; i++) {
+                SimulateUnplaced *u = v->unplaced + v->n_unplaced;
+
+                if (!x->is_mover[i] || x->is_placed[i])
+                        continue;
+                *u = (SimulateUnplaced){ .pod = x->queue[i],
+                                         .unmodelled = x->s->pods[x->queue[i]].unmodelled,
+                                         .nearest = NOWHERE };
+                if (!x->options->quick && u->unmodelled == POD_MODELLED)
+                        simulator_count_fits(x->s, u->pod, u->counts, &u->nearest);
+                v->n_unplaced++;
+        }
+        qsort(v->unplaced, v->n_unplaced, sizeof(SimulateUnplaced), compare_unplaced);
+        return 0;
+}
+
+/* One way of placing, and undone; what it found is noted if it decides: packing's seats, and what has none. */
+static int judge(Removal *x, place_t place, bool is_packing, SimulateVerdict *v, bool *ret_fits) {
+        SimulatorMark mark = simulator_mark(x->s);
+        int r = play(x, place, ret_fits);
+
+        if (r >= 0 && is_packing)
+                r = note_placements(x, v);
+        if (r >= 0 && !*ret_fits)
+                r = note_unplaced(x, v);
+        simulator_undo(x->s, mark);
+        return r;
+}
+
+static int judge_both(Removal *x, SimulateVerdict *v) {
+        int r = judge(x, simulator_first_fit, true, v, &v->fits_packed);
+
+        if (r >= 0 && v->fits_packed)
+                r = judge(x, simulator_freest_fit, false, v, &v->fits_spread);
+        v->fits = v->fits_packed && v->fits_spread;
+        return r;
+}
+
+static int ask_without_preferences(Removal *x, SimulateVerdict *v) {
+        SimulateVerdict again = {};
+        int r;
+
+        x->s->respects_preferences = false;
+        r = judge_both(x, &again);
+        v->only_by_preference = again.fits;
+        simulate_verdict_done(&again);
+        return r;
+}
+
+static int removal_prepare(Removal *x) {
+        int r = find_competitors(x->s);
+
+        if (r >= 0)
+                r = collect_movers(x);
+        if (r >= 0)
+                r = make_queue(x);
+        return r < 0 ? r : note_preferences(x);
+}
+
+static int removal_judge(Removal *x, bool keep, SimulateVerdict *v) {
+        Simulator *s = x->s;
+        SimulatorMark mark = simulator_mark(s);
+        bool fits;
+        int r;
+
+        s->respects_preferences = x->options->respect_preferences;
+        r = judge_both(x, v);
+        if (r >= 0 && v->fits && keep) {
+                r = play(x, simulator_first_fit, &fits);
+                if (r < 0)
+                        simulator_undo(s, mark);
+        }
+        if (r >= 0 && !v->fits && s->respects_preferences && !x->options->quick)
+                r = ask_without_preferences(x, v);
+        s->respects_preferences = false;
+        return r;
+}
+
+int simulate_removal(Simulator *s, const uint32_t *nodes, size_t n_nodes, const SimulateOptions *options, bool keep,
+                     SimulateVerdict *ret) {
+        Removal x = { .s = s, .nodes = nodes, .n_nodes = n_nodes, .options = options };
+        SimulateVerdict v = {};
+        int r = removal_prepare(&x);
+
+        if (r >= 0)
+                r = removal_judge(&x, keep, &v);
+        removal_done(&x);
+        if (r < 0) {
+                simulate_verdict_done(&v);
+                return r;
+        }
+        *ret = v;
+        return 0;
+}

@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which groups there are (domain-groups.h): one per rule of each template that spreads pods or binds them to others; which
+ * pods count in which; and what a pod or a ghost does to them. */
+#include "alloc-util.h"
+#include "marks.h"
+#include "simulator-internal.h"
+
+/* -- one group -------------------------------------------------------------------------------------------- */
+
+static int add_group(Simulator *s, GroupKind kind, uint32_t template, const char *key_name, uint32_t *ret) {
+        DomainGroup *g;
+        uint32_t key;
+        size_t n_before = s->keys.n_items;
+        int r = topology_keys_find_or_add(&s->keys, s->pool, key_name, &key);
+
+        for (uint32_t i = 0; i < s->n_nodes && r >= 0 && s->keys.n_items > n_before; i++)
+                r = topology_key_set_node(s->keys.items + key, i, &s->nodes[i].labels);
+        if (r >= 0)
+                r = GREEDY_REALLOC(s->groups, s->groups_allocated, (size_t) s->n_groups + 1);
+        if (r < 0)
+                return r;
+        g = s->groups + s->n_groups;
+        *g = (DomainGroup){ .kind = kind, .template = template, .key = key };
+        *ret = s->n_groups++;
+        return domain_group_grow(g, s->keys.items[key].n_domains);
+}
+
+static int note(uint32_t **list, size_t *n, size_t *allocated, uint32_t group) {
+        int r = GREEDY_REALLOC(*list, *allocated, *n + 1);
+
+        if (r >= 0)
+                (*list)[(*n)++] = group;
+        return r;
+}
+
+/* -- nodes that make domains -------------------------------------------------------------------------------- */
+
+static bool has_all_keys(const Simulator *s, const PodTemplate *t, bool hard, uint32_t node) {
+        for (size_t i = 0; i < t->n_spread; i++)
+                if (t->spread[i].is_hard == hard &&
+                    !key_values_get(&s->nodes[node].labels, t->spread[i].key))
+                        return false;
+        return true;
+}
+
+static bool is_eligible(const Simulator *s, const PodTemplate *t, const SpreadRule *rule, uint32_t node) {
+        const SimulatorNode *n = s->nodes + node;
+
+        return has_all_keys(s, t, rule->is_hard, node) &&
+               (!rule->honors_affinity || pod_template_matches_node(t, &n->labels, n->name)) &&
+               (!rule->honors_taints ||
+                pod_template_tolerates_all(t, n->object->node.taints, n->object->node.n_taints));
+}
+
+static const SpreadRule *rule_of(const Simulator *s, uint32_t group);
+
+static int set_eligible(Simulator *s, uint32_t group, uint32_t node) {
+        DomainGroup *g = s->groups + group;
+        const PodTemplate *t = s->templates[g->template].parsed;
+
+        if (!is_eligible(s, t, rule_of(s, group), node))
+                return 0;
+        return domain_group_set_eligible(g, node, s->keys.items[g->key].domain_of[node]);
+}
+
+/* The rule of a GROUP_SPREAD: its place among the groups of its template is that of the rule among its kind. */
+static const SpreadRule *rule_of(const Simulator *s, uint32_t group) {
+        const SimulatorTemplate *t = s->templates + s->groups[group].template;
+        size_t n_hard = 0, n_soft = 0;
+
+        for (size_t i = 0; i < t->parsed->n_spread; i++) {
+                const SpreadRule *rule = t->parsed->spread + i;
+                uint32_t its = rule->is_hard ? t->spread[n_hard++] : t->soft_spread[n_soft++];
+
+                if (its == group)
+                        return rule;
+        }
+        assert(false && "a group without a rule");
+        return NULL;
+}
+
+static bool is_forgiving(const PodTemplate *t) {
+        return pod_template_tolerates(t, TAINT_UNSCHEDULABLE, NULL, "NoSchedule") &&
+               pod_template_tolerates(t, TAINT_DISRUPTED, NULL, "NoSchedule");
+}
+
+/* -- the groups of a template ------------------------------------------------------------------------------- */
+
+static int make_spread(Simulator *s, uint32_t number) {
+        SimulatorTemplate *t = s->templates + number;
+        const PodTemplate *p = t->parsed;
+
+        if (p->n_spread == 0)
+                return 0;
+        t->spread = new0(uint32_t, p->n_spread);
+        t->soft_spread = new0(uint32_t, p->n_spread);
+        if (!t->spread || !t->soft_spread)
+                return -ENOMEM;
+        for (size_t i = 0; i < p->n_spread; i++) {
+                const SpreadRule *rule = p->spread + i;
+                uint32_t group;
+                int r = add_group(s, GROUP_SPREAD, number, rule->key, &group);
+
+                if (r < 0)
+                        return r;
+                if (rule->is_hard)
+                        t->spread[t->n_spread++] = group;
+                else
+                        t->soft_spread[t->n_soft_spread++] = group;
+                s->groups[group].max_skew = rule->max_skew;
+                s->groups[group].min_domains = rule->is_hard ? rule->min_domains : 1;
+                s->groups[group].counts_itself = spread_rule_counts(rule, p, p);
+                for (uint32_t node = 0; node < s->n_nodes && r >= 0; node++)
+                        r = set_eligible(s, group, node);
+                if (r >= 0 && rule->honors_taints && !is_forgiving(p))
+                        r = note(&s->taint_groups, &s->n_taint_groups, &s->taint_groups_allocated, group);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+static int make_terms(Simulator *s, uint32_t number, GroupKind kind, const PodTerms *terms, uint32_t **ret) {
+        if (terms->n_items == 0)
+                return 0;
+        *ret = new0(uint32_t, terms->n_items);
+        if (!*ret)
+                return -ENOMEM;
+        for (size_t i = 0; i < terms->n_items; i++) {
+                int r = add_group(s, kind, number, terms->items[i].key, *ret + i);
+
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+/* -- who counts where ----------------------------------------------------------------------------------------- */
+
+static const KeyValues *namespace_labels(const Simulator *s, const char *ns) {
+        const KubeObject *o = snapshot_get(s->snapshot, SNAPSHOT_NAMESPACES, ns);
+
+        return o ? &o->meta.labels : NULL;
+}
+
+static int counts(Simulator *s, uint32_t template, uint32_t group) {
+        SimulatorTemplate *t = s->templates + template;
+
+        return note(&t->counted, &t->n_counted, &t->counted_allocated, group);
+}
+
+static bool matches_all(const PodTerms *terms, const PodTemplate *p, const KeyValues *labels) {
+        for (size_t i = 0; i < terms->n_items; i++)
+                if (!pod_term_matches(terms->items + i, p, labels, false))
+                        return false;
+        return true;
+}
+
+static int count_spread(Simulator *s, const SimulatorTemplate *rules, uint32_t template) {
+        const PodTemplate *p = s->templates[template].parsed;
+        size_t n_hard = 0, n_soft = 0;
+        int r = 0;
+
+        for (size_t i = 0; i < rules->parsed->n_spread && r >= 0; i++) {
+                const SpreadRule *rule = rules->parsed->spread + i;
+                uint32_t group = rule->is_hard ? rules->spread[n_hard++] : rules->soft_spread[n_soft++];
+
+                if (spread_rule_counts(rule, rules->parsed, p))
+                        r = counts(s, template, group);
+        }
+        return r;
+}
+
+static int count_terms(Simulator *s, const PodTerms *terms, const uint32_t *groups, uint32_t template,
+                       const KeyValues *labels) {
+        const PodTemplate *p = s->templates[template].parsed;
+        int r = 0;
+
+        for (size_t i = 0; i < terms->n_items && r >= 0; i++)
+                if (pod_term_matches(terms->items + i, p, labels, false))
+                        r = counts(s, template, groups[i]);
+        return r;
+}
+
+/* Both ways: what the term keeps away counts, and is itself kept away where an owner of the term is. A namespace that is
+ * not known is taken for one that the term is about. owners: of the terms, in their order. */
+static int count_anti_affinity(Simulator *s, uint32_t rules, uint32_t template, const KeyValues *labels) {
+        const PodTerms *terms = &s->templates[rules].parsed->anti_affinity;
+        const uint32_t *groups = s->templates[rules].anti_affinity;
+        SimulatorTemplate *t = s->templates + template;
+        int r = 0;
+
+        for (size_t i = 0; i < terms->n_items && r >= 0; i++) {
+                if (!pod_term_matches(terms->items + i, t->parsed, labels, true))
+                        continue;
+                r = counts(s, template, groups[i]);
+                if (r >= 0)
+                        r = note(&t->inverse, &t->n_inverse, &t->inverse_allocated, groups[terms->n_items + i]);
+        }
+        return r;
+}
+
+/* Which of the groups of the template `rules` count pods of `template`. */
+static int connect(Simulator *s, uint32_t rules, uint32_t template) {
+        const SimulatorTemplate *of = s->templates + rules;
+        const PodTemplate *o = of->parsed, *p = s->templates[template].parsed;
+        const KeyValues *labels = namespace_labels(s, p->ns);
+        int r = count_spread(s, of, template);
+
+        if (r >= 0 && o->affinity.n_items > 0 && matches_all(&o->affinity, p, labels)) {
+                for (size_t i = 0; i < o->affinity.n_items && r >= 0; i++)
+                        r = counts(s, template, of->affinity[i]);
+                if (rules == template)
+                        s->templates[template].matches_itself = true;
+        }
+        if (r >= 0)
+                r = count_anti_affinity(s, rules, template, labels);
+        if (r >= 0)
+                r = count_terms(s, &o->preferred_affinity, of->soft_affinity, template, labels);
+        return r < 0 ? r : count_terms(s, &o->preferred_anti_affinity, of->soft_anti_affinity, template, labels);
+}
+
+static bool has_rules(const PodTemplate *p) {
+        return p->n_spread + p->affinity.n_items + p->anti_affinity.n_items + p->preferred_affinity.n_items +
+                       p->preferred_anti_affinity.n_items >
+               0;
+}
+
+static bool asks_for_namespaces(const PodTerms *t) {
+        for (size_t i = 0; i < t->n_items; i++)
+                if (!selector_is_empty(t->items[i].namespace_selector))
+                        return true;
+        return false;
+}
+
+static int make_groups_of(Simulator *s, uint32_t number) {
+        SimulatorTemplate *t = s->templates + number;
+        PodTemplate *p = t->parsed;
+        PodTerms owners = p->anti_affinity;
+        int r = make_spread(s, number);
+
+        if (r >= 0)
+                r = make_terms(s, number, GROUP_AFFINITY, &p->affinity, &t->affinity);
+        t->n_affinity = t->affinity ? p->affinity.n_items : 0;
+        if (r >= 0)
+                r = make_terms(s, number, GROUP_TERM, &p->preferred_affinity, &t->soft_affinity);
+        if (r >= 0)
+                r = make_terms(s, number, GROUP_TERM, &p->preferred_anti_affinity, &t->soft_anti_affinity);
+        if (r < 0 || owners.n_items == 0)
+                return r;
+        /* Behind the groups of the terms those of their owners. */
+        t->anti_affinity = new0(uint32_t, 2 * owners.n_items);
+        if (!t->anti_affinity)
+                return -ENOMEM;
+        for (size_t i = 0; i < owners.n_items && r >= 0; i++) {
+                r = add_group(s, GROUP_TERM, number, owners.items[i].key, t->anti_affinity + i);
+                if (r >= 0)
+                        r = add_group(s, GROUP_OWNERS, number, owners.items[i].key,
+                                      t->anti_affinity + owners.n_items + i);
+                if (r >= 0)
+                        r = counts(s, number, t->anti_affinity[owners.n_items + i]);
+        }
+        t->n_anti_affinity = owners.n_items;
+        return r;
+}
+
+/* What follows only counts: it needs no memory for pods that there are. */
+static int reserve(Simulator *s) {
+        _cleanup_free_ size_t *n_pods = new0(size_t, (size_t) s->n_groups + 1);
+        int r = 0;
+
+        if (!n_pods)
+                return -ENOMEM;
+        for (uint32_t i = 0; i < s->n_pods; i++) {
+                const SimulatorTemplate *t = s->templates + s->pods[i].template;
+
+                for (size_t k = 0; k < t->n_counted; k++)
+                        n_pods[t->counted[k]]++;
+        }
+        for (uint32_t i = 0; i < s->n_groups && r >= 0; i++)
+                if (s->groups[i].kind == GROUP_SPREAD)
+                        r = domain_group_reserve(s->groups + i, n_pods[i]);
+        return r;
+}
+
+int simulator_make_groups(Simulator *s) {
+        int r = 0;
+
+        for (uint32_t i = 0; i < s->n_templates && r >= 0; i++) {
+                PodTemplate *p = s->templates[i].parsed;
+
+                if (p->unmodelled == POD_UNREADABLE)
+                        continue;
+                if (!s->snapshot->is_known[SNAPSHOT_NAMESPACES] && p->unmodelled == POD_MODELLED &&
+                    (asks_for_namespaces(&p->affinity) || asks_for_namespaces(&p->preferred_affinity)))
+                        p->unmodelled = POD_SNAPSHOT_INCOMPLETE;
+                r = make_groups_of(s, i);
+        }
+        for (uint32_t i = 0; i < s->n_templates && r >= 0; i++) {
+                if (s->templates[i].parsed->unmodelled == POD_UNREADABLE || !has_rules(s->templates[i].parsed))
+                        continue;
+                for (uint32_t k = 0; k < s->n_templates && r >= 0; k++)
+                        if (s->templates[k].parsed->unmodelled != POD_UNREADABLE)
+                                r = connect(s, i, k);
+        }
+        return r < 0 ? r : reserve(s);
+}
+
+/* A node that was added behind the others. */
+int simulator_add_node_to_groups(Simulator *s, uint32_t node) {
+        int r = 0;
+
+        for (size_t i = 0; i < s->keys.n_items && r >= 0; i++)
+                r = topology_key_set_node(s->keys.items + i, node, &s->nodes[node].labels);
+        for (uint32_t i = 0; i < s->n_groups && r >= 0; i++) {
+                r = domain_group_grow(s->groups + i, s->keys.items[s->groups[i].key].n_domains);
+                if (r >= 0 && s->groups[i].kind == GROUP_SPREAD)
+                        r = set_eligible(s, i, node);
+        }
+        return r;
+}
+
+void simulator_groups_done(Simulator *s) {
+        for (uint32_t i = 0; i < s->n_groups; i++)
+                domain_group_done(s->groups + i);
+        free(s->groups);
+        free(s->taint_groups);
+        topology_keys_done(&s->keys, s->pool);
+}
+
+/* -- counting --------------------------------------------------------------------------------------------------- */
+
+/* A pod that is on its way out is not spread against any more; its successor will be. */
+static bool pod_counts_in(const SimulatorPod *p, const DomainGroup *g) {
+        return g->kind != GROUP_SPREAD || !p->is_terminating || p->is_successor;
+}
+
+void simulator_count_domains(Simulator *s, uint32_t pod, uint32_t node, int direction) {
+        const SimulatorPod *p = s->pods + pod;
+        const SimulatorTemplate *t = s->templates + p->template;
+
+        for (size_t i = 0; i < t->n_counted; i++) {
+                DomainGroup *g = s->groups + t->counted[i];
+                uint32_t domain = s->keys.items[g->key].domain_of[node];
+
+                if (domain != NO_DOMAIN && pod_counts_in(p, g) && domain_group_is_eligible(g, node))
+                        domain_group_count(g, domain, direction);
+        }
+}
+
+static bool template_counts_in(const SimulatorTemplate *t, uint32_t group) {
+        for (size_t i = 0; i < t->n_counted; i++)
+                if (t->counted[i] == group)
+                        return true;
+        return false;
+}
+
+static int32_t pods_counted_on(const Simulator *s, uint32_t group, uint32_t node) {
+        int32_t n = 0;
+
+        for (uint32_t i = s->nodes[node].first_pod; i != NOWHERE; i = s->pods[i].next)
+                n += pod_counts_in(s->pods + i, s->groups + group) &&
+                     template_counts_in(s->templates + s->pods[i].template, group);
+        return n;
+}
+
+void simulator_count_ghost(Simulator *s, uint32_t node, int direction) {
+        for (size_t i = 0; i < s->n_taint_groups; i++) {
+                uint32_t group = s->taint_groups[i];
+                DomainGroup *g = s->groups + group;
+                uint32_t domain = s->keys.items[g->key].domain_of[node];
+                const PodTemplate *t = s->templates[g->template].parsed;
+
+                if (domain == NO_DOMAIN || !is_eligible(s, t, rule_of(s, group), node))
+                        continue;
+                if (direction > 0)
+                        domain_group_drop_node(g, node, domain, pods_counted_on(s, group, node));
+                else
+                        domain_group_restore_node(g, node, domain, pods_counted_on(s, group, node));
+        }
+}

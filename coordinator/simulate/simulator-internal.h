@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * The state of a Simulator, for the files of this room. Arrays of nodes and pods by number; what many decisions read of all
+ * nodes (free room, scores) lies in arrays of its own. Who changes anything writes it to the log of simulator_undo().
+ */
+
+#include "domain-groups.h"
+#include "pod-template.h"
+
+#define NOWHERE UINT32_MAX
+/* Nodes whose best room is looked up at once. */
+#define BLOCK_NODES 64u
+
+typedef struct VolumeUse {
+        uint32_t volume; /* Simulator.volumes */
+        uint32_t n_pods;
+} VolumeUse;
+
+typedef struct PortUse {
+        const HostPort *port; /* borrowed from the pod's template */
+        uint32_t pod;
+} PortUse;
+
+typedef struct SimulatorNode {
+        const KubeScheduledNode *object; /* of one that was added: of the node it is like */
+        const char *name;                /* interned */
+        KeyValues labels;                /* borrowed, or own_labels */
+        KeyValue *own_labels;            /* interned; NULL: it has those of object */
+        uint32_t class_number;           /* nodes that are the same to selectors and taints */
+        uint32_t first_pod;              /* the pods on it now: Simulator.pods[].next */
+        bool takes_pods;                 /* initialized, not cordoned, not being deleted */
+        bool is_removed;
+        PortUse *ports;
+        size_t n_ports, ports_allocated;
+        VolumeUse *volumes;
+        size_t n_volumes, volumes_allocated;
+        const KubeCsiNode *csi; /* NULL: no limits are known */
+        uint32_t *home_pods;    /* pods on it in the snapshot */
+        size_t n_home_pods;
+} SimulatorNode;
+
+/* A volume that a pod mounts by a claim. */
+typedef struct SimulatorVolume {
+        const char *driver, *handle; /* interned: what it is counted as on a node; NULL: it is not counted */
+        NodeTerms affinity;          /* where it can be used; without items: everywhere */
+        bool has_affinity;
+        const char *zone, *region;   /* interned: labels of the PersistentVolume, values of one or of several with "__" between */
+        bool is_unusable;            /* missing, not bound and not to be, or some other pod's alone */
+} SimulatorVolume;
+
+typedef struct SimulatorPod {
+        const KubeScheduledPod *object;
+        uint32_t template;
+        uint32_t node, next, previous; /* where it stands now, in the list of that node's pods */
+        uint32_t home;                 /* in the snapshot; NOWHERE: it is pending */
+        bool moves;
+        bool is_successor;             /* it stands for the pod that will be made in its place */
+        bool is_terminating;
+        PodUnmodelled unmodelled;
+        uint32_t *volumes;             /* Simulator.volumes */
+        uint32_t n_volumes;
+        uint64_t held_preferences;     /* a bit each, preferences_that_hold() */
+} SimulatorPod;
+
+/* A template and the groups that concern it. */
+typedef struct SimulatorTemplate {
+        PodTemplate *parsed;
+        uint32_t *counted;  /* groups in which pods of this template count */
+        size_t n_counted, counted_allocated;
+        uint32_t *spread, *affinity, *anti_affinity; /* groups of its own rules: one per hard rule or term */
+        size_t n_spread, n_affinity, n_anti_affinity;
+        uint32_t *soft_spread, *soft_affinity, *soft_anti_affinity; /* of its preferences: one per rule or term */
+        size_t n_soft_spread;
+        uint32_t *inverse;  /* GROUP_OWNERS of anti-affinity terms that match pods of this template */
+        size_t n_inverse, inverse_allocated;
+        bool matches_itself; /* all terms of its required affinity match it */
+        bool asks_for_name;  /* its node affinity names nodes: no class has a verdict */
+        uint32_t n_preferences;
+        uint32_t failed_at;  /* pass in which no node took one of these; 0: none */
+} SimulatorTemplate;
+
+typedef enum UndoKind { UNDO_PLACE, UNDO_TAKE_OFF, UNDO_REMOVE } UndoKind;
+
+typedef struct UndoEntry {
+        UndoKind kind;
+        bool was_successor;
+        uint32_t pod; /* of UNDO_REMOVE: the node */
+        uint32_t node;
+} UndoEntry;
+
+struct Simulator {
+        const Snapshot *snapshot;
+        InternPool *pool;
+        ResourceTable resources;
+
+        SimulatorNode *nodes;
+        size_t nodes_allocated;
+        uint32_t n_nodes;
+        Hashmap *node_numbers; /* name -> number + 1 */
+        int64_t *free;         /* [resource * nodes_allocated + node] */
+        int64_t *allocatable;  /* likewise */
+        int32_t *score;        /* how free a node is, in permille of CPU and memory together; -1: takes nothing */
+        int64_t *block_cpu, *block_memory; /* at least as much as the freest node of the block has */
+        int32_t *block_score;
+        bool *block_seen;      /* by the search under way */
+
+        uint32_t n_classes;
+        uint8_t *verdicts; /* [template * n_classes + class]: 0 not known yet, else 1 + FitReason */
+
+        SimulatorPod *pods;
+        uint32_t n_pods;
+        SimulatorTemplate *templates;
+        size_t templates_allocated;
+        uint32_t n_templates;
+
+        SimulatorVolume *volumes;
+        size_t volumes_allocated;
+        uint32_t n_volumes;
+        Hashmap *volume_numbers; /* "driver\nhandle" or the key of a claim -> number + 1 */
+
+        TopologyKeys keys;
+        DomainGroup *groups;
+        size_t groups_allocated;
+        uint32_t n_groups;
+        uint32_t *taint_groups; /* groups whose domains are made of nodes with tolerated taints only */
+        size_t n_taint_groups, taint_groups_allocated;
+
+        uint32_t *competitors; /* pods that will be placed any moment, by the order of placing; made by the first removal */
+        size_t n_competitors;
+        bool knows_competitors;
+
+        UndoEntry *log;
+        size_t n_log, log_allocated;
+        uint32_t pass;             /* of placing: SimulatorTemplate.failed_at */
+        bool respects_preferences;
+};
+
+static inline const PodTemplate *template_of(const Simulator *s, uint32_t pod) {
+        return s->templates[s->pods[pod].template].parsed;
+}
+
+/* -- parts of simulator_new() --------------------------------------------------------------------------- */
+
+int simulator_load_volumes(Simulator *s);          /* fit-volumes.c: after nodes and pods */
+int simulator_make_groups(Simulator *s);           /* simulator-groups.c: after nodes and templates, before pods are placed */
+int simulator_add_node_to_groups(Simulator *s, uint32_t node);
+void simulator_groups_done(Simulator *s);
+int simulator_classify_nodes(Simulator *s);        /* fit-node.c */
+
+/* -- what a pod does to the counts ------------------------------------------------------------------------ */
+
+/* direction: 1 it comes to the node, -1 it goes. */
+void simulator_count_room(Simulator *s, uint32_t pod, uint32_t node, int direction); /* fit-resources.c */
+void simulator_score_node(Simulator *s, uint32_t node);
+int simulator_count_ports(Simulator *s, uint32_t pod, uint32_t node, int direction);
+int simulator_count_volumes(Simulator *s, uint32_t pod, uint32_t node, int direction);
+void simulator_count_domains(Simulator *s, uint32_t pod, uint32_t node, int direction); /* simulator-groups.c */
+/* The node becomes a ghost (1), or is a node again (-1): of domains that are made of nodes without taints it is then none. */
+void simulator_count_ghost(Simulator *s, uint32_t node, int direction);
+
+/* The node that packing, or spreading, puts the pod on; NOWHERE: none takes it. */
+uint32_t simulator_first_fit(Simulator *s, uint32_t pod);
+uint32_t simulator_freest_fit(Simulator *s, uint32_t pod);
+
+/* -- the filters: FIT_OK or their reason ------------------------------------------------------------------- */
+
+FitReason fit_node(Simulator *s, uint32_t template, uint32_t node); /* FIT_TAINT, FIT_NODE_AFFINITY */
+FitReason fit_resources(const Simulator *s, const PodTemplate *t, uint32_t node);
+FitReason fit_ports(const Simulator *s, const PodTemplate *t, uint32_t node);
+FitReason fit_volumes(const Simulator *s, uint32_t pod, uint32_t node); /* FIT_VOLUME, FIT_VOLUME_LIMIT */
+FitReason fit_spread(const Simulator *s, const SimulatorTemplate *t, uint32_t node);
+FitReason fit_affinity(const Simulator *s, const SimulatorTemplate *t, uint32_t node); /* and FIT_ANTI_AFFINITY */
+FitReason fit_preferences(const Simulator *s, uint32_t pod, uint32_t node);
+/* Which preferences of the pod would hold on this node: a bit each. The pod must not be placed. */
+uint64_t preferences_that_hold(const Simulator *s, uint32_t pod, uint32_t node);

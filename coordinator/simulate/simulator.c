@@ -1,0 +1,804 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "alloc-util.h"
+#include "simulator-internal.h"
+#include "string-util.h"
+
+/* Nodes that may be added by simulator_add_node(). */
+#define NEW_NODES_MAX 1024u
+
+static const char *const reason_table[_FIT_REASON_MAX] = {
+        [FIT_OK] = "fits",
+        [FIT_NOT_A_DESTINATION] = "not a destination",
+        [FIT_TAINT] = "taint",
+        [FIT_NODE_AFFINITY] = "node affinity",
+        [FIT_RESOURCES] = "resources",
+        [FIT_PORTS] = "host port",
+        [FIT_VOLUME] = "volume",
+        [FIT_VOLUME_LIMIT] = "volume limit",
+        [FIT_SPREAD] = "topology spread",
+        [FIT_AFFINITY] = "pod affinity",
+        [FIT_ANTI_AFFINITY] = "pod anti-affinity",
+        [FIT_PREFERENCE] = "preference",
+};
+
+static const char *const unmodelled_table[_POD_UNMODELLED_MAX] = {
+        [POD_MODELLED] = "MODELLED",
+        [POD_RESOURCE_CLAIMS] = "RESOURCE_CLAIMS",
+        [POD_SCHEDULING_GATES] = "SCHEDULING_GATES",
+        [POD_GROUP] = "POD_GROUP",
+        [POD_FOREIGN_SCHEDULER] = "FOREIGN_SCHEDULER",
+        [POD_DISK_INSIDE] = "DISK_INSIDE",
+        [POD_UNREADABLE] = "UNREADABLE",
+        [POD_SNAPSHOT_INCOMPLETE] = "SNAPSHOT_INCOMPLETE",
+};
+
+const char *fit_reason_to_string(FitReason r) {
+        return reason_table[r];
+}
+
+const char *pod_unmodelled_to_string(PodUnmodelled u) {
+        return unmodelled_table[u];
+}
+
+/* -- templates ------------------------------------------------------------------------------------------ */
+
+static int find_or_add_template(Simulator *s, Hashmap *numbers, const char *text, uint32_t *ret) {
+        uintptr_t number = (uintptr_t) hashmap_get(numbers, text);
+        SimulatorTemplate *t;
+        int r;
+
+        if (number > 0) {
+                *ret = (uint32_t) (number - 1);
+                return 0;
+        }
+        r = GREEDY_REALLOC(s->templates, s->templates_allocated, (size_t) s->n_templates + 1);
+        if (r < 0)
+                return r;
+        t = s->templates + s->n_templates;
+        *t = (SimulatorTemplate){};
+        r = pod_template_parse(text, s->pool, &s->resources, &t->parsed);
+        if (r < 0)
+                return r;
+        t->asks_for_name = node_terms_ask_for_name(&t->parsed->required);
+        t->n_preferences = (uint32_t) (t->parsed->preferred.n_items + t->parsed->preferred_affinity.n_items +
+                                       t->parsed->preferred_anti_affinity.n_items);
+        for (size_t i = 0; i < t->parsed->n_spread; i++)
+                t->n_preferences += !t->parsed->spread[i].is_hard;
+        *ret = s->n_templates++;
+        return hashmap_put(numbers, t->parsed->text, (void *) (uintptr_t) s->n_templates);
+}
+
+static void template_done(SimulatorTemplate *t, InternPool *pool) {
+        pod_template_free(t->parsed, pool);
+        free(t->counted);
+        free(t->spread);
+        free(t->affinity);
+        free(t->anti_affinity);
+        free(t->soft_spread);
+        free(t->soft_affinity);
+        free(t->soft_anti_affinity);
+        free(t->inverse);
+}
+
+/* -- nodes ---------------------------------------------------------------------------------------------- */
+
+static int reserve_nodes(Simulator *s, size_t n) {
+        size_t blocks = n / BLOCK_NODES + 1;
+
+        s->nodes = new0(SimulatorNode, n);
+        s->score = new0(int32_t, n);
+        s->block_cpu = new0(int64_t, blocks);
+        s->block_memory = new0(int64_t, blocks);
+        s->block_score = new0(int32_t, blocks);
+        s->block_seen = new0(bool, blocks);
+        s->nodes_allocated = n;
+        return s->nodes && s->score && s->block_cpu && s->block_memory && s->block_score && s->block_seen ? 0 : -ENOMEM;
+}
+
+static int name_node(Simulator *s, uint32_t number, const char *name) {
+        s->nodes[number].name = intern(s->pool, name);
+        return s->nodes[number].name ? hashmap_put(s->node_numbers, name, (void *) ((uintptr_t) number + 1)) : -ENOMEM;
+}
+
+static int load_nodes(Simulator *s) {
+        _cleanup_free_ KubeObject **objects = NULL;
+        size_t n = 0;
+        int r = snapshot_sorted(s->snapshot, SNAPSHOT_NODES, &objects, &n);
+
+        if (r >= 0)
+                r = hashmap_new(0, &s->node_numbers);
+        if (r >= 0)
+                r = reserve_nodes(s, n + NEW_NODES_MAX);
+        for (size_t i = 0; i < n && r >= 0; i++) {
+                SimulatorNode *node = s->nodes + i;
+
+                node->object = (const KubeScheduledNode *) objects[i];
+                node->labels = objects[i]->meta.labels;
+                node->first_pod = NOWHERE;
+                node->takes_pods = node->object->is_initialized && !node->object->node.unschedulable &&
+                                   objects[i]->meta.deletion_usec == 0;
+                s->n_nodes++;
+                r = name_node(s, (uint32_t) i, objects[i]->meta.name);
+        }
+        return r;
+}
+
+/* Of what cannot be read there is none. */
+static int64_t quantity_of(const char *text, uint32_t resource) {
+        int64_t amount;
+
+        return quantity_parse(text, resource == RESOURCE_CPU, QUANTITY_ROUND_DOWN, &amount) < 0 ? 0 : amount;
+}
+
+static int load_room(Simulator *s) {
+        for (uint32_t i = 0; i < s->n_nodes; i++) {
+                const KeyValues *a = &s->nodes[i].object->allocatable;
+
+                for (size_t k = 0; k < a->n_items; k++) {
+                        uint32_t resource;
+                        int r = resource_table_number(&s->resources, a->items[k].key, &resource);
+
+                        if (r < 0 && r != -E2BIG)
+                                return r;
+                }
+        }
+        s->free = new0(int64_t, s->resources.n * s->nodes_allocated);
+        s->allocatable = new0(int64_t, s->resources.n * s->nodes_allocated);
+        if (!s->free || !s->allocatable)
+                return -ENOMEM;
+        for (uint32_t i = 0; i < s->n_nodes; i++) {
+                const KeyValues *a = &s->nodes[i].object->allocatable;
+
+                for (size_t k = 0; k < a->n_items; k++) {
+                        uint32_t resource;
+
+                        if (resource_table_find(&s->resources, a->items[k].key, &resource) >= 0)
+                                s->free[resource * s->nodes_allocated + i] =
+                                        s->allocatable[resource * s->nodes_allocated + i] =
+                                                quantity_of(a->items[k].value, resource);
+                }
+                simulator_score_node(s, i);
+        }
+        return 0;
+}
+
+/* -- pods ----------------------------------------------------------------------------------------------- */
+
+static bool pod_is_terminal(const KubePod *p) {
+        return p->phase == POD_SUCCEEDED || p->phase == POD_FAILED;
+}
+
+static bool is_of_stateful_set(const ObjectMeta *m) {
+        const OwnerRef *o = object_meta_controller(m);
+
+        return o && streq_ptr(o->kind, "StatefulSet") && startswith(strempty(o->api_version), "apps/");
+}
+
+static int load_pod(Simulator *s, Hashmap *templates, const KubeScheduledPod *object, SimulatorPod *p) {
+        const KubePod *pod = &object->pod;
+        const ObjectMeta *m = &pod->object.meta;
+        uint32_t home = NOWHERE;
+
+        *p = (SimulatorPod){ .object = object, .node = NOWHERE, .next = NOWHERE, .previous = NOWHERE };
+        p->is_terminating = m->deletion_usec > 0;
+        p->moves = !pod_is_terminal(pod) && !pod->is_daemon && !pod->is_static &&
+                   (!p->is_terminating || is_of_stateful_set(m));
+        if (pod->node_name && !pod_is_terminal(pod))
+                (void) simulator_find_node(s, pod->node_name, &home);
+        p->home = home;
+        if (home != NOWHERE)
+                s->nodes[home].n_home_pods++;
+        return find_or_add_template(s, templates, strempty(object->scheduling), &p->template);
+}
+
+static int load_pods(Simulator *s) {
+        _cleanup_(hashmap_freep) Hashmap *templates = NULL;
+        _cleanup_free_ KubeObject **objects = NULL;
+        size_t n = 0;
+        int r = snapshot_sorted(s->snapshot, SNAPSHOT_PODS, &objects, &n);
+
+        if (r >= 0)
+                r = hashmap_new(HASHMAP_BORROW_KEYS, &templates);
+        if (r < 0)
+                return r;
+        s->pods = new0(SimulatorPod, n + 1);
+        if (!s->pods)
+                return -ENOMEM;
+        for (size_t i = 0; i < n && r >= 0; i++) {
+                r = load_pod(s, templates, (const KubeScheduledPod *) objects[i], s->pods + i);
+                s->n_pods++;
+        }
+        return r;
+}
+
+static int load_home_pods(Simulator *s) {
+        for (uint32_t i = 0; i < s->n_nodes; i++) {
+                s->nodes[i].home_pods = new0(uint32_t, s->nodes[i].n_home_pods + 1);
+                if (!s->nodes[i].home_pods)
+                        return -ENOMEM;
+                s->nodes[i].n_home_pods = 0;
+        }
+        for (uint32_t i = 0; i < s->n_pods; i++) {
+                SimulatorNode *n = s->pods[i].home == NOWHERE ? NULL : s->nodes + s->pods[i].home;
+
+                if (n)
+                        n->home_pods[n->n_home_pods++] = i;
+        }
+        return 0;
+}
+
+static void judge_pods(Simulator *s) {
+        for (uint32_t i = 0; i < s->n_pods; i++)
+                s->pods[i].unmodelled = s->pods[i].object->pod.object.invalid ? POD_UNREADABLE
+                                                                              : template_of(s, i)->unmodelled;
+}
+
+/* -- a pod comes to a node, or goes --------------------------------------------------------------------- */
+
+static void link_pod(Simulator *s, uint32_t pod, uint32_t node) {
+        SimulatorNode *n = s->nodes + node;
+
+        s->pods[pod].node = node;
+        s->pods[pod].previous = NOWHERE;
+        s->pods[pod].next = n->first_pod;
+        if (n->first_pod != NOWHERE)
+                s->pods[n->first_pod].previous = pod;
+        n->first_pod = pod;
+}
+
+static void unlink_pod(Simulator *s, uint32_t pod) {
+        SimulatorPod *p = s->pods + pod;
+
+        if (p->previous == NOWHERE)
+                s->nodes[p->node].first_pod = p->next;
+        else
+                s->pods[p->previous].next = p->next;
+        if (p->next != NOWHERE)
+                s->pods[p->next].previous = p->previous;
+        p->node = NOWHERE;
+}
+
+static int bring_pod(Simulator *s, uint32_t pod, uint32_t node) {
+        int r = simulator_count_ports(s, pod, node, 1);
+
+        if (r >= 0)
+                r = simulator_count_volumes(s, pod, node, 1);
+        if (r < 0)
+                return r;
+        simulator_count_room(s, pod, node, 1);
+        simulator_count_domains(s, pod, node, 1);
+        link_pod(s, pod, node);
+        return 0;
+}
+
+static void drop_pod(Simulator *s, uint32_t pod) {
+        uint32_t node = s->pods[pod].node;
+
+        unlink_pod(s, pod);
+        simulator_count_domains(s, pod, node, -1);
+        simulator_count_room(s, pod, node, -1);
+        (void) simulator_count_volumes(s, pod, node, -1);
+        (void) simulator_count_ports(s, pod, node, -1);
+}
+
+static int bring_all_home(Simulator *s) {
+        for (uint32_t i = 0; i < s->n_pods; i++) {
+                int r = s->pods[i].home == NOWHERE ? 0 : bring_pod(s, i, s->pods[i].home);
+
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+/* -- new and free --------------------------------------------------------------------------------------- */
+
+static int simulator_load(Simulator *s) {
+        int r = resource_table_init(&s->resources, s->pool);
+
+        if (r >= 0)
+                r = load_nodes(s);
+        if (r >= 0)
+                r = load_pods(s);
+        if (r >= 0)
+                r = load_home_pods(s);
+        if (r >= 0)
+                r = load_room(s);
+        if (r >= 0)
+                r = simulator_classify_nodes(s);
+        if (r >= 0)
+                r = simulator_make_groups(s);
+        if (r < 0)
+                return r;
+        judge_pods(s);
+        r = simulator_load_volumes(s);
+        return r < 0 ? r : bring_all_home(s);
+}
+
+int simulator_new(const Snapshot *snapshot, Simulator **ret) {
+        Simulator *s = new0(Simulator, 1);
+        int r;
+
+        if (!s)
+                return -ENOMEM;
+        s->snapshot = snapshot;
+        s->pool = snapshot->pool;
+        r = simulator_load(s);
+        if (r < 0) {
+                simulator_free(s);
+                return r;
+        }
+        *ret = s;
+        return 0;
+}
+
+static void node_done(SimulatorNode *n, InternPool *pool) {
+        intern_unref(pool, n->name);
+        for (size_t i = 0; n->own_labels && i < n->labels.n_items; i++) {
+                intern_unref(pool, n->own_labels[i].key);
+                intern_unref(pool, n->own_labels[i].value);
+        }
+        free(n->own_labels);
+        free(n->ports);
+        free(n->volumes);
+        free(n->home_pods);
+}
+
+static void volume_done(SimulatorVolume *v, InternPool *pool) {
+        intern_unref(pool, v->driver);
+        intern_unref(pool, v->zone);
+        intern_unref(pool, v->region);
+        node_terms_done(&v->affinity, pool);
+}
+
+Simulator *simulator_free(Simulator *s) {
+        if (!s)
+                return NULL;
+
+        for (uint32_t i = 0; i < s->n_nodes; i++)
+                node_done(s->nodes + i, s->pool);
+        free(s->nodes);
+        hashmap_free(s->node_numbers);
+        free(s->free);
+        free(s->allocatable);
+        free(s->score);
+        free(s->block_cpu);
+        free(s->block_memory);
+        free(s->block_score);
+        free(s->block_seen);
+        free(s->verdicts);
+        for (uint32_t i = 0; i < s->n_pods; i++)
+                free(s->pods[i].volumes);
+        free(s->pods);
+        for (uint32_t i = 0; i < s->n_templates; i++)
+                template_done(s->templates + i, s->pool);
+        free(s->templates);
+        for (uint32_t i = 0; i < s->n_volumes; i++)
+                volume_done(s->volumes + i, s->pool);
+        free(s->volumes);
+        hashmap_free(s->volume_numbers);
+        simulator_groups_done(s);
+        free(s->competitors);
+        free(s->log);
+        resource_table_done(&s->resources);
+        return mfree(s);
+}
+
+/* -- what there is -------------------------------------------------------------------------------------- */
+
+uint32_t simulator_n_nodes(const Simulator *s) {
+        return s->n_nodes;
+}
+
+const KubeScheduledNode *simulator_node(const Simulator *s, uint32_t node) {
+        return s->nodes[node].object;
+}
+
+const char *simulator_node_name(const Simulator *s, uint32_t node) {
+        return s->nodes[node].name;
+}
+
+int simulator_find_node(const Simulator *s, const char *name, uint32_t *ret) {
+        uintptr_t number = (uintptr_t) hashmap_get(s->node_numbers, name);
+
+        if (number == 0)
+                return -ENOENT;
+        *ret = (uint32_t) (number - 1);
+        return 0;
+}
+
+uint32_t simulator_n_pods(const Simulator *s) {
+        return s->n_pods;
+}
+
+const KubeScheduledPod *simulator_pod(const Simulator *s, uint32_t pod) {
+        return s->pods[pod].object;
+}
+
+const uint32_t *simulator_pods_of(const Simulator *s, uint32_t node, size_t *ret_n) {
+        *ret_n = s->nodes[node].n_home_pods;
+        return s->nodes[node].home_pods;
+}
+
+bool simulator_pod_moves(const Simulator *s, uint32_t pod) {
+        return s->pods[pod].moves;
+}
+
+PodUnmodelled simulator_pod_unmodelled(const Simulator *s, uint32_t pod) {
+        return s->pods[pod].unmodelled;
+}
+
+uint32_t simulator_template_of(const Simulator *s, uint32_t pod) {
+        return s->pods[pod].template;
+}
+
+uint32_t simulator_n_templates(const Simulator *s) {
+        return s->n_templates;
+}
+
+bool simulator_node_is_removed(const Simulator *s, uint32_t node) {
+        return s->nodes[node].is_removed;
+}
+
+uint32_t simulator_node_of(const Simulator *s, uint32_t pod) {
+        return s->pods[pod].node;
+}
+
+static int64_t amount_of(const Simulator *s, const int64_t *table, uint32_t node, const char *resource) {
+        uint32_t number;
+
+        return resource_table_find(&s->resources, resource, &number) < 0 ? 0 : table[number * s->nodes_allocated + node];
+}
+
+int64_t simulator_free_room(const Simulator *s, uint32_t node, const char *resource) {
+        return amount_of(s, s->free, node, resource);
+}
+
+int64_t simulator_allocatable(const Simulator *s, uint32_t node, const char *resource) {
+        return amount_of(s, s->allocatable, node, resource);
+}
+
+int64_t simulator_request(const Simulator *s, uint32_t pod, const char *resource) {
+        const PodTemplate *t = template_of(s, pod);
+        uint32_t number;
+
+        if (resource_table_find(&s->resources, resource, &number) >= 0)
+                for (size_t i = 0; i < t->n_requests; i++)
+                        if (t->requests[i].resource == number)
+                                return t->requests[i].amount;
+        return 0;
+}
+
+/* -- who would take a pod ------------------------------------------------------------------------------- */
+
+FitReason simulator_fits(Simulator *s, uint32_t pod, uint32_t node) {
+        const SimulatorTemplate *t = s->templates + s->pods[pod].template;
+        const SimulatorNode *n = s->nodes + node;
+        FitReason r;
+
+        if (!n->takes_pods || n->is_removed)
+                return FIT_NOT_A_DESTINATION;
+        r = fit_node(s, s->pods[pod].template, node);
+        if (r == FIT_OK)
+                r = fit_resources(s, t->parsed, node);
+        if (r == FIT_OK && t->parsed->n_ports > 0)
+                r = fit_ports(s, t->parsed, node);
+        if (r == FIT_OK && s->pods[pod].n_volumes > 0)
+                r = fit_volumes(s, pod, node);
+        if (r == FIT_OK)
+                r = fit_spread(s, t, node);
+        if (r == FIT_OK)
+                r = fit_affinity(s, t, node);
+        if (r == FIT_OK && s->respects_preferences)
+                r = fit_preferences(s, pod, node);
+        return r;
+}
+
+/* How much of what it asks for is not there, in permille, resource by resource. */
+static int64_t missing_permille(const Simulator *s, uint32_t pod, uint32_t node) {
+        const PodTemplate *t = template_of(s, pod);
+        int64_t sum = 0;
+
+        for (size_t i = 0; i < t->n_requests; i++) {
+                int64_t want = t->requests[i].amount, lack = want - s->free[t->requests[i].resource * s->nodes_allocated + node];
+
+                if (lack > 0)
+                        sum += MIN(lack / (want / 1000 + 1), 100000);
+        }
+        return sum;
+}
+
+void simulator_count_fits(Simulator *s, uint32_t pod, uint32_t counts[_FIT_REASON_MAX], uint32_t *ret_nearest) {
+        FitReason best = FIT_NODE_AFFINITY;
+        uint32_t nearest = NOWHERE;
+        int64_t least = INT64_MAX;
+
+        for (size_t i = 0; i < _FIT_REASON_MAX; i++)
+                counts[i] = 0;
+        for (uint32_t i = 0; i < s->n_nodes; i++) {
+                FitReason r = simulator_fits(s, pod, i);
+                int64_t lack = r == FIT_RESOURCES ? missing_permille(s, pod, i) : 0;
+
+                counts[r]++;
+                if (r > best || (r == best && r == FIT_RESOURCES && lack < least)) {
+                        best = r;
+                        nearest = i;
+                        least = lack;
+                }
+        }
+        if (ret_nearest)
+                *ret_nearest = counts[FIT_OK] > 0 ? NOWHERE : nearest;
+}
+
+static int64_t request_of(const PodTemplate *t, uint32_t resource) {
+        for (size_t i = 0; i < t->n_requests && t->requests[i].resource <= resource; i++)
+                if (t->requests[i].resource == resource)
+                        return t->requests[i].amount;
+        return 0;
+}
+
+static bool has_room(const Simulator *s, uint32_t node, int64_t cpu, int64_t memory) {
+        return s->score[node] >= 0 && s->free[RESOURCE_CPU * s->nodes_allocated + node] >= cpu &&
+               s->free[RESOURCE_MEMORY * s->nodes_allocated + node] >= memory;
+}
+
+uint32_t simulator_first_fit(Simulator *s, uint32_t pod) {
+        const PodTemplate *t = template_of(s, pod);
+        int64_t cpu = request_of(t, RESOURCE_CPU), memory = request_of(t, RESOURCE_MEMORY);
+
+        for (uint32_t block = 0; block * BLOCK_NODES < s->n_nodes; block++) {
+                uint32_t end = MIN((block + 1) * BLOCK_NODES, s->n_nodes);
+                int64_t most_cpu = 0, most_memory = 0;
+
+                if (s->block_cpu[block] < cpu || s->block_memory[block] < memory)
+                        continue;
+                for (uint32_t i = block * BLOCK_NODES; i < end; i++) {
+                        if (s->score[i] >= 0) {
+                                most_cpu = MAX(most_cpu, s->free[RESOURCE_CPU * s->nodes_allocated + i]);
+                                most_memory = MAX(most_memory, s->free[RESOURCE_MEMORY * s->nodes_allocated + i]);
+                        }
+                        if (has_room(s, i, cpu, memory) && simulator_fits(s, pod, i) == FIT_OK)
+                                return i;
+                }
+                s->block_cpu[block] = most_cpu;
+                s->block_memory[block] = most_memory;
+        }
+        return NOWHERE;
+}
+
+/* The block that may have a node freer than `best`, or one as free with a lower number; NOWHERE: none. */
+static uint32_t freest_block(const Simulator *s, uint32_t n_blocks, int32_t best, uint32_t node) {
+        uint32_t found = NOWHERE;
+        int32_t score = best;
+
+        for (uint32_t i = 0; i < n_blocks; i++)
+                if (!s->block_seen[i] && (s->block_score[i] > score ||
+                                 (found == NOWHERE && s->block_score[i] == score && node != NOWHERE &&
+                                  i < node / BLOCK_NODES))) {
+                        found = i;
+                        score = s->block_score[i];
+                }
+        return found;
+}
+
+uint32_t simulator_freest_fit(Simulator *s, uint32_t pod) {
+        const PodTemplate *t = template_of(s, pod);
+        int64_t cpu = request_of(t, RESOURCE_CPU), memory = request_of(t, RESOURCE_MEMORY);
+        uint32_t n_blocks = (s->n_nodes + BLOCK_NODES - 1) / BLOCK_NODES, found = NOWHERE, block;
+        int32_t best = -1;
+
+        memset(s->block_seen, 0, n_blocks * sizeof(bool));
+        while ((block = freest_block(s, n_blocks, best, found)) != NOWHERE) {
+                uint32_t end = MIN((block + 1) * BLOCK_NODES, s->n_nodes);
+                int32_t most = -1;
+
+                s->block_seen[block] = true;
+                for (uint32_t i = block * BLOCK_NODES; i < end; i++) {
+                        most = MAX(most, s->score[i]);
+                        if ((s->score[i] > best || (s->score[i] == best && i < found)) && has_room(s, i, cpu, memory) &&
+                            simulator_fits(s, pod, i) == FIT_OK) {
+                                best = s->score[i];
+                                found = i;
+                        }
+                }
+                s->block_score[block] = most;
+        }
+        return found;
+}
+
+/* -- changes, and taking them back ---------------------------------------------------------------------- */
+
+SimulatorMark simulator_mark(const Simulator *s) {
+        return s->n_log;
+}
+
+static int log_reserve(Simulator *s) {
+        return GREEDY_REALLOC(s->log, s->log_allocated, s->n_log + 1);
+}
+
+int simulator_take_off(Simulator *s, uint32_t pod) {
+        SimulatorPod *p = s->pods + pod;
+        int r = log_reserve(s);
+
+        if (r < 0 || p->node == NOWHERE)
+                return r;
+        s->log[s->n_log++] = (UndoEntry){ UNDO_TAKE_OFF, p->is_successor, pod, p->node };
+        drop_pod(s, pod);
+        p->is_successor = true;
+        return 0;
+}
+
+int simulator_place(Simulator *s, uint32_t pod, uint32_t node) {
+        int r = log_reserve(s);
+
+        assert(s->pods[pod].node == NOWHERE);
+        if (r >= 0)
+                r = bring_pod(s, pod, node);
+        if (r >= 0)
+                s->log[s->n_log++] = (UndoEntry){ UNDO_PLACE, false, pod, node };
+        return r;
+}
+
+static void set_removed(Simulator *s, uint32_t node, bool removed) {
+        s->nodes[node].is_removed = removed;
+        simulator_count_ghost(s, node, removed ? 1 : -1);
+        simulator_score_node(s, node);
+}
+
+int simulator_remove_node(Simulator *s, uint32_t node) {
+        SimulatorNode *n = s->nodes + node;
+        SimulatorMark mark = simulator_mark(s);
+        uint32_t next;
+        int r = 0;
+
+        assert(!n->is_removed);
+        for (uint32_t i = n->first_pod; i != NOWHERE && r >= 0; i = next) {
+                next = s->pods[i].next;
+                if (s->pods[i].moves)
+                        r = simulator_take_off(s, i);
+        }
+        if (r >= 0)
+                r = log_reserve(s);
+        if (r < 0) {
+                simulator_undo(s, mark);
+                return r;
+        }
+        s->log[s->n_log++] = (UndoEntry){ .kind = UNDO_REMOVE, .node = node };
+        set_removed(s, node, true);
+        return 0;
+}
+
+void simulator_undo(Simulator *s, SimulatorMark mark) {
+        while (s->n_log > mark) {
+                const UndoEntry *e = s->log + --s->n_log;
+                int r = 0;
+
+                switch (e->kind) {
+                case UNDO_PLACE:
+                        drop_pod(s, e->pod);
+                        break;
+                case UNDO_TAKE_OFF:
+                        s->pods[e->pod].is_successor = e->was_successor;
+                        r = bring_pod(s, e->pod, e->node);
+                        break;
+                case UNDO_REMOVE:
+                        set_removed(s, e->node, false);
+                        break;
+                }
+                assert(r >= 0); /* what was there has its room */
+                (void) r;
+        }
+}
+
+/* -- a node that does not exist --------------------------------------------------------------------------- */
+
+static int add_label(Simulator *s, KeyValues *to, const char *key, const char *value) {
+        KeyValue *item = to->items + to->n_items;
+
+        *item = (KeyValue){ intern(s->pool, key), intern(s->pool, value) };
+        to->n_items++;
+        return item->key && item->value ? 0 : -ENOMEM;
+}
+
+static int compare_labels(const void *a, const void *b) {
+        return strcmp(((const KeyValue *) a)->key, ((const KeyValue *) b)->key);
+}
+
+static const char *replaced(const SimulatorNewNode *new, const char *key) {
+        const char *value = new->labels ? key_values_get(new->labels, key) : NULL;
+
+        return value ?: streq(key, "kubernetes.io/hostname") ? new->name : NULL;
+}
+
+static int make_labels(Simulator *s, SimulatorNode *n, const SimulatorNewNode *new) {
+        const KeyValues *old = &s->nodes[new->like].labels;
+        size_t n_new = new->labels ? new->labels->n_items : 0;
+        int r = 0;
+
+        n->own_labels = new0(KeyValue, old->n_items + n_new + 1);
+        if (!n->own_labels)
+                return -ENOMEM;
+        n->labels.items = n->own_labels;
+        for (size_t i = 0; i < old->n_items && r >= 0; i++)
+                r = add_label(s, &n->labels, old->items[i].key,
+                              replaced(new, old->items[i].key) ?: old->items[i].value);
+        for (size_t i = 0; i < n_new && r >= 0; i++)
+                if (!key_values_get(old, new->labels->items[i].key))
+                        r = add_label(s, &n->labels, new->labels->items[i].key, new->labels->items[i].value);
+        qsort(n->own_labels, n->labels.n_items, sizeof(KeyValue), compare_labels);
+        return r;
+}
+
+static int make_room(Simulator *s, uint32_t node, const SimulatorNewNode *new) {
+        for (uint32_t i = 0; i < s->resources.n; i++)
+                s->allocatable[i * s->nodes_allocated + node] = s->allocatable[i * s->nodes_allocated + new->like];
+        for (size_t i = 0; new->allocatable && i < new->allocatable->n_items; i++) {
+                const KeyValue *a = new->allocatable->items + i;
+                uint32_t resource;
+                int64_t amount;
+                int r;
+
+                if (resource_table_find(&s->resources, a->key, &resource) < 0)
+                        continue; /* nobody asks for it */
+                r = quantity_parse(a->value, resource == RESOURCE_CPU, QUANTITY_ROUND_DOWN, &amount);
+                if (r < 0)
+                        return r;
+                s->allocatable[resource * s->nodes_allocated + node] = amount;
+        }
+        for (uint32_t i = 0; i < s->resources.n; i++)
+                s->free[i * s->nodes_allocated + node] = s->allocatable[i * s->nodes_allocated + node];
+        return 0;
+}
+
+/* Pods of DaemonSets and static ones will be there, too. */
+static void make_way(Simulator *s, uint32_t node, uint32_t like) {
+        const SimulatorNode *old = s->nodes + like;
+
+        for (size_t i = 0; i < old->n_home_pods; i++) {
+                const KubePod *p = &s->pods[old->home_pods[i]].object->pod;
+
+                if (p->is_daemon || p->is_static)
+                        simulator_count_room(s, old->home_pods[i], node, 1);
+        }
+}
+
+static int fill_node(Simulator *s, uint32_t number, const SimulatorNewNode *new) {
+        SimulatorNode *n = s->nodes + number;
+        int r;
+
+        n->object = s->nodes[new->like].object;
+        n->first_pod = NOWHERE;
+        n->csi = s->nodes[new->like].csi;
+        n->home_pods = new0(uint32_t, 1);
+        r = n->home_pods ? make_labels(s, n, new) : -ENOMEM;
+        if (r >= 0)
+                r = make_room(s, number, new);
+        return r < 0 ? r : name_node(s, number, new->name);
+}
+
+int simulator_add_node(Simulator *s, const SimulatorNewNode *new, uint32_t *ret) {
+        uint32_t number = s->n_nodes;
+        int r;
+
+        if (number == s->nodes_allocated)
+                return -E2BIG;
+        if (hashmap_contains(s->node_numbers, new->name))
+                return -EEXIST;
+        r = fill_node(s, number, new);
+        if (r < 0) {
+                node_done(s->nodes + number, s->pool);
+                s->nodes[number] = (SimulatorNode){};
+                return r;
+        }
+        s->n_nodes++;
+        r = simulator_classify_nodes(s);
+        if (r >= 0)
+                r = simulator_add_node_to_groups(s, number);
+        if (r < 0)
+                return r; /* it stays, and takes nothing */
+        s->nodes[number].takes_pods = true;
+        simulator_score_node(s, number);
+        make_way(s, number, new->like);
+        *ret = number;
+        return 0;
+}

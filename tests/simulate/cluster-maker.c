@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cluster-maker.h"
+
+#include <stdio.h>
+
+#include "simulator-internal.h"
+#include "string-util.h"
+
+#define NODE_MILLICPU 16000
+#define NODE_MEMORY_MIB 65536
+
+static uint64_t draw(uint64_t *state) {
+        uint64_t z = (*state += UINT64_C(0x9e3779b97f4a7c15));
+
+        z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+        z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+        return z ^ (z >> 31);
+}
+
+KubeObject *cluster_put(Snapshot *s, SnapshotKind kind, const char *json) {
+        _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
+        KubeObject *o = NULL;
+        int r = json_parse(json, strlen(json), strlen(json), &doc, NULL);
+
+        if (r < 0)
+                fprintf(stderr, "cannot be parsed: %s\n", json);
+        assert(r >= 0);
+        r = kube_object_decode(snapshot_kube_kind(kind), json_root(doc), s->pool, &o);
+        assert(r >= 0);
+        r = snapshot_put(s, kind, o);
+        assert(r >= 0);
+        kube_object_unref(o);
+        return o; /* the snapshot's */
+}
+
+static void make_node(Snapshot *s, uint32_t i) {
+        _cleanup_free_ char *text = strf(
+                "{\"metadata\":{\"name\":\"node-%05u\",\"uid\":\"n%u\",\"labels\":{\"kubernetes.io/hostname\":\"node-%05u\","
+                "\"topology.kubernetes.io/zone\":\"zone-%c\",\"disk\":\"%s\",\"pool\":\"main\"}},\"spec\":{},"
+                "\"status\":{\"allocatable\":{\"cpu\":\"%um\",\"memory\":\"%uMi\",\"pods\":\"110\",\"ephemeral-storage\":\"100Gi\"},"
+                "\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"}]}}",
+                i, i, i, (int) ('a' + i % 3), i % 4 == 0 ? "ssd" : "hdd", (unsigned) NODE_MILLICPU, (unsigned) NODE_MEMORY_MIB);
+
+        assert(text);
+        cluster_put(s, SNAPSHOT_NODES, text);
+}
+
+/* What an owner's pods say in their spec, by the owner's number: shares as clusters have them. */
+static char *rules_of(uint32_t owner, bool plain) {
+        unsigned kind = plain ? 99 : owner * 37 % 100;
+        _cleanup_(strbuf_done) StrBuf b = {};
+
+        if (kind < 25)
+                strbuf_addf(&b,
+                            ",\"topologySpreadConstraints\":[{\"maxSkew\":2,\"topologyKey\":\"topology.kubernetes.io/zone\","
+                            "\"whenUnsatisfiable\":\"DoNotSchedule\",\"labelSelector\":{\"matchLabels\":{\"app\":\"app-%u\"}}}]",
+                            owner);
+        else if (kind < 33)
+                strbuf_addf(&b,
+                            ",\"topologySpreadConstraints\":[{\"maxSkew\":1,\"topologyKey\":\"kubernetes.io/hostname\","
+                            "\"whenUnsatisfiable\":\"DoNotSchedule\",\"labelSelector\":{\"matchLabels\":{\"app\":\"app-%u\"}}}]",
+                            owner);
+        else if (kind < 45)
+                strbuf_addf(&b,
+                            ",\"affinity\":{\"podAntiAffinity\":{\"requiredDuringSchedulingIgnoredDuringExecution\":[{"
+                            "\"topologyKey\":\"kubernetes.io/hostname\",\"labelSelector\":{\"matchLabels\":{\"app\":\"app-%u\"}}}]}}",
+                            owner);
+        if (!plain && owner * 53 % 100 < 30)
+                strbuf_add(&b, ",\"nodeSelector\":{\"disk\":\"ssd\"}");
+        strbuf_add(&b, "");
+        return strbuf_steal(&b);
+}
+
+static void make_pod(Snapshot *s, const ClusterShape *shape, uint32_t i, unsigned mean_millicpu) {
+        uint32_t owner = i % shape->n_owners;
+        uint64_t state = shape->seed * 1000003 + owner;
+        unsigned cpu = mean_millicpu / 2 + (unsigned) (draw(&state) % (mean_millicpu + 1)), memory = cpu * 3;
+        _cleanup_free_ char *rules = rules_of(owner, shape->plain);
+        _cleanup_free_ char *text = strf(
+                "{\"metadata\":{\"name\":\"app-%u-%06u\",\"namespace\":\"ns-%u\",\"uid\":\"p%u\",\"labels\":{\"app\":\"app-%u\"},"
+                "\"ownerReferences\":[{\"apiVersion\":\"apps/v1\",\"kind\":\"ReplicaSet\",\"name\":\"app-%u\",\"uid\":\"o%u\","
+                "\"controller\":true}]},\"spec\":{\"containers\":[{\"name\":\"c\",\"resources\":{\"requests\":{\"cpu\":\"%um\","
+                "\"memory\":\"%uMi\"}}}]%s},\"status\":{\"phase\":\"Running\"}}",
+                owner, i, owner % 50, i, owner, owner, owner, MAX(cpu, 1u), MAX(memory, 1u), strempty(rules));
+
+        assert(rules && text);
+        cluster_put(s, SNAPSHOT_PODS, text);
+}
+
+/* Puts each pod where the freest node is, and writes that into the objects. */
+static int bind_pods(MadeCluster *c) {
+        _cleanup_(simulator_freep) Simulator *s = NULL;
+        int r = simulator_new(c->snapshot, &s);
+
+        for (uint32_t i = 0; r >= 0 && i < simulator_n_pods(s); i++) {
+                KubePod *pod = (KubePod *) &simulator_pod(s, i)->pod;
+                uint32_t node = simulator_freest_fit(s, i);
+
+                if (node == NOWHERE)
+                        continue;
+                r = simulator_place(s, i, node);
+                pod->node_name = intern(c->pool, simulator_node_name(s, node));
+                c->n_bound++;
+        }
+        return r;
+}
+
+int cluster_make(const ClusterShape *shape, MadeCluster *ret) {
+        unsigned mean = (unsigned) ((uint64_t) shape->n_nodes * NODE_MILLICPU * shape->fill_percent / 100 / shape->n_pods);
+        int r;
+
+        *ret = (MadeCluster){};
+        r = intern_pool_new(&ret->pool);
+        if (r >= 0)
+                r = snapshot_new(ret->pool, 0, &ret->snapshot);
+        if (r < 0)
+                return r;
+        for (size_t i = 0; i < _SNAPSHOT_KIND_MAX; i++)
+                ret->snapshot->is_known[i] = true;
+        for (uint32_t i = 0; i < shape->n_nodes; i++)
+                make_node(ret->snapshot, i);
+        for (uint32_t i = 0; i < shape->n_pods; i++)
+                make_pod(ret->snapshot, shape, i, mean);
+        return bind_pods(ret);
+}
+
+void cluster_done(MadeCluster *c) {
+        snapshot_free(c->snapshot);
+        intern_pool_free(c->pool);
+        *c = (MadeCluster){};
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * Made-up clusters for tests and benchmarks of the simulation: nodes in three zones, pods of many owners, of which a part
+ * spreads over zones or hosts, keeps apart, or is pinned; each pod runs where the simulation itself would have put it, the
+ * freest node first. The same numbers give the same cluster.
+ */
+
+#include "simulate.h"
+
+typedef struct ClusterShape {
+        uint64_t seed;
+        uint32_t n_nodes, n_pods, n_owners;
+        unsigned fill_percent; /* of the nodes' CPU that all pods together ask for */
+        bool plain;            /* no pod has a rule beyond its requests */
+} ClusterShape;
+
+typedef struct MadeCluster {
+        InternPool *pool;
+        Snapshot *snapshot;
+        uint32_t n_bound; /* pods that found a node */
+} MadeCluster;
+
+int cluster_make(const ClusterShape *shape, MadeCluster *ret);
+void cluster_done(MadeCluster *c);
+/* Decodes a text and puts it in; asserts that both work. */
+KubeObject *cluster_put(Snapshot *s, SnapshotKind kind, const char *json);

@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdarg.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "cluster-maker.h"
+#include "string-util.h"
+
+/*
+ * A cluster in a few words: nodes "NAME CPU ZONE [+TAINT] [labels]" and pods "NAME NODE CPU [rules]", where rules are a piece
+ * of a pod's spec in JSON.
+ */
+typedef struct NodeRow {
+        const char *name, *cpu, *zone, *extra; /* extra: members of spec, "" for none */
+} NodeRow;
+
+typedef struct PodRow {
+        const char *name, *node, *cpu, *app, *spec, *meta;
+} PodRow;
+
+typedef struct Case {
+        const char *what;
+        NodeRow nodes[6];
+        PodRow pods[8];
+        const char *others[4]; /* objects as JSON, with kind and apiVersion */
+        const char *remove;    /* "a" or "a b" */
+        bool preferences;
+        const char *want;      /* "p>b q>c", placements in their order; or "p: resources 1, taint 2" of the first without a seat */
+} Case;
+
+#define SPREAD(key, skew, app, more) \
+        "\"topologySpreadConstraints\":[{\"maxSkew\":" #skew ",\"topologyKey\":\"" key "\",\"whenUnsatisfiable\":" \
+        "\"DoNotSchedule\",\"labelSelector\":{\"matchLabels\":{\"app\":\"" app "\"}}" more "}]"
+#define TERM(key, app) "{\"topologyKey\":\"" key "\",\"labelSelector\":{\"matchLabels\":{\"app\":\"" app "\"}}}"
+#define ANTI(key, app) \
+        "\"affinity\":{\"podAntiAffinity\":{\"requiredDuringSchedulingIgnoredDuringExecution\":[" TERM(key, app) "]}}"
+#define AFFINITY(key, app) \
+        "\"affinity\":{\"podAffinity\":{\"requiredDuringSchedulingIgnoredDuringExecution\":[" TERM(key, app) "]}}"
+#define WISH_APART(key, app) \
+        "\"affinity\":{\"podAntiAffinity\":{\"preferredDuringSchedulingIgnoredDuringExecution\":[{\"weight\":1," \
+        "\"podAffinityTerm\":" TERM(key, app) "}]}}"
+#define HOST "kubernetes.io/hostname"
+#define ZONE "topology.kubernetes.io/zone"
+#define VOLUME(claim) "\"volumes\":[{\"name\":\"v\",\"persistentVolumeClaim\":{\"claimName\":\"" claim "\"}}]"
+#define CLAIM(name, volume) \
+        "{\"apiVersion\":\"v1\",\"kind\":\"PersistentVolumeClaim\",\"metadata\":{\"name\":\"" name \
+        "\",\"namespace\":\"x\"},\"spec\":{\"volumeName\":\"" volume "\"}}"
+#define VOLUME_IN_ZONE(name, zone) \
+        "{\"apiVersion\":\"v1\",\"kind\":\"PersistentVolume\",\"metadata\":{\"name\":\"" name "\"},\"spec\":{\"csi\":{" \
+        "\"driver\":\"d\",\"volumeHandle\":\"" name "\"},\"nodeAffinity\":{\"required\":{\"nodeSelectorTerms\":[{" \
+        "\"matchExpressions\":[{\"key\":\"" ZONE "\",\"operator\":\"In\",\"values\":[\"" zone "\"]}]}]}}}}"
+#define ATTACHES(node, n) \
+        "{\"apiVersion\":\"storage.k8s.io/v1\",\"kind\":\"CSINode\",\"metadata\":{\"name\":\"" node "\"},\"spec\":{" \
+        "\"drivers\":[{\"name\":\"d\",\"nodeID\":\"i\",\"allocatable\":{\"count\":" #n "}}]}}"
+
+static const Case cases[] = {
+        { "a pod goes where there is room, the first by name",
+          { { "a", "4", "1" }, { "b", "1", "1" }, { "c", "4", "1" } },
+          { { "p", "a", "2" } },
+          {}, "a", false, "p>c" },
+        { "an empty node goes",
+          { { "a", "4", "1" }, { "b", "4", "1" } }, {}, {}, "a", false, "" },
+        { "the largest first: both find a seat",
+          { { "a", "8", "1" }, { "b", "3", "1" }, { "c", "2", "1" } },
+          { { "p", "a", "2" }, { "q", "a", "3" } },
+          {}, "a", false, "q>b p>c" },
+        { "no room",
+          { { "a", "4", "1" }, { "b", "1", "1" } }, { { "p", "a", "2" } }, {}, "a", false,
+          "p: not a destination 1, resources 1" },
+        { "packing finds seats for all, and spreading would not",
+          { { "a", "8", "1" }, { "b", "4", "1" }, { "c", "2", "2" } },
+          { { "p", "a", "2" }, { "q", "a", "2", NULL, "\"nodeSelector\":{\"" ZONE "\":\"2\"}" }, { "r", "b", "2" } },
+          {}, "a", false, "q: not a destination 1, node affinity 1, resources 1" },
+        { "a cordoned node takes nothing",
+          { { "a", "4", "1" }, { "b", "4", "1", "\"unschedulable\":true" } },
+          { { "p", "a", "1" } }, {}, "a", false, "p: not a destination 2" },
+        { "a taint keeps off who does not tolerate it",
+          { { "a", "4", "1" }, { "b", "4", "1", "\"taints\":[{\"key\":\"k\",\"value\":\"v\",\"effect\":\"NoSchedule\"}]" } },
+          { { "p", "a", "1" },
+            { "q", "a", "1", NULL, "\"tolerations\":[{\"key\":\"k\",\"operator\":\"Equal\",\"value\":\"v\",\"effect\":\"NoSchedule\"}]" } },
+          {}, "a", false, "p: not a destination 1, taint 1" },
+        { "PreferNoSchedule is no more than a wish",
+          { { "a", "4", "1" }, { "b", "4", "1", "\"taints\":[{\"key\":\"k\",\"effect\":\"PreferNoSchedule\"}]" } },
+          { { "p", "a", "1" } }, {}, "a", false, "p>b" },
+        { "node affinity: terms are alternatives, requirements of one are not",
+          { { "a", "4", "1" }, { "b", "4", "2" }, { "c", "4", "3" } },
+          { { "p", "a", "1", NULL,
+              "\"affinity\":{\"nodeAffinity\":{\"requiredDuringSchedulingIgnoredDuringExecution\":{\"nodeSelectorTerms\":["
+              "{\"matchExpressions\":[{\"key\":\"" ZONE "\",\"operator\":\"In\",\"values\":[\"2\"]},{\"key\":\"none\",\"operator\":\"Exists\"}]},"
+              "{\"matchExpressions\":[{\"key\":\"" ZONE "\",\"operator\":\"Gt\",\"values\":[\"2\"]}]}]}}}" } },
+          {}, "a", false, "p>c" },
+        { "a pod that names its node moves to that one",
+          { { "a", "4", "1" }, { "b", "4", "1" }, { "c", "4", "1" } },
+          { { "p", "a", "1", NULL,
+              "\"affinity\":{\"nodeAffinity\":{\"requiredDuringSchedulingIgnoredDuringExecution\":{\"nodeSelectorTerms\":["
+              "{\"matchFields\":[{\"key\":\"metadata.name\",\"operator\":\"In\",\"values\":[\"c\"]}]}]}}}" } },
+          {}, "a", false, "p>c" },
+        { "host ports clash by port and protocol",
+          { { "a", "4", "1" }, { "b", "4", "1" }, { "c", "4", "1" } },
+          { { "p", "a", "1", NULL, "PORT" }, { "q", "b", "1", NULL, "PORT" } },
+          {}, "a", false, "p>c" },
+        { "spread over zones counts from the emptiest",
+          { { "a", "4", "1" }, { "b", "4", "1" }, { "c", "4", "2" } },
+          { { "p", "a", "1", "s", SPREAD(ZONE, 1, "s", "") }, { "q", "c", "1", "s", SPREAD(ZONE, 1, "s", "") } },
+          {}, "a", false, "p>b" },
+        { "a node that goes is a domain until it is gone: a ghost is the emptiest",
+          { { "a", "4", "1" }, { "b", "4", "1" }, { "c", "4", "1" } },
+          { { "p", "a", "1", "s", SPREAD(HOST, 1, "s", "") },
+            { "q", "b", "1", "s", SPREAD(HOST, 1, "s", "") },
+            { "r", "c", "1", "s", SPREAD(HOST, 1, "s", "") } },
+          {}, "a", false, "p: not a destination 1, topology spread 2" },
+        { "where taints are honored, a ghost is no domain",
+          { { "a", "4", "1" }, { "b", "4", "1" }, { "c", "4", "1" } },
+          { { "p", "a", "1", "s", SPREAD(HOST, 1, "s", ",\"nodeTaintsPolicy\":\"Honor\"") },
+            { "q", "b", "1", "s", SPREAD(HOST, 1, "s", ",\"nodeTaintsPolicy\":\"Honor\"") },
+            { "r", "c", "1", "s", SPREAD(HOST, 1, "s", ",\"nodeTaintsPolicy\":\"Honor\"") } },
+          {}, "a", false, "p>b" },
+        { "with fewer domains than minDomains the minimum is none",
+          { { "a", "4", "1" }, { "b", "4", "1" }, { "c", "4", "2" } },
+          { { "p", "a", "1", "s", SPREAD(ZONE, 1, "s", ",\"minDomains\":3") },
+            { "q", "b", "1", "s", SPREAD(ZONE, 1, "s", ",\"minDomains\":3") } },
+          {}, "a", false, "p>c" },
+        { "anti-affinity of the pod that moves",
+          { { "a", "4", "1" }, { "b", "4", "1" }, { "c", "4", "1" } },
+          { { "p", "a", "1", "s", ANTI(HOST, "s") }, { "q", "b", "1", "s", "" } },
+          {}, "a", false, "p>c" },
+        { "anti-affinity of a pod that stays",
+          { { "a", "4", "1" }, { "b", "4", "1" } },
+          { { "p", "a", "1", "s", "" }, { "q", "b", "1", "t", ANTI(HOST, "s") } },
+          {}, "a", false, "p: not a destination 1, pod anti-affinity 1" },
+        { "affinity follows its kind, and the chain is tried until nothing more moves",
+          { { "a", "8", "1" }, { "b", "4", "1" }, { "c", "4", "2" } },
+          { { "p", "a", "2", "follows", AFFINITY(ZONE, "leads") }, { "q", "a", "1", "leads", "\"nodeSelector\":{\"" ZONE "\":\"2\"}" } },
+          {}, "a", false, "q>c p>c" },
+        { "the first of a group that looks for its own kind goes anywhere",
+          { { "a", "4", "1" }, { "b", "4", "2" } },
+          { { "p", "a", "1", "s", AFFINITY(ZONE, "s") }, { "q", "a", "1", "s", AFFINITY(ZONE, "s") } },
+          {}, "a", false, "p>b q>b" },
+        { "a volume stays in its zone",
+          { { "a", "4", "1" }, { "b", "4", "2" }, { "c", "4", "1" } },
+          { { "p", "a", "1", NULL, VOLUME("k") } },
+          { CLAIM("k", "v"), VOLUME_IN_ZONE("v", "1") }, "a", false, "p>c" },
+        { "a node attaches so many volumes and not more",
+          { { "a", "4", "1" }, { "b", "4", "1" }, { "c", "4", "1" } },
+          { { "p", "a", "1", NULL, VOLUME("k") }, { "q", "b", "1", NULL, VOLUME("l") } },
+          { CLAIM("k", "v") "," VOLUME_IN_ZONE("v", "1"), CLAIM("l", "w") "," VOLUME_IN_ZONE("w", "1"),
+            ATTACHES("b", 1), ATTACHES("c", 1) },
+          "a", false, "p>c" },
+        { "a claim that is not there",
+          { { "a", "4", "1" }, { "b", "4", "1" } }, { { "p", "a", "1", NULL, VOLUME("k") } }, {}, "a", false,
+          "p: not a destination 1, volume 1" },
+        { "a wish that holds now is respected",
+          { { "a", "4", "1" }, { "b", "4", "1" } },
+          { { "p", "a", "1", "s", WISH_APART(HOST, "s") }, { "q", "b", "1", "s", WISH_APART(HOST, "s") } },
+          {}, "a", true, "p: not a destination 1, preference 1 (a wish)" },
+        { "and does not count where wishes are ignored",
+          { { "a", "4", "1" }, { "b", "4", "1" } },
+          { { "p", "a", "1", "s", WISH_APART(HOST, "s") }, { "q", "b", "1", "s", WISH_APART(HOST, "s") } },
+          {}, "a", false, "p>b" },
+        { "a wish that does not hold now is nobody's loss",
+          { { "a", "4", "1" }, { "b", "4", "1" } },
+          { { "p", "a", "1", "s", WISH_APART(HOST, "s") }, { "q", "a", "1", "s", WISH_APART(HOST, "s") } },
+          {}, "a", true, "p>b q>b" },
+        { "pods of DaemonSets stay, and need no seat",
+          { { "a", "4", "1" }, { "b", "1", "1" } },
+          { { "p", "a", "2", NULL, "", "DAEMON" } }, {}, "a", false, "" },
+        { "a terminating pod needs no seat, a StatefulSet's does",
+          { { "a", "4", "1" }, { "b", "4", "1" } },
+          { { "p", "a", "2", NULL, "", "TERMINATING" }, { "q", "a", "2", NULL, "", "STATEFUL" } },
+          {}, "a", false, "q>b" },
+        { "a pending pod takes its seat first if it asks for more",
+          { { "a", "4", "1" }, { "b", "4", "1" } },
+          { { "p", "a", "2" }, { "q", "", "3" } },
+          {}, "a", false, "p: not a destination 1, resources 1" },
+        { "two nodes together",
+          { { "a", "4", "1" }, { "b", "4", "1" }, { "c", "4", "1" } },
+          { { "p", "a", "2" }, { "q", "b", "1" } },
+          {}, "a b", false, "p>c q>c" },
+        { "what nobody can model is not moved",
+          { { "a", "4", "1" }, { "b", "4", "1" } },
+          { { "p", "a", "1", NULL, "\"schedulerName\":\"mine\"" } }, {}, "a", false, "p: FOREIGN_SCHEDULER" },
+};
+
+/* -- a case becomes a snapshot ----------------------------------------------------------------------------- */
+
+static void put_node(Snapshot *s, const NodeRow *n) {
+        _cleanup_free_ char *text =
+                strf("{\"metadata\":{\"name\":\"%s\",\"labels\":{\"" HOST "\":\"%s\",\"" ZONE "\":\"%s\"}},\"spec\":{%s},"
+                     "\"status\":{\"allocatable\":{\"cpu\":\"%s\",\"memory\":\"8Gi\",\"pods\":\"10\"},\"conditions\":["
+                     "{\"type\":\"Ready\",\"status\":\"True\"}]}}",
+                     n->name, n->name, n->zone, strempty(n->extra), n->cpu);
+
+        cluster_put(s, SNAPSHOT_NODES, text);
+}
+
+static void put_pod(Snapshot *s, const PodRow *p) {
+        const char *owner = streq_ptr(p->meta, "DAEMON") ? "DaemonSet" : streq_ptr(p->meta, "STATEFUL") ? "StatefulSet" : "ReplicaSet";
+        bool leaves = streq_ptr(p->meta, "TERMINATING") || streq_ptr(p->meta, "STATEFUL");
+        bool port = streq_ptr(p->spec, "PORT");
+        const char *spec = port ? "" : strempty(p->spec);
+        _cleanup_free_ char *text =
+                strf("{\"metadata\":{\"name\":\"%s\",\"namespace\":\"x\",\"uid\":\"%s\",\"labels\":{\"app\":\"%s\"},%s"
+                     "\"ownerReferences\":[{\"apiVersion\":\"apps/v1\",\"kind\":\"%s\",\"name\":\"o\",\"uid\":\"u\",\"controller\":true}]},"
+                     "\"spec\":{\"nodeName\":\"%s\",\"containers\":[{\"name\":\"c\",\"resources\":{\"requests\":{\"cpu\":\"%s\"}}%s}]%s%s},"
+                     "\"status\":{\"phase\":\"%s\"}}",
+                     p->name, p->name, strempty(p->app), leaves ? "\"deletionTimestamp\":\"2026-01-01T00:00:00Z\"," : "", owner,
+                     p->node, p->cpu, port ? ",\"ports\":[{\"containerPort\":1,\"hostPort\":80}]" : "", *spec ? "," : "", spec,
+                     *p->node ? "Running" : "Pending");
+
+        cluster_put(s, SNAPSHOT_PODS, text);
+}
+
+/* One object, or several with commas between. */
+static void put_others(Snapshot *s, const char *texts) {
+        _cleanup_free_ char *list = strf("[%s]", texts);
+        _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
+
+        assert_int_equal(json_parse(list, strlen(list), 1 << 20, &doc, NULL), 0);
+        JSON_FOREACH (v, json_root(doc)) {
+                _cleanup_free_ char *text = json_format(v);
+
+                cluster_put(s,
+                            snapshot_kind_of(json_string_or_null(json_get(v, "apiVersion")),
+                                             json_string_or_null(json_get(v, "kind"))),
+                            text);
+        }
+}
+
+static void case_put(Snapshot *s, const Case *c) {
+        for (size_t i = 0; i < _SNAPSHOT_KIND_MAX; i++)
+                s->is_known[i] = true;
+        for (size_t i = 0; i < ELEMENTSOF(c->nodes) && c->nodes[i].name; i++)
+                put_node(s, c->nodes + i);
+        for (size_t i = 0; i < ELEMENTSOF(c->pods) && c->pods[i].name; i++)
+                put_pod(s, c->pods + i);
+        for (size_t i = 0; i < ELEMENTSOF(c->others) && c->others[i]; i++)
+                put_others(s, c->others[i]);
+}
+
+/* -- a verdict becomes words --------------------------------------------------------------------------------- */
+
+static char *say_unplaced(const Simulator *s, const SimulateUnplaced *u) {
+        _cleanup_(strbuf_done) StrBuf b = {};
+        const char *between = " ";
+
+        strbuf_addf(&b, "%s:", simulator_pod(s, u->pod)->pod.object.meta.name);
+        if (u->unmodelled != POD_MODELLED)
+                strbuf_addf(&b, " %s", pod_unmodelled_to_string(u->unmodelled));
+        for (size_t i = 0; i < _FIT_REASON_MAX; i++)
+                if (u->counts[i] > 0) {
+                        strbuf_addf(&b, "%s%s %u", between, fit_reason_to_string((FitReason) i), u->counts[i]);
+                        between = ", ";
+                }
+        return strbuf_steal(&b);
+}
+
+static char *say(const Simulator *s, const SimulateVerdict *v) {
+        _cleanup_(strbuf_done) StrBuf b = {};
+
+        if (!v->fits) {
+                _cleanup_free_ char *first = v->n_unplaced > 0 ? say_unplaced(s, v->unplaced) : NULL;
+
+                strbuf_addf(&b, "%s%s", strempty(first), v->only_by_preference ? " (a wish)" : "");
+        }
+        for (size_t i = 0; v->fits && i < v->n_placements; i++)
+                strbuf_addf(&b, "%s%s>%s", i > 0 ? " " : "", simulator_pod(s, v->placements[i].pod)->pod.object.meta.name,
+                            simulator_node_name(s, v->placements[i].node));
+        return strbuf_steal(&b);
+}
+
+static size_t find_nodes(const Simulator *s, const char *names, uint32_t nodes[2]) {
+        size_t n = 0;
+
+        for (const char *p = names; *p; p += p[1] ? 2 : 1) {
+                const char name[2] = { *p, 0 };
+
+                assert_int_equal(simulator_find_node(s, name, nodes + n++), 0);
+        }
+        return n;
+}
+
+static void test_cases(void **state) {
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                const Case *c = cases + i;
+                _cleanup_(intern_pool_freep) InternPool *pool = NULL;
+                _cleanup_(snapshot_freep) Snapshot *snapshot = NULL;
+                _cleanup_(simulator_freep) Simulator *s = NULL;
+                _cleanup_free_ char *said = NULL;
+                SimulateOptions options = { .respect_preferences = c->preferences };
+                SimulateVerdict v;
+                uint32_t nodes[2];
+                size_t n;
+
+                assert_int_equal(intern_pool_new(&pool), 0);
+                assert_int_equal(snapshot_new(pool, 0, &snapshot), 0);
+                case_put(snapshot, c);
+                assert_int_equal(simulator_new(snapshot, &s), 0);
+                n = find_nodes(s, c->remove, nodes);
+                assert_int_equal(simulate_removal(s, nodes, n, &options, false, &v), 0);
+                said = say(s, &v);
+                if (!streq(said, c->want))
+                        print_error("%s:\n  want '%s'\n  got  '%s'\n", c->what, c->want, said);
+                assert_string_equal(said, c->want);
+                simulate_verdict_done(&v);
+        }
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_cases),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
