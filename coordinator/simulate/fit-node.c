@@ -81,9 +81,13 @@ int simulator_classify_nodes(Simulator *s) {
                 s->nodes[i].class_number = (uint32_t) (number - 1);
         }
         s->n_classes = (uint32_t) hashmap_size(classes);
+        for (uint32_t i = 0; i < s->n_templates; i++)
+                s->templates[i].mask = NULL;
+        free(s->masks);
         free(s->verdicts);
+        s->masks = new0(uint64_t, s->n_templates * (s->nodes_allocated / BLOCK_NODES + 1) + 1);
         s->verdicts = new0(uint8_t, (size_t) s->n_classes * s->n_templates + 1);
-        return s->verdicts ? 0 : -ENOMEM;
+        return s->masks && s->verdicts ? 0 : -ENOMEM;
 }
 
 /* -- the filters ------------------------------------------------------------------------------------------ */
@@ -106,4 +110,16 @@ FitReason fit_node(Simulator *s, uint32_t template, uint32_t node) {
         if (*verdict == 0)
                 *verdict = (uint8_t) (1 + judge(t->parsed, n));
         return (FitReason) (*verdict - 1);
+}
+
+const uint64_t *template_mask(Simulator *s, uint32_t template) {
+        SimulatorTemplate *t = s->templates + template;
+
+        if (t->mask)
+                return t->mask;
+        t->mask = s->masks + template * (s->nodes_allocated / BLOCK_NODES + 1);
+        for (uint32_t i = 0; i < s->n_nodes; i++)
+                if (fit_node(s, template, i) == FIT_OK)
+                        t->mask[i / BLOCK_NODES] |= UINT64_C(1) << (i % BLOCK_NODES);
+        return t->mask;
 }

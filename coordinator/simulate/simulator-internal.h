@@ -10,7 +10,7 @@
 #include "pod-template.h"
 
 #define NOWHERE UINT32_MAX
-/* Nodes whose best room is looked up at once. */
+/* Nodes whose best room is looked up at once: as many as a word has bits. */
 #define BLOCK_NODES 64u
 
 typedef struct VolumeUse {
@@ -78,6 +78,7 @@ typedef struct SimulatorTemplate {
         bool matches_itself; /* all terms of its required affinity match it */
         bool asks_for_name;  /* its node affinity names nodes: no class has a verdict */
         uint32_t n_preferences;
+        uint64_t *mask;      /* a bit per node whose class takes it, a word per block; NULL: not asked yet; borrowed */
         uint32_t failed_at;  /* pass in which no node took one of these; 0: none */
 } SimulatorTemplate;
 
@@ -107,6 +108,7 @@ struct Simulator {
         bool *block_seen;      /* by the search under way */
 
         uint32_t n_classes;
+        uint64_t *masks;   /* of all templates: SimulatorTemplate.mask */
         uint8_t *verdicts; /* [template * n_classes + class]: 0 not known yet, else 1 + FitReason */
 
         SimulatorPod *pods;
@@ -167,6 +169,8 @@ uint32_t simulator_freest_fit(Simulator *s, uint32_t pod);
 /* -- the filters: FIT_OK or their reason ------------------------------------------------------------------- */
 
 FitReason fit_node(Simulator *s, uint32_t template, uint32_t node); /* FIT_TAINT, FIT_NODE_AFFINITY */
+/* The nodes for which fit_node() says FIT_OK: a bit each. */
+const uint64_t *template_mask(Simulator *s, uint32_t template);
 FitReason fit_resources(const Simulator *s, const PodTemplate *t, uint32_t node);
 FitReason fit_ports(const Simulator *s, const PodTemplate *t, uint32_t node);
 FitReason fit_volumes(const Simulator *s, uint32_t pod, uint32_t node); /* FIT_VOLUME, FIT_VOLUME_LIMIT */

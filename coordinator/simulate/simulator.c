@@ -367,6 +367,7 @@ Simulator *simulator_free(Simulator *s) {
         free(s->block_score);
         free(s->block_seen);
         free(s->verdicts);
+        free(s->masks);
         for (uint32_t i = 0; i < s->n_pods; i++)
                 free(s->pods[i].volumes);
         free(s->pods);
@@ -471,16 +472,11 @@ int64_t simulator_request(const Simulator *s, uint32_t pod, const char *resource
 
 /* -- who would take a pod ------------------------------------------------------------------------------- */
 
-FitReason simulator_fits(Simulator *s, uint32_t pod, uint32_t node) {
+/* All filters that look at more than the template and the node's class. */
+static FitReason fits_now(const Simulator *s, uint32_t pod, uint32_t node) {
         const SimulatorTemplate *t = s->templates + s->pods[pod].template;
-        const SimulatorNode *n = s->nodes + node;
-        FitReason r;
+        FitReason r = fit_resources(s, t->parsed, node);
 
-        if (!n->takes_pods || n->is_removed)
-                return FIT_NOT_A_DESTINATION;
-        r = fit_node(s, s->pods[pod].template, node);
-        if (r == FIT_OK)
-                r = fit_resources(s, t->parsed, node);
         if (r == FIT_OK && t->parsed->n_ports > 0)
                 r = fit_ports(s, t->parsed, node);
         if (r == FIT_OK && s->pods[pod].n_volumes > 0)
@@ -492,6 +488,16 @@ FitReason simulator_fits(Simulator *s, uint32_t pod, uint32_t node) {
         if (r == FIT_OK && s->respects_preferences)
                 r = fit_preferences(s, pod, node);
         return r;
+}
+
+FitReason simulator_fits(Simulator *s, uint32_t pod, uint32_t node) {
+        const SimulatorNode *n = s->nodes + node;
+        FitReason r;
+
+        if (!n->takes_pods || n->is_removed)
+                return FIT_NOT_A_DESTINATION;
+        r = fit_node(s, s->pods[pod].template, node);
+        return r == FIT_OK ? fits_now(s, pod, node) : r;
 }
 
 /* How much of what it asks for is not there, in permille, resource by resource. */
@@ -537,31 +543,51 @@ static int64_t request_of(const PodTemplate *t, uint32_t resource) {
         return 0;
 }
 
-static bool has_room(const Simulator *s, uint32_t node, int64_t cpu, int64_t memory) {
-        return s->score[node] >= 0 && s->free[RESOURCE_CPU * s->nodes_allocated + node] >= cpu &&
-               s->free[RESOURCE_MEMORY * s->nodes_allocated + node] >= memory;
+/* Of these nodes of a block, by a bit each: those that have as much CPU and memory free. */
+static uint64_t nodes_with_room(Simulator *s, uint32_t block, uint64_t mask, int64_t cpu, int64_t memory) {
+        const int64_t *free_cpu = s->free + RESOURCE_CPU * s->nodes_allocated + block * BLOCK_NODES,
+                      *free_memory = s->free + RESOURCE_MEMORY * s->nodes_allocated + block * BLOCK_NODES;
+        const int32_t *score = s->score + block * BLOCK_NODES;
+        uint32_t n = MIN(BLOCK_NODES, s->n_nodes - block * BLOCK_NODES);
+        uint64_t found = 0;
+
+        for (uint32_t i = 0; i < n; i++)
+                found |= (uint64_t) (score[i] >= 0 && free_cpu[i] >= cpu && free_memory[i] >= memory) << i;
+        return found & mask;
+}
+
+static void find_bounds(Simulator *s, uint32_t block) {
+        uint32_t end = MIN((block + 1) * BLOCK_NODES, s->n_nodes);
+        int64_t most_cpu = 0, most_memory = 0;
+
+        for (uint32_t i = block * BLOCK_NODES; i < end; i++)
+                if (s->score[i] >= 0) {
+                        most_cpu = MAX(most_cpu, s->free[RESOURCE_CPU * s->nodes_allocated + i]);
+                        most_memory = MAX(most_memory, s->free[RESOURCE_MEMORY * s->nodes_allocated + i]);
+                }
+        s->block_cpu[block] = most_cpu;
+        s->block_memory[block] = most_memory;
 }
 
 uint32_t simulator_first_fit(Simulator *s, uint32_t pod) {
+        const uint64_t *mask = template_mask(s, s->pods[pod].template);
         const PodTemplate *t = template_of(s, pod);
         int64_t cpu = request_of(t, RESOURCE_CPU), memory = request_of(t, RESOURCE_MEMORY);
 
         for (uint32_t block = 0; block * BLOCK_NODES < s->n_nodes; block++) {
-                uint32_t end = MIN((block + 1) * BLOCK_NODES, s->n_nodes);
-                int64_t most_cpu = 0, most_memory = 0;
+                uint64_t found;
 
-                if (s->block_cpu[block] < cpu || s->block_memory[block] < memory)
+                if (s->block_cpu[block] < cpu || s->block_memory[block] < memory || mask[block] == 0)
                         continue;
-                for (uint32_t i = block * BLOCK_NODES; i < end; i++) {
-                        if (s->score[i] >= 0) {
-                                most_cpu = MAX(most_cpu, s->free[RESOURCE_CPU * s->nodes_allocated + i]);
-                                most_memory = MAX(most_memory, s->free[RESOURCE_MEMORY * s->nodes_allocated + i]);
-                        }
-                        if (has_room(s, i, cpu, memory) && simulator_fits(s, pod, i) == FIT_OK)
-                                return i;
+                found = nodes_with_room(s, block, UINT64_MAX, cpu, memory);
+                if (found == 0)
+                        find_bounds(s, block);
+                for (found &= mask[block]; found; found &= found - 1) {
+                        uint32_t node = block * BLOCK_NODES + (uint32_t) __builtin_ctzll(found);
+
+                        if (fits_now(s, pod, node) == FIT_OK)
+                                return node;
                 }
-                s->block_cpu[block] = most_cpu;
-                s->block_memory[block] = most_memory;
         }
         return NOWHERE;
 }
@@ -572,16 +598,38 @@ static uint32_t freest_block(const Simulator *s, uint32_t n_blocks, int32_t best
         int32_t score = best;
 
         for (uint32_t i = 0; i < n_blocks; i++)
-                if (!s->block_seen[i] && (s->block_score[i] > score ||
-                                 (found == NOWHERE && s->block_score[i] == score && node != NOWHERE &&
-                                  i < node / BLOCK_NODES))) {
+                if (s->block_score[i] >= score && !s->block_seen[i] &&
+                    (s->block_score[i] > score || (found == NOWHERE && node != NOWHERE && i < node / BLOCK_NODES))) {
                         found = i;
                         score = s->block_score[i];
                 }
         return found;
 }
 
+/* The freest of these nodes of a block, the first by number among equals. */
+static uint32_t freest_of(const Simulator *s, uint32_t block, uint64_t nodes) {
+        uint32_t found = NOWHERE;
+
+        for (; nodes; nodes &= nodes - 1) {
+                uint32_t node = block * BLOCK_NODES + (uint32_t) __builtin_ctzll(nodes);
+
+                if (found == NOWHERE || s->score[node] > s->score[found])
+                        found = node;
+        }
+        return found;
+}
+
+static int32_t highest_score(const Simulator *s, uint32_t block) {
+        uint32_t end = MIN((block + 1) * BLOCK_NODES, s->n_nodes);
+        int32_t most = -1;
+
+        for (uint32_t i = block * BLOCK_NODES; i < end; i++)
+                most = MAX(most, s->score[i]);
+        return most;
+}
+
 uint32_t simulator_freest_fit(Simulator *s, uint32_t pod) {
+        const uint64_t *mask = template_mask(s, s->pods[pod].template);
         const PodTemplate *t = template_of(s, pod);
         int64_t cpu = request_of(t, RESOURCE_CPU), memory = request_of(t, RESOURCE_MEMORY);
         uint32_t n_blocks = (s->n_nodes + BLOCK_NODES - 1) / BLOCK_NODES, found = NOWHERE, block;
@@ -589,19 +637,22 @@ uint32_t simulator_freest_fit(Simulator *s, uint32_t pod) {
 
         memset(s->block_seen, 0, n_blocks * sizeof(bool));
         while ((block = freest_block(s, n_blocks, best, found)) != NOWHERE) {
-                uint32_t end = MIN((block + 1) * BLOCK_NODES, s->n_nodes);
-                int32_t most = -1;
+                uint64_t nodes = mask[block] ? nodes_with_room(s, block, mask[block], cpu, memory) : 0;
 
                 s->block_seen[block] = true;
-                for (uint32_t i = block * BLOCK_NODES; i < end; i++) {
-                        most = MAX(most, s->score[i]);
-                        if ((s->score[i] > best || (s->score[i] == best && i < found)) && has_room(s, i, cpu, memory) &&
-                            simulator_fits(s, pod, i) == FIT_OK) {
-                                best = s->score[i];
-                                found = i;
+                s->block_score[block] = highest_score(s, block);
+                while (nodes) {
+                        uint32_t node = freest_of(s, block, nodes);
+
+                        if (s->score[node] < best || (s->score[node] == best && node > found))
+                                break;
+                        if (fits_now(s, pod, node) == FIT_OK) {
+                                best = s->score[node];
+                                found = node;
+                                break;
                         }
+                        nodes &= ~(UINT64_C(1) << (node % BLOCK_NODES));
                 }
-                s->block_score[block] = most;
         }
         return found;
 }
