@@ -3,6 +3,7 @@
 
 #include "alloc-util.h"
 #include "parse-util.h"
+#include "selector.h"
 #include "string-util.h"
 
 static const char *const operator_table[_NODE_OPERATOR_MAX] = {
@@ -56,7 +57,7 @@ static int requirement_check(NodeRequirement *q, bool of_name) {
                 return q->n_values > 0 || of_name ? -EINVAL : 0;
         case NODE_GT:
         case NODE_LT:
-                return q->n_values != 1 || of_name ? -EINVAL : parse_int64(q->values[0], &q->number);
+                return q->n_values != 1 || of_name ? -EINVAL : 0;
         case _NODE_OPERATOR_MAX:
                 break;
         }
@@ -81,14 +82,26 @@ static int requirement_parse(const Json *v, bool of_name, InternPool *pool, Node
         return r < 0 ? r : requirement_check(ret, of_name);
 }
 
+/* What the API server takes and kube-scheduler cannot read. */
+static bool requirement_is_sound(NodeRequirement *q) {
+        if (!q->key)
+                return true;
+        for (size_t i = 0; i < q->n_values; i++)
+                if (!label_value_is_valid(q->values[i]))
+                        return false;
+        return (q->operator != NODE_GT && q->operator != NODE_LT) || parse_int64(q->values[0], &q->number) >= 0;
+}
+
 static int term_take(NodeTerm *t, const Json *list, bool of_name, InternPool *pool) {
         if (list && !json_is_null(list) && !json_is_array(list))
                 return -EINVAL;
         JSON_FOREACH (v, list) {
-                int r = requirement_parse(v, of_name, pool, t->requirements + t->n_requirements++);
+                NodeRequirement *q = t->requirements + t->n_requirements++;
+                int r = requirement_parse(v, of_name, pool, q);
 
                 if (r < 0)
                         return r;
+                t->matches_nothing |= !requirement_is_sound(q);
         }
         return 0;
 }
@@ -224,7 +237,7 @@ bool node_term_matches(const NodeTerm *t, const KeyValues *labels, const char *n
         for (size_t i = 0; i < t->n_requirements; i++)
                 if (!requirement_matches(t->requirements + i, labels, name))
                         return false;
-        return t->n_requirements > 0;
+        return t->n_requirements > 0 && !t->matches_nothing;
 }
 
 bool node_terms_match(const NodeTerms *t, const KeyValues *labels, const char *name) {

@@ -5,7 +5,8 @@
  * Which nodes a pod or a volume may be on: a NodeSelector of core/v1, that is an OR of terms, each an AND of requirements on
  * labels and on the Node's name. A term without requirements matches nothing; so do terms without a term. Rules of
  * k8s.io/component-helpers/scheduling/corev1/nodeaffinity: an absent label satisfies NotIn and DoesNotExist alone; Gt and Lt
- * compare whole numbers, and a label that is none satisfies neither.
+ * compare whole numbers, and a label that is none satisfies neither. The API server takes values that no label can have; a
+ * term with such a value matches nothing, whatever its operator.
  */
 
 #include "kube-object.h"
@@ -31,6 +32,7 @@ typedef struct NodeRequirement {
 typedef struct NodeTerm {
         NodeRequirement *requirements;
         size_t n_requirements;
+        bool matches_nothing; /* one of its values cannot be a label's */
 } NodeTerm;
 
 typedef struct NodeTerms {

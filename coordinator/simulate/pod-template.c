@@ -381,13 +381,22 @@ static int take_spread(TemplateParser *p, const Json *list) {
         return 0;
 }
 
-bool spread_rule_counts(const SpreadRule *rule, const PodTemplate *of, const PodTemplate *pod) {
-        if (of->ns != pod->ns || !selector_matches(rule->selector, &pod->labels))
+static bool spread_rule_matches(const SpreadRule *rule, const PodTemplate *pod) {
+        if (!selector_matches(rule->selector, &pod->labels))
                 return false;
         for (size_t i = 0; i < rule->also.n_items; i++)
                 if (!streq_ptr(key_values_get(&pod->labels, rule->also.items[i].key), rule->also.items[i].value))
                         return false;
         return true;
+}
+
+bool spread_rule_counts(const SpreadRule *rule, const PodTemplate *of, const PodTemplate *pod) {
+        return of->ns == pod->ns && (rule->also.n_items > 0 || !selector_is_empty(rule->selector)) &&
+               spread_rule_matches(rule, pod);
+}
+
+bool spread_rule_counts_itself(const SpreadRule *rule, const PodTemplate *of) {
+        return spread_rule_matches(rule, of);
 }
 
 /* -- affinity to pods ----------------------------------------------------------------------------------- */
@@ -456,15 +465,22 @@ static int take_pod_affinity(TemplateParser *p, const Json *affinity, PodTerms *
                                       preferred);
 }
 
-bool pod_term_matches(const PodTerm *term, const PodTemplate *pod, const KeyValues *namespace_labels,
-                      bool if_unknown) {
+bool pod_term_is_ambiguous(const PodTerm *term) {
+        static const KeyValues none = {};
+
+        return term->namespace_selector && !selector_is_empty(term->namespace_selector) &&
+               selector_matches(term->namespace_selector, &none);
+}
+
+bool pod_term_matches(const PodTerm *term, const PodTemplate *pod, const KeyValues *namespace_labels, bool broadly) {
         bool in_namespace = false;
 
         for (size_t i = 0; i < term->n_namespaces; i++)
                 in_namespace |= term->namespaces[i] == pod->ns;
         if (!in_namespace && term->namespace_selector)
-                in_namespace = namespace_labels ? selector_matches(term->namespace_selector, namespace_labels)
-                                                : if_unknown || selector_is_empty(term->namespace_selector);
+                in_namespace = namespace_labels ? selector_matches(term->namespace_selector, namespace_labels) ||
+                                                          (broadly && pod_term_is_ambiguous(term))
+                                                : broadly || selector_is_empty(term->namespace_selector);
         return in_namespace && selector_matches(term->selector, &pod->labels);
 }
 

@@ -104,7 +104,16 @@ bool pod_template_tolerates(const PodTemplate *t, const char *key, const char *v
 bool pod_template_tolerates_all(const PodTemplate *t, const Taint *taints, size_t n_taints);
 /* nodeSelector and required node affinity. */
 bool pod_template_matches_node(const PodTemplate *t, const KeyValues *labels, const char *name);
+/* Does the rule count such a pod where it runs? One whose selector is {} counts nobody. */
 bool spread_rule_counts(const SpreadRule *rule, const PodTemplate *of, const PodTemplate *pod);
-/* namespace_labels: of the pod's namespace; NULL: not known, and if_unknown says what a namespace selector with requirements
- * makes of it. */
-bool pod_term_matches(const PodTerm *term, const PodTemplate *pod, const KeyValues *namespace_labels, bool if_unknown);
+/* Does it count its own pod as the one that comes? Here {} matches. */
+bool spread_rule_counts_itself(const SpreadRule *rule, const PodTemplate *of);
+/*
+ * namespace_labels: of the pod's namespace; NULL: not known. A namespace selector that asks for the absence of labels is read in
+ * two ways: kube-scheduler 1.34 lets it match any namespace when the pod that comes is the one with the term (its
+ * InterPodAffinity loses what it has found out about namespaces). broadly: as either way would have it, and unknown ones,
+ * too; else as both would.
+ */
+bool pod_term_matches(const PodTerm *term, const PodTemplate *pod, const KeyValues *namespace_labels, bool broadly);
+/* Is its namespace selector one of these? */
+bool pod_term_is_ambiguous(const PodTerm *term);

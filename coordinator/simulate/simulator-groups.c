@@ -109,7 +109,7 @@ static int make_spread(Simulator *s, uint32_t number) {
                         t->soft_spread[t->n_soft_spread++] = group;
                 s->groups[group].max_skew = rule->max_skew;
                 s->groups[group].min_domains = rule->is_hard ? rule->min_domains : 1;
-                s->groups[group].counts_itself = spread_rule_counts(rule, p, p);
+                s->groups[group].counts_itself = spread_rule_counts_itself(rule, p);
                 for (uint32_t node = 0; node < s->n_nodes && r >= 0; node++)
                         r = set_eligible(s, group, node);
                 if (r >= 0 && rule->honors_taints && !is_forgiving(p))
@@ -183,7 +183,7 @@ static int count_terms(Simulator *s, const PodTerms *terms, const uint32_t *grou
 }
 
 /* Both ways: what the term keeps away counts, and is itself kept away where an owner of the term is. A namespace that is
- * not known is taken for one that the term is about. owners: of the terms, in their order. */
+ * not known is taken for one that the term is about. */
 static int count_anti_affinity(Simulator *s, uint32_t rules, uint32_t template, const KeyValues *labels) {
         const PodTerms *terms = &s->templates[rules].parsed->anti_affinity;
         const uint32_t *groups = s->templates[rules].anti_affinity;
@@ -200,6 +200,13 @@ static int count_anti_affinity(Simulator *s, uint32_t rules, uint32_t template, 
         return r;
 }
 
+static bool is_ambiguous(const PodTerms *terms) {
+        for (size_t i = 0; i < terms->n_items; i++)
+                if (pod_term_is_ambiguous(terms->items + i))
+                        return true;
+        return false;
+}
+
 /* Which of the groups of the template `rules` count pods of `template`. */
 static int connect(Simulator *s, uint32_t rules, uint32_t template) {
         const SimulatorTemplate *of = s->templates + rules;
@@ -211,7 +218,7 @@ static int connect(Simulator *s, uint32_t rules, uint32_t template) {
                 for (size_t i = 0; i < o->affinity.n_items && r >= 0; i++)
                         r = counts(s, template, of->affinity[i]);
                 if (rules == template)
-                        s->templates[template].matches_itself = true;
+                        s->templates[template].matches_itself = !is_ambiguous(&o->affinity);
         }
         if (r >= 0)
                 r = count_anti_affinity(s, rules, template, labels);

@@ -56,7 +56,7 @@ static bool label_name_is_valid(const char *s) {
         return true;
 }
 
-static bool label_value_is_valid(const char *s) {
+bool label_value_is_valid(const char *s) {
         return *s == 0 || label_name_is_valid(s);
 }
 
