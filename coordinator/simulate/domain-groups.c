@@ -107,13 +107,16 @@ bool domain_group_is_eligible(const DomainGroup *g, uint32_t node) {
 
 /* -- of domains that are, how many have so many pods; and the fewest -------------------------------------- */
 
-int domain_group_reserve(DomainGroup *g, size_t n_pods) {
+int domain_group_reserve(DomainGroup *g, size_t n_more) {
         size_t before = g->with_count_allocated;
-        int r = GREEDY_REALLOC(g->with_count, g->with_count_allocated, n_pods + 1);
+        int r = GREEDY_REALLOC(g->with_count, g->with_count_allocated, g->n_reserved + n_more + 1);
 
-        if (r >= 0 && g->with_count_allocated > before)
+        if (r < 0)
+                return r;
+        if (g->with_count_allocated > before)
                 memset(g->with_count + before, 0, (g->with_count_allocated - before) * sizeof(uint32_t));
-        return r;
+        g->n_reserved += n_more;
+        return 0;
 }
 
 static void find_minimum(DomainGroup *g) {

@@ -51,6 +51,7 @@ typedef struct DomainGroup {
         uint32_t n_domains;     /* with eligible nodes */
         uint32_t *with_count;   /* how many of these domains have so many pods */
         size_t with_count_allocated;
+        size_t n_reserved;      /* pods that there is room to count */
         int64_t minimum;        /* pods in the domain that has the fewest; undefined without domains */
         int64_t max_skew, min_domains;
         bool counts_itself;     /* the rule counts pods of its own template */
@@ -61,8 +62,8 @@ void domain_group_done(DomainGroup *g);
 int domain_group_grow(DomainGroup *g, uint32_t n_domains);
 bool domain_group_is_eligible(const DomainGroup *g, uint32_t node);
 int domain_group_set_eligible(DomainGroup *g, uint32_t node, uint32_t domain); /* a node that has no pods yet */
-/* So many pods at most will be counted: what follows needs no memory then. 0 or -ENOMEM. */
-int domain_group_reserve(DomainGroup *g, size_t n_pods);
+/* So many more pods will be counted at most: what follows needs no memory then. 0 or -ENOMEM. */
+int domain_group_reserve(DomainGroup *g, size_t n_more);
 /* n pods come (or go, below 0) in this domain. */
 void domain_group_count(DomainGroup *g, uint32_t domain, int n);
 /* The node, with so many pods that count, leaves its domain, or comes back. */

@@ -11,35 +11,41 @@
 
 /* -- classes -------------------------------------------------------------------------------------------- */
 
-static int ask(Hashmap *keys, const char *key) {
-        int r = key ? hashmap_put(keys, key, (void *) key) : 0;
+/* 1: it is asked for the first time. */
+static int ask(Simulator *s, const char *key) {
+        int r = hashmap_put(s->asked_labels, key, (void *) key);
 
-        return r == -EEXIST ? 0 : r;
+        return r == -EEXIST ? 0 : r < 0 ? r : 1;
 }
 
-static int ask_for_terms(Hashmap *keys, const NodeTerms *t) {
-        int r = 0;
+static int ask_for_terms(Simulator *s, const NodeTerms *t) {
+        int news = 0;
 
-        for (size_t i = 0; i < t->n_items && r >= 0; i++)
-                for (size_t k = 0; k < t->items[i].n_requirements && r >= 0; k++)
-                        r = ask(keys, t->items[i].requirements[k].key);
-        return r;
+        for (size_t i = 0; i < t->n_items; i++)
+                for (size_t k = 0; k < t->items[i].n_requirements; k++) {
+                        const char *key = t->items[i].requirements[k].key;
+                        int r = key ? ask(s, key) : 0;
+
+                        if (r < 0)
+                                return r;
+                        news |= r;
+                }
+        return news;
 }
 
-static int asked_labels(const Simulator *s, Hashmap *keys) {
-        for (uint32_t i = 0; i < s->n_templates; i++) {
-                const PodTemplate *t = s->templates[i].parsed;
-                int r = ask_for_terms(keys, &t->required);
+/* 1: the template asks for labels by which nodes have not been told apart. */
+static int ask_for_labels(Simulator *s, const PodTemplate *t) {
+        int news = ask_for_terms(s, &t->required);
 
-                for (size_t k = 0; k < t->node_selector.n_items && r >= 0; k++)
-                        r = ask(keys, t->node_selector.items[k].key);
-                if (r < 0)
-                        return r;
+        for (size_t i = 0; i < t->node_selector.n_items && news >= 0; i++) {
+                int r = ask(s, t->node_selector.items[i].key);
+
+                news = r < 0 ? r : news | r;
         }
-        return 0;
+        return news;
 }
 
-static char *class_text(const Simulator *s, const SimulatorNode *n, const Hashmap *keys) {
+static char *class_text(const Simulator *s, const SimulatorNode *n) {
         _cleanup_(strbuf_done) StrBuf b = {};
         const KubeNode *node = &n->object->node;
         const char *key;
@@ -47,7 +53,7 @@ static char *class_text(const Simulator *s, const SimulatorNode *n, const Hashma
         for (size_t i = 0; i < node->n_taints; i++)
                 strbuf_addf(&b, "%s=%s:%s\n", strempty(node->taints[i].key), strempty(node->taints[i].value),
                             strempty(node->taints[i].effect));
-        HASHMAP_FOREACH (key, keys) {
+        HASHMAP_FOREACH (key, s->asked_labels) {
                 const char *value = key_values_get(&n->labels, key);
 
                 strbuf_addf(&b, "%c%s\n", value ? '=' : '-', strempty(value));
@@ -55,18 +61,26 @@ static char *class_text(const Simulator *s, const SimulatorNode *n, const Hashma
         return strbuf_steal(&b);
 }
 
-int simulator_classify_nodes(Simulator *s) {
-        _cleanup_(hashmap_freep) Hashmap *keys = NULL, *classes = NULL;
-        int r = hashmap_new(HASHMAP_BORROW_KEYS, &keys);
+/* What a template has to say of classes and nodes, not said yet. */
+static int clear_verdicts(Simulator *s, uint32_t template) {
+        SimulatorTemplate *t = s->templates + template;
 
-        if (r >= 0)
-                r = hashmap_new(0, &classes);
-        if (r >= 0)
-                r = asked_labels(s, keys);
+        free(t->verdicts);
+        free(t->mask);
+        t->verdicts = new0(uint8_t, s->n_classes + 1);
+        t->mask = new0(uint64_t, s->nodes_allocated / BLOCK_NODES + 1);
+        t->knows_mask = false;
+        return t->verdicts && t->mask ? 0 : -ENOMEM;
+}
+
+static int classify(Simulator *s) {
+        _cleanup_(hashmap_freep) Hashmap *classes = NULL;
+        int r = hashmap_new(0, &classes);
+
         if (r < 0)
                 return r;
         for (uint32_t i = 0; i < s->n_nodes; i++) {
-                _cleanup_free_ char *text = class_text(s, s->nodes + i, keys);
+                _cleanup_free_ char *text = class_text(s, s->nodes + i);
                 uintptr_t number;
 
                 if (!text)
@@ -81,13 +95,23 @@ int simulator_classify_nodes(Simulator *s) {
                 s->nodes[i].class_number = (uint32_t) (number - 1);
         }
         s->n_classes = (uint32_t) hashmap_size(classes);
-        for (uint32_t i = 0; i < s->n_templates; i++)
-                s->templates[i].mask = NULL;
-        free(s->masks);
-        free(s->verdicts);
-        s->masks = new0(uint64_t, s->n_templates * (s->nodes_allocated / BLOCK_NODES + 1) + 1);
-        s->verdicts = new0(uint8_t, (size_t) s->n_classes * s->n_templates + 1);
-        return s->masks && s->verdicts ? 0 : -ENOMEM;
+        for (uint32_t i = 0; i < s->n_templates && r >= 0; i++)
+                r = clear_verdicts(s, i);
+        return r;
+}
+
+int simulator_classify_nodes(Simulator *s) {
+        int r = s->asked_labels ? 0 : hashmap_new(HASHMAP_BORROW_KEYS, &s->asked_labels);
+
+        for (uint32_t i = 0; i < s->n_templates && r >= 0; i++)
+                r = ask_for_labels(s, s->templates[i].parsed);
+        return r < 0 ? r : classify(s);
+}
+
+int simulator_classify_new(Simulator *s) {
+        int r = ask_for_labels(s, s->templates[s->n_templates - 1].parsed);
+
+        return r < 0 ? r : r > 0 ? classify(s) : clear_verdicts(s, s->n_templates - 1);
 }
 
 /* -- the filters ------------------------------------------------------------------------------------------ */
@@ -101,9 +125,9 @@ static FitReason judge(const PodTemplate *t, const SimulatorNode *n) {
 }
 
 FitReason fit_node(Simulator *s, uint32_t template, uint32_t node) {
-        const SimulatorTemplate *t = s->templates + template;
+        SimulatorTemplate *t = s->templates + template;
         const SimulatorNode *n = s->nodes + node;
-        uint8_t *verdict = s->verdicts + (size_t) template * s->n_classes + n->class_number;
+        uint8_t *verdict = t->verdicts + n->class_number;
 
         if (t->asks_for_name)
                 return judge(t->parsed, n);
@@ -115,11 +139,9 @@ FitReason fit_node(Simulator *s, uint32_t template, uint32_t node) {
 const uint64_t *template_mask(Simulator *s, uint32_t template) {
         SimulatorTemplate *t = s->templates + template;
 
-        if (t->mask)
-                return t->mask;
-        t->mask = s->masks + template * (s->nodes_allocated / BLOCK_NODES + 1);
-        for (uint32_t i = 0; i < s->n_nodes; i++)
+        for (uint32_t i = 0; i < s->n_nodes && !t->knows_mask; i++)
                 if (fit_node(s, template, i) == FIT_OK)
                         t->mask[i / BLOCK_NODES] |= UINT64_C(1) << (i % BLOCK_NODES);
+        t->knows_mask = true;
         return t->mask;
 }

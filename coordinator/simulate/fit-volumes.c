@@ -123,7 +123,8 @@ static bool knows_volumes(const Simulator *s) {
                known[SNAPSHOT_CSI_NODES];
 }
 
-static int load_pod(Simulator *s, SimulatorPod *p) {
+int simulator_load_volumes_of(Simulator *s, uint32_t pod) {
+        SimulatorPod *p = s->pods + pod;
         const KubeScheduledPod *o = p->object;
 
         if (o->n_claims == 0)
@@ -176,7 +177,7 @@ int simulator_load_volumes(Simulator *s) {
         int r = hashmap_new(0, &s->volume_numbers);
 
         for (uint32_t i = 0; i < s->n_pods && r >= 0; i++)
-                r = load_pod(s, s->pods + i);
+                r = simulator_load_volumes_of(s, i);
         if (r >= 0)
                 r = close_shared(s);
         for (uint32_t i = 0; i < s->n_nodes; i++)

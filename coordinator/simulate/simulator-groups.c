@@ -244,7 +244,11 @@ static int make_groups_of(Simulator *s, uint32_t number) {
         SimulatorTemplate *t = s->templates + number;
         PodTemplate *p = t->parsed;
         PodTerms owners = p->anti_affinity;
-        int r = make_spread(s, number);
+        int r;
+
+        if (p->unmodelled == POD_UNREADABLE)
+                return 0;
+        r = make_spread(s, number);
 
         if (r >= 0)
                 r = make_terms(s, number, GROUP_AFFINITY, &p->affinity, &t->affinity);
@@ -271,46 +275,83 @@ static int make_groups_of(Simulator *s, uint32_t number) {
         return r;
 }
 
-/* What follows only counts: it needs no memory for pods that there are. */
-static int reserve(Simulator *s) {
-        _cleanup_free_ size_t *n_pods = new0(size_t, (size_t) s->n_groups + 1);
+int simulator_reserve_groups(Simulator *s, uint32_t template) {
+        const SimulatorTemplate *t = s->templates + template;
         int r = 0;
 
-        if (!n_pods)
-                return -ENOMEM;
-        for (uint32_t i = 0; i < s->n_pods; i++) {
-                const SimulatorTemplate *t = s->templates + s->pods[i].template;
-
-                for (size_t k = 0; k < t->n_counted; k++)
-                        n_pods[t->counted[k]]++;
-        }
-        for (uint32_t i = 0; i < s->n_groups && r >= 0; i++)
-                if (s->groups[i].kind == GROUP_SPREAD)
-                        r = domain_group_reserve(s->groups + i, n_pods[i]);
+        for (size_t i = 0; i < t->n_counted && r >= 0; i++)
+                if (s->groups[t->counted[i]].kind == GROUP_SPREAD)
+                        r = domain_group_reserve(s->groups + t->counted[i], 1);
         return r;
+}
+
+/* Without the namespaces a rule that selects them says nothing. */
+static void judge_rules(const Simulator *s, PodTemplate *p) {
+        if (!s->snapshot->is_known[SNAPSHOT_NAMESPACES] && p->unmodelled == POD_MODELLED &&
+            (asks_for_namespaces(&p->affinity) || asks_for_namespaces(&p->preferred_affinity)))
+                p->unmodelled = POD_SNAPSHOT_INCOMPLETE;
+}
+
+static int connect_readable(Simulator *s, uint32_t rules, uint32_t template) {
+        const PodTemplate *o = s->templates[rules].parsed, *p = s->templates[template].parsed;
+
+        if (o->unmodelled == POD_UNREADABLE || p->unmodelled == POD_UNREADABLE || !has_rules(o))
+                return 0;
+        return connect(s, rules, template);
 }
 
 int simulator_make_groups(Simulator *s) {
         int r = 0;
 
         for (uint32_t i = 0; i < s->n_templates && r >= 0; i++) {
-                PodTemplate *p = s->templates[i].parsed;
-
-                if (p->unmodelled == POD_UNREADABLE)
-                        continue;
-                if (!s->snapshot->is_known[SNAPSHOT_NAMESPACES] && p->unmodelled == POD_MODELLED &&
-                    (asks_for_namespaces(&p->affinity) || asks_for_namespaces(&p->preferred_affinity)))
-                        p->unmodelled = POD_SNAPSHOT_INCOMPLETE;
+                judge_rules(s, s->templates[i].parsed);
                 r = make_groups_of(s, i);
         }
-        for (uint32_t i = 0; i < s->n_templates && r >= 0; i++) {
-                if (s->templates[i].parsed->unmodelled == POD_UNREADABLE || !has_rules(s->templates[i].parsed))
-                        continue;
+        for (uint32_t i = 0; i < s->n_templates && r >= 0; i++)
                 for (uint32_t k = 0; k < s->n_templates && r >= 0; k++)
-                        if (s->templates[k].parsed->unmodelled != POD_UNREADABLE)
-                                r = connect(s, i, k);
+                        r = connect_readable(s, i, k);
+        for (uint32_t i = 0; i < s->n_pods && r >= 0; i++)
+                r = simulator_reserve_groups(s, s->pods[i].template);
+        return r;
+}
+
+/* A pod that is on its way out is not spread against any more; its successor will be. */
+static bool pod_counts_in(const SimulatorPod *p, const DomainGroup *g) {
+        return g->kind != GROUP_SPREAD || !p->is_terminating || p->is_successor;
+}
+
+/* Pods that are placed count in the groups from `first` on. */
+static int count_placed(Simulator *s, uint32_t first) {
+        for (uint32_t i = 0; i < s->n_pods; i++) {
+                const SimulatorTemplate *t = s->templates + s->pods[i].template;
+                uint32_t node = s->pods[i].node;
+
+                for (size_t k = 0; k < t->n_counted; k++) {
+                        DomainGroup *g = s->groups + t->counted[k];
+                        uint32_t domain = node == NOWHERE ? NO_DOMAIN : s->keys.items[g->key].domain_of[node];
+                        int r = t->counted[k] < first || g->kind != GROUP_SPREAD ? 0 : domain_group_reserve(g, 1);
+
+                        if (r < 0)
+                                return r;
+                        if (t->counted[k] >= first && domain != NO_DOMAIN && pod_counts_in(s->pods + i, g) &&
+                            domain_group_is_eligible(g, node))
+                                domain_group_count(g, domain, 1);
+                }
         }
-        return r < 0 ? r : reserve(s);
+        return 0;
+}
+
+int simulator_make_groups_of_new(Simulator *s) {
+        uint32_t number = s->n_templates - 1, first = s->n_groups;
+        int r;
+
+        judge_rules(s, s->templates[number].parsed);
+        r = make_groups_of(s, number);
+        for (uint32_t i = 0; i < s->n_templates && r >= 0; i++)
+                r = connect_readable(s, number, i);
+        for (uint32_t i = 0; i < number && r >= 0; i++)
+                r = connect_readable(s, i, number);
+        return r < 0 || first == s->n_groups ? r : count_placed(s, first);
 }
 
 /* A node that was added behind the others. */
@@ -336,11 +377,6 @@ void simulator_groups_done(Simulator *s) {
 }
 
 /* -- counting --------------------------------------------------------------------------------------------------- */
-
-/* A pod that is on its way out is not spread against any more; its successor will be. */
-static bool pod_counts_in(const SimulatorPod *p, const DomainGroup *g) {
-        return g->kind != GROUP_SPREAD || !p->is_terminating || p->is_successor;
-}
 
 void simulator_count_domains(Simulator *s, uint32_t pod, uint32_t node, int direction) {
         const SimulatorPod *p = s->pods + pod;

@@ -38,7 +38,7 @@ typedef struct SimulatorNode {
         size_t n_volumes, volumes_allocated;
         const KubeCsiNode *csi; /* NULL: no limits are known */
         uint32_t *home_pods;    /* pods on it in the snapshot */
-        size_t n_home_pods;
+        size_t n_home_pods, home_pods_allocated;
 } SimulatorNode;
 
 /* A volume that a pod mounts by a claim. */
@@ -78,7 +78,9 @@ typedef struct SimulatorTemplate {
         bool matches_itself; /* all terms of its required affinity match it */
         bool asks_for_name;  /* its node affinity names nodes: no class has a verdict */
         uint32_t n_preferences;
-        uint64_t *mask;      /* a bit per node whose class takes it, a word per block; NULL: not asked yet; borrowed */
+        uint8_t *verdicts;   /* by class: 0 not known yet, else 1 + FitReason */
+        uint64_t *mask;      /* a bit per node whose class takes it, a word per block */
+        bool knows_mask;
         uint32_t failed_at;  /* pass in which no node took one of these; 0: none */
 } SimulatorTemplate;
 
@@ -108,11 +110,12 @@ struct Simulator {
         bool *block_seen;      /* by the search under way */
 
         uint32_t n_classes;
-        uint64_t *masks;   /* of all templates: SimulatorTemplate.mask */
-        uint8_t *verdicts; /* [template * n_classes + class]: 0 not known yet, else 1 + FitReason */
+        Hashmap *asked_labels; /* keys by which nodes are told apart: keys of templates */
 
         SimulatorPod *pods;
+        size_t pods_allocated;
         uint32_t n_pods;
+        Hashmap *template_numbers; /* KubeScheduledPod.scheduling -> number + 1 */
         SimulatorTemplate *templates;
         size_t templates_allocated;
         uint32_t n_templates;
@@ -146,10 +149,24 @@ static inline const PodTemplate *template_of(const Simulator *s, uint32_t pod) {
 /* -- parts of simulator_new() --------------------------------------------------------------------------- */
 
 int simulator_load_volumes(Simulator *s);          /* fit-volumes.c: after nodes and pods */
+int simulator_load_volumes_of(Simulator *s, uint32_t pod);
 int simulator_make_groups(Simulator *s);           /* simulator-groups.c: after nodes and templates, before pods are placed */
+/* Of the template that came last, when pods are placed. */
+int simulator_make_groups_of_new(Simulator *s);
+/* One more such pod may count. */
+int simulator_reserve_groups(Simulator *s, uint32_t template);
 int simulator_add_node_to_groups(Simulator *s, uint32_t node);
 void simulator_groups_done(Simulator *s);
 int simulator_classify_nodes(Simulator *s);        /* fit-node.c */
+int simulator_classify_new(Simulator *s);          /* when the last template is new */
+
+/* -- one pod (simulator.c) --------------------------------------------------------------------------------- */
+
+int simulator_find_or_add_template(Simulator *s, const char *text, uint32_t *ret);
+int simulator_fill_pod(Simulator *s, uint32_t pod, const KubeScheduledPod *object);
+PodUnmodelled simulator_judge_pod(const Simulator *s, uint32_t pod);
+int simulator_bring_pod(Simulator *s, uint32_t pod, uint32_t node);
+void simulator_drop_pod(Simulator *s, uint32_t pod);
 
 /* -- what a pod does to the counts ------------------------------------------------------------------------ */
 

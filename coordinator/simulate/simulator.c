@@ -42,8 +42,8 @@ const char *pod_unmodelled_to_string(PodUnmodelled u) {
 
 /* -- templates ------------------------------------------------------------------------------------------ */
 
-static int find_or_add_template(Simulator *s, Hashmap *numbers, const char *text, uint32_t *ret) {
-        uintptr_t number = (uintptr_t) hashmap_get(numbers, text);
+int simulator_find_or_add_template(Simulator *s, const char *text, uint32_t *ret) {
+        uintptr_t number = (uintptr_t) hashmap_get(s->template_numbers, text);
         SimulatorTemplate *t;
         int r;
 
@@ -65,7 +65,7 @@ static int find_or_add_template(Simulator *s, Hashmap *numbers, const char *text
         for (size_t i = 0; i < t->parsed->n_spread; i++)
                 t->n_preferences += !t->parsed->spread[i].is_hard;
         *ret = s->n_templates++;
-        return hashmap_put(numbers, t->parsed->text, (void *) (uintptr_t) s->n_templates);
+        return hashmap_put(s->template_numbers, t->parsed->text, (void *) (uintptr_t) s->n_templates);
 }
 
 static void template_done(SimulatorTemplate *t, InternPool *pool) {
@@ -78,6 +78,8 @@ static void template_done(SimulatorTemplate *t, InternPool *pool) {
         free(t->soft_affinity);
         free(t->soft_anti_affinity);
         free(t->inverse);
+        free(t->verdicts);
+        free(t->mask);
 }
 
 /* -- nodes ---------------------------------------------------------------------------------------------- */
@@ -174,10 +176,21 @@ static bool is_of_stateful_set(const ObjectMeta *m) {
         return o && streq_ptr(o->kind, "StatefulSet") && startswith(strempty(o->api_version), "apps/");
 }
 
-static int load_pod(Simulator *s, Hashmap *templates, const KubeScheduledPod *object, SimulatorPod *p) {
+static int add_home_pod(Simulator *s, uint32_t node, uint32_t pod) {
+        SimulatorNode *n = s->nodes + node;
+        int r = GREEDY_REALLOC(n->home_pods, n->home_pods_allocated, n->n_home_pods + 1);
+
+        if (r >= 0)
+                n->home_pods[n->n_home_pods++] = pod;
+        return r;
+}
+
+int simulator_fill_pod(Simulator *s, uint32_t number, const KubeScheduledPod *object) {
         const KubePod *pod = &object->pod;
         const ObjectMeta *m = &pod->object.meta;
+        SimulatorPod *p = s->pods + number;
         uint32_t home = NOWHERE;
+        int r;
 
         *p = (SimulatorPod){ .object = object, .node = NOWHERE, .next = NOWHERE, .previous = NOWHERE };
         p->is_terminating = m->deletion_usec > 0;
@@ -186,51 +199,31 @@ static int load_pod(Simulator *s, Hashmap *templates, const KubeScheduledPod *ob
         if (pod->node_name && !pod_is_terminal(pod))
                 (void) simulator_find_node(s, pod->node_name, &home);
         p->home = home;
-        if (home != NOWHERE)
-                s->nodes[home].n_home_pods++;
-        return find_or_add_template(s, templates, strempty(object->scheduling), &p->template);
+        r = home == NOWHERE ? 0 : add_home_pod(s, home, number);
+        return r < 0 ? r : simulator_find_or_add_template(s, strempty(object->scheduling), &p->template);
+}
+
+PodUnmodelled simulator_judge_pod(const Simulator *s, uint32_t pod) {
+        return s->pods[pod].object->pod.object.invalid ? POD_UNREADABLE : template_of(s, pod)->unmodelled;
 }
 
 static int load_pods(Simulator *s) {
-        _cleanup_(hashmap_freep) Hashmap *templates = NULL;
         _cleanup_free_ KubeObject **objects = NULL;
         size_t n = 0;
         int r = snapshot_sorted(s->snapshot, SNAPSHOT_PODS, &objects, &n);
 
         if (r >= 0)
-                r = hashmap_new(HASHMAP_BORROW_KEYS, &templates);
-        if (r < 0)
-                return r;
-        s->pods = new0(SimulatorPod, n + 1);
-        if (!s->pods)
-                return -ENOMEM;
-        for (size_t i = 0; i < n && r >= 0; i++) {
-                r = load_pod(s, templates, (const KubeScheduledPod *) objects[i], s->pods + i);
-                s->n_pods++;
-        }
+                r = hashmap_new(HASHMAP_BORROW_KEYS, &s->template_numbers);
+        if (r >= 0)
+                r = GREEDY_REALLOC(s->pods, s->pods_allocated, n + 1);
+        for (size_t i = 0; i < n && r >= 0; i++)
+                r = simulator_fill_pod(s, s->n_pods++, (const KubeScheduledPod *) objects[i]);
         return r;
-}
-
-static int load_home_pods(Simulator *s) {
-        for (uint32_t i = 0; i < s->n_nodes; i++) {
-                s->nodes[i].home_pods = new0(uint32_t, s->nodes[i].n_home_pods + 1);
-                if (!s->nodes[i].home_pods)
-                        return -ENOMEM;
-                s->nodes[i].n_home_pods = 0;
-        }
-        for (uint32_t i = 0; i < s->n_pods; i++) {
-                SimulatorNode *n = s->pods[i].home == NOWHERE ? NULL : s->nodes + s->pods[i].home;
-
-                if (n)
-                        n->home_pods[n->n_home_pods++] = i;
-        }
-        return 0;
 }
 
 static void judge_pods(Simulator *s) {
         for (uint32_t i = 0; i < s->n_pods; i++)
-                s->pods[i].unmodelled = s->pods[i].object->pod.object.invalid ? POD_UNREADABLE
-                                                                              : template_of(s, i)->unmodelled;
+                s->pods[i].unmodelled = simulator_judge_pod(s, i);
 }
 
 /* -- a pod comes to a node, or goes --------------------------------------------------------------------- */
@@ -258,7 +251,7 @@ static void unlink_pod(Simulator *s, uint32_t pod) {
         p->node = NOWHERE;
 }
 
-static int bring_pod(Simulator *s, uint32_t pod, uint32_t node) {
+int simulator_bring_pod(Simulator *s, uint32_t pod, uint32_t node) {
         int r = simulator_count_ports(s, pod, node, 1);
 
         if (r >= 0)
@@ -271,7 +264,7 @@ static int bring_pod(Simulator *s, uint32_t pod, uint32_t node) {
         return 0;
 }
 
-static void drop_pod(Simulator *s, uint32_t pod) {
+void simulator_drop_pod(Simulator *s, uint32_t pod) {
         uint32_t node = s->pods[pod].node;
 
         unlink_pod(s, pod);
@@ -283,7 +276,7 @@ static void drop_pod(Simulator *s, uint32_t pod) {
 
 static int bring_all_home(Simulator *s) {
         for (uint32_t i = 0; i < s->n_pods; i++) {
-                int r = s->pods[i].home == NOWHERE ? 0 : bring_pod(s, i, s->pods[i].home);
+                int r = s->pods[i].home == NOWHERE ? 0 : simulator_bring_pod(s, i, s->pods[i].home);
 
                 if (r < 0)
                         return r;
@@ -300,8 +293,6 @@ static int simulator_load(Simulator *s) {
                 r = load_nodes(s);
         if (r >= 0)
                 r = load_pods(s);
-        if (r >= 0)
-                r = load_home_pods(s);
         if (r >= 0)
                 r = load_room(s);
         if (r >= 0)
@@ -366,8 +357,8 @@ Simulator *simulator_free(Simulator *s) {
         free(s->block_memory);
         free(s->block_score);
         free(s->block_seen);
-        free(s->verdicts);
-        free(s->masks);
+        hashmap_free(s->asked_labels);
+        hashmap_free(s->template_numbers);
         for (uint32_t i = 0; i < s->n_pods; i++)
                 free(s->pods[i].volumes);
         free(s->pods);
@@ -674,7 +665,7 @@ int simulator_take_off(Simulator *s, uint32_t pod) {
         if (r < 0 || p->node == NOWHERE)
                 return r;
         s->log[s->n_log++] = (UndoEntry){ UNDO_TAKE_OFF, p->is_successor, pod, p->node };
-        drop_pod(s, pod);
+        simulator_drop_pod(s, pod);
         p->is_successor = true;
         return 0;
 }
@@ -684,7 +675,7 @@ int simulator_place(Simulator *s, uint32_t pod, uint32_t node) {
 
         assert(s->pods[pod].node == NOWHERE);
         if (r >= 0)
-                r = bring_pod(s, pod, node);
+                r = simulator_bring_pod(s, pod, node);
         if (r >= 0)
                 s->log[s->n_log++] = (UndoEntry){ UNDO_PLACE, false, pod, node };
         return r;
@@ -726,11 +717,11 @@ void simulator_undo(Simulator *s, SimulatorMark mark) {
 
                 switch (e->kind) {
                 case UNDO_PLACE:
-                        drop_pod(s, e->pod);
+                        simulator_drop_pod(s, e->pod);
                         break;
                 case UNDO_TAKE_OFF:
                         s->pods[e->pod].is_successor = e->was_successor;
-                        r = bring_pod(s, e->pod, e->node);
+                        r = simulator_bring_pod(s, e->pod, e->node);
                         break;
                 case UNDO_REMOVE:
                         set_removed(s, e->node, false);
@@ -820,8 +811,7 @@ static int fill_node(Simulator *s, uint32_t number, const SimulatorNewNode *new)
         n->object = s->nodes[new->like].object;
         n->first_pod = NOWHERE;
         n->csi = s->nodes[new->like].csi;
-        n->home_pods = new0(uint32_t, 1);
-        r = n->home_pods ? make_labels(s, n, new) : -ENOMEM;
+        r = make_labels(s, n, new);
         if (r >= 0)
                 r = make_room(s, number, new);
         return r < 0 ? r : name_node(s, number, new->name);

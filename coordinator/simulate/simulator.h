@@ -59,7 +59,7 @@ const KubeScheduledNode *simulator_node(const Simulator *s, uint32_t node); /* o
 const char *simulator_node_name(const Simulator *s, uint32_t node);
 int simulator_find_node(const Simulator *s, const char *name, uint32_t *ret); /* -ENOENT */
 uint32_t simulator_n_pods(const Simulator *s);
-const KubeScheduledPod *simulator_pod(const Simulator *s, uint32_t pod);
+const KubeScheduledPod *simulator_pod(const Simulator *s, uint32_t pod); /* NULL: it went */
 /* The pods that run on a node in the snapshot, by number; borrowed. */
 const uint32_t *simulator_pods_of(const Simulator *s, uint32_t node, size_t *ret_n);
 /* Must a seat be found for it when its node goes? Active (or terminating and a StatefulSet's, whose successor comes then),
@@ -82,6 +82,19 @@ FitReason simulator_fits(Simulator *s, uint32_t pod, uint32_t node);
  * to taking it (the last filter; of resources the one that lacks least), UINT32_MAX if one takes it or none says more than
  * FIT_NODE_AFFINITY. */
 void simulator_count_fits(Simulator *s, uint32_t pod, uint32_t counts[_FIT_REASON_MAX], uint32_t *ret_nearest);
+
+/* -- what a watch brings ---------------------------------------------------------------------------------- */
+
+/*
+ * One pod came, changed or went; nothing may be undone meanwhile (the log is empty). The object is borrowed from here on. Its
+ * number stays, and that of one that went is not used again. A pod that the scheduler cannot tell from others of the cluster
+ * costs microseconds; the first of a new kind is compared with the rules of all others, and costs milliseconds. Whatever changes
+ * in another kind of object, a node above all, takes a new simulator.
+ * 0; -ENOMEM, and then only a new simulator is of use.
+ */
+int simulator_add_pod(Simulator *s, const KubeScheduledPod *object, uint32_t *ret);
+int simulator_change_pod(Simulator *s, uint32_t pod, const KubeScheduledPod *object);
+void simulator_forget_pod(Simulator *s, uint32_t pod);
 
 /* -- changes, and taking them back ---------------------------------------------------------------------- */
 

@@ -9,7 +9,7 @@
 #define NODE_MILLICPU 16000
 #define NODE_MEMORY_MIB 65536
 
-static uint64_t draw(uint64_t *state) {
+uint64_t cluster_draw(uint64_t *state) {
         uint64_t z = (*state += UINT64_C(0x9e3779b97f4a7c15));
 
         z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
@@ -71,20 +71,29 @@ static char *rules_of(uint32_t owner, bool plain) {
         return strbuf_steal(&b);
 }
 
-static void make_pod(Snapshot *s, const ClusterShape *shape, uint32_t i, unsigned mean_millicpu) {
+static unsigned mean_millicpu_of(const ClusterShape *shape) {
+        return (unsigned) ((uint64_t) shape->n_nodes * NODE_MILLICPU * shape->fill_percent / 100 / shape->n_pods);
+}
+
+static KubeObject *make_pod(Snapshot *s, const ClusterShape *shape, uint32_t i, const char *node) {
+        unsigned mean_millicpu = mean_millicpu_of(shape);
         uint32_t owner = i % shape->n_owners;
         uint64_t state = shape->seed * 1000003 + owner;
-        unsigned cpu = mean_millicpu / 2 + (unsigned) (draw(&state) % (mean_millicpu + 1)), memory = cpu * 3;
+        unsigned cpu = mean_millicpu / 2 + (unsigned) (cluster_draw(&state) % (mean_millicpu + 1)), memory = cpu * 3;
         _cleanup_free_ char *rules = rules_of(owner, shape->plain);
         _cleanup_free_ char *text = strf(
                 "{\"metadata\":{\"name\":\"app-%u-%06u\",\"namespace\":\"ns-%u\",\"uid\":\"p%u\",\"labels\":{\"app\":\"app-%u\"},"
                 "\"ownerReferences\":[{\"apiVersion\":\"apps/v1\",\"kind\":\"ReplicaSet\",\"name\":\"app-%u\",\"uid\":\"o%u\","
                 "\"controller\":true}]},\"spec\":{\"containers\":[{\"name\":\"c\",\"resources\":{\"requests\":{\"cpu\":\"%um\","
-                "\"memory\":\"%uMi\"}}}]%s},\"status\":{\"phase\":\"Running\"}}",
-                owner, i, owner % 50, i, owner, owner, owner, MAX(cpu, 1u), MAX(memory, 1u), strempty(rules));
+                "\"memory\":\"%uMi\"}}}],\"nodeName\":\"%s\"%s},\"status\":{\"phase\":\"Running\"}}",
+                owner, i, owner % 50, i, owner, owner, owner, MAX(cpu, 1u), MAX(memory, 1u), node, strempty(rules));
 
         assert(rules && text);
-        cluster_put(s, SNAPSHOT_PODS, text);
+        return cluster_put(s, SNAPSHOT_PODS, text);
+}
+
+KubeObject *cluster_add_pod(MadeCluster *c, const ClusterShape *shape, uint32_t number, const char *node) {
+        return make_pod(c->snapshot, shape, number, node);
 }
 
 /* Puts each pod where the freest node is, and writes that into the objects. */
@@ -106,7 +115,6 @@ static int bind_pods(MadeCluster *c) {
 }
 
 int cluster_make(const ClusterShape *shape, MadeCluster *ret) {
-        unsigned mean = (unsigned) ((uint64_t) shape->n_nodes * NODE_MILLICPU * shape->fill_percent / 100 / shape->n_pods);
         int r;
 
         *ret = (MadeCluster){};
@@ -120,7 +128,7 @@ int cluster_make(const ClusterShape *shape, MadeCluster *ret) {
         for (uint32_t i = 0; i < shape->n_nodes; i++)
                 make_node(ret->snapshot, i);
         for (uint32_t i = 0; i < shape->n_pods; i++)
-                make_pod(ret->snapshot, shape, i, mean);
+                (void) make_pod(ret->snapshot, shape, i, "");
         return bind_pods(ret);
 }
 

@@ -24,5 +24,8 @@ typedef struct MadeCluster {
 
 int cluster_make(const ClusterShape *shape, MadeCluster *ret);
 void cluster_done(MadeCluster *c);
+/* One more pod of an owner (0 .. n_owners - 1), of that number; it is the snapshot's. */
+KubeObject *cluster_add_pod(MadeCluster *c, const ClusterShape *shape, uint32_t number, const char *node);
+uint64_t cluster_draw(uint64_t *state);
 /* Decodes a text and puts it in; asserts that both work. */
 KubeObject *cluster_put(Snapshot *s, SnapshotKind kind, const char *json);

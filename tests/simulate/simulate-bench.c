@@ -41,6 +41,35 @@ static size_t heap_bytes(void) {
         return m.uordblks + m.hblkhd;
 }
 
+/* A pod goes and comes back elsewhere, as it does when it is evicted: two changes. */
+static int bench_changes(Simulator *s, MadeCluster *c, const ClusterShape *shape) {
+        const uint32_t n = 20000;
+        ClusterShape more = *shape;
+        double begin = now_ms(), known, new_owners = 0;
+        uint32_t number;
+        int r = 0;
+
+        for (uint32_t i = 0; i < n && r >= 0; i++) {
+                uint32_t pod = (uint32_t) ((uint64_t) i * 7919 % simulator_n_pods(s));
+                const KubeScheduledPod *object = simulator_pod(s, pod);
+
+                simulator_forget_pod(s, pod);
+                r = simulator_change_pod(s, pod, object);
+        }
+        known = (now_ms() - begin) * 1000 / (2 * n);
+        for (uint32_t i = 0; i < 50 && r >= 0; i++) {
+                KubeObject *o;
+
+                more.n_owners = shape->n_owners + i + 1;
+                o = cluster_add_pod(c, &more, more.n_owners - 1, "node-00000");
+                begin = now_ms();
+                r = simulator_add_pod(s, (KubeScheduledPod *) o, &number);
+                new_owners += now_ms() - begin;
+        }
+        printf("  a pod's change: %.1f us; the first pod of a new owner: %.1f ms\n", known, new_owners / 50);
+        return r;
+}
+
 static int bench(const ClusterShape *shape) {
         MadeCluster c;
         Simulator *s;
@@ -90,6 +119,8 @@ static int bench(const ClusterShape *shape) {
         printf("  each node by itself: %.1f %.1f %.1f ms for all (%u may go); every node for every pod, compared once: %.1f ms\n",
                single[0], single[1], single[2], yes, limit);
         printf("  one after the other, kept: %.1f ms (%u gone together)\n", many, together);
+        if (r >= 0)
+                r = bench_changes(s, &c, shape);
         simulator_free(s);
         cluster_done(&c);
         return r;

@@ -308,9 +308,186 @@ static void test_cases(void **state) {
         }
 }
 
+/* -- what a watch brings ------------------------------------------------------------------------------------- */
+
+/* What is said of each node by itself. */
+static char *say_all(Simulator *s) {
+        _cleanup_(strbuf_done) StrBuf b = {};
+        SimulateOptions options = { .quick = true };
+
+        for (uint32_t i = 0; i < simulator_n_nodes(s); i++) {
+                _cleanup_free_ char *said = NULL;
+                SimulateVerdict v;
+
+                assert_int_equal(simulate_removal(s, &i, 1, &options, false, &v), 0);
+                said = v.fits ? say(s, &v) : strf("no, %zu", v.n_unplaced);
+                strbuf_addf(&b, "%s: %s\n", simulator_node_name(s, i), said);
+                simulate_verdict_done(&v);
+        }
+        return strbuf_steal(&b);
+}
+
+typedef struct Live {
+        MadeCluster c;
+        const ClusterShape *shape;
+        Simulator *s;
+        KubeObject *objects[256]; /* by the number of the simulator, a reference each */
+        uint32_t n, next;
+} Live;
+
+static void live_add(Live *l, uint64_t *state) {
+        uint32_t node = (uint32_t) (cluster_draw(state) % (simulator_n_nodes(l->s) + 1)), number;
+        const char *name = node == simulator_n_nodes(l->s) ? "" : simulator_node_name(l->s, node);
+        KubeObject *o = kube_object_ref(cluster_add_pod(&l->c, l->shape, l->next++, name));
+
+        assert_int_equal(simulator_add_pod(l->s, (KubeScheduledPod *) o, &number), 0);
+        l->objects[number] = o;
+        l->n = MAX(l->n, number + 1);
+}
+
+static void live_forget(Live *l, uint32_t number) {
+        _cleanup_free_ char *key = kube_object_key(l->objects[number]);
+
+        simulator_forget_pod(l->s, number);
+        kube_object_unref(hashmap_remove(l->c.snapshot->objects[SNAPSHOT_PODS], key));
+        l->objects[number] = kube_object_unref(l->objects[number]);
+}
+
+static void live_begin(Live *l) {
+        assert_int_equal(cluster_make(l->shape, &l->c), 0);
+        assert_int_equal(simulator_new(l->c.snapshot, &l->s), 0);
+        l->n = simulator_n_pods(l->s);
+        l->next = l->shape->n_pods;
+        for (uint32_t i = 0; i < l->n; i++)
+                l->objects[i] = kube_object_ref((KubeObject *) simulator_pod(l->s, i));
+}
+
+static void live_end(Live *l) {
+        simulator_free(l->s);
+        for (uint32_t i = 0; i < l->n; i++)
+                kube_object_unref(l->objects[i]);
+        cluster_done(&l->c);
+}
+
+/* Pods come and go, of owners that there were and of new ones: a simulator that was told of each says the same as one
+ * that was made of the snapshot as it is then. */
+static void test_updates(void **state) {
+        for (uint64_t seed = 1; seed <= 30; seed++) {
+                ClusterShape before = { .seed = seed, .n_nodes = 7, .n_pods = 60, .n_owners = 9, .fill_percent = 60 }, after = before;
+                Live l = { .shape = &before };
+                uint64_t dice = seed;
+
+                live_begin(&l);
+                after.n_owners = 14;
+                l.shape = &after;
+                for (unsigned step = 0; step < 60; step++) {
+                        uint32_t pick = (uint32_t) (cluster_draw(&dice) % l.n);
+
+                        if (l.objects[pick] && cluster_draw(&dice) % 2 == 0)
+                                live_forget(&l, pick);
+                        else
+                                live_add(&l, &dice);
+                        if (step % 6 == 0) {
+                                _cleanup_(simulator_freep) Simulator *fresh = NULL;
+                                _cleanup_free_ char *told = say_all(l.s), *made = NULL;
+
+                                assert_int_equal(simulator_new(l.c.snapshot, &fresh), 0);
+                                made = say_all(fresh);
+                                if (!streq(told, made))
+                                        print_error("seed %lu, step %u:\ntold:\n%smade:\n%s", (unsigned long) seed, step, told, made);
+                                assert_string_equal(told, made);
+                        }
+                }
+                live_end(&l);
+        }
+}
+
+/* -- every assignment, tried --------------------------------------------------------------------------------- */
+
+typedef struct Search {
+        Simulator *s;
+        uint32_t pods[8];
+        size_t n;
+        unsigned long budget;
+} Search;
+
+/* Is there an order and a seat for each? */
+static bool search_seats(Search *x, unsigned placed) {
+        if (placed == (1u << x->n) - 1)
+                return true;
+        for (size_t i = 0; i < x->n; i++)
+                for (uint32_t node = 0; !(placed >> i & 1) && node < simulator_n_nodes(x->s) && x->budget > 0; node++) {
+                        SimulatorMark mark = simulator_mark(x->s);
+                        bool found;
+
+                        x->budget--;
+                        if (simulator_fits(x->s, x->pods[i], node) != FIT_OK)
+                                continue;
+                        assert_int_equal(simulator_place(x->s, x->pods[i], node), 0);
+                        found = search_seats(x, placed | 1u << i);
+                        simulator_undo(x->s, mark);
+                        if (found)
+                                return true;
+                }
+        return false;
+}
+
+/* 1: seats exist; 0: they do not; -1: too many pods, or too long to say. */
+static int seats_exist(Simulator *s, uint32_t node) {
+        SimulatorMark mark = simulator_mark(s);
+        Search x = { .s = s, .budget = 200000 };
+        size_t n;
+        const uint32_t *pods = simulator_pods_of(s, node, &n);
+        bool found;
+
+        if (n > ELEMENTSOF(x.pods))
+                return -1;
+        for (size_t i = 0; i < n; i++)
+                x.pods[x.n++] = pods[i];
+        assert_int_equal(simulator_remove_node(s, node), 0);
+        found = search_seats(&x, 0);
+        simulator_undo(s, mark);
+        return found ? 1 : x.budget > 0 ? 0 : -1;
+}
+
+/* A yes is never wrong, a no seldom: both ways of placing are greedy, and a search finds seats that they miss. */
+static void test_against_every_assignment(void **state) {
+        unsigned yes = 0, no = 0, missed = 0, packing_missed = 0;
+
+        for (uint64_t seed = 1; seed <= 150; seed++) {
+                ClusterShape shape = { .seed = seed, .n_nodes = 4 + seed % 3, .n_pods = 18, .n_owners = 7, .fill_percent = 70 + 5 * (seed % 5) };
+                _cleanup_(simulator_freep) Simulator *s = NULL;
+                SimulateOptions options = {};
+                MadeCluster c;
+
+                assert_int_equal(cluster_make(&shape, &c), 0);
+                assert_int_equal(simulator_new(c.snapshot, &s), 0);
+                for (uint32_t i = 0; i < simulator_n_nodes(s); i++) {
+                        int exists = seats_exist(s, i);
+                        SimulateVerdict v;
+
+                        assert_int_equal(simulate_removal(s, &i, 1, &options, false, &v), 0);
+                        assert_false(v.fits && exists == 0);
+                        yes += v.fits;
+                        no += !v.fits;
+                        missed += !v.fits && exists > 0;
+                        packing_missed += !v.fits_packed && exists > 0;
+                        simulate_verdict_done(&v);
+                }
+                s = simulator_free(s);
+                cluster_done(&c);
+        }
+        print_message("%u may go, %u may not; of these a search finds seats for %u, which packing alone does not for %u\n", yes, no,
+                      missed, packing_missed);
+        assert_true(yes > 100 && no > 50);
+        assert_true(packing_missed * 20 <= yes + no); /* one in twenty */
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_cases),
+                cmocka_unit_test(test_updates),
+                cmocka_unit_test(test_against_every_assignment),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One pod more, another, or less: what a watch brings, without making everything anew. */
+#include "alloc-util.h"
+#include "simulator-internal.h"
+#include "string-util.h"
+
+static void forget_competitors(Simulator *s) {
+        s->competitors = mfree(s->competitors);
+        s->n_competitors = 0;
+        s->knows_competitors = false;
+}
+
+static void leave_home(Simulator *s, uint32_t pod) {
+        SimulatorNode *n = s->pods[pod].home == NOWHERE ? NULL : s->nodes + s->pods[pod].home;
+
+        for (size_t i = 0; n && i < n->n_home_pods; i++)
+                if (n->home_pods[i] == pod) {
+                        n->home_pods[i] = n->home_pods[--n->n_home_pods];
+                        return;
+                }
+}
+
+/* The place is filled, and counts. */
+static int settle(Simulator *s, uint32_t pod, const KubeScheduledPod *object) {
+        uint32_t n_templates = s->n_templates;
+        int r = simulator_fill_pod(s, pod, object);
+
+        if (r >= 0 && s->n_templates > n_templates) {
+                r = simulator_classify_new(s);
+                if (r >= 0)
+                        r = simulator_make_groups_of_new(s);
+        }
+        if (r >= 0)
+                r = simulator_reserve_groups(s, s->pods[pod].template);
+        if (r < 0)
+                return r;
+        s->pods[pod].unmodelled = simulator_judge_pod(s, pod);
+        r = simulator_load_volumes_of(s, pod);
+        return r < 0 || s->pods[pod].home == NOWHERE ? r : simulator_bring_pod(s, pod, s->pods[pod].home);
+}
+
+int simulator_add_pod(Simulator *s, const KubeScheduledPod *object, uint32_t *ret) {
+        int r = GREEDY_REALLOC(s->pods, s->pods_allocated, (size_t) s->n_pods + 1);
+
+        assert(s->n_log == 0);
+        if (r < 0)
+                return r;
+        forget_competitors(s);
+        *ret = s->n_pods++;
+        return settle(s, *ret, object);
+}
+
+void simulator_forget_pod(Simulator *s, uint32_t pod) {
+        SimulatorPod *p = s->pods + pod;
+
+        assert(s->n_log == 0);
+        if (!p->object)
+                return;
+        forget_competitors(s);
+        if (p->node != NOWHERE)
+                simulator_drop_pod(s, pod);
+        leave_home(s, pod);
+        free(p->volumes);
+        *p = (SimulatorPod){ .node = NOWHERE, .next = NOWHERE, .previous = NOWHERE, .home = NOWHERE,
+                             .template = p->template };
+}
+
+int simulator_change_pod(Simulator *s, uint32_t pod, const KubeScheduledPod *object) {
+        simulator_forget_pod(s, pod);
+        return settle(s, pod, object);
+}
