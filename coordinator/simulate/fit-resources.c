@@ -29,6 +29,7 @@ void simulator_score_node(Simulator *s, uint32_t node) {
         const SimulatorNode *n = s->nodes + node;
         uint32_t block = node / BLOCK_NODES;
 
+        s->block_is_loose[block] = true;
         if (!n->takes_pods || n->is_removed) {
                 s->score[node] = -1;
                 return;

@@ -108,6 +108,7 @@ struct Simulator {
         int64_t *block_cpu, *block_memory; /* at least as much as the freest node of the block has */
         int32_t *block_score;
         bool *block_seen;      /* by the search under way */
+        bool *block_is_loose;  /* block_score may be more than any of its nodes has */
 
         uint32_t n_classes;
         Hashmap *asked_labels; /* keys by which nodes are told apart: keys of templates */

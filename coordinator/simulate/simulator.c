@@ -93,8 +93,12 @@ static int reserve_nodes(Simulator *s, size_t n) {
         s->block_memory = new0(int64_t, blocks);
         s->block_score = new0(int32_t, blocks);
         s->block_seen = new0(bool, blocks);
+        s->block_is_loose = new0(bool, blocks);
         s->nodes_allocated = n;
-        return s->nodes && s->score && s->block_cpu && s->block_memory && s->block_score && s->block_seen ? 0 : -ENOMEM;
+        return s->nodes && s->score && s->block_cpu && s->block_memory && s->block_score && s->block_seen &&
+                               s->block_is_loose
+                       ? 0
+                       : -ENOMEM;
 }
 
 static int name_node(Simulator *s, uint32_t number, const char *name) {
@@ -357,6 +361,7 @@ Simulator *simulator_free(Simulator *s) {
         free(s->block_memory);
         free(s->block_score);
         free(s->block_seen);
+        free(s->block_is_loose);
         hashmap_free(s->asked_labels);
         hashmap_free(s->template_numbers);
         for (uint32_t i = 0; i < s->n_pods; i++)
@@ -597,26 +602,34 @@ static uint32_t freest_block(const Simulator *s, uint32_t n_blocks, int32_t best
         return found;
 }
 
-/* The freest of these nodes of a block, the first by number among equals. */
-static uint32_t freest_of(const Simulator *s, uint32_t block, uint64_t nodes) {
-        uint32_t found = NOWHERE;
+/* The freest of these nodes of a block, the first by number among equals, if it is freer than `found`, or as free and
+ * before it, and has so much CPU and memory. */
+static uint32_t freer_in_block(const Simulator *s, uint32_t block, uint64_t nodes, uint32_t found, int64_t cpu, int64_t memory) {
+        const int64_t *free_cpu = s->free + RESOURCE_CPU * s->nodes_allocated,
+                      *free_memory = s->free + RESOURCE_MEMORY * s->nodes_allocated;
+        int32_t best = found == NOWHERE ? -1 : s->score[found];
+        uint32_t better = NOWHERE;
 
         for (; nodes; nodes &= nodes - 1) {
                 uint32_t node = block * BLOCK_NODES + (uint32_t) __builtin_ctzll(nodes);
 
-                if (found == NOWHERE || s->score[node] > s->score[found])
-                        found = node;
+                if ((s->score[node] > best || (s->score[node] == best && better == NOWHERE && node < found)) &&
+                    s->score[node] >= 0 && free_cpu[node] >= cpu && free_memory[node] >= memory) {
+                        best = s->score[node];
+                        better = node;
+                }
         }
-        return found;
+        return better;
 }
 
-static int32_t highest_score(const Simulator *s, uint32_t block) {
+static void find_highest_score(Simulator *s, uint32_t block) {
         uint32_t end = MIN((block + 1) * BLOCK_NODES, s->n_nodes);
         int32_t most = -1;
 
         for (uint32_t i = block * BLOCK_NODES; i < end; i++)
                 most = MAX(most, s->score[i]);
-        return most;
+        s->block_score[block] = most;
+        s->block_is_loose[block] = false;
 }
 
 uint32_t simulator_freest_fit(Simulator *s, uint32_t pod) {
@@ -624,21 +637,17 @@ uint32_t simulator_freest_fit(Simulator *s, uint32_t pod) {
         const PodTemplate *t = template_of(s, pod);
         int64_t cpu = request_of(t, RESOURCE_CPU), memory = request_of(t, RESOURCE_MEMORY);
         uint32_t n_blocks = (s->n_nodes + BLOCK_NODES - 1) / BLOCK_NODES, found = NOWHERE, block;
-        int32_t best = -1;
 
         memset(s->block_seen, 0, n_blocks * sizeof(bool));
-        while ((block = freest_block(s, n_blocks, best, found)) != NOWHERE) {
-                uint64_t nodes = mask[block] ? nodes_with_room(s, block, mask[block], cpu, memory) : 0;
+        while ((block = freest_block(s, n_blocks, found == NOWHERE ? -1 : s->score[found], found)) != NOWHERE) {
+                uint64_t nodes = mask[block];
+                uint32_t node;
 
                 s->block_seen[block] = true;
-                s->block_score[block] = highest_score(s, block);
-                while (nodes) {
-                        uint32_t node = freest_of(s, block, nodes);
-
-                        if (s->score[node] < best || (s->score[node] == best && node > found))
-                                break;
+                if (s->block_is_loose[block])
+                        find_highest_score(s, block);
+                while ((node = freer_in_block(s, block, nodes, found, cpu, memory)) != NOWHERE) {
                         if (fits_now(s, pod, node) == FIT_OK) {
-                                best = s->score[node];
                                 found = node;
                                 break;
                         }
