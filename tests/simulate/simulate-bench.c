@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the simulation costs, on made-up clusters: simulate-bench [NODES PODS OWNERS FILL%]. Prints what it measured; the
- * limit beside it is a loop over an array, in the same minute.
+ * What the simulation costs, on made-up clusters: simulate-bench [NODES PODS OWNERS FILL%]. Prints one line of JSON of what it
+ * measured. Times are of CPU: it is one thread, and other work on the machine shall not count. The limit beside them is a loop
+ * that compares every node's room with every pod's request, once.
  */
 #include <malloc.h>
 #include <stdio.h>
@@ -10,7 +11,15 @@
 
 #include "cluster-maker.h"
 
-/* Of CPU: one thread, and other work on the machine does not count. */
+#define CHANGES 20000u
+#define NEW_OWNERS 50u
+
+typedef struct Figures {
+        uint32_t may_go, gone_together, n_templates, n_bound;
+        double made_ms, singles_ms[3], together_ms, limit_ms, change_usec, new_owner_ms;
+        size_t snapshot_bytes, simulator_bytes;
+} Figures;
+
 static double now_ms(void) {
         struct timespec t;
 
@@ -18,21 +27,23 @@ static double now_ms(void) {
         return (double) t.tv_sec * 1e3 + (double) t.tv_nsec / 1e6;
 }
 
-/* So many comparisons of a number with an array of 5,000: what looking at every node for every pod would cost at least. */
-static double calibrate(uint32_t n_nodes, uint32_t n_pods) {
-        int64_t *free_room = calloc(n_nodes + 1, sizeof(int64_t));
+static int compare_all(uint32_t n_nodes, uint32_t n_pods, double *ret_ms) {
+        int64_t *room = calloc(n_nodes + 1, sizeof(int64_t));
         volatile uint64_t hits = 0;
         double begin = now_ms();
 
+        if (!room)
+                return -ENOMEM;
         for (uint32_t p = 0; p < n_pods; p++) {
                 uint64_t n = 0;
 
                 for (uint32_t i = 0; i < n_nodes; i++)
-                        n += free_room[i] >= (int64_t) p;
+                        n += room[i] >= (int64_t) p;
                 hits += n;
         }
-        free(free_room);
-        return now_ms() - begin;
+        free(room);
+        *ret_ms = now_ms() - begin;
+        return 0;
 }
 
 static size_t heap_bytes(void) {
@@ -41,93 +52,101 @@ static size_t heap_bytes(void) {
         return m.uordblks + m.hblkhd;
 }
 
-/* A pod goes and comes back elsewhere, as it does when it is evicted: two changes. */
-static int bench_changes(Simulator *s, MadeCluster *c, const ClusterShape *shape) {
-        const uint32_t n = 20000;
-        ClusterShape more = *shape;
-        double begin = now_ms(), known, new_owners = 0;
-        uint32_t number;
-        int r = 0;
+/* Each node in the order of names; with keep those that went stay away. */
+static int remove_each(Simulator *s, bool keep, uint32_t *ret_gone, double *ret_ms) {
+        SimulateOptions options = { .quick = true };
+        double begin = now_ms();
 
-        for (uint32_t i = 0; i < n && r >= 0; i++) {
+        *ret_gone = 0;
+        for (uint32_t i = 0; i < simulator_n_nodes(s); i++) {
+                SimulateVerdict v;
+                int r = simulate_removal(s, &i, 1, &options, keep, &v);
+
+                if (r < 0)
+                        return r;
+                *ret_gone += v.fits;
+                simulate_verdict_done(&v);
+        }
+        *ret_ms = now_ms() - begin;
+        return 0;
+}
+
+/* A pod goes and comes back, as it does when it is evicted: two changes. */
+static int change_pods(Simulator *s, Figures *f) {
+        double begin = now_ms();
+
+        for (uint32_t i = 0; i < CHANGES / 2; i++) {
                 uint32_t pod = (uint32_t) ((uint64_t) i * 7919 % simulator_n_pods(s));
                 const KubeScheduledPod *object = simulator_pod(s, pod);
+                int r;
 
                 simulator_forget_pod(s, pod);
                 r = simulator_change_pod(s, pod, object);
+                if (r < 0)
+                        return r;
         }
-        known = (now_ms() - begin) * 1000 / (2 * n);
-        for (uint32_t i = 0; i < 50 && r >= 0; i++) {
+        f->change_usec = (now_ms() - begin) * 1000 / CHANGES;
+        return 0;
+}
+
+static int add_owners(Simulator *s, MadeCluster *c, const ClusterShape *shape, Figures *f) {
+        ClusterShape more = *shape;
+
+        for (uint32_t i = 0; i < NEW_OWNERS; i++) {
                 KubeObject *o;
+                uint32_t number;
+                double begin;
+                int r;
 
                 more.n_owners = shape->n_owners + i + 1;
                 o = cluster_add_pod(c, &more, more.n_owners - 1, "node-00000");
                 begin = now_ms();
                 r = simulator_add_pod(s, (KubeScheduledPod *) o, &number);
-                new_owners += now_ms() - begin;
+                if (r < 0)
+                        return r;
+                f->new_owner_ms += (now_ms() - begin) / NEW_OWNERS;
         }
-        printf("  a pod's change: %.1f us; the first pod of a new owner: %.1f ms\n", known, new_owners / 50);
-        return r;
+        return 0;
 }
 
-static int bench(const ClusterShape *shape) {
-        MadeCluster c;
-        Simulator *s;
-        double begin = now_ms(), made, single[3] = {}, many, limit = calibrate(shape->n_nodes, shape->n_pods);
-        size_t before, after;
-        uint32_t yes = 0, together = 0;
-        SimulateOptions options = { .quick = true };
+static int measure(const ClusterShape *shape, MadeCluster *c, Simulator **ret, Figures *f) {
+        size_t before = heap_bytes();
         SimulatorMark mark;
-        int r = cluster_make(shape, &c);
+        double begin = now_ms();
+        int r = simulator_new(c->snapshot, ret);
 
         if (r < 0)
                 return r;
-        printf("%u nodes, %u pods (%u bound) of %u owners, %u %% of CPU asked for; made in %.0f ms\n", shape->n_nodes,
-               shape->n_pods, c.n_bound, shape->n_owners, shape->fill_percent, now_ms() - begin);
-        before = heap_bytes();
-        begin = now_ms();
-        r = simulator_new(c.snapshot, &s);
-        made = now_ms() - begin;
-        after = heap_bytes();
-        for (size_t k = 0; r >= 0 && k < 3; k++) {
-                yes = 0;
-                begin = now_ms();
-                for (uint32_t i = 0; r >= 0 && i < simulator_n_nodes(s); i++) {
-                        SimulateVerdict v;
-
-                        r = simulate_removal(s, &i, 1, &options, false, &v);
-                        yes += r >= 0 && v.fits;
-                        if (r >= 0)
-                                simulate_verdict_done(&v);
-                }
-                single[k] = now_ms() - begin;
-        }
-        begin = now_ms();
-        mark = simulator_mark(s);
-        for (uint32_t i = 0; r >= 0 && i < simulator_n_nodes(s); i++) {
-                SimulateVerdict v;
-
-                r = simulate_removal(s, &i, 1, &options, true, &v);
-                together += r >= 0 && v.fits;
-                if (r >= 0)
-                        simulate_verdict_done(&v);
-        }
-        many = now_ms() - begin;
-        simulator_undo(s, mark);
-        printf("  simulator made in %.0f ms, %.1f MB beside the snapshot's %.1f MB; %u templates\n", made,
-               (double) (after - before) / 1e6, (double) before / 1e6, simulator_n_templates(s));
-        printf("  each node by itself: %.1f %.1f %.1f ms for all (%u may go); every node for every pod, compared once: %.1f ms\n",
-               single[0], single[1], single[2], yes, limit);
-        printf("  one after the other, kept: %.1f ms (%u gone together)\n", many, together);
+        f->made_ms = now_ms() - begin;
+        f->snapshot_bytes = before;
+        f->simulator_bytes = heap_bytes() - before;
+        f->n_templates = simulator_n_templates(*ret);
+        for (size_t k = 0; k < 3 && r >= 0; k++)
+                r = remove_each(*ret, false, &f->may_go, &f->singles_ms[k]);
+        mark = simulator_mark(*ret);
         if (r >= 0)
-                r = bench_changes(s, &c, shape);
-        simulator_free(s);
-        cluster_done(&c);
-        return r;
+                r = remove_each(*ret, true, &f->gone_together, &f->together_ms);
+        simulator_undo(*ret, mark);
+        if (r >= 0)
+                r = change_pods(*ret, f);
+        return r < 0 ? r : add_owners(*ret, c, shape, f);
+}
+
+static void print_figures(const ClusterShape *shape, const Figures *f) {
+        printf("{\"nodes\":%u,\"pods\":%u,\"bound\":%u,\"templates\":%u,\"fillPercent\":%u,\"snapshotMB\":%.1f,\"simulatorMB\":%.1f,"
+               "\"madeMs\":%.1f,\"singlesMs\":[%.1f,%.1f,%.1f],\"mayGo\":%u,\"togetherMs\":%.1f,\"goneTogether\":%u,"
+               "\"limitMs\":%.1f,\"changeUs\":%.2f,\"newOwnerMs\":%.2f}\n",
+               shape->n_nodes, shape->n_pods, f->n_bound, f->n_templates, shape->fill_percent, (double) f->snapshot_bytes / 1e6,
+               (double) f->simulator_bytes / 1e6, f->made_ms, f->singles_ms[0], f->singles_ms[1], f->singles_ms[2], f->may_go,
+               f->together_ms, f->gone_together, f->limit_ms, f->change_usec, f->new_owner_ms);
 }
 
 int main(int argc, char **argv) {
         ClusterShape shape = { .seed = 1, .n_nodes = 5000, .n_pods = 150000, .n_owners = 1500, .fill_percent = 65 };
+        Simulator *s = NULL;
+        MadeCluster c = {};
+        Figures f = {};
+        int r;
 
         if (argc == 5) {
                 shape.n_nodes = (uint32_t) atoi(argv[1]);
@@ -135,5 +154,15 @@ int main(int argc, char **argv) {
                 shape.n_owners = (uint32_t) atoi(argv[3]);
                 shape.fill_percent = (unsigned) atoi(argv[4]);
         }
-        return bench(&shape) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+        r = cluster_make(&shape, &c);
+        f.n_bound = c.n_bound;
+        if (r >= 0)
+                r = compare_all(shape.n_nodes, shape.n_pods, &f.limit_ms);
+        if (r >= 0)
+                r = measure(&shape, &c, &s, &f);
+        if (r >= 0)
+                print_figures(&shape, &f);
+        simulator_free(s);
+        cluster_done(&c);
+        return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
