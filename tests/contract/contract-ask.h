@@ -6,6 +6,7 @@
 
 #include "api-error.h"
 #include "contract-rig.h"
+#include "kube-scheduling.h"
 #include "string-util.h"
 
 /* -- answers -------------------------------------------------------------------------------------- */
@@ -62,6 +63,9 @@ extern const KubeKind contract_namespace_kind, contract_event_kind, contract_ndb
 #define NDB(n) ((KubeTarget){ .kind = &contract_ndb_kind, .name = (n) })
 #define NDB_STATUS(n) ((KubeTarget){ .kind = &contract_ndb_kind, .name = (n), .subresource = "status" })
 #define PVC(s, n) ((KubeTarget){ .kind = &kube_pvc_kind, .ns = (s), .name = (n) })
+#define PV(n) ((KubeTarget){ .kind = &kube_volume_kind, .name = (n) })
+#define STORAGE_CLASS(n) ((KubeTarget){ .kind = &kube_storage_class_kind, .name = (n) })
+#define CSI_NODE(n) ((KubeTarget){ .kind = &kube_csi_node_kind, .name = (n) })
 #define ATTACHMENT(n) ((KubeTarget){ .kind = &kube_volume_attachment_kind, .name = (n) })
 
 Answer rig_get(Rig *r, RigWho who, KubeTarget t);

@@ -317,7 +317,8 @@ static const char pod_spec[] =
         "'priorityClassName': 'system-node-critical', 'restartPolicy': 'OnFailure', 'schedulerName': 'mine', "
         "'serviceAccountName': 'default', 'terminationGracePeriodSeconds': 5, "
         "'runtimeClassName': 'fields', 'overhead': {'cpu': '5m'}, 'resources': {'requests': {'cpu': '3'}}, "
-        "'initContainers': [{'name': 'first', 'image': 'i0', 'restartPolicy': 'Always'}], "
+        "'initContainers': [{'name': 'first', 'image': 'i0', 'imagePullPolicy': 'Never', "
+        "'restartPolicy': 'Always'}], "
         "'affinity': {'nodeAffinity': {'requiredDuringSchedulingIgnoredDuringExecution': {'nodeSelectorTerms': "
         "[{'matchExpressions': [{'key': 'gen', 'operator': 'Gt', 'values': ['3']}], "
         "'matchFields': [{'key': 'metadata.name', 'operator': 'NotIn', 'values': ['n9']}]}]}, "
@@ -469,6 +470,29 @@ static void make_others(Rig *r) {
         set_status(r, ATTACHMENT("fields"), "'attached': true, 'attachmentMetadata': {'a': 'b'}");
 }
 
+static void make_storage(Rig *r) {
+        _cleanup_answer_ Answer a = { 0 };
+
+        create(r, PV(NULL), "'name': 'fields', 'labels': {'test': 'fields'}",
+               "'capacity': {'storage': '1Gi'}, 'accessModes': ['ReadOnlyMany'], 'storageClassName': 'slow', "
+               "'persistentVolumeReclaimPolicy': 'Retain', 'volumeMode': 'Block', "
+               "'csi': {'driver': 'csi.example', 'volumeHandle': 'vol-1'}, "
+               "'nodeAffinity': {'required': {'nodeSelectorTerms': [{'matchExpressions': [{'key': 'zone', "
+               "'operator': 'In', 'values': ['a']}]}]}}");
+        create(r, PVC(NS, NULL), "'name': 'data'",
+               "'accessModes': ['ReadWriteOncePod'], 'volumeName': 'fields', 'storageClassName': 'slow', "
+               "'volumeMode': 'Block', 'resources': {'requests': {'storage': '1Gi'}}");
+        create(r, CSI_NODE(NULL), "'name': 'fields-full', 'labels': {'test': 'fields'}",
+               "'drivers': [{'name': 'csi.example', 'nodeID': 'i-9', 'topologyKeys': ['zone'], "
+               "'allocatable': {'count': 25}}]");
+        a = rig_create(r, RIG_ADMIN, STORAGE_CLASS(NULL),
+                       "{'metadata': {'name': 'fields', 'labels': {'test': 'fields'}}, 'provisioner': "
+                       "'csi.example', 'reclaimPolicy': 'Retain', 'allowVolumeExpansion': true, "
+                       "'volumeBindingMode': 'WaitForFirstConsumer', 'allowedTopologies': "
+                       "[{'matchLabelExpressions': [{'key': 'zone', 'values': ['a']}]}]}");
+        assert_answer(a, 201, NULL);
+}
+
 static void compare_statuses(Check *c, Rig *r) {
         static const char eviction[] = "{\"apiVersion\":\"policy/v1\",\"kind\":\"Eviction\",\"metadata\":"
                                        "{\"name\":\"waits\",\"namespace\":\"" NS "\"}}";
@@ -520,6 +544,13 @@ static void listed_fields_are_sent(void **state) {
                   FAKE_PDBS },
                 { "VolumeAttachment", "/apis/storage.k8s.io/v1/volumeattachments",
                   "&labelSelector=test%3Dfields", FAKE_VOLUMEATTACHMENTS },
+                { "Namespace", "/api/v1/namespaces", "", FAKE_NAMESPACES },
+                { "PersistentVolume", "/api/v1/persistentvolumes", "&labelSelector=test%3Dfields", FAKE_PVS },
+                { "PersistentVolumeClaim", "/api/v1/namespaces/" NS "/persistentvolumeclaims", "", FAKE_PVCS },
+                { "StorageClass", "/apis/storage.k8s.io/v1/storageclasses", "&labelSelector=test%3Dfields",
+                  FAKE_STORAGECLASSES },
+                { "CSINode", "/apis/storage.k8s.io/v1/csinodes", "&labelSelector=test%3Dfields",
+                  FAKE_CSINODES },
         };
         Rig *r = *state;
         Check c = { .fake = rig_is_fake(r) };
@@ -529,6 +560,7 @@ static void listed_fields_are_sent(void **state) {
         rig_make_namespace(r, NS);
         make_pods(r);
         make_others(r);
+        make_storage(r);
         for (size_t i = 0; i < ELEMENTSOF(kinds); i++)
                 compare_list(&c, r, fake_fields_of(kinds[i].id), kinds[i].path, kinds[i].more);
         compare_list(&c, r, fake_fields_of(FAKE_PODS), PODS, "&limit=1"); /* there is more */

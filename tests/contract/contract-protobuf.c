@@ -132,16 +132,59 @@ static void assert_same_pdbs(const KubePdb *a, const KubePdb *b, const Objects *
         assert_int_equal(a->always_allow_unhealthy, b->always_allow_unhealthy);
 }
 
+static void assert_same_csi_nodes(const KubeCsiNode *a, const KubeCsiNode *b) {
+        assert_int_equal(a->n_drivers, b->n_drivers);
+        for (size_t i = 0; i < a->n_drivers; i++) {
+                assert_same_text(a->drivers[i].driver, b->drivers[i].driver);
+                assert_int_equal(a->drivers[i].volumes, b->drivers[i].volumes);
+        }
+}
+
+/* Of storage. */
+static void assert_same_stored(const KubeObject *a, const KubeObject *b) {
+        if (a->kind == &kube_volume_kind) {
+                const KubeVolume *x = (const KubeVolume *) a, *y = (const KubeVolume *) b;
+
+                assert_same_text(x->storage_class, y->storage_class);
+                assert_same_text(x->node_affinity, y->node_affinity);
+                assert_same_text(x->csi_driver, y->csi_driver);
+                assert_same_text(x->csi_handle, y->csi_handle);
+        } else if (a->kind == &kube_scheduled_claim_kind) {
+                const KubeScheduledClaim *x = (const KubeScheduledClaim *) a, *y = (const KubeScheduledClaim *) b;
+
+                assert_same_text(x->claim.volume_name, y->claim.volume_name);
+                assert_same_text(x->storage_class, y->storage_class);
+                assert_int_equal(x->one_pod_only, y->one_pod_only);
+        } else if (a->kind == &kube_storage_class_kind) {
+                const KubeStorageClass *x = (const KubeStorageClass *) a, *y = (const KubeStorageClass *) b;
+
+                assert_same_text(x->provisioner, y->provisioner);
+                assert_int_equal(x->waits_for_consumer, y->waits_for_consumer);
+                assert_same_text(x->allowed_topologies, y->allowed_topologies);
+        } else if (a->kind == &kube_csi_node_kind)
+                assert_same_csi_nodes((const KubeCsiNode *) a, (const KubeCsiNode *) b);
+        else
+                assert_ptr_equal(a->kind, &kube_namespace_kind);
+}
+
 static void assert_same_object(const KubeObject *a, const KubeObject *b, const Objects *pods) {
         assert_true(kube_object_says_same(a, b));
         assert_same_text(a->meta.resource_version, b->meta.resource_version);
         assert_null(a->invalid);
         if (a->kind == &kube_node_kind)
                 assert_same_nodes((const KubeNode *) a, (const KubeNode *) b);
-        else if (a->kind == &kube_pod_kind || a->kind == &kube_own_pod_kind)
+        else if (a->kind == &kube_scheduled_node_kind) {
+                const KubeScheduledNode *x = (const KubeScheduledNode *) a, *y = (const KubeScheduledNode *) b;
+
+                assert_same_nodes(&x->node, &y->node);
+                assert_true(key_values_are_same(&x->allocatable, &y->allocatable));
+                assert_int_equal(x->is_initialized, y->is_initialized);
+        } else if (a->kind == &kube_pod_kind || a->kind == &kube_own_pod_kind || a->kind == &kube_scheduled_pod_kind)
                 assert_true(kube_pod_says_same((const KubePod *) a, (const KubePod *) b));
         else if (a->kind == &kube_pdb_kind)
                 assert_same_pdbs((const KubePdb *) a, (const KubePdb *) b, pods);
+        else if (a->kind != &kube_volume_attachment_kind)
+                assert_same_stored(a, b);
         else {
                 const KubeVolumeAttachment *x = (const KubeVolumeAttachment *) a,
                                            *y = (const KubeVolumeAttachment *) b;
@@ -182,9 +225,38 @@ static void make_pod(Rig *r, const char *name, const char *meta, const char *spe
         assert_answer(a, 201, NULL);
 }
 
+static void make_scheduled_pod(Rig *r) {
+        _cleanup_answer_ Answer a = rig_create(
+                r, RIG_ADMIN, POD(NS, NULL),
+                "{'metadata': {'name': 'scheduled', 'labels': {'tier': '', 'app': 'web'}, 'annotations': "
+                "{'controller.kubernetes.io/pod-deletion-cost': '7'}}, 'spec': {'automountServiceAccountToken': "
+                "false, 'schedulerName': 'mine', 'priorityClassName': 'system-node-critical', "
+                "'nodeSelector': {'zone': '', 'disk': 'ssd'}, "
+                "'initContainers': [{'name': 'plain', 'image': 'i'}, {'name': 'side', 'image': 'i', "
+                "'restartPolicy': 'Always', 'resources': {'requests': {'cpu': '50m'}}}], "
+                "'containers': [{'name': 'main', 'image': 'app', 'resources': {'requests': {'memory': '1.5Gi', "
+                "'cpu': '0.5', 'example.com/fpga': '2'}, 'limits': {'example.com/fpga': '2'}}, 'ports': "
+                "[{'containerPort': 80}, {'containerPort': 81, 'hostPort': 8081, 'hostIP': '10.0.0.7'}]}], "
+                "'affinity': {'podAntiAffinity': {'requiredDuringSchedulingIgnoredDuringExecution': "
+                "[{'labelSelector': {'matchExpressions': [{'key': 'app', 'operator': 'In', 'values': ['web', '']}]}, "
+                "'topologyKey': 'host', 'namespaceSelector': {}}]}, 'nodeAffinity': "
+                "{'preferredDuringSchedulingIgnoredDuringExecution': [{'weight': 3, 'preference': "
+                "{'matchExpressions': [{'key': 'gen', 'operator': 'Gt', 'values': ['3']}]}}]}}, "
+                "'topologySpreadConstraints': [{'maxSkew': 1, 'topologyKey': 'zone', 'whenUnsatisfiable': "
+                "'ScheduleAnyway', 'labelSelector': {}}], "
+                "'volumes': [{'name': 'a', 'persistentVolumeClaim': {'claimName': 'data'}}, {'name': 'b', "
+                "'ephemeral': {'volumeClaimTemplate': {'spec': {'accessModes': ['ReadWriteOnce'], 'resources': "
+                "{'requests': {'storage': '1Gi'}}}}}}, {'name': 'c', 'rbd': {'monitors': ['10.0.0.8'], "
+                "'image': 'x'}}]}}");
+
+        assert_answer(a, 201, NULL);
+        make_pod(r, "gated", "", "'schedulingGates': [{'name': 'example.com/gate'}]");
+}
+
 static void make_pods(Rig *r) {
         _cleanup_answer_ Answer a = { 0 }, b = { 0 };
 
+        make_scheduled_pod(r);
         make_pod(r, "plain", "", "");
         make_pod(r, "rich",
                  "'labels': {'app': 'web', 'empty': '', 'a.b/c': 'x_Y.z'}, 'finalizers': "
@@ -236,7 +308,8 @@ static void make_nodes(Rig *r) {
         assert_answer(a, 201, NULL);
         b = rig_merge(
                 r, RIG_ADMIN, NODE_STATUS("protobuf-rich"),
-                "{'status': {'conditions': [{'type': 'Ready', 'status': 'True', 'reason': 'KubeletReady', "
+                "{'status': {'allocatable': {'memory': '15Gi', 'cpu': '3920m', 'pods': '110'}, "
+                "'conditions': [{'type': 'Ready', 'status': 'True', 'reason': 'KubeletReady', "
                 "'message': 'long', 'lastTransitionTime': '2026-11-21T05:03:00Z', 'lastHeartbeatTime': "
                 "'2026-11-21T05:03:01Z'}, {'type': 'DrainInProgress', 'status': 'False', 'message': "
                 "'m\xc3\xa9'}, "
@@ -294,6 +367,40 @@ static void make_attachments(Rig *r) {
         assert_true(c.status == 200 || rig_is_fake(r));
 }
 
+static void make_storage(Rig *r) {
+        _cleanup_answer_ Answer volume = rig_create(
+                r, RIG_ADMIN, PV(NULL),
+                "{'metadata': {'name': 'protobuf-pv'}, 'spec': {'capacity': {'storage': '1Gi'}, 'accessModes': "
+                "['ReadWriteOnce'], 'storageClassName': 'protobuf', 'csi': {'driver': 'csi.example', "
+                "'volumeHandle': 'vol-2'}, 'nodeAffinity': {'required': {'nodeSelectorTerms': "
+                "[{'matchExpressions': [{'key': 'zone', 'operator': 'In', 'values': ['a', 'b']}]}, "
+                "{'matchFields': [{'key': 'metadata.name', 'operator': 'In', 'values': ['n1']}]}]}}}}");
+        _cleanup_answer_ Answer plain = rig_create(
+                r, RIG_ADMIN, PV(NULL),
+                "{'metadata': {'name': 'protobuf-host'}, 'spec': {'capacity': {'storage': '1Gi'}, 'accessModes': "
+                "['ReadWriteOnce'], 'hostPath': {'path': '/data'}}}");
+        _cleanup_answer_ Answer claim = rig_create(
+                r, RIG_ADMIN, PVC(NS, NULL),
+                "{'metadata': {'name': 'data'}, 'spec': {'accessModes': ['ReadWriteOncePod'], 'storageClassName': "
+                "'', 'volumeName': 'protobuf-pv', 'resources': {'requests': {'storage': '1Gi'}}}}");
+        _cleanup_answer_ Answer class = rig_create(
+                r, RIG_ADMIN, STORAGE_CLASS(NULL),
+                "{'metadata': {'name': 'protobuf'}, 'provisioner': 'csi.example', 'volumeBindingMode': "
+                "'WaitForFirstConsumer', 'reclaimPolicy': 'Delete', 'allowedTopologies': "
+                "[{'matchLabelExpressions': [{'key': 'zone', 'values': ['b', 'a']}]}]}");
+        _cleanup_answer_ Answer node = rig_create(
+                r, RIG_ADMIN, CSI_NODE(NULL),
+                "{'metadata': {'name': 'protobuf-rich'}, 'spec': {'drivers': [{'name': 'csi.example', 'nodeID': "
+                "'i-1', 'topologyKeys': ['zone'], 'allocatable': {'count': 25}}, {'name': 'other.example', "
+                "'nodeID': 'i-1', 'topologyKeys': []}]}}");
+
+        assert_answer(volume, 201, NULL);
+        assert_answer(plain, 201, NULL);
+        assert_answer(claim, 201, NULL);
+        assert_answer(class, 201, NULL);
+        assert_answer(node, 201, NULL);
+}
+
 static void same_in_both(void **state) {
         Rig *r = *state;
 
@@ -302,8 +409,16 @@ static void same_in_both(void **state) {
         make_nodes(r);
         make_pdbs(r);
         make_attachments(r);
-        assert_same_lists(r, &kube_pod_kind, 5);
-        assert_same_lists(r, &kube_own_pod_kind, 5);
+        make_storage(r);
+        assert_same_lists(r, &kube_pod_kind, 7);
+        assert_same_lists(r, &kube_own_pod_kind, 7);
+        assert_same_lists(r, &kube_scheduled_pod_kind, 7);
+        assert_same_lists(r, &kube_scheduled_node_kind, 2);
+        assert_same_lists(r, &kube_volume_kind, 2);
+        assert_same_lists(r, &kube_scheduled_claim_kind, 1);
+        assert_same_lists(r, &kube_storage_class_kind, 1);
+        assert_same_lists(r, &kube_csi_node_kind, 1);
+        assert_same_lists(r, &kube_namespace_kind, 1);
         assert_same_lists(r, &kube_node_kind, 2);
         assert_same_lists(r, &kube_pdb_kind, 3);
         assert_same_lists(r, &kube_volume_attachment_kind, 2);

@@ -35,6 +35,8 @@ FEATURES = "ImageVolume=true"  # not on by default yet, and vesper reads its fie
 SERVED = ["/api/v1/nodes", "/api/v1/pods", "/api/v1/events", "/api/v1/namespaces",
           "/apis/coordination.k8s.io/v1/leases", "/apis/policy/v1/poddisruptionbudgets",
           "/apis/storage.k8s.io/v1/volumeattachments",
+          "/api/v1/persistentvolumes", "/api/v1/persistentvolumeclaims", "/apis/storage.k8s.io/v1/storageclasses",
+          "/apis/storage.k8s.io/v1/csinodes",
           *(f"/apis/vesper.sh/v1alpha1/{k}" for k in ("nodepools", "nodeclaims", "nodedisruptionbudgets"))]
 TIMEOUT = 1800  # only ends what hangs
 # How cmocka tells of a case.

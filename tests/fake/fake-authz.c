@@ -279,6 +279,8 @@ static bool check_node(const FakeStore *s, const FakeRequest *r, const char *nod
         case FAKE_NDBS:
         case FAKE_SECRETS:
         case FAKE_WEBHOOKS:
+        case FAKE_STORAGECLASSES:
+        case FAKE_CSINODES:
         case _FAKE_RESOURCE_MAX:
         case _FAKE_RESOURCE_INVALID:
                 return false;

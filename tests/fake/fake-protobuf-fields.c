@@ -44,6 +44,11 @@ const FakeField *fake_fields_of(FakeResourceId id) {
                 [FAKE_PODS] = Pod_fields,
                 [FAKE_PDBS] = PodDisruptionBudget_fields,
                 [FAKE_VOLUMEATTACHMENTS] = VolumeAttachment_fields,
+                [FAKE_NAMESPACES] = Namespace_fields,
+                [FAKE_PVS] = PersistentVolume_fields,
+                [FAKE_PVCS] = PersistentVolumeClaim_fields,
+                [FAKE_STORAGECLASSES] = StorageClass_fields,
+                [FAKE_CSINODES] = CSINode_fields,
         };
 
         return tables[id];

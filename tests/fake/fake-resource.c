@@ -44,6 +44,10 @@ static const FakeResource table[_FAKE_RESOURCE_MAX] = {
         [FAKE_WEBHOOKS] = { FAKE_WEBHOOKS, "admissionregistration.k8s.io", "v1",
                             "validatingwebhookconfigurations", "ValidatingWebhookConfiguration",
                             .has_generation = true },
+        [FAKE_STORAGECLASSES] = { FAKE_STORAGECLASSES, "storage.k8s.io", "v1", "storageclasses", "StorageClass",
+                                  .unconditional = true, .delete_returns_object = true },
+        [FAKE_CSINODES] = { FAKE_CSINODES, "storage.k8s.io", "v1", "csinodes", "CSINode",
+                            .delete_returns_object = true },
 };
 
 static const char *const api_versions[_FAKE_RESOURCE_MAX] = {
@@ -65,6 +69,8 @@ static const char *const api_versions[_FAKE_RESOURCE_MAX] = {
         [FAKE_NDBS] = "vesper.sh/v1alpha1",
         [FAKE_SECRETS] = "v1",
         [FAKE_WEBHOOKS] = "admissionregistration.k8s.io/v1",
+        [FAKE_STORAGECLASSES] = "storage.k8s.io/v1",
+        [FAKE_CSINODES] = "storage.k8s.io/v1",
 };
 
 static const char *const qualified[_FAKE_RESOURCE_MAX][2] = {
@@ -87,6 +93,8 @@ static const char *const qualified[_FAKE_RESOURCE_MAX][2] = {
         [FAKE_SECRETS] = { "secrets", "Secret" },
         [FAKE_WEBHOOKS] = { "validatingwebhookconfigurations.admissionregistration.k8s.io",
                             "ValidatingWebhookConfiguration.admissionregistration.k8s.io" },
+        [FAKE_STORAGECLASSES] = { "storageclasses.storage.k8s.io", "StorageClass.storage.k8s.io" },
+        [FAKE_CSINODES] = { "csinodes.storage.k8s.io", "CSINode.storage.k8s.io" },
 };
 
 const FakeResource *fake_resource(FakeResourceId id) {

@@ -27,6 +27,8 @@ typedef enum FakeResourceId {
         FAKE_NDBS,
         FAKE_SECRETS,
         FAKE_WEBHOOKS, /* ValidatingWebhookConfiguration */
+        FAKE_STORAGECLASSES,
+        FAKE_CSINODES,
         _FAKE_RESOURCE_MAX,
         _FAKE_RESOURCE_INVALID = -EINVAL,
 } FakeResourceId;

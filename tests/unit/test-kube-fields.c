@@ -16,7 +16,7 @@
 #include "api-error.h"
 #include "fake-json.h"
 #include "fake-protobuf.h"
-#include "kube-kinds.h"
+#include "kube-scheduling.h"
 #include "kube-protobuf.h"
 #include "string-util.h"
 #include "strv.h"
@@ -181,6 +181,7 @@ static void make_member(Maker *m, const ProtobufField *f, const char *path) {
                 json_addf(m->w, f->name, "2026-11-21T%02u:%02u:00Z", m->n / 60 % 24, m->n % 60);
                 return;
         case PROTOBUF_MAP:
+        case PROTOBUF_QUANTITY_MAP:
                 json_open_object(m->w, f->name);
                 json_add_string(m->w, "vesper.sh/key", text_of(m, path, text));
                 json_close_object(m->w);
@@ -254,6 +255,11 @@ static void decode(const Row *row, const char *text) {
         forget_values();
 }
 
+/* Of APIs later than the list's: their numbers are not known here, so they are read where JSON comes. */
+static bool is_later(const char *path) {
+        return streq(path, "spec.workloadRef") || streq(path, "spec.schedulingGroup");
+}
+
 static void check_row(const Row *row) {
         const ProtobufShape *shape = row->kind ? row->kind->shape : row->shape;
         const char *kind = row->kind ? row->kind->kind : "Status";
@@ -270,7 +276,7 @@ static void check_row(const Row *row) {
         }
         for (size_t i = 0; i < strv_length(seen.asked); i++)
                 if (!strv_contains(paths, seen.asked[i]) && !streq(seen.asked[i], "kind") &&
-                    !streq(seen.asked[i], "apiVersion"))
+                    !streq(seen.asked[i], "apiVersion") && !is_later(seen.asked[i]))
                         fail_msg("The decoder of %s looks at %s, which is not READ in kube-field-list.h",
                                  row->name, seen.asked[i]);
         for (size_t i = 0; paths[i]; i++)
@@ -288,6 +294,13 @@ static void test_read_is_what_decoders_look_at(void **state) {
                 { "a node's own Pod", &kube_own_pod_kind },
                 { "PodDisruptionBudget", &kube_pdb_kind },
                 { "VolumeAttachment", &kube_volume_attachment_kind },
+                { "Namespace", &kube_namespace_kind },
+                { "Pod, as scheduled", &kube_scheduled_pod_kind },
+                { "Node, as scheduled", &kube_scheduled_node_kind },
+                { "PersistentVolume", &kube_volume_kind },
+                { "PersistentVolumeClaim", &kube_scheduled_claim_kind },
+                { "StorageClass", &kube_storage_class_kind },
+                { "CSINode", &kube_csi_node_kind },
                 { "Status", NULL, &kube_shape_status, "code" }, /* informer.c: of an ERROR event */
         };
         (void) state;
@@ -308,6 +321,13 @@ static void test_what_is_sent_arrives(void **state) {
                 { &kube_own_pod_kind, FAKE_PODS },
                 { &kube_pdb_kind, FAKE_PDBS },
                 { &kube_volume_attachment_kind, FAKE_VOLUMEATTACHMENTS },
+                { &kube_namespace_kind, FAKE_NAMESPACES },
+                { &kube_scheduled_pod_kind, FAKE_PODS },
+                { &kube_scheduled_node_kind, FAKE_NODES },
+                { &kube_volume_kind, FAKE_PVS },
+                { &kube_scheduled_claim_kind, FAKE_PVCS },
+                { &kube_storage_class_kind, FAKE_STORAGECLASSES },
+                { &kube_csi_node_kind, FAKE_CSINODES },
         };
         (void) state;
 

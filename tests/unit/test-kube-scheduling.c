@@ -158,7 +158,7 @@ static void test_invalid(void **state) {
                 { "'containers':[{'ports':{}}]", "spec.containers.ports is no list" },
                 { "'containers':[{'ports':[{'hostPort':'80'}]}]", "spec.containers.ports.hostPort is no integer" },
                 { "'containers':[{'ports':[{'hostPort':80,'hostIP':1}]}]", "spec.containers.ports.hostIP is no string" },
-                { "'initContainers':[{'restartPolicy':1,'resources':{'requests':{'cpu':'1'}}}]", "spec.initContainers.restartPolicy is no string" },
+                { "'initContainers':[{'restartPolicy':1,'resources':{'requests':{'cpu':'1'}}}]", "restartPolicy of a container is no string" },
                 { "'overhead':'64Mi'", "spec.overhead is no map" },
                 { "'resources':{'requests':1}", "spec.resources.requests is no map" },
                 { "'nodeSelector':{'a':1}", "spec.nodeSelector.a is no string" },

@@ -49,7 +49,7 @@ static bool has_host_port(Decoder *d, const Json *ports) {
 static bool is_sidecar(Decoder *d, const Json *container) {
         _cleanup_free_ char *policy = NULL;
 
-        decode_string(d, json_get(container, "restartPolicy"), "spec.initContainers.restartPolicy", &policy);
+        decode_string(d, json_get(container, "restartPolicy"), "restartPolicy of a container", &policy);
         return streq_ptr(policy, "Always");
 }
 
@@ -57,7 +57,7 @@ static bool is_sidecar(Decoder *d, const Json *container) {
 static void write_container(Decoder *d, const Json *container, bool init, JsonWriter *w) {
         const Json *requests = json_path(container, "resources", "requests", NULL);
         const Json *ports = decode_array(d, json_get(container, "ports"), "spec.containers.ports");
-        bool has_port = has_host_port(d, ports);
+        bool has_port = has_host_port(d, ports), sidecar = is_sidecar(d, container) && init;
 
         if (!has_port && (!requests || (json_is_object(requests) && json_size(requests) == 0)))
                 return;
@@ -69,7 +69,7 @@ static void write_container(Decoder *d, const Json *container, bool init, JsonWr
                         write_port(d, i, w);
                 json_close_array(w);
         }
-        if (init && is_sidecar(d, container))
+        if (sidecar)
                 json_add_bool(w, "always", true);
         json_close_object(w);
 }
@@ -90,12 +90,12 @@ static bool is_of_group(const KubeObject *o, const Json *spec) {
 static bool has_disk(const Json *volumes) {
         static const char *const sources[] = { "gcePersistentDisk", "awsElasticBlockStore", "azureDisk", "iscsi",
                                                "rbd" };
+        bool found = false;
 
         JSON_FOREACH (v, volumes)
                 for (size_t i = 0; i < ELEMENTSOF(sources); i++)
-                        if (is_set(json_get(v, sources[i])))
-                                return true;
-        return false;
+                        found |= is_set(json_get(v, sources[i]));
+        return found;
 }
 
 static void write_unmodelled(Decoder *d, const KubeScheduledPod *p, const Json *spec, JsonWriter *w) {

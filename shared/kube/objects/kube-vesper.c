@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kube-decode.h"
+#include "kube-protobuf.h"
 #include "marks.h"
 #include "string-util.h"
 
@@ -9,7 +10,6 @@ static bool vesper_annotation_wanted(const char *key) {
 
 /* -- Namespace ------------------------------------------------------------------------------------------------------ */
 
-/* As JSON: one object is read of it. */
 const KubeKind kube_namespace_kind = {
         .group = "",
         .version = "v1",
@@ -17,6 +17,7 @@ const KubeKind kube_namespace_kind = {
         .kind = "Namespace",
         .size = sizeof(KubeObject),
         .annotation_wanted = vesper_annotation_wanted,
+        .shape = &kube_shape_namespace,
 };
 
 /* -- NodePool ------------------------------------------------------------------------------------------------------- */
