@@ -53,18 +53,22 @@ static int compare_keys(const void *a, const void *b) {
         return strcmp(json_key(*(const Json *const *) a), json_key(*(const Json *const *) b));
 }
 
-static void copy_map_value(const Copy *c, const Json *v, const Place *map, bool of_quantities) {
-        const Place at = { map, json_key(v) };
+static bool map_value_is_good(const Json *v, bool of_quantities) {
+        int64_t n;
+
+        return json_is_string(v) || (of_quantities && json_int64(v, &n) >= 0); /* as apimachinery reads it */
+}
+
+static void copy_map_value(const Copy *c, const Json *v) {
         int64_t n;
 
         if (json_is_string(v))
                 json_add_string(c->w, json_key(v), json_string_or_null(v));
-        else if (of_quantities && json_int64(v, &n) >= 0) /* as apimachinery reads it */
+        else if (json_int64(v, &n) >= 0)
                 json_addf(c->w, json_key(v), "%" PRId64, n);
-        else
-                wrong_type(c->d, &at, of_quantities ? "quantity" : "string");
 }
 
+/* What is wrong is left out. */
 static bool copy_map(const Copy *c, const Json *v, const Place *at, bool of_quantities, const char *key) {
         _cleanup_free_ const Json **sorted = NULL;
         size_t n = 0;
@@ -77,11 +81,16 @@ static bool copy_map(const Copy *c, const Json *v, const Place *at, bool of_quan
                 return false;
         }
         JSON_FOREACH (i, v)
-                sorted[n++] = i;
+                if (map_value_is_good(i, of_quantities))
+                        sorted[n++] = i;
+                else
+                        wrong_type(c->d, &(Place){ at, json_key(i) }, of_quantities ? "quantity" : "string");
+        if (n == 0)
+                return false;
         qsort(sorted, n, sizeof(*sorted), compare_keys);
         json_open_object(c->w, key);
         for (size_t i = 0; i < n; i++)
-                copy_map_value(c, sorted[i], at, of_quantities);
+                copy_map_value(c, sorted[i]);
         json_close_object(c->w);
         return true;
 }
@@ -103,9 +112,17 @@ static bool copy_object(const Copy *c, const Json *v, const Place *at, const Pro
         return true;
 }
 
-/* shape NULL: of strings, where an empty one counts. */
+/* shape NULL: of strings, where an empty one counts. What is wrong is left out. */
 static bool copy_list(const Copy *c, const Json *v, const Place *at, const ProtobufShape *shape, const char *key) {
+        size_t n = 0;
+
         if (!is_filled(c->d, v, at, json_is_array, "list"))
+                return false;
+        JSON_FOREACH (i, v)
+                n += shape ? json_is_object(i) : json_is_string(i);
+        if (n < json_size(v))
+                wrong_type(c->d, at, shape ? "list of objects" : "list of strings");
+        if (n == 0)
                 return false;
         json_open_array(c->w, key);
         JSON_FOREACH (i, v)
@@ -113,8 +130,6 @@ static bool copy_list(const Copy *c, const Json *v, const Place *at, const Proto
                         (void) copy_object(c, i, at, shape, NULL);
                 else if (!shape && json_is_string(i))
                         json_add_string(c->w, NULL, json_string_or_null(i));
-                else
-                        wrong_type(c->d, at, shape ? "list of objects" : "list of strings");
         json_close_array(c->w);
         return true;
 }
@@ -188,6 +203,14 @@ bool decode_copy_list(Decoder *d, const Json *v, const char *path, const Protobu
 bool decode_copy_map(Decoder *d, const Json *v, const char *path, bool of_quantities, JsonWriter *w,
                      const char *key) {
         return copy_map(&(Copy){ d, w }, v, &(Place){ NULL, path }, of_quantities, key);
+}
+
+bool decode_copy_map_has(const Json *v, bool of_quantities) {
+        if (json_is_object(v))
+                JSON_FOREACH (i, v)
+                        if (map_value_is_good(i, of_quantities))
+                                return true;
+        return false;
 }
 
 void decode_copy_text(Decoder *d, const Json *v, const char *path, const ProtobufShape *shape, bool list,

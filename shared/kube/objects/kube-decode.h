@@ -43,11 +43,13 @@ void key_values_done(KeyValues *kv, InternPool *pool);
 /* -- kube-copy.c: parts of an object that are kept as JSON ------------------------------------------------
  * What the shape names of it, by ascending field number, maps sorted by their keys: the same part gives the same text whether it
  * came as JSON or as protobuf. Left out is what is absent, null, an empty text, list or map, 0 or false; an empty object is
- * kept, for it means something (a selector of everything). Of a value with a wrong type the object becomes invalid. Written
- * as a member `key`; of an absent or empty part nothing is written, and false returned. */
+ * kept, for it means something (a selector of everything). A value with a wrong type makes the object
+ * invalid, and is left out. Written as a member `key`; of an absent or empty part nothing is written, and false returned. */
 bool decode_copy_list(Decoder *d, const Json *v, const char *path, const ProtobufShape *shape, JsonWriter *w, const char *key);
 /* A map of texts; quantities may also be integers. */
 bool decode_copy_map(Decoder *d, const Json *v, const char *path, bool of_quantities, JsonWriter *w, const char *key);
+/* Would decode_copy_map() write anything of it? */
+bool decode_copy_map_has(const Json *v, bool of_quantities);
 /* The text of an object or list by itself; NULL: it is absent, or an empty list. */
 void decode_copy_text(Decoder *d, const Json *v, const char *path, const ProtobufShape *shape, bool list, char **ret);
 

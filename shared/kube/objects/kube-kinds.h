@@ -215,6 +215,8 @@ typedef struct KubeNodePool {
 } KubeNodePool;
 
 extern const KubeKind kube_node_pool_kind;
+/* As the array spec.repair; reads back as the same. */
+void repair_rules_write(const RepairRule *rules, size_t n, JsonWriter *w, const char *key);
 
 typedef struct ClaimBlocker {
         char *pod, *reason, *pdb; /* "ns/name"; PascalCase word; "ns/name" or NULL */

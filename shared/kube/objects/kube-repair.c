@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+
 #include "kube-decode.h"
 #include "string-util.h"
 
@@ -111,4 +113,18 @@ void repair_rules_free(RepairRule *rules, size_t n) {
                 free(rules[i].reason_pattern);
         }
         free(rules);
+}
+
+void repair_rules_write(const RepairRule *rules, size_t n, JsonWriter *w, const char *key) {
+        json_open_array(w, key);
+        for (size_t i = 0; i < n; i++) {
+                json_open_object(w, NULL);
+                json_add_string(w, "condition", rules[i].condition);
+                json_add_string(w, "status", status_names[rules[i].status]);
+                json_add_string(w, "reason", rules[i].reason);
+                json_addf(w, "after", "%" PRIu64 "s", rules[i].after_usec / USEC_PER_SEC);
+                json_add_string(w, "action", action_names[rules[i].action]);
+                json_close_object(w);
+        }
+        json_close_array(w);
 }

@@ -57,11 +57,11 @@ static bool is_sidecar(Decoder *d, const Json *container) {
 static void write_container(Decoder *d, const Json *container, bool init, JsonWriter *w) {
         const Json *requests = json_path(container, "resources", "requests", NULL);
         const Json *ports = decode_array(d, json_get(container, "ports"), "spec.containers.ports");
-        bool has_port = has_host_port(d, ports), sidecar = is_sidecar(d, container) && init;
+        bool has_port = has_host_port(d, ports), sidecar = is_sidecar(d, container) && init,
+             asks = has_port || decode_copy_map_has(requests, true);
 
-        if (!has_port && (!requests || (json_is_object(requests) && json_size(requests) == 0)))
-                return;
-        json_open_object(w, NULL);
+        if (asks)
+                json_open_object(w, NULL);
         (void) decode_copy_map(d, requests, "spec.containers.resources.requests", true, w, "requests");
         if (has_port) {
                 json_open_array(w, "ports");
@@ -69,9 +69,10 @@ static void write_container(Decoder *d, const Json *container, bool init, JsonWr
                         write_port(d, i, w);
                 json_close_array(w);
         }
-        if (sidecar)
+        if (asks && sidecar)
                 json_add_bool(w, "always", true);
-        json_close_object(w);
+        if (asks)
+                json_close_object(w);
 }
 
 /* -- what no simulation understands --------------------------------------------------------------------- */

@@ -238,3 +238,29 @@ bool selector_matches(const Selector *s, const KeyValues *labels) {
 bool selector_is_empty(const Selector *s) {
         return !s || s->n_requirements == 0;
 }
+
+static void requirement_write(const Requirement *q, JsonWriter *w) {
+        json_open_object(w, NULL);
+        json_add_string(w, "key", q->key);
+        json_add_string(w, "operator", op_table[q->op]);
+        if (q->n_values > 0) {
+                json_open_array(w, "values");
+                for (size_t i = 0; i < q->n_values; i++)
+                        json_add_string(w, NULL, q->values[i]);
+                json_close_array(w);
+        }
+        json_close_object(w);
+}
+
+void selector_write(const Selector *s, JsonWriter *w, const char *key) {
+        if (!s || s->nothing)
+                return;
+        json_open_object(w, key);
+        if (s->n_requirements > 0) {
+                json_open_array(w, "matchExpressions");
+                for (size_t i = 0; i < s->n_requirements; i++)
+                        requirement_write(s->requirements + i, w);
+                json_close_array(w);
+        }
+        json_close_object(w);
+}

@@ -18,3 +18,5 @@ bool selector_matches(const Selector *s, const KeyValues *labels); /* NULL selec
 bool selector_is_empty(const Selector *s);                         /* no requirement at all */
 /* May a label have this value? At most 63 of letters, digits, '-', '_', '.', or none. */
 bool label_value_is_valid(const char *s);
+/* As a member of an object; reads back as the same. One that selects nothing is left out. */
+void selector_write(const Selector *s, JsonWriter *w, const char *key);
