@@ -16,7 +16,7 @@
 #include "snapshot.h"
 
 #define SNAPSHOT_FORMAT 1
-#define SNAPSHOT_BYTES_MAX ((size_t) 2 << 30)  /* 150,000 pods are about 150 MB */
+#define SNAPSHOT_BYTES_MAX ((size_t) 2 << 30)  /* 150,000 pods are about 100 MB */
 #define SNAPSHOT_LINE_BYTES_MAX ((size_t) 8 << 20) /* of an object; etcd keeps none of more than 2 MB */
 
 /* -ENOMEM. The text ends with a newline. */

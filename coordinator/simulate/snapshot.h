@@ -7,7 +7,7 @@
  * vesperctl.
  *
  *      snapshot.h       the objects of one moment
- *      snapshot-file.h  the same as bytes
+ *      snapshot-file.h  the same as bytes; snapshot-anonymize.h: with made-up names, to be shown to others
  *      pod-template.h   what the scheduler reads of a pod, parsed once for all pods that have it in common
  *      simulator.h      room, domains and counts of a cluster, and pods that are placed and taken back
  *      fit-*.c          kube-scheduler's filters, one a file

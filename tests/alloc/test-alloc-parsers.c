@@ -34,6 +34,8 @@
 #include "node-marks.h"
 #include "notice-ec2.h"
 #include "reboot-slots.h"
+#include "snapshot-anonymize.h"
+#include "snapshot-file.h"
 #include "sqs-answer.h"
 #include "sqs-url.h"
 #include "status-patch.h"
@@ -129,6 +131,86 @@ static int do_storage(void) {
                 r = decode(&kube_storage_class_kind, fuzz_storage_class);
         return r < 0 ? r : decode(&kube_csi_node_kind, fuzz_csi_node);
 }
+static int put_object(Snapshot *s, SnapshotKind kind, const char *text) {
+        _cleanup_(kube_object_unrefp) KubeObject *o = NULL;
+        _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
+        int r;
+
+        r = json_parse(text, strlen(text), strlen(text), &doc, NULL);
+        if (r >= 0)
+                r = kube_object_decode(snapshot_kube_kind(kind), json_root(doc), s->pool, &o);
+        return r < 0 ? r : snapshot_put(s, kind, o);
+}
+
+/* Made, made anonymous, saved, and read. */
+static int save_snapshot(InternPool *pool, char **ret, size_t *ret_size) {
+        _cleanup_(snapshot_freep) Snapshot *s = NULL, *made = NULL;
+        char fingerprint[SNAPSHOT_FINGERPRINT_SIZE];
+        int r;
+
+        r = snapshot_new(pool, FUZZ_NOW, &s);
+        if (r >= 0)
+                r = put_object(s, SNAPSHOT_PODS, fuzz_scheduled_pod);
+        if (r >= 0)
+                r = put_object(s, SNAPSHOT_NODES, fuzz_node);
+        if (r >= 0)
+                r = put_object(s, SNAPSHOT_NODE_POOLS, fuzz_node_pool);
+        if (r >= 0)
+                r = snapshot_fingerprint(s, fingerprint);
+        if (r >= 0)
+                r = snapshot_anonymize(s, &made);
+        return r < 0 ? r : snapshot_save(made, ret, ret_size);
+}
+
+static int do_snapshot(void) {
+        _cleanup_(intern_pool_freep) InternPool *pool = NULL;
+        _cleanup_free_ char *text = NULL, *why = NULL;
+        Snapshot *s = NULL;
+        size_t size;
+        int r;
+
+        r = intern_pool_new(&pool);
+        if (r >= 0)
+                r = save_snapshot(pool, &text, &size);
+        if (r >= 0)
+                r = snapshot_load(text, size, pool, &s, &why);
+        snapshot_free(s);
+        assert_true(!pool || intern_pool_size(pool) == 0);
+        return r;
+}
+
+static int do_snapshot_list(void) {
+        static const char list[] = "{\"kind\":\"NodeList\",\"apiVersion\":\"v1\",\"items\":[{\"metadata\":{\"name\":\"n\"}},{\"kind\":\"Secret\","
+                                   "\"apiVersion\":\"v1\"},{\"kind\":\"Secret\",\"apiVersion\":\"v1\"}]}";
+        _cleanup_(intern_pool_freep) InternPool *pool = NULL;
+        _cleanup_free_ char *why = NULL, *passed = NULL;
+        Snapshot *s = NULL;
+        int r;
+
+        r = intern_pool_new(&pool);
+        if (r >= 0)
+                r = snapshot_load_list(list, strlen(list), FUZZ_NOW, pool, &s, &passed, &why);
+        assert_true(r < 0 || passed);
+        snapshot_free(s);
+        assert_true(!pool || intern_pool_size(pool) == 0);
+        return r;
+}
+
+/* What is refused needs memory for its sentence. */
+static int do_snapshot_refused(void) {
+        static const char text[] = "{\"vesperSnapshot\":1,\"taken\":\"2027-01-15T08:00:00Z\",\"kinds\":[],\"objects\":1}\n"
+                                   "{\"apiVersion\":\"v1\",\"kind\":\"Secret\"}\n";
+        _cleanup_(intern_pool_freep) InternPool *pool = NULL;
+        _cleanup_free_ char *why = NULL;
+        Snapshot *s = NULL;
+        int r;
+
+        r = intern_pool_new(&pool);
+        if (r >= 0)
+                r = snapshot_load(text, strlen(text), pool, &s, &why);
+        return r == -EBADMSG && why ? 0 : r;
+}
+
 static int do_pdb(void) {
         return decode(&kube_pdb_kind, fuzz_pdb);
 }
@@ -824,6 +906,9 @@ static const struct {
         { "Pod, as scheduled", do_scheduled_pod },
         { "Node, as scheduled", do_scheduled_node },
         { "storage, as scheduled", do_storage },
+        { "snapshot, anonymized", do_snapshot },
+        { "snapshot of a list", do_snapshot_list },
+        { "snapshot, refused", do_snapshot_refused },
         { "PodDisruptionBudget", do_pdb },
         { "VolumeAttachment", do_volume_attachment },
         { "PersistentVolumeClaim", do_pvc },
