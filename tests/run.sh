@@ -10,9 +10,9 @@
 #   bash tests/run.sh node-all           suite node with what takes long to measure (not part of "every suite"; wants a quiet machine)
 #   bash tests/run.sh bench [NAME...]    the benchmarks, all or these (not part of "every suite"; wants a quiet machine); --all: the long one, too
 #
-# Suites: tidy (compilers, include rule), unit, sim, mutants (bugs planted for sim to find), contract, coverage (how
-# many lines of each room these execute), e2e, manifests (what a cluster is given: kustomize, helm, permissions), node
-# (the package on real machines in a real cluster).
+# Suites: tidy (compilers, include rule), unit, sim, mutants (bugs planted for sim to find), contract, scheduler (our
+# scheduling simulation against kube-scheduler's code), coverage (how many lines of each room these execute), e2e, manifests (what
+# a cluster is given: kustomize, helm, permissions), node (the package on real machines in a real cluster).
 # Closes with "N passed, N failed, N skipped".
 # VESPER_BUILD=DIR builds elsewhere than build/; VESPER_CACHE=DIR keeps built control planes elsewhere than ~/.cache.
 set -u
@@ -128,6 +128,12 @@ suite_contract() {
     with_cluster contract tests/contract/run-real.py
 }
 
+# The scheduling simulation against kube-scheduler's own code; before, that code and what compares against each other.
+suite_scheduler() {
+    with_built "kube-scheduler's code" tests/scheduler/build.sh "scheduler, itself" tests/scheduler/run.py --self-test
+    with_built "kube-scheduler's code" tests/scheduler/build.sh scheduler tests/scheduler/run.py
+}
+
 # What unit, sim and the contract on the fake execute of each room. Without random worlds: what only they
 # reach is reached by chance, and not by the next change any more.
 suite_coverage() {
@@ -173,19 +179,21 @@ suite_node-all() { suite_node --all; }
 
 suite_bench() { with_cluster bench tests/bench/run.py "$@"; }
 
-# with_cluster SUITE SCRIPT ARGUMENTS...: what needs the real control plane. The script prints "N passed, N failed, N skipped"
-# last.
-with_cluster() {
-    local name=$1 script=$2; shift 2
+# with_built WHAT BUILD SUITE SCRIPT ARGUMENTS...: what needs a part of Kubernetes that the script BUILD makes. The other script
+# prints "N passed, N failed, N skipped" last.
+with_built() {
+    local what=$1 build=$2 name=$3 script=$4; shift 4
     if ! bash tests/setup.sh go >/dev/null 2>&1; then
-        echo "skipped $name on the real control plane: no Go toolchain (1.24 or newer), and none could be installed"
+        echo "skipped $name on $what: no Go toolchain (1.24 or newer), and none could be installed"
         count 0 0 1; return
     fi
-    if ! again bash tests/cluster/build.sh >/dev/null; then
-        echo "FAILED  $name: the control plane could not be built"; count 0 1 0; return
+    if ! again bash "$build" >/dev/null; then
+        echo "FAILED  $name: $what could not be built"; count 0 1 0; return
     fi
     counted "$name" python3 "$script" "$@"
 }
+
+with_cluster() { with_built "the real control plane" tests/cluster/build.sh "$@"; }
 
 # counted NAME COMMAND...: what prints "N passed, N failed, N skipped" last.
 counted() {
@@ -213,16 +221,16 @@ run_suite() {
     suites+=("$name"); times+=($((SECONDS - start)))
 }
 
-[ $# -gt 0 ] || set -- tidy unit sim mutants contract coverage e2e manifests node
+[ $# -gt 0 ] || set -- tidy unit sim mutants contract scheduler coverage e2e manifests node
 say "packages"
 bash tests/setup.sh test || { echo "0 passed, 1 failed, 0 skipped"; exit 1; }
 build_main || { echo "$passed passed, $failed failed, $skipped skipped"; exit 1; }
 while [ $# -gt 0 ]; do
     case $1 in
-    tidy|unit|sim|mutants|contract|coverage|e2e|manifests|packages|node|node-all) run_suite "$1" ;;
+    tidy|unit|sim|mutants|contract|scheduler|coverage|e2e|manifests|packages|node|node-all) run_suite "$1" ;;
     fuzz) run_suite fuzz "${2:-60}"; [ $# -lt 2 ] || shift ;;
     bench|soak) run_suite "$@"; break ;;
-    *) echo "no such suite: $1 (tidy unit sim mutants contract coverage e2e manifests packages node node-all; fuzz SECONDS; soak SECONDS [FROM_SEED]; bench NAME...)"; exit 2 ;;
+    *) echo "no such suite: $1 (tidy unit sim mutants contract scheduler coverage e2e manifests packages node node-all; fuzz SECONDS; soak SECONDS [FROM_SEED]; bench NAME...)"; exit 2 ;;
     esac
     shift
 done
