@@ -5,8 +5,10 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include <cmocka.h>
+#include <fcntl.h>
 
 #include "admission-exempt.h"
 #include "admission-review.h"
@@ -19,6 +21,7 @@
 #include "aws-settings.h"
 #include "aws-sigv4.h"
 #include "budget-text.h"
+#include "calendar.h"
 #include "coordinator-config.h"
 #include "ctl-status.h"
 #include "ec2-answer.h"
@@ -447,6 +450,30 @@ static int do_coordinator_config(void) {
         return r;
 }
 
+/* A zone from a file of its own. */
+static int do_calendar(void) {
+        static const uint8_t head[44 + 10] = { 'T', 'Z', 'i', 'f', '2', [39] = 1, [43] = 4 };
+        static const char rule[] = "\nCET-1CEST,M3.5.0,M10.5.0/3\n";
+        char folder[] = "/tmp/vesper-zones-XXXXXX";
+        const char *expected;
+        Calendar c = { 0 };
+        int dir, file, r;
+
+        assert_non_null(mkdtemp(folder));
+        dir = open(folder, O_DIRECTORY | O_CLOEXEC);
+        file = openat(dir, "Berlin", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+        assert_int_equal(write(file, head, sizeof(head)), sizeof(head));
+        assert_int_equal(write(file, head, sizeof(head)), sizeof(head));
+        assert_int_equal(write(file, rule, strlen(rule)), strlen(rule));
+        r = calendar_parse_zoned("0 3 * * * Berlin", folder, &c, &expected);
+        calendar_done(&c);
+        assert_return_code(unlinkat(dir, "Berlin", 0), errno);
+        assert_return_code(rmdir(folder), errno);
+        (void) close(file);
+        (void) close(dir);
+        return r;
+}
+
 static const char described[] =
         "<DescribeInstancesResponse><reservationSet><item><instancesSet><item><instanceId>i-"
         "0123456789abcdef0</instanceId><instanceState><name>running</name>"
@@ -848,6 +875,7 @@ static const struct {
         { "agent.conf", do_agent_config },
         { "coordinator.conf", do_coordinator_config },
         { "a reload", do_config_take },
+        { "a calendar, and its zone", do_calendar },
         { "DescribeInstances", do_ec2_describe },
         { "TerminateInstances", do_ec2_terminate },
         { "AWS error", do_aws_error },
