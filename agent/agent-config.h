@@ -59,8 +59,9 @@ void agent_config_done(AgentConfig *c);
  * [Policy] that is none: 0, -EINVAL, -ENOMEM. DryRun= ends what would delay a shutdown or ask for a reboot. */
 int agent_config_finish(AgentConfig *c, Log *l, char *const *environment);
 
-/* What [Policy] and [Drain] say; checked by agent_config_finish(). */
-void agent_config_policy(const AgentConfig *c, PolicySettings *ret);
+/* What [Policy] and [Drain] say, checked by agent_config_finish(); policy_settings_done(). -ENOMEM; -EINVAL: the file of a time
+ * zone is not any more what it was then. */
+int agent_config_policy(const AgentConfig *c, PolicySettings *ret);
 
 /* Kubeconfig= or the first of the usual places that exists; borrowed. NULL: none. */
 const char *agent_config_find_kubeconfig(const AgentConfig *c);

@@ -316,6 +316,7 @@ static void on_clock_set(void *userdata) {
 
         reflex_clock_was_set(a->reflex);
         reboot_clock_was_set(a->reboot);
+        notices_wake(a->notices);
 }
 
 static void on_schedule(const char *kind, usec_t at_usec, void *userdata) {

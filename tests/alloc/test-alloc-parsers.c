@@ -433,12 +433,20 @@ static int do_agent_config(void) {
         char *environment[] = { (char *) "AWS_EC2_METADATA_SERVICE_ENDPOINT=http://h/", NULL };
         _cleanup_(agent_config_done) AgentConfig c = { 0 };
         _cleanup_(log_freep) Log *l = NULL;
+        PolicySettings policy = { 0 };
         int r;
 
         r = load_config(agent_config_table, agent_config_table_size, &c);
         if (r >= 0)
                 r = log_new(LOG_TARGET_NULL, LOG_LEVEL_INFO, "test", &l);
-        return r < 0 ? r : agent_config_finish(&c, l, environment);
+        if (r >= 0)
+                r = free_and_strdup(&c.policy[NOTICE_MAINTENANCE], "window:0 3 * * sat UTC/2h before:90min");
+        if (r >= 0)
+                r = agent_config_finish(&c, l, environment);
+        if (r >= 0)
+                r = agent_config_policy(&c, &policy);
+        policy_settings_done(&policy);
+        return r;
 }
 
 static int do_coordinator_config(void) {
