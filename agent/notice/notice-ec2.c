@@ -18,6 +18,9 @@
  */
 
 #define SPOT_FEED "spot/instance-action"
+#define LIFECYCLE_FEED "autoscaling/target-lifecycle-state"
+#define REBALANCE_FEED "events/recommendations/rebalance"
+#define EVENTS_FEED "events/maintenance/scheduled"
 #define LEAD_USEC (120 * USEC_PER_SEC)
 #define STALE_LEAD_USEC (30 * USEC_PER_SEC)
 #define HIBERNATE_LEAD_USEC (10 * USEC_PER_SEC)
@@ -34,9 +37,9 @@ typedef enum SideFeed {
 } SideFeed;
 
 static const char *const side_path[_SIDE_MAX] = {
-        [SIDE_LIFECYCLE] = "autoscaling/target-lifecycle-state",
-        [SIDE_REBALANCE] = "events/recommendations/rebalance",
-        [SIDE_EVENTS] = "events/maintenance/scheduled",
+        [SIDE_LIFECYCLE] = LIFECYCLE_FEED,
+        [SIDE_REBALANCE] = REBALANCE_FEED,
+        [SIDE_EVENTS] = EVENTS_FEED,
 };
 
 /* Polls of 2 s meet them; the most overdue is asked first. */
@@ -430,9 +433,9 @@ static SideFeed most_overdue(const NoticeEc2 *s, usec_t now_usec) {
 /* Behind a poll that was answered, by a service that has proved who it is. */
 static void ask_side(NoticeEc2 *s) {
         static const char *const paths[_SIDE_MAX] = {
-                [SIDE_LIFECYCLE] = "meta-data/autoscaling/target-lifecycle-state",
-                [SIDE_REBALANCE] = "meta-data/events/recommendations/rebalance",
-                [SIDE_EVENTS] = "meta-data/events/maintenance/scheduled",
+                [SIDE_LIFECYCLE] = "meta-data/" LIFECYCLE_FEED,
+                [SIDE_REBALANCE] = "meta-data/" REBALANCE_FEED,
+                [SIDE_EVENTS] = "meta-data/" EVENTS_FEED,
         };
         usec_t now = loop_now(s->env->loop);
         SideFeed which = most_overdue(s, now);
@@ -512,8 +515,11 @@ static void ec2_free(NoticeSource *source) {
         free(s);
 }
 
+static const char *const ec2_feeds[] = { SPOT_FEED, LIFECYCLE_FEED, REBALANCE_FEED, EVENTS_FEED, NULL };
+
 static const NoticeSourceOps ec2_ops = {
         .name = "ec2",
+        .feeds = ec2_feeds,
         .start = ec2_start,
         .kick = ec2_kick,
         .announces = ec2_announces,
