@@ -21,6 +21,9 @@
 #define LIFECYCLE_FEED "autoscaling/target-lifecycle-state"
 #define REBALANCE_FEED "events/recommendations/rebalance"
 #define EVENTS_FEED "events/maintenance/scheduled"
+#define CAPACITY_FEED "tags/instance/vesper.sh:capacity-block-end"
+/* So long before the end of a Capacity Block EC2 begins to terminate what runs in it. */
+#define CAPACITY_LEAD_USEC (30 * USEC_PER_MINUTE)
 #define LEAD_USEC (120 * USEC_PER_SEC)
 #define STALE_LEAD_USEC (30 * USEC_PER_SEC)
 #define HIBERNATE_LEAD_USEC (10 * USEC_PER_SEC)
@@ -32,6 +35,7 @@ typedef enum SideFeed {
         SIDE_LIFECYCLE,
         SIDE_REBALANCE,
         SIDE_EVENTS,
+        SIDE_CAPACITY,
         _SIDE_MAX,
         SIDE_NONE = _SIDE_MAX,
 } SideFeed;
@@ -40,6 +44,7 @@ static const char *const side_path[_SIDE_MAX] = {
         [SIDE_LIFECYCLE] = LIFECYCLE_FEED,
         [SIDE_REBALANCE] = REBALANCE_FEED,
         [SIDE_EVENTS] = EVENTS_FEED,
+        [SIDE_CAPACITY] = CAPACITY_FEED,
 };
 
 /* Polls of 2 s meet them; the most overdue is asked first. */
@@ -47,6 +52,7 @@ static const usec_t side_interval_usec[_SIDE_MAX] = {
         [SIDE_LIFECYCLE] = 4 * USEC_PER_SEC,
         [SIDE_REBALANCE] = 10 * USEC_PER_SEC,
         [SIDE_EVENTS] = USEC_PER_MINUTE,
+        [SIDE_CAPACITY] = 5 * USEC_PER_MINUTE,
 };
 
 /* What a side feed announced when it answered last. */
@@ -368,6 +374,28 @@ static int read_events(NoticeEc2 *s, Side *side, const ImdsAnswer *answer, Notic
         return r;
 }
 
+static int read_capacity(NoticeEc2 *s, Side *side, const ImdsAnswer *answer, NoticeSet *fresh, const char **reterr_why) {
+        _cleanup_free_ char *id = NULL;
+        char end[RFC3339_MAX];
+        usec_t end_usec;
+        int r;
+
+        r = ec2_capacity_end_parse(answer->body, answer->size, &end_usec, reterr_why);
+        if (r < 0)
+                return r;
+        rfc3339_format(end_usec, end);
+        id = strf("%s-capacity-block-%s", s->instance_id, end);
+        if (!id)
+                return -ENOMEM;
+        fresh->items[0] = notice_source_make(&s->source, NOTICE_CAPACITY_BLOCK, id, "terminate");
+        if (!fresh->items[0])
+                return -ENOMEM;
+        fresh->n = 1;
+        notice_source_judge(s->env->loop, fresh->items[0], notice_set_find(&side->known, id), usec_sub(end_usec, CAPACITY_LEAD_USEC),
+                            answer->date_usec, answer->answered_usec, USEC_INFINITY);
+        return 0;
+}
+
 static void side_unknown(NoticeEc2 *s, SideFeed which, const char *why, usec_t answered_usec) {
         s->asked = SIDE_NONE;
         notice_source_unknown(&s->source, side_path[which], why, answered_usec);
@@ -380,6 +408,7 @@ static void side_answered(NoticeEc2 *s, SideFeed which, const ImdsAnswer *answer
                 [SIDE_LIFECYCLE] = read_lifecycle,
                 [SIDE_REBALANCE] = read_rebalance,
                 [SIDE_EVENTS] = read_events,
+                [SIDE_CAPACITY] = read_capacity,
         };
         Side *side = &s->sides[which];
         const char *why = "out of memory";
@@ -436,6 +465,7 @@ static void ask_side(NoticeEc2 *s) {
                 [SIDE_LIFECYCLE] = "meta-data/" LIFECYCLE_FEED,
                 [SIDE_REBALANCE] = "meta-data/" REBALANCE_FEED,
                 [SIDE_EVENTS] = "meta-data/" EVENTS_FEED,
+                [SIDE_CAPACITY] = "meta-data/" CAPACITY_FEED,
         };
         usec_t now = loop_now(s->env->loop);
         SideFeed which = most_overdue(s, now);
@@ -495,6 +525,7 @@ static bool ec2_announces(const NoticeSource *source, const char *feed, const No
                 [SIDE_LIFECYCLE] = NOTICE_SCALE_IN,
                 [SIDE_REBALANCE] = NOTICE_REBALANCE,
                 [SIDE_EVENTS] = NOTICE_MAINTENANCE,
+                [SIDE_CAPACITY] = NOTICE_CAPACITY_BLOCK,
         };
 
         for (SideFeed i = 0; i < _SIDE_MAX; i++)
@@ -515,7 +546,7 @@ static void ec2_free(NoticeSource *source) {
         free(s);
 }
 
-static const char *const ec2_feeds[] = { SPOT_FEED, LIFECYCLE_FEED, REBALANCE_FEED, EVENTS_FEED, NULL };
+static const char *const ec2_feeds[] = { SPOT_FEED, LIFECYCLE_FEED, REBALANCE_FEED, EVENTS_FEED, CAPACITY_FEED, NULL };
 
 static const NoticeSourceOps ec2_ops = {
         .name = "ec2",

@@ -48,10 +48,10 @@ typedef struct Lookout {
         char warning[512];
         bool refused; /* nobody listens there */
         usec_t reply_delay_usec;
-        SideLook sides[3];
+        SideLook sides[4];
 } Lookout;
 
-/* Of the other three, by their paths. */
+/* Of the other four, by their paths. */
 static SideLook *side_of(Lookout *l, const char *feed) {
         for (size_t i = 0; i < ELEMENTSOF(l->sides); i++) {
                 if (!l->sides[i].feed)
@@ -946,6 +946,55 @@ static void test_side_feeds(void **state) {
         assert_int_equal(events->result, NOTICE_POLL_NONE);
 }
 
+/* The end of a Capacity Block, from the instance's tag: EC2 begins to terminate half an hour before it. One that is moved is
+ * another notice; what cannot be read takes nothing back. */
+static void test_capacity_block(void **state) {
+        static const struct {
+                const char *body;
+                int r;
+        } rows[] = {
+                { "2027-01-21T11:30:00Z", 0 },    { "2027-01-21T11:30:00Z\n", 0 }, { " 2027-01-21T12:30:00+01:00 ", 0 },
+                { "2027-01-21", -EBADMSG },       { "", -EBADMSG },                { "tomorrow", -EBADMSG },
+                { "2027-01-21T11:30:00Z 2027-01-21T11:30:00Z 2027-01-21T11:30:00Z 2027-01-21T11:30:00Z", -EBADMSG },
+        };
+        _cleanup_(lookout_freep) Lookout *l = calm_lookout();
+        usec_t end = usec_add(loop_wall(l->cloud), 5 * USEC_PER_HOUR), at;
+        char time[RFC3339_MAX];
+        const char *why;
+        SideLook *block;
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                assert_int_equal(ec2_capacity_end_parse(rows[i].body, strlen(rows[i].body), &at, &why), rows[i].r);
+                assert_true(rows[i].r < 0 || at == UINT64_C(1800531000) * USEC_PER_SEC);
+        }
+
+        block = side_of(l, "tags/instance/vesper.sh:capacity-block-end");
+        assert_int_equal(block->result, NOTICE_POLL_NONE);
+        end -= end % USEC_PER_SEC;
+        rfc3339_format(end, time);
+        fake_imds_set_text(l->imds, "tags/instance/vesper.sh:capacity-block-end", time);
+        run(l, 6 * USEC_PER_MINUTE);
+        assert_int_equal(block->n, 1);
+        assert_int_equal(block->notices[0]->kind, NOTICE_CAPACITY_BLOCK);
+        assert_string_equal(block->notices[0]->action, "terminate");
+        assert_true(startswith(block->notices[0]->id, INSTANCE "-capacity-block-"));
+        assert_true(block->notices[0]->announced_usec == end - 30 * USEC_PER_MINUTE);
+        assert_in_range(block->notices[0]->deadline_usec, loop_from_wall(l->loop, end) - 30 * USEC_PER_MINUTE - USEC_PER_SEC,
+                        loop_from_wall(l->loop, end) - 30 * USEC_PER_MINUTE + USEC_PER_SEC);
+
+        fake_imds_set_text(l->imds, "tags/instance/vesper.sh:capacity-block-end", "when it ends");
+        run(l, 6 * USEC_PER_MINUTE);
+        assert_int_equal(block->result, NOTICE_POLL_UNKNOWN);
+        assert_non_null(strstr(block->why, "vesper.sh:capacity-block-end is no time"));
+        rfc3339_format(end + USEC_PER_DAY, time);
+        fake_imds_set_text(l->imds, "tags/instance/vesper.sh:capacity-block-end", time);
+        run(l, 6 * USEC_PER_MINUTE);
+        assert_non_null(strstr(block->notices[0]->id, time));
+        fake_imds_set_text(l->imds, "tags/instance/vesper.sh:capacity-block-end", NULL);
+        run(l, 6 * USEC_PER_MINUTE);
+        assert_int_equal(block->result, NOTICE_POLL_NONE);
+}
+
 /* What they announce is theirs, and nobody else's answer says anything about it. */
 static void test_who_announces(void **state) {
         _cleanup_(lookout_freep) Lookout *l = calm_lookout();
@@ -957,6 +1006,7 @@ static void test_who_announces(void **state) {
                 { "autoscaling/target-lifecycle-state", NOTICE_SCALE_IN },
                 { "events/recommendations/rebalance", NOTICE_REBALANCE },
                 { "events/maintenance/scheduled", NOTICE_MAINTENANCE },
+                { "tags/instance/vesper.sh:capacity-block-end", NOTICE_CAPACITY_BLOCK },
         };
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++)
@@ -988,6 +1038,7 @@ int main(void) {
                 cmocka_unit_test(test_more_events_than_fit),
                 cmocka_unit_test(test_lifecycle),
                 cmocka_unit_test(test_side_feeds),
+                cmocka_unit_test(test_capacity_block),
                 cmocka_unit_test(test_who_announces),
                 cmocka_unit_test(test_side_hangs),
                 cmocka_unit_test(test_left),      cmocka_unit_test(test_parse),
