@@ -29,11 +29,14 @@ const ConfigItem agent_config_table[] = {
              .choices = source_choices),
         ITEM(string, "Metadata", "Endpoint", metadata_endpoint, NULL,
              "Base of the metadata service. Unset: AWS_EC2_METADATA_SERVICE_ENDPOINT, else " AGENT_METADATA_ENDPOINT
-             "."),
+             ", and on EC2 " AGENT_METADATA_ENDPOINT_IPV6 " where there is no route to that."),
         ITEM(usec, "Metadata", "PollSec", poll_usec, "2s",
              "How often to look; one request each time. While looking fails it slows down, at most "
              "to eight times this.",
              .min = USEC_PER_SEC, .max = USEC_PER_MINUTE),
+        ITEM(boolean, "Metadata", "AllowIMDSv1", allow_imdsv1, "no",
+             "EC2: go on without a session token (IMDSv1) where the metadata service gives none, as some that stand "
+             "in for it do. An instance of EC2 always gives one, unless its answer is lost on the way to a pod network."),
         ITEM(string, "File", "Path", file_path, NULL,
              "A file of notices in JSON (vesper(7), INTERRUPTION), root's alone, such as "
              "/run/vesper-agent/notices.json. Not there: there is none. Unset: none is looked at."),

@@ -9,6 +9,8 @@
 #include "time-util.h"
 
 #define AGENT_METADATA_ENDPOINT "http://169.254.169.254"
+/* EC2's, where there is no route to that: an instance with IPv6 alone. */
+#define AGENT_METADATA_ENDPOINT_IPV6 "http://[fd00:ec2::254]"
 
 /* Of [Metadata] Source=, in the order of its words. */
 typedef enum MetadataSource {
@@ -28,6 +30,7 @@ typedef struct AgentConfig {
         int metadata_source; /* [Metadata] Source=: a MetadataSource */
         char *metadata_endpoint;     /* [Metadata] Endpoint=; NULL: AGENT_METADATA_ENDPOINT */
         usec_t poll_usec;            /* [Metadata] PollSec= */
+        bool allow_imdsv1;           /* [Metadata] AllowIMDSv1= */
         char *file_path;             /* [File] Path=; NULL: none */
         usec_t file_poll_usec;       /* [File] PollSec= */
         char **command;              /* [Command] Run=: argv; NULL: none */

@@ -84,7 +84,10 @@ MetadataSource metadata_source_detect(const char *root) {
 
 static int make_cloud(const NoticeSourcesOptions *o, NoticeSource **ret) {
         const char *endpoint = o->config->metadata_endpoint ? o->config->metadata_endpoint : AGENT_METADATA_ENDPOINT;
-        const NoticeEc2Options ec2 = { .endpoint = endpoint, .poll_usec = o->config->poll_usec };
+        const NoticeEc2Options ec2 = { .endpoint = endpoint,
+                                       .other_endpoint = streq(endpoint, AGENT_METADATA_ENDPOINT) ? AGENT_METADATA_ENDPOINT_IPV6 : NULL,
+                                       .allow_v1 = o->config->allow_imdsv1,
+                                       .poll_usec = o->config->poll_usec };
         const NoticeAzureOptions azure = { .endpoint = endpoint, .poll_usec = o->config->poll_usec };
         const NoticeGceOptions gce = { .endpoint = endpoint, .poll_usec = o->config->poll_usec };
 

@@ -574,6 +574,10 @@ int notice_ec2_new(Env *env, const NoticeEc2Options *o, notice_look_t on_look, v
         s->asked = SIDE_NONE;
         s->backoff = NOTICE_SOURCE_BACKOFF(o->poll_usec, NOTICE_SOURCE_SLOWEST_POLLS * o->poll_usec);
         r = imds_client_new(env, o->endpoint, &s->imds);
+        if (r >= 0 && o->other_endpoint)
+                r = imds_client_set_other_endpoint(s->imds, o->other_endpoint);
+        if (r >= 0 && o->allow_v1)
+                imds_client_allow_v1(s->imds);
         if (r >= 0)
                 r = timer_new(env->loop, "notice-ec2", on_timer, s, &s->timer);
         if (r < 0) {

@@ -32,6 +32,8 @@
 
 typedef struct NoticeEc2Options {
         const char *endpoint;
+        const char *other_endpoint; /* where there is no route to that; NULL: none */
+        bool allow_v1;              /* imds_client_allow_v1() */
         usec_t poll_usec;
 } NoticeEc2Options;
 
