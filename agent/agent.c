@@ -58,6 +58,7 @@ struct Agent {
         usec_t due_usec;      /* wall clock */
         ClockWatch *clock;
         Shutdown *shutdown;
+        usec_t no_route_usec; /* since when there is no way to the API server */
         agent_stopped_t on_stopped;
         void *stopped_userdata;
 
@@ -275,11 +276,24 @@ static void on_link(void *userdata) {
         Agent *a = userdata;
 
         log_debug(a->env->log, "Links or routes changed: retrying what waits");
+        metrics_add(a->metrics, AGENT_METRIC_ROUTE_CHANGES, 0, 1);
         notices_kick(a->notices);
         reflex_kick(a->reflex);
         evictor_kick(a->evictor);
         informer_kick(a->nodes);
         informer_kick(a->pods);
+}
+
+static void on_path(bool has_path, void *userdata) {
+        Agent *a = userdata;
+
+        metrics_set(a->metrics, AGENT_METRIC_NO_ROUTE, 0, has_path ? 0 : 1);
+        if (has_path)
+                node_voice_route_back(a->voice, usec_sub(loop_now(a->env->loop), a->no_route_usec));
+        else {
+                a->no_route_usec = loop_now(a->env->loop);
+                node_voice_no_route(a->voice);
+        }
 }
 
 /* -- the machine -------------------------------------------------------------------------------- */
@@ -622,6 +636,7 @@ Agent *agent_free(Agent *a) {
                 return NULL;
         if (a->env->netlink)
                 a->env->netlink->ops->subscribe(a->env->netlink, NULL, NULL);
+        kube_client_on_path(a->client, NULL, NULL);
         a->face = agent_face_free(a->face);
         clock_watch_free(a->clock);
         schedule_free(a->schedule);
@@ -677,6 +692,7 @@ int agent_start(Agent *a) {
                 return r;
         if (a->env->netlink)
                 a->env->netlink->ops->subscribe(a->env->netlink, on_link, a);
+        kube_client_on_path(a->client, on_path, a);
         start_servers(a);
         shutdown_start(a->shutdown);
         if (a->config->shutdown_drain)
