@@ -8,6 +8,7 @@
 #include "by-hand.h"
 #include "http-face.h"
 #include "informer.h"
+#include "kubelet-watch.h"
 #include "log-catalog.h"
 #include "log.h"
 #include "notices.h"
@@ -58,6 +59,7 @@ struct Agent {
         usec_t due_usec;      /* wall clock */
         ClockWatch *clock;
         Shutdown *shutdown;
+        KubeletWatch *kubelet;
         usec_t no_route_usec; /* since when there is no way to the API server */
         agent_stopped_t on_stopped;
         void *stopped_userdata;
@@ -297,6 +299,18 @@ static void on_path(bool has_path, void *userdata) {
 }
 
 /* -- the machine -------------------------------------------------------------------------------- */
+
+/* Said, and counted; never acted upon (kubelet-watch.h). A machine that goes down stops its kubelet. */
+static void on_kubelet(KubeletVerdict verdict, const char *why, usec_t since_usec, void *userdata) {
+        Agent *a = userdata;
+        usec_t lasted = usec_sub(loop_now(a->env->loop), since_usec);
+
+        metrics_set(a->metrics, AGENT_METRIC_KUBELET_UNHEALTHY, 0, verdict == KUBELET_UNHEALTHY ? 1 : 0);
+        if (verdict == KUBELET_HEALTHY)
+                node_voice_kubelet_healthy(a->voice, lasted);
+        else if (shutdown_power(a->shutdown) != POWER_ENDS)
+                node_voice_kubelet_unhealthy(a->voice, why, lasted);
+}
 
 /* Not while marks are being taken off: once they are, it finds the reflex idle. */
 static bool on_shutdown_notice(const Notice *n, void *userdata) {
@@ -609,6 +623,9 @@ static int agent_init(Agent *a) {
         r = clock_watch_new(a->env->loop, on_clock_set, a, &a->clock);
         if (r < 0)
                 return r;
+        r = kubelet_watch_new(a->env, on_kubelet, a, &a->kubelet);
+        if (r < 0)
+                return r;
         return agent_face_new(a->env, a->reflex, a->reboot, a->by_hand, &a->face);
 }
 
@@ -637,6 +654,7 @@ Agent *agent_free(Agent *a) {
         if (a->env->netlink)
                 a->env->netlink->ops->subscribe(a->env->netlink, NULL, NULL);
         kube_client_on_path(a->client, NULL, NULL);
+        kubelet_watch_free(a->kubelet);
         a->face = agent_face_free(a->face);
         clock_watch_free(a->clock);
         schedule_free(a->schedule);

@@ -11,6 +11,8 @@
 
 #include "agent-metrics.h"
 #include "agent-rig.h"
+#include "http-inproc.h"
+#include "kubelet-watch.h"
 
 /* What the machine around an agent tells it: links, routes, shutdowns. */
 
@@ -120,6 +122,69 @@ static void test_no_route_holds_no_cordon(void **state) {
         r->no_route = false;
         agent_rig_run(r, 1300 * USEC_PER_MSEC); /* without any news of links */
         assert_true(agent_rig_unschedulable(r));
+}
+
+/* -- the kubelet -------------------------------------------------------------------------------- */
+
+static void test_kubelet_health(void **state) {
+        static const struct {
+                const char *what, *answers; /* o: 200; x: 500; -: none */
+                const char *verdicts;       /* .: the same; U, H */
+        } rows[] = {
+                { "healthy", "ooooo", "....." },
+                { "three failures", "oxxxo", "....." },
+                { "four", "oxxxxx", "....U." },
+                { "no answer is a failure", "o-x-x", "....U" },
+                { "one success between", "oxxxoxxx", "........" },
+                { "back after two", "oxxxxoo", "....U.H" },
+                { "not after one", "oxxxxoxooo", "....U...H." },
+                { "it never answered", "----------", ".........." },
+                { "it answers after long", "------o----", "..........U" },
+                { "it answers, and badly", "xxxx", "...U" },
+                { "silent, then bad", "---x", "...U" },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                KubeletHealth h = { 0 };
+                char seen[20] = "";
+
+                for (size_t k = 0; rows[i].answers[k]; k++) {
+                        KubeletVerdict v = kubelet_health_step(&h, rows[i].answers[k] == 'o' ? 200 : rows[i].answers[k] == 'x' ? 500 : 0, k + 1);
+
+                        seen[k] = v == KUBELET_SAME ? '.' : v == KUBELET_UNHEALTHY ? 'U' : 'H';
+                }
+                print_message("%s: %s\n", rows[i].what, rows[i].answers);
+                assert_string_equal(seen, rows[i].verdicts);
+        }
+}
+
+static void on_healthz(HttpExchange *x, void *userdata) {
+        const bool *ok = userdata;
+
+        http_reply_text(x, *ok ? 200 : 500, "text/plain", *ok ? "ok" : "[-]syncloop failed\nhealthz check failed");
+}
+
+/* Said in the log and on the Node, once; nothing is done for it. */
+static void test_kubelet_watch(void **state) {
+        _cleanup_(agent_rig_freep) AgentRig *r = running_rig();
+        bool ok = true;
+
+        agent_rig_add_pods(r, "web", 2);
+        assert_return_code(http_inproc_route(r->transport, "http://127.0.0.1:10248", on_healthz, &ok), 0);
+        agent_rig_run(r, 5 * USEC_PER_MINUTE);
+        assert_false(agent_rig_said(r, "The kubelet of node"));
+        ok = false;
+        agent_rig_run(r, 85 * USEC_PER_SEC);
+        assert_false(agent_rig_said(r, "The kubelet of node"));
+        agent_rig_run(r, 10 * USEC_PER_MINUTE);
+        assert_int_equal(count(strbuf_str(&r->lines), "has not been healthy for 1min 30s (HTTP 500: [-]syncloop failed)"), 1);
+        assert_true(agent_rig_has_event(r, "Node", "KubeletUnhealthy"));
+        assert_false(agent_rig_unschedulable(r));
+        assert_int_equal(agent_rig_n_pods(r), 2);
+        ok = true;
+        agent_rig_run(r, 65 * USEC_PER_SEC);
+        assert_true(agent_rig_said(r, "is healthy again"));
+        assert_true(agent_rig_has_event(r, "Node", "KubeletHealthy"));
 }
 
 /* Once the machine goes down, a notice that is withdrawn undoes nothing. */
@@ -264,6 +329,8 @@ int main(void) {
                 cmocka_unit_test(test_link_returns),
                 cmocka_unit_test(test_no_route),
                 cmocka_unit_test(test_no_route_holds_no_cordon),
+                cmocka_unit_test(test_kubelet_health),
+                cmocka_unit_test(test_kubelet_watch),
                 cmocka_unit_test(test_machine_goes_down),
                 cmocka_unit_test(test_no_bus),
                 cmocka_unit_test(test_drain_by_hand),
