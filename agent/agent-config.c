@@ -29,11 +29,14 @@ const ConfigItem agent_config_table[] = {
              .choices = source_choices),
         ITEM(string, "Metadata", "Endpoint", metadata_endpoint, NULL,
              "Base of the metadata service. Unset: AWS_EC2_METADATA_SERVICE_ENDPOINT, else " AGENT_METADATA_ENDPOINT
-             "."),
+             ", and on EC2 " AGENT_METADATA_ENDPOINT_IPV6 " where there is no route to that."),
         ITEM(usec, "Metadata", "PollSec", poll_usec, "2s",
              "How often to look; one request each time. While looking fails it slows down, at most "
              "to eight times this.",
              .min = USEC_PER_SEC, .max = USEC_PER_MINUTE),
+        ITEM(boolean, "Metadata", "AllowIMDSv1", allow_imdsv1, "no",
+             "EC2: go on without a session token (IMDSv1) where the metadata service gives none, as some that stand "
+             "in for it do. An instance of EC2 always gives one, unless its answer is lost on the way to a pod network."),
         ITEM(string, "File", "Path", file_path, NULL,
              "A file of notices in JSON (vesper(7), INTERRUPTION), root's alone, such as "
              "/run/vesper-agent/notices.json. Not there: there is none. Unset: none is looked at."),
@@ -142,20 +145,19 @@ static int check_listen(Log *l, const char *section, unsigned port, const char *
         return r;
 }
 
-/* A kind without a rule is one that none is asked for (policy.h). */
-static PolicyRule rule_of(const AgentConfig *c, size_t kind) {
-        PolicyRule rule = { .verb = POLICY_NOW };
+int agent_config_policy(const AgentConfig *c, PolicySettings *ret) {
+        PolicySettings settings = { .lb_wait_usec = c->lb_wait_usec };
         const char *expected;
+        int r = 0;
 
-        if (c->policy[kind])
-                (void) policy_rule_parse(c->policy[kind], &rule, &expected);
-        return rule;
-}
-
-void agent_config_policy(const AgentConfig *c, PolicySettings *ret) {
-        *ret = (PolicySettings){ .lb_wait_usec = c->lb_wait_usec };
-        for (size_t i = 0; i < _NOTICE_KIND_MAX; i++)
-                ret->rules[i] = rule_of(c, i);
+        for (size_t i = 0; i < _NOTICE_KIND_MAX && r >= 0; i++)
+                if (c->policy[i]) /* a kind without a rule is one that none is asked for (policy.h) */
+                        r = policy_rule_parse(c->policy[i], &settings.rules[i], &expected);
+        if (r < 0)
+                policy_settings_done(&settings);
+        else
+                *ret = settings;
+        return r;
 }
 
 static int check_policy(const AgentConfig *c, Log *l) {
@@ -163,12 +165,18 @@ static int check_policy(const AgentConfig *c, Log *l) {
                 const ConfigItem *item = &agent_config_table[i];
                 const char *text, *expected;
                 PolicyRule rule;
+                int r;
 
                 if (!streq(item->section, "Policy"))
                         continue;
                 text = strempty(*(char *const *) ((const char *) c + item->offset));
-                if (policy_rule_parse(text, &rule, &expected) >= 0)
+                r = policy_rule_parse(text, &rule, &expected);
+                if (r >= 0) {
+                        policy_rule_done(&rule);
                         continue;
+                }
+                if (r == -ENOMEM)
+                        return r;
                 log_full(l, LOG_LEVEL_ERROR, 0, MESSAGE_CONFIGURATION_REFUSED, NULL, 0, "[Policy] %s=%s is no rule: expected %s.",
                          item->key, text, expected);
                 return -EINVAL;

@@ -9,6 +9,8 @@
 #include "time-util.h"
 
 #define AGENT_METADATA_ENDPOINT "http://169.254.169.254"
+/* EC2's, where there is no route to that: an instance with IPv6 alone. */
+#define AGENT_METADATA_ENDPOINT_IPV6 "http://[fd00:ec2::254]"
 
 /* Of [Metadata] Source=, in the order of its words. */
 typedef enum MetadataSource {
@@ -28,6 +30,7 @@ typedef struct AgentConfig {
         int metadata_source; /* [Metadata] Source=: a MetadataSource */
         char *metadata_endpoint;     /* [Metadata] Endpoint=; NULL: AGENT_METADATA_ENDPOINT */
         usec_t poll_usec;            /* [Metadata] PollSec= */
+        bool allow_imdsv1;           /* [Metadata] AllowIMDSv1= */
         char *file_path;             /* [File] Path=; NULL: none */
         usec_t file_poll_usec;       /* [File] PollSec= */
         char **command;              /* [Command] Run=: argv; NULL: none */
@@ -59,8 +62,9 @@ void agent_config_done(AgentConfig *c);
  * [Policy] that is none: 0, -EINVAL, -ENOMEM. DryRun= ends what would delay a shutdown or ask for a reboot. */
 int agent_config_finish(AgentConfig *c, Log *l, char *const *environment);
 
-/* What [Policy] and [Drain] say; checked by agent_config_finish(). */
-void agent_config_policy(const AgentConfig *c, PolicySettings *ret);
+/* What [Policy] and [Drain] say, checked by agent_config_finish(); policy_settings_done(). -ENOMEM; -EINVAL: the file of a time
+ * zone is not any more what it was then. */
+int agent_config_policy(const AgentConfig *c, PolicySettings *ret);
 
 /* Kubeconfig= or the first of the usual places that exists; borrowed. NULL: none. */
 const char *agent_config_find_kubeconfig(const AgentConfig *c);

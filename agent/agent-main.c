@@ -14,6 +14,7 @@
 #include "node-cleanup.h"
 #include "node-identity.h"
 #include "notice-sources.h"
+#include "notice-survey.h"
 #include "program.h"
 #include "string-util.h"
 
@@ -33,7 +34,8 @@
 
 typedef struct Options {
         ProgramOptions program;
-        bool release, drain, reboot, cancel, cancel_drain, cancel_reboot, check, force;
+        bool release, drain, reboot, cancel, cancel_drain, cancel_reboot, check, notices, force;
+        const char *output;
 } Options;
 
 /* Everything that lives as long as the process, freed from the last to the first. */
@@ -70,6 +72,14 @@ static const OptionItem option_items[] = {
         PROGRAM_OPTIONS(Options, program, DEFAULT_CONFIG),
         FLAG("check", check,
              "Say what this machine gives an agent: OK, WARN and FAIL, each with its fix (exit status 0, 3, 4)"),
+        FLAG("notices", notices,
+             "Ask every source of notices once, and say what stands and what [Policy] makes of it (exit status 0; 3: not all of them answered)"),
+        { .name = "output",
+          .letter = 'o',
+          .value = "FORM",
+          .kind = OPTION_STRING,
+          .offset = offsetof(Options, output),
+          .help = "With --notices: text or json" },
         FLAG("drain", drain,
              "Ask the agent of this machine to take its node out of service, and wait until it is drained"),
         FLAG("reboot", reboot, "Ask for a slot to reboot this node, wait for it, drain and reboot"),
@@ -101,9 +111,13 @@ static int parse_options(Options *o, int argc, char **argv) {
                 return r;
         if (o->cancel)
                 o->cancel_drain = o->cancel_reboot = true;
-        if (o->drain + (o->cancel_drain || o->cancel_reboot) + o->reboot + o->release + o->check > 1) {
-                fputs("vesper-agent: --check, --drain, --reboot, --cancel... and --release exclude each other\n",
+        if (o->drain + (o->cancel_drain || o->cancel_reboot) + o->reboot + o->release + o->check + o->notices > 1) {
+                fputs("vesper-agent: --check, --notices, --drain, --reboot, --cancel... and --release exclude each other\n",
                       stderr);
+                return -EINVAL;
+        }
+        if (o->output && (!o->notices || (!streq(o->output, "text") && !streq(o->output, "json")))) {
+                fputs("vesper-agent: --output goes with --notices, and is text or json\n", stderr);
                 return -EINVAL;
         }
         if (o->force && !o->drain && !o->reboot) {
@@ -361,6 +375,42 @@ static int process_check(Process *p) {
         return r;
 }
 
+static void on_surveyed(void *userdata) {
+        Process *p = userdata;
+
+        loop_exit(p->program.kube.env.loop, 0);
+}
+
+/* For its providerID; a command is told its name. */
+static bool needs_node(const AgentConfig *c) {
+        return (c->metadata_source == METADATA_SOURCE_AUTO && c->detected_cloud == METADATA_SOURCE_NONE) || (c->command && c->command[0]);
+}
+
+/* The exit status. */
+static int process_notices(Process *p) {
+        _cleanup_(notice_survey_freep) NoticeSurvey *survey = NULL;
+        int r;
+
+        p->passing = true;
+        r = open_world(p);
+        if (r < 0)
+                return EXIT_FAILURE;
+        if (needs_node(&p->config))
+                (void) open_kube(p); /* it says why not, and the survey that it was not asked */
+        r = notice_survey_new(&p->program.kube.env, &p->config, p->program.kube.client, on_surveyed, p, &survey);
+        if (r >= 0)
+                r = loop_run(p->program.kube.env.loop);
+        if (r >= 0 && streq_ptr(p->options.output, "json"))
+                r = notice_survey_print_json(survey, stdout);
+        else if (r >= 0)
+                notice_survey_print(survey, stdout);
+        if (r < 0) {
+                log_error_errno(p->program.log, r, "Failed to ask the sources of notices: %m");
+                return EXIT_FAILURE;
+        }
+        return check_exit_status(notice_survey_is_whole(survey) ? CHECK_OK : CHECK_WARN);
+}
+
 /* It idles for weeks and works for a minute: what a list or an answer took goes back to the system at once,
  * instead of being kept for the next one. */
 static void keep_memory_small(void) {
@@ -402,7 +452,7 @@ int main(int argc, char **argv) {
 
         keep_memory_small();
         r = parse_options(&p.options, argc, argv);
-        p.program.terse = o->release || o->check;
+        p.program.terse = o->release || o->check || o->notices;
         if (r > 0)
                 r = program_configure(&p.program);
         if (r <= 0)
@@ -411,6 +461,8 @@ int main(int argc, char **argv) {
                 r = agent_client_run(p.program.log, AGENT_VERB_DRAIN, o->force);
         else if (o->check)
                 return process_check(&p);
+        else if (o->notices)
+                return process_notices(&p);
         else if (o->reboot)
                 r = agent_client_run(p.program.log, AGENT_VERB_REBOOT, o->force);
         else if (o->cancel_drain || o->cancel_reboot)

@@ -8,6 +8,7 @@
 #include "by-hand.h"
 #include "http-face.h"
 #include "informer.h"
+#include "kubelet-watch.h"
 #include "log-catalog.h"
 #include "log.h"
 #include "notices.h"
@@ -58,6 +59,8 @@ struct Agent {
         usec_t due_usec;      /* wall clock */
         ClockWatch *clock;
         Shutdown *shutdown;
+        KubeletWatch *kubelet;
+        usec_t no_route_usec; /* since when there is no way to the API server */
         agent_stopped_t on_stopped;
         void *stopped_userdata;
 
@@ -275,6 +278,7 @@ static void on_link(void *userdata) {
         Agent *a = userdata;
 
         log_debug(a->env->log, "Links or routes changed: retrying what waits");
+        metrics_add(a->metrics, AGENT_METRIC_ROUTE_CHANGES, 0, 1);
         notices_kick(a->notices);
         reflex_kick(a->reflex);
         evictor_kick(a->evictor);
@@ -282,7 +286,31 @@ static void on_link(void *userdata) {
         informer_kick(a->pods);
 }
 
+static void on_path(bool has_path, void *userdata) {
+        Agent *a = userdata;
+
+        metrics_set(a->metrics, AGENT_METRIC_NO_ROUTE, 0, has_path ? 0 : 1);
+        if (has_path)
+                node_voice_route_back(a->voice, usec_sub(loop_now(a->env->loop), a->no_route_usec));
+        else {
+                a->no_route_usec = loop_now(a->env->loop);
+                node_voice_no_route(a->voice);
+        }
+}
+
 /* -- the machine -------------------------------------------------------------------------------- */
+
+/* Said, and counted; never acted upon (kubelet-watch.h). A machine that goes down stops its kubelet. */
+static void on_kubelet(KubeletVerdict verdict, const char *why, usec_t since_usec, void *userdata) {
+        Agent *a = userdata;
+        usec_t lasted = usec_sub(loop_now(a->env->loop), since_usec);
+
+        metrics_set(a->metrics, AGENT_METRIC_KUBELET_UNHEALTHY, 0, verdict == KUBELET_UNHEALTHY ? 1 : 0);
+        if (verdict == KUBELET_HEALTHY)
+                node_voice_kubelet_healthy(a->voice, lasted);
+        else if (shutdown_power(a->shutdown) != POWER_ENDS)
+                node_voice_kubelet_unhealthy(a->voice, why, lasted);
+}
 
 /* Not while marks are being taken off: once they are, it finds the reflex idle. */
 static bool on_shutdown_notice(const Notice *n, void *userdata) {
@@ -316,6 +344,7 @@ static void on_clock_set(void *userdata) {
 
         reflex_clock_was_set(a->reflex);
         reboot_clock_was_set(a->reboot);
+        notices_wake(a->notices);
 }
 
 static void on_schedule(const char *kind, usec_t at_usec, void *userdata) {
@@ -594,6 +623,9 @@ static int agent_init(Agent *a) {
         r = clock_watch_new(a->env->loop, on_clock_set, a, &a->clock);
         if (r < 0)
                 return r;
+        r = kubelet_watch_new(a->env, on_kubelet, a, &a->kubelet);
+        if (r < 0)
+                return r;
         return agent_face_new(a->env, a->reflex, a->reboot, a->by_hand, &a->face);
 }
 
@@ -621,6 +653,8 @@ Agent *agent_free(Agent *a) {
                 return NULL;
         if (a->env->netlink)
                 a->env->netlink->ops->subscribe(a->env->netlink, NULL, NULL);
+        kube_client_on_path(a->client, NULL, NULL);
+        kubelet_watch_free(a->kubelet);
         a->face = agent_face_free(a->face);
         clock_watch_free(a->clock);
         schedule_free(a->schedule);
@@ -676,6 +710,7 @@ int agent_start(Agent *a) {
                 return r;
         if (a->env->netlink)
                 a->env->netlink->ops->subscribe(a->env->netlink, on_link, a);
+        kube_client_on_path(a->client, on_path, a);
         start_servers(a);
         shutdown_start(a->shutdown);
         if (a->config->shutdown_drain)

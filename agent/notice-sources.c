@@ -82,9 +82,32 @@ MetadataSource metadata_source_detect(const char *root) {
 
 /* -- the sources -------------------------------------------------------------------------------- */
 
+static const char *other_endpoint(const char *endpoint) {
+        return streq(endpoint, AGENT_METADATA_ENDPOINT) ? AGENT_METADATA_ENDPOINT_IPV6 : NULL;
+}
+
+int notice_sources_imds(Env *env, const AgentConfig *config, ImdsClient **ret) {
+        const char *endpoint = config->metadata_endpoint ? config->metadata_endpoint : AGENT_METADATA_ENDPOINT;
+        _cleanup_(imds_client_freep) ImdsClient *c = NULL;
+        int r;
+
+        r = imds_client_new(env, endpoint, &c);
+        if (r >= 0 && other_endpoint(endpoint))
+                r = imds_client_set_other_endpoint(c, other_endpoint(endpoint));
+        if (r < 0)
+                return r;
+        if (config->allow_imdsv1)
+                imds_client_allow_v1(c);
+        *ret = TAKE_PTR(c);
+        return 0;
+}
+
 static int make_cloud(const NoticeSourcesOptions *o, NoticeSource **ret) {
         const char *endpoint = o->config->metadata_endpoint ? o->config->metadata_endpoint : AGENT_METADATA_ENDPOINT;
-        const NoticeEc2Options ec2 = { .endpoint = endpoint, .poll_usec = o->config->poll_usec };
+        const NoticeEc2Options ec2 = { .endpoint = endpoint,
+                                       .other_endpoint = other_endpoint(endpoint),
+                                       .allow_v1 = o->config->allow_imdsv1,
+                                       .poll_usec = o->config->poll_usec };
         const NoticeAzureOptions azure = { .endpoint = endpoint, .poll_usec = o->config->poll_usec };
         const NoticeGceOptions gce = { .endpoint = endpoint, .poll_usec = o->config->poll_usec };
 

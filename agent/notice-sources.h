@@ -7,6 +7,7 @@
  */
 
 #include "agent-config.h"
+#include "imds-client.h"
 #include "notice-source.h"
 
 /* For people: "EC2". */
@@ -32,6 +33,9 @@ MetadataSource metadata_source_known(const AgentConfig *c);
 
 /* Reads the firmware's facts below `root` ("" is this machine) and tells by them. */
 MetadataSource metadata_source_detect(const char *root);
+
+/* For other questions to EC2's metadata, as its source asks. 0 or -ENOMEM. */
+int notice_sources_imds(Env *env, const AgentConfig *config, ImdsClient **ret);
 
 #define NOTICE_SOURCES_MAX 3u
 

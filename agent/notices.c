@@ -86,11 +86,20 @@ static bool is_overruled(const Notices *n, const Notice *notice) {
 /* -- the plan ----------------------------------------------------------------------------------- */
 
 static Plan plan_for(const Notices *n, const Notice *notice) {
-        return policy_decide(notice, &n->policy, loop_now(n->c.env->loop));
+        return policy_decide(notice, &n->policy, loop_now(n->c.env->loop), loop_to_wall(n->c.env->loop, 0));
 }
 
 void notices_reconfigured(Notices *n) {
-        agent_config_policy(n->c.config, &n->policy);
+        PolicySettings settings;
+        int r;
+
+        r = agent_config_policy(n->c.config, &settings);
+        if (r < 0) {
+                log_error_errno(n->c.env->log, r, "Failed to take over [Policy] anew, what it said before stays in force until the next reload: %m");
+                return;
+        }
+        policy_settings_done(&n->policy);
+        n->policy = settings;
 }
 
 static bool is_due(const Notices *n, const Plan *plan) {
@@ -526,7 +535,9 @@ int notices_new(const NoticesContext *context, Notices **ret) {
         if (!n)
                 return -ENOMEM;
         n->c = *context;
-        notices_reconfigured(n);
+        r = agent_config_policy(n->c.config, &n->policy);
+        if (r < 0)
+                return r;
         n->standing = new0(Standing, STANDING_MAX);
         if (!n->standing)
                 return -ENOMEM;
@@ -546,5 +557,6 @@ Notices *notices_free(Notices *n) {
                 notice_free(n->standing[i].notice);
         free(n->standing);
         timer_free(n->timer);
+        policy_settings_done(&n->policy);
         return mfree(n);
 }

@@ -7,7 +7,7 @@
  *
  *      stands: shown by the last answer of its feed
  *        |--rule: ignore, report----------------> told once
- *        |--rule: before, its time not come-----> told once; MaintenancePlanned; a timer
+ *        |--rule: before or window, not yet-----> told once; MaintenancePlanned; a timer
  *        +--rule: now, its time, cordon---------> reflex idle: begun, if it was not dealt with before
  *                                                 reflex at work: it takes over if it is graver, else it
  *                                                 can only bring the deadline nearer
@@ -56,7 +56,8 @@ void notices_settle(Notices *n, const char *provider_id);
 void notices_reconfigured(Notices *n);
 /* The network came back: a source that backs off looks now. */
 void notices_kick(Notices *n);
-/* The reflex has changed its state: what stands is looked at anew, in the next iteration. */
+/* The reflex has changed its state, or the wall clock was set (windows of [Policy] are of that): what stands is looked at
+ * anew, in the next iteration. */
 void notices_wake(Notices *n);
 
 /* Not of a source (a shutdown): what becomes of it now. */

@@ -3,11 +3,14 @@
 
 #include "string-util.h"
 
+/* Of a window that comes too late for the machine: as much as a notice of maintenance has without a window. */
+#define WINDOW_BEFORE_USEC USEC_PER_HOUR
+#define WINDOW_MIN_USEC USEC_PER_MINUTE
 #define LONG_NOTICE_USEC (5 * USEC_PER_MINUTE)
 
 static const char *const verb_table[_POLICY_VERB_MAX] = {
-        [POLICY_NOW] = "now",       [POLICY_BEFORE] = "before", [POLICY_CORDON] = "cordon",
-        [POLICY_REPORT] = "report", [POLICY_IGNORE] = "ignore",
+        [POLICY_NOW] = "now",       [POLICY_BEFORE] = "before", [POLICY_WINDOW] = "window",
+        [POLICY_CORDON] = "cordon", [POLICY_REPORT] = "report", [POLICY_IGNORE] = "ignore",
 };
 
 /* -- the rules ---------------------------------------------------------------------------------- */
@@ -19,26 +22,74 @@ static int verb_from_string(const char *text, size_t size) {
         return -EINVAL;
 }
 
+static int span_parse(const char *text, usec_t *ret_usec, const char **reterr_expected) {
+        if (duration_parse(text, ret_usec) >= 0 && *ret_usec > 0 && *ret_usec != USEC_INFINITY)
+                return 0;
+        *reterr_expected = "a duration such as 30min or 2h behind the colon";
+        return -EINVAL;
+}
+
+/* The last slash: calendars and zones have some, too. A duration without unit could be the step of a calendar. */
+static int window_parse_parts(char *text, PolicyRule *rule, const char **reterr_expected) {
+        char *before = strstr(text, " before:"), *slash;
+        size_t n;
+        int r;
+
+        rule->span_usec = WINDOW_BEFORE_USEC;
+        if (before) {
+                r = span_parse(before + strlen(" before:"), &rule->span_usec, reterr_expected);
+                if (r < 0)
+                        return r;
+                *before = 0;
+        }
+        strstrip(text);
+        n = strlen(text);
+        slash = strrchr(text, '/');
+        if (!slash || (text[n - 1] >= '0' && text[n - 1] <= '9') || duration_parse(slash + 1, &rule->window_usec) < 0 ||
+            rule->window_usec < WINDOW_MIN_USEC || rule->window_usec == USEC_INFINITY) {
+                *reterr_expected = "a calendar and how long the window is open, a minute or more and with its unit, such as window:0 3 * * sun/2h";
+                return -EINVAL;
+        }
+        *slash = 0;
+        return calendar_parse_zoned(text, TIME_ZONE_DIRECTORY, &rule->calendar, reterr_expected);
+}
+
+static int window_parse(const char *text, PolicyRule *rule, const char **reterr_expected) {
+        _cleanup_free_ char *copy = strdup(text);
+
+        return copy ? window_parse_parts(copy, rule, reterr_expected) : -ENOMEM;
+}
+
 int policy_rule_parse(const char *text, PolicyRule *ret, const char **reterr_expected) {
         size_t size = strcspn(text, ":");
-        const char *span = text[size] == ':' ? text + size + 1 : NULL;
+        const char *behind = text[size] == ':' ? text + size + 1 : NULL;
         PolicyRule rule = { .span_usec = USEC_INFINITY };
-        int verb = verb_from_string(text, size);
+        int verb = verb_from_string(text, size), r = 0;
 
-        *reterr_expected = "now, before:DURATION, cordon, cordon:DURATION, report or ignore";
+        *reterr_expected = "now, before:DURATION, window:CALENDAR/DURATION, cordon, cordon:DURATION, report or ignore";
         if (verb < 0)
                 return -EINVAL;
         rule.verb = (PolicyVerb) verb;
-        if (span && rule.verb != POLICY_BEFORE && rule.verb != POLICY_CORDON)
+        if (behind && rule.verb != POLICY_BEFORE && rule.verb != POLICY_CORDON && rule.verb != POLICY_WINDOW)
                 return -EINVAL;
-        if (!span && rule.verb == POLICY_BEFORE)
+        if (!behind && (rule.verb == POLICY_BEFORE || rule.verb == POLICY_WINDOW))
                 return -EINVAL;
-        if (span && (duration_parse(span, &rule.span_usec) < 0 || rule.span_usec == 0 || rule.span_usec == USEC_INFINITY)) {
-                *reterr_expected = "a duration such as 30min or 2h behind the colon";
-                return -EINVAL;
-        }
-        *ret = rule;
-        return 0;
+        if (rule.verb == POLICY_WINDOW)
+                r = window_parse(behind, &rule, reterr_expected);
+        else if (behind)
+                r = span_parse(behind, &rule.span_usec, reterr_expected);
+        if (r >= 0)
+                *ret = rule;
+        return r;
+}
+
+void policy_rule_done(PolicyRule *rule) {
+        calendar_done(&rule->calendar);
+}
+
+void policy_settings_done(PolicySettings *settings) {
+        for (size_t i = 0; i < _NOTICE_KIND_MAX; i++)
+                policy_rule_done(&settings->rules[i]);
 }
 
 /* -- the decision ------------------------------------------------------------------------------- */
@@ -58,17 +109,28 @@ static Plan plan_drain(const Notice *n, const PolicySettings *settings, usec_t b
         };
 }
 
-static Plan plan_by_rule(const Notice *n, const PolicySettings *settings, usec_t now_usec) {
-        PolicyRule rule = settings->rules[n->kind];
+/* Boot-time clock; 0: one is open. Windows are of the wall clock, which this one follows when it is set. */
+static usec_t window_begin(const PolicyRule *rule, usec_t now_usec, usec_t booted_usec) {
+        usec_t wall_usec = usec_add(now_usec, booted_usec);
 
-        switch (rule.verb) {
+        return calendar_active(&rule->calendar, rule->window_usec, wall_usec)
+                       ? 0
+                       : usec_sub(calendar_next(&rule->calendar, wall_usec), booted_usec);
+}
+
+static Plan plan_by_rule(const Notice *n, const PolicySettings *settings, usec_t now_usec, usec_t booted_usec) {
+        const PolicyRule *rule = &settings->rules[n->kind];
+        usec_t latest = usec_sub(n->deadline_usec, rule->span_usec);
+
+        switch (rule->verb) {
         case POLICY_NOW:
                 return plan_drain(n, settings, 0, now_usec);
         case POLICY_BEFORE:
-                return plan_drain(n, settings,
-                                  n->deadline_usec == USEC_INFINITY ? 0 : usec_sub(n->deadline_usec, rule.span_usec), now_usec);
+                return plan_drain(n, settings, n->deadline_usec == USEC_INFINITY ? 0 : latest, now_usec);
+        case POLICY_WINDOW:
+                return plan_drain(n, settings, MIN(latest, window_begin(rule, now_usec, booted_usec)), now_usec);
         case POLICY_CORDON:
-                return (Plan){ .act = PLAN_CORDON, .span_usec = rule.span_usec, .why = "[Policy] says that its pods stay" };
+                return (Plan){ .act = PLAN_CORDON, .span_usec = rule->span_usec, .why = "[Policy] says that its pods stay" };
         case POLICY_REPORT:
                 return (Plan){ .act = PLAN_REPORT, .why = "[Policy] says that this kind of notice is only reported" };
         case POLICY_IGNORE:
@@ -80,10 +142,10 @@ static Plan plan_by_rule(const Notice *n, const PolicySettings *settings, usec_t
         return (Plan){ .act = PLAN_REPORT, .why = "it has no rule" };
 }
 
-Plan policy_decide(const Notice *n, const PolicySettings *settings, usec_t now_usec) {
+Plan policy_decide(const Notice *n, const PolicySettings *settings, usec_t now_usec, usec_t booted_usec) {
         assert(n && settings);
         if (n->kind == NOTICE_REBALANCE)
-                return plan_by_rule(n, settings, now_usec);
+                return plan_by_rule(n, settings, now_usec, booted_usec);
         if (n->certainty == NOTICE_ADVISORY)
                 return (Plan){ .act = PLAN_REPORT, .why = "it is a recommendation" };
         if (n->kind < 0 || n->kind >= _NOTICE_KIND_MAX)
@@ -92,7 +154,7 @@ Plan policy_decide(const Notice *n, const PolicySettings *settings, usec_t now_u
                 return (Plan){ .act = PLAN_DRAIN, .why = "the machine waits for it" };
         if (n->kind == NOTICE_MANUAL)
                 return plan_drain(n, settings, 0, now_usec);
-        return plan_by_rule(n, settings, now_usec);
+        return plan_by_rule(n, settings, now_usec, booted_usec);
 }
 
 usec_t policy_lb_wait(usec_t deadline_usec, usec_t lb_wait_usec, usec_t now_usec) {

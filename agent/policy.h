@@ -7,6 +7,10 @@
  *
  *      now               cordoned and drained at once, against the deadline
  *      before:DURATION   ... so long before the machine may be gone; at once where that is not said
+ *      window:CALENDAR/DURATION
+ *                        ... in the first window that comes, as CALENDAR (calendar.h, with a zone behind it) and DURATION say:
+ *                        at once if one is open. At the latest an hour before the machine may be gone, for a window may come too
+ *                        late, or never; "before:DURATION" behind it says another time
  *      cordon            no new pod comes; what is there stays, until the notice is over
  *      cordon:DURATION   ... or so long
  *      report            a log line and an Event
@@ -17,6 +21,7 @@
  * or more waits [Drain] LoadBalancerWaitSec= between the cordon and the first eviction; not a scale-in without a time.
  */
 
+#include "calendar.h"
 #include "notice.h"
 
 /* Kept of the time for the deletes at the end and for the last report. */
@@ -25,6 +30,7 @@
 typedef enum PolicyVerb {
         POLICY_NOW,
         POLICY_BEFORE,
+        POLICY_WINDOW,
         POLICY_CORDON,
         POLICY_REPORT,
         POLICY_IGNORE,
@@ -33,16 +39,21 @@ typedef enum PolicyVerb {
 
 typedef struct PolicyRule {
         PolicyVerb verb;
-        usec_t span_usec; /* BEFORE; CORDON: USEC_INFINITY until the notice is over */
+        usec_t span_usec;   /* BEFORE, WINDOW: how long before the end at the latest; CORDON: USEC_INFINITY until the notice is over */
+        usec_t window_usec; /* WINDOW: how long one is open */
+        Calendar calendar;  /* WINDOW: when one opens; owned */
 } PolicyRule;
 
-/* 0, or -EINVAL: *reterr_expected (static) says what would be a rule. */
+/* Reads the file of a zone. 0; -EINVAL: *reterr_expected (static) says what would be a rule; -ENOMEM. */
 int policy_rule_parse(const char *text, PolicyRule *ret, const char **reterr_expected);
+void policy_rule_done(PolicyRule *rule);
 
 typedef struct PolicySettings {
         usec_t lb_wait_usec;
         PolicyRule rules[_NOTICE_KIND_MAX];
 } PolicySettings;
+
+void policy_settings_done(PolicySettings *settings);
 
 typedef enum PlanAct {
         PLAN_IGNORE,
@@ -59,12 +70,11 @@ typedef struct Plan {
         const char *why;     /* static, for people */
 } Plan;
 
-/* now_usec: boot-time clock. */
-Plan policy_decide(const Notice *n, const PolicySettings *settings, usec_t now_usec);
+/* now_usec: boot-time clock. booted_usec: what the wall clock, as it is, said at the zero of that clock. */
+Plan policy_decide(const Notice *n, const PolicySettings *settings, usec_t now_usec, usec_t booted_usec);
 /* How long load balancers get if the node must be empty by then. */
 usec_t policy_lb_wait(usec_t deadline_usec, usec_t lb_wait_usec, usec_t now_usec);
 
 /* When the drain has to be over (boot-time clock): what was announced, or the coordinator's T (wall clock; 0: none)
- * if that is earlier than what was announced, less what the last calls need. booted_usec: what the wall clock, as it
- * is, said at the zero of the boot-time clock. USEC_INFINITY: never. */
+ * if that is earlier than what was announced, less what the last calls need. USEC_INFINITY: never. */
 usec_t policy_drain_deadline(const Notice *n, usec_t claim_deadline_usec, usec_t booted_usec);

@@ -73,6 +73,16 @@ const MetricFamily agent_metric_families[_AGENT_METRIC_MAX] = {
                                             "pods while they "
                                             "are evicted.",
                                             NULL, NULL, NULL, 0 },
+        [AGENT_METRIC_KUBELET_UNHEALTHY] = { "vesper_agent_kubelet_unhealthy", METRIC_GAUGE,
+                                             "1: the kubelet's /healthz has failed four times in a row, and not answered twice "
+                                             "since.",
+                                             NULL, NULL, NULL, 0 },
+        [AGENT_METRIC_NO_ROUTE] = { "vesper_agent_api_no_route", METRIC_GAUGE,
+                                    "1: the last request to the API server found no route, or no address for its name.", NULL, NULL,
+                                    NULL, 0 },
+        [AGENT_METRIC_ROUTE_CHANGES] = { "vesper_agent_route_changes_total", METRIC_COUNTER,
+                                         "Changes of links and routes after which waiting retries went out at once.", NULL, NULL, NULL,
+                                         0 },
 };
 
 int agent_metrics_new(Metrics **ret) {

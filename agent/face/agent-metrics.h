@@ -20,6 +20,9 @@ typedef enum AgentMetric {
         AGENT_METRIC_API_ERRORS, /* by kind */
         AGENT_METRIC_SHUTDOWN_BUDGET, /* seconds */
         AGENT_METRIC_KUBELET_INHIBITS,
+        AGENT_METRIC_KUBELET_UNHEALTHY,
+        AGENT_METRIC_NO_ROUTE,
+        AGENT_METRIC_ROUTE_CHANGES,
         _AGENT_METRIC_MAX,
 } AgentMetric;
 

@@ -2,6 +2,8 @@
 #include <unistd.h>
 
 #include "check.h"
+#include "ec2-events.h"
+#include "imds-client.h"
 #include "kube-kinds.h"
 #include "log.h"
 #include "notice-sources.h"
@@ -61,6 +63,8 @@ struct Check {
         CheckQuestion questions[_ASK_MAX];
         Timer *limit, *end;
         unsigned n_open;
+        ImdsClient *imds; /* of the Capacity Block; NULL: not on EC2 */
+        char *windows;
         char *api_error, *metadata_why, *unit_state;
         char **after;
         bool active[_CHECK_UNIT_MAX];
@@ -84,6 +88,7 @@ static void on_node(const KubeReply *reply, void *userdata) {
 
         c->call = kube_call_free(c->call);
         c->facts.api_http = reply->error ? (int) reply->error->http : 200;
+        c->facts.api_no_route = reply->error && reply->error->error == -EHOSTUNREACH;
         if (reply->error && free_and_strdup(&c->api_error, reply->error->message) >= 0)
                 c->facts.api_error = c->api_error;
         if (reply->object &&
@@ -104,6 +109,37 @@ static void on_look(NoticeSource *s, const NoticeLook *look, void *userdata) {
                 c->facts.metadata_why = c->metadata_why;
         if (first)
                 closed(c);
+}
+
+static void on_block_end(const ImdsAnswer *answer, void *userdata) {
+        Check *c = userdata;
+        const char *why;
+        usec_t end_usec;
+
+        c->facts.knows_block_end =
+                answer->outcome == IMDS_ANSWERED && ec2_capacity_end_parse(answer->body, answer->size, &end_usec, &why) >= 0;
+        closed(c);
+}
+
+static void on_life_cycle(const ImdsAnswer *answer, void *userdata) {
+        Check *c = userdata;
+
+        c->facts.in_capacity_block = answer->outcome == IMDS_ANSWERED && startswith(answer->body, "capacity-block");
+        if (!c->facts.in_capacity_block ||
+            imds_client_get(c->imds, "meta-data/tags/instance/vesper.sh:capacity-block-end", on_block_end, c) < 0)
+                closed(c);
+}
+
+/* Beside the source, which asks for the same tag, and not at once. */
+static int ask_life_cycle(Check *c, const AgentConfig *config) {
+        int r;
+
+        r = notice_sources_imds(c->env, config, &c->imds);
+        if (r >= 0)
+                r = imds_client_get(c->imds, "meta-data/instance-life-cycle", on_life_cycle, c);
+        if (r >= 0)
+                c->n_open++;
+        return r;
 }
 
 static void on_kubelet(void *userdata) {
@@ -185,6 +221,11 @@ static int start(Check *c, const AgentConfig *config, KubeAuth *auth) {
                 c->n_open++;
                 c->source->ops->start(c->source);
         }
+        if (c->facts.metadata_wanted && sources.cloud == METADATA_SOURCE_EC2) {
+                r = ask_life_cycle(c, config);
+                if (r < 0)
+                        return r;
+        }
         r = check_kubelet_new(c->env, auth, config->node_name, &c->facts.kubelet, on_kubelet, c,
                               &c->kubelet);
         if (r < 0)
@@ -214,6 +255,33 @@ static bool has_dropin(const char *scope) {
         return false;
 }
 
+/* When each window of [Policy] opens next; free it. */
+static int say_windows(const Loop *loop, const AgentConfig *config, char **ret) {
+        PolicySettings policy;
+        StrBuf b = { 0 };
+        int r;
+
+        r = agent_config_policy(config, &policy);
+        if (r < 0)
+                return r;
+        for (size_t i = 0; i < _NOTICE_KIND_MAX; i++) {
+                const PolicyRule *rule = &policy.rules[i];
+                char next[RFC3339_MAX], span[DURATION_MAX];
+
+                if (rule->verb != POLICY_WINDOW)
+                        continue;
+                rfc3339_format(calendar_next(&rule->calendar, loop_wall(loop)), next);
+                strbuf_addf(&b, "%s%s: %s, the next from %s for %s", b.size > 0 ? "; " : "", notice_kind_to_string((NoticeKind) i),
+                            calendar_active(&rule->calendar, rule->window_usec, loop_wall(loop)) ? "open now" : "not open now", next,
+                            duration_format(rule->window_usec, span));
+        }
+        policy_settings_done(&policy);
+        if (b.size == 0 && !b.failed)
+                return 0;
+        *ret = strbuf_steal(&b);
+        return *ret ? 0 : -ENOMEM;
+}
+
 static CheckFacts known_facts(const Env *env, const AgentConfig *config, const char *kube_error) {
         return (CheckFacts){
                 .kubeconfig = agent_config_find_kubeconfig(config),
@@ -221,6 +289,7 @@ static CheckFacts known_facts(const Env *env, const AgentConfig *config, const c
                 .node = config->node_name,
                 .api_http = -1,
                 .metadata_wanted = metadata_source_known(config) != METADATA_SOURCE_NONE,
+                .allows_imdsv1 = config->allow_imdsv1 && metadata_source_known(config) == METADATA_SOURCE_EC2,
                 .metadata_auto = config->metadata_source == METADATA_SOURCE_AUTO,
                 .bus = env->bus,
                 .shutdown_drain = config->shutdown_drain,
@@ -234,6 +303,8 @@ static CheckFacts known_facts(const Env *env, const AgentConfig *config, const c
 static void check_done(Check *c) {
         kube_call_free(c->call);
         notice_source_free(c->source);
+        imds_client_free(c->imds);
+        free(c->windows);
         power_free(c->power);
         check_kubelet_free(c->kubelet);
         kubelet_facts_done(&c->facts.kubelet);
@@ -256,7 +327,10 @@ int check_run(Env *env, const AgentConfig *config, const KubeConfig *kubeconfig,
         *ret = (CheckTable){ 0 };
         if (kubeconfig)
                 c.facts.kube_risk = kubeconfig_risk(kubeconfig, &c.facts.kube_remedy);
-        r = timer_new(env->loop, "check-limit", on_end, &c, &c.limit);
+        r = say_windows(env->loop, config, &c.windows);
+        c.facts.windows = c.windows;
+        if (r >= 0)
+                r = timer_new(env->loop, "check-limit", on_end, &c, &c.limit);
         if (r >= 0)
                 r = timer_new(env->loop, "check-end", on_end, &c, &c.end);
         if (r >= 0)

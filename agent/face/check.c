@@ -38,6 +38,9 @@ static int judge_risk(const CheckFacts *f, CheckTable *t) {
 static int judge_api(const CheckFacts *f, CheckTable *t) {
         if (f->api_http < 0)
                 return 0;
+        if (f->api_http == 0 && f->api_no_route)
+                return add(t, CHECK_FAIL, "API server", strf("there is no way to it: %s", strempty(f->api_error)),
+                           "See ip route on this machine, and whether it finds an address for the server's name (getent hosts NAME).");
         if (f->api_http == 0)
                 return add(t, CHECK_FAIL, "API server", strf("no answer: %s", strempty(f->api_error)),
                            "Check network, proxy and load balancer between this machine and the server of the kubeconfig.");
@@ -71,9 +74,24 @@ static int judge_metadata(const CheckFacts *f, CheckTable *t) {
                            "An announced end would not be seen. "
                            "Check the hop limit and firewalls before 169.254.169.254, or set [Metadata] Source=none where there is no such service.");
         return add(t, CHECK_OK, "metadata",
-                   strdup(f->look == NOTICE_POLL_NOTICE ? "answers: the end of this machine is announced"
-                                                        : "answers"),
+                   strf("answers%s%s", f->look == NOTICE_POLL_NOTICE ? ": the end of this machine is announced (vesper-agent --notices)" : "",
+                        f->allows_imdsv1 ? "; a session token is not insisted on ([Metadata] AllowIMDSv1=yes)" : ""),
                    NULL);
+}
+
+static int judge_capacity(const CheckFacts *f, CheckTable *t) {
+        if (!f->in_capacity_block)
+                return 0;
+        return f->knows_block_end
+                       ? add(t, CHECK_OK, "capacity", strdup("in a Capacity Block, and its end is known by the tag vesper.sh:capacity-block-end"),
+                             NULL)
+                       : add(t, CHECK_WARN, "capacity",
+                             strdup("in a Capacity Block, whose end instance metadata does not announce: the machine would go unannounced"),
+                             "Tag the instance vesper.sh:capacity-block-end=2027-01-21T11:30:00Z (when the block ends), with InstanceMetadataTags=enabled.");
+}
+
+static int judge_windows(const CheckFacts *f, CheckTable *t) {
+        return f->windows ? add(t, CHECK_OK, "windows", strdup(f->windows), NULL) : 0;
 }
 
 static int judge_budget(const CheckFacts *f, CheckTable *t) {
@@ -209,7 +227,7 @@ static int judge_scopes(const CheckFacts *f, CheckTable *t) {
 
 int check_judge(const CheckFacts *f, CheckTable *ret) {
         static int (*const judges[])(const CheckFacts *f, CheckTable *t) = {
-                judge_credential, judge_risk,    judge_api,  judge_metadata, judge_shutdown,
+                judge_credential, judge_risk,    judge_api,  judge_metadata, judge_capacity, judge_windows, judge_shutdown,
                 judge_healthz,    judge_kubelet, judge_unit, judge_scopes,
         };
 

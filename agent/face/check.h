@@ -32,6 +32,7 @@ typedef struct CheckFacts {
         /* GET of the own Node: -1: not asked; 0: no answer, and api_error says why */
         int api_http;
         const char *api_error;
+        bool api_no_route; /* 0: as there is no way to it */
         bool node_ready;
         /* the metadata service */
         bool metadata_wanted;
@@ -39,6 +40,9 @@ typedef struct CheckFacts {
         bool metadata_polled;
         NoticePollResult look;
         const char *metadata_why;
+        bool allows_imdsv1;
+        bool in_capacity_block, knows_block_end; /* EC2: instance-life-cycle, and the tag (notice-ec2.h) */
+        const char *windows; /* of [Policy], when they open next; NULL: there is none */
         /* the machine */
         bool bus;
         bool limits_known;
@@ -60,7 +64,7 @@ typedef struct CheckRow {
         char *fix;   /* owned; NULL: nothing to do */
 } CheckRow;
 
-#define CHECK_ROWS_MAX 12u
+#define CHECK_ROWS_MAX 14u
 
 typedef struct CheckTable {
         CheckRow rows[CHECK_ROWS_MAX];

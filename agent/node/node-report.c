@@ -14,6 +14,9 @@
 #define CORDON_RETRY_CAP_USEC USEC_PER_SEC /* until the deadline: nothing matters more */
 #define RETRY_CAP_USEC (10 * USEC_PER_SEC)
 #define RETRY_JITTER_PERMILLE 200u
+/* Without a way to the server a retry is in vain until links or routes change (node_report_kick()), which somewhere else nobody
+ * here is told of. */
+#define NO_ROUTE_USEC (5 * USEC_PER_SEC)
 #define SETTLE_USEC (100 * USEC_PER_MSEC)
 #define PODS_LEFT_USEC (10 * USEC_PER_SEC)
 #define CONFLICTS_AT_ONCE 5u
@@ -296,6 +299,8 @@ static void on_failure(NodeReport *r, const ApiError *error) {
         r->failing = true;
         r->backoff.cap_usec = urgent ? CORDON_RETRY_CAP_USEC : RETRY_CAP_USEC;
         delay = backoff_next(&r->backoff, r->env->random);
+        if (error->error == -EHOSTUNREACH && !urgent)
+                delay = NO_ROUTE_USEC;
         r->retry_usec = usec_add(loop_now(r->env->loop),
                                  MAX(delay, urgent ? MIN(asked, CORDON_RETRY_CAP_USEC) : asked));
         r->handler.on_api(r, error, first, r->handler.userdata);

@@ -172,6 +172,38 @@ void node_voice_api_back(NodeVoice *v) {
             v->node);
 }
 
+void node_voice_kubelet_unhealthy(NodeVoice *v, const char *why, usec_t for_usec) {
+        char span[DURATION_MAX];
+        _cleanup_free_ char *text = strf("The kubelet of node %s has not been healthy for %s (%s): pods that are evicted or deleted may not end. "
+                                         "Nothing is drained for that. See systemctl status kubelet, and its log.",
+                                         v->node, duration_format(for_usec, span), why);
+
+        say_full(v, LOG_LEVEL_WARNING, MESSAGE_KUBELET_UNHEALTHY, NULL, NULL, NULL, text);
+        tell_node(v, EVENT_WARNING, "KubeletUnhealthy", text);
+}
+
+void node_voice_kubelet_healthy(NodeVoice *v, usec_t after_usec) {
+        char span[DURATION_MAX];
+        _cleanup_free_ char *text = strf("The kubelet of node %s is healthy again, after %s.", v->node, duration_format(after_usec, span));
+
+        say_full(v, LOG_LEVEL_NOTICE, MESSAGE_KUBELET_HEALTHY, NULL, NULL, NULL, text);
+        tell_node(v, EVENT_NORMAL, "KubeletHealthy", text);
+}
+
+void node_voice_no_route(NodeVoice *v) {
+        say(v, LOG_LEVEL_WARNING, MESSAGE_API_UNREACHABLE,
+            "Node %s has no way to the API server: no route, or no address for its name. What waits is tried again, and at once "
+            "when links or routes change; a cordon does not wait for that.",
+            v->node);
+}
+
+void node_voice_route_back(NodeVoice *v, usec_t after_usec) {
+        char span[DURATION_MAX];
+
+        say(v, LOG_LEVEL_NOTICE, MESSAGE_API_BACK, "Node %s has a way to the API server again, after %s.", v->node,
+            duration_format(after_usec, span));
+}
+
 void node_voice_source_failing(NodeVoice *v, const char *source, const char *why, unsigned looks) {
         say(v, LOG_LEVEL_WARNING, MESSAGE_NOTICE_SOURCE_FAILING,
             "Source %s has given no usable answer %u times in a row (%s): a notice would not be seen. Still asking.",

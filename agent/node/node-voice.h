@@ -29,6 +29,10 @@ void node_voice_set_status(NodeVoice *v, size_t pods_left);
 void node_voice_ready(NodeVoice *v);
 void node_voice_api_lost(NodeVoice *v, const ApiError *e);
 void node_voice_api_back(NodeVoice *v);
+void node_voice_kubelet_unhealthy(NodeVoice *v, const char *why, usec_t for_usec);
+void node_voice_kubelet_healthy(NodeVoice *v, usec_t after_usec);
+void node_voice_no_route(NodeVoice *v);
+void node_voice_route_back(NodeVoice *v, usec_t after_usec);
 void node_voice_source_failing(NodeVoice *v, const char *source, const char *why, unsigned looks);
 void node_voice_source_back(NodeVoice *v, const char *source);
 

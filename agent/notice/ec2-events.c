@@ -7,6 +7,7 @@
 #define BODY_BYTES_MAX 32768u
 #define ID_BYTES_MAX 128u
 #define STATE_BYTES_MAX 64u
+#define TIME_BYTES_MAX 64u
 
 /* -- times -------------------------------------------------------------------------------------- */
 
@@ -111,4 +112,17 @@ int ec2_lifecycle_parse(const char *body, size_t size, bool *ret_goes, const cha
                 return -EBADMSG;
         *ret_goes = streq(state, "Terminated") || streq(state, "Warmed:Terminated");
         return 0;
+}
+
+/* -- a Capacity Block --------------------------------------------------------------------------- */
+
+int ec2_capacity_end_parse(const char *body, size_t size, usec_t *ret_wall_usec, const char **reterr_why) {
+        char time[TIME_BYTES_MAX + 1];
+
+        *reterr_why = "the instance's tag vesper.sh:capacity-block-end is no time such as 2027-01-21T11:30:00Z";
+        if (size > TIME_BYTES_MAX)
+                return -EBADMSG;
+        memcpy(time, body, size);
+        time[size] = 0;
+        return rfc3339_parse(strstrip(time), ret_wall_usec) >= 0 ? 0 : -EBADMSG;
 }

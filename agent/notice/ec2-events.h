@@ -24,3 +24,7 @@ int ec2_rebalance_parse(const char *body, size_t size, usec_t *ret_wall_usec, co
 /* autoscaling/target-lifecycle-state: does the group let go of this instance? The states of a warm pool are meant as well.
  * -EBADMSG: not one word. */
 int ec2_lifecycle_parse(const char *body, size_t size, bool *ret_goes, const char **reterr_why);
+
+/* tags/instance/vesper.sh:capacity-block-end, which people set: when the Capacity Block ends that the instance runs in (RFC 3339).
+ * -EBADMSG: not one time. */
+int ec2_capacity_end_parse(const char *body, size_t size, usec_t *ret_wall_usec, const char **reterr_why);

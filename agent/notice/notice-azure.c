@@ -264,8 +264,11 @@ static void azure_free(NoticeSource *source) {
         free(s);
 }
 
+static const char *const azure_feeds[] = { FEED, NULL };
+
 static const NoticeSourceOps azure_ops = {
         .name = "azure",
+        .feeds = azure_feeds,
         .start = azure_start,
         .kick = azure_kick,
         .may_cancel = notice_source_cloud_may_cancel,

@@ -18,6 +18,12 @@
  */
 
 #define SPOT_FEED "spot/instance-action"
+#define LIFECYCLE_FEED "autoscaling/target-lifecycle-state"
+#define REBALANCE_FEED "events/recommendations/rebalance"
+#define EVENTS_FEED "events/maintenance/scheduled"
+#define CAPACITY_FEED "tags/instance/vesper.sh:capacity-block-end"
+/* So long before the end of a Capacity Block EC2 begins to terminate what runs in it. */
+#define CAPACITY_LEAD_USEC (30 * USEC_PER_MINUTE)
 #define LEAD_USEC (120 * USEC_PER_SEC)
 #define STALE_LEAD_USEC (30 * USEC_PER_SEC)
 #define HIBERNATE_LEAD_USEC (10 * USEC_PER_SEC)
@@ -29,14 +35,16 @@ typedef enum SideFeed {
         SIDE_LIFECYCLE,
         SIDE_REBALANCE,
         SIDE_EVENTS,
+        SIDE_CAPACITY,
         _SIDE_MAX,
         SIDE_NONE = _SIDE_MAX,
 } SideFeed;
 
 static const char *const side_path[_SIDE_MAX] = {
-        [SIDE_LIFECYCLE] = "autoscaling/target-lifecycle-state",
-        [SIDE_REBALANCE] = "events/recommendations/rebalance",
-        [SIDE_EVENTS] = "events/maintenance/scheduled",
+        [SIDE_LIFECYCLE] = LIFECYCLE_FEED,
+        [SIDE_REBALANCE] = REBALANCE_FEED,
+        [SIDE_EVENTS] = EVENTS_FEED,
+        [SIDE_CAPACITY] = CAPACITY_FEED,
 };
 
 /* Polls of 2 s meet them; the most overdue is asked first. */
@@ -44,6 +52,7 @@ static const usec_t side_interval_usec[_SIDE_MAX] = {
         [SIDE_LIFECYCLE] = 4 * USEC_PER_SEC,
         [SIDE_REBALANCE] = 10 * USEC_PER_SEC,
         [SIDE_EVENTS] = USEC_PER_MINUTE,
+        [SIDE_CAPACITY] = 5 * USEC_PER_MINUTE,
 };
 
 /* What a side feed announced when it answered last. */
@@ -365,6 +374,28 @@ static int read_events(NoticeEc2 *s, Side *side, const ImdsAnswer *answer, Notic
         return r;
 }
 
+static int read_capacity(NoticeEc2 *s, Side *side, const ImdsAnswer *answer, NoticeSet *fresh, const char **reterr_why) {
+        _cleanup_free_ char *id = NULL;
+        char end[RFC3339_MAX];
+        usec_t end_usec;
+        int r;
+
+        r = ec2_capacity_end_parse(answer->body, answer->size, &end_usec, reterr_why);
+        if (r < 0)
+                return r;
+        rfc3339_format(end_usec, end);
+        id = strf("%s-capacity-block-%s", s->instance_id, end);
+        if (!id)
+                return -ENOMEM;
+        fresh->items[0] = notice_source_make(&s->source, NOTICE_CAPACITY_BLOCK, id, "terminate");
+        if (!fresh->items[0])
+                return -ENOMEM;
+        fresh->n = 1;
+        notice_source_judge(s->env->loop, fresh->items[0], notice_set_find(&side->known, id), usec_sub(end_usec, CAPACITY_LEAD_USEC),
+                            answer->date_usec, answer->answered_usec, USEC_INFINITY);
+        return 0;
+}
+
 static void side_unknown(NoticeEc2 *s, SideFeed which, const char *why, usec_t answered_usec) {
         s->asked = SIDE_NONE;
         notice_source_unknown(&s->source, side_path[which], why, answered_usec);
@@ -377,6 +408,7 @@ static void side_answered(NoticeEc2 *s, SideFeed which, const ImdsAnswer *answer
                 [SIDE_LIFECYCLE] = read_lifecycle,
                 [SIDE_REBALANCE] = read_rebalance,
                 [SIDE_EVENTS] = read_events,
+                [SIDE_CAPACITY] = read_capacity,
         };
         Side *side = &s->sides[which];
         const char *why = "out of memory";
@@ -430,9 +462,10 @@ static SideFeed most_overdue(const NoticeEc2 *s, usec_t now_usec) {
 /* Behind a poll that was answered, by a service that has proved who it is. */
 static void ask_side(NoticeEc2 *s) {
         static const char *const paths[_SIDE_MAX] = {
-                [SIDE_LIFECYCLE] = "meta-data/autoscaling/target-lifecycle-state",
-                [SIDE_REBALANCE] = "meta-data/events/recommendations/rebalance",
-                [SIDE_EVENTS] = "meta-data/events/maintenance/scheduled",
+                [SIDE_LIFECYCLE] = "meta-data/" LIFECYCLE_FEED,
+                [SIDE_REBALANCE] = "meta-data/" REBALANCE_FEED,
+                [SIDE_EVENTS] = "meta-data/" EVENTS_FEED,
+                [SIDE_CAPACITY] = "meta-data/" CAPACITY_FEED,
         };
         usec_t now = loop_now(s->env->loop);
         SideFeed which = most_overdue(s, now);
@@ -492,6 +525,7 @@ static bool ec2_announces(const NoticeSource *source, const char *feed, const No
                 [SIDE_LIFECYCLE] = NOTICE_SCALE_IN,
                 [SIDE_REBALANCE] = NOTICE_REBALANCE,
                 [SIDE_EVENTS] = NOTICE_MAINTENANCE,
+                [SIDE_CAPACITY] = NOTICE_CAPACITY_BLOCK,
         };
 
         for (SideFeed i = 0; i < _SIDE_MAX; i++)
@@ -512,8 +546,11 @@ static void ec2_free(NoticeSource *source) {
         free(s);
 }
 
+static const char *const ec2_feeds[] = { SPOT_FEED, LIFECYCLE_FEED, REBALANCE_FEED, EVENTS_FEED, CAPACITY_FEED, NULL };
+
 static const NoticeSourceOps ec2_ops = {
         .name = "ec2",
+        .feeds = ec2_feeds,
         .start = ec2_start,
         .kick = ec2_kick,
         .announces = ec2_announces,
@@ -537,6 +574,10 @@ int notice_ec2_new(Env *env, const NoticeEc2Options *o, notice_look_t on_look, v
         s->asked = SIDE_NONE;
         s->backoff = NOTICE_SOURCE_BACKOFF(o->poll_usec, NOTICE_SOURCE_SLOWEST_POLLS * o->poll_usec);
         r = imds_client_new(env, o->endpoint, &s->imds);
+        if (r >= 0 && o->other_endpoint)
+                r = imds_client_set_other_endpoint(s->imds, o->other_endpoint);
+        if (r >= 0 && o->allow_v1)
+                imds_client_allow_v1(s->imds);
         if (r >= 0)
                 r = timer_new(env->loop, "notice-ec2", on_timer, s, &s->timer);
         if (r < 0) {

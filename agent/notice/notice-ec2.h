@@ -2,14 +2,20 @@
 #pragma once
 
 /*
- * notice-ec2.c: what the instance metadata of EC2 announces, in four feeds:
+ * notice-ec2.c: what the instance metadata of EC2 announces, in five feeds:
  *
  *      spot/instance-action                each poll; a notice of kind spot
  *      autoscaling/target-lifecycle-state  every 4 s at most: the group lets go of the instance (scale-in, without a time)
  *      events/recommendations/rebalance    every 10 s at most; advice
  *      events/maintenance/scheduled        every minute at most: reboot, stop, retirement, maintenance, each with its time
+ *      tags/instance/vesper.sh:capacity-block-end  every five minutes at most: when the Capacity Block of the instance ends
  *
- * One of the last three is asked behind the first, when it is due: never more than two requests a poll, and the first
+ * Metadata says of an instance that it runs in a Capacity Block (instance-life-cycle), and not until when; EC2 begins to terminate
+ * half an hour before the end, and warns 40 minutes before it, to EventBridge alone. So the end is read from a tag, where people
+ * set one and let metadata show tags (InstanceMetadataTags): an end that they move is another notice.
+ * docs.aws.amazon.com: capacity-blocks-how, capacity-blocks-monitor, work-with-tags-in-IMDS.
+ *
+ * One of the last four is asked behind the first, when it is due: never more than two requests a poll, and the first
  * never waits for them: what has not answered by the next poll is dropped, and asked again in its turn.
  *
  *      200            a notice, or what says that there is none; its time may move: the same id
@@ -26,6 +32,8 @@
 
 typedef struct NoticeEc2Options {
         const char *endpoint;
+        const char *other_endpoint; /* where there is no route to that; NULL: none */
+        bool allow_v1;              /* imds_client_allow_v1() */
         usec_t poll_usec;
 } NoticeEc2Options;
 

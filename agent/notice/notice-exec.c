@@ -131,8 +131,11 @@ static void exec_free(NoticeSource *s) {
         free(e);
 }
 
+static const char *const exec_feeds[] = { FEED, NULL };
+
 static const NoticeSourceOps exec_ops = {
         .name = "exec",
+        .feeds = exec_feeds,
         .start = exec_start,
         .kick = exec_kick,
         .free = exec_free,

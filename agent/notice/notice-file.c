@@ -100,8 +100,11 @@ static void file_free(NoticeSource *s) {
         free(f);
 }
 
+static const char *const file_feeds[] = { FEED, NULL };
+
 static const NoticeSourceOps file_ops = {
         .name = "file",
+        .feeds = file_feeds,
         .start = file_start,
         .free = file_free,
 };

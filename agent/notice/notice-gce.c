@@ -48,11 +48,16 @@ static int read_maintenance(GceFeed *f, const HttpResponse *r, Notice **ret, con
 static int read_upcoming(GceFeed *f, const HttpResponse *r, Notice **ret, const char **reterr_why);
 static int read_stop(GceFeed *f, const HttpResponse *r, Notice **ret, const char **reterr_why);
 
+#define PREEMPTED_FEED "instance/preempted"
+#define MAINTENANCE_FEED "instance/maintenance-event"
+#define UPCOMING_FEED "instance/upcoming-maintenance"
+#define STOP_FEED "instance/shutdown-details/stop-state"
+
 static const GceKey keys[] = {
-        { "instance/preempted", "", NOTICE_SPOT, read_preempted, false, false },
-        { "instance/maintenance-event", "", NOTICE_MAINTENANCE, read_maintenance, false, false },
-        { "instance/upcoming-maintenance", "&alt=json", NOTICE_MAINTENANCE, read_upcoming, true, true },
-        { "instance/shutdown-details/stop-state", "", NOTICE_MAINTENANCE, read_stop, true, false },
+        { PREEMPTED_FEED, "", NOTICE_SPOT, read_preempted, false, false },
+        { MAINTENANCE_FEED, "", NOTICE_MAINTENANCE, read_maintenance, false, false },
+        { UPCOMING_FEED, "&alt=json", NOTICE_MAINTENANCE, read_upcoming, true, true },
+        { STOP_FEED, "", NOTICE_MAINTENANCE, read_stop, true, false },
 };
 
 struct NoticeGce {
@@ -370,8 +375,11 @@ static void gce_free(NoticeSource *source) {
         free(s);
 }
 
+static const char *const gce_feeds[] = { PREEMPTED_FEED, MAINTENANCE_FEED, UPCOMING_FEED, STOP_FEED, NULL };
+
 static const NoticeSourceOps gce_ops = {
         .name = "gce",
+        .feeds = gce_feeds,
         .start = gce_start,
         .kick = gce_kick,
         .announces = gce_announces,

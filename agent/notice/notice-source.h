@@ -45,6 +45,7 @@ typedef void (*notice_look_t)(NoticeSource *s, const NoticeLook *look, void *use
 
 typedef struct NoticeSourceOps {
         const char *name; /* also Notice.source of what it gives */
+        const char *const *feeds; /* all of them, NULL-terminated: each look is at one of these */
         void (*start)(NoticeSource *s); /* begins to look; each look is reported, from the loop */
         void (*kick)(NoticeSource *s);  /* the network came back: look now if backing off. NULL: it never does */
         /* Is this notice of this source one that the feed would show? Pure. NULL: it has one feed alone. */

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "civil-date.h"
 #include "parse-util.h"
 #include "string-util.h"
 
@@ -52,26 +53,13 @@ static int take_name(const char **s, const char names[][4], int n) {
         return -1;
 }
 
-static bool is_leap_year(unsigned year) {
-        return year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-}
-
 static bool date_is_valid(unsigned year, unsigned month, unsigned day) {
-        static const uint8_t days[] = { 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31 };
-
-        if (year < 1970 || year > 9999 || month < 1 || month > 12 || day < 1)
-                return false;
-        return day <= days[month - 1] + (month == 2 && is_leap_year(year) ? 1u : 0u);
+        return year >= 1970 && year <= 9999 && month >= 1 && month <= 12 && day >= 1 && day <= civil_days_in_month(year, month);
 }
 
 /* Days since 1970-01-01 of a valid date. */
 static uint64_t days_from_date(unsigned year, unsigned month, unsigned day) {
-        static const uint16_t days_before[] = { 0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334 };
-        unsigned past = year - 1; /* whole years before this one */
-        unsigned leap_days = past / 4 - past / 100 + past / 400 - (1969 / 4 - 1969 / 100 + 1969 / 400);
-
-        return (uint64_t) (year - 1970) * 365 + leap_days + days_before[month - 1] +
-               (month > 2 && is_leap_year(year) ? 1 : 0) + day - 1;
+        return (uint64_t) civil_days(year, month, day);
 }
 
 /* "hh:mm:ss", as microseconds of the day. A leap second is the last instant of the second before it. */

@@ -10,6 +10,8 @@
  *       |                                               ^  |
  *       +---none, or past half-life---> FETCHING_TOKEN -+  +---401, first time---> FETCHING_TOKEN
  *                                            |
+ *                                            +---no route: the other endpoint, once
+ *                                            +---refused, and version 1 is allowed: ASKING without one
  *                                            +---failed, and no old one is good---> done (FAILED)
  */
 
@@ -20,21 +22,28 @@
 #define RESPONSE_BYTES_MAX (64u * 1024)
 #define TOKEN_BYTES_MAX 1024u
 #define RENEWAL_RETRY_USEC USEC_PER_MINUTE
+#define V1_USEC (10 * USEC_PER_MINUTE)
 
 struct ImdsClient {
         Env *env;
         char *endpoint;
-        char *path, *url; /* of the question */
+        char *other_endpoint; /* NULL: none */
+        char *path, *url;     /* of the question */
         HttpCall *call;
         imds_done_t done;
         void *userdata;
         char *token;
         usec_t renew_usec, expire_usec; /* loop_now() */
         unsigned generation;
+        usec_t v1_until_usec; /* goes on without a token */
+        bool allows_v1;
         bool asked_again; /* after a 401 */
+        bool moved;       /* to the other endpoint, for this question */
+        bool at_other;    /* `endpoint` is the second one */
 };
 
 static int ask(ImdsClient *c);
+static int fetch_token(ImdsClient *c);
 
 int imds_client_new(Env *env, const char *endpoint, ImdsClient **ret) {
         _cleanup_(imds_client_freep) ImdsClient *c = NULL;
@@ -62,13 +71,33 @@ ImdsClient *imds_client_free(ImdsClient *c) {
         http_call_free(c->call);
         forget_token(c);
         free(c->endpoint);
+        free(c->other_endpoint);
         free(c->path);
         free(c->url);
         return mfree(c);
 }
 
+int imds_client_set_other_endpoint(ImdsClient *c, const char *endpoint) {
+        assert(c && endpoint);
+        return free_and_strdup(&c->other_endpoint, endpoint);
+}
+
+void imds_client_allow_v1(ImdsClient *c) {
+        c->allows_v1 = true;
+}
+
 unsigned imds_client_token_generation(const ImdsClient *c) {
         return c->generation;
+}
+
+static void swap_endpoints(ImdsClient *c);
+
+/* The second endpoint is for as long as it answers: a machine whose IPv4 comes late is not to be lost there. */
+static void leave_silent_endpoint(ImdsClient *c, const HttpResponse *response) {
+        if (response->error == 0 || !c->at_other)
+                return;
+        swap_endpoints(c);
+        c->path = mfree(c->path); /* the address of the next question is another */
 }
 
 static void finish(ImdsClient *c, const ImdsAnswer *answer) {
@@ -80,6 +109,7 @@ static int error_of(const HttpResponse *response) {
 }
 
 static void fail(ImdsClient *c, const HttpResponse *response, int error, const char *why) {
+        leave_silent_endpoint(c, response);
         finish(c, &(ImdsAnswer){ .outcome = IMDS_FAILED,
                                  .why = why,
                                  .error = error,
@@ -99,7 +129,7 @@ static int send_request(ImdsClient *c, HttpMethod method, const char *url, const
                 .method = method,
                 .url = url,
                 .headers = header,
-                .n_headers = 1,
+                .n_headers = header ? 1 : 0,
                 .lane = HTTP_LANE_METADATA,
                 .timeout_usec = TIMEOUT_USEC,
                 .max_response_bytes = RESPONSE_BYTES_MAX,
@@ -108,6 +138,45 @@ static int send_request(ImdsClient *c, HttpMethod method, const char *url, const
         assert(url);
         c->call = http_call_free(c->call);
         return http_call_start(c->env->transport, &request, done, c, &c->call);
+}
+
+/* -- another way -------------------------------------------------------------------------------- */
+
+static void swap_endpoints(ImdsClient *c) {
+        SWAP(c->endpoint, c->other_endpoint);
+        c->at_other = !c->at_other;
+        c->v1_until_usec = 0;
+        forget_token(c);
+}
+
+static bool can_move(const ImdsClient *c, const HttpResponse *response) {
+        return response->error == -EHOSTUNREACH && c->other_endpoint && !c->moved;
+}
+
+/* Who answers there proves himself anew, by a token of his own. */
+static int move_to_other(ImdsClient *c) {
+        char *url = strf("%s/latest/%s", c->other_endpoint, c->path);
+
+        if (!url)
+                return -ENOMEM;
+        free(c->url);
+        c->url = url;
+        log_debug(c->env->log, "No route to the metadata service at %s, asking %s", c->endpoint, c->other_endpoint);
+        swap_endpoints(c);
+        c->moved = true;
+        return fetch_token(c);
+}
+
+static bool may_go_without(const ImdsClient *c, const HttpResponse *response) {
+        return c->allows_v1 && (response->error == -ETIMEDOUT ||
+                                (response->error == 0 &&
+                                 (response->status == 403 || response->status == 404 || response->status == 405)));
+}
+
+static int go_without(ImdsClient *c) {
+        c->v1_until_usec = usec_add(loop_now(c->env->loop), V1_USEC);
+        c->generation++;
+        return ask(c);
 }
 
 /* -- the token ---------------------------------------------------------------------------------- */
@@ -162,6 +231,11 @@ static void on_token(const HttpResponse *response, void *userdata) {
         ImdsClient *c = userdata;
         int r = -EREMOTEIO;
 
+        if (can_move(c, response)) {
+                if (move_to_other(c) < 0)
+                        fail_for_memory(c);
+                return;
+        }
         if (response->error == 0 && response->status == 200) {
                 r = take_token(c, response);
                 why = strdup("no session token: what came is none");
@@ -177,7 +251,10 @@ static void on_token(const HttpResponse *response, void *userdata) {
         }
         if (r == -ENOMEM || (r < 0 && !why))
                 fail_for_memory(c);
-        else if (r < 0)
+        else if (r < 0 && may_go_without(c, response)) {
+                if (go_without(c) < 0)
+                        fail_for_memory(c);
+        } else if (r < 0)
                 fail(c, response, error_of(response), why);
         else if (ask(c) < 0)
                 fail_for_memory(c);
@@ -212,8 +289,14 @@ static void on_answer(const HttpResponse *response, void *userdata) {
         _cleanup_free_ char *why = NULL;
         ImdsClient *c = userdata;
 
+        if (can_move(c, response)) {
+                if (move_to_other(c) < 0)
+                        fail_for_memory(c);
+                return;
+        }
         if (response->error == 0 && response->status == 401 && !c->asked_again) {
                 c->asked_again = true;
+                c->v1_until_usec = 0;
                 forget_token(c);
                 if (fetch_token(c) < 0)
                         fail_for_memory(c);
@@ -229,6 +312,7 @@ static void on_answer(const HttpResponse *response, void *userdata) {
                 why = explain_answer(response);
                 answer.why = why ? why : "out of memory";
                 answer.error = why ? error_of(response) : -ENOMEM;
+                leave_silent_endpoint(c, response);
         }
         finish(c, &answer);
 }
@@ -236,7 +320,7 @@ static void on_answer(const HttpResponse *response, void *userdata) {
 static int ask(ImdsClient *c) {
         const HttpHeader header = { TOKEN_HEADER, c->token };
 
-        return send_request(c, HTTP_GET, c->url, &header, on_answer);
+        return send_request(c, HTTP_GET, c->url, c->token ? &header : NULL, on_answer);
 }
 
 static int set_path(ImdsClient *c, const char *path) {
@@ -261,8 +345,10 @@ int imds_client_get(ImdsClient *c, const char *path, imds_done_t done, void *use
                 return r;
         c->done = done;
         c->userdata = userdata;
-        c->asked_again = false;
+        c->asked_again = c->moved = false;
         if (c->token && now >= c->expire_usec)
                 forget_token(c);
+        if (!c->token && now < c->v1_until_usec)
+                return ask(c);
         return c->token && now < c->renew_usec ? ask(c) : fetch_token(c);
 }

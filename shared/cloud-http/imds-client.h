@@ -4,7 +4,7 @@
 /*
  * cloud-http/: how clouds are asked over plain HTTP, by agent and coordinator alike.
  *
- * imds-client.c: the instance metadata service of EC2, version 2 only
+ * imds-client.c: the instance metadata service of EC2, version 2; version 1 only for whom allows it
  * (docs.aws.amazon.com: instancedata-data-retrieval). One question at a time.
  *
  * A session token is asked for with PUT, lives for TTL seconds and is renewed at half-life; while an old one
@@ -42,9 +42,15 @@ int imds_client_new(Env *env, const char *endpoint, ImdsClient **ret);
 ImdsClient *imds_client_free(ImdsClient *c); /* no callback comes after */
 DEFINE_FREEP(ImdsClient, imds_client_free);
 
+/* Where to ask when there is no way to the endpoint (no route: IPv6 alone), for as long as that answers. 0 or -ENOMEM. */
+int imds_client_set_other_endpoint(ImdsClient *c, const char *endpoint);
+/* Asks without a token where the service gives none (403, 404, 405, or nothing in time), for ten minutes; then it is asked for
+ * one again. Whoever can answer in the service's place is believed then as is whoever gives a token. */
+void imds_client_allow_v1(ImdsClient *c);
+
 /* path: below /latest/ ("meta-data/instance-id"). `done` comes once, from the loop; a question that is under
  * way is dropped. 0 or -ENOMEM. */
 int imds_client_get(ImdsClient *c, const char *path, imds_done_t done, void *userdata);
 
-/* Counts the tokens received: with each new one the endpoint has to prove again who it is. */
+/* Counts the tokens received, and the times at which it went on without: with each the endpoint has to prove again who it is. */
 unsigned imds_client_token_generation(const ImdsClient *c);

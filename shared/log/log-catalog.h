@@ -28,6 +28,10 @@
 #define MESSAGE_API_UNREACHABLE "071af49d8a75f5a5bfb9dcd6396af075"
 /* The API server answers again. */
 #define MESSAGE_API_BACK "af9976ff7757373c18d69c146f8491f0"
+/* The kubelet's /healthz has failed for minutes. */
+#define MESSAGE_KUBELET_UNHEALTHY "d7089ea62db44a08aded6fe138ad4750"
+/* It is healthy again. */
+#define MESSAGE_KUBELET_HEALTHY "1b9e30f50892421daa8faa7248f84784"
 /* A notice source keeps answering "unknown". */
 #define MESSAGE_NOTICE_SOURCE_FAILING "9b1c5fbdef97f7bdc7a01b7486b0cf6c"
 /* This process leads. */

@@ -5,8 +5,10 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include <cmocka.h>
+#include <fcntl.h>
 
 #include "admission-exempt.h"
 #include "admission-review.h"
@@ -19,6 +21,7 @@
 #include "aws-settings.h"
 #include "aws-sigv4.h"
 #include "budget-text.h"
+#include "calendar.h"
 #include "coordinator-config.h"
 #include "ctl-status.h"
 #include "ec2-answer.h"
@@ -512,12 +515,20 @@ static int do_agent_config(void) {
         char *environment[] = { (char *) "AWS_EC2_METADATA_SERVICE_ENDPOINT=http://h/", NULL };
         _cleanup_(agent_config_done) AgentConfig c = { 0 };
         _cleanup_(log_freep) Log *l = NULL;
+        PolicySettings policy = { 0 };
         int r;
 
         r = load_config(agent_config_table, agent_config_table_size, &c);
         if (r >= 0)
                 r = log_new(LOG_TARGET_NULL, LOG_LEVEL_INFO, "test", &l);
-        return r < 0 ? r : agent_config_finish(&c, l, environment);
+        if (r >= 0)
+                r = free_and_strdup(&c.policy[NOTICE_MAINTENANCE], "window:0 3 * * sat UTC/2h before:90min");
+        if (r >= 0)
+                r = agent_config_finish(&c, l, environment);
+        if (r >= 0)
+                r = agent_config_policy(&c, &policy);
+        policy_settings_done(&policy);
+        return r;
 }
 
 static int do_coordinator_config(void) {
@@ -526,6 +537,30 @@ static int do_coordinator_config(void) {
 
         r = load_config(coordinator_config_table, coordinator_config_table_size, &c);
         config_done(coordinator_config_table, coordinator_config_table_size, &c);
+        return r;
+}
+
+/* A zone from a file of its own. */
+static int do_calendar(void) {
+        static const uint8_t head[44 + 10] = { 'T', 'Z', 'i', 'f', '2', [39] = 1, [43] = 4 };
+        static const char rule[] = "\nCET-1CEST,M3.5.0,M10.5.0/3\n";
+        char folder[] = "/tmp/vesper-zones-XXXXXX";
+        const char *expected;
+        Calendar c = { 0 };
+        int dir, file, r;
+
+        assert_non_null(mkdtemp(folder));
+        dir = open(folder, O_DIRECTORY | O_CLOEXEC);
+        file = openat(dir, "Berlin", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+        assert_int_equal(write(file, head, sizeof(head)), sizeof(head));
+        assert_int_equal(write(file, head, sizeof(head)), sizeof(head));
+        assert_int_equal(write(file, rule, strlen(rule)), strlen(rule));
+        r = calendar_parse_zoned("0 3 * * * Berlin", folder, &c, &expected);
+        calendar_done(&c);
+        assert_return_code(unlinkat(dir, "Berlin", 0), errno);
+        assert_return_code(rmdir(folder), errno);
+        (void) close(file);
+        (void) close(dir);
         return r;
 }
 
@@ -933,6 +968,7 @@ static const struct {
         { "agent.conf", do_agent_config },
         { "coordinator.conf", do_coordinator_config },
         { "a reload", do_config_take },
+        { "a calendar, and its zone", do_calendar },
         { "DescribeInstances", do_ec2_describe },
         { "TerminateInstances", do_ec2_terminate },
         { "AWS error", do_aws_error },

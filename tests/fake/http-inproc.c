@@ -399,9 +399,10 @@ static InprocRoute *find_route(InprocTransport *t, const char *origin) {
 static void exchange_arrive(InprocExchange *x) {
         InprocRoute *route = find_route(x->t, x->origin);
 
-        if (x->fault.refuse || !route || !route->handler) {
+        if (x->fault.refuse || x->fault.no_route || !route || !route->handler) {
                 if (x->call)
-                        call_fail(x->call, -ECONNREFUSED, false, "Connection refused");
+                        call_fail(x->call, x->fault.no_route ? -EHOSTUNREACH : -ECONNREFUSED, false,
+                                  x->fault.no_route ? "No route to host" : "Connection refused");
                 x->stage = EXCHANGE_HANDLED;
                 exchange_end(x);
                 return;

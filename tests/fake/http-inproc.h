@@ -15,6 +15,7 @@ typedef struct HttpFault {
         bool lose_request;         /* never arrives: the call ends by its time-out */
         bool lose_reply;           /* takes effect, but the answer never arrives */
         bool refuse;               /* connection refused */
+        bool no_route;             /* nor is there a way to it */
         unsigned status; /* != 0: answered so by something in between, without reaching the handler */
         const char *retry_after; /* with status: header value or NULL */
         bool watched;            /* on_over() is told when its call is over */

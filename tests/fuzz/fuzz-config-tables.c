@@ -23,6 +23,7 @@
 static const char agent_file[] =
         "[Kubernetes]\nKubeconfig=/etc/k\nNodeName=n1\n[Metadata]\nSource=ec2\nEndpoint=http://"
         "127.0.0.1:1338/\nPollSec=2s\n[Agent]\nRuntimeDirectory=/run/vesper-agent\n"
+        "[Policy]\nMaintenance=window:0 3 * * sat UTC/2h before:3h\n"
         "[Drain]\nLoadBalancerWaitSec=30s\n[Metrics]\nListen=[::1]:9101\n[Log]\nTarget=json\nLevel=debug\n";
 static const char coordinator_file[] =
         "# "

@@ -41,7 +41,7 @@ static Notice *draw_notice(Draw *d) {
 
 static void check_policy(const Notice *n, usec_t now, usec_t claim_deadline) {
         const PolicySettings settings = { .lb_wait_usec = 30 * USEC_PER_SEC };
-        Plan p = policy_decide(n, &settings, now);
+        Plan p = policy_decide(n, &settings, now, 0);
         usec_t deadline = policy_drain_deadline(n, claim_deadline, 0);
 
         assert(!isempty(p.why));

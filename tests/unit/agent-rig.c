@@ -83,6 +83,7 @@ static void on_request(const HttpRequest *request, const char *peer, HttpFault *
         AgentRig *r = userdata;
 
         ret_fault->refuse = r->dead;
+        ret_fault->no_route = r->no_route && startswith(request->url, FAKE_ORIGIN);
         ret_fault->lose_request = r->lost && strstr(request->url, r->lost);
         ret_fault->request_delay_usec = r->request_delay_usec;
         if (!r->dead && request->method == HTTP_PATCH)

@@ -55,6 +55,7 @@ typedef struct AgentRig {
         bool dead; /* as good as: nothing that it does has an effect any more */
         unsigned lives;
         usec_t request_delay_usec; /* of each request of the agent */
+        bool no_route;             /* nor is there a way to the API server */
         const char *lost;          /* requests whose URL contains it never arrive; NULL: all do */
 
         StrBuf lines;   /* what was logged, "LEVEL MESSAGE\n" */

@@ -79,6 +79,7 @@ class Options(unittest.TestCase):
 
     def test_usage(self):
         for command in ((AGENT, "--nonsense"), (AGENT, "nonsense"), (AGENT, "--drain", "--check"),
+                        (AGENT, "--notices", "--check"), (AGENT, "-o", "json"), (AGENT, "--notices", "-o", "yaml"),
                         (COORDINATOR, "--nonsense"), (COORDINATOR, "nonsense"),
                         (CTL, "--nonsense"), (CTL,), (CTL, "nonsense"), (CTL, "-o", "xml", "status")):
             with self.subTest(command=command):
@@ -227,6 +228,26 @@ class Cluster(unittest.TestCase):
         code, out, err = run(*self.agent("--release"))
         self.assertEqual(code, 0, err)
         self.assertIn("n1", out)
+
+    def test_notices(self):
+        path = self.path("notices.json")
+        with open(path, "w", encoding="utf-8") as f:
+            f.write('[{"id": "window-17", "kind": "maintenance", "deadline": "2099-01-21T09:00:00Z"}]')
+        os.chmod(path, 0o600)
+        options = ("--set", "Metadata.Source=none", "--set", "File.Path=" + path,
+                   "--set", "Policy.Maintenance=window:0 3 21 1 * UTC/2h before:1day", "--notices")
+        code, out, err = run(*self.agent(*options))
+        self.assertEqual((code, err), (0, ""), out)
+        self.assertIn("maintenance window-17 (file)", out)
+        code, out, err = run(*self.agent(*options, "-o", "json"))
+        self.assertEqual((code, err), (0, ""), out)
+        (notice,) = json.loads(out)["notices"]
+        self.assertEqual(notice["plan"], "drain")
+        self.assertRegex(notice["begin"], "-01-21T03:00:00Z$")
+        os.chmod(path, 0o666)
+        code, out, err = run(*self.agent(*options))
+        self.assertEqual((code, err), (3, ""), out)
+        self.assertIn("others may write it", out)
 
     @unittest.skipUnless(shutil.which("dbus-daemon"), "no dbus-daemon")
     def test_drain_by_hand(self):

@@ -11,6 +11,8 @@
 
 #include "agent-metrics.h"
 #include "agent-rig.h"
+#include "http-inproc.h"
+#include "kubelet-watch.h"
 
 /* What the machine around an agent tells it: links, routes, shutdowns. */
 
@@ -49,6 +51,140 @@ static void test_link_returns(void **state) {
         assert_true(agent_rig_unschedulable(r));
         agent_rig_run(r, 10 * USEC_PER_SEC);
         assert_int_equal(agent_rig_n_pods(r), 0);
+}
+
+static size_t count(const char *text, const char *part) {
+        size_t n = 0;
+
+        for (const char *at = text; (at = strstr(at, part)); at += strlen(part))
+                n++;
+        return n;
+}
+
+/* No way to the API server: said once. The first cordon is tried at once, and again each second; what else waits is tried every
+ * 5 s, and at once when a route has come back. */
+static void test_no_route(void **state) {
+        _cleanup_(agent_rig_freep) AgentRig *r = running_rig();
+        size_t n;
+
+        agent_rig_add_pods(r, "web", 3);
+        assert_drained_by_notice(r);
+        fake_imds_clear_action(r->imds);
+        r->no_route = true;
+        agent_rig_run(r, 15 * USEC_PER_MINUTE); /* until it counts as withdrawn: its marks are to go */
+        assert_string_equal(agent_phase(r->agent), "Cancelled");
+        n = count(strbuf_str(&r->patches), "PATCH");
+        strbuf_truncate(&r->patches, 0);
+        agent_rig_run(r, 50 * USEC_PER_SEC);
+        n = count(strbuf_str(&r->patches), "/api/v1/nodes/n1");
+        assert_in_range(n, 9, 11);
+        assert_int_equal(count(strbuf_str(&r->lines), "has no way to the API server"), 1);
+
+        r->no_route = false;
+        agent_rig_run(r, 100 * USEC_PER_MSEC);
+        if (count(strbuf_str(&r->lines), "has a way to the API server again") == 0) /* an informer came first */
+                assert_true(agent_rig_unschedulable(r));
+        fake_netlink_change(&r->netlink);
+        agent_rig_run(r, 100 * USEC_PER_MSEC);
+        assert_false(agent_rig_unschedulable(r));
+        assert_int_equal(count(strbuf_str(&r->lines), "has a way to the API server again"), 1);
+}
+
+/* Another write waits for a way: the cordon does not wait with it. */
+static void test_no_route_holds_no_cordon(void **state) {
+        _cleanup_(agent_rig_freep) AgentRig *r = agent_rig_new();
+        _cleanup_free_ char *event = NULL;
+        char at[RFC3339_MAX];
+        size_t n;
+
+        assert_return_code(free_and_strdup(&r->config.policy[NOTICE_MAINTENANCE], "before:1h"), 0);
+        agent_rig_add_pods(r, "web", 3);
+        agent_rig_start(r);
+        agent_rig_run(r, 10 * USEC_PER_SEC);
+        rfc3339_format(usec_add(loop_wall(r->loop), 5 * USEC_PER_HOUR), at);
+        event = strf("[{\"EventId\": \"instance-event-1\", \"Code\": \"system-reboot\", \"State\": \"active\", \"NotBefore\": \"%s\"}]", at);
+        fake_imds_set_text(r->imds, "events/maintenance/scheduled", event);
+        r->no_route = true;
+        agent_rig_run(r, 3 * USEC_PER_MINUTE); /* what is planned is to stand on the Node */
+        strbuf_truncate(&r->patches, 0);
+        agent_rig_run(r, 30 * USEC_PER_SEC);
+        n = count(strbuf_str(&r->patches), "/api/v1/nodes/n1/status");
+        assert_in_range(n, 5, 7);
+
+        strbuf_truncate(&r->patches, 0);
+        agent_rig_notice(r, LEAD_USEC);
+        agent_rig_run(r, 2100 * USEC_PER_MSEC); /* by the next poll */
+        assert_true(count(strbuf_str(&r->patches), "unschedulable") > 0);
+        agent_rig_run(r, 12 * USEC_PER_SEC);
+        n = count(strbuf_str(&r->patches), "unschedulable");
+        if (n < 10)
+                fail_msg("only %zu tries in 14 s", n);
+        r->no_route = false;
+        agent_rig_run(r, 1300 * USEC_PER_MSEC); /* without any news of links */
+        assert_true(agent_rig_unschedulable(r));
+}
+
+/* -- the kubelet -------------------------------------------------------------------------------- */
+
+static void test_kubelet_health(void **state) {
+        static const struct {
+                const char *what, *answers; /* o: 200; x: 500; -: none */
+                const char *verdicts;       /* .: the same; U, H */
+        } rows[] = {
+                { "healthy", "ooooo", "....." },
+                { "three failures", "oxxxo", "....." },
+                { "four", "oxxxxx", "....U." },
+                { "no answer is a failure", "o-x-x", "....U" },
+                { "one success between", "oxxxoxxx", "........" },
+                { "back after two", "oxxxxoo", "....U.H" },
+                { "not after one", "oxxxxoxooo", "....U...H." },
+                { "it never answered", "----------", ".........." },
+                { "it answers after long", "------o----", "..........U" },
+                { "it answers, and badly", "xxxx", "...U" },
+                { "silent, then bad", "---x", "...U" },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                KubeletHealth h = { 0 };
+                char seen[20] = "";
+
+                for (size_t k = 0; rows[i].answers[k]; k++) {
+                        KubeletVerdict v = kubelet_health_step(&h, rows[i].answers[k] == 'o' ? 200 : rows[i].answers[k] == 'x' ? 500 : 0, k + 1);
+
+                        seen[k] = v == KUBELET_SAME ? '.' : v == KUBELET_UNHEALTHY ? 'U' : 'H';
+                }
+                print_message("%s: %s\n", rows[i].what, rows[i].answers);
+                assert_string_equal(seen, rows[i].verdicts);
+        }
+}
+
+static void on_healthz(HttpExchange *x, void *userdata) {
+        const bool *ok = userdata;
+
+        http_reply_text(x, *ok ? 200 : 500, "text/plain", *ok ? "ok" : "[-]syncloop failed\nhealthz check failed");
+}
+
+/* Said in the log and on the Node, once; nothing is done for it. */
+static void test_kubelet_watch(void **state) {
+        _cleanup_(agent_rig_freep) AgentRig *r = running_rig();
+        bool ok = true;
+
+        agent_rig_add_pods(r, "web", 2);
+        assert_return_code(http_inproc_route(r->transport, "http://127.0.0.1:10248", on_healthz, &ok), 0);
+        agent_rig_run(r, 5 * USEC_PER_MINUTE);
+        assert_false(agent_rig_said(r, "The kubelet of node"));
+        ok = false;
+        agent_rig_run(r, 85 * USEC_PER_SEC);
+        assert_false(agent_rig_said(r, "The kubelet of node"));
+        agent_rig_run(r, 10 * USEC_PER_MINUTE);
+        assert_int_equal(count(strbuf_str(&r->lines), "has not been healthy for 1min 30s (HTTP 500: [-]syncloop failed)"), 1);
+        assert_true(agent_rig_has_event(r, "Node", "KubeletUnhealthy"));
+        assert_false(agent_rig_unschedulable(r));
+        assert_int_equal(agent_rig_n_pods(r), 2);
+        ok = true;
+        agent_rig_run(r, 65 * USEC_PER_SEC);
+        assert_true(agent_rig_said(r, "is healthy again"));
+        assert_true(agent_rig_has_event(r, "Node", "KubeletHealthy"));
 }
 
 /* Once the machine goes down, a notice that is withdrawn undoes nothing. */
@@ -191,6 +327,10 @@ static void test_no_metrics(void **state) {
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_link_returns),
+                cmocka_unit_test(test_no_route),
+                cmocka_unit_test(test_no_route_holds_no_cordon),
+                cmocka_unit_test(test_kubelet_health),
+                cmocka_unit_test(test_kubelet_watch),
                 cmocka_unit_test(test_machine_goes_down),
                 cmocka_unit_test(test_no_bus),
                 cmocka_unit_test(test_drain_by_hand),

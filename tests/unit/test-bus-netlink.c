@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include <net/if.h>
+#include <netinet/in.h>
 
 #include <cmocka.h>
 #include <systemd/sd-bus.h>
@@ -707,6 +708,70 @@ static int hear_changes(bool subscribed) {
         return (int) n_heard;
 }
 
+/* What the kernel says of the way to that address: 0, or ENETUNREACH. */
+static int route_error(void) {
+        _cleanup_close_ int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+        const struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons(443), .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+
+        return connect(fd, (const struct sockaddr *) &to, sizeof(to)) < 0 ? errno : 0;
+}
+
+typedef struct Way {
+        Loop *loop;
+        int error; /* when it was told */
+} Way;
+
+static void on_way(void *userdata) {
+        Way *way = userdata;
+
+        way->error = route_error();
+        loop_exit(way->loop, 0);
+}
+
+/* A machine without a route gets one: whoever is told can use it. 0: so it was; 1 to 3: it was not; negative: this machine gives us
+ * no network to play with. */
+static int hear_a_way(void) {
+        unsigned n_flips = 4; /* up, and no more of them */
+        Netlink *n = NULL;
+        Timer *flip = NULL;
+        Way way;
+        World w;
+        int r;
+
+        if (unshare(CLONE_NEWNET) < 0)
+                return -errno;
+        if (route_error() != ENETUNREACH)
+                return 1;
+        world_init(&w, 5 * S);
+        way = (Way){ w.loop, -1 };
+        if (netlink_new(w.loop, &n) < 0 || timer_new(w.loop, "flip", on_flip, &n_flips, &flip) < 0)
+                return -EIO;
+        n->ops->subscribe(n, on_way, &way);
+        timer_arm_in(flip, 10 * MS);
+        r = loop_run(w.loop);
+        netlink_free(n);
+        timer_free(flip);
+        world_done(&w);
+        return r < 0 ? 2 : way.error == 0 ? 0 : 3;
+}
+
+static void test_a_way_is_there_when_told(void **state) {
+        int status = 0;
+        pid_t pid = fork();
+
+        assert_true(pid >= 0);
+        if (pid == 0) {
+                int r = hear_a_way();
+
+                exit(r < 0 ? 100 - r : r);
+        }
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        assert_true(WIFEXITED(status));
+        if (WEXITSTATUS(status) == 100 + EPERM)
+                skip();
+        assert_int_equal(WEXITSTATUS(status), 0);
+}
+
 static void test_burst_is_one_change(void **state) {
         for (int subscribed = 0; subscribed <= 1; subscribed++) {
                 int status = 0;
@@ -737,6 +802,7 @@ int main(void) {
                 cmocka_unit_test(test_bus_comes_back),
                 cmocka_unit_test(test_no_bus),
                 cmocka_unit_test(test_burst_is_one_change),
+                cmocka_unit_test(test_a_way_is_there_when_told),
         };
         return cmocka_run_group_tests_name("bus-netlink", tests, broker_start, broker_stop);
 }

@@ -447,6 +447,72 @@ static void assert_found(const CheckTable *t, const char *what, const char *foun
         fail_msg("there is no row '%s'", what);
 }
 
+static void test_findings_of_notices(void **state) {
+        CheckFacts f = good();
+
+        f.api_http = 0;
+        f.api_no_route = true;
+        assert_row(&f, "no route", "API server", CHECK_FAIL, "ip route");
+        f = good();
+        f.in_capacity_block = true;
+        assert_row(&f, "a block without a tag", "capacity", CHECK_WARN, "InstanceMetadataTags=enabled");
+        f.knows_block_end = true;
+        assert_row(&f, "a block with one", "capacity", CHECK_OK, NULL);
+        f = good();
+        f.windows = "maintenance: open now, the next from 2026-11-26T03:00:00Z for 2h";
+        assert_row(&f, "a window", "windows", CHECK_OK, NULL);
+}
+
+static void on_metadata(HttpExchange *x, void *userdata) {
+        const char *end = userdata;
+
+        if (x->method == HTTP_PUT)
+                http_reply_text(x, 200, "text/plain", "token");
+        else if (streq(x->path, "/latest/meta-data/instance-id"))
+                http_reply_text(x, 200, "text/plain", "i-0123456789abcdef0");
+        else if (streq(x->path, "/latest/meta-data/instance-life-cycle"))
+                http_reply_text(x, 200, "text/plain", "capacity-block");
+        else if (streq(x->path, "/latest/meta-data/tags/instance/vesper.sh:capacity-block-end") && end)
+                http_reply_text(x, 200, "text/plain", end);
+        else
+                http_reply_text(x, 404, "text/plain", "");
+}
+
+/* The Capacity Block of the instance, and the windows of the configuration, as they are asked for. */
+static void test_run_on_ec2(void **state) {
+        static const char *const ends[] = { NULL, "soon", "2027-01-21T11:30:00Z" };
+
+        for (size_t i = 0; i < ELEMENTSOF(ends); i++) {
+                AgentConfig config = { .node_name = (char *) "n1",
+                                       .metadata_source = METADATA_SOURCE_EC2,
+                                       .poll_usec = 100 * USEC_PER_MSEC,
+                                       .policy[NOTICE_MAINTENANCE] = (char *) "window:0 3 21 1 */2h" };
+                Env env = { .boot_id = "boot-1" };
+                const CheckRow *row;
+                CheckTable t;
+
+                assert_return_code(loop_new(&env.loop), 0);
+                assert_return_code(log_new(LOG_TARGET_NULL, LOG_LEVEL_ERROR, "test", &env.log), 0);
+                assert_return_code(random_new(1, &env.random), 0);
+                assert_return_code(http_inproc_new(env.loop, NULL, NULL, &env.transport), 0);
+                assert_return_code(http_inproc_route(env.transport, AGENT_METADATA_ENDPOINT, on_metadata, (void *) (uintptr_t) ends[i]), 0);
+
+                assert_return_code(check_run(&env, &config, NULL, NULL, NULL, "no kubeconfig", &t), 0);
+                row = find(&t, "capacity");
+                assert_non_null(row);
+                assert_int_equal(row->level, i == 2 ? CHECK_OK : CHECK_WARN);
+                row = find(&t, "windows");
+                assert_non_null(row);
+                assert_non_null(strstr(row->found, "-01-21T03:00:00Z for 2h"));
+                assert_non_null(strstr(find(&t, "metadata")->found, "answers"));
+                check_table_done(&t);
+                http_transport_free(env.transport);
+                random_free(env.random);
+                log_free(env.log);
+                loop_free(env.loop);
+        }
+}
+
 /* Nothing but a bus: the unit, what it is ordered after here, and its inhibitor are asked for by it. */
 static void test_run(void **state) {
         static const BusOps ops = { .call = table_call, .match_signal = table_match, .slot_free = table_slot_free };
@@ -483,6 +549,8 @@ int main(void) {
                 cmocka_unit_test(test_configz),  cmocka_unit_test(test_asking),
                 cmocka_unit_test(test_machine),  cmocka_unit_test(test_after_kubelet),
                 cmocka_unit_test(test_run),
+                cmocka_unit_test(test_findings_of_notices),
+                cmocka_unit_test(test_run_on_ec2),
         };
 
         return cmocka_run_group_tests_name("check", tests, NULL, NULL);

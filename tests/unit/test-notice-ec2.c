@@ -15,6 +15,7 @@
 #include "string-util.h"
 
 #define ENDPOINT "http://169.254.169.254"
+#define OTHER_ENDPOINT "http://[fd00:ec2::254]"
 #define INSTANCE "i-0123456789abcdef0"
 #define POLL_USEC (2 * USEC_PER_SEC)
 #define T0 (UINT64_C(1800000000) * USEC_PER_SEC)
@@ -47,11 +48,13 @@ typedef struct Lookout {
         usec_t answered_usec, at_usec, gap_usec;
         char warning[512];
         bool refused; /* nobody listens there */
+        const char *no_route; /* to that endpoint; NULL: to each there is one */
+        const char *silent;   /* what is sent there is lost */
         usec_t reply_delay_usec;
-        SideLook sides[3];
+        SideLook sides[4];
 } Lookout;
 
-/* Of the other three, by their paths. */
+/* Of the other four, by their paths. */
 static SideLook *side_of(Lookout *l, const char *feed) {
         for (size_t i = 0; i < ELEMENTSOF(l->sides); i++) {
                 if (!l->sides[i].feed)
@@ -122,11 +125,15 @@ static void on_request(const HttpRequest *request, const char *peer, HttpFault *
         const Lookout *l = userdata;
 
         ret_fault->refuse = l->refused;
+        ret_fault->no_route = l->no_route && startswith(request->url, l->no_route);
+        ret_fault->lose_request = l->silent && startswith(request->url, l->silent);
         ret_fault->reply_delay_usec = l->reply_delay_usec;
 }
 
-static Lookout *lookout_new(void) {
-        const NoticeEc2Options options = { .endpoint = ENDPOINT, .poll_usec = POLL_USEC };
+static Lookout *lookout_new_with(const NoticeEc2Options *more) {
+        const NoticeEc2Options options = {
+                .endpoint = ENDPOINT, .poll_usec = POLL_USEC, .other_endpoint = more->other_endpoint, .allow_v1 = more->allow_v1
+        };
         Lookout *l = new0(Lookout, 1);
 
         assert_non_null(l);
@@ -142,6 +149,8 @@ static Lookout *lookout_new(void) {
                            0);
         l->imds = fake_imds_new(l->cloud, INSTANCE);
         assert_return_code(http_inproc_route(l->transport, ENDPOINT, fake_imds_handle, l->imds), 0);
+        if (more->other_endpoint)
+                assert_return_code(http_inproc_route(l->transport, more->other_endpoint, fake_imds_handle, l->imds), 0);
         l->env = (Env){ .loop = l->loop,
                         .random = l->random,
                         .log = l->log,
@@ -150,6 +159,10 @@ static Lookout *lookout_new(void) {
         assert_return_code(notice_ec2_new(&l->env, &options, on_look, l, &l->source), 0);
         l->source->ops->start(l->source);
         return l;
+}
+
+static Lookout *lookout_new(void) {
+        return lookout_new_with(&(NoticeEc2Options){ 0 });
 }
 
 static Lookout *lookout_free(Lookout *l) {
@@ -674,6 +687,125 @@ static void test_nobody_listens(void **state) {
         assert_int_equal(l->look, NOTICE_POLL_NONE);
 }
 
+/* An instance with IPv6 alone: what has no route is not asked, and its other address is, in the same poll. That is kept for
+ * as long as it answers: a machine whose IPv4 comes late finds back to it. */
+static void test_other_endpoint(void **state) {
+        _cleanup_(lookout_freep) Lookout *l = lookout_new_with(&(NoticeEc2Options){ .other_endpoint = OTHER_ENDPOINT });
+        size_t tokens;
+
+        l->no_route = ENDPOINT;
+        run(l, 5 * POLL_USEC);
+        assert_int_equal(l->look, NOTICE_POLL_NONE);
+        assert_int_equal(l->n_looks[NOTICE_POLL_UNKNOWN], 0);
+        tokens = fake_imds_n_tokens(l->imds);
+        fake_imds_set_action(l->imds, "terminate", usec_add(loop_wall(l->cloud), 120 * USEC_PER_SEC));
+        run(l, 5 * POLL_USEC);
+        assert_int_equal(l->look, NOTICE_POLL_NOTICE);
+        assert_int_equal(fake_imds_n_tokens(l->imds), tokens); /* it stays there */
+
+        l->silent = OTHER_ENDPOINT;
+        run(l, 20 * POLL_USEC);
+        assert_int_equal(l->look, NOTICE_POLL_UNKNOWN);
+        l->no_route = NULL;
+        run(l, 20 * POLL_USEC);
+        assert_int_equal(l->look, NOTICE_POLL_NOTICE);
+
+        /* To neither of both, and one comes back. */
+        l->no_route = "http://";
+        run(l, 20 * POLL_USEC);
+        assert_int_equal(l->look, NOTICE_POLL_UNKNOWN);
+        l->no_route = OTHER_ENDPOINT;
+        run(l, 20 * POLL_USEC);
+        assert_int_equal(l->look, NOTICE_POLL_NOTICE);
+}
+
+/* Nothing else than a missing route moves it. */
+static void test_no_other_endpoint(void **state) {
+        _cleanup_(lookout_freep) Lookout *l = lookout_new_with(&(NoticeEc2Options){ .other_endpoint = OTHER_ENDPOINT });
+
+        l->silent = ENDPOINT;
+        run(l, 20 * POLL_USEC);
+        assert_int_equal(l->look, NOTICE_POLL_UNKNOWN);
+        assert_int_equal(fake_imds_n_tokens(l->imds), 0);
+        l->silent = NULL;
+        l->refused = true;
+        run(l, 20 * POLL_USEC);
+        assert_int_equal(l->look, NOTICE_POLL_UNKNOWN);
+}
+
+/* A service of version 1 alone, as it is strict and as it is not. */
+typedef struct OldService {
+        unsigned status; /* of its answers to a PUT; 0: none comes */
+        bool wants_token;
+        unsigned n_puts, n_gets;
+} OldService;
+
+static void on_old_service(HttpExchange *x, void *userdata) {
+        OldService *o = userdata;
+
+        if (x->method == HTTP_PUT) {
+                o->n_puts++;
+                if (o->status > 0)
+                        http_reply_text(x, o->status, "text/plain", o->status == 200 ? "token" : "no");
+                return;
+        }
+        o->n_gets++;
+        if (o->wants_token && !http_header_find(x->headers, x->n_headers, "x-aws-ec2-metadata-token"))
+                http_reply_text(x, 401, "text/plain", "");
+        else if (streq(x->path, "/latest/meta-data/instance-id"))
+                http_reply_text(x, 200, "text/plain", INSTANCE);
+        else
+                http_reply_text(x, 404, "text/plain", "");
+}
+
+static void test_version_1(void **state) {
+        static const unsigned refusals[] = { 403, 404, 405, 0 };
+
+        for (size_t i = 0; i < ELEMENTSOF(refusals); i++)
+                for (int allow = 0; allow <= 1; allow++) {
+                        Lookout *l = lookout_new_with(&(NoticeEc2Options){ .allow_v1 = allow });
+                        OldService old = { .status = refusals[i] };
+
+                        print_message("%u, %s\n", refusals[i], allow ? "allowed" : "not allowed");
+                        assert_return_code(http_inproc_route(l->transport, ENDPOINT, on_old_service, &old), 0);
+                        run(l, 10 * POLL_USEC);
+                        assert_int_equal(l->look, allow ? NOTICE_POLL_NONE : NOTICE_POLL_UNKNOWN);
+                        assert_int_equal(old.n_gets > 0, allow);
+                        if (allow) {
+                                assert_int_equal(old.n_puts, 1); /* not at each poll */
+                                old.status = 200;
+                                run(l, 11 * USEC_PER_MINUTE);
+                                assert_int_equal(old.n_puts, 2); /* it is asked for again, and has one now */
+                                old.wants_token = true;
+                                run(l, 10 * POLL_USEC);
+                                assert_int_equal(l->look, NOTICE_POLL_NONE);
+                                assert_int_equal(old.n_puts, 2);
+                        }
+                        lookout_free(l);
+                }
+}
+
+/* Version 2 is required from now on: 401, and a token is asked for in the same poll. What fails otherwise is no reason to go without. */
+static void test_version_2_is_required(void **state) {
+        _cleanup_(lookout_freep) Lookout *l = lookout_new_with(&(NoticeEc2Options){ .allow_v1 = true });
+        OldService old = { .status = 503 };
+        size_t unknown;
+
+        assert_return_code(http_inproc_route(l->transport, ENDPOINT, on_old_service, &old), 0);
+        run(l, 10 * POLL_USEC);
+        assert_int_equal(l->look, NOTICE_POLL_UNKNOWN);
+        assert_int_equal(old.n_gets, 0);
+        old.status = 404;
+        run(l, 10 * POLL_USEC);
+        assert_int_equal(l->look, NOTICE_POLL_NONE);
+        unknown = l->n_looks[NOTICE_POLL_UNKNOWN];
+        old.status = 200;
+        old.wants_token = true;
+        run(l, 10 * POLL_USEC);
+        assert_int_equal(l->look, NOTICE_POLL_NONE);
+        assert_int_equal(l->n_looks[NOTICE_POLL_UNKNOWN], unknown);
+}
+
 /* 404 says "none" only where an instance says who it is. */
 static void test_stranger(void **state) {
         static const char *const ids[] = { NULL, "", "host-17", "<html>" };
@@ -946,6 +1078,55 @@ static void test_side_feeds(void **state) {
         assert_int_equal(events->result, NOTICE_POLL_NONE);
 }
 
+/* The end of a Capacity Block, from the instance's tag: EC2 begins to terminate half an hour before it. One that is moved is
+ * another notice; what cannot be read takes nothing back. */
+static void test_capacity_block(void **state) {
+        static const struct {
+                const char *body;
+                int r;
+        } rows[] = {
+                { "2027-01-21T11:30:00Z", 0 },    { "2027-01-21T11:30:00Z\n", 0 }, { " 2027-01-21T12:30:00+01:00 ", 0 },
+                { "2027-01-21", -EBADMSG },       { "", -EBADMSG },                { "tomorrow", -EBADMSG },
+                { "2027-01-21T11:30:00Z 2027-01-21T11:30:00Z 2027-01-21T11:30:00Z 2027-01-21T11:30:00Z", -EBADMSG },
+        };
+        _cleanup_(lookout_freep) Lookout *l = calm_lookout();
+        usec_t end = usec_add(loop_wall(l->cloud), 5 * USEC_PER_HOUR), at;
+        char time[RFC3339_MAX];
+        const char *why;
+        SideLook *block;
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                assert_int_equal(ec2_capacity_end_parse(rows[i].body, strlen(rows[i].body), &at, &why), rows[i].r);
+                assert_true(rows[i].r < 0 || at == UINT64_C(1800531000) * USEC_PER_SEC);
+        }
+
+        block = side_of(l, "tags/instance/vesper.sh:capacity-block-end");
+        assert_int_equal(block->result, NOTICE_POLL_NONE);
+        end -= end % USEC_PER_SEC;
+        rfc3339_format(end, time);
+        fake_imds_set_text(l->imds, "tags/instance/vesper.sh:capacity-block-end", time);
+        run(l, 6 * USEC_PER_MINUTE);
+        assert_int_equal(block->n, 1);
+        assert_int_equal(block->notices[0]->kind, NOTICE_CAPACITY_BLOCK);
+        assert_string_equal(block->notices[0]->action, "terminate");
+        assert_true(startswith(block->notices[0]->id, INSTANCE "-capacity-block-"));
+        assert_true(block->notices[0]->announced_usec == end - 30 * USEC_PER_MINUTE);
+        assert_in_range(block->notices[0]->deadline_usec, loop_from_wall(l->loop, end) - 30 * USEC_PER_MINUTE - USEC_PER_SEC,
+                        loop_from_wall(l->loop, end) - 30 * USEC_PER_MINUTE + USEC_PER_SEC);
+
+        fake_imds_set_text(l->imds, "tags/instance/vesper.sh:capacity-block-end", "when it ends");
+        run(l, 6 * USEC_PER_MINUTE);
+        assert_int_equal(block->result, NOTICE_POLL_UNKNOWN);
+        assert_non_null(strstr(block->why, "vesper.sh:capacity-block-end is no time"));
+        rfc3339_format(end + USEC_PER_DAY, time);
+        fake_imds_set_text(l->imds, "tags/instance/vesper.sh:capacity-block-end", time);
+        run(l, 6 * USEC_PER_MINUTE);
+        assert_non_null(strstr(block->notices[0]->id, time));
+        fake_imds_set_text(l->imds, "tags/instance/vesper.sh:capacity-block-end", NULL);
+        run(l, 6 * USEC_PER_MINUTE);
+        assert_int_equal(block->result, NOTICE_POLL_NONE);
+}
+
 /* What they announce is theirs, and nobody else's answer says anything about it. */
 static void test_who_announces(void **state) {
         _cleanup_(lookout_freep) Lookout *l = calm_lookout();
@@ -957,6 +1138,7 @@ static void test_who_announces(void **state) {
                 { "autoscaling/target-lifecycle-state", NOTICE_SCALE_IN },
                 { "events/recommendations/rebalance", NOTICE_REBALANCE },
                 { "events/maintenance/scheduled", NOTICE_MAINTENANCE },
+                { "tags/instance/vesper.sh:capacity-block-end", NOTICE_CAPACITY_BLOCK },
         };
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++)
@@ -988,7 +1170,12 @@ int main(void) {
                 cmocka_unit_test(test_more_events_than_fit),
                 cmocka_unit_test(test_lifecycle),
                 cmocka_unit_test(test_side_feeds),
+                cmocka_unit_test(test_capacity_block),
                 cmocka_unit_test(test_who_announces),
+                cmocka_unit_test(test_other_endpoint),
+                cmocka_unit_test(test_no_other_endpoint),
+                cmocka_unit_test(test_version_1),
+                cmocka_unit_test(test_version_2_is_required),
                 cmocka_unit_test(test_side_hangs),
                 cmocka_unit_test(test_left),      cmocka_unit_test(test_parse),
                 cmocka_unit_test(test_instance_id),   cmocka_unit_test(test_steady),

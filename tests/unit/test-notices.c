@@ -62,6 +62,38 @@ static void test_before(void **state) {
         assert_int_equal(agent_rig_n_pods(r), 0);
 }
 
+/* The window of a night: the drain begins with it, long before the reboot; and when somebody sets the clock, by the new time. */
+static void test_window(void **state) {
+        _cleanup_free_ char *rule = NULL;
+        AgentRig *r = policy_rig(NOTICE_MAINTENANCE, "now");
+        usec_t minute = loop_wall(r->loop) / USEC_PER_MINUTE;
+
+        /* Opens in four hours, by the time that it is in rigs. */
+        rule = strf("window:%u %u * * */20min", (unsigned) (minute % 60), (unsigned) ((minute / 60 + 4) % 24));
+        assert_non_null(rule);
+        agent_rig_free(r);
+        r = policy_rig(NOTICE_MAINTENANCE, rule);
+        announce(r, "instance-event-1", "system-reboot", 40 * USEC_PER_HOUR);
+        agent_rig_run(r, LOOKS_USEC);
+        assert_in_service(r);
+        assert_true(agent_rig_said(r, "Node n1 stays in service until"));
+        agent_rig_run(r, 3 * USEC_PER_HOUR + 50 * USEC_PER_MINUTE);
+        assert_in_service(r);
+        agent_rig_run(r, 10 * USEC_PER_MINUTE);
+        assert_string_equal(agent_phase(r->agent), "Drained");
+        assert_int_equal(agent_rig_n_pods(r), 0);
+        agent_rig_free(r);
+
+        r = policy_rig(NOTICE_MAINTENANCE, rule);
+        announce(r, "instance-event-1", "system-reboot", 40 * USEC_PER_HOUR);
+        agent_rig_run(r, LOOKS_USEC);
+        assert_in_service(r);
+        loop_virtual_step_wall(r->loop, (int64_t) (4 * USEC_PER_HOUR));
+        agent_rig_run(r, USEC_PER_MINUTE);
+        assert_string_equal(agent_phase(r->agent), "Drained");
+        agent_rig_free(r);
+}
+
 /* It is taken back before, and after its drain: the node is as it was. */
 static void test_cancelled(void **state) {
         _cleanup_(agent_rig_freep) AgentRig *r = policy_rig(NOTICE_MAINTENANCE, "before:1h");
@@ -279,6 +311,7 @@ static void test_auto_bare_metal(void **state) {
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_before),
+                cmocka_unit_test(test_window),
                 cmocka_unit_test(test_cancelled),
                 cmocka_unit_test(test_moved),
                 cmocka_unit_test(test_cordon),

@@ -59,7 +59,7 @@ static void test_decide(void **state) {
                 const Notice n = { .kind = rows[i].kind,
                                    .certainty = rows[i].certainty,
                                    .deadline_usec = rows[i].deadline };
-                Plan p = policy_decide(&n, &defaults, NOW);
+                Plan p = policy_decide(&n, &defaults, NOW, BOOTED);
 
                 print_message("%s\n", rows[i].what);
                 assert_int_equal(p.act, rows[i].act);
@@ -86,7 +86,9 @@ static void test_rules(void **state) {
         };
         static const char *const bad[] = {
                 "", "later", "now:5min", "before", "before:", "before:soon", "before:0", "before:infinity", "cordon:", "report:1h",
-                "ignore:", "Now", " now", "before:-5min",
+                "ignore:", "Now", " now", "before:-5min", "window", "window:", "window:/2h", "window:0 3 * * *", "window:0 3 * * */2",
+                "window:0 3 * * */90", "window:0 3 * * */2s", "window:0 3 * * */infinity", "window:0 3 * */2h", "window:0 3 30 2 */2h",
+                "window:0 3 * * * Nowhere/Land/2h", "window:@daily/2h before:", "window:@daily/2h before:0", "window:@daily/2h after:1h",
         };
         const char *expected;
         PolicyRule rule;
@@ -98,15 +100,57 @@ static void test_rules(void **state) {
 
                 print_message("%s\n", rows[i].text);
                 assert_return_code(policy_rule_parse(rows[i].text, &settings.rules[NOTICE_MAINTENANCE], &expected), 0);
-                p = policy_decide(&n, &settings, NOW);
+                p = policy_decide(&n, &settings, NOW, BOOTED);
                 assert_int_equal(p.act, rows[i].act);
                 assert_true(p.begin_usec == rows[i].begin);
                 assert_true(p.span_usec == rows[i].span);
+                policy_rule_done(&settings.rules[NOTICE_MAINTENANCE]);
         }
         for (size_t i = 0; i < ELEMENTSOF(bad); i++) {
                 print_message("'%s'\n", bad[i]);
                 assert_int_equal(policy_rule_parse(bad[i], &rule, &expected), -EINVAL);
                 assert_non_null(expected);
+        }
+}
+
+static usec_t wall_at(const char *text) {
+        usec_t usec;
+
+        assert_return_code(rfc3339_parse(text, &usec), 0);
+        return usec;
+}
+
+/* Windows are of the wall clock, the plan is of the boot-time clock, which began at BOOTED. It is a Wednesday. */
+static void test_windows(void **state) {
+        static const struct {
+                const char *what, *rule, *now, *deadline, *begin; /* deadline NULL: not said; begin NULL: at once */
+        } rows[] = {
+                { "it comes in time", "window:0 3 * * */2h", "2026-11-25T12:00:00Z", "2026-11-26T12:00:00Z", "2026-11-26T03:00:00Z" },
+                { "it is open", "window:0 3 * * */2h", "2026-11-25T04:59:00Z", "2026-11-26T12:00:00Z", NULL },
+                { "it opens", "window:0 3 * * */2h", "2026-11-25T03:00:00Z", "2026-11-26T12:00:00Z", NULL },
+                { "it has just closed", "window:0 3 * * */2h", "2026-11-25T05:00:00Z", "2026-11-27T12:00:00Z", "2026-11-26T03:00:00Z" },
+                { "it comes too late", "window:0 3 * * sat/2h", "2026-11-25T12:00:00Z", "2026-11-26T12:00:00Z", "2026-11-26T11:00:00Z" },
+                { "it opens within the last hour", "window:0 3 * * */2h", "2026-11-25T12:00:00Z", "2026-11-26T03:30:00Z", "2026-11-26T02:30:00Z" },
+                { "more is needed than an hour", "window:@weekly/1h before:6h", "2026-11-25T12:00:00Z", "2026-11-26T12:00:00Z",
+                  "2026-11-26T06:00:00Z" },
+                { "the last hour is there", "window:0 3 * * */2h", "2026-11-25T12:00:00Z", "2026-11-25T12:30:00Z", "2026-11-25T11:30:00Z" },
+                { "no deadline is said", "window:@monthly UTC/1day", "2026-11-25T12:00:00Z", NULL, "2026-12-01T00:00:00Z" },
+                { "slashes in it", "window:*/30 2-4/2 * * */45min", "2026-11-25T12:00:00Z", NULL, "2026-11-26T02:00:00Z" },
+        };
+        const char *expected;
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                const Notice n = { .kind = NOTICE_MAINTENANCE,
+                                   .deadline_usec = rows[i].deadline ? wall_at(rows[i].deadline) - BOOTED : USEC_INFINITY };
+                PolicySettings settings = defaults;
+                Plan p;
+
+                print_message("%s: %s\n", rows[i].what, rows[i].rule);
+                assert_return_code(policy_rule_parse(rows[i].rule, &settings.rules[NOTICE_MAINTENANCE], &expected), 0);
+                p = policy_decide(&n, &settings, wall_at(rows[i].now) - BOOTED, BOOTED);
+                assert_int_equal(p.act, PLAN_DRAIN);
+                assert_true(p.begin_usec == (rows[i].begin ? wall_at(rows[i].begin) - BOOTED : 0));
+                policy_rule_done(&settings.rules[NOTICE_MAINTENANCE]);
         }
 }
 
@@ -142,6 +186,7 @@ int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_decide),
                 cmocka_unit_test(test_rules),
+                cmocka_unit_test(test_windows),
                 cmocka_unit_test(test_drain_deadline),
         };
         return cmocka_run_group_tests_name("policy", tests, NULL, NULL);

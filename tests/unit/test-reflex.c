@@ -103,7 +103,7 @@ static void begin(Bench *b, usec_t lead_usec, usec_t lb_wait_usec) {
                 .action = (char *) (uintptr_t) "reboot",
                 .deadline_usec = usec_add(loop_now(b->rig->loop), lead_usec),
         };
-        Plan plan = policy_decide(&n, &settings, loop_now(b->rig->loop));
+        Plan plan = policy_decide(&n, &settings, loop_now(b->rig->loop), 0);
 
         assert_return_code(reflex_begin(b->reflex, &n, &plan, loop_now(b->rig->loop)), 0);
 }

@@ -420,8 +420,25 @@ static int call_repeat(KubeCall *c, const HttpResponse *response) {
         return 1;
 }
 
+/* Other failures say nothing of the way: a request that was not sent, an answer that did not come. Nor does the end of a watch
+ * that began before. */
+static void note_path(KubeClient *c, const HttpResponse *response) {
+        bool lost = response->error == -EHOSTUNREACH;
+
+        if ((response->error < 0 && !lost) || lost == c->has_no_path)
+                return;
+        if (!lost && response->started_usec < c->no_path_usec)
+                return;
+        c->has_no_path = lost;
+        c->no_path_usec = response->finished_usec;
+        if (c->path_fn)
+                c->path_fn(!lost, c->path_userdata);
+}
+
 static void on_response(const HttpResponse *response, void *userdata) {
         KubeCall *c = userdata;
+
+        note_path(c->client, response);
 
         /* Where the repeat itself fails, the first answer is the one to tell. */
         if (c->on_event || c->verb != KUBE_VERB_WATCH)

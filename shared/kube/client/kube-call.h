@@ -53,6 +53,10 @@ struct KubeClient {
         Timer *turn;
         KubeWarmth warm[_HTTP_LANE_MAX];
         uint64_t n_requests[_KUBE_VERB_MAX];
+        kube_path_fn path_fn; /* NULL: nobody wants to know */
+        void *path_userdata;
+        bool has_no_path;    /* the last that could tell found none */
+        usec_t no_path_usec; /* when that was told */
 };
 
 struct KubeCall {

@@ -98,6 +98,12 @@ size_t kube_client_under_way(const KubeClient *c) {
         return c->n_under_way[KUBE_RANK_FIRST] + c->n_under_way[KUBE_RANK_FOLLOWS];
 }
 
+void kube_client_on_path(KubeClient *c, kube_path_fn fn, void *userdata) {
+        assert(c);
+        c->path_fn = fn;
+        c->path_userdata = userdata;
+}
+
 uint64_t kube_client_requests(const KubeClient *c, KubeVerb v) {
         assert(c);
         assert((size_t) v < _KUBE_VERB_MAX);

@@ -140,6 +140,11 @@ size_t kube_client_under_way(const KubeClient *c);
 /* Keeps a connection of this lane open by a small request (GET /version) whenever it was quiet for interval_usec. */
 int kube_client_keep_warm(KubeClient *c, HttpLane lane, usec_t interval_usec);
 
+/* Told when a request finds no way to the server (no route, no address for its name: -EHOSTUNREACH), and when one is answered
+ * again: changes only. fn NULL: nobody. It may not free the client. */
+typedef void (*kube_path_fn)(bool has_path, void *userdata);
+void kube_client_on_path(KubeClient *c, kube_path_fn fn, void *userdata);
+
 /* Counters by verb for metrics, HACKING.md's figures and tests: requests that left, by verb. */
 typedef enum KubeVerb {
         KUBE_VERB_GET, KUBE_VERB_LIST, KUBE_VERB_WATCH, KUBE_VERB_CREATE, KUBE_VERB_UPDATE, KUBE_VERB_PATCH, KUBE_VERB_DELETE,

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <limits.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "agent-rig.h"
+#include "fake-azure-events.h"
+#include "fake-azure-metadata.h"
+#include "fake-gce-metadata.h"
+#include "http-inproc.h"
+#include "notice-survey.h"
+#include "string-util.h"
+
+/* vesper-agent --notices, in the process of an agent that polls nothing itself. */
+
+#define OTHER "http://other.metadata"
+#define EVENTS "events/maintenance/scheduled"
+
+static AgentRig *quiet_rig(void) {
+        AgentRig *r = agent_rig_new();
+
+        r->config.metadata_source = METADATA_SOURCE_NONE;
+        agent_rig_start(r);
+        agent_rig_run(r, 10 * USEC_PER_SEC);
+        fake_api_log_reset(fake_cluster_api(r->cluster));
+        return r;
+}
+
+static void on_done(void *userdata) {
+        ++*(unsigned *) userdata;
+}
+
+/* The whole text, for people or in JSON; free it. */
+static char *survey(AgentRig *r, const AgentConfig *config, bool with_client, bool json, bool whole) {
+        NoticeSurvey *s;
+        char *text = NULL;
+        unsigned n = 0;
+        size_t size;
+        FILE *f;
+
+        assert_return_code(notice_survey_new(&r->env, config, with_client ? r->client : NULL, on_done, &n, &s), 0);
+        agent_rig_run(r, 40 * USEC_PER_SEC);
+        assert_int_equal(n, 1);
+        assert_int_equal(notice_survey_is_whole(s), whole);
+        f = open_memstream(&text, &size);
+        assert_non_null(f);
+        if (json)
+                assert_return_code(notice_survey_print_json(s, f), 0);
+        else
+                notice_survey_print(s, f);
+        assert_int_equal(fclose(f), 0);
+        print_message("%s", text);
+        notice_survey_free(s);
+        return text;
+}
+
+static void assert_says(const char *text, const char *part) {
+        if (!strstr(text, part))
+                fail_msg("it does not say '%s':\n%s", part, text);
+}
+
+static AgentConfig config_of(const AgentRig *r, MetadataSource source) {
+        AgentConfig c = r->config;
+
+        c.metadata_source = source;
+        c.detected_cloud = METADATA_SOURCE_NONE;
+        return c;
+}
+
+/* All four feeds of EC2, and a file: what stands, and what becomes of it. Nobody is told anything. */
+static void test_all_kinds(void **state) {
+        _cleanup_(agent_rig_freep) AgentRig *r = quiet_rig();
+        AgentConfig c = config_of(r, METADATA_SOURCE_EC2);
+        char path[] = "/tmp/vesper-notices-XXXXXX", at[RFC3339_MAX], begin[RFC3339_MAX];
+        const char *advice = "[{\"id\": \"door-open\", \"kind\": \"door\", \"action\": \"look\"}]";
+        _cleanup_free_ char *body = NULL, *text = NULL, *json = NULL, *writes = NULL, *expected = NULL;
+        usec_t now = loop_wall(r->loop);
+        int fd = mkstemp(path);
+
+        assert_true(fd >= 0);
+        assert_int_equal(write(fd, advice, strlen(advice)), strlen(advice));
+        assert_int_equal(fchmod(fd, 0600), 0);
+        rfc3339_format(now + 5 * USEC_PER_HOUR, at);
+        rfc3339_format(now + 4 * USEC_PER_HOUR, begin);
+        body = strf("[{\"EventId\": \"instance-event-1\", \"Code\": \"system-reboot\", \"State\": \"active\", \"NotBefore\": \"%s\"}]", at);
+        fake_imds_set_text(r->imds, EVENTS, body);
+        fake_imds_set_text(r->imds, "autoscaling/target-lifecycle-state", "Terminated");
+        fake_imds_set_text(r->imds, "events/recommendations/rebalance", "{\"noticeTime\": \"2026-10-26T08:22:00Z\"}");
+        agent_rig_notice(r, 120 * USEC_PER_SEC);
+        c.file_path = path;
+        c.policy[NOTICE_MAINTENANCE] = (char *) "before:1h";
+        c.policy[NOTICE_REBALANCE] = (char *) "report";
+        c.policy[NOTICE_SCALE_IN] = (char *) "cordon:2h";
+
+        text = survey(r, &c, false, false, true);
+        expected = strf("        action      reboot\n        not before  %s\n        deadline    %s\n        vesper      drain from %s on (its time has not come)\n", at, at, begin);
+        assert_says(text, "maintenance instance-event-1 (ec2)\n");
+        assert_says(text, expected);
+        assert_says(text, "vesper      drain now (time is short)\n");
+        assert_says(text, "vesper      cordon now, for 2h ([Policy] says that its pods stay)\n");
+        assert_says(text, "action      rebalance, as advice\n        deadline    not said\n        vesper      report ([Policy]");
+        assert_says(text, "maintenance door-open (file)\n        action      look, as advice\n");
+        assert_says(text, "file  file                                 1 announced\n");
+
+        c.dry_run = true;
+        json = survey(r, &c, false, true, true);
+        assert_says(json, "{\"dryRun\":true,\"feeds\":[{\"source\":\"ec2\",\"feed\":\"spot/instance-action\",\"answer\":\"announced\"}");
+        free(expected);
+        expected = strf("{\"kind\":\"maintenance\",\"id\":\"instance-event-1\",\"source\":\"ec2\",\"action\":\"reboot\",\"notBefore\":\"%s\",\"deadline\":\"%s\",\"advisory\":false,\"plan\":\"drain\",\"begin\":\"%s\",",
+                        at, at, begin);
+        assert_says(json, expected);
+        assert_says(json, "\"plan\":\"cordon\",\"until\":\"");
+
+        writes = agent_rig_writes(r);
+        assert_string_equal(writes, "");
+        assert_false(agent_rig_unschedulable(r));
+        assert_false(agent_rig_has_event(r, "Node", "InterruptionPlanned"));
+        (void) close(fd);
+        assert_int_equal(unlink(path), 0);
+}
+
+static void test_none(void **state) {
+        _cleanup_(agent_rig_freep) AgentRig *r = quiet_rig();
+        AgentConfig c = config_of(r, METADATA_SOURCE_EC2), none = config_of(r, METADATA_SOURCE_NONE);
+        _cleanup_free_ char *text = survey(r, &c, false, false, true), *nowhere = survey(r, &none, false, false, true);
+
+        assert_says(text, "ec2   events/maintenance/scheduled         none\n");
+        assert_says(text, "\nNothing is announced.\n");
+        assert_says(nowhere, "No source of notices is configured");
+}
+
+/* What has not answered may announce more: it says so, and is in the exit status. A feed that did answer counts. */
+static void test_unknown(void **state) {
+        _cleanup_(agent_rig_freep) AgentRig *r = quiet_rig();
+        AgentConfig c = config_of(r, METADATA_SOURCE_EC2);
+        _cleanup_free_ char *text = NULL, *json = NULL, *garbled = NULL;
+
+        fake_imds_set_text(r->imds, EVENTS, "{}");
+        garbled = survey(r, &c, false, false, false);
+        assert_says(garbled, "ec2   spot/instance-action                 none\n");
+        assert_says(garbled, "ec2   events/maintenance/scheduled         unknown: ");
+        assert_says(garbled, "\nNothing is known to be announced.\n");
+        fake_imds_hang(r->imds, FAKE_IMDS_ALL, UINT_MAX);
+        text = survey(r, &c, false, false, false);
+        assert_says(text, "spot/instance-action                 unknown: ");
+        assert_says(text, "events/maintenance/scheduled         unknown: nothing in time\n");
+        json = survey(r, &c, false, true, false);
+        assert_says(json, "\"answer\":\"unknown\",\"message\":\"nothing in time\"}");
+}
+
+/* The firmware names no cloud: the Node's providerID does. */
+static void test_auto(void **state) {
+        _cleanup_(agent_rig_freep) AgentRig *r = quiet_rig();
+        AgentConfig c = config_of(r, METADATA_SOURCE_AUTO);
+        _cleanup_free_ char *text = NULL, *without = NULL, *away = NULL;
+
+        agent_rig_notice(r, 120 * USEC_PER_SEC);
+        text = survey(r, &c, true, false, true);
+        assert_says(text, "node  providerID                           read\n");
+        assert_says(text, "ec2   spot/instance-action                 1 announced\n");
+        without = survey(r, &c, false, false, false);
+        assert_says(without, "providerID                           unknown: there is no credential");
+        r->lost = "/api/v1/nodes/n1";
+        away = survey(r, &c, true, false, false);
+        assert_says(away, "providerID                           unknown: ");
+}
+
+/* Each source names its feeds, and reports no other. */
+static void test_other_clouds(void **state) {
+        AgentRig *r = quiet_rig();
+        AgentConfig gce = config_of(r, METADATA_SOURCE_GCE), azure = config_of(r, METADATA_SOURCE_AZURE);
+        FakeGceMetadata *google = fake_gce_metadata_new(r->world.loop, &(FakeGceMetadataOptions){ .name = "vm" });
+        FakeAzureEvents *events = fake_azure_events_new(r->world.loop);
+        FakeAzureMetadata *microsoft = fake_azure_metadata_new(r->world.loop, events, &(FakeAzureMetadataOptions){ .name = "vm" });
+        char *text;
+
+        assert_return_code(http_inproc_route(r->transport, OTHER, fake_gce_metadata_handle, google), 0);
+        assert_return_code(http_inproc_route(r->transport, "http://azure.metadata", fake_azure_metadata_handle, microsoft), 0);
+        gce.metadata_endpoint = (char *) OTHER;
+        azure.metadata_endpoint = (char *) "http://azure.metadata";
+        text = survey(r, &gce, false, false, true);
+        assert_says(text, "gce   instance/shutdown-details/stop-state none\n");
+        free(text);
+        text = survey(r, &azure, false, false, true);
+        assert_says(text, "azure scheduledevents                      none\n");
+        free(text);
+        agent_rig_kill(r);
+        fake_gce_metadata_free(google);
+        fake_azure_metadata_free(microsoft);
+        fake_azure_events_free(events);
+        agent_rig_free(r);
+}
+
+int main(void) {
+        static const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_all_kinds), cmocka_unit_test(test_none),         cmocka_unit_test(test_unknown),
+                cmocka_unit_test(test_auto),      cmocka_unit_test(test_other_clouds),
+        };
+        return cmocka_run_group_tests_name("notice-survey", tests, NULL, NULL);
+}
