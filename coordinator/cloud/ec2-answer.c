@@ -227,6 +227,24 @@ int ec2_instances_parse_terminate(const char *data, size_t size, Ec2Instances *l
         return parse_reply(data, size, "TerminateInstancesResponse", "instancesSet", list);
 }
 
+int ec2_reboot_parse(const char *data, size_t size) {
+        _cleanup_free_ char *text = NULL;
+        const char *name;
+        XmlReader x;
+        int r;
+
+        r = xml_reader_open(&x, data, size, REPLY_MAX_BYTES, &name);
+        if (r >= 0 && !streq(name, "RebootInstancesResponse"))
+                r = -EBADMSG;
+        if (r >= 0)
+                r = parse_only(&x, "return", &text);
+        if (r >= 0)
+                r = xml_reader_close(&x);
+        if (r < 0)
+                return r == -ENOMEM ? r : -EBADMSG;
+        return streq_ptr(text, "true") ? 0 : -EBADMSG;
+}
+
 void ec2_instances_done(Ec2Instances *list) {
         for (size_t i = 0; i < list->n_items; i++)
                 instance_done(&list->items[i]);
