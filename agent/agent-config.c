@@ -8,6 +8,7 @@
 #include "string-util.h"
 
 static const char *const source_choices[] = { "ec2", "gce", "azure", "none", "auto", NULL };
+static const char *const acknowledge_choices[] = { "no", "alone", "all", NULL };
 static const char *const too_short_choices[] = { "degrade", "refuse", NULL };
 
 #define ITEM(kind, ...) CONFIG_ITEM(kind, AgentConfig, __VA_ARGS__)
@@ -34,6 +35,12 @@ const ConfigItem agent_config_table[] = {
              "How often to look; one request each time. While looking fails it slows down, at most "
              "to eight times this.",
              .min = USEC_PER_SEC, .max = USEC_PER_MINUTE),
+        ITEM(choice, "Metadata", "Acknowledge", acknowledge, "no",
+             "Azure alone: whether a scheduled event (Reboot, Redeploy, Preempt, Terminate) is acknowledged once the node is "
+             "drained for it, so that Azure begins at once and does not wait for its time. That begins it for every VM that "
+             "the event names. alone: events that name this VM alone; all: also those all whose VMs are nodes of this "
+             "cluster and drained, as the coordinator says by the annotation vesper.sh/ack-ok.",
+             .choices = acknowledge_choices, .flags = CONFIG_RELOADABLE),
         ITEM(string, "File", "Path", file_path, NULL,
              "A file of notices in JSON (vesper(7), INTERRUPTION), root's alone, such as "
              "/run/vesper-agent/notices.json. Not there: there is none. Unset: none is looked at."),
@@ -57,6 +64,13 @@ const ConfigItem agent_config_table[] = {
                "EC2 recommends to move away from a spot instance at elevated risk; the machine may live on for hours."),
         POLICY("Maintenance", NOTICE_MAINTENANCE, "before:1h",
                "A reboot, a stop or a retirement of this machine that is planned for some time."),
+        ITEM(string, "Policy", "Reboot", policy_reboot, NULL,
+             "Maintenance that is a reboot: a rule as the others, or early: the node asks the coordinator for a slot to reboot "
+             "([Budget] MaxConcurrentReboots=), is drained when it is granted, and rebooted before the announced time, where "
+             "that ends what was announced: a system-reboot of EC2 by the coordinator's call of its API, for nodes of a "
+             "NodePool; a Reboot of Azure by its acknowledgement (Acknowledge=); a notice of [File] or [Command] by the "
+             "machine's own reboot. What still stands after that is left to its time, by Maintenance=. Unset: as Maintenance=.",
+             .flags = CONFIG_RELOADABLE),
         POLICY("ScaleIn", NOTICE_SCALE_IN, "now",
                "The group of this machine lets go of it."),
         POLICY("CapacityBlock", NOTICE_CAPACITY_BLOCK, "before:1h",
@@ -153,9 +167,13 @@ static PolicyRule rule_of(const AgentConfig *c, size_t kind) {
 }
 
 void agent_config_policy(const AgentConfig *c, PolicySettings *ret) {
+        const char *expected;
+
         *ret = (PolicySettings){ .lb_wait_usec = c->lb_wait_usec };
         for (size_t i = 0; i < _NOTICE_KIND_MAX; i++)
                 ret->rules[i] = rule_of(c, i);
+        ret->reboot = ret->rules[NOTICE_MAINTENANCE];
+        (void) policy_reboot_parse(c->policy_reboot, &ret->reboot, &ret->early, &expected);
 }
 
 static int check_policy(const AgentConfig *c, Log *l) {
@@ -163,14 +181,16 @@ static int check_policy(const AgentConfig *c, Log *l) {
                 const ConfigItem *item = &agent_config_table[i];
                 const char *text, *expected;
                 PolicyRule rule;
+                bool early;
 
                 if (!streq(item->section, "Policy"))
                         continue;
-                text = strempty(*(char *const *) ((const char *) c + item->offset));
-                if (policy_rule_parse(text, &rule, &expected) >= 0)
+                text = *(char *const *) ((const char *) c + item->offset);
+                if (streq(item->key, "Reboot") ? !text || policy_reboot_parse(text, &rule, &early, &expected) >= 0
+                                               : policy_rule_parse(strempty(text), &rule, &expected) >= 0)
                         continue;
                 log_full(l, LOG_LEVEL_ERROR, 0, MESSAGE_CONFIGURATION_REFUSED, NULL, 0, "[Policy] %s=%s is no rule: expected %s.",
-                         item->key, text, expected);
+                         item->key, strempty(text), expected);
                 return -EINVAL;
         }
         return 0;
@@ -213,6 +233,10 @@ int agent_config_finish(AgentConfig *c, Log *l, char *const *environment) {
                 r = check_paths(c, l);
         if (r < 0)
                 return r;
+        if (streq_ptr(c->policy_reboot, "early") && c->metadata_source == METADATA_SOURCE_AZURE &&
+            c->acknowledge == ACKNOWLEDGE_NO)
+                log_warning(l, "[Policy] Reboot=early takes no reboot of Azure's early while [Metadata] Acknowledge=no: each is left to "
+                               "its time. Acknowledge=alone lets it.");
         if (c->dry_run)
                 c->shutdown_drain = c->repair_reboots = false;
 

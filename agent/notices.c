@@ -43,6 +43,7 @@ struct Notices {
         size_t n_standing;
         Timer *timer;
         bool settled;
+        char *early; /* id of the one that is taken before its time; NULL: none is */
         usec_t marks_back_usec; /* since when marks of an overruled notice stand on the Node; 0: they do not */
 };
 
@@ -86,6 +87,8 @@ static bool is_overruled(const Notices *n, const Notice *notice) {
 /* -- the plan ----------------------------------------------------------------------------------- */
 
 static Plan plan_for(const Notices *n, const Notice *notice) {
+        if (n->early && streq(n->early, notice->id))
+                return policy_plan_early(notice, &n->policy, loop_now(n->c.env->loop));
         return policy_decide(notice, &n->policy, loop_now(n->c.env->loop));
 }
 
@@ -178,7 +181,7 @@ static void end_cordon(Notices *n, Standing *s) {
 static void consider(Notices *n, Standing *s) {
         Plan plan = plan_for(n, s->notice);
 
-        if (s->over || plan.act == PLAN_IGNORE)
+        if ((s->over && !streq_ptr(n->early, s->notice->id)) || plan.act == PLAN_IGNORE)
                 return;
         if (plan.act == PLAN_REPORT) {
                 if (speak_once(&s->spoken)) {
@@ -272,6 +275,73 @@ const Notice *notices_planned(const Notices *n, usec_t *ret_begin_usec) {
                 found = s->notice;
         }
         return found;
+}
+
+/* -- taken early -------------------------------------------------------------------------------- */
+
+static const Standing *find_id(const Notices *n, const char *id) {
+        for (size_t i = 0; i < n->n_standing; i++)
+                if (streq(n->standing[i].notice->id, id))
+                        return &n->standing[i];
+        return NULL;
+}
+
+bool notices_takes_early(const Notices *n) {
+        return n->policy.early;
+}
+
+const Notice *notices_standing(const Notices *n, const char *id) {
+        const Standing *s = find_id(n, id);
+
+        return s ? s->notice : NULL;
+}
+
+bool notices_is_standing(const Notices *n, const char *id) {
+        return find_id(n, id) != NULL;
+}
+
+bool notices_is_due(const Notices *n, const char *id) {
+        const Standing *s = find_id(n, id);
+        Plan plan;
+
+        if (!s || s->over)
+                return false;
+        plan = policy_decide(s->notice, &n->policy, loop_now(n->c.env->loop));
+        return plan.act >= PLAN_CORDON && is_due(n, &plan);
+}
+
+const Notice *notices_find_early(const Notices *n, notices_may_t may, void *userdata) {
+        for (size_t i = 0; i < n->n_standing; i++)
+                if (n->standing[i].notice->early != NOTICE_EARLY_NEVER && may(n->standing[i].notice, userdata))
+                        return n->standing[i].notice;
+        return NULL;
+}
+
+int notices_set_early(Notices *n, const char *id, const char *why) {
+        _cleanup_free_ char *before = NULL;
+        const Notice *now = reflex_notice_now(n->c.reflex);
+
+        if (streq_ptr(n->early, id))
+                return 0;
+        if (!id) {
+                before = TAKE_PTR(n->early);
+                if (now && streq(now->id, before) && !notices_is_due(n, before))
+                        reflex_cancel(n->c.reflex, why);
+                return 0;
+        }
+        if (free_and_strdup(&n->early, id) < 0)
+                return -ENOMEM;
+        consider_all(n);
+        return 0;
+}
+
+int notices_acknowledge(Notices *n, const char *id, notice_acknowledged_t done, void *userdata) {
+        const Standing *s = find_id(n, id);
+        NoticeSource *source = s ? s->feed->source : NULL;
+
+        if (!source)
+                return -ENOENT;
+        return source->ops->acknowledge ? source->ops->acknowledge(source, id, done, userdata) : -EOPNOTSUPP;
 }
 
 /* -- what a look says --------------------------------------------------------------------------- */
@@ -545,6 +615,7 @@ Notices *notices_free(Notices *n) {
         for (size_t i = 0; i < n->n_standing; i++)
                 notice_free(n->standing[i].notice);
         free(n->standing);
+        free(n->early);
         timer_free(n->timer);
         return mfree(n);
 }

@@ -41,6 +41,21 @@ int policy_rule_parse(const char *text, PolicyRule *ret, const char **reterr_exp
         return 0;
 }
 
+int policy_reboot_parse(const char *text, PolicyRule *ret, bool *ret_early, const char **reterr_expected) {
+        int r;
+
+        *ret_early = streq_ptr(text, "early");
+        *reterr_expected = NULL;
+        if (*ret_early)
+                return 0;
+        if (!text)
+                return -ENODATA;
+        r = policy_rule_parse(text, ret, reterr_expected);
+        if (r < 0 && strchr(text, ':') == NULL)
+                *reterr_expected = "early, now, before:DURATION, cordon, cordon:DURATION, report or ignore";
+        return r;
+}
+
 /* -- the decision ------------------------------------------------------------------------------- */
 
 static Plan plan_drain(const Notice *n, const PolicySettings *settings, usec_t begin_usec, usec_t now_usec) {
@@ -59,7 +74,7 @@ static Plan plan_drain(const Notice *n, const PolicySettings *settings, usec_t b
 }
 
 static Plan plan_by_rule(const Notice *n, const PolicySettings *settings, usec_t now_usec) {
-        PolicyRule rule = settings->rules[n->kind];
+        PolicyRule rule = n->kind == NOTICE_MAINTENANCE && streq_ptr(n->action, "reboot") ? settings->reboot : settings->rules[n->kind];
 
         switch (rule.verb) {
         case POLICY_NOW:
@@ -93,6 +108,10 @@ Plan policy_decide(const Notice *n, const PolicySettings *settings, usec_t now_u
         if (n->kind == NOTICE_MANUAL)
                 return plan_drain(n, settings, 0, now_usec);
         return plan_by_rule(n, settings, now_usec);
+}
+
+Plan policy_plan_early(const Notice *n, const PolicySettings *settings, usec_t now_usec) {
+        return plan_drain(n, settings, 0, now_usec);
 }
 
 usec_t policy_lb_wait(usec_t deadline_usec, usec_t lb_wait_usec, usec_t now_usec) {
