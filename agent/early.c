@@ -211,8 +211,11 @@ static void go_on_granted(Early *e) {
 
 static void go_on_asked(Early *e) {
         const char *why = why_not_any_more(e);
+        bool told = e->begun && reboot_cloud_is_told(e->c.reboot);
 
-        if (why)
+        /* The call is on its way to the cloud, and cannot be taken back: no pod may come in between. */
+        notices_hold_early(e->c.notices, told);
+        if (why && !told)
                 reboot_withdraw(e->c.reboot, why);
         else if (reboot_state(e->c.reboot) == REBOOT_TAKEN)
                 go_on_granted(e);

@@ -18,6 +18,9 @@
  * EARLY_GONE_USEC after the drain; a person un-cordons) is undone, and left: one that was marked to its own time, the others
  * until EARLY_AGAIN_USEC have passed; what a person has taken back is not asked for again by this process.
  *
+ * Once the coordinator has noted in the grant that the cloud is being told, the node stays drained, also if the event is called
+ * off: until the machine goes down, or EARLY_GONE_USEC are over.
+ *
  * After the boot the marks of the drain go as those of any earlier boot do (resume.h). An agent that starts in the middle, in the
  * same boot, takes its predecessor's request off (reboot.h) and undoes the drain: nobody reboots then.
  */

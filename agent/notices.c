@@ -44,6 +44,7 @@ struct Notices {
         Timer *timer;
         bool settled;
         char *early; /* id of the one that is taken before its time; NULL: none is */
+        bool early_is_held;
         usec_t marks_back_usec; /* since when marks of an overruled notice stand on the Node; 0: they do not */
 };
 
@@ -325,6 +326,7 @@ int notices_set_early(Notices *n, const char *id, const char *why) {
                 return 0;
         if (!id) {
                 before = TAKE_PTR(n->early);
+                n->early_is_held = false;
                 if (now && streq(now->id, before) && !notices_is_due(n, before))
                         reflex_cancel(n->c.reflex, why);
                 return 0;
@@ -333,6 +335,10 @@ int notices_set_early(Notices *n, const char *id, const char *why) {
                 return -ENOMEM;
         consider_all(n);
         return 0;
+}
+
+void notices_hold_early(Notices *n, bool held) {
+        n->early_is_held = held;
 }
 
 int notices_acknowledge(Notices *n, const char *id, notice_acknowledged_t done, void *userdata) {
@@ -438,7 +444,7 @@ static void withdraw(Notices *n, const Feed *feed) {
         OverOf of = { n, feed };
         const Intent *i;
 
-        if (now && is_withdrawn(n, feed, now))
+        if (now && is_withdrawn(n, feed, now) && !(n->early_is_held && streq_ptr(n->early, now->id)))
                 reflex_cancel(n->c.reflex, "it is not announced any more, and the machine lives");
         if (reflex_state(n->c.reflex) != REFLEX_IDLE)
                 return;

@@ -79,6 +79,8 @@ bool notices_is_due(const Notices *n, const char *id);
 /* A slot was granted for it: it is drained for now, whatever its rule. NULL: no such one (any more), and what the node is out of
  * service for by that alone is undone; why: static. 0 or -ENOMEM. */
 int notices_set_early(Notices *n, const char *id, const char *why);
+/* What is taken early stays, also when it is not announced any more: its machine may be rebooted at any moment. */
+void notices_hold_early(Notices *n, bool held);
 /* By its source: -ENOENT: none that stands announces it; -EOPNOTSUPP: it has nothing to acknowledge. */
 int notices_acknowledge(Notices *n, const char *id, notice_acknowledged_t done, void *userdata);
 /* Is this notice one that the policy only cordons for? */

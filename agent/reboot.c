@@ -109,6 +109,17 @@ RebootAnswer reboot_answer(const KubeNode *n, const char *id, usec_t server_usec
                                                                          : REBOOT_ANSWER_RUN_OUT;
 }
 
+bool reboot_cloud_is_told(const Reboot *r) {
+        const char *text = r->node && r->event ? object_meta_annotation(&r->node->object.meta, ANNOTATION_SHUTDOWN_GRANTED) : NULL;
+        _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
+        bool sent = false;
+
+        if (!text || json_parse(text, strlen(text), GRANT_BYTES_MAX, &doc, NULL) < 0 ||
+            !streq_ptr(json_string_or_null(json_get(json_root(doc), "id")), r->id))
+                return false;
+        return json_bool(json_get(json_root(doc), "sent"), &sent) >= 0 && sent;
+}
+
 static void on_logind(const BusReply *reply, void *userdata) {
         Reboot *r = userdata;
 

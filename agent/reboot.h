@@ -92,6 +92,8 @@ int reboot_request(Reboot *r, bool force);
 int reboot_request_early(Reboot *r, const char *event, bool by_cloud);
 /* Of the request that is under way; NULL: it is for no event, or there is none. Borrowed. */
 const char *reboot_event(const Reboot *r);
+/* Its grant says that the cloud is being told to reboot the machine: that may happen at any moment. */
+bool reboot_cloud_is_told(const Reboot *r);
 /* In TAKEN, and the node is drained: logind is told. */
 void reboot_go_on(Reboot *r);
 /* The last request for an event was taken back by a person. */

@@ -226,6 +226,29 @@ static void test_taken_back(void **state) {
         assert_in_service(r);
 }
 
+/* While the cloud is being told an event that is called off changes nothing: the call cannot be taken back. */
+static void test_told(void **state) {
+        _cleanup_(agent_rig_freep) AgentRig *r = early_rig("early");
+        _cleanup_free_ char *id = NULL;
+        char until[RFC3339_MAX];
+        (void) state;
+
+        announce(r, EVENT, "system-reboot", 30 * USEC_PER_HOUR);
+        run(r, LOOKS_USEC);
+        id = asked(r, "id");
+        grant(r, 2400);
+        run(r, 120 * S);
+        assert_drained_for(r, EVENT);
+        rfc3339_format(loop_wall(r->world.loop) + 2000 * S, until);
+        fake_merge(r->cluster, FAKE_NODES, NULL, RIG_NODE,
+                   "{'metadata':{'annotations':{'" GRANTED "':'{\\\"id\\\":\\\"%s\\\",\\\"until\\\":\\\"%s\\\",\\\"sent\\\":true}'}}}", id, until);
+        fake_imds_set_text(r->imds, EVENTS, "[]");
+        run(r, 300 * S);
+        assert_drained_for(r, EVENT);
+        run(r, 400 * S);
+        assert_in_service(r); /* it did not come to pass */
+}
+
 /* What a person un-cordons stays so. */
 static void test_opened(void **state) {
         _cleanup_(agent_rig_freep) AgentRig *r = early_rig("early");
@@ -345,7 +368,7 @@ int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_by_cloud),   cmocka_unit_test(test_not_wanted),    cmocka_unit_test(test_own_rule),
                 cmocka_unit_test(test_cloud_does_nothing), cmocka_unit_test(test_nobody_grants), cmocka_unit_test(test_taken_back),
-                cmocka_unit_test(test_opened),     cmocka_unit_test(test_restart),       cmocka_unit_test(test_held),
+                cmocka_unit_test(test_told), cmocka_unit_test(test_opened),     cmocka_unit_test(test_restart),       cmocka_unit_test(test_held),
                 cmocka_unit_test(test_spot_comes), cmocka_unit_test(test_by_machine),
         };
 
