@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ec2-answer.h"
 
+#include <strings.h>
+
 #include "string-util.h"
 #include "xml-reader.h"
 
@@ -242,7 +244,7 @@ int ec2_reboot_parse(const char *data, size_t size) {
                 r = xml_reader_close(&x);
         if (r < 0)
                 return r == -ENOMEM ? r : -EBADMSG;
-        return streq_ptr(text, "true") ? 0 : -EBADMSG;
+        return !text || strcasecmp(text, "true") == 0 ? 0 : -EBADMSG;
 }
 
 void ec2_instances_done(Ec2Instances *list) {
