@@ -205,8 +205,10 @@ static void announce(Scene *s, size_t machine) {
 
 static void call_off(Scene *s) {
         sim_trace_add(s->w->trace, "cloud", "calls all off");
-        for (size_t i = 0; i < MACHINES; i++)
+        for (size_t i = 0; i < MACHINES; i++) {
                 forget_event(s, i);
+                s->w->machines[i].cancelled_usec = sim_world_now(s->w); /* what has left by then may be late */
+        }
         if (s->azure)
                 fake_azure_events_clear(s->events);
 }
