@@ -13,8 +13,7 @@ struct Acknowledger {
         Timer *timer;
         KubeCall *call; /* the read of the Node */
         char *id;       /* what is being acknowledged; NULL: nothing is */
-        bool is_sent;
-        char *told_id;  /* the last that the cloud has taken */
+        char *told_id;   /* the last that the cloud has taken */
         char *failed_id; /* that it was not taken has been said of it */
         usec_t again_usec;
         Backoff backoff;
@@ -22,7 +21,6 @@ struct Acknowledger {
 
 static void end_attempt(Acknowledger *a, bool failed) {
         a->id = mfree(a->id);
-        a->is_sent = false;
         if (!failed)
                 return;
         a->again_usec = usec_add(loop_now(a->c.env->loop), backoff_next(&a->backoff, a->c.env->random));
@@ -64,7 +62,6 @@ static void on_acknowledged(const char *why, void *userdata) {
 static void send_acknowledgement(Acknowledger *a, const Notice *n) {
         int r = notices_acknowledge(a->c.notices, n->id, on_acknowledged, a);
 
-        a->is_sent = r >= 0;
         if (r >= 0)
                 return;
         log_debug_errno(a->c.env->log, r, "Failed to acknowledge event %s, retrying: %m", n->id);

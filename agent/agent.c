@@ -465,13 +465,14 @@ static bool may_clean(void *userdata) {
         return !a->undo_when_ready && !a->resume_waits && !a->config->dry_run;
 }
 
+/* Called at looks at which something stands, or has stood: the others find nothing to do. */
 static void on_planned(void *userdata) {
         show_plan(userdata);
+        wake_early(userdata);
 }
 
 static void on_looked(void *userdata) {
         trim_memory(userdata);
-        wake_early(userdata);
 }
 
 static int make_notices(Agent *a) {

@@ -8,6 +8,7 @@
 #include "node-marks.h"
 #include "reboot-taken.h"
 #include "string-util.h"
+#include "strv.h"
 
 #define RETRY_USEC USEC_PER_SEC
 #define CALL_TIMEOUT_USEC (5 * USEC_PER_SEC)
@@ -24,6 +25,7 @@ struct Early {
 
         char *left_id; /* the last one that came to nothing */
         usec_t again_usec; /* loop_now(): not asked for before */
+        char **never;      /* that a person has taken back */
         char *told_id; /* that it was taken and stands all the same has been said of it */
 };
 
@@ -47,7 +49,8 @@ static EarlyFacts facts_of(const Early *e, const Notice *n) {
                 .acknowledge = e->c.config->acknowledge,
                 .has_bus = e->c.env->bus,
                 .is_due = notices_is_due(e->c.notices, n->id),
-                .is_refused = streq_ptr(e->left_id, n->id) && loop_now(e->c.env->loop) < e->again_usec,
+                .is_refused = strv_contains(e->never, n->id) ||
+                              (streq_ptr(e->left_id, n->id) && loop_now(e->c.env->loop) < e->again_usec),
                 .node = node_of(e),
         };
 }
@@ -84,18 +87,21 @@ static void ask_for_slot(Early *e) {
 /* -- it comes to nothing ------------------------------------------------------------------------ */
 
 static void request_is_over(Early *e) {
-        bool for_good = e->begun || reboot_event_was_cancelled(e->c.reboot);
+        bool cancelled = reboot_event_was_cancelled(e->c.reboot), for_good = e->begun || cancelled;
         _cleanup_free_ char *id = TAKE_PTR(e->id);
 
         e->call = kube_call_free(e->call);
         e->begun = false;
         e->drained_usec = 0;
         e->again_usec = for_good ? USEC_INFINITY : usec_add(loop_now(e->c.env->loop), EARLY_AGAIN_USEC);
+        if (cancelled)
+                (void) strv_extend(&e->never, id);
         free(e->left_id);
         e->left_id = TAKE_PTR(id);
-        say(e, LOG_LEVEL_WARNING, MESSAGE_EARLY_REBOOT_LEFT, e->left_id,
-            for_good ? "The announced reboot of this node is not taken early: it is left to its time."
-                     : "The announced reboot of this node is not taken early now: it is asked for again in six hours, if it is still announced.");
+        if (notices_is_standing(e->c.notices, e->left_id))
+                say(e, LOG_LEVEL_WARNING, MESSAGE_EARLY_REBOOT_LEFT, e->left_id,
+                    for_good ? "The announced reboot of this node is not taken early: it is left to its time."
+                             : "The announced reboot of this node is not taken early now: it is asked for again in six hours, if it is still announced.");
         (void) notices_set_early(e->c.notices, NULL, "its reboot is not taken early any more, and its time has not come");
 }
 
@@ -264,5 +270,6 @@ Early *early_free(Early *e) {
         free(e->id);
         free(e->left_id);
         free(e->told_id);
+        strv_free(e->never);
         return mfree(e);
 }

@@ -207,6 +207,12 @@ static void test_taken_back(void **state) {
         assert_int_equal(fake_power_call_unit(r->power, "CancelReboot"), 0);
         run(r, 12 * USEC_PER_HOUR);
         assert_in_service(r); /* by a person: for good */
+        announce(r, "instance-event-0", "system-reboot", 30 * USEC_PER_HOUR);
+        run(r, LOOKS_USEC);
+        assert_int_equal(fake_power_call_unit(r->power, "CancelReboot"), 0);
+        announce(r, EVENT, "system-reboot", 30 * USEC_PER_HOUR);
+        run(r, 2 * USEC_PER_HOUR);
+        assert_in_service(r); /* ... of each that was taken back */
 
         announce(r, "instance-event-2", "system-reboot", 30 * USEC_PER_HOUR);
         run(r, LOOKS_USEC);
