@@ -8,6 +8,7 @@
 #include "string-util.h"
 
 static const char *const source_choices[] = { "ec2", "gce", "azure", "none", "auto", NULL };
+static const char *const acknowledge_choices[] = { "no", "alone", "all", NULL };
 static const char *const too_short_choices[] = { "degrade", "refuse", NULL };
 
 #define ITEM(kind, ...) CONFIG_ITEM(kind, AgentConfig, __VA_ARGS__)
@@ -37,6 +38,12 @@ const ConfigItem agent_config_table[] = {
         ITEM(boolean, "Metadata", "AllowIMDSv1", allow_imdsv1, "no",
              "EC2: go on without a session token (IMDSv1) where the metadata service gives none, as some that stand "
              "in for it do. An instance of EC2 always gives one, unless its answer is lost on the way to a pod network."),
+        ITEM(choice, "Metadata", "Acknowledge", acknowledge, "no",
+             "Azure alone: whether a scheduled event (Reboot, Redeploy, Preempt, Terminate) is acknowledged once the node is "
+             "drained for it, so that Azure begins at once and does not wait for its time. That begins it for every VM that "
+             "the event names. alone: events that name this VM alone; all: also those all whose VMs are nodes of this "
+             "cluster and drained, as the coordinator says by the annotation vesper.sh/ack-ok.",
+             .choices = acknowledge_choices, .flags = CONFIG_RELOADABLE),
         ITEM(string, "File", "Path", file_path, NULL,
              "A file of notices in JSON (vesper(7), INTERRUPTION), root's alone, such as "
              "/run/vesper-agent/notices.json. Not there: there is none. Unset: none is looked at."),
@@ -60,6 +67,13 @@ const ConfigItem agent_config_table[] = {
                "EC2 recommends to move away from a spot instance at elevated risk; the machine may live on for hours."),
         POLICY("Maintenance", NOTICE_MAINTENANCE, "before:1h",
                "A reboot, a stop or a retirement of this machine that is planned for some time."),
+        ITEM(string, "Policy", "Reboot", policy_reboot, NULL,
+             "Maintenance that is a reboot: a rule as the others, or early: the node asks the coordinator for a slot to reboot "
+             "([Budget] MaxConcurrentReboots=), is drained when it is granted, and rebooted before the announced time, where "
+             "that ends what was announced: a system-reboot of EC2 by the coordinator's call of its API, for nodes of a "
+             "NodePool; a Reboot of Azure by its acknowledgement (Acknowledge=); a notice of [File] or [Command] by the "
+             "machine's own reboot. What still stands after that is left to its time, by Maintenance=. Unset: as Maintenance=.",
+             .flags = CONFIG_RELOADABLE),
         POLICY("ScaleIn", NOTICE_SCALE_IN, "now",
                "The group of this machine lets go of it."),
         POLICY("CapacityBlock", NOTICE_CAPACITY_BLOCK, "before:1h",
@@ -153,6 +167,10 @@ int agent_config_policy(const AgentConfig *c, PolicySettings *ret) {
         for (size_t i = 0; i < _NOTICE_KIND_MAX && r >= 0; i++)
                 if (c->policy[i]) /* a kind without a rule is one that none is asked for (policy.h) */
                         r = policy_rule_parse(c->policy[i], &settings.rules[i], &expected);
+        if (r >= 0 && c->policy_reboot) {
+                r = policy_reboot_parse(c->policy_reboot, &settings.reboot, &settings.early, &expected);
+                settings.has_reboot = r >= 0 && !settings.early;
+        }
         if (r < 0)
                 policy_settings_done(&settings);
         else
@@ -165,12 +183,17 @@ static int check_policy(const AgentConfig *c, Log *l) {
                 const ConfigItem *item = &agent_config_table[i];
                 const char *text, *expected;
                 PolicyRule rule;
+                bool of_reboots = streq(item->key, "Reboot"), early = false;
                 int r;
 
                 if (!streq(item->section, "Policy"))
                         continue;
-                text = strempty(*(char *const *) ((const char *) c + item->offset));
-                r = policy_rule_parse(text, &rule, &expected);
+                rule = (PolicyRule){};
+                text = *(char *const *) ((const char *) c + item->offset);
+                if (of_reboots)
+                        r = text ? policy_reboot_parse(text, &rule, &early, &expected) : 0;
+                else
+                        r = policy_rule_parse(strempty(text), &rule, &expected);
                 if (r >= 0) {
                         policy_rule_done(&rule);
                         continue;
@@ -178,7 +201,7 @@ static int check_policy(const AgentConfig *c, Log *l) {
                 if (r == -ENOMEM)
                         return r;
                 log_full(l, LOG_LEVEL_ERROR, 0, MESSAGE_CONFIGURATION_REFUSED, NULL, 0, "[Policy] %s=%s is no rule: expected %s.",
-                         item->key, text, expected);
+                         item->key, strempty(text), expected);
                 return -EINVAL;
         }
         return 0;
@@ -221,6 +244,10 @@ int agent_config_finish(AgentConfig *c, Log *l, char *const *environment) {
                 r = check_paths(c, l);
         if (r < 0)
                 return r;
+        if (streq_ptr(c->policy_reboot, "early") && c->metadata_source == METADATA_SOURCE_AZURE &&
+            c->acknowledge == ACKNOWLEDGE_NO)
+                log_warning(l, "[Policy] Reboot=early takes no reboot of Azure's early while [Metadata] Acknowledge=no: each is left to "
+                               "its time. Acknowledge=alone lets it.");
         if (c->dry_run)
                 c->shutdown_drain = c->repair_reboots = false;
 

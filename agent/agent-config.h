@@ -24,10 +24,18 @@ typedef enum MetadataSource {
 
 typedef enum ShutdownTooShort { SHUTDOWN_TOO_SHORT_DEGRADE, SHUTDOWN_TOO_SHORT_REFUSE } ShutdownTooShort;
 
+/* Which scheduled events are acknowledged once the node is drained for them. */
+typedef enum Acknowledge {
+        ACKNOWLEDGE_NO,
+        ACKNOWLEDGE_ALONE, /* that name this machine alone */
+        ACKNOWLEDGE_ALL,   /* ... or whose machines are all Nodes that are drained, as the coordinator says */
+} Acknowledge;
+
 typedef struct AgentConfig {
         char *kubeconfig;    /* [Kubernetes] Kubeconfig=; NULL: agent_config_find_kubeconfig() */
         char *node_name;     /* [Kubernetes] NodeName=; NULL: from the credential. Set before agent_new() */
         int metadata_source; /* [Metadata] Source=: a MetadataSource */
+        int acknowledge;     /* [Metadata] Acknowledge=: an Acknowledge */
         char *metadata_endpoint;     /* [Metadata] Endpoint=; NULL: AGENT_METADATA_ENDPOINT */
         usec_t poll_usec;            /* [Metadata] PollSec= */
         bool allow_imdsv1;           /* [Metadata] AllowIMDSv1= */
@@ -37,6 +45,7 @@ typedef struct AgentConfig {
         usec_t command_poll_usec;    /* [Command] PollSec= */
         bool dry_run;                /* [Agent] DryRun= */
         char *policy[_NOTICE_KIND_MAX]; /* [Policy], a rule each; NULL: a kind that has none there */
+        char *policy_reboot;         /* [Policy] Reboot=; NULL: as Maintenance= */
         char *runtime_directory;     /* [Agent] RuntimeDirectory= */
         usec_t lb_wait_usec;         /* [Drain] LoadBalancerWaitSec= */
         bool shutdown_drain;         /* [Shutdown] Drain= */

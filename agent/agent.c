@@ -3,9 +3,11 @@
 
 #include <malloc.h>
 
+#include "acknowledge.h"
 #include "agent-face.h"
 #include "agent-metrics.h"
 #include "by-hand.h"
+#include "early.h"
 #include "http-face.h"
 #include "informer.h"
 #include "kubelet-watch.h"
@@ -54,6 +56,8 @@ struct Agent {
         AgentFace *face;
         Reboot *reboot;
         ByHand *by_hand;
+        Early *early;
+        Acknowledger *acknowledger;
         Schedule *schedule;
         const char *due_kind; /* what logind has on its schedule, static; NULL: nothing */
         usec_t due_usec;      /* wall clock */
@@ -203,13 +207,24 @@ static void show_plan(Agent *a) {
                 scheduled = strf(" moves this node's pods away from %s on: %s announces %s of this machine", when,
                                  announced->source, announced->action ? announced->action : "the end");
                 r = scheduled ? reflex_plan(a->reflex, announced->kind, scheduled) : -ENOMEM;
-        } else if (reboot_is_by_hand(a->reboot))
+        } else if (reboot_event(a->reboot))
+                r = reflex_plan(a->reflex, NOTICE_MAINTENANCE,
+                                " waits for a slot to take the reboot of this machine that is announced before its time");
+        else if (reboot_is_by_hand(a->reboot))
                 r = reflex_plan(a->reflex, NOTICE_MANUAL,
                                 " waits for a slot to reboot this machine, as somebody on it asked for");
         else
                 r = reflex_plan(a->reflex, _NOTICE_KIND_INVALID, NULL);
         if (r < 0)
                 log_debug_errno(a->env->log, r, "Failed to say on the Node what is planned, ignoring: %m");
+}
+
+/* Not while what was under way before this start is still looked into. */
+static void wake_early(Agent *a) {
+        if (!a->settled || a->resume_waits || !a->early || !a->acknowledger)
+                return;
+        early_wake(a->early);
+        acknowledger_wake(a->acknowledger);
 }
 
 static void on_node(Informer *i, InformerEvent e, KubeObject *old, KubeObject *new, void *userdata) {
@@ -225,6 +240,7 @@ static void on_node(Informer *i, InformerEvent e, KubeObject *old, KubeObject *n
                 settle(a, node);
         show_reboot(a, node);
         show_plan(a);
+        wake_early(a);
         if (a->undo_when_ready && reflex_state(a->reflex) == REFLEX_IDLE && resume_is_ready(node)) {
                 a->undo_when_ready = false;
                 reflex_clean(a->reflex, false, a->undo_why);
@@ -372,6 +388,7 @@ void agent_ask_stop(Agent *a, agent_stopped_t fn, void *userdata) {
 
 void agent_reconfigured(Agent *a) {
         notices_reconfigured(a->notices);
+        wake_early(a);
         shutdown_reconfigured(a->shutdown);
 }
 
@@ -393,6 +410,7 @@ static void on_reflex(void *userdata) {
                 notices_wake(a->notices);
         if (a->face)
                 agent_face_changed(a->face);
+        wake_early(a);
 }
 
 static void on_reboot(void *userdata) {
@@ -476,8 +494,10 @@ static bool may_clean(void *userdata) {
         return !a->undo_when_ready && !a->resume_waits && !a->config->dry_run;
 }
 
+/* Called at looks at which something stands, or has stood: the others find nothing to do. */
 static void on_planned(void *userdata) {
         show_plan(userdata);
+        wake_early(userdata);
 }
 
 static void on_looked(void *userdata) {
@@ -566,6 +586,32 @@ static int make_by_hand(Agent *a) {
                 &a->by_hand);
 }
 
+/* Early reboots, and acknowledgements. */
+static bool may_not_reboot(void *userdata) {
+        Agent *a = userdata;
+
+        return a->resume_waits || shutdown_power(a->shutdown) != POWER_STAYS;
+}
+
+static int make_early(Agent *a) {
+        const EarlyContext early = {
+                .env = a->env,
+                .config = a->config,
+                .client = a->client,
+                .reflex = a->reflex,
+                .notices = a->notices,
+                .reboot = a->reboot,
+                .machine_ends = may_not_reboot,
+                .userdata = a,
+        };
+        const AcknowledgeContext acknowledge = {
+                .env = a->env, .config = a->config, .client = a->client, .reflex = a->reflex, .notices = a->notices,
+        };
+        int r = early_new(&early, &a->early);
+
+        return r < 0 ? r : acknowledger_new(&acknowledge, &a->acknowledger);
+}
+
 static void on_containers_ended(void *userdata) {
         Agent *a = userdata;
 
@@ -615,6 +661,8 @@ static int agent_init(Agent *a) {
         if (r < 0)
                 return r;
         r = make_by_hand(a);
+        if (r >= 0)
+                r = make_early(a);
         if (r < 0)
                 return r;
         r = schedule_new(a->env, on_schedule, a, &a->schedule);
@@ -658,6 +706,8 @@ Agent *agent_free(Agent *a) {
         a->face = agent_face_free(a->face);
         clock_watch_free(a->clock);
         schedule_free(a->schedule);
+        a->acknowledger = acknowledger_free(a->acknowledger);
+        a->early = early_free(a->early);
         a->by_hand = by_hand_free(a->by_hand);
         a->reboot = reboot_free(a->reboot);
         a->shutdown = shutdown_free(a->shutdown);

@@ -30,6 +30,7 @@ static bool by_hand_reboot_needs_node(const ByHand *h) {
         switch (reboot_state(h->c.reboot)) {
         case REBOOT_HELD:
                 return true;
+        case REBOOT_TAKEN: /* until the node is drained for the event's own notice */
         case REBOOT_REBOOTING:
                 return is_ours(h, reflex_notice_now(h->c.reflex));
         case REBOOT_NONE:
@@ -235,6 +236,8 @@ const char *by_hand_reboot_state(const ByHand *h) {
         switch (reboot_state(h->c.reboot)) {
         case REBOOT_ASKED:
                 return "Requested";
+        case REBOOT_TAKEN:
+                return "Requested";
         case REBOOT_HELD:
                 return "Held";
         case REBOOT_REBOOTING:
@@ -268,6 +271,7 @@ char *by_hand_reboot_reason(const ByHand *h) {
         case REBOOT_HELD:
                 return by_hand_waits_for(h);
         case REBOOT_GRANTED:
+        case REBOOT_TAKEN:
         case REBOOT_REBOOTING:
         case _REBOOT_STATE_MAX:
                 break;

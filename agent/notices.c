@@ -43,6 +43,8 @@ struct Notices {
         size_t n_standing;
         Timer *timer;
         bool settled;
+        char *early; /* id of the one that is taken before its time; NULL: none is */
+        bool early_is_held;
         usec_t marks_back_usec; /* since when marks of an overruled notice stand on the Node; 0: they do not */
 };
 
@@ -86,7 +88,11 @@ static bool is_overruled(const Notices *n, const Notice *notice) {
 /* -- the plan ----------------------------------------------------------------------------------- */
 
 static Plan plan_for(const Notices *n, const Notice *notice) {
-        return policy_decide(notice, &n->policy, loop_now(n->c.env->loop), loop_to_wall(n->c.env->loop, 0));
+        usec_t now_usec = loop_now(n->c.env->loop);
+
+        if (n->early && streq(n->early, notice->id))
+                return policy_plan_early(notice, &n->policy, now_usec);
+        return policy_decide(notice, &n->policy, now_usec, loop_to_wall(n->c.env->loop, 0));
 }
 
 void notices_reconfigured(Notices *n) {
@@ -187,7 +193,7 @@ static void end_cordon(Notices *n, Standing *s) {
 static void consider(Notices *n, Standing *s) {
         Plan plan = plan_for(n, s->notice);
 
-        if (s->over || plan.act == PLAN_IGNORE)
+        if ((s->over && !streq_ptr(n->early, s->notice->id)) || plan.act == PLAN_IGNORE)
                 return;
         if (plan.act == PLAN_REPORT) {
                 if (speak_once(&s->spoken)) {
@@ -281,6 +287,79 @@ const Notice *notices_planned(const Notices *n, usec_t *ret_begin_usec) {
                 found = s->notice;
         }
         return found;
+}
+
+/* -- taken early -------------------------------------------------------------------------------- */
+
+static const Standing *find_id(const Notices *n, const char *id) {
+        for (size_t i = 0; i < n->n_standing; i++)
+                if (streq(n->standing[i].notice->id, id))
+                        return &n->standing[i];
+        return NULL;
+}
+
+bool notices_takes_early(const Notices *n) {
+        return n->policy.early;
+}
+
+const Notice *notices_standing(const Notices *n, const char *id) {
+        const Standing *s = find_id(n, id);
+
+        return s ? s->notice : NULL;
+}
+
+bool notices_is_standing(const Notices *n, const char *id) {
+        return find_id(n, id) != NULL;
+}
+
+bool notices_is_due(const Notices *n, const char *id) {
+        const Standing *s = find_id(n, id);
+        Plan plan;
+
+        if (!s || s->over)
+                return false;
+        plan = policy_decide(s->notice, &n->policy, loop_now(n->c.env->loop),
+                             loop_to_wall(n->c.env->loop, 0));
+        return plan.act >= PLAN_CORDON && is_due(n, &plan);
+}
+
+const Notice *notices_find_early(const Notices *n, notices_may_t may, void *userdata) {
+        for (size_t i = 0; i < n->n_standing; i++)
+                if (n->standing[i].notice->early != NOTICE_EARLY_NEVER && may(n->standing[i].notice, userdata))
+                        return n->standing[i].notice;
+        return NULL;
+}
+
+int notices_set_early(Notices *n, const char *id, const char *why) {
+        _cleanup_free_ char *before = NULL;
+        const Notice *now = reflex_notice_now(n->c.reflex);
+
+        if (streq_ptr(n->early, id))
+                return 0;
+        if (!id) {
+                before = TAKE_PTR(n->early);
+                n->early_is_held = false;
+                if (now && streq(now->id, before) && !notices_is_due(n, before))
+                        reflex_cancel(n->c.reflex, why);
+                return 0;
+        }
+        if (free_and_strdup(&n->early, id) < 0)
+                return -ENOMEM;
+        consider_all(n);
+        return 0;
+}
+
+void notices_hold_early(Notices *n, bool held) {
+        n->early_is_held = held;
+}
+
+int notices_acknowledge(Notices *n, const char *id, notice_acknowledged_t done, void *userdata) {
+        const Standing *s = find_id(n, id);
+        NoticeSource *source = s ? s->feed->source : NULL;
+
+        if (!source)
+                return -ENOENT;
+        return source->ops->acknowledge ? source->ops->acknowledge(source, id, done, userdata) : -EOPNOTSUPP;
 }
 
 /* -- what a look says --------------------------------------------------------------------------- */
@@ -377,7 +456,7 @@ static void withdraw(Notices *n, const Feed *feed) {
         OverOf of = { n, feed };
         const Intent *i;
 
-        if (now && is_withdrawn(n, feed, now))
+        if (now && is_withdrawn(n, feed, now) && !(n->early_is_held && streq_ptr(n->early, now->id)))
                 reflex_cancel(n->c.reflex, "it is not announced any more, and the machine lives");
         if (reflex_state(n->c.reflex) != REFLEX_IDLE)
                 return;
@@ -556,6 +635,7 @@ Notices *notices_free(Notices *n) {
         for (size_t i = 0; i < n->n_standing; i++)
                 notice_free(n->standing[i].notice);
         free(n->standing);
+        free(n->early);
         timer_free(n->timer);
         policy_settings_done(&n->policy);
         return mfree(n);

@@ -67,6 +67,23 @@ int notices_begin(Notices *n, const Notice *notice, usec_t answered_usec);
 
 /* What the node stays out of service for should the notice in force end: borrowed, or NULL. */
 const Notice *notices_stand(const Notices *n);
+/* The first that announces a reboot which something on early-rule.h's list ends, and for which `may` says yes; borrowed. */
+typedef bool (*notices_may_t)(const Notice *n, void *userdata);
+const Notice *notices_find_early(const Notices *n, notices_may_t may, void *userdata);
+/* [Policy] Reboot=early */
+bool notices_takes_early(const Notices *n);
+/* As the last answer of its feed has shown it; borrowed for the moment; NULL: it does not. */
+const Notice *notices_standing(const Notices *n, const char *id);
+bool notices_is_standing(const Notices *n, const char *id);
+/* ... and its rule has it drained for now: its time has come. */
+bool notices_is_due(const Notices *n, const char *id);
+/* A slot was granted for it: it is drained for now, whatever its rule. NULL: no such one (any more), and what the node is out of
+ * service for by that alone is undone; why: static. 0 or -ENOMEM. */
+int notices_set_early(Notices *n, const char *id, const char *why);
+/* What is taken early stays, also when it is not announced any more: its machine may be rebooted at any moment. */
+void notices_hold_early(Notices *n, bool held);
+/* By its source: -ENOENT: none that stands announces it; -EOPNOTSUPP: it has nothing to acknowledge. */
+int notices_acknowledge(Notices *n, const char *id, notice_acknowledged_t done, void *userdata);
 /* Is this notice one that the policy only cordons for? */
 bool notices_only_cordon(const Notices *n, const Notice *notice);
 /* The first that waits for its time, and when that is (boot-time clock); NULL: none. */

@@ -90,6 +90,22 @@ void policy_rule_done(PolicyRule *rule) {
 void policy_settings_done(PolicySettings *settings) {
         for (size_t i = 0; i < _NOTICE_KIND_MAX; i++)
                 policy_rule_done(&settings->rules[i]);
+        policy_rule_done(&settings->reboot);
+}
+
+int policy_reboot_parse(const char *text, PolicyRule *ret, bool *ret_early, const char **reterr_expected) {
+        int r;
+
+        *ret_early = streq_ptr(text, "early");
+        *reterr_expected = NULL;
+        if (*ret_early)
+                return 0;
+        if (!text)
+                return -ENODATA;
+        r = policy_rule_parse(text, ret, reterr_expected);
+        if (r < 0 && strchr(text, ':') == NULL)
+                *reterr_expected = "early, now, before:DURATION, window:CALENDAR/DURATION, cordon, cordon:DURATION, report or ignore";
+        return r;
 }
 
 /* -- the decision ------------------------------------------------------------------------------- */
@@ -119,7 +135,8 @@ static usec_t window_begin(const PolicyRule *rule, usec_t now_usec, usec_t boote
 }
 
 static Plan plan_by_rule(const Notice *n, const PolicySettings *settings, usec_t now_usec, usec_t booted_usec) {
-        const PolicyRule *rule = &settings->rules[n->kind];
+        bool is_reboot = n->kind == NOTICE_MAINTENANCE && streq_ptr(n->action, "reboot");
+        const PolicyRule *rule = is_reboot && settings->has_reboot ? &settings->reboot : &settings->rules[n->kind];
         usec_t latest = usec_sub(n->deadline_usec, rule->span_usec);
 
         switch (rule->verb) {
@@ -155,6 +172,10 @@ Plan policy_decide(const Notice *n, const PolicySettings *settings, usec_t now_u
         if (n->kind == NOTICE_MANUAL)
                 return plan_drain(n, settings, 0, now_usec);
         return plan_by_rule(n, settings, now_usec, booted_usec);
+}
+
+Plan policy_plan_early(const Notice *n, const PolicySettings *settings, usec_t now_usec) {
+        return plan_drain(n, settings, 0, now_usec);
 }
 
 usec_t policy_lb_wait(usec_t deadline_usec, usec_t lb_wait_usec, usec_t now_usec) {

@@ -16,6 +16,11 @@
  *      report            a log line and an Event
  *      ignore            neither
  *
+ * Of maintenance that is a reboot, Reboot= may say another of these, or
+ *
+ *      early             as Maintenance= says; and before that, as soon as the coordinator grants a slot, where that ends what
+ *                        was announced (early-rule.h)
+ *
  * A shutdown is drained at once, for somebody waits for the machine, and what people on this machine ask for as well: no
  * rule is asked. What is only advice is reported, but for rebalance recommendations, which have a rule. What leaves 5 minutes
  * or more waits [Drain] LoadBalancerWaitSec= between the cordon and the first eviction; not a scale-in without a time.
@@ -48,9 +53,15 @@ typedef struct PolicyRule {
 int policy_rule_parse(const char *text, PolicyRule *ret, const char **reterr_expected);
 void policy_rule_done(PolicyRule *rule);
 
+/* The same of Reboot=; *ret_early: it is "early", which says nothing else. text NULL: -ENODATA. */
+int policy_reboot_parse(const char *text, PolicyRule *ret, bool *ret_early, const char **reterr_expected);
+
 typedef struct PolicySettings {
         usec_t lb_wait_usec;
         PolicyRule rules[_NOTICE_KIND_MAX];
+        PolicyRule reboot; /* in place of rules[NOTICE_MAINTENANCE] where that is a reboot */
+        bool has_reboot;   /* there is such a rule */
+        bool early;        /* announced reboots are taken early */
 } PolicySettings;
 
 void policy_settings_done(PolicySettings *settings);
@@ -72,6 +83,8 @@ typedef struct Plan {
 
 /* now_usec: boot-time clock. booted_usec: what the wall clock, as it is, said at the zero of that clock. */
 Plan policy_decide(const Notice *n, const PolicySettings *settings, usec_t now_usec, usec_t booted_usec);
+/* A reboot for which a slot was granted before its time: drained now, whatever its rule. */
+Plan policy_plan_early(const Notice *n, const PolicySettings *settings, usec_t now_usec);
 /* How long load balancers get if the node must be empty by then. */
 usec_t policy_lb_wait(usec_t deadline_usec, usec_t lb_wait_usec, usec_t now_usec);
 

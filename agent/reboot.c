@@ -39,6 +39,9 @@ struct Reboot {
         bool unproved;        /* it is granted, and whether that still stands could not be asked */
         bool scheduled;       /* it will begin by itself */
         bool for_repair;      /* nobody but the annotation has asked */
+        char *event;          /* it is for that one; NULL: for none */
+        bool by_cloud;        /* ... and the coordinator has the cloud reboot the machine */
+        bool event_cancelled; /* a person took back the last one that was for an event */
         bool repair_heard;    /* the annotation that stands was heeded */
         const char *due_kind; /* what is on logind's schedule; NULL: nothing */
         usec_t due_usec;
@@ -106,6 +109,17 @@ RebootAnswer reboot_answer(const KubeNode *n, const char *id, usec_t server_usec
                                                                          : REBOOT_ANSWER_RUN_OUT;
 }
 
+bool reboot_cloud_is_told(const Reboot *r) {
+        const char *text = r->node && r->event ? object_meta_annotation(&r->node->object.meta, ANNOTATION_SHUTDOWN_GRANTED) : NULL;
+        _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
+        bool sent = false;
+
+        if (!text || json_parse(text, strlen(text), GRANT_BYTES_MAX, &doc, NULL) < 0 ||
+            !streq_ptr(json_string_or_null(json_get(json_root(doc), "id")), r->id))
+                return false;
+        return json_bool(json_get(json_root(doc), "sent"), &sent) >= 0 && sent;
+}
+
 static void on_logind(const BusReply *reply, void *userdata) {
         Reboot *r = userdata;
 
@@ -151,6 +165,11 @@ static char *format_request(const Reboot *r, const char *id, usec_t until_usec) 
         json_add_string(w, "bootID", r->env->boot_id);
         json_add_string(w, "kind", r->kind);
         json_add_string(w, "until", until);
+        if (r->event) {
+                json_add_string(w, "event", r->event);
+                if (r->by_cloud)
+                        json_add_string(w, "by", "cloud");
+        }
         json_close_object(w);
         return json_writer_steal(w, NULL);
 }
@@ -215,6 +234,16 @@ static void wait_for_schedule(Reboot *r) {
         set_state(r, REBOOT_GRANTED);
 }
 
+/* Its owner has the node drained, and rebooted. */
+static void take_slot(Reboot *r) {
+        log_event(r->env->log, LOG_LEVEL_NOTICE, MESSAGE_REBOOT_GRANTED,
+                  LOG_FIELDS({ "NODE", r->config->node_name }, { "NOTICE_ID", r->event }),
+                  "The coordinator granted the reboot of this node that was announced as %s: the node is drained, and rebooted before its time.",
+                  r->event);
+        timer_arm(r->patience, usec_sub(r->slot_end_usec, REBOOT_REST_USEC));
+        set_state(r, REBOOT_TAKEN);
+}
+
 /* So that what comes of it is known before its slot is another's. */
 static void hold(Reboot *r, const char *what) {
         timer_arm(r->patience, usec_sub(r->slot_end_usec, REBOOT_REST_USEC));
@@ -253,6 +282,8 @@ static void take_proof(Reboot *r, const KubeNode *n, usec_t server_usec) {
                         wait_for_schedule(r);
                 else if (!r->forced && r->handler.is_held(&what, r->handler.userdata))
                         hold(r, what);
+                else if (r->event)
+                        take_slot(r);
                 else
                         reboot_now(r);
                 break;
@@ -266,7 +297,7 @@ static void take_proof(Reboot *r, const KubeNode *n, usec_t server_usec) {
 static bool is_granted(const Reboot *r) {
         usec_t until;
 
-        return (r->state == REBOOT_ASKED || r->state == REBOOT_HELD) && r->node &&
+        return (r->state == REBOOT_ASKED || r->state == REBOOT_HELD || r->state == REBOOT_TAKEN) && r->node &&
                reboot_answer(r->node, r->id, 0, &until) != REBOOT_ANSWER_NONE;
 }
 
@@ -291,7 +322,7 @@ static void on_proof(const KubeReply *reply, void *userdata) {
         timer_arm_in(r->retry, RETRY_USEC);
         if (!reply->error)
                 k = kube_object_decode(&kube_node_kind, reply->object, kube_client_pool(r->client), &o);
-        if (!is_granted(r)) /* withdrawn meanwhile, and perhaps asked for anew */
+        if (!is_granted(r) || r->state == REBOOT_TAKEN) /* withdrawn meanwhile, and perhaps asked for anew */
                 return;
         if (reply->error || k < 0)
                 say_unproved(r, reply->error ? reply->error->message : strerror(-k));
@@ -334,7 +365,10 @@ static void pump(Reboot *r) {
                 write_request(r, stands);
         else if (r->state == REBOOT_HELD)
                 pump_held(r);
-        else if (is_granted(r))
+        else if (r->state == REBOOT_TAKEN) {
+                if (!is_granted(r))
+                        reboot_withdraw(r, "its slot was taken off before the machine was rebooted");
+        } else if (is_granted(r))
                 ask_proof(r);
 }
 
@@ -345,6 +379,8 @@ static void on_retry(Timer *t, void *userdata) {
 static const char *why_over(const Reboot *r) {
         if (r->state == REBOOT_HELD)
                 return "its slot is over";
+        if (r->state == REBOOT_TAKEN)
+                return "its slot is over, and the machine was not rebooted in it";
         if (r->state != REBOOT_ASKED || r->scheduled)
                 return "the machine was to go down, and is still here";
         if (r->unproved)
@@ -424,6 +460,8 @@ int reboot_request(Reboot *r, bool force) {
 
         if (r->state == REBOOT_REBOOTING)
                 return 0;
+        if (r->event)
+                reboot_withdraw(r, "a person asks for one now");
         if (reboot_is_by_hand(r)) {
                 r->forced |= force;
                 r->for_repair = false; /* a person wants it, too */
@@ -445,16 +483,55 @@ int reboot_request(Reboot *r, bool force) {
         return 0;
 }
 
+int reboot_request_early(Reboot *r, const char *event, bool by_cloud) {
+        int k;
+
+        if (r->state != REBOOT_NONE || r->due_kind)
+                return -EBUSY;
+        if (!r->env->bus && !by_cloud)
+                return -EOPNOTSUPP;
+        k = free_and_strdup(&r->event, event);
+        r->by_cloud = by_cloud;
+        r->scheduled = r->for_repair = r->forced = r->event_cancelled = false;
+        if (k >= 0)
+                k = ask(r, "reboot", usec_add(loop_now(r->env->loop), r->config->reboot_patience_usec));
+        if (k < 0) {
+                r->event = mfree(r->event);
+                return k;
+        }
+        log_event(r->env->log, LOG_LEVEL_NOTICE, MESSAGE_REBOOT_REQUESTED,
+                  LOG_FIELDS({ "NODE", r->config->node_name }, { "NOTICE_ID", r->event }),
+                  "Asked the coordinator for a slot to take the announced reboot %s before its time ([Policy] Reboot=early).", r->event);
+        timer_arm_in(r->patience, r->config->reboot_patience_usec);
+        pump(r);
+        return 0;
+}
+
+const char *reboot_event(const Reboot *r) {
+        return r->event;
+}
+
+bool reboot_event_was_cancelled(const Reboot *r) {
+        return r->event_cancelled;
+}
+
+void reboot_go_on(Reboot *r) {
+        assert(r->state == REBOOT_TAKEN);
+        if (loop_now(r->env->loop) < usec_sub(r->slot_end_usec, REBOOT_REST_USEC))
+                reboot_now(r);
+}
+
 void reboot_withdraw(Reboot *r, const char *why) {
         if (r->state == REBOOT_NONE)
                 return;
         log_event(r->env->log, LOG_LEVEL_WARNING, MESSAGE_REBOOT_WITHDRAWN,
                   LOG_FIELDS({ "NODE", r->config->node_name }, { "NOTICE_ID", r->id }),
                   "The request to reboot this node is withdrawn: %s", why);
-        if (!r->scheduled)
+        if (!r->scheduled && !r->event)
                 (void) free_and_strdup(&r->ended, why);
         r->id = mfree(r->id);
         r->text = mfree(r->text);
+        r->event = mfree(r->event);
         r->logind = bus_slot_free(r->logind);
         timer_disarm(r->patience);
         set_state(r, REBOOT_NONE);
@@ -462,8 +539,11 @@ void reboot_withdraw(Reboot *r, const char *why) {
 }
 
 void reboot_cancel(Reboot *r, const char *why) {
+        bool for_event = r->event;
+
         if (!reboot_is_by_hand(r) || r->state == REBOOT_REBOOTING)
                 return;
+        r->event_cancelled = for_event;
         reboot_withdraw(r, why);
         reboot_see_schedule(r, r->due_kind, r->due_usec); /* it asks for its own again */
 }
@@ -561,6 +641,7 @@ Reboot *reboot_free(Reboot *r) {
                 kube_object_unref(&r->node->object);
         free(r->id);
         free(r->text);
+        free(r->event);
         free(r->ended);
         return mfree(r);
 }

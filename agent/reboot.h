@@ -24,11 +24,20 @@
  * are waited for before logind is told. The node is cordoned meanwhile (by-hand.h), and the slot is in use: that ends
  * the waiting, and nobody has been evicted then. A request with force does not wait.
  *
+ * For an event: a reboot that was announced, and is taken early (early.h). Its request names the event, and its slot is asked for
+ * and proved as any; but then
+ *
+ *      ASKED, HELD --granted and proved--> TAKEN --reboot_go_on()--> REBOOTING, by logind
+ *                                            |----the machine's shutdown begins, whoever told it--> REBOOTING
+ *                                            +----the slot is over, or taken off--> NONE
+ *
+ * In TAKEN its owner drains the node, and has it rebooted by what ends the event.
+ *
  * A NodePool may have a node repaired by a reboot: then the coordinator has put this boot's id into the annotation
  * vesper.sh/reboot-for-repair. That is a request like one by hand, made once for as long as the annotation stands, and withdrawn
  * when it goes; what a person took back is not asked for again. [Shutdown] RepairReboots=no never does it.
  *
- * The request stands on the Node as vesper.sh/shutdown-request {"id","bootID","kind","until"}; the
+ * The request stands on the Node as vesper.sh/shutdown-request {"id","bootID","kind","until"}, with "event" and "by" of one for an event; the
  * coordinator answers by vesper.sh/shutdown-granted {"id","until"}, which counts while its id is ours and
  * its time has not passed. Ours goes when the request is over: withdrawn; after the boot, once the node is
  * Ready; or at once where an agent finds one that it does not know (it crashed, and whoever waited has been
@@ -59,6 +68,7 @@ typedef enum RebootState {
         REBOOT_ASKED,
         REBOOT_HELD,    /* granted: do-not-evict pods are waited for */
         REBOOT_GRANTED, /* scheduled: its time has not come yet */
+        REBOOT_TAKEN,   /* granted, for an event: its owner drains the node */
         REBOOT_REBOOTING,
         _REBOOT_STATE_MAX,
 } RebootState;
@@ -77,6 +87,17 @@ DEFINE_FREEP(Reboot, reboot_free);
 
 /* -EOPNOTSUPP: no bus to reboot by; -ENOMEM. Asked again: the same request, which may be forced from then on. */
 int reboot_request(Reboot *r, bool force);
+/* For the event of that id. by_cloud: the coordinator has the cloud reboot the machine. Only in NONE. -EBUSY: not in NONE;
+ * -EOPNOTSUPP, -ENOMEM. */
+int reboot_request_early(Reboot *r, const char *event, bool by_cloud);
+/* Of the request that is under way; NULL: it is for no event, or there is none. Borrowed. */
+const char *reboot_event(const Reboot *r);
+/* Its grant says that the cloud is being told to reboot the machine: that may happen at any moment. */
+bool reboot_cloud_is_told(const Reboot *r);
+/* In TAKEN, and the node is drained: logind is told. */
+void reboot_go_on(Reboot *r);
+/* The last request for an event was taken back by a person. */
+bool reboot_event_was_cancelled(const Reboot *r);
 /* Takes back what was requested; not what logind has on its schedule, nor what logind has been told. */
 void reboot_cancel(Reboot *r, const char *why);
 void reboot_withdraw(Reboot *r, const char *why);

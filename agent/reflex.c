@@ -598,7 +598,7 @@ static bool reflex_gives_way(Reflex *r, const Notice *n, const Plan *plan) {
 
 bool reflex_notice(Reflex *r, const Notice *n, const Plan *plan) {
         usec_t before, announced, not_before;
-        bool changed = false, same_action;
+        bool changed = false, same_action, same_names;
 
         if (!r->notice || r->state == REFLEX_CANCELLED)
                 return false;
@@ -612,6 +612,7 @@ bool reflex_notice(Reflex *r, const Notice *n, const Plan *plan) {
         announced = r->notice->announced_usec;
         not_before = r->notice->not_before_usec;
         same_action = streq_ptr(r->notice->action, n->action);
+        same_names = !streq(r->notice->id, n->id) || notice_names_same(r->notice, n);
         if (!streq(r->notice->id, n->id))
                 changed = notice_take_nearer(r->notice, n);
         else if (notice_merge(r->notice, n, &changed) < 0)
@@ -622,7 +623,7 @@ bool reflex_notice(Reflex *r, const Notice *n, const Plan *plan) {
         if (usec_add(r->notice->deadline_usec, NEARER_USEC) < before)
                 node_voice_notice_nearer(r->c.voice, loop_to_wall(r->c.env->loop, r->notice->deadline_usec));
         see_deadline(r, before,
-                     !same_action || r->notice->announced_usec != announced || r->notice->not_before_usec != not_before ||
+                     !same_action || !same_names || r->notice->announced_usec != announced || r->notice->not_before_usec != not_before ||
                              usec_add(r->notice->deadline_usec, DATE_USEC) < before);
         return false;
 }

@@ -3,7 +3,9 @@
 
 #include "adoption.h"
 #include "claim-status.h"
+#include "cloud-reboots.h"
 #include "coordinator-metrics.h"
+#include "event-acks.h"
 #include "hashmap.h"
 #include "instance-orphans.h"
 #include "log.h"
@@ -69,6 +71,8 @@ struct Leading {
         OutOfService *out_of_service;
         InstanceOrphans *instance_orphans;
         RebootGrants *reboots;
+        CloudReboots *cloud_reboots;
+        EventAcks *acks;
         Repairs *repairs;
         QueueWorker *queue_worker; /* NULL: no interruption queue is heard */
         PoolStatuses *pool_statuses;
@@ -288,6 +292,10 @@ static int make_rooms(Leading *l) {
         if (r < 0)
                 return r;
         r = reboot_grants_new(&l->context, l->queue, l->writes, &l->reboots);
+        if (r >= 0)
+                r = cloud_reboots_new(&l->context, l->queue, &l->cloud_reboots);
+        if (r >= 0)
+                r = event_acks_new(&l->context, l->queue, l->writes, &l->acks);
         if (r < 0)
                 return r;
         r = repairs_new(&l->context, l->queue, l->pool_statuses, &l->repairs);
@@ -358,6 +366,8 @@ Leading *leading_free(Leading *l) {
         queue_worker_free(l->queue_worker);
         repairs_free(l->repairs);
         pool_statuses_free(l->pool_statuses);
+        event_acks_free(l->acks);
+        cloud_reboots_free(l->cloud_reboots);
         reboot_grants_free(l->reboots);
         out_of_service_free(l->out_of_service);
         instance_orphans_free(l->instance_orphans);
@@ -620,6 +630,8 @@ static void reconcile_node(Leading *l, const char *name, const char *key) {
         if (!n)
                 object_writes_forget(l->writes, &kube_node_kind, NULL, name);
         reboot_grants_see_node(l->reboots, name, n);
+        cloud_reboots_see_node(l->cloud_reboots, name, n, key);
+        event_acks_see_node(l->acks, name, n);
         repairs_see_node(l->repairs, name, n);
         out_of_service_see_node(l->out_of_service, name, n,
                                 x && node_termination_state(x->termination) >= NODE_TERMINATION_TERMINATING, key);
@@ -727,6 +739,8 @@ static void on_key(const char *key, void *userdata) {
                 reconcile_claim(l, name);
         else if (streq(key, REBOOT_GRANTS_KEY))
                 reboot_grants_reconcile(l->reboots);
+        else if (streq(key, EVENT_ACKS_KEY))
+                event_acks_reconcile(l->acks);
         else if (streq(key, INSTANCE_ORPHANS_KEY))
                 instance_orphans_reconcile(l->instance_orphans);
         else if (streq(key, REPAIRS_KEY))

@@ -28,6 +28,7 @@ static const char *state_of(const AgentFace *f) {
                 [REBOOT_ASKED] = "RebootRequested",
                 [REBOOT_HELD] = "RebootHeld",
                 [REBOOT_GRANTED] = "RebootGranted",
+                [REBOOT_TAKEN] = "RebootGranted",
                 [REBOOT_REBOOTING] = "Rebooting",
         };
         ReflexState s = reflex_state(f->reflex);

@@ -60,6 +60,9 @@ static int read_event(const Json *item, const void *userdata, ScheduledEvent *re
                 return -EBADMSG;
         ret->kind = NOTICE_MAINTENANCE;
         ret->action = action_of_code(code);
+        /* Rebooted by a call of EC2's the instance moves to another host, which ends the event. That of instance-reboot
+         * stays open, whoever else reboots the instance. */
+        ret->early = streq(code, "system-reboot") ? NOTICE_EARLY_CLOUD : NOTICE_EARLY_NEVER;
         ret->id = strdup(id);
         return ret->id ? 1 : -ENOMEM;
 }

@@ -7,14 +7,16 @@
 #include "json.h"
 #include "log.h"
 #include "string-util.h"
+#include "strv.h"
 
 #define FEED "scheduledevents"
 #define EVENTS_PATH "/metadata/scheduledevents?api-version=2020-07-01"
 #define NAME_PATH "/metadata/instance/compute/name?api-version=2021-12-13&format=text"
 #define TIMEOUT_USEC (2 * USEC_PER_SEC)
+#define ACKNOWLEDGE_TIMEOUT_USEC (10 * USEC_PER_SEC)
 #define FIRST_TIMEOUT_USEC (130 * USEC_PER_SEC)
 #define BODY_BYTES_MAX 65536u
-#define NAME_BYTES_MAX 128u
+#define NAME_BYTES_MAX 80u
 #define ID_BYTES_MAX 64u
 
 typedef struct NoticeAzure {
@@ -26,12 +28,20 @@ typedef struct NoticeAzure {
         bool answered;               /* scheduled events are on */
         bool told_more;
         HttpCall *call;
+        HttpCall *ack; /* an acknowledgement under way */
+        notice_acknowledged_t acknowledged;
+        void *ack_userdata;
         Timer *timer;
         Backoff backoff;
         usec_t asked_usec;
         bool asking;
         NoticeSet known;
 } NoticeAzure;
+
+static bool name_is_valid(const char *s, size_t n) {
+        return n > 0 && n <= NAME_BYTES_MAX &&
+               strspn(s, "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_.") == n;
+}
 
 /* -- the document -------------------------------------------------------------------------------- */
 
@@ -62,6 +72,35 @@ static bool names(const Json *resources, const char *vm) {
         return false;
 }
 
+static bool names_others(const Json *resources, const char *vm) {
+        JSON_FOREACH (r, resources) {
+                const char *name = json_string_or_null(r);
+
+                if (!name || strcasecmp(name, vm) != 0)
+                        return true;
+        }
+        return false;
+}
+
+/* What cannot be a name of a VM, or is one too many, stands for machines of which nobody knows. */
+static int read_resources(const Json *resources, char ***ret) {
+        _cleanup_strv_free_ char **l = NULL;
+        bool unknown = json_size(resources) >= NOTICE_RESOURCES_MAX;
+
+        JSON_FOREACH (r, resources) {
+                const char *name = json_string_or_null(r);
+
+                if (!name || !name_is_valid(name, strlen(name)))
+                        unknown = true;
+                else if (strv_length(l) < NOTICE_RESOURCES_MAX - 1 && strv_extend(&l, name) < 0)
+                        return -ENOMEM;
+        }
+        if (unknown && strv_extend(&l, NOTICE_RESOURCES_TOO_MANY) < 0)
+                return -ENOMEM;
+        *ret = TAKE_PTR(l);
+        return 0;
+}
+
 /* userdata: the name of this VM. */
 static int read_event(const Json *o, const void *userdata, ScheduledEvent *ret, const char **reterr_why) {
         const char *id = json_string_or_null(json_get(o, "EventId")), *type = json_string_or_null(json_get(o, "EventType"));
@@ -86,8 +125,16 @@ static int read_event(const Json *o, const void *userdata, ScheduledEvent *ret, 
                         ret->action = event_types[i].action;
                         ret->advisory = event_types[i].advisory;
                 }
+        if (names_others(resources, userdata)) {
+                if (read_resources(resources, &ret->resources) < 0)
+                        return -ENOMEM;
+        } else if (streq(type, "Reboot"))
+                ret->early = NOTICE_EARLY_ACK;
         ret->id = strdup(id);
-        return ret->id ? 1 : -ENOMEM;
+        if (ret->id)
+                return 1;
+        ret->resources = strv_free(ret->resources);
+        return -ENOMEM;
 }
 
 int azure_events_parse(const char *body, size_t size, const char *vm, size_t max, ScheduledEvent **ret, size_t *ret_n, bool *ret_more,
@@ -197,11 +244,6 @@ static void ask_document(NoticeAzure *s) {
         ask(s, EVENTS_PATH, s->answered ? TIMEOUT_USEC : FIRST_TIMEOUT_USEC, on_document);
 }
 
-static bool name_is_valid(const char *s, size_t n) {
-        return n > 0 && n <= NAME_BYTES_MAX &&
-               strspn(s, "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_.") == n;
-}
-
 static void on_name(const HttpResponse *r, void *userdata) {
         _cleanup_free_ char *said = NULL;
         NoticeAzure *s = userdata;
@@ -254,10 +296,51 @@ static void azure_kick(NoticeSource *source) {
         plan_next(s, 0);
 }
 
+/* -- the acknowledgement ------------------------------------------------------------------------- */
+
+static void on_acknowledged(const HttpResponse *r, void *userdata) {
+        _cleanup_free_ char *said = NULL;
+        NoticeAzure *s = userdata;
+        bool failed = r->error < 0 || r->status / 100 != 2;
+
+        if (failed)
+                said = explain(r);
+        s->ack = http_call_free(s->ack);
+        s->acknowledged(failed ? (said ? said : "out of memory") : NULL, s->ack_userdata);
+}
+
+static int azure_acknowledge(NoticeSource *source, const char *id, notice_acknowledged_t done, void *userdata) {
+        NoticeAzure *s = to_azure(source);
+        _cleanup_free_ char *url = strf("%s%s", s->endpoint, EVENTS_PATH);
+        _cleanup_free_ char *body = strf("{\"StartRequests\":[{\"EventId\":\"%s\"}]}", id);
+        const HttpHeader headers[] = { { "Metadata", "true" }, { "Content-Type", "application/json" } };
+        const HttpRequest request = {
+                .method = HTTP_POST,
+                .url = url,
+                .headers = headers,
+                .n_headers = ELEMENTSOF(headers),
+                .body = body,
+                .body_size = body ? strlen(body) : 0,
+                .lane = HTTP_LANE_METADATA,
+                .timeout_usec = ACKNOWLEDGE_TIMEOUT_USEC,
+                .max_response_bytes = BODY_BYTES_MAX,
+        };
+
+        if (!id_is_valid(id))
+                return -EINVAL;
+        if (!url || !body)
+                return -ENOMEM;
+        s->ack = http_call_free(s->ack);
+        s->acknowledged = done;
+        s->ack_userdata = userdata;
+        return http_call_start(s->env->transport, &request, on_acknowledged, s, &s->ack);
+}
+
 static void azure_free(NoticeSource *source) {
         NoticeAzure *s = to_azure(source);
 
         http_call_free(s->call);
+        http_call_free(s->ack);
         timer_free(s->timer);
         notice_set_done(&s->known);
         free(s->endpoint);
@@ -272,6 +355,7 @@ static const NoticeSourceOps azure_ops = {
         .start = azure_start,
         .kick = azure_kick,
         .may_cancel = notice_source_cloud_may_cancel,
+        .acknowledge = azure_acknowledge,
         .free = azure_free,
 };
 

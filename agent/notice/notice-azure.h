@@ -11,8 +11,9 @@
  *      Freeze             advice, action freeze: the VM stands still for seconds
  *
  * Each has its NotBefore as time; once it is Started, that is now. The id is Azure's own. An event that is gone from the
- * document is over, or was cancelled: that looks the same. Nothing is ever acknowledged (StartRequests would start the event
- * for all VMs that it names).
+ * document is over, or was cancelled: that looks the same. An acknowledgement (StartRequests) starts
+ * an event for all VMs that it names, whoever sends it: none is sent but by acknowledge(), and when that may be agent/acknowledge.h
+ * says. An event that names others, too, has their names in Notice.resources.
  *
  * Asking for scheduled events switches them on for the VM; the first answer may take two minutes, and events may be
  * shown only five minutes later. 200 and a document: what stands, or none. Anything else, an empty body too: unknown, backs off

@@ -69,6 +69,8 @@ static int parse_one(const NoticeSource *source, const Loop *clock, const Json *
         if (!n)
                 return -ENOMEM;
         n->certainty = advisory || kind < 0 ? NOTICE_ADVISORY : NOTICE_CERTAIN;
+        if (n->certainty == NOTICE_CERTAIN && streq(action, "reboot"))
+                n->early = NOTICE_EARLY_MACHINE;
         if (at_usec > 0)
                 notice_source_judge(clock, n, notice_set_find(known, id), at_usec, 0, answered_usec, USEC_INFINITY);
         *ret = TAKE_PTR(n);

@@ -43,6 +43,9 @@ typedef struct NoticeLook {
 
 typedef void (*notice_look_t)(NoticeSource *s, const NoticeLook *look, void *userdata);
 
+/* The cloud has taken the acknowledgement (why NULL), or not: `why` is for people, borrowed. */
+typedef void (*notice_acknowledged_t)(const char *why, void *userdata);
+
 typedef struct NoticeSourceOps {
         const char *name; /* also Notice.source of what it gives */
         const char *const *feeds; /* all of them, NULL-terminated: each look is at one of these */
@@ -52,6 +55,9 @@ typedef struct NoticeSourceOps {
         bool (*announces)(const NoticeSource *s, const char *feed, const Notice *n);
         /* May its absence cancel this notice now? Pure in (notice, time). NULL: at once. */
         bool (*may_cancel)(const NoticeSource *s, const Notice *n, usec_t now_usec);
+        /* Tells the cloud that the event of this id may begin now, for all machines that it names. One at a time: another one
+         * takes its place. `done` comes from the loop. 0 or negative. NULL: this source has nothing to acknowledge. */
+        int (*acknowledge)(NoticeSource *s, const char *id, notice_acknowledged_t done, void *userdata);
         void (*free)(NoticeSource *s);
 } NoticeSourceOps;
 

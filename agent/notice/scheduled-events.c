@@ -2,10 +2,13 @@
 #include "scheduled-events.h"
 
 #include "string-util.h"
+#include "strv.h"
 
 void scheduled_events_free(ScheduledEvent *events, size_t n) {
-        for (size_t i = 0; i < n; i++)
+        for (size_t i = 0; i < n; i++) {
                 free(events[i].id);
+                strv_free(events[i].resources);
+        }
         free(events);
 }
 
@@ -29,6 +32,7 @@ static int read_list(const Json *list, size_t max, scheduled_event_read_t read, 
                 if (is_known(events, *n, e.id) || *n == max) {
                         *ret_more = *ret_more || *n == max;
                         free(e.id);
+                        strv_free(e.resources);
                 } else
                         events[(*n)++] = e;
         }
@@ -66,6 +70,10 @@ static Notice *announce(const NoticeSource *source, const Loop *loop, const Sche
                 return NULL;
         n->certainty = e->advisory || !e->action ? NOTICE_ADVISORY : NOTICE_CERTAIN;
         n->not_before_usec = at;
+        n->early = e->early;
+        n->resources = e->resources ? strv_copy(e->resources) : NULL;
+        if (e->resources && !n->resources)
+                return notice_free(n);
         notice_source_judge(loop, n, standing, at, date_usec, answered_usec, USEC_INFINITY);
         return n;
 }

@@ -15,6 +15,8 @@ typedef struct ScheduledEvent {
         const char *action;     /* static; NULL: a type that is not known, which is only advice */
         bool advisory;
         usec_t not_before_usec; /* wall clock of the giver; 0: it has begun */
+        NoticeEarly early;
+        char **resources; /* all machines that it names; NULL: this one alone */
 } ScheduledEvent;
 
 /* 1: *ret is an event of this machine; 0: it is not, or is over; -EBADMSG with *reterr_why (static), -ENOMEM. */

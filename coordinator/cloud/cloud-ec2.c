@@ -299,6 +299,53 @@ static int terminate_send(Ec2Batch *b) {
                     : -ENOMEM;
 }
 
+/* -- reboot --------------------------------------------------------------------------------- */
+
+/* Whether EC2 has taken it is said by its answer alone: without one, or with an error of EC2's own, nobody knows. What was refused
+ * before it left (keys, the guard) has not been. */
+static bool reboot_is_undecided(const AwsQueryResult *q) {
+        if (q->error < 0)
+                return !q->credentials_failed && q->error != -ESTALE && q->error != -EKEYREJECTED;
+        return q->status / 100 == 2 || ec2_fault_from(q->code, q->status) == EC2_FAULT_PASSING;
+}
+
+static void reboot_answer(Ec2Batch *b, const AwsQueryResult *q) {
+        CloudRequest *c = cloud_batch_first(&b->batch);
+        _cleanup_free_ char *message = NULL;
+        CloudResult result;
+
+        if (q->error == 0 && q->status / 100 == 2 && ec2_reboot_parse(q->body, q->body_size) >= 0)
+                return cloud_request_finish(c, (CloudResult){ .outcome = CLOUD_OK, .state = INSTANCE_PRESENT });
+        if (q->error == 0 && q->status / 100 == 2)
+                result = (CloudResult){ .outcome = CLOUD_RETRY, .message = "EC2 RebootInstances: the answer could not be read" };
+        else {
+                message = error_message(q, "RebootInstances");
+                result = failure(q, message);
+        }
+        result.undecided = reboot_is_undecided(q);
+        cloud_request_finish(c, result);
+}
+
+static void on_rebooted(const AwsQueryResult *q, void *userdata) {
+        Ec2Batch *b = userdata;
+
+        if (q->error == 0 && *q->principal)
+                ec2_scope_set_principal(&provider_of(b->batch.engine)->scope, q->principal);
+        b->batch.answering = true;
+        reboot_answer(b, q);
+        cloud_batch_free(&b->batch);
+}
+
+static int reboot_send(Ec2Batch *b) {
+        CloudRequest *c = cloud_batch_first(&b->batch);
+        const Ec2ProviderId id = id_of(c);
+        _cleanup_free_ char *form = NULL;
+
+        form = strf("Action=RebootInstances&Version=" EC2_VERSION "&InstanceId.1=%s", id.instance_id);
+        return form ? aws_query_start(provider_of(b->batch.engine)->query, form, &c->guard, on_rebooted, b, &b->query)
+                    : -ENOMEM;
+}
+
 /* -- what the engine asks for ----------------------------------------------------------------- */
 
 /* An instance of another Node is asked about in the same request, so that one which is not shown can be told to be not
@@ -325,7 +372,7 @@ static int ec2_send(CloudBatch *batch) {
         int k;
 
         if (batch->terminate)
-                return terminate_send(b);
+                return batch->reboot ? reboot_send(b) : terminate_send(b);
         LIST_FOREACH (r, &batch->requests, CloudRequest, node) {
                 const Ec2ProviderId id = id_of(r);
 
@@ -466,6 +513,7 @@ static const CloudProviderOps ec2_ops = {
         .name = "ec2",
         .owns = ec2_owns,
         .proves_identity = true,
+        .reboots = true,
         .free = ec2_free,
 };
 

@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * Provider "ec2": describe by DescribeInstances, terminate by TerminateInstances.
+ * Provider "ec2": describe by DescribeInstances, terminate by TerminateInstances, reboot by RebootInstances.
  *
  * Describe. Questions of one loop iteration go out as one request (filter instance-id, at most 100 ids and a witness),
  * within EC2's published rate for such requests (burst 100, then 20 a second; what waits is coalesced
@@ -28,6 +28,10 @@
  * there nothing is waited for but a connection (and new keys, if EC2 refuses these), and the guard is asked
  * in the last moment. Not found is told as such only with proved scope, else it is CLOUD_DENIED: most likely
  * the wrong region or account.
+ *
+ * Reboot. One id a request, in the same line and within the same rate. An instance with a scheduled event system-reboot is moved to
+ * another host by it, unless its maintenance options say otherwise. What EC2 has not answered, or answered with an error of its own
+ * (5xx but throttling), is undecided.
  *
  * A providerID whose zone lies outside our region is CLOUD_INVALID and nothing is sent. Who knows of an instance no more than
  * its region asks for aws:///REGION/i-...: any of its zones will do.

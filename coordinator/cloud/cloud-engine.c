@@ -237,7 +237,7 @@ static void request_send(CloudRequest *r) {
         CloudEngine *e = cloud_request_engine(r);
         CloudBatch *b;
 
-        r->call.operation = CLOUD_TERMINATE;
+        r->call.operation = r->sends;
         if (!request_may_send(r)) {
                 cloud_request_refuse(r, CLOUD_RETRY, strdup("lease lost"));
                 return;
@@ -247,6 +247,7 @@ static void request_send(CloudRequest *r) {
                 cloud_request_refuse(r, CLOUD_RETRY, NULL);
                 return;
         }
+        b->reboot = r->sends == CLOUD_REBOOT;
         if (e->terminate_rate.per_minute > 0) {
                 bool taken = token_bucket_take(&e->terminate_rate, loop_now(e->env->loop), NULL);
 
@@ -366,7 +367,10 @@ static int request_new(CloudProvider *p, const CloudMachine *machine, const Clou
                 return -ENOMEM;
         e->n_requests++;
         r->call = (CloudCall){ .provider = p, .operation = operation };
-        r->terminate = operation == CLOUD_TURN;
+        r->terminate = operation == CLOUD_TERMINATE || operation == CLOUD_REBOOT;
+        r->sends = operation;
+        if (r->terminate)
+                r->call.operation = CLOUD_TURN;
         r->number = e->n_made++;
         r->termination = *t;
         r->termination.op_id = r->termination.pool = NULL;
@@ -398,7 +402,12 @@ int cloud_list(CloudProvider *p, cloud_done_t done, void *userdata, CloudCall **
 
 int cloud_terminate(CloudProvider *p, const CloudMachine *machine, const CloudTermination *t, CloudCall **ret) {
         assert(t->op_id && (!t->confirm || t->awaits));
-        return request_new(p, machine, t, CLOUD_TURN, ret);
+        return request_new(p, machine, t, CLOUD_TERMINATE, ret);
+}
+
+int cloud_reboot(CloudProvider *p, const CloudMachine *machine, const CloudTermination *t, CloudCall **ret) {
+        assert(t->op_id && (!t->confirm || t->awaits));
+        return p->ops->reboots ? request_new(p, machine, t, CLOUD_REBOOT, ret) : -EOPNOTSUPP;
 }
 
 CloudCall *cloud_call_free(CloudCall *call) {

@@ -11,6 +11,7 @@
  *                          ^                                   |
  *                          +--its owner lets it go on-- PARKED <--10 s
  *
+ *   reboot      as a terminate, in the same line and within the same rate
  *   list        as a describe, in the same line; its machine has the providerID ""
  *
  *      NEW, WAITING, TURN, SENT --refused, lease lost, no memory--> REFUSED --pump--> DONE
@@ -57,7 +58,7 @@ typedef struct CloudEngineOps {
         /* Fetches what a terminate needs (keys); cloud_engine_give_turns() or cloud_engine_refuse_waiting() follows.
          * Called again meanwhile. NULL: nothing is needed. */
         void (*prepare_turns)(CloudEngine *e);
-        /* Sends what is in the batch: one terminate, or describes. When the answer comes, from the loop: sets
+        /* Sends what is in the batch: one terminate, one reboot (where the provider reboots), or describes. When the answer comes, from the loop: sets
          * b->answering, finishes each request, frees the batch. It may refuse requests itself. < 0: all are refused. */
         int (*send)(CloudBatch *b);
         void (*batch_done)(CloudBatch *b); /* what the provider keeps in it; what is under way is dropped */
@@ -80,7 +81,8 @@ struct CloudEngine {
 struct CloudRequest {
         CloudCall call;
         CloudRequestState state;
-        bool terminate;
+        bool terminate;    /* or reboot: it waits for a turn */
+        CloudOperation sends; /* of those: which of the two */
         uint64_t number; /* of the order in which they were made */
         ListNode node;
         List *list;        /* that it is in; NULL: none */
@@ -99,7 +101,8 @@ struct CloudBatch {
         CloudEngine *engine;
         ListNode batches;
         List requests;
-        bool terminate;
+        bool terminate; /* or reboot */
+        bool reboot;
         bool answering; /* it is freed by who answers, not with its last request */
 };
 

@@ -22,6 +22,7 @@ const char *const cloud_operation_names[_CLOUD_OPERATION_MAX + 1] = {
         [CLOUD_DESCRIBE] = "describe",
         [CLOUD_TURN] = "turn",
         [CLOUD_TERMINATE] = "terminate",
+        [CLOUD_REBOOT] = "reboot",
         [CLOUD_LIST] = "list",
 };
 

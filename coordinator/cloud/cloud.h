@@ -56,6 +56,7 @@ typedef enum CloudOperation {
         CLOUD_DESCRIBE,
         CLOUD_TURN,
         CLOUD_TERMINATE,
+        CLOUD_REBOOT,
         CLOUD_LIST,
         _CLOUD_OPERATION_MAX
 } CloudOperation;
@@ -99,6 +100,7 @@ typedef struct CloudResult {
         CloudIdentity identity;       /* of describe */
         const char *unproved;         /* if it was not proved: sanitized, what was compared, what would prove it; or NULL */
         usec_t retry_after_usec;      /* 0: not said */
+        bool undecided;               /* of reboot, not CLOUD_OK: it may have been carried out all the same */
         const CloudInstance *instances; /* of list: all that the provider calls its own; none unless CLOUD_OK */
         size_t n_instances;
 } CloudResult;
@@ -109,7 +111,7 @@ typedef void (*cloud_done_t)(const CloudResult *result, void *userdata);
 typedef struct CloudProvider CloudProvider;
 typedef struct CloudCall CloudCall;
 
-/* What a terminate needs. Texts are copied. */
+/* What a terminate needs, or a reboot. Texts are copied. */
 typedef struct CloudTermination {
         const char *op_id; /* stable over retries of one termination, so that a call that lands twice does its work once */
         const char *pool;  /* NULL: not known */
@@ -137,6 +139,8 @@ typedef struct CloudProviderOps {
         bool proves_identity;
         /* A machine may be named by its Node's name alone (MACHINE_ID_BY_NAME of marks.h). */
         bool takes_names;
+        /* It can reboot a machine: cloud_reboot(). */
+        bool reboots;
         /* It can say which instances are its own: cloud_list(). */
         bool lists;
         void (*free)(CloudProvider *p);
@@ -155,7 +159,7 @@ struct CloudProvider {
 };
 struct CloudCall {
         CloudProvider *provider;
-        CloudOperation operation; /* of a terminate: TURN until it is sent */
+        CloudOperation operation; /* of a terminate or reboot: TURN until it is sent */
 };
 
 typedef struct CloudConfig {
@@ -192,10 +196,13 @@ int cloud_describe(CloudProvider *p, const CloudMachine *machine, cloud_done_t d
 int cloud_list(CloudProvider *p, cloud_done_t done, void *userdata, CloudCall **ret);
 /* One after the other within the cloud's rate, first come, first served. */
 int cloud_terminate(CloudProvider *p, const CloudMachine *machine, const CloudTermination *t, CloudCall **ret);
-/* Of a terminate: what its confirm says is another than before. Whether the request leaves now, or when there is a turn
+/* The machine is rebooted where it is, or moved with it: by turns, confirmed and sent as a terminate is. CLOUD_OK: the cloud has taken
+ * it. Not idempotent: who asks twice reboots twice. -EOPNOTSUPP: not by this provider. */
+int cloud_reboot(CloudProvider *p, const CloudMachine *machine, const CloudTermination *t, CloudCall **ret);
+/* Of a terminate or reboot: what its confirm says is another than before. Whether the request leaves now, or when there is a turn
  * again, its owner is told by nothing but `awaits` and `done`. No callback comes inside. */
 void cloud_call_go_on(CloudCall *c);
-/* Of a terminate: the request may have left; what is freed now may have its effect. */
+/* Of a terminate or reboot: the request may have left; what is freed now may have its effect. */
 bool cloud_call_is_sent(const CloudCall *c);
 CloudCall *cloud_call_free(CloudCall *c);
 DEFINE_FREEP(CloudCall, cloud_call_free);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ec2-answer.h"
 
+#include <strings.h>
+
 #include "string-util.h"
 #include "xml-reader.h"
 
@@ -225,6 +227,24 @@ int ec2_instances_parse_describe(const char *data, size_t size, Ec2Instances *li
 
 int ec2_instances_parse_terminate(const char *data, size_t size, Ec2Instances *list) {
         return parse_reply(data, size, "TerminateInstancesResponse", "instancesSet", list);
+}
+
+int ec2_reboot_parse(const char *data, size_t size) {
+        _cleanup_free_ char *text = NULL;
+        const char *name;
+        XmlReader x;
+        int r;
+
+        r = xml_reader_open(&x, data, size, REPLY_MAX_BYTES, &name);
+        if (r >= 0 && !streq(name, "RebootInstancesResponse"))
+                r = -EBADMSG;
+        if (r >= 0)
+                r = parse_only(&x, "return", &text);
+        if (r >= 0)
+                r = xml_reader_close(&x);
+        if (r < 0)
+                return r == -ENOMEM ? r : -EBADMSG;
+        return !text || strcasecmp(text, "true") == 0 ? 0 : -EBADMSG;
 }
 
 void ec2_instances_done(Ec2Instances *list) {

@@ -44,6 +44,9 @@ typedef struct Ec2Instances {
  * be: then nothing that is missing in it may be taken for absent. -ENOMEM. */
 int ec2_instances_parse_describe(const char *data, size_t size, Ec2Instances *list);
 int ec2_instances_parse_terminate(const char *data, size_t size, Ec2Instances *list);
+/* The answer of RebootInstances, whose <return> says nothing but true, if it is there (EC2's own model has no such member): 0;
+ * -EBADMSG, -ENOMEM. */
+int ec2_reboot_parse(const char *data, size_t size);
 void ec2_instances_done(Ec2Instances *list);
 /* Borrowed; NULL if it is not there. Listed twice, the entry that is most alive counts. */
 const Ec2Instance *ec2_instances_find(const Ec2Instances *list, const char *instance_id);

@@ -8,17 +8,21 @@
 #define TEXT_BYTES_MAX 4096u
 /* It comes back to us in our own answer. */
 #define ID_BYTES_MAX 128u
+#define EVENT_BYTES_MAX 256u
 
 /* One of the two annotations. */
 typedef struct RebootText {
-        char *id, *boot_id, *kind;
+        char *id, *boot_id, *kind, *event, *by;
         usec_t until_usec;
+        bool sent;
 } RebootText;
 
 static void reboot_text_done(RebootText *t) {
         free(t->id);
         free(t->boot_id);
         free(t->kind);
+        free(t->event);
+        free(t->by);
         *t = (RebootText){ 0 };
 }
 
@@ -29,6 +33,9 @@ static int read_text(const KubeNode *n, const char *key, RebootText *ret) {
                 { "bootID", json_parse_strdup, offsetof(RebootText, boot_id), false },
                 { "kind", json_parse_strdup, offsetof(RebootText, kind), false },
                 { "until", json_parse_rfc3339, offsetof(RebootText, until_usec), true },
+                { "event", json_parse_strdup, offsetof(RebootText, event), false },
+                { "by", json_parse_strdup, offsetof(RebootText, by), false },
+                { "sent", json_parse_bool, offsetof(RebootText, sent), false },
         };
         const char *text = object_meta_annotation(&n->object.meta, key);
         _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
@@ -42,7 +49,7 @@ static int read_text(const KubeNode *n, const char *key, RebootText *ret) {
                 r = json_dispatch(json_root(doc), fields, ELEMENTSOF(fields), &t, NULL);
         if (r < 0)
                 return r == -ENOMEM ? r : -EBADMSG;
-        if (isempty(t.id) || strlen(t.id) > ID_BYTES_MAX)
+        if (isempty(t.id) || strlen(t.id) > ID_BYTES_MAX || strlen(strempty(t.event)) > EVENT_BYTES_MAX)
                 return -EBADMSG;
         *ret = t;
         t = (RebootText){ 0 };
@@ -107,12 +114,16 @@ int reboot_case_read(const KubeNode *n, usec_t wall_usec, usec_t slot_usec, Rebo
         c.request_state = r == -EBADMSG ? REBOOT_REQUEST_INVALID : REBOOT_REQUEST_NONE;
         if (r >= 0) {
                 c.id = TAKE_PTR(request.id);
+                c.event = isempty(request.event) ? NULL : TAKE_PTR(request.event);
+                c.by_cloud = c.event && streq_ptr(request.by, "cloud");
                 c.until_usec = request.until_usec;
                 c.is_too_long = g >= 0 && grant.until_usec > usec_add(usec_add(wall_usec, slot_usec), REBOOT_GRANT_SLACK_USEC);
                 c.granted_until_usec = g >= 0 && !c.is_too_long && streq(grant.id, c.id) ? grant.until_usec : 0;
+                c.is_sent = c.granted_until_usec > 0 && grant.sent;
                 r = stand_of_request(n, &request, c.granted_until_usec, wall_usec, &c.request_state);
                 if (r < 0)
                         return r;
+                c.boot_id = TAKE_PTR(request.boot_id);
         }
         c.is_stale = c.is_answered && c.request_state != REBOOT_REQUEST_HOLDS_SLOT && c.request_state != REBOOT_REQUEST_EXPIRED;
         *ret = c;
@@ -123,6 +134,8 @@ int reboot_case_read(const KubeNode *n, usec_t wall_usec, usec_t slot_usec, Rebo
 void reboot_case_done(RebootCase *c) {
         c->node = mfree(c->node);
         c->id = mfree(c->id);
+        c->boot_id = mfree(c->boot_id);
+        c->event = mfree(c->event);
 }
 
 usec_t reboot_case_next(const RebootCase *c) {
@@ -148,7 +161,7 @@ int reboot_case_order(const RebootCase *a, const RebootCase *b) {
         return strcmp(a->node, b->node);
 }
 
-static char *grant_text(const char *id, usec_t until_usec) {
+static char *grant_text(const char *id, usec_t until_usec, bool sent) {
         _cleanup_(json_writer_freep) JsonWriter *w = NULL;
         char until[RFC3339_MAX];
 
@@ -158,13 +171,15 @@ static char *grant_text(const char *id, usec_t until_usec) {
         json_open_object(w, NULL);
         json_add_string(w, "id", id);
         json_add_string(w, "until", until);
+        if (sent)
+                json_add_bool(w, "sent", true);
         json_close_object(w);
         return json_writer_steal(w, NULL);
 }
 
-char *reboot_grant_patch(const KubeNode *n, const char *id, usec_t until_usec) {
+static char *grant_patch(const KubeNode *n, const char *id, usec_t until_usec, bool sent) {
         _cleanup_(json_writer_freep) JsonWriter *w = NULL;
-        _cleanup_free_ char *text = id ? grant_text(id, until_usec) : NULL;
+        _cleanup_free_ char *text = id ? grant_text(id, until_usec, sent) : NULL;
 
         if ((id && !text) || json_writer_new(&w) < 0)
                 return NULL;
@@ -180,4 +195,12 @@ char *reboot_grant_patch(const KubeNode *n, const char *id, usec_t until_usec) {
         json_close_object(w);
         json_close_object(w);
         return json_writer_steal(w, NULL);
+}
+
+char *reboot_grant_patch(const KubeNode *n, const char *id, usec_t until_usec) {
+        return grant_patch(n, id, until_usec, false);
+}
+
+char *reboot_sent_patch(const KubeNode *n, const char *id, usec_t until_usec) {
+        return grant_patch(n, id, until_usec, true);
 }

@@ -8,7 +8,10 @@
  * reboot-slots.c: pure. What a Node says of the reboot that it asks for, and what was answered (marks.h):
  *
  *      vesper.sh/shutdown-request {"id","bootID","kind":"reboot|poweroff","until"}   the agent
+ *              of an announced reboot that is taken early also "event", and "by":"cloud" where the coordinator has the
+ *              cloud reboot the machine (cloud-reboots.h)
  *      vesper.sh/shutdown-granted {"id","until"}                                     the coordinator
+ *              "sent": true: the cloud is being told to, once for this request
  *
  * A grant of the request's id holds a slot until its time has passed, the request is withdrawn, the Node is
  * Ready with another boot id, or is gone. An id is granted once: what let its slot run out asks anew.
@@ -31,6 +34,10 @@ typedef enum RebootRequestState {
 typedef struct RebootCase {
         char *node;
         char *id;                  /* of the request; NULL: NONE or GARBLED */
+        char *boot_id;             /* the boot that is to end; NULL where id is */
+        char *event;               /* of the request: what is taken early; NULL: nothing */
+        bool by_cloud;             /* ... and the coordinator is to have the cloud reboot the machine */
+        bool is_sent;              /* of the grant of that id: the cloud is being told, or was */
         usec_t until_usec;         /* wall clock: so long the request waits */
         usec_t granted_until_usec; /* wall clock: of the grant of that id; 0: there is none */
         RebootRequestState request_state;
@@ -56,3 +63,5 @@ int reboot_case_order(const RebootCase *a, const RebootCase *b);
 /* The patch that grants it, or takes a stale grant off (id NULL), on this state of the Node. NULL on ENOMEM.
  */
 char *reboot_grant_patch(const KubeNode *n, const char *id, usec_t until_usec);
+/* The same grant with "sent". */
+char *reboot_sent_patch(const KubeNode *n, const char *id, usec_t until_usec);

@@ -107,6 +107,18 @@
 #define MESSAGE_REBOOT_UNPROVED "8363ca430dd14620a554ddfdd21b6148"
 /* A shutdown of this machine begins without the slot that was asked for, or after its end. */
 #define MESSAGE_REBOOT_UNGRANTED "bd1f31fb9094a359ffa49f189c2e0fb2"
+/* An announced reboot is not taken early (any more), or was and stands all the same: it is left to its time. */
+#define MESSAGE_EARLY_REBOOT_LEFT "00ae770c4b904f299e98e0c31e739d63"
+/* The node is drained for an announced reboot that is taken early; the line says who reboots its machine now. */
+#define MESSAGE_EARLY_REBOOT_DRAINED "0776e5b8d2da45b59b0392fdf2db3765"
+/* The cloud was told that an event for which this node is drained may begin. */
+#define MESSAGE_EVENT_ACKNOWLEDGED "bd7ba419068d438c9294ddb0ab05d511"
+/* Coordinator: the cloud was told to reboot the machine of a node that is drained for that. */
+#define MESSAGE_REBOOT_BY_CLOUD "d11bfc00fdb54698a42383b40d949512"
+/* Coordinator: the cloud did not take that, or nobody knows whether it did. */
+#define MESSAGE_REBOOT_BY_CLOUD_FAILED "e136e12be6a64523a5a497bf4594e49a"
+/* Coordinator: all machines of a cloud's event are nodes that are drained for it: their agents may acknowledge it. */
+#define MESSAGE_EVENT_ALL_DRAINED "8e6224630a60490bbc66c7fe9656a3ca"
 /* Coordinator: the interruption queue announces something for the instance of a node; the line says what is done. */
 #define MESSAGE_QUEUE_NOTICE "ba56f29fe7614a98b580a7116c7c509b"
 /* Coordinator: the interruption queue is not heard; the line says why. */

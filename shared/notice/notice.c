@@ -2,10 +2,12 @@
 #include "notice.h"
 
 #include "string-util.h"
+#include "strv.h"
 
 /* Ours are much shorter; what a stranger writes into an annotation shall not fill our memory and our log. */
 #define ID_BYTES_MAX 256u
 #define WORD_BYTES_MAX 64u
+#define RESOURCE_BYTES_MAX 80u
 /* A hundred years, exact in any reader of JSON. */
 #define UPTIME_MAX_USEC (INT64_C(36525) * 24 * 3600 * 1000000)
 
@@ -41,6 +43,7 @@ Notice *notice_free(Notice *n) {
         free(n->id);
         free(n->source);
         free(n->action);
+        strv_free(n->resources);
         return mfree(n);
 }
 
@@ -54,8 +57,12 @@ int notice_copy(const Notice *n, Notice **ret) {
 
         *copy = *n;
         copy->id = copy->source = copy->action = NULL;
+        copy->resources = NULL;
         if (free_and_strdup(&copy->id, n->id) < 0 || free_and_strdup(&copy->source, n->source) < 0 ||
             free_and_strdup(&copy->action, n->action) < 0)
+                return -ENOMEM;
+        copy->resources = n->resources ? strv_copy(n->resources) : NULL;
+        if (n->resources && !copy->resources)
                 return -ENOMEM;
         *ret = TAKE_PTR(copy);
         return 0;
@@ -116,6 +123,31 @@ bool notice_take_nearer(Notice *known, const Notice *seen) {
         return (seen->deadline_usec < known->deadline_usec && take_deadline(known, seen)) || changed;
 }
 
+bool notice_names_same(const Notice *a, const Notice *b) {
+        size_t n = strv_length(a->resources);
+
+        if (strv_length(b->resources) != n)
+                return false;
+        for (size_t i = 0; i < n; i++)
+                if (!streq(a->resources[i], b->resources[i]))
+                        return false;
+        return true;
+}
+
+/* 1: they are others now. */
+static int take_resources(Notice *known, const Notice *seen) {
+        char **copy;
+
+        if (notice_names_same(known, seen))
+                return 0;
+        copy = seen->resources ? strv_copy(seen->resources) : NULL;
+        if (seen->resources && !copy)
+                return -ENOMEM;
+        strv_free(known->resources);
+        known->resources = copy;
+        return 1;
+}
+
 int notice_merge(Notice *known, const Notice *seen, bool *ret_changed) {
         bool changed = false;
         int r;
@@ -138,6 +170,11 @@ int notice_merge(Notice *known, const Notice *seen, bool *ret_changed) {
                 known->not_before_usec = seen->not_before_usec;
                 changed = true;
         }
+        r = take_resources(known, seen);
+        if (r < 0)
+                return r;
+        changed = changed || r > 0;
+        known->early = seen->early;
         *ret_changed = changed;
         return 0;
 }
@@ -168,6 +205,12 @@ void notice_to_json(const Notice *n, JsonWriter *w) {
                 json_add_bool(w, "advisory", true);
         if (n->by_hand != BY_HAND_NONE)
                 json_add_string(w, "byHand", by_hand_table[n->by_hand]);
+        if (n->resources) {
+                json_open_array(w, "resources");
+                STRV_FOREACH (name, n->resources)
+                        json_add_string(w, NULL, *name);
+                json_close_array(w);
+        }
 }
 
 static int parse_kind(const Json *v, void *target) {
@@ -218,6 +261,29 @@ static int parse_by_hand(const Json *v, void *target) {
         return 0;
 }
 
+static int parse_resources(const Json *v, void *target) {
+        _cleanup_strv_free_ char **names = NULL;
+        char ***to = target;
+        const char *text;
+        int r;
+
+        if (!json_is_array(v))
+                return -EINVAL;
+        JSON_FOREACH (o, v) {
+                r = json_string(o, &text);
+                if (r < 0)
+                        return r;
+                if (isempty(text) || strlen(text) > RESOURCE_BYTES_MAX || strv_length(names) == NOTICE_RESOURCES_MAX)
+                        return -EINVAL;
+                r = strv_extend(&names, text);
+                if (r < 0)
+                        return r;
+        }
+        strv_free(*to);
+        *to = TAKE_PTR(names);
+        return 0;
+}
+
 int notice_from_json(const Json *o, Notice **ret) {
         static const JsonField fields[] = {
                 { "id", json_parse_strdup, offsetof(Notice, id), false },
@@ -230,6 +296,7 @@ int notice_from_json(const Json *o, Notice **ret) {
                 { "estimated", json_parse_bool, offsetof(Notice, estimated), false },
                 { "advisory", parse_advisory, offsetof(Notice, certainty), false },
                 { "byHand", parse_by_hand, offsetof(Notice, by_hand), false },
+                { "resources", parse_resources, offsetof(Notice, resources), false },
         };
         _cleanup_(notice_freep) Notice *n = NULL;
         int r;

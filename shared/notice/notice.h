@@ -37,6 +37,18 @@ typedef enum NoticeByHand {
         _BY_HAND_INVALID = -EINVAL,
 } NoticeByHand;
 
+/* Of a reboot that is announced: what ends the event before its time. Nothing else may be taken early. */
+typedef enum NoticeEarly {
+        NOTICE_EARLY_NEVER,
+        NOTICE_EARLY_CLOUD,   /* a reboot by the cloud's own call (EC2, system-reboot) */
+        NOTICE_EARLY_ACK,     /* its acknowledgement (Azure), if it names this machine alone */
+        NOTICE_EARLY_MACHINE, /* the machine's own reboot: somebody on it has announced that */
+} NoticeEarly;
+
+/* In place of the names of an event that names more machines than NOTICE_RESOURCES_MAX: no machine is called so. */
+#define NOTICE_RESOURCES_TOO_MANY "*"
+#define NOTICE_RESOURCES_MAX 32u
+
 typedef struct Notice {
         char *id; /* stable per occurrence; spot on EC2: instance id + action + boot id */
         NoticeKind kind;
@@ -49,6 +61,8 @@ typedef struct Notice {
         bool estimated;         /* deadline_usec: no Date of the giver's tells what the giver's clock says */
         NoticeCertainty certainty;
         NoticeByHand by_hand; /* stands on the Node with it, so that a restart does not lose it */
+        NoticeEarly early;    /* as its source says; no part of the JSON */
+        char **resources;     /* the machines that its event names, by the cloud's names; NULL: this one alone, or it has no event */
 } Notice;
 
 int notice_copy(const Notice *n, Notice **ret);
@@ -58,6 +72,8 @@ DEFINE_FREEP(Notice, notice_free);
 usec_t notice_announced(const Notice *n);
 /* Each of *known's two times becomes that of *seen where that is earlier. True: one did. */
 bool notice_take_nearer(Notice *known, const Notice *seen);
+/* Do their events name the same machines, in the same order? */
+bool notice_names_same(const Notice *a, const Notice *b);
 /* Honours do-not-evict pods: a person on this machine (or its reboot) can wait for them, and did not say otherwise.
  * Who takes the machine away waits for nobody. */
 bool notice_waits_for_protected(const Notice *n);
@@ -73,12 +89,13 @@ bool notice_outranks(const Notice *a, const Notice *b);
 
 /* Pure: what becomes of a notice that is known when a look brings another of the same id: the earliest
  * deadline wins, but one that was counted from a Date replaces an estimate, and no estimate replaces that;
- * action and not_before are the newer ones. True: *known changed. */
+ * action, not_before and what it names are the newer ones. True: *known changed. */
 int notice_merge(Notice *known, const Notice *seen, bool *ret_changed);
 /* JSON of the annotation vesper.sh/interruption and of the intent log; parsed back by notice_from_json
  * (fuzzed). "deadline" is what was announced. "deadlineUptimeUsec" is deadline_usec, and "estimated" says
  * how it was found: for the agent alone, in the boot that stands beside them. "byHand" is "drain" or
- * "force"; a manual notice that drains has always one, also where an older agent left it out. */
+ * "force"; a manual notice that drains has always one, also where an older agent left it out. "resources" are the names of all
+ * machines of an event that names others, too. */
 void notice_to_json(const Notice *n, JsonWriter *w); /* adds its members to the open object */
 /* What a later version writes is passed over: kind and by_hand become _INVALID where they are none of ours. What is not
  * said is "" or zero. -EINVAL: a member of another type, a time that is none, or longer than a notice may be; -ENOMEM. */

@@ -25,6 +25,7 @@
 #include "coordinator-config.h"
 #include "ctl-status.h"
 #include "ec2-answer.h"
+#include "event-ack-rule.h"
 #include "event-message.h"
 #include "eviction.h"
 #include "exec-credential.h"
@@ -35,8 +36,10 @@
 #include "kubeconfig.h"
 #include "lease-record.h"
 #include "node-marks.h"
+#include "notice-azure.h"
 #include "notice-ec2.h"
 #include "reboot-slots.h"
+#include "reboot-taken.h"
 #include "snapshot-anonymize.h"
 #include "snapshot-file.h"
 #include "sqs-answer.h"
@@ -586,6 +589,46 @@ static int do_ec2_terminate(void) {
         return ec2_instances_parse_terminate(text, strlen(text), &list);
 }
 
+static int do_ec2_reboot(void) {
+        static const char text[] = "<RebootInstancesResponse><requestId>r</requestId><return>true</return></RebootInstancesResponse>";
+
+        return ec2_reboot_parse(text, strlen(text));
+}
+
+static bool is_over(const char *id, void *userdata) {
+        return streq(id, "e3");
+}
+
+/* Full, and one of them makes room. */
+static int do_reboot_taken(void) {
+        char *text = NULL;
+        int r = reboot_taken_add("e1 e2 e3 e4 e5 e6 e7 e8 e9 e10 e11 e12 e13 e14 e15 e16", "e17", is_over, NULL, &text);
+
+        return r < 0 ? r : done_text(text);
+}
+
+static int do_event_ack(void) {
+        static char a[] = "vm-a", b[] = "vm-b", *names[] = { a, b, NULL };
+        static const EventAckNode nodes[] = { { "n1", "vm-a", "e", names, true, NULL }, { "n2", "vm-b", "e", names, false, NULL } };
+        _cleanup_free_ char *why = NULL;
+        int r = event_ack_may(nodes, ELEMENTSOF(nodes), "e", &why);
+
+        return r < 0 ? r : done_text(TAKE_PTR(why));
+}
+
+static int do_azure_events(void) {
+        static const char text[] = "{\"Events\":[{\"EventId\":\"E\",\"EventType\":\"Redeploy\",\"EventStatus\":\"Scheduled\","
+                                   "\"NotBefore\":\"Mon, 19 Sep 2016 18:29:47 GMT\",\"Resources\":[\"vm-a\",\"vm-b\"]}]}";
+        ScheduledEvent *events;
+        const char *why;
+        size_t n;
+        bool more;
+        int r = azure_events_parse(text, strlen(text), "vm-a", 4, &events, &n, &more, &why);
+
+        scheduled_events_free(events, r < 0 ? 0 : n);
+        return r;
+}
+
 static int do_aws_error(void) {
         static const char text[] =
                 "<Response><Errors><Error><Code>OperationNotPermitted</Code><Message>It may not. Encoded "
@@ -971,6 +1014,10 @@ static const struct {
         { "a calendar, and its zone", do_calendar },
         { "DescribeInstances", do_ec2_describe },
         { "TerminateInstances", do_ec2_terminate },
+        { "RebootInstances", do_ec2_reboot },
+        { "reboots that were taken", do_reboot_taken },
+        { "an event's nodes", do_event_ack },
+        { "scheduled events of Azure", do_azure_events },
         { "AWS error", do_aws_error },
         { "SQS", do_sqs },
         { "message of a queue", do_event_message },

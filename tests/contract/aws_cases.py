@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a client of Auto Scaling and SQS may rely on, by boto3: the same cases against our fake and against moto.
+"""What a client of EC2, Auto Scaling and SQS may rely on, by boto3: the same cases against our fake and against moto.
 
 Runs in a Python that has boto3 (moto's): aws_cases.py NAME ENDPOINTS, where NAME is "fake" or "moto" and ENDPOINTS is
 JSON: {"autoscaling": URL, "ec2": URL, "sqs": URL}. boto3 signs and parses, so that a misreading of ours is not
@@ -34,6 +34,14 @@ DIFFERS = {
     "sqs_batch_of_eleven": "takes more than ten deletes",
     "sqs_batch_ids_twice": "looks for handles given twice, not for ids",
     "signature_is_checked": "checks no signature",
+    "asg_launch": "has no LaunchInstances",
+    "asg_detach_below_min": "takes less than the minimum",
+    "asg_detach_unknown": "passes over instances that are no members",
+    "asg_standby_below_min": "takes less than the minimum",
+    "asg_suspended_is_not_replaced": "remembers suspended processes, and launches all the same",
+    "asg_suspend_unknown": "takes any name of a process",
+    "ec2_tag_unknown": "tags what it does not know",
+    "ec2_tag_reserved": "takes a tag of AWS's own",
 }
 
 
@@ -206,6 +214,181 @@ def asg_desired_chooses(w):
     assert after < before, f"expected some of {before}, saw {after}"
 
 
+def three_members(w):
+    """Whatever the cases before have left: three that are InService, ids sorted."""
+    w.autoscaling.set_desired_capacity(AutoScalingGroupName=GROUP, DesiredCapacity=3)
+
+    def settled():
+        members = w.members()
+        states = {m["LifecycleState"] for m in members.values()}
+        return len(members) == 3 and states == {"InService"} and sorted(members)
+
+    return eventually(settled, "three members")
+
+
+def asg_detach_replaced(w):
+    """It lives on, of no group; another comes instead."""
+    before = three_members(w)
+    activities = w.autoscaling.detach_instances(AutoScalingGroupName=GROUP, InstanceIds=before[:1],
+                                                ShouldDecrementDesiredCapacity=False)["Activities"]
+    equal([a["AutoScalingGroupName"] for a in activities], [GROUP], "activities")
+    equal(w.group()["DesiredCapacity"], 3, "desired")
+    after = three_members(w)
+    assert before[0] not in after, f"{before[0]} is still a member"
+    found = w.ec2.describe_instances(InstanceIds=before[:1])["Reservations"][0]["Instances"][0]
+    equal(found["State"]["Name"], "running", "state of what was detached")
+    assert "aws:autoscaling:groupName" not in {t["Key"] for t in found.get("Tags", [])}, found.get("Tags")
+
+
+def asg_detach_decremented(w):
+    before = three_members(w)
+    w.autoscaling.detach_instances(AutoScalingGroupName=GROUP, InstanceIds=before[:2], ShouldDecrementDesiredCapacity=True)
+    equal(w.group()["DesiredCapacity"], 1, "desired")
+    equal(set(w.members()), set(before[2:]), "members")
+
+
+def asg_detach_below_min(w):
+    before = three_members(w)
+    refused("ValidationError", w.autoscaling.detach_instances, AutoScalingGroupName=GROUP, InstanceIds=before,
+            ShouldDecrementDesiredCapacity=True)
+    equal(sorted(w.members()), before, "members")
+
+
+def asg_detach_unknown(w):
+    refused("ValidationError", w.autoscaling.detach_instances, AutoScalingGroupName=GROUP,
+            InstanceIds=["i-00000000000000000"], ShouldDecrementDesiredCapacity=False)
+
+
+def asg_standby_and_back(w):
+    before = three_members(w)
+    w.autoscaling.enter_standby(AutoScalingGroupName=GROUP, InstanceIds=before[:1], ShouldDecrementDesiredCapacity=True)
+    equal(w.group()["DesiredCapacity"], 2, "desired")
+    equal(w.members()[before[0]]["LifecycleState"], "Standby", "state")
+    equal(sorted(w.members()), before, "it stays a member, and none comes instead")
+    activities = w.autoscaling.exit_standby(AutoScalingGroupName=GROUP, InstanceIds=before[:1])["Activities"]
+    equal(len(activities), 1, "activities")
+    equal(w.group()["DesiredCapacity"], 3, "desired")
+    equal(three_members(w), before, "members")
+
+
+def asg_standby_replaced(w):
+    before = three_members(w)
+    w.autoscaling.enter_standby(AutoScalingGroupName=GROUP, InstanceIds=before[:1], ShouldDecrementDesiredCapacity=False)
+    equal(w.group()["DesiredCapacity"], 3, "desired")
+    eventually(lambda: len(w.members()) == 4, "a fourth member")
+    w.autoscaling.detach_instances(AutoScalingGroupName=GROUP, InstanceIds=before[:1], ShouldDecrementDesiredCapacity=False)
+    assert before[0] not in three_members(w)
+
+
+def asg_standby_below_min(w):
+    before = three_members(w)
+    refused("ValidationError", w.autoscaling.enter_standby, AutoScalingGroupName=GROUP, InstanceIds=before,
+            ShouldDecrementDesiredCapacity=True)
+
+
+def asg_protection(w):
+    """The group's own choice passes over what is protected."""
+    before = three_members(w)
+    w.autoscaling.set_instance_protection(AutoScalingGroupName=GROUP, InstanceIds=before[:2], ProtectedFromScaleIn=True)
+    equal({i: m["ProtectedFromScaleIn"] for i, m in w.members().items()}, {before[0]: True, before[1]: True, before[2]: False},
+          "protected")
+    w.autoscaling.set_desired_capacity(AutoScalingGroupName=GROUP, DesiredCapacity=2)
+    eventually(lambda: sorted(w.members()) == before[:2], "the one without protection goes")
+    w.autoscaling.set_instance_protection(AutoScalingGroupName=GROUP, InstanceIds=before[:2], ProtectedFromScaleIn=False)
+    equal({m["ProtectedFromScaleIn"] for m in w.members().values()}, {False}, "protected")
+
+
+def asg_suspend(w):
+    w.autoscaling.suspend_processes(AutoScalingGroupName=GROUP, ScalingProcesses=["Launch", "AZRebalance"])
+    equal(sorted(p["ProcessName"] for p in w.group()["SuspendedProcesses"]), ["AZRebalance", "Launch"], "suspended")
+    w.autoscaling.resume_processes(AutoScalingGroupName=GROUP, ScalingProcesses=["AZRebalance"])
+    equal([p["ProcessName"] for p in w.group()["SuspendedProcesses"]], ["Launch"], "suspended")
+    w.autoscaling.resume_processes(AutoScalingGroupName=GROUP)
+    equal(w.group()["SuspendedProcesses"], [], "suspended")
+    w.autoscaling.suspend_processes(AutoScalingGroupName=GROUP)
+    equal(len(w.group()["SuspendedProcesses"]), 9, "suspended")
+    w.autoscaling.resume_processes(AutoScalingGroupName=GROUP)
+
+
+def asg_suspended_is_not_replaced(w):
+    before = three_members(w)
+    w.autoscaling.suspend_processes(AutoScalingGroupName=GROUP, ScalingProcesses=["Launch"])
+    w.autoscaling.terminate_instance_in_auto_scaling_group(InstanceId=before[0], ShouldDecrementDesiredCapacity=False)
+    time.sleep(1)
+    equal(sorted(w.members()), before[1:], "members")
+    w.autoscaling.resume_processes(AutoScalingGroupName=GROUP)
+    three_members(w)
+
+
+def asg_suspend_unknown(w):
+    refused("ValidationError", w.autoscaling.suspend_processes, AutoScalingGroupName=GROUP, ScalingProcesses=["Sleep"])
+
+
+def asg_launch(w):
+    """At once, and once for each token."""
+    before = three_members(w)
+    wanted = {"AutoScalingGroupName": GROUP, "RequestedCapacity": 2, "ClientToken": "operation-1"}
+    first = w.autoscaling.launch_instances(**wanted)
+    equal((first["AutoScalingGroupName"], first["ClientToken"], first["Errors"]), (GROUP, "operation-1", []), "answer")
+    ids = sorted(first["Instances"][0]["InstanceIds"])
+    equal((len(ids), first["Instances"][0]["AvailabilityZone"]), (2, ZONE), "instances")
+    equal(w.group()["DesiredCapacity"], 5, "desired")
+    again = w.autoscaling.launch_instances(**wanted)
+    equal(sorted(again["Instances"][0]["InstanceIds"]), ids, "instances of the same token")
+    refused("IdempotentParameterMismatch", w.autoscaling.launch_instances, **{**wanted, "RequestedCapacity": 1})
+    refused("ValidationError", w.autoscaling.launch_instances, **{**wanted, "ClientToken": "operation-2"})
+    eventually(lambda: sorted(w.members()) == sorted(before + ids), "five members")
+    three_members(w)
+
+
+# -- EC2 ---------------------------------------------------------------------------------------------------------
+
+
+def ec2_reboot(w):
+    known = three_members(w)[0]
+    w.ec2.reboot_instances(InstanceIds=[known])
+    refused("DryRunOperation", w.ec2.reboot_instances, InstanceIds=[known], DryRun=True)
+    refused("InvalidInstanceID.NotFound", w.ec2.reboot_instances, InstanceIds=["i-00000000000000000"])
+    assert known in w.members(), "a reboot ends nothing"
+
+
+def ec2_status(w):
+    known = three_members(w)[0]
+    found = w.ec2.describe_instance_status(InstanceIds=[known])["InstanceStatuses"]
+    equal([(s["InstanceId"], s["AvailabilityZone"], s["InstanceState"]["Name"]) for s in found], [(known, ZONE, "running")], "status")
+    equal((found[0]["InstanceStatus"]["Status"], found[0]["SystemStatus"]["Status"]), ("ok", "ok"), "checks")
+    refused("InvalidInstanceID.NotFound", w.ec2.describe_instance_status, InstanceIds=["i-00000000000000000"])
+
+
+def ec2_status_of_running(w):
+    """Without IncludeAllInstances those that end are left out."""
+    victim = three_members(w)[0]
+    w.autoscaling.terminate_instance_in_auto_scaling_group(InstanceId=victim, ShouldDecrementDesiredCapacity=False)
+    equal(w.ec2.describe_instance_status(InstanceIds=[victim])["InstanceStatuses"], [], "of those that run")
+    found = w.ec2.describe_instance_status(InstanceIds=[victim], IncludeAllInstances=True)["InstanceStatuses"]
+    equal([s["InstanceId"] for s in found], [victim], "of all")
+    assert found[0]["InstanceState"]["Name"] in ("shutting-down", "terminated"), found
+    three_members(w)
+
+
+def ec2_tags(w):
+    known = three_members(w)[0]
+    w.ec2.create_tags(Resources=[known], Tags=[{"Key": "vesper.sh/node", "Value": "n1"}, {"Key": "a", "Value": "<b>"}])
+    w.ec2.create_tags(Resources=[known], Tags=[{"Key": "a", "Value": "c"}])
+    found = w.ec2.describe_instances(InstanceIds=[known])["Reservations"][0]["Instances"][0]
+    tags = {t["Key"]: t["Value"] for t in found["Tags"]}
+    equal((tags.get("vesper.sh/node"), tags.get("a")), ("n1", "c"), "tags")
+
+
+def ec2_tag_unknown(w):
+    refused("InvalidInstanceID.NotFound", w.ec2.create_tags, Resources=["i-00000000000000000"], Tags=[{"Key": "a", "Value": "b"}])
+
+
+def ec2_tag_reserved(w):
+    known = three_members(w)[0]
+    refused("InvalidParameterValue", w.ec2.create_tags, Resources=[known], Tags=[{"Key": "aws:x", "Value": "b"}])
+
+
 # -- SQS ---------------------------------------------------------------------------------------------------------
 
 
@@ -359,7 +542,7 @@ def signature_is_checked(w):
     refused("InvalidSignatureException|SignatureDoesNotMatch", bad.sqs.get_queue_url, QueueName=QUEUE)
 
 
-CASES = [f for name, f in list(globals().items()) if name.startswith(("asg_", "sqs_", "signature_"))]
+CASES = [f for name, f in list(globals().items()) if name.startswith(("asg_", "ec2_", "sqs_", "signature_"))]
 
 
 def make_moto_world(w):

@@ -6,6 +6,7 @@ import datetime
 import json
 import time
 
+from daemons import LIMIT
 from world import COORDINATOR, seconds
 
 REQUEST = "vesper.sh/shutdown-request"
@@ -99,4 +100,51 @@ def reboot_slots(world, figures):
     assert all(c.status in (200, 409) for c in patches), patches
 
 
-CASES = [reboot_slots]
+def _grant_text(world, node):
+    return world.get_node(node)["metadata"].get("annotations", {}).get(GRANTED, "")
+
+
+def early_reboot(world, figures):
+    """a system-reboot that EC2 announces for tomorrow is taken early: slot, drain, RebootInstances once; the next leader tells EC2 nothing"""
+    event = "instance-event-0d59937288b749b32"
+    with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as f:
+        boot_id = f.read().strip()
+    pool = world.pool(world.unique("early"))
+    node, instance = world.node(pool)
+    _set_boot(world, node, boot_id)
+    world.cluster.create_pods(node, 5, prefix=node)
+    world.cluster.wait_running(5, node)
+    rebooted = lambda: [c for c in world.ec2log.calls if c.action == "RebootInstances" and instance in c.instances]
+    with world.coordinators() as (leader, other), world.metadata(instance) as metadata:
+        world.wait_adopted(node)
+        metadata.event(event, "system-reboot", 30 * 3600)
+        with world.agent(node, metadata, **{"Policy.Reboot": "early", "Drain.LoadBalancerWaitSec": "0"}) as agent:
+            asked = time.monotonic()
+            agent.wait_line("REBOOT_REQUESTED", node=node)
+            assert not world.get_node(node)["spec"].get("unschedulable"), "it was cordoned before it was granted"
+            leader.wait_line("REBOOT_SLOT_GRANTED", SETTLED_SEC + 30, node=node)
+            world.wait_condition(node, "Drained")
+            assert not world.cluster.pods(node), "pods are left"
+            world.cluster.wait_for(rebooted, LIMIT, "the call of EC2")
+            figures.add(f"agent started -> EC2 told to reboot {instance}: {time.monotonic() - asked:.1f} s, half a minute of it for the new leader")
+            leader.wait_line("REBOOT_BY_CLOUD", node=node)
+            assert [c.status for c in rebooted()] == [200], rebooted()
+            annotations = world.get_node(node)["metadata"]["annotations"]
+            assert annotations["vesper.sh/reboot-taken"] == event, annotations
+            assert '"sent":true' in _grant_text(world, node), annotations
+            _has_event(world, node, "MachineRebooted")
+
+            # Whoever leads next finds the mark, while the machine still shows its old boot.
+            leader.kill()
+            other.wait_line("LEASE_ACQUIRED", OTHER_LEADS_SEC)
+            time.sleep(10)
+            assert len(rebooted()) == 1, rebooted()
+            assert agent.alive(), agent.tail()
+            agent.kill()  # the machine goes down
+        _set_boot(world, node, f"{node}-2")
+        world.cluster.wait_for(lambda: not _grant_text(world, node), SETTLED_SEC, "the slot is free again")
+        time.sleep(5)
+        assert len(rebooted()) == 1, rebooted()
+
+
+CASES = [reboot_slots, early_reboot]

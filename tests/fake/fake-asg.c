@@ -92,7 +92,19 @@ static void member_free(AsgMember *m) {
         free(m);
 }
 
+void asg_remove_member(FakeAutoscaling *f, AsgMember *m) {
+        fake_ec2_set_group(f->ec2, m->id, NULL);
+        member_free(m);
+}
+
 void asg_group_free(FakeAutoscaling *f, AsgGroup *g) {
+        LIST_FOREACH (l, &g->launches, AsgLaunch, launches) {
+                list_remove(&g->launches, &l->launches);
+                free(l->token);
+                free(l->zone);
+                strv_free(l->ids);
+                free(l);
+        }
         LIST_FOREACH (m, &g->members, AsgMember, members)
                 member_free(m);
         LIST_FOREACH (h, &g->hooks, AsgHook, hooks) {
@@ -180,6 +192,10 @@ void asg_complete(FakeAutoscaling *f, AsgMember *m, AsgAction *a, bool abandon) 
                 in_service(f, m);
 }
 
+static bool is_suspended(const AsgGroup *g, AsgProcess p) {
+        return g->suspended & (1u << p);
+}
+
 /* -- time ---------------------------------------------------------------------------------------------- */
 
 static bool has_ended(FakeAutoscaling *f, const AsgMember *m) {
@@ -229,7 +245,9 @@ static void run_member(FakeAutoscaling *f, AsgMember *m, usec_t now) {
                 if (!open_actions(f, m, true))
                         in_service(f, m);
         }
-        if (m->check_usec <= now)
+        if (m->check_usec <= now && (is_suspended(m->group, ASG_PROCESS_HEALTH_CHECK) || is_suspended(m->group, ASG_PROCESS_REPLACE_UNHEALTHY)))
+                m->check_usec = usec_add(now, f->health_check_usec);
+        else if (m->check_usec <= now)
                 asg_terminate(f, m);
         if (asg_is_ending(m) && m->actions.size == 0 && has_ended(f, m))
                 member_free(m);
@@ -274,18 +292,39 @@ static AsgMember *victim(FakeAutoscaling *f, const AsgGroup *g) {
         return NULL;
 }
 
-static void launch(FakeAutoscaling *f, AsgGroup *g, usec_t now) {
-        const char *id = fake_ec2_run(f->ec2, NULL, emptiest_zone(f, g));
+static const char *launch_in(FakeAutoscaling *f, AsgGroup *g, const char *zone, usec_t now) {
+        const char *id = fake_ec2_run(f->ec2, NULL, zone);
         AsgMember *m = asg_add_member(f, g, id, "Pending");
 
         fake_ec2_set_state(f->ec2, id, "pending");
         m->in_service_usec = usec_add(now, f->launch_usec);
         g->last_activity_usec = now;
+        return id;
+}
+
+static void launch(FakeAutoscaling *f, AsgGroup *g, usec_t now) {
+        (void) launch_in(f, g, emptiest_zone(f, g), now);
+}
+
+const AsgLaunch *asg_launch(FakeAutoscaling *f, AsgGroup *g, const char *zone, unsigned n, const char *token) {
+        AsgLaunch *l = MUST(new0(AsgLaunch, 1));
+
+        l->token = MUST(strdup(token));
+        l->zone = MUST(strdup(zone));
+        l->n = n;
+        g->desired += n;
+        for (unsigned i = 0; i < n; i++) {
+                int r = strv_extend(&l->ids, launch_in(f, g, zone, loop_now(f->front.loop)));
+
+                assert(r >= 0);
+        }
+        list_append(&g->launches, &l->launches);
+        return l;
 }
 
 static void rebalance(FakeAutoscaling *f, AsgGroup *g, usec_t now) {
         size_t most = n_in_zone(f, g, fullest_zone(f, g)), least = n_in_zone(f, g, emptiest_zone(f, g));
-        AsgMember *m = g->rebalances && most > least + 1 ? victim(f, g) : NULL;
+        AsgMember *m = g->rebalances && !is_suspended(g, ASG_PROCESS_AZ_REBALANCE) && most > least + 1 ? victim(f, g) : NULL;
 
         if (!m)
                 return;
@@ -296,7 +335,7 @@ static void rebalance(FakeAutoscaling *f, AsgGroup *g, usec_t now) {
 static void run_group(FakeAutoscaling *f, AsgGroup *g, usec_t now) {
         size_t active = asg_n_active(g);
 
-        while (active > g->desired) {
+        while (active > g->desired && !is_suspended(g, ASG_PROCESS_TERMINATE)) {
                 AsgMember *m = victim(f, g);
 
                 if (!m)
@@ -313,6 +352,10 @@ static void run_group(FakeAutoscaling *f, AsgGroup *g, usec_t now) {
                 g->launch_usec = usec_add(now, f->replace_usec);
         if (g->launch_usec > now)
                 return;
+        if (is_suspended(g, ASG_PROCESS_LAUNCH)) {
+                g->launch_usec = usec_add(now, f->replace_usec);
+                return;
+        }
         for (; active < g->desired; active++)
                 launch(f, g, now);
         g->launch_usec = USEC_INFINITY;

@@ -36,6 +36,29 @@ typedef struct AsgMember {
         List actions;
 } AsgMember;
 
+/* What SuspendProcesses takes from a group; those without machinery here are only remembered. */
+typedef enum AsgProcess {
+        ASG_PROCESS_LAUNCH,
+        ASG_PROCESS_TERMINATE,
+        ASG_PROCESS_ADD_TO_LOAD_BALANCER,
+        ASG_PROCESS_ALARM_NOTIFICATION,
+        ASG_PROCESS_AZ_REBALANCE,
+        ASG_PROCESS_HEALTH_CHECK,
+        ASG_PROCESS_INSTANCE_REFRESH,
+        ASG_PROCESS_REPLACE_UNHEALTHY,
+        ASG_PROCESS_SCHEDULED_ACTIONS,
+        _ASG_PROCESS_MAX,
+} AsgProcess;
+
+extern const char *const asg_process_names[_ASG_PROCESS_MAX];
+
+/* Of LaunchInstances, by its ClientToken. */
+typedef struct AsgLaunch {
+        ListNode launches;
+        char *token, *zone, **ids;
+        unsigned n;
+} AsgLaunch;
+
 struct AsgGroup {
         ListNode groups;
         char *name;
@@ -43,7 +66,8 @@ struct AsgGroup {
         unsigned min, desired, max;
         usec_t cooldown_usec, last_activity_usec, launch_usec, created_wall_usec;
         bool rebalances;
-        List hooks, members;
+        unsigned suspended; /* bits of AsgProcess */
+        List hooks, members, launches;
 };
 
 struct FakeAutoscaling {
@@ -65,6 +89,10 @@ bool asg_is_active(const AsgMember *m); /* counts against what is desired */
 size_t asg_n_active(const AsgGroup *g);
 
 AsgMember *asg_add_member(FakeAutoscaling *f, AsgGroup *g, const char *instance, const char *state);
+/* Its instance lives on, of no group. */
+void asg_remove_member(FakeAutoscaling *f, AsgMember *m);
+/* So many in that zone, at once; the group wants as many more. */
+const AsgLaunch *asg_launch(FakeAutoscaling *f, AsgGroup *g, const char *zone, unsigned n, const char *token);
 void asg_set_state(AsgMember *m, const char *state);
 /* Its hooks first; ends at once if there are none. Nothing if it is ending. */
 void asg_terminate(FakeAutoscaling *f, AsgMember *m);

@@ -2,7 +2,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "fake-asg.h"
+#include "fake-asg-request.h"
 #include "fake-json.h"
 #include "fake-query.h"
 #include "parse-util.h"
@@ -15,19 +15,13 @@
 #define HEARTBEAT_USEC USEC_PER_HOUR
 #define COOLDOWN_USEC (300 * USEC_PER_SEC)
 
-typedef struct Request {
-        FakeAutoscaling *f;
-        HttpExchange *x;
-        FakeQuery params;
-} Request;
-
-static const char *param(const Request *r, const char *name) {
+const char *asg_param(const AsgRequest *r, const char *name) {
         return fake_query_get(&r->params, name);
 }
 
 /* -- answers ------------------------------------------------------------------------------------------- */
 
-static void reply_error(Request *r, unsigned status, const char *code, const char *message) {
+static void reply_error(AsgRequest *r, unsigned status, const char *code, const char *message) {
         _cleanup_strbuf_ StrBuf b = { 0 };
 
         strbuf_addf(&b, "<ErrorResponse xmlns=\"" NAMESPACE "\">\n  <Error>\n    <Type>%s</Type>\n    ",
@@ -38,7 +32,7 @@ static void reply_error(Request *r, unsigned status, const char *code, const cha
         fake_aws_front_reply(&r->f->front, r->x, status, "text/xml", NULL, strbuf_str(&b));
 }
 
-_printf_(2, 3) static void reply_invalid(Request *r, const char *fmt, ...) {
+_printf_(2, 3) void asg_reply_invalid(AsgRequest *r, const char *fmt, ...) {
         _cleanup_strbuf_ StrBuf b = { 0 };
         va_list ap;
 
@@ -49,8 +43,8 @@ _printf_(2, 3) static void reply_invalid(Request *r, const char *fmt, ...) {
 }
 
 /* result NULL: the action has none, not even an empty one. */
-static void reply(Request *r, const char *result) {
-        const char *action = param(r, "Action");
+void asg_reply(AsgRequest *r, const char *result) {
+        const char *action = asg_param(r, "Action");
         _cleanup_strbuf_ StrBuf b = { 0 };
 
         strbuf_addf(&b, "<%sResponse xmlns=\"" NAMESPACE "\">\n", action);
@@ -63,23 +57,27 @@ static void reply(Request *r, const char *result) {
         fake_aws_front_reply(&r->f->front, r->x, 200, "text/xml", NULL, strbuf_str(&b));
 }
 
+void asg_reply_mismatch(AsgRequest *r, const char *message) {
+        reply_error(r, 400, "IdempotentParameterMismatch", message);
+}
+
 /* -- parameters ---------------------------------------------------------------------------------------- */
 
 /* False: the error was sent. */
-static bool take_bool(Request *r, const char *name, bool required, bool *ret) {
-        const char *text = param(r, name);
+bool asg_take_bool(AsgRequest *r, const char *name, bool required, bool *ret) {
+        const char *text = asg_param(r, name);
 
         *ret = streq_ptr(text, "true");
         if (text ? *ret || streq(text, "false") : !required)
                 return true;
         if (text)
-                reply_invalid(r,
+                asg_reply_invalid(r,
                               "1 validation error detected: Value '%s' at '%s' failed to satisfy "
                               "constraint: Member "
                               "must be a boolean",
                               text, name);
         else
-                reply_invalid(
+                asg_reply_invalid(
                         r,
                         "1 validation error detected: Value null at '%s' failed to satisfy constraint: "
                         "Member must not be null",
@@ -88,11 +86,11 @@ static bool take_bool(Request *r, const char *name, bool required, bool *ret) {
 }
 
 /* NULL: the error was sent. */
-static const char *take_string(Request *r, const char *name) {
-        const char *text = param(r, name);
+const char *asg_take_string(AsgRequest *r, const char *name) {
+        const char *text = asg_param(r, name);
 
         if (isempty(text))
-                reply_invalid(
+                asg_reply_invalid(
                         r,
                         "1 validation error detected: Value null at '%s' failed to satisfy constraint: "
                         "Member must not be null",
@@ -100,12 +98,12 @@ static const char *take_string(Request *r, const char *name) {
         return isempty(text) ? NULL : text;
 }
 
-static AsgGroup *take_group(Request *r) {
-        const char *name = take_string(r, "AutoScalingGroupName");
+AsgGroup *asg_take_group(AsgRequest *r) {
+        const char *name = asg_take_string(r, "AutoScalingGroupName");
         AsgGroup *g = name ? asg_find_group(r->f, name) : NULL;
 
         if (name && !g)
-                reply_invalid(r, "AutoScalingGroup name not found - AutoScalingGroup '%s' not found", name);
+                asg_reply_invalid(r, "AutoScalingGroup name not found - AutoScalingGroup '%s' not found", name);
         return g;
 }
 
@@ -113,12 +111,12 @@ typedef struct Page {
         uint64_t first, size;
 } Page;
 
-static bool take_page(Request *r, uint64_t limit, Page *ret) {
-        const char *max = param(r, "MaxRecords"), *token = param(r, "NextToken");
+static bool take_page(AsgRequest *r, uint64_t limit, Page *ret) {
+        const char *max = asg_param(r, "MaxRecords"), *token = asg_param(r, "NextToken");
 
         *ret = (Page) { .size = 50 };
         if (max && parse_uint64_range(max, 1, limit, &ret->size) < 0) {
-                reply_invalid(r,
+                asg_reply_invalid(r,
                               "1 validation error detected: Value '%s' at 'maxRecords' failed to satisfy "
                               "constraint: Member must have value between 1 and %" PRIu64,
                               max, limit);
@@ -133,7 +131,7 @@ static bool take_page(Request *r, uint64_t limit, Page *ret) {
 
 /* -- describing ---------------------------------------------------------------------------------------- */
 
-static void add_member(Request *r, StrBuf *b, const AsgMember *m, bool with_group) {
+static void add_member(AsgRequest *r, StrBuf *b, const AsgMember *m, bool with_group) {
         const char *state = fake_ec2_state(r->f->ec2, m->id);
         bool sound = state && (streq(state, "running") || streq(state, "pending"));
 
@@ -152,14 +150,14 @@ static void add_member(Request *r, StrBuf *b, const AsgMember *m, bool with_grou
         strbuf_add(b, "</member>\n");
 }
 
-static void describe_instances(Request *r) {
+static void describe_instances(AsgRequest *r) {
         _cleanup_strv_free_ char **ids = fake_query_list(&r->params, "InstanceIds.member");
         _cleanup_strbuf_ StrBuf b = { 0 };
         uint64_t n = 0;
         Page page;
 
         if (strv_length(ids) > IDS_MAX)
-                return reply_invalid(r, "The number of instance ids that may be passed in is limited to 50");
+                return asg_reply_invalid(r, "The number of instance ids that may be passed in is limited to 50");
         if (!take_page(r, 50, &page))
                 return;
         strbuf_add(&b, "<AutoScalingInstances>\n");
@@ -174,10 +172,10 @@ static void describe_instances(Request *r) {
         strbuf_add(&b, "</AutoScalingInstances>");
         if (n > page.first + page.size)
                 strbuf_addf(&b, "<NextToken>page+%" PRIu64 "</NextToken>", page.first + page.size);
-        reply(r, strbuf_str(&b));
+        asg_reply(r, strbuf_str(&b));
 }
 
-static void add_group(Request *r, StrBuf *b, const AsgGroup *g) {
+static void add_group(AsgRequest *r, StrBuf *b, const AsgGroup *g) {
         char created[RFC3339_MAX];
 
         rfc3339_format(g->created_wall_usec, created);
@@ -199,15 +197,23 @@ static void add_group(Request *r, StrBuf *b, const AsgGroup *g) {
                       "<HealthCheckGracePeriod>0</HealthCheckGracePeriod>\n<Instances>\n");
         LIST_FOREACH (m, &g->members, AsgMember, members)
                 add_member(r, b, m, false);
+        strbuf_add(b, "</Instances><SuspendedProcesses>");
+        for (AsgProcess i = 0; i < _ASG_PROCESS_MAX; i++)
+                if (g->suspended & (1u << i)) {
+                        strbuf_add(b, "<member>");
+                        fake_xml_add_element(b, "ProcessName", asg_process_names[i]);
+                        fake_xml_add_element(b, "SuspensionReason", "User suspended");
+                        strbuf_add(b, "</member>");
+                }
         strbuf_addf(b,
-                    "</Instances><CreatedTime>%s</CreatedTime><Tags/><TerminationPolicies><member>Default</"
+                    "</SuspendedProcesses><CreatedTime>%s</CreatedTime><Tags/><TerminationPolicies><member>Default</"
                     "member>"
                     "</TerminationPolicies><NewInstancesProtectedFromScaleIn>false"
                     "</NewInstancesProtectedFromScaleIn></member>\n",
                     created);
 }
 
-static void describe_groups(Request *r) {
+static void describe_groups(AsgRequest *r) {
         _cleanup_strv_free_ char **names = fake_query_list(&r->params, "AutoScalingGroupNames.member");
         _cleanup_strbuf_ StrBuf b = { 0 };
         uint64_t n = 0;
@@ -226,13 +232,13 @@ static void describe_groups(Request *r) {
         strbuf_add(&b, "</AutoScalingGroups>");
         if (n > page.first + page.size)
                 strbuf_addf(&b, "<NextToken>page+%" PRIu64 "</NextToken>", page.first + page.size);
-        reply(r, strbuf_str(&b));
+        asg_reply(r, strbuf_str(&b));
 }
 
-static void describe_hooks(Request *r) {
+static void describe_hooks(AsgRequest *r) {
         _cleanup_strv_free_ char **names = fake_query_list(&r->params, "LifecycleHookNames.member");
         _cleanup_strbuf_ StrBuf b = { 0 };
-        const AsgGroup *g = take_group(r);
+        const AsgGroup *g = asg_take_group(r);
 
         if (!g)
                 return;
@@ -256,12 +262,12 @@ static void describe_hooks(Request *r) {
                 strbuf_add(&b, "</member>\n");
         }
         strbuf_add(&b, "</LifecycleHooks>");
-        reply(r, strbuf_str(&b));
+        asg_reply(r, strbuf_str(&b));
 }
 
 /* -- changing ------------------------------------------------------------------------------------------ */
 
-static void reply_activity(Request *r, const AsgMember *m) {
+static void reply_activity(AsgRequest *r, const AsgMember *m) {
         _cleanup_strbuf_ StrBuf b = { 0 };
         char id[ASG_TOKEN_MAX], now[RFC3339_MAX];
 
@@ -275,29 +281,29 @@ static void reply_activity(Request *r, const AsgMember *m) {
                 "out of service in response to a user request.</Cause><StartTime>%s</StartTime>"
                 "<StatusCode>InProgress</StatusCode><Progress>0</Progress><Details>{}</Details></Activity>",
                 m->id, now, m->id, now);
-        reply(r, strbuf_str(&b));
+        asg_reply(r, strbuf_str(&b));
 }
 
-static void terminate_instance(Request *r) {
-        const char *id = take_string(r, "InstanceId"), *state;
+static void terminate_instance(AsgRequest *r) {
+        const char *id = asg_take_string(r, "InstanceId"), *state;
         AsgMember *m;
         bool decrement;
 
-        if (!id || !take_bool(r, "ShouldDecrementDesiredCapacity", true, &decrement))
+        if (!id || !asg_take_bool(r, "ShouldDecrementDesiredCapacity", true, &decrement))
                 return;
         m = asg_find_member(r->f, id);
         if (!m)
-                return reply_invalid(
+                return asg_reply_invalid(
                         r, "Instance Id not found - No managed instance found for instance ID: %s", id);
         state = fake_ec2_state(r->f->ec2, id);
         if (!asg_is_ending(m) && (!state || streq(state, "terminated")))
-                return reply_invalid(r, "The instance %s is already terminated.", id);
+                return asg_reply_invalid(r, "The instance %s is already terminated.", id);
         if (startswith(m->state, "Warmed:"))
-                return reply_invalid(r, "The instance %s is in a warm pool (%s).", id, m->state);
+                return asg_reply_invalid(r, "The instance %s is in a warm pool (%s).", id, m->state);
         if (m->protected)
-                return reply_invalid(r, "The instance %s is protected from scale-in.", id);
+                return asg_reply_invalid(r, "The instance %s is protected from scale-in.", id);
         if (decrement && m->group->desired <= m->group->min)
-                return reply_invalid(
+                return asg_reply_invalid(
                         r,
                         "Currently, desiredSize equals minSize (%u). Terminating instance without "
                         "replacement will violate group's min size constraint. Either set "
@@ -309,26 +315,26 @@ static void terminate_instance(Request *r) {
         asg_terminate(r->f, m);
 }
 
-static void set_desired_capacity(Request *r) {
-        AsgGroup *g = take_group(r);
+static void set_desired_capacity(AsgRequest *r) {
+        AsgGroup *g = asg_take_group(r);
         const char *text;
         uint64_t desired;
         bool honor;
 
         if (!g)
                 return;
-        text = take_string(r, "DesiredCapacity");
-        if (!text || !take_bool(r, "HonorCooldown", false, &honor))
+        text = asg_take_string(r, "DesiredCapacity");
+        if (!text || !asg_take_bool(r, "HonorCooldown", false, &honor))
                 return;
         if (parse_uint64(text, &desired) < 0)
-                return reply_invalid(r, "'%s' is no DesiredCapacity", text);
+                return asg_reply_invalid(r, "'%s' is no DesiredCapacity", text);
         if (desired > g->max)
-                return reply_invalid(r,
+                return asg_reply_invalid(r,
                                      "New SetDesiredCapacity value %" PRIu64
                                      " is above max value %u for the AutoScalingGroup.",
                                      desired, g->max);
         if (desired < g->min)
-                return reply_invalid(r,
+                return asg_reply_invalid(r,
                                      "New SetDesiredCapacity value %" PRIu64
                                      " is below min value %u for the AutoScalingGroup.",
                                      desired, g->min);
@@ -337,23 +343,23 @@ static void set_desired_capacity(Request *r) {
                 return reply_error(r, 400, "ScalingActivityInProgress",
                                    "Scaling activity is in progress and the cooldown has not ended.");
         g->desired = (unsigned) desired;
-        reply(r, NULL);
+        asg_reply(r, NULL);
 }
 
 /* By token, or by the instance; NULL: the error was sent. */
-static AsgAction *take_action(Request *r, AsgMember **ret) {
-        const AsgGroup *g = take_group(r);
-        const char *hook = g ? take_string(r, "LifecycleHookName") : NULL;
-        const char *token = param(r, "LifecycleActionToken"), *id = param(r, "InstanceId");
+static AsgAction *take_action(AsgRequest *r, AsgMember **ret) {
+        const AsgGroup *g = asg_take_group(r);
+        const char *hook = g ? asg_take_string(r, "LifecycleHookName") : NULL;
+        const char *token = asg_param(r, "LifecycleActionToken"), *id = asg_param(r, "InstanceId");
 
         if (!hook)
                 return NULL;
         if (!token && !id) {
-                reply_invalid(r, "Either the lifecycle action token or the instance id must be provided.");
+                asg_reply_invalid(r, "Either the lifecycle action token or the instance id must be provided.");
                 return NULL;
         }
         if (token && strlen(token) != ASG_TOKEN_MAX - 1) {
-                reply_invalid(r,
+                asg_reply_invalid(r,
                               "1 validation error detected: Value '%s' at 'lifecycleActionToken' failed to "
                               "satisfy "
                               "constraint: Member must have length equal to 36",
@@ -368,43 +374,43 @@ static AsgAction *take_action(Request *r, AsgMember **ret) {
                                 return a;
                         }
         if (token)
-                reply_invalid(r, "No active Lifecycle Action found with token %s", token);
+                asg_reply_invalid(r, "No active Lifecycle Action found with token %s", token);
         else
-                reply_invalid(r, "No active Lifecycle Action found with instance ID %s", id);
+                asg_reply_invalid(r, "No active Lifecycle Action found with instance ID %s", id);
         return NULL;
 }
 
-static void complete_action(Request *r) {
-        const char *result = param(r, "LifecycleActionResult");
+static void complete_action(AsgRequest *r) {
+        const char *result = asg_param(r, "LifecycleActionResult");
         AsgMember *m;
         AsgAction *a;
 
         if (!streq_ptr(result, "CONTINUE") && !streq_ptr(result, "ABANDON"))
-                return reply_invalid(r, "LifecycleActionResult must be CONTINUE or ABANDON, not '%s'.",
+                return asg_reply_invalid(r, "LifecycleActionResult must be CONTINUE or ABANDON, not '%s'.",
                                      strempty(result));
         a = take_action(r, &m);
         if (!a)
                 return;
         asg_complete(r->f, m, a, streq(result, "ABANDON"));
-        reply(r, "");
+        asg_reply(r, "");
 }
 
-static void record_heartbeat(Request *r) {
+static void record_heartbeat(AsgRequest *r) {
         AsgMember *m;
         AsgAction *a = take_action(r, &m);
 
         if (!a)
                 return;
         a->deadline_usec = usec_add(loop_now(r->f->front.loop), a->hook->heartbeat_usec);
-        reply(r, "");
+        asg_reply(r, "");
 }
 
 /* -- a request ----------------------------------------------------------------------------------------- */
 
 static const struct Action {
         const char *name;
-        const char *params[8]; /* stricter than the real service, which passes over what it does not know */
-        void (*act)(Request *r);
+        const char *params[9]; /* stricter than the real service, which passes over what it does not know */
+        void (*act)(AsgRequest *r);
 } actions[] = {
         { "DescribeAutoScalingGroups",
           { "Action", "Version", "AutoScalingGroupNames.", "MaxRecords", "NextToken" },
@@ -429,6 +435,22 @@ static const struct Action {
           { "Action", "Version", "AutoScalingGroupName", "LifecycleHookName", "LifecycleActionToken",
             "InstanceId" },
           record_heartbeat },
+        { "DetachInstances",
+          { "Action", "Version", "AutoScalingGroupName", "InstanceIds.", "ShouldDecrementDesiredCapacity" },
+          asg_detach_instances },
+        { "EnterStandby",
+          { "Action", "Version", "AutoScalingGroupName", "InstanceIds.", "ShouldDecrementDesiredCapacity" },
+          asg_enter_standby },
+        { "ExitStandby", { "Action", "Version", "AutoScalingGroupName", "InstanceIds." }, asg_exit_standby },
+        { "LaunchInstances",
+          { "Action", "Version", "AutoScalingGroupName", "RequestedCapacity", "ClientToken", "AvailabilityZones.", "SubnetIds.",
+            "RetryStrategy" },
+          asg_launch_instances },
+        { "SetInstanceProtection",
+          { "Action", "Version", "AutoScalingGroupName", "InstanceIds.", "ProtectedFromScaleIn" },
+          asg_set_instance_protection },
+        { "SuspendProcesses", { "Action", "Version", "AutoScalingGroupName", "ScalingProcesses." }, asg_suspend_processes },
+        { "ResumeProcesses", { "Action", "Version", "AutoScalingGroupName", "ScalingProcesses." }, asg_resume_processes },
 };
 
 static const struct Action *find_action(const char *name) {
@@ -439,7 +461,7 @@ static const struct Action *find_action(const char *name) {
 }
 
 /* True: the request is answered, or never will be. */
-static bool play_trouble(Request *r, const char *action) {
+static bool play_trouble(AsgRequest *r, const char *action) {
         const FakeTrouble *t = fake_troubles_take(r->f->front.troubles, action, &r->x);
 
         if (t && t->kind == FAKE_TROUBLE_BODY)
@@ -449,7 +471,7 @@ static bool play_trouble(Request *r, const char *action) {
         return t || !r->x;
 }
 
-static void handle(Request *r) {
+static void handle(AsgRequest *r) {
         static const char *const services[] = { "autoscaling", NULL };
         const char *type = http_header_find(r->x->headers, r->x->n_headers, "Content-Type"), *unknown;
         const struct Action *a;
@@ -466,11 +488,11 @@ static void handle(Request *r) {
         }
         if (r->params.repeated)
                 return reply_error(r, 400, "MalformedQueryString", "A parameter was given twice.");
-        a = find_action(param(r, "Action"));
-        if (!a || !streq_ptr(param(r, "Version"), VERSION)) {
+        a = find_action(asg_param(r, "Action"));
+        if (!a || !streq_ptr(asg_param(r, "Version"), VERSION)) {
                 _cleanup_free_ char *message =
-                        MUST(strf("Could not find operation %s for version %s", strempty(param(r, "Action")),
-                                  strempty(param(r, "Version"))));
+                        MUST(strf("Could not find operation %s for version %s", strempty(asg_param(r, "Action")),
+                                  strempty(asg_param(r, "Version"))));
 
                 return reply_error(r, 400, "InvalidAction", message);
         }
@@ -479,13 +501,13 @@ static void handle(Request *r) {
                 return;
         unknown = fake_query_unknown(&r->params, a->params, ELEMENTSOF(a->params));
         if (unknown)
-                return reply_invalid(r, "The parameter %s is not recognized", unknown);
+                return asg_reply_invalid(r, "The parameter %s is not recognized", unknown);
         a->act(r);
         asg_run(r->f);
 }
 
 void fake_autoscaling_handle(HttpExchange *x, void *fake_autoscaling) {
-        Request r = { .f = fake_autoscaling, .x = x };
+        AsgRequest r = { .f = fake_autoscaling, .x = x };
 
         fake_query_init_form(&r.params, x);
         handle(&r);

@@ -23,6 +23,8 @@ struct FakeAzureEvents {
         List events;
         uint64_t incarnation, n_made;
         size_t n_approved;
+        fake_azure_approved_t approved;
+        void *userdata;
 };
 
 static void event_free(Event *e) {
@@ -123,12 +125,27 @@ void fake_azure_events_clear(FakeAzureEvents *d) {
                 event_free(e);
 }
 
+void fake_azure_events_on_approve(FakeAzureEvents *d, fake_azure_approved_t approved, void *userdata) {
+        d->approved = approved;
+        d->userdata = userdata;
+}
+
+static void tell_approved(const Event *e) {
+        _cleanup_strv_free_ char **resources = NULL;
+        int r = strv_split(e->resources, ",", &resources);
+
+        assert(r >= 0);
+        e->document->approved(e->id, (const char *const *) resources, strv_length(resources), e->document->userdata);
+}
+
 bool fake_azure_events_approve(FakeAzureEvents *d, const char *id) {
         Event *e = find(d, id);
 
         if (!e)
                 return false;
         d->n_approved++;
+        if (d->approved && !e->started)
+                tell_approved(e);
         if (!e->started)
                 event_start(e);
         return true;

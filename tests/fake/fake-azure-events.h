@@ -37,6 +37,9 @@ bool fake_azure_events_remove(FakeAzureEvents *e, const char *id);
 void fake_azure_events_clear(FakeAzureEvents *e);
 /* StartRequests: true also if it has started. False: there is none of that id. */
 bool fake_azure_events_approve(FakeAzureEvents *e, const char *id);
+/* Told of each approval, before the event starts: the names of all VMs that it names. */
+typedef void (*fake_azure_approved_t)(const char *id, const char *const *resources, size_t n, void *userdata);
+void fake_azure_events_on_approve(FakeAzureEvents *e, fake_azure_approved_t approved, void *userdata);
 /* How often somebody approved. */
 size_t fake_azure_events_n_approved(const FakeAzureEvents *e);
 

@@ -16,6 +16,17 @@
 #define IDS_MAX 1000u
 #define REQUEST_ID FAKE_AWS_REQUEST_ID
 
+typedef struct FakeTag {
+        ListNode tags;
+        char *key, *value;
+} FakeTag;
+
+typedef struct FakeEvent {
+        ListNode events;
+        char *id, *code;
+        usec_t not_before_wall_usec;
+} FakeEvent;
+
 typedef struct FakeInstance {
         ListNode instances;
         char *id;
@@ -26,7 +37,9 @@ typedef struct FakeInstance {
         const char *state;      /* until terminated */
         usec_t terminated_usec; /* the end of shutting-down; USEC_INFINITY: nobody asked for it */
         bool protected;
-        size_t n_terminations;
+        size_t n_terminations, n_reboots;
+        bool stays;        /* a reboot does not move it */
+        List tags, events; /* tags: of CreateTags */
 } FakeInstance;
 
 struct FakeEc2 {
@@ -37,6 +50,8 @@ struct FakeEc2 {
         List instances;
         List watches; /* of FakeEc2Watch */
         size_t last_n_ids;
+        void (*rebooted)(const char *id, void *userdata);
+        void *reboot_userdata;
 };
 
 typedef struct Request {
@@ -198,6 +213,12 @@ static void add_reservation(const Request *r, StrBuf *b, const FakeInstance *i, 
         if (i->node_tag) {
                 strbuf_add(b, "                        <item><key>vesper.sh/node</key>");
                 fake_xml_add_element(b, "value", i->node_tag);
+                strbuf_add(b, "</item>\n");
+        }
+        LIST_FOREACH (t, &i->tags, FakeTag, tags) {
+                strbuf_add(b, "                        <item>");
+                fake_xml_add_element(b, "key", t->key);
+                fake_xml_add_element(b, "value", t->value);
                 strbuf_add(b, "</item>\n");
         }
         strbuf_add(b, "                    </tagSet>\n                </item>\n            "
@@ -365,6 +386,195 @@ static void terminate_instances(Request *r) {
         reply(r, 200, 0, strbuf_str(&b));
 }
 
+/* True: the request was answered. */
+static bool is_dry_run(Request *r) {
+        if (!streq_ptr(param(r, "DryRun"), "true"))
+                return false;
+        reply_error(r, 412, "DryRunOperation", "Request would have succeeded, but DryRun flag is set.");
+        return true;
+}
+
+static void reply_true(Request *r, const char *action) {
+        _cleanup_strbuf_ StrBuf b = { 0 };
+
+        open_reply(&b, action);
+        strbuf_addf(&b, "    <return>true</return>\n</%sResponse>", action);
+        reply(r, 200, 0, strbuf_str(&b));
+}
+
+/* -- RebootInstances ------------------------------------------------------------------------ */
+
+static void event_free(FakeInstance *i, FakeEvent *e) {
+        list_remove(&i->events, &e->events);
+        free(e->id);
+        free(e->code);
+        free(e);
+}
+
+/* In place, or by moving to another host: that ends what was scheduled for it. */
+static void reboot(FakeEc2 *f, FakeInstance *i) {
+        i->n_reboots++;
+        if (!i->stays)
+                LIST_FOREACH (e, &i->events, FakeEvent, events)
+                        if (streq(e->code, "system-reboot"))
+                                event_free(i, e);
+        if (f->rebooted)
+                f->rebooted(i->id, f->reboot_userdata);
+}
+
+static void reboot_instances(Request *r) {
+        _cleanup_strv_free_ char **ids = fake_query_list(&r->params, "InstanceId");
+        _cleanup_free_ char *message = NULL;
+
+        if (strv_length(ids) == 0 || strv_length(ids) > IDS_MAX)
+                return reply_error(r, 400, "MissingParameter",
+                                   "The request must contain the parameter InstanceId");
+        if (!check_ids(r, ids) || is_dry_run(r))
+                return;
+        STRV_FOREACH (id, ids) {
+                const char *state = instance_state(r->f, find(r->f, *id));
+
+                if (streq(state, "running") || streq(state, "shutting-down") || streq(state, "terminated"))
+                        continue;
+                message = strf("This instance '%s' is not in a state from which it can be rebooted.", *id);
+                return reply_error(r, 400, "IncorrectInstanceState", message);
+        }
+        STRV_FOREACH (id, ids)
+                if (streq(instance_state(r->f, find(r->f, *id)), "running")) /* of one that ends it is ignored */
+                        reboot(r->f, find(r->f, *id));
+        reply_true(r, "RebootInstances");
+}
+
+/* -- DescribeInstanceStatus ----------------------------------------------------------------- */
+
+static void add_status(StrBuf *b, const char *element, bool sound) {
+        strbuf_addf(b, "            <%s><status>%s</status><details><item><name>reachability</name><status>%s</status>"
+                       "</item></details></%s>\n", element, sound ? "ok" : "not-applicable", sound ? "passed" : "failed", element);
+}
+
+static void add_instance_status(StrBuf *b, const FakeInstance *i, const char *state) {
+        strbuf_addf(b, "        <item>\n            <instanceId>%s</instanceId>\n"
+                       "            <availabilityZone>%s</availabilityZone>\n", i->id, i->zone);
+        if (i->events.size > 0)
+                strbuf_add(b, "            <eventsSet>\n");
+        LIST_FOREACH (e, &i->events, FakeEvent, events) {
+                char at[RFC3339_MAX];
+
+                rfc3339_format(e->not_before_wall_usec, at);
+                strbuf_add(b, "                <item>");
+                fake_xml_add_element(b, "instanceEventId", e->id);
+                fake_xml_add_element(b, "code", e->code);
+                fake_xml_add_element(b, "description", "scheduled by the test");
+                fake_xml_add_element(b, "notBefore", at);
+                strbuf_add(b, "</item>\n");
+        }
+        if (i->events.size > 0)
+                strbuf_add(b, "            </eventsSet>\n");
+        strbuf_add(b, "            ");
+        add_state(b, "instanceState", state);
+        strbuf_add(b, "\n");
+        add_status(b, "systemStatus", streq(state, "running"));
+        add_status(b, "instanceStatus", streq(state, "running"));
+        strbuf_add(b, "        </item>\n");
+}
+
+/* Of those that run alone, unless all are asked for. */
+static void describe_instance_status(Request *r) {
+        Selection s = { 0 };
+        _cleanup_strbuf_ StrBuf b = { 0 };
+        bool all = streq_ptr(param(r, "IncludeAllInstances"), "true"), more = false;
+        uint64_t n = 0;
+
+        if (select_instances(r, &s) && !is_dry_run(r)) {
+                open_reply(&b, "DescribeInstanceStatus");
+                strbuf_add(&b, "    <instanceStatusSet>\n");
+                LIST_FOREACH (i, &r->f->instances, FakeInstance, instances) {
+                        const char *state = visible_state(r, i);
+
+                        if (!state || (s.ids && !strv_contains(s.ids, i->id)) || (!all && !streq(state, "running")))
+                                continue;
+                        n++;
+                        if (n > s.first && n <= usec_add(s.first, s.max))
+                                add_instance_status(&b, i, state);
+                        else if (n > s.first)
+                                more = true;
+                }
+                strbuf_add(&b, "    </instanceStatusSet>\n");
+                if (more)
+                        strbuf_addf(&b, "    <nextToken>page+%" PRIu64 "</nextToken>\n", s.first + s.max);
+                strbuf_add(&b, "</DescribeInstanceStatusResponse>");
+                reply(r, 200, 0, strbuf_str(&b));
+        }
+        strv_free(s.ids);
+        strv_free(s.filter);
+}
+
+/* -- CreateTags ----------------------------------------------------------------------------- */
+
+static void tag_free(FakeInstance *i, FakeTag *t) {
+        list_remove(&i->tags, &t->tags);
+        free(t->key);
+        free(t->value);
+        free(t);
+}
+
+static void set_tag(FakeInstance *i, const char *key, const char *value) {
+        FakeTag *t = NULL;
+        int r;
+
+        if (streq(key, "vesper.sh/node")) {
+                r = free_and_strdup(&i->node_tag, value);
+                assert(r >= 0);
+                return;
+        }
+        LIST_FOREACH (known, &i->tags, FakeTag, tags)
+                if (streq(known->key, key))
+                        t = known;
+        if (!t) {
+                t = new0(FakeTag, 1);
+                assert(t);
+                list_append(&i->tags, &t->tags);
+        }
+        r = free_and_strdup(&t->key, key);
+        if (r >= 0)
+                r = free_and_strdup(&t->value, value);
+        assert(r >= 0);
+}
+
+/* Key and Value of Tag.N; NULL, and the error was sent, or (*ret_value NULL) there are no more. */
+static const char *take_tag(Request *r, size_t n, const char **ret_value) {
+        _cleanup_free_ char *key_name = strf("Tag.%zu.Key", n), *value_name = strf("Tag.%zu.Value", n);
+
+        assert(key_name && value_name);
+        *ret_value = param(r, value_name) ? param(r, value_name) : "";
+        return param(r, key_name);
+}
+
+static void create_tags(Request *r) {
+        _cleanup_strv_free_ char **ids = fake_query_list(&r->params, "ResourceId");
+        const char *key, *value;
+        size_t n;
+
+        if (strv_length(ids) == 0 || strv_length(ids) > IDS_MAX || !take_tag(r, 1, &value))
+                return reply_error(r, 400, "MissingParameter",
+                                   "The request must contain the parameter ResourceId and a tag");
+        if (!check_ids(r, ids) || is_dry_run(r))
+                return;
+        for (n = 1; (key = take_tag(r, n, &value)); n++) {
+                if (startswith(key, "aws:"))
+                        return reply_error(r, 400, "InvalidParameterValue",
+                                           "Tag keys starting with 'aws:' are reserved for internal use");
+                if (strlen(key) > 127 || strlen(value) > 255)
+                        return reply_error(r, 400, "InvalidParameterValue", "Tag key or value is too long");
+        }
+        if (n > 51)
+                return reply_error(r, 400, "TagLimitExceeded", "The maximum number of Tags for a resource has been reached.");
+        STRV_FOREACH (id, ids)
+                for (n = 1; (key = take_tag(r, n, &value)); n++)
+                        set_tag(find(r->f, *id), key, value);
+        reply_true(r, "CreateTags");
+}
+
 static void get_caller_identity(Request *r) {
         _cleanup_free_ char *body = NULL;
 
@@ -384,7 +594,7 @@ typedef struct Action {
         const char *name;
         bool sts;
         const char *version;
-        const char *params[7];
+        const char *params[8];
         void (*act)(Request *r);
 } Action;
 
@@ -399,6 +609,13 @@ static const Action actions[] = {
           "2016-11-15",
           { "Action", "Version", "InstanceId.", "DryRun", "Force", "SkipOsShutdown" },
           terminate_instances },
+        { "RebootInstances", false, "2016-11-15", { "Action", "Version", "InstanceId.", "DryRun" }, reboot_instances },
+        { "DescribeInstanceStatus",
+          false,
+          "2016-11-15",
+          { "Action", "Version", "InstanceId.", "Filter.", "MaxResults", "NextToken", "DryRun", "IncludeAllInstances" },
+          describe_instance_status },
+        { "CreateTags", false, "2016-11-15", { "Action", "Version", "ResourceId.", "Tag.", "DryRun" }, create_tags },
         { "GetCallerIdentity", true, "2011-06-15", { "Action", "Version" }, get_caller_identity },
 };
 
@@ -485,6 +702,10 @@ FakeEc2 *fake_ec2_new(const FakeEc2Options *o) {
 
 static void instance_free(FakeEc2 *f, FakeInstance *i) {
         list_remove(&f->instances, &i->instances);
+        LIST_FOREACH (t, &i->tags, FakeTag, tags)
+                tag_free(i, t);
+        LIST_FOREACH (e, &i->events, FakeEvent, events)
+                event_free(i, e);
         free(i->id);
         free(i->zone);
         free(i->group);
@@ -568,6 +789,47 @@ void fake_ec2_set_node_tag(FakeEc2 *f, const char *id, const char *node) {
         int r = free_and_strdup(&must_find(f, id)->node_tag, node);
 
         assert(r >= 0);
+}
+
+static FakeEvent *find_event(const FakeInstance *i, const char *event) {
+        LIST_FOREACH (e, &i->events, FakeEvent, events)
+                if (streq(e->id, event))
+                        return e;
+        return NULL;
+}
+
+void fake_ec2_schedule(FakeEc2 *f, const char *id, const char *event, const char *code, usec_t not_before_wall_usec) {
+        FakeInstance *i = must_find(f, id);
+        FakeEvent *e = find_event(i, event);
+
+        if (!e) {
+                e = new0(FakeEvent, 1);
+                assert(e);
+                e->id = strdup(event);
+                e->code = strdup(code);
+                assert(e->id && e->code);
+                list_append(&i->events, &e->events);
+        }
+        e->not_before_wall_usec = not_before_wall_usec;
+}
+
+void fake_ec2_set_reboot_migration(FakeEc2 *f, const char *id, bool on) {
+        must_find(f, id)->stays = !on;
+}
+
+bool fake_ec2_has_event(const FakeEc2 *f, const char *id, const char *event) {
+        return find_event(must_find(f, id), event);
+}
+
+void fake_ec2_on_reboot(FakeEc2 *f, void (*rebooted)(const char *id, void *userdata), void *userdata) {
+        f->rebooted = rebooted;
+        f->reboot_userdata = userdata;
+}
+
+size_t fake_ec2_n_reboots(const FakeEc2 *f, const char *id) {
+        const FakeInstance *i = find(f, id);
+
+        return i ? i->n_reboots : 0;
 }
 
 void fake_ec2_forget(FakeEc2 *f, const char *id) {

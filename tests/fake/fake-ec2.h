@@ -47,6 +47,14 @@ void fake_ec2_set_group(FakeEc2 *f, const char *id, const char *group);
 void fake_ec2_set_private_dns_name(FakeEc2 *f, const char *id, const char *name);
 /* One tag more; value NULL takes it away. It stays when the instance ends. */
 void fake_ec2_set_node_tag(FakeEc2 *f, const char *id, const char *node);
+/* A scheduled event of it: "system-reboot", "instance-reboot", ... RebootInstances ends the first kind, unless the instance
+ * does not migrate on reboots (as its maintenance options may say); whoever schedules again that id moves it. */
+void fake_ec2_schedule(FakeEc2 *f, const char *id, const char *event, const char *code, usec_t not_before_wall_usec);
+void fake_ec2_set_reboot_migration(FakeEc2 *f, const char *id, bool on);
+bool fake_ec2_has_event(const FakeEc2 *f, const char *id, const char *event);
+/* RebootInstances was obeyed for it; told before the request is answered. */
+void fake_ec2_on_reboot(FakeEc2 *f, void (*rebooted)(const char *id, void *userdata), void *userdata);
+size_t fake_ec2_n_reboots(const FakeEc2 *f, const char *id);
 /* As if it had been terminated hours ago. */
 void fake_ec2_forget(FakeEc2 *f, const char *id);
 /* The name of its state as a describe would show it now, or NULL if it would not be found. */

@@ -96,7 +96,9 @@ static const char refusal[] = "<?xml "
                               "OperationNotPermitted</Code>\n<Message>The instance may not be "
                               "terminated. Encoded authorization failure message: "
                               "abc</Message>\n</Error>\n</Errors>\n<RequestID>r</RequestID>\n</Response>\n";
-static const char *const templates[] = { describe, terminate, refusal };
+static const char rebooted[] = "<?xml version=\"1.0\"?>\n<RebootInstancesResponse>\n<requestId>r</requestId>\n<return>true</return>\n"
+                               "</RebootInstancesResponse>\n";
+static const char *const templates[] = { describe, terminate, refusal, rebooted };
 
 static void check_answer(const char *text, size_t size) {
         _cleanup_(ec2_instances_done) Ec2Instances described = { 0 }, terminated = { 0 };
@@ -107,6 +109,8 @@ static void check_answer(const char *text, size_t size) {
         check_reader(text, size);
         check_instances(&described, ec2_instances_parse_describe(text, size, &described));
         check_instances(&terminated, ec2_instances_parse_terminate(text, size, &terminated));
+        if (ec2_reboot_parse(text, size) >= 0) /* it is that document, and no other */
+                assert(!described.items && !terminated.items && memmem(text, size, "RebootInstancesResponse", 23));
         if (aws_error_parse(text, size, &error) >= 0) {
                 assert(*error.code && !strpbrk(error.code, "\r\n "));
                 assert(!strpbrk(error.message, "\r\n"));

@@ -4,6 +4,7 @@
 
 #include "notice-azure.h"
 #include "string-util.h"
+#include "strv.h"
 
 #define EVENTS_MAX 4u
 
@@ -21,6 +22,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         assert(n <= EVENTS_MAX && (!more || n == EVENTS_MAX));
         for (size_t i = 0; i < n; i++) {
                 assert(!isempty(events[i].id) && events[i].action && notice_kind_to_string(events[i].kind));
+                /* What names others, too, is never taken early, and its names fit into an annotation. */
+                assert(!events[i].resources || (strv_length(events[i].resources) <= NOTICE_RESOURCES_MAX && events[i].early == NOTICE_EARLY_NEVER));
                 for (size_t k = 0; k < i; k++)
                         assert(!streq(events[i].id, events[k].id));
         }

@@ -16,6 +16,9 @@ static void check_next(const RebootCase *c, usec_t now) {
 
         assert((c->id != NULL) == (c->request_state != REBOOT_REQUEST_NONE && c->request_state != REBOOT_REQUEST_INVALID));
         assert(!c->is_stale || c->is_answered);
+        assert(!c->by_cloud || c->event);
+        assert(!c->is_sent || c->granted_until_usec > 0);
+        assert((c->boot_id != NULL) == (c->id != NULL));
         if (c->request_state == REBOOT_REQUEST_HOLDS_SLOT || c->request_state == REBOOT_REQUEST_WAITING)
                 assert(next > now && next != USEC_INFINITY);
 }

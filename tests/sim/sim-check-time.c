@@ -251,7 +251,7 @@ static const char *mark_on(const cJSON *node) {
         const cJSON *a;
 
         cJSON_ArrayForEach (a, fj_get(node, "metadata", "annotations", NULL))
-                if (startswith(a->string, "vesper.sh/"))
+                if (startswith(a->string, "vesper.sh/") && !streq(a->string, "vesper.sh/reboot-taken")) /* that stays */
                         return a->string;
         for (size_t i = 0; i < ELEMENTSOF(conditions); i++)
                 if (fj_find(fj_get(node, "status", "conditions", NULL), "type", conditions[i]))

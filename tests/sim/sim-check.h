@@ -58,6 +58,9 @@
  *   slots       no more nodes hold a slot to reboot than [Budget] MaxConcurrentReboots=, counted those whose agents
  *               have told them to reboot on one and that are not back, and no agent reboots its machine but on a
  *               slot that its node holds then: so no more begin to at once
+ *   early       (sim-events.h) the cloud is told to reboot a machine only while its node is drained for that, and once for each
+ *               event
+ *   acknowledged  (sim-events.h) an event is acknowledged only while all nodes that it names are drained for it
  *   storm       no process sends more than SIM_CHECK_PER_SECOND requests in a second, nor one request to one
  *               object more than SIM_CHECK_SAME_PER_SECOND times, nor all of them more than the whole life
  *               calls for

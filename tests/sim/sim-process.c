@@ -172,7 +172,8 @@ static void life_make_io(SimLife *l) {
         r = http_inproc_route(l->transport, SIM_API, fake_cluster_handle, w->cluster);
         assert(r >= 0);
         r = p->kind == SIM_AGENT
-                    ? http_inproc_route(l->transport, SIM_IMDS, fake_imds_handle, p->machine->imds)
+                    ? http_inproc_route(l->transport, SIM_IMDS, p->machine->metadata ? p->machine->metadata : fake_imds_handle,
+                                        p->machine->metadata ? p->machine->metadata_userdata : p->machine->imds)
                     : http_inproc_route(l->transport, SIM_EC2, sim_check_handle_ec2, w);
         assert(r >= 0);
         if (p->kind == SIM_AGENT)

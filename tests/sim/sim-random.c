@@ -5,7 +5,8 @@
  * plays it again. --stride: each N-th of them, for as many processes; --go-on: a line for each that fails,
  * and on.
  *
- * sim-random --reboots --seeds ..., --reboots --seed N [--trace]: the same with the worlds of sim-reboots.h.
+ * sim-random --reboots --seeds ..., --reboots --seed N [--trace]: the same with the worlds of sim-reboots.h; --events: with those
+ * of sim-events.h.
  *
  * sim-random --seed N [--keep 3,7,9] [--nodes N ...] [--trace] [--show]: plays one life again, or shows it.
  */
@@ -18,15 +19,25 @@
 
 #include "hashmap.h"
 #include "parse-util.h"
+#include "sim-events.h"
 #include "sim-plan.h"
 #include "sim-reboots.h"
 
 #define SHRINK_USEC (60 * USEC_PER_SEC)
 
+/* Worlds of another kind than sim-plan's. */
+typedef struct Kind {
+        const char *option;
+        void (*play)(uint64_t seed, bool report, bool trace, SimOutcome *ret);
+} Kind;
+
+static const Kind kinds[] = { { "--reboots", sim_reboots_play }, { "--events", sim_events_play } };
+
 typedef struct Run {
         uint64_t from, count, stride, hash, n_seeds, n_failed, n_steps, n_requests, n_evictions;
         usec_t virtual_usec;
-        bool go_on, reboots;
+        bool go_on;
+        const Kind *kind; /* NULL: sim-plan's */
 } Run;
 
 static double real_seconds(void) {
@@ -50,14 +61,14 @@ static void tell_shortest(SimPlan *p, const SimOutcome *o) {
 }
 
 static bool play_seed(Run *run, uint64_t seed) {
-        _cleanup_(sim_plan_freep) SimPlan *p = run->reboots ? NULL : sim_plan_draw(seed);
+        _cleanup_(sim_plan_freep) SimPlan *p = run->kind ? NULL : sim_plan_draw(seed);
         SimOutcome o;
         bool good;
 
         if (p)
                 sim_plan_play(p, !run->go_on, false, &o);
         else
-                sim_reboots_play(seed, !run->go_on, false, &o);
+                run->kind->play(seed, !run->go_on, false, &o);
         good = o.good;
         run->n_seeds++;
         run->n_failed += !good;
@@ -72,7 +83,7 @@ static bool play_seed(Run *run, uint64_t seed) {
         else if (!good && p)
                 tell_shortest(p, &o);
         else if (!good)
-                fprintf(stderr, "play it again: sim-random --reboots --seed %" PRIu64 " --trace\n", seed);
+                fprintf(stderr, "play it again: sim-random %s --seed %" PRIu64 " --trace\n", run->kind->option, seed);
         sim_outcome_done(&o);
         fflush(stdout);
         return good;
@@ -114,11 +125,11 @@ static int play_one(SimPlan *p, bool trace, bool shrink) {
         return code;
 }
 
-static int play_one_of_reboots(uint64_t seed, bool trace) {
+static int play_one_of_kind(const Kind *kind, uint64_t seed, bool trace) {
         SimOutcome o;
         int code;
 
-        sim_reboots_play(seed, !trace, trace, &o);
+        kind->play(seed, !trace, trace, &o);
         code = !o.good;
         tell(seed, &o);
         sim_outcome_done(&o);
@@ -132,8 +143,8 @@ static int usage(const char *why, const char *what) {
                 "%s%s\nusage: sim-random --seeds FROM COUNT [--stride N] [--go-on]\n"
                 "       sim-random --seed N [--keep 3,7,9] [--nodes N] [--pods N] ... [--trace] [--show] "
                 "[--shrink]\n"
-                "       sim-random --reboots --seeds FROM COUNT [--stride N] [--go-on]\n"
-                "       sim-random --reboots --seed N [--trace]\n",
+                "       sim-random --reboots|--events --seeds FROM COUNT [--stride N] [--go-on]\n"
+                "       sim-random --reboots|--events --seed N [--trace]\n",
                 why, what);
         return 2;
 }
@@ -187,25 +198,28 @@ static int main_one(int argc, char **argv) {
         return play_one(p, trace, shrink);
 }
 
-static int main_one_of_reboots(int argc, char **argv) {
+static int main_one_of_kind(const Kind *kind, int argc, char **argv) {
         bool trace = argc == 4 && streq(argv[3], "--trace");
         uint64_t seed;
 
         if (argc < 3 || argc > 3 + trace || parse_uint64(argv[2], &seed) < 0)
                 return usage("", "");
-        return play_one_of_reboots(seed, trace);
+        return play_one_of_kind(kind, seed, trace);
 }
 
 int main(int argc, char **argv) {
-        bool reboots = argc > 1 && streq(argv[1], "--reboots");
+        const Kind *kind = NULL;
         Run run;
 
-        argc -= reboots;
-        argv += reboots;
+        for (size_t i = 0; i < ELEMENTSOF(kinds); i++)
+                if (argc > 1 && streq(argv[1], kinds[i].option))
+                        kind = &kinds[i];
+        argc -= kind != NULL;
+        argv += kind != NULL;
         if (argc > 1 && streq(argv[1], "--seed"))
-                return reboots ? main_one_of_reboots(argc, argv) : main_one(argc, argv);
+                return kind ? main_one_of_kind(kind, argc, argv) : main_one(argc, argv);
         if (argc < 2 || !streq(argv[1], "--seeds") || parse_run(argc, argv, &run) < 0)
                 return usage("", "");
-        run.reboots = reboots;
+        run.kind = kind;
         return play_seeds(&run);
 }

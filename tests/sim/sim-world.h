@@ -39,10 +39,13 @@ typedef struct SimMachine {
         char boot_id[33];
         unsigned n_boots, noticed_boot, told_boot;
         FakeImds *imds;
+        http_handler_t metadata; /* in place of imds, with its userdata; NULL: imds */
+        void *metadata_userdata;
         usec_t deadline_usec; /* wall clock: of a notice that was given; USEC_INFINITY: none ever was */
         usec_t told_usec[8];  /* all times that this notice has named, the last one included */
         size_t n_told;
         bool noticed;         /* it stands, or its shutdown is on */
+        bool has_event;       /* its cloud has announced an event to it once, that ends it for no longer than a reboot */
         usec_t spot_usec;     /* deadline_usec of the cloud's alone; USEC_INFINITY: it announces nothing */
         usec_t cancelled_usec; /* when somebody cancelled its shutdown last; 0: never */
         usec_t slot_until_usec; /* wall clock: of the slot on which its agent told it to reboot, until it is back; 0: none */

@@ -182,7 +182,8 @@ static int make_process(AgentRig *r) {
         if (k >= 0)
                 k = http_inproc_route(r->transport, FAKE_ORIGIN, fake_cluster_handle, r->cluster);
         if (k >= 0)
-                k = http_inproc_route(r->transport, AGENT_METADATA_ENDPOINT, fake_imds_handle, r->imds);
+                k = http_inproc_route(r->transport, AGENT_METADATA_ENDPOINT, r->metadata ? r->metadata : fake_imds_handle,
+                                      r->metadata ? r->metadata_userdata : r->imds);
         return k < 0 ? k : make_client(r);
 }
 

@@ -23,6 +23,8 @@ typedef struct AgentRig {
         FakeWorld world;
         FakeCluster *cluster;
         FakeImds *imds;
+        http_handler_t metadata; /* in place of imds, with its userdata; NULL: imds. Before the start */
+        void *metadata_userdata;
         AgentConfig config;
         char boot_id[33];
         unsigned boots;

@@ -8,6 +8,7 @@
 
 #include "macro.h"
 #include "policy.h"
+#include "string-util.h"
 
 #define NOW (UINT64_C(1800000000) * USEC_PER_SEC)
 #define IN(sec) (NOW + (sec) *USEC_PER_SEC)
@@ -154,6 +155,48 @@ static void test_windows(void **state) {
         }
 }
 
+/* Reboot= alone, of reboots alone. */
+static void test_reboot_rule(void **state) {
+        static const struct {
+                const char *text, *action;
+                int parsed;
+                bool early;
+                PlanAct act;
+                usec_t begin;
+        } rows[] = {
+                { NULL, "reboot", -ENODATA, false, PLAN_DRAIN, IN(0) },
+                { "early", "reboot", 0, true, PLAN_DRAIN, IN(0) },
+                { "report", "reboot", 0, false, PLAN_REPORT, 0 },
+                { "report", "stop", 0, false, PLAN_DRAIN, IN(0) },
+                { "before:30min", "reboot", 0, false, PLAN_DRAIN, IN(1800) },
+        };
+        static const char *const bad[] = { "", "Early", "early:1h", "before:", "soon" };
+        const char *expected;
+        PolicyRule rule;
+        bool early;
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                char action[8];
+                Notice n = { .kind = NOTICE_MAINTENANCE, .action = strcpy(action, rows[i].action), .deadline_usec = NOW + HOUR };
+                PolicySettings settings = defaults;
+                Plan p;
+
+                assert_int_equal(policy_reboot_parse(rows[i].text, &settings.reboot, &settings.early, &expected), rows[i].parsed);
+                settings.has_reboot = rows[i].parsed >= 0 && !rows[i].early;
+                assert_int_equal(settings.early, rows[i].early);
+                p = policy_decide(&n, &settings, NOW, BOOTED);
+                assert_int_equal(p.act, rows[i].act);
+                assert_true(p.begin_usec == rows[i].begin);
+                p = policy_plan_early(&n, &settings, NOW);
+                assert_int_equal(p.act, PLAN_DRAIN);
+                assert_true(p.begin_usec == 0);
+        }
+        for (size_t i = 0; i < ELEMENTSOF(bad); i++) {
+                assert_int_equal(policy_reboot_parse(bad[i], &rule, &early, &expected), -EINVAL);
+                assert_non_null(expected);
+        }
+}
+
 static usec_t on_wall(usec_t at_usec) {
         return at_usec > 0 ? at_usec + BOOTED : 0;
 }
@@ -187,6 +230,7 @@ int main(void) {
                 cmocka_unit_test(test_decide),
                 cmocka_unit_test(test_rules),
                 cmocka_unit_test(test_windows),
+                cmocka_unit_test(test_reboot_rule),
                 cmocka_unit_test(test_drain_deadline),
         };
         return cmocka_run_group_tests_name("policy", tests, NULL, NULL);

@@ -28,7 +28,8 @@
 #define ANNOTATION_CORDONED_BY_COORDINATOR "vesper.sh/cordoned-by-coordinator"
 /* By a person, with vesperctl drain. */
 #define ANNOTATION_CORDONED_BY_VESPERCTL "vesper.sh/cordoned-by-vesperctl"
-/* Agent: JSON {"id","kind","source","action","deadline","phase","podsLeft","bootID"}. deadline: as the giver of the notice
+/* Agent: JSON {"id","kind","source","action","deadline","phase","podsLeft","bootID"}, and "resources", the names of all machines
+ * of a cloud's event that names others, too. deadline: as the giver of the notice
  * said it, or by this machine's clock where that is the giver (a shutdown). "deadlineUptimeUsec" beside it is the same on the
  * boot-time clock of the machine, for its agent alone (interruption.h reads and writes it).
  * The coordinator, on a NodeClaim: what its interruption queue told of the machine, {"id","kind","source","action","deadline"}; the
@@ -36,10 +37,17 @@
  * phase: how far its drain is; Released: a person un-cordoned, nothing goes on, and this notice is not acted upon again. */
 #define ANNOTATION_INTERRUPTION "vesper.sh/interruption"
 /* Agent: JSON {"id","bootID","kind":"reboot"|"poweroff","until"}: asks for a slot before it begins, and waits for it until then;
- * gone when that is over. And the coordinator's answer, JSON {"id","until"}: the slot is that node's until then, or until it is
- * Ready with another boot id, or the request is gone. */
+ * gone when that is over. Of a reboot that was announced and is taken early also "event", the id of that notice, and, where the
+ * coordinator is to have the cloud reboot the machine, "by":"cloud". And the coordinator's answer, JSON {"id","until"}: the slot
+ * is that node's until then, or until it is Ready with another boot id, or the request is gone. "sent": true in it: the cloud is
+ * being told to reboot the machine, once for this request. */
 #define ANNOTATION_SHUTDOWN_REQUEST "vesper.sh/shutdown-request"
 #define ANNOTATION_SHUTDOWN_GRANTED "vesper.sh/shutdown-granted"
+/* Agent: ids of announced reboots, with a space between them, that were taken early: written before the node is drained for
+ * one, and never taken off for what still stands, so that no event is the cause of two reboots (reboot-taken.h). */
+#define ANNOTATION_REBOOT_TAKEN "vesper.sh/reboot-taken"
+/* Coordinator: the id of a cloud's event all whose machines are Nodes that are drained for it: their agents may acknowledge it. */
+#define ANNOTATION_ACK_OK "vesper.sh/ack-ok"
 /* Coordinator: RFC 3339 copy of the claim's T; the agent keeps to the earlier of T and its notice. */
 #define ANNOTATION_DEADLINE "vesper.sh/deadline"
 

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "early.h"
+
+#include "early-rule.h"
+#include "log-catalog.h"
+#include "log.h"
+#include "marks.h"
+#include "node-marks.h"
+#include "reboot-taken.h"
+#include "string-util.h"
+#include "strv.h"
+
+#define RETRY_USEC USEC_PER_SEC
+#define CALL_TIMEOUT_USEC (5 * USEC_PER_SEC)
+
+struct Early {
+        EarlyContext c;
+        Timer *timer;
+        KubeCall *call;
+
+        char *id; /* that a slot was asked for; NULL: none is */
+        NoticeEarly way;
+        bool begun;          /* the node is drained for it */
+        usec_t drained_usec; /* loop_now(); 0: not yet */
+
+        char *left_id; /* the last one that came to nothing */
+        usec_t again_usec; /* loop_now(): not asked for before */
+        char **never;      /* that a person has taken back */
+        char *told_id; /* that it was taken and stands all the same has been said of it */
+};
+
+static const KubeNode *node_of(const Early *e) {
+        return reflex_node(e->c.reflex);
+}
+
+static const char *taken_of(const Early *e) {
+        return object_meta_annotation(&node_of(e)->object.meta, ANNOTATION_REBOOT_TAKEN);
+}
+
+static void say(Early *e, LogLevel level, const char *message_id, const char *id, const char *text) {
+        log_event(e->c.env->log, level, message_id, LOG_FIELDS({ "NODE", e->c.config->node_name }, { "NOTICE_ID", id }), "%s", text);
+}
+
+/* -- asking ------------------------------------------------------------------------------------- */
+
+static EarlyFacts facts_of(const Early *e, const Notice *n) {
+        return (EarlyFacts){
+                .wanted = notices_takes_early(e->c.notices) && !e->c.config->dry_run,
+                .acknowledge = e->c.config->acknowledge,
+                .has_bus = e->c.env->bus,
+                .is_due = notices_is_due(e->c.notices, n->id),
+                .is_refused = strv_contains(e->never, n->id) ||
+                              (streq_ptr(e->left_id, n->id) && loop_now(e->c.env->loop) < e->again_usec),
+                .node = node_of(e),
+        };
+}
+
+static bool may_be_taken(const Notice *n, void *userdata) {
+        Early *e = userdata;
+        EarlyFacts f = facts_of(e, n);
+
+        if (f.wanted && early_was_taken(n, f.node) && !streq_ptr(e->told_id, n->id) && free_and_strdup(&e->told_id, n->id) >= 0)
+                say(e, LOG_LEVEL_NOTICE, MESSAGE_EARLY_REBOOT_LEFT, n->id,
+                    "A reboot of this node that was announced was taken early once, and is announced all the same: it is left to its time.");
+        return !early_why_left(n, &f);
+}
+
+static void ask_for_slot(Early *e) {
+        const Notice *n = notices_find_early(e->c.notices, may_be_taken, e);
+        int r;
+
+        if (e->left_id && loop_now(e->c.env->loop) < e->again_usec && e->again_usec != USEC_INFINITY)
+                timer_arm_earlier(e->timer, e->again_usec);
+        if (!n || reboot_state(e->c.reboot) != REBOOT_NONE)
+                return;
+        e->way = n->early;
+        r = free_and_strdup(&e->id, n->id);
+        if (r >= 0)
+                r = reboot_request_early(e->c.reboot, n->id, n->early == NOTICE_EARLY_CLOUD);
+        if (r >= 0)
+                return;
+        e->id = mfree(e->id);
+        if (r != -EBUSY) /* one that is on logind's schedule goes first */
+                log_debug_errno(e->c.env->log, r, "Failed to ask for a slot to take a reboot early: %m");
+}
+
+/* -- it comes to nothing ------------------------------------------------------------------------ */
+
+static void request_is_over(Early *e) {
+        bool cancelled = reboot_event_was_cancelled(e->c.reboot), for_good = e->begun || cancelled;
+        _cleanup_free_ char *id = TAKE_PTR(e->id);
+
+        e->call = kube_call_free(e->call);
+        e->begun = false;
+        e->drained_usec = 0;
+        e->again_usec = for_good ? USEC_INFINITY : usec_add(loop_now(e->c.env->loop), EARLY_AGAIN_USEC);
+        if (cancelled)
+                (void) strv_extend(&e->never, id);
+        free(e->left_id);
+        e->left_id = TAKE_PTR(id);
+        if (notices_is_standing(e->c.notices, e->left_id))
+                say(e, LOG_LEVEL_WARNING, MESSAGE_EARLY_REBOOT_LEFT, e->left_id,
+                    for_good ? "The announced reboot of this node is not taken early: it is left to its time."
+                             : "The announced reboot of this node is not taken early now: it is asked for again in six hours, if it is still announced.");
+        (void) notices_set_early(e->c.notices, NULL, "its reboot is not taken early any more, and its time has not come");
+}
+
+/* An agent before this one had the node drained for it, in this boot. */
+static void undo_predecessor(Early *e) {
+        const Notice *now = reflex_notice_now(e->c.reflex);
+
+        if (now && now->kind == NOTICE_MAINTENANCE && reboot_taken_has(taken_of(e), now->id) &&
+            notices_is_standing(e->c.notices, now->id) && !notices_is_due(e->c.notices, now->id))
+                reflex_cancel(e->c.reflex, "the agent was started anew while the reboot was taken early, and its time has not come");
+}
+
+/* NULL: it goes on. */
+static const char *why_not_any_more(Early *e) {
+        const KubeNode *n = node_of(e);
+
+        if (!notices_is_standing(e->c.notices, e->id))
+                return "the reboot is not announced any more";
+        if (n->object.meta.deletion_usec > 0)
+                return "the Node is being deleted";
+        if (e->begun)
+                return NULL;
+        if (!notices_takes_early(e->c.notices))
+                return "[Policy] Reboot= does not say early any more";
+        return notices_is_due(e->c.notices, e->id) ? "its time has come" : NULL;
+}
+
+/* -- granted ------------------------------------------------------------------------------------ */
+
+static void on_marked(const KubeReply *reply, void *userdata) {
+        Early *e = userdata;
+
+        if (reply->error)
+                log_debug(e->c.env->log, "Failed to note on the Node which reboot is taken early, retrying: %s", reply->error->message);
+        e->call = kube_call_free(e->call);
+        timer_arm_earlier(e->timer, usec_add(loop_now(e->c.env->loop), RETRY_USEC)); /* the informer brings it */
+}
+
+static bool is_not_announced(const char *id, void *userdata) {
+        Early *e = userdata;
+
+        return !notices_is_standing(e->c.notices, id);
+}
+
+static void write_mark(Early *e) {
+        const KubeTarget target = { .kind = &kube_node_kind, .name = e->c.config->node_name };
+        const KubeCallOptions options = { .lane = HTTP_LANE_URGENT, .timeout_usec = CALL_TIMEOUT_USEC };
+        _cleanup_free_ char *text = NULL, *body = NULL;
+        int r;
+
+        if (e->call)
+                return;
+        r = reboot_taken_add(taken_of(e), e->id, is_not_announced, e, &text);
+        if (r == -ENOSPC || r == -EINVAL) {
+                reboot_withdraw(e->c.reboot, "the annotation " ANNOTATION_REBOOT_TAKEN " of this Node has no room for one more event: take off those that are over");
+                return;
+        }
+        body = text ? node_patch_annotation(node_of(e), ANNOTATION_REBOOT_TAKEN, text) : NULL;
+        if (!body || kube_patch(e->c.client, &target, KUBE_PATCH_MERGE, body, &options, on_marked, e, &e->call) < 0)
+                timer_arm_earlier(e->timer, usec_add(loop_now(e->c.env->loop), RETRY_USEC));
+}
+
+static bool is_drained(const Early *e) {
+        return reflex_state(e->c.reflex) == REFLEX_DRAINED && reflex_is_reported(e->c.reflex);
+}
+
+/* The node is empty for it: whose turn it is. */
+static void take_next_step(Early *e) {
+        usec_t now = loop_now(e->c.env->loop);
+
+        if (e->drained_usec == 0) {
+                e->drained_usec = now;
+                say(e, LOG_LEVEL_NOTICE, MESSAGE_EARLY_REBOOT_DRAINED, e->id,
+                    e->way == NOTICE_EARLY_CLOUD ? "This node is drained for a reboot that was announced: the coordinator has the cloud reboot its machine now."
+                    : e->way == NOTICE_EARLY_ACK ? "This node is drained for a reboot that was announced: the cloud is told that it may begin now."
+                                                 : "This node is drained for a reboot that was announced: its machine is rebooted now.");
+                if (e->way == NOTICE_EARLY_MACHINE) {
+                        reboot_go_on(e->c.reboot);
+                        return;
+                }
+        }
+        if (now >= usec_add(e->drained_usec, EARLY_GONE_USEC))
+                reboot_withdraw(e->c.reboot, "the cloud has not rebooted this machine within ten minutes after its node was drained. The Events of this Node say what the coordinator has done about it");
+        else
+                timer_arm_earlier(e->timer, usec_add(e->drained_usec, EARLY_GONE_USEC));
+}
+
+static void go_on_granted(Early *e) {
+        const Notice *now = reflex_notice_now(e->c.reflex);
+
+        if (!reboot_taken_has(taken_of(e), e->id)) {
+                write_mark(e);
+                return;
+        }
+        if (!e->begun) {
+                if (reflex_state(e->c.reflex) == REFLEX_CANCELLED) /* it comes again when the marks are off */
+                        return;
+                if (notices_set_early(e->c.notices, e->id, NULL) < 0) {
+                        timer_arm_earlier(e->timer, usec_add(loop_now(e->c.env->loop), RETRY_USEC));
+                        return;
+                }
+                e->begun = true;
+                now = reflex_notice_now(e->c.reflex);
+        }
+        if (!now || !streq(now->id, e->id) || reflex_state(e->c.reflex) == REFLEX_CANCELLED)
+                reboot_withdraw(e->c.reboot, now && !streq(now->id, e->id) ? "the node is out of service for something else"
+                                                                           : "somebody made the node schedulable again");
+        else if (is_drained(e))
+                take_next_step(e);
+}
+
+/* -- what there is ------------------------------------------------------------------------------ */
+
+static void go_on_asked(Early *e) {
+        const char *why = why_not_any_more(e);
+        bool told = e->begun && reboot_cloud_is_told(e->c.reboot);
+
+        /* The call is on its way to the cloud, and cannot be taken back: no pod may come in between. */
+        notices_hold_early(e->c.notices, told);
+        if (why && !told)
+                reboot_withdraw(e->c.reboot, why);
+        else if (reboot_state(e->c.reboot) == REBOOT_TAKEN)
+                go_on_granted(e);
+}
+
+static void on_timer(Timer *t, void *userdata) {
+        Early *e = userdata;
+
+        if (!node_of(e) || e->c.machine_ends(e->c.userdata) || reboot_state(e->c.reboot) == REBOOT_REBOOTING)
+                return;
+        if (e->id && streq_ptr(reboot_event(e->c.reboot), e->id))
+                go_on_asked(e);
+        if (e->id && !streq_ptr(reboot_event(e->c.reboot), e->id))
+                request_is_over(e);
+        if (e->id)
+                return;
+        undo_predecessor(e);
+        ask_for_slot(e);
+}
+
+void early_wake(Early *e) {
+        timer_arm_earlier(e->timer, 0);
+}
+
+int early_new(const EarlyContext *context, Early **ret) {
+        _cleanup_(early_freep) Early *e = NULL;
+        int r;
+
+        assert(context && context->machine_ends && ret);
+        e = new0(Early, 1);
+        if (!e)
+                return -ENOMEM;
+        e->c = *context;
+        r = timer_new(e->c.env->loop, "early", on_timer, e, &e->timer);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(e);
+        return 0;
+}
+
+Early *early_free(Early *e) {
+        if (!e)
+                return NULL;
+        kube_call_free(e->call);
+        timer_free(e->timer);
+        free(e->id);
+        free(e->left_id);
+        free(e->told_id);
+        strv_free(e->never);
+        return mfree(e);
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * Has the cloud reboot the machines of nodes whose agents take an announced reboot early, and have drained them for it
+ * (cloud-reboot-rule.h says when one is due).
+ *
+ *      due --a describe proves whose machine it is, and that it runs--> a turn at the provider (cloud.h)
+ *          --one consistent read of the Node: still due--> its grant is marked as sent --the mark is written--> told, at once
+ *
+ * Once for each request, and a request is made once for each event: the mark is written, on the very state of the Node that was
+ * read, before the cloud is told. What the cloud refused is told again by the same leader while the rest still holds. Where
+ * nobody knows whether the cloud took it, nobody tells it again; nor does another leader, who finds the mark. Then the
+ * agent undoes its drain after ten minutes, and the event is left to its time.
+ */
+
+#include "termination-context.h"
+#include "work-queue.h"
+
+typedef struct CloudReboots CloudReboots;
+
+int cloud_reboots_new(const TerminationContext *context, WorkQueue *queue, CloudReboots **ret);
+CloudReboots *cloud_reboots_free(CloudReboots *c);
+DEFINE_FREEP(CloudReboots, cloud_reboots_free);
+
+/* This Node came, changed, went (NULL), or is due again. key: of the work queue, for it. */
+void cloud_reboots_see_node(CloudReboots *c, const char *name, const KubeNode *n, const char *key);

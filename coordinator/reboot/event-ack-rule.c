@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "event-ack-rule.h"
+
+#include <stdio.h>
+#include <strings.h>
+
+#include "marks.h"
+#include "string-util.h"
+#include "strv.h"
+
+#define SCHEME "azure://"
+
+/* The part behind /SEGMENT/ (any case), as far as the next slash. */
+static bool find_segment(const char *path, const char *segment, const char **ret, size_t *ret_size) {
+        size_t n = strlen(segment);
+
+        for (const char *at = strchr(path, '/'); at; at = strchr(at + 1, '/'))
+                if (strncasecmp(at + 1, segment, n) == 0 && at[1 + n] == '/') {
+                        *ret = at + 2 + n;
+                        *ret_size = strcspn(*ret, "/");
+                        return *ret_size > 0;
+                }
+        return false;
+}
+
+/* False: it is no VM of Azure's, or its name is too long. */
+static bool machine_name(const char *provider_id, char ret[static EVENT_ACK_NAME_MAX + 1]) {
+        const char *path = provider_id ? startswith(provider_id, SCHEME) : NULL, *vm, *set = NULL;
+        size_t vm_size, set_size = 0;
+        int n;
+
+        ret[0] = 0;
+        if (!path || !find_segment(path, "virtualMachines", &vm, &vm_size) || vm[vm_size])
+                return false;
+        if (!find_segment(path, "virtualMachineScaleSets", &set, &set_size))
+                set_size = 0;
+        n = snprintf(ret, EVENT_ACK_NAME_MAX + 1, "%.*s%s%.*s", (int) MIN(set_size, EVENT_ACK_NAME_MAX), strempty(set),
+                     set_size > 0 ? "_" : "", (int) MIN(vm_size, EVENT_ACK_NAME_MAX), vm);
+        if (n > 0 && (unsigned) n <= EVENT_ACK_NAME_MAX)
+                return true;
+        ret[0] = 0;
+        return false;
+}
+
+void event_ack_node_read(const KubeNode *n, const Interruption *i, EventAckNode *ret) {
+        *ret = (EventAckNode){
+                .node = n->object.meta.name,
+                .ack_ok = object_meta_annotation(&n->object.meta, ANNOTATION_ACK_OK),
+        };
+        (void) machine_name(n->provider_id, ret->machine);
+        if (!i || isempty(i->notice->id) || interruption_is_over(i))
+                return;
+        ret->event = i->notice->id;
+        ret->resources = i->notice->resources;
+        ret->is_drained = streq(i->phase, "Drained") && !isempty(i->boot_id) && boot_id_equal(i->boot_id, n->boot_id) && n->unschedulable;
+}
+
+/* All that any agent has seen the event name. -ENOMEM. */
+static int add_names(const EventAckNode *nodes, size_t n, const char *event, char ***ret) {
+        _cleanup_strv_free_ char **names = NULL;
+
+        for (size_t i = 0; i < n; i++) {
+                if (!streq_ptr(nodes[i].event, event))
+                        continue;
+                STRV_FOREACH (name, nodes[i].resources)
+                        if (!strv_contains(names, *name) && strv_extend(&names, *name) < 0)
+                                return -ENOMEM;
+        }
+        *ret = TAKE_PTR(names);
+        return 0;
+}
+
+static int refuse(char **ret_why, char *why) {
+        *ret_why = why;
+        return why ? 0 : -ENOMEM;
+}
+
+static int judge_machine(const EventAckNode *nodes, size_t n, const char *event, const char *name, char **ret_why) {
+        bool known = false;
+
+        for (size_t i = 0; i < n; i++) {
+                if (nodes[i].machine[0] == 0 || strcasecmp(nodes[i].machine, name) != 0)
+                        continue;
+                known = true;
+                if (!streq_ptr(nodes[i].event, event) || !nodes[i].is_drained)
+                        return refuse(ret_why, strf("node %s (machine %s) is not drained for it", nodes[i].node, name));
+        }
+        if (known)
+                return 1;
+        if (streq(name, NOTICE_RESOURCES_TOO_MANY))
+                return refuse(ret_why, strdup("it names more machines than are looked at"));
+        return refuse(ret_why, strf("machine %s, which it names, is no node of this cluster", name));
+}
+
+int event_ack_may(const EventAckNode *nodes, size_t n, const char *event, char **ret_why) {
+        _cleanup_strv_free_ char **names = NULL;
+        int r;
+
+        assert(event && ret_why);
+        *ret_why = NULL;
+        r = add_names(nodes, n, event, &names);
+        if (r < 0)
+                return r;
+        if (!names)
+                return refuse(ret_why, strdup("no agent says which machines it names"));
+        STRV_FOREACH (name, names) {
+                r = judge_machine(nodes, n, event, *name, ret_why);
+                if (r <= 0)
+                        return r;
+        }
+        return 1;
+}

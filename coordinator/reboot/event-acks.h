@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * Says by ANNOTATION_ACK_OK to the agents of a cloud's event that names several machines that all of them are drained for it
+ * (event-ack-rule.h): set on each of those Nodes then, taken off as soon as that is not so any more. The agents tell the cloud
+ * (agent/acknowledge.h), each after a read of its own Node.
+ */
+
+#include "termination-context.h"
+#include "work-queue.h"
+
+#define EVENT_ACKS_KEY "acks/all"
+
+typedef struct EventAcks EventAcks;
+
+/* All borrowed. Looks at every node of the view. */
+int event_acks_new(const TerminationContext *context, WorkQueue *queue, ObjectWrites *writes, EventAcks **ret);
+EventAcks *event_acks_free(EventAcks *a);
+DEFINE_FREEP(EventAcks, event_acks_free);
+
+/* This Node came, changed or went (NULL). Marks EVENT_ACKS_KEY where that matters. */
+void event_acks_see_node(EventAcks *a, const char *name, const KubeNode *n);
+/* EVENT_ACKS_KEY is due. */
+void event_acks_reconcile(EventAcks *a);

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * Worlds in which clouds announce reboots, drawn from a seed: agents take them early, coordinators have the cloud reboot their
+ * machines, and say which event of several machines may be acknowledged. In every second one the cloud is Azure: machines of one
+ * set, whose events name one or two of them; in the others EC2, where half of the reboots do not end their event. Agents and
+ * coordinators are killed, requests get lost, watches stall, events are called off. Then that ends, and nothing may be left of it.
+ *
+ *   early         the cloud is told to reboot a machine only while its node is drained for that event (or was half a minute before,
+ *                 so long may a request be under way), and no machine is rebooted twice for one event
+ *   acknowledged  an event is acknowledged only while all nodes that it names are drained for it (or were, as above)
+ *   slots         of sim-check.h: a machine that the cloud is told to reboot holds a slot
+ *
+ * That some reboots are taken early, and some events acknowledged, is checked as well: a world in which nothing happens shows nothing.
+ */
+
+#include "sim-plan.h"
+
+/* As sim_plan_play(). */
+void sim_events_play(uint64_t seed, bool report, bool trace, SimOutcome *ret);

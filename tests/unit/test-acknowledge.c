@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "agent-rig.h"
+#include "fake-azure-metadata.h"
+#include "string-util.h"
+
+/* Scheduled events of Azure that are acknowledged by whole agents, when their node is drained. */
+
+#define S USEC_PER_SEC
+#define ACK_OK "vesper.sh/ack-ok"
+#define VM "pool_7"
+
+typedef struct Bench {
+        AgentRig *r;
+        FakeAzureEvents *events;
+        FakeAzureMetadata *metadata;
+        char *event;
+} Bench;
+
+static void run(Bench *b, usec_t usec) {
+        usec_t until = virtual_time_now(b->r->world.time) + usec;
+
+        while (agent_rig_run(b->r, until - virtual_time_now(b->r->world.time)))
+                ;
+}
+
+static void bench_init(Bench *b, int acknowledge) {
+        *b = (Bench){ .r = agent_rig_new() };
+        b->events = fake_azure_events_new(b->r->world.loop);
+        b->metadata = fake_azure_metadata_new(b->r->world.loop, b->events,
+                                              &(FakeAzureMetadataOptions){ .name = VM, .scale_set = "pool", .instance = "7" });
+        b->r->metadata = fake_azure_metadata_handle;
+        b->r->metadata_userdata = b->metadata;
+        b->r->config.metadata_source = METADATA_SOURCE_AZURE;
+        b->r->config.acknowledge = acknowledge;
+        assert_return_code(free_and_strdup(&b->r->config.policy[NOTICE_MAINTENANCE], "before:1h"), 0);
+        agent_rig_add_pods(b->r, "web", 3);
+        agent_rig_start(b->r);
+        run(b, 10 * S);
+        assert_true(b->r->ready);
+}
+
+static void bench_done(Bench *b) {
+        agent_rig_kill(b->r); /* what hangs must be gone before */
+        fake_azure_metadata_free(b->metadata);
+        fake_azure_events_free(b->events);
+        agent_rig_free(b->r);
+        free(b->event);
+}
+
+static void announce(Bench *b, const char *type, const char *resources, usec_t lead_usec) {
+        b->event = strdup(fake_azure_events_add(b->events, &(FakeAzureEvent){ .type = type, .resources = resources, .lead_usec = lead_usec }));
+        assert_non_null(b->event);
+        run(b, 120 * S);
+}
+
+static bool is_drained(Bench *b) {
+        return streq(agent_phase(b->r->agent), "Drained");
+}
+
+static void set_ack_ok(Bench *b, const char *event) {
+        fake_merge(b->r->cluster, FAKE_NODES, NULL, RIG_NODE, "{'metadata':{'annotations':{'" ACK_OK "':%s%s%s}}}", event ? "'" : "",
+                   event ? event : "null", event ? "'" : "");
+        run(b, 120 * S);
+}
+
+/* Of this machine alone: once, when its node is empty. */
+static void test_alone(void **state) {
+        static const struct {
+                const char *type;
+                int acknowledge;
+                size_t n;
+        } rows[] = {
+                { "Terminate", ACKNOWLEDGE_ALONE, 1 }, { "Redeploy", ACKNOWLEDGE_ALONE, 1 },  { "Reboot", ACKNOWLEDGE_ALL, 1 },
+                { "Terminate", ACKNOWLEDGE_NO, 0 },    { "Freeze", ACKNOWLEDGE_ALONE, 0 },
+        };
+        (void) state;
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                Bench b;
+
+                bench_init(&b, rows[i].acknowledge);
+                announce(&b, rows[i].type, "POOL_7", 10 * USEC_PER_MINUTE);
+                assert_int_equal(is_drained(&b), !streq(rows[i].type, "Freeze"));
+                run(&b, 120 * S);
+                assert_int_equal(fake_azure_events_n_approved(b.events), rows[i].n);
+                bench_done(&b);
+        }
+}
+
+/* Not before a budget lets the last pod go. */
+static void test_not_before_drained(void **state) {
+        Bench b;
+        (void) state;
+
+        bench_init(&b, ACKNOWLEDGE_ALONE);
+        fake_merge(b.r->cluster, FAKE_PODS, "default", "web-0", "{'metadata':{'finalizers':['x.y/z']}}");
+        announce(&b, "Redeploy", VM, 30 * USEC_PER_MINUTE);
+        run(&b, 120 * S);
+        assert_false(is_drained(&b));
+        assert_int_equal(fake_azure_events_n_approved(b.events), 0);
+        fake_merge(b.r->cluster, FAKE_PODS, "default", "web-0", "{'metadata':{'finalizers':null}}");
+        run(&b, 120 * S);
+        assert_true(is_drained(&b));
+        assert_int_equal(fake_azure_events_n_approved(b.events), 1);
+        bench_done(&b);
+}
+
+/* With others: never by itself, and on the coordinator's word for this event alone. */
+static void test_with_others(void **state) {
+        Bench b;
+        (void) state;
+
+        bench_init(&b, ACKNOWLEDGE_ALL);
+        announce(&b, "Redeploy", "pool_3," VM, 30 * USEC_PER_MINUTE);
+        assert_true(is_drained(&b));
+        assert_non_null(strstr(agent_rig_annotation(b.r, "vesper.sh/interruption"), "\"resources\":[\"pool_3\",\"" VM "\"]"));
+        assert_int_equal(fake_azure_events_n_approved(b.events), 0);
+        set_ack_ok(&b, "602D9444-D2CD-49C7-8624-999999999999");
+        assert_int_equal(fake_azure_events_n_approved(b.events), 0);
+        set_ack_ok(&b, b.event);
+        assert_int_equal(fake_azure_events_n_approved(b.events), 1);
+        bench_done(&b);
+
+        bench_init(&b, ACKNOWLEDGE_ALONE);
+        announce(&b, "Redeploy", "pool_3," VM, 30 * USEC_PER_MINUTE);
+        set_ack_ok(&b, b.event);
+        assert_true(is_drained(&b));
+        assert_int_equal(fake_azure_events_n_approved(b.events), 0);
+        bench_done(&b);
+}
+
+/* It is told again until it is taken. */
+static void test_again(void **state) {
+        Bench b;
+        (void) state;
+
+        bench_init(&b, ACKNOWLEDGE_ALONE);
+        announce(&b, "Terminate", VM, 15 * USEC_PER_MINUTE);
+        assert_int_equal(fake_azure_events_n_approved(b.events), 1);
+        bench_done(&b);
+
+        bench_init(&b, ACKNOWLEDGE_ALONE);
+        fake_merge(b.r->cluster, FAKE_PODS, "default", "web-0", "{'metadata':{'finalizers':['x.y/z']}}");
+        announce(&b, "Terminate", VM, 15 * USEC_PER_MINUTE);
+        fake_azure_metadata_fail(b.metadata, FAKE_AZURE_EVENTS, 3, 500);
+        fake_merge(b.r->cluster, FAKE_PODS, "default", "web-0", "{'metadata':{'finalizers':null}}");
+        run(&b, 180 * S);
+        assert_int_equal(fake_azure_events_n_approved(b.events), 1);
+        bench_done(&b);
+}
+
+/* A reboot of this machine alone is taken early by its acknowledgement, in a slot. */
+static void test_early(void **state) {
+        cJSON *request;
+        char until[RFC3339_MAX];
+        Bench b;
+        (void) state;
+
+        bench_init(&b, ACKNOWLEDGE_ALONE);
+        assert_return_code(free_and_strdup(&b.r->config.policy_reboot, "early"), 0);
+        agent_reconfigured(b.r->agent);
+        announce(&b, "Reboot", VM, 5 * USEC_PER_HOUR);
+        assert_false(agent_rig_unschedulable(b.r));
+        assert_int_equal(fake_azure_events_n_approved(b.events), 0);
+        request = cJSON_Parse(agent_rig_annotation(b.r, "vesper.sh/shutdown-request"));
+        assert_non_null(request);
+        assert_string_equal(fj_string(request, "event", NULL), b.event);
+        assert_null(fj_string(request, "by", NULL));
+        rfc3339_format(loop_wall(b.r->world.loop) + 2400 * S, until);
+        fake_merge(b.r->cluster, FAKE_NODES, NULL, RIG_NODE,
+                   "{'metadata':{'annotations':{'vesper.sh/shutdown-granted':'{\\\"id\\\":\\\"%s\\\",\\\"until\\\":\\\"%s\\\"}'}}}",
+                   fj_string(request, "id", NULL), until);
+        cJSON_Delete(request);
+        run(&b, 180 * S);
+        assert_true(is_drained(&b));
+        assert_string_equal(agent_rig_annotation(b.r, "vesper.sh/reboot-taken"), b.event);
+        assert_int_equal(fake_azure_events_n_approved(b.events), 1);
+        bench_done(&b);
+}
+
+int main(void) {
+        static const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_alone), cmocka_unit_test(test_not_before_drained), cmocka_unit_test(test_with_others),
+                cmocka_unit_test(test_again), cmocka_unit_test(test_early),
+        };
+
+        return cmocka_run_group_tests_name("acknowledge", tests, NULL, NULL);
+}

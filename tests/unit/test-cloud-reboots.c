@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "coordinator-rig.h"
+#include "marks.h"
+
+/* Agents take announced reboots early, as the test plays them; what the coordinator has EC2 do, and what it says of events that
+ * name several machines. */
+
+#define S USEC_PER_SEC
+#define SETTLED (60 * S) /* the half minute of a new leader, and a list */
+
+static CoordinatorRig *new_rig(unsigned n_nodes) {
+        CoordinatorRig *r = coordinator_rig_new();
+        char slots[] = "Budget.MaxConcurrentReboots=2", slot[] = "Budget.RebootSlotSec=20min";
+
+        r->use_ec2 = true;
+        r->settings[0] = slots;
+        r->settings[1] = slot;
+        rig_begin(r, n_nodes, NULL); /* reads them, once */
+        r->settings[0] = r->settings[1] = NULL;
+        return r;
+}
+
+static const char *annotation(CoordinatorRig *r, const char *node, const char *key) {
+        return fj_string(rig_node(r, node), "metadata", "annotations", key, NULL);
+}
+
+static const char *boot_of(CoordinatorRig *r, const char *node) {
+        return fj_string(rig_node(r, node), "status", "nodeInfo", "bootID", NULL);
+}
+
+static void ask(CoordinatorRig *r, const char *node, const char *id, const char *event) {
+        char until[RFC3339_MAX];
+
+        rfc3339_format(loop_wall(r->w.loop) + USEC_PER_HOUR, until);
+        fake_merge(r->cluster, FAKE_NODES, NULL, node,
+                   "{'metadata':{'annotations':{'" ANNOTATION_SHUTDOWN_REQUEST
+                   "':'{\\'id\\':\\'%s\\',\\'bootID\\':\\'%s\\',\\'kind\\':\\'reboot\\',\\'until\\':\\'%s\\',\\'event\\':\\'%s\\',\\'by\\':\\'cloud\\'}'}}}",
+                   id, boot_of(r, node), until, event);
+        rig_run(r, SETTLED);
+        assert_non_null(annotation(r, node, ANNOTATION_SHUTDOWN_GRANTED));
+}
+
+/* Its agent notes the event, and drains. */
+static void drain(CoordinatorRig *r, const char *node, const char *event, const char *phase) {
+        fake_merge(r->cluster, FAKE_NODES, NULL, node,
+                   "{'metadata':{'annotations':{'" ANNOTATION_REBOOT_TAKEN "':'%s','" ANNOTATION_INTERRUPTION
+                   "':'{\\'id\\':\\'%s\\',\\'kind\\':\\'maintenance\\',\\'source\\':\\'ec2\\',\\'action\\':\\'reboot\\',\\'phase\\':\\'%s\\',\\'bootID\\':\\'%s\\'}'}},"
+                   "'spec':{'unschedulable':true}}",
+                   event, event, phase, boot_of(r, node));
+        rig_run(r, 5 * S);
+}
+
+static size_t n_reboots(CoordinatorRig *r, const char *node) {
+        _cleanup_free_ char *instance = rig_instance(node);
+
+        return fake_ec2_n_reboots(r->ec2, instance);
+}
+
+static bool is_marked(CoordinatorRig *r, const char *node) {
+        const char *text = annotation(r, node, ANNOTATION_SHUTDOWN_GRANTED);
+
+        return text && strstr(text, "\"sent\":true");
+}
+
+static void boot(CoordinatorRig *r, const char *node, const char *id) {
+        fake_merge(r->cluster, FAKE_NODES, NULL, node, "{'status':{'nodeInfo':{'bootID':'%s'}}}", id);
+        rig_run(r, 5 * S);
+}
+
+static void test_once(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(2);
+        (void) state;
+
+        ask(r, "n0", "a", "e");
+        assert_int_equal(n_reboots(r, "n0"), 0);
+        drain(r, "n0", "e", "Draining");
+        assert_int_equal(n_reboots(r, "n0"), 0);
+        drain(r, "n0", "e", "Drained");
+        assert_int_equal(n_reboots(r, "n0"), 1);
+        assert_int_equal(n_reboots(r, "n1"), 0);
+        assert_true(is_marked(r, "n0"));
+        assert_true(rig_has_event(r, "n0", "MachineRebooted"));
+        rig_run(r, 10 * USEC_PER_MINUTE); /* it takes its time, and shows its old boot */
+        assert_int_equal(n_reboots(r, "n0"), 1);
+        boot(r, "n0", "another");
+        rig_run(r, USEC_PER_HOUR);
+        assert_int_equal(n_reboots(r, "n0"), 1);
+}
+
+/* Who leads next finds the mark, and tells nobody again. */
+static void test_leader_dies(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(1);
+        (void) state;
+
+        ask(r, "n0", "a", "e");
+        drain(r, "n0", "e", "Drained");
+        assert_int_equal(n_reboots(r, "n0"), 1);
+        rig_kill(r, 0);
+        rig_start(r, 0);
+        rig_run(r, 10 * USEC_PER_MINUTE);
+        assert_int_equal(n_reboots(r, "n0"), 1);
+}
+
+/* What EC2 refuses it is told again; where nobody knows what it did, not. */
+static void test_trouble(void **state) {
+        static const struct {
+                const char *what;
+                FakeTrouble trouble;
+                size_t n;
+        } rows[] = {
+                { "throttled", { .kind = FAKE_TROUBLE_FAIL, .operation = "RebootInstances", .n = 2, .status = 503, .code = "RequestLimitExceeded", .message = "x" }, 1 },
+                { "not allowed, for a while", { .kind = FAKE_TROUBLE_FAIL, .operation = "RebootInstances", .n = 1, .status = 403, .code = "UnauthorizedOperation", .message = "x" }, 1 },
+                { "an error of its own", { .kind = FAKE_TROUBLE_FAIL, .operation = "RebootInstances", .n = 1, .status = 500, .code = "InternalError", .message = "x" }, 0 },
+                { "done, and not answered", { .kind = FAKE_TROUBLE_LOSE, .operation = "RebootInstances", .n = 1 }, 1 },
+                { "another answer", { .kind = FAKE_TROUBLE_BODY, .operation = "RebootInstances", .n = 1, .status = 200, .body = "<a/>" }, 0 },
+        };
+        (void) state;
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(1);
+
+                fake_troubles_add(fake_ec2_troubles(r->ec2), &rows[i].trouble);
+                ask(r, "n0", "a", "e");
+                drain(r, "n0", "e", "Drained");
+                rig_run(r, 10 * USEC_PER_MINUTE);
+                if (n_reboots(r, "n0") != rows[i].n)
+                        fail_msg("%s: rebooted %zu times, not %zu", rows[i].what, n_reboots(r, "n0"), rows[i].n);
+                assert_int_equal(fake_ec2_n_requests(r->ec2, "RebootInstances"), rows[i].n == 1 && rows[i].trouble.kind == FAKE_TROUBLE_FAIL
+                                                                                        ? rows[i].trouble.n + 1
+                                                                                        : 1);
+                assert_true(rig_has_event(r, "n0", "MachineNotRebooted"));
+        }
+}
+
+/* Another instance's name is in its record. */
+static void test_unproved(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(1);
+        _cleanup_free_ char *instance = rig_instance("n0");
+        (void) state;
+
+        fake_ec2_set_private_dns_name(r->ec2, instance, "somebody-else");
+        fake_merge(r->cluster, FAKE_NODECLAIMS, NULL, fj_string(rig_claim(r, "n0"), "metadata", "name", NULL),
+                   "{'status':{'identity':null}}");
+        ask(r, "n0", "a", "e");
+        drain(r, "n0", "e", "Drained");
+        rig_run(r, 5 * USEC_PER_MINUTE);
+        assert_int_equal(n_reboots(r, "n0"), 0);
+        assert_false(is_marked(r, "n0"));
+        assert_true(rig_has_event(r, "n0", "MachineNotRebooted"));
+}
+
+/* -- acknowledgements ----------------------------------------------------------------------------------- */
+
+#define SET "azure:///subscriptions/s/resourceGroups/g/providers/Microsoft.Compute/virtualMachineScaleSets/pool/virtualMachines/"
+
+static void say(CoordinatorRig *r, const char *node, const char *phase) {
+        fake_merge(r->cluster, FAKE_NODES, NULL, node,
+                   "{'metadata':{'annotations':{'" ANNOTATION_INTERRUPTION
+                   "':'{\\'id\\':\\'E\\',\\'kind\\':\\'maintenance\\',\\'source\\':\\'azure\\',\\'action\\':\\'redeploy\\',\\'phase\\':\\'%s\\',\\'bootID\\':\\'%s\\',"
+                   "\\'resources\\':[\\'pool_1\\',\\'pool_2\\']}'}},'spec':{'unschedulable':true}}",
+                   phase, boot_of(r, node));
+        rig_run(r, 5 * S);
+}
+
+static bool may_acknowledge(CoordinatorRig *r, const char *node) {
+        return streq_ptr(annotation(r, node, ANNOTATION_ACK_OK), "E");
+}
+
+static void test_ack(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(1);
+        (void) state;
+
+        fake_add_node(r->cluster, "a1", "z", "i-1", NULL);
+        fake_add_node(r->cluster, "a2", "z", "i-2", NULL);
+        fake_merge(r->cluster, FAKE_NODES, NULL, "a1", "{'spec':{'providerID':'" SET "1'}}");
+        fake_merge(r->cluster, FAKE_NODES, NULL, "a2", "{'spec':{'providerID':'" SET "2'}}");
+        say(r, "a1", "Drained");
+        assert_null(annotation(r, "a1", ANNOTATION_ACK_OK));
+        say(r, "a2", "Draining");
+        assert_null(annotation(r, "a1", ANNOTATION_ACK_OK));
+        say(r, "a2", "Drained");
+        assert_true(may_acknowledge(r, "a1") && may_acknowledge(r, "a2"));
+        assert_null(annotation(r, "n0", ANNOTATION_ACK_OK));
+
+        /* Who leads next says the same. */
+        rig_kill(r, 0);
+        rig_start(r, 0);
+        rig_run(r, SETTLED);
+        assert_true(may_acknowledge(r, "a1") && may_acknowledge(r, "a2"));
+
+        /* A person opens one: not any more. */
+        fake_merge(r->cluster, FAKE_NODES, NULL, "a2", "{'spec':{'unschedulable':false}}");
+        rig_run(r, 5 * S);
+        assert_null(annotation(r, "a1", ANNOTATION_ACK_OK));
+        assert_null(annotation(r, "a2", ANNOTATION_ACK_OK));
+
+        say(r, "a2", "Drained");
+        assert_true(may_acknowledge(r, "a1"));
+        fake_merge(r->cluster, FAKE_NODES, NULL, "a1", "{'metadata':{'annotations':{'" ANNOTATION_INTERRUPTION "':null}}}");
+        rig_run(r, 5 * S);
+        assert_null(annotation(r, "a1", ANNOTATION_ACK_OK));
+        assert_null(annotation(r, "a2", ANNOTATION_ACK_OK));
+}
+
+int main(void) {
+        static const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_once),     cmocka_unit_test(test_leader_dies), cmocka_unit_test(test_trouble),
+                cmocka_unit_test(test_unproved), cmocka_unit_test(test_ack),
+        };
+
+        return cmocka_run_group_tests_name("cloud-reboots", tests, NULL, NULL);
+}

@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "agent-rig.h"
+#include "string-util.h"
+
+/* Announced reboots that are taken before their time, by whole agents; the test is the coordinator. */
+
+#define S USEC_PER_SEC
+#define EVENTS "events/maintenance/scheduled"
+#define REQUEST "vesper.sh/shutdown-request"
+#define GRANTED "vesper.sh/shutdown-granted"
+#define TAKEN "vesper.sh/reboot-taken"
+/* Every feed has been looked at anew by then. */
+#define LOOKS_USEC (70 * S)
+#define EVENT "instance-event-1"
+
+static void run(AgentRig *r, usec_t usec) {
+        usec_t until = virtual_time_now(r->world.time) + usec;
+
+        while (agent_rig_run(r, until - virtual_time_now(r->world.time)))
+                ;
+}
+
+static AgentRig *early_rig(const char *rule) {
+        AgentRig *r = agent_rig_new();
+
+        assert_return_code(free_and_strdup(&r->config.policy_reboot, rule), 0);
+        assert_return_code(free_and_strdup(&r->config.policy[NOTICE_MAINTENANCE], "before:1h"), 0);
+        fake_merge(r->cluster, FAKE_NODES, NULL, RIG_NODE,
+                   "{'metadata':{'finalizers':['vesper.sh/termination'],'labels':{'vesper.sh/nodepool':'p'}}}");
+        agent_rig_add_pods(r, "web", 3);
+        agent_rig_start(r);
+        run(r, 10 * S);
+        assert_true(r->ready);
+        return r;
+}
+
+static void announce(AgentRig *r, const char *id, const char *code, usec_t in_usec) {
+        _cleanup_free_ char *body = NULL;
+        char at[RFC3339_MAX];
+
+        rfc3339_format(usec_add(loop_wall(r->world.loop), in_usec), at);
+        body = strf("[{\"EventId\": \"%s\", \"Code\": \"%s\", \"State\": \"active\", \"NotBefore\": \"%s\"}]", id, code, at);
+        fake_imds_set_text(r->imds, EVENTS, body);
+}
+
+/* A member of the request, or NULL; free it. */
+static char *asked(AgentRig *r, const char *member) {
+        const char *text = agent_rig_annotation(r, REQUEST);
+        cJSON *o = text ? cJSON_Parse(text) : NULL;
+        const char *value = o ? fj_string(o, member, NULL) : NULL;
+        char *copy = value ? strdup(value) : NULL;
+
+        cJSON_Delete(o);
+        return copy;
+}
+
+static void assert_asks(AgentRig *r, const char *event, const char *by) {
+        _cleanup_free_ char *is = asked(r, "event"), *who = asked(r, "by");
+
+        assert_non_null(is);
+        assert_string_equal(is, event);
+        assert_true(streq_ptr(who, by));
+        assert_false(agent_rig_unschedulable(r)); /* in service until it is granted */
+        assert_int_equal(agent_rig_n_pods(r), 3);
+}
+
+static void grant(AgentRig *r, int in_sec) {
+        _cleanup_free_ char *id = asked(r, "id");
+        char until[RFC3339_MAX];
+
+        assert_non_null(id);
+        rfc3339_format(loop_wall(r->world.loop) + (usec_t) in_sec * S, until);
+        fake_merge(r->cluster, FAKE_NODES, NULL, RIG_NODE,
+                   "{'metadata':{'annotations':{'" GRANTED "':'{\\\"id\\\":\\\"%s\\\",\\\"until\\\":\\\"%s\\\"}'}}}", id, until);
+}
+
+static void take_grant_off(AgentRig *r) {
+        fake_merge(r->cluster, FAKE_NODES, NULL, RIG_NODE, "{'metadata':{'annotations':{'" GRANTED "':null}}}");
+}
+
+static void assert_drained_for(AgentRig *r, const char *event) {
+        const char *text = agent_rig_annotation(r, "vesper.sh/interruption");
+
+        assert_non_null(text);
+        assert_non_null(strstr(text, event));
+        assert_non_null(strstr(text, "\"Drained\""));
+        assert_true(agent_rig_unschedulable(r));
+        assert_int_equal(agent_rig_n_pods(r), 0);
+}
+
+static void assert_in_service(AgentRig *r) {
+        assert_null(agent_rig_annotation(r, REQUEST));
+        assert_string_equal(agent_phase(r->agent), "Idle");
+        assert_false(agent_rig_unschedulable(r));
+        assert_int_equal(fake_power_phase(r->power), FAKE_POWER_UP);
+}
+
+/* The whole way of EC2's: asked, marked before anything moves, drained, rebooted by the cloud; the event that stands after that is
+ * left to its window. */
+static void test_by_cloud(void **state) {
+        _cleanup_(agent_rig_freep) AgentRig *r = early_rig("early");
+        (void) state;
+
+        announce(r, EVENT, "system-reboot", 30 * USEC_PER_HOUR);
+        run(r, LOOKS_USEC);
+        assert_asks(r, EVENT, "cloud");
+        assert_null(agent_rig_annotation(r, TAKEN)); /* nobody has granted it */
+        grant(r, 2400);
+        run(r, 30 * S);
+        assert_string_equal(agent_rig_annotation(r, TAKEN), EVENT);
+        run(r, 60 * S);
+        assert_drained_for(r, EVENT);
+        assert_int_equal(fake_power_phase(r->power), FAKE_POWER_UP); /* that is not the agent's */
+        assert_true(agent_rig_said(r, "the coordinator has the cloud reboot its machine now"));
+
+        agent_rig_kill(r);
+        agent_rig_reboot(r);
+        agent_rig_start(r);
+        run(r, 60 * S);
+        assert_in_service(r);
+        run(r, 8 * USEC_PER_HOUR);
+        assert_in_service(r);
+        assert_string_equal(agent_rig_annotation(r, TAKEN), EVENT);
+        assert_true(agent_rig_said(r, "was taken early once, and is announced all the same"));
+        run(r, 21 * USEC_PER_HOUR); /* an hour before its time */
+        assert_drained_for(r, EVENT);
+        assert_null(agent_rig_annotation(r, REQUEST));
+}
+
+static void test_not_wanted(void **state) {
+        static const struct {
+                const char *rule, *code;
+        } rows[] = { { NULL, "system-reboot" }, { "before:1h", "system-reboot" }, { "early", "instance-reboot" },
+                     { "early", "instance-stop" }, { "early", "system-maintenance" } };
+        (void) state;
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(agent_rig_freep) AgentRig *r = early_rig(rows[i].rule);
+
+                announce(r, EVENT, rows[i].code, 30 * USEC_PER_HOUR);
+                run(r, LOOKS_USEC);
+                assert_in_service(r);
+        }
+}
+
+/* Reboot= alone: a rule of its own. */
+static void test_own_rule(void **state) {
+        _cleanup_(agent_rig_freep) AgentRig *r = early_rig("now");
+        (void) state;
+
+        announce(r, EVENT, "system-reboot", 30 * USEC_PER_HOUR);
+        run(r, LOOKS_USEC + 60 * S);
+        assert_drained_for(r, EVENT);
+        assert_null(agent_rig_annotation(r, REQUEST));
+}
+
+/* The cloud does nothing: undone after ten minutes, and never asked for again. */
+static void test_cloud_does_nothing(void **state) {
+        _cleanup_(agent_rig_freep) AgentRig *r = early_rig("early");
+        (void) state;
+
+        announce(r, EVENT, "system-reboot", 30 * USEC_PER_HOUR);
+        run(r, LOOKS_USEC);
+        grant(r, 2400);
+        run(r, 300 * S);
+        assert_drained_for(r, EVENT);
+        run(r, 660 * S);
+        assert_in_service(r);
+        run(r, 10 * USEC_PER_HOUR);
+        assert_in_service(r);
+        run(r, 19 * USEC_PER_HOUR);
+        assert_drained_for(r, EVENT);
+}
+
+/* Before it is granted nothing has happened, so it is asked for again; not at once. */
+static void test_nobody_grants(void **state) {
+        _cleanup_(agent_rig_freep) AgentRig *r = early_rig("early");
+        (void) state;
+
+        announce(r, EVENT, "system-reboot", 30 * USEC_PER_HOUR);
+        run(r, LOOKS_USEC);
+        run(r, r->config.reboot_patience_usec);
+        assert_in_service(r);
+        assert_null(agent_rig_annotation(r, TAKEN));
+        run(r, 5 * USEC_PER_HOUR);
+        assert_in_service(r);
+        run(r, USEC_PER_HOUR + LOOKS_USEC);
+        assert_asks(r, EVENT, "cloud");
+}
+
+static void test_taken_back(void **state) {
+        _cleanup_(agent_rig_freep) AgentRig *r = early_rig("early");
+        (void) state;
+
+        announce(r, EVENT, "system-reboot", 30 * USEC_PER_HOUR);
+        run(r, LOOKS_USEC);
+        assert_int_equal(fake_power_call_unit(r->power, "CancelReboot"), 0);
+        run(r, 12 * USEC_PER_HOUR);
+        assert_in_service(r); /* by a person: for good */
+        announce(r, "instance-event-0", "system-reboot", 30 * USEC_PER_HOUR);
+        run(r, LOOKS_USEC);
+        assert_int_equal(fake_power_call_unit(r->power, "CancelReboot"), 0);
+        announce(r, EVENT, "system-reboot", 30 * USEC_PER_HOUR);
+        run(r, 2 * USEC_PER_HOUR);
+        assert_in_service(r); /* ... of each that was taken back */
+
+        announce(r, "instance-event-2", "system-reboot", 30 * USEC_PER_HOUR);
+        run(r, LOOKS_USEC);
+        grant(r, 2400);
+        run(r, 120 * S);
+        assert_drained_for(r, "instance-event-2");
+        take_grant_off(r);
+        run(r, 30 * S);
+        assert_in_service(r);
+
+        announce(r, "instance-event-3", "system-reboot", 30 * USEC_PER_HOUR);
+        run(r, LOOKS_USEC);
+        grant(r, 2400);
+        run(r, 120 * S);
+        fake_imds_set_text(r->imds, EVENTS, "[]"); /* called off */
+        run(r, LOOKS_USEC);
+        assert_in_service(r);
+}
+
+/* While the cloud is being told an event that is called off changes nothing: the call cannot be taken back. */
+static void test_told(void **state) {
+        _cleanup_(agent_rig_freep) AgentRig *r = early_rig("early");
+        _cleanup_free_ char *id = NULL;
+        char until[RFC3339_MAX];
+        (void) state;
+
+        announce(r, EVENT, "system-reboot", 30 * USEC_PER_HOUR);
+        run(r, LOOKS_USEC);
+        id = asked(r, "id");
+        grant(r, 2400);
+        run(r, 120 * S);
+        assert_drained_for(r, EVENT);
+        rfc3339_format(loop_wall(r->world.loop) + 2000 * S, until);
+        fake_merge(r->cluster, FAKE_NODES, NULL, RIG_NODE,
+                   "{'metadata':{'annotations':{'" GRANTED "':'{\\\"id\\\":\\\"%s\\\",\\\"until\\\":\\\"%s\\\",\\\"sent\\\":true}'}}}", id, until);
+        fake_imds_set_text(r->imds, EVENTS, "[]");
+        run(r, 300 * S);
+        assert_drained_for(r, EVENT);
+        run(r, 400 * S);
+        assert_in_service(r); /* it did not come to pass */
+}
+
+/* What a person un-cordons stays so. */
+static void test_opened(void **state) {
+        _cleanup_(agent_rig_freep) AgentRig *r = early_rig("early");
+        (void) state;
+
+        announce(r, EVENT, "system-reboot", 30 * USEC_PER_HOUR);
+        run(r, LOOKS_USEC);
+        grant(r, 2400);
+        run(r, 120 * S);
+        assert_drained_for(r, EVENT);
+        fake_merge(r->cluster, FAKE_NODES, NULL, RIG_NODE, "{'spec':{'unschedulable':false}}");
+        run(r, 60 * S);
+        assert_in_service(r);
+        run(r, 10 * USEC_PER_HOUR);
+        assert_in_service(r);
+}
+
+/* An agent that begins in the middle leaves nobody drained for days. */
+static void test_restart(void **state) {
+        static const usec_t when[] = { 500 * USEC_PER_MSEC, 2 * S, 5 * S, 120 * S };
+        (void) state;
+
+        for (size_t i = 0; i < ELEMENTSOF(when); i++) {
+                _cleanup_(agent_rig_freep) AgentRig *r = early_rig("early");
+
+                announce(r, EVENT, "system-reboot", 30 * USEC_PER_HOUR);
+                run(r, LOOKS_USEC);
+                grant(r, 2400);
+                run(r, when[i]);
+                agent_rig_kill(r);
+                run(r, 3 * S);
+                agent_rig_start(r);
+                run(r, 2 * USEC_PER_HOUR);
+                if (agent_rig_annotation(r, TAKEN))
+                        assert_in_service(r);
+                else
+                        assert_asks(r, EVENT, "cloud"); /* it had not begun */
+        }
+}
+
+/* Pods that opted out are waited for, in service to the others. */
+static void test_held(void **state) {
+        _cleanup_(agent_rig_freep) AgentRig *r = early_rig("early");
+        (void) state;
+
+        fake_merge(r->cluster, FAKE_PODS, "default", "web-0", "{'metadata':{'annotations':{'vesper.sh/do-not-evict':'true'}}}");
+        announce(r, EVENT, "system-reboot", 30 * USEC_PER_HOUR);
+        run(r, LOOKS_USEC);
+        grant(r, 2400);
+        run(r, 300 * S);
+        assert_true(agent_rig_unschedulable(r));
+        assert_int_equal(agent_rig_n_pods(r), 3);
+        assert_null(agent_rig_annotation(r, TAKEN));
+        fake_merge(r->cluster, FAKE_PODS, "default", "web-0", "{'metadata':{'annotations':{'vesper.sh/do-not-evict':null}}}");
+        run(r, 120 * S);
+        assert_drained_for(r, EVENT);
+}
+
+/* A graver notice goes first, and the slot back. */
+static void test_spot_comes(void **state) {
+        _cleanup_(agent_rig_freep) AgentRig *r = early_rig("early");
+        (void) state;
+
+        announce(r, EVENT, "system-reboot", 30 * USEC_PER_HOUR);
+        run(r, LOOKS_USEC);
+        grant(r, 2400);
+        run(r, 120 * S);
+        agent_rig_notice(r, 120 * S);
+        run(r, 20 * S);
+        assert_null(agent_rig_annotation(r, REQUEST));
+        assert_true(agent_rig_unschedulable(r));
+        assert_non_null(strstr(agent_rig_annotation(r, "vesper.sh/interruption"), "\"spot\""));
+}
+
+/* A notice of the machine's owners: by the machine's own reboot, once for each id. */
+static void test_by_machine(void **state) {
+        char folder[] = "/tmp/test-early-XXXXXX";
+        AgentRig *r = agent_rig_new();
+        _cleanup_free_ char *path = NULL;
+        char at[RFC3339_MAX];
+        FILE *f;
+        (void) state;
+
+        assert_non_null(mkdtemp(folder));
+        path = strf("%s/notices.json", folder);
+        f = fopen(path, "we");
+        assert_non_null(f);
+        rfc3339_format(usec_add(loop_wall(r->world.loop), 30 * USEC_PER_HOUR), at);
+        assert_true(fprintf(f, "{\"id\":\"kernel-7\",\"action\":\"reboot\",\"deadline\":\"%s\"}", at) > 0);
+        assert_int_equal(fclose(f), 0);
+        assert_return_code(free_and_strdup(&r->config.policy_reboot, "early"), 0);
+        assert_return_code(free_and_strdup(&r->config.policy[NOTICE_MAINTENANCE], "before:1h"), 0);
+        assert_return_code(free_and_strdup(&r->config.file_path, path), 0);
+        r->config.file_poll_usec = 2 * S;
+        agent_rig_add_pods(r, "web", 3);
+        agent_rig_start(r);
+        run(r, 10 * S);
+        assert_asks(r, "kernel-7", NULL);
+        grant(r, 2400);
+        run(r, 120 * S);
+        assert_drained_for(r, "kernel-7");
+        assert_int_not_equal(fake_power_phase(r->power), FAKE_POWER_UP);
+        assert_string_equal(agent_rig_annotation(r, TAKEN), "kernel-7");
+
+        agent_rig_kill(r);
+        agent_rig_reboot(r);
+        fake_power_boot(r->power);
+        agent_rig_start(r);
+        run(r, 12 * USEC_PER_HOUR);
+        assert_in_service(r); /* whoever wrote it has not taken it off: no second reboot */
+        agent_rig_free(r);
+        assert_int_equal(unlink(path), 0);
+        assert_int_equal(rmdir(folder), 0);
+}
+
+int main(void) {
+        static const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_by_cloud),   cmocka_unit_test(test_not_wanted),    cmocka_unit_test(test_own_rule),
+                cmocka_unit_test(test_cloud_does_nothing), cmocka_unit_test(test_nobody_grants), cmocka_unit_test(test_taken_back),
+                cmocka_unit_test(test_told), cmocka_unit_test(test_opened),     cmocka_unit_test(test_restart),       cmocka_unit_test(test_held),
+                cmocka_unit_test(test_spot_comes), cmocka_unit_test(test_by_machine),
+        };
+
+        return cmocka_run_group_tests_name("early", tests, NULL, NULL);
+}
