@@ -20,6 +20,7 @@ typedef enum AgentMetric {
         AGENT_METRIC_API_ERRORS, /* by kind */
         AGENT_METRIC_SHUTDOWN_BUDGET, /* seconds */
         AGENT_METRIC_KUBELET_INHIBITS,
+        AGENT_METRIC_NOTIFICATIONS, /* by outcome and phase */
         _AGENT_METRIC_MAX,
 } AgentMetric;
 

@@ -39,6 +39,9 @@ typedef struct CheckFacts {
         bool metadata_polled;
         NoticePollResult look;
         const char *metadata_why;
+        /* [Notify] */
+        bool notify_wanted;
+        const char *notify_error; /* why its files cannot be used; NULL: they can */
         /* the machine */
         bool bus;
         bool limits_known;

@@ -67,6 +67,19 @@ static void assert_row(const CheckFacts *f, const char *title, const char *what,
         check_table_done(&t);
 }
 
+static void test_notify(void **state) {
+        CheckFacts f = good();
+        CheckTable t;
+
+        assert_return_code(check_judge(&f, &t), 0);
+        assert_null(find(&t, "notify")); /* nobody is to be told */
+        check_table_done(&t);
+        f.notify_wanted = true;
+        assert_row(&f, "the URL can be read", "notify", CHECK_OK, NULL);
+        f.notify_error = "[Notify] UrlFile=/x cannot be used: No such file or directory";
+        assert_row(&f, "it cannot", "notify", CHECK_WARN, "drained all the same");
+}
+
 /* One line for each, and the fix under what needs one. */
 static void test_print(void **state) {
         CheckTable t = { .rows = { { CHECK_OK, "credential", (char *) "is there", NULL },
@@ -482,7 +495,7 @@ int main(void) {
                 cmocka_unit_test(test_metadata), cmocka_unit_test(test_kubelet),
                 cmocka_unit_test(test_configz),  cmocka_unit_test(test_asking),
                 cmocka_unit_test(test_machine),  cmocka_unit_test(test_after_kubelet),
-                cmocka_unit_test(test_run),
+                cmocka_unit_test(test_run),      cmocka_unit_test(test_notify),
         };
 
         return cmocka_run_group_tests_name("check", tests, NULL, NULL);
