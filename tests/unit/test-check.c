@@ -466,7 +466,8 @@ static void test_run(void **state) {
         AgentConfig config = { .node_name = (char *) "n1",
                                .metadata_source = METADATA_SOURCE_NONE,
                                .shutdown_drain = true,
-                               .shutdown_max_usec = USEC_PER_MINUTE };
+                               .shutdown_max_usec = USEC_PER_MINUTE,
+                               .notify.url_file = (char *) "/nowhere/url" };
         TableBus bus = { .bus.ops = &ops };
         Env env = { .bus = &bus.bus };
         CheckTable t;
@@ -480,6 +481,7 @@ static void test_run(void **state) {
         assert_return_code(check_run(&env, &config, NULL, NULL, NULL, "no kubeconfig", &t), 0);
         assert_found(&t, "unit", "vesper-agent.service is active, and stops before the kubelet");
         assert_found(&t, "inhibitor", "held by the agent");
+        assert_found(&t, "notify", "[Notify] UrlFile=/nowhere/url cannot be used: No such file or directory");
         check_table_done(&t);
 
         http_transport_free(env.transport);
