@@ -106,6 +106,7 @@ const ConfigItem agent_config_table[] = {
         ITEM(string, "Health", "Listen", health_listen, NULL,
              "ADDRESS:PORT or unix:/PATH for probes alone (/healthz): nobody who holds connections "
              "to the metrics keeps them out. Unset: none."),
+        NOTIFY_SETTINGS_ITEMS(AgentConfig, notify),
         LOG_SETTINGS_ITEMS(AgentConfig, log),
 };
 const size_t agent_config_table_size = ELEMENTSOF(agent_config_table);
@@ -242,6 +243,8 @@ int agent_config_finish(AgentConfig *c, Log *l, char *const *environment) {
         r = check_policy(c, l);
         if (r >= 0)
                 r = check_paths(c, l);
+        if (r >= 0)
+                r = notify_settings_check(&c->notify, l);
         if (r < 0)
                 return r;
         if (streq_ptr(c->policy_reboot, "early") && c->metadata_source == METADATA_SOURCE_AZURE &&

@@ -5,6 +5,7 @@
 
 #include "config.h"
 #include "log-settings.h"
+#include "notify-settings.h"
 #include "policy.h"
 #include "time-util.h"
 
@@ -55,6 +56,7 @@ typedef struct AgentConfig {
         int shutdown_too_short;      /* [Shutdown] TooShort=: a ShutdownTooShort */
         char *metrics_listen;        /* [Metrics] Listen=ADDRESS:PORT or unix:/PATH; NULL: none */
         char *health_listen;         /* [Health] Listen=, the same; NULL: none */
+        NotifySettings notify;       /* [Notify] */
         LogSettings log;             /* [Log] */
 
         MetadataSource detected_cloud; /* not configured: what the firmware says; EC2 or NONE */

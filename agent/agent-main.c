@@ -283,6 +283,12 @@ static void on_apply(void *userdata) {
         agent_reconfigured(p->agent);
 }
 
+static void on_files(void *userdata) {
+        Process *p = userdata;
+
+        agent_read_files(p->agent);
+}
+
 static int process_run(Process *p) {
         int r;
 
@@ -441,6 +447,7 @@ int main(int argc, char **argv) {
                 .finish = on_finish,
                 .on_stop = on_stop_signal,
                 .on_apply = on_apply,
+                .on_files = on_files,
         };
         _cleanup_(process_done) Process p = { .program = { .spec = &spec,
                                                            .options = &p.options.program,

@@ -14,6 +14,7 @@
 #include "log-catalog.h"
 #include "log.h"
 #include "notices.h"
+#include "notify-sender.h"
 #include "reboot.h"
 #include "reflex.h"
 #include "resume.h"
@@ -39,6 +40,10 @@
  * to 0.61; with 12, 30 pods took 0.32 s in place of 0.20. */
 #define WINDOW 40u
 
+/* Messages to the receiver of [Notify] that wait: one interruption has a dozen. */
+#define NOTIFY_QUEUE_MAX 32u
+#define NOTIFY_QUEUE_MAX_BYTES (128u * 1024)
+
 struct Agent {
         Env *env;
         const AgentConfig *config;
@@ -48,6 +53,7 @@ struct Agent {
         HttpServer *metrics_server, *health_server;
         IntentLog *intents;
         Evictor *evictor;
+        NotifySender *notify;
         NodeVoice *voice;
         Informer *nodes, *pods;
         Containers *containers;
@@ -392,6 +398,10 @@ void agent_reconfigured(Agent *a) {
         shutdown_reconfigured(a->shutdown);
 }
 
+void agent_read_files(Agent *a) {
+        notify_sender_reload(a->notify);
+}
+
 const char *agent_left(const Agent *a) {
         if (shutdown_power(a->shutdown) != POWER_ENDS)
                 return "the node is left as it is";
@@ -625,6 +635,26 @@ static bool may_end_pods(void *userdata) {
         return reflex_may_end_pods(a->reflex);
 }
 
+static int make_voice(Agent *a) {
+        const NotifySenderOptions options = {
+                .env = a->env,
+                .settings = &a->config->notify,
+                .reporter = "vesper-agent",
+                .metrics = a->metrics,
+                .family = AGENT_METRIC_NOTIFICATIONS,
+                .max_messages = NOTIFY_QUEUE_MAX,
+                .max_bytes = NOTIFY_QUEUE_MAX_BYTES,
+        };
+        int r;
+
+        r = notify_sender_new(&options, &a->notify);
+        if (r >= 0)
+                r = node_voice_new(a->client, a->config->node_name, &a->voice);
+        if (r >= 0)
+                node_voice_set_sender(a->voice, a->notify);
+        return r;
+}
+
 static int agent_init(Agent *a) {
         int r;
 
@@ -642,7 +672,7 @@ static int agent_init(Agent *a) {
         if (r < 0)
                 return r;
         a->page = (AgentMetricsPage){ .metrics = a->metrics, .evictor = a->evictor };
-        r = node_voice_new(a->client, a->config->node_name, &a->voice);
+        r = make_voice(a);
         if (r < 0)
                 return r;
         r = make_informers(a);
@@ -719,6 +749,7 @@ Agent *agent_free(Agent *a) {
         informer_free(a->nodes);
         informer_free(a->pods);
         node_voice_free(a->voice);
+        notify_sender_free(a->notify);
         evictor_free(a->evictor);
         intent_log_free(a->intents);
         metrics_free(a->metrics);

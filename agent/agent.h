@@ -31,6 +31,8 @@ int agent_start(Agent *a);
 
 /* Reloadable values of config have changed. */
 void agent_reconfigured(Agent *a);
+/* Files that config names are to be read again. */
+void agent_read_files(Agent *a);
 
 /* Asked to end (SIGTERM). fn is called when the process is to end: soon, unless the machine shuts down; then when its
  * node is drained, or its time is up (shutdown.h). Without a D-Bus: inside. */

@@ -107,6 +107,10 @@ const ConfigItem coordinator_config_table[] = {
         ITEM(strv, "Webhook", "Exempt", webhook_exempt, NULL,
              "Users whose deletions no budget refuses, besides the node lifecycle and cloud controllers, Cluster API and "
              "Karpenter; * stands for any characters. Given again it adds to what it has."),
+        NOTIFY_SETTINGS_ITEMS(CoordinatorConfig, notify),
+        ITEM(boolean, "Notify", "AgentsTell", notify_agents_tell, "no",
+             "Whether the agents of the nodes have a [Notify] of their own: then the phases of a drain that a node's agent has "
+             "reported are told by that agent alone, as long as it gets on with the drain."),
         LOG_SETTINGS_ITEMS(CoordinatorConfig, log),
 };
 const size_t coordinator_config_table_size = ELEMENTSOF(coordinator_config_table);
@@ -144,5 +148,7 @@ int coordinator_config_check(const CoordinatorConfig *c, Log *log) {
                         return log_full(log, LOG_LEVEL_ERROR, -EINVAL, MESSAGE_CONFIGURATION_REFUSED, NULL, 0,
                                         "[Provider] Name=exec needs Command=, the absolute path of an executable");
         }
+        if (notify_settings_check(&c->notify, log) < 0)
+                return -EINVAL;
         return check_webhook(c, log);
 }

@@ -6,6 +6,7 @@
 #include "config.h"
 #include "drain-plan.h"
 #include "log-settings.h"
+#include "notify-settings.h"
 #include "time-util.h"
 
 /* Of which interruptions it takes that a claim is deleted. */
@@ -42,6 +43,8 @@ typedef struct CoordinatorConfig {
         char *webhook_configuration;     /* [Webhook] Configuration= */
         char *webhook_client_ca;         /* [Webhook] ClientCAFile=; NULL: whoever reaches it may ask */
         char **webhook_exempt;           /* [Webhook] Exempt=: user names, "*" for any characters */
+        NotifySettings notify;           /* [Notify] */
+        bool notify_agents_tell;         /* [Notify] AgentsTell= */
         LogSettings log;                 /* [Log] */
         unsigned terminations_per_minute, terminations_burst; /* [Provider] TerminationsPerMinute=, TerminationsBurst= */
         unsigned evictions_per_second;   /* [Drain] EvictionsPerSecond=; 0: what evictor.h says */

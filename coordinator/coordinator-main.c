@@ -105,6 +105,12 @@ static void on_apply(void *userdata) {
         coordinator_reconfigured(p->coordinator);
 }
 
+static void on_files(void *userdata) {
+        Process *p = userdata;
+
+        coordinator_read_files(p->coordinator);
+}
+
 /* -- running -------------------------------------------------------------------------------------------- */
 
 static const OptionItem option_items[] = {
@@ -189,6 +195,7 @@ int main(int argc, char **argv) {
                 .finish = on_finish,
                 .on_stop = on_stop_signal,
                 .on_apply = on_apply,
+                .on_files = on_files,
         };
         _cleanup_(process_done) Process p = { .program = { .spec = &spec,
                                                            .options = &p.options,

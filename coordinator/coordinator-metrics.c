@@ -6,6 +6,7 @@
 #include "kube-client.h"
 #include "node-termination.h"
 #include "node-webhook.h"
+#include "notify-sender.h"
 #include "repairs.h"
 #include "sqs-client.h"
 
@@ -162,6 +163,7 @@ const MetricFamily coordinator_metric_families[_COORDINATOR_METRIC_MAX] = {
                                    .help = "From the sending of a notice until it stood on its NodeClaim.",
                                    .buckets = seconds_buckets,
                                    .n_buckets = ELEMENTSOF(seconds_buckets) },
+        [METRIC_NOTIFICATIONS] = NOTIFY_METRIC("vesper_coordinator"),
 };
 
 int coordinator_metrics_new(Metrics **ret) {

@@ -47,6 +47,7 @@ typedef enum CoordinatorMetric {
         METRIC_QUEUE_POISON,
         METRIC_QUEUE_WORKING, /* messages that there is work on */
         METRIC_QUEUE_SECONDS, /* from sent to durable in the API */
+        METRIC_NOTIFICATIONS, /* by outcome and phase */
         _COORDINATOR_METRIC_MAX,
 } CoordinatorMetric;
 

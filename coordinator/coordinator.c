@@ -14,6 +14,7 @@
 #include "log-catalog.h"
 #include "log.h"
 #include "node-webhook.h"
+#include "notify-sender.h"
 #include "string-util.h"
 #include "webhook-server.h"
 
@@ -21,6 +22,10 @@
 #define KEEP_WARM_USEC (45 * USEC_PER_SEC) /* below the idle time-out of what lies in between */
 /* An Event's reportingInstance, which is the identity, has at most 128 characters. */
 #define IDENTITY_NAME_MAX (128 - UUID_MAX)
+
+/* Messages to the receiver of [Notify] that wait: hundreds of nodes may be removed at once, each with half a dozen. */
+#define NOTIFY_QUEUE_MAX 1024u
+#define NOTIFY_QUEUE_MAX_BYTES (2u * 1024 * 1024)
 
 struct Coordinator {
         Env *env;
@@ -31,6 +36,7 @@ struct Coordinator {
         char *identity;
         Metrics *metrics;
         EventRecorder *recorder;
+        NotifySender *notify;
         LeaderElector *elector;
         ClusterView *view; /* NULL before the start */
         BudgetLedger *ledger; /* the same */
@@ -62,6 +68,7 @@ static void begin_leading(Coordinator *c) {
                 .queue = c->queue,
                 .ledger = c->ledger,
                 .recorder = c->recorder,
+                .notify = c->notify,
                 .metrics = c->metrics,
                 .guard = leader_elector_guard(c->elector),
                 .pace = &c->pace,
@@ -362,6 +369,20 @@ char *coordinator_identity(const CoordinatorConfig *config, Random *random) {
         return strf("%.*s_%s", (int) n, name, uuid);
 }
 
+static int make_sender(Coordinator *c) {
+        const NotifySenderOptions o = {
+                .env = c->env,
+                .settings = &c->config->notify,
+                .reporter = "vesper-coordinator",
+                .metrics = c->metrics,
+                .family = METRIC_NOTIFICATIONS,
+                .max_messages = NOTIFY_QUEUE_MAX,
+                .max_bytes = NOTIFY_QUEUE_MAX_BYTES,
+        };
+
+        return notify_sender_new(&o, &c->notify);
+}
+
 int coordinator_new(Env *env, const CoordinatorConfig *config, KubeClient *client, const CloudRegistry *cloud,
                     const char *identity, Coordinator **ret) {
         _cleanup_(coordinator_freep) Coordinator *c = NULL;
@@ -395,6 +416,9 @@ int coordinator_new(Env *env, const CoordinatorConfig *config, KubeClient *clien
         r = event_recorder_new(client, "vesper-coordinator", identity, &c->recorder);
         if (r < 0)
                 return r;
+        r = make_sender(c);
+        if (r < 0)
+                return r;
         r = leader_elector_new(client, &lease, &handler, &c->elector);
         if (r < 0)
                 return log_error_errno(env->log, r,
@@ -423,6 +447,7 @@ Coordinator *coordinator_free(Coordinator *c) {
         budget_ledger_free(c->ledger);
         cluster_view_free(c->view);
         event_recorder_free(c->recorder);
+        notify_sender_free(c->notify);
         timer_free(c->begin_timer);
         metrics_free(c->metrics);
         free(c->identity);
@@ -469,6 +494,10 @@ int coordinator_start(Coordinator *c) {
         /* Said now: a boot must not wait for an API server. Over HTTP it is ready when the view is complete. */
         tell(c, "READY=1\nSTATUS=Waiting for the API server to tell all of the cluster");
         return 0;
+}
+
+void coordinator_read_files(Coordinator *c) {
+        notify_sender_reload(c->notify);
 }
 
 void coordinator_reconfigured(Coordinator *c) {

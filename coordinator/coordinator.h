@@ -36,6 +36,8 @@ Coordinator *coordinator_free(Coordinator *c);
 DEFINE_FREEP(Coordinator, coordinator_free);
 int coordinator_start(Coordinator *c);
 /* Reloadable values of config have changed: whatever waits by the old ones is looked at again. */
+/* Files that config names are to be read again. */
+void coordinator_read_files(Coordinator *c);
 void coordinator_reconfigured(Coordinator *c);
 /* A clean stop: guarded work ends, the Lease is released, then done() (within 2 s in any case). */
 void coordinator_stop(Coordinator *c, void (*done)(void *userdata), void *userdata);

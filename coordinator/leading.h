@@ -41,6 +41,7 @@ typedef struct LeadingOptions {
         struct SqsClient *queue; /* NULL: none */
         BudgetLedger *ledger;
         EventRecorder *recorder;
+        struct NotifySender *notify; /* NULL: nobody is told */
         Metrics *metrics;
         HttpGuard guard;
         LeadingPace *pace;

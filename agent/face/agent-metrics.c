@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent-metrics.h"
 
+#include "notify-sender.h"
 #include "reflex.h"
 
 static const char *const kind_values[] = {
@@ -83,6 +84,7 @@ const MetricFamily agent_metric_families[_AGENT_METRIC_MAX] = {
         [AGENT_METRIC_ROUTE_CHANGES] = { "vesper_agent_route_changes_total", METRIC_COUNTER,
                                          "Changes of links and routes after which waiting retries went out at once.", NULL, NULL, NULL,
                                          0 },
+        [AGENT_METRIC_NOTIFICATIONS] = NOTIFY_METRIC("vesper_agent"),
 };
 
 int agent_metrics_new(Metrics **ret) {

@@ -23,6 +23,7 @@ typedef enum AgentMetric {
         AGENT_METRIC_KUBELET_UNHEALTHY,
         AGENT_METRIC_NO_ROUTE,
         AGENT_METRIC_ROUTE_CHANGES,
+        AGENT_METRIC_NOTIFICATIONS, /* by outcome and phase */
         _AGENT_METRIC_MAX,
 } AgentMetric;
 

@@ -65,7 +65,7 @@ struct Check {
         unsigned n_open;
         ImdsClient *imds; /* of the Capacity Block; NULL: not on EC2 */
         char *windows;
-        char *api_error, *metadata_why, *unit_state;
+        char *api_error, *metadata_why, *unit_state, *notify_error;
         char **after;
         bool active[_CHECK_UNIT_MAX];
 };
@@ -300,6 +300,21 @@ static CheckFacts known_facts(const Env *env, const AgentConfig *config, const c
         };
 }
 
+/* Asked by hand, for the unit: its credentials lie where systemd has put them. */
+static int check_notify(Check *c, const AgentConfig *config) {
+        const char *credentials = getenv("CREDENTIALS_DIRECTORY") ?: "/run/credentials/vesper-agent.service";
+        NotifyPlan plan;
+        int r;
+
+        c->facts.notify_wanted = config->notify.url || config->notify.url_file;
+        r = notify_plan_load(&config->notify, credentials, &plan, &c->notify_error);
+        if (r < 0 && !c->notify_error)
+                return r;
+        c->facts.notify_error = c->notify_error;
+        notify_plan_done(&plan);
+        return 0;
+}
+
 static void check_done(Check *c) {
         kube_call_free(c->call);
         notice_source_free(c->source);
@@ -315,6 +330,7 @@ static void check_done(Check *c) {
         free(c->api_error);
         free(c->metadata_why);
         free(c->unit_state);
+        free(c->notify_error);
         strv_free(c->after);
 }
 
@@ -329,6 +345,8 @@ int check_run(Env *env, const AgentConfig *config, const KubeConfig *kubeconfig,
                 c.facts.kube_risk = kubeconfig_risk(kubeconfig, &c.facts.kube_remedy);
         r = say_windows(env->loop, config, &c.windows);
         c.facts.windows = c.windows;
+        if (r >= 0)
+                r = check_notify(&c, config);
         if (r >= 0)
                 r = timer_new(env->loop, "check-limit", on_end, &c, &c.limit);
         if (r >= 0)

@@ -94,6 +94,14 @@ static int judge_windows(const CheckFacts *f, CheckTable *t) {
         return f->windows ? add(t, CHECK_OK, "windows", strdup(f->windows), NULL) : 0;
 }
 
+static int judge_notify(const CheckFacts *f, CheckTable *t) {
+        if (!f->notify_wanted)
+                return 0;
+        return f->notify_error ? add(t, CHECK_WARN, "notify", strdup(f->notify_error),
+                                     "Others would not be told of interruptions of this node, which is drained all the same.")
+                               : add(t, CHECK_OK, "notify", strdup("the URL of the receiver can be read; no request was sent"), NULL);
+}
+
 static int judge_budget(const CheckFacts *f, CheckTable *t) {
         PowerBudget b = power_budget(&f->limits, true, f->shutdown_max_usec);
         char total[DURATION_MAX], delay[DURATION_MAX];
@@ -227,8 +235,8 @@ static int judge_scopes(const CheckFacts *f, CheckTable *t) {
 
 int check_judge(const CheckFacts *f, CheckTable *ret) {
         static int (*const judges[])(const CheckFacts *f, CheckTable *t) = {
-                judge_credential, judge_risk,    judge_api,  judge_metadata, judge_capacity, judge_windows, judge_shutdown,
-                judge_healthz,    judge_kubelet, judge_unit, judge_scopes,
+                judge_credential, judge_risk,     judge_api,     judge_metadata, judge_capacity, judge_windows, judge_notify,
+                judge_shutdown,   judge_healthz,  judge_kubelet, judge_unit,     judge_scopes,
         };
 
         assert(f && ret);

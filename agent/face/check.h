@@ -43,6 +43,9 @@ typedef struct CheckFacts {
         bool allows_imdsv1;
         bool in_capacity_block, knows_block_end; /* EC2: instance-life-cycle, and the tag (notice-ec2.h) */
         const char *windows; /* of [Policy], when they open next; NULL: there is none */
+        /* [Notify] */
+        bool notify_wanted;
+        const char *notify_error; /* why its files cannot be used; NULL: they can */
         /* the machine */
         bool bus;
         bool limits_known;

@@ -14,6 +14,9 @@ struct NodeVoice {
         Env *env;
         EventRecorder *events;
         char *node, *uid;
+        NotifySender *sender; /* NULL: none */
+        char *told_id;        /* of the notice whose phases were told: */
+        unsigned told;        /* bit 1 << NotifyPhase */
         const Notice *notice;
         const char *phase;
         char deadline[RFC3339_MAX];
@@ -44,10 +47,11 @@ NodeVoice *node_voice_free(NodeVoice *v) {
         event_recorder_free(v->events);
         free(v->node);
         free(v->uid);
+        free(v->told_id);
         return mfree(v);
 }
 
-/* -- the three channels ------------------------------------------------------------------------- */
+/* -- the four channels -------------------------------------------------------------------------- */
 
 void node_voice_set_node(NodeVoice *v, const KubeNode *n) {
         if (!streq_ptr(v->uid, n->object.meta.uid))
@@ -57,6 +61,8 @@ void node_voice_set_node(NodeVoice *v, const KubeNode *n) {
 void node_voice_set_notice(NodeVoice *v, const Notice *n) {
         v->notice = n;
         v->deadline[0] = 0;
+        if (!n)
+                v->told_id = mfree(v->told_id);
         if (n && n->announced_usec > 0)
                 rfc3339_format(n->announced_usec, v->deadline);
 }
@@ -125,6 +131,38 @@ static void tell_pod(NodeVoice *v, const KubePod *pod, EventType type, const cha
 
         if (text)
                 event_record(v->events, &o, type, reason, "%s", text);
+}
+
+void node_voice_set_sender(NodeVoice *v, NotifySender *s) {
+        v->sender = s;
+}
+
+static void tell_receiver(NodeVoice *v, NotifyPhase phase, const Notice *n, size_t pods_left, const char *text) {
+        notify_sender_tell(v->sender, &(NotifyFacts){ .phase = phase,
+                                                      .node = v->node,
+                                                      .node_uid = v->uid,
+                                                      .notice_id = n->id,
+                                                      .kind = notice_kind_to_string(n->kind),
+                                                      .source = n->source,
+                                                      .action = n->action,
+                                                      .deadline_usec = n->announced_usec,
+                                                      .pods_left = pods_left == SIZE_MAX ? -1 : (int64_t) pods_left,
+                                                      .message = text });
+}
+
+/* Each phase of the notice in force once, however often a pod is blocked, or the node is drained once more. */
+static void tell_phase(NodeVoice *v, NotifyPhase phase, size_t pods_left, const char *text) {
+        if (!v->notice || !text)
+                return;
+        if (!streq_ptr(v->told_id, v->notice->id)) {
+                v->told = 0;
+                if (free_and_strdup(&v->told_id, v->notice->id) < 0)
+                        return;
+        }
+        if (v->told & (1u << phase))
+                return;
+        v->told |= 1u << phase;
+        tell_receiver(v, phase, v->notice, pods_left, text);
 }
 
 static const char *action_of(const Notice *n) {
@@ -226,6 +264,7 @@ void node_voice_notice_seen(NodeVoice *v, const Plan *plan) {
             strempty(text), v->node, plan->why);
         kind = strf("%s: %s", why_of(v->notice), strempty(text));
         tell_node(v, EVENT_WARNING, event_of(v->notice), kind);
+        tell_phase(v, NOTIFY_NOTICED, SIZE_MAX, kind);
 }
 
 void node_voice_notice_only(NodeVoice *v, const Notice *n, const char *why) {
@@ -234,6 +273,7 @@ void node_voice_notice_only(NodeVoice *v, const Notice *n, const char *why) {
 
         say_full(v, LOG_LEVEL_NOTICE, MESSAGE_NOTICE_SEEN, NULL, NULL, NULL, text);
         tell_node(v, EVENT_NORMAL, n->kind == NOTICE_REBALANCE ? "RebalanceRecommendation" : "Notice", text);
+        tell_receiver(v, NOTIFY_REPORTED, n, SIZE_MAX, text);
 }
 
 void node_voice_notice_planned(NodeVoice *v, const Notice *n, usec_t begin_usec) {
@@ -247,6 +287,7 @@ void node_voice_notice_planned(NodeVoice *v, const Notice *n, usec_t begin_usec)
                     v->node, begin);
         say_full(v, LOG_LEVEL_NOTICE, MESSAGE_NOTICE_SEEN, NULL, NULL, NULL, text);
         tell_node(v, EVENT_NORMAL, "InterruptionPlanned", text);
+        tell_receiver(v, NOTIFY_PLANNED, n, SIZE_MAX, text);
 }
 
 void node_voice_clock_was_set(NodeVoice *v, usec_t deadline_usec) {
@@ -267,13 +308,17 @@ void node_voice_notice_took_over(NodeVoice *v) {
             "%s Node %s is already being drained; the drain continues with the deadline of this notice.",
             strempty(text), v->node);
         tell_node(v, EVENT_WARNING, event_of(v->notice), text);
+        tell_phase(v, NOTIFY_NOTICED, SIZE_MAX, text);
 }
 
 void node_voice_falls_back(NodeVoice *v, const char *why) {
-        say(v, LOG_LEVEL_NOTICE, MESSAGE_NOTICE_CANCELLED,
-            "The interruption of node %s is over: %s. "
-            "The node stays out of service all the same, as another notice stands or somebody on this machine has asked for that.",
-            v->node, why);
+        _cleanup_free_ char *text =
+                strf("The interruption of node %s is over: %s. "
+                     "The node stays out of service all the same, as another notice stands or somebody on this machine has asked for that.",
+                     v->node, why);
+
+        say_full(v, LOG_LEVEL_NOTICE, MESSAGE_NOTICE_CANCELLED, NULL, NULL, NULL, text);
+        tell_phase(v, NOTIFY_CANCELLED, SIZE_MAX, text);
 }
 
 void node_voice_notice_nearer(NodeVoice *v, usec_t deadline_usec) {
@@ -284,10 +329,22 @@ void node_voice_notice_nearer(NodeVoice *v, usec_t deadline_usec) {
             "The end of node %s came nearer: it must be empty by %s.", v->node, text);
 }
 
+/* It may have been told before, or lost with the process: who was told knows it by its key. */
+static void tell_resumed(NodeVoice *v) {
+        _cleanup_free_ char *text = strf("vesper-agent of node %s has started again, and goes on with what was begun (%s).", v->node, v->phase);
+
+        tell_phase(v,
+                   streq(v->phase, "Drained")    ? NOTIFY_DRAINED
+                   : streq(v->phase, "Draining") ? NOTIFY_DRAINING
+                                                 : NOTIFY_CORDONED,
+                   SIZE_MAX, text);
+}
+
 void node_voice_resumed(NodeVoice *v) {
         say(v, LOG_LEVEL_NOTICE, MESSAGE_DRAIN_STARTED,
             "Node %s is being taken out of service since before this start: continuing where it was left (%s).",
             v->node, v->phase);
+        tell_resumed(v);
 }
 
 void node_voice_notice_ignored(NodeVoice *v, const Notice *n, const char *why) {
@@ -307,15 +364,18 @@ void node_voice_cordoned(NodeVoice *v, usec_t delay_usec, bool claimed) {
                               v->node);
         say_full(v, LOG_LEVEL_NOTICE, MESSAGE_NODE_CORDONED, NULL, NULL, delay[0] ? delay : NULL, text);
         tell_node(v, EVENT_NORMAL, "Cordoned", text);
+        tell_phase(v, NOTIFY_CORDONED, SIZE_MAX, text);
 }
 
 void node_voice_draining(NodeVoice *v, size_t n_pods, usec_t deadline_usec) {
-        char text[RFC3339_MAX] = "no set time";
+        _cleanup_free_ char *text = NULL;
+        char until[RFC3339_MAX] = "no set time";
 
         if (deadline_usec != USEC_INFINITY)
-                rfc3339_format(deadline_usec, text);
-        say(v, LOG_LEVEL_NOTICE, MESSAGE_DRAIN_STARTED, "Evicting %zu pods of node %s, to be done by %s.",
-            n_pods, v->node, text);
+                rfc3339_format(deadline_usec, until);
+        text = strf("Evicting %zu pods of node %s, to be done by %s.", n_pods, v->node, until);
+        say_full(v, LOG_LEVEL_NOTICE, MESSAGE_DRAIN_STARTED, NULL, NULL, NULL, text);
+        tell_phase(v, NOTIFY_DRAINING, n_pods, text);
 }
 
 static char *pod_key(const KubePod *pod) {
@@ -356,6 +416,7 @@ void node_voice_pod_blocked(NodeVoice *v, const KubePod *pod, const DrainBlocker
                     strempty(detail), how, isempty(b->message) ? "" : " ", b->message, outlook(v->notice, b, deadline_usec));
         say_full(v, LOG_LEVEL_WARNING, MESSAGE_POD_EVICTION_BLOCKED, key, pdb, NULL, text);
         tell_node(v, EVENT_WARNING, "DrainBlocked", text);
+        tell_phase(v, NOTIFY_BLOCKED, SIZE_MAX, text);
 }
 
 void node_voice_pod_deleted(NodeVoice *v, const KubePod *pod, usec_t deadline_usec) {
@@ -409,6 +470,7 @@ void node_voice_drained(NodeVoice *v, usec_t took_usec) {
                                                  duration_format(took_usec, took));
         say_full(v, LOG_LEVEL_NOTICE, MESSAGE_NODE_DRAINED, NULL, NULL, NULL, text);
         tell_node(v, EVENT_NORMAL, "Drained", text);
+        tell_phase(v, NOTIFY_DRAINED, 0, text);
 }
 
 void node_voice_expired(NodeVoice *v, const DrainBlocker *blockers, size_t n) {
@@ -424,6 +486,7 @@ void node_voice_expired(NodeVoice *v, const DrainBlocker *blockers, size_t n) {
         text = strf("The time for node %s is up with %zu pods still on it: %s.", v->node, n, strempty(list));
         say_full(v, LOG_LEVEL_ERROR, MESSAGE_DRAIN_FAILED, NULL, NULL, NULL, text);
         tell_node(v, EVENT_WARNING, "DrainFailed", text);
+        tell_phase(v, NOTIFY_EXPIRED, n, text);
 }
 
 /* -- the end of it ------------------------------------------------------------------------------ */
@@ -435,6 +498,7 @@ void node_voice_cancelled(NodeVoice *v, const char *why) {
 
         say_full(v, LOG_LEVEL_NOTICE, MESSAGE_NOTICE_CANCELLED, NULL, NULL, NULL, text);
         tell_node(v, EVENT_NORMAL, "InterruptionCancelled", text);
+        tell_phase(v, NOTIFY_CANCELLED, SIZE_MAX, text);
 }
 
 void node_voice_overruled(NodeVoice *v) {
@@ -444,6 +508,7 @@ void node_voice_overruled(NodeVoice *v) {
 
         say_full(v, LOG_LEVEL_WARNING, MESSAGE_NODE_UNCORDONED, NULL, NULL, NULL, text);
         tell_node(v, EVENT_WARNING, "InterruptionCancelled", text);
+        tell_phase(v, NOTIFY_RELEASED, SIZE_MAX, text);
 }
 
 void node_voice_left_over(NodeVoice *v, const char *why) {
@@ -458,8 +523,10 @@ void node_voice_undone(NodeVoice *v, bool uncordoned) {
 }
 
 void node_voice_ending(NodeVoice *v) {
-        say(v, LOG_LEVEL_NOTICE, NULL,
-            "The machine is going down: from here on nothing is undone, unless that is cancelled.");
+        static const char text[] = "The machine is going down: from here on nothing is undone, unless that is cancelled.";
+
+        say_full(v, LOG_LEVEL_NOTICE, NULL, NULL, NULL, NULL, text);
+        tell_phase(v, NOTIFY_ENDING, SIZE_MAX, text);
 }
 
 /* -- the machine's own shutdown ----------------------------------------------------------------- */

@@ -3,12 +3,13 @@
 
 /*
  * node-voice.c: what the agent says to people: journal lines with their fields and message ids, Events on
- * the Node and its pods, and the STATUS= of the unit. Nothing waits for any of it.
+ * the Node and its pods, the STATUS= of the unit, and messages to the receiver of [Notify]. Nothing waits for any of it.
  */
 
 #include "event-recorder.h"
 #include "kube-kinds.h"
 #include "node-drain.h"
+#include "notify-sender.h"
 #include "policy.h"
 #include "power.h"
 
@@ -18,6 +19,8 @@ int node_voice_new(KubeClient *c, const char *node, NodeVoice **ret);
 NodeVoice *node_voice_free(NodeVoice *v);
 DEFINE_FREEP(NodeVoice, node_voice_free);
 
+/* Borrowed; NULL, as at first: there is none. */
+void node_voice_set_sender(NodeVoice *v, NotifySender *s);
 /* Whose Events: the uid of the Node as it is now. */
 void node_voice_set_node(NodeVoice *v, const KubeNode *n);
 /* The interruption that the next lines are about; borrowed until it is replaced. NULL: none. */

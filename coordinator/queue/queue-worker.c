@@ -9,6 +9,7 @@
 #include "log-catalog.h"
 #include "log.h"
 #include "marks.h"
+#include "notify-sender.h"
 #include "queue-memory.h"
 #include "string-util.h"
 #include "strv.h"
@@ -245,6 +246,29 @@ static void tell_node(QueueWorker *w, const Errand *e, const KubeNode *n, bool a
                        "by then, and replaced"
                      : "AWS announces by the queue for instance %s: %s%s%s, at %s. The coordinator does nothing about it",
                 e->instance, kind, isempty(action) ? "" : ", ", strempty(action), when);
+}
+
+/* Of what is acted upon the removal tells. What its agent has reported is the agent's. */
+static void tell_receiver(QueueWorker *w, const Errand *e, const KubeNode *n) {
+        _cleanup_(interruption_done) Interruption i = { 0 };
+        _cleanup_free_ char *text = NULL;
+
+        if (!w->o.notify || !e->notice || (w->o.config->notify_agents_tell && interruption_of_node(n, &i) >= 0 && !interruption_is_over(&i)))
+                return;
+        text = strf("The interruption queue announces for node %s (%s): %s, %s. The coordinator does nothing about it.", n->object.meta.name,
+                    e->instance, notice_kind_to_string(e->notice->kind), strempty(e->notice->action));
+        if (!text)
+                return;
+        notify_sender_tell(w->o.notify, &(NotifyFacts){ .phase = NOTIFY_REPORTED,
+                                                        .node = n->object.meta.name,
+                                                        .node_uid = n->object.meta.uid,
+                                                        .notice_id = e->notice->id,
+                                                        .kind = notice_kind_to_string(e->notice->kind),
+                                                        .source = e->notice->source,
+                                                        .action = e->notice->action,
+                                                        .deadline_usec = notice_announced(e->notice),
+                                                        .pods_left = -1,
+                                                        .message = text });
 }
 
 static const char *advice(SqsOutcome o) {
@@ -518,6 +542,7 @@ static int errand_act(Errand *e, const Found *found) {
         switch (e->act) {
         case QUEUE_TELL:
                 tell_node(w, e, found->node, false);
+                tell_receiver(w, e, found->node);
                 break;
         case QUEUE_LOOK:
                 if (found->node)

@@ -49,6 +49,7 @@ typedef struct QueueWorkerOptions {
         const ClusterView *view;
         const CloudRegistry *cloud;
         EventRecorder *recorder;
+        struct NotifySender *notify; /* NULL: nobody is told */
         Metrics *metrics;
         HttpGuard guard;                                /* the leader's */
         void (*look)(const char *node, void *userdata); /* please look at this node anew */

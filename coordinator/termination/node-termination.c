@@ -538,6 +538,7 @@ static bool step_cordoning(NodeTermination *t, const KubeNode *n) {
 
         r = marks_patch(t, n, &body);
         if (r == 0) {
+                termination_report_cordoned(t->report);
                 node_termination_set_state(t, NODE_TERMINATION_PROTECTED,
                                            "cordon and taint are acknowledged");
                 return true;

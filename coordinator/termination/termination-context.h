@@ -15,6 +15,7 @@
 #include "event-recorder.h"
 #include "evictor.h"
 #include "metrics.h"
+#include "notify-sender.h"
 #include "object-writes.h"
 
 typedef struct TerminationContext {
@@ -29,6 +30,7 @@ typedef struct TerminationContext {
         struct VoluntaryDeletes *deletes;
         struct Pauses *pauses;
         EventRecorder *recorder;
+        NotifySender *notify; /* NULL: nobody is told */
         Metrics *metrics;
         HttpGuard guard; /* the leader's */
         /* Please reconcile this node again at that time (loop_now()). */

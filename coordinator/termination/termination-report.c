@@ -8,6 +8,7 @@
 #include "log.h"
 #include "marks.h"
 #include "pauses.h"
+#include "removal-notify.h"
 #include "string-util.h"
 #include "termination-marks.h"
 #include "token-bucket.h"
@@ -24,6 +25,8 @@ struct TerminationReport {
         bool draining_told, rate_told, expired_told, trouble_noted;
         char *blocked_reason, *blocked_message;
         LateStatus *node_status; /* its conditions */
+        RemovalNotify notify;
+        usec_t deadline_usec; /* wall clock, as it was said last */
         Timer *drained; /* runs while an Event says that it is drained, or the next one does along */
 };
 
@@ -51,6 +54,8 @@ int termination_report_new(const TerminationContext *context, const char *node, 
                 return -ENOMEM;
         r->context = context;
         r->log = context->env->log;
+        r->deadline_usec = USEC_INFINITY;
+        r->notify = (RemovalNotify){ .sender = context->notify, .agents_tell = context->config->notify_agents_tell };
         if (free_and_strdup(&r->node, node) < 0 || free_and_strdup(&r->uid, uid) < 0)
                 return -ENOMEM;
         k = late_status_new(&o, &r->node_status);
@@ -68,6 +73,7 @@ TerminationReport *termination_report_free(TerminationReport *r) {
                 return NULL;
         late_status_free(r->node_status);
         timer_free(r->drained);
+        removal_notify_done(&r->notify);
         free(r->node);
         free(r->uid);
         free(r->blocked_reason);
@@ -78,6 +84,22 @@ TerminationReport *termination_report_free(TerminationReport *r) {
 
 static EventObject node_object(const TerminationReport *r) {
         return (EventObject){ .api_version = "v1", .kind = "Node", .name = r->node, .uid = r->uid };
+}
+
+/* own_drain: what it says is of the coordinator's own drain. */
+static void tell_receiver(TerminationReport *r, NotifyPhase phase, bool own_drain, const char *text) {
+        const KubeObject *o = on_node_now(r);
+        const KubeNode *n = (const KubeNode *) o;
+
+        if (text)
+                removal_notify_tell(&r->notify, phase, r->node, r->uid, n, n ? cluster_view_claim_of_node(r->context->view, n) : NULL,
+                                    own_drain, r->deadline_usec, text);
+}
+
+static void tell_receiver_node(TerminationReport *r, NotifyPhase phase, const char *what) {
+        _cleanup_free_ char *text = strf("Node %s %s.", r->node, what);
+
+        tell_receiver(r, phase, r->draining_told, text);
 }
 
 /* That its claim sets no deadline, and why; NULL: it does. */
@@ -99,6 +121,7 @@ void termination_report_started(TerminationReport *r, const KubeNodeClaim *claim
                   strempty(r->no_deadline));
         event_record(r->context->recorder, &o, EVENT_NORMAL, "TerminationStarted",
                      "Node is being deleted: it is cordoned and drained, then its machine is ended");
+        tell_receiver_node(r, NOTIFY_NOTICED, "is being deleted: it is cordoned and drained, then its machine is ended");
 }
 
 void termination_report_phase(TerminationReport *r, const char *from, const char *to, const char *why) {
@@ -111,6 +134,7 @@ void termination_report_deadline(TerminationReport *r, usec_t wall_usec, const c
         char when[RFC3339_MAX];
         EventObject o = node_object(r);
 
+        r->deadline_usec = wall_usec;
         if (wall_usec == USEC_INFINITY) {
                 log_event(r->log, LOG_LEVEL_NOTICE, MESSAGE_TERMINATION_PHASE_CHANGED,
                           LOG_FIELDS({ "NODE", r->node }),
@@ -143,6 +167,10 @@ void termination_report_begins(TerminationReport *r, bool by_admin) {
                                            : "vesper-coordinator removes this node: its machine is about to end");
 }
 
+void termination_report_cordoned(TerminationReport *r) {
+        tell_receiver_node(r, NOTIFY_CORDONED, "is cordoned: no new pod comes");
+}
+
 void termination_report_draining(TerminationReport *r) {
         if (r->draining_told)
                 return;
@@ -151,6 +179,7 @@ void termination_report_draining(TerminationReport *r) {
                   "Draining node %s", r->node);
         late_status_set_condition(r->node_status, CONDITION_DRAIN_IN_PROGRESS, CONDITION_TRUE, REASON,
                             "vesper evicts this node's pods: it is being deleted");
+        tell_receiver_node(r, NOTIFY_DRAINING, "is being drained: its pods are evicted");
 }
 
 /* -- pods ----------------------------------------------------------------------------------------------- */
@@ -177,6 +206,7 @@ static void report_blocked_pod(TerminationReport *r, const KubePod *pod, const D
                   "Node %s waits for %s", r->node, strempty(text));
         event_record(r->context->recorder, &o, EVENT_WARNING, "DrainBlocked", "This node waits for %s",
                      strempty(text));
+        tell_receiver(r, NOTIFY_BLOCKED, true, text);
 }
 
 static void report_deleted_pod(TerminationReport *r, const KubePod *pod, usec_t deadline_usec) {
@@ -256,6 +286,7 @@ void termination_report_drained(TerminationReport *r, ClaimStatus *s) {
 
         log_event(r->log, LOG_LEVEL_NOTICE, MESSAGE_NODE_DRAINED, LOG_FIELDS({ "NODE", r->node }),
                   "Node %s is drained", r->node);
+        tell_receiver_node(r, NOTIFY_DRAINED, "is drained: no pod is left to wait for");
         if (token_bucket_take(r->context->drained_events, now, &at))
                 on_drained(r->drained, r);
         else
@@ -309,7 +340,7 @@ static char *names_left(const NodeDrain *drain) {
 }
 
 void termination_report_expired(TerminationReport *r, const NodeDrain *drain) {
-        _cleanup_free_ char *names = names_left(drain);
+        _cleanup_free_ char *names = names_left(drain), *text = NULL;
         EventObject o = node_object(r);
 
         if (r->expired_told)
@@ -321,6 +352,8 @@ void termination_report_expired(TerminationReport *r, const NodeDrain *drain) {
         event_record(r->context->recorder, &o, EVENT_WARNING, "DeadlinePassed",
                      "The deadline has passed; the machine is ended with these pods left: %s",
                      strempty(names));
+        text = strf("The deadline of node %s has passed: its machine is ended with these pods left: %s", r->node, strempty(names));
+        tell_receiver(r, NOTIFY_EXPIRED, r->draining_told, text);
 }
 
 void termination_report_machine_ended(TerminationReport *r, ClaimStatus *s) {
@@ -363,11 +396,13 @@ void termination_report_held(TerminationReport *r, ClaimStatus *s, const char *r
                   LOG_FIELDS({ "NODE", r->node }), "Node %s is being deleted, and is neither cordoned nor drained yet: %s", r->node,
                   message);
         event_record(r->context->recorder, &o, EVENT_NORMAL, reason, "Neither cordoned nor drained yet: %s", message);
+        tell_receiver(r, NOTIFY_HELD, false, message);
 }
 
 void termination_report_blocked(TerminationReport *r, ClaimStatus *s, const char *reason, const char *message,
                                 bool retried) {
         const char *stop = endswith(message, ".") ? "" : ".";
+        _cleanup_free_ char *text = NULL;
         EventObject o = node_object(r);
 
         if (!note_blocked(r, reason, message))
@@ -388,6 +423,8 @@ void termination_report_blocked(TerminationReport *r, ClaimStatus *s, const char
                           stop);
         event_record(r->context->recorder, &o, EVENT_WARNING, "TerminationBlocked", "%s: %s%s The node is kept%s", reason,
                      message, stop, retried ? ", and the termination is retried" : "");
+        text = strf("The machine of node %s does not end (%s): %s", r->node, reason, message);
+        tell_receiver(r, NOTIFY_MACHINE_BLOCKED, false, text);
         if (s) {
                 _cleanup_free_ char *error = strf("%s: %s", reason, message);
 
@@ -426,6 +463,7 @@ void termination_report_rate_limited(TerminationReport *r) {
 
 void termination_report_finishing(TerminationReport *r, ClaimStatus *s, bool node_stays, bool claim_stays) {
         tell_drained(r); /* there was no machine to end */
+        tell_receiver_node(r, NOTIFY_ENDED, "goes: its machine is gone or cannot come back");
         if (node_stays)
                 late_status_flush(r->node_status);
         else

@@ -3,7 +3,7 @@
 
 /*
  * What a person gets to know about one termination: journal lines with fields, Events on Node and pods, the
- * Node's conditions, the claim's conditions. Writes in the background, never waited for; decides nothing.
+ * Node's conditions, the claim's conditions, messages to the receiver of [Notify]. Writes in the background, never waited for; decides nothing.
  */
 
 #include "claim-status.h"
@@ -23,6 +23,7 @@ void termination_report_phase(TerminationReport *r, const char *from, const char
 void termination_report_deadline(TerminationReport *r, usec_t wall_usec, const char *why);
 /* It is held no more, or never was: it is taken out of service now. by_admin: a person, or a tool of his, has deleted it. */
 void termination_report_begins(TerminationReport *r, bool by_admin);
+void termination_report_cordoned(TerminationReport *r);
 void termination_report_draining(TerminationReport *r); /* once in each drain; told again it does nothing */
 void termination_report_pod(TerminationReport *r, DrainPodEvent e, const KubePod *pod,
                             const DrainBlocker *blocker, const EvictionReport *report, usec_t deadline_usec);

@@ -62,6 +62,13 @@ static void on_apply(void *userdata) {
         p->spec->on_apply(p->userdata);
 }
 
+static void on_files(void *userdata) {
+        Program *p = userdata;
+
+        if (p->spec->on_files)
+                p->spec->on_files(p->userdata);
+}
+
 static int on_credential(char **ret_text, void *userdata) {
         Program *p = userdata;
 
@@ -81,6 +88,7 @@ int program_watch(Program *p) {
                 .credential_path = p->kube.paths ? p->kube.paths[0] : NULL,
                 .finish = on_finish,
                 .apply = on_apply,
+                .files = on_files,
                 .credential = on_credential,
                 .userdata = p,
         };

@@ -26,6 +26,8 @@ typedef struct ProgramSpec {
         /* Values of the configuration have changed, by a reload: for what does not read them each time. The
          * log has them. */
         void (*on_apply)(void *userdata);
+        /* Read again: files that the configuration names are to be read as well. NULL: it names none. */
+        void (*on_files)(void *userdata);
 } ProgramSpec;
 
 typedef struct ProgramOptions {

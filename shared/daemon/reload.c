@@ -125,6 +125,8 @@ static int apply(Reload *r, const char *why, const char *taken, const char *left
                 say_done(r, why, taken, left, error, credential);
         if (taken)
                 r->o.apply(r->o.userdata);
+        if (r->o.files)
+                r->o.files(r->o.userdata);
         if (!visible)
                 say_done(r, why, taken, left, error, credential);
         return error;

@@ -40,6 +40,8 @@ typedef struct ReloadOptions {
         int (*finish)(void *fresh, void *userdata);
         /* Values of `config` have changed: for what does not read them each time. */
         void (*apply)(void *userdata);
+        /* Read again: for files that the configuration names, whether its values have changed or not. NULL: none. */
+        void (*files)(void *userdata);
         /* Reads the credential again. Says in *ret_text, for the line in the log, what is in use now or,
          * negative, why not what is there. NULL: there is none. */
         int (*credential)(char **ret_text, void *userdata);

@@ -399,6 +399,7 @@ static long lane_max_connections(const CurlLane *lane) {
         switch (lane->lane) {
         case HTTP_LANE_URGENT:
         case HTTP_LANE_METADATA:
+        case HTTP_LANE_NOTIFY:
                 return lane->t->max_connections_per_host > 0 ? (long) lane->t->max_connections_per_host
                                                              : MAX_CONNECTIONS_URGENT;
         case HTTP_LANE_BULK:

@@ -6,8 +6,9 @@
  * libcurl multi (http-curl.c); tests bring one without a network. Calls base, loop, log; called
  * by kube/, agent/, coordinator/.
  *
- * Four lanes that cannot starve each other: urgent (lease, cordon, conditions), bulk (lists, evictions,
- * cloud), watches, and the machine's own metadata, asked every second or two. With curl each lane is a multi
+ * Five lanes that cannot starve each other: urgent (lease, cordon, conditions), bulk (lists, evictions,
+ * cloud), watches, the machine's own metadata, asked every second or two, and receivers of notifications, which may be
+ * anybody's and hang. With curl each lane is a multi
  * handle with its own connections, HTTP/2 where the server speaks it. Coalesced watches are apart from the
  * others there, so that these hear at once whatever goes on in those.
  *
@@ -58,6 +59,7 @@ typedef enum HttpLane {
         HTTP_LANE_BULK,
         HTTP_LANE_WATCH,
         HTTP_LANE_METADATA,
+        HTTP_LANE_NOTIFY,
         _HTTP_LANE_MAX,
 } HttpLane;
 

@@ -38,6 +38,7 @@
 #include "node-marks.h"
 #include "notice-azure.h"
 #include "notice-ec2.h"
+#include "notify-settings.h"
 #include "reboot-slots.h"
 #include "reboot-taken.h"
 #include "snapshot-anonymize.h"
@@ -662,6 +663,43 @@ static int do_sqs(void) {
         return r < 0 ? r : sqs_url_parse("https://sqs.eu-west-1.amazonaws.com/1/q", &url, &why);
 }
 
+static int do_notify_template(void) {
+        static const char text[] = "{\"text\":\"{{node}} {{phase}} {{deadline}} {{podsLeft}} {{key}} {{{{ {{message}}\"}";
+        const NotifyFacts f = { .phase = NOTIFY_DRAINED, .node = "n", .node_uid = "u", .notice_id = "i", .message = "m\"" };
+        _cleanup_(notify_template_freep) NotifyTemplate *t = NULL;
+        const char *reason;
+        size_t at;
+        int r;
+
+        r = notify_template_parse(text, strlen(text), &t, &reason, &at);
+        if (r >= 0)
+                r = done_text(notify_body(t, &f));
+        return r < 0 ? r : done_text(notify_body(NULL, &f));
+}
+
+static int do_notify_headers(void) {
+        static const char text[] = "Authorization: Bearer x\nX-A: b\n";
+        const char *reason = NULL;
+        NotifyHeaders h;
+        int r;
+
+        r = notify_headers_parse(text, strlen(text), &h, &reason);
+        notify_headers_done(&h);
+        return r;
+}
+
+static int do_notify_plan(void) {
+        const NotifySettings s = { .url = (char *) "https://a/b", .template_text = (char *) "{{node}}" };
+        NotifyPlan p;
+        char *text;
+        int r;
+
+        r = notify_plan_load(&s, NULL, &p, &text);
+        free(text);
+        notify_plan_done(&p);
+        return r;
+}
+
 static int do_event_message(void) {
         static const char text[] = "{\"id\":\"e\",\"detail-type\":\"EC2 Spot Instance Interruption Warning\",\"source\":\"aws.ec2\","
                                    "\"time\":\"2026-11-25T09:00:00Z\",\"detail\":{\"instance-id\":\"i-0abc\",\"instance-action\":"
@@ -1021,6 +1059,9 @@ static const struct {
         { "AWS error", do_aws_error },
         { "SQS", do_sqs },
         { "message of a queue", do_event_message },
+        { "[Notify] template, bodies", do_notify_template, true },
+        { "[Notify] headers", do_notify_headers },
+        { "[Notify] plan", do_notify_plan },
         { "AWS profile", do_aws_profile },
         { "AWS role", do_aws_json },
         { "AWS web identity", do_aws_sts },

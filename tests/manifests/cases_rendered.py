@@ -82,6 +82,11 @@ def values(bed, figures):
     container = pod_of(deployment)["containers"][0]
     assert container["image"] == "registry.example/team/vesper-coordinator:1.2.3", container["image"]
     assert {"name": "AWS_REGION", "value": "eu-central-1"} in container["env"], container["env"]
+    assert {"name": "notify", "mountPath": "/etc/vesper-notify", "readOnly": True} in container["volumeMounts"], container["volumeMounts"]
+    assert {"name": "notify", "secret": {"secretName": "vesper-notify"}} in pod_of(deployment)["volumes"], pod_of(deployment)["volumes"]
+    objects_of_agent = tools.objects(tools.template("agent.enabled=true", 'agent.notifySecret="told"'))
+    volumes = pod_of(one(objects_of_agent, "DaemonSet"))["volumes"]
+    assert {"name": "notify", "secret": {"secretName": "told"}} in volumes, volumes
     account = one(objects, "ServiceAccount", "vesper-coordinator")
     assert account["metadata"]["annotations"] == {"eks.amazonaws.com/role-arn": "arn:aws:iam::111122223333:role/vesper"}, account
     for o in objects:

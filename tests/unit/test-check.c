@@ -67,6 +67,19 @@ static void assert_row(const CheckFacts *f, const char *title, const char *what,
         check_table_done(&t);
 }
 
+static void test_notify(void **state) {
+        CheckFacts f = good();
+        CheckTable t;
+
+        assert_return_code(check_judge(&f, &t), 0);
+        assert_null(find(&t, "notify")); /* nobody is to be told */
+        check_table_done(&t);
+        f.notify_wanted = true;
+        assert_row(&f, "the URL can be read", "notify", CHECK_OK, NULL);
+        f.notify_error = "[Notify] UrlFile=/x cannot be used: No such file or directory";
+        assert_row(&f, "it cannot", "notify", CHECK_WARN, "drained all the same");
+}
+
 /* One line for each, and the fix under what needs one. */
 static void test_print(void **state) {
         CheckTable t = { .rows = { { CHECK_OK, "credential", (char *) "is there", NULL },
@@ -519,7 +532,8 @@ static void test_run(void **state) {
         AgentConfig config = { .node_name = (char *) "n1",
                                .metadata_source = METADATA_SOURCE_NONE,
                                .shutdown_drain = true,
-                               .shutdown_max_usec = USEC_PER_MINUTE };
+                               .shutdown_max_usec = USEC_PER_MINUTE,
+                               .notify.url_file = (char *) "/nowhere/url" };
         TableBus bus = { .bus.ops = &ops };
         Env env = { .bus = &bus.bus };
         CheckTable t;
@@ -533,6 +547,7 @@ static void test_run(void **state) {
         assert_return_code(check_run(&env, &config, NULL, NULL, NULL, "no kubeconfig", &t), 0);
         assert_found(&t, "unit", "vesper-agent.service is active, and stops before the kubelet");
         assert_found(&t, "inhibitor", "held by the agent");
+        assert_found(&t, "notify", "[Notify] UrlFile=/nowhere/url cannot be used: No such file or directory");
         check_table_done(&t);
 
         http_transport_free(env.transport);
@@ -549,6 +564,7 @@ int main(void) {
                 cmocka_unit_test(test_configz),  cmocka_unit_test(test_asking),
                 cmocka_unit_test(test_machine),  cmocka_unit_test(test_after_kubelet),
                 cmocka_unit_test(test_run),
+                cmocka_unit_test(test_notify),
                 cmocka_unit_test(test_findings_of_notices),
                 cmocka_unit_test(test_run_on_ec2),
         };

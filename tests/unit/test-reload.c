@@ -45,7 +45,7 @@ typedef struct World {
         Reload *reload;
         StrBuf said; /* level, message id's name, text, FOLDER as DIR */
         StrBuf told; /* to the service manager */
-        unsigned n_applied, n_credential;
+        unsigned n_applied, n_credential, n_files;
         int credential, finish; /* what these answer */
 } World;
 
@@ -84,6 +84,12 @@ static void on_apply(void *userdata) {
 
         w->n_applied++;
         log_set_level(w->env.log, w->config.reboots == 0 ? LOG_LEVEL_ERROR : LOG_LEVEL_INFO);
+}
+
+static void on_files(void *userdata) {
+        World *w = userdata;
+
+        w->n_files++;
 }
 
 static int on_credential(char **ret_text, void *userdata) {
@@ -147,6 +153,7 @@ static void start(World *w, const char *credential_path) {
                 .finish = on_finish,
                 .apply = on_apply,
                 .credential = on_credential,
+                .files = on_files,
                 .userdata = w,
         };
 
@@ -230,6 +237,7 @@ static void test_rounds(void **state) {
                 assert_int_equal(w->n_applied, n_applied);
         }
         assert_int_equal(w->n_credential, ELEMENTSOF(rows) - 1);
+        assert_int_equal(w->n_files, ELEMENTSOF(rows) - 1); /* whether values have changed or not */
 }
 
 static void test_what_does_not_fit_together(void **state) {

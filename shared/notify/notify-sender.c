@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "notify-sender.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "backoff.h"
+#include "list.h"
+#include "log-catalog.h"
+#include "log.h"
+#include "notify-verdict.h"
+#include "string-util.h"
+
+#define BACKOFF_BASE_USEC USEC_PER_SEC
+#define BACKOFF_CAP_USEC USEC_PER_MINUTE
+#define RETRY_AFTER_MAX_USEC (5 * USEC_PER_MINUTE)
+#define ANSWER_MAX_BYTES (64u * 1024u) /* nothing of it is read but its status */
+
+const char *const notify_outcome_names[_NOTIFY_OUTCOME_MAX + 1] = {
+        [NOTIFY_OUTCOME_SENT] = "sent",
+        [NOTIFY_OUTCOME_FAILED] = "failed",
+        [NOTIFY_OUTCOME_DROPPED] = "dropped",
+};
+const MetricLabel notify_more_labels[] = { { "phase", notify_phase_names }, {} };
+
+typedef struct NotifyMessage {
+        ListNode messages;
+        NotifySender *sender;
+        NotifyPhase phase;
+        char *node, *body;
+        char key[NOTIFY_KEY_MAX];
+        size_t body_size;
+        usec_t until_usec; /* loop_now(): when it is news no more */
+        usec_t next_usec;  /* not tried before */
+        Backoff backoff;
+        HttpCall *call; /* in flight */
+} NotifyMessage;
+
+struct NotifySender {
+        NotifySenderOptions o;
+        NotifyPlan plan;
+        List messages; /* the oldest first */
+        size_t n_bytes, n_in_flight;
+        Timer *timer;
+        bool failing; /* said so, and not taken back yet */
+        uint64_t n_lost; /* since it was told last */
+};
+
+static void count(NotifySender *s, NotifyPhase phase, NotifyOutcome outcome) {
+        if (outcome != NOTIFY_OUTCOME_SENT)
+                s->n_lost++;
+        if (s->o.metrics)
+                metrics_add(s->o.metrics, s->o.family, metrics_index(s->o.metrics, s->o.family, (size_t[METRIC_LABELS_MAX]){ outcome, phase }), 1);
+}
+
+static NotifyMessage *message_free(NotifyMessage *m) {
+        if (!m)
+                return NULL;
+        http_call_free(m->call);
+        free(m->node);
+        free(m->body);
+        return mfree(m);
+}
+DEFINE_FREEP(NotifyMessage, message_free);
+
+/* Out of the queue. */
+static void message_end(NotifyMessage *m, NotifyOutcome outcome) {
+        NotifySender *s = m->sender;
+
+        list_remove(&s->messages, &m->messages);
+        s->n_bytes -= m->body_size;
+        s->n_in_flight -= m->call != NULL;
+        count(s, m->phase, outcome);
+        message_free(m);
+}
+
+/* -- what is said ------------------------------------------------------------------------------- */
+
+static void say_failing(NotifySender *s, const NotifyMessage *m, NotifyVerdict verdict, int error, unsigned status) {
+        const char *why = notify_error_text(error);
+        char http[32] = "";
+
+        if (s->failing)
+                return;
+        s->failing = true;
+        if (!why)
+                (void) snprintf(http, sizeof(http), "it answers with HTTP %u", status);
+        log_event(s->o.env->log, LOG_LEVEL_WARNING, MESSAGE_NOTIFY_FAILING, LOG_FIELDS({ "NODE", m->node }, { "PHASE", notify_phase_names[m->phase] }),
+                  "The receiver of [Notify] was not told that node %s is in phase %s: %s. %s; the node itself goes on as if nobody was told.",
+                  m->node, notify_phase_names[m->phase], why ?: http,
+                  verdict == NOTIFY_REFUSED ? "It does not want this message, which is dropped: see [Notify] Template= and HeadersFile="
+                                            : "That is tried again for as long as it is news");
+}
+
+static void say_back(NotifySender *s) {
+        if (!s->failing)
+                return;
+        s->failing = false;
+        log_event(s->o.env->log, LOG_LEVEL_NOTICE, MESSAGE_NOTIFY_BACK, NULL, 0,
+                  "The receiver of [Notify] takes messages again; %" PRIu64 " were lost meanwhile.", s->n_lost);
+        s->n_lost = 0;
+}
+
+/* -- sending ------------------------------------------------------------------------------------ */
+
+/* An earlier message of its node is still to go. */
+static bool waits_for_another(const NotifySender *s, const NotifyMessage *m) {
+        LIST_FOREACH (i, &s->messages, NotifyMessage, messages) {
+                if (i == m)
+                        return false;
+                if (streq(i->node, m->node))
+                        return true;
+        }
+        return false;
+}
+
+static void message_put_off(NotifyMessage *m, usec_t at_least_usec) {
+        usec_t delay = backoff_next(&m->backoff, m->sender->o.env->random);
+
+        m->next_usec = usec_add(loop_now(m->sender->o.env->loop), MAX(delay, MIN(at_least_usec, RETRY_AFTER_MAX_USEC)));
+}
+
+static void on_answer(const HttpResponse *response, void *userdata) {
+        NotifyMessage *m = userdata;
+        NotifySender *s = m->sender;
+        NotifyVerdict verdict = notify_judge(response->error, response->status);
+
+        timer_arm_in(s->timer, 0); /* others may go now */
+        if (verdict == NOTIFY_SENT) {
+                message_end(m, NOTIFY_OUTCOME_SENT);
+                say_back(s);
+                return;
+        }
+        say_failing(s, m, verdict, response->error, response->status);
+        if (verdict == NOTIFY_REFUSED) {
+                message_end(m, NOTIFY_OUTCOME_FAILED);
+                return;
+        }
+        m->call = http_call_free(m->call);
+        s->n_in_flight--;
+        message_put_off(m, http_retry_after(response, loop_wall(s->o.env->loop)));
+}
+
+/* The body has been made when it was told; time and signature are of this try. */
+static int message_send(NotifyMessage *m) {
+        NotifySender *s = m->sender;
+        uint64_t now_sec = loop_wall(s->o.env->loop) / USEC_PER_SEC;
+        HttpHeader headers[NOTIFY_HEADERS_MAX + 5];
+        char signature[NOTIFY_SIGNATURE_MAX], seconds[24];
+        size_t n = 0;
+        int r;
+
+        (void) snprintf(seconds, sizeof(seconds), "%" PRIu64, now_sec);
+        if (s->plan.secret) {
+                r = notify_sign(s->plan.secret, s->plan.secret_size, now_sec, m->body, signature);
+                if (r < 0)
+                        return r;
+                headers[n++] = (HttpHeader){ "X-Vesper-Signature", signature };
+        }
+        headers[n++] = (HttpHeader){ "X-Vesper-Timestamp", seconds };
+        headers[n++] = (HttpHeader){ "X-Vesper-Phase", notify_phase_names[m->phase] };
+        headers[n++] = (HttpHeader){ "Idempotency-Key", m->key };
+        if (!http_header_find(s->plan.headers.list, s->plan.headers.n, "Content-Type"))
+                headers[n++] = (HttpHeader){ "Content-Type", "application/json" };
+        for (size_t i = 0; i < s->plan.headers.n; i++)
+                headers[n++] = s->plan.headers.list[i];
+        r = http_call_start(s->o.env->transport,
+                            &(HttpRequest){ .method = HTTP_POST,
+                                            .url = s->plan.url,
+                                            .headers = headers,
+                                            .n_headers = n,
+                                            .body = m->body,
+                                            .body_size = m->body_size,
+                                            .lane = HTTP_LANE_NOTIFY,
+                                            .timeout_usec = s->plan.timeout_usec,
+                                            .max_response_bytes = ANSWER_MAX_BYTES,
+                                            .tls = s->plan.tls,
+                                            .use_proxy = true },
+                            on_answer, m, &m->call);
+        if (r >= 0)
+                s->n_in_flight++;
+        return r;
+}
+
+static void send_what_may_go(NotifySender *s) {
+        usec_t now = loop_now(s->o.env->loop), next = USEC_INFINITY;
+        int r;
+
+        LIST_FOREACH (m, &s->messages, NotifyMessage, messages) {
+                if (m->call)
+                        continue;
+                if (now >= m->until_usec) {
+                        message_end(m, NOTIFY_OUTCOME_FAILED);
+                        continue;
+                }
+                next = MIN(next, m->until_usec);
+                if (!s->plan.url || waits_for_another(s, m))
+                        continue;
+                if (m->next_usec <= now) {
+                        if (s->n_in_flight >= (s->failing ? 1u : NOTIFY_IN_FLIGHT_MAX))
+                                break; /* an answer, or the end of one's time, brings us here again */
+                        r = message_send(m);
+                        if (r >= 0)
+                                continue;
+                        say_failing(s, m, NOTIFY_RETRY, r, 0);
+                        message_put_off(m, 0);
+                }
+                next = MIN(next, m->next_usec);
+        }
+        timer_arm(s->timer, next);
+}
+
+static void on_timer(Timer *t, void *userdata) {
+        send_what_may_go(userdata);
+}
+
+/* -- telling ------------------------------------------------------------------------------------ */
+
+static bool has_room(const NotifySender *s, size_t body_size) {
+        return s->messages.size < s->o.max_messages && s->n_bytes + body_size <= s->o.max_bytes;
+}
+
+/* The oldest that are not under way; false: all of them are. */
+static bool make_room(NotifySender *s, size_t body_size) {
+        LIST_FOREACH (m, &s->messages, NotifyMessage, messages) {
+                if (has_room(s, body_size))
+                        return true;
+                if (!m->call)
+                        message_end(m, NOTIFY_OUTCOME_DROPPED);
+        }
+        return has_room(s, body_size);
+}
+
+static int message_new(NotifySender *s, const NotifyFacts *f, NotifyMessage **ret) {
+        _cleanup_(message_freep) NotifyMessage *m = new0(NotifyMessage, 1);
+        usec_t now = loop_now(s->o.env->loop);
+
+        if (!m)
+                return -ENOMEM;
+        m->sender = s;
+        m->phase = f->phase;
+        m->node = strdup(strempty(f->node));
+        m->body = notify_body(s->plan.body, f);
+        if (!m->node || !m->body || notify_key(f, m->key) < 0)
+                return -ENOMEM;
+        m->body_size = strlen(m->body);
+        m->next_usec = now;
+        m->until_usec = usec_add(now, notify_patience(f->time_usec, f->deadline_usec));
+        m->backoff = (Backoff){ .base_usec = BACKOFF_BASE_USEC, .cap_usec = BACKOFF_CAP_USEC, .jitter_permille = 200 };
+        *ret = TAKE_PTR(m);
+        return 0;
+}
+
+void notify_sender_tell(NotifySender *s, const NotifyFacts *f) {
+        NotifyFacts facts = *f;
+        NotifyMessage *m;
+
+        assert(f->phase >= 0 && f->phase < _NOTIFY_PHASE_MAX);
+        if (!s || !s->plan.url || !(s->plan.phases & (1u << f->phase)))
+                return;
+        facts.reporter = s->o.reporter;
+        facts.time_usec = loop_wall(s->o.env->loop);
+        if (message_new(s, &facts, &m) < 0) {
+                count(s, f->phase, NOTIFY_OUTCOME_DROPPED);
+                return;
+        }
+        if (!make_room(s, m->body_size)) {
+                message_free(m);
+                count(s, f->phase, NOTIFY_OUTCOME_DROPPED);
+                return;
+        }
+        list_append(&s->messages, &m->messages);
+        s->n_bytes += m->body_size;
+        timer_arm_in(s->timer, 0);
+}
+
+/* -- life --------------------------------------------------------------------------------------- */
+
+size_t notify_sender_n_waiting(const NotifySender *s) {
+        return s->messages.size;
+}
+
+size_t notify_sender_n_in_flight(const NotifySender *s) {
+        return s->n_in_flight;
+}
+
+void notify_sender_reload(NotifySender *s) {
+        _cleanup_free_ char *text = NULL;
+        bool had_url = s->plan.url != NULL;
+        NotifyPlan plan;
+        int r;
+
+        r = notify_plan_load(s->o.settings, getenv("CREDENTIALS_DIRECTORY"), &plan, &text);
+        if (r < 0) {
+                log_event(s->o.env->log, LOG_LEVEL_ERROR, MESSAGE_NOTIFY_FAILING, NULL, 0,
+                          "%s. %s; all else goes on. Once it is right: systemctl reload, or a restart of the pod.",
+                          text ?: "Out of memory while reading the files of [Notify]",
+                          had_url ? "Others are told as before" : "Nobody is told of interruptions and removals");
+                return;
+        }
+        notify_plan_done(&s->plan);
+        s->plan = plan;
+        if (s->messages.size > 0)
+                timer_arm_in(s->timer, 0);
+}
+
+int notify_sender_new(const NotifySenderOptions *o, NotifySender **ret) {
+        _cleanup_(notify_sender_freep) NotifySender *s = NULL;
+        int r;
+
+        assert(o && o->env && o->settings && o->reporter && o->max_messages > 0 && o->max_bytes >= NOTIFY_BODY_MAX_BYTES && ret);
+        s = new0(NotifySender, 1);
+        if (!s)
+                return -ENOMEM;
+        s->o = *o;
+        r = timer_new(o->env->loop, "notify", on_timer, s, &s->timer);
+        if (r < 0)
+                return r;
+        notify_sender_reload(s);
+        *ret = TAKE_PTR(s);
+        return 0;
+}
+
+NotifySender *notify_sender_free(NotifySender *s) {
+        if (!s)
+                return NULL;
+        LIST_FOREACH (m, &s->messages, NotifyMessage, messages)
+                message_free(m);
+        notify_plan_done(&s->plan);
+        timer_free(s->timer);
+        return mfree(s);
+}
