@@ -39,12 +39,7 @@ void dry_run_node_add_table(StrBuf *b, const DryRunNode *n) {
         CtlTable t = CTL_TABLE(ELEMENTSOF(titles));
         size_t from = b->size;
 
-        if (n->error) {
-                strbuf_addf(b, "Node %s: %s", n->name, n->error);
-                ctl_make_plain(b, from);
-                strbuf_add_char(b, '\n');
-                return;
-        }
+        assert(!n->error);
         strbuf_addf(b, "Node %s: %s", n->name, n->cordon);
         ctl_make_plain(b, from);
         strbuf_add_char(b, '\n');

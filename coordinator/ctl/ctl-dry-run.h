@@ -45,7 +45,7 @@ typedef struct DryRunNode {
 } DryRunNode;
 
 bool dry_run_node_would_drain(const DryRunNode *n); /* the cordon is fine, and all of its pods would go */
-/* A table with the node's line above it. */
+/* A table with the node's line above it; not of one with an error. */
 void dry_run_node_add_table(StrBuf *b, const DryRunNode *n);
 /* An array of objects; NULL on ENOMEM. */
 char *dry_run_json(const DryRunNode *const *nodes, size_t n);

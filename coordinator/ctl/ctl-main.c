@@ -126,11 +126,28 @@ static int parse(Process *p, int argc, char **argv) {
                          .options = &p->options,
                          .args = argv + first + 1,
                          .n_args = (size_t) (argc - first - 1) };
+        if (!p->options.as && (p->options.as_uid || p->options.as_groups))
+                return ctl_complain("--as-group and --as-uid go with --as: a name of a user");
         r = check_output(p, v);
         return r < 0 ? r : check_arguments(p, v);
 }
 
 /* -- the process ---------------------------------------------------------------------------------------- */
+
+static void on_log_line(LogLevel level, const char *message_id, const char *text, const LogField *fields, size_t n_fields,
+                        void *userdata) {
+        ctl_complain("%s", text);
+}
+
+static int act_as(Process *p) {
+        const CtlOptions *o = &p->options;
+        int r = o->as ? kube_client_impersonate(p->kube.client, o->as, o->as_uid, o->as_groups) : 0;
+
+        if (r == -EINVAL)
+                ctl_complain("--as, --as-group and --as-uid take names without control characters, and of groups %u at most",
+                             KUBE_GROUPS_MAX);
+        return r;
+}
 
 static int connect_to_cluster(Process *p) {
         const HttpCurlOptions curl = { .user_agent = "vesperctl/" VESPER_VERSION };
@@ -139,6 +156,7 @@ static int connect_to_cluster(Process *p) {
         r = log_new(LOG_TARGET_TEXT, LOG_LEVEL_NOTICE, "vesperctl", &p->log);
         if (r < 0)
                 return r;
+        log_set_hook(p->log, on_log_line, NULL);
         r = kube_process_open(&p->kube, p->log, &curl);
         if (r < 0)
                 return r;
@@ -155,6 +173,9 @@ static int run(Process *p) {
         r = connect_to_cluster(p);
         if (r < 0)
                 return EXIT_FAILURE;
+        r = act_as(p);
+        if (r < 0)
+                return r == -EINVAL ? EXIT_USAGE : EXIT_FAILURE;
         p->ctl.env = &p->kube.env;
         p->ctl.client = p->kube.client;
         r = p->ctl.verb->start(&p->ctl, &p->state);
@@ -181,5 +202,6 @@ int main(int argc, char **argv) {
         kube_process_done(&p.kube);
         log_free(p.log);
         strv_free(p.options.logs);
+        strv_free(p.options.as_groups);
         return r;
 }

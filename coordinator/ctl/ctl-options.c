@@ -12,6 +12,8 @@
           .offset = offsetof(CtlOptions, field), \
           .help = text, \
           __VA_ARGS__ }
+#define STRINGS(option, field, shown, text) \
+        { .name = option, .value = shown, .kind = OPTION_STRINGS, .offset = offsetof(CtlOptions, field), .help = text }
 #define FLAG(option, field, text, ...) \
         { .name = option, \
           .kind = OPTION_FLAG, \
@@ -22,6 +24,9 @@
 static const OptionItem common_items[] = {
         STRING("kubeconfig", kubeconfig, "FILE", "Credential; else KUBECONFIG, else ~/.kube/config"),
         STRING("context", context, "NAME", "Context of the kubeconfig; else its current one"),
+        STRING("as", as, "USER", "Act as that user, which needs the permission to impersonate"),
+        STRINGS("as-group", as_groups, "GROUP", "As a member of that group, too; several times"),
+        STRING("as-uid", as_uid, "UID", "As the user of that UID"),
         STRING("output", output, "FORM", "Form of the output: table, json, yaml (timeline: svg, too)",
                .letter = 'o'),
         STRING("lease-namespace", lease_ns, "NAMESPACE",
@@ -37,11 +42,8 @@ static const OptionItem verb_items[] = {
         STRING("deadline", deadline, "DURATION",
                "By then the node is empty: pods are deleted in time, whatever their budgets say"),
         FLAG("dry-run", dry_run, "Change nothing, and say what the API server would answer"),
-        { .name = "log",
-          .value = "FILE",
-          .kind = OPTION_STRINGS,
-          .offset = offsetof(CtlOptions, logs),
-          .help = "Log lines of agent or coordinator, as JSON or from 'journalctl -o json'; several times" },
+        STRINGS("log", logs, "FILE",
+                "Log lines of agent or coordinator, as JSON or from 'journalctl -o json'; several times"),
         STRING("protected", protected_policy, "wait|others|ignore",
                "While pods have opted out of drains: wait (default), evict the others, or ignore that"),
         STRING("timeout", timeout, "DURATION", "Give up after that, and leave the node cordoned"),

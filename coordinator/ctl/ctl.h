@@ -32,6 +32,8 @@ CtlOutput ctl_output_from_string(const char *s);
 typedef struct CtlOptions {
         const char *kubeconfig, *context, *output, *lease_ns, *lease_name;
         const char *timeout, *deadline, *protected_policy;
+        const char *as, *as_uid;
+        char **as_groups;
         char **logs;
         bool dry_run, all, yes, watch, without_coordinator;
 } CtlOptions;

@@ -119,15 +119,20 @@ static void add_cut(StrBuf *b, const char *s, size_t columns) {
 }
 
 static void add_row(StrBuf *b, const TimelineEntry *e, usec_t begin_usec, unsigned y) {
-        size_t used = strlen(strempty(e->object)) + strlen(strempty(e->reason));
+        /* "Node Node worker-1 is drained": a sentence that begins with its object needs no other mention of it. */
+        const char *object = e->object && !e->reason && startswith(strempty(e->text), e->object) ? "" : strempty(e->object);
+        size_t used = strlen(object) + strlen(strempty(e->reason));
 
         strbuf_addf(b, "<text class=\"time\" x=\"%u\" y=\"%u\" text-anchor=\"end\">", MARGIN + 96, y);
         add_offset(b, begin_usec, e->at_usec);
         strbuf_addf(b, "</text><circle class=\"%s\" cx=\"%u\" cy=\"%u\" r=\"4\"/>",
                     timeline_source_to_string(e->source), MARGIN + 112, y - 4);
-        strbuf_addf(b, "<text x=\"%u\" y=\"%u\"><tspan class=\"dim\">", MARGIN + 126, y);
-        add_text(b, strempty(e->object));
-        strbuf_add(b, "</tspan> ");
+        strbuf_addf(b, "<text x=\"%u\" y=\"%u\">", MARGIN + 126, y);
+        if (*object) {
+                strbuf_add(b, "<tspan class=\"dim\">");
+                add_text(b, object);
+                strbuf_add(b, "</tspan> ");
+        }
         if (e->reason) {
                 strbuf_add(b, "<tspan class=\"word\">");
                 add_text(b, e->reason);
@@ -145,16 +150,15 @@ static void add_row(StrBuf *b, const TimelineEntry *e, usec_t begin_usec, unsign
         strbuf_add(b, "</title></text>\n");
 }
 
+/* In one text, so that the reader's own font decides how wide it is. */
 static void add_legend(StrBuf *b) {
-        unsigned x = WIDTH - MARGIN - 420;
-
-        for (TimelineSource s = 0; s < _TIMELINE_SOURCE_MAX; s++, x += 84) {
+        strbuf_addf(b, "<text class=\"dim\" x=\"%u\" y=\"38\" text-anchor=\"end\">", WIDTH - MARGIN);
+        for (TimelineSource s = 0; s < _TIMELINE_SOURCE_MAX; s++) {
                 const char *name = timeline_source_to_string(s);
 
-                strbuf_addf(b, "<circle class=\"%s\" cx=\"%u\" cy=\"34\" r=\"4\"/><text class=\"dim\" x=\"%u\" y=\"38\">%s</text>",
-                            name, x, x + 8, name);
+                strbuf_addf(b, "<tspan class=\"%s\" dx=\"%d\">\xe2\x97\x8f</tspan> %s", name, s > 0 ? 14 : 0, name);
         }
-        strbuf_add_char(b, '\n');
+        strbuf_add(b, "</text>\n");
 }
 
 static void add_head(StrBuf *b, const Timeline *t, unsigned height, usec_t begin_usec) {

@@ -99,6 +99,11 @@ static void drain_verb_draw(DrainVerb *v) {
         v->n_drawn = v->is_over ? 0 : (unsigned) v->n_nodes;
 }
 
+/* What did not work is said on standard error, whatever the form of the output. */
+static bool drain_has_failed(const DrainProgress *p) {
+        return ctl_drain_state_is_end(p->state) && p->state != CTL_DRAIN_DRAINED;
+}
+
 static void drain_verb_print_news(DrainVerb *v, DrainedNode *n) {
         DrainProgress p = ctl_drain_progress(n->drain);
         _cleanup_strbuf_ StrBuf b = {};
@@ -106,6 +111,10 @@ static void drain_verb_print_news(DrainVerb *v, DrainedNode *n) {
         if (!drain_progress_is_news(&n->said, &p, loop_now(v->ctl->env->loop)))
                 return;
         drain_progress_add_line(&b, &p, loop_wall(v->ctl->env->loop));
+        if (drain_has_failed(&p)) {
+                ctl_complain("%s", strbuf_str(&b));
+                return;
+        }
         printf("%s\n", strbuf_str(&b));
         fflush(stdout);
 }
@@ -146,6 +155,18 @@ static void drain_verb_print_json(DrainVerb *v) {
         print_json(v, json);
 }
 
+static void drain_verb_complain(const DrainVerb *v) {
+        for (size_t i = 0; i < v->n_nodes; i++) {
+                DrainProgress p = ctl_drain_progress(v->nodes[i].drain);
+                _cleanup_strbuf_ StrBuf b = {};
+
+                if (!drain_has_failed(&p))
+                        continue;
+                drain_progress_add_line(&b, &p, loop_wall(v->ctl->env->loop));
+                ctl_complain("%s", strbuf_str(&b));
+        }
+}
+
 /* -- what becomes of the nodes -------------------------------------------------------------------------- */
 
 static void drain_verb_finish(DrainVerb *v) {
@@ -154,8 +175,10 @@ static void drain_verb_finish(DrainVerb *v) {
         for (size_t i = 0; i < v->n_nodes; i++)
                 is_done &= ctl_drain_progress(v->nodes[i].drain).state == CTL_DRAIN_DRAINED;
         v->is_over = true;
-        if (!is_for_people(v))
+        if (!is_for_people(v)) {
                 drain_verb_print_json(v);
+                drain_verb_complain(v);
+        }
         else if (v->is_rewritten)
                 drain_verb_draw(v);
         ctl_finish(v->ctl, is_done ? EXIT_SUCCESS : EXIT_FAILURE);
@@ -269,13 +292,16 @@ static void on_dry_run_done(CtlDryRun *d, const DryRunNode *result, void *userda
         list = new0(const DryRunNode *, v->n_nodes);
         for (size_t i = 0; list && i < v->n_nodes; i++) {
                 list[i] = v->nodes[i].result;
-                if (list[i]->error)
+                if (list[i]->error) {
+                        ctl_complain("node %s: %s", list[i]->name, list[i]->error);
                         status = EXIT_FAILURE;
-                else if (status == EXIT_SUCCESS && !dry_run_node_would_drain(list[i]))
+                        continue; /* the table has nothing of it */
+                }
+                if (status == EXIT_SUCCESS && !dry_run_node_would_drain(list[i]))
                         status = EXIT_REFUSED;
-                dry_run_node_add_table(&b, list[i]);
-                if (i + 1 < v->n_nodes)
+                if (b.size > 0)
                         strbuf_add_char(&b, '\n');
+                dry_run_node_add_table(&b, list[i]);
         }
         if (is_for_people(v))
                 fputs(strbuf_str(&b), stdout);

@@ -164,7 +164,8 @@ const CtlVerb verb_resume = {
         .arguments = "[POOL...]",
         .summary = "Let removals begin again after a pause",
         .text = "Takes the annotation vesper.sh/paused off the NodePools, or off the coordinator's namespace. What has piled up begins in the order of deletion: "
-                "one removal in the first minute, and twice as many in each minute after one that went well.",
+                "one removal in the first minute, and twice as many in each minute after one that went well. "
+                "Needs: patch of nodepools (or of that namespace).",
         .example = "vesperctl resume",
         .max_args = UINT_MAX,
         .outputs = CTL_OUTPUTS_TEXT,

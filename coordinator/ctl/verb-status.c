@@ -125,7 +125,8 @@ const CtlVerb verb_status = {
                 "stands below the table.\n\n"
                 "Of nodes that are named the state is shown whether or not they are managed, with each pod that holds them; of these "
                 "no more is read than the Nodes, their NodeClaims and the Lease. Where NodeClaims are not installed, or may not be "
-                "read, what vesper-agents say on their Nodes is shown.",
+                "read, what vesper-agents say on their Nodes is shown. "
+                "Needs: list of nodes and nodeclaims (of nodes that are named get, and get of nodeclaims besides), get of the Lease.",
         .example = "vesperctl status --watch",
         .outputs = CTL_OUTPUTS_DATA,
         .options = status_options,

@@ -85,15 +85,17 @@ class Cluster:
     kwok, moto     start these too; as start_kwok(), start_moto() later, but beside the control plane
     audit          log every request, for audit_events()
     address        where others reach the API server, too (default: on loopback alone); kubeconfigs name it
+    apiserver_port where it listens (default: a free port); for a network that is the caller's own
     apiserver_args, controllers_args    more flags for kube-apiserver, kube-controller-manager
     """
 
     def __init__(self, directory=None, *, controllers=True, scheduler=True, kwok=False, moto=False,
-                 audit=False, keep=False, address=None, apiserver_args=(), controllers_args=()):
+                 audit=False, keep=False, address=None, apiserver_port=None, apiserver_args=(), controllers_args=()):
         self._wanted = {"controllers": controllers, "scheduler": scheduler, "kwok": kwok, "moto": moto}
         self._audit = audit
         self._keep = keep
         self._address = address or "127.0.0.1"
+        self._apiserver_port = apiserver_port
         self._apiserver_args = list(apiserver_args)
         self._controllers_args = list(controllers_args)
         self._made_directory = directory is None
@@ -137,6 +139,8 @@ class Cluster:
         self._pki.create()
         for name in ("etcd", "etcd-peer", "apiserver", "controllers", "scheduler"):
             self.ports[name] = self._ports.take()
+        if self._apiserver_port:
+            self.ports["apiserver"] = self._apiserver_port
         self._launch_etcd()
         self._launch_apiserver()
         self._save()

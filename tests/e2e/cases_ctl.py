@@ -159,4 +159,22 @@ def person_at_a_terminal(world, figures):
     assert said == f"node {node} stays cordoned; 2 pods are left; 'vesperctl undrain {node}' opens it\r\n", out
 
 
-CASES = [person_drains, person_is_interrupted, person_at_a_terminal]
+def person_as_another(world, figures):
+    """vesperctl --as: a person who may impersonate has another's permissions; one who may not is told which permission that takes"""
+    person, name = _person(world), world.unique("as")
+    node, _ = world.node(name, provider_id="")
+    admin = world.cluster.kubeconfig()
+    status, _, err = _run(admin, "undrain", node, "--as", PERSON)
+    assert status == 0, (status, err)
+    status, _, err = _run(admin, "undrain", node, "--as", "nobody", "--as-group", "system:authenticated")
+    assert status == 1 and "you may not get Node" in err and 'User "nobody"' in err and "ClusterRole vesper-viewer" in err, (status, err)
+    status, _, err = _run(person, "status", "--as", "nobody")
+    assert status == 1 and "you may not act as another (--as)" in err and "resources: [users], verbs: [impersonate]" in err, (status, err)
+    status, _, err = _run(admin, "status", "--as", PERSON, "--as-uid", "7")
+    assert status == 0, (status, err)
+    status, _, err = _run(admin, "status", "--as", "nobody", "--as-group", "system:masters")
+    assert status == 0, (status, err)
+    figures.add(err.strip() or "status as a member of system:masters")
+
+
+CASES = [person_as_another, person_drains, person_is_interrupted, person_at_a_terminal]

@@ -332,6 +332,10 @@ static bool handle(FakeApi *a, FakeRequest *r, HttpExchange *x, FakeReply *reply
                 fake_reply_failure(reply, 401, "Unauthorized", "Unauthorized");
                 return false;
         }
+        if (!fake_authz_impersonate(a->authz, r, &reason)) {
+                fake_reply_failure(reply, 403, "Forbidden", "%s", reason);
+                return false;
+        }
         if (!fake_authz_check(a->authz, a->store, r, &reason)) {
                 reply_denied(r, reason, reply);
                 return false;

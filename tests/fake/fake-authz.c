@@ -2,6 +2,7 @@
 #include "fake-authz.h"
 
 #include <stdlib.h>
+#include <strings.h>
 
 #include "strv.h"
 
@@ -104,6 +105,57 @@ bool fake_authz_authenticate(const FakeAuthz *a, const HttpExchange *x, FakeUser
         if (!identity && token)
                 identity = hashmap_get(a->tokens, token);
         return identity && user_from_identity(identity, ret);
+}
+
+static void fake_user_done(FakeUser *u) {
+        free(u->name);
+        strv_free(u->groups);
+        *u = (FakeUser){};
+}
+
+static bool may_impersonate(const FakeAuthz *a, const FakeUser *u, const char *resource, const char *name) {
+        if (strv_contains(u->groups, "system:masters"))
+                return true;
+        for (size_t i = 0; i < a->n_rules; i++) {
+                const Rule *rule = a->rules + i;
+
+                if ((streq(rule->subject, u->name) || strv_contains(u->groups, rule->subject)) && *rule->group == 0 &&
+                    strv_contains(rule->verbs, "impersonate") && strv_contains(rule->resources, resource) &&
+                    (!rule->names || strv_contains(rule->names, name)))
+                        return true;
+        }
+        return false;
+}
+
+bool fake_authz_impersonate(const FakeAuthz *a, FakeRequest *r, char **ret_reason) {
+        const HttpExchange *x = r->x;
+        FakeUser other = {};
+
+        for (size_t i = 0; i < x->n_headers; i++) {
+                bool is_user = strcasecmp(x->headers[i].name, "Impersonate-User") == 0;
+                const char *name = x->headers[i].value, *resource = is_user ? "users" : "groups";
+
+                if (!is_user && strcasecmp(x->headers[i].name, "Impersonate-Group") != 0)
+                        continue;
+                if (!may_impersonate(a, &r->user, resource, name)) {
+                        *ret_reason = MUST(strf("%s \"%s\" is forbidden: User \"%s\" cannot impersonate resource \"%s\" in API group \"\" at the cluster scope",
+                                                resource, name, r->user.name, resource));
+                        fake_user_done(&other);
+                        return false;
+                }
+                if (is_user)
+                        other.name = MUST(strdup(name));
+                else
+                        add_group(&other, name);
+        }
+        if (!other.name) {
+                fake_user_done(&other);
+                return true;
+        }
+        add_group(&other, "system:authenticated");
+        fake_user_done(&r->user);
+        r->user = other;
+        return true;
 }
 
 /* -- authorization ------------------------------------------------------------------------------------- */

@@ -31,6 +31,9 @@ void fake_authz_allow_named(FakeAuthz *a, const char *subject, const char *verbs
 bool fake_authz_authenticate(const FakeAuthz *a, const HttpExchange *x, FakeUser *ret);
 /* False: *ret_reason (to be freed; may be NULL) says why, as the authorizer does. */
 bool fake_authz_check(const FakeAuthz *a, const FakeStore *s, const FakeRequest *r, char **ret_reason);
+/* Headers Impersonate-User, -Group: r->user becomes that one, if he who asks may "impersonate" users and groups of those names; so
+ * may system:masters. False: *ret_reason (to be freed) says why not. */
+bool fake_authz_impersonate(const FakeAuthz *a, FakeRequest *r, char **ret_reason);
 /* The node's name if this is a kubelet, else NULL. */
 const char *fake_user_node(const FakeUser *u);
 

@@ -26,7 +26,7 @@
  *        "instances": [{"id": "i-1", "zone": "us-east-1a", "node": "a"}, {"id": "vm-a", "platform": "gce"}],
  *        "manyInstances": {"count": 5000, "zone": "us-east-1a", "node": "node-"},
  *        "identities": [{"name": "coordinator", "identity": "CN=USER,O=GROUP"}],
- *        "allow": [{"subject": "USER", "verbs": "*", "group": "*", "resources": "*"}] }
+ *        "allow": [{"subject": "USER", "verbs": "*", "group": "*", "resources": "*"}] }    besides "namespace", "names": "a,b"
  *
  * "many" is as fake_load_many() has it. "manyInstances" are i-00000000, i-00000001 and so on; they
  * have no metadata service; "node" is the Node's name, here before their six digits, and stands in the tag vesper.sh/node;
@@ -267,10 +267,10 @@ static int add_identities(Process *p, const cJSON *world) {
                         r = add_identity(p, name, identity, fj_string(o, "token", NULL));
         }
         cJSON_ArrayForEach (o, fj_get(world, "allow", NULL))
-                fake_authz_allow(fake_cluster_authz(p->cluster), strempty(fj_string(o, "subject", NULL)),
-                                 strempty(fj_string(o, "verbs", NULL)),
-                                 strempty(fj_string(o, "group", NULL)),
-                                 strempty(fj_string(o, "resources", NULL)), fj_string(o, "namespace", NULL));
+                fake_authz_allow_named(fake_cluster_authz(p->cluster), strempty(fj_string(o, "subject", NULL)),
+                                       strempty(fj_string(o, "verbs", NULL)), strempty(fj_string(o, "group", NULL)),
+                                       strempty(fj_string(o, "resources", NULL)), fj_string(o, "namespace", NULL),
+                                       fj_string(o, "names", NULL));
         FAKE_FOREACH (o, p->cluster, FAKE_NODES, NULL) {
                 const char *node = fj_string(o, "metadata", "name", NULL);
                 _cleanup_free_ char *name = MUST(strf("node-%s", node));

@@ -17,6 +17,7 @@ from apiclient import Client
 from cluster import Cluster
 
 ADDRESS = "10.250.0.1"
+SERVICE_ADDRESS = "10.96.0.1"  # of Service "kubernetes", which every pod is told
 CGROUPS = "/sys/fs/cgroup"
 HARBOR = 100  # the number of the node to which evicted pods go
 
@@ -35,6 +36,9 @@ class Network:
         ip("link", "add", "bed0", "address", "02:76:65:73:70:01", "type", "bridge")
         ip("addr", "add", ADDRESS + "/16", "dev", "bed0")
         ip("link", "set", "bed0", "up")
+        # No kube-proxy runs here. Of the network of Services two ways are wanted: from pods to the API server, which has the address
+        # and port of its Service itself, and from the API server to a webhook's Service, where it looks up the pods behind it.
+        ip("addr", "add", SERVICE_ADDRESS + "/32", "dev", "lo")
         with open("/proc/sys/net/ipv4/ip_forward", "w", encoding="ascii") as f:
             f.write("1")  # of this namespace: pods reach those of other nodes
 
@@ -116,7 +120,8 @@ class Bed:
     def __enter__(self):
         self.network = Network()
         self.audit = AuditLog(self.folder)
-        self.cluster = Cluster(address=ADDRESS, apiserver_args=self.audit.arguments(),
+        self.cluster = Cluster(address=ADDRESS, apiserver_port=443,
+                               apiserver_args=[*self.audit.arguments(), "--enable-aggregator-routing=true"],
                                controllers_args=["--node-monitor-grace-period=40s"])
         self.layers = system.Layers(self.folder)
         self.cluster.__enter__()

@@ -32,19 +32,21 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import bed as bedding  # noqa: E402
 import cases_bars  # noqa: E402
 import cases_bed  # noqa: E402
+import cases_chart  # noqa: E402
 import cases_shutdown  # noqa: E402
 import cases_slots  # noqa: E402
 import cases_stays  # noqa: E402
 import cases_tour  # noqa: E402
 import cases_trouble  # noqa: E402
+import chartbed  # noqa: E402
 import system  # noqa: E402
 from node import wait_for  # noqa: E402
 from daemons import build_directory, procs  # noqa: E402
 from world import Figures  # noqa: E402
 
 # The tour first, while its machines are all there are; the long ones early, so that none is alone at the end.
-CASES = (cases_tour.CASES + cases_bars.CASES + cases_slots.CASES + cases_bed.CASES + cases_stays.CASES + cases_trouble.CASES +
-         cases_shutdown.CASES)
+CASES = (cases_tour.CASES + cases_chart.CASES + cases_bars.CASES + cases_slots.CASES + cases_bed.CASES + cases_stays.CASES +
+         cases_trouble.CASES + cases_shutdown.CASES)
 TOOLS = ("systemd-nspawn", "debootstrap", "dpkg-buildpackage", "dh", "unshare", "nsenter", "ip", "journalctl", "gcc", "mount")
 NAME = "vesper-node"
 
@@ -86,6 +88,7 @@ class Runner:
         # What measures runs alone, and first: nothing else is under way then.
         for case in (c for c in cases if getattr(c, "alone", False)):
             self._case(case)
+        chartbed.put_away(self.bed)
         with concurrent.futures.ThreadPoolExecutor(workers) as pool:
             for done in [pool.submit(self._case, c) for c in cases if not getattr(c, "alone", False)]:
                 done.result()
@@ -270,7 +273,8 @@ def main():
     procs.exit_on_signals()
     try:
         # There is no way to the outside from the namespaces: what is cached is made here.
-        system.prepare(newer=any(getattr(c, "layers", None) == "newer" for c in chosen(arguments)))
+        system.prepare(newer=any(getattr(c, "layers", None) == "newer" for c in chosen(arguments)),
+                       helm=any(getattr(c, "helm", False) for c in chosen(arguments)))
     except system.Unavailable as e:
         print(f"skipped {len(chosen(arguments))} cases of node: {e}")
         print(f"0 passed, 0 failed, {len(chosen(arguments))} skipped")

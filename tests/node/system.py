@@ -16,7 +16,7 @@ import tarfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 TESTS = os.path.dirname(HERE)
 TOP = os.path.dirname(TESTS)
-for folder in ("cluster", "e2e", "packages"):
+for folder in ("cluster", "e2e", "packages", "manifests"):
     sys.path.insert(0, os.path.join(TESTS, folder))
 
 import debroot  # noqa: E402
@@ -46,8 +46,9 @@ def run(*command, **options):
     return done.stdout
 
 
-def prepare(newer):
-    """All that is made once: the base system, the one with a newer systemd if that is wanted, the package, the control plane."""
+def prepare(newer, helm):
+    """All that is made once: the base system, the one with a newer systemd and helm if these are wanted, the package, the control
+    plane."""
     debroot.base(PACKAGES)
     if newer:
         try:
@@ -56,6 +57,8 @@ def prepare(newer):
             print(f"no newer systemd: {e}", flush=True)
     package()
     build_cluster()
+    if helm:  # what it could not be built for, the cases say that want it
+        subprocess.run([os.path.join(TESTS, "manifests", "build.sh")], stdout=subprocess.DEVNULL, check=False)
 
 
 def _sources_key():

@@ -513,8 +513,8 @@ static void test_timeout(void **state) {
         assert_int_equal(b.ctl.status, -1);
         run_for(&b, 2 * SEC);
         assert_int_equal(b.ctl.status, EXIT_FAILURE);
-        assert_prints(&b, "n1: gave up, --timeout is over, after 30s; it stays cordoned ('vesperctl undrain n1' opens it); 2 "
-                          "pods are left; pod default/web-n1-0: BlockedByPDB web for 30s");
+        assert_complains(&b, "vesperctl: n1: gave up, --timeout is over, after 30s; it stays cordoned ('vesperctl undrain n1' opens it); 2 "
+                             "pods are left; pod default/web-n1-0: BlockedByPDB web for 30s");
         assert_true(is_unschedulable(&b, "n1"));
         assert_int_equal(n_evictions(&b, 0), 0);
 }
@@ -548,7 +548,7 @@ static void test_deadline(void **state) {
                 assert_int_equal(fake_api_count(api(&b), FAKE_DELETE, FAKE_PODS, NULL), 2);
                 run_for(&b, USEC_PER_MINUTE);
                 assert_int_equal(b.ctl.status, rows[i].status);
-                assert_prints(&b, rows[i].says);
+                assert_says(&b, rows[i].stuck, rows[i].says);
         }
 }
 
@@ -570,8 +570,8 @@ static void test_opened(void **state) {
         fake_merge(b.w.cluster, FAKE_PDBS, "default", "web", "{'metadata':{'generation':2},'spec':{'minAvailable':0}}");
         run_for(&b, 5 * SEC);
         assert_int_equal(b.ctl.status, EXIT_FAILURE);
-        assert_prints(&b, "n1: gave up, somebody has made the node schedulable meanwhile, after 5s; 2 pods are left\n");
-        assert_prints(&b, "n2: gave up, the Node was deleted meanwhile and nothing says whether its pods have stopped,");
+        assert_complains(&b, "vesperctl: n1: gave up, somebody has made the node schedulable meanwhile, after 5s; 2 pods are left\n");
+        assert_complains(&b, "vesperctl: n2: gave up, the Node was deleted meanwhile and nothing says whether its pods have stopped,");
         assert_null(mark_of(&b, "n1"));
         assert_false(is_unschedulable(&b, "n1"));
 }
@@ -605,10 +605,10 @@ static void test_permissions(void **state) {
                 const char *says;
                 bool cordoned;
         } rows[] = {
-                { "get,list,watch", "", "pods", EXIT_FAILURE, 0, "you may not get Node 'n1'", false },
-                { "get,list,watch,patch", "", "nodes", EXIT_FAILURE, 0,
+                { "get,list,watch", "", "pods", EXIT_FAILURE, 1, "you may not get Node 'n1'", false },
+                { "get,list,watch,patch", "", "nodes", EXIT_FAILURE, 1,
                   "a role with {apiGroups: [\"\"], resources: [pods], verbs: [list, watch]} would allow it", false },
-                { "get,list,watch", "", "nodes,pods", EXIT_FAILURE, 0, "you may not patch Node 'n1'", false },
+                { "get,list,watch", "", "nodes,pods", EXIT_FAILURE, 1, "you may not patch Node 'n1'", false },
                 { "get,list,watch,patch", "", "nodes,pods", -1, 0,
                   "; a role with {apiGroups: [\"\"], resources: [pods/eviction], verbs: [create]} would allow it)", true },
                 { "get,list,watch,patch,create", "", "nodes,pods,pods/eviction", EXIT_SUCCESS, 1,

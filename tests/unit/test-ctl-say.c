@@ -22,11 +22,13 @@ static void test_errors(void **state) {
                 { 404, "list", { .kind = &kube_node_claim_kind },
                   "this cluster does not know nodeclaims: install vesper's CustomResourceDefinitions first" },
                 { 403, "list", { .kind = &kube_node_kind },
-                  "you may not list nodes: no; a role with {apiGroups: [\"\"], resources: [nodes], verbs: [list]} would allow it" },
+                  "you may not list nodes: no; a role with {apiGroups: [\"\"], resources: [nodes], verbs: [list]} would allow it, as vesper's ClusterRole vesper-viewer does" },
                 { 403, "create", { .kind = &kube_pod_kind, .ns = "a", .name = "p", .subresource = "eviction" },
-                  "you may not create Pod 'a/p': no; a role with {apiGroups: [\"\"], resources: [pods/eviction], verbs: [create]} would allow it" },
+                  "you may not create Pod 'a/p': no; a role with {apiGroups: [\"\"], resources: [pods/eviction], verbs: [create]} would allow it, as vesper's ClusterRole vesper-operator does" },
+                { 403, "get", { .kind = &kube_lease_kind, .ns = "a", .name = "b" },
+                  "you may not get Lease 'a/b': no; a role with {apiGroups: [\"coordination.k8s.io\"], resources: [leases], verbs: [get]} would allow it" },
                 { 401, "list", { .kind = &kube_node_kind }, "the API server does not accept this credential: no" },
-                { 0, "list", { .kind = &kube_node_kind }, "the API server does not answer: no" },
+                { 0, "list", { .kind = &kube_node_kind }, "the API server does not answer: no. Which one is asked say --kubeconfig (or KUBECONFIG) and --context" },
                 { 500, "patch", { .kind = &kube_node_kind, .name = "n1" }, "failed to patch Node 'n1': no" },
         };
         (void) state;

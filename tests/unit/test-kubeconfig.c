@@ -272,7 +272,7 @@ static void test_bad(void **state) {
                   "kubeconfig:14: auth-provider is not supported: a client certificate, a token, a token "
                   "file or an exec plugin is" },
                 { "impersonation by uid", HEAD CLUSTER USER "    token: a\n    as-uid: '0'\n", -ENOTSUP,
-                  "kubeconfig:15: as-uid is not supported: we act as ourselves" },
+                  "kubeconfig:15: as-uid is not supported: our daemons act as themselves, and vesperctl by --as" },
                 { "a token that ends in a carriage return", HEAD CLUSTER USER "    token: \"a\\r\"\n", -EBADMSG,
                   "kubeconfig:14: token contains a line break" },
                 { "exec with a variable that holds another",
@@ -284,7 +284,7 @@ static void test_bad(void **state) {
                   -EBADMSG,
                   "kubeconfig:10: insecure-skip-tls-verify and a certificate authority exclude each other" },
                 { "impersonation", HEAD CLUSTER USER "    token: a\n    as: root\n", -ENOTSUP,
-                  "kubeconfig:15: as is not supported: we act as ourselves" },
+                  "kubeconfig:15: as is not supported: our daemons act as themselves, and vesperctl by --as" },
                 { "a certificate without a key", HEAD CLUSTER USER "    client-certificate: /a\n", -EBADMSG,
                   "kubeconfig:14: the user has a client certificate, but no client key" },
                 { "a key without a certificate", HEAD CLUSTER USER "    client-key-data: YQ==\n", -EBADMSG,

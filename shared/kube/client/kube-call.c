@@ -295,7 +295,7 @@ static void keep_lane_warm(KubeClient *c, HttpLane lane) {
 
 static int call_send(KubeCall *c) {
         KubeClient *client = c->client;
-        HttpHeader headers[4];
+        HttpHeader headers[4 + KUBE_IMPERSONATION_MAX];
         const char *authorization = NULL;
         HttpTls *tls = NULL;
         HttpRequest q = {
@@ -329,6 +329,8 @@ static int call_send(KubeCall *c) {
                 headers[q.n_headers++] = (HttpHeader){ "Content-Type", c->content_type };
         if (authorization)
                 headers[q.n_headers++] = (HttpHeader){ "Authorization", authorization };
+        for (size_t i = 0; i < client->n_impersonation; i++)
+                headers[q.n_headers++] = client->impersonation[i];
 
         r = http_call_start(client->env->transport, &q, on_response, c, &c->http);
         if (r < 0)

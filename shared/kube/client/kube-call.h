@@ -40,11 +40,16 @@ typedef struct KubeWarmth {
         Timer *timer; /* NULL: nobody asked */
 } KubeWarmth;
 
+/* Headers: a user, its uid, its groups. */
+#define KUBE_IMPERSONATION_MAX (2 + KUBE_GROUPS_MAX)
+
 struct KubeClient {
         Env *env;
         KubeAuth *auth;
         KubeAuthListener listener;
         char *server, *field_manager, *user_agent;
+        HttpHeader impersonation[KUBE_IMPERSONATION_MAX]; /* values are owned */
+        size_t n_impersonation;
         InternPool *pool;
         List calls;
         List waiting[_KUBE_RANK_MAX];       /* calls of the later ranks, not yet sent */

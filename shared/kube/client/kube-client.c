@@ -6,6 +6,8 @@
 #include "kube-call.h"
 #include "kube-kinds.h"
 #include "kube-request.h"
+#include "string-util.h"
+#include "strv.h"
 
 #define EVICT_TIMEOUT_USEC (30 * USEC_PER_SEC)
 #define LIST_RESPONSE_BYTES_MAX (64u * 1024 * 1024)
@@ -80,8 +82,40 @@ KubeClient *kube_client_free(KubeClient *c) {
         free(c->server);
         free(c->field_manager);
         free(c->user_agent);
+        for (size_t i = 0; i < c->n_impersonation; i++)
+                free((char *) c->impersonation[i].value);
         free(c);
         return NULL;
+}
+
+static int add_impersonation(KubeClient *c, const char *name, const char *value) {
+        char *copy;
+
+        if (isempty(value) || c->n_impersonation == KUBE_IMPERSONATION_MAX)
+                return -EINVAL;
+        for (const char *p = value; *p; p++)
+                if ((unsigned char) *p < ' ' || *p == 0x7f)
+                        return -EINVAL;
+        copy = strdup(value);
+        if (!copy)
+                return -ENOMEM;
+        c->impersonation[c->n_impersonation++] = (HttpHeader){ name, copy };
+        return 0;
+}
+
+int kube_client_impersonate(KubeClient *c, const char *user, const char *uid, char *const *groups) {
+        int r;
+
+        assert(c && c->n_impersonation == 0 && user);
+        r = add_impersonation(c, "Impersonate-User", user);
+        if (r >= 0 && uid)
+                r = add_impersonation(c, "Impersonate-Uid", uid);
+        if (r >= 0 && strv_length(groups) > KUBE_GROUPS_MAX)
+                r = -EINVAL;
+        STRV_FOREACH(group, groups)
+                if (r >= 0)
+                        r = add_impersonation(c, "Impersonate-Group", *group);
+        return r;
 }
 
 InternPool *kube_client_pool(KubeClient *c) {

@@ -94,6 +94,11 @@ KubeClient *kube_client_free(KubeClient *c); /* all calls must be freed before *
 DEFINE_FREEP(KubeClient, kube_client_free);
 KubeCall *kube_call_free(KubeCall *c);
 DEFINE_FREEP(KubeCall, kube_call_free);
+/* Each call from now on acts as that user (headers Impersonate-*; kubectl's --as), for which the credential needs the permission
+ * to impersonate. uid, groups: NULL: none; of groups at most KUBE_GROUPS_MAX. -EINVAL: more, or a text that is empty or no header's
+ * value. Texts are copied. */
+#define KUBE_GROUPS_MAX 16u
+int kube_client_impersonate(KubeClient *c, const char *user, const char *uid, char *const *groups);
 InternPool *kube_client_pool(KubeClient *c); /* strings of all objects decoded for this client's users */
 Env *kube_client_env(KubeClient *c);
 /* A new credential arrived: held calls go out. The client listens to its KubeAuth by itself; calling it again is harmless. */

@@ -301,7 +301,7 @@ static int take_user(KubeConfigParser *p, const YamlTree *user) {
         r = refuse_keys(p, user, unsupported, ELEMENTSOF(unsupported),
                         "a client certificate, a token, a token file or an exec plugin is");
         if (r >= 0)
-                r = refuse_keys(p, user, impersonation, ELEMENTSOF(impersonation), "we act as ourselves");
+                r = refuse_keys(p, user, impersonation, ELEMENTSOF(impersonation), "our daemons act as themselves, and vesperctl by --as");
         if (r >= 0)
                 r = take_certificate(p, user);
         if (r >= 0)

@@ -1,0 +1,265 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Each verb of vesperctl, on the fake cluster: that help and manual page have all of it, and what a person is told who has no cluster,
+no permission, or the wrong name.
+
+Usage: check-verbs.py SOURCE VESPERCTL FAKE-CLUSTER MANUAL-PAGE
+"""
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+LIMIT = 30
+SOURCE, CTL, FAKE, PAGE = sys.argv[1:5]
+ENVIRONMENT = {
+    **{name: value for name, value in os.environ.items() if name.startswith(("ASAN", "UBSAN", "LSAN", "GCOV", "LLVM"))},
+    "PATH": os.environ.get("PATH", ""), "HOME": "/nonexistent"}
+# Whom a person is: what of packaging/manifests/coordinator/people.yaml is bound to each. jane has nothing, and root may do all.
+PEOPLE = {"jane": [], "vera": ["vesper-viewer"], "otto": ["vesper-viewer", "vesper-operator"], "root": []}
+# Each way to ask for something, with NODE for a name. reads: the viewer's role is enough. absent: what is said when there is
+# nothing of that name; None: no name was given.
+ASKED = [
+    # verb, arguments, reads, absent
+    ("status", [], True, None),
+    ("status", ["NODE"], True, "there is no Node nope"),
+    ("explain", ["NODE"], True, "there is no node 'nope', and no NodeClaim of it"),
+    ("timeline", ["NODE"], True, "nothing is known of node nope"),
+    ("drain", ["NODE"], False, "there is no Node 'nope'"),
+    ("drain", ["NODE", "--dry-run"], False, "there is no Node 'nope'"),
+    ("drain", ["NODE", "-o", "json"], False, "there is no Node 'nope'"),
+    ("undrain", ["NODE"], False, "there is no Node 'nope'"),
+    ("pause", [], False, None),
+    ("pause", ["NODE"], False, "there is no NodePool 'nope'"),
+    ("resume", [], False, None),
+    ("resume", ["NODE"], False, "there is no NodePool 'nope'"),
+    ("release", ["NODE"], False, "there is no Node 'nope'"),
+    ("release", ["--all", "--yes"], False, None),
+    ("force", ["NODE"], False, "no NodeClaim names node nope: vesper does not manage it, or there is no such node"),
+]
+POOL = {"apiVersion": "vesper.sh/v1alpha1", "kind": "NodePool", "metadata": {"name": "here"},
+        "spec": {"selector": {"matchLabels": {"pool": "here"}}}}
+
+
+def rules():
+    """{role: [(verbs, group, resources, names)]}, as the file has them."""
+    with open(os.path.join(SOURCE, "packaging", "manifests", "coordinator", "people.yaml"), encoding="utf-8") as f:
+        documents = f.read().split("\n---\n")
+    found = {}
+    for text in documents:
+        rows = re.findall(r'^- \{apiGroups: \[(.*?)\], resources: \[(.*?)\],(?: resourceNames: \[(.*?)\],)? verbs: \[(.*?)\]\}$', text, re.M)
+        assert len(rows) == text.count("apiGroups"), f"a rule of people.yaml is not read: {text}"
+        found[re.search(r"^metadata: \{name: (.*)\}$", text, re.M)[1]] = [
+            (verbs.split(", "), group.strip('"'), resources.split(", "), names.split(", ") if names else None)
+            for group, resources, names, verbs in rows]
+    return found
+
+
+ROLES = rules()
+
+
+def world():
+    allow = [{"subject": who, "verbs": ",".join(verbs), "group": group, "resources": ",".join(resources),
+              **({"names": ",".join(names)} if names else {})}
+             for who, roles in PEOPLE.items() for role in roles for verbs, group, resources, names in ROLES[role]]
+    allow.append({"subject": "helpers", "verbs": "list", "group": "", "resources": "nodes"})
+    return {"objects": [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "vesper-system"}},
+                        {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "here"}}, POOL],
+            "identities": [{"name": who, "identity": f"CN={who}" + (",O=system:masters" if who == "root" else "")} for who in PEOPLE],
+            "allow": allow}
+
+
+def commands(name):
+    """(command line, is the viewer's role enough, what is said when there is nothing of that name)"""
+    return [([verb, *(name if a == "NODE" else a for a in arguments)], reads, absent) for verb, arguments, reads, absent in ASKED]
+
+
+def ctl(*arguments, **environment):
+    """Exit status, standard output, standard error."""
+    done = subprocess.run([CTL, *arguments], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=LIMIT, check=False,
+                          env={**ENVIRONMENT, **environment})
+    return done.returncode, done.stdout, done.stderr
+
+
+def verbs():
+    listed = ctl("--help")[1].partition("\nCommands:\n")[2].partition("\n\n")[0]
+    return re.findall(r"^  ([a-z-]+) ", listed, re.M)
+
+
+class Help(unittest.TestCase):
+    def test_every_verb_is_asked(self):
+        self.assertEqual({verb for verb, *_ in ASKED}, set(verbs()))
+
+    def test_help(self):
+        for verb in verbs():
+            with self.subTest(verb=verb):
+                code, out, err = ctl(verb, "--help")
+                self.assertEqual((code, err), (0, ""))
+                self.assertIn("\nExit status:\n", out)
+                self.assertRegex(" ".join(out.split()), r"(Needs: |Reads ).*\.")
+                example = out.partition("\nExample:\n")[2].splitlines()[0].strip()
+                words = shlex.split(example.partition(" > ")[0])
+                self.assertEqual(words[:2], ["vesperctl", verb])
+                # Its options are this verb's.
+                self.assertEqual(ctl(*words[1:], "--help")[0], 0, example)
+
+    def test_manual_page(self):
+        with open(PAGE, encoding="utf-8") as f:
+            page = f.read().replace("\\-", "-").replace("\\(aq", "'")
+        for verb in verbs():
+            with self.subTest(verb=verb):
+                out = ctl(verb, "--help")[1]
+                section = page.partition(f"\n.SS {verb}")[2].partition("\n.SS ")[0]
+                self.assertIn(out.partition("\nExample:\n")[2].splitlines()[0].strip(), section)
+                besides = " ".join(out.partition("\nExit status:\n")[2].partition("\n\n")[0].split()).partition("not valid; ")[2]
+                if besides:
+                    self.assertIn("Exit status besides: " + besides, section)
+        self.assertIn("\n.SH \"EXIT STATUS\"\n", page)
+
+
+class Said(unittest.TestCase):
+    """On the fake cluster."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+        with open(self.path("world.json"), "w", encoding="utf-8") as f:
+            json.dump(world(), f)
+        fake = subprocess.Popen([FAKE, "--dir", self.folder, "--world", self.path("world.json")], env=ENVIRONMENT,
+                                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+
+        def end():
+            fake.kill()
+            fake.wait()
+
+        self.addCleanup(end)
+        deadline = time.monotonic() + LIMIT
+        while not os.path.exists(self.path("endpoints.json")):
+            self.assertIsNone(fake.poll(), "the fake cluster has ended")
+            self.assertLess(time.monotonic(), deadline, "the fake cluster does not start")
+            time.sleep(0.02)
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def by(self, who, *arguments):
+        return ctl(*arguments, "--kubeconfig", self.path(f"kubeconfig-{who}"))
+
+    def assert_complains(self, answer, *words):
+        """Status 1; on standard error a sentence with our name before it, which has these words."""
+        code, out, err = answer
+        self.assertEqual(code, 1, out + err)
+        found = [line for line in err.splitlines() if all(w in line for w in words)]
+        self.assertTrue(found, f"no line has {words}:\n{err}\nstandard output:\n{out}")
+        self.assertTrue(all(line.startswith("vesperctl: ") for line in err.splitlines()), err)
+
+    def test_no_cluster(self):
+        with open(self.path("kubeconfig-gone"), "w", encoding="utf-8") as f:
+            json.dump({"current-context": "a", "contexts": [{"name": "a", "context": {"cluster": "c", "user": "u"}}],
+                       "clusters": [{"name": "c", "cluster": {"server": "http://127.0.0.1:1"}}], "users": [{"name": "u", "user": {}}]}, f)
+        for command, _, _ in commands("here"):
+            with self.subTest(command=command):
+                self.assert_complains(self.by("gone", *command), "the API server does not answer: ", "127.0.0.1", "--context")
+                self.assert_complains(ctl(*command), "No credential for the API server", "--kubeconfig", "KUBECONFIG")
+                self.assert_complains(ctl(*command, "--kubeconfig=" + self.path("none")), self.path("none"), "No such file")
+                self.assert_complains(self.by("root", *command, "--context=none"), "there is no context 'none'")
+
+    def test_no_permission(self):
+        """The permission is named as RBAC has it, and the role of ours that gives it does so."""
+        for command, _, _ in commands("here"):
+            with self.subTest(command=command):
+                answer = self.by("jane", *command)
+                self.assert_complains(answer, "you may not ", 'User "jane" cannot')
+                group, resource, verb, role = re.search(
+                    r'a role with \{apiGroups: \["(.*?)"\], resources: \[(.*?)\], verbs: \[(.*?)\]\} would allow it, as vesper\'s '
+                    r'ClusterRole (\S+) does', answer[2]).groups()
+                for v in verb.split(", "):
+                    self.assertTrue(any(v in verbs and group == g and resource in resources for verbs, g, resources, _ in ROLES[role]),
+                                    f"ClusterRole {role} has nothing with {v} of {resource} in group '{group}'")
+
+    def test_roles_are_enough(self):
+        for command, reads, _ in commands("here"):
+            with self.subTest(command=command):
+                # Of this node there is nothing that some would write.
+                writes = not reads and command[0] not in ("undrain", "force") and "--all" not in command and "--dry-run" not in command
+                if writes:
+                    self.assert_complains(self.by("vera", *command), "you may not ", "ClusterRole vesper-operator")
+                for who in ("vera", "otto") if reads else ("otto", ):
+                    _, out, err = self.by(who, *command)
+                    self.assertNotIn("may not", out + err, who)
+                self.by("otto", "undrain", "here")
+
+    def test_no_such_node(self):
+        for command, _, absent in commands("nope"):
+            with self.subTest(command=command):
+                if absent:
+                    self.assert_complains(self.by("root", *command), absent)
+
+    def test_as_another(self):
+        """--as, as kubectl has it."""
+        self.assertEqual(self.by("root", "status", "--as=vera")[0], 0)
+        self.assert_complains(self.by("root", "pause", "--as=vera"), 'User "vera" cannot patch', "ClusterRole vesper-operator")
+        self.assert_complains(self.by("vera", "status", "--as=root"), "you may not act as another (--as)", "resources: [users]",
+                              "verbs: [impersonate]")
+        self.assert_complains(self.by("root", "status", "--as=jane", "--as-uid=7"), 'User "jane" cannot list resource "nodes"')
+        code, out, err = self.by("root", "status", "--as=jane", "--as-group=a", "--as-group=helpers")
+        self.assertEqual(code, 0, err)
+        self.assertIn('User "jane" cannot list resource "nodeclaims"', out)
+        for wrong in (["--as-group=a"], ["--as-uid=7"], ["--as="], ["--as=a\nb"], ["--as=a", *["--as-group=g"] * 17]):
+            code, out, err = self.by("root", "status", *wrong)
+            self.assertEqual((code, out), (2, ""), wrong)
+            self.assertIn("--as-group", err)
+
+    def test_files_and_contexts(self):
+        """KUBECONFIG as kubectl takes it: several files, of which one may be missing; the context that is asked for."""
+        with open(self.path("endpoints.json"), encoding="utf-8") as f:
+            server = json.load(f)["api"]
+        tokens = {}
+        for who in "jane", "root":
+            with open(self.path(f"kubeconfig-{who}"), encoding="utf-8") as f:
+                tokens[who] = re.search(r'"?token"?: *"?([\w-]+)', f.read())[1]
+        for name, config in (
+                ("clusters", {"clusters": [{"name": "here", "cluster": {"server": server}}], "current-context": "nobody"}),
+                ("users", {"users": [{"name": who, "user": {"token": token}} for who, token in tokens.items()]}),
+                ("contexts", {"contexts": [{"name": "all", "context": {"cluster": "here", "user": "root"}},
+                                           {"name": "nobody", "context": {"cluster": "here", "user": "jane"}}],
+                              "current-context": "all"})):
+            with open(self.path(name), "w", encoding="utf-8") as f:
+                json.dump(config, f)
+        files = ":".join(self.path(n) for n in ("none", "clusters", "users", "contexts"))
+        self.assert_complains(ctl("status", KUBECONFIG=files), 'User "jane" cannot')
+        self.assertEqual(ctl("status", "--context=all", KUBECONFIG=files)[0], 0)
+        # A file that is named wins over all of them.
+        self.assertEqual(ctl("status", "--kubeconfig", self.path("kubeconfig-root"), KUBECONFIG=files)[0], 0)
+
+    def test_forms(self):
+        """-o yaml and json are the same data; what is no such form is refused with those that are."""
+        for command in (["status"], ["status", "here"], ["explain", "here"], ["timeline", "here"], ["drain", "here", "--dry-run"]):
+            with self.subTest(command=command):
+                code, out, err = self.by("root", *command, "-o", "json")
+                self.assertEqual((code, err), (0, ""))
+                value = json.loads(out)
+                code, out, err = self.by("root", *command, "-o", "yaml")
+                self.assertEqual((code, err), (0, ""))
+                keys = set(re.findall(r'^[ -]*"?([A-Za-z]+)"?:', out, re.M))
+                self.assertEqual(keys, keys_of(value), out)
+                code, _, err = self.by("root", *command, "-o", "xml")
+                self.assertEqual(code, 2)
+                self.assertIn("table, json, yaml", err)
+
+
+def keys_of(value):
+    if isinstance(value, dict):
+        return set(value).union(*map(keys_of, value.values()))
+    return set().union(*map(keys_of, value)) if isinstance(value, list) else set()
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
