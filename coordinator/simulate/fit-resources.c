@@ -30,7 +30,7 @@ void simulator_score_node(Simulator *s, uint32_t node) {
         uint32_t block = node / BLOCK_NODES;
 
         s->block_is_loose[block] = true;
-        if (!n->takes_pods || n->is_removed) {
+        if (!node_is_destination(n)) {
                 s->score[node] = -1;
                 return;
         }

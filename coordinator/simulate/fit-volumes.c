@@ -4,7 +4,8 @@
  * bound volume has to be usable on the node (its node affinity, its labels of zone and region); a claim that is not bound
  * yet is made for the node if its class waits for that, within the class' allowed topologies; ReadWriteOncePod is one pod's. A
  * node attaches so many volumes of a driver as its CSINode says. Where kube-scheduler would look for an existing volume
- * for a claim, or trust a class that does not wait, the answer here is no.
+ * for a claim, or trust a class that does not wait, the answer here is no. Not counted: volumes that are attached and that
+ * no pod of the node mounts, and disks of a cloud that are no CSI volume.
  */
 #include "alloc-util.h"
 #include "simulator-internal.h"

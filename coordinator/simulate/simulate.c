@@ -9,6 +9,7 @@ typedef uint32_t (*place_t)(Simulator *s, uint32_t pod);
 
 void simulate_verdict_done(SimulateVerdict *v) {
         free(v->placements);
+        free(v->sequence);
         free(v->unplaced);
         *v = (SimulateVerdict){};
 }
@@ -270,14 +271,17 @@ static int play(Removal *x, place_t place, bool *ret_fits) {
 
 static int note_placements(const Removal *x, SimulateVerdict *v) {
         v->placements = new0(SimulatePlacement, x->n_movers + 1);
-        if (!v->placements)
+        v->sequence = new0(SimulatePlacement, x->n_placed + 1);
+        if (!v->placements || !v->sequence)
                 return -ENOMEM;
-        for (size_t i = 0; i < x->n_placed; i++)
-                if (x->is_mover[x->placed[i]]) {
-                        uint32_t pod = x->queue[x->placed[i]];
+        for (size_t i = 0; i < x->n_placed; i++) {
+                uint32_t pod = x->queue[x->placed[i]];
+                SimulatePlacement seat = { pod, x->s->pods[pod].node };
 
-                        v->placements[v->n_placements++] = (SimulatePlacement){ pod, x->s->pods[pod].node };
-                }
+                v->sequence[v->n_sequence++] = seat;
+                if (x->is_mover[x->placed[i]])
+                        v->placements[v->n_placements++] = seat;
+        }
         return 0;
 }
 

@@ -29,6 +29,8 @@ typedef struct SimulateVerdict {
         bool only_by_preference;       /* it would fit if preferences were ignored */
         SimulatePlacement *placements; /* of the pods that move, as packing placed them, in that order */
         size_t n_placements;
+        SimulatePlacement *sequence;   /* the same with the pods that compete with them: each seat in the order of its taking */
+        size_t n_sequence;
         SimulateUnplaced *unplaced;    /* pods of these nodes, by key */
         size_t n_unplaced;
 } SimulateVerdict;

@@ -30,6 +30,7 @@ typedef struct SimulatorNode {
         KeyValue *own_labels;            /* interned; NULL: it has those of object */
         uint32_t class_number;           /* nodes that are the same to selectors and taints */
         uint32_t first_pod;              /* the pods on it now: Simulator.pods[].next */
+        uint32_t n_resizing;             /* pods on it in the snapshot that are being resized: how much room there is is open */
         bool takes_pods;                 /* initialized, not cordoned, not being deleted */
         bool is_removed;
         PortUse *ports;
@@ -145,6 +146,10 @@ struct Simulator {
 
 static inline const PodTemplate *template_of(const Simulator *s, uint32_t pod) {
         return s->templates[s->pods[pod].template].parsed;
+}
+
+static inline bool node_is_destination(const SimulatorNode *n) {
+        return n->takes_pods && n->n_resizing == 0 && !n->is_removed;
 }
 
 /* -- parts of simulator_new() --------------------------------------------------------------------------- */

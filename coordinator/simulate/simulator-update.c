@@ -11,9 +11,14 @@ static void forget_competitors(Simulator *s) {
 }
 
 static void leave_home(Simulator *s, uint32_t pod) {
-        SimulatorNode *n = s->pods[pod].home == NOWHERE ? NULL : s->nodes + s->pods[pod].home;
+        uint32_t home = s->pods[pod].home;
+        SimulatorNode *n = home == NOWHERE ? NULL : s->nodes + home;
 
-        for (size_t i = 0; n && i < n->n_home_pods; i++)
+        if (!n)
+                return;
+        n->n_resizing -= s->pods[pod].object->is_resizing;
+        simulator_score_node(s, home);
+        for (size_t i = 0; i < n->n_home_pods; i++)
                 if (n->home_pods[i] == pod) {
                         n->home_pods[i] = n->home_pods[--n->n_home_pods];
                         return;

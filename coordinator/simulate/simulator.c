@@ -184,9 +184,11 @@ static int add_home_pod(Simulator *s, uint32_t node, uint32_t pod) {
         SimulatorNode *n = s->nodes + node;
         int r = GREEDY_REALLOC(n->home_pods, n->home_pods_allocated, n->n_home_pods + 1);
 
-        if (r >= 0)
-                n->home_pods[n->n_home_pods++] = pod;
-        return r;
+        if (r < 0)
+                return r;
+        n->home_pods[n->n_home_pods++] = pod;
+        n->n_resizing += s->pods[pod].object->is_resizing;
+        return 0;
 }
 
 int simulator_fill_pod(Simulator *s, uint32_t number, const KubeScheduledPod *object) {
@@ -490,7 +492,7 @@ FitReason simulator_fits(Simulator *s, uint32_t pod, uint32_t node) {
         const SimulatorNode *n = s->nodes + node;
         FitReason r;
 
-        if (!n->takes_pods || n->is_removed)
+        if (!node_is_destination(n))
                 return FIT_NOT_A_DESTINATION;
         r = fit_node(s, s->pods[pod].template, node);
         return r == FIT_OK ? fits_now(s, pod, node) : r;

@@ -17,7 +17,7 @@ typedef struct Simulator Simulator;
 /* Why a node does not take a pod: the first filter that says no, in this order. */
 typedef enum FitReason {
         FIT_OK,
-        FIT_NOT_A_DESTINATION, /* the node leaves, is cordoned, deleted, or not initialized */
+        FIT_NOT_A_DESTINATION, /* the node leaves, is cordoned, deleted, not initialized, or one of its pods is being resized */
         FIT_TAINT,             /* a taint that the pod does not tolerate */
         FIT_NODE_AFFINITY,     /* nodeSelector, required node affinity */
         FIT_RESOURCES,         /* requests exceed what is free */

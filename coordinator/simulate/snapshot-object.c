@@ -208,13 +208,16 @@ static const char *phase_to_string(PodPhase phase) {
         return NULL; /* as it is without one */
 }
 
-static void write_pod_status(JsonWriter *w, const KubePod *p) {
+static void write_pod_status(JsonWriter *w, const KubePod *p, bool is_resizing) {
         json_open_object(w, "status");
         json_add_string(w, "phase", phase_to_string(p->phase));
         snapshot_write_time(w, "startTime", p->start_usec);
-        if (p->ready) {
+        if (p->ready || is_resizing) {
                 json_open_array(w, "conditions");
-                condition_write(w, &(Condition){ .type = "Ready", .status = CONDITION_TRUE }, 0, 0);
+                if (p->ready)
+                        condition_write(w, &(Condition){ .type = "Ready", .status = CONDITION_TRUE }, 0, 0);
+                if (is_resizing)
+                        condition_write(w, &(Condition){ .type = "PodResizeInProgress", .status = CONDITION_TRUE }, 0, 0);
                 json_close_array(w);
         }
         json_close_object(w);
@@ -230,7 +233,7 @@ static void write_pod(JsonWriter *w, const KubeScheduledPod *p, const Json *sche
                 json_add_int64(w, "terminationGracePeriodSeconds", p->pod.grace_sec);
         write_scheduling(w, p, scheduling);
         json_close_object(w);
-        write_pod_status(w, &p->pod);
+        write_pod_status(w, &p->pod, p->is_resizing);
 }
 
 /* -- Node ----------------------------------------------------------------------------------------------- */

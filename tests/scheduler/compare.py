@@ -41,6 +41,16 @@ def moves(pod):
     return "deletionTimestamp" not in pod["metadata"] or ("apps", "StatefulSet") in owners
 
 
+def is_resizing(pod):
+    return pod.get("status", {}).get("phase") not in ("Succeeded", "Failed") and any(c["type"] in ("PodResizePending", "PodResizeInProgress") and c["status"] == "True"
+               for c in pod.get("status", {}).get("conditions", ()))
+
+
+def claims_of(pod):
+    return [f"{pod['metadata']['namespace']}/{v['persistentVolumeClaim']['claimName']}" for v in pod["spec"].get("volumes", ())
+            if "persistentVolumeClaim" in v]
+
+
 def is_destination(node):
     """Whether vesper would place anything on it at all: kube-scheduler knows only its taints."""
     ready = any(x["type"] == "Ready" and x["status"] == "True" for x in node["status"].get("conditions", ()))
@@ -126,7 +136,13 @@ class Comparison:
         self.objects = objects
         self.nodes = {name_of(o): o for o in objects if o["kind"] == "Node"}
         self.pods = {name_of(o): o for o in objects if o["kind"] == "Pod"}
-        self.unusable = [name for name, node in self.nodes.items() if not is_destination(node)]
+        # vesper leaves alone nodes on which a pod is being resized: how much room there is is about to change.
+        resizing = {p["spec"].get("nodeName") for p in self.pods.values() if is_resizing(p)}
+        self.unusable = [name for name, node in self.nodes.items() if not is_destination(node) or name in resizing]
+        # Of a claim for one pod alone that several mount: which of them gets it, when the one that has it goes, is open.
+        alone = {name_of(o) for o in objects if o["kind"] == "PersistentVolumeClaim" and "ReadWriteOncePod" in o["spec"]["accessModes"]}
+        mounted = collections.Counter(c for p in self.pods.values() for c in claims_of(p))
+        self.contested = {name for name, p in self.pods.items() if any(c in alone and mounted[c] > 1 for c in claims_of(p))}
         self.competing = [p for p in self.pods.values() if moves(p) and (
             "nodeName" not in p["spec"] or "deletionTimestamp" in self.nodes.get(p["spec"]["nodeName"], {}).get("metadata", ()))]
 
@@ -174,7 +190,7 @@ class Comparison:
             if not got["ok"]:
                 self.refused(node, got, " (of a no)")
                 return
-            if got["ways"]["first"]["placed"]:
+            if got["ways"]["first"]["placed"] and pod not in self.contested:
                 seat = got["ways"]["first"]["placements"][0]["node"]
                 self.found("needless", node, ", ".join(sorted(set(one["reasons"]) - {"not a destination"})),
                            f"{pod} could be on {seat}; vesper: {json.dumps(one['reasons'])}")

@@ -14,6 +14,7 @@
 
 #include "file-util.h"
 #include "simulate.h"
+#include "simulator-internal.h"
 #include "string-util.h"
 
 #define FILE_BYTES_MAX (2000u << 20)
@@ -62,12 +63,17 @@ static void write_verdict(JsonWriter *w, const Simulator *s, uint32_t node, cons
         json_add_string(w, "node", simulator_node_name(s, node));
         json_add_string(w, "verdict", v->fits ? "yes" : "no");
         json_open_array(w, "placements");
-        for (size_t i = 0; i < v->n_placements; i++) {
+        for (size_t i = 0; i < v->n_sequence; i++) {
                 json_open_object(w, NULL);
-                write_pod(w, "pod", s, v->placements[i].pod);
-                json_add_string(w, "node", simulator_node_name(s, v->placements[i].node));
+                write_pod(w, "pod", s, v->sequence[i].pod);
+                json_add_string(w, "node", simulator_node_name(s, v->sequence[i].node));
                 json_close_object(w);
         }
+        json_close_array(w);
+        json_open_array(w, "competitors");
+        for (size_t i = 0; i < s->n_competitors; i++)
+                if (s->pods[s->competitors[i]].node != node)
+                        write_pod(w, NULL, s, s->competitors[i]);
         json_close_array(w);
         for (size_t i = 0; i < v->n_unplaced; i++)
                 unmodelled |= v->unplaced[i].unmodelled != POD_MODELLED;

@@ -212,6 +212,17 @@ static int64_t deletion_cost(const char *s) {
         return is_plain && parse_int64(s, &n) >= 0 && n >= INT32_MIN && n <= INT32_MAX ? n : 0;
 }
 
+static bool is_resizing(const Json *conditions) {
+        JSON_FOREACH (c, conditions) {
+                const char *type = json_string_or_null(json_get(c, "type"));
+
+                if ((streq_ptr(type, "PodResizePending") || streq_ptr(type, "PodResizeInProgress")) &&
+                    streq_ptr(json_string_or_null(json_get(c, "status")), "True"))
+                        return true;
+        }
+        return false;
+}
+
 static int scheduled_pod_decode(KubeObject *o, const Json *json, InternPool *pool) {
         KubeScheduledPod *p = (KubeScheduledPod *) o;
         Decoder d = { .object = o, .pool = pool };
@@ -221,6 +232,7 @@ static int scheduled_pod_decode(KubeObject *o, const Json *json, InternPool *poo
         if (r == -ENOMEM)
                 return r;
         p->deletion_cost = deletion_cost(object_meta_annotation(&o->meta, ANNOTATION_DELETION_COST));
+        p->is_resizing = is_resizing(json_path(json, "status", "conditions", NULL));
         decode_claims(&d, p, json);
         decode_scheduling(&d, p, json_get(json, "spec"));
         return decoder_finish(&d);

@@ -34,6 +34,8 @@ typedef struct KubeScheduledPod {
         const char *scheduling; /* interned */
         PodClaim *claims;       /* PersistentVolumeClaims that it mounts */
         size_t n_claims;
+        bool is_resizing;       /* in place: condition PodResizePending or PodResizeInProgress is True. It may hold more than
+                                 * spec asks for, and how much is about to change */
         int64_t deletion_cost;  /* annotation controller.kubernetes.io/pod-deletion-cost; 0 if absent or unreadable */
 } KubeScheduledPod;
 
