@@ -24,7 +24,7 @@ typedef struct PodRow {
 typedef struct Case {
         const char *what;
         NodeRow nodes[6];
-        PodRow pods[8];
+        PodRow pods[4];
         const char *others[4]; /* objects as JSON, with kind and apiVersion */
         const char *remove;    /* "a" or "a b" */
         bool preferences;
@@ -139,6 +139,35 @@ static const Case cases[] = {
           { { "a", "4", "1" }, { "b", "4", "2" } },
           { { "p", "a", "1", "s", AFFINITY(ZONE, "s") }, { "q", "a", "1", "s", AFFINITY(ZONE, "s") } },
           {}, "a", false, "p>b q>b" },
+        { "affinity is to one pod that matches all terms, not to one for each",
+          { { "a", "4", "1" }, { "b", "4", "1" }, { "c", "4", "2" } },
+          { { "p", "a", "1", "s",
+              "\"affinity\":{\"podAffinity\":{\"requiredDuringSchedulingIgnoredDuringExecution\":[" TERM(ZONE, "t") "," TERM(ZONE, "u") "]}}" },
+            { "q", "b", "1", "t" }, { "r", "b", "1", "u" } },
+          {}, "a", false, "p: not a destination 1, pod affinity 2" },
+        { "the last node of a zone: what is there stays the emptiest domain",
+          { { "a", "4", "1" }, { "b", "4", "2" }, { "c", "4", "3" } },
+          { { "p", "a", "1", "s", SPREAD(ZONE, 1, "s", "") }, { "q", "b", "1", "s", SPREAD(ZONE, 1, "s", "") },
+            { "r", "c", "1", "s", SPREAD(ZONE, 1, "s", "") } },
+          {}, "a", false, "p: not a destination 1, topology spread 2" },
+        { "pods of a low priority are no room: nobody is preempted",
+          { { "a", "4", "1" }, { "b", "2", "1" } },
+          { { "p", "a", "2", NULL, "\"priority\":1000" }, { "q", "b", "2", NULL, "\"priority\":-10" } },
+          {}, "a", false, "p: not a destination 1, resources 1" },
+        { "a local volume pins its pod to the node that goes",
+          { { "a", "4", "1" }, { "b", "4", "1" } },
+          { { "p", "a", "1", NULL, VOLUME("k") } },
+          { CLAIM("k", "v"),
+            "{\"apiVersion\":\"v1\",\"kind\":\"PersistentVolume\",\"metadata\":{\"name\":\"v\"},\"spec\":{\"local\":{\"path\":\"/d\"},"
+            "\"nodeAffinity\":{\"required\":{\"nodeSelectorTerms\":[{\"matchExpressions\":[{\"key\":\"" HOST "\",\"operator\":\"In\","
+            "\"values\":[\"a\"]}]}]}}}}" },
+          "a", false, "p: not a destination 1, volume 1" },
+        { "what an init container asks for counts, and its sidecars with it",
+          { { "a", "4", "1" }, { "b", "1", "1" } },
+          { { "p", "a", "100m", NULL,
+              "\"initContainers\":[{\"name\":\"s\",\"restartPolicy\":\"Always\",\"resources\":{\"requests\":{\"cpu\":\"600m\"}}},"
+              "{\"name\":\"i\",\"resources\":{\"requests\":{\"cpu\":\"500m\"}}}]" } },
+          {}, "a", false, "p: not a destination 1, resources 1" },
         { "a volume stays in its zone",
           { { "a", "4", "1" }, { "b", "4", "2" }, { "c", "4", "1" } },
           { { "p", "a", "1", NULL, VOLUME("k") } },
