@@ -288,9 +288,6 @@ static void check_opened(SimCheck *c, const SimLife *life, const char *pod) {
 
 /* -- when it was asked ------------------------------------------------------------------------ */
 
-/* A request that crawls gets there within this. */
-#define CRAWL_USEC (6 * USEC_PER_SEC)
-
 static void note_asked(SimCheck *c, const SimLife *life, const char *what, bool clean, usec_t delay_usec) {
         _cleanup_free_ char *key = MUST(strf("%s %s", life->process->user, what));
         SimAsked *asked = sim_check_entry(c->asked, key, sizeof(SimAsked));

@@ -8,6 +8,8 @@
 #define SIM_FINALIZER "vesper.sh/termination"
 /* Deadlines are told in whole seconds, and daemons keep a margin of two before them. */
 #define SIM_SLACK_USEC (4 * USEC_PER_SEC)
+/* A request that crawls gets there within this. */
+#define CRAWL_USEC (6 * USEC_PER_SEC)
 
 /* A pod that a request of ours ends, in this step. */
 typedef struct SimGoing {

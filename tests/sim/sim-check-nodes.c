@@ -215,6 +215,9 @@ static void check_cancelled(SimCheck *c, const SimMachine *m, const cJSON *was) 
         /* Nor does it know when that was, if its clock was wrong. */
         if (!sim_process_knows_time(m->agent) || m->agent->clock_wrong_usec > 0)
                 return;
+        /* What left before the next notice came, as of a shutdown, could not know of it. */
+        if (m->noticed && (seen->noticed_usec == 0 || sim_world_now(c->world) < usec_add(seen->noticed_usec, CRAWL_USEC)))
+                return;
         if (m->noticed || sim_world_wall(c->world) < m->deadline_usec + CANCEL_USEC - SIM_SLACK_USEC)
                 sim_check_broken(c, "notice", "%s takes the notice off %s, which %s", c->world->request->user,
                                  m->node,

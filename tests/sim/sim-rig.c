@@ -378,6 +378,7 @@ static void say_drained_too_soon(SimWorld *w) {
 
 static void forget_notice(SimWorld *w) {
         sim_world_notice(w, 0, 60);
+        (void) sim_world_run(w, 10 * SEC);
         mark(w, "Cordoned");
         fake_merge(w->cluster, FAKE_NODES, NULL, "n0",
                    "{'metadata':{'annotations':{'vesper.sh/interruption':null}}}");
