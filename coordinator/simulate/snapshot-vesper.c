@@ -22,7 +22,7 @@ static void write_pool(JsonWriter *w, const KubeNodePool *p) {
         json_open_object(w, "spec");
         selector_write(p->selector, w, "selector");
         open_with_duration(w, "template", "terminationGracePeriod", p->termination_grace_usec);
-        open_with_duration(w, "disruption", "expireAfter", p->expire_after_usec);
+        open_with_duration(w, "disruption", "expireAfter", p->disruption.expire_after_usec);
         json_open_object(w, "provider");
         json_add_string(w, "name", p->provider_name);
         json_add_string(w, "group", p->provider_group);
