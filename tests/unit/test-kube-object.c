@@ -900,6 +900,51 @@ static void test_pool_disruption(void **state) {
         assert_int_equal(((KubeNodePool *) open)->disruption.n_budgets, 0);
 }
 
+/* What is written of a pool is read as the same. */
+static char *written(const KubeObject *o) {
+        _cleanup_(json_writer_freep) JsonWriter *w = NULL;
+        const KubeNodePool *p = (const KubeNodePool *) o;
+
+        assert_return_code(json_writer_new(&w), 0);
+        json_open_object(w, NULL);
+        json_open_object(w, "metadata");
+        json_add_string(w, "name", "c");
+        json_close_object(w);
+        json_open_object(w, "spec");
+        pool_template_write(&p->template, p->termination_grace_usec, w, "template");
+        pool_disruption_write(&p->disruption, w, "disruption");
+        pool_offerings_write(p->offerings, p->n_offerings, w, "offerings");
+        json_close_object(w);
+        json_close_object(w);
+        return json_writer_steal(w, NULL);
+}
+
+static void test_pool_written(void **state) {
+        static const char *const specs[] = {
+                "", "'disruption':{'budgets':[]}",
+                "'template':{'terminationGracePeriod':'90s','labels':{'a':'1'},'annotations':{'b':'2'},'taints':[{'key':'k','effect':'NoSchedule'}],"
+                "'startupTaints':[{'key':'s','value':'v','effect':'NoExecute'}],'requirements':[{'key':'r','operator':'NotIn','values':['1','2']},"
+                "{'key':'e','operator':'DoesNotExist'}]},'offerings':[{'instanceType':'m','zone':'z','capacityType':'spot','price':0.123456,"
+                "'allocatable':{'cpu':4},'group':'g'}],'disruption':{'emptyAfter':'0s','expireAfter':'24h','expireHardAfter':'48h','drift':'Auto',"
+                "'consolidation':{'policy':'WhenEmpty','after':'5m','minimumSavings':'7%','preferences':'Ignore'},'nakedPods':'Block',"
+                "'maxConcurrent':2,'budgets':[{'nodes':'20%','reasons':['Expired','Empty']},{'nodes':3,'schedule':'@daily','duration':'1h',"
+                "'timeZone':'UTC'}],'windows':[{'schedule':'0 3 * * *','duration':'2h'}]}",
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(specs); i++) {
+                _cleanup_(kube_object_unrefp) KubeObject *o = NULL, *again = NULL;
+                _cleanup_free_ char *text = strf("{" CLUSTER ",'spec':{%s}}", specs[i]), *first = NULL, *second = NULL;
+
+                o = decode_ok(&kube_node_pool_kind, *state, text);
+                first = written(o);
+                again = decode_ok(&kube_node_pool_kind, *state, first);
+                second = written(again);
+                assert_string_equal(first, second);
+                if (i == ELEMENTSOF(specs) - 1)
+                        assert_non_null(strstr(first, "0.123456"));
+        }
+}
+
 static void test_pool_disruption_invalid(void **state) {
         static const struct {
                 const char *spec, *says;
@@ -1121,6 +1166,7 @@ int main(void) {
                 TEST(test_claims_of_pods),
                 TEST(test_node_pool),
                 TEST(test_pool_disruption),
+                TEST(test_pool_written),
                 TEST(test_pool_disruption_invalid),
                 TEST(test_node_requirements),
                 TEST(test_repair_rules),

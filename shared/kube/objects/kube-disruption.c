@@ -40,6 +40,10 @@ const char *disruption_reason_to_string(DisruptionReason r) {
         return r >= 0 && r < _DISRUPTION_REASON_MAX ? reason_names[r] : NULL;
 }
 
+const char *consolidation_policy_to_string(ConsolidationPolicy p) {
+        return p < _CONSOLIDATION_POLICY_MAX ? policy_names[p] : NULL;
+}
+
 const char *pool_operator_to_string(PoolOperator o) {
         return o < _POOL_OPERATOR_MAX ? operator_names[o] : NULL;
 }

@@ -69,6 +69,8 @@ typedef struct PoolDisruption {
         size_t n_windows;
 } PoolDisruption;
 
+const char *consolidation_policy_to_string(ConsolidationPolicy p); /* "WhenEmpty" */
+
 typedef enum PoolOperator {
         POOL_OPERATOR_IN,
         POOL_OPERATOR_NOT_IN,
@@ -109,3 +111,10 @@ typedef struct PoolOffering {
 } PoolOffering;
 
 #define PRICE_MICROS 1000000
+
+/* -- kube-disruption-write.c: members of a NodePool's spec, which are read as the same ------------------- */
+
+void pool_template_write(const PoolTemplate *t, usec_t termination_grace_usec, JsonWriter *w, const char *key);
+void pool_disruption_write(const PoolDisruption *d, JsonWriter *w, const char *key);
+void pool_offerings_write(const PoolOffering *o, size_t n, JsonWriter *w, const char *key); /* leaves out an empty list */
+void price_write(JsonWriter *w, const char *key, int64_t micros); /* 0.250000 */
