@@ -190,6 +190,14 @@ static void add_arrivals(const DisruptionPlan *p, uint32_t node, GateFindings *f
                          strf("%zu pod%s of nodes that go before it would come to it", n, n == 1 ? "" : "s"));
 }
 
+/* A pod that is deleted leaves no trace: without a claim that says so it may have been emptied later than objects show. */
+static void add_empty_since(StrBuf *b, const DisruptionNode *n) {
+        strbuf_add(b, "empty since ");
+        add_time(b, n->empty_since_usec);
+        if (!n->is_empty_since_known)
+                strbuf_add(b, " or later");
+}
+
 /* True: nothing that moves is on it, and has not been for long enough. */
 static bool check_empty_since(const DisruptionPlan *p, uint32_t node, usec_t after_usec, GateFindings *f) {
         const DisruptionNode *n = p->scene->nodes + node;
@@ -203,8 +211,8 @@ static bool check_empty_since(const DisruptionPlan *p, uint32_t node, usec_t aft
         }
         if (due <= p->scene->now_usec)
                 return true;
-        strbuf_addf(&b, "it has been empty %s ", n->is_empty_since_known ? "since" : "at the longest since");
-        add_time(&b, n->empty_since_usec);
+        strbuf_add(&b, "it has been ");
+        add_empty_since(&b, n);
         strbuf_add(&b, ", and may go at ");
         add_time(&b, due);
         gate_add(f, GATE_QUIET_PERIOD, NULL, due, strbuf_steal(&b));
@@ -212,11 +220,9 @@ static bool check_empty_since(const DisruptionPlan *p, uint32_t node, usec_t aft
 }
 
 static char *empty_text(const DisruptionPlan *p, uint32_t node) {
-        const DisruptionNode *n = p->scene->nodes + node;
         _cleanup_strbuf_ StrBuf b = {};
 
-        strbuf_addf(&b, "empty %s ", n->is_empty_since_known ? "since" : "at the longest since");
-        add_time(&b, n->empty_since_usec);
+        add_empty_since(&b, p->scene->nodes + node);
         return strbuf_steal(&b);
 }
 
