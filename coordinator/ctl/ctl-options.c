@@ -49,6 +49,7 @@ static const OptionItem verb_items[] = {
                 "Log lines of agent or coordinator, as JSON or from 'journalctl -o json'; several times"),
         STRING("protected", protected_policy, "wait|others|ignore",
                "While pods have opted out of drains: wait (default), evict the others, or ignore that"),
+        FLAG("simulate", simulate, "Would it go if nobody asked for it, and where would its pods go?"),
         { .name = "snapshot",
           .value = "FILE",
           .kind = OPTION_STRINGS,

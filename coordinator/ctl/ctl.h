@@ -36,7 +36,7 @@ typedef struct CtlOptions {
         char **as_groups;
         const char *without, *upgrade;
         char **logs, **snapshots, **with;
-        bool dry_run, all, yes, watch, without_coordinator, all_drainable, complete, anonymize;
+        bool dry_run, all, yes, watch, without_coordinator, all_drainable, complete, anonymize, simulate;
 } CtlOptions;
 
 typedef struct Ctl Ctl;
