@@ -8,6 +8,8 @@
 
 #include "cluster-maker.h"
 #include "disruption-rig.h"
+#include "snapshot-anonymize.h"
+#include "snapshot-file.h"
 #include "string-util.h"
 
 #define TYPE(t) "'labels':{'pool':'a','node.kubernetes.io/instance-type':'" t "'}"
@@ -257,6 +259,83 @@ static void test_upgrade_without_budget(void **state) {
         upgrade_plan_done(&u);
 }
 
+/* -- kept in a file, and shown to others ---------------------------------------------------------------- */
+
+/* Codes and figures, whatever things are called. */
+static char *shape_of(const DisruptionPlan *p) {
+        _cleanup_strbuf_ StrBuf b = {};
+
+        for (size_t i = 0; i < p->n_steps; i++) {
+                const PlanStep *s = p->steps + i;
+
+                strbuf_addf(&b, "%s/%s %zu nodes %zu moves %lld>%lld %zu waves %zu naked;", plan_method_to_string(s->method),
+                            strempty(s->how), s->n_nodes, s->n_moves, (long long) s->price_before_micros,
+                            (long long) s->price_after_micros, s->drain.n_waves, s->n_naked);
+        }
+        for (uint32_t i = 0; i < p->n_nodes; i++)
+                for (PlanMethod m = 0; m < _PLAN_METHOD_MAX; m++) {
+                        _cleanup_free_ char *codes = rig_codes(p->nodes[i].lacks + m);
+
+                        strbuf_addf(&b, " %s,", codes);
+                }
+        return strbuf_steal(&b);
+}
+
+static char *shape_of_snapshot(const Snapshot *snapshot) {
+        DisruptionRig r = { .snapshot = (Snapshot *) snapshot };
+        DisruptionPlan *p = NULL;
+        char *shape;
+
+        rig_judge(&r);
+        assert_return_code(disruption_plan_new(r.scene, &p), 0);
+        shape = shape_of(p);
+        assert_non_null(shape);
+        disruption_plan_free(p);
+        disruption_scene_free(r.scene);
+        simulator_free(r.simulator);
+        return shape;
+}
+
+static void test_kept_and_shown(void **state) {
+        static const char *const pools[] = {
+                "'weight':3,'disruption':{'budgets':[{'nodes':'60%'},{'nodes':9,'schedule':'0 1 * * *','duration':'2h','timeZone':'UTC'}],"
+                "'windows':[{'reasons':['Underutilized'],'schedule':'0 8 * * *','duration':'1h'}],'consolidation':{'policy':'WhenUnderutilized',"
+                "'minimumSavings':'10%','preferences':'Ignore','after':'5m'}},'offerings':[{'instanceType':'l','capacityType':'spot','price':4},"
+                "{'instanceType':'s','capacityType':'on-demand','price':1,'allocatable':{'cpu':'4'}}]",
+                "'disruption':{'budgets':[],'expireAfter':'100h','expireHardAfter':'2000h','drift':'Auto','maxConcurrent':1,'nakedPods':'Block'},"
+                "'template':{'labels':{'tier':'2'},'taints':[{'key':'k','value':'v','effect':'NoSchedule'}],"
+                "'requirements':[{'key':'gen','operator':'Gt','values':['3']}]}",
+                "'disruption':{'drift':'Auto','emptyAfter':'5m'},'template':{'labels':{'tier':'1'},'requirements':[{'key':'gen','operator':'Gt',"
+                "'values':['3']},{'key':'none','operator':'DoesNotExist'}]}",
+        };
+
+        (void) state;
+        for (size_t i = 0; i < ELEMENTSOF(pools); i++) {
+                const RigCluster c = {
+                        .nodes = { { "a", "8", SPOT("l") },
+                                   { "b", "8", "'labels':{'pool':'a','tier':'1','gen':'4','node.kubernetes.io/instance-type':'l'}" },
+                                   { "c", "4", "'labels':{'pool':'a','tier':'2','gen':'2'}" }, { "d", "4", TYPE("s") } },
+                        .pods = { { "p1", "a", "3" }, { "p2", "b", "3", "'labels':{'app':'p'}" }, { "q", "c", "1", OPTED_OUT } },
+                        .pool = pools[i],
+                        .others = { PDB("web", "p", "'disruptionsAllowed':1,'currentHealthy':2,'desiredHealthy':1,'expectedPods':2") },
+                };
+                _cleanup_(disruption_rig_freep) DisruptionRig *r = disruption_rig_new(&c);
+                _cleanup_(snapshot_freep) Snapshot *loaded = NULL, *anonymous = NULL;
+                _cleanup_free_ char *text = NULL, *error = NULL, *want = NULL, *kept = NULL, *shown = NULL;
+                size_t size;
+
+                print_message("  pool %zu\n", i);
+                want = shape_of_snapshot(r->snapshot);
+                assert_return_code(snapshot_save(r->snapshot, &text, &size), 0);
+                assert_return_code(snapshot_load(text, size, r->interned, &loaded, &error), 0);
+                kept = shape_of_snapshot(loaded);
+                assert_string_equal(kept, want);
+                assert_return_code(snapshot_anonymize(r->snapshot, &anonymous), 0);
+                shown = shape_of_snapshot(anonymous);
+                assert_string_equal(shown, want);
+        }
+}
+
 /* -- any cluster ---------------------------------------------------------------------------------------- */
 
 /* Step after step can go, each as one set, by a simulator that knows nothing of the choice; budgets are kept; and each node
@@ -326,7 +405,7 @@ int main(void) {
                 cmocka_unit_test(test_replacing),      cmocka_unit_test(test_savings_are_told), cmocka_unit_test(test_preferences),
                 cmocka_unit_test(test_without),        cmocka_unit_test(test_with),             cmocka_unit_test(test_with_offering),
                 cmocka_unit_test(test_all_drainable),  cmocka_unit_test(test_upgrade),          cmocka_unit_test(test_upgrade_without_budget),
-                cmocka_unit_test(test_random),
+                cmocka_unit_test(test_kept_and_shown), cmocka_unit_test(test_random),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
