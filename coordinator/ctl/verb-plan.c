@@ -149,8 +149,11 @@ static int plan_of(const Ctl *ctl, const Snapshot *snapshot, char *const *notes)
         r = simulator_new(snapshot, &simulator);
         if (r >= 0)
                 r = disruption_scene_new(snapshot, simulator, &options, &s);
-        if (r == -ENODATA)
+        if (r == -ENODATA) {
+                STRV_FOREACH(i, notes)
+                        ctl_complain("%s", *i);
                 return ctl_complain("without nodes and pods nothing can be planned"), EXIT_FAILURE;
+        }
         if (r < 0)
                 return ctl_complain("out of memory"), EXIT_FAILURE;
         STRV_FOREACH(with, ctl->options->with) {
