@@ -7,8 +7,6 @@
 
 #define JITTER_MAX_USEC USEC_PER_DAY
 #define CLAIM_DRIFTED "Drifted"
-/* So often one alone is dropped of a set that does not hold; then half of what is left. */
-#define DROPS_MAX 8u
 
 /* A node that is due, and why. */
 typedef struct DueNode {
@@ -354,7 +352,8 @@ static char *consolidate_text(const DisruptionPlan *p, uint32_t node) {
         return strf("its %zu pod%s fit%s on other nodes", n, n == 1 ? "" : "s", n == 1 ? "s" : "");
 }
 
-/* As one set, without which no decision is taken: the last that was chosen is dropped until it holds. 1: some go. */
+/* As one set, without which no decision is taken: the last that were chosen are dropped until it holds, one, then two, then four
+ * more. 1: some go. */
 static int take_set(DisruptionPlan *p, const uint32_t *nodes, size_t n) {
         StepDraft draft = { .method = PLAN_CONSOLIDATION };
         _cleanup_free_ char **why = new0(char *, n + 1);
@@ -366,7 +365,7 @@ static int take_set(DisruptionPlan *p, const uint32_t *nodes, size_t n) {
                 if (!why[i])
                         r = -ENOMEM;
         }
-        for (size_t left = n; left > 0 && r == 0; left = n - left < DROPS_MAX ? left - 1 : left / 2) {
+        for (size_t left = n, drop = 1; left > 0 && r == 0; left = left > drop ? left - drop : left > 1, drop *= 2) {
                 draft.how = left > 1 ? "multi-node" : "single-node";
                 r = plan_try(p, &draft, nodes, left, why, NULL, NULL);
         }
@@ -405,7 +404,8 @@ static int consolidate_all(DisruptionPlan *p, const uint32_t *candidates, size_t
         return r;
 }
 
-/* What the simulator says of each that stays, as the plan leaves the cluster. */
+/* What the simulator says of each that stays, as the plan leaves the cluster; but not of those that pods come to: they are other nodes
+ * by then. */
 static int note_verdicts(DisruptionPlan *p, const uint32_t *nodes, size_t n) {
         for (size_t i = 0; i < n; i++) {
                 const SimulateOptions o = { .respect_preferences = pool_respects_preferences(p->scene, nodes[i]) };
@@ -417,6 +417,10 @@ static int note_verdicts(DisruptionPlan *p, const uint32_t *nodes, size_t n) {
                         continue;
                 add_arrivals(p, nodes[i], f);
                 gate_budgets(p->scene, nodes[i], DISRUPTION_UNDERUTILIZED, f);
+                if (f->failed)
+                        return -ENOMEM;
+                if (p->nodes[nodes[i]].n_arrived > 0)
+                        continue;
                 r = simulate_removal(p->scene->simulator, nodes + i, 1, &o, false, &v);
                 if (r >= 0 && !v.fits) {
                         gate_add_price(p->scene, nodes[i], f);

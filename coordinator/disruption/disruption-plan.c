@@ -25,6 +25,7 @@ DisruptionPlan *disruption_plan_free(DisruptionPlan *p) {
                 for (PlanMethod m = 0; m < _PLAN_METHOD_MAX; m++)
                         gate_findings_done(p->nodes[i].lacks + m);
         free(p->nodes);
+        free(p->standing);
         return mfree(p);
 }
 
@@ -56,8 +57,11 @@ int disruption_plan_new(DisruptionScene *s, DisruptionPlan **ret) {
                 return -ENOMEM;
         p->scene = s;
         p->nodes = new0(PlanNode, (size_t) s->n_nodes + 1);
-        if (!p->nodes)
+        p->standing = new0(uint32_t, (size_t) simulator_n_pods(s->simulator) + 1);
+        if (!p->nodes || !p->standing)
                 return -ENOMEM;
+        for (uint32_t i = 0; i < simulator_n_pods(s->simulator); i++)
+                p->standing[i] = simulator_node_of(s->simulator, i);
         p->n_nodes = s->n_nodes;
         for (uint32_t i = 0; i < p->n_nodes; i++)
                 p->nodes[i].step = NO_STEP;

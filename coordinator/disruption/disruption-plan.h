@@ -57,6 +57,7 @@ typedef struct DisruptionPlan {
         size_t n_steps, steps_allocated;
         PlanNode *nodes;
         uint32_t n_nodes; /* of the snapshot: those that were added are no candidates */
+        uint32_t *standing; /* of each pod: where the steps so far have left it; NO_NODE: nowhere */
         unsigned n_added;
 } DisruptionPlan;
 

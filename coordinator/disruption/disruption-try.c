@@ -162,7 +162,7 @@ static int step_fill(DisruptionPlan *p, PlanStep *step, const uint32_t *nodes, s
         step->n_nodes = n;
         for (size_t i = 0; i < v->n_placements; i++)
                 step->moves[step->n_moves++] = (PlanMove){ .pod = v->placements[i].pod,
-                                                           .from = simulator_node_of(s->simulator, v->placements[i].pod),
+                                                           .from = p->standing[v->placements[i].pod],
                                                            .to = v->placements[i].node };
         step->price_before_micros = 0;
         for (size_t i = 0; i < n; i++) {
@@ -191,25 +191,22 @@ static void plan_count(DisruptionPlan *p, const PlanStep *step) {
                         gate_findings_done(p->nodes[step->nodes[i]].lacks + m);
                 disruption_count_taken(p->scene, step->nodes[i], 1);
         }
-        for (size_t i = 0; i < step->n_moves; i++)
+        for (size_t i = 0; i < step->n_moves; i++) {
+                p->standing[step->moves[i].pod] = step->moves[i].to;
                 if (step->moves[i].to < p->n_nodes)
                         p->nodes[step->moves[i].to].n_arrived++;
+        }
 }
 
-/* The second time it is done, and not only asked: in between it is known where each pod comes from. */
-static int plan_commit(DisruptionPlan *p, const StepDraft *draft, const uint32_t *nodes, size_t n, char **why,
-                       const SimulateVerdict *v, PlanStep **ret_step) {
-        const SimulateOptions o = { .respect_preferences = draft->respects_preferences, .quick = true };
+/* They are gone from the simulator already. */
+static int plan_add_step(DisruptionPlan *p, const StepDraft *draft, const uint32_t *nodes, size_t n, char **why,
+                         const SimulateVerdict *v, PlanStep **ret_step) {
         PlanStep step = { .method = draft->method, .how = draft->how, .replacement = NO_NODE, .price_after_micros = -1 };
-        SimulateVerdict again = {};
         int r;
 
         r = step_fill(p, &step, nodes, n, v);
         if (r >= 0)
                 r = GREEDY_REALLOC(p->steps, p->steps_allocated, p->n_steps + 1);
-        if (r >= 0)
-                r = simulate_removal(p->scene->simulator, nodes, n, &o, true, &again);
-        simulate_verdict_done(&again);
         if (r < 0) {
                 plan_step_done(&step);
                 return r;
@@ -231,9 +228,9 @@ int plan_try(DisruptionPlan *p, const StepDraft *draft, const uint32_t *nodes, s
         SimulateVerdict v = {};
         int r;
 
-        r = simulate_removal(p->scene->simulator, nodes, n, &o, false, &v);
+        r = simulate_removal(p->scene->simulator, nodes, n, &o, true, &v);
         if (r >= 0 && v.fits)
-                r = plan_commit(p, draft, nodes, n, why, &v, ret_step);
+                r = plan_add_step(p, draft, nodes, n, why, &v, ret_step);
         else if (r >= 0 && f) {
                 gate_add_verdict(p->scene, &v, f);
                 r = f->failed ? -ENOMEM : 0;

@@ -118,7 +118,7 @@ static void test_preferences(void **state) {
         other = disruption_rig_new(&ignoring);
         assert_return_code(disruption_plan_new(other->scene, &q), 0);
         line = rig_plan_line(other, q);
-        assert_string_equal(line, "Consolidation/single-node a p1>b; b: DESTINATION NOT_PLACED");
+        assert_string_equal(line, "Consolidation/single-node a p1>b; b: DESTINATION");
 }
 
 /* -- what if -------------------------------------------------------------------------------------------- */
