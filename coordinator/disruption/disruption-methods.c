@@ -61,14 +61,19 @@ static int take_due(DisruptionPlan *p, PlanMethod method, DisruptionReason reaso
                                   (d->by_force ? GATE_BY_FORCE : 0);
                 const StepDraft draft = { .method = method, .how = d->by_force ? "hard deadline" : d->is_empty ? "empty" : NULL };
                 GateFindings *f = plan_lacks(p, d->node, method);
+                bool may_go;
 
+                r = 0;
                 gate_node(p->scene, d->node, flags, f);
                 if (!d->by_force)
                         gate_budgets(p->scene, d->node, reason, f);
                 if (f->failed)
                         return -ENOMEM;
-                if (f->n_items == 0)
+                may_go = f->n_items == 0;
+                if (may_go)
                         r = plan_try_with_successor(p, &draft, d->node, &d->why, f);
+                if (r == 0 && may_go && d->by_force)
+                        r = plan_force(p, &draft, d->node, &d->why);
         }
         return MIN(r, 0);
 }

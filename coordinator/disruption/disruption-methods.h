@@ -36,6 +36,8 @@ typedef struct StepDraft {
  * and `f` (if wanted) has the reasons. why: of each node; taken over (the texts) if it is 1. -ENOMEM. */
 int plan_try(DisruptionPlan *p, const StepDraft *draft, const uint32_t *nodes, size_t n, char **why, GateFindings *f,
              PlanStep **ret_step);
+/* It goes whether its pods find seats or not, which are in no move then. 1, or -ENOMEM. */
+int plan_force(DisruptionPlan *p, const StepDraft *draft, uint32_t node, char **why);
 /* The same, where a node like `node` may come first: for what is to be replaced. */
 int plan_try_with_successor(DisruptionPlan *p, const StepDraft *draft, uint32_t node, char **why, GateFindings *f);
 void plan_step_done(PlanStep *step);

@@ -239,6 +239,13 @@ int plan_try(DisruptionPlan *p, const StepDraft *draft, const uint32_t *nodes, s
         return r;
 }
 
+int plan_force(DisruptionPlan *p, const StepDraft *draft, uint32_t node, char **why) {
+        const SimulateVerdict none = {};
+        int r = simulator_remove_node(p->scene->simulator, node);
+
+        return r < 0 ? r : plan_add_step(p, draft, &node, 1, why, &none, NULL);
+}
+
 int plan_try_with_successor(DisruptionPlan *p, const StepDraft *draft, uint32_t node, char **why, GateFindings *f) {
         Simulator *s = p->scene->simulator;
         const DisruptionPool *pool = p->scene->nodes[node].pool;
