@@ -49,6 +49,7 @@ static void add_drain(CtlTable *t, const DrainEstimate *d) {
                         strbuf_addf(&b, " (pdb %s/%s)", d->pdb->pdb->object.meta.ns, d->pdb->pdb->object.meta.name);
         }
         ctl_table_add(t, strbuf_str(&b));
+        t->failed = t->failed || b.failed;
 }
 
 static void add_moves(StrBuf *b, const DisruptionScene *s, const PlanMove *moves, size_t n) {
@@ -284,6 +285,7 @@ char *upgrade_table(const DisruptionScene *s, const UpgradePlan *u, char *const 
                 add_names(&names, s, u->waves[i].nodes, u->waves[i].n_nodes);
                 ctl_table_addf(&t, "%zu", i + 1);
                 ctl_table_add(&t, strbuf_str(&names));
+                t.failed = t.failed || names.failed;
                 add_drain(&t, &u->waves[i].drain);
                 n += u->waves[i].n_nodes;
         }

@@ -3,7 +3,8 @@
 
 #include "calendar.h"
 
-int pool_schedule_is_active(const PoolSchedule *schedule, const char *zone_directory, usec_t now_usec) {
+/* Does it hold at that time? -EINVAL: its schedule or zone cannot be read; -ENOMEM. */
+static int schedule_is_active(const PoolSchedule *schedule, const char *zone_directory, usec_t now_usec) {
         _cleanup_(calendar_done) Calendar c = {};
         const char *expected;
         int r;
@@ -35,7 +36,7 @@ static int64_t budget_cap(const PoolBudget *b, int64_t n_nodes) {
         return 0;
 }
 
-static void apply_budgets(const DisruptionScene *s, const DisruptionPool *pool, DisruptionReason reason, PoolAllowance *a) {
+static int read_budgets(const DisruptionPool *pool, DisruptionReason reason, const char *zone_directory, usec_t now_usec, PoolHours *h) {
         const PoolDisruption *d = &pool->pool->disruption;
 
         for (size_t i = 0; i < d->n_budgets; i++) {
@@ -43,42 +44,61 @@ static void apply_budgets(const DisruptionScene *s, const DisruptionPool *pool, 
 
                 if (!schedule_is_about(&d->budgets[i].when, reason))
                         continue;
-                active = pool_schedule_is_active(&d->budgets[i].when, s->zone_directory, s->now_usec);
-                a->is_unreadable = a->is_unreadable || active < 0;
+                active = schedule_is_active(&d->budgets[i].when, zone_directory, now_usec);
+                if (active == -ENOMEM)
+                        return active;
+                h->is_unreadable = h->is_unreadable || active < 0;
                 if (active > 0)
-                        a->cap = MIN(a->cap, budget_cap(d->budgets + i, pool->n_nodes));
+                        h->cap = MIN(h->cap, budget_cap(d->budgets + i, pool->n_nodes));
         }
+        return 0;
 }
 
-static void apply_windows(const DisruptionScene *s, const PoolDisruption *d, DisruptionReason reason, PoolAllowance *a) {
-        a->is_outside_windows = d->n_windows > 0;
+static int read_windows(const PoolDisruption *d, DisruptionReason reason, const char *zone_directory, usec_t now_usec, PoolHours *h) {
+        h->is_outside_windows = d->n_windows > 0;
         for (size_t i = 0; i < d->n_windows; i++) {
                 int active;
 
                 if (!schedule_is_about(d->windows + i, reason))
                         continue;
-                active = pool_schedule_is_active(d->windows + i, s->zone_directory, s->now_usec);
-                a->is_unreadable = a->is_unreadable || active < 0;
+                active = schedule_is_active(d->windows + i, zone_directory, now_usec);
+                if (active == -ENOMEM)
+                        return active;
+                h->is_unreadable = h->is_unreadable || active < 0;
                 if (active > 0)
-                        a->is_outside_windows = false;
+                        h->is_outside_windows = false;
         }
+        return 0;
 }
 
-PoolAllowance pool_allowance(const DisruptionScene *s, const DisruptionPool *pool, DisruptionReason reason) {
-        const PoolDisruption *d = &pool->pool->disruption;
-        PoolAllowance a = { .cap = INT64_MAX, .allowed = INT64_MAX };
+int pool_read_hours(DisruptionPool *pool, const char *zone_directory, usec_t now_usec) {
+        int r = 0;
 
-        apply_budgets(s, pool, reason, &a);
-        apply_windows(s, d, reason, &a);
-        if (a.cap != INT64_MAX)
-                a.allowed = MAX(a.cap - pool->n_busy - pool->n_taken, INT64_C(0));
+        for (DisruptionReason reason = 0; reason < _DISRUPTION_REASON_MAX && r >= 0; reason++) {
+                PoolHours *h = pool->hours + reason;
+
+                *h = (PoolHours){ .cap = INT64_MAX };
+                r = read_budgets(pool, reason, zone_directory, now_usec, h);
+                if (r >= 0)
+                        r = read_windows(&pool->pool->disruption, reason, zone_directory, now_usec, h);
+        }
+        return r;
+}
+
+PoolAllowance pool_allowance(const DisruptionPool *pool, DisruptionReason reason) {
+        const PoolDisruption *d = &pool->pool->disruption;
+        const PoolHours *h = pool->hours + reason;
+        PoolAllowance a = { .hours = h, .allowed = INT64_MAX };
+
+        if (h->cap != INT64_MAX)
+                a.allowed = MAX(h->cap - pool->n_busy - pool->n_taken, INT64_C(0));
         if (d->max_concurrent > 0) {
                 int64_t left = MAX(d->max_concurrent - pool->n_leaving - pool->n_taken, INT64_C(0));
 
                 a.is_one_at_a_time = left < a.allowed;
                 a.allowed = MIN(a.allowed, left);
         }
-        if (a.is_unreadable || a.is_outside_windows)
+        if (h->is_unreadable || h->is_outside_windows)
                 a.allowed = 0;
         return a;
 }

@@ -87,22 +87,30 @@ bool gate_has(const GateFindings *f, GateCode code) {
 
 /* -- the node ------------------------------------------------------------------------------------------- */
 
+static void gate_of_pool(const KubeNodePool *p, GateCode code, char *text, GateFindings *f) {
+        _cleanup_free_ char *object = strf("nodepool %s", p->object.meta.name);
+
+        if (object)
+                gate_add(f, code, object, USEC_INFINITY, text);
+        else {
+                f->failed = true;
+                free(text);
+        }
+}
+
 static void gate_pool(const DisruptionScene *s, uint32_t node, GateFindings *f) {
         const DisruptionNode *n = s->nodes + node;
-        _cleanup_free_ char *object = n->pool ? strf("nodepool %s", n->pool->pool->object.meta.name) : NULL;
+        const KubeNodePool *p = n->pool ? n->pool->pool : NULL;
 
-        if (!n->pool)
+        if (!p)
                 gate_add(f, GATE_NOT_MANAGED, NULL, USEC_INFINITY, strf("it is not managed: %s", n->unmanaged));
-        else if (!object)
-                f->failed = true;
-        else if (n->pool->pool->object.invalid)
-                gate_add(f, GATE_POOL_INVALID, object, USEC_INFINITY,
-                         strf("NodePool %s cannot be understood: %s", n->pool->pool->object.meta.name,
-                              n->pool->pool->object.invalid));
-        if (n->pool && (n->pool->is_paused || s->is_all_paused))
-                gate_add(f, GATE_PAUSED, n->pool->is_paused ? object : NULL, USEC_INFINITY,
-                         n->pool->is_paused ? strf("removals of NodePool %s are paused", n->pool->pool->object.meta.name)
-                                            : strdup("all removals are paused"));
+        else if (p->object.invalid)
+                gate_of_pool(p, GATE_POOL_INVALID,
+                             strf("NodePool %s cannot be understood: %s", p->object.meta.name, p->object.invalid), f);
+        if (p && n->pool->is_paused)
+                gate_of_pool(p, GATE_PAUSED, strf("removals of NodePool %s are paused", p->object.meta.name), f);
+        else if (p && s->is_all_paused)
+                gate_add(f, GATE_PAUSED, NULL, USEC_INFINITY, strdup("all removals are paused"));
 }
 
 static void gate_node_opt_out(const KubeNode *n, GateFlags flags, GateFindings *f) {
@@ -131,12 +139,13 @@ static char *pod_object(const KubePod *p) {
 }
 
 static void gate_pod_opt_out(const DisruptionScene *s, const KubePod *p, GateFindings *f) {
-        _cleanup_free_ char *object = pod_object(p);
+        _cleanup_free_ char *object = NULL;
         usec_t until = USEC_INFINITY;
         const char *key = NULL;
 
         if (pod_classify(p, s->now_usec, &key, &until) != POD_CLASS_PROTECTED)
                 return;
+        object = pod_object(p);
         if (!object)
                 f->failed = true;
         else
@@ -242,29 +251,27 @@ void gate_node(const DisruptionScene *s, uint32_t node, GateFlags flags, GateFin
 
 /* -- budgets -------------------------------------------------------------------------------------------- */
 
-static void gate_pool_budget(const DisruptionScene *s, const DisruptionPool *p, DisruptionReason reason, GateFindings *f) {
+static void gate_pool_budget(const DisruptionPool *p, DisruptionReason reason, GateFindings *f) {
         const char *name = p->pool->object.meta.name, *why = disruption_reason_to_string(reason);
-        PoolAllowance a = pool_allowance(s, p, reason);
-        _cleanup_free_ char *object = strf("nodepool %s", name);
+        PoolAllowance a = pool_allowance(p, reason);
 
         if (a.allowed > 0)
                 return;
-        if (!object)
-                f->failed = true;
-        else if (a.is_unreadable)
-                gate_add(f, GATE_BUDGET, object, USEC_INFINITY,
-                         strf("a schedule or timeZone of NodePool %s cannot be read, so that nothing goes", name));
-        else if (a.is_outside_windows)
-                gate_add(f, GATE_OUTSIDE_WINDOW, object, USEC_INFINITY,
-                         strf("no window of NodePool %s is open for %s", name, why));
+        if (a.hours->is_unreadable)
+                gate_of_pool(p->pool, GATE_BUDGET,
+                             strf("a schedule or timeZone of NodePool %s cannot be read, so that nothing goes", name), f);
+        else if (a.hours->is_outside_windows)
+                gate_of_pool(p->pool, GATE_OUTSIDE_WINDOW, strf("no window of NodePool %s is open for %s", name, why), f);
         else if (a.is_one_at_a_time)
-                gate_add(f, GATE_BUDGET, object, USEC_INFINITY,
-                         strf("NodePool %s lets %lld go at once (maxConcurrent), and %lld do", name,
-                              (long long) p->pool->disruption.max_concurrent, (long long) (p->n_leaving + p->n_taken)));
+                gate_of_pool(p->pool, GATE_BUDGET,
+                             strf("NodePool %s lets %lld go at once (maxConcurrent), and %lld do", name,
+                                  (long long) p->pool->disruption.max_concurrent, (long long) (p->n_leaving + p->n_taken)),
+                             f);
         else
-                gate_add(f, GATE_BUDGET, object, USEC_INFINITY,
-                         strf("budgets of NodePool %s allow %lld of %lld nodes for %s, and %lld are unavailable or chosen already",
-                              name, (long long) a.cap, (long long) p->n_nodes, why, (long long) (p->n_busy + p->n_taken)));
+                gate_of_pool(p->pool, GATE_BUDGET,
+                             strf("budgets of NodePool %s allow %lld of %lld nodes for %s, and %lld are unavailable or chosen already",
+                                  name, (long long) a.hours->cap, (long long) p->n_nodes, why, (long long) (p->n_busy + p->n_taken)),
+                             f);
 }
 
 static void gate_node_budget(const DisruptionScene *s, uint32_t node, GateFindings *f) {
@@ -285,6 +292,6 @@ static void gate_node_budget(const DisruptionScene *s, uint32_t node, GateFindin
 
 void gate_budgets(const DisruptionScene *s, uint32_t node, DisruptionReason reason, GateFindings *f) {
         if (s->nodes[node].pool)
-                gate_pool_budget(s, s->nodes[node].pool, reason, f);
+                gate_pool_budget(s->nodes[node].pool, reason, f);
         gate_node_budget(s, node, f);
 }

@@ -271,7 +271,7 @@ static bool emptiness_is_due(DisruptionPlan *p, uint32_t node) {
         gate_node(p->scene, node, 0, f);
         (void) check_empty_since(p, node, after, f);
         add_arrivals(p, node, f);
-        return f->n_items == 0;
+        return f->n_items == 0 && !f->failed;
 }
 
 int method_emptiness(DisruptionPlan *p) {
@@ -320,7 +320,7 @@ static bool consolidation_is_due(DisruptionPlan *p, uint32_t node) {
                 gate_add(f, GATE_QUIET_PERIOD, NULL, due, strbuf_steal(&b));
         }
         add_arrivals(p, node, f);
-        return f->n_items == 0;
+        return f->n_items == 0 && !f->failed;
 }
 
 /* One more of them goes if all that were chosen before and it find seats. */

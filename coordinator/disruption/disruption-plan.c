@@ -43,6 +43,15 @@ static int note_unmanaged(DisruptionPlan *p) {
         return 0;
 }
 
+/* A finding that there was no memory for: the node was no candidate then, and the plan is none. */
+static bool lacks_a_finding(const DisruptionPlan *p) {
+        for (uint32_t i = 0; i < p->n_nodes; i++)
+                for (PlanMethod m = 0; m < _PLAN_METHOD_MAX; m++)
+                        if (p->nodes[i].lacks[m].failed)
+                                return true;
+        return false;
+}
+
 int disruption_plan_new(DisruptionScene *s, DisruptionPlan **ret) {
         static int (*const methods[_PLAN_METHOD_MAX])(DisruptionPlan *p) = {
                 [PLAN_EXPIRATION] = method_expiration,
@@ -66,8 +75,11 @@ int disruption_plan_new(DisruptionScene *s, DisruptionPlan **ret) {
         for (uint32_t i = 0; i < p->n_nodes; i++)
                 p->nodes[i].step = NO_STEP;
         r = note_unmanaged(p);
-        for (PlanMethod m = 0; m < _PLAN_METHOD_MAX && r >= 0; m++)
+        for (PlanMethod m = 0; m < _PLAN_METHOD_MAX && r >= 0; m++) {
                 r = methods[m](p);
+                if (r >= 0 && lacks_a_finding(p)) /* before a step forgets what a node that goes has lacked */
+                        r = -ENOMEM;
+        }
         if (r < 0)
                 return r;
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "disruption-scene.h"
 
+#include "disruption-budget.h"
 #include "marks.h"
 #include "parse-util.h"
 #include "string-util.h"
@@ -330,7 +331,6 @@ int disruption_scene_new(const Snapshot *snapshot, Simulator *simulator, const S
         s->snapshot = snapshot;
         s->simulator = simulator;
         s->now_usec = snapshot->taken_usec;
-        s->zone_directory = options ? options->zone_directory : NULL;
         s->is_all_paused = is_paused_for_all(snapshot, options ? options->lease_ns : NULL);
         r = scene_add_pools(s);
         if (r >= 0)
@@ -339,6 +339,8 @@ int disruption_scene_new(const Snapshot *snapshot, Simulator *simulator, const S
                 r = scene_add_pdbs(s);
         if (r >= 0)
                 r = scene_add_node_budgets(s);
+        for (size_t i = 0; i < s->n_pools && r >= 0; i++)
+                r = pool_read_hours(s->pools + i, options ? options->zone_directory : NULL, s->now_usec);
         if (r < 0)
                 return r;
 

@@ -3,7 +3,8 @@
 
 /*
  * disruption/: which nodes would go that nobody has asked to be removed, in which order, why, and what stands in the way of
- * the others. Pure: a snapshot and a simulator of it in, a plan out; it removes nothing. Calls simulate/, budget's
+ * the others. Pure: a snapshot and a simulator of it in, a plan out, and no file read but those of time zones that pools name; it
+ * removes nothing. Calls simulate/, budget's
  * arithmetic and drain's pod classes; called by vesperctl.
  *
  *      disruption-scene.h    what all of it is judged by: of each node its pool, claim, price, pods that move; PDBs of pods
@@ -27,8 +28,16 @@ typedef struct DisruptionPdb {
         bool is_never;    /* it allows none even while each of its pods is healthy */
 } DisruptionPdb;
 
+/* What a pool's schedules say of one reason at the snapshot's moment. */
+typedef struct PoolHours {
+        int64_t cap;             /* of the budget that is the least; INT64_MAX: none holds */
+        bool is_outside_windows; /* the pool has windows, and none is open */
+        bool is_unreadable;      /* a schedule or zone that cannot be read */
+} PoolHours;
+
 typedef struct DisruptionPool {
         const KubeNodePool *pool;
+        PoolHours hours[_DISRUPTION_REASON_MAX];
         bool is_paused;
         int64_t n_nodes;   /* that are initialized */
         int64_t n_busy;    /* of these: not Ready, cordoned, or being deleted */
@@ -75,11 +84,10 @@ typedef struct DisruptionScene {
         size_t n_node_budgets;
         PdbList *template_pdbs; /* by template */
         bool is_all_paused;
-        const char *zone_directory; /* of the time zones' files; NULL: that of the system */
 } DisruptionScene;
 
 typedef struct SceneOptions {
-        const char *zone_directory; /* borrowed */
+        const char *zone_directory; /* of the time zones' files; NULL: that of the system */
         const char *lease_ns;       /* whose annotation pauses all removals; NULL: vesper-system */
 } SceneOptions;
 

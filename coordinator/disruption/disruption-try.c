@@ -97,6 +97,7 @@ static void add_unplaced(const DisruptionScene *s, const SimulateVerdict *v, Gat
                         continue;
                 if (!object)
                         object = strf("pod %s/%s", m->ns, m->name);
+                f->failed = f->failed || !object;
                 strbuf_addf(&b, "%s %s/%s: of all nodes ", named == 0 ? ":" : ";", m->ns, m->name);
                 add_counts(&b, u->counts);
                 if (u->nearest != UINT32_MAX)
@@ -117,6 +118,7 @@ static void add_unmodelled(const DisruptionScene *s, const SimulateVerdict *v, G
                 if (u->unmodelled == POD_MODELLED)
                         continue;
                 object = strf("pod %s/%s", m->ns, m->name);
+                f->failed = f->failed || !object;
                 if (u->unmodelled == POD_SNAPSHOT_INCOMPLETE)
                         gate_add(f, GATE_SNAPSHOT_INCOMPLETE, object, USEC_INFINITY,
                                  strf("pod %s/%s needs objects of a kind that was not read", m->ns, m->name));

@@ -89,7 +89,7 @@ static int replace_node(DisruptionScene *s, const DisruptionPool *pool, uint32_t
 
 /* Room of NodeDisruptionBudgets counts anew for each wave: successors are Ready by then. */
 static bool has_room(DisruptionScene *s, const DisruptionPool *pool, uint32_t node) {
-        return pool_allowance(s, pool, DISRUPTION_DRIFTED).allowed > 0 && !node_budget_without_room(s, node);
+        return pool_allowance(pool, DISRUPTION_DRIFTED).allowed > 0 && !node_budget_without_room(s, node);
 }
 
 static int one_wave(DisruptionScene *s, const DisruptionPool *pool, const uint32_t *nodes, size_t n, unsigned *n_added,

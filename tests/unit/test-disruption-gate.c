@@ -124,7 +124,7 @@ static void test_allowances(void **state) {
                 const RigCluster c = { .nodes = { { "a", "1" }, { "b", "1" }, { "c", "1" }, { "d", "1" }, { "e", "1" }, { "f", "1" } },
                                        .pool = pool };
                 _cleanup_(disruption_rig_freep) DisruptionRig *r = disruption_rig_new(&c);
-                PoolAllowance a = pool_allowance(r->scene, r->scene->pools, rows[i].reason);
+                PoolAllowance a = pool_allowance(r->scene->pools, rows[i].reason);
 
                 print_message("  %s\n", rows[i].disruption);
                 assert_int_equal(a.allowed == INT64_MAX ? -1 : a.allowed, rows[i].allowed);
@@ -139,13 +139,13 @@ static void test_busy(void **state) {
         DisruptionPool *pool = r->scene->pools;
 
         (void) state;
-        assert_int_equal(pool_allowance(r->scene, pool, DISRUPTION_EMPTY).allowed, 2);
+        assert_int_equal(pool_allowance(pool, DISRUPTION_EMPTY).allowed, 2);
         disruption_count_taken(r->scene, rig_number(r, "a"), 1);
-        assert_int_equal(pool_allowance(r->scene, pool, DISRUPTION_EMPTY).allowed, 1);
+        assert_int_equal(pool_allowance(pool, DISRUPTION_EMPTY).allowed, 1);
         disruption_count_taken(r->scene, rig_number(r, "b"), 1); /* it is cordoned: counted already */
-        assert_int_equal(pool_allowance(r->scene, pool, DISRUPTION_EMPTY).allowed, 1);
+        assert_int_equal(pool_allowance(pool, DISRUPTION_EMPTY).allowed, 1);
         disruption_count_taken(r->scene, rig_number(r, "a"), -1);
-        assert_int_equal(pool_allowance(r->scene, pool, DISRUPTION_EMPTY).allowed, 2);
+        assert_int_equal(pool_allowance(pool, DISRUPTION_EMPTY).allowed, 2);
 }
 
 /* -- costs, drift, expiry, waves ------------------------------------------------------------------------- */
