@@ -8,6 +8,14 @@
 /* Rows of moves that a person reads; JSON has all. */
 #define MOVES_MAX 40u
 
+/* A name that came from a file of somebody's. */
+static void add_plain(StrBuf *b, const char *text) {
+        size_t from = b->size;
+
+        strbuf_add(b, text);
+        ctl_make_plain(b, from);
+}
+
 static void add_head(StrBuf *b, const DisruptionScene *s) {
         char time[RFC3339_MAX];
 
@@ -118,9 +126,11 @@ static void add_step_notes(StrBuf *b, const DisruptionPlan *p) {
         for (size_t i = 0; i < p->n_steps; i++) {
                 const PlanStep *step = p->steps + i;
 
-                if (step->replacement_like)
-                        strbuf_addf(b, "Step %zu needs one new node first, like %s; it would be ready before anything is drained.\n",
-                                    i + 1, step->replacement_like);
+                if (step->replacement_like) {
+                        strbuf_addf(b, "Step %zu needs one new node first, like ", i + 1);
+                        add_plain(b, step->replacement_like);
+                        strbuf_add(b, "; it would be ready before anything is drained.\n");
+                }
                 if (step->n_naked > 0)
                         strbuf_addf(b, "Step %zu ends %zu pod%s without a controller, which nothing makes anew.\n", i + 1,
                                     step->n_naked, step->n_naked == 1 ? "" : "s");
@@ -231,8 +241,11 @@ static void add_lacks(StrBuf *b, const DisruptionScene *s, const uint32_t *nodes
 }
 
 static void add_names(StrBuf *b, const DisruptionScene *s, const uint32_t *nodes, size_t n) {
+        size_t from = b->size;
+
         for (size_t i = 0; i < n; i++)
                 strbuf_addf(b, "%s%s", i > 0 ? ", " : "", scene_node_name(s, nodes[i]));
+        ctl_make_plain(b, from);
 }
 
 char *what_if_table(const DisruptionScene *s, const WhatIf *w, const GateFindings *lacks_of_others, char *const *unknown) {
@@ -256,9 +269,13 @@ char *what_if_table(const DisruptionScene *s, const WhatIf *w, const GateFinding
                         strbuf_add(&b, ", in about ");
                         add_duration(&b, w->drain.usec);
                 }
-                if (w->drain.pdb)
-                        strbuf_addf(&b, "; pdb %s/%s is the narrowest", w->drain.pdb->pdb->object.meta.ns,
-                                    w->drain.pdb->pdb->object.meta.name);
+                if (w->drain.pdb) {
+                        strbuf_add(&b, "; pdb ");
+                        add_plain(&b, w->drain.pdb->pdb->object.meta.ns);
+                        strbuf_add_char(&b, '/');
+                        add_plain(&b, w->drain.pdb->pdb->object.meta.name);
+                        strbuf_add(&b, " is the narrowest");
+                }
                 strbuf_add(&b, ".\n");
         }
         add_lacks(&b, s, w->nodes, w->lacks, w->n_nodes);
@@ -289,8 +306,9 @@ char *upgrade_table(const DisruptionScene *s, const UpgradePlan *u, char *const 
                 add_drain(&t, &u->waves[i].drain);
                 n += u->waves[i].n_nodes;
         }
-        strbuf_addf(&b, "To roll NodePool %s, each node replaced by one like it: %zu node%s in %zu wave%s, about ",
-                    u->pool->object.meta.name, n, n == 1 ? "" : "s", u->n_waves, u->n_waves == 1 ? "" : "s");
+        strbuf_add(&b, "To roll NodePool ");
+        add_plain(&b, u->pool->object.meta.name);
+        strbuf_addf(&b, ", each node replaced by one like it: %zu node%s in %zu wave%s, about ", n, n == 1 ? "" : "s", u->n_waves, u->n_waves == 1 ? "" : "s");
         add_duration(&b, u->usec);
         strbuf_add(&b, " with 3min for a machine to start in each wave.\n");
         if (u->is_cut)

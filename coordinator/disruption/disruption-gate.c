@@ -251,11 +251,17 @@ void gate_node(const DisruptionScene *s, uint32_t node, GateFlags flags, GateFin
 
 /* -- budgets -------------------------------------------------------------------------------------------- */
 
-static void gate_pool_budget(const DisruptionPool *p, DisruptionReason reason, GateFindings *f) {
+/* One that is unavailable already is counted: its removal makes nothing worse. */
+static bool is_counted_already(const KubeNode *n, const PoolAllowance *a) {
+        return (n->unschedulable || !kube_node_is_ready(n)) && a->hours->cap > 0 && !a->hours->is_unreadable &&
+               !a->hours->is_outside_windows && !a->is_one_at_a_time;
+}
+
+static void gate_pool_budget(const DisruptionPool *p, const KubeNode *n, DisruptionReason reason, GateFindings *f) {
         const char *name = p->pool->object.meta.name, *why = disruption_reason_to_string(reason);
         PoolAllowance a = pool_allowance(p, reason);
 
-        if (a.allowed > 0)
+        if (a.allowed > 0 || is_counted_already(n, &a))
                 return;
         if (a.hours->is_unreadable)
                 gate_of_pool(p->pool, GATE_BUDGET,
@@ -292,6 +298,6 @@ static void gate_node_budget(const DisruptionScene *s, uint32_t node, GateFindin
 
 void gate_budgets(const DisruptionScene *s, uint32_t node, DisruptionReason reason, GateFindings *f) {
         if (s->nodes[node].pool)
-                gate_pool_budget(s->nodes[node].pool, reason, f);
+                gate_pool_budget(s->nodes[node].pool, scene_node(s, node), reason, f);
         gate_node_budget(s, node, f);
 }

@@ -169,6 +169,10 @@ static const Case cases[] = {
           { { { "a", "4" }, { "b", "4", NULL, "'unschedulable':true" } }, { { "p", "b", "1" } },
             "'disruption':{'budgets':[{'nodes':1}],'emptyAfter':'0s'}" },
           "a: BUDGET; b: NOT_EMPTY" },
+        { "... and need no room of it themselves",
+          { { { "a", "4" }, { "b", "4", NULL, "'unschedulable':true" } }, { { "p", "a", "1" } },
+            "'disruption':{'budgets':[{'nodes':1}],'emptyAfter':'0s'}" },
+          "Emptiness/empty b; a: NOT_EMPTY" },
 };
 
 static void test_plans(void **state) {
