@@ -46,8 +46,8 @@ static void put_node(DisruptionRig *r, const RigNode *n) {
         _cleanup_free_ char *text =
                 strf("{'metadata':{'name':'%s','uid':'u-%s',%s%s},'spec':{%s},"
                      "'status':{'allocatable':{'cpu':'%s','memory':'100Gi','pods':'110'},"
-                     "'conditions':[{'type':'Ready','status':'True','lastTransitionTime':'" RIG_OLD "'}]}}",
-                     n->name, n->name, creation_of(n->meta), n->meta ?: "'labels':{'pool':'a'}", strempty(n->spec), n->cpu);
+                     "'conditions':[{'type':'Ready','status':'%s','lastTransitionTime':'" RIG_OLD "'}]}}",
+                     n->name, n->name, creation_of(n->meta), n->meta ?: "'labels':{'pool':'a'}", strempty(n->spec), n->cpu, n->ready ?: "True");
 
         assert(text);
         rig_put_object(r, SNAPSHOT_NODES, text);

@@ -14,6 +14,7 @@ typedef struct RigNode {
         const char *name, *cpu;
         const char *meta; /* members of metadata as JSON with ' for ", such as "'labels':{...}"; NULL: label pool=a */
         const char *spec; /* members of spec; NULL: none */
+        const char *ready; /* status of condition Ready; NULL: True */
 } RigNode;
 
 typedef struct RigPod {
