@@ -285,6 +285,9 @@ static void gate_node_budget(const DisruptionScene *s, uint32_t node, GateFindin
         _cleanup_free_ char *object = b ? strf("nodedisruptionbudget %s", b->budget->object.meta.name) : NULL,
                             *amount = b ? budget_amount_format(b->budget) : NULL;
 
+        if (!s->snapshot->is_known[SNAPSHOT_NODE_BUDGETS])
+                gate_add(f, GATE_SNAPSHOT_INCOMPLETE, NULL, USEC_INFINITY,
+                         strdup("NodeDisruptionBudgets were not read, and one may select it"));
         if (!b)
                 return;
         if (!object || !amount)

@@ -86,6 +86,10 @@ static void test_incomplete(void **state) {
         gate_node(r->scene, rig_number(r, "b"), 0, &empty); /* no pod of it depends on them */
         assert_int_equal(empty.n_items, 0);
 
+        r->snapshot->is_known[SNAPSHOT_NODE_BUDGETS] = false; /* which any removal is bounded by */
+        gate_budgets(r->scene, rig_number(r, "b"), DISRUPTION_EMPTY, &empty);
+        assert_true(gate_has(&empty, GATE_SNAPSHOT_INCOMPLETE));
+
         r->snapshot->is_known[SNAPSHOT_PODS] = false;
         r->scene = disruption_scene_free(r->scene);
         assert_int_equal(disruption_scene_new(r->snapshot, r->simulator, NULL, &r->scene), -ENODATA);
