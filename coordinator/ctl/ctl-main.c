@@ -167,9 +167,23 @@ static int connect_to_cluster(Process *p) {
         return kube_process_connect(&p->kube, "vesperctl");
 }
 
+/* 1: done; 0: go on; negative: the status of a command line that is wrong. */
+static int run_offline(Process *p) {
+        struct timespec now;
+
+        if (!p->ctl.verb->offline)
+                return 0;
+        clock_gettime(CLOCK_REALTIME, &now);
+        p->ctl.started_wall_usec = (usec_t) now.tv_sec * USEC_PER_SEC;
+        return p->ctl.verb->offline(&p->ctl);
+}
+
 static int run(Process *p) {
         int r;
 
+        r = run_offline(p);
+        if (r != 0)
+                return r < 0 ? EXIT_USAGE : p->ctl.status;
         r = connect_to_cluster(p);
         if (r < 0)
                 return EXIT_FAILURE;
@@ -203,5 +217,7 @@ int main(int argc, char **argv) {
         log_free(p.log);
         strv_free(p.options.logs);
         strv_free(p.options.as_groups);
+        strv_free(p.options.snapshots);
+        strv_free(p.options.with);
         return r;
 }

@@ -6,7 +6,7 @@
 #include "ctl.h"
 #include "options.h"
 
-#define CTL_ITEMS_MAX 32u
+#define CTL_ITEMS_MAX 48u
 
 /* The verb's own first (v NULL: none), then the common ones. How many. */
 size_t ctl_items(const CtlVerb *v, OptionItem ret[CTL_ITEMS_MAX]);

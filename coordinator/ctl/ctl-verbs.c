@@ -5,12 +5,13 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "string-util.h"
 
 const CtlVerb *const ctl_verbs[] = {
         &verb_status, &verb_explain, &verb_drain, &verb_undrain, &verb_pause, &verb_resume, &verb_release, &verb_force,
-        &verb_timeline, NULL,
+        &verb_timeline, &verb_plan, &verb_snapshot, NULL,
 };
 
 const CtlVerb *ctl_verb_find(const char *name) {
@@ -66,6 +67,10 @@ int ctl_watch_signals(Ctl *ctl, sd_event_source *ret_sources[2], sd_event_signal
         for (size_t i = 0; i < ELEMENTSOF(numbers) && r >= 0; i++)
                 r = sd_event_add_signal(e, ret_sources + i, numbers[i], handler, userdata);
         return r;
+}
+
+bool ctl_shows_progress(void) {
+        return isatty(STDERR_FILENO);
 }
 
 int ctl_complain(const char *fmt, ...) {

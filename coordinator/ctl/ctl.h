@@ -34,8 +34,9 @@ typedef struct CtlOptions {
         const char *timeout, *deadline, *protected_policy;
         const char *as, *as_uid;
         char **as_groups;
-        char **logs;
-        bool dry_run, all, yes, watch, without_coordinator;
+        const char *without, *upgrade;
+        char **logs, **snapshots, **with;
+        bool dry_run, all, yes, watch, without_coordinator, all_drainable, complete, anonymize, simulate;
 } CtlOptions;
 
 typedef struct Ctl Ctl;
@@ -50,6 +51,9 @@ typedef struct CtlVerb {
         unsigned min_args, max_args;
         unsigned outputs;           /* 1u << CTL_OUTPUT_*: which -o it knows; the lowest is what it has without */
         const char *const *options; /* names of those it takes beside what all take, NULL at the end; or NULL */
+        /* Is asked first, without a cluster: 1: it is done, and has set Ctl.status; 0: it needs one; negative: said what
+         * is wrong with the command line. NULL: it needs one. */
+        int (*offline)(Ctl *ctl);
         /* Begins: makes its calls, from the loop ctl_finish(). *ret: what free gets. Negative: said what is
          * wrong. */
         int (*start)(Ctl *ctl, void **ret);
@@ -68,6 +72,7 @@ struct Ctl {
         CtlOutput output;
         char *const *args; /* behind the verb */
         size_t n_args;
+        usec_t started_wall_usec;
         int status; /* of the process, once ctl_finish() was called */
 };
 
@@ -77,5 +82,7 @@ void ctl_finish(Ctl *ctl, int status);
  * status then. */
 int ctl_watch_signals(Ctl *ctl, sd_event_source *ret_sources[2], sd_event_signal_handler_t handler, void *userdata);
 #define EXIT_INTERRUPTED 130
+/* Somebody looks at standard error, a terminal. */
+bool ctl_shows_progress(void);
 /* "vesperctl: " and a line on standard error. Returns -EINVAL, for a start that has found a wrong argument. */
 int ctl_complain(const char *fmt, ...) _printf_(1, 2);

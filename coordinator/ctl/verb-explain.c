@@ -5,25 +5,34 @@
 #include "ctl-say.h"
 #include "ctl-verbs.h"
 #include "explain-fetch.h"
+#include "explain-outlook.h"
+#include "snapshot-fetch.h"
+#include "string-util.h"
 
 #define EXIT_HELD 3
 
 typedef struct ExplainVerb {
         Ctl *ctl;
         ExplainFetch *fetch;
+        SnapshotFetch *snapshot;  /* with --simulate: once the causes are known */
+        char *json, *text;        /* of the causes: what is printed first */
+        int status;
 } ExplainVerb;
 
 static void explain_free(void *state) {
         ExplainVerb *v = state;
 
         explain_fetch_free(v->fetch);
+        snapshot_fetch_free(v->snapshot);
+        free(v->json);
+        free(v->text);
         free(v);
 }
 
 /* The exit status. */
-static int print_causes(const Ctl *ctl, const ExplainFacts *facts) {
+static int find_causes(ExplainVerb *v, const ExplainFacts *facts) {
         _cleanup_(explain_causes_done) ExplainCauses causes = {};
-        _cleanup_free_ char *json = NULL, *text = NULL;
+        const Ctl *ctl = v->ctl;
         int r;
 
         r = explain_make(facts, &causes);
@@ -33,26 +42,87 @@ static int print_causes(const Ctl *ctl, const ExplainFacts *facts) {
         if (r < 0)
                 return EXIT_FAILURE;
         if (ctl->output == CTL_OUTPUT_TABLE)
-                text = explain_text(facts, &causes);
-        else {
-                json = explain_json(facts, &causes);
-                text = json ? ctl_format_json(json, ctl->output == CTL_OUTPUT_YAML) : NULL;
-        }
-        if (!text || fputs(text, stdout) < 0 || fflush(stdout) < 0)
+                v->text = explain_text(facts, &causes);
+        else
+                v->json = explain_json(facts, &causes);
+        if (!v->text && !v->json)
                 return EXIT_FAILURE;
         return explain_causes_first(&causes) ? EXIT_HELD : EXIT_SUCCESS;
 }
 
+/* The causes, with what a simulation says behind them; either text may be NULL. */
+static int print_all(const ExplainVerb *v, const char *outlook_json, const char *outlook_text) {
+        _cleanup_free_ char *json = NULL, *text = NULL;
+
+        if (v->text)
+                text = strf("%s%s", v->text, strempty(outlook_text));
+        else {
+                json = outlook_json ? strf("%.*s,\"voluntary\":%s}", (int) strlen(v->json) - 1, v->json, outlook_json) : strdup(v->json);
+                text = json ? ctl_format_json(json, v->ctl->output == CTL_OUTPUT_YAML) : NULL;
+        }
+        if (!text || fputs(text, stdout) < 0 || fflush(stdout) < 0)
+                return EXIT_FAILURE;
+        return v->status;
+}
+
+/* -- with --simulate ------------------------------------------------------------------------------------ */
+
+static int print_outlook(const ExplainVerb *v, const Snapshot *snapshot, char *const *unknown) {
+        const SceneOptions options = { .lease_ns = v->ctl->options->lease_ns };
+        _cleanup_(simulator_freep) Simulator *simulator = NULL;
+        _cleanup_(disruption_scene_freep) DisruptionScene *s = NULL;
+        _cleanup_(node_outlook_done) NodeOutlook o = {};
+        _cleanup_free_ char *json = NULL, *text = NULL;
+        int r;
+
+        r = simulator_new(snapshot, &simulator);
+        if (r >= 0)
+                r = disruption_scene_new(snapshot, simulator, &options, &s);
+        if (r >= 0)
+                r = node_outlook_make(s, v->ctl->args[0], &o);
+        if (r == -ENOENT || r == -ENODATA)
+                ctl_complain(r == -ENOENT ? "nothing is simulated: there is no node '%s' (any more)"
+                                          : "nothing is simulated: nodes and pods are not known, of which '%s' is one", v->ctl->args[0]);
+        else if (r < 0)
+                return EXIT_FAILURE;
+        else {
+                json = v->json ? node_outlook_json(&o, unknown) : NULL;
+                text = v->text ? node_outlook_text(&o, unknown) : NULL;
+                if (!json && !text)
+                        return EXIT_FAILURE;
+        }
+        return print_all(v, json, text);
+}
+
+static void on_snapshot(const char *message, Snapshot *snapshot, char *const *unknown, void *userdata) {
+        ExplainVerb *v = userdata;
+        int status;
+
+        if (message) {
+                ctl_complain("nothing is simulated: %s", message);
+                status = print_all(v, NULL, NULL);
+        } else
+                status = print_outlook(v, snapshot, unknown);
+        snapshot_free(snapshot);
+        ctl_finish(v->ctl, status);
+}
+
 static void on_fetched(const char *message, ExplainFacts *facts, void *userdata) {
         ExplainVerb *v = userdata;
-        int status = EXIT_FAILURE;
 
+        v->status = EXIT_FAILURE;
         if (message)
                 ctl_complain("%s", message);
         else
-                status = print_causes(v->ctl, facts);
+                v->status = find_causes(v, facts);
         explain_facts_done(facts);
-        ctl_finish(v->ctl, status);
+        if (v->status != EXIT_FAILURE && v->ctl->options->simulate) {
+                if (snapshot_fetch_new(v->ctl->client, &(SnapshotFetchOptions){ .progress = ctl_shows_progress() }, on_snapshot, v,
+                                       &v->snapshot) >= 0)
+                        return;
+                v->status = EXIT_FAILURE;
+        }
+        ctl_finish(v->ctl, v->status == EXIT_FAILURE ? EXIT_FAILURE : print_all(v, NULL, NULL));
 }
 
 static int explain_start(Ctl *ctl, void **ret) {
@@ -65,6 +135,8 @@ static int explain_start(Ctl *ctl, void **ret) {
         return explain_fetch_new(ctl->client, ctl->args[0], ctl->options->lease_ns, ctl->options->lease_name, on_fetched, v, &v->fetch);
 }
 
+static const char *const explain_options[] = { "simulate", NULL };
+
 const CtlVerb verb_explain = {
         .name = "explain",
         .arguments = "NODE",
@@ -72,12 +144,15 @@ const CtlVerb verb_explain = {
         .text = "Names each cause, the first that has to be solved first: the object, its figures, since when, and a command line that would change it; what that breaks is said with it. "
                 "Of a node that is not being removed it says which NodePool manages it, or why none does, and what would hold its removal. Changes nothing, and asks no coordinator. "
                 "Needs: get of the node; list of pods, PodDisruptionBudgets, nodepools and nodedisruptionbudgets, get and list of nodeclaims, get of the Lease and its namespace, "
-                "of the webhook's configuration and Service, list of volumeattachments. What may not be read is named at the end, and the rest is told.",
+                "of the webhook's configuration and Service, list of volumeattachments. What may not be read is named at the end, and the rest is told.\n\n"
+                "With --simulate it reads what 'vesperctl plan' reads, and says, too, whether the node would go if nobody asked for it, or else each thing that keeps it, "
+                "by method; and of each of its pods how many nodes would take it, which comes nearest to that, and what it lacks.",
         .example = "vesperctl explain worker-7",
         .statuses = "3 something holds the node",
         .min_args = 1,
         .max_args = 1,
         .outputs = CTL_OUTPUTS_DATA,
+        .options = explain_options,
         .start = explain_start,
         .free = explain_free,
 };

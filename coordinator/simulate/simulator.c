@@ -778,7 +778,8 @@ static int make_labels(Simulator *s, SimulatorNode *n, const SimulatorNewNode *n
         for (size_t i = 0; i < n_new && r >= 0; i++)
                 if (!key_values_get(old, new->labels->items[i].key))
                         r = add_label(s, &n->labels, new->labels->items[i].key, new->labels->items[i].value);
-        qsort(n->own_labels, n->labels.n_items, sizeof(KeyValue), compare_labels);
+        if (r >= 0) /* else one may have no key */
+                qsort(n->own_labels, n->labels.n_items, sizeof(KeyValue), compare_labels);
         return r;
 }
 

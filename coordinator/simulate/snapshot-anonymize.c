@@ -22,6 +22,7 @@ typedef enum Meaning {
         CLAIM,       /* the name of a PersistentVolumeClaim */
         KEY,         /* or a list of them */
         VALUE,       /* or a list of them, of the key beside it */
+        VALUE_ALONE, /* of a label whose key is not told */
         LABELS,      /* keys with their values */
         RESOURCES,   /* keys with quantities */
         ANNOTATIONS,
@@ -76,6 +77,11 @@ static const struct {
         { "template", INSIDE }, { "disruption", INSIDE }, { "provider", INSIDE }, { "group", NAME }, { "identity", PLAIN },
         { "terminationGracePeriod", PLAIN }, { "expireAfter", PLAIN }, { "deletionPolicy", PLAIN }, { "nodePool", NAME },
         { "nodeUID", NAME }, { "deadline", PLAIN }, { "podsLeft", PLAIN },
+        { "startupTaints", INSIDE }, { "requirements", INSIDE }, { "emptyAfter", PLAIN }, { "expireHardAfter", PLAIN }, { "drift", PLAIN },
+        { "consolidation", INSIDE }, { "policy", PLAIN }, { "after", PLAIN }, { "minimumSavings", PLAIN }, { "preferences", PLAIN },
+        { "nakedPods", PLAIN }, { "maxConcurrent", PLAIN }, { "budgets", INSIDE }, { "nodes", PLAIN }, { "reasons", PLAIN },
+        { "schedule", PLAIN }, { "duration", PLAIN }, { "timeZone", PLAIN }, { "windows", INSIDE },
+        { "offerings", INSIDE }, { "instanceType", NAME }, { "zone", NAME }, { "capacityType", VALUE_ALONE }, { "price", PLAIN },
 };
 
 /* Keys with a meaning, whole or, with a star, as they begin. */
@@ -160,6 +166,11 @@ static bool is_flag(const char *s) {
         return *s == 0 || streq(s, "true") || streq(s, "false");
 }
 
+/* What machines are paid by: spot capacity is never replaced by spot capacity. */
+static bool is_capacity_type(const char *s) {
+        return streq(s, "spot") || streq(s, "on-demand") || streq(s, "SPOT") || streq(s, "ON_DEMAND");
+}
+
 /* A label of a volume may name several zones, with "__" between them. NULL: no memory. */
 static char *rename_zones(Walk *w, const char *zones) {
         _cleanup_strbuf_ StrBuf b = { 0 };
@@ -182,7 +193,7 @@ static char *rename_zones(Walk *w, const char *zones) {
 static char *rename_value(Walk *w, const char *key, const char *value) {
         const char *made;
 
-        if (is_flag(value) || (key && is_whole_number(value) && hashmap_contains(w->numeric_keys, key)))
+        if (is_flag(value) || is_capacity_type(value) || (key && is_whole_number(value) && hashmap_contains(w->numeric_keys, key)))
                 made = value;
         else if (streq_ptr(key, KEY_OF_NAMESPACE))
                 made = rename_in(w, &w->namespaces, value);
@@ -300,6 +311,9 @@ static void write_text(Walk *w, const char *member, const char *text, Meaning me
                 return;
         case VALUE:
                 add_owned(w, member, rename_value(w, key, text));
+                return;
+        case VALUE_ALONE:
+                add_owned(w, member, rename_value(w, NULL, text));
                 return;
         case PLAIN:
         case LABELS:

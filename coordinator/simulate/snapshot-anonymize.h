@@ -8,7 +8,7 @@
  *
  *      keys             that Kubernetes, vesper, Karpenter and the Cluster Autoscaler give a meaning, such as
  *                       topology.kubernetes.io/zone; resources of Kubernetes' own (cpu, memory, pods, ephemeral-storage, hugepages-)
- *      values           empty ones, "true" and "false"; whole numbers of labels and taints that somewhere are compared by Gt or Lt
+ *      values           empty ones, "true" and "false", what capacity is called (spot, on-demand); whole numbers of labels and taints that somewhere are compared by Gt or Lt
  *      annotations      such as opt-outs, with values that are flags, numbers, durations or times
  *      order            made-up names sort as the originals do, for simulations go by the order of names
  *      quantities, ports, times, phases, types and states of Kubernetes' conditions, kinds of owners that are Kubernetes' own

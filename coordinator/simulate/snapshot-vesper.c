@@ -10,19 +10,14 @@ static void write_duration(JsonWriter *w, const char *key, usec_t usec) {
                 json_addf(w, key, "%" PRIu64 "s", usec / USEC_PER_SEC);
 }
 
-static void open_with_duration(JsonWriter *w, const char *key, const char *member, usec_t usec) {
-        if (usec == USEC_INFINITY)
-                return;
-        json_open_object(w, key);
-        write_duration(w, member, usec);
-        json_close_object(w);
-}
-
 static void write_pool(JsonWriter *w, const KubeNodePool *p) {
         json_open_object(w, "spec");
         selector_write(p->selector, w, "selector");
-        open_with_duration(w, "template", "terminationGracePeriod", p->termination_grace_usec);
-        open_with_duration(w, "disruption", "expireAfter", p->expire_after_usec);
+        pool_template_write(&p->template, p->termination_grace_usec, w, "template");
+        pool_disruption_write(&p->disruption, w, "disruption");
+        pool_offerings_write(p->offerings, p->n_offerings, w, "offerings");
+        if (p->weight != 0)
+                json_add_int64(w, "weight", p->weight);
         json_open_object(w, "provider");
         json_add_string(w, "name", p->provider_name);
         json_add_string(w, "group", p->provider_group);

@@ -108,7 +108,7 @@ char *adoption_claim_body(const KubeNodePool *pool, const KubeNode *n) {
         add_machine_name(w, "systemUUID", n->system_uuid);
         add_machine_name(w, "machineID", n->machine_id);
         add_duration(w, "terminationGracePeriod", pool->termination_grace_usec);
-        add_duration(w, "expireAfter", pool->expire_after_usec);
+        add_duration(w, "expireAfter", pool->disruption.expire_after_usec);
         json_close_object(w);
         json_close_object(w);
         return json_writer_steal(w, NULL);

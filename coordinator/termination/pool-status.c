@@ -15,9 +15,60 @@
 /* A drain that a PodDisruptionBudget holds up for less is an ordinary one: vesper(7). */
 #define HELD_USEC (30 * USEC_PER_SEC)
 
-/* What a NodePool may set and nothing acts on yet: whoever makes it work takes its row out. */
+/* What a NodePool may set and nothing acts on yet: whoever makes it work takes its row out. vesperctl plan reads what stands
+ * in spec.disruption, spec.template and spec.offerings. */
+static bool sets_empty_after(const KubeNodePool *pool) {
+        return pool->disruption.empty_after_usec != USEC_INFINITY;
+}
+
 static bool sets_expire_after(const KubeNodePool *pool) {
-        return pool->expire_after_usec != USEC_INFINITY;
+        return pool->disruption.expire_after_usec != USEC_INFINITY;
+}
+
+static bool sets_expire_hard_after(const KubeNodePool *pool) {
+        return pool->disruption.expire_hard_after_usec != USEC_INFINITY;
+}
+
+static bool sets_drift(const KubeNodePool *pool) {
+        return pool->disruption.drift;
+}
+
+static bool sets_consolidation(const KubeNodePool *pool) {
+        const PoolDisruption *d = &pool->disruption;
+
+        return d->consolidation != CONSOLIDATION_NEVER || d->consolidate_after_usec > 0 || d->minimum_savings_permille > 0 ||
+               d->ignores_preferences;
+}
+
+static bool sets_naked_pods(const KubeNodePool *pool) {
+        return pool->disruption.naked_pods_block;
+}
+
+static bool sets_max_concurrent(const KubeNodePool *pool) {
+        return pool->disruption.max_concurrent > 0;
+}
+
+static bool sets_budgets(const KubeNodePool *pool) {
+        return !pool->disruption.has_default_budget;
+}
+
+static bool sets_windows(const KubeNodePool *pool) {
+        return pool->disruption.n_windows > 0;
+}
+
+static bool sets_offerings(const KubeNodePool *pool) {
+        return pool->n_offerings > 0;
+}
+
+static bool sets_weight(const KubeNodePool *pool) {
+        return pool->weight != 0;
+}
+
+static bool sets_template(const KubeNodePool *pool) {
+        const PoolTemplate *t = &pool->template;
+
+        return t->labels.n_items > 0 || t->annotations.n_items > 0 || t->n_taints > 0 || t->n_startup_taints > 0 ||
+               t->n_requirements > 0;
 }
 
 static bool sets_group(const KubeNodePool *pool) {
@@ -28,7 +79,18 @@ static const struct {
         const char *field, *instead;
         bool (*is_set)(const KubeNodePool *pool);
 } idle_fields[] = {
+        { "spec.disruption.emptyAfter", "no node is removed for being empty", sets_empty_after },
         { "spec.disruption.expireAfter", "no node is removed for its age", sets_expire_after },
+        { "spec.disruption.expireHardAfter", "no node is removed for its age", sets_expire_hard_after },
+        { "spec.disruption.drift", "no node is removed for having drifted", sets_drift },
+        { "spec.disruption.consolidation", "no node is removed because its pods fit elsewhere", sets_consolidation },
+        { "spec.disruption.nakedPods", "no node is removed that nobody has asked to be removed", sets_naked_pods },
+        { "spec.disruption.maxConcurrent", "no node is removed that nobody has asked to be removed", sets_max_concurrent },
+        { "spec.disruption.budgets", "no node is removed that nobody has asked to be removed", sets_budgets },
+        { "spec.disruption.windows", "no node is removed that nobody has asked to be removed", sets_windows },
+        { "spec.offerings", "no machine is asked for", sets_offerings },
+        { "spec.weight", "no machine is asked for", sets_weight },
+        { "spec.template but its terminationGracePeriod", "nodes are neither made nor changed after it", sets_template },
         { "spec.provider.group", "machines are ended one by one, and not through a group", sets_group },
 };
 

@@ -29,6 +29,7 @@
 #include "event-message.h"
 #include "eviction.h"
 #include "exec-credential.h"
+#include "explain-outlook.h"
 #include "fuzz-objects.h"
 #include "intent-log.h"
 #include "kube-protobuf-fixture.h"
@@ -39,6 +40,7 @@
 #include "notice-azure.h"
 #include "notice-ec2.h"
 #include "notify-settings.h"
+#include "plan-show.h"
 #include "reboot-slots.h"
 #include "reboot-taken.h"
 #include "snapshot-anonymize.h"
@@ -216,6 +218,114 @@ static int do_snapshot_refused(void) {
         if (r >= 0)
                 r = snapshot_load(text, strlen(text), pool, &s, &why);
         return r == -EBADMSG && why ? 0 : r;
+}
+
+/* Two nodes of a pool that may be replaced by a cheaper one, each with a pod that a budget counts; all that is found against
+ * the one that stays. The snapshot itself is not of interest. */
+static const char plan_list[] =
+        "{\"kind\":\"List\",\"apiVersion\":\"v1\",\"items\":["
+        "{\"apiVersion\":\"v1\",\"kind\":\"Node\",\"metadata\":{\"name\":\"a\",\"uid\":\"ua\",\"labels\":{\"pool\":\"p\","
+        "\"node.kubernetes.io/instance-type\":\"l\"}},\"status\":{\"allocatable\":{\"cpu\":\"8\",\"pods\":\"10\"},"
+        "\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"}]}},"
+        "{\"apiVersion\":\"v1\",\"kind\":\"Node\",\"metadata\":{\"name\":\"b\",\"uid\":\"ub\",\"labels\":{\"pool\":\"p\"}},"
+        "\"status\":{\"allocatable\":{\"cpu\":\"1\",\"pods\":\"10\"},\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"}]}},"
+        "{\"apiVersion\":\"v1\",\"kind\":\"Node\",\"metadata\":{\"name\":\"c\",\"uid\":\"uc\",\"labels\":{\"pool\":\"p\"}},"
+        "\"status\":{\"allocatable\":{\"cpu\":\"1\"},\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"}]}},"
+        "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"namespace\":\"x\",\"name\":\"p\",\"labels\":{\"app\":\"p\"}},"
+        "\"spec\":{\"nodeName\":\"a\",\"containers\":[{\"resources\":{\"requests\":{\"cpu\":\"2\"}}}]},\"status\":{\"phase\":\"Running\"}},"
+        "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"namespace\":\"x\",\"name\":\"q\",\"labels\":{\"app\":\"q\"},"
+        "\"annotations\":{\"vesper.sh/do-not-evict\":\"true\"}},\"spec\":{\"nodeName\":\"b\",\"containers\":[{\"resources\":{\"requests\":"
+        "{\"cpu\":\"1\"}}}]},\"status\":{\"phase\":\"Running\"}},"
+        "{\"apiVersion\":\"policy/v1\",\"kind\":\"PodDisruptionBudget\",\"metadata\":{\"namespace\":\"x\",\"name\":\"p\"},\"spec\":"
+        "{\"selector\":{\"matchLabels\":{\"app\":\"p\"}}},\"status\":{\"disruptionsAllowed\":1}},"
+        "{\"apiVersion\":\"vesper.sh/v1alpha1\",\"kind\":\"NodeDisruptionBudget\",\"metadata\":{\"name\":\"n\"},\"spec\":"
+        "{\"maxUnavailable\":2,\"selector\":{\"matchLabels\":{\"pool\":\"p\"}}}},"
+        "{\"apiVersion\":\"vesper.sh/v1alpha1\",\"kind\":\"NodePool\",\"metadata\":{\"name\":\"p\"},\"spec\":{\"selector\":{\"matchLabels\":"
+        "{\"pool\":\"p\"}},\"disruption\":{\"budgets\":[{\"nodes\":3,\"schedule\":\"@daily\",\"duration\":\"24h\"}],\"emptyAfter\":\"0s\","
+        "\"drift\":\"Auto\",\"expireAfter\":\"900000h\",\"consolidation\":{\"policy\":\"WhenUnderutilized\"}},\"offerings\":["
+        "{\"instanceType\":\"l\",\"price\":4},{\"instanceType\":\"s\",\"zone\":\"z\",\"price\":1,\"allocatable\":{\"cpu\":\"4\"}}]}}]}";
+
+static int plan_of(const Snapshot *snapshot) {
+        _cleanup_(simulator_freep) Simulator *simulator = NULL;
+        _cleanup_(disruption_scene_freep) DisruptionScene *s = NULL;
+        _cleanup_(node_outlook_done) NodeOutlook o = {};
+        _cleanup_free_ char *json = NULL, *table = NULL, *outlook = NULL;
+        int r;
+
+        r = simulator_new(snapshot, &simulator);
+        if (r >= 0)
+                r = disruption_scene_new(snapshot, simulator, NULL, &s);
+        if (r >= 0)
+                r = node_outlook_make(s, "b", &o);
+        if (r < 0)
+                return r;
+        assert_int_equal(o.plan->n_steps, 2); /* c is empty, and a is replaced */
+        json = plan_json(o.plan, NULL);
+        table = json ? plan_table(o.plan, NULL) : NULL;
+        outlook = table ? node_outlook_json(&o, NULL) : NULL;
+        return outlook ? 0 : -ENOMEM;
+}
+
+static int what_if_of(const Snapshot *snapshot) {
+        _cleanup_(simulator_freep) Simulator *simulator = NULL;
+        _cleanup_(disruption_scene_freep) DisruptionScene *s = NULL;
+        char *names[] = { (char *) "a", (char *) "b" };
+        _cleanup_free_ char *json = NULL;
+        GateFindings *others = NULL;
+        const char *unknown;
+        UpgradePlan u = {};
+        WhatIf w = {};
+        int r;
+
+        r = simulator_new(snapshot, &simulator);
+        if (r >= 0)
+                r = disruption_scene_new(snapshot, simulator, NULL, &s);
+        if (r >= 0)
+                r = disruption_without(s, names, 2, &w, &unknown);
+        what_if_done(&w);
+        if (r >= 0)
+                r = disruption_all_drainable(s, &w, &others);
+        for (uint32_t i = 0; others && i < s->n_nodes; i++)
+                gate_findings_done(others + i);
+        free(others);
+        what_if_done(&w);
+        if (r >= 0)
+                r = disruption_upgrade(s, "p", &u);
+        if (r >= 0) {
+                json = upgrade_json(s, &u, NULL);
+                r = json ? 0 : -ENOMEM;
+        }
+        upgrade_plan_done(&u);
+        return r;
+}
+
+static int with_plan_list(int (*work)(const Snapshot *snapshot)) {
+        InternPool *pool = NULL;
+        char *why = NULL, *passed = NULL;
+        Snapshot *s = NULL;
+        int r;
+
+        alloc_fault_pause();
+        assert_return_code(intern_pool_new(&pool), 0);
+        assert_return_code(snapshot_load_list(plan_list, strlen(plan_list), FUZZ_NOW, pool, &s, &passed, &why), 0);
+        for (SnapshotKind k = 0; k < _SNAPSHOT_KIND_MAX; k++)
+                s->is_known[k] = true;
+        alloc_fault_resume();
+        r = work(s);
+        alloc_fault_pause();
+        snapshot_free(s);
+        intern_pool_free(pool);
+        free(passed);
+        alloc_fault_resume();
+        return r;
+}
+
+static int do_plan(void) {
+        return with_plan_list(plan_of);
+}
+
+static int do_what_if(void) {
+        return with_plan_list(what_if_of);
 }
 
 static int do_pdb(void) {
@@ -1022,7 +1132,9 @@ static const struct {
         { "Pod, as scheduled", do_scheduled_pod },
         { "Node, as scheduled", do_scheduled_node },
         { "storage, as scheduled", do_storage },
-        { "snapshot, anonymized", do_snapshot },
+        { "snapshot, anonymized", do_snapshot, true }, /* a map that shrinks can do without */
+        { "plan, and one node's part in it", do_plan },
+        { "what would be if nodes went", do_what_if },
         { "snapshot of a list", do_snapshot_list },
         { "snapshot, refused", do_snapshot_refused },
         { "PodDisruptionBudget", do_pdb },

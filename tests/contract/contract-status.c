@@ -317,6 +317,45 @@ static void schema_of_pools(void **state) {
                 { "no duration",
                   "{'selector': {'matchLabels': {'a': 'b'}}, 'template': {'terminationGracePeriod': '5'}}",
                   422 },
+#define DISRUPTION(text) "{'selector': {'matchLabels': {'a': 'b'}}, 'disruption': {" text "}}"
+                { "all of spec.disruption",
+                  DISRUPTION("'emptyAfter': '5m', 'expireAfter': '720h', 'expireHardAfter': 'Never', 'drift': 'Auto', 'consolidation': "
+                             "{'policy': 'WhenUnderutilized', 'after': '10m', 'minimumSavings': '15%', 'preferences': 'Ignore'}, "
+                             "'nakedPods': 'Block', 'maxConcurrent': 1, 'budgets': [{'nodes': '20%', 'reasons': ['Drifted']}, "
+                             "{'nodes': 0, 'schedule': '0 8 * * 1-5', 'duration': '10h', 'timeZone': 'Europe/Berlin'}], "
+                             "'windows': [{'schedule': '@daily', 'duration': '4h'}]"),
+                  201 },
+                { "a hard end of nothing", DISRUPTION("'expireHardAfter': '720h'"), 422 },
+                { "drift at times", DISRUPTION("'drift': 'Sometimes'"), 422 },
+                { "savings of more than all", DISRUPTION("'consolidation': {'minimumSavings': '101%'}"), 422 },
+                { "none at a time", DISRUPTION("'maxConcurrent': 0"), 422 },
+                { "a budget of no amount", DISRUPTION("'budgets': [{'reasons': ['Empty']}]"), 422 },
+                { "a budget of many", DISRUPTION("'budgets': [{'nodes': 'many'}]"), 422 },
+                { "a budget below nothing", DISRUPTION("'budgets': [{'nodes': -1}]"), 422 },
+                { "a budget for boredom", DISRUPTION("'budgets': [{'nodes': 1, 'reasons': ['Bored']}]"), 422 },
+                { "a schedule without an end", DISRUPTION("'budgets': [{'nodes': 1, 'schedule': '@daily'}]"), 422 },
+                { "a zone of no schedule", DISRUPTION("'budgets': [{'nodes': 1, 'timeZone': 'UTC'}]"), 422 },
+                { "a window for ever", DISRUPTION("'windows': [{'schedule': '@daily'}]"), 422 },
+#undef DISRUPTION
+                { "what nodes look like, and cost",
+                  "{'selector': {'matchLabels': {'a': 'b'}}, 'weight': 3, 'template': {'labels': {'a': 'b'}, 'annotations': {'c': 'd'}, "
+                  "'taints': [{'key': 'gpu', 'effect': 'NoSchedule'}], 'startupTaints': [{'key': 'e', 'value': 'f', 'effect': "
+                  "'NoExecute'}], 'requirements': [{'key': 'g', 'operator': 'In', 'values': ['h']}, {'key': 'i', 'operator': 'Gt', "
+                  "'values': ['4']}, {'key': 'j', 'operator': 'Exists'}]}, 'offerings': [{'instanceType': 'm', 'zone': 'z', "
+                  "'capacityType': 'spot', 'price': 0.25, 'allocatable': {'cpu': '3900m', 'pods': 110}, 'group': 'k'}]}",
+                  201 },
+                { "In without values",
+                  "{'selector': {'matchLabels': {'a': 'b'}}, 'template': {'requirements': [{'key': 'a', 'operator': 'In'}]}}", 422 },
+                { "greater than a word",
+                  "{'selector': {'matchLabels': {'a': 'b'}}, 'template': {'requirements': [{'key': 'a', 'operator': 'Gt', 'values': "
+                  "['x']}]}}",
+                  422 },
+                { "an effect of its own",
+                  "{'selector': {'matchLabels': {'a': 'b'}}, 'template': {'taints': [{'key': 'a', 'effect': 'Never'}]}}", 422 },
+                { "a price below nothing",
+                  "{'selector': {'matchLabels': {'a': 'b'}}, 'offerings': [{'instanceType': 'm', 'price': -1}]}", 422 },
+                { "an offering for nothing said",
+                  "{'selector': {'matchLabels': {'a': 'b'}}, 'offerings': [{'instanceType': 'm'}]}", 422 },
         };
 
         check_schema(*state, POOL(NULL), rows, ELEMENTSOF(rows));

@@ -10,7 +10,7 @@ import termios
 import time
 
 from daemons import LIMIT, procs, program
-from world import TOP, FewestReady
+from world import PDBS, POOLS, TOP, FewestReady
 
 PERSON = "jane"
 PODS = 15
@@ -177,4 +177,50 @@ def person_as_another(world, figures):
     figures.add(err.strip() or "status as a member of system:masters")
 
 
-CASES = [person_as_another, person_drains, person_is_interrupted, person_at_a_terminal]
+def person_plans(world, figures):
+    """vesperctl plan, snapshot, explain --simulate as a viewer: a node could go; drained, its pods run where there was room"""
+    person, name = _person(world), world.unique("spare")
+    nodes = [world.node(name, provider_id="")[0] for _ in range(3)]
+    world.pool(name)
+    world.admin.patch(f"{POOLS}/{name}", {"spec": {"disruption": {
+        "budgets": [], "consolidation": {"policy": "WhenUnderutilized"}}}})
+    world.replicas(name, 6, name)
+    world.budget(name, name, 5)
+    world.cluster.wait_for(lambda: world.admin.get(f"{PDBS}/{name}")["status"].get("disruptionsAllowed") == 1, LIMIT,
+                           f"PDB {name} to allow one eviction")
+
+    status, out, err = _run(person, "plan", "-o", "json")
+    assert status == 0 and not err, (status, out, err)
+    plan = json.loads(out)
+    assert not plan["snapshot"]["unknown"], "vesper-viewer may not read what a plan is made of"
+    going = [n["name"] for s in plan["steps"] for n in s["nodes"]]
+    kept = {s["name"]: s["lacks"].get("Consolidation") for s in plan["staying"] if s["name"] in nodes}
+    assert going and set(going) < set(nodes), (going, kept)
+    moves = [m for s in plan["steps"] for m in s["moves"]]
+    on_them = {f"default/{p['metadata']['name']}" for p in world.pods_of(name) if p["spec"]["nodeName"] in going}
+    assert {m["pod"] for m in moves} == on_them and not {m["to"] for m in moves} & set(going), moves
+    drain = plan["steps"][-1]["drain"]
+    assert (drain["pods"], drain["waves"]) == (len(moves), len(moves)), drain  # its budget lets one go at a time
+    figures.add(f"{len(going)} of {len(nodes)} nodes, {len(moves)} moves")
+
+    status, text, err = _run(person, "snapshot")
+    assert status == 0 and not err, err
+    path = os.path.join(world.directory, f"{name}.json")
+    with open(path, "w", encoding="utf-8") as f:
+        f.write(text)
+    again = subprocess.run([program("vesperctl"), "plan", "--snapshot", path, "-o", "json"], capture_output=True, text=True,
+                           check=True, timeout=LIMIT, env={"PATH": os.environ["PATH"]})
+    assert json.loads(again.stdout)["steps"] == plan["steps"], again.stdout
+
+    status, out, err = _run(person, "explain", going[0], "--simulate", "-o", "json")
+    assert status in (0, 3) and json.loads(out)["voluntary"]["wouldGo"], (status, out, err)
+
+    # What was planned can be done: nothing of it has no place.
+    for node in going:
+        status, out, err = _run(person, "drain", node)
+        assert status == 0, (status, out, err)
+    world.cluster.wait_for(lambda: len(world.ready(name)) == 6, LIMIT, "all of them to be Ready again")
+    assert not {p["spec"]["nodeName"] for p in world.ready(name)} & set(going)
+
+
+CASES = [person_as_another, person_drains, person_is_interrupted, person_at_a_terminal, person_plans]

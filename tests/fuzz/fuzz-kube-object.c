@@ -74,6 +74,22 @@ static void check_repair(const KubeNodePool *p) {
         }
 }
 
+/* A label of each kind is judged by whatever a pool requires. */
+static void check_disruption(const KubeNodePool *p) {
+        const PoolTemplate *t = &p->template;
+
+        for (size_t i = 0; i < p->disruption.n_budgets; i++)
+                assert(p->object.invalid || (p->disruption.budgets[i].nodes.unit != NODE_AMOUNT_UNSET &&
+                                             p->disruption.budgets[i].nodes.value >= 0));
+        assert(p->disruption.max_concurrent >= 0);
+        for (size_t i = 0; i + 1 < t->labels.n_items; i++)
+                assert(strcmp(t->labels.items[i].key, t->labels.items[i + 1].key) < 0);
+        for (size_t i = 0; i < t->n_requirements && !p->object.invalid; i++)
+                (void) pool_requirement_holds(t->requirements + i, &t->labels);
+        for (size_t i = 0; i < p->n_offerings; i++)
+                assert(p->object.invalid || (p->offerings[i].instance_type && p->offerings[i].price_micros >= 0));
+}
+
 static void check_kinds(const KubeObject *o) {
         if (o->kind == &kube_node_kind)
                 (void) kube_node_is_ready((const KubeNode *) o);
@@ -84,6 +100,7 @@ static void check_kinds(const KubeObject *o) {
         if (o->kind == &kube_node_pool_kind) {
                 assert(((const KubeNodePool *) o)->selector || o->invalid);
                 check_repair((const KubeNodePool *) o);
+                check_disruption((const KubeNodePool *) o);
         }
         if (o->kind == &kube_node_budget_kind)
                 check_budget((const KubeNodeBudget *) o);

@@ -121,7 +121,7 @@ static void check_claim(const KubeNodePool *pool, const KubeNode *n) {
         assert(object_meta_has_finalizer(&o->meta, FINALIZER_TERMINATION));
         assert(streq(c->provider_id, n->provider_id) && streq(c->node_pool, pool->object.meta.name));
         assert(c->termination_grace_usec == pool->termination_grace_usec);
-        assert(c->expire_after_usec == pool->expire_after_usec);
+        assert(c->expire_after_usec == pool->disruption.expire_after_usec);
         kube_object_unref(o);
 }
 

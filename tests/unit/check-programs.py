@@ -164,11 +164,14 @@ class Cluster(unittest.TestCase):
     """Against the fake cluster: what each says when it starts, and that SIGTERM ends it well."""
 
     def setUp(self):
+        self.begin(WORLD)
+
+    def begin(self, world):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.folder = folder.name
         with open(self.path("world.json"), "w", encoding="utf-8") as f:
-            json.dump(WORLD, f)
+            json.dump(world, f)
         self.spawn("fake", FAKE, "--dir", self.folder, "--world", self.path("world.json"))
         wait_for("the fake cluster", lambda: os.path.exists(self.path("endpoints.json")))
         self.endpoints = json.loads(contents(self.path("endpoints.json")))
@@ -504,6 +507,97 @@ class Cluster(unittest.TestCase):
         self.assertEqual(code, 1, out)
         self.assertIn("No log was given", out)
         self.assertEqual(self.ctl("timeline", "n1", "--log=/nonexistent")[0], 1)
+
+    def test_ctl_plans(self):
+        """Two nodes of a pool that consolidates, of which one could go: asked of the cluster, of a file, and of what kubectl prints."""
+        def node(name):
+            return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": {"pool": "web"}},
+                    "spec": {"providerID": "aws:///us-east-1a/" + name},
+                    "status": {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "110"},
+                               "conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}]}}
+
+        def pod(name, where):
+            return {"apiVersion": "v1", "kind": "Pod",
+                    "metadata": {"name": name, "namespace": "default", "ownerReferences": [
+                        {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "o", "controller": True}]},
+                    "spec": {"nodeName": where, "containers": [{"name": "c", "resources": {"requests": {"cpu": "1"}}}]},
+                    "status": {"phase": "Running"}}
+
+        self.begin({"instances": [{"id": "i-00000001", "zone": "us-east-1a", "node": "w1"}], "objects": [
+            node("w1"), node("w2"), pod("p", "w1"), pod("q1", "w2"), pod("q2", "w2"),
+            {**POOL, "spec": {**POOL["spec"], "disruption": {"budgets": [], "consolidation": {"policy": "WhenUnderutilized"}}}}]})
+
+        code, out, err = self.ctl("plan", "-o", "json")
+        self.assertEqual(code, 0, err)
+        plan = json.loads(out)
+        self.assertEqual([[n["name"] for n in s["nodes"]] for s in plan["steps"]], [["w1"]], out)
+        self.assertEqual(plan["steps"][0]["moves"], [{"pod": "default/p", "from": "w1", "to": "w2"}])
+        self.assertEqual([s["name"] for s in plan["staying"]], ["w2"])
+        self.assertEqual(plan["snapshot"]["unknown"], [])
+
+        code, text, err = self.ctl("snapshot")
+        self.assertEqual(code, 0, err)
+        self.writes(self.path("snapshot.json"), text)()
+        kept = ("--snapshot", self.path("snapshot.json"))
+        code, first, err = run(CTL, "plan", *kept, "-o", "json")
+        self.assertEqual(code, 0, err)
+        self.assertEqual(json.loads(first)["steps"], plan["steps"])
+        self.assertEqual(run(CTL, "plan", *kept, "-o", "json")[1], first)
+        code, out, err = run(CTL, "plan", *kept)
+        self.assertEqual(code, 0, err)
+        self.assertRegex(out, r"1 +Consolidation \(single-node\) +w1 +web +its 1 pod fits on other nodes")
+        code, text, err = self.ctl("snapshot", "--anonymize")
+        self.assertEqual(code, 0, err)
+        self.assertNotIn("w1", text)
+
+        code, out, err = run(CTL, "plan", *kept, "--without", "w1,w2")
+        self.assertEqual(code, 3, err)
+        self.assertIn("These could not go as things are.", out)
+        code, out, err = run(CTL, "plan", *kept, "--without", "w1,w2", "--with", "w1:1")
+        self.assertEqual(code, 0, err)
+        self.assertIn("with-w1-1", out)
+        code, out, err = run(CTL, "plan", *kept, "--all-drainable")
+        self.assertEqual(code, 0, err)
+        self.assertIn("This node could go: w1.", out)
+        code, out, err = run(CTL, "plan", *kept, "--upgrade", "web")
+        self.assertEqual(code, 0, err)
+        self.assertIn("To roll NodePool web", out)
+
+        for kind, name in (("Node", "nodes"), ("Pod", "pods")):
+            items = [{"apiVersion": "v1", "kind": kind, **o} for o in self.api("/api/v1/" + name)["items"]]
+            self.writes(self.path(name + ".json"), json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))()
+        lists = ("--snapshot", self.path("nodes.json"), "--snapshot", self.path("pods.json"))
+        code, out, err = run(CTL, "plan", *lists, "--without", "w1")
+        self.assertEqual(code, 3, err)
+        self.assertIn("SNAPSHOT_INCOMPLETE", out)
+        code, out, err = run(CTL, "plan", *lists, "--complete", "--without", "w1")
+        self.assertEqual(code, 0, err)
+
+        for words, says in ((("--without", "nope"), "there is no node 'nope'"), (("--upgrade", "nope"), "there is no NodePool 'nope'"),
+                            (("--with", "nope:1"), "'nope' is neither a node"), (("--with", "w1:0"), "behind the colon stands how many")):
+            code, out, err = run(CTL, "plan", *kept, *words)
+            self.assertEqual((code, out), (1, ""), words)
+            self.assertIn(says, err)
+        self.assertEqual(run(CTL, "plan", *kept, "--without", "w1", "--all-drainable")[0], 2)
+        self.assertEqual(run(CTL, "plan", "--complete")[0], 2)
+        self.assertEqual(run(CTL, "plan", *kept, *lists)[0], 1)
+        self.assertEqual(run(CTL, "plan", "--snapshot", self.path("pods.json"))[0], 1)
+        self.assertIn("no snapshot", run(CTL, "plan", "--snapshot", self.path("world.json"))[2])
+
+        code, out, err = self.ctl("explain", "w1", "--simulate")
+        self.assertIn(code, (0, 3), err)
+        self.assertIn("It would be removed now by Consolidation (single-node)", out)
+        self.assertRegex(out, r"default/p +1 of 1")
+        code, out, err = self.ctl("explain", "w2", "--simulate", "-o", "json")
+        self.assertIn(code, (0, 3), err)
+        self.assertFalse(json.loads(out)["voluntary"]["wouldGo"])
+        code, out, err = self.ctl("explain", "w1")
+        self.assertNotIn("Consolidation", out)
+
+        code, out, err = run(CTL, "plan", KUBECONFIG=self.path("kubeconfig-node-w1"))
+        self.assertEqual((code, out), (1, ""))
+        self.assertIn("pods are not known: you may not list pods", err)
+        self.assertIn("without nodes and pods nothing can be planned", err)
 
     def test_coordinator_and_ctl(self):
         admin = self.path("kubeconfig-admin")

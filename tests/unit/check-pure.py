@@ -23,7 +23,7 @@ snprintf vsnprintf sscanf strtod strtol strtoll strtoul strtoull
 stpcpy stpncpy strchr strchrnul strcmp strcpy strcspn strdup strlen strncmp strncpy strndup strnlen strpbrk strrchr strsep strspn strstr
 regexec
 """.split())
-BELOW = re.compile(r"^(hashmap|intern|strv|strbuf|str_|utf8|json|protobuf|kube|key_values|object_meta|selector|condition|pod_claims|quantity|node_amount|repair_rules|"
+BELOW = re.compile(r"^(hashmap|intern|strv|strbuf|str_|utf8|json|protobuf|kube|key_values|object_meta|selector|condition|pod_claims|quantity|node_amount|pool|repair_rules|"
                    r"machine_id|list)_?\w*$")
 TEXTS = {"strf", "startswith", "endswith", "strstrip", "free_and_strdup", "greedy_realloc", "memdup", "memdup_str", "erase_and_free", "hex_encode",
          "hash64", "siphash24", "parse_int64", "parse_uint64", "parse_uint64_range", "parse_bool", "annotation_is_true", "rfc3339_parse",

@@ -53,7 +53,7 @@ static void test_claim_body(void **state) {
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 KubeNodePool pool = { .object.meta.name = (char *) "pool",
                                       .termination_grace_usec = rows[i].tgp_usec,
-                                      .expire_after_usec = rows[i].expire_usec };
+                                      .disruption.expire_after_usec = rows[i].expire_usec };
                 KubeNode n = { .object.meta = { .name = (char *) "a", .uid = (char *) "u" },
                                .provider_id = (char *) "aws:///z/i-1" };
                 _cleanup_free_ char *body = adoption_claim_body(&pool, &n);

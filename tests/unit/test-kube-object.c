@@ -803,7 +803,7 @@ static void test_node_pool(void **state) {
         p = (KubeNodePool *) o;
         assert_false(selector_is_empty(p->selector));
         assert_int_equal(p->termination_grace_usec, USEC_PER_HOUR + 30 * USEC_PER_MINUTE + 5 * USEC_PER_SEC);
-        assert_int_equal(p->expire_after_usec, 720 * USEC_PER_HOUR);
+        assert_int_equal(p->disruption.expire_after_usec, 720 * USEC_PER_HOUR);
         assert_string_equal(p->provider_name, "asg");
         assert_string_equal(p->provider_group, "workers");
         assert_true(p->trusts_provider_ids);
@@ -815,7 +815,7 @@ static void test_node_pool(void **state) {
         p = (KubeNodePool *) bare;
         assert_true(selector_is_empty(p->selector));
         assert_int_equal(p->termination_grace_usec, USEC_INFINITY);
-        assert_int_equal(p->expire_after_usec, USEC_INFINITY);
+        assert_int_equal(p->disruption.expire_after_usec, USEC_INFINITY);
         assert_int_equal(p->deletion_policy, DELETION_POLICY_RELEASE);
         assert_null(p->provider_name);
         assert_false(p->trusts_provider_ids);
@@ -825,6 +825,202 @@ static void test_node_pool(void **state) {
                            0);
         assert_non_null(strstr(odd->invalid, "spec.provider.identity"));
         assert_false(((KubeNodePool *) odd)->trusts_provider_ids);
+}
+
+/* One text for all that spec.disruption, .template and .offerings can hold. */
+static void test_pool_disruption(void **state) {
+        _cleanup_(kube_object_unrefp) KubeObject *o = NULL, *bare = NULL, *open = NULL;
+        const PoolDisruption *d;
+        const PoolTemplate *t;
+        const KubeNodePool *p;
+
+        o = decode_ok(&kube_node_pool_kind, *state,
+                      "{" CLUSTER ",'spec':{'weight':7,'disruption':{'emptyAfter':'5m','expireAfter':'720h','expireHardAfter':'800h',"
+                      "'drift':'Auto','consolidation':{'policy':'WhenUnderutilized','after':'10m','minimumSavings':'15%',"
+                      "'preferences':'Ignore'},'nakedPods':'Block','maxConcurrent':3,"
+                      "'budgets':[{'nodes':'20%','reasons':['Drifted','Empty']},"
+                      "{'nodes':0,'schedule':'0 8 * * 1-5','duration':'10h','timeZone':'Europe/Berlin'}],"
+                      "'windows':[{'reasons':['Expired'],'schedule':'@daily','duration':'4h'}]},"
+                      "'template':{'labels':{'b':'2','a':'1'},'annotations':{'vesper.sh/x':'y'},"
+                      "'taints':[{'key':'gpu','effect':'NoSchedule'}],'startupTaints':[{'key':'cni','value':'v','effect':'NoExecute'}],"
+                      "'requirements':[{'key':'arch','operator':'In','values':['arm64','amd64']},{'key':'n','operator':'Gt','values':['4']}]},"
+                      "'offerings':[{'instanceType':'m','zone':'z1','capacityType':'spot','price':0.25,"
+                      "'allocatable':{'cpu':'3900m','pods':110},'group':'g'},{'instanceType':'l','price':2}]}}");
+        p = (KubeNodePool *) o;
+        d = &p->disruption;
+        assert_int_equal(p->weight, 7);
+        assert_int_equal(d->empty_after_usec, 5 * USEC_PER_MINUTE);
+        assert_int_equal(d->expire_after_usec, 720 * USEC_PER_HOUR);
+        assert_int_equal(d->expire_hard_after_usec, 800 * USEC_PER_HOUR);
+        assert_true(d->drift && d->ignores_preferences && d->naked_pods_block && !d->has_default_budget);
+        assert_int_equal(d->consolidation, CONSOLIDATION_WHEN_UNDERUTILIZED);
+        assert_int_equal(d->consolidate_after_usec, 10 * USEC_PER_MINUTE);
+        assert_int_equal(d->minimum_savings_permille, 150);
+        assert_int_equal(d->max_concurrent, 3);
+        assert_int_equal(d->n_budgets, 2);
+        assert_int_equal(d->budgets[0].nodes.unit, NODE_AMOUNT_PERCENT);
+        assert_int_equal(d->budgets[0].nodes.value, 20);
+        assert_int_equal(d->budgets[0].when.reasons, 1u << DISRUPTION_DRIFTED | 1u << DISRUPTION_EMPTY);
+        assert_null(d->budgets[0].when.schedule);
+        assert_int_equal(d->budgets[1].nodes.unit, NODE_AMOUNT_NODES);
+        assert_int_equal(d->budgets[1].when.reasons, 0);
+        assert_string_equal(d->budgets[1].when.schedule, "0 8 * * 1-5");
+        assert_string_equal(d->budgets[1].when.time_zone, "Europe/Berlin");
+        assert_int_equal(d->budgets[1].when.duration_usec, 10 * USEC_PER_HOUR);
+        assert_int_equal(d->n_windows, 1);
+        assert_int_equal(d->windows[0].reasons, 1u << DISRUPTION_EXPIRED);
+        t = &p->template;
+        assert_int_equal(t->labels.n_items, 2);
+        assert_string_equal(t->labels.items[0].key, "a"); /* sorted */
+        assert_string_equal(key_values_get(&t->annotations, "vesper.sh/x"), "y");
+        assert_int_equal(t->n_taints, 1);
+        assert_string_equal(t->taints[0].value, "");
+        assert_string_equal(t->startup_taints[0].effect, "NoExecute");
+        assert_int_equal(t->n_requirements, 2);
+        assert_int_equal(t->requirements[0].n_values, 2);
+        assert_int_equal(t->requirements[1].operator, POOL_OPERATOR_GT);
+        assert_int_equal(p->n_offerings, 2);
+        assert_int_equal(p->offerings[0].price_micros, 250000);
+        assert_string_equal(key_values_get(&p->offerings[0].allocatable, "pods"), "110");
+        assert_string_equal(p->offerings[0].group, "g");
+        assert_int_equal(p->offerings[1].price_micros, 2 * PRICE_MICROS);
+        assert_null(p->offerings[1].zone);
+
+        bare = decode_ok(&kube_node_pool_kind, *state, "{" CLUSTER ",'spec':{}}");
+        d = &((KubeNodePool *) bare)->disruption;
+        assert_int_equal(d->empty_after_usec, USEC_INFINITY);
+        assert_int_equal(d->expire_hard_after_usec, USEC_INFINITY);
+        assert_int_equal(d->consolidation, CONSOLIDATION_NEVER);
+        assert_true(!d->drift && !d->naked_pods_block && !d->ignores_preferences && d->has_default_budget);
+        assert_int_equal(d->n_budgets, 1);
+        assert_int_equal(d->budgets[0].nodes.unit, NODE_AMOUNT_PERCENT);
+        assert_int_equal(d->budgets[0].nodes.value, 10);
+
+        open = decode_ok(&kube_node_pool_kind, *state, "{" CLUSTER ",'spec':{'disruption':{'budgets':[]}}}");
+        assert_int_equal(((KubeNodePool *) open)->disruption.n_budgets, 0);
+}
+
+/* What is written of a pool is read as the same. */
+static char *written(const KubeObject *o) {
+        _cleanup_(json_writer_freep) JsonWriter *w = NULL;
+        const KubeNodePool *p = (const KubeNodePool *) o;
+
+        assert_return_code(json_writer_new(&w), 0);
+        json_open_object(w, NULL);
+        json_open_object(w, "metadata");
+        json_add_string(w, "name", "c");
+        json_close_object(w);
+        json_open_object(w, "spec");
+        pool_template_write(&p->template, p->termination_grace_usec, w, "template");
+        pool_disruption_write(&p->disruption, w, "disruption");
+        pool_offerings_write(p->offerings, p->n_offerings, w, "offerings");
+        json_close_object(w);
+        json_close_object(w);
+        return json_writer_steal(w, NULL);
+}
+
+static void test_pool_written(void **state) {
+        static const char *const specs[] = {
+                "", "'disruption':{'budgets':[]}",
+                "'template':{'terminationGracePeriod':'90s','labels':{'a':'1'},'annotations':{'b':'2'},'taints':[{'key':'k','effect':'NoSchedule'}],"
+                "'startupTaints':[{'key':'s','value':'v','effect':'NoExecute'}],'requirements':[{'key':'r','operator':'NotIn','values':['1','2']},"
+                "{'key':'e','operator':'DoesNotExist'}]},'offerings':[{'instanceType':'m','zone':'z','capacityType':'spot','price':0.123456,"
+                "'allocatable':{'cpu':4},'group':'g'}],'disruption':{'emptyAfter':'0s','expireAfter':'24h','expireHardAfter':'48h','drift':'Auto',"
+                "'consolidation':{'policy':'WhenEmpty','after':'5m','minimumSavings':'7%','preferences':'Ignore'},'nakedPods':'Block',"
+                "'maxConcurrent':2,'budgets':[{'nodes':'20%','reasons':['Expired','Empty']},{'nodes':3,'schedule':'@daily','duration':'1h',"
+                "'timeZone':'UTC'}],'windows':[{'schedule':'0 3 * * *','duration':'2h'}]}",
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(specs); i++) {
+                _cleanup_(kube_object_unrefp) KubeObject *o = NULL, *again = NULL;
+                _cleanup_free_ char *text = strf("{" CLUSTER ",'spec':{%s}}", specs[i]), *first = NULL, *second = NULL;
+
+                o = decode_ok(&kube_node_pool_kind, *state, text);
+                first = written(o);
+                again = decode_ok(&kube_node_pool_kind, *state, first);
+                second = written(again);
+                assert_string_equal(first, second);
+                if (i == ELEMENTSOF(specs) - 1)
+                        assert_non_null(strstr(first, "0.123456"));
+        }
+}
+
+static void test_pool_disruption_invalid(void **state) {
+        static const struct {
+                const char *spec, *says;
+        } rows[] = {
+                { "'disruption':{'emptyAfter':'5'}", "spec.disruption.emptyAfter: '5' is no duration" },
+                { "'disruption':{'drift':'Sometimes'}", "spec.disruption.drift is none of its choices" },
+                { "'disruption':{'consolidation':{'policy':'Always'}}", "policy is none of its choices" },
+                { "'disruption':{'consolidation':{'minimumSavings':3}}", "minimumSavings is no percentage" },
+                { "'disruption':{'maxConcurrent':-1}", "maxConcurrent is negative" },
+                { "'disruption':{'budgets':{}}", "spec.disruption.budgets is no list" },
+                { "'disruption':{'budgets':[{}]}", "nodes is missing" },
+                { "'disruption':{'budgets':[{'nodes':'many'}]}", "neither a number of nodes nor a percentage" },
+                { "'disruption':{'budgets':[{'nodes':1,'reasons':['Bored']}]}", "budgets.reasons is none of its choices" },
+                { "'disruption':{'budgets':[{'nodes':1,'schedule':'@daily'}]}", "schedule and duration stand together" },
+                { "'disruption':{'budgets':[{'nodes':1,'schedule':'@often','duration':'1h'}]}", "schedule wants @yearly" },
+                { "'disruption':{'budgets':[{'nodes':1,'timeZone':'UTC'}]}", "timeZone stands with a schedule" },
+                { "'disruption':{'windows':[{'duration':'1h'}]}", "schedule" },
+                { "'template':{'labels':{'a':true}}", "a value of spec.template.labels is no text" },
+                { "'template':{'labels':[]}", "spec.template.labels is no map" },
+                { "'template':{'taints':[{'key':'a'}]}", "a taint has no key or effect" },
+                { "'template':{'requirements':[{'key':'a','operator':'In'}]}", "is no requirement" },
+                { "'template':{'requirements':[{'key':'a','operator':'Gt','values':['x']}]}", "is no requirement" },
+                { "'template':{'requirements':[{'key':'a','operator':'About','values':['x']}]}", "none of its choices" },
+                { "'offerings':[{'price':1}]", "spec.offerings.instanceType is missing" },
+                { "'offerings':[{'instanceType':'m'}]", "spec.offerings.price is no number" },
+                { "'offerings':[{'instanceType':'m','price':-1}]", "spec.offerings.price is no number" },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(kube_object_unrefp) KubeObject *o = NULL;
+                _cleanup_free_ char *text = strf("{" CLUSTER ",'spec':{%s}}", rows[i].spec);
+
+                print_message("  %s\n", rows[i].spec);
+                assert_return_code(decode(&kube_node_pool_kind, *state, text, &o), 0);
+                assert_non_null(o->invalid);
+                assert_non_null(strstr(o->invalid, rows[i].says));
+                /* What cannot be understood removes nothing. */
+                assert_false(((KubeNodePool *) o)->disruption.drift);
+                assert_int_equal(((KubeNodePool *) o)->disruption.consolidation, CONSOLIDATION_NEVER);
+        }
+}
+
+static void test_node_requirements(void **state) {
+        static const struct {
+                const char *requirement, *label;
+                bool holds;
+        } rows[] = {
+                { "'operator':'In','values':['1','2']", "2", true },
+                { "'operator':'In','values':['1','2']", "3", false },
+                { "'operator':'In','values':['1']", NULL, false },
+                { "'operator':'NotIn','values':['1']", "2", true },
+                { "'operator':'NotIn','values':['1']", "1", false },
+                { "'operator':'NotIn','values':['1']", NULL, true },
+                { "'operator':'Exists'", "", true },
+                { "'operator':'Exists'", NULL, false },
+                { "'operator':'DoesNotExist'", NULL, true },
+                { "'operator':'DoesNotExist'", "1", false },
+                { "'operator':'Gt','values':['4']", "5", true },
+                { "'operator':'Gt','values':['4']", "4", false },
+                { "'operator':'Gt','values':['4']", "many", false },
+                { "'operator':'Lt','values':['4']", "3", true },
+                { "'operator':'Lt','values':['4']", "4", false },
+                { "'operator':'Lt','values':['4']", NULL, false },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(kube_object_unrefp) KubeObject *o = NULL;
+                _cleanup_free_ char *text =
+                        strf("{" CLUSTER ",'spec':{'template':{'requirements':[{'key':'k',%s}]}}}", rows[i].requirement);
+                KeyValue item = { "k", rows[i].label };
+                KeyValues labels = { &item, rows[i].label ? 1 : 0 };
+
+                print_message("  %s of %s\n", rows[i].requirement, rows[i].label ?: "none");
+                o = decode_ok(&kube_node_pool_kind, *state, text);
+                assert_int_equal(pool_requirement_holds(((KubeNodePool *) o)->template.requirements, &labels), rows[i].holds);
+        }
 }
 
 static void test_repair_rules(void **state) {
@@ -969,6 +1165,10 @@ int main(void) {
                 TEST(test_lease_and_volume),
                 TEST(test_claims_of_pods),
                 TEST(test_node_pool),
+                TEST(test_pool_disruption),
+                TEST(test_pool_written),
+                TEST(test_pool_disruption_invalid),
+                TEST(test_node_requirements),
                 TEST(test_repair_rules),
                 TEST(test_heartbeat),
                 TEST(test_node_claim),

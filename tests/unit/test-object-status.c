@@ -274,6 +274,12 @@ static void test_provider_id_comes_late(void **state) {
 }
 
 static void test_fields_that_do_nothing(void **state) {
+        static const char *const read_by_plan[] = {
+                "spec.disruption.emptyAfter (", "spec.disruption.expireAfter (", "spec.disruption.expireHardAfter (",
+                "spec.disruption.drift (", "spec.disruption.consolidation (", "spec.disruption.nakedPods (",
+                "spec.disruption.maxConcurrent (", "spec.disruption.budgets (", "spec.disruption.windows (",
+                "spec.offerings (", "spec.weight (", "spec.template but its terminationGracePeriod (",
+        };
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
         (void) state;
 
@@ -295,17 +301,35 @@ static void test_fields_that_do_nothing(void **state) {
         assert_contains(condition_message(the_pool(r), POOL_NOT_ACTED_ON), ", spec.provider.group (");
         assert_int_equal(count_events(r, POOL, POOL_NOT_ACTED_ON), 1);
 
+        print_message("  what vesperctl plan alone reads is named, too\n");
+        fake_merge(r->cluster, FAKE_NODEPOOLS, NULL, POOL,
+                   "{'metadata':{'generation':31},'spec':{'weight':1,'disruption':{'emptyAfter':'5m','expireHardAfter':'800h',"
+                   "'drift':'Auto','consolidation':{'policy':'WhenEmpty'},'nakedPods':'Block','maxConcurrent':1,"
+                   "'budgets':[{'nodes':1}],'windows':[{'schedule':'@daily','duration':'1h'}]},"
+                   "'template':{'labels':{'a':'b'}},'offerings':[{'instanceType':'m','price':1}]}}");
+        rig_run(r, 2 * USEC_PER_SEC);
+        for (size_t i = 0; i < ELEMENTSOF(read_by_plan); i++)
+                assert_contains(condition_message(the_pool(r), POOL_NOT_ACTED_ON), read_by_plan[i]);
+        assert_int_equal(count_events(r, POOL, POOL_NOT_ACTED_ON), 2);
+        fake_merge(r->cluster, FAKE_NODEPOOLS, NULL, POOL,
+                   "{'metadata':{'generation':32},'spec':{'weight':null,'template':{'labels':null},'offerings':null,"
+                   "'disruption':{'emptyAfter':null,'expireHardAfter':null,'drift':null,'consolidation':null,'nakedPods':null,"
+                   "'maxConcurrent':null,'budgets':null,'windows':null}}}");
+        rig_run(r, 2 * USEC_PER_SEC);
+        assert_null(strstr(condition_message(the_pool(r), POOL_NOT_ACTED_ON), "emptyAfter"));
+        assert_int_equal(count_events(r, POOL, POOL_NOT_ACTED_ON), 3);
+
         print_message("  one of them goes: that is news; the other: it is over\n");
         fake_merge(r->cluster, FAKE_NODEPOOLS, NULL, POOL,
-                   "{'metadata':{'generation':4},'spec':{'provider':null}}");
+                   "{'metadata':{'generation':34},'spec':{'provider':null}}");
         rig_run(r, 2 * USEC_PER_SEC);
         assert_null(strstr(condition_message(the_pool(r), POOL_NOT_ACTED_ON), "group"));
-        assert_int_equal(count_events(r, POOL, POOL_NOT_ACTED_ON), 2);
+        assert_int_equal(count_events(r, POOL, POOL_NOT_ACTED_ON), 4);
         fake_merge(r->cluster, FAKE_NODEPOOLS, NULL, POOL,
-                   "{'metadata':{'generation':5},'spec':{'disruption':null}}");
+                   "{'metadata':{'generation':35},'spec':{'disruption':null}}");
         rig_run(r, 2 * USEC_PER_SEC);
         assert_string_equal(rig_condition(the_pool(r), POOL_NOT_ACTED_ON), "False");
-        assert_int_equal(count_events(r, POOL, POOL_NOT_ACTED_ON), 2);
+        assert_int_equal(count_events(r, POOL, POOL_NOT_ACTED_ON), 4);
 }
 
 /* What somebody else says of a NodePool stays there, whatever its counts do; and these cost a write every 2 s at most. */

@@ -22,7 +22,7 @@ static bool percent_parse(const char *s, int64_t *ret) {
         return true;
 }
 
-static void decode_amount(Decoder *d, const Json *v, const char *path, NodeAmount *ret) {
+void decode_amount(Decoder *d, const Json *v, const char *path, NodeAmount *ret) {
         _cleanup_free_ char *clean = NULL;
         const char *s;
 

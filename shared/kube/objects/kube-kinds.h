@@ -2,20 +2,21 @@
 #pragma once
 
 /* The kinds that vesper reads, each in its file: kube-node.c, kube-pod.c, kube-pdb.c, kube-lease.c, kube-volume.c,
- * kube-vesper.c (NodePool, NodeClaim; kube-repair.c reads a pool's rules of repair). Every decoder has a fuzz target. */
+ * kube-vesper.c (NodePool, NodeClaim; kube-repair.c reads a pool's rules of repair, kube-disruption.c when nodes of it may go). Every decoder has a fuzz target. */
 
 #include <regex.h>
 
+#include "kube-disruption.h"
 #include "kube-object.h"
 #include "list.h"
 #include "selector.h"
 
 /* -- Node ------------------------------------------------------------------------------------------------------------ */
 
-typedef struct Taint {
+struct Taint {
         const char *key, *value, *effect; /* interned; value may be "" */
         usec_t time_added_usec;           /* wall clock; 0 if absent. Whoever writes the list back must keep it */
-} Taint;
+};
 
 typedef enum ConditionStatus { CONDITION_UNKNOWN, CONDITION_FALSE, CONDITION_TRUE } ConditionStatus;
 
@@ -204,7 +205,11 @@ typedef struct KubeNodePool {
         KubeObject object;
         Selector *selector;             /* of nodes; NULL when object.invalid; an empty one selects nothing */
         usec_t termination_grace_usec;  /* spec.template.terminationGracePeriod; USEC_INFINITY: unset */
-        usec_t expire_after_usec;       /* spec.disruption.expireAfter; USEC_INFINITY: unset or Never */
+        PoolTemplate template;          /* spec.template, the rest of it */
+        PoolDisruption disruption;
+        PoolOffering *offerings;
+        size_t n_offerings;
+        int64_t weight;                 /* of several pools that could have one more node the greatest has it */
         char *provider_name, *provider_group;
         bool trusts_provider_ids;       /* spec.provider.identity is ProviderID */
         DeletionPolicy deletion_policy;
@@ -252,14 +257,6 @@ typedef struct KubeNodeClaim {
 } KubeNodeClaim;
 
 extern const KubeKind kube_node_claim_kind;
-
-typedef enum NodeAmountUnit { NODE_AMOUNT_UNSET, NODE_AMOUNT_NODES, NODE_AMOUNT_PERCENT } NodeAmountUnit;
-
-/* "3", "20%" */
-typedef struct NodeAmount {
-        NodeAmountUnit unit;
-        int64_t value; /* >= 0; of PERCENT at most 100 */
-} NodeAmount;
 
 #define NODE_CHARGE_DELETION "Deletion"
 #define NODE_CHARGE_REBOOT "Reboot"

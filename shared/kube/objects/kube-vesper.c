@@ -50,12 +50,14 @@ static int node_pool_decode(KubeObject *o, const Json *json, InternPool *pool) {
         const Json *spec = json_get(json, "spec");
         KubeNodePool *p = (KubeNodePool *) o;
 
-        p->termination_grace_usec = p->expire_after_usec = USEC_INFINITY;
+        p->termination_grace_usec = USEC_INFINITY;
         decode_selector(&d, json_get(spec, "selector"), "spec.selector", &p->selector);
         decode_duration(&d, json_path(spec, "template", "terminationGracePeriod", NULL),
                         "spec.template.terminationGracePeriod", false, &p->termination_grace_usec);
-        decode_duration(&d, json_path(spec, "disruption", "expireAfter", NULL), "spec.disruption.expireAfter", true,
-                        &p->expire_after_usec);
+        decode_pool_template(&d, json_get(spec, "template"), &p->template);
+        decode_pool_disruption(&d, json_get(spec, "disruption"), &p->disruption);
+        decode_pool_offerings(&d, json_get(spec, "offerings"), &p->offerings, &p->n_offerings);
+        decode_int64(&d, json_get(spec, "weight"), "spec.weight", &p->weight);
         decode_provider(&d, json_get(spec, "provider"), p);
         decode_deletion_policy(&d, json_get(spec, "deletionPolicy"), &p->deletion_policy);
         decode_repair(&d, json_get(spec, "repair"), &p->repair, &p->n_repair);
@@ -67,6 +69,9 @@ static void node_pool_done(KubeObject *o, InternPool *pool) {
         KubeNodePool *p = (KubeNodePool *) o;
 
         selector_free(p->selector);
+        pool_template_done(&p->template, pool);
+        pool_disruption_done(&p->disruption);
+        pool_offerings_free(p->offerings, p->n_offerings, pool);
         free(p->provider_name);
         free(p->provider_group);
         repair_rules_free(p->repair, p->n_repair);

@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdarg.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "disruption-cost.h"
+#include "disruption-drift.h"
+#include "disruption-methods.h"
+#include "disruption-rig.h"
+#include "string-util.h"
+
+#define OWNED "'ownerReferences':[{'apiVersion':'apps/v1','kind':'ReplicaSet','name':'p','uid':'o','controller':true}]"
+#define PDB(name, app, status) \
+        "{'apiVersion':'policy/v1','kind':'PodDisruptionBudget','metadata':{'namespace':'x','name':'" name "'}," \
+        "'spec':{'selector':{'matchLabels':{'app':'" app "'}}},'status':{" status "}}"
+
+/* -- every code with its sentence ----------------------------------------------------------------------- */
+
+static void expect_finding(const GateFindings *f, GateCode code, const char *object, const char *text) {
+        for (size_t i = 0; i < f->n_items; i++)
+                if (f->items[i].code == code && streq_ptr(f->items[i].object, object)) {
+                        assert_string_equal(f->items[i].text, text);
+                        return;
+                }
+        fail_msg("no %s", gate_code_to_string(code));
+}
+
+static const RigCluster crowded = {
+        .nodes = { { "a", "8", "'labels':{'pool':'a'},'deletionTimestamp':'" RIG_NOW "','annotations':{'karpenter.sh/do-not-disrupt':'true',"
+                          "'cluster-autoscaler.kubernetes.io/scale-down-disabled':'true'}" } },
+        .pods = { { "one", "a", "1", "'labels':{'app':'one'}," OWNED },
+                  { "two", "a", "1", "'labels':{'app':'two'}," OWNED },
+                  { "many", "a", "1", "'labels':{'app':'many'}," OWNED },
+                  { "slow", "a", "1", "'annotations':{'karpenter.sh/do-not-disrupt':'1000h'}," OWNED },
+                  { "kept", "a", "1", "'annotations':{'vesper.sh/do-not-evict':'true'}," OWNED },
+                  { "ended", "a", "1", "'annotations':{'vesper.sh/do-not-evict':'true'}," OWNED, NULL, "'phase':'Succeeded'" },
+                  { "naked", "a", "1", "'labels':{'app':'one'}" } },
+        .pool = "'disruption':{'nakedPods':'Block'}",
+        .others = { PDB("one", "one", "'disruptionsAllowed':0,'currentHealthy':1,'desiredHealthy':1,'expectedPods':2"),
+                    PDB("two", "two", "'disruptionsAllowed':0,'currentHealthy':1,'desiredHealthy':3,'expectedPods':3"),
+                    PDB("m1", "many", "'disruptionsAllowed':1"), PDB("m2", "many", "'disruptionsAllowed':1") },
+};
+
+static void test_all_findings(void **state) {
+        _cleanup_(disruption_rig_freep) DisruptionRig *r = disruption_rig_new(&crowded);
+        _cleanup_(gate_findings_done) GateFindings f = {}, forced = {}, waiting = {};
+        _cleanup_free_ char *codes = NULL, *forced_codes = NULL, *waiting_codes = NULL;
+
+        (void) state;
+        gate_node(r->scene, 0, GATE_FOR_CONSOLIDATION, &f);
+        codes = rig_codes(&f);
+        /* In the order of the codes, each object once: two pods are held by pdb x/one. */
+        assert_string_equal(codes, "DELETING NODE_OPT_OUT NODE_OPT_OUT POD_OPT_OUT POD_OPT_OUT NAKED_POD MULTI_PDB PDB_IMPOSSIBLE PDB_BLOCKS");
+        expect_finding(&f, GATE_PDB_BLOCKS, "pdb x/one", "pdb x/one prevents pod evictions");
+        expect_finding(&f, GATE_PDB_IMPOSSIBLE, "pdb x/two", "pdb x/two can never allow an eviction: it wants 3 of 3 pods healthy");
+        expect_finding(&f, GATE_MULTI_PDB, "pod x/many",
+                       "pod x/many is selected by 2 PodDisruptionBudgets, of which the API server evicts none: m1, m2");
+        expect_finding(&f, GATE_POD_OPT_OUT, "pod x/kept", "pod x/kept has opted out by vesper.sh/do-not-evict");
+        expect_finding(&f, GATE_POD_OPT_OUT, "pod x/slow", "pod x/slow has opted out by karpenter.sh/do-not-disrupt");
+        expect_finding(&f, GATE_NAKED_POD, "pod x/naked",
+                       "pod x/naked has no controller that would make it anew, and the pool says nakedPods: Block");
+        for (size_t i = 0; i < f.n_items; i++) /* it lapses */
+                assert_int_equal(f.items[i].until_usec != USEC_INFINITY, streq_ptr(f.items[i].object, "pod x/slow"));
+
+        gate_node(r->scene, 0, GATE_BY_FORCE, &forced);
+        forced_codes = rig_codes(&forced);
+        assert_string_equal(forced_codes, "DELETING NODE_OPT_OUT");
+        gate_node(r->scene, 0, GATE_PODS_MAY_WAIT, &waiting);
+        waiting_codes = rig_codes(&waiting);
+        assert_string_equal(waiting_codes, "DELETING NODE_OPT_OUT NAKED_POD");
+}
+
+static void test_incomplete(void **state) {
+        const RigCluster c = { .nodes = { { "a", "4" }, { "b", "4" } }, .pods = { { "p", "a", "1" } }, .pool = "" };
+        _cleanup_(disruption_rig_freep) DisruptionRig *r = disruption_rig_new(&c);
+        _cleanup_(gate_findings_done) GateFindings f = {}, empty = {};
+
+        (void) state;
+        r->snapshot->is_known[SNAPSHOT_PDBS] = false;
+        rig_judge(r);
+        gate_node(r->scene, rig_number(r, "a"), 0, &f);
+        assert_true(gate_has(&f, GATE_SNAPSHOT_INCOMPLETE));
+        gate_node(r->scene, rig_number(r, "b"), 0, &empty); /* no pod of it depends on them */
+        assert_int_equal(empty.n_items, 0);
+
+        r->snapshot->is_known[SNAPSHOT_NODE_BUDGETS] = false; /* which any removal is bounded by */
+        gate_budgets(r->scene, rig_number(r, "b"), DISRUPTION_EMPTY, &empty);
+        assert_true(gate_has(&empty, GATE_SNAPSHOT_INCOMPLETE));
+
+        r->snapshot->is_known[SNAPSHOT_PODS] = false;
+        r->scene = disruption_scene_free(r->scene);
+        assert_int_equal(disruption_scene_new(r->snapshot, r->simulator, NULL, &r->scene), -ENODATA);
+}
+
+/* -- budgets of a pool, by the hour --------------------------------------------------------------------- */
+
+static void test_allowances(void **state) {
+        static const struct {
+                const char *disruption;
+                DisruptionReason reason;
+                int64_t allowed; /* -1: as many as there are */
+        } rows[] = {
+                { "", DISRUPTION_EMPTY, 1 }, /* 10 % of six, rounded up, less none */
+                { "'budgets':[]", DISRUPTION_EMPTY, -1 },
+                { "'budgets':[{'nodes':'50%'}]", DISRUPTION_EMPTY, 3 },
+                { "'budgets':[{'nodes':4},{'nodes':2}]", DISRUPTION_EMPTY, 2 },
+                { "'budgets':[{'nodes':4},{'nodes':2,'reasons':['Drifted']}]", DISRUPTION_EMPTY, 4 },
+                { "'budgets':[{'nodes':4},{'nodes':2,'reasons':['Drifted']}]", DISRUPTION_DRIFTED, 2 },
+                /* It is Friday, 08:00 UTC, and 09:00 in Berlin. */
+                { "'budgets':[{'nodes':0,'schedule':'0 8 * * 5','duration':'1h'}]", DISRUPTION_EMPTY, 0 },
+                { "'budgets':[{'nodes':0,'schedule':'0 8 * * 4','duration':'1h'}]", DISRUPTION_EMPTY, -1 },
+                { "'budgets':[{'nodes':0,'schedule':'0 9 * * 5','duration':'1h'}]", DISRUPTION_EMPTY, -1 },
+                { "'budgets':[{'nodes':0,'schedule':'0 9 * * 5','duration':'1h','timeZone':'Etc/UTC'}]", DISRUPTION_EMPTY, -1 },
+                { "'budgets':[{'nodes':7,'schedule':'@daily','duration':'1h','timeZone':'Mars/Olympus'}]", DISRUPTION_EMPTY, 0 },
+                { "'budgets':[],'windows':[{'schedule':'0 7 * * *','duration':'2h'}]", DISRUPTION_EMPTY, -1 },
+                { "'budgets':[],'windows':[{'schedule':'0 7 * * *','duration':'30m'}]", DISRUPTION_EMPTY, 0 },
+                { "'budgets':[],'windows':[{'schedule':'0 7 * * *','duration':'2h','reasons':['Expired']}]", DISRUPTION_EMPTY, 0 },
+                { "'budgets':[],'maxConcurrent':2", DISRUPTION_EMPTY, 2 },
+                { "'budgets':[{'nodes':1}],'maxConcurrent':2", DISRUPTION_EMPTY, 1 },
+        };
+
+        (void) state;
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_free_ char *pool = strf("'disruption':{%s}", rows[i].disruption);
+                const RigCluster c = { .nodes = { { "a", "1" }, { "b", "1" }, { "c", "1" }, { "d", "1" }, { "e", "1" }, { "f", "1" } },
+                                       .pool = pool };
+                _cleanup_(disruption_rig_freep) DisruptionRig *r = disruption_rig_new(&c);
+                PoolAllowance a = pool_allowance(r->scene->pools, rows[i].reason);
+
+                print_message("  %s\n", rows[i].disruption);
+                assert_int_equal(a.allowed == INT64_MAX ? -1 : a.allowed, rows[i].allowed);
+        }
+}
+
+/* Nodes that are unavailable use a budget up, and one that the plan takes is counted once. */
+static void test_busy(void **state) {
+        const RigCluster c = { .nodes = { { "a", "1" }, { "b", "1", NULL, "'unschedulable':true" }, { "c", "1" }, { "d", "1" } },
+                               .pool = "'disruption':{'budgets':[{'nodes':3}]}" };
+        _cleanup_(disruption_rig_freep) DisruptionRig *r = disruption_rig_new(&c);
+        DisruptionPool *pool = r->scene->pools;
+
+        (void) state;
+        assert_int_equal(pool_allowance(pool, DISRUPTION_EMPTY).allowed, 2);
+        disruption_count_taken(r->scene, rig_number(r, "a"), 1);
+        assert_int_equal(pool_allowance(pool, DISRUPTION_EMPTY).allowed, 1);
+        disruption_count_taken(r->scene, rig_number(r, "b"), 1); /* it is cordoned: counted already */
+        assert_int_equal(pool_allowance(pool, DISRUPTION_EMPTY).allowed, 1);
+        disruption_count_taken(r->scene, rig_number(r, "a"), -1);
+        assert_int_equal(pool_allowance(pool, DISRUPTION_EMPTY).allowed, 2);
+}
+
+/* -- costs, drift, expiry, waves ------------------------------------------------------------------------- */
+
+static void test_eviction_cost(void **state) {
+        static const struct {
+                int64_t deletion_cost, priority, cost;
+        } rows[] = {
+                { 0, 0, EVICTION_COST_ONE },
+                { INT64_C(1) << 27, 0, 2 * EVICTION_COST_ONE },
+                { 0, INT64_C(1) << 25, 2 * EVICTION_COST_ONE },
+                { -(INT64_C(1) << 27), 0, 0 },
+                { INT64_MAX, INT64_MAX, 10 * EVICTION_COST_ONE },
+                { INT64_MIN, INT64_MIN, -10 * EVICTION_COST_ONE },
+                { 0, 2000001000, 10 * EVICTION_COST_ONE },
+        };
+
+        (void) state;
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                const KubeScheduledPod p = { .pod.priority = rows[i].priority, .deletion_cost = rows[i].deletion_cost };
+
+                assert_int_equal(eviction_cost(&p), rows[i].cost);
+        }
+}
+
+static void test_order(void **state) {
+        static const struct {
+                const char *what, *pool, *a, *b; /* metadata of both */
+                RigPod pods[4];
+                const char *first;
+        } rows[] = {
+                { "fewer pods", "", NULL, NULL, { { "p1", "a", "1" }, { "p2", "a", "1" }, { "q", "b", "1" } }, "b" },
+                { "lower priority", "", NULL, NULL,
+                  { { "p", "a", "1", NULL, "'priority':1000000" }, { "q", "b", "1", NULL, "'priority':10" } }, "b" },
+                { "soon to expire", "'disruption':{'expireAfter':'720h'}", NULL,
+                  "'labels':{'pool':'a'},'creationTimestamp':'2026-12-17T00:00:00Z'", { { "p", "a", "1" }, { "q", "b", "1" } }, "b" },
+                { "the older", "", NULL, "'labels':{'pool':'a'},'creationTimestamp':'2026-12-17T00:00:00Z'",
+                  { { "p", "a", "1" }, { "q", "b", "1" } }, "b" },
+                { "by name", "", NULL, NULL, { { "p", "a", "1" }, { "q", "b", "1" } }, "a" },
+                { "the dearer for each pod, where savings are asked for",
+                  "'disruption':{'consolidation':{'minimumSavings':'1%'}},'offerings':[{'instanceType':'l','price':4},{'instanceType':'s','price':1}]",
+                  "'labels':{'pool':'a','node.kubernetes.io/instance-type':'s'}", "'labels':{'pool':'a','node.kubernetes.io/instance-type':'l'}",
+                  { { "p", "a", "1" }, { "q1", "b", "1" }, { "q2", "b", "1" } }, "b" },
+        };
+
+        (void) state;
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                RigCluster c = { .nodes = { { "a", "4", rows[i].a }, { "b", "4", rows[i].b } }, .pool = rows[i].pool };
+                _cleanup_(disruption_rig_freep) DisruptionRig *r = NULL;
+                uint32_t nodes[] = { 0, 1 };
+
+                print_message("  %s\n", rows[i].what);
+                memcpy(c.pods, rows[i].pods, sizeof(rows[i].pods));
+                r = disruption_rig_new(&c);
+                assert_return_code(disruption_sort(r->scene, nodes, 2), 0);
+                assert_string_equal(scene_node_name(r->scene, nodes[0]), rows[i].first);
+        }
+}
+
+static void test_drift(void **state) {
+        static const struct {
+                const char *template, *meta, *spec, *why; /* NULL: none */
+        } rows[] = {
+                { "'labels':{'pool':'a'}", NULL, NULL, NULL },
+                { "'labels':{'tier':'2'}", NULL, NULL, "it has no label tier, and spec.template says '2'" },
+                { "'labels':{'tier':'2'}", "'labels':{'pool':'a','tier':'1'}", NULL, "label tier is '1', and spec.template says '2'" },
+                { "'annotations':{'vesper.sh/hash':'2'}", NULL, NULL, "it has no annotation vesper.sh/hash, and spec.template says '2'" },
+                { "'annotations':{'others.io/hash':'2'}", NULL, NULL, NULL }, /* nobody keeps those of a Node */
+                { "'taints':[{'key':'gpu','effect':'NoSchedule'}]", NULL, NULL, "it has no taint gpu=:NoSchedule, which spec.template says" },
+                { "'taints':[{'key':'gpu','effect':'NoSchedule'}]", NULL, "'taints':[{'key':'gpu','effect':'NoSchedule'}]", NULL },
+                { "'startupTaints':[{'key':'cni','effect':'NoSchedule'}]", NULL, NULL, NULL },
+                { "'requirements':[{'key':'arch','operator':'In','values':['arm64','amd64']}]", "'labels':{'pool':'a','arch':'amd64'}", NULL, NULL },
+                { "'requirements':[{'key':'arch','operator':'In','values':['arm64','s390x']}]", "'labels':{'pool':'a','arch':'amd64'}", NULL,
+                  "label arch is 'amd64', and spec.template requires In arm64, s390x" },
+                { "'requirements':[{'key':'arch','operator':'Exists'}]", NULL, NULL, "it has no label arch, and spec.template requires Exists" },
+        };
+
+        (void) state;
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_free_ char *pool = strf("'template':{%s}", rows[i].template), *why = NULL;
+                const RigCluster c = { .nodes = { { "a", "4", rows[i].meta, rows[i].spec } }, .pool = pool };
+                _cleanup_(disruption_rig_freep) DisruptionRig *r = disruption_rig_new(&c);
+
+                print_message("  %s\n", rows[i].template);
+                assert_return_code(node_drift(scene_node(r->scene, 0), NULL, r->scene->pools[0].pool, &why), 0);
+                if (rows[i].why)
+                        assert_string_equal(why, rows[i].why);
+                else
+                        assert_null(why);
+        }
+}
+
+/* What a claim was made with is what counts until it goes. */
+static void test_drift_of_grace(void **state) {
+        const RigCluster c = { .nodes = { { "a", "4" } },
+                               .pool = "'template':{'terminationGracePeriod':'30m'}",
+                               .others = { "{'apiVersion':'vesper.sh/v1alpha1','kind':'NodeClaim','metadata':{'name':'c'},'spec':{'nodePool':'a',"
+                                           "'providerID':'x','terminationGracePeriod':'10m'},'status':{'nodeName':'a','nodeUID':'u-a'}}" } };
+        _cleanup_(disruption_rig_freep) DisruptionRig *r = disruption_rig_new(&c);
+        _cleanup_free_ char *why = NULL;
+
+        (void) state;
+        assert_return_code(node_drift(scene_node(r->scene, 0), r->scene->nodes[0].claim, r->scene->pools[0].pool, &why), 0);
+        assert_string_equal(why, "its claim has terminationGracePeriod 10min, and spec.template says 30min");
+}
+
+static void test_expiry(void **state) {
+        const RigCluster c = { .nodes = { { "a", "4" }, { "b", "4" } }, .pool = "'disruption':{'expireAfter':'1000h','expireHardAfter':'1100h'}" };
+        _cleanup_(disruption_rig_freep) DisruptionRig *r = disruption_rig_new(&c);
+        usec_t created = r->scene->nodes[0].created_usec, a = node_expires_usec(r->scene, 0), b = node_expires_usec(r->scene, 1);
+
+        (void) state;
+        /* Never later than it says, a day at most before, and not both at once. */
+        assert_true(a <= created + 1000 * USEC_PER_HOUR && a > created + 976 * USEC_PER_HOUR);
+        assert_true(b <= created + 1000 * USEC_PER_HOUR && b > created + 976 * USEC_PER_HOUR);
+        assert_int_not_equal(a, b);
+        assert_int_equal(a, node_expires_usec(r->scene, 0));
+        assert_int_equal(node_expires_hard_usec(r->scene, 0), created + 1100 * USEC_PER_HOUR);
+}
+
+static void test_waves(void **state) {
+        const RigCluster c = {
+                .nodes = { { "a", "8" }, { "b", "8" } },
+                .pods = { { "p1", "a", "1" }, { "p2", "a", "1" }, { "p3", "a", "1" }, { "q", "a", "1", NULL, "'terminationGracePeriodSeconds':60" },
+                          { "p4", "b", "1" }, { "p5", "b", "1", NULL, NULL, "'phase':'Pending'" } },
+                .pool = "",
+                .others = { PDB("web", "p", "'disruptionsAllowed':2,'currentHealthy':5,'desiredHealthy':3,'expectedPods':5") },
+        };
+        _cleanup_(disruption_rig_freep) DisruptionRig *r = disruption_rig_new(&c);
+        uint32_t nodes[] = { 0, 1 };
+        DrainEstimate one, both, none;
+
+        (void) state;
+        assert_return_code(drain_estimate(r->scene, nodes, 1, &one), 0);
+        assert_int_equal(one.n_waves, 2); /* three by twos */
+        assert_int_equal(one.n_pods, 4);
+        assert_string_equal(one.pdb->pdb->object.meta.name, "web");
+        assert_int_equal(one.usec, 2 * 60 * USEC_PER_SEC + SUCCESSOR_USEC);
+        assert_return_code(drain_estimate(r->scene, nodes, 2, &both), 0);
+        assert_int_equal(both.n_waves, 2); /* four: the pod that has not begun to run is let go */
+        assert_return_code(drain_estimate(r->scene, NULL, 0, &none), 0);
+        assert_int_equal(none.n_waves, 0);
+        assert_int_equal(none.usec, 0);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_all_findings), cmocka_unit_test(test_incomplete),     cmocka_unit_test(test_allowances),
+                cmocka_unit_test(test_busy),         cmocka_unit_test(test_eviction_cost),  cmocka_unit_test(test_order),
+                cmocka_unit_test(test_drift),        cmocka_unit_test(test_drift_of_grace), cmocka_unit_test(test_expiry),
+                cmocka_unit_test(test_waves),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdarg.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "disruption-rig.h"
+#include "explain-outlook.h"
+#include "plan-show.h"
+#include "string-util.h"
+
+#define TYPE(t) "'labels':{'pool':'a','node.kubernetes.io/instance-type':'" t "'}"
+#define PDB(name, app, status) \
+        "{'apiVersion':'policy/v1','kind':'PodDisruptionBudget','metadata':{'namespace':'x','name':'" name "'}," \
+        "'spec':{'selector':{'matchLabels':{'app':'" app "'}}},'status':{" status "}}"
+
+static const RigCluster cluster = {
+        .nodes = { { "a", "4", TYPE("l") }, { "b", "4", TYPE("l") }, { "c", "4", TYPE("l") }, { "d", "4", "'labels':{'any':'thing'}" } },
+        .pods = { { "p1", "b", "1" }, { "p2", "b", "1", "'labels':{'app':'p'}" }, { "q", "c", "3" } },
+        .pool = "'disruption':{'budgets':[],'emptyAfter':'5m','consolidation':{'policy':'WhenUnderutilized'}},"
+                "'offerings':[{'instanceType':'l','price':4}]",
+        .others = { PDB("web", "p", "'disruptionsAllowed':1,'currentHealthy':2,'desiredHealthy':1,'expectedPods':2") },
+};
+
+static void expect(const char *text, const char *piece) {
+        if (!strstr(text, piece))
+                fail_msg("no '%s' in:\n%s", piece, text);
+}
+
+static void test_plan_table(void **state) {
+        char *notes[] = { (char *) "pods are not \033[1mknown", NULL };
+        _cleanup_(disruption_rig_freep) DisruptionRig *r = disruption_rig_new(&cluster);
+        _cleanup_(disruption_plan_freep) DisruptionPlan *p = NULL;
+        _cleanup_free_ char *text = NULL;
+
+        (void) state;
+        assert_return_code(disruption_plan_new(r->scene, &p), 0);
+        text = plan_table(p, notes);
+        assert_non_null(text);
+        assert_string_equal(
+                text,
+                "Of 2027-01-15T08:00:00Z: 4 nodes, 3 pods.\n"
+                "Note: pods are not ?[1mknown\n"
+                "These would be removed now, in this order:\n"
+                "\n"
+                "STEP   METHOD                        NODE   POOL   WHY                                         DRAIN\n"
+                "1      Emptiness (empty)             a      a      empty since 2027-01-01T00:00:00Z or later   nothing to drain\n"
+                "2      Consolidation (single-node)   c      a      its 1 pod fits on other nodes               1 wave, about 30s\n"
+                "By the pools' offerings these nodes cost 8, and what takes their place 0.\n"
+                "\n"
+                "Where pods would find a place:\n"
+                "POD   FROM   TO\n"
+                "x/q   c      d\n"
+                "\n"
+                "What stays, and why:\n"
+                "NODE   POOL   METHOD          CODE          WHY\n"
+                "b      a      Consolidation   NO_CHEAPER    can't replace with a cheaper node: it costs 4, and the cheapest offering of its pool 4 (and 1 more)\n"
+                "d      -      -               NOT_MANAGED   it is not managed: no NodePool selects it\n"
+                "\n"
+                "Nothing has been changed: this release plans such removals, and carries none out.\n");
+}
+
+/* Twice made it is the same, digest and all; another cluster has another. */
+static void test_plan_json(void **state) {
+        _cleanup_free_ char *first = NULL, *second = NULL, *other = NULL;
+        RigCluster changed = cluster;
+
+        (void) state;
+        changed.pods[2].cpu = "4";
+        for (unsigned i = 0; i < 3; i++) {
+                _cleanup_(disruption_rig_freep) DisruptionRig *r = disruption_rig_new(i < 2 ? &cluster : &changed);
+                _cleanup_(disruption_plan_freep) DisruptionPlan *p = NULL;
+                _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
+                char **at = i == 0 ? &first : i == 1 ? &second : &other;
+
+                assert_return_code(disruption_plan_new(r->scene, &p), 0);
+                *at = plan_json(p, NULL);
+                assert_non_null(*at);
+                assert_return_code(json_parse(*at, strlen(*at), SIZE_MAX, &doc, NULL), 0);
+                assert_int_equal(strlen(json_string_or_null(json_get(json_root(doc), "digest"))), 16);
+        }
+        assert_string_equal(first, second);
+        assert_string_not_equal(first, other);
+        assert_string_not_equal(first + strlen(first) - 18, other + strlen(other) - 18);
+        expect(first, "{\"method\":\"Consolidation\",\"how\":\"single-node\",\"nodes\":[{\"name\":\"c\",\"pool\":\"a\",\"why\":\"its 1 pod fits on other "
+                      "nodes\"}],\"moves\":[{\"pod\":\"x/q\",\"from\":\"c\",\"to\":\"d\"}],\"price\":{\"before\":4.000000,\"after\":0.000000},"
+                      "\"drain\":{\"pods\":1,\"waves\":1,\"seconds\":30},\"nakedPods\":0}");
+        expect(first, "{\"name\":\"d\",\"nearest\":\"Consolidation\",\"lacks\":{\"Consolidation\":[{\"code\":\"NOT_MANAGED\",");
+}
+
+static void test_nothing_to_do(void **state) {
+        const RigCluster c = { .nodes = { { "a", "4" } }, .pool = "" };
+        _cleanup_(disruption_rig_freep) DisruptionRig *r = disruption_rig_new(&c);
+        _cleanup_(disruption_plan_freep) DisruptionPlan *p = NULL;
+        _cleanup_free_ char *text = NULL;
+
+        (void) state;
+        assert_return_code(disruption_plan_new(r->scene, &p), 0);
+        text = plan_table(p, NULL);
+        expect(text, "Of 2027-01-15T08:00:00Z: 1 node, 0 pods.\nNo node would be removed now.\n");
+        expect(text, "DISABLED");
+}
+
+static void test_naked_and_replaced(void **state) {
+        const RigCluster c = { .nodes = { { "a", "8", TYPE("l") } },
+                               .pods = { { "p", "a", "3", "'labels':{'app':'p'}" } },
+                               .pool = "'disruption':{'budgets':[],'consolidation':{'policy':'WhenUnderutilized'}},"
+                                       "'offerings':[{'instanceType':'l','price':4},{'instanceType':'s','zone':'z1','price':1.5,'allocatable':{'cpu':'4'}}]" };
+        _cleanup_(disruption_rig_freep) DisruptionRig *r = disruption_rig_new(&c);
+        _cleanup_(disruption_plan_freep) DisruptionPlan *p = NULL;
+        _cleanup_free_ char *text = NULL, *json = NULL;
+
+        (void) state;
+        assert_return_code(disruption_plan_new(r->scene, &p), 0);
+        text = plan_table(p, NULL);
+        json = plan_json(p, NULL);
+        expect(text, "Step 1 needs one new node first, like s in z1; it would be ready before anything is drained.\n");
+        expect(text, "Step 1 ends 1 pod without a controller, which nothing makes anew.\n");
+        expect(text, "these nodes cost 4, and what takes their place 1.5.\n");
+        expect(json, "\"replacement\":{\"name\":\"new-1\",\"like\":\"s in z1\"},\"price\":{\"before\":4.000000,\"after\":1.500000}");
+}
+
+static void test_what_if(void **state) {
+        _cleanup_(disruption_rig_freep) DisruptionRig *r = disruption_rig_new(&cluster);
+        char *names[] = { (char *) "b" }, *many[] = { (char *) "b", (char *) "c" };
+        _cleanup_free_ char *text = NULL, *json = NULL, *no = NULL, *no_json = NULL;
+        const char *unknown;
+        WhatIf w;
+
+        (void) state;
+        assert_return_code(disruption_without(r->scene, names, 1, &w, &unknown), 0);
+        text = what_if_table(r->scene, &w, NULL, NULL);
+        json = what_if_json(r->scene, &w, NULL, NULL);
+        expect(text, "This node could go: b.\nTheir 2 pods would go in 2 waves, in about 1min 30s; pdb x/web is the narrowest.\n");
+        expect(json, "\"fits\":true,\"canGo\":true,\"nodes\":[{\"name\":\"b\",\"lacks\":[]}]");
+        expect(json, "\"drain\":{\"pods\":2,\"waves\":2,\"pdb\":\"x/web\",\"seconds\":90}");
+        what_if_done(&w);
+
+        assert_return_code(disruption_add_nodes(r->scene, "a", 0), 0);
+        r->snapshot->is_known[SNAPSHOT_PDBS] = false;
+        assert_return_code(disruption_without(r->scene, many, 2, &w, &unknown), 0);
+        no = what_if_table(r->scene, &w, NULL, NULL);
+        no_json = what_if_json(r->scene, &w, NULL, NULL);
+        expect(no, "These could not go as things are, though all their pods would find a place.\n");
+        expect(no, "\nNODE   CODE                  WHY\nb      SNAPSHOT_INCOMPLETE   PodDisruptionBudgets were not read");
+        expect(no_json, "\"unknown\":[\"poddisruptionbudgets\"]");
+        expect(no_json, "\"fits\":true,\"canGo\":false");
+        what_if_done(&w);
+}
+
+static void test_upgrade(void **state) {
+        _cleanup_(disruption_rig_freep) DisruptionRig *r = disruption_rig_new(&cluster);
+        _cleanup_free_ char *text = NULL, *json = NULL;
+        UpgradePlan u;
+
+        (void) state;
+        assert_return_code(disruption_upgrade(r->scene, "a", &u), 0);
+        text = upgrade_table(r->scene, &u, NULL);
+        json = upgrade_json(r->scene, &u, NULL);
+        expect(text, "To roll NodePool a, each node replaced by one like it: 3 nodes in 1 wave, about 4min 30s");
+        expect(text, "1      a, c, b   2 waves, about 1min 30s (pdb x/web)\n");
+        expect(json, "\"pool\":\"a\",\"waves\":[{\"nodes\":[\"a\",\"c\",\"b\"],\"newNodes\":3,");
+        expect(json, "\"seconds\":270,\"cut\":false,\"blocked\":[],\"digest\":");
+        upgrade_plan_done(&u);
+}
+
+/* -- explain --simulate --------------------------------------------------------------------------------- */
+
+static void test_outlook(void **state) {
+        static const struct {
+                const char *what;
+                RigCluster cluster;
+                const char *says;
+        } rows[] = {
+                { "it would go",
+                  { { { "a", "4" }, { "b", "4" } }, { { "p", "a", "1" }, { "q1", "b", "1" }, { "q2", "b", "1" } },
+                    "'disruption':{'budgets':[],'consolidation':{'policy':'WhenUnderutilized'}}" },
+                  "It would be removed now by Consolidation (single-node): its 1 pod fits on other nodes.\n\n"
+                  "Where its pods would find a place, each by itself:\nPOD   NODES    NEAREST   NEEDS\nx/p   1 of 1   -         -\n" },
+                { "each method says why it would not",
+                  { { { "a", "4" } }, {}, "" },
+                  "METHOD          CODE       WHY\nExpiration      DISABLED   spec.disruption.expireAfter of its pool is not set\n"
+                  "Drift           DISABLED   spec.disruption.drift of its pool is not Auto\n" },
+                { "no pod moves", { { { "a", "4" } }, {}, "" }, "\nNo pod of it would have to move.\n" },
+                { "what a pod lacks", { { { "a", "4" }, { "b", "1" } }, { { "p", "a", "2" } }, "" },
+                  "x/p   0 of 1   b         1000m cpu more on b\n" },
+                { "a taint", { { { "a", "4" }, { "b", "4", NULL, "'taints':[{'key':'k','effect':'NoSchedule'}]" } }, { { "p", "a", "2" } }, "" },
+                  "a node that is without a taint that it does not tolerate" },
+                { "a selector", { { { "a", "4" }, { "b", "4" } }, { { "p", "a", "2", NULL, "'nodeSelector':{'x':'y'}" } }, "" },
+                  "a node that is as its nodeSelector or node affinity asks for" },
+                { "a port",
+                  { { { "a", "4" }, { "b", "4" } },
+                    { { "p", "a", "1", NULL, "'initContainers':[{'name':'i','restartPolicy':'Always','ports':[{'hostPort':80,'containerPort':80}]}]" },
+                      { "q", "b", "1", NULL, "'initContainers':[{'name':'i','restartPolicy':'Always','ports':[{'hostPort':80,'containerPort':80}]}]" } },
+                    "" },
+                  "b         its host port, which is taken on b" },
+                { "anti-affinity",
+                  { { { "a", "4", "'labels':{'pool':'a','h':'a'}" }, { "b", "4", "'labels':{'pool':'a','h':'b'}" } },
+                    { { "p1", "a", "1", NULL, "'affinity':{'podAntiAffinity':{'requiredDuringSchedulingIgnoredDuringExecution':[{'topologyKey':'h',"
+                                              "'labelSelector':{'matchLabels':{'app':'p'}}}]}}" },
+                      { "p2", "b", "1" } },
+                    "" },
+                  "no pod near b that it, or that keeps it, away by pod anti-affinity" },
+                { "spread",
+                  { { { "a", "4", "'labels':{'pool':'a','h':'a'}" }, { "b", "4", "'labels':{'pool':'a','h':'b'}" } },
+                    { { "p1", "a", "1", NULL, "'topologySpreadConstraints':[{'maxSkew':1,'topologyKey':'h','whenUnsatisfiable':'DoNotSchedule',"
+                                              "'labelSelector':{'matchLabels':{'app':'p'}}}]" },
+                      { "p2", "b", "1" } },
+                    "" },
+                  "a topologySpreadConstraint that allows one more where b is" },
+                { "nobody can tell", { { { "a", "4" }, { "b", "4" } }, { { "p", "a", "1", NULL, "'schedulerName':'own'" } }, "" },
+                  "nobody can tell: FOREIGN_SCHEDULER" },
+        };
+
+        (void) state;
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(disruption_rig_freep) DisruptionRig *r = disruption_rig_new(&rows[i].cluster);
+                _cleanup_(node_outlook_done) NodeOutlook o = {};
+                _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
+                _cleanup_free_ char *text = NULL, *json = NULL;
+
+                print_message("  %s\n", rows[i].what);
+                assert_int_equal(node_outlook_make(r->scene, "nope", &o), -ENOENT);
+                assert_return_code(node_outlook_make(r->scene, "a", &o), 0);
+                text = node_outlook_text(&o, NULL);
+                json = node_outlook_json(&o, NULL);
+                assert_non_null(text);
+                assert_non_null(json);
+                expect(text, rows[i].says);
+                assert_return_code(json_parse(json, strlen(json), SIZE_MAX, &doc, NULL), 0);
+        }
+}
+
+static void test_outlook_json(void **state) {
+        const RigCluster c = { .nodes = { { "a", "4" }, { "b", "1" } }, .pods = { { "p", "a", "2" } }, .pool = "" };
+        _cleanup_(disruption_rig_freep) DisruptionRig *r = disruption_rig_new(&c);
+        char *notes[] = { (char *) "a note", NULL };
+        _cleanup_(node_outlook_done) NodeOutlook o = {};
+        _cleanup_free_ char *json = NULL;
+
+        (void) state;
+        assert_return_code(node_outlook_make(r->scene, "a", &o), 0);
+        json = node_outlook_json(&o, notes);
+        expect(json, "{\"wouldGo\":false,\"lacks\":{\"Expiration\":[{\"code\":\"DISABLED\"");
+        expect(json, "\"pods\":[{\"pod\":\"x/p\",\"takers\":0,\"others\":{\"not a destination\":1,\"resources\":1},\"nearest\":\"b\","
+                     "\"needs\":\"1000m cpu more on b\"}],\"notes\":[\"a note\"]}");
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_plan_table),         cmocka_unit_test(test_plan_json), cmocka_unit_test(test_nothing_to_do),
+                cmocka_unit_test(test_naked_and_replaced), cmocka_unit_test(test_what_if),   cmocka_unit_test(test_upgrade),
+                cmocka_unit_test(test_outlook),            cmocka_unit_test(test_outlook_json),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
