@@ -4,12 +4,13 @@
  * bound volume has to be usable on the node (its node affinity, its labels of zone and region); a claim that is not bound
  * yet is made for the node if its class waits for that, within the class' allowed topologies; ReadWriteOncePod is one pod's. A
  * node attaches so many volumes of a driver as its CSINode says. Where kube-scheduler would look for an existing volume
- * for a claim, or trust a class that does not wait, the answer here is no. Not counted: volumes that are attached and that
- * no pod of the node mounts, and disks of a cloud that are no CSI volume.
+ * for a claim, or trust a class that does not wait, the answer here is no; so it is where a driver might have no room left, and of
+ * disks from before CSI.
  */
 #include "alloc-util.h"
 #include "simulator-internal.h"
 #include "string-util.h"
+#include "strv.h"
 
 #define LABEL_ZONE "topology.kubernetes.io/zone"
 #define LABEL_REGION "topology.kubernetes.io/region"
@@ -47,6 +48,30 @@ static int intern_label(Simulator *s, const KubeObject *o, const char *key, cons
         return *ret ? 0 : -ENOMEM;
 }
 
+/* Drivers that make a volume for any node of its topology: they publish no CSIStorageCapacity, which would say how much is left. Of
+ * others nobody here knows whether a node has room for one more. */
+static bool is_made_anywhere(const char *provisioner) {
+        static const char *const drivers[] = { "ebs.csi.aws.com",   "efs.csi.aws.com",     "pd.csi.storage.gke.io",
+                                               "disk.csi.azure.com", "file.csi.azure.com", "filestore.csi.storage.gke.io",
+                                               "cinder.csi.openstack.org" };
+
+        for (size_t i = 0; i < ELEMENTSOF(drivers); i++)
+                if (streq_ptr(provisioner, drivers[i]))
+                        return true;
+        return false;
+}
+
+/* A disk of a cloud from before CSI: where it counts, and in which zone it is, is translated by rules that are not here. */
+static bool is_before_csi(const Simulator *s, const KubeVolume *pv) {
+        const KubeStorageClass *class = pv->csi_driver || !pv->storage_class
+                                                ? NULL
+                                                : (const KubeStorageClass *) snapshot_get(s->snapshot, SNAPSHOT_STORAGE_CLASSES,
+                                                                                          pv->storage_class);
+
+        return class && class->provisioner && startswith(class->provisioner, "kubernetes.io/") &&
+               !streq(class->provisioner, "kubernetes.io/no-provisioner");
+}
+
 static int take_bound(Simulator *s, SimulatorVolume *v, const KubeVolume *pv) {
         int r = take_terms(s, v, pv->node_affinity, false);
 
@@ -54,10 +79,12 @@ static int take_bound(Simulator *s, SimulatorVolume *v, const KubeVolume *pv) {
                 r = intern_label(s, &pv->object, LABEL_ZONE, LABEL_ZONE_BETA, &v->zone);
         if (r >= 0)
                 r = intern_label(s, &pv->object, LABEL_REGION, LABEL_REGION_BETA, &v->region);
+        v->is_unusable |= is_before_csi(s, pv);
         if (r < 0 || !pv->csi_driver)
                 return r;
         v->driver = intern(s->pool, pv->csi_driver);
-        return v->driver ? 0 : -ENOMEM;
+        v->handle = intern(s->pool, strempty(pv->csi_handle));
+        return v->driver && v->handle ? 0 : -ENOMEM;
 }
 
 /* Of a claim that is not bound, or of one that its pod's successor will have anew. */
@@ -67,7 +94,8 @@ static int take_unbound(Simulator *s, SimulatorVolume *v, const KubeScheduledCla
                                                                        claim->storage_class)
                                                              : NULL;
 
-        if (!class || !class->waits_for_consumer || class->object.invalid) {
+        if (!class || !class->waits_for_consumer || class->object.invalid ||
+            !is_made_anywhere(class->provisioner)) {
                 v->is_unusable = true;
                 return 0;
         }
@@ -84,6 +112,7 @@ static int take_claim(Simulator *s, SimulatorVolume *v, const char *key, bool ep
                 v->is_unusable = true;
                 return 0;
         }
+        v->is_for_one = claim->one_pod_only;
         if (ephemeral || !claim->claim.volume_name)
                 return take_unbound(s, v, claim);
         pv = (const KubeVolume *) snapshot_get(s->snapshot, SNAPSHOT_VOLUMES, claim->claim.volume_name);
@@ -143,35 +172,19 @@ int simulator_load_volumes_of(Simulator *s, uint32_t pod) {
 
                 if (r < 0)
                         return r;
+                s->volumes[p->volumes[p->n_volumes]].n_users++;
                 p->n_volumes++;
         }
         return 0;
 }
 
-/* A claim of ReadWriteOncePod that more than one pod mounts: the second waits until the first is gone. */
-static int close_shared(Simulator *s) {
-        _cleanup_free_ uint32_t *users = new0(uint32_t, s->n_volumes + 1);
+void simulator_forget_volumes_of(Simulator *s, uint32_t pod) {
+        SimulatorPod *p = s->pods + pod;
 
-        if (!users)
-                return -ENOMEM;
-        for (uint32_t i = 0; i < s->n_pods; i++)
-                for (uint32_t k = 0; k < s->pods[i].n_volumes; k++)
-                        users[s->pods[i].volumes[k]]++;
-        for (uint32_t i = 0; i < s->n_pods; i++)
-                for (uint32_t k = 0; k < s->pods[i].n_volumes; k++) {
-                        const KubeScheduledPod *o = s->pods[i].object;
-                        _cleanup_free_ char *key = NULL;
-                        const KubeScheduledClaim *claim;
-
-                        if (users[s->pods[i].volumes[k]] < 2)
-                                continue;
-                        key = strf("%s/%s", o->pod.object.meta.ns, o->claims[k].name);
-                        if (!key)
-                                return -ENOMEM;
-                        claim = (const KubeScheduledClaim *) snapshot_get(s->snapshot, SNAPSHOT_VOLUME_CLAIMS, key);
-                        s->volumes[s->pods[i].volumes[k]].is_unusable |= claim && claim->one_pod_only;
-                }
-        return 0;
+        for (uint32_t i = 0; i < p->n_volumes; i++)
+                s->volumes[p->volumes[i]].n_users--;
+        p->volumes = mfree(p->volumes);
+        p->n_volumes = 0;
 }
 
 int simulator_load_volumes(Simulator *s) {
@@ -179,8 +192,6 @@ int simulator_load_volumes(Simulator *s) {
 
         for (uint32_t i = 0; i < s->n_pods && r >= 0; i++)
                 r = simulator_load_volumes_of(s, i);
-        if (r >= 0)
-                r = close_shared(s);
         for (uint32_t i = 0; i < s->n_nodes; i++)
                 s->nodes[i].csi = (const KubeCsiNode *) snapshot_get(s->snapshot, SNAPSHOT_CSI_NODES, s->nodes[i].name);
         return r;
@@ -219,6 +230,60 @@ int simulator_count_volumes(Simulator *s, uint32_t pod, uint32_t node, int direc
         return 0;
 }
 
+/* "kubernetes.io/csi/DRIVER^HANDLE", of a Node's status.volumesAttached. *ret_driver: its bytes; NULL: another kind of volume. */
+static const char *attached_handle(const char *name, const char **ret_driver, size_t *ret_size) {
+        const char *driver = startswith(name, "kubernetes.io/csi/"), *end = driver ? strchr(driver, '^') : NULL;
+
+        *ret_driver = driver;
+        *ret_size = end ? (size_t) (end - driver) : 0;
+        return end ? end + 1 : NULL;
+}
+
+static bool is_mounted(const Simulator *s, const SimulatorNode *n, const char *driver, size_t size, const char *handle) {
+        for (size_t i = 0; i < n->n_volumes; i++) {
+                const SimulatorVolume *v = s->volumes + n->volumes[i].volume;
+
+                if (v->driver && strlen(v->driver) == size && strncmp(v->driver, driver, size) == 0 && streq_ptr(v->handle, handle))
+                        return true;
+        }
+        return false;
+}
+
+static int add_attachment(Simulator *s, SimulatorNode *n, const char *driver, size_t size) {
+        int r = GREEDY_REALLOC(s->volumes, s->volumes_allocated, (size_t) s->n_volumes + 1);
+
+        if (r >= 0)
+                r = GREEDY_REALLOC(n->volumes, n->volumes_allocated, n->n_volumes + 1);
+        if (r < 0)
+                return r;
+        s->volumes[s->n_volumes] = (SimulatorVolume){ .driver = intern_n(s->pool, driver, size) };
+        if (!s->volumes[s->n_volumes].driver)
+                return -ENOMEM;
+        n->volumes[n->n_volumes++] = (VolumeUse){ s->n_volumes++, 1 };
+        return 0;
+}
+
+/* Still attached, or by somebody else: it takes a place all the same. */
+int simulator_load_attachments(Simulator *s) {
+        for (uint32_t i = 0; i < s->n_nodes; i++) {
+                SimulatorNode *n = s->nodes + i;
+
+                STRV_FOREACH (name, n->object->node.volumes_attached) {
+                        const char *driver, *handle;
+                        size_t size;
+                        int r;
+
+                        handle = attached_handle(*name, &driver, &size);
+                        if (!handle || !n->csi || is_mounted(s, n, driver, size, handle))
+                                continue;
+                        r = add_attachment(s, n, driver, size);
+                        if (r < 0)
+                                return r;
+                }
+        }
+        return 0;
+}
+
 /* -- the filters ------------------------------------------------------------------------------------------ */
 
 /* wanted: one value, or several with "__" between them. */
@@ -248,7 +313,7 @@ static bool zones_fit(const SimulatorVolume *v, const SimulatorNode *n) {
 }
 
 static bool is_usable(const SimulatorVolume *v, const SimulatorNode *n) {
-        return !v->is_unusable && (!v->has_affinity || node_terms_match(&v->affinity, &n->labels, n->name)) &&
+        return !v->is_unusable && !(v->is_for_one && v->n_users > 1) && (!v->has_affinity || node_terms_match(&v->affinity, &n->labels, n->name)) &&
                zones_fit(v, n);
 }
 

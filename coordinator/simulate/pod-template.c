@@ -79,11 +79,17 @@ typedef struct Amounts {
         int64_t of[RESOURCES_MAX];
 } Amounts;
 
-static int amount_parse(const Json *v, uint32_t resource, int64_t *ret) {
+static int amount_parse(const Json *v, const char *resource, int64_t *ret) {
         _cleanup_free_ char *number = json_is_number(v) ? json_format(v) : NULL;
         const char *s = number ?: json_string_or_null(v);
+        int r = s ? quantity_parse(s, streq(resource, "cpu"), QUANTITY_ROUND_UP, ret) : -EINVAL;
 
-        return s ? quantity_parse(s, resource == RESOURCE_CPU, QUANTITY_ROUND_UP, ret) : -EINVAL;
+        if (r == -ERANGE && *s != '-') { /* more than can be counted */
+                *ret = AMOUNT_MAX;
+                return 0;
+        }
+        *ret = r < 0 ? 0 : MIN(*ret, AMOUNT_MAX);
+        return r;
 }
 
 static int add(int64_t *to, int64_t amount) {
@@ -97,11 +103,13 @@ static int take_requests(TemplateParser *p, const Json *requests, bool replace, 
         JSON_FOREACH (v, requests) {
                 uint32_t resource;
                 int64_t amount;
-                int r = resource_table_number(p->resources, json_key(v), &resource);
+                int r = amount_parse(v, json_key(v), &amount);
 
                 if (r < 0)
                         return r;
-                r = amount_parse(v, resource, &amount);
+                if (amount == 0 && resource_table_find(p->resources, json_key(v), &resource) < 0)
+                        continue; /* nobody has asked for any */
+                r = resource_table_number(p->resources, json_key(v), &resource);
                 if (r < 0)
                         return r;
                 if (replace)
@@ -189,7 +197,7 @@ static int take_all_requests(TemplateParser *p, const Json *text) {
                 return -ENOMEM;
         for (uint32_t i = 0; i < RESOURCES_MAX; i++)
                 if (sum->of[i] > 0)
-                        t->requests[t->n_requests++] = (ResourceAmount){ i, sum->of[i] };
+                        t->requests[t->n_requests++] = (ResourceAmount){ i, MIN(sum->of[i], AMOUNT_MAX) };
         return 0;
 }
 

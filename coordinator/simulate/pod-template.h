@@ -21,6 +21,8 @@ typedef enum ResourceNumber {
 } ResourceNumber;
 
 #define RESOURCES_MAX 256u
+/* More than anybody has, and little enough that all pods of a node can be added up. */
+#define AMOUNT_MAX (INT64_C(1) << 48)
 
 typedef struct ResourceTable {
         const char *names[RESOURCES_MAX]; /* interned */

@@ -60,7 +60,7 @@ static bool is_competitor(const Simulator *s, uint32_t pod) {
                 return false;
         if (!o->node_name)
                 return !p->is_terminating && !o->is_static;
-        return p->moves && p->home != NOWHERE && s->nodes[p->home].object->node.object.meta.deletion_usec > 0;
+        return p->moves && p->home != NOWHERE && s->nodes[p->home].is_leaving;
 }
 
 /* Whom no node takes as things are is not about to be placed, and takes nothing away. */
@@ -112,6 +112,7 @@ typedef struct Removal {
         uint32_t *placed; /* places in the queue, in the order of their placing */
         size_t n_placed;
         bool *is_placed;
+        bool has_preferences; /* some mover's hold now */
 } Removal;
 
 static void removal_done(Removal *x) {
@@ -141,10 +142,14 @@ static int collect_movers(Removal *x) {
 }
 
 static bool is_on(const Removal *x, uint32_t pod) {
+        uint32_t node = x->s->pods[pod].node;
+
+        return node != NOWHERE && x->s->nodes[node].is_asked_about;
+}
+
+static void mark_nodes(const Removal *x, bool asked) {
         for (size_t i = 0; i < x->n_nodes; i++)
-                if (x->s->pods[pod].node == x->nodes[i])
-                        return true;
-        return false;
+                x->s->nodes[x->nodes[i]].is_asked_about = asked;
 }
 
 /* Both are in order: they are merged. A competitor that is a mover now, for it was placed on one of the nodes, is that. */
@@ -190,6 +195,7 @@ static int note_preferences(Removal *x) {
                 if (r < 0)
                         return r;
                 p->held_preferences = preferences_that_hold(s, x->movers[i], node);
+                x->has_preferences |= p->held_preferences != 0;
                 simulator_undo(s, mark);
         }
         return 0;
@@ -349,8 +355,11 @@ static int removal_prepare(Removal *x) {
 
         if (r >= 0)
                 r = collect_movers(x);
-        if (r >= 0)
-                r = make_queue(x);
+        if (r < 0)
+                return r;
+        mark_nodes(x, true);
+        r = make_queue(x);
+        mark_nodes(x, false);
         return r < 0 ? r : note_preferences(x);
 }
 
@@ -367,7 +376,7 @@ static int removal_judge(Removal *x, bool keep, SimulateVerdict *v) {
                 if (r < 0)
                         simulator_undo(s, mark);
         }
-        if (r >= 0 && !v->fits && s->respects_preferences && !x->options->quick)
+        if (r >= 0 && !v->fits && x->has_preferences && !x->options->quick)
                 r = ask_without_preferences(x, v);
         s->respects_preferences = false;
         return r;

@@ -30,7 +30,9 @@ typedef struct SimulatorNode {
         KeyValue *own_labels;            /* interned; NULL: it has those of object */
         uint32_t class_number;           /* nodes that are the same to selectors and taints */
         uint32_t first_pod;              /* the pods on it now: Simulator.pods[].next */
-        uint32_t n_resizing;             /* pods on it in the snapshot that are being resized: how much room there is is open */
+        uint32_t n_unsettled;            /* pods on it in the snapshot that are being resized, or cannot be read: what room there is is open */
+        bool is_leaving;                 /* being deleted, or its end is announced */
+        bool is_asked_about;             /* by the removal under way */
         bool takes_pods;                 /* initialized, not cordoned, not being deleted */
         bool is_removed;
         PortUse *ports;
@@ -48,7 +50,9 @@ typedef struct SimulatorVolume {
         NodeTerms affinity;          /* where it can be used; without items: everywhere */
         bool has_affinity;
         const char *zone, *region;   /* interned: labels of the PersistentVolume, values of one or of several with "__" between */
-        bool is_unusable;            /* missing, not bound and not to be, or some other pod's alone */
+        bool is_unusable;            /* missing, or not bound and not to be */
+        bool is_for_one;             /* ReadWriteOncePod */
+        uint32_t n_users;            /* pods that mount it; of one that is for one pod, two: who gets it is open */
 } SimulatorVolume;
 
 typedef struct SimulatorPod {
@@ -59,6 +63,7 @@ typedef struct SimulatorPod {
         bool moves;
         bool is_successor;             /* it stands for the pod that will be made in its place */
         bool is_terminating;
+        bool unsettles;                /* its node takes no pods: SimulatorNode.n_unsettled */
         PodUnmodelled unmodelled;
         uint32_t *volumes;             /* Simulator.volumes */
         uint32_t n_volumes;
@@ -149,13 +154,16 @@ static inline const PodTemplate *template_of(const Simulator *s, uint32_t pod) {
 }
 
 static inline bool node_is_destination(const SimulatorNode *n) {
-        return n->takes_pods && n->n_resizing == 0 && !n->is_removed;
+        return n->takes_pods && n->n_unsettled == 0 && !n->is_removed;
 }
 
 /* -- parts of simulator_new() --------------------------------------------------------------------------- */
 
 int simulator_load_volumes(Simulator *s);          /* fit-volumes.c: after nodes and pods */
 int simulator_load_volumes_of(Simulator *s, uint32_t pod);
+void simulator_forget_volumes_of(Simulator *s, uint32_t pod);
+/* What is attached to nodes beside the volumes of their pods: after these are placed. */
+int simulator_load_attachments(Simulator *s);
 int simulator_make_groups(Simulator *s);           /* simulator-groups.c: after nodes and templates, before pods are placed */
 /* Of the template that came last, when pods are placed. */
 int simulator_make_groups_of_new(Simulator *s);

@@ -16,7 +16,7 @@ static void leave_home(Simulator *s, uint32_t pod) {
 
         if (!n)
                 return;
-        n->n_resizing -= s->pods[pod].object->is_resizing;
+        n->n_unsettled -= s->pods[pod].unsettles;
         simulator_score_node(s, home);
         for (size_t i = 0; i < n->n_home_pods; i++)
                 if (n->home_pods[i] == pod) {
@@ -65,7 +65,7 @@ void simulator_forget_pod(Simulator *s, uint32_t pod) {
         if (p->node != NOWHERE)
                 simulator_drop_pod(s, pod);
         leave_home(s, pod);
-        free(p->volumes);
+        simulator_forget_volumes_of(s, pod);
         *p = (SimulatorPod){ .node = NOWHERE, .next = NOWHERE, .previous = NOWHERE, .home = NOWHERE,
                              .template = p->template };
 }

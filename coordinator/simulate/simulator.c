@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "alloc-util.h"
+#include "marks.h"
 #include "simulator-internal.h"
 #include "string-util.h"
 
 /* Nodes that may be added by simulator_add_node(). */
 #define NEW_NODES_MAX 1024u
+#define INTERRUPTION_BYTES_MAX 65536u
 
 static const char *const reason_table[_FIT_REASON_MAX] = {
         [FIT_OK] = "fits",
@@ -106,6 +108,18 @@ static int name_node(Simulator *s, uint32_t number, const char *name) {
         return s->nodes[number].name ? hashmap_put(s->node_numbers, name, (void *) ((uintptr_t) number + 1)) : -ENOMEM;
 }
 
+/* Its end is announced: its pods go, whoever evicts them, and no others should come. */
+static bool is_interrupted(const KubeObject *node) {
+        const char *text = object_meta_annotation(&node->meta, ANNOTATION_INTERRUPTION);
+        _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
+
+        if (!text)
+                return false;
+        if (json_parse(text, strlen(text), INTERRUPTION_BYTES_MAX, &doc, NULL) < 0)
+                return true; /* whatever it says, it is announced */
+        return !streq_ptr(json_string_or_null(json_get(json_root(doc), "phase")), "Cancelled");
+}
+
 static int load_nodes(Simulator *s) {
         _cleanup_free_ KubeObject **objects = NULL;
         size_t n = 0;
@@ -121,8 +135,8 @@ static int load_nodes(Simulator *s) {
                 node->object = (const KubeScheduledNode *) objects[i];
                 node->labels = objects[i]->meta.labels;
                 node->first_pod = NOWHERE;
-                node->takes_pods = node->object->is_initialized && !node->object->node.unschedulable &&
-                                   objects[i]->meta.deletion_usec == 0;
+                node->is_leaving = objects[i]->meta.deletion_usec > 0 || is_interrupted(objects[i]);
+                node->takes_pods = node->object->is_initialized && !node->object->node.unschedulable && !node->is_leaving;
                 s->n_nodes++;
                 r = name_node(s, (uint32_t) i, objects[i]->meta.name);
         }
@@ -133,7 +147,7 @@ static int load_nodes(Simulator *s) {
 static int64_t quantity_of(const char *text, uint32_t resource) {
         int64_t amount;
 
-        return quantity_parse(text, resource == RESOURCE_CPU, QUANTITY_ROUND_DOWN, &amount) < 0 ? 0 : amount;
+        return quantity_parse(text, resource == RESOURCE_CPU, QUANTITY_ROUND_DOWN, &amount) < 0 ? 0 : MIN(amount, AMOUNT_MAX);
 }
 
 static int load_room(Simulator *s) {
@@ -148,8 +162,9 @@ static int load_room(Simulator *s) {
                                 return r;
                 }
         }
-        s->free = new0(int64_t, s->resources.n * s->nodes_allocated);
-        s->allocatable = new0(int64_t, s->resources.n * s->nodes_allocated);
+        /* Of all resources that there may be once pods come that ask for others: what is not touched is no memory. */
+        s->free = new0(int64_t, RESOURCES_MAX * s->nodes_allocated);
+        s->allocatable = new0(int64_t, RESOURCES_MAX * s->nodes_allocated);
         if (!s->free || !s->allocatable)
                 return -ENOMEM;
         for (uint32_t i = 0; i < s->n_nodes; i++) {
@@ -187,7 +202,6 @@ static int add_home_pod(Simulator *s, uint32_t node, uint32_t pod) {
         if (r < 0)
                 return r;
         n->home_pods[n->n_home_pods++] = pod;
-        n->n_resizing += s->pods[pod].object->is_resizing;
         return 0;
 }
 
@@ -206,7 +220,14 @@ int simulator_fill_pod(Simulator *s, uint32_t number, const KubeScheduledPod *ob
                 (void) simulator_find_node(s, pod->node_name, &home);
         p->home = home;
         r = home == NOWHERE ? 0 : add_home_pod(s, home, number);
-        return r < 0 ? r : simulator_find_or_add_template(s, strempty(object->scheduling), &p->template);
+        if (r >= 0)
+                r = simulator_find_or_add_template(s, strempty(object->scheduling), &p->template);
+        if (r < 0)
+                return r;
+        p->unsettles = object->is_resizing || simulator_judge_pod(s, number) == POD_UNREADABLE;
+        if (home != NOWHERE)
+                s->nodes[home].n_unsettled += p->unsettles;
+        return 0;
 }
 
 PodUnmodelled simulator_judge_pod(const Simulator *s, uint32_t pod) {
@@ -309,7 +330,9 @@ static int simulator_load(Simulator *s) {
                 return r;
         judge_pods(s);
         r = simulator_load_volumes(s);
-        return r < 0 ? r : bring_all_home(s);
+        if (r >= 0)
+                r = bring_all_home(s);
+        return r < 0 ? r : simulator_load_attachments(s);
 }
 
 int simulator_new(const Snapshot *snapshot, Simulator **ret) {
@@ -343,6 +366,7 @@ static void node_done(SimulatorNode *n, InternPool *pool) {
 
 static void volume_done(SimulatorVolume *v, InternPool *pool) {
         intern_unref(pool, v->driver);
+        intern_unref(pool, v->handle);
         intern_unref(pool, v->zone);
         intern_unref(pool, v->region);
         node_terms_done(&v->affinity, pool);
@@ -797,7 +821,7 @@ static int make_room(Simulator *s, uint32_t node, const SimulatorNewNode *new) {
                 r = quantity_parse(a->value, resource == RESOURCE_CPU, QUANTITY_ROUND_DOWN, &amount);
                 if (r < 0)
                         return r;
-                s->allocatable[resource * s->nodes_allocated + node] = amount;
+                s->allocatable[resource * s->nodes_allocated + node] = MIN(amount, AMOUNT_MAX);
         }
         for (uint32_t i = 0; i < s->resources.n; i++)
                 s->free[i * s->nodes_allocated + node] = s->allocatable[i * s->nodes_allocated + node];

@@ -17,7 +17,7 @@
 #define NODE(name, zone, more) \
         "{'apiVersion':'v1','kind':'Node','metadata':{'name':'" name "','labels':{'kubernetes.io/hostname':'" name "'," \
         "'topology.kubernetes.io/zone':'" zone "','size':'4'}},'spec':{" more "},'status':{'allocatable':{'cpu':'4','memory':'8Gi'," \
-        "'pods':'20','example.com/gpu':'2'},'conditions':[{'type':'Ready','status':'True'}]}},"
+        "'pods':'20','example.com/gpu':'2'},'volumesAttached':[{'name':'kubernetes.io/csi/d^left'}],'conditions':[{'type':'Ready','status':'True'}]}},"
 #define POD(name, app, node, spec) \
         "{'apiVersion':'v1','kind':'Pod','metadata':{'name':'" name "','namespace':'x','uid':'" name "','labels':{'app':'" app "'}," \
         "'ownerReferences':[{'apiVersion':'apps/v1','kind':'ReplicaSet','name':'o','uid':'u','controller':true}]}," \
@@ -48,7 +48,7 @@ static const char objects[] =
         "{'apiVersion':'v1','kind':'PersistentVolumeClaim','metadata':{'name':'k2','namespace':'x'},'spec':{'storageClassName':'s'}},"
         "{'apiVersion':'v1','kind':'PersistentVolume','metadata':{'name':'v1','labels':{'topology.kubernetes.io/zone':'1__2','topology.kubernetes.io/region':'r'}},"
         "'spec':{'csi':{'driver':'d','volumeHandle':'h'},'nodeAffinity':{'required':{'nodeSelectorTerms':[{'matchExpressions':[{'key':'size','operator':'In','values':['4']}]}]}}}},"
-        "{'apiVersion':'storage.k8s.io/v1','kind':'StorageClass','metadata':{'name':'s'},'provisioner':'d','volumeBindingMode':'WaitForFirstConsumer',"
+        "{'apiVersion':'storage.k8s.io/v1','kind':'StorageClass','metadata':{'name':'s'},'provisioner':'ebs.csi.aws.com','volumeBindingMode':'WaitForFirstConsumer',"
         "'allowedTopologies':[{'matchLabelExpressions':[{'key':'topology.kubernetes.io/zone','values':['2']}]}]},"
         "{'apiVersion':'storage.k8s.io/v1','kind':'CSINode','metadata':{'name':'n3'},'spec':{'drivers':[{'name':'d','nodeID':'i','allocatable':{'count':5}}]}},"
         "{'apiVersion':'v1','kind':'Namespace','metadata':{'name':'x','labels':{'team':'t'}}}"

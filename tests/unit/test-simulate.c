@@ -162,6 +162,32 @@ static const Case cases[] = {
             "\"nodeAffinity\":{\"required\":{\"nodeSelectorTerms\":[{\"matchExpressions\":[{\"key\":\"" HOST "\",\"operator\":\"In\","
             "\"values\":[\"a\"]}]}]}}}}" },
           "a", false, "p: not a destination 1, volume 1" },
+        { "a node whose end is announced takes nothing, schedulable or not; nor does one that has as many volumes attached as it may",
+          { { "a", "4", "1" }, { "b", "4", "1" }, { "c", "4", "1" }, { "d", "4", "1" } },
+          { { "p", "a", "1", NULL, VOLUME("k") } },
+          { CLAIM("k", "v") "," VOLUME_IN_ZONE("v", "1"), ATTACHES("c", 1),
+            "{\"apiVersion\":\"v1\",\"kind\":\"Node\",\"metadata\":{\"name\":\"b\",\"labels\":{\"" ZONE "\":\"1\"},\"annotations\":{"
+            "\"vesper.sh/interruption\":\"{\\\"phase\\\":\\\"Planned\\\"}\"}},\"spec\":{},\"status\":{\"allocatable\":{\"cpu\":\"4\",\"pods\":\"9\"},"
+            "\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"}]}},"
+            "{\"apiVersion\":\"v1\",\"kind\":\"Node\",\"metadata\":{\"name\":\"c\",\"labels\":{\"" ZONE "\":\"1\"}},\"spec\":{},"
+            "\"status\":{\"allocatable\":{\"cpu\":\"4\",\"pods\":\"9\"},\"volumesAttached\":[{\"name\":\"kubernetes.io/csi/d^gone\"}],"
+            "\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"}]}}" },
+          "a", false, "p>d" },
+        { "a claim that nobody provisions has no volume anywhere",
+          { { "a", "4", "1" }, { "b", "4", "1" } },
+          { { "p", "a", "1", NULL, VOLUME("k") } },
+          { "{\"apiVersion\":\"v1\",\"kind\":\"PersistentVolumeClaim\",\"metadata\":{\"name\":\"k\",\"namespace\":\"x\"},\"spec\":{"
+            "\"storageClassName\":\"s\"}},{\"apiVersion\":\"storage.k8s.io/v1\",\"kind\":\"StorageClass\",\"metadata\":{\"name\":\"s\"},"
+            "\"provisioner\":\"kubernetes.io/no-provisioner\",\"volumeBindingMode\":\"WaitForFirstConsumer\"}" },
+          "a", false, "p: not a destination 1, volume 1" },
+        { "more than can be counted is not less than nothing",
+          { { "a", "4", "1" }, { "b", "4", "1" } },
+          { { "p", "a", "1" }, { "q", "b", "9223372036854775807" }, { "r", "b", "9223372036854775807" } },
+          {}, "a", false, "p: not a destination 1, resources 1" },
+        { "of a node with a pod that nobody can read, nobody knows what is free",
+          { { "a", "4", "1" }, { "b", "4", "1" } },
+          { { "p", "a", "1" }, { "q", "b", "1", NULL, "\"topologySpreadConstraints\":[{\"topologyKey\":5}]" } },
+          {}, "a", false, "p: not a destination 2" },
         { "what an init container asks for counts, and its sidecars with it",
           { { "a", "4", "1" }, { "b", "1", "1" } },
           { { "p", "a", "100m", NULL,
@@ -431,6 +457,44 @@ static void test_updates(void **state) {
         }
 }
 
+/* A pod asks for a resource that nobody had, and another one shares a claim that is for one pod: both are told while the
+ * simulator stands. */
+static void test_news(void **state) {
+        static const Case c = {
+                "", { { "a", "4", "1" }, { "b", "4", "1" } }, { { "p", "a", "1", NULL, VOLUME("k") } },
+                { "{\"apiVersion\":\"v1\",\"kind\":\"PersistentVolumeClaim\",\"metadata\":{\"name\":\"k\",\"namespace\":\"x\"},\"spec\":{"
+                  "\"volumeName\":\"v\",\"accessModes\":[\"ReadWriteOncePod\"]}}," VOLUME_IN_ZONE("v", "1") },
+                NULL, false, NULL
+        };
+        static const char *const late[] = {
+                "{\"metadata\":{\"name\":\"g\",\"namespace\":\"x\"},\"spec\":{\"containers\":[{\"resources\":{\"requests\":{"
+                "\"example.com/new\":\"1\"}}}]},\"status\":{\"phase\":\"Pending\"}}",
+                "{\"metadata\":{\"name\":\"q\",\"namespace\":\"x\"},\"spec\":{\"containers\":[{}]," VOLUME("k") "},\"status\":{\"phase\":\"Pending\"}}",
+        };
+        static const char *const want[] = { "p>b", "p: not a destination 1, volume 1" };
+        _cleanup_(intern_pool_freep) InternPool *pool = NULL;
+        _cleanup_(snapshot_freep) Snapshot *snapshot = NULL;
+        _cleanup_(simulator_freep) Simulator *s = NULL;
+        SimulateOptions options = {};
+        uint32_t node = 0, number;
+
+        assert_int_equal(intern_pool_new(&pool), 0);
+        assert_int_equal(snapshot_new(pool, 0, &snapshot), 0);
+        case_put(snapshot, &c);
+        assert_int_equal(simulator_new(snapshot, &s), 0);
+        for (size_t i = 0; i < ELEMENTSOF(late); i++) {
+                KubeObject *o = cluster_put(snapshot, SNAPSHOT_PODS, late[i]);
+                _cleanup_free_ char *said = NULL;
+                SimulateVerdict v;
+
+                assert_int_equal(simulator_add_pod(s, (KubeScheduledPod *) o, &number), 0);
+                assert_int_equal(simulate_removal(s, &node, 1, &options, false, &v), 0);
+                said = say(s, &v);
+                assert_string_equal(said, want[i]);
+                simulate_verdict_done(&v);
+        }
+}
+
 /* -- every assignment, tried --------------------------------------------------------------------------------- */
 
 typedef struct Search {
@@ -516,6 +580,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_cases),
                 cmocka_unit_test(test_updates),
+                cmocka_unit_test(test_news),
                 cmocka_unit_test(test_against_every_assignment),
         };
 
