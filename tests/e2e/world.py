@@ -323,7 +323,9 @@ class World:
             daemon.stop()
         self.daemons.clear()
         admin = self.admin
-        for path in ("/apis/apps/v1/namespaces/default/replicasets",
+        # Who makes others goes before them.
+        for path in ("/apis/apps/v1/namespaces/default/deployments", "/apis/apps/v1/namespaces/default/statefulsets",
+                     "/apis/apps/v1/namespaces/default/replicasets",
                      "/apis/apps/v1/namespaces/default/daemonsets", PDBS):
             admin.delete(path)
         for path in (POOLS, CLAIMS, "/api/v1/nodes"):
