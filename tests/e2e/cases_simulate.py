@@ -192,6 +192,11 @@ class Drained:
         # Not all run yet, and a pod that is drained before it does is none of this case's matters.
         self.world.cluster.wait_running(sum(self.replicas.values()), timeout=LIMIT)
 
+    def plan_says(self, node, status):
+        """vesperctl asks the same simulation, of what it reads from the API server itself."""
+        done = self.world.ctl("plan", "--without", node)
+        assert done.returncode == status, f"of {node}, {status} expected: {done}"
+
     def drain(self, node):
         done = self.world.ctl("drain", node)
         assert done.returncode == 0, done
@@ -204,6 +209,7 @@ class Drained:
         may = [n for n in self.nodes if answers[n]["verdict"] == "yes" and n not in cordoned and there[n]]
         assert may, f"no node with pods may go: {_verdicts(answers)}"
         node = max(may, key=lambda n: (len(there[n]), n))
+        self.plan_says(node, 0)
         begin = time.monotonic()
         self.drain(node)
         self.wait_bound(f"{node}, which may go, was drained ({answers[node]['placements']})")
@@ -218,6 +224,7 @@ class Drained:
         reasons = {u["pod"]: u["reasons"] for u in answers[node]["unplaced"]}.get(f"default/{pod['metadata']['name']}")
         assert answers[node]["verdict"] == "no" and reasons, f"{self.holder} has a seat elsewhere if {node} goes: {answers[node]}"
         assert self.has_no_seat(node, pod, objects, there[node]), f"{self.holder} might have found a seat: {answers[node]}"
+        self.plan_says(node, 3)
         self.drain(node)
 
         def refused(pods):
