@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Between a daemon and the server that it asks: passes bytes on, and knows when certain ones were passed to the daemon."""
+"""Between a daemon and the server that it asks: passes bytes on, and knows when certain ones were passed to the daemon. Or late:
+as a server that is not on the same machine."""
 
 import contextlib
 import socket
@@ -10,11 +11,13 @@ import urllib.parse
 
 class Relay:
     """with Relay(URL, b"instance-action") as relay: ... relay.endpoint ... relay.told: when an answer with these
-    bytes was first passed on, seconds since 1970; read right before it was, so that what follows is not measured too short."""
-    def __init__(self, upstream, marker):
+    bytes was first passed on, seconds since 1970; read right before it was, so that what follows is not measured too short.
+    late_sec: each answer is held for so long."""
+    def __init__(self, upstream, marker=None, late_sec=0):
         parts = urllib.parse.urlsplit(upstream)
         self._upstream = (parts.hostname, parts.port)
         self._marker = marker
+        self._late_sec = late_sec
         self.told = None
         self._listener = socket.create_server(("127.0.0.1", 0))
         self._thread = threading.Thread(target=self._accept, daemon=True)
@@ -45,7 +48,9 @@ class Relay:
 
     def _note(self, answer):
         """answer: the last bytes of all that came on this connection, as the marker may come in two pieces."""
-        if self.told is None and self._marker in answer:
+        if self._late_sec:
+            time.sleep(self._late_sec)
+        if self._marker and self.told is None and self._marker in answer:
             self.told = time.time()
 
 
