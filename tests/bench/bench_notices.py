@@ -167,6 +167,18 @@ def sources(ctx):
 # -- fifty at once ------------------------------------------------------------------------------------------
 
 
+class Sender:
+    """Messages by the fake's control, on one connection."""
+    def __init__(self, fake):
+        self._connection = http.client.HTTPConnection(urllib.parse.urlsplit(fake.control_endpoint).netloc, timeout=60)
+
+    def send(self, what, body):
+        self._connection.request("POST", what, json.dumps(body))
+        answer = self._connection.getresponse()
+        text = answer.read()
+        assert answer.status == 200, text
+
+
 def _fifty_world(queue):
     numbers = [f"{i:06d}" for i in range(NODES)]
     namespaces = -(-NODES * PODS_PER_NODE // fakeworld.PODS_PER_NAMESPACE)
@@ -219,9 +231,9 @@ def _fifty_by_agents(ctx):
         wait(f"{NODES} nodes are adopted", lambda: _adopted(fake) == NODES, 60, 0.2)
         time.sleep(3)  # first looks are over
         fake.reset_counters()
-        begin = time.time()
+        sender, begin = Sender(fake), time.time()
         for instance in _instances():
-            fake.control("/notice", {"instance": instance, "kind": "spot", "action": "terminate", "seconds": 120})
+            sender.send("/notice", {"instance": instance, "kind": "spot", "action": "terminate", "seconds": 120})
         sent = time.time() - begin
         deleted = _wait_deleted(fake, begin, "/api/v1/nodes")
         cordoned = sorted(_cordons(fake).values())
@@ -236,9 +248,9 @@ def _fifty_by_queue(ctx):
         wait(f"{NODES} nodes are adopted", lambda: _adopted(fake) == NODES, 60, 0.2)
         time.sleep(3)
         fake.reset_counters()
-        begin = time.time()
+        sender, begin = Sender(fake), time.time()
         for instance in _instances():
-            fake.control("/cloud/event", {"queue": QUEUE, "kind": "spot", "instance": instance})
+            sender.send("/cloud/event", {"queue": QUEUE, "kind": "spot", "instance": instance})
         sent = time.time() - begin
         return sent, _wait_deleted(fake, begin, CLAIMS)
 
@@ -261,18 +273,6 @@ def fifty(ctx):
 
 
 # -- a full queue -------------------------------------------------------------------------------------------
-
-
-class Sender:
-    """Messages by the fake's control, on one connection."""
-    def __init__(self, fake):
-        self._connection = http.client.HTTPConnection(urllib.parse.urlsplit(fake.control_endpoint).netloc, timeout=60)
-
-    def send(self, what, body):
-        self._connection.request("POST", what, json.dumps(body))
-        answer = self._connection.getresponse()
-        text = answer.read()
-        assert answer.status == 200, text
 
 
 def _fill(fake):
