@@ -277,6 +277,7 @@ class Demo:
 
     def deletion(self, narrator):
         leader, other = self.coordinators["A"], self.coordinators["B"]
+        narrator.say("you", f"vesperctl plan --without {DELETED}\n" + self._plan_without(DELETED))
         narrator.say("you", f"kubectl delete node {DELETED}")
         self.client.delete(f"/api/v1/nodes/{DELETED}")
         self.notes["deleted"] = time.time()
@@ -318,6 +319,11 @@ class Demo:
         wait(lambda: self.client.find(f"/api/v1/nodes/{SECOND}") is None, f"{SECOND} is gone")
         self.notes["second gone"] = time.time()
         narrator.flush()
+
+    def _plan_without(self, node):
+        """Pods that have just been moved may not all run yet: a moment that is over soon."""
+        wait(lambda: all(map(is_ready, self._pods())), "all pods run")
+        return self._vesperctl("plan", "--without", node, status=3)
 
     def _vesperctl(self, *words, status=0):
         done = subprocess.run([program("vesperctl"), *words, "--kubeconfig", self.stage.admin_kubeconfig()],
