@@ -3,7 +3,7 @@
 # What vesper does, to look at. Installs what building needs (as root, on Debian), builds, and plays the main
 # job.
 #
-#   bash tests/demo.sh           on the embedded fake cluster, under a minute
+#   bash tests/demo.sh           on the embedded fake cluster, a good minute
 #   bash tests/demo.sh --real    on a real Kubernetes control plane (built once, some minutes; needs Go)
 #
 # VESPER_BUILD=DIR builds elsewhere than build/. Nothing is left running, and nothing is written outside of

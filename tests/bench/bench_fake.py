@@ -36,7 +36,7 @@ POOLS = "/apis/vesper.sh/v1alpha1/nodepools"
 MB = 1024
 
 
-def _directory(ctx, name):
+def fresh_directory(ctx, name):
     path = os.path.join(ctx.dir, name)
     shutil.rmtree(path, ignore_errors=True)
     return path
@@ -242,7 +242,7 @@ class Size:
 
 
 def _measure(ctx, nodes, pods, steady_seconds, brief=False):
-    directory = _directory(ctx, f"fake-{nodes}-{pods}")
+    directory = fresh_directory(ctx, f"fake-{nodes}-{pods}")
     with FakeWorld(directory, fakeworld.many_world(nodes, pods, with_pool=False)) as fake:
         size = Size(fake, nodes, pods, steady_seconds, brief)
         size.run()
@@ -406,7 +406,7 @@ def _per_second(count, spent):
 @contextlib.contextmanager
 def _idle_world(ctx, name, kept=False):
     """The fake, an agent that has settled, and the limits beside it."""
-    with FakeWorld(_directory(ctx, name), fakeworld.one_node_world(30, keeps_connections=kept)) as fake, \
+    with FakeWorld(fresh_directory(ctx, name), fakeworld.one_node_world(30, keeps_connections=kept)) as fake, \
             fake.agent(fakeworld.NODE, fake.metadata_endpoint(fakeworld.INSTANCE)) as agent, \
             _limits(fake.metadata_endpoint(fakeworld.INSTANCE) + "/latest/meta-data/", kept) as limits:
         agent.wait_line("READY", 20)

@@ -21,6 +21,7 @@ from daemons import Daemon, build_directory  # noqa: E402
 
 ZONE = "us-east-1a"
 PODS_PER_NAMESPACE = 500
+SQS_ACCOUNT = "123456789012"
 AWS_KEYS = {
     "AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing", "AWS_EC2_METADATA_DISABLED": "true"
 }
@@ -259,6 +260,18 @@ class FakeWorld:
         data = None if body is None else json.dumps(body).encode()
         with urllib.request.urlopen(self._endpoints["control"] + what, data=data, timeout=60) as answer:
             return json.load(answer)
+
+    @property
+    def control_endpoint(self):
+        return self._endpoints["control"]
+
+    def queue_url(self, name):
+        """Of one of the world's "queues"."""
+        return f"{self._endpoints['sqs']}/{SQS_ACCOUNT}/{name}"
+
+    def queue_left(self, name):
+        """Messages that are in it, received or not."""
+        return self.control("/cloud/queue", {"queue": name})["messages"]
 
     def counters(self):
         """"create pods/eviction 201" -> how many, since the last reset."""

@@ -19,12 +19,14 @@ sys.path[:0] = [os.path.join(TESTS, "e2e"), os.path.join(TESTS, "cluster")]
 import apiclient  # noqa: E402
 import pki  # noqa: E402
 import procs  # noqa: E402
+import sqs  # noqa: E402
 from daemons import LIMIT, TOP, build_directory, seconds  # noqa: E402
 
 COORDINATOR = "system:serviceaccount:vesper-system:vesper-coordinator"
 MANIFESTS = os.path.join(TOP, "packaging", "manifests")
 ZONE = "us-east-1a"
 REGION = "us-east-1"
+QUEUE = "interruptions"
 
 
 @dataclasses.dataclass
@@ -47,6 +49,7 @@ class Stage:
         self.directory = directory
         self.client = None  # an apiclient.Client of an administrator
         self.ec2_endpoint = None
+        self.queue_url = None  # of the interruption queue
 
     def __enter__(self):
         self.start()
@@ -84,7 +87,7 @@ def _node(name, instance, labels):
 
 class FakeStage(Stage):
     title = "the embedded fake cluster (API server, controllers, EC2: one process)"
-    n_instances = 4
+    n_instances = 5
 
     def __init__(self, directory):
         super().__init__(directory)
@@ -105,7 +108,7 @@ class FakeStage(Stage):
                     }], "instances": [{"id": i, "zone": ZONE, "node": f"node-{n}"}
                                           for n, i in enumerate(self._instances, 1)], "identities": [{
                         "name": "coordinator", "identity": f"CN={COORDINATOR}"
-                    }], "allow": permissions()
+                    }], "queues": [{"name": QUEUE}], "allow": permissions()
                 }, f)
         program = os.path.join(build_directory(), "tests", "fake", "fake-cluster")
         with open(os.path.join(self.directory, "fake-cluster.log"), "wb") as log:
@@ -120,6 +123,7 @@ class FakeStage(Stage):
                                         start_new_session=True)
         self._wait_endpoints()
         self.ec2_endpoint = self._endpoints["ec2"]
+        self.queue_url = f"{self._endpoints['sqs']}/{sqs.ACCOUNT}/{QUEUE}"
         port = int(self._endpoints["api"].rpartition(":")[2])
         self.client = apiclient.Client(port, self._pki.ca, self._pki.issue("admin", ["system:masters"]))
 
@@ -145,9 +149,14 @@ class FakeStage(Stage):
         if self._process:
             self._process.wait()
 
-    def _control(self, what):
-        with urllib.request.urlopen(self._endpoints["control"] + what, timeout=LIMIT) as answer:
+    def _control(self, what, body=None):
+        data = None if body is None else json.dumps(body).encode()
+        with urllib.request.urlopen(self._endpoints["control"] + what, data=data, timeout=LIMIT) as answer:
             return json.load(answer)
+
+    def send_spot_event(self, instance):
+        """As EventBridge does, to the interruption queue."""
+        self._control("/cloud/event", {"queue": QUEUE, "kind": "spot", "instance": instance})
 
     def instances(self):
         return list(self._instances)
@@ -215,7 +224,7 @@ def _resource_of(path):
 
 class RealStage(Stage):
     title = "a real kube-apiserver, etcd, controller-manager and scheduler; kwok as kubelets, moto as EC2"
-    n_instances = 4
+    n_instances = 5
 
     def __init__(self, directory):
         super().__init__(directory)
@@ -225,6 +234,7 @@ class RealStage(Stage):
         self._cluster = Cluster(kwok=True, moto=True, apiserver_args=self._audit.arguments())
         self._instances = []
         self._account = None
+        self._queue = None
 
     def start(self):
         self._cluster.__enter__()
@@ -237,6 +247,8 @@ class RealStage(Stage):
             self._account = self._cluster.service_account("vesper-coordinator", "vesper-system")
             self._instances = self._cluster.ec2.create_instances(self.n_instances)
             self.ec2_endpoint = self._cluster.ec2.endpoint
+            self._queue = sqs.Queue(self._cluster.ec2, QUEUE)
+            self.queue_url = self._queue.url
         except BaseException:
             self.stop()
             raise
@@ -259,6 +271,9 @@ class RealStage(Stage):
 
     def instance_state(self, instance):
         return self._cluster.ec2.state(instance) or "gone"
+
+    def send_spot_event(self, instance):
+        self._queue.send(self._queue.spot(instance))
 
     def node_kubeconfig(self, node):
         return self._cluster.kubeconfig(f"system:node:{node}", embed=False)

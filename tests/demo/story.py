@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""vesper's main job, played: a spot notice on one node, another node deleted, the leader killed meanwhile, a third one refused
-by a budget of nodes until the second has gone.
+"""vesper's main job, played: maintenance announced to one node; a spot notice on another; one that only a queue tells of; a node
+deleted, the leader killed meanwhile; a further one refused by a budget of nodes until that has gone; the maintenance cancelled.
 
 story.py [--real]     called by tests/demo.sh; the programs are taken from VESPER_BUILD (default: build/)
 """
@@ -19,7 +19,7 @@ from stage import COORDINATOR, REGION, FakeStage, RealStage  # noqa: E402
 
 from cluster import StartError  # noqa: E402
 from daemons import LIMIT, Daemon, procs, program, temporary_directory  # noqa: E402
-from metadata import Metadata  # noqa: E402
+from metadata import EVENTS, Metadata  # noqa: E402
 
 POOLS = "/apis/vesper.sh/v1alpha1/nodepools"
 CLAIMS = "/apis/vesper.sh/v1alpha1/nodeclaims"
@@ -30,14 +30,18 @@ NODE_BUDGETS = "/apis/vesper.sh/v1alpha1/nodedisruptionbudgets"
 WEBHOOKS = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/vesper-system/leases/vesper-coordinator"
 FINALIZER = "vesper.sh/termination"
+POOL_LABEL = "vesper.sh/nodepool"
 
-# How many pods of which set each node gets: 20 in all. The pods of "batch" belong to no set: they do not
-# come back.
+# How many pods of which set each node gets. The pods of "batch" belong to no set: they do not come back.
 NODES = {
     "node-1": {"web": 3, "db": 1, "batch": 1}, "node-2": {"web": 4, "db": 0, "batch": 1},
-    "node-3": {"web": 2, "db": 2, "batch": 1}, "node-4": {"web": 3, "db": 1, "batch": 1}
+    "node-3": {"web": 2, "db": 2, "batch": 1}, "node-4": {"web": 1, "db": 1, "batch": 1},
+    "node-5": {"web": 2, "db": 0, "batch": 1}
 }
-SPOT, DELETED, SECOND = "node-2", "node-3", "node-4"
+ALL_PODS = sum(n for wanted in NODES.values() for n in wanted.values())
+MAINTAINED, SPOT, DELETED, SECOND, QUEUED = NODES
+EVENT = "instance-event-0d59937288b749b32"
+EVENT_AHEAD_SEC = 3 * 3600  # beyond the hour from which on [Policy] Maintenance= has the node drained
 BUDGETS = {"web": 10, "db": 4}
 STOP_SEC = 1
 
@@ -80,7 +84,7 @@ class Demo:
             self._open(node, False)
         for node in NODES:
             self._open(node, True)
-        wait(lambda: sum(map(is_ready, self._pods())) == 20, "20 pods run")
+        wait(lambda: sum(map(is_ready, self._pods())) == ALL_PODS, f"{ALL_PODS} pods run")
         wait(
             lambda: all(
                 self._allowed(n) == sum(w[n] for w in NODES.values()) - a for n, a in BUDGETS.items()),
@@ -144,7 +148,12 @@ class Demo:
                 "spec": {"selector": {"matchLabels": {"role": "worker"}}}
             })
         for node, instance in zip(NODES, self.stage.instances()):
+            if node == QUEUED:
+                continue
             self.metadata[node] = stack.enter_context(Metadata(instance))
+            if node == MAINTAINED:  # its agent looks for events when it starts, and then each minute
+                self.notes["before"] = self._of_maintained()
+                self.metadata[node].event(EVENT, "system-reboot", EVENT_AHEAD_SEC)
             self.agents[node] = stack.enter_context(self._agent(node))
         for letter in "AB":
             self.coordinators[letter] = stack.enter_context(self._coordinator(letter))
@@ -204,7 +213,7 @@ class Demo:
                 "Lease.Identity": f"coordinator-{letter}", "Provider.Name": "ec2",
                 "Webhook.Listen": f"127.0.0.1:{self.ports[letter]}", "Webhook.CertificateSecret": "vesper-webhook",
                 "Webhook.Names": "127.0.0.1",
-                "Provider.Endpoint": self.stage.ec2_endpoint, "Provider.Region": REGION, "Log.Target": "json"
+                "Provider.Endpoint": self.stage.ec2_endpoint, "Provider.Region": REGION, "Queue.Url": self.stage.queue_url, "Log.Target": "json"
             }), self.directory, {
                 "AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing",
                 "AWS_EC2_METADATA_DISABLED": "true"
@@ -220,6 +229,43 @@ class Demo:
 
     # -- the story
 
+    def maintenance(self, narrator):
+        narrator.say("EC2", f"scheduled event at the metadata service of {MAINTAINED}: {EVENT}, system-reboot in 3 hours")
+        wait(lambda: self._condition("MaintenancePlanned") == "True", f"{MAINTAINED} has a plan")
+        narrator.say("cluster", f"{MAINTAINED} has the condition MaintenancePlanned, and stays in service")
+        narrator.flush()
+
+    def _of_maintained(self):
+        """What of that node has to be as before once the event is cancelled: its spec, names of its labels and annotations. """
+        node = self.client.get(f"/api/v1/nodes/{MAINTAINED}")
+        labels, annotations = (set(node["metadata"].get(what, {})) for what in ("labels", "annotations"))
+        return node["spec"], labels - {POOL_LABEL}, annotations  # adoption puts that one there
+
+    def _condition(self, kind):
+        node = self.client.get(f"/api/v1/nodes/{MAINTAINED}")
+        return next((c["status"] for c in node["status"]["conditions"] if c["type"] == kind), None)
+
+    def cancellation(self, narrator):
+        """Its agent looks for events once a minute; the acts between have taken most of that."""
+        narrator.say("EC2", f"{EVENT} is cancelled: the metadata service of {MAINTAINED} shows no event any more")
+        self.metadata[MAINTAINED].says(EVENTS, "[]")
+        wait(lambda: self._condition("MaintenancePlanned") != "True", f"the plan for {MAINTAINED} is gone")
+        left = self._condition("MaintenancePlanned")
+        narrator.say("cluster", f"{MAINTAINED}: MaintenancePlanned is {left or 'gone'}; it was in service all the time")
+        after = self._of_maintained()
+        assert after == self.notes["before"], f"{MAINTAINED} is not as before: {self.notes['before']}, now {after}"
+        assert not any(n == MAINTAINED for n in self.cluster.evicted.values()), "a pod was evicted there"
+        narrator.flush()
+
+    def queued(self, narrator):
+        instance = self.stage.instances()[list(NODES).index(QUEUED)]
+        narrator.say("EC2", f"spot interruption of {instance} ({QUEUED}), by EventBridge to the interruption queue")
+        self.notes["queued"] = time.time()
+        self.stage.send_spot_event(instance)
+        wait(lambda: self.client.find(f"/api/v1/nodes/{QUEUED}") is None, f"{QUEUED} is gone")
+        self.notes["queued gone"] = time.time()
+        narrator.flush()
+
     def interruption(self, narrator):
         narrator.say("EC2", f"spot notice at the metadata service of {SPOT}: its machine ends in 120 s")
         self.notes["notice"] = time.time()
@@ -231,6 +277,7 @@ class Demo:
 
     def deletion(self, narrator):
         leader, other = self.coordinators["A"], self.coordinators["B"]
+        narrator.say("you", f"vesperctl plan --without {DELETED}\n" + self._plan_without(DELETED))
         narrator.say("you", f"kubectl delete node {DELETED}")
         self.client.delete(f"/api/v1/nodes/{DELETED}")
         self.notes["deleted"] = time.time()
@@ -272,6 +319,11 @@ class Demo:
         wait(lambda: self.client.find(f"/api/v1/nodes/{SECOND}") is None, f"{SECOND} is gone")
         self.notes["second gone"] = time.time()
         narrator.flush()
+
+    def _plan_without(self, node):
+        """Pods that have just been moved may not all run yet: a moment that is over soon."""
+        wait(lambda: all(map(is_ready, self._pods())), "all pods run")
+        return self._vesperctl("plan", "--without", node, status=3)
 
     def _vesperctl(self, *words, status=0):
         done = subprocess.run([program("vesperctl"), *words, "--kubeconfig", self.stage.admin_kubeconfig()],
@@ -353,7 +405,7 @@ class Demo:
             if who != "agent of others":
                 self.screen.plain(row(who, verb, resource, status, count))
         others = sum(n for key, n in counted.items() if key[0] == "agent of others")
-        self.screen.plain(row("other agents", "", "(three nodes without a notice)", "", others))
+        self.screen.plain(row("other agents", "", "(three nodes without a spot notice)", "", others))
 
     def _ending(self, calls):
         states = {n: self.stage.instance_state(i) for n, i in zip(NODES, self.stage.instances())}
@@ -364,12 +416,14 @@ class Demo:
         say(f"{SPOT}: notice -> drained in {notes['spot drained'] - notes['notice']:.1f} s of the "
             "120 s that EC2 gave; its machine ended, its node gone after "
             f"{notes['spot gone'] - notes['notice']:.1f} s.")
+        say(f"{QUEUED}, which has no agent: message -> node gone in {notes['queued gone'] - notes['queued']:.1f} s.")
         say(f"{DELETED}: deleted -> gone in {notes['node gone'] - notes['deleted']:.1f} s, of which "
             f"{notes['takeover'] - notes['killed']:.1f} s without a leader; "
             f"its instance is {states[DELETED]}"
             + (" (which it cannot come back from)." if states[DELETED] == "shutting-down" else "."))
         say(f"{SECOND}: refused by the NodeDisruptionBudget while {DELETED} was leaving; then deleted -> gone in "
             f"{notes['second gone'] - notes['second deleted']:.1f} s.")
+        say(f"{MAINTAINED}: maintenance announced and cancelled; spec, labels and annotations as before, none of its pods evicted.")
         say(f"Nodes left: {', '.join(left)}. NodeClaims left: {claims}. Machines: " +
             ", ".join(f"{n} {s}" for n, s in states.items()) + ".")
         say(f"Pods running: {sum(map(is_ready, self._pods()))} "
@@ -407,7 +461,7 @@ def play(stage, directory, screen):
     with contextlib.ExitStack() as stack:
         demo = Demo(stage, directory, screen)
         demo.build_cluster()
-        screen.plain("4 nodes, 20 pods:")
+        screen.plain(f"{len(NODES)} nodes, {ALL_PODS} pods:")
         for node, wanted in NODES.items():
             pods = ", ".join(f"{n} of {name}" for name, n in wanted.items() if n)
             screen.plain(f"    {node}   {pods}")
@@ -416,20 +470,26 @@ def play(stage, directory, screen):
             "A NodeDisruptionBudget: of the workers one may be unavailable at a time.")
         demo.start_vesper(stack)
         screen.plain(
-            "vesper runs: an agent on each node, coordinators A (leads) and B (stands by). Each node is adopted: it has a\n"
+            f"vesper runs: an agent on each node but {QUEUED}, coordinators A (leads) and B (stands by). Each node is adopted: it has a\n"
             "NodeClaim, and a finalizer that holds it until its machine has ended.")
 
         screen.begin = time.time()
         try:
             with Narrator(screen) as narrator, ClusterTeller(narrator, stage.client) as demo.cluster, \
                     LogTeller(narrator, demo.tellers()) as demo.logs:
-                screen.heading(f"1. {SPOT} is interrupted: its agent drains it, a coordinator ends its machine")
+                screen.heading(f"1. EC2 announces a reboot of {MAINTAINED}: its agent plans for it")
+                demo.maintenance(narrator)
+                screen.heading(f"2. {SPOT} is interrupted: its agent drains it, a coordinator ends its machine")
                 demo.interruption(narrator)
+                screen.heading(f"3. {QUEUED} has no agent: a queue tells the coordinators that it is interrupted")
+                demo.queued(narrator)
                 screen.heading(
-                    f"2. {DELETED} is deleted, a budget holds it, and the leader is killed in the middle")
+                    f"4. {DELETED} is deleted, a budget holds it, and the leader is killed in the middle")
                 demo.deletion(narrator)
-                screen.heading(f"3. {SECOND} is deleted again: {DELETED} has gone, so the budget of nodes has room")
+                screen.heading(f"5. {SECOND} is deleted again: {DELETED} has gone, so the budget of nodes has room")
                 demo.second(narrator)
+                screen.heading(f"6. EC2 cancels the reboot of {MAINTAINED}: the plan goes (its agent looks for events each minute)")
+                demo.cancellation(narrator)
         except Exception:
             for daemon in demo.tellers().values():
                 print(daemon.tail(15), file=sys.stderr)

@@ -410,6 +410,16 @@ static const char *post_duplicate(FakeClouds *c, const cJSON *o, cJSON **ret) {
         return NULL;
 }
 
+static const char *post_queue(FakeClouds *c, const cJSON *o, cJSON **ret) {
+        const char *queue = take_queue(c, o);
+
+        if (!queue)
+                return NO_QUEUE;
+        *ret = MUST(cJSON_CreateObject());
+        fj_set_int(*ret, "messages", (int64_t) fake_sqs_n_messages(c->sqs, queue));
+        return NULL;
+}
+
 static const char *post_shuffle(FakeClouds *c, const cJSON *o, cJSON **ret) {
         const char *queue = take_queue(c, o);
 
@@ -458,7 +468,7 @@ const char *fake_clouds_post(FakeClouds *c, const char *path, const cJSON *o, cJ
                 { "/cloud/event", post_event },         { "/cloud/message", post_message },
                 { "/cloud/duplicate", post_duplicate }, { "/cloud/shuffle", post_shuffle },
                 { "/cloud/state", post_state },         { "/cloud/lifecycle", post_lifecycle },
-                { "/cloud/counts", post_counts },
+                { "/cloud/counts", post_counts },       { "/cloud/queue", post_queue },
         };
 
         *ret_answer = NULL;

@@ -38,6 +38,7 @@
  *      /cloud/message      {"queue": "q", "body": "any text"}
  *      /cloud/duplicate    {"queue": "q", "count": 1}
  *      /cloud/shuffle      {"queue": "q"}
+ *      /cloud/queue        {"queue": "q"}  -> {"messages": n}, received ones among them
  *      /cloud/state        {"cloud": "gce", "zone": "us-central1-a", "instance": "a", "state": "TERMINATED"}
  *                          {"cloud": "azure", "scaleSet": "ss", "instance": "0", "state": "stopped"}
  *      /cloud/lifecycle    {"instance": "i-1"}  -> {"state": "Terminating:Wait"}; null: no group knows it

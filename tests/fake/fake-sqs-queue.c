@@ -71,12 +71,13 @@ static SqsMessage *choose(SqsQueue *q) {
         usec_t now = loop_now(q->loop);
         uint64_t n = 0, wanted = 0;
 
-        LIST_FOREACH (m, &q->messages, SqsMessage, messages)
-                n += m->visible_usec <= now;
-        if (n == 0)
-                return NULL;
-        if (q->random)
+        if (q->random) {
+                LIST_FOREACH (m, &q->messages, SqsMessage, messages)
+                        n += m->visible_usec <= now;
+                if (n == 0)
+                        return NULL;
                 wanted = random_below(q->random, n);
+        }
         LIST_FOREACH (m, &q->messages, SqsMessage, messages)
                 if (m->visible_usec <= now && wanted-- == 0)
                         return m;
@@ -136,13 +137,17 @@ bool sqs_message_delayed(const SqsQueue *q, const SqsMessage *m) {
         return m->n_receives == 0 && m->visible_usec > loop_now(q->loop);
 }
 
+/* Messages stand in the order in which they were sent, so the first that is not too old ends the search. */
 void sqs_queue_run(SqsQueue *q) {
         usec_t now = loop_now(q->loop), due = USEC_INFINITY;
 
-        LIST_FOREACH (m, &q->messages, SqsMessage, messages)
-                if (usec_add(m->sent_usec, q->retention_usec) <= now)
-                        sqs_queue_drop(q, m);
-                else
+        LIST_FOREACH (m, &q->messages, SqsMessage, messages) {
+                if (usec_add(m->sent_usec, q->retention_usec) > now)
+                        break;
+                sqs_queue_drop(q, m);
+        }
+        if (q->polls.size > 0)
+                LIST_FOREACH (m, &q->messages, SqsMessage, messages)
                         due = MIN(due, m->visible_usec);
-        timer_arm(q->timer, q->polls.size > 0 ? due : USEC_INFINITY);
+        timer_arm(q->timer, due);
 }

@@ -290,7 +290,7 @@ static void receive_message(Request *r) {
         if (r->failed)
                 return;
         poll.visibility_usec = (usec_t) visibility * USEC_PER_SEC;
-        if (n_in_flight(q) >= r->f->max_in_flight)
+        if (q->messages.size >= r->f->max_in_flight && n_in_flight(q) >= r->f->max_in_flight)
                 return refuse(r, "OverLimit", "Too many messages in flight");
         o = receive(&poll);
         if (fj_member(o, "Messages") || wait == 0)
