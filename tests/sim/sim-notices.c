@@ -553,6 +553,7 @@ static void trouble_metadata(SimNotices *s, size_t machine) {
         static const unsigned statuses[] = { 401, 403, 429, 500, 503 };
         FakeImds *imds = s->w->machines[machine].imds;
         usec_t lasts = (1 + draw(s, 60)) * SEC;
+        uint64_t other;
 
         heal_metadata(s, machine);
         sim_check_trouble(s->w->check, usec_add(lasts, BACKOFF_USEC));
@@ -569,7 +570,10 @@ static void trouble_metadata(SimNotices *s, size_t machine) {
                 fake_imds_garble(imds, FAKE_IMDS_DATA, UINT_MAX, bodies[draw(s, ELEMENTSOF(bodies))]);
                 break;
         case 3:
-                fake_imds_set_instance_id(imds, draw(s, 2) > 0 ? "somebody" : NULL);
+                other = draw(s, 3);
+                fake_imds_set_instance_id(imds, other == 0   ? NULL
+                                                : other == 1 ? "somebody"
+                                                             : s->w->machines[(machine + 1) % MACHINES].instance);
                 fake_imds_revoke(imds);
                 break;
         }
@@ -762,6 +766,8 @@ static bool end_all(SimNotices *s) {
 
 /* Nobody is in anybody's way: each kind by its rule, one by one. */
 static bool give_each(SimNotices *s, SimOutcome *o) {
+        unsigned before = s->n_drained;
+
         for (Feed feed = 0; feed < _FEED_MAX; feed++) {
                 size_t machine = feed % MACHINES;
                 Word *word;
@@ -779,6 +785,9 @@ static bool give_each(SimNotices *s, SimOutcome *o) {
                 if (word)
                         take_back(s, machine, word);
         }
+        /* A scale-in has no time: what is to be drained for it is, at once. A world in which nothing happens shows nothing. */
+        if (s->policy.rules[NOTICE_SCALE_IN].verb <= POLICY_BEFORE && s->n_drained == before)
+                sim_check_fail(s->w->check, "one of each was given, and no node said that it is drained");
         o->where = "all of them are over";
         return end_all(s);
 }

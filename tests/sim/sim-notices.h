@@ -5,7 +5,7 @@
  * Worlds in which notices of all kinds are given, drawn from a seed: scheduled events of EC2 (which move, and are cancelled in
  * so many words or by being there no more), rebalance recommendations, target lifecycle states, ends of Capacity Blocks, spot
  * notices, and a file. Several of them at once, with other times and other acts. [Policy] is drawn for each world. Metadata
- * services hang, fail, answer what is no answer, or with no instance's id; files hold what is no list; agents die and
+ * services hang, fail, answer what is no answer, or with no instance's id, or another's; files hold what is no list; agents die and
  * machines start anew. In each second world there are coordinators and a NodePool that leaves interrupted nodes alone.
  *
  * In the words of sim-check.h, invariant `notice` here:
@@ -16,6 +16,9 @@
  *      nothing is evicted but for a notice whose rule says to drain, and whose time has come; nothing is cordoned but for one
  *      whose rule says at least that
  *      when its time has passed the node is drained, or has no pods (`late`)
+ *
+ * Two things are as agents have them: a spot notice that is shown no more before its cordon's time has passed is kept until it
+ * is outlived; and outlived it is by the earliest time that any notice has named for its machine.
  *
  * At the end, when nothing is in the way, one of each kind is given to one machine, so that each rule of each world is played.
  */
