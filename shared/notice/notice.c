@@ -117,10 +117,15 @@ static bool take_deadline(Notice *known, const Notice *seen) {
         return true;
 }
 
-bool notice_take_nearer(Notice *known, const Notice *seen) {
-        bool changed = take_announced(known, seen);
+/* It estimates what the other has counted from a Date, and is announced for no earlier time: it knows no better. */
+static bool knows_no_better(const Notice *seen, const Notice *known) {
+        return seen->estimated && !known->estimated && notice_announced(seen) >= notice_announced(known);
+}
 
-        return (seen->deadline_usec < known->deadline_usec && take_deadline(known, seen)) || changed;
+bool notice_take_nearer(Notice *known, const Notice *seen) {
+        bool nearer = seen->deadline_usec < known->deadline_usec && !knows_no_better(seen, known), changed = take_announced(known, seen);
+
+        return (nearer && take_deadline(known, seen)) || changed;
 }
 
 bool notice_names_same(const Notice *a, const Notice *b) {
@@ -159,10 +164,11 @@ int notice_merge(Notice *known, const Notice *seen, bool *ret_changed) {
                         return r;
                 changed = true;
         }
-        if (known->estimated && !seen->estimated)
+        /* Of a time that was announced for later, or not said: another notice has brought it nearer (notice_take_nearer()). */
+        if (known->estimated && !seen->estimated && notice_announced(seen) <= notice_announced(known))
                 changed = take_deadline(known, seen) || changed;
-        else if (!known->estimated && seen->estimated && notice_announced(seen) >= notice_announced(known))
-                ; /* it knows no better than what was counted */
+        else if (knows_no_better(seen, known))
+                ;
         else if (seen->deadline_usec < known->deadline_usec)
                 changed = take_deadline(known, seen) || changed;
         changed = take_announced(known, seen) || changed;

@@ -70,7 +70,8 @@ Notice *notice_free(Notice *n);
 DEFINE_FREEP(Notice, notice_free);
 /* What others are told: the giver's own time. USEC_INFINITY: not said. */
 usec_t notice_announced(const Notice *n);
-/* Each of *known's two times becomes that of *seen where that is earlier. True: one did. */
+/* Each of *known's two times becomes that of *seen, another notice, where that is earlier; but no estimate replaces what was
+ * counted from a Date for the same time or an earlier one. True: one did. */
 bool notice_take_nearer(Notice *known, const Notice *seen);
 /* Do their events name the same machines, in the same order? */
 bool notice_names_same(const Notice *a, const Notice *b);
@@ -88,7 +89,8 @@ bool notice_ends_for_good(const Notice *n);
 bool notice_outranks(const Notice *a, const Notice *b);
 
 /* Pure: what becomes of a notice that is known when a look brings another of the same id: the earliest
- * deadline wins, but one that was counted from a Date replaces an estimate, and no estimate replaces that;
+ * deadline wins, but one that was counted from a Date replaces an estimate of the same time or a later one, and no
+ * estimate replaces that;
  * action, not_before and what it names are the newer ones. True: *known changed. */
 int notice_merge(Notice *known, const Notice *seen, bool *ret_changed);
 /* JSON of the annotation vesper.sh/interruption and of the intent log; parsed back by notice_from_json

@@ -5,6 +5,7 @@
 #include "sim-check-internal.h"
 
 #include "fake-controllers.h"
+#include "sim-notices.h"
 #include "sim-process.h"
 
 /* A spot notice that is not told any more is taken back so long after its time, not before. */
@@ -146,6 +147,9 @@ static void check_cordon(SimCheck *c, const SimMachine *m, const cJSON *old, con
         if (!was && is && m->opened_by_admin && !sim_check_is_deleting(new))
                 sim_check_broken(c, "cordon", "%s cordons %s again, which a person opened",
                                  c->world->request->user, m->node);
+        if (!was && is && c->world->notices && !sim_notices_may_cordon(c->world->notices, sim_check_index(c, m)))
+                sim_check_broken(c, "notice", "%s cordons %s, and nothing that is announced calls for that", c->world->request->user,
+                                 m->node);
 }
 
 /* -- machines that are off --------------------------------------------------------------------- */
@@ -210,7 +214,7 @@ static void check_cancelled(SimCheck *c, const SimMachine *m, const cJSON *was) 
         const SimSeen *seen = &c->seen[sim_check_index(c, m)];
 
         if (seen->opened_usec > 0 || !streq_ptr(fj_string(was, "bootID", NULL), m->boot_id) ||
-            m->deadline_usec == USEC_INFINITY)
+            m->deadline_usec == USEC_INFINITY || c->world->notices)
                 return;
         /* Nor does it know when that was, if its clock was wrong. */
         if (!sim_process_knows_time(m->agent) || m->agent->clock_wrong_usec > 0)
@@ -235,6 +239,12 @@ static void check_again(SimCheck *c, const SimMachine *m, const cJSON *is, const
         } else if (!streq(phase, "Released") && streq_ptr(seen->drained, key))
                 sim_check_broken(c, "notice", "%s drains %s again (%s) for a notice it was drained for",
                                  c->world->request->user, m->node, phase);
+}
+
+void sim_check_taken_back(SimCheck *c, const SimMachine *m) {
+        SimSeen *seen = &c->seen[sim_check_index(c, m)];
+
+        seen->drained = mfree(seen->drained);
 }
 
 /* "Drained" is said after a consistent list that shows no pod to wait for. */

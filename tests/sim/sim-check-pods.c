@@ -6,6 +6,7 @@
 
 #include "fake-controllers.h"
 #include "fake-selector.h"
+#include "sim-notices.h"
 #include "sim-process.h"
 
 /* A PDB's status follows its pods within this. */
@@ -97,6 +98,9 @@ static void check_place(SimCheck *c, const End *e) {
             knows_deadline(c, e->machine) && !was_under_way(c, e) &&
             !sim_check_is_just_restored(c, p->kind == SIM_AGENT ? HEARD_USEC + WAY_USEC : REHEARD_USEC))
                 sim_check_broken(c, "evicted", "%s ends pod %s of %s, which still takes pods", e->user, e->name,
+                                 e->machine->node);
+        if (c->world->notices && !sim_notices_may_drain(c->world->notices, sim_check_index(c, e->machine)))
+                sim_check_broken(c, "notice", "%s ends pod %s of %s, and nothing that is announced calls for that", e->user, e->name,
                                  e->machine->node);
         if (p->kind == SIM_AGENT && sim_check_was_rebooted(e->machine) && !sim_faults_by_chance(c->world->faults))
                 sim_check_broken(c, "evicted", "%s ends pod %s of %s for a notice of before its reboot", e->user,

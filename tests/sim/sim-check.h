@@ -39,7 +39,7 @@
  *               emptied further
  *   notice      an announced end is acted upon, by agent and coordinators, is not taken off before its giver
  *               may have withdrawn it, and no node is drained twice for one notice and boot, by whose id the
- *               two can be told
+ *               two can be told; for notices of all kinds, by the rules of [Policy]: sim-notices.h
  *   drained     Drained is said only after a consistent list of the node's pods by whoever says it, in which
  *               nothing was left to wait for
  *   leader      no guarded request is sent when the Lease is another's, or has ended on the sender's clock,
@@ -110,6 +110,8 @@ void sim_check_note_proof(SimCheck *c, const char *who, size_t left);
 void sim_check_told_to_reboot(SimCheck *c, SimMachine *m);
 /* The request of this step is carried out, and answered with a failure. */
 void sim_check_note_lie(SimCheck *c);
+/* What was announced to this machine is over, and is announced anew: the same id is another notice from now on. */
+void sim_check_taken_back(SimCheck *c, const SimMachine *m);
 /* A webhook has let its deletion pass, which had not begun. */
 void sim_check_admitted(SimCheck *c, const SimMachine *m);
 void sim_check_handle_ec2(HttpExchange *x, void *world);

@@ -124,6 +124,7 @@ struct SimWorld {
         size_t n_machines;
         SimProcess **processes; /* agents in the order of nodes, then coordinators */
         size_t n_processes, n_log;
+        struct SimNotices *notices; /* what is announced, in worlds of sim-notices.h; NULL: this is none of them */
         struct SimWebhook *webhook; /* NULL: nobody is asked before a deletion */
         SimRestore *restore; /* NULL: none is planned */
         usec_t paused_usec[2]; /* since when a person has paused removals: of the pool, of all; 0: nobody has */

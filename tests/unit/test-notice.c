@@ -112,6 +112,41 @@ static void test_announced(void **state) {
         }
 }
 
+/* Two that stand, of which one is in force and takes the nearer time of the other: however often both are seen, they agree. Else
+ * its agent would turn in circles. */
+static void test_two_stand(void **state) {
+        static const struct {
+                const char *what;
+                bool estimated[2];
+                usec_t own[2], other[2], deadline; /* deadline_usec, announced_usec */
+        } rows[] = {
+                { "no time of its own", { false, true }, { USEC_INFINITY, 0 }, { 400, T0 }, 400 },
+                { "the other is earlier, and estimated", { false, true }, { 500, T0 }, { 400, T0 - 100 }, 400 },
+                { "the other is later, and its clock says nearer", { false, true }, { 500, T0 }, { 400, T0 + 100 }, 500 },
+                { "both are estimated", { true, true }, { 500, T0 }, { 400, T0 - 100 }, 400 },
+                { "the other is counted", { true, false }, { 500, T0 }, { 400, T0 - 100 }, 400 },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(notice_freep) Notice *known = make("stop", 0, rows[i].own[0]), *own = make("stop", 0, rows[i].own[0]),
+                                               *other = make("stop", 0, rows[i].other[0]);
+                bool changed;
+
+                print_message("%s\n", rows[i].what);
+                known->announced_usec = own->announced_usec = rows[i].own[1];
+                known->estimated = own->estimated = rows[i].estimated[0];
+                other->announced_usec = rows[i].other[1];
+                other->estimated = rows[i].estimated[1];
+                (void) notice_take_nearer(known, other);
+                for (unsigned k = 0; k < 3; k++) {
+                        assert_return_code(notice_merge(known, own, &changed), 0);
+                        assert_false(changed);
+                        assert_false(notice_take_nearer(known, other));
+                        assert_true(known->deadline_usec == rows[i].deadline);
+                }
+        }
+}
+
 /* One that was counted from a Date replaces an estimate, and no estimate replaces that. */
 static void test_estimates(void **state) {
         static const struct {
@@ -125,6 +160,8 @@ static void test_estimates(void **state) {
                 { "counted, and the same", true, false, { 500, T0 }, { 500, T0 }, 500, false, true },
                 { "estimated after that", false, true, { 500, T0 }, { 400, T0 }, 500, false, false },
                 { "estimated after that, of a nearer time", false, true, { 500, T0 }, { 400, T0 - 100 }, 400, true, true },
+                { "counted, of a later time", true, false, { 400, T0 - 100 }, { 500, T0 }, 400, true, false },
+                { "no time is said", true, false, { 400, T0 }, { USEC_INFINITY, 0 }, 400, true, false },
                 { "two estimates", true, true, { 500, T0 }, { 400, T0 }, 400, true, true },
                 { "two estimates, and a later one", true, true, { 500, T0 }, { 600, T0 }, 500, true, false },
                 { "counted twice", false, false, { 500, T0 }, { 400, T0 }, 400, false, true },
@@ -301,7 +338,7 @@ int main(void) {
                 cmocka_unit_test(test_waits_for_protected),
                 cmocka_unit_test(test_json_refused),
                 cmocka_unit_test(test_announced),
-                cmocka_unit_test(test_estimates),
+                cmocka_unit_test(test_two_stand), cmocka_unit_test(test_estimates),
         };
         return cmocka_run_group_tests_name("notice", tests, NULL, NULL);
 }
