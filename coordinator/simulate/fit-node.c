@@ -70,6 +70,7 @@ static int clear_verdicts(Simulator *s, uint32_t template) {
         t->verdicts = new0(uint8_t, s->n_classes + 1);
         t->mask = new0(uint64_t, s->nodes_allocated / BLOCK_NODES + 1);
         t->knows_mask = false;
+        t->pickiness = -1;
         return t->verdicts && t->mask ? 0 : -ENOMEM;
 }
 

@@ -109,6 +109,7 @@ typedef struct Removal {
         uint32_t *queue;  /* these and the competitors, in the order of placing */
         size_t n_queue;
         bool *is_mover;   /* by place in the queue */
+        uint32_t *order;  /* places in the queue, as they are tried */
         uint32_t *placed; /* places in the queue, in the order of their placing */
         size_t n_placed;
         bool *is_placed;
@@ -119,6 +120,7 @@ static void removal_done(Removal *x) {
         free(x->movers);
         free(x->queue);
         free(x->is_mover);
+        free(x->order);
         free(x->placed);
         free(x->is_placed);
 }
@@ -161,7 +163,8 @@ static int make_queue(Removal *x) {
         x->is_mover = new0(bool, n + 1);
         x->placed = new0(uint32_t, n + 1);
         x->is_placed = new0(bool, n + 1);
-        if (!x->queue || !x->is_mover || !x->placed || !x->is_placed)
+        x->order = new0(uint32_t, n + 1);
+        if (!x->queue || !x->is_mover || !x->placed || !x->is_placed || !x->order)
                 return -ENOMEM;
         while (m < x->n_movers || c < s->n_competitors) {
                 bool mover;
@@ -237,6 +240,44 @@ static int try_pod(Removal *x, size_t i, place_t place) {
         return 1;
 }
 
+/* Pods that could go anywhere first, the smallest of them first: whoever needs one of few seats finds it taken. */
+static int compare_pickiness(const void *a, const void *b, void *userdata) {
+        const Removal *x = userdata;
+        uint32_t i = *(const uint32_t *) a, k = *(const uint32_t *) b;
+        const SimulatorTemplate *t = x->s->templates + x->s->pods[x->queue[i]].template,
+                                *u = x->s->templates + x->s->pods[x->queue[k]].template;
+        int r = compare_int64(t->pickiness, u->pickiness);
+
+        if (r == 0)
+                r = compare_int64(amount(t->parsed, RESOURCE_CPU), amount(u->parsed, RESOURCE_CPU));
+        return r != 0 ? r : (i > k) - (i < k);
+}
+
+/* Nodes whose class does not take it; and any rule about other pods or volumes counts for more. */
+static int64_t pickiness(Simulator *s, uint32_t pod) {
+        const SimulatorTemplate *t = s->templates + s->pods[pod].template;
+        const uint64_t *mask = template_mask(s, s->pods[pod].template);
+        int64_t n = s->n_nodes;
+
+        for (uint32_t block = 0; block * BLOCK_NODES < s->n_nodes; block++)
+                n -= __builtin_popcountll(mask[block]);
+        return n + (t->n_spread + t->n_affinity + t->n_anti_affinity + t->n_inverse + t->parsed->n_ports > 0 ? s->n_nodes : 0);
+}
+
+static void order_queue(Removal *x, bool adversely) {
+        for (uint32_t i = 0; i < x->n_queue; i++)
+                x->order[i] = i;
+        if (!adversely)
+                return;
+        for (size_t i = 0; i < x->n_queue; i++) {
+                SimulatorTemplate *t = x->s->templates + x->s->pods[x->queue[i]].template;
+
+                if (t->pickiness < 0)
+                        t->pickiness = pickiness(x->s, x->queue[i]);
+        }
+        qsort_r(x->order, x->n_queue, sizeof(uint32_t), compare_pickiness, x);
+}
+
 /* As long as one more finds a seat, those without one are tried again: affinity may have waited for it. */
 static int place_all(Removal *x, place_t place, size_t *ret_movers) {
         bool progress = true;
@@ -247,7 +288,8 @@ static int place_all(Removal *x, place_t place, size_t *ret_movers) {
         while (progress) {
                 progress = false;
                 x->s->pass++;
-                for (size_t i = 0; i < x->n_queue; i++) {
+                for (size_t k = 0; k < x->n_queue; k++) {
+                        size_t i = x->order[k];
                         int r = x->is_placed[i] ? 0 : try_pod(x, i, place);
 
                         if (r < 0)
@@ -318,11 +360,13 @@ static int note_unplaced(Removal *x, SimulateVerdict *v) {
 }
 
 /* One way of placing, and undone; what it found is noted if it decides: packing's seats, and what has none. */
-static int judge(Removal *x, place_t place, bool is_packing, SimulateVerdict *v, bool *ret_fits) {
+static int judge(Removal *x, place_t place, bool adversely, SimulateVerdict *v, bool *ret_fits) {
         SimulatorMark mark = simulator_mark(x->s);
-        int r = play(x, place, ret_fits);
+        int r;
 
-        if (r >= 0 && is_packing)
+        order_queue(x, adversely);
+        r = play(x, place, ret_fits);
+        if (r >= 0 && place == simulator_first_fit)
                 r = note_placements(x, v);
         if (r >= 0 && !*ret_fits)
                 r = note_unplaced(x, v);
@@ -331,11 +375,13 @@ static int judge(Removal *x, place_t place, bool is_packing, SimulateVerdict *v,
 }
 
 static int judge_both(Removal *x, SimulateVerdict *v) {
-        int r = judge(x, simulator_first_fit, true, v, &v->fits_packed);
+        int r = judge(x, simulator_first_fit, false, v, &v->fits_packed);
 
         if (r >= 0 && v->fits_packed)
                 r = judge(x, simulator_freest_fit, false, v, &v->fits_spread);
-        v->fits = v->fits_packed && v->fits_spread;
+        if (r >= 0 && v->fits_spread)
+                r = judge(x, simulator_freest_fit, true, v, &v->fits_any_order);
+        v->fits = v->fits_packed && v->fits_spread && v->fits_any_order;
         return r;
 }
 
@@ -372,6 +418,7 @@ static int removal_judge(Removal *x, bool keep, SimulateVerdict *v) {
         s->respects_preferences = x->options->respect_preferences;
         r = judge_both(x, v);
         if (r >= 0 && v->fits && keep) {
+                order_queue(x, false);
                 r = play(x, simulator_first_fit, &fits);
                 if (r < 0)
                         simulator_undo(s, mark);

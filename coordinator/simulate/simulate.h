@@ -2,9 +2,10 @@
 #pragma once
 
 /*
- * The verdict: if these nodes went, would each pod that moves find a seat? Asked twice, of a scheduler that packs (the first
- * node by name that takes a pod) and of one that spreads (the freest): kube-scheduler may do either, and both have to place
- * everything. With the pods of these nodes compete those of nodes that are leaving already, pods that were evicted and have no
+ * The verdict: if these nodes went, would each pod that moves find a seat? Asked three times: of a scheduler that packs (the first
+ * node by name that takes a pod) and of one that spreads (the freest), each with the largest pods first; and of one that spreads and
+ * gets the pods that could go anywhere first. kube-scheduler may do any of it, for pods come to it as they are evicted, and all
+ * three have to place everything. It may still do something else: where room is tight a yes is no promise. With the pods of these nodes compete those of nodes that are leaving already, pods that were evicted and have no
  * successor yet, and pending ones; only that one of the nodes' own has no seat is a no.
  *
  * No preemption: room that only a victim would make is not counted.
@@ -25,7 +26,7 @@ typedef struct SimulateUnplaced {
 
 typedef struct SimulateVerdict {
         bool fits;
-        bool fits_packed, fits_spread; /* each way by itself; spread is not tried where packing fails */
+        bool fits_packed, fits_spread, fits_any_order; /* each way by itself; none is tried after one that fails */
         bool only_by_preference;       /* it would fit if preferences were ignored */
         SimulatePlacement *placements; /* of the pods that move, as packing placed them, in that order */
         size_t n_placements;

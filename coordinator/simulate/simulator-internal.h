@@ -87,6 +87,7 @@ typedef struct SimulatorTemplate {
         uint8_t *verdicts;   /* by class: 0 not known yet, else 1 + FitReason */
         uint64_t *mask;      /* a bit per node whose class takes it, a word per block */
         bool knows_mask;
+        int64_t pickiness;   /* how few nodes take it, for the order of an adverse try; -1: not asked yet */
         uint32_t failed_at;  /* pass in which no node took one of these; 0: none */
 } SimulatorTemplate;
 

@@ -57,7 +57,7 @@ int simulator_find_or_add_template(Simulator *s, const char *text, uint32_t *ret
         if (r < 0)
                 return r;
         t = s->templates + s->n_templates;
-        *t = (SimulatorTemplate){};
+        *t = (SimulatorTemplate){ .pickiness = -1 };
         r = pod_template_parse(text, s->pool, &s->resources, &t->parsed);
         if (r < 0)
                 return r;

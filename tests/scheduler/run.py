@@ -123,7 +123,7 @@ def play_seeds(arguments, path, tool, first, count):
     print(f"{total['clusters']} clusters, {total['nodes']} nodes asked in {time.monotonic() - started:.0f} s: {total['yes']} yes, "
           f"{total['no']} no seats, {total['other']} no for another reason")
     print(f"{total['constraint'] + total['left-out']} constraint errors, {total['needless']} needless noes, "
-          f"{total['packing']} packing misses, {total['crash']} crashes")
+          f"{total['packing']} packing misses, {total['order']} no for an unlucky order alone, {total['crash']} crashes")
     for (kind, rule), n in sorted(rules.items(), key=lambda x: (-x[1], x[0])):
         if kind != "packing":
             print(f"    {n:5d}  {kind}: {rule}")
