@@ -86,7 +86,7 @@ static void add_unplaced(const DisruptionScene *s, const SimulateVerdict *v, Gat
         if (n == 0)
                 return;
         strbuf_addf(&b, "%zu of its pods %s no place on other nodes%s (", n, n == 1 ? "has" : "have",
-                    v->fits_packed ? " if kube-scheduler spreads what moves, though all fit if it is packed" : "");
+                    v->fits_packed ? " if kube-scheduler spreads what moves or gets it in an unlucky order, though all fit if it is packed" : "");
         add_counts(&b, pods);
         strbuf_add(&b, ")");
         for (size_t i = 0; i < v->n_unplaced && named < NAMED_MAX; i++) {

@@ -15,7 +15,7 @@ import tempfile
 
 # Of the C library: memory, texts, sorting, arithmetic. All else comes from the rooms below, whose names begin so.
 C_LIBRARY = set("""
-__assert_fail __errno_location __stack_chk_fail abort
+__assert_fail __errno_location __stack_chk_fail __popcountdi2 abort
 calloc free malloc realloc reallocarray
 memchr memcmp memcpy memmem memmove mempcpy memset
 bsearch qsort qsort_r
