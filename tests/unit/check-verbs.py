@@ -41,7 +41,7 @@ ASKED = [
     ("resume", ["NODE"], False, "there is no NodePool 'nope'"),
     ("release", ["NODE"], False, "there is no Node 'nope'"),
     ("release", ["--all", "--yes"], False, None),
-    ("force", ["NODE"], False, "no NodeClaim names node nope: vesper does not manage it, or there is no such node"),
+    ("force", ["NODE"], False, "there is no node 'nope', and no NodeClaim of it"),
 ]
 POOL = {"apiVersion": "vesper.sh/v1alpha1", "kind": "NodePool", "metadata": {"name": "here"},
         "spec": {"selector": {"matchLabels": {"pool": "here"}}}}
