@@ -171,6 +171,9 @@ class Said(unittest.TestCase):
                 self.assert_complains(ctl(*command, "--kubeconfig=" + self.path("none")), self.path("none"), "No such file")
                 self.assert_complains(self.by("root", *command, "--context=none"), "there is no context 'none'")
 
+    def test_force_of_a_node_that_is_not_managed(self):
+        self.assert_complains(self.by("root", "force", "here"), "no NodeClaim names node here: vesper does not manage it", "vesperctl explain here")
+
     def test_no_permission(self):
         """The permission is named as RBAC has it, and the role of ours that gives it does so."""
         for command, _, _ in commands("here"):
