@@ -156,8 +156,8 @@ static void on_limits(Power *p, const PowerLimits *l, bool kubelet_inhibits, voi
                 return;
         c->facts.limits_known = true;
         c->facts.limits = *l;
-        /* Asked by hand, for the unit. */
-        c->facts.limits.stop_extendable = true;
+        /* Asked by hand, for the unit; the stop of a pod nobody extends. */
+        c->facts.limits.stop_extendable = !c->facts.in_pod;
         c->facts.kubelet_inhibits = kubelet_inhibits;
         closed(c);
 }
@@ -291,6 +291,7 @@ static CheckFacts known_facts(const Env *env, const AgentConfig *config, const c
                 .metadata_wanted = metadata_source_known(config) != METADATA_SOURCE_NONE,
                 .allows_imdsv1 = config->allow_imdsv1 && metadata_source_known(config) == METADATA_SOURCE_EC2,
                 .metadata_auto = config->metadata_source == METADATA_SOURCE_AUTO,
+                .in_pod = !isempty(getenv("KUBERNETES_SERVICE_HOST")), /* of each pod, by its kubelet */
                 .bus = env->bus,
                 .shutdown_drain = config->shutdown_drain,
                 .refuse = config->shutdown_too_short == SHUTDOWN_TOO_SHORT_REFUSE,

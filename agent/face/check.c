@@ -201,9 +201,32 @@ bool check_after_kubelet(char *const *after, const bool active[_CHECK_UNIT_MAX])
         return false;
 }
 
+static int judge_inhibitor(const CheckFacts *f, CheckTable *t) {
+        if (!f->shutdown_drain || !f->limits_known)
+                return 0;
+        return f->inhibited ? add(t, CHECK_OK, "inhibitor", strdup("held by the agent"), NULL)
+                            : add(t, CHECK_WARN, "inhibitor", strdup("the agent runs and holds none"),
+                                  f->in_pod ? "See the log of the agent's pod; a shutdown may be under way, or TooShort=refuse in force."
+                                            : "See journalctl -u vesper-agent; a shutdown may be under way, or TooShort=refuse in force.");
+}
+
+/* The bus is that of the machine, and so are the units that are asked about. */
+static int judge_pod(const CheckFacts *f, CheckTable *t) {
+        int r;
+
+        if (streq_ptr(f->unit_state, "active"))
+                r = add(t, CHECK_WARN, "unit", strdup("this is a pod, and vesper-agent.service is active on the machine as well: two agents of one node"),
+                        "Keep one of them: systemctl disable --now vesper-agent on the machine, or a label that keeps the DaemonSet off it.");
+        else
+                r = add(t, CHECK_OK, "unit", strdup("none: the agent runs in a pod, and a shutdown waits for it by the inhibitor alone"), NULL);
+        return r < 0 ? r : judge_inhibitor(f, t);
+}
+
 static int judge_unit(const CheckFacts *f, CheckTable *t) {
         int r;
 
+        if (f->in_pod)
+                return judge_pod(f, t);
         if (!f->unit_state)
                 return 0;
         if (!streq(f->unit_state, "active"))
@@ -216,15 +239,11 @@ static int judge_unit(const CheckFacts *f, CheckTable *t) {
                           strdup("none of the units that run a kubelet is active here, of those that vesper-agent.service is ordered after"),
                           "By a drop-in (systemctl edit vesper-agent), [Unit] After= the unit that runs the kubelet: else it ends before the drain does. "
                           "Where the drop-in names one that is not known here, that is all.");
-        if (r < 0 || !f->shutdown_drain || !f->limits_known)
-                return r;
-        return f->inhibited ? add(t, CHECK_OK, "inhibitor", strdup("held by the agent"), NULL)
-                            : add(t, CHECK_WARN, "inhibitor", strdup("the agent runs and holds none"),
-                                  "See journalctl -u vesper-agent; a shutdown may be under way, or TooShort=refuse in force.");
+        return r < 0 ? r : judge_inhibitor(f, t);
 }
 
 static int judge_scopes(const CheckFacts *f, CheckTable *t) {
-        if (!f->shutdown_drain || !f->unit_state)
+        if (!f->shutdown_drain || !f->unit_state || f->in_pod)
                 return 0;
         return f->scope_dropins
                        ? add(t, CHECK_OK, "containers", strdup("their scopes stop after the agent"), NULL)

@@ -47,6 +47,7 @@ typedef struct CheckFacts {
         bool notify_wanted;
         const char *notify_error; /* why its files cannot be used; NULL: they can */
         /* the machine */
+        bool in_pod; /* this process runs in a pod, as the agent does then: there is no unit */
         bool bus;
         bool limits_known;
         PowerLimits limits;

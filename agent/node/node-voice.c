@@ -331,13 +331,18 @@ void node_voice_notice_nearer(NodeVoice *v, usec_t deadline_usec) {
 
 /* It may have been told before, or lost with the process: who was told knows it by its key. */
 static void tell_resumed(NodeVoice *v) {
+        static const struct {
+                const char *state; /* reflex.c */
+                NotifyPhase phase;
+        } phases[] = {
+                { "Cordoned", NOTIFY_CORDONED }, { "LBWait", NOTIFY_CORDONED }, { "Draining", NOTIFY_DRAINING },
+                { "Volumes", NOTIFY_DRAINING },   { "Drained", NOTIFY_DRAINED },
+        };
         _cleanup_free_ char *text = strf("vesper-agent of node %s has started again, and goes on with what was begun (%s).", v->node, v->phase);
 
-        tell_phase(v,
-                   streq(v->phase, "Drained")    ? NOTIFY_DRAINED
-                   : streq(v->phase, "Draining") ? NOTIFY_DRAINING
-                                                 : NOTIFY_CORDONED,
-                   SIZE_MAX, text);
+        for (size_t i = 0; i < ELEMENTSOF(phases); i++)
+                if (streq(v->phase, phases[i].state))
+                        tell_phase(v, phases[i].phase, SIZE_MAX, text);
 }
 
 void node_voice_resumed(NodeVoice *v) {

@@ -159,11 +159,38 @@ static const KubeNodeClaim *find_claim(const ObjectList *claims, const char *nod
         return found;
 }
 
+static void on_node(const KubeReply *reply, void *userdata) {
+        ForceVerb *v = userdata;
+
+        v->call = kube_call_free(v->call);
+        if (!reply->error)
+                ctl_complain("no NodeClaim names node %s: vesper does not manage it, and there is nothing to force. 'vesperctl explain %s' says why",
+                             node_name(v), node_name(v));
+        else if (reply->error->http == 404)
+                ctl_complain("there is no node '%s', and no NodeClaim of it", node_name(v));
+        else {
+                ctl_complain("no NodeClaim names node %s", node_name(v));
+                (void) ctl_complain_of(reply, "get", &v->target);
+        }
+        give_up(v, 0);
+}
+
+/* Is it one that is not managed, or none at all? */
+static void ask_node(ForceVerb *v) {
+        int r;
+
+        v->target = (KubeTarget){ .kind = &kube_node_kind, .name = node_name(v) };
+        r = kube_get(v->ctl->client, &v->target, NULL, on_node, v, &v->call);
+        if (r < 0)
+                give_up(v, r);
+}
+
 static void on_claims(const KubeReply *reply, void *userdata) {
         const KubeTarget target = { .kind = &kube_node_claim_kind };
         const KubeNodeClaim *claim;
         ForceVerb *v = userdata;
         ObjectList claims = {};
+        bool is_named;
         int r;
 
         v->call = kube_call_free(v->call);
@@ -173,10 +200,8 @@ static void on_claims(const KubeReply *reply, void *userdata) {
         }
         r = ctl_take_list(v->ctl->client, reply, target.kind, &claims);
         claim = r < 0 ? NULL : find_claim(&claims, node_name(v));
-        if (r >= 0 && !claim)
-                ctl_complain("no NodeClaim names node %s: vesper does not manage it, or there is no such node",
-                             node_name(v));
-        else if (claim && claim->object.meta.deletion_usec == 0)
+        is_named = claim;
+        if (claim && claim->object.meta.deletion_usec == 0)
                 ctl_complain("node %s is not being removed: 'kubectl delete node %s' first", node_name(v),
                              node_name(v));
         else if (claim) {
@@ -187,6 +212,8 @@ static void on_claims(const KubeReply *reply, void *userdata) {
         object_list_done(&claims);
         if (v->claim)
                 ask_pods(v);
+        else if (r >= 0 && !is_named)
+                ask_node(v);
         else
                 give_up(v, r);
 }
@@ -214,7 +241,7 @@ const CtlVerb verb_force = {
         .summary = "End a removal that is stuck, now or by --deadline, whatever is left on the node",
         .text = "For a node that is being deleted, and waits for a PodDisruptionBudget, a protected pod, a volume or a budget of nodes. "
                 "Says which pods that ends; with --yes it annotates the NodeClaim with vesper.sh/force-deadline. What that has begun is not undone by taking it off. "
-                "Needs: list of nodeclaims and pods, patch of nodeclaims.",
+                "Needs: list of nodeclaims and pods, get of nodes, patch of nodeclaims.",
         .example = "vesperctl force worker-7 --deadline=5m --yes",
         .min_args = 1,
         .max_args = 1,

@@ -697,6 +697,21 @@ static void item_spoiled(Item *i) {
         item_enqueue(i, ITEM_HIDE, PARK_SEC);
 }
 
+/* Whose machines run in it no message says. In a queue that others read it comes again and again, and is said once. */
+static void tell_capacity_block(QueueWorker *w, const Item *i) {
+        _cleanup_free_ char *reservation = str_sanitize(i->event.reservation, 60);
+        char when[RFC3339_MAX] = "a time that is not said";
+
+        if (w->o.config->queue_shared && i->message.receives > 1)
+                return;
+        if (i->event.not_before_usec > 0)
+                rfc3339_format(i->event.not_before_usec, when);
+        log_event(w->o.env->log, LOG_LEVEL_WARNING, MESSAGE_QUEUE_CAPACITY_BLOCK, LOG_FIELDS({ "QUEUE", sqs_client_queue(w->o.sqs) }),
+                  "Queue %s announces that Capacity Block %s ends at %s. The message names a reservation and no instance, so no node is drained for it here. "
+                  "Each agent in the block drains its own node where the instance has the tag vesper.sh:capacity-block-end: vesper-agent --check says on the node whether it knows the end",
+                  sqs_client_queue(w->o.sqs), isempty(reservation) ? "(without a name)" : reservation, when);
+}
+
 /* Takes the message. It comes again where there was no memory for it. */
 static void item_new(QueueWorker *w, SqsMessage *message) {
         Item *i = new0(Item, 1);
@@ -716,6 +731,8 @@ static void item_new(QueueWorker *w, SqsMessage *message) {
         }
         if (r >= 0) {
                 metrics_add(w->o.metrics, METRIC_QUEUE_RECEIVED, (size_t) i->event.kind, 1);
+                if (i->event.kind == EVENT_MESSAGE_CAPACITY_BLOCK)
+                        tell_capacity_block(w, i);
                 r = item_make_errands(i);
         }
         if (r < 0)

@@ -127,6 +127,8 @@
 #define MESSAGE_QUEUE_BACK "1447636a622b4be3ba6811e965ca8b01"
 /* Coordinator: a message of the interruption queue cannot be read; it is hidden, not deleted. */
 #define MESSAGE_QUEUE_POISON "b04dccc4a59e4a2a8cf5522fd5945492"
+/* It announces the end of a Capacity Block, and of no instance. */
+#define MESSAGE_QUEUE_CAPACITY_BLOCK "3257d15fa3e94e01bfa050bcea18b938"
 /* The receiver of [Notify] is not told; the line says why. */
 #define MESSAGE_NOTIFY_FAILING "3d0a97944e7e75e150845591217918c5"
 /* The receiver of [Notify] takes messages again. */

@@ -17,6 +17,7 @@ const char *const event_message_kind_names[_EVENT_MESSAGE_KIND_MAX + 1] = {
         [EVENT_MESSAGE_HEALTH] = "health",
         [EVENT_MESSAGE_ASG_TERMINATE] = "asg-terminate",
         [EVENT_MESSAGE_ASG_LAUNCH] = "asg-launch",
+        [EVENT_MESSAGE_CAPACITY_BLOCK] = "capacity-block",
         [EVENT_MESSAGE_TEST] = "test",
         [EVENT_MESSAGE_UNKNOWN] = "unknown",
 };
@@ -31,6 +32,7 @@ void event_message_done(EventMessage *m) {
         free(m->group);
         free(m->hook);
         free(m->token);
+        free(m->reservation);
         *m = (EventMessage){ 0 };
 }
 
@@ -171,6 +173,12 @@ static int read_hook(const Json *detail, EventMessage *m) {
         return isempty(m->group) || isempty(m->hook) ? -EBADMSG : 0;
 }
 
+/* https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-blocks-monitor.html */
+static int read_capacity_block(const Json *detail, EventMessage *m) {
+        m->not_before_usec = read_time(detail, "end-date");
+        return read_word(detail, "capacity-reservation-id", &m->reservation);
+}
+
 static const struct {
         const char *source, *type;
         EventMessageKind kind;
@@ -179,6 +187,10 @@ static const struct {
         { "aws.ec2", "EC2 Spot Instance Interruption Warning", EVENT_MESSAGE_SPOT, read_spot },
         { "aws.ec2", "EC2 Capacity Reservation Instance Interruption Warning", EVENT_MESSAGE_SPOT,
           read_spot },
+        /* documented by both names */
+        { "aws.ec2", "Capacity Block Expiration Warning", EVENT_MESSAGE_CAPACITY_BLOCK, read_capacity_block },
+        { "aws.ec2", "Capacity Block Reservation Expiration Warning", EVENT_MESSAGE_CAPACITY_BLOCK,
+          read_capacity_block },
         { "aws.ec2", "EC2 Instance Rebalance Recommendation", EVENT_MESSAGE_REBALANCE, read_rebalance },
         { "aws.ec2", "EC2 Instance State-change Notification", EVENT_MESSAGE_STATE_CHANGE, read_state },
         { "aws.health", "AWS Health Event", EVENT_MESSAGE_HEALTH, read_health },
@@ -237,7 +249,8 @@ static int read_bare(const Json *o, EventMessage *m) {
 
 static int read_message(const Json *o, EventMessage *m) {
         char **const words[] = { &m->id,     &m->detail_type, &m->account, &m->region,
-                                 &m->action, &m->group,       &m->hook,    &m->token };
+                                 &m->action, &m->group,       &m->hook,    &m->token,
+                                 &m->reservation };
         int r = json_get(o, "detail") ? read_envelope(o, m) : read_bare(o, m);
 
         for (size_t i = 0; i < ELEMENTSOF(words) && r >= 0; i++)
@@ -285,6 +298,7 @@ static NoticeKind notice_kind_of(EventMessageKind kind) {
                 return NOTICE_SCALE_IN;
         case EVENT_MESSAGE_STATE_CHANGE:
         case EVENT_MESSAGE_ASG_LAUNCH:
+        case EVENT_MESSAGE_CAPACITY_BLOCK:
         case EVENT_MESSAGE_TEST:
         case EVENT_MESSAGE_UNKNOWN:
         case _EVENT_MESSAGE_KIND_MAX:

@@ -21,6 +21,7 @@ typedef enum EventMessageKind {
         EVENT_MESSAGE_HEALTH,        /* AWS Health: a scheduled change of EC2 */
         EVENT_MESSAGE_ASG_TERMINATE, /* its group is about to end it, and waits for its hook */
         EVENT_MESSAGE_ASG_LAUNCH,    /* its group has started it, and waits for its hook */
+        EVENT_MESSAGE_CAPACITY_BLOCK, /* a Capacity Block ends: names its reservation, and none of the instances in it */
         EVENT_MESSAGE_TEST,          /* a hook was made */
         EVENT_MESSAGE_UNKNOWN,       /* it can be read, and is none of these */
         _EVENT_MESSAGE_KIND_MAX,
@@ -41,6 +42,7 @@ typedef struct EventMessage {
         bool closed;                            /* Health: over, or called off */
         unsigned page, pages;                   /* Health; one of one */
         char *group, *hook, *token;             /* of hooks; "" */
+        char *reservation;                      /* of a Capacity Block; "" */
 } EventMessage;
 
 /* -EBADMSG: it is no such message at all, or lacks what its kind must have; -ENOMEM. On failure *ret is

@@ -249,6 +249,16 @@ static int add_escaped(StrBuf *b, JsonWriter *w, const char *value) {
         return 0;
 }
 
+/* Most templates go to a chat, which takes marks inside of a string for its own: "<!channel>" calls everybody, "@here" as
+ * well, "[text](URL)" hides where a link leads. Cloud, kubelet and authors of pods may write such. */
+static void disarm_markup(char *value) {
+        for (char *p = value; *p; p++)
+                if (strchr("<>&@`", *p))
+                        *p = '?';
+                else if (*p == '[' || *p == ']')
+                        *p = *p == '[' ? '(' : ')';
+}
+
 static char *body_of_template(const NotifyTemplate *t, const NotifyFacts *f) {
         _cleanup_(json_writer_freep) JsonWriter *w = NULL;
         _cleanup_strbuf_ StrBuf b = { 0 };
@@ -264,7 +274,10 @@ static char *body_of_template(const NotifyTemplate *t, const NotifyFacts *f) {
                         continue;
                 }
                 value = field_value(f, p->field);
-                if (!value || add_escaped(&b, w, value) < 0)
+                if (!value)
+                        return NULL;
+                disarm_markup(value);
+                if (add_escaped(&b, w, value) < 0)
                         return NULL;
         }
         return strbuf_steal(&b);

@@ -64,7 +64,8 @@ typedef struct NotifyFacts {
 int notify_key(const NotifyFacts *f, char ret[NOTIFY_KEY_MAX]);
 
 /* A text with placeholders {{NAME}}; "{{{{" stands for "{{". The names are those of the members of the default body
- * (notify_fields). Of other text nothing is asked: it may be JSON or not. */
+ * (notify_fields). Of other text nothing is asked: it may be JSON or not. Values lose what a chat takes for markup: "<", ">",
+ * "&", "@" and "`" become "?", brackets become parentheses. The default body, for programs, has them as they are. */
 #define NOTIFY_TEMPLATE_MAX_BYTES 8192u
 #define NOTIFY_TEMPLATE_FIELDS_MAX 32u
 #define NOTIFY_VALUE_MAX_BYTES 1024u /* of a value, before it is escaped; what is longer is cut */

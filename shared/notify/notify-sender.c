@@ -15,6 +15,7 @@
 #define BACKOFF_BASE_USEC USEC_PER_SEC
 #define BACKOFF_CAP_USEC USEC_PER_MINUTE
 #define RETRY_AFTER_MAX_USEC (5 * USEC_PER_MINUTE)
+#define REFUSED_SAID_USEC USEC_PER_HOUR /* it is said once in that time */
 #define ANSWER_MAX_BYTES (64u * 1024u) /* nothing of it is read but its status */
 
 const char *const notify_outcome_names[_NOTIFY_OUTCOME_MAX + 1] = {
@@ -43,8 +44,10 @@ struct NotifySender {
         List messages; /* the oldest first */
         size_t n_bytes, n_in_flight;
         Timer *timer;
-        bool failing; /* said so, and not taken back yet */
-        uint64_t n_lost; /* since it was told last */
+        bool failing;            /* said so, and not taken back yet */
+        uint64_t n_lost;         /* since the receiver took a message last */
+        usec_t refused_again_usec; /* loop_now(): from when on it is said again that a message is not wanted */
+        uint64_t n_refused;      /* not said */
 };
 
 static void count(NotifySender *s, NotifyPhase phase, NotifyOutcome outcome) {
@@ -77,7 +80,7 @@ static void message_end(NotifyMessage *m, NotifyOutcome outcome) {
 
 /* -- what is said ------------------------------------------------------------------------------- */
 
-static void say_failing(NotifySender *s, const NotifyMessage *m, NotifyVerdict verdict, int error, unsigned status) {
+static void say_failing(NotifySender *s, const NotifyMessage *m, int error, unsigned status) {
         const char *why = notify_error_text(error);
         char http[32] = "";
 
@@ -87,10 +90,27 @@ static void say_failing(NotifySender *s, const NotifyMessage *m, NotifyVerdict v
         if (!why)
                 (void) snprintf(http, sizeof(http), "it answers with HTTP %u", status);
         log_event(s->o.env->log, LOG_LEVEL_WARNING, MESSAGE_NOTIFY_FAILING, LOG_FIELDS({ "NODE", m->node }, { "PHASE", notify_phase_names[m->phase] }),
-                  "The receiver of [Notify] was not told that node %s is in phase %s: %s. %s; the node itself goes on as if nobody was told.",
-                  m->node, notify_phase_names[m->phase], why ?: http,
-                  verdict == NOTIFY_REFUSED ? "It does not want this message, which is dropped: see [Notify] Template= and HeadersFile="
-                                            : "That is tried again for as long as it is news");
+                  "The receiver of [Notify] was not told that node %s is in phase %s: %s. That is tried again for as long as it is news; the node itself goes on as if nobody was told.",
+                  m->node, notify_phase_names[m->phase], why ?: http);
+}
+
+/* Of this message alone: the receiver may take each other one. */
+static void say_refused(NotifySender *s, const NotifyMessage *m, unsigned status) {
+        usec_t now = loop_now(s->o.env->loop);
+        char others[96] = "";
+
+        if (now < s->refused_again_usec) {
+                s->n_refused++;
+                return;
+        }
+        if (s->n_refused > 0)
+                (void) snprintf(others, sizeof(others), " So were %" PRIu64 " others since that was said last.", s->n_refused);
+        s->n_refused = 0;
+        s->refused_again_usec = usec_add(now, REFUSED_SAID_USEC);
+        log_event(s->o.env->log, LOG_LEVEL_WARNING, MESSAGE_NOTIFY_FAILING, LOG_FIELDS({ "NODE", m->node }, { "PHASE", notify_phase_names[m->phase] }),
+                  "The receiver of [Notify] does not want the message that node %s is in phase %s: it answers with HTTP %u, and the message is dropped.%s "
+                  "The node itself goes on as if nobody was told. See [Notify] Template= and HeadersFile=; that is said once an hour at most.",
+                  m->node, notify_phase_names[m->phase], status, others);
 }
 
 static void say_back(NotifySender *s) {
@@ -99,7 +119,6 @@ static void say_back(NotifySender *s) {
         s->failing = false;
         log_event(s->o.env->log, LOG_LEVEL_NOTICE, MESSAGE_NOTIFY_BACK, NULL, 0,
                   "The receiver of [Notify] takes messages again; %" PRIu64 " were lost meanwhile.", s->n_lost);
-        s->n_lost = 0;
 }
 
 /* -- sending ------------------------------------------------------------------------------------ */
@@ -130,13 +149,15 @@ static void on_answer(const HttpResponse *response, void *userdata) {
         if (verdict == NOTIFY_SENT) {
                 message_end(m, NOTIFY_OUTCOME_SENT);
                 say_back(s);
+                s->n_lost = 0;
                 return;
         }
-        say_failing(s, m, verdict, response->error, response->status);
         if (verdict == NOTIFY_REFUSED) {
+                say_refused(s, m, response->status);
                 message_end(m, NOTIFY_OUTCOME_FAILED);
                 return;
         }
+        say_failing(s, m, response->error, response->status);
         m->call = http_call_free(m->call);
         s->n_in_flight--;
         message_put_off(m, http_retry_after(response, loop_wall(s->o.env->loop)));
@@ -203,7 +224,7 @@ static void send_what_may_go(NotifySender *s) {
                         r = message_send(m);
                         if (r >= 0)
                                 continue;
-                        say_failing(s, m, NOTIFY_RETRY, r, 0);
+                        say_failing(s, m, r, 0);
                         message_put_off(m, 0);
                 }
                 next = MIN(next, m->next_usec);

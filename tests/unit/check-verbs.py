@@ -41,7 +41,7 @@ ASKED = [
     ("resume", ["NODE"], False, "there is no NodePool 'nope'"),
     ("release", ["NODE"], False, "there is no Node 'nope'"),
     ("release", ["--all", "--yes"], False, None),
-    ("force", ["NODE"], False, "no NodeClaim names node nope: vesper does not manage it, or there is no such node"),
+    ("force", ["NODE"], False, "there is no node 'nope', and no NodeClaim of it"),
 ]
 POOL = {"apiVersion": "vesper.sh/v1alpha1", "kind": "NodePool", "metadata": {"name": "here"},
         "spec": {"selector": {"matchLabels": {"pool": "here"}}}}
@@ -170,6 +170,9 @@ class Said(unittest.TestCase):
                 self.assert_complains(ctl(*command), "No credential for the API server", "--kubeconfig", "KUBECONFIG")
                 self.assert_complains(ctl(*command, "--kubeconfig=" + self.path("none")), self.path("none"), "No such file")
                 self.assert_complains(self.by("root", *command, "--context=none"), "there is no context 'none'")
+
+    def test_force_of_a_node_that_is_not_managed(self):
+        self.assert_complains(self.by("root", "force", "here"), "no NodeClaim names node here: vesper does not manage it", "vesperctl explain here")
 
     def test_no_permission(self):
         """The permission is named as RBAC has it, and the role of ours that gives it does so."""

@@ -67,6 +67,15 @@ static void assert_row(const CheckFacts *f, const char *title, const char *what,
         check_table_done(&t);
 }
 
+static void assert_no_row(const CheckFacts *f, const char *title, const char *what) {
+        CheckTable t;
+
+        print_message("%s\n", title);
+        assert_return_code(check_judge(f, &t), 0);
+        assert_null(find(&t, what));
+        check_table_done(&t);
+}
+
 static void test_notify(void **state) {
         CheckFacts f = good();
         CheckTable t;
@@ -343,6 +352,15 @@ static void test_machine(void **state) {
         f = good();
         f.unit_state = "failed";
         assert_row(&f, "the unit failed", "unit", CHECK_WARN, "journalctl -u vesper-agent");
+        f.in_pod = true;
+        f.scope_dropins = f.after_kubelet = false;
+        assert_row(&f, "in a pod there is no unit", "unit", CHECK_OK, NULL);
+        assert_row(&f, "in a pod", "inhibitor", CHECK_OK, NULL);
+        assert_no_row(&f, "whose scopes it cannot see", "containers");
+        f.inhibited = false;
+        assert_row(&f, "in a pod, no inhibitor", "inhibitor", CHECK_WARN, "agent's pod");
+        f.unit_state = "active";
+        assert_row(&f, "pod and unit", "unit", CHECK_WARN, "Keep one of them");
         f = good();
         f.after_kubelet = false;
         assert_row(&f, "stops too late", "unit", CHECK_WARN, "After=");

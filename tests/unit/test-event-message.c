@@ -42,7 +42,7 @@ static void test_kinds(void **state) {
                   _NOTICE_KIND_INVALID },
                 { { .kind = FAKE_AWS_EVENT_HOOK, .group = "g", .hook = "h" }, EVENT_MESSAGE_ASG_TERMINATE, "", 0, NOTICE_SCALE_IN },
                 { { .kind = FAKE_AWS_EVENT_HOOK_TEST, .group = "g" }, EVENT_MESSAGE_TEST, "", 0, _NOTICE_KIND_INVALID },
-                { { .kind = FAKE_AWS_EVENT_BLOCK, .until_wall_usec = AT }, EVENT_MESSAGE_UNKNOWN, "", 0, _NOTICE_KIND_INVALID },
+                { { .kind = FAKE_AWS_EVENT_BLOCK, .until_wall_usec = AT }, EVENT_MESSAGE_CAPACITY_BLOCK, "", AT, _NOTICE_KIND_INVALID },
         };
 
         for (size_t i = 0; i < 2 * ELEMENTSOF(rows); i++) {
@@ -60,7 +60,7 @@ static void test_kinds(void **state) {
                     m.not_before_usec != rows[i / 2].not_before_usec)
                         fail_msg("%s: %d, %d, '%s', %llu", text, r, (int) m.kind, strempty(m.action),
                                  (unsigned long long) m.not_before_usec);
-                if (m.kind != EVENT_MESSAGE_TEST && m.kind != EVENT_MESSAGE_UNKNOWN)
+                if (m.kind != EVENT_MESSAGE_CAPACITY_BLOCK && m.kind != EVENT_MESSAGE_TEST && m.kind != EVENT_MESSAGE_UNKNOWN)
                         assert_true(strv_length(m.instances) == 1 && streq(m.instances[0], ID));
                 r = event_message_notice(&m, ID, &n);
                 assert_int_equal(r < 0 ? _NOTICE_KIND_INVALID : n->kind, rows[i / 2].notice);

@@ -125,6 +125,23 @@ static void test_restart(void **state) {
         receiver_done(&receiver);
 }
 
+/* What is told after a restart is what was begun, and not more. */
+static void test_restart_draining(void **state) {
+        Receiver receiver = { .status = 200 };
+        _cleanup_(agent_rig_freep) AgentRig *r = telling_rig(&receiver, RECEIVER_URL, 3);
+
+        fake_add_pdb(r->cluster, NULL, "all", "web", true, "3");
+        agent_rig_notice(r, 120 * S);
+        agent_rig_run(r, 20 * S);
+        strbuf_truncate(&receiver.got, 0);
+        agent_rig_kill(r);
+        agent_rig_start(r);
+        assert_return_code(http_inproc_route(r->transport, RECEIVER_ORIGIN, receiver_handle, &receiver), 0);
+        agent_rig_run(r, 10 * S);
+        assert_string_equal(strbuf_str(&receiver.got), "n1 draining 200\nn1 blocked 200\n");
+        receiver_done(&receiver);
+}
+
 /* All that the agent sent to the API server on its way out, with the times. */
 static char *course(const char *url, unsigned status, size_t *ret_in_flight) {
         Receiver receiver = { .status = status };
@@ -184,7 +201,7 @@ static void test_metrics(void **state) {
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_phases),   cmocka_unit_test(test_blocked), cmocka_unit_test(test_cancelled),
-                cmocka_unit_test(test_released), cmocka_unit_test(test_dry_run), cmocka_unit_test(test_restart),
+                cmocka_unit_test(test_released), cmocka_unit_test(test_dry_run), cmocka_unit_test(test_restart), cmocka_unit_test(test_restart_draining),
                 cmocka_unit_test(test_delays_nothing), cmocka_unit_test(test_metrics),
         };
 

@@ -172,6 +172,26 @@ static void test_hostile_values(void **state) {
         }
 }
 
+/* No one in a chat is called, and no link is hidden, by text from a cloud; the default body has it all. */
+static void test_markup(void **state) {
+        static const char text[] = "{{noticeID}}|{{source}}|{{action}}|{{message}}|<!here>";
+        _cleanup_(notify_template_freep) NotifyTemplate *t = NULL;
+        _cleanup_free_ char *body = NULL, *plain = NULL;
+        NotifyFacts f = some_facts();
+        const char *reason;
+        size_t at;
+
+        f.notice_id = "<!channel> &amp; @here";
+        f.source = "[free](https://example.com)";
+        f.action = "`x` <https://example.com|y>";
+        f.message = "[Policy] says <@U1>.";
+        assert_return_code(notify_template_parse(text, strlen(text), &t, &reason, &at), 0);
+        body = notify_body(t, &f);
+        assert_string_equal(body, "?!channel? ?amp; ?here|(free)(https://example.com)|?x? ?https://example.com|y?|(Policy) says ??U1?.|<!here>");
+        plain = notify_body(NULL, &f);
+        assert_non_null(strstr(plain, "\"noticeID\":\"<!channel> &amp; @here\",\"kind\":\"spot\",\"source\":\"[free](https://example.com)\""));
+}
+
 static void test_sign(void **state) {
         char s[NOTIFY_SIGNATURE_MAX], other[NOTIFY_SIGNATURE_MAX];
 
@@ -232,7 +252,7 @@ static void test_patience(void **state) {
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_default_body),    cmocka_unit_test(test_key),            cmocka_unit_test(test_template),
-                cmocka_unit_test(test_template_bounds), cmocka_unit_test(test_hostile_values), cmocka_unit_test(test_sign),
+                cmocka_unit_test(test_template_bounds), cmocka_unit_test(test_markup), cmocka_unit_test(test_hostile_values), cmocka_unit_test(test_sign),
                 cmocka_unit_test(test_phases),          cmocka_unit_test(test_verdict),        cmocka_unit_test(test_patience),
         };
 

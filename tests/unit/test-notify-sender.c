@@ -232,6 +232,47 @@ static void test_given_up(void **state) {
         assert_non_null(strstr(strbuf_str(&w->said), "2 were lost meanwhile"));
 }
 
+static size_t times_said(const World *w, const char *text) {
+        size_t n = 0;
+
+        for (const char *p = strbuf_str(&w->said); (p = strstr(p, text)); p++)
+                n++;
+        return n;
+}
+
+/* One phase is not wanted, the next is: that is said once an hour, and is no failure of the receiver. */
+static void test_refused(void **state) {
+        _cleanup_(world_freep) World *w = world_new();
+
+        start(w, 32);
+        for (unsigned i = 0; i < 10; i++) {
+                w->receiver.status = 400;
+                tell(w, "n1", NOTIFY_NOTICED, USEC_INFINITY);
+                run(w, S);
+                w->receiver.status = 200;
+                tell(w, "n1", NOTIFY_CORDONED, USEC_INFINITY);
+                run(w, S);
+        }
+        assert_counts(w, 10, 10, 0);
+        assert_int_equal(times_said(w, "\n"), 1);
+        assert_int_equal(times_said(w, "does not want the message that node n1 is in phase noticed: it answers with HTTP 400, and the message is dropped. The"), 1);
+        run(w, USEC_PER_HOUR);
+        w->receiver.status = 422;
+        tell(w, "n1", NOTIFY_DRAINED, USEC_INFINITY);
+        run(w, S);
+        assert_int_equal(times_said(w, "HTTP 422, and the message is dropped. So were 9 others since that was said last."), 1);
+        print_message("what was refused before a failure is not lost in it\n");
+        w->receiver.status = 200;
+        tell(w, "n1", NOTIFY_CORDONED, USEC_INFINITY);
+        run(w, S);
+        w->receiver.status = 503;
+        tell(w, "n1", NOTIFY_DRAINED, USEC_INFINITY);
+        run(w, S);
+        w->receiver.status = 200;
+        run(w, 2 * USEC_PER_MINUTE);
+        assert_int_equal(times_said(w, "takes messages again; 0 were lost meanwhile."), 1);
+}
+
 /* Hangs for ever: as many requests as are allowed, as much memory, and what is dropped is the oldest. */
 static void test_hangs(void **state) {
         _cleanup_(world_freep) World *w = world_new();
@@ -376,7 +417,7 @@ static void test_freed(void **state) {
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_sent),   cmocka_unit_test(test_nobody), cmocka_unit_test(test_down),
-                cmocka_unit_test(test_retry_after), cmocka_unit_test(test_given_up), cmocka_unit_test(test_hangs),
+                cmocka_unit_test(test_retry_after), cmocka_unit_test(test_refused), cmocka_unit_test(test_given_up), cmocka_unit_test(test_hangs),
                 cmocka_unit_test(test_bytes),  cmocka_unit_test(test_nodes),  cmocka_unit_test(test_signed),
                 cmocka_unit_test(test_freed),
         };

@@ -150,6 +150,24 @@ static void test_only_told(void **state) {
         room_close(&r);
 }
 
+/* It names no instance: said and counted, and nothing is done to any node. */
+static void test_capacity_block(void **state) {
+        const char *said;
+        Room r;
+
+        room_open(&r, 1);
+        send_for(&r, FAKE_AWS_EVENT_BLOCK, "n0", NULL);
+        rig_run(r.rig, 5 * USEC_PER_SEC);
+        said = strstr(r.rig->coordinators[0]->said.data, "announces that Capacity Block cr-0123456789abcdef0 ends at ");
+        assert_non_null(said);
+        assert_non_null(strstr(said, "names a reservation and no instance"));
+        assert_null(strstr(said + strlen("announces that Capacity Block"), "announces that Capacity Block"));
+        assert_false(rig_has_event(r.rig, "n0", "NoticeReported"));
+        assert_false(is_being_deleted(&r, "n0"));
+        assert_int_equal(fake_sqs_n_messages(r.sqs, "q"), 0);
+        room_close(&r);
+}
+
 /* Two minutes, and EC2 has to say that it does not know it either. */
 static void test_foreign(void **state) {
         static const struct {
@@ -366,7 +384,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_spot),       cmocka_unit_test(test_not_deleted_before_durable),
                 cmocka_unit_test(test_leader_dies), cmocka_unit_test(test_duplicates),
-                cmocka_unit_test(test_only_told),  cmocka_unit_test(test_foreign),
+                cmocka_unit_test(test_only_told),  cmocka_unit_test(test_capacity_block), cmocka_unit_test(test_foreign),
                 cmocka_unit_test(test_joins_late), cmocka_unit_test(test_poison),
                 cmocka_unit_test(test_shared),     cmocka_unit_test(test_throttled),
                 cmocka_unit_test(test_hook),       cmocka_unit_test(test_hook_is_over),
