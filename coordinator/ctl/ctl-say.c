@@ -23,7 +23,7 @@ static void add_target(StrBuf *b, const KubeTarget *t) {
 static const char *shipped_role(const char *verb, const KubeTarget *t) {
         if (t->kind == &kube_lease_kind && !streq_ptr(t->name, "vesper-coordinator"))
                 return NULL; /* they name the objects of a usual installation */
-        if (t->kind == &kube_namespace_kind && !streq_ptr(t->name, "vesper-system"))
+        if (t->kind == &kube_namespace_kind && t->name && !streq(t->name, "vesper-system"))
                 return NULL;
         return startswith(verb, "get") || startswith(verb, "list") || startswith(verb, "watch") ? "vesper-viewer" : "vesper-operator";
 }

@@ -44,6 +44,8 @@ static void on_fetched(const char *message, Snapshot *snapshot, char *const *unk
                 ctl_complain("%s", *i);
         if (message)
                 ctl_complain("%s", message);
+        else if (!snapshot->is_known[SNAPSHOT_NODES])
+                ctl_complain("without nodes there is no snapshot: nothing is printed");
         else
                 status = print_snapshot(v->ctl, snapshot);
         snapshot_free(snapshot);
@@ -68,7 +70,7 @@ const CtlVerb verb_snapshot = {
         .text = "Reads what 'vesperctl plan' reads, and prints it as lines of JSON, of which 'vesperctl plan --snapshot FILE' makes the same plan whenever and wherever "
                 "it is asked. No environment, arguments or images of containers are in it, and of annotations only those that say something about removals. "
                 "With --anonymize made-up names stand for those of nodes, pods, namespaces and so on, everywhere the same, so that it can be shown to others. "
-                "What may not be read is named on standard error, and unknown to whoever reads the snapshot. Needs what 'vesperctl plan' needs.",
+                "What may not be read is named on standard error, and unknown to whoever reads the snapshot; without nodes there is none. Needs what 'vesperctl plan' needs.",
         .example = "vesperctl snapshot > cluster.json",
         .outputs = CTL_OUTPUTS_TEXT,
         .options = snapshot_options,
