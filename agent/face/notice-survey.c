@@ -266,7 +266,10 @@ static const char *plan_act(const Plan *p) {
 
 /* Wall clock; 0: it acts at once, or not at all. */
 static usec_t plan_begin(const NoticeSurvey *s, const Plan *p) {
-        return p->act >= PLAN_CORDON && p->begin_usec > loop_now(s->env->loop) ? loop_to_wall(s->env->loop, p->begin_usec) : 0;
+        if (p->act < PLAN_CORDON || p->begin_usec <= loop_now(s->env->loop))
+                return 0;
+        /* Two clocks are not read in one moment: a microsecond short of a second, and times would be cut to the one before. */
+        return usec_add(loop_to_wall(s->env->loop, p->begin_usec), USEC_PER_MSEC);
 }
 
 static void print_when(const NoticeSurvey *s, const Plan *p, FILE *to) {
