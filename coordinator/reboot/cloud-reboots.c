@@ -280,19 +280,31 @@ static void prove_machine(CloudReboot *x, const MachineFacts *facts, const KubeN
 static const char *why_not_proved(const CloudReboot *x) {
         const char *reason, *problem;
 
-        if (machine_end_state(x->machine) == MACHINE_PRESENT && !machine_end_is_off(x->machine) && machine_end_is_proved(x->machine))
+        if (machine_end_state(x->machine) == MACHINE_PRESENT && !machine_end_is_off(x->machine) && machine_end_is_proved_anew(x->machine))
                 return NULL;
         problem = machine_end_problem(x->machine, &reason);
         return problem ? problem : "it is not proved that the machine is this node's, and runs";
+}
+
+/* NULL: this claim's machine is this Node's, as far as the API server knows. */
+static const char *why_not_of_node(const CloudReboot *x, const KubeNode *n, const KubeNodeClaim *claim) {
+        bool several = false;
+
+        if (!claim || isempty(claim->provider_id))
+                return "nothing names its machine";
+        if (!streq_ptr(claim->node_name, n->object.meta.name))
+                return "its NodeClaim does not name this Node in its status";
+        (void) cluster_view_node_of_provider_id(x->owner->context->view, claim->provider_id, &several);
+        return several ? "several Nodes name its machine" : NULL;
 }
 
 static void proceed(CloudReboot *x, const KubeNode *n) {
         const TerminationContext *context = x->owner->context;
         const KubeNodeClaim *claim = cluster_view_claim_of_node(context->view, n);
         const KubeNodePool *pool = claim ? cluster_view_pool(context->view, strempty(claim->node_pool)) : NULL;
+        const char *not_of_node = why_not_of_node(x, n, claim);
         _cleanup_free_ char *why = NULL;
         MachineFacts facts;
-        bool several = false;
 
         if (x->over || x->call || x->cloud)
                 return;
@@ -300,10 +312,8 @@ static void proceed(CloudReboot *x, const KubeNode *n) {
                 (void) work_queue_add_at(x->owner->queue, x->key, x->again_usec);
                 return;
         }
-        if (n->provider_id)
-                (void) cluster_view_node_of_provider_id(context->view, n->provider_id, &several);
-        if (!claim || several || !machine_facts_fill(&facts, context->cloud, n, claim, pool ? pool->provider_name : NULL)) {
-                attempt_failed(x, several ? "several Nodes name its machine" : "nothing names its machine", 0);
+        if (not_of_node || !machine_facts_fill(&facts, context->cloud, n, claim, pool ? pool->provider_name : NULL)) {
+                attempt_failed(x, not_of_node ? not_of_node : "nothing names its machine", 0);
                 return;
         }
         if (!x->machine) {

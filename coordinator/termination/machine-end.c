@@ -200,6 +200,10 @@ bool machine_end_is_proved(const MachineEnd *m) {
         return !m->provider->ops->proves_identity || m->proof != MACHINE_PROOF_NONE || m->trusted;
 }
 
+bool machine_end_is_proved_anew(const MachineEnd *m) {
+        return !m->provider->ops->proves_identity || m->proof == MACHINE_PROOF_NAMED || m->trusted;
+}
+
 /* A terminate is under way, and has not been sent. One that has been sent does not leave (again) from here on: between
  * here and the wire lie a connection and, where the cloud refuses the keys, new ones. */
 static bool machine_takes_back_terminate(MachineEnd *m) {

@@ -79,6 +79,8 @@ DEFINE_FREEP(MachineEnd, machine_end_free);
 void machine_end_trust(MachineEnd *m, bool trusted);
 /* The id was proved to be the Node's, now or earlier, or is trusted. */
 bool machine_end_is_proved(const MachineEnd *m);
+/* ... by a describe of this very MachineEnd, or is trusted: what its claim keeps of earlier is not enough. */
+bool machine_end_is_proved_anew(const MachineEnd *m);
 /* Describes once (twice, where that is needed), unless a describe is under way or termination has begun. */
 void machine_end_describe(MachineEnd *m);
 /* From now on: end it, when the owner confirms. Called again it changes nothing. */

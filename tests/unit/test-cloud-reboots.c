@@ -156,6 +156,38 @@ static void test_unproved(void **state) {
         assert_true(rig_has_event(r, "n0", "MachineNotRebooted"));
 }
 
+/* What the claim keeps of an earlier proof is not enough: the record has another Node's name by now. */
+static void test_proof_is_kept(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(1);
+        _cleanup_free_ char *instance = rig_instance("n0");
+        (void) state;
+
+        assert_non_null(fj_string(rig_claim(r, "n0"), "status", "identity", "method", NULL));
+        fake_ec2_set_private_dns_name(r->ec2, instance, "somebody-else");
+        ask(r, "n0", "a", "e");
+        drain(r, "n0", "e", "Drained");
+        rig_run(r, 5 * USEC_PER_MINUTE);
+        assert_int_equal(n_reboots(r, "n0"), 0);
+        assert_false(is_marked(r, "n0"));
+        assert_true(rig_has_event(r, "n0", "MachineNotRebooted"));
+}
+
+/* Another Node names the machine that this one's claim names. */
+static void test_several(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(1);
+        _cleanup_free_ char *id = strdup(fj_string(rig_node(r, "n0"), "spec", "providerID", NULL));
+        (void) state;
+
+        assert_non_null(id);
+        fake_add_node(r->cluster, "other", "z", "i-9", NULL);
+        fake_merge(r->cluster, FAKE_NODES, NULL, "other", "{'spec':{'providerID':'%s'}}", id);
+        ask(r, "n0", "a", "e");
+        drain(r, "n0", "e", "Drained");
+        rig_run(r, 5 * USEC_PER_MINUTE);
+        assert_int_equal(n_reboots(r, "n0"), 0);
+        assert_true(rig_has_event(r, "n0", "MachineNotRebooted"));
+}
+
 /* -- acknowledgements ----------------------------------------------------------------------------------- */
 
 #define SET "azure:///subscriptions/s/resourceGroups/g/providers/Microsoft.Compute/virtualMachineScaleSets/pool/virtualMachines/"
@@ -212,7 +244,7 @@ static void test_ack(void **state) {
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_once),     cmocka_unit_test(test_leader_dies), cmocka_unit_test(test_trouble),
-                cmocka_unit_test(test_unproved), cmocka_unit_test(test_ack),
+                cmocka_unit_test(test_unproved), cmocka_unit_test(test_proof_is_kept), cmocka_unit_test(test_several), cmocka_unit_test(test_ack),
         };
 
         return cmocka_run_group_tests_name("cloud-reboots", tests, NULL, NULL);
