@@ -150,6 +150,8 @@ static void resume(Agent *a, const KubeNode *node) {
         case RESUME_CONTINUE:
                 r = reflex_resume(a->reflex, found.notice, found.phase, found.since_usec,
                                   notices_only_cordon(a->notices, found.notice));
+                if (r >= 0 && a->early)
+                        early_resumed(a->early, found.notice);
                 break;
         case RESUME_RELEASE:
                 intent_log_note(a->intents, found.notice, INTENT_RELEASED, 0);

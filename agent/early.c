@@ -13,6 +13,15 @@
 #define RETRY_USEC USEC_PER_SEC
 #define CALL_TIMEOUT_USEC (5 * USEC_PER_SEC)
 
+/* More events than that stand at one machine in no cloud: the one that would be asked for again first makes room. */
+#define LEFT_MAX 16u
+
+/* One that came to nothing. */
+typedef struct Left {
+        char *id;
+        usec_t again_usec; /* loop_now(): not asked for before */
+} Left;
+
 struct Early {
         EarlyContext c;
         Timer *timer;
@@ -23,9 +32,10 @@ struct Early {
         bool begun;          /* the node is drained for it */
         usec_t drained_usec; /* loop_now(); 0: not yet */
 
-        char *left_id; /* the last one that came to nothing */
-        usec_t again_usec; /* loop_now(): not asked for before */
-        char **never;      /* that a person has taken back */
+        Left left[LEFT_MAX];
+        size_t n_left;
+        char **never;   /* that a person has taken back */
+        char *resumed_id; /* what an agent before this one had the node drained for; NULL: nothing, or that is dealt with */
         char *told_id; /* that it was taken and stands all the same has been said of it */
 };
 
@@ -43,14 +53,59 @@ static void say(Early *e, LogLevel level, const char *message_id, const char *id
 
 /* -- asking ------------------------------------------------------------------------------------- */
 
+static Left *find_left(Early *e, const char *id) {
+        for (size_t i = 0; i < e->n_left; i++)
+                if (streq(e->left[i].id, id))
+                        return e->left + i;
+        return NULL;
+}
+
+static bool is_left(const Early *e, const char *id) {
+        const Left *l = find_left((Early *) e, id);
+
+        return l && loop_now(e->c.env->loop) < l->again_usec;
+}
+
+static void drop_left(Early *e, size_t i) {
+        free(e->left[i].id);
+        e->left[i] = e->left[--e->n_left];
+}
+
+/* Takes the id. What does not stand any more makes room. */
+static void leave(Early *e, char *id, usec_t again_usec) {
+        Left *l = find_left(e, id);
+        size_t first = 0;
+
+        if (l) {
+                free(id);
+                l->again_usec = again_usec;
+                return;
+        }
+        for (size_t i = e->n_left; i > 0; i--)
+                if (!notices_is_standing(e->c.notices, e->left[i - 1].id))
+                        drop_left(e, i - 1);
+        for (size_t i = 1; i < e->n_left; i++)
+                if (e->left[i].again_usec < e->left[first].again_usec)
+                        first = i;
+        if (e->n_left == LEFT_MAX)
+                drop_left(e, first);
+        e->left[e->n_left++] = (Left){ id, again_usec };
+}
+
+/* Wakes when the first of them may be asked for again. */
+static void await_left(Early *e) {
+        for (size_t i = 0; i < e->n_left; i++)
+                if (e->left[i].again_usec != USEC_INFINITY && loop_now(e->c.env->loop) < e->left[i].again_usec)
+                        timer_arm_earlier(e->timer, e->left[i].again_usec);
+}
+
 static EarlyFacts facts_of(const Early *e, const Notice *n) {
         return (EarlyFacts){
                 .wanted = notices_takes_early(e->c.notices) && !e->c.config->dry_run,
                 .acknowledge = e->c.config->acknowledge,
                 .has_bus = e->c.env->bus,
                 .is_due = notices_is_due(e->c.notices, n->id),
-                .is_refused = strv_contains(e->never, n->id) ||
-                              (streq_ptr(e->left_id, n->id) && loop_now(e->c.env->loop) < e->again_usec),
+                .is_refused = strv_contains(e->never, n->id) || is_left(e, n->id),
                 .node = node_of(e),
         };
 }
@@ -69,8 +124,7 @@ static void ask_for_slot(Early *e) {
         const Notice *n = notices_find_early(e->c.notices, may_be_taken, e);
         int r;
 
-        if (e->left_id && loop_now(e->c.env->loop) < e->again_usec && e->again_usec != USEC_INFINITY)
-                timer_arm_earlier(e->timer, e->again_usec);
+        await_left(e);
         if (!n || reboot_state(e->c.reboot) != REBOOT_NONE)
                 return;
         e->way = n->early;
@@ -93,25 +147,35 @@ static void request_is_over(Early *e) {
         e->call = kube_call_free(e->call);
         e->begun = false;
         e->drained_usec = 0;
-        e->again_usec = for_good ? USEC_INFINITY : usec_add(loop_now(e->c.env->loop), EARLY_AGAIN_USEC);
         if (cancelled)
                 (void) strv_extend(&e->never, id);
-        free(e->left_id);
-        e->left_id = TAKE_PTR(id);
-        if (notices_is_standing(e->c.notices, e->left_id))
-                say(e, LOG_LEVEL_WARNING, MESSAGE_EARLY_REBOOT_LEFT, e->left_id,
+        if (notices_is_standing(e->c.notices, id))
+                say(e, LOG_LEVEL_WARNING, MESSAGE_EARLY_REBOOT_LEFT, id,
                     for_good ? "The announced reboot of this node is not taken early: it is left to its time."
                              : "The announced reboot of this node is not taken early now: it is asked for again in six hours, if it is still announced.");
+        leave(e, TAKE_PTR(id), for_good ? USEC_INFINITY : usec_add(loop_now(e->c.env->loop), EARLY_AGAIN_USEC));
         (void) notices_set_early(e->c.notices, NULL, "its reboot is not taken early any more, and its time has not come");
 }
 
-/* An agent before this one had the node drained for it, in this boot. */
+/* An agent before this one had the node drained for it, in this boot. Once: what its own rule drains the node for later, or does by
+ * now, is nobody's to undo. */
 static void undo_predecessor(Early *e) {
         const Notice *now = reflex_notice_now(e->c.reflex);
+        _cleanup_free_ char *id = NULL;
 
-        if (now && now->kind == NOTICE_MAINTENANCE && reboot_taken_has(taken_of(e), now->id) &&
-            notices_is_standing(e->c.notices, now->id) && !notices_is_due(e->c.notices, now->id))
+        if (!e->resumed_id)
+                return;
+        if (now && streq(now->id, e->resumed_id) && !notices_is_standing(e->c.notices, now->id))
+                return; /* its source has not said yet, or not any more: that cancels it */
+        id = TAKE_PTR(e->resumed_id);
+        if (now && streq(now->id, id) && now->kind == NOTICE_MAINTENANCE && reboot_taken_has(taken_of(e), id) &&
+            !notices_is_due(e->c.notices, id))
                 reflex_cancel(e->c.reflex, "the agent was started anew while the reboot was taken early, and its time has not come");
+}
+
+void early_resumed(Early *e, const Notice *n) {
+        if (free_and_strdup(&e->resumed_id, n->id) < 0)
+                log_warning(e->c.env->log, "Out of memory: a drain for a reboot that was taken early is not undone. If the node stays cordoned before its time, make it schedulable.");
 }
 
 /* NULL: it goes on. */
@@ -268,7 +332,9 @@ Early *early_free(Early *e) {
         kube_call_free(e->call);
         timer_free(e->timer);
         free(e->id);
-        free(e->left_id);
+        free(e->resumed_id);
+        while (e->n_left > 0)
+                drop_left(e, e->n_left - 1);
         free(e->told_id);
         strv_free(e->never);
         return mfree(e);

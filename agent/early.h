@@ -50,6 +50,8 @@ int early_new(const EarlyContext *context, Early **ret);
 Early *early_free(Early *e); /* takes nothing back */
 DEFINE_FREEP(Early, early_free);
 
+/* An agent before this one, in this boot, had begun what goes on now: was that taken early, it is undone. */
+void early_resumed(Early *e, const Notice *n);
 /* Notices, reboot, reflex or the Node changed: looked at in the next iteration. Not before what was under way has been dealt
  * with. */
 void early_wake(Early *e);

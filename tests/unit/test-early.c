@@ -198,6 +198,62 @@ static void test_nobody_grants(void **state) {
         assert_asks(r, EVENT, "cloud");
 }
 
+/* Two that nobody grants: each is asked for once in six hours, and none takes the other's turn from the list. */
+static void test_two_left(void **state) {
+        _cleanup_(agent_rig_freep) AgentRig *r = early_rig("early");
+        _cleanup_free_ char *body = NULL, *first = NULL, *second = NULL;
+        char at[RFC3339_MAX];
+        unsigned n_asked = 0;
+        (void) state;
+
+        rfc3339_format(usec_add(loop_wall(r->world.loop), 60 * USEC_PER_HOUR), at);
+        body = strf("[{\"EventId\": \"instance-event-1\", \"Code\": \"system-reboot\", \"State\": \"active\", \"NotBefore\": \"%s\"},"
+                    "{\"EventId\": \"instance-event-2\", \"Code\": \"system-reboot\", \"State\": \"active\", \"NotBefore\": \"%s\"}]",
+                    at, at);
+        fake_imds_set_text(r->imds, EVENTS, body);
+        run(r, LOOKS_USEC);
+        first = asked(r, "event");
+        assert_non_null(first);
+        run(r, r->config.reboot_patience_usec);
+        second = asked(r, "event");
+        assert_non_null(second);
+        assert_string_not_equal(first, second);
+        run(r, r->config.reboot_patience_usec + LOOKS_USEC);
+        assert_in_service(r);
+        for (usec_t t = 0; t < 4 * USEC_PER_HOUR; t += USEC_PER_MINUTE) {
+                run(r, USEC_PER_MINUTE);
+                n_asked += agent_rig_annotation(r, REQUEST) ? 1 : 0;
+        }
+        assert_int_equal(n_asked, 0);
+        run(r, 2 * USEC_PER_HOUR);
+        assert_non_null(agent_rig_annotation(r, REQUEST));
+}
+
+/* Its window drains the node as any other's does, also where it was taken early once, and keeps it so when the window is over. */
+static void test_window(void **state) {
+        _cleanup_(agent_rig_freep) AgentRig *r = agent_rig_new();
+        bool was = false;
+        (void) state;
+
+        assert_return_code(free_and_strdup(&r->config.policy_reboot, "early"), 0);
+        assert_return_code(free_and_strdup(&r->config.policy[NOTICE_MAINTENANCE], "window:0 */6 * * */1h"), 0);
+        fake_merge(r->cluster, FAKE_NODES, NULL, RIG_NODE,
+                   "{'metadata':{'finalizers':['vesper.sh/termination'],'labels':{'vesper.sh/nodepool':'p'},"
+                   "'annotations':{'vesper.sh/reboot-taken':'" EVENT "'}}}");
+        agent_rig_add_pods(r, "web", 3);
+        agent_rig_start(r);
+        run(r, 10 * S);
+        announce(r, EVENT, "system-reboot", 100 * USEC_PER_HOUR);
+        for (usec_t t = 0; t < 13 * USEC_PER_HOUR; t += 5 * USEC_PER_MINUTE) {
+                run(r, 5 * USEC_PER_MINUTE);
+                if (was)
+                        assert_true(agent_rig_unschedulable(r)); /* once begun */
+                was = agent_rig_unschedulable(r);
+        }
+        assert_true(was);
+        assert_false(agent_rig_said(r, "the agent was started anew"));
+}
+
 static void test_taken_back(void **state) {
         _cleanup_(agent_rig_freep) AgentRig *r = early_rig("early");
         (void) state;
@@ -373,7 +429,7 @@ static void test_by_machine(void **state) {
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_by_cloud),   cmocka_unit_test(test_not_wanted),    cmocka_unit_test(test_own_rule),
-                cmocka_unit_test(test_cloud_does_nothing), cmocka_unit_test(test_nobody_grants), cmocka_unit_test(test_taken_back),
+                cmocka_unit_test(test_cloud_does_nothing), cmocka_unit_test(test_nobody_grants), cmocka_unit_test(test_two_left), cmocka_unit_test(test_window), cmocka_unit_test(test_taken_back),
                 cmocka_unit_test(test_told), cmocka_unit_test(test_opened),     cmocka_unit_test(test_restart),       cmocka_unit_test(test_held),
                 cmocka_unit_test(test_spot_comes), cmocka_unit_test(test_by_machine),
         };
