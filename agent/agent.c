@@ -150,8 +150,6 @@ static void resume(Agent *a, const KubeNode *node) {
         case RESUME_CONTINUE:
                 r = reflex_resume(a->reflex, found.notice, found.phase, found.since_usec,
                                   notices_only_cordon(a->notices, found.notice));
-                if (r >= 0 && a->early)
-                        early_resumed(a->early, found.notice);
                 break;
         case RESUME_RELEASE:
                 intent_log_note(a->intents, found.notice, INTENT_RELEASED, 0);
@@ -170,6 +168,8 @@ static void resume(Agent *a, const KubeNode *node) {
         }
         if (!a->resume_waits)
                 by_hand_start(a->by_hand, by_hand_before(&found));
+        if (r >= 0 && found.act == RESUME_CONTINUE && a->early)
+                early_resumed(a->early, node, found.notice, found.phase);
         if (r < 0)
                 log_error_errno(a->env->log, r, "Failed to resume the drain that was under way on node %s: %m",
                                 a->config->node_name);

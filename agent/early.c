@@ -30,6 +30,7 @@ struct Early {
         char *id; /* that a slot was asked for; NULL: none is */
         NoticeEarly way;
         bool begun;          /* the node is drained for it */
+        bool taken_over;     /* ... by an agent before this one, and the cloud may have been told */
         usec_t drained_usec; /* loop_now(); 0: not yet */
 
         Left left[LEFT_MAX];
@@ -145,7 +146,7 @@ static void request_is_over(Early *e) {
         _cleanup_free_ char *id = TAKE_PTR(e->id);
 
         e->call = kube_call_free(e->call);
-        e->begun = false;
+        e->begun = e->taken_over = false;
         e->drained_usec = 0;
         if (cancelled)
                 (void) strv_extend(&e->never, id);
@@ -173,8 +174,32 @@ static void undo_predecessor(Early *e) {
                 reflex_cancel(e->c.reflex, "the agent was started anew while the reboot was taken early, and its time has not come");
 }
 
-void early_resumed(Early *e, const Notice *n) {
-        if (free_and_strdup(&e->resumed_id, n->id) < 0)
+/* 1: the cloud may reboot the machine at any moment; 0; -ENOMEM. */
+static int take_over(Early *e, const KubeNode *node, const Notice *n, IntentPhase phase) {
+        bool acknowledged = streq_ptr(n->source, "azure") && phase == INTENT_DRAINED && e->c.config->acknowledge != ACKNOWLEDGE_NO;
+        int r;
+
+        if (n->kind != NOTICE_MAINTENANCE || !reboot_taken_has(object_meta_annotation(&node->object.meta, ANNOTATION_REBOOT_TAKEN), n->id))
+                return 0;
+        r = free_and_strdup(&e->id, n->id);
+        if (r >= 0)
+                r = reboot_take_over(e->c.reboot, node, n->id, acknowledged, EARLY_GONE_USEC);
+        if (r <= 0) {
+                e->id = mfree(e->id);
+                return r;
+        }
+        e->way = acknowledged ? NOTICE_EARLY_ACK : NOTICE_EARLY_CLOUD;
+        e->begun = e->taken_over = true;
+        notices_hold_early(e->c.notices, true);
+        return notices_set_early(e->c.notices, n->id, NULL) < 0 ? -ENOMEM : 1;
+}
+
+void early_resumed(Early *e, const KubeNode *node, const Notice *n, IntentPhase phase) {
+        int r = take_over(e, node, n, phase);
+
+        if (r > 0)
+                return;
+        if (r < 0 || free_and_strdup(&e->resumed_id, n->id) < 0)
                 log_warning(e->c.env->log, "Out of memory: a drain for a reboot that was taken early is not undone. If the node stays cordoned before its time, make it schedulable.");
 }
 
@@ -281,7 +306,7 @@ static void go_on_granted(Early *e) {
 
 static void go_on_asked(Early *e) {
         const char *why = why_not_any_more(e);
-        bool told = e->begun && reboot_cloud_is_told(e->c.reboot);
+        bool told = e->begun && (e->taken_over || reboot_cloud_is_told(e->c.reboot));
 
         /* The call is on its way to the cloud, and cannot be taken back: no pod may come in between. */
         notices_hold_early(e->c.notices, told);

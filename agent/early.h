@@ -22,7 +22,9 @@
  * off: until the machine goes down, or EARLY_GONE_USEC are over.
  *
  * After the boot the marks of the drain go as those of any earlier boot do (resume.h). An agent that starts in the middle, in the
- * same boot, takes its predecessor's request off (reboot.h) and undoes the drain: nobody reboots then.
+ * same boot, takes its predecessor's request off (reboot.h) and undoes the drain, once: nobody reboots then. Not where the cloud may have
+ * been told already, by the coordinator as its grant says, or by an acknowledgement of which nobody has kept whether it was sent: then
+ * request and drain stay until the machine goes down, or for EARLY_GONE_USEC.
  */
 
 #include "notices.h"
@@ -50,8 +52,9 @@ int early_new(const EarlyContext *context, Early **ret);
 Early *early_free(Early *e); /* takes nothing back */
 DEFINE_FREEP(Early, early_free);
 
-/* An agent before this one, in this boot, had begun what goes on now: was that taken early, it is undone. */
-void early_resumed(Early *e, const Notice *n);
+/* An agent before this one, in this boot, had begun what goes on now, and got as far as `phase`: was that taken early, it is undone, or,
+ * where the cloud may have been told, kept for EARLY_GONE_USEC. */
+void early_resumed(Early *e, const KubeNode *node, const Notice *n, IntentPhase phase);
 /* Notices, reboot, reflex or the Node changed: looked at in the next iteration. Not before what was under way has been dealt
  * with. */
 void early_wake(Early *e);

@@ -109,15 +109,19 @@ RebootAnswer reboot_answer(const KubeNode *n, const char *id, usec_t server_usec
                                                                          : REBOOT_ANSWER_RUN_OUT;
 }
 
-bool reboot_cloud_is_told(const Reboot *r) {
-        const char *text = r->node && r->event ? object_meta_annotation(&r->node->object.meta, ANNOTATION_SHUTDOWN_GRANTED) : NULL;
+static bool grant_is_sent(const KubeNode *n, const char *id) {
+        const char *text = object_meta_annotation(&n->object.meta, ANNOTATION_SHUTDOWN_GRANTED);
         _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
         bool sent = false;
 
         if (!text || json_parse(text, strlen(text), GRANT_BYTES_MAX, &doc, NULL) < 0 ||
-            !streq_ptr(json_string_or_null(json_get(json_root(doc), "id")), r->id))
+            !streq_ptr(json_string_or_null(json_get(json_root(doc), "id")), id))
                 return false;
         return json_bool(json_get(json_root(doc), "sent"), &sent) >= 0 && sent;
+}
+
+bool reboot_cloud_is_told(const Reboot *r) {
+        return r->node && r->event && grant_is_sent(r->node, r->id);
 }
 
 static void on_logind(const BusReply *reply, void *userdata) {
@@ -505,6 +509,54 @@ int reboot_request_early(Reboot *r, const char *event, bool by_cloud) {
         timer_arm_in(r->patience, r->config->reboot_patience_usec);
         pump(r);
         return 0;
+}
+
+/* The request that stands, if it is of this boot, for that event, and granted: and as far as `told` and its grant say, the cloud is told. */
+static int read_told(const Reboot *r, const KubeNode *n, const char *event, bool told, char **ret_id, bool *ret_by_cloud) {
+        const char *text = object_meta_annotation(&n->object.meta, ANNOTATION_SHUTDOWN_REQUEST);
+        _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
+        const char *id;
+        usec_t until;
+
+        if (!text || json_parse(text, strlen(text), GRANT_BYTES_MAX, &doc, NULL) < 0)
+                return 0;
+        id = json_string_or_null(json_get(json_root(doc), "id"));
+        *ret_by_cloud = streq_ptr(json_string_or_null(json_get(json_root(doc), "by")), "cloud");
+        if (!id || !boot_id_equal(json_string_or_null(json_get(json_root(doc), "bootID")), r->env->boot_id) ||
+            !streq_ptr(json_string_or_null(json_get(json_root(doc), "event")), event) ||
+            reboot_answer(n, id, 0, &until) == REBOOT_ANSWER_NONE || !(*ret_by_cloud ? grant_is_sent(n, id) : told))
+                return 0;
+        *ret_id = strdup(id);
+        return *ret_id ? 1 : -ENOMEM;
+}
+
+int reboot_take_over(Reboot *r, const KubeNode *n, const char *event, bool told, usec_t for_usec) {
+        _cleanup_free_ char *id = NULL, *text = NULL, *of = NULL;
+        bool by_cloud;
+        int k;
+
+        if (r->state != REBOOT_NONE)
+                return 0;
+        k = read_told(r, n, event, told, &id, &by_cloud);
+        if (k <= 0)
+                return k;
+        text = strdup(object_meta_annotation(&n->object.meta, ANNOTATION_SHUTDOWN_REQUEST));
+        of = strdup(event);
+        if (!text || !of)
+                return -ENOMEM;
+        r->id = TAKE_PTR(id);
+        r->text = TAKE_PTR(text);
+        r->event = TAKE_PTR(of);
+        r->by_cloud = by_cloud;
+        r->kind = "reboot";
+        r->scheduled = r->for_repair = r->forced = r->event_cancelled = r->unproved = false;
+        log_event(r->env->log, LOG_LEVEL_NOTICE, MESSAGE_REBOOT_GRANTED,
+                  LOG_FIELDS({ "NODE", r->config->node_name }, { "NOTICE_ID", r->event }),
+                  "This agent was started anew after this node was drained for the announced reboot %s, and the cloud may have been told to reboot its machine: the node stays drained until that happens, for ten minutes at most.",
+                  r->event);
+        timer_arm_in(r->patience, for_usec);
+        set_state(r, REBOOT_TAKEN);
+        return 1;
 }
 
 const char *reboot_event(const Reboot *r) {

@@ -41,7 +41,7 @@
  * coordinator answers by vesper.sh/shutdown-granted {"id","until"}, which counts while its id is ours and
  * its time has not passed. Ours goes when the request is over: withdrawn; after the boot, once the node is
  * Ready; or at once where an agent finds one that it does not know (it crashed, and whoever waited has been
- * told).
+ * told), and that it does not take over (reboot_take_over(): the cloud may reboot the machine at any moment).
  *
  * Whose clock. A slot ends by the coordinator's clock, and then it is another's. This node's clock may be
  * anything (a dead RTC, before NTP), and its informer may bring a grant late. So a grant that is seen is
@@ -90,6 +90,9 @@ int reboot_request(Reboot *r, bool force);
 /* For the event of that id. by_cloud: the coordinator has the cloud reboot the machine. Only in NONE. -EBUSY: not in NONE;
  * -EOPNOTSUPP, -ENOMEM. */
 int reboot_request_early(Reboot *r, const char *event, bool by_cloud);
+/* In NONE: an agent before this one, in this boot, has requested it for that event, and its grant stands on the Node: that the cloud is
+ * told, as the grant says, or (told, of one that is not the coordinator's to have done) as may be. Goes on in TAKEN for so long at most. 1, 0: no such one; -ENOMEM. */
+int reboot_take_over(Reboot *r, const KubeNode *n, const char *event, bool told, usec_t for_usec);
 /* Of the request that is under way; NULL: it is for no event, or there is none. Borrowed. */
 const char *reboot_event(const Reboot *r);
 /* Its grant says that the cloud is being told to reboot the machine: that may happen at any moment. */

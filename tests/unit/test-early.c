@@ -351,6 +351,39 @@ static void test_restart(void **state) {
         }
 }
 
+/* ... but for one whose machine the cloud may reboot at any moment: no pod comes in between, and after ten minutes they do. */
+static void test_restart_told(void **state) {
+        for (int called_off = 0; called_off < 2; called_off++) {
+                _cleanup_(agent_rig_freep) AgentRig *r = early_rig("early");
+                _cleanup_free_ char *id = NULL;
+                char until[RFC3339_MAX];
+                (void) state;
+
+                announce(r, EVENT, "system-reboot", 30 * USEC_PER_HOUR);
+                run(r, LOOKS_USEC);
+                id = asked(r, "id");
+                grant(r, 2400);
+                run(r, 120 * S);
+                assert_drained_for(r, EVENT);
+                rfc3339_format(loop_wall(r->world.loop) + 2000 * S, until);
+                fake_merge(r->cluster, FAKE_NODES, NULL, RIG_NODE,
+                           "{'metadata':{'annotations':{'" GRANTED "':'{\\\"id\\\":\\\"%s\\\",\\\"until\\\":\\\"%s\\\",\\\"sent\\\":true}'}}}", id, until);
+                run(r, 5 * S);
+                agent_rig_kill(r);
+                if (called_off)
+                        fake_imds_set_text(r->imds, EVENTS, "[]");
+                run(r, 3 * S);
+                agent_rig_start(r);
+                for (unsigned i = 0; i < 9; i++) {
+                        run(r, USEC_PER_MINUTE);
+                        assert_drained_for(r, EVENT);
+                        assert_non_null(agent_rig_annotation(r, REQUEST));
+                }
+                run(r, 2 * USEC_PER_MINUTE);
+                assert_in_service(r); /* it did not come to pass */
+        }
+}
+
 /* Pods that opted out are waited for, in service to the others. */
 static void test_held(void **state) {
         _cleanup_(agent_rig_freep) AgentRig *r = early_rig("early");
@@ -430,7 +463,7 @@ int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_by_cloud),   cmocka_unit_test(test_not_wanted),    cmocka_unit_test(test_own_rule),
                 cmocka_unit_test(test_cloud_does_nothing), cmocka_unit_test(test_nobody_grants), cmocka_unit_test(test_two_left), cmocka_unit_test(test_window), cmocka_unit_test(test_taken_back),
-                cmocka_unit_test(test_told), cmocka_unit_test(test_opened),     cmocka_unit_test(test_restart),       cmocka_unit_test(test_held),
+                cmocka_unit_test(test_told), cmocka_unit_test(test_opened),     cmocka_unit_test(test_restart), cmocka_unit_test(test_restart_told), cmocka_unit_test(test_held),
                 cmocka_unit_test(test_spot_comes), cmocka_unit_test(test_by_machine),
         };
 
