@@ -10,6 +10,7 @@
 #include "machine-facts.h"
 #include "marks.h"
 #include "string-util.h"
+#include "strv.h"
 
 #define NODE_BYTES_MAX (4u << 20)
 #define CALL_TIMEOUT_USEC (5 * USEC_PER_SEC)
@@ -18,10 +19,22 @@
 #define AGAIN_USEC (5 * USEC_PER_SEC)
 #define AGAIN_CAP_USEC (2 * USEC_PER_MINUTE)
 
+/* Of one node: who has more in ten minutes each has no agent of ours. */
+#define EVENTS_KEPT_MAX 16u
+
+/* What this leader has told the cloud of one node's machine; stays when the request is over. */
+typedef struct Told {
+        char *node, *uid;
+        char *id;        /* of the last request for which the cloud was called */
+        usec_t at_usec;  /* loop_now(): then; 0: never yet */
+        char **events;   /* that the cloud took, or may have, of the Node of that uid; oldest first */
+        bool said;       /* that another request comes too soon */
+} Told;
+
 /* One request. */
 typedef struct CloudReboot {
         CloudReboots *owner;
-        char *node, *id, *event, *key;
+        char *node, *uid, *id, *event, *key;
         MachineEnd *machine; /* it is being proved whose it is; never told to end */
         CloudCall *cloud;    /* waits for its turn, or is on its way */
         KubeCall *call;      /* the read of the Node, or the mark */
@@ -37,7 +50,8 @@ struct CloudReboots {
         const TerminationContext *context;
         Env *env;
         WorkQueue *queue;
-        Hashmap *map; /* node -> CloudReboot */
+        Hashmap *map;  /* node -> CloudReboot */
+        Hashmap *told; /* node -> Told */
 };
 
 static void *reboot_free(void *p) {
@@ -47,6 +61,7 @@ static void *reboot_free(void *p) {
         kube_call_free(x->call);
         machine_end_free(x->machine);
         free(x->node);
+        free(x->uid);
         free(x->id);
         free(x->event);
         free(x->key);
@@ -63,6 +78,77 @@ static void forget(CloudReboots *c, const char *node) {
 
 static usec_t now_of(const CloudReboot *x) {
         return loop_now(x->owner->env->loop);
+}
+
+/* -- what the cloud was told before --------------------------------------------------------------------- */
+
+static void *told_free(void *p) {
+        Told *t = p;
+
+        if (!t)
+                return NULL;
+        free(t->node);
+        free(t->uid);
+        free(t->id);
+        strv_free(t->events);
+        return mfree(t);
+}
+
+/* Nodes that are gone, and could not be back before their pace allows it. */
+static void drop_old_told(CloudReboots *c) {
+        Told *t;
+
+        HASHMAP_FOREACH (t, c->told)
+                if (loop_now(c->env->loop) >= usec_add(t->at_usec, CLOUD_REBOOT_PACE_USEC) && !cluster_view_node(c->context->view, t->node)) {
+                        hashmap_remove(c->told, t->node);
+                        told_free(t);
+                }
+}
+
+/* Of this Node's name; made if it is not there. A Node that was made anew has its own events, and the old one's pace. NULL: ENOMEM. */
+static Told *told_of(CloudReboot *x) {
+        CloudReboots *c = x->owner;
+        Told *t = hashmap_get(c->told, x->node);
+
+        if (t && streq_ptr(t->uid, x->uid))
+                return t;
+        if (t) {
+                if (free_and_strdup(&t->uid, x->uid) < 0)
+                        return NULL;
+                strv_free(t->events);
+                t->events = NULL;
+                return t;
+        }
+        drop_old_told(c);
+        t = new0(Told, 1);
+        if (!t)
+                return NULL;
+        if (free_and_strdup(&t->node, x->node) < 0 || free_and_strdup(&t->uid, x->uid) < 0 || hashmap_put(c->told, t->node, t) < 0)
+                return told_free(t);
+        return t;
+}
+
+/* -ENOMEM: it must not leave. */
+static int note_call(CloudReboot *x) {
+        Told *t = told_of(x);
+
+        if (!t || free_and_strdup(&t->id, x->id) < 0)
+                return -ENOMEM;
+        t->at_usec = now_of(x);
+        t->said = false;
+        return 0;
+}
+
+static void note_taken(CloudReboot *x) {
+        Told *t = told_of(x);
+
+        if (!t || strv_contains(t->events, x->event))
+                return;
+        if (strv_length(t->events) >= EVENTS_KEPT_MAX) {
+                free(t->events[0]);
+                memmove(t->events, t->events + 1, EVENTS_KEPT_MAX * sizeof(char *)); /* with the NULL */
+        }
+        (void) strv_extend(&t->events, x->event);
 }
 
 static int case_of(const CloudReboots *c, const KubeNode *n, RebootCase *ret) {
@@ -128,6 +214,7 @@ static void on_rebooted(const CloudResult *result, void *userdata) {
                 attempt_failed(x, why ? why : "out of memory", result->retry_after_usec);
                 return;
         }
+        note_taken(x);
         x->over = true;
         x->cloud = cloud_call_free(x->cloud);
 }
@@ -142,6 +229,10 @@ static bool is_confirmed(void *userdata) {
 static void send_now(CloudReboot *x) {
         x->marked = true;
         x->marking = false;
+        if (note_call(x) < 0) {
+                end_attempt(x, AGAIN_USEC);
+                return;
+        }
         x->confirmed_until_usec = usec_add(now_of(x), CONFIRMED_USEC);
         cloud_call_go_on(x->cloud);
 }
@@ -298,6 +389,34 @@ static const char *why_not_of_node(const CloudReboot *x, const KubeNode *n, cons
         return several ? "several Nodes name its machine" : NULL;
 }
 
+/* True: the cloud is not called for this request now, or not at all. */
+static bool was_told_before(CloudReboot *x) {
+        Told *t = told_of(x);
+        usec_t until_usec = t && t->at_usec > 0 ? usec_add(t->at_usec, CLOUD_REBOOT_PACE_USEC) : 0;
+        _cleanup_free_ char *text = NULL;
+
+        if (!t) {
+                end_attempt(x, AGAIN_USEC);
+                return true;
+        }
+        if (streq_ptr(t->id, x->id))
+                return false;
+        if (strv_contains(t->events, x->event)) {
+                x->over = true;
+                text = strf("Asks for the announced reboot %s once more: the cloud was told to reboot its machine for that, and is not told a second time", x->event);
+        } else if (now_of(x) < until_usec) {
+                end_attempt(x, until_usec - now_of(x));
+                text = strf("Is drained for the announced reboot %s: the cloud was told to reboot its machine less than ten minutes ago, and is told again when these are over, "
+                            "if the node has its slot then",
+                            x->event);
+        } else
+                return false;
+        if (!t->said)
+                tell(x, true, MESSAGE_REBOOT_BY_CLOUD_FAILED, "MachineNotRebooted", text ? text : "out of memory");
+        t->said = true;
+        return true;
+}
+
 static void proceed(CloudReboot *x, const KubeNode *n) {
         const TerminationContext *context = x->owner->context;
         const KubeNodeClaim *claim = cluster_view_claim_of_node(context->view, n);
@@ -312,6 +431,8 @@ static void proceed(CloudReboot *x, const KubeNode *n) {
                 (void) work_queue_add_at(x->owner->queue, x->key, x->again_usec);
                 return;
         }
+        if (was_told_before(x))
+                return;
         if (not_of_node || !machine_facts_fill(&facts, context->cloud, n, claim, pool ? pool->provider_name : NULL)) {
                 attempt_failed(x, not_of_node ? not_of_node : "nothing names its machine", 0);
                 return;
@@ -333,7 +454,7 @@ static void proceed(CloudReboot *x, const KubeNode *n) {
 
 /* -- one node ------------------------------------------------------------------------------------------- */
 
-static int reboot_new(CloudReboots *c, const char *node, const RebootCase *of, const char *key, CloudReboot **ret) {
+static int reboot_new(CloudReboots *c, const KubeNode *n, const RebootCase *of, const char *key, CloudReboot **ret) {
         CloudReboot *x = new0(CloudReboot, 1);
         int r;
 
@@ -341,7 +462,9 @@ static int reboot_new(CloudReboots *c, const char *node, const RebootCase *of, c
                 return -ENOMEM;
         x->owner = c;
         x->backoff = (Backoff){ .base_usec = AGAIN_USEC, .cap_usec = AGAIN_CAP_USEC, .jitter_permille = 200 };
-        r = free_and_strdup(&x->node, node);
+        r = free_and_strdup(&x->node, n->object.meta.name);
+        if (r >= 0)
+                r = free_and_strdup(&x->uid, n->object.meta.uid);
         if (r >= 0)
                 r = free_and_strdup(&x->id, of->id);
         if (r >= 0)
@@ -391,7 +514,7 @@ void cloud_reboots_see_node(CloudReboots *c, const char *name, const KubeNode *n
                         proceed(x, n);
                 return;
         case CLOUD_REBOOT_DUE:
-                if (!x && reboot_new(c, name, &of, key, &x) < 0)
+                if (!x && reboot_new(c, n, &of, key, &x) < 0)
                         (void) work_queue_retry(c->queue, key);
                 else
                         proceed(x, n);
@@ -411,6 +534,8 @@ int cloud_reboots_new(const TerminationContext *context, WorkQueue *queue, Cloud
         c->env = context->env;
         c->queue = queue;
         r = hashmap_new(HASHMAP_BORROW_KEYS, &c->map);
+        if (r >= 0)
+                r = hashmap_new(HASHMAP_BORROW_KEYS, &c->told);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(c);
@@ -421,5 +546,6 @@ CloudReboots *cloud_reboots_free(CloudReboots *c) {
         if (!c)
                 return NULL;
         hashmap_free_with(c->map, reboot_free);
+        hashmap_free_with(c->told, told_free);
         return mfree(c);
 }

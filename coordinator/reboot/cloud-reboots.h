@@ -12,10 +12,16 @@
  * read, before the cloud is told. What the cloud refused is told again by the same leader while the rest still holds. Where
  * nobody knows whether the cloud took it, nobody tells it again; nor does another leader, who finds the mark. Then the
  * agent undoes its drain after ten minutes, and the event is left to its time.
+ *
+ * A kubelet may write request and grant of its own Node, as often as it likes. So a leader remembers of each node for which
+ * events it has had the machine rebooted, and does that once for each; and of two requests of one node the second is
+ * told CLOUD_REBOOT_PACE_USEC after the first at the earliest. That memory is not another leader's.
  */
 
 #include "termination-context.h"
 #include "work-queue.h"
+
+#define CLOUD_REBOOT_PACE_USEC (10 * USEC_PER_MINUTE)
 
 typedef struct CloudReboots CloudReboots;
 

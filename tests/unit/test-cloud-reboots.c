@@ -188,6 +188,47 @@ static void test_several(void **state) {
         assert_true(rig_has_event(r, "n0", "MachineNotRebooted"));
 }
 
+/* Root on a node writes request and grant itself. */
+static void ask_itself(CoordinatorRig *r, const char *node, unsigned k, const char *event) {
+        char until[RFC3339_MAX];
+
+        rfc3339_format(loop_wall(r->w.loop) + 15 * USEC_PER_MINUTE, until);
+        fake_merge(r->cluster, FAKE_NODES, NULL, node,
+                   "{'metadata':{'annotations':{'" ANNOTATION_SHUTDOWN_REQUEST
+                   "':'{\\'id\\':\\'x%u\\',\\'bootID\\':\\'%s\\',\\'kind\\':\\'reboot\\',\\'until\\':\\'%s\\',\\'event\\':\\'%s\\',\\'by\\':\\'cloud\\'}',"
+                   "'" ANNOTATION_SHUTDOWN_GRANTED "':'{\\'id\\':\\'x%u\\',\\'until\\':\\'%s\\'}'}}}",
+                   k, boot_of(r, node), until, event, k, until);
+}
+
+static void test_pace(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(1);
+        unsigned k = 0;
+        (void) state;
+
+        drain(r, "n0", "e", "Drained");
+        for (; k < 60; k++) {
+                ask_itself(r, "n0", k, "e");
+                rig_run(r, 2 * S);
+        }
+        assert_int_equal(n_reboots(r, "n0"), 1);
+
+        /* Of another event: when the ten minutes are over, once. */
+        drain(r, "n0", "f", "Drained");
+        for (; k < 120; k++) {
+                ask_itself(r, "n0", k, "f");
+                rig_run(r, 2 * S);
+        }
+        assert_int_equal(n_reboots(r, "n0"), 1);
+        rig_run(r, 10 * USEC_PER_MINUTE);
+        assert_int_equal(n_reboots(r, "n0"), 2);
+
+        /* And the first never again. */
+        drain(r, "n0", "e", "Drained");
+        ask_itself(r, "n0", k, "e");
+        rig_run(r, 14 * USEC_PER_MINUTE);
+        assert_int_equal(n_reboots(r, "n0"), 2);
+}
+
 /* -- acknowledgements ----------------------------------------------------------------------------------- */
 
 #define SET "azure:///subscriptions/s/resourceGroups/g/providers/Microsoft.Compute/virtualMachineScaleSets/pool/virtualMachines/"
@@ -244,7 +285,7 @@ static void test_ack(void **state) {
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_once),     cmocka_unit_test(test_leader_dies), cmocka_unit_test(test_trouble),
-                cmocka_unit_test(test_unproved), cmocka_unit_test(test_proof_is_kept), cmocka_unit_test(test_several), cmocka_unit_test(test_ack),
+                cmocka_unit_test(test_unproved), cmocka_unit_test(test_proof_is_kept), cmocka_unit_test(test_several), cmocka_unit_test(test_pace), cmocka_unit_test(test_ack),
         };
 
         return cmocka_run_group_tests_name("cloud-reboots", tests, NULL, NULL);
