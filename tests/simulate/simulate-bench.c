@@ -29,7 +29,7 @@ static double now_ms(void) {
 
 static int compare_all(uint32_t n_nodes, uint32_t n_pods, double *ret_ms) {
         int64_t *room = calloc(n_nodes + 1, sizeof(int64_t));
-        volatile uint64_t hits = 0;
+        uint64_t hits = 0;
         double begin = now_ms();
 
         if (!room)
@@ -43,7 +43,7 @@ static int compare_all(uint32_t n_nodes, uint32_t n_pods, double *ret_ms) {
         }
         free(room);
         *ret_ms = now_ms() - begin;
-        return 0;
+        return hits > 0 ? 0 : -EINVAL; /* as many as there are nodes: of the first pod */
 }
 
 static size_t heap_bytes(void) {
