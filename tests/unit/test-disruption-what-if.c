@@ -305,8 +305,8 @@ static void test_kept_and_shown(void **state) {
                 "'disruption':{'budgets':[],'expireAfter':'100h','expireHardAfter':'2000h','drift':'Auto','maxConcurrent':1,'nakedPods':'Block'},"
                 "'template':{'labels':{'tier':'2'},'taints':[{'key':'k','value':'v','effect':'NoSchedule'}],"
                 "'requirements':[{'key':'gen','operator':'Gt','values':['3']}]}",
-                "'disruption':{'drift':'Auto','emptyAfter':'5m'},'template':{'labels':{'tier':'1'},'requirements':[{'key':'gen','operator':'Gt',"
-                "'values':['3']},{'key':'none','operator':'DoesNotExist'}]}",
+                ("'disruption':{'drift':'Auto','emptyAfter':'5m'},'template':{'labels':{'tier':'1'},'requirements':[{'key':'gen','operator':'Gt',"
+                 "'values':['3']},{'key':'none','operator':'DoesNotExist'}]}"),
         };
 
         (void) state;

@@ -206,8 +206,8 @@ static void test_siblings(void **state) {
                 SIBLING("o", ",'affinity':{'podAffinity':{}}"),
                 SIBLING("o", ",'topologySpreadConstraints':[{'maxSkew':1}]"),
                 SIBLING("o", ",'volumes':[{'rbd':{}}]"),
-                "{'metadata':{'name':'o','namespace':'e','labels':{'app':'web','pod-template-hash':'x'}},'spec':{"
-                "'containers':[{'resources':{'requests':{'cpu':'1','memory':'1Gi'}}}],'tolerations':[{'key':'a','operator':'Exists'}]}}",
+                ("{'metadata':{'name':'o','namespace':'e','labels':{'app':'web','pod-template-hash':'x'}},'spec':{"
+                 "'containers':[{'resources':{'requests':{'cpu':'1','memory':'1Gi'}}}],'tolerations':[{'key':'a','operator':'Exists'}]}}"),
         };
         KubeScheduledPod *a = decode_ok(&kube_scheduled_pod_kind, *state, SIBLING("a", ",'volumes':[{'name':'v','persistentVolumeClaim':{'claimName':'x'}}]"));
         /* the same in another order, with what nobody reads */
