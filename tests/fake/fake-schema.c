@@ -96,6 +96,39 @@ static bool values_as_the_operator_wants(const cJSON *self, const cJSON *old) {
         return streq(operator, "In") || streq(operator, "NotIn") ? some : !some;
 }
 
+static bool operator_is(const cJSON *self, const char *one, const char *other) {
+        const char *operator= strempty(fj_string(self, "operator", NULL));
+
+        return streq(operator, one) || streq(operator, other);
+}
+
+static bool lists_have_values(const cJSON *self, const cJSON *old) {
+        return !operator_is(self, "In", "NotIn") || cJSON_GetArraySize(fj_member(self, "values")) > 0;
+}
+
+static bool existence_has_no_values(const cJSON *self, const cJSON *old) {
+        return !operator_is(self, "Exists", "DoesNotExist") || cJSON_GetArraySize(fj_member(self, "values")) == 0;
+}
+
+static bool comparisons_have_a_number(const cJSON *self, const cJSON *old) {
+        const cJSON *values = fj_member(self, "values");
+
+        return !operator_is(self, "Gt", "Lt") ||
+               (cJSON_GetArraySize(values) == 1 && matches(values->child->valuestring, "^-?[0-9]+$"));
+}
+
+static bool hard_expiry_is_beside_expiry(const cJSON *self, const cJSON *old) {
+        return !has(self, "expireHardAfter") || has(self, "expireAfter");
+}
+
+static bool schedule_has_a_duration(const cJSON *self, const cJSON *old) {
+        return has(self, "schedule") == has(self, "duration");
+}
+
+static bool zone_is_of_a_schedule(const cJSON *self, const cJSON *old) {
+        return !has(self, "timeZone") || has(self, "schedule");
+}
+
 static bool pool_neither_comes_nor_goes(const cJSON *self, const cJSON *old) {
         return has(self, "nodePool") == has(old, "nodePool");
 }
@@ -126,6 +159,14 @@ static const struct {
           "|| "
           "size(self.values) == 0",
           false, values_as_the_operator_wants },
+        { "self.operator in ['In', 'NotIn'] ? has(self.values) && size(self.values) > 0 : true", false, lists_have_values },
+        { "self.operator in ['Exists', 'DoesNotExist'] ? !has(self.values) || size(self.values) == 0 : true", false,
+          existence_has_no_values },
+        { "self.operator in ['Gt', 'Lt'] ? has(self.values) && size(self.values) == 1 && self.values[0].matches('^-?[0-9]+$') : true",
+          false, comparisons_have_a_number },
+        { "!has(self.expireHardAfter) || has(self.expireAfter)", false, hard_expiry_is_beside_expiry },
+        { "has(self.schedule) == has(self.duration)", false, schedule_has_a_duration },
+        { "!has(self.timeZone) || has(self.schedule)", false, zone_is_of_a_schedule },
 };
 
 static void check_rule(const cJSON *rule, const cJSON *new, const cJSON *old, const char *path,
@@ -188,6 +229,16 @@ static void check_string(const cJSON *schema, const char *s, const char *path, F
                                 "supported values are those of its schema", "%s", path);
 }
 
+static void check_number(const cJSON *schema, double value, const char *path, FakeErrors *e) {
+        const cJSON *least = fj_member(schema, "minimum"), *most = fj_member(schema, "maximum");
+        _cleanup_free_ char *shown = MUST(strf("%g", value));
+
+        if (least && value < least->valuedouble)
+                fake_errors_add(e, FAKE_ERROR_INVALID, shown, "should be greater than or equal to its minimum", "%s", path);
+        if (most && value > most->valuedouble)
+                fake_errors_add(e, FAKE_ERROR_INVALID, shown, "should be less than or equal to its maximum", "%s", path);
+}
+
 static void check_object(const cJSON *schema, const cJSON *new, const cJSON *old, const char *path,
                          FakeErrors *e) {
         const cJSON *v, *properties = fj_member(schema, "properties"),
@@ -237,6 +288,8 @@ static void check(const cJSON *schema, const cJSON *new, const cJSON *old, const
         }
         if (cJSON_IsString(new))
                 check_string(schema, new->valuestring, path, e);
+        else if (cJSON_IsNumber(new))
+                check_number(schema, new->valuedouble, path, e);
         else if (cJSON_IsObject(new))
                 check_object(schema, new, old, path, e);
         else if (cJSON_IsArray(new))
