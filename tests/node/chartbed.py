@@ -178,11 +178,11 @@ class Chart:
                       "config": {"Metadata": {"Source": "ec2"}, "Log": {"Level": level}}},
         }
 
-    def helm(self, verb, **values):
+    def helm(self, verb, *options, **values):
         path = os.path.join(self.folder, "values.json")
         with open(path, "w", encoding="utf-8") as f:
             json.dump(self.values(**values), f)
-        return self.tools.helm(verb, "vesper", CHART, "--namespace", NAMESPACE, "-f", path)
+        return self.tools.helm(verb, "vesper", CHART, "--namespace", NAMESPACE, "-f", path, *options)
 
     def ready(self):
         """All machines on and Ready, and on them all pods of the release; installed first if it is not."""
@@ -194,7 +194,8 @@ class Chart:
         if not self._installed:
             self.bed.cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {
                 "name": NAMESPACE, "labels": {"pod-security.kubernetes.io/enforce": "privileged"}}})
-            self.helm("install")
+            # The case before may have left the CRDs, which the release takes for its own.
+            self.helm("install", "--take-ownership")
             wait_for(lambda: self.bed.admin.request("GET", POOLS)[0] == 200, PATIENCE, "the API server serves NodePools", 0.1)
             self.bed.admin.create(POOLS, {"apiVersion": "vesper.sh/v1alpha1", "kind": "NodePool", "metadata": {"name": POOL},
                                           "spec": {"selector": {"matchLabels": LABEL}, "provider": {"name": "exec"}}})
