@@ -16,7 +16,9 @@ NOTICE = "/latest/meta-data/spot/instance-action"
 LIFECYCLE = "/latest/meta-data/autoscaling/target-lifecycle-state"
 REBALANCE = "/latest/meta-data/events/recommendations/rebalance"
 EVENTS = "/latest/meta-data/events/maintenance/scheduled"
-OTHER_FEEDS = (LIFECYCLE, REBALANCE, EVENTS)
+IDENTITY = "/latest/meta-data/instance-id"
+BLOCK_END = "/latest/meta-data/tags/instance/vesper.sh:capacity-block-end"
+OTHER_FEEDS = (LIFECYCLE, REBALANCE, EVENTS, BLOCK_END)
 _PAGE = (
     '<?xml version="1.0" encoding="iso-8859-1"?>\n<!DOCTYPE html PUBLIC '
     '"-//W3C//DTD XHTML 1.0 Transitional//EN"\n'
