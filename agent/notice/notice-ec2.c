@@ -74,6 +74,7 @@ typedef struct NoticeEc2 {
         char *instance_id;
         unsigned proven_generation; /* of the token by which instance_id was answered; 0: never */
         bool absent;                /* this look has had its 404 */
+        bool asked_identity;        /* this look has, and asks for no side feed besides: two requests are enough */
         Notice *notice;             /* the last one seen */
         Side sides[_SIDE_MAX];
         SideFeed asked; /* behind the present poll, and not answered yet */
@@ -162,7 +163,8 @@ static void poll_done(NoticeEc2 *s, usec_t answered_usec) {
         backoff_reset(&s->backoff);
         plan_next(s, usec_add(s->due_usec, s->poll_usec));
         notice_source_found(&s->source, SPOT_FEED, &s->notice, s->notice ? 1 : 0, answered_usec);
-        ask_side(s);
+        if (!s->asked_identity)
+                ask_side(s);
 }
 
 /* -- the notice --------------------------------------------------------------------------------- */
@@ -253,6 +255,7 @@ static void ask(NoticeEc2 *s, const char *path, imds_done_t done) {
 }
 
 static void ask_identity(NoticeEc2 *s) {
+        s->asked_identity = true;
         ask(s, "meta-data/instance-id", on_identity);
 }
 
@@ -488,6 +491,7 @@ static void look(NoticeEc2 *s) {
         drop_side(s);
         s->looking = true;
         s->absent = false;
+        s->asked_identity = false;
         if (identity_is_proven(s))
                 ask(s, "meta-data/" SPOT_FEED, on_action);
         else

@@ -8,7 +8,7 @@ import statistics
 import time
 
 from daemons import LIMIT
-from metadata import IDENTITY, LIFECYCLE, NOTICE, OTHER_FEEDS
+from metadata import LIFECYCLE, NOTICE, OTHER_FEEDS
 from world import BarMissed, answered_at
 
 RUNS = 5
@@ -86,8 +86,7 @@ class Interruption:
     def _steady_polls(self):
         """Times of the looks once the first is over; at most one other feed may be asked for in between."""
         first = next(i for i, r in enumerate(self.requests) if r.path == NOTICE)
-        # With a new token the service proves anew whose it is, beside the poll.
-        steady = [r for r in self.requests[first:] if r.path != IDENTITY]
+        steady = self.requests[first:]
         for before, now in zip(steady, steady[1:]):
             assert NOTICE in (before.path, now.path), f"more than two metadata requests a poll: {before}, {now}"
         others = {r.path for r in steady} - {NOTICE, *OTHER_FEEDS}

@@ -16,7 +16,6 @@ NOTICE = "/latest/meta-data/spot/instance-action"
 LIFECYCLE = "/latest/meta-data/autoscaling/target-lifecycle-state"
 REBALANCE = "/latest/meta-data/events/recommendations/rebalance"
 EVENTS = "/latest/meta-data/events/maintenance/scheduled"
-IDENTITY = "/latest/meta-data/instance-id"
 BLOCK_END = "/latest/meta-data/tags/instance/vesper.sh:capacity-block-end"
 OTHER_FEEDS = (LIFECYCLE, REBALANCE, EVENTS, BLOCK_END)
 _PAGE = (

@@ -629,6 +629,21 @@ static void test_revoked(void **state) {
         assert_non_null(strstr(l->why, "401"));
 }
 
+/* Where the token is another one in each poll, the service proves who it is in each, and is asked for no side feed besides: the
+ * question that is refused, the question again, the proof. */
+static void test_proof_is_enough(void **state) {
+        _cleanup_(lookout_freep) Lookout *l = calm_lookout();
+
+        for (unsigned i = 0; i < 70; i++) {
+                size_t gets = fake_imds_n_gets(l->imds);
+
+                fake_imds_revoke(l->imds);
+                run(l, POLL_USEC);
+                assert_int_equal(fake_imds_n_gets(l->imds) - gets, 3);
+        }
+        assert_int_equal(l->look, NOTICE_POLL_NONE);
+}
+
 static void test_token_life(void **state) {
         _cleanup_(lookout_freep) Lookout *l = calm_lookout();
         size_t unknown;
@@ -1177,6 +1192,7 @@ int main(void) {
                 cmocka_unit_test(test_version_1),
                 cmocka_unit_test(test_version_2_is_required),
                 cmocka_unit_test(test_side_hangs),
+                cmocka_unit_test(test_proof_is_enough),
                 cmocka_unit_test(test_left),      cmocka_unit_test(test_parse),
                 cmocka_unit_test(test_instance_id),   cmocka_unit_test(test_steady),
                 cmocka_unit_test(test_notice),        cmocka_unit_test(test_without_date),
