@@ -45,6 +45,7 @@ typedef struct DomainGroup {
         size_t domains_allocated;
 
         /* of GROUP_SPREAD */
+        uint32_t rule;          /* PodTemplate.spread of its template */
         uint64_t *eligible;     /* a bit per node: do its pods count, and does it make its domain one? */
         size_t eligible_words;
         int32_t *n_nodes;       /* eligible ones, by domain; a domain without any is none */

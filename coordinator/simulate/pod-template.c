@@ -201,6 +201,13 @@ static int take_all_requests(TemplateParser *p, const Json *text) {
         return 0;
 }
 
+int64_t pod_template_request(const PodTemplate *t, uint32_t resource) {
+        for (size_t i = 0; i < t->n_requests && t->requests[i].resource <= resource; i++)
+                if (t->requests[i].resource == resource)
+                        return t->requests[i].amount;
+        return 0;
+}
+
 /* -- ports, tolerations --------------------------------------------------------------------------------- */
 
 static int take_port(TemplateParser *p, const Json *v) {

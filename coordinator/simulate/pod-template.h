@@ -100,6 +100,8 @@ typedef struct PodTemplate {
 int pod_template_parse(const char *text, InternPool *pool, ResourceTable *resources, PodTemplate **ret);
 PodTemplate *pod_template_free(PodTemplate *t, InternPool *pool); /* returns NULL */
 
+/* What it asks for of a resource; 0: nothing. */
+int64_t pod_template_request(const PodTemplate *t, uint32_t resource);
 /* Does the template tolerate this taint? (corev1.Toleration.ToleratesTaint) */
 bool pod_template_tolerates(const PodTemplate *t, const char *key, const char *value, const char *effect);
 /* Taints of a Node whose effect is NoSchedule or NoExecute. */

@@ -20,23 +20,16 @@ static int compare_int64(int64_t a, int64_t b) {
         return (a > b) - (a < b);
 }
 
-static int64_t amount(const PodTemplate *t, uint32_t resource) {
-        for (size_t i = 0; i < t->n_requests; i++)
-                if (t->requests[i].resource == resource)
-                        return t->requests[i].amount;
-        return 0;
-}
-
 /* The most CPU first, then the most memory, the oldest, by uid. */
 static int compare_pods(const void *a, const void *b, void *userdata) {
         const Simulator *s = userdata;
         uint32_t i = *(const uint32_t *) a, k = *(const uint32_t *) b;
         const PodTemplate *x = template_of(s, i), *y = template_of(s, k);
         const ObjectMeta *m = &s->pods[i].object->pod.object.meta, *n = &s->pods[k].object->pod.object.meta;
-        int r = compare_int64(amount(y, RESOURCE_CPU), amount(x, RESOURCE_CPU));
+        int r = compare_int64(pod_template_request(y, RESOURCE_CPU), pod_template_request(x, RESOURCE_CPU));
 
         if (r == 0)
-                r = compare_int64(amount(y, RESOURCE_MEMORY), amount(x, RESOURCE_MEMORY));
+                r = compare_int64(pod_template_request(y, RESOURCE_MEMORY), pod_template_request(x, RESOURCE_MEMORY));
         if (r == 0 && m->creation_usec != n->creation_usec)
                 r = m->creation_usec < n->creation_usec ? -1 : 1;
         if (r == 0)
@@ -249,7 +242,7 @@ static int compare_pickiness(const void *a, const void *b, void *userdata) {
         int r = compare_int64(t->pickiness, u->pickiness);
 
         if (r == 0)
-                r = compare_int64(amount(t->parsed, RESOURCE_CPU), amount(u->parsed, RESOURCE_CPU));
+                r = compare_int64(pod_template_request(t->parsed, RESOURCE_CPU), pod_template_request(u->parsed, RESOURCE_CPU));
         return r != 0 ? r : (i > k) - (i < k);
 }
 
@@ -319,14 +312,15 @@ static int play(Removal *x, place_t place, bool *ret_fits) {
 
 static int note_placements(const Removal *x, SimulateVerdict *v) {
         v->placements = new0(SimulatePlacement, x->n_movers + 1);
-        v->sequence = new0(SimulatePlacement, x->n_placed + 1);
-        if (!v->placements || !v->sequence)
+        v->sequence = x->options->quick ? NULL : new0(SimulatePlacement, x->n_placed + 1);
+        if (!v->placements || (!v->sequence && !x->options->quick))
                 return -ENOMEM;
         for (size_t i = 0; i < x->n_placed; i++) {
                 uint32_t pod = x->queue[x->placed[i]];
                 SimulatePlacement seat = { pod, x->s->pods[pod].node };
 
-                v->sequence[v->n_sequence++] = seat;
+                if (v->sequence)
+                        v->sequence[v->n_sequence++] = seat;
                 if (x->is_mover[x->placed[i]])
                         v->placements[v->n_placements++] = seat;
         }

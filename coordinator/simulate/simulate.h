@@ -30,7 +30,7 @@ typedef struct SimulateVerdict {
         bool only_by_preference;       /* it would fit if preferences were ignored */
         SimulatePlacement *placements; /* of the pods that move, as packing placed them, in that order */
         size_t n_placements;
-        SimulatePlacement *sequence;   /* the same with the pods that compete with them: each seat in the order of its taking */
+        SimulatePlacement *sequence;   /* the same with the pods that compete with them: each seat in the order of its taking; not of a quick one */
         size_t n_sequence;
         SimulateUnplaced *unplaced;    /* pods of these nodes, by key */
         size_t n_unplaced;
@@ -40,7 +40,7 @@ void simulate_verdict_done(SimulateVerdict *v);
 
 typedef struct SimulateOptions {
         bool respect_preferences; /* consolidation.preferences: Respect */
-        bool quick;               /* the verdict alone: no reasons of what has no seat, and no second try without preferences */
+        bool quick;               /* the verdict and the movers' seats alone: no reasons of what has no seat, and no second try without preferences */
 } SimulateOptions;
 
 /* The nodes must not be removed yet. The simulator is afterwards as it was, or with `keep`, if they fit, with the nodes

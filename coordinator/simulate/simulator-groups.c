@@ -52,7 +52,10 @@ static bool is_eligible(const Simulator *s, const PodTemplate *t, const SpreadRu
                 pod_template_tolerates_all(t, n->object->node.taints, n->object->node.n_taints));
 }
 
-static const SpreadRule *rule_of(const Simulator *s, uint32_t group);
+/* Of a GROUP_SPREAD. */
+static const SpreadRule *rule_of(const Simulator *s, uint32_t group) {
+        return s->templates[s->groups[group].template].parsed->spread + s->groups[group].rule;
+}
 
 static int set_eligible(Simulator *s, uint32_t group, uint32_t node) {
         DomainGroup *g = s->groups + group;
@@ -61,22 +64,6 @@ static int set_eligible(Simulator *s, uint32_t group, uint32_t node) {
         if (!is_eligible(s, t, rule_of(s, group), node))
                 return 0;
         return domain_group_set_eligible(g, node, s->keys.items[g->key].domain_of[node]);
-}
-
-/* The rule of a GROUP_SPREAD: its place among the groups of its template is that of the rule among its kind. */
-static const SpreadRule *rule_of(const Simulator *s, uint32_t group) {
-        const SimulatorTemplate *t = s->templates + s->groups[group].template;
-        size_t n_hard = 0, n_soft = 0;
-
-        for (size_t i = 0; i < t->parsed->n_spread; i++) {
-                const SpreadRule *rule = t->parsed->spread + i;
-                uint32_t its = rule->is_hard ? t->spread[n_hard++] : t->soft_spread[n_soft++];
-
-                if (its == group)
-                        return rule;
-        }
-        assert(false && "a group without a rule");
-        return NULL;
 }
 
 static bool is_forgiving(const PodTemplate *t) {
@@ -107,6 +94,7 @@ static int make_spread(Simulator *s, uint32_t number) {
                         t->spread[t->n_spread++] = group;
                 else
                         t->soft_spread[t->n_soft_spread++] = group;
+                s->groups[group].rule = (uint32_t) i;
                 s->groups[group].max_skew = rule->max_skew;
                 s->groups[group].min_domains = rule->is_hard ? rule->min_domains : 1;
                 s->groups[group].counts_itself = spread_rule_counts_itself(rule, p);
@@ -156,18 +144,13 @@ static bool matches_all(const PodTerms *terms, const PodTemplate *p, const KeyVa
         return true;
 }
 
-static int count_spread(Simulator *s, const SimulatorTemplate *rules, uint32_t template) {
+static int count_spread(Simulator *s, const PodTemplate *of, const uint32_t *groups, size_t n_groups, uint32_t template) {
         const PodTemplate *p = s->templates[template].parsed;
-        size_t n_hard = 0, n_soft = 0;
         int r = 0;
 
-        for (size_t i = 0; i < rules->parsed->n_spread && r >= 0; i++) {
-                const SpreadRule *rule = rules->parsed->spread + i;
-                uint32_t group = rule->is_hard ? rules->spread[n_hard++] : rules->soft_spread[n_soft++];
-
-                if (spread_rule_counts(rule, rules->parsed, p))
-                        r = counts(s, template, group);
-        }
+        for (size_t i = 0; i < n_groups && r >= 0; i++)
+                if (spread_rule_counts(rule_of(s, groups[i]), of, p))
+                        r = counts(s, template, groups[i]);
         return r;
 }
 
@@ -212,8 +195,10 @@ static int connect(Simulator *s, uint32_t rules, uint32_t template) {
         const SimulatorTemplate *of = s->templates + rules;
         const PodTemplate *o = of->parsed, *p = s->templates[template].parsed;
         const KeyValues *labels = namespace_labels(s, p->ns);
-        int r = count_spread(s, of, template);
+        int r = count_spread(s, o, of->spread, of->n_spread, template);
 
+        if (r >= 0)
+                r = count_spread(s, o, of->soft_spread, of->n_soft_spread, template);
         if (r >= 0 && o->affinity.n_items > 0 && matches_all(&o->affinity, p, labels)) {
                 for (size_t i = 0; i < o->affinity.n_items && r >= 0; i++)
                         r = counts(s, template, of->affinity[i]);

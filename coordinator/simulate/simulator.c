@@ -482,14 +482,9 @@ int64_t simulator_allocatable(const Simulator *s, uint32_t node, const char *res
 }
 
 int64_t simulator_request(const Simulator *s, uint32_t pod, const char *resource) {
-        const PodTemplate *t = template_of(s, pod);
         uint32_t number;
 
-        if (resource_table_find(&s->resources, resource, &number) >= 0)
-                for (size_t i = 0; i < t->n_requests; i++)
-                        if (t->requests[i].resource == number)
-                                return t->requests[i].amount;
-        return 0;
+        return resource_table_find(&s->resources, resource, &number) < 0 ? 0 : pod_template_request(template_of(s, pod), number);
 }
 
 /* -- who would take a pod ------------------------------------------------------------------------------- */
@@ -558,13 +553,6 @@ void simulator_count_fits(Simulator *s, uint32_t pod, uint32_t counts[_FIT_REASO
                 *ret_nearest = counts[FIT_OK] > 0 ? NOWHERE : nearest;
 }
 
-static int64_t request_of(const PodTemplate *t, uint32_t resource) {
-        for (size_t i = 0; i < t->n_requests && t->requests[i].resource <= resource; i++)
-                if (t->requests[i].resource == resource)
-                        return t->requests[i].amount;
-        return 0;
-}
-
 /* Of these nodes of a block, by a bit each: those that have as much CPU and memory free. */
 static uint64_t nodes_with_room(Simulator *s, uint32_t block, uint64_t mask, int64_t cpu, int64_t memory) {
         const int64_t *free_cpu = s->free + RESOURCE_CPU * s->nodes_allocated + block * BLOCK_NODES,
@@ -594,7 +582,7 @@ static void find_bounds(Simulator *s, uint32_t block) {
 uint32_t simulator_first_fit(Simulator *s, uint32_t pod) {
         const uint64_t *mask = template_mask(s, s->pods[pod].template);
         const PodTemplate *t = template_of(s, pod);
-        int64_t cpu = request_of(t, RESOURCE_CPU), memory = request_of(t, RESOURCE_MEMORY);
+        int64_t cpu = pod_template_request(t, RESOURCE_CPU), memory = pod_template_request(t, RESOURCE_MEMORY);
 
         for (uint32_t block = 0; block * BLOCK_NODES < s->n_nodes; block++) {
                 uint64_t found;
@@ -661,7 +649,7 @@ static void find_highest_score(Simulator *s, uint32_t block) {
 uint32_t simulator_freest_fit(Simulator *s, uint32_t pod) {
         const uint64_t *mask = template_mask(s, s->pods[pod].template);
         const PodTemplate *t = template_of(s, pod);
-        int64_t cpu = request_of(t, RESOURCE_CPU), memory = request_of(t, RESOURCE_MEMORY);
+        int64_t cpu = pod_template_request(t, RESOURCE_CPU), memory = pod_template_request(t, RESOURCE_MEMORY);
         uint32_t n_blocks = (s->n_nodes + BLOCK_NODES - 1) / BLOCK_NODES, found = NOWHERE, block;
 
         memset(s->block_seen, 0, n_blocks * sizeof(bool));
