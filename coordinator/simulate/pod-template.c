@@ -38,10 +38,6 @@ static int take_number(const Json *v, int64_t fallback, int64_t *ret) {
         return 0;
 }
 
-static int compare_keys(const void *a, const void *b) {
-        return strcmp(((const KeyValue *) a)->key, ((const KeyValue *) b)->key);
-}
-
 static int take_map(const Json *v, InternPool *pool, KeyValues *ret) {
         if (!v || json_is_null(v) || json_size(v) == 0)
                 return 0;
@@ -51,26 +47,14 @@ static int take_map(const Json *v, InternPool *pool, KeyValues *ret) {
         if (!ret->items)
                 return -ENOMEM;
         JSON_FOREACH (i, v) {
-                KeyValue *item = ret->items + ret->n_items++;
                 const char *s;
+                int r = json_string(i, &s) < 0 ? -EINVAL : key_values_add(ret, pool, json_key(i), s);
 
-                if (json_string(i, &s) < 0)
-                        return -EINVAL;
-                item->key = intern(pool, json_key(i));
-                item->value = intern(pool, s);
-                if (!item->key || !item->value)
-                        return -ENOMEM;
+                if (r < 0)
+                        return r;
         }
-        qsort(ret->items, ret->n_items, sizeof(KeyValue), compare_keys);
+        key_values_sort(ret);
         return 0;
-}
-
-static void map_done(KeyValues *kv, InternPool *pool) {
-        for (size_t i = 0; i < kv->n_items; i++) {
-                intern_unref(pool, kv->items[i].key);
-                intern_unref(pool, kv->items[i].value);
-        }
-        free(kv->items);
 }
 
 /* -- requests ------------------------------------------------------------------------------------------- */
@@ -346,17 +330,11 @@ static int take_match_keys(TemplateParser *p, const Json *keys, KeyValues *ret) 
         if (!ret->items)
                 return -ENOMEM;
         JSON_FOREACH (v, keys) {
-                const char *key = json_string_or_null(v), *value;
+                const char *key = json_string_or_null(v), *value = key ? key_values_get(&p->template->labels, key) : NULL;
+                int r = !key ? -EINVAL : !value ? 0 : key_values_add(ret, p->pool, key, value);
 
-                if (!key)
-                        return -EINVAL;
-                value = key_values_get(&p->template->labels, key);
-                if (!value)
-                        continue; /* one that the pod does not have is passed over */
-                ret->items[ret->n_items] = (KeyValue){ intern(p->pool, key), intern(p->pool, value) };
-                ret->n_items++;
-                if (!ret->items[ret->n_items - 1].key || !ret->items[ret->n_items - 1].value)
-                        return -ENOMEM;
+                if (r < 0) /* a key that the pod does not have is passed over */
+                        return r;
         }
         return 0;
 }
@@ -604,8 +582,8 @@ PodTemplate *pod_template_free(PodTemplate *t, InternPool *pool) {
 
         intern_unref(pool, t->text);
         intern_unref(pool, t->ns);
-        map_done(&t->labels, pool);
-        map_done(&t->node_selector, pool);
+        key_values_done(&t->labels, pool);
+        key_values_done(&t->node_selector, pool);
         free(t->requests);
         for (size_t i = 0; i < t->n_ports; i++) {
                 intern_unref(pool, t->ports[i].protocol);
@@ -623,7 +601,7 @@ PodTemplate *pod_template_free(PodTemplate *t, InternPool *pool) {
         for (size_t i = 0; i < t->n_spread; i++) {
                 intern_unref(pool, t->spread[i].key);
                 selector_free(t->spread[i].selector);
-                map_done(&t->spread[i].also, pool);
+                key_values_done(&t->spread[i].also, pool);
         }
         free(t->spread);
         pod_terms_done(&t->affinity, pool);

@@ -26,8 +26,8 @@ typedef struct PortUse {
 typedef struct SimulatorNode {
         const KubeScheduledNode *object; /* of one that was added: of the node it is like */
         const char *name;                /* interned */
-        KeyValues labels;                /* borrowed, or own_labels */
-        KeyValue *own_labels;            /* interned; NULL: it has those of object */
+        KeyValues labels;                /* those of object, borrowed; or its own */
+        bool owns_labels;
         uint32_t class_number;           /* nodes that are the same to selectors and taints */
         uint32_t first_pod;              /* the pods on it now: Simulator.pods[].next */
         uint32_t n_unsettled;            /* pods on it in the snapshot that are being resized, or cannot be read: what room there is is open */
@@ -174,6 +174,11 @@ int simulator_add_node_to_groups(Simulator *s, uint32_t node);
 void simulator_groups_done(Simulator *s);
 int simulator_classify_nodes(Simulator *s);        /* fit-node.c */
 int simulator_classify_new(Simulator *s);          /* when the last template is new */
+
+/* -- one node (simulator.c) ---------------------------------------------------------------------------------- */
+
+int simulator_name_node(Simulator *s, uint32_t node, const char *name);
+void simulator_node_done(SimulatorNode *n, InternPool *pool);
 
 /* -- one pod (simulator.c) --------------------------------------------------------------------------------- */
 

@@ -103,7 +103,7 @@ static int reserve_nodes(Simulator *s, size_t n) {
                        : -ENOMEM;
 }
 
-static int name_node(Simulator *s, uint32_t number, const char *name) {
+int simulator_name_node(Simulator *s, uint32_t number, const char *name) {
         s->nodes[number].name = intern(s->pool, name);
         return s->nodes[number].name ? hashmap_put(s->node_numbers, name, (void *) ((uintptr_t) number + 1)) : -ENOMEM;
 }
@@ -138,7 +138,7 @@ static int load_nodes(Simulator *s) {
                 node->is_leaving = objects[i]->meta.deletion_usec > 0 || is_interrupted(objects[i]);
                 node->takes_pods = node->object->is_initialized && !node->object->node.unschedulable && !node->is_leaving;
                 s->n_nodes++;
-                r = name_node(s, (uint32_t) i, objects[i]->meta.name);
+                r = simulator_name_node(s, (uint32_t) i, objects[i]->meta.name);
         }
         return r;
 }
@@ -352,13 +352,10 @@ int simulator_new(const Snapshot *snapshot, Simulator **ret) {
         return 0;
 }
 
-static void node_done(SimulatorNode *n, InternPool *pool) {
+void simulator_node_done(SimulatorNode *n, InternPool *pool) {
         intern_unref(pool, n->name);
-        for (size_t i = 0; n->own_labels && i < n->labels.n_items; i++) {
-                intern_unref(pool, n->own_labels[i].key);
-                intern_unref(pool, n->own_labels[i].value);
-        }
-        free(n->own_labels);
+        if (n->owns_labels)
+                key_values_done(&n->labels, pool);
         free(n->ports);
         free(n->volumes);
         free(n->home_pods);
@@ -377,7 +374,7 @@ Simulator *simulator_free(Simulator *s) {
                 return NULL;
 
         for (uint32_t i = 0; i < s->n_nodes; i++)
-                node_done(s->nodes + i, s->pool);
+                simulator_node_done(s->nodes + i, s->pool);
         free(s->nodes);
         hashmap_free(s->node_numbers);
         free(s->free);
@@ -487,190 +484,6 @@ int64_t simulator_request(const Simulator *s, uint32_t pod, const char *resource
         return resource_table_find(&s->resources, resource, &number) < 0 ? 0 : pod_template_request(template_of(s, pod), number);
 }
 
-/* -- who would take a pod ------------------------------------------------------------------------------- */
-
-/* All filters that look at more than the template and the node's class. */
-static FitReason fits_now(const Simulator *s, uint32_t pod, uint32_t node) {
-        const SimulatorTemplate *t = s->templates + s->pods[pod].template;
-        FitReason r = fit_resources(s, t->parsed, node);
-
-        if (r == FIT_OK && t->parsed->n_ports > 0)
-                r = fit_ports(s, t->parsed, node);
-        if (r == FIT_OK && s->pods[pod].n_volumes > 0)
-                r = fit_volumes(s, pod, node);
-        if (r == FIT_OK)
-                r = fit_spread(s, t, node);
-        if (r == FIT_OK)
-                r = fit_affinity(s, t, node);
-        if (r == FIT_OK && s->respects_preferences)
-                r = fit_preferences(s, pod, node);
-        return r;
-}
-
-FitReason simulator_fits(Simulator *s, uint32_t pod, uint32_t node) {
-        const SimulatorNode *n = s->nodes + node;
-        FitReason r;
-
-        if (!node_is_destination(n))
-                return FIT_NOT_A_DESTINATION;
-        r = fit_node(s, s->pods[pod].template, node);
-        return r == FIT_OK ? fits_now(s, pod, node) : r;
-}
-
-/* How much of what it asks for is not there, in permille, resource by resource. */
-static int64_t missing_permille(const Simulator *s, uint32_t pod, uint32_t node) {
-        const PodTemplate *t = template_of(s, pod);
-        int64_t sum = 0;
-
-        for (size_t i = 0; i < t->n_requests; i++) {
-                int64_t want = t->requests[i].amount, lack = want - s->free[t->requests[i].resource * s->nodes_allocated + node];
-
-                if (lack > 0)
-                        sum += MIN(lack / (want / 1000 + 1), 100000);
-        }
-        return sum;
-}
-
-void simulator_count_fits(Simulator *s, uint32_t pod, uint32_t counts[_FIT_REASON_MAX], uint32_t *ret_nearest) {
-        FitReason best = FIT_NODE_AFFINITY;
-        uint32_t nearest = NOWHERE;
-        int64_t least = INT64_MAX;
-
-        for (size_t i = 0; i < _FIT_REASON_MAX; i++)
-                counts[i] = 0;
-        for (uint32_t i = 0; i < s->n_nodes; i++) {
-                FitReason r = simulator_fits(s, pod, i);
-                int64_t lack = r == FIT_RESOURCES ? missing_permille(s, pod, i) : 0;
-
-                counts[r]++;
-                if (r > best || (r == best && r == FIT_RESOURCES && lack < least)) {
-                        best = r;
-                        nearest = i;
-                        least = lack;
-                }
-        }
-        if (ret_nearest)
-                *ret_nearest = counts[FIT_OK] > 0 ? NOWHERE : nearest;
-}
-
-/* Of these nodes of a block, by a bit each: those that have as much CPU and memory free. */
-static uint64_t nodes_with_room(Simulator *s, uint32_t block, uint64_t mask, int64_t cpu, int64_t memory) {
-        const int64_t *free_cpu = s->free + RESOURCE_CPU * s->nodes_allocated + block * BLOCK_NODES,
-                      *free_memory = s->free + RESOURCE_MEMORY * s->nodes_allocated + block * BLOCK_NODES;
-        const int32_t *score = s->score + block * BLOCK_NODES;
-        uint32_t n = MIN(BLOCK_NODES, s->n_nodes - block * BLOCK_NODES);
-        uint64_t found = 0;
-
-        for (uint32_t i = 0; i < n; i++)
-                found |= (uint64_t) (score[i] >= 0 && free_cpu[i] >= cpu && free_memory[i] >= memory) << i;
-        return found & mask;
-}
-
-static void find_bounds(Simulator *s, uint32_t block) {
-        uint32_t end = MIN((block + 1) * BLOCK_NODES, s->n_nodes);
-        int64_t most_cpu = 0, most_memory = 0;
-
-        for (uint32_t i = block * BLOCK_NODES; i < end; i++)
-                if (s->score[i] >= 0) {
-                        most_cpu = MAX(most_cpu, s->free[RESOURCE_CPU * s->nodes_allocated + i]);
-                        most_memory = MAX(most_memory, s->free[RESOURCE_MEMORY * s->nodes_allocated + i]);
-                }
-        s->block_cpu[block] = most_cpu;
-        s->block_memory[block] = most_memory;
-}
-
-uint32_t simulator_first_fit(Simulator *s, uint32_t pod) {
-        const uint64_t *mask = template_mask(s, s->pods[pod].template);
-        const PodTemplate *t = template_of(s, pod);
-        int64_t cpu = pod_template_request(t, RESOURCE_CPU), memory = pod_template_request(t, RESOURCE_MEMORY);
-
-        for (uint32_t block = 0; block * BLOCK_NODES < s->n_nodes; block++) {
-                uint64_t found;
-
-                if (s->block_cpu[block] < cpu || s->block_memory[block] < memory || mask[block] == 0)
-                        continue;
-                found = nodes_with_room(s, block, UINT64_MAX, cpu, memory);
-                if (found == 0)
-                        find_bounds(s, block);
-                for (found &= mask[block]; found; found &= found - 1) {
-                        uint32_t node = block * BLOCK_NODES + (uint32_t) __builtin_ctzll(found);
-
-                        if (fits_now(s, pod, node) == FIT_OK)
-                                return node;
-                }
-        }
-        return NOWHERE;
-}
-
-/* The block that may have a node freer than `best`, or one as free with a lower number; NOWHERE: none. */
-static uint32_t freest_block(const Simulator *s, uint32_t n_blocks, int32_t best, uint32_t node) {
-        uint32_t found = NOWHERE;
-        int32_t score = best;
-
-        for (uint32_t i = 0; i < n_blocks; i++)
-                if (s->block_score[i] >= score && !s->block_seen[i] &&
-                    (s->block_score[i] > score || (found == NOWHERE && node != NOWHERE && i < node / BLOCK_NODES))) {
-                        found = i;
-                        score = s->block_score[i];
-                }
-        return found;
-}
-
-/* The freest of these nodes of a block, the first by number among equals, if it is freer than `found`, or as free and
- * before it, and has so much CPU and memory. */
-static uint32_t freer_in_block(const Simulator *s, uint32_t block, uint64_t nodes, uint32_t found, int64_t cpu, int64_t memory) {
-        const int64_t *free_cpu = s->free + RESOURCE_CPU * s->nodes_allocated,
-                      *free_memory = s->free + RESOURCE_MEMORY * s->nodes_allocated;
-        int32_t best = found == NOWHERE ? -1 : s->score[found];
-        uint32_t better = NOWHERE;
-
-        for (; nodes; nodes &= nodes - 1) {
-                uint32_t node = block * BLOCK_NODES + (uint32_t) __builtin_ctzll(nodes);
-
-                if ((s->score[node] > best || (s->score[node] == best && better == NOWHERE && node < found)) &&
-                    s->score[node] >= 0 && free_cpu[node] >= cpu && free_memory[node] >= memory) {
-                        best = s->score[node];
-                        better = node;
-                }
-        }
-        return better;
-}
-
-static void find_highest_score(Simulator *s, uint32_t block) {
-        uint32_t end = MIN((block + 1) * BLOCK_NODES, s->n_nodes);
-        int32_t most = -1;
-
-        for (uint32_t i = block * BLOCK_NODES; i < end; i++)
-                most = MAX(most, s->score[i]);
-        s->block_score[block] = most;
-        s->block_is_loose[block] = false;
-}
-
-uint32_t simulator_freest_fit(Simulator *s, uint32_t pod) {
-        const uint64_t *mask = template_mask(s, s->pods[pod].template);
-        const PodTemplate *t = template_of(s, pod);
-        int64_t cpu = pod_template_request(t, RESOURCE_CPU), memory = pod_template_request(t, RESOURCE_MEMORY);
-        uint32_t n_blocks = (s->n_nodes + BLOCK_NODES - 1) / BLOCK_NODES, found = NOWHERE, block;
-
-        memset(s->block_seen, 0, n_blocks * sizeof(bool));
-        while ((block = freest_block(s, n_blocks, found == NOWHERE ? -1 : s->score[found], found)) != NOWHERE) {
-                uint64_t nodes = mask[block];
-                uint32_t node;
-
-                s->block_seen[block] = true;
-                if (s->block_is_loose[block])
-                        find_highest_score(s, block);
-                while ((node = freer_in_block(s, block, nodes, found, cpu, memory)) != NOWHERE) {
-                        if (fits_now(s, pod, node) == FIT_OK) {
-                                found = node;
-                                break;
-                        }
-                        nodes &= ~(UINT64_C(1) << (node % BLOCK_NODES));
-                }
-        }
-        return found;
-}
-
 /* -- changes, and taking them back ---------------------------------------------------------------------- */
 
 SimulatorMark simulator_mark(const Simulator *s) {
@@ -753,117 +566,4 @@ void simulator_undo(Simulator *s, SimulatorMark mark) {
                 assert(r >= 0); /* what was there has its room */
                 (void) r;
         }
-}
-
-/* -- a node that does not exist --------------------------------------------------------------------------- */
-
-static int add_label(Simulator *s, KeyValues *to, const char *key, const char *value) {
-        KeyValue *item = to->items + to->n_items;
-
-        *item = (KeyValue){ intern(s->pool, key), intern(s->pool, value) };
-        to->n_items++;
-        return item->key && item->value ? 0 : -ENOMEM;
-}
-
-static int compare_labels(const void *a, const void *b) {
-        return strcmp(((const KeyValue *) a)->key, ((const KeyValue *) b)->key);
-}
-
-static const char *replaced(const SimulatorNewNode *new, const char *key) {
-        const char *value = new->labels ? key_values_get(new->labels, key) : NULL;
-
-        return value ?: streq(key, "kubernetes.io/hostname") ? new->name : NULL;
-}
-
-static int make_labels(Simulator *s, SimulatorNode *n, const SimulatorNewNode *new) {
-        const KeyValues *old = &s->nodes[new->like].labels;
-        size_t n_new = new->labels ? new->labels->n_items : 0;
-        int r = 0;
-
-        n->own_labels = new0(KeyValue, old->n_items + n_new + 1);
-        if (!n->own_labels)
-                return -ENOMEM;
-        n->labels.items = n->own_labels;
-        for (size_t i = 0; i < old->n_items && r >= 0; i++)
-                r = add_label(s, &n->labels, old->items[i].key,
-                              replaced(new, old->items[i].key) ?: old->items[i].value);
-        for (size_t i = 0; i < n_new && r >= 0; i++)
-                if (!key_values_get(old, new->labels->items[i].key))
-                        r = add_label(s, &n->labels, new->labels->items[i].key, new->labels->items[i].value);
-        if (r >= 0) /* else one may have no key */
-                qsort(n->own_labels, n->labels.n_items, sizeof(KeyValue), compare_labels);
-        return r;
-}
-
-static int make_room(Simulator *s, uint32_t node, const SimulatorNewNode *new) {
-        for (uint32_t i = 0; i < s->resources.n; i++)
-                s->allocatable[i * s->nodes_allocated + node] = s->allocatable[i * s->nodes_allocated + new->like];
-        for (size_t i = 0; new->allocatable && i < new->allocatable->n_items; i++) {
-                const KeyValue *a = new->allocatable->items + i;
-                uint32_t resource;
-                int64_t amount;
-                int r;
-
-                if (resource_table_find(&s->resources, a->key, &resource) < 0)
-                        continue; /* nobody asks for it */
-                r = quantity_parse(a->value, resource == RESOURCE_CPU, QUANTITY_ROUND_DOWN, &amount);
-                if (r < 0)
-                        return r;
-                s->allocatable[resource * s->nodes_allocated + node] = MIN(amount, AMOUNT_MAX);
-        }
-        for (uint32_t i = 0; i < s->resources.n; i++)
-                s->free[i * s->nodes_allocated + node] = s->allocatable[i * s->nodes_allocated + node];
-        return 0;
-}
-
-/* Pods of DaemonSets and static ones will be there, too. */
-static void make_way(Simulator *s, uint32_t node, uint32_t like) {
-        const SimulatorNode *old = s->nodes + like;
-
-        for (size_t i = 0; i < old->n_home_pods; i++) {
-                const KubePod *p = &s->pods[old->home_pods[i]].object->pod;
-
-                if (p->is_daemon || p->is_static)
-                        simulator_count_room(s, old->home_pods[i], node, 1);
-        }
-}
-
-static int fill_node(Simulator *s, uint32_t number, const SimulatorNewNode *new) {
-        SimulatorNode *n = s->nodes + number;
-        int r;
-
-        n->object = s->nodes[new->like].object;
-        n->first_pod = NOWHERE;
-        n->csi = s->nodes[new->like].csi;
-        r = make_labels(s, n, new);
-        if (r >= 0)
-                r = make_room(s, number, new);
-        return r < 0 ? r : name_node(s, number, new->name);
-}
-
-int simulator_add_node(Simulator *s, const SimulatorNewNode *new, uint32_t *ret) {
-        uint32_t number = s->n_nodes;
-        int r;
-
-        if (number == s->nodes_allocated)
-                return -E2BIG;
-        if (hashmap_contains(s->node_numbers, new->name))
-                return -EEXIST;
-        r = fill_node(s, number, new);
-        if (r < 0) {
-                node_done(s->nodes + number, s->pool);
-                s->nodes[number] = (SimulatorNode){};
-                return r;
-        }
-        s->n_nodes++;
-        r = simulator_classify_nodes(s);
-        if (r >= 0)
-                r = simulator_add_node_to_groups(s, number);
-        if (r < 0)
-                return r; /* it stays, and takes nothing */
-        s->nodes[number].takes_pods = true;
-        simulator_score_node(s, number);
-        make_way(s, number, new->like);
-        *ret = number;
-        return 0;
 }

@@ -10,7 +10,7 @@
  *      snapshot-file.h  the same as bytes; snapshot-anonymize.h: with made-up names, to be shown to others
  *      pod-template.h   what the scheduler reads of a pod, parsed once for all pods that have it in common
  *      simulator.h      room, domains and counts of a cluster, and pods that are placed and taken back
- *      fit-*.c          kube-scheduler's filters, one a file
+ *      fit-*.c          kube-scheduler's filters, one a file; seat-search.c, the nodes that they leave
  *      simulate.h       the verdict about a set of nodes
  *
  * snapshot.c: the objects of one moment by kind and key. A reference of its own on each.

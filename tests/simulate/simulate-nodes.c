@@ -15,32 +15,8 @@
 #include "file-util.h"
 #include "simulate.h"
 #include "simulator-internal.h"
+#include "snapshot-file.h"
 #include "string-util.h"
-
-#define FILE_BYTES_MAX (2000u << 20)
-
-typedef struct Reader {
-        Snapshot *snapshot;
-} Reader;
-
-static int take_item(const char *item, size_t size, void *userdata) {
-        _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
-        _cleanup_(kube_object_unrefp) KubeObject *o = NULL;
-        Reader *reader = userdata;
-        const char *api_version, *name;
-        SnapshotKind kind;
-        int r = json_parse(item, size, size, &doc, NULL);
-
-        if (r < 0)
-                return r;
-        api_version = json_string_or_null(json_get(json_root(doc), "apiVersion"));
-        name = json_string_or_null(json_get(json_root(doc), "kind"));
-        kind = api_version && name ? snapshot_kind_of(api_version, name) : _SNAPSHOT_KIND_INVALID;
-        if (kind < 0)
-                return 0;
-        r = kube_object_decode(snapshot_kube_kind(kind), json_root(doc), reader->snapshot->pool, &o);
-        return r < 0 ? r : snapshot_put(reader->snapshot, kind, o);
-}
 
 static void write_counts(JsonWriter *w, const SimulateUnplaced *u) {
         json_open_object(w, "reasons");
@@ -147,21 +123,17 @@ static int simulate_file(const char *path, unsigned times) {
         _cleanup_(intern_pool_freep) InternPool *pool = NULL;
         _cleanup_(snapshot_freep) Snapshot *snapshot = NULL;
         _cleanup_(simulator_freep) Simulator *s = NULL;
-        _cleanup_(json_doc_freep) JsonDoc *rest = NULL;
-        _cleanup_free_ char *text = NULL;
-        Reader reader;
+        _cleanup_free_ char *text = NULL, *passed_over = NULL, *why = NULL;
         double begin;
         size_t size;
         int r = intern_pool_new(&pool);
 
         if (r >= 0)
-                r = snapshot_new(pool, 0, &snapshot);
+                r = read_file(path, SNAPSHOT_BYTES_MAX, &text, &size);
         if (r >= 0)
-                r = read_file(path, FILE_BYTES_MAX, &text, &size);
-        if (r < 0)
-                return r;
-        reader.snapshot = snapshot;
-        r = json_split_items(text, size, FILE_BYTES_MAX, take_item, &reader, &rest, NULL);
+                r = snapshot_load_list(text, size, 0, pool, &snapshot, &passed_over, &why);
+        if (why)
+                fprintf(stderr, "%s\n", why);
         if (r < 0)
                 return r;
         for (size_t i = 0; i < _SNAPSHOT_KIND_MAX; i++)

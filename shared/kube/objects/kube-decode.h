@@ -47,7 +47,6 @@ const Json *decode_array(Decoder *d, const Json *v, const char *path);
 /* A map of texts. all: every key; else those that `wanted` picks (NULL: none). */
 void decode_key_values(Decoder *d, const Json *v, const char *path, bool all, bool (*wanted)(const char *key),
                        KeyValues *kv);
-void key_values_done(KeyValues *kv, InternPool *pool);
 
 /* -- kube-copy.c: parts of an object that are kept as JSON ------------------------------------------------
  * What the shape names of it, by ascending field number, maps sorted by their keys: the same part gives the same text whether it

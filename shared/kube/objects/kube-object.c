@@ -22,6 +22,18 @@ const char *key_values_get(const KeyValues *kv, const char *key) {
         return found ? found->value : NULL;
 }
 
+int key_values_add(KeyValues *kv, InternPool *pool, const char *key, const char *value) {
+        KeyValue *item = kv->items + kv->n_items++;
+
+        *item = (KeyValue){ intern(pool, key), intern(pool, value) };
+        return item->key && item->value ? 0 : -ENOMEM;
+}
+
+void key_values_sort(KeyValues *kv) {
+        if (kv->n_items > 1)
+                qsort(kv->items, kv->n_items, sizeof(KeyValue), key_value_compare);
+}
+
 void key_values_done(KeyValues *kv, InternPool *pool) {
         for (size_t i = 0; i < kv->n_items; i++) {
                 intern_unref(pool, kv->items[i].key);
@@ -55,23 +67,18 @@ void decode_key_values(Decoder *d, const Json *v, const char *path, bool all, bo
                 return;
         }
         JSON_FOREACH (i, v) {
-                KeyValue *item = kv->items + kv->n_items;
-
                 if (!key_wanted(json_key(i), all, wanted))
                         continue;
                 if (!json_is_string(i)) {
                         decoder_invalid(d, "a value in %s is no string", path);
                         continue;
                 }
-                kv->n_items++;
-                item->key = intern(d->pool, json_key(i));
-                item->value = intern(d->pool, json_string_or_null(i));
-                if (!item->key || !item->value) {
+                if (key_values_add(kv, d->pool, json_key(i), json_string_or_null(i)) < 0) {
                         d->failed = true;
                         return;
                 }
         }
-        qsort(kv->items, kv->n_items, sizeof(KeyValue), key_value_compare);
+        key_values_sort(kv);
 }
 
 /* -- metadata ------------------------------------------------------------------------------------------- */

@@ -30,6 +30,10 @@ typedef struct KeyValues {
 } KeyValues;
 
 const char *key_values_get(const KeyValues *kv, const char *key); /* NULL if absent */
+/* Whoever makes one: room for the items first, then each, then in order. -ENOMEM: the item is half there, for done(). */
+int key_values_add(KeyValues *kv, InternPool *pool, const char *key, const char *value);
+void key_values_sort(KeyValues *kv);
+void key_values_done(KeyValues *kv, InternPool *pool); /* frees items, and what they have interned */
 bool key_values_are_same(const KeyValues *a, const KeyValues *b); /* of objects of one pool, in the same order */
 
 typedef struct OwnerRef {
