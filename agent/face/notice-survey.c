@@ -338,15 +338,6 @@ void notice_survey_print(const NoticeSurvey *s, FILE *to) {
                 fputs("[Agent] DryRun=yes: none of it is done.\n", to);
 }
 
-static void add_time(JsonWriter *w, const char *key, usec_t wall_usec) {
-        char text[RFC3339_MAX];
-
-        if (wall_usec == 0 || wall_usec == USEC_INFINITY)
-                return;
-        rfc3339_format(wall_usec, text);
-        json_add_string(w, key, text);
-}
-
 static void add_notice(const NoticeSurvey *s, const Notice *n, JsonWriter *w) {
         Plan p = plan_of(s, n);
         usec_t begin = plan_begin(s, &p);
@@ -356,13 +347,13 @@ static void add_notice(const NoticeSurvey *s, const Notice *n, JsonWriter *w) {
         json_add_string(w, "id", n->id);
         json_add_string(w, "source", n->source);
         json_add_string(w, "action", n->action);
-        add_time(w, "notBefore", n->not_before_usec);
-        add_time(w, "deadline", n->announced_usec);
+        json_add_time(w, "notBefore", n->not_before_usec);
+        json_add_time(w, "deadline", n->announced_usec);
         json_add_bool(w, "advisory", n->certainty == NOTICE_ADVISORY);
         json_add_string(w, "plan", plan_act(&p));
-        add_time(w, "begin", begin);
+        json_add_time(w, "begin", begin);
         if (p.act == PLAN_CORDON)
-                add_time(w, "until", usec_add(begin > 0 ? begin : loop_wall(s->env->loop), p.span_usec));
+                json_add_time(w, "until", usec_add(begin > 0 ? begin : loop_wall(s->env->loop), p.span_usec));
         json_add_string(w, "reason", p.why);
         json_close_object(w);
 }

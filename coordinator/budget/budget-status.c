@@ -46,10 +46,7 @@ static void add_charges(JsonWriter *w, const NodeCharge *charges, size_t n) {
                         json_add_string(w, "kind", c->kind);
                 if (c->holder)
                         json_add_string(w, "holder", c->holder);
-                if (c->until_usec > 0) {
-                        rfc3339_format(c->until_usec, text);
-                        json_add_string(w, "until", text);
-                }
+                json_add_time(w, "until", c->until_usec);
                 json_close_object(w);
         }
         json_close_array(w);

@@ -431,15 +431,6 @@ char *status_rows_table(const StatusRows *r, const CtlSnapshot *s) {
 
 /* -- JSON ----------------------------------------------------------------------------------------------- */
 
-static void add_time(JsonWriter *w, const char *key, usec_t wall_usec) {
-        char text[RFC3339_MAX];
-
-        if (wall_usec == 0 || wall_usec == USEC_INFINITY)
-                return;
-        rfc3339_format(wall_usec, text);
-        json_add_string(w, key, text);
-}
-
 static void add_blockers_json(JsonWriter *w, const KubeNodeClaim *c) {
         json_open_array(w, "blockers");
         for (size_t i = 0; c && i < c->n_blockers; i++) {
@@ -448,7 +439,7 @@ static void add_blockers_json(JsonWriter *w, const KubeNodeClaim *c) {
                 json_add_string(w, "reason", c->blockers[i].reason);
                 json_add_string(w, "pdb", c->blockers[i].pdb);
                 json_add_string(w, "message", c->blockers[i].message);
-                add_time(w, "since", c->blockers[i].since_usec);
+                json_add_time(w, "since", c->blockers[i].since_usec);
                 json_close_object(w);
         }
         json_close_array(w);
@@ -470,8 +461,8 @@ static void add_row_json(JsonWriter *w, const StatusRow *row, bool named) {
                 json_add_string(w, "message", row->message);
                 json_close_object(w);
         }
-        add_time(w, "since", row->since_usec);
-        add_time(w, "deadline", row->deadline_usec);
+        json_add_time(w, "since", row->since_usec);
+        json_add_time(w, "deadline", row->deadline_usec);
         json_add_bool(w, "waitsForEver", row->no_deadline_ever);
         if (named)
                 add_blockers_json(w, row->object);

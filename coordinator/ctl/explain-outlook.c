@@ -206,10 +206,7 @@ char *node_outlook_json(const NodeOutlook *o, char *const *unknown) {
         for (size_t i = 0; i < o->n_pods; i++)
                 add_pod(w, s, o->pods + i);
         json_close_array(w);
-        json_open_array(w, "notes");
-        STRV_FOREACH(i, unknown)
-                json_add_string(w, NULL, *i);
-        json_close_array(w);
+        json_add_notes(w, unknown);
         json_close_object(w);
         return json_writer_steal(w, NULL);
 }

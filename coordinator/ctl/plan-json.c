@@ -9,11 +9,11 @@
 
 /* -- parts ---------------------------------------------------------------------------------------------- */
 
-static void add_time(JsonWriter *w, const char *key, usec_t wall_usec) {
-        char text[RFC3339_MAX];
-
-        rfc3339_format(wall_usec, text);
-        json_add_string(w, key, text);
+void json_add_notes(JsonWriter *w, char *const *unknown) {
+        json_open_array(w, "notes");
+        STRV_FOREACH(i, unknown)
+                json_add_string(w, NULL, *i);
+        json_close_array(w);
 }
 
 void json_add_findings(JsonWriter *w, const char *key, const GateFindings *f) {
@@ -26,7 +26,7 @@ void json_add_findings(JsonWriter *w, const char *key, const GateFindings *f) {
                 json_add_string(w, "object", g->object);
                 json_add_string(w, "text", g->text);
                 if (g->until_usec != USEC_INFINITY)
-                        add_time(w, "until", g->until_usec);
+                        json_add_time(w, "until", g->until_usec);
                 json_close_object(w);
         }
         json_close_array(w);
@@ -66,7 +66,7 @@ static void add_drain(JsonWriter *w, const DrainEstimate *d) {
 static void begin(JsonWriter *w, const DisruptionScene *s, char *const *unknown) {
         json_open_object(w, NULL);
         json_open_object(w, "snapshot");
-        add_time(w, "taken", s->now_usec);
+        json_add_time(w, "taken", s->now_usec);
         json_add_int64(w, "nodes", s->n_nodes);
         json_add_int64(w, "pods", simulator_n_pods(s->simulator));
         json_open_array(w, "unknown");
@@ -74,10 +74,7 @@ static void begin(JsonWriter *w, const DisruptionScene *s, char *const *unknown)
                 if (!s->snapshot->is_known[k])
                         json_add_string(w, NULL, snapshot_kube_kind(k)->plural);
         json_close_array(w);
-        json_open_array(w, "notes");
-        STRV_FOREACH(i, unknown)
-                json_add_string(w, NULL, *i);
-        json_close_array(w);
+        json_add_notes(w, unknown);
         json_close_object(w);
 }
 
@@ -164,6 +161,19 @@ char *plan_json(const DisruptionPlan *p, char *const *unknown) {
 
 /* -- what would be -------------------------------------------------------------------------------------- */
 
+/* Nodes, and what each lacks. */
+static void add_lacking(JsonWriter *w, const char *key, const DisruptionScene *s, const uint32_t *nodes, const GateFindings *lacks,
+                        size_t n) {
+        json_open_array(w, key);
+        for (size_t i = 0; i < n; i++) {
+                json_open_object(w, NULL);
+                json_add_string(w, "name", scene_node_name(s, nodes[i]));
+                json_add_findings(w, "lacks", lacks + i);
+                json_close_object(w);
+        }
+        json_close_array(w);
+}
+
 char *what_if_json(const DisruptionScene *s, const WhatIf *x, const GateFindings *lacks_of_others, char *const *unknown) {
         _cleanup_(json_writer_freep) JsonWriter *w = NULL;
 
@@ -172,14 +182,7 @@ char *what_if_json(const DisruptionScene *s, const WhatIf *x, const GateFindings
         begin(w, s, unknown);
         json_add_bool(w, "fits", x->fits);
         json_add_bool(w, "canGo", x->fits && !x->has_objections);
-        json_open_array(w, "nodes");
-        for (size_t i = 0; i < x->n_nodes; i++) {
-                json_open_object(w, NULL);
-                json_add_string(w, "name", scene_node_name(s, x->nodes[i]));
-                json_add_findings(w, "lacks", x->lacks + i);
-                json_close_object(w);
-        }
-        json_close_array(w);
+        add_lacking(w, "nodes", s, x->nodes, x->lacks, x->n_nodes);
         add_moves(w, s, x->moves, x->n_moves);
         add_drain(w, &x->drain);
         if (lacks_of_others) {
@@ -218,13 +221,6 @@ char *upgrade_json(const DisruptionScene *s, const UpgradePlan *u, char *const *
         json_close_array(w);
         json_add_int64(w, "seconds", (int64_t) (u->usec / USEC_PER_SEC));
         json_add_bool(w, "cut", u->is_cut);
-        json_open_array(w, "blocked");
-        for (size_t i = 0; i < u->n_blocked; i++) {
-                json_open_object(w, NULL);
-                json_add_string(w, "name", scene_node_name(s, u->blocked[i]));
-                json_add_findings(w, "lacks", u->lacks + i);
-                json_close_object(w);
-        }
-        json_close_array(w);
+        add_lacking(w, "blocked", s, u->blocked, u->lacks, u->n_blocked);
         return end(w);
 }

@@ -17,4 +17,5 @@ char *upgrade_json(const DisruptionScene *s, const UpgradePlan *u, char *const *
 char *upgrade_table(const DisruptionScene *s, const UpgradePlan *u, char *const *unknown);
 
 /* Shared with explain. */
+void json_add_notes(JsonWriter *w, char *const *unknown);
 void json_add_findings(JsonWriter *w, const char *key, const GateFindings *f);

@@ -78,6 +78,21 @@ static int take_due(DisruptionPlan *p, PlanMethod method, DisruptionReason reaso
         return MIN(r, 0);
 }
 
+/* Of the nodes that are left, those that note() finds due. */
+static int take_noted(DisruptionPlan *p, PlanMethod method, DisruptionReason reason,
+                      int (*note)(DisruptionPlan *p, uint32_t node, DueNodes *due)) {
+        _cleanup_(due_nodes_done) DueNodes due = {};
+        _cleanup_free_ uint32_t *nodes = NULL;
+        size_t n;
+        int r;
+
+        nodes = plan_nodes_left(p, &n);
+        r = nodes ? due_nodes_new(p, &due) : -ENOMEM;
+        for (size_t i = 0; i < n && r >= 0; i++)
+                r = note(p, nodes[i], &due);
+        return r < 0 ? r : take_due(p, method, reason, &due);
+}
+
 /* -- expiration ----------------------------------------------------------------------------------------- */
 
 usec_t node_expires_usec(const DisruptionScene *s, uint32_t node) {
@@ -128,16 +143,7 @@ static int note_expiry(DisruptionPlan *p, uint32_t node, DueNodes *due) {
 }
 
 int method_expiration(DisruptionPlan *p) {
-        _cleanup_(due_nodes_done) DueNodes due = {};
-        _cleanup_free_ uint32_t *nodes = NULL;
-        size_t n;
-        int r;
-
-        nodes = plan_nodes_left(p, &n);
-        r = nodes ? due_nodes_new(p, &due) : -ENOMEM;
-        for (size_t i = 0; i < n && r >= 0; i++)
-                r = note_expiry(p, nodes[i], &due);
-        return r < 0 ? r : take_due(p, PLAN_EXPIRATION, DISRUPTION_EXPIRED, &due);
+        return take_noted(p, PLAN_EXPIRATION, DISRUPTION_EXPIRED, note_expiry);
 }
 
 /* -- drift ---------------------------------------------------------------------------------------------- */
@@ -171,16 +177,7 @@ static int note_drift(DisruptionPlan *p, uint32_t node, DueNodes *due) {
 }
 
 int method_drift(DisruptionPlan *p) {
-        _cleanup_(due_nodes_done) DueNodes due = {};
-        _cleanup_free_ uint32_t *nodes = NULL;
-        size_t n;
-        int r;
-
-        nodes = plan_nodes_left(p, &n);
-        r = nodes ? due_nodes_new(p, &due) : -ENOMEM;
-        for (size_t i = 0; i < n && r >= 0; i++)
-                r = note_drift(p, nodes[i], &due);
-        return r < 0 ? r : take_due(p, PLAN_DRIFT, DISRUPTION_DRIFTED, &due);
+        return take_noted(p, PLAN_DRIFT, DISRUPTION_DRIFTED, note_drift);
 }
 
 /* -- emptiness ------------------------------------------------------------------------------------------ */

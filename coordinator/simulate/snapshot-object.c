@@ -7,15 +7,6 @@
 
 /* -- what many kinds have ------------------------------------------------------------------------------- */
 
-void snapshot_write_time(JsonWriter *w, const char *key, usec_t wall_usec) {
-        char text[RFC3339_MAX];
-
-        if (wall_usec == 0)
-                return;
-        rfc3339_format(wall_usec, text);
-        json_add_string(w, key, text);
-}
-
 void snapshot_write_conditions(JsonWriter *w, const KubeObject *o) {
         size_t n;
         const Condition *list = kube_object_conditions(o, &n);
@@ -77,8 +68,8 @@ static void write_meta(JsonWriter *w, const ObjectMeta *m) {
         json_add_string(w, "uid", m->uid);
         if (m->generation != 0)
                 json_add_int64(w, "generation", m->generation);
-        snapshot_write_time(w, "creationTimestamp", m->creation_usec);
-        snapshot_write_time(w, "deletionTimestamp", m->deletion_usec);
+        json_add_time(w, "creationTimestamp", m->creation_usec);
+        json_add_time(w, "deletionTimestamp", m->deletion_usec);
         if (m->deletion_grace_sec != -1)
                 json_add_int64(w, "deletionGracePeriodSeconds", m->deletion_grace_sec);
         write_map(w, "labels", &m->labels);
@@ -211,7 +202,7 @@ static const char *phase_to_string(PodPhase phase) {
 static void write_pod_status(JsonWriter *w, const KubePod *p, bool is_resizing) {
         json_open_object(w, "status");
         json_add_string(w, "phase", phase_to_string(p->phase));
-        snapshot_write_time(w, "startTime", p->start_usec);
+        json_add_time(w, "startTime", p->start_usec);
         if (p->ready || is_resizing) {
                 json_open_array(w, "conditions");
                 if (p->ready)
@@ -249,7 +240,7 @@ static void write_taints(JsonWriter *w, const KubeNode *n) {
                 json_add_string(w, "key", t->key);
                 json_add_string(w, "value", isempty(t->value) ? NULL : t->value);
                 json_add_string(w, "effect", t->effect);
-                snapshot_write_time(w, "timeAdded", t->time_added_usec);
+                json_add_time(w, "timeAdded", t->time_added_usec);
                 json_close_object(w);
         }
         json_close_array(w);

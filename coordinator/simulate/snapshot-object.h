@@ -17,7 +17,5 @@
 int snapshot_object_write(JsonWriter *w, const KubeObject *o);
 /* snapshot-vesper.c: the members spec and status of a NodePool, NodeClaim or NodeDisruptionBudget. False: it is none. */
 bool snapshot_vesper_write(JsonWriter *w, const KubeObject *o);
-/* Leaves out 0. */
-void snapshot_write_time(JsonWriter *w, const char *key, usec_t wall_usec);
 /* Leaves out an empty one. */
 void snapshot_write_conditions(JsonWriter *w, const KubeObject *o);

@@ -43,7 +43,7 @@ static void write_claim_status(JsonWriter *w, const KubeNodeClaim *c) {
         json_add_string(w, "nodeName", c->node_name);
         json_add_string(w, "nodeUID", c->node_uid);
         json_add_string(w, "phase", c->phase);
-        snapshot_write_time(w, "deadline", c->deadline_usec);
+        json_add_time(w, "deadline", c->deadline_usec);
         if (c->pods_left >= 0)
                 json_add_int64(w, "podsLeft", c->pods_left);
         snapshot_write_conditions(w, &c->object);
@@ -67,8 +67,8 @@ static void write_charges(JsonWriter *w, const KubeNodeBudget *b) {
                 json_add_string(w, "uid", b->charges[i].uid);
                 json_add_string(w, "kind", b->charges[i].kind);
                 json_add_string(w, "holder", b->charges[i].holder);
-                snapshot_write_time(w, "time", b->charges[i].time_usec);
-                snapshot_write_time(w, "until", b->charges[i].until_usec);
+                json_add_time(w, "time", b->charges[i].time_usec);
+                json_add_time(w, "until", b->charges[i].until_usec);
                 json_close_object(w);
         }
         json_close_array(w);

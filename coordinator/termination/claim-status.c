@@ -91,13 +91,6 @@ bool claim_invalid_condition(const KubeNodeClaim *claim, Condition *ret) {
         return claim->object.invalid || kube_node_claim_condition(claim, CLAIM_INVALID);
 }
 
-static void add_time(JsonWriter *w, const char *key, usec_t wall_usec) {
-        char text[RFC3339_MAX];
-
-        rfc3339_format(wall_usec, text);
-        json_add_string(w, key, text);
-}
-
 static void add_blockers(JsonWriter *w, const ClaimStatus *s) {
         json_open_array(w, "blockers");
         for (size_t i = 0; i < s->n_blockers; i++) {
@@ -108,7 +101,7 @@ static void add_blockers(JsonWriter *w, const ClaimStatus *s) {
                 json_add_string(w, "reason", b->reason);
                 json_add_string(w, "pdb", b->pdb);
                 json_add_string(w, "message", isempty(b->message) ? NULL : b->message);
-                add_time(w, "since", b->since_usec);
+                json_add_time(w, "since", b->since_usec);
                 json_close_object(w);
         }
         json_close_array(w);
@@ -121,7 +114,7 @@ static void on_add_fields(JsonWriter *w, void *userdata) {
         json_add_string(w, "nodeUID", s->node_uid);
         json_add_string(w, "phase", s->phase);
         if (s->deadline_usec != USEC_INFINITY)
-                add_time(w, "deadline", s->deadline_usec);
+                json_add_time(w, "deadline", s->deadline_usec);
         else
                 json_add_null(w, "deadline");
         if (s->cloud_error)

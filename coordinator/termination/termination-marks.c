@@ -32,17 +32,12 @@ static int finish_patch(JsonWriter *w, char **ret_body) {
 }
 
 static void add_taint(JsonWriter *w, const Taint *t) {
-        char when[RFC3339_MAX];
-
         json_open_object(w, NULL);
         json_add_string(w, "key", t->key);
         if (!isempty(t->value))
                 json_add_string(w, "value", t->value);
         json_add_string(w, "effect", t->effect);
-        if (t->time_added_usec > 0) {
-                rfc3339_format(t->time_added_usec, when);
-                json_add_string(w, "timeAdded", when);
-        }
+        json_add_time(w, "timeAdded", t->time_added_usec);
         json_close_object(w);
 }
 

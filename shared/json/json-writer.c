@@ -205,6 +205,15 @@ void json_add_bool(JsonWriter *w, const char *key, bool value) {
         add_plain(w, key, value ? "true" : "false");
 }
 
+void json_add_time(JsonWriter *w, const char *key, usec_t wall_usec) {
+        char text[RFC3339_MAX];
+
+        if (wall_usec == 0 || wall_usec == USEC_INFINITY)
+                return;
+        rfc3339_format(wall_usec, text);
+        json_add_string(w, key, text);
+}
+
 void json_add_null(JsonWriter *w, const char *key) {
         add_plain(w, key, "null");
 }

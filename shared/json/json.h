@@ -19,6 +19,7 @@
 #include <stdint.h>
 
 #include "macro.h"
+#include "time-util.h"
 
 #define JSON_MAX_DEPTH 100u
 
@@ -126,6 +127,8 @@ void json_add_string(JsonWriter *w, const char *key, const char *value); /* NULL
 void json_addf(JsonWriter *w, const char *key, const char *fmt, ...) _printf_(3, 4);
 void json_add_int64(JsonWriter *w, const char *key, int64_t value);
 void json_add_bool(JsonWriter *w, const char *key, bool value);
+/* Wall clock, as metav1.Time; 0 and USEC_INFINITY: left out. */
+void json_add_time(JsonWriter *w, const char *key, usec_t wall_usec);
 void json_add_null(JsonWriter *w, const char *key);
 void json_add_raw(JsonWriter *w, const char *key, const char *json); /* must be valid JSON: of our own making */
 void json_add_value(JsonWriter *w, const char *key, const Json *v);  /* a copy of a parsed value; integers as they were up
