@@ -288,12 +288,10 @@ static void test_taken_back(void **state) {
         assert_in_service(r);
 }
 
-/* While the cloud is being told an event that is called off changes nothing: the call cannot be taken back. */
-static void test_told(void **state) {
-        _cleanup_(agent_rig_freep) AgentRig *r = early_rig("early");
+/* Announced, asked for, granted, drained; and the coordinator has said that the cloud is told. */
+static void be_told(AgentRig *r) {
         _cleanup_free_ char *id = NULL;
         char until[RFC3339_MAX];
-        (void) state;
 
         announce(r, EVENT, "system-reboot", 30 * USEC_PER_HOUR);
         run(r, LOOKS_USEC);
@@ -304,6 +302,14 @@ static void test_told(void **state) {
         rfc3339_format(loop_wall(r->world.loop) + 2000 * S, until);
         fake_merge(r->cluster, FAKE_NODES, NULL, RIG_NODE,
                    "{'metadata':{'annotations':{'" GRANTED "':'{\\\"id\\\":\\\"%s\\\",\\\"until\\\":\\\"%s\\\",\\\"sent\\\":true}'}}}", id, until);
+}
+
+/* While the cloud is being told an event that is called off changes nothing: the call cannot be taken back. */
+static void test_told(void **state) {
+        _cleanup_(agent_rig_freep) AgentRig *r = early_rig("early");
+        (void) state;
+
+        be_told(r);
         fake_imds_set_text(r->imds, EVENTS, "[]");
         run(r, 300 * S);
         assert_drained_for(r, EVENT);
@@ -355,19 +361,9 @@ static void test_restart(void **state) {
 static void test_restart_told(void **state) {
         for (int called_off = 0; called_off < 2; called_off++) {
                 _cleanup_(agent_rig_freep) AgentRig *r = early_rig("early");
-                _cleanup_free_ char *id = NULL;
-                char until[RFC3339_MAX];
                 (void) state;
 
-                announce(r, EVENT, "system-reboot", 30 * USEC_PER_HOUR);
-                run(r, LOOKS_USEC);
-                id = asked(r, "id");
-                grant(r, 2400);
-                run(r, 120 * S);
-                assert_drained_for(r, EVENT);
-                rfc3339_format(loop_wall(r->world.loop) + 2000 * S, until);
-                fake_merge(r->cluster, FAKE_NODES, NULL, RIG_NODE,
-                           "{'metadata':{'annotations':{'" GRANTED "':'{\\\"id\\\":\\\"%s\\\",\\\"until\\\":\\\"%s\\\",\\\"sent\\\":true}'}}}", id, until);
+                be_told(r);
                 run(r, 5 * S);
                 agent_rig_kill(r);
                 if (called_off)
