@@ -456,10 +456,6 @@ uint32_t simulator_n_templates(const Simulator *s) {
         return s->n_templates;
 }
 
-bool simulator_node_is_removed(const Simulator *s, uint32_t node) {
-        return s->nodes[node].is_removed;
-}
-
 uint32_t simulator_node_of(const Simulator *s, uint32_t pod) {
         return s->pods[pod].node;
 }

@@ -118,6 +118,5 @@ typedef struct SimulatorNewNode {
 int simulator_add_node(Simulator *s, const SimulatorNewNode *new, uint32_t *ret);
 int simulator_take_off(Simulator *s, uint32_t pod);
 int simulator_place(Simulator *s, uint32_t pod, uint32_t node);
-bool simulator_node_is_removed(const Simulator *s, uint32_t node);
 /* Where it stands now; UINT32_MAX: nowhere. */
 uint32_t simulator_node_of(const Simulator *s, uint32_t pod);

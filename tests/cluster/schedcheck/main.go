@@ -28,7 +28,7 @@ func main() {
 }
 
 func run(in io.Reader, out io.Writer) error {
-	ctx, cancel := context.WithCancel(klog.NewContext(context.Background(), klog.TODO()))
+	ctx, cancel := context.WithCancel(klog.NewContext(context.Background(), klog.Background()))
 	defer cancel()
 
 	metrics.Register()
