@@ -43,8 +43,7 @@ static int drift_of_taints(const KubeNode *n, const PoolTemplate *t, char **ret)
                 bool is_there = false;
 
                 for (size_t k = 0; k < n->n_taints; k++)
-                        is_there = is_there || (streq_ptr(w->key, n->taints[k].key) && streq_ptr(w->value, n->taints[k].value) &&
-                                                streq_ptr(w->effect, n->taints[k].effect));
+                        is_there = is_there || taint_equal(w, n->taints + k);
                 if (!is_there)
                         return say(ret, strf("it has no taint %s=%s:%s, which spec.template says", w->key, w->value, w->effect));
         }

@@ -121,8 +121,20 @@ static void gate_node_opt_out(const KubeNode *n, GateFlags flags, GateFindings *
                                  strf("the node has opted out by annotation %s", node_opt_outs[i].key));
 }
 
+/* A taint that new nodes of its pool begin with, and lose once they are ready for pods. */
+static const Taint *startup_taint_of(const DisruptionNode *n, const KubeNode *node) {
+        const PoolTemplate *t = n->pool ? &n->pool->pool->template : NULL;
+
+        for (size_t i = 0; t && i < t->n_startup_taints; i++)
+                for (size_t k = 0; k < node->n_taints; k++)
+                        if (taint_equal(t->startup_taints + i, node->taints + k))
+                                return node->taints + k;
+        return NULL;
+}
+
 static void gate_state(const DisruptionScene *s, uint32_t node, GateFindings *f) {
         const KubeScheduledNode *n = simulator_node(s->simulator, node);
+        const Taint *taint = startup_taint_of(s->nodes + node, &n->node);
 
         if (n->node.object.meta.deletion_usec > 0)
                 gate_add(f, GATE_DELETING, NULL, USEC_INFINITY, strdup("it is being deleted already"));
@@ -130,6 +142,9 @@ static void gate_state(const DisruptionScene *s, uint32_t node, GateFindings *f)
                 gate_add(f, GATE_NOT_INITIALISED, NULL, USEC_INFINITY, strdup("it is not Ready"));
         else if (!n->is_initialized)
                 gate_add(f, GATE_NOT_INITIALISED, NULL, USEC_INFINITY, strdup("it has a taint of nodes that are not yet initialized"));
+        else if (taint)
+                gate_add(f, GATE_NOT_INITIALISED, NULL, USEC_INFINITY,
+                         strf("it still has the taint %s:%s, which spec.template.startupTaints of its pool says", taint->key, taint->effect));
 }
 
 /* -- its pods ------------------------------------------------------------------------------------------- */

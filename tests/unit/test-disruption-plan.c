@@ -184,6 +184,11 @@ static const Case cases[] = {
               { "b", "4", NULL, "'taints':[{'key':'node.cloudprovider.kubernetes.io/uninitialized','effect':'NoSchedule'}]" } },
             {}, "'disruption':{'budgets':[],'emptyAfter':'0s'}" },
           "a: NOT_INITIALISED; b: NOT_INITIALISED" },
+        { "a taint that its pool's nodes begin with; one of another value is none",
+          { { { "a", "4", NULL, "'taints':[{'key':'example.com/cni','value':'wait','effect':'NoSchedule'}]" },
+              { "b", "4", NULL, "'taints':[{'key':'example.com/cni','value':'other','effect':'NoSchedule'}]" } },
+            {}, "'disruption':{'budgets':[],'emptyAfter':'0s'},'template':{'startupTaints':[{'key':'example.com/cni','value':'wait','effect':'NoSchedule'}]}" },
+          "Emptiness/empty b; a: NOT_INITIALISED" },
         { "its claim says since when it is empty: not for long",
           { { { "a", "4" } }, {}, "'disruption':{'budgets':[],'emptyAfter':'1h'}",
             { "{'apiVersion':'vesper.sh/v1alpha1','kind':'NodeClaim','metadata':{'name':'c'},'spec':{'nodePool':'a','providerID':'x'},'status':{"

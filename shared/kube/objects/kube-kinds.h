@@ -17,6 +17,7 @@ struct Taint {
         const char *key, *value, *effect; /* interned; value may be "" */
         usec_t time_added_usec;           /* wall clock; 0 if absent. Whoever writes the list back must keep it */
 };
+bool taint_equal(const Taint *a, const Taint *b); /* in key, value and effect */
 
 typedef enum ConditionStatus { CONDITION_UNKNOWN, CONDITION_FALSE, CONDITION_TRUE } ConditionStatus;
 

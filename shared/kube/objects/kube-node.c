@@ -179,6 +179,10 @@ bool kube_node_is_ready(const KubeNode *n) {
         return c && c->status == CONDITION_TRUE;
 }
 
+bool taint_equal(const Taint *a, const Taint *b) {
+        return streq_ptr(a->key, b->key) && streq_ptr(a->value, b->value) && streq_ptr(a->effect, b->effect);
+}
+
 bool kube_node_has_taint(const KubeNode *n, const char *key, const char *effect) {
         assert(n);
         for (size_t i = 0; i < n->n_taints; i++)
