@@ -81,8 +81,15 @@ static int drift_of_grace(const KubeNodeClaim *claim, const KubeNodePool *pool, 
                              duration_format(pool->termination_grace_usec, wanted)));
 }
 
-int node_drift(const KubeNode *n, const KubeNodeClaim *claim, const KubeNodePool *pool, char **ret) {
+static int drift_of_info(const char *what, const char *is, const char *wanted, char **ret) {
+        if (!wanted || streq_ptr(is, wanted))
+                return 0;
+        return say(ret, strf("its %s is %s, and spec.template.nodeInfo says %s", what, isempty(is) ? "not known" : is, wanted));
+}
+
+int node_drift(const KubeScheduledNode *scheduled, const KubeNodeClaim *claim, const KubeNodePool *pool, char **ret) {
         const PoolTemplate *t = &pool->template;
+        const KubeNode *n = &scheduled->node;
         int r;
 
         *ret = NULL;
@@ -93,6 +100,10 @@ int node_drift(const KubeNode *n, const KubeNodeClaim *claim, const KubeNodePool
                 r = drift_of_taints(n, t, ret);
         if (r == 0)
                 r = drift_of_requirements(n, t, ret);
+        if (r == 0)
+                r = drift_of_info("kubelet", scheduled->kubelet_version, t->kubelet_version, ret);
+        if (r == 0)
+                r = drift_of_info("operating system", scheduled->os_image, t->os_image, ret);
         if (r == 0)
                 r = drift_of_grace(claim, pool, ret);
         return r < 0 ? r : 0;

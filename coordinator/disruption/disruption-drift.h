@@ -10,4 +10,4 @@
 #include "disruption-scene.h"
 
 /* Why it has drifted: "label a is 1, and spec.template says 2". Free it. *ret is NULL: it has not. 0 or -ENOMEM. */
-int node_drift(const KubeNode *n, const KubeNodeClaim *claim, const KubeNodePool *pool, char **ret);
+int node_drift(const KubeScheduledNode *n, const KubeNodeClaim *claim, const KubeNodePool *pool, char **ret);

@@ -160,7 +160,7 @@ static int note_drift(DisruptionPlan *p, uint32_t node, DueNodes *due) {
                          strdup("spec.disruption.drift of its pool is not Auto"));
                 return 0;
         }
-        r = node_drift(scene_node(p->scene, node), n->claim, n->pool->pool, &why);
+        r = node_drift(simulator_node(p->scene->simulator, node), n->claim, n->pool->pool, &why);
         if (r < 0)
                 return r;
         if (!why) {

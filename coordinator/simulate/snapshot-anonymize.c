@@ -61,7 +61,7 @@ static const struct {
         { "ephemeral", INSIDE }, { "rbd", INSIDE }, { "phase", PLAIN }, { "startTime", PLAIN },
         /* Node */
         { "providerID", NAME }, { "unschedulable", PLAIN }, { "allocatable", RESOURCES }, { "volumesInUse", NAME },
-        { "volumesAttached", INSIDE }, { "conditions", INSIDE }, { "type", KEY },
+        { "volumesAttached", INSIDE }, { "nodeInfo", INSIDE }, { "kubeletVersion", NAME }, { "osImage", NAME }, { "conditions", INSIDE }, { "type", KEY },
         { "lastTransitionTime", PLAIN },
         /* PodDisruptionBudget and NodeDisruptionBudget */
         { "selector", INSIDE }, { "unhealthyPodEvictionPolicy", PLAIN }, { "disruptionsAllowed", PLAIN },

@@ -258,6 +258,12 @@ static void write_node(JsonWriter *w, const KubeScheduledNode *n) {
         snapshot_write_conditions(w, &n->node.object);
         write_names(w, "volumesInUse", n->node.volumes_in_use, NULL);
         write_names(w, "volumesAttached", n->node.volumes_attached, "name");
+        if (n->kubelet_version || n->os_image) {
+                json_open_object(w, "nodeInfo");
+                json_add_string(w, "kubeletVersion", n->kubelet_version);
+                json_add_string(w, "osImage", n->os_image);
+                json_close_object(w);
+        }
         json_close_object(w);
 }
 

@@ -68,7 +68,7 @@ static bool sets_template(const KubeNodePool *pool) {
         const PoolTemplate *t = &pool->template;
 
         return t->labels.n_items > 0 || t->annotations.n_items > 0 || t->n_taints > 0 || t->n_startup_taints > 0 ||
-               t->n_requirements > 0;
+               t->n_requirements > 0 || t->kubelet_version || t->os_image;
 }
 
 static bool sets_group(const KubeNodePool *pool) {

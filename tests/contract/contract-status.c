@@ -341,7 +341,8 @@ static void schema_of_pools(void **state) {
                   "{'selector': {'matchLabels': {'a': 'b'}}, 'weight': 3, 'template': {'labels': {'a': 'b'}, 'annotations': {'c': 'd'}, "
                   "'taints': [{'key': 'gpu', 'effect': 'NoSchedule'}], 'startupTaints': [{'key': 'e', 'value': 'f', 'effect': "
                   "'NoExecute'}], 'requirements': [{'key': 'g', 'operator': 'In', 'values': ['h']}, {'key': 'i', 'operator': 'Gt', "
-                  "'values': ['4']}, {'key': 'j', 'operator': 'Exists'}]}, 'offerings': [{'instanceType': 'm', 'zone': 'z', "
+                  "'values': ['4']}, {'key': 'j', 'operator': 'Exists'}], "
+                  "'nodeInfo': {'kubeletVersion': 'v1.34.4', 'osImage': 'Debian GNU/Linux 12'}}, 'offerings': [{'instanceType': 'm', 'zone': 'z', "
                   "'capacityType': 'spot', 'price': 0.25, 'allocatable': {'cpu': '3900m', 'pods': 110}, 'group': 'k'}]}",
                   201 },
                 { "In without values",

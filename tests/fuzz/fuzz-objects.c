@@ -52,7 +52,7 @@ const char fuzz_node[] =
         "\"volumesInUse\":[\"kubernetes.io/csi/ebs^vol-1\"],\"volumesAttached\":[{\"name\":\"kubernetes.io/"
         "csi/ebs^vol-1\",\"devicePath\":\"\"}],"
         "\"addresses\":[{\"type\":\"InternalIP\",\"address\":\"10.0.0.7\"}],"
-        "\"nodeInfo\":{\"bootID\":\"b1\",\"machineID\":\"m1\",\"systemUUID\":\"s1\"}}}";
+        "\"nodeInfo\":{\"bootID\":\"b1\",\"machineID\":\"m1\",\"systemUUID\":\"s1\",\"kubeletVersion\":\"v1\",\"osImage\":\"o\"}}}";
 
 const char fuzz_pod[] =
         "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"web-1\",\"namespace\":\"default\","
@@ -120,7 +120,7 @@ const char fuzz_node_pool[] =
         "\"taints\":[{\"key\":\"gpu\",\"effect\":\"NoSchedule\"}],"
         "\"startupTaints\":[{\"key\":\"cni\",\"value\":\"v\",\"effect\":\"NoExecute\"}],"
         "\"requirements\":[{\"key\":\"arch\",\"operator\":\"In\",\"values\":[\"arm64\"]},{\"key\":\"n\",\"operator\":\"Gt\","
-        "\"values\":[\"4\"]}]},"
+        "\"values\":[\"4\"]}],\"nodeInfo\":{\"kubeletVersion\":\"v1.34.4\",\"osImage\":\"Debian GNU/Linux 12\"}},"
         "\"disruption\":{\"emptyAfter\":\"5m\",\"expireAfter\":\"720h\",\"expireHardAfter\":\"800h\",\"drift\":\"Auto\","
         "\"consolidation\":{\"policy\":\"WhenEmpty\",\"after\":\"10m\",\"minimumSavings\":\"15%\",\"preferences\":\"Ignore\"},"
         "\"nakedPods\":\"Block\",\"maxConcurrent\":3,\"budgets\":[{\"nodes\":\"20%\",\"reasons\":[\"Empty\"],"

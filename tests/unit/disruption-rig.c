@@ -45,7 +45,7 @@ static const char *creation_of(const char *meta) {
 static void put_node(DisruptionRig *r, const RigNode *n) {
         _cleanup_free_ char *text =
                 strf("{'metadata':{'name':'%s','uid':'u-%s',%s%s},'spec':{%s},"
-                     "'status':{'allocatable':{'cpu':'%s','memory':'100Gi','pods':'110'},"
+                     "'status':{'nodeInfo':{'kubeletVersion':'v1.33.1','osImage':'Debian GNU/Linux 12'},'allocatable':{'cpu':'%s','memory':'100Gi','pods':'110'},"
                      "'conditions':[{'type':'Ready','status':'%s','lastTransitionTime':'" RIG_OLD "'}]}}",
                      n->name, n->name, creation_of(n->meta), n->meta ?: "'labels':{'pool':'a'}", strempty(n->spec), n->cpu, n->ready ?: "True");
 

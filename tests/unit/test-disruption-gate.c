@@ -225,6 +225,10 @@ static void test_drift(void **state) {
                 { "'requirements':[{'key':'arch','operator':'In','values':['arm64','s390x']}]", "'labels':{'pool':'a','arch':'amd64'}", NULL,
                   "label arch is 'amd64', and spec.template requires In arm64, s390x" },
                 { "'requirements':[{'key':'arch','operator':'Exists'}]", NULL, NULL, "it has no label arch, and spec.template requires Exists" },
+                { "'nodeInfo':{'kubeletVersion':'v1.33.1','osImage':'Debian GNU/Linux 12'}", NULL, NULL, NULL },
+                { "'nodeInfo':{'kubeletVersion':'v1.34.4'}", NULL, NULL, "its kubelet is v1.33.1, and spec.template.nodeInfo says v1.34.4" },
+                { "'nodeInfo':{'kubeletVersion':'v1.33.1','osImage':'Debian GNU/Linux 13'}", NULL, NULL,
+                  "its operating system is Debian GNU/Linux 12, and spec.template.nodeInfo says Debian GNU/Linux 13" },
         };
 
         (void) state;
@@ -234,7 +238,7 @@ static void test_drift(void **state) {
                 _cleanup_(disruption_rig_freep) DisruptionRig *r = disruption_rig_new(&c);
 
                 print_message("  %s\n", rows[i].template);
-                assert_return_code(node_drift(scene_node(r->scene, 0), NULL, r->scene->pools[0].pool, &why), 0);
+                assert_return_code(node_drift(simulator_node(r->simulator, 0), NULL, r->scene->pools[0].pool, &why), 0);
                 if (rows[i].why)
                         assert_string_equal(why, rows[i].why);
                 else
@@ -252,7 +256,7 @@ static void test_drift_of_grace(void **state) {
         _cleanup_free_ char *why = NULL;
 
         (void) state;
-        assert_return_code(node_drift(scene_node(r->scene, 0), r->scene->nodes[0].claim, r->scene->pools[0].pool, &why), 0);
+        assert_return_code(node_drift(simulator_node(r->simulator, 0), r->scene->nodes[0].claim, r->scene->pools[0].pool, &why), 0);
         assert_string_equal(why, "its claim has terminationGracePeriod 10min, and spec.template says 30min");
 }
 

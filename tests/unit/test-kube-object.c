@@ -924,7 +924,7 @@ static void test_pool_written(void **state) {
                 "", "'disruption':{'budgets':[]}",
                 "'template':{'terminationGracePeriod':'90s','labels':{'a':'1'},'annotations':{'b':'2'},'taints':[{'key':'k','effect':'NoSchedule'}],"
                 "'startupTaints':[{'key':'s','value':'v','effect':'NoExecute'}],'requirements':[{'key':'r','operator':'NotIn','values':['1','2']},"
-                "{'key':'e','operator':'DoesNotExist'}]},'offerings':[{'instanceType':'m','zone':'z','capacityType':'spot','price':0.123456,"
+                "{'key':'e','operator':'DoesNotExist'}],'nodeInfo':{'kubeletVersion':'v1','osImage':'o'}},'offerings':[{'instanceType':'m','zone':'z','capacityType':'spot','price':0.123456,"
                 "'allocatable':{'cpu':4},'group':'g'}],'disruption':{'emptyAfter':'0s','expireAfter':'24h','expireHardAfter':'48h','drift':'Auto',"
                 "'consolidation':{'policy':'WhenEmpty','after':'5m','minimumSavings':'7%','preferences':'Ignore'},'nakedPods':'Block',"
                 "'maxConcurrent':2,'budgets':[{'nodes':'20%','reasons':['Expired','Empty']},{'nodes':3,'schedule':'@daily','duration':'1h',"

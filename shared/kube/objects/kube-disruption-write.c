@@ -61,6 +61,12 @@ void pool_template_write(const PoolTemplate *t, usec_t termination_grace_usec, J
         write_taints(w, "taints", t->taints, t->n_taints);
         write_taints(w, "startupTaints", t->startup_taints, t->n_startup_taints);
         write_requirements(w, t);
+        if (t->kubelet_version || t->os_image) {
+                json_open_object(w, "nodeInfo");
+                json_add_string(w, "kubeletVersion", t->kubelet_version);
+                json_add_string(w, "osImage", t->os_image);
+                json_close_object(w);
+        }
         write_duration(w, "terminationGracePeriod", termination_grace_usec);
         json_close_object(w);
 }

@@ -351,12 +351,17 @@ static void decode_requirements(Decoder *d, const Json *v, PoolTemplate *t) {
 }
 
 void decode_pool_template(Decoder *d, const Json *v, PoolTemplate *ret) {
+        const Json *info;
+
         decode_map(d, json_get(v, "labels"), "spec.template.labels", &ret->labels);
         decode_map(d, json_get(v, "annotations"), "spec.template.annotations", &ret->annotations);
         decode_template_taints(d, json_get(v, "taints"), "spec.template.taints", &ret->taints, &ret->n_taints);
         decode_template_taints(d, json_get(v, "startupTaints"), "spec.template.startupTaints", &ret->startup_taints,
                                &ret->n_startup_taints);
         decode_requirements(d, json_get(v, "requirements"), ret);
+        info = json_get(v, "nodeInfo");
+        decode_interned(d, json_get(info, "kubeletVersion"), "spec.template.nodeInfo.kubeletVersion", &ret->kubelet_version);
+        decode_interned(d, json_get(info, "osImage"), "spec.template.nodeInfo.osImage", &ret->os_image);
 }
 
 void pool_template_done(PoolTemplate *t, InternPool *pool) {
@@ -373,6 +378,8 @@ void pool_template_done(PoolTemplate *t, InternPool *pool) {
                 free(r->values);
         }
         free(t->requirements);
+        intern_unref(pool, t->kubelet_version);
+        intern_unref(pool, t->os_image);
 }
 
 bool pool_requirement_holds(const PoolRequirement *r, const KeyValues *labels) {

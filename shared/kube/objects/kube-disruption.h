@@ -100,6 +100,7 @@ typedef struct PoolTemplate {
         size_t n_taints, n_startup_taints;
         PoolRequirement *requirements;
         size_t n_requirements;
+        const char *kubelet_version, *os_image; /* nodeInfo; interned; NULL: not asked for */
 } PoolTemplate;
 
 /* A machine that the pool could have, and its price. */

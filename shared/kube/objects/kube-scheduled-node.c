@@ -22,6 +22,7 @@ static bool is_initialized(const KubeNode *n) {
 static int scheduled_node_decode(KubeObject *o, const Json *json, InternPool *pool) {
         KubeScheduledNode *n = (KubeScheduledNode *) o;
         Decoder d = { .object = o, .pool = pool };
+        const Json *info;
         int r;
 
         r = kube_node_decode(o, json, pool);
@@ -30,11 +31,18 @@ static int scheduled_node_decode(KubeObject *o, const Json *json, InternPool *po
         decode_key_values(&d, json_path(json, "status", "allocatable", NULL), "status.allocatable", true, NULL,
                           &n->allocatable);
         n->is_initialized = is_initialized(&n->node);
+        info = json_path(json, "status", "nodeInfo", NULL);
+        decode_interned(&d, json_get(info, "kubeletVersion"), "status.nodeInfo.kubeletVersion", &n->kubelet_version);
+        decode_interned(&d, json_get(info, "osImage"), "status.nodeInfo.osImage", &n->os_image);
         return decoder_finish(&d);
 }
 
 static void scheduled_node_done(KubeObject *o, InternPool *pool) {
-        key_values_done(&((KubeScheduledNode *) o)->allocatable, pool);
+        KubeScheduledNode *n = (KubeScheduledNode *) o;
+
+        key_values_done(&n->allocatable, pool);
+        intern_unref(pool, n->kubelet_version);
+        intern_unref(pool, n->os_image);
         kube_node_done(o, pool);
 }
 

@@ -46,6 +46,7 @@ typedef struct KubeScheduledNode {
         KeyValues allocatable; /* status.allocatable: resource and its quantity as text, sorted by resource */
         bool is_initialized;   /* Ready, and no startup taint: neither node.cloudprovider.kubernetes.io/uninitialized nor
                                 * node.kubernetes.io/not-ready, .../unreachable, .../network-unavailable */
+        const char *kubelet_version, *os_image; /* status.nodeInfo; interned; NULL: absent */
 } KubeScheduledNode;
 
 extern const KubeKind kube_scheduled_node_kind;
