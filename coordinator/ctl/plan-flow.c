@@ -16,7 +16,7 @@
 #define LINE_HEIGHT 20u
 #define TARGET_HEIGHT 46u
 #define GAP 12u
-#define NAME_COLUMNS 44u
+#define NAME_COLUMNS 40u
 
 typedef struct FlowArrow {
         const PageMove *moves; /* all of one pair of nodes, or one */
@@ -132,7 +132,7 @@ static void add_source(StrBuf *b, const Flow *f, size_t first) {
                 n++;
         add_box(b, "goes", 0, y, HEAD_HEIGHT + (unsigned) n * LINE_HEIGHT + 4);
         strbuf_addf(b, "<text class=\"name\" x=\"12\" y=\"%u\">", y + 18);
-        html_add_text(b, scene_node_name(f->page->scene, a->moves->move.from), NAME_COLUMNS - 8);
+        html_add_text(b, scene_node_name(f->page->scene, a->moves->move.from), NAME_COLUMNS - 10);
         strbuf_add(b, "</text>");
         if (f->page->plan)
                 strbuf_addf(b, "<text class=\"dim end\" x=\"%u\" y=\"%u\">step %zu</text>", BOX_WIDTH - 12, y + 18, a->moves->step);
@@ -199,7 +199,7 @@ void plan_flow_add(StrBuf *b, const PlanPage *p) {
         if (f.n_arrows == 0)
                 return;
         flow_lay_out(&f);
-        strbuf_addf(b, "<svg class=\"flow\" xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %u %u\" role=\"img\">\n", WIDTH, f.height);
+        strbuf_addf(b, "<div class=\"wide\"><svg class=\"flow\" xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %u %u\" role=\"img\">\n", WIDTH, f.height);
         for (size_t i = 0; i < f.n_arrows; i++)
                 if (begins_box(&f, i))
                         add_source(b, &f, i);
@@ -207,6 +207,6 @@ void plan_flow_add(StrBuf *b, const PlanPage *p) {
                 add_target(b, &f, f.targets + i);
         for (size_t i = 0; i < f.n_arrows; i++)
                 add_arrow(b, &f, f.arrows + i);
-        strbuf_add(b, "</svg>\n");
+        strbuf_add(b, "</svg></div>\n");
         add_left_out(b, &f);
 }

@@ -20,7 +20,7 @@
 
 static const char style[] =
         ":root{color-scheme:light dark;--page:#fff;--card:#f6f8fa;--line:#d0d7de;--text:#1f2328;--dim:#59636e;--track:#dfe4ea;"
-        "--keep:#5c8ad6;--leave:#d9622b;--come:#2c9a4b;--refused:#b3261e;--new:#8250df}\n"
+        "--keep:#5c8ad6;--leave:#bc4c00;--come:#1a7f37;--refused:#b3261e;--new:#8250df}\n"
         "@media(prefers-color-scheme:dark){:root{--page:#0d1117;--card:#161b22;--line:#30363d;--text:#e6edf3;--dim:#9198a1;"
         "--track:#2d333b;--keep:#4d7fd0;--leave:#f0883e;--come:#3fb950;--refused:#ff7b72;--new:#b392f0}}\n"
         "*{box-sizing:border-box}body{margin:0;background:var(--page);color:var(--text);font:15px/1.45 system-ui,sans-serif}\n"
@@ -52,7 +52,7 @@ static const char style[] =
         ".wide{overflow-x:auto;overflow-wrap:break-word}table{border-collapse:collapse;width:100%;font-size:14px}th,td{text-align:left;vertical-align:top;padding:7px 14px 7px 0;"
         "border-bottom:1px solid var(--line)}th{color:var(--dim);font-weight:600;font-size:13px;white-space:nowrap}td.n,th.n{text-align:right}.steps td:nth-child(n+3){min-width:11em}.reasons td:nth-child(2){min-width:15em}.reasons td:nth-child(n+3){min-width:13em}code{font-size:12px;color:var(--dim)}\n"
         "details{margin:10px 0}summary{cursor:pointer;color:var(--dim)}\n"
-        ".flow{width:100%;height:auto;max-width:1120px;font:13px system-ui,sans-serif;display:block}.flow text{fill:var(--text)}.flow .name{font-weight:600}"
+        ".flow{width:100%;min-width:760px;height:auto;max-width:1120px;font:13px system-ui,sans-serif;display:block}.flow text{fill:var(--text)}.flow .name{font-weight:600}"
         ".flow .dim{fill:var(--dim);font-size:12px}.flow .end{text-anchor:end}.box{fill:var(--card);stroke:var(--line)}.box.goes{stroke:var(--leave)}.box.takes{stroke:var(--come)}"
         ".box.new{stroke:var(--new)}.move path{fill:none;stroke:var(--dim);opacity:.6}.move .head{fill:var(--dim);stroke:none;opacity:1}"
         ".move:hover path{stroke:var(--leave);opacity:1}.move:hover .head{fill:var(--leave);stroke:none}\n"
@@ -165,8 +165,12 @@ static void add_prices(StrBuf *b, const PlanPage *p) {
         }
         if (before == 0)
                 return;
-        strbuf_addf(b, "<div><b>%.6g saved</b><span>by the prices that the pools say: the nodes that go cost %.6g, new ones in their place %.6g",
-                    (double) (before - after) / PRICE_MICROS, (double) before / PRICE_MICROS, (double) after / PRICE_MICROS);
+        strbuf_addf(b, "<div><b>%.6g saved</b><span>by the prices that the pools say: the nodes that go cost %.6g, ",
+                    (double) (before - after) / PRICE_MICROS, (double) before / PRICE_MICROS);
+        if (after > 0)
+                strbuf_addf(b, "new ones in their place %.6g", (double) after / PRICE_MICROS);
+        else
+                strbuf_add(b, "and nothing takes their place");
         if (n_unknown > 0)
                 strbuf_addf(b, "; without %zu node%s that no offering prices", n_unknown, plural(n_unknown));
         strbuf_add(b, "</span></div>\n");
