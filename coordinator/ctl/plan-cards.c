@@ -76,7 +76,7 @@ static void add_mark(StrBuf *b, const PlanPage *p, const PageNode *n) {
                         if (n->of_step->how)
                                 strbuf_addf(b, " (%s)", n->of_step->how);
                 } else
-                        strbuf_add(b, "Goes");
+                        strbuf_add(b, "Could go");
                 if (n->n_out > 0)
                         strbuf_addf(b, ", %zu pod%s move%s", n->n_out, n->n_out == 1 ? "" : "s", n->n_out == 1 ? "s" : "");
                 if (n->of_step && n->of_step->drain.n_waves > 0)

@@ -199,7 +199,7 @@ void plan_flow_add(StrBuf *b, const PlanPage *p) {
         if (f.n_arrows == 0)
                 return;
         flow_lay_out(&f);
-        strbuf_addf(b, "<div class=\"wide\"><svg class=\"flow\" xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %u %u\" role=\"img\">\n", WIDTH, f.height);
+        strbuf_addf(b, "<div class=\"wide\"><svg class=\"flow\" xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"-1 -1 %u %u\" role=\"img\">\n", WIDTH + 2, f.height + 2);
         for (size_t i = 0; i < f.n_arrows; i++)
                 if (begins_box(&f, i))
                         add_source(b, &f, i);

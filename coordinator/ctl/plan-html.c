@@ -107,9 +107,10 @@ static void add_lead(StrBuf *b, const PlanPage *p) {
         else if (p->what_if->n_nodes > 0) {
                 strbuf_add(b, "Asked about: ");
                 add_names(b, p, p->what_if->nodes, p->what_if->n_nodes);
-                strbuf_add(b, !p->what_if->fits            ? ". Not all their pods would find a place elsewhere, or nobody can tell. "
-                              : p->what_if->has_objections ? ". All their pods would find a place elsewhere, but something else stands in the way. "
-                                                           : ". All their pods find a place elsewhere, by kube-scheduler's rules. ");
+                strbuf_addf(b, !p->what_if->fits            ? ". Not all %s pods would find a place elsewhere, or nobody can tell. "
+                               : p->what_if->has_objections ? ". All %s pods would find a place elsewhere, but something else stands in the way. "
+                                                            : ". All %s pods find a place elsewhere, by kube-scheduler's rules. ",
+                            p->what_if->n_nodes == 1 ? "its" : "their");
         }
         strbuf_addf(b, "Nothing has been changed.</p>\n<p class=\"dim\">As of %s: %zu node%s, %u pod%s.</p>\n", time, n_old_nodes(p),
                     plural(n_old_nodes(p)), simulator_n_pods(p->scene->simulator), plural(simulator_n_pods(p->scene->simulator)));

@@ -169,17 +169,18 @@ static int move_compare(const void *a, const void *b) {
         return (x->move.pod > y->move.pod) - (x->move.pod < y->move.pod);
 }
 
-static void count_move(PlanPage *p, const PlanMove *m) {
-        if (m->from != NO_NODE && p->index[m->from] != NO_NODE)
-                p->nodes[p->index[m->from]].n_out++;
-        if (p->index[m->to] != NO_NODE)
-                p->nodes[p->index[m->to]].n_in++;
+/* Nodes that were added are no candidates: pods leave none but those of the snapshot, all of which are shown; where pods go is
+ * shown, too. */
+static PageNode *page_at(const PlanPage *p, uint32_t number) {
+        assert(p->index[number] != NO_NODE);
+        return p->nodes + p->index[number];
 }
 
 static void take_moves(PlanPage *p, size_t step, const PlanMove *moves, size_t n) {
         for (size_t i = 0; i < n; i++) {
                 p->moves[p->n_moves++] = (PageMove){ step, moves[i] };
-                count_move(p, moves + i);
+                page_at(p, moves[i].from)->n_out++;
+                page_at(p, moves[i].to)->n_in++;
         }
 }
 
@@ -245,13 +246,13 @@ static void rooms_before_plan(PlanPage *p) {
         }
         for (size_t i = 0; i < p->n_moves; i++) {
                 const PageMove *m = p->moves + i;
-                PageNode *from = m->move.from == NO_NODE ? NULL : p->nodes + p->index[m->move.from], *to = p->nodes + p->index[m->move.to];
+                PageNode *from = page_at(p, m->move.from), *to = page_at(p, m->move.to);
 
                 if (to->role != PAGE_GOES) {
                         to->cpu.before -= move_size(p, m, "cpu");
                         to->memory.before -= move_size(p, m, "memory");
                 }
-                if (from && from->role != PAGE_GOES) {
+                if (from->role != PAGE_GOES) {
                         from->cpu.before += move_size(p, m, "cpu");
                         from->memory.before += move_size(p, m, "memory");
                 }
@@ -290,7 +291,7 @@ int plan_page_of_plan(const DisruptionPlan *plan, char *const *notes, PlanPage *
 static void rooms_after_what_if(PlanPage *p) {
         for (size_t i = 0; i < p->n_moves; i++) {
                 const PageMove *m = p->moves + i;
-                PageNode *to = p->nodes + p->index[m->move.to];
+                PageNode *to = page_at(p, m->move.to);
 
                 to->cpu.after += move_size(p, m, "cpu");
                 to->memory.after += move_size(p, m, "memory");

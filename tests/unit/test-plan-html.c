@@ -211,7 +211,7 @@ static void test_what_if(void **state) {
                 const char *says;
         } rows[] = {
                 { "goes", "b", "", "<h1>This node could go</h1>" },
-                { "goes, on the card", "b", "", "<p class=\"mark\">Goes, 1 pod moves</p>" },
+                { "goes, on the card", "b", "", "<p class=\"mark\">Could go, 1 pod moves</p>" },
                 { "refused", "b", ",'annotations':{'vesper.sh/do-not-evict':'true'}", "<h1>This node could not go now</h1>" },
                 { "refused, on the card", "b", ",'annotations':{'vesper.sh/do-not-evict':'true'}",
                   "<p class=\"mark\">Could not go now</p>" },
