@@ -226,7 +226,7 @@ static void add_old_nodes(PlanPage *p, const DisruptionPlan *plan) {
         }
 }
 
-/* The simulator has done all of it. A node that is gone has lost its pods that move; another has what has come and gone. */
+/* The simulator has done all of it. A node that is gone has lost its pods that move; another has what has come. */
 static void rooms_before_plan(PlanPage *p) {
         const Simulator *s = p->scene->simulator;
 
@@ -246,16 +246,12 @@ static void rooms_before_plan(PlanPage *p) {
         }
         for (size_t i = 0; i < p->n_moves; i++) {
                 const PageMove *m = p->moves + i;
-                PageNode *from = page_at(p, m->move.from), *to = page_at(p, m->move.to);
+                PageNode *to = page_at(p, m->move.to);
 
-                if (to->role != PAGE_GOES) {
-                        to->cpu.before -= move_size(p, m, "cpu");
-                        to->memory.before -= move_size(p, m, "memory");
-                }
-                if (from->role != PAGE_GOES) {
-                        from->cpu.before += move_size(p, m, "cpu");
-                        from->memory.before += move_size(p, m, "memory");
-                }
+                if (to->role == PAGE_GOES) /* the pod went on from there, and was none of its own */
+                        continue;
+                to->cpu.before -= move_size(p, m, "cpu");
+                to->memory.before -= move_size(p, m, "memory");
         }
 }
 

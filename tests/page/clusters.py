@@ -84,6 +84,21 @@ def large(n_nodes, pods_per_node, seed=7):
     return items + [pdb(f"app-{i}", i % 3) for i in range(12)] + pools()
 
 
+def expired(n):
+    """Nodes that have all expired: a step for each, and no price is known of any. One of no pool has room for all pods."""
+    items = [node(f"old-{i:03d}", "batch", "m5.large") for i in range(n)] + [node("big", None, "m5.2xlarge")]
+    items += [pod(f"mail-{i}", f"old-{i:03d}", "mail", "10m", "10Mi") for i in range(n)]
+    unpriced = pool("batch", {"budgets": [], "expireAfter": "720h"})
+    del unpriced["spec"]["offerings"]
+    return items + [unpriced]
+
+
+def full():
+    """Two nodes, one of which has expired: the pod of neither has room on the other."""
+    return [node("full", "db", "m5.large"), node("old", "batch", "m5.large"), pod("orders-1", "full", "orders", "1500m", "1Gi"),
+            pod("mail-1", "old", "mail", "1500m", "1Gi")] + pools()
+
+
 # Bytes that a page must not take for its own.
 HOSTILE = "<b onload=\"x\">&amp;'\u0001\u001b[1m\u202e\ufffe]]>--><script>alert(1)</script>"
 

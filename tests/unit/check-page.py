@@ -60,7 +60,7 @@ class Pages(unittest.TestCase):
     def setUpClass(cls):
         cls.folder = tempfile.TemporaryDirectory(prefix="vesper-page.")
         cls.paths = {}
-        for name, items in (("small", clusters.small()), ("hostile", clusters.hostile()), ("middle", clusters.large(150, 6)),
+        for name, items in (("small", clusters.small()), ("hostile", clusters.hostile()), ("middle", clusters.large(150, 6)), ("expired", clusters.expired(210)), ("full", clusters.full()),
                             ("large", clusters.large(5000, 3))):
             cls.paths[name] = os.path.join(cls.folder.name, name)
             with open(cls.paths[name], "w", encoding="utf-8") as f:
@@ -154,9 +154,26 @@ class Pages(unittest.TestCase):
         self.assertGreater(n_moves, 1000)
         self.assertEqual(len(self.rows(root, "Pod")), 1000)
         self.assertIn(f"{n_moves - 1000} more are in -o json.", text(root))
-        self.assertIn(f"{len(steps) - 200} more steps are in -o json." if len(steps) > 200 else "", text(root))
         self.assertRegex(text(root), r"\d+ more nodes that go, are new or take pods are on the map alone")
         self.check_reasons(root, plan)
+
+    def test_many_steps(self):
+        root = self.page("expired")
+        self.assertEqual(text(root.find(f".//{X}h1")), "210 of 211 nodes would be removed now")
+        self.assertEqual(len(self.rows(root, "Step")), 200)
+        self.assertIn("10 more steps are in -o json.", text(root))
+        self.assertEqual(len(by_class(root, SVG + "g", "move")), 100)
+        self.assertNotIn("saved", text(root.find(f".//{X}main")))
+
+    def test_nodes_that_are_not_there(self):
+        """What is asked about with more nodes than there are: one that takes pods is shown as new."""
+        root = self.page("full", "--with", "m5.large:2")
+        self.assertEqual([text(c.find(X + "h4")) for c in by_class(root, X + "article", "new")], ["with-m5.large-1"])
+        self.assertEqual(self.rows(root, "Pod"), [["shop/mail-1", "old", "with-m5.large-1"]])
+        root = self.page("full")
+        self.assertEqual([text(c.find(X + "h4")) for c in by_class(root, X + "article", "new")], ["new-1"])
+        root = self.page("full", "--all-drainable", status=3)
+        self.assertEqual(text(root.find(f".//{X}h1")), "No node of 2 could go now")
 
     def test_same_bytes(self):
         for name in "small", "middle":

@@ -185,6 +185,21 @@ static void test_plan(void **state) {
         assert_null(strstr(first, "url("));
 }
 
+static void test_nothing_to_do(void **state) {
+        const RigCluster c = { .nodes = { { "a", "4" } }, .pool = "" };
+        _cleanup_(disruption_rig_freep) DisruptionRig *r = disruption_rig_new(&c);
+        _cleanup_(disruption_plan_freep) DisruptionPlan *p = NULL;
+        _cleanup_free_ char *text = NULL;
+
+        (void) state;
+        assert_return_code(disruption_plan_new(r->scene, &p), 0);
+        text = plan_html(p, NULL);
+        expect(text, "<h1>No node of 1 would be removed now</h1>");
+        expect(text, "<code>DISABLED</code>");
+        assert_null(strstr(text, "<svg"));
+        assert_null(strstr(text, "In this order"));
+}
+
 static void test_new_and_naked(void **state) {
         const RigCluster c = { .nodes = { { "a", "8", OFFERED } },
                                .pods = { { "p", "a", "3", "'labels':{'app':'p'}" } },
@@ -259,7 +274,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_text),          cmocka_unit_test(test_text_is_cut),   cmocka_unit_test(test_rooms_of_plan),
                 cmocka_unit_test(test_rooms_of_what_if), cmocka_unit_test(test_plan),       cmocka_unit_test(test_new_and_naked),
-                cmocka_unit_test(test_what_if),       cmocka_unit_test(test_words),
+                cmocka_unit_test(test_what_if),       cmocka_unit_test(test_words), cmocka_unit_test(test_nothing_to_do),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
