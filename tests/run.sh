@@ -7,6 +7,7 @@
 #   bash tests/run.sh fuzz SECONDS       each fuzz target for so long (not part of "every suite")
 #   bash tests/run.sh soak SECONDS [FROM_SEED]   random worlds, from where build/soak.log ends (not part of "every suite")
 #   bash tests/run.sh packages           build .deb, .rpm and images and try them (not part of "every suite"; half an hour on a busy machine of two cores)
+#   bash tests/run.sh page               the page of vesperctl plan in a browser (not part of "every suite": the browser is a large package, its cases take 2 minutes)
 #   bash tests/run.sh node-all           suite node with what takes long to measure (not part of "every suite"; wants a quiet machine)
 #   bash tests/run.sh bench [NAME...]    the benchmarks, all or these (not part of "every suite"; wants a quiet machine); --all: the long one, too
 #
@@ -177,6 +178,11 @@ suite_node() {
 
 suite_node-all() { suite_node --all; }
 
+suite_page() {
+    bash tests/setup.sh page || echo "a browser could not be installed"
+    counted page python3 tests/page/run.py
+}
+
 suite_bench() { with_cluster bench tests/bench/run.py "$@"; }
 
 # with_built WHAT BUILD SUITE SCRIPT ARGUMENTS...: what needs a part of Kubernetes that the script BUILD makes. The other script
@@ -227,10 +233,10 @@ bash tests/setup.sh test || { echo "0 passed, 1 failed, 0 skipped"; exit 1; }
 build_main || { echo "$passed passed, $failed failed, $skipped skipped"; exit 1; }
 while [ $# -gt 0 ]; do
     case $1 in
-    tidy|unit|sim|mutants|contract|scheduler|coverage|e2e|manifests|packages|node|node-all) run_suite "$1" ;;
+    tidy|unit|sim|mutants|contract|scheduler|coverage|e2e|manifests|packages|page|node|node-all) run_suite "$1" ;;
     fuzz) run_suite fuzz "${2:-60}"; [ $# -lt 2 ] || shift ;;
     bench|soak) run_suite "$@"; break ;;
-    *) echo "no such suite: $1 (tidy unit sim mutants contract scheduler coverage e2e manifests packages node node-all; fuzz SECONDS; soak SECONDS [FROM_SEED]; bench NAME...)"; exit 2 ;;
+    *) echo "no such suite: $1 (tidy unit sim mutants contract scheduler coverage e2e manifests packages page node node-all; fuzz SECONDS; soak SECONDS [FROM_SEED]; bench NAME...)"; exit 2 ;;
     esac
     shift
 done

@@ -6,6 +6,7 @@
 #   setup.sh build   packages to build vesper and to play the demo    (root, if any is missing)
 #   setup.sh test    those, and the packages of the tests             (root, if any is missing)
 #   setup.sh packages   those to build, and what suite packages needs    (root, if any is missing)
+#   setup.sh page    those to build, and a browser for suite page            (root, if any is missing)
 #   setup.sh node    those to build, and what suite node needs           (root, if any is missing)
 #   setup.sh arm64   those to build, a compiler for arm64, its libraries, and qemu to run what it makes   (root)
 #   setup.sh go      prints the path of a usable go command; installs one if there is none, or fails
@@ -32,6 +33,7 @@ package_packages="debhelper=dh dpkg-dev=dpkg-buildpackage lintian=lintian deboot
     groff-base=groff mandoc=mandoc rpm=rpmbuild rpmlint=rpmlint"
 node_packages="debhelper=dh dpkg-dev=dpkg-buildpackage debootstrap=debootstrap systemd-container=systemd-nspawn
     iproute2=ip util-linux=unshare"
+page_packages="chromium=chromium"
 
 # The libraries of build_packages once more; dpkg is told of the architecture first.
 arm64_packages="crossbuild-essential-arm64 qemu-user-static=qemu-aarch64-static $(
@@ -232,6 +234,7 @@ build) install_packages $build_packages ;;
 test) install_packages $build_packages $test_packages ;;
 packages) install_packages $build_packages $package_packages ;;
 node) install_packages $build_packages $node_packages ;;
+page) install_packages $build_packages $page_packages ;;
 arm64)
     if [ "$(id -u)" = 0 ] && ! dpkg --print-foreign-architectures | grep -qx arm64; then
         dpkg --add-architecture arm64

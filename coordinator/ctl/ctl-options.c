@@ -27,7 +27,7 @@ static const OptionItem common_items[] = {
         STRING("as", as, "USER", "Act as that user, which needs the permission to impersonate"),
         STRINGS("as-group", as_groups, "GROUP", "As a member of that group, too; several times"),
         STRING("as-uid", as_uid, "UID", "As the user of that UID"),
-        STRING("output", output, "FORM", "Form of the output: table, json, yaml (timeline: svg, too)",
+        STRING("output", output, "FORM", "Form of the output: table, json, yaml (timeline: svg, too; plan: html)",
                .letter = 'o'),
         STRING("lease-namespace", lease_ns, "NAMESPACE",
                "Where the coordinator's Lease lies (vesper-system)"),

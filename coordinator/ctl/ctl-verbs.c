@@ -33,6 +33,7 @@ static const char *const output_names[_CTL_OUTPUT_MAX] = {
         [CTL_OUTPUT_JSON] = "json",
         [CTL_OUTPUT_YAML] = "yaml",
         [CTL_OUTPUT_SVG] = "svg",
+        [CTL_OUTPUT_HTML] = "html",
 };
 
 const char *ctl_output_to_string(CtlOutput o) {

@@ -22,6 +22,7 @@ typedef enum CtlOutput {
         CTL_OUTPUT_JSON,
         CTL_OUTPUT_YAML,
         CTL_OUTPUT_SVG,
+        CTL_OUTPUT_HTML,
         _CTL_OUTPUT_MAX,
         _CTL_OUTPUT_INVALID = -EINVAL,
 } CtlOutput;

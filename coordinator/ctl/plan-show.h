@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * What `vesperctl plan` prints: a plan, or what would be if nodes went, as JSON or as a table. Pure. Of one snapshot the same
+ * What `vesperctl plan` prints: a plan, or what would be if nodes went, as JSON, as a table or as a page. Pure. Of one snapshot the same
  * bytes each time; the digest at the end is of all that goes before it.
  */
 
@@ -11,8 +11,10 @@
 /* Each: for the caller to free; NULL on ENOMEM. unknown: sentences about kinds that were not read, or NULL. */
 char *plan_json(const DisruptionPlan *p, char *const *unknown);
 char *plan_table(const DisruptionPlan *p, char *const *unknown);
+char *plan_html(const DisruptionPlan *p, char *const *unknown);
 char *what_if_json(const DisruptionScene *s, const WhatIf *w, const GateFindings *lacks_of_others, char *const *unknown);
 char *what_if_table(const DisruptionScene *s, const WhatIf *w, const GateFindings *lacks_of_others, char *const *unknown);
+char *what_if_html(const DisruptionScene *s, const WhatIf *w, const GateFindings *lacks_of_others, char *const *unknown);
 char *upgrade_json(const DisruptionScene *s, const UpgradePlan *u, char *const *unknown);
 char *upgrade_table(const DisruptionScene *s, const UpgradePlan *u, char *const *unknown);
 

@@ -48,14 +48,13 @@ static int add_nodes(DisruptionScene *s, const char *with) {
         return 0;
 }
 
-/* The text for a JSON or table; the exit status. */
-static int print_text(const Ctl *ctl, char *json, char *table, int status) {
-        _cleanup_free_ char *text = NULL;
+/* text: JSON, or already in the form that is asked for; NULL: out of memory. The exit status. */
+static int print_text(const Ctl *ctl, const char *text, int status) {
+        bool is_data = ctl->output == CTL_OUTPUT_JSON || ctl->output == CTL_OUTPUT_YAML;
+        _cleanup_free_ char *data = text && is_data ? ctl_format_json(text, ctl->output == CTL_OUTPUT_YAML) : NULL;
 
-        if (ctl->output == CTL_OUTPUT_TABLE)
-                text = table ? strdup(table) : NULL;
-        else
-                text = json ? ctl_format_json(json, ctl->output == CTL_OUTPUT_YAML) : NULL;
+        if (is_data)
+                text = data;
         if (!text)
                 return ctl_complain("out of memory"), EXIT_FAILURE;
         if (fputs(text, stdout) < 0 || fflush(stdout) < 0)
@@ -63,15 +62,12 @@ static int print_text(const Ctl *ctl, char *json, char *table, int status) {
         return status;
 }
 
-static bool is_table(const Ctl *ctl) {
-        return ctl->output == CTL_OUTPUT_TABLE;
-}
-
 static int show_what_if(const Ctl *ctl, const DisruptionScene *s, const WhatIf *w, const GateFindings *others, char *const *notes) {
-        _cleanup_free_ char *json = is_table(ctl) ? NULL : what_if_json(s, w, others, notes),
-                            *table = is_table(ctl) ? what_if_table(s, w, others, notes) : NULL;
+        _cleanup_free_ char *text = ctl->output == CTL_OUTPUT_TABLE  ? what_if_table(s, w, others, notes)
+                                    : ctl->output == CTL_OUTPUT_HTML ? what_if_html(s, w, others, notes)
+                                                                     : what_if_json(s, w, others, notes);
 
-        return print_text(ctl, json, table, w->fits && !w->has_objections && w->n_nodes > 0 ? EXIT_SUCCESS : EXIT_CANNOT);
+        return print_text(ctl, text, w->fits && !w->has_objections && w->n_nodes > 0 ? EXIT_SUCCESS : EXIT_CANNOT);
 }
 
 static int run_without(const Ctl *ctl, DisruptionScene *s, char *const *notes) {
@@ -110,7 +106,7 @@ static int run_all_drainable(const Ctl *ctl, DisruptionScene *s, char *const *no
 }
 
 static int run_upgrade(const Ctl *ctl, DisruptionScene *s, char *const *notes) {
-        _cleanup_free_ char *json = NULL, *table = NULL;
+        _cleanup_free_ char *text = NULL;
         UpgradePlan u = {};
         int r;
 
@@ -121,22 +117,22 @@ static int run_upgrade(const Ctl *ctl, DisruptionScene *s, char *const *notes) {
                 return ctl_complain("NodePool %s cannot be understood: its condition Invalid says why", ctl->options->upgrade), EXIT_FAILURE;
         if (r < 0)
                 return ctl_complain("out of memory"), EXIT_FAILURE;
-        json = is_table(ctl) ? NULL : upgrade_json(s, &u, notes);
-        table = is_table(ctl) ? upgrade_table(s, &u, notes) : NULL;
-        r = print_text(ctl, json, table, u.n_blocked > 0 ? EXIT_CANNOT : EXIT_SUCCESS);
+        text = ctl->output == CTL_OUTPUT_TABLE ? upgrade_table(s, &u, notes) : upgrade_json(s, &u, notes);
+        r = print_text(ctl, text, u.n_blocked > 0 ? EXIT_CANNOT : EXIT_SUCCESS);
         upgrade_plan_done(&u);
         return r;
 }
 
 static int run_methods(const Ctl *ctl, DisruptionScene *s, char *const *notes) {
         _cleanup_(disruption_plan_freep) DisruptionPlan *p = NULL;
-        _cleanup_free_ char *json = NULL, *table = NULL;
+        _cleanup_free_ char *text = NULL;
 
         if (disruption_plan_new(s, &p) < 0)
                 return ctl_complain("out of memory"), EXIT_FAILURE;
-        json = is_table(ctl) ? NULL : plan_json(p, notes);
-        table = is_table(ctl) ? plan_table(p, notes) : NULL;
-        return print_text(ctl, json, table, EXIT_SUCCESS);
+        text = ctl->output == CTL_OUTPUT_TABLE  ? plan_table(p, notes)
+               : ctl->output == CTL_OUTPUT_HTML ? plan_html(p, notes)
+                                                : plan_json(p, notes);
+        return print_text(ctl, text, EXIT_SUCCESS);
 }
 
 /* The exit status. */
@@ -179,6 +175,8 @@ static int check_options(const Ctl *ctl) {
                 return ctl_complain("--without, --all-drainable and --upgrade ask for different things: one at a time");
         if (o->complete && strv_length(o->snapshots) == 0)
                 return ctl_complain("--complete is about what files do not have: it stands with --snapshot");
+        if (o->upgrade && ctl->output == CTL_OUTPUT_HTML)
+                return ctl_complain("-o html shows the plan, --without and --all-drainable; of --upgrade it is one of: table, json, yaml");
         return 0;
 }
 
@@ -235,10 +233,12 @@ const CtlVerb verb_plan = {
                 "Needs: list of nodes, pods, PodDisruptionBudgets, PersistentVolumeClaims and PersistentVolumes, storageclasses, csinodes, namespaces, nodepools, "
                 "nodeclaims and nodedisruptionbudgets; ClusterRole vesper-viewer has it. Of what may not be read it says so, and keeps what depends on it. With "
                 "--snapshot it needs no cluster: a file of 'vesperctl snapshot', or what 'kubectl get nodes,pods,poddisruptionbudgets,persistentvolumeclaims,"
-                "persistentvolumes,storageclasses,csinodes,nodepools,... -A -o json' prints. The same snapshot gives the same plan, to the last byte.",
+                "persistentvolumes,storageclasses,csinodes,nodepools,... -A -o json' prints. The same snapshot gives the same plan, to the last byte.\n\n"
+                "-o html makes one page for a browser, that needs nothing beside itself: how full each node is before and after, where pods go, and why "
+                "the others stay. Of a large cluster it says what it leaves out; -o json has everything.",
         .example = "vesperctl plan --without worker-3,worker-4",
         .statuses = "3 they could not go, or something would hold the upgrade up",
-        .outputs = CTL_OUTPUTS_DATA,
+        .outputs = CTL_OUTPUTS_DATA | 1u << CTL_OUTPUT_HTML,
         .options = plan_options,
         .offline = plan_offline,
         .start = plan_start,

@@ -249,7 +249,7 @@ static int plan_of(const Snapshot *snapshot) {
         _cleanup_(simulator_freep) Simulator *simulator = NULL;
         _cleanup_(disruption_scene_freep) DisruptionScene *s = NULL;
         _cleanup_(node_outlook_done) NodeOutlook o = {};
-        _cleanup_free_ char *json = NULL, *table = NULL, *outlook = NULL;
+        _cleanup_free_ char *json = NULL, *table = NULL, *html = NULL, *outlook = NULL;
         int r;
 
         r = simulator_new(snapshot, &simulator);
@@ -262,7 +262,8 @@ static int plan_of(const Snapshot *snapshot) {
         assert_int_equal(o.plan->n_steps, 2); /* c is empty, and a is replaced */
         json = plan_json(o.plan, NULL);
         table = json ? plan_table(o.plan, NULL) : NULL;
-        outlook = table ? node_outlook_json(&o, NULL) : NULL;
+        html = table ? plan_html(o.plan, NULL) : NULL;
+        outlook = html ? node_outlook_json(&o, NULL) : NULL;
         return outlook ? 0 : -ENOMEM;
 }
 
@@ -270,7 +271,7 @@ static int what_if_of(const Snapshot *snapshot) {
         _cleanup_(simulator_freep) Simulator *simulator = NULL;
         _cleanup_(disruption_scene_freep) DisruptionScene *s = NULL;
         char *names[] = { (char *) "a", (char *) "b" };
-        _cleanup_free_ char *json = NULL;
+        _cleanup_free_ char *json = NULL, *html = NULL;
         GateFindings *others = NULL;
         const char *unknown;
         UpgradePlan u = {};
@@ -285,6 +286,10 @@ static int what_if_of(const Snapshot *snapshot) {
         what_if_done(&w);
         if (r >= 0)
                 r = disruption_all_drainable(s, &w, &others);
+        if (r >= 0) {
+                html = what_if_html(s, &w, others, NULL);
+                r = html ? 0 : -ENOMEM;
+        }
         for (uint32_t i = 0; others && i < s->n_nodes; i++)
                 gate_findings_done(others + i);
         free(others);

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""vesper's main job, played: maintenance announced to one node; a spot notice on another; one that only a queue tells of; a node
+"""vesper's main job, played: a person asks which node could go; maintenance announced to one node; a spot notice on another; one that only a queue tells of; a node
 deleted, the leader killed meanwhile; a further one refused by a budget of nodes until that has gone; the maintenance cancelled.
 
 story.py [--real]     called by tests/demo.sh; the programs are taken from VESPER_BUILD (default: build/)
@@ -31,6 +31,7 @@ WEBHOOKS = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfiguration
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/vesper-system/leases/vesper-coordinator"
 FINALIZER = "vesper.sh/termination"
 POOL_LABEL = "vesper.sh/nodepool"
+OPT_OUT = "vesper.sh/do-not-evict"
 
 # How many pods of which set each node gets. The pods of "batch" belong to no set: they do not come back.
 NODES = {
@@ -229,6 +230,28 @@ class Demo:
 
     # -- the story
 
+    def question(self, narrator):
+        """A plan before and after one pod opts out of evictions; it is asked of the cluster alone, and changes nothing."""
+        pod = f"batch-{QUEUED[-1]}"
+        before = self._ask_plan(narrator, QUEUED, 0)
+        self._write(f"plan-without-{QUEUED}.html", self._vesperctl("plan", "--without", QUEUED, "-o", "html"))
+        assert f"This node could go: {QUEUED}" in before, before
+        narrator.say("you", f"kubectl annotate pod {pod} {OPT_OUT}=true     (this pod is not to be evicted)")
+        self.client.patch(f"{PODS}/{pod}", {"metadata": {"annotations": {OPT_OUT: "true"}}})
+        after = self._ask_plan(narrator, QUEUED, 3)
+        assert "POD_OPT_OUT" in after and f"pod default/{pod} has opted out" in after, after
+        narrator.say("you", f"kubectl annotate pod {pod} {OPT_OUT}-     (it may be evicted again)")
+        self.client.patch(f"{PODS}/{pod}", {"metadata": {"annotations": {OPT_OUT: None}}})
+        narrator.flush()
+
+    def _ask_plan(self, narrator, node, status):
+        answer = self._vesperctl("plan", "--without", node, status=status)
+        head, places, rest = answer.partition("\nWhere pods would find a place:\n")
+        if status != 0 and places:
+            answer = f"{head}\n(Where pods would find a place: as above.)\n\n{rest.splitlines()[-1]}\n"
+        narrator.say("you", f"vesperctl plan --without {node}\n{answer}")
+        return answer
+
     def maintenance(self, narrator):
         narrator.say("EC2", f"scheduled event at the metadata service of {MAINTAINED}: {EVENT}, system-reboot in 3 hours")
         wait(lambda: self._condition("MaintenancePlanned") == "True", f"{MAINTAINED} has a plan")
@@ -355,15 +378,23 @@ class Demo:
 
     def _picture(self):
         """The timeline of the node that a budget held, out of the logs: Node and NodeClaim are gone."""
-        path = os.path.relpath(os.path.join(os.path.dirname(os.path.dirname(program("vesperctl"))), f"{DELETED}.svg"))
         logs = [f"--log={daemon.log_path}" for daemon in (*self.coordinators.values(), self.agents[DELETED])]
         picture = subprocess.run(
             [program("vesperctl"), "--kubeconfig", self.stage.admin_kubeconfig(), "timeline", DELETED, "-o", "svg", *logs],
             capture_output=True, text=True, check=True, timeout=LIMIT).stdout
-        with open(path, "w", encoding="utf-8") as f:
-            f.write(picture)
-        self.screen.plain(f"\nWhat happened to {DELETED}, as a picture for a report: {path}\n"
-                          f"    vesperctl timeline {DELETED} --log=... -o svg")
+        self._write(f"{DELETED}.svg", picture)
+        self.screen.plain(f"\nWhat happened to {DELETED}, as a picture for a report: {self._path(f'{DELETED}.svg')}\n"
+                          f"    vesperctl timeline {DELETED} --log=... -o svg\n"
+                          f"The plan of the first act, as a page for a browser: {self._path(f'plan-without-{QUEUED}.html')}\n"
+                          f"    vesperctl plan --without {QUEUED} -o html")
+
+    def _path(self, name):
+        """In the build folder."""
+        return os.path.relpath(os.path.join(os.path.dirname(os.path.dirname(program("vesperctl"))), name))
+
+    def _write(self, name, text):
+        with open(self._path(name), "w", encoding="utf-8") as f:
+            f.write(text)
 
     def _evictions(self, calls):
         row = "{:<12} {:<8} {:>10} {:>9}  {:<14} {}".format
@@ -447,7 +478,8 @@ def _template(app):
                 "test.vesper.sh/start": "1"
             }
         }, "spec": {
-            "containers": [{"name": "main", "image": "demo"}], "terminationGracePeriodSeconds": 30,
+            "containers": [{"name": "main", "image": "demo", "resources": {"requests": {"cpu": "500m", "memory": "2Gi"}}}],
+            "terminationGracePeriodSeconds": 30,
             "automountServiceAccountToken": False, "enableServiceLinks": False
         }
     }
@@ -477,18 +509,20 @@ def play(stage, directory, screen):
         try:
             with Narrator(screen) as narrator, ClusterTeller(narrator, stage.client) as demo.cluster, \
                     LogTeller(narrator, demo.tellers()) as demo.logs:
-                screen.heading(f"1. EC2 announces a reboot of {MAINTAINED}: its agent plans for it")
+                screen.heading(f"1. Could {QUEUED} go? A plan, and the same plan once a pod is not to be evicted")
+                demo.question(narrator)
+                screen.heading(f"2. EC2 announces a reboot of {MAINTAINED}: its agent plans for it")
                 demo.maintenance(narrator)
-                screen.heading(f"2. {SPOT} is interrupted: its agent drains it, a coordinator ends its machine")
+                screen.heading(f"3. {SPOT} is interrupted: its agent drains it, a coordinator ends its machine")
                 demo.interruption(narrator)
-                screen.heading(f"3. {QUEUED} has no agent: a queue tells the coordinators that it is interrupted")
+                screen.heading(f"4. {QUEUED} has no agent: a queue tells the coordinators that it is interrupted")
                 demo.queued(narrator)
                 screen.heading(
-                    f"4. {DELETED} is deleted, a budget holds it, and the leader is killed in the middle")
+                    f"5. {DELETED} is deleted, a budget holds it, and the leader is killed in the middle")
                 demo.deletion(narrator)
-                screen.heading(f"5. {SECOND} is deleted again: {DELETED} has gone, so the budget of nodes has room")
+                screen.heading(f"6. {SECOND} is deleted again: {DELETED} has gone, so the budget of nodes has room")
                 demo.second(narrator)
-                screen.heading(f"6. EC2 cancels the reboot of {MAINTAINED}: the plan goes (its agent looks for events each minute)")
+                screen.heading(f"7. EC2 cancels the reboot of {MAINTAINED}: the plan goes (its agent looks for events each minute)")
                 demo.cancellation(narrator)
         except Exception:
             for daemon in demo.tellers().values():
