@@ -482,6 +482,12 @@ class Cluster(unittest.TestCase):
         self.assertIn("aws:///us-east-1a/i-00000001", out)
         self.assertIsNone(self.node())
         self.assert_nothing_is_left()
+        # Where nothing is left nobody has to lead: what never came up can be uninstalled. A pause of an earlier try goes, too.
+        self.assertEqual(self.ctl("pause")[0], 0)
+        code, out, err = self.ctl("release", "--all", "--yes")
+        self.assertEqual((code, err), (0, ""))
+        self.assertIn("Nothing of vesper's is left on any node.", out)
+        self.assert_nothing_is_left()
 
     def test_ctl_timeline(self):
         """Of a node that is there, then of one of which only a log is left."""
