@@ -14,6 +14,7 @@ typedef struct Process {
         Log *log;
         KubeProcess kube;
         CtlOptions options;
+        usec_t request_timeout_usec; /* 0: none is given */
         Ctl ctl;
         void *state; /* of the verb */
 } Process;
@@ -93,6 +94,30 @@ static int check_arguments(Process *p, const CtlVerb *v) {
         return 1;
 }
 
+/* Before any of it is printed as a wrong word. */
+static int refuse_secrets(int argc, char **argv) {
+        static const char *const options[] = { "--token", "--password" };
+
+        for (int i = 1; i < argc && !streq(argv[i], "--"); i++)
+                for (size_t k = 0; k < ELEMENTSOF(options); k++) {
+                        const char *rest = startswith(argv[i], options[k]);
+
+                        if (rest && (*rest == 0 || *rest == '='))
+                                return ctl_complain("%s is not taken: whoever lists the processes of this machine, or reads your shell's history, would have it. "
+                                                    "Let a kubeconfig that only you may read hold the credential, and name it by --kubeconfig",
+                                                    options[k]);
+                }
+        return 1;
+}
+
+static int check_request_timeout(Process *p) {
+        const char *text = p->options.request_timeout;
+
+        if (text && duration_parse_go(text, &p->request_timeout_usec) < 0)
+                return ctl_complain("--request-timeout=%s: it is a duration such as 90s, 2m or 1h30m, or 0", text);
+        return 1;
+}
+
 /* 1: go on; 0: done; negative: said what is wrong. */
 static int parse(Process *p, int argc, char **argv) {
         _cleanup_strbuf_ StrBuf about = {}, usage = {};
@@ -101,6 +126,9 @@ static int parse(Process *p, int argc, char **argv) {
         const CtlVerb *v = NULL;
         int at, first, r;
 
+        r = refuse_secrets(argc, argv);
+        if (r < 0)
+                return r;
         at = find_verb(argc, argv);
         if (at > 0 && streq(argv[at], "completion"))
                 return ctl_print_completion(argv[at + 1]);
@@ -128,7 +156,9 @@ static int parse(Process *p, int argc, char **argv) {
                          .n_args = (size_t) (argc - first - 1) };
         if (!p->options.as && (p->options.as_uid || p->options.as_groups))
                 return ctl_complain("--as-group and --as-uid go with --as: a name of a user");
-        r = check_output(p, v);
+        r = check_request_timeout(p);
+        if (r >= 0)
+                r = check_output(p, v);
         return r < 0 ? r : check_arguments(p, v);
 }
 
@@ -160,11 +190,16 @@ static int connect_to_cluster(Process *p) {
         r = kube_process_open(&p->kube, p->log, &curl);
         if (r < 0)
                 return r;
-        p->kube.context = p->options.context;
+        p->kube.choice = (KubeConfigChoice){ .context = p->options.context,
+                                             .cluster = p->options.cluster,
+                                             .user = p->options.user,
+                                             .server = p->options.server };
         r = kube_process_load(&p->kube, p->options.kubeconfig, false, true);
-        if (r < 0)
-                return r;
-        return kube_process_connect(&p->kube, "vesperctl");
+        if (r >= 0)
+                r = kube_process_connect(&p->kube, "vesperctl");
+        if (r >= 0)
+                kube_client_limit(p->kube.client, p->request_timeout_usec);
+        return r;
 }
 
 /* 1: done; 0: go on; negative: the status of a command line that is wrong. */

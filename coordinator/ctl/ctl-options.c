@@ -24,6 +24,11 @@
 static const OptionItem common_items[] = {
         STRING("kubeconfig", kubeconfig, "FILE", "Credential; else KUBECONFIG, else ~/.kube/config"),
         STRING("context", context, "NAME", "Context of the kubeconfig; else its current one"),
+        STRING("cluster", cluster, "NAME", "Cluster of the kubeconfig, in the place of the context's"),
+        STRING("user", user, "NAME", "User of the kubeconfig, in the place of the context's"),
+        STRING("server", server, "URL", "API server, in the place of the cluster's", .letter = 's'),
+        STRING("request-timeout", request_timeout, "DURATION",
+               "Give up a request that takes longer; watches apart. Else, and with 0, 10 to 30 s as each needs"),
         STRING("as", as, "USER", "Act as that user, which needs the permission to impersonate"),
         STRINGS("as-group", as_groups, "GROUP", "As a member of that group, too; several times"),
         STRING("as-uid", as_uid, "UID", "As the user of that UID"),

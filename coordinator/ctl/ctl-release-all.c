@@ -337,6 +337,10 @@ static void judge(ReleaseAll *a) {
         bool without = a->ctl->options->without_coordinator;
         size_t nodes = count_nodes_left(&a->snapshot), claims = a->snapshot.claims.n_items;
 
+        if (nodes == 0 && claims == 0 && a->pools.n_items == 0) {
+                resume(a); /* an earlier try may have paused */
+                return;
+        }
         if (!a->paused) {
                 begin(a, leads);
                 return;
@@ -348,10 +352,6 @@ static void judge(ReleaseAll *a) {
         }
         if (delete_a_pool(a))
                 return;
-        if (nodes == 0 && claims == 0 && a->pools.n_items == 0) {
-                resume(a);
-                return;
-        }
         if (nodes != a->told_nodes || claims != a->told_claims) {
                 printf("%zu nodes and %zu NodeClaims are left.\n", nodes, claims);
                 if (!without)

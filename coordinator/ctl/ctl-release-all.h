@@ -4,7 +4,7 @@
 /*
  * vesperctl release --all: nothing of the coordinator's stays in the cluster.
  *
- *      LOOK      who leads, and what is left. Deleted nodes that wait for a budget or a pause end it: they would wait for
+ *      LOOK      who leads, and what is left: where that is nothing, nobody has to lead, and RESUME follows. Deleted nodes that wait for a budget or a pause end it: they would wait for
  *                ever for the pause that follows
  *      PAUSE     no removal begins any more
  *      POOLS     each NodePool: deletionPolicy Release, then deleted

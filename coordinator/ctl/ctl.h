@@ -31,7 +31,8 @@ const char *ctl_output_to_string(CtlOutput o);
 CtlOutput ctl_output_from_string(const char *s);
 
 typedef struct CtlOptions {
-        const char *kubeconfig, *context, *output, *lease_ns, *lease_name;
+        const char *kubeconfig, *context, *cluster, *user, *server, *request_timeout;
+        const char *output, *lease_ns, *lease_name;
         const char *timeout, *deadline, *protected_policy;
         const char *as, *as_uid;
         char **as_groups;

@@ -5,17 +5,20 @@
 #include "timeline.h"
 
 /*
- * The timeline as one picture: an axis with a mark for each entry, and below it a line for each. It needs nothing
- * beside itself, and follows the reader's light or dark surroundings.
+ * The timeline as one picture: a lane with a mark for each entry, one below the other where several nodes are meant, and
+ * below them a line for each. It needs nothing beside itself, and follows the reader's light or dark surroundings.
  */
 
 #define WIDTH 1080u
 #define MARGIN 24u
 #define AXIS_Y 84u
+#define LANE_HEIGHT 46u
+#define LANE_NAME_HEIGHT 16u /* below its line, where there are several */
 #define FIRST_ROW_Y 132u
 #define ROW_HEIGHT 22u
 #define ROWS_MAX 200u
 #define TEXT_COLUMNS 118u /* of what happened, in its line */
+#define NAMES_COLUMNS 60u /* of the nodes, in the heading */
 #define TICKS 5u
 
 static const char style[] =
@@ -73,18 +76,28 @@ static usec_t axis_begin(const Timeline *t) {
         return begin == USEC_INFINITY && t->n_entries > 0 ? t->entries[0].at_usec : begin;
 }
 
-static void add_axis(StrBuf *b, const Timeline *t, usec_t begin_usec, usec_t end_usec) {
-        usec_t span = MAX(end_usec - begin_usec, (usec_t) 1);
+static void add_ticks(StrBuf *b, unsigned y, unsigned text_y, usec_t begin_usec, usec_t span) {
         const double width = WIDTH - 2 * MARGIN;
 
-        strbuf_addf(b, "<line x1=\"%u\" y1=\"%u\" x2=\"%u\" y2=\"%u\"/>\n", MARGIN, AXIS_Y, WIDTH - MARGIN, AXIS_Y);
         for (unsigned i = 0; i < TICKS; i++) {
                 double x = MARGIN + width * i / (TICKS - 1);
 
-                strbuf_addf(b, "<line x1=\"%.1f\" y1=\"%u\" x2=\"%.1f\" y2=\"%u\"/>", x, AXIS_Y, x, AXIS_Y + 6);
-                strbuf_addf(b, "<text class=\"time\" x=\"%.1f\" y=\"%u\" text-anchor=\"%s\">", x, AXIS_Y + 22,
+                strbuf_addf(b, "<line x1=\"%.1f\" y1=\"%u\" x2=\"%.1f\" y2=\"%u\"/>", x, y, x, y + 6);
+                strbuf_addf(b, "<text class=\"time\" x=\"%.1f\" y=\"%u\" text-anchor=\"%s\">", x, text_y,
                             i == 0 ? "start" : i == TICKS - 1 ? "end" : "middle");
                 add_offset(b, begin_usec, begin_usec + span * i / (TICKS - 1));
+                strbuf_add(b, "</text>\n");
+        }
+}
+
+/* named: it is one of several. */
+static void add_lane(StrBuf *b, const Timeline *t, bool named, unsigned y, usec_t begin_usec, usec_t span) {
+        const double width = WIDTH - 2 * MARGIN;
+
+        strbuf_addf(b, "<line x1=\"%u\" y1=\"%u\" x2=\"%u\" y2=\"%u\"/>\n", MARGIN, y, WIDTH - MARGIN, y);
+        if (named) {
+                strbuf_addf(b, "<text class=\"dim\" x=\"%u\" y=\"%u\">", MARGIN, y + 14);
+                add_text(b, t->node);
                 strbuf_add(b, "</text>\n");
         }
         for (size_t i = 0; i < t->n_entries; i++) {
@@ -94,7 +107,7 @@ static void add_axis(StrBuf *b, const Timeline *t, usec_t begin_usec, usec_t end
                         continue;
                 strbuf_addf(b, "<rect class=\"%s\" x=\"%.1f\" y=\"%u\" width=\"2\" height=\"20\"/>\n",
                             timeline_source_to_string(e->source),
-                            MARGIN + width * ((double) (e->at_usec - begin_usec) / (double) span) - 1, AXIS_Y - 20);
+                            MARGIN + width * ((double) (e->at_usec - begin_usec) / (double) span) - 1, y - 20);
         }
 }
 
@@ -118,16 +131,21 @@ static void add_cut(StrBuf *b, const char *s, size_t columns) {
                 strbuf_add(b, "\xe2\x80\xa6");
 }
 
-static void add_row(StrBuf *b, const TimelineEntry *e, usec_t begin_usec, unsigned y) {
+/* node: NULL where there is only one. */
+static void add_row(StrBuf *b, const char *node, const TimelineEntry *e, usec_t begin_usec, unsigned y) {
         /* "Node Node worker-1 is drained": a sentence that begins with its object needs no other mention of it. */
         const char *object = e->object && !e->reason && startswith(strempty(e->text), e->object) ? "" : strempty(e->object);
-        size_t used = strlen(object) + strlen(strempty(e->reason));
+        size_t used = strlen(object) + strlen(strempty(e->reason)) + strlen(strempty(node));
 
         strbuf_addf(b, "<text class=\"time\" x=\"%u\" y=\"%u\" text-anchor=\"end\">", MARGIN + 96, y);
         add_offset(b, begin_usec, e->at_usec);
         strbuf_addf(b, "</text><circle class=\"%s\" cx=\"%u\" cy=\"%u\" r=\"4\"/>",
                     timeline_source_to_string(e->source), MARGIN + 112, y - 4);
         strbuf_addf(b, "<text x=\"%u\" y=\"%u\">", MARGIN + 126, y);
+        if (node) {
+                add_text(b, node);
+                strbuf_add_char(b, ' ');
+        }
         if (*object) {
                 strbuf_add(b, "<tspan class=\"dim\">");
                 add_text(b, object);
@@ -161,14 +179,18 @@ static void add_legend(StrBuf *b) {
         strbuf_add(b, "</text>\n");
 }
 
-static void add_head(StrBuf *b, const Timeline *t, unsigned height, usec_t begin_usec) {
+static void add_head(StrBuf *b, const Timeline *nodes, size_t n, unsigned height, usec_t begin_usec) {
+        _cleanup_strbuf_ StrBuf names = {};
         char when[RFC3339_MAX];
 
         strbuf_addf(b, "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%u\" height=\"%u\" viewBox=\"0 0 %u %u\">\n", WIDTH,
                     height, WIDTH, height);
         strbuf_add(b, style);
-        strbuf_addf(b, "<text class=\"word\" x=\"%u\" y=\"38\" font-size=\"18\">Node ", MARGIN);
-        add_text(b, t->node);
+        strbuf_addf(b, "<text class=\"word\" x=\"%u\" y=\"38\" font-size=\"18\">%s ", MARGIN, n == 1 ? "Node" : "Nodes");
+        for (size_t i = 0; i < n; i++)
+                strbuf_addf(&names, "%s%s", i > 0 ? ", " : "", nodes[i].node);
+        add_cut(b, strbuf_str(&names), NAMES_COLUMNS);
+        b->failed |= names.failed;
         strbuf_add(b, "</text>");
         if (begin_usec != USEC_INFINITY) {
                 rfc3339_format_micro(begin_usec, when);
@@ -177,29 +199,74 @@ static void add_head(StrBuf *b, const Timeline *t, unsigned height, usec_t begin
         add_legend(b);
 }
 
-char *timeline_svg(const Timeline *t) {
-        size_t rows = MIN(t->n_entries, (size_t) ROWS_MAX), more = t->n_entries - rows;
-        size_t notes = strv_length(t->missing) + (more > 0);
-        unsigned y = FIRST_ROW_Y, height = FIRST_ROW_Y + ROW_HEIGHT * (unsigned) (rows + notes) + MARGIN;
-        usec_t begin_usec = axis_begin(t);
+static void add_note(StrBuf *b, unsigned y, const char *node, const char *sentence) {
+        strbuf_addf(b, "<text class=\"dim\" x=\"%u\" y=\"%u\">", MARGIN, y);
+        if (node) {
+                add_text(b, node);
+                strbuf_add(b, ": ");
+        }
+        add_cut(b, sentence, 2 * TEXT_COLUMNS);
+        strbuf_add(b, "</text>\n");
+}
+
+/* The node whose next entry is the earliest; n: none has one. */
+static size_t earliest(const Timeline *nodes, size_t n, const size_t *next) {
+        size_t best = n;
+
+        for (size_t i = 0; i < n; i++)
+                if (next[i] < nodes[i].n_entries &&
+                    (best == n || nodes[i].entries[next[i]].at_usec < nodes[best].entries[next[best]].at_usec))
+                        best = i;
+        return best;
+}
+
+/* Below the last one. */
+static unsigned add_rows(StrBuf *b, const Timeline *nodes, size_t n, size_t rows, usec_t begin_usec, unsigned y) {
+        _cleanup_free_ size_t *next = new0(size_t, n); /* of each node's entries */
+
+        b->failed |= !next;
+        for (size_t i = 0; next && i < rows; i++, y += ROW_HEIGHT) {
+                size_t of = earliest(nodes, n, next);
+
+                add_row(b, n > 1 ? nodes[of].node : NULL, nodes[of].entries + next[of]++, begin_usec, y);
+        }
+        return y;
+}
+
+char *timeline_svg(const Timeline *nodes, size_t n) {
+        unsigned axis_y = AXIS_Y + LANE_HEIGHT * (unsigned) (n - 1), name_height = n > 1 ? LANE_NAME_HEIGHT : 0;
+        unsigned y = axis_y + name_height + FIRST_ROW_Y - AXIS_Y;
+        usec_t begin_usec = USEC_INFINITY, end_usec = 0, span;
+        size_t all = 0, rows, notes = 0;
         StrBuf b = {};
 
-        add_head(&b, t, height, begin_usec);
-        if (t->n_entries > 0)
-                add_axis(&b, t, begin_usec, t->entries[t->n_entries - 1].at_usec);
-        for (size_t i = 0; i < rows; i++, y += ROW_HEIGHT)
-                add_row(&b, t->entries + i, begin_usec, y);
-        if (more > 0) {
+        for (size_t i = 0; i < n; i++) {
+                all += nodes[i].n_entries;
+                notes += strv_length(nodes[i].missing);
+                begin_usec = MIN(begin_usec, axis_begin(nodes + i));
+                if (nodes[i].n_entries > 0)
+                        end_usec = MAX(end_usec, nodes[i].entries[nodes[i].n_entries - 1].at_usec);
+        }
+        rows = MIN(all, (size_t) ROWS_MAX);
+        notes += all > rows;
+        span = MAX(usec_sub(end_usec, begin_usec), (usec_t) 1);
+
+        add_head(&b, nodes, n, y + ROW_HEIGHT * (unsigned) (rows + notes) + MARGIN, begin_usec);
+        for (size_t i = 0; i < n && all > 0; i++)
+                add_lane(&b, nodes + i, n > 1, AXIS_Y + LANE_HEIGHT * (unsigned) i, begin_usec, span);
+        if (all > 0)
+                add_ticks(&b, axis_y, axis_y + name_height + 22, begin_usec, span);
+        y = add_rows(&b, nodes, n, rows, begin_usec, y);
+        if (all > rows) {
                 strbuf_addf(&b, "<text class=\"dim\" x=\"%u\" y=\"%u\">%zu more are in the text and in the JSON.</text>\n",
-                            MARGIN, y, more);
+                            MARGIN, y, all - rows);
                 y += ROW_HEIGHT;
         }
-        STRV_FOREACH(sentence, t->missing) {
-                strbuf_addf(&b, "<text class=\"dim\" x=\"%u\" y=\"%u\">", MARGIN, y);
-                add_cut(&b, *sentence, 2 * TEXT_COLUMNS);
-                strbuf_add(&b, "</text>\n");
-                y += ROW_HEIGHT;
-        }
+        for (size_t i = 0; i < n; i++)
+                STRV_FOREACH(sentence, nodes[i].missing) {
+                        add_note(&b, y, n > 1 ? nodes[i].node : NULL, *sentence);
+                        y += ROW_HEIGHT;
+                }
         strbuf_add(&b, "</svg>\n");
         return strbuf_steal(&b);
 }

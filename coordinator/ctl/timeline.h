@@ -63,5 +63,6 @@ void timeline_sort(Timeline *t);
 
 char *timeline_text(const Timeline *t);
 char *timeline_json(const Timeline *t);
-/* A picture of its own, light and dark: phases above, what happened below. */
-char *timeline_svg(const Timeline *t);
+/* A picture of its own, light and dark: a lane for each node above, on one axis; below it what happened to any of them. Each is
+ * sorted. */
+char *timeline_svg(const Timeline *nodes, size_t n);

@@ -189,7 +189,7 @@ const CtlVerb verb_release = {
         .text = "Annotates the nodes with vesper.sh/unmanaged=true and waits until the coordinator has taken off what it had put there. "
                 "A node that is being deleted is not released: its removal goes on. "
                 "--all does it for good, as before an uninstallation: it pauses all removals, deletes every NodePool with deletionPolicy Release, and waits until no finalizer, "
-                "NodeClaim, label or mark of the coordinator is left; removals that have begun are ended first. With --without-coordinator, once no coordinator has led for a while, "
+                "NodeClaim, label or mark of the coordinator is left; removals that have begun are ended first. Before the Helm chart is uninstalled its hook runs that. With --without-coordinator, once no coordinator has led for a while, "
                 "it takes them off itself; then it frees even nodes that are being deleted, "
                 "names their machines, which go on, and leaves it to you to end them. "
                 "Needs: get and patch of nodes; --all besides: list, patch and delete of nodepools and nodeclaims, list of nodes, get of the Lease, patch of the coordinator's namespace.",

@@ -157,7 +157,7 @@ static void write_secret(CertificateKeeper *k, const CertificateSet *s, const Ku
         char *body = secret_body(k, s, old ? old->meta.resource_version : NULL);
         int r = body ? 0 : -ENOMEM;
 
-        if (old)
+        if (old && k->step != CERTIFICATE_MAKE)
                 o.guard = k->guard;
         if (r >= 0)
                 r = old ? kube_patch(k->client, &t, KUBE_PATCH_MERGE, body, &o, on_written, k, &k->call)
@@ -175,6 +175,11 @@ static void write_secret(CertificateKeeper *k, const CertificateSet *s, const Ku
 /* Of texts that the object keeps. */
 static CertificateSet set_of(const KubeCertificateSecret *s) {
         return (CertificateSet){ s->ca_crt, s->ca_key, s->tls_crt, s->tls_key };
+}
+
+/* As the chart makes the Secret, so that it goes with the release. */
+static bool set_is_blank(const CertificateSet *s) {
+        return !s->bundle && !s->ca_key && !s->certificate && !s->key;
 }
 
 static int copy_set(const CertificateSet *s, CertificateSet *ret) {
@@ -237,7 +242,7 @@ static void decide(CertificateKeeper *k) {
                 s = set_of((const KubeCertificateSecret *) o);
                 take(k, &s, now);
         }
-        p = certificate_plan(o ? &s : NULL, k->names, k->bundle_stands, now);
+        p = certificate_plan(o && !set_is_blank(&s) ? &s : NULL, k->names, k->bundle_stands, now);
         if (p.step == CERTIFICATE_GOOD)
                 timer_arm_in(k->timer, MIN(usec_sub(p.until_usec, now), LOOK_USEC));
         else if (p.step == CERTIFICATE_MAKE || k->leads)

@@ -3,7 +3,7 @@
 
 /*
  * The Secret that holds the webhook's certificate (certificate-plan.h): watched by each replica, made by whichever comes
- * first where it is absent, brought forward by the leader alone. One that was deleted, or overwritten with garbage, is put
+ * first where it is absent (or blank, as the chart makes it), brought forward by the leader alone. One that was deleted, or overwritten with garbage, is put
  * back as it was by whoever still has it.
  *
  * The API server is asked for its time each hour (header Date of its answers). Nothing is renewed or replaced for

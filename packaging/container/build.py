@@ -4,7 +4,7 @@
 
     build.py [--arch amd64|arm64] BUILD OUT        OUT/vesper-agent.oci.tar, OUT/vesper-coordinator.oci.tar
 
-An image holds one program, the libraries that it loads, the loader, and what glibc and TLS need besides (nsswitch.conf, the
+An image holds one program (the coordinator's vesperctl, too, which the chart runs before it is uninstalled), the libraries that it loads, the loader, and what glibc and TLS need besides (nsswitch.conf, the
 certificates of public authorities of this machine): no shell, no package manager. The libraries are those of this machine, of BUILD's
 architecture (a meson build folder): its own, or one that Debian has beside it (bash tests/setup.sh arm64; meson setup --cross-file
 packaging/cross/aarch64-linux-gnu.ini). The same inputs give the same bytes: no time, no user, names in order.
@@ -27,8 +27,11 @@ import tempfile
 
 USER = "65532:65532"
 CERTIFICATES = "/etc/ssl/certs/ca-certificates.crt"
-# name: program in the build folder, user. The agent reads the kubelet's key, which is root's.
-IMAGES = {"vesper-agent": ("agent/vesper-agent", "0:0"), "vesper-coordinator": ("coordinator/vesper-coordinator", USER)}
+# name: programs in the build folder, of which the first is what it runs, and user. The agent reads the kubelet's key, which is root's.
+IMAGES = {
+    "vesper-agent": (["agent/vesper-agent"], "0:0"),
+    "vesper-coordinator": (["coordinator/vesper-coordinator", "coordinator/vesperctl"], USER),
+}
 # As images call it: as the machine calls it, its loader.
 ARCHITECTURES = {"amd64": ("x86_64", "/lib64/ld-linux-x86-64.so.2"), "arm64": ("aarch64", "/lib/ld-linux-aarch64.so.1")}
 TEXTS = {
@@ -68,10 +71,10 @@ class Target:
                 return f.read()
 
 
-def contents(target, program):
+def contents(target, programs):
     """{path in the image: (mode, bytes)}"""
     files = {}
-    for path in target.libraries(program):
+    for path in (path for program in programs for path in target.libraries(program)):
         files[path.lstrip("/")] = (0o755, os.path.realpath(path))
     # Loaded by name at run time for resolving names; part of libc itself in newer ones.
     libc = next(p for p in files if p.endswith("/libc.so.6"))
@@ -80,7 +83,7 @@ def contents(target, program):
         if os.path.exists(path):
             files[path.lstrip("/")] = (0o755, os.path.realpath(path))
     files[CERTIFICATES.lstrip("/")] = (0o644, CERTIFICATES)
-    found = {"usr/bin/" + os.path.basename(program): (0o755, target.stripped(program))}
+    found = {"usr/bin/" + os.path.basename(program): (0o755, target.stripped(program)) for program in programs}
     for path, (mode, source) in files.items():
         with open(source, "rb") as f:
             found[path] = (mode, f.read())
@@ -138,15 +141,15 @@ class Layout:
 
 
 def make(target, name, build, out, version):
-    program, user = IMAGES[name]
-    tar = layer(contents(target, os.path.join(build, program)))
+    programs, user = IMAGES[name]
+    tar = layer(contents(target, [os.path.join(build, program) for program in programs]))
     layout = Layout()
     squeezed = gzip.compress(tar, compresslevel=9, mtime=0)
     blob = layout.add(squeezed, "application/vnd.oci.image.layer.v1.tar+gzip")
     platform = {"architecture": target.architecture, "os": "linux"}
     config = layout.add_json({
         **platform,
-        "config": {"Entrypoint": ["/usr/bin/" + os.path.basename(program)], "User": user, "WorkingDir": "/",
+        "config": {"Entrypoint": ["/usr/bin/" + os.path.basename(programs[0])], "User": user, "WorkingDir": "/",
                    "Env": ["PATH=/usr/bin", "SSL_CERT_FILE=" + CERTIFICATES],
                    "Labels": {"org.opencontainers.image.title": name, "org.opencontainers.image.version": version,
                               "org.opencontainers.image.licenses": "Apache-2.0"}},
@@ -171,8 +174,8 @@ def main():
     options = parser.parse_args()
     target = Target(options.arch)
     os.makedirs(options.out, exist_ok=True)
-    for name, (program, _) in IMAGES.items():
-        make(target, name, options.build, options.out, target.said(os.path.join(options.build, program), "--version").split()[1])
+    for name, (programs, _) in IMAGES.items():
+        make(target, name, options.build, options.out, target.said(os.path.join(options.build, programs[0]), "--version").split()[1])
 
 
 if __name__ == "__main__":

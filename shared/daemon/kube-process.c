@@ -42,7 +42,7 @@ static int load_files(KubeProcess *p, char **paths) {
         p->paths = paths;
         if (paths && !*paths)
                 return log_error_errno(p->env.log, -ENOENT, "KUBECONFIG names no file");
-        r = paths ? kubeconfig_load_files(paths, p->context, &p->kubeconfig, &message) : -ENOMEM;
+        r = paths ? kubeconfig_load_files(paths, &p->choice, &p->kubeconfig, &message) : -ENOMEM;
         if (r >= 0)
                 return 0;
         names = strv_join(paths, ":");
@@ -73,6 +73,16 @@ static int load_in_cluster(KubeProcess *p) {
         return r;
 }
 
+static int load_server(KubeProcess *p) {
+        _cleanup_free_ char *message = NULL;
+        int r;
+
+        r = kubeconfig_of_server(p->choice.server, &p->kubeconfig, &message);
+        if (r < 0)
+                log_error_errno(p->env.log, r, "Failed to use that server: %s", message ? message : "out of memory");
+        return r;
+}
+
 static int load_environment(KubeProcess *p, const char *value) {
         char **paths = NULL;
 
@@ -82,7 +92,8 @@ static int load_environment(KubeProcess *p, const char *value) {
 
 int kube_process_load(KubeProcess *p, const char *path, bool in_cluster_first, bool home) {
         const char *environment = getenv("KUBECONFIG"), *folder = getenv("HOME");
-        bool in_cluster = !isempty(getenv("KUBERNETES_SERVICE_HOST"));
+        bool in_cluster = !isempty(getenv("KUBERNETES_SERVICE_HOST")),
+             is_named = p->choice.context || p->choice.cluster || p->choice.user;
         _cleanup_free_ char *usual = home && !isempty(folder) ? strf("%s/.kube/config", folder) : NULL;
 
         if (!isempty(path))
@@ -93,7 +104,9 @@ int kube_process_load(KubeProcess *p, const char *path, bool in_cluster_first, b
                 return load_environment(p, environment);
         if (usual && access(usual, F_OK) == 0)
                 return load_file(p, usual);
-        if (in_cluster)
+        if (p->choice.server && !is_named)
+                return load_server(p);
+        if (in_cluster && !is_named)
                 return load_in_cluster(p);
         return log_error_errno(p->env.log, -ENOENT,
                                "No credential for the API server: name a kubeconfig%s, set KUBECONFIG, or run in a pod with a ServiceAccount",
@@ -132,7 +145,7 @@ int kube_process_reload(KubeProcess *p, char **ret_text) {
         _cleanup_free_ char *message = NULL;
         int r;
 
-        r = p->paths ? kubeconfig_load_files(p->paths, p->context, &fresh, &message)
+        r = p->paths ? kubeconfig_load_files(p->paths, &p->choice, &fresh, &message)
                      : read_in_cluster(&fresh, &message);
         if (r >= 0)
                 r = kube_auth_reload(p->auth, fresh, &message);

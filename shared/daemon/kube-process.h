@@ -15,7 +15,7 @@
 typedef struct KubeProcess {
         Env env;
         char **paths; /* of the kubeconfig; NULL: the pod's own ServiceAccount */
-        const char *context; /* of it, borrowed; NULL: the current one */
+        KubeConfigChoice choice; /* of it; its texts are borrowed */
         KubeConfig *kubeconfig;
         KubeAuth *auth;
         KubeClient *client;
@@ -36,6 +36,6 @@ int kube_process_reload(KubeProcess *p, char **ret_text);
 void kube_process_done(KubeProcess *p);
 
 /* path; else, if in_cluster_first, the pod's own ServiceAccount; else the files named by KUBECONFIG; else
- * ~/.kube/config where `home` says so; else the pod's own. KubeProcess.context may be set before. Says what is
- * wrong. */
+ * ~/.kube/config where `home` says so; else KubeProcess.choice.server alone; else the pod's own. The choice may be set
+ * before: what it names has to be in a file. Says what is wrong. */
 int kube_process_load(KubeProcess *p, const char *path, bool in_cluster_first, bool home);

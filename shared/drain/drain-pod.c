@@ -31,7 +31,10 @@ void drain_pod_forget_fresh(DrainPod *dp) {
 void *drain_pod_free(void *p) {
         DrainPod *dp = p;
 
-        eviction_free(dp->eviction);
+        if (dp->has_left)
+                eviction_detach(dp->eviction);
+        else
+                eviction_free(dp->eviction);
         kube_call_free(dp->delete_call);
         evictor_admission_end(dp->admission, NULL);
         kube_object_unref(&dp->pod->object);
@@ -67,6 +70,22 @@ void drain_pod_tell(DrainPod *dp, DrainPodEvent e, const EvictionReport *report)
 
         if (d->handler.on_pod)
                 d->handler.on_pod(d, e, dp->pod, &b, report, d->handler.userdata);
+}
+
+bool drain_pod_awaits_answer(const DrainPod *dp) {
+        return dp->eviction && eviction_is_under_way(dp->eviction);
+}
+
+void drain_pod_tell_gone(DrainPod *dp) {
+        drain_pod_tell(dp, DRAIN_POD_GONE, NULL);
+        drain_pod_free(dp);
+}
+
+void drain_pod_tell_unanswered(DrainPod *dp) {
+        if (dp->delete_call && !dp->ended)
+                drain_pod_tell(dp, DRAIN_POD_DELETED, NULL);
+        else if (drain_pod_awaits_answer(dp))
+                drain_pod_tell(dp, DRAIN_POD_EVICTED, NULL);
 }
 
 /* reason: static. True if it is a new one. Memory short: the reason stands without its detail. */
@@ -117,9 +136,21 @@ static bool drain_pod_was_listed(const DrainPod *dp) {
                loop_now(dp->drain->env->loop) < usec_add(dp->listed_usec, LOOKED_USEC);
 }
 
+/* Whatever the answer is, nothing more is wished for a pod that has left. */
+static void drain_pod_take_late_answer(DrainPod *dp, const EvictionReport *report) {
+        list_remove(&dp->drain->left, &dp->left_node);
+        if (report->answer == EVICTION_ACCEPTED)
+                drain_pod_tell(dp, DRAIN_POD_EVICTED, report);
+        drain_pod_tell_gone(dp);
+}
+
 static void on_eviction(Eviction *w, const EvictionReport *report, void *userdata) {
         DrainPod *dp = userdata;
 
+        if (dp->has_left) {
+                drain_pod_take_late_answer(dp, report);
+                return;
+        }
         if (report->answer == EVICTION_ACCEPTED) {
                 dp->evicted = true;
                 dp->accepted_usec = loop_now(dp->drain->env->loop);

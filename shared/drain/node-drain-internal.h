@@ -7,6 +7,7 @@
  */
 
 #include "backoff.h"
+#include "list.h"
 #include "node-drain.h"
 
 /* A look: one consistent list, for all pods that wait for it. */
@@ -18,6 +19,8 @@ typedef struct DrainPod {
         KubePod *pod;        /* as it is in view; a reference */
         KubePod *fresh;      /* as a look found it, newer than the view; NULL once the view moves on */
         unsigned generation; /* of the wake that saw it last */
+        bool has_left;       /* it is in `left` of its drain, and no more in `pods` */
+        ListNode left_node;
         Eviction *eviction;
         bool evicted;          /* accepted: */
         usec_t accepted_usec;  /* when, loop_now(); or the delete of deleted_version */
@@ -53,6 +56,7 @@ struct NodeDrain {
         HttpGuard guard;
         NodeDrainState state;
         Hashmap *pods; /* uid -> DrainPod, those in view that are waited for */
+        List left;     /* of DrainPods that are gone before their eviction was answered, until it is, or the node is proved empty */
         unsigned generation;
         usec_t acted_usec; /* loop_now() of the last look at all pods; 0: none yet */
         size_t n_gone;     /* of `pods`, since then */
@@ -87,6 +91,12 @@ const KubePod *drain_pod_known(const DrainPod *dp);
 void drain_pod_forget_fresh(DrainPod *dp);
 DrainBlocker drain_pod_blocker(const DrainPod *dp);
 void drain_pod_tell(DrainPod *dp, DrainPodEvent e, const EvictionReport *report);
+/* It has left the node, and its eviction has not been answered: it stays until then. */
+bool drain_pod_awaits_answer(const DrainPod *dp);
+/* It has left the node, and nothing more is heard of it: said, and freed. */
+void drain_pod_tell_gone(DrainPod *dp);
+/* Who was evicted or deleted by whom is said all the same where the answer is still to come. */
+void drain_pod_tell_unanswered(DrainPod *dp);
 /* What is said of it: a delete decided on sent_version, taken from it, was accepted. */
 void drain_pod_note_deleted(DrainPod *dp);
 bool drain_pod_is_awaited(const DrainPod *dp); /* of node_drain_awaits_pods() */

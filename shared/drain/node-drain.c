@@ -80,6 +80,8 @@ NodeDrain *node_drain_free(NodeDrain *d) {
         kube_call_free(d->proof);
         kube_call_free(d->look);
         hashmap_free_with(d->pods, drain_pod_free);
+        LIST_FOREACH (dp, &d->left, DrainPod, left_node)
+                drain_pod_free(dp);
         timer_free(d->timer);
         free(d->blockers);
         free(d->node);
@@ -144,12 +146,6 @@ static int node_drain_note_pod(NodeDrain *d, const KubePod *pod, DrainPod **ret)
         return 0;
 }
 
-/* Who was deleted by whom is said all the same where the answer is still to come. */
-static void drain_pod_tell_unanswered(DrainPod *dp) {
-        if (dp->delete_call && !dp->ended)
-                drain_pod_tell(dp, DRAIN_POD_DELETED, NULL);
-}
-
 static void node_drain_forget_missing(NodeDrain *d) {
         DrainPod *dp;
 
@@ -157,11 +153,15 @@ static void node_drain_forget_missing(NodeDrain *d) {
                 if (dp->generation == d->generation)
                         continue;
                 hashmap_remove(d->pods, dp->pod->object.meta.uid);
-                dp->eviction = eviction_detach(dp->eviction);
-                drain_pod_tell_unanswered(dp);
-                drain_pod_tell(dp, DRAIN_POD_GONE, NULL);
-                drain_pod_free(dp);
                 d->changed = true;
+                /* Often the watch is faster than the answer, which alone says whose eviction it was. */
+                if (drain_pod_awaits_answer(dp)) {
+                        dp->has_left = true;
+                        list_append(&d->left, &dp->left_node);
+                        continue;
+                }
+                drain_pod_tell_unanswered(dp);
+                drain_pod_tell_gone(dp);
         }
 }
 
@@ -326,6 +326,15 @@ static void on_pod_of_proof(PodWalk *w, KubePod *pod) {
                 w->left++;
 }
 
+/* An answer that comes after the proof finds nobody who would count it. */
+static void node_drain_forget_left(NodeDrain *d) {
+        LIST_FOREACH (dp, &d->left, DrainPod, left_node) {
+                list_remove(&d->left, &dp->left_node);
+                drain_pod_tell_unanswered(dp);
+                drain_pod_tell_gone(dp);
+        }
+}
+
 static void on_proof(const KubeReply *reply, void *userdata) {
         NodeDrain *d = userdata;
         PodWalk walk = { .drain = d, .on_pod = on_pod_of_proof };
@@ -344,6 +353,7 @@ static void on_proof(const KubeReply *reply, void *userdata) {
                 d->proven_usec = d->asked_usec;
                 d->proof_came_usec = loop_now(d->env->loop);
                 d->unproven_usec = 0;
+                node_drain_forget_left(d);
                 node_drain_set_state(d, NODE_DRAIN_DRAINED);
         }
         node_drain_act_at_once(d);
@@ -526,6 +536,7 @@ void node_drain_tell_unanswered(NodeDrain *d) {
         HASHMAP_FOREACH (dp, d->pods)
                 if (!stands_in_view(d, dp->pod->object.meta.uid))
                         drain_pod_tell_unanswered(dp);
+        node_drain_forget_left(d);
 }
 
 bool node_drain_awaits_answers(const NodeDrain *d) {

@@ -56,16 +56,16 @@ const char *drain_blocker_remedy(const DrainBlocker *b);
 
 /* What happened to one pod, for journal and Event. */
 typedef enum DrainPodEvent {
-        DRAIN_POD_EVICTED, /* accepted */
+        DRAIN_POD_EVICTED, /* accepted; or sent, and not answered before it was gone and the node proved empty */
         DRAIN_POD_BLOCKED, /* a new reason that it is not evicted */
         DRAIN_POD_DELETED, /* at the deadline, its PDB not asked: accepted */
-        DRAIN_POD_GONE,    /* it has left the node */
+        DRAIN_POD_GONE,    /* it has left the node; told last */
 } DrainPodEvent;
 
 typedef struct NodeDrainHandler {
         /* state, pods left or blockers changed; may free the drain as last act */
         void (*on_changed)(NodeDrain *d, void *userdata);
-        /* report is NULL for GONE and DELETED. May be NULL. */
+        /* report is NULL for GONE and DELETED, and for EVICTED without an answer. May be NULL. */
         void (*on_pod)(NodeDrain *d, DrainPodEvent e, const KubePod *pod, const DrainBlocker *blocker,
                        const EvictionReport *report, void *userdata);
         /* T will end this pod: still there at at_usec (wall clock) it is deleted, or its grace is cut. Comes from
@@ -117,8 +117,8 @@ void node_drain_pod_gone(NodeDrain *d, const KubePod *pod);
 void node_drain_set_deadline(NodeDrain *d, usec_t wall_usec);
 /* DrainRules.protected_policy from here on. What was asked for stays asked for. */
 void node_drain_set_protected(NodeDrain *d, ProtectedPolicy policy);
-/* Says of each pod whose delete is sent but not answered, and that is going or gone in view, that it was deleted (a watch
- * is often faster than the answer): for who drops the drain next, and would never hear. */
+/* Says of each pod whose delete or eviction is sent but not answered, and that is going or gone in view, that it was deleted
+ * or evicted (a watch is often faster than the answer): for who drops the drain next, and would never hear. */
 void node_drain_tell_unanswered(NodeDrain *d);
 /* A delete is sent that neither its answer nor the watch tells of yet: who drops the drain now would not know whether it was
  * of effect. The drain says when it has come to something. */

@@ -5,6 +5,7 @@ The fake answers faster than any API server; what is measured here is ours: memo
 
 import collections
 import contextlib
+import json
 import math
 import os
 import re
@@ -31,6 +32,8 @@ RATES = (200, 2000)  # pod changes a second: one for each wakeup, and ten
 GONE_SEC = 900  # generous: the fake has one core, and much to do for each pod that goes
 DELETED = 200
 STATUS_RUNS = 5
+WIDE = ("/api/v1/nodes", "/api/v1/pods", "/apis/vesper.sh/v1alpha1/nodeclaims", "/apis/policy/v1/poddisruptionbudgets",
+        "/apis/storage.k8s.io/v1/volumeattachments")  # lists that have one for each node, or more
 LIBCURL = "libcurl alone, a GET a second"  # of the limits of an idle agent
 POOLS = "/apis/vesper.sh/v1alpha1/nodepools"
 MB = 1024
@@ -71,6 +74,8 @@ class Size:
                     self._changes(leader, standby, "bare", RATES[0])
                 self._adopt(leader)
                 self._status()
+                if not self.brief:
+                    self._of_one_node()
                 for rate in RATES[:1] if self.brief else RATES:
                     self._changes(leader, standby, "adopted", rate)
                 self._delete(leader, standby)
@@ -174,19 +179,39 @@ class Size:
 
     def _status(self):
         """vesperctl status of all that is adopted."""
-        taken, command = [], [program("vesperctl"), "--kubeconfig", self.fake.path("kubeconfig-coordinator"), "status"]
-        for _ in range(STATUS_RUNS):
-            begin = time.monotonic()
-            with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
-                said = child.stdout.read()
-                _, status, usage = os.wait4(child.pid, 0)
-                child.returncode = os.waitstatus_to_exitcode(status)
-            taken.append((time.monotonic() - begin, usage.ru_utime + usage.ru_stime, usage.ru_maxrss))
-            assert child.returncode == 0, f"vesperctl status ended with {child.returncode}"
-            assert said.count(" Adopted ") == self.nodes, f"{said.count(' Adopted ')} of {self.nodes} nodes are adopted, it says"
-        seconds, cpu, rss = (statistics.median(t[i] for t in taken) for i in range(3))
+        seconds, cpu, rss, said = _timed([program("vesperctl"), "--kubeconfig", self.fake.path("kubeconfig-coordinator"), "status"])
+        assert said.count(" Adopted ") == self.nodes, f"{said.count(' Adopted ')} of {self.nodes} nodes are adopted, it says"
         self._note(f"vesperctl status in {seconds:.2f} s, {cpu:.2f} s of CPU")
         self.figures.update({"status_s": seconds, "status_cpu_s": cpu, "status_peak_rss_mb": rss / MB})
+
+    def _of_one_node(self):
+        """status and explain of one node, beside what curl takes to read the same."""
+        certificate, key = self.fake.person
+        config, name = self.fake.path("kubeconfig-person"), "node-000000"
+        with open(config, "w", encoding="utf-8") as f:
+            json.dump({"current-context": "a", "contexts": [{"name": "a", "context": {"cluster": "c", "user": "u"}}],
+                       "clusters": [{"name": "c", "cluster": {"server": self.fake.api, "certificate-authority": self.fake.ca}}],
+                       "users": [{"name": "u", "user": {"client-certificate": certificate, "client-key": key}}]}, f)
+        curl = ["curl", "--silent", "--show-error", "--cacert", self.fake.ca, "--cert", certificate, "--key", key, "--write-out",
+                "%{size_download}\n"]
+        for verb in ("status", "explain"):
+            self.fake.reset_counters()
+            seconds, cpu, rss, said = _timed([program("vesperctl"), "--kubeconfig", config, verb, name])
+            assert name in said, f"vesperctl {verb} {name} says: {said}"
+            read = self.fake.reads("admin")
+            assert read and len(read) % STATUS_RUNS == 0, f"{len(read)} reads by {STATUS_RUNS} runs of {verb}"
+            once = sorted(read)[::STATUS_RUNS]
+            wide = [p for p in once if p.partition("?")[0] in WIDE and "fieldSelector" not in p]
+            assert not wide, f"{verb} of one node reads {wide}"
+            bare_seconds, bare_cpu, _, sizes = _timed(curl + [a for path in once for a in ("-o", "/dev/null", self.fake.api + path)])
+            size = sum(map(int, sizes.split()))
+            self._note(f"vesperctl {verb} {name} in {seconds * 1e3:.0f} ms, {cpu * 1e3:.0f} ms of CPU: {len(once)} requests, {size / 1e3:.0f} kB; "
+                       f"curl of the same {bare_seconds * 1e3:.0f} ms, {bare_cpu * 1e3:.0f} ms of CPU")
+            self.figures.update({
+                f"{verb}_one_ms": seconds * 1e3, f"{verb}_one_cpu_ms": cpu * 1e3, f"{verb}_one_peak_rss_mb": rss / MB,
+                f"{verb}_one_requests": len(once), f"{verb}_one_kb": size / 1e3, f"{verb}_one_curl_ms": bare_seconds * 1e3,
+                f"{verb}_one_curl_cpu_ms": bare_cpu * 1e3, f"{verb}_one_beyond_cpu_ms": (cpu - bare_cpu) * 1e3
+            })
 
     def _calls(self):
         """Of all, without the kubelets' and the leader's Leases, and our own looks at nodes: {"patch nodes": 15, ...}, most
@@ -239,6 +264,20 @@ class Size:
         claims = self.fake.client.get("/apis/vesper.sh/v1alpha1/nodeclaims")["items"]
         gone = set(names)
         return not any(c.get("status", {}).get("nodeName") in gone for c in claims)
+
+
+def _timed(command):
+    """Some runs of it: the medians of seconds, of seconds of CPU and of peak kB, and what the last has printed."""
+    taken = []
+    for _ in range(STATUS_RUNS):
+        begin = time.monotonic()
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
+            said = child.stdout.read()
+            _, status, usage = os.wait4(child.pid, 0)
+            child.returncode = os.waitstatus_to_exitcode(status)
+        taken.append((time.monotonic() - begin, usage.ru_utime + usage.ru_stime, usage.ru_maxrss))
+        assert child.returncode == 0, f"{' '.join(command[:5])} ... ended with {child.returncode}"
+    return *(statistics.median(t[i] for t in taken) for i in range(3)), said
 
 
 def _measure(ctx, nodes, pods, steady_seconds, brief=False):
@@ -296,6 +335,18 @@ STEPS = (
     ("vesperctl status, s", "status_s"),
     ("  CPU, s", "status_cpu_s"),
     ("  peak RSS, MB", "status_peak_rss_mb"),
+    ("vesperctl status NODE, ms", "status_one_ms"),
+    ("  CPU, ms", "status_one_cpu_ms"),
+    ("  CPU of curl for the same, ms", "status_one_curl_cpu_ms"),
+    ("  requests", "status_one_requests"),
+    ("  kB read", "status_one_kb"),
+    ("vesperctl explain NODE, ms", "explain_one_ms"),
+    ("  curl for the same, ms", "explain_one_curl_ms"),
+    ("  CPU, ms", "explain_one_cpu_ms"),
+    ("  CPU of curl for the same, ms", "explain_one_curl_cpu_ms"),
+    ("  requests", "explain_one_requests"),
+    ("  kB read", "explain_one_kb"),
+    ("  peak RSS, MB", "explain_one_peak_rss_mb"),
     ("nodes deleted at once", "delete_nodes"),
     ("  until all are gone, s", "delete_s"),
     ("  CPU, s", "delete_cpu_s"),
@@ -331,6 +382,7 @@ def scale(ctx):
     ctx.bar("5,000 nodes, 150,000 pods: start to synced", largest["first_synced_s"], 20, "s")
     ctx.bar("5,000 nodes, 150,000 pods: the same with all adopted", largest["late_synced_s"], 20, "s")
     ctx.bar("5,000 nodes, 150,000 pods: vesperctl status", largest["status_s"], 1.5, "s")
+    ctx.bar("the same: CPU of vesperctl explain NODE beyond that of curl", largest["explain_one_beyond_cpu_ms"], 50, "ms")
     ctx.bar(f"a pod's change at {RATES[0]} a second, leader", largest["adopted_leader_change_us"], 50, "us")
     ctx.bar(f"a pod's change at {RATES[0]} a second, standby", largest["adopted_standby_change_us"], 50, "us")
     ctx.bar(f"a pod's change at {RATES[1]:,} a second, leader", largest[f"adopted_{RATES[1]}_leader_change_us"],

@@ -194,6 +194,8 @@ class FakeWorld:
         self.directory = directory
         self.load_seconds = None
         self.client = None
+        self.api = self.ca = None
+        self.person = None  # certificate and key of somebody who may do everything
         self._world = {
             "identities": [{"name": "coordinator", "identity": f"CN={stage.COORDINATOR}"}],
             "allow": stage.permissions(), **world
@@ -237,8 +239,9 @@ class FakeWorld:
             ], stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
         self._wait_endpoints(log_path)
         self.load_seconds = time.monotonic() - begin
-        port = int(self._endpoints["api"].rpartition(":")[2])
-        self.client = apiclient.Client(port, self._pki.ca, self._pki.issue("admin", ["system:masters"]))
+        self.api = self._endpoints["api"]
+        self.ca, self.person = self._pki.ca, self._pki.issue("admin", ["system:masters"])
+        self.client = apiclient.Client(int(self.api.rpartition(":")[2]), self.ca, self.person)
 
     def _wait_endpoints(self, log_path):
         deadline = time.monotonic() + 180
@@ -279,6 +282,11 @@ class FakeWorld:
 
     def reset_counters(self):
         self.control("/log/reset", {})
+
+    def reads(self, user):
+        """Paths of what that user has read since the last reset, with their queries."""
+        return [e["path"] + ("?" + e["query"] if e["query"] else "") for e in self.control("/log")
+                if e["method"] == "get" and e["user"] == user]
 
     def count(self, what, status=None):
         """Answered requests whose counter begins with `what`."""

@@ -377,14 +377,14 @@ class Demo:
         self._picture()
 
     def _picture(self):
-        """The timeline of the node that a budget held, out of the logs: Node and NodeClaim are gone."""
-        logs = [f"--log={daemon.log_path}" for daemon in (*self.coordinators.values(), self.agents[DELETED])]
+        """The timeline of all nodes of the play, out of the logs: of most of them Node and NodeClaim are gone."""
+        logs = [f"--log={daemon.log_path}" for daemon in (*self.coordinators.values(), *self.agents.values())]
         picture = subprocess.run(
-            [program("vesperctl"), "--kubeconfig", self.stage.admin_kubeconfig(), "timeline", DELETED, "-o", "svg", *logs],
+            [program("vesperctl"), "--kubeconfig", self.stage.admin_kubeconfig(), "timeline", *NODES, "-o", "svg", *logs],
             capture_output=True, text=True, check=True, timeout=LIMIT).stdout
-        self._write(f"{DELETED}.svg", picture)
-        self.screen.plain(f"\nWhat happened to {DELETED}, as a picture for a report: {self._path(f'{DELETED}.svg')}\n"
-                          f"    vesperctl timeline {DELETED} --log=... -o svg\n"
+        self._write("nodes.svg", picture)
+        self.screen.plain(f"\nWhat happened to the nodes, as a picture for a report: {self._path('nodes.svg')}\n"
+                          f"    vesperctl timeline {' '.join(NODES)} --log=... -o svg\n"
                           f"The plan of the first act, as a page for a browser: {self._path(f'plan-without-{QUEUED}.html')}\n"
                           f"    vesperctl plan --without {QUEUED} -o html")
 

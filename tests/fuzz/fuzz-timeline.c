@@ -16,7 +16,7 @@ static const char template[] =
 
 /* No control character but line ends reaches a terminal; the picture's tags are ours alone. */
 static void check_printed(const Timeline *t) {
-        _cleanup_free_ char *text = timeline_text(t), *json = timeline_json(t), *svg = timeline_svg(t);
+        _cleanup_free_ char *text = timeline_text(t), *json = timeline_json(t), *svg = timeline_svg(t, 1);
         _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
 
         assert(text && json && svg);

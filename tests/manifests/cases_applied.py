@@ -12,8 +12,8 @@ from cases_rendered import values_files
 from daemons import LIMIT
 from metadata import Metadata
 from pods import AUTHORITY, PLUGIN, Pod, make_node
-from rendering import CHART, DISTRIBUTIONS, MANIFESTS, NAMESPACE, Refused, one
-from world import AWS_KEYS, COORDINATOR, FINALIZER, POOLS
+from rendering import CHART, DISTRIBUTIONS, MANIFESTS, NAMESPACE, Refused, is_hook, one
+from world import AWS_KEYS, CLAIMS, COORDINATOR, FINALIZER, POOLS
 
 REVIEW = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 RULES = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews"
@@ -95,13 +95,14 @@ def releases(bed, figures):
         assert "vesper-coordinator" in str(e) or "vesper.sh" in str(e), e
     bed.remove_all()
     notes = helm("install", "vesper", CHART, "--namespace", NAMESPACE, "--create-namespace")
-    assert "delete the NodePools" in notes and "does not" not in notes.split("NOTES")[0], notes
+    assert "release --all" in notes and "does not" not in notes.split("NOTES")[0], notes
     assert admin.get(DEPLOYMENT)["spec"]["replicas"] == 2
     bed.wait_served()
     bed.world.pool("kept")
     helm("upgrade", "vesper", CHART, "--namespace", NAMESPACE, "--set", "coordinator.replicas=3,agent.enabled=true")
     assert admin.get(DEPLOYMENT)["spec"]["replicas"] == 3 and admin.find(DAEMONSET), "the upgrade changed nothing"
-    helm("uninstall", "vesper", "--namespace", NAMESPACE)
+    # (Nothing runs pods yet: the Job of the hook would wait for ever.)
+    helm("uninstall", "vesper", "--namespace", NAMESPACE, "--no-hooks")
     assert not admin.find(DEPLOYMENT) and not admin.find(DAEMONSET) and not admin.find(f"{FLOW}/vesper-coordinator")
     assert admin.find(f"{POOLS}/kept"), "uninstalling took NodePools away"
     admin.delete(f"{POOLS}/kept")
@@ -156,11 +157,11 @@ def _review(client, verb, group, resource, subresource, namespace, name):
             "name": name}}})["status"]["allowed"]
 
 
-def _granted(bed):
-    """As DANGEROUS, of the coordinator's roles that were rendered."""
+def _granted(objects, role="vesper-coordinator"):
+    """As DANGEROUS, of the roles of that name that were rendered."""
     found = []
-    for o in bed.tools.objects(bed.tools.kustomize()):
-        if o["kind"] in ("Role", "ClusterRole") and o["metadata"]["name"] == "vesper-coordinator":
+    for o in objects:
+        if o["kind"] in ("Role", "ClusterRole") and o["metadata"]["name"] == role:
             for rule in o["rules"]:
                 for resource in rule["resources"]:
                     name, _, sub = resource.partition("/")
@@ -172,7 +173,7 @@ def _granted(bed):
 def permissions(bed, figures):
     """who may do what: what the coordinator is given, and nothing dangerous; the agent's account nothing at all"""
     coordinator = bed.account_client("vesper-coordinator")
-    granted = _granted(bed)
+    granted = _granted(bed.tools.objects(bed.tools.kustomize()))
     lease = [g for g in granted if g[2] == "leases" and g[4:] == (NAMESPACE, "vesper-coordinator")]
     assert len(lease) == 2, f"only {lease} is granted of the Lease"
     refused = [g for g in granted if not _review(coordinator, *g)]
@@ -236,6 +237,13 @@ def _pairs(calls):
     return {(c.verb, c.resource) for c in calls}
 
 
+def _idle(calls, granted):
+    """Of what is granted, what none of these calls was; none of them may have been refused."""
+    refused = [c for c in calls if c.status in (401, 403)]
+    assert not refused, f"these were refused: {refused}"
+    return {(g[0], g[2] + ("/" + g[3] if g[3] else "")) for g in granted} - _pairs(calls)
+
+
 BUDGETS = "/apis/vesper.sh/v1alpha1/nodedisruptionbudgets"
 ATTACHMENTS = "/apis/storage.k8s.io/v1/volumeattachments"
 
@@ -280,6 +288,37 @@ def _webhook(bed, objects, port):
     bed.admin.patch(secret, {"data": {"tls.crt": "Z2FyYmFnZQ=="}})
     bed.cluster.wait_for(lambda: bed.admin.get(secret)["data"] == kept, LIMIT, "the Secret is put back as it was")
     return [path, secret]
+
+
+def _uninstall(bed, objects, pool, figures):
+    """What helm runs before it uninstalls, beside the coordinator: with the rights of its own account, each of which it uses, it
+    leaves no pool, no claim and no mark. Nodes and claims of people are let go of, too."""
+    admin, world, name = bed.admin, bed.world, "vesper-uninstall"
+    begin = time.monotonic()
+    rights = [o for o in objects if is_hook(o) and o["kind"] != "Job"]
+    for o in rights:
+        _apply(bed, "-f", "-", stdin=json.dumps(o))
+    try:
+        own, _ = world.node("own")
+        for claim, machine in (("own", admin.get(f"/api/v1/nodes/{own}")["spec"]["providerID"]), ("of-nothing", "aws:///us-east-1a/i-none")):
+            admin.create(CLAIMS, {"apiVersion": "vesper.sh/v1alpha1", "kind": "NodeClaim", "metadata": {"name": claim},
+                                  "spec": {"providerID": machine}})
+        world.wait_adopted(own)
+        admin.patch(f"{POOLS}/{pool}", {"spec": {"deletionPolicy": "Delete"}})
+        mark = world.audit.mark()
+        job = Pod(bed, objects, "Job", name, api=(bed.cluster.ports["apiserver"], bed.cluster.ca, bed.token(name)))
+        with job.daemon as running:
+            assert running.popen.wait(2 * LIMIT) == 0, f"the Job's container failed: {running.tail()}"
+        left = [f"{path}/{o['metadata']['name']}" for path in (POOLS, CLAIMS) for o in admin.get(path)["items"]]
+        assert not left, f"left: {left}"
+        assert FINALIZER not in admin.get(f"/api/v1/nodes/{own}")["metadata"].get("finalizers", []), "the node of a person's claim is held"
+        calls = world.audit.since(mark, f"system:serviceaccount:{NAMESPACE}:{name}")
+        idle = _idle(calls, _granted(objects, name))
+        assert not idle, f"permissions that the Job did not use: {sorted(idle)}"
+        figures.add(f"before an uninstallation: {len(calls)} requests of {len(_pairs(calls))} kinds, none refused; {time.monotonic() - begin:.1f} s")
+    finally:
+        for o in rights:
+            bed.cluster.kubectl("delete", "-f", "-", stdin=json.dumps(o))
 
 
 def coordinator_pod(bed, figures):
@@ -331,8 +370,7 @@ def coordinator_pod(bed, figures):
         bed.admin.delete(f"/apis/vesper.sh/v1alpha1/nodeclaims/{world.claims(forced)[0]['metadata']['name']}")
         world.wait_gone(forced)
         # The pool goes, its last node stays.
-        bed.admin.delete(f"{POOLS}/{pool}")
-        bed.cluster.wait_for(lambda: not bed.admin.find(f"{POOLS}/{pool}"), LIMIT, "the pool lets go")
+        _uninstall(bed, objects, pool, figures)
         assert FINALIZER not in bed.admin.get(f"/api/v1/nodes/{kept}")["metadata"].get("finalizers", []), "a finalizer was left"
         for gone, its in ((node, instance), (forced, forced_instance)):
             assert world.ec2.state(its) in ("shutting-down", "terminated"), f"the instance of {gone} is {world.ec2.state(its)}"
@@ -344,13 +382,10 @@ def coordinator_pod(bed, figures):
     assert not any(capabilities.values()), f"it had capabilities: {capabilities}"
     assert peak <= pod.memory_request, f"{peak} bytes were resident, {pod.memory_request} are requested"
     calls = world.audit.since(mark, COORDINATOR)
-    refused = [c for c in calls if c.status in (401, 403)]
-    assert not refused, f"these were refused: {refused}"
-    asked = _pairs(calls)
-    idle = {(g[0], g[2] + ("/" + g[3] if g[3] else "")) for g in _granted(bed)} - asked
+    idle = _idle(calls, _granted(bed.tools.objects(bed.tools.kustomize())))
     # A repeated Event is patched: nothing repeats here; contract has it. A budget is read where another replica was faster.
     assert idle <= {("patch", "events"), ("get", "nodedisruptionbudgets")}, f"permissions that nothing used: {sorted(idle)}"
-    figures.add(f"{len(calls)} requests of {len(asked)} kinds, none refused; {peak / 1e6:.1f} MB resident at most, "
+    figures.add(f"{len(calls)} requests of {len(_pairs(calls))} kinds, none refused; {peak / 1e6:.1f} MB resident at most, "
                 f"{pod.memory_request / 1e6:.0f} MB requested")
 
 

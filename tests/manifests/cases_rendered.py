@@ -7,7 +7,7 @@ import re
 import subprocess
 
 from daemons import program
-from rendering import CHART, DISTRIBUTIONS, NAMESPACE, Refused, configuration, normal, one, pod_of, same
+from rendering import CHART, DISTRIBUTIONS, NAMESPACE, Refused, configuration, is_hook, normal, one, pod_of, same
 
 VALUES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "values")
 # Keys of the daemons that a pod's own surroundings decide, and values may not.
@@ -62,11 +62,11 @@ def whole(bed, figures):
 
 def reasons(bed, figures):
     """each permission has its reason beside it"""
-    for name in "rbac.yaml", "people.yaml":
+    for name, least in ("rbac.yaml", 20), ("people.yaml", 10), ("uninstall.yaml", 6):
         with open(os.path.join(CHART, "files", name), encoding="utf-8") as f:
             lines = f.read().splitlines()
         rules = [i for i, line in enumerate(lines) if line.startswith("- {apiGroups")]
-        assert len(rules) > 10, rules
+        assert len(rules) >= least, rules
         # The Lease's two stand under one; so do those of people that go together.
         together = "leases" if name == "rbac.yaml" else "- {"
         bare = [lines[i] for i in rules if not lines[i - 1].startswith("#")
@@ -128,6 +128,35 @@ def values(bed, figures):
     digest = "sha256:" + "ab" * 32
     pod = pod_of(one(tools.objects(tools.template(f'coordinator.image={{"repository": "c", "digest": "{digest}"}}')), "Deployment"))
     assert pod["containers"][0]["image"] == f"c@{digest}", pod["containers"][0]["image"]
+
+
+def hooks(bed, figures):
+    """what helm makes before it uninstalls: one Job from the coordinator's image, its account and rights, all taken away again; by a value none"""
+    digest = "sha256:" + "ab" * 32
+    tools = bed.tools
+    objects = tools.objects(tools.template(f'coordinator.image={{"repository": "c", "digest": "{digest}"}}', "uninstall.timeoutSeconds=77",
+                                           'coordinator.nodeSelector={"a": "b"}', 'image.pullSecrets=[{"name": "s"}]', namespace="elsewhere"))
+    found = {o["kind"]: o for o in objects if is_hook(o)}
+    assert sorted(found) == ["ClusterRole", "ClusterRoleBinding", "Job", "Role", "RoleBinding", "ServiceAccount"], sorted(found)
+    for kind, o in found.items():
+        marks = o["metadata"]["annotations"]
+        assert o["metadata"]["name"] == "vesper-uninstall" and marks["helm.sh/hook"] == "pre-delete", o["metadata"]
+        assert set(marks["helm.sh/hook-delete-policy"].split(",")) == {"before-hook-creation", "hook-succeeded"}, marks
+        assert int(marks["helm.sh/hook-weight"]) == (0 if kind == "Job" else -1), f"{kind}: {marks}"
+        for rule in o.get("rules", []):
+            assert "*" not in rule["verbs"] + rule["resources"] + rule["apiGroups"], f"{kind}: {rule}"
+        for subject in o.get("subjects", []):
+            assert (subject["name"], subject["namespace"]) == ("vesper-uninstall", "elsewhere"), subject
+    job = found["Job"]["spec"]
+    pod = pod_of(found["Job"])
+    assert job["activeDeadlineSeconds"] == 77 and pod["restartPolicy"] == "Never" and job["backoffLimit"] < 6, job
+    assert pod["serviceAccountName"] == "vesper-uninstall" and pod["nodeSelector"]["a"] == "b" and pod["imagePullSecrets"], pod
+    assert pod["containers"][0]["image"] == f"c@{digest}" and pod["containers"][0]["command"] == ["/usr/bin/vesperctl"], pod
+    assert not [o["kind"] for o in tools.objects(tools.template("uninstall.release=false")) if is_hook(o)]
+    # What the coordinators write is the release's; but for a Secret that a person has named.
+    for given, kinds in (((), {"Lease", "Secret"}), (('coordinator.config.Webhook.CertificateSecret="own"', ), {"Lease"})):
+        own = {o["kind"]: o for o in tools.objects(tools.template(*given)) if o["kind"] in ("Lease", "Secret")}
+        assert own.keys() == kinds and not any(k in o for o in own.values() for k in ("data", "spec")), own
 
 
 def webhook(bed, figures):
@@ -197,6 +226,8 @@ def nonsense(bed, figures):
         ('agent.maxUnavailable="0%"', "/agent/maxUnavailable"),
         ('image.pullPolicy="Sometimes"', "/image/pullPolicy"),
         ('webhook={"enabled": true}', "'webhook' not allowed"),
+        ('uninstall.release="yes"', "/uninstall/release"),
+        ('uninstall.timeoutSeconds=5', "/uninstall/timeoutSeconds"),
         ('coordinator.webhook.failurePolicy="Warn"', "/coordinator/webhook/failurePolicy"),
         ('coordinator.config.Webhook=null', "needs coordinator.config.Webhook.Listen"),
     )
@@ -240,4 +271,4 @@ def keys(bed, figures):
                         assert key in dumped[section], f"{file}: {section}.{key} is not in the daemon's dump"
 
 
-CASES = (lint, no_drift, whole, reasons, values, webhook, restarts, nonsense, keys)
+CASES = (lint, no_drift, whole, reasons, values, hooks, webhook, restarts, nonsense, keys)

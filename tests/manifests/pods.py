@@ -52,9 +52,10 @@ class Pod:
         self._name = f"{name}-{len(bed.pods)}"
         bed.pods.append(self)
         self.container, = self._spec["containers"]
-        self._root, self._config = bed.images.root(name, self._name)
+        image = re.fullmatch(r"(?:.*/)?([^/:]+):[^/:]+", self.container["image"])[1]
+        self._root, self._config = bed.images.root(image, self._name)
         self._directory = bed.directory
-        self.daemon = self._daemon(name)
+        self.daemon = self._daemon(image)
 
     @property
     def memory_request(self):
@@ -77,7 +78,7 @@ class Pod:
         for variable in self.container.get("env", []):
             environment[variable["name"]] = variable["value"] if "value" in variable else \
                 self._fields[variable["valueFrom"]["fieldRef"]["fieldPath"]]
-        mounts = [self._mount(m) for m in self.container["volumeMounts"]]
+        mounts = [self._mount(m) for m in self.container.get("volumeMounts", [])]
         if self._api and self._spec.get("automountServiceAccountToken", True):
             port, ca, token = self._api
             environment.update({"KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": str(port)})
@@ -91,7 +92,7 @@ class Pod:
         spec = os.path.join(self._directory, self._name + ".json")
         with open(spec, "w", encoding="utf-8") as f:
             json.dump({"root": self._root, "mounts": mounts, "user": security["runAsUser"], "group": security["runAsGroup"],
-                       "argv": self._config["Entrypoint"] + arguments, "env": environment}, f)
+                       "argv": self.container.get("command", self._config["Entrypoint"]) + arguments, "env": environment}, f)
         daemon = Daemon(self._name, name, [], self._directory)
         daemon.argv = [sys.executable, os.path.join(TESTS, "manifests", "incontainer.py"), spec]
         return daemon

@@ -71,6 +71,10 @@ def one(objects, kind, name=None):
     return found[0]
 
 
+def is_hook(o):
+    return "helm.sh/hook" in o["metadata"].get("annotations", {})
+
+
 def configuration(text):
     """{section: {key: value}} of one of our configuration files."""
     parser = configparser.ConfigParser(interpolation=None)
@@ -88,10 +92,10 @@ def _without(meta, field, names):
 
 def normal(objects):
     """{(kind, name): object}, without what helm or kustomize alone put there: marks of the tool, the hash in a ConfigMap's name or
-    beside it. helm makes no Namespace."""
+    beside it. helm makes no Namespace, with which goes what the coordinators write; so the release owns that. kustomize has no hooks."""
     found = {}
     for original in objects:
-        if original["kind"] == "Namespace":
+        if original["kind"] in ("Namespace", "Lease", "Secret") or is_hook(original):
             continue
         # The hash stands in the name, and where a pod refers to it.
         o = json.loads(_HASHED.sub(r"\1", json.dumps(original)))

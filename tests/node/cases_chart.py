@@ -10,7 +10,7 @@ import time
 from chartbed import LABEL, NAMES, NAMESPACE, UPGRADE_TAG, chart_of
 from daemons import program
 from node import is_ready, wait_for
-from rendering import one
+from rendering import Refused
 from shutdowns import PATIENCE
 from world import BUDGETS, CLAIMS, COORDINATOR, FINALIZER, PDBS, POOLS, FewestReady
 
@@ -238,10 +238,18 @@ def chart_upgraded(bed, figures):
             load.end()
 
 
-def _left(chart):
+# What the release makes that is neither kept nor another tool's.
+MADE = (("/api/v1", "serviceaccounts"), ("/api/v1", "secrets"), ("/api/v1", "services"), ("/api/v1", "pods"), ("/apis/batch/v1", "jobs"),
+        ("/apis/coordination.k8s.io/v1", "leases"), ("/apis/rbac.authorization.k8s.io/v1", "roles"),
+        ("/apis/rbac.authorization.k8s.io/v1", "rolebindings"))
+MADE_FOR_ALL = ("/apis/rbac.authorization.k8s.io/v1/clusterroles", "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
+                "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas", WEBHOOKS)
+
+
+def _left(chart, names):
     """What is left of vesper's on objects that are not its own, and its own objects but for CRDs."""
     bed, found = chart.bed, []
-    for name in NAMES:
+    for name in names:
         node = bed.admin.get(f"/api/v1/nodes/{name}")
         del node["metadata"]["managedFields"]  # who wrote, and once wrote, what
         text = str((node["metadata"], node["spec"], node["status"]["conditions"]))
@@ -249,31 +257,47 @@ def _left(chart):
         assert FINALIZER not in node["metadata"].get("finalizers", []), node["metadata"]
     for path in (CLAIMS, POOLS, BUDGETS):
         found += [f"{path}: {o['metadata']['name']}" for o in bed.admin.get(path)["items"]]
-    return found
+    paths = [f"{group}/namespaces/{NAMESPACE}/{kind}" for group, kind in MADE] + list(MADE_FOR_ALL)
+    return found + [f"{path}/{o['metadata']['name']}" for path in paths for o in bed.admin.get(path)["items"]
+                    if "vesper" in o["metadata"]["name"]]
+
+
+def _ctl(bed, *arguments):
+    done = subprocess.run([program("vesperctl"), "--kubeconfig", bed.cluster.kubeconfig(), *arguments],
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, timeout=PATIENCE)
+    assert done.returncode == 0, f"vesperctl {' '.join(arguments)}: status {done.returncode}: {done.stdout}"
 
 
 def chart_uninstalled(bed, figures):
-    """the chart: vesperctl release --all, helm uninstall: no finalizer, claim, label, mark; nodes are deleted at once, machines go on"""
+    """the chart: helm uninstall, by its hook: refused while a removal is held; then nothing is left, nodes are deleted at once, machines go on"""
     chart = chart_of(bed)
-    done = subprocess.run([program("vesperctl"), "--kubeconfig", bed.cluster.kubeconfig(), "release", "--all", "--yes"],
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, timeout=2 * PATIENCE)
-    assert done.returncode == 0, f"vesperctl release --all --yes: status {done.returncode}: {done.stdout}\n{chart.described()}"
-    for line in done.stdout.splitlines()[-3:]:
-        figures.add(line)
-    rendered = chart.tools.objects(chart.tools.template(chart.folder + "/values.json"))
+    held, *stay = reversed(NAMES)
+    _ctl(bed, "pause")
+    bed.admin.delete(f"/api/v1/nodes/{held}")
+    wait_for(lambda: bed.admin.get(f"/api/v1/nodes/{held}")["metadata"].get("deletionTimestamp"), PATIENCE, f"{held} is being deleted")
+    before = {p["metadata"]["uid"] for p in chart.pods()}
+    begin = time.monotonic()
+    try:
+        chart.tools.helm("uninstall", "vesper", "--namespace", NAMESPACE)
+        raise AssertionError("helm uninstalled while a removal was held")
+    except Refused as e:
+        figures.add(f"refused after {time.monotonic() - begin:.1f} s: {str(e).strip().splitlines()[-1]}")
+    said = "\n".join(line.text for name in NAMES for line in chart.said(name, "vesper-uninstall"))
+    assert f"Node {held} is being deleted" in said and "nothing was changed" in said, said
+    left = {p["metadata"]["uid"] for p in chart.pods() if p["status"]["phase"] == "Running" and is_ready(p)}
+    assert before <= left, f"refused, and of {len(before)} pods {len(before & left)} run"
+    _ctl(bed, "resume")
+    chart.wait_ended(held)
+    begin = time.monotonic()
     chart.uninstall()
+    figures.add(f"uninstalled after {time.monotonic() - begin:.1f} s")
     wait_for(lambda: not chart.pods(), PATIENCE, lambda: f"no pod of the release is left: {chart.described()}", 0.1)
-    assert not _left(chart), f"left: {_left(chart)}"
-    assert one(rendered, "ValidatingWebhookConfiguration")["metadata"]["name"] not in \
-        {w["metadata"]["name"] for w in bed.admin.get(WEBHOOKS)["items"]}, "the webhook is still registered"
-    # What vesper itself has made beside the release goes with the namespace.
-    here = {f"{kind}/{o['metadata']['name']}" for group, kind in (("/api/v1", "secrets"), ("/apis/coordination.k8s.io/v1", "leases"))
-            for o in bed.admin.get(f"{group}/namespaces/{NAMESPACE}/{kind}")["items"]}
-    assert here == {"secrets/vesper-webhook", "leases/vesper-coordinator"}, f"in the namespace are left: {here}"
+    assert not _left(chart, stay), f"left: {_left(chart, stay)}"
+    assert bed.admin.request("GET", POOLS)[0] == 200, "the CRDs are gone"
     asked = len(chart.provider.asked)
-    bed.admin.delete(f"/api/v1/nodes/{NAMES[0]}")
-    assert chart.workers[NAMES[0]].object() is None, "a deleted node waits for somebody"
-    assert chart.workers[NAMES[0]].is_on() and len(chart.provider.asked) == asked, "its machine was ended"
+    bed.admin.delete(f"/api/v1/nodes/{stay[0]}")
+    assert chart.workers[stay[0]].object() is None, "a deleted node waits for somebody"
+    assert chart.workers[stay[0]].is_on() and len(chart.provider.asked) == asked, "its machine was ended"
 
 
 CASES = [chart_installs, chart_deletes, chart_interrupted, chart_poweroff, chart_upgraded, chart_uninstalled]

@@ -216,7 +216,7 @@ class Chart:
     def close(self):
         """Nothing of it is left for other cases."""
         if self._installed:
-            self.uninstall()
+            self.uninstall("--no-hooks")
         admin = self.bed.admin
         for name in list(self.workers):
             # With its finalizer: nobody serves that any more, if something went wrong before.
@@ -231,9 +231,9 @@ class Chart:
         self.provider.close()
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def uninstall(self):
+    def uninstall(self, *options):
         self._installed = False
-        self.tools.helm("uninstall", "vesper", "--namespace", NAMESPACE)
+        self.tools.helm("uninstall", "vesper", "--namespace", NAMESPACE, *options)
 
     # -- what is to be seen
 

@@ -18,6 +18,7 @@ import debroot
 TOP = os.path.dirname(debroot.TESTS)
 BUILD = os.environ.get("VESPER_BUILD", os.path.join(TOP, "build"))
 NAMES = ("vesper-agent", "vesper-coordinator")
+BESIDE = {"vesper-coordinator": ["vesperctl"]}  # more programs of that image
 
 
 def build(out, build_folder=BUILD, *options):
@@ -96,8 +97,10 @@ class Images:
             image.unpack(root)
             config = image.config["config"]
             user, group = (int(n) for n in config["User"].split(":"))
-            for arguments, wanted in ((["--version"], name + " 0.1.0"), (["--dump-config"], "[Kubernetes]")):
-                done = subprocess.run(["chroot", f"--userspec={user}:{group}", root] + config["Entrypoint"] + arguments,
+            calls = [(config["Entrypoint"] + ["--version"], name + " 0.1.0"), (config["Entrypoint"] + ["--dump-config"], "[Kubernetes]")]
+            calls += [([f"/usr/bin/{other}", "--version"], other + " 0.1.0") for other in BESIDE.get(name, [])]
+            for arguments, wanted in calls:
+                done = subprocess.run(["chroot", f"--userspec={user}:{group}", root] + arguments,
                                       stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                                       env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"})
                 assert done.returncode == 0 and wanted in done.stdout, f"{name} {arguments}: {done.returncode}, {done.stdout}"
@@ -106,7 +109,7 @@ class Images:
         for name in NAMES:
             root = os.path.join(self.folder, name)
             programs = sorted(os.listdir(os.path.join(root, "usr/bin")))
-            assert programs == [name], f"{name}: the programs in it are {programs}"
+            assert programs == [name] + BESIDE.get(name, []), f"{name}: the programs in it are {programs}"
             files = [os.path.relpath(os.path.join(f, n), root) for f, _, names in os.walk(root) for n in names]
             other = sorted(p for p in files if not p.startswith(("lib/", "lib64/", "usr/lib/", "usr/bin/", "etc/")))
             assert not other, f"{name}: {other} are neither program, library nor configuration"

@@ -482,6 +482,12 @@ class Cluster(unittest.TestCase):
         self.assertIn("aws:///us-east-1a/i-00000001", out)
         self.assertIsNone(self.node())
         self.assert_nothing_is_left()
+        # Where nothing is left nobody has to lead: what never came up can be uninstalled. A pause of an earlier try goes, too.
+        self.assertEqual(self.ctl("pause")[0], 0)
+        code, out, err = self.ctl("release", "--all", "--yes")
+        self.assertEqual((code, err), (0, ""))
+        self.assertIn("Nothing of vesper's is left on any node.", out)
+        self.assert_nothing_is_left()
 
     def test_ctl_timeline(self):
         """Of a node that is there, then of one of which only a log is left."""
@@ -498,6 +504,13 @@ class Cluster(unittest.TestCase):
         self.assertLessEqual({"object", "event", "log"}, sources, out)
         code, out, err = self.ctl("timeline", "n1", "-o", "svg", log)
         self.assertEqual((code, out[:5], out[-7:]), (0, "<svg ", "</svg>\n"), err)
+        # Of several: what one of them lacks is said, and of the other everything is told.
+        code, out, err = self.ctl("timeline", "nope", "n1", log, "-o", "json")
+        self.assertEqual((code, [(t["node"], bool(t["entries"])) for t in json.loads(out)]), (1, [("nope", False), ("n1", True)]), err)
+        self.assertEqual(err, "vesperctl: nothing is known of node nope\n")
+        code, out, err = self.ctl("timeline", "n1", "nope", log)
+        self.assertRegex(out, r"(?s)^Node n1\n.*is managed from now on.*\n\nNode nope\n.*The Node is gone")
+        self.assertEqual(self.ctl("timeline", "n1", "nope", log, "-o", "svg")[1].count("The Node is gone"), 1)
         self.api("/api/v1/nodes/n1", "DELETE")
         code, out, err = self.ctl("timeline", "n1", log)
         self.assertEqual(code, 0, err)

@@ -10,6 +10,7 @@ import json
 import os
 import re
 import shlex
+import socket
 import subprocess
 import sys
 import tempfile
@@ -244,6 +245,37 @@ class Said(unittest.TestCase):
         self.assertEqual(ctl("status", "--context=all", KUBECONFIG=files)[0], 0)
         # A file that is named wins over all of them.
         self.assertEqual(ctl("status", "--kubeconfig", self.path("kubeconfig-root"), KUBECONFIG=files)[0], 0)
+        # Parts of a context, as kubectl's options of these names.
+        self.assertEqual(ctl("status", "--user=root", KUBECONFIG=files)[0], 0)
+        self.assert_complains(ctl("status", "--context=all", "--user=jane", KUBECONFIG=files), 'User "jane" cannot')
+        self.assert_complains(ctl("status", "--cluster=none", KUBECONFIG=files), "there is no cluster 'none'")
+        self.assertEqual(ctl("status", "--context=all", "-s", server + "/", KUBECONFIG=files)[0], 0)
+        for other in (["-s", "http://127.0.0.1:1"], ["--server=http://127.0.0.1:1"]):
+            self.assert_complains(ctl("status", "--context=all", *other, KUBECONFIG=files), "the API server does not answer: ", "127.0.0.1")
+            self.assert_complains(ctl("status", *other), "the API server does not answer: ", "127.0.0.1")
+        self.assert_complains(ctl("status", "--server=127.0.0.1:1"), "server is no http:// or https:// address")
+        # A name needs a file that has it.
+        self.assert_complains(ctl("status", "--user=root", "-s", server), "No credential for the API server")
+
+    def test_request_timeout(self):
+        """Of a server that takes connections and says nothing."""
+        with socket.create_server(("127.0.0.1", 0)) as mute:
+            begin = time.monotonic()
+            self.assert_complains(ctl("status", "-s", f"http://127.0.0.1:{mute.getsockname()[1]}", "--request-timeout=300ms"),
+                                  "the API server does not answer")
+            self.assertLess(time.monotonic() - begin, 8, "each call of status waits for 30 s without it")
+        self.assertEqual(self.by("root", "status", "--request-timeout=0")[0], 0)
+        code, _, err = self.by("root", "status", "--request-timeout=soon")
+        self.assertEqual(code, 2)
+        self.assertIn("--request-timeout=soon", err)
+
+    def test_secrets_are_not_taken(self):
+        for words in (["--token=abc123"], ["--token", "abc123"], ["--password=abc123"], ["--password", "abc123"]):
+            for line in ([*words, "status"], ["status", *words]):
+                code, out, err = self.by("root", *line)
+                self.assertEqual((code, out), (2, ""), line)
+                self.assertIn("is not taken", err)
+                self.assertNotIn("abc123", err)
 
     def test_forms(self):
         """-o yaml and json are the same data; what is no such form is refused with those that are."""

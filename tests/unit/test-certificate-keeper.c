@@ -189,6 +189,26 @@ static void test_without_leader(void **state) {
         end(&b);
 }
 
+/* The chart makes the Secret blank: that is as if there were none, for a replica that does not lead, too. */
+static void test_blank(void **state) {
+        Bench b;
+        (void) state;
+
+        for (unsigned leads = 0; leads < 2; leads++) {
+                begin(&b, true);
+                fake_put(b.w.cluster, FAKE_SECRETS,
+                         fj_parse("{'metadata':{'name':'" SECRET "','namespace':'" NS "','labels':{'a':'b'}},'type':'Opaque'}"));
+                if (!leads)
+                        certificate_keeper_lead(b.replicas[0].keeper, NULL);
+                run(&b, 10 * USEC_PER_SEC);
+                assert_non_null(certificate_keeper_set(b.replicas[0].keeper));
+                assert_non_null(fj_get(secret(&b), "data", "tls.key", NULL));
+                assert_string_equal(fj_string(secret(&b), "metadata", "labels", "a", NULL), "b");
+                assert_settled(&b, true);
+                end(&b);
+        }
+}
+
 /* What was lost is put back as it was: nobody shows another certificate. */
 static void test_lost(void **state) {
         Bench b;
@@ -354,6 +374,7 @@ static void test_not_registered(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_two_at_once), cmocka_unit_test(test_without_leader), cmocka_unit_test(test_lost),
+                cmocka_unit_test(test_blank),
                 cmocka_unit_test(test_not_registered), cmocka_unit_test(test_new_ca),
                 cmocka_unit_test(test_clock_ahead),
         };

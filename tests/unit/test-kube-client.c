@@ -439,11 +439,13 @@ static void test_timeout(void **state) {
         static const struct {
                 const char *what;
                 int (*call)(World *w);
-                usec_t after_usec;
+                usec_t after_usec, limit_usec;
         } rows[] = {
-                { "get", do_get, 10 * SEC },
-                { "patch", do_patch_merge, 10 * SEC },
-                { "evict", do_evict, 30 * SEC },
+                { "get", do_get, 10 * SEC, 0 },
+                { "patch", do_patch_merge, 10 * SEC, 0 },
+                { "evict", do_evict, 30 * SEC, 0 },
+                { "get, limited", do_get, 2 * SEC, 2 * SEC },
+                { "evict, limited to more", do_evict, 50 * SEC, 50 * SEC },
         };
         (void) state;
 
@@ -453,6 +455,7 @@ static void test_timeout(void **state) {
 
                 print_message("%s\n", rows[i].what);
                 w->serve = serve_open;
+                kube_client_limit(w->host->client, rows[i].limit_usec);
                 assert_return_code(rows[i].call(w), 0);
                 run_for(w, USEC_PER_MINUTE);
                 assert_non_null(strstr(strbuf_str(&w->told), "error 0 ETIMEDOUT?"));
@@ -937,6 +940,7 @@ static void test_watch_stalls(void **state) {
         usec_t start;
         (void) state;
 
+        kube_client_limit(w->host->client, SEC); /* none of a watch's */
         start_watch(w);
         run_for(w, 60 * SEC);
         say(w, EVENT("BOOKMARK", "b"), strlen(EVENT("BOOKMARK", "b")));

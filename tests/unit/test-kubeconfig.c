@@ -406,36 +406,84 @@ static void test_several_files(void **state) {
         _cleanup_free_ char *clusters =
                 write_file(f, "clusters",
                            "current-context: a\nclusters:\n- {name: c, cluster: {server: https://c:1, "
-                           "certificate-authority: ca.crt}}\n- {name: d, cluster: {server: https://d:1}}\n");
+                           "certificate-authority: ca.crt, tls-server-name: s}}\n- {name: d, cluster: {server: https://d:1}}\n"
+                           "- {name: f, cluster: {insecure-skip-tls-verify: true}}\n");
         _cleanup_free_ char *users =
                 write_file(f, "users",
                            "current-context: b\nclusters:\n- {name: c, cluster: {server: https://other:1}}\n"
-                           "users:\n- {name: u, user: {token: t}}\n");
+                           "users:\n- {name: u, user: {token: t}}\n- {name: v, user: {token: w}}\n");
         char *const all[] = { missing, contexts, clusters, users, NULL }, *const none[] = { missing, missing, NULL };
         const struct {
-                const char *context, *server, *namespace;
-        } rows[] = { { NULL, "https://c:1", NULL }, { "b", "https://d:1", "n" } };
+                KubeConfigChoice choice;
+                const char *server, *namespace, *token;
+        } rows[] = {
+                { {}, "https://c:1", NULL, "t" },
+                { { .context = "b" }, "https://d:1", "n", "t" },
+                { { .cluster = "d" }, "https://d:1", NULL, "t" },
+                { { .user = "v" }, "https://c:1", NULL, "w" },
+                { { .context = "b", .cluster = "c", .user = "v" }, "https://c:1", "n", "w" },
+                { { .server = "https://e:2/" }, "https://e:2", NULL, "t" },
+                { { .context = "b", .server = "http://e:2" }, "http://e:2", "n", "t" },
+                /* a context that names what is not there, in the place of which another is chosen */
+                { { .context = "e", .cluster = "d" }, "https://d:1", NULL, NULL },
+                /* a cluster that has no server */
+                { { .cluster = "f", .server = "https://e:2" }, "https://e:2", NULL, "t" },
+        };
+        const struct {
+                KubeConfigChoice choice;
+                const char *message;
+        } wrong[] = {
+                { { .context = "z" }, "there is no context 'z'" },
+                { { .context = "e" }, "there is no cluster 'none'" },
+                { { .context = "z", .cluster = "c" }, "there is no context 'z'" },
+                { { .cluster = "z" }, "there is no cluster 'z'" },
+                { { .cluster = "f" }, "the cluster has no server" },
+                { { .user = "z" }, "there is no user 'z'" },
+                { { .server = "e:2" }, "server is no http:// or https:// address" },
+                { { .server = "https://me:secret@e:2" }, "server is no http:// or https:// address" },
+        };
         KubeConfig *nothing = NULL;
         char *message = NULL;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_(kubeconfig_freep) KubeConfig *c = NULL;
 
-                assert_return_code(kubeconfig_load_files(all, rows[i].context, &c, &message), 0);
+                assert_return_code(kubeconfig_load_files(all, &rows[i].choice, &c, &message), 0);
                 assert_string_equal(c->server, rows[i].server);
-                assert_string_equal(c->token, "t");
+                assert_true(streq_ptr(c->token, rows[i].token));
                 assert_true(streq_ptr(c->namespace, rows[i].namespace));
-                assert_true(i > 0 || startswith(c->ca_file, f->path));
+                /* The CA is the cluster's also for another server; the name in its certificate is not. */
+                assert_true(streq(c->server, "https://d:1") || rows[i].choice.context || rows[i].choice.cluster ||
+                            startswith(c->ca_file, f->path));
+                assert_true(streq_ptr(c->tls_server_name, streq(c->server, "https://c:1") ? "s" : NULL));
         }
-        assert_int_equal(kubeconfig_load_files(all, "z", &nothing, &message), -EBADMSG);
-        assert_non_null(strstr(message, "there is no context 'z'"));
-        message = mfree(message);
-        assert_int_equal(kubeconfig_load_files(all, "e", &nothing, &message), -EBADMSG);
-        assert_non_null(strstr(message, "there is no cluster 'none'"));
-        message = mfree(message);
+        for (size_t i = 0; i < ELEMENTSOF(wrong); i++) {
+                assert_int_equal(kubeconfig_load_files(all, &wrong[i].choice, &nothing, &message), -EBADMSG);
+                assert_non_null(strstr(message, wrong[i].message));
+                assert_null(strstr(message, "secret"));
+                message = mfree(message);
+        }
         assert_int_equal(kubeconfig_load_files(none, NULL, &nothing, &message), -ENOENT);
         assert_non_null(strstr(message, "missing: No such file"));
-        free(message);
+        message = mfree(message);
+
+        print_message("  no current context\n");
+        {
+                char *const alone[] = { contexts, NULL };
+                const KubeConfigChoice server = { .server = "http://e:2" };
+                _cleanup_(kubeconfig_freep) KubeConfig *c = NULL, *plain = NULL;
+
+                assert_int_equal(kubeconfig_load_files(alone, NULL, &nothing, &message), -EBADMSG);
+                assert_non_null(strstr(message, "current-context is not set"));
+                message = mfree(message);
+                assert_return_code(kubeconfig_load_files(alone, &server, &c, &message), 0);
+                assert_string_equal(c->server, "http://e:2");
+                assert_return_code(kubeconfig_of_server("https://e:2//", &plain, &message), 0);
+                assert_string_equal(plain->server, "https://e:2");
+                assert_int_equal(kubeconfig_of_server("e", &nothing, &message), -EBADMSG);
+                assert_non_null(strstr(message, "no kubeconfig: server is no"));
+                free(message);
+        }
 }
 
 static void test_load(void **state) {

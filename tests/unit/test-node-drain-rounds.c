@@ -827,6 +827,83 @@ static void test_answer_after_the_watch(void **state) {
         bench_done(&b);
 }
 
+/* Pods are gone before their evictions are answered: who evicted them is told when the answers come, and without them once the
+ * node is proved empty, whichever is first. One that was refused, or found its pod gone, is told as gone only. */
+static void test_answer_after_the_pod(void **state) {
+        static const struct {
+                usec_t reply_usec, list_usec;
+                unsigned status; /* of the answer; 0: as it is */
+                bool is_removed; /* by somebody else, while it is asked */
+                unsigned n_unanswered;
+                const char *trace;
+        } rows[] = {
+                { 300 * MSEC, 600 * MSEC, 0, false, 0, "evicted db; gone db; evicted web; gone web" },
+                { 900 * MSEC, 200 * MSEC, 0, false, 2, "evicted db; gone db; evicted web; gone web" },
+                { 300 * MSEC, 600 * MSEC, 0, true, 0, "gone db; gone web" },
+                { 300 * MSEC, 600 * MSEC, 500, true, 0, "gone db; gone web" },
+        };
+        (void) state;
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                Server s = { .list_usec = rows[i].list_usec, .evictions = { rows[i].status, rows[i].status } };
+                Bench b;
+
+                bench_init(&b);
+                if (rows[i].is_removed)
+                        s.evict_usec = rows[i].reply_usec;
+                else
+                        b.eviction_reply_usec = rows[i].reply_usec;
+                add_pod(&b, "web", 30, 0);
+                add_pod(&b, "db", 30, 0);
+                run_for(&b, USEC_PER_SEC);
+                play(&b, &s);
+                begin(&b, 0, PROTECTED_WAIT, false);
+                run_for(&b, 100 * MSEC);
+                if (rows[i].is_removed) {
+                        assert_true(fake_remove(b.w.cluster, FAKE_PODS, "default", "web"));
+                        assert_true(fake_remove(b.w.cluster, FAKE_PODS, "default", "db"));
+                }
+                run_for(&b, 50 * MSEC);
+                assert_int_equal(node_drain_pods_left(b.drain), 0);
+                assert_trace(&b, "");
+                run_for(&b, 2 * USEC_PER_SEC);
+                assert_state(&b, NODE_DRAIN_DRAINED);
+                assert_trace(&b, rows[i].trace);
+                assert_int_equal(b.n_unanswered, rows[i].n_unanswered);
+                assert_int_equal(n_evictions(&b), 2); /* a pod that is gone is not asked for again */
+                bench_done(&b);
+        }
+}
+
+/* A drain that is dropped meanwhile lets the calls under way end in peace, and says nothing of them any more. */
+static void test_dropped_before_the_answer(void **state) {
+        Bench b;
+        (void) state;
+
+        for (unsigned told = 0; told < 2; told++) {
+                bench_init(&b);
+                b.eviction_reply_usec = 300 * MSEC;
+                b.late_usec = USEC_PER_SEC;
+                add_pod(&b, "web", 30, 0);
+                add_pod(&b, "db", 30, 60);
+                run_for(&b, USEC_PER_SEC * 2);
+                begin(&b, 0, PROTECTED_WAIT, false);
+                run_for(&b, 150 * MSEC);
+                assert_blockers(&b, "db Terminating");
+                assert_trace(&b, "");
+                if (told > 0) {
+                        node_drain_tell_unanswered(b.drain);
+                        assert_trace(&b, "evicted db; evicted web; gone web");
+                }
+                b.drain = node_drain_free(b.drain);
+                run_for(&b, USEC_PER_SEC);
+                assert_trace(&b, "");
+                /* (Of a pod that stands still the call is torn off.) */
+                assert_int_equal(evictor_stats(b.evictor).answers[EVICTION_ACCEPTED], 1);
+                bench_done(&b);
+        }
+}
+
 /* Deletes end pods as evictions do: neither without the permit, nor without the lead. */
 static void test_deletes_are_permitted(void **state) {
         Bench b;
@@ -880,6 +957,8 @@ int main(void) {
                 cmocka_unit_test(test_deleted_instead),
                 cmocka_unit_test(test_opts_out_while_it_waits),
                 cmocka_unit_test(test_answer_after_the_watch),
+                cmocka_unit_test(test_answer_after_the_pod),
+                cmocka_unit_test(test_dropped_before_the_answer),
                 cmocka_unit_test(test_deletes_are_permitted),
         };
         return cmocka_run_group_tests_name("node-drain-rounds", tests, NULL, NULL);

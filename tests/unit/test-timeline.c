@@ -89,7 +89,7 @@ static void test_printed(void **state) {
         json = timeline_json(&t);
         assert_return_code(json_parse(json, strlen(json), 1u << 20, &doc, NULL), 0);
         assert_int_equal(json_size(json_get(json_root(doc), "entries")), t.n_entries);
-        svg = timeline_svg(&t);
+        svg = timeline_svg(&t, 1);
         assert_non_null(startswith(svg, "<svg "));
         assert_non_null(endswith(svg, "</svg>\n"));
         assert_non_null(strstr(svg, "all &lt;gone&gt; &amp; &quot;well&quot;"));
@@ -109,10 +109,60 @@ static void test_nothing(void **state) {
         assert_int_equal(t.n_entries, 0);
         text = timeline_text(&t);
         json = timeline_json(&t);
-        svg = timeline_svg(&t);
+        svg = timeline_svg(&t, 1);
         assert_string_equal(text, "Node n1\n");
         assert_string_equal(json, "{\"node\":\"n1\",\"entries\":[],\"missing\":[]}");
         assert_non_null(svg);
+}
+
+/* Several nodes: a lane for each, one axis from the first to the last of all, and rows in order of time, each with its node. */
+static void test_lanes(void **state) {
+        static const char *const lines[] = {
+                "{\"time\":\"2027-01-15T08:00:00Z\",\"msg\":\"first\",\"node\":\"n1\"}",
+                "{\"time\":\"2027-01-15T08:00:05Z\",\"msg\":\"second\",\"node\":\"n2<\"}",
+                "{\"time\":\"2027-01-15T08:00:10Z\",\"msg\":\"third\",\"node\":\"n1\"}",
+                "{\"time\":\"2027-01-15T08:00:20Z\",\"msg\":\"fourth\",\"node\":\"n2<\"}",
+        };
+        static const char *const in_order[] = {
+                "Nodes n1, n2&lt;, n3",
+                "y=\"98\">n1</text>",
+                "y=\"144\">n2&lt;</text>",
+                "y=\"190\">n3</text>",
+                "y=\"214\" text-anchor=\"end\">+20.000 s</text>", /* below the name of the last lane */
+                ">n1 <tspan class=\"dim\">Node</tspan> first<",
+                ">n2&lt; <tspan class=\"dim\">Node</tspan> second<",
+                ">n1 <tspan class=\"dim\">Node</tspan> third<",
+                ">n2&lt; <tspan class=\"dim\">Node</tspan> fourth<",
+                ">n3: The Node is gone.</text>",
+                "</svg>",
+        };
+        Timeline t[3] = {};
+        _cleanup_free_ char *svg = NULL, *one = NULL;
+        const char *at;
+        (void) state;
+
+        for (size_t i = 0; i < ELEMENTSOF(t); i++) {
+                assert_return_code(timeline_init(t + i, (const char *[]){ "n1", "n2<", "n3" }[i]), 0);
+                for (size_t k = 0; k < ELEMENTSOF(lines); k++)
+                        assert_return_code(timeline_take_log_line(t + i, lines[k], strlen(lines[k])), 0);
+        }
+        assert_return_code(timeline_miss(t + 2, "The Node is gone."), 0);
+        for (size_t i = 0; i < ELEMENTSOF(t); i++)
+                timeline_sort(t + i);
+        at = svg = timeline_svg(t, ELEMENTSOF(t));
+        for (size_t i = 0; i < ELEMENTSOF(in_order); i++) {
+                at = strstr(at, in_order[i]);
+                if (!at)
+                        fail_msg("'%s' does not follow in:\n%s", in_order[i], svg);
+        }
+        /* Marks: half-way and at the end of the axis, each in its node's lane, 20 above its line. */
+        assert_non_null(strstr(svg, "<rect class=\"log\" x=\"539.0\" y=\"64\""));
+        assert_non_null(strstr(svg, "<rect class=\"log\" x=\"1055.0\" y=\"110\""));
+        one = timeline_svg(t, 1);
+        assert_non_null(strstr(one, ">Node n1<"));
+        assert_null(strstr(one, ">n1 "));
+        for (size_t i = 0; i < ELEMENTSOF(t); i++)
+                timeline_done(t + i);
 }
 
 static void test_many(void **state) {
@@ -132,6 +182,7 @@ int main(void) {
                 cmocka_unit_test(test_all_sources),
                 cmocka_unit_test(test_printed),
                 cmocka_unit_test(test_nothing),
+                cmocka_unit_test(test_lanes),
                 cmocka_unit_test(test_many),
         };
 

@@ -476,7 +476,9 @@ int kube_call_start(KubeClient *c, const KubeCallPlan *plan, StrBuf *url, kube_d
                 .userdata = userdata,
                 .detached = !ret,
         };
-        if (call->options.timeout_usec == 0)
+        if (c->limit_usec > 0 && plan->verb != KUBE_VERB_WATCH)
+                call->options.timeout_usec = c->limit_usec;
+        else if (call->options.timeout_usec == 0)
                 call->options.timeout_usec = DEFAULT_TIMEOUT_USEC;
         if (call->options.max_response_bytes == 0)
                 call->options.max_response_bytes = DEFAULT_RESPONSE_BYTES_MAX;

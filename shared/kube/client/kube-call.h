@@ -50,6 +50,7 @@ struct KubeClient {
         char *server, *field_manager, *user_agent;
         HttpHeader impersonation[KUBE_IMPERSONATION_MAX]; /* values are owned */
         size_t n_impersonation;
+        usec_t limit_usec; /* of each call but watches; 0: as the call says */
         InternPool *pool;
         List calls;
         List waiting[_KUBE_RANK_MAX];       /* calls of the later ranks, not yet sent */

@@ -118,6 +118,11 @@ int kube_client_impersonate(KubeClient *c, const char *user, const char *uid, ch
         return r;
 }
 
+void kube_client_limit(KubeClient *c, usec_t timeout_usec) {
+        assert(c);
+        c->limit_usec = timeout_usec;
+}
+
 InternPool *kube_client_pool(KubeClient *c) {
         assert(c);
         return c->pool;

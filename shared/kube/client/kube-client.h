@@ -51,7 +51,7 @@ typedef enum KubeRank {
 
 typedef struct KubeCallOptions {
         HttpLane lane;          /* zero: urgent */
-        usec_t timeout_usec;    /* 0: 10 s (evictions: 30 s) */
+        usec_t timeout_usec;    /* 0: 10 s (evictions: 30 s); kube_client_limit() has the last word */
         HttpGuard guard;        /* may_send NULL: unguarded */
         size_t max_response_bytes; /* 0: 4 MiB; lists 64 MiB */
         KubeRank rank;
@@ -99,6 +99,8 @@ DEFINE_FREEP(KubeCall, kube_call_free);
  * value. Texts are copied. */
 #define KUBE_GROUPS_MAX 16u
 int kube_client_impersonate(KubeClient *c, const char *user, const char *uid, char *const *groups);
+/* Each call from now on but watches may take so long, whatever its options say (kubectl's --request-timeout). 0: as they say. */
+void kube_client_limit(KubeClient *c, usec_t timeout_usec);
 InternPool *kube_client_pool(KubeClient *c); /* strings of all objects decoded for this client's users */
 Env *kube_client_env(KubeClient *c);
 /* A new credential arrived: held calls go out. The client listens to its KubeAuth by itself; calling it again is harmless. */

@@ -7,7 +7,7 @@
 #include "yaml-tree.h"
 
 /*
- * From the tree of a kubeconfig to the one context that is current. What client-go would silently do for us
+ * From the tree of a kubeconfig to the one context that is meant. What client-go would silently do for us
  * and we do not (basic auth, auth-provider, impersonation, proxies) is refused, never passed over: acting as
  * somebody else than the file says would be worse than not starting. Unknown keys are passed over, as
  * client-go does.
@@ -29,7 +29,7 @@ typedef struct KubeConfigParser {
         const KubeConfigFile *files;
         size_t n_files;
         const KubeConfigFile *file; /* that is being read */
-        const char *context;        /* NULL: the current one */
+        KubeConfigChoice choice;
         KubeConfig *config;
         char *message;
 } KubeConfigParser;
@@ -117,14 +117,12 @@ static int refuse_keys(KubeConfigParser *p, const YamlTree *map, const char *con
 
 /* -- cluster -------------------------------------------------------------------------------------------- */
 
-static int check_server(KubeConfigParser *p, const YamlTree *cluster) {
+/* where NULL: it is not in the file. */
+static int check_server(KubeConfigParser *p, const YamlTree *where) {
         char *s = p->config->server;
-        const YamlTree *where = yaml_tree_get(cluster, "server");
         const char *host;
         size_t n;
 
-        if (!s)
-                return refuse(p, -EBADMSG, cluster, "the cluster has no server");
         host = startswith(s, "https://");
         if (!host)
                 host = startswith(s, "http://");
@@ -147,12 +145,15 @@ static int take_cluster(KubeConfigParser *p, const YamlTree *cluster) {
 
         r = refuse_keys(p, cluster, unsupported, ELEMENTSOF(unsupported),
                         "connections to the API server are direct");
-        if (r >= 0)
+        if (r >= 0 && !p->choice.server) {
                 r = take_string(p, cluster, "server", &c->server);
-        if (r >= 0)
-                r = check_server(p, cluster);
-        if (r >= 0)
-                r = take_string(p, cluster, "tls-server-name", &c->tls_server_name);
+                if (r >= 0 && !c->server)
+                        r = refuse(p, -EBADMSG, cluster, "the cluster has no server");
+                if (r >= 0)
+                        r = check_server(p, yaml_tree_get(cluster, "server"));
+                if (r >= 0)
+                        r = take_string(p, cluster, "tls-server-name", &c->tls_server_name);
+        }
         if (r >= 0)
                 r = take_bool(p, cluster, "insecure-skip-tls-verify", &c->insecure_skip_tls_verify);
         if (r >= 0)
@@ -383,25 +384,45 @@ static int check_file(KubeConfigParser *p, char **context_name) {
         return r;
 }
 
-static int take_context(KubeConfigParser *p, const char *name) {
-        _cleanup_free_ char *cluster_name = NULL, *user_name = NULL;
-        const YamlTree *context, *cluster, *user;
+/* Of what is chosen by name the context need not say anything. */
+static int take_context(KubeConfigParser *p, const char *name, char **cluster_name, char **user_name) {
+        const YamlTree *context;
         int r;
 
         r = find_named(p, "contexts", "context", name, &context);
-        if (r >= 0)
-                r = take_string(p, context, "cluster", &cluster_name);
-        if (r >= 0)
-                r = take_string(p, context, "user", &user_name);
+        if (r >= 0 && !*cluster_name)
+                r = take_string(p, context, "cluster", cluster_name);
+        if (r >= 0 && !*user_name)
+                r = take_string(p, context, "user", user_name);
         if (r >= 0)
                 r = take_string(p, context, "namespace", &p->config->namespace);
-        if (r < 0)
-                return r;
-        if (!cluster_name)
-                return refuse(p, -EBADMSG, context, "the context names no cluster");
+        if (r >= 0 && !*cluster_name && !p->choice.server)
+                r = refuse(p, -EBADMSG, context, "the context names no cluster");
+        return r;
+}
 
-        r = find_named(p, "clusters", "cluster", cluster_name, &cluster);
+static int take_server(KubeConfigParser *p) {
+        int r = free_and_strdup(&p->config->server, p->choice.server);
+
+        return r < 0 ? r : check_server(p, NULL);
+}
+
+/* context_name NULL: there is none, and a cluster or server is chosen. */
+static int take_choice(KubeConfigParser *p, const char *context_name) {
+        _cleanup_free_ char *cluster_name = NULL, *user_name = NULL;
+        const YamlTree *cluster, *user;
+        int r;
+
+        r = free_and_strdup(&cluster_name, p->choice.cluster);
         if (r >= 0)
+                r = free_and_strdup(&user_name, p->choice.user);
+        if (r >= 0 && context_name)
+                r = take_context(p, context_name, &cluster_name, &user_name);
+        if (r >= 0 && p->choice.server)
+                r = take_server(p);
+        if (r >= 0 && cluster_name)
+                r = find_named(p, "clusters", "cluster", cluster_name, &cluster);
+        if (r >= 0 && cluster_name)
                 r = take_cluster(p, cluster);
         if (r < 0 || !user_name)
                 return r;
@@ -414,7 +435,7 @@ static int take_config(KubeConfigParser *p) {
         _cleanup_free_ char *context_name = NULL;
         int r;
 
-        if (p->context && !(context_name = strdup(p->context)))
+        if (p->choice.context && !(context_name = strdup(p->choice.context)))
                 return -ENOMEM;
         for (size_t i = 0; i < p->n_files; i++) {
                 p->file = p->files + i;
@@ -423,10 +444,10 @@ static int take_config(KubeConfigParser *p) {
                         return r;
         }
         p->file = p->files;
-        if (!context_name)
+        if (!context_name && !p->choice.cluster && !p->choice.server)
                 return refuse(p, -EBADMSG, p->file->root, "current-context is not set");
         p->config = new0(KubeConfig, 1);
-        return p->config ? take_context(p, context_name) : -ENOMEM;
+        return p->config ? take_choice(p, context_name) : -ENOMEM;
 }
 
 /* -- files ---------------------------------------------------------------------------------------------- */
@@ -506,10 +527,20 @@ int kubeconfig_parse(const char *data, size_t size, const char *directory, KubeC
         return hand_over(&p, r, ret, reterr_message);
 }
 
-int kubeconfig_load_files(char *const *paths, const char *context, KubeConfig **ret, char **reterr_message) {
+int kubeconfig_of_server(const char *server, KubeConfig **ret, char **reterr_message) {
+        const KubeConfigFile none = { .name = "no kubeconfig" };
+        KubeConfigParser p = { .file = &none, .choice = { .server = server } };
+
+        assert(server);
+        assert(ret);
+        p.config = new0(KubeConfig, 1);
+        return hand_over(&p, p.config ? take_server(&p) : -ENOMEM, ret, reterr_message);
+}
+
+int kubeconfig_load_files(char *const *paths, const KubeConfigChoice *choice, KubeConfig **ret, char **reterr_message) {
         size_t n = strv_length(paths);
         KubeConfigFile *files = new0(KubeConfigFile, n);
-        KubeConfigParser p = { .files = files, .context = context };
+        KubeConfigParser p = { .files = files, .choice = choice ? *choice : (KubeConfigChoice){} };
         int r = 0;
 
         assert(n > 0);

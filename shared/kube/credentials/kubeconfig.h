@@ -40,9 +40,18 @@ typedef struct KubeConfig {
 /* -EBADMSG, -ENOENT, -E2BIG, -ENOTSUP (a kind of credential we do not have: auth-provider, username/password) with a sentence
  * in *reterr_message (file, line, what) that the caller frees. */
 int kubeconfig_load(const char *path, KubeConfig **ret, char **reterr_message);
+/* What of it is meant, as kubectl's options of these names say; NULL: as the file says. */
+typedef struct KubeConfigChoice {
+        const char *context;       /* else the current one */
+        const char *cluster, *user; /* by name, in the place of the context's */
+        const char *server;        /* in the place of the cluster's, whose tls-server-name is not meant for it */
+} KubeConfigChoice;
+
 /* Several, as kubectl takes KUBECONFIG: of each name the first file that has it wins, those that are not there are passed
- * over. context: NULL: the current one. */
-int kubeconfig_load_files(char *const *paths, const char *context, KubeConfig **ret, char **reterr_message);
+ * over. choice: NULL: nothing is chosen. */
+int kubeconfig_load_files(char *const *paths, const KubeConfigChoice *choice, KubeConfig **ret, char **reterr_message);
+/* Without any file: only a server, and no credential. */
+int kubeconfig_of_server(const char *server, KubeConfig **ret, char **reterr_message);
 int kubeconfig_parse(const char *data, size_t size, const char *directory, KubeConfig **ret, char **reterr_message);
 /* From a pod: KUBERNETES_SERVICE_HOST/PORT and the ServiceAccount's files under `directory` (NULL: the usual place). */
 int kubeconfig_in_cluster(const char *host, const char *port, const char *directory, KubeConfig **ret, char **reterr_message);

@@ -30,15 +30,15 @@ app.kubernetes.io/part-of: vesper
 {{ end }}
 {{- end }}
 
-{{/* The rules of one object of packaging/manifests/coordinator/rbac.yaml, where their reasons stand: (dict "root" $ "kind" "Role"). */}}
+{{/* The rules of the one object of that kind in a file, where their reasons stand: (dict "root" $ "kind" "Role" "file" "files/rbac.yaml"). */}}
 {{- define "vesper.rules" -}}
 {{- $found := dict -}}
 {{- $kind := .kind -}}
-{{- range splitList "\n---\n" (.root.Files.Get "files/rbac.yaml") -}}
+{{- range splitList "\n---\n" (.root.Files.Get .file) -}}
 {{- $object := fromYaml . -}}
 {{- if eq ($object.kind | default "") $kind }}{{ $_ := set $found "rules" $object.rules }}{{ end -}}
 {{- end -}}
-{{- toYaml (required "files/rbac.yaml is not in this copy of the chart; it is a link to packaging/manifests/coordinator/rbac.yaml" $found.rules) | replace "vesper-system" .root.Release.Namespace }}
+{{- toYaml (required (printf "%s is not in this copy of the chart, where it may be a link to a file of packaging/manifests/coordinator" .file) $found.rules) | replace "vesper-system" .root.Release.Namespace }}
 {{- end }}
 
 {{/* The volumes of the kubelet's credential: name, path, directory. As the overlays packaging/manifests/agent-*. */}}
@@ -68,4 +68,11 @@ app.kubernetes.io/part-of: vesper
 {{/* The port of ADDRESS:PORT. */}}
 {{- define "vesper.port" -}}
 {{ regexFind "[0-9]+$" . }}
+{{- end }}
+
+{{/* Annotations of what stands only while an uninstallation begins; the argument is the weight: what has less is made before. */}}
+{{- define "vesper.hook" -}}
+helm.sh/hook: pre-delete
+helm.sh/hook-weight: {{ . | quote }}
+helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
 {{- end }}
