@@ -74,7 +74,7 @@ void notice_source_kick(NoticeSource *s);
 /* Is this notice (maybe of an earlier life of the agent) one of this source that the feed would show? */
 bool notice_source_announces(const NoticeSource *s, const char *feed, const Notice *n);
 bool notice_source_may_cancel(const NoticeSource *s, const Notice *n, usec_t now_usec);
-/* The may_cancel of clouds: a spot notice is over ten minutes after its time, for nobody says so; what else they take back
+/* The may_cancel of clouds: a spot notice is over ten minutes after its own time, for nobody says so; what else they take back
  * they take back in so many words. */
 bool notice_source_cloud_may_cancel(const NoticeSource *s, const Notice *n, usec_t now_usec);
 

@@ -938,11 +938,14 @@ static void test_start_jitter(void **state) {
 
 static void test_may_cancel(void **state) {
         _cleanup_(lookout_freep) Lookout *l = lookout_new();
-        const Notice n = { .deadline_usec = T0 };
+        const Notice n = { .deadline_usec = T0 }, nearer = { .deadline_usec = T0 - USEC_PER_MINUTE, .own_deadline_usec = T0 };
 
         assert_false(notice_source_may_cancel(l->source, &n, T0 - 1));
         assert_false(notice_source_may_cancel(l->source, &n, T0 + 10 * USEC_PER_MINUTE - 1));
         assert_true(notice_source_may_cancel(l->source, &n, T0 + 10 * USEC_PER_MINUTE));
+        /* Another notice has brought its time nearer. */
+        assert_false(notice_source_may_cancel(l->source, &nearer, T0 + 10 * USEC_PER_MINUTE - 1));
+        assert_true(notice_source_may_cancel(l->source, &nearer, T0 + 10 * USEC_PER_MINUTE));
 }
 
 /* -- the other feeds ---------------------------------------------------------------------------- */
