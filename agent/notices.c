@@ -116,9 +116,24 @@ bool notices_only_cordon(const Notices *n, const Notice *notice) {
         return plan_for(n, notice).act == PLAN_CORDON;
 }
 
-/* When the time for which it is only cordoned is over. */
-static usec_t cordon_end(const Standing *s, const Plan *plan) {
-        return plan->act == PLAN_CORDON ? usec_add(s->answered_usec, plan->span_usec) : USEC_INFINITY;
+/* When the time for which the node is only cordoned is over. Of the notice in force the reflex knows since when: its feed may
+ * have left it out in between, or an agent before this one have begun. */
+static usec_t cordon_end(const Notices *n, const Standing *s, const Plan *plan) {
+        usec_t since = is_in_force(n, s->notice) ? reflex_only_cordoned_since(n->c.reflex) : USEC_INFINITY;
+
+        return plan->act == PLAN_CORDON ? usec_add(MIN(since, s->answered_usec), plan->span_usec) : USEC_INFINITY;
+}
+
+/* The same of a notice in force that its feed does not show any more, though that takes nothing back (of a spot notice).
+ * USEC_INFINITY: there is none such, or it is cordoned until it is over. */
+static usec_t unseen_cordon_end(const Notices *n) {
+        usec_t since = reflex_only_cordoned_since(n->c.reflex);
+        Plan plan;
+
+        if (since == USEC_INFINITY || notices_is_standing(n, reflex_notice_now(n->c.reflex)->id))
+                return USEC_INFINITY;
+        plan = plan_for(n, reflex_notice_now(n->c.reflex));
+        return plan.act == PLAN_CORDON ? usec_add(since, plan.span_usec) : USEC_INFINITY;
 }
 
 static void count(Notices *n, const Notice *notice) {
@@ -183,10 +198,8 @@ void notices_act(Notices *n, const Notice *notice, usec_t answered_usec) {
         act(n, notice, &plan, answered_usec, NULL);
 }
 
-static void end_cordon(Notices *n, Standing *s) {
-        s->over = true;
-        if (is_in_force(n, s->notice))
-                reflex_cancel(n->c.reflex, "the time for which [Policy] cordons the node has passed");
+static void end_cordon(Notices *n) {
+        reflex_cancel(n->c.reflex, "the time for which [Policy] cordons the node has passed");
 }
 
 /* What the policy makes of it now. */
@@ -202,8 +215,10 @@ static void consider(Notices *n, Standing *s) {
                 }
                 return;
         }
-        if (loop_now(n->c.env->loop) >= cordon_end(s, &plan)) {
-                end_cordon(n, s);
+        if (loop_now(n->c.env->loop) >= cordon_end(n, s, &plan)) {
+                s->over = true;
+                if (is_in_force(n, s->notice))
+                        end_cordon(n);
                 return;
         }
         if (is_due(n, &plan)) {
@@ -221,12 +236,12 @@ static void consider(Notices *n, Standing *s) {
 
 /* The next moment at which a rule has something to say. */
 static void plan_timer(Notices *n) {
-        usec_t now = loop_now(n->c.env->loop), next = USEC_INFINITY;
+        usec_t now = loop_now(n->c.env->loop), next = unseen_cordon_end(n);
 
         for (size_t i = 0; i < n->n_standing; i++) {
                 Standing *s = &n->standing[i];
                 Plan plan = plan_for(n, s->notice);
-                usec_t end = cordon_end(s, &plan);
+                usec_t end = cordon_end(n, s, &plan);
 
                 if (s->over || plan.act < PLAN_CORDON)
                         continue;
@@ -246,6 +261,8 @@ static void consider_all(Notices *n) {
                 return;
         for (size_t i = 0; i < n->n_standing; i++)
                 consider(n, &n->standing[i]);
+        if (loop_now(n->c.env->loop) >= unseen_cordon_end(n))
+                end_cordon(n);
         plan_timer(n);
         n->c.on_planned(n->c.userdata);
 }

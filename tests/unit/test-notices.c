@@ -170,6 +170,81 @@ static void test_cordon_for(void **state) {
         assert_true(agent_rig_said(r, "the time for which [Policy] cordons the node has passed"));
 }
 
+/* A spot notice that metadata does not show any more is not taken back by that; the time of its rule passes all the same, also
+ * over a restart of the agent and over a feed that shows it again for a while. */
+static void test_cordon_for_unseen(void **state) {
+        static const struct {
+                const char *what;
+                bool restart, flap;
+        } rows[] = {
+                { "it is gone", false, false },
+                { "and the agent starts anew", true, false },
+                { "and comes again in between", false, true },
+                { "both", true, true },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                AgentRig *r = policy_rig(NOTICE_SPOT, "cordon:3min");
+
+                print_message("%s\n", rows[i].what);
+                agent_rig_notice(r, 120 * USEC_PER_SEC);
+                agent_rig_run(r, 20 * USEC_PER_SEC);
+                assert_string_equal(agent_phase(r->agent), "Cordoned");
+                fake_imds_clear_action(r->imds);
+                agent_rig_run(r, 40 * USEC_PER_SEC);
+                if (rows[i].restart) {
+                        agent_rig_kill(r);
+                        agent_rig_start(r);
+                }
+                agent_rig_run(r, 20 * USEC_PER_SEC);
+                if (rows[i].flap) {
+                        agent_rig_notice(r, 40 * USEC_PER_SEC);
+                        agent_rig_run(r, 20 * USEC_PER_SEC);
+                        fake_imds_clear_action(r->imds);
+                } else
+                        agent_rig_run(r, 20 * USEC_PER_SEC);
+                agent_rig_run(r, 65 * USEC_PER_SEC);
+                assert_string_equal(agent_phase(r->agent), "Cordoned"); /* 165 s */
+                agent_rig_run(r, 20 * USEC_PER_SEC);
+                assert_in_service(r);
+                assert_true(agent_rig_said(r, "the time for which [Policy] cordons the node has passed"));
+                agent_rig_run(r, 20 * USEC_PER_MINUTE);
+                assert_in_service(r);
+                agent_rig_free(r);
+        }
+}
+
+/* Without a time it stays until the notice is over, which a spot notice is ten minutes after its own time. The nearer time of
+ * another notice is none of its own. */
+static void test_cordon_unseen(void **state) {
+        static const bool restart[] = { false, true };
+
+        for (size_t i = 0; i < ELEMENTSOF(restart); i++) {
+                AgentRig *r = policy_rig(NOTICE_SPOT, "cordon");
+
+                assert_return_code(free_and_strdup(&r->config.policy[NOTICE_MAINTENANCE], "cordon"), 0);
+                agent_reconfigured(r->agent);
+                agent_rig_notice(r, 120 * USEC_PER_SEC);
+                agent_rig_run(r, 10 * USEC_PER_SEC);
+                assert_string_equal(agent_phase(r->agent), "Cordoned");
+                announce(r, "instance-event-1", "system-reboot", 70 * USEC_PER_SEC);
+                agent_rig_run(r, LOOKS_USEC);
+                assert_non_null(strstr(agent_rig_annotation(r, "vesper.sh/interruption"), "ownDeadlineUptimeUsec"));
+                fake_imds_clear_action(r->imds);
+                fake_imds_set_text(r->imds, EVENTS, "[]");
+                agent_rig_run(r, LOOKS_USEC); /* 150 s after the notice */
+                if (restart[i]) {
+                        agent_rig_kill(r);
+                        agent_rig_start(r);
+                }
+                agent_rig_run(r, 550 * USEC_PER_SEC); /* more than ten minutes after the time of the reboot */
+                assert_string_equal(agent_phase(r->agent), "Cordoned");
+                agent_rig_run(r, 40 * USEC_PER_SEC);
+                assert_in_service(r);
+                agent_rig_free(r);
+        }
+}
+
 /* A machine that is only cordoned for one notice is drained for another, and when it goes down. */
 static void test_cordon_then_spot(void **state) {
         _cleanup_(agent_rig_freep) AgentRig *r = policy_rig(NOTICE_MAINTENANCE, "cordon");
@@ -316,6 +391,8 @@ int main(void) {
                 cmocka_unit_test(test_moved),
                 cmocka_unit_test(test_cordon),
                 cmocka_unit_test(test_cordon_for),
+                cmocka_unit_test(test_cordon_for_unseen),
+                cmocka_unit_test(test_cordon_unseen),
                 cmocka_unit_test(test_cordon_then_spot),
                 cmocka_unit_test(test_outranked),
                 cmocka_unit_test(test_report_and_ignore),
