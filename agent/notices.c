@@ -43,6 +43,8 @@ struct Notices {
         size_t n_standing;
         Timer *timer;
         bool settled;
+        char *provider_id;           /* of the Node; NULL: not known yet */
+        const NoticeSource *foreign; /* it answers for another machine, as has been said; NULL: none does */
         char *early; /* id of the one that is taken before its time; NULL: none is */
         bool early_is_held;
         usec_t marks_back_usec; /* since when marks of an overruled notice stand on the Node; 0: they do not */
@@ -535,11 +537,59 @@ static Feed *feed_of(Notices *n, NoticeSource *s, const char *name) {
         return &n->feeds[n->n_feeds++];
 }
 
+/* -- whose metadata it is ------------------------------------------------------------------------ */
+
+/* Said when it begins, and when it is over. */
+static bool is_foreign(Notices *n, const NoticeSource *s) {
+        const char *name;
+        NoticeIdentity identity = notice_source_identity(s, n->provider_id, &name);
+
+        if (identity == NOTICE_IDENTITY_OTHER && n->foreign != s) {
+                n->foreign = s;
+                node_voice_foreign_metadata(n->c.voice, s->ops->name, name, n->provider_id);
+        } else if (identity == NOTICE_IDENTITY_SAME && n->foreign == s) {
+                n->foreign = NULL;
+                node_voice_source_back(n->c.voice, s->ops->name);
+        }
+        return identity == NOTICE_IDENTITY_OTHER;
+}
+
+static void disown(Notices *n, const NoticeSource *s) {
+        bool in_force = false, held;
+
+        for (size_t i = n->n_standing; i-- > 0;)
+                if (n->standing[i].feed->source == s) {
+                        in_force = in_force || is_in_force(n, n->standing[i].notice);
+                        stand_down(n, i);
+                }
+        held = n->early_is_held && reflex_notice_now(n->c.reflex) && streq_ptr(n->early, reflex_notice_now(n->c.reflex)->id);
+        if (in_force && !held)
+                reflex_cancel(n->c.reflex, "it was announced by the metadata of another machine");
+}
+
+void notices_see_provider_id(Notices *n, const char *provider_id) {
+        assert(n->settled);
+        if (isempty(provider_id) || streq_ptr(n->provider_id, provider_id))
+                return;
+        if (free_and_strdup(&n->provider_id, provider_id) < 0)
+                return; /* with the next change of the Node */
+        for (size_t i = 0; i < n->n_sources; i++)
+                if (is_foreign(n, n->sources[i]))
+                        disown(n, n->sources[i]);
+        consider_all(n);
+}
+
 static void on_look(NoticeSource *s, const NoticeLook *look, void *userdata) {
         Notices *n = userdata;
         Feed *feed = feed_of(n, s, look->feed);
         size_t before = n->n_standing;
 
+        if (look->result != NOTICE_POLL_UNKNOWN && is_foreign(n, s)) {
+                metrics_add(n->c.metrics, AGENT_METRIC_POLLS, NOTICE_POLL_UNKNOWN, 1);
+                watch_overruled_marks(n);
+                n->c.on_looked(n->c.userdata);
+                return;
+        }
         if (look->result != NOTICE_POLL_UNKNOWN) {
                 take_in(n, feed, look);
                 if (before > 0 || n->n_standing > 0) /* else there is nothing to say, as before */
@@ -612,6 +662,7 @@ static void find_cloud(Notices *n, const char *provider_id) {
 void notices_settle(Notices *n, const char *provider_id) {
         n->settled = true;
         find_cloud(n, provider_id);
+        notices_see_provider_id(n, provider_id);
         consider_all(n);
 }
 
@@ -653,6 +704,7 @@ Notices *notices_free(Notices *n) {
                 notice_free(n->standing[i].notice);
         free(n->standing);
         free(n->early);
+        free(n->provider_id);
         timer_free(n->timer);
         policy_settings_done(&n->policy);
         return mfree(n);

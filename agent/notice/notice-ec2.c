@@ -95,6 +95,14 @@ bool ec2_instance_id_is_valid(const char *s, size_t size) {
         return true;
 }
 
+NoticeIdentity notice_ec2_identity(const char *instance_id, const char *provider_id) {
+        const char *slash = strrchr(provider_id, '/'), *id = slash ? slash + 1 : provider_id;
+
+        if ((slash && !startswith(provider_id, "aws://")) || !ec2_instance_id_is_valid(id, strlen(id)))
+                return NOTICE_IDENTITY_UNKNOWN;
+        return streq(id, instance_id) ? NOTICE_IDENTITY_SAME : NOTICE_IDENTITY_OTHER;
+}
+
 usec_t notice_ec2_left(const char *action, usec_t time_usec, usec_t clock_usec, Ec2ClockVerdict *ret_verdict) {
         usec_t left = usec_sub(time_usec, clock_usec);
 
@@ -538,6 +546,13 @@ static bool ec2_announces(const NoticeSource *source, const char *feed, const No
         return n->kind == NOTICE_SPOT;
 }
 
+static NoticeIdentity ec2_identity(const NoticeSource *source, const char *provider_id, const char **ret_name) {
+        const NoticeEc2 *s = CONTAINER_OF(source, NoticeEc2, source);
+
+        *ret_name = s->instance_id;
+        return s->instance_id ? notice_ec2_identity(s->instance_id, provider_id) : NOTICE_IDENTITY_UNKNOWN;
+}
+
 static void ec2_free(NoticeSource *source) {
         NoticeEc2 *s = to_ec2(source);
 
@@ -558,6 +573,7 @@ static const NoticeSourceOps ec2_ops = {
         .start = ec2_start,
         .kick = ec2_kick,
         .announces = ec2_announces,
+        .identity = ec2_identity,
         .may_cancel = notice_source_cloud_may_cancel,
         .free = ec2_free,
 };

@@ -23,6 +23,8 @@
  *                     token was made: a stranger's 404 says nothing
  *      anything else  unknown. Of the first feed: backs off with jitter, never slower than 8 x the poll interval
  *
+ * That instance id is also what tells whether this is the metadata of the machine that the Node's providerID names.
+ *
  * The id of a spot notice is instance id + action + boot id, that of a scheduled event EC2's own. Deadlines are the
  * cloud's times, held against the Date of their answers (notice_source_judge(); for spot notice_ec2_left()).
  * docs.aws.amazon.com: spot-instance-termination-notices; for the rest see ec2-events.h.
@@ -56,5 +58,7 @@ usec_t notice_ec2_left(const char *action, usec_t time_usec, usec_t clock_usec, 
  * what is wrong; -ENOMEM. */
 int notice_ec2_parse(const char *body, size_t size, char **ret_action, usec_t *ret_time_usec,
                      const char **reterr_why);
+/* Pure. "aws:///eu-west-1a/i-0123", or the bare id, against what metadata says; other forms do not tell. */
+NoticeIdentity notice_ec2_identity(const char *instance_id, const char *provider_id);
 /* i- and 8 to 32 hexadecimal digits, nothing else. */
 bool ec2_instance_id_is_valid(const char *s, size_t size);

@@ -34,6 +34,8 @@
 #define MESSAGE_KUBELET_HEALTHY "1b9e30f50892421daa8faa7248f84784"
 /* A notice source keeps answering "unknown". */
 #define MESSAGE_NOTICE_SOURCE_FAILING "9b1c5fbdef97f7bdc7a01b7486b0cf6c"
+/* The metadata service answers for another machine than this node's. */
+#define MESSAGE_FOREIGN_METADATA "2cffd9d5cc3f4d3ea0e6b7aa52f889db"
 /* This process leads. */
 #define MESSAGE_LEASE_ACQUIRED "6538e63bb787c0c9dacf0140ff3e954f"
 /* This process leads no more. */

@@ -948,6 +948,36 @@ static void test_may_cancel(void **state) {
         assert_true(notice_source_may_cancel(l->source, &nearer, T0 + 10 * USEC_PER_MINUTE));
 }
 
+static void test_identity(void **state) {
+        static const struct {
+                const char *provider_id;
+                NoticeIdentity identity;
+        } rows[] = {
+                { "aws:///us-east-1a/i-0123456789abcdef0", NOTICE_IDENTITY_SAME },
+                { "aws:////i-0123456789abcdef0", NOTICE_IDENTITY_SAME },
+                { "i-0123456789abcdef0", NOTICE_IDENTITY_SAME },
+                { "aws:///us-east-1a/i-0123456789abcdef1", NOTICE_IDENTITY_OTHER },
+                { "aws:///us-east-1a/i-0123456789abcdef", NOTICE_IDENTITY_OTHER },
+                { "aws:///us-east-1a/fargate-10.0.0.1", NOTICE_IDENTITY_UNKNOWN },
+                { "aws:///us-east-1a/", NOTICE_IDENTITY_UNKNOWN },
+                { "eks-hybrid:///us-east-1/c/mi-0123456789abcdef0", NOTICE_IDENTITY_UNKNOWN },
+                { "exec://i-0123456789abcdef1", NOTICE_IDENTITY_UNKNOWN },
+                { "/", NOTICE_IDENTITY_UNKNOWN },
+                { "", NOTICE_IDENTITY_UNKNOWN },
+        };
+        const char *name;
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                print_message("'%s'\n", rows[i].provider_id);
+                assert_int_equal(notice_ec2_identity("i-0123456789abcdef0", rows[i].provider_id), rows[i].identity);
+        }
+        /* Before it was asked, and of a Node that names no machine. */
+        _cleanup_(lookout_freep) Lookout *l = lookout_new();
+
+        assert_int_equal(notice_source_identity(l->source, rows[3].provider_id, &name), NOTICE_IDENTITY_UNKNOWN);
+        assert_int_equal(notice_source_identity(l->source, NULL, &name), NOTICE_IDENTITY_UNKNOWN);
+}
+
 /* -- the other feeds ---------------------------------------------------------------------------- */
 
 #define EVENT(id, code, state, not_before) \
@@ -1207,6 +1237,7 @@ int main(void) {
                 cmocka_unit_test(test_short_tokens),  cmocka_unit_test(test_nobody_listens),
                 cmocka_unit_test(test_backoff),       cmocka_unit_test(test_start_jitter),
                 cmocka_unit_test(test_may_cancel),
+                cmocka_unit_test(test_identity),
         };
         return cmocka_run_group_tests_name("notice-ec2", tests, NULL, NULL);
 }
