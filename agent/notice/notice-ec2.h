@@ -18,7 +18,8 @@
  * One of the last four is asked behind the first, when it is due: never more than two requests a poll, and the first
  * never waits for them: what has not answered by the next poll is dropped, and asked again in its turn.
  *
- *      200            a notice, or what says that there is none; its time may move: the same id
+ *      200            a notice, or what says that there is none; its time may move: the same id. By a token that is newer than the
+ *                     last proof the instance id is asked for first; should that not be answered, the last proof counts
  *      404            positively none, if this endpoint has answered meta-data/instance-id with an i-... id since the
  *                     token was made: a stranger's 404 says nothing
  *      anything else  unknown. Of the first feed: backs off with jitter, never slower than 8 x the poll interval

@@ -644,6 +644,38 @@ static void test_proof_is_enough(void **state) {
         assert_int_equal(l->look, NOTICE_POLL_NONE);
 }
 
+/* A notice that comes by a new token waits for that proof, within the same look; and where the question for it gets no answer at
+ * all, for no longer: the last proof counts. */
+static void test_proof_of_a_notice(void **state) {
+        static const struct {
+                const char *instance;
+                bool hangs;
+                NoticePollResult look;
+        } rows[] = { { INSTANCE, false, NOTICE_POLL_NOTICE }, { NULL, false, NOTICE_POLL_UNKNOWN }, { INSTANCE, true, NOTICE_POLL_NOTICE } };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(lookout_freep) Lookout *l = calm_lookout();
+                size_t gets = fake_imds_n_gets(l->imds), looks;
+
+                l->reply_delay_usec = 100 * USEC_PER_MSEC;
+                fake_imds_revoke(l->imds);
+                fake_imds_set_instance_id(l->imds, rows[i].instance);
+                fake_imds_set_action(l->imds, "terminate", usec_add(loop_wall(l->loop), 120 * USEC_PER_SEC));
+                while (fake_imds_n_gets(l->imds) < gets + 2) /* refused, and again */
+                        run(l, 10 * USEC_PER_MSEC);
+                looks = l->n_all;
+                if (rows[i].hangs)
+                        fake_imds_hang(l->imds, FAKE_IMDS_DATA, 1);
+                while (l->n_all == looks)
+                        run(l, 10 * USEC_PER_MSEC);
+                assert_int_equal(l->look, rows[i].look);
+                /* The next look follows at once on one that took as long as their interval. */
+                assert_int_equal(fake_imds_n_gets(l->imds), gets + 3 + rows[i].hangs);
+                run(l, 3 * POLL_USEC);
+                assert_int_equal(l->look, rows[i].look);
+        }
+}
+
 static void test_token_life(void **state) {
         _cleanup_(lookout_freep) Lookout *l = calm_lookout();
         size_t unknown;
@@ -1226,6 +1258,7 @@ int main(void) {
                 cmocka_unit_test(test_version_2_is_required),
                 cmocka_unit_test(test_side_hangs),
                 cmocka_unit_test(test_proof_is_enough),
+                cmocka_unit_test(test_proof_of_a_notice),
                 cmocka_unit_test(test_left),      cmocka_unit_test(test_parse),
                 cmocka_unit_test(test_instance_id),   cmocka_unit_test(test_steady),
                 cmocka_unit_test(test_notice),        cmocka_unit_test(test_without_date),

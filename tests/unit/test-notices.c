@@ -410,11 +410,25 @@ static void test_foreign_metadata(void **state) {
         assert_true(agent_rig_has_event(r, "Node", "ForeignMetadata"));
         assert_int_equal(n_said(r, "no usable answer"), 0);
 
+        fake_imds_clear_action(r->imds);
+        fake_imds_set_text(r->imds, EVENTS, "[]");
         fake_imds_set_instance_id(r->imds, RIG_INSTANCE);
         fake_imds_revoke(r->imds);
-        agent_rig_notice(r, 120 * USEC_PER_SEC);
-        agent_rig_run(r, 20 * USEC_PER_SEC);
+        agent_rig_run(r, 2 * USEC_PER_MINUTE);
         assert_true(agent_rig_said(r, "Source ec2 answers again."));
+
+        /* In the middle of its life, and with a notice in the first answer: another machine's takes none of this one's tokens. */
+        fake_imds_set_instance_id(r->imds, OTHER_INSTANCE);
+        fake_imds_revoke(r->imds);
+        agent_rig_notice(r, 120 * USEC_PER_SEC);
+        fake_imds_set_text(r->imds, LIFECYCLE, "Terminated");
+        agent_rig_run(r, 30 * USEC_PER_SEC);
+        assert_in_service(r);
+        assert_int_equal(n_said(r, "speaks for another machine: for " OTHER_INSTANCE), 2);
+
+        fake_imds_set_instance_id(r->imds, RIG_INSTANCE);
+        fake_imds_revoke(r->imds);
+        agent_rig_run(r, 20 * USEC_PER_SEC);
         assert_string_equal(agent_phase(r->agent), "Drained");
 
         /* What its own machine's has announced stays announced when another one's answers meanwhile. */
@@ -424,7 +438,7 @@ static void test_foreign_metadata(void **state) {
         fake_imds_clear_action(r->imds);
         agent_rig_run(r, 20 * USEC_PER_MINUTE);
         assert_string_equal(agent_phase(r->agent), "Drained");
-        assert_int_equal(n_said(r, "speaks for another machine: for " OTHER_INSTANCE), 2);
+        assert_int_equal(n_said(r, "speaks for another machine: for " OTHER_INSTANCE), 3);
 }
 
 /* A Node without a providerID names no machine: metadata is believed. When it gets one that is another machine's, what was begun
