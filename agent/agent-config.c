@@ -42,7 +42,8 @@ const ConfigItem agent_config_table[] = {
              "Azure alone: whether a scheduled event (Reboot, Redeploy, Preempt, Terminate) is acknowledged once the node is "
              "drained for it, so that Azure begins at once and does not wait for its time. That begins it for every VM that "
              "the event names. alone: events that name this VM alone; all: also those all whose VMs are nodes of this "
-             "cluster and drained, as the coordinator says by the annotation vesper.sh/ack-ok. all believes kubelets what machine they "
+             "cluster and drained, as the coordinator says by the annotation vesper.sh/ack-ok. One VM whose agent is dead, or that is no node, holds the "
+             "acknowledgement up for all: the event then begins at its own time, and an Event on the drained nodes says which is waited for. all believes kubelets what machine they "
              "run on: where a node may not be trusted so far, it can have an event begin early for a machine that is none of its cluster.",
              .choices = acknowledge_choices, .flags = CONFIG_RELOADABLE),
         ITEM(string, "File", "Path", file_path, NULL,

@@ -246,6 +246,8 @@ static void on_node(Informer *i, InformerEvent e, KubeObject *old, KubeObject *n
         }
         if (!a->settled)
                 settle(a, node);
+        else
+                notices_see_provider_id(a->notices, node->provider_id);
         show_reboot(a, node);
         show_plan(a);
         wake_early(a);

@@ -33,7 +33,7 @@ IntentPhase intent_phase_from_string(const char *s);
 typedef struct Intent {
         Notice *notice;
         IntentPhase phase;
-        usec_t since_usec; /* wall clock: when its drain began; 0: not yet */
+        usec_t since_usec; /* wall clock: when its drain began, or when what the node is only cordoned for was seen first; 0: neither */
 } Intent;
 
 /* Those of the record, oldest first. */

@@ -43,6 +43,8 @@ struct Notices {
         size_t n_standing;
         Timer *timer;
         bool settled;
+        char *provider_id;           /* of the Node; NULL: not known yet */
+        const NoticeSource *foreign; /* it answers for another machine, as has been said; NULL: none does */
         char *early; /* id of the one that is taken before its time; NULL: none is */
         bool early_is_held;
         usec_t marks_back_usec; /* since when marks of an overruled notice stand on the Node; 0: they do not */
@@ -116,9 +118,24 @@ bool notices_only_cordon(const Notices *n, const Notice *notice) {
         return plan_for(n, notice).act == PLAN_CORDON;
 }
 
-/* When the time for which it is only cordoned is over. */
-static usec_t cordon_end(const Standing *s, const Plan *plan) {
-        return plan->act == PLAN_CORDON ? usec_add(s->answered_usec, plan->span_usec) : USEC_INFINITY;
+/* When the time for which the node is only cordoned is over. Of the notice in force the reflex knows since when: its feed may
+ * have left it out in between, or an agent before this one have begun. */
+static usec_t cordon_end(const Notices *n, const Standing *s, const Plan *plan) {
+        usec_t since = is_in_force(n, s->notice) ? reflex_only_cordoned_since(n->c.reflex) : USEC_INFINITY;
+
+        return plan->act == PLAN_CORDON ? usec_add(MIN(since, s->answered_usec), plan->span_usec) : USEC_INFINITY;
+}
+
+/* The same of a notice in force that its feed does not show any more, though that takes nothing back (of a spot notice).
+ * USEC_INFINITY: there is none such, or it is cordoned until it is over. */
+static usec_t unseen_cordon_end(const Notices *n) {
+        usec_t since = reflex_only_cordoned_since(n->c.reflex);
+        Plan plan;
+
+        if (since == USEC_INFINITY || notices_is_standing(n, reflex_notice_now(n->c.reflex)->id))
+                return USEC_INFINITY;
+        plan = plan_for(n, reflex_notice_now(n->c.reflex));
+        return plan.act == PLAN_CORDON ? usec_add(since, plan.span_usec) : USEC_INFINITY;
 }
 
 static void count(Notices *n, const Notice *notice) {
@@ -183,10 +200,8 @@ void notices_act(Notices *n, const Notice *notice, usec_t answered_usec) {
         act(n, notice, &plan, answered_usec, NULL);
 }
 
-static void end_cordon(Notices *n, Standing *s) {
-        s->over = true;
-        if (is_in_force(n, s->notice))
-                reflex_cancel(n->c.reflex, "the time for which [Policy] cordons the node has passed");
+static void end_cordon(Notices *n) {
+        reflex_cancel(n->c.reflex, "the time for which [Policy] cordons the node has passed");
 }
 
 /* What the policy makes of it now. */
@@ -202,8 +217,10 @@ static void consider(Notices *n, Standing *s) {
                 }
                 return;
         }
-        if (loop_now(n->c.env->loop) >= cordon_end(s, &plan)) {
-                end_cordon(n, s);
+        if (loop_now(n->c.env->loop) >= cordon_end(n, s, &plan)) {
+                s->over = true;
+                if (is_in_force(n, s->notice))
+                        end_cordon(n);
                 return;
         }
         if (is_due(n, &plan)) {
@@ -221,12 +238,12 @@ static void consider(Notices *n, Standing *s) {
 
 /* The next moment at which a rule has something to say. */
 static void plan_timer(Notices *n) {
-        usec_t now = loop_now(n->c.env->loop), next = USEC_INFINITY;
+        usec_t now = loop_now(n->c.env->loop), next = unseen_cordon_end(n);
 
         for (size_t i = 0; i < n->n_standing; i++) {
                 Standing *s = &n->standing[i];
                 Plan plan = plan_for(n, s->notice);
-                usec_t end = cordon_end(s, &plan);
+                usec_t end = cordon_end(n, s, &plan);
 
                 if (s->over || plan.act < PLAN_CORDON)
                         continue;
@@ -246,6 +263,8 @@ static void consider_all(Notices *n) {
                 return;
         for (size_t i = 0; i < n->n_standing; i++)
                 consider(n, &n->standing[i]);
+        if (loop_now(n->c.env->loop) >= unseen_cordon_end(n))
+                end_cordon(n);
         plan_timer(n);
         n->c.on_planned(n->c.userdata);
 }
@@ -518,11 +537,59 @@ static Feed *feed_of(Notices *n, NoticeSource *s, const char *name) {
         return &n->feeds[n->n_feeds++];
 }
 
+/* -- whose metadata it is ------------------------------------------------------------------------ */
+
+/* Said when it begins, and when it is over. */
+static bool is_foreign(Notices *n, const NoticeSource *s) {
+        const char *name;
+        NoticeIdentity identity = notice_source_identity(s, n->provider_id, &name);
+
+        if (identity == NOTICE_IDENTITY_OTHER && n->foreign != s) {
+                n->foreign = s;
+                node_voice_foreign_metadata(n->c.voice, s->ops->name, name, n->provider_id);
+        } else if (identity == NOTICE_IDENTITY_SAME && n->foreign == s) {
+                n->foreign = NULL;
+                node_voice_source_back(n->c.voice, s->ops->name);
+        }
+        return identity == NOTICE_IDENTITY_OTHER;
+}
+
+static void disown(Notices *n, const NoticeSource *s) {
+        bool in_force = false, held;
+
+        for (size_t i = n->n_standing; i-- > 0;)
+                if (n->standing[i].feed->source == s) {
+                        in_force = in_force || is_in_force(n, n->standing[i].notice);
+                        stand_down(n, i);
+                }
+        held = n->early_is_held && reflex_notice_now(n->c.reflex) && streq_ptr(n->early, reflex_notice_now(n->c.reflex)->id);
+        if (in_force && !held)
+                reflex_cancel(n->c.reflex, "it was announced by the metadata of another machine");
+}
+
+void notices_see_provider_id(Notices *n, const char *provider_id) {
+        assert(n->settled);
+        if (isempty(provider_id) || streq_ptr(n->provider_id, provider_id))
+                return;
+        if (free_and_strdup(&n->provider_id, provider_id) < 0)
+                return; /* with the next change of the Node */
+        for (size_t i = 0; i < n->n_sources; i++)
+                if (is_foreign(n, n->sources[i]))
+                        disown(n, n->sources[i]);
+        consider_all(n);
+}
+
 static void on_look(NoticeSource *s, const NoticeLook *look, void *userdata) {
         Notices *n = userdata;
         Feed *feed = feed_of(n, s, look->feed);
         size_t before = n->n_standing;
 
+        if (look->result != NOTICE_POLL_UNKNOWN && is_foreign(n, s)) {
+                metrics_add(n->c.metrics, AGENT_METRIC_POLLS, NOTICE_POLL_UNKNOWN, 1);
+                watch_overruled_marks(n);
+                n->c.on_looked(n->c.userdata);
+                return;
+        }
         if (look->result != NOTICE_POLL_UNKNOWN) {
                 take_in(n, feed, look);
                 if (before > 0 || n->n_standing > 0) /* else there is nothing to say, as before */
@@ -595,6 +662,7 @@ static void find_cloud(Notices *n, const char *provider_id) {
 void notices_settle(Notices *n, const char *provider_id) {
         n->settled = true;
         find_cloud(n, provider_id);
+        notices_see_provider_id(n, provider_id);
         consider_all(n);
 }
 
@@ -636,6 +704,7 @@ Notices *notices_free(Notices *n) {
                 notice_free(n->standing[i].notice);
         free(n->standing);
         free(n->early);
+        free(n->provider_id);
         timer_free(n->timer);
         policy_settings_done(&n->policy);
         return mfree(n);

@@ -11,6 +11,7 @@
  *        +--rule: now, its time, cordon---------> reflex idle: begun, if it was not dealt with before
  *                                                 reflex at work: it takes over if it is graver, else it
  *                                                 can only bring the deadline nearer
+ *      its metadata answers for another machine than the Node's providerID names: as if it had not answered
  *      its feed answers without it, and its source says that this cancels it: withdrawn; what else stands takes its place
  *
  * Nothing is acted upon before notices_settle(): what was under way before this start comes first.
@@ -52,6 +53,9 @@ DEFINE_FREEP(Notices, notices_free);
 int notices_start(Notices *n);
 /* The own Node is known, and what it said of earlier was dealt with. providerID: of the Node, or NULL. */
 void notices_settle(Notices *n, const char *provider_id);
+/* After notices_settle(): what the Node says now. Where the metadata of a source has answered for another machine, its notices do not
+ * stand (log), and what was begun for one of them is undone. */
+void notices_see_provider_id(Notices *n, const char *provider_id);
 /* Reloadable values of config have changed: the next look goes by them. */
 void notices_reconfigured(Notices *n);
 /* The network came back: a source that backs off looks now. */

@@ -31,6 +31,7 @@ struct Reflex {
         ReflexState state;
         Notice *notice;
         usec_t answered_usec;       /* USEC_INFINITY: before this start */
+        usec_t cordoned_usec;       /* when the notice was first seen for which the node is only cordoned */
         usec_t since_usec;          /* wall clock: when the drain began */
         usec_t claim_deadline_usec; /* wall clock; 0: none */
         usec_t lb_wait_usec;
@@ -81,6 +82,11 @@ ReflexState reflex_state(const Reflex *r) {
 
 const Notice *reflex_notice_now(const Reflex *r) {
         return r->notice;
+}
+
+usec_t reflex_only_cordoned_since(const Reflex *r) {
+        return r->only_cordon && !r->ending && (r->state == REFLEX_PLANNED || r->state == REFLEX_CORDONED) ? r->cordoned_usec
+                                                                                                         : USEC_INFINITY;
 }
 
 const KubeNode *reflex_node(const Reflex *r) {
@@ -412,7 +418,7 @@ static void on_cordoned(NodeReport *report, usec_t sent_usec, bool claimed, void
                                 (double) usec_sub(now, r->answered_usec) / USEC_PER_SEC);
         node_voice_cordoned(r->c.voice, delay, claimed);
         if (r->only_cordon && !r->ending) {
-                intent_log_note(r->c.intents, r->notice, INTENT_CORDONED, 0);
+                intent_log_note(r->c.intents, r->notice, INTENT_CORDONED, loop_to_wall(r->c.env->loop, r->cordoned_usec));
                 reflex_report(r);
         } else
                 reflex_leave_cordoned(r);
@@ -426,7 +432,7 @@ int reflex_begin(Reflex *r, const Notice *n, const Plan *plan, usec_t answered_u
         k = notice_copy(n, &r->notice);
         if (k < 0)
                 return k;
-        r->answered_usec = answered_usec;
+        r->answered_usec = r->cordoned_usec = answered_usec;
         r->since_usec = r->claim_deadline_usec = 0;
         r->lb_wait_usec = plan->lb_wait_usec;
         r->only_cordon = plan->act == PLAN_CORDON;
@@ -481,6 +487,9 @@ int reflex_resume(Reflex *r, const Notice *n, IntentPhase phase, usec_t since_us
         r->claim_deadline_usec = reflex_node(r) ? node_claim_deadline(reflex_node(r)) : 0;
         r->lb_wait_usec = 0;
         r->only_cordon = only_cordon && phase == INTENT_CORDONED;
+        r->cordoned_usec = loop_now(r->c.env->loop);
+        if (r->only_cordon && since_usec > 0)
+                r->cordoned_usec = MIN(r->cordoned_usec, loop_from_wall(r->c.env->loop, since_usec));
         r->expired_said = false;
         node_voice_set_notice(r->c.voice, r->notice);
         reflex_set_state(r, states[phase], "begun before this start");

@@ -79,7 +79,8 @@ DEFINE_FREEP(Reflex, reflex_free);
 /* In IDLE: a notice to act upon. answered_usec: loop_now() when the answer that showed it was whole.
  * -ENOMEM: it was not begun. */
 int reflex_begin(Reflex *r, const Notice *n, const Plan *plan, usec_t answered_usec);
-/* In IDLE: one that was begun before this start, and got as far as `phase`. only_cordon: that is all that is to be done. */
+/* In IDLE: one that was begun before this start, and got as far as `phase` since since_usec (Intent). only_cordon: that is all
+ * that is to be done. */
 int reflex_resume(Reflex *r, const Notice *n, IntentPhase phase, usec_t since_usec, bool only_cordon);
 /* In IDLE: takes off what an interruption that is over has left on the Node. released: a person
  * un-cordoned it. why: static. */
@@ -119,6 +120,9 @@ bool reflex_may_end_pods(Reflex *r);
 ReflexState reflex_state(const Reflex *r);
 const Notice *reflex_notice_now(const Reflex *r); /* NULL: none */
 bool reflex_waits_for_protected(const Reflex *r);  /* nothing is evicted while do-not-evict pods are there */
+/* Since when it is only cordoned for that notice, by the first answer that showed it, or by the intent log of an agent before
+ * this one (boot-time clock); USEC_INFINITY: it is not. */
+usec_t reflex_only_cordoned_since(const Reflex *r);
 const KubeNode *reflex_node(const Reflex *r);     /* the newest known, or NULL */
 size_t reflex_pods_left(const Reflex *r);
 usec_t reflex_deadline(const Reflex *r); /* wall clock: when the node has to be empty; USEC_INFINITY: not said */

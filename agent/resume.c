@@ -31,7 +31,8 @@ static int of_this_boot(const KubeNode *node, const IntentLog *log, Interruption
         ret->phase = phase >= 0 && phase < INTENT_RELEASED ? phase : INTENT_CORDONED;
         if (known) {
                 ret->phase = MAX(ret->phase, known->phase);
-                ret->since_usec = known->since_usec;
+                if (known->phase != INTENT_CORDONED || ret->phase == INTENT_CORDONED) /* else it says nothing of the drain */
+                        ret->since_usec = known->since_usec;
         }
         return 0;
 }

@@ -255,6 +255,17 @@ static bool has_dropin(const char *scope) {
         return false;
 }
 
+static void say_window(const Loop *loop, const PolicyRule *rule, const char *of, StrBuf *b) {
+        char next[RFC3339_MAX], span[DURATION_MAX];
+
+        if (rule->verb != POLICY_WINDOW)
+                return;
+        rfc3339_format(calendar_next(&rule->calendar, loop_wall(loop)), next);
+        strbuf_addf(b, "%s%s: %s, the next from %s for %s", b->size > 0 ? "; " : "", of,
+                    calendar_active(&rule->calendar, rule->window_usec, loop_wall(loop)) ? "open now" : "not open now", next,
+                    duration_format(rule->window_usec, span));
+}
+
 /* When each window of [Policy] opens next; free it. */
 static int say_windows(const Loop *loop, const AgentConfig *config, char **ret) {
         PolicySettings policy;
@@ -264,17 +275,10 @@ static int say_windows(const Loop *loop, const AgentConfig *config, char **ret) 
         r = agent_config_policy(config, &policy);
         if (r < 0)
                 return r;
-        for (size_t i = 0; i < _NOTICE_KIND_MAX; i++) {
-                const PolicyRule *rule = &policy.rules[i];
-                char next[RFC3339_MAX], span[DURATION_MAX];
-
-                if (rule->verb != POLICY_WINDOW)
-                        continue;
-                rfc3339_format(calendar_next(&rule->calendar, loop_wall(loop)), next);
-                strbuf_addf(&b, "%s%s: %s, the next from %s for %s", b.size > 0 ? "; " : "", notice_kind_to_string((NoticeKind) i),
-                            calendar_active(&rule->calendar, rule->window_usec, loop_wall(loop)) ? "open now" : "not open now", next,
-                            duration_format(rule->window_usec, span));
-        }
+        for (size_t i = 0; i < _NOTICE_KIND_MAX; i++)
+                say_window(loop, &policy.rules[i], notice_kind_to_string((NoticeKind) i), &b);
+        if (policy.has_reboot)
+                say_window(loop, &policy.reboot, "reboot", &b);
         policy_settings_done(&policy);
         if (b.size == 0 && !b.failed)
                 return 0;

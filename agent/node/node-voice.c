@@ -248,6 +248,16 @@ void node_voice_source_failing(NodeVoice *v, const char *source, const char *why
             source, looks, why);
 }
 
+void node_voice_foreign_metadata(NodeVoice *v, const char *source, const char *name, const char *provider_id) {
+        _cleanup_free_ char *text = strf("The %s metadata service that answers node %s speaks for another machine: for %s, and the providerID of "
+                                         "this node is %s. Nothing that it announces is acted upon. "
+                                         "Look for what answers at [Metadata] Endpoint= (a proxy, a NAT rule, another machine's address).",
+                                         source, v->node, name, provider_id);
+
+        say_full(v, LOG_LEVEL_WARNING, MESSAGE_FOREIGN_METADATA, NULL, NULL, NULL, strempty(text));
+        tell_node(v, EVENT_WARNING, "ForeignMetadata", text);
+}
+
 void node_voice_source_back(NodeVoice *v, const char *source) {
         say(v, LOG_LEVEL_NOTICE, NULL, "Source %s answers again.", source);
 }

@@ -3,6 +3,7 @@
 
 #include <strings.h>
 
+#include "azure-vm.h"
 #include "http-transport.h"
 #include "json.h"
 #include "log.h"
@@ -336,6 +337,16 @@ static int azure_acknowledge(NoticeSource *source, const char *id, notice_acknow
         return http_call_start(s->env->transport, &request, on_acknowledged, s, &s->ack);
 }
 
+static NoticeIdentity azure_identity(const NoticeSource *source, const char *provider_id, const char **ret_name) {
+        const NoticeAzure *s = CONTAINER_OF(source, NoticeAzure, source);
+        char name[AZURE_VM_NAME_MAX + 1];
+
+        *ret_name = s->vm;
+        if (s->vm[0] == 0 || !azure_vm_name(provider_id, name))
+                return NOTICE_IDENTITY_UNKNOWN;
+        return strcasecmp(name, s->vm) == 0 ? NOTICE_IDENTITY_SAME : NOTICE_IDENTITY_OTHER;
+}
+
 static void azure_free(NoticeSource *source) {
         NoticeAzure *s = to_azure(source);
 
@@ -354,6 +365,7 @@ static const NoticeSourceOps azure_ops = {
         .feeds = azure_feeds,
         .start = azure_start,
         .kick = azure_kick,
+        .identity = azure_identity,
         .may_cancel = notice_source_cloud_may_cancel,
         .acknowledge = azure_acknowledge,
         .free = azure_free,

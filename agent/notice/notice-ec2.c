@@ -14,7 +14,7 @@
  *         |                                                ^            |
  *         +---not yet---> asking instance-id ---i-...------+            +---404, same token---> NONE
  *                                 ^                                     |
- *                                 +-------------404, but by a new token-+
+ *                                 +------200 or 404, but by a new token-+
  */
 
 #define SPOT_FEED "spot/instance-action"
@@ -74,6 +74,8 @@ typedef struct NoticeEc2 {
         char *instance_id;
         unsigned proven_generation; /* of the token by which instance_id was answered; 0: never */
         bool absent;                /* this look has had its 404 */
+        ImdsAnswer held;            /* ... or its 200, by a token whose server has to prove first who it is */
+        char *held_body;            /* of that; NULL: there is none */
         bool asked_identity;        /* this look has, and asks for no side feed besides: two requests are enough */
         Notice *notice;             /* the last one seen */
         Side sides[_SIDE_MAX];
@@ -93,6 +95,14 @@ bool ec2_instance_id_is_valid(const char *s, size_t size) {
                 if (!((s[i] >= '0' && s[i] <= '9') || (s[i] >= 'a' && s[i] <= 'f')))
                         return false;
         return true;
+}
+
+NoticeIdentity notice_ec2_identity(const char *instance_id, const char *provider_id) {
+        const char *slash = strrchr(provider_id, '/'), *id = slash ? slash + 1 : provider_id;
+
+        if ((slash && !startswith(provider_id, "aws://")) || !ec2_instance_id_is_valid(id, strlen(id)))
+                return NOTICE_IDENTITY_UNKNOWN;
+        return streq(id, instance_id) ? NOTICE_IDENTITY_SAME : NOTICE_IDENTITY_OTHER;
 }
 
 usec_t notice_ec2_left(const char *action, usec_t time_usec, usec_t clock_usec, Ec2ClockVerdict *ret_verdict) {
@@ -238,6 +248,21 @@ static void take_notice(NoticeEc2 *s, const ImdsAnswer *answer) {
                 poll_done(s, answer->answered_usec);
 }
 
+static bool hold_notice(NoticeEc2 *s, const ImdsAnswer *answer) {
+        free(s->held_body);
+        s->held_body = memdup_str(answer->body, answer->size);
+        s->held = *answer;
+        return s->held_body;
+}
+
+static void take_held(NoticeEc2 *s) {
+        _cleanup_free_ char *body = TAKE_PTR(s->held_body);
+        ImdsAnswer answer = s->held;
+
+        answer.body = body;
+        take_notice(s, &answer);
+}
+
 static void take_none(NoticeEc2 *s, usec_t answered_usec) {
         s->notice = notice_free(s->notice);
         poll_done(s, answered_usec);
@@ -264,7 +289,11 @@ static void on_action(const ImdsAnswer *answer, void *userdata) {
 
         switch (answer->outcome) {
         case IMDS_ANSWERED:
-                take_notice(s, answer);
+                /* The token was renewed on the way, maybe by another machine's metadata. */
+                if (!identity_is_proven(s) && hold_notice(s, answer))
+                        ask_identity(s);
+                else
+                        take_notice(s, answer);
                 return;
         case IMDS_ABSENT:
                 if (identity_is_proven(s)) {
@@ -304,7 +333,10 @@ static void on_identity(const ImdsAnswer *answer, void *userdata) {
         int r;
 
         if (answer->outcome == IMDS_FAILED) {
-                poll_failed(s, answer->why, answer->answered_usec);
+                if (s->held_body && s->instance_id) /* by who it was: no time is lost on a service that stumbles */
+                        take_held(s);
+                else
+                        poll_failed(s, answer->why, answer->answered_usec);
                 return;
         }
         r = answer->outcome == IMDS_ANSWERED ? take_identity(s, answer) : -EBADMSG;
@@ -315,6 +347,8 @@ static void on_identity(const ImdsAnswer *answer, void *userdata) {
                             answer->answered_usec);
         else if (s->absent)
                 take_none(s, answer->answered_usec);
+        else if (s->held_body)
+                take_held(s);
         else
                 ask(s, "meta-data/" SPOT_FEED, on_action);
 }
@@ -437,13 +471,13 @@ static void on_side(const ImdsAnswer *answer, void *userdata) {
         assert(which < _SIDE_MAX);
         switch (answer->outcome) {
         case IMDS_ANSWERED:
-                side_answered(s, which, answer, answer->answered_usec);
-                return;
         case IMDS_ABSENT:
-                if (identity_is_proven(s))
-                        side_answered(s, which, NULL, answer->answered_usec);
-                else
-                        side_unknown(s, which, "the session token was renewed on the way: asked again", answer->answered_usec);
+                if (identity_is_proven(s)) {
+                        side_answered(s, which, answer->outcome == IMDS_ANSWERED ? answer : NULL, answer->answered_usec);
+                        return;
+                }
+                s->sides[which].due_usec = loop_now(s->env->loop);
+                side_unknown(s, which, "the session token was renewed on the way: asked again", answer->answered_usec);
                 return;
         case IMDS_FAILED:
                 side_unknown(s, which, answer->why, answer->answered_usec);
@@ -491,6 +525,7 @@ static void look(NoticeEc2 *s) {
         drop_side(s);
         s->looking = true;
         s->absent = false;
+        s->held_body = mfree(s->held_body);
         s->asked_identity = false;
         if (identity_is_proven(s))
                 ask(s, "meta-data/" SPOT_FEED, on_action);
@@ -538,11 +573,19 @@ static bool ec2_announces(const NoticeSource *source, const char *feed, const No
         return n->kind == NOTICE_SPOT;
 }
 
+static NoticeIdentity ec2_identity(const NoticeSource *source, const char *provider_id, const char **ret_name) {
+        const NoticeEc2 *s = CONTAINER_OF(source, NoticeEc2, source);
+
+        *ret_name = s->instance_id;
+        return s->instance_id ? notice_ec2_identity(s->instance_id, provider_id) : NOTICE_IDENTITY_UNKNOWN;
+}
+
 static void ec2_free(NoticeSource *source) {
         NoticeEc2 *s = to_ec2(source);
 
         imds_client_free(s->imds);
         timer_free(s->timer);
+        free(s->held_body);
         notice_free(s->notice);
         for (SideFeed i = 0; i < _SIDE_MAX; i++)
                 notice_set_done(&s->sides[i].known);
@@ -558,6 +601,7 @@ static const NoticeSourceOps ec2_ops = {
         .start = ec2_start,
         .kick = ec2_kick,
         .announces = ec2_announces,
+        .identity = ec2_identity,
         .may_cancel = notice_source_cloud_may_cancel,
         .free = ec2_free,
 };

@@ -18,10 +18,13 @@
  * One of the last four is asked behind the first, when it is due: never more than two requests a poll, and the first
  * never waits for them: what has not answered by the next poll is dropped, and asked again in its turn.
  *
- *      200            a notice, or what says that there is none; its time may move: the same id
+ *      200            a notice, or what says that there is none; its time may move: the same id. By a token that is newer than the
+ *                     last proof the instance id is asked for first; should that not be answered, the last proof counts
  *      404            positively none, if this endpoint has answered meta-data/instance-id with an i-... id since the
  *                     token was made: a stranger's 404 says nothing
  *      anything else  unknown. Of the first feed: backs off with jitter, never slower than 8 x the poll interval
+ *
+ * That instance id is also what tells whether this is the metadata of the machine that the Node's providerID names.
  *
  * The id of a spot notice is instance id + action + boot id, that of a scheduled event EC2's own. Deadlines are the
  * cloud's times, held against the Date of their answers (notice_source_judge(); for spot notice_ec2_left()).
@@ -56,5 +59,7 @@ usec_t notice_ec2_left(const char *action, usec_t time_usec, usec_t clock_usec, 
  * what is wrong; -ENOMEM. */
 int notice_ec2_parse(const char *body, size_t size, char **ret_action, usec_t *ret_time_usec,
                      const char **reterr_why);
+/* Pure. "aws:///eu-west-1a/i-0123", or the bare id, against what metadata says; other forms do not tell. */
+NoticeIdentity notice_ec2_identity(const char *instance_id, const char *provider_id);
 /* i- and 8 to 32 hexadecimal digits, nothing else. */
 bool ec2_instance_id_is_valid(const char *s, size_t size);

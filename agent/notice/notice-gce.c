@@ -15,6 +15,7 @@
 #define BODY_BYTES_MAX 16384u
 #define ETAG_BYTES_MAX 64u
 #define ID_BYTES_MAX 20u
+#define NAME_BYTES_MAX 63u
 #define PREEMPTION_LEAD_USEC (30 * USEC_PER_SEC)
 #define SLOWEST_USEC USEC_PER_MINUTE
 
@@ -66,7 +67,8 @@ struct NoticeGce {
         char *endpoint;
         usec_t poll_usec;
         char id[ID_BYTES_MAX + 1]; /* of the instance; "": not known yet */
-        HttpCall *call;            /* for it */
+        char name[NAME_BYTES_MAX + 1]; /* of the same; "": it was not told */
+        HttpCall *call;                /* for one of them */
         Timer *timer;
         Backoff backoff;
         GceFeed feeds[ELEMENTSOF(keys)];
@@ -293,6 +295,31 @@ static void on_feed_timer(Timer *t, void *userdata) {
 
 /* -- which instance ------------------------------------------------------------------------------ */
 
+static void ask_feeds(NoticeGce *s) {
+        for (size_t i = 0; i < ELEMENTSOF(s->feeds); i++)
+                ask(&s->feeds[i]);
+}
+
+/* Without a name it is not known whose metadata this is: notices go on as if it were this machine's. */
+static void on_name(const HttpResponse *r, void *userdata) {
+        NoticeGce *s = userdata;
+        size_t n = r->error == 0 ? strspn(r->body, "abcdefghijklmnopqrstuvwxyz0123456789-") : 0;
+
+        if (r->error == 0 && r->status == 200 && streq_ptr(flavor_of(r), "Google") && n > 0 && n <= NAME_BYTES_MAX &&
+            strspn(r->body + n, " \r\n") == r->body_size - n) {
+                memcpy(s->name, r->body, n);
+                s->name[n] = 0;
+        }
+        ask_feeds(s);
+}
+
+static void ask_name(NoticeGce *s) {
+        _cleanup_free_ char *url = strf("%s" PREFIX "instance/name", s->endpoint);
+
+        if (!url || send_get(s, url, ID_TIMEOUT_USEC, on_name, s, &s->call) < 0)
+                ask_feeds(s);
+}
+
 static void on_id(const HttpResponse *r, void *userdata) {
         NoticeGce *s = userdata;
         size_t n = strspn(r->body, "0123456789");
@@ -302,8 +329,7 @@ static void on_id(const HttpResponse *r, void *userdata) {
             strspn(r->body + n, " \r\n") == r->body_size - n) {
                 memcpy(s->id, r->body, n);
                 s->id[n] = 0;
-                for (size_t i = 0; i < ELEMENTSOF(s->feeds); i++)
-                        ask(&s->feeds[i]);
+                ask_name(s);
                 return;
         }
         why = r->error < 0    ? r->error_text
@@ -361,6 +387,21 @@ static bool gce_announces(const NoticeSource *source, const char *feed, const No
         return false;
 }
 
+NoticeIdentity notice_gce_identity(const char *name, const char *provider_id) {
+        const char *slash = strrchr(provider_id, '/');
+
+        if (!slash || slash[1] == 0 || !startswith(provider_id, "gce://"))
+                return NOTICE_IDENTITY_UNKNOWN;
+        return streq(slash + 1, name) ? NOTICE_IDENTITY_SAME : NOTICE_IDENTITY_OTHER;
+}
+
+static NoticeIdentity gce_identity(const NoticeSource *source, const char *provider_id, const char **ret_name) {
+        const NoticeGce *s = CONTAINER_OF(source, NoticeGce, source);
+
+        *ret_name = s->name;
+        return s->name[0] ? notice_gce_identity(s->name, provider_id) : NOTICE_IDENTITY_UNKNOWN;
+}
+
 static void gce_free(NoticeSource *source) {
         NoticeGce *s = to_gce(source);
 
@@ -383,6 +424,7 @@ static const NoticeSourceOps gce_ops = {
         .start = gce_start,
         .kick = gce_kick,
         .announces = gce_announces,
+        .identity = gce_identity,
         .may_cancel = notice_source_cloud_may_cancel,
         .free = gce_free,
 };

@@ -12,6 +12,9 @@
  *      instance/upcoming-maintenance         a window: maintenance, with its begin as time
  *      instance/shutdown-details/stop-state  PENDING_STOP: a graceful shutdown has begun: maintenance, stop, no time said
  *
+ * At the start it is asked for instance/id, of which ids of notices are made, and for instance/name, by which a Node's providerID tells
+ * whether it is this machine's.
+ *
  * An answer counts only with the header Metadata-Flavor: Google.
  *
  *      200 and a value that is known   a notice, or none
@@ -30,6 +33,9 @@ typedef struct NoticeGceOptions {
 } NoticeGceOptions;
 
 int notice_gce_new(Env *env, const NoticeGceOptions *o, notice_look_t on_look, void *userdata, NoticeSource **ret);
+
+/* Pure. "gce://PROJECT/ZONE/NAME" against what metadata says as instance/name; other forms do not tell. */
+NoticeIdentity notice_gce_identity(const char *name, const char *provider_id);
 
 /* Pure (fuzzed): the window of instance/upcoming-maintenance. 1: there is one, which begins then; 0: nothing is planned; -EBADMSG:
  * neither, *reterr_why (static). */

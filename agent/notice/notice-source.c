@@ -41,11 +41,16 @@ bool notice_source_may_cancel(const NoticeSource *s, const Notice *n, usec_t now
         return !s->ops->may_cancel || s->ops->may_cancel(s, n, now_usec);
 }
 
+NoticeIdentity notice_source_identity(const NoticeSource *s, const char *provider_id, const char **ret_name) {
+        *ret_name = NULL;
+        return s->ops->identity && !isempty(provider_id) ? s->ops->identity(s, provider_id, ret_name) : NOTICE_IDENTITY_UNKNOWN;
+}
+
 bool notice_source_cloud_may_cancel(const NoticeSource *s, const Notice *n, usec_t now_usec) {
         if (n->kind != NOTICE_SPOT)
                 return true;
-        return n->deadline_usec != USEC_INFINITY &&
-               now_usec >= usec_add(n->deadline_usec, CANCEL_AFTER_USEC);
+        return notice_own_deadline(n) != USEC_INFINITY &&
+               now_usec >= usec_add(notice_own_deadline(n), CANCEL_AFTER_USEC);
 }
 
 usec_t notice_source_pause(Backoff *b, Random *random) {

@@ -18,6 +18,13 @@ typedef enum NoticePollResult {
         NOTICE_POLL_UNKNOWN, /* time-out, 401, 403, 429, 5xx, garbage: changes nothing */
 } NoticePollResult;
 
+/* Whose machine has metadata answered for: that of this node? */
+typedef enum NoticeIdentity {
+        NOTICE_IDENTITY_UNKNOWN, /* metadata or the providerID does not tell */
+        NOTICE_IDENTITY_SAME,
+        NOTICE_IDENTITY_OTHER,
+} NoticeIdentity;
+
 /* More than any feed has; a source that is told more says so (log), and gives the first of them. */
 #define NOTICES_OF_FEED_MAX 32u
 
@@ -53,6 +60,9 @@ typedef struct NoticeSourceOps {
         void (*kick)(NoticeSource *s);  /* the network came back: look now if backing off. NULL: it never does */
         /* Is this notice of this source one that the feed would show? Pure. NULL: it has one feed alone. */
         bool (*announces)(const NoticeSource *s, const char *feed, const Notice *n);
+        /* Holds what metadata has called its machine last against the providerID of the Node; *ret_name: that (borrowed), where it
+         * is another one. Pure. NULL: it is no cloud's, and never another's. */
+        NoticeIdentity (*identity)(const NoticeSource *s, const char *provider_id, const char **ret_name);
         /* May its absence cancel this notice now? Pure in (notice, time). NULL: at once. */
         bool (*may_cancel)(const NoticeSource *s, const Notice *n, usec_t now_usec);
         /* Tells the cloud that the event of this id may begin now, for all machines that it names. One at a time: another one
@@ -74,7 +84,9 @@ void notice_source_kick(NoticeSource *s);
 /* Is this notice (maybe of an earlier life of the agent) one of this source that the feed would show? */
 bool notice_source_announces(const NoticeSource *s, const char *feed, const Notice *n);
 bool notice_source_may_cancel(const NoticeSource *s, const Notice *n, usec_t now_usec);
-/* The may_cancel of clouds: a spot notice is over ten minutes after its time, for nobody says so; what else they take back
+/* provider_id: NULL: not known. */
+NoticeIdentity notice_source_identity(const NoticeSource *s, const char *provider_id, const char **ret_name);
+/* The may_cancel of clouds: a spot notice is over ten minutes after its own time, for nobody says so; what else they take back
  * they take back in so many words. */
 bool notice_source_cloud_may_cancel(const NoticeSource *s, const Notice *n, usec_t now_usec);
 

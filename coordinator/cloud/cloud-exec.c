@@ -147,7 +147,7 @@ static int parse_answer(const char *data, size_t size, bool list, ExecAnswer *re
 }
 
 static CloudOutcome outcome_of_code(const char *code, CloudOperation operation) {
-        if (operation == CLOUD_LIST && streq_ptr(code, CLOUD_UNSUPPORTED))
+        if ((operation == CLOUD_LIST || operation == CLOUD_REBOOT) && streq_ptr(code, CLOUD_UNSUPPORTED))
                 return CLOUD_INVALID;
         if (streq_ptr(code, "protected"))
                 return CLOUD_PROTECTED;
@@ -173,6 +173,7 @@ static void finish_answered(CloudRequest *c, const ChildResult *result) {
                 return cloud_request_finish(
                         c, (CloudResult){
                                    .outcome = CLOUD_RETRY,
+                                   .undecided = true,
                                    .message = "The provider's command exited with 0, but its output is no answer of the protocol" });
         if (r < 0) {
                 tail = str_sanitize(result->errors, MESSAGE_MAX_BYTES);
@@ -235,6 +236,11 @@ static char *last_line(const char *text) {
         return str_sanitize(newline ? newline + 1 : stripped, MESSAGE_MAX_BYTES);
 }
 
+/* It ran, and did not say what it did. */
+static bool may_have_acted(const ChildResult *result) {
+        return result->error == 0 || result->error == -ETIMEDOUT || result->error == -ECHILD || result->error == -E2BIG;
+}
+
 static void finish_ended(CloudRequest *c, const ChildResult *result) {
         _cleanup_free_ char *tail = NULL, *message = NULL;
         CloudOutcome outcome = CLOUD_DENIED;
@@ -248,8 +254,9 @@ static void finish_ended(CloudRequest *c, const ChildResult *result) {
                 message = strf("The provider's command exited with %d%s%s", result->exit_status,
                                isempty(tail) ? "" : ": ", strempty(tail));
         }
-        cloud_request_finish(
-                c, (CloudResult){ .outcome = outcome, .message = cloud_message_or_no_memory(message) });
+        cloud_request_finish(c, (CloudResult){ .outcome = outcome,
+                                               .undecided = may_have_acted(result),
+                                               .message = cloud_message_or_no_memory(message) });
 }
 
 static void on_child(const ChildResult *result, void *userdata) {
@@ -370,6 +377,7 @@ static const CloudProviderOps exec_ops = {
         .name = "exec",
         .owns = exec_owns,
         .takes_names = true,
+        .reboots = true,
         .lists = true,
         .free = exec_free,
 };

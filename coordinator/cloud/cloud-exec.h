@@ -12,22 +12,22 @@
  *
  * The command is run with one argument, for one machine:
  *
- *      COMMAND describe        COMMAND terminate        COMMAND list (for none: which ones are there)
+ *      COMMAND describe        COMMAND terminate        COMMAND list (for none: which ones are there)        COMMAND reboot
  *
  * The request. Standard input is one JSON object, and then it ends. What is not known is left out, and more fields
  * may come: ignore what you do not know. The version stays 1 for as long as fields are only added.
  *
  *      { "version": 1,
- *        "op": "describe" | "terminate" | "list",         list: no more than this
- *        "opId": "terminate-6f0c...",                     terminate only
- *        "pool": "workers",                               terminate only: the NodePool
+ *        "op": "describe" | "terminate" | "list" | "reboot",         list: no more than this
+ *        "opId": "terminate-6f0c...",                     terminate and reboot only
+ *        "pool": "workers",                               terminate and reboot only: the NodePool
  *        "providerID": "rack:7",
  *        "node": { "name": "worker-7",
  *                  "systemUUID": "4c4c4544-...", "machineID": "9d0f...",
  *                  "addresses": [ { "type": "InternalIP", "address": "10.0.0.7" } ] } }
  *
- *      opId          is the same for every repetition of one termination: a call that comes twice must do its work
- *                    once.
+ *      opId          is the same for every repetition of one termination or reboot: a call that comes twice must do its
+ *                    work once.
  *      pool          missing where the Node has no claim any more.
  *      providerID    as the Node had it when it was adopted; of a Node without spec.providerID it is "exec://" and the
  *                    Node's name.
@@ -67,6 +67,12 @@
  *                 ten minutes apart is reported (instance-orphans.h); nothing is done to it. Asked every five minutes; a
  *                 command that cannot say answers with the error code "unsupported", and is asked no more until the next
  *                 leader comes. So a command must not take what is not "describe" for "terminate".
+ *
+ *      reboot     optional; asked where the node of a machine is drained for a reboot that is announced, by a cloud whose own call
+ *                 alone ends that ([Policy] Reboot=early of its agent; vesper(7)). Without "error": it was told to. An error, or exit
+ *                 status 75, says that it was not, and it is told again for as long as the node has its slot. What ends in another
+ *                 way may have told it: it is not told again. A command that cannot reboot answers with the error code
+ *                 "unsupported": the Node's Events say so once, and its agent puts the node back into service.
  *
  * Exit status 0: answered (also with "error"). 75 (EX_TEMPFAIL): not now, ask again; output as above, or
  * none. Anything else: failed; the last line of standard error becomes the message, and it is tried again

@@ -6,18 +6,16 @@
  * of them. So each machine that any agent has seen it name must be a Node of this cluster, each Node that is that machine must be
  * drained for this very event, in the boot that it is in, and cordoned.
  *
- * A machine is known by the cloud's name for it: of Azure the VM's, for a member of a uniform scale set SCALESET_NUMBER, as it follows
- * from spec.providerID; the case of letters does not matter.
+ * A machine is known by the cloud's name for it, of Azure as azure-vm.h says; the case of letters does not matter.
  */
 
+#include "azure-vm.h"
 #include "interruption.h"
-
-#define EVENT_ACK_NAME_MAX 160u
 
 /* One Node, as far as it matters here. Borrows. */
 typedef struct EventAckNode {
         const char *node;
-        char machine[EVENT_ACK_NAME_MAX + 1]; /* ""; its providerID is none that has such names */
+        char machine[AZURE_VM_NAME_MAX + 1]; /* ""; its providerID is none that has such names */
         const char *event;       /* that its agent acts upon; NULL: none */
         char *const *resources;  /* that it names, as that agent says; NULL: not said */
         bool is_drained;         /* for that event */

@@ -13,12 +13,23 @@
 /* While any event is under way each change of a Node may matter: so often they are looked at together. */
 #define TOGETHER_USEC (200 * USEC_PER_MSEC)
 
+/* A drain of all that an event names takes its time; what is waited for longer than this is told to people. */
+#define TELL_WAIT_USEC (2 * USEC_PER_MINUTE)
+
+/* What an event waits for, whose nodes are drained in part. */
+typedef struct Wait {
+        usec_t since_usec; /* loop_now(): the first of its nodes was drained */
+        char *why;         /* as the log says; NULL: nothing yet */
+        bool seen;         /* by this look */
+} Wait;
+
 struct EventAcks {
         const TerminationContext *context;
         WorkQueue *queue;
         ObjectWrites *writes;
         Hashmap *concerned; /* names of Nodes that have an event which names others, or carry the annotation */
         char **told;        /* events that may be acknowledged, as the log says */
+        Hashmap *waits;     /* id of an event that may not be, and for which a node is drained -> Wait */
         usec_t done_usec;   /* loop_now(): the last look */
 };
 
@@ -95,6 +106,96 @@ static void tell(EventAcks *a, const char *event) {
                   event);
 }
 
+/* By itself the event begins then (wall clock); 0: not said. */
+static usec_t begin_of(const Scene *s, const char *event) {
+        for (size_t i = 0; i < s->n; i++)
+                if (streq_ptr(s->nodes[i].event, event) && s->interruptions[i].notice->announced_usec > 0)
+                        return s->interruptions[i].notice->announced_usec;
+        return 0;
+}
+
+static void *wait_free(void *wait) {
+        Wait *w = wait;
+
+        free(w->why);
+        return mfree(w);
+}
+
+/* To those whose nodes stand empty for it. */
+static void tell_wait(EventAcks *a, const Scene *s, const char *event, const char *why) {
+        usec_t begin_usec = begin_of(s, event);
+        char begin[RFC3339_MAX] = "its own time";
+
+        if (begin_usec > 0)
+                rfc3339_format(begin_usec, begin);
+        log_event(a->context->env->log, LOG_LEVEL_NOTICE, MESSAGE_EVENT_WAITS, LOG_FIELDS({ "NOTICE_ID", event }),
+                  "Event %s names several machines, and no agent acknowledges it before all are drained: %s. Nodes that are drained for it stay so; the cloud begins it at %s in any case.",
+                  event, why, begin);
+        for (size_t i = 0; i < s->n; i++) {
+                const KubeNode *node = streq_ptr(s->nodes[i].event, event) && s->nodes[i].is_drained
+                                               ? cluster_view_node(a->context->view, s->nodes[i].node)
+                                               : NULL;
+                EventObject o;
+
+                if (!node)
+                        continue;
+                o = event_object(&node->object);
+                event_record(a->context->recorder, &o, EVENT_NORMAL, "EventNotAcknowledged",
+                             "This node is drained for event %s, which is not acknowledged before its time as it names other machines, too: %s. It begins at %s in any case",
+                             event, why, begin);
+        }
+}
+
+/* Once per event and reason. -ENOMEM. */
+static int see_wait(EventAcks *a, const Scene *s, const char *event, const char *why) {
+        usec_t now = loop_now(a->context->env->loop);
+        Wait *w = hashmap_get(a->waits, event);
+        bool any = false;
+        int r;
+
+        for (size_t i = 0; i < s->n && !any; i++)
+                any = streq_ptr(s->nodes[i].event, event) && s->nodes[i].is_drained;
+        if (!any)
+                return 0;
+        if (!w) {
+                w = new0(Wait, 1);
+                if (!w)
+                        return -ENOMEM;
+                w->since_usec = now;
+                r = hashmap_put(a->waits, event, w);
+                if (r < 0) {
+                        wait_free(w);
+                        return r;
+                }
+        }
+        w->seen = true;
+        if (now < usec_add(w->since_usec, TELL_WAIT_USEC)) {
+                (void) work_queue_add_at(a->queue, EVENT_ACKS_KEY, usec_add(w->since_usec, TELL_WAIT_USEC));
+                return 0;
+        }
+        if (streq_ptr(w->why, why))
+                return 0;
+        r = free_and_strdup(&w->why, why);
+        if (r >= 0)
+                tell_wait(a, s, event, why);
+        return r;
+}
+
+static void forget_waits(EventAcks *a) {
+        const char *event;
+        void *value;
+
+        for (HashmapIterator it = {}; hashmap_iterate(a->waits, &it, &event, &value);) {
+                Wait *w = value;
+
+                if (!w->seen) {
+                        hashmap_remove(a->waits, event);
+                        wait_free(w);
+                } else
+                        w->seen = false;
+        }
+}
+
 /* The events that may be. -ENOMEM. */
 static int judge_events(EventAcks *a, const Scene *s, char ***ret) {
         _cleanup_strv_free_ char **events = NULL;
@@ -111,8 +212,10 @@ static int judge_events(EventAcks *a, const Scene *s, char ***ret) {
                         tell(a, *event);
                         r = strv_extend(ret, *event);
                 } else if (r == 0)
-                        log_debug(a->context->env->log, "Event %s is not to be acknowledged yet: %s", *event, why);
+                        r = see_wait(a, s, *event, why);
         }
+        if (r >= 0)
+                forget_waits(a);
         return r;
 }
 
@@ -164,6 +267,8 @@ int event_acks_new(const TerminationContext *context, WorkQueue *queue, ObjectWr
         a->queue = queue;
         a->writes = writes;
         r = hashmap_new(0, &a->concerned);
+        if (r >= 0)
+                r = hashmap_new(0, &a->waits);
         if (r < 0)
                 return r;
         for (HashmapIterator it = {}; cluster_view_iterate_nodes(context->view, &it, &n);)
@@ -176,6 +281,7 @@ EventAcks *event_acks_free(EventAcks *a) {
         if (!a)
                 return NULL;
         hashmap_free(a->concerned);
+        hashmap_free_with(a->waits, wait_free);
         strv_free(a->told);
         return mfree(a);
 }

@@ -4,7 +4,8 @@
 /*
  * Says by ANNOTATION_ACK_OK to the agents of a cloud's event that names several machines that all of them are drained for it
  * (event-ack-rule.h): set on each of those Nodes then, taken off as soon as that is not so any more. The agents tell the cloud
- * (agent/acknowledge.h), each after a read of its own Node.
+ * (agent/acknowledge.h), each after a read of its own Node. Where nodes stand drained for minutes and another one holds the event
+ * up, log and Events on those say which.
  */
 
 #include "termination-context.h"

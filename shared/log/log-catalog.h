@@ -34,6 +34,8 @@
 #define MESSAGE_KUBELET_HEALTHY "1b9e30f50892421daa8faa7248f84784"
 /* A notice source keeps answering "unknown". */
 #define MESSAGE_NOTICE_SOURCE_FAILING "9b1c5fbdef97f7bdc7a01b7486b0cf6c"
+/* The metadata service answers for another machine than this node's. */
+#define MESSAGE_FOREIGN_METADATA "2cffd9d5cc3f4d3ea0e6b7aa52f889db"
 /* This process leads. */
 #define MESSAGE_LEASE_ACQUIRED "6538e63bb787c0c9dacf0140ff3e954f"
 /* This process leads no more. */
@@ -119,6 +121,8 @@
 #define MESSAGE_REBOOT_BY_CLOUD_FAILED "e136e12be6a64523a5a497bf4594e49a"
 /* Coordinator: all machines of a cloud's event are nodes that are drained for it: their agents may acknowledge it. */
 #define MESSAGE_EVENT_ALL_DRAINED "8e6224630a60490bbc66c7fe9656a3ca"
+/* Coordinator: nodes are drained for a cloud's event that waits for another of the machines that it names; the line says for which. */
+#define MESSAGE_EVENT_WAITS "054b959e6a43455598389caa4f366952"
 /* Coordinator: the interruption queue announces something for the instance of a node; the line says what is done. */
 #define MESSAGE_QUEUE_NOTICE "ba56f29fe7614a98b580a7116c7c509b"
 /* Coordinator: the interruption queue is not heard; the line says why. */

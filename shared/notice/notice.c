@@ -102,6 +102,10 @@ usec_t notice_announced(const Notice *n) {
         return n->announced_usec > 0 ? n->announced_usec : USEC_INFINITY;
 }
 
+usec_t notice_own_deadline(const Notice *n) {
+        return n->own_deadline_usec > 0 ? n->own_deadline_usec : n->deadline_usec;
+}
+
 static bool take_announced(Notice *known, const Notice *seen) {
         if (notice_announced(seen) >= notice_announced(known))
                 return false;
@@ -125,6 +129,8 @@ static bool knows_no_better(const Notice *seen, const Notice *known) {
 bool notice_take_nearer(Notice *known, const Notice *seen) {
         bool nearer = seen->deadline_usec < known->deadline_usec && !knows_no_better(seen, known), changed = take_announced(known, seen);
 
+        if (nearer)
+                known->own_deadline_usec = notice_own_deadline(known);
         return (nearer && take_deadline(known, seen)) || changed;
 }
 
@@ -171,6 +177,8 @@ int notice_merge(Notice *known, const Notice *seen, bool *ret_changed) {
                 ;
         else if (seen->deadline_usec < known->deadline_usec)
                 changed = take_deadline(known, seen) || changed;
+        if (known->own_deadline_usec > 0)
+                known->own_deadline_usec = seen->deadline_usec;
         changed = take_announced(known, seen) || changed;
         if (seen->not_before_usec != known->not_before_usec) {
                 known->not_before_usec = seen->not_before_usec;
@@ -205,6 +213,8 @@ void notice_to_json(const Notice *n, JsonWriter *w) {
         }
         if (n->deadline_usec != USEC_INFINITY)
                 json_add_int64(w, "deadlineUptimeUsec", (int64_t) MIN(n->deadline_usec, (usec_t) UPTIME_MAX_USEC));
+        if (n->own_deadline_usec > 0)
+                json_add_int64(w, "ownDeadlineUptimeUsec", (int64_t) MIN(n->own_deadline_usec, (usec_t) UPTIME_MAX_USEC));
         if (n->estimated)
                 json_add_bool(w, "estimated", true);
         if (n->certainty == NOTICE_ADVISORY)
@@ -299,6 +309,7 @@ int notice_from_json(const Json *o, Notice **ret) {
                 { "notBefore", json_parse_rfc3339, offsetof(Notice, not_before_usec), false },
                 { "deadline", json_parse_rfc3339, offsetof(Notice, announced_usec), false },
                 { "deadlineUptimeUsec", parse_uptime, offsetof(Notice, deadline_usec), false },
+                { "ownDeadlineUptimeUsec", parse_uptime, offsetof(Notice, own_deadline_usec), false },
                 { "estimated", json_parse_bool, offsetof(Notice, estimated), false },
                 { "advisory", parse_advisory, offsetof(Notice, certainty), false },
                 { "byHand", parse_by_hand, offsetof(Notice, by_hand), false },

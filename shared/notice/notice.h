@@ -59,6 +59,7 @@ typedef struct Notice {
         usec_t deadline_usec;   /* the same on the boot-time clock (loop_now()) of this machine, which nobody sets;
                                    USEC_INFINITY: not said */
         bool estimated;         /* deadline_usec: no Date of the giver's tells what the giver's clock says */
+        usec_t own_deadline_usec; /* deadline_usec as it was before another notice brought that nearer; 0: none did */
         NoticeCertainty certainty;
         NoticeByHand by_hand; /* stands on the Node with it, so that a restart does not lose it */
         NoticeEarly early;    /* as its source says; no part of the JSON */
@@ -70,6 +71,8 @@ Notice *notice_free(Notice *n);
 DEFINE_FREEP(Notice, notice_free);
 /* What others are told: the giver's own time. USEC_INFINITY: not said. */
 usec_t notice_announced(const Notice *n);
+/* When the machine may be gone by this notice alone (boot-time clock); USEC_INFINITY: not said. */
+usec_t notice_own_deadline(const Notice *n);
 /* Each of *known's two times becomes that of *seen, another notice, where that is earlier; but no estimate replaces what was
  * counted from a Date for the same time or an earlier one. True: one did. */
 bool notice_take_nearer(Notice *known, const Notice *seen);
@@ -95,7 +98,7 @@ bool notice_outranks(const Notice *a, const Notice *b);
 int notice_merge(Notice *known, const Notice *seen, bool *ret_changed);
 /* JSON of the annotation vesper.sh/interruption and of the intent log; parsed back by notice_from_json
  * (fuzzed). "deadline" is what was announced. "deadlineUptimeUsec" is deadline_usec, and "estimated" says
- * how it was found: for the agent alone, in the boot that stands beside them. "byHand" is "drain" or
+ * how it was found, "ownDeadlineUptimeUsec" is own_deadline_usec: for the agent alone, in the boot that stands beside them. "byHand" is "drain" or
  * "force"; a manual notice that drains has always one, also where an older agent left it out. "resources" are the names of all
  * machines of an event that names others, too. */
 void notice_to_json(const Notice *n, JsonWriter *w); /* adds its members to the open object */

@@ -28,6 +28,10 @@ NODES = 50
 PODS_PER_NODE = 10
 QUEUE = "notices"
 ABOUT_NODES, OTHERS = 300, 14700
+NAMED_NODES, MESSAGES = 1000, 15000
+BARE_DELETIONS = 40  # at once
+CALLS_PER_POD, LEAD_SEC = 1.5, 120
+BESIDE_LIBCURL = 1.5
 BESIDE_BARE = 1.2
 LATE_MS = 10  # of each answer of a queue that is not on this machine
 BARE_PROCESSES = (1, 2)  # the second is as [Queue] Polls= is at first
@@ -179,15 +183,15 @@ class Sender:
         assert answer.status == 200, text
 
 
-def _fifty_world(queue):
-    numbers = [f"{i:06d}" for i in range(NODES)]
-    namespaces = -(-NODES * PODS_PER_NODE // fakeworld.PODS_PER_NAMESPACE)
+def _noticed_world(queue, nodes=NODES):
+    numbers = [f"{i:06d}" for i in range(nodes)]
+    namespaces = -(-nodes * PODS_PER_NODE // fakeworld.PODS_PER_NAMESPACE)
     return {
         "objects": [
             {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "vesper-system"}}, *map(_node, numbers), fakeworld.pool()
         ], "instances": [{"id": f"i-00{n}", "zone": fakeworld.ZONE, "node": f"node-{n}"} for n in numbers],
         "many": [{"count": namespaces, "object": {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team-%i"}}},
-                 {"count": NODES * PODS_PER_NODE, "per": fakeworld.PODS_PER_NAMESPACE, "among": NODES,
+                 {"count": nodes * PODS_PER_NODE, "per": fakeworld.PODS_PER_NAMESPACE, "among": nodes,
                   "object": fakeworld.pod_template()}],
         **({"queues": [{"name": QUEUE}]} if queue else {})
     }
@@ -223,7 +227,7 @@ def _wait_deleted(fake, begin, path):
 
 
 def _fifty_by_agents(ctx):
-    with FakeWorld(fresh_directory(ctx, "notice-fifty-agents"), _fifty_world(False)) as fake, \
+    with FakeWorld(fresh_directory(ctx, "notice-fifty-agents"), _noticed_world(False)) as fake, \
             fakeworld.leading(fake), contextlib.ExitStack() as stack:
         agents = [stack.enter_context(fake.agent(f"node-{i[4:]}", fake.metadata_endpoint(i))) for i in _instances()]
         for agent in agents:
@@ -243,7 +247,7 @@ def _fifty_by_agents(ctx):
 
 
 def _fifty_by_queue(ctx):
-    with FakeWorld(fresh_directory(ctx, "notice-fifty-queue"), _fifty_world(True)) as fake, \
+    with FakeWorld(fresh_directory(ctx, "notice-fifty-queue"), _noticed_world(True)) as fake, \
             fakeworld.leading(fake, **{"Queue.Url": fake.queue_url(QUEUE)}):
         wait(f"{NODES} nodes are adopted", lambda: _adopted(fake) == NODES, 60, 0.2)
         time.sleep(3)
@@ -325,7 +329,7 @@ def _queue_url(fake, late_ms):
 
 def _by_coordinator(ctx, late_ms):
     """Nodes are adopted first; the queue is full when the coordinator that hears it starts."""
-    with FakeWorld(fresh_directory(ctx, "notice-queue"), _fifty_world(True)) as fake, _queue_url(fake, late_ms) as url:
+    with FakeWorld(fresh_directory(ctx, "notice-queue"), _noticed_world(True)) as fake, _queue_url(fake, late_ms) as url:
         with fakeworld.leading(fake):
             wait(f"{NODES} nodes are adopted", lambda: _adopted(fake) == NODES, 60, 0.2)
         _fill(fake)
@@ -339,7 +343,7 @@ def _by_coordinator(ctx, late_ms):
 
 
 def _by_bare_client(ctx, late_ms, processes):
-    with FakeWorld(fresh_directory(ctx, "notice-queue-bare"), _fifty_world(True)) as fake, _queue_url(fake, late_ms) as url:
+    with FakeWorld(fresh_directory(ctx, "notice-queue-bare"), _noticed_world(True)) as fake, _queue_url(fake, late_ms) as url:
         _fill(fake)
         with subprocess.Popen([os.path.join(build_directory(), "tests", "bench", "queue-limit"), url,
                                fakeworld.ZONE[:-1], str(processes)], stdout=subprocess.PIPE, text=True,
@@ -372,12 +376,130 @@ def _compare(ctx, late_ms):
     return {"coordinator": [r.seconds for r in ours], "bare": bare}
 
 
+# -- a queue that names a thousand nodes -----------------------------------------------------------------------
+
+
+def _fill_named(fake):
+    """A spot notice of each node, among changes of state and recommendations of instances that are no nodes here."""
+    sender, every = Sender(fake), MESSAGES // NAMED_NODES
+    for i in range(MESSAGES):
+        if i % every == 0:
+            event = {"instance": f"i-00{i // every:06d}", "kind": "spot"}
+        else:
+            event = {"instance": f"i-ff{i:06d}", **({"kind": "rebalance"} if i % 2 else {"kind": "state", "action": "running"})}
+        sender.send("/cloud/event", {"queue": QUEUE, **event})
+
+
+def _adopt_all(fake):
+    with fakeworld.leading(fake):
+        wait(f"{NAMED_NODES} nodes are adopted", lambda: _adopted(fake) == NAMED_NODES, 180, 1)
+
+
+def _named_by_coordinator(ctx, late_ms):
+    """Seconds from the first receive until the queue is empty, and until the last claim is deleted."""
+    with FakeWorld(fresh_directory(ctx, "notice-named"), _noticed_world(True, NAMED_NODES)) as fake, _queue_url(fake, late_ms) as url:
+        _adopt_all(fake)
+        _fill_named(fake)
+        fake.reset_counters()
+        with fake.coordinator("c0", **{"Queue.Url": url}) as daemon:
+            wait("the queue is asked", lambda: _requests(fake, "ReceiveMessage"), 60, 0.002)
+            begin, before = time.time(), account.read(daemon.pid)
+            wait("the queue is empty", lambda: fake.queue_left(QUEUE) == 0, 120, 0.05)
+            empty = time.time() - begin
+            wait(f"{NAMED_NODES} claims are deleted", lambda: fake.count("delete nodeclaims", 200) >= NAMED_NODES, 120, 0.05)
+            cpu = (account.read(daemon.pid) - before).cpu
+            return empty, _deleted_claims(fake)[NAMED_NODES - 1] - begin, cpu
+
+
+def _named_by_bare_clients(ctx, late_ms):
+    """The same work by who does nothing else: seconds to receive and delete the messages, and to delete the claims."""
+    with FakeWorld(fresh_directory(ctx, "notice-named-bare"), _noticed_world(True, NAMED_NODES)) as fake, _queue_url(fake, late_ms) as url:
+        _adopt_all(fake)
+        claims = [f"{CLAIMS}/{c['metadata']['name']}" for c in fake.client.get(CLAIMS)["items"]]
+        assert len(claims) == NAMED_NODES, f"{len(claims)} claims"
+        _fill_named(fake)
+        with subprocess.Popen([os.path.join(build_directory(), "tests", "bench", "queue-limit"), url,
+                               fakeworld.ZONE[:-1], str(BARE_PROCESSES[-1])], stdout=subprocess.PIPE, text=True,
+                              env={**os.environ, **fakeworld.AWS_KEYS}) as client:
+            found = Emptied(fake, os.getpid)
+            assert int(client.communicate(timeout=60)[0]) == MESSAGES and client.returncode == 0
+        return found.seconds, fake.delete_bare(claims, BARE_DELETIONS)
+
+
+def named(ctx):
+    ours, bare = [], []
+    for _ in range(ctx.light_runs):
+        ours.append(_named_by_coordinator(ctx, LATE_MS))
+        bare.append(_named_by_bare_clients(ctx, LATE_MS))
+    ctx.table(f"{MESSAGES:,} messages, {NAMED_NODES:,} of them spot notices of as many nodes, each answer of the queue {LATE_MS} ms late; s",
+              ("by", "queue empty", "last claim deleted", "CPU"),
+              [("coordinator", *o) for o in ours] + [("bare clients, one after the other", r, r + d, None) for r, d in bare])
+    took, limit = statistics.median(max(e, d) for e, d, _ in ours), statistics.median(r + d for r, d in bare)
+    ctx.bar(f"{MESSAGES:,} messages that name {NAMED_NODES:,} nodes: emptied and all claims deleted, beside bare clients", took / limit,
+            BESIDE_BARE, "times")
+    ctx.json("notice-named", {"coordinator": ours, "bare": bare})
+
+
 def full_queue(ctx):
     ctx.json("notice-queue", {f"late_{ms}_ms": _compare(ctx, ms) for ms in (LATE_MS, 0)})
+
+
+# -- a fleet that is noticed at once ---------------------------------------------------------------------------
+
+
+def fleet(ctx):
+    """Whole agents on the virtual clock (tests/sim/sim-fleet.c): it takes minutes, and no figure depends on how many."""
+    done = subprocess.run([os.path.join(build_directory(), "tests", "sim", "sim-fleet")], capture_output=True, text=True, check=False,
+                          timeout=3600)
+    assert done.returncode == 0, (done.stdout + done.stderr)[-2000:]
+    found = {key: float(value) for key, value in (line.split() for line in done.stdout.splitlines())}
+    what = f"{found['nodes']:.0f} agents noticed within a second, {found['pods']:.0f} pods under one PDB without room"
+    ctx.bar(f"{what}: evictions asked a pod in {found['held_sec']:.0f} s", found["calls_per_pod"], CALLS_PER_POD, "calls")
+    ctx.bar("... room after that: all drained, after the notices", found["drained_sec"], LEAD_SEC, "s")
+    ctx.figure("... requests of all kinds, a node, until there is room", f"{found['requests_per_node']:.1f}")
+    ctx.json("notice-fleet", found)
+
+
+fleet.only_when_named = True
+
+
+# -- an idle agent of another cloud ----------------------------------------------------------------------------
+
+
+def _azure_limit(url):
+    return subprocess.Popen([os.path.join(build_directory(), "tests", "bench", "poll-limit"), url],
+                            env={**os.environ, "POLL_LIMIT_ALONE": "1", "POLL_LIMIT_HEADER": "Metadata: true"})
+
+
+def idle_azure(ctx):
+    """Azure's one feed, each second. EC2's five are bench agent-idle's; Compute Engine's four wait for a minute each."""
+    source = next(s for s in SOURCES if s.platform == "azure")
+    name, seconds, rows = _instance(source, 0), 60, []
+    world = {"objects": [_node_of(name, source.provider_id + name)], "instances": [source.machine(name)]}
+    with FakeWorld(fresh_directory(ctx, "notice-idle-azure"), world) as fake, \
+            fake.agent(name, fake.metadata_endpoint(name), **source.settings) as agent, \
+            _azure_limit(fake.metadata_endpoint(name) + "/metadata/scheduledevents?api-version=2020-07-01") as bare:
+        try:
+            agent.wait_line("READY", 20)
+            time.sleep(10)
+            for _ in range(ctx.light_runs):
+                before = account.read(agent.pid), account.read(bare.pid)
+                time.sleep(seconds / ctx.light_runs)
+                rows.append([(account.read(p) - b).percent for p, b in zip((agent.pid, bare.pid), before)])
+            assert bare.poll() is None and agent.alive(), "one of them ended"
+        finally:
+            bare.kill()
+    ours, limit = (statistics.mean(r[i] for r in rows) for i in (0, 1))
+    ctx.table("an idle agent on Azure, one poll a second: CPU, % of a core", ("agent", "libcurl alone"), rows)
+    ctx.bar("agent idle on Azure, one poll a second: CPU beside libcurl alone", ours / limit, BESIDE_LIBCURL, "times")
+    ctx.json("notice-idle-azure", {"agent": ours, "libcurl": limit})
 
 
 BENCHES = [
     ("notice-sources", "a notice of each source: its answer -> the cordon", sources),
     ("notice-fifty", "fifty spot notices at once, by agents and by the queue alone", fifty),
+    ("notice-named", "15,000 messages that name 1,000 nodes, beside bare clients", named),
+    ("notice-fleet", "a thousand agents noticed within a second, simulated (only by this name)", fleet),
+    ("notice-idle-azure", "the agent with nothing to do on Azure", idle_azure),
     ("notice-queue", "a queue of 15,000 messages, beside a bare client", full_queue),
 ]

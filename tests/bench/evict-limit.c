@@ -7,7 +7,7 @@
  * costs.
  *
  *      evict-limit --server URL --ca FILE (--cert FILE --key FILE | --token FILE)
- *                  --connections N --streams N [--http1] < lines "NAMESPACE/POD" to evict, "NODE" to delete
+ *                  --connections N --streams N [--http1] < lines "NAMESPACE/POD" to evict, "NODE" or "/PATH" to delete
  *
  * One thread and one libcurl multi per connection (HTTP/2, so many streams each; the server may grant
  * fewer), or one multi with so many connections (--http1). So many calls are under way together as connections times
@@ -39,7 +39,7 @@ typedef struct Options {
 } Options;
 
 typedef struct Target {
-        char *url, *body; /* body NULL: a Node */
+        char *url, *body; /* body NULL: to be deleted */
         unsigned tries;
 } Target;
 
@@ -241,6 +241,11 @@ static void target_read(const Options *o, char *line, Target *t) {
         char *slash = strchr(line, '/');
 
         *t = (Target){};
+        if (slash == line) {
+                if (asprintf(&t->url, "%s%s", o->server, line) < 0)
+                        die("memory", strerror(ENOMEM));
+                return;
+        }
         if (!slash) {
                 if (asprintf(&t->url, "%s/api/v1/nodes/%s", o->server, line) < 0)
                         die("memory", strerror(ENOMEM));
@@ -334,7 +339,7 @@ static void parse_options(int argc, char **argv, Options *o) {
             o->streams == 0) {
                 fprintf(stderr,
                         "usage: evict-limit --server URL --ca FILE (--cert FILE --key FILE | --token "
-                        "FILE) --connections N --streams N [--http1] < NAMESPACE/POD or NODE lines\n");
+                        "FILE) --connections N --streams N [--http1] < NAMESPACE/POD, NODE or /PATH lines\n");
                 exit(2);
         }
         if (o->token_path)

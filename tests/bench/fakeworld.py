@@ -293,6 +293,18 @@ class FakeWorld:
         return sum(n for key, n in self.counters().items()
                    if key.startswith(what + " ") and (status is None or key.endswith(f" {status}")))
 
+    def delete_bare(self, paths, connections):
+        """By a client that does nothing else, so many at once; seconds from the first request to the last answer."""
+        certificate, key = self._pki.issue("admin", ["system:masters"])
+        done = subprocess.run([os.path.join(build_directory(), "tests", "bench", "evict-limit"), "--server", self._endpoints["api"],
+                               "--ca", self._pki.ca, "--cert", certificate, "--key", key, "--connections", str(connections),
+                               "--streams", "1", "--http1"], input="".join(f"{p}\n" for p in paths), capture_output=True, text=True,
+                              check=False, timeout=120)
+        assert done.returncode == 0, done.stderr
+        result = json.loads(done.stdout)
+        assert result["deleted"] == len(paths) and result["failed"] == 0, result
+        return result["seconds"]
+
     def coordinator(self, name, **settings):
         return self._daemon(name, "vesper-coordinator", {
             "Kubernetes.Kubeconfig": self.path("kubeconfig-coordinator"), "Lease.Identity": name,

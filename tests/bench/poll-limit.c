@@ -2,8 +2,9 @@
 
 /*
  * What an idle agent cannot go below: a look at its metadata service a second, or every POLL_LIMIT_SEC of
- * the environment, behind it at most one more in the place of the feeds that are looked at every 4 s, 10 s and minute
- * (agent/notice/notice-ec2.h), and nothing else. Until it is killed.
+ * the environment, behind it at most one more in the place of the feeds that are looked at every 4 s, 10 s, minute and five
+ * minutes (agent/notice/notice-ec2.h; none with POLL_LIMIT_ALONE: other clouds have one), and nothing else. POLL_LIMIT_HEADER:
+ * what libcurl sends besides. Until it is killed.
  *
  *      poll-limit                   only the wakeup
  *      poll-limit URL               by libcurl, which is spared what it can be: it need not take the URL
@@ -44,6 +45,8 @@ static CURL *prepare(const char *url) {
         curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, drop);
         curl_easy_setopt(easy, CURLOPT_NOPROXY, "*");
         curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+        if (getenv("POLL_LIMIT_HEADER"))
+                curl_easy_setopt(easy, CURLOPT_HTTPHEADER, curl_slist_append(NULL, getenv("POLL_LIMIT_HEADER")));
         return easy;
 }
 
@@ -70,11 +73,11 @@ static bool look_by_socket(const struct sockaddr_in *to, const char *request, si
 
 /* Is one of the slower feeds due? The most overdue has been looked at then. */
 static bool other_is_due(time_t now_sec) {
-        static const time_t interval_sec[] = { 4, 10, 60 };
-        static time_t due_sec[3];
+        static const time_t interval_sec[] = { 4, 10, 60, 300 };
+        static time_t due_sec[4];
         size_t found = 0;
 
-        for (size_t i = 1; i < 3; i++)
+        for (size_t i = 1; i < 4; i++)
                 if (due_sec[i] < due_sec[found])
                         found = i;
         if (due_sec[found] > now_sec)
@@ -87,6 +90,7 @@ int main(int argc, char **argv) {
         CURL *easy = argc == 2 ? prepare(argv[1]) : NULL;
         const char *every = getenv("POLL_LIMIT_SEC");
         time_t interval_sec = every ? atoi(every) : 1;
+        bool alone = getenv("POLL_LIMIT_ALONE");
         struct sockaddr_in to = { .sin_family = AF_INET };
         char request[512];
         struct timespec next;
@@ -106,7 +110,7 @@ int main(int argc, char **argv) {
                 next.tv_sec += interval_sec;
                 while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &next, NULL) != 0)
                         ;
-                for (int looks = other_is_due(next.tv_sec) ? 2 : 1; looks > 0; looks--)
+                for (int looks = !alone && other_is_due(next.tv_sec) ? 2 : 1; looks > 0; looks--)
                         if ((easy && !look_by_libcurl(easy)) ||
                             (length > 0 && !look_by_socket(&to, request, (size_t) length))) {
                                 (void) fputs("no answer\n", stderr);

@@ -229,6 +229,27 @@ def person_uncordons(world, figures):
     figures.add("pods evicted after that: 0")
 
 
+def foreign_metadata(world, figures):
+    """metadata that answers for another machine: nothing is drained, one warning; the right one's is acted upon"""
+    node, _ = world.node(world.unique("foreign"), "aws:///us-east-1a/i-0123456789abcdef0")
+    world.cluster.create_pods(node, 3, prefix=node)
+    world.cluster.wait_running(3, node)
+    with world.metadata() as metadata, world.agent(node, metadata) as agent:
+        agent.wait_line("READY")
+        _wait_polls(metadata, 2)
+        metadata.answer_for("i-0fedcba9876543210")
+        metadata.interrupt()
+        agent.wait_line("FOREIGN_METADATA")
+        _wait_polls(metadata, sum(r.path == NOTICE for r in metadata.log()) + 2)
+        assert not world.get_node(node)["spec"].get("unschedulable"), "cordoned for another machine's notice"
+        assert len(world.cluster.pods(node)) == 3 and len(agent.named("FOREIGN_METADATA")) == 1
+        metadata.answer_for("i-0123456789abcdef0")
+        line = agent.wait_line("NODE_CORDONED")
+        world.wait_condition(node, "Drained")
+        figures.add(f"the right machine's: answer -> cordon leaves, its id asked for in between: {int(line['cordon_delay_usec']) / 1000:.2f} ms")
+    assert not world.cluster.pods(node), "pods are left"
+
+
 def _back_in_service(world, node):
     world.cluster.wait_for(lambda: not world.get_node(node)["spec"].get("unschedulable"), LIMIT, f"{node} is schedulable again")
     world.cluster.wait_for(lambda: "vesper.sh/interruption" not in world.get_node(node)["metadata"].get("annotations", {}), LIMIT,
@@ -301,4 +322,4 @@ def notices_of_ones_own(world, figures):
         assert agent.stop() == 0
 
 
-CASES = [interrupted_node, agent_killed, agent_stopped, person_uncordons, other_notices, notices_of_ones_own]
+CASES = [interrupted_node, agent_killed, agent_stopped, person_uncordons, foreign_metadata, other_notices, notices_of_ones_own]

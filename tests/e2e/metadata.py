@@ -87,6 +87,12 @@ class Metadata:
         when = time.strftime("%d %b %Y %H:%M:%S GMT", time.gmtime(time.time() + after))
         self.says(EVENTS, json.dumps([{"EventId": name, "Code": code, "State": "active", "NotBefore": when}]))
 
+    def answer_for(self, instance):
+        """From now on it is another machine's, and takes none of the tokens that were given."""
+        with self._lock:
+            self.instance = instance
+            self._tokens.clear()
+
     def calm(self):
         with self._lock:
             self._action = None

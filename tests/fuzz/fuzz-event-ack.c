@@ -45,7 +45,7 @@ static void check_node(const KubeNode *n) {
         int r = interruption_of_node(n, &i);
 
         event_ack_node_read(n, r < 0 ? NULL : &i, &read);
-        assert(strlen(read.machine) <= EVENT_ACK_NAME_MAX && !strchr(read.machine, '/'));
+        assert(strlen(read.machine) <= AZURE_VM_NAME_MAX && !strchr(read.machine, '/'));
         assert(!read.is_drained || (read.event && n->unschedulable && boot_id_equal(i.boot_id, n->boot_id)));
         check_taken(object_meta_annotation(&n->object.meta, ANNOTATION_REBOOT_TAKEN));
         if (!read.event)

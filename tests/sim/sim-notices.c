@@ -190,10 +190,6 @@ static void check_word(SimNotices *s, size_t machine, Word *word, const cJSON *s
 
         word->acted = word->acted || (word->over_usec == 0 && due != USEC_INFINITY && sim_world_unschedulable(s->w, machine) &&
                                       streq_ptr(fj_string(said, "kind", NULL), kind));
-        /* A spot notice that was heard stands until its time is long over, whatever the service shows; or an earlier one, that
-         * another notice has named for this machine. */
-        if (word->over_usec > 0 && sim_world_wall(s->w) > usec_add(m->deadline_usec, SPOT_OVER_USEC))
-                return;
         if (verdict_of(s, word) == VERDICT_NOTHING || is_over(s, word, 0) || (word->over_usec > 0 && !word->acted) || due == USEC_INFINITY ||
             now <= usec_add(due, bound_of(word)) || !sim_check_was_calm(s->w->check, bound_of(word)) ||
             now >= usec_add(word->first_usec, span_of(s, word)))
@@ -213,12 +209,10 @@ static void check_word(SimNotices *s, size_t machine, Word *word, const cJSON *s
 
 static bool calls_for_something(const SimNotices *s, const Target *t, const Word *word) {
         usec_t from = MAX(word->first_usec, t->well_usec);
-        /* A spot notice that is not shown any more is only over once it is outlived, whatever its rule says of a time. */
-        usec_t span = word->feed == FEED_SPOT && word->over_usec > 0 ? USEC_INFINITY : span_of(s, word);
 
         return verdict_of(s, word) != VERDICT_NOTHING &&
                begin_of(s, word, word->least_usec) <= usec_add(sim_world_wall(s->w), DATE_USEC) && !is_over(s, word, bound_of(word)) &&
-               sim_world_now(s->w) < usec_add(from, usec_add(span, bound_of(word)));
+               sim_world_now(s->w) < usec_add(from, usec_add(span_of(s, word), bound_of(word)));
 }
 
 static void forget_words(Target *t) {
@@ -393,6 +387,22 @@ static void tell(SimNotices *s, size_t machine, const Word *word) {
         }
 }
 
+static Word *standing_in(SimNotices *s, size_t machine, Feed feed) {
+        Target *t = &s->targets[machine];
+
+        for (size_t i = t->n; i-- > 0;)
+                if (t->words[i].feed == feed && t->words[i].over_usec == 0)
+                        return &t->words[i];
+        return NULL;
+}
+
+/* Of a feed that has one at most. */
+static void tell_alone(SimNotices *s, size_t machine, Feed feed) {
+        const Word over = { .feed = feed, .over_usec = 1 }, *standing = standing_in(s, machine, feed);
+
+        tell(s, machine, standing ? standing : &over);
+}
+
 /* -- what is announced --------------------------------------------------------------------------- */
 
 static void set_time(SimNotices *s, size_t machine, Word *word, usec_t at_usec) {
@@ -405,15 +415,6 @@ static void set_time(SimNotices *s, size_t machine, Word *word, usec_t at_usec) 
         word->since_usec = sim_world_now(s->w);
         if (verdict_of(s, word) != VERDICT_NOTHING)
                 m->deadline_usec = MIN(m->deadline_usec, at_usec);
-}
-
-static Word *standing_in(SimNotices *s, size_t machine, Feed feed) {
-        Target *t = &s->targets[machine];
-
-        for (size_t i = t->n; i-- > 0;)
-                if (t->words[i].feed == feed && t->words[i].over_usec == 0)
-                        return &t->words[i];
-        return NULL;
 }
 
 static void trace_word(SimNotices *s, size_t machine, const Word *word, const char *what) {
@@ -575,6 +576,10 @@ static void trouble_metadata(SimNotices *s, size_t machine) {
                                                 : other == 1 ? "somebody"
                                                              : s->w->machines[(machine + 1) % MACHINES].instance);
                 fake_imds_revoke(imds);
+                if (other == 2) { /* and with that one's notices */
+                        fake_imds_set_action(imds, "terminate", usec_add(sim_world_wall(s->w), 120 * SEC));
+                        fake_imds_set_text(imds, LIFECYCLE, "Terminated");
+                }
                 break;
         }
 }
@@ -586,6 +591,8 @@ static void heal_metadata(SimNotices *s, size_t machine) {
         fake_imds_fail(m->imds, FAKE_IMDS_ALL, 0, 500);
         fake_imds_set_instance_id(m->imds, m->instance);
         fake_imds_revoke(m->imds);
+        tell_alone(s, machine, FEED_SPOT);
+        tell_alone(s, machine, FEED_LIFECYCLE);
 }
 
 static void trouble_api(SimNotices *s) {

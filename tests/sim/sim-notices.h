@@ -17,8 +17,8 @@
  *      whose rule says at least that
  *      when its time has passed the node is drained, or has no pods (`late`)
  *
- * Two things are as agents have them: a spot notice that is shown no more before its cordon's time has passed is kept until it
- * is outlived; and outlived it is by the earliest time that any notice has named for its machine.
+ * A spot notice that is shown no more is kept until it is outlived, which it is ten minutes after its own time; where it is only
+ * cordoned for, not longer than its rule says.
  *
  * At the end, when nothing is in the way, one of each kind is given to one machine, so that each rule of each world is played.
  */

@@ -151,6 +151,11 @@ class Sample(unittest.TestCase):
             self.assertEqual((done.returncode, done.stdout), (75, ""), done)
             self.assertIn("Cannot connect", done.stderr.splitlines()[-1])
 
+    def test_reboot(self):
+        done = self.run_command("reboot", json.dumps({"version": 1, "op": "reboot", "opId": "r", "providerID": "exec://kind-worker",
+                                                      "node": {"name": "kind-worker"}}))
+        self.assertEqual((done.returncode, json.loads(done.stdout)["error"]["code"]), (0, "unsupported"), done)
+
     def test_no_request(self):
         for op, text in (("describe", ""), ("describe", "{"), ("describe", "[]"), ("describe", '{"version": 2}'),
                          ("launch", "{}"), ("--help", "")):

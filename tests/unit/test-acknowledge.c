@@ -2,6 +2,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <limits.h>
 #include <stdint.h>
 
 #include <cmocka.h>
@@ -14,6 +15,8 @@
 
 #define S USEC_PER_SEC
 #define ACK_OK "vesper.sh/ack-ok"
+#define REQUEST "vesper.sh/shutdown-request"
+#define TAKEN "vesper.sh/reboot-taken"
 #define VM "pool_7"
 
 typedef struct Bench {
@@ -156,31 +159,111 @@ static void test_again(void **state) {
         bench_done(&b);
 }
 
-/* A reboot of this machine alone is taken early by its acknowledgement, in a slot. */
-static void test_early(void **state) {
+/* Announced for later, asked for, and granted; the test is the coordinator. */
+static void be_granted(Bench *b) {
         cJSON *request;
         char until[RFC3339_MAX];
+
+        assert_return_code(free_and_strdup(&b->r->config.policy_reboot, "early"), 0);
+        agent_reconfigured(b->r->agent);
+        announce(b, "Reboot", VM, 5 * USEC_PER_HOUR);
+        assert_false(agent_rig_unschedulable(b->r));
+        assert_int_equal(fake_azure_events_n_approved(b->events), 0);
+        request = cJSON_Parse(agent_rig_annotation(b->r, REQUEST));
+        assert_non_null(request);
+        assert_string_equal(fj_string(request, "event", NULL), b->event);
+        assert_null(fj_string(request, "by", NULL));
+        rfc3339_format(loop_wall(b->r->world.loop) + 2400 * S, until);
+        fake_merge(b->r->cluster, FAKE_NODES, NULL, RIG_NODE,
+                   "{'metadata':{'annotations':{'vesper.sh/shutdown-granted':'{\\\"id\\\":\\\"%s\\\",\\\"until\\\":\\\"%s\\\"}'}}}",
+                   fj_string(request, "id", NULL), until);
+        cJSON_Delete(request);
+}
+
+/* A reboot of this machine alone is taken early by its acknowledgement, in a slot. */
+static void test_early(void **state) {
         Bench b;
         (void) state;
 
         bench_init(&b, ACKNOWLEDGE_ALONE);
-        assert_return_code(free_and_strdup(&b.r->config.policy_reboot, "early"), 0);
-        agent_reconfigured(b.r->agent);
-        announce(&b, "Reboot", VM, 5 * USEC_PER_HOUR);
-        assert_false(agent_rig_unschedulable(b.r));
-        assert_int_equal(fake_azure_events_n_approved(b.events), 0);
-        request = cJSON_Parse(agent_rig_annotation(b.r, "vesper.sh/shutdown-request"));
-        assert_non_null(request);
-        assert_string_equal(fj_string(request, "event", NULL), b.event);
-        assert_null(fj_string(request, "by", NULL));
-        rfc3339_format(loop_wall(b.r->world.loop) + 2400 * S, until);
-        fake_merge(b.r->cluster, FAKE_NODES, NULL, RIG_NODE,
-                   "{'metadata':{'annotations':{'vesper.sh/shutdown-granted':'{\\\"id\\\":\\\"%s\\\",\\\"until\\\":\\\"%s\\\"}'}}}",
-                   fj_string(request, "id", NULL), until);
-        cJSON_Delete(request);
+        be_granted(&b);
         run(&b, 180 * S);
         assert_true(is_drained(&b));
-        assert_string_equal(agent_rig_annotation(b.r, "vesper.sh/reboot-taken"), b.event);
+        assert_string_equal(agent_rig_annotation(b.r, TAKEN), b.event);
+        assert_int_equal(fake_azure_events_n_approved(b.events), 1);
+        bench_done(&b);
+}
+
+static void start_anew(Bench *b) {
+        agent_rig_kill(b->r);
+        run(b, 3 * S);
+        agent_rig_start(b->r);
+}
+
+/* Acknowledged, and the agent starts anew: Azure may reboot the machine at any moment, also where the event is gone by then. No pod
+ * comes in between, and after ten minutes without a reboot pods come again. While the event stands the new agent says once more
+ * that it may begin, which is nothing new to Azure. */
+static void test_early_restart_acknowledged(void **state) {
+        for (int gone = 0; gone < 2; gone++) {
+                Bench b;
+                (void) state;
+
+                bench_init(&b, ACKNOWLEDGE_ALONE);
+                be_granted(&b);
+                run(&b, 180 * S);
+                assert_int_equal(fake_azure_events_n_approved(b.events), 1);
+                if (gone)
+                        assert_true(fake_azure_events_remove(b.events, b.event));
+                start_anew(&b);
+                for (unsigned i = 0; i < 9; i++) {
+                        run(&b, USEC_PER_MINUTE);
+                        assert_true(is_drained(&b));
+                        assert_true(agent_rig_unschedulable(b.r));
+                        assert_int_equal(agent_rig_n_pods(b.r), 0);
+                        assert_non_null(agent_rig_annotation(b.r, REQUEST));
+                }
+                assert_int_equal(fake_azure_events_n_approved(b.events), gone ? 1 : 2);
+                run(&b, 2 * USEC_PER_MINUTE);
+                assert_null(agent_rig_annotation(b.r, REQUEST));
+                assert_int_equal(agent_rig_unschedulable(b.r), !gone); /* one that has begun, and stands, is drained for by its rule */
+                bench_done(&b);
+        }
+}
+
+/* Not drained yet, or drained and the acknowledgement not taken yet, when the agent starts anew. The first is undone, once for all;
+ * the second may have been taken, and its answer lost: it stays drained, and is told again. */
+static void test_early_restart_before(void **state) {
+        Bench b;
+        (void) state;
+
+        bench_init(&b, ACKNOWLEDGE_ALONE);
+        fake_merge(b.r->cluster, FAKE_PODS, "default", "web-0", "{'metadata':{'finalizers':['x.y/z']}}");
+        be_granted(&b);
+        run(&b, 180 * S);
+        assert_string_equal(agent_rig_annotation(b.r, TAKEN), b.event);
+        assert_false(is_drained(&b));
+        start_anew(&b);
+        run(&b, 120 * S);
+        assert_string_equal(agent_phase(b.r->agent), "Idle");
+        assert_false(agent_rig_unschedulable(b.r));
+        run(&b, 2 * USEC_PER_HOUR);
+        assert_null(agent_rig_annotation(b.r, REQUEST));
+        assert_int_equal(fake_azure_events_n_approved(b.events), 0);
+        bench_done(&b);
+
+        bench_init(&b, ACKNOWLEDGE_ALONE);
+        be_granted(&b);
+        fake_azure_metadata_fail(b.metadata, FAKE_AZURE_EVENTS, UINT_MAX, 500);
+        run(&b, 180 * S);
+        assert_true(is_drained(&b));
+        assert_int_equal(fake_azure_events_n_approved(b.events), 0);
+        start_anew(&b);
+        run(&b, 60 * S);
+        assert_true(is_drained(&b));
+        assert_int_equal(agent_rig_n_pods(b.r), 0);
+        fake_azure_metadata_fail(b.metadata, FAKE_AZURE_EVENTS, 0, 500);
+        run(&b, 180 * S);
+        assert_true(is_drained(&b));
         assert_int_equal(fake_azure_events_n_approved(b.events), 1);
         bench_done(&b);
 }
@@ -188,7 +271,8 @@ static void test_early(void **state) {
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_alone), cmocka_unit_test(test_not_before_drained), cmocka_unit_test(test_with_others),
-                cmocka_unit_test(test_again), cmocka_unit_test(test_early),
+                cmocka_unit_test(test_again), cmocka_unit_test(test_early), cmocka_unit_test(test_early_restart_acknowledged),
+                cmocka_unit_test(test_early_restart_before),
         };
 
         return cmocka_run_group_tests_name("acknowledge", tests, NULL, NULL);

@@ -517,7 +517,8 @@ static void test_run_on_ec2(void **state) {
                 AgentConfig config = { .node_name = (char *) "n1",
                                        .metadata_source = METADATA_SOURCE_EC2,
                                        .poll_usec = 100 * USEC_PER_MSEC,
-                                       .policy[NOTICE_MAINTENANCE] = (char *) "window:0 3 21 1 */2h" };
+                                       .policy[NOTICE_MAINTENANCE] = (char *) "window:0 3 21 1 */2h",
+                                       .policy_reboot = (char *) (i == 0 ? "window:0 4 22 2 */1h" : "early") };
                 Env env = { .boot_id = "boot-1" };
                 const CheckRow *row;
                 CheckTable t;
@@ -534,7 +535,10 @@ static void test_run_on_ec2(void **state) {
                 assert_int_equal(row->level, i == 2 ? CHECK_OK : CHECK_WARN);
                 row = find(&t, "windows");
                 assert_non_null(row);
+                assert_non_null(strstr(row->found, "maintenance: "));
                 assert_non_null(strstr(row->found, "-01-21T03:00:00Z for 2h"));
+                assert_int_equal(strstr(row->found, "; reboot: ") && strstr(row->found, "-02-22T04:00:00Z for 1h"),
+                                 i == 0);
                 assert_non_null(strstr(find(&t, "metadata")->found, "answers"));
                 check_table_done(&t);
                 http_transport_free(env.transport);

@@ -374,6 +374,67 @@ static void test_lists(void **state) {
         assert_int_equal(w->outcome, CLOUD_RETRY);
 }
 
+typedef struct Told {
+        World *w;
+        bool undecided;
+} Told;
+
+static void on_told(const CloudResult *result, void *userdata) {
+        Told *told = userdata;
+
+        told->undecided = result->undecided;
+        on_answer(result, told->w);
+}
+
+/* Told, not told, or nobody knows; and what the command is asked. */
+static void test_reboot(void **state) {
+        static const struct {
+                const char *script;
+                CloudOutcome outcome;
+                bool undecided;
+                const char *message;
+        } rows[] = {
+                { "cat >input; echo \"$@\" >arguments; echo '{}'", CLOUD_OK, false, "" },
+                { "echo '{\"error\":{\"code\":\"unsupported\",\"message\":\"no reboot\"}}'", CLOUD_INVALID, false, "no reboot" },
+                { "echo '{\"error\":{\"code\":\"denied\"}}'", CLOUD_DENIED, false, "" },
+                { "echo '{\"error\":\"busy\"}'", CLOUD_RETRY, false, "busy" },
+                { "echo later >&2; exit 75", CLOUD_RETRY, false, "later" },
+                { "echo usage >&2; exit 64", CLOUD_DENIED, true, "exited with 64: usage" },
+                { "echo rebooted", CLOUD_RETRY, true, "no answer of the protocol" },
+                { "kill -9 $$", CLOUD_RETRY, true, "killed by a signal" },
+        };
+        World *w = *state;
+        _cleanup_free_ char *input = NULL, *arguments = NULL;
+        Told told = { .w = w };
+        const CloudTermination t = { .op_id = "reboot-1", .pool = "workers", .done = on_told, .userdata = &told };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                print_message("%s\n", rows[i].script);
+                write_script(w, rows[i].script);
+                w->n_answers = 0;
+                told.undecided = !rows[i].undecided;
+                assert_return_code(cloud_reboot(w->provider, &whole, &t, &w->asked), 0);
+                run(w, 1);
+                w->asked = cloud_call_free(w->asked);
+                assert_int_equal(w->outcome, rows[i].outcome);
+                assert_int_equal(told.undecided, rows[i].undecided);
+                assert_non_null(strstr(w->message, rows[i].message));
+        }
+        input = read_back(w, "input");
+        arguments = read_back(w, "arguments");
+        assert_non_null(strstr(input, "\"op\":\"reboot\",\"opId\":\"reboot-1\",\"pool\":\"workers\",\"providerID\":\"rack:7\""));
+        assert_string_equal(arguments, "reboot\n");
+
+        print_message("it cannot be run: nothing was told\n");
+        assert_return_code(unlink(w->command), 0);
+        w->n_answers = 0;
+        assert_return_code(cloud_reboot(w->provider, &whole, &t, &w->asked), 0);
+        run(w, 1);
+        w->asked = cloud_call_free(w->asked);
+        assert_false(told.undecided);
+        assert_int_equal(w->outcome, CLOUD_DENIED);
+}
+
 static void test_owns(void **state) {
         World *w = *state;
 
@@ -636,7 +697,7 @@ static void test_configuration(void **state) {
 
 int main(void) {
         static const struct CMUnitTest tests[] = {
-                WORLD_TEST(test_answers),      WORLD_TEST(test_request), WORLD_TEST(test_owns),
+                WORLD_TEST(test_answers),      WORLD_TEST(test_request), WORLD_TEST(test_owns), WORLD_TEST(test_reboot),
                 WORLD_TEST(test_input_unread), WORLD_TEST(test_not_run), WORLD_TEST(test_many),
                 WORLD_TEST(test_turns),        WORLD_TEST(test_cancel),  WORLD_TEST(test_configuration),
                 WORLD_TEST(test_played_to_the_end), WORLD_TEST(test_lists),

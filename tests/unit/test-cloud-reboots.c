@@ -246,6 +246,14 @@ static bool may_acknowledge(CoordinatorRig *r, const char *node) {
         return streq_ptr(annotation(r, node, ANNOTATION_ACK_OK), "E");
 }
 
+static size_t n_waits_told(CoordinatorRig *r) {
+        size_t n = 0;
+
+        for (const char *at = strempty(r->coordinators[0]->said.data); (at = strstr(at, "Event E names several machines")); at++)
+                n++;
+        return n;
+}
+
 static void test_ack(void **state) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(1);
         (void) state;
@@ -258,6 +266,14 @@ static void test_ack(void **state) {
         assert_null(annotation(r, "a1", ANNOTATION_ACK_OK));
         say(r, "a2", "Draining");
         assert_null(annotation(r, "a1", ANNOTATION_ACK_OK));
+        rig_run(r, 60 * S);
+        assert_false(rig_has_event(r, "a1", "EventNotAcknowledged")); /* a drain takes its time */
+        rig_run(r, 60 * S);
+        assert_true(rig_event_says(r, "a1", "EventNotAcknowledged", "node a2 (machine pool_2) is not drained for it"));
+        assert_false(rig_has_event(r, "a2", "EventNotAcknowledged"));
+        assert_int_equal(n_waits_told(r), 1);
+        rig_run(r, 10 * USEC_PER_MINUTE);
+        assert_int_equal(n_waits_told(r), 1);
         say(r, "a2", "Drained");
         assert_true(may_acknowledge(r, "a1") && may_acknowledge(r, "a2"));
         assert_null(annotation(r, "n0", ANNOTATION_ACK_OK));

@@ -65,7 +65,7 @@ static void test_machine(void **state) {
 }
 
 static void test_too_long(void **state) {
-        char name[EVENT_ACK_NAME_MAX + 2];
+        char name[AZURE_VM_NAME_MAX + 2];
         EventAckNode read;
         KubeNode *n;
         (void) state;

@@ -243,6 +243,33 @@ static void test_no_name(void **state) {
         bench_done(&b);
 }
 
+static void test_identity(void **state) {
+#define GROUP "azure:///subscriptions/s/resourceGroups/g/providers/Microsoft.Compute/"
+        static const struct {
+                const char *provider_id;
+                NoticeIdentity identity;
+        } rows[] = {
+                { GROUP "virtualMachineScaleSets/POOL/virtualMachines/7", NOTICE_IDENTITY_SAME },
+                { GROUP "virtualMachines/Pool_7", NOTICE_IDENTITY_SAME },
+                { GROUP "virtualMachineScaleSets/pool/virtualMachines/8", NOTICE_IDENTITY_OTHER },
+                { GROUP "virtualMachines/pool", NOTICE_IDENTITY_OTHER },
+                { GROUP "virtualMachines/", NOTICE_IDENTITY_UNKNOWN },
+                { "aws:///us-east-1a/i-0123456789abcdef0", NOTICE_IDENTITY_UNKNOWN },
+        };
+        const char *name;
+        Bench b;
+
+        bench_init(&b, 0);
+        assert_int_equal(notice_source_identity(b.source, rows[2].provider_id, &name), NOTICE_IDENTITY_UNKNOWN);
+        run(&b, 10 * USEC_PER_SEC);
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                print_message("%s\n", rows[i].provider_id);
+                assert_int_equal(notice_source_identity(b.source, rows[i].provider_id, &name), rows[i].identity);
+        }
+        bench_done(&b);
+#undef GROUP
+}
+
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_first_call),
@@ -250,6 +277,7 @@ int main(void) {
                 cmocka_unit_test(test_neighbours),
                 cmocka_unit_test(test_trouble),
                 cmocka_unit_test(test_no_name),
+                cmocka_unit_test(test_identity),
         };
         return cmocka_run_group_tests_name("notice-azure", tests, NULL, NULL);
 }

@@ -644,6 +644,38 @@ static void test_proof_is_enough(void **state) {
         assert_int_equal(l->look, NOTICE_POLL_NONE);
 }
 
+/* A notice that comes by a new token waits for that proof, within the same look; and where the question for it gets no answer at
+ * all, for no longer: the last proof counts. */
+static void test_proof_of_a_notice(void **state) {
+        static const struct {
+                const char *instance;
+                bool hangs;
+                NoticePollResult look;
+        } rows[] = { { INSTANCE, false, NOTICE_POLL_NOTICE }, { NULL, false, NOTICE_POLL_UNKNOWN }, { INSTANCE, true, NOTICE_POLL_NOTICE } };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(lookout_freep) Lookout *l = calm_lookout();
+                size_t gets = fake_imds_n_gets(l->imds), looks;
+
+                l->reply_delay_usec = 100 * USEC_PER_MSEC;
+                fake_imds_revoke(l->imds);
+                fake_imds_set_instance_id(l->imds, rows[i].instance);
+                fake_imds_set_action(l->imds, "terminate", usec_add(loop_wall(l->loop), 120 * USEC_PER_SEC));
+                while (fake_imds_n_gets(l->imds) < gets + 2) /* refused, and again */
+                        run(l, 10 * USEC_PER_MSEC);
+                looks = l->n_all;
+                if (rows[i].hangs)
+                        fake_imds_hang(l->imds, FAKE_IMDS_DATA, 1);
+                while (l->n_all == looks)
+                        run(l, 10 * USEC_PER_MSEC);
+                assert_int_equal(l->look, rows[i].look);
+                /* The next look follows at once on one that took as long as their interval. */
+                assert_int_equal(fake_imds_n_gets(l->imds), gets + 3 + rows[i].hangs);
+                run(l, 3 * POLL_USEC);
+                assert_int_equal(l->look, rows[i].look);
+        }
+}
+
 static void test_token_life(void **state) {
         _cleanup_(lookout_freep) Lookout *l = calm_lookout();
         size_t unknown;
@@ -938,11 +970,44 @@ static void test_start_jitter(void **state) {
 
 static void test_may_cancel(void **state) {
         _cleanup_(lookout_freep) Lookout *l = lookout_new();
-        const Notice n = { .deadline_usec = T0 };
+        const Notice n = { .deadline_usec = T0 }, nearer = { .deadline_usec = T0 - USEC_PER_MINUTE, .own_deadline_usec = T0 };
 
         assert_false(notice_source_may_cancel(l->source, &n, T0 - 1));
         assert_false(notice_source_may_cancel(l->source, &n, T0 + 10 * USEC_PER_MINUTE - 1));
         assert_true(notice_source_may_cancel(l->source, &n, T0 + 10 * USEC_PER_MINUTE));
+        /* Another notice has brought its time nearer. */
+        assert_false(notice_source_may_cancel(l->source, &nearer, T0 + 10 * USEC_PER_MINUTE - 1));
+        assert_true(notice_source_may_cancel(l->source, &nearer, T0 + 10 * USEC_PER_MINUTE));
+}
+
+static void test_identity(void **state) {
+        static const struct {
+                const char *provider_id;
+                NoticeIdentity identity;
+        } rows[] = {
+                { "aws:///us-east-1a/i-0123456789abcdef0", NOTICE_IDENTITY_SAME },
+                { "aws:////i-0123456789abcdef0", NOTICE_IDENTITY_SAME },
+                { "i-0123456789abcdef0", NOTICE_IDENTITY_SAME },
+                { "aws:///us-east-1a/i-0123456789abcdef1", NOTICE_IDENTITY_OTHER },
+                { "aws:///us-east-1a/i-0123456789abcdef", NOTICE_IDENTITY_OTHER },
+                { "aws:///us-east-1a/fargate-10.0.0.1", NOTICE_IDENTITY_UNKNOWN },
+                { "aws:///us-east-1a/", NOTICE_IDENTITY_UNKNOWN },
+                { "eks-hybrid:///us-east-1/c/mi-0123456789abcdef0", NOTICE_IDENTITY_UNKNOWN },
+                { "exec://i-0123456789abcdef1", NOTICE_IDENTITY_UNKNOWN },
+                { "/", NOTICE_IDENTITY_UNKNOWN },
+                { "", NOTICE_IDENTITY_UNKNOWN },
+        };
+        const char *name;
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                print_message("'%s'\n", rows[i].provider_id);
+                assert_int_equal(notice_ec2_identity("i-0123456789abcdef0", rows[i].provider_id), rows[i].identity);
+        }
+        /* Before it was asked, and of a Node that names no machine. */
+        _cleanup_(lookout_freep) Lookout *l = lookout_new();
+
+        assert_int_equal(notice_source_identity(l->source, rows[3].provider_id, &name), NOTICE_IDENTITY_UNKNOWN);
+        assert_int_equal(notice_source_identity(l->source, NULL, &name), NOTICE_IDENTITY_UNKNOWN);
 }
 
 /* -- the other feeds ---------------------------------------------------------------------------- */
@@ -1193,6 +1258,7 @@ int main(void) {
                 cmocka_unit_test(test_version_2_is_required),
                 cmocka_unit_test(test_side_hangs),
                 cmocka_unit_test(test_proof_is_enough),
+                cmocka_unit_test(test_proof_of_a_notice),
                 cmocka_unit_test(test_left),      cmocka_unit_test(test_parse),
                 cmocka_unit_test(test_instance_id),   cmocka_unit_test(test_steady),
                 cmocka_unit_test(test_notice),        cmocka_unit_test(test_without_date),
@@ -1204,6 +1270,7 @@ int main(void) {
                 cmocka_unit_test(test_short_tokens),  cmocka_unit_test(test_nobody_listens),
                 cmocka_unit_test(test_backoff),       cmocka_unit_test(test_start_jitter),
                 cmocka_unit_test(test_may_cancel),
+                cmocka_unit_test(test_identity),
         };
         return cmocka_run_group_tests_name("notice-ec2", tests, NULL, NULL);
 }

@@ -126,6 +126,39 @@ static void test_calm(void **state) {
         bench_done(&b);
 }
 
+static void test_identity(void **state) {
+        static const struct {
+                const char *provider_id;
+                NoticeIdentity identity;
+        } rows[] = {
+                { "gce://fake-project/us-central1-a/n1", NOTICE_IDENTITY_SAME },
+                { "gce://example.com:proj/us-central1-b/n1", NOTICE_IDENTITY_SAME },
+                { "gce://fake-project/us-central1-a/n2", NOTICE_IDENTITY_OTHER },
+                { "gce://fake-project/us-central1-a/", NOTICE_IDENTITY_UNKNOWN },
+                { "gce:n1", NOTICE_IDENTITY_UNKNOWN },
+                { "aws:///us-east-1a/n2", NOTICE_IDENTITY_UNKNOWN },
+        };
+        const char *name;
+        Bench b;
+
+        bench_init(&b, NULL);
+        assert_int_equal(notice_source_identity(b.source, rows[2].provider_id, &name), NOTICE_IDENTITY_UNKNOWN);
+        run(&b, 10 * USEC_PER_SEC);
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                print_message("%s\n", rows[i].provider_id);
+                assert_int_equal(notice_source_identity(b.source, rows[i].provider_id, &name), rows[i].identity);
+                assert_string_equal(name, "n1");
+        }
+        bench_done(&b);
+        /* It is not told: notices are read all the same. */
+        bench_init(&b, NULL);
+        fake_gce_metadata_set_name(b.fake, NULL);
+        run(&b, 10 * USEC_PER_SEC);
+        assert_int_equal(notice_source_identity(b.source, rows[2].provider_id, &name), NOTICE_IDENTITY_UNKNOWN);
+        assert_int_equal(PREEMPTED->result, NOTICE_POLL_NONE);
+        bench_done(&b);
+}
+
 /* Each way in which nothing is planned; and a VM that has no graceful shutdown. */
 static void test_nothing_planned(void **state) {
         static const FakeGceUpcoming ways[] = { FAKE_GCE_UPCOMING_EMPTY, FAKE_GCE_UPCOMING_NONE, FAKE_GCE_UPCOMING_ERROR,
@@ -324,6 +357,7 @@ static void test_pace(void **state) {
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_calm),
+                cmocka_unit_test(test_identity),
                 cmocka_unit_test(test_nothing_planned),
                 cmocka_unit_test(test_preempted),
                 cmocka_unit_test(test_maintenance),

@@ -137,13 +137,19 @@ static void test_two_stand(void **state) {
                 known->estimated = own->estimated = rows[i].estimated[0];
                 other->announced_usec = rows[i].other[1];
                 other->estimated = rows[i].estimated[1];
+                assert_true(notice_own_deadline(known) == rows[i].own[0]);
                 (void) notice_take_nearer(known, other);
                 for (unsigned k = 0; k < 3; k++) {
                         assert_return_code(notice_merge(known, own, &changed), 0);
                         assert_false(changed);
                         assert_false(notice_take_nearer(known, other));
                         assert_true(known->deadline_usec == rows[i].deadline);
+                        assert_true(notice_own_deadline(known) == rows[i].own[0]);
                 }
+                own->deadline_usec = 900; /* it is moved away */
+                assert_return_code(notice_merge(known, own, &changed), 0);
+                assert_true(notice_own_deadline(known) == (rows[i].deadline == rows[i].own[0] ? 500 : 900));
+                assert_true(known->deadline_usec == rows[i].deadline);
         }
 }
 
@@ -224,6 +230,7 @@ static void test_json(void **state) {
                 bool estimated;
                 NoticeKind kind;
                 NoticeByHand by_hand;
+                usec_t own_deadline;
         } rows[] = {
                 { 0, USEC_INFINITY, NOTICE_CERTAIN,
                   "{\"id\":\"i-1-terminate-b\",\"kind\":\"spot\",\"source\":\"ec2\",\"action\":\"stop\","
@@ -247,6 +254,10 @@ static void test_json(void **state) {
                   "{\"id\":\"i-1-terminate-b\",\"kind\":\"spot\",\"source\":\"ec2\",\"action\":\"stop\","
                   "\"deadline\":\"2027-01-15T08:00:00Z\",\"deadlineUptimeUsec\":7,\"estimated\":true}",
                   T0, true },
+                { 0, 7, NOTICE_CERTAIN,
+                  "{\"id\":\"i-1-terminate-b\",\"kind\":\"spot\",\"source\":\"ec2\",\"action\":\"stop\","
+                  "\"deadline\":\"2027-01-15T08:00:00Z\",\"deadlineUptimeUsec\":7,\"ownDeadlineUptimeUsec\":9}",
+                  T0, .own_deadline = 9 },
         };
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
@@ -259,6 +270,7 @@ static void test_json(void **state) {
                 n->estimated = rows[i].estimated;
                 n->kind = rows[i].kind;
                 n->by_hand = rows[i].by_hand;
+                n->own_deadline_usec = rows[i].own_deadline;
                 text = format(n);
                 assert_string_equal(text, rows[i].text);
                 assert_return_code(parse(text, &back), 0);
@@ -266,6 +278,7 @@ static void test_json(void **state) {
                 assert_string_equal(again, text);
                 assert_int_equal(back->certainty, n->certainty);
                 assert_true(back->deadline_usec == n->deadline_usec);
+                assert_true(notice_own_deadline(back) == notice_own_deadline(n));
                 assert_true(notice_announced(back) == notice_announced(n));
                 assert_int_equal(back->estimated, n->estimated);
                 assert_int_equal(back->by_hand, n->by_hand);
@@ -312,6 +325,7 @@ static void test_json_refused(void **state) {
                 "{\"id\":\"a\",\"kind\":\"spot\",\"source\":\"ec2\",\"deadlineUptimeUsec\":-1}",
                 "{\"id\":\"a\",\"kind\":\"spot\",\"source\":\"ec2\",\"deadlineUptimeUsec\":4000000000000000}",
                 "{\"id\":\"a\",\"kind\":\"spot\",\"source\":\"ec2\",\"deadlineUptimeUsec\":\"1\"}",
+                "{\"id\":\"a\",\"kind\":\"spot\",\"source\":\"ec2\",\"ownDeadlineUptimeUsec\":-1}",
                 "{\"id\":\"a\",\"kind\":\"spot\",\"source\":\"ec2\",\"estimated\":1}",
                 "{\"id\":\"a\",\"kind\":\"spot\",\"source\":\"ec2\",\"advisory\":\"yes\"}",
                 "{\"id\":\"a\",\"kind\":\"spot\",\"source\":\"ec2\",\"byHand\":\"none\"}",

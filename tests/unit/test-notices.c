@@ -32,7 +32,7 @@ static void announce(AgentRig *r, const char *id, const char *code, usec_t in_us
         _cleanup_free_ char *body = NULL;
         char at[RFC3339_MAX];
 
-        rfc3339_format(usec_add(loop_wall(r->loop), in_usec), at);
+        rfc3339_format(usec_add(loop_wall(r->world.loop), in_usec), at);
         body = strf("[{\"EventId\": \"%s\", \"Code\": \"%s\", \"State\": \"active\", \"NotBefore\": \"%s\"}]", id, code, at);
         fake_imds_set_text(r->imds, EVENTS, body);
 }
@@ -168,6 +168,81 @@ static void test_cordon_for(void **state) {
         agent_rig_run(r, USEC_PER_HOUR);
         assert_in_service(r);
         assert_true(agent_rig_said(r, "the time for which [Policy] cordons the node has passed"));
+}
+
+/* A spot notice that metadata does not show any more is not taken back by that; the time of its rule passes all the same, also
+ * over a restart of the agent and over a feed that shows it again for a while. */
+static void test_cordon_for_unseen(void **state) {
+        static const struct {
+                const char *what;
+                bool restart, flap;
+        } rows[] = {
+                { "it is gone", false, false },
+                { "and the agent starts anew", true, false },
+                { "and comes again in between", false, true },
+                { "both", true, true },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                AgentRig *r = policy_rig(NOTICE_SPOT, "cordon:3min");
+
+                print_message("%s\n", rows[i].what);
+                agent_rig_notice(r, 120 * USEC_PER_SEC);
+                agent_rig_run(r, 20 * USEC_PER_SEC);
+                assert_string_equal(agent_phase(r->agent), "Cordoned");
+                fake_imds_clear_action(r->imds);
+                agent_rig_run(r, 40 * USEC_PER_SEC);
+                if (rows[i].restart) {
+                        agent_rig_kill(r);
+                        agent_rig_start(r);
+                }
+                agent_rig_run(r, 20 * USEC_PER_SEC);
+                if (rows[i].flap) {
+                        agent_rig_notice(r, 40 * USEC_PER_SEC);
+                        agent_rig_run(r, 20 * USEC_PER_SEC);
+                        fake_imds_clear_action(r->imds);
+                } else
+                        agent_rig_run(r, 20 * USEC_PER_SEC);
+                agent_rig_run(r, 65 * USEC_PER_SEC);
+                assert_string_equal(agent_phase(r->agent), "Cordoned"); /* 165 s */
+                agent_rig_run(r, 20 * USEC_PER_SEC);
+                assert_in_service(r);
+                assert_true(agent_rig_said(r, "the time for which [Policy] cordons the node has passed"));
+                agent_rig_run(r, 20 * USEC_PER_MINUTE);
+                assert_in_service(r);
+                agent_rig_free(r);
+        }
+}
+
+/* Without a time it stays until the notice is over, which a spot notice is ten minutes after its own time. The nearer time of
+ * another notice is none of its own. */
+static void test_cordon_unseen(void **state) {
+        static const bool restart[] = { false, true };
+
+        for (size_t i = 0; i < ELEMENTSOF(restart); i++) {
+                AgentRig *r = policy_rig(NOTICE_SPOT, "cordon");
+
+                assert_return_code(free_and_strdup(&r->config.policy[NOTICE_MAINTENANCE], "cordon"), 0);
+                agent_reconfigured(r->agent);
+                agent_rig_notice(r, 120 * USEC_PER_SEC);
+                agent_rig_run(r, 10 * USEC_PER_SEC);
+                assert_string_equal(agent_phase(r->agent), "Cordoned");
+                announce(r, "instance-event-1", "system-reboot", 70 * USEC_PER_SEC);
+                agent_rig_run(r, LOOKS_USEC);
+                assert_non_null(strstr(agent_rig_annotation(r, "vesper.sh/interruption"), "ownDeadlineUptimeUsec"));
+                fake_imds_clear_action(r->imds);
+                fake_imds_set_text(r->imds, EVENTS, "[]");
+                agent_rig_run(r, LOOKS_USEC); /* 150 s after the notice */
+                if (restart[i]) {
+                        agent_rig_kill(r);
+                        agent_rig_start(r);
+                }
+                agent_rig_run(r, 550 * USEC_PER_SEC); /* more than ten minutes after the time of the reboot */
+                assert_string_equal(agent_phase(r->agent), "Cordoned");
+                agent_rig_run(r, 40 * USEC_PER_SEC);
+                assert_in_service(r);
+                agent_rig_free(r);
+        }
 }
 
 /* A machine that is only cordoned for one notice is drained for another, and when it goes down. */
@@ -308,6 +383,92 @@ static void test_auto_bare_metal(void **state) {
         assert_int_equal(fake_imds_n_gets(r->imds), 0);
 }
 
+#define OTHER_INSTANCE "i-0fedcba9876543210"
+
+static size_t n_said(AgentRig *r, const char *part) {
+        size_t n = 0;
+
+        for (const char *at = strempty(r->lines.data); (at = strstr(at, part)); at++)
+                n++;
+        return n;
+}
+
+/* Metadata that answers for another machine takes this one out of service for nothing, and says so once; by the right machine's it
+ * is acted upon again. */
+static void test_foreign_metadata(void **state) {
+        _cleanup_(agent_rig_freep) AgentRig *r = agent_rig_new();
+
+        agent_rig_add_pods(r, "web", 3);
+        fake_imds_set_instance_id(r->imds, OTHER_INSTANCE);
+        agent_rig_notice(r, 120 * USEC_PER_SEC);
+        announce(r, "instance-event-1", "instance-stop", USEC_PER_HOUR / 2);
+        agent_rig_start(r);
+        agent_rig_run(r, 5 * USEC_PER_MINUTE);
+        assert_in_service(r);
+        assert_null(agent_rig_condition(r, "MaintenancePlanned"));
+        assert_int_equal(n_said(r, "speaks for another machine: for " OTHER_INSTANCE), 1);
+        assert_true(agent_rig_has_event(r, "Node", "ForeignMetadata"));
+        assert_int_equal(n_said(r, "no usable answer"), 0);
+
+        fake_imds_clear_action(r->imds);
+        fake_imds_set_text(r->imds, EVENTS, "[]");
+        fake_imds_set_instance_id(r->imds, RIG_INSTANCE);
+        fake_imds_revoke(r->imds);
+        agent_rig_run(r, 2 * USEC_PER_MINUTE);
+        assert_true(agent_rig_said(r, "Source ec2 answers again."));
+
+        /* In the middle of its life, and with a notice in the first answer: another machine's takes none of this one's tokens. */
+        fake_imds_set_instance_id(r->imds, OTHER_INSTANCE);
+        fake_imds_revoke(r->imds);
+        agent_rig_notice(r, 120 * USEC_PER_SEC);
+        fake_imds_set_text(r->imds, LIFECYCLE, "Terminated");
+        agent_rig_run(r, 30 * USEC_PER_SEC);
+        assert_in_service(r);
+        assert_int_equal(n_said(r, "speaks for another machine: for " OTHER_INSTANCE), 2);
+
+        fake_imds_set_instance_id(r->imds, RIG_INSTANCE);
+        fake_imds_revoke(r->imds);
+        agent_rig_run(r, 20 * USEC_PER_SEC);
+        assert_string_equal(agent_phase(r->agent), "Drained");
+
+        /* What its own machine's has announced stays announced when another one's answers meanwhile. */
+        fake_imds_set_instance_id(r->imds, OTHER_INSTANCE);
+        fake_imds_revoke(r->imds);
+        fake_imds_set_text(r->imds, EVENTS, "[]");
+        fake_imds_clear_action(r->imds);
+        agent_rig_run(r, 20 * USEC_PER_MINUTE);
+        assert_string_equal(agent_phase(r->agent), "Drained");
+        assert_int_equal(n_said(r, "speaks for another machine: for " OTHER_INSTANCE), 3);
+}
+
+/* A Node without a providerID names no machine: metadata is believed. When it gets one that is another machine's, what was begun
+ * for that is undone; with its own it goes on. */
+static void test_provider_id_comes_late(void **state) {
+        static const struct {
+                const char *id, *phase;
+        } rows[] = {
+                { RIG_INSTANCE, "Drained" },
+                { OTHER_INSTANCE, "Idle" },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                AgentRig *r = agent_rig_new();
+
+                fake_merge(r->cluster, FAKE_NODES, NULL, RIG_NODE, "{'spec':{'providerID':null}}");
+                agent_rig_add_pods(r, "web", 3);
+                agent_rig_start(r);
+                agent_rig_run(r, 10 * USEC_PER_SEC);
+                agent_rig_notice(r, 120 * USEC_PER_SEC);
+                agent_rig_run(r, 10 * USEC_PER_SEC);
+                assert_string_equal(agent_phase(r->agent), "Drained");
+                fake_merge(r->cluster, FAKE_NODES, NULL, RIG_NODE, "{'spec':{'providerID':'aws:///us-east-1a/%s'}}", rows[i].id);
+                agent_rig_run(r, USEC_PER_MINUTE);
+                assert_string_equal(agent_phase(r->agent), rows[i].phase);
+                assert_int_equal(agent_rig_unschedulable(r), streq(rows[i].phase, "Drained"));
+                agent_rig_free(r);
+        }
+}
+
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_before),
@@ -316,6 +477,8 @@ int main(void) {
                 cmocka_unit_test(test_moved),
                 cmocka_unit_test(test_cordon),
                 cmocka_unit_test(test_cordon_for),
+                cmocka_unit_test(test_cordon_for_unseen),
+                cmocka_unit_test(test_cordon_unseen),
                 cmocka_unit_test(test_cordon_then_spot),
                 cmocka_unit_test(test_outranked),
                 cmocka_unit_test(test_report_and_ignore),
@@ -323,6 +486,8 @@ int main(void) {
                 cmocka_unit_test(test_firmware),
                 cmocka_unit_test(test_auto),
                 cmocka_unit_test(test_auto_bare_metal),
+                cmocka_unit_test(test_foreign_metadata),
+                cmocka_unit_test(test_provider_id_comes_late),
         };
         return cmocka_run_group_tests_name("notices", tests, NULL, NULL);
 }
