@@ -26,6 +26,7 @@ DisruptionPlan *disruption_plan_free(DisruptionPlan *p) {
                         gate_findings_done(p->nodes[i].lacks + m);
         free(p->nodes);
         free(p->standing);
+        free(p->pending);
         return mfree(p);
 }
 
@@ -52,6 +53,22 @@ static bool lacks_a_finding(const DisruptionPlan *p) {
         return false;
 }
 
+static int note_standing(DisruptionPlan *p) {
+        const Simulator *s = p->scene->simulator;
+
+        for (uint32_t i = 0; i < simulator_n_pods(s); i++) {
+                p->standing[i] = simulator_node_of(s, i);
+                p->n_pending += p->standing[i] == NO_NODE;
+        }
+        p->pending = new0(uint32_t, p->n_pending + 1);
+        if (!p->pending)
+                return -ENOMEM;
+        for (uint32_t i = 0, n = 0; i < simulator_n_pods(s); i++)
+                if (p->standing[i] == NO_NODE)
+                        p->pending[n++] = i;
+        return 0;
+}
+
 int disruption_plan_new(DisruptionScene *s, DisruptionPlan **ret) {
         static int (*const methods[_PLAN_METHOD_MAX])(DisruptionPlan *p) = {
                 [PLAN_EXPIRATION] = method_expiration,
@@ -69,8 +86,9 @@ int disruption_plan_new(DisruptionScene *s, DisruptionPlan **ret) {
         p->standing = new0(uint32_t, (size_t) simulator_n_pods(s->simulator) + 1);
         if (!p->nodes || !p->standing)
                 return -ENOMEM;
-        for (uint32_t i = 0; i < simulator_n_pods(s->simulator); i++)
-                p->standing[i] = simulator_node_of(s->simulator, i);
+        r = note_standing(p);
+        if (r < 0)
+                return r;
         p->n_nodes = s->n_nodes;
         for (uint32_t i = 0; i < p->n_nodes; i++)
                 p->nodes[i].step = NO_STEP;

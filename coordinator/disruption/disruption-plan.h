@@ -26,7 +26,7 @@ typedef enum PlanMethod {
 const char *plan_method_to_string(PlanMethod m); /* "Expiration" */
 
 typedef struct PlanMove {
-        uint32_t pod, from, to; /* to: maybe a node that was added */
+        uint32_t pod, from, to; /* from: where the steps before have left it, also one that is pending now; to: maybe a node that was added */
 } PlanMove;
 
 /* Nodes that go together, with one decision. */
@@ -58,6 +58,8 @@ typedef struct DisruptionPlan {
         PlanNode *nodes;
         uint32_t n_nodes; /* of the snapshot: those that were added are no candidates */
         uint32_t *standing; /* of each pod: where the steps so far have left it; NO_NODE: nowhere */
+        uint32_t *pending;  /* pods that have no node in the snapshot: a step may have given them a seat */
+        size_t n_pending;
         unsigned n_added;
 } DisruptionPlan;
 
