@@ -17,7 +17,7 @@ uint32_t *plan_nodes_left(const DisruptionPlan *p, size_t *ret_n) {
 
         *ret_n = 0;
         for (uint32_t i = 0; nodes && i < p->n_nodes; i++)
-                if (p->scene->nodes[i].pool && p->nodes[i].step == NO_STEP)
+                if (p->scene->nodes[i].pool && p->nodes[i].step == NO_STEP && (p->only == NO_NODE || p->only == i))
                         nodes[(*ret_n)++] = i;
         return nodes;
 }

@@ -74,9 +74,12 @@ static int sort_pods(Simulator *s, uint32_t *pods, size_t n) {
 /* Pending, or on a node that is leaving already. A pod of a DaemonSet that has no node yet is one, too. */
 static bool is_competitor(const Simulator *s, uint32_t pod) {
         const SimulatorPod *p = s->pods + pod;
-        const KubePod *o = p->object ? &p->object->pod : NULL;
+        const KubePod *o;
 
-        if (!o || p->unmodelled != POD_MODELLED || o->phase == POD_SUCCEEDED || o->phase == POD_FAILED)
+        if (!p->object || (p->home != NOWHERE && !s->nodes[p->home].is_leaving)) /* of most pods, without a look at their objects */
+                return false;
+        o = &p->object->pod;
+        if (p->unmodelled != POD_MODELLED || o->phase == POD_SUCCEEDED || o->phase == POD_FAILED)
                 return false;
         if (!o->node_name)
                 return !p->is_terminating && !o->is_static;

@@ -199,7 +199,8 @@ static void test_outlook(void **state) {
                 { "it would go",
                   { { { "a", "4" }, { "b", "4" } }, { { "p", "a", "1" }, { "q1", "b", "1" }, { "q2", "b", "1" } },
                     "'disruption':{'budgets':[],'consolidation':{'policy':'WhenUnderutilized'}}" },
-                  "It would be removed now by Consolidation (single-node): its 1 pod fits on other nodes.\n\n"
+                  "By itself it would be removed now by Consolidation (single-node): its 1 pod fits on other nodes.\n"
+                  "Whether others come before it, and take its turn or its pods' places, 'vesperctl plan' says.\n\n"
                   "Where its pods would find a place, each by itself:\nPOD   NODES    NEAREST   NEEDS\nx/p   1 of 1   -         -\n" },
                 { "each method says why it would not",
                   { { { "a", "4" } }, {}, "" },
