@@ -118,6 +118,7 @@ struct Simulator {
         bool *block_has_changed;           /* since they were looked up */
 
         uint32_t n_classes;
+        Hashmap *classes;      /* what nodes of a class have in common, as text -> number + 1 */
         Hashmap *asked_labels; /* keys by which nodes are told apart: keys of templates */
 
         SimulatorPod *pods;
@@ -174,6 +175,7 @@ int simulator_add_node_to_groups(Simulator *s, uint32_t node);
 void simulator_groups_done(Simulator *s);
 int simulator_classify_nodes(Simulator *s);        /* fit-node.c */
 int simulator_classify_new(Simulator *s);          /* when the last template is new */
+int simulator_classify_added(Simulator *s, uint32_t node); /* behind the others */
 
 /* -- one node (simulator.c) ---------------------------------------------------------------------------------- */
 

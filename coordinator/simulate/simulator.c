@@ -394,6 +394,7 @@ Simulator *simulator_free(Simulator *s) {
         free(s->block_has_changed);
         score_index_done(&s->by_score);
         hashmap_free(s->asked_labels);
+        hashmap_free(s->classes);
         hashmap_free(s->template_numbers);
         for (uint32_t i = 0; i < s->n_pods; i++)
                 free(s->pods[i].volumes);
