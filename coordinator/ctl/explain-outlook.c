@@ -148,7 +148,7 @@ int node_outlook_make(DisruptionScene *s, const char *node, NodeOutlook *ret) {
         if (r >= 0)
                 r = judge_pods(s, &o);
         if (r >= 0)
-                r = disruption_plan_new(s, &o.plan);
+                r = disruption_plan_node(s, o.node, &o.plan);
         if (r < 0) {
                 node_outlook_done(&o);
                 return r;
@@ -193,9 +193,7 @@ char *node_outlook_json(const NodeOutlook *o, char *const *unknown) {
 
                 json_add_string(w, "method", plan_method_to_string(step->method));
                 json_add_string(w, "how", step->how);
-                for (size_t i = 0; i < step->n_nodes; i++)
-                        if (step->nodes[i] == o->node)
-                                json_add_string(w, "why", step->why[i]);
+                json_add_string(w, "why", step->why[0]);
         }
         json_open_object(w, "lacks");
         for (PlanMethod m = 0; m < _PLAN_METHOD_MAX; m++)
@@ -213,24 +211,20 @@ char *node_outlook_json(const NodeOutlook *o, char *const *unknown) {
 
 /* -- for people ----------------------------------------------------------------------------------------- */
 
-static void add_step(StrBuf *b, const NodeOutlook *o, const PlanStep *step) {
+static void add_step(StrBuf *b, const PlanStep *step) {
         size_t from = b->size;
 
-        strbuf_addf(b, "It would be removed now by %s%s%s%s: ", plan_method_to_string(step->method), step->how ? " (" : "",
+        strbuf_addf(b, "By itself it would be removed now by %s%s%s%s: ", plan_method_to_string(step->method), step->how ? " (" : "",
                     strempty(step->how), step->how ? ")" : "");
-        for (size_t i = 0; i < step->n_nodes; i++)
-                if (step->nodes[i] == o->node)
-                        strbuf_add(b, step->why[i]);
-        if (step->n_nodes > 1)
-                strbuf_addf(b, ", together with %zu other%s", step->n_nodes - 1, step->n_nodes == 2 ? "" : "s");
+        strbuf_add(b, step->why[0]);
         ctl_make_plain(b, from);
-        strbuf_add(b, ".\n");
+        strbuf_add(b, ".\nWhether others come before it, and take its turn or its pods' places, 'vesperctl plan' says.\n");
 }
 
 static void add_lacks(StrBuf *b, const PlanNode *n) {
         CtlTable t = CTL_TABLE(3);
 
-        strbuf_add(b, "It would not be removed now unless somebody asked for it:\n\n");
+        strbuf_add(b, "By itself it would not be removed now unless somebody asked for it:\n\n");
         ctl_table_add(&t, "METHOD");
         ctl_table_add(&t, "CODE");
         ctl_table_add(&t, "WHY");
@@ -274,7 +268,7 @@ char *node_outlook_text(const NodeOutlook *o, char *const *unknown) {
 
         strbuf_add_char(&b, '\n');
         if (n->step != NO_STEP)
-                add_step(&b, o, o->plan->steps + n->step);
+                add_step(&b, o->plan->steps + n->step);
         else
                 add_lacks(&b, n);
         add_pods(&b, o);

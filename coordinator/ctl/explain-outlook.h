@@ -3,7 +3,8 @@
 
 /*
  * The voluntary half of `vesperctl explain --simulate`: would this node go if nobody asked for it; if not, each thing that stands
- * in the way; and of each of its pods how many nodes would take it, which comes nearest to it, and what it lacks. Pure.
+ * in the way; and of each of its pods how many nodes would take it, which comes nearest to it, and what it lacks. Of this node by
+ * itself: which others would go before it, only a whole plan says. Pure.
  */
 
 #include "disruption-plan.h"
@@ -18,13 +19,13 @@ typedef struct PodOutlook {
 } PodOutlook;
 
 typedef struct NodeOutlook {
-        DisruptionPlan *plan;
+        DisruptionPlan *plan; /* of this node: disruption_plan_node() */
         uint32_t node;
         PodOutlook *pods;
         size_t n_pods;
 } NodeOutlook;
 
-/* Leaves the scene as disruption_plan_new() does. -ENOENT: there is no such node; -ENOMEM. */
+/* Leaves the scene as disruption_plan_node() does. -ENOENT: there is no such node; -ENOMEM. */
 int node_outlook_make(DisruptionScene *s, const char *node, NodeOutlook *ret);
 void node_outlook_done(NodeOutlook *o);
 /* For the caller to free; NULL on ENOMEM. */

@@ -145,8 +145,8 @@ const CtlVerb verb_explain = {
                 "Of a node that is not being removed it says which NodePool manages it, or why none does, and what would hold its removal. Changes nothing, and asks no coordinator. "
                 "Needs: get of the node; list of pods, PodDisruptionBudgets, nodepools and nodedisruptionbudgets, get and list of nodeclaims, get of the Lease and its namespace, "
                 "of the webhook's configuration and Service, list of volumeattachments. What may not be read is named at the end, and the rest is told.\n\n"
-                "With --simulate it reads what 'vesperctl plan' reads, and says, too, whether the node would go if nobody asked for it, or else each thing that keeps it, "
-                "by method; and of each of its pods how many nodes would take it, which comes nearest to that, and what it lacks.",
+                "With --simulate it reads what 'vesperctl plan' reads, and says, too, whether the node by itself would go if nobody asked for it, or else each thing that keeps it, "
+                "by method (which others go before it says 'vesperctl plan'); and of each of its pods how many nodes would take it, which comes nearest to that, and what it lacks.",
         .example = "vesperctl explain worker-7",
         .statuses = "3 something holds the node",
         .min_args = 1,

@@ -3,7 +3,6 @@
 
 #include "disruption-waves.h"
 #include "parse-util.h"
-#include "pod-class.h"
 #include "string-util.h"
 
 static const char *const code_names[_GATE_CODE_MAX] = {
@@ -153,13 +152,15 @@ static char *pod_object(const KubePod *p) {
         return strf("pod %s/%s", p->object.meta.ns, p->object.meta.name);
 }
 
-static void gate_pod_opt_out(const DisruptionScene *s, const KubePod *p, GateFindings *f) {
+static void gate_pod_opt_out(const DisruptionScene *s, uint32_t pod, GateFindings *f) {
+        const KubePod *p = scene_pod(s, pod);
         _cleanup_free_ char *object = NULL;
         usec_t until = USEC_INFINITY;
         const char *key = NULL;
 
-        if (pod_classify(p, s->now_usec, &key, &until) != POD_CLASS_PROTECTED)
+        if (scene_class_of(s, pod) != POD_CLASS_PROTECTED)
                 return;
+        (void) pod_classify(p, s->now_usec, &key, &until);
         object = pod_object(p);
         if (!object)
                 f->failed = true;
@@ -219,7 +220,7 @@ static void gate_pdbs(const DisruptionScene *s, uint32_t pod, GateFindings *f) {
         const PdbList *pdbs = scene_pdbs_of(s, pod);
         const KubePod *p = scene_pod(s, pod);
 
-        if (pod_classify(p, s->now_usec, NULL, NULL) != POD_CLASS_ORDINARY)
+        if (scene_class_of(s, pod) != POD_CLASS_ORDINARY)
                 return;
         if (pdbs->n_items > 1 && p->phase != POD_PENDING)
                 gate_several_pdbs(p, pdbs, f);
@@ -235,7 +236,7 @@ static void gate_pods(const DisruptionScene *s, uint32_t node, GateFlags flags, 
                 gate_add(f, GATE_SNAPSHOT_INCOMPLETE, NULL, USEC_INFINITY,
                          strdup("PodDisruptionBudgets were not read, and any of its pods may be held by one"));
         for (size_t i = 0; i < n && !(flags & GATE_PODS_MAY_WAIT); i++)
-                gate_pod_opt_out(s, scene_pod(s, pods[i]), f);
+                gate_pod_opt_out(s, pods[i], f);
         for (size_t i = 0; i < n && !(flags & GATE_UNMANAGED_TOO); i++)
                 if (simulator_pod_moves(s->simulator, pods[i]))
                         gate_naked(s, node, scene_pod(s, pods[i]), f);

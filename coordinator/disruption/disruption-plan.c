@@ -26,6 +26,7 @@ DisruptionPlan *disruption_plan_free(DisruptionPlan *p) {
                         gate_findings_done(p->nodes[i].lacks + m);
         free(p->nodes);
         free(p->standing);
+        free(p->pending);
         return mfree(p);
 }
 
@@ -34,7 +35,7 @@ static int note_unmanaged(DisruptionPlan *p) {
         for (uint32_t i = 0; i < p->n_nodes; i++) {
                 GateFindings *f = p->nodes[i].lacks + PLAN_CONSOLIDATION;
 
-                if (p->scene->nodes[i].pool)
+                if (p->scene->nodes[i].pool || (p->only != NO_NODE && p->only != i))
                         continue;
                 gate_add(f, GATE_NOT_MANAGED, NULL, USEC_INFINITY, strf("it is not managed: %s", p->scene->nodes[i].unmanaged));
                 if (f->failed)
@@ -52,7 +53,23 @@ static bool lacks_a_finding(const DisruptionPlan *p) {
         return false;
 }
 
-int disruption_plan_new(DisruptionScene *s, DisruptionPlan **ret) {
+static int note_standing(DisruptionPlan *p) {
+        const Simulator *s = p->scene->simulator;
+
+        for (uint32_t i = 0; i < simulator_n_pods(s); i++) {
+                p->standing[i] = simulator_node_of(s, i);
+                p->n_pending += p->standing[i] == NO_NODE;
+        }
+        p->pending = new0(uint32_t, p->n_pending + 1);
+        if (!p->pending)
+                return -ENOMEM;
+        for (uint32_t i = 0, n = 0; i < simulator_n_pods(s); i++)
+                if (p->standing[i] == NO_NODE)
+                        p->pending[n++] = i;
+        return 0;
+}
+
+static int plan_make(DisruptionScene *s, uint32_t only, DisruptionPlan **ret) {
         static int (*const methods[_PLAN_METHOD_MAX])(DisruptionPlan *p) = {
                 [PLAN_EXPIRATION] = method_expiration,
                 [PLAN_DRIFT] = method_drift,
@@ -65,12 +82,14 @@ int disruption_plan_new(DisruptionScene *s, DisruptionPlan **ret) {
         if (!p)
                 return -ENOMEM;
         p->scene = s;
+        p->only = only;
         p->nodes = new0(PlanNode, (size_t) s->n_nodes + 1);
         p->standing = new0(uint32_t, (size_t) simulator_n_pods(s->simulator) + 1);
         if (!p->nodes || !p->standing)
                 return -ENOMEM;
-        for (uint32_t i = 0; i < simulator_n_pods(s->simulator); i++)
-                p->standing[i] = simulator_node_of(s->simulator, i);
+        r = note_standing(p);
+        if (r < 0)
+                return r;
         p->n_nodes = s->n_nodes;
         for (uint32_t i = 0; i < p->n_nodes; i++)
                 p->nodes[i].step = NO_STEP;
@@ -85,6 +104,14 @@ int disruption_plan_new(DisruptionScene *s, DisruptionPlan **ret) {
 
         *ret = TAKE_PTR(p);
         return 0;
+}
+
+int disruption_plan_new(DisruptionScene *s, DisruptionPlan **ret) {
+        return plan_make(s, NO_NODE, ret);
+}
+
+int disruption_plan_node(DisruptionScene *s, uint32_t node, DisruptionPlan **ret) {
+        return plan_make(s, node, ret);
 }
 
 static bool is_not_asked_for(const GateFindings *f) {

@@ -26,7 +26,7 @@ typedef enum PlanMethod {
 const char *plan_method_to_string(PlanMethod m); /* "Expiration" */
 
 typedef struct PlanMove {
-        uint32_t pod, from, to; /* to: maybe a node that was added */
+        uint32_t pod, from, to; /* from: where the steps before have left it, also one that is pending now; to: maybe a node that was added */
 } PlanMove;
 
 /* Nodes that go together, with one decision. */
@@ -57,12 +57,19 @@ typedef struct DisruptionPlan {
         size_t n_steps, steps_allocated;
         PlanNode *nodes;
         uint32_t n_nodes; /* of the snapshot: those that were added are no candidates */
+        uint32_t only;    /* the one candidate; NO_NODE: all are */
         uint32_t *standing; /* of each pod: where the steps so far have left it; NO_NODE: nowhere */
+        uint32_t *pending;  /* pods that have no node in the snapshot: a step may have given them a seat */
+        size_t n_pending;
         unsigned n_added;
 } DisruptionPlan;
 
 /* Leaves scene and simulator as if all of it had been done. -ENOMEM. */
 int disruption_plan_new(DisruptionScene *s, DisruptionPlan **ret);
+/* The same of one node by itself, as if no other were a candidate: what plans say of it in the same words, without what those that come
+ * before it would take (budgets, seats), or leave. The others have neither step nor findings. Costs a thirtieth of a plan; scene and simulator
+ * are of no use for another one. */
+int disruption_plan_node(DisruptionScene *s, uint32_t node, DisruptionPlan **ret);
 DisruptionPlan *disruption_plan_free(DisruptionPlan *p);
 DEFINE_FREEP(DisruptionPlan, disruption_plan_free);
 /* Of a node that stays: the method that comes nearest to removing it, that is the first whose findings are other than that it

@@ -23,6 +23,7 @@ DisruptionScene *disruption_scene_free(DisruptionScene *s) {
         for (uint32_t i = 0; s->template_pdbs && i < simulator_n_templates(s->simulator); i++)
                 free(s->template_pdbs[i].items);
         free(s->template_pdbs);
+        free(s->pod_classes);
         free(s->nodes);
         free(s->pools);
         free(s->pdbs);
@@ -263,6 +264,15 @@ static int scene_add_pdbs(DisruptionScene *s) {
         return r;
 }
 
+/* Each method asks, and opt-outs are searched for among all labels and annotations. */
+PodClass scene_class_of(const DisruptionScene *s, uint32_t pod) {
+        uint8_t *known = s->pod_classes + pod;
+
+        if (*known == 0)
+                *known = (uint8_t) (1 + pod_classify(scene_pod(s, pod), s->now_usec, NULL, NULL));
+        return (PodClass) (*known - 1);
+}
+
 const PdbList *scene_pdbs_of(const DisruptionScene *s, uint32_t pod) {
         return s->template_pdbs + simulator_template_of(s->simulator, pod);
 }
@@ -332,7 +342,8 @@ int disruption_scene_new(const Snapshot *snapshot, Simulator *simulator, const S
         s->simulator = simulator;
         s->now_usec = snapshot->taken_usec;
         s->is_all_paused = is_paused_for_all(snapshot, options ? options->lease_ns : NULL);
-        r = scene_add_pools(s);
+        s->pod_classes = new0(uint8_t, (size_t) simulator_n_pods(simulator) + 1);
+        r = s->pod_classes ? scene_add_pools(s) : -ENOMEM;
         if (r >= 0)
                 r = scene_add_nodes(s);
         if (r >= 0)

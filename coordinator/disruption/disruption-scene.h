@@ -20,6 +20,7 @@
  */
 
 #include "budget-math.h"
+#include "pod-class.h"
 #include "simulator.h"
 
 typedef struct DisruptionPdb {
@@ -83,6 +84,7 @@ typedef struct DisruptionScene {
         DisruptionNodeBudget *node_budgets;
         size_t n_node_budgets;
         PdbList *template_pdbs; /* by template */
+        uint8_t *pod_classes;   /* 1 + PodClass, of those that were asked for; scene_class_of() */
         bool is_all_paused;
 } DisruptionScene;
 
@@ -106,6 +108,7 @@ static inline const char *scene_node_name(const DisruptionScene *s, uint32_t nod
 static inline const KubePod *scene_pod(const DisruptionScene *s, uint32_t pod) {
         return &simulator_pod(s->simulator, pod)->pod;
 }
+PodClass scene_class_of(const DisruptionScene *s, uint32_t pod); /* at the snapshot's moment */
 /* PodDisruptionBudgets that select the pod. */
 const PdbList *scene_pdbs_of(const DisruptionScene *s, uint32_t pod);
 /* Where pods of it could be evicted until there is no time left: its drain ends by itself, whatever they say. */

@@ -17,7 +17,7 @@ uint32_t *plan_nodes_left(const DisruptionPlan *p, size_t *ret_n) {
 
         *ret_n = 0;
         for (uint32_t i = 0; nodes && i < p->n_nodes; i++)
-                if (p->scene->nodes[i].pool && p->nodes[i].step == NO_STEP)
+                if (p->scene->nodes[i].pool && p->nodes[i].step == NO_STEP && (p->only == NO_NODE || p->only == i))
                         nodes[(*ret_n)++] = i;
         return nodes;
 }
@@ -193,6 +193,8 @@ static void plan_count(DisruptionPlan *p, const PlanStep *step) {
                         gate_findings_done(p->nodes[step->nodes[i]].lacks + m);
                 disruption_count_taken(p->scene, step->nodes[i], 1);
         }
+        for (size_t i = 0; i < p->n_pending; i++)
+                p->standing[p->pending[i]] = simulator_node_of(p->scene->simulator, p->pending[i]);
         for (size_t i = 0; i < step->n_moves; i++) {
                 p->standing[step->moves[i].pod] = step->moves[i].to;
                 if (step->moves[i].to < p->n_nodes)

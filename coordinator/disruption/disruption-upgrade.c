@@ -87,9 +87,10 @@ static int replace_node(DisruptionScene *s, const DisruptionPool *pool, uint32_t
         return r;
 }
 
-/* Room of NodeDisruptionBudgets counts anew for each wave: successors are Ready by then. */
+/* Room of NodeDisruptionBudgets counts anew for each wave: successors are Ready by then. Those that were not read may have none. */
 static bool has_room(DisruptionScene *s, const DisruptionPool *pool, uint32_t node) {
-        return pool_allowance(pool, DISRUPTION_DRIFTED).allowed > 0 && !node_budget_without_room(s, node);
+        return s->snapshot->is_known[SNAPSHOT_NODE_BUDGETS] && pool_allowance(pool, DISRUPTION_DRIFTED).allowed > 0 &&
+               !node_budget_without_room(s, node);
 }
 
 static int one_wave(DisruptionScene *s, const DisruptionPool *pool, const uint32_t *nodes, size_t n, unsigned *n_added,

@@ -74,31 +74,69 @@ static int clear_verdicts(Simulator *s, uint32_t template) {
         return t->verdicts && t->mask ? 0 : -ENOMEM;
 }
 
-static int classify(Simulator *s) {
-        _cleanup_(hashmap_freep) Hashmap *classes = NULL;
-        int r = hashmap_new(0, &classes);
+/* 1: it is the first of its class. */
+static int find_class(Simulator *s, SimulatorNode *n) {
+        _cleanup_free_ char *text = class_text(s, n);
+        uintptr_t number = text ? (uintptr_t) hashmap_get(s->classes, text) : 0;
+        int r = 0;
 
+        if (!text)
+                return -ENOMEM;
+        if (number == 0) {
+                number = hashmap_size(s->classes) + 1;
+                r = hashmap_put(s->classes, text, (void *) number);
+                if (r < 0)
+                        return r;
+                r = 1;
+        }
+        n->class_number = (uint32_t) (number - 1);
+        return r;
+}
+
+static int classify(Simulator *s) {
+        int r;
+
+        s->classes = hashmap_free(s->classes);
+        r = hashmap_new(0, &s->classes);
+        for (uint32_t i = 0; i < s->n_nodes && r >= 0; i++)
+                r = find_class(s, s->nodes + i);
         if (r < 0)
                 return r;
-        for (uint32_t i = 0; i < s->n_nodes; i++) {
-                _cleanup_free_ char *text = class_text(s, s->nodes + i);
-                uintptr_t number;
-
-                if (!text)
-                        return -ENOMEM;
-                number = (uintptr_t) hashmap_get(classes, text);
-                if (number == 0) {
-                        number = hashmap_size(classes) + 1;
-                        r = hashmap_put(classes, text, (void *) number);
-                        if (r < 0)
-                                return r;
-                }
-                s->nodes[i].class_number = (uint32_t) (number - 1);
-        }
-        s->n_classes = (uint32_t) hashmap_size(classes);
+        s->n_classes = (uint32_t) hashmap_size(s->classes);
         for (uint32_t i = 0; i < s->n_templates && r >= 0; i++)
                 r = clear_verdicts(s, i);
-        return r;
+        return MIN(r, 0);
+}
+
+/* Room for what templates say of one class more, not said yet. */
+static int reserve_class(Simulator *s) {
+        for (uint32_t i = 0; i < s->n_templates; i++) {
+                uint8_t *bigger = realloc(s->templates[i].verdicts, s->n_classes + 1);
+
+                if (!bigger)
+                        return -ENOMEM;
+                bigger[s->n_classes] = 0;
+                s->templates[i].verdicts = bigger;
+        }
+        return 0;
+}
+
+int simulator_classify_added(Simulator *s, uint32_t node) {
+        int r = reserve_class(s);
+
+        if (r >= 0)
+                r = find_class(s, s->nodes + node);
+        if (r < 0)
+                return r;
+        s->n_classes += (uint32_t) r;
+        for (uint32_t i = 0; i < s->n_templates; i++) {
+                SimulatorTemplate *t = s->templates + i;
+
+                t->pickiness = -1;
+                if (t->knows_mask && fit_node(s, i, node) == FIT_OK)
+                        t->mask[node / BLOCK_NODES] |= UINT64_C(1) << (node % BLOCK_NODES);
+        }
+        return 0;
 }
 
 int simulator_classify_nodes(Simulator *s) {

@@ -15,29 +15,22 @@ FitReason fit_resources(const Simulator *s, const PodTemplate *t, uint32_t node)
         return FIT_OK;
 }
 
-static int64_t permille_free(const Simulator *s, uint32_t resource, uint32_t node) {
+/* Of amounts that are AMOUNT_MAX at most. */
+static int32_t permille_free(const Simulator *s, uint32_t resource, uint32_t node) {
         size_t at = (size_t) resource * s->nodes_allocated + node;
         int64_t whole = s->allocatable[at], free = s->free[at];
 
-        if (whole <= 0 || free <= 0)
-                return 0;
-        /* Of large numbers the last bits are nothing to a permille. */
-        return whole > INT64_MAX / 1000 ? free / (whole / 1000) : free * 1000 / whole;
+        return whole <= 0 || free <= 0 ? 0 : (int32_t) (MIN(free, whole) * 1000 / whole);
 }
 
 void simulator_score_node(Simulator *s, uint32_t node) {
-        const SimulatorNode *n = s->nodes + node;
-        uint32_t block = node / BLOCK_NODES;
+        int32_t before = s->score[node], score = SCORE_NONE;
 
-        s->block_is_loose[block] = true;
-        if (!node_is_destination(n)) {
-                s->score[node] = -1;
-                return;
-        }
-        s->score[node] = (int32_t) (permille_free(s, RESOURCE_CPU, node) + permille_free(s, RESOURCE_MEMORY, node));
-        s->block_score[block] = MAX(s->block_score[block], s->score[node]);
-        s->block_cpu[block] = MAX(s->block_cpu[block], *free_of(s, RESOURCE_CPU, node));
-        s->block_memory[block] = MAX(s->block_memory[block], *free_of(s, RESOURCE_MEMORY, node));
+        if (node_is_destination(s->nodes + node))
+                score = permille_free(s, RESOURCE_CPU, node) + permille_free(s, RESOURCE_MEMORY, node);
+        s->score[node] = score;
+        s->block_has_changed[node / BLOCK_NODES] = true;
+        score_index_move(&s->by_score, node, before, score);
 }
 
 void simulator_count_room(Simulator *s, uint32_t pod, uint32_t node, int direction) {

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Who would take a pod: each node asked all filters; and the two nodes that schedulers choose, the first by name and the
- * freest. They are looked for in blocks of nodes, of each of which it is known how much its freest has at most. */
-#include <string.h>
-
+ * freest. The first is looked for in blocks of nodes, of each of which it is known how much its freest has at most; the freest by score. */
 #include "simulator-internal.h"
 
 /* All filters that look at more than the template and the node's class. */
@@ -49,13 +47,17 @@ static int64_t missing_permille(const Simulator *s, uint32_t pod, uint32_t node)
 
 void simulator_count_fits(Simulator *s, uint32_t pod, uint32_t counts[_FIT_REASON_MAX], uint32_t *ret_nearest) {
         FitReason best = FIT_NODE_AFFINITY;
+        const uint64_t *mask = template_mask(s, s->pods[pod].template);
         uint32_t nearest = NOWHERE;
         int64_t least = INT64_MAX;
 
         for (size_t i = 0; i < _FIT_REASON_MAX; i++)
                 counts[i] = 0;
         for (uint32_t i = 0; i < s->n_nodes; i++) {
-                FitReason r = simulator_fits(s, pod, i);
+                bool passes = mask[i / BLOCK_NODES] >> (i % BLOCK_NODES) & 1;
+                FitReason r = s->score[i] == SCORE_NONE ? FIT_NOT_A_DESTINATION
+                              : passes                  ? fits_now(s, pod, i)
+                                                        : fit_node(s, s->pods[pod].template, i);
                 int64_t lack = r == FIT_RESOURCES ? missing_permille(s, pod, i) : 0;
 
                 counts[r]++;
@@ -69,120 +71,72 @@ void simulator_count_fits(Simulator *s, uint32_t pod, uint32_t counts[_FIT_REASO
                 *ret_nearest = counts[FIT_OK] > 0 ? NOWHERE : nearest;
 }
 
-/* Of these nodes of a block, by a bit each: those that have as much CPU and memory free. */
-static uint64_t nodes_with_room(Simulator *s, uint32_t block, uint64_t mask, int64_t cpu, int64_t memory) {
-        const int64_t *free_cpu = s->free + RESOURCE_CPU * s->nodes_allocated + block * BLOCK_NODES,
-                      *free_memory = s->free + RESOURCE_MEMORY * s->nodes_allocated + block * BLOCK_NODES;
-        const int32_t *score = s->score + block * BLOCK_NODES;
-        uint32_t n = MIN(BLOCK_NODES, s->n_nodes - block * BLOCK_NODES);
-        uint64_t found = 0;
-
-        for (uint32_t i = 0; i < n; i++)
-                found |= (uint64_t) (score[i] >= 0 && free_cpu[i] >= cpu && free_memory[i] >= memory) << i;
-        return found & mask;
-}
-
 static void find_bounds(Simulator *s, uint32_t block) {
         uint32_t end = MIN((block + 1) * BLOCK_NODES, s->n_nodes);
         int64_t most_cpu = 0, most_memory = 0;
 
         for (uint32_t i = block * BLOCK_NODES; i < end; i++)
-                if (s->score[i] >= 0) {
+                if (s->score[i] != SCORE_NONE) {
                         most_cpu = MAX(most_cpu, s->free[RESOURCE_CPU * s->nodes_allocated + i]);
                         most_memory = MAX(most_memory, s->free[RESOURCE_MEMORY * s->nodes_allocated + i]);
                 }
         s->block_cpu[block] = most_cpu;
         s->block_memory[block] = most_memory;
+        s->block_has_changed[block] = false;
 }
 
 uint32_t simulator_first_fit(Simulator *s, uint32_t pod) {
+        const int64_t *free_cpu = s->free + RESOURCE_CPU * s->nodes_allocated,
+                      *free_memory = s->free + RESOURCE_MEMORY * s->nodes_allocated;
         const uint64_t *mask = template_mask(s, s->pods[pod].template);
         const PodTemplate *t = template_of(s, pod);
         int64_t cpu = pod_template_request(t, RESOURCE_CPU), memory = pod_template_request(t, RESOURCE_MEMORY);
 
         for (uint32_t block = 0; block * BLOCK_NODES < s->n_nodes; block++) {
-                uint64_t found;
-
-                if (s->block_cpu[block] < cpu || s->block_memory[block] < memory || mask[block] == 0)
-                        continue;
-                found = nodes_with_room(s, block, UINT64_MAX, cpu, memory);
-                if (found == 0)
+                if (s->block_has_changed[block])
                         find_bounds(s, block);
-                for (found &= mask[block]; found; found &= found - 1) {
-                        uint32_t node = block * BLOCK_NODES + (uint32_t) __builtin_ctzll(found);
+                if (s->block_cpu[block] < cpu || s->block_memory[block] < memory)
+                        continue;
+                for (uint64_t nodes = mask[block]; nodes; nodes &= nodes - 1) {
+                        uint32_t node = block * BLOCK_NODES + (uint32_t) __builtin_ctzll(nodes);
 
-                        if (fits_now(s, pod, node) == FIT_OK)
+                        if (free_cpu[node] >= cpu && free_memory[node] >= memory && s->score[node] != SCORE_NONE &&
+                            fits_now(s, pod, node) == FIT_OK)
                                 return node;
                 }
         }
         return NOWHERE;
 }
 
-/* The block that may have a node freer than `best`, or one as free with a lower number; NOWHERE: none. */
-static uint32_t freest_block(const Simulator *s, uint32_t n_blocks, int32_t best, uint32_t node) {
-        uint32_t found = NOWHERE;
-        int32_t score = best;
-
-        for (uint32_t i = 0; i < n_blocks; i++)
-                if (s->block_score[i] >= score && !s->block_seen[i] &&
-                    (s->block_score[i] > score || (found == NOWHERE && node != NOWHERE && i < node / BLOCK_NODES))) {
-                        found = i;
-                        score = s->block_score[i];
-                }
-        return found;
-}
-
-/* The freest of these nodes of a block, the first by number among equals, if it is freer than `found`, or as free and
- * before it, and has so much CPU and memory. */
-static uint32_t freer_in_block(const Simulator *s, uint32_t block, uint64_t nodes, uint32_t found, int64_t cpu, int64_t memory) {
+/* The first by number of the nodes with that score that takes it; NOWHERE: none. */
+static uint32_t first_of_score(const Simulator *s, uint32_t pod, int32_t score, const uint64_t *mask, int64_t cpu, int64_t memory) {
         const int64_t *free_cpu = s->free + RESOURCE_CPU * s->nodes_allocated,
                       *free_memory = s->free + RESOURCE_MEMORY * s->nodes_allocated;
-        int32_t best = found == NOWHERE ? -1 : s->score[found];
-        uint32_t better = NOWHERE;
+        const uint64_t *all = s->by_score.nodes + (size_t) score * s->by_score.n_blocks,
+                       *filled = s->by_score.blocks + (size_t) score * s->by_score.n_words;
 
-        for (; nodes; nodes &= nodes - 1) {
-                uint32_t node = block * BLOCK_NODES + (uint32_t) __builtin_ctzll(nodes);
+        for (size_t word = 0; word < s->by_score.n_words; word++)
+                for (uint64_t blocks = filled[word]; blocks; blocks &= blocks - 1) {
+                        uint32_t block = (uint32_t) word * 64 + (uint32_t) __builtin_ctzll(blocks);
 
-                if ((s->score[node] > best || (s->score[node] == best && better == NOWHERE && node < found)) &&
-                    s->score[node] >= 0 && free_cpu[node] >= cpu && free_memory[node] >= memory) {
-                        best = s->score[node];
-                        better = node;
+                        for (uint64_t nodes = all[block] & mask[block]; nodes; nodes &= nodes - 1) {
+                                uint32_t node = block * BLOCK_NODES + (uint32_t) __builtin_ctzll(nodes);
+
+                                if (free_cpu[node] >= cpu && free_memory[node] >= memory && fits_now(s, pod, node) == FIT_OK)
+                                        return node;
+                        }
                 }
-        }
-        return better;
-}
-
-static void find_highest_score(Simulator *s, uint32_t block) {
-        uint32_t end = MIN((block + 1) * BLOCK_NODES, s->n_nodes);
-        int32_t most = -1;
-
-        for (uint32_t i = block * BLOCK_NODES; i < end; i++)
-                most = MAX(most, s->score[i]);
-        s->block_score[block] = most;
-        s->block_is_loose[block] = false;
+        return NOWHERE;
 }
 
 uint32_t simulator_freest_fit(Simulator *s, uint32_t pod) {
         const uint64_t *mask = template_mask(s, s->pods[pod].template);
         const PodTemplate *t = template_of(s, pod);
         int64_t cpu = pod_template_request(t, RESOURCE_CPU), memory = pod_template_request(t, RESOURCE_MEMORY);
-        uint32_t n_blocks = (s->n_nodes + BLOCK_NODES - 1) / BLOCK_NODES, found = NOWHERE, block;
+        uint32_t node = NOWHERE;
 
-        memset(s->block_seen, 0, n_blocks * sizeof(bool));
-        while ((block = freest_block(s, n_blocks, found == NOWHERE ? -1 : s->score[found], found)) != NOWHERE) {
-                uint64_t nodes = mask[block];
-                uint32_t node;
-
-                s->block_seen[block] = true;
-                if (s->block_is_loose[block])
-                        find_highest_score(s, block);
-                while ((node = freer_in_block(s, block, nodes, found, cpu, memory)) != NOWHERE) {
-                        if (fits_now(s, pod, node) == FIT_OK) {
-                                found = node;
-                                break;
-                        }
-                        nodes &= ~(UINT64_C(1) << (node % BLOCK_NODES));
-                }
-        }
-        return found;
+        for (int32_t score = score_index_next(&s->by_score, SCORE_MAX + 1); score != SCORE_NONE && node == NOWHERE;
+             score = score_index_next(&s->by_score, score))
+                node = first_of_score(s, pod, score, mask, cpu, memory);
+        return node;
 }

@@ -20,26 +20,53 @@ static int compare_int64(int64_t a, int64_t b) {
         return (a > b) - (a < b);
 }
 
-/* The most CPU first, then the most memory, the oldest, by uid. */
-static int compare_pods(const void *a, const void *b, void *userdata) {
-        const Simulator *s = userdata;
-        uint32_t i = *(const uint32_t *) a, k = *(const uint32_t *) b;
-        const PodTemplate *x = template_of(s, i), *y = template_of(s, k);
-        const ObjectMeta *m = &s->pods[i].object->pod.object.meta, *n = &s->pods[k].object->pod.object.meta;
-        int r = compare_int64(pod_template_request(y, RESOURCE_CPU), pod_template_request(x, RESOURCE_CPU));
+/* By what a pod is placed: the most CPU first, then the most memory, the oldest, by uid. Gathered once for each sort, which looks at
+ * each many times. */
+typedef struct PlacingKey {
+        int64_t cpu, memory;
+        usec_t creation_usec;
+        uint64_t uid_head;
+        uint32_t pod;
+} PlacingKey;
 
-        if (r == 0)
-                r = compare_int64(pod_template_request(y, RESOURCE_MEMORY), pod_template_request(x, RESOURCE_MEMORY));
-        if (r == 0 && m->creation_usec != n->creation_usec)
-                r = m->creation_usec < n->creation_usec ? -1 : 1;
-        if (r == 0)
-                r = strcmp(strempty(m->uid), strempty(n->uid));
-        return r != 0 ? r : (i > k) - (i < k);
+static PlacingKey placing_key(const Simulator *s, uint32_t pod) {
+        const PodTemplate *t = template_of(s, pod);
+
+        return (PlacingKey){ .cpu = pod_template_request(t, RESOURCE_CPU),
+                             .memory = pod_template_request(t, RESOURCE_MEMORY),
+                             .creation_usec = s->pods[pod].creation_usec,
+                             .uid_head = s->pods[pod].uid_head,
+                             .pod = pod };
 }
 
-static void sort_pods(Simulator *s, uint32_t *pods, size_t n) {
-        if (n > 1)
-                qsort_r(pods, n, sizeof(uint32_t), compare_pods, s);
+static int compare_uids(const Simulator *s, uint32_t a, uint32_t b) {
+        return strcmp(strempty(s->pods[a].object->pod.object.meta.uid), strempty(s->pods[b].object->pod.object.meta.uid));
+}
+
+static int compare_keys(const void *a, const void *b, void *userdata) {
+        const PlacingKey *x = a, *y = b;
+        int r = compare_int64(y->cpu, x->cpu) ?: compare_int64(y->memory, x->memory);
+
+        if (r == 0 && x->creation_usec != y->creation_usec)
+                r = x->creation_usec < y->creation_usec ? -1 : 1;
+        if (r == 0 && x->uid_head != y->uid_head)
+                r = x->uid_head < y->uid_head ? -1 : 1;
+        return (r ?: compare_uids(userdata, x->pod, y->pod)) ?: (x->pod > y->pod) - (x->pod < y->pod);
+}
+
+static int sort_pods(Simulator *s, uint32_t *pods, size_t n) {
+        _cleanup_free_ PlacingKey *keys = n > 1 ? new0(PlacingKey, n) : NULL;
+
+        if (n <= 1)
+                return 0;
+        if (!keys)
+                return -ENOMEM;
+        for (size_t i = 0; i < n; i++)
+                keys[i] = placing_key(s, pods[i]);
+        qsort_r(keys, n, sizeof(PlacingKey), compare_keys, s);
+        for (size_t i = 0; i < n; i++)
+                pods[i] = keys[i].pod;
+        return 0;
 }
 
 /* -- who competes for the seats --------------------------------------------------------------------------- */
@@ -47,9 +74,12 @@ static void sort_pods(Simulator *s, uint32_t *pods, size_t n) {
 /* Pending, or on a node that is leaving already. A pod of a DaemonSet that has no node yet is one, too. */
 static bool is_competitor(const Simulator *s, uint32_t pod) {
         const SimulatorPod *p = s->pods + pod;
-        const KubePod *o = p->object ? &p->object->pod : NULL;
+        const KubePod *o;
 
-        if (!o || p->unmodelled != POD_MODELLED || o->phase == POD_SUCCEEDED || o->phase == POD_FAILED)
+        if (!p->object || (p->home != NOWHERE && !s->nodes[p->home].is_leaving)) /* of most pods, without a look at their objects */
+                return false;
+        o = &p->object->pod;
+        if (p->unmodelled != POD_MODELLED || o->phase == POD_SUCCEEDED || o->phase == POD_FAILED)
                 return false;
         if (!o->node_name)
                 return !p->is_terminating && !o->is_static;
@@ -85,9 +115,8 @@ static int find_competitors(Simulator *s) {
                 if (placed)
                         s->competitors[s->n_competitors++] = i;
         }
-        sort_pods(s, s->competitors, s->n_competitors);
-        s->knows_competitors = true;
-        return 0;
+        s->knows_competitors = sort_pods(s, s->competitors, s->n_competitors) >= 0;
+        return s->knows_competitors ? 0 : -ENOMEM;
 }
 
 /* -- one removal -------------------------------------------------------------------------------------------- */
@@ -107,6 +136,7 @@ typedef struct Removal {
         size_t n_placed;
         bool *is_placed;
         bool has_preferences; /* some mover's hold now */
+        bool is_lost;         /* a mover has no seat, and will not have one: what else is placed only takes room away */
 } Removal;
 
 static void removal_done(Removal *x) {
@@ -132,8 +162,7 @@ static int collect_movers(Removal *x) {
                 for (uint32_t p = s->nodes[x->nodes[i]].first_pod; p != NOWHERE; p = s->pods[p].next)
                         if (s->pods[p].moves)
                                 x->movers[x->n_movers++] = p;
-        sort_pods(s, x->movers, x->n_movers);
-        return 0;
+        return sort_pods(s, x->movers, x->n_movers);
 }
 
 static bool is_on(const Removal *x, uint32_t pod) {
@@ -160,14 +189,17 @@ static int make_queue(Removal *x) {
         if (!x->queue || !x->is_mover || !x->placed || !x->is_placed || !x->order)
                 return -ENOMEM;
         while (m < x->n_movers || c < s->n_competitors) {
-                bool mover;
+                bool mover = c == s->n_competitors;
 
                 if (c < s->n_competitors && is_on(x, s->competitors[c])) {
                         c++;
                         continue;
                 }
-                mover = c == s->n_competitors ||
-                        (m < x->n_movers && compare_pods(x->movers + m, s->competitors + c, x->s) < 0);
+                if (!mover && m < x->n_movers) {
+                        PlacingKey k = placing_key(s, x->movers[m]), l = placing_key(s, s->competitors[c]);
+
+                        mover = compare_keys(&k, &l, x->s) < 0;
+                }
                 x->is_mover[x->n_queue] = mover;
                 x->queue[x->n_queue++] = mover ? x->movers[m++] : s->competitors[c++];
         }
@@ -207,6 +239,15 @@ static int clear_nodes(Removal *x) {
                 if (!x->is_mover[i])
                         r = simulator_take_off(s, x->queue[i]);
         return r;
+}
+
+/* Could a pod that no node takes get a seat by what is placed after it? By its rules about other pods; and a volume may be attached then
+ * already. */
+static bool may_be_helped(const Simulator *s, uint32_t pod) {
+        const SimulatorTemplate *t = s->templates + s->pods[pod].template;
+
+        return s->pods[pod].unmodelled == POD_MODELLED &&
+               (t->n_spread > 0 || t->n_affinity > 0 || s->pods[pod].n_volumes > 0 || s->pods[pod].held_preferences != 0);
 }
 
 /* 1: it has a seat; 0: no node takes it, or one like it, in this pass. */
@@ -277,6 +318,7 @@ static int place_all(Removal *x, place_t place, size_t *ret_movers) {
         size_t n = 0;
 
         x->n_placed = 0;
+        x->is_lost = false;
         memset(x->is_placed, 0, x->n_queue * sizeof(bool));
         while (progress) {
                 progress = false;
@@ -289,6 +331,11 @@ static int place_all(Removal *x, place_t place, size_t *ret_movers) {
                                 return r;
                         progress |= r > 0;
                         n += r > 0 && x->is_mover[i];
+                        x->is_lost |= !x->is_placed[i] && x->is_mover[i] && !may_be_helped(x->s, x->queue[i]);
+                        if (x->is_lost && x->options->quick) {
+                                *ret_movers = n;
+                                return 0;
+                        }
                 }
                 progress = progress && x->n_placed < x->n_queue;
         }

@@ -40,7 +40,8 @@ void simulate_verdict_done(SimulateVerdict *v);
 
 typedef struct SimulateOptions {
         bool respect_preferences; /* consolidation.preferences: Respect */
-        bool quick;               /* the verdict and the movers' seats alone: no reasons of what has no seat, and no second try without preferences */
+        bool quick;               /* the verdict alone, and of a yes the movers' seats: no reasons, no second try without preferences, and a no is said
+                                   * with the first pod that has no seat */
 } SimulateOptions;
 
 /* The nodes must not be removed yet. The simulator is afterwards as it was, or with `keep`, if they fit, with the nodes

@@ -8,10 +8,9 @@
 
 #include "domain-groups.h"
 #include "pod-template.h"
+#include "score-index.h"
 
 #define NOWHERE UINT32_MAX
-/* Nodes whose best room is looked up at once: as many as a word has bits. */
-#define BLOCK_NODES 64u
 
 typedef struct VolumeUse {
         uint32_t volume; /* Simulator.volumes */
@@ -67,6 +66,8 @@ typedef struct SimulatorPod {
         PodUnmodelled unmodelled;
         uint32_t *volumes;             /* Simulator.volumes */
         uint32_t n_volumes;
+        usec_t creation_usec;
+        uint64_t uid_head;             /* the first bytes of its uid, as a number that sorts as they do */
         uint64_t held_preferences;     /* a bit each, preferences_that_hold() */
 } SimulatorPod;
 
@@ -111,13 +112,13 @@ struct Simulator {
         Hashmap *node_numbers; /* name -> number + 1 */
         int64_t *free;         /* [resource * nodes_allocated + node] */
         int64_t *allocatable;  /* likewise */
-        int32_t *score;        /* how free a node is, in permille of CPU and memory together; -1: takes nothing */
-        int64_t *block_cpu, *block_memory; /* at least as much as the freest node of the block has */
-        int32_t *block_score;
-        bool *block_seen;      /* by the search under way */
-        bool *block_is_loose;  /* block_score may be more than any of its nodes has */
+        int32_t *score;        /* how free a node is, in permille of CPU and memory together; SCORE_NONE: takes nothing */
+        ScoreIndex by_score;
+        int64_t *block_cpu, *block_memory; /* as much as any node of the block has free */
+        bool *block_has_changed;           /* since they were looked up */
 
         uint32_t n_classes;
+        Hashmap *classes;      /* what nodes of a class have in common, as text -> number + 1 */
         Hashmap *asked_labels; /* keys by which nodes are told apart: keys of templates */
 
         SimulatorPod *pods;
@@ -174,6 +175,7 @@ int simulator_add_node_to_groups(Simulator *s, uint32_t node);
 void simulator_groups_done(Simulator *s);
 int simulator_classify_nodes(Simulator *s);        /* fit-node.c */
 int simulator_classify_new(Simulator *s);          /* when the last template is new */
+int simulator_classify_added(Simulator *s, uint32_t node); /* behind the others */
 
 /* -- one node (simulator.c) ---------------------------------------------------------------------------------- */
 

@@ -91,7 +91,7 @@ int simulator_add_node(Simulator *s, const SimulatorNewNode *new, uint32_t *ret)
                 return r;
         }
         s->n_nodes++;
-        r = simulator_classify_nodes(s);
+        r = simulator_classify_added(s, number);
         if (r >= 0)
                 r = simulator_add_node_to_groups(s, number);
         if (r < 0)

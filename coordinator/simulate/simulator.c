@@ -93,14 +93,13 @@ static int reserve_nodes(Simulator *s, size_t n) {
         s->score = new0(int32_t, n);
         s->block_cpu = new0(int64_t, blocks);
         s->block_memory = new0(int64_t, blocks);
-        s->block_score = new0(int32_t, blocks);
-        s->block_seen = new0(bool, blocks);
-        s->block_is_loose = new0(bool, blocks);
+        s->block_has_changed = new0(bool, blocks);
         s->nodes_allocated = n;
-        return s->nodes && s->score && s->block_cpu && s->block_memory && s->block_score && s->block_seen &&
-                               s->block_is_loose
-                       ? 0
-                       : -ENOMEM;
+        if (!s->nodes || !s->score || !s->block_cpu || !s->block_memory || !s->block_has_changed)
+                return -ENOMEM;
+        for (size_t i = 0; i < n; i++)
+                s->score[i] = SCORE_NONE;
+        return score_index_init(&s->by_score, n);
 }
 
 int simulator_name_node(Simulator *s, uint32_t number, const char *name) {
@@ -205,6 +204,14 @@ static int add_home_pod(Simulator *s, uint32_t node, uint32_t pod) {
         return 0;
 }
 
+static uint64_t uid_head(const char *uid) {
+        uint64_t head = 0;
+
+        for (size_t i = 0, n = strnlen(uid, sizeof(head)); i < sizeof(head); i++)
+                head = head << 8 | (i < n ? (uint8_t) uid[i] : 0);
+        return head;
+}
+
 int simulator_fill_pod(Simulator *s, uint32_t number, const KubeScheduledPod *object) {
         const KubePod *pod = &object->pod;
         const ObjectMeta *m = &pod->object.meta;
@@ -213,6 +220,8 @@ int simulator_fill_pod(Simulator *s, uint32_t number, const KubeScheduledPod *ob
         int r;
 
         *p = (SimulatorPod){ .object = object, .node = NOWHERE, .next = NOWHERE, .previous = NOWHERE };
+        p->creation_usec = m->creation_usec;
+        p->uid_head = uid_head(strempty(m->uid));
         p->is_terminating = m->deletion_usec > 0;
         p->moves = !pod_is_terminal(pod) && !pod->is_daemon && !pod->is_static &&
                    (!p->is_terminating || is_of_stateful_set(m));
@@ -382,10 +391,10 @@ Simulator *simulator_free(Simulator *s) {
         free(s->score);
         free(s->block_cpu);
         free(s->block_memory);
-        free(s->block_score);
-        free(s->block_seen);
-        free(s->block_is_loose);
+        free(s->block_has_changed);
+        score_index_done(&s->by_score);
         hashmap_free(s->asked_labels);
+        hashmap_free(s->classes);
         hashmap_free(s->template_numbers);
         for (uint32_t i = 0; i < s->n_pods; i++)
                 free(s->pods[i].volumes);

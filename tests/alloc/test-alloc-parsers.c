@@ -245,26 +245,48 @@ static const char plan_list[] =
         "\"drift\":\"Auto\",\"expireAfter\":\"900000h\",\"consolidation\":{\"policy\":\"WhenUnderutilized\"}},\"offerings\":["
         "{\"instanceType\":\"l\",\"price\":4},{\"instanceType\":\"s\",\"zone\":\"z\",\"price\":1,\"allocatable\":{\"cpu\":\"4\"}}]}}]}";
 
-static int plan_of(const Snapshot *snapshot) {
-        _cleanup_(simulator_freep) Simulator *simulator = NULL;
-        _cleanup_(disruption_scene_freep) DisruptionScene *s = NULL;
-        _cleanup_(node_outlook_done) NodeOutlook o = {};
-        _cleanup_free_ char *json = NULL, *table = NULL, *html = NULL, *outlook = NULL;
-        int r;
+static int plan_all(DisruptionScene *s) {
+        _cleanup_(disruption_plan_freep) DisruptionPlan *p = NULL;
+        _cleanup_free_ char *json = NULL, *table = NULL, *html = NULL;
+        int r = disruption_plan_new(s, &p);
 
-        r = simulator_new(snapshot, &simulator);
-        if (r >= 0)
-                r = disruption_scene_new(snapshot, simulator, NULL, &s);
-        if (r >= 0)
-                r = node_outlook_make(s, "b", &o);
         if (r < 0)
                 return r;
-        assert_int_equal(o.plan->n_steps, 2); /* c is empty, and a is replaced */
-        json = plan_json(o.plan, NULL);
-        table = json ? plan_table(o.plan, NULL) : NULL;
-        html = table ? plan_html(o.plan, NULL) : NULL;
-        outlook = html ? node_outlook_json(&o, NULL) : NULL;
-        return outlook ? 0 : -ENOMEM;
+        assert_int_equal(p->n_steps, 2); /* c is empty, and a is replaced */
+        json = plan_json(p, NULL);
+        table = json ? plan_table(p, NULL) : NULL;
+        html = table ? plan_html(p, NULL) : NULL;
+        return html ? 0 : -ENOMEM;
+}
+
+static int plan_one(DisruptionScene *s) {
+        _cleanup_(node_outlook_done) NodeOutlook o = {};
+        _cleanup_free_ char *json = NULL, *text = NULL;
+        int r = node_outlook_make(s, "b", &o);
+
+        if (r < 0)
+                return r;
+        assert_int_equal(o.plan->n_steps, 0);
+        json = node_outlook_json(&o, NULL);
+        text = json ? node_outlook_text(&o, NULL) : NULL;
+        return text ? 0 : -ENOMEM;
+}
+
+static int plan_of(const Snapshot *snapshot) {
+        int (*const plans[])(DisruptionScene *s) = { plan_all, plan_one };
+        int r = 0;
+
+        for (size_t i = 0; i < ELEMENTSOF(plans) && r >= 0; i++) {
+                _cleanup_(simulator_freep) Simulator *simulator = NULL;
+                _cleanup_(disruption_scene_freep) DisruptionScene *s = NULL;
+
+                r = simulator_new(snapshot, &simulator);
+                if (r >= 0)
+                        r = disruption_scene_new(snapshot, simulator, NULL, &s);
+                if (r >= 0)
+                        r = plans[i](s);
+        }
+        return r;
 }
 
 static int what_if_of(const Snapshot *snapshot) {

@@ -8,6 +8,8 @@
 
 #define NODE_MILLICPU 16000
 #define NODE_MEMORY_MIB 65536
+/* 2027-01-15: nodes are between two and seven weeks old. */
+#define MADE_NOW_USEC (1800000000 * USEC_PER_SEC)
 
 uint64_t cluster_draw(uint64_t *state) {
         uint64_t z = (*state += UINT64_C(0x9e3779b97f4a7c15));
@@ -35,11 +37,12 @@ KubeObject *cluster_put(Snapshot *s, SnapshotKind kind, const char *json) {
 
 static void make_node(Snapshot *s, uint32_t i) {
         _cleanup_free_ char *text = strf(
-                "{\"metadata\":{\"name\":\"node-%05u\",\"uid\":\"n%u\",\"labels\":{\"kubernetes.io/hostname\":\"node-%05u\","
-                "\"topology.kubernetes.io/zone\":\"zone-%c\",\"disk\":\"%s\",\"pool\":\"main\"}},\"spec\":{},"
+                "{\"metadata\":{\"name\":\"node-%05u\",\"uid\":\"n%u\",\"creationTimestamp\":\"2026-12-%02uT%02u:00:00Z\",\"labels\":{"
+                "\"kubernetes.io/hostname\":\"node-%05u\",\"topology.kubernetes.io/zone\":\"zone-%c\",\"disk\":\"%s\",\"pool\":\"main\","
+                "\"image\":\"%s\",\"node.kubernetes.io/instance-type\":\"large\"}},\"spec\":{},"
                 "\"status\":{\"allocatable\":{\"cpu\":\"%um\",\"memory\":\"%uMi\",\"pods\":\"110\",\"ephemeral-storage\":\"100Gi\"},"
                 "\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"}]}}",
-                i, i, i, (int) ('a' + i % 3), i % 4 == 0 ? "ssd" : "hdd", (unsigned) NODE_MILLICPU, (unsigned) NODE_MEMORY_MIB);
+                i, i, i % 29 + 1, i % 24, i, (int) ('a' + i % 3), i % 4 == 0 ? "ssd" : "hdd", i % 50 == 7 ? "old" : "new", (unsigned) NODE_MILLICPU, (unsigned) NODE_MEMORY_MIB);
 
         assert(text);
         cluster_put(s, SNAPSHOT_NODES, text);
@@ -96,6 +99,10 @@ KubeObject *cluster_add_pod(MadeCluster *c, const ClusterShape *shape, uint32_t 
         return make_pod(c->snapshot, shape, number, node);
 }
 
+void cluster_add_node(MadeCluster *c, uint32_t number) {
+        make_node(c->snapshot, number);
+}
+
 /* Puts each pod where the freest node is, and writes that into the objects. */
 static int bind_pods(MadeCluster *c) {
         _cleanup_(simulator_freep) Simulator *s = NULL;
@@ -130,6 +137,31 @@ int cluster_make(const ClusterShape *shape, MadeCluster *ret) {
         for (uint32_t i = 0; i < shape->n_pods; i++)
                 (void) make_pod(ret->snapshot, shape, i, "");
         return bind_pods(ret);
+}
+
+void cluster_add_pools(MadeCluster *c, const ClusterShape *shape, const char *budgets) {
+        c->snapshot->taken_usec = MADE_NOW_USEC;
+        for (char zone = 'a'; zone <= 'c'; zone++) {
+                _cleanup_free_ char *text = strf(
+                        "{\"metadata\":{\"name\":\"zone-%c\"},\"spec\":{\"selector\":{\"matchLabels\":{\"topology.kubernetes.io/zone\":\"zone-%c\"}},"
+                        "\"template\":{\"labels\":{\"image\":\"new\"}},\"disruption\":{%s%s%s\"expireAfter\":\"1080h\",\"drift\":\"Auto\",\"emptyAfter\":\"5m\","
+                        "\"consolidation\":{\"policy\":\"WhenUnderutilized\",\"minimumSavings\":\"10%%\"}},\"offerings\":["
+                        "{\"instanceType\":\"large\",\"price\":4},{\"instanceType\":\"medium\",\"price\":2.2,\"allocatable\":{\"cpu\":\"8\",\"memory\":\"32Gi\"}},"
+                        "{\"instanceType\":\"small\",\"price\":1.5,\"allocatable\":{\"cpu\":\"4\",\"memory\":\"16Gi\"}}]}}",
+                        zone, zone, budgets ? "\"budgets\":" : "", strempty(budgets), budgets ? "," : "");
+
+                assert(text);
+                cluster_put(c->snapshot, SNAPSHOT_NODE_POOLS, text);
+        }
+        for (uint32_t owner = 0; owner < shape->n_owners; owner += 10) {
+                _cleanup_free_ char *text = strf("{\"metadata\":{\"namespace\":\"ns-%u\",\"name\":\"app-%u\"},\"spec\":{\"selector\":{\"matchLabels\":{"
+                                                 "\"app\":\"app-%u\"}}},\"status\":{\"disruptionsAllowed\":%u,\"currentHealthy\":3,\"desiredHealthy\":2,"
+                                                 "\"expectedPods\":3}}",
+                                                 owner % 50, owner, owner, owner % 100 == 50 ? 0u : 1u + owner % 3);
+
+                assert(text);
+                cluster_put(c->snapshot, SNAPSHOT_PDBS, text);
+        }
 }
 
 void cluster_done(MadeCluster *c) {

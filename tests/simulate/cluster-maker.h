@@ -26,6 +26,11 @@ int cluster_make(const ClusterShape *shape, MadeCluster *ret);
 void cluster_done(MadeCluster *c);
 /* One more pod of an owner (0 .. n_owners - 1), of that number; it is the snapshot's. */
 KubeObject *cluster_add_pod(MadeCluster *c, const ClusterShape *shape, uint32_t number, const char *node);
+/* One more node, of the class that its number says. */
+void cluster_add_node(MadeCluster *c, uint32_t number);
+/* A NodePool for each zone, with every method on, offerings and those budgets (JSON; NULL: the default), and a PodDisruptionBudget for every
+ * tenth owner; some of the nodes are expired then, some are not as their pool says. Sets the snapshot's time. */
+void cluster_add_pools(MadeCluster *c, const ClusterShape *shape, const char *budgets);
 uint64_t cluster_draw(uint64_t *state);
 /* Decodes a text and puts it in; asserts that both work. */
 KubeObject *cluster_put(Snapshot *s, SnapshotKind kind, const char *json);

@@ -259,6 +259,21 @@ static void test_upgrade_without_budget(void **state) {
         upgrade_plan_done(&u);
 }
 
+/* What was not read may have no room: nothing goes by it. */
+static void test_upgrade_without_node_budgets(void **state) {
+        const RigCluster c = { .nodes = { { "a", "4" }, { "b", "4" } }, .pool = "'disruption':{'budgets':[]}" };
+        _cleanup_(disruption_rig_freep) DisruptionRig *r = disruption_rig_new(&c);
+        UpgradePlan u;
+
+        (void) state;
+        r->snapshot->is_known[SNAPSHOT_NODE_BUDGETS] = false;
+        assert_return_code(disruption_upgrade(r->scene, "a", &u), 0);
+        assert_int_equal(u.n_waves, 0);
+        assert_int_equal(u.n_blocked, 2);
+        assert_true(gate_has(u.lacks, GATE_SNAPSHOT_INCOMPLETE));
+        upgrade_plan_done(&u);
+}
+
 /* -- kept in a file, and shown to others ---------------------------------------------------------------- */
 
 /* Codes and figures, whatever things are called. */
@@ -405,6 +420,7 @@ int main(void) {
                 cmocka_unit_test(test_replacing),      cmocka_unit_test(test_savings_are_told), cmocka_unit_test(test_preferences),
                 cmocka_unit_test(test_without),        cmocka_unit_test(test_with),             cmocka_unit_test(test_with_offering),
                 cmocka_unit_test(test_all_drainable),  cmocka_unit_test(test_upgrade),          cmocka_unit_test(test_upgrade_without_budget),
+                cmocka_unit_test(test_upgrade_without_node_budgets),
                 cmocka_unit_test(test_kept_and_shown), cmocka_unit_test(test_random),
         };
 

@@ -122,6 +122,28 @@ static void test_naked_and_replaced(void **state) {
         expect(json, "\"replacement\":{\"name\":\"new-1\",\"like\":\"s in z1\"},\"price\":{\"before\":4.000000,\"after\":1.500000}");
 }
 
+/* Pod w is pending; it has its seat on a by the step before, and finds another one when a goes, too. */
+static void test_pending_moves(void **state) {
+        const RigCluster c = { .nodes = { { "a", "4" },
+                                          { "b", "4", "'labels':{'pool':'a'},'creationTimestamp':'2026-12-01T00:00:00Z'" },
+                                          { "c", "8", "'labels':{'pool':'a'},'creationTimestamp':'" RIG_NOW "'" } },
+                               .pods = { { "p", "a", "1" }, { "q", "b", "1" }, { "w", NULL, "1" } },
+                               .pool = "'disruption':{'budgets':[],'expireAfter':'100h'}" };
+        _cleanup_(disruption_rig_freep) DisruptionRig *r = disruption_rig_new(&c);
+        _cleanup_(disruption_plan_freep) DisruptionPlan *p = NULL;
+        _cleanup_free_ char *text = NULL, *json = NULL;
+
+        (void) state;
+        assert_return_code(disruption_plan_new(r->scene, &p), 0);
+        assert_int_equal(p->n_steps, 2);
+        text = plan_table(p, NULL);
+        json = plan_json(p, NULL);
+        assert_non_null(text);
+        assert_non_null(json);
+        expect(text, "x/w   a      c\n");
+        expect(json, "{\"pod\":\"x/w\",\"from\":\"a\",\"to\":\"c\"}");
+}
+
 static void test_what_if(void **state) {
         _cleanup_(disruption_rig_freep) DisruptionRig *r = disruption_rig_new(&cluster);
         char *names[] = { (char *) "b" }, *many[] = { (char *) "b", (char *) "c" };
@@ -133,7 +155,7 @@ static void test_what_if(void **state) {
         assert_return_code(disruption_without(r->scene, names, 1, &w, &unknown), 0);
         text = what_if_table(r->scene, &w, NULL, NULL);
         json = what_if_json(r->scene, &w, NULL, NULL);
-        expect(text, "This node could go: b.\nTheir 2 pods would go in 2 waves, in about 1min 30s; pdb x/web is the narrowest.\n");
+        expect(text, "This node could go: b.\nIts 2 pods would go in 2 waves, in about 1min 30s; pdb x/web is the narrowest.\n");
         expect(json, "\"fits\":true,\"canGo\":true,\"nodes\":[{\"name\":\"b\",\"lacks\":[]}]");
         expect(json, "\"drain\":{\"pods\":2,\"waves\":2,\"pdb\":\"x/web\",\"seconds\":90}");
         what_if_done(&w);
@@ -177,7 +199,8 @@ static void test_outlook(void **state) {
                 { "it would go",
                   { { { "a", "4" }, { "b", "4" } }, { { "p", "a", "1" }, { "q1", "b", "1" }, { "q2", "b", "1" } },
                     "'disruption':{'budgets':[],'consolidation':{'policy':'WhenUnderutilized'}}" },
-                  "It would be removed now by Consolidation (single-node): its 1 pod fits on other nodes.\n\n"
+                  "By itself it would be removed now by Consolidation (single-node): its 1 pod fits on other nodes.\n"
+                  "Whether others come before it, and take its turn or its pods' places, 'vesperctl plan' says.\n\n"
                   "Where its pods would find a place, each by itself:\nPOD   NODES    NEAREST   NEEDS\nx/p   1 of 1   -         -\n" },
                 { "each method says why it would not",
                   { { { "a", "4" } }, {}, "" },
@@ -252,6 +275,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_plan_table),         cmocka_unit_test(test_plan_json), cmocka_unit_test(test_nothing_to_do),
                 cmocka_unit_test(test_naked_and_replaced), cmocka_unit_test(test_what_if),   cmocka_unit_test(test_upgrade),
+                cmocka_unit_test(test_pending_moves),
                 cmocka_unit_test(test_outlook),            cmocka_unit_test(test_outlook_json),
         };
 
