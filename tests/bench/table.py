@@ -24,7 +24,7 @@ def json_line(name, figures):
 
 
 def bar(what, value, limit, unit):
-    """(held, text): a bar of the issue, and what came out. `limit` is the most that is allowed."""
+    """(held, text): what was measured beside what it may be at most. `limit` is the most that is allowed."""
     held = value is not None and value <= limit
     part = f", {value / limit:.2f} of it" if held and limit > 0 else ""
     return held, f"{'held  ' if held else 'MISSED'}  {what}: {_cell(value)} {unit}, bar {_cell(limit)} {unit}{part}"
