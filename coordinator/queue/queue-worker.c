@@ -200,6 +200,12 @@ static bool is_drained(const KubeNodeClaim *claim) {
         return c && c->status == CONDITION_TRUE;
 }
 
+static bool is_wanted_by_pool(const QueueWorker *w, const KubeNode *n) {
+        const KubeNodePool *pool, *other;
+
+        return cluster_view_pool_of_node(w->o.view, n, &pool, &other) == POOL_MATCH_ONE;
+}
+
 /* -ENOMEM. */
 static int gather(QueueWorker *w, const char *instance, const Found *found, QueueFacts *ret) {
         *ret = (QueueFacts){ .is_managed = found->claim,
@@ -209,7 +215,7 @@ static int gather(QueueWorker *w, const char *instance, const Found *found, Queu
                              .told_usec = USEC_INFINITY };
         if (found->claim)
                 read_told(w, found->claim, ret);
-        if (found->claim || found->node)
+        if (found->claim || (found->node && !is_wanted_by_pool(w, found->node)))
                 queue_memory_forget_unknown(&w->memory, instance);
         else {
                 UnknownInstance *u = queue_memory_note_unknown(&w->memory, instance);
@@ -217,6 +223,9 @@ static int gather(QueueWorker *w, const char *instance, const Found *found, Queu
                 if (!u)
                         return -ENOMEM;
                 ret->unknown_usec = usec_sub(now_of(w), u->since_usec);
+                if (found->node && u->joined_usec == 0)
+                        u->joined_usec = now_of(w);
+                ret->is_joining = found->node && usec_sub(now_of(w), u->joined_usec) < QUEUE_UNKNOWN_USEC;
                 ret->sight = u->sight;
         }
         return 0;
@@ -559,6 +568,9 @@ static int errand_act(Errand *e, const Found *found) {
         case QUEUE_WAIT:
         case QUEUE_LEAVE:
                 e->state = ERRAND_WAITING;
+                return 0;
+        case QUEUE_SOON:
+                e->again_usec = usec_add(now_of(w), TICK_USEC);
                 return 0;
         case QUEUE_FOREIGN:
                 metrics_add(w->o.metrics, METRIC_QUEUE_FOREIGN, 0, 1);
