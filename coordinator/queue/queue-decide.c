@@ -32,7 +32,7 @@ static QueueAct decide_managed(const EventMessage *m, const Notice *notice, cons
                                const QueueRules *rules) {
         if (!notice_counts(m, notice, rules))
                 return facts->has_node ? QUEUE_TELL : QUEUE_NOTHING;
-        if (!facts->is_told || facts->told_usec > notice_announced(notice))
+        if (!facts->is_told || facts->told_usec > notice_announced(notice) || (notice_is_now(notice) && !facts->is_told_now))
                 return QUEUE_WRITE;
         if (m->kind != EVENT_MESSAGE_ASG_TERMINATE)
                 return QUEUE_NOTHING;

@@ -18,6 +18,9 @@
  * until the instance is known, or has ended, or has been unknown to us and to EC2 for two minutes. For so long, too, a
  * claim that is being made is waited for.
  *
+ * What stands on the claim has the earliest time that was told of its machine, whatever the order. What has no time (a hook of
+ * its group, a hibernation) is now: it is written also where a time stands already, and both stay (notice_is_now()).
+ *
  * A hook of its group is answered besides. Of a termination: heartbeats while the node is drained, CONTINUE
  * once it is, or has gone; where claims are not deleted for it ([Interruption] Delete=never), never: it goes
  * on when its time is over. Of a launch: CONTINUE when the node is Ready; until then, and of what never
@@ -63,6 +66,7 @@ typedef struct QueueFacts {
         bool is_held;        /* this leader holds its hook, since its claim was deleted for it */
         bool is_joining;     /* a pool wants it, and its claim is not there yet */
         bool is_told;        /* its claim says of such an end already */
+        bool is_told_now;    /* ... and that it is now; or it is being deleted */
         usec_t told_usec;    /* when that is, wall clock; USEC_INFINITY: not said */
         usec_t unknown_usec; /* for so long nobody has known it, as far as this leader has seen */
         QueueSight sight;    /* what EC2 said of it just now */

@@ -21,6 +21,7 @@ typedef struct UnknownInstance {
 typedef struct WrittenClaim {
         char *uid;
         usec_t end_usec; /* wall clock; USEC_INFINITY: not said */
+        bool is_now;     /* notice_is_now() */
         bool in_flight;  /* not answered yet */
 } WrittenClaim;
 

@@ -56,6 +56,8 @@ typedef struct Errand {
         ErrandState state;
         QueueAct act; /* as decided last */
         char *claim;  /* uid of that which is written on */
+        usec_t told_usec; /* the time that stood there; USEC_INFINITY: none */
+        bool is_told_now; /* and that it is now */
         KubeCall *write;
         CloudCall *ask;
         HookCall *hook;
@@ -187,11 +189,14 @@ static void read_told(QueueWorker *w, const KubeNodeClaim *claim, QueueFacts *f)
         if (interruption_of_claim(claim, &i) >= 0 && notice_ends_machine(i.notice)) {
                 f->is_told = true;
                 f->told_usec = notice_announced(i.notice);
+                f->is_told_now = notice_is_now(i.notice);
         }
         if (x && !x->in_flight) {
                 f->told_usec = f->is_told ? MIN(f->told_usec, x->end_usec) : x->end_usec;
                 f->is_told = true;
+                f->is_told_now = f->is_told_now || x->is_now;
         }
+        f->is_told_now = f->is_told_now || claim->object.meta.deletion_usec > 0;
 }
 
 static bool is_drained(const KubeNodeClaim *claim) {
@@ -411,6 +416,17 @@ static char *write_body(const KubeNodeClaim *claim, const Notice *notice) {
         return json_writer_steal(w, NULL);
 }
 
+/* What stood on the claim stays, with what is new. */
+static void add_told(Errand *e) {
+        Notice *n = e->notice;
+        bool is_now = notice_is_now(n) || e->is_told_now;
+
+        if (e->told_usec < notice_announced(n))
+                n->announced_usec = e->told_usec;
+        if (is_now && !notice_is_now(n))
+                n->not_before_usec = MIN(loop_wall(e->item->worker->o.env->loop), n->announced_usec - 1);
+}
+
 static int errand_write(Errand *e, const Found *found) {
         QueueWorker *w = e->item->worker;
         const KubeNodeClaim *claim = found->claim;
@@ -428,6 +444,7 @@ static int errand_write(Errand *e, const Found *found) {
                 e->state = ERRAND_SHARED;
                 return 0;
         }
+        add_told(e);
         body = write_body(claim, e->notice);
         if (!body)
                 return -ENOMEM;
@@ -435,6 +452,7 @@ static int errand_write(Errand *e, const Found *found) {
         if (r < 0)
                 return r;
         x->end_usec = notice_announced(e->notice);
+        x->is_now = notice_is_now(e->notice);
         x->in_flight = true;
         e->state = ERRAND_SENT;
         if (found->node)
@@ -601,6 +619,8 @@ static void errand_step(Errand *e) {
         r = gather(w, e->instance, &found, &facts);
         if (r >= 0) {
                 facts.is_held = e->is_held;
+                e->told_usec = facts.told_usec;
+                e->is_told_now = facts.is_told && facts.is_told_now;
                 e->act = queue_decide(&e->item->event, e->notice, &facts, &rules);
                 r = errand_act(e, &found);
         }
