@@ -33,6 +33,8 @@
 #define RETRY_CAP_USEC USEC_PER_MINUTE
 #define ERRAND_RETRY_CAP_USEC (10 * USEC_PER_SEC)
 #define JITTER_PERMILLE 200u
+/* After so many conflicts in a row the view is what is old. */
+#define CONFLICTS_MAX 2u
 /* How long one that nobody knows is hidden. */
 #define UNKNOWN_HIDE_SEC 20u
 /* 12 hours since it was received; some seconds have passed. */
@@ -62,6 +64,7 @@ typedef struct Errand {
         CloudCall *ask;
         HookCall *hook;
         bool is_held;      /* its group waits for us */
+        unsigned n_conflicts; /* in a row, of its write */
         usec_t beat_usec;  /* the next heartbeat */
         usec_t again_usec; /* open, and not before then */
         Backoff backoff;
@@ -358,6 +361,16 @@ static void wake_sharers(QueueWorker *w, const char *uid, const Item *but) {
         }
 }
 
+/* Its claim has changed since it was read: it is decided anew by what the view shows in a moment. */
+static void note_conflict(Errand *e) {
+        QueueWorker *w = e->item->worker;
+
+        if (++e->n_conflicts < CONFLICTS_MAX)
+                return;
+        e->n_conflicts = 0;
+        w->o.view_is_old(&kube_node_claim_kind, w->o.userdata);
+}
+
 static void on_written(const KubeReply *reply, void *userdata) {
         Errand *e = userdata;
         Item *i = e->item;
@@ -379,7 +392,10 @@ static void on_written(const KubeReply *reply, void *userdata) {
         } else {
                 if (uid)
                         queue_memory_forget_written(&w->memory, uid);
-                if (e->backoff.failures == 0)
+                e->n_conflicts = reply->error->http == 409 ? e->n_conflicts : 0;
+                if (reply->error->http == 409)
+                        note_conflict(e);
+                else if (e->backoff.failures == 0)
                         log_warning(
                                 w->o.env->log,
                                 "Failed to write on the NodeClaim of instance %s what queue %s told, retrying: %s",
@@ -408,6 +424,7 @@ static char *write_body(const KubeNodeClaim *claim, const Notice *notice) {
         json_open_object(w, NULL);
         json_open_object(w, "metadata");
         json_add_string(w, "uid", claim->object.meta.uid);
+        json_add_string(w, "resourceVersion", claim->object.meta.resource_version);
         json_open_object(w, "annotations");
         json_add_string(w, ANNOTATION_INTERRUPTION, text);
         json_close_object(w);
@@ -455,7 +472,7 @@ static int errand_write(Errand *e, const Found *found) {
         x->is_now = notice_is_now(e->notice);
         x->in_flight = true;
         e->state = ERRAND_SENT;
-        if (found->node)
+        if (found->node && e->backoff.failures == 0)
                 tell_node(w, e, found->node, true);
         return 0;
 }
@@ -955,7 +972,7 @@ int queue_worker_new(const QueueWorkerOptions *o, QueueWorker **ret) {
         int r;
 
         assert(o && o->env && o->config && o->sqs && o->client && o->view && o->cloud && o->recorder &&
-               o->metrics && o->look && ret);
+               o->metrics && o->look && o->view_is_old && ret);
         w = new0(QueueWorker, 1);
         if (!w)
                 return -ENOMEM;
