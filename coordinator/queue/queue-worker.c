@@ -607,9 +607,8 @@ static int errand_act(Errand *e, const Found *found) {
         case QUEUE_SOON:
                 e->again_usec = usec_add(now_of(w), TICK_USEC);
                 return 0;
-        case QUEUE_FOREIGN:
+        case QUEUE_FOREIGN: /* since when it is unknown counts for other messages that name it, too */
                 metrics_add(w->o.metrics, METRIC_QUEUE_FOREIGN, 0, 1);
-                queue_memory_forget_unknown(&w->memory, e->instance);
                 break;
         case QUEUE_NOTHING:
         case _QUEUE_ACT_MAX:
