@@ -214,6 +214,7 @@ static int hear_queue(Leading *l) {
                                                        .metrics = l->o.metrics,
                                                        .guard = l->o.guard,
                                                        .look = on_look,
+                                                       .view_is_old = on_view_is_old,
                                                        .userdata = l },
                                 &l->queue_worker);
 }

@@ -15,6 +15,7 @@ struct HookCall {
         HookClient *client;
         hook_done_t done;
         void *userdata;
+        const char *action; /* static */
         AwsQueryCall *query;
 };
 
@@ -49,10 +50,17 @@ HookCall *hook_call_free(HookCall *c) {
         return mfree(c);
 }
 
+/* "<CompleteLifecycleActionResponse ...": what stands between may answer 200 with a page of its own. */
+static bool is_answer(const AwsQueryResult *a, const char *action) {
+        _cleanup_free_ char *tag = strf("<%sResponse", action);
+
+        return tag && a->body && memmem(a->body, a->body_size, tag, strlen(tag));
+}
+
 /* An action that is none (any more) is a ValidationError, told by its words alone. */
-static HookOutcome outcome_of(const AwsQueryResult *a) {
+static HookOutcome outcome_of(const AwsQueryResult *a, const char *action) {
         if (a->error == 0 && a->status / 100 == 2)
-                return HOOK_OK;
+                return is_answer(a, action) ? HOOK_OK : HOOK_RETRY;
         return streq_ptr(a->code, "ValidationError") &&
                                strcasestr(strempty(a->message), "no active lifecycle action")
                        ? HOOK_OVER
@@ -61,8 +69,10 @@ static HookOutcome outcome_of(const AwsQueryResult *a) {
 
 static void on_answered(const AwsQueryResult *a, void *userdata) {
         HookCall *c = userdata;
+        HookOutcome outcome = outcome_of(a, c->action);
 
-        c->done(outcome_of(a), strempty(a->message), c->userdata);
+        c->done(outcome, outcome == HOOK_RETRY && isempty(a->message) ? "the answer is none of Auto Scaling's" : strempty(a->message),
+                c->userdata);
 }
 
 /* "&NAME=VALUE" */
@@ -73,7 +83,7 @@ static void add(StrBuf *form, const char *name, const char *value) {
         strbuf_addf(form, "&%s=%s", name, strempty(encoded));
 }
 
-static int call_start(HookClient *client, const char *form, const HttpGuard *guard, hook_done_t done,
+static int call_start(HookClient *client, const char *action, const char *form, const HttpGuard *guard, hook_done_t done,
                       void *userdata, HookCall **ret) {
         _cleanup_(hook_call_freep) HookCall *c = new0(HookCall, 1);
         int r;
@@ -84,6 +94,7 @@ static int call_start(HookClient *client, const char *form, const HttpGuard *gua
         c->client = client;
         c->done = done;
         c->userdata = userdata;
+        c->action = action;
         r = aws_query_start(client->query, form, guard, on_answered, c, &c->query);
         if (r < 0)
                 return r;
@@ -106,7 +117,7 @@ static int action_start(HookClient *c, const char *action, const char *result, c
                 add(&form, "LifecycleActionToken", m->token);
         else
                 add(&form, "InstanceId", instance);
-        return form.failed ? -ENOMEM : call_start(c, strbuf_str(&form), guard, done, userdata, ret);
+        return form.failed ? -ENOMEM : call_start(c, action, strbuf_str(&form), guard, done, userdata, ret);
 }
 
 int hook_heartbeat(HookClient *c, const EventMessage *m, const char *instance, const HttpGuard *guard,

@@ -6,8 +6,8 @@
 static const char *const act_names[_QUEUE_ACT_MAX] = {
         [QUEUE_NOTHING] = "nothing", [QUEUE_TELL] = "tell", [QUEUE_LOOK] = "look",
         [QUEUE_WRITE] = "write",     [QUEUE_BEAT] = "beat", [QUEUE_CONTINUE] = "continue",
-        [QUEUE_ASK] = "ask",         [QUEUE_WAIT] = "wait", [QUEUE_FOREIGN] = "foreign",
-        [QUEUE_LEAVE] = "leave",
+        [QUEUE_ASK] = "ask",         [QUEUE_WAIT] = "wait", [QUEUE_SOON] = "soon",
+        [QUEUE_FOREIGN] = "foreign", [QUEUE_LEAVE] = "leave",
 };
 
 const char *queue_act_to_string(QueueAct a) {
@@ -32,7 +32,7 @@ static QueueAct decide_managed(const EventMessage *m, const Notice *notice, cons
                                const QueueRules *rules) {
         if (!notice_counts(m, notice, rules))
                 return facts->has_node ? QUEUE_TELL : QUEUE_NOTHING;
-        if (!facts->is_told || facts->told_usec > notice_announced(notice))
+        if (!facts->is_told || facts->told_usec > notice_announced(notice) || (notice_is_now(notice) && !facts->is_told_now))
                 return QUEUE_WRITE;
         if (m->kind != EVENT_MESSAGE_ASG_TERMINATE)
                 return QUEUE_NOTHING;
@@ -73,7 +73,9 @@ QueueAct queue_decide(const EventMessage *m, const Notice *notice, const QueueFa
                 return facts->is_ready ? QUEUE_CONTINUE : QUEUE_WAIT;
         if (!notice)
                 return QUEUE_NOTHING;
-        return facts->is_managed ? decide_managed(m, notice, facts, rules) : QUEUE_TELL;
+        if (facts->is_managed)
+                return decide_managed(m, notice, facts, rules);
+        return facts->is_joining && notice_counts(m, notice, rules) ? QUEUE_SOON : QUEUE_TELL;
 }
 
 bool queue_is_poison(unsigned receives, const QueueRules *rules) {

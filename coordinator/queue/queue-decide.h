@@ -9,12 +9,17 @@
  *        that ends it within the hour                            Delete= says that its kind of end counts
  *        the same otherwise, rebalance, other scheduled changes  an Event
  *        state change: on its way down                           the node is looked at anew
- *      a node without NodeClaim                                  an Event for each of these
+ *      a node without NodeClaim                                  an Event for each of these; where a pool
+ *                                                                wants it, its claim is waited for
  *      neither                                                   it may be a node that is just joining,
  *                                                                whose notice must not be lost
  *
  * Of what is neither, a message that asks for nothing but an Event or a look is done with. The rest waits,
- * until the instance is known, or has ended, or has been unknown to us and to EC2 for two minutes.
+ * until the instance is known, or has ended, or has been unknown to us and to EC2 for two minutes. For so long, too, a
+ * claim that is being made is waited for.
+ *
+ * What stands on the claim has the earliest time that was told of its machine, whatever the order. What has no time (a hook of
+ * its group, a hibernation) is now: it is written also where a time stands already, and both stay (notice_is_now()).
  *
  * A hook of its group is answered besides. Of a termination: heartbeats while the node is drained, CONTINUE
  * once it is, or has gone; where claims are not deleted for it ([Interruption] Delete=never), never: it goes
@@ -37,6 +42,7 @@ typedef enum QueueAct {
         QUEUE_CONTINUE, /* the group goes on; done when it knows */
         QUEUE_ASK,      /* EC2 is asked whether it knows it */
         QUEUE_WAIT,     /* not now: the message is hidden for a while */
+        QUEUE_SOON,     /* not now: it is decided anew in a moment */
         QUEUE_FOREIGN,  /* nobody's: done with it */
         QUEUE_LEAVE,    /* not ours to delete: it comes again for others */
         _QUEUE_ACT_MAX,
@@ -58,7 +64,9 @@ typedef struct QueueFacts {
         bool is_managed, has_node, is_ready;
         bool is_drained;     /* its claim says so */
         bool is_held;        /* this leader holds its hook, since its claim was deleted for it */
+        bool is_joining;     /* a pool wants it, and its claim is not there yet */
         bool is_told;        /* its claim says of such an end already */
+        bool is_told_now;    /* ... and that it is now; or it is being deleted */
         usec_t told_usec;    /* when that is, wall clock; USEC_INFINITY: not said */
         usec_t unknown_usec; /* for so long nobody has known it, as far as this leader has seen */
         QueueSight sight;    /* what EC2 said of it just now */

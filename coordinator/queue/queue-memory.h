@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * What a leader remembers beside the messages that it works on: instances that nobody knows, what it has
- * written on claims (until the view shows it), messages that it has told of as poison. All of it bounded,
- * and none of it needed: the next leader begins without.
+ * What a leader remembers beside the messages that it works on: instances that nobody knows, or that have no claim
+ * yet, what it has written on claims (until the view shows it), messages that it has told of as poison. All of it
+ * bounded, and none of it needed: the next leader begins without.
  */
 
 #include "hashmap.h"
@@ -14,12 +14,14 @@
 typedef struct UnknownInstance {
         char *instance;
         usec_t since_usec, seen_usec; /* loop_now(): the first time, the last time */
+        usec_t joined_usec;           /* when it was first seen to have a Node that a pool wants; 0: it has none */
         QueueSight sight;             /* what EC2 said last */
 } UnknownInstance;
 
 typedef struct WrittenClaim {
         char *uid;
         usec_t end_usec; /* wall clock; USEC_INFINITY: not said */
+        bool is_now;     /* notice_is_now() */
         bool in_flight;  /* not answered yet */
 } WrittenClaim;
 

@@ -33,6 +33,8 @@
 #define RETRY_CAP_USEC USEC_PER_MINUTE
 #define ERRAND_RETRY_CAP_USEC (10 * USEC_PER_SEC)
 #define JITTER_PERMILLE 200u
+/* After so many conflicts in a row the view is what is old. */
+#define CONFLICTS_MAX 2u
 /* How long one that nobody knows is hidden. */
 #define UNKNOWN_HIDE_SEC 20u
 /* 12 hours since it was received; some seconds have passed. */
@@ -56,10 +58,13 @@ typedef struct Errand {
         ErrandState state;
         QueueAct act; /* as decided last */
         char *claim;  /* uid of that which is written on */
+        usec_t told_usec; /* the time that stood there; USEC_INFINITY: none */
+        bool is_told_now; /* and that it is now */
         KubeCall *write;
         CloudCall *ask;
         HookCall *hook;
         bool is_held;      /* its group waits for us */
+        unsigned n_conflicts; /* in a row, of its write */
         usec_t beat_usec;  /* the next heartbeat */
         usec_t again_usec; /* open, and not before then */
         Backoff backoff;
@@ -187,17 +192,26 @@ static void read_told(QueueWorker *w, const KubeNodeClaim *claim, QueueFacts *f)
         if (interruption_of_claim(claim, &i) >= 0 && notice_ends_machine(i.notice)) {
                 f->is_told = true;
                 f->told_usec = notice_announced(i.notice);
+                f->is_told_now = notice_is_now(i.notice);
         }
         if (x && !x->in_flight) {
                 f->told_usec = f->is_told ? MIN(f->told_usec, x->end_usec) : x->end_usec;
                 f->is_told = true;
+                f->is_told_now = f->is_told_now || x->is_now;
         }
+        f->is_told_now = f->is_told_now || claim->object.meta.deletion_usec > 0;
 }
 
 static bool is_drained(const KubeNodeClaim *claim) {
         const Condition *c = condition_find(claim->conditions, claim->n_conditions, CLAIM_DRAINED);
 
         return c && c->status == CONDITION_TRUE;
+}
+
+static bool is_wanted_by_pool(const QueueWorker *w, const KubeNode *n) {
+        const KubeNodePool *pool, *other;
+
+        return cluster_view_pool_of_node(w->o.view, n, &pool, &other) == POOL_MATCH_ONE;
 }
 
 /* -ENOMEM. */
@@ -209,7 +223,7 @@ static int gather(QueueWorker *w, const char *instance, const Found *found, Queu
                              .told_usec = USEC_INFINITY };
         if (found->claim)
                 read_told(w, found->claim, ret);
-        if (found->claim || found->node)
+        if (found->claim || (found->node && !is_wanted_by_pool(w, found->node)))
                 queue_memory_forget_unknown(&w->memory, instance);
         else {
                 UnknownInstance *u = queue_memory_note_unknown(&w->memory, instance);
@@ -217,6 +231,9 @@ static int gather(QueueWorker *w, const char *instance, const Found *found, Queu
                 if (!u)
                         return -ENOMEM;
                 ret->unknown_usec = usec_sub(now_of(w), u->since_usec);
+                if (found->node && u->joined_usec == 0)
+                        u->joined_usec = now_of(w);
+                ret->is_joining = found->node && usec_sub(now_of(w), u->joined_usec) < QUEUE_UNKNOWN_USEC;
                 ret->sight = u->sight;
         }
         return 0;
@@ -344,6 +361,16 @@ static void wake_sharers(QueueWorker *w, const char *uid, const Item *but) {
         }
 }
 
+/* Its claim has changed since it was read: it is decided anew by what the view shows in a moment. */
+static void note_conflict(Errand *e) {
+        QueueWorker *w = e->item->worker;
+
+        if (++e->n_conflicts < CONFLICTS_MAX)
+                return;
+        e->n_conflicts = 0;
+        w->o.view_is_old(&kube_node_claim_kind, w->o.userdata);
+}
+
 static void on_written(const KubeReply *reply, void *userdata) {
         Errand *e = userdata;
         Item *i = e->item;
@@ -365,7 +392,10 @@ static void on_written(const KubeReply *reply, void *userdata) {
         } else {
                 if (uid)
                         queue_memory_forget_written(&w->memory, uid);
-                if (e->backoff.failures == 0)
+                e->n_conflicts = reply->error->http == 409 ? e->n_conflicts : 0;
+                if (reply->error->http == 409)
+                        note_conflict(e);
+                else if (e->backoff.failures == 0)
                         log_warning(
                                 w->o.env->log,
                                 "Failed to write on the NodeClaim of instance %s what queue %s told, retrying: %s",
@@ -394,12 +424,24 @@ static char *write_body(const KubeNodeClaim *claim, const Notice *notice) {
         json_open_object(w, NULL);
         json_open_object(w, "metadata");
         json_add_string(w, "uid", claim->object.meta.uid);
+        json_add_string(w, "resourceVersion", claim->object.meta.resource_version);
         json_open_object(w, "annotations");
         json_add_string(w, ANNOTATION_INTERRUPTION, text);
         json_close_object(w);
         json_close_object(w);
         json_close_object(w);
         return json_writer_steal(w, NULL);
+}
+
+/* What stood on the claim stays, with what is new. */
+static void add_told(Errand *e) {
+        Notice *n = e->notice;
+        bool is_now = notice_is_now(n) || e->is_told_now;
+
+        if (e->told_usec < notice_announced(n))
+                n->announced_usec = e->told_usec;
+        if (is_now && !notice_is_now(n))
+                n->not_before_usec = MIN(loop_wall(e->item->worker->o.env->loop), n->announced_usec - 1);
 }
 
 static int errand_write(Errand *e, const Found *found) {
@@ -419,6 +461,7 @@ static int errand_write(Errand *e, const Found *found) {
                 e->state = ERRAND_SHARED;
                 return 0;
         }
+        add_told(e);
         body = write_body(claim, e->notice);
         if (!body)
                 return -ENOMEM;
@@ -426,9 +469,10 @@ static int errand_write(Errand *e, const Found *found) {
         if (r < 0)
                 return r;
         x->end_usec = notice_announced(e->notice);
+        x->is_now = notice_is_now(e->notice);
         x->in_flight = true;
         e->state = ERRAND_SENT;
-        if (found->node)
+        if (found->node && e->backoff.failures == 0)
                 tell_node(w, e, found->node, true);
         return 0;
 }
@@ -560,9 +604,11 @@ static int errand_act(Errand *e, const Found *found) {
         case QUEUE_LEAVE:
                 e->state = ERRAND_WAITING;
                 return 0;
-        case QUEUE_FOREIGN:
+        case QUEUE_SOON:
+                e->again_usec = usec_add(now_of(w), TICK_USEC);
+                return 0;
+        case QUEUE_FOREIGN: /* since when it is unknown counts for other messages that name it, too */
                 metrics_add(w->o.metrics, METRIC_QUEUE_FOREIGN, 0, 1);
-                queue_memory_forget_unknown(&w->memory, e->instance);
                 break;
         case QUEUE_NOTHING:
         case _QUEUE_ACT_MAX:
@@ -589,6 +635,8 @@ static void errand_step(Errand *e) {
         r = gather(w, e->instance, &found, &facts);
         if (r >= 0) {
                 facts.is_held = e->is_held;
+                e->told_usec = facts.told_usec;
+                e->is_told_now = facts.is_told && facts.is_told_now;
                 e->act = queue_decide(&e->item->event, e->notice, &facts, &rules);
                 r = errand_act(e, &found);
         }
@@ -923,7 +971,7 @@ int queue_worker_new(const QueueWorkerOptions *o, QueueWorker **ret) {
         int r;
 
         assert(o && o->env && o->config && o->sqs && o->client && o->view && o->cloud && o->recorder &&
-               o->metrics && o->look && ret);
+               o->metrics && o->look && o->view_is_old && ret);
         w = new0(QueueWorker, 1);
         if (!w)
                 return -ENOMEM;

@@ -29,6 +29,9 @@
  * leader leaves behind the next one gets within that time. The message of a hook stays until its group has
  * been answered.
  *
+ * A claim is written on as it was read: what an earlier leader has just written there, and the view does not show yet, is not
+ * overwritten by a later time.
+ *
  * Exists while this process leads. Freeing it drops all polls and calls.
  */
 
@@ -53,6 +56,8 @@ typedef struct QueueWorkerOptions {
         Metrics *metrics;
         HttpGuard guard;                                /* the leader's */
         void (*look)(const char *node, void *userdata); /* please look at this node anew */
+        /* What is in view of this kind is behind: writes that were decided on it are refused again and again. */
+        void (*view_is_old)(const KubeKind *kind, void *userdata);
         void *userdata;
 } QueueWorkerOptions;
 

@@ -369,8 +369,9 @@ static usec_t due_by_notice(const Notice *notice, const KubeNodeClaim *claim) {
                        : usec_sub(end, claim->termination_grace_usec);
 }
 
-/* The same, by what its agent saw and what the queue told; USEC_INFINITY: not for that. A person who has opened the node
- * again, in spite of its agent, has answered the queue as well. */
+/* The same, by what its agent saw and what the queue told; USEC_INFINITY: not for that. What the queue told of as now, a hook
+ * of a group, waits for no time that something else has told. A person who has opened the node again, in spite of its agent, has
+ * answered the queue as well. */
 static usec_t interruption_due(const Adoption *a, const KubeNode *n, const KubeNodeClaim *claim) {
         _cleanup_(interruption_done) Interruption seen = { 0 }, heard = { 0 };
         bool is_seen = interruption_of_node(n, &seen) >= 0;
@@ -380,7 +381,7 @@ static usec_t interruption_due(const Adoption *a, const KubeNode *n, const KubeN
                 due = due_by_notice(seen.notice, claim);
         if (interruption_of_claim(claim, &heard) >= 0 && interruption_counts(a, &heard) &&
             !(is_seen && interruption_is_overruled(&seen)))
-                due = MIN(due, due_by_notice(heard.notice, claim));
+                due = MIN(due, notice_is_now(heard.notice) ? 0 : due_by_notice(heard.notice, claim));
         return due;
 }
 

@@ -73,6 +73,10 @@ bool notice_waits_for_protected(const Notice *n) {
         return n->kind == NOTICE_MANUAL && n->by_hand != BY_HAND_FORCE;
 }
 
+bool notice_is_now(const Notice *n) {
+        return notice_announced(n) == USEC_INFINITY || (n->not_before_usec > 0 && n->not_before_usec < n->announced_usec);
+}
+
 bool notice_ends_machine(const Notice *n) {
         assert(n);
         return streq_ptr(n->action, "terminate") || streq_ptr(n->action, "stop") ||

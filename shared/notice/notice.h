@@ -81,6 +81,9 @@ bool notice_names_same(const Notice *a, const Notice *b);
 /* Honours do-not-evict pods: a person on this machine (or its reboot) can wait for them, and did not say otherwise.
  * Who takes the machine away waits for nobody. */
 bool notice_waits_for_protected(const Notice *n);
+/* No time was told, or it may begin before that: there is nothing to wait for. */
+bool notice_is_now(const Notice *n);
+
 /* Does this action end the machine (terminate, stop, hibernate), so that its node must not come back by
  * itself? */
 bool notice_ends_machine(const Notice *n);

@@ -62,13 +62,20 @@ static void set_http_time(cJSON *o, const char *key, usec_t wall_usec) {
         fj_set_string(o, key, text);
 }
 
+static void add_entity(cJSON *o, const char *instance, usec_t wall_usec) {
+        cJSON *entity = fj_parse("{'status':'IMPAIRED','tags':{}}");
+
+        fj_set_string(entity, "entityValue", strempty(instance));
+        set_http_time(entity, "lastUpdatedTime", wall_usec);
+        cJSON_AddItemToArray(fj_array(o, "affectedEntities"), entity);
+}
+
 static void add_health(const FakeAwsEvent *e, cJSON *o) {
         const char *code = or_else(e->action, "AWS_EC2_INSTANCE_RETIREMENT_SCHEDULED");
         _cleanup_free_ char *arn = MUST(strf("arn:aws:health:%s::event/EC2/%s/%s_%s", region_of(e), code,
                                              code, or_else(e->communication, NO_ID)));
         _cleanup_free_ char *page = MUST(strf("%u", e->page > 0 ? e->page : 1)),
                             *pages = MUST(strf("%u", e->pages > 0 ? e->pages : 1));
-        cJSON *entity = fj_parse("{'status':'IMPAIRED','tags':{}}");
 
         fj_set_string(o, "eventArn", arn);
         fj_set_string(o, "service", "EC2");
@@ -83,9 +90,9 @@ static void add_health(const FakeAwsEvent *e, cJSON *o) {
         fj_set_string(o, "eventRegion", region_of(e));
         fj_set(o, "eventDescription",
                fj_parse("[{'language':'en_US','latestDescription':'A change is planned.'}]"));
-        fj_set_string(entity, "entityValue", strempty(e->instance));
-        set_http_time(entity, "lastUpdatedTime", e->wall_usec);
-        cJSON_AddItemToArray(fj_array(o, "affectedEntities"), entity);
+        add_entity(o, e->instance, e->wall_usec);
+        for (char *const *other = e->others; other && *other; other++)
+                add_entity(o, *other, e->wall_usec);
         fj_set_string(o, "affectedAccount", account_of(e));
         fj_set_string(o, "page", page);
         fj_set_string(o, "totalPages", pages);

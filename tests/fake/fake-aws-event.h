@@ -36,6 +36,7 @@ typedef struct FakeAwsEvent {
         const char *region;     /* NULL: us-east-1 */
         usec_t wall_usec;       /* of the event */
         const char *instance;   /* "i-..." */
+        char *const *others;    /* health: more of them that it is about, NULL behind the last; NULL: none */
         const char *action;     /* spot, reservation: "terminate" if NULL; state: "running", ...; health: the
                                    code, AWS_EC2_INSTANCE_RETIREMENT_SCHEDULED if NULL */
         usec_t until_wall_usec; /* reservation, block: when it ends; health: when the change begins */

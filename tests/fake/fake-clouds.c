@@ -106,7 +106,7 @@ static const char *load_queues(FakeClouds *c, const cJSON *world) {
 
                 if (!name || fake_sqs_has_queue(c->sqs, name))
                         return "a queue has no name of its own";
-                fake_sqs_add_queue(c->sqs, &(FakeQueue) { .name = name,
+                fake_sqs_add_queue(c->sqs, &(FakeSqsQueue) { .name = name,
                                                           .visibility_usec = seconds(o, "visibilitySec"),
                                                           .retention_usec = seconds(o, "retentionSec"),
                                                           .wait_usec = seconds(o, "waitSec") });

@@ -32,6 +32,8 @@ struct SqsQueue {
         unsigned n_duplicates;
         Random *random;
         void (*on_visible)(SqsQueue *q); /* somebody waits, and there may be something for him */
+        void (*on_delete)(const char *id, void *userdata); /* NULL: nobody wants to know */
+        void *on_delete_userdata;
 };
 
 SqsQueue *sqs_queue_new(Loop *loop, const char *name);

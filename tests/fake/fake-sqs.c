@@ -308,6 +308,8 @@ static const char *delete_by(Request *r, const char *handle) {
 
         if (!known)
                 return "ReceiptHandleIsInvalid";
+        if (m && r->queue->on_delete)
+                r->queue->on_delete(m->id, r->queue->on_delete_userdata);
         if (m)
                 sqs_queue_drop(r->queue, m);
         return NULL;
@@ -668,7 +670,7 @@ static SqsQueue *find_queue(const FakeSqs *f, const char *name) {
         return NULL;
 }
 
-void fake_sqs_add_queue(FakeSqs *f, const FakeQueue *o) {
+void fake_sqs_add_queue(FakeSqs *f, const FakeSqsQueue *o) {
         SqsQueue *q = sqs_queue_new(f->front.loop, o->name);
 
         assert(!find_queue(f, o->name));
@@ -683,8 +685,15 @@ bool fake_sqs_has_queue(const FakeSqs *f, const char *queue) {
         return find_queue(f, queue);
 }
 
-void fake_sqs_send(FakeSqs *f, const char *queue, const char *body) {
-        sqs_queue_send(MUST(find_queue(f, queue)), body, 0);
+const char *fake_sqs_send(FakeSqs *f, const char *queue, const char *body) {
+        return sqs_queue_send(MUST(find_queue(f, queue)), body, 0)->id;
+}
+
+void fake_sqs_on_delete(FakeSqs *f, const char *queue, void (*deleted)(const char *id, void *userdata), void *userdata) {
+        SqsQueue *q = MUST(find_queue(f, queue));
+
+        q->on_delete = deleted;
+        q->on_delete_userdata = userdata;
 }
 
 void fake_sqs_duplicate(FakeSqs *f, const char *queue, unsigned n) {

@@ -28,21 +28,24 @@ DEFINE_FREEP(FakeSqs, fake_sqs_free);
 
 void fake_sqs_handle(HttpExchange *x, void *fake_sqs);
 
-typedef struct FakeQueue {
+typedef struct FakeSqsQueue {
         const char *name;
         usec_t visibility_usec; /* 0: 30 s */
         usec_t retention_usec;  /* 0: four days */
         usec_t wait_usec;       /* of a poll that does not say; 0: answered at once */
-} FakeQueue;
+} FakeSqsQueue;
 
-void fake_sqs_add_queue(FakeSqs *f, const FakeQueue *queue);
+void fake_sqs_add_queue(FakeSqs *f, const FakeSqsQueue *queue);
 bool fake_sqs_has_queue(const FakeSqs *f, const char *queue);
-/* As from EventBridge or a colleague; who waits for one gets it. */
-void fake_sqs_send(FakeSqs *f, const char *queue, const char *body);
+/* As from EventBridge or a colleague; who waits for one gets it. Its id, borrowed from it. */
+const char *fake_sqs_send(FakeSqs *f, const char *queue, const char *body);
 /* The next n messages given out stay visible: they come again at once, with other handles. */
 void fake_sqs_duplicate(FakeSqs *f, const char *queue, unsigned n);
 /* Messages are given out in an order drawn from it (borrowed); NULL: as they came. */
 void fake_sqs_shuffle(FakeSqs *f, const char *queue, Random *random);
+
+/* Told of each message that a request deletes, before that is answered. */
+void fake_sqs_on_delete(FakeSqs *f, const char *queue, void (*deleted)(const char *id, void *userdata), void *userdata);
 
 /* Messages there are, in flight or not; and those of them in flight. */
 size_t fake_sqs_n_messages(FakeSqs *f, const char *queue);

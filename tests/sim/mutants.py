@@ -228,7 +228,7 @@ def run_one(tree, mutant, worlds, seeds):
 def run(tree, mutants, options):
     begin = time.monotonic()
     row("", "mutant", "seed", "played", "seconds", "violation")
-    kinds = [k for k in ([], ["--reboots"], ["--events"], ["--notices"]) if any(m.worlds == k for m in mutants)]
+    kinds = [k for k in ([], ["--reboots"], ["--events"], ["--notices"], ["--queue"]) if any(m.worlds == k for m in mutants)]
     passed = sum(run_one(tree, None, worlds, min(options.seeds, 100)) for worlds in kinds)
     total = len(kinds) + len(mutants)
     for mutant in mutants:

@@ -100,6 +100,8 @@ static bool charges_for_webhook(const HttpRequest *request) {
 
 /* Reads, the Lease itself, Events, and a webhook's charges are not guarded. */
 static bool is_guarded(const HttpRequest *request, const char *peer) {
+        if (endswith(peer, ".amazonaws.com")) /* the queue, and Auto Scaling */
+                return true;
         if (streq(peer, SIM_EXEC_PEER))
                 return startswith(request->url, SIM_EXEC "/terminate/");
         if (streq(peer, "ec2.sim"))
@@ -437,7 +439,7 @@ void sim_check_sent(SimCheck *c, const SimLife *life, const HttpRequest *request
                         sim_world_now(c->world);
         if (endswith(request->url, "/eviction"))
                 check_eviction(c, life, request, clean);
-        if (!streq(peer, "api") && is_guarded(request, peer)) {
+        if (!streq(peer, "api") && !endswith(peer, ".amazonaws.com") && is_guarded(request, peer)) {
                 const SimMachine *m = machine_in(c, request->body, request->body_size);
 
                 if (m) {

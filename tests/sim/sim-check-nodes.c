@@ -7,6 +7,7 @@
 #include "fake-controllers.h"
 #include "sim-notices.h"
 #include "sim-process.h"
+#include "sim-queue.h"
 
 /* A spot notice that is not told any more is taken back so long after its time, not before. */
 #define CANCEL_USEC (10 * USEC_PER_MINUTE)
@@ -69,6 +70,8 @@ static void check_claim_chosen(SimCheck *c, const cJSON *claim) {
         size_t i = m ? sim_check_index(c, m) : 0;
         const cJSON *node = m ? sim_world_node(c->world, i) : NULL;
 
+        if (m && c->world->queue && sim_queue_calls_for_end(c->world->queue, i))
+                return;
         if (m && !c->world->options.leave_interrupted &&
             (sim_check_is_announced(c, i) ||
              (c->seen[i].told_usec > 0 && sim_world_now(c->world) < c->seen[i].told_usec + UNHEARD_USEC)))

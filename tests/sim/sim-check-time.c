@@ -7,6 +7,7 @@
 #include "fake-controllers.h"
 #include "page.h"
 #include "sim-process.h"
+#include "sim-queue.h"
 
 #define LOOK_USEC USEC_PER_SEC
 /* An announced end is acted upon after so long. */
@@ -240,6 +241,8 @@ void sim_check_look(SimCheck *c) {
                 sim_check_back_in_service(c, i);
         }
         check_kept(c, now);
+        if (c->world->queue)
+                sim_queue_look(c->world->queue);
 }
 
 /* -- when all is over -------------------------------------------------------------------------- */

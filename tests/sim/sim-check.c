@@ -6,6 +6,7 @@
 
 #include "fake-controllers.h"
 #include "sim-process.h"
+#include "sim-queue.h"
 
 static Hashmap *map_new(void) {
         Hashmap *m = NULL;
@@ -254,6 +255,8 @@ static void on_change(const FakeChange *change, void *userdata) {
         }
         if (change->resource->id == FAKE_NODECLAIMS && new)
                 sim_check_doubt(c, old, new);
+        if (change->resource->id == FAKE_NODECLAIMS && old && new && c->world->queue)
+                sim_queue_claim_changed(c->world->queue, old, new);
         if ((change->resource->id == FAKE_NODES || change->resource->id == FAKE_NODECLAIMS) &&
             (!new || sim_check_is_deleting(new)))
                 c->deleted_usec = sim_world_now(c->world);

@@ -285,7 +285,7 @@ static void add_latency(const SimFaults *f, const Seen *s, const HttpRequest *re
 
 bool sim_faults_on_request(SimFaults *f, const char *who, const HttpRequest *request, const char *peer,
                            HttpFault *ret) {
-        bool cloud = streq(peer, "ec2.sim") || streq(peer, "exec.sim"), api = streq(peer, "api");
+        bool cloud = streq(peer, "ec2.sim") || streq(peer, "exec.sim") || endswith(peer, ".amazonaws.com"), api = streq(peer, "api");
         Seen s = see(f->counts, who, request->method, request->url);
         const Pick *p;
 

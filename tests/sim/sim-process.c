@@ -6,6 +6,7 @@
 #include "sim-check.h"
 #include "sim-exec.h"
 #include "sim-power.h"
+#include "sim-queue.h"
 #include "sim-webhook.h"
 
 /* -- making ------------------------------------------------------------------------------------ */
@@ -216,6 +217,22 @@ static void life_start_agent(SimLife *l) {
         assert(r >= 0);
 }
 
+/* NULL: the world has none. */
+static SqsClient *life_make_queue(SimLife *l) {
+        const SqsConfig config = { .url = SIM_QUEUE_URL, .getenv = get_environment };
+        SimQueue *q = l->process->world->queue;
+        const char *message;
+        SqsClient *client;
+        int r;
+
+        if (!q)
+                return NULL;
+        sim_queue_route(q, l->transport);
+        r = sqs_client_new(&l->env, &config, &client, &message);
+        assert(r >= 0);
+        return client;
+}
+
 static void life_start_coordinator(SimLife *l) {
         SimWorld *w = l->process->world;
         CloudConfig config = {
@@ -240,6 +257,9 @@ static void life_start_coordinator(SimLife *l) {
         r = coordinator_new(&l->env, &l->process->coordinator_config, l->client, &l->cloud, l->identity,
                             &l->coordinator);
         assert(r >= 0);
+        l->queue = life_make_queue(l);
+        if (l->queue)
+                coordinator_set_queue(l->coordinator, l->queue);
         r = coordinator_start(l->coordinator);
         assert(r >= 0);
 }
@@ -278,6 +298,7 @@ void sim_process_kill(SimProcess *p, usec_t restart_usec) {
                 sim_power_unequip(p->machine->power, l);
         sim_webhook_coordinator_dies(p->world->webhook, p);
         l->coordinator = coordinator_free(l->coordinator);
+        l->queue = sqs_client_free(l->queue);
         cloud_registry_done(&l->cloud);
         l->children = child_runner_free(l->children);
         l->client = kube_client_free(l->client);

@@ -9,6 +9,7 @@
 
 #include "agent.h"
 #include "coordinator.h"
+#include "sqs-client.h"
 #include "sim-state-store.h"
 #include "sim-world.h"
 
@@ -33,6 +34,7 @@ typedef struct SimLife {
         Env env;
         Agent *agent;
         Coordinator *coordinator;
+        SqsClient *queue; /* NULL: it hears none */
         uint64_t n_steps, n_writes, n_requests;
         unsigned n_evictions; /* under way */
         unsigned term; /* coordinator: leaderships that it says to have lost, and with them all it knew */

@@ -6,7 +6,7 @@
  * and on.
  *
  * sim-random --reboots --seeds ..., --reboots --seed N [--trace]: the same with the worlds of sim-reboots.h; --events: with those
- * of sim-events.h; --notices: with those of sim-notices.h.
+ * of sim-events.h; --notices: with those of sim-notices.h; --queue: with those of sim-queues.h.
  *
  * sim-random --seed N [--keep 3,7,9] [--nodes N ...] [--trace] [--show]: plays one life again, or shows it.
  */
@@ -22,6 +22,7 @@
 #include "sim-events.h"
 #include "sim-notices.h"
 #include "sim-plan.h"
+#include "sim-queues.h"
 #include "sim-reboots.h"
 
 #define SHRINK_USEC (60 * USEC_PER_SEC)
@@ -32,7 +33,10 @@ typedef struct Kind {
         void (*play)(uint64_t seed, bool report, bool trace, SimOutcome *ret);
 } Kind;
 
-static const Kind kinds[] = { { "--reboots", sim_reboots_play }, { "--events", sim_events_play }, { "--notices", sim_notices_play } };
+static const Kind kinds[] = { { "--reboots", sim_reboots_play },
+                              { "--events", sim_events_play },
+                              { "--notices", sim_notices_play },
+                              { "--queue", sim_queues_play } };
 
 typedef struct Run {
         uint64_t from, count, stride, hash, n_seeds, n_failed, n_steps, n_requests, n_evictions;
@@ -144,8 +148,8 @@ static int usage(const char *why, const char *what) {
                 "%s%s\nusage: sim-random --seeds FROM COUNT [--stride N] [--go-on]\n"
                 "       sim-random --seed N [--keep 3,7,9] [--nodes N] [--pods N] ... [--trace] [--show] "
                 "[--shrink]\n"
-                "       sim-random --reboots|--events|--notices --seeds FROM COUNT [--stride N] [--go-on]\n"
-                "       sim-random --reboots|--events|--notices --seed N [--trace]\n",
+                "       sim-random --reboots|--events|--notices|--queue --seeds FROM COUNT [--stride N] [--go-on]\n"
+                "       sim-random --reboots|--events|--notices|--queue --seed N [--trace]\n",
                 why, what);
         return 2;
 }

@@ -2,9 +2,11 @@
 /* The rig itself: the same seed gives the same trace, a disk loses what it must, and every check can fail.
  */
 #include "sim-load.h"
+#include "sim-queue.h"
 #include "sim-test.h"
 
 #include <inttypes.h>
+#include <limits.h>
 
 static const SimOptions usual = {
         .n_nodes = 3,
@@ -507,6 +509,123 @@ static void keep_removal(SimWorld *w) {
         (void) sim_world_run(w, 60 * SEC);
 }
 
+/* -- of the interruption queue */
+
+static void announce(SimWorld *w, FakeAwsEventKind kind, const char *instance) {
+        sim_queue_send(w->queue, &(FakeAwsEvent){ .kind = kind, .instance = instance, .group = SIM_GROUP, .hook = "join", .token = "t" }, false);
+}
+
+static void kill_coordinators(SimWorld *w) {
+        for (size_t i = 0; i < 2; i++)
+                sim_process_kill(sim_world_coordinator(w, i), USEC_INFINITY);
+}
+
+static void delete_unwritten(SimWorld *w) {
+        announce(w, FAKE_AWS_EVENT_SPOT, w->machines[0].instance);
+        sim_queue_note_deleted(w->queue, 1);
+}
+
+static void delete_unread(SimWorld *w) {
+        sim_queue_send_text(w->queue, "{");
+        sim_queue_note_deleted(w->queue, 1);
+}
+
+static void delete_foreign_too_soon(SimWorld *w) {
+        announce(w, FAKE_AWS_EVENT_SPOT, "i-0feedfeedfeedfee3");
+        sim_queue_note_deleted(w->queue, 1);
+}
+
+static void delete_shared(SimWorld *w) {
+        sim_world_coordinator(w, 0)->coordinator_config.queue_shared = true;
+        announce(w, FAKE_AWS_EVENT_REBALANCE, "i-0feedfeedfeedfee3");
+        sim_queue_note_deleted(w->queue, 1);
+}
+
+static void do_nothing_about_it(SimWorld *w) {
+        sim_check_promise(w->check);
+        kill_coordinators(w);
+        announce(w, FAKE_AWS_EVENT_SPOT, w->machines[0].instance);
+        (void) sim_world_run(w, 40 * SEC);
+}
+
+static void write_on_claim(SimWorld *w, const char *deadline) {
+        _cleanup_free_ char *claim = MUST(strdup(fj_string(sim_world_claim(w, 0), "metadata", "name", NULL)));
+
+        as(w, "coordinator-a", NULL);
+        fake_merge(w->cluster, FAKE_NODECLAIMS, NULL, claim,
+                   "{'metadata':{'annotations':{'vesper.sh/interruption':'{\\'action\\':\\'terminate\\',\\'deadline\\':\\'%s\\'}'}}}", deadline);
+}
+
+static void write_unannounced(SimWorld *w) {
+        write_on_claim(w, "2027-01-15T08:30:00Z");
+}
+
+static void write_later(SimWorld *w) {
+        kill_coordinators(w);
+        announce(w, FAKE_AWS_EVENT_SPOT, w->machines[0].instance);
+        write_on_claim(w, "2027-01-15T08:30:00Z");
+        assert_null(sim_world_violation(w));
+        write_on_claim(w, "2027-01-15T08:31:00Z");
+}
+
+static void leave_message(SimWorld *w) {
+        kill_coordinators(w);
+        announce(w, FAKE_AWS_EVENT_REBALANCE, w->machines[0].instance);
+        sim_queue_check_left(w->queue);
+}
+
+static void answer_hook(SimWorld *w, const char *hook, const char *result) {
+        _cleanup_free_ char *form = MUST(strf("Action=CompleteLifecycleAction&Version=2011-01-01&AutoScalingGroupName=" SIM_GROUP
+                                              "&LifecycleHookName=%s&LifecycleActionResult=%s&InstanceId=%s",
+                                              hook, result, w->machines[0].instance));
+        static const HttpHeader headers[] = { { "Host", "autoscaling.us-east-1.amazonaws.com" },
+                                              { "Content-Type", "application/x-www-form-urlencoded; charset=utf-8" } };
+        const HttpRequest request = { .method = HTTP_POST,
+                                      .url = SIM_GROUPS "/",
+                                      .headers = headers,
+                                      .n_headers = ELEMENTSOF(headers),
+                                      .body = form,
+                                      .body_size = strlen(form),
+                                      .timeout_usec = SEC,
+                                      .max_response_bytes = 10000 };
+
+        assert_return_code(http_call_start(sim_world_leader(w)->life->transport, &request, nothing, NULL, NULL), 0);
+        (void) sim_world_run(w, SEC);
+}
+
+static void abandon(SimWorld *w) {
+        (void) sim_queue_scale_in(w->queue, 0, FAKE_AWS_EVENT_HOOK, false);
+        answer_hook(w, "drain", "ABANDON");
+}
+
+static void continue_undrained(SimWorld *w) {
+        (void) sim_queue_scale_in(w->queue, 0, FAKE_AWS_EVENT_TERMINATE_ACTION, true);
+        answer_hook(w, "drain", "CONTINUE");
+}
+
+static void launch_unready(SimWorld *w) {
+        fake_cluster_set_kubelet(w->cluster, "n0", false);
+        (void) sim_world_run(w, 60 * SEC);
+        announce(w, FAKE_AWS_EVENT_LAUNCH_ACTION, w->machines[0].instance);
+        answer_hook(w, "join", "CONTINUE");
+}
+
+static void delete_unanswered(SimWorld *w) {
+        (void) sim_queue_scale_in(w->queue, 0, FAKE_AWS_EVENT_HOOK, false);
+        sim_queue_note_deleted(w->queue, 1);
+}
+
+/* Nobody tells its group to wait, and one pod takes longer than that does by itself. */
+static void let_hook_run_out(SimWorld *w) {
+        fake_add_pod(w->cluster, &(FakePod){ .name = "slow", .node = "n0", .grace_sec = 300, .stop_sec = 120 });
+        sim_check_promise(w->check);
+        (void) sim_world_run(w, 70 * SEC);
+        fake_troubles_add(fake_autoscaling_troubles(sim_queue_groups(w->queue)),
+                          &(FakeTrouble){ .kind = FAKE_TROUBLE_HANG, .operation = "RecordLifecycleActionHeartbeat", .n = UINT_MAX });
+        (void) sim_queue_scale_in(w->queue, 0, FAKE_AWS_EVENT_HOOK, false);
+        (void) sim_world_run(w, 40 * SEC);
+}
+
 static void test_checks_find(void **state) {
         static const struct {
                 const char *found;
@@ -555,11 +674,25 @@ static void test_checks_find(void **state) {
                 { "time stands still", spin },
                 { "asks again", evict_twice },
                 { "where nothing goes on", keep_removal },
+                { "and its claim does not say so", delete_unwritten },
+                { "and nobody could read it", delete_unread },
+                { "is unknown for no more than 0 s", delete_foreign_too_soon },
+                { "which may be somebody else's", delete_shared },
+                { "its claim stays", do_nothing_about_it },
+                { "which nobody announced", write_unannounced },
+                { "writes a later time", write_later },
+                { "is left in the queue", leave_message },
+                { "is answered with ABANDON", abandon },
+                { "is told to go on, and", continue_undrained },
+                { "is there, which is not Ready", launch_unready },
+                { "its group has not been answered", delete_unanswered },
+                { "nobody has asked it to wait", let_hook_run_out },
         };
         SimOptions o = usual;
         (void) state;
 
         o.endpoint_region = "us-east-1"; /* asks for no signature */
+        o.queue = 1;
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_(sim_world_freep) SimWorld *w = settled_world(1, &o);
 

@@ -9,6 +9,7 @@
 #include "sim-exec.h"
 #include "sim-power.h"
 #include "sim-process.h"
+#include "sim-queue.h"
 #include "sim-restore.h"
 #include "sim-webhook.h"
 
@@ -336,10 +337,30 @@ static void make_standalone(SimWorld *w, const SimMachine *m) {
         sim_world_make_claim(w, m, name);
 }
 
-static void make_machine(SimWorld *w, SimMachine *m, size_t i) {
-        _cleanup_free_ char *daemon = NULL;
-        FakePod pod = { .ns = "kube-system", .owner_kind = "DaemonSet", .owner = "proxy" };
+bool sim_world_is_outside(const SimWorld *w, size_t machine) {
+        size_t late = w->n_machines - w->options.n_late;
 
+        return w->options.no_pool || (machine < late && machine + w->options.n_outside >= late);
+}
+
+void sim_world_join(SimWorld *w, size_t machine) {
+        SimMachine *m = &w->machines[machine];
+        _cleanup_free_ char *daemon = MUST(strf("proxy-%s", m->node));
+        FakePod pod = { .ns = "kube-system", .name = daemon, .node = m->node, .owner_kind = "DaemonSet", .owner = "proxy" };
+
+        fake_add_node(w->cluster, m->node, SIM_ZONE, w->options.exec ? NULL : m->instance,
+                      sim_world_is_outside(w, machine) ? NULL : SIM_POOL);
+        if (w->options.exec)
+                name_for_command(w, m);
+        if (machine % 2 == 1)
+                make_older(w, m);
+        if (machine < w->options.standalone && !w->options.no_pool)
+                make_standalone(w, m);
+        set_boot_id(w, m);
+        fake_add_pod(w->cluster, &pod);
+}
+
+static void make_machine(SimWorld *w, SimMachine *m, size_t i) {
         m->world = w;
         make_timer(m, "sim-boot", on_boot, &m->boot);
         make_timer(m, "sim-end", on_end, &m->end);
@@ -350,19 +371,9 @@ static void make_machine(SimWorld *w, SimMachine *m, size_t i) {
         m->deadline_usec = m->spot_usec = m->forced_usec = USEC_INFINITY;
         m->instance = copy(fake_ec2_run(w->ec2, NULL, SIM_ZONE));
         fake_ec2_set_private_dns_name(w->ec2, m->instance, m->node);
-        fake_add_node(w->cluster, m->node, SIM_ZONE, w->options.exec ? NULL : m->instance,
-                      w->options.no_pool ? NULL : SIM_POOL);
-        if (w->options.exec)
-                name_for_command(w, m);
-        if (i % 2 == 1)
-                make_older(w, m);
-        if (i < w->options.standalone && !w->options.no_pool)
-                make_standalone(w, m);
-        set_boot_id(w, m);
         m->imds = fake_imds_new(w->loop, m->instance);
-        pod.node = m->node;
-        pod.name = daemon = MUST(strf("proxy-%s", m->node));
-        fake_add_pod(w->cluster, &pod);
+        if (i + w->options.n_late < w->n_machines)
+                sim_world_join(w, i);
 }
 
 static void make_pods(SimWorld *w) {
@@ -473,6 +484,8 @@ SimWorld *sim_world_new(uint64_t seed, const SimOptions *options) {
                 sim_workload_make(w, i);
         (void) sim_world_run(w, 2 * USEC_PER_SEC);
         make_processes(w);
+        if (w->options.queue)
+                w->queue = sim_queue_new(w);
         if (w->options.webhooks && w->options.n_coordinators > 0)
                 w->webhook = sim_webhook_new(w);
         start_processes(w);
@@ -512,6 +525,7 @@ SimWorld *sim_world_free(SimWorld *w) {
         free_machines(w);
         fake_cluster_free(w->cluster);
         sim_webhook_free(w->webhook);
+        sim_queue_free(w->queue);
         fake_ec2_free(w->ec2);
         sim_check_free(w->check);
         request_free(w->request);

@@ -9,6 +9,7 @@
  *      sim-process       an agent or a coordinator: started, killed at any step or write, restarted,
  * rebooted, paused sim-state-store   its disk sim-faults        what goes wrong on the way of a request
  *      sim-exec          the command of provider exec, in some worlds
+ *      sim-queue         the interruption queue and Auto Scaling, in some worlds
  *      sim-check         what must never happen, seen from outside
  *      sim-trace         what happened
  *
@@ -84,6 +85,9 @@ typedef struct SimOptions {
         unsigned tgp_zero; /* terminationGracePeriod: 0s */
         unsigned detach_sec; /* a volume needs so long; 0: 2 */
         bool no_pool;                /* the nodes are nobody's */
+        unsigned n_late;             /* the last so many Nodes join later: sim_world_join() */
+        unsigned n_outside;          /* so many Nodes before those are of no pool */
+        unsigned queue;              /* the coordinators hear an interruption queue (sim-queue.h) */
         const char *cloud_region;    /* what the coordinators are told; NULL: the right one */
         const char *endpoint_region; /* of which the cloud's endpoint really is; NULL: of all */
         unsigned shutting_down_sec;
@@ -125,6 +129,7 @@ struct SimWorld {
         SimProcess **processes; /* agents in the order of nodes, then coordinators */
         size_t n_processes, n_log;
         struct SimNotices *notices; /* what is announced, in worlds of sim-notices.h; NULL: this is none of them */
+        struct SimQueue *queue;     /* NULL: nobody hears one */
         struct SimWebhook *webhook; /* NULL: nobody is asked before a deletion */
         SimRestore *restore; /* NULL: none is planned */
         usec_t paused_usec[2]; /* since when a person has paused removals: of the pool, of all; 0: nobody has */
@@ -179,6 +184,8 @@ void sim_world_move_notice(SimWorld *w, size_t machine, unsigned in_sec);
 void sim_world_note_said(SimWorld *w, size_t machine, usec_t deadline_usec);
 void sim_world_withdraw(SimWorld *w, size_t machine);
 void sim_world_delete_node(SimWorld *w, size_t machine);
+/* One of SimOptions.n_late: its instance has been there from the beginning, and now its Node is. */
+void sim_world_join(SimWorld *w, size_t machine);
 void sim_world_admin_cordon(SimWorld *w, size_t machine);
 void sim_world_admin_uncordon(SimWorld *w, size_t machine);
 /* When its agent reads its Node next, while it drains it, a person un-cordons it, and no watch tells of Nodes before it
@@ -198,6 +205,7 @@ void sim_world_set_pdb_min(SimWorld *w, unsigned min);
 
 const cJSON *sim_world_node(SimWorld *w, size_t machine); /* Of this machine; of several the one that a coordinator may act on. NULL: gone */
 const cJSON *sim_world_claim(SimWorld *w, size_t machine);
+bool sim_world_is_outside(const SimWorld *w, size_t machine); /* of no pool, from the beginning */
 /* As a person makes it, of no pool, with the pool's terminationGracePeriod. */
 void sim_world_make_claim(SimWorld *w, const SimMachine *m, const char *name);
 /* As it stands on its claim. */

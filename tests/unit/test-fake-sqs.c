@@ -30,7 +30,7 @@ static int room_setup(void **state) {
                                                            .access_key_id = RIG_KEY,
                                                            .secret_access_key = RIG_SECRET },
                                                   .max_in_flight = 5 });
-        fake_sqs_add_queue(r->sqs, &(FakeQueue) { .name = "q" });
+        fake_sqs_add_queue(r->sqs, &(FakeSqsQueue) { .name = "q" });
         rig_route(&r->rig, "https://sqs.eu-west-1.amazonaws.com", fake_sqs_handle, r->sqs);
         *state = r;
         return 0;
@@ -275,7 +275,7 @@ static void test_send_and_receive(void **state) {
         expect_handle(r, "DeleteMessage", "", 200, NULL); /* again: fine */
 
         print_message("  short retention\n");
-        fake_sqs_add_queue(r->sqs, &(FakeQueue) { .name = "short", .retention_usec = 300 * USEC_PER_SEC });
+        fake_sqs_add_queue(r->sqs, &(FakeSqsQueue) { .name = "short", .retention_usec = 300 * USEC_PER_SEC });
         fake_sqs_send(r->sqs, "short", "x");
         rig_run_for(&r->rig, 300 * USEC_PER_SEC);
         assert_int_equal(fake_sqs_n_messages(r->sqs, "short"), 0);
@@ -359,7 +359,7 @@ static void test_long_poll(void **state) {
         expect(r, "ReceiveMessage", RECEIVE, 200, "hello");
 
         print_message("  the queue's own wait\n");
-        fake_sqs_add_queue(r->sqs, &(FakeQueue) { .name = "slow", .wait_usec = 3 * USEC_PER_SEC });
+        fake_sqs_add_queue(r->sqs, &(FakeSqsQueue) { .name = "slow", .wait_usec = 3 * USEC_PER_SEC });
         usec_t before = rig_now(&r->rig);
         expect(r, "ReceiveMessage", "{'QueueUrl':'https://sqs.eu-west-1.amazonaws.com/123456789012/slow'}",
                200, "{}");

@@ -26,7 +26,7 @@ static void room_open(Room *r, unsigned n_nodes) {
         *r = (Room){ .rig = coordinator_rig_new() };
         r->sqs = fake_sqs_new(&(FakeSqsOptions) {
                 .aws = { .loop = r->rig->w.loop, .region = "us-east-1", .max_skew_usec = USEC_PER_HOUR } });
-        fake_sqs_add_queue(r->sqs, &(FakeQueue) { .name = "q" });
+        fake_sqs_add_queue(r->sqs, &(FakeSqsQueue) { .name = "q" });
         r->rig->queue_handler = fake_sqs_handle;
         r->rig->queue = r->sqs;
         if (n_nodes > 0)

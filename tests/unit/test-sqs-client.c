@@ -158,7 +158,7 @@ static int room_setup(void **state) {
                                                            .region = RIG_REGION,
                                                            .access_key_id = RIG_KEY,
                                                            .secret_access_key = RIG_SECRET } });
-        fake_sqs_add_queue(r->sqs, &(FakeQueue) { .name = "q" });
+        fake_sqs_add_queue(r->sqs, &(FakeSqsQueue) { .name = "q" });
         rig_route(&r->rig, ORIGIN, fake_sqs_handle, r->sqs);
         r->env = (Env){ .loop = r->rig.loop, .random = r->random, .transport = r->rig.transport };
         assert_return_code(sqs_client_new(&r->env, &config, &r->client, &message), 0);

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sim-queue.h"
+#include "sim-queues.h"
+#include "sim-test.h"
+
+/* What the interruption queue tells: what its random worlds have found, and the first few of them; sim-random --queue plays more. */
+
+#define RANDOM_SEEDS 6u
+
+static const SimOptions usual = {
+        .n_nodes = 4, .n_late = 1, .n_pods = 6, .stop_sec = 2, .grace_sec = 20, .tgp_sec = 60, .n_coordinators = 2, .queue = 1,
+};
+
+#define LATE 3u
+
+static SimWorld *heard_world(void) {
+        SimWorld *w = sim_world_new(1, &usual);
+
+        require_within(w, 30, pods_are_back, 0);
+        for (size_t i = 0; i < LATE; i++)
+                require_within(w, 60, is_adopted, i);
+        require_runs(w, 3 * SEC);
+        sim_check_promise(w->check);
+        return w;
+}
+
+static void send(SimWorld *w, FakeAwsEventKind kind, size_t machine, usec_t in_usec) {
+        sim_queue_send(w->queue,
+                       &(FakeAwsEvent){ .kind = kind, .instance = w->machines[machine].instance, .until_wall_usec = sim_world_wall(w) + in_usec },
+                       false);
+}
+
+static const char *deadline_told(SimWorld *w, size_t machine, char ret[RFC3339_MAX]) {
+        const char *text = fj_string(sim_world_claim(w, machine), "metadata", "annotations", "vesper.sh/interruption", NULL);
+        cJSON *told = text ? cJSON_Parse(text) : NULL;
+
+        snprintf(ret, RFC3339_MAX, "%s", strempty(fj_string(told, "deadline", NULL)));
+        cJSON_Delete(told);
+        return ret;
+}
+
+/* Its Node is there, and its claim is still to come: that is no node of nobody's, whose message may go. */
+static void test_joins_without_claim(void **state) {
+        _cleanup_(sim_world_freep) SimWorld *w = heard_world();
+        (void) state;
+
+        sim_faults_pick(w->faults, HTTP_POST, "/nodeclaims", NULL, SIM_LOSE_REQUEST, 1);
+        sim_world_join(w, LATE);
+        require_runs(w, SEC);
+        send(w, FAKE_AWS_EVENT_SPOT, LATE, 0);
+        require_runs(w, 5 * SEC);
+        require(w, sim_faults_left(w->faults) == 0 && !sim_world_claim(w, LATE));
+        require_within(w, 90, is_ended, LATE);
+}
+
+/* A scheduled change that is to come, for which its claim is deleted an hour from now, does not keep a group waiting so long. */
+static void test_hook_after_change(void **state) {
+        _cleanup_(sim_world_freep) SimWorld *w = heard_world();
+        char told[RFC3339_MAX], still[RFC3339_MAX];
+        (void) state;
+
+        send(w, FAKE_AWS_EVENT_HEALTH, 0, 50 * USEC_PER_MINUTE);
+        require_runs(w, 5 * SEC);
+        require(w, *deadline_told(w, 0, told) && !is_being_deleted(w, machine_arg(0)));
+        require(w, sim_queue_scale_in(w->queue, 0, FAKE_AWS_EVENT_HOOK, false));
+        require_within(w, 20, is_being_deleted, 0);
+        assert_string_equal(deadline_told(w, 0, still), told);
+        require_within(w, 60, is_ended, 0);
+}
+
+/* The next leader has not seen what the last one has written: it writes no later time over it. */
+static void test_old_view(void **state) {
+        _cleanup_(sim_world_freep) SimWorld *w = heard_world();
+        char told[RFC3339_MAX], still[RFC3339_MAX];
+        (void) state;
+
+        fake_api_mute(fake_cluster_api(w->cluster), FAKE_NODECLAIMS, sim_world_now(w) + 50 * SEC);
+        send(w, FAKE_AWS_EVENT_SPOT, 0, 0);
+        require_runs(w, 5 * SEC);
+        require(w, *deadline_told(w, 0, told));
+        sim_check_trouble(w->check, 60 * SEC);
+        sim_process_kill(sim_world_leader(w), USEC_INFINITY);
+        send(w, FAKE_AWS_EVENT_SPOT, 0, 0);
+        require_runs(w, 40 * SEC);
+        require(w, sim_world_leader(w));
+        assert_string_equal(deadline_told(w, 0, still), told);
+        require_within(w, 120, is_ended, 0);
+}
+
+/* Two that nobody knows, of which one was named before: that one's two minutes do not begin anew when its own message has gone,
+ * or the two would keep the message of both for ever. */
+static void test_two_unknown(void **state) {
+        static const char a[] = "i-0feedfeedfeedfeea", b[] = "i-0feedfeedfeedfeeb";
+        _cleanup_(sim_world_freep) SimWorld *w = heard_world();
+        (void) state;
+
+        sim_queue_send(w->queue, &(FakeAwsEvent){ .kind = FAKE_AWS_EVENT_SPOT, .instance = a }, false);
+        require_runs(w, 60 * SEC);
+        sim_queue_send(w->queue,
+                       &(FakeAwsEvent){ .kind = FAKE_AWS_EVENT_HEALTH,
+                                        .instance = a,
+                                        .others = (char *[]){ (char *) b, NULL },
+                                        .until_wall_usec = sim_world_wall(w) + 20 * USEC_PER_MINUTE },
+                       false);
+        require_runs(w, 300 * SEC);
+        assert_int_equal(fake_sqs_n_messages(sim_queue_sqs(w->queue), SIM_QUEUE), 0);
+}
+
+CONDITION(group_has_gone_on, sim_queue_n_answered(w->queue) > 0)
+
+/* 200 and a page of somebody's on the way is not the group's answer. */
+static void test_page_is_no_answer(void **state) {
+        _cleanup_(sim_world_freep) SimWorld *w = heard_world();
+        (void) state;
+
+        fake_troubles_add(fake_autoscaling_troubles(sim_queue_groups(w->queue)),
+                          &(FakeTrouble){ .kind = FAKE_TROUBLE_BODY, .operation = "CompleteLifecycleAction", .n = 2, .status = 200, .body = "<html>" });
+        require(w, sim_queue_scale_in(w->queue, 0, FAKE_AWS_EVENT_TERMINATE_ACTION, true));
+        require_within(w, 120, group_has_gone_on, 0);
+        require_runs(w, 30 * SEC);
+        assert_int_equal(fake_sqs_n_messages(sim_queue_sqs(w->queue), SIM_QUEUE), 0);
+}
+
+static void test_random(void **state) {
+        (void) state;
+
+        for (uint64_t seed = 1; seed <= RANDOM_SEEDS; seed++) {
+                SimOutcome o;
+
+                sim_queues_play(seed, true, false, &o);
+                assert_true(o.good);
+                sim_outcome_done(&o);
+        }
+}
+
+int main(void) {
+        static const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_joins_without_claim), cmocka_unit_test(test_hook_after_change), cmocka_unit_test(test_old_view),
+                cmocka_unit_test(test_two_unknown),         cmocka_unit_test(test_page_is_no_answer), cmocka_unit_test(test_random),
+        };
+
+        return cmocka_run_group_tests_name("sim-heard", tests, NULL, NULL);
+}

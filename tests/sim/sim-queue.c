@@ -1,0 +1,510 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sim-queue.h"
+
+#include <stdlib.h>
+
+#include "coordinator-config.h"
+#include "fake-asg.h"
+#include "fake-controllers.h"
+#include "fake-query.h"
+#include "http-inproc.h"
+#include "sim-check-internal.h"
+#include "sim-process.h"
+#include "strv.h"
+
+#define SEC USEC_PER_SEC
+#define HOOK "drain"
+#define HOOK_USEC (30 * SEC)
+#define SPOT_LEAD_USEC (120 * SEC)
+#define SOON_USEC USEC_PER_HOUR
+/* A foreign instance is nobody's after so long. */
+#define UNKNOWN_USEC (2 * USEC_PER_MINUTE)
+/* What was sent is acted upon within this; what was sent before its node had joined has been hidden for 20 s then. */
+#define ACT_USEC (30 * SEC)
+#define HIDDEN_USEC (20 * SEC)
+
+typedef struct Message {
+        FakeAwsEventKind kind;
+        bool is_text;      /* nobody can read it */
+        char *body;
+        char **instances;
+        char *token;       /* of a hook; NULL: of none */
+        bool launching;
+        bool ends;         /* the claim of a machine that it names is to be deleted */
+        usec_t until_usec; /* wall clock; USEC_INFINITY: not said */
+        usec_t sent_usec;
+        bool deleted;
+} Message;
+
+struct SimQueue {
+        SimWorld *world;
+        FakeSqs *sqs;
+        FakeAutoscaling *groups;
+        Message *messages; /* that of id N at N - 1 */
+        size_t n, allocated;
+        usec_t *claimed_usec; /* by machine: since when its claim is there; 0: it never was */
+        FakeAwsEventKind hook_kind;
+        bool hook_by_sns;
+        bool answering; /* a request completes an action, in this step */
+        unsigned n_answered; /* hooks by which a machine went */
+};
+
+/* -- what is so ---------------------------------------------------------------------------------- */
+
+static const CoordinatorConfig *config_of(const SimQueue *q) {
+        return &sim_world_coordinator(q->world, 0)->coordinator_config;
+}
+
+/* SIZE_MAX: it is nobody's. */
+static size_t machine_of(const SimQueue *q, const char *instance) {
+        for (size_t i = 0; i < q->world->n_machines; i++)
+                if (streq(q->world->machines[i].instance, instance))
+                        return i;
+        return SIZE_MAX;
+}
+
+static bool is_managed(const SimQueue *q, size_t machine) {
+        return machine != SIZE_MAX && !sim_world_is_outside(q->world, machine);
+}
+
+static bool concerns(const Message *m, const char *instance) {
+        return strv_contains(m->instances, instance);
+}
+
+/* What stands on a claim: until when; false: nothing. */
+static bool read_told(const cJSON *claim, usec_t *ret_until_usec) {
+        const char *text = fj_string(claim, "metadata", "annotations", "vesper.sh/interruption", NULL);
+        cJSON *told = text ? cJSON_Parse(text) : NULL;
+
+        *ret_until_usec = USEC_INFINITY;
+        if (rfc3339_parse(strempty(fj_string(told, "deadline", NULL)), ret_until_usec) < 0)
+                *ret_until_usec = USEC_INFINITY;
+        cJSON_Delete(told);
+        return text;
+}
+
+/* -- what a message means ------------------------------------------------------------------------ */
+
+static bool ends_by_code(const FakeAwsEvent *e, const char **ret_action) {
+        static const char *const codes[][2] = {
+                { "AWS_EC2_INSTANCE_RETIREMENT_SCHEDULED", "terminate" },
+                { "AWS_EC2_PERSISTENT_INSTANCE_RETIREMENT_SCHEDULED", "stop" },
+        };
+
+        *ret_action = e->action ? e->action : "terminate";
+        if (e->kind != FAKE_AWS_EVENT_HEALTH)
+                return true;
+        for (size_t i = 0; i < ELEMENTSOF(codes); i++)
+                if (streq(e->action ? e->action : codes[0][0], codes[i][0])) {
+                        *ret_action = codes[i][1];
+                        return true;
+                }
+        return false;
+}
+
+/* By [Interruption] Delete=. Scheduled changes are drawn far from the hour in which they count. */
+static bool ends_machine(const SimQueue *q, const FakeAwsEvent *e) {
+        const char *action;
+
+        if (config_of(q)->interruption_delete == INTERRUPTION_DELETE_NEVER)
+                return false;
+        if (e->kind == FAKE_AWS_EVENT_TERMINATE_ACTION || e->kind == FAKE_AWS_EVENT_HOOK)
+                return true;
+        if (e->kind != FAKE_AWS_EVENT_HEALTH && e->kind != FAKE_AWS_EVENT_SPOT)
+                return false;
+        if (e->kind == FAKE_AWS_EVENT_HEALTH &&
+            (streq_ptr(e->status, "closed") || e->until_wall_usec > usec_add(sim_world_wall(q->world), SOON_USEC)))
+                return false;
+        return ends_by_code(e, &action) && (streq(action, "terminate") || config_of(q)->interruption_delete == INTERRUPTION_DELETE_ALWAYS);
+}
+
+static usec_t until_of(const FakeAwsEvent *e) {
+        if (e->kind == FAKE_AWS_EVENT_HEALTH)
+                return e->until_wall_usec;
+        return e->kind == FAKE_AWS_EVENT_SPOT && !streq_ptr(e->action, "hibernate") ? usec_add(e->wall_usec, SPOT_LEAD_USEC) : USEC_INFINITY;
+}
+
+static Message *message_add(SimQueue *q, const char *body) {
+        _cleanup_free_ char *text = MUST(strdup(body)); /* it may be of one that moves now */
+        Message *m;
+        int r = GREEDY_REALLOC(q->messages, q->allocated, q->n + 1);
+
+        assert(r >= 0);
+        m = &q->messages[q->n++];
+        *m = (Message){ .sent_usec = sim_world_now(q->world), .until_usec = USEC_INFINITY };
+        m->body = TAKE_PTR(text);
+        (void) fake_sqs_send(q->sqs, SIM_QUEUE, m->body);
+        return m;
+}
+
+/* The time that it names binds whoever has heard of it. */
+static void bind_machines(SimQueue *q, const Message *m) {
+        STRV_FOREACH (instance, m->instances) {
+                size_t i = machine_of(q, *instance);
+
+                if (m->ends && is_managed(q, i))
+                        q->world->machines[i].deadline_usec = MIN(q->world->machines[i].deadline_usec, m->until_usec);
+        }
+}
+
+void sim_queue_send(SimQueue *q, const FakeAwsEvent *event, bool by_sns) {
+        FakeAwsEvent e = *event;
+        _cleanup_free_ char *id = MUST(strf("00000000-0000-4000-8000-%012zu", q->n + 1)), *body = NULL;
+        Message *m;
+        int r;
+
+        e.wall_usec = sim_world_wall(q->world) / SEC * SEC; /* as it is told */
+        e.until_wall_usec = e.until_wall_usec / SEC * SEC;
+        e.id = id;
+        body = by_sns ? fake_aws_event_by_sns(&e) : fake_aws_event(&e);
+        m = message_add(q, body);
+        m->kind = e.kind;
+        m->launching = e.kind == FAKE_AWS_EVENT_LAUNCH_ACTION;
+        m->ends = ends_machine(q, &e);
+        m->until_usec = until_of(&e);
+        m->token = e.token ? MUST(strdup(e.token)) : NULL;
+        r = strv_extend(&m->instances, e.instance);
+        for (char *const *other = e.others; r >= 0 && other && *other; other++)
+                r = strv_extend(&m->instances, *other);
+        assert(r >= 0);
+        sim_trace_add(q->world->trace, "queue", "message %zu%s: %s", q->n, m->ends ? ", which ends" : "", body);
+        bind_machines(q, m);
+}
+
+void sim_queue_send_text(SimQueue *q, const char *text) {
+        message_add(q, text)->is_text = true;
+        sim_trace_add(q->world->trace, "queue", "message %zu cannot be read: %s", q->n, text);
+}
+
+void sim_queue_repeat(SimQueue *q) {
+        Message *m, *last;
+
+        if (q->n == 0)
+                return;
+        m = message_add(q, q->messages[q->n - 1].body);
+        last = m - 1;
+        m->kind = last->kind;
+        m->is_text = last->is_text;
+        m->launching = last->launching;
+        m->ends = last->ends;
+        m->until_usec = last->until_usec;
+        m->token = last->token ? MUST(strdup(last->token)) : NULL;
+        m->instances = last->instances ? MUST(strv_copy(last->instances)) : NULL;
+        sim_trace_add(q->world->trace, "queue", "message %zu is the one before once more", q->n);
+}
+
+bool sim_queue_calls_for_end(const SimQueue *q, size_t machine) {
+        for (size_t k = 0; k < q->n; k++)
+                if (q->messages[k].ends && is_managed(q, machine) && concerns(&q->messages[k], q->world->machines[machine].instance))
+                        return true;
+        return false;
+}
+
+unsigned sim_queue_n_answered(const SimQueue *q) {
+        return q->n_answered;
+}
+
+/* -- a message is deleted ------------------------------------------------------------------------ */
+
+static bool action_stands(const SimQueue *q, const char *instance, const char *token) {
+        const AsgMember *member = asg_find_member(q->groups, instance);
+
+        if (member && token)
+                LIST_FOREACH (a, &member->actions, AsgAction, actions)
+                        if (streq(a->token, token))
+                                return true;
+        return false;
+}
+
+/* The first time that any message did. */
+static usec_t named_usec(const SimQueue *q, const char *instance) {
+        for (size_t k = 0; k < q->n; k++)
+                if (concerns(&q->messages[k], instance))
+                        return q->messages[k].sent_usec;
+        return USEC_INFINITY;
+}
+
+static void check_foreign(SimQueue *q, size_t k, const char *instance) {
+        const Message *m = &q->messages[k];
+        const char *state = fake_ec2_state(q->world->ec2, instance);
+
+        if (config_of(q)->queue_shared)
+                sim_check_broken(q->world->check, "queue", "message %zu is deleted, which may be somebody else's: %s is nobody's here", k + 1,
+                                 instance);
+        else if ((m->ends || m->launching) && sim_check_instance_alive(q->world->check, instance))
+                sim_check_broken(q->world->check, "queue", "message %zu is deleted, and %s is %s, nobody's yet", k + 1, instance, state);
+        else if ((m->ends || m->launching) && !state && sim_world_now(q->world) < usec_add(named_usec(q, instance), UNKNOWN_USEC))
+                sim_check_broken(q->world->check, "queue", "message %zu is deleted, and %s is unknown for no more than %d s", k + 1, instance,
+                                 (int) ((sim_world_now(q->world) - named_usec(q, instance)) / SEC));
+}
+
+static void check_ours(SimQueue *q, size_t k, size_t machine) {
+        const Message *m = &q->messages[k];
+        const SimMachine *of = &q->world->machines[machine];
+        const cJSON *claim = sim_world_claim(q->world, machine);
+        usec_t until;
+
+        if (!m->ends || !sim_check_instance_alive(q->world->check, of->instance))
+                return;
+        if (action_stands(q, of->instance, m->token))
+                sim_check_broken(q->world->check, "hook", "message %zu of %s is deleted, and its group has not been answered", k + 1, of->node);
+        else if (!claim)
+                sim_check_broken(q->world->check, "queue", "message %zu is deleted, which ends %s, and no claim says so: it has none", k + 1,
+                                 of->node);
+        else if (!read_told(claim, &until) || until > m->until_usec)
+                sim_check_broken(q->world->check, "queue", "message %zu is deleted, which ends %s, and its claim does not say so", k + 1,
+                                 of->node);
+}
+
+void sim_queue_note_deleted(SimQueue *q, size_t message) {
+        Message *m = &q->messages[message - 1];
+
+        sim_trace_add(q->world->trace, "queue", "message %zu is deleted", message);
+        m->deleted = true;
+        if (m->is_text)
+                sim_check_broken(q->world->check, "queue", "message %zu is deleted, and nobody could read it", message);
+        STRV_FOREACH (instance, m->instances) {
+                size_t i = machine_of(q, *instance);
+
+                if (i == SIZE_MAX)
+                        check_foreign(q, message - 1, *instance);
+                else if (is_managed(q, i))
+                        check_ours(q, message - 1, i);
+        }
+}
+
+/* "fc3e6a53-5c5e-4b1c-9d1e-000000000007" */
+static void on_delete(const char *id, void *userdata) {
+        const char *number = strrchr(id, '-');
+
+        sim_queue_note_deleted(userdata, strtoul(number + 1, NULL, 16));
+}
+
+/* -- what is done about it ----------------------------------------------------------------------- */
+
+void sim_queue_claim_changed(SimQueue *q, const cJSON *old, const cJSON *new) {
+        const char *id = fj_string(new, "spec", "providerID", NULL), *slash = id ? strrchr(id, '/') : NULL;
+        size_t i = slash ? machine_of(q, slash + 1) : SIZE_MAX;
+        usec_t was, is;
+        bool had = read_told(old, &was), has = read_told(new, &is);
+
+        if (i == SIZE_MAX || !has || !sim_check_actor(q->world->check))
+                return;
+        if (!had && !sim_queue_calls_for_end(q, i))
+                sim_check_broken(q->world->check, "queue", "%s writes on the claim of %s that it ends, which nobody announced",
+                                 q->world->request->user, q->world->machines[i].node);
+        else if (had && is > was)
+                sim_check_broken(q->world->check, "queue", "%s writes a later time on the claim of %s", q->world->request->user,
+                                 q->world->machines[i].node);
+}
+
+/* From when on its claim is to be deleted for that, as far as people and terms go; USEC_INFINITY: not yet. */
+static usec_t due_usec(const SimQueue *q, const Message *m, size_t machine) {
+        usec_t tgp = q->world->options.tgp_sec * SEC, now = sim_world_now(q->world), wall = sim_world_wall(q->world);
+        usec_t begin = m->until_usec == USEC_INFINITY || tgp == 0 ? 0 : usec_sub(m->until_usec, tgp);
+        usec_t known = q->claimed_usec[machine];
+
+        if (known == 0 || begin > wall)
+                return USEC_INFINITY;
+        known = known > m->sent_usec ? usec_add(known, HIDDEN_USEC) : m->sent_usec;
+        return begin > 0 ? MAX(known, usec_sub(now, wall - begin)) : known;
+}
+
+static void check_acted(SimQueue *q, size_t k, size_t machine) {
+        const Message *m = &q->messages[k];
+        const SimMachine *of = &q->world->machines[machine];
+        const cJSON *claim = sim_world_claim(q->world, machine);
+        usec_t due = due_usec(q, m, machine), now = sim_world_now(q->world);
+
+        if (m->ends && due != USEC_INFINITY && claim && !sim_check_is_deleting(claim) && sim_check_instance_alive(q->world->check, of->instance) &&
+            now > usec_add(due, ACT_USEC) && sim_check_was_calm(q->world->check, ACT_USEC))
+                sim_check_broken(q->world->check, "queue", "message %zu ends %s, and has been there for %d s: its claim stays", k + 1, of->node,
+                                 (int) ((now - due) / SEC));
+}
+
+void sim_queue_look(SimQueue *q) {
+        SimWorld *w = q->world;
+
+        for (size_t i = 0; i < w->n_machines; i++)
+                if (q->claimed_usec[i] == 0 && sim_world_node(w, i) &&
+                    fj_array_has(fj_get(sim_world_claim(w, i), "metadata", "finalizers", NULL), SIM_FINALIZER))
+                        q->claimed_usec[i] = sim_world_now(w);
+        for (size_t k = 0; k < q->n; k++)
+                STRV_FOREACH (instance, q->messages[k].instances)
+                        if (is_managed(q, machine_of(q, *instance)))
+                                check_acted(q, k, machine_of(q, *instance));
+}
+
+/* -- hooks --------------------------------------------------------------------------------------- */
+
+static const Message *message_of_action(const SimQueue *q, const FakeQuery *form) {
+        const char *token = fake_query_get(form, "LifecycleActionToken"), *instance = fake_query_get(form, "InstanceId");
+
+        for (size_t k = q->n; k-- > 0;)
+                if (token ? streq_ptr(q->messages[k].token, token) : q->messages[k].token && concerns(&q->messages[k], strempty(instance)))
+                        return &q->messages[k];
+        return NULL;
+}
+
+static void check_answer(SimQueue *q, const FakeQuery *form) {
+        const Message *m = message_of_action(q, form);
+        size_t i = m ? machine_of(q, m->instances[0]) : SIZE_MAX;
+        const SimMachine *of = i != SIZE_MAX ? &q->world->machines[i] : NULL;
+
+        if (!streq_ptr(fake_query_get(form, "LifecycleActionResult"), "CONTINUE"))
+                sim_check_broken(q->world->check, "hook", "the hook of %s is answered with %s", of ? of->node : "an instance that is nobody's",
+                                 strempty(fake_query_get(form, "LifecycleActionResult")));
+        else if (!of)
+                sim_check_broken(q->world->check, "hook", "a hook is answered that nobody told of, or of an instance that is nobody's");
+        else if (m->launching && sim_check_instance_alive(q->world->check, of->instance) &&
+                 !fake_condition_is(sim_world_node(q->world, i), "Ready", "True"))
+                sim_check_broken(q->world->check, "hook", "its group is told that %s is there, which is not Ready", of->node);
+        else if (!m->launching && sim_check_instance_alive(q->world->check, of->instance) && !m->ends)
+                sim_check_broken(q->world->check, "hook", "the group of %s is told to go on, and claims are not deleted for that", of->node);
+        else if (!m->launching && sim_check_instance_alive(q->world->check, of->instance) && sim_world_pods_alive(q->world, i) > 0 &&
+                 sim_world_wall(q->world) < sim_check_deadline(q->world->check, of))
+                sim_check_broken(q->world->check, "hook", "the group of %s is told to go on, and %zu pods are left there", of->node,
+                                 sim_world_pods_alive(q->world, i));
+}
+
+static void handle_groups(HttpExchange *x, void *userdata) {
+        SimQueue *q = userdata;
+        _cleanup_query_ FakeQuery form = { 0 };
+
+        sim_trace_add(q->world->trace, "cloud", "Auto Scaling is asked %.*s", (int) x->body_size, (const char *) x->body);
+        fake_query_init_form(&form, x);
+        if (streq_ptr(fake_query_get(&form, "Action"), "CompleteLifecycleAction")) {
+                check_answer(q, &form);
+                q->answering = true;
+        }
+        fake_autoscaling_handle(x, q->groups);
+        q->answering = false;
+}
+
+/* Its time ran out, though somebody leads who was to beat. */
+static void check_run_out(SimQueue *q, size_t machine) {
+        SimWorld *w = q->world;
+
+        if (!q->answering && sim_queue_calls_for_end(q, machine) && sim_world_leader(w) && sim_world_pods_alive(w, machine) > 0 &&
+            sim_check_was_calm(w->check, HOOK_USEC + ACT_USEC))
+                sim_check_broken(w->check, "hook", "the group of %s goes on by itself, and %zu pods are left there: nobody has asked it to wait",
+                                 w->machines[machine].node, sim_world_pods_alive(w, machine));
+        q->n_answered += q->answering;
+        sim_world_machine_ends(w, machine, 0);
+}
+
+static void on_group_event(const FakeAsgEvent *e, void *userdata) {
+        SimQueue *q = userdata;
+        size_t i = machine_of(q, e->instance);
+
+        if (e->kind == FAKE_ASG_LIFECYCLE_ACTION)
+                sim_queue_send(q,
+                               &(FakeAwsEvent){ .kind = q->hook_kind,
+                                                .instance = e->instance,
+                                                .group = e->group,
+                                                .hook = e->hook,
+                                                .token = e->token },
+                               q->hook_by_sns);
+        else if (e->kind == FAKE_ASG_TERMINATED && i != SIZE_MAX)
+                check_run_out(q, i);
+}
+
+bool sim_queue_scale_in(SimQueue *q, size_t machine, FakeAwsEventKind kind, bool by_sns) {
+        AsgMember *member = asg_find_member(q->groups, q->world->machines[machine].instance);
+
+        if (!member || asg_is_ending(member))
+                return false;
+        sim_trace_add(q->world->trace, "cloud", "the group lets go of %s", q->world->machines[machine].node);
+        q->hook_kind = kind;
+        q->hook_by_sns = by_sns;
+        member->group->desired--;
+        asg_terminate(q->groups, member);
+        asg_run(q->groups);
+        return true;
+}
+
+/* -- when all is over ---------------------------------------------------------------------------- */
+
+/* Somebody else may want it, or the instance may still join. */
+static bool may_stay(const SimQueue *q, const Message *m) {
+        if (m->is_text || config_of(q)->queue_shared)
+                return true;
+        STRV_FOREACH (instance, m->instances)
+                if (machine_of(q, *instance) == SIZE_MAX && (m->ends || m->launching) && sim_check_instance_alive(q->world->check, *instance))
+                        return true;
+        return false;
+}
+
+void sim_queue_check_left(SimQueue *q) {
+        for (size_t k = 0; k < q->n; k++)
+                if (!q->messages[k].deleted && !may_stay(q, &q->messages[k]))
+                        sim_check_broken(q->world->check, "queue", "message %zu is left in the queue, where nothing goes on", k + 1);
+}
+
+/* -- life ---------------------------------------------------------------------------------------- */
+
+static void handle_sqs(HttpExchange *x, void *userdata) {
+        SimQueue *q = userdata;
+        const char *target = http_header_find(x->headers, x->n_headers, "X-Amz-Target");
+
+        sim_trace_add(q->world->trace, "cloud", "SQS is asked for %s", strempty(target));
+        fake_sqs_handle(x, q->sqs);
+}
+
+/* All that its pool has, and no others, which nobody would drain. */
+static void make_group(SimQueue *q) {
+        SimWorld *w = q->world;
+
+        q->groups = fake_autoscaling_new(&(FakeAutoscalingOptions){
+                .aws = { .loop = w->loop, .region = "us-east-1" }, .ec2 = w->ec2, .on_event = on_group_event, .userdata = q });
+        q->hook_kind = FAKE_AWS_EVENT_TERMINATE_ACTION;
+        fake_autoscaling_add_group(q->groups, &(FakeAsgGroup){ .name = SIM_GROUP, .zones = SIM_ZONE, .max = (unsigned) w->n_machines + 1 });
+        fake_autoscaling_add_hook(q->groups, SIM_GROUP, &(FakeAsgHook){ .name = HOOK, .heartbeat_usec = HOOK_USEC, .abandon = true });
+        asg_find_group(q->groups, SIM_GROUP)->suspended = 1u << ASG_PROCESS_LAUNCH | 1u << ASG_PROCESS_REPLACE_UNHEALTHY;
+        for (size_t i = 0; i + w->options.n_late < w->n_machines; i++)
+                if (!sim_world_is_outside(w, i))
+                        fake_autoscaling_attach(q->groups, SIM_GROUP, w->machines[i].instance);
+}
+
+SimQueue *sim_queue_new(SimWorld *w) {
+        SimQueue *q = MUST(new0(SimQueue, 1));
+
+        q->world = w;
+        q->claimed_usec = MUST(new0(usec_t, w->n_machines + 1));
+        q->sqs = fake_sqs_new(&(FakeSqsOptions){ .aws = { .loop = w->loop, .region = "us-east-1" } });
+        fake_sqs_add_queue(q->sqs, &(FakeSqsQueue){ .name = SIM_QUEUE });
+        fake_sqs_on_delete(q->sqs, SIM_QUEUE, on_delete, q);
+        make_group(q);
+        return q;
+}
+
+SimQueue *sim_queue_free(SimQueue *q) {
+        if (!q)
+                return NULL;
+        for (size_t k = 0; k < q->n; k++) {
+                free(q->messages[k].body);
+                free(q->messages[k].token);
+                strv_free(q->messages[k].instances);
+        }
+        free(q->messages);
+        free(q->claimed_usec);
+        fake_autoscaling_free(q->groups);
+        fake_sqs_free(q->sqs);
+        return mfree(q);
+}
+
+void sim_queue_route(SimQueue *q, HttpTransport *transport) {
+        int r = http_inproc_route(transport, "https://sqs.us-east-1.amazonaws.com", handle_sqs, q);
+
+        if (r >= 0)
+                r = http_inproc_route(transport, SIM_GROUPS, handle_groups, q);
+        assert(r >= 0);
+}
+
+FakeSqs *sim_queue_sqs(SimQueue *q) {
+        return q->sqs;
+}
+
+FakeAutoscaling *sim_queue_groups(SimQueue *q) {
+        return q->groups;
+}

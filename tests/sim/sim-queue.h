@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * The interruption queue of a simulated world: SQS and Auto Scaling as the coordinators reach them, what was sent there, and
+ * what has to be so of it. In the words of sim-check.h:
+ *
+ *      queue   a message that announces the end of a managed machine is deleted only when its claim says so in the API, no
+ *              later than the message does, or that machine is gone; where nothing is in the way its claim is being deleted
+ *              within a bound after it was sent (or its node has joined, or its terminationGracePeriod begins)
+ *              the time that stands on a claim never becomes a later one, and nothing stands there that was not announced
+ *              what nobody can read is never deleted; of an instance that is nobody's only what asks for nothing, or what
+ *              EC2 has not known for two minutes, and nothing at all in a queue that others read
+ *      hook    a group is told to go on with an instance only when its node is drained, or is Ready, and never to abandon it;
+ *              it goes on by itself only where something was in the way; its message stays until it has been answered
+ *
+ * What is announced for a machine whose Node is of no pool calls for nothing here: invariants `evicted` and `ended`.
+ */
+
+#include "fake-autoscaling.h"
+#include "fake-aws-event.h"
+#include "fake-sqs.h"
+#include "http-transport.h"
+#include "sim-world.h"
+
+#define SIM_QUEUE_URL "https://sqs.us-east-1.amazonaws.com/123456789012/q"
+#define SIM_QUEUE "q"
+#define SIM_GROUPS "https://autoscaling.us-east-1.amazonaws.com"
+#define SIM_GROUP "g"
+
+typedef struct SimQueue SimQueue;
+
+SimQueue *sim_queue_new(SimWorld *w);
+SimQueue *sim_queue_free(SimQueue *q); /* after all transports */
+void sim_queue_route(SimQueue *q, HttpTransport *transport);
+FakeSqs *sim_queue_sqs(SimQueue *q);
+FakeAutoscaling *sim_queue_groups(SimQueue *q);
+
+/* As from EventBridge, or from SNS; wall_usec is now's. */
+void sim_queue_send(SimQueue *q, const FakeAwsEvent *event, bool by_sns);
+/* What nobody can read. */
+void sim_queue_send_text(SimQueue *q, const char *text);
+/* The last one comes a second time. */
+void sim_queue_repeat(SimQueue *q);
+/* The group lets go of this machine, and waits for its hook: which sends `kind`, FAKE_AWS_EVENT_TERMINATE_ACTION or
+ * FAKE_AWS_EVENT_HOOK. False: it is no member, or is on its way already. */
+bool sim_queue_scale_in(SimQueue *q, size_t machine, FakeAwsEventKind kind, bool by_sns);
+
+/* Something was sent for which its claim may be deleted. */
+bool sim_queue_calls_for_end(const SimQueue *q, size_t machine);
+/* Machines that have ended because their hook was answered. */
+unsigned sim_queue_n_answered(const SimQueue *q);
+/* When all is over: what is left in the queue is what has to stay. */
+void sim_queue_check_left(SimQueue *q);
+
+/* By sim-check: of a NodeClaim; each second; a message is deleted (also by tests, of one that is not). */
+void sim_queue_claim_changed(SimQueue *q, const cJSON *old, const cJSON *new);
+void sim_queue_look(SimQueue *q);
+void sim_queue_note_deleted(SimQueue *q, size_t message);

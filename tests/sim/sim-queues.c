@@ -1,0 +1,516 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sim-queues.h"
+
+#include <stdlib.h>
+
+#include "coordinator-config.h"
+#include "sim-check.h"
+#include "sim-load.h"
+#include "sim-process.h"
+#include "sim-queue.h"
+#include "strv.h"
+
+#define SEC USEC_PER_SEC
+#define MIN_USEC USEC_PER_MINUTE
+#define N_ENTRIES 26u
+#define LOAD_USEC (6 * MIN_USEC)
+#define SETTLE_USEC MIN_USEC
+#define FOREIGN_ALIVE "i-0feedfeedfeedfee1"
+#define FOREIGN_ENDED "i-0feedfeedfeedfee2"
+#define FOREIGN_UNKNOWN "i-0feedfeedfeedfee3"
+
+/* The machines, and how many there are of each sort. */
+enum {
+        AGENT_LIVES,
+        AGENT_SLEEPS,
+        AGENT_DIES,
+        N_AGENTS,
+        KEEPER = N_AGENTS + 2, /* behind two that never had an agent */
+        OUTSIDE,
+        LATE,
+        N_LATE = 2,
+        N_MACHINES = LATE + N_LATE,
+};
+
+/* For so long after what it says time's promises are not held. */
+#define LEADER_USEC (60 * SEC) /* a Lease, a poll that the dead one takes messages with, ten seconds until they come again */
+#define SQS_USEC (130 * SEC)   /* a request that hangs, and the longest pause between two polls */
+#define API_USEC (120 * SEC)
+
+#define N_ARGS 4u
+
+typedef struct Entry {
+        usec_t at_usec; /* since the load began */
+        size_t act;
+        uint64_t args[N_ARGS];
+} Entry;
+
+typedef struct Scene {
+        SimWorld *w;
+        Entry entries[N_ENTRIES];
+        Random *order; /* in which messages are given out */
+        usec_t join_usec[N_LATE]; /* when their Nodes come; 0: not planned; USEC_INFINITY: they have */
+} Scene;
+
+static SimQueue *queue_of(Scene *s) {
+        return s->w->queue;
+}
+
+static SimMachine *machine_at(Scene *s, uint64_t n) {
+        return &s->w->machines[n % N_MACHINES];
+}
+
+static size_t index_of(Scene *s, const SimMachine *m) {
+        return (size_t) (m - s->w->machines);
+}
+
+/* A message that ends one machine is about any but one. */
+static SimMachine *machine_to_end(Scene *s, uint64_t n) {
+        size_t i = n % (N_MACHINES - 1);
+
+        return &s->w->machines[i < KEEPER ? i : i + 1];
+}
+
+static void plan_to_join(Scene *s, const SimMachine *m, usec_t in_usec) {
+        size_t i = index_of(s, m);
+
+        if (i >= LATE && s->join_usec[i - LATE] == 0)
+                s->join_usec[i - LATE] = sim_world_now(s->w) + in_usec;
+}
+
+static void send(Scene *s, const FakeAwsEvent *e, bool by_sns) {
+        sim_queue_send(queue_of(s), e, by_sns);
+}
+
+/* -- what is announced --------------------------------------------------------------------------- */
+
+/* args: machine; action, and whether the metadata tell, too; how late its Node joins */
+static void play_spot(Scene *s, const uint64_t *args) {
+        static const char *const actions[] = { "terminate", "terminate", "terminate", "stop", "hibernate" };
+        const char *action = actions[args[1] % ELEMENTSOF(actions)];
+        SimMachine *m = machine_to_end(s, args[0]);
+        size_t i = index_of(s, m);
+        usec_t before = m->deadline_usec;
+
+        plan_to_join(s, m, args[2] % 180 * SEC);
+        if (m->agent && streq(action, "terminate") && args[1] / 8 % 2 && !m->ended && m->noticed_boot == 0) {
+                sim_world_notice(s->w, i, 120);
+                m->deadline_usec = MIN(m->deadline_usec, before); /* the queue may have told of an earlier one */
+        }
+        send(s, &(FakeAwsEvent){ .kind = FAKE_AWS_EVENT_SPOT, .instance = m->instance, .action = action }, args[1] / 16 % 4 == 0);
+        if (streq(action, "terminate") && args[1] / 64 % 4 > 0)
+                sim_load_take(s->w, i, 120 * SEC);
+}
+
+static void play_take_back(Scene *s, const uint64_t *args) {
+        for (size_t i = 0; i < N_AGENTS; i++) {
+                SimMachine *m = &s->w->machines[(args[0] + i) % N_AGENTS];
+
+                if (m->noticed && !m->ended) {
+                        sim_world_withdraw(s->w, index_of(s, m));
+                        return;
+                }
+        }
+}
+
+static void play_rebalance(Scene *s, const uint64_t *args) {
+        send(s, &(FakeAwsEvent){ .kind = FAKE_AWS_EVENT_REBALANCE, .instance = machine_at(s, args[0])->instance }, args[1] % 4 == 0);
+}
+
+static void play_state(Scene *s, const uint64_t *args) {
+        static const char *const states[] = { "pending", "running", "stopping", "stopped", "shutting-down", "terminated" };
+
+        send(s,
+             &(FakeAwsEvent){ .kind = FAKE_AWS_EVENT_STATE,
+                              .instance = machine_at(s, args[0])->instance,
+                              .action = states[args[1] % ELEMENTSOF(states)] },
+             false);
+}
+
+/* args: a machine, and how many more; the code, its status, an instance that is nobody's; when; how late their Nodes join */
+static void play_health(Scene *s, const uint64_t *args) {
+        static const char *const codes[] = { "AWS_EC2_INSTANCE_RETIREMENT_SCHEDULED", "AWS_EC2_PERSISTENT_INSTANCE_RETIREMENT_SCHEDULED",
+                                             "AWS_EC2_SYSTEM_REBOOT_MAINTENANCE_SCHEDULED" };
+        static const char *const statuses[] = { "upcoming", "upcoming", "upcoming", "open", "closed" };
+        static const char *const foreign[] = { NULL, NULL, FOREIGN_ENDED, FOREIGN_UNKNOWN };
+        _cleanup_strv_free_ char **others = NULL;
+        const char *nobody = foreign[args[1] / 64 % ELEMENTSOF(foreign)];
+        usec_t lead = args[2] % 3 > 0 ? 5 * MIN_USEC + args[2] / 4 % 2400 * SEC : 2 * USEC_PER_HOUR + args[2] / 4 % 86400 * SEC;
+        size_t n = args[0] / 64 % 3;
+        int r = 0;
+
+        plan_to_join(s, machine_to_end(s, args[0]), args[3] % 60 * SEC);
+        for (size_t k = 1; k <= n; k++) {
+                SimMachine *m = machine_to_end(s, args[0] + k * (1 + args[3] / 64 % 3));
+
+                plan_to_join(s, m, args[3] % 60 * SEC);
+                r = r < 0 ? r : strv_extend(&others, m->instance);
+        }
+        if (nobody && r >= 0)
+                r = strv_extend(&others, nobody);
+        assert(r >= 0);
+        send(s,
+             &(FakeAwsEvent){ .kind = FAKE_AWS_EVENT_HEALTH,
+                              .instance = machine_to_end(s, args[0])->instance,
+                              .others = others,
+                              .action = codes[args[1] % ELEMENTSOF(codes)],
+                              .status = statuses[args[1] / 8 % ELEMENTSOF(statuses)],
+                              .until_wall_usec = sim_world_wall(s->w) + lead },
+             false);
+}
+
+static void play_scale_in(Scene *s, const uint64_t *args) {
+        FakeAwsEventKind kind = args[1] % 2 ? FAKE_AWS_EVENT_TERMINATE_ACTION : FAKE_AWS_EVENT_HOOK;
+
+        (void) sim_queue_scale_in(queue_of(s), index_of(s, machine_to_end(s, args[0])), kind, args[1] / 2 % 3 == 0);
+}
+
+/* Its group has no such hook any more when it is answered: that is no error. */
+static void play_launch(Scene *s, const uint64_t *args) {
+        SimMachine *m = &s->w->machines[LATE + args[0] % N_LATE];
+        _cleanup_free_ char *token = MUST(strf("87654321-4321-4321-4321-%012zu", index_of(s, m)));
+
+        plan_to_join(s, m, args[1] % 60 * SEC);
+        send(s,
+             &(FakeAwsEvent){
+                     .kind = FAKE_AWS_EVENT_LAUNCH_ACTION, .instance = m->instance, .group = SIM_GROUP, .hook = "join", .token = token },
+             args[1] / 64 % 2);
+}
+
+static void play_foreign(Scene *s, const uint64_t *args) {
+        static const char *const instances[] = { FOREIGN_ALIVE, FOREIGN_ENDED, FOREIGN_UNKNOWN, FOREIGN_UNKNOWN };
+        static const FakeAwsEventKind kinds[] = { FAKE_AWS_EVENT_SPOT, FAKE_AWS_EVENT_SPOT, FAKE_AWS_EVENT_REBALANCE, FAKE_AWS_EVENT_STATE };
+
+        send(s,
+             &(FakeAwsEvent){ .kind = kinds[args[1] % ELEMENTSOF(kinds)], .instance = instances[args[0] % ELEMENTSOF(instances)] }, false);
+}
+
+static void play_unreadable(Scene *s, const uint64_t *args) {
+        static const char *const texts[] = { "{", "for somebody else", "[]", "{\"detail-type\":\"EC2 Spot Instance Interruption Warning\"}",
+                                             "{\"Type\":\"Notification\",\"Message\":7}" };
+
+        sim_queue_send_text(queue_of(s), texts[args[0] % ELEMENTSOF(texts)]);
+}
+
+/* -- how messages come --------------------------------------------------------------------------- */
+
+static void play_repeat(Scene *s, const uint64_t *args) {
+        sim_queue_repeat(queue_of(s));
+}
+
+static void play_duplicate(Scene *s, const uint64_t *args) {
+        fake_sqs_duplicate(sim_queue_sqs(queue_of(s)), SIM_QUEUE, 1 + args[0] % 5);
+}
+
+static void play_shuffle(Scene *s, const uint64_t *args) {
+        fake_sqs_shuffle(sim_queue_sqs(queue_of(s)), SIM_QUEUE, args[0] % 3 ? s->order : NULL);
+}
+
+/* -- what goes wrong ----------------------------------------------------------------------------- */
+
+/* args: which service and operation; how; how often */
+static void play_cloud_trouble(Scene *s, const uint64_t *args) {
+        static const char *const of_sqs[] = { "ReceiveMessage", "DeleteMessageBatch", "ChangeMessageVisibilityBatch", NULL };
+        static const char *const of_groups[] = { "CompleteLifecycleAction", "RecordLifecycleActionHeartbeat", NULL };
+        static const FakeTrouble troubles[] = {
+                { .kind = FAKE_TROUBLE_FAIL, .status = 500, .code = "InternalError", .message = "Something is wrong." },
+                { .kind = FAKE_TROUBLE_FAIL, .status = 403, .code = "AccessDenied", .message = "No." },
+                { .kind = FAKE_TROUBLE_FAIL, .status = 400, .code = "RequestThrottled", .message = "Too many." },
+                { .kind = FAKE_TROUBLE_BODY, .status = 200, .body = "<html>" },
+                { .kind = FAKE_TROUBLE_HANG },
+                { .kind = FAKE_TROUBLE_LOSE },
+        };
+        FakeTrouble trouble = troubles[args[1] % ELEMENTSOF(troubles)];
+        bool groups = args[0] % 3 == 0;
+
+        trouble.n = 1 + args[2] % 4;
+        trouble.operation = groups ? of_groups[args[0] / 4 % ELEMENTSOF(of_groups)] : of_sqs[args[0] / 4 % ELEMENTSOF(of_sqs)];
+        sim_trace_add(s->w->trace, "cloud", "the next %u of %s go wrong: %d", trouble.n, trouble.operation ? trouble.operation : "any", trouble.kind);
+        fake_troubles_add(groups ? fake_autoscaling_troubles(sim_queue_groups(queue_of(s))) : fake_sqs_troubles(sim_queue_sqs(queue_of(s))),
+                          &trouble);
+        sim_check_trouble(s->w->check, trouble.n * 30 * SEC + SQS_USEC);
+}
+
+/* args: what, whose; for how long; how many of its requests; its seed */
+static void play_window(Scene *s, const uint64_t *args) {
+        static const SimFaultKind kinds[] = { SIM_FAULT_ERROR,     SIM_FAULT_LIE,  SIM_FAULT_LOSE_REQUEST, SIM_FAULT_LOSE_REPLY,
+                                              SIM_FAULT_PARTITION, SIM_FAULT_SLOW, SIM_FAULT_CLOUD,        SIM_FAULT_PARTITION_CLOUD };
+        SimFaultKind kind = kinds[args[0] % ELEMENTSOF(kinds)];
+        usec_t lasts = (1 + args[1] % 40) * SEC;
+        SimProcess *p = sim_world_coordinator(s->w, args[0] / 8 % 2);
+
+        sim_check_trouble(s->w->check, lasts + API_USEC);
+        sim_faults_add(s->w->faults,
+                       &(SimWindow){ .kind = kind,
+                                     .until_usec = sim_world_now(s->w) + lasts,
+                                     .permille = kind == SIM_FAULT_PARTITION || kind == SIM_FAULT_PARTITION_CLOUD ? 1000 : 400,
+                                     .max_usec = 6 * SEC,
+                                     .who = p->name,
+                                     .seed = args[3] });
+}
+
+/* args: how long; of what, or of all */
+static void play_stall(Scene *s, const uint64_t *args) {
+        static const FakeResourceId of[] = { FAKE_NODES, FAKE_NODECLAIMS, FAKE_PODS };
+        usec_t until = sim_world_now(s->w) + (1 + args[0] % 60) * SEC;
+
+        sim_check_trouble(s->w->check, until - sim_world_now(s->w) + API_USEC);
+        sim_trace_add(s->w->trace, "api", "watches (%d) are mute", (int) (args[1] % 4));
+        if (args[1] % 4 == 3)
+                fake_api_stall_watches(fake_cluster_api(s->w->cluster), until);
+        else
+                fake_api_mute(fake_cluster_api(s->w->cluster), of[args[1] % 4], until);
+}
+
+static SimProcess *leader_or(Scene *s, uint64_t n) {
+        SimProcess *p = sim_world_leader(s->w);
+
+        return p ? p : sim_world_coordinator(s->w, n % 2);
+}
+
+/* args: at once, or after how many steps; how soon it is back */
+static void play_kill_leader(Scene *s, const uint64_t *args) {
+        SimProcess *p = leader_or(s, args[2]);
+        usec_t back = (1 + args[1] % 20000) * USEC_PER_MSEC;
+
+        if (!p->life)
+                return;
+        sim_check_trouble(s->w->check, back + LEADER_USEC);
+        if (args[0] % 4 == 0)
+                sim_process_kill(p, back);
+        else
+                sim_process_plan_kill(p, &(SimKill){ .step = p->life->n_steps + 1 + args[0] / 4 % 60, .restart_usec = back });
+}
+
+static void play_pause_leader(Scene *s, const uint64_t *args) {
+        SimProcess *p = leader_or(s, args[2]);
+        usec_t lasts = (5 + args[0] % 40) * SEC;
+
+        if (!p->life)
+                return;
+        sim_check_trouble(s->w->check, lasts + LEADER_USEC);
+        sim_process_plan_pause(p, 1 + args[1] % 60, lasts);
+}
+
+static void play_agent_sleeps(Scene *s, const uint64_t *args) {
+        SimProcess *p = sim_world_agent(s->w, AGENT_SLEEPS);
+        usec_t lasts = (5 + args[0] % 60) * SEC;
+
+        if (!p->life)
+                return;
+        sim_check_trouble(s->w->check, lasts + 30 * SEC);
+        sim_process_pause(p, lasts);
+}
+
+static void play_agent_dies(Scene *s, const uint64_t *args) {
+        sim_check_trouble(s->w->check, 30 * SEC);
+        sim_process_kill(sim_world_agent(s->w, AGENT_DIES), USEC_INFINITY);
+}
+
+/* What goes wrong right when something is sent is what may lose it. */
+static void play_spot_and_kill(Scene *s, const uint64_t *args) {
+        play_spot(s, args);
+        play_kill_leader(s, (const uint64_t[N_ARGS]){ args[3], args[2], args[1] });
+}
+
+static const struct {
+        unsigned weight;
+        void (*play)(Scene *s, const uint64_t *args);
+} acts[] = {
+        { 5, play_spot },      { 3, play_spot_and_kill },  { 2, play_take_back },     { 3, play_rebalance },    { 2, play_state },
+        { 5, play_health },    { 5, play_scale_in },       { 2, play_launch },        { 4, play_foreign },      { 2, play_unreadable },
+        { 2, play_repeat },    { 2, play_duplicate },      { 1, play_shuffle },       { 3, play_cloud_trouble }, { 3, play_window },
+        { 2, play_stall },     { 2, play_kill_leader },    { 2, play_pause_leader },  { 1, play_agent_sleeps }, { 1, play_agent_dies },
+};
+
+/* -- the draw ------------------------------------------------------------------------------------ */
+
+static size_t draw_act(Random *r) {
+        uint64_t total = 0, n;
+        size_t i = 0;
+
+        for (size_t k = 0; k < ELEMENTSOF(acts); k++)
+                total += acts[k].weight;
+        for (n = random_below(r, total); n >= acts[i].weight; i++)
+                n -= acts[i].weight;
+        return i;
+}
+
+static int compare_entries(const void *a, const void *b) {
+        usec_t x = ((const Entry *) a)->at_usec, y = ((const Entry *) b)->at_usec;
+
+        return (x > y) - (x < y);
+}
+
+static void draw_entries(Scene *s, Random *r) {
+        for (size_t i = 0; i < N_ENTRIES; i++) {
+                s->entries[i] = (Entry){ .at_usec = random_below(r, LOAD_USEC), .act = draw_act(r) };
+                for (size_t k = 0; k < N_ARGS; k++)
+                        s->entries[i].args[k] = random_below(r, UINT64_C(1) << 40);
+        }
+        qsort(s->entries, N_ENTRIES, sizeof(Entry), compare_entries);
+}
+
+static void draw_options(SimOptions *o, uint64_t seed, Random *r) {
+        static const unsigned graces[] = { 0, 0, 60, 600 };
+
+        *o = (SimOptions){ .n_nodes = N_MACHINES,
+                           .n_agents = N_AGENTS,
+                           .n_coordinators = 2,
+                           .n_late = N_LATE,
+                           .n_outside = 1,
+                           .queue = 1,
+                           .n_pods = 12,
+                           .pdb_min = 10,
+                           .stop_sec = 20,
+                           .grace_sec = 60,
+                           .tgp_sec = graces[random_below(r, ELEMENTSOF(graces))],
+                           .leave_interrupted = random_below(r, 8) == 0,
+                           .encoding = sim_world_draw_encoding(seed),
+                           .latency = sim_world_draw_latency(seed),
+                           .watch_lag_msec = random_below(r, 2) ? 20 : 0 };
+}
+
+/* -- a life -------------------------------------------------------------------------------------- */
+
+static void join_who_is_due(Scene *s) {
+        for (size_t i = 0; i < N_LATE; i++)
+                if (s->join_usec[i] > 0 && s->join_usec[i] <= sim_world_now(s->w)) {
+                        s->join_usec[i] = USEC_INFINITY;
+                        if (sim_world_instance_alive(s->w, LATE + i)) {
+                                sim_trace_add(s->w->trace, "world", "%s joins", s->w->machines[LATE + i].node);
+                                sim_world_join(s->w, LATE + i);
+                        }
+                }
+}
+
+static bool run(Scene *s, usec_t usec) {
+        usec_t until = sim_world_now(s->w) + usec;
+
+        do
+                join_who_is_due(s);
+        while (sim_world_step(s->w, until));
+        return !sim_world_violation(s->w);
+}
+
+/* shared, always: [Queue] Shared=, [Interruption] Delete=always. Nothing has been sent yet. */
+static void equip(Scene *s, bool shared, bool always) {
+        SimWorld *w = s->w;
+
+        fake_ec2_run(w->ec2, FOREIGN_ALIVE, SIM_ZONE);
+        fake_ec2_run(w->ec2, FOREIGN_ENDED, SIM_ZONE);
+        fake_ec2_terminate(w->ec2, FOREIGN_ENDED);
+        for (size_t i = 0; i < 2; i++) {
+                CoordinatorConfig *c = &sim_world_coordinator(w, i)->coordinator_config;
+
+                c->queue_shared = shared;
+                if (always && !w->options.leave_interrupted)
+                        c->interruption_delete = INTERRUPTION_DELETE_ALWAYS;
+        }
+        sim_trace_add(w->trace, "world", "[Queue] Shared=%d, [Interruption] Delete=%d, terminationGracePeriod %u s", shared,
+                      sim_world_coordinator(w, 0)->coordinator_config.interruption_delete, w->options.tgp_sec);
+}
+
+static bool is_settled(Scene *s) {
+        for (size_t i = 0; i < LATE; i++)
+                if (i != OUTSIDE && !sim_world_claim(s->w, i))
+                        return false;
+        return sim_world_leader(s->w) && sim_world_pods_ready(s->w) == s->w->options.n_pods;
+}
+
+static bool somebody_goes(SimWorld *w) {
+        for (size_t i = 0; i < N_MACHINES; i++)
+                if (fj_get(sim_world_claim(w, i), "metadata", "deletionTimestamp", NULL))
+                        return true;
+        return false;
+}
+
+/* Nobody is in anybody's way: whoever has not joined does, whoever is dead comes back; and one more is announced, by the queue alone. */
+static bool end_all(Scene *s, SimOutcome *o) {
+        SimWorld *w = s->w;
+        bool ends = !w->options.leave_interrupted, went = true;
+
+        o->where = "all comes to its end";
+        sim_faults_stop(w->faults);
+        sim_faults_set_latency(w->faults, (SimLatency) MIN(w->options.latency, (unsigned) SIM_LATENCY_MEDIUM));
+        fake_troubles_clear(fake_sqs_troubles(sim_queue_sqs(queue_of(s))));
+        fake_troubles_clear(fake_autoscaling_troubles(sim_queue_groups(queue_of(s))));
+        for (size_t i = 0; i < N_LATE; i++)
+                plan_to_join(s, &w->machines[LATE + i], 0);
+        if (!sim_world_agent(w, AGENT_DIES)->life && !w->machines[AGENT_DIES].ended) { /* its marks are its own to take off */
+                sim_check_trouble(w->check, 30 * SEC);
+                sim_process_start(sim_world_agent(w, AGENT_DIES));
+        }
+        if (!run(s, 4 * MIN_USEC))
+                return false;
+        o->where = "a last one is announced";
+        send(s, &(FakeAwsEvent){ .kind = FAKE_AWS_EVENT_SPOT, .instance = w->machines[KEEPER].instance }, false);
+        if (!run(s, 4 * MIN_USEC) || (ends && sim_world_claim(w, KEEPER)))
+                return false;
+        /* What the metadata took back is kept until it is outlived, where no claim is deleted for it. */
+        for (size_t i = 0; i < N_AGENTS; i++)
+                if (sim_world_annotation(w, i, "vesper.sh/interruption") && !w->machines[i].noticed && !run(s, 6 * MIN_USEC))
+                        return false;
+        /* A removal may begin at any time, when a scheduled change comes near; and its pool tells of its end a moment later. */
+        for (unsigned i = 0; i < 20 && went; i++) {
+                went = somebody_goes(w);
+                if (!run(s, 15 * SEC))
+                        return false;
+                went = went || somebody_goes(w);
+        }
+        o->where = "nothing goes on";
+        sim_queue_check_left(queue_of(s));
+        return true;
+}
+
+static uint64_t requests_allowed(const SimWorld *w) {
+        return 2000 + (sim_world_now(w) / USEC_PER_MINUTE + 1) * 400;
+}
+
+static bool live(Scene *s, SimOutcome *o) {
+        SimWorld *w = s->w;
+        usec_t begin;
+
+        o->where = "the world settles";
+        if (!run(s, SETTLE_USEC) || !is_settled(s))
+                return false;
+        sim_check_promise(w->check);
+
+        o->where = "things happen";
+        begin = sim_world_now(w);
+        for (; o->n_entries < N_ENTRIES; o->n_entries++) {
+                const Entry *e = &s->entries[o->n_entries];
+
+                if (!run(s, usec_sub(begin + e->at_usec, sim_world_now(w))))
+                        return false;
+                acts[e->act].play(s, e->args);
+        }
+        if (!run(s, MIN_USEC))
+                return false;
+        return end_all(s, o) && sim_check_quiet(w->check, requests_allowed(w));
+}
+
+void sim_queues_play(uint64_t seed, bool report, bool trace, SimOutcome *ret) {
+        _cleanup_(sim_world_freep) SimWorld *w = NULL;
+        SimOptions options;
+        Scene s = { 0 };
+        Random *draws;
+        bool shared, always;
+        int r = random_new(hash64((uint64_t[2]){ UINT64_C(0x717565756573), seed }, 2 * sizeof(uint64_t)), &draws);
+
+        assert(r >= 0);
+        r = random_new(seed, &s.order);
+        assert(r >= 0);
+        draw_options(&options, seed, draws);
+        shared = random_below(draws, 4) == 0;
+        always = random_below(draws, 3) == 0;
+        draw_entries(&s, draws);
+        random_free(draws);
+        s.w = w = sim_world_new(seed, &options);
+        equip(&s, shared, always);
+        *ret = (SimOutcome){ 0 };
+        ret->good = live(&s, ret);
+        sim_outcome_read(w, report, trace, ret);
+        sim_world_free(TAKE_PTR(w)); /* the queue draws from what is freed now */
+        random_free(s.order);
+}
