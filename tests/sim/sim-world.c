@@ -198,7 +198,9 @@ static void allow_coordinators(SimWorld *w) {
         allow(w, "create,patch", "", "events", NULL);
         allow(w, "list,watch", "policy", "poddisruptionbudgets", NULL);
         allow(w, "list,watch", "storage.k8s.io", "volumeattachments", NULL);
-        allow(w, "get", "", "persistentvolumeclaims", NULL);
+        allow(w, "get,list,watch", "", "persistentvolumeclaims", NULL);
+        allow(w, "list,watch", "", "persistentvolumes,namespaces", NULL);
+        allow(w, "list,watch", "storage.k8s.io", "storageclasses,csinodes", NULL);
         allow(w, "list,watch,create,patch,delete", "vesper.sh", "nodeclaims", NULL);
         allow(w, "patch", "vesper.sh", "nodeclaims/status,nodepools/status,nodedisruptionbudgets/status", NULL);
         allow(w, "get,list,watch", "vesper.sh", "nodedisruptionbudgets", NULL);
