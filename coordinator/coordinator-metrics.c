@@ -7,6 +7,7 @@
 #include "node-termination.h"
 #include "node-webhook.h"
 #include "notify-sender.h"
+#include "outlook-rule.h"
 #include "repairs.h"
 #include "sqs-client.h"
 
@@ -35,6 +36,11 @@ static const double seconds_buckets[] = { 0.3, 1, 3, 10, 30, 60, 180, 600, 1800,
 static const MetricLabel more_of_cloud_calls[] = {
         { "operation", cloud_operation_names },
         { "outcome", cloud_outcome_names },
+        {},
+};
+
+static const MetricLabel more_of_outlook[] = {
+        { "code", outlook_word_names },
         {},
 };
 
@@ -142,6 +148,19 @@ const MetricFamily coordinator_metric_families[_COORDINATOR_METRIC_MAX] = {
         [METRIC_REPAIRS_UNDER_WAY] = GAUGE("repairs_under_way", "Repairs of nodes that are neither proved nor failed yet."),
         [METRIC_REPAIRS_WAITING] =
                 GAUGE("repairs_waiting", "Nodes that are to be repaired and are held: NodePools say why in RepairHeld."),
+        [METRIC_OUTLOOK_NODES] = { .name = "vesper_coordinator_voluntary_disruption_nodes",
+                                   .type = METRIC_GAUGE,
+                                   .help = "Nodes that a NodePool has judged by spec.disruption, by method and by what stands in the way of "
+                                           "their removal, each by itself. Nothing is removed.",
+                                   .label = "method",
+                                   .values = outlook_method_names,
+                                   .more = more_of_outlook },
+        [METRIC_OUTLOOK_OLDEST_SECONDS] =
+                GAUGE("voluntary_disruption_oldest_candidate_seconds", "Since when the node would go that has for the longest."),
+        [METRIC_OUTLOOK_ROUND_SECONDS] =
+                GAUGE("voluntary_disruption_round_seconds", "How long the last round over all nodes has judged."),
+        [METRIC_OUTLOOK_ROUND_AGE_SECONDS] =
+                GAUGE("voluntary_disruption_round_age_seconds", "How long ago the last such round has ended."),
         [METRIC_QUEUE_ANSWERS] = { .name = "vesper_coordinator_queue_answers_total",
                                    .type = METRIC_COUNTER,
                                    .help = "Answers of the interruption queue; each outcome but ok is an error.",

@@ -40,6 +40,10 @@ typedef enum CoordinatorMetric {
         METRIC_REPAIRS,           /* by outcome */
         METRIC_REPAIRS_UNDER_WAY, /* begun, and neither proved nor failed */
         METRIC_REPAIRS_WAITING,
+        METRIC_OUTLOOK_NODES,          /* that pools ask about, by method and what stands in the way */
+        METRIC_OUTLOOK_OLDEST_SECONDS, /* since when one would go */
+        METRIC_OUTLOOK_ROUND_SECONDS,  /* that the last round has judged */
+        METRIC_OUTLOOK_ROUND_AGE_SECONDS,
         METRIC_QUEUE_ANSWERS,  /* of SQS, by outcome */
         METRIC_QUEUE_RECEIVED, /* messages, by kind */
         METRIC_QUEUE_DELETED,

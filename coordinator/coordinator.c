@@ -160,6 +160,13 @@ static void on_pod(const char *node, const KubePod *old, const KubePod *new, voi
                 leading_on_pod(c->leading, node, old, new);
 }
 
+static void on_any_pod(const KubePod *old, const KubePod *new, void *userdata) {
+        Coordinator *c = userdata;
+
+        if (c->leading)
+                leading_on_any_pod(c->leading, old, new);
+}
+
 static void on_pdb(const KubePdb *old, const KubePdb *new, void *userdata) {
         Coordinator *c = userdata;
 
@@ -461,6 +468,7 @@ int coordinator_start(Coordinator *c) {
                 .on_pool_dirty = on_pool_dirty,
                 .on_claim_dirty = on_claim_dirty,
                 .on_pod = on_pod,
+                .on_any_pod = on_any_pod,
                 .on_pdb = on_pdb,
                 .on_budget = on_budget,
                 .on_node = on_node,

@@ -13,6 +13,7 @@
 #include "object-writes.h"
 #include "orphan.h"
 #include "out-of-service.h"
+#include "outlook.h"
 #include "pauses.h"
 #include "pool-status.h"
 #include "queue-worker.h"
@@ -74,6 +75,7 @@ struct Leading {
         CloudReboots *cloud_reboots;
         EventAcks *acks;
         Repairs *repairs;
+        Outlook *outlook;
         QueueWorker *queue_worker; /* NULL: no interruption queue is heard */
         PoolStatuses *pool_statuses;
         Hashmap *removals; /* node -> Removal */
@@ -302,6 +304,8 @@ static int make_rooms(Leading *l) {
         if (r < 0)
                 return r;
         r = repairs_new(&l->context, l->queue, l->pool_statuses, &l->repairs);
+        if (r >= 0)
+                r = outlook_new(&l->context, l->queue, &l->o.pace->outlook_writes, &l->o.pace->outlook_events, &l->outlook);
         return r < 0 || !l->o.queue ? r : hear_queue(l);
 }
 
@@ -312,6 +316,8 @@ void leading_pace_init(LeadingPace *p, const CoordinatorConfig *config) {
                 .eviction_events = { .burst = EVICTION_EVENTS_BURST, .per_minute = EVICTION_EVENTS_PER_MINUTE },
                 .warnings = { .burst = WARNINGS_BURST, .per_minute = WARNINGS_PER_MINUTE },
                 .drained_events = { .burst = DRAINED_EVENTS_BURST, .per_minute = DRAINED_EVENTS_PER_MINUTE },
+                .outlook_writes = { .burst = OUTLOOK_WRITES_BURST, .per_minute = OUTLOOK_WRITES_PER_MINUTE },
+                .outlook_events = { .burst = OUTLOOK_EVENTS_BURST, .per_minute = OUTLOOK_EVENTS_PER_MINUTE },
         };
 }
 
@@ -355,6 +361,7 @@ static void unmeasure(Leading *l) {
                 metrics_set(l->o.metrics, METRIC_BLOCKED, i, 0);
         for (size_t i = 0; cloud_provider_names[i]; i++)
                 metrics_set(l->o.metrics, METRIC_ORPHANED_INSTANCES, i, 0);
+        outlook_unmeasure(l->o.metrics);
 }
 
 Leading *leading_free(Leading *l) {
@@ -367,6 +374,7 @@ Leading *leading_free(Leading *l) {
         timer_free(l->coalesce_timer);
         http_transport_set_immediate(l->env->transport, false);
         queue_worker_free(l->queue_worker);
+        outlook_free(l->outlook);
         repairs_free(l->repairs);
         pool_statuses_free(l->pool_statuses);
         event_acks_free(l->acks);
@@ -468,6 +476,7 @@ void leading_claim_dirty(Leading *l, const char *claim) {
         for (HashmapIterator it = {}; cluster_view_iterate_pools(l->o.view, &it, &pool);)
                 if (!c || streq_ptr(c->node_pool, pool->object.meta.name))
                         mark(l, "pool", pool->object.meta.name, at);
+        outlook_on_claim(l->outlook, c);
 }
 
 void leading_on_pod(Leading *l, const char *node, const KubePod *old, const KubePod *new) {
@@ -483,6 +492,10 @@ void leading_on_pod(Leading *l, const char *node, const KubePod *old, const Kube
                 leading_node_dirty(l, node);
 }
 
+void leading_on_any_pod(Leading *l, const KubePod *old, const KubePod *new) {
+        outlook_on_pod(l->outlook, old, new);
+}
+
 void leading_on_pdb(Leading *l, const KubePdb *old, const KubePdb *new) {
         const ObjectMeta *m = new ? &new->object.meta : &old->object.meta;
 
@@ -494,6 +507,7 @@ void leading_on_pdb(Leading *l, const KubePdb *old, const KubePdb *new) {
                 evictor_forget_pdb(l->evictor, m->ns, m->name);
         if (!old || !new || old->object.meta.generation != m->generation)
                 evictor_pdb_edited(l->evictor, m->ns);
+        outlook_changed(l->outlook);
 }
 
 void leading_on_budget(Leading *l, const KubeNodeBudget *old, const KubeNodeBudget *new) {
@@ -501,22 +515,26 @@ void leading_on_budget(Leading *l, const KubeNodeBudget *old, const KubeNodeBudg
                 tell_of_invalid_budget(l, new);
         reboot_grants_budgets_changed(l->reboots);
         voluntary_deletes_budgets_changed(l->deletes);
+        outlook_changed(l->outlook);
 }
 
 void leading_on_pause(Leading *l) {
         const KubeNodePool *pool;
 
         pauses_see(l->pauses, NULL);
+        outlook_changed(l->outlook);
         for (HashmapIterator it = {}; cluster_view_iterate_pools(l->o.view, &it, &pool);)
                 mark(l, "pool", pool->object.meta.name, 0);
 }
 
 void leading_on_node(Leading *l, const KubeNode *old, const KubeNode *new) {
         repairs_on_node(l->repairs, old, new);
+        outlook_on_node(l->outlook, old, new);
 }
 
 void leading_view_health(Leading *l, bool stands) {
         repairs_view_changed(l->repairs, stands);
+        outlook_view_changed(l->outlook, stands);
         orphans_view_changed(l->orphans, stands);
         out_of_service_view_changed(l->out_of_service, stands);
         if (stands)
@@ -673,6 +691,7 @@ static void note_pool(Leading *l, const char *name, const KubeNodePool *pool) {
         if (!pool) {
                 free(hashmap_remove(l->pools, name));
                 mark_nodes(l);
+                outlook_pools_changed(l->outlook);
                 return;
         }
         now = strf("%s %lld %d %d %d", pool->object.meta.uid, (long long) pool->object.meta.generation,
@@ -685,6 +704,7 @@ static void note_pool(Leading *l, const char *name, const KubeNodePool *pool) {
                 free(old);
         }
         mark_nodes(l);
+        outlook_pools_changed(l->outlook);
 }
 
 static void reconcile_pool(Leading *l, const char *key, const char *name) {
@@ -748,6 +768,8 @@ static void on_key(const char *key, void *userdata) {
                 instance_orphans_reconcile(l->instance_orphans);
         else if (streq(key, REPAIRS_KEY))
                 repairs_reconcile(l->repairs);
+        else if (streq(key, OUTLOOK_KEY))
+                outlook_reconcile(l->outlook);
         else
                 assert(false && "a key of no room");
 }
@@ -795,6 +817,7 @@ void leading_measure(Leading *l) {
         metrics_set(l->o.metrics, METRIC_QUEUE_DEPTH, 0, (double) work_queue_depth(l->queue));
         metrics_set(l->o.metrics, METRIC_ORPHANS, 0, (double) orphans_size(l->orphans));
         instance_orphans_measure(l->instance_orphans);
+        outlook_measure(l->outlook);
         measure_evictor(l);
         measure_reboots(l);
         repairs_count(l->repairs, &repairs_waiting, &repairs_under_way);

@@ -3,8 +3,8 @@
 
 /*
  * What a leader has and a standby has not: the terminations under way, adoption, release, orphans, grants of
- * reboots, repairs, the evictor, and the one work queue whose keys are node/NAME, pool/NAME, claim/NAME, reboots/all, repairs/all,
- * instances/all.
+ * reboots, repairs, what would become of nodes, the evictor, and the one work queue whose keys are node/NAME, pool/NAME,
+ * claim/NAME, reboots/all, repairs/all, outlook/all, instances/all.
  * Made when the Lease is ours and the view is complete; freeing it drops every call, every wish for an
  * eviction and every termination at once, and leaves the marks to the next leader.
  *
@@ -28,6 +28,7 @@ typedef struct Leading Leading;
 typedef struct LeadingPace {
         TokenBucket terminations;
         TokenBucket progress, eviction_events, warnings, drained_events; /* of TerminationContext */
+        TokenBucket outlook_writes, outlook_events;
 } LeadingPace;
 
 void leading_pace_init(LeadingPace *p, const CoordinatorConfig *config); /* all full */
@@ -57,6 +58,7 @@ void leading_node_dirty(Leading *l, const char *node);
 void leading_pool_dirty(Leading *l, const char *pool);
 void leading_claim_dirty(Leading *l, const char *claim);
 void leading_on_pod(Leading *l, const char *node, const KubePod *old, const KubePod *new);
+void leading_on_any_pod(Leading *l, const KubePod *old, const KubePod *new);
 void leading_on_pdb(Leading *l, const KubePdb *old, const KubePdb *new);
 void leading_on_pause(Leading *l); /* cluster_view_is_paused() may be another */
 void leading_on_budget(Leading *l, const KubeNodeBudget *old, const KubeNodeBudget *new);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "hashmap.h"
+#include "kube-scheduling.h"
 #include "log.h"
 #include "marks.h"
 #include "string-util.h"
@@ -57,7 +58,7 @@ struct ClusterView {
 };
 
 static const KubeKind *const view_kinds[_VIEW_KIND_MAX] = {
-        [VIEW_NODES] = &kube_node_kind,      [VIEW_PODS] = &kube_pod_kind,
+        [VIEW_NODES] = &kube_scheduled_node_kind, [VIEW_PODS] = &kube_scheduled_pod_kind,
         [VIEW_PDBS] = &kube_pdb_kind,        [VIEW_VOLUMES] = &kube_volume_attachment_kind,
         [VIEW_POOLS] = &kube_node_pool_kind, [VIEW_CLAIMS] = &kube_node_claim_kind,
         [VIEW_BUDGETS] = &kube_node_budget_kind, [VIEW_NAMESPACE] = &kube_namespace_kind,
@@ -232,6 +233,8 @@ static void on_node(ClusterView *v, KubeNode *old, KubeNode *new) {
 static void on_pod(ClusterView *v, KubePod *old, KubePod *new) {
         const char *from = old ? old->node_name : NULL, *to = new ? new->node_name : NULL;
 
+        if (v->handler.on_any_pod)
+                v->handler.on_any_pod(old, new, v->handler.userdata);
         if (from)
                 namespace_remove(v->pods_by_ns, old);
         index_move(v, &v->pods_by_node, from, (KubeObject *) old, to, (KubeObject *) new);
@@ -291,9 +294,9 @@ static void on_event(Informer *i, InformerEvent e, KubeObject *old, KubeObject *
         ClusterView *v = userdata;
         const KubeObject *o = new ? new : old;
 
-        if (o->kind == &kube_pod_kind)
+        if (o->kind == &kube_scheduled_pod_kind)
                 on_pod(v, (KubePod *) old, (KubePod *) new);
-        else if (o->kind == &kube_node_kind)
+        else if (o->kind == &kube_scheduled_node_kind)
                 on_node(v, (KubeNode *) old, (KubeNode *) new);
         else if (o->kind == &kube_pdb_kind)
                 on_pdb(v, (KubePdb *) old, (KubePdb *) new);
@@ -429,7 +432,7 @@ void cluster_view_kick(ClusterView *v) {
 
 void cluster_view_distrust(ClusterView *v, const KubeKind *kind) {
         for (ViewKind k = 0; k < _VIEW_KIND_MAX; k++)
-                if (view_kinds[k] == kind)
+                if (streq(view_kinds[k]->plural, kind->plural) && streq(view_kinds[k]->group, kind->group))
                         informer_distrust(v->informers[k]);
 }
 
@@ -588,6 +591,10 @@ bool cluster_view_iterate_pdbs(const ClusterView *v, HashmapIterator *it, const 
 bool cluster_view_iterate_pods(const ClusterView *v, const char *node, HashmapIterator *it,
                                const KubePod **ret) {
         return index_iterate(&v->pods_by_node, node, it, (KubeObject **) ret);
+}
+
+bool cluster_view_iterate_all_pods(const ClusterView *v, HashmapIterator *it, const KubePod **ret) {
+        return informer_iterate(v->informers[VIEW_PODS], it, (KubeObject **) ret);
 }
 
 bool cluster_view_iterate_volumes(const ClusterView *v, const char *node, HashmapIterator *it,

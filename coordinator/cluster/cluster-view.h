@@ -5,6 +5,9 @@
  * cluster/: the indexed view of nodes, pods, both kinds of budgets, volumes, pools, claims and the pause. Informers feed it;
  * everything above reads it and is told which node or pool became dirty. It decides nothing and writes
  * nothing. Every replica keeps it warm, the leader or not, so that a takeover need not list.
+ *
+ * Its pods are each a KubeScheduledPod, its nodes a KubeScheduledNode: whoever simulates where pods would go needs no watch of
+ * its own for them.
  */
 
 #include "informer.h"
@@ -23,6 +26,8 @@ typedef struct ClusterViewHandler {
          * and new may be NULL; a pod that moved (never in practice) comes as gone from the one and new on
          * the other. Whether this makes the node dirty is for the callback to say. */
         void (*on_pod)(const char *node, const KubePod *old, const KubePod *new, void *userdata);
+        /* The same of each pod, bound or not, once, and before it. May be NULL. */
+        void (*on_any_pod)(const KubePod *old, const KubePod *new, void *userdata);
         /* new NULL: the PDB is gone. */
         void (*on_pdb)(const KubePdb *old, const KubePdb *new, void *userdata);
         /* A NodeDisruptionBudget, or a Node, came (old NULL), changed, or went (new NULL). May be NULL. */
@@ -81,6 +86,7 @@ bool cluster_view_iterate_pdbs(const ClusterView *v, HashmapIterator *it, const 
 /* Pods bound to this node. */
 bool cluster_view_iterate_pods(const ClusterView *v, const char *node, HashmapIterator *it,
                                const KubePod **ret);
+bool cluster_view_iterate_all_pods(const ClusterView *v, HashmapIterator *it, const KubePod **ret); /* bound or not */
 /* VolumeAttachments of this node. */
 bool cluster_view_iterate_volumes(const ClusterView *v, const char *node, HashmapIterator *it,
                                   const KubeVolumeAttachment **ret);

@@ -56,6 +56,10 @@ static const KubeNodeClaim *find_claim(const ExplainFacts *f, const KubeNode *n)
         return found;
 }
 
+const KubeNodeClaim *explain_claim(const ExplainFacts *f) {
+        return find_claim(f, (const KubeNode *) f->node);
+}
+
 static const KubeNodePool *pool_named(const ExplainFacts *f, const char *name) {
         for (size_t i = 0; i < f->pools.n_items; i++)
                 if (streq_ptr(f->pools.items[i]->meta.name, name))
@@ -482,7 +486,7 @@ int explain_make(const ExplainFacts *f, ExplainCauses *ret) {
 
         assert(f && f->node_name && f->lease_ns && f->lease_name && ret);
         *ret = (ExplainCauses){};
-        x.claim = find_claim(f, x.node);
+        x.claim = explain_claim(f);
         if (!x.node && !x.claim)
                 return -ENOENT;
         if (x.node) {

@@ -10,6 +10,7 @@
  *      explain-pods.c     its pods and their PodDisruptionBudgets
  *      explain-machine.c  what comes behind it: the cloud, and finalizers of others
  *      explain-text.c     for people, and as JSON
+ *      explain-told.h     what the coordinator says of its going though nobody asked
  *      explain-fetch.c    which objects are read
  *
  * A node that is not being removed is held by nothing; then the first cause says who manages it.
@@ -40,6 +41,8 @@ typedef struct ExplainFacts {
 
 void explain_facts_done(ExplainFacts *f);
 
+/* The NodeClaim of the node; NULL: none is known. Borrowed. */
+const KubeNodeClaim *explain_claim(const ExplainFacts *f);
 /* 0; -ENOENT: neither the Node nor a NodeClaim of it is there; -ENOMEM. */
 int explain_make(const ExplainFacts *f, ExplainCauses *ret);
 /* NULL on ENOMEM. */

@@ -6,6 +6,7 @@
 #include "ctl-verbs.h"
 #include "explain-fetch.h"
 #include "explain-outlook.h"
+#include "explain-told.h"
 #include "snapshot-fetch.h"
 #include "string-util.h"
 
@@ -29,10 +30,23 @@ static void explain_free(void *state) {
         free(v);
 }
 
+/* The causes, then what the coordinator says of the node's going though nobody asked. */
+static void write_facts(ExplainVerb *v, const ExplainFacts *facts, const ExplainCauses *causes) {
+        bool is_text = v->ctl->output == CTL_OUTPUT_TABLE;
+        _cleanup_free_ char *held = is_text ? explain_text(facts, causes) : explain_json(facts, causes),
+                            *told = is_text ? explain_told_text(facts) : explain_told_json(facts);
+
+        if (!held || !told)
+                return;
+        if (is_text)
+                v->text = strf("%s%s", held, told);
+        else
+                v->json = strf("%.*s,\"outlook\":%s}", (int) strlen(held) - 1, held, told);
+}
+
 /* The exit status. */
 static int find_causes(ExplainVerb *v, const ExplainFacts *facts) {
         _cleanup_(explain_causes_done) ExplainCauses causes = {};
-        const Ctl *ctl = v->ctl;
         int r;
 
         r = explain_make(facts, &causes);
@@ -41,10 +55,7 @@ static int find_causes(ExplainVerb *v, const ExplainFacts *facts) {
                              facts->unknown ? " that you may read" : "");
         if (r < 0)
                 return EXIT_FAILURE;
-        if (ctl->output == CTL_OUTPUT_TABLE)
-                v->text = explain_text(facts, &causes);
-        else
-                v->json = explain_json(facts, &causes);
+        write_facts(v, facts, &causes);
         if (!v->text && !v->json)
                 return EXIT_FAILURE;
         return explain_causes_first(&causes) ? EXIT_HELD : EXIT_SUCCESS;

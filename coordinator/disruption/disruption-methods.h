@@ -8,12 +8,6 @@
 
 #include "disruption-plan.h"
 
-/* At this age an expiring node goes: up to a tenth before expireAfter, a day at most, spread by its uid, so that nodes that
- * came together do not go together. USEC_INFINITY: it does not expire. */
-usec_t node_expires_usec(const DisruptionScene *s, uint32_t node);
-/* At this age nothing holds it any more; USEC_INFINITY: there is none. */
-usec_t node_expires_hard_usec(const DisruptionScene *s, uint32_t node);
-
 int method_expiration(DisruptionPlan *p);
 int method_drift(DisruptionPlan *p);
 int method_emptiness(DisruptionPlan *p);
@@ -22,6 +16,9 @@ int method_consolidation(DisruptionPlan *p); /* empty nodes, then others: disrup
  * replaced by one, if its pool has offerings. */
 int consolidate_by_replacing(DisruptionPlan *p, const uint32_t *candidates, size_t n);
 void gate_add_price(const DisruptionScene *s, uint32_t node, GateFindings *f);
+/* An offering of its pool is cheaper by enough, and is not spot for spot: only trying it says whether it could take the node's
+ * place. Of a node that a pool has. */
+bool node_price_leaves_room(const DisruptionScene *s, uint32_t node);
 
 /* -- disruption-try.c: what they share ------------------------------------------------------------------ */
 

@@ -209,6 +209,14 @@ static const PoolOffering *cheapest(const KubeNodePool *pool, bool but_spot) {
         return found;
 }
 
+bool node_price_leaves_room(const DisruptionScene *s, uint32_t node) {
+        const DisruptionPool *pool = s->nodes[node].pool;
+        int64_t price = scene_price_micros(s, node);
+        const PoolOffering *o = cheapest(pool->pool, is_spot(scene_capacity_type(scene_node(s, node))));
+
+        return price >= 0 && o && saves_enough(pool, price, o->price_micros);
+}
+
 /* In the words that people of other consolidators know, then the figures. */
 void gate_add_price(const DisruptionScene *s, uint32_t node, GateFindings *f) {
         const DisruptionPool *pool = s->nodes[node].pool;

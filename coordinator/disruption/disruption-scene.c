@@ -8,7 +8,6 @@
 
 #define LABEL_INSTANCE_TYPE "node.kubernetes.io/instance-type"
 #define LABEL_ZONE "topology.kubernetes.io/zone"
-#define CLAIM_EMPTY "Empty"
 #define LEASE_NAMESPACE "vesper-system"
 
 static const char *const capacity_labels[] = {
@@ -257,8 +256,9 @@ static int scene_add_pdbs(DisruptionScene *s) {
         for (uint32_t i = 0; r >= 0 && i < simulator_n_pods(s->simulator); i++) {
                 uint32_t t = simulator_template_of(s->simulator, i);
 
-                if (!is_matched[t])
-                        r = match_template(s, first, i);
+                if (is_matched[t] || !simulator_pod(s->simulator, i)) /* of one that went nothing is left but its number */
+                        continue;
+                r = match_template(s, first, i);
                 is_matched[t] = true;
         }
         return r;

@@ -5,13 +5,14 @@
  * disruption/: which nodes would go that nobody has asked to be removed, in which order, why, and what stands in the way of
  * the others. Pure: a snapshot and a simulator of it in, a plan out, and no file read but those of time zones that pools name; it
  * removes nothing. Calls simulate/, budget's
- * arithmetic and drain's pod classes; called by vesperctl.
+ * arithmetic and drain's pod classes; called by outlook/ and vesperctl.
  *
  *      disruption-scene.h    what all of it is judged by: of each node its pool, claim, price, pods that move; PDBs of pods
  *      disruption-budget.h   how many nodes a pool's budgets, its windows and NodeDisruptionBudgets let go now
  *      disruption-gate.h     whether a node may be a candidate at all: each reason against it, with its figures
  *      disruption-cost.h     in which order candidates are tried
  *      disruption-drift.h    whether a node is as its pool says
+ *      disruption-due.h      whether a node is due for a method, whatever the others do
  *      disruption-waves.h    in how many rounds PodDisruptionBudgets let pods go
  *      disruption-methods.h  expiration, drift, emptiness, consolidation
  *      disruption-plan.h     all of them, one after the other; and what would be if nodes went, or came
@@ -93,8 +94,8 @@ typedef struct SceneOptions {
         const char *lease_ns;       /* whose annotation pauses all removals; NULL: vesper-system */
 } SceneOptions;
 
-/* Borrows snapshot and simulator, which must be of that snapshot, and as it was made. -ENOMEM; -ENODATA: nodes or pods are not
- * known. */
+/* Borrows snapshot and simulator, which must be of that snapshot, with nothing removed or added; pods that a watch has brought may
+ * have come, changed and gone, but not while there is a scene. -ENOMEM; -ENODATA: nodes or pods are not known. */
 int disruption_scene_new(const Snapshot *snapshot, Simulator *simulator, const SceneOptions *options, DisruptionScene **ret);
 DisruptionScene *disruption_scene_free(DisruptionScene *s);
 DEFINE_FREEP(DisruptionScene, disruption_scene_free);

@@ -287,7 +287,7 @@ static char *status_body(const KubeNodeClaim *c, const KubeNode *n, const Identi
         json_add_string(w, "nodeName", n->object.meta.name);
         json_add_string(w, "nodeUID", n->object.meta.uid);
         add_identity(w, c, proof);
-        status_patch_add_conditions(w, &c->object, ours, n_ours, CLAIM_NODE_ABSENT);
+        status_patch_add_conditions(w, &c->object, ours, n_ours, (const char *const[]){ CLAIM_NODE_ABSENT, NULL });
         return status_patch_close(w);
 }
 

@@ -78,6 +78,10 @@ class Size:
                     self._of_one_node()
                 for rate in RATES[:1] if self.brief else RATES:
                     self._changes(leader, standby, "adopted", rate)
+                if not self.brief:
+                    self._ask(leader)
+                    self._changes(leader, standby, "asked", RATES[0])
+                    self._disrupt(None)
                 self._delete(leader, standby)
             if not self.brief:
                 with self._synced("late", "late"):
@@ -176,6 +180,22 @@ class Size:
             "adopt_writes_per_s": writes / took, "adopt_writes_per_s_most": max(rates),
             "adopt_peak_anonymous_mb": sampler.peak.anonymous_kb / MB
         })
+
+    def _disrupt(self, disruption):
+        """What the pool says of nodes that nobody has asked to go."""
+        self.fake.client.patch(f"{POOLS}/{fakeworld.pool()['metadata']['name']}", {"spec": {"disruption": disruption}})
+
+    def _ask(self, leader):
+        """The pool asks which of its nodes would go: until the first claims say so, all have been judged."""
+        self.fake.reset_counters()
+        before, begin = account.read(leader.pid), time.monotonic()
+        self._disrupt({"consolidation": {"policy": "WhenUnderutilized"}})
+        while self.fake.count("patch nodeclaims/status", 200) == 0:
+            assert time.monotonic() - begin < GONE_SEC, f"no claim said within {GONE_SEC} s whether its node would go"
+            time.sleep(0.05)
+        took, spent = time.monotonic() - begin, account.read(leader.pid) - before
+        self.figures.update({"ask_s": took, "ask_cpu_s": spent.cpu})
+        self._note(f"all judged in {took:.1f} s, {spent.cpu:.1f} s of CPU")
 
     def _status(self):
         """vesperctl status of all that is adopted."""
@@ -323,6 +343,10 @@ STEPS = (
     ("adopted: RSS of the leader, MB", "adopted_leader_rss_mb"),
     ("  anonymous, MB", "adopted_leader_anonymous_mb"),
     ("  RSS of the standby, MB", "adopted_standby_rss_mb"),
+    ("a pool asks which nodes would go: all judged, s", "ask_s"),
+    ("  CPU, s", "ask_cpu_s"),
+    ("  RSS of the leader, MB", "asked_leader_rss_mb"),
+    ("  one pod change, leader, us", "asked_leader_change_us"),
     ("adoption of all nodes, s", "adopt_s"),
     ("  CPU, s", "adopt_cpu_s"),
     ("  nodes a second", "adopt_nodes_per_s"),
@@ -379,6 +403,8 @@ def scale(ctx):
     rss = max(largest[key] for key in ("first_rss_mb", "adopted_leader_rss_mb", "adopted_standby_rss_mb",
                                        "late_rss_mb"))
     ctx.bar("5,000 nodes, 150,000 pods: RSS, the larger of leader and standby", rss, 200, "MB")
+    ctx.bar("5,000 nodes, 150,000 pods, and a pool that asks which would go: RSS", largest["asked_leader_rss_mb"], 260, "MB")
+    ctx.bar("5,000 nodes, 150,000 pods, and a pool that asks: a pod's change", largest["asked_leader_change_us"], 50, "us")
     ctx.bar("5,000 nodes, 150,000 pods: start to synced", largest["first_synced_s"], 20, "s")
     ctx.bar("5,000 nodes, 150,000 pods: the same with all adopted", largest["late_synced_s"], 20, "s")
     ctx.bar("5,000 nodes, 150,000 pods: vesperctl status", largest["status_s"], 1.5, "s")

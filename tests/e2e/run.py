@@ -25,6 +25,7 @@ import cases_faces  # noqa: E402
 import cases_grace  # noqa: E402
 import cases_node  # noqa: E402
 import cases_notify  # noqa: E402
+import cases_outlook  # noqa: E402
 import cases_queue  # noqa: E402
 import cases_reboot  # noqa: E402
 import cases_reload  # noqa: E402
@@ -35,7 +36,7 @@ from world import BarMissed, Figures, World  # noqa: E402
 ATTEMPTS = 3
 CASES = cases_command.CASES + cases_ctl.CASES + cases_node.CASES + cases_cluster.CASES + cases_queue.CASES + cases_reboot.CASES + \
     cases_reload.CASES + cases_faces.CASES + cases_grace.CASES + cases_explain.CASES + cases_notify.CASES + cases_checked.CASES + \
-    cases_simulate.CASES
+    cases_simulate.CASES + cases_outlook.CASES
 
 
 def play(case, world, last):

@@ -38,8 +38,9 @@ DANGEROUS = [("*", "*", "*", "", "", "")] + [(verb, "", "secrets", "", ns, "") f
     ("delete", "", "events", "", "default", ""), ("patch", "policy", "poddisruptionbudgets", "", "default", ""),
     ("delete", "policy", "poddisruptionbudgets", "", "default", ""),
     ("delete", "storage.k8s.io", "volumeattachments", "", "", ""),
-    ("list", "", "persistentvolumeclaims", "", "default", ""), ("patch", "", "persistentvolumeclaims", "", "default", ""),
-    ("get", "", "persistentvolumes", "", "", ""),
+    ("delete", "", "persistentvolumeclaims", "", "default", ""), ("patch", "", "persistentvolumeclaims", "", "default", ""),
+    ("delete", "", "persistentvolumes", "", "", ""), ("patch", "", "persistentvolumes", "", "", ""),
+    ("patch", "storage.k8s.io", "csinodes", "", "", ""),
     ("patch", "storage.k8s.io", "volumeattachments", "", "", ""),
     ("patch", "apps", "deployments", "", NAMESPACE, ""), ("delete", "apps", "daemonsets", "", "kube-system", ""),
     ("delete", "vesper.sh", "nodepools", "", "", ""), ("create", "vesper.sh", "nodepools", "", "", ""),
@@ -50,7 +51,7 @@ DANGEROUS = [("*", "*", "*", "", "", "")] + [(verb, "", "secrets", "", ns, "") f
     ("create", "admissionregistration.k8s.io", "validatingwebhookconfigurations", "", "", ""),
     ("patch", "admissionregistration.k8s.io", "validatingwebhookconfigurations", "", "", "another"),
     ("create", "", "secrets", "", "kube-system", ""), ("patch", "", "secrets", "", NAMESPACE, "another"),
-    ("list", "", "namespaces", "", "", "")] + [
+    ("patch", "", "namespaces", "", "", "")] + [
     (verb, "rbac.authorization.k8s.io", resource, "", "", "") for verb in ("create", "patch", "bind", "escalate")
     for resource in ("clusterroles", "clusterrolebindings")] + [
     ("update", "coordination.k8s.io", "leases", "", "kube-system", "kube-controller-manager"),
@@ -369,7 +370,11 @@ def coordinator_pod(bed, figures):
         world.cluster.create_pods(forced, 1, prefix="slow", grace=7200)
         bed.admin.delete(f"/apis/vesper.sh/v1alpha1/nodeclaims/{world.claims(forced)[0]['metadata']['name']}")
         world.wait_gone(forced)
-        # The pool goes, its last node stays.
+        # Would the last one go though nobody asked? Then the pool goes, and that node stays.
+        bed.admin.patch(f"{POOLS}/{pool}", {"spec": {"disruption": {"consolidation": {"policy": "WhenUnderutilized"}}}})
+        claim = f"/apis/vesper.sh/v1alpha1/nodeclaims/{world.claims(kept)[0]['metadata']['name']}"
+        bed.cluster.wait_for(lambda: any(c["type"] == "Consolidatable" for c in bed.admin.get(claim)["status"]["conditions"]), LIMIT,
+                             "the claim of the last node says whether it would go")
         _uninstall(bed, objects, pool, figures)
         assert FINALIZER not in bed.admin.get(f"/api/v1/nodes/{kept}")["metadata"].get("finalizers", []), "a finalizer was left"
         for gone, its in ((node, instance), (forced, forced_instance)):

@@ -35,6 +35,8 @@
 #define FALTERS 10u /* kubelets that falter, in such a world */
 #define CROWDED_SEED UINT64_C(0x63726f7764656420)
 #define REPAIRED 4u /* one of so many that have coordinators */
+#define ASKED 4u /* one of so many that have coordinators */
+#define ASKED_SEED UINT64_C(0x61736b65645f2121)
 #define LIMITED 5u /* one of so many that have coordinators */
 #define LIMITED_SEED UINT64_C(0x6c696d6974656420)
 #define COMMANDED 6u /* one of so many that have coordinators */
@@ -88,6 +90,7 @@ static const Size sizes[] = {
         { "node-budget", offsetof(SimOptions, node_budget), 0 },
         { "webhooks", offsetof(SimOptions, webhooks), 0 },
         { "repair", offsetof(SimOptions, repair_sec), 0 },
+        { "outlook", offsetof(SimOptions, outlook), 0 },
         WORKLOAD(0),
         WORKLOAD(1),
         WORKLOAD(2),
@@ -263,6 +266,13 @@ static void repair(SimPlan *p) {
                 sim_schedule_add_falter(p->schedule, p->seed, i, LOAD_USEC);
 }
 
+/* Its pool asks which nodes would go: each of them would. */
+static void ask(SimPlan *p) {
+        uint64_t h = hash64((uint64_t[2]){ ASKED_SEED, p->seed }, 2 * sizeof(uint64_t)) >> 16;
+
+        p->options.outlook = h % ASKED == 0 && p->options.n_coordinators > 0;
+}
+
 /* Some nodes are adopted by claims that people have made; of some machines they make a second one. */
 static void claim(SimPlan *p) {
         uint64_t h = hash64((uint64_t[2]){ CLAIMED_SEED, p->seed }, 2 * sizeof(uint64_t)) >> 16;
@@ -313,6 +323,7 @@ SimPlan *sim_plan_draw(uint64_t seed) {
         command(p);
         limit(p);
         repair(p);
+        ask(p);
         claim(p);
         p->keep = MUST(new0(bool, p->schedule->n + 1));
         /* In some nothing goes wrong: promises about time can be held there. */

@@ -198,7 +198,9 @@ static void allow_coordinators(SimWorld *w) {
         allow(w, "create,patch", "", "events", NULL);
         allow(w, "list,watch", "policy", "poddisruptionbudgets", NULL);
         allow(w, "list,watch", "storage.k8s.io", "volumeattachments", NULL);
-        allow(w, "get", "", "persistentvolumeclaims", NULL);
+        allow(w, "get,list,watch", "", "persistentvolumeclaims", NULL);
+        allow(w, "list,watch", "", "persistentvolumes,namespaces", NULL);
+        allow(w, "list,watch", "storage.k8s.io", "storageclasses,csinodes", NULL);
         allow(w, "list,watch,create,patch,delete", "vesper.sh", "nodeclaims", NULL);
         allow(w, "patch", "vesper.sh", "nodeclaims/status,nodepools/status,nodedisruptionbudgets/status", NULL);
         allow(w, "get,list,watch", "vesper.sh", "nodedisruptionbudgets", NULL);
@@ -444,6 +446,13 @@ static void set_repair(SimWorld *w) {
         timer_arm_in(w->heartbeats, HEARTBEAT_USEC);
 }
 
+static void set_disruption(SimWorld *w) {
+        if (w->options.outlook && !w->options.no_pool)
+                fake_merge(w->cluster, FAKE_NODEPOOLS, NULL, SIM_POOL,
+                           "{'spec':{'template':{'labels':{'drifted':'yes'}},'disruption':{'emptyAfter':'1s','expireAfter':'10s','drift':'Auto',"
+                           "'consolidation':{'policy':'WhenUnderutilized'},'budgets':[]}}}");
+}
+
 SimWorld *sim_world_new(uint64_t seed, const SimOptions *options) {
         _cleanup_free_ char *tgp = NULL;
         SimWorld *w = MUST(new0(SimWorld, 1));
@@ -479,6 +488,7 @@ SimWorld *sim_world_new(uint64_t seed, const SimOptions *options) {
         for (size_t i = 0; i < w->n_machines; i++)
                 make_machine(w, &w->machines[i], i);
         set_repair(w);
+        set_disruption(w);
         make_pods(w);
         for (unsigned i = 0; i < options->n_workloads; i++)
                 sim_workload_make(w, i);

@@ -103,6 +103,7 @@ typedef struct SimOptions {
         unsigned node_budget;             /* maxUnavailable of a NodeDisruptionBudget over all nodes; 0: there is none */
         unsigned webhooks;                /* 1: the coordinators are asked before people delete Nodes and claims */
         unsigned repair_sec; /* what is not Ready for so long is replaced, and heartbeats move; 0: as a pool has it that says nothing */
+        unsigned outlook;    /* 1: the pool sets spec.disruption so that every node would go; nobody has asked for it, so none does */
         unsigned exec_permille;           /* of that command's runs that go wrong, for a part of the load */
 } SimOptions;
 

@@ -197,6 +197,8 @@ static void allow(FakeAuthz *a) {
         fake_authz_allow(a, USER, "list,watch", "policy", "poddisruptionbudgets", NULL);
         fake_authz_allow(a, USER, "list,watch", "storage.k8s.io", "volumeattachments", NULL);
         fake_authz_allow(a, USER, "get", "", "persistentvolumeclaims", NULL);
+        fake_authz_allow(a, USER, "list,watch", "", "persistentvolumeclaims,persistentvolumes,namespaces", NULL);
+        fake_authz_allow(a, USER, "list,watch", "storage.k8s.io", "storageclasses,csinodes", NULL);
         fake_authz_allow(a, USER, "list,watch,create,patch,delete", "vesper.sh", "nodeclaims", NULL);
         fake_authz_allow(a, USER, "patch", "vesper.sh", "nodeclaims/status", NULL);
         fake_authz_allow(a, USER, "list,watch,patch", "vesper.sh", "nodepools", NULL);

@@ -9,6 +9,7 @@
 
 #include "cluster-view.h"
 #include "fake-client.h"
+#include "kube-scheduling.h"
 #include "string-util.h"
 
 #define MSEC USEC_PER_MSEC
@@ -45,6 +46,14 @@ static void on_pod(const char *node, const KubePod *old, const KubePod *new, voi
                     : new      ? "+"
                                : "-",
                     p->object.meta.name, node);
+}
+
+static void on_any_pod(const KubePod *old, const KubePod *new, void *userdata) {
+        const KubePod *p = new ? new : old;
+
+        assert_ptr_equal(p->object.kind, &kube_scheduled_pod_kind);
+        if (!p->node_name)
+                strbuf_addf(&((Bench *) userdata)->trace, " unbound:%s", p->object.meta.name);
 }
 
 static void on_pdb(const KubePdb *old, const KubePdb *new, void *userdata) {
@@ -85,6 +94,7 @@ static void bench_start(Bench *b) {
                                  .on_pool_dirty = on_pool,
                                  .on_claim_dirty = on_claim,
                                  .on_pod = on_pod,
+                                 .on_any_pod = on_any_pod,
                                  .on_pdb = on_pdb,
                                  .on_synced = on_synced,
                                  .on_health = on_health,
@@ -149,6 +159,15 @@ static size_t n_volumes(Bench *b, const char *node) {
         return n;
 }
 
+static size_t n_all_pods(Bench *b) {
+        const KubePod *pod;
+        size_t n = 0;
+
+        for (HashmapIterator it = {}; cluster_view_iterate_all_pods(b->view, &it, &pod);)
+                n++;
+        return n;
+}
+
 /* -- who becomes dirty ---------------------------------------------------------------------------------- */
 
 static void test_dirty(void **state) {
@@ -165,7 +184,8 @@ static void test_dirty(void **state) {
         fake_add_pod(b.w.cluster, &(FakePod){ .name = "web", .node = "a", .app = "web" });
         assert_dirty(&b, " pod+:web@a");
         fake_add_pod(b.w.cluster, &(FakePod){ .name = "pending", .app = "web" });
-        assert_dirty(&b, "");
+        assert_dirty(&b, " unbound:pending");
+        assert_int_equal(n_all_pods(&b), 3);
         fake_merge(b.w.cluster, FAKE_PODS, "default", "pending", "{'spec':{'nodeName':'b'}}");
         assert_dirty(&b, " pod+:pending@b");
         fake_merge(b.w.cluster, FAKE_PODS, "default", "web", "{'status':{'phase':'Failed'}}");

@@ -8,6 +8,7 @@
 
 #include "disruption-cost.h"
 #include "disruption-drift.h"
+#include "disruption-due.h"
 #include "disruption-methods.h"
 #include "disruption-rig.h"
 #include "string-util.h"

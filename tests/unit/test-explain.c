@@ -11,6 +11,7 @@
 #include "claim-name.h"
 #include "ctl-say.h"
 #include "explain-fetch.h"
+#include "explain-told.h"
 #include "fake-client.h"
 #include "marks.h"
 #include "strv.h"
@@ -557,10 +558,47 @@ static void test_fetch(void **state) {
         }
 }
 
+/* What the coordinator says of a node in service; nothing where it says nothing. */
+static void test_told(void **state) {
+#define SAYS ",'conditions':[{'type':'Launched','status':'True','reason':'Adopted'},"                                              \
+             "{'type':'Consolidatable','status':'False','reason':'PdbBlocks','message':'pdb web/web \\u001b[2Jprevents pod evictions'," \
+             "'lastTransitionTime':'2027-01-15T07:55:00Z'},{'type':'Empty','status':'False','reason':'NotEmpty','message':'it runs 2 pods'}]"
+        static const struct {
+                const char *claim, *text, *json;
+        } rows[] = {
+                { NULL, "", "[]" },
+                { CLAIM(OURS, "", ""), "", "[]" },
+                { CLAIM(OURS, "", SAYS),
+                  "\nWhether it would go though nobody asked, as the coordinator says on NodeClaim nc-1 (nothing is removed for that):\n\n"
+                  "CONDITION        STATUS   FOR   REASON      WHY\n"
+                  "Empty            False    -     NotEmpty    it runs 2 pods\n"
+                  "Consolidatable   False    5m    PdbBlocks   pdb web/web ?[2Jprevents pod evictions\n",
+                  "[{\"type\":\"Empty\",\"status\":\"False\",\"reason\":\"NotEmpty\",\"message\":\"it runs 2 pods\"},"
+                  "{\"type\":\"Consolidatable\",\"status\":\"False\",\"reason\":\"PdbBlocks\",\"message\":\"pdb web/web \\u001b[2Jprevents pod evictions\","
+                  "\"since\":\"2027-01-15T07:55:00Z\"}]" },
+        };
+
+        (void) state;
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_free_ char *text = NULL, *json = NULL;
+                Bench b;
+
+                bench_init(&b);
+                put(&b, &kube_node_kind, IN_SERVICE);
+                if (rows[i].claim)
+                        put(&b, &kube_node_claim_kind, rows[i].claim);
+                text = explain_told_text(&b.facts);
+                json = explain_told_json(&b.facts);
+                assert_string_equal(text, rows[i].text);
+                assert_string_equal(json, rows[i].json);
+                bench_done(&b);
+        }
+}
+
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_rows), cmocka_unit_test(test_time), cmocka_unit_test(test_plain), cmocka_unit_test(test_many),
-                cmocka_unit_test(test_fetch),
+                cmocka_unit_test(test_fetch), cmocka_unit_test(test_told),
         };
         return cmocka_run_group_tests_name("explain", tests, NULL, NULL);
 }

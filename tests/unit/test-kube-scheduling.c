@@ -293,6 +293,11 @@ static void test_says_same(void **state) {
 
         assert_false(kube_pod_says_same(&a->pod, &b->pod));
         unref(a);
+        a = pod(*state, "", "");
+        assert_true(kube_pod_says_same(&a->pod, &b->pod));
+        a->is_resizing = true;
+        assert_false(kube_pod_says_same(&a->pod, &b->pod));
+        unref(a);
         unref(b);
 }
 

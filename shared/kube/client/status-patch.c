@@ -28,15 +28,22 @@ JsonWriter *status_patch_open(const KubeObject *o) {
         return w;
 }
 
+static bool is_dropped(const char *const *dropped, const char *type) {
+        for (; dropped && *dropped; dropped++)
+                if (streq(*dropped, type))
+                        return true;
+        return false;
+}
+
 void status_patch_add_conditions(JsonWriter *w, const KubeObject *o, const Condition *ours, size_t n,
-                                 const char *dropped) {
+                                 const char *const *dropped) {
         int64_t generation = o->kind == &kube_node_pool_kind || o->kind == &kube_node_budget_kind ? o->meta.generation : 0;
         size_t n_there;
         const Condition *there = kube_object_conditions(o, &n_there);
 
         json_open_array(w, "conditions");
         for (size_t i = 0; i < n_there && !is_node(o->kind); i++)
-                if (!streq_ptr(there[i].type, dropped) && !condition_find(ours, n, there[i].type))
+                if (!is_dropped(dropped, there[i].type) && !condition_find(ours, n, there[i].type))
                         condition_write(w, there + i, 0, 0);
         for (size_t i = 0; i < n; i++) {
                 Condition c = ours[i];

@@ -15,7 +15,7 @@ KubePatchType status_patch_type(const KubeKind *kind);
 /* {"metadata": {...}, "status": { and the end of it. NULL on ENOMEM; closing frees. */
 JsonWriter *status_patch_open(const KubeObject *o);
 /* "conditions": ours, each since when the object says so, or else since its last_transition_usec; and those of others.
- * dropped: a type that goes (not of Nodes), or NULL. */
+ * dropped: types that go (not of Nodes), up to a NULL; or NULL. */
 void status_patch_add_conditions(JsonWriter *w, const KubeObject *o, const Condition *ours, size_t n,
-                                 const char *dropped);
+                                 const char *const *dropped);
 char *status_patch_close(JsonWriter *w);

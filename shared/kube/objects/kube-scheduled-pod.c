@@ -260,7 +260,8 @@ bool scheduled_pod_says_same(const KubePod *a, const KubePod *b) {
 
         if (a->object.kind != &kube_scheduled_pod_kind || b->object.kind != &kube_scheduled_pod_kind)
                 return true;
-        return x->scheduling == y->scheduling && x->deletion_cost == y->deletion_cost && claims_are_same(x, y);
+        return x->scheduling == y->scheduling && x->deletion_cost == y->deletion_cost && x->is_resizing == y->is_resizing &&
+               claims_are_same(x, y);
 }
 
 static bool annotation_wanted(const char *key) {

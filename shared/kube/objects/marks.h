@@ -111,6 +111,12 @@
 /* It has a field that cannot be understood. */
 #define CLAIM_INVALID "Invalid"
 
+/* Would its node go though nobody asked: what it is, and in the reason what stands in the way. Each only while its pool asks. */
+#define CLAIM_EXPIRED "Expired"
+#define CLAIM_DRIFTED "Drifted"
+#define CLAIM_EMPTY "Empty"
+#define CLAIM_CONSOLIDATABLE "Consolidatable"
+
 /* NodeDisruptionBudget conditions: one more node may be disrupted; it has a field that cannot be understood. */
 #define BUDGET_DISRUPTION_ALLOWED "DisruptionAllowed"
 #define BUDGET_INVALID "Invalid"

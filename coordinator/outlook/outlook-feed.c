@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "outlook-feed.h"
+
+#include "log.h"
+#include "outlook-kinds.h"
+#include "string-util.h"
+
+#define REBUILD_MIN_USEC (10 * USEC_PER_SEC)
+#define REBUILD_MAX_USEC USEC_PER_MINUTE
+#define REBUILD_PER_POD_USEC UINT64_C(400) /* 125,000 pods: a minute */
+#define RETRY_USEC (5 * USEC_PER_SEC)
+#define SETTLE_USEC (200 * USEC_PER_MSEC) /* while lists are under way */
+#define GONE_MIN 1000u /* numbers of pods that went: a simulator with more of them than of pods that are there is made anew */
+
+struct OutlookFeed {
+        KubeClient *client;
+        Env *env;
+        const ClusterView *view;
+        OutlookKinds *kinds;
+        Snapshot *snapshot;
+        Simulator *simulator;   /* NULL: to be made */
+        DisruptionScene *scene; /* of a round; NULL: none is under way */
+        Hashmap *numbers;       /* pod -> the simulator's number for it, + 1 */
+        Hashmap *pending;       /* pod -> its newest state, a reference; NULL: it is gone. What came during a round */
+        bool is_stale;          /* the simulator is not of the cluster as it is */
+        usec_t built_usec;      /* loop_now() */
+        uint64_t n_built;
+        void (*changed)(void *userdata);
+        void *userdata;
+};
+
+static void on_kinds_changed(void *userdata) {
+        OutlookFeed *f = userdata;
+
+        f->is_stale = true;
+        f->changed(f->userdata);
+}
+
+int outlook_feed_new(KubeClient *c, const ClusterView *view, void (*changed)(void *userdata), void *userdata, OutlookFeed **ret) {
+        _cleanup_(outlook_feed_freep) OutlookFeed *f = new0(OutlookFeed, 1);
+        int r;
+
+        if (!f)
+                return -ENOMEM;
+        f->client = c;
+        f->env = kube_client_env(c);
+        f->view = view;
+        f->changed = changed;
+        f->userdata = userdata;
+        r = hashmap_new(0, &f->pending);
+        if (r >= 0)
+                r = outlook_kinds_new(c, on_kinds_changed, f, &f->kinds);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(f);
+        return 0;
+}
+
+static void *unref_value(void *value) {
+        return kube_object_unref(value);
+}
+
+static void feed_drop(OutlookFeed *f) {
+        f->scene = disruption_scene_free(f->scene);
+        f->simulator = simulator_free(f->simulator);
+        f->snapshot = snapshot_free(f->snapshot);
+        f->numbers = hashmap_free(f->numbers);
+}
+
+OutlookFeed *outlook_feed_free(OutlookFeed *f) {
+        if (!f)
+                return NULL;
+        feed_drop(f);
+        outlook_kinds_free(f->kinds);
+        hashmap_free_with(f->pending, unref_value);
+        return mfree(f);
+}
+
+uint64_t outlook_feed_n_built(const OutlookFeed *f) {
+        return f->n_built;
+}
+
+/* -- nodes ---------------------------------------------------------------------------------------------- */
+
+static bool taints_are_same(const KubeNode *a, const KubeNode *b) {
+        if (a->n_taints != b->n_taints)
+                return false;
+        for (size_t i = 0; i < a->n_taints; i++)
+                if (!taint_equal(a->taints + i, b->taints + i))
+                        return false;
+        return true;
+}
+
+bool node_judged_same(const KubeScheduledNode *a, const KubeScheduledNode *b) {
+        const ObjectMeta *x = &a->node.object.meta, *y = &b->node.object.meta;
+
+        return streq_ptr(x->uid, y->uid) && (x->deletion_usec > 0) == (y->deletion_usec > 0) &&
+               streq_ptr(a->node.object.invalid, b->node.object.invalid) && key_values_are_same(&x->labels, &y->labels) &&
+               key_values_are_same(&x->annotations, &y->annotations) && key_values_are_same(&a->allocatable, &b->allocatable) &&
+               streq_ptr(a->kubelet_version, b->kubelet_version) && streq_ptr(a->os_image, b->os_image) &&
+               a->is_initialized == b->is_initialized && a->node.unschedulable == b->node.unschedulable &&
+               kube_node_is_ready(&a->node) == kube_node_is_ready(&b->node) && taints_are_same(&a->node, &b->node);
+}
+
+void outlook_feed_on_node(OutlookFeed *f, const KubeNode *old, const KubeNode *new) {
+        if (old && new && node_judged_same((const KubeScheduledNode *) old, (const KubeScheduledNode *) new))
+                return;
+        f->is_stale = true;
+        f->changed(f->userdata);
+}
+
+/* -- pods ----------------------------------------------------------------------------------------------- */
+
+static void take_gone(OutlookFeed *f, const char *key, uint32_t number) {
+        simulator_forget_pod(f->simulator, number);
+        hashmap_remove(f->numbers, key);
+        kube_object_unref(hashmap_remove(f->snapshot->objects[SNAPSHOT_PODS], key));
+        if (simulator_n_pods(f->simulator) > 2 * hashmap_size(f->numbers) + GONE_MIN)
+                f->is_stale = true;
+}
+
+static int take_new(OutlookFeed *f, const char *key, KubeObject *o) {
+        uint32_t number;
+        int r;
+
+        r = simulator_add_pod(f->simulator, (const KubeScheduledPod *) o, &number);
+        if (r >= 0)
+                r = snapshot_put(f->snapshot, SNAPSHOT_PODS, o);
+        return r < 0 ? r : hashmap_put(f->numbers, key, (void *) (uintptr_t) (number + 1));
+}
+
+/* The simulator borrows the pod's older state until it has the newer. */
+static int take_changed(OutlookFeed *f, uint32_t number, KubeObject *o) {
+        int r = simulator_change_pod(f->simulator, number, (const KubeScheduledPod *) o);
+
+        return r < 0 ? r : snapshot_put(f->snapshot, SNAPSHOT_PODS, o);
+}
+
+static void take_pod(OutlookFeed *f, const char *key, KubeObject *new) {
+        uintptr_t number = (uintptr_t) hashmap_get(f->numbers, key);
+        int r = 0;
+
+        if (number > 0 && !new)
+                take_gone(f, key, (uint32_t) number - 1);
+        else if (number > 0)
+                r = take_changed(f, (uint32_t) number - 1, new);
+        else if (new)
+                r = take_new(f, key, new);
+        if (r < 0) /* only a new one is of use now */
+                feed_drop(f);
+}
+
+void outlook_feed_on_pod(OutlookFeed *f, const KubePod *old, const KubePod *new) {
+        KubeObject *o = (KubeObject *) new;
+        _cleanup_free_ char *key = NULL;
+        void *before = NULL;
+
+        if (old && new && kube_pod_says_same(old, new))
+                return;
+        f->changed(f->userdata);
+        if (!f->simulator)
+                return;
+        key = kube_object_key(new ? &new->object : &old->object);
+        if (!key)
+                f->is_stale = true;
+        else if (!f->scene)
+                take_pod(f, key, o);
+        else if (hashmap_replace(f->pending, key, o, &before) < 0)
+                f->is_stale = true;
+        else {
+                if (o)
+                        kube_object_ref(o);
+                kube_object_unref(before);
+        }
+}
+
+static void take_pending(OutlookFeed *f) {
+        const char *key;
+        void *o;
+
+        for (HashmapIterator it = {}; hashmap_iterate(f->pending, &it, &key, &o);) {
+                if (f->simulator)
+                        take_pod(f, key, o);
+                kube_object_unref(o);
+        }
+        hashmap_clear(f->pending);
+}
+
+/* -- what is read anew for each round ------------------------------------------------------------------- */
+
+static void clear_kind(Snapshot *s, SnapshotKind kind) {
+        KubeObject *o;
+
+        HASHMAP_FOREACH(o, s->objects[kind])
+                kube_object_unref(o);
+        hashmap_clear(s->objects[kind]);
+        s->is_known[kind] = true;
+}
+
+/* One walk of the view. */
+#define PUT_ALL(f, type, iterate, kind, r)                                                             \
+        do {                                                                                           \
+                const type *_o;                                                                        \
+                                                                                                       \
+                clear_kind((f)->snapshot, kind);                                                       \
+                for (HashmapIterator _it = {}; (r) >= 0 && iterate((f)->view, &_it, &_o);)             \
+                        (r) = snapshot_put((f)->snapshot, kind, (KubeObject *) _o);                    \
+        } while (0)
+
+static int read_rules(OutlookFeed *f) {
+        int r = 0;
+
+        PUT_ALL(f, KubePdb, cluster_view_iterate_pdbs, SNAPSHOT_PDBS, r);
+        PUT_ALL(f, KubeNodePool, cluster_view_iterate_pools, SNAPSHOT_NODE_POOLS, r);
+        PUT_ALL(f, KubeNodeClaim, cluster_view_iterate_claims, SNAPSHOT_NODE_CLAIMS, r);
+        PUT_ALL(f, KubeNodeBudget, cluster_view_iterate_budgets, SNAPSHOT_NODE_BUDGETS, r);
+        return r;
+}
+
+/* The simulator has pods in the order of their keys. */
+static int number_pods(OutlookFeed *f) {
+        int r = hashmap_new(0, &f->numbers);
+
+        for (uint32_t i = 0; r >= 0 && i < simulator_n_pods(f->simulator); i++) {
+                _cleanup_free_ char *key = kube_object_key(&simulator_pod(f->simulator, i)->pod.object);
+
+                r = key ? hashmap_put(f->numbers, key, (void *) (uintptr_t) (i + 1)) : -ENOMEM;
+        }
+        return r;
+}
+
+static int feed_build(OutlookFeed *f) {
+        int r;
+
+        feed_drop(f);
+        f->built_usec = loop_now(f->env->loop);
+        r = snapshot_new(kube_client_pool(f->client), loop_wall(f->env->loop), &f->snapshot);
+        if (r >= 0)
+                PUT_ALL(f, KubeNode, cluster_view_iterate_nodes, SNAPSHOT_NODES, r);
+        if (r >= 0)
+                PUT_ALL(f, KubePod, cluster_view_iterate_all_pods, SNAPSHOT_PODS, r);
+        if (r >= 0)
+                r = outlook_kinds_put(f->kinds, f->snapshot);
+        if (r >= 0)
+                r = simulator_new(f->snapshot, &f->simulator);
+        if (r >= 0)
+                r = number_pods(f);
+        if (r < 0) {
+                feed_drop(f);
+                return r;
+        }
+        f->is_stale = false;
+        f->n_built++;
+        return 0;
+}
+
+static usec_t rebuild_usec(const OutlookFeed *f) {
+        usec_t pause = REBUILD_PER_POD_USEC * (f->numbers ? hashmap_size(f->numbers) : 0);
+
+        return usec_add(f->built_usec, MIN(REBUILD_MIN_USEC + pause, REBUILD_MAX_USEC));
+}
+
+static int feed_refresh(OutlookFeed *f) {
+        const SceneOptions o = { .lease_ns = cluster_view_pause_namespace(f->view) };
+        int r = f->simulator && !f->is_stale ? 0 : feed_build(f);
+
+        if (r >= 0)
+                r = read_rules(f);
+        if (r < 0)
+                return r;
+        f->snapshot->taken_usec = loop_wall(f->env->loop);
+        r = disruption_scene_new(f->snapshot, f->simulator, &o, &f->scene);
+        if (r >= 0) /* whether its namespace may be read with all others or not */
+                f->scene->is_all_paused = cluster_view_is_paused(f->view);
+        return r;
+}
+
+int outlook_feed_begin(OutlookFeed *f, DisruptionScene **ret, usec_t *ret_at_usec) {
+        usec_t now = loop_now(f->env->loop);
+        int r;
+
+        assert(!f->scene);
+        if (!outlook_kinds_settled(f->kinds, ret_at_usec)) {
+                *ret_at_usec = MIN(*ret_at_usec, usec_add(now, SETTLE_USEC));
+                return 0;
+        }
+        *ret_at_usec = rebuild_usec(f);
+        if (f->n_built > 0 && (!f->simulator || f->is_stale) && now < *ret_at_usec)
+                return 0;
+        r = feed_refresh(f);
+        if (r < 0) {
+                feed_drop(f);
+                *ret_at_usec = usec_add(now, RETRY_USEC);
+                return r;
+        }
+        *ret = f->scene;
+        return 1;
+}
+
+void outlook_feed_end(OutlookFeed *f) {
+        f->scene = disruption_scene_free(f->scene);
+        take_pending(f);
+}

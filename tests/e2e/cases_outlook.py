@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the coordinator says of nodes that would go though nobody asked, against the real API server, its PodDisruptionBudgets
+and CRDs. It removes none of them."""
+
+from daemons import LIMIT
+from world import PDBS, POOLS
+
+PODS = 4
+
+
+def _says(world, node, kind):
+    """Status, reason and message of that condition of its NodeClaim; None: there is none."""
+    conditions = {c["type"]: c for claim in world.claims(node) for c in claim["status"].get("conditions", [])}
+    found = conditions.get(kind)
+    return found and (found["status"], found["reason"], found["message"])
+
+
+def _wait(world, node, kind, status, reason):
+    seen = []
+
+    def is_so():
+        seen[:] = [_says(world, node, kind)]
+        return seen[0] if seen[0] and seen[0][:2] == (status, reason) else None
+
+    try:
+        return world.cluster.wait_for(is_so, LIMIT, f"{kind} of {node} to be {status}, {reason}")
+    except Exception as e:
+        raise AssertionError(f"{e}; it says {seen}") from e
+
+
+def _block(world, name):
+    """A PodDisruptionBudget that has no room now: its pods are one more than it wants, and that one has no node."""
+    world.admin.patch(f"/apis/apps/v1/namespaces/default/replicasets/{name}", {"spec": {
+        "replicas": PODS + 1, "template": {"spec": {"nodeSelector": {"e2e": "nowhere"}}}}})
+    world.cluster.wait_for(lambda: len(world.pods_of(name)) == PODS + 1, LIMIT, "one pod more")
+    world.budget(name, name, PODS)
+    world.cluster.wait_for(lambda: world.admin.get(f"{PDBS}/{name}")["status"].get("expectedPods") == PODS + 1, LIMIT,
+                           f"PDB {name} to count {PODS + 1} pods")
+
+
+def nodes_would_go(world, figures):
+    """nodes that would go though nobody asked: their claims say so; a PDB without room, and an Event; a pool that asks no more"""
+    name = world.unique("outlook")
+    world.pool(name)
+    nodes = [world.node(name)[0] for _ in range(2)]
+    world.replicas(name, PODS, name)
+    with world.coordinators(count=1):
+        world.wait_adopted(*nodes)
+        busy = min(p["spec"]["nodeName"] for p in world.pods_of(name))
+        assert _says(world, busy, "Consolidatable") is None
+        world.admin.patch(f"{POOLS}/{name}", {"spec": {"disruption": {"consolidation": {"policy": "WhenUnderutilized"}, "budgets": []}}})
+        _, _, message = _wait(world, busy, "Consolidatable", "True", "WouldGo")
+        assert message.endswith("on other nodes"), message
+        assert _says(world, busy, "Empty")[:2] == ("False", "NotEmpty")
+        assert _says(world, busy, "Initialized")[0] == "True", "what others say of it is gone"
+
+        _block(world, name)
+        _, _, message = _wait(world, busy, "Consolidatable", "False", "PdbBlocks")
+        assert message == f"pdb default/{name} prevents pod evictions", message
+        event = world.cluster.wait_for(lambda: world.events(busy).get("Unconsolidatable"), LIMIT, f"an Event about {busy}")
+        assert (event["type"], event["message"]) == ("Normal", f"pdb default/{name} prevents pod evictions (PDB_BLOCKS)"), event
+        said = world.ctl("explain", busy)
+        assert said.returncode == 0 and "PdbBlocks" in said.stdout, said
+
+        world.admin.patch(f"{POOLS}/{name}", {"spec": {"disruption": None}})
+        world.cluster.wait_for(lambda: not _says(world, busy, "Consolidatable"), LIMIT, f"Consolidatable of {busy} to go")
+        assert all(world.get_node(n) and not world.get_node(n)["spec"].get("unschedulable") for n in nodes), "a node was touched"
+        assert len(world.ready(name)) == PODS
+
+
+CASES = [nodes_would_go]

@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "disruption-rig.h"
+#include "marks.h"
+#include "outlook-feed.h"
+#include "outlook-rule.h"
+#include "string-util.h"
+
+#define MUST(p) ({ __typeof__(p) _p = (p); assert_non_null(_p); _p; })
+
+#define OWNED "'ownerReferences':[{'apiVersion':'apps/v1','kind':'ReplicaSet','name':'r','uid':'r','controller':true}]"
+#define PDB(name, app, status)                                                                                                    \
+        "{'apiVersion':'policy/v1','kind':'PodDisruptionBudget','metadata':{'name':'" name "','namespace':'x','generation':1},"   \
+        "'spec':{'selector':{'matchLabels':{'app':'" app "'}}},'status':{'observedGeneration':1," status "}}"
+#define CONSOLIDATE "'disruption':{'consolidation':{'policy':'WhenUnderutilized'},'budgets':[]"
+
+/* -- one node ------------------------------------------------------------------------------------------- */
+
+/* "Expired=False NOT_EXPIRED Drifted=True -": what is asked, in the order of methods. */
+static char *judge_line(DisruptionRig *r, const char *node) {
+        _cleanup_(node_judgement_done) NodeJudgement j = {};
+        _cleanup_strbuf_ StrBuf b = {};
+
+        assert_return_code(outlook_judge(r->scene, rig_number(r, node), &j), 0);
+        for (PlanMethod m = 0; m < _PLAN_METHOD_MAX; m++) {
+                const MethodOutlook *o = j.methods + m;
+
+                if (o->is_asked)
+                        strbuf_addf(&b, "%s%s=%s %s", b.size > 0 ? " " : "", outlook_condition_type(m), o->holds ? "True" : "False",
+                                    o->code == _GATE_CODE_INVALID ? "-" : gate_code_to_string(o->code));
+        }
+        return MUST(strbuf_steal(&b));
+}
+
+static void test_judge(void **state) {
+        static const struct {
+                const char *what, *expected;
+                RigCluster cluster;
+        } rows[] = {
+                { "no pool asks", "", { .nodes = { { "a", "4" }, { "b", "4" } }, .pool = "" } },
+                { "it fits elsewhere", "Empty=False NOT_EMPTY Consolidatable=True -",
+                  { .nodes = { { "a", "4" }, { "b", "4" } }, .pods = { { "p", "a", "1" } }, .pool = CONSOLIDATE "}" } },
+                { "it fits nowhere", "Empty=False NOT_EMPTY Consolidatable=False NOT_PLACED",
+                  { .nodes = { { "a", "4" }, { "b", "2" } }, .pods = { { "p", "a", "3" } }, .pool = CONSOLIDATE "}" } },
+                { "nothing is cheaper", "Empty=False NOT_EMPTY Consolidatable=False NO_CHEAPER",
+                  { .nodes = { { "a", "4", "'labels':{'pool':'a','node.kubernetes.io/instance-type':'big'}" }, { "b", "2" } },
+                    .pods = { { "p", "a", "3" } },
+                    .pool = CONSOLIDATE "},'offerings':[{'instanceType':'big','price':1}]" } },
+                { "something is cheaper, and is not tried", "Empty=False NOT_EMPTY Consolidatable=False NOT_PLACED",
+                  { .nodes = { { "a", "4", "'labels':{'pool':'a','node.kubernetes.io/instance-type':'big'}" }, { "b", "2" } },
+                    .pods = { { "p", "a", "3" } },
+                    .pool = CONSOLIDATE "},'offerings':[{'instanceType':'big','price':1},{'instanceType':'small','price':0.5}]" } },
+                { "a PDB without room", "Empty=False NOT_EMPTY Consolidatable=False PDB_BLOCKS",
+                  { .nodes = { { "a", "4" }, { "b", "4" } },
+                    .pods = { { "p", "a", "1" } },
+                    .pool = CONSOLIDATE "}",
+                    .others = { PDB("one", "p", "'disruptionsAllowed':0,'currentHealthy':1,'desiredHealthy':1,'expectedPods':2") } } },
+                { "the node opts out of consolidation: emptiness asks nothing of it", "Empty=True - Consolidatable=False NODE_OPT_OUT",
+                  { .nodes = { { "a", "4", "'labels':{'pool':'a'},'annotations':{'vesper.sh/do-not-consolidate':'true'}" }, { "b", "4" } },
+                    .pool = "'disruption':{'emptyAfter':'1m','consolidation':{'policy':'WhenUnderutilized'},'budgets':[]}" } },
+                { "empty, and its pool has no budget", "Empty=True BUDGET",
+                  { .nodes = { { "a", "4" }, { "b", "4" } }, .pool = "'disruption':{'emptyAfter':'1m','budgets':[{'nodes':0}]}" } },
+                { "not empty for long enough", "Empty=True QUIET_PERIOD",
+                  { .nodes = { { "a", "4" }, { "b", "4" } }, .pool = "'disruption':{'emptyAfter':'8760h','budgets':[]}" } },
+                { "expired, with a pod that holds it", "Expired=True POD_OPT_OUT",
+                  { .nodes = { { "a", "4" }, { "b", "4" } },
+                    .pods = { { "p", "a", "1", "'annotations':{'vesper.sh/do-not-evict':'true'}," OWNED } },
+                    .pool = "'disruption':{'expireAfter':'1h','budgets':[]}" } },
+                { "past its hard deadline nothing holds it", "Expired=True -",
+                  { .nodes = { { "a", "4" }, { "b", "4" } },
+                    .pods = { { "p", "a", "1", "'annotations':{'vesper.sh/do-not-evict':'true'}," OWNED } },
+                    .pool = "'disruption':{'expireHardAfter':'1h','budgets':[{'nodes':0}]}" } },
+                { "young, and as its pool says", "Expired=False NOT_EXPIRED Drifted=False NOT_DRIFTED",
+                  { .nodes = { { "a", "4" }, { "b", "4" } }, .pool = "'disruption':{'expireAfter':'8760h','drift':'Auto','budgets':[]}" } },
+                { "drifted", "Drifted=True -",
+                  { .nodes = { { "a", "4" }, { "b", "4" } },
+                    .pool = "'disruption':{'drift':'Auto','budgets':[]},'template':{'labels':{'x':'y'}}" } },
+        };
+
+        (void) state;
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(disruption_rig_freep) DisruptionRig *r = disruption_rig_new(&rows[i].cluster);
+                _cleanup_free_ char *line = judge_line(r, "a"), *again = judge_line(r, "a");
+
+                if (!streq(line, rows[i].expected))
+                        fail_msg("%s: got '%s', expected '%s'", rows[i].what, line, rows[i].expected);
+                assert_string_equal(line, again); /* it leaves the simulator as it was */
+                assert_int_equal(simulator_mark(r->simulator), 0);
+        }
+}
+
+static void test_words(void **state) {
+        char reason[OUTLOOK_REASON_MAX];
+
+        (void) state;
+        outlook_reason(GATE_PDB_BLOCKS, reason);
+        assert_string_equal(reason, "PdbBlocks");
+        outlook_reason(_GATE_CODE_INVALID, reason);
+        assert_string_equal(reason, "WouldGo");
+        for (GateCode c = 0; c < _GATE_CODE_MAX; c++) {
+                outlook_reason(c, reason);
+                assert_in_range(strlen(reason), 4, OUTLOOK_REASON_MAX - 2);
+                assert_true(outlook_word(c) > OUTLOOK_WOULD_GO); /* none was forgotten */
+        }
+        assert_int_equal(outlook_word(_GATE_CODE_INVALID), OUTLOOK_WOULD_GO);
+}
+
+/* -- what is written ------------------------------------------------------------------------------------ */
+
+static KubeNodeClaim *claim_of(InternPool *pool, const char *conditions) {
+        _cleanup_free_ char *text = strf("{\"metadata\":{\"name\":\"c\"},\"status\":{\"conditions\":[%s]}}", conditions);
+        _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
+        KubeObject *o;
+
+        for (char *p = text; *p; p++)
+                *p = *p == '\'' ? '"' : *p;
+        assert_return_code(json_parse(text, strlen(text), SIZE_MAX, &doc, NULL), 0);
+        assert_return_code(kube_object_decode(&kube_node_claim_kind, json_root(doc), pool, &o), 0);
+        return (KubeNodeClaim *) o;
+}
+
+static void take(NodeMemo *m, PlanMethod method, bool holds, GateCode code, const char *text, usec_t wall_usec) {
+        NodeJudgement j = {};
+
+        j.methods[method] = (MethodOutlook){ .is_asked = true, .holds = holds, .code = code, .text = MUST(strdup(text)), .until_usec = USEC_INFINITY };
+        assert_return_code(node_memo_take(m, &j, wall_usec), 0);
+}
+
+#define NOW (100 * USEC_PER_HOUR)
+#define SAID(status, reason, message) \
+        "{'type':'Consolidatable','status':'" status "','reason':'" reason "','message':'" message "','lastTransitionTime':'" RIG_OLD "'}"
+
+static void test_writes(void **state) {
+        static const struct {
+                const char *what, *said;
+                bool holds, is_asked;
+                GateCode code;
+                const char *text;
+                usec_t told_ago_usec;
+                OutlookWrite expected;
+                const char *dropped;
+        } rows[] = {
+                { "nothing was said", "", true, true, _GATE_CODE_INVALID, "t", 0, OUTLOOK_WRITE_NOW, NULL },
+                { "the same", SAID("True", "WouldGo", "t"), true, true, _GATE_CODE_INVALID, "t", 0, OUTLOOK_WRITE_NOTHING, NULL },
+                { "another status", SAID("True", "WouldGo", "t"), false, true, GATE_BUDGET, "t", 0, OUTLOOK_WRITE_NOW, NULL },
+                { "another reason", SAID("False", "PdbBlocks", "t"), false, true, GATE_BUDGET, "t", 0, OUTLOOK_WRITE_NOW, NULL },
+                { "another message", SAID("False", "Budget", "1 of 3"), false, true, GATE_BUDGET, "2 of 3", 14 * USEC_PER_MINUTE,
+                  OUTLOOK_WRITE_LATER, NULL },
+                { "another message after a while", SAID("False", "Budget", "1 of 3"), false, true, GATE_BUDGET, "2 of 3",
+                  15 * USEC_PER_MINUTE, OUTLOOK_WRITE_NOW, NULL },
+                { "not asked any more", SAID("False", "Budget", "1 of 3"), false, false, 0, NULL, 0, OUTLOOK_WRITE_NOW, "Consolidatable" },
+                { "not asked, and nothing is there", "", false, false, 0, NULL, 0, OUTLOOK_WRITE_NOTHING, NULL },
+                { "what others say is no concern", "{'type':'Launched','status':'True','reason':'Adopted'}", false, false, 0, NULL, 0,
+                  OUTLOOK_WRITE_NOTHING, NULL },
+        };
+
+        (void) state;
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(intern_pool_freep) InternPool *pool = NULL;
+                _cleanup_(node_memo_freep) NodeMemo *m = NULL;
+                _cleanup_(outlook_wish_done) OutlookWish w = {};
+                KubeNodeClaim *claim;
+                int r;
+
+                assert_return_code(intern_pool_new(&pool), 0);
+                claim = claim_of(pool, rows[i].said);
+                assert_return_code(node_memo_new("n", "u", NOW - rows[i].told_ago_usec, &m), 0);
+                if (rows[i].is_asked)
+                        take(m, PLAN_CONSOLIDATION, rows[i].holds, rows[i].code, rows[i].text, 7);
+                r = outlook_wish(claim, i % 2 == 0 || rows[i].is_asked ? m : NULL, NOW, &w); /* or without a memo at all */
+                if (r != (int) rows[i].expected)
+                        fail_msg("%s: got %d, expected %d", rows[i].what, r, (int) rows[i].expected);
+                assert_int_equal(w.n_conditions, rows[i].is_asked);
+                if (rows[i].is_asked)
+                        assert_int_equal(w.conditions[0].last_transition_usec, 7);
+                if (!streq_ptr(w.dropped[0], rows[i].dropped))
+                        fail_msg("%s: drops %s", rows[i].what, w.dropped[0]);
+                kube_object_unref(&claim->object);
+        }
+}
+
+/* A pod that came and went between two looks is not overlooked: whoever counts emptyAfter counts from the next one. */
+static void test_empty_anew(void **state) {
+        _cleanup_(node_memo_freep) NodeMemo *m = NULL;
+        const MethodOutlook *o;
+
+        (void) state;
+        assert_return_code(node_memo_new("n", "u", NOW, &m), 0);
+        o = m->judgement.methods + PLAN_EMPTINESS;
+        m->was_occupied = true; /* before it was ever judged: nothing begins anew */
+        take(m, PLAN_EMPTINESS, true, _GATE_CODE_INVALID, "empty", 10);
+        assert_true(o->holds);
+        assert_int_equal(m->since_usec[PLAN_EMPTINESS], 10);
+        assert_int_equal(m->candidate_since_usec, 10);
+        take(m, PLAN_EMPTINESS, true, _GATE_CODE_INVALID, "empty", 20);
+        assert_int_equal(m->since_usec[PLAN_EMPTINESS], 10);
+        m->was_occupied = true;
+        take(m, PLAN_EMPTINESS, true, _GATE_CODE_INVALID, "empty", 30);
+        assert_false(o->holds);
+        assert_int_equal(o->code, GATE_NOT_EMPTY);
+        assert_int_equal(m->since_usec[PLAN_EMPTINESS], 30);
+        assert_int_equal(m->candidate_since_usec, 0);
+        take(m, PLAN_EMPTINESS, true, _GATE_CODE_INVALID, "empty", 40);
+        assert_true(o->holds);
+        assert_int_equal(m->since_usec[PLAN_EMPTINESS], 40);
+}
+
+static void test_events(void **state) {
+        _cleanup_(intern_pool_freep) InternPool *pool = NULL;
+        _cleanup_(node_memo_freep) NodeMemo *m = NULL, *late = NULL;
+        _cleanup_free_ char *first = NULL, *third = NULL, *other = NULL;
+        KubeNodeClaim *silent, *told;
+
+        (void) state;
+        assert_return_code(intern_pool_new(&pool), 0);
+        silent = claim_of(pool, "");
+        told = claim_of(pool, SAID("False", "PdbBlocks", "t"));
+        assert_return_code(node_memo_new("n", "u", NOW, &m), 0);
+        assert_return_code(node_memo_new("n", "u", NOW, &late), 0);
+        take(m, PLAN_CONSOLIDATION, false, GATE_PDB_BLOCKS, "pdb x/one prevents pod evictions", 1);
+        first = outlook_event(m, silent, NOW);
+        assert_string_equal(first, "pdb x/one prevents pod evictions (PDB_BLOCKS)");
+        assert_null(outlook_event(m, told, NOW + OUTLOOK_EVENT_USEC - 1));
+        third = outlook_event(m, told, NOW + OUTLOOK_EVENT_USEC);
+        assert_non_null(third);
+        take(m, PLAN_CONSOLIDATION, false, GATE_NO_CHEAPER, "can't replace with a cheaper node: it costs 1", 1);
+        other = outlook_event(m, told, NOW + OUTLOOK_EVENT_USEC);
+        assert_string_equal(other, "can't replace with a cheaper node: it costs 1 (NO_CHEAPER)");
+        take(m, PLAN_CONSOLIDATION, false, GATE_PDB_BLOCKS, "pdb x/one prevents pod evictions", 1);
+        assert_null(outlook_event(m, told, NOW + OUTLOOK_EVENT_USEC + 1)); /* each code has its own time */
+
+        print_message("  what passes by itself is no Event, nor what would go\n");
+        take(m, PLAN_CONSOLIDATION, false, GATE_QUIET_PERIOD, "t", 1);
+        assert_null(outlook_event(m, silent, NOW + OUTLOOK_EVENT_USEC));
+        take(m, PLAN_CONSOLIDATION, true, _GATE_CODE_INVALID, "t", 1);
+        assert_null(outlook_event(m, silent, NOW + OUTLOOK_EVENT_USEC));
+
+        print_message("  what an earlier leader has told is not told at once\n");
+        take(late, PLAN_CONSOLIDATION, false, GATE_PDB_BLOCKS, "pdb x/one prevents pod evictions", 1);
+        assert_null(outlook_event(late, told, NOW));
+        assert_null(outlook_event(late, told, NOW + 1));
+        kube_object_unref(&silent->object);
+        kube_object_unref(&told->object);
+}
+
+/* -- which change of a node counts ---------------------------------------------------------------------- */
+
+static void test_node_judged_same(void **state) {
+#define NODE(meta, spec, ready, more)                                                                                        \
+        "{'metadata':{'name':'n','uid':'u'" meta "},'spec':{" spec "},'status':{'allocatable':{'cpu':'4'},"                   \
+        "'conditions':[{'type':'Ready','status':'" ready "','lastHeartbeatTime':'" more "'}]}}"
+        static const struct {
+                const char *text;
+                bool same;
+        } rows[] = {
+                { NODE("", "", "True", RIG_NOW), true }, /* a heartbeat */
+                { NODE(",'annotations':{'x':'y'}", "", "True", RIG_OLD), true },
+                { NODE(",'labels':{'x':'y'}", "", "True", RIG_OLD), false },
+                { NODE(",'annotations':{'karpenter.sh/do-not-disrupt':'true'}", "", "True", RIG_OLD), false },
+                { NODE(",'deletionTimestamp':'" RIG_NOW "'", "", "True", RIG_OLD), false },
+                { NODE("", "'unschedulable':true", "True", RIG_OLD), false },
+                { NODE("", "'taints':[{'key':'k','effect':'NoSchedule'}]", "True", RIG_OLD), false },
+                { NODE("", "", "False", RIG_OLD), false },
+                { "{'metadata':{'name':'n','uid':'u'},'status':{'allocatable':{'cpu':'4'},'nodeInfo':{'kubeletVersion':'v1.35.0'},"
+                  "'conditions':[{'type':'Ready','status':'True'}]}}", false },
+                { "{'metadata':{'name':'n','uid':'u'},'status':{'allocatable':{'cpu':'8'},'conditions':[{'type':'Ready','status':'True'}]}}", false },
+                { "{'metadata':{'name':'n','uid':'v'},'status':{'allocatable':{'cpu':'4'},'conditions':[{'type':'Ready','status':'True'}]}}", false },
+        };
+        _cleanup_(disruption_rig_freep) DisruptionRig *r = disruption_rig_new(NULL);
+
+        (void) state;
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                KubeObject *a, *b;
+
+                rig_put_object(r, SNAPSHOT_NODES, NODE("", "", "True", RIG_OLD));
+                a = kube_object_ref(snapshot_get(r->snapshot, SNAPSHOT_NODES, "n"));
+                rig_put_object(r, SNAPSHOT_NODES, rows[i].text);
+                b = snapshot_get(r->snapshot, SNAPSHOT_NODES, "n");
+                if (node_judged_same((KubeScheduledNode *) a, (KubeScheduledNode *) b) != rows[i].same)
+                        fail_msg("%s: the same is %d", rows[i].text, !rows[i].same);
+                kube_object_unref(a);
+        }
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_judge),      cmocka_unit_test(test_words),  cmocka_unit_test(test_writes),
+                cmocka_unit_test(test_empty_anew), cmocka_unit_test(test_events), cmocka_unit_test(test_node_judged_same),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "coordinator-rig.h"
+#include "marks.h"
+#include "page.h"
+
+#define SEC USEC_PER_SEC
+#define ROUND (11 * SEC)
+#define CONSOLIDATE "{'consolidation':{'policy':'WhenUnderutilized'},'budgets':[]}"
+
+static void set_disruption(CoordinatorRig *r, const char *disruption) {
+        int64_t generation = fj_int(fake_get(r->cluster, FAKE_NODEPOOLS, NULL, POOL), 0, "metadata", "generation", NULL);
+
+        fake_merge(r->cluster, FAKE_NODEPOOLS, NULL, POOL, "{'metadata':{'generation':%lld},'spec':{'disruption':%s}}",
+                   (long long) generation + 1, disruption);
+}
+
+static void add_pod(CoordinatorRig *r, const char *name, const char *node, const char *cpu) {
+        fake_add_pod(r->cluster, &(FakePod){ .name = name, .node = node, .app = name, .owner_kind = "ReplicaSet", .owner = name });
+        fake_merge(r->cluster, FAKE_PODS, "default", name,
+                   "{'spec':{'containers':[{'name':'main','image':'app','resources':{'requests':{'cpu':'%s'}}}]}}", cpu);
+}
+
+static CoordinatorRig *new_rig(unsigned n_nodes) {
+        CoordinatorRig *r = coordinator_rig_new();
+
+        fake_cluster_set_controller(r->cluster, FAKE_CONTROLLER_GC, false); /* pods name owners that are not there */
+        rig_begin(r, n_nodes, NULL);
+        return r;
+}
+
+/* "True WouldGo" */
+static void expect(CoordinatorRig *r, const char *node, const char *type, const char *expected) {
+        const cJSON *claim = rig_claim(r, node);
+        const char *status = rig_condition(claim, type);
+        _cleanup_free_ char *got = status ? MUST(strf("%s %s", status, rig_condition_reason(claim, type))) : NULL;
+
+        if (!streq_ptr(got, expected))
+                fail_msg("%s of %s: '%s', expected '%s'", type, node, strempty(got), strempty(expected));
+}
+
+static const char *condition_field(CoordinatorRig *r, const char *node, const char *type, const char *field) {
+        return strempty(fj_string(fj_find(fj_get(rig_claim(r, node), "status", "conditions", NULL), "type", type), field, NULL));
+}
+
+static uint64_t n_writes(CoordinatorRig *r) {
+        return fake_api_count(r->api, FAKE_PATCH, FAKE_NODECLAIMS, "status");
+}
+
+static bool metrics_say(CoordinatorRig *r, const char *line) {
+        _cleanup_page_ Page p = page_ask(coordinator_handle, rig_leader(r)->coordinator, HTTP_GET, "/metrics");
+
+        return strstr(p.body, line) != NULL;
+}
+
+static void assert_nothing_went(CoordinatorRig *r) {
+        assert_int_equal(fake_api_count(r->api, FAKE_DELETE, FAKE_NODES, NULL), 0);
+        assert_int_equal(fake_api_count(r->api, FAKE_DELETE, FAKE_NODECLAIMS, NULL), 0);
+        assert_int_equal(rig_evictions(r, 0), 0);
+}
+
+static void test_life(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(3);
+        _cleanup_free_ char *since = NULL;
+
+        (void) state;
+        add_pod(r, "web", "n0", "1");
+        add_pod(r, "big", "n1", "3500m");
+        rig_run(r, ROUND);
+        print_message("  no pool asks: nothing is said, and nothing more is watched\n");
+        for (size_t i = 0; i < 3; i++)
+                expect(r, (const char *[]){ "n0", "n1", "n2" }[i], CLAIM_CONSOLIDATABLE, NULL);
+        assert_int_equal(fake_api_count(r->api, FAKE_LIST, FAKE_PVCS, NULL), 0);
+        assert_true(metrics_say(r, "vesper_coordinator_voluntary_disruption_nodes{method=\"empty\",code=\"would_go\"} 0\n"));
+
+        print_message("  it asks\n");
+        set_disruption(r, CONSOLIDATE);
+        rig_run(r, 3 * SEC);
+        expect(r, "n0", CLAIM_CONSOLIDATABLE, "True WouldGo");
+        assert_string_equal(condition_field(r, "n0", CLAIM_CONSOLIDATABLE, "message"), "its 1 pod fits on other nodes");
+        expect(r, "n0", CLAIM_EMPTY, "False NotEmpty");
+        expect(r, "n1", CLAIM_CONSOLIDATABLE, "True WouldGo"); /* n2 is empty */
+        expect(r, "n2", CLAIM_EMPTY, "True WouldGo");
+        expect(r, "n2", CLAIM_CONSOLIDATABLE, "True WouldGo");
+        expect(r, "n0", CLAIM_EXPIRED, NULL);
+        expect(r, "n0", CLAIM_DRIFTED, NULL);
+        expect(r, "n0", CLAIM_INITIALIZED, "True NodeReady"); /* what others say stays */
+        assert_true(metrics_say(r, "vesper_coordinator_voluntary_disruption_nodes{method=\"underutilized\",code=\"would_go\"} 3\n"));
+        since = MUST(strdup(condition_field(r, "n2", CLAIM_EMPTY, "lastTransitionTime")));
+
+        print_message("  a pod comes to n2: no room is left for what n1 runs; since when n2 is empty begins anew\n");
+        add_pod(r, "more", "n2", "2");
+        rig_run(r, ROUND);
+        expect(r, "n2", CLAIM_EMPTY, "False NotEmpty");
+        expect(r, "n1", CLAIM_CONSOLIDATABLE, "False NotPlaced");
+        assert_true(rig_event_says(r, "n1", "Unconsolidatable", "(NOT_PLACED)"));
+        assert_true(metrics_say(r, "vesper_coordinator_voluntary_disruption_nodes{method=\"underutilized\",code=\"no_feasible_schedule\"} 1\n"));
+        fake_remove(r->cluster, FAKE_PODS, "default", "more");
+        rig_run(r, ROUND);
+        expect(r, "n2", CLAIM_EMPTY, "True WouldGo");
+        assert_string_not_equal(condition_field(r, "n2", CLAIM_EMPTY, "lastTransitionTime"), since);
+
+        print_message("  a node opts out, and its pool is paused\n");
+        fake_merge(r->cluster, FAKE_NODES, NULL, "n0", "{'metadata':{'annotations':{'vesper.sh/do-not-consolidate':'true'}}}");
+        rig_run(r, 2 * ROUND);
+        expect(r, "n0", CLAIM_CONSOLIDATABLE, "False NodeOptOut");
+        fake_merge(r->cluster, FAKE_NODEPOOLS, NULL, POOL, "{'metadata':{'annotations':{'vesper.sh/paused':'true'}}}");
+        rig_run(r, 2 * ROUND);
+        expect(r, "n1", CLAIM_CONSOLIDATABLE, "False Paused");
+        expect(r, "n2", CLAIM_EMPTY, "True Paused");
+
+        print_message("  it asks no more\n");
+        set_disruption(r, "null");
+        rig_run(r, 2 * ROUND);
+        for (size_t i = 0; i < 3; i++) {
+                expect(r, (const char *[]){ "n0", "n1", "n2" }[i], CLAIM_CONSOLIDATABLE, NULL);
+                expect(r, (const char *[]){ "n0", "n1", "n2" }[i], CLAIM_EMPTY, NULL);
+                expect(r, (const char *[]){ "n0", "n1", "n2" }[i], CLAIM_INITIALIZED, "True NodeReady");
+        }
+        assert_nothing_went(r);
+}
+
+static unsigned n_events(CoordinatorRig *r, const char *node) {
+        const cJSON *e;
+        unsigned n = 0;
+
+        FAKE_FOREACH (e, r->cluster, FAKE_EVENTS, NULL)
+                n += streq_ptr(fj_string(e, "reason", NULL), "Unconsolidatable") &&
+                     streq_ptr(fj_string(e, "involvedObject", "name", NULL), node);
+        return n;
+}
+
+static void test_pdb(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(2);
+
+        (void) state;
+        fake_add_pod(r->cluster, &(FakePod){ .name = "web-1", .node = "n0", .app = "web", .owner_kind = "ReplicaSet", .owner = "web" });
+        fake_add_pod(r->cluster,
+                     &(FakePod){ .name = "web-2", .node = "n1", .app = "web", .owner_kind = "ReplicaSet", .owner = "web", .unready = true });
+        fake_add_pdb(r->cluster, NULL, "web", "web", true, "1");
+        set_disruption(r, CONSOLIDATE);
+        rig_run(r, ROUND);
+        expect(r, "n0", CLAIM_CONSOLIDATABLE, "False PdbBlocks");
+        assert_true(rig_event_says(r, "n0", "Unconsolidatable", "pdb default/web prevents pod evictions (PDB_BLOCKS)"));
+        rig_run(r, 14 * USEC_PER_MINUTE);
+        assert_int_equal(n_events(r, "n0"), 1);
+        rig_run(r, 10 * USEC_PER_MINUTE);
+        assert_int_equal(n_events(r, "n0"), 2);
+
+        print_message("  it has room\n");
+        fake_remove(r->cluster, FAKE_PDBS, "default", "web");
+        rig_run(r, 2 * ROUND);
+        expect(r, "n0", CLAIM_CONSOLIDATABLE, "True WouldGo");
+        assert_nothing_went(r);
+}
+
+/* One a second after the first twenty; what is said is not said again, by this leader or the next. */
+static void test_rate(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(60);
+        uint64_t before = n_writes(r);
+        const cJSON *claim;
+        size_t n_said = 0;
+
+        (void) state;
+        set_disruption(r, "{'emptyAfter':'720h'}");
+        rig_run(r, 5 * SEC);
+        assert_in_range(n_writes(r) - before, 20, 26);
+        rig_run(r, USEC_PER_MINUTE);
+        assert_int_equal(n_writes(r) - before, 60);
+        FAKE_FOREACH (claim, r->cluster, FAKE_NODECLAIMS, NULL)
+                n_said += streq_ptr(rig_condition_reason(claim, CLAIM_EMPTY), "QuietPeriod");
+        assert_int_equal(n_said, 60);
+
+        print_message("  heartbeats, and rounds that find nothing new\n");
+        rig_run(r, 10 * USEC_PER_MINUTE);
+        assert_int_equal(n_writes(r) - before, 60);
+        print_message("  the times that they say are those of their own condition now, after a quarter of an hour\n");
+        rig_run(r, 10 * USEC_PER_MINUTE);
+        assert_int_equal(n_writes(r) - before, 120);
+
+        print_message("  another leader\n");
+        rig_start(r, 1);
+        rig_run(r, 5 * SEC);
+        rig_kill(r, 0);
+        before = n_writes(r);
+        rig_run(r, 10 * USEC_PER_MINUTE);
+        assert_ptr_equal(rig_leader(r), r->coordinators[1]);
+        assert_int_equal(n_writes(r) - before, 0);
+        assert_true(metrics_say(r, "vesper_coordinator_voluntary_disruption_nodes{method=\"empty\",code=\"quiet_period\"} 60\n"));
+        assert_nothing_went(r);
+}
+
+static void refuse_volumes(const FakeRequest *request, FakeApiFault *ret_fault, void *userdata) {
+        if (request->resource && (request->verb == FAKE_LIST || request->verb == FAKE_WATCH) &&
+            (request->resource->id == FAKE_PVCS || request->resource->id == FAKE_CSINODES))
+                ret_fault->status = 403;
+}
+
+static void refuse_pods(const FakeRequest *request, FakeApiFault *ret_fault, void *userdata) {
+        if (request->resource && request->resource->id == FAKE_PODS)
+                ret_fault->status = 503;
+}
+
+static void refuse_status(const FakeRequest *request, FakeApiFault *ret_fault, void *userdata) {
+        if (request->resource && request->resource->id == FAKE_NODECLAIMS && request->verb == FAKE_PATCH)
+                ret_fault->status = 503;
+}
+
+/* A cluster that does not let it read volumes: nodes whose pods have some are not judged to go, others are. */
+static void test_without_permission(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(3);
+        const char *said;
+
+        (void) state;
+        fake_api_set_fault(r->api, refuse_volumes, NULL);
+        add_pod(r, "web", "n0", "1");
+        add_pod(r, "db", "n1", "1");
+        fake_merge(r->cluster, FAKE_PODS, "default", "db", "{'spec':{'volumes':[{'name':'v','persistentVolumeClaim':{'claimName':'v'}}]}}");
+        set_disruption(r, CONSOLIDATE);
+        rig_run(r, 2 * ROUND);
+        expect(r, "n0", CLAIM_CONSOLIDATABLE, "True WouldGo");
+        expect(r, "n1", CLAIM_CONSOLIDATABLE, "False SnapshotIncomplete");
+        assert_non_null(strstr(strbuf_str(&rig_leader(r)->said), "list and watch of persistentvolumeclaims for the coordinator"));
+        rig_run(r, 10 * USEC_PER_MINUTE);
+        said = strstr(strbuf_str(&rig_leader(r)->said), "without persistentvolumeclaims");
+        assert_non_null(said);
+        assert_null(strstr(said + 1, "without persistentvolumeclaims")); /* once */
+
+        print_message("  it is allowed\n");
+        fake_api_set_fault(r->api, NULL, NULL);
+        rig_run(r, USEC_PER_MINUTE);
+        expect(r, "n1", CLAIM_CONSOLIDATABLE, "False NotPlaced"); /* there is no such claim */
+
+        print_message("  it is not any more: for two minutes what was read last stands\n");
+        strbuf_truncate(&rig_leader(r)->said, 0);
+        fake_api_set_fault(r->api, refuse_volumes, NULL);
+        fake_api_cut_watches(r->api);
+        rig_run(r, USEC_PER_MINUTE);
+        expect(r, "n1", CLAIM_CONSOLIDATABLE, "False NotPlaced");
+        assert_null(strstr(strbuf_str(&rig_leader(r)->said), "without persistentvolumeclaims"));
+        rig_run(r, 2 * USEC_PER_MINUTE);
+        expect(r, "n1", CLAIM_CONSOLIDATABLE, "False SnapshotIncomplete");
+        expect(r, "n0", CLAIM_CONSOLIDATABLE, "True WouldGo");
+        assert_non_null(strstr(strbuf_str(&rig_leader(r)->said), "without persistentvolumeclaims"));
+        assert_nothing_went(r);
+}
+
+/* While a watch is down nothing is judged, and nothing is written. */
+static void test_view(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(2);
+        uint64_t before;
+
+        (void) state;
+        set_disruption(r, CONSOLIDATE);
+        add_pod(r, "web", "n0", "1");
+        rig_run(r, ROUND);
+        expect(r, "n0", CLAIM_CONSOLIDATABLE, "True WouldGo");
+        fake_api_set_fault(r->api, refuse_pods, NULL);
+        fake_api_cut_watches(r->api);
+        rig_run(r, SEC);
+        before = n_writes(r);
+        fake_merge(r->cluster, FAKE_NODES, NULL, "n1", "{'spec':{'unschedulable':true}}");
+        rig_run(r, 2 * USEC_PER_MINUTE);
+        assert_int_equal(n_writes(r), before);
+        fake_api_set_fault(r->api, NULL, NULL);
+        rig_run(r, USEC_PER_MINUTE);
+        expect(r, "n0", CLAIM_CONSOLIDATABLE, "False NotPlaced");
+        assert_nothing_went(r);
+}
+
+/* A pool that asks while its nodes are being adopted, and a node that comes later: neither waits for a round that comes anyhow. */
+static void test_new_nodes(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+
+        (void) state;
+        fake_add_nodepool(r->cluster, POOL, NULL, NULL);
+        set_disruption(r, CONSOLIDATE);
+        rig_add_node(r, "n0");
+        rig_start(r, 0);
+        rig_run(r, 2 * ROUND);
+        expect(r, "n0", CLAIM_EMPTY, "True WouldGo");
+        fake_api_set_fault(r->api, refuse_status, NULL); /* its claim says only after the next round that it is adopted */
+        rig_add_node(r, "n1");
+        rig_run(r, 3 * ROUND);
+        fake_api_set_fault(r->api, NULL, NULL);
+        rig_run(r, 90 * SEC);
+        expect(r, "n1", CLAIM_EMPTY, "True WouldGo");
+}
+
+/* A claim that is going is its removal's. */
+static void test_removal(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(2);
+
+        (void) state;
+        set_disruption(r, CONSOLIDATE);
+        rig_run(r, ROUND);
+        expect(r, "n0", CLAIM_EMPTY, "True WouldGo");
+        rig_delete_node(r, "n0");
+        assert_true(rig_wait_gone(r, "n0", USEC_PER_MINUTE));
+        rig_run(r, ROUND);
+        expect(r, "n1", CLAIM_EMPTY, "True WouldGo");
+        assert_true(metrics_say(r, "vesper_coordinator_voluntary_disruption_nodes{method=\"empty\",code=\"would_go\"} 1\n"));
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_life), cmocka_unit_test(test_pdb),  cmocka_unit_test(test_rate),
+                cmocka_unit_test(test_without_permission), cmocka_unit_test(test_view), cmocka_unit_test(test_removal), cmocka_unit_test(test_new_nodes),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
