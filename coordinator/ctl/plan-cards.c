@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
 
-#include "html-text.h"
+#include "markup-text.h"
 #include "plan-page.h"
 
 #define CARDS_ALL_MAX 60u /* nodes of a cluster that are shown without a map */
@@ -112,7 +112,7 @@ static void add_lacks(StrBuf *b, const PageNode *n) {
         strbuf_add(b, "<p class=\"why\" title=\"");
         for (size_t i = 0; i < MIN(n->lacks->n_items, (size_t) HOVER_MAX); i++) {
                 strbuf_addf(b, "%s%s: ", i > 0 ? "&#10;" : "", gate_code_to_string(n->lacks->items[i].code));
-                html_add_text(b, n->lacks->items[i].text, SENTENCE_COLUMNS);
+                markup_add_text(b, n->lacks->items[i].text, SENTENCE_COLUMNS);
         }
         strbuf_addf(b, "\">Why %s: %s", n->role == PAGE_REFUSED ? "not" : "it stays", page_code_words(first->code));
         if (n->lacks->n_items > 1)
@@ -122,20 +122,20 @@ static void add_lacks(StrBuf *b, const PageNode *n) {
 
 static void add_card(StrBuf *b, const PlanPage *p, const PageNode *n) {
         strbuf_addf(b, "<article class=\"node %s\"><h4 title=\"", page_role_class(n->role));
-        html_add_text(b, n->name, 253);
+        markup_add_text(b, n->name, 253);
         strbuf_add(b, "\">");
-        html_add_text(b, n->name, NAME_COLUMNS);
+        markup_add_text(b, n->name, NAME_COLUMNS);
         strbuf_add(b, "</h4>");
         add_mark(b, p, n);
         add_bar(b, n, "CPU", &n->cpu, true);
         add_bar(b, n, "memory", &n->memory, false);
         if (n->why) {
                 strbuf_add(b, "<p class=\"why\">");
-                html_add_text(b, n->why, SENTENCE_COLUMNS);
+                markup_add_text(b, n->why, SENTENCE_COLUMNS);
                 strbuf_add(b, "</p>");
         } else if (n->role == PAGE_NEW && n->of_step && n->of_step->replacement_like) {
                 strbuf_add(b, "<p class=\"why\">like ");
-                html_add_text(b, n->of_step->replacement_like, SENTENCE_COLUMNS);
+                markup_add_text(b, n->of_step->replacement_like, SENTENCE_COLUMNS);
                 strbuf_add(b, "</p>");
         }
         add_lacks(b, n);
@@ -167,7 +167,7 @@ static const char *const tile_words[_PAGE_ROLE_MAX] = {
 
 static void add_tile(StrBuf *b, const PageNode *n) {
         strbuf_addf(b, "<i class=\"tile %s f%u\" title=\"", page_role_class(n->role), tile_level(n));
-        html_add_text(b, n->name, NAME_COLUMNS);
+        markup_add_text(b, n->name, NAME_COLUMNS);
         strbuf_addf(b, ": %s", tile_words[n->role]);
         if (n->step > 0 && n->of_step)
                 strbuf_addf(b, " in step %zu", n->step);
@@ -202,7 +202,7 @@ static void add_pool_head(StrBuf *b, const PlanPage *p, size_t from, size_t to) 
         strbuf_add(b, "<h3>");
         if (p->nodes[from].pool) {
                 strbuf_add(b, "NodePool ");
-                html_add_text(b, p->nodes[from].pool, NAME_COLUMNS);
+                markup_add_text(b, p->nodes[from].pool, NAME_COLUMNS);
         } else
                 strbuf_add(b, "In no NodePool");
         strbuf_addf(b, " <small>%zu node%s", n, n == 1 ? "" : "s");

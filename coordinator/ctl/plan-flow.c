@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "html-text.h"
+#include "markup-text.h"
 #include "plan-page.h"
 
 /*
@@ -103,12 +103,12 @@ static void flow_lay_out(Flow *f) {
 static void add_pod(StrBuf *b, const PlanPage *p, const PageMove *m, size_t columns) {
         const ObjectMeta *meta = &scene_pod(p->scene, m->move.pod)->object.meta;
 
-        html_add_textf(b, columns, "%s/%s", meta->ns, meta->name);
+        markup_add_textf(b, columns, "%s/%s", meta->ns, meta->name);
 }
 
 static void add_hover(StrBuf *b, const PlanPage *p, const FlowArrow *a) {
         strbuf_add(b, "<title>");
-        html_add_textf(b, 200, "%s to %s: ", scene_node_name(p->scene, a->moves->move.from), scene_node_name(p->scene, a->moves->move.to));
+        markup_add_textf(b, 200, "%s to %s: ", scene_node_name(p->scene, a->moves->move.from), scene_node_name(p->scene, a->moves->move.to));
         for (size_t i = 0; i < MIN(a->n_moves, (size_t) NAMED_MAX); i++) {
                 strbuf_add(b, i > 0 ? ", " : "");
                 add_pod(b, p, a->moves + i, 120);
@@ -132,7 +132,7 @@ static void add_source(StrBuf *b, const Flow *f, size_t first) {
                 n++;
         add_box(b, "goes", 0, y, HEAD_HEIGHT + (unsigned) n * LINE_HEIGHT + 4);
         strbuf_addf(b, "<text class=\"name\" x=\"12\" y=\"%u\">", y + 18);
-        html_add_text(b, scene_node_name(f->page->scene, a->moves->move.from), NAME_COLUMNS - 10);
+        markup_add_text(b, scene_node_name(f->page->scene, a->moves->move.from), NAME_COLUMNS - 10);
         strbuf_add(b, "</text>");
         if (f->page->plan)
                 strbuf_addf(b, "<text class=\"dim end\" x=\"%u\" y=\"%u\">step %zu</text>", BOX_WIDTH - 12, y + 18, a->moves->step);
@@ -152,7 +152,7 @@ static void add_target(StrBuf *b, const Flow *f, const FlowTarget *t) {
 
         add_box(b, page_role_class(n->role), WIDTH - BOX_WIDTH, t->y, t->height);
         strbuf_addf(b, "<text class=\"name\" x=\"%u\" y=\"%u\">", WIDTH - BOX_WIDTH + 16, t->y + 18);
-        html_add_text(b, n->name, NAME_COLUMNS);
+        markup_add_text(b, n->name, NAME_COLUMNS);
         strbuf_addf(b, "</text><text class=\"dim\" x=\"%u\" y=\"%u\">", WIDTH - BOX_WIDTH + 16, t->y + 36);
         add_percents(b, "CPU", &n->cpu);
         strbuf_add(b, n->cpu.has > 0 && n->memory.has > 0 ? ", " : "");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plan-show.h"
 
-#include "html-text.h"
+#include "markup-text.h"
 #include "plan-page.h"
 #include "strv.h"
 
@@ -87,7 +87,7 @@ static void add_headline(StrBuf *b, const PlanPage *p) {
 static void add_names(StrBuf *b, const PlanPage *p, const uint32_t *nodes, size_t n) {
         for (size_t i = 0; i < MIN(n, (size_t) NAMED_MAX); i++) {
                 strbuf_add(b, i > 0 ? ", " : "");
-                html_add_text(b, scene_node_name(p->scene, nodes[i]), NAME_COLUMNS);
+                markup_add_text(b, scene_node_name(p->scene, nodes[i]), NAME_COLUMNS);
         }
         if (n > NAMED_MAX)
                 strbuf_addf(b, " and %zu more", n - NAMED_MAX);
@@ -116,7 +116,7 @@ static void add_lead(StrBuf *b, const PlanPage *p) {
                     plural(n_old_nodes(p)), simulator_n_pods(p->scene->simulator), plural(simulator_n_pods(p->scene->simulator)));
         STRV_FOREACH(note, p->notes) {
                 strbuf_add(b, "<p class=\"note\">");
-                html_add_text(b, *note, SENTENCE_COLUMNS);
+                markup_add_text(b, *note, SENTENCE_COLUMNS);
                 strbuf_add(b, "</p>\n");
         }
 }
@@ -252,16 +252,16 @@ static void add_steps(StrBuf *b, const PlanPage *p) {
                 add_names(b, p, step->nodes, step->n_nodes);
                 strbuf_addf(b, "</td><td>%s: %s</td><td>%s", plan_method_to_string(step->method), page_method_words(step->method),
                             step->n_nodes > 1 ? "of the first: " : "");
-                html_add_text(b, step->n_nodes > 0 ? strempty(step->why[0]) : "", SENTENCE_COLUMNS);
+                markup_add_text(b, step->n_nodes > 0 ? strempty(step->why[0]) : "", SENTENCE_COLUMNS);
                 if (step->replacement_like) {
                         strbuf_add(b, "; first one new node, like ");
-                        html_add_text(b, step->replacement_like, NAME_COLUMNS);
+                        markup_add_text(b, step->replacement_like, NAME_COLUMNS);
                 }
                 strbuf_add(b, "</td><td>");
                 add_drain(b, &step->drain);
                 if (step->drain.pdb) {
                         strbuf_add(b, " (the narrowest PodDisruptionBudget is ");
-                        html_add_textf(b, NAME_COLUMNS, "%s/%s", step->drain.pdb->pdb->object.meta.ns, step->drain.pdb->pdb->object.meta.name);
+                        markup_add_textf(b, NAME_COLUMNS, "%s/%s", step->drain.pdb->pdb->object.meta.ns, step->drain.pdb->pdb->object.meta.name);
                         strbuf_add(b, ")");
                 }
                 strbuf_add(b, "</td></tr>\n");
@@ -282,11 +282,11 @@ static void add_moves(StrBuf *b, const PlanPage *p) {
                 const ObjectMeta *pod = &scene_pod(p->scene, m->pod)->object.meta;
 
                 strbuf_add(b, "<tr><td>");
-                html_add_textf(b, 2 * NAME_COLUMNS, "%s/%s", pod->ns, pod->name);
+                markup_add_textf(b, 2 * NAME_COLUMNS, "%s/%s", pod->ns, pod->name);
                 strbuf_add(b, "</td><td>");
-                html_add_text(b, scene_node_name(p->scene, m->from), NAME_COLUMNS);
+                markup_add_text(b, scene_node_name(p->scene, m->from), NAME_COLUMNS);
                 strbuf_add(b, "</td><td>");
-                html_add_text(b, scene_node_name(p->scene, m->to), NAME_COLUMNS);
+                markup_add_text(b, scene_node_name(p->scene, m->to), NAME_COLUMNS);
                 strbuf_add(b, "</td></tr>\n");
         }
         strbuf_add(b, "</table></div>");
@@ -317,7 +317,7 @@ static void add_code(StrBuf *b, const PlanPage *p, GateCode code) {
         if (n == 0)
                 return;
         strbuf_addf(b, "<tr><td class=\"n\">%zu</td><td>%s<br/><code>%s</code></td><td>", n, page_code_words(code), gate_code_to_string(code));
-        html_add_text(b, sentence, SENTENCE_COLUMNS);
+        markup_add_text(b, sentence, SENTENCE_COLUMNS);
         strbuf_add(b, "</td><td>");
         add_names(b, p, named, MIN(n, (size_t) NAMED_MAX));
         if (n > NAMED_MAX)
@@ -334,11 +334,11 @@ static void add_each_reason(StrBuf *b, const PlanPage *p) {
                 if (!node->lacks || node->lacks->n_items == 0 || n++ >= STAYING_MAX)
                         continue;
                 strbuf_add(b, "<tr><td>");
-                html_add_text(b, node->name, NAME_COLUMNS);
+                markup_add_text(b, node->name, NAME_COLUMNS);
                 strbuf_addf(b, "</td><td>%s</td><td>", strempty(node->method));
                 for (size_t k = 0; k < MIN(node->lacks->n_items, (size_t) NAMED_MAX); k++) {
                         strbuf_addf(b, "%s<code>%s</code> ", k > 0 ? "<br/>" : "", gate_code_to_string(node->lacks->items[k].code));
-                        html_add_text(b, node->lacks->items[k].text, SENTENCE_COLUMNS);
+                        markup_add_text(b, node->lacks->items[k].text, SENTENCE_COLUMNS);
                 }
                 strbuf_add(b, "</td></tr>\n");
         }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 
+#include "markup-text.h"
 #include "strv.h"
 #include "timeline.h"
 
@@ -29,21 +30,6 @@ static const char style[] =
         "@media(prefers-color-scheme:dark){svg{background:#0d1117}text{fill:#e6edf3}.dim,.time{fill:#8d96a0}"
         "line{stroke:#30363d}.object{fill:#a371f7}.condition{fill:#3fb950}.event{fill:#4493f8}.log{fill:#f0883e}}"
         "</style>\n";
-
-/* As text of XML. What XML cannot hold at all is no part of a plain text (str_sanitize()). */
-static void add_text(StrBuf *b, const char *s) {
-        for (; *s; s++)
-                if (*s == '<')
-                        strbuf_add(b, "&lt;");
-                else if (*s == '&')
-                        strbuf_add(b, "&amp;");
-                else if (*s == '>')
-                        strbuf_add(b, "&gt;");
-                else if (*s == '"')
-                        strbuf_add(b, "&quot;");
-                else
-                        strbuf_add_char(b, *s);
-}
 
 /* "+1.234 s", "+3 min 2 s", "-2 d 4 h": from the axis' beginning. */
 static void add_offset(StrBuf *b, usec_t from_usec, usec_t at_usec) {
@@ -97,7 +83,7 @@ static void add_lane(StrBuf *b, const Timeline *t, bool named, unsigned y, usec_
         strbuf_addf(b, "<line x1=\"%u\" y1=\"%u\" x2=\"%u\" y2=\"%u\"/>\n", MARGIN, y, WIDTH - MARGIN, y);
         if (named) {
                 strbuf_addf(b, "<text class=\"dim\" x=\"%u\" y=\"%u\">", MARGIN, y + 14);
-                add_text(b, t->node);
+                markup_add_text(b, t->node, SIZE_MAX);
                 strbuf_add(b, "</text>\n");
         }
         for (size_t i = 0; i < t->n_entries; i++) {
@@ -126,7 +112,7 @@ static void add_cut(StrBuf *b, const char *s, size_t columns) {
         if (!head)
                 b->failed = true;
         else
-                add_text(b, head);
+                markup_add_text(b, head, SIZE_MAX);
         if (s[bytes])
                 strbuf_add(b, "\xe2\x80\xa6");
 }
@@ -143,28 +129,28 @@ static void add_row(StrBuf *b, const char *node, const TimelineEntry *e, usec_t 
                     timeline_source_to_string(e->source), MARGIN + 112, y - 4);
         strbuf_addf(b, "<text x=\"%u\" y=\"%u\">", MARGIN + 126, y);
         if (node) {
-                add_text(b, node);
+                markup_add_text(b, node, SIZE_MAX);
                 strbuf_add_char(b, ' ');
         }
         if (*object) {
                 strbuf_add(b, "<tspan class=\"dim\">");
-                add_text(b, object);
+                markup_add_text(b, object, SIZE_MAX);
                 strbuf_add(b, "</tspan> ");
         }
         if (e->reason) {
                 strbuf_add(b, "<tspan class=\"word\">");
-                add_text(b, e->reason);
+                markup_add_text(b, e->reason, SIZE_MAX);
                 strbuf_add(b, "</tspan> ");
         }
         if (e->actor && e->source == TIMELINE_WRITE) {
-                add_text(b, e->actor);
+                markup_add_text(b, e->actor, SIZE_MAX);
                 strbuf_add(b, ": ");
         }
         add_cut(b, strempty(e->text), used < TEXT_COLUMNS ? TEXT_COLUMNS - used : 1);
         if (e->count > 1)
                 strbuf_addf(b, " (%lld times)", (long long) e->count);
         strbuf_add(b, "<title>");
-        add_text(b, strempty(e->text));
+        markup_add_text(b, strempty(e->text), SIZE_MAX);
         strbuf_add(b, "</title></text>\n");
 }
 
@@ -202,7 +188,7 @@ static void add_head(StrBuf *b, const Timeline *nodes, size_t n, unsigned height
 static void add_note(StrBuf *b, unsigned y, const char *node, const char *sentence) {
         strbuf_addf(b, "<text class=\"dim\" x=\"%u\" y=\"%u\">", MARGIN, y);
         if (node) {
-                add_text(b, node);
+                markup_add_text(b, node, SIZE_MAX);
                 strbuf_add(b, ": ");
         }
         add_cut(b, sentence, 2 * TEXT_COLUMNS);

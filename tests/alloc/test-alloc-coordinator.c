@@ -8,8 +8,7 @@
 
 #include <cmocka.h>
 
-#include "alloc-sweep.h"
-#include "coordinator-rig.h"
+#include "alloc-coordinator.h"
 
 /*
  * One coordinator's whole work, again and again, each time without another one of its allocations: three
@@ -18,59 +17,11 @@
  * reboot and are granted it, one after the other. It may exit, or not start at all, and be started again
  * (the kubelet does that), and be late by a retry; but machines end, finalizers go, no pod is deleted past
  * its budget, and nothing of ours is left.
- *
- * Only what the coordinator asks for is counted: the cluster and the cloud answer from wrapped calls that
- * pause the count, as what is due in the world's own loop does.
  */
 
-#define RESTART_USEC (10 * USEC_PER_SEC)
 #define CALM_USEC (60 * USEC_PER_SEC) /* as a dead leader's lease has to run out first */
 
-void __wrap_fake_cluster_handle(HttpExchange *x, void *userdata);
-void __real_fake_cluster_handle(HttpExchange *x, void *userdata);
-void __wrap_fake_ec2_handle(HttpExchange *x, void *userdata);
-void __real_fake_ec2_handle(HttpExchange *x, void *userdata);
-
-void __wrap_fake_cluster_handle(HttpExchange *x, void *userdata) {
-        alloc_fault_pause();
-        __real_fake_cluster_handle(x, userdata);
-        alloc_fault_resume();
-}
-
-void __wrap_fake_ec2_handle(HttpExchange *x, void *userdata) {
-        alloc_fault_pause();
-        __real_fake_ec2_handle(x, userdata);
-        alloc_fault_resume();
-}
-
 /* -- one run ------------------------------------------------------------------------------------------- */
-
-static void start(CoordinatorRig *r);
-
-/* Paused but for what is due in the coordinator. If it gives up, as it should where it cannot go on, it is
- * started again. */
-static void run(CoordinatorRig *r, usec_t usec) {
-        usec_t until = usec_add(virtual_time_now(r->w.time), usec);
-        const Loop *next;
-        int code;
-
-        while ((next = virtual_time_next(r->w.time, until))) {
-                bool ours = r->coordinators[0] && next == r->coordinators[0]->loop;
-
-                if (ours)
-                        alloc_fault_resume();
-                virtual_time_step(r->w.time, until);
-                if (ours)
-                        alloc_fault_pause();
-                if (ours && loop_has_exited(next, &code)) {
-                        assert_true(code < 0 && alloc_fault_fired());
-                        rig_kill(r, 0);
-                        run(r, RESTART_USEC);
-                        start(r);
-                }
-        }
-        virtual_time_step(r->w.time, until); /* time stands at the limit now */
-}
 
 static bool is_settled(CoordinatorRig *r, const char *node) {
         return !rig_node(r, node) && !rig_claim(r, node);
@@ -78,23 +29,7 @@ static bool is_settled(CoordinatorRig *r, const char *node) {
 
 static void run_until_gone(CoordinatorRig *r, const char *node, usec_t at_most_usec) {
         for (usec_t t = 0; t < at_most_usec && !is_settled(r, node); t += USEC_PER_SEC)
-                run(r, USEC_PER_SEC);
-}
-
-static void start(CoordinatorRig *r) {
-        unsigned lives = 0;
-        int k;
-
-        do {
-                assert_true(lives == 0 || alloc_fault_fired()); /* only for want of memory */
-                assert_true(lives++ < 3);
-                rig_make(r, 0);
-                alloc_fault_resume();
-                k = rig_try_start(r, 0);
-                alloc_fault_pause();
-                if (k < 0)
-                        run(r, RESTART_USEC);
-        } while (k < 0);
+                alloc_run_coordinator(r, USEC_PER_SEC);
 }
 
 static void ask_for_reboot(CoordinatorRig *r, const char *node, int hours) {
@@ -181,21 +116,21 @@ static const char *work(size_t fails_at, size_t *ret_n, char **ret_log, void *us
 
         alloc_fault_arm(fails_at);
         alloc_fault_pause();
-        start(r);
-        run(r, CALM_USEC);
+        alloc_start_coordinator(r);
+        alloc_run_coordinator(r, CALM_USEC);
         ask_to_delete(r, FAKE_NODES, "n0");
-        run(r, CALM_USEC);
+        alloc_run_coordinator(r, CALM_USEC);
         if (!strstr(grant_of(r, "r0"), "\"id\":\"r0\""))
-                run(r, 2 * CALM_USEC); /* of a leader that has begun anew */
+                alloc_run_coordinator(r, 2 * CALM_USEC); /* of a leader that has begun anew */
         first = strstr(grant_of(r, "r0"), "\"id\":\"r0\"") && !strstr(grant_of(r, "r1"), "r1");
         fake_merge(r->cluster, FAKE_NODES, NULL, "r0", "{'status':{'nodeInfo':{'bootID':'r0-boot-2'}}}");
         fake_remove(r->cluster, FAKE_PDBS, "default", "db-budget");
-        run(r, CALM_USEC);
+        alloc_run_coordinator(r, CALM_USEC);
         fake_remove(r->cluster, FAKE_VOLUMEATTACHMENTS, NULL, "a");
         run_until_gone(r, "n0", 3 * USEC_PER_MINUTE);
 
         fake_remove(r->cluster, FAKE_NODES, NULL, "n2");
-        run(r, CALM_USEC);
+        alloc_run_coordinator(r, CALM_USEC);
         if (rig_claim(r, "n2")) {
                 name = MUST(strdup(fj_string(rig_claim(r, "n2"), "metadata", "name", NULL)));
                 ask_to_delete(r, FAKE_NODECLAIMS, name);
@@ -204,7 +139,7 @@ static const char *work(size_t fails_at, size_t *ret_n, char **ret_log, void *us
 
         ask_to_delete(r, FAKE_NODEPOOLS, POOL);
         for (int i = 0; i < 90 && fake_get(r->cluster, FAKE_NODEPOOLS, NULL, POOL); i++)
-                run(r, USEC_PER_SEC);
+                alloc_run_coordinator(r, USEC_PER_SEC);
         alloc_fault_resume();
         *ret_n = alloc_fault_disarm();
 

@@ -8,8 +8,7 @@
 
 #include <cmocka.h>
 
-#include "alloc-sweep.h"
-#include "coordinator-rig.h"
+#include "alloc-coordinator.h"
 #include "marks.h"
 
 /*
@@ -18,49 +17,7 @@
  * the end what is so, and nothing goes.
  */
 
-#define RESTART_USEC (10 * USEC_PER_SEC)
 #define CALM_USEC (60 * USEC_PER_SEC) /* as a dead leader's lease has to run out first */
-
-void __wrap_fake_cluster_handle(HttpExchange *x, void *userdata);
-void __real_fake_cluster_handle(HttpExchange *x, void *userdata);
-void __wrap_fake_ec2_handle(HttpExchange *x, void *userdata);
-void __real_fake_ec2_handle(HttpExchange *x, void *userdata);
-
-void __wrap_fake_cluster_handle(HttpExchange *x, void *userdata) {
-        alloc_fault_pause();
-        __real_fake_cluster_handle(x, userdata);
-        alloc_fault_resume();
-}
-
-void __wrap_fake_ec2_handle(HttpExchange *x, void *userdata) {
-        alloc_fault_pause();
-        __real_fake_ec2_handle(x, userdata);
-        alloc_fault_resume();
-}
-
-/* Paused but for what is due in the coordinator, which is started again if it gives up. */
-static void run(CoordinatorRig *r, usec_t usec) {
-        usec_t until = usec_add(virtual_time_now(r->w.time), usec);
-        const Loop *next;
-        int code;
-
-        while ((next = virtual_time_next(r->w.time, until))) {
-                bool ours = r->coordinators[0] && next == r->coordinators[0]->loop;
-
-                if (ours)
-                        alloc_fault_resume();
-                virtual_time_step(r->w.time, until);
-                if (ours)
-                        alloc_fault_pause();
-                if (ours && loop_has_exited(next, &code)) {
-                        assert_true(code < 0 && alloc_fault_fired());
-                        rig_kill(r, 0);
-                        run(r, RESTART_USEC);
-                        rig_start(r, 0); /* what has failed does not fail again */
-                }
-        }
-        virtual_time_step(r->w.time, until); /* time stands at the limit now */
-}
 
 static void add_pod(CoordinatorRig *r, const char *name, const char *node) {
         fake_add_pod(r->cluster, &(FakePod){ .name = name, .node = node, .app = "web", .owner_kind = "ReplicaSet", .owner = "web" });
@@ -87,17 +44,17 @@ static bool says(CoordinatorRig *r, const char *node, const char *type, const ch
 /* NULL, or what was not as it should be. */
 static const char *play(CoordinatorRig *r) {
         set_disruption(r, 10, "{'emptyAfter':'1h','expireAfter':'720h','drift':'Auto','consolidation':{'policy':'WhenUnderutilized'},'budgets':[]}");
-        run(r, CALM_USEC);
+        alloc_run_coordinator(r, CALM_USEC);
         if (!says(r, "n0", CLAIM_CONSOLIDATABLE, "WouldGo") || !says(r, "n0", CLAIM_EXPIRED, "NotExpired") ||
             !says(r, "n0", CLAIM_DRIFTED, "NotDrifted") || !says(r, "n1", CLAIM_EMPTY, "QuietPeriod"))
                 return "claims do not say what would be";
         add_pod(r, "web-2", "n1");
         fake_add_pdb(r->cluster, NULL, "web", "web", true, "2");
-        run(r, CALM_USEC);
+        alloc_run_coordinator(r, CALM_USEC);
         if (!says(r, "n0", CLAIM_CONSOLIDATABLE, "PdbImpossible") || !says(r, "n1", CLAIM_EMPTY, "NotEmpty"))
                 return "claims do not say what has changed";
         set_disruption(r, 11, "null");
-        run(r, CALM_USEC);
+        alloc_run_coordinator(r, CALM_USEC);
         if (rig_condition(rig_claim(r, "n0"), CLAIM_CONSOLIDATABLE) || rig_condition(rig_claim(r, "n1"), CLAIM_EMPTY))
                 return "claims say what nobody asks any more";
         if (!rig_is_adopted(r, "n0") || !rig_is_adopted(r, "n1") || rig_evictions(r, 0) > 0)

@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "disruption-rig.h"
-#include "html-text.h"
+#include "markup-text.h"
 #include "plan-page.h"
 #include "plan-show.h"
 #include "string-util.h"
@@ -66,7 +66,7 @@ static void test_text(void **state) {
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_strbuf_ StrBuf b = {};
 
-                html_add_text(&b, rows[i].from, SIZE_MAX);
+                markup_add_text(&b, rows[i].from, SIZE_MAX);
                 assert_string_equal(strbuf_str(&b), rows[i].to);
         }
 }
@@ -75,9 +75,9 @@ static void test_text_is_cut(void **state) {
         _cleanup_strbuf_ StrBuf b = {};
 
         (void) state;
-        html_add_text(&b, "\xc3\xbc<\xc3\xbcx", 3);
-        html_add_text(&b, "abc", 3);
-        html_add_textf(&b, 2, "%s/%s", "n", "<p>");
+        markup_add_text(&b, "\xc3\xbc<\xc3\xbcx", 3);
+        markup_add_text(&b, "abc", 3);
+        markup_add_textf(&b, 2, "%s/%s", "n", "<p>");
         assert_string_equal(strbuf_str(&b), "\xc3\xbc&lt;\xc3\xbc\xe2\x80\xa6" "abc" "n/\xe2\x80\xa6");
 }
 

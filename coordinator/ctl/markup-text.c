@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "html-text.h"
+#include "markup-text.h"
 
 #include <stdarg.h>
 
@@ -33,7 +33,7 @@ static void add_character(StrBuf *b, const char *s, size_t n) {
                 strbuf_add_n(b, s, n);
 }
 
-void html_add_text(StrBuf *b, const char *s, size_t max_columns) {
+void markup_add_text(StrBuf *b, const char *s, size_t max_columns) {
         size_t columns = 0;
 
         for (size_t n; *s && columns < max_columns; s += n, columns++) {
@@ -44,13 +44,13 @@ void html_add_text(StrBuf *b, const char *s, size_t max_columns) {
                 strbuf_add(b, "\xe2\x80\xa6");
 }
 
-void html_add_textf(StrBuf *b, size_t max_columns, const char *fmt, ...) {
+void markup_add_textf(StrBuf *b, size_t max_columns, const char *fmt, ...) {
         _cleanup_strbuf_ StrBuf text = {};
         va_list ap;
 
         va_start(ap, fmt);
         strbuf_addv(&text, fmt, ap);
         va_end(ap);
-        html_add_text(b, strbuf_str(&text), max_columns);
+        markup_add_text(b, strbuf_str(&text), max_columns);
         b->failed = b->failed || text.failed;
 }
