@@ -60,7 +60,7 @@ static const OptionItem verb_items[] = {
           .kind = OPTION_STRINGS,
           .offset = offsetof(CtlOptions, snapshots),
           .help = "Plan for these objects instead of a cluster's: of 'vesperctl snapshot', or of 'kubectl get ... -o json', then several times; - is standard input" },
-        STRING("timeout", timeout, "DURATION", "Give up after that, and leave the node cordoned"),
+        STRING("timeout", timeout, "DURATION", "Give up after that: drain leaves the node cordoned, release --all what it has begun"),
         STRING("upgrade", upgrade, "POOL", "How to replace each node of that NodePool, and how long it takes"),
         FLAG("watch", watch, "Show it again whenever it changes, until Ctrl-C", .letter = 'w'),
         { .name = "with",

@@ -26,9 +26,9 @@ struct ReleaseAll {
         KubeTarget target; /* of the call; its name lives in `name` */
         const char *verb;
         char *name;
-        bool paused, told_of_stripping;
+        bool paused, deleted_pools, told_of_stripping;
         size_t told_nodes, told_claims;
-        Timer *timer;
+        Timer *timer, *timeout;
         sd_event_source *signals[2];
         char *leader;        /* as the Lease said last; NULL: not seen yet */
         usec_t renewed_usec; /* its renewTime, by whatever clock */
@@ -45,6 +45,7 @@ ReleaseAll *release_all_free(ReleaseAll *a) {
         kube_call_free(a->call);
         ctl_fetch_free(a->fetch);
         timer_free(a->timer);
+        timer_free(a->timeout);
         for (size_t i = 0; i < ELEMENTSOF(a->signals); i++)
                 sd_event_source_disable_unref(a->signals[i]);
         free(a->leader);
@@ -60,10 +61,17 @@ static void tell_of_pause(const ReleaseAll *a) {
                 ctl_complain("removals stay paused: 'vesperctl release --all --yes' goes on, 'vesperctl resume' takes that back");
 }
 
+/* What has been done is not taken back. */
+static void tell_of_begun(const ReleaseAll *a) {
+        if (a->deleted_pools)
+                ctl_complain("NodePools have been deleted: coordinators go on letting go of their nodes");
+        tell_of_pause(a);
+}
+
 static void fail(ReleaseAll *a, int error) {
         if (error < 0)
                 ctl_complain("failed to ask the API server: %s", strerrordesc_np(-error) ?: "unknown error");
-        tell_of_pause(a);
+        tell_of_begun(a);
         ctl_finish(a->ctl, EXIT_FAILURE);
 }
 
@@ -73,7 +81,7 @@ static int on_signal(sd_event_source *s, const struct signalfd_siginfo *si, void
         (void) s;
         (void) si;
         ctl_complain("interrupted");
-        tell_of_pause(a);
+        tell_of_begun(a);
         ctl_finish(a->ctl, EXIT_INTERRUPTED);
         return 0;
 }
@@ -137,6 +145,7 @@ static bool delete_a_pool(ReleaseAll *a) {
                         patch(a, &kube_node_pool_kind, p->object.meta.name, "{\"spec\":{\"deletionPolicy\":\"Release\"}}");
                 else if (p->object.meta.deletion_usec == 0) {
                         printf("Deleting NodePool %s: its nodes and machines stay.\n", p->object.meta.name);
+                        a->deleted_pools = true;
                         delete(a, &p->object);
                 } else
                         continue;
@@ -198,6 +207,18 @@ static bool is_held(const KubeNodeClaim *c) {
         return c->object.meta.deletion_usec > 0 && !ctl_removal_is_running(c) && !streq_ptr(c->phase, "NotAdopted");
 }
 
+static void tell_held_node(const KubeNodeClaim *c, FILE *f) {
+        const char *node = strempty(c->node_name);
+
+        if (streq_ptr(c->phase, "Paused"))
+                fprintf(f, "Node %s is being deleted, and its removal is paused, maybe by an earlier try: 'vesperctl resume' has it go on.\n", node);
+        else
+                fprintf(f,
+                        "Node %s is being deleted, and its removal waits (%s). 'vesperctl force %s' ends its machine; to keep the machine, "
+                        "stop the coordinators and say --without-coordinator.\n",
+                        node, isempty(c->phase) ? "not begun" : c->phase, node);
+}
+
 /* Names them. How many. */
 static size_t tell_held(const ReleaseAll *a, FILE *f) {
         size_t n = 0;
@@ -206,10 +227,7 @@ static size_t tell_held(const ReleaseAll *a, FILE *f) {
                 const KubeNodeClaim *c = (const KubeNodeClaim *) a->snapshot.claims.items[i];
 
                 if (is_held(c) && n++ < NAMED_MAX)
-                        fprintf(f,
-                                "Node %s is being deleted, and its removal waits (%s). 'vesperctl force %s' ends its machine; to keep the machine, "
-                                "stop the coordinators and say --without-coordinator.\n",
-                                strempty(c->node_name), isempty(c->phase) ? "not begun" : c->phase, strempty(c->node_name));
+                        tell_held_node(c, f);
         }
         if (n > NAMED_MAX)
                 fprintf(f, "So it is with %zu more nodes.\n", n - NAMED_MAX);
@@ -418,18 +436,34 @@ static void on_timer(Timer *t, void *userdata) {
         ask_pools(userdata);
 }
 
+static void on_timeout(Timer *t, void *userdata) {
+        ReleaseAll *a = userdata;
+
+        (void) t;
+        ctl_complain("gave up, --timeout is over: %zu nodes and %zu NodeClaims are left", count_nodes_left(&a->snapshot),
+                     a->snapshot.claims.n_items);
+        fail(a, 0);
+}
+
 int release_all_new(Ctl *ctl, ReleaseAll **ret) {
         _cleanup_(release_all_freep) ReleaseAll *a = new0(ReleaseAll, 1);
+        usec_t timeout = USEC_INFINITY;
         int r;
 
         if (!a)
                 return -ENOMEM;
         a->ctl = ctl;
-        r = timer_new(ctl->env->loop, "release", on_timer, a, &a->timer);
+        r = ctl_duration_option("timeout", ctl->options->timeout, &timeout);
+        if (r >= 0)
+                r = timer_new(ctl->env->loop, "release", on_timer, a, &a->timer);
+        if (r >= 0)
+                r = timer_new(ctl->env->loop, "release-timeout", on_timeout, a, &a->timeout);
         if (r >= 0)
                 r = ctl_watch_signals(ctl, a->signals, on_signal, a);
         if (r < 0)
                 return r;
+        if (timeout != USEC_INFINITY)
+                timer_arm_in(a->timeout, timeout);
         ask_pools(a);
         *ret = TAKE_PTR(a);
         return 0;

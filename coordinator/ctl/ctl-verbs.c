@@ -84,3 +84,14 @@ int ctl_complain(const char *fmt, ...) {
         fputc('\n', stderr);
         return -EINVAL;
 }
+
+int ctl_duration_option(const char *option, const char *text, usec_t *ret) {
+        usec_t d;
+
+        if (!text)
+                return 0;
+        if (duration_parse_go(text, &d) < 0 || d == 0)
+                return ctl_complain("--%s=%s: it is a duration such as 90s, 10m or 1h30m", option, text);
+        *ret = d;
+        return 0;
+}

@@ -88,3 +88,5 @@ int ctl_watch_signals(Ctl *ctl, sd_event_source *ret_sources[2], sd_event_signal
 bool ctl_shows_progress(void);
 /* "vesperctl: " and a line on standard error. Returns -EINVAL, for a start that has found a wrong argument. */
 int ctl_complain(const char *fmt, ...) _printf_(1, 2);
+/* --option=text as a duration above 0: 0, or what complaining of it returns. text NULL: *ret stays. */
+int ctl_duration_option(const char *option, const char *text, usec_t *ret);

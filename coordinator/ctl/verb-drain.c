@@ -322,18 +322,6 @@ static int begin_dry_runs(DrainVerb *v) {
         return r;
 }
 
-/* 0, or the complaint's errno. text NULL: *ret stays. */
-static int parse_duration(const char *option, const char *text, usec_t *ret) {
-        usec_t d;
-
-        if (!text)
-                return 0;
-        if (duration_parse_go(text, &d) < 0 || d == 0)
-                return ctl_complain("--%s=%s: it is a duration such as 90s, 10m or 1h30m", option, text);
-        *ret = d;
-        return 0;
-}
-
 static int parse_options(DrainVerb *v) {
         static const char *const policies[] = { [PROTECTED_WAIT] = "wait",
                                                 [PROTECTED_OTHERS] = "others",
@@ -346,9 +334,9 @@ static int parse_options(DrainVerb *v) {
         v->options.timeout_usec = USEC_INFINITY;
         if (o->dry_run && o->deadline)
                 return ctl_complain("--dry-run asks about evictions, and --deadline does without them at its end: leave one away");
-        r = parse_duration("timeout", o->timeout, &v->options.timeout_usec);
+        r = ctl_duration_option("timeout", o->timeout, &v->options.timeout_usec);
         if (r >= 0)
-                r = parse_duration("deadline", o->deadline, &deadline);
+                r = ctl_duration_option("deadline", o->deadline, &deadline);
         if (r < 0)
                 return r;
         v->options.deadline_usec = usec_add(loop_wall(v->ctl->env->loop), deadline);

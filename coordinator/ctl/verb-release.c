@@ -163,6 +163,8 @@ static int release_start(Ctl *ctl, void **ret) {
                 return ctl_complain("release needs names of nodes, or --all. See 'vesperctl release --help'");
         if (ctl->options->without_coordinator && !ctl->options->all)
                 return ctl_complain("--without-coordinator goes with --all");
+        if (ctl->options->timeout && !ctl->options->all)
+                return ctl_complain("--timeout goes with --all");
         if (ctl->options->all && !ctl->options->yes)
                 return ctl_complain("release --all deletes every NodePool, with deletionPolicy Release: all nodes and machines stay, and vesper no longer "
                                     "removes any. If that is what you want, say --yes");
@@ -179,7 +181,7 @@ static int release_start(Ctl *ctl, void **ret) {
         return r;
 }
 
-static const char *const release_options[] = { "all", "without-coordinator", "yes", NULL };
+static const char *const release_options[] = { "all", "timeout", "without-coordinator", "yes", NULL };
 
 const CtlVerb verb_release = {
         .name = "release",
@@ -189,7 +191,7 @@ const CtlVerb verb_release = {
         .text = "Annotates the nodes with vesper.sh/unmanaged=true and waits until the coordinator has taken off what it had put there. "
                 "A node that is being deleted is not released: its removal goes on. "
                 "--all does it for good, as before an uninstallation: it pauses all removals, deletes every NodePool with deletionPolicy Release, and waits until no finalizer, "
-                "NodeClaim, label or mark of the coordinator is left; removals that have begun are ended first. Before the Helm chart is uninstalled its hook runs that. With --without-coordinator, once no coordinator has led for a while, "
+                "NodeClaim, label or mark of the coordinator is left; removals that have begun are ended first. What it has begun when --timeout is over is not taken back. Before the Helm chart is uninstalled its hook runs that. With --without-coordinator, once no coordinator has led for a while, "
                 "it takes them off itself; then it frees even nodes that are being deleted, "
                 "names their machines, which go on, and leaves it to you to end them. "
                 "Needs: get and patch of nodes; --all besides: list, patch and delete of nodepools and nodeclaims, list of nodes, get of the Lease, patch of the coordinator's namespace.",

@@ -98,6 +98,7 @@ def releases(bed, figures):
     notes = helm("install", "vesper", CHART, "--namespace", NAMESPACE, "--create-namespace")
     assert "release --all" in notes and "does not" not in notes.split("NOTES")[0], notes
     assert admin.get(DEPLOYMENT)["spec"]["replicas"] == 2
+    assert "vesper-uninstall" in helm("get", "hooks", "vesper", "--namespace", NAMESPACE), "installed without its hook"
     bed.wait_served()
     bed.world.pool("kept")
     helm("upgrade", "vesper", CHART, "--namespace", NAMESPACE, "--set", "coordinator.replicas=3,agent.enabled=true")
@@ -330,7 +331,7 @@ def coordinator_pod(bed, figures):
         f'coordinator.config.Provider={{"Name": "ec2", "Endpoint": "{world.ec2log.endpoint}", "Region": "{world.ec2.region}"}}',
         f'coordinator.config.Metrics={{"Listen": ":{bed.port()}"}}',
         f'coordinator.config.Webhook={{"Listen": ":{webhook}", "CertificateSecret": "vesper-webhook", "Names": "127.0.0.1"}}',
-        f'coordinator.config.Health={{"Listen": ":{bed.port()}"}}', f"coordinator.env={env}"))
+        f'coordinator.config.Health={{"Listen": ":{bed.port()}"}}', f"coordinator.env={env}", "uninstall.always=true"))
     api = (bed.cluster.ports["apiserver"], bed.cluster.ca, bed.token("vesper-coordinator"))
     mark = world.audit.mark()
     world.pool(pool, "1h")

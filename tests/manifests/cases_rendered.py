@@ -134,7 +134,7 @@ def hooks(bed, figures):
     """what helm makes before it uninstalls: one Job from the coordinator's image, its account and rights, all taken away again; by a value none"""
     digest = "sha256:" + "ab" * 32
     tools = bed.tools
-    objects = tools.objects(tools.template(f'coordinator.image={{"repository": "c", "digest": "{digest}"}}', "uninstall.timeoutSeconds=77",
+    objects = tools.objects(tools.template(f'coordinator.image={{"repository": "c", "digest": "{digest}"}}', "uninstall.timeoutSeconds=77", "uninstall.always=true",
                                            'coordinator.nodeSelector={"a": "b"}', 'image.pullSecrets=[{"name": "s"}]', namespace="elsewhere"))
     found = {o["kind"]: o for o in objects if is_hook(o)}
     assert sorted(found) == ["ClusterRole", "ClusterRoleBinding", "Job", "Role", "RoleBinding", "ServiceAccount"], sorted(found)
@@ -152,7 +152,10 @@ def hooks(bed, figures):
     assert job["activeDeadlineSeconds"] == 77 and pod["restartPolicy"] == "Never" and job["backoffLimit"] < 6, job
     assert pod["serviceAccountName"] == "vesper-uninstall" and pod["nodeSelector"]["a"] == "b" and pod["imagePullSecrets"], pod
     assert pod["containers"][0]["image"] == f"c@{digest}" and pod["containers"][0]["command"] == ["/usr/bin/vesperctl"], pod
-    assert not [o["kind"] for o in tools.objects(tools.template("uninstall.release=false")) if is_hook(o)]
+    assert pod["containers"][0]["args"][:4] == ["release", "--all", "--yes", "--timeout=57s"], pod["containers"][0]["args"]
+    # Rendered without a cluster it would be applied with all else, and run at once.
+    for values in ((), ("uninstall.release=false", "uninstall.always=true")):
+        assert not [o["kind"] for o in tools.objects(tools.template(*values)) if is_hook(o)], values
     # What the coordinators write is the release's; but for a Secret that a person has named.
     for given, kinds in (((), {"Lease", "Secret"}), (('coordinator.config.Webhook.CertificateSecret="own"', ), {"Lease"})):
         own = {o["kind"]: o for o in tools.objects(tools.template(*given)) if o["kind"] in ("Lease", "Secret")}
@@ -227,7 +230,7 @@ def nonsense(bed, figures):
         ('image.pullPolicy="Sometimes"', "/image/pullPolicy"),
         ('webhook={"enabled": true}', "'webhook' not allowed"),
         ('uninstall.release="yes"', "/uninstall/release"),
-        ('uninstall.timeoutSeconds=5', "/uninstall/timeoutSeconds"),
+        ('uninstall.timeoutSeconds=30', "/uninstall/timeoutSeconds"),
         ('coordinator.webhook.failurePolicy="Warn"', "/coordinator/webhook/failurePolicy"),
         ('coordinator.config.Webhook=null', "needs coordinator.config.Webhook.Listen"),
     )
