@@ -18,7 +18,7 @@
 
 /* What an event waits for, whose nodes are drained in part. */
 typedef struct Wait {
-        usec_t since_usec; /* loop_now(): the first of its nodes was drained */
+        usec_t due_usec;   /* loop_now(): not told (again) before; at first two minutes after the first of its nodes was drained */
         char *why;         /* as the log says; NULL: nothing yet */
         bool seen;         /* by this look */
 } Wait;
@@ -146,7 +146,7 @@ static void tell_wait(EventAcks *a, const Scene *s, const char *event, const cha
         }
 }
 
-/* Once per event and reason. -ENOMEM. */
+/* Where the reason is another one, but of one event at most every two minutes. -ENOMEM. */
 static int see_wait(EventAcks *a, const Scene *s, const char *event, const char *why) {
         usec_t now = loop_now(a->context->env->loop);
         Wait *w = hashmap_get(a->waits, event);
@@ -161,7 +161,7 @@ static int see_wait(EventAcks *a, const Scene *s, const char *event, const char 
                 w = new0(Wait, 1);
                 if (!w)
                         return -ENOMEM;
-                w->since_usec = now;
+                w->due_usec = usec_add(now, TELL_WAIT_USEC);
                 r = hashmap_put(a->waits, event, w);
                 if (r < 0) {
                         wait_free(w);
@@ -169,12 +169,13 @@ static int see_wait(EventAcks *a, const Scene *s, const char *event, const char 
                 }
         }
         w->seen = true;
-        if (now < usec_add(w->since_usec, TELL_WAIT_USEC)) {
-                (void) work_queue_add_at(a->queue, EVENT_ACKS_KEY, usec_add(w->since_usec, TELL_WAIT_USEC));
-                return 0;
-        }
         if (streq_ptr(w->why, why))
                 return 0;
+        if (now < w->due_usec) {
+                (void) work_queue_add_at(a->queue, EVENT_ACKS_KEY, w->due_usec);
+                return 0;
+        }
+        w->due_usec = usec_add(now, TELL_WAIT_USEC);
         r = free_and_strdup(&w->why, why);
         if (r >= 0)
                 tell_wait(a, s, event, why);

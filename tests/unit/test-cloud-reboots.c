@@ -274,6 +274,15 @@ static void test_ack(void **state) {
         assert_int_equal(n_waits_told(r), 1);
         rig_run(r, 10 * USEC_PER_MINUTE);
         assert_int_equal(n_waits_told(r), 1);
+        /* Reasons that come and go are told at most every two minutes. */
+        for (int i = 0; i < 5; i++) {
+                fake_merge(r->cluster, FAKE_NODES, NULL, "a2", "{'spec':{'providerID':'" SET "%d'}}", i % 2 ? 2 : 9);
+                rig_run(r, 5 * S);
+        }
+        assert_int_equal(n_waits_told(r), 2);
+        fake_merge(r->cluster, FAKE_NODES, NULL, "a2", "{'spec':{'providerID':'" SET "2'}}");
+        rig_run(r, 3 * 60 * S);
+        assert_int_equal(n_waits_told(r), 3); /* what it is in the end */
         say(r, "a2", "Drained");
         assert_true(may_acknowledge(r, "a1") && may_acknowledge(r, "a2"));
         assert_null(annotation(r, "n0", ANNOTATION_ACK_OK));
