@@ -6,11 +6,10 @@
 #include "interruption.h"
 #include "lifecycle-hook.h"
 #include "list.h"
-#include "log-catalog.h"
 #include "log.h"
 #include "marks.h"
-#include "notify-sender.h"
 #include "queue-memory.h"
+#include "queue-voice.h"
 #include "string-util.h"
 #include "strv.h"
 
@@ -39,6 +38,9 @@
 #define UNKNOWN_HIDE_SEC 20u
 /* 12 hours since it was received; some seconds have passed. */
 #define PARK_SEC (12u * 3600u - 60u)
+
+/* What its message says of the instance of an Errand, for queue-voice.h. */
+#define SAID(e) ((QueueSaid){ .event = &(e)->item->event, .instance = (e)->instance, .notice = (e)->notice })
 
 typedef struct Item Item;
 
@@ -239,91 +241,6 @@ static int gather(QueueWorker *w, const char *instance, const Found *found, Queu
         return 0;
 }
 
-/* -- what is said --------------------------------------------------------------------------------------- */
-
-static void tell_node(QueueWorker *w, const Errand *e, const KubeNode *n, bool acts) {
-        _cleanup_free_ char *action = str_sanitize(strempty(e->notice ? e->notice->action : ""), 60);
-        EventObject o = event_object(&n->object);
-        char when[RFC3339_MAX] = "a time that is not said";
-        const char *kind = event_message_kind_names[e->item->event.kind];
-
-        if (e->notice && notice_announced(e->notice) != USEC_INFINITY)
-                rfc3339_format(notice_announced(e->notice), when);
-        log_event(
-                w->o.env->log, acts ? LOG_LEVEL_NOTICE : LOG_LEVEL_INFO, MESSAGE_QUEUE_NOTICE,
-                LOG_FIELDS({ "NODE", n->object.meta.name }, { "INSTANCE", e->instance }),
-                acts ? "Queue %s announces for node %s (%s): %s%s%s, at %s. Its NodeClaim is deleted for that"
-                     : "Queue %s announces for node %s (%s): %s%s%s, at %s. Nothing is done about it here",
-                sqs_client_queue(w->o.sqs), n->object.meta.name, e->instance, kind,
-                isempty(action) ? "" : ", ", strempty(action), when);
-        event_record(
-                w->o.recorder, &o, acts ? EVENT_WARNING : EVENT_NORMAL,
-                acts ? "InterruptionAnnounced" : "NoticeReported",
-                acts ? "AWS announces by the queue for instance %s: %s%s%s, at %s. Its NodeClaim is deleted: the node is drained "
-                       "by then, and replaced"
-                     : "AWS announces by the queue for instance %s: %s%s%s, at %s. The coordinator does nothing about it",
-                e->instance, kind, isempty(action) ? "" : ", ", strempty(action), when);
-}
-
-/* Of what is acted upon the removal tells. What its agent has reported is the agent's. */
-static void tell_receiver(QueueWorker *w, const Errand *e, const KubeNode *n) {
-        _cleanup_(interruption_done) Interruption i = { 0 };
-        _cleanup_free_ char *text = NULL;
-
-        if (!w->o.notify || !e->notice || (w->o.config->notify_agents_tell && interruption_of_node(n, &i) >= 0 && !interruption_is_over(&i)))
-                return;
-        text = strf("The interruption queue announces for node %s (%s): %s, %s. The coordinator does nothing about it.", n->object.meta.name,
-                    e->instance, notice_kind_to_string(e->notice->kind), strempty(e->notice->action));
-        if (!text)
-                return;
-        notify_sender_tell(w->o.notify, &(NotifyFacts){ .phase = NOTIFY_REPORTED,
-                                                        .node = n->object.meta.name,
-                                                        .node_uid = n->object.meta.uid,
-                                                        .notice_id = e->notice->id,
-                                                        .kind = notice_kind_to_string(e->notice->kind),
-                                                        .source = e->notice->source,
-                                                        .action = e->notice->action,
-                                                        .deadline_usec = notice_announced(e->notice),
-                                                        .pods_left = -1,
-                                                        .message = text });
-}
-
-static const char *advice(SqsOutcome o) {
-        switch (o) {
-        case SQS_DENIED:
-                return ". Grant sqs:ReceiveMessage, sqs:DeleteMessage and sqs:ChangeMessageVisibility on it, and kms:Decrypt if it is "
-                       "encrypted";
-        case SQS_GONE:
-                return ". There is no such queue in that region and account";
-        case SQS_OK:
-        case SQS_RETRY:
-        case _SQS_OUTCOME_MAX:
-                break;
-        }
-        return "";
-}
-
-/* Of polls and of batches apart: the one may be allowed, and the other not. */
-static void tell_failing(QueueWorker *w, const SqsResult *result, bool is_poll) {
-        bool *fails = is_poll ? &w->polls_fail : &w->batches_fail, failed = result->outcome != SQS_OK;
-
-        metrics_add(w->o.metrics, METRIC_QUEUE_ANSWERS, (size_t) result->outcome, 1);
-        if (failed && !*fails)
-                log_event(
-                        w->o.env->log, LOG_LEVEL_WARNING, MESSAGE_QUEUE_FAILING,
-                        LOG_FIELDS({ "REASON", sqs_outcome_names[result->outcome] }),
-                        is_poll ? "Queue %s ([Queue] Url=) in region %s is not heard, retrying: %s. Notices reach only nodes with an "
-                                  "agent meanwhile%s"
-                                : "Queue %s ([Queue] Url=) in region %s does not let go of messages that are done with, retrying: %s. "
-                                  "They come again, and change nothing%s",
-                        sqs_client_queue(w->o.sqs), sqs_client_region(w->o.sqs), result->message,
-                        advice(result->outcome));
-        else if (!failed && *fails)
-                log_event(w->o.env->log, LOG_LEVEL_NOTICE, MESSAGE_QUEUE_BACK, NULL, 0,
-                          "Queue %s answers again", sqs_client_queue(w->o.sqs));
-        *fails = failed;
-}
-
 /* -- errands -------------------------------------------------------------------------------------------- */
 
 static void errand_retry(Errand *e) {
@@ -473,7 +390,7 @@ static int errand_write(Errand *e, const Found *found) {
         x->in_flight = true;
         e->state = ERRAND_SENT;
         if (found->node && e->backoff.failures == 0)
-                tell_node(w, e, found->node, true);
+                queue_voice_node(&w->o, &SAID(e), found->node, true);
         return 0;
 }
 
@@ -585,8 +502,8 @@ static int errand_act(Errand *e, const Found *found) {
 
         switch (e->act) {
         case QUEUE_TELL:
-                tell_node(w, e, found->node, false);
-                tell_receiver(w, e, found->node);
+                queue_voice_node(&w->o, &SAID(e), found->node, false);
+                queue_voice_receiver(&w->o, &SAID(e), found->node);
                 break;
         case QUEUE_LOOK:
                 if (found->node)
@@ -736,28 +653,8 @@ static void item_spoiled(Item *i) {
         }
         metrics_add(w->o.metrics, METRIC_QUEUE_POISON, 0, 1);
         if (queue_memory_note_poison(&w->memory, i->message.id))
-                log_event(
-                        w->o.env->log, LOG_LEVEL_WARNING, MESSAGE_QUEUE_POISON,
-                        LOG_FIELDS({ "QUEUE", sqs_client_queue(w->o.sqs) }),
-                        "Message %.64s of queue %s cannot be read and was received %u times: it is hidden for 12 hours, and not "
-                        "deleted. Look at it there; a redrive policy with a dead-letter queue would take it away",
-                        i->message.id, sqs_client_queue(w->o.sqs), i->message.receives);
+                queue_voice_poison(&w->o, &i->message);
         item_enqueue(i, ITEM_HIDE, PARK_SEC);
-}
-
-/* Whose machines run in it no message says. In a queue that others read it comes again and again, and is said once. */
-static void tell_capacity_block(QueueWorker *w, const Item *i) {
-        _cleanup_free_ char *reservation = str_sanitize(i->event.reservation, 60);
-        char when[RFC3339_MAX] = "a time that is not said";
-
-        if (w->o.config->queue_shared && i->message.receives > 1)
-                return;
-        if (i->event.not_before_usec > 0)
-                rfc3339_format(i->event.not_before_usec, when);
-        log_event(w->o.env->log, LOG_LEVEL_WARNING, MESSAGE_QUEUE_CAPACITY_BLOCK, LOG_FIELDS({ "QUEUE", sqs_client_queue(w->o.sqs) }),
-                  "Queue %s announces that Capacity Block %s ends at %s. The message names a reservation and no instance, so no node is drained for it here. "
-                  "Each agent in the block drains its own node where the instance has the tag vesper.sh:capacity-block-end: vesper-agent --check says on the node whether it knows the end",
-                  sqs_client_queue(w->o.sqs), isempty(reservation) ? "(without a name)" : reservation, when);
 }
 
 /* Takes the message. It comes again where there was no memory for it. */
@@ -780,7 +677,7 @@ static void item_new(QueueWorker *w, SqsMessage *message) {
         if (r >= 0) {
                 metrics_add(w->o.metrics, METRIC_QUEUE_RECEIVED, (size_t) i->event.kind, 1);
                 if (i->event.kind == EVENT_MESSAGE_CAPACITY_BLOCK)
-                        tell_capacity_block(w, i);
+                        queue_voice_capacity_block(&w->o, &i->message, &i->event);
                 r = item_make_errands(i);
         }
         if (r < 0)
@@ -799,7 +696,7 @@ static void on_batch(SqsResult *result, void *userdata) {
         QueueWorker *w = b->worker;
         unsigned at = 0, n = 0;
 
-        tell_failing(w, result, false);
+        queue_voice_answer(&w->o, result, false, &w->batches_fail);
         LIST_FOREACH (i, &b->items, Item, batch)
                 n += !(result->failed & (1u << at++));
         if (b->deletes)
@@ -900,7 +797,7 @@ static void on_received(SqsResult *result, void *userdata) {
         size_t n = result->messages ? result->messages->n : 0;
         usec_t pause = 0;
 
-        tell_failing(w, result, true);
+        queue_voice_answer(&w->o, result, true, &w->polls_fail);
         p->call = sqs_call_free(p->call);
         for (size_t k = 0; k < n; k++)
                 item_new(w, result->messages->at + k);

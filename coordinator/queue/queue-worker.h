@@ -10,6 +10,7 @@
  *      lifecycle-hook.c the two calls by which an Auto Scaling group's hook is answered
  *      queue-decide.c   pure: what a message means for an instance
  *      queue-memory.c   what a leader remembers beside the messages
+ *      queue-voice.c    what is said of messages and of the queue
  *      queue-worker.c   the polls, and each message from its receipt to its deletion
  *
  *                  .------------- its work failed: tried again, with backoff -------------.
