@@ -10,26 +10,34 @@
 
 /* -- a node --------------------------------------------------------------------------------------------- */
 
-void queue_voice_node(const QueueWorkerOptions *o, const QueueSaid *said, const KubeNode *n, bool acts) {
+static const char *const done[] = {
+        [QUEUE_VOICE_REPORTS] = "Nothing is done about it here",
+        [QUEUE_VOICE_DELETES] = "Its NodeClaim is deleted for that",
+        [QUEUE_VOICE_DRAINS] = "It has no NodeClaim, and [Queue] Unmanaged=drain: it is cordoned and drained, and its machine is left to its cloud",
+};
+
+static const char *const done_in_event[] = {
+        [QUEUE_VOICE_REPORTS] = "The coordinator does nothing about it",
+        [QUEUE_VOICE_DELETES] = "Its NodeClaim is deleted: the node is drained by then, and replaced",
+        [QUEUE_VOICE_DRAINS] = "The node is cordoned and drained by then; its machine is left to its cloud",
+};
+
+void queue_voice_node(const QueueWorkerOptions *o, const QueueSaid *said, const KubeNode *n, QueueVoiceAct act) {
         _cleanup_free_ char *action = str_sanitize(strempty(said->notice ? said->notice->action : ""), 60);
         EventObject object = event_object(&n->object);
         char when[RFC3339_MAX] = "a time that is not said";
         const char *kind = event_message_kind_names[said->event->kind];
+        bool acts = act != QUEUE_VOICE_REPORTS;
 
         if (said->notice && notice_announced(said->notice) != USEC_INFINITY)
                 rfc3339_format(notice_announced(said->notice), when);
-        log_event(
-                o->env->log, acts ? LOG_LEVEL_NOTICE : LOG_LEVEL_INFO, MESSAGE_QUEUE_NOTICE,
-                LOG_FIELDS({ "NODE", n->object.meta.name }, { "INSTANCE", said->instance }),
-                acts ? "Queue %s announces for node %s (%s): %s%s%s, at %s. Its NodeClaim is deleted for that"
-                     : "Queue %s announces for node %s (%s): %s%s%s, at %s. Nothing is done about it here",
-                sqs_client_queue(o->sqs), n->object.meta.name, said->instance, kind, isempty(action) ? "" : ", ", strempty(action), when);
-        event_record(
-                o->recorder, &object, acts ? EVENT_WARNING : EVENT_NORMAL, acts ? "InterruptionAnnounced" : "NoticeReported",
-                acts ? "AWS announces by the queue for instance %s: %s%s%s, at %s. Its NodeClaim is deleted: the node is drained "
-                       "by then, and replaced"
-                     : "AWS announces by the queue for instance %s: %s%s%s, at %s. The coordinator does nothing about it",
-                said->instance, kind, isempty(action) ? "" : ", ", strempty(action), when);
+        log_event(o->env->log, acts ? LOG_LEVEL_NOTICE : LOG_LEVEL_INFO, MESSAGE_QUEUE_NOTICE,
+                  LOG_FIELDS({ "NODE", n->object.meta.name }, { "INSTANCE", said->instance }),
+                  "Queue %s announces for node %s (%s): %s%s%s, at %s. %s", sqs_client_queue(o->sqs), n->object.meta.name, said->instance, kind,
+                  isempty(action) ? "" : ", ", strempty(action), when, done[act]);
+        event_record(o->recorder, &object, acts ? EVENT_WARNING : EVENT_NORMAL, acts ? "InterruptionAnnounced" : "NoticeReported",
+                     "AWS announces by the queue for instance %s: %s%s%s, at %s. %s", said->instance, kind, isempty(action) ? "" : ", ",
+                     strempty(action), when, done_in_event[act]);
 }
 
 /* What its agent has reported is the agent's to tell. */

@@ -16,8 +16,15 @@ typedef struct QueueSaid {
         const Notice *notice; /* NULL: none */
 } QueueSaid;
 
-/* Log line and Event on the instance's Node. acts: its NodeClaim is deleted for that. */
-void queue_voice_node(const QueueWorkerOptions *o, const QueueSaid *said, const KubeNode *n, bool acts);
+/* What is done about it. */
+typedef enum QueueVoiceAct {
+        QUEUE_VOICE_REPORTS, /* nothing */
+        QUEUE_VOICE_DELETES, /* its NodeClaim is deleted */
+        QUEUE_VOICE_DRAINS,  /* the Node, which has none, is cordoned and drained */
+} QueueVoiceAct;
+
+/* Log line and Event on the instance's Node. */
+void queue_voice_node(const QueueWorkerOptions *o, const QueueSaid *said, const KubeNode *n, QueueVoiceAct act);
 /* The receiver of [Notify] hears of what is only reported: of what is acted upon the removal tells. */
 void queue_voice_receiver(const QueueWorkerOptions *o, const QueueSaid *said, const KubeNode *n);
 /* An answer of the queue; *fails: whether the last one of its sort (poll or batch) was an error. Told when that changes. */

@@ -3,12 +3,12 @@
 
 #include "backoff.h"
 #include "coordinator-metrics.h"
-#include "interruption.h"
 #include "lifecycle-hook.h"
 #include "list.h"
 #include "log.h"
 #include "marks.h"
 #include "queue-memory.h"
+#include "queue-told.h"
 #include "queue-voice.h"
 #include "string-util.h"
 #include "strv.h"
@@ -59,7 +59,8 @@ typedef struct Errand {
         Notice *notice; /* NULL: none */
         ErrandState state;
         QueueAct act; /* as decided last */
-        char *claim;  /* uid of that which is written on */
+        char *claim;  /* uid of that which is written on, or of the Node */
+        bool on_node; /* it is the Node */
         usec_t told_usec; /* the time that stood there; USEC_INFINITY: none */
         bool is_told_now; /* and that it is now */
         KubeCall *write;
@@ -188,14 +189,9 @@ static Found find(const QueueWorker *w, const char *instance) {
 
 /* What stands on the claim, or was written and is not in view yet. */
 static void read_told(QueueWorker *w, const KubeNodeClaim *claim, QueueFacts *f) {
-        _cleanup_(interruption_done) Interruption i = { 0 };
         const WrittenClaim *x = queue_memory_written(&w->memory, claim->object.meta.uid);
 
-        if (interruption_of_claim(claim, &i) >= 0 && notice_ends_machine(i.notice)) {
-                f->is_told = true;
-                f->told_usec = notice_announced(i.notice);
-                f->is_told_now = notice_is_now(i.notice);
-        }
+        queue_told_of_claim(claim, f);
         if (x && !x->in_flight) {
                 f->told_usec = f->is_told ? MIN(f->told_usec, x->end_usec) : x->end_usec;
                 f->is_told = true;
@@ -210,14 +206,29 @@ static bool is_drained(const KubeNodeClaim *claim) {
         return c && c->status == CONDITION_TRUE;
 }
 
-static bool is_wanted_by_pool(const QueueWorker *w, const KubeNode *n) {
+static PoolMatch pools_of(const QueueWorker *w, const KubeNode *n) {
         const KubeNodePool *pool, *other;
 
-        return cluster_view_pool_of_node(w->o.view, n, &pool, &other) == POOL_MATCH_ONE;
+        return cluster_view_pool_of_node(w->o.view, n, &pool, &other);
+}
+
+static bool drains_unmanaged(const QueueWorker *w) {
+        return w->o.config->queue_unmanaged == QUEUE_UNMANAGED_DRAIN;
+}
+
+/* Its claim is on its way; or a pool lets go of it just now, and what would be written on it meanwhile goes with that. */
+static bool is_between(const QueueWorker *w, const KubeNode *n) {
+        return pools_of(w, n) == POOL_MATCH_ONE ||
+               (drains_unmanaged(w) && object_meta_has_finalizer(&n->object.meta, FINALIZER_TERMINATION));
+}
+
+static bool is_drainable(const QueueWorker *w, const KubeNode *n) {
+        return pools_of(w, n) == POOL_MATCH_NONE && !kube_node_is_unmanaged(n) && n->object.meta.deletion_usec == 0 &&
+               !object_meta_has_finalizer(&n->object.meta, FINALIZER_TERMINATION);
 }
 
 /* -ENOMEM. */
-static int gather(QueueWorker *w, const char *instance, const Found *found, QueueFacts *ret) {
+static int gather(QueueWorker *w, const char *instance, const Notice *notice, const Found *found, QueueFacts *ret) {
         *ret = (QueueFacts){ .is_managed = found->claim,
                              .has_node = found->node,
                              .is_ready = found->node && kube_node_is_ready(found->node),
@@ -225,7 +236,11 @@ static int gather(QueueWorker *w, const char *instance, const Found *found, Queu
                              .told_usec = USEC_INFINITY };
         if (found->claim)
                 read_told(w, found->claim, ret);
-        if (found->claim || (found->node && !is_wanted_by_pool(w, found->node)))
+        else if (found->node && drains_unmanaged(w)) {
+                ret->is_drainable = is_drainable(w, found->node);
+                queue_told_of_node(found->node, notice, loop_wall(w->o.env->loop), ret);
+        }
+        if (found->claim || (found->node && !is_between(w, found->node)))
                 queue_memory_forget_unknown(&w->memory, instance);
         else {
                 UnknownInstance *u = queue_memory_note_unknown(&w->memory, instance);
@@ -278,14 +293,14 @@ static void wake_sharers(QueueWorker *w, const char *uid, const Item *but) {
         }
 }
 
-/* Its claim has changed since it was read: it is decided anew by what the view shows in a moment. */
+/* Its claim, or Node, has changed since it was read: it is decided anew by what the view shows in a moment. */
 static void note_conflict(Errand *e) {
         QueueWorker *w = e->item->worker;
 
         if (++e->n_conflicts < CONFLICTS_MAX)
                 return;
         e->n_conflicts = 0;
-        w->o.view_is_old(&kube_node_claim_kind, w->o.userdata);
+        w->o.view_is_old(e->on_node ? &kube_node_kind : &kube_node_claim_kind, w->o.userdata);
 }
 
 static void on_written(const KubeReply *reply, void *userdata) {
@@ -297,6 +312,9 @@ static void on_written(const KubeReply *reply, void *userdata) {
 
         if (x)
                 x->in_flight = false;
+        /* What stands on a Node is taken off again: the view alone says what does. */
+        if (uid && (reply->error || e->on_node))
+                queue_memory_forget_written(&w->memory, uid);
         if (!reply->error) {
                 if (i->event.kind == EVENT_MESSAGE_ASG_TERMINATE)
                         errand_hold(e);
@@ -307,16 +325,14 @@ static void on_written(const KubeReply *reply, void *userdata) {
                                         (double) usec_sub(loop_wall(w->o.env->loop), i->message.sent_usec) /
                                                 (double) USEC_PER_SEC);
         } else {
-                if (uid)
-                        queue_memory_forget_written(&w->memory, uid);
                 e->n_conflicts = reply->error->http == 409 ? e->n_conflicts : 0;
                 if (reply->error->http == 409)
                         note_conflict(e);
                 else if (e->backoff.failures == 0)
                         log_warning(
                                 w->o.env->log,
-                                "Failed to write on the NodeClaim of instance %s what queue %s told, retrying: %s",
-                                e->instance, sqs_client_queue(w->o.sqs), strempty(reply->error->message));
+                                "Failed to write on the %s of instance %s what queue %s told, retrying: %s",
+                                e->on_node ? "Node" : "NodeClaim", e->instance, sqs_client_queue(w->o.sqs), strempty(reply->error->message));
                 errand_retry(e);
         }
         if (uid)
@@ -325,32 +341,7 @@ static void on_written(const KubeReply *reply, void *userdata) {
         item_step(i); /* may end it */
 }
 
-/* NULL: out of memory. */
-static char *write_body(const KubeNodeClaim *claim, const Notice *notice) {
-        _cleanup_(json_writer_freep) JsonWriter *value = NULL, *w = NULL;
-        _cleanup_free_ char *text = NULL;
-
-        if (json_writer_new(&value) < 0 || json_writer_new(&w) < 0)
-                return NULL;
-        json_open_object(value, NULL);
-        notice_to_json(notice, value);
-        json_close_object(value);
-        text = json_writer_steal(value, NULL);
-        if (!text)
-                return NULL;
-        json_open_object(w, NULL);
-        json_open_object(w, "metadata");
-        json_add_string(w, "uid", claim->object.meta.uid);
-        json_add_string(w, "resourceVersion", claim->object.meta.resource_version);
-        json_open_object(w, "annotations");
-        json_add_string(w, ANNOTATION_INTERRUPTION, text);
-        json_close_object(w);
-        json_close_object(w);
-        json_close_object(w);
-        return json_writer_steal(w, NULL);
-}
-
-/* What stood on the claim stays, with what is new. */
+/* What stood on the claim, or Node, stays, with what is new. */
 static void add_told(Errand *e) {
         Notice *n = e->notice;
         bool is_now = notice_is_now(n) || e->is_told_now;
@@ -361,17 +352,18 @@ static void add_told(Errand *e) {
                 n->not_before_usec = MIN(loop_wall(e->item->worker->o.env->loop), n->announced_usec - 1);
 }
 
-static int errand_write(Errand *e, const Found *found) {
+static int errand_write(Errand *e, const Found *found, bool on_node) {
         QueueWorker *w = e->item->worker;
-        const KubeNodeClaim *claim = found->claim;
-        const KubeTarget target = { .kind = &kube_node_claim_kind, .name = claim->object.meta.name };
+        const KubeObject *o = on_node ? &found->node->object : &found->claim->object;
+        const KubeTarget target = { .kind = o->kind, .name = o->meta.name };
         const KubeCallOptions options = { .guard = w->o.guard, .object_unread = true };
         _cleanup_free_ char *body = NULL;
         WrittenClaim *x;
         int r;
 
-        r = free_and_strdup(&e->claim, claim->object.meta.uid);
-        x = r >= 0 ? queue_memory_note_written(&w->memory, claim->object.meta.uid) : NULL;
+        e->on_node = on_node;
+        r = free_and_strdup(&e->claim, o->meta.uid);
+        x = r >= 0 ? queue_memory_note_written(&w->memory, o->meta.uid) : NULL;
         if (!x)
                 return -ENOMEM;
         if (x->in_flight) {
@@ -379,7 +371,7 @@ static int errand_write(Errand *e, const Found *found) {
                 return 0;
         }
         add_told(e);
-        body = write_body(claim, e->notice);
+        body = on_node ? queue_told_node_body(found->node, e->notice) : queue_told_claim_body(found->claim, e->notice);
         if (!body)
                 return -ENOMEM;
         r = kube_patch(w->o.client, &target, KUBE_PATCH_MERGE, body, &options, on_written, e, &e->write);
@@ -390,7 +382,7 @@ static int errand_write(Errand *e, const Found *found) {
         x->in_flight = true;
         e->state = ERRAND_SENT;
         if (found->node && e->backoff.failures == 0)
-                queue_voice_node(&w->o, &SAID(e), found->node, true);
+                queue_voice_node(&w->o, &SAID(e), found->node, on_node ? QUEUE_VOICE_DRAINS : QUEUE_VOICE_DELETES);
         return 0;
 }
 
@@ -502,7 +494,7 @@ static int errand_act(Errand *e, const Found *found) {
 
         switch (e->act) {
         case QUEUE_TELL:
-                queue_voice_node(&w->o, &SAID(e), found->node, false);
+                queue_voice_node(&w->o, &SAID(e), found->node, QUEUE_VOICE_REPORTS);
                 queue_voice_receiver(&w->o, &SAID(e), found->node);
                 break;
         case QUEUE_LOOK:
@@ -510,7 +502,9 @@ static int errand_act(Errand *e, const Found *found) {
                         w->o.look(found->node->object.meta.name, w->o.userdata);
                 break;
         case QUEUE_WRITE:
-                return errand_write(e, found);
+                return errand_write(e, found, false);
+        case QUEUE_WRITE_NODE:
+                return errand_write(e, found, true);
         case QUEUE_BEAT:
                 return errand_beat(e);
         case QUEUE_CONTINUE:
@@ -538,6 +532,7 @@ static int errand_act(Errand *e, const Found *found) {
 
 static QueueRules rules_of(const QueueWorker *w) {
         return (QueueRules){ .is_shared = w->o.config->queue_shared,
+                             .drains_unmanaged = drains_unmanaged(w),
                              .deletes = (InterruptionDelete) w->o.config->interruption_delete,
                              .wall_usec = loop_wall(w->o.env->loop) };
 }
@@ -549,7 +544,7 @@ static void errand_step(Errand *e) {
         QueueFacts facts;
         int r;
 
-        r = gather(w, e->instance, &found, &facts);
+        r = gather(w, e->instance, e->notice, &found, &facts);
         if (r >= 0) {
                 facts.is_held = e->is_held;
                 e->told_usec = facts.told_usec;
