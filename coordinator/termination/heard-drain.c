@@ -276,6 +276,9 @@ static int begin_drain(Heard *x) {
 }
 
 static void step_drain(Heard *x, const KubeNode *n, const Interruption *i) {
+        const DrainBlocker *blockers;
+        size_t n_left;
+
         if (!x->drain) {
                 if (others_go_first(x, n))
                         return;
@@ -286,12 +289,14 @@ static void step_drain(Heard *x, const KubeNode *n, const Interruption *i) {
                 }
         }
         node_drain_tell_later(x->drain);
+        blockers = node_drain_blockers(x->drain, &n_left);
         switch (node_drain_state(x->drain)) {
         case NODE_DRAIN_DRAINED:
                 write_heard(x, n, i, HEARD_STEP_DRAINED, "Drained", HEARD_CORDON_KEEP, 0);
                 break;
         case NODE_DRAIN_EXPIRED:
-                write_heard(x, n, i, HEARD_STEP_EXPIRED, "Ending", HEARD_CORDON_KEEP, node_drain_pods_left(x->drain));
+                heard_voice_left(&x->voice, blockers, n_left);
+                write_heard(x, n, i, HEARD_STEP_EXPIRED, "Ending", HEARD_CORDON_KEEP, n_left);
                 break;
         case NODE_DRAIN_DRAINING:
                 heard_voice_draining(&x->voice, n);

@@ -9,8 +9,11 @@
 #include "string-util.h"
 #include "token-bucket.h"
 
+#define NAMED_MAX 5u
+
 void heard_voice_done(HeardVoice *v) {
         v->notice = notice_free(v->notice);
+        v->left = mfree(v->left);
 }
 
 void heard_voice_set(HeardVoice *v, const Notice *notice) {
@@ -57,7 +60,7 @@ static const struct {
         [HEARD_STEP_DRAINED] = { LOG_LEVEL_NOTICE, MESSAGE_NODE_DRAINED, EVENT_NORMAL, "Drained", NOTIFY_DRAINED,
                                  "is drained for what the interruption queue announced: no pod is left to wait for. Its machine is left to its cloud" },
         [HEARD_STEP_EXPIRED] = { LOG_LEVEL_WARNING, MESSAGE_DRAIN_FAILED, EVENT_WARNING, "DeadlinePassed", NOTIFY_EXPIRED,
-                                 "has reached the time that the interruption queue announced, and pods are left there. Their deletion was asked for; nothing more is done" },
+                                 "has reached the time that the interruption queue announced: nothing more is done. Pods left, which end with the machine: " },
         [HEARD_STEP_OVERRULED] = { LOG_LEVEL_NOTICE, MESSAGE_NODE_UNCORDONED, EVENT_NORMAL, "InterruptionOverruled", NOTIFY_RELEASED,
                                    "was made schedulable by somebody: its drain stops, and what the interruption queue announced is not acted upon again. "
                                    "A hook of its Auto Scaling group is not answered any more" },
@@ -66,13 +69,24 @@ static const struct {
 };
 
 static void tell_step(HeardVoice *v, const KubeNode *n, HeardStep step) {
-        _cleanup_free_ char *text = strf("Node %s %s.", n->object.meta.name, steps[step].text);
+        const char *left = step == HEARD_STEP_EXPIRED ? strempty(v->left) : "";
+        _cleanup_free_ char *text = strf("Node %s %s%s.", n->object.meta.name, steps[step].text, left);
         EventObject o = event_object(&n->object);
 
         log_event(v->context->env->log, steps[step].level, steps[step].message_id, LOG_FIELDS({ "NODE", n->object.meta.name }),
-                  "Node %s %s", n->object.meta.name, steps[step].text);
-        event_record(v->context->recorder, &o, steps[step].type, steps[step].reason, "This node %s", steps[step].text);
+                  "Node %s %s%s", n->object.meta.name, steps[step].text, left);
+        event_record(v->context->recorder, &o, steps[step].type, steps[step].reason, "This node %s%s", steps[step].text, left);
         tell_receiver(v, n, steps[step].phase, text);
+}
+
+void heard_voice_left(HeardVoice *v, const DrainBlocker *b, size_t n) {
+        _cleanup_strbuf_ StrBuf text = { 0 };
+
+        for (size_t i = 0; i < MIN(n, NAMED_MAX); i++)
+                strbuf_addf(&text, "%s%s/%s (%s)", i > 0 ? ", " : "", b[i].ns, b[i].name, b[i].reason);
+        if (n > NAMED_MAX)
+                strbuf_addf(&text, " and %zu more", n - NAMED_MAX);
+        (void) free_and_strdup(&v->left, strbuf_str(&text));
 }
 
 void heard_voice_writing(HeardVoice *v, HeardStep step) {

@@ -26,6 +26,7 @@ typedef struct HeardVoice {
         HeardStep step;      /* being written */
         bool is_draining;    /* the coordinator's own drain has begun, and that was told */
         unsigned told_phase; /* bit 1 << NotifyPhase */
+        char *left;          /* of HEARD_STEP_EXPIRED: pods, and what holds each */
 } HeardVoice;
 
 void heard_voice_done(HeardVoice *v);
@@ -35,6 +36,8 @@ void heard_voice_set(HeardVoice *v, const Notice *notice);
 /* There is one, and it is not this one. */
 bool heard_voice_is_of_other(const HeardVoice *v, const Notice *notice);
 
+/* Which pods are left, for HEARD_STEP_EXPIRED. */
+void heard_voice_left(HeardVoice *v, const DrainBlocker *b, size_t n);
 void heard_voice_writing(HeardVoice *v, HeardStep step);
 void heard_voice_written(HeardVoice *v, const KubeNode *n, bool done);
 void heard_voice_draining(HeardVoice *v, const KubeNode *n); /* the first time */

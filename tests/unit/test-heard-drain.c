@@ -196,7 +196,7 @@ static void test_expires(void **state) {
         rig_run(r.rig, SPOT_LEAD - 2 * S);
         assert_true(has_phase(&r, "Draining"));
         assert_true(wait_phase(&r, "Ending", 10 * S));
-        assert_true(rig_has_event(r.rig, NODE, "DeadlinePassed"));
+        assert_true(rig_event_says(r.rig, NODE, "DeadlinePassed", "default/stuck"));
         assert_true(is_cordoned(&r));
         assert_not_managed(&r);
         room_close(&r);
