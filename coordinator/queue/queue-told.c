@@ -17,18 +17,20 @@ void queue_told_of_claim(const KubeNodeClaim *claim, QueueFacts *f) {
                 note_told(i.notice, f);
 }
 
-void queue_told_of_node(const KubeNode *n, const Notice *notice, usec_t wall_usec, QueueFacts *f) {
+int queue_told_of_node(const KubeNode *n, const Notice *notice, usec_t wall_usec, QueueFacts *f) {
         _cleanup_(interruption_done) Interruption i = { 0 };
         bool is_same;
+        int r = notice ? interruption_heard_of_node(n, &i) : -ENODATA;
 
-        if (!notice || interruption_heard_of_node(n, &i) < 0 || interruption_is_of_other_boot(&i, n) || !notice_ends_machine(i.notice))
-                return;
+        if (r < 0 || interruption_is_of_other_boot(&i, n) || !notice_ends_machine(i.notice))
+                return r == -ENOMEM ? r : 0;
         is_same = streq(i.notice->id, notice->id);
         f->is_overruled = is_same && interruption_is_over(&i);
         if (!is_same && (interruption_is_over(&i) || notice_announced(i.notice) <= wall_usec))
-                return;
+                return 0;
         note_told(i.notice, f);
         f->is_drained = streq(i.phase, "Drained") || streq(i.phase, "Ending");
+        return 0;
 }
 
 static char *body_of(const KubeObject *o, const char *key, const char *text) {

@@ -229,6 +229,8 @@ static bool is_drainable(const QueueWorker *w, const KubeNode *n) {
 
 /* -ENOMEM. */
 static int gather(QueueWorker *w, const char *instance, const Notice *notice, const Found *found, QueueFacts *ret) {
+        int r;
+
         *ret = (QueueFacts){ .is_managed = found->claim,
                              .has_node = found->node,
                              .is_ready = found->node && kube_node_is_ready(found->node),
@@ -238,7 +240,9 @@ static int gather(QueueWorker *w, const char *instance, const Notice *notice, co
                 read_told(w, found->claim, ret);
         else if (found->node && drains_unmanaged(w)) {
                 ret->is_drainable = is_drainable(w, found->node);
-                queue_told_of_node(found->node, notice, loop_wall(w->o.env->loop), ret);
+                r = queue_told_of_node(found->node, notice, loop_wall(w->o.env->loop), ret);
+                if (r < 0)
+                        return r;
         }
         if (found->claim || (found->node && !is_between(w, found->node)))
                 queue_memory_forget_unknown(&w->memory, instance);

@@ -331,13 +331,17 @@ static bool claim_is_told(const KubeNodeClaim *claim) {
         return claim->object.meta.deletion_usec > 0 || (interruption_of_claim(claim, &i) >= 0 && notice_ends_machine(i.notice));
 }
 
-static HeardFacts gather_facts(const HeardDrains *h, const Heard *x, const KubeNode *n, const KubeNodeClaim *claim,
-                               const Interruption *i) {
+/* -ENOMEM. */
+static int gather_facts(const HeardDrains *h, const Heard *x, const KubeNode *n, const KubeNodeClaim *claim, const Interruption *i,
+                        HeardFacts *ret) {
         _cleanup_(interruption_done) Interruption agents = { 0 };
         const KubeNodePool *pool, *other;
         const CoordinatorConfig *config = h->context->config;
+        int r = interruption_of_node(n, &agents);
 
-        return (HeardFacts){
+        if (r == -ENOMEM)
+                return r;
+        *ret = (HeardFacts){
                 .heard = i,
                 .drains = config->queue_unmanaged == QUEUE_UNMANAGED_DRAIN,
                 .deletes_claims = config->interruption_delete != INTERRUPTION_DELETE_NEVER,
@@ -350,10 +354,11 @@ static HeardFacts gather_facts(const HeardDrains *h, const Heard *x, const KubeN
                 .is_unschedulable = n->unschedulable,
                 .is_marked = object_meta_annotation(&n->object.meta, ANNOTATION_CORDONED_BY_COORDINATOR),
                 .is_of_other_boot = interruption_is_of_other_boot(i, n),
-                .is_agent_overruled = interruption_of_node(n, &agents) >= 0 && interruption_is_overruled(&agents),
+                .is_agent_overruled = r >= 0 && interruption_is_overruled(&agents),
                 .settled_usec = x->settled_usec,
                 .wall_usec = loop_wall(h->env->loop),
         };
+        return 0;
 }
 
 static void heard_act(Heard *x, HeardAct act, const KubeNode *n, const KubeNodeClaim *claim, const Interruption *i) {
@@ -388,16 +393,20 @@ static void heard_act(Heard *x, HeardAct act, const KubeNode *n, const KubeNodeC
         }
 }
 
-static bool heard_step(Heard *x, const KubeNode *n, const Interruption *i) {
+/* As heard_drains_see_node(); -ENOMEM. */
+static int heard_step(Heard *x, const KubeNode *n, const Interruption *i) {
         HeardDrains *h = x->owner;
         const KubeNodeClaim *claim = cluster_view_claim_of_node(h->context->view, n);
         HeardFacts facts;
         usec_t until;
         HeardAct act;
+        int r;
 
         if (x->settled_usec == 0 && (heard_is_drained(i) || interruption_is_over(i)))
                 x->settled_usec = loop_wall(h->env->loop);
-        facts = gather_facts(h, x, n, claim, i);
+        r = gather_facts(h, x, n, claim, i, &facts);
+        if (r < 0)
+                return r;
         act = heard_decide(&facts, &until);
         if (act != HEARD_DRAIN) {
                 if (x->drain)
@@ -426,9 +435,11 @@ bool heard_drains_see_node(HeardDrains *h, const char *name, const KubeNode *n, 
         }
         if (r >= 0 && !x)
                 r = heard_new(h, n, key, &x);
+        if (r >= 0)
+                r = heard_step(x, n, &i);
         if (r == -ENOMEM) {
                 (void) work_queue_retry(h->queue, key);
                 return true;
         }
-        return r >= 0 && heard_step(x, n, &i);
+        return r > 0;
 }
