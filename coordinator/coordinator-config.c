@@ -156,6 +156,9 @@ int coordinator_config_check(const CoordinatorConfig *c, Log *log) {
                         return log_full(log, LOG_LEVEL_ERROR, -EINVAL, MESSAGE_CONFIGURATION_REFUSED, NULL, 0,
                                         "[Provider] Name=exec needs Command=, the absolute path of an executable");
         }
+        if (c->queue_unmanaged == QUEUE_UNMANAGED_DRAIN && c->interruption_delete == INTERRUPTION_DELETE_NEVER)
+                log_warning(log, "[Queue] Unmanaged=drain has no effect beside [Interruption] Delete=never, by which no announced end of a machine "
+                                 "counts: no node is drained for the queue. Set Delete=terminate, or Unmanaged=report");
         if (notify_settings_check(&c->notify, log) < 0)
                 return -EINVAL;
         return check_webhook(c, log);
