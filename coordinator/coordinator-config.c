@@ -12,6 +12,9 @@ static const char *const protected_choices[] = { "wait", "others", "ignore", NUL
 /* InterruptionDelete */
 static const char *const delete_choices[] = { "never", "terminate", "always", NULL };
 
+/* QueueUnmanaged */
+static const char *const unmanaged_choices[] = { "report", "drain", NULL };
+
 #define ITEM(kind, ...) CONFIG_ITEM(kind, CoordinatorConfig, __VA_ARGS__)
 
 const ConfigItem coordinator_config_table[] = {
@@ -67,6 +70,11 @@ const ConfigItem coordinator_config_table[] = {
         ITEM(unsigned, "Queue", "Polls", queue_polls, "2",
              "How many requests for messages may be under way at once. One waits for what may come, the others help where there are many.",
              .min = 1, .max = 4),
+        ITEM(choice, "Queue", "Unmanaged", queue_unmanaged, "report",
+             "What a notice of the end of an instance does ([Interruption] Delete= says which ends count) where its Node has no NodeClaim "
+             "and no NodePool selects it: report (an Event) or drain (the node is cordoned and drained until the announced time, "
+             "by its agent where that is at work; its machine is never ended by vesper).",
+             .choices = unmanaged_choices, .flags = CONFIG_RELOADABLE),
         ITEM(unsigned, "Budget", "MaxConcurrentReboots", max_concurrent_reboots, "1",
              "How many nodes may hold a slot to reboot at once, of those that ask for one "
              "(vesper-reboot.service, shutdown -r +N). 0: none is granted.",
@@ -148,6 +156,9 @@ int coordinator_config_check(const CoordinatorConfig *c, Log *log) {
                         return log_full(log, LOG_LEVEL_ERROR, -EINVAL, MESSAGE_CONFIGURATION_REFUSED, NULL, 0,
                                         "[Provider] Name=exec needs Command=, the absolute path of an executable");
         }
+        if (c->queue_unmanaged == QUEUE_UNMANAGED_DRAIN && c->interruption_delete == INTERRUPTION_DELETE_NEVER)
+                log_warning(log, "[Queue] Unmanaged=drain has no effect beside [Interruption] Delete=never, by which no announced end of a machine "
+                                 "counts: no node is drained for the queue. Set Delete=terminate, or Unmanaged=report");
         if (notify_settings_check(&c->notify, log) < 0)
                 return -EINVAL;
         return check_webhook(c, log);

@@ -16,6 +16,12 @@ typedef enum InterruptionDelete {
         INTERRUPTION_DELETE_ALWAYS,    /* also stop and hibernate */
 } InterruptionDelete;
 
+/* What the interruption queue means for a Node without NodeClaim that no NodePool wants. */
+typedef enum QueueUnmanaged {
+        QUEUE_UNMANAGED_REPORT,
+        QUEUE_UNMANAGED_DRAIN, /* it is cordoned and drained; its machine is never ended */
+} QueueUnmanaged;
+
 typedef struct CoordinatorConfig {
         char *kubeconfig;                /* [Kubernetes] Kubeconfig=; NULL: in-cluster, then KUBECONFIG */
         char *lease_namespace;           /* [Lease] Namespace= */
@@ -31,6 +37,7 @@ typedef struct CoordinatorConfig {
         char *queue_url;                 /* [Queue] Url=; NULL: none is heard */
         bool queue_shared;               /* [Queue] Shared= */
         unsigned queue_polls;            /* [Queue] Polls= */
+        int queue_unmanaged;             /* [Queue] Unmanaged=: a QueueUnmanaged */
         unsigned max_concurrent_reboots; /* [Budget] MaxConcurrentReboots= */
         usec_t reboot_slot_usec;         /* [Budget] RebootSlotSec= */
         char *metrics_listen;            /* [Metrics] Listen=ADDRESS:PORT; NULL: none */

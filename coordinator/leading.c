@@ -7,6 +7,7 @@
 #include "coordinator-metrics.h"
 #include "event-acks.h"
 #include "hashmap.h"
+#include "heard-drain.h"
 #include "instance-orphans.h"
 #include "log.h"
 #include "marks.h"
@@ -68,6 +69,7 @@ struct Leading {
         Pauses *pauses;
         Release *release;
         Adoption *adoption;
+        HeardDrains *heard;
         Orphans *orphans;
         OutOfService *out_of_service;
         InstanceOrphans *instance_orphans;
@@ -288,6 +290,9 @@ static int make_rooms(Leading *l) {
         r = adoption_new(&l->context, l->queue, l->writes, l->release, &l->adoption);
         if (r < 0)
                 return r;
+        r = heard_drains_new(&l->context, l->queue, &l->heard);
+        if (r < 0)
+                return r;
         r = orphans_new(&l->context, l->queue, l->writes, l->release, &l->orphans);
         if (r < 0)
                 return r;
@@ -383,6 +388,7 @@ Leading *leading_free(Leading *l) {
         out_of_service_free(l->out_of_service);
         instance_orphans_free(l->instance_orphans);
         orphans_free(l->orphans);
+        heard_drains_free(l->heard);
         adoption_free(l->adoption);
         release_free(l->release);
         pauses_free(l->pauses);
@@ -482,6 +488,7 @@ void leading_claim_dirty(Leading *l, const char *claim) {
 void leading_on_pod(Leading *l, const char *node, const KubePod *old, const KubePod *new) {
         Removal *x = hashmap_get(l->removals, node);
 
+        heard_drains_on_pod(l->heard, node, old, new);
         if (x) {
                 if (!old || !new || (new->object.meta.deletion_usec > 0 && old->object.meta.deletion_usec == 0))
                         on_moved(l);
@@ -638,6 +645,7 @@ static int removal_new(Leading *l, const KubeNode *n, Removal **ret) {
 static void reconcile_node(Leading *l, const char *name, const char *key) {
         const KubeNode *n = cluster_view_node(l->o.view, name);
         Removal *x = hashmap_get(l->removals, name);
+        bool heard;
         int r;
 
         /* The same name with another uid is another Node; what is left of the old one's claim is
@@ -656,15 +664,18 @@ static void reconcile_node(Leading *l, const char *name, const char *key) {
         repairs_see_node(l->repairs, name, n);
         out_of_service_see_node(l->out_of_service, name, n,
                                 x && node_termination_state(x->termination) >= NODE_TERMINATION_TERMINATING, key);
+        heard = heard_drains_see_node(l->heard, name, n, key);
         if (x) {
                 removal_step(l, x);
                 return;
         }
-        if (!n || n->object.meta.deletion_usec > 0) {
+        if (!n || n->object.meta.deletion_usec > 0 || heard) {
                 adoption_forget_node(l->adoption, name);
                 voluntary_deletes_forget(l->deletes, name);
         }
         if (!n)
+                return;
+        if (heard)
                 return;
         if (n->object.meta.deletion_usec == 0) {
                 adoption_reconcile_node(l->adoption, n);

@@ -55,6 +55,11 @@ int ctl_cordon_patch(const KubeNode *n, char **ret_body) {
         return *ret_body ? 1 : -ENOMEM;
 }
 
+/* The coordinator's cordon is for what its interruption queue told of a Node that no NodePool wants: a person's to open. */
+static bool is_for_queue(const KubeNode *n) {
+        return has_mark(n, ANNOTATION_HEARD);
+}
+
 UncordonPlan ctl_uncordon_plan(const KubeNode *n, bool anyway) {
         CordonOwner owner = cordon_owner(n);
 
@@ -64,9 +69,11 @@ UncordonPlan ctl_uncordon_plan(const KubeNode *n, bool anyway) {
                 return has_mark(n, ANNOTATION_CORDONED_BY_VESPERCTL) ? UNCORDON_UNMARKS : UNCORDON_IS_OPEN;
         if (anyway)
                 return UNCORDON_OPENS;
+        if (owner == CORDON_OF_COORDINATOR && is_for_queue(n))
+                return UNCORDON_OPENS;
         if (owner != CORDON_OF_VESPERCTL)
                 return UNCORDON_IS_FOREIGN;
-        return has_mark(n, ANNOTATION_CORDONED_BY_AGENT) || has_mark(n, ANNOTATION_CORDONED_BY_COORDINATOR)
+        return has_mark(n, ANNOTATION_CORDONED_BY_AGENT) || (has_mark(n, ANNOTATION_CORDONED_BY_COORDINATOR) && !is_for_queue(n))
                        ? UNCORDON_LEAVES
                        : UNCORDON_OPENS;
 }

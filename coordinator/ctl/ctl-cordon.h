@@ -26,7 +26,7 @@ CordonOwner cordon_owner(const KubeNode *n);
 int ctl_cordon_patch(const KubeNode *n, char **ret_body);
 
 typedef enum UncordonPlan {
-        UNCORDON_OPENS,       /* our cordon, and nobody else's; or `anyway` */
+        UNCORDON_OPENS,       /* our cordon, or the coordinator's for its queue, and nobody else's; or `anyway` */
         UNCORDON_LEAVES,      /* our mark goes, the cordon is the agent's or coordinator's, too */
         UNCORDON_UNMARKS,     /* somebody has opened the node: our mark is left over */
         /* nothing is to be sent: */

@@ -161,10 +161,21 @@ static const KubeNode *node_named(const CtlSnapshot *s, const char *name) {
         return NULL;
 }
 
-/* Claims that people have made, which no pool's deletion takes along. True as above. */
+/* Nodes that are drained for the interruption queue, and claims that people have made: no pool's deletion takes them along. True as
+ * above. */
 static bool let_go_by_annotation(ReleaseAll *a) {
         _cleanup_free_ char *body = ctl_annotation_body(ANNOTATION_UNMANAGED, "true");
 
+        for (size_t i = 0; i < a->snapshot.nodes.n_items; i++) {
+                const KubeNode *n = (const KubeNode *) a->snapshot.nodes.items[i];
+
+                if (!object_meta_annotation(&n->object.meta, ANNOTATION_HEARD) || n->object.meta.deletion_usec > 0 || kube_node_is_unmanaged(n))
+                        continue;
+                printf("Node %s is drained for what the interruption queue announced: annotating it " ANNOTATION_UNMANAGED ", so that this stops.\n",
+                       n->object.meta.name);
+                patch(a, &kube_node_kind, n->object.meta.name, body);
+                return true;
+        }
         for (size_t i = 0; i < a->snapshot.claims.n_items; i++) {
                 const KubeNodeClaim *c = (const KubeNodeClaim *) a->snapshot.claims.items[i];
                 const KubeNode *n = node_named(&a->snapshot, c->node_name);

@@ -174,9 +174,10 @@ static void describe_blocked(StatusRow *row, const KubeNode *n) {
         row->since_usec = c->last_transition_usec ? c->last_transition_usec : row->since_usec;
 }
 
-/* The agent's own word: how far its drain is. What cannot be read is not shown. */
-static int describe_interruption(StatusRow *row, const KubeNode *n) {
-        const char *text = object_meta_annotation(&n->object.meta, ANNOTATION_INTERRUPTION);
+/* How far a drain is that the Node tells of: the agent's own word, or the coordinator's of what its queue told. What cannot be read is
+ * not shown. */
+static int describe_interruption(StatusRow *row, const KubeNode *n, const char *key, const char *whose) {
+        const char *text = object_meta_annotation(&n->object.meta, key);
         _cleanup_(interruption_done) Interruption i = { 0 };
 
         if (!text)
@@ -193,13 +194,16 @@ static int describe_interruption(StatusRow *row, const KubeNode *n) {
         if (row->phase && !streq(row->phase, "Adopted"))
                 return 0; /* the coordinator takes part: its word is the newer */
         free(row->phase);
-        row->phase = strf("%s (agent)", isempty(i.phase) ? "Interrupted" : i.phase);
+        row->phase = strf("%s (%s)", isempty(i.phase) ? "Interrupted" : i.phase, whose);
         return row->phase ? 0 : -ENOMEM;
 }
 
+static bool tells_of_drain(const KubeNode *n) {
+        return object_meta_annotation(&n->object.meta, ANNOTATION_INTERRUPTION) || object_meta_annotation(&n->object.meta, ANNOTATION_HEARD);
+}
+
 static bool is_managed(const KubeNode *n, const KubeNodeClaim *c) {
-        return c || object_meta_has_finalizer(&n->object.meta, FINALIZER_TERMINATION) ||
-               object_meta_annotation(&n->object.meta, ANNOTATION_INTERRUPTION);
+        return c || object_meta_has_finalizer(&n->object.meta, FINALIZER_TERMINATION) || tells_of_drain(n);
 }
 
 static int set_phase(StatusRow *row, const KubeNode *n, const KubeNodeClaim *c) {
@@ -211,7 +215,7 @@ static int set_phase(StatusRow *row, const KubeNode *n, const KubeNodeClaim *c) 
                 phase = c && not_adopted(c) ? CLAIM_PHASE_NOT_ADOPTED : "NodeAbsent";
         else if (c && !isempty(c->phase))
                 phase = c->phase;
-        else if (!c && object_meta_annotation(&n->object.meta, ANNOTATION_INTERRUPTION))
+        else if (!c && tells_of_drain(n))
                 return 0; /* the annotation says it */
         row->phase = strdup(phase);
         return row->phase ? 0 : -ENOMEM;
@@ -234,7 +238,8 @@ static int add_row(StatusRows *r, const KubeNode *n, const KubeNodeClaim *c) {
         if (k < 0 || !n)
                 return k;
         describe_blocked(row, n);
-        return describe_interruption(row, n);
+        k = describe_interruption(row, n, ANNOTATION_INTERRUPTION, "agent");
+        return k < 0 || row->phase ? k : describe_interruption(row, n, ANNOTATION_HEARD, "queue");
 }
 
 static int by_node(const void *a, const void *b) {

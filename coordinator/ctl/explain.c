@@ -149,7 +149,11 @@ static void explain_not_selected(Explain *x) {
 
         say_in_service(x, c);
         explain_cause_say(x->causes, c,
-                          x->f->knows_pools ? "No NodePool selects it, so vesper does nothing about it." : "Which NodePool manages it is not known.");
+                          !x->f->knows_pools ? "Which NodePool manages it is not known."
+                          : object_meta_annotation(&x->node->object.meta, ANNOTATION_HEARD)
+                                  ? "No NodePool selects it. The interruption queue announced the end of its machine, for which the coordinator has "
+                                    "it cordoned and drained ([Queue] Unmanaged=drain); 'vesperctl undrain' takes that back."
+                                  : "No NodePool selects it, so vesper does nothing about it.");
         for (size_t i = 0; i < x->f->pools.n_items; i++) {
                 const KubeNodePool *p = (const KubeNodePool *) x->f->pools.items[i];
 

@@ -8,6 +8,7 @@ static const char *const act_names[_QUEUE_ACT_MAX] = {
         [QUEUE_WRITE] = "write",     [QUEUE_BEAT] = "beat", [QUEUE_CONTINUE] = "continue",
         [QUEUE_ASK] = "ask",         [QUEUE_WAIT] = "wait", [QUEUE_SOON] = "soon",
         [QUEUE_FOREIGN] = "foreign", [QUEUE_LEAVE] = "leave",
+        [QUEUE_WRITE_NODE] = "write on node",
 };
 
 const char *queue_act_to_string(QueueAct a) {
@@ -28,15 +29,35 @@ static bool is_going_down(const char *state) {
                streq(state, "terminated");
 }
 
+/* It ends the machine, and is to be written, unless it is known. */
+static QueueAct decide_counting(const EventMessage *m, const Notice *notice, const QueueFacts *facts, QueueAct write) {
+        if (!facts->is_told || facts->told_usec > notice_announced(notice) || (notice_is_now(notice) && !facts->is_told_now))
+                return write;
+        if (m->kind != EVENT_MESSAGE_ASG_TERMINATE)
+                return QUEUE_NOTHING;
+        return facts->is_drained ? QUEUE_CONTINUE : QUEUE_BEAT;
+}
+
 static QueueAct decide_managed(const EventMessage *m, const Notice *notice, const QueueFacts *facts,
                                const QueueRules *rules) {
         if (!notice_counts(m, notice, rules))
                 return facts->has_node ? QUEUE_TELL : QUEUE_NOTHING;
-        if (!facts->is_told || facts->told_usec > notice_announced(notice) || (notice_is_now(notice) && !facts->is_told_now))
-                return QUEUE_WRITE;
-        if (m->kind != EVENT_MESSAGE_ASG_TERMINATE)
+        return decide_counting(m, notice, facts, QUEUE_WRITE);
+}
+
+static QueueAct decide_unmanaged(const EventMessage *m, const Notice *notice, const QueueFacts *facts,
+                                 const QueueRules *rules) {
+        if (!notice_counts(m, notice, rules))
+                return QUEUE_TELL;
+        if (facts->is_joining)
+                return QUEUE_SOON;
+        if (!rules->drains_unmanaged || !facts->is_drainable ||
+            rules->wall_usec >= usec_add(notice_announced(notice), QUEUE_OUTLIVED_USEC))
+                return QUEUE_TELL;
+        /* What has passed takes no place of what is to come. */
+        if (facts->is_overruled || (facts->is_told && notice_announced(notice) <= rules->wall_usec))
                 return QUEUE_NOTHING;
-        return facts->is_drained ? QUEUE_CONTINUE : QUEUE_BEAT;
+        return decide_counting(m, notice, facts, QUEUE_WRITE_NODE);
 }
 
 /* Nothing of ours, as far as can be seen. */
@@ -75,7 +96,7 @@ QueueAct queue_decide(const EventMessage *m, const Notice *notice, const QueueFa
                 return QUEUE_NOTHING;
         if (facts->is_managed)
                 return decide_managed(m, notice, facts, rules);
-        return facts->is_joining && notice_counts(m, notice, rules) ? QUEUE_SOON : QUEUE_TELL;
+        return decide_unmanaged(m, notice, facts, rules);
 }
 
 bool queue_is_poison(unsigned receives, const QueueRules *rules) {

@@ -11,6 +11,7 @@
  *        state change: on its way down                           the node is looked at anew
  *      a node without NodeClaim                                  an Event for each of these; where a pool
  *                                                                wants it, its claim is waited for
+ *        where no pool does, and [Queue] Unmanaged=drain         written on the Node, as above on a claim
  *      neither                                                   it may be a node that is just joining,
  *                                                                whose notice must not be lost
  *
@@ -21,9 +22,12 @@
  * What stands on the claim has the earliest time that was told of its machine, whatever the order. What has no time (a hook of
  * its group, a hibernation) is now: it is written also where a time stands already, and both stay (notice_is_now()).
  *
+ * On a Node the same holds until that time has passed, and while nobody has overruled it (heard-rule.h); of a time that passed ten
+ * minutes ago there is an Event alone: the machine has outlived it.
+ *
  * A hook of its group is answered besides. Of a termination: heartbeats while the node is drained, CONTINUE
  * once it is, or has gone; where claims are not deleted for it ([Interruption] Delete=never), never: it goes
- * on when its time is over. Of a launch: CONTINUE when the node is Ready; until then, and of what never
+ * on when its time is over; and so it does for a Node that a person has opened again. Of a launch: CONTINUE when the node is Ready; until then, and of what never
  * becomes one, the group decides by the hook's time.
  */
 
@@ -32,12 +36,15 @@
 
 #define QUEUE_UNKNOWN_USEC (2 * USEC_PER_MINUTE)
 #define QUEUE_SOON_USEC USEC_PER_HOUR
+/* What is said so long after its time of a Node without claim is old news. */
+#define QUEUE_OUTLIVED_USEC (10 * USEC_PER_MINUTE)
 
 typedef enum QueueAct {
         QUEUE_NOTHING,  /* done with it */
         QUEUE_TELL,     /* an Event on its Node, and done */
         QUEUE_LOOK,     /* its Node is looked at anew, and done */
         QUEUE_WRITE,    /* the notice is written on its claim; done when the API server has it */
+        QUEUE_WRITE_NODE, /* ... on its Node */
         QUEUE_BEAT,     /* the group is asked to go on waiting, and it is decided anew soon */
         QUEUE_CONTINUE, /* the group goes on; done when it knows */
         QUEUE_ASK,      /* EC2 is asked whether it knows it */
@@ -62,10 +69,12 @@ typedef enum QueueSight {
 
 typedef struct QueueFacts {
         bool is_managed, has_node, is_ready;
-        bool is_drained;     /* its claim says so */
+        bool is_drainable;   /* no claim, no pool that wants it, and nobody who keeps it from vesper */
+        bool is_drained;     /* its claim, or what stands on the Node, says so */
+        bool is_overruled;   /* of this very notice, by a person, who has opened the Node */
         bool is_held;        /* this leader holds its hook, since its claim was deleted for it */
         bool is_joining;     /* a pool wants it, and its claim is not there yet */
-        bool is_told;        /* its claim says of such an end already */
+        bool is_told;        /* its claim, or Node, says of such an end already */
         bool is_told_now;    /* ... and that it is now; or it is being deleted */
         usec_t told_usec;    /* when that is, wall clock; USEC_INFINITY: not said */
         usec_t unknown_usec; /* for so long nobody has known it, as far as this leader has seen */
@@ -74,6 +83,7 @@ typedef struct QueueFacts {
 
 typedef struct QueueRules {
         bool is_shared;             /* [Queue] Shared= */
+        bool drains_unmanaged;      /* [Queue] Unmanaged=drain */
         InterruptionDelete deletes; /* [Interruption] Delete= */
         usec_t wall_usec;           /* now */
 } QueueRules;

@@ -3,14 +3,13 @@
 
 #include "backoff.h"
 #include "coordinator-metrics.h"
-#include "interruption.h"
 #include "lifecycle-hook.h"
 #include "list.h"
-#include "log-catalog.h"
 #include "log.h"
 #include "marks.h"
-#include "notify-sender.h"
 #include "queue-memory.h"
+#include "queue-told.h"
+#include "queue-voice.h"
 #include "string-util.h"
 #include "strv.h"
 
@@ -40,6 +39,9 @@
 /* 12 hours since it was received; some seconds have passed. */
 #define PARK_SEC (12u * 3600u - 60u)
 
+/* What its message says of the instance of an Errand, for queue-voice.h. */
+#define SAID(e) ((QueueSaid){ .event = &(e)->item->event, .instance = (e)->instance, .notice = (e)->notice })
+
 typedef struct Item Item;
 
 typedef enum ErrandState {
@@ -57,7 +59,8 @@ typedef struct Errand {
         Notice *notice; /* NULL: none */
         ErrandState state;
         QueueAct act; /* as decided last */
-        char *claim;  /* uid of that which is written on */
+        char *claim;  /* uid of that which is written on, or of the Node */
+        bool on_node; /* it is the Node */
         usec_t told_usec; /* the time that stood there; USEC_INFINITY: none */
         bool is_told_now; /* and that it is now */
         KubeCall *write;
@@ -186,14 +189,9 @@ static Found find(const QueueWorker *w, const char *instance) {
 
 /* What stands on the claim, or was written and is not in view yet. */
 static void read_told(QueueWorker *w, const KubeNodeClaim *claim, QueueFacts *f) {
-        _cleanup_(interruption_done) Interruption i = { 0 };
         const WrittenClaim *x = queue_memory_written(&w->memory, claim->object.meta.uid);
 
-        if (interruption_of_claim(claim, &i) >= 0 && notice_ends_machine(i.notice)) {
-                f->is_told = true;
-                f->told_usec = notice_announced(i.notice);
-                f->is_told_now = notice_is_now(i.notice);
-        }
+        queue_told_of_claim(claim, f);
         if (x && !x->in_flight) {
                 f->told_usec = f->is_told ? MIN(f->told_usec, x->end_usec) : x->end_usec;
                 f->is_told = true;
@@ -208,14 +206,31 @@ static bool is_drained(const KubeNodeClaim *claim) {
         return c && c->status == CONDITION_TRUE;
 }
 
-static bool is_wanted_by_pool(const QueueWorker *w, const KubeNode *n) {
+static PoolMatch pools_of(const QueueWorker *w, const KubeNode *n) {
         const KubeNodePool *pool, *other;
 
-        return cluster_view_pool_of_node(w->o.view, n, &pool, &other) == POOL_MATCH_ONE;
+        return cluster_view_pool_of_node(w->o.view, n, &pool, &other);
+}
+
+static bool drains_unmanaged(const QueueWorker *w) {
+        return w->o.config->queue_unmanaged == QUEUE_UNMANAGED_DRAIN;
+}
+
+/* Its claim is on its way; or a pool lets go of it just now, and what would be written on it meanwhile goes with that. */
+static bool is_between(const QueueWorker *w, const KubeNode *n) {
+        return pools_of(w, n) == POOL_MATCH_ONE ||
+               (drains_unmanaged(w) && object_meta_has_finalizer(&n->object.meta, FINALIZER_TERMINATION));
+}
+
+static bool is_drainable(const QueueWorker *w, const KubeNode *n) {
+        return pools_of(w, n) == POOL_MATCH_NONE && !kube_node_is_unmanaged(n) && n->object.meta.deletion_usec == 0 &&
+               !object_meta_has_finalizer(&n->object.meta, FINALIZER_TERMINATION);
 }
 
 /* -ENOMEM. */
-static int gather(QueueWorker *w, const char *instance, const Found *found, QueueFacts *ret) {
+static int gather(QueueWorker *w, const char *instance, const Notice *notice, const Found *found, QueueFacts *ret) {
+        int r;
+
         *ret = (QueueFacts){ .is_managed = found->claim,
                              .has_node = found->node,
                              .is_ready = found->node && kube_node_is_ready(found->node),
@@ -223,7 +238,13 @@ static int gather(QueueWorker *w, const char *instance, const Found *found, Queu
                              .told_usec = USEC_INFINITY };
         if (found->claim)
                 read_told(w, found->claim, ret);
-        if (found->claim || (found->node && !is_wanted_by_pool(w, found->node)))
+        else if (found->node && drains_unmanaged(w)) {
+                ret->is_drainable = is_drainable(w, found->node);
+                r = queue_told_of_node(found->node, notice, loop_wall(w->o.env->loop), ret);
+                if (r < 0)
+                        return r;
+        }
+        if (found->claim || (found->node && !is_between(w, found->node)))
                 queue_memory_forget_unknown(&w->memory, instance);
         else {
                 UnknownInstance *u = queue_memory_note_unknown(&w->memory, instance);
@@ -237,91 +258,6 @@ static int gather(QueueWorker *w, const char *instance, const Found *found, Queu
                 ret->sight = u->sight;
         }
         return 0;
-}
-
-/* -- what is said --------------------------------------------------------------------------------------- */
-
-static void tell_node(QueueWorker *w, const Errand *e, const KubeNode *n, bool acts) {
-        _cleanup_free_ char *action = str_sanitize(strempty(e->notice ? e->notice->action : ""), 60);
-        EventObject o = event_object(&n->object);
-        char when[RFC3339_MAX] = "a time that is not said";
-        const char *kind = event_message_kind_names[e->item->event.kind];
-
-        if (e->notice && notice_announced(e->notice) != USEC_INFINITY)
-                rfc3339_format(notice_announced(e->notice), when);
-        log_event(
-                w->o.env->log, acts ? LOG_LEVEL_NOTICE : LOG_LEVEL_INFO, MESSAGE_QUEUE_NOTICE,
-                LOG_FIELDS({ "NODE", n->object.meta.name }, { "INSTANCE", e->instance }),
-                acts ? "Queue %s announces for node %s (%s): %s%s%s, at %s. Its NodeClaim is deleted for that"
-                     : "Queue %s announces for node %s (%s): %s%s%s, at %s. Nothing is done about it here",
-                sqs_client_queue(w->o.sqs), n->object.meta.name, e->instance, kind,
-                isempty(action) ? "" : ", ", strempty(action), when);
-        event_record(
-                w->o.recorder, &o, acts ? EVENT_WARNING : EVENT_NORMAL,
-                acts ? "InterruptionAnnounced" : "NoticeReported",
-                acts ? "AWS announces by the queue for instance %s: %s%s%s, at %s. Its NodeClaim is deleted: the node is drained "
-                       "by then, and replaced"
-                     : "AWS announces by the queue for instance %s: %s%s%s, at %s. The coordinator does nothing about it",
-                e->instance, kind, isempty(action) ? "" : ", ", strempty(action), when);
-}
-
-/* Of what is acted upon the removal tells. What its agent has reported is the agent's. */
-static void tell_receiver(QueueWorker *w, const Errand *e, const KubeNode *n) {
-        _cleanup_(interruption_done) Interruption i = { 0 };
-        _cleanup_free_ char *text = NULL;
-
-        if (!w->o.notify || !e->notice || (w->o.config->notify_agents_tell && interruption_of_node(n, &i) >= 0 && !interruption_is_over(&i)))
-                return;
-        text = strf("The interruption queue announces for node %s (%s): %s, %s. The coordinator does nothing about it.", n->object.meta.name,
-                    e->instance, notice_kind_to_string(e->notice->kind), strempty(e->notice->action));
-        if (!text)
-                return;
-        notify_sender_tell(w->o.notify, &(NotifyFacts){ .phase = NOTIFY_REPORTED,
-                                                        .node = n->object.meta.name,
-                                                        .node_uid = n->object.meta.uid,
-                                                        .notice_id = e->notice->id,
-                                                        .kind = notice_kind_to_string(e->notice->kind),
-                                                        .source = e->notice->source,
-                                                        .action = e->notice->action,
-                                                        .deadline_usec = notice_announced(e->notice),
-                                                        .pods_left = -1,
-                                                        .message = text });
-}
-
-static const char *advice(SqsOutcome o) {
-        switch (o) {
-        case SQS_DENIED:
-                return ". Grant sqs:ReceiveMessage, sqs:DeleteMessage and sqs:ChangeMessageVisibility on it, and kms:Decrypt if it is "
-                       "encrypted";
-        case SQS_GONE:
-                return ". There is no such queue in that region and account";
-        case SQS_OK:
-        case SQS_RETRY:
-        case _SQS_OUTCOME_MAX:
-                break;
-        }
-        return "";
-}
-
-/* Of polls and of batches apart: the one may be allowed, and the other not. */
-static void tell_failing(QueueWorker *w, const SqsResult *result, bool is_poll) {
-        bool *fails = is_poll ? &w->polls_fail : &w->batches_fail, failed = result->outcome != SQS_OK;
-
-        metrics_add(w->o.metrics, METRIC_QUEUE_ANSWERS, (size_t) result->outcome, 1);
-        if (failed && !*fails)
-                log_event(
-                        w->o.env->log, LOG_LEVEL_WARNING, MESSAGE_QUEUE_FAILING,
-                        LOG_FIELDS({ "REASON", sqs_outcome_names[result->outcome] }),
-                        is_poll ? "Queue %s ([Queue] Url=) in region %s is not heard, retrying: %s. Notices reach only nodes with an "
-                                  "agent meanwhile%s"
-                                : "Queue %s ([Queue] Url=) in region %s does not let go of messages that are done with, retrying: %s. "
-                                  "They come again, and change nothing%s",
-                        sqs_client_queue(w->o.sqs), sqs_client_region(w->o.sqs), result->message,
-                        advice(result->outcome));
-        else if (!failed && *fails)
-                log_event(w->o.env->log, LOG_LEVEL_NOTICE, MESSAGE_QUEUE_BACK, NULL, 0,
-                          "Queue %s answers again", sqs_client_queue(w->o.sqs));
-        *fails = failed;
 }
 
 /* -- errands -------------------------------------------------------------------------------------------- */
@@ -361,14 +297,14 @@ static void wake_sharers(QueueWorker *w, const char *uid, const Item *but) {
         }
 }
 
-/* Its claim has changed since it was read: it is decided anew by what the view shows in a moment. */
+/* Its claim, or Node, has changed since it was read: it is decided anew by what the view shows in a moment. */
 static void note_conflict(Errand *e) {
         QueueWorker *w = e->item->worker;
 
         if (++e->n_conflicts < CONFLICTS_MAX)
                 return;
         e->n_conflicts = 0;
-        w->o.view_is_old(&kube_node_claim_kind, w->o.userdata);
+        w->o.view_is_old(e->on_node ? &kube_node_kind : &kube_node_claim_kind, w->o.userdata);
 }
 
 static void on_written(const KubeReply *reply, void *userdata) {
@@ -380,6 +316,9 @@ static void on_written(const KubeReply *reply, void *userdata) {
 
         if (x)
                 x->in_flight = false;
+        /* What stands on a Node is taken off again: the view alone says what does. */
+        if (uid && (reply->error || e->on_node))
+                queue_memory_forget_written(&w->memory, uid);
         if (!reply->error) {
                 if (i->event.kind == EVENT_MESSAGE_ASG_TERMINATE)
                         errand_hold(e);
@@ -390,16 +329,14 @@ static void on_written(const KubeReply *reply, void *userdata) {
                                         (double) usec_sub(loop_wall(w->o.env->loop), i->message.sent_usec) /
                                                 (double) USEC_PER_SEC);
         } else {
-                if (uid)
-                        queue_memory_forget_written(&w->memory, uid);
                 e->n_conflicts = reply->error->http == 409 ? e->n_conflicts : 0;
                 if (reply->error->http == 409)
                         note_conflict(e);
                 else if (e->backoff.failures == 0)
                         log_warning(
                                 w->o.env->log,
-                                "Failed to write on the NodeClaim of instance %s what queue %s told, retrying: %s",
-                                e->instance, sqs_client_queue(w->o.sqs), strempty(reply->error->message));
+                                "Failed to write on the %s of instance %s what queue %s told, retrying: %s",
+                                e->on_node ? "Node" : "NodeClaim", e->instance, sqs_client_queue(w->o.sqs), strempty(reply->error->message));
                 errand_retry(e);
         }
         if (uid)
@@ -408,32 +345,7 @@ static void on_written(const KubeReply *reply, void *userdata) {
         item_step(i); /* may end it */
 }
 
-/* NULL: out of memory. */
-static char *write_body(const KubeNodeClaim *claim, const Notice *notice) {
-        _cleanup_(json_writer_freep) JsonWriter *value = NULL, *w = NULL;
-        _cleanup_free_ char *text = NULL;
-
-        if (json_writer_new(&value) < 0 || json_writer_new(&w) < 0)
-                return NULL;
-        json_open_object(value, NULL);
-        notice_to_json(notice, value);
-        json_close_object(value);
-        text = json_writer_steal(value, NULL);
-        if (!text)
-                return NULL;
-        json_open_object(w, NULL);
-        json_open_object(w, "metadata");
-        json_add_string(w, "uid", claim->object.meta.uid);
-        json_add_string(w, "resourceVersion", claim->object.meta.resource_version);
-        json_open_object(w, "annotations");
-        json_add_string(w, ANNOTATION_INTERRUPTION, text);
-        json_close_object(w);
-        json_close_object(w);
-        json_close_object(w);
-        return json_writer_steal(w, NULL);
-}
-
-/* What stood on the claim stays, with what is new. */
+/* What stood on the claim, or Node, stays, with what is new. */
 static void add_told(Errand *e) {
         Notice *n = e->notice;
         bool is_now = notice_is_now(n) || e->is_told_now;
@@ -444,17 +356,18 @@ static void add_told(Errand *e) {
                 n->not_before_usec = MIN(loop_wall(e->item->worker->o.env->loop), n->announced_usec - 1);
 }
 
-static int errand_write(Errand *e, const Found *found) {
+static int errand_write(Errand *e, const Found *found, bool on_node) {
         QueueWorker *w = e->item->worker;
-        const KubeNodeClaim *claim = found->claim;
-        const KubeTarget target = { .kind = &kube_node_claim_kind, .name = claim->object.meta.name };
+        const KubeObject *o = on_node ? &found->node->object : &found->claim->object;
+        const KubeTarget target = { .kind = o->kind, .name = o->meta.name };
         const KubeCallOptions options = { .guard = w->o.guard, .object_unread = true };
         _cleanup_free_ char *body = NULL;
         WrittenClaim *x;
         int r;
 
-        r = free_and_strdup(&e->claim, claim->object.meta.uid);
-        x = r >= 0 ? queue_memory_note_written(&w->memory, claim->object.meta.uid) : NULL;
+        e->on_node = on_node;
+        r = free_and_strdup(&e->claim, o->meta.uid);
+        x = r >= 0 ? queue_memory_note_written(&w->memory, o->meta.uid) : NULL;
         if (!x)
                 return -ENOMEM;
         if (x->in_flight) {
@@ -462,7 +375,7 @@ static int errand_write(Errand *e, const Found *found) {
                 return 0;
         }
         add_told(e);
-        body = write_body(claim, e->notice);
+        body = on_node ? queue_told_node_body(found->node, e->notice) : queue_told_claim_body(found->claim, e->notice);
         if (!body)
                 return -ENOMEM;
         r = kube_patch(w->o.client, &target, KUBE_PATCH_MERGE, body, &options, on_written, e, &e->write);
@@ -473,7 +386,7 @@ static int errand_write(Errand *e, const Found *found) {
         x->in_flight = true;
         e->state = ERRAND_SENT;
         if (found->node && e->backoff.failures == 0)
-                tell_node(w, e, found->node, true);
+                queue_voice_node(&w->o, &SAID(e), found->node, on_node ? QUEUE_VOICE_DRAINS : QUEUE_VOICE_DELETES);
         return 0;
 }
 
@@ -585,15 +498,17 @@ static int errand_act(Errand *e, const Found *found) {
 
         switch (e->act) {
         case QUEUE_TELL:
-                tell_node(w, e, found->node, false);
-                tell_receiver(w, e, found->node);
+                queue_voice_node(&w->o, &SAID(e), found->node, QUEUE_VOICE_REPORTS);
+                queue_voice_receiver(&w->o, &SAID(e), found->node);
                 break;
         case QUEUE_LOOK:
                 if (found->node)
                         w->o.look(found->node->object.meta.name, w->o.userdata);
                 break;
         case QUEUE_WRITE:
-                return errand_write(e, found);
+                return errand_write(e, found, false);
+        case QUEUE_WRITE_NODE:
+                return errand_write(e, found, true);
         case QUEUE_BEAT:
                 return errand_beat(e);
         case QUEUE_CONTINUE:
@@ -621,6 +536,7 @@ static int errand_act(Errand *e, const Found *found) {
 
 static QueueRules rules_of(const QueueWorker *w) {
         return (QueueRules){ .is_shared = w->o.config->queue_shared,
+                             .drains_unmanaged = drains_unmanaged(w),
                              .deletes = (InterruptionDelete) w->o.config->interruption_delete,
                              .wall_usec = loop_wall(w->o.env->loop) };
 }
@@ -632,7 +548,7 @@ static void errand_step(Errand *e) {
         QueueFacts facts;
         int r;
 
-        r = gather(w, e->instance, &found, &facts);
+        r = gather(w, e->instance, e->notice, &found, &facts);
         if (r >= 0) {
                 facts.is_held = e->is_held;
                 e->told_usec = facts.told_usec;
@@ -736,28 +652,8 @@ static void item_spoiled(Item *i) {
         }
         metrics_add(w->o.metrics, METRIC_QUEUE_POISON, 0, 1);
         if (queue_memory_note_poison(&w->memory, i->message.id))
-                log_event(
-                        w->o.env->log, LOG_LEVEL_WARNING, MESSAGE_QUEUE_POISON,
-                        LOG_FIELDS({ "QUEUE", sqs_client_queue(w->o.sqs) }),
-                        "Message %.64s of queue %s cannot be read and was received %u times: it is hidden for 12 hours, and not "
-                        "deleted. Look at it there; a redrive policy with a dead-letter queue would take it away",
-                        i->message.id, sqs_client_queue(w->o.sqs), i->message.receives);
+                queue_voice_poison(&w->o, &i->message);
         item_enqueue(i, ITEM_HIDE, PARK_SEC);
-}
-
-/* Whose machines run in it no message says. In a queue that others read it comes again and again, and is said once. */
-static void tell_capacity_block(QueueWorker *w, const Item *i) {
-        _cleanup_free_ char *reservation = str_sanitize(i->event.reservation, 60);
-        char when[RFC3339_MAX] = "a time that is not said";
-
-        if (w->o.config->queue_shared && i->message.receives > 1)
-                return;
-        if (i->event.not_before_usec > 0)
-                rfc3339_format(i->event.not_before_usec, when);
-        log_event(w->o.env->log, LOG_LEVEL_WARNING, MESSAGE_QUEUE_CAPACITY_BLOCK, LOG_FIELDS({ "QUEUE", sqs_client_queue(w->o.sqs) }),
-                  "Queue %s announces that Capacity Block %s ends at %s. The message names a reservation and no instance, so no node is drained for it here. "
-                  "Each agent in the block drains its own node where the instance has the tag vesper.sh:capacity-block-end: vesper-agent --check says on the node whether it knows the end",
-                  sqs_client_queue(w->o.sqs), isempty(reservation) ? "(without a name)" : reservation, when);
 }
 
 /* Takes the message. It comes again where there was no memory for it. */
@@ -780,7 +676,7 @@ static void item_new(QueueWorker *w, SqsMessage *message) {
         if (r >= 0) {
                 metrics_add(w->o.metrics, METRIC_QUEUE_RECEIVED, (size_t) i->event.kind, 1);
                 if (i->event.kind == EVENT_MESSAGE_CAPACITY_BLOCK)
-                        tell_capacity_block(w, i);
+                        queue_voice_capacity_block(&w->o, &i->message, &i->event);
                 r = item_make_errands(i);
         }
         if (r < 0)
@@ -799,7 +695,7 @@ static void on_batch(SqsResult *result, void *userdata) {
         QueueWorker *w = b->worker;
         unsigned at = 0, n = 0;
 
-        tell_failing(w, result, false);
+        queue_voice_answer(&w->o, result, false, &w->batches_fail);
         LIST_FOREACH (i, &b->items, Item, batch)
                 n += !(result->failed & (1u << at++));
         if (b->deletes)
@@ -900,7 +796,7 @@ static void on_received(SqsResult *result, void *userdata) {
         size_t n = result->messages ? result->messages->n : 0;
         usec_t pause = 0;
 
-        tell_failing(w, result, true);
+        queue_voice_answer(&w->o, result, true, &w->polls_fail);
         p->call = sqs_call_free(p->call);
         for (size_t k = 0; k < n; k++)
                 item_new(w, result->messages->at + k);

@@ -10,6 +10,8 @@
  *      lifecycle-hook.c the two calls by which an Auto Scaling group's hook is answered
  *      queue-decide.c   pure: what a message means for an instance
  *      queue-memory.c   what a leader remembers beside the messages
+ *      queue-told.c     pure: what stands on NodeClaims and Nodes, and the patches that write it
+ *      queue-voice.c    what is said of messages and of the queue
  *      queue-worker.c   the polls, and each message from its receipt to its deletion
  *
  *                  .------------- its work failed: tried again, with backoff -------------.
@@ -31,6 +33,9 @@
  *
  * A claim is written on as it was read: what an earlier leader has just written there, and the view does not show yet, is not
  * overwritten by a later time.
+ *
+ * Of a Node without claim that no pool wants the same stands on the Node itself, where [Queue] Unmanaged=drain: its drain is
+ * termination/heard-drain.c's.
  *
  * Exists while this process leads. Freeing it drops all polls and calls.
  */

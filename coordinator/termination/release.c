@@ -49,7 +49,7 @@ bool release_is_called_for(const KubeNode *n, const KubeNodeClaim *claim) {
 
         return claim || object_meta_has_finalizer(m, FINALIZER_TERMINATION) ||
                object_meta_annotation(m, ANNOTATION_CORDONED_BY_COORDINATOR) ||
-               object_meta_annotation(m, ANNOTATION_OUT_OF_SERVICE) ||
+               object_meta_annotation(m, ANNOTATION_OUT_OF_SERVICE) || object_meta_annotation(m, ANNOTATION_HEARD) ||
                kube_node_has_taint(n, TAINT_DISRUPTED, NULL);
 }
 

@@ -264,23 +264,70 @@ int termination_in_service_patch(const KubeNode *n, char **ret_body) {
         return finish_patch(w, ret_body);
 }
 
+static bool uncordons(const KubeNode *n) {
+        return has_cordon_mark(n, ANNOTATION_CORDONED_BY_COORDINATOR) && !has_cordon_mark_of_others(n) && n->unschedulable &&
+               n->object.meta.deletion_usec == 0;
+}
+
+static bool label_goes(const KubeNode *n) {
+        return streq_ptr(object_meta_label(&n->object.meta, LABEL_EXCLUDE_FROM_LB), LABEL_EXCLUDE_FROM_LB_VALUE) &&
+               !has_cordon_mark(n, ANNOTATION_CORDONED_BY_AGENT);
+}
+
+int termination_heard_patch(const KubeNode *n, const char *heard, HeardCordon cordon, char **ret_body) {
+        _cleanup_(json_writer_freep) JsonWriter *w = NULL;
+        bool marked = has_cordon_mark(n, ANNOTATION_CORDONED_BY_COORDINATOR);
+        bool puts = cordon == HEARD_CORDON_PUT, takes = cordon == HEARD_CORDON_LEAVE || cordon == HEARD_CORDON_OPEN;
+
+        assert(n && ret_body);
+        if (json_writer_new(&w) < 0)
+                return -ENOMEM;
+        open_patch(w, &n->object);
+        json_add_string(w, "uid", n->object.meta.uid);
+        json_open_object(w, "annotations");
+        if (heard)
+                json_add_string(w, ANNOTATION_HEARD, heard);
+        else
+                json_add_null(w, ANNOTATION_HEARD);
+        if (puts && !marked && cordon_is_ours_to_claim(n))
+                add_cordon_mark(w, "the interruption queue announced the end of its machine");
+        if (takes && marked)
+                json_add_null(w, ANNOTATION_CORDONED_BY_COORDINATOR);
+        json_close_object(w);
+        json_open_object(w, "labels");
+        if (puts && !object_meta_label(&n->object.meta, LABEL_EXCLUDE_FROM_LB))
+                json_add_string(w, LABEL_EXCLUDE_FROM_LB, LABEL_EXCLUDE_FROM_LB_VALUE);
+        if (takes && label_goes(n))
+                json_add_null(w, LABEL_EXCLUDE_FROM_LB);
+        json_close_object(w);
+        json_close_object(w);
+        if (puts || (cordon == HEARD_CORDON_OPEN && uncordons(n))) {
+                json_open_object(w, "spec");
+                if (puts)
+                        json_add_bool(w, "unschedulable", true);
+                else
+                        json_add_null(w, "unschedulable");
+                json_close_object(w);
+        }
+        return finish_patch(w, ret_body);
+}
+
 int termination_release_patch(const KubeNode *n, char **ret_body) {
         _cleanup_(json_writer_freep) JsonWriter *w = NULL;
         const ObjectMeta *m = &n->object.meta;
         bool cordon = has_cordon_mark(n, ANNOTATION_CORDONED_BY_COORDINATOR);
         bool taint = kube_node_has_taint(n, TAINT_DISRUPTED, NULL);
-        bool agent = has_cordon_mark(n, ANNOTATION_CORDONED_BY_AGENT);
-        bool label = streq_ptr(object_meta_label(m, LABEL_EXCLUDE_FROM_LB), LABEL_EXCLUDE_FROM_LB_VALUE) &&
-                     !agent;
+        bool label = label_goes(n);
         bool deadline = object_meta_annotation(m, ANNOTATION_DEADLINE);
         bool reboot = object_meta_annotation(m, ANNOTATION_REBOOT_FOR_REPAIR);
         bool finalizer = object_meta_has_finalizer(m, FINALIZER_TERMINATION);
         bool out = is_marked_out_of_service(n);
         bool pool = object_meta_label(m, LABEL_NODE_POOL);
-        bool uncordon = cordon && !has_cordon_mark_of_others(n) && n->unschedulable && m->deletion_usec == 0;
+        bool heard = object_meta_annotation(m, ANNOTATION_HEARD);
+        bool uncordon = uncordons(n);
 
         assert(n && ret_body);
-        if (!cordon && !taint && !label && !pool && !deadline && !reboot && !finalizer && !out)
+        if (!cordon && !taint && !label && !pool && !deadline && !reboot && !finalizer && !out && !heard)
                 return 0;
 
         if (json_writer_new(&w) < 0)
@@ -297,6 +344,8 @@ int termination_release_patch(const KubeNode *n, char **ret_body) {
                 json_add_null(w, ANNOTATION_REBOOT_FOR_REPAIR);
         if (out)
                 json_add_null(w, ANNOTATION_OUT_OF_SERVICE);
+        if (heard)
+                json_add_null(w, ANNOTATION_HEARD);
         json_close_object(w);
         if (label || pool) {
                 json_open_object(w, "labels");

@@ -18,6 +18,16 @@ int termination_hold_patch(const KubeNode *n, const char *why, usec_t deadline_u
  * un-cordoned only if ours is the last cordon mark, and not while it is being deleted. 1, 0 (nothing of ours
  * is there), -ENOMEM. */
 int termination_release_patch(const KubeNode *n, char **ret_body);
+/* What becomes of the cordon, and of the label for load balancers, that stand for what the interruption queue told. */
+typedef enum HeardCordon {
+        HEARD_CORDON_KEEP,
+        HEARD_CORDON_PUT,
+        HEARD_CORDON_LEAVE, /* our mark goes, and the Node is as schedulable as it is: a person has decided about that */
+        HEARD_CORDON_OPEN,  /* our mark goes, and if it is the last the Node is schedulable again */
+} HeardCordon;
+
+/* ANNOTATION_HEARD of a Node that has no NodeClaim; heard NULL takes it off. 1, -ENOMEM. */
+int termination_heard_patch(const KubeNode *n, const char *heard, HeardCordon cordon, char **ret_body);
 /* This annotation; value NULL takes it off. 1, 0 (it is so already), -ENOMEM. */
 int termination_annotation_patch(const KubeObject *o, const char *key, const char *value, char **ret_body);
 /* The taint by which Kubernetes' controllers take pods and volumes off a node whose machine is off, and the

@@ -51,6 +51,10 @@ int interruption_parse(const char *text, Interruption *ret) {
         return 0;
 }
 
+bool interruption_is_of_other_boot(const Interruption *i, const KubeNode *n) {
+        return !isempty(i->boot_id) && !isempty(n->boot_id) && !boot_id_equal(i->boot_id, n->boot_id);
+}
+
 int interruption_of_node(const KubeNode *n, Interruption *ret) {
         const char *text = object_meta_annotation(&n->object.meta, ANNOTATION_INTERRUPTION);
         int r;
@@ -59,7 +63,7 @@ int interruption_of_node(const KubeNode *n, Interruption *ret) {
         if (!text)
                 return -ENODATA;
         r = interruption_parse(text, ret);
-        if (r >= 0 && !isempty(ret->boot_id) && !isempty(n->boot_id) && !boot_id_equal(ret->boot_id, n->boot_id)) {
+        if (r >= 0 && interruption_is_of_other_boot(ret, n)) {
                 interruption_done(ret);
                 return -ENODATA;
         }
@@ -68,6 +72,13 @@ int interruption_of_node(const KubeNode *n, Interruption *ret) {
 
 int interruption_of_claim(const KubeNodeClaim *c, Interruption *ret) {
         const char *text = object_meta_annotation(&c->object.meta, ANNOTATION_INTERRUPTION);
+
+        *ret = (Interruption){ 0 };
+        return text ? interruption_parse(text, ret) : -ENODATA;
+}
+
+int interruption_heard_of_node(const KubeNode *n, Interruption *ret) {
+        const char *text = object_meta_annotation(&n->object.meta, ANNOTATION_HEARD);
 
         *ret = (Interruption){ 0 };
         return text ? interruption_parse(text, ret) : -ENODATA;

@@ -5,7 +5,7 @@
  * interruption.c: the annotation vesper.sh/interruption of a Node (marks.h), in its only parser and writer. The node's
  * agent writes it and continues by it after a restart; the coordinator takes T from it and leaves the drain to an agent
  * that moves; vesperctl shows it. It is the node's own word, and bounded as such. On a NodeClaim it is the coordinator's:
- * what its interruption queue told.
+ * what its interruption queue told. On a Node without NodeClaim the queue's word is an annotation of its own, vesper.sh/heard.
  */
 
 #include "kube-kinds.h"
@@ -29,6 +29,11 @@ int interruption_of_node(const KubeNode *n, Interruption *ret);
 /* What the coordinator's queue has heard of the machine of this claim: a Notice alone, without phase and boot id, for which
  * the claim is deleted; it is never taken back. -ENODATA: nothing; else as above. */
 int interruption_of_claim(const KubeNodeClaim *c, Interruption *ret);
+/* What the coordinator's queue has heard of the machine of this Node (ANNOTATION_HEARD), of whatever boot. -ENODATA: nothing; else
+ * as above. */
+int interruption_heard_of_node(const KubeNode *n, Interruption *ret);
+/* It was written in another boot than the one that the Node's kubelet reports. */
+bool interruption_is_of_other_boot(const Interruption *i, const KubeNode *n);
 /* NULL on ENOMEM. */
 char *interruption_format(const Notice *n, const char *phase, size_t pods_left, const char *boot_id);
 void interruption_done(Interruption *i);

@@ -45,6 +45,7 @@
 #include "reboot-taken.h"
 #include "snapshot-anonymize.h"
 #include "snapshot-file.h"
+#include "queue-told.h"
 #include "sqs-answer.h"
 #include "sqs-url.h"
 #include "status-patch.h"
@@ -1023,6 +1024,11 @@ static int coordinator_bodies(const KubeObject *o) {
         }
         if (r >= 0) {
                 body = NULL;
+                r = termination_heard_patch(n, "{}", HEARD_CORDON_PUT, &body);
+                r = done_body(r, body);
+        }
+        if (r >= 0) {
+                body = NULL;
                 r = termination_finalizer_patch(o, &body);
                 r = done_body(r, body);
         }
@@ -1037,6 +1043,24 @@ static int coordinator_bodies(const KubeObject *o) {
                 r = interruption_of_node(n, &mark);
         interruption_done(&mark);
         return r;
+}
+
+static const Notice queue_notice = { .id = (char *) "e", .kind = NOTICE_SPOT, .source = (char *) "sqs", .action = (char *) "terminate" };
+
+static int queue_told(const KubeObject *o) {
+        QueueFacts facts = { 0 };
+        int r = queue_told_of_node((const KubeNode *) o, &queue_notice, FUZZ_NOW, &facts);
+
+        assert_true(r < 0 || (facts.is_told && facts.is_drained && !facts.is_overruled));
+        return r < 0 ? r : done_text(queue_told_node_body((const KubeNode *) o, &queue_notice));
+}
+
+static int do_queue_told(void) {
+        static const char text[] =
+                "{\"metadata\":{\"name\":\"n\",\"uid\":\"u\",\"resourceVersion\":\"7\",\"annotations\":{\"vesper.sh/heard\":"
+                "\"{\\\"id\\\":\\\"e\\\",\\\"kind\\\":\\\"spot\\\",\\\"action\\\":\\\"terminate\\\",\\\"phase\\\":\\\"Drained\\\"}\"}}}";
+
+        return with_object(&kube_node_kind, text, queue_told);
 }
 
 static int do_coordinator_bodies(void) {
@@ -1209,6 +1233,7 @@ static const struct {
         { "texts", do_texts },
         { "agent's patches", do_agent_bodies },
         { "coordinator's patches", do_coordinator_bodies },
+        { "what the queue told", do_queue_told },
         { "NodeClaim's body", do_claim_body },
         { "request for a reboot, and its grant", do_reboot },
         { "admission review, answers", do_admission_review },

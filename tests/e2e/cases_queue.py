@@ -110,4 +110,46 @@ def queue_leader_killed(world, figures):
         assert other.named("LEASE_ACQUIRED")
 
 
-CASES = [queue_spot, queue_odd, queue_leader_killed]
+def _heard(world, node):
+    """What stands on the Node of what the queue told; None: nothing."""
+    text = world.get_node(node)["metadata"].get("annotations", {}).get("vesper.sh/heard")
+    return json.loads(text) if text else None
+
+
+def _has_phase(world, node, phase):
+    return (_heard(world, node) or {}).get("phase") == phase
+
+
+def queue_unmanaged(world, figures):
+    """queue: nodes of no pool, Unmanaged=drain: one is drained and its machine left, one is opened by vesperctl undrain while a PDB holds it"""
+    prefix = world.unique("free")
+    instances = world.ec2.create_instances(2)
+    node, held = world.cluster.create_nodes(2, prefix, instances)
+    queue = Queue(world.ec2, world.unique("queue"))
+    world.cluster.create_pods(node, 3, prefix=node, stop=1)
+    world.cluster.create_pods(held, 1, prefix=held)
+    world.cluster.wait_running(4)
+    world.budget(held, held, 1)
+    with world.coordinators(1, **{"Queue.Url": queue.url, "Queue.Unmanaged": "drain"}):
+        begin = time.monotonic()
+        queue.send(*[queue.spot(i) for i in instances])
+        world.cluster.wait_for(lambda: _has_phase(world, node, "Drained"), LIMIT, "its Node says that it is drained")
+        figures.add(f"sent -> a node of no pool is drained after {time.monotonic() - begin:.1f} s")
+        assert not world.cluster.pods(node), "pods are left on the drained node"
+        found = world.get_node(node)
+        assert found["spec"]["unschedulable"] and not found["metadata"].get("finalizers"), found["metadata"]
+        assert "vesper.sh/interruption" not in found["metadata"]["annotations"], "that is the agent's"
+        world.cluster.wait_for(lambda: "Drained" in world.events(node), LIMIT, "the Event of its drain")
+        world.cluster.wait_for(lambda: "DrainBlocked" in world.events(held), LIMIT, "the Event that a PDB holds the other")
+        done = world.ctl("undrain", held)
+        assert done.returncode == 0 and done.stdout == f"Node {held} is schedulable again.\n", (done.stdout, done.stderr)
+        world.cluster.wait_for(lambda: _has_phase(world, held, "Released"), LIMIT, "the drain of the opened node stops")
+        world.cluster.wait_for(lambda: queue.left() == 0, LIMIT, "the queue is empty")
+    opened = world.get_node(held)
+    assert not opened["spec"].get("unschedulable") and "vesper.sh/cordoned-by-coordinator" not in opened["metadata"]["annotations"], opened["metadata"]
+    assert len(world.cluster.pods(held)) == 1, "a pod of the opened node was evicted"
+    assert not world.claims(node) and not world.claims(held)
+    assert [world.ec2.state(i) for i in instances] == ["running", "running"]
+
+
+CASES = [queue_spot, queue_odd, queue_leader_killed, queue_unmanaged]

@@ -8,6 +8,7 @@
 #include "fake-selector.h"
 #include "sim-notices.h"
 #include "sim-process.h"
+#include "sim-queue.h"
 
 /* A PDB's status follows its pods within this. */
 #define STATUS_USEC (100 * USEC_PER_MSEC)
@@ -89,7 +90,9 @@ static bool was_under_way(const SimCheck *c, const End *e) {
 static void check_place(SimCheck *c, const End *e) {
         const SimProcess *p = sim_check_actor(c);
 
-        if (e->deadline == USEC_INFINITY && !e->machine->has_event && e->node && !sim_check_is_deleting(e->node) && !was_under_way(c, e))
+        bool heard = c->world->queue && sim_queue_calls_for_drain(c->world->queue, sim_check_index(c, e->machine));
+
+        if (e->deadline == USEC_INFINITY && !e->machine->has_event && !heard && e->node && !sim_check_is_deleting(e->node) && !was_under_way(c, e))
                 sim_check_broken(c, "evicted", "%s ends pod %s of %s, for which nothing is announced", e->user,
                                  e->name, e->machine->node);
         /* When its time is over, a node goes whatever is left, even one that could not be cordoned; for whom the

@@ -209,8 +209,8 @@ static void check_kept(SimCheck *c, usec_t now) {
                 return;
         c->kept_usec = now + KEPT_LOOK_USEC;
         FAKE_FOREACH (node, c->world->cluster, FAKE_NODES, NULL)
-                if (sim_check_is_deleting(node))
-                        c->deleted_usec = now;
+                if (sim_check_is_deleting(node) || fj_string(node, "metadata", "annotations", "vesper.sh/heard", NULL))
+                        c->deleted_usec = now; /* or is drained for the interruption queue */
         for (size_t i = 0; i < c->world->n_machines; i++)
                 if (sim_check_is_deleting(sim_world_claim(c->world, i)))
                         c->deleted_usec = now;
@@ -279,6 +279,9 @@ static void check_rest(SimCheck *c, size_t i) {
                 return;
         }
         if (m->noticed || sim_check_is_deleting(node))
+                return;
+        /* Its Node is for a cloud controller manager to delete, which is not there. */
+        if (sim_world_is_outside(c->world, i) && !c->world->options.no_pool && !sim_check_instance_alive(c, m->instance))
                 return;
         if (c->world->options.n_coordinators > 0 && !c->world->options.no_pool && sim_world_claim(c->world, i) &&
             !fj_array_has(fj_get(node, "metadata", "finalizers", NULL), SIM_FINALIZER))

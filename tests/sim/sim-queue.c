@@ -22,6 +22,10 @@
 /* What was sent is acted upon within this; what was sent before its node had joined has been hidden for 20 s then. */
 #define ACT_USEC (30 * SEC)
 #define HIDDEN_USEC (20 * SEC)
+/* What a machine has outlived by so much does not stand on its Node any more. */
+#define OUTLIVED_USEC (10 * USEC_PER_MINUTE)
+#define CLAIM_TOLD "vesper.sh/interruption"
+#define NODE_TOLD "vesper.sh/heard"
 
 typedef struct Message {
         FakeAwsEventKind kind;
@@ -47,6 +51,7 @@ struct SimQueue {
         bool hook_by_sns;
         bool answering; /* a request completes an action, in this step */
         unsigned n_answered; /* hooks by which a machine went */
+        bool drains_unmanaged; /* [Queue] Unmanaged=drain */
 };
 
 /* -- what is so ---------------------------------------------------------------------------------- */
@@ -67,13 +72,18 @@ static bool is_managed(const SimQueue *q, size_t machine) {
         return machine != SIZE_MAX && !sim_world_is_outside(q->world, machine);
 }
 
+/* Of no pool, and acted upon all the same. */
+static bool is_drained(const SimQueue *q, size_t machine) {
+        return machine != SIZE_MAX && q->drains_unmanaged && sim_world_is_outside(q->world, machine);
+}
+
 static bool concerns(const Message *m, const char *instance) {
         return strv_contains(m->instances, instance);
 }
 
-/* What stands on a claim: until when; false: nothing. */
-static bool read_told(const cJSON *claim, usec_t *ret_until_usec) {
-        const char *text = fj_string(claim, "metadata", "annotations", "vesper.sh/interruption", NULL);
+/* What stands on a claim, or on a Node: until when; false: nothing. */
+static bool read_told(const cJSON *o, const char *key, usec_t *ret_until_usec) {
+        const char *text = fj_string(o, "metadata", "annotations", key, NULL);
         cJSON *told = text ? cJSON_Parse(text) : NULL;
 
         *ret_until_usec = USEC_INFINITY;
@@ -142,7 +152,7 @@ static void bind_machines(SimQueue *q, const Message *m) {
         STRV_FOREACH (instance, m->instances) {
                 size_t i = machine_of(q, *instance);
 
-                if (m->ends && is_managed(q, i))
+                if (m->ends && (is_managed(q, i) || is_drained(q, i)))
                         q->world->machines[i].deadline_usec = MIN(q->world->machines[i].deadline_usec, m->until_usec);
         }
 }
@@ -200,6 +210,13 @@ bool sim_queue_calls_for_end(const SimQueue *q, size_t machine) {
         return false;
 }
 
+bool sim_queue_calls_for_drain(const SimQueue *q, size_t machine) {
+        for (size_t k = 0; k < q->n; k++)
+                if (q->messages[k].ends && is_drained(q, machine) && concerns(&q->messages[k], q->world->machines[machine].instance))
+                        return true;
+        return false;
+}
+
 unsigned sim_queue_n_answered(const SimQueue *q) {
         return q->n_answered;
 }
@@ -251,9 +268,28 @@ static void check_ours(SimQueue *q, size_t k, size_t machine) {
         else if (!claim)
                 sim_check_broken(q->world->check, "queue", "message %zu is deleted, which ends %s, and no claim says so: it has none", k + 1,
                                  of->node);
-        else if (!read_told(claim, &until) || until > m->until_usec)
+        else if (!read_told(claim, CLAIM_TOLD, &until) || until > m->until_usec)
                 sim_check_broken(q->world->check, "queue", "message %zu is deleted, which ends %s, and its claim does not say so", k + 1,
                                  of->node);
+}
+
+static bool is_outlived(const SimQueue *q, const Message *m) {
+        return sim_world_wall(q->world) >= usec_add(m->until_usec, OUTLIVED_USEC);
+}
+
+/* One that has passed takes no other's place. */
+static void check_drained(SimQueue *q, size_t k, size_t machine) {
+        const Message *m = &q->messages[k];
+        const SimMachine *of = &q->world->machines[machine];
+        const cJSON *node = sim_world_node(q->world, machine);
+        usec_t until;
+
+        if (!m->ends || !node || !sim_check_instance_alive(q->world->check, of->instance) || is_outlived(q, m))
+                return;
+        if (action_stands(q, of->instance, m->token))
+                sim_check_broken(q->world->check, "hook", "message %zu of %s is deleted, and its group has not been answered", k + 1, of->node);
+        else if (!read_told(node, NODE_TOLD, &until) || (until > m->until_usec && m->until_usec > sim_world_wall(q->world)))
+                sim_check_broken(q->world->check, "queue", "message %zu is deleted, which ends %s, and its Node does not say so", k + 1, of->node);
 }
 
 void sim_queue_note_deleted(SimQueue *q, size_t message) {
@@ -270,6 +306,8 @@ void sim_queue_note_deleted(SimQueue *q, size_t message) {
                         check_foreign(q, message - 1, *instance);
                 else if (is_managed(q, i))
                         check_ours(q, message - 1, i);
+                else if (is_drained(q, i))
+                        check_drained(q, message - 1, i);
         }
 }
 
@@ -286,7 +324,7 @@ void sim_queue_claim_changed(SimQueue *q, const cJSON *old, const cJSON *new) {
         const char *id = fj_string(new, "spec", "providerID", NULL), *slash = id ? strrchr(id, '/') : NULL;
         size_t i = slash ? machine_of(q, slash + 1) : SIZE_MAX;
         usec_t was, is;
-        bool had = read_told(old, &was), has = read_told(new, &is);
+        bool had = read_told(old, CLAIM_TOLD, &was), has = read_told(new, CLAIM_TOLD, &is);
 
         if (i == SIZE_MAX || !has || !sim_check_actor(q->world->check))
                 return;
@@ -322,6 +360,27 @@ static void check_acted(SimQueue *q, size_t k, size_t machine) {
                                  (int) ((now - due) / SEC));
 }
 
+/* Closed in time; and when its own time is over, nothing goes on. */
+static void check_closed(SimQueue *q, size_t k, size_t machine) {
+        const Message *m = &q->messages[k];
+        const SimMachine *of = &q->world->machines[machine];
+        const cJSON *node = sim_world_node(q->world, machine);
+        usec_t now = sim_world_now(q->world), since = usec_sub(now, m->sent_usec), wall = sim_world_wall(q->world);
+        const char *told = sim_world_annotation(q->world, machine, NODE_TOLD);
+
+        if (sim_world_claim(q->world, machine))
+                sim_check_broken(q->world->check, "queue", "%s has a claim, and no pool wants it", of->node);
+        if (!m->ends || !node || !sim_check_instance_alive(q->world->check, of->instance) || is_outlived(q, m))
+                return;
+        if (since > ACT_USEC && since < 2 * ACT_USEC && !sim_world_unschedulable(q->world, machine) &&
+            sim_check_was_calm(q->world->check, ACT_USEC))
+                sim_check_broken(q->world->check, "queue", "message %zu ends %s, and has been there for %d s: its Node is open", k + 1, of->node,
+                                 (int) (since / SEC));
+        if (wall > usec_add(m->until_usec, ACT_USEC) && since > ACT_USEC && sim_check_was_calm(q->world->check, 2 * ACT_USEC) &&
+            told && strstr(told, "\"phase\":\"Draining\"") && sim_world_pods_alive(q->world, machine) > 0 && q->world->machines[machine].deadline_usec == m->until_usec)
+                sim_check_broken(q->world->check, "late", "the time of %s has passed, and its drain goes on", of->node);
+}
+
 void sim_queue_look(SimQueue *q) {
         SimWorld *w = q->world;
 
@@ -333,6 +392,8 @@ void sim_queue_look(SimQueue *q) {
                 STRV_FOREACH (instance, q->messages[k].instances)
                         if (is_managed(q, machine_of(q, *instance)))
                                 check_acted(q, k, machine_of(q, *instance));
+                        else if (is_drained(q, machine_of(q, *instance)))
+                                check_closed(q, k, machine_of(q, *instance));
 }
 
 /* -- hooks --------------------------------------------------------------------------------------- */
@@ -385,7 +446,7 @@ static void handle_groups(HttpExchange *x, void *userdata) {
 static void check_run_out(SimQueue *q, size_t machine) {
         SimWorld *w = q->world;
 
-        if (!q->answering && sim_queue_calls_for_end(q, machine) && sim_world_leader(w) && sim_world_pods_alive(w, machine) > 0 &&
+        if (!q->answering && (sim_queue_calls_for_end(q, machine) || sim_queue_calls_for_drain(q, machine)) && sim_world_leader(w) && sim_world_pods_alive(w, machine) > 0 &&
             sim_check_was_calm(w->check, HOOK_USEC + ACT_USEC))
                 sim_check_broken(w->check, "hook", "the group of %s goes on by itself, and %zu pods are left there: nobody has asked it to wait",
                                  w->machines[machine].node, sim_world_pods_alive(w, machine));
@@ -463,6 +524,15 @@ static void make_group(SimQueue *q) {
         asg_find_group(q->groups, SIM_GROUP)->suspended = 1u << ASG_PROCESS_LAUNCH | 1u << ASG_PROCESS_REPLACE_UNHEALTHY;
         for (size_t i = 0; i + w->options.n_late < w->n_machines; i++)
                 if (!sim_world_is_outside(w, i))
+                        fake_autoscaling_attach(q->groups, SIM_GROUP, w->machines[i].instance);
+}
+
+void sim_queue_drain_unmanaged(SimQueue *q) {
+        SimWorld *w = q->world;
+
+        q->drains_unmanaged = true;
+        for (size_t i = 0; i + w->options.n_late < w->n_machines; i++)
+                if (sim_world_is_outside(w, i))
                         fake_autoscaling_attach(q->groups, SIM_GROUP, w->machines[i].instance);
 }
 

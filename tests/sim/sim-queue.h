@@ -14,7 +14,10 @@
  *      hook    a group is told to go on with an instance only when its node is drained, or is Ready, and never to abandon it;
  *              it goes on by itself only where something was in the way; its message stays until it has been answered
  *
- * What is announced for a machine whose Node is of no pool calls for nothing here: invariants `evicted` and `ended`.
+ * What is announced for a machine whose Node is of no pool calls for nothing here: invariants `evicted` and `ended`. With [Queue]
+ * Unmanaged=drain it calls for a cordon and a drain: a message is deleted only when its Node says so in the API; where nothing is in
+ * the way the Node is closed within a bound, and Drained, or Ending, when its time is over; and nobody makes a claim of it. That its
+ * machine is never ended is still invariant `ended`.
  */
 
 #include "fake-autoscaling.h"
@@ -48,6 +51,10 @@ bool sim_queue_scale_in(SimQueue *q, size_t machine, FakeAwsEventKind kind, bool
 
 /* Something was sent for which its claim may be deleted. */
 bool sim_queue_calls_for_end(const SimQueue *q, size_t machine);
+/* Something was sent for which its Node, of no pool, is to be drained. */
+bool sim_queue_calls_for_drain(const SimQueue *q, size_t machine);
+/* [Queue] Unmanaged=drain: machines of no pool are members of the group, too. Before anything is sent. */
+void sim_queue_drain_unmanaged(SimQueue *q);
 /* Machines that have ended because their hook was answered. */
 unsigned sim_queue_n_answered(const SimQueue *q);
 /* When all is over: what is left in the queue is what has to stay. */

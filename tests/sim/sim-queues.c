@@ -393,8 +393,8 @@ static bool run(Scene *s, usec_t usec) {
         return !sim_world_violation(s->w);
 }
 
-/* shared, always: [Queue] Shared=, [Interruption] Delete=always. Nothing has been sent yet. */
-static void equip(Scene *s, bool shared, bool always) {
+/* shared, always, drains: [Queue] Shared=, [Interruption] Delete=always, [Queue] Unmanaged=drain. Nothing has been sent yet. */
+static void equip(Scene *s, bool shared, bool always, bool drains) {
         SimWorld *w = s->w;
 
         fake_ec2_run(w->ec2, FOREIGN_ALIVE, SIM_ZONE);
@@ -404,10 +404,13 @@ static void equip(Scene *s, bool shared, bool always) {
                 CoordinatorConfig *c = &sim_world_coordinator(w, i)->coordinator_config;
 
                 c->queue_shared = shared;
+                c->queue_unmanaged = drains ? QUEUE_UNMANAGED_DRAIN : QUEUE_UNMANAGED_REPORT;
                 if (always && !w->options.leave_interrupted)
                         c->interruption_delete = INTERRUPTION_DELETE_ALWAYS;
         }
-        sim_trace_add(w->trace, "world", "[Queue] Shared=%d, [Interruption] Delete=%d, terminationGracePeriod %u s", shared,
+        if (drains)
+                sim_queue_drain_unmanaged(queue_of(s));
+        sim_trace_add(w->trace, "world", "[Queue] Shared=%d, Unmanaged=%d, [Interruption] Delete=%d, terminationGracePeriod %u s", shared, drains,
                       sim_world_coordinator(w, 0)->coordinator_config.interruption_delete, w->options.tgp_sec);
 }
 
@@ -423,6 +426,11 @@ static bool somebody_goes(SimWorld *w) {
                 if (fj_get(sim_world_claim(w, i), "metadata", "deletionTimestamp", NULL))
                         return true;
         return false;
+}
+
+/* A machine of no pool that lives on keeps its marks for ten minutes after its time. */
+static bool is_drained_outside(SimWorld *w) {
+        return sim_world_instance_alive(w, OUTSIDE) && sim_world_annotation(w, OUTSIDE, "vesper.sh/heard");
 }
 
 /* Nobody is in anybody's way: whoever has not joined does, whoever is dead comes back; and one more is announced, by the queue alone. */
@@ -458,6 +466,10 @@ static bool end_all(Scene *s, SimOutcome *o) {
                         return false;
                 went = went || somebody_goes(w);
         }
+        o->where = "what was heard is outlived";
+        for (unsigned i = 0; i < 60 && is_drained_outside(w); i++) /* scheduled changes are up to 45 minutes ahead */
+                if (!run(s, MIN_USEC))
+                        return false;
         o->where = "nothing goes on";
         sim_queue_check_left(queue_of(s));
         return true;
@@ -495,7 +507,7 @@ void sim_queues_play(uint64_t seed, bool report, bool trace, SimOutcome *ret) {
         SimOptions options;
         Scene s = { 0 };
         Random *draws;
-        bool shared, always;
+        bool shared, always, drains;
         int r = random_new(hash64((uint64_t[2]){ UINT64_C(0x717565756573), seed }, 2 * sizeof(uint64_t)), &draws);
 
         assert(r >= 0);
@@ -505,9 +517,10 @@ void sim_queues_play(uint64_t seed, bool report, bool trace, SimOutcome *ret) {
         shared = random_below(draws, 4) == 0;
         always = random_below(draws, 3) == 0;
         draw_entries(&s, draws);
+        drains = random_below(draws, 3) > 0; /* drawn last: the rest of a seed is as it was */
         random_free(draws);
         s.w = w = sim_world_new(seed, &options);
-        equip(&s, shared, always);
+        equip(&s, shared, always, drains);
         *ret = (SimOutcome){ 0 };
         ret->good = live(&s, ret);
         sim_outcome_read(w, report, trace, ret);

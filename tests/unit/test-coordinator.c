@@ -507,6 +507,8 @@ static void test_config(void **state) {
                 { "a command that is no path", "Provider.Name=exec;Provider.Command=end", true, "absolute path" },
                 { "a log level", "Log.Level=loud", true, "error, warning" },
                 { "a key of another release", "Drain.Politeness=3", false, "Politeness" },
+                { "nodes of no pool are drained for what never counts", "Queue.Unmanaged=drain;Interruption.Delete=never", false, "has no effect beside" },
+                { "nodes of no pool, neither drained nor reported", "Queue.Unmanaged=ignore", true, "report, drain" },
                 { "all is well", "Drain.Protected=others", false, "" },
         };
         (void) state;

@@ -139,6 +139,7 @@ static void test_json(void **state) {
 #define OURS "'vesper.sh/cordoned-by-vesperctl':'{}'"
 #define AGENTS "'vesper.sh/cordoned-by-agent':'{}'"
 #define COORDINATORS "'vesper.sh/cordoned-by-coordinator':'{}'"
+#define HEARD "'vesper.sh/heard':'{}'"
 #define SHUT ",'spec':{'unschedulable':true}"
 #define MARKED "'vesper.sh/cordoned-by-vesperctl':'{\\'why\\':\\'vesperctl drain\\'}'"
 
@@ -171,6 +172,12 @@ static void test_cordons(void **state) {
                   "{'annotations':{'vesper.sh/cordoned-by-vesperctl':null}}}" },
                 { OURS "," COORDINATORS, "", SHUT, NULL, UNCORDON_LEAVES,
                   "{'annotations':{'vesper.sh/cordoned-by-vesperctl':null}}}" },
+                { COORDINATORS "," HEARD, "", SHUT, "{'annotations':{" MARKED "}},'spec':{'unschedulable':true}}", UNCORDON_OPENS,
+                  "{'annotations':{}},'spec':{'unschedulable':null}}" },
+                { OURS "," COORDINATORS "," HEARD, "", SHUT, NULL, UNCORDON_OPENS,
+                  "{'annotations':{'vesper.sh/cordoned-by-vesperctl':null}},'spec':{'unschedulable':null}}" },
+                { AGENTS "," COORDINATORS "," HEARD, "", SHUT, "{'annotations':{" MARKED "}},'spec':{'unschedulable':true}}",
+                  UNCORDON_IS_FOREIGN, NULL },
                 { OURS, ",'deletionTimestamp':'2027-01-15T08:00:00Z'", SHUT, NULL, UNCORDON_IS_DELETED, NULL },
         };
         _cleanup_(intern_pool_freep) InternPool *pool = NULL;

@@ -340,11 +340,15 @@ static void test_interrupted(void **state) {
             "\\'podsLeft\\':7,\\'deadline\\':\\'2027-01-15T08:01:30Z\\'}'}}}");
         put(&b, &kube_node_kind, &b.snapshot.nodes,
             "{'metadata':{'name':'odd','annotations':{'vesper.sh/interruption':'not JSON'}}}");
+        put(&b, &kube_node_kind, &b.snapshot.nodes,
+            "{'metadata':{'name':'heard','annotations':{'vesper.sh/heard':'{\\'id\\':\\'x\\',\\'phase\\':\\'Drained\\',"
+            "\\'podsLeft\\':0,\\'deadline\\':\\'2027-01-15T08:01:30Z\\'}'}}}");
         text = table(&b);
         assert_string_equal(text,
-                            "NODE   POOL   PHASE                 PODS-LEFT   HELD-BY   SINCE   DEADLINE\n"
-                            "odd    -      Interrupted (agent)   -           -         -       -\n"
-                            "spot   -      Draining (agent)      7           -         -       in 90s\n");
+                            "NODE    POOL   PHASE                 PODS-LEFT   HELD-BY   SINCE   DEADLINE\n"
+                            "heard   -      Drained (queue)       0           -         -       in 90s\n"
+                            "odd     -      Interrupted (agent)   -           -         -       -\n"
+                            "spot    -      Draining (agent)      7           -         -       in 90s\n");
         bench_done(&b);
 }
 

@@ -46,6 +46,41 @@ static void test_decide(void **state) {
                   QUEUE_TELL },
                 { "a node of no pool", EVENT_MESSAGE_SPOT, "terminate", MINUTES(2), false, { .has_node = true },
                   { .deletes = INTERRUPTION_DELETE_TERMINATE }, QUEUE_TELL },
+#define FREE .has_node = true, .is_drainable = true
+#define DRAINS .drains_unmanaged = true, .deletes = INTERRUPTION_DELETE_TERMINATE
+                { "a node of no pool, drained", EVENT_MESSAGE_SPOT, "terminate", MINUTES(2), false, { FREE }, { DRAINS }, QUEUE_WRITE_NODE },
+                { "the same, reported", EVENT_MESSAGE_SPOT, "terminate", MINUTES(2), false, { FREE },
+                  { .deletes = INTERRUPTION_DELETE_TERMINATE }, QUEUE_TELL },
+                { "a node that is kept from vesper", EVENT_MESSAGE_SPOT, "terminate", MINUTES(2), false, { .has_node = true }, { DRAINS },
+                  QUEUE_TELL },
+                { "of no pool, a stop", EVENT_MESSAGE_SPOT, "stop", MINUTES(2), false, { FREE }, { DRAINS }, QUEUE_TELL },
+                { "of no pool, a stop, always", EVENT_MESSAGE_SPOT, "stop", MINUTES(2), false, { FREE },
+                  { .drains_unmanaged = true, .deletes = INTERRUPTION_DELETE_ALWAYS }, QUEUE_WRITE_NODE },
+                { "of no pool, never", EVENT_MESSAGE_SPOT, "terminate", MINUTES(2), false, { FREE },
+                  { .drains_unmanaged = true, .deletes = INTERRUPTION_DELETE_NEVER }, QUEUE_TELL },
+                { "of no pool, rebalance", EVENT_MESSAGE_REBALANCE, "", USEC_INFINITY, false, { FREE }, { DRAINS }, QUEUE_TELL },
+                { "of no pool, retirement within the hour", EVENT_MESSAGE_HEALTH, "terminate", MINUTES(59), false, { FREE }, { DRAINS },
+                  QUEUE_WRITE_NODE },
+                { "of no pool, retirement in two weeks", EVENT_MESSAGE_HEALTH, "terminate", 14 * USEC_PER_DAY, false, { FREE }, { DRAINS },
+                  QUEUE_TELL },
+                { "of no pool, and its pool lets go of it", EVENT_MESSAGE_SPOT, "terminate", MINUTES(2), false,
+                  { .has_node = true, .is_joining = true }, { DRAINS }, QUEUE_SOON },
+                { "of no pool, the same again", EVENT_MESSAGE_SPOT, "terminate", MINUTES(2), false,
+                  { FREE, .is_told = true, .told_usec = NOW + MINUTES(2) }, { DRAINS }, QUEUE_NOTHING },
+                { "of no pool, a later end", EVENT_MESSAGE_SPOT, "terminate", MINUTES(3), false,
+                  { FREE, .is_told = true, .told_usec = NOW + MINUTES(2) }, { DRAINS }, QUEUE_NOTHING },
+                { "of no pool, a nearer end", EVENT_MESSAGE_SPOT, "terminate", MINUTES(1), false,
+                  { FREE, .is_told = true, .told_usec = NOW + MINUTES(2) }, { DRAINS }, QUEUE_WRITE_NODE },
+                { "of no pool, overruled", EVENT_MESSAGE_SPOT, "terminate", MINUTES(2), false,
+                  { FREE, .is_overruled = true, .is_told = true, .told_usec = NOW + MINUTES(2) }, { DRAINS }, QUEUE_NOTHING },
+                { "of no pool, a hook", EVENT_MESSAGE_ASG_TERMINATE, "", USEC_INFINITY, false, { FREE }, { DRAINS }, QUEUE_WRITE_NODE },
+                { "of no pool, a hook, and it drains", EVENT_MESSAGE_ASG_TERMINATE, "", USEC_INFINITY, false,
+                  { FREE, .is_told = true, .is_told_now = true, .told_usec = USEC_INFINITY }, { DRAINS }, QUEUE_BEAT },
+                { "of no pool, a hook, drained", EVENT_MESSAGE_ASG_TERMINATE, "", USEC_INFINITY, false,
+                  { FREE, .is_told = true, .is_told_now = true, .told_usec = USEC_INFINITY, .is_drained = true }, { DRAINS }, QUEUE_CONTINUE },
+                { "of no pool, a hook, overruled", EVENT_MESSAGE_ASG_TERMINATE, "", USEC_INFINITY, false,
+                  { FREE, .is_overruled = true, .is_held = true, .is_told = true, .is_told_now = true, .told_usec = USEC_INFINITY }, { DRAINS },
+                  QUEUE_NOTHING },
                 { "a node that a pool wants, without its claim", EVENT_MESSAGE_SPOT, "terminate", MINUTES(2), false,
                   { .has_node = true, .is_joining = true }, { .deletes = INTERRUPTION_DELETE_TERMINATE }, QUEUE_SOON },
                 { "the same, and nothing is to be written", EVENT_MESSAGE_REBALANCE, "", USEC_INFINITY, false,
@@ -124,6 +159,27 @@ static void test_decide(void **state) {
         }
 }
 
+/* A Node is not closed for what it has outlived: a message that comes again, very late, is an Event. */
+static void test_outlived(void **state) {
+        const QueueRules rules = { .drains_unmanaged = true, .deletes = INTERRUPTION_DELETE_TERMINATE, .wall_usec = NOW };
+        const QueueFacts facts = { .has_node = true, .is_drainable = true };
+        QueueFacts told;
+        EventMessage m = { .kind = EVENT_MESSAGE_SPOT, .action = (char *) "terminate", .id = (char *) "e" };
+
+        for (unsigned late = 0; late <= 1; late++) {
+                _cleanup_(notice_freep) Notice *notice = NULL;
+
+                m.not_before_usec = NOW - QUEUE_OUTLIVED_USEC + 1 - late;
+                assert_return_code(event_message_notice(&m, "i-1", &notice), 0);
+                assert_int_equal(queue_decide(&m, notice, &facts, &rules), late ? QUEUE_TELL : QUEUE_WRITE_NODE);
+                /* Another one stands, whose time is to come. */
+                told = facts;
+                told.is_told = true;
+                told.told_usec = NOW + MINUTES(2);
+                assert_int_equal(queue_decide(&m, notice, &told, &rules), late ? QUEUE_TELL : QUEUE_NOTHING);
+        }
+}
+
 static void test_poison(void **state) {
         assert_false(queue_is_poison(QUEUE_POISON_RECEIVES - 1, &(QueueRules){}));
         assert_true(queue_is_poison(QUEUE_POISON_RECEIVES, &(QueueRules){}));
@@ -133,6 +189,7 @@ static void test_poison(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_decide),
+                cmocka_unit_test(test_outlived),
                 cmocka_unit_test(test_poison),
         };
 

@@ -203,6 +203,13 @@ static void test_release(void **state) {
                   "'spec':{'taints':[{'key':'node.kubernetes.io/out-of-service','effect':'NoSchedule'}]}}" },
                 { "out of service by a person", "",
                   ",'spec':{'taints':[{'key':'node.kubernetes.io/out-of-service','value':'nodeshutdown','effect':'NoExecute'}]}", NULL },
+                { "what the queue told",
+                  ",'annotations':{'vesper.sh/heard':'x','vesper.sh/cordoned-by-coordinator':'y'},'labels':{'" LABEL_EXCLUDE_FROM_LB "':'vesper'}",
+                  ",'spec':{'unschedulable':true}",
+                  "{'metadata':{'resourceVersion':'7','annotations':{'vesper.sh/cordoned-by-coordinator':null,'vesper.sh/heard':null},"
+                  "'labels':{'" LABEL_EXCLUDE_FROM_LB "':null}},'spec':{'unschedulable':null}}" },
+                { "what the queue told, and nothing was done yet", ",'annotations':{'vesper.sh/heard':'x'}", "",
+                  "{'metadata':{'resourceVersion':'7','annotations':{'vesper.sh/heard':null}}}" },
                 { "the label of its pool",
                   ",'finalizers':['vesper.sh/termination'],'labels':{'vesper.sh/nodepool':'web','a':'b'}", "",
                   "{'metadata':{'resourceVersion':'7','finalizers':[],'annotations':{},'labels':{'vesper.sh/nodepool':null}}}" },
@@ -241,6 +248,49 @@ static void test_release(void **state) {
                 assert_int_equal(termination_release_patch(n, &body), rows[i].expected != NULL);
                 if (rows[i].expected)
                         assert_patch(body, rows[i].expected);
+                kube_object_unref(&n->object);
+        }
+}
+
+static void test_heard(void **state) {
+#define HEARD_MARK "'vesper.sh/cordoned-by-coordinator':'{\\'why\\':\\'the interruption queue announced the end of its machine\\'}'"
+#define MARKED ",'annotations':{'vesper.sh/cordoned-by-coordinator':'y'},'labels':{'" LABEL_EXCLUDE_FROM_LB "':'vesper'}"
+#define HEAD "{'metadata':{'resourceVersion':'7','uid':'u','annotations':{'vesper.sh/heard':"
+#define SHUT ",'spec':{'unschedulable':true}"
+        static const struct {
+                const char *what, *meta, *rest, *heard;
+                HeardCordon cordon;
+                const char *expected;
+        } rows[] = {
+                { "a bare node is cordoned", "", "", "h", HEARD_CORDON_PUT,
+                  HEAD "'h'," HEARD_MARK "},'labels':{'" LABEL_EXCLUDE_FROM_LB "':'vesper'}},'spec':{'unschedulable':true}}" },
+                { "a cordon of somebody's is not claimed", "", SHUT, "h", HEARD_CORDON_PUT,
+                  HEAD "'h'},'labels':{'" LABEL_EXCLUDE_FROM_LB "':'vesper'}},'spec':{'unschedulable':true}}" },
+                { "the agent's is joined", ",'annotations':{'vesper.sh/cordoned-by-agent':'{}'},'labels':{'" LABEL_EXCLUDE_FROM_LB "':'vesper'}",
+                  SHUT, "h", HEARD_CORDON_PUT, HEAD "'h'," HEARD_MARK "},'labels':{}},'spec':{'unschedulable':true}}" },
+                { "how far it is", MARKED, SHUT, "h", HEARD_CORDON_KEEP, HEAD "'h'},'labels':{}}}" },
+                { "a person has opened it", MARKED, "", "h", HEARD_CORDON_LEAVE,
+                  HEAD "'h','vesper.sh/cordoned-by-coordinator':null},'labels':{'" LABEL_EXCLUDE_FROM_LB "':null}}}" },
+                { "it is over", MARKED, SHUT, NULL, HEARD_CORDON_OPEN,
+                  HEAD "null,'vesper.sh/cordoned-by-coordinator':null},'labels':{'" LABEL_EXCLUDE_FROM_LB
+                       "':null}},'spec':{'unschedulable':null}}" },
+                { "it is over, and the agent's cordon stays",
+                  ",'annotations':{'vesper.sh/cordoned-by-agent':'{}','vesper.sh/cordoned-by-coordinator':'y'},'labels':{'" LABEL_EXCLUDE_FROM_LB
+                  "':'vesper'}",
+                  SHUT, NULL, HEARD_CORDON_OPEN, HEAD "null,'vesper.sh/cordoned-by-coordinator':null},'labels':{}}}" },
+                { "it is over, and the cordon was never ours", "", SHUT, NULL, HEARD_CORDON_OPEN, HEAD "null},'labels':{}}}" },
+        };
+        _cleanup_(intern_pool_freep) InternPool *pool = NULL;
+        (void) state;
+
+        assert_return_code(intern_pool_new(&pool), 0);
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                KubeNode *n = node_of(pool, rows[i].meta, rows[i].rest);
+                _cleanup_free_ char *body = NULL;
+
+                print_message("  %s\n", rows[i].what);
+                assert_int_equal(termination_heard_patch(n, rows[i].heard, rows[i].cordon, &body), 1);
+                assert_patch(body, rows[i].expected);
                 kube_object_unref(&n->object);
         }
 }
@@ -376,6 +426,7 @@ int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_cordon),
                 cmocka_unit_test(test_release),
+                cmocka_unit_test(test_heard),
                 cmocka_unit_test(test_out_of_service),
                 cmocka_unit_test(test_finalizers),
                 cmocka_unit_test(test_adopt),

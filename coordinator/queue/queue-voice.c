@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "queue-voice.h"
+
+#include "coordinator-metrics.h"
+#include "interruption.h"
+#include "log-catalog.h"
+#include "log.h"
+#include "notify-sender.h"
+#include "string-util.h"
+
+/* -- a node --------------------------------------------------------------------------------------------- */
+
+static const char *const done[] = {
+        [QUEUE_VOICE_REPORTS] = "Nothing is done about it here",
+        [QUEUE_VOICE_DELETES] = "Its NodeClaim is deleted for that",
+        [QUEUE_VOICE_DRAINS] = "It has no NodeClaim, and [Queue] Unmanaged=drain: it is cordoned and drained, and its machine is left to its cloud",
+};
+
+static const char *const done_in_event[] = {
+        [QUEUE_VOICE_REPORTS] = "The coordinator does nothing about it",
+        [QUEUE_VOICE_DELETES] = "Its NodeClaim is deleted: the node is drained by then, and replaced",
+        [QUEUE_VOICE_DRAINS] = "The node is cordoned and drained by then; its machine is left to its cloud",
+};
+
+void queue_voice_node(const QueueWorkerOptions *o, const QueueSaid *said, const KubeNode *n, QueueVoiceAct act) {
+        _cleanup_free_ char *action = str_sanitize(strempty(said->notice ? said->notice->action : ""), 60);
+        EventObject object = event_object(&n->object);
+        char when[RFC3339_MAX] = "a time that is not said";
+        const char *kind = event_message_kind_names[said->event->kind];
+        bool acts = act != QUEUE_VOICE_REPORTS;
+
+        if (said->notice && notice_announced(said->notice) != USEC_INFINITY)
+                rfc3339_format(notice_announced(said->notice), when);
+        log_event(o->env->log, acts ? LOG_LEVEL_NOTICE : LOG_LEVEL_INFO, MESSAGE_QUEUE_NOTICE,
+                  LOG_FIELDS({ "NODE", n->object.meta.name }, { "INSTANCE", said->instance }),
+                  "Queue %s announces for node %s (%s): %s%s%s, at %s. %s", sqs_client_queue(o->sqs), n->object.meta.name, said->instance, kind,
+                  isempty(action) ? "" : ", ", strempty(action), when, done[act]);
+        event_record(o->recorder, &object, acts ? EVENT_WARNING : EVENT_NORMAL, acts ? "InterruptionAnnounced" : "NoticeReported",
+                     "AWS announces by the queue for instance %s: %s%s%s, at %s. %s", said->instance, kind, isempty(action) ? "" : ", ",
+                     strempty(action), when, done_in_event[act]);
+}
+
+/* What its agent has reported is the agent's to tell. */
+void queue_voice_receiver(const QueueWorkerOptions *o, const QueueSaid *said, const KubeNode *n) {
+        _cleanup_(interruption_done) Interruption i = { 0 };
+        _cleanup_free_ char *text = NULL;
+
+        if (!o->notify || !said->notice || (o->config->notify_agents_tell && interruption_of_node(n, &i) >= 0 && !interruption_is_over(&i)))
+                return;
+        text = strf("The interruption queue announces for node %s (%s): %s, %s. The coordinator does nothing about it.", n->object.meta.name,
+                    said->instance, notice_kind_to_string(said->notice->kind), strempty(said->notice->action));
+        if (!text)
+                return;
+        notify_sender_tell(o->notify, &(NotifyFacts){ .phase = NOTIFY_REPORTED,
+                                                      .node = n->object.meta.name,
+                                                      .node_uid = n->object.meta.uid,
+                                                      .notice_id = said->notice->id,
+                                                      .kind = notice_kind_to_string(said->notice->kind),
+                                                      .source = said->notice->source,
+                                                      .action = said->notice->action,
+                                                      .deadline_usec = notice_announced(said->notice),
+                                                      .pods_left = -1,
+                                                      .message = text });
+}
+
+/* -- the queue ------------------------------------------------------------------------------------------ */
+
+static const char *advice(SqsOutcome o) {
+        switch (o) {
+        case SQS_DENIED:
+                return ". Grant sqs:ReceiveMessage, sqs:DeleteMessage and sqs:ChangeMessageVisibility on it, and kms:Decrypt if it is "
+                       "encrypted";
+        case SQS_GONE:
+                return ". There is no such queue in that region and account";
+        case SQS_OK:
+        case SQS_RETRY:
+        case _SQS_OUTCOME_MAX:
+                break;
+        }
+        return "";
+}
+
+void queue_voice_answer(const QueueWorkerOptions *o, const SqsResult *result, bool is_poll, bool *fails) {
+        bool failed = result->outcome != SQS_OK;
+
+        metrics_add(o->metrics, METRIC_QUEUE_ANSWERS, (size_t) result->outcome, 1);
+        if (failed && !*fails)
+                log_event(
+                        o->env->log, LOG_LEVEL_WARNING, MESSAGE_QUEUE_FAILING,
+                        LOG_FIELDS({ "REASON", sqs_outcome_names[result->outcome] }),
+                        is_poll ? "Queue %s ([Queue] Url=) in region %s is not heard, retrying: %s. Notices reach only nodes with an "
+                                  "agent meanwhile%s"
+                                : "Queue %s ([Queue] Url=) in region %s does not let go of messages that are done with, retrying: %s. "
+                                  "They come again, and change nothing%s",
+                        sqs_client_queue(o->sqs), sqs_client_region(o->sqs), result->message, advice(result->outcome));
+        else if (!failed && *fails)
+                log_event(o->env->log, LOG_LEVEL_NOTICE, MESSAGE_QUEUE_BACK, NULL, 0, "Queue %s answers again", sqs_client_queue(o->sqs));
+        *fails = failed;
+}
+
+void queue_voice_poison(const QueueWorkerOptions *o, const SqsMessage *message) {
+        log_event(
+                o->env->log, LOG_LEVEL_WARNING, MESSAGE_QUEUE_POISON, LOG_FIELDS({ "QUEUE", sqs_client_queue(o->sqs) }),
+                "Message %.64s of queue %s cannot be read and was received %u times: it is hidden for 12 hours, and not "
+                "deleted. Look at it there; a redrive policy with a dead-letter queue would take it away",
+                message->id, sqs_client_queue(o->sqs), message->receives);
+}
+
+/* Whose machines run in it no message says. In a queue that others read it comes again and again, and is said once. */
+void queue_voice_capacity_block(const QueueWorkerOptions *o, const SqsMessage *message, const EventMessage *event) {
+        _cleanup_free_ char *reservation = str_sanitize(event->reservation, 60);
+        char when[RFC3339_MAX] = "a time that is not said";
+
+        if (o->config->queue_shared && message->receives > 1)
+                return;
+        if (event->not_before_usec > 0)
+                rfc3339_format(event->not_before_usec, when);
+        log_event(o->env->log, LOG_LEVEL_WARNING, MESSAGE_QUEUE_CAPACITY_BLOCK, LOG_FIELDS({ "QUEUE", sqs_client_queue(o->sqs) }),
+                  "Queue %s announces that Capacity Block %s ends at %s. The message names a reservation and no instance, so no node is drained for it here. "
+                  "Each agent in the block drains its own node where the instance has the tag vesper.sh:capacity-block-end: vesper-agent --check says on the node whether it knows the end",
+                  sqs_client_queue(o->sqs), isempty(reservation) ? "(without a name)" : reservation, when);
+}

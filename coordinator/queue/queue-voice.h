@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * What the interruption queue's worker says to people and to the receiver of [Notify]: log lines, Events, messages. Decides
+ * nothing, and keeps nothing but what its caller hands it.
+ */
+
+#include "event-message.h"
+#include "queue-worker.h"
+
+/* What a message says of one instance. Borrowed. */
+typedef struct QueueSaid {
+        const EventMessage *event;
+        const char *instance;
+        const Notice *notice; /* NULL: none */
+} QueueSaid;
+
+/* What is done about it. */
+typedef enum QueueVoiceAct {
+        QUEUE_VOICE_REPORTS, /* nothing */
+        QUEUE_VOICE_DELETES, /* its NodeClaim is deleted */
+        QUEUE_VOICE_DRAINS,  /* the Node, which has none, is cordoned and drained */
+} QueueVoiceAct;
+
+/* Log line and Event on the instance's Node. */
+void queue_voice_node(const QueueWorkerOptions *o, const QueueSaid *said, const KubeNode *n, QueueVoiceAct act);
+/* The receiver of [Notify] hears of what is only reported: of what is acted upon the removal tells. */
+void queue_voice_receiver(const QueueWorkerOptions *o, const QueueSaid *said, const KubeNode *n);
+/* An answer of the queue; *fails: whether the last one of its sort (poll or batch) was an error. Told when that changes. */
+void queue_voice_answer(const QueueWorkerOptions *o, const SqsResult *result, bool is_poll, bool *fails);
+/* A message that nobody can read is hidden. */
+void queue_voice_poison(const QueueWorkerOptions *o, const SqsMessage *message);
+/* The end of a Capacity Block, which names no instance. */
+void queue_voice_capacity_block(const QueueWorkerOptions *o, const SqsMessage *message, const EventMessage *event);

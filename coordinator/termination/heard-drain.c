@@ -1,0 +1,445 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "heard-drain.h"
+
+#include "agent-drain.h"
+#include "hashmap.h"
+#include "heard-rule.h"
+#include "heard-voice.h"
+#include "marks.h"
+#include "node-deadline.h"
+#include "node-pods.h"
+#include "pod-warnings.h"
+#include "string-util.h"
+#include "termination-marks.h"
+
+/* One Node with such an annotation. */
+typedef struct Heard {
+        HeardDrains *owner;
+        char *node, *uid, *key;
+        usec_t started_usec; /* wall clock: since when this leader drains it */
+        usec_t settled_usec; /* of HeardFacts */
+        NodeDeadline deadline;
+        AgentDrain agent;
+        usec_t lb_until_usec; /* loop_now(): load balancers let go until then */
+        NodeDrain *drain;
+        DrainRules rules; /* as of the last step */
+        PodWarnings *warnings;
+        HeardVoice voice;
+} Heard;
+
+struct HeardDrains {
+        const TerminationContext *context;
+        Env *env;
+        WorkQueue *queue;
+        Hashmap *map; /* node -> Heard */
+};
+
+/* -- memory --------------------------------------------------------------------------------------------- */
+
+static void *heard_free(void *p) {
+        Heard *x = p;
+
+        node_drain_free(x->drain);
+        pod_warnings_free(x->warnings);
+        heard_voice_done(&x->voice);
+        node_deadline_done(&x->deadline);
+        free(x->node);
+        free(x->uid);
+        free(x->key);
+        return mfree(x);
+}
+
+int heard_drains_new(const TerminationContext *context, WorkQueue *queue, HeardDrains **ret) {
+        _cleanup_(heard_drains_freep) HeardDrains *h = NULL;
+        int r;
+
+        assert(context && queue && ret);
+        h = new0(HeardDrains, 1);
+        if (!h)
+                return -ENOMEM;
+        h->context = context;
+        h->env = context->env;
+        h->queue = queue;
+        r = hashmap_new(HASHMAP_BORROW_KEYS, &h->map);
+        if (r < 0)
+                return r;
+
+        *ret = TAKE_PTR(h);
+        return 0;
+}
+
+HeardDrains *heard_drains_free(HeardDrains *h) {
+        if (!h)
+                return NULL;
+        hashmap_free_with(h->map, heard_free);
+        return mfree(h);
+}
+
+static void heard_forget(HeardDrains *h, const char *node) {
+        Heard *x = hashmap_remove(h->map, node);
+
+        if (x)
+                heard_free(x);
+}
+
+static int heard_new(HeardDrains *h, const KubeNode *n, const char *key, Heard **ret) {
+        Heard *x = new0(Heard, 1);
+        int r;
+
+        if (!x)
+                return -ENOMEM;
+        x->owner = h;
+        x->deadline = NODE_DEADLINE_NONE;
+        x->started_usec = loop_wall(h->env->loop);
+        x->agent.moved_usec = loop_now(h->env->loop);
+        x->voice = (HeardVoice){ .context = h->context };
+        if (free_and_strdup(&x->node, n->object.meta.name) < 0 || free_and_strdup(&x->uid, n->object.meta.uid) < 0 ||
+            free_and_strdup(&x->key, key) < 0)
+                r = -ENOMEM;
+        else
+                r = pod_warnings_new(h->context, x->node, &x->warnings);
+        if (r >= 0)
+                r = hashmap_put(h->map, x->node, x);
+        if (r < 0) {
+                heard_free(x);
+                return r;
+        }
+        *ret = x;
+        return 0;
+}
+
+static void requeue_at(Heard *x, usec_t at_usec) {
+        if (at_usec != USEC_INFINITY)
+                (void) work_queue_add_at(x->owner->queue, x->key, at_usec);
+}
+
+static void requeue_at_wall(Heard *x, usec_t wall_usec) {
+        if (wall_usec != USEC_INFINITY)
+                requeue_at(x, loop_from_wall(x->owner->env->loop, wall_usec));
+}
+
+/* -- writes --------------------------------------------------------------------------------------------- */
+
+static void on_written(const char *name, const ApiError *error, void *userdata) {
+        HeardDrains *h = userdata;
+        Heard *x = hashmap_get(h->map, name);
+        const KubeNode *n = cluster_view_node(h->context->view, name);
+
+        if (x && n)
+                heard_voice_written(&x->voice, n, !error);
+}
+
+/* step: what is said once the API server has it. phase NULL: the annotation goes. */
+static void write_heard(Heard *x, const KubeNode *n, const Interruption *i, HeardStep step, const char *phase, HeardCordon cordon,
+                        size_t pods_left) {
+        HeardDrains *h = x->owner;
+        ObjectWrite w = { .what = "write how far its drain for the interruption queue is on",
+                          .target = { .kind = &kube_node_kind, .name = n->object.meta.name },
+                          .state = n->object.meta.resource_version,
+                          .reconcile_key = x->key,
+                          .urgent = true,
+                          .written = on_written,
+                          .userdata = h };
+        _cleanup_free_ char *text = NULL, *body = NULL;
+
+        if (!object_writes_may(h->context->writes, &w))
+                return;
+        text = phase ? interruption_format(i->notice, phase, pods_left, i->boot_id) : NULL;
+        if ((phase && !text) || termination_heard_patch(n, text, cordon, &body) < 0) {
+                (void) work_queue_retry(h->queue, x->key);
+                return;
+        }
+        if (object_writes_patch(h->context->writes, &w, KUBE_PATCH_MERGE, body) > 0)
+                heard_voice_writing(&x->voice, step);
+}
+
+static char *claim_body(const KubeNodeClaim *claim, const Notice *notice) {
+        _cleanup_(json_writer_freep) JsonWriter *value = NULL;
+        _cleanup_free_ char *text = NULL;
+        char *body = NULL;
+
+        if (json_writer_new(&value) < 0)
+                return NULL;
+        json_open_object(value, NULL);
+        notice_to_json(notice, value);
+        json_close_object(value);
+        text = json_writer_steal(value, NULL);
+        return text && termination_annotation_patch(&claim->object, ANNOTATION_INTERRUPTION, text, &body) > 0 ? body : NULL;
+}
+
+static void hand_over(Heard *x, const KubeNodeClaim *claim, const Interruption *i) {
+        HeardDrains *h = x->owner;
+        ObjectWrite w = { .what = "write what the interruption queue told on",
+                          .target = { .kind = &kube_node_claim_kind, .name = claim->object.meta.name },
+                          .state = claim->object.meta.resource_version,
+                          .reconcile_key = x->key,
+                          .urgent = true };
+        _cleanup_free_ char *body = claim_body(claim, i->notice);
+
+        if (body)
+                (void) object_writes_patch(h->context->writes, &w, KUBE_PATCH_MERGE, body);
+        else
+                (void) work_queue_retry(h->queue, x->key);
+}
+
+/* -- the drain ------------------------------------------------------------------------------------------ */
+
+static bool on_iterate(HashmapIterator *it, const KubePod **ret, void *userdata) {
+        Heard *x = userdata;
+
+        return cluster_view_iterate_pods(x->owner->context->view, x->node, it, ret);
+}
+
+static const char *on_pdb_of(const KubePod *pod, void *userdata) {
+        Heard *x = userdata;
+        const KubePdb *pdb = cluster_view_pdb_of_pod(x->owner->context->view, pod);
+
+        return pdb ? pdb->object.meta.name : NULL;
+}
+
+static void on_drain_changed(NodeDrain *d, void *userdata) {
+        Heard *x = userdata;
+
+        (void) work_queue_add(x->owner->queue, x->key);
+}
+
+static void on_drain_pod(NodeDrain *d, DrainPodEvent e, const KubePod *pod, const DrainBlocker *blocker,
+                         const EvictionReport *report, void *userdata) {
+        Heard *x = userdata;
+        const TerminationContext *c = x->owner->context;
+        const KubeNode *n = cluster_view_node(c->view, x->node);
+
+        if (n)
+                heard_voice_pod(&x->voice, n, e, pod, blocker, x->deadline.at_usec);
+        if (e == DRAIN_POD_EVICTED || e == DRAIN_POD_DELETED)
+                c->moved(c->userdata);
+}
+
+static bool on_drain_due(NodeDrain *d, const KubePod *pod, usec_t at_usec, void *userdata) {
+        Heard *x = userdata;
+
+        return pod_warnings_tell(x->warnings, pod, at_usec, x->deadline.at_usec);
+}
+
+static void update_rules(Heard *x, const KubeNode *n, const Interruption *i) {
+        usec_t wall = loop_wall(x->owner->env->loop);
+        bool moved;
+
+        x->deadline.is_heard = true;
+        x->deadline.heard_usec = MIN(x->deadline.heard_usec, notice_announced(i->notice));
+        moved = node_deadline_update(&x->deadline, n, NULL, wall);
+        x->rules = node_deadline_rules(&x->deadline, n, PROTECTED_IGNORE);
+        x->rules.started_usec = x->started_usec;
+        if (x->drain)
+                node_drain_set_stuck_after(x->drain, x->rules.stuck_after_usec);
+        if (x->drain && moved)
+                node_drain_set_deadline(x->drain, x->deadline.at_usec);
+}
+
+static usec_t first_pod_due(const Heard *x) {
+        return node_pods_first_due(x->owner->context->view, x->node, &x->rules, loop_wall(x->owner->env->loop));
+}
+
+/* Its agent, or its load balancers, have the time until the first pod is due. */
+static bool others_go_first(Heard *x, const KubeNode *n) {
+        const TerminationContext *c = x->owner->context;
+        usec_t now = loop_now(c->env->loop), wall = loop_wall(c->env->loop), due = first_pod_due(x), until;
+        uint64_t pods = node_pods_fingerprint(c->view, x->node, &x->rules, wall);
+
+        if (wall >= due)
+                return false;
+        if (agent_drain_moves(&x->agent, n, pods, now, &until))
+                requeue_at(x, pod_warnings_beside_agent(x->warnings, &x->rules));
+        else if (now < x->lb_until_usec)
+                until = x->lb_until_usec;
+        else
+                return false;
+        requeue_at(x, until);
+        requeue_at_wall(x, due);
+        return true;
+}
+
+static int begin_drain(Heard *x) {
+        const TerminationContext *c = x->owner->context;
+        const NodeDrainOptions o = { .node = x->node, .guard = c->guard, .rules = x->rules };
+        const NodeDrainHandler handler = { .on_changed = on_drain_changed,
+                                           .on_pod = on_drain_pod,
+                                           .on_due = on_drain_due,
+                                           .pdb_of = on_pdb_of,
+                                           .iterate = on_iterate,
+                                           .userdata = x };
+        int r = node_drain_new(c->client, c->evictor, &o, &handler, &x->drain);
+
+        if (r >= 0)
+                node_drain_wake(x->drain);
+        return r;
+}
+
+static void step_drain(Heard *x, const KubeNode *n, const Interruption *i) {
+        const DrainBlocker *blockers;
+        size_t n_left;
+
+        if (!x->drain) {
+                if (others_go_first(x, n))
+                        return;
+                pod_warnings_agent_ended(x->warnings);
+                if (begin_drain(x) < 0) {
+                        (void) work_queue_retry(x->owner->queue, x->key);
+                        return;
+                }
+        }
+        node_drain_tell_later(x->drain);
+        blockers = node_drain_blockers(x->drain, &n_left);
+        switch (node_drain_state(x->drain)) {
+        case NODE_DRAIN_DRAINED:
+                write_heard(x, n, i, HEARD_STEP_DRAINED, "Drained", HEARD_CORDON_KEEP, 0);
+                break;
+        case NODE_DRAIN_EXPIRED:
+                heard_voice_left(&x->voice, blockers, n_left);
+                write_heard(x, n, i, HEARD_STEP_EXPIRED, "Ending", HEARD_CORDON_KEEP, n_left);
+                break;
+        case NODE_DRAIN_DRAINING:
+                heard_voice_draining(&x->voice, n);
+                break;
+        case NODE_DRAIN_PROVING:
+        case _NODE_DRAIN_STATE_MAX:
+        case _NODE_DRAIN_STATE_INVALID:
+                break;
+        }
+        if (!node_deadline_passed(&x->deadline, loop_wall(x->owner->env->loop)))
+                requeue_at_wall(x, x->deadline.at_usec);
+}
+
+void heard_drains_on_pod(HeardDrains *h, const char *node, const KubePod *old, const KubePod *new) {
+        Heard *x = hashmap_get(h->map, node);
+
+        if (!x || !x->drain)
+                return;
+        if (new && !old)
+                node_drain_pod_seen(x->drain, new);
+        else if (new)
+                node_drain_pod_changed(x->drain, new);
+        else
+                node_drain_pod_gone(x->drain, old);
+}
+
+/* -- one node ------------------------------------------------------------------------------------------- */
+
+static bool claim_is_told(const KubeNodeClaim *claim) {
+        _cleanup_(interruption_done) Interruption i = { 0 };
+
+        return claim->object.meta.deletion_usec > 0 || (interruption_of_claim(claim, &i) >= 0 && notice_ends_machine(i.notice));
+}
+
+/* -ENOMEM. */
+static int gather_facts(const HeardDrains *h, const Heard *x, const KubeNode *n, const KubeNodeClaim *claim, const Interruption *i,
+                        HeardFacts *ret) {
+        _cleanup_(interruption_done) Interruption agents = { 0 };
+        const KubeNodePool *pool, *other;
+        const CoordinatorConfig *config = h->context->config;
+        int r = interruption_of_node(n, &agents);
+
+        if (r == -ENOMEM)
+                return r;
+        *ret = (HeardFacts){
+                .heard = i,
+                .drains = config->queue_unmanaged == QUEUE_UNMANAGED_DRAIN,
+                .deletes_claims = config->interruption_delete != INTERRUPTION_DELETE_NEVER,
+                .is_kept = kube_node_is_unmanaged(n),
+                .is_managed = claim || object_meta_has_finalizer(&n->object.meta, FINALIZER_TERMINATION),
+                .is_claim_told = !claim || claim_is_told(claim),
+                .is_wanted = cluster_view_pool_of_node(h->context->view, n, &pool, &other) != POOL_MATCH_NONE,
+                .is_deleted = n->object.meta.deletion_usec > 0,
+                .is_ready = kube_node_is_ready(n),
+                .is_unschedulable = n->unschedulable,
+                .is_marked = object_meta_annotation(&n->object.meta, ANNOTATION_CORDONED_BY_COORDINATOR),
+                .is_of_other_boot = interruption_is_of_other_boot(i, n),
+                .is_agent_overruled = r >= 0 && interruption_is_overruled(&agents),
+                .settled_usec = x->settled_usec,
+                .wall_usec = loop_wall(h->env->loop),
+        };
+        return 0;
+}
+
+static void heard_act(Heard *x, HeardAct act, const KubeNode *n, const KubeNodeClaim *claim, const Interruption *i) {
+        const TerminationContext *c = x->owner->context;
+        usec_t wall = loop_wall(c->env->loop);
+
+        switch (act) {
+        case HEARD_CORDON:
+                update_rules(x, n, i);
+                x->lb_until_usec = usec_add(loop_now(c->env->loop), c->config->lb_wait_usec);
+                write_heard(x, n, i, HEARD_STEP_CORDONED, "Draining", HEARD_CORDON_PUT,
+                            node_pods_count(c->view, x->node, &x->rules, wall).waited);
+                break;
+        case HEARD_DRAIN:
+                update_rules(x, n, i);
+                step_drain(x, n, i);
+                break;
+        case HEARD_OVERRULE:
+                write_heard(x, n, i, HEARD_STEP_OVERRULED, INTERRUPTION_RELEASED, HEARD_CORDON_LEAVE, 0);
+                break;
+        case HEARD_HAND_OVER:
+                hand_over(x, claim, i);
+                break;
+        case HEARD_END:
+                write_heard(x, n, i, HEARD_STEP_ENDED, NULL, HEARD_CORDON_OPEN, 0);
+                break;
+        case HEARD_KEEP:
+        case HEARD_NOTHING:
+        case _HEARD_ACT_MAX:
+        case _HEARD_ACT_INVALID:
+                break;
+        }
+}
+
+/* As heard_drains_see_node(); -ENOMEM. */
+static int heard_step(Heard *x, const KubeNode *n, const Interruption *i) {
+        HeardDrains *h = x->owner;
+        const KubeNodeClaim *claim = cluster_view_claim_of_node(h->context->view, n);
+        HeardFacts facts;
+        usec_t until;
+        HeardAct act;
+        int r;
+
+        if (x->settled_usec == 0 && (heard_is_drained(i) || interruption_is_over(i)))
+                x->settled_usec = loop_wall(h->env->loop);
+        r = gather_facts(h, x, n, claim, i, &facts);
+        if (r < 0)
+                return r;
+        act = heard_decide(&facts, &until);
+        if (act != HEARD_DRAIN) {
+                if (x->drain)
+                        node_drain_tell_unanswered(x->drain);
+                x->drain = node_drain_free(x->drain);
+        }
+        heard_voice_set(&x->voice, i->notice);
+        heard_act(x, act, n, claim, i);
+        requeue_at_wall(x, until);
+        return act != HEARD_NOTHING && !facts.is_managed && !facts.is_wanted;
+}
+
+bool heard_drains_see_node(HeardDrains *h, const char *name, const KubeNode *n, const char *key) {
+        Heard *x = hashmap_get(h->map, name);
+        _cleanup_(interruption_done) Interruption i = { 0 };
+        int r = n ? interruption_heard_of_node(n, &i) : -ENODATA;
+
+        if (x && (!n || !streq(x->uid, n->object.meta.uid) || (r < 0 && r != -ENOMEM))) {
+                heard_forget(h, name);
+                x = NULL;
+        }
+        /* What was announced by another notice is another drain, with another time. */
+        if (x && r >= 0 && heard_voice_is_of_other(&x->voice, i.notice)) {
+                heard_forget(h, name);
+                x = NULL;
+        }
+        if (r >= 0 && !x)
+                r = heard_new(h, n, key, &x);
+        if (r >= 0)
+                r = heard_step(x, n, &i);
+        if (r == -ENOMEM) {
+                (void) work_queue_retry(h->queue, key);
+                return true;
+        }
+        return r > 0;
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * What becomes now of a Node that carries ANNOTATION_HEARD: what the interruption queue told of its machine, where [Queue]
+ * Unmanaged=drain. Pure; the times are of the wall clock.
+ *
+ *      Planned --> Draining --> Drained (or Ending: the deadline has passed) --> annotation and cordon go
+ *          '----------'-- a person opens the node --> Released ------------------^
+ *
+ * They go when the machine has booted anew, or is Ready ten minutes after it was to be gone. What has no time and ends no machine
+ * for good (a hibernation) counts from when it was drained; an instance that its group lets go of never comes back into service,
+ * so that its node stays closed until it is gone, boots anew, or a person opens it.
+ */
+
+#include "interruption.h"
+
+#define HEARD_OUTLIVED_USEC (10 * USEC_PER_MINUTE)
+
+typedef struct HeardFacts {
+        const Interruption *heard; /* NULL: nothing that can be read */
+        bool drains;               /* [Queue] Unmanaged=drain */
+        bool deletes_claims;       /* [Interruption] Delete= */
+        bool is_kept;              /* a person keeps it from vesper */
+        bool is_managed;           /* it has a claim, or our finalizer */
+        bool is_claim_told;        /* its claim says of such an end */
+        bool is_wanted;            /* by a pool, or by several */
+        bool is_deleted, is_ready, is_unschedulable;
+        bool is_marked;            /* the cordon is the coordinator's, too */
+        bool is_of_other_boot;     /* what was heard */
+        bool is_agent_overruled;   /* a person has opened it in spite of its agent's notice */
+        usec_t settled_usec;       /* this leader has seen it drained, or released, since; 0: it has not */
+        usec_t wall_usec;          /* now */
+} HeardFacts;
+
+typedef enum HeardAct {
+        HEARD_NOTHING,   /* none of ours; or release.c takes its marks off */
+        HEARD_CORDON,
+        HEARD_DRAIN,     /* begin, or go on */
+        HEARD_KEEP,      /* the marks stay as they are */
+        HEARD_OVERRULE,  /* a person has opened it: nothing goes on, and this notice is not acted upon again */
+        HEARD_HAND_OVER, /* its claim is to say it */
+        HEARD_END,       /* the marks go */
+        _HEARD_ACT_MAX,
+        _HEARD_ACT_INVALID = -EINVAL,
+} HeardAct;
+
+const char *heard_act_to_string(HeardAct a); /* "hand over", for tests */
+
+/* *ret_until_usec: look at it then at the latest, if nothing changes; USEC_INFINITY: nothing changes by time alone. */
+HeardAct heard_decide(const HeardFacts *f, usec_t *ret_until_usec);
+/* Its drain has ended: nothing was left, or its time was over. */
+bool heard_is_drained(const Interruption *heard);

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "heard-voice.h"
+
+#include <inttypes.h>
+
+#include "log-catalog.h"
+#include "log.h"
+#include "removal-notify.h"
+#include "string-util.h"
+#include "token-bucket.h"
+
+#define NAMED_MAX 5u
+
+void heard_voice_done(HeardVoice *v) {
+        v->notice = notice_free(v->notice);
+        v->left = mfree(v->left);
+}
+
+void heard_voice_set(HeardVoice *v, const Notice *notice) {
+        v->notice = notice_free(v->notice);
+        (void) notice_copy(notice, &v->notice);
+}
+
+bool heard_voice_is_of_other(const HeardVoice *v, const Notice *notice) {
+        return v->notice && !streq(v->notice->id, notice->id);
+}
+
+static void tell_receiver(HeardVoice *v, const KubeNode *n, NotifyPhase phase, const char *text) {
+        const TerminationContext *c = v->context;
+
+        if (!c->notify || !v->notice || !text || (v->told_phase & (1u << phase)) ||
+            (c->config->notify_agents_tell && removal_notify_is_agents(n, phase, v->is_draining)))
+                return;
+        v->told_phase |= 1u << phase;
+        notify_sender_tell(c->notify, &(NotifyFacts){ .phase = phase,
+                                                      .node = n->object.meta.name,
+                                                      .node_uid = n->object.meta.uid,
+                                                      .notice_id = v->notice->id,
+                                                      .kind = notice_kind_to_string(v->notice->kind),
+                                                      .source = v->notice->source,
+                                                      .action = v->notice->action,
+                                                      .deadline_usec = notice_announced(v->notice),
+                                                      .pods_left = phase == NOTIFY_DRAINED ? 0 : -1,
+                                                      .message = text });
+}
+
+/* -- the node ------------------------------------------------------------------------------------------- */
+
+static const struct {
+        LogLevel level;
+        const char *message_id;
+        EventType type;
+        const char *reason;
+        NotifyPhase phase;
+        const char *text; /* behind "Node NAME" */
+} steps[_HEARD_STEP_MAX] = {
+        [HEARD_STEP_CORDONED] = { LOG_LEVEL_NOTICE, MESSAGE_NODE_CORDONED, EVENT_NORMAL, "Cordoned", NOTIFY_NOTICED,
+                                  "is cordoned, and drained from now on: the interruption queue announced the end of its machine, which is none of vesper's to end. "
+                                  "'vesperctl undrain' on it takes that back" },
+        [HEARD_STEP_DRAINED] = { LOG_LEVEL_NOTICE, MESSAGE_NODE_DRAINED, EVENT_NORMAL, "Drained", NOTIFY_DRAINED,
+                                 "is drained for what the interruption queue announced: no pod is left to wait for. Its machine is left to its cloud" },
+        [HEARD_STEP_EXPIRED] = { LOG_LEVEL_WARNING, MESSAGE_DRAIN_FAILED, EVENT_WARNING, "DeadlinePassed", NOTIFY_EXPIRED,
+                                 "has reached the time that the interruption queue announced: nothing more is done. Pods left, which end with the machine: " },
+        [HEARD_STEP_OVERRULED] = { LOG_LEVEL_NOTICE, MESSAGE_NODE_UNCORDONED, EVENT_NORMAL, "InterruptionOverruled", NOTIFY_RELEASED,
+                                   "was made schedulable by somebody: its drain stops, and what the interruption queue announced is not acted upon again. "
+                                   "A hook of its Auto Scaling group is not answered any more" },
+        [HEARD_STEP_ENDED] = { LOG_LEVEL_NOTICE, MESSAGE_NODE_UNCORDONED, EVENT_NORMAL, "InterruptionOutlived", NOTIFY_CANCELLED,
+                               "has outlived what the interruption queue announced, or is a NodePool's now: vesper's marks for that are off, and its cordon if it was vesper's alone" },
+};
+
+static void tell_step(HeardVoice *v, const KubeNode *n, HeardStep step) {
+        const char *left = step == HEARD_STEP_EXPIRED ? strempty(v->left) : "";
+        _cleanup_free_ char *text = strf("Node %s %s%s.", n->object.meta.name, steps[step].text, left);
+        EventObject o = event_object(&n->object);
+
+        log_event(v->context->env->log, steps[step].level, steps[step].message_id, LOG_FIELDS({ "NODE", n->object.meta.name }),
+                  "Node %s %s%s", n->object.meta.name, steps[step].text, left);
+        event_record(v->context->recorder, &o, steps[step].type, steps[step].reason, "This node %s%s", steps[step].text, left);
+        tell_receiver(v, n, steps[step].phase, text);
+}
+
+void heard_voice_left(HeardVoice *v, const DrainBlocker *b, size_t n) {
+        _cleanup_strbuf_ StrBuf text = { 0 };
+
+        for (size_t i = 0; i < MIN(n, NAMED_MAX); i++)
+                strbuf_addf(&text, "%s%s/%s (%s)", i > 0 ? ", " : "", b[i].ns, b[i].name, b[i].reason);
+        if (n > NAMED_MAX)
+                strbuf_addf(&text, " and %zu more", n - NAMED_MAX);
+        (void) free_and_strdup(&v->left, strbuf_str(&text));
+}
+
+void heard_voice_writing(HeardVoice *v, HeardStep step) {
+        v->step = step;
+}
+
+void heard_voice_written(HeardVoice *v, const KubeNode *n, bool done) {
+        if (done)
+                tell_step(v, n, v->step);
+}
+
+void heard_voice_draining(HeardVoice *v, const KubeNode *n) {
+        _cleanup_free_ char *text = NULL;
+
+        if (v->is_draining)
+                return;
+        v->is_draining = true;
+        log_event(v->context->env->log, LOG_LEVEL_INFO, MESSAGE_DRAIN_STARTED, LOG_FIELDS({ "NODE", n->object.meta.name }),
+                  "Draining node %s for what the interruption queue announced", n->object.meta.name);
+        text = strf("Node %s is being drained: its pods are evicted.", n->object.meta.name);
+        tell_receiver(v, n, NOTIFY_DRAINING, text);
+}
+
+/* -- pods ----------------------------------------------------------------------------------------------- */
+
+static void tell_blocked(HeardVoice *v, const KubeNode *n, const KubePod *pod, const DrainBlocker *b, usec_t deadline_usec) {
+        const char *remedy = drain_blocker_remedy(b);
+        _cleanup_free_ char *name = strf("%s/%s", b->ns, b->name), *text = NULL, *until = NULL;
+        EventObject o = event_object(&n->object);
+        char when[RFC3339_MAX];
+
+        if (!name)
+                return;
+        if (deadline_usec != USEC_INFINITY) {
+                rfc3339_format(usec_sub(deadline_usec, drain_grace(pod->grace_sec)), when);
+                until = strf(" It is deleted at %s, if it is still there then", when);
+        }
+        text = strf("pod %s (%s%s%s)%s%s%s%s.%s", name, b->reason, isempty(b->detail) ? "" : " ", b->detail, isempty(b->message) ? "" : ": ",
+                    b->message, remedy ? "; " : "", strempty(remedy), strempty(until));
+        log_event(v->context->env->log, LOG_LEVEL_WARNING, MESSAGE_POD_EVICTION_BLOCKED,
+                  LOG_FIELDS({ "NODE", n->object.meta.name }, { "POD", name }, { "REASON", b->reason },
+                             { "PDB", streq(b->reason, "BlockedByPDB") ? b->detail : NULL }),
+                  "Node %s waits for %s", n->object.meta.name, strempty(text));
+        event_record(v->context->recorder, &o, EVENT_WARNING, "DrainBlocked", "This node waits for %s", strempty(text));
+        tell_receiver(v, n, NOTIFY_BLOCKED, text);
+}
+
+static void tell_deleted(HeardVoice *v, const KubeNode *n, const KubePod *pod, usec_t deadline_usec) {
+        char when[RFC3339_MAX] = "an end that is near";
+        EventObject o = event_object(&pod->object);
+        const ObjectMeta *m = &pod->object.meta;
+
+        if (deadline_usec != USEC_INFINITY)
+                rfc3339_format(deadline_usec, when);
+        log_event(v->context->env->log, LOG_LEVEL_WARNING, MESSAGE_POD_DELETED_AT_DEADLINE,
+                  LOG_FIELDS({ "NODE", n->object.meta.name }, { "POD", m->name }, { "DEADLINE", when }),
+                  "Deleted pod %s/%s of node %s without asking its PodDisruptionBudget: its grace of %" PRIi64
+                  " s would not have fitted before %s",
+                  m->ns, m->name, n->object.meta.name, pod->grace_sec, when);
+        event_record(v->context->recorder, &o, EVENT_WARNING, "PodDeletedAtDeadline",
+                     "Node %s goes at %s: with a grace of %" PRIi64 " s this pod could not wait for an eviction any longer",
+                     n->object.meta.name, when, pod->grace_sec);
+}
+
+/* Thousands at once are not told one by one: each has its DisruptionTarget condition. */
+static void tell_evicted(HeardVoice *v, const KubeNode *n, const KubePod *pod) {
+        EventObject o = event_object(&pod->object);
+        usec_t at;
+
+        if (token_bucket_take(v->context->eviction_events, loop_now(v->context->env->loop), &at))
+                event_record(v->context->recorder, &o, EVENT_NORMAL, "Evicted",
+                             "Evicted by vesper: the end of the machine of node %s was announced", n->object.meta.name);
+}
+
+void heard_voice_pod(HeardVoice *v, const KubeNode *n, DrainPodEvent e, const KubePod *pod, const DrainBlocker *blocker,
+                     usec_t deadline_usec) {
+        switch (e) {
+        case DRAIN_POD_BLOCKED:
+                tell_blocked(v, n, pod, blocker, deadline_usec);
+                return;
+        case DRAIN_POD_DELETED:
+                tell_deleted(v, n, pod, deadline_usec);
+                return;
+        case DRAIN_POD_EVICTED:
+                tell_evicted(v, n, pod);
+                return;
+        case DRAIN_POD_GONE:
+                return;
+        }
+}

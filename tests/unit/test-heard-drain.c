@@ -1,0 +1,486 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "coordinator-rig.h"
+#include "fake-autoscaling.h"
+#include "fake-aws-event.h"
+#include "fake-json.h"
+#include "fake-sqs.h"
+#include "heard-rule.h"
+#include "marks.h"
+
+#define S USEC_PER_SEC
+#define NODE "free"
+#define GROUPS_ORIGIN "https://autoscaling.us-east-1.amazonaws.com"
+#define SPOT_LEAD (120 * S)
+
+/* A node of no pool beside n0 of POOL, and the queue. */
+typedef struct Room {
+        CoordinatorRig *rig;
+        FakeSqs *sqs;
+        FakeAutoscaling *groups; /* NULL: none */
+        char *instance;          /* of NODE */
+        unsigned n_sent;
+} Room;
+
+static void room_open(Room *r, bool use_ec2, const char *setting) {
+        _cleanup_free_ char *id = NULL;
+
+        *r = (Room){ .rig = coordinator_rig_new(), .instance = rig_instance(NODE) };
+        r->sqs = fake_sqs_new(&(FakeSqsOptions){
+                .aws = { .loop = r->rig->w.loop, .region = "us-east-1", .max_skew_usec = USEC_PER_HOUR } });
+        fake_sqs_add_queue(r->sqs, &(FakeSqsQueue){ .name = "q" });
+        r->rig->queue_handler = fake_sqs_handle;
+        r->rig->queue = r->sqs;
+        r->rig->use_ec2 = use_ec2;
+        r->rig->settings[0] = (char *) setting;
+        rig_begin(r->rig, 1, NULL);
+        id = strf("aws:///" ZONE "/%s", r->instance);
+        rig_add_machine(r->rig, id, NODE);
+        fake_add_node(r->rig->cluster, NODE, ZONE, r->instance, NULL);
+        rig_run(r->rig, S);
+}
+
+static void room_close(Room *r) {
+        for (size_t i = 0; i < ELEMENTSOF(r->rig->coordinators); i++)
+                rig_kill(r->rig, i); /* who polls goes before the queue */
+        fake_autoscaling_free(r->groups);
+        fake_sqs_free(r->sqs);
+        coordinator_rig_free(r->rig);
+        free(r->instance);
+}
+
+#define DRAINS "Queue.Unmanaged=drain"
+
+static void send_spot(Room *r, const char *id) {
+        const FakeAwsEvent e = { .kind = FAKE_AWS_EVENT_SPOT,
+                                 .instance = r->instance,
+                                 .action = "terminate",
+                                 .id = id,
+                                 .wall_usec = loop_wall(r->rig->w.loop) };
+        _cleanup_free_ char *body = fake_aws_event(&e);
+
+        fake_sqs_send(r->sqs, "q", body);
+}
+
+static void add_pod(Room *r, const char *name, const char *app, int64_t stop_sec) {
+        fake_add_pod(r->rig->cluster, &(FakePod){ .name = name,
+                                                  .node = NODE,
+                                                  .app = app,
+                                                  .owner_kind = app ? "ReplicaSet" : NULL,
+                                                  .owner = app,
+                                                  .grace_sec = 20,
+                                                  .stop_sec = stop_sec });
+}
+
+static bool has_pod(Room *r, const char *name) {
+        return fake_get(r->rig->cluster, FAKE_PODS, "default", name);
+}
+
+static const char *annotation(Room *r, const char *key) {
+        return fj_string(rig_node(r->rig, NODE), "metadata", "annotations", key, NULL);
+}
+
+static bool is_cordoned(Room *r) {
+        return cJSON_IsTrue(fj_get(rig_node(r->rig, NODE), "spec", "unschedulable", NULL));
+}
+
+/* What stands on the Node says this phase; "": nothing stands there. */
+static bool has_phase(Room *r, const char *phase) {
+        const char *text = annotation(r, ANNOTATION_HEARD);
+        _cleanup_free_ char *expected = strf("\"phase\":\"%s\"", phase);
+
+        return isempty(phase) ? !text : text && strstr(text, expected);
+}
+
+static bool wait_phase(Room *r, const char *phase, usec_t at_most_usec) {
+        for (usec_t passed = 0; passed < at_most_usec && !has_phase(r, phase); passed += S / 2)
+                rig_run(r->rig, S / 2);
+        return has_phase(r, phase);
+}
+
+/* Nothing of vesper's is on it, and it is open. */
+static void assert_clean(Room *r) {
+        assert_null(annotation(r, ANNOTATION_HEARD));
+        assert_null(annotation(r, ANNOTATION_CORDONED_BY_COORDINATOR));
+        assert_null(fj_string(rig_node(r->rig, NODE), "metadata", "labels", LABEL_EXCLUDE_FROM_LB, NULL));
+        assert_false(is_cordoned(r));
+}
+
+/* It is none of vesper's, whatever was announced: no claim, no finalizer, and nobody ends its machine. */
+static void assert_not_managed(Room *r) {
+        assert_non_null(rig_node(r->rig, NODE));
+        assert_null(rig_claim(r->rig, NODE));
+        assert_false(rig_has_finalizer(rig_node(r->rig, NODE)));
+        assert_null(fj_string(rig_node(r->rig, NODE), "metadata", "deletionTimestamp", NULL));
+        assert_int_equal(rig_machine(r->rig, NODE)->n_terminated, 0);
+}
+
+static void test_drained(void **state) {
+        Room r;
+
+        room_open(&r, false, DRAINS);
+        add_pod(&r, "web", "web", 3);
+        send_spot(&r, "e1");
+        rig_run(r.rig, S);
+        assert_true(is_cordoned(&r));
+        assert_non_null(annotation(&r, ANNOTATION_CORDONED_BY_COORDINATOR));
+        assert_string_equal(fj_string(rig_node(r.rig, NODE), "metadata", "labels", LABEL_EXCLUDE_FROM_LB, NULL), "vesper");
+        assert_null(annotation(&r, ANNOTATION_INTERRUPTION));
+        assert_true(rig_event_says(r.rig, NODE, "InterruptionAnnounced", "cordoned and drained"));
+        assert_int_equal(fake_sqs_n_messages(r.sqs, "q"), 0);
+        assert_true(wait_phase(&r, "Drained", 10 * S));
+        assert_false(has_pod(&r, "web"));
+        assert_int_equal(rig_evictions(r.rig, 201), 1);
+        assert_true(rig_has_event(r.rig, NODE, "Drained"));
+        assert_not_managed(&r);
+
+        print_message("the machine lives on: ten minutes after its time the node is as it was\n");
+        rig_run(r.rig, SPOT_LEAD + HEARD_OUTLIVED_USEC - 20 * S);
+        assert_true(is_cordoned(&r));
+        rig_run(r.rig, 30 * S);
+        assert_clean(&r);
+        assert_not_managed(&r);
+        room_close(&r);
+}
+
+static void test_reported(void **state) {
+        Room r;
+
+        room_open(&r, false, NULL);
+        add_pod(&r, "web", "web", 0);
+        send_spot(&r, "e1");
+        rig_run(r.rig, 3 * USEC_PER_MINUTE);
+        assert_clean(&r);
+        assert_true(has_pod(&r, "web"));
+        assert_true(rig_has_event(r.rig, NODE, "NoticeReported"));
+        assert_int_equal(fake_sqs_n_messages(r.sqs, "q"), 0);
+        assert_not_managed(&r);
+        room_close(&r);
+}
+
+/* A PodDisruptionBudget holds until the pod's grace no longer fits before the announced time, and no longer. */
+static void test_budget_until_deadline(void **state) {
+        Room r;
+
+        room_open(&r, false, DRAINS);
+        add_pod(&r, "web", "web", 5);
+        fake_add_pdb(r.rig->cluster, "default", "web", "web", true, "1");
+        rig_run(r.rig, S);
+        send_spot(&r, "e1");
+        rig_run(r.rig, SPOT_LEAD - 25 * S);
+        assert_true(has_pod(&r, "web"));
+        assert_null(fj_string(fake_get(r.rig->cluster, FAKE_PODS, "default", "web"), "metadata", "deletionTimestamp", NULL));
+        assert_true(rig_has_event(r.rig, NODE, "DrainBlocked"));
+        assert_true(has_phase(&r, "Draining"));
+        rig_run(r.rig, 15 * S);
+        assert_false(has_pod(&r, "web"));
+        assert_true(wait_phase(&r, "Drained", 5 * S));
+        assert_int_equal(rig_evictions(r.rig, 201), 0);
+        assert_not_managed(&r);
+        room_close(&r);
+}
+
+/* What is left at the announced time was told to go; nothing more is done. */
+static void test_expires(void **state) {
+        Room r;
+
+        room_open(&r, false, DRAINS);
+        fake_add_pod(r.rig->cluster, &(FakePod){ .name = "stuck", .node = NODE, .grace_sec = 10, .stuck = true });
+        send_spot(&r, "e1");
+        rig_run(r.rig, SPOT_LEAD - 2 * S);
+        assert_true(has_phase(&r, "Draining"));
+        assert_true(wait_phase(&r, "Ending", 10 * S));
+        assert_true(rig_event_says(r.rig, NODE, "DeadlinePassed", "default/stuck"));
+        assert_true(is_cordoned(&r));
+        assert_not_managed(&r);
+        room_close(&r);
+}
+
+static void mark_agent(Room *r, const char *phase, int pods_left) {
+        fake_merge(r->rig->cluster, FAKE_NODES, NULL, NODE,
+                   "{'metadata':{'annotations':{'" ANNOTATION_INTERRUPTION "':'{\\'id\\':\\'x\\',\\'kind\\':\\'spot\\',\\'source\\':\\'ec2\\',"
+                   "\\'action\\':\\'terminate\\',\\'phase\\':\\'%s\\',\\'podsLeft\\':%d}'}}}",
+                   phase, pods_left);
+}
+
+static void test_agent_first(void **state) {
+        Room r;
+
+        room_open(&r, false, DRAINS);
+        add_pod(&r, "web", "web", 0);
+        mark_agent(&r, "Draining", 9);
+        send_spot(&r, "e1");
+        for (int left = 8; left > 4; left--) {
+                rig_run(r.rig, 10 * S);
+                mark_agent(&r, "Draining", left);
+        }
+        assert_true(is_cordoned(&r));
+        assert_true(has_phase(&r, "Draining"));
+        assert_int_equal(rig_evictions(r.rig, 0), 0);
+        print_message("  it is silent for 15 s: its drain is helped\n");
+        rig_run(r.rig, 20 * S);
+        assert_int_equal(rig_evictions(r.rig, 201), 1);
+        assert_true(wait_phase(&r, "Drained", 5 * S));
+        print_message("  its own annotation is as it left it\n");
+        assert_non_null(strstr(annotation(&r, ANNOTATION_INTERRUPTION), "\"podsLeft\":5"));
+        room_close(&r);
+}
+
+/* A person opens the node: the drain stops, and the same message does not begin it again; another one does. */
+static void test_overruled(void **state) {
+        Room r;
+
+        room_open(&r, false, DRAINS);
+        add_pod(&r, "web", "web", 0);
+        fake_add_pdb(r.rig->cluster, "default", "web", "web", true, "1");
+        rig_run(r.rig, S);
+        send_spot(&r, "e1");
+        rig_run(r.rig, 5 * S);
+        assert_true(is_cordoned(&r));
+        fake_merge(r.rig->cluster, FAKE_NODES, NULL, NODE, "{'spec':{'unschedulable':null}}");
+        assert_true(wait_phase(&r, "Released", 5 * S));
+        assert_null(annotation(&r, ANNOTATION_CORDONED_BY_COORDINATOR));
+        send_spot(&r, "e1");
+        rig_run(r.rig, SPOT_LEAD);
+        assert_true(has_pod(&r, "web"));
+        assert_false(is_cordoned(&r));
+        assert_true(rig_has_event(r.rig, NODE, "InterruptionOverruled"));
+        print_message("  another message is another notice\n");
+        send_spot(&r, "e2");
+        rig_run(r.rig, 5 * S);
+        assert_true(is_cordoned(&r));
+        assert_true(has_phase(&r, "Draining"));
+        assert_not_managed(&r);
+        room_close(&r);
+}
+
+/* A cordon that was there first is nobody of vesper's to take off. */
+static void test_cordon_of_others(void **state) {
+        Room r;
+
+        room_open(&r, false, DRAINS);
+        fake_merge(r.rig->cluster, FAKE_NODES, NULL, NODE, "{'spec':{'unschedulable':true}}");
+        rig_run(r.rig, S);
+        send_spot(&r, "e1");
+        assert_true(wait_phase(&r, "Drained", 10 * S));
+        assert_null(annotation(&r, ANNOTATION_CORDONED_BY_COORDINATOR));
+        rig_run(r.rig, SPOT_LEAD + HEARD_OUTLIVED_USEC + 10 * S);
+        assert_true(has_phase(&r, ""));
+        assert_true(is_cordoned(&r));
+        room_close(&r);
+}
+
+static void test_leader_dies(void **state) {
+        Room r;
+
+        room_open(&r, false, DRAINS);
+        add_pod(&r, "web", "web", 0);
+        fake_add_pdb(r.rig->cluster, "default", "web", "web", true, "1");
+        rig_run(r.rig, S);
+        send_spot(&r, "e1");
+        rig_run(r.rig, 5 * S);
+        assert_true(has_phase(&r, "Draining"));
+        assert_int_equal(fake_sqs_n_messages(r.sqs, "q"), 0);
+        rig_kill(r.rig, 0);
+        rig_start(r.rig, 1);
+        rig_run(r.rig, 30 * S);
+        assert_true(has_pod(&r, "web"));
+        fake_remove(r.rig->cluster, FAKE_PDBS, "default", "web");
+        assert_true(wait_phase(&r, "Drained", 10 * S));
+        assert_false(has_pod(&r, "web"));
+        assert_int_equal(rig_evictions(r.rig, 201), 1);
+        print_message("  and the next one takes the marks off\n");
+        rig_kill(r.rig, 1);
+        rig_start(r.rig, 0);
+        rig_run(r.rig, SPOT_LEAD + HEARD_OUTLIVED_USEC);
+        assert_clean(&r);
+        assert_not_managed(&r);
+        room_close(&r);
+}
+
+static void test_boots_anew(void **state) {
+        Room r;
+
+        room_open(&r, false, DRAINS);
+        send_spot(&r, "e1");
+        assert_true(wait_phase(&r, "Drained", 10 * S));
+        fake_merge(r.rig->cluster, FAKE_NODES, NULL, NODE, "{'status':{'nodeInfo':{'bootID':'another-boot'}}}");
+        rig_run(r.rig, S);
+        assert_clean(&r);
+        room_close(&r);
+}
+
+/* A person keeps the node from vesper, while it drains and before. */
+static void test_kept_from_vesper(void **state) {
+        Room r;
+
+        room_open(&r, false, DRAINS);
+        add_pod(&r, "web", "web", 0);
+        fake_add_pdb(r.rig->cluster, "default", "web", "web", true, "1");
+        rig_run(r.rig, S);
+        send_spot(&r, "e1");
+        rig_run(r.rig, 5 * S);
+        assert_true(is_cordoned(&r));
+        fake_merge(r.rig->cluster, FAKE_NODES, NULL, NODE, "{'metadata':{'annotations':{'" ANNOTATION_UNMANAGED "':'true'}}}");
+        rig_run(r.rig, 3 * S);
+        assert_clean(&r);
+        send_spot(&r, "e2");
+        rig_run(r.rig, SPOT_LEAD);
+        assert_clean(&r);
+        assert_true(has_pod(&r, "web"));
+        assert_true(rig_has_event(r.rig, NODE, "NoticeReported"));
+        room_close(&r);
+}
+
+/* A pool begins to want it: it is removed as if the queue had told of it then. */
+static void test_pool_wants_it(void **state) {
+        Room r;
+
+        room_open(&r, false, DRAINS);
+        add_pod(&r, "web", "web", 0);
+        fake_add_pdb(r.rig->cluster, "default", "web", "web", true, "1");
+        rig_run(r.rig, S);
+        send_spot(&r, "e1");
+        rig_run(r.rig, 5 * S);
+        assert_true(has_phase(&r, "Draining"));
+        fake_merge(r.rig->cluster, FAKE_NODES, NULL, NODE, "{'metadata':{'labels':{'vesper.sh/pool':'" POOL "'}}}");
+        rig_run(r.rig, 5 * S);
+        assert_non_null(rig_claim(r.rig, NODE));
+        assert_non_null(fj_string(rig_claim(r.rig, NODE), "metadata", "deletionTimestamp", NULL));
+        assert_non_null(fj_string(rig_claim(r.rig, NODE), "metadata", "annotations", ANNOTATION_INTERRUPTION, NULL));
+        assert_true(has_pod(&r, "web"));
+        assert_true(rig_wait_gone(r.rig, NODE, SPOT_LEAD + 20 * S));
+        room_close(&r);
+}
+
+/* The setting is taken back, and another leader leads: what the first one has put goes. */
+static void test_reported_from_now_on(void **state) {
+        Room r;
+
+        room_open(&r, false, DRAINS);
+        send_spot(&r, "e1");
+        assert_true(wait_phase(&r, "Drained", 10 * S));
+        rig_kill(r.rig, 0);
+        r.rig->config.queue_unmanaged = QUEUE_UNMANAGED_REPORT;
+        rig_start(r.rig, 1);
+        rig_run(r.rig, 30 * S);
+        assert_clean(&r);
+        assert_not_managed(&r);
+        room_close(&r);
+}
+
+/* -- hooks ---------------------------------------------------------------------------------------------- */
+
+static void on_group_event(const FakeAsgEvent *e, void *userdata) {
+        Room *r = userdata;
+        const FakeAwsEvent event = { .kind = FAKE_AWS_EVENT_TERMINATE_ACTION,
+                                     .instance = e->instance,
+                                     .group = e->group,
+                                     .hook = e->hook,
+                                     .token = e->token,
+                                     .wall_usec = loop_wall(r->rig->w.loop) };
+        _cleanup_free_ char *body = NULL;
+
+        if (e->kind != FAKE_ASG_LIFECYCLE_ACTION)
+                return;
+        body = fake_aws_event(&event);
+        fake_sqs_send(r->sqs, "q", body);
+}
+
+static void groups_open(Room *r) {
+        room_open(r, true, DRAINS);
+        fake_ec2_run(r->rig->ec2, r->instance, ZONE);
+        r->groups = fake_autoscaling_new(&(FakeAutoscalingOptions){ .aws = { .loop = r->rig->w.loop, .region = "us-east-1" },
+                                                                    .ec2 = r->rig->ec2,
+                                                                    .on_event = on_group_event,
+                                                                    .userdata = r });
+        fake_autoscaling_add_group(r->groups, &(FakeAsgGroup){ .name = "g", .zones = ZONE, .max = 3 });
+        fake_autoscaling_add_hook(r->groups, "g", &(FakeAsgHook){ .name = "drain", .heartbeat_usec = 30 * S, .abandon = true });
+        fake_autoscaling_attach(r->groups, "g", r->instance);
+        assert_return_code(http_inproc_route(r->rig->coordinators[0]->transport, GROUPS_ORIGIN, fake_autoscaling_handle, r->groups), 0);
+}
+
+static void on_let_go(const HttpResponse *response, void *userdata) {
+        assert_int_equal(response->status, 200);
+}
+
+static void group_lets_go(Room *r) {
+        static const HttpHeader headers[] = { { "Host", "autoscaling.us-east-1.amazonaws.com" },
+                                              { "Content-Type", "application/x-www-form-urlencoded; charset=utf-8" } };
+        _cleanup_free_ char *form = strf("Action=TerminateInstanceInAutoScalingGroup&Version=2011-01-01&InstanceId=%s&"
+                                         "ShouldDecrementDesiredCapacity=true",
+                                         r->instance);
+        const HttpRequest request = { .method = HTTP_POST,
+                                      .url = GROUPS_ORIGIN "/",
+                                      .headers = headers,
+                                      .n_headers = ELEMENTSOF(headers),
+                                      .body = form,
+                                      .body_size = strlen(form),
+                                      .lane = HTTP_LANE_BULK,
+                                      .timeout_usec = USEC_PER_MINUTE,
+                                      .max_response_bytes = 1u << 16 };
+
+        assert_return_code(http_call_start(r->rig->coordinators[0]->transport, &request, on_let_go, NULL, NULL), 0);
+}
+
+/* Heartbeats for as long as the drain takes, which is four times the hook's own time; then CONTINUE, once. */
+static void test_hook(void **state) {
+        FakeTroubles *calls;
+        Room r;
+
+        groups_open(&r);
+        calls = fake_autoscaling_troubles(r.groups);
+        fake_add_pod(r.rig->cluster, &(FakePod){ .name = "slow", .node = NODE, .grace_sec = 300, .stop_sec = 120 });
+        rig_run(r.rig, S);
+        group_lets_go(&r);
+        rig_run(r.rig, 100 * S);
+        assert_true(has_phase(&r, "Draining"));
+        assert_string_equal(fake_autoscaling_lifecycle(r.groups, r.instance), "Terminating:Wait");
+        assert_in_range(fake_troubles_n_requests(calls, "RecordLifecycleActionHeartbeat"), 5, 12);
+        assert_int_equal(fake_troubles_n_requests(calls, "CompleteLifecycleAction"), 0);
+        assert_int_equal(fake_sqs_n_messages(r.sqs, "q"), 1);
+        assert_true(wait_phase(&r, "Drained", USEC_PER_MINUTE));
+        rig_run(r.rig, 5 * S);
+        assert_int_equal(fake_troubles_n_requests(calls, "CompleteLifecycleAction"), 1);
+        assert_int_equal(fake_sqs_n_messages(r.sqs, "q"), 0);
+        assert_null(rig_claim(r.rig, NODE));
+        room_close(&r);
+}
+
+/* Who opens the node has answered for its group, too: it goes on by its own time. */
+static void test_hook_overruled(void **state) {
+        Room r;
+
+        groups_open(&r);
+        fake_add_pod(r.rig->cluster, &(FakePod){ .name = "slow", .node = NODE, .grace_sec = 300, .stop_sec = 120 });
+        rig_run(r.rig, S);
+        group_lets_go(&r);
+        rig_run(r.rig, 20 * S);
+        assert_int_equal(fake_sqs_n_messages(r.sqs, "q"), 1);
+        fake_merge(r.rig->cluster, FAKE_NODES, NULL, NODE, "{'spec':{'unschedulable':null}}");
+        rig_run(r.rig, 5 * S);
+        assert_true(has_phase(&r, "Released"));
+        assert_int_equal(fake_sqs_n_messages(r.sqs, "q"), 0);
+        assert_int_equal(fake_troubles_n_requests(fake_autoscaling_troubles(r.groups), "CompleteLifecycleAction"), 0);
+        room_close(&r);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_drained),           cmocka_unit_test(test_reported),
+                cmocka_unit_test(test_budget_until_deadline), cmocka_unit_test(test_expires),
+                cmocka_unit_test(test_agent_first),       cmocka_unit_test(test_overruled),
+                cmocka_unit_test(test_cordon_of_others),  cmocka_unit_test(test_leader_dies),
+                cmocka_unit_test(test_boots_anew),        cmocka_unit_test(test_kept_from_vesper),
+                cmocka_unit_test(test_pool_wants_it),     cmocka_unit_test(test_reported_from_now_on),
+                cmocka_unit_test(test_hook),              cmocka_unit_test(test_hook_overruled),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

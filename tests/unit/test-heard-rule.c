@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "heard-rule.h"
+#include "string-util.h"
+
+#define NOW (UINT64_C(1790000000) * USEC_PER_SEC)
+#define MINUTES(n) ((n) * USEC_PER_MINUTE)
+#define OUTLIVED(end) ((end) + HEARD_OUTLIVED_USEC)
+
+/* A node that no pool wants, Ready and open, of which an end in two minutes was told, and nothing has been done. */
+static void test_decide(void **state) {
+        Notice spot, hook, hibernation, *notice;
+        Interruption heard;
+        HeardFacts f;
+        usec_t until;
+
+        notice = &spot;
+        spot = (Notice){ .id = (char *) "e/i-1", .kind = NOTICE_SPOT, .action = (char *) "terminate", .announced_usec = NOW + MINUTES(2) };
+        hook = (Notice){ .id = (char *) "h/i-1", .kind = NOTICE_SCALE_IN, .action = (char *) "terminate" };
+        hibernation = (Notice){ .id = (char *) "z/i-1", .kind = NOTICE_SPOT, .action = (char *) "hibernate" };
+
+#define ROW(what, of, as, expected, expected_until, ...) \
+        do { \
+                print_message("%s\n", what); \
+                notice = &(of); \
+                heard = (Interruption){ .notice = notice, .phase = (char *) (as), .boot_id = (char *) "b" }; \
+                f = (HeardFacts){ .heard = &heard, \
+                                  .drains = true, \
+                                  .deletes_claims = true, \
+                                  .is_ready = true, \
+                                  .is_claim_told = true, \
+                                  .is_unschedulable = !streq(as, "Planned"), \
+                                  .is_marked = !streq(as, "Planned") && !streq(as, "Released"), \
+                                  .settled_usec = streq(as, "Drained") || streq(as, "Released") ? NOW : 0, \
+                                  .wall_usec = NOW }; \
+                __VA_ARGS__; \
+                if (heard_decide(&f, &until) != HEARD_##expected) \
+                        fail_msg("%s: expected %s, saw %s", what, heard_act_to_string(HEARD_##expected), \
+                                 heard_act_to_string(heard_decide(&f, &until))); \
+                assert_int_equal(until, expected_until); \
+        } while (0)
+#define SPOT_UNTIL OUTLIVED(NOW + MINUTES(2))
+
+        ROW("just told", spot, "Planned", CORDON, SPOT_UNTIL, (void) 0);
+        ROW("nothing that can be read", spot, "Planned", NOTHING, USEC_INFINITY, f.heard = NULL);
+        ROW("cordoned", spot, "Draining", DRAIN, SPOT_UNTIL, (void) 0);
+        ROW("cordoned, and somebody else's cordon was first", spot, "Draining", DRAIN, SPOT_UNTIL, f.is_marked = false);
+        ROW("cordoned by somebody, and just told", spot, "Planned", CORDON, SPOT_UNTIL, f.is_unschedulable = true);
+        ROW("drained", spot, "Drained", KEEP, SPOT_UNTIL, (void) 0);
+        ROW("its time has come, with pods left", spot, "Ending", KEEP, SPOT_UNTIL, f.wall_usec = NOW + MINUTES(3));
+
+        ROW("opened while it drains", spot, "Draining", OVERRULE, SPOT_UNTIL, f.is_unschedulable = false);
+        ROW("opened when it is drained", spot, "Drained", OVERRULE, SPOT_UNTIL, f.is_unschedulable = false);
+        ROW("opened before another notice was told", spot, "Planned", OVERRULE, SPOT_UNTIL, f.is_marked = true);
+        ROW("opened in spite of its agent", spot, "Planned", OVERRULE, SPOT_UNTIL, f.is_agent_overruled = true);
+        ROW("overruled", spot, "Released", KEEP, SPOT_UNTIL, f.is_unschedulable = false);
+        ROW("overruled, and its agent, too", spot, "Released", KEEP, SPOT_UNTIL, f.is_agent_overruled = true);
+        ROW("overruled, and outlived", spot, "Released", END, USEC_INFINITY, f.wall_usec = NOW + MINUTES(12));
+
+        ROW("booted anew while it drains", spot, "Draining", END, USEC_INFINITY, f.is_of_other_boot = true);
+        ROW("alive ten minutes later", spot, "Drained", END, USEC_INFINITY, f.wall_usec = NOW + MINUTES(12));
+        ROW("not yet", spot, "Drained", KEEP, SPOT_UNTIL, f.wall_usec = NOW + MINUTES(12) - 1);
+        ROW("ten minutes later, and not Ready", spot, "Drained", KEEP, USEC_INFINITY, f.wall_usec = NOW + MINUTES(12); f.is_ready = false);
+        ROW("told after it was outlived", spot, "Planned", END, USEC_INFINITY, f.wall_usec = NOW + MINUTES(12));
+
+        ROW("a hook, told", hook, "Planned", CORDON, USEC_INFINITY, (void) 0);
+        ROW("a hook, drained", hook, "Drained", KEEP, USEC_INFINITY, (void) 0);
+        ROW("a hook, drained for long", hook, "Drained", KEEP, USEC_INFINITY, f.wall_usec = NOW + USEC_PER_DAY);
+        ROW("a hibernation, drained", hibernation, "Drained", KEEP, OUTLIVED(NOW), (void) 0);
+        ROW("a hibernation, and it is back", hibernation, "Drained", END, USEC_INFINITY, f.wall_usec = OUTLIVED(NOW));
+        ROW("a hibernation that drains for long", hibernation, "Draining", DRAIN, USEC_INFINITY, f.wall_usec = NOW + USEC_PER_DAY);
+
+        ROW("reported only, from now on", spot, "Draining", NOTHING, USEC_INFINITY, f.drains = false);
+        ROW("kept from vesper", spot, "Draining", NOTHING, USEC_INFINITY, f.is_kept = true);
+        ROW("a pool wants it", spot, "Draining", KEEP, SPOT_UNTIL, f.is_wanted = true);
+        ROW("a pool wants it, and it is opened", spot, "Draining", OVERRULE, SPOT_UNTIL, f.is_wanted = true; f.is_unschedulable = false);
+        ROW("adopted", spot, "Draining", HAND_OVER, SPOT_UNTIL, f.is_wanted = f.is_managed = true; f.is_claim_told = false);
+        ROW("adopted, and told", spot, "Draining", KEEP, SPOT_UNTIL, f.is_wanted = f.is_managed = true);
+        ROW("adopted, and told long ago", spot, "Draining", END, USEC_INFINITY, f.is_managed = true; f.wall_usec = NOW + MINUTES(12));
+        ROW("adopted, overruled", spot, "Released", KEEP, SPOT_UNTIL, f.is_managed = true; f.is_claim_told = false);
+        ROW("adopted, where no claim is deleted", spot, "Draining", END, SPOT_UNTIL, f.is_managed = true; f.deletes_claims = false);
+        ROW("adopted, and being removed", spot, "Draining", NOTHING, USEC_INFINITY, f.is_managed = f.is_deleted = true);
+        ROW("being deleted by somebody", spot, "Draining", DRAIN, SPOT_UNTIL, f.is_deleted = true);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_decide),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
