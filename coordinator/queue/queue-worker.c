@@ -362,12 +362,14 @@ static int errand_write(Errand *e, const Found *found, bool on_node) {
         const KubeTarget target = { .kind = o->kind, .name = o->meta.name };
         const KubeCallOptions options = { .guard = w->o.guard, .object_unread = true };
         _cleanup_free_ char *body = NULL;
+        const char *uid = o->meta.uid;
+        bool is_new = !queue_memory_written(&w->memory, uid);
         WrittenClaim *x;
         int r;
 
         e->on_node = on_node;
-        r = free_and_strdup(&e->claim, o->meta.uid);
-        x = r >= 0 ? queue_memory_note_written(&w->memory, o->meta.uid) : NULL;
+        r = free_and_strdup(&e->claim, uid);
+        x = r >= 0 ? queue_memory_note_written(&w->memory, uid) : NULL;
         if (!x)
                 return -ENOMEM;
         if (x->in_flight) {
@@ -376,11 +378,12 @@ static int errand_write(Errand *e, const Found *found, bool on_node) {
         }
         add_told(e);
         body = on_node ? queue_told_node_body(found->node, e->notice) : queue_told_claim_body(found->claim, e->notice);
-        if (!body)
-                return -ENOMEM;
-        r = kube_patch(w->o.client, &target, KUBE_PATCH_MERGE, body, &options, on_written, e, &e->write);
-        if (r < 0)
+        r = body ? kube_patch(w->o.client, &target, KUBE_PATCH_MERGE, body, &options, on_written, e, &e->write) : -ENOMEM;
+        if (r < 0) {
+                if (is_new) /* else what was not written would count as told, and the message be deleted */
+                        queue_memory_forget_written(&w->memory, uid);
                 return r;
+        }
         x->end_usec = notice_announced(e->notice);
         x->is_now = notice_is_now(e->notice);
         x->in_flight = true;
