@@ -29,7 +29,7 @@ typedef struct Standing {
         usec_t answered_usec; /* of the look that showed it first */
         bool shown;           /* by the look that is taken in now */
         bool spoken;          /* that it is not acted upon, or not yet, has been said */
-        bool over;            /* the time for which [Policy] cordons has passed */
+        bool over;            /* the time for which [Policy] cordons has passed: it is only drained for */
 } Standing;
 
 struct Notices {
@@ -68,6 +68,7 @@ static const char *dealt_with(const Notices *n, const Notice *notice) {
                 return "the node was drained for it, and its marks were removed since";
         case INTENT_CORDONED:
         case INTENT_DRAINING:
+        case INTENT_OVER: /* only cordons: is_over() */
         case _INTENT_PHASE_MAX:
         case _INTENT_PHASE_INVALID:
                 break;
@@ -142,6 +143,10 @@ static void count(Notices *n, const Notice *notice) {
         metrics_add(n->c.metrics, AGENT_METRIC_NOTICES, (size_t) notice->kind, 1);
 }
 
+static bool is_over(const Standing *s, const Plan *plan) {
+        return s->over && plan->act == PLAN_CORDON;
+}
+
 /* -- acting ------------------------------------------------------------------------------------- */
 
 int notices_begin(Notices *n, const Notice *notice, usec_t answered_usec) {
@@ -200,15 +205,18 @@ void notices_act(Notices *n, const Notice *notice, usec_t answered_usec) {
         act(n, notice, &plan, answered_usec, NULL);
 }
 
-static void end_cordon(Notices *n) {
-        reflex_cancel(n->c.reflex, "the time for which [Policy] cordons the node has passed");
+/* First in the intent log, then on the Node: neither a crash in between nor an agent that is started later cordons again. */
+static void end_cordon(Notices *n, const Notice *notice) {
+        intent_log_note(n->c.intents, notice, INTENT_OVER, 0);
+        if (is_in_force(n, notice))
+                reflex_cancel(n->c.reflex, "the time for which [Policy] cordons the node has passed");
 }
 
 /* What the policy makes of it now. */
 static void consider(Notices *n, Standing *s) {
         Plan plan = plan_for(n, s->notice);
 
-        if ((s->over && !streq_ptr(n->early, s->notice->id)) || plan.act == PLAN_IGNORE)
+        if (is_over(s, &plan) || plan.act == PLAN_IGNORE)
                 return;
         if (plan.act == PLAN_REPORT) {
                 if (speak_once(&s->spoken)) {
@@ -219,8 +227,7 @@ static void consider(Notices *n, Standing *s) {
         }
         if (loop_now(n->c.env->loop) >= cordon_end(n, s, &plan)) {
                 s->over = true;
-                if (is_in_force(n, s->notice))
-                        end_cordon(n);
+                end_cordon(n, s->notice);
                 return;
         }
         if (is_due(n, &plan)) {
@@ -245,7 +252,7 @@ static void plan_timer(Notices *n) {
                 Plan plan = plan_for(n, s->notice);
                 usec_t end = cordon_end(n, s, &plan);
 
-                if (s->over || plan.act < PLAN_CORDON)
+                if (is_over(s, &plan) || plan.act < PLAN_CORDON)
                         continue;
                 if (plan.begin_usec > now)
                         next = MIN(next, plan.begin_usec);
@@ -264,7 +271,7 @@ static void consider_all(Notices *n) {
         for (size_t i = 0; i < n->n_standing; i++)
                 consider(n, &n->standing[i]);
         if (loop_now(n->c.env->loop) >= unseen_cordon_end(n))
-                end_cordon(n);
+                end_cordon(n, reflex_notice_now(n->c.reflex));
         plan_timer(n);
         n->c.on_planned(n->c.userdata);
 }
@@ -300,7 +307,7 @@ const Notice *notices_planned(const Notices *n, usec_t *ret_begin_usec) {
                 const Standing *s = &n->standing[i];
                 Plan plan = plan_for(n, s->notice);
 
-                if (plan.act < PLAN_CORDON || s->over || is_due(n, &plan) || plan.begin_usec >= *ret_begin_usec)
+                if (plan.act < PLAN_CORDON || is_over(s, &plan) || is_due(n, &plan) || plan.begin_usec >= *ret_begin_usec)
                         continue;
                 *ret_begin_usec = plan.begin_usec;
                 found = s->notice;
@@ -335,11 +342,11 @@ bool notices_is_due(const Notices *n, const char *id) {
         const Standing *s = find_id(n, id);
         Plan plan;
 
-        if (!s || s->over)
+        if (!s)
                 return false;
         plan = policy_decide(s->notice, &n->policy, loop_now(n->c.env->loop),
                              loop_to_wall(n->c.env->loop, 0));
-        return plan.act >= PLAN_CORDON && is_due(n, &plan);
+        return plan.act >= PLAN_CORDON && !is_over(s, &plan) && is_due(n, &plan);
 }
 
 const Notice *notices_find_early(const Notices *n, notices_may_t may, void *userdata) {
@@ -397,7 +404,11 @@ static Standing *find_standing(Notices *n, const Feed *feed, const char *id) {
 }
 
 static int stand_up(Notices *n, Feed *feed, const Notice *notice, usec_t answered_usec) {
-        Standing s = { .feed = feed, .answered_usec = answered_usec, .shown = true };
+        const Intent *known = intent_log_find(n->c.intents, notice->id);
+        Standing s = { .feed = feed,
+                       .answered_usec = answered_usec,
+                       .shown = true,
+                       .over = known && known->phase == INTENT_OVER };
         int r;
 
         if (n->n_standing == STANDING_MAX)

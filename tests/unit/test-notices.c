@@ -156,7 +156,8 @@ static void test_cordon(void **state) {
         assert_in_service(r);
 }
 
-/* For so long, and not again for the same notice. */
+/* For so long, and not again for the same notice, nor by an agent that is started later. One that was taken back in between is another
+ * occurrence, and what is to be drained for by a rule that was changed is drained for. */
 static void test_cordon_for(void **state) {
         _cleanup_(agent_rig_freep) AgentRig *r = policy_rig(NOTICE_MAINTENANCE, "cordon:30min");
 
@@ -168,6 +169,44 @@ static void test_cordon_for(void **state) {
         agent_rig_run(r, USEC_PER_HOUR);
         assert_in_service(r);
         assert_true(agent_rig_said(r, "the time for which [Policy] cordons the node has passed"));
+
+        agent_rig_kill(r);
+        agent_rig_start(r);
+        agent_rig_run(r, 20 * USEC_PER_MINUTE);
+        assert_in_service(r);
+        fake_imds_set_text(r->imds, EVENTS, "[]");
+        agent_rig_run(r, LOOKS_USEC);
+        announce(r, "instance-event-1", "system-reboot", 3 * USEC_PER_HOUR);
+        agent_rig_run(r, LOOKS_USEC);
+        assert_string_equal(agent_phase(r->agent), "Cordoned");
+        agent_rig_run(r, 40 * USEC_PER_MINUTE);
+        assert_in_service(r);
+        agent_rig_kill(r);
+        assert_return_code(free_and_strdup(&r->config.policy[NOTICE_MAINTENANCE], "now"), 0);
+        agent_rig_start(r);
+        agent_rig_run(r, LOOKS_USEC);
+        assert_string_equal(agent_phase(r->agent), "Drained");
+}
+
+/* The same of two that are announced at once, only one of which the node was cordoned for. */
+static void test_cordon_for_two(void **state) {
+        _cleanup_(agent_rig_freep) AgentRig *r = policy_rig(NOTICE_MAINTENANCE, "cordon:30min");
+        _cleanup_free_ char *body = NULL;
+        char at[RFC3339_MAX];
+
+        rfc3339_format(usec_add(loop_wall(r->world.loop), 3 * USEC_PER_HOUR), at);
+        body = strf("[{\"EventId\": \"instance-event-1\", \"Code\": \"system-reboot\", \"State\": \"active\", \"NotBefore\": \"%s\"},"
+                    "{\"EventId\": \"instance-event-2\", \"Code\": \"instance-stop\", \"State\": \"active\", \"NotBefore\": \"%s\"}]",
+                    at, at);
+        fake_imds_set_text(r->imds, EVENTS, body);
+        agent_rig_run(r, LOOKS_USEC);
+        assert_string_equal(agent_phase(r->agent), "Cordoned");
+        agent_rig_run(r, 35 * USEC_PER_MINUTE);
+        assert_in_service(r);
+        agent_rig_kill(r);
+        agent_rig_start(r);
+        agent_rig_run(r, LOOKS_USEC);
+        assert_in_service(r);
 }
 
 /* A spot notice that metadata does not show any more is not taken back by that; the time of its rule passes all the same, also
@@ -208,6 +247,12 @@ static void test_cordon_for_unseen(void **state) {
                 agent_rig_run(r, 20 * USEC_PER_SEC);
                 assert_in_service(r);
                 assert_true(agent_rig_said(r, "the time for which [Policy] cordons the node has passed"));
+                if (rows[i].flap) {
+                        agent_rig_notice(r, 40 * USEC_PER_SEC);
+                        agent_rig_run(r, 20 * USEC_PER_SEC);
+                        assert_in_service(r);
+                        fake_imds_clear_action(r->imds);
+                }
                 agent_rig_run(r, 20 * USEC_PER_MINUTE);
                 assert_in_service(r);
                 agent_rig_free(r);
@@ -477,6 +522,7 @@ int main(void) {
                 cmocka_unit_test(test_moved),
                 cmocka_unit_test(test_cordon),
                 cmocka_unit_test(test_cordon_for),
+                cmocka_unit_test(test_cordon_for_two),
                 cmocka_unit_test(test_cordon_for_unseen),
                 cmocka_unit_test(test_cordon_unseen),
                 cmocka_unit_test(test_cordon_then_spot),
