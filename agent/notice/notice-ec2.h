@@ -19,7 +19,8 @@
  * never waits for them: what has not answered by the next poll is dropped, and asked again in its turn.
  *
  *      200            a notice, or what says that there is none; its time may move: the same id. By a token that is newer than the
- *                     last proof the instance id is asked for first; should that not be answered, the last proof counts
+ *                     last proof the instance id is asked for first; should that not be answered, the last proof counts. An
+ *                     answer that is no instance id is a stranger's: it drops the notice until the next look, which asks for the id first
  *      404            positively none, if this endpoint has answered meta-data/instance-id with an i-... id since the
  *                     token was made: a stranger's 404 says nothing
  *      anything else  unknown. Of the first feed: backs off with jitter, never slower than 8 x the poll interval
@@ -61,5 +62,6 @@ int notice_ec2_parse(const char *body, size_t size, char **ret_action, usec_t *r
                      const char **reterr_why);
 /* Pure. "aws:///eu-west-1a/i-0123", or the bare id, against what metadata says; other forms do not tell. */
 NoticeIdentity notice_ec2_identity(const char *instance_id, const char *provider_id);
+#define EC2_INSTANCE_ID_MAX 34u
 /* i- and 8 to 32 hexadecimal digits, nothing else. */
 bool ec2_instance_id_is_valid(const char *s, size_t size);
