@@ -15,6 +15,7 @@
 #define SOURCE_FAILING_LOOKS 3u
 /* A watch that is late brings its news by then. */
 #define MARKS_BACK_USEC (5 * USEC_PER_SEC)
+#define FOREIGN_AGAIN_USEC USEC_PER_HOUR
 
 typedef struct Feed {
         NoticeSource *source;
@@ -45,6 +46,7 @@ struct Notices {
         bool settled;
         char *provider_id;           /* of the Node; NULL: not known yet */
         const NoticeSource *foreign; /* it answers for another machine, as has been said; NULL: none does */
+        usec_t foreign_said_usec;    /* that, the last time */
         char *early; /* id of the one that is taken before its time; NULL: none is */
         bool early_is_held;
         usec_t marks_back_usec; /* since when marks of an overruled notice stand on the Node; 0: they do not */
@@ -550,14 +552,24 @@ static Feed *feed_of(Notices *n, NoticeSource *s, const char *name) {
 
 /* -- whose metadata it is ------------------------------------------------------------------------ */
 
-/* Said when it begins, and when it is over. */
-static bool is_foreign(Notices *n, const NoticeSource *s) {
+static void say_foreign(Notices *n, const NoticeSource *s, const char *name) {
+        usec_t now = loop_now(n->c.env->loop);
+
+        if (n->foreign == s && now < usec_add(n->foreign_said_usec, FOREIGN_AGAIN_USEC))
+                return;
+        n->foreign = s;
+        n->foreign_said_usec = now;
+        node_voice_foreign_metadata(n->c.voice, s->ops->name, name, n->provider_id);
+}
+
+/* Said when it begins, again while it lasts, and when it is over. */
+static bool is_foreign(Notices *n, NoticeSource *s) {
         const char *name;
         NoticeIdentity identity = notice_source_identity(s, n->provider_id, &name);
 
-        if (identity == NOTICE_IDENTITY_OTHER && n->foreign != s) {
-                n->foreign = s;
-                node_voice_foreign_metadata(n->c.voice, s->ops->name, name, n->provider_id);
+        if (identity == NOTICE_IDENTITY_OTHER) {
+                say_foreign(n, s, name);
+                notice_source_ask_identity(s);
         } else if (identity == NOTICE_IDENTITY_SAME && n->foreign == s) {
                 n->foreign = NULL;
                 node_voice_source_back(n->c.voice, s->ops->name);

@@ -7,6 +7,8 @@
 #include <cmocka.h>
 
 #include "agent-rig.h"
+#include "fake-azure-metadata.h"
+#include "fake-gce-metadata.h"
 #include "notice-sources.h"
 #include "string-util.h"
 
@@ -486,6 +488,83 @@ static void test_foreign_metadata(void **state) {
         assert_int_equal(n_said(r, "speaks for another machine: for " OTHER_INSTANCE), 3);
 }
 
+#define GCE_ID "4520031799277581759"
+#define GCE_OTHER_ID "1111111111111111111"
+
+/* Metadata that answered for another VM at the start, and has a preemption of it: asked anew while that lasts, also by a server that
+ * does not answer that at once; when it is this VM's, what it announces is acted upon. */
+static void test_named_anew_gce(void **state) {
+        AgentRig *r = agent_rig_new();
+        FakeGceMetadata *gce = fake_gce_metadata_new(r->world.loop, &(FakeGceMetadataOptions){ .name = "n2", .id = GCE_OTHER_ID });
+        size_t gets;
+
+        r->metadata = fake_gce_metadata_handle;
+        r->metadata_userdata = gce;
+        r->config.metadata_source = METADATA_SOURCE_GCE;
+        fake_merge(r->cluster, FAKE_NODES, NULL, RIG_NODE, "{'spec':{'providerID':'gce://p/us-central1-a/n1'}}");
+        fake_gce_metadata_set_preempted(gce, true);
+        agent_rig_add_pods(r, "web", 3);
+        agent_rig_start(r);
+        agent_rig_run(r, 5 * USEC_PER_MINUTE);
+        assert_in_service(r);
+        assert_int_equal(n_said(r, "speaks for another machine: for n2"), 1);
+        gets = fake_gce_metadata_n_gets(gce);
+        agent_rig_run(r, 130 * USEC_PER_MINUTE);
+        assert_in_service(r);
+        assert_int_equal(n_said(r, "speaks for another machine: for n2"), 3); /* every hour */
+        assert_in_range(fake_gce_metadata_n_gets(gce) - gets, 130 * 4, 130 * 6 + 10); /* the feeds, and two a minute */
+
+        /* An id alone changes nothing; neither does a question without an answer. */
+        fake_gce_metadata_set_name(gce, NULL);
+        fake_gce_metadata_set_id(gce, GCE_ID);
+        agent_rig_run(r, 5 * USEC_PER_MINUTE);
+        assert_in_service(r);
+        fake_gce_metadata_set_name(gce, "n1");
+        agent_rig_run(r, 3 * USEC_PER_MINUTE);
+        assert_true(agent_rig_said(r, "Source gce answers again."));
+        assert_string_equal(agent_phase(r->agent), "Drained");
+        assert_non_null(strstr(agent_rig_annotation(r, "vesper.sh/interruption"), GCE_ID "-preempted-"));
+        agent_rig_kill(r);
+        fake_gce_metadata_free(gce);
+        agent_rig_free(r);
+}
+
+static void test_named_anew_azure(void **state) {
+        AgentRig *r = agent_rig_new();
+        FakeAzureEvents *events = fake_azure_events_new(r->world.loop);
+        FakeAzureMetadata *azure = fake_azure_metadata_new(r->world.loop, events, &(FakeAzureMetadataOptions){ .name = "n2" });
+        size_t n;
+
+        r->metadata = fake_azure_metadata_handle;
+        r->metadata_userdata = azure;
+        r->config.metadata_source = METADATA_SOURCE_AZURE;
+        fake_merge(r->cluster, FAKE_NODES, NULL, RIG_NODE,
+                   "{'spec':{'providerID':'azure:///subscriptions/s/resourceGroups/g/providers/Microsoft.Compute/virtualMachines/n1'}}");
+        fake_azure_events_add(events, &(FakeAzureEvent){ .type = "Terminate", .resources = "n2", .lead_usec = USEC_PER_HOUR });
+        agent_rig_add_pods(r, "web", 3);
+        agent_rig_start(r);
+        agent_rig_run(r, 5 * USEC_PER_MINUTE);
+        assert_in_service(r);
+        assert_int_equal(n_said(r, "speaks for another machine: for n2"), 1);
+        assert_int_equal(n_said(r, "Asking for the scheduled events of VM"), 1);
+        n = fake_azure_metadata_n_requests(azure);
+        agent_rig_run(r, 10 * USEC_PER_MINUTE);
+        assert_in_range(fake_azure_metadata_n_requests(azure) - n, 300, 320); /* a poll of 2 s, and once a minute */
+
+        fake_azure_metadata_set_name(azure, NULL);
+        agent_rig_run(r, 5 * USEC_PER_MINUTE);
+        assert_in_service(r);
+        fake_azure_metadata_set_name(azure, "n1");
+        fake_azure_events_add(events, &(FakeAzureEvent){ .type = "Terminate", .resources = "n1", .lead_usec = USEC_PER_HOUR });
+        agent_rig_run(r, 3 * USEC_PER_MINUTE);
+        assert_true(agent_rig_said(r, "Source azure answers again."));
+        assert_string_equal(agent_phase(r->agent), "Drained");
+        agent_rig_kill(r);
+        fake_azure_metadata_free(azure);
+        fake_azure_events_free(events);
+        agent_rig_free(r);
+}
+
 /* A Node without a providerID names no machine: metadata is believed. When it gets one that is another machine's, what was begun
  * for that is undone; with its own it goes on. */
 static void test_provider_id_comes_late(void **state) {
@@ -533,6 +612,8 @@ int main(void) {
                 cmocka_unit_test(test_auto),
                 cmocka_unit_test(test_auto_bare_metal),
                 cmocka_unit_test(test_foreign_metadata),
+                cmocka_unit_test(test_named_anew_gce),
+                cmocka_unit_test(test_named_anew_azure),
                 cmocka_unit_test(test_provider_id_comes_late),
         };
         return cmocka_run_group_tests_name("notices", tests, NULL, NULL);
