@@ -272,7 +272,7 @@ static int on_finish(void *config, Log *log, void *userdata) {
         Process *p = userdata;
         int r;
 
-        c->detected_cloud = metadata_source_detect("");
+        metadata_source_detect("", c);
         r = agent_config_finish(c, log, environ);
         return r < 0 || c->node_name ? r : free_and_strdup(&c->node_name, p->config.node_name);
 }

@@ -47,6 +47,7 @@ struct Notices {
         char *provider_id;           /* of the Node; NULL: not known yet */
         const NoticeSource *foreign; /* it answers for another machine, as has been said; NULL: none does */
         usec_t foreign_said_usec;    /* that, the last time */
+        bool id_said;                /* that the providerID is another machine's */
         char *early; /* id of the one that is taken before its time; NULL: none is */
         bool early_is_held;
         usec_t marks_back_usec; /* since when marks of an overruled notice stand on the Node; 0: they do not */
@@ -570,10 +571,12 @@ static bool is_foreign(Notices *n, NoticeSource *s) {
         if (identity == NOTICE_IDENTITY_OTHER) {
                 say_foreign(n, s, name);
                 notice_source_ask_identity(s);
-        } else if (identity == NOTICE_IDENTITY_SAME && n->foreign == s) {
+        } else if (identity != NOTICE_IDENTITY_UNKNOWN && n->foreign == s) {
                 n->foreign = NULL;
                 node_voice_source_back(n->c.voice, s->ops->name);
         }
+        if (identity == NOTICE_IDENTITY_FIRMWARE && speak_once(&n->id_said))
+                node_voice_foreign_provider_id(n->c.voice, name, n->provider_id);
         return identity == NOTICE_IDENTITY_OTHER;
 }
 
@@ -596,6 +599,7 @@ void notices_see_provider_id(Notices *n, const char *provider_id) {
                 return;
         if (free_and_strdup(&n->provider_id, provider_id) < 0)
                 return; /* with the next change of the Node */
+        n->id_said = false;
         for (size_t i = 0; i < n->n_sources; i++)
                 if (is_foreign(n, n->sources[i]))
                         disown(n, n->sources[i]);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "notice-ec2.h"
 
+#include <stdio.h>
+
 #include "ec2-events.h"
 #include "imds-client.h"
 #include "json.h"
@@ -72,6 +74,7 @@ typedef struct NoticeEc2 {
         bool looking;
         usec_t due_usec; /* of the present or next look */
         char instance_id[EC2_INSTANCE_ID_MAX + 1]; /* "": not known yet; in place, as a notice may wait for it */
+        char firmware_instance[EC2_INSTANCE_ID_MAX + 1];
         unsigned proven_generation; /* of the token by which instance_id was answered; 0: never */
         bool absent;                /* this look has had its 404 */
         ImdsAnswer held;            /* ... or its 200, by a token whose server has to prove first who it is */
@@ -570,9 +573,13 @@ static bool ec2_announces(const NoticeSource *source, const char *feed, const No
 
 static NoticeIdentity ec2_identity(const NoticeSource *source, const char *provider_id, const char **ret_name) {
         const NoticeEc2 *s = CONTAINER_OF(source, NoticeEc2, source);
+        NoticeIdentity identity;
 
         *ret_name = s->instance_id;
-        return s->instance_id[0] ? notice_ec2_identity(s->instance_id, provider_id) : NOTICE_IDENTITY_UNKNOWN;
+        if (!s->instance_id[0])
+                return NOTICE_IDENTITY_UNKNOWN;
+        identity = notice_ec2_identity(s->instance_id, provider_id);
+        return identity == NOTICE_IDENTITY_OTHER && streq(s->instance_id, s->firmware_instance) ? NOTICE_IDENTITY_FIRMWARE : identity;
 }
 
 static void ec2_free(NoticeSource *source) {
@@ -614,6 +621,7 @@ int notice_ec2_new(Env *env, const NoticeEc2Options *o, notice_look_t on_look, v
         s->env = env;
         s->poll_usec = o->poll_usec;
         s->asked = SIDE_NONE;
+        (void) snprintf(s->firmware_instance, sizeof(s->firmware_instance), "%s", strempty(o->firmware_instance));
         s->backoff = NOTICE_SOURCE_BACKOFF(o->poll_usec, NOTICE_SOURCE_SLOWEST_POLLS * o->poll_usec);
         r = imds_client_new(env, o->endpoint, &s->imds);
         if (r >= 0 && o->other_endpoint)

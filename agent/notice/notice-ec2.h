@@ -25,7 +25,8 @@
  *                     token was made: a stranger's 404 says nothing
  *      anything else  unknown. Of the first feed: backs off with jitter, never slower than 8 x the poll interval
  *
- * That instance id is also what tells whether this is the metadata of the machine that the Node's providerID names.
+ * That instance id is also what tells whether this is the metadata of the machine that the Node's providerID names. Should it be the
+ * one that the firmware of this machine names, it is the providerID that is of another.
  *
  * The id of a spot notice is instance id + action + boot id, that of a scheduled event EC2's own. Deadlines are the
  * cloud's times, held against the Date of their answers (notice_source_judge(); for spot notice_ec2_left()).
@@ -38,6 +39,7 @@ typedef struct NoticeEc2Options {
         const char *endpoint;
         const char *other_endpoint; /* where there is no route to that; NULL: none */
         bool allow_v1;              /* imds_client_allow_v1() */
+        const char *firmware_instance; /* which instance this is by its firmware; NULL or "": that does not say */
         usec_t poll_usec;
 } NoticeEc2Options;
 

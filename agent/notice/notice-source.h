@@ -22,6 +22,7 @@ typedef enum NoticePollResult {
 typedef enum NoticeIdentity {
         NOTICE_IDENTITY_UNKNOWN, /* metadata or the providerID does not tell */
         NOTICE_IDENTITY_SAME,
+        NOTICE_IDENTITY_FIRMWARE, /* that of this node, as the machine's firmware says: it is the providerID that names another one */
         NOTICE_IDENTITY_OTHER,
 } NoticeIdentity;
 

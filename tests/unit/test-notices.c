@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 
 #include <cmocka.h>
 
@@ -401,7 +402,41 @@ static void test_firmware(void **state) {
         assert_int_equal(metadata_source_of_provider_id("kind://docker/kind/kind-worker"), METADATA_SOURCE_NONE);
         assert_int_equal(metadata_source_of_provider_id(""), METADATA_SOURCE_NONE);
         assert_int_equal(metadata_source_of_provider_id(NULL), METADATA_SOURCE_NONE);
-        assert_int_equal(metadata_source_detect("/nonexistent"), METADATA_SOURCE_NONE);
+}
+
+/* Which instance this is, Nitro's firmware says; what is read below a root is what an agent goes by. */
+static void test_firmware_instance(void **state) {
+        static const struct {
+                FirmwareFacts facts;
+                const char *instance;
+        } rows[] = {
+                { { .sys_vendor = S("Amazon EC2"), .board_asset_tag = S(RIG_INSTANCE) }, RIG_INSTANCE },
+                { { .sys_vendor = S("Amazon EC2"), .board_asset_tag = S("Amazon EC2") }, NULL },
+                { { .sys_vendor = S("Amazon EC2") }, NULL },
+                { { .sys_vendor = S("QEMU"), .board_asset_tag = S(RIG_INSTANCE) }, NULL },
+                { { 0 }, NULL },
+        };
+        char root[] = "/tmp/test-notices-XXXXXX";
+        _cleanup_free_ char *make = NULL, *remove = NULL;
+        AgentConfig c = { .detected_instance = "before" };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                const char *found = metadata_instance_of_firmware(&rows[i].facts);
+
+                assert_true(streq_ptr(found, rows[i].instance));
+        }
+        metadata_source_detect("/nonexistent", &c);
+        assert_int_equal(c.detected_cloud, METADATA_SOURCE_NONE);
+        assert_string_equal(c.detected_instance, "");
+        assert_non_null(mkdtemp(root));
+        make = strf("mkdir -p %s/sys/class/dmi/id && cd %s/sys/class/dmi/id && echo Amazon EC2 >sys_vendor && echo " RIG_INSTANCE " >board_asset_tag",
+                    root, root);
+        remove = strf("rm -r %s", root);
+        assert_int_equal(system(make), 0);
+        metadata_source_detect(root, &c);
+        assert_int_equal(system(remove), 0);
+        assert_int_equal(c.detected_cloud, METADATA_SOURCE_EC2);
+        assert_string_equal(c.detected_instance, RIG_INSTANCE);
 }
 
 /* A firmware that says nothing: by the Node, once that is known. */
@@ -486,6 +521,37 @@ static void test_foreign_metadata(void **state) {
         agent_rig_run(r, 20 * USEC_PER_MINUTE);
         assert_string_equal(agent_phase(r->agent), "Drained");
         assert_int_equal(n_said(r, "speaks for another machine: for " OTHER_INSTANCE), 3);
+}
+
+/* A Node that was registered by an earlier machine of its name. What the firmware says settles it; without it nothing does. */
+static void test_foreign_provider_id(void **state) {
+        static const struct {
+                const char *firmware;
+                const char *phase;
+        } rows[] = {
+                { OTHER_INSTANCE, "Drained" },
+                { RIG_INSTANCE, "Idle" },
+                { "", "Idle" },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                AgentRig *r = agent_rig_new();
+                bool own = streq(rows[i].phase, "Drained");
+
+                (void) snprintf(r->config.detected_instance, sizeof(r->config.detected_instance), "%s", rows[i].firmware);
+                fake_imds_set_instance_id(r->imds, OTHER_INSTANCE);
+                agent_rig_add_pods(r, "web", 3);
+                agent_rig_start(r);
+                agent_rig_run(r, USEC_PER_MINUTE);
+                agent_rig_notice(r, 120 * USEC_PER_SEC);
+                agent_rig_run(r, 30 * USEC_PER_SEC);
+                assert_string_equal(agent_phase(r->agent), rows[i].phase);
+                assert_int_equal(n_said(r, "its providerID is that of another machine: aws:///"), own);
+                assert_int_equal(agent_rig_has_event(r, "Node", "ForeignProviderID"), own);
+                assert_int_equal(agent_rig_has_event(r, "Node", "ForeignMetadata"), !own);
+                assert_true(agent_rig_said(r, "kubectl delete node n1"));
+                agent_rig_free(r);
+        }
 }
 
 #define GCE_ID "4520031799277581759"
@@ -609,9 +675,11 @@ int main(void) {
                 cmocka_unit_test(test_report_and_ignore),
                 cmocka_unit_test(test_dry_run),
                 cmocka_unit_test(test_firmware),
+                cmocka_unit_test(test_firmware_instance),
                 cmocka_unit_test(test_auto),
                 cmocka_unit_test(test_auto_bare_metal),
                 cmocka_unit_test(test_foreign_metadata),
+                cmocka_unit_test(test_foreign_provider_id),
                 cmocka_unit_test(test_named_anew_gce),
                 cmocka_unit_test(test_named_anew_azure),
                 cmocka_unit_test(test_provider_id_comes_late),
