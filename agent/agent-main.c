@@ -389,7 +389,7 @@ static void on_surveyed(void *userdata) {
 
 /* For its providerID; a command is told its name. */
 static bool needs_node(const AgentConfig *c) {
-        return (c->metadata_source == METADATA_SOURCE_AUTO && c->detected_cloud == METADATA_SOURCE_NONE) || (c->command && c->command[0]);
+        return c->metadata_source != METADATA_SOURCE_NONE || (c->command && c->command[0]);
 }
 
 /* The exit status. */
