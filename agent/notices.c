@@ -580,17 +580,31 @@ static bool is_foreign(Notices *n, NoticeSource *s) {
         return identity == NOTICE_IDENTITY_OTHER;
 }
 
+static void cancel_foreign(Notices *n) {
+        const Notice *now = reflex_notice_now(n->c.reflex);
+
+        if (!(n->early_is_held && now && streq_ptr(n->early, now->id)))
+                reflex_cancel(n->c.reflex, "it was announced by the metadata of another machine");
+}
+
 static void disown(Notices *n, const NoticeSource *s) {
-        bool in_force = false, held;
+        bool in_force = false;
 
         for (size_t i = n->n_standing; i-- > 0;)
                 if (n->standing[i].feed->source == s) {
                         in_force = in_force || is_in_force(n, n->standing[i].notice);
                         stand_down(n, i);
                 }
-        held = n->early_is_held && reflex_notice_now(n->c.reflex) && streq_ptr(n->early, reflex_notice_now(n->c.reflex)->id);
-        if (in_force && !held)
-                reflex_cancel(n->c.reflex, "it was announced by the metadata of another machine");
+        if (in_force)
+                cancel_foreign(n);
+}
+
+/* What an agent before this one has begun does not stand; its id may say that it was begun by this metadata. */
+static void disown_resumed(Notices *n, const NoticeSource *s) {
+        const Notice *now = reflex_notice_now(n->c.reflex);
+
+        if (now && notice_source_is_of_machine(s, now))
+                cancel_foreign(n);
 }
 
 void notices_see_provider_id(Notices *n, const char *provider_id) {
@@ -613,6 +627,7 @@ static void on_look(NoticeSource *s, const NoticeLook *look, void *userdata) {
 
         if (look->result != NOTICE_POLL_UNKNOWN && is_foreign(n, s)) {
                 metrics_add(n->c.metrics, AGENT_METRIC_POLLS, NOTICE_POLL_UNKNOWN, 1);
+                disown_resumed(n, s);
                 watch_overruled_marks(n);
                 n->c.on_looked(n->c.userdata);
                 return;

@@ -582,6 +582,14 @@ static NoticeIdentity ec2_identity(const NoticeSource *source, const char *provi
         return identity == NOTICE_IDENTITY_OTHER && streq(s->instance_id, s->firmware_instance) ? NOTICE_IDENTITY_FIRMWARE : identity;
 }
 
+/* Scheduled events have ids of their own. */
+static bool ec2_is_of_machine(const NoticeSource *source, const Notice *n) {
+        const NoticeEc2 *s = CONTAINER_OF(source, NoticeEc2, source);
+        const char *rest = s->instance_id[0] ? startswith(n->id, s->instance_id) : NULL;
+
+        return rest && rest[0] == '-';
+}
+
 static void ec2_free(NoticeSource *source) {
         NoticeEc2 *s = to_ec2(source);
 
@@ -603,6 +611,7 @@ static const NoticeSourceOps ec2_ops = {
         .kick = ec2_kick,
         .announces = ec2_announces,
         .identity = ec2_identity,
+        .is_of_machine = ec2_is_of_machine,
         .may_cancel = notice_source_cloud_may_cancel,
         .free = ec2_free,
 };

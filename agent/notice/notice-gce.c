@@ -428,6 +428,13 @@ static NoticeIdentity gce_identity(const NoticeSource *source, const char *provi
         return s->name[0] ? notice_gce_identity(s->name, provider_id) : NOTICE_IDENTITY_UNKNOWN;
 }
 
+static bool gce_is_of_machine(const NoticeSource *source, const Notice *n) {
+        const NoticeGce *s = CONTAINER_OF(source, NoticeGce, source);
+        const char *rest = s->id[0] ? startswith(n->id, s->id) : NULL;
+
+        return rest && rest[0] == '-';
+}
+
 static void gce_ask_identity(NoticeSource *source) {
         NoticeGce *s = to_gce(source);
 
@@ -458,6 +465,7 @@ static const NoticeSourceOps gce_ops = {
         .kick = gce_kick,
         .announces = gce_announces,
         .identity = gce_identity,
+        .is_of_machine = gce_is_of_machine,
         .ask_identity = gce_ask_identity,
         .may_cancel = notice_source_cloud_may_cancel,
         .free = gce_free,

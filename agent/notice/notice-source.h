@@ -64,6 +64,9 @@ typedef struct NoticeSourceOps {
         /* Holds what metadata has called its machine last against the providerID of the Node; *ret_name: that (borrowed), where it
          * is another one. Pure. NULL: it is no cloud's, and never another's. */
         NoticeIdentity (*identity)(const NoticeSource *s, const char *provider_id, const char **ret_name);
+        /* Is this notice (maybe of an earlier life of the agent), by its id, of the machine that metadata has answered for last? Pure.
+         * NULL: ids do not tell. */
+        bool (*is_of_machine)(const NoticeSource *s, const Notice *n);
         /* What metadata has called its machine is another's: asks anew, once a minute at most; until that is
          * answered whole, identity() says what it said. NULL: each of its looks tells. */
         void (*ask_identity)(NoticeSource *s);
@@ -90,6 +93,7 @@ bool notice_source_announces(const NoticeSource *s, const char *feed, const Noti
 bool notice_source_may_cancel(const NoticeSource *s, const Notice *n, usec_t now_usec);
 /* provider_id: NULL: not known. */
 NoticeIdentity notice_source_identity(const NoticeSource *s, const char *provider_id, const char **ret_name);
+bool notice_source_is_of_machine(const NoticeSource *s, const Notice *n);
 void notice_source_ask_identity(NoticeSource *s);
 /* The may_cancel of clouds: a spot notice is over ten minutes after its own time, for nobody says so; what else they take back
  * they take back in so many words. */

@@ -632,13 +632,16 @@ static void test_named_anew_azure(void **state) {
 }
 
 /* A Node without a providerID names no machine: metadata is believed. When it gets one that is another machine's, what was begun
- * for that is undone; with its own it goes on. */
+ * for that is undone, also by an agent that was started in between; with its own it goes on. */
 static void test_provider_id_comes_late(void **state) {
         static const struct {
                 const char *id, *phase;
+                bool restart;
         } rows[] = {
-                { RIG_INSTANCE, "Drained" },
-                { OTHER_INSTANCE, "Idle" },
+                { RIG_INSTANCE, "Drained", false },
+                { OTHER_INSTANCE, "Idle", false },
+                { RIG_INSTANCE, "Drained", true },
+                { OTHER_INSTANCE, "Idle", true },
         };
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
@@ -651,7 +654,11 @@ static void test_provider_id_comes_late(void **state) {
                 agent_rig_notice(r, 120 * USEC_PER_SEC);
                 agent_rig_run(r, 10 * USEC_PER_SEC);
                 assert_string_equal(agent_phase(r->agent), "Drained");
+                if (rows[i].restart)
+                        agent_rig_kill(r);
                 fake_merge(r->cluster, FAKE_NODES, NULL, RIG_NODE, "{'spec':{'providerID':'aws:///us-east-1a/%s'}}", rows[i].id);
+                if (rows[i].restart)
+                        agent_rig_start(r);
                 agent_rig_run(r, USEC_PER_MINUTE);
                 assert_string_equal(agent_phase(r->agent), rows[i].phase);
                 assert_int_equal(agent_rig_unschedulable(r), streq(rows[i].phase, "Drained"));
