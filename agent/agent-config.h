@@ -9,6 +9,7 @@
 #include "policy.h"
 #include "time-util.h"
 
+#define AGENT_INSTANCE_ID_MAX 34u /* EC2_INSTANCE_ID_MAX */
 #define AGENT_METADATA_ENDPOINT "http://169.254.169.254"
 /* EC2's, where there is no route to that: an instance with IPv6 alone. */
 #define AGENT_METADATA_ENDPOINT_IPV6 "http://[fd00:ec2::254]"
@@ -59,7 +60,8 @@ typedef struct AgentConfig {
         NotifySettings notify;       /* [Notify] */
         LogSettings log;             /* [Log] */
 
-        MetadataSource detected_cloud; /* not configured: what the firmware says; EC2 or NONE */
+        MetadataSource detected_cloud; /* not configured: what the firmware says */
+        char detected_instance[AGENT_INSTANCE_ID_MAX + 1]; /* the same: EC2's id of this machine; "": it does not say */
 } AgentConfig;
 
 extern const ConfigItem agent_config_table[];

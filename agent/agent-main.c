@@ -272,7 +272,7 @@ static int on_finish(void *config, Log *log, void *userdata) {
         Process *p = userdata;
         int r;
 
-        c->detected_cloud = metadata_source_detect("");
+        metadata_source_detect("", c);
         r = agent_config_finish(c, log, environ);
         return r < 0 || c->node_name ? r : free_and_strdup(&c->node_name, p->config.node_name);
 }
@@ -389,7 +389,7 @@ static void on_surveyed(void *userdata) {
 
 /* For its providerID; a command is told its name. */
 static bool needs_node(const AgentConfig *c) {
-        return (c->metadata_source == METADATA_SOURCE_AUTO && c->detected_cloud == METADATA_SOURCE_NONE) || (c->command && c->command[0]);
+        return c->metadata_source != METADATA_SOURCE_NONE || (c->command && c->command[0]);
 }
 
 /* The exit status. */

@@ -20,6 +20,7 @@ static const char *const phase_table[_INTENT_PHASE_MAX] = {
         [INTENT_DRAINING] = "Draining",
         [INTENT_DRAINED] = "Drained",
         [INTENT_RELEASED] = "Released",
+        [INTENT_OVER] = "CordonOver",
 };
 
 const char *intent_phase_to_string(IntentPhase p) {
@@ -241,6 +242,14 @@ const Intent *intent_log_find_if(const IntentLog *l, bool (*over)(const Intent *
         return NULL;
 }
 
+/* One whose cordon is over, should there be any: a second cordon does less harm than a drain that a person has overruled. */
+static Intent *least(IntentRecord *r) {
+        for (size_t i = 0; i < r->n_items; i++)
+                if (r->items[i].phase == INTENT_OVER)
+                        return &r->items[i];
+        return r->items;
+}
+
 /* Memory only. A full log forgets its oldest. */
 static int keep(IntentLog *l, const Notice *n, IntentPhase phase, usec_t since_usec) {
         _cleanup_(notice_freep) Notice *copy = NULL;
@@ -252,7 +261,7 @@ static int keep(IntentLog *l, const Notice *n, IntentPhase phase, usec_t since_u
                 return r;
         if (!i) {
                 if (l->record.n_items == INTENTS_MAX)
-                        drop(&l->record, l->record.items);
+                        drop(&l->record, least(&l->record));
                 i = &l->record.items[l->record.n_items++];
                 *i = (Intent){ 0 };
         }

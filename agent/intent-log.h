@@ -3,7 +3,7 @@
 
 /*
  * intent-log.c: what the agent must know after a crash and cannot read off its Node: which notice was
- * handled how far, and which one a person overruled. One small record in the StateStore, JSON, versioned,
+ * handled how far, which one a person overruled, and for which one the node was cordoned long enough. One small record in the StateStore, JSON, versioned,
  * written whole at each change:
  *
  *      {"version":1,"bootID":"...","notices":[{"id":..., ..., "phase":"Draining","since":"..."}, ...]}
@@ -23,6 +23,7 @@ typedef enum IntentPhase {
         INTENT_DRAINING,
         INTENT_DRAINED,
         INTENT_RELEASED, /* a person un-cordoned: this notice is not acted upon again */
+        INTENT_OVER,     /* the time for which [Policy] cordons for it has passed: it is not cordoned for again */
         _INTENT_PHASE_MAX,
         _INTENT_PHASE_INVALID = -EINVAL,
 } IntentPhase;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "notice-sources.h"
 
+#include <stdio.h>
+
 #include "file-util.h"
 #include "notice-azure.h"
 #include "notice-ec2.h"
@@ -8,6 +10,8 @@
 #include "notice-file.h"
 #include "notice-gce.h"
 #include "string-util.h"
+
+static_assert(AGENT_INSTANCE_ID_MAX == EC2_INSTANCE_ID_MAX, "an id of EC2 has room");
 
 #define FACT_BYTES_MAX 256u
 #define AZURE_ASSET_TAG "7783-7084-3265-9085-8269-3286-77"
@@ -36,6 +40,12 @@ MetadataSource metadata_source_of_firmware(const FirmwareFacts *f) {
         if (streq_ptr(f->chassis_asset_tag, AZURE_ASSET_TAG))
                 return METADATA_SOURCE_AZURE;
         return METADATA_SOURCE_NONE;
+}
+
+const char *metadata_instance_of_firmware(const FirmwareFacts *f) {
+        const char *tag = strempty(f->board_asset_tag);
+
+        return streq_ptr(f->sys_vendor, "Amazon EC2") && ec2_instance_id_is_valid(tag, strlen(tag)) ? tag : NULL;
 }
 
 MetadataSource metadata_source_of_provider_id(const char *provider_id) {
@@ -69,15 +79,23 @@ static char *read_fact(const char *root, const char *path) {
         return text;
 }
 
-MetadataSource metadata_source_detect(const char *root) {
+void metadata_source_detect(const char *root, AgentConfig *c) {
         _cleanup_free_ char *vendor = read_fact(root, "/sys/class/dmi/id/sys_vendor");
         _cleanup_free_ char *product = read_fact(root, "/sys/class/dmi/id/product_name");
         _cleanup_free_ char *tag = read_fact(root, "/sys/class/dmi/id/chassis_asset_tag");
+        _cleanup_free_ char *board = read_fact(root, "/sys/class/dmi/id/board_asset_tag");
         _cleanup_free_ char *bios = read_fact(root, "/sys/class/dmi/id/bios_version");
         _cleanup_free_ char *uuid = read_fact(root, "/sys/hypervisor/uuid");
 
-        return metadata_source_of_firmware(&(FirmwareFacts){
-                .sys_vendor = vendor, .product_name = product, .chassis_asset_tag = tag, .bios_version = bios, .hypervisor_uuid = uuid });
+        const FirmwareFacts facts = { .sys_vendor = vendor,
+                                      .product_name = product,
+                                      .chassis_asset_tag = tag,
+                                      .board_asset_tag = board,
+                                      .bios_version = bios,
+                                      .hypervisor_uuid = uuid };
+
+        c->detected_cloud = metadata_source_of_firmware(&facts);
+        (void) snprintf(c->detected_instance, sizeof(c->detected_instance), "%s", strempty(metadata_instance_of_firmware(&facts)));
 }
 
 /* -- the sources -------------------------------------------------------------------------------- */
@@ -107,6 +125,7 @@ static int make_cloud(const NoticeSourcesOptions *o, NoticeSource **ret) {
         const NoticeEc2Options ec2 = { .endpoint = endpoint,
                                        .other_endpoint = other_endpoint(endpoint),
                                        .allow_v1 = o->config->allow_imdsv1,
+                                       .firmware_instance = o->config->detected_instance,
                                        .poll_usec = o->config->poll_usec };
         const NoticeAzureOptions azure = { .endpoint = endpoint, .poll_usec = o->config->poll_usec };
         const NoticeGceOptions gce = { .endpoint = endpoint, .poll_usec = o->config->poll_usec };

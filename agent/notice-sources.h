@@ -15,7 +15,7 @@ const char *metadata_source_name(MetadataSource s);
 
 /* What the firmware says of itself, as /sys/class/dmi/id and /sys/hypervisor/uuid have it; each may be NULL. */
 typedef struct FirmwareFacts {
-        char *sys_vendor, *product_name, *chassis_asset_tag, *bios_version, *hypervisor_uuid;
+        char *sys_vendor, *product_name, *chassis_asset_tag, *board_asset_tag, *bios_version, *hypervisor_uuid;
 } FirmwareFacts;
 
 /* Pure. METADATA_SOURCE_NONE: no cloud that is known.
@@ -24,6 +24,8 @@ typedef struct FirmwareFacts {
  *      GCE    product_name "Google Compute Engine" (docs.cloud.google.com: detect-compute-engine)
  *      Azure  chassis_asset_tag 7783-7084-3265-9085-8269-3286-77 (learn.microsoft.com: cloud-init, its Azure data source) */
 MetadataSource metadata_source_of_firmware(const FirmwareFacts *f);
+/* Pure. The id of this EC2 instance, which Nitro's board_asset_tag is (the same page); NULL: it does not say. Borrowed from the facts. */
+const char *metadata_instance_of_firmware(const FirmwareFacts *f);
 /* "aws:///eu-west-1a/i-0123", "gce://...", "azure://..."; NULL and others: NONE. */
 MetadataSource metadata_source_of_provider_id(const char *provider_id);
 
@@ -31,8 +33,8 @@ MetadataSource metadata_source_of_provider_id(const char *provider_id);
  * the firmware does. */
 MetadataSource metadata_source_known(const AgentConfig *c);
 
-/* Reads the firmware's facts below `root` ("" is this machine) and tells by them. */
-MetadataSource metadata_source_detect(const char *root);
+/* Reads the firmware's facts below `root` ("" is this machine) and keeps what they say: detected_cloud and detected_instance. */
+void metadata_source_detect(const char *root, AgentConfig *c);
 
 /* For other questions to EC2's metadata, as its source asks. 0 or -ENOMEM. */
 int notice_sources_imds(Env *env, const AgentConfig *config, ImdsClient **ret);

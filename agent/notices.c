@@ -15,6 +15,7 @@
 #define SOURCE_FAILING_LOOKS 3u
 /* A watch that is late brings its news by then. */
 #define MARKS_BACK_USEC (5 * USEC_PER_SEC)
+#define FOREIGN_AGAIN_USEC USEC_PER_HOUR
 
 typedef struct Feed {
         NoticeSource *source;
@@ -29,7 +30,7 @@ typedef struct Standing {
         usec_t answered_usec; /* of the look that showed it first */
         bool shown;           /* by the look that is taken in now */
         bool spoken;          /* that it is not acted upon, or not yet, has been said */
-        bool over;            /* the time for which [Policy] cordons has passed */
+        bool over;            /* the time for which [Policy] cordons has passed: it is only drained for */
 } Standing;
 
 struct Notices {
@@ -45,6 +46,8 @@ struct Notices {
         bool settled;
         char *provider_id;           /* of the Node; NULL: not known yet */
         const NoticeSource *foreign; /* it answers for another machine, as has been said; NULL: none does */
+        usec_t foreign_said_usec;    /* that, the last time */
+        bool id_said;                /* that the providerID is another machine's */
         char *early; /* id of the one that is taken before its time; NULL: none is */
         bool early_is_held;
         usec_t marks_back_usec; /* since when marks of an overruled notice stand on the Node; 0: they do not */
@@ -68,6 +71,7 @@ static const char *dealt_with(const Notices *n, const Notice *notice) {
                 return "the node was drained for it, and its marks were removed since";
         case INTENT_CORDONED:
         case INTENT_DRAINING:
+        case INTENT_OVER: /* only cordons: is_over() */
         case _INTENT_PHASE_MAX:
         case _INTENT_PHASE_INVALID:
                 break;
@@ -142,6 +146,10 @@ static void count(Notices *n, const Notice *notice) {
         metrics_add(n->c.metrics, AGENT_METRIC_NOTICES, (size_t) notice->kind, 1);
 }
 
+static bool is_over(const Standing *s, const Plan *plan) {
+        return s->over && plan->act == PLAN_CORDON;
+}
+
 /* -- acting ------------------------------------------------------------------------------------- */
 
 int notices_begin(Notices *n, const Notice *notice, usec_t answered_usec) {
@@ -200,15 +208,18 @@ void notices_act(Notices *n, const Notice *notice, usec_t answered_usec) {
         act(n, notice, &plan, answered_usec, NULL);
 }
 
-static void end_cordon(Notices *n) {
-        reflex_cancel(n->c.reflex, "the time for which [Policy] cordons the node has passed");
+/* First in the intent log, then on the Node: neither a crash in between nor an agent that is started later cordons again. */
+static void end_cordon(Notices *n, const Notice *notice) {
+        intent_log_note(n->c.intents, notice, INTENT_OVER, 0);
+        if (is_in_force(n, notice))
+                reflex_cancel(n->c.reflex, "the time for which [Policy] cordons the node has passed");
 }
 
 /* What the policy makes of it now. */
 static void consider(Notices *n, Standing *s) {
         Plan plan = plan_for(n, s->notice);
 
-        if ((s->over && !streq_ptr(n->early, s->notice->id)) || plan.act == PLAN_IGNORE)
+        if (is_over(s, &plan) || plan.act == PLAN_IGNORE)
                 return;
         if (plan.act == PLAN_REPORT) {
                 if (speak_once(&s->spoken)) {
@@ -219,8 +230,7 @@ static void consider(Notices *n, Standing *s) {
         }
         if (loop_now(n->c.env->loop) >= cordon_end(n, s, &plan)) {
                 s->over = true;
-                if (is_in_force(n, s->notice))
-                        end_cordon(n);
+                end_cordon(n, s->notice);
                 return;
         }
         if (is_due(n, &plan)) {
@@ -245,7 +255,7 @@ static void plan_timer(Notices *n) {
                 Plan plan = plan_for(n, s->notice);
                 usec_t end = cordon_end(n, s, &plan);
 
-                if (s->over || plan.act < PLAN_CORDON)
+                if (is_over(s, &plan) || plan.act < PLAN_CORDON)
                         continue;
                 if (plan.begin_usec > now)
                         next = MIN(next, plan.begin_usec);
@@ -264,7 +274,7 @@ static void consider_all(Notices *n) {
         for (size_t i = 0; i < n->n_standing; i++)
                 consider(n, &n->standing[i]);
         if (loop_now(n->c.env->loop) >= unseen_cordon_end(n))
-                end_cordon(n);
+                end_cordon(n, reflex_notice_now(n->c.reflex));
         plan_timer(n);
         n->c.on_planned(n->c.userdata);
 }
@@ -300,7 +310,7 @@ const Notice *notices_planned(const Notices *n, usec_t *ret_begin_usec) {
                 const Standing *s = &n->standing[i];
                 Plan plan = plan_for(n, s->notice);
 
-                if (plan.act < PLAN_CORDON || s->over || is_due(n, &plan) || plan.begin_usec >= *ret_begin_usec)
+                if (plan.act < PLAN_CORDON || is_over(s, &plan) || is_due(n, &plan) || plan.begin_usec >= *ret_begin_usec)
                         continue;
                 *ret_begin_usec = plan.begin_usec;
                 found = s->notice;
@@ -335,11 +345,11 @@ bool notices_is_due(const Notices *n, const char *id) {
         const Standing *s = find_id(n, id);
         Plan plan;
 
-        if (!s || s->over)
+        if (!s)
                 return false;
         plan = policy_decide(s->notice, &n->policy, loop_now(n->c.env->loop),
                              loop_to_wall(n->c.env->loop, 0));
-        return plan.act >= PLAN_CORDON && is_due(n, &plan);
+        return plan.act >= PLAN_CORDON && !is_over(s, &plan) && is_due(n, &plan);
 }
 
 const Notice *notices_find_early(const Notices *n, notices_may_t may, void *userdata) {
@@ -397,7 +407,11 @@ static Standing *find_standing(Notices *n, const Feed *feed, const char *id) {
 }
 
 static int stand_up(Notices *n, Feed *feed, const Notice *notice, usec_t answered_usec) {
-        Standing s = { .feed = feed, .answered_usec = answered_usec, .shown = true };
+        const Intent *known = intent_log_find(n->c.intents, notice->id);
+        Standing s = { .feed = feed,
+                       .answered_usec = answered_usec,
+                       .shown = true,
+                       .over = known && known->phase == INTENT_OVER };
         int r;
 
         if (n->n_standing == STANDING_MAX)
@@ -539,32 +553,58 @@ static Feed *feed_of(Notices *n, NoticeSource *s, const char *name) {
 
 /* -- whose metadata it is ------------------------------------------------------------------------ */
 
-/* Said when it begins, and when it is over. */
-static bool is_foreign(Notices *n, const NoticeSource *s) {
+static void say_foreign(Notices *n, const NoticeSource *s, const char *name) {
+        usec_t now = loop_now(n->c.env->loop);
+
+        if (n->foreign == s && now < usec_add(n->foreign_said_usec, FOREIGN_AGAIN_USEC))
+                return;
+        n->foreign = s;
+        n->foreign_said_usec = now;
+        node_voice_foreign_metadata(n->c.voice, s->ops->name, name, n->provider_id);
+}
+
+/* Said when it begins, again while it lasts, and when it is over. */
+static bool is_foreign(Notices *n, NoticeSource *s) {
         const char *name;
         NoticeIdentity identity = notice_source_identity(s, n->provider_id, &name);
 
-        if (identity == NOTICE_IDENTITY_OTHER && n->foreign != s) {
-                n->foreign = s;
-                node_voice_foreign_metadata(n->c.voice, s->ops->name, name, n->provider_id);
-        } else if (identity == NOTICE_IDENTITY_SAME && n->foreign == s) {
+        if (identity == NOTICE_IDENTITY_OTHER) {
+                say_foreign(n, s, name);
+                notice_source_ask_identity(s);
+        } else if (identity != NOTICE_IDENTITY_UNKNOWN && n->foreign == s) {
                 n->foreign = NULL;
                 node_voice_source_back(n->c.voice, s->ops->name);
         }
+        if (identity == NOTICE_IDENTITY_FIRMWARE && speak_once(&n->id_said))
+                node_voice_foreign_provider_id(n->c.voice, name, n->provider_id);
         return identity == NOTICE_IDENTITY_OTHER;
 }
 
+static void cancel_foreign(Notices *n) {
+        const Notice *now = reflex_notice_now(n->c.reflex);
+
+        if (!(n->early_is_held && now && streq_ptr(n->early, now->id)))
+                reflex_cancel(n->c.reflex, "it was announced by the metadata of another machine");
+}
+
 static void disown(Notices *n, const NoticeSource *s) {
-        bool in_force = false, held;
+        bool in_force = false;
 
         for (size_t i = n->n_standing; i-- > 0;)
                 if (n->standing[i].feed->source == s) {
                         in_force = in_force || is_in_force(n, n->standing[i].notice);
                         stand_down(n, i);
                 }
-        held = n->early_is_held && reflex_notice_now(n->c.reflex) && streq_ptr(n->early, reflex_notice_now(n->c.reflex)->id);
-        if (in_force && !held)
-                reflex_cancel(n->c.reflex, "it was announced by the metadata of another machine");
+        if (in_force)
+                cancel_foreign(n);
+}
+
+/* What an agent before this one has begun does not stand; its id may say that it was begun by this metadata. */
+static void disown_resumed(Notices *n, const NoticeSource *s) {
+        const Notice *now = reflex_notice_now(n->c.reflex);
+
+        if (now && notice_source_is_of_machine(s, now))
+                cancel_foreign(n);
 }
 
 void notices_see_provider_id(Notices *n, const char *provider_id) {
@@ -573,6 +613,7 @@ void notices_see_provider_id(Notices *n, const char *provider_id) {
                 return;
         if (free_and_strdup(&n->provider_id, provider_id) < 0)
                 return; /* with the next change of the Node */
+        n->id_said = false;
         for (size_t i = 0; i < n->n_sources; i++)
                 if (is_foreign(n, n->sources[i]))
                         disown(n, n->sources[i]);
@@ -586,6 +627,7 @@ static void on_look(NoticeSource *s, const NoticeLook *look, void *userdata) {
 
         if (look->result != NOTICE_POLL_UNKNOWN && is_foreign(n, s)) {
                 metrics_add(n->c.metrics, AGENT_METRIC_POLLS, NOTICE_POLL_UNKNOWN, 1);
+                disown_resumed(n, s);
                 watch_overruled_marks(n);
                 n->c.on_looked(n->c.userdata);
                 return;

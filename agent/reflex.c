@@ -558,6 +558,14 @@ static bool is_wanted_empty(const Reflex *r, const Notice *before) {
         return r->notice->by_hand != BY_HAND_NONE || !streq(before->id, r->notice->id);
 }
 
+/* That its cordon was long enough stays noted, for as long as it is announced (notices.c). */
+static void reflex_forget(Reflex *r, const char *id) {
+        const Intent *known = intent_log_find(r->c.intents, id);
+
+        if (!known || known->phase != INTENT_OVER)
+                intent_log_forget(r->c.intents, id);
+}
+
 /* A shutdown's stays noted: by when the machine was to be off holds for as long as that is on (shutdown.c). */
 int reflex_replace(Reflex *r, const Notice *n) {
         Notice *copy, *old = r->notice;
@@ -570,7 +578,7 @@ int reflex_replace(Reflex *r, const Notice *n) {
         r->notice = copy;
         node_voice_set_notice(r->c.voice, copy);
         if (!streq(old->id, n->id) && old->kind != NOTICE_SHUTDOWN)
-                intent_log_forget(r->c.intents, old->id);
+                reflex_forget(r, old->id);
         intent_log_note(r->c.intents, copy, reflex_phase(r), r->since_usec);
         reflex_deadline_changed(r);
         if (r->only_cordon && is_wanted_empty(r, old)) {
@@ -678,7 +686,7 @@ void reflex_cancel(Reflex *r, const char *why) {
         if (!can_stop(r) || reflex_falls_back(r, why))
                 return;
         node_voice_cancelled(r->c.voice, why);
-        intent_log_forget(r->c.intents, r->notice->id);
+        reflex_forget(r, r->notice->id);
         reflex_stop(r, node_report_unmark, why);
 }
 

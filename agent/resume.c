@@ -27,6 +27,11 @@ static int of_this_boot(const KubeNode *node, const IntentLog *log, Interruption
                 ret->why = "somebody made the node schedulable again while the agent was not running";
                 return 0;
         }
+        if (known && known->phase == INTENT_OVER) {
+                ret->act = RESUME_CLEAN;
+                ret->why = "the time for which [Policy] cordons the node has passed";
+                return 0;
+        }
         ret->act = RESUME_CONTINUE;
         ret->phase = phase >= 0 && phase < INTENT_RELEASED ? phase : INTENT_CORDONED;
         if (known) {

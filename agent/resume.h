@@ -9,6 +9,7 @@
  *      marks of this boot, released in the log     a person un-cordoned; only the clean-up was missing
  *      an interruption of this boot, Released      a person un-cordoned: remembered, whatever the log says
  *      marks of this boot, node schedulable        a person un-cordoned while nobody looked
+ *      annotation of this boot, over in the log    the time of a cordon has passed; only the clean-up was missing
  *      annotation of this boot                     go on, in the later phase of annotation and log
  *      no marks, but conditions of ours            only their clean-up was missing
  *      nothing of ours                             nothing

@@ -65,6 +65,7 @@ struct Check {
         unsigned n_open;
         ImdsClient *imds; /* of the Capacity Block; NULL: not on EC2 */
         char *windows;
+        char *provider_id; /* of the Node; NULL: not known */
         char *api_error, *metadata_why, *unit_state, *notify_error;
         char **after;
         bool active[_CHECK_UNIT_MAX];
@@ -94,6 +95,7 @@ static void on_node(const KubeReply *reply, void *userdata) {
         if (reply->object &&
             kube_object_decode(&kube_node_kind, reply->object, kube_client_pool(c->client), &o) >= 0) {
                 c->facts.node_ready = kube_node_is_ready((const KubeNode *) o);
+                (void) free_and_strdup(&c->provider_id, ((const KubeNode *) o)->provider_id);
                 kube_object_unref(o);
         }
         closed(c);
@@ -332,6 +334,7 @@ static void check_done(Check *c) {
                 bus_slot_free(c->questions[a].slot);
         timer_free(c->limit);
         timer_free(c->end);
+        free(c->provider_id);
         free(c->api_error);
         free(c->metadata_why);
         free(c->unit_state);
@@ -367,6 +370,10 @@ int check_run(Env *env, const AgentConfig *config, const KubeConfig *kubeconfig,
         if (c.call) {
                 c.facts.api_http = 0;
                 c.facts.api_error = "nothing within 5 s";
+        }
+        if (c.source) {
+                c.facts.identity = notice_source_identity(c.source, c.provider_id, &c.facts.machine);
+                c.facts.provider_id = c.provider_id;
         }
         return check_judge(&c.facts, ret);
 }

@@ -68,11 +68,22 @@ static int judge_metadata(const CheckFacts *f, CheckTable *t) {
                                           ? "not polled, unless the providerID of the node names a cloud: the firmware of this machine names none ([Metadata] Source=auto)"
                                           : "not polled ([Metadata] Source=none)"),
                            NULL);
+        if (f->identity == NOTICE_IDENTITY_OTHER)
+                return add(t, CHECK_FAIL, "metadata",
+                           strf("speaks for another machine: for %s, and the providerID of Node %s is %s; nothing that it announces is acted upon",
+                                f->machine, strempty(f->node), f->provider_id),
+                           "Look for what answers at [Metadata] Endpoint= (a proxy, a NAT rule). "
+                           "Should the providerID be that of an earlier machine: kubectl delete node, and the kubelet registers it anew.");
         if (!f->metadata_polled || f->look == NOTICE_POLL_UNKNOWN)
                 return add(t, CHECK_WARN, "metadata",
                            strf("no answer: %s", f->metadata_why ? f->metadata_why : "within 5 s"),
                            "An announced end would not be seen. "
                            "Check the hop limit and firewalls before 169.254.169.254, or set [Metadata] Source=none where there is no such service.");
+        if (f->identity == NOTICE_IDENTITY_FIRMWARE)
+                return add(t, CHECK_WARN, "metadata",
+                           strf("speaks for %s, as the firmware does, and the providerID of Node %s is another machine's: %s", f->machine,
+                                strempty(f->node), f->provider_id),
+                           "Its notices are acted upon, and others take the node for that machine: kubectl delete node, and the kubelet registers it anew.");
         return add(t, CHECK_OK, "metadata",
                    strf("answers%s%s", f->look == NOTICE_POLL_NOTICE ? ": the end of this machine is announced (vesper-agent --notices)" : "",
                         f->allows_imdsv1 ? "; a session token is not insisted on ([Metadata] AllowIMDSv1=yes)" : ""),

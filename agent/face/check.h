@@ -40,6 +40,8 @@ typedef struct CheckFacts {
         bool metadata_polled;
         NoticePollResult look;
         const char *metadata_why;
+        NoticeIdentity identity; /* whose machine that is, by the providerID of the Node */
+        const char *machine, *provider_id; /* FIRMWARE, OTHER: what metadata calls it, and what the Node does */
         bool allows_imdsv1;
         bool in_capacity_block, knows_block_end; /* EC2: instance-life-cycle, and the tag (notice-ec2.h) */
         const char *windows; /* of [Policy], when they open next; NULL: there is none */

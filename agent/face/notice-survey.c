@@ -34,7 +34,8 @@ struct NoticeSurvey {
         size_t n_sources;
         FeedRow rows[ROWS_MAX];
         size_t n_rows;
-        KubeCall *call;
+        KubeCall *call; /* for the Node, of which only its providerID counts */
+        char *provider_id; /* NULL: not known */
         Timer *end;
         bool over;
         void (*on_done)(void *userdata);
@@ -43,16 +44,33 @@ struct NoticeSurvey {
 
 /* -- asking ---------------------------------------------------------------------------------------- */
 
+/* What a source says of another machine is as if it had not answered: that is what an agent makes of it. */
+static void row_judge_machine(const NoticeSurvey *s, FeedRow *row) {
+        const char *name;
+
+        if (!row->source || notice_source_identity(row->source, s->provider_id, &name) != NOTICE_IDENTITY_OTHER)
+                return;
+        notice_set_done(&row->notices);
+        row->result = NOTICE_POLL_UNKNOWN;
+        free(row->why);
+        row->why = strf("it speaks for another machine (%s), and nothing that it announces is acted upon: the providerID of node %s is %s",
+                        name, s->config.node_name, s->provider_id);
+}
+
 static void on_end(Timer *t, void *userdata) {
         NoticeSurvey *s = userdata;
 
         if (s->over)
                 return;
+        for (size_t i = 0; i < s->n_rows; i++)
+                row_judge_machine(s, &s->rows[i]);
         s->over = true;
         s->on_done(s->userdata);
 }
 
 static void end_if_all_is_said(NoticeSurvey *s) {
+        if (s->call)
+                return;
         for (size_t i = 0; i < s->n_rows; i++)
                 if (!s->rows[i].reported)
                         return;
@@ -130,38 +148,46 @@ static int add_sources(NoticeSurvey *s, MetadataSource cloud, bool others) {
         return 0;
 }
 
-static int find_cloud(NoticeSurvey *s, const KubeReply *reply) {
+static int take_node(NoticeSurvey *s, const KubeReply *reply) {
         KubeObject *o = NULL;
         int r;
 
         r = kube_object_decode(&kube_node_kind, reply->object, kube_client_pool(s->client), &o);
         if (r >= 0)
-                r = add_sources(s, metadata_source_of_provider_id(((const KubeNode *) o)->provider_id), false);
+                r = free_and_strdup(&s->provider_id, ((const KubeNode *) o)->provider_id);
         kube_object_unref(o);
         return r;
 }
 
+static bool cloud_is_open(const NoticeSurvey *s) {
+        return s->config.metadata_source == METADATA_SOURCE_AUTO && metadata_source_known(&s->config) == METADATA_SOURCE_NONE;
+}
+
 static void on_node(const KubeReply *reply, void *userdata) {
         NoticeSurvey *s = userdata;
-        FeedRow *row = find_row(s, NULL, "providerID");
+        FeedRow *row = cloud_is_open(s) ? find_row(s, NULL, "providerID") : NULL;
+        int r = reply->object ? take_node(s, reply) : -ENOENT;
 
         s->call = kube_call_free(s->call);
-        if (reply->object && find_cloud(s, reply) >= 0) {
+        if (r >= 0 && row)
+                r = add_sources(s, metadata_source_of_provider_id(s->provider_id), false);
+        if (r >= 0 && row) {
                 row->reported = true;
                 row->result = NOTICE_POLL_NONE;
-        } else
+        } else if (row)
                 row_unknown(row, reply->error && reply->error->message ? reply->error->message : "it cannot be read");
         end_if_all_is_said(s);
 }
 
-/* The firmware names no cloud: the Node may. */
+/* Whose machine it is; and of which cloud, where the firmware names none: only that has a row. */
 static int ask_node(NoticeSurvey *s) {
         const KubeTarget target = { .kind = &kube_node_kind, .name = s->config.node_name };
         const KubeCallOptions options = { .lane = HTTP_LANE_URGENT, .timeout_usec = NODE_USEC };
-        FeedRow *row = add_row(s, NULL, "providerID");
+        FeedRow *row = cloud_is_open(s) ? add_row(s, NULL, "providerID") : NULL;
 
         if (!s->client) {
-                row_unknown(row, "there is no credential with which to ask the API server");
+                if (row)
+                        row_unknown(row, "there is no credential with which to ask the API server");
                 return 0;
         }
         return kube_get(s->client, &target, &options, on_node, s, &s->call);
@@ -174,7 +200,7 @@ static int survey_start(NoticeSurvey *s) {
 
         timer_arm_in(s->end, has_command ? COMMAND_LIMIT_USEC : LIMIT_USEC);
         r = add_sources(s, cloud, true);
-        if (r >= 0 && s->config.metadata_source == METADATA_SOURCE_AUTO && cloud == METADATA_SOURCE_NONE)
+        if (r >= 0 && s->config.metadata_source != METADATA_SOURCE_NONE)
                 r = ask_node(s);
         if (r >= 0)
                 end_if_all_is_said(s);
@@ -217,6 +243,7 @@ NoticeSurvey *notice_survey_free(NoticeSurvey *s) {
                 notice_set_done(&s->rows[i].notices);
                 free(s->rows[i].why);
         }
+        free(s->provider_id);
         policy_settings_done(&s->policy);
         timer_free(s->end);
         return mfree(s);

@@ -7,7 +7,8 @@
  * a notice stands on its Node.
  *
  * The sources are the agent's own, so that both see the same. Of a cloud that the firmware does not name the providerID of the
- * Node is asked for, as an agent does. An answer that does not come within 8 s (35 s where a command is run, which may take 30) is none.
+ * Node is asked for, as an agent does; metadata of another machine than that names counts as not answered. An answer that does not
+ * come within 8 s (35 s where a command is run, which may take 30) is none.
  */
 
 #include <stdio.h>

@@ -251,11 +251,23 @@ void node_voice_source_failing(NodeVoice *v, const char *source, const char *why
 void node_voice_foreign_metadata(NodeVoice *v, const char *source, const char *name, const char *provider_id) {
         _cleanup_free_ char *text = strf("The %s metadata service that answers node %s speaks for another machine: for %s, and the providerID of "
                                          "this node is %s. Nothing that it announces is acted upon. "
-                                         "Look for what answers at [Metadata] Endpoint= (a proxy, a NAT rule, another machine's address).",
-                                         source, v->node, name, provider_id);
+                                         "Look for what answers at [Metadata] Endpoint= (a proxy, a NAT rule, another machine's address). "
+                                         "Should it be the providerID that is wrong, as the machine was replaced under the name of its "
+                                         "node: kubectl delete node %s, which its kubelet registers anew.",
+                                         source, v->node, name, provider_id, v->node);
 
         say_full(v, LOG_LEVEL_WARNING, MESSAGE_FOREIGN_METADATA, NULL, NULL, NULL, strempty(text));
         tell_node(v, EVENT_WARNING, "ForeignMetadata", text);
+}
+
+void node_voice_foreign_provider_id(NodeVoice *v, const char *name, const char *provider_id) {
+        _cleanup_free_ char *text = strf("Node %s runs on %s, as the machine's firmware and metadata say alike, and its providerID is that of another "
+                                         "machine: %s. What metadata announces is acted upon all the same; others may take the node for that machine. "
+                                         "It cannot be changed: kubectl delete node %s, which its kubelet registers anew.",
+                                         v->node, name, provider_id, v->node);
+
+        say_full(v, LOG_LEVEL_WARNING, MESSAGE_FOREIGN_PROVIDER_ID, NULL, NULL, NULL, strempty(text));
+        tell_node(v, EVENT_WARNING, "ForeignProviderID", text);
 }
 
 void node_voice_source_back(NodeVoice *v, const char *source) {

@@ -39,6 +39,8 @@ void node_voice_route_back(NodeVoice *v, usec_t after_usec);
 void node_voice_source_failing(NodeVoice *v, const char *source, const char *why, unsigned looks);
 /* name: what its metadata calls its machine. */
 void node_voice_foreign_metadata(NodeVoice *v, const char *source, const char *name, const char *provider_id);
+/* ... which is this machine, by its firmware. */
+void node_voice_foreign_provider_id(NodeVoice *v, const char *name, const char *provider_id);
 void node_voice_source_back(NodeVoice *v, const char *source);
 
 /* The notice. */

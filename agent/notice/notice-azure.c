@@ -26,6 +26,8 @@ typedef struct NoticeAzure {
         char *endpoint;
         usec_t poll_usec;
         char vm[NAME_BYTES_MAX + 1]; /* "": not known yet */
+        bool doubted;                /* it is another machine's than the Node's: asked for anew with the next look */
+        usec_t named_usec;           /* when it was asked for last */
         bool answered;               /* scheduled events are on */
         bool told_more;
         HttpCall *call;
@@ -257,8 +259,14 @@ static void on_name(const HttpResponse *r, void *userdata) {
                 look_failed(s, said, r->finished_usec);
                 return;
         }
+        if (strlen(s->vm) == r->body_size && memcmp(s->vm, r->body, r->body_size) == 0) {
+                ask_document(s);
+                return;
+        }
         memcpy(s->vm, r->body, r->body_size);
         s->vm[r->body_size] = 0;
+        notice_set_done(&s->known); /* of the VM that it was before */
+        s->answered = false;
         log_info(s->env->log,
                  "Asking for the scheduled events of VM %s, which switches them on for it: the first answer may take two minutes.",
                  s->vm);
@@ -270,9 +278,11 @@ static void on_timer(Timer *t, void *userdata) {
 
         s->asking = true;
         s->asked_usec = loop_now(s->env->loop);
-        if (s->vm[0] == 0)
+        if (s->vm[0] == 0 || s->doubted) {
+                s->doubted = false;
+                s->named_usec = s->asked_usec;
                 ask(s, NAME_PATH, TIMEOUT_USEC, on_name);
-        else
+        } else
                 ask_document(s);
 }
 
@@ -347,6 +357,12 @@ static NoticeIdentity azure_identity(const NoticeSource *source, const char *pro
         return strcasecmp(name, s->vm) == 0 ? NOTICE_IDENTITY_SAME : NOTICE_IDENTITY_OTHER;
 }
 
+static void azure_ask_identity(NoticeSource *source) {
+        NoticeAzure *s = to_azure(source);
+
+        s->doubted = loop_now(s->env->loop) >= usec_add(s->named_usec, NOTICE_SOURCE_IDENTITY_USEC);
+}
+
 static void azure_free(NoticeSource *source) {
         NoticeAzure *s = to_azure(source);
 
@@ -366,6 +382,7 @@ static const NoticeSourceOps azure_ops = {
         .start = azure_start,
         .kick = azure_kick,
         .identity = azure_identity,
+        .ask_identity = azure_ask_identity,
         .may_cancel = notice_source_cloud_may_cancel,
         .acknowledge = azure_acknowledge,
         .free = azure_free,

@@ -17,7 +17,8 @@
  *
  * Asking for scheduled events switches them on for the VM; the first answer may take two minutes, and events may be
  * shown only five minutes later. 200 and a document: what stands, or none. Anything else, an empty body too: unknown, backs off
- * with jitter, never slower than 8 x the poll interval.
+ * with jitter, never slower than 8 x the poll interval. The name of the VM is asked for first; while it is another one than the Node's
+ * providerID says, every minute again.
  */
 
 #include "scheduled-events.h"

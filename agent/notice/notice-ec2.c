@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "notice-ec2.h"
 
+#include <stdio.h>
+
 #include "ec2-events.h"
 #include "imds-client.h"
 #include "json.h"
@@ -71,7 +73,8 @@ typedef struct NoticeEc2 {
         Backoff backoff;
         bool looking;
         usec_t due_usec; /* of the present or next look */
-        char *instance_id;
+        char instance_id[EC2_INSTANCE_ID_MAX + 1]; /* "": not known yet; in place, as a notice may wait for it */
+        char firmware_instance[EC2_INSTANCE_ID_MAX + 1];
         unsigned proven_generation; /* of the token by which instance_id was answered; 0: never */
         bool absent;                /* this look has had its 404 */
         ImdsAnswer held;            /* ... or its 200, by a token whose server has to prove first who it is */
@@ -89,7 +92,7 @@ static void on_action(const ImdsAnswer *answer, void *userdata);
 /* -- pure --------------------------------------------------------------------------------------- */
 
 bool ec2_instance_id_is_valid(const char *s, size_t size) {
-        if (size < 10 || size > 34 || s[0] != 'i' || s[1] != '-')
+        if (size < 10 || size > EC2_INSTANCE_ID_MAX || s[0] != 'i' || s[1] != '-')
                 return false;
         for (size_t i = 2; i < size; i++)
                 if (!((s[i] >= '0' && s[i] <= '9') || (s[i] >= 'a' && s[i] <= 'f')))
@@ -271,7 +274,7 @@ static void take_none(NoticeEc2 *s, usec_t answered_usec) {
 /* -- the questions ------------------------------------------------------------------------------ */
 
 static bool identity_is_proven(const NoticeEc2 *s) {
-        return s->instance_id && s->proven_generation == imds_client_token_generation(s->imds);
+        return s->instance_id[0] && s->proven_generation == imds_client_token_generation(s->imds);
 }
 
 static void ask(NoticeEc2 *s, const char *path, imds_done_t done) {
@@ -279,9 +282,18 @@ static void ask(NoticeEc2 *s, const char *path, imds_done_t done) {
                 poll_failed(s, "out of memory", loop_now(s->env->loop));
 }
 
+/* A notice that is held counts by the last proof, by who it was: no time is lost on what stumbles. */
+static void identity_failed(NoticeEc2 *s, const char *why, usec_t answered_usec) {
+        if (s->held_body && s->instance_id[0])
+                take_held(s);
+        else
+                poll_failed(s, why, answered_usec);
+}
+
 static void ask_identity(NoticeEc2 *s) {
         s->asked_identity = true;
-        ask(s, "meta-data/instance-id", on_identity);
+        if (imds_client_get(s->imds, "meta-data/instance-id", on_identity, s) < 0)
+                identity_failed(s, "out of memory", loop_now(s->env->loop));
 }
 
 static void on_action(const ImdsAnswer *answer, void *userdata) {
@@ -311,40 +323,26 @@ static void on_action(const ImdsAnswer *answer, void *userdata) {
         assert(false && "an answer of no kind");
 }
 
-static int take_identity(NoticeEc2 *s, const ImdsAnswer *answer) {
+static bool take_identity(NoticeEc2 *s, const ImdsAnswer *answer) {
         size_t size = answer->size;
-        char *id;
 
         while (size > 0 && strchr(" \t\r\n", answer->body[size - 1]))
                 size--;
         if (!ec2_instance_id_is_valid(answer->body, size))
-                return -EBADMSG;
-        id = memdup_str(answer->body, size);
-        if (!id)
-                return -ENOMEM;
-        free(s->instance_id);
-        s->instance_id = id;
+                return false;
+        memcpy(s->instance_id, answer->body, size);
+        s->instance_id[size] = 0;
         s->proven_generation = imds_client_token_generation(s->imds);
-        return 0;
+        return true;
 }
 
 static void on_identity(const ImdsAnswer *answer, void *userdata) {
         NoticeEc2 *s = userdata;
-        int r;
 
-        if (answer->outcome == IMDS_FAILED) {
-                if (s->held_body && s->instance_id) /* by who it was: no time is lost on a service that stumbles */
-                        take_held(s);
-                else
-                        poll_failed(s, answer->why, answer->answered_usec);
-                return;
-        }
-        r = answer->outcome == IMDS_ANSWERED ? take_identity(s, answer) : -EBADMSG;
-        if (r < 0)
-                poll_failed(s,
-                            r == -ENOMEM ? "out of memory"
-                                         : "this is no EC2 metadata service: meta-data/instance-id gives no instance id",
-                            answer->answered_usec);
+        if (answer->outcome == IMDS_FAILED)
+                identity_failed(s, answer->why, answer->answered_usec);
+        else if (answer->outcome != IMDS_ANSWERED || !take_identity(s, answer))
+                poll_failed(s, "this is no EC2 metadata service: meta-data/instance-id gives no instance id", answer->answered_usec);
         else if (s->absent)
                 take_none(s, answer->answered_usec);
         else if (s->held_body)
@@ -575,9 +573,21 @@ static bool ec2_announces(const NoticeSource *source, const char *feed, const No
 
 static NoticeIdentity ec2_identity(const NoticeSource *source, const char *provider_id, const char **ret_name) {
         const NoticeEc2 *s = CONTAINER_OF(source, NoticeEc2, source);
+        NoticeIdentity identity;
 
         *ret_name = s->instance_id;
-        return s->instance_id ? notice_ec2_identity(s->instance_id, provider_id) : NOTICE_IDENTITY_UNKNOWN;
+        if (!s->instance_id[0])
+                return NOTICE_IDENTITY_UNKNOWN;
+        identity = notice_ec2_identity(s->instance_id, provider_id);
+        return identity == NOTICE_IDENTITY_OTHER && streq(s->instance_id, s->firmware_instance) ? NOTICE_IDENTITY_FIRMWARE : identity;
+}
+
+/* Scheduled events have ids of their own. */
+static bool ec2_is_of_machine(const NoticeSource *source, const Notice *n) {
+        const NoticeEc2 *s = CONTAINER_OF(source, NoticeEc2, source);
+        const char *rest = s->instance_id[0] ? startswith(n->id, s->instance_id) : NULL;
+
+        return rest && rest[0] == '-';
 }
 
 static void ec2_free(NoticeSource *source) {
@@ -589,7 +599,6 @@ static void ec2_free(NoticeSource *source) {
         notice_free(s->notice);
         for (SideFeed i = 0; i < _SIDE_MAX; i++)
                 notice_set_done(&s->sides[i].known);
-        free(s->instance_id);
         free(s);
 }
 
@@ -602,6 +611,7 @@ static const NoticeSourceOps ec2_ops = {
         .kick = ec2_kick,
         .announces = ec2_announces,
         .identity = ec2_identity,
+        .is_of_machine = ec2_is_of_machine,
         .may_cancel = notice_source_cloud_may_cancel,
         .free = ec2_free,
 };
@@ -620,6 +630,7 @@ int notice_ec2_new(Env *env, const NoticeEc2Options *o, notice_look_t on_look, v
         s->env = env;
         s->poll_usec = o->poll_usec;
         s->asked = SIDE_NONE;
+        (void) snprintf(s->firmware_instance, sizeof(s->firmware_instance), "%s", strempty(o->firmware_instance));
         s->backoff = NOTICE_SOURCE_BACKOFF(o->poll_usec, NOTICE_SOURCE_SLOWEST_POLLS * o->poll_usec);
         r = imds_client_new(env, o->endpoint, &s->imds);
         if (r >= 0 && o->other_endpoint)

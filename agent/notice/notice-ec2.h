@@ -19,12 +19,14 @@
  * never waits for them: what has not answered by the next poll is dropped, and asked again in its turn.
  *
  *      200            a notice, or what says that there is none; its time may move: the same id. By a token that is newer than the
- *                     last proof the instance id is asked for first; should that not be answered, the last proof counts
+ *                     last proof the instance id is asked for first; should that not be answered, the last proof counts. An
+ *                     answer that is no instance id is a stranger's: it drops the notice until the next look, which asks for the id first
  *      404            positively none, if this endpoint has answered meta-data/instance-id with an i-... id since the
  *                     token was made: a stranger's 404 says nothing
  *      anything else  unknown. Of the first feed: backs off with jitter, never slower than 8 x the poll interval
  *
- * That instance id is also what tells whether this is the metadata of the machine that the Node's providerID names.
+ * That instance id is also what tells whether this is the metadata of the machine that the Node's providerID names. Should it be the
+ * one that the firmware of this machine names, it is the providerID that is of another.
  *
  * The id of a spot notice is instance id + action + boot id, that of a scheduled event EC2's own. Deadlines are the
  * cloud's times, held against the Date of their answers (notice_source_judge(); for spot notice_ec2_left()).
@@ -37,6 +39,7 @@ typedef struct NoticeEc2Options {
         const char *endpoint;
         const char *other_endpoint; /* where there is no route to that; NULL: none */
         bool allow_v1;              /* imds_client_allow_v1() */
+        const char *firmware_instance; /* which instance this is by its firmware; NULL or "": that does not say */
         usec_t poll_usec;
 } NoticeEc2Options;
 
@@ -61,5 +64,6 @@ int notice_ec2_parse(const char *body, size_t size, char **ret_action, usec_t *r
                      const char **reterr_why);
 /* Pure. "aws:///eu-west-1a/i-0123", or the bare id, against what metadata says; other forms do not tell. */
 NoticeIdentity notice_ec2_identity(const char *instance_id, const char *provider_id);
+#define EC2_INSTANCE_ID_MAX 34u
 /* i- and 8 to 32 hexadecimal digits, nothing else. */
 bool ec2_instance_id_is_valid(const char *s, size_t size);

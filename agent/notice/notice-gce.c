@@ -68,7 +68,9 @@ struct NoticeGce {
         usec_t poll_usec;
         char id[ID_BYTES_MAX + 1]; /* of the instance; "": not known yet */
         char name[NAME_BYTES_MAX + 1]; /* of the same; "": it was not told */
-        HttpCall *call;                /* for one of them */
+        char asked_id[ID_BYTES_MAX + 1]; /* answered, and the name that belongs to it is asked for */
+        usec_t identity_usec;            /* when both were asked for last */
+        HttpCall *call;                  /* for one of them */
         Timer *timer;
         Backoff backoff;
         GceFeed feeds[ELEMENTSOF(keys)];
@@ -295,29 +297,45 @@ static void on_feed_timer(Timer *t, void *userdata) {
 
 /* -- which instance ------------------------------------------------------------------------------ */
 
+/* From the beginning: what waits there, and what was seen, is of the instance that it was before. */
 static void ask_feeds(NoticeGce *s) {
-        for (size_t i = 0; i < ELEMENTSOF(s->feeds); i++)
-                ask(&s->feeds[i]);
+        for (size_t i = 0; i < ELEMENTSOF(s->feeds); i++) {
+                GceFeed *f = &s->feeds[i];
+
+                timer_disarm(f->timer);
+                (void) snprintf(f->etag, sizeof(f->etag), "0");
+                f->notice = notice_free(f->notice);
+                ask(f);
+        }
 }
 
-/* Without a name it is not known whose metadata this is: notices go on as if it were this machine's. */
+/* Id and name change together, so that no notice of one instance is held for another's. */
+static void take_identity(NoticeGce *s, const char *name, size_t n) {
+        if (streq(s->id, s->asked_id) && strlen(s->name) == n && memcmp(s->name, name, n) == 0)
+                return;
+        memcpy(s->id, s->asked_id, sizeof(s->id));
+        memcpy(s->name, name, n);
+        s->name[n] = 0;
+        ask_feeds(s);
+}
+
+/* Without a name it is not known whose metadata this is: notices go on as if it were this machine's, or as before. */
 static void on_name(const HttpResponse *r, void *userdata) {
         NoticeGce *s = userdata;
         size_t n = r->error == 0 ? strspn(r->body, "abcdefghijklmnopqrstuvwxyz0123456789-") : 0;
 
         if (r->error == 0 && r->status == 200 && streq_ptr(flavor_of(r), "Google") && n > 0 && n <= NAME_BYTES_MAX &&
-            strspn(r->body + n, " \r\n") == r->body_size - n) {
-                memcpy(s->name, r->body, n);
-                s->name[n] = 0;
-        }
-        ask_feeds(s);
+            strspn(r->body + n, " \r\n") == r->body_size - n)
+                take_identity(s, r->body, n);
+        else if (s->id[0] == 0)
+                take_identity(s, "", 0);
 }
 
 static void ask_name(NoticeGce *s) {
         _cleanup_free_ char *url = strf("%s" PREFIX "instance/name", s->endpoint);
 
-        if (!url || send_get(s, url, ID_TIMEOUT_USEC, on_name, s, &s->call) < 0)
-                ask_feeds(s);
+        if ((!url || send_get(s, url, ID_TIMEOUT_USEC, on_name, s, &s->call) < 0) && s->id[0] == 0)
+                take_identity(s, "", 0);
 }
 
 static void on_id(const HttpResponse *r, void *userdata) {
@@ -327,11 +345,13 @@ static void on_id(const HttpResponse *r, void *userdata) {
 
         if (r->error == 0 && r->status == 200 && streq_ptr(flavor_of(r), "Google") && n > 0 && n <= ID_BYTES_MAX &&
             strspn(r->body + n, " \r\n") == r->body_size - n) {
-                memcpy(s->id, r->body, n);
-                s->id[n] = 0;
+                memcpy(s->asked_id, r->body, n);
+                s->asked_id[n] = 0;
                 ask_name(s);
                 return;
         }
+        if (s->id[0]) /* asked anew, and once more in a minute */
+                return;
         why = r->error < 0    ? r->error_text
               : !flavor_of(r) ? no_google
                               : "instance/id is no number";
@@ -339,11 +359,17 @@ static void on_id(const HttpResponse *r, void *userdata) {
         notice_source_unknown(&s->source, keys[0].path, why, r->finished_usec);
 }
 
-static void on_timer(Timer *t, void *userdata) {
-        NoticeGce *s = userdata;
+static int ask_id(NoticeGce *s) {
         _cleanup_free_ char *url = strf("%s" PREFIX "instance/id", s->endpoint);
 
-        if (!url || send_get(s, url, ID_TIMEOUT_USEC, on_id, s, &s->call) < 0) {
+        s->identity_usec = loop_now(s->env->loop);
+        return url ? send_get(s, url, ID_TIMEOUT_USEC, on_id, s, &s->call) : -ENOMEM;
+}
+
+static void on_timer(Timer *t, void *userdata) {
+        NoticeGce *s = userdata;
+
+        if (ask_id(s) < 0) {
                 timer_arm_in(s->timer, SLOWEST_USEC);
                 notice_source_unknown(&s->source, keys[0].path, "out of memory", loop_now(s->env->loop));
         }
@@ -402,6 +428,20 @@ static NoticeIdentity gce_identity(const NoticeSource *source, const char *provi
         return s->name[0] ? notice_gce_identity(s->name, provider_id) : NOTICE_IDENTITY_UNKNOWN;
 }
 
+static bool gce_is_of_machine(const NoticeSource *source, const Notice *n) {
+        const NoticeGce *s = CONTAINER_OF(source, NoticeGce, source);
+        const char *rest = s->id[0] ? startswith(n->id, s->id) : NULL;
+
+        return rest && rest[0] == '-';
+}
+
+static void gce_ask_identity(NoticeSource *source) {
+        NoticeGce *s = to_gce(source);
+
+        if (loop_now(s->env->loop) >= usec_add(s->identity_usec, NOTICE_SOURCE_IDENTITY_USEC))
+                (void) ask_id(s);
+}
+
 static void gce_free(NoticeSource *source) {
         NoticeGce *s = to_gce(source);
 
@@ -425,6 +465,8 @@ static const NoticeSourceOps gce_ops = {
         .kick = gce_kick,
         .announces = gce_announces,
         .identity = gce_identity,
+        .is_of_machine = gce_is_of_machine,
+        .ask_identity = gce_ask_identity,
         .may_cancel = notice_source_cloud_may_cancel,
         .free = gce_free,
 };

@@ -13,7 +13,7 @@
  *      instance/shutdown-details/stop-state  PENDING_STOP: a graceful shutdown has begun: maintenance, stop, no time said
  *
  * At the start it is asked for instance/id, of which ids of notices are made, and for instance/name, by which a Node's providerID tells
- * whether it is this machine's.
+ * whether it is this machine's; while it is not, for both every minute again.
  *
  * An answer counts only with the header Metadata-Flavor: Google.
  *

@@ -46,6 +46,15 @@ NoticeIdentity notice_source_identity(const NoticeSource *s, const char *provide
         return s->ops->identity && !isempty(provider_id) ? s->ops->identity(s, provider_id, ret_name) : NOTICE_IDENTITY_UNKNOWN;
 }
 
+bool notice_source_is_of_machine(const NoticeSource *s, const Notice *n) {
+        return streq(n->source, s->ops->name) && s->ops->is_of_machine && s->ops->is_of_machine(s, n);
+}
+
+void notice_source_ask_identity(NoticeSource *s) {
+        if (s->ops->ask_identity)
+                s->ops->ask_identity(s);
+}
+
 bool notice_source_cloud_may_cancel(const NoticeSource *s, const Notice *n, usec_t now_usec) {
         if (n->kind != NOTICE_SPOT)
                 return true;

@@ -22,6 +22,7 @@ typedef enum NoticePollResult {
 typedef enum NoticeIdentity {
         NOTICE_IDENTITY_UNKNOWN, /* metadata or the providerID does not tell */
         NOTICE_IDENTITY_SAME,
+        NOTICE_IDENTITY_FIRMWARE, /* that of this node, as the machine's firmware says: it is the providerID that names another one */
         NOTICE_IDENTITY_OTHER,
 } NoticeIdentity;
 
@@ -63,6 +64,12 @@ typedef struct NoticeSourceOps {
         /* Holds what metadata has called its machine last against the providerID of the Node; *ret_name: that (borrowed), where it
          * is another one. Pure. NULL: it is no cloud's, and never another's. */
         NoticeIdentity (*identity)(const NoticeSource *s, const char *provider_id, const char **ret_name);
+        /* Is this notice (maybe of an earlier life of the agent), by its id, of the machine that metadata has answered for last? Pure.
+         * NULL: ids do not tell. */
+        bool (*is_of_machine)(const NoticeSource *s, const Notice *n);
+        /* What metadata has called its machine is another's: asks anew, once a minute at most; until that is
+         * answered whole, identity() says what it said. NULL: each of its looks tells. */
+        void (*ask_identity)(NoticeSource *s);
         /* May its absence cancel this notice now? Pure in (notice, time). NULL: at once. */
         bool (*may_cancel)(const NoticeSource *s, const Notice *n, usec_t now_usec);
         /* Tells the cloud that the event of this id may begin now, for all machines that it names. One at a time: another one
@@ -86,12 +93,15 @@ bool notice_source_announces(const NoticeSource *s, const char *feed, const Noti
 bool notice_source_may_cancel(const NoticeSource *s, const Notice *n, usec_t now_usec);
 /* provider_id: NULL: not known. */
 NoticeIdentity notice_source_identity(const NoticeSource *s, const char *provider_id, const char **ret_name);
+bool notice_source_is_of_machine(const NoticeSource *s, const Notice *n);
+void notice_source_ask_identity(NoticeSource *s);
 /* The may_cancel of clouds: a spot notice is over ten minutes after its own time, for nobody says so; what else they take back
  * they take back in so many words. */
 bool notice_source_cloud_may_cancel(const NoticeSource *s, const Notice *n, usec_t now_usec);
 
 /* Looks that fail in a row: from base_usec on, with jitter, never slower than cap_usec. */
 #define NOTICE_SOURCE_BACKOFF(base, cap) (Backoff){ .base_usec = (base), .cap_usec = (cap), .jitter_permille = 200 }
+#define NOTICE_SOURCE_IDENTITY_USEC USEC_PER_MINUTE /* between two questions whose machine it is */
 #define NOTICE_SOURCE_SLOWEST_POLLS 8u /* of most of them, as many polls as cap_usec */
 usec_t notice_source_pause(Backoff *b, Random *random); /* until the next look */
 

@@ -36,6 +36,8 @@
 #define MESSAGE_NOTICE_SOURCE_FAILING "9b1c5fbdef97f7bdc7a01b7486b0cf6c"
 /* The metadata service answers for another machine than this node's. */
 #define MESSAGE_FOREIGN_METADATA "2cffd9d5cc3f4d3ea0e6b7aa52f889db"
+/* The providerID of this node is another machine's. */
+#define MESSAGE_FOREIGN_PROVIDER_ID "7a1319337f7f4deb984ef83d83e46f17"
 /* This process leads. */
 #define MESSAGE_LEASE_ACQUIRED "6538e63bb787c0c9dacf0140ff3e954f"
 /* This process leads no more. */

@@ -10,6 +10,9 @@
 
 #include "agent-rig.h"
 #include "alloc-sweep.h"
+#include "http-inproc.h"
+#include "notice-ec2.h"
+#include "string-util.h"
 
 /*
  * One whole interruption, from the agent's start to the drained node, again and again: each time another one
@@ -243,6 +246,87 @@ static const char *take_up(size_t fails_at, size_t *ret_n, char **ret_log, void 
         return wrong;
 }
 
+/* -- a notice that waits for its proof ---------------------------------------------------------- */
+
+/* A source of EC2 alone, that is shown a notice by a token whose server has to prove first who it is. */
+typedef struct Proof {
+        AgentRig *rig;
+        size_t fails_at, n_notice_gets, n_looks;
+        bool expected; /* from now on; the answers of before count nothing */
+        NoticePollResult look;
+        size_t n;
+} Proof;
+
+static void on_proof_metadata(HttpExchange *x, void *userdata) {
+        Proof *p = userdata;
+
+        fake_imds_handle(x, p->rig->imds);
+        /* Refused first, by the old token. */
+        if (p->expected && streq(x->path, "/latest/meta-data/spot/instance-action") && ++p->n_notice_gets == 2)
+                alloc_fault_arm(p->fails_at);
+}
+
+static void on_proof_look(NoticeSource *s, const NoticeLook *look, void *userdata) {
+        Proof *p = userdata;
+
+        if (!p->expected || p->n_looks++ > 0 || !streq(look->feed, "spot/instance-action"))
+                return;
+        p->look = look->result;
+        p->n = alloc_fault_disarm();
+}
+
+static void pass(const Proof *p, usec_t usec) {
+        usec_t until = usec_add(virtual_time_now(p->rig->world.time), usec);
+
+        while (virtual_time_step(p->rig->world.time, until) > 0)
+                ;
+}
+
+/* Is the notice given within that same look, without the fails_at-th allocation from its arrival on? */
+static bool prove(size_t fails_at, size_t *ret_n) {
+        Proof p = { .rig = agent_rig_new(), .fails_at = fails_at };
+        Env env = { .boot_id = "boot-1", .version = "0" };
+        NoticeSource *source;
+
+        assert_return_code(loop_new_virtual(p.rig->world.time, &env.loop), 0);
+        assert_return_code(random_new(1, &env.random), 0);
+        assert_return_code(http_inproc_new(env.loop, NULL, NULL, &env.transport), 0);
+        assert_return_code(http_inproc_route(env.transport, AGENT_METADATA_ENDPOINT, on_proof_metadata, &p), 0);
+        assert_return_code(notice_ec2_new(&env, &(NoticeEc2Options){ .endpoint = AGENT_METADATA_ENDPOINT, .poll_usec = 2 * USEC_PER_SEC },
+                                          on_proof_look, &p, &source), 0);
+        source->ops->start(source);
+        pass(&p, CALM_USEC);
+        fake_imds_revoke(p.rig->imds);
+        agent_rig_notice(p.rig, LEAD_USEC);
+        p.expected = true;
+        while (p.n_looks == 0)
+                pass(&p, 100 * USEC_PER_MSEC);
+        *ret_n = p.n;
+        notice_source_free(source);
+        http_transport_free(env.transport);
+        random_free(env.random);
+        loop_free(env.loop);
+        agent_rig_free(p.rig);
+        return p.look == NOTICE_POLL_NOTICE;
+}
+
+/* Until it has arrived, and once it is read, it may be lost for want of memory; not by anything that its proof asks for. */
+static void test_proof(void **state) {
+        size_t n, first = 0, last = 0, n_given = 0, unused;
+
+        assert_true(prove(0, &n));
+        for (size_t i = 1; i <= n; i++) {
+                if (!prove(i, &unused))
+                        continue;
+                first = first ? first : i;
+                last = i;
+                n_given++;
+        }
+        print_message("of %zu allocations %zu to %zu are its proof's\n", n, first, last);
+        assert_true(n_given > 5);
+        assert_int_equal(n_given, last - first + 1);
+}
+
 /* -- the sweep ---------------------------------------------------------------------------------- */
 
 static const char *interrupt_whole(size_t fails_at, size_t *ret_n, char **ret_log, void *userdata) {
@@ -270,6 +354,7 @@ int main(void) {
                 cmocka_unit_test(test_interruption),
                 cmocka_unit_test(test_end),
                 cmocka_unit_test(test_take_up),
+                cmocka_unit_test(test_proof),
         };
 
         return cmocka_run_group_tests_name("alloc-agent", tests, NULL, NULL);

@@ -472,6 +472,13 @@ void fake_gce_metadata_set_name(FakeGceMetadata *f, const char *name) {
         tell(f);
 }
 
+void fake_gce_metadata_set_id(FakeGceMetadata *f, const char *id) {
+        int r = free_and_strdup(&f->tree.id, id);
+
+        assert(r >= 0);
+        tell(f);
+}
+
 void fake_gce_metadata_intercept(FakeGceMetadata *f, bool on) {
         f->intercepted = on;
         tell(f);

@@ -85,6 +85,8 @@ void fake_gce_metadata_withdraw(FakeGceMetadata *f);
 
 /* instance/name says this instead; NULL: it is not there. */
 void fake_gce_metadata_set_name(FakeGceMetadata *f, const char *name);
+/* ... and instance/id this. */
+void fake_gce_metadata_set_id(FakeGceMetadata *f, const char *id);
 /* What a pod on GKE with Workload Identity sees: ids, zone, host name, cluster name and tokens; no notices.
  */
 void fake_gce_metadata_intercept(FakeGceMetadata *f, bool on);

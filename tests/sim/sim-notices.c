@@ -61,6 +61,7 @@ typedef struct Word {
         usec_t over_usec;   /* when it was taken back; 0: it stands */
         unsigned boot;      /* of its machine, when it was taken back */
         bool acted;         /* its node was marked while it was due */
+        unsigned served;    /* in that boot of its machine (from 1) its node was cordoned for it, and opened after its time; 0: in none */
 } Word;
 
 typedef struct Target {
@@ -151,7 +152,7 @@ static bool may(const SimNotices *s, size_t machine, Verdict verdict) {
                 const Word *word = &t->words[i];
                 usec_t lag = bound_of(word) + WAY_USEC;
 
-                if (verdict_of(s, word) >= verdict &&
+                if (verdict_of(s, word) >= verdict && word->served != word->machine->n_boots + 1 &&
                     begin_of(s, word, word->least_usec) <= usec_add(sim_world_wall(s->w), DATE_USEC) &&
                     (!is_over(s, word, lag) || !sim_check_was_calm(s->w->check, lag) || sim_world_now(s->w) < usec_add(t->well_usec, lag)))
                         return true;
@@ -205,6 +206,15 @@ static void check_word(SimNotices *s, size_t machine, Word *word, const cJSON *s
                  !streq(phase, "Drained") && sim_world_pods_alive(s->w, machine) > 0)
                 sim_check_broken(s->w->check, "late", "the time of %s of %s has passed, and its drain is at %s with %zu pods", kind,
                                  m->node, phase, sim_world_pods_alive(s->w, machine));
+}
+
+/* From now on it calls for nothing, also of an agent that is started later. */
+static void see_served(SimNotices *s, size_t machine, Word *word, const cJSON *said) {
+        usec_t end = usec_add(word->first_usec, usec_add(span_of(s, word), bound_of(word) + WAY_USEC));
+
+        if (word->acted && !said && !sim_world_unschedulable(s->w, machine) && sim_world_now(s->w) > end &&
+            sim_check_was_calm(s->w->check, bound_of(word) + WAY_USEC))
+                word->served = word->machine->n_boots + 1;
 }
 
 static bool calls_for_something(const SimNotices *s, const Target *t, const Word *word) {
@@ -273,8 +283,10 @@ static void look(SimNotices *s) {
                 if (!is_well(&s->w->machines[i]))
                         t->well_usec = now;
                 else {
-                        for (size_t k = 0; k < t->n; k++)
+                        for (size_t k = 0; k < t->n; k++) {
                                 check_word(s, i, &t->words[k], said);
+                                see_served(s, i, &t->words[k], said);
+                        }
                         check_idle(s, i, said);
                 }
                 cJSON_Delete(said);

@@ -18,7 +18,7 @@
  *      when its time has passed the node is drained, or has no pods (`late`)
  *
  * A spot notice that is shown no more is kept until it is outlived, which it is ten minutes after its own time; where it is only
- * cordoned for, not longer than its rule says.
+ * cordoned for, not longer than its rule says. What a node was cordoned for long enough it is not cordoned for again in that boot.
  *
  * At the end, when nothing is in the way, one of each kind is given to one machine, so that each rule of each world is played.
  */

@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include <cmocka.h>
@@ -172,6 +173,18 @@ static void test_metadata(void **state) {
         assert_row(&f, "silent", "metadata", CHECK_WARN, "hop limit");
         f.metadata_wanted = false;
         assert_row(&f, "not wanted", "metadata", CHECK_OK, NULL);
+        f = good();
+        f.machine = "i-0fedcba9876543210";
+        f.provider_id = "aws:///us-east-1a/i-0123456789abcdef0";
+        f.identity = NOTICE_IDENTITY_OTHER;
+        assert_row(&f, "another machine's", "metadata", CHECK_FAIL, "kubectl delete node");
+        f.look = NOTICE_POLL_UNKNOWN;
+        assert_row(&f, "another machine's, of which one feed fails", "metadata", CHECK_FAIL, "Endpoint=");
+        f.look = NOTICE_POLL_NONE;
+        f.identity = NOTICE_IDENTITY_FIRMWARE;
+        assert_row(&f, "its own, and the providerID is another's", "metadata", CHECK_WARN, "kubectl delete node");
+        f.identity = NOTICE_IDENTITY_SAME;
+        assert_row(&f, "its own", "metadata", CHECK_OK, NULL);
         f = good();
         f.look = NOTICE_POLL_NOTICE;
         assert_row(&f, "a notice stands", "metadata", CHECK_OK, NULL);
@@ -548,6 +561,66 @@ static void test_run_on_ec2(void **state) {
         }
 }
 
+#define API "http://api"
+
+static void on_own_node(HttpExchange *x, void *userdata) {
+        const char *id = userdata;
+        _cleanup_free_ char *text = strf("{\"kind\":\"Node\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"n1\",\"uid\":\"u\","
+                                         "\"resourceVersion\":\"7\"},\"spec\":{\"providerID\":\"aws:///us-east-1a/%s\"}}",
+                                         id);
+
+        http_reply_text(x, 200, "application/json", text);
+}
+
+/* Whose machine metadata speaks for, by the Node. */
+static void test_run_identity(void **state) {
+        static const struct {
+                const char *id, *firmware, *found;
+                CheckLevel level;
+        } rows[] = {
+                { "i-0123456789abcdef0", "", "answers", CHECK_OK },
+                { "i-0fedcba9876543210", "", "speaks for another machine: for i-0123456789abcdef0, and the providerID of Node n1 is aws:///us-east-1a/i-0fedcba9876543210",
+                  CHECK_FAIL },
+                { "i-0fedcba9876543210", "i-0123456789abcdef0", "speaks for i-0123456789abcdef0, as the firmware does", CHECK_WARN },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                AgentConfig config = { .node_name = (char *) "n1", .metadata_source = METADATA_SOURCE_EC2, .poll_usec = 100 * USEC_PER_MSEC };
+                _cleanup_(kubeconfig_freep) KubeConfig *kubeconfig = NULL;
+                _cleanup_free_ char *message = NULL;
+                Env env = { .boot_id = "boot-1", .version = "0" };
+                KubeClient *client;
+                KubeAuth *auth;
+                const CheckRow *row;
+                CheckTable t;
+
+                (void) snprintf(config.detected_instance, sizeof(config.detected_instance), "%s", rows[i].firmware);
+                assert_return_code(loop_new(&env.loop), 0);
+                assert_return_code(log_new(LOG_TARGET_NULL, LOG_LEVEL_ERROR, "test", &env.log), 0);
+                assert_return_code(random_new(1, &env.random), 0);
+                assert_return_code(http_inproc_new(env.loop, NULL, NULL, &env.transport), 0);
+                assert_return_code(http_inproc_route(env.transport, AGENT_METADATA_ENDPOINT, on_metadata, NULL), 0);
+                assert_return_code(http_inproc_route(env.transport, API, on_own_node, (void *) (uintptr_t) rows[i].id), 0);
+                assert_return_code(kubeconfig_plain(API, &kubeconfig), 0);
+                assert_return_code(kube_auth_new(env.loop, NULL, NULL, kubeconfig, NULL, NULL, &auth, &message), 0);
+                assert_return_code(kube_client_new(&env, auth, API, "test", &client), 0);
+
+                assert_return_code(check_run(&env, &config, NULL, client, auth, NULL, &t), 0);
+                row = find(&t, "metadata");
+                assert_non_null(row);
+                print_message("%s\n", row->found);
+                assert_int_equal(row->level, rows[i].level);
+                assert_non_null(strstr(row->found, rows[i].found));
+                check_table_done(&t);
+                kube_client_free(client);
+                kube_auth_free(auth);
+                http_transport_free(env.transport);
+                random_free(env.random);
+                log_free(env.log);
+                loop_free(env.loop);
+        }
+}
+
 /* Nothing but a bus: the unit, what it is ordered after here, and its inhibitor are asked for by it. */
 static void test_run(void **state) {
         static const BusOps ops = { .call = table_call, .match_signal = table_match, .slot_free = table_slot_free };
@@ -586,6 +659,7 @@ int main(void) {
                 cmocka_unit_test(test_configz),  cmocka_unit_test(test_asking),
                 cmocka_unit_test(test_machine),  cmocka_unit_test(test_after_kubelet),
                 cmocka_unit_test(test_run),
+                cmocka_unit_test(test_run_identity),
                 cmocka_unit_test(test_notify),
                 cmocka_unit_test(test_findings_of_notices),
                 cmocka_unit_test(test_run_on_ec2),

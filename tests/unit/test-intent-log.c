@@ -165,6 +165,17 @@ static void test_bounded(void **state) {
         intent_log_free(l);
         l = open_log(&m);
         assert_non_null(intent_log_find(l, "n18"));
+        /* What is only not cordoned for again goes before what a person has overruled, or was drained. */
+        for (unsigned i = 0; i < 2; i++) {
+                _cleanup_free_ char *id = strf("over%u", i);
+                Notice n = notice(id);
+
+                intent_log_note(l, &n, INTENT_OVER, 0);
+        }
+        assert_null(intent_log_find(l, "n3"));
+        assert_null(intent_log_find(l, "over0"));
+        assert_non_null(intent_log_find(l, "over1"));
+        assert_non_null(intent_log_find(l, "n4"));
         intent_log_free(l);
 }
 

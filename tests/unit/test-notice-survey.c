@@ -173,6 +173,28 @@ static void test_auto(void **state) {
         assert_says(away, "providerID                           unknown: ");
 }
 
+/* Metadata of another machine than the Node's: nothing of it is shown as if it were acted upon. */
+static void test_foreign(void **state) {
+        _cleanup_(agent_rig_freep) AgentRig *r = quiet_rig();
+        AgentConfig c = config_of(r, METADATA_SOURCE_EC2);
+        _cleanup_free_ char *text = NULL, *json = NULL, *own = NULL, *by_firmware = NULL;
+
+        agent_rig_notice(r, 120 * USEC_PER_SEC);
+        own = survey(r, &c, true, false, true);
+        assert_says(own, "ec2   spot/instance-action                 1 announced\n");
+        assert_null(strstr(own, "providerID"));
+        fake_imds_set_instance_id(r->imds, "i-0fedcba9876543210");
+        text = survey(r, &c, true, false, false);
+        assert_says(text, "spot/instance-action                 unknown: it speaks for another machine (i-0fedcba9876543210), and nothing that it announces is acted upon");
+        assert_says(text, "\nNothing is known to be announced.\n");
+        json = survey(r, &c, true, true, false);
+        assert_says(json, "\"feed\":\"spot/instance-action\",\"answer\":\"unknown\",\"message\":\"it speaks for another machine");
+        assert_says(json, "\"notices\":[]");
+        (void) snprintf(c.detected_instance, sizeof(c.detected_instance), "i-0fedcba9876543210");
+        by_firmware = survey(r, &c, true, false, true);
+        assert_says(by_firmware, "1 announced\n");
+}
+
 /* Each source names its feeds, and reports no other. */
 static void test_other_clouds(void **state) {
         AgentRig *r = quiet_rig();
@@ -202,7 +224,7 @@ static void test_other_clouds(void **state) {
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_all_kinds), cmocka_unit_test(test_none),         cmocka_unit_test(test_unknown),
-                cmocka_unit_test(test_auto),      cmocka_unit_test(test_other_clouds),
+                cmocka_unit_test(test_auto),      cmocka_unit_test(test_other_clouds), cmocka_unit_test(test_foreign),
         };
         return cmocka_run_group_tests_name("notice-survey", tests, NULL, NULL);
 }

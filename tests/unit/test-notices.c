@@ -3,10 +3,13 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 
 #include <cmocka.h>
 
 #include "agent-rig.h"
+#include "fake-azure-metadata.h"
+#include "fake-gce-metadata.h"
 #include "notice-sources.h"
 #include "string-util.h"
 
@@ -156,7 +159,8 @@ static void test_cordon(void **state) {
         assert_in_service(r);
 }
 
-/* For so long, and not again for the same notice. */
+/* For so long, and not again for the same notice, nor by an agent that is started later. One that was taken back in between is another
+ * occurrence, and what is to be drained for by a rule that was changed is drained for. */
 static void test_cordon_for(void **state) {
         _cleanup_(agent_rig_freep) AgentRig *r = policy_rig(NOTICE_MAINTENANCE, "cordon:30min");
 
@@ -168,6 +172,44 @@ static void test_cordon_for(void **state) {
         agent_rig_run(r, USEC_PER_HOUR);
         assert_in_service(r);
         assert_true(agent_rig_said(r, "the time for which [Policy] cordons the node has passed"));
+
+        agent_rig_kill(r);
+        agent_rig_start(r);
+        agent_rig_run(r, 20 * USEC_PER_MINUTE);
+        assert_in_service(r);
+        fake_imds_set_text(r->imds, EVENTS, "[]");
+        agent_rig_run(r, LOOKS_USEC);
+        announce(r, "instance-event-1", "system-reboot", 3 * USEC_PER_HOUR);
+        agent_rig_run(r, LOOKS_USEC);
+        assert_string_equal(agent_phase(r->agent), "Cordoned");
+        agent_rig_run(r, 40 * USEC_PER_MINUTE);
+        assert_in_service(r);
+        agent_rig_kill(r);
+        assert_return_code(free_and_strdup(&r->config.policy[NOTICE_MAINTENANCE], "now"), 0);
+        agent_rig_start(r);
+        agent_rig_run(r, LOOKS_USEC);
+        assert_string_equal(agent_phase(r->agent), "Drained");
+}
+
+/* The same of two that are announced at once, only one of which the node was cordoned for. */
+static void test_cordon_for_two(void **state) {
+        _cleanup_(agent_rig_freep) AgentRig *r = policy_rig(NOTICE_MAINTENANCE, "cordon:30min");
+        _cleanup_free_ char *body = NULL;
+        char at[RFC3339_MAX];
+
+        rfc3339_format(usec_add(loop_wall(r->world.loop), 3 * USEC_PER_HOUR), at);
+        body = strf("[{\"EventId\": \"instance-event-1\", \"Code\": \"system-reboot\", \"State\": \"active\", \"NotBefore\": \"%s\"},"
+                    "{\"EventId\": \"instance-event-2\", \"Code\": \"instance-stop\", \"State\": \"active\", \"NotBefore\": \"%s\"}]",
+                    at, at);
+        fake_imds_set_text(r->imds, EVENTS, body);
+        agent_rig_run(r, LOOKS_USEC);
+        assert_string_equal(agent_phase(r->agent), "Cordoned");
+        agent_rig_run(r, 35 * USEC_PER_MINUTE);
+        assert_in_service(r);
+        agent_rig_kill(r);
+        agent_rig_start(r);
+        agent_rig_run(r, LOOKS_USEC);
+        assert_in_service(r);
 }
 
 /* A spot notice that metadata does not show any more is not taken back by that; the time of its rule passes all the same, also
@@ -208,6 +250,12 @@ static void test_cordon_for_unseen(void **state) {
                 agent_rig_run(r, 20 * USEC_PER_SEC);
                 assert_in_service(r);
                 assert_true(agent_rig_said(r, "the time for which [Policy] cordons the node has passed"));
+                if (rows[i].flap) {
+                        agent_rig_notice(r, 40 * USEC_PER_SEC);
+                        agent_rig_run(r, 20 * USEC_PER_SEC);
+                        assert_in_service(r);
+                        fake_imds_clear_action(r->imds);
+                }
                 agent_rig_run(r, 20 * USEC_PER_MINUTE);
                 assert_in_service(r);
                 agent_rig_free(r);
@@ -354,7 +402,41 @@ static void test_firmware(void **state) {
         assert_int_equal(metadata_source_of_provider_id("kind://docker/kind/kind-worker"), METADATA_SOURCE_NONE);
         assert_int_equal(metadata_source_of_provider_id(""), METADATA_SOURCE_NONE);
         assert_int_equal(metadata_source_of_provider_id(NULL), METADATA_SOURCE_NONE);
-        assert_int_equal(metadata_source_detect("/nonexistent"), METADATA_SOURCE_NONE);
+}
+
+/* Which instance this is, Nitro's firmware says; what is read below a root is what an agent goes by. */
+static void test_firmware_instance(void **state) {
+        static const struct {
+                FirmwareFacts facts;
+                const char *instance;
+        } rows[] = {
+                { { .sys_vendor = S("Amazon EC2"), .board_asset_tag = S(RIG_INSTANCE) }, RIG_INSTANCE },
+                { { .sys_vendor = S("Amazon EC2"), .board_asset_tag = S("Amazon EC2") }, NULL },
+                { { .sys_vendor = S("Amazon EC2") }, NULL },
+                { { .sys_vendor = S("QEMU"), .board_asset_tag = S(RIG_INSTANCE) }, NULL },
+                { { 0 }, NULL },
+        };
+        char root[] = "/tmp/test-notices-XXXXXX";
+        _cleanup_free_ char *make = NULL, *remove = NULL;
+        AgentConfig c = { .detected_instance = "before" };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                const char *found = metadata_instance_of_firmware(&rows[i].facts);
+
+                assert_true(streq_ptr(found, rows[i].instance));
+        }
+        metadata_source_detect("/nonexistent", &c);
+        assert_int_equal(c.detected_cloud, METADATA_SOURCE_NONE);
+        assert_string_equal(c.detected_instance, "");
+        assert_non_null(mkdtemp(root));
+        make = strf("mkdir -p %s/sys/class/dmi/id && cd %s/sys/class/dmi/id && echo Amazon EC2 >sys_vendor && echo " RIG_INSTANCE " >board_asset_tag",
+                    root, root);
+        remove = strf("rm -r %s", root);
+        assert_int_equal(system(make), 0);
+        metadata_source_detect(root, &c);
+        assert_int_equal(system(remove), 0);
+        assert_int_equal(c.detected_cloud, METADATA_SOURCE_EC2);
+        assert_string_equal(c.detected_instance, RIG_INSTANCE);
 }
 
 /* A firmware that says nothing: by the Node, once that is known. */
@@ -441,14 +523,125 @@ static void test_foreign_metadata(void **state) {
         assert_int_equal(n_said(r, "speaks for another machine: for " OTHER_INSTANCE), 3);
 }
 
+/* A Node that was registered by an earlier machine of its name. What the firmware says settles it; without it nothing does. */
+static void test_foreign_provider_id(void **state) {
+        static const struct {
+                const char *firmware;
+                const char *phase;
+        } rows[] = {
+                { OTHER_INSTANCE, "Drained" },
+                { RIG_INSTANCE, "Idle" },
+                { "", "Idle" },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                AgentRig *r = agent_rig_new();
+                bool own = streq(rows[i].phase, "Drained");
+
+                (void) snprintf(r->config.detected_instance, sizeof(r->config.detected_instance), "%s", rows[i].firmware);
+                fake_imds_set_instance_id(r->imds, OTHER_INSTANCE);
+                agent_rig_add_pods(r, "web", 3);
+                agent_rig_start(r);
+                agent_rig_run(r, USEC_PER_MINUTE);
+                agent_rig_notice(r, 120 * USEC_PER_SEC);
+                agent_rig_run(r, 30 * USEC_PER_SEC);
+                assert_string_equal(agent_phase(r->agent), rows[i].phase);
+                assert_int_equal(n_said(r, "its providerID is that of another machine: aws:///"), own);
+                assert_int_equal(agent_rig_has_event(r, "Node", "ForeignProviderID"), own);
+                assert_int_equal(agent_rig_has_event(r, "Node", "ForeignMetadata"), !own);
+                assert_true(agent_rig_said(r, "kubectl delete node n1"));
+                agent_rig_free(r);
+        }
+}
+
+#define GCE_ID "4520031799277581759"
+#define GCE_OTHER_ID "1111111111111111111"
+
+/* Metadata that answered for another VM at the start, and has a preemption of it: asked anew while that lasts, also by a server that
+ * does not answer that at once; when it is this VM's, what it announces is acted upon. */
+static void test_named_anew_gce(void **state) {
+        AgentRig *r = agent_rig_new();
+        FakeGceMetadata *gce = fake_gce_metadata_new(r->world.loop, &(FakeGceMetadataOptions){ .name = "n2", .id = GCE_OTHER_ID });
+        size_t gets;
+
+        r->metadata = fake_gce_metadata_handle;
+        r->metadata_userdata = gce;
+        r->config.metadata_source = METADATA_SOURCE_GCE;
+        fake_merge(r->cluster, FAKE_NODES, NULL, RIG_NODE, "{'spec':{'providerID':'gce://p/us-central1-a/n1'}}");
+        fake_gce_metadata_set_preempted(gce, true);
+        agent_rig_add_pods(r, "web", 3);
+        agent_rig_start(r);
+        agent_rig_run(r, 5 * USEC_PER_MINUTE);
+        assert_in_service(r);
+        assert_int_equal(n_said(r, "speaks for another machine: for n2"), 1);
+        gets = fake_gce_metadata_n_gets(gce);
+        agent_rig_run(r, 130 * USEC_PER_MINUTE);
+        assert_in_service(r);
+        assert_int_equal(n_said(r, "speaks for another machine: for n2"), 3); /* every hour */
+        assert_in_range(fake_gce_metadata_n_gets(gce) - gets, 130 * 4, 130 * 6 + 10); /* the feeds, and two a minute */
+
+        /* An id alone changes nothing; neither does a question without an answer. */
+        fake_gce_metadata_set_name(gce, NULL);
+        fake_gce_metadata_set_id(gce, GCE_ID);
+        agent_rig_run(r, 5 * USEC_PER_MINUTE);
+        assert_in_service(r);
+        fake_gce_metadata_set_name(gce, "n1");
+        agent_rig_run(r, 3 * USEC_PER_MINUTE);
+        assert_true(agent_rig_said(r, "Source gce answers again."));
+        assert_string_equal(agent_phase(r->agent), "Drained");
+        assert_non_null(strstr(agent_rig_annotation(r, "vesper.sh/interruption"), GCE_ID "-preempted-"));
+        agent_rig_kill(r);
+        fake_gce_metadata_free(gce);
+        agent_rig_free(r);
+}
+
+static void test_named_anew_azure(void **state) {
+        AgentRig *r = agent_rig_new();
+        FakeAzureEvents *events = fake_azure_events_new(r->world.loop);
+        FakeAzureMetadata *azure = fake_azure_metadata_new(r->world.loop, events, &(FakeAzureMetadataOptions){ .name = "n2" });
+        size_t n;
+
+        r->metadata = fake_azure_metadata_handle;
+        r->metadata_userdata = azure;
+        r->config.metadata_source = METADATA_SOURCE_AZURE;
+        fake_merge(r->cluster, FAKE_NODES, NULL, RIG_NODE,
+                   "{'spec':{'providerID':'azure:///subscriptions/s/resourceGroups/g/providers/Microsoft.Compute/virtualMachines/n1'}}");
+        fake_azure_events_add(events, &(FakeAzureEvent){ .type = "Terminate", .resources = "n2", .lead_usec = USEC_PER_HOUR });
+        agent_rig_add_pods(r, "web", 3);
+        agent_rig_start(r);
+        agent_rig_run(r, 5 * USEC_PER_MINUTE);
+        assert_in_service(r);
+        assert_int_equal(n_said(r, "speaks for another machine: for n2"), 1);
+        assert_int_equal(n_said(r, "Asking for the scheduled events of VM"), 1);
+        n = fake_azure_metadata_n_requests(azure);
+        agent_rig_run(r, 10 * USEC_PER_MINUTE);
+        assert_in_range(fake_azure_metadata_n_requests(azure) - n, 300, 320); /* a poll of 2 s, and once a minute */
+
+        fake_azure_metadata_set_name(azure, NULL);
+        agent_rig_run(r, 5 * USEC_PER_MINUTE);
+        assert_in_service(r);
+        fake_azure_metadata_set_name(azure, "n1");
+        fake_azure_events_add(events, &(FakeAzureEvent){ .type = "Terminate", .resources = "n1", .lead_usec = USEC_PER_HOUR });
+        agent_rig_run(r, 3 * USEC_PER_MINUTE);
+        assert_true(agent_rig_said(r, "Source azure answers again."));
+        assert_string_equal(agent_phase(r->agent), "Drained");
+        agent_rig_kill(r);
+        fake_azure_metadata_free(azure);
+        fake_azure_events_free(events);
+        agent_rig_free(r);
+}
+
 /* A Node without a providerID names no machine: metadata is believed. When it gets one that is another machine's, what was begun
- * for that is undone; with its own it goes on. */
+ * for that is undone, also by an agent that was started in between; with its own it goes on. */
 static void test_provider_id_comes_late(void **state) {
         static const struct {
                 const char *id, *phase;
+                bool restart;
         } rows[] = {
-                { RIG_INSTANCE, "Drained" },
-                { OTHER_INSTANCE, "Idle" },
+                { RIG_INSTANCE, "Drained", false },
+                { OTHER_INSTANCE, "Idle", false },
+                { RIG_INSTANCE, "Drained", true },
+                { OTHER_INSTANCE, "Idle", true },
         };
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
@@ -461,7 +654,11 @@ static void test_provider_id_comes_late(void **state) {
                 agent_rig_notice(r, 120 * USEC_PER_SEC);
                 agent_rig_run(r, 10 * USEC_PER_SEC);
                 assert_string_equal(agent_phase(r->agent), "Drained");
+                if (rows[i].restart)
+                        agent_rig_kill(r);
                 fake_merge(r->cluster, FAKE_NODES, NULL, RIG_NODE, "{'spec':{'providerID':'aws:///us-east-1a/%s'}}", rows[i].id);
+                if (rows[i].restart)
+                        agent_rig_start(r);
                 agent_rig_run(r, USEC_PER_MINUTE);
                 assert_string_equal(agent_phase(r->agent), rows[i].phase);
                 assert_int_equal(agent_rig_unschedulable(r), streq(rows[i].phase, "Drained"));
@@ -477,6 +674,7 @@ int main(void) {
                 cmocka_unit_test(test_moved),
                 cmocka_unit_test(test_cordon),
                 cmocka_unit_test(test_cordon_for),
+                cmocka_unit_test(test_cordon_for_two),
                 cmocka_unit_test(test_cordon_for_unseen),
                 cmocka_unit_test(test_cordon_unseen),
                 cmocka_unit_test(test_cordon_then_spot),
@@ -484,9 +682,13 @@ int main(void) {
                 cmocka_unit_test(test_report_and_ignore),
                 cmocka_unit_test(test_dry_run),
                 cmocka_unit_test(test_firmware),
+                cmocka_unit_test(test_firmware_instance),
                 cmocka_unit_test(test_auto),
                 cmocka_unit_test(test_auto_bare_metal),
                 cmocka_unit_test(test_foreign_metadata),
+                cmocka_unit_test(test_foreign_provider_id),
+                cmocka_unit_test(test_named_anew_gce),
+                cmocka_unit_test(test_named_anew_azure),
                 cmocka_unit_test(test_provider_id_comes_late),
         };
         return cmocka_run_group_tests_name("notices", tests, NULL, NULL);

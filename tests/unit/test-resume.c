@@ -69,6 +69,8 @@ static void test_decide(void **state) {
                   INTENT_DRAINED },
                 { "the annotation is further", INTERRUPTION("Drained") "," CORDON, CLOSED, "", INTENT_CORDONED,
                   RESUME_CONTINUE, INTENT_DRAINED },
+                { "its cordon was long enough", INTERRUPTION("Cordoned") "," CORDON, CLOSED, CONDITION, INTENT_OVER, RESUME_CLEAN, 0 },
+                { "... and a person un-cordoned besides", INTERRUPTION("Cordoned") "," CORDON, OPEN, "", INTENT_OVER, RESUME_RELEASE, 0 },
                 { "a phase of a later release", INTERRUPTION("Dancing") "," CORDON, CLOSED, "", _INTENT_PHASE_INVALID,
                   RESUME_CONTINUE, INTENT_CORDONED },
                 { "no cordon of ours: somebody else's stood there", INTERRUPTION("Draining"), CLOSED, "", INTENT_DRAINING,
