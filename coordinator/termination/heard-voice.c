@@ -77,6 +77,8 @@ static void tell_step(HeardVoice *v, const KubeNode *n, HeardStep step) {
                   "Node %s %s%s", n->object.meta.name, steps[step].text, left);
         event_record(v->context->recorder, &o, steps[step].type, steps[step].reason, "This node %s%s", steps[step].text, left);
         tell_receiver(v, n, steps[step].phase, text);
+        if (step == HEARD_STEP_CORDONED) /* both at once, as the same patch says both */
+                tell_receiver(v, n, NOTIFY_CORDONED, text);
 }
 
 void heard_voice_left(HeardVoice *v, const DrainBlocker *b, size_t n) {
