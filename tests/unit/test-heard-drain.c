@@ -366,6 +366,9 @@ static void test_reported_from_now_on(void **state) {
         room_open(&r, false, DRAINS);
         send_spot(&r, "e1");
         assert_true(wait_phase(&r, "Drained", 10 * S));
+        /* A pool that selects nothing may be anybody's: what it might have adopted is not released meanwhile. */
+        fake_add_nodepool(r.rig->cluster, "unclear", NULL, NULL);
+        fake_merge(r.rig->cluster, FAKE_NODEPOOLS, NULL, "unclear", "{'spec':{'selector':{'matchLabels':null}}}");
         rig_kill(r.rig, 0);
         r.rig->config.queue_unmanaged = QUEUE_UNMANAGED_REPORT;
         rig_start(r.rig, 1);
