@@ -356,6 +356,7 @@ static void unmeasure(Leading *l) {
                 METRIC_EVICTIONS_IN_FLIGHT, METRIC_EVICTIONS_WAITING, METRIC_EVICTION_WINDOW,
                 METRIC_REBOOT_SLOTS_HELD,   METRIC_REBOOTS_WAITING,
                 METRIC_REPAIRS_UNDER_WAY,   METRIC_REPAIRS_WAITING,   METRIC_QUEUE_WORKING,
+                METRIC_QUEUE_DRAINS,
         };
 
         for (size_t i = 0; i < ELEMENTSOF(gauges); i++)
@@ -835,5 +836,6 @@ void leading_measure(Leading *l) {
         metrics_set(l->o.metrics, METRIC_REPAIRS_WAITING, 0, (double) repairs_waiting);
         if (l->queue_worker)
                 metrics_set(l->o.metrics, METRIC_QUEUE_WORKING, 0, (double) queue_worker_n_messages(l->queue_worker));
+        metrics_set(l->o.metrics, METRIC_QUEUE_DRAINS, 0, (double) heard_drains_under_way(l->heard));
         metrics_set(l->o.metrics, METRIC_REPAIRS_UNDER_WAY, 0, (double) repairs_under_way);
 }

@@ -25,6 +25,7 @@ typedef struct Heard {
         DrainRules rules; /* as of the last step */
         PodWarnings *warnings;
         HeardVoice voice;
+        HeardAct act; /* as of the last step */
 } Heard;
 
 struct HeardDrains {
@@ -310,6 +311,15 @@ static void step_drain(Heard *x, const KubeNode *n, const Interruption *i) {
                 requeue_at_wall(x, x->deadline.at_usec);
 }
 
+size_t heard_drains_under_way(const HeardDrains *h) {
+        const Heard *x;
+        size_t n = 0;
+
+        HASHMAP_FOREACH (x, h->map)
+                n += x->act == HEARD_CORDON || x->act == HEARD_DRAIN;
+        return n;
+}
+
 void heard_drains_on_pod(HeardDrains *h, const char *node, const KubePod *old, const KubePod *new) {
         Heard *x = hashmap_get(h->map, node);
 
@@ -407,7 +417,7 @@ static int heard_step(Heard *x, const KubeNode *n, const Interruption *i) {
         r = gather_facts(h, x, n, claim, i, &facts);
         if (r < 0)
                 return r;
-        act = heard_decide(&facts, &until);
+        act = x->act = heard_decide(&facts, &until);
         if (act != HEARD_DRAIN) {
                 if (x->drain)
                         node_drain_tell_unanswered(x->drain);

@@ -42,9 +42,7 @@ HeardAct heard_decide(const HeardFacts *f, usec_t *ret_until_usec) {
         *ret_until_usec = USEC_INFINITY;
         if (!f->heard || (f->is_managed && f->is_deleted))
                 return HEARD_NOTHING;
-        if (!f->is_managed && !f->is_wanted && (f->is_kept || !f->drains))
-                return HEARD_NOTHING;
-        if (f->is_of_other_boot)
+        if (f->is_of_other_boot || (!f->is_managed && !f->is_wanted && (f->is_kept || !f->drains)))
                 return HEARD_END;
         if (f->wall_usec < outlived_at(f))
                 *ret_until_usec = outlived_at(f);

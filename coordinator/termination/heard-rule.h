@@ -8,7 +8,8 @@
  *      Planned --> Draining --> Drained (or Ending: the deadline has passed) --> annotation and cordon go
  *          '----------'-- a person opens the node --> Released ------------------^
  *
- * They go when the machine has booted anew, or is Ready ten minutes after it was to be gone. What has no time and ends no machine
+ * They go when the machine has booted anew, or is Ready ten minutes after it was to be gone; and at once where nodes of no pool are
+ * not drained any more, or a person keeps this one from vesper. What has no time and ends no machine
  * for good (a hibernation) counts from when it was drained; an instance that its group lets go of never comes back into service,
  * so that its node stays closed until it is gone, boots anew, or a person opens it.
  */
@@ -34,7 +35,7 @@ typedef struct HeardFacts {
 } HeardFacts;
 
 typedef enum HeardAct {
-        HEARD_NOTHING,   /* none of ours; or release.c takes its marks off */
+        HEARD_NOTHING,   /* its removal has begun; or what cannot be read, which release.c takes off */
         HEARD_CORDON,
         HEARD_DRAIN,     /* begin, or go on */
         HEARD_KEEP,      /* the marks stay as they are */

@@ -65,7 +65,7 @@ static const struct {
                                    "was made schedulable by somebody: its drain stops, and what the interruption queue announced is not acted upon again. "
                                    "A hook of its Auto Scaling group is not answered any more" },
         [HEARD_STEP_ENDED] = { LOG_LEVEL_NOTICE, MESSAGE_NODE_UNCORDONED, EVENT_NORMAL, "InterruptionOutlived", NOTIFY_CANCELLED,
-                               "has outlived what the interruption queue announced, or is a NodePool's now: vesper's marks for that are off, and its cordon if it was vesper's alone" },
+                               "has outlived what the interruption queue announced, or is not to be drained for it any more: vesper's marks for that are off, and its cordon if it was vesper's alone" },
 };
 
 static void tell_step(HeardVoice *v, const KubeNode *n, HeardStep step) {
@@ -77,6 +77,8 @@ static void tell_step(HeardVoice *v, const KubeNode *n, HeardStep step) {
                   "Node %s %s%s", n->object.meta.name, steps[step].text, left);
         event_record(v->context->recorder, &o, steps[step].type, steps[step].reason, "This node %s%s", steps[step].text, left);
         tell_receiver(v, n, steps[step].phase, text);
+        if (step == HEARD_STEP_CORDONED) /* both at once, as the same patch says both */
+                tell_receiver(v, n, NOTIFY_CORDONED, text);
 }
 
 void heard_voice_left(HeardVoice *v, const DrainBlocker *b, size_t n) {

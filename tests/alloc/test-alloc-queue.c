@@ -10,15 +10,18 @@
 
 #include "alloc-coordinator.h"
 #include "fake-aws-event.h"
+#include "fake-json.h"
 #include "fake-sqs.h"
+#include "marks.h"
 
 /*
  * The interruption queue tells of the end of one of two nodes, again and again, each time without another allocation of the
  * leader's. It may exit and be started again, and the message come again; but it is not deleted before the node's removal
- * has begun, and the other node stays.
+ * has begun, and the other node stays. And of the end of a node of no pool, which is drained for that.
  */
 
 #define LATE_USEC (3 * USEC_PER_MINUTE)
+#define FREE "free"
 
 void __wrap_fake_sqs_handle(HttpExchange *x, void *userdata);
 void __real_fake_sqs_handle(HttpExchange *x, void *userdata);
@@ -38,7 +41,7 @@ static void send_spot(CoordinatorRig *r, FakeSqs *sqs, const char *node) {
 }
 
 /* NULL, or what was not as it should be. */
-static const char *play(CoordinatorRig *r, FakeSqs *sqs) {
+static const char *play_managed(CoordinatorRig *r, FakeSqs *sqs) {
         send_spot(r, sqs, "n0");
         for (usec_t t = 0; t < LATE_USEC && (rig_claim(r, "n0") || fake_sqs_n_messages(sqs, "q") > 0); t += USEC_PER_SEC)
                 alloc_run_coordinator(r, USEC_PER_SEC);
@@ -51,20 +54,56 @@ static const char *play(CoordinatorRig *r, FakeSqs *sqs) {
         return NULL;
 }
 
+static void add_free_node(CoordinatorRig *r) {
+        _cleanup_free_ char *instance = rig_instance(FREE);
+
+        fake_ec2_run(r->ec2, instance, ZONE);
+        fake_add_node(r->cluster, FREE, ZONE, instance, NULL);
+        fake_add_pod(r->cluster, &(FakePod){ .name = "web", .node = FREE, .grace_sec = 5, .stop_sec = 1 });
+}
+
+static bool is_drained(CoordinatorRig *r) {
+        const char *heard = fj_string(rig_node(r, FREE), "metadata", "annotations", ANNOTATION_HEARD, NULL);
+
+        return heard && strstr(heard, "\"phase\":\"Drained\"");
+}
+
+/* The same of a node of no pool, which is drained, and stays. */
+static const char *play_free(CoordinatorRig *r, FakeSqs *sqs) {
+        send_spot(r, sqs, FREE);
+        for (usec_t t = 0; t < LATE_USEC && (!is_drained(r) || fake_sqs_n_messages(sqs, "q") > 0); t += USEC_PER_SEC)
+                alloc_run_coordinator(r, USEC_PER_SEC);
+        if (fake_sqs_n_messages(sqs, "q") > 0)
+                return "the message is left";
+        if (!is_drained(r) || fake_get(r->cluster, FAKE_PODS, "default", "web"))
+                return "the message is deleted, and the node is not drained";
+        if (!rig_node(r, FREE) || rig_claim(r, FREE) || rig_has_finalizer(rig_node(r, FREE)))
+                return "the node is removed, and nobody wanted that";
+        if (!rig_is_adopted(r, "n0"))
+                return "the other node is not as it was";
+        return NULL;
+}
+
 static const char *work(size_t fails_at, size_t *ret_n, char **ret_log, void *userdata) {
         CoordinatorRig *r = coordinator_rig_new();
         FakeSqs *sqs = fake_sqs_new(
                 &(FakeSqsOptions){ .aws = { .loop = r->w.loop, .region = "us-east-1", .max_skew_usec = USEC_PER_HOUR } });
+        const bool *is_free = userdata;
         const char *wrong;
 
         fake_sqs_add_queue(sqs, &(FakeSqsQueue){ .name = "q" });
         r->use_ec2 = true;
         r->queue_handler = fake_sqs_handle;
         r->queue = sqs;
+        r->settings[0] = *is_free ? (char *) "Queue.Unmanaged=drain" : NULL;
         rig_begin(r, 2, NULL);
+        if (*is_free) {
+                add_free_node(r);
+                rig_run(r, USEC_PER_SEC);
+        }
         alloc_fault_arm(fails_at);
         alloc_fault_pause();
-        wrong = play(r, sqs);
+        wrong = *is_free ? play_free(r, sqs) : play_managed(r, sqs);
         alloc_fault_resume();
         *ret_n = alloc_fault_disarm();
         *ret_log = strdup(strbuf_str(&r->coordinators[0]->said));
@@ -76,12 +115,17 @@ static const char *work(size_t fails_at, size_t *ret_n, char **ret_log, void *us
 }
 
 static void test_work(void **state) {
-        alloc_sweep(work, NULL, "the node goes, and its message with it");
+        alloc_sweep(work, &(bool){ false }, "the node goes, and its message with it");
+}
+
+static void test_node_of_no_pool(void **state) {
+        alloc_sweep(work, &(bool){ true }, "the node is drained, and its message goes with that");
 }
 
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_work),
+                cmocka_unit_test(test_node_of_no_pool),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -76,8 +76,9 @@ static void test_decide(void **state) {
         ROW("a hibernation, and it is back", hibernation, "Drained", END, USEC_INFINITY, f.wall_usec = OUTLIVED(NOW));
         ROW("a hibernation that drains for long", hibernation, "Draining", DRAIN, USEC_INFINITY, f.wall_usec = NOW + USEC_PER_DAY);
 
-        ROW("reported only, from now on", spot, "Draining", NOTHING, USEC_INFINITY, f.drains = false);
-        ROW("kept from vesper", spot, "Draining", NOTHING, USEC_INFINITY, f.is_kept = true);
+        ROW("reported only, from now on", spot, "Draining", END, USEC_INFINITY, f.drains = false);
+        ROW("reported only, and a pool wants it", spot, "Draining", KEEP, SPOT_UNTIL, f.drains = false; f.is_wanted = true);
+        ROW("kept from vesper", spot, "Draining", END, USEC_INFINITY, f.is_kept = true);
         ROW("a pool wants it", spot, "Draining", KEEP, SPOT_UNTIL, f.is_wanted = true);
         ROW("a pool wants it, and it is opened", spot, "Draining", OVERRULE, SPOT_UNTIL, f.is_wanted = true; f.is_unschedulable = false);
         ROW("adopted", spot, "Draining", HAND_OVER, SPOT_UNTIL, f.is_wanted = f.is_managed = true; f.is_claim_told = false);

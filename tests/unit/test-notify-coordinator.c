@@ -18,11 +18,11 @@
         "{'metadata':{'annotations':{'vesper.sh/interruption':'{\\'id\\':\\'i-1/terminate\\',\\'kind\\':\\'spot\\'," \
         "\\'source\\':\\'ec2\\',\\'action\\':\\'terminate\\',\\'phase\\':\\'" phase "\\',\\'podsLeft\\':1}'}}}"
 
-static CoordinatorRig *telling_rig(Receiver *receiver, unsigned n_nodes, const char *agents_tell) {
+static CoordinatorRig *telling_rig(Receiver *receiver, unsigned n_nodes, const char *setting) {
         CoordinatorRig *r = coordinator_rig_new();
 
         r->settings[0] = (char *) SETTING;
-        r->settings[1] = (char *) (uintptr_t) agents_tell;
+        r->settings[1] = (char *) (uintptr_t) setting;
         rig_begin(r, n_nodes, NULL);
         assert_return_code(http_inproc_route(r->coordinators[0]->transport, RECEIVER_ORIGIN, receiver_handle, receiver), 0);
         return r;
@@ -89,6 +89,34 @@ static void test_agents_tell(void **state) {
         assert_true(rig_wait_gone(r, "n2", USEC_PER_MINUTE));
         rig_run(r, USEC_PER_SEC);
         assert_string_equal(strbuf_str(&receiver.got), "n2 draining 200\nn2 drained 200\nn2 ended 200\n");
+        receiver_done(&receiver);
+}
+
+/* A node of no pool that is drained for the queue: under its notice, and to the end of the drain. */
+static void test_heard(void **state) {
+        Receiver receiver = { .status = 200 };
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = telling_rig(&receiver, 1, "Queue.Unmanaged=drain");
+        _cleanup_free_ char *instance = rig_instance("free"), *uid = NULL;
+        char key[NOTIFY_KEY_MAX];
+
+        fake_add_node(r->cluster, "free", ZONE, instance, NULL);
+        assert_non_null(uid = strdup(fj_string(rig_node(r, "free"), "metadata", "uid", NULL)));
+        add_pod(r, "free");
+        rig_run(r, USEC_PER_SEC);
+        fake_merge(r->cluster, FAKE_NODES, NULL, "free",
+                   "{'metadata':{'annotations':{'" ANNOTATION_HEARD "':'{\\'id\\':\\'e/i-1\\',\\'kind\\':\\'scale-in\\',\\'source\\':\\'sqs\\',"
+                   "\\'action\\':\\'terminate\\',\\'phase\\':\\'Planned\\'}'}}}");
+        rig_run(r, 10 * USEC_PER_SEC);
+        assert_string_equal(strbuf_str(&receiver.got), "free noticed 200\nfree cordoned 200\nfree draining 200\nfree drained 200\n");
+        assert_non_null(strstr(strbuf_str(&receiver.last), "\"noticeID\":\"e/i-1\",\"kind\":\"scale-in\""));
+        assert_return_code(notify_key(&(NotifyFacts){ .phase = NOTIFY_DRAINED, .node_uid = uid, .notice_id = "e/i-1" }, key), 0);
+        assert_string_equal(receiver.key, key);
+
+        print_message("somebody opens it\n");
+        strbuf_truncate(&receiver.got, 0);
+        fake_merge(r->cluster, FAKE_NODES, NULL, "free", "{'spec':{'unschedulable':null}}");
+        rig_run(r, 5 * USEC_PER_SEC);
+        assert_string_equal(strbuf_str(&receiver.got), "free released 200\n");
         receiver_done(&receiver);
 }
 
@@ -187,7 +215,7 @@ static void test_is_agents(void **state) {
 
 int main(void) {
         static const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_deletion),    cmocka_unit_test(test_agents_notice), cmocka_unit_test(test_agents_tell),
+                cmocka_unit_test(test_deletion),    cmocka_unit_test(test_agents_notice), cmocka_unit_test(test_agents_tell), cmocka_unit_test(test_heard),
                 cmocka_unit_test(test_delays_nothing), cmocka_unit_test(test_is_agents),
         };
 
