@@ -185,6 +185,14 @@ static void note_until(Outlook *o, const NodeMemo *m) {
                         o->until_usec = MIN(o->until_usec, m->judgement.methods[i].until_usec);
 }
 
+/* What was seen of the node, and its objects do not tell. */
+static void look_back(const Outlook *o, NodeMemo *m, const KubeNodeClaim *claim, DisruptionNode *n) {
+        usec_t since = node_memo_empty_since(m, claim, o->scene->now_usec);
+
+        if (n->n_moving == 0)
+                scene_set_empty_since(n, since);
+}
+
 static int judge_node(Outlook *o, uint32_t node) {
         const KubeNode *n = scene_node(o->scene, node);
         const KubeNodeClaim *claim = o->scene->nodes[node].claim;
@@ -195,13 +203,14 @@ static int judge_node(Outlook *o, uint32_t node) {
         if (!o->scene->nodes[node].pool || !claim_is_told(claim) || n->object.meta.deletion_usec > 0 ||
             !pool_asks_for_any(o->scene->nodes[node].pool->pool))
                 return 0;
-        r = outlook_judge(o->scene, node, &j);
-        if (r < 0)
-                return r;
         m = take_memo(o, n);
         if (!m)
                 return -ENOMEM;
         m->round = o->round;
+        look_back(o, m, claim, o->scene->nodes + node);
+        r = outlook_judge(o->scene, node, &j);
+        if (r < 0)
+                return r;
         r = node_memo_take(m, &j, o->scene->now_usec);
         if (r < 0)
                 return r;
