@@ -26,13 +26,16 @@ struct Outlook {
         bool stands;       /* the view is whole */
         bool is_changed;   /* since the last round began */
         DisruptionScene *scene; /* of the round under way; NULL: none is */
-        uint32_t next_node;
+        uint32_t first_node, n_judged; /* of that round: it goes on from there, and round at the last */
         uint64_t round;
         usec_t began_usec, busy_usec;  /* loop_now(): of the round under way, or the last; how long it has judged */
         usec_t ended_usec;             /* the same: 0: none has ended */
         usec_t not_before_usec, due_usec; /* the same, of the next one: at the earliest; in any case */
         usec_t until_usec; /* wall clock: the first thing that ends by itself, as far as the round has come */
         bool is_unfinished; /* a claim is still to be written */
+        char *next_claim;   /* whose turn it is when writes are to be had again; NULL: the first's */
+        char *next_told;    /* the node whose turn it is when Events are; NULL: the first's */
+        bool is_quiet;      /* in the round under way there was none to be had for a node */
         bool is_clean;      /* no pool asks, and no claim says anything of ours */
 };
 
@@ -42,6 +45,12 @@ static usec_t now_of(const Outlook *o) {
 
 static void mark(Outlook *o, usec_t at_usec) {
         (void) work_queue_add_at(o->queue, OUTLOOK_KEY, MAX(at_usec, now_of(o)));
+}
+
+/* Without memory for it, it is the first's. */
+static void note_turn(char **turn, const char *name) {
+        free(*turn);
+        *turn = strdup(name);
 }
 
 static void *free_memo(void *m) {
@@ -74,6 +83,8 @@ Outlook *outlook_free(Outlook *o) {
                 return NULL;
         outlook_feed_free(o->feed);
         hashmap_free_with(o->memos, free_memo);
+        free(o->next_claim);
+        free(o->next_told);
         return mfree(o);
 }
 
@@ -143,8 +154,12 @@ static void tell_event(Outlook *o, NodeMemo *m, const KubeNode *n, const KubeNod
         _cleanup_free_ char *text = NULL;
         usec_t at;
 
-        if (!token_bucket_has(o->events, 1, now_of(o), &at))
-                return; /* in another round */
+        if (!token_bucket_has(o->events, 1, now_of(o), &at)) {
+                if (!o->is_quiet) /* another round begins with it */
+                        note_turn(&o->next_told, m->node);
+                o->is_quiet = true;
+                return;
+        }
         text = outlook_event(m, claim, now_of(o));
         if (!text)
                 return;
@@ -254,8 +269,8 @@ static void take_turn(Outlook *o) {
         usec_t begin = now_of(o);
         int r = 0;
 
-        for (unsigned i = 0; i < TURN_NODES && o->next_node < o->scene->n_nodes && r >= 0; i++) {
-                r = judge_node(o, o->next_node++);
+        for (unsigned i = 0; i < TURN_NODES && o->n_judged < o->scene->n_nodes && r >= 0; i++) {
+                r = judge_node(o, (o->first_node + o->n_judged++) % o->scene->n_nodes);
                 if (usec_sub(now_of(o), begin) >= TURN_USEC)
                         break;
         }
@@ -264,7 +279,7 @@ static void take_turn(Outlook *o) {
                 log_error_errno(o->context->env->log, r, "Failed to judge which nodes would go though nobody asked, beginning anew: %m");
                 drop_round(o);
                 o->not_before_usec = usec_add(now_of(o), ROUND_MIN_USEC);
-        } else if (o->next_node >= o->scene->n_nodes)
+        } else if (o->n_judged >= o->scene->n_nodes)
                 end_round(o);
 }
 
@@ -285,7 +300,11 @@ static bool begin_round(Outlook *o, usec_t *ret_at_usec) {
                 return false;
         }
         o->is_changed = false;
-        o->next_node = 0;
+        o->n_judged = 0;
+        o->first_node = 0;
+        if (o->next_told)
+                (void) simulator_find_node(o->scene->simulator, o->next_told, &o->first_node);
+        o->is_quiet = false;
         o->round++;
         o->until_usec = USEC_INFINITY;
         o->began_usec = begin;
@@ -323,8 +342,10 @@ static bool write_claim(Outlook *o, const KubeNodeClaim *claim, NodeMemo *m, use
         }
         if (!object_writes_may(o->context->writes, &w))
                 return true; /* its answer, or the claim as it was written, is to come */
-        if (!token_bucket_take(o->writes, now_of(o), ret_at_usec))
+        if (!token_bucket_take(o->writes, now_of(o), ret_at_usec)) {
+                note_turn(&o->next_claim, claim->object.meta.name);
                 return false;
+        }
         body = wish_body(claim, &wish);
         if (body && object_writes_patch(o->context->writes, &w, KUBE_PATCH_MERGE, body) > 0 && m)
                 m->told_usec = now_of(o);
@@ -332,20 +353,32 @@ static bool write_claim(Outlook *o, const KubeNodeClaim *claim, NodeMemo *m, use
 }
 
 /* Without a memo, once a round has come to its end, no pool asks about the node. */
+static bool write_claim_of_node(Outlook *o, const KubeNodeClaim *claim, usec_t *ret_at_usec) {
+        const KubeNode *n = claim->node_name ? cluster_view_node(o->context->view, claim->node_name) : NULL;
+        NodeMemo *m = n ? hashmap_get(o->memos, claim->node_name) : NULL;
+
+        if (!n || n->object.meta.deletion_usec > 0 || !streq_ptr(n->object.meta.uid, claim->node_uid) ||
+            !claim_is_told(claim) || (m && !streq(m->uid, n->object.meta.uid)) || (!m && o->feed && o->ended_usec == 0))
+                return true;
+        return write_claim(o, claim, m, ret_at_usec);
+}
+
+/* From the claim at which writes ended to the last, then those before it: however many claims change, each has its turn. */
 static void write_claims(Outlook *o) {
+        _cleanup_free_ char *from = TAKE_PTR(o->next_claim);
         usec_t at = usec_add(now_of(o), RETRY_USEC);
         const KubeNodeClaim *claim;
+        bool may = true;
 
         o->is_unfinished = false;
-        for (HashmapIterator it = {}; cluster_view_iterate_claims(o->context->view, &it, &claim);) {
-                const KubeNode *n = claim->node_name ? cluster_view_node(o->context->view, claim->node_name) : NULL;
-                NodeMemo *m = n ? hashmap_get(o->memos, claim->node_name) : NULL;
+        for (unsigned lap = 0; lap < 2; lap++) {
+                bool has_come = !from;
 
-                if (!n || n->object.meta.deletion_usec > 0 || !streq_ptr(n->object.meta.uid, claim->node_uid) ||
-                    !claim_is_told(claim) || (m && !streq(m->uid, n->object.meta.uid)) || (!m && o->feed && o->ended_usec == 0))
-                        continue;
-                if (!write_claim(o, claim, m, &at))
-                        break;
+                for (HashmapIterator it = {}; may && cluster_view_iterate_claims(o->context->view, &it, &claim);) {
+                        has_come = has_come || streq(claim->object.meta.name, from);
+                        if (has_come == (lap == 0))
+                                may = write_claim_of_node(o, claim, &at);
+                }
         }
         if (o->is_unfinished)
                 mark(o, at);

@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include <cmocka.h>
 
@@ -234,6 +235,58 @@ static void test_rate(void **state) {
         assert_nothing_went(r);
 }
 
+static size_t n_silent(CoordinatorRig *r) {
+        const cJSON *claim;
+        size_t n = 0;
+
+        FAKE_FOREACH (claim, r->cluster, FAKE_NODECLAIMS, NULL)
+                n += !rig_condition(claim, CLAIM_EMPTY);
+        return n;
+}
+
+/* Claims that change in every round, more of them than may be written, do not keep others from their turn. */
+static void test_turns(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(60);
+        char *names[15];
+        const cJSON *claim;
+        size_t n = 0;
+
+        (void) state;
+        set_disruption(r, "{'emptyAfter':'0s','budgets':[]}");
+        rig_run(r, SEC);
+        FAKE_FOREACH (claim, r->cluster, FAKE_NODECLAIMS, NULL)
+                if (n < ELEMENTSOF(names) && rig_condition(claim, CLAIM_EMPTY))
+                        names[n++] = MUST(strdup(fj_string(claim, "status", "nodeName", NULL)));
+        assert_int_equal(n, ELEMENTSOF(names)); /* the first of the order in which they are written */
+        assert_in_range(n_silent(r), 30, 40);
+        for (size_t i = 0; i < 8; i++) {
+                for (size_t k = 0; k < n; k++)
+                        fake_merge(r->cluster, FAKE_NODES, NULL, names[k], "{'metadata':{'annotations':{'karpenter.sh/do-not-disrupt':'%s'}}}",
+                                   i % 2 == 0 ? "true" : "false");
+                rig_run(r, ROUND);
+        }
+        assert_int_equal(n_silent(r), 0);
+        for (size_t k = 0; k < n; k++)
+                free(names[k]);
+}
+
+/* Rounds in which nothing changes come each five minutes, and have twenty Events: of more nodes than that makes in a quarter of an
+ * hour, the last is told of all the same. */
+static void test_turns_of_events(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(100);
+
+        (void) state;
+        for (unsigned i = 0; i < 100; i++) {
+                char name[16];
+
+                snprintf(name, sizeof(name), "n%u", i);
+                fake_merge(r->cluster, FAKE_NODES, NULL, name, "{'metadata':{'annotations':{'vesper.sh/do-not-consolidate':'true'}}}");
+        }
+        set_disruption(r, CONSOLIDATE);
+        rig_run(r, USEC_PER_HOUR);
+        assert_int_not_equal(n_events(r, "n99"), 0);
+}
+
 static void refuse_volumes(const FakeRequest *request, FakeApiFault *ret_fault, void *userdata) {
         if (request->resource && (request->verb == FAKE_LIST || request->verb == FAKE_WATCH) &&
             (request->resource->id == FAKE_PVCS || request->resource->id == FAKE_CSINODES))
@@ -343,7 +396,7 @@ static void test_removal(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_life), cmocka_unit_test(test_empty_after), cmocka_unit_test(test_pdb),  cmocka_unit_test(test_rate),
+                cmocka_unit_test(test_life), cmocka_unit_test(test_empty_after), cmocka_unit_test(test_pdb),  cmocka_unit_test(test_rate), cmocka_unit_test(test_turns), cmocka_unit_test(test_turns_of_events),
                 cmocka_unit_test(test_without_permission), cmocka_unit_test(test_view), cmocka_unit_test(test_removal), cmocka_unit_test(test_new_nodes),
         };
 
