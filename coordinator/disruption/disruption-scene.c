@@ -2,6 +2,7 @@
 #include "disruption-scene.h"
 
 #include "disruption-budget.h"
+#include "drain-plan.h"
 #include "marks.h"
 #include "parse-util.h"
 #include "string-util.h"
@@ -109,8 +110,7 @@ static const PoolOffering *find_offering(const KubeNodePool *p, const KubeNode *
 static usec_t pod_event_usec(const KubePod *p) {
         const ObjectMeta *m = &p->object.meta;
         usec_t came = MAX(m->creation_usec, p->start_usec),
-               grace = m->deletion_grace_sec > 0 ? (usec_t) m->deletion_grace_sec * USEC_PER_SEC : 0,
-               began_to_go = m->deletion_usec > 0 ? usec_sub(m->deletion_usec, grace) : 0;
+               began_to_go = m->deletion_usec > 0 ? usec_sub(m->deletion_usec, drain_grace(m->deletion_grace_sec)) : 0;
 
         return MAX(came, began_to_go);
 }
