@@ -251,7 +251,7 @@ static void test_outlook(void **state) {
                                               "'labelSelector':{'matchLabels':{'app':'p'}}}]}}" },
                       { "p2", "b", "1" } },
                     "" },
-                  "no pod near b that it, or that keeps it, away by pod anti-affinity" },
+                  "that near b no pod runs which it keeps away, or which keeps it away, by pod anti-affinity" },
                 { "spread",
                   { { { "a", "4", "'labels':{'pool':'a','h':'a'}" }, { "b", "4", "'labels':{'pool':'a','h':'b'}" } },
                     { { "p1", "a", "1", NULL, "'topologySpreadConstraints':[{'maxSkew':1,'topologyKey':'h','whenUnsatisfiable':'DoNotSchedule',"
