@@ -4,6 +4,7 @@
 #include "log.h"
 #include "outlook-kinds.h"
 #include "string-util.h"
+#include "strv.h"
 
 #define REBUILD_MIN_USEC (10 * USEC_PER_SEC)
 #define REBUILD_MAX_USEC USEC_PER_MINUTE
@@ -91,6 +92,16 @@ static bool taints_are_same(const KubeNode *a, const KubeNode *b) {
         return true;
 }
 
+/* As sets: the order in which Nodes name them says nothing. */
+static bool names_are_same(char *const *a, char *const *b) {
+        if (strv_length(a) != strv_length(b))
+                return false;
+        STRV_FOREACH (name, a)
+                if (!strv_contains(b, *name))
+                        return false;
+        return true;
+}
+
 bool node_judged_same(const KubeScheduledNode *a, const KubeScheduledNode *b) {
         const ObjectMeta *x = &a->node.object.meta, *y = &b->node.object.meta;
 
@@ -99,7 +110,8 @@ bool node_judged_same(const KubeScheduledNode *a, const KubeScheduledNode *b) {
                key_values_are_same(&x->annotations, &y->annotations) && key_values_are_same(&a->allocatable, &b->allocatable) &&
                streq_ptr(a->kubelet_version, b->kubelet_version) && streq_ptr(a->os_image, b->os_image) &&
                a->is_initialized == b->is_initialized && a->node.unschedulable == b->node.unschedulable &&
-               kube_node_is_ready(&a->node) == kube_node_is_ready(&b->node) && taints_are_same(&a->node, &b->node);
+               kube_node_is_ready(&a->node) == kube_node_is_ready(&b->node) && taints_are_same(&a->node, &b->node) &&
+               names_are_same(a->node.volumes_attached, b->node.volumes_attached);
 }
 
 void outlook_feed_on_node(OutlookFeed *f, const KubeNode *old, const KubeNode *new) {

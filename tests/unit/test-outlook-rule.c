@@ -286,9 +286,13 @@ static void test_node_judged_same(void **state) {
 #define NODE(meta, spec, ready, more)                                                                                        \
         "{'metadata':{'name':'n','uid':'u'" meta "},'spec':{" spec "},'status':{'allocatable':{'cpu':'4'},"                   \
         "'conditions':[{'type':'Ready','status':'" ready "','lastHeartbeatTime':'" more "'}]}}"
+#define ATTACHED(names)                                                                                                      \
+        "{'metadata':{'name':'n','uid':'u'},'status':{'allocatable':{'cpu':'4'},'volumesAttached':[{'name':'" names "'}],"   \
+        "'conditions':[{'type':'Ready','status':'True'}]}}"
         static const struct {
                 const char *text;
                 bool same;
+                const char *before; /* NULL: of nothing but allocatable, and Ready */
         } rows[] = {
                 { NODE("", "", "True", RIG_NOW), true }, /* a heartbeat */
                 { NODE(",'annotations':{'x':'y'}", "", "True", RIG_OLD), true },
@@ -302,6 +306,10 @@ static void test_node_judged_same(void **state) {
                   "'conditions':[{'type':'Ready','status':'True'}]}}", false },
                 { "{'metadata':{'name':'n','uid':'u'},'status':{'allocatable':{'cpu':'8'},'conditions':[{'type':'Ready','status':'True'}]}}", false },
                 { "{'metadata':{'name':'n','uid':'v'},'status':{'allocatable':{'cpu':'4'},'conditions':[{'type':'Ready','status':'True'}]}}", false },
+                { ATTACHED("v1"), false },
+                { ATTACHED("v1"), true, ATTACHED("v1") },
+                { ATTACHED("v1"), false, ATTACHED("v2") },
+                { ATTACHED("v1'},{'name':'v2"), true, ATTACHED("v2'},{'name':'v1") }, /* in another order */
         };
         _cleanup_(disruption_rig_freep) DisruptionRig *r = disruption_rig_new(NULL);
 
@@ -309,7 +317,7 @@ static void test_node_judged_same(void **state) {
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 KubeObject *a, *b;
 
-                rig_put_object(r, SNAPSHOT_NODES, NODE("", "", "True", RIG_OLD));
+                rig_put_object(r, SNAPSHOT_NODES, rows[i].before ?: NODE("", "", "True", RIG_OLD));
                 a = kube_object_ref(snapshot_get(r->snapshot, SNAPSHOT_NODES, "n"));
                 rig_put_object(r, SNAPSHOT_NODES, rows[i].text);
                 b = snapshot_get(r->snapshot, SNAPSHOT_NODES, "n");
