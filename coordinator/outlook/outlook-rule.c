@@ -204,7 +204,7 @@ static int add_wish(const NodeMemo *m, PlanMethod method, const Condition *said,
         Condition *c = w->conditions + n;
 
         outlook_reason(o->code, w->reasons[n]);
-        w->messages[n] = strndup(o->text, OUTLOOK_MESSAGE_MAX);
+        w->messages[n] = str_sanitize(o->text, OUTLOOK_MESSAGE_MAX);
         if (!w->messages[n])
                 return -ENOMEM;
         *c = (Condition){ .type = outlook_condition_type(method),

@@ -185,6 +185,31 @@ static void test_writes(void **state) {
         }
 }
 
+/* What a claim says of it is what was wished, wherever it is cut. */
+static void test_long_message(void **state) {
+        _cleanup_(intern_pool_freep) InternPool *pool = NULL;
+        _cleanup_(node_memo_freep) NodeMemo *m = NULL;
+        _cleanup_(outlook_wish_done) OutlookWish first = {}, second = {};
+        _cleanup_free_ char *condition = NULL;
+        char text[OUTLOOK_MESSAGE_MAX + 8] = {};
+        KubeNodeClaim *silent, *told;
+
+        (void) state;
+        assert_return_code(intern_pool_new(&pool), 0);
+        assert_return_code(node_memo_new("n", "u", NOW, &m), 0);
+        memset(text, 'x', OUTLOOK_MESSAGE_MAX - 1);
+        strcpy(text + OUTLOOK_MESSAGE_MAX - 1, "\xc3\xbc\xc3\xbc");
+        take(m, PLAN_CONSOLIDATION, false, GATE_BUDGET, text, 7);
+        silent = claim_of(pool, "");
+        assert_int_equal(outlook_wish(silent, m, NOW, &first), OUTLOOK_WRITE_NOW);
+        assert_in_range(strlen(first.messages[0]), OUTLOOK_MESSAGE_MAX - 8, OUTLOOK_MESSAGE_MAX);
+        condition = MUST(strf("{'type':'Consolidatable','status':'False','reason':'Budget','message':'%s'}", first.messages[0]));
+        told = claim_of(pool, condition);
+        assert_int_equal(outlook_wish(told, m, NOW, &second), OUTLOOK_WRITE_NOTHING);
+        kube_object_unref(&silent->object);
+        kube_object_unref(&told->object);
+}
+
 #define EMPTY(status, at) "{'type':'Empty','status':'" status "','reason':'r','message':'m','lastTransitionTime':'2027-01-15T08:" at "Z'}"
 
 /* A pod that came and went between two looks is not overlooked, however late the claim says so: whoever counts emptyAfter counts
@@ -330,7 +355,7 @@ static void test_node_judged_same(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_judge),      cmocka_unit_test(test_words),  cmocka_unit_test(test_writes),
-                cmocka_unit_test(test_empty_anew), cmocka_unit_test(test_events), cmocka_unit_test(test_node_judged_same),
+                cmocka_unit_test(test_long_message), cmocka_unit_test(test_empty_anew), cmocka_unit_test(test_events), cmocka_unit_test(test_node_judged_same),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
