@@ -11,7 +11,6 @@
 #define REBUILD_PER_POD_USEC UINT64_C(400) /* 125,000 pods: a minute */
 #define RETRY_USEC (5 * USEC_PER_SEC)
 #define SETTLE_USEC (200 * USEC_PER_MSEC) /* while lists are under way */
-#define GONE_MIN 1000u /* numbers of pods that went: a simulator with more of them than of pods that are there is made anew */
 
 struct OutlookFeed {
         KubeClient *client;
@@ -77,10 +76,6 @@ OutlookFeed *outlook_feed_free(OutlookFeed *f) {
         return mfree(f);
 }
 
-uint64_t outlook_feed_n_built(const OutlookFeed *f) {
-        return f->n_built;
-}
-
 /* -- nodes ---------------------------------------------------------------------------------------------- */
 
 static bool taints_are_same(const KubeNode *a, const KubeNode *b) {
@@ -127,8 +122,6 @@ static void take_gone(OutlookFeed *f, const char *key, uint32_t number) {
         simulator_forget_pod(f->simulator, number);
         hashmap_remove(f->numbers, key);
         kube_object_unref(hashmap_remove(f->snapshot->objects[SNAPSHOT_PODS], key));
-        if (simulator_n_pods(f->simulator) > 2 * hashmap_size(f->numbers) + GONE_MIN)
-                f->is_stale = true;
 }
 
 static int take_new(OutlookFeed *f, const char *key, KubeObject *o) {
@@ -160,6 +153,8 @@ static void take_pod(OutlookFeed *f, const char *key, KubeObject *new) {
                 r = take_new(f, key, new);
         if (r < 0) /* only a new one is of use now */
                 feed_drop(f);
+        else if (simulator_is_bloated(f->simulator))
+                f->is_stale = true;
 }
 
 void outlook_feed_on_pod(OutlookFeed *f, const KubePod *old, const KubePod *new) {

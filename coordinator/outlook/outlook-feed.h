@@ -30,4 +30,3 @@ void outlook_feed_end(OutlookFeed *f);
 
 /* Do two states of one node say the same to scheduling and to whoever judges it? Pure. */
 bool node_judged_same(const KubeScheduledNode *a, const KubeScheduledNode *b);
-uint64_t outlook_feed_n_built(const OutlookFeed *f); /* simulators, since the start; for tests */

@@ -270,6 +270,14 @@ int simulator_reserve_groups(Simulator *s, uint32_t template) {
         return r;
 }
 
+void simulator_release_groups(Simulator *s, uint32_t template) {
+        const SimulatorTemplate *t = s->templates + template;
+
+        for (size_t i = 0; i < t->n_counted; i++)
+                if (s->groups[t->counted[i]].kind == GROUP_SPREAD)
+                        domain_group_release(s->groups + t->counted[i]);
+}
+
 /* Without the namespaces a rule that selects them says nothing. */
 static void judge_rules(const Simulator *s, PodTemplate *p) {
         if (!s->snapshot->is_known[SNAPSHOT_NAMESPACES] && p->unmodelled == POD_MODELLED &&
@@ -311,6 +319,8 @@ static int count_placed(Simulator *s, uint32_t first) {
                 const SimulatorTemplate *t = s->templates + s->pods[i].template;
                 uint32_t node = s->pods[i].node;
 
+                if (!s->pods[i].object || s->pods[i].template == s->n_templates - 1)
+                        continue; /* it went; or it is the one that comes, for which room is made then */
                 for (size_t k = 0; k < t->n_counted; k++) {
                         DomainGroup *g = s->groups + t->counted[k];
                         uint32_t domain = node == NOWHERE ? NO_DOMAIN : s->keys.items[g->key].domain_of[node];

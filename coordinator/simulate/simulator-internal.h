@@ -123,11 +123,11 @@ struct Simulator {
 
         SimulatorPod *pods;
         size_t pods_allocated;
-        uint32_t n_pods;
+        uint32_t n_pods, n_gone; /* numbers in use; of pods that went */
         Hashmap *template_numbers; /* KubeScheduledPod.scheduling -> number + 1 */
         SimulatorTemplate *templates;
         size_t templates_allocated;
-        uint32_t n_templates;
+        uint32_t n_templates, n_first_templates; /* those that it was made with */
 
         SimulatorVolume *volumes;
         size_t volumes_allocated;
@@ -171,6 +171,8 @@ int simulator_make_groups(Simulator *s);           /* simulator-groups.c: after 
 int simulator_make_groups_of_new(Simulator *s);
 /* One more such pod may count. */
 int simulator_reserve_groups(Simulator *s, uint32_t template);
+/* One such pod less. */
+void simulator_release_groups(Simulator *s, uint32_t template);
 int simulator_add_node_to_groups(Simulator *s, uint32_t node);
 void simulator_groups_done(Simulator *s);
 int simulator_classify_nodes(Simulator *s);        /* fit-node.c */

@@ -337,6 +337,7 @@ static int simulator_load(Simulator *s) {
                 r = simulator_make_groups(s);
         if (r < 0)
                 return r;
+        s->n_first_templates = s->n_templates;
         judge_pods(s);
         r = simulator_load_volumes(s);
         if (r >= 0)

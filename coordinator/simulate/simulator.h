@@ -95,6 +95,8 @@ void simulator_count_fits(Simulator *s, uint32_t pod, uint32_t counts[_FIT_REASO
 int simulator_add_pod(Simulator *s, const KubeScheduledPod *object, uint32_t *ret);
 int simulator_change_pod(Simulator *s, uint32_t pod, const KubeScheduledPod *object);
 void simulator_forget_pod(Simulator *s, uint32_t pod);
+/* Most of what it holds is of pods that went, or are another by now (numbers and templates stay): a new one would be smaller. */
+bool simulator_is_bloated(const Simulator *s);
 
 /* -- changes, and taking them back ---------------------------------------------------------------------- */
 

@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "cluster-maker.h"
+#include "simulator-internal.h"
 #include "string-util.h"
 
 /*
@@ -499,6 +500,51 @@ static void test_news(void **state) {
         }
 }
 
+static KubeObject *put_spread_pod(Snapshot *snapshot, const char *label) {
+        _cleanup_free_ char *text = strf("{\"metadata\":{\"name\":\"p\",\"namespace\":\"x\",\"labels\":{\"app\":\"p\",\"own\":\"%s\"}},\"spec\":{"
+                                         "\"nodeName\":\"a\",\"containers\":[{}],\"topologySpreadConstraints\":[{\"maxSkew\":1,\"topologyKey\":\"zone\","
+                                         "\"whenUnsatisfiable\":\"ScheduleAnyway\",\"labelSelector\":{\"matchLabels\":{\"app\":\"p\"}}}]},"
+                                         "\"status\":{\"phase\":\"Running\"}}", label);
+
+        return kube_object_ref(cluster_put(snapshot, SNAPSHOT_PODS, text));
+}
+
+/* A pod that changes all the time takes no more room for that; where each time it is of another kind, somebody is told. */
+static void test_bloat(void **state) {
+        static const Case c = { "", { { "a", "4", "1" }, { "b", "4", "1" } }, {}, {}, NULL, false, NULL };
+        _cleanup_(intern_pool_freep) InternPool *pool = NULL;
+        _cleanup_(snapshot_freep) Snapshot *snapshot = NULL;
+        _cleanup_(simulator_freep) Simulator *s = NULL;
+        KubeObject *before, *now;
+
+        assert_int_equal(intern_pool_new(&pool), 0);
+        assert_int_equal(snapshot_new(pool, 0, &snapshot), 0);
+        case_put(snapshot, &c);
+        before = put_spread_pod(snapshot, "0");
+        assert_int_equal(simulator_new(snapshot, &s), 0);
+        for (unsigned i = 1; i < 1500; i++) {
+                char label[16];
+
+                snprintf(label, sizeof(label), "%u", i < 500 ? 1 : i);
+                now = put_spread_pod(snapshot, label);
+                assert_int_equal(simulator_change_pod(s, 0, (KubeScheduledPod *) now), 0);
+                kube_object_unref(before);
+                before = now;
+                assert_int_equal(simulator_n_pods(s), 1);
+                for (uint32_t k = 0; k < s->n_groups; k++)
+                        assert_int_equal(s->groups[k].n_reserved, 1);
+                if (simulator_n_templates(s) <= 1000)
+                        assert_false(simulator_is_bloated(s));
+        }
+        assert_int_equal(simulator_n_templates(s), 1002);
+        assert_false(simulator_is_bloated(s)); /* it began with one */
+        now = put_spread_pod(snapshot, "last");
+        assert_int_equal(simulator_change_pod(s, 0, (KubeScheduledPod *) now), 0);
+        assert_true(simulator_is_bloated(s));
+        kube_object_unref(before);
+        kube_object_unref(now);
+}
+
 /* -- every assignment, tried --------------------------------------------------------------------------------- */
 
 typedef struct Search {
@@ -585,6 +631,7 @@ int main(void) {
                 cmocka_unit_test(test_cases),
                 cmocka_unit_test(test_updates),
                 cmocka_unit_test(test_news),
+                cmocka_unit_test(test_bloat),
                 cmocka_unit_test(test_against_every_assignment),
         };
 
