@@ -16,6 +16,7 @@
 #define TURN_PAUSE_USEC (10 * USEC_PER_MSEC)
 #define TURN_NODES 200u /* as many at most, however quick they are */
 #define RETRY_USEC USEC_PER_SEC
+#define TOO_LARGE_USEC (5 * USEC_PER_MINUTE) /* until a cluster is tried again that was too large to judge */
 
 struct Outlook {
         const TerminationContext *context;
@@ -36,6 +37,7 @@ struct Outlook {
         char *next_claim;   /* whose turn it is when writes are to be had again; NULL: the first's */
         char *next_told;    /* the node whose turn it is when Events are; NULL: the first's */
         bool is_quiet;      /* in the round under way there was none to be had for a node */
+        bool is_too_large;  /* nothing is judged, and claims say nothing of ours */
         bool is_clean;      /* no pool asks, and no claim says anything of ours */
 };
 
@@ -283,6 +285,19 @@ static void take_turn(Outlook *o) {
                 end_round(o);
 }
 
+/* What was judged before says nothing of the cluster as it is. */
+static void give_up(Outlook *o) {
+        if (!o->is_too_large)
+                log_warning(o->context->env->log,
+                            "Which nodes would go though nobody asked is not judged any more, and NodeClaims say nothing of it: " SIMULATOR_TOO_LARGE
+                            ". It is tried again every five minutes; with fewer such pods, rules or labels it works again, and spec.disruption "
+                            "taken out of all NodePools ends it. Nodes that people or interruptions remove go as ever.");
+        o->is_too_large = true;
+        hashmap_free_with(o->memos, free_memo);
+        o->memos = NULL;
+        o->not_before_usec = o->due_usec = usec_add(now_of(o), TOO_LARGE_USEC);
+}
+
 /* False: later, at *ret_at_usec. */
 static bool begin_round(Outlook *o, usec_t *ret_at_usec) {
         usec_t begin = now_of(o);
@@ -292,14 +307,17 @@ static bool begin_round(Outlook *o, usec_t *ret_at_usec) {
         if (begin < *ret_at_usec)
                 return false;
         r = outlook_feed_begin(o->feed, &o->scene, ret_at_usec);
-        if (r < 0)
+        if (r == -E2BIG) {
+                give_up(o);
+                *ret_at_usec = o->not_before_usec;
+        } else if (r < 0)
                 log_error_errno(o->context->env->log, r,
                                 "Failed to make the snapshot by which nodes are judged that would go though nobody asked, retrying: %m");
         if (r <= 0) {
                 o->scene = NULL;
                 return false;
         }
-        o->is_changed = false;
+        o->is_changed = o->is_too_large = false;
         o->n_judged = 0;
         o->first_node = 0;
         if (o->next_told)
@@ -358,7 +376,7 @@ static bool write_claim_of_node(Outlook *o, const KubeNodeClaim *claim, usec_t *
         NodeMemo *m = n ? hashmap_get(o->memos, claim->node_name) : NULL;
 
         if (!n || n->object.meta.deletion_usec > 0 || !streq_ptr(n->object.meta.uid, claim->node_uid) ||
-            !claim_is_told(claim) || (m && !streq(m->uid, n->object.meta.uid)) || (!m && o->feed && o->ended_usec == 0))
+            !claim_is_told(claim) || (m && !streq(m->uid, n->object.meta.uid)) || (!m && o->feed && o->ended_usec == 0 && !o->is_too_large))
                 return true;
         return write_claim(o, claim, m, ret_at_usec);
 }
@@ -393,6 +411,7 @@ static void stop_asking(Outlook *o) {
         o->memos = NULL;
         outlook_unmeasure(o->context->metrics);
         o->ended_usec = o->not_before_usec = 0;
+        o->is_too_large = false;
 }
 
 /* True: there is a feed, and a pool that asks. */

@@ -5,6 +5,7 @@
 #include "string-util.h"
 
 #define TEXT_BYTES_MAX (1u << 20)
+#define RULES_MAX 64u /* that bind a pod to others: what each of them costs grows with the cluster */
 #define EFFECT_NO_SCHEDULE "NoSchedule"
 #define EFFECT_NO_EXECUTE "NoExecute"
 
@@ -12,6 +13,7 @@ typedef struct TemplateParser {
         PodTemplate *template;
         InternPool *pool;
         ResourceTable *resources;
+        size_t n_rules; /* that bind it to other pods, so far */
 } TemplateParser;
 
 /* -- small texts ---------------------------------------------------------------------------------------- */
@@ -359,9 +361,16 @@ static int take_spread_rule(TemplateParser *p, const Json *v) {
         return r < 0 ? r : take_match_keys(p, json_get(v, "matchLabelKeys"), &rule->also);
 }
 
+static int count_rules(TemplateParser *p, const Json *list) {
+        p->n_rules += json_size(list);
+        return p->n_rules > RULES_MAX ? -E2BIG : 0;
+}
+
 static int take_spread(TemplateParser *p, const Json *list) {
         if (json_size(list) == 0)
                 return 0;
+        if (count_rules(p, list) < 0)
+                return -E2BIG;
         p->template->spread = new0(SpreadRule, json_size(list));
         if (!p->template->spread)
                 return -ENOMEM;
@@ -438,6 +447,8 @@ static int take_pod_term(TemplateParser *p, const Json *v, PodTerm *t) {
 static int take_pod_terms(TemplateParser *p, const Json *list, bool weighted, PodTerms *ret) {
         if (json_size(list) == 0)
                 return 0;
+        if (count_rules(p, list) < 0)
+                return -E2BIG;
         ret->items = new0(PodTerm, json_size(list));
         if (!ret->items)
                 return -ENOMEM;

@@ -49,7 +49,12 @@ typedef enum PodUnmodelled {
 
 const char *pod_unmodelled_to_string(PodUnmodelled u); /* "RESOURCE_CLAIMS" */
 
-/* -ENOMEM. What cannot be read in an object makes the pods concerned unmodelled, and is no failure. */
+/* Why there is none where simulator_new() says -E2BIG: how many rules tenants write is bounded nowhere else. */
+#define SIMULATOR_TOO_LARGE                                                                                          \
+        "pods of too many kinds have too many rules that bind them to others (topologySpreadConstraints, pod affinity, pod " \
+        "anti-affinity), and each pod with a label of its own is a kind"
+
+/* -ENOMEM; -E2BIG: SIMULATOR_TOO_LARGE. What cannot be read in an object makes the pods concerned unmodelled, and is no failure. */
 int simulator_new(const Snapshot *snapshot, Simulator **ret);
 Simulator *simulator_free(Simulator *s);
 DEFINE_FREEP(Simulator, simulator_free);
@@ -90,7 +95,7 @@ void simulator_count_fits(Simulator *s, uint32_t pod, uint32_t counts[_FIT_REASO
  * number stays, and that of one that went is not used again. A pod that the scheduler cannot tell from others of the cluster
  * costs microseconds; the first of a new kind is compared with the rules of all others, and costs milliseconds. Whatever changes
  * in another kind of object, a node above all, takes a new simulator.
- * 0; -ENOMEM, and then only a new simulator is of use.
+ * 0; -ENOMEM or -E2BIG, and then only a new simulator is of use.
  */
 int simulator_add_pod(Simulator *s, const KubeScheduledPod *object, uint32_t *ret);
 int simulator_change_pod(Simulator *s, uint32_t pod, const KubeScheduledPod *object);

@@ -293,6 +293,49 @@ static void refuse_volumes(const FakeRequest *request, FakeApiFault *ret_fault, 
                 ret_fault->status = 403;
 }
 
+/* A tenant's pods with more rules than can be compared: nothing is judged, what was said is taken back, and one sentence says why. */
+static void test_too_large(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(2);
+        _cleanup_strbuf_ StrBuf terms = {};
+        const char *said;
+        uint64_t before;
+
+        (void) state;
+        set_disruption(r, CONSOLIDATE);
+        rig_run(r, ROUND);
+        expect(r, "n0", CLAIM_EMPTY, "True WouldGo");
+        for (unsigned i = 0; i < 64; i++)
+                strbuf_addf(&terms, "%s{'topologyKey':'zone','labelSelector':{}}", i > 0 ? "," : "");
+        for (unsigned i = 0; i < 1200; i++) {
+                _cleanup_free_ char *name = MUST(strf("p%u", i));
+
+                fake_add_pod(r->cluster, &(FakePod){ .name = name, .app = name, .owner_kind = "ReplicaSet", .owner = name });
+                fake_merge(r->cluster, FAKE_PODS, "default", name, "{'spec':{'nodeName':null,'affinity':{'podAntiAffinity':{"
+                           "'requiredDuringSchedulingIgnoredDuringExecution':[%s]}}}}", strbuf_str(&terms));
+        }
+        rig_run(r, 2 * USEC_PER_MINUTE);
+        expect(r, "n0", CLAIM_EMPTY, NULL);
+        expect(r, "n0", CLAIM_CONSOLIDATABLE, NULL);
+        expect(r, "n0", CLAIM_INITIALIZED, "True NodeReady");
+        assert_true(metrics_say(r, "vesper_coordinator_voluntary_disruption_nodes{method=\"empty\",code=\"would_go\"} 0\n"));
+        before = n_writes(r);
+        rig_run(r, 11 * USEC_PER_MINUTE);
+        assert_int_equal(n_writes(r), before);
+        said = strstr(strbuf_str(&rig_leader(r)->said), "is not judged any more");
+        assert_non_null(said);
+        assert_null(strstr(said + 1, "is not judged any more")); /* once */
+
+        print_message("  they go\n");
+        for (unsigned i = 0; i < 1200; i++) {
+                _cleanup_free_ char *name = MUST(strf("p%u", i));
+
+                fake_remove(r->cluster, FAKE_PODS, "default", name);
+        }
+        rig_run(r, 6 * USEC_PER_MINUTE);
+        expect(r, "n0", CLAIM_EMPTY, "True WouldGo");
+        assert_nothing_went(r);
+}
+
 static void refuse_pods(const FakeRequest *request, FakeApiFault *ret_fault, void *userdata) {
         if (request->resource && request->resource->id == FAKE_PODS)
                 ret_fault->status = 503;
@@ -397,7 +440,7 @@ static void test_removal(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_life), cmocka_unit_test(test_empty_after), cmocka_unit_test(test_pdb),  cmocka_unit_test(test_rate), cmocka_unit_test(test_turns), cmocka_unit_test(test_turns_of_events),
-                cmocka_unit_test(test_without_permission), cmocka_unit_test(test_view), cmocka_unit_test(test_removal), cmocka_unit_test(test_new_nodes),
+                cmocka_unit_test(test_without_permission), cmocka_unit_test(test_too_large), cmocka_unit_test(test_view), cmocka_unit_test(test_removal), cmocka_unit_test(test_new_nodes),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

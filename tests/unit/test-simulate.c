@@ -545,6 +545,84 @@ static void test_bloat(void **state) {
         kube_object_unref(now);
 }
 
+/* -- what tenants may write without end ------------------------------------------------------------------------ */
+
+#define NONE "{\"matchLabels\":{\"app\":\"none\"}}"
+
+/* Pods 0 .. n-1, each with a label of its own and so many terms of anti-affinity. */
+static void put_rules(Snapshot *snapshot, unsigned n, unsigned n_terms, const char *selector) {
+        _cleanup_strbuf_ StrBuf terms = {};
+
+        for (unsigned i = 0; i < n_terms; i++)
+                strbuf_addf(&terms, "%s{\"topologyKey\":\"zone\",\"labelSelector\":%s}", i > 0 ? "," : "", selector);
+        for (unsigned i = 0; i < n; i++) {
+                _cleanup_free_ char *text = strf("{\"metadata\":{\"name\":\"p%u\",\"namespace\":\"x\",\"labels\":{\"own\":\"%u\"}},\"spec\":{"
+                                                 "\"containers\":[{}],\"affinity\":{\"podAntiAffinity\":{\"requiredDuringSchedulingIgnoredDuringExecution\":[%s]}}},"
+                                                 "\"status\":{\"phase\":\"Pending\"}}", i, i, strbuf_str(&terms));
+
+                cluster_put(snapshot, SNAPSHOT_PODS, text);
+        }
+}
+
+static void test_too_large(void **state) {
+        static const Case nodes = { "", { { "a", "4", "1" }, { "b", "4", "1" } }, {}, {}, NULL, false, NULL };
+        static const struct {
+                const char *what;
+                unsigned n_pods, n_terms;
+                const char *selector;
+                int r;
+                PodUnmodelled unmodelled; /* each */
+        } rows[] = {
+                { "as many rules as a pod may have", 3, 64, "{}", 0, POD_MODELLED },
+                { "one more: it is not understood", 3, 65, "{}", 0, POD_UNREADABLE },
+                { "of which a few cost nothing", 4, 11000, "{}", 0, POD_UNREADABLE },
+                { "many kinds of pods", 500, 64, NONE, 0, POD_MODELLED },
+                { "too many for all of them to be compared", 1200, 64, NONE, -E2BIG, POD_MODELLED },
+                { "not that many, but each counts in each rule", 700, 64, "{}", -E2BIG, POD_MODELLED },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(intern_pool_freep) InternPool *pool = NULL;
+                _cleanup_(snapshot_freep) Snapshot *snapshot = NULL;
+                _cleanup_(simulator_freep) Simulator *s = NULL;
+
+                print_message("  %s\n", rows[i].what);
+                assert_int_equal(intern_pool_new(&pool), 0);
+                assert_int_equal(snapshot_new(pool, 0, &snapshot), 0);
+                case_put(snapshot, &nodes);
+                put_rules(snapshot, rows[i].n_pods, rows[i].n_terms, rows[i].selector);
+                assert_int_equal(simulator_new(snapshot, &s), rows[i].r);
+                if (!s)
+                        continue;
+                for (uint32_t k = 0; k < rows[i].n_pods; k++)
+                        assert_int_equal(simulator_pod_unmodelled(s, k), rows[i].unmodelled);
+                assert_true((s->group_bytes > 0) == (rows[i].unmodelled == POD_MODELLED));
+        }
+}
+
+/* A simulator that stands is held to the same by what a watch brings. */
+static void test_grows_too_large(void **state) {
+        static const Case nodes = { "", { { "a", "4", "1" }, { "b", "4", "1" } }, {}, {}, NULL, false, NULL };
+        _cleanup_(intern_pool_freep) InternPool *pool = NULL;
+        _cleanup_(snapshot_freep) Snapshot *snapshot = NULL, *more = NULL;
+        _cleanup_(simulator_freep) Simulator *s = NULL;
+        KubeObject *o;
+        uint32_t number;
+        int r = 0;
+
+        assert_int_equal(intern_pool_new(&pool), 0);
+        assert_int_equal(snapshot_new(pool, 0, &snapshot), 0);
+        assert_int_equal(snapshot_new(pool, 0, &more), 0);
+        case_put(snapshot, &nodes);
+        assert_int_equal(simulator_new(snapshot, &s), 0);
+        put_rules(more, 1200, 64, NONE);
+        HASHMAP_FOREACH (o, more->objects[SNAPSHOT_PODS])
+                if (r >= 0)
+                        r = simulator_add_pod(s, (KubeScheduledPod *) o, &number);
+        assert_int_equal(r, -E2BIG);
+        assert_in_range(simulator_n_pods(s), 700, 1199);
+}
+
 /* -- every assignment, tried --------------------------------------------------------------------------------- */
 
 typedef struct Search {
@@ -632,6 +710,8 @@ int main(void) {
                 cmocka_unit_test(test_updates),
                 cmocka_unit_test(test_news),
                 cmocka_unit_test(test_bloat),
+                cmocka_unit_test(test_too_large),
+                cmocka_unit_test(test_grows_too_large),
                 cmocka_unit_test(test_against_every_assignment),
         };
 
