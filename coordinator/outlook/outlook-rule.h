@@ -26,6 +26,7 @@ typedef struct NodeMemo {
         usec_t event_usec[_GATE_CODE_MAX];   /* loop_now(): when that was last told by an Event; 0: it was not */
         bool was_occupied;                   /* a pod that moves has come since it was judged */
         usec_t occupied_usec;                /* wall clock, whole seconds as conditions have: when it was last seen not to be empty; 0: never */
+        usec_t left_usec;                    /* wall clock: when a pod was last seen to be gone; 0: none was */
         bool begins_anew;                    /* its claim says that it is empty since before that: it has to say first that it is not */
         uint64_t round;                      /* of its last judgement */
 } NodeMemo;

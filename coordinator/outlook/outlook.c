@@ -118,17 +118,24 @@ void outlook_pools_changed(Outlook *o) {
         mark(o, 0);
 }
 
+static bool pod_runs(const KubePod *p) {
+        return p && p->node_name && p->phase != POD_SUCCEEDED && p->phase != POD_FAILED;
+}
+
 void outlook_on_pod(Outlook *o, const KubePod *old, const KubePod *new) {
+        const KubePod *pod = new ?: old;
         NodeMemo *m;
 
         if (!o->feed)
                 return;
         outlook_feed_on_pod(o->feed, old, new);
-        if (!new || !new->node_name || new->is_daemon || new->is_static || (old && old->node_name))
+        m = pod->node_name && !pod->is_daemon && !pod->is_static ? hashmap_get(o->memos, pod->node_name) : NULL;
+        if (!m)
                 return;
-        m = hashmap_get(o->memos, new->node_name);
-        if (m)
+        if (new && !(old && old->node_name))
                 m->was_occupied = true;
+        if (pod_runs(old) && !pod_runs(new))
+                m->left_usec = loop_wall(o->context->env->loop);
 }
 
 void outlook_on_node(Outlook *o, const KubeNode *old, const KubeNode *new) {
@@ -208,6 +215,7 @@ static void look_back(const Outlook *o, NodeMemo *m, const KubeNodeClaim *claim,
 
         if (n->n_moving == 0)
                 scene_set_empty_since(n, since);
+        n->quiet_since_usec = MAX(n->quiet_since_usec, MIN(m->left_usec, o->scene->now_usec)); /* the clock may be set back */
 }
 
 static int judge_node(Outlook *o, uint32_t node) {

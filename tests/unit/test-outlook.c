@@ -166,6 +166,36 @@ static void test_empty_after(void **state) {
         assert_nothing_went(r);
 }
 
+/* A pod that is gone leaves no trace in objects: the coordinator has seen it go. */
+static void test_quiet_after_departure(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(2);
+
+        (void) state;
+        add_pod(r, "stays", "n0", "1");
+        add_pod(r, "leaves", "n0", "1");
+        set_disruption(r, "{'consolidation':{'policy':'WhenUnderutilized','after':'30m'},'budgets':[]}");
+        rig_run(r, USEC_PER_HOUR);
+        expect(r, "n0", CLAIM_CONSOLIDATABLE, "True WouldGo");
+        fake_remove(r->cluster, FAKE_PODS, "default", "leaves");
+        rig_run(r, 2 * ROUND);
+        expect(r, "n0", CLAIM_CONSOLIDATABLE, "False QuietPeriod");
+        rig_run(r, 30 * USEC_PER_MINUTE);
+        expect(r, "n0", CLAIM_CONSOLIDATABLE, "True WouldGo");
+
+        print_message("  one ends, and is cleared away later\n");
+        add_pod(r, "ends", "n0", "1");
+        rig_run(r, 40 * USEC_PER_MINUTE);
+        expect(r, "n0", CLAIM_CONSOLIDATABLE, "True WouldGo");
+        fake_merge(r->cluster, FAKE_PODS, "default", "ends", "{'status':{'phase':'Succeeded'}}");
+        rig_run(r, 2 * ROUND);
+        expect(r, "n0", CLAIM_CONSOLIDATABLE, "False QuietPeriod");
+        rig_run(r, 30 * USEC_PER_MINUTE);
+        expect(r, "n0", CLAIM_CONSOLIDATABLE, "True WouldGo");
+        fake_remove(r->cluster, FAKE_PODS, "default", "ends");
+        rig_run(r, 2 * ROUND);
+        expect(r, "n0", CLAIM_CONSOLIDATABLE, "True WouldGo");
+}
+
 static unsigned n_events(CoordinatorRig *r, const char *node) {
         const cJSON *e;
         unsigned n = 0;
@@ -439,7 +469,7 @@ static void test_removal(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_life), cmocka_unit_test(test_empty_after), cmocka_unit_test(test_pdb),  cmocka_unit_test(test_rate), cmocka_unit_test(test_turns), cmocka_unit_test(test_turns_of_events),
+                cmocka_unit_test(test_life), cmocka_unit_test(test_empty_after), cmocka_unit_test(test_quiet_after_departure), cmocka_unit_test(test_pdb),  cmocka_unit_test(test_rate), cmocka_unit_test(test_turns), cmocka_unit_test(test_turns_of_events),
                 cmocka_unit_test(test_without_permission), cmocka_unit_test(test_too_large), cmocka_unit_test(test_view), cmocka_unit_test(test_removal), cmocka_unit_test(test_new_nodes),
         };
 
