@@ -249,6 +249,8 @@ static int feed_build(OutlookFeed *f) {
         if (r >= 0)
                 r = outlook_kinds_put(f->kinds, f->snapshot);
         if (r >= 0)
+                r = read_rules(f);
+        if (r >= 0)
                 r = simulator_new(f->snapshot, &f->simulator);
         if (r >= 0)
                 r = number_pods(f);
@@ -269,10 +271,10 @@ static usec_t rebuild_usec(const OutlookFeed *f) {
 
 static int feed_refresh(OutlookFeed *f) {
         const SceneOptions o = { .lease_ns = cluster_view_pause_namespace(f->view) };
-        int r = f->simulator && !f->is_stale ? 0 : feed_build(f);
+        int r = f->simulator && !f->is_stale ? read_rules(f) : feed_build(f);
 
-        if (r >= 0)
-                r = read_rules(f);
+        if (r >= 0 && simulator_is_too_coarse(f->simulator))
+                r = feed_build(f);
         if (r < 0)
                 return r;
         f->snapshot->taken_usec = loop_wall(f->env->loop);

@@ -323,6 +323,15 @@ bool pod_template_matches_node(const PodTemplate *t, const KeyValues *labels, co
         return !t->has_required || node_terms_match(&t->required, labels, name);
 }
 
+/* -- labels of which each pod has its own value --------------------------------------------------------- */
+
+bool selector_names_own_label(const Selector *s) {
+        for (const char *const *own = pod_own_labels; *own; own++)
+                if (selector_names(s, *own))
+                        return true;
+        return false;
+}
+
 /* -- topology spread ------------------------------------------------------------------------------------ */
 
 static int take_match_keys(TemplateParser *p, const Json *keys, KeyValues *ret) {
@@ -335,6 +344,7 @@ static int take_match_keys(TemplateParser *p, const Json *keys, KeyValues *ret) 
                 const char *key = json_string_or_null(v), *value = key ? key_values_get(&p->template->labels, key) : NULL;
                 int r = !key ? -EINVAL : !value ? 0 : key_values_add(ret, p->pool, key, value);
 
+                p->template->names_own_labels |= key && pod_label_is_own(key);
                 if (r < 0) /* a key that the pod does not have is passed over */
                         return r;
         }
@@ -358,6 +368,7 @@ static int take_spread_rule(TemplateParser *p, const Json *v) {
                 r = take_number(json_get(v, "minDomains"), 1, &rule->min_domains);
         if (r >= 0)
                 r = selector_parse(json_get(v, "labelSelector"), p->pool, &rule->selector);
+        p->template->names_own_labels |= selector_names_own_label(rule->selector);
         return r < 0 ? r : take_match_keys(p, json_get(v, "matchLabelKeys"), &rule->also);
 }
 
@@ -440,6 +451,7 @@ static int take_pod_term(TemplateParser *p, const Json *v, PodTerm *t) {
                 r = -EINVAL;
         if (r >= 0)
                 r = selector_parse(json_get(v, "labelSelector"), p->pool, &t->selector);
+        p->template->names_own_labels |= selector_names_own_label(t->selector);
         return r < 0 ? r : take_namespaces(p, v, t);
 }
 

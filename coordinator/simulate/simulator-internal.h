@@ -124,7 +124,9 @@ struct Simulator {
         SimulatorPod *pods;
         size_t pods_allocated;
         uint32_t n_pods, n_gone; /* numbers in use; of pods that went */
-        Hashmap *template_numbers; /* KubeScheduledPod.scheduling -> number + 1 */
+        Hashmap *template_numbers; /* KubeScheduledPod.kind_text, or scheduling -> number + 1 */
+        bool tells_apart;          /* by scheduling, as a selector names labels of which each pod has its own value */
+        bool has_to_tell_apart;    /* a template's rules do */
         SimulatorTemplate *templates;
         size_t templates_allocated;
         uint32_t n_templates, n_first_templates; /* those that it was made with */

@@ -196,6 +196,31 @@ static void test_quiet_after_departure(void **state) {
         expect(r, "n0", CLAIM_CONSOLIDATABLE, "True WouldGo");
 }
 
+/* A PodDisruptionBudget comes that tells pods of one StatefulSet apart, which nothing did before. */
+static void test_own_labels(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(3);
+
+        (void) state;
+        for (unsigned i = 0; i < 2; i++) {
+                char name[8], node[8];
+
+                snprintf(name, sizeof(name), "web-%u", i);
+                snprintf(node, sizeof(node), "n%u", i);
+                fake_add_pod(r->cluster, &(FakePod){ .name = name, .node = node, .app = "web", .owner_kind = "StatefulSet", .owner = "web" });
+                fake_merge(r->cluster, FAKE_PODS, "default", name, "{'metadata':{'labels':{'statefulset.kubernetes.io/pod-name':'%s'}}}", name);
+        }
+        set_disruption(r, CONSOLIDATE);
+        rig_run(r, 2 * ROUND);
+        expect(r, "n0", CLAIM_CONSOLIDATABLE, "True WouldGo");
+        expect(r, "n1", CLAIM_CONSOLIDATABLE, "True WouldGo");
+        fake_add_pdb(r->cluster, NULL, "one", "web", true, "1");
+        fake_merge(r->cluster, FAKE_PDBS, "default", "one", "{'spec':{'selector':{'matchLabels':{'app':null,'statefulset.kubernetes.io/pod-name':'web-1'}}}}");
+        rig_run(r, 2 * ROUND);
+        expect(r, "n0", CLAIM_CONSOLIDATABLE, "True WouldGo");
+        expect(r, "n1", CLAIM_CONSOLIDATABLE, "False PdbImpossible");
+        assert_nothing_went(r);
+}
+
 static unsigned n_events(CoordinatorRig *r, const char *node) {
         const cJSON *e;
         unsigned n = 0;
@@ -469,7 +494,7 @@ static void test_removal(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_life), cmocka_unit_test(test_empty_after), cmocka_unit_test(test_quiet_after_departure), cmocka_unit_test(test_pdb),  cmocka_unit_test(test_rate), cmocka_unit_test(test_turns), cmocka_unit_test(test_turns_of_events),
+                cmocka_unit_test(test_life), cmocka_unit_test(test_empty_after), cmocka_unit_test(test_quiet_after_departure), cmocka_unit_test(test_pdb), cmocka_unit_test(test_own_labels),  cmocka_unit_test(test_rate), cmocka_unit_test(test_turns), cmocka_unit_test(test_turns_of_events),
                 cmocka_unit_test(test_without_permission), cmocka_unit_test(test_too_large), cmocka_unit_test(test_view), cmocka_unit_test(test_removal), cmocka_unit_test(test_new_nodes),
         };
 
