@@ -78,7 +78,7 @@ static void add_remedy(StrBuf *b, const DisruptionScene *s, uint32_t pod, uint32
                 strbuf_addf(b, "a pod near %s that its pod affinity asks for", name);
                 break;
         case FIT_ANTI_AFFINITY:
-                strbuf_addf(b, "no pod near %s that it, or that keeps it, away by pod anti-affinity", name);
+                strbuf_addf(b, "that near %s no pod runs which it keeps away, or which keeps it away, by pod anti-affinity", name);
                 break;
         case FIT_PREFERENCE:
                 strbuf_add(b, "spec.disruption.consolidation.preferences: Ignore in its NodePool");

@@ -123,14 +123,20 @@ static void add_lead(StrBuf *b, const PlanPage *p) {
 
 /* -- numbers -------------------------------------------------------------------------------------------- */
 
-static void add_drain(StrBuf *b, const DrainEstimate *d) {
-        char text[DURATION_MAX];
+static void add_drain_time(StrBuf *b, const DrainEstimate *d) {
+        if (d->is_endless)
+                strbuf_add(b, "blocked now");
+        else
+                plan_add_about(b, d->usec);
+}
 
+static void add_drain(StrBuf *b, const DrainEstimate *d) {
         if (d->n_waves == 0)
                 strbuf_add(b, "nothing to drain");
-        else
-                strbuf_addf(b, "%zu wave%s, %s%s", d->n_waves, plural(d->n_waves), d->is_endless ? "blocked now" : "about ",
-                            d->is_endless ? "" : duration_format(d->usec, text));
+        else {
+                strbuf_addf(b, "%zu wave%s, ", d->n_waves, plural(d->n_waves));
+                add_drain_time(b, d);
+        }
 }
 
 /* All steps, one after the other. */
@@ -202,7 +208,6 @@ static void add_room_number(StrBuf *b, const PlanPage *p, const char *what, bool
 static void add_numbers(StrBuf *b, const PlanPage *p) {
         size_t n = n_old_nodes(p), n_naked = 0;
         DrainEstimate drain = whole_drain(p);
-        char text[DURATION_MAX];
 
         strbuf_addf(b, "<div class=\"numbers\">\n<div><b>%zu", n);
         if (p->counts[PAGE_GOES] > 0 || p->counts[PAGE_NEW] > 0)
@@ -220,8 +225,9 @@ static void add_numbers(StrBuf *b, const PlanPage *p) {
                 strbuf_addf(b, "<div><b>%zu</b><span>pod%s to evict", drain.n_pods, plural(drain.n_pods));
                 if (n_naked > 0)
                         strbuf_addf(b, "; %zu without a controller would not come again", n_naked);
-                strbuf_addf(b, "</span></div>\n<div><b>%s%s</b><span>to drain%s, in %zu wave%s: PodDisruptionBudgets say how many pods go at once</span></div>\n",
-                            drain.is_endless ? "blocked now" : "about ", drain.is_endless ? "" : duration_format(drain.usec, text),
+                strbuf_add(b, "</span></div>\n<div><b>");
+                add_drain_time(b, &drain);
+                strbuf_addf(b, "</b><span>to drain%s, in %zu wave%s: PodDisruptionBudgets say how many pods go at once</span></div>\n",
                             p->plan ? " all of them, one step after the other" : "", drain.n_waves, plural(drain.n_waves));
         }
         strbuf_add(b, "</div>\n");

@@ -50,6 +50,12 @@ static void add_moves(JsonWriter *w, const DisruptionScene *s, const PlanMove *m
         json_close_array(w);
 }
 
+/* Longer than can be told: none. */
+static void add_seconds(JsonWriter *w, usec_t usec) {
+        if (usec != USEC_INFINITY)
+                json_add_int64(w, "seconds", (int64_t) (usec / USEC_PER_SEC));
+}
+
 static void add_drain(JsonWriter *w, const DrainEstimate *d) {
         json_open_object(w, "drain");
         json_add_int64(w, "pods", (int64_t) d->n_pods);
@@ -59,7 +65,7 @@ static void add_drain(JsonWriter *w, const DrainEstimate *d) {
         if (d->is_endless)
                 json_add_bool(w, "blocked", true);
         else
-                json_add_int64(w, "seconds", (int64_t) (d->usec / USEC_PER_SEC));
+                add_seconds(w, d->usec);
         json_close_object(w);
 }
 
@@ -219,7 +225,7 @@ char *upgrade_json(const DisruptionScene *s, const UpgradePlan *u, char *const *
                 json_close_object(w);
         }
         json_close_array(w);
-        json_add_int64(w, "seconds", (int64_t) (u->usec / USEC_PER_SEC));
+        add_seconds(w, u->usec);
         json_add_bool(w, "cut", u->is_cut);
         add_lacking(w, "blocked", s, u->blocked, u->lacks, u->n_blocked);
         return end(w);

@@ -18,7 +18,7 @@ const char *page_role_class(PageRole r) {
 static const char *const code_words[_GATE_CODE_MAX] = {
         [GATE_NOT_MANAGED] = "no NodePool manages it",
         [GATE_DELETING] = "it is being deleted already",
-        [GATE_NOT_INITIALISED] = "it is new, and not ready for pods yet",
+        [GATE_NOT_INITIALISED] = "it is not Ready, or still has a taint of new nodes",
         [GATE_NODE_OPT_OUT] = "an annotation of the node forbids it",
         [GATE_POOL_INVALID] = "its NodePool cannot be understood",
         [GATE_PAUSED] = "removals are paused",
@@ -43,7 +43,7 @@ static const char *const code_words[_GATE_CODE_MAX] = {
         [GATE_NO_CHEAPER] = "no cheaper node would do",
         [GATE_SPOT_TO_SPOT] = "nothing but other spot capacity is cheaper",
         [GATE_SAVINGS_LOW] = "what is cheaper saves too little",
-        [GATE_NOT_PLACED] = "its pods fit on no other node",
+        [GATE_NOT_PLACED] = "not all of its pods have a place elsewhere",
         [GATE_PREFERENCE] = "a preference of a pod would not hold any more",
 };
 

@@ -7,6 +7,7 @@
  */
 
 #include "disruption-plan.h"
+#include "string-util.h"
 
 /* Each: for the caller to free; NULL on ENOMEM. unknown: sentences about kinds that were not read, or NULL. */
 char *plan_json(const DisruptionPlan *p, char *const *unknown);
@@ -18,6 +19,8 @@ char *what_if_html(const DisruptionScene *s, const WhatIf *w, const GateFindings
 char *upgrade_json(const DisruptionScene *s, const UpgradePlan *u, char *const *unknown);
 char *upgrade_table(const DisruptionScene *s, const UpgradePlan *u, char *const *unknown);
 
+/* "about 30s", "longer than can be told". */
+void plan_add_about(StrBuf *b, usec_t usec);
 /* Shared with explain. */
 void json_add_notes(JsonWriter *w, char *const *unknown);
 void json_add_findings(JsonWriter *w, const char *key, const GateFindings *f);

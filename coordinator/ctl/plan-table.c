@@ -34,10 +34,13 @@ static void add_unknown(StrBuf *b, char *const *unknown) {
         }
 }
 
-static void add_duration(StrBuf *b, usec_t usec) {
+void plan_add_about(StrBuf *b, usec_t usec) {
         char text[DURATION_MAX];
 
-        strbuf_add(b, duration_format(usec, text));
+        if (usec == USEC_INFINITY)
+                strbuf_add(b, "longer than can be told");
+        else
+                strbuf_addf(b, "about %s", duration_format(usec, text));
 }
 
 static void add_drain(CtlTable *t, const DrainEstimate *d) {
@@ -50,8 +53,8 @@ static void add_drain(CtlTable *t, const DrainEstimate *d) {
                 if (d->is_endless)
                         strbuf_add(&b, ", blocked now");
                 else {
-                        strbuf_add(&b, ", about ");
-                        add_duration(&b, d->usec);
+                        strbuf_add(&b, ", ");
+                        plan_add_about(&b, d->usec);
                 }
                 if (d->pdb)
                         strbuf_addf(&b, " (pdb %s/%s)", d->pdb->pdb->object.meta.ns, d->pdb->pdb->object.meta.name);
@@ -266,8 +269,8 @@ char *what_if_table(const DisruptionScene *s, const WhatIf *w, const GateFinding
                 strbuf_addf(&b, "%s %zu pod%s would go in %zu wave%s", w->n_nodes == 1 ? "Its" : "Their", w->drain.n_pods,
                             w->drain.n_pods == 1 ? "" : "s", w->drain.n_waves, w->drain.n_waves == 1 ? "" : "s");
                 if (!w->drain.is_endless) {
-                        strbuf_add(&b, ", in about ");
-                        add_duration(&b, w->drain.usec);
+                        strbuf_add(&b, ", in ");
+                        plan_add_about(&b, w->drain.usec);
                 }
                 if (w->drain.pdb) {
                         strbuf_add(&b, "; pdb ");
@@ -308,8 +311,8 @@ char *upgrade_table(const DisruptionScene *s, const UpgradePlan *u, char *const 
         }
         strbuf_add(&b, "To roll NodePool ");
         add_plain(&b, u->pool->object.meta.name);
-        strbuf_addf(&b, ", each node replaced by one like it: %zu node%s in %zu wave%s, about ", n, n == 1 ? "" : "s", u->n_waves, u->n_waves == 1 ? "" : "s");
-        add_duration(&b, u->usec);
+        strbuf_addf(&b, ", each node replaced by one like it: %zu node%s in %zu wave%s, ", n, n == 1 ? "" : "s", u->n_waves, u->n_waves == 1 ? "" : "s");
+        plan_add_about(&b, u->usec);
         strbuf_add(&b, " with 3min for a machine to start in each wave.\n");
         if (u->is_cut)
                 strbuf_add(&b, "Only the first thousand successors were simulated; the others are counted, and not tried.\n");

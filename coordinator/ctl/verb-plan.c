@@ -150,6 +150,8 @@ static int plan_of(const Ctl *ctl, const Snapshot *snapshot, char *const *notes)
                         ctl_complain("%s", *i);
                 return ctl_complain("without nodes and pods nothing can be planned"), EXIT_FAILURE;
         }
+        if (r == -E2BIG)
+                return ctl_complain("nothing can be planned: " SIMULATOR_TOO_LARGE), EXIT_FAILURE;
         if (r < 0)
                 return ctl_complain("out of memory"), EXIT_FAILURE;
         STRV_FOREACH(with, ctl->options->with) {

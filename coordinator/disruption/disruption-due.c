@@ -143,7 +143,7 @@ static void gate_quiet(const DisruptionScene *s, uint32_t node, usec_t after_use
 
         if (due <= s->now_usec)
                 return;
-        strbuf_add(&b, "pods came or went, or it became Ready, at ");
+        strbuf_add(&b, "its pods changed, as far as is known, or it became Ready, at ");
         add_time(&b, n->quiet_since_usec);
         strbuf_add(&b, ": it may go at ");
         add_time(&b, due);

@@ -2,6 +2,7 @@
 #include "disruption-scene.h"
 
 #include "disruption-budget.h"
+#include "drain-plan.h"
 #include "marks.h"
 #include "parse-util.h"
 #include "string-util.h"
@@ -109,8 +110,7 @@ static const PoolOffering *find_offering(const KubeNodePool *p, const KubeNode *
 static usec_t pod_event_usec(const KubePod *p) {
         const ObjectMeta *m = &p->object.meta;
         usec_t came = MAX(m->creation_usec, p->start_usec),
-               grace = m->deletion_grace_sec > 0 ? (usec_t) m->deletion_grace_sec * USEC_PER_SEC : 0,
-               began_to_go = m->deletion_usec > 0 ? usec_sub(m->deletion_usec, grace) : 0;
+               began_to_go = m->deletion_usec > 0 ? usec_sub(m->deletion_usec, drain_grace(m->deletion_grace_sec)) : 0;
 
         return MAX(came, began_to_go);
 }
@@ -142,13 +142,18 @@ static void find_times(const KubeNode *n, DisruptionNode *node) {
         node->quiet_since_usec = MAX(n->object.meta.creation_usec, ready ? ready->last_transition_usec : 0);
 }
 
-static void find_emptiness(DisruptionNode *node) {
+/* Where its claim says that it is not empty, pods have left since that was written: its time begins now. */
+static void find_emptiness(const DisruptionScene *s, DisruptionNode *node) {
         const Condition *empty = node->claim ? kube_node_claim_condition(node->claim, CLAIM_EMPTY) : NULL;
 
         if (node->n_moving > 0)
                 return;
-        node->is_empty_since_known = empty && empty->status == CONDITION_TRUE && empty->last_transition_usec > 0;
-        node->empty_since_usec = node->is_empty_since_known ? empty->last_transition_usec : node->quiet_since_usec;
+        if (empty && empty->status == CONDITION_TRUE && empty->last_transition_usec > 0)
+                scene_set_empty_since(node, empty->last_transition_usec);
+        else if (empty && empty->status == CONDITION_FALSE)
+                scene_set_empty_since(node, s->now_usec);
+        else
+                node->empty_since_usec = node->quiet_since_usec;
 }
 
 /* What holds of each node of a pool once for all of them. */
@@ -186,7 +191,7 @@ static int scene_add_nodes(DisruptionScene *s) {
                 find_pool(s, n, node);
                 find_times(n, node);
                 count_pods(s, i, node);
-                find_emptiness(node);
+                find_emptiness(s, node);
                 if (!node->pool)
                         continue;
                 node->offering = find_offering(node->pool->pool, n);

@@ -64,7 +64,7 @@ typedef struct DisruptionNode {
         usec_t created_usec;        /* the earlier of the Node's and the claim's */
         usec_t quiet_since_usec;    /* the last change to its pods that objects show, or since when it is Ready */
         usec_t empty_since_usec;    /* of a node without pods that move: by its claim, else the same; 0 of others */
-        bool is_empty_since_known;  /* by its claim */
+        bool is_empty_since_known;  /* by its claim, or by who has watched it */
 } DisruptionNode;
 
 typedef struct PdbList {
@@ -108,6 +108,11 @@ static inline const char *scene_node_name(const DisruptionScene *s, uint32_t nod
 }
 static inline const KubePod *scene_pod(const DisruptionScene *s, uint32_t pod) {
         return &simulator_pod(s->simulator, pod)->pod;
+}
+/* Of a node without pods that move: whoever has watched it knows better than objects. */
+static inline void scene_set_empty_since(DisruptionNode *n, usec_t wall_usec) {
+        n->empty_since_usec = wall_usec;
+        n->is_empty_since_known = true;
 }
 PodClass scene_class_of(const DisruptionScene *s, uint32_t pod); /* at the snapshot's moment */
 /* PodDisruptionBudgets that select the pod. */

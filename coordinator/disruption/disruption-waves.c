@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "disruption-waves.h"
 
+#include "drain-plan.h"
 #include "string-util.h"
 
 bool pdb_is_asked(const DisruptionPdb *pdb, const KubePod *pod) {
@@ -16,6 +17,11 @@ static void count_pod(const DisruptionScene *s, uint32_t pod, size_t *need, Drai
         for (size_t i = 0; i < pdbs->n_items; i++)
                 if (pdb_is_asked(pdbs->items[i], p))
                         need[pdbs->items[i] - s->pdbs]++;
+}
+
+/* Saturating: a grace period is whatever somebody has written into a pod. */
+static usec_t times(usec_t usec, size_t n) {
+        return n > 0 && usec > USEC_INFINITY / n ? USEC_INFINITY : usec * n;
 }
 
 int drain_estimate(const DisruptionScene *s, const uint32_t *nodes, size_t n, DrainEstimate *ret) {
@@ -47,6 +53,6 @@ int drain_estimate(const DisruptionScene *s, const uint32_t *nodes, size_t n, Dr
                 }
         }
         if (ret->n_waves > 0)
-                ret->usec = ret->n_waves * (usec_t) grace_sec * USEC_PER_SEC + (ret->n_waves - 1) * SUCCESSOR_USEC;
+                ret->usec = usec_add(times(drain_grace(grace_sec), ret->n_waves), times(SUCCESSOR_USEC, ret->n_waves - 1));
         return 0;
 }

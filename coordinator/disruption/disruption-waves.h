@@ -16,7 +16,7 @@ typedef struct DrainEstimate {
         size_t n_pods;              /* in all of them */
         const DisruptionPdb *pdb;   /* that is the narrowest; NULL: none says more than one wave */
         bool is_endless;            /* one allows none now, as things stand */
-        usec_t usec;                /* at most about so long: waves, each with the longest grace period */
+        usec_t usec;                /* at most about so long: waves, each with the longest grace period; USEC_INFINITY: too long to tell */
 } DrainEstimate;
 
 /* 0 or -ENOMEM. */

@@ -4,13 +4,13 @@
 #include "log.h"
 #include "outlook-kinds.h"
 #include "string-util.h"
+#include "strv.h"
 
 #define REBUILD_MIN_USEC (10 * USEC_PER_SEC)
 #define REBUILD_MAX_USEC USEC_PER_MINUTE
 #define REBUILD_PER_POD_USEC UINT64_C(400) /* 125,000 pods: a minute */
 #define RETRY_USEC (5 * USEC_PER_SEC)
 #define SETTLE_USEC (200 * USEC_PER_MSEC) /* while lists are under way */
-#define GONE_MIN 1000u /* numbers of pods that went: a simulator with more of them than of pods that are there is made anew */
 
 struct OutlookFeed {
         KubeClient *client;
@@ -76,10 +76,6 @@ OutlookFeed *outlook_feed_free(OutlookFeed *f) {
         return mfree(f);
 }
 
-uint64_t outlook_feed_n_built(const OutlookFeed *f) {
-        return f->n_built;
-}
-
 /* -- nodes ---------------------------------------------------------------------------------------------- */
 
 static bool taints_are_same(const KubeNode *a, const KubeNode *b) {
@@ -87,6 +83,16 @@ static bool taints_are_same(const KubeNode *a, const KubeNode *b) {
                 return false;
         for (size_t i = 0; i < a->n_taints; i++)
                 if (!taint_equal(a->taints + i, b->taints + i))
+                        return false;
+        return true;
+}
+
+/* As sets: the order in which Nodes name them says nothing. */
+static bool names_are_same(char *const *a, char *const *b) {
+        if (strv_length(a) != strv_length(b))
+                return false;
+        STRV_FOREACH (name, a)
+                if (!strv_contains(b, *name))
                         return false;
         return true;
 }
@@ -99,7 +105,8 @@ bool node_judged_same(const KubeScheduledNode *a, const KubeScheduledNode *b) {
                key_values_are_same(&x->annotations, &y->annotations) && key_values_are_same(&a->allocatable, &b->allocatable) &&
                streq_ptr(a->kubelet_version, b->kubelet_version) && streq_ptr(a->os_image, b->os_image) &&
                a->is_initialized == b->is_initialized && a->node.unschedulable == b->node.unschedulable &&
-               kube_node_is_ready(&a->node) == kube_node_is_ready(&b->node) && taints_are_same(&a->node, &b->node);
+               kube_node_is_ready(&a->node) == kube_node_is_ready(&b->node) && taints_are_same(&a->node, &b->node) &&
+               names_are_same(a->node.volumes_attached, b->node.volumes_attached);
 }
 
 void outlook_feed_on_node(OutlookFeed *f, const KubeNode *old, const KubeNode *new) {
@@ -115,8 +122,6 @@ static void take_gone(OutlookFeed *f, const char *key, uint32_t number) {
         simulator_forget_pod(f->simulator, number);
         hashmap_remove(f->numbers, key);
         kube_object_unref(hashmap_remove(f->snapshot->objects[SNAPSHOT_PODS], key));
-        if (simulator_n_pods(f->simulator) > 2 * hashmap_size(f->numbers) + GONE_MIN)
-                f->is_stale = true;
 }
 
 static int take_new(OutlookFeed *f, const char *key, KubeObject *o) {
@@ -148,6 +153,8 @@ static void take_pod(OutlookFeed *f, const char *key, KubeObject *new) {
                 r = take_new(f, key, new);
         if (r < 0) /* only a new one is of use now */
                 feed_drop(f);
+        else if (simulator_is_bloated(f->simulator))
+                f->is_stale = true;
 }
 
 void outlook_feed_on_pod(OutlookFeed *f, const KubePod *old, const KubePod *new) {
@@ -242,6 +249,8 @@ static int feed_build(OutlookFeed *f) {
         if (r >= 0)
                 r = outlook_kinds_put(f->kinds, f->snapshot);
         if (r >= 0)
+                r = read_rules(f);
+        if (r >= 0)
                 r = simulator_new(f->snapshot, &f->simulator);
         if (r >= 0)
                 r = number_pods(f);
@@ -262,10 +271,10 @@ static usec_t rebuild_usec(const OutlookFeed *f) {
 
 static int feed_refresh(OutlookFeed *f) {
         const SceneOptions o = { .lease_ns = cluster_view_pause_namespace(f->view) };
-        int r = f->simulator && !f->is_stale ? 0 : feed_build(f);
+        int r = f->simulator && !f->is_stale ? read_rules(f) : feed_build(f);
 
-        if (r >= 0)
-                r = read_rules(f);
+        if (r >= 0 && simulator_is_too_coarse(f->simulator))
+                r = feed_build(f);
         if (r < 0)
                 return r;
         f->snapshot->taken_usec = loop_wall(f->env->loop);

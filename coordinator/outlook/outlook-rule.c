@@ -128,11 +128,29 @@ bool node_memo_would_go(const NodeMemo *m) {
         return false;
 }
 
-static int begin_emptiness_anew(NodeMemo *m, MethodOutlook *now) {
+static usec_t whole_seconds(usec_t usec) {
+        return usec - usec % USEC_PER_SEC;
+}
+
+usec_t node_memo_empty_since(NodeMemo *m, const KubeNodeClaim *claim, usec_t wall_usec) {
+        const Condition *said = kube_node_claim_condition(claim, CLAIM_EMPTY);
         const MethodOutlook *before = m->judgement.methods + PLAN_EMPTINESS;
+        bool is_said = said && said->status == CONDITION_TRUE && said->last_transition_usec > 0;
+        usec_t since = is_said                          ? said->last_transition_usec
+                       : before->is_asked && before->holds ? m->since_usec[PLAN_EMPTINESS]
+                                                        : wall_usec;
+
+        if (m->was_occupied || m->occupied_usec > wall_usec) /* that clock may be set back */
+                m->occupied_usec = whole_seconds(wall_usec);
+        m->was_occupied = false;
+        m->begins_anew = is_said && since < m->occupied_usec;
+        return since < m->occupied_usec ? wall_usec : since;
+}
+
+static int begin_emptiness_anew(const NodeMemo *m, MethodOutlook *now) {
         char *text;
 
-        if (!m->was_occupied || !before->is_asked || !before->holds || !now->is_asked || !now->holds)
+        if (!m->begins_anew || !now->is_asked || !now->holds)
                 return 0;
         text = strdup("a pod has come and gone since it was last found empty: its time begins anew");
         if (!text)
@@ -143,10 +161,16 @@ static int begin_emptiness_anew(NodeMemo *m, MethodOutlook *now) {
 }
 
 int node_memo_take(NodeMemo *m, NodeJudgement *j, usec_t wall_usec) {
-        int r = begin_emptiness_anew(m, j->methods + PLAN_EMPTINESS);
+        MethodOutlook *emptiness = j->methods + PLAN_EMPTINESS;
+        int r;
 
+        if (emptiness->is_asked && !emptiness->holds)
+                m->occupied_usec = whole_seconds(wall_usec);
+        r = begin_emptiness_anew(m, emptiness);
         if (r < 0)
                 return r;
+        if (emptiness->holds && m->since_usec[PLAN_EMPTINESS] < m->occupied_usec)
+                m->since_usec[PLAN_EMPTINESS] = 0;
         for (PlanMethod i = 0; i < _PLAN_METHOD_MAX; i++) {
                 const MethodOutlook *before = m->judgement.methods + i, *now = j->methods + i;
 
@@ -158,7 +182,6 @@ int node_memo_take(NodeMemo *m, NodeJudgement *j, usec_t wall_usec) {
         node_judgement_done(&m->judgement);
         m->judgement = *j;
         *j = (NodeJudgement){};
-        m->was_occupied = false;
         if (!node_memo_would_go(m))
                 m->candidate_since_usec = 0;
         else if (m->candidate_since_usec == 0)
@@ -181,7 +204,7 @@ static int add_wish(const NodeMemo *m, PlanMethod method, const Condition *said,
         Condition *c = w->conditions + n;
 
         outlook_reason(o->code, w->reasons[n]);
-        w->messages[n] = strndup(o->text, OUTLOOK_MESSAGE_MAX);
+        w->messages[n] = str_sanitize(o->text, OUTLOOK_MESSAGE_MAX);
         if (!w->messages[n])
                 return -ENOMEM;
         *c = (Condition){ .type = outlook_condition_type(method),

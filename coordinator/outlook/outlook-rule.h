@@ -25,6 +25,9 @@ typedef struct NodeMemo {
         usec_t told_usec;                    /* loop_now(): when its messages were last written, or first seen */
         usec_t event_usec[_GATE_CODE_MAX];   /* loop_now(): when that was last told by an Event; 0: it was not */
         bool was_occupied;                   /* a pod that moves has come since it was judged */
+        usec_t occupied_usec;                /* wall clock, whole seconds as conditions have: when it was last seen not to be empty; 0: never */
+        usec_t left_usec;                    /* wall clock: when a pod was last seen to be gone; 0: none was */
+        bool begins_anew;                    /* its claim says that it is empty since before that: it has to say first that it is not */
         uint64_t round;                      /* of its last judgement */
 } NodeMemo;
 
@@ -32,8 +35,11 @@ int node_memo_new(const char *node, const char *uid, usec_t now_usec, NodeMemo *
 NodeMemo *node_memo_free(NodeMemo *m);
 DEFINE_FREEP(NodeMemo, node_memo_free);
 
-/* Takes the judgement over. A node that was empty, and is again after a pod has been there, counts as not empty this once, so
- * that its time begins anew. */
+/* Before it is judged: since when it is empty if nothing that moves is on it now. Its claim says so, unless pods were seen on it
+ * later than that; where the claim does not say that it is empty, since it was first judged to be. */
+usec_t node_memo_empty_since(NodeMemo *m, const KubeNodeClaim *claim, usec_t wall_usec);
+/* Takes the judgement over. A node that is empty again after a pod has been there counts as not empty until its claim in view says
+ * so, so that its time begins anew. */
 int node_memo_take(NodeMemo *m, NodeJudgement *j, usec_t wall_usec);
 bool node_memo_would_go(const NodeMemo *m);
 

@@ -16,6 +16,7 @@
 #define TURN_PAUSE_USEC (10 * USEC_PER_MSEC)
 #define TURN_NODES 200u /* as many at most, however quick they are */
 #define RETRY_USEC USEC_PER_SEC
+#define TOO_LARGE_USEC (5 * USEC_PER_MINUTE) /* until a cluster is tried again that was too large to judge */
 
 struct Outlook {
         const TerminationContext *context;
@@ -26,13 +27,17 @@ struct Outlook {
         bool stands;       /* the view is whole */
         bool is_changed;   /* since the last round began */
         DisruptionScene *scene; /* of the round under way; NULL: none is */
-        uint32_t next_node;
+        uint32_t first_node, n_judged; /* of that round: it goes on from there, and round at the last */
         uint64_t round;
         usec_t began_usec, busy_usec;  /* loop_now(): of the round under way, or the last; how long it has judged */
         usec_t ended_usec;             /* the same: 0: none has ended */
         usec_t not_before_usec, due_usec; /* the same, of the next one: at the earliest; in any case */
         usec_t until_usec; /* wall clock: the first thing that ends by itself, as far as the round has come */
         bool is_unfinished; /* a claim is still to be written */
+        char *next_claim;   /* whose turn it is when writes are to be had again; NULL: the first's */
+        char *next_told;    /* the node whose turn it is when Events are; NULL: the first's */
+        bool is_quiet;      /* in the round under way there was none to be had for a node */
+        bool is_too_large;  /* nothing is judged, and claims say nothing of ours */
         bool is_clean;      /* no pool asks, and no claim says anything of ours */
 };
 
@@ -42,6 +47,12 @@ static usec_t now_of(const Outlook *o) {
 
 static void mark(Outlook *o, usec_t at_usec) {
         (void) work_queue_add_at(o->queue, OUTLOOK_KEY, MAX(at_usec, now_of(o)));
+}
+
+/* Without memory for it, it is the first's. */
+static void note_turn(char **turn, const char *name) {
+        free(*turn);
+        *turn = strdup(name);
 }
 
 static void *free_memo(void *m) {
@@ -74,6 +85,8 @@ Outlook *outlook_free(Outlook *o) {
                 return NULL;
         outlook_feed_free(o->feed);
         hashmap_free_with(o->memos, free_memo);
+        free(o->next_claim);
+        free(o->next_told);
         return mfree(o);
 }
 
@@ -105,17 +118,24 @@ void outlook_pools_changed(Outlook *o) {
         mark(o, 0);
 }
 
+static bool pod_runs(const KubePod *p) {
+        return p && p->node_name && p->phase != POD_SUCCEEDED && p->phase != POD_FAILED;
+}
+
 void outlook_on_pod(Outlook *o, const KubePod *old, const KubePod *new) {
+        const KubePod *pod = new ?: old;
         NodeMemo *m;
 
         if (!o->feed)
                 return;
         outlook_feed_on_pod(o->feed, old, new);
-        if (!new || !new->node_name || new->is_daemon || new->is_static || (old && old->node_name))
+        m = pod->node_name && !pod->is_daemon && !pod->is_static ? hashmap_get(o->memos, pod->node_name) : NULL;
+        if (!m)
                 return;
-        m = hashmap_get(o->memos, new->node_name);
-        if (m)
+        if (new && !(old && old->node_name))
                 m->was_occupied = true;
+        if (pod_runs(old) && !pod_runs(new))
+                m->left_usec = loop_wall(o->context->env->loop);
 }
 
 void outlook_on_node(Outlook *o, const KubeNode *old, const KubeNode *new) {
@@ -143,8 +163,12 @@ static void tell_event(Outlook *o, NodeMemo *m, const KubeNode *n, const KubeNod
         _cleanup_free_ char *text = NULL;
         usec_t at;
 
-        if (!token_bucket_has(o->events, 1, now_of(o), &at))
-                return; /* in another round */
+        if (!token_bucket_has(o->events, 1, now_of(o), &at)) {
+                if (!o->is_quiet) /* another round begins with it */
+                        note_turn(&o->next_told, m->node);
+                o->is_quiet = true;
+                return;
+        }
         text = outlook_event(m, claim, now_of(o));
         if (!text)
                 return;
@@ -185,6 +209,15 @@ static void note_until(Outlook *o, const NodeMemo *m) {
                         o->until_usec = MIN(o->until_usec, m->judgement.methods[i].until_usec);
 }
 
+/* What was seen of the node, and its objects do not tell. */
+static void look_back(const Outlook *o, NodeMemo *m, const KubeNodeClaim *claim, DisruptionNode *n) {
+        usec_t since = node_memo_empty_since(m, claim, o->scene->now_usec);
+
+        if (n->n_moving == 0)
+                scene_set_empty_since(n, since);
+        n->quiet_since_usec = MAX(n->quiet_since_usec, MIN(m->left_usec, o->scene->now_usec)); /* the clock may be set back */
+}
+
 static int judge_node(Outlook *o, uint32_t node) {
         const KubeNode *n = scene_node(o->scene, node);
         const KubeNodeClaim *claim = o->scene->nodes[node].claim;
@@ -195,13 +228,14 @@ static int judge_node(Outlook *o, uint32_t node) {
         if (!o->scene->nodes[node].pool || !claim_is_told(claim) || n->object.meta.deletion_usec > 0 ||
             !pool_asks_for_any(o->scene->nodes[node].pool->pool))
                 return 0;
-        r = outlook_judge(o->scene, node, &j);
-        if (r < 0)
-                return r;
         m = take_memo(o, n);
         if (!m)
                 return -ENOMEM;
         m->round = o->round;
+        look_back(o, m, claim, o->scene->nodes + node);
+        r = outlook_judge(o->scene, node, &j);
+        if (r < 0)
+                return r;
         r = node_memo_take(m, &j, o->scene->now_usec);
         if (r < 0)
                 return r;
@@ -245,8 +279,8 @@ static void take_turn(Outlook *o) {
         usec_t begin = now_of(o);
         int r = 0;
 
-        for (unsigned i = 0; i < TURN_NODES && o->next_node < o->scene->n_nodes && r >= 0; i++) {
-                r = judge_node(o, o->next_node++);
+        for (unsigned i = 0; i < TURN_NODES && o->n_judged < o->scene->n_nodes && r >= 0; i++) {
+                r = judge_node(o, (o->first_node + o->n_judged++) % o->scene->n_nodes);
                 if (usec_sub(now_of(o), begin) >= TURN_USEC)
                         break;
         }
@@ -255,8 +289,21 @@ static void take_turn(Outlook *o) {
                 log_error_errno(o->context->env->log, r, "Failed to judge which nodes would go though nobody asked, beginning anew: %m");
                 drop_round(o);
                 o->not_before_usec = usec_add(now_of(o), ROUND_MIN_USEC);
-        } else if (o->next_node >= o->scene->n_nodes)
+        } else if (o->n_judged >= o->scene->n_nodes)
                 end_round(o);
+}
+
+/* What was judged before says nothing of the cluster as it is. */
+static void give_up(Outlook *o) {
+        if (!o->is_too_large)
+                log_warning(o->context->env->log,
+                            "Which nodes would go though nobody asked is not judged any more, and NodeClaims say nothing of it: " SIMULATOR_TOO_LARGE
+                            ". It is tried again every five minutes; with fewer such pods, rules or labels it works again, and spec.disruption "
+                            "taken out of all NodePools ends it. Nodes that people or interruptions remove go as ever.");
+        o->is_too_large = true;
+        hashmap_free_with(o->memos, free_memo);
+        o->memos = NULL;
+        o->not_before_usec = o->due_usec = usec_add(now_of(o), TOO_LARGE_USEC);
 }
 
 /* False: later, at *ret_at_usec. */
@@ -268,15 +315,22 @@ static bool begin_round(Outlook *o, usec_t *ret_at_usec) {
         if (begin < *ret_at_usec)
                 return false;
         r = outlook_feed_begin(o->feed, &o->scene, ret_at_usec);
-        if (r < 0)
+        if (r == -E2BIG) {
+                give_up(o);
+                *ret_at_usec = o->not_before_usec;
+        } else if (r < 0)
                 log_error_errno(o->context->env->log, r,
                                 "Failed to make the snapshot by which nodes are judged that would go though nobody asked, retrying: %m");
         if (r <= 0) {
                 o->scene = NULL;
                 return false;
         }
-        o->is_changed = false;
-        o->next_node = 0;
+        o->is_changed = o->is_too_large = false;
+        o->n_judged = 0;
+        o->first_node = 0;
+        if (o->next_told)
+                (void) simulator_find_node(o->scene->simulator, o->next_told, &o->first_node);
+        o->is_quiet = false;
         o->round++;
         o->until_usec = USEC_INFINITY;
         o->began_usec = begin;
@@ -314,8 +368,10 @@ static bool write_claim(Outlook *o, const KubeNodeClaim *claim, NodeMemo *m, use
         }
         if (!object_writes_may(o->context->writes, &w))
                 return true; /* its answer, or the claim as it was written, is to come */
-        if (!token_bucket_take(o->writes, now_of(o), ret_at_usec))
+        if (!token_bucket_take(o->writes, now_of(o), ret_at_usec)) {
+                note_turn(&o->next_claim, claim->object.meta.name);
                 return false;
+        }
         body = wish_body(claim, &wish);
         if (body && object_writes_patch(o->context->writes, &w, KUBE_PATCH_MERGE, body) > 0 && m)
                 m->told_usec = now_of(o);
@@ -323,20 +379,32 @@ static bool write_claim(Outlook *o, const KubeNodeClaim *claim, NodeMemo *m, use
 }
 
 /* Without a memo, once a round has come to its end, no pool asks about the node. */
+static bool write_claim_of_node(Outlook *o, const KubeNodeClaim *claim, usec_t *ret_at_usec) {
+        const KubeNode *n = claim->node_name ? cluster_view_node(o->context->view, claim->node_name) : NULL;
+        NodeMemo *m = n ? hashmap_get(o->memos, claim->node_name) : NULL;
+
+        if (!n || n->object.meta.deletion_usec > 0 || !streq_ptr(n->object.meta.uid, claim->node_uid) ||
+            !claim_is_told(claim) || (m && !streq(m->uid, n->object.meta.uid)) || (!m && o->feed && o->ended_usec == 0 && !o->is_too_large))
+                return true;
+        return write_claim(o, claim, m, ret_at_usec);
+}
+
+/* From the claim at which writes ended to the last, then those before it: however many claims change, each has its turn. */
 static void write_claims(Outlook *o) {
+        _cleanup_free_ char *from = TAKE_PTR(o->next_claim);
         usec_t at = usec_add(now_of(o), RETRY_USEC);
         const KubeNodeClaim *claim;
+        bool may = true;
 
         o->is_unfinished = false;
-        for (HashmapIterator it = {}; cluster_view_iterate_claims(o->context->view, &it, &claim);) {
-                const KubeNode *n = claim->node_name ? cluster_view_node(o->context->view, claim->node_name) : NULL;
-                NodeMemo *m = n ? hashmap_get(o->memos, claim->node_name) : NULL;
+        for (unsigned lap = 0; lap < 2; lap++) {
+                bool has_come = !from;
 
-                if (!n || n->object.meta.deletion_usec > 0 || !streq_ptr(n->object.meta.uid, claim->node_uid) ||
-                    !claim_is_told(claim) || (m && !streq(m->uid, n->object.meta.uid)) || (!m && o->feed && o->ended_usec == 0))
-                        continue;
-                if (!write_claim(o, claim, m, &at))
-                        break;
+                for (HashmapIterator it = {}; may && cluster_view_iterate_claims(o->context->view, &it, &claim);) {
+                        has_come = has_come || streq(claim->object.meta.name, from);
+                        if (has_come == (lap == 0))
+                                may = write_claim_of_node(o, claim, &at);
+                }
         }
         if (o->is_unfinished)
                 mark(o, at);
@@ -351,6 +419,7 @@ static void stop_asking(Outlook *o) {
         o->memos = NULL;
         outlook_unmeasure(o->context->metrics);
         o->ended_usec = o->not_before_usec = 0;
+        o->is_too_large = false;
 }
 
 /* True: there is a feed, and a pool that asks. */

@@ -3,8 +3,8 @@
 
 /*
  * Rounds over all nodes that NodePools ask about: one begins when something has changed, ten seconds after the last at the
- * earliest, and so late that judging takes a twentieth of a core at most; at the latest after five minutes, or when what
- * stands in a node's way ends by itself. It goes in turns of ten milliseconds, between which the loop does all else.
+ * earliest, and so late that judging takes a twentieth of a core (more only if a round takes longer than fifteen seconds); at the
+ * latest after five minutes, or when what stands in a node's way ends by itself. It goes in turns of ten milliseconds, between which the loop does all else.
  * Where the view of the cluster is not whole, nothing is judged and nothing is written.
  *
  * What is to be written on NodeClaims goes at a rate of its own, one after the other, and only what the claim does not say

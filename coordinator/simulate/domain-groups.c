@@ -119,6 +119,11 @@ int domain_group_reserve(DomainGroup *g, size_t n_more) {
         return 0;
 }
 
+void domain_group_release(DomainGroup *g) {
+        assert(g->n_reserved > 0);
+        g->n_reserved--;
+}
+
 static void find_minimum(DomainGroup *g) {
         if (g->n_domains == 0)
                 return;

@@ -65,6 +65,7 @@ bool domain_group_is_eligible(const DomainGroup *g, uint32_t node);
 int domain_group_set_eligible(DomainGroup *g, uint32_t node, uint32_t domain); /* a node that has no pods yet */
 /* So many more pods will be counted at most: what follows needs no memory then. 0 or -ENOMEM. */
 int domain_group_reserve(DomainGroup *g, size_t n_more);
+void domain_group_release(DomainGroup *g); /* one that does not count is not to come any more */
 /* n pods come (or go, below 0) in this domain. */
 void domain_group_count(DomainGroup *g, uint32_t domain, int n);
 /* The node, with so many pods that count, leaves its domain, or comes back. */

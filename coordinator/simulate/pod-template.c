@@ -5,6 +5,7 @@
 #include "string-util.h"
 
 #define TEXT_BYTES_MAX (1u << 20)
+#define RULES_MAX 64u /* that bind a pod to others: what each of them costs grows with the cluster */
 #define EFFECT_NO_SCHEDULE "NoSchedule"
 #define EFFECT_NO_EXECUTE "NoExecute"
 
@@ -12,6 +13,7 @@ typedef struct TemplateParser {
         PodTemplate *template;
         InternPool *pool;
         ResourceTable *resources;
+        size_t n_rules; /* that bind it to other pods, so far */
 } TemplateParser;
 
 /* -- small texts ---------------------------------------------------------------------------------------- */
@@ -321,6 +323,15 @@ bool pod_template_matches_node(const PodTemplate *t, const KeyValues *labels, co
         return !t->has_required || node_terms_match(&t->required, labels, name);
 }
 
+/* -- labels of which each pod has its own value --------------------------------------------------------- */
+
+bool selector_names_own_label(const Selector *s) {
+        for (const char *const *own = pod_own_labels; *own; own++)
+                if (selector_names(s, *own))
+                        return true;
+        return false;
+}
+
 /* -- topology spread ------------------------------------------------------------------------------------ */
 
 static int take_match_keys(TemplateParser *p, const Json *keys, KeyValues *ret) {
@@ -333,6 +344,7 @@ static int take_match_keys(TemplateParser *p, const Json *keys, KeyValues *ret) 
                 const char *key = json_string_or_null(v), *value = key ? key_values_get(&p->template->labels, key) : NULL;
                 int r = !key ? -EINVAL : !value ? 0 : key_values_add(ret, p->pool, key, value);
 
+                p->template->names_own_labels |= key && pod_label_is_own(key);
                 if (r < 0) /* a key that the pod does not have is passed over */
                         return r;
         }
@@ -356,12 +368,20 @@ static int take_spread_rule(TemplateParser *p, const Json *v) {
                 r = take_number(json_get(v, "minDomains"), 1, &rule->min_domains);
         if (r >= 0)
                 r = selector_parse(json_get(v, "labelSelector"), p->pool, &rule->selector);
+        p->template->names_own_labels |= selector_names_own_label(rule->selector);
         return r < 0 ? r : take_match_keys(p, json_get(v, "matchLabelKeys"), &rule->also);
+}
+
+static int count_rules(TemplateParser *p, const Json *list) {
+        p->n_rules += json_size(list);
+        return p->n_rules > RULES_MAX ? -E2BIG : 0;
 }
 
 static int take_spread(TemplateParser *p, const Json *list) {
         if (json_size(list) == 0)
                 return 0;
+        if (count_rules(p, list) < 0)
+                return -E2BIG;
         p->template->spread = new0(SpreadRule, json_size(list));
         if (!p->template->spread)
                 return -ENOMEM;
@@ -431,6 +451,7 @@ static int take_pod_term(TemplateParser *p, const Json *v, PodTerm *t) {
                 r = -EINVAL;
         if (r >= 0)
                 r = selector_parse(json_get(v, "labelSelector"), p->pool, &t->selector);
+        p->template->names_own_labels |= selector_names_own_label(t->selector);
         return r < 0 ? r : take_namespaces(p, v, t);
 }
 
@@ -438,6 +459,8 @@ static int take_pod_term(TemplateParser *p, const Json *v, PodTerm *t) {
 static int take_pod_terms(TemplateParser *p, const Json *list, bool weighted, PodTerms *ret) {
         if (json_size(list) == 0)
                 return 0;
+        if (count_rules(p, list) < 0)
+                return -E2BIG;
         ret->items = new0(PodTerm, json_size(list));
         if (!ret->items)
                 return -ENOMEM;

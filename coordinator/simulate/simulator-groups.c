@@ -1,20 +1,65 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which groups there are (domain-groups.h): one per rule of each template that spreads pods or binds them to others; which
  * pods count in which; and what a pod or a ghost does to them. */
+#include <string.h>
+
 #include "alloc-util.h"
 #include "marks.h"
 #include "simulator-internal.h"
 
+/*
+ * Groups may be as many as rules, each as large as there are nodes, and each is compared with every template: the square of what
+ * tenants write. Before anything is made it is charged here, so that none of them stalls or starves who simulates.
+ */
+#define GROUP_BYTES_MAX (UINT64_C(192) << 20)
+#define GROUP_WORK_MAX (UINT64_C(64) * 1000 * 1000) /* comparisons, of some 30 ns each */
+#define RULE_TEXT_BYTES 1024u                       /* so much of a template's text weighs like one more rule */
+
+static int charge_budget(uint64_t *spent, uint64_t more, uint64_t max) {
+        if (more > max - *spent)
+                return -E2BIG;
+        *spent += more;
+        return 0;
+}
+
+static int charge_work(Simulator *s, uint64_t n) {
+        return charge_budget(&s->group_work, n, GROUP_WORK_MAX);
+}
+
+static int charge_bytes(Simulator *s, uint64_t n) {
+        return charge_budget(&s->group_bytes, n, GROUP_BYTES_MAX);
+}
+
 /* -- one group -------------------------------------------------------------------------------------------- */
+
+static int charge_key(Simulator *s) {
+        int r = charge_bytes(s, sizeof(TopologyKey) + s->n_nodes * sizeof(uint32_t));
+
+        return r < 0 ? r : charge_work(s, s->n_nodes);
+}
+
+static int charge_group(Simulator *s, GroupKind kind, uint32_t n_domains) {
+        uint64_t bytes = sizeof(DomainGroup) + n_domains * sizeof(int32_t);
+
+        if (kind == GROUP_SPREAD)
+                bytes += n_domains * sizeof(int32_t) + s->n_nodes / 8;
+        return charge_bytes(s, bytes);
+}
 
 static int add_group(Simulator *s, GroupKind kind, uint32_t template, const char *key_name, uint32_t *ret) {
         DomainGroup *g;
         uint32_t key;
         size_t n_before = s->keys.n_items;
-        int r = topology_keys_find_or_add(&s->keys, s->pool, key_name, &key);
+        int r = charge_work(s, n_before);
 
+        if (r >= 0)
+                r = topology_keys_find_or_add(&s->keys, s->pool, key_name, &key);
+        if (r >= 0 && s->keys.n_items > n_before)
+                r = charge_key(s);
         for (uint32_t i = 0; i < s->n_nodes && r >= 0 && s->keys.n_items > n_before; i++)
                 r = topology_key_set_node(s->keys.items + key, i, &s->nodes[i].labels);
+        if (r >= 0)
+                r = charge_group(s, kind, s->keys.items[key].n_domains);
         if (r >= 0)
                 r = GREEDY_REALLOC(s->groups, s->groups_allocated, (size_t) s->n_groups + 1);
         if (r < 0)
@@ -25,9 +70,11 @@ static int add_group(Simulator *s, GroupKind kind, uint32_t template, const char
         return domain_group_grow(g, s->keys.items[key].n_domains);
 }
 
-static int note(uint32_t **list, size_t *n, size_t *allocated, uint32_t group) {
-        int r = GREEDY_REALLOC(*list, *allocated, *n + 1);
+static int note(Simulator *s, uint32_t **list, size_t *n, size_t *allocated, uint32_t group) {
+        int r = charge_bytes(s, sizeof(uint32_t));
 
+        if (r >= 0)
+                r = GREEDY_REALLOC(*list, *allocated, *n + 1);
         if (r >= 0)
                 (*list)[(*n)++] = group;
         return r;
@@ -98,10 +145,11 @@ static int make_spread(Simulator *s, uint32_t number) {
                 s->groups[group].max_skew = rule->max_skew;
                 s->groups[group].min_domains = rule->is_hard ? rule->min_domains : 1;
                 s->groups[group].counts_itself = spread_rule_counts_itself(rule, p);
+                r = charge_work(s, s->n_nodes * (1 + p->n_spread / 8));
                 for (uint32_t node = 0; node < s->n_nodes && r >= 0; node++)
                         r = set_eligible(s, group, node);
                 if (r >= 0 && rule->honors_taints && !is_forgiving(p))
-                        r = note(&s->taint_groups, &s->n_taint_groups, &s->taint_groups_allocated, group);
+                        r = note(s, &s->taint_groups, &s->n_taint_groups, &s->taint_groups_allocated, group);
                 if (r < 0)
                         return r;
         }
@@ -134,7 +182,7 @@ static const KeyValues *namespace_labels(const Simulator *s, const char *ns) {
 static int counts(Simulator *s, uint32_t template, uint32_t group) {
         SimulatorTemplate *t = s->templates + template;
 
-        return note(&t->counted, &t->n_counted, &t->counted_allocated, group);
+        return note(s, &t->counted, &t->n_counted, &t->counted_allocated, group);
 }
 
 static bool matches_all(const PodTerms *terms, const PodTemplate *p, const KeyValues *labels) {
@@ -178,7 +226,7 @@ static int count_anti_affinity(Simulator *s, uint32_t rules, uint32_t template, 
                         continue;
                 r = counts(s, template, groups[i]);
                 if (r >= 0)
-                        r = note(&t->inverse, &t->n_inverse, &t->inverse_allocated, groups[terms->n_items + i]);
+                        r = note(s, &t->inverse, &t->n_inverse, &t->inverse_allocated, groups[terms->n_items + i]);
         }
         return r;
 }
@@ -212,10 +260,16 @@ static int connect(Simulator *s, uint32_t rules, uint32_t template) {
         return r < 0 ? r : count_terms(s, &o->preferred_anti_affinity, of->soft_anti_affinity, template, labels);
 }
 
-static bool has_rules(const PodTemplate *p) {
+static size_t count_rules(const PodTemplate *p) {
         return p->n_spread + p->affinity.n_items + p->anti_affinity.n_items + p->preferred_affinity.n_items +
-                       p->preferred_anti_affinity.n_items >
-               0;
+               p->preferred_anti_affinity.n_items;
+}
+
+/* What it costs to compare a template with these rules with another. */
+static uint64_t weigh_rules(const PodTemplate *p) {
+        size_t n = p->unmodelled == POD_UNREADABLE ? 0 : count_rules(p);
+
+        return n > 0 ? n + strlen(p->text) / RULE_TEXT_BYTES : 0;
 }
 
 static bool asks_for_namespaces(const PodTerms *t) {
@@ -260,14 +314,30 @@ static int make_groups_of(Simulator *s, uint32_t number) {
         return r;
 }
 
+static int reserve_place(Simulator *s, DomainGroup *g) {
+        int r = charge_bytes(s, sizeof(uint32_t));
+
+        return r < 0 ? r : domain_group_reserve(g, 1);
+}
+
 int simulator_reserve_groups(Simulator *s, uint32_t template) {
         const SimulatorTemplate *t = s->templates + template;
         int r = 0;
 
         for (size_t i = 0; i < t->n_counted && r >= 0; i++)
                 if (s->groups[t->counted[i]].kind == GROUP_SPREAD)
-                        r = domain_group_reserve(s->groups + t->counted[i], 1);
+                        r = reserve_place(s, s->groups + t->counted[i]);
         return r;
+}
+
+void simulator_release_groups(Simulator *s, uint32_t template) {
+        const SimulatorTemplate *t = s->templates + template;
+
+        for (size_t i = 0; i < t->n_counted; i++)
+                if (s->groups[t->counted[i]].kind == GROUP_SPREAD) {
+                        domain_group_release(s->groups + t->counted[i]);
+                        s->group_bytes -= sizeof(uint32_t);
+                }
 }
 
 /* Without the namespaces a rule that selects them says nothing. */
@@ -280,14 +350,17 @@ static void judge_rules(const Simulator *s, PodTemplate *p) {
 static int connect_readable(Simulator *s, uint32_t rules, uint32_t template) {
         const PodTemplate *o = s->templates[rules].parsed, *p = s->templates[template].parsed;
 
-        if (o->unmodelled == POD_UNREADABLE || p->unmodelled == POD_UNREADABLE || !has_rules(o))
+        if (o->unmodelled == POD_UNREADABLE || p->unmodelled == POD_UNREADABLE || count_rules(o) == 0)
                 return 0;
         return connect(s, rules, template);
 }
 
 int simulator_make_groups(Simulator *s) {
-        int r = 0;
+        int r;
 
+        for (uint32_t i = 0; i < s->n_templates; i++)
+                s->n_rules += weigh_rules(s->templates[i].parsed);
+        r = charge_work(s, s->n_rules * s->n_templates);
         for (uint32_t i = 0; i < s->n_templates && r >= 0; i++) {
                 judge_rules(s, s->templates[i].parsed);
                 r = make_groups_of(s, i);
@@ -295,8 +368,11 @@ int simulator_make_groups(Simulator *s) {
         for (uint32_t i = 0; i < s->n_templates && r >= 0; i++)
                 for (uint32_t k = 0; k < s->n_templates && r >= 0; k++)
                         r = connect_readable(s, i, k);
-        for (uint32_t i = 0; i < s->n_pods && r >= 0; i++)
-                r = simulator_reserve_groups(s, s->pods[i].template);
+        for (uint32_t i = 0; i < s->n_pods && r >= 0; i++) {
+                r = charge_work(s, s->templates[s->pods[i].template].n_counted);
+                if (r >= 0)
+                        r = simulator_reserve_groups(s, s->pods[i].template);
+        }
         return r;
 }
 
@@ -311,15 +387,16 @@ static int count_placed(Simulator *s, uint32_t first) {
                 const SimulatorTemplate *t = s->templates + s->pods[i].template;
                 uint32_t node = s->pods[i].node;
 
-                for (size_t k = 0; k < t->n_counted; k++) {
-                        DomainGroup *g = s->groups + t->counted[k];
+                if (!s->pods[i].object || s->pods[i].template == s->n_templates - 1)
+                        continue; /* it went; or it is the one that comes, for which room is made then */
+                for (size_t k = t->n_counted; k > 0 && t->counted[k - 1] >= first; k--) { /* groups that came last stand last */
+                        DomainGroup *g = s->groups + t->counted[k - 1];
                         uint32_t domain = node == NOWHERE ? NO_DOMAIN : s->keys.items[g->key].domain_of[node];
-                        int r = t->counted[k] < first || g->kind != GROUP_SPREAD ? 0 : domain_group_reserve(g, 1);
+                        int r = g->kind != GROUP_SPREAD ? 0 : reserve_place(s, g);
 
                         if (r < 0)
                                 return r;
-                        if (t->counted[k] >= first && domain != NO_DOMAIN && pod_counts_in(s->pods + i, g) &&
-                            domain_group_is_eligible(g, node))
+                        if (domain != NO_DOMAIN && pod_counts_in(s->pods + i, g) && domain_group_is_eligible(g, node))
                                 domain_group_count(g, domain, 1);
                 }
         }
@@ -328,10 +405,13 @@ static int count_placed(Simulator *s, uint32_t first) {
 
 int simulator_make_groups_of_new(Simulator *s) {
         uint32_t number = s->n_templates - 1, first = s->n_groups;
-        int r;
+        uint64_t more = weigh_rules(s->templates[number].parsed);
+        int r = charge_work(s, more * s->n_templates + s->n_rules);
 
+        s->n_rules += more;
         judge_rules(s, s->templates[number].parsed);
-        r = make_groups_of(s, number);
+        if (r >= 0)
+                r = make_groups_of(s, number);
         for (uint32_t i = 0; i < s->n_templates && r >= 0; i++)
                 r = connect_readable(s, number, i);
         for (uint32_t i = 0; i < number && r >= 0; i++)

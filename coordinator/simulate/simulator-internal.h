@@ -123,11 +123,13 @@ struct Simulator {
 
         SimulatorPod *pods;
         size_t pods_allocated;
-        uint32_t n_pods;
-        Hashmap *template_numbers; /* KubeScheduledPod.scheduling -> number + 1 */
+        uint32_t n_pods, n_gone; /* numbers in use; of pods that went */
+        Hashmap *template_numbers; /* KubeScheduledPod.kind_text, or scheduling -> number + 1 */
+        bool tells_apart;          /* by scheduling, as a selector names labels of which each pod has its own value */
+        bool has_to_tell_apart;    /* a template's rules do */
         SimulatorTemplate *templates;
         size_t templates_allocated;
-        uint32_t n_templates;
+        uint32_t n_templates, n_first_templates; /* those that it was made with */
 
         SimulatorVolume *volumes;
         size_t volumes_allocated;
@@ -138,6 +140,8 @@ struct Simulator {
         DomainGroup *groups;
         size_t groups_allocated;
         uint32_t n_groups;
+        uint64_t n_rules;                    /* of all templates, weighted: each is compared with each template */
+        uint64_t group_work, group_bytes;    /* spent on groups: simulator-groups.c */
         uint32_t *taint_groups; /* groups whose domains are made of nodes with tolerated taints only */
         size_t n_taint_groups, taint_groups_allocated;
 
@@ -166,11 +170,13 @@ int simulator_load_volumes_of(Simulator *s, uint32_t pod);
 void simulator_forget_volumes_of(Simulator *s, uint32_t pod);
 /* What is attached to nodes beside the volumes of their pods: after these are placed. */
 int simulator_load_attachments(Simulator *s);
-int simulator_make_groups(Simulator *s);           /* simulator-groups.c: after nodes and templates, before pods are placed */
-/* Of the template that came last, when pods are placed. */
+int simulator_make_groups(Simulator *s);           /* simulator-groups.c: after nodes and templates, before pods are placed; -E2BIG */
+/* Of the template that came last, when pods are placed; -E2BIG. */
 int simulator_make_groups_of_new(Simulator *s);
-/* One more such pod may count. */
+/* One more such pod may count; -E2BIG. */
 int simulator_reserve_groups(Simulator *s, uint32_t template);
+/* One such pod less. */
+void simulator_release_groups(Simulator *s, uint32_t template);
 int simulator_add_node_to_groups(Simulator *s, uint32_t node);
 void simulator_groups_done(Simulator *s);
 int simulator_classify_nodes(Simulator *s);        /* fit-node.c */

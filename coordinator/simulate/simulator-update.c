@@ -4,6 +4,8 @@
 #include "simulator-internal.h"
 #include "string-util.h"
 
+#define GONE_MIN 1000u /* with so few that went, or are another, it is not worth while to make a new one */
+
 static void forget_competitors(Simulator *s) {
         s->competitors = mfree(s->competitors);
         s->n_competitors = 0;
@@ -30,6 +32,8 @@ static int settle(Simulator *s, uint32_t pod, const KubeScheduledPod *object) {
         uint32_t n_templates = s->n_templates;
         int r = simulator_fill_pod(s, pod, object);
 
+        if (r >= 0 && s->has_to_tell_apart && !s->tells_apart)
+                r = -ESTALE;
         if (r >= 0 && s->n_templates > n_templates) {
                 r = simulator_classify_new(s);
                 if (r >= 0)
@@ -66,11 +70,18 @@ void simulator_forget_pod(Simulator *s, uint32_t pod) {
                 simulator_drop_pod(s, pod);
         leave_home(s, pod);
         simulator_forget_volumes_of(s, pod);
+        simulator_release_groups(s, p->template);
+        s->n_gone++;
         *p = (SimulatorPod){ .node = NOWHERE, .next = NOWHERE, .previous = NOWHERE, .home = NOWHERE,
                              .template = p->template };
 }
 
 int simulator_change_pod(Simulator *s, uint32_t pod, const KubeScheduledPod *object) {
         simulator_forget_pod(s, pod);
+        s->n_gone--;
         return settle(s, pod, object);
+}
+
+bool simulator_is_bloated(const Simulator *s) {
+        return s->n_gone > s->n_pods / 2 + GONE_MIN / 2 || s->n_templates > 2 * s->n_first_templates + GONE_MIN;
 }

@@ -66,6 +66,7 @@ int simulator_find_or_add_template(Simulator *s, const char *text, uint32_t *ret
                                        t->parsed->preferred_anti_affinity.n_items);
         for (size_t i = 0; i < t->parsed->n_spread; i++)
                 t->n_preferences += !t->parsed->spread[i].is_hard;
+        s->has_to_tell_apart |= t->parsed->names_own_labels;
         *ret = s->n_templates++;
         return hashmap_put(s->template_numbers, t->parsed->text, (void *) (uintptr_t) s->n_templates);
 }
@@ -215,6 +216,7 @@ static uint64_t uid_head(const char *uid) {
 int simulator_fill_pod(Simulator *s, uint32_t number, const KubeScheduledPod *object) {
         const KubePod *pod = &object->pod;
         const ObjectMeta *m = &pod->object.meta;
+        const char *text = object->kind_text && !s->tells_apart ? object->kind_text : object->scheduling;
         SimulatorPod *p = s->pods + number;
         uint32_t home = NOWHERE;
         int r;
@@ -230,7 +232,7 @@ int simulator_fill_pod(Simulator *s, uint32_t number, const KubeScheduledPod *ob
         p->home = home;
         r = home == NOWHERE ? 0 : add_home_pod(s, home, number);
         if (r >= 0)
-                r = simulator_find_or_add_template(s, strempty(object->scheduling), &p->template);
+                r = simulator_find_or_add_template(s, strempty(text), &p->template);
         if (r < 0)
                 return r;
         p->unsettles = object->is_resizing || simulator_judge_pod(s, number) == POD_UNREADABLE;
@@ -329,6 +331,8 @@ static int simulator_load(Simulator *s) {
                 r = load_nodes(s);
         if (r >= 0)
                 r = load_pods(s);
+        if (r >= 0 && s->has_to_tell_apart && !s->tells_apart)
+                r = -ESTALE;
         if (r >= 0)
                 r = load_room(s);
         if (r >= 0)
@@ -337,6 +341,7 @@ static int simulator_load(Simulator *s) {
                 r = simulator_make_groups(s);
         if (r < 0)
                 return r;
+        s->n_first_templates = s->n_templates;
         judge_pods(s);
         r = simulator_load_volumes(s);
         if (r >= 0)
@@ -344,7 +349,20 @@ static int simulator_load(Simulator *s) {
         return r < 0 ? r : simulator_load_attachments(s);
 }
 
-int simulator_new(const Snapshot *snapshot, Simulator **ret) {
+static bool pdbs_name_own_labels(const Snapshot *snapshot) {
+        const KubePdb *pdb;
+
+        HASHMAP_FOREACH(pdb, snapshot->objects[SNAPSHOT_PDBS])
+                if (selector_names_own_label(pdb->selector))
+                        return true;
+        return false;
+}
+
+bool simulator_is_too_coarse(const Simulator *s) {
+        return !s->tells_apart && pdbs_name_own_labels(s->snapshot);
+}
+
+static int simulator_make(const Snapshot *snapshot, bool tells_apart, Simulator **ret) {
         Simulator *s = new0(Simulator, 1);
         int r;
 
@@ -352,6 +370,7 @@ int simulator_new(const Snapshot *snapshot, Simulator **ret) {
                 return -ENOMEM;
         s->snapshot = snapshot;
         s->pool = snapshot->pool;
+        s->tells_apart = tells_apart;
         r = simulator_load(s);
         if (r < 0) {
                 simulator_free(s);
@@ -359,6 +378,12 @@ int simulator_new(const Snapshot *snapshot, Simulator **ret) {
         }
         *ret = s;
         return 0;
+}
+
+int simulator_new(const Snapshot *snapshot, Simulator **ret) {
+        int r = simulator_make(snapshot, pdbs_name_own_labels(snapshot), ret);
+
+        return r == -ESTALE ? simulator_make(snapshot, true, ret) : r;
 }
 
 void simulator_node_done(SimulatorNode *n, InternPool *pool) {

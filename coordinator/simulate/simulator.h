@@ -49,7 +49,12 @@ typedef enum PodUnmodelled {
 
 const char *pod_unmodelled_to_string(PodUnmodelled u); /* "RESOURCE_CLAIMS" */
 
-/* -ENOMEM. What cannot be read in an object makes the pods concerned unmodelled, and is no failure. */
+/* Why there is none where simulator_new() says -E2BIG: how many rules tenants write is bounded nowhere else. */
+#define SIMULATOR_TOO_LARGE                                                                                          \
+        "pods of too many kinds have too many rules that bind them to others (topologySpreadConstraints, pod affinity, pod " \
+        "anti-affinity), and each pod with a label of its own is a kind, unless that is its name or index in a StatefulSet or Job"
+
+/* -ENOMEM; -E2BIG: SIMULATOR_TOO_LARGE. What cannot be read in an object makes the pods concerned unmodelled, and is no failure. */
 int simulator_new(const Snapshot *snapshot, Simulator **ret);
 Simulator *simulator_free(Simulator *s);
 DEFINE_FREEP(Simulator, simulator_free);
@@ -66,7 +71,8 @@ const uint32_t *simulator_pods_of(const Simulator *s, uint32_t node, size_t *ret
  * neither of a DaemonSet nor static. */
 bool simulator_pod_moves(const Simulator *s, uint32_t pod);
 PodUnmodelled simulator_pod_unmodelled(const Simulator *s, uint32_t pod);
-/* The template of the scheduler's view of it: equal numbers mean equal pods, but for volumes. */
+/* The template of the scheduler's view of it: equal numbers mean equal pods, but for volumes, and for pod_own_labels where no
+ * selector of a pod or PodDisruptionBudget names any. */
 uint32_t simulator_template_of(const Simulator *s, uint32_t pod);
 uint32_t simulator_n_templates(const Simulator *s);
 
@@ -90,11 +96,15 @@ void simulator_count_fits(Simulator *s, uint32_t pod, uint32_t counts[_FIT_REASO
  * number stays, and that of one that went is not used again. A pod that the scheduler cannot tell from others of the cluster
  * costs microseconds; the first of a new kind is compared with the rules of all others, and costs milliseconds. Whatever changes
  * in another kind of object, a node above all, takes a new simulator.
- * 0; -ENOMEM, and then only a new simulator is of use.
+ * 0; -ENOMEM, -E2BIG or -ESTALE (it names pod_own_labels, and nobody did), and then only a new simulator is of use.
  */
 int simulator_add_pod(Simulator *s, const KubeScheduledPod *object, uint32_t *ret);
 int simulator_change_pod(Simulator *s, uint32_t pod, const KubeScheduledPod *object);
 void simulator_forget_pod(Simulator *s, uint32_t pod);
+/* Most of what it holds is of pods that went, or are another by now (numbers and templates stay): a new one would be smaller. */
+bool simulator_is_bloated(const Simulator *s);
+/* PodDisruptionBudgets that came to the snapshot tell pods apart that have one template: only a new one is of use. */
+bool simulator_is_too_coarse(const Simulator *s);
 
 /* -- changes, and taking them back ---------------------------------------------------------------------- */
 

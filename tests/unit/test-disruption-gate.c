@@ -275,6 +275,25 @@ static void test_expiry(void **state) {
         assert_int_equal(node_expires_hard_usec(r->scene, 0), created + 1100 * USEC_PER_HOUR);
 }
 
+/* Of pods, anybody writes it. */
+static void test_endless_grace(void **state) {
+        const RigCluster c = {
+                .nodes = { { "a", "8" } },
+                .pods = { { "p", "a", "1", NULL, "'terminationGracePeriodSeconds':18446744073710" },
+                          { "q", "a", "1", "'deletionTimestamp':'" RIG_NOW "','deletionGracePeriodSeconds':18446744073710" } },
+                .pool = "",
+        };
+        _cleanup_(disruption_rig_freep) DisruptionRig *r = disruption_rig_new(&c);
+        uint32_t node = 0;
+        DrainEstimate e;
+
+        (void) state;
+        assert_return_code(drain_estimate(r->scene, &node, 1, &e), 0);
+        assert_int_equal(e.n_waves, 1);
+        assert_true(e.usec == USEC_INFINITY);
+        assert_true(r->scene->nodes[0].quiet_since_usec < RIG_NOW_USEC - USEC_PER_DAY);
+}
+
 static void test_waves(void **state) {
         const RigCluster c = {
                 .nodes = { { "a", "8" }, { "b", "8" } },
@@ -305,7 +324,7 @@ int main(void) {
                 cmocka_unit_test(test_all_findings), cmocka_unit_test(test_incomplete),     cmocka_unit_test(test_allowances),
                 cmocka_unit_test(test_busy),         cmocka_unit_test(test_eviction_cost),  cmocka_unit_test(test_order),
                 cmocka_unit_test(test_drift),        cmocka_unit_test(test_drift_of_grace), cmocka_unit_test(test_expiry),
-                cmocka_unit_test(test_waves),
+                cmocka_unit_test(test_waves),        cmocka_unit_test(test_endless_grace),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -194,6 +194,11 @@ static const Case cases[] = {
             { "{'apiVersion':'vesper.sh/v1alpha1','kind':'NodeClaim','metadata':{'name':'c'},'spec':{'nodePool':'a','providerID':'x'},'status':{"
               "'nodeName':'a','nodeUID':'u-a','conditions':[{'type':'Empty','status':'True','lastTransitionTime':'2027-01-15T07:30:00Z'}]}}" } },
           "a: QUIET_PERIOD" },
+        { "its claim says that it is not empty: pods have left only now",
+          { { { "a", "4" } }, {}, "'disruption':{'budgets':[],'emptyAfter':'30m'}",
+            { "{'apiVersion':'vesper.sh/v1alpha1','kind':'NodeClaim','metadata':{'name':'c'},'spec':{'nodePool':'a','providerID':'x'},'status':{"
+              "'nodeName':'a','nodeUID':'u-a','conditions':[{'type':'Empty','status':'False','lastTransitionTime':'" RIG_OLD "'}]}}" } },
+          "a: QUIET_PERIOD" },
         { "... and for long enough; its machine is older than its Node, and expired",
           { { { "a", "4", "'labels':{'pool':'a'},'creationTimestamp':'" RIG_NOW "'" } }, {},
             "'disruption':{'budgets':[],'emptyAfter':'10m','expireAfter':'100h'}",

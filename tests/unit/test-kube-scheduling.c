@@ -217,6 +217,7 @@ static void test_siblings(void **state) {
                                         "'metadata':{'labels':{'pod-template-hash':'x','app':'web'},'namespace':'d','name':'b'}}");
 
         assert_ptr_equal(a->scheduling, b->scheduling);
+        assert_null(a->kind_text);
         for (size_t i = 0; i < ELEMENTSOF(others); i++) {
                 KubeScheduledPod *o = decode_ok(&kube_scheduled_pod_kind, *state, others[i]);
 
@@ -226,6 +227,26 @@ static void test_siblings(void **state) {
         }
         unref(a);
         unref(b);
+}
+
+/* Labels of which a controller gives each pod its own value are left out of what pods of one kind have in common. */
+static void test_own_labels(void **state) {
+#define OF_SET(name, labels) "{'metadata':{'name':'" name "','namespace':'d','labels':{" labels "}},'spec':{}}"
+        static const struct {
+                const char *labels, *kind;
+        } rows[] = {
+                { OF_SET("w-0", "'app':'w','apps.kubernetes.io/pod-index':'0','statefulset.kubernetes.io/pod-name':'w-0'"), "{\"ns\":\"d\",\"labels\":{\"app\":\"w\"}}" },
+                { OF_SET("w-1", "'app':'w','apps.kubernetes.io/pod-index':'1','statefulset.kubernetes.io/pod-name':'w-1'"), "{\"ns\":\"d\",\"labels\":{\"app\":\"w\"}}" },
+                { OF_SET("j-1", "'batch.kubernetes.io/job-completion-index':'1'"), "{\"ns\":\"d\"}" },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                KubeScheduledPod *p = decode_ok(&kube_scheduled_pod_kind, *state, rows[i].labels);
+
+                assert_string_equal(p->kind_text, rows[i].kind);
+                assert_string_not_equal(p->scheduling, rows[i].kind);
+                unref(p);
+        }
 }
 
 static void test_pod(void **state) {
@@ -455,6 +476,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_scheduling, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_invalid, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_siblings, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_own_labels, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_pod, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_deletion_cost, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_says_same, setup, teardown),

@@ -185,30 +185,86 @@ static void test_writes(void **state) {
         }
 }
 
-/* A pod that came and went between two looks is not overlooked: whoever counts emptyAfter counts from the next one. */
+/* What a claim says of it is what was wished, wherever it is cut. */
+static void test_long_message(void **state) {
+        _cleanup_(intern_pool_freep) InternPool *pool = NULL;
+        _cleanup_(node_memo_freep) NodeMemo *m = NULL;
+        _cleanup_(outlook_wish_done) OutlookWish first = {}, second = {};
+        _cleanup_free_ char *condition = NULL;
+        char text[OUTLOOK_MESSAGE_MAX + 8] = {};
+        KubeNodeClaim *silent, *told;
+
+        (void) state;
+        assert_return_code(intern_pool_new(&pool), 0);
+        assert_return_code(node_memo_new("n", "u", NOW, &m), 0);
+        memset(text, 'x', OUTLOOK_MESSAGE_MAX - 1);
+        strcpy(text + OUTLOOK_MESSAGE_MAX - 1, "\xc3\xbc\xc3\xbc");
+        take(m, PLAN_CONSOLIDATION, false, GATE_BUDGET, text, 7);
+        silent = claim_of(pool, "");
+        assert_int_equal(outlook_wish(silent, m, NOW, &first), OUTLOOK_WRITE_NOW);
+        assert_in_range(strlen(first.messages[0]), OUTLOOK_MESSAGE_MAX - 8, OUTLOOK_MESSAGE_MAX);
+        condition = MUST(strf("{'type':'Consolidatable','status':'False','reason':'Budget','message':'%s'}", first.messages[0]));
+        told = claim_of(pool, condition);
+        assert_int_equal(outlook_wish(told, m, NOW, &second), OUTLOOK_WRITE_NOTHING);
+        kube_object_unref(&silent->object);
+        kube_object_unref(&told->object);
+}
+
+#define EMPTY(status, at) "{'type':'Empty','status':'" status "','reason':'r','message':'m','lastTransitionTime':'2027-01-15T08:" at "Z'}"
+
+/* A pod that came and went between two looks is not overlooked, however late the claim says so: whoever counts emptyAfter counts
+ * from the time after it. */
 static void test_empty_anew(void **state) {
+        static const struct {
+                const char *what;
+                unsigned at_sec; /* after RIG_NOW */
+                const char *said;
+                bool pod_came, pod_is_there;
+                unsigned since_sec; /* by which it is judged */
+                bool holds;
+                unsigned memo_sec; /* since when that holds */
+        } rows[] = {
+                { "nothing is said yet", 0, "", false, false, 0, true, 0 },
+                { "and is not while its write is late", 10, "", false, false, 0, true, 0 },
+                { "its claim says so", 20, EMPTY("True", "00:00"), false, false, 0, true, 0 },
+                { "a pod came and went", 30, EMPTY("True", "00:00"), true, false, 30, false, 30 },
+                { "which its claim does not say yet", 40, EMPTY("True", "00:00"), false, false, 40, false, 30 },
+                { "now it does", 50, EMPTY("False", "00:30"), false, false, 50, true, 50 },
+                { "empty, by its claim", 60, EMPTY("True", "00:50"), false, false, 50, true, 50 },
+                { "a pod is there", 70, EMPTY("True", "00:50"), true, true, 70, false, 70 },
+                { "it went before its claim said so", 80, EMPTY("True", "00:50"), false, false, 80, false, 70 },
+                { "its claim says it", 90, EMPTY("False", "01:10"), false, false, 90, true, 90 },
+                { "a pod came and went before its claim says that it is empty", 100, EMPTY("False", "01:10"), true, false, 100, true, 100 },
+                { "then that write arrives", 110, EMPTY("True", "01:30"), false, false, 110, false, 110 },
+                { "and the next", 120, EMPTY("False", "01:50"), false, false, 120, true, 120 },
+                { "a pod is there again", 130, EMPTY("True", "02:00"), true, true, 130, false, 130 },
+                { "the clock is set back", 60, EMPTY("False", "02:10"), false, false, 60, true, 60 },
+                { "and counts", 70, EMPTY("True", "01:00"), false, false, 60, true, 60 },
+        };
+        _cleanup_(intern_pool_freep) InternPool *pool = NULL;
         _cleanup_(node_memo_freep) NodeMemo *m = NULL;
         const MethodOutlook *o;
 
         (void) state;
+        assert_return_code(intern_pool_new(&pool), 0);
         assert_return_code(node_memo_new("n", "u", NOW, &m), 0);
         o = m->judgement.methods + PLAN_EMPTINESS;
-        m->was_occupied = true; /* before it was ever judged: nothing begins anew */
-        take(m, PLAN_EMPTINESS, true, _GATE_CODE_INVALID, "empty", 10);
-        assert_true(o->holds);
-        assert_int_equal(m->since_usec[PLAN_EMPTINESS], 10);
-        assert_int_equal(m->candidate_since_usec, 10);
-        take(m, PLAN_EMPTINESS, true, _GATE_CODE_INVALID, "empty", 20);
-        assert_int_equal(m->since_usec[PLAN_EMPTINESS], 10);
-        m->was_occupied = true;
-        take(m, PLAN_EMPTINESS, true, _GATE_CODE_INVALID, "empty", 30);
-        assert_false(o->holds);
-        assert_int_equal(o->code, GATE_NOT_EMPTY);
-        assert_int_equal(m->since_usec[PLAN_EMPTINESS], 30);
-        assert_int_equal(m->candidate_since_usec, 0);
-        take(m, PLAN_EMPTINESS, true, _GATE_CODE_INVALID, "empty", 40);
-        assert_true(o->holds);
-        assert_int_equal(m->since_usec[PLAN_EMPTINESS], 40);
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                usec_t now = RIG_NOW_USEC + rows[i].at_sec * USEC_PER_SEC + 7 /* claims have whole seconds */, since;
+                KubeNodeClaim *claim = claim_of(pool, rows[i].said);
+
+                m->was_occupied = rows[i].pod_came;
+                since = (node_memo_empty_since(m, claim, now) - RIG_NOW_USEC) / USEC_PER_SEC;
+                take(m, PLAN_EMPTINESS, !rows[i].pod_is_there, rows[i].pod_is_there ? GATE_NOT_EMPTY : _GATE_CODE_INVALID, "t", now);
+                if (since != rows[i].since_sec || o->holds != rows[i].holds ||
+                    (m->since_usec[PLAN_EMPTINESS] - RIG_NOW_USEC) / USEC_PER_SEC != rows[i].memo_sec ||
+                    (m->candidate_since_usec > 0) != rows[i].holds)
+                        fail_msg("%s: since %u, holds %d since %u, would go since %u", rows[i].what, (unsigned) since, o->holds,
+                                 (unsigned) ((m->since_usec[PLAN_EMPTINESS] - RIG_NOW_USEC) / USEC_PER_SEC),
+                                 (unsigned) (m->candidate_since_usec / USEC_PER_SEC));
+                assert_int_equal(o->code, rows[i].holds ? _GATE_CODE_INVALID : GATE_NOT_EMPTY);
+                kube_object_unref(&claim->object);
+        }
 }
 
 static void test_events(void **state) {
@@ -255,9 +311,13 @@ static void test_node_judged_same(void **state) {
 #define NODE(meta, spec, ready, more)                                                                                        \
         "{'metadata':{'name':'n','uid':'u'" meta "},'spec':{" spec "},'status':{'allocatable':{'cpu':'4'},"                   \
         "'conditions':[{'type':'Ready','status':'" ready "','lastHeartbeatTime':'" more "'}]}}"
+#define ATTACHED(names)                                                                                                      \
+        "{'metadata':{'name':'n','uid':'u'},'status':{'allocatable':{'cpu':'4'},'volumesAttached':[{'name':'" names "'}],"   \
+        "'conditions':[{'type':'Ready','status':'True'}]}}"
         static const struct {
                 const char *text;
                 bool same;
+                const char *before; /* NULL: of nothing but allocatable, and Ready */
         } rows[] = {
                 { NODE("", "", "True", RIG_NOW), true }, /* a heartbeat */
                 { NODE(",'annotations':{'x':'y'}", "", "True", RIG_OLD), true },
@@ -271,6 +331,10 @@ static void test_node_judged_same(void **state) {
                   "'conditions':[{'type':'Ready','status':'True'}]}}", false },
                 { "{'metadata':{'name':'n','uid':'u'},'status':{'allocatable':{'cpu':'8'},'conditions':[{'type':'Ready','status':'True'}]}}", false },
                 { "{'metadata':{'name':'n','uid':'v'},'status':{'allocatable':{'cpu':'4'},'conditions':[{'type':'Ready','status':'True'}]}}", false },
+                { ATTACHED("v1"), false },
+                { ATTACHED("v1"), true, ATTACHED("v1") },
+                { ATTACHED("v1"), false, ATTACHED("v2") },
+                { ATTACHED("v1'},{'name':'v2"), true, ATTACHED("v2'},{'name':'v1") }, /* in another order */
         };
         _cleanup_(disruption_rig_freep) DisruptionRig *r = disruption_rig_new(NULL);
 
@@ -278,7 +342,7 @@ static void test_node_judged_same(void **state) {
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 KubeObject *a, *b;
 
-                rig_put_object(r, SNAPSHOT_NODES, NODE("", "", "True", RIG_OLD));
+                rig_put_object(r, SNAPSHOT_NODES, rows[i].before ?: NODE("", "", "True", RIG_OLD));
                 a = kube_object_ref(snapshot_get(r->snapshot, SNAPSHOT_NODES, "n"));
                 rig_put_object(r, SNAPSHOT_NODES, rows[i].text);
                 b = snapshot_get(r->snapshot, SNAPSHOT_NODES, "n");
@@ -291,7 +355,7 @@ static void test_node_judged_same(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_judge),      cmocka_unit_test(test_words),  cmocka_unit_test(test_writes),
-                cmocka_unit_test(test_empty_anew), cmocka_unit_test(test_events), cmocka_unit_test(test_node_judged_same),
+                cmocka_unit_test(test_long_message), cmocka_unit_test(test_empty_anew), cmocka_unit_test(test_events), cmocka_unit_test(test_node_judged_same),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include <cmocka.h>
 
@@ -126,6 +127,100 @@ static void test_life(void **state) {
         assert_nothing_went(r);
 }
 
+static void refuse_status(const FakeRequest *request, FakeApiFault *ret_fault, void *userdata) {
+        if (request->resource && request->resource->id == FAKE_NODECLAIMS && request->verb == FAKE_PATCH)
+                ret_fault->status = 503;
+}
+
+/* emptyAfter counts from when the coordinator has seen it, however long ago the node came, and however late a claim says it. */
+static void test_empty_after(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(2);
+
+        (void) state;
+        add_pod(r, "web", "n0", "1");
+        rig_run(r, USEC_PER_HOUR);
+        set_disruption(r, "{'emptyAfter':'30m','consolidation':{'policy':'WhenEmpty','after':'30m'},'budgets':[]}");
+        rig_run(r, ROUND);
+        expect(r, "n0", CLAIM_EMPTY, "False NotEmpty");
+        expect(r, "n1", CLAIM_EMPTY, "True QuietPeriod"); /* nobody has seen since when */
+        fake_remove(r->cluster, FAKE_PODS, "default", "web");
+        rig_run(r, ROUND);
+        expect(r, "n0", CLAIM_EMPTY, "True QuietPeriod");
+        expect(r, "n0", CLAIM_CONSOLIDATABLE, "False QuietPeriod");
+        rig_run(r, 30 * USEC_PER_MINUTE);
+        expect(r, "n0", CLAIM_EMPTY, "True WouldGo");
+        expect(r, "n0", CLAIM_CONSOLIDATABLE, "True WouldGo");
+
+        print_message("  a pod comes and goes while claims cannot be written\n");
+        fake_api_set_fault(r->api, refuse_status, NULL);
+        add_pod(r, "more", "n0", "1");
+        rig_run(r, ROUND);
+        fake_remove(r->cluster, FAKE_PODS, "default", "more");
+        rig_run(r, 2 * ROUND);
+        assert_true(metrics_say(r, "vesper_coordinator_voluntary_disruption_nodes{method=\"empty\",code=\"would_go\"} 1\n"));
+        fake_api_set_fault(r->api, NULL, NULL);
+        rig_run(r, 2 * USEC_PER_MINUTE);
+        expect(r, "n0", CLAIM_EMPTY, "True QuietPeriod");
+        expect(r, "n0", CLAIM_CONSOLIDATABLE, "False QuietPeriod");
+        expect(r, "n1", CLAIM_EMPTY, "True WouldGo");
+        assert_nothing_went(r);
+}
+
+/* A pod that is gone leaves no trace in objects: the coordinator has seen it go. */
+static void test_quiet_after_departure(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(2);
+
+        (void) state;
+        add_pod(r, "stays", "n0", "1");
+        add_pod(r, "leaves", "n0", "1");
+        set_disruption(r, "{'consolidation':{'policy':'WhenUnderutilized','after':'30m'},'budgets':[]}");
+        rig_run(r, USEC_PER_HOUR);
+        expect(r, "n0", CLAIM_CONSOLIDATABLE, "True WouldGo");
+        fake_remove(r->cluster, FAKE_PODS, "default", "leaves");
+        rig_run(r, 2 * ROUND);
+        expect(r, "n0", CLAIM_CONSOLIDATABLE, "False QuietPeriod");
+        rig_run(r, 30 * USEC_PER_MINUTE);
+        expect(r, "n0", CLAIM_CONSOLIDATABLE, "True WouldGo");
+
+        print_message("  one ends, and is cleared away later\n");
+        add_pod(r, "ends", "n0", "1");
+        rig_run(r, 40 * USEC_PER_MINUTE);
+        expect(r, "n0", CLAIM_CONSOLIDATABLE, "True WouldGo");
+        fake_merge(r->cluster, FAKE_PODS, "default", "ends", "{'status':{'phase':'Succeeded'}}");
+        rig_run(r, 2 * ROUND);
+        expect(r, "n0", CLAIM_CONSOLIDATABLE, "False QuietPeriod");
+        rig_run(r, 30 * USEC_PER_MINUTE);
+        expect(r, "n0", CLAIM_CONSOLIDATABLE, "True WouldGo");
+        fake_remove(r->cluster, FAKE_PODS, "default", "ends");
+        rig_run(r, 2 * ROUND);
+        expect(r, "n0", CLAIM_CONSOLIDATABLE, "True WouldGo");
+}
+
+/* A PodDisruptionBudget comes that tells pods of one StatefulSet apart, which nothing did before. */
+static void test_own_labels(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(3);
+
+        (void) state;
+        for (unsigned i = 0; i < 2; i++) {
+                char name[8], node[8];
+
+                snprintf(name, sizeof(name), "web-%u", i);
+                snprintf(node, sizeof(node), "n%u", i);
+                fake_add_pod(r->cluster, &(FakePod){ .name = name, .node = node, .app = "web", .owner_kind = "StatefulSet", .owner = "web" });
+                fake_merge(r->cluster, FAKE_PODS, "default", name, "{'metadata':{'labels':{'statefulset.kubernetes.io/pod-name':'%s'}}}", name);
+        }
+        set_disruption(r, CONSOLIDATE);
+        rig_run(r, 2 * ROUND);
+        expect(r, "n0", CLAIM_CONSOLIDATABLE, "True WouldGo");
+        expect(r, "n1", CLAIM_CONSOLIDATABLE, "True WouldGo");
+        fake_add_pdb(r->cluster, NULL, "one", "web", true, "1");
+        fake_merge(r->cluster, FAKE_PDBS, "default", "one", "{'spec':{'selector':{'matchLabels':{'app':null,'statefulset.kubernetes.io/pod-name':'web-1'}}}}");
+        rig_run(r, 2 * ROUND);
+        expect(r, "n0", CLAIM_CONSOLIDATABLE, "True WouldGo");
+        expect(r, "n1", CLAIM_CONSOLIDATABLE, "False PdbImpossible");
+        assert_nothing_went(r);
+}
+
 static unsigned n_events(CoordinatorRig *r, const char *node) {
         const cJSON *e;
         unsigned n = 0;
@@ -180,9 +275,8 @@ static void test_rate(void **state) {
         print_message("  heartbeats, and rounds that find nothing new\n");
         rig_run(r, 10 * USEC_PER_MINUTE);
         assert_int_equal(n_writes(r) - before, 60);
-        print_message("  the times that they say are those of their own condition now, after a quarter of an hour\n");
         rig_run(r, 10 * USEC_PER_MINUTE);
-        assert_int_equal(n_writes(r) - before, 120);
+        assert_int_equal(n_writes(r) - before, 60);
 
         print_message("  another leader\n");
         rig_start(r, 1);
@@ -196,19 +290,109 @@ static void test_rate(void **state) {
         assert_nothing_went(r);
 }
 
+static size_t n_silent(CoordinatorRig *r) {
+        const cJSON *claim;
+        size_t n = 0;
+
+        FAKE_FOREACH (claim, r->cluster, FAKE_NODECLAIMS, NULL)
+                n += !rig_condition(claim, CLAIM_EMPTY);
+        return n;
+}
+
+/* Claims that change in every round, more of them than may be written, do not keep others from their turn. */
+static void test_turns(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(60);
+        char *names[15];
+        const cJSON *claim;
+        size_t n = 0;
+
+        (void) state;
+        set_disruption(r, "{'emptyAfter':'0s','budgets':[]}");
+        rig_run(r, SEC);
+        FAKE_FOREACH (claim, r->cluster, FAKE_NODECLAIMS, NULL)
+                if (n < ELEMENTSOF(names) && rig_condition(claim, CLAIM_EMPTY))
+                        names[n++] = MUST(strdup(fj_string(claim, "status", "nodeName", NULL)));
+        assert_int_equal(n, ELEMENTSOF(names)); /* the first of the order in which they are written */
+        assert_in_range(n_silent(r), 30, 40);
+        for (size_t i = 0; i < 8; i++) {
+                for (size_t k = 0; k < n; k++)
+                        fake_merge(r->cluster, FAKE_NODES, NULL, names[k], "{'metadata':{'annotations':{'karpenter.sh/do-not-disrupt':'%s'}}}",
+                                   i % 2 == 0 ? "true" : "false");
+                rig_run(r, ROUND);
+        }
+        assert_int_equal(n_silent(r), 0);
+        for (size_t k = 0; k < n; k++)
+                free(names[k]);
+}
+
+/* Rounds in which nothing changes come each five minutes, and have twenty Events: of more nodes than that makes in a quarter of an
+ * hour, the last is told of all the same. */
+static void test_turns_of_events(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(100);
+
+        (void) state;
+        for (unsigned i = 0; i < 100; i++) {
+                char name[16];
+
+                snprintf(name, sizeof(name), "n%u", i);
+                fake_merge(r->cluster, FAKE_NODES, NULL, name, "{'metadata':{'annotations':{'vesper.sh/do-not-consolidate':'true'}}}");
+        }
+        set_disruption(r, CONSOLIDATE);
+        rig_run(r, USEC_PER_HOUR);
+        assert_int_not_equal(n_events(r, "n99"), 0);
+}
+
 static void refuse_volumes(const FakeRequest *request, FakeApiFault *ret_fault, void *userdata) {
         if (request->resource && (request->verb == FAKE_LIST || request->verb == FAKE_WATCH) &&
             (request->resource->id == FAKE_PVCS || request->resource->id == FAKE_CSINODES))
                 ret_fault->status = 403;
 }
 
-static void refuse_pods(const FakeRequest *request, FakeApiFault *ret_fault, void *userdata) {
-        if (request->resource && request->resource->id == FAKE_PODS)
-                ret_fault->status = 503;
+/* A tenant's pods with more rules than can be compared: nothing is judged, what was said is taken back, and one sentence says why. */
+static void test_too_large(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(2);
+        _cleanup_strbuf_ StrBuf terms = {};
+        const char *said;
+        uint64_t before;
+
+        (void) state;
+        set_disruption(r, CONSOLIDATE);
+        rig_run(r, ROUND);
+        expect(r, "n0", CLAIM_EMPTY, "True WouldGo");
+        for (unsigned i = 0; i < 64; i++)
+                strbuf_addf(&terms, "%s{'topologyKey':'zone','labelSelector':{}}", i > 0 ? "," : "");
+        for (unsigned i = 0; i < 1200; i++) {
+                _cleanup_free_ char *name = MUST(strf("p%u", i));
+
+                fake_add_pod(r->cluster, &(FakePod){ .name = name, .app = name, .owner_kind = "ReplicaSet", .owner = name });
+                fake_merge(r->cluster, FAKE_PODS, "default", name, "{'spec':{'nodeName':null,'affinity':{'podAntiAffinity':{"
+                           "'requiredDuringSchedulingIgnoredDuringExecution':[%s]}}}}", strbuf_str(&terms));
+        }
+        rig_run(r, 2 * USEC_PER_MINUTE);
+        expect(r, "n0", CLAIM_EMPTY, NULL);
+        expect(r, "n0", CLAIM_CONSOLIDATABLE, NULL);
+        expect(r, "n0", CLAIM_INITIALIZED, "True NodeReady");
+        assert_true(metrics_say(r, "vesper_coordinator_voluntary_disruption_nodes{method=\"empty\",code=\"would_go\"} 0\n"));
+        before = n_writes(r);
+        rig_run(r, 11 * USEC_PER_MINUTE);
+        assert_int_equal(n_writes(r), before);
+        said = strstr(strbuf_str(&rig_leader(r)->said), "is not judged any more");
+        assert_non_null(said);
+        assert_null(strstr(said + 1, "is not judged any more")); /* once */
+
+        print_message("  they go\n");
+        for (unsigned i = 0; i < 1200; i++) {
+                _cleanup_free_ char *name = MUST(strf("p%u", i));
+
+                fake_remove(r->cluster, FAKE_PODS, "default", name);
+        }
+        rig_run(r, 6 * USEC_PER_MINUTE);
+        expect(r, "n0", CLAIM_EMPTY, "True WouldGo");
+        assert_nothing_went(r);
 }
 
-static void refuse_status(const FakeRequest *request, FakeApiFault *ret_fault, void *userdata) {
-        if (request->resource && request->resource->id == FAKE_NODECLAIMS && request->verb == FAKE_PATCH)
+static void refuse_pods(const FakeRequest *request, FakeApiFault *ret_fault, void *userdata) {
+        if (request->resource && request->resource->id == FAKE_PODS)
                 ret_fault->status = 503;
 }
 
@@ -310,8 +494,8 @@ static void test_removal(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_life), cmocka_unit_test(test_pdb),  cmocka_unit_test(test_rate),
-                cmocka_unit_test(test_without_permission), cmocka_unit_test(test_view), cmocka_unit_test(test_removal), cmocka_unit_test(test_new_nodes),
+                cmocka_unit_test(test_life), cmocka_unit_test(test_empty_after), cmocka_unit_test(test_quiet_after_departure), cmocka_unit_test(test_pdb), cmocka_unit_test(test_own_labels),  cmocka_unit_test(test_rate), cmocka_unit_test(test_turns), cmocka_unit_test(test_turns_of_events),
+                cmocka_unit_test(test_without_permission), cmocka_unit_test(test_too_large), cmocka_unit_test(test_view), cmocka_unit_test(test_removal), cmocka_unit_test(test_new_nodes),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

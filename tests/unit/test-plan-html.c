@@ -224,6 +224,7 @@ static void test_what_if(void **state) {
         static const struct {
                 const char *what, *node, *annotations;
                 const char *says;
+                const char *ready, *others_cpu; /* of b; NULL: True, 4 */
         } rows[] = {
                 { "goes", "b", "", "<h1>This node could go</h1>" },
                 { "goes, on the card", "b", "", "<p class=\"mark\">Could go, 1 pod moves</p>" },
@@ -232,6 +233,8 @@ static void test_what_if(void **state) {
                   "<p class=\"mark\">Could not go now</p>" },
                 { "the reason", "b", ",'annotations':{'vesper.sh/do-not-evict':'true'}",
                   "Why not: a pod forbids its own eviction</p>" },
+                { "broken, and not new", "b", "", "Why not: it is not Ready, or still has a taint of new nodes</p>", .ready = "False" },
+                { "no room elsewhere", "b", "", "Why not: not all of its pods have a place elsewhere</p>", .others_cpu = "500m" },
                 { "what is not asked about has no reason", "b", "", "<p class=\"mark\">Stays</p>" },
         };
 
@@ -239,7 +242,8 @@ static void test_what_if(void **state) {
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_free_ char *meta = strf("'ownerReferences':[{'apiVersion':'apps/v1','kind':'ReplicaSet','name':'p','uid':'o','controller':true}]%s",
                                                  rows[i].annotations);
-                const RigCluster c = { .nodes = { { "a", "4" }, { "b", "4" }, { "c", "4" } }, .pods = { { "p", "b", "1", meta } }, .pool = "" };
+                const RigCluster c = { .nodes = { { "a", rows[i].others_cpu ?: "4" }, { "b", "4", .ready = rows[i].ready }, { "c", rows[i].others_cpu ?: "4" } },
+                                       .pods = { { "p", "b", "1", meta } }, .pool = "" };
                 _cleanup_(disruption_rig_freep) DisruptionRig *r = disruption_rig_new(&c);
                 char *names[] = { (char *) rows[i].node };
                 _cleanup_free_ char *text = NULL;

@@ -188,6 +188,32 @@ static void test_upgrade(void **state) {
         upgrade_plan_done(&u);
 }
 
+static void test_longer_than_can_be_told(void **state) {
+        RigCluster c = cluster;
+        _cleanup_(disruption_rig_freep) DisruptionRig *r = NULL, *rolled = NULL;
+        _cleanup_(disruption_plan_freep) DisruptionPlan *p = NULL;
+        _cleanup_free_ char *text = NULL, *json = NULL, *page = NULL, *upgrade = NULL, *upgrade_text = NULL;
+        UpgradePlan u;
+
+        (void) state;
+        c.pods[2].spec = "'terminationGracePeriodSeconds':18446744073710";
+        rolled = disruption_rig_new(&c);
+        assert_return_code(disruption_upgrade(rolled->scene, "a", &u), 0);
+        upgrade = upgrade_json(rolled->scene, &u, NULL);
+        upgrade_text = upgrade_table(rolled->scene, &u, NULL);
+        expect(upgrade, "\"pdb\":\"x/web\"}}],\"cut\":false"); /* seconds of neither */
+        expect(upgrade_text, "3 nodes in 1 wave, longer than can be told with 3min");
+        upgrade_plan_done(&u);
+        r = disruption_rig_new(&c);
+        assert_return_code(disruption_plan_new(r->scene, &p), 0);
+        text = plan_table(p, NULL);
+        json = plan_json(p, NULL);
+        page = plan_html(p, NULL);
+        expect(text, "its 1 pod fits on other nodes               1 wave, longer than can be told\n");
+        expect(json, "\"drain\":{\"pods\":1,\"waves\":1},\"nakedPods\":0}");
+        expect(page, "<b>longer than can be told</b><span>to drain");
+}
+
 /* -- explain --simulate --------------------------------------------------------------------------------- */
 
 static void test_outlook(void **state) {
@@ -225,7 +251,7 @@ static void test_outlook(void **state) {
                                               "'labelSelector':{'matchLabels':{'app':'p'}}}]}}" },
                       { "p2", "b", "1" } },
                     "" },
-                  "no pod near b that it, or that keeps it, away by pod anti-affinity" },
+                  "that near b no pod runs which it keeps away, or which keeps it away, by pod anti-affinity" },
                 { "spread",
                   { { { "a", "4", "'labels':{'pool':'a','h':'a'}" }, { "b", "4", "'labels':{'pool':'a','h':'b'}" } },
                     { { "p1", "a", "1", NULL, "'topologySpreadConstraints':[{'maxSkew':1,'topologyKey':'h','whenUnsatisfiable':'DoNotSchedule',"
@@ -274,7 +300,7 @@ static void test_outlook_json(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_plan_table),         cmocka_unit_test(test_plan_json), cmocka_unit_test(test_nothing_to_do),
-                cmocka_unit_test(test_naked_and_replaced), cmocka_unit_test(test_what_if),   cmocka_unit_test(test_upgrade),
+                cmocka_unit_test(test_naked_and_replaced), cmocka_unit_test(test_what_if),   cmocka_unit_test(test_upgrade), cmocka_unit_test(test_longer_than_can_be_told),
                 cmocka_unit_test(test_pending_moves),
                 cmocka_unit_test(test_outlook),            cmocka_unit_test(test_outlook_json),
         };

@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "cluster-maker.h"
+#include "simulator-internal.h"
 #include "string-util.h"
 
 /*
@@ -499,6 +500,199 @@ static void test_news(void **state) {
         }
 }
 
+static KubeObject *put_spread_pod(Snapshot *snapshot, const char *label) {
+        _cleanup_free_ char *text = strf("{\"metadata\":{\"name\":\"p\",\"namespace\":\"x\",\"labels\":{\"app\":\"p\",\"own\":\"%s\"}},\"spec\":{"
+                                         "\"nodeName\":\"a\",\"containers\":[{}],\"topologySpreadConstraints\":[{\"maxSkew\":1,\"topologyKey\":\"" ZONE "\","
+                                         "\"whenUnsatisfiable\":\"ScheduleAnyway\",\"labelSelector\":{\"matchLabels\":{\"app\":\"p\"}}}]},"
+                                         "\"status\":{\"phase\":\"Running\"}}", label);
+
+        return kube_object_ref(cluster_put(snapshot, SNAPSHOT_PODS, text));
+}
+
+/* A pod that changes all the time takes no more room for that; where each time it is of another kind, somebody is told. */
+static void test_bloat(void **state) {
+        static const Case c = { "", { { "a", "4", "1" }, { "b", "4", "1" } }, {}, {}, NULL, false, NULL };
+        _cleanup_(intern_pool_freep) InternPool *pool = NULL;
+        _cleanup_(snapshot_freep) Snapshot *snapshot = NULL;
+        _cleanup_(simulator_freep) Simulator *s = NULL;
+        KubeObject *before, *now;
+
+        assert_int_equal(intern_pool_new(&pool), 0);
+        assert_int_equal(snapshot_new(pool, 0, &snapshot), 0);
+        case_put(snapshot, &c);
+        before = put_spread_pod(snapshot, "0");
+        assert_int_equal(simulator_new(snapshot, &s), 0);
+        for (unsigned i = 1; i < 1500; i++) {
+                char label[16];
+
+                snprintf(label, sizeof(label), "%u", i < 500 ? 1 : i);
+                now = put_spread_pod(snapshot, label);
+                assert_int_equal(simulator_change_pod(s, 0, (KubeScheduledPod *) now), 0);
+                kube_object_unref(before);
+                before = now;
+                assert_int_equal(simulator_n_pods(s), 1);
+                for (uint32_t k = 0; k < s->n_groups; k++)
+                        assert_int_equal(s->groups[k].n_reserved, 1);
+                if (simulator_n_templates(s) <= 1000)
+                        assert_false(simulator_is_bloated(s));
+        }
+        assert_int_equal(simulator_n_templates(s), 1002);
+        assert_false(simulator_is_bloated(s)); /* it began with one */
+        now = put_spread_pod(snapshot, "last");
+        assert_int_equal(simulator_change_pod(s, 0, (KubeScheduledPod *) now), 0);
+        assert_true(simulator_is_bloated(s));
+        kube_object_unref(before);
+        kube_object_unref(now);
+}
+
+/* -- what tenants may write without end ------------------------------------------------------------------------ */
+
+#define NONE "{\"matchLabels\":{\"app\":\"none\"}}"
+
+/* Pods 0 .. n-1, each with a label of its own and so many terms of anti-affinity. */
+static void put_rules(Snapshot *snapshot, unsigned n, unsigned n_terms, const char *selector) {
+        _cleanup_strbuf_ StrBuf terms = {};
+
+        for (unsigned i = 0; i < n_terms; i++)
+                strbuf_addf(&terms, "%s{\"topologyKey\":\"" ZONE "\",\"labelSelector\":%s}", i > 0 ? "," : "", selector);
+        for (unsigned i = 0; i < n; i++) {
+                _cleanup_free_ char *text = strf("{\"metadata\":{\"name\":\"p%u\",\"namespace\":\"x\",\"labels\":{\"own\":\"%u\"}},\"spec\":{"
+                                                 "\"containers\":[{}],\"affinity\":{\"podAntiAffinity\":{\"requiredDuringSchedulingIgnoredDuringExecution\":[%s]}}},"
+                                                 "\"status\":{\"phase\":\"Pending\"}}", i, i, strbuf_str(&terms));
+
+                cluster_put(snapshot, SNAPSHOT_PODS, text);
+        }
+}
+
+static void test_too_large(void **state) {
+        static const Case nodes = { "", { { "a", "4", "1" }, { "b", "4", "1" } }, {}, {}, NULL, false, NULL };
+        static const struct {
+                const char *what;
+                unsigned n_pods, n_terms;
+                const char *selector;
+                int r;
+                PodUnmodelled unmodelled; /* each */
+        } rows[] = {
+                { "as many rules as a pod may have", 3, 64, "{}", 0, POD_MODELLED },
+                { "one more: it is not understood", 3, 65, "{}", 0, POD_UNREADABLE },
+                { "of which a few cost nothing", 4, 11000, "{}", 0, POD_UNREADABLE },
+                { "many kinds of pods", 500, 64, NONE, 0, POD_MODELLED },
+                { "too many for all of them to be compared", 1200, 64, NONE, -E2BIG, POD_MODELLED },
+                { "not that many, but each counts in each rule", 700, 64, "{}", -E2BIG, POD_MODELLED },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(intern_pool_freep) InternPool *pool = NULL;
+                _cleanup_(snapshot_freep) Snapshot *snapshot = NULL;
+                _cleanup_(simulator_freep) Simulator *s = NULL;
+
+                print_message("  %s\n", rows[i].what);
+                assert_int_equal(intern_pool_new(&pool), 0);
+                assert_int_equal(snapshot_new(pool, 0, &snapshot), 0);
+                case_put(snapshot, &nodes);
+                put_rules(snapshot, rows[i].n_pods, rows[i].n_terms, rows[i].selector);
+                assert_int_equal(simulator_new(snapshot, &s), rows[i].r);
+                if (!s)
+                        continue;
+                for (uint32_t k = 0; k < rows[i].n_pods; k++)
+                        assert_int_equal(simulator_pod_unmodelled(s, k), rows[i].unmodelled);
+                assert_true((s->group_bytes > 0) == (rows[i].unmodelled == POD_MODELLED));
+        }
+}
+
+/* A simulator that stands is held to the same by what a watch brings. */
+static void test_grows_too_large(void **state) {
+        static const Case nodes = { "", { { "a", "4", "1" }, { "b", "4", "1" } }, {}, {}, NULL, false, NULL };
+        _cleanup_(intern_pool_freep) InternPool *pool = NULL;
+        _cleanup_(snapshot_freep) Snapshot *snapshot = NULL, *more = NULL;
+        _cleanup_(simulator_freep) Simulator *s = NULL;
+        KubeObject *o;
+        uint32_t number;
+        int r = 0;
+
+        assert_int_equal(intern_pool_new(&pool), 0);
+        assert_int_equal(snapshot_new(pool, 0, &snapshot), 0);
+        assert_int_equal(snapshot_new(pool, 0, &more), 0);
+        case_put(snapshot, &nodes);
+        assert_int_equal(simulator_new(snapshot, &s), 0);
+        put_rules(more, 1200, 64, NONE);
+        HASHMAP_FOREACH (o, more->objects[SNAPSHOT_PODS])
+                if (r >= 0)
+                        r = simulator_add_pod(s, (KubeScheduledPod *) o, &number);
+        assert_int_equal(r, -E2BIG);
+        assert_in_range(simulator_n_pods(s), 700, 1199);
+}
+
+/* -- labels of which each pod has its own value --------------------------------------------------------------- */
+
+#define POD_NAME "statefulset.kubernetes.io/pod-name"
+
+/* web-0 and web-1 on a and b, with labels as a StatefulSet makes them, kept apart by a selector. */
+static void put_stateful(Snapshot *snapshot, const char *selector) {
+        for (unsigned i = 0; i < 2; i++) {
+                _cleanup_free_ char *text = strf("{\"metadata\":{\"name\":\"web-%u\",\"namespace\":\"x\",\"labels\":{\"app\":\"web\","
+                                                 "\"apps.kubernetes.io/pod-index\":\"%u\",\"" POD_NAME "\":\"web-%u\"}},\"spec\":{\"nodeName\":\"%s\","
+                                                 "\"containers\":[{}],\"affinity\":{\"podAntiAffinity\":{\"requiredDuringSchedulingIgnoredDuringExecution\":["
+                                                 "{\"topologyKey\":\"" ZONE "\",\"labelSelector\":%s}]}}},\"status\":{\"phase\":\"Running\"}}",
+                                                 i, i, i, i == 0 ? "a" : "b", selector);
+
+                cluster_put(snapshot, SNAPSHOT_PODS, text);
+        }
+}
+
+static void test_own_labels(void **state) {
+        static const Case nodes = { "", { { "a", "4", "1" }, { "b", "4", "2" } }, {}, {}, NULL, false, NULL };
+        static const struct {
+                const char *what, *selector, *pdb; /* members of its selector */
+                uint32_t n_templates;
+                const char *without_a; /* what is said if a goes */
+        } rows[] = {
+                { "nobody asks for them: one kind", "{\"matchLabels\":{\"app\":\"web\"}}", NULL, 1, "web-0: not a destination 1, pod anti-affinity 1" },
+                { "a rule does", "{\"matchLabels\":{\"" POD_NAME "\":\"web-0\"}}", NULL, 2, "web-0: not a destination 1, pod anti-affinity 1" },
+                { "... which matches nobody", "{\"matchLabels\":{\"" POD_NAME "\":\"other\"}}", NULL, 2, "web-0>b" },
+                { "... or all but one", "{\"matchExpressions\":[{\"key\":\"apps.kubernetes.io/pod-index\",\"operator\":\"NotIn\",\"values\":[\"0\"]}]}",
+                  NULL, 2, "web-0: not a destination 1, pod anti-affinity 1" },
+                { "a PodDisruptionBudget does", "{\"matchLabels\":{\"app\":\"none\"}}", "\"matchLabels\":{\"" POD_NAME "\":\"web-0\"}", 2, "web-0>b" },
+                { "another does not", "{\"matchLabels\":{\"app\":\"none\"}}", "\"matchLabels\":{\"app\":\"web\"}", 1, "web-0>b" },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(intern_pool_freep) InternPool *pool = NULL;
+                _cleanup_(snapshot_freep) Snapshot *snapshot = NULL;
+                _cleanup_(simulator_freep) Simulator *s = NULL;
+                _cleanup_free_ char *pdb = NULL, *said = NULL;
+                SimulateOptions options = {};
+                SimulateVerdict v;
+                uint32_t node = 0, number;
+                KubeObject *o;
+
+                print_message("  %s\n", rows[i].what);
+                assert_int_equal(intern_pool_new(&pool), 0);
+                assert_int_equal(snapshot_new(pool, 0, &snapshot), 0);
+                case_put(snapshot, &nodes);
+                put_stateful(snapshot, rows[i].selector);
+                pdb = strf("{\"metadata\":{\"name\":\"one\",\"namespace\":\"x\"},\"spec\":{\"selector\":{%s}}}", rows[i].pdb);
+                if (rows[i].pdb)
+                        cluster_put(snapshot, SNAPSHOT_PDBS, pdb);
+                assert_int_equal(simulator_new(snapshot, &s), 0);
+                assert_int_equal(simulator_n_templates(s), rows[i].n_templates);
+                assert_int_equal(simulate_removal(s, &node, 1, &options, false, &v), 0);
+                said = say(s, &v);
+                assert_string_equal(said, rows[i].without_a);
+                simulate_verdict_done(&v);
+                assert_false(simulator_is_too_coarse(s));
+
+                /* One comes that asks for them, and a PodDisruptionBudget. */
+                o = cluster_put(snapshot, SNAPSHOT_PODS, "{\"metadata\":{\"name\":\"z\",\"namespace\":\"x\"},\"spec\":{\"containers\":[{}],"
+                                "\"topologySpreadConstraints\":[{\"topologyKey\":\"" ZONE "\",\"maxSkew\":1,\"labelSelector\":{},\"matchLabelKeys\":[\""
+                                "apps.kubernetes.io/pod-index\"]}]},\"status\":{\"phase\":\"Pending\"}}");
+                assert_int_equal(simulator_add_pod(s, (KubeScheduledPod *) o, &number), rows[i].n_templates == 1 ? -ESTALE : 0);
+                cluster_put(snapshot, SNAPSHOT_PDBS, "{\"metadata\":{\"name\":\"two\",\"namespace\":\"x\"},\"spec\":{\"selector\":{\"matchExpressions\":["
+                            "{\"key\":\"batch.kubernetes.io/job-completion-index\",\"operator\":\"Exists\"}]}}}");
+                assert_int_equal(simulator_is_too_coarse(s), rows[i].n_templates == 1);
+        }
+}
+
 /* -- every assignment, tried --------------------------------------------------------------------------------- */
 
 typedef struct Search {
@@ -585,6 +779,10 @@ int main(void) {
                 cmocka_unit_test(test_cases),
                 cmocka_unit_test(test_updates),
                 cmocka_unit_test(test_news),
+                cmocka_unit_test(test_bloat),
+                cmocka_unit_test(test_own_labels),
+                cmocka_unit_test(test_too_large),
+                cmocka_unit_test(test_grows_too_large),
                 cmocka_unit_test(test_against_every_assignment),
         };
 

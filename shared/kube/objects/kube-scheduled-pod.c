@@ -121,12 +121,35 @@ static void write_unmodelled(Decoder *d, const KubeScheduledPod *p, const Json *
 
 /* -- the whole ------------------------------------------------------------------------------------------ */
 
-static void write_labels(const KeyValues *labels, JsonWriter *w) {
-        if (labels->n_items == 0)
+const char *const pod_own_labels[] = {
+        "statefulset.kubernetes.io/pod-name",
+        "apps.kubernetes.io/pod-index",
+        "batch.kubernetes.io/job-completion-index",
+        NULL,
+};
+
+bool pod_label_is_own(const char *key) {
+        for (const char *const *own = pod_own_labels; *own; own++)
+                if (streq(key, *own))
+                        return true;
+        return false;
+}
+
+static size_t count_own_labels(const KeyValues *labels) {
+        size_t n = 0;
+
+        for (size_t i = 0; i < labels->n_items; i++)
+                n += pod_label_is_own(labels->items[i].key);
+        return n;
+}
+
+static void write_labels(const KeyValues *labels, bool own_too, JsonWriter *w) {
+        if (labels->n_items == (own_too ? 0 : count_own_labels(labels)))
                 return;
         json_open_object(w, "labels");
         for (size_t i = 0; i < labels->n_items; i++)
-                json_add_string(w, labels->items[i].key, labels->items[i].value);
+                if (own_too || !pod_label_is_own(labels->items[i].key))
+                        json_add_string(w, labels->items[i].key, labels->items[i].value);
         json_close_object(w);
 }
 
@@ -153,7 +176,7 @@ static void write_containers(Decoder *d, const Json *v, const char *path, bool i
                 json_add_raw(w, init ? "init" : "containers", text);
 }
 
-static void write_scheduling(Decoder *d, const KubeScheduledPod *p, const Json *spec, JsonWriter *w) {
+static void write_scheduling(Decoder *d, const KubeScheduledPod *p, const Json *spec, bool own_too, JsonWriter *w) {
         const ObjectMeta *meta = &p->pod.object.meta;
         _cleanup_free_ char *scheduler = NULL, *affinity = NULL;
 
@@ -161,7 +184,7 @@ static void write_scheduling(Decoder *d, const KubeScheduledPod *p, const Json *
         decode_copy_text(d, json_get(spec, "affinity"), "spec.affinity", &kube_shape_affinity, false, &affinity);
         json_open_object(w, NULL);
         json_add_string(w, "ns", meta->ns);
-        write_labels(&meta->labels, w);
+        write_labels(&meta->labels, own_too, w);
         if (p->pod.priority != 0)
                 json_add_int64(w, "priority", p->pod.priority);
         if (!isempty(scheduler) && !streq(scheduler, DEFAULT_SCHEDULER))
@@ -182,17 +205,24 @@ static void write_scheduling(Decoder *d, const KubeScheduledPod *p, const Json *
         json_close_object(w);
 }
 
-static void decode_scheduling(Decoder *d, KubeScheduledPod *p, const Json *spec) {
+static const char *scheduling_text(Decoder *d, const KubeScheduledPod *p, const Json *spec, bool own_too) {
         _cleanup_(json_writer_freep) JsonWriter *w = NULL;
         _cleanup_free_ char *text = NULL;
 
-        if (json_writer_new(&w) >= 0) {
-                write_scheduling(d, p, spec, w);
-                text = json_writer_steal(w, NULL);
-        }
-        if (text)
-                p->scheduling = intern(d->pool, text);
-        d->failed |= !p->scheduling;
+        if (json_writer_new(&w) < 0)
+                return NULL;
+        write_scheduling(d, p, spec, own_too, w);
+        text = json_writer_steal(w, NULL);
+        return text ? intern(d->pool, text) : NULL;
+}
+
+static void decode_scheduling(Decoder *d, KubeScheduledPod *p, const Json *spec) {
+        bool has_own = count_own_labels(&p->pod.object.meta.labels) > 0;
+
+        p->scheduling = scheduling_text(d, p, spec, true);
+        if (has_own)
+                p->kind_text = scheduling_text(d, p, spec, false);
+        d->failed |= !p->scheduling || (has_own && !p->kind_text);
 }
 
 static void decode_claims(Decoder *d, KubeScheduledPod *p, const Json *json) {
@@ -242,6 +272,7 @@ static void scheduled_pod_done(KubeObject *o, InternPool *pool) {
         KubeScheduledPod *p = (KubeScheduledPod *) o;
 
         intern_unref(pool, p->scheduling);
+        intern_unref(pool, p->kind_text);
         pod_claims_free(p->claims, p->n_claims);
         kube_pod_done(o, pool);
 }

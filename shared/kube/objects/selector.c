@@ -235,6 +235,13 @@ bool selector_matches(const Selector *s, const KeyValues *labels) {
         return true;
 }
 
+bool selector_names(const Selector *s, const char *key) {
+        for (size_t i = 0; s && i < s->n_requirements; i++)
+                if (streq(s->requirements[i].key, key))
+                        return true;
+        return false;
+}
+
 bool selector_is_empty(const Selector *s) {
         return !s || s->n_requirements == 0;
 }

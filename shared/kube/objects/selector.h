@@ -16,6 +16,7 @@ Selector *selector_free(Selector *s);
 DEFINE_FREEP(Selector, selector_free);
 bool selector_matches(const Selector *s, const KeyValues *labels); /* NULL selects nothing */
 bool selector_is_empty(const Selector *s);                         /* no requirement at all */
+bool selector_names(const Selector *s, const char *key);           /* has it a requirement about that label? */
 /* May a label have this value? At most 63 of letters, digits, '-', '_', '.', or none. */
 bool label_value_is_valid(const char *s);
 /* As a member of an object; reads back as the same. One that selects nothing is left out. */
