@@ -326,7 +326,7 @@ bool pod_template_matches_node(const PodTemplate *t, const KeyValues *labels, co
 /* -- labels of which each pod has its own value --------------------------------------------------------- */
 
 bool selector_names_own_label(const Selector *s) {
-        for (const char *const *own = pod_own_labels; *own; own++)
+        for (const char *const *own = kube_pod_own_labels; *own; own++)
                 if (selector_names(s, *own))
                         return true;
         return false;
@@ -344,7 +344,7 @@ static int take_match_keys(TemplateParser *p, const Json *keys, KeyValues *ret) 
                 const char *key = json_string_or_null(v), *value = key ? key_values_get(&p->template->labels, key) : NULL;
                 int r = !key ? -EINVAL : !value ? 0 : key_values_add(ret, p->pool, key, value);
 
-                p->template->names_own_labels |= key && pod_label_is_own(key);
+                p->template->names_own_labels |= key && kube_pod_label_is_own(key);
                 if (r < 0) /* a key that the pod does not have is passed over */
                         return r;
         }

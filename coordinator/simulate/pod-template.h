@@ -77,7 +77,7 @@ typedef struct PodTerms {
 typedef struct PodTemplate {
         PodUnmodelled unmodelled;
         const char *text; /* interned: KubeScheduledPod.scheduling, or kind_text */
-        bool names_own_labels; /* a selector of its rules names one of pod_own_labels */
+        bool names_own_labels; /* a selector of its rules names one of kube_pod_own_labels */
         const char *ns;   /* interned */
         KeyValues labels;
         int64_t priority;
@@ -101,7 +101,7 @@ typedef struct PodTemplate {
 int pod_template_parse(const char *text, InternPool *pool, ResourceTable *resources, PodTemplate **ret);
 PodTemplate *pod_template_free(PodTemplate *t, InternPool *pool); /* returns NULL */
 
-/* Does it name one of pod_own_labels? */
+/* Does it name one of kube_pod_own_labels? */
 bool selector_names_own_label(const Selector *s);
 /* What it asks for of a resource; 0: nothing. */
 int64_t pod_template_request(const PodTemplate *t, uint32_t resource);

@@ -71,7 +71,7 @@ const uint32_t *simulator_pods_of(const Simulator *s, uint32_t node, size_t *ret
  * neither of a DaemonSet nor static. */
 bool simulator_pod_moves(const Simulator *s, uint32_t pod);
 PodUnmodelled simulator_pod_unmodelled(const Simulator *s, uint32_t pod);
-/* The template of the scheduler's view of it: equal numbers mean equal pods, but for volumes, and for pod_own_labels where no
+/* The template of the scheduler's view of it: equal numbers mean equal pods, but for volumes, and for kube_pod_own_labels where no
  * selector of a pod or PodDisruptionBudget names any. */
 uint32_t simulator_template_of(const Simulator *s, uint32_t pod);
 uint32_t simulator_n_templates(const Simulator *s);
@@ -96,7 +96,7 @@ void simulator_count_fits(Simulator *s, uint32_t pod, uint32_t counts[_FIT_REASO
  * number stays, and that of one that went is not used again. A pod that the scheduler cannot tell from others of the cluster
  * costs microseconds; the first of a new kind is compared with the rules of all others, and costs milliseconds. Whatever changes
  * in another kind of object, a node above all, takes a new simulator.
- * 0; -ENOMEM, -E2BIG or -ESTALE (it names pod_own_labels, and nobody did), and then only a new simulator is of use.
+ * 0; -ENOMEM, -E2BIG or -ESTALE (it names kube_pod_own_labels, and nobody did), and then only a new simulator is of use.
  */
 int simulator_add_pod(Simulator *s, const KubeScheduledPod *object, uint32_t *ret);
 int simulator_change_pod(Simulator *s, uint32_t pod, const KubeScheduledPod *object);

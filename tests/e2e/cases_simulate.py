@@ -147,9 +147,11 @@ class Drained:
         self.nodes = world.cluster.create_nodes(count, self.pool, change=change)
         workloads = _draw_workloads(r, self.pool, hold)
         self.holder = workloads[0]["metadata"]["name"]
-        self.replicas = {w["metadata"]["name"]: w["spec"]["replicas"] for w in workloads}
-        world.admin.bulk([("POST", f"{APPS}/{w['kind'].lower()}s", w) for w in workloads])
-        self.wait_bound("at first")
+        self.replicas = {}
+        for some in (workloads[:1], workloads[1:]):  # the one node of the holder's pod must not be full when that comes
+            self.replicas |= {w["metadata"]["name"]: w["spec"]["replicas"] for w in some}
+            world.admin.bulk([("POST", f"{APPS}/{w['kind'].lower()}s", w) for w in some])
+            self.wait_bound("at first")
 
     def everything(self):
         """What a person would give the tool: `kubectl get -o json`."""

@@ -121,15 +121,15 @@ static void write_unmodelled(Decoder *d, const KubeScheduledPod *p, const Json *
 
 /* -- the whole ------------------------------------------------------------------------------------------ */
 
-const char *const pod_own_labels[] = {
+const char *const kube_pod_own_labels[] = {
         "statefulset.kubernetes.io/pod-name",
         "apps.kubernetes.io/pod-index",
         "batch.kubernetes.io/job-completion-index",
         NULL,
 };
 
-bool pod_label_is_own(const char *key) {
-        for (const char *const *own = pod_own_labels; *own; own++)
+bool kube_pod_label_is_own(const char *key) {
+        for (const char *const *own = kube_pod_own_labels; *own; own++)
                 if (streq(key, *own))
                         return true;
         return false;
@@ -139,7 +139,7 @@ static size_t count_own_labels(const KeyValues *labels) {
         size_t n = 0;
 
         for (size_t i = 0; i < labels->n_items; i++)
-                n += pod_label_is_own(labels->items[i].key);
+                n += kube_pod_label_is_own(labels->items[i].key);
         return n;
 }
 
@@ -148,7 +148,7 @@ static void write_labels(const KeyValues *labels, bool own_too, JsonWriter *w) {
                 return;
         json_open_object(w, "labels");
         for (size_t i = 0; i < labels->n_items; i++)
-                if (own_too || !pod_label_is_own(labels->items[i].key))
+                if (own_too || !kube_pod_label_is_own(labels->items[i].key))
                         json_add_string(w, labels->items[i].key, labels->items[i].value);
         json_close_object(w);
 }

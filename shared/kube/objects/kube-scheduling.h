@@ -32,7 +32,7 @@
 typedef struct KubeScheduledPod {
         KubePod pod;
         const char *scheduling; /* interned */
-        const char *kind_text;  /* interned: the same without pod_own_labels; NULL: it has none */
+        const char *kind_text;  /* interned: the same without kube_pod_own_labels; NULL: it has none */
         PodClaim *claims;       /* PersistentVolumeClaims that it mounts */
         size_t n_claims;
         bool is_resizing;       /* in place: condition PodResizePending or PodResizeInProgress is True. It may hold more than
@@ -42,8 +42,8 @@ typedef struct KubeScheduledPod {
 
 /* Labels that a controller gives another value on each of its pods, up to a NULL: where nothing selects by them, its pods are all the
  * same to the scheduler. */
-extern const char *const pod_own_labels[];
-bool pod_label_is_own(const char *key);
+extern const char *const kube_pod_own_labels[];
+bool kube_pod_label_is_own(const char *key);
 extern const KubeKind kube_scheduled_pod_kind;
 
 typedef struct KubeScheduledNode {
