@@ -206,10 +206,14 @@ def chart_upgraded(bed, figures):
         chart.helm("upgrade", tag=UPGRADE_TAG, level="debug")
         chart.wait_rolled_out()
         upgraded = time.time()
+
+        def of_before():
+            return [p["metadata"]["name"] for p in chart.pods() if p["metadata"]["uid"] in before or
+                    not p["spec"]["containers"][0]["image"].endswith(":" + UPGRADE_TAG)]
+
+        # A Deployment has come to rest while a pod of before may still be ending.
+        wait_for(lambda: not of_before(), PATIENCE, lambda: f"no pod of before the upgrade is left: {of_before()}", 0.1)
         pods = chart.pods()
-        left = [p["metadata"]["name"] for p in pods if p["metadata"]["uid"] in before or
-                not p["spec"]["containers"][0]["image"].endswith(":" + UPGRADE_TAG)]
-        assert not left, f"pods of before the upgrade: {left}"
         for load in loads:
             names = {p["metadata"]["name"] for p in bed.pods_of(load.name) if "deletionTimestamp" not in p["metadata"]}
             assert set(load.names) <= names, f"the budget allowed none, and pods of {load.name} were evicted: {names}"
