@@ -264,7 +264,7 @@ char *what_if_table(const DisruptionScene *s, const WhatIf *w, const GateFinding
                 strbuf_add(&b, ".\n");
         } else
                 strbuf_addf(&b, "%s could not go as things are%s.\n", w->n_nodes == 1 ? "This node" : "These",
-                            w->fits ? ", though all their pods would find a place" : "");
+                            !w->fits ? "" : w->n_nodes == 1 ? ", though all its pods would find a place" : ", though all their pods would find a place");
         if (w->drain.n_waves > 0) {
                 strbuf_addf(&b, "%s %zu pod%s would go in %zu wave%s", w->n_nodes == 1 ? "Its" : "Their", w->drain.n_pods,
                             w->drain.n_pods == 1 ? "" : "s", w->drain.n_waves, w->drain.n_waves == 1 ? "" : "s");
