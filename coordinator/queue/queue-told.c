@@ -29,7 +29,7 @@ int queue_told_of_node(const KubeNode *n, const Notice *notice, usec_t wall_usec
         if (!is_same && (interruption_is_over(&i) || notice_announced(i.notice) <= wall_usec))
                 return 0;
         note_told(i.notice, f);
-        f->is_drained = streq(i.phase, "Drained") || streq(i.phase, "Ending");
+        f->is_drained = interruption_has_drained(&i);
         return 0;
 }
 
@@ -51,15 +51,8 @@ static char *body_of(const KubeObject *o, const char *key, const char *text) {
 }
 
 char *queue_told_claim_body(const KubeNodeClaim *claim, const Notice *notice) {
-        _cleanup_(json_writer_freep) JsonWriter *value = NULL;
-        _cleanup_free_ char *text = NULL;
+        _cleanup_free_ char *text = interruption_format_of_claim(notice);
 
-        if (json_writer_new(&value) < 0)
-                return NULL;
-        json_open_object(value, NULL);
-        notice_to_json(notice, value);
-        json_close_object(value);
-        text = json_writer_steal(value, NULL);
         return body_of(&claim->object, ANNOTATION_INTERRUPTION, text);
 }
 

@@ -155,16 +155,9 @@ static void write_heard(Heard *x, const KubeNode *n, const Interruption *i, Hear
 }
 
 static char *claim_body(const KubeNodeClaim *claim, const Notice *notice) {
-        _cleanup_(json_writer_freep) JsonWriter *value = NULL;
-        _cleanup_free_ char *text = NULL;
+        _cleanup_free_ char *text = interruption_format_of_claim(notice);
         char *body = NULL;
 
-        if (json_writer_new(&value) < 0)
-                return NULL;
-        json_open_object(value, NULL);
-        notice_to_json(notice, value);
-        json_close_object(value);
-        text = json_writer_steal(value, NULL);
         return text && termination_annotation_patch(&claim->object, ANNOTATION_INTERRUPTION, text, &body) > 0 ? body : NULL;
 }
 
@@ -412,7 +405,7 @@ static int heard_step(Heard *x, const KubeNode *n, const Interruption *i) {
         HeardAct act;
         int r;
 
-        if (x->settled_usec == 0 && (heard_is_drained(i) || interruption_is_over(i)))
+        if (x->settled_usec == 0 && (interruption_has_drained(i) || interruption_is_over(i)))
                 x->settled_usec = loop_wall(h->env->loop);
         r = gather_facts(h, x, n, claim, i, &facts);
         if (r < 0)

@@ -12,12 +12,8 @@ const char *heard_act_to_string(HeardAct a) {
         return a >= 0 && a < _HEARD_ACT_MAX ? act_names[a] : NULL;
 }
 
-bool heard_is_drained(const Interruption *heard) {
-        return streq(heard->phase, "Drained") || streq(heard->phase, "Ending");
-}
-
 static bool is_cordoned_for_it(const HeardFacts *f) {
-        return f->is_marked || streq(f->heard->phase, "Draining") || heard_is_drained(f->heard);
+        return f->is_marked || streq(f->heard->phase, "Draining") || interruption_has_drained(f->heard);
 }
 
 /* When its machine has outlived what was announced; USEC_INFINITY: no time says so. */
@@ -54,7 +50,7 @@ HeardAct heard_decide(const HeardFacts *f, usec_t *ret_until_usec) {
                 return HEARD_OVERRULE;
         if (f->is_managed)
                 return decide_managed(f);
-        if (f->is_wanted || heard_is_drained(f->heard))
+        if (f->is_wanted || interruption_has_drained(f->heard))
                 return HEARD_KEEP;
         return streq(f->heard->phase, "Draining") ? HEARD_DRAIN : HEARD_CORDON;
 }

@@ -50,5 +50,3 @@ const char *heard_act_to_string(HeardAct a); /* "hand over", for tests */
 
 /* *ret_until_usec: look at it then at the latest, if nothing changes; USEC_INFINITY: nothing changes by time alone. */
 HeardAct heard_decide(const HeardFacts *f, usec_t *ret_until_usec);
-/* Its drain has ended: nothing was left, or its time was over. */
-bool heard_is_drained(const Interruption *heard);

@@ -98,6 +98,17 @@ char *interruption_format(const Notice *n, const char *phase, size_t pods_left, 
         return json_writer_steal(w, NULL);
 }
 
+char *interruption_format_of_claim(const Notice *n) {
+        _cleanup_(json_writer_freep) JsonWriter *w = NULL;
+
+        if (json_writer_new(&w) < 0)
+                return NULL;
+        json_open_object(w, NULL);
+        notice_to_json(n, w);
+        json_close_object(w);
+        return json_writer_steal(w, NULL);
+}
+
 bool interruption_is_complete(const Interruption *i) {
         return notice_is_complete(i->notice) && !isempty(i->phase) && !isempty(i->boot_id);
 }
@@ -119,4 +130,8 @@ bool interruption_is_draining(const Interruption *i) {
                 if (streq(i->phase, done[k]))
                         return false;
         return true;
+}
+
+bool interruption_has_drained(const Interruption *i) {
+        return streq(i->phase, "Drained") || streq(i->phase, "Ending");
 }

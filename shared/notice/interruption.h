@@ -36,6 +36,7 @@ int interruption_heard_of_node(const KubeNode *n, Interruption *ret);
 bool interruption_is_of_other_boot(const Interruption *i, const KubeNode *n);
 /* NULL on ENOMEM. */
 char *interruption_format(const Notice *n, const char *phase, size_t pods_left, const char *boot_id);
+char *interruption_format_of_claim(const Notice *n); /* a Notice alone: interruption_of_claim() */
 void interruption_done(Interruption *i);
 
 /* All is there that an agent of this version writes. */
@@ -45,3 +46,5 @@ bool interruption_is_over(const Interruption *i);
 bool interruption_is_overruled(const Interruption *i);
 /* Its drain is under way: begun, and neither done nor over. */
 bool interruption_is_draining(const Interruption *i);
+/* Its drain has ended: nothing was left, or its time was over. */
+bool interruption_has_drained(const Interruption *i);
