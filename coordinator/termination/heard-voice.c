@@ -5,6 +5,7 @@
 
 #include "log-catalog.h"
 #include "log.h"
+#include "pod-voice.h"
 #include "removal-notify.h"
 #include "string-util.h"
 #include "token-bucket.h"
@@ -115,42 +116,16 @@ void heard_voice_draining(HeardVoice *v, const KubeNode *n) {
 /* -- pods ----------------------------------------------------------------------------------------------- */
 
 static void tell_blocked(HeardVoice *v, const KubeNode *n, const KubePod *pod, const DrainBlocker *b, usec_t deadline_usec) {
-        const char *remedy = drain_blocker_remedy(b);
-        _cleanup_free_ char *name = strf("%s/%s", b->ns, b->name), *text = NULL, *until = NULL;
         EventObject o = event_object(&n->object);
-        char when[RFC3339_MAX];
+        _cleanup_free_ char *text = pod_voice_blocked(v->context, &o, pod, b, deadline_usec, NULL);
 
-        if (!name)
-                return;
-        if (deadline_usec != USEC_INFINITY) {
-                rfc3339_format(usec_sub(deadline_usec, drain_grace(pod->grace_sec)), when);
-                until = strf(" It is deleted at %s, if it is still there then", when);
-        }
-        text = strf("pod %s (%s%s%s)%s%s%s%s.%s", name, b->reason, isempty(b->detail) ? "" : " ", b->detail, isempty(b->message) ? "" : ": ",
-                    b->message, remedy ? "; " : "", strempty(remedy), strempty(until));
-        log_event(v->context->env->log, LOG_LEVEL_WARNING, MESSAGE_POD_EVICTION_BLOCKED,
-                  LOG_FIELDS({ "NODE", n->object.meta.name }, { "POD", name }, { "REASON", b->reason },
-                             { "PDB", streq(b->reason, "BlockedByPDB") ? b->detail : NULL }),
-                  "Node %s waits for %s", n->object.meta.name, strempty(text));
-        event_record(v->context->recorder, &o, EVENT_WARNING, "DrainBlocked", "This node waits for %s", strempty(text));
         tell_receiver(v, n, NOTIFY_BLOCKED, text);
 }
 
 static void tell_deleted(HeardVoice *v, const KubeNode *n, const KubePod *pod, usec_t deadline_usec) {
-        char when[RFC3339_MAX] = "an end that is near";
-        EventObject o = event_object(&pod->object);
-        const ObjectMeta *m = &pod->object.meta;
+        EventObject o = event_object(&n->object);
 
-        if (deadline_usec != USEC_INFINITY)
-                rfc3339_format(deadline_usec, when);
-        log_event(v->context->env->log, LOG_LEVEL_WARNING, MESSAGE_POD_DELETED_AT_DEADLINE,
-                  LOG_FIELDS({ "NODE", n->object.meta.name }, { "POD", m->name }, { "DEADLINE", when }),
-                  "Deleted pod %s/%s of node %s without asking its PodDisruptionBudget: its grace of %" PRIi64
-                  " s would not have fitted before %s",
-                  m->ns, m->name, n->object.meta.name, pod->grace_sec, when);
-        event_record(v->context->recorder, &o, EVENT_WARNING, "PodDeletedAtDeadline",
-                     "Node %s goes at %s: with a grace of %" PRIi64 " s this pod could not wait for an eviction any longer",
-                     n->object.meta.name, when, pod->grace_sec);
+        pod_voice_deleted(v->context, &o, pod, deadline_usec);
 }
 
 /* Thousands at once are not told one by one: each has its DisruptionTarget condition. */

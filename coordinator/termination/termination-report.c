@@ -8,6 +8,7 @@
 #include "log.h"
 #include "marks.h"
 #include "pauses.h"
+#include "pod-voice.h"
 #include "removal-notify.h"
 #include "string-util.h"
 #include "termination-marks.h"
@@ -186,49 +187,24 @@ void termination_report_draining(TerminationReport *r) {
 
 static void report_blocked_pod(TerminationReport *r, const KubePod *pod, const DrainBlocker *b,
                                usec_t deadline_usec) {
-        const char *remedy = drain_blocker_remedy(b);
-        _cleanup_free_ char *name = strf("%s/%s", b->ns, b->name), *text = NULL, *until = NULL;
         EventObject o = node_object(r);
-        char when[RFC3339_MAX];
+        _cleanup_free_ char *text = pod_voice_blocked(r->context, &o, pod, b, deadline_usec, r->no_deadline);
 
-        if (!name)
-                return;
-        if (deadline_usec != USEC_INFINITY) {
-                rfc3339_format(usec_sub(deadline_usec, drain_grace(pod->grace_sec)), when);
-                until = strf(" It is deleted at %s, if it is still there then", when);
-        }
-        text = strf("pod %s (%s%s%s)%s%s%s%s.%s", name, b->reason, isempty(b->detail) ? "" : " ", b->detail,
-                    isempty(b->message) ? "" : ": ", b->message, remedy ? "; " : "", strempty(remedy),
-                    until ?: strempty(r->no_deadline));
-        log_event(r->log, LOG_LEVEL_WARNING, MESSAGE_POD_EVICTION_BLOCKED,
-                  LOG_FIELDS({ "NODE", r->node }, { "POD", name }, { "REASON", b->reason },
-                             { "PDB", streq(b->reason, "BlockedByPDB") ? b->detail : NULL }),
-                  "Node %s waits for %s", r->node, strempty(text));
-        event_record(r->context->recorder, &o, EVENT_WARNING, "DrainBlocked", "This node waits for %s",
-                     strempty(text));
-        tell_receiver(r, NOTIFY_BLOCKED, true, text);
+        if (text)
+                tell_receiver(r, NOTIFY_BLOCKED, true, text);
 }
 
 static void report_deleted_pod(TerminationReport *r, const KubePod *pod, usec_t deadline_usec) {
         char when[RFC3339_MAX] = "";
-        EventObject node = node_object(r), o = event_object(&pod->object);
-        _cleanup_free_ char *name = strf("%s/%s", pod->object.meta.ns, pod->object.meta.name);
+        EventObject node = node_object(r);
 
+        pod_voice_deleted(r->context, &node, pod, deadline_usec);
         if (deadline_usec != USEC_INFINITY)
                 rfc3339_format(deadline_usec, when);
-        log_event(r->log, LOG_LEVEL_WARNING, MESSAGE_POD_DELETED_AT_DEADLINE,
-                  LOG_FIELDS({ "NODE", r->node }, { "POD", name }, { "DEADLINE", when }),
-                  "Deleted pod %s of node %s without asking its PodDisruptionBudget: its grace of %" PRIi64
-                  " s would not have fitted before %s",
-                  strempty(name), r->node, pod->grace_sec, when);
-        event_record(r->context->recorder, &o, EVENT_WARNING, "PodDeletedAtDeadline",
-                     "Node %s goes at %s: with a grace of %" PRIi64
-                     " s this pod could not wait for an eviction any longer",
-                     r->node, when, pod->grace_sec);
         event_record(r->context->recorder, &node, EVENT_WARNING, "PodDeletedAtDeadline",
-                     "Pod %s was deleted, its PodDisruptionBudget not asked: its grace of %" PRIi64
+                     "Pod %s/%s was deleted, its PodDisruptionBudget not asked: its grace of %" PRIi64
                      " s ends at the deadline %s",
-                     strempty(name), pod->grace_sec, when);
+                     pod->object.meta.ns, pod->object.meta.name, pod->grace_sec, when);
 }
 
 /* Thousands at once are not told one by one: each has its DisruptionTarget condition. */

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "pod-voice.h"
+
+#include <inttypes.h>
+
+#include "log-catalog.h"
+#include "log.h"
+#include "string-util.h"
+
+char *pod_voice_blocked(const TerminationContext *c, const EventObject *node, const KubePod *pod, const DrainBlocker *b,
+                        usec_t deadline_usec, const char *no_deadline) {
+        const char *remedy = drain_blocker_remedy(b);
+        _cleanup_free_ char *name = strf("%s/%s", b->ns, b->name), *until = NULL;
+        char when[RFC3339_MAX], *text;
+
+        if (!name)
+                return NULL;
+        if (deadline_usec != USEC_INFINITY) {
+                rfc3339_format(usec_sub(deadline_usec, drain_grace(pod->grace_sec)), when);
+                until = strf(" It is deleted at %s, if it is still there then", when);
+        }
+        text = strf("pod %s (%s%s%s)%s%s%s%s.%s", name, b->reason, isempty(b->detail) ? "" : " ", b->detail,
+                    isempty(b->message) ? "" : ": ", b->message, remedy ? "; " : "", strempty(remedy), until ?: strempty(no_deadline));
+        log_event(c->env->log, LOG_LEVEL_WARNING, MESSAGE_POD_EVICTION_BLOCKED,
+                  LOG_FIELDS({ "NODE", node->name }, { "POD", name }, { "REASON", b->reason },
+                             { "PDB", streq(b->reason, "BlockedByPDB") ? b->detail : NULL }),
+                  "Node %s waits for %s", node->name, strempty(text));
+        event_record(c->recorder, node, EVENT_WARNING, "DrainBlocked", "This node waits for %s", strempty(text));
+        return text;
+}
+
+void pod_voice_deleted(const TerminationContext *c, const EventObject *node, const KubePod *pod, usec_t deadline_usec) {
+        _cleanup_free_ char *name = strf("%s/%s", pod->object.meta.ns, pod->object.meta.name);
+        EventObject o = event_object(&pod->object);
+        char when[RFC3339_MAX] = "";
+
+        if (deadline_usec != USEC_INFINITY)
+                rfc3339_format(deadline_usec, when);
+        log_event(c->env->log, LOG_LEVEL_WARNING, MESSAGE_POD_DELETED_AT_DEADLINE,
+                  LOG_FIELDS({ "NODE", node->name }, { "POD", name }, { "DEADLINE", when }),
+                  "Deleted pod %s of node %s without asking its PodDisruptionBudget: its grace of %" PRIi64
+                  " s would not have fitted before %s",
+                  strempty(name), node->name, pod->grace_sec, when);
+        event_record(c->recorder, &o, EVENT_WARNING, "PodDeletedAtDeadline",
+                     "Node %s goes at %s: with a grace of %" PRIi64 " s this pod could not wait for an eviction any longer", node->name, when,
+                     pod->grace_sec);
+}
