@@ -21,6 +21,7 @@ struct CaBundle {
         bool leads;
         HttpGuard guard;
         KubeCall *call;
+        bool news; /* since the last look: the watch may tell it before the answer to the call */
         char *told;
         Timer *timer;
 };
@@ -55,7 +56,7 @@ static void tell_failure(CaBundle *b, const char *what, const char *why) {
 static void on_written(const KubeReply *reply, void *userdata) {
         CaBundle *b = userdata;
 
-        timer_arm_in(b->timer, RETRY_USEC);
+        timer_arm_in(b->timer, b->news ? 0 : RETRY_USEC);
         if (!reply->error) {
                 b->told = mfree(b->told);
                 log_notice(b->env->log, "The webhook's CA was written into ValidatingWebhookConfiguration %s", b->name);
@@ -104,13 +105,19 @@ static void on_timer(Timer *t, void *userdata) {
         CaBundle *b = userdata;
         const KubeWebhookConfiguration *c = configuration_of(b);
 
-        if (!b->call && b->leads && b->wanted && c && c->n_webhooks > 0 && !has_it(b, c))
-                write_bundle(b, c);
+        if (!b->call) {
+                b->news = false;
+                if (b->leads && b->wanted && c && c->n_webhooks > 0 && !has_it(b, c))
+                        write_bundle(b, c);
+        }
         b->changed(b->userdata);
 }
 
 static void on_event(Informer *i, InformerEvent e, KubeObject *old, KubeObject *new, void *userdata) {
-        timer_arm_in(((CaBundle *) userdata)->timer, 0);
+        CaBundle *b = userdata;
+
+        b->news = true;
+        timer_arm_in(b->timer, 0);
 }
 
 static void on_synced(Informer *i, void *userdata) {

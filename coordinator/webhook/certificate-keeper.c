@@ -26,6 +26,7 @@ struct CertificateKeeper {
         bool has_set, leads, bundle_stands;
         HttpGuard guard;
         KubeCall *call;
+        bool news;            /* since the last decision: the watch may tell all before the answer to the call */
         CertificateStep step; /* of the call */
         char *told;           /* the last failure */
         bool heard;           /* the API server was asked for its time */
@@ -139,7 +140,7 @@ static void on_written(const KubeReply *reply, void *userdata) {
         CertificateKeeper *k = userdata;
         const ApiError *e = reply->error;
 
-        timer_arm_in(k->timer, RETRY_USEC); /* the watch brings it sooner */
+        timer_arm_in(k->timer, k->news ? 0 : RETRY_USEC); /* the watch brings it sooner */
         if (!e) {
                 k->told = mfree(k->told);
                 log_notice(k->env->log, "The webhook's certificate in Secret %s/%s was %s", k->ns, k->name,
@@ -232,6 +233,7 @@ static void decide(CertificateKeeper *k) {
 
         if (k->call || !informer_synced(k->informer))
                 return;
+        k->news = false;
         if (!time_is_known(k)) {
                 ask_time(k);
                 return;
@@ -258,6 +260,7 @@ static void on_timer(Timer *t, void *userdata) {
 static void on_event(Informer *i, InformerEvent e, KubeObject *old, KubeObject *new, void *userdata) {
         CertificateKeeper *k = userdata;
 
+        k->news = true;
         timer_arm_in(k->timer, 0);
 }
 

@@ -160,6 +160,8 @@ static void on_timer(Timer *t, void *userdata) {
         drop_old_ones(s);
         if (!s->keeper)
                 (void) show_files(s);
+        else if (certificate_keeper_set(s->keeper))
+                on_set(s); /* an address in use a minute ago may be free by now */
         timer_arm_in(s->timer, LOOK_USEC);
 }
 

@@ -171,6 +171,35 @@ static void test_two_at_once(void **state) {
         end(&b);
 }
 
+/* The answers to what both want to write first come last: the second replica's Secret, and the caBundle beside
+ * somebody's edit. */
+static void late(const FakeRequest *r, FakeApiFault *fault, void *userdata) {
+        unsigned *n_creates = userdata;
+
+        if (r->resource && r->resource->id == FAKE_SECRETS && r->verb == FAKE_CREATE)
+                fault->delay_usec = (*n_creates)++ * USEC_PER_SEC;
+        if (r->resource && r->resource->id == FAKE_WEBHOOKS && r->verb == FAKE_PATCH)
+                fault->delay_usec = USEC_PER_SEC;
+}
+
+/* What the watch told while a write was under way is not forgotten when the write is refused. */
+static void test_refused_late(void **state) {
+        unsigned n_creates = 0;
+        Bench b;
+        (void) state;
+
+        begin(&b, true);
+        fake_api_set_fault(fake_cluster_api(b.w.cluster), late, &n_creates);
+        run(&b, 500 * USEC_PER_MSEC);
+        fake_merge(b.w.cluster, FAKE_WEBHOOKS, NULL, CONFIG, "{'metadata':{'labels':{'edited':'meanwhile'}}}");
+        run(&b, 2 * USEC_PER_SEC);
+        assert_int_equal(n_creates, N);
+        assert_int_equal(fake_api_count_status(fake_cluster_api(b.w.cluster), FAKE_CREATE, FAKE_SECRETS, NULL, 409), 1);
+        assert_int_equal(fake_api_count(fake_cluster_api(b.w.cluster), FAKE_PATCH, FAKE_WEBHOOKS, NULL), 2);
+        assert_settled(&b, true);
+        end(&b);
+}
+
 /* Nobody leads: there is a certificate all the same, and no caBundle. */
 static void test_without_leader(void **state) {
         Bench b;
@@ -374,6 +403,7 @@ static void test_not_registered(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_two_at_once), cmocka_unit_test(test_without_leader), cmocka_unit_test(test_lost),
+                cmocka_unit_test(test_refused_late),
                 cmocka_unit_test(test_blank),
                 cmocka_unit_test(test_not_registered), cmocka_unit_test(test_new_ca),
                 cmocka_unit_test(test_clock_ahead),
