@@ -23,6 +23,7 @@ build=${VESPER_BUILD:-$top/build}
 export VESPER_BUILD=$build
 passed=0 failed=0 skipped=0
 suites=() times=()
+failures=$(mktemp)
 
 say() { printf '\n== %s\n' "$*"; }
 # count PASSED FAILED SKIPPED
@@ -221,9 +222,13 @@ suite_fuzz() {
 }
 
 run_suite() {
-    local name=$1 start=$SECONDS; shift
+    local name=$1 start=$SECONDS out; shift
+    out=$(mktemp)
     say "suite $name"
-    "suite_$name" "$@"
+    "suite_$name" "$@" > >(tee "$out")
+    wait $!
+    grep -A 3 '^FAILED ' "$out" | grep '^FAILED \|^ *!' >>"$failures" # with its first words of why
+    rm -f "$out"
     suites+=("$name"); times+=($((SECONDS - start)))
 }
 
@@ -243,6 +248,11 @@ done
 
 say "times"
 for i in "${!suites[@]}"; do printf '%5d s  %s\n' "${times[i]}" "${suites[i]}"; done
+if [ "$failed" -gt 0 ]; then
+    say "failed (the whole of each stands above)"
+    cat "$failures"
+fi
+rm -f "$failures"
 echo
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" -eq 0 ]
