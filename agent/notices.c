@@ -587,14 +587,18 @@ static void cancel_foreign(Notices *n) {
                 reflex_cancel(n->c.reflex, "it was announced by the metadata of another machine");
 }
 
-static void disown(Notices *n, const NoticeSource *s) {
+/* of_machine: of what stands only that which by its id this metadata has announced: the rest it announced when it was this machine's. */
+static void disown(Notices *n, const NoticeSource *s, bool of_machine) {
         bool in_force = false;
 
-        for (size_t i = n->n_standing; i-- > 0;)
-                if (n->standing[i].feed->source == s) {
-                        in_force = in_force || is_in_force(n, n->standing[i].notice);
+        for (size_t i = n->n_standing; i-- > 0;) {
+                const Standing *x = &n->standing[i];
+
+                if (x->feed->source == s && (!of_machine || notice_source_is_of_machine(s, x->notice))) {
+                        in_force = in_force || is_in_force(n, x->notice);
                         stand_down(n, i);
                 }
+        }
         if (in_force)
                 cancel_foreign(n);
 }
@@ -616,7 +620,7 @@ void notices_see_provider_id(Notices *n, const char *provider_id) {
         n->id_said = false;
         for (size_t i = 0; i < n->n_sources; i++)
                 if (is_foreign(n, n->sources[i]))
-                        disown(n, n->sources[i]);
+                        disown(n, n->sources[i], false);
         consider_all(n);
 }
 
@@ -627,6 +631,7 @@ static void on_look(NoticeSource *s, const NoticeLook *look, void *userdata) {
 
         if (look->result != NOTICE_POLL_UNKNOWN && is_foreign(n, s)) {
                 metrics_add(n->c.metrics, AGENT_METRIC_POLLS, NOTICE_POLL_UNKNOWN, 1);
+                disown(n, s, true);
                 disown_resumed(n, s);
                 watch_overruled_marks(n);
                 n->c.on_looked(n->c.userdata);

@@ -66,8 +66,8 @@ struct NoticeGce {
         Env *env;
         char *endpoint;
         usec_t poll_usec;
-        char id[ID_BYTES_MAX + 1]; /* of the instance; "": not known yet */
-        char name[NAME_BYTES_MAX + 1]; /* of the same; "": it was not told */
+        char id[ID_BYTES_MAX + 1];     /* of the instance; "": not known yet */
+        char name[NAME_BYTES_MAX + 1]; /* of the same; "": it is not told yet */
         char asked_id[ID_BYTES_MAX + 1]; /* answered, and the name that belongs to it is asked for */
         usec_t identity_usec;            /* when both were asked for last */
         HttpCall *call;                  /* for one of them */
@@ -297,29 +297,45 @@ static void on_feed_timer(Timer *t, void *userdata) {
 
 /* -- which instance ------------------------------------------------------------------------------ */
 
-/* From the beginning: what waits there, and what was seen, is of the instance that it was before. */
-static void ask_feeds(NoticeGce *s) {
+/* Each answers at once. What waits there is of the instance that it was before; so is what was seen, unless it is the same one. */
+static void ask_feeds(NoticeGce *s, bool is_same) {
         for (size_t i = 0; i < ELEMENTSOF(s->feeds); i++) {
                 GceFeed *f = &s->feeds[i];
 
                 timer_disarm(f->timer);
                 (void) snprintf(f->etag, sizeof(f->etag), "0");
-                f->notice = notice_free(f->notice);
+                if (!is_same)
+                        f->notice = notice_free(f->notice);
                 ask(f);
         }
 }
 
 /* Id and name change together, so that no notice of one instance is held for another's. */
 static void take_identity(NoticeGce *s, const char *name, size_t n) {
+        bool is_same = streq(s->id, s->asked_id) && s->name[0] == 0;
+
+        if (n > 0)
+                backoff_reset(&s->backoff);
         if (streq(s->id, s->asked_id) && strlen(s->name) == n && memcmp(s->name, name, n) == 0)
                 return;
         memcpy(s->id, s->asked_id, sizeof(s->id));
         memcpy(s->name, name, n);
         s->name[n] = 0;
-        ask_feeds(s);
+        ask_feeds(s, is_same);
 }
 
-/* Without a name it is not known whose metadata this is: notices go on as if it were this machine's, or as before. */
+static void ask_identity_later(NoticeGce *s) {
+        timer_arm_in(s->timer, notice_source_pause(&s->backoff, s->env->random));
+}
+
+/* Notices go on as if this metadata were this machine's, or as before. A name that was never told is asked for until it is. */
+static void name_is_not_told(NoticeGce *s) {
+        if (s->id[0] == 0)
+                take_identity(s, "", 0);
+        if (s->name[0] == 0)
+                ask_identity_later(s);
+}
+
 static void on_name(const HttpResponse *r, void *userdata) {
         NoticeGce *s = userdata;
         size_t n = r->error == 0 ? strspn(r->body, "abcdefghijklmnopqrstuvwxyz0123456789-") : 0;
@@ -327,15 +343,15 @@ static void on_name(const HttpResponse *r, void *userdata) {
         if (r->error == 0 && r->status == 200 && streq_ptr(flavor_of(r), "Google") && n > 0 && n <= NAME_BYTES_MAX &&
             strspn(r->body + n, " \r\n") == r->body_size - n)
                 take_identity(s, r->body, n);
-        else if (s->id[0] == 0)
-                take_identity(s, "", 0);
+        else
+                name_is_not_told(s);
 }
 
 static void ask_name(NoticeGce *s) {
         _cleanup_free_ char *url = strf("%s" PREFIX "instance/name", s->endpoint);
 
-        if ((!url || send_get(s, url, ID_TIMEOUT_USEC, on_name, s, &s->call) < 0) && s->id[0] == 0)
-                take_identity(s, "", 0);
+        if (!url || send_get(s, url, ID_TIMEOUT_USEC, on_name, s, &s->call) < 0)
+                name_is_not_told(s);
 }
 
 static void on_id(const HttpResponse *r, void *userdata) {
@@ -350,12 +366,14 @@ static void on_id(const HttpResponse *r, void *userdata) {
                 ask_name(s);
                 return;
         }
-        if (s->id[0]) /* asked anew, and once more in a minute */
+        if (s->name[0]) /* asked anew, and once more in a minute */
+                return;
+        ask_identity_later(s);
+        if (s->id[0])
                 return;
         why = r->error < 0    ? r->error_text
               : !flavor_of(r) ? no_google
                               : "instance/id is no number";
-        timer_arm_in(s->timer, notice_source_pause(&s->backoff, s->env->random));
         notice_source_unknown(&s->source, keys[0].path, why, r->finished_usec);
 }
 
@@ -371,7 +389,8 @@ static void on_timer(Timer *t, void *userdata) {
 
         if (ask_id(s) < 0) {
                 timer_arm_in(s->timer, SLOWEST_USEC);
-                notice_source_unknown(&s->source, keys[0].path, "out of memory", loop_now(s->env->loop));
+                if (s->id[0] == 0)
+                        notice_source_unknown(&s->source, keys[0].path, "out of memory", loop_now(s->env->loop));
         }
 }
 
@@ -390,12 +409,12 @@ static void gce_start(NoticeSource *source) {
 static void gce_kick(NoticeSource *source) {
         NoticeGce *s = to_gce(source);
 
-        if (s->id[0] == 0) {
-                if (s->backoff.failures > 0)
-                        timer_arm_in(s->timer, 0);
+        if (s->name[0] == 0 && s->backoff.failures > 0) {
+                timer_arm_in(s->timer, 0);
                 backoff_reset(&s->backoff);
-                return;
         }
+        if (s->id[0] == 0)
+                return;
         for (size_t i = 0; i < ELEMENTSOF(s->feeds); i++)
                 if (s->feeds[i].backoff.failures > 0) {
                         backoff_reset(&s->feeds[i].backoff);

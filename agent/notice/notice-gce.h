@@ -13,7 +13,8 @@
  *      instance/shutdown-details/stop-state  PENDING_STOP: a graceful shutdown has begun: maintenance, stop, no time said
  *
  * At the start it is asked for instance/id, of which ids of notices are made, and for instance/name, by which a Node's providerID tells
- * whether it is this machine's; while it is not, for both every minute again.
+ * whether it is this machine's; while it is not, for both every minute again. Notices do not wait for a name: until one is told, which is
+ * asked for with backoff, never slower than a minute, metadata counts as this machine's.
  *
  * An answer counts only with the header Metadata-Flavor: Google.
  *

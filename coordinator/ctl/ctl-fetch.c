@@ -104,6 +104,10 @@ static char *claims_unknown(const ApiError *e) {
 
 /* True: it is no failure. */
 static bool claims_may_be_absent(CtlFetch *f, const KubeKind *kind, const ApiError *e) {
+        if (f->options.claims_may_be_uninstalled && kind == &kube_node_claim_kind && e->http == 404) {
+                f->snapshot.no_claims = true;
+                return true;
+        }
         if (!f->options.claims_optional || kind != &kube_node_claim_kind || (e->http != 404 && e->http != 403))
                 return false;
         if (!f->snapshot.unknown)

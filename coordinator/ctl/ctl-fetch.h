@@ -23,6 +23,8 @@ typedef struct CtlFetchOptions {
         size_t n_nodes;
         /* NodeClaims that are not installed, or that may not be read, are no error: CtlSnapshot.unknown says so. */
         bool claims_optional;
+        /* NodeClaims that are not installed are no error: there are none. CtlSnapshot.no_claims says so. */
+        bool claims_may_be_uninstalled;
 } CtlFetchOptions;
 
 /* options: its texts are borrowed until the fetch is over. */

@@ -26,7 +26,8 @@ struct ReleaseAll {
         KubeTarget target; /* of the call; its name lives in `name` */
         const char *verb;
         char *name;
-        bool paused, deleted_pools, told_of_stripping;
+        bool paused, deleted_pools, told_of_stripping, told_of_uninstalled, told_of_deleted;
+        bool no_pools; /* the cluster does not know NodePools */
         size_t told_nodes, told_claims;
         Timer *timer, *timeout;
         sd_event_source *signals[2];
@@ -245,13 +246,18 @@ static size_t tell_held(const ReleaseAll *a, FILE *f) {
         return n;
 }
 
+/* Without our finalizer it would go, and its machine would go on. */
+static bool is_held_by_us(const KubeNode *n) {
+        return n->object.meta.deletion_usec > 0 && object_meta_has_finalizer(&n->object.meta, FINALIZER_TERMINATION);
+}
+
 static bool strip_a_node(ReleaseAll *a) {
         for (size_t i = 0; i < a->snapshot.nodes.n_items; i++) {
                 const KubeNode *n = (const KubeNode *) a->snapshot.nodes.items[i];
                 _cleanup_free_ char *body = NULL;
                 int r = termination_release_patch(n, &body);
 
-                if (r == 0)
+                if (r == 0 || (is_held_by_us(n) && !a->ctl->options->without_coordinator))
                         continue;
                 if (n->object.meta.deletion_usec > 0)
                         printf("Node %s is being deleted: it goes, and its machine %s goes on. End it yourself.\n",
@@ -285,6 +291,37 @@ static bool strip(ReleaseAll *a) {
         }
         return strip_a_node(a) || strip_an_object(a, &a->snapshot.claims, true) ||
                strip_an_object(a, &a->pools, false);
+}
+
+/* Neither kind is there: no coordinator that starts now would ever have a whole view, and do anything. */
+static bool is_uninstalled(const ReleaseAll *a) {
+        return a->no_pools && a->snapshot.no_claims;
+}
+
+static void tell_uninstalled(ReleaseAll *a) {
+        if (!a->told_of_uninstalled && is_uninstalled(a))
+                puts("This cluster does not know NodePools and NodeClaims (vesper's CustomResourceDefinitions are not installed): there are none to "
+                     "delete.");
+        a->told_of_uninstalled = a->told_of_uninstalled || is_uninstalled(a);
+}
+
+/* In the place of a coordinator, but for nodes that are being deleted: one that still leads may be about to end their machines, and where none
+ * does somebody has to say that the machines may go on. */
+static void strip_uninstalled(ReleaseAll *a, Leadership leads) {
+        if (strip_a_node(a))
+                return;
+        if (leads == LEADERSHIP_NONE) {
+                ctl_complain("nodes are being deleted, and no coordinator leads that would end their machines: --without-coordinator lets "
+                             "these nodes go and names their machines, which go on");
+                fail(a, 0);
+                return;
+        }
+        if (!a->told_of_deleted)
+                puts("Waiting for nodes that are being deleted. If no coordinator ends that, stop all coordinators and say --without-coordinator: their "
+                     "machines go on then.");
+        fflush(stdout);
+        a->told_of_deleted = true;
+        timer_arm_in(a->timer, AGAIN_USEC);
 }
 
 static size_t count_nodes_left(const CtlSnapshot *s) {
@@ -346,7 +383,9 @@ static void pause_all(ReleaseAll *a) {
 static void begin(ReleaseAll *a, Leadership leads) {
         bool without = a->ctl->options->without_coordinator;
 
-        if (leads == LEADERSHIP_UNKNOWN)
+        if (is_uninstalled(a) && !without)
+                pause_all(a);
+        else if (leads == LEADERSHIP_UNKNOWN)
                 timer_arm_in(a->timer, AGAIN_USEC);
         else if (without && leads == LEADERSHIP_STANDS) {
                 ctl_complain("coordinator %s leads: stop all coordinators first, or leave --without-coordinator away", a->leader);
@@ -366,6 +405,7 @@ static void judge(ReleaseAll *a) {
         bool without = a->ctl->options->without_coordinator;
         size_t nodes = count_nodes_left(&a->snapshot), claims = a->snapshot.claims.n_items;
 
+        tell_uninstalled(a);
         if (nodes == 0 && claims == 0 && a->pools.n_items == 0) {
                 resume(a); /* an earlier try may have paused */
                 return;
@@ -389,6 +429,10 @@ static void judge(ReleaseAll *a) {
         fflush(stdout);
         a->told_nodes = nodes;
         a->told_claims = claims;
+        if (!without && is_uninstalled(a)) {
+                strip_uninstalled(a, leads);
+                return;
+        }
         if (!without && let_go_by_annotation(a))
                 return;
         if (!without || !strip(a))
@@ -420,16 +464,18 @@ static void on_pools(const KubeReply *reply, void *userdata) {
 
         a->call = kube_call_free(a->call);
         object_list_done(&a->pools);
-        if (ctl_complain_of(reply, "list", &target)) {
+        a->no_pools = reply->error && reply->error->http == 404;
+        if (!a->no_pools && ctl_complain_of(reply, "list", &target)) {
                 fail(a, 0);
                 return;
         }
         o = a->ctl->options;
-        r = ctl_take_list(a->ctl->client, reply, target.kind, &a->pools);
+        r = a->no_pools ? 0 : ctl_take_list(a->ctl->client, reply, target.kind, &a->pools);
         if (r >= 0)
                 r = ctl_fetch_new(a->ctl->client,
-                                  &(CtlFetchOptions){ .lease_ns = o->lease_ns, .lease_name = o->lease_name }, on_fetched, a,
-                                  &a->fetch);
+                                  &(CtlFetchOptions){
+                                          .lease_ns = o->lease_ns, .lease_name = o->lease_name, .claims_may_be_uninstalled = true },
+                                  on_fetched, a, &a->fetch);
         if (r < 0)
                 fail(a, r);
 }

@@ -14,6 +14,8 @@
  *      STRIP     with --without-coordinator, in the place of WAIT, what a coordinator would do, one object after the other:
  *                marks and finalizer off the Nodes, then finalizers off the NodeClaims, which are deleted, and off the
  *                NodePools
+ *                Where the cluster knows neither NodePools nor NodeClaims there are none, and STRIP follows even without that
+ *                option: no coordinator would do it. But a node that is being deleted stays, for whoever has begun that
  *      RESUME    the pause is taken off
  *
  * Who leads is judged by what the Lease does, and not by this machine's clock: a Lease that nobody has renewed while it

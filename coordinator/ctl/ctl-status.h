@@ -16,6 +16,7 @@ void object_list_done(ObjectList *l);
 typedef struct CtlSnapshot {
         ObjectList nodes, claims;
         bool named;              /* nodes: those that were asked for, managed or not */
+        bool no_claims;          /* the cluster does not know NodeClaims */
         char *unknown;           /* a sentence: what could not be read, and what would help; NULL: nothing */
         char *leader;            /* NULL: not known; "": nobody */
         usec_t leader_seen_usec; /* wall clock of its last renewal; 0: not said */

@@ -195,6 +195,8 @@ const CtlVerb verb_release = {
                 "NodeClaim, label or mark of the coordinator is left; removals that have begun are ended first. What it has begun when --timeout is over is not taken back. Before the Helm chart is uninstalled its hook runs that. With --without-coordinator, once no coordinator has led for a while, "
                 "it takes them off itself; then it frees even nodes that are being deleted, "
                 "names their machines, which go on, and leaves it to you to end them. "
+                "In a cluster without vesper's CustomResourceDefinitions there are no NodePools and NodeClaims to delete: it takes marks and finalizers off the nodes itself, "
+                "and of nodes that are being deleted only with --without-coordinator. "
                 "Needs: get and patch of nodes; --all besides: list, patch and delete of nodepools and nodeclaims, list of nodes, get of the Lease, patch of the coordinator's namespace.",
         .example = "vesperctl release worker-7",
         .max_args = UINT_MAX,

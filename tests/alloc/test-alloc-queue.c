@@ -9,10 +9,9 @@
 #include <cmocka.h>
 
 #include "alloc-coordinator.h"
-#include "fake-aws-event.h"
 #include "fake-json.h"
-#include "fake-sqs.h"
 #include "marks.h"
+#include "queue-rig.h"
 
 /*
  * The interruption queue tells of the end of one of two nodes, again and again, each time without another allocation of the
@@ -32,20 +31,20 @@ void __wrap_fake_sqs_handle(HttpExchange *x, void *userdata) {
         alloc_fault_resume();
 }
 
-static void send_spot(CoordinatorRig *r, FakeSqs *sqs, const char *node) {
+static void send_spot(QueueRig *q, const char *node) {
         _cleanup_free_ char *instance = rig_instance(node);
-        _cleanup_free_ char *body = fake_aws_event(&(FakeAwsEvent){ .kind = FAKE_AWS_EVENT_SPOT, .instance = instance, .action = "terminate",
-                                                                    .wall_usec = loop_wall(r->w.loop) });
 
-        fake_sqs_send(sqs, "q", body);
+        queue_rig_send(q, (FakeAwsEvent){ .kind = FAKE_AWS_EVENT_SPOT, .instance = instance, .action = "terminate" });
 }
 
 /* NULL, or what was not as it should be. */
-static const char *play_managed(CoordinatorRig *r, FakeSqs *sqs) {
-        send_spot(r, sqs, "n0");
-        for (usec_t t = 0; t < LATE_USEC && (rig_claim(r, "n0") || fake_sqs_n_messages(sqs, "q") > 0); t += USEC_PER_SEC)
+static const char *play_managed(QueueRig *q) {
+        CoordinatorRig *r = q->rig;
+
+        send_spot(q, "n0");
+        for (usec_t t = 0; t < LATE_USEC && (rig_claim(r, "n0") || fake_sqs_n_messages(q->sqs, "q") > 0); t += USEC_PER_SEC)
                 alloc_run_coordinator(r, USEC_PER_SEC);
-        if (fake_sqs_n_messages(sqs, "q") > 0)
+        if (fake_sqs_n_messages(q->sqs, "q") > 0)
                 return "the message is left";
         if (rig_claim(r, "n0"))
                 return "the message is deleted, and the node stays";
@@ -69,11 +68,13 @@ static bool is_drained(CoordinatorRig *r) {
 }
 
 /* The same of a node of no pool, which is drained, and stays. */
-static const char *play_free(CoordinatorRig *r, FakeSqs *sqs) {
-        send_spot(r, sqs, FREE);
-        for (usec_t t = 0; t < LATE_USEC && (!is_drained(r) || fake_sqs_n_messages(sqs, "q") > 0); t += USEC_PER_SEC)
+static const char *play_free(QueueRig *q) {
+        CoordinatorRig *r = q->rig;
+
+        send_spot(q, FREE);
+        for (usec_t t = 0; t < LATE_USEC && (!is_drained(r) || fake_sqs_n_messages(q->sqs, "q") > 0); t += USEC_PER_SEC)
                 alloc_run_coordinator(r, USEC_PER_SEC);
-        if (fake_sqs_n_messages(sqs, "q") > 0)
+        if (fake_sqs_n_messages(q->sqs, "q") > 0)
                 return "the message is left";
         if (!is_drained(r) || fake_get(r->cluster, FAKE_PODS, "default", "web"))
                 return "the message is deleted, and the node is not drained";
@@ -85,16 +86,14 @@ static const char *play_free(CoordinatorRig *r, FakeSqs *sqs) {
 }
 
 static const char *work(size_t fails_at, size_t *ret_n, char **ret_log, void *userdata) {
-        CoordinatorRig *r = coordinator_rig_new();
-        FakeSqs *sqs = fake_sqs_new(
-                &(FakeSqsOptions){ .aws = { .loop = r->w.loop, .region = "us-east-1", .max_skew_usec = USEC_PER_HOUR } });
         const bool *is_free = userdata;
         const char *wrong;
+        CoordinatorRig *r;
+        QueueRig q;
 
-        fake_sqs_add_queue(sqs, &(FakeSqsQueue){ .name = "q" });
+        queue_rig_init(&q);
+        r = q.rig;
         r->use_ec2 = true;
-        r->queue_handler = fake_sqs_handle;
-        r->queue = sqs;
         r->settings[0] = *is_free ? (char *) "Queue.Unmanaged=drain" : NULL;
         rig_begin(r, 2, NULL);
         if (*is_free) {
@@ -103,14 +102,11 @@ static const char *work(size_t fails_at, size_t *ret_n, char **ret_log, void *us
         }
         alloc_fault_arm(fails_at);
         alloc_fault_pause();
-        wrong = *is_free ? play_free(r, sqs) : play_managed(r, sqs);
+        wrong = *is_free ? play_free(&q) : play_managed(&q);
         alloc_fault_resume();
         *ret_n = alloc_fault_disarm();
         *ret_log = strdup(strbuf_str(&r->coordinators[0]->said));
-        for (size_t i = 0; i < ELEMENTSOF(r->coordinators); i++)
-                rig_kill(r, i); /* who polls goes before the queue */
-        fake_sqs_free(sqs);
-        coordinator_rig_free(r);
+        queue_rig_done(&q);
         return wrong;
 }
 

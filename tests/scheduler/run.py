@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """vesper's scheduling simulation against kube-scheduler's own code, on random clusters (clusters.py, compare.py).
 
-    tests/scheduler/run.py                     the kept cases, then seeds 1 to 600
+    tests/scheduler/run.py                     the kept cases, then seeds 1 to 1000
     tests/scheduler/run.py --seeds 2000 500    the kept cases, then 500 seeds from 2000 on
     tests/scheduler/run.py --seed 412          this one, with all that is wrong in it, made small
     tests/scheduler/run.py --case FILE         only this case
@@ -34,7 +34,7 @@ import oracle  # noqa: E402
 
 CASES = os.path.join(HERE, "cases")
 BUILD = os.environ.get("VESPER_BUILD") or os.path.join(os.path.dirname(os.path.dirname(HERE)), "build")
-SEEDS = 600
+SEEDS = 1000
 
 
 class Worker:

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Would the simulation see it? Plants one bug after the other (tests/sim/mutants/*.patch) in a copy of the tree and
 plays seeds until one of them shows a violation. A bug that none shows has FAILED, and so has a patch that does not
-apply any more. The last line counts. "Worlds: reboots" in a patch's head: of sim-random's other kind.
+apply any more. The last line counts. "Worlds: reboots" in a patch's head: of sim-random's other kind. "Test: NAME": no
+world shows it, tests/unit/test-NAME has to.
 
     tests/sim/mutants.py [NAME...]     only these; also those of mutants/unseen, which no early world shows (else: skipped)
     --seeds N                          at most so many each (default 2000)
@@ -46,6 +47,7 @@ class Mutant:
         with open(self.patch, encoding="utf-8") as f:
             head = f.read().split("\n--- ", 1)[0]
         self.what, _, rest = " ".join(head.split()).partition(" Seen by: ")
+        rest, _, self.test = rest.partition(" Test: ")
         self.sees, _, worlds = rest.partition(" Worlds: ")
         self.worlds = ["--" + worlds.strip()] if worlds else []
 
@@ -77,8 +79,8 @@ class Tree:
         if done.returncode != 0:
             raise Trouble(f"'{' '.join(command[:3])} ...' failed:\n" + "\n".join(done.stdout.splitlines()[-25:]))
 
-    def make(self):
-        self.run(["ninja", "-C", self.build, f"-j{self.jobs}", "tests/sim/sim-random"])
+    def make(self, program):
+        self.run(["ninja", "-C", self.build, f"-j{self.jobs}", program])
 
     def patch(self, mutant, back=False):
         command = ["git", "apply", "-p1"] + (["-R"] if back else []) + [mutant.patch]
@@ -168,6 +170,19 @@ def play(tree, worlds, seeds):
     return best, played
 
 
+def play_test(tree, program):
+    """("-", what has failed), or None; and 1."""
+    try:
+        done = subprocess.run([os.path.join(tree.build, program)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                              errors="replace", timeout=STANDSTILL)
+    except subprocess.TimeoutExpired:
+        raise Trouble(f"{program} came to no end in {STANDSTILL} s: a standstill, or a machine too busy to tell") from None
+    if done.returncode == 0:
+        return None, 1
+    failed = re.findall(r"^\[  FAILED  \] (test_\w+)$", done.stdout, re.MULTILINE)
+    return ("-", ": ".join([program, ", ".join(sorted(set(failed))) or f"a crash: ended with {done.returncode}"])), 1
+
+
 def told(found):
     """What a violation is in the table: "INVARIANT: text"; where it was is of no matter, but for a wait in vain."""
     where, _, text = found.partition(": ")
@@ -201,16 +216,17 @@ def row(*columns):
     print("  ".join(f"{c!s:{w}}" for c, w in zip(columns, (7, 30, 6, 6, 8, 0))).rstrip(), flush=True)
 
 
-def run_one(tree, mutant, worlds, seeds):
+def run_one(tree, mutant, worlds, seeds, test=""):
     """True when it was found (None: the tree as it is, in which nothing may be)."""
+    program = f"tests/unit/test-{test}" if test else "tests/sim/sim-random"
     begin, patched = time.monotonic(), False
-    name = mutant.name if mutant else "(none)" + " ".join([""] + worlds)
+    name = mutant.name if mutant else " ".join(["(none)"] + (["test-" + test] if test else worlds))
     try:
         if mutant:
             tree.patch(mutant)
             patched = True
-        tree.make()
-        best, played = play(tree, worlds, seeds)
+        tree.make(program)
+        best, played = play_test(tree, program) if test else play(tree, worlds, seeds)
         good = bool(best) if mutant else not best
         row("ok" if good else "FAILED", name, best[0] if best else "-", played,
             f"{time.monotonic() - begin:.1f}", told(best[1]) if best else "no violation")
@@ -228,11 +244,13 @@ def run_one(tree, mutant, worlds, seeds):
 def run(tree, mutants, options):
     begin = time.monotonic()
     row("", "mutant", "seed", "played", "seconds", "violation")
-    kinds = [k for k in ([], ["--reboots"], ["--events"], ["--notices"], ["--queue"]) if any(m.worlds == k for m in mutants)]
+    kinds = [k for k in ([], ["--reboots"], ["--events"], ["--notices"], ["--queue"]) if any(m.worlds == k and not m.test for m in mutants)]
+    tests = sorted({m.test for m in mutants if m.test})
     passed = sum(run_one(tree, None, worlds, min(options.seeds, 100)) for worlds in kinds)
-    total = len(kinds) + len(mutants)
+    passed += sum(run_one(tree, None, [], 1, test) for test in tests)
+    total = len(kinds) + len(tests) + len(mutants)
     for mutant in mutants:
-        passed += run_one(tree, mutant, mutant.worlds, options.seeds)
+        passed += run_one(tree, mutant, mutant.worlds, options.seeds, mutant.test)
     skipped = [] if options.names else names(UNSEEN)
     for name in skipped:
         print(f"skipped {name}: none of the first {options.seeds} worlds shows it ({UNSEEN})")

@@ -35,40 +35,43 @@ KubeObject *cluster_put(Snapshot *s, SnapshotKind kind, const char *json) {
         return o; /* the snapshot's */
 }
 
-static void make_node(Snapshot *s, uint32_t i) {
+static void make_node(Snapshot *s, uint32_t i, unsigned millicpu, const char *spec) {
         _cleanup_free_ char *text = strf(
                 "{\"metadata\":{\"name\":\"node-%05u\",\"uid\":\"n%u\",\"creationTimestamp\":\"2026-12-%02uT%02u:00:00Z\",\"labels\":{"
                 "\"kubernetes.io/hostname\":\"node-%05u\",\"topology.kubernetes.io/zone\":\"zone-%c\",\"disk\":\"%s\",\"pool\":\"main\","
-                "\"image\":\"%s\",\"node.kubernetes.io/instance-type\":\"large\"}},\"spec\":{},"
+                "\"image\":\"%s\",\"node.kubernetes.io/instance-type\":\"large\"}},\"spec\":{%s},"
                 "\"status\":{\"allocatable\":{\"cpu\":\"%um\",\"memory\":\"%uMi\",\"pods\":\"110\",\"ephemeral-storage\":\"100Gi\"},"
                 "\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"}]}}",
-                i, i, i % 29 + 1, i % 24, i, (int) ('a' + i % 3), i % 4 == 0 ? "ssd" : "hdd", i % 50 == 7 ? "old" : "new", (unsigned) NODE_MILLICPU, (unsigned) NODE_MEMORY_MIB);
+                i, i, i % 29 + 1, i % 24, i, (int) ('a' + i % 3), i % 4 == 0 ? "ssd" : "hdd", i % 50 == 7 ? "old" : "new", spec, millicpu, (unsigned) NODE_MEMORY_MIB);
 
         assert(text);
         cluster_put(s, SNAPSHOT_NODES, text);
 }
 
 /* What an owner's pods say in their spec, by the owner's number: shares as clusters have them. */
-static char *rules_of(uint32_t owner, bool plain) {
-        unsigned kind = plain ? 99 : owner * 37 % 100;
+static char *rules_of(uint32_t owner, const ClusterShape *shape) {
+        const char *honors = shape->honors_taints ? "\"nodeTaintsPolicy\":\"Honor\"," : "";
+        unsigned kind = shape->plain ? 99 : owner * 37 % 100;
         _cleanup_(strbuf_done) StrBuf b = {};
 
-        if (kind < 25)
+        if (kind < 33 && shape->no_spread)
+                ; /* none */
+        else if (kind < 25)
                 strbuf_addf(&b,
                             ",\"topologySpreadConstraints\":[{\"maxSkew\":2,\"topologyKey\":\"topology.kubernetes.io/zone\","
-                            "\"whenUnsatisfiable\":\"DoNotSchedule\",\"labelSelector\":{\"matchLabels\":{\"app\":\"app-%u\"}}}]",
-                            owner);
+                            "\"whenUnsatisfiable\":\"DoNotSchedule\",%s\"labelSelector\":{\"matchLabels\":{\"app\":\"app-%u\"}}}]",
+                            honors, owner);
         else if (kind < 33)
                 strbuf_addf(&b,
                             ",\"topologySpreadConstraints\":[{\"maxSkew\":1,\"topologyKey\":\"kubernetes.io/hostname\","
-                            "\"whenUnsatisfiable\":\"DoNotSchedule\",\"labelSelector\":{\"matchLabels\":{\"app\":\"app-%u\"}}}]",
-                            owner);
+                            "\"whenUnsatisfiable\":\"DoNotSchedule\",%s\"labelSelector\":{\"matchLabels\":{\"app\":\"app-%u\"}}}]",
+                            honors, owner);
         else if (kind < 45)
                 strbuf_addf(&b,
                             ",\"affinity\":{\"podAntiAffinity\":{\"requiredDuringSchedulingIgnoredDuringExecution\":[{"
                             "\"topologyKey\":\"kubernetes.io/hostname\",\"labelSelector\":{\"matchLabels\":{\"app\":\"app-%u\"}}}]}}",
                             owner);
-        if (!plain && owner * 53 % 100 < 30)
+        if (!shape->plain && owner * 53 % 100 < 30)
                 strbuf_add(&b, ",\"nodeSelector\":{\"disk\":\"ssd\"}");
         strbuf_add(&b, "");
         return strbuf_steal(&b);
@@ -83,7 +86,7 @@ static KubeObject *make_pod(Snapshot *s, const ClusterShape *shape, uint32_t i, 
         uint32_t owner = i % shape->n_owners;
         uint64_t state = shape->seed * 1000003 + owner;
         unsigned cpu = mean_millicpu / 2 + (unsigned) (cluster_draw(&state) % (mean_millicpu + 1)), memory = cpu * 3;
-        _cleanup_free_ char *rules = rules_of(owner, shape->plain);
+        _cleanup_free_ char *rules = rules_of(owner, shape);
         _cleanup_free_ char *text = strf(
                 "{\"metadata\":{\"name\":\"app-%u-%06u\",\"namespace\":\"ns-%u\",\"uid\":\"p%u\",\"labels\":{\"app\":\"app-%u\"},"
                 "\"ownerReferences\":[{\"apiVersion\":\"apps/v1\",\"kind\":\"ReplicaSet\",\"name\":\"app-%u\",\"uid\":\"o%u\","
@@ -99,8 +102,8 @@ KubeObject *cluster_add_pod(MadeCluster *c, const ClusterShape *shape, uint32_t 
         return make_pod(c->snapshot, shape, number, node);
 }
 
-void cluster_add_node(MadeCluster *c, uint32_t number) {
-        make_node(c->snapshot, number);
+void cluster_add_node(MadeCluster *c, uint32_t number, unsigned millicpu, const char *spec) {
+        make_node(c->snapshot, number, millicpu, spec);
 }
 
 /* Puts each pod where the freest node is, and writes that into the objects. */
@@ -133,7 +136,7 @@ int cluster_make(const ClusterShape *shape, MadeCluster *ret) {
         for (size_t i = 0; i < _SNAPSHOT_KIND_MAX; i++)
                 ret->snapshot->is_known[i] = true;
         for (uint32_t i = 0; i < shape->n_nodes; i++)
-                make_node(ret->snapshot, i);
+                make_node(ret->snapshot, i, NODE_MILLICPU, "");
         for (uint32_t i = 0; i < shape->n_pods; i++)
                 (void) make_pod(ret->snapshot, shape, i, "");
         return bind_pods(ret);

@@ -14,6 +14,8 @@ typedef struct ClusterShape {
         uint32_t n_nodes, n_pods, n_owners;
         unsigned fill_percent; /* of the nodes' CPU that all pods together ask for */
         bool plain;            /* no pod has a rule beyond its requests */
+        bool no_spread;        /* ... or no topologySpreadConstraints */
+        bool honors_taints;    /* these count only nodes whose taints the pod tolerates (nodeTaintsPolicy) */
 } ClusterShape;
 
 typedef struct MadeCluster {
@@ -26,8 +28,8 @@ int cluster_make(const ClusterShape *shape, MadeCluster *ret);
 void cluster_done(MadeCluster *c);
 /* One more pod of an owner (0 .. n_owners - 1), of that number; it is the snapshot's. */
 KubeObject *cluster_add_pod(MadeCluster *c, const ClusterShape *shape, uint32_t number, const char *node);
-/* One more node, of the class that its number says. */
-void cluster_add_node(MadeCluster *c, uint32_t number);
+/* One more node, of the class that its number says, with so much CPU; spec: members of its spec ("\"unschedulable\":true"), or "". */
+void cluster_add_node(MadeCluster *c, uint32_t number, unsigned millicpu, const char *spec);
 /* A NodePool for each zone, with every method on, offerings and those budgets (JSON; NULL: the default), and a PodDisruptionBudget for every
  * tenth owner; some of the nodes are expired then, some are not as their pool says. Sets the snapshot's time. */
 void cluster_add_pools(MadeCluster *c, const ClusterShape *shape, const char *budgets);

@@ -354,6 +354,13 @@ class Cluster(unittest.TestCase):
         self.assertEqual([self.api(path)["items"] for path in (POOLS, CLAIMS)], [[], []])
         self.assertIsNone(self.annotation(NAMESPACE, "paused"))
 
+    def assert_n1_is_free(self):
+        meta, spec = self.node()["metadata"], self.node()["spec"]
+        self.assertEqual(meta.get("finalizers", []), [])
+        self.assertEqual([k for part in ("labels", "annotations") for k in meta.get(part, {}) if k.startswith("vesper.sh/")], [])
+        self.assertNotIn("unschedulable", spec)
+        self.assertEqual(spec.get("taints", []), [])
+
     # -- the webhook
 
     def secret(self, name):
@@ -492,6 +499,54 @@ class Cluster(unittest.TestCase):
         self.assertEqual((code, err), (0, ""))
         self.assertIn("Nothing of vesper's is left on any node.", out)
         self.assert_nothing_is_left()
+
+    def test_ctl_releases_without_definitions(self):
+        """vesper's CustomResourceDefinitions were never installed, or are gone: there are no pools and claims, and what is on Nodes goes."""
+        def fault(path, body):
+            question = urllib.request.Request(self.endpoints["control"] + path, method="POST", data=json.dumps(body).encode())
+            urllib.request.urlopen(question, timeout=LIMIT).close()
+
+        def mark():
+            self.api("/api/v1/nodes/n1", "PATCH", {
+                "metadata": {"finalizers": ["vesper.sh/termination"], "labels": {"vesper.sh/nodepool": "web"},
+                             "annotations": {"vesper.sh/cordoned-by-coordinator": "true", "vesper.sh/deadline": "2027-01-15T08:00:00Z"}},
+                "spec": {"unschedulable": True, "taints": [{"key": "vesper.sh/disrupted", "effect": "NoSchedule"}]}})
+
+        for resource in "nodepools", "nodeclaims":
+            fault("/fault", {"resource": resource, "status": 404, "plain": True})
+        code, out, err = self.ctl("release", "--all", "--yes")  # never installed: nothing is left, nobody has to lead
+        self.assertEqual((code, err), (0, ""))
+        self.assertEqual(out.count("does not know NodePools and NodeClaims"), 1, out)
+        # A coordinator may lead, but never has a whole view.
+        with self.playing("coordinator", self.coordinator(), "Leading, as "):
+            mark()
+            code, out, err = self.ctl("release", "--all", "--yes", "--timeout=20s")
+            self.assertEqual((code, err), (0, ""), out)
+            self.assertIn("Nothing of vesper's is left on any node.", out)
+            self.assert_n1_is_free()
+            # It may have begun to end the machine of a node that is being deleted.
+            mark()
+            self.api("/api/v1/nodes/n1", "DELETE")
+            code, out, err = self.ctl("release", "--all", "--yes", "--timeout=2s")
+            self.assertEqual(code, 1)
+            self.assertIn("Waiting for nodes that are being deleted", out)
+            self.assertIn("gave up, --timeout is over: 1 nodes and 0 NodeClaims are left", err)
+            self.assertIn("vesper.sh/termination", self.node()["metadata"]["finalizers"])
+        code, out, err = self.ctl("release", "--all", "--yes")
+        self.assertEqual(code, 1)
+        self.assertIn("no coordinator leads that would end their machines: --without-coordinator", err)
+        code, out, err = self.ctl("release", "--all", "--without-coordinator", "--yes")
+        self.assertEqual((code, err), (0, ""))
+        self.assertIn("aws:///us-east-1a/i-00000001", out)
+        self.assertIsNone(self.node())
+        self.assertIsNone(self.annotation(NAMESPACE, "paused"))
+        # NodePools alone, of an installation that is half gone: what is there is dealt with as always.
+        fault("/fault/clear", {})
+        fault("/fault", {"resource": "nodepools", "status": 404, "plain": True})
+        fault("/fault", {"resource": "nodeclaims", "status": 403})
+        code, out, err = self.ctl("release", "--all", "--yes")
+        self.assertEqual((code, out), (1, ""))
+        self.assertIn("you may not list nodeclaims", err)
 
     def test_ctl_and_what_the_queue_told(self):
         """A node of no NodePool that the coordinator drains for its queue: undrain opens it, release --all has all marks taken off."""

@@ -1,9 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "disruption-rig.h"
-
+#include <stdarg.h>
+#include <setjmp.h>
+#include <stdint.h>
 #include <stdio.h>
 
+#include <cmocka.h>
+
+#include "disruption-rig.h"
+
 #include "string-util.h"
+
+const RigCluster rig_plan_cluster = {
+        .nodes = { { "a", "4", RIG_TYPE("l") }, { "b", "4", RIG_TYPE("l") }, { "c", "4", RIG_TYPE("l") }, { "d", "4", "'labels':{'any':'thing'}" } },
+        .pods = { { "p1", "b", "1" }, { "p2", "b", "1", "'labels':{'app':'p'}" }, { "q", "c", "3" } },
+        .pool = "'disruption':{'budgets':[],'emptyAfter':'5m','consolidation':{'policy':'WhenUnderutilized'}},"
+                "'offerings':[{'instanceType':'l','price':4}]",
+        .others = { RIG_PDB("web", "p", "'disruptionsAllowed':1,'currentHealthy':2,'desiredHealthy':1,'expectedPods':2") },
+};
 
 /* ' is " in what tests write. */
 static char *json_of(const char *text) {
@@ -134,6 +147,11 @@ DisruptionRig *disruption_rig_free(DisruptionRig *r) {
         snapshot_free(r->snapshot);
         intern_pool_free(r->interned);
         return mfree(r);
+}
+
+void rig_expect(const char *text, const char *piece) {
+        if (!strstr(text, piece))
+                fail_msg("no '%s' in:\n%s", piece, text);
 }
 
 uint32_t rig_number(const DisruptionRig *r, const char *node) {

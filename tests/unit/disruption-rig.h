@@ -32,6 +32,15 @@ typedef struct RigCluster {
         const char *others[4]; /* objects */
 } RigCluster;
 
+#define RIG_TYPE(t) "'labels':{'pool':'a','node.kubernetes.io/instance-type':'" t "'}"
+#define RIG_PDB(name, app, status) \
+        "{'apiVersion':'policy/v1','kind':'PodDisruptionBudget','metadata':{'namespace':'x','name':'" name "'}," \
+        "'spec':{'selector':{'matchLabels':{'app':'" app "'}}},'status':{" status "}}"
+
+/* Of pool a: a is empty; b has p1 and p2, which nothing would make anew, and stays; q of c goes to d, which no pool selects. A budget
+ * web allows that p1 or p2 goes. */
+extern const RigCluster rig_plan_cluster;
+
 typedef struct DisruptionRig {
         InternPool *interned;
         Snapshot *snapshot;
@@ -49,4 +58,5 @@ void rig_judge(DisruptionRig *r);
 /* "Emptiness/empty a; Consolidation/multi-node b c p>d; d: NOT_PLACED". Free it. */
 char *rig_plan_line(const DisruptionRig *r, const DisruptionPlan *p);
 char *rig_codes(const GateFindings *f); /* "PDB_BLOCKS POD_OPT_OUT" */
+void rig_expect(const char *text, const char *piece); /* fails with both, where that piece is not in the text */
 uint32_t rig_number(const DisruptionRig *r, const char *node);

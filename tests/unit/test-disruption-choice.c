@@ -52,53 +52,112 @@ static void test_same_bytes(void **state) {
 
 /* -- one more node ------------------------------------------------------------------------------------------- */
 
-/* Of each node by itself, and of each with the next: a bit whether packing places all. */
-static uint64_t packing_answers(const Snapshot *snapshot, uint32_t n) {
-        _cleanup_(simulator_freep) Simulator *s = NULL;
-        uint64_t answers = 0;
+#define SETS 64u
+#define NODES_MAX 16u
 
-        assert_return_code(simulator_new(snapshot, &s), 0);
-        for (uint32_t i = 0; i < n; i++)
-                for (size_t k = 1; k <= 2; k++) {
-                        const SimulateOptions o = { .quick = true };
-                        const uint32_t nodes[] = { i, (i + 1) % n };
-                        SimulateVerdict v;
+/* Up to half of the nodes, at random. */
+static size_t draw_set(uint64_t *dice, uint32_t n, uint32_t nodes[NODES_MAX]) {
+        size_t k = 0, most = 1 + cluster_draw(dice) % (n / 2);
 
-                        assert_return_code(simulate_removal(s, nodes, k, &o, false, &v), 0);
-                        answers |= (uint64_t) v.fits_packed << (2 * i + k - 1);
-                        simulate_verdict_done(&v);
-                }
-        return answers;
+        for (uint32_t i = 0; i < n && k < most; i++)
+                if (cluster_draw(dice) % n < most)
+                        nodes[k++] = i;
+        if (k == 0)
+                nodes[k++] = (uint32_t) (cluster_draw(dice) % n);
+        return k;
 }
 
-/* A node that is empty, of a class that there is, and the last by name: packing asks it last, so what it has placed without the node it
- * places with it. */
+/* A bit for each of SETS sets of the first n nodes. */
+typedef struct Answers {
+        uint64_t packed, fits;
+} Answers;
+
+static Answers answers_of(const Snapshot *snapshot, uint64_t dice, uint32_t n) {
+        _cleanup_(simulator_freep) Simulator *s = NULL;
+        Answers a = {};
+
+        assert_return_code(simulator_new(snapshot, &s), 0);
+        for (unsigned set = 0; set < SETS; set++) {
+                const SimulateOptions o = { .quick = true };
+                uint32_t nodes[NODES_MAX];
+                size_t k = draw_set(&dice, n, nodes);
+                SimulateVerdict v;
+
+                assert_return_code(simulate_removal(s, nodes, k, &o, false, &v), 0);
+                a.packed |= (uint64_t) v.fits_packed << set;
+                a.fits |= (uint64_t) v.fits << set;
+                simulate_verdict_done(&v);
+        }
+        return a;
+}
+
+/*
+ * A node that is empty, and the last by name: packing asks it last, so that what it has placed without the node it places with it, on the same
+ * nodes. That is so where placing can only break rules, which spreading is not: one more domain may keep pods from all others.
+ *
+ * The node is small. One as large as the others takes all that a removed node had, in whatever order nodes are asked. With this one a simulation
+ * that asks the last node first, or goes on where its last search has ended, is found out.
+ */
 static void test_one_more_node(void **state) {
         unsigned yes = 0, more = 0;
 
         (void) state;
-        for (uint64_t seed = 1; seed <= 150; seed++) {
+        for (uint64_t seed = 1; seed <= 120; seed++) {
                 ClusterShape shape = small_shape(seed);
-                uint64_t before, after;
+                Answers before, after;
                 MadeCluster c;
 
-                if (seed % 2 == 0) { /* few large ones, of which one in a wrong place keeps others from theirs */
-                        shape.n_pods = shape.n_nodes * 3;
-                        shape.fill_percent = 60 + (unsigned) (seed % 7) * 5;
-                }
+                shape.n_pods = shape.n_nodes * (7 + (uint32_t) (seed % 3));
+                shape.fill_percent = 45 + (unsigned) (seed % 6) * 6;
+                shape.no_spread = true;
                 assert_return_code(cluster_make(&shape, &c), 0);
-                before = packing_answers(c.snapshot, shape.n_nodes);
-                cluster_add_node(&c, 99000 + (uint32_t) (seed % 12));
-                after = packing_answers(c.snapshot, shape.n_nodes);
-                if (before & ~after)
-                        fail_msg("seed %llu: yes %llx became %llx", (unsigned long long) seed, (unsigned long long) before,
-                                 (unsigned long long) after);
-                yes += (unsigned) __builtin_popcountll(before);
-                more += (unsigned) __builtin_popcountll(after & ~before);
+                before = answers_of(c.snapshot, seed, shape.n_nodes);
+                cluster_add_node(&c, 99000 + (uint32_t) (seed % 12), 1500 + (unsigned) (seed % 5) * 1000, "");
+                after = answers_of(c.snapshot, seed, shape.n_nodes);
+                if (before.packed & ~after.packed)
+                        fail_msg("seed %llu: yes %llx became %llx", (unsigned long long) seed, (unsigned long long) before.packed,
+                                 (unsigned long long) after.packed);
+                yes += (unsigned) __builtin_popcountll(before.packed);
+                more += (unsigned) __builtin_popcountll(after.packed & ~before.packed);
                 cluster_done(&c);
         }
         print_message("%u times yes, and with one more node %u times more\n", yes, more);
         assert_true(yes > 200 && more > 20);
+}
+
+/*
+ * A node that no pod may use changes no answer, of any way of placing: neither its room nor its domain count, where spreading honors taints. A
+ * simulation that counts its domain, whose minimum is 0 then, or that leaves out some filter of its search, is found out.
+ */
+static void test_one_more_useless_node(void **state) {
+        static const char *const specs[] = {
+                "\"taints\":[{\"key\":\"other\",\"effect\":\"NoSchedule\"}]",
+                "\"unschedulable\":true,\"taints\":[{\"key\":\"node.kubernetes.io/unschedulable\",\"effect\":\"NoSchedule\"}]",
+        };
+        unsigned yes = 0, no = 0;
+
+        (void) state;
+        for (uint64_t seed = 1; seed <= 120; seed++) {
+                ClusterShape shape = small_shape(seed);
+                Answers before, after;
+                MadeCluster c;
+
+                shape.n_pods = shape.n_nodes * (4 + (uint32_t) (seed % 5));
+                shape.honors_taints = true;
+                assert_return_code(cluster_make(&shape, &c), 0);
+                before = answers_of(c.snapshot, seed, shape.n_nodes);
+                cluster_add_node(&c, 99000 + (uint32_t) (seed / 2 % 12), 16000, specs[seed % 2]);
+                after = answers_of(c.snapshot, seed, shape.n_nodes);
+                if (before.packed != after.packed || before.fits != after.fits)
+                        fail_msg("seed %llu: packed %llx became %llx, and fits %llx %llx", (unsigned long long) seed,
+                                 (unsigned long long) before.packed, (unsigned long long) after.packed, (unsigned long long) before.fits,
+                                 (unsigned long long) after.fits);
+                yes += (unsigned) __builtin_popcountll(before.fits);
+                no += (unsigned) __builtin_popcountll(~before.fits);
+                cluster_done(&c);
+        }
+        print_message("%u times yes and %u times no, as without a node that is of no use\n", yes, no);
+        assert_true(yes > 200 && no > 200);
 }
 
 /* -- one more PodDisruptionBudget ------------------------------------------------------------------------------ */
@@ -294,6 +353,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_same_bytes),
                 cmocka_unit_test(test_one_more_node),
+                cmocka_unit_test(test_one_more_useless_node),
                 cmocka_unit_test(test_one_more_pdb),
                 cmocka_unit_test(test_choice),
         };

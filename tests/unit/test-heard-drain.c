@@ -6,38 +6,29 @@
 
 #include <cmocka.h>
 
-#include "coordinator-rig.h"
-#include "fake-autoscaling.h"
-#include "fake-aws-event.h"
 #include "fake-json.h"
-#include "fake-sqs.h"
 #include "heard-rule.h"
 #include "marks.h"
 #include "page.h"
+#include "queue-rig.h"
 
 #define S USEC_PER_SEC
 #define NODE "free"
-#define GROUPS_ORIGIN "https://autoscaling.us-east-1.amazonaws.com"
 #define SPOT_LEAD (120 * S)
 
 /* A node of no pool beside n0 of POOL, and the queue. */
 typedef struct Room {
-        CoordinatorRig *rig;
-        FakeSqs *sqs;
-        FakeAutoscaling *groups; /* NULL: none */
-        char *instance;          /* of NODE */
-        unsigned n_sent;
+        QueueRig q;
+        CoordinatorRig *rig; /* of the queue's rig */
+        char *instance;      /* of NODE */
 } Room;
 
 static void room_open(Room *r, bool use_ec2, const char *setting) {
         _cleanup_free_ char *id = NULL;
 
-        *r = (Room){ .rig = coordinator_rig_new(), .instance = rig_instance(NODE) };
-        r->sqs = fake_sqs_new(&(FakeSqsOptions){
-                .aws = { .loop = r->rig->w.loop, .region = "us-east-1", .max_skew_usec = USEC_PER_HOUR } });
-        fake_sqs_add_queue(r->sqs, &(FakeSqsQueue){ .name = "q" });
-        r->rig->queue_handler = fake_sqs_handle;
-        r->rig->queue = r->sqs;
+        *r = (Room){ .instance = rig_instance(NODE) };
+        queue_rig_init(&r->q);
+        r->rig = r->q.rig;
         r->rig->use_ec2 = use_ec2;
         r->rig->settings[0] = (char *) setting;
         rig_begin(r->rig, 1, NULL);
@@ -48,25 +39,14 @@ static void room_open(Room *r, bool use_ec2, const char *setting) {
 }
 
 static void room_close(Room *r) {
-        for (size_t i = 0; i < ELEMENTSOF(r->rig->coordinators); i++)
-                rig_kill(r->rig, i); /* who polls goes before the queue */
-        fake_autoscaling_free(r->groups);
-        fake_sqs_free(r->sqs);
-        coordinator_rig_free(r->rig);
+        queue_rig_done(&r->q);
         free(r->instance);
 }
 
 #define DRAINS "Queue.Unmanaged=drain"
 
 static void send_spot(Room *r, const char *id) {
-        const FakeAwsEvent e = { .kind = FAKE_AWS_EVENT_SPOT,
-                                 .instance = r->instance,
-                                 .action = "terminate",
-                                 .id = id,
-                                 .wall_usec = loop_wall(r->rig->w.loop) };
-        _cleanup_free_ char *body = fake_aws_event(&e);
-
-        fake_sqs_send(r->sqs, "q", body);
+        queue_rig_send(&r->q, (FakeAwsEvent){ .kind = FAKE_AWS_EVENT_SPOT, .instance = r->instance, .action = "terminate", .id = id });
 }
 
 static void add_pod(Room *r, const char *name, const char *app, int64_t stop_sec) {
@@ -140,7 +120,7 @@ static void test_drained(void **state) {
         assert_string_equal(fj_string(rig_node(r.rig, NODE), "metadata", "labels", LABEL_EXCLUDE_FROM_LB, NULL), "vesper");
         assert_null(annotation(&r, ANNOTATION_INTERRUPTION));
         assert_true(rig_event_says(r.rig, NODE, "InterruptionAnnounced", "cordoned and drained"));
-        assert_int_equal(fake_sqs_n_messages(r.sqs, "q"), 0);
+        assert_int_equal(fake_sqs_n_messages(r.q.sqs, "q"), 0);
         assert_true(wait_phase(&r, "Drained", 10 * S));
         assert_false(has_pod(&r, "web"));
         assert_int_equal(rig_evictions(r.rig, 201), 1);
@@ -166,7 +146,7 @@ static void test_reported(void **state) {
         assert_clean(&r);
         assert_true(has_pod(&r, "web"));
         assert_true(rig_has_event(r.rig, NODE, "NoticeReported"));
-        assert_int_equal(fake_sqs_n_messages(r.sqs, "q"), 0);
+        assert_int_equal(fake_sqs_n_messages(r.q.sqs, "q"), 0);
         assert_not_managed(&r);
         room_close(&r);
 }
@@ -295,7 +275,7 @@ static void test_leader_dies(void **state) {
         send_spot(&r, "e1");
         rig_run(r.rig, 5 * S);
         assert_true(has_phase(&r, "Draining"));
-        assert_int_equal(fake_sqs_n_messages(r.sqs, "q"), 0);
+        assert_int_equal(fake_sqs_n_messages(r.q.sqs, "q"), 0);
         rig_kill(r.rig, 0);
         rig_start(r.rig, 1);
         rig_run(r.rig, 30 * S);
@@ -389,56 +369,10 @@ static void test_reported_from_now_on(void **state) {
 
 /* -- hooks ---------------------------------------------------------------------------------------------- */
 
-static void on_group_event(const FakeAsgEvent *e, void *userdata) {
-        Room *r = userdata;
-        const FakeAwsEvent event = { .kind = FAKE_AWS_EVENT_TERMINATE_ACTION,
-                                     .instance = e->instance,
-                                     .group = e->group,
-                                     .hook = e->hook,
-                                     .token = e->token,
-                                     .wall_usec = loop_wall(r->rig->w.loop) };
-        _cleanup_free_ char *body = NULL;
-
-        if (e->kind != FAKE_ASG_LIFECYCLE_ACTION)
-                return;
-        body = fake_aws_event(&event);
-        fake_sqs_send(r->sqs, "q", body);
-}
-
 static void groups_open(Room *r) {
         room_open(r, true, DRAINS);
         fake_ec2_run(r->rig->ec2, r->instance, ZONE);
-        r->groups = fake_autoscaling_new(&(FakeAutoscalingOptions){ .aws = { .loop = r->rig->w.loop, .region = "us-east-1" },
-                                                                    .ec2 = r->rig->ec2,
-                                                                    .on_event = on_group_event,
-                                                                    .userdata = r });
-        fake_autoscaling_add_group(r->groups, &(FakeAsgGroup){ .name = "g", .zones = ZONE, .max = 3 });
-        fake_autoscaling_add_hook(r->groups, "g", &(FakeAsgHook){ .name = "drain", .heartbeat_usec = 30 * S, .abandon = true });
-        fake_autoscaling_attach(r->groups, "g", r->instance);
-        assert_return_code(http_inproc_route(r->rig->coordinators[0]->transport, GROUPS_ORIGIN, fake_autoscaling_handle, r->groups), 0);
-}
-
-static void on_let_go(const HttpResponse *response, void *userdata) {
-        assert_int_equal(response->status, 200);
-}
-
-static void group_lets_go(Room *r) {
-        static const HttpHeader headers[] = { { "Host", "autoscaling.us-east-1.amazonaws.com" },
-                                              { "Content-Type", "application/x-www-form-urlencoded; charset=utf-8" } };
-        _cleanup_free_ char *form = strf("Action=TerminateInstanceInAutoScalingGroup&Version=2011-01-01&InstanceId=%s&"
-                                         "ShouldDecrementDesiredCapacity=true",
-                                         r->instance);
-        const HttpRequest request = { .method = HTTP_POST,
-                                      .url = GROUPS_ORIGIN "/",
-                                      .headers = headers,
-                                      .n_headers = ELEMENTSOF(headers),
-                                      .body = form,
-                                      .body_size = strlen(form),
-                                      .lane = HTTP_LANE_BULK,
-                                      .timeout_usec = USEC_PER_MINUTE,
-                                      .max_response_bytes = 1u << 16 };
-
-        assert_return_code(http_call_start(r->rig->coordinators[0]->transport, &request, on_let_go, NULL, NULL), 0);
+        queue_rig_add_group(&r->q, r->instance);
 }
 
 /* Heartbeats for as long as the drain takes, which is four times the hook's own time; then CONTINUE, once. */
@@ -447,20 +381,20 @@ static void test_hook(void **state) {
         Room r;
 
         groups_open(&r);
-        calls = fake_autoscaling_troubles(r.groups);
+        calls = fake_autoscaling_troubles(r.q.groups);
         fake_add_pod(r.rig->cluster, &(FakePod){ .name = "slow", .node = NODE, .grace_sec = 300, .stop_sec = 120 });
         rig_run(r.rig, S);
-        group_lets_go(&r);
+        queue_rig_group_lets_go(&r.q, r.instance);
         rig_run(r.rig, 100 * S);
         assert_true(has_phase(&r, "Draining"));
-        assert_string_equal(fake_autoscaling_lifecycle(r.groups, r.instance), "Terminating:Wait");
+        assert_string_equal(fake_autoscaling_lifecycle(r.q.groups, r.instance), "Terminating:Wait");
         assert_in_range(fake_troubles_n_requests(calls, "RecordLifecycleActionHeartbeat"), 5, 12);
         assert_int_equal(fake_troubles_n_requests(calls, "CompleteLifecycleAction"), 0);
-        assert_int_equal(fake_sqs_n_messages(r.sqs, "q"), 1);
+        assert_int_equal(fake_sqs_n_messages(r.q.sqs, "q"), 1);
         assert_true(wait_phase(&r, "Drained", USEC_PER_MINUTE));
         rig_run(r.rig, 5 * S);
         assert_int_equal(fake_troubles_n_requests(calls, "CompleteLifecycleAction"), 1);
-        assert_int_equal(fake_sqs_n_messages(r.sqs, "q"), 0);
+        assert_int_equal(fake_sqs_n_messages(r.q.sqs, "q"), 0);
         assert_null(rig_claim(r.rig, NODE));
         room_close(&r);
 }
@@ -472,14 +406,14 @@ static void test_hook_overruled(void **state) {
         groups_open(&r);
         fake_add_pod(r.rig->cluster, &(FakePod){ .name = "slow", .node = NODE, .grace_sec = 300, .stop_sec = 120 });
         rig_run(r.rig, S);
-        group_lets_go(&r);
+        queue_rig_group_lets_go(&r.q, r.instance);
         rig_run(r.rig, 20 * S);
-        assert_int_equal(fake_sqs_n_messages(r.sqs, "q"), 1);
+        assert_int_equal(fake_sqs_n_messages(r.q.sqs, "q"), 1);
         fake_merge(r.rig->cluster, FAKE_NODES, NULL, NODE, "{'spec':{'unschedulable':null}}");
         rig_run(r.rig, 5 * S);
         assert_true(has_phase(&r, "Released"));
-        assert_int_equal(fake_sqs_n_messages(r.sqs, "q"), 0);
-        assert_int_equal(fake_troubles_n_requests(fake_autoscaling_troubles(r.groups), "CompleteLifecycleAction"), 0);
+        assert_int_equal(fake_sqs_n_messages(r.q.sqs, "q"), 0);
+        assert_int_equal(fake_troubles_n_requests(fake_autoscaling_troubles(r.q.groups), "CompleteLifecycleAction"), 0);
         room_close(&r);
 }
 

@@ -150,12 +150,39 @@ static void test_identity(void **state) {
                 assert_string_equal(name, "n1");
         }
         bench_done(&b);
-        /* It is not told: notices are read all the same. */
+}
+
+/* The name is not told, as by a metadata server that is not up yet: notices are read all the same, and it is asked for until it is told; the
+ * feeds are read at once then, by whoever this is, and a deadline stays where it was. */
+static void test_name_comes_late(void **state) {
+        const char *provider_id = "gce://fake-project/us-central1-a/n2", *name;
+        usec_t deadline;
+        size_t gets, looks;
+        Bench b;
+
         bench_init(&b, NULL);
         fake_gce_metadata_set_name(b.fake, NULL);
         run(&b, 10 * USEC_PER_SEC);
-        assert_int_equal(notice_source_identity(b.source, rows[2].provider_id, &name), NOTICE_IDENTITY_UNKNOWN);
+        assert_int_equal(notice_source_identity(b.source, provider_id, &name), NOTICE_IDENTITY_UNKNOWN);
         assert_int_equal(PREEMPTED->result, NOTICE_POLL_NONE);
+        run(&b, 10 * USEC_PER_MINUTE);
+        gets = fake_gce_metadata_n_gets(b.fake);
+        run(&b, 10 * USEC_PER_MINUTE);
+        assert_in_range(fake_gce_metadata_n_gets(b.fake) - gets, 60, 75); /* four feeds, and two questions, each about once a minute */
+
+        fake_gce_metadata_set_preempted(b.fake, true);
+        run(&b, 10 * USEC_PER_SEC);
+        deadline = PREEMPTED->notice->deadline_usec;
+        looks = PREEMPTED->n_looks;
+        fake_gce_metadata_set_name(b.fake, "n1");
+        notice_source_kick(b.source);
+        run(&b, USEC_PER_SEC);
+        assert_int_equal(notice_source_identity(b.source, provider_id, &name), NOTICE_IDENTITY_OTHER);
+        assert_int_equal(PREEMPTED->n_looks, looks + 1);
+        assert_true(PREEMPTED->notice->deadline_usec == deadline);
+        gets = fake_gce_metadata_n_gets(b.fake);
+        run(&b, 10 * USEC_PER_MINUTE);
+        assert_in_range(fake_gce_metadata_n_gets(b.fake) - gets, 36, 44); /* the feeds alone */
         bench_done(&b);
 }
 
@@ -358,6 +385,7 @@ int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_calm),
                 cmocka_unit_test(test_identity),
+                cmocka_unit_test(test_name_comes_late),
                 cmocka_unit_test(test_nothing_planned),
                 cmocka_unit_test(test_preempted),
                 cmocka_unit_test(test_maintenance),

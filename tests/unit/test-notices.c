@@ -595,6 +595,36 @@ static void test_named_anew_gce(void **state) {
         agent_rig_free(r);
 }
 
+/* Metadata that did not tell its name at the agent's start, and has a preemption, which is acted upon: no time is to be lost. Once its name is
+ * told, and is another VM's, the node is back in service, without a restart of the agent. */
+static void test_named_late_gce(void **state) {
+        AgentRig *r = agent_rig_new();
+        FakeGceMetadata *gce = fake_gce_metadata_new(r->world.loop, &(FakeGceMetadataOptions){ .name = "n2", .id = GCE_OTHER_ID });
+
+        r->metadata = fake_gce_metadata_handle;
+        r->metadata_userdata = gce;
+        r->config.metadata_source = METADATA_SOURCE_GCE;
+        fake_merge(r->cluster, FAKE_NODES, NULL, RIG_NODE, "{'spec':{'providerID':'gce://p/us-central1-a/n1'}}");
+        fake_gce_metadata_set_name(gce, NULL);
+        agent_rig_add_pods(r, "web", 3);
+        agent_rig_start(r);
+        agent_rig_run(r, 5 * USEC_PER_MINUTE);
+        fake_gce_metadata_set_preempted(gce, true);
+        agent_rig_run(r, 20 * USEC_PER_SEC);
+        assert_string_equal(agent_phase(r->agent), "Drained");
+        agent_rig_run(r, 5 * USEC_PER_MINUTE);
+        assert_string_equal(agent_phase(r->agent), "Drained");
+        fake_gce_metadata_set_name(gce, "n2");
+        agent_rig_run(r, 90 * USEC_PER_SEC);
+        assert_int_equal(n_said(r, "speaks for another machine: for n2"), 1);
+        agent_rig_run(r, 10 * USEC_PER_MINUTE);
+        assert_string_equal(agent_phase(r->agent), "Idle");
+        assert_false(agent_rig_unschedulable(r));
+        agent_rig_kill(r);
+        fake_gce_metadata_free(gce);
+        agent_rig_free(r);
+}
+
 static void test_named_anew_azure(void **state) {
         AgentRig *r = agent_rig_new();
         FakeAzureEvents *events = fake_azure_events_new(r->world.loop);
@@ -688,6 +718,7 @@ int main(void) {
                 cmocka_unit_test(test_foreign_metadata),
                 cmocka_unit_test(test_foreign_provider_id),
                 cmocka_unit_test(test_named_anew_gce),
+                cmocka_unit_test(test_named_late_gce),
                 cmocka_unit_test(test_named_anew_azure),
                 cmocka_unit_test(test_provider_id_comes_late),
         };

@@ -14,20 +14,6 @@
 
 #define NBSP "\xc2\xa0"
 #define ARROW " \xe2\x86\x92 "
-#define OFFERED "'labels':{'pool':'a','node.kubernetes.io/instance-type':'l'}"
-
-/* a is empty, c goes to d, b stays. */
-static const RigCluster cluster = {
-        .nodes = { { "a", "4", OFFERED }, { "b", "4", OFFERED }, { "c", "4", OFFERED }, { "d", "4", "'labels':{'any':'thing'}" } },
-        .pods = { { "p1", "b", "1" }, { "p2", "b", "1" }, { "q", "c", "3" } },
-        .pool = "'disruption':{'budgets':[],'emptyAfter':'5m','consolidation':{'policy':'WhenUnderutilized'}},"
-                "'offerings':[{'instanceType':'l','price':4}]",
-};
-
-static void expect(const char *text, const char *piece) {
-        if (!strstr(text, piece))
-                fail_msg("no '%s' in:\n%s", piece, text);
-}
 
 static size_t count(const char *text, const char *piece) {
         size_t n = 0;
@@ -98,7 +84,7 @@ static void check_node(const DisruptionRig *r, const PlanPage *p, const char *na
 
 /* The plan has been carried out in the simulator when its page is made; what is said of before is as it was. */
 static void test_rooms_of_plan(void **state) {
-        _cleanup_(disruption_rig_freep) DisruptionRig *r = disruption_rig_new(&cluster);
+        _cleanup_(disruption_rig_freep) DisruptionRig *r = disruption_rig_new(&rig_plan_cluster);
         _cleanup_(disruption_plan_freep) DisruptionPlan *p = NULL;
         _cleanup_(plan_page_done) PlanPage page = {};
         int64_t before[4];
@@ -124,7 +110,7 @@ static void test_rooms_of_plan(void **state) {
 }
 
 static void test_rooms_of_what_if(void **state) {
-        _cleanup_(disruption_rig_freep) DisruptionRig *r = disruption_rig_new(&cluster);
+        _cleanup_(disruption_rig_freep) DisruptionRig *r = disruption_rig_new(&rig_plan_cluster);
         char *names[] = { (char *) "b" };
         const char *unknown;
 
@@ -156,7 +142,7 @@ static void test_plan(void **state) {
 
         (void) state;
         for (unsigned i = 0; i < 2; i++) {
-                _cleanup_(disruption_rig_freep) DisruptionRig *r = disruption_rig_new(&cluster);
+                _cleanup_(disruption_rig_freep) DisruptionRig *r = disruption_rig_new(&rig_plan_cluster);
                 _cleanup_(disruption_plan_freep) DisruptionPlan *p = NULL;
                 char **at = i == 0 ? &first : &second;
 
@@ -165,19 +151,19 @@ static void test_plan(void **state) {
                 assert_non_null(*at);
         }
         assert_string_equal(first, second);
-        expect(first, "<h1>2 of 4 nodes would be removed now</h1>");
-        expect(first, "<p class=\"note\">pods are &lt;not&gt; ?known</p>");
-        expect(first, "<b>4" ARROW "2</b><span>nodes</span>");
-        expect(first, "<b>31" NBSP "%" ARROW "63" NBSP "%</b><span>of the nodes&#39; CPU");
-        expect(first, "<b>8 saved</b>");
-        expect(first, "Goes in step 1: Emptiness (empty)</p>");
-        expect(first, "Goes in step 2: Consolidation (single-node), 1 pod moves in 1 wave</p>");
-        expect(first, "CPU: its pods ask for 3 of 4 cores\"");
-        expect(first, "<i class=\"leave\" style=\"width:75.0%\"></i></span><span class=\"figure\">75" NBSP "%" ARROW "gone</span>");
-        expect(first, "<i class=\"come\" style=\"width:75.0%\"></i></span><span class=\"figure\">0" NBSP "%" ARROW "75" NBSP "%</span>");
-        expect(first, "<td>x/q</td><td>c</td><td>d</td>");
-        expect(first, "<code>NO_CHEAPER</code></td>");
-        expect(first, "<code>NOT_MANAGED</code></td>");
+        rig_expect(first, "<h1>2 of 4 nodes would be removed now</h1>");
+        rig_expect(first, "<p class=\"note\">pods are &lt;not&gt; ?known</p>");
+        rig_expect(first, "<b>4" ARROW "2</b><span>nodes</span>");
+        rig_expect(first, "<b>31" NBSP "%" ARROW "63" NBSP "%</b><span>of the nodes&#39; CPU");
+        rig_expect(first, "<b>8 saved</b>");
+        rig_expect(first, "Goes in step 1: Emptiness (empty)</p>");
+        rig_expect(first, "Goes in step 2: Consolidation (single-node), 1 pod moves in 1 wave</p>");
+        rig_expect(first, "CPU: its pods ask for 3 of 4 cores\"");
+        rig_expect(first, "<i class=\"leave\" style=\"width:75.0%\"></i></span><span class=\"figure\">75" NBSP "%" ARROW "gone</span>");
+        rig_expect(first, "<i class=\"come\" style=\"width:75.0%\"></i></span><span class=\"figure\">0" NBSP "%" ARROW "75" NBSP "%</span>");
+        rig_expect(first, "<td>x/q</td><td>c</td><td>d</td>");
+        rig_expect(first, "<code>NO_CHEAPER</code></td>");
+        rig_expect(first, "<code>NOT_MANAGED</code></td>");
         assert_int_equal(count(first, "<article "), 4);
         assert_int_equal(count(first, "<g class=\"move\">"), 1);
         assert_null(strstr(first, "<script"));
@@ -194,14 +180,14 @@ static void test_nothing_to_do(void **state) {
         (void) state;
         assert_return_code(disruption_plan_new(r->scene, &p), 0);
         text = plan_html(p, NULL);
-        expect(text, "<h1>No node of 1 would be removed now</h1>");
-        expect(text, "<code>DISABLED</code>");
+        rig_expect(text, "<h1>No node of 1 would be removed now</h1>");
+        rig_expect(text, "<code>DISABLED</code>");
         assert_null(strstr(text, "<svg"));
         assert_null(strstr(text, "In this order"));
 }
 
 static void test_new_and_naked(void **state) {
-        const RigCluster c = { .nodes = { { "a", "8", OFFERED } },
+        const RigCluster c = { .nodes = { { "a", "8", RIG_TYPE("l") } },
                                .pods = { { "p", "a", "3", "'labels':{'app':'p'}" } },
                                .pool = "'disruption':{'budgets':[],'consolidation':{'policy':'WhenUnderutilized'}},"
                                        "'offerings':[{'instanceType':'l','price':4},{'instanceType':'s','zone':'z1','price':1.5,'allocatable':{'cpu':'4'}}]" };
@@ -212,12 +198,12 @@ static void test_new_and_naked(void **state) {
         (void) state;
         assert_return_code(disruption_plan_new(r->scene, &p), 0);
         text = plan_html(p, NULL);
-        expect(text, "<b>1" ARROW "1</b><span>nodes, 1 of them new</span>");
-        expect(text, "<article class=\"node new\"><h4 title=\"new-1\">new-1</h4><p class=\"mark\">New, first of step 1</p>");
-        expect(text, "new" ARROW "75" NBSP "%");
-        expect(text, "like s in z1");
-        expect(text, "1 without a controller would not come again");
-        expect(text, "<b>2.5 saved</b>");
+        rig_expect(text, "<b>1" ARROW "1</b><span>nodes, 1 of them new</span>");
+        rig_expect(text, "<article class=\"node new\"><h4 title=\"new-1\">new-1</h4><p class=\"mark\">New, first of step 1</p>");
+        rig_expect(text, "new" ARROW "75" NBSP "%");
+        rig_expect(text, "like s in z1");
+        rig_expect(text, "1 without a controller would not come again");
+        rig_expect(text, "<b>2.5 saved</b>");
 }
 
 static void test_what_if(void **state) {
@@ -254,7 +240,7 @@ static void test_what_if(void **state) {
                 assert_return_code(disruption_without(r->scene, names, 1, &w, &unknown), 0);
                 text = what_if_html(r->scene, &w, NULL, NULL);
                 assert_non_null(text);
-                expect(text, rows[i].says);
+                rig_expect(text, rows[i].says);
                 what_if_done(&w);
         }
 }

@@ -11,27 +11,9 @@
 #include "plan-show.h"
 #include "string-util.h"
 
-#define TYPE(t) "'labels':{'pool':'a','node.kubernetes.io/instance-type':'" t "'}"
-#define PDB(name, app, status) \
-        "{'apiVersion':'policy/v1','kind':'PodDisruptionBudget','metadata':{'namespace':'x','name':'" name "'}," \
-        "'spec':{'selector':{'matchLabels':{'app':'" app "'}}},'status':{" status "}}"
-
-static const RigCluster cluster = {
-        .nodes = { { "a", "4", TYPE("l") }, { "b", "4", TYPE("l") }, { "c", "4", TYPE("l") }, { "d", "4", "'labels':{'any':'thing'}" } },
-        .pods = { { "p1", "b", "1" }, { "p2", "b", "1", "'labels':{'app':'p'}" }, { "q", "c", "3" } },
-        .pool = "'disruption':{'budgets':[],'emptyAfter':'5m','consolidation':{'policy':'WhenUnderutilized'}},"
-                "'offerings':[{'instanceType':'l','price':4}]",
-        .others = { PDB("web", "p", "'disruptionsAllowed':1,'currentHealthy':2,'desiredHealthy':1,'expectedPods':2") },
-};
-
-static void expect(const char *text, const char *piece) {
-        if (!strstr(text, piece))
-                fail_msg("no '%s' in:\n%s", piece, text);
-}
-
 static void test_plan_table(void **state) {
         char *notes[] = { (char *) "pods are not \033[1mknown", NULL };
-        _cleanup_(disruption_rig_freep) DisruptionRig *r = disruption_rig_new(&cluster);
+        _cleanup_(disruption_rig_freep) DisruptionRig *r = disruption_rig_new(&rig_plan_cluster);
         _cleanup_(disruption_plan_freep) DisruptionPlan *p = NULL;
         _cleanup_free_ char *text = NULL;
 
@@ -65,12 +47,12 @@ static void test_plan_table(void **state) {
 /* Twice made it is the same, digest and all; another cluster has another. */
 static void test_plan_json(void **state) {
         _cleanup_free_ char *first = NULL, *second = NULL, *other = NULL;
-        RigCluster changed = cluster;
+        RigCluster changed = rig_plan_cluster;
 
         (void) state;
         changed.pods[2].cpu = "4";
         for (unsigned i = 0; i < 3; i++) {
-                _cleanup_(disruption_rig_freep) DisruptionRig *r = disruption_rig_new(i < 2 ? &cluster : &changed);
+                _cleanup_(disruption_rig_freep) DisruptionRig *r = disruption_rig_new(i < 2 ? &rig_plan_cluster : &changed);
                 _cleanup_(disruption_plan_freep) DisruptionPlan *p = NULL;
                 _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
                 char **at = i == 0 ? &first : i == 1 ? &second : &other;
@@ -84,10 +66,10 @@ static void test_plan_json(void **state) {
         assert_string_equal(first, second);
         assert_string_not_equal(first, other);
         assert_string_not_equal(first + strlen(first) - 18, other + strlen(other) - 18);
-        expect(first, "{\"method\":\"Consolidation\",\"how\":\"single-node\",\"nodes\":[{\"name\":\"c\",\"pool\":\"a\",\"why\":\"its 1 pod fits on other "
+        rig_expect(first, "{\"method\":\"Consolidation\",\"how\":\"single-node\",\"nodes\":[{\"name\":\"c\",\"pool\":\"a\",\"why\":\"its 1 pod fits on other "
                       "nodes\"}],\"moves\":[{\"pod\":\"x/q\",\"from\":\"c\",\"to\":\"d\"}],\"price\":{\"before\":4.000000,\"after\":0.000000},"
                       "\"drain\":{\"pods\":1,\"waves\":1,\"seconds\":30},\"nakedPods\":0}");
-        expect(first, "{\"name\":\"d\",\"nearest\":\"Consolidation\",\"lacks\":{\"Consolidation\":[{\"code\":\"NOT_MANAGED\",");
+        rig_expect(first, "{\"name\":\"d\",\"nearest\":\"Consolidation\",\"lacks\":{\"Consolidation\":[{\"code\":\"NOT_MANAGED\",");
 }
 
 static void test_nothing_to_do(void **state) {
@@ -99,12 +81,12 @@ static void test_nothing_to_do(void **state) {
         (void) state;
         assert_return_code(disruption_plan_new(r->scene, &p), 0);
         text = plan_table(p, NULL);
-        expect(text, "Of 2027-01-15T08:00:00Z: 1 node, 0 pods.\nNo node would be removed now.\n");
-        expect(text, "DISABLED");
+        rig_expect(text, "Of 2027-01-15T08:00:00Z: 1 node, 0 pods.\nNo node would be removed now.\n");
+        rig_expect(text, "DISABLED");
 }
 
 static void test_naked_and_replaced(void **state) {
-        const RigCluster c = { .nodes = { { "a", "8", TYPE("l") } },
+        const RigCluster c = { .nodes = { { "a", "8", RIG_TYPE("l") } },
                                .pods = { { "p", "a", "3", "'labels':{'app':'p'}" } },
                                .pool = "'disruption':{'budgets':[],'consolidation':{'policy':'WhenUnderutilized'}},"
                                        "'offerings':[{'instanceType':'l','price':4},{'instanceType':'s','zone':'z1','price':1.5,'allocatable':{'cpu':'4'}}]" };
@@ -116,10 +98,10 @@ static void test_naked_and_replaced(void **state) {
         assert_return_code(disruption_plan_new(r->scene, &p), 0);
         text = plan_table(p, NULL);
         json = plan_json(p, NULL);
-        expect(text, "Step 1 needs one new node first, like s in z1; it would be ready before anything is drained.\n");
-        expect(text, "Step 1 ends 1 pod without a controller, which nothing makes anew.\n");
-        expect(text, "these nodes cost 4, and what takes their place 1.5.\n");
-        expect(json, "\"replacement\":{\"name\":\"new-1\",\"like\":\"s in z1\"},\"price\":{\"before\":4.000000,\"after\":1.500000}");
+        rig_expect(text, "Step 1 needs one new node first, like s in z1; it would be ready before anything is drained.\n");
+        rig_expect(text, "Step 1 ends 1 pod without a controller, which nothing makes anew.\n");
+        rig_expect(text, "these nodes cost 4, and what takes their place 1.5.\n");
+        rig_expect(json, "\"replacement\":{\"name\":\"new-1\",\"like\":\"s in z1\"},\"price\":{\"before\":4.000000,\"after\":1.500000}");
 }
 
 /* Pod w is pending; it has its seat on a by the step before, and finds another one when a goes, too. */
@@ -140,12 +122,12 @@ static void test_pending_moves(void **state) {
         json = plan_json(p, NULL);
         assert_non_null(text);
         assert_non_null(json);
-        expect(text, "x/w   a      c\n");
-        expect(json, "{\"pod\":\"x/w\",\"from\":\"a\",\"to\":\"c\"}");
+        rig_expect(text, "x/w   a      c\n");
+        rig_expect(json, "{\"pod\":\"x/w\",\"from\":\"a\",\"to\":\"c\"}");
 }
 
 static void test_what_if(void **state) {
-        _cleanup_(disruption_rig_freep) DisruptionRig *r = disruption_rig_new(&cluster);
+        _cleanup_(disruption_rig_freep) DisruptionRig *r = disruption_rig_new(&rig_plan_cluster);
         char *names[] = { (char *) "b" }, *many[] = { (char *) "b", (char *) "c" };
         _cleanup_free_ char *text = NULL, *json = NULL, *no = NULL, *no_json = NULL;
         const char *unknown;
@@ -155,9 +137,9 @@ static void test_what_if(void **state) {
         assert_return_code(disruption_without(r->scene, names, 1, &w, &unknown), 0);
         text = what_if_table(r->scene, &w, NULL, NULL);
         json = what_if_json(r->scene, &w, NULL, NULL);
-        expect(text, "This node could go: b.\nIts 2 pods would go in 2 waves, in about 1min 30s; pdb x/web is the narrowest.\n");
-        expect(json, "\"fits\":true,\"canGo\":true,\"nodes\":[{\"name\":\"b\",\"lacks\":[]}]");
-        expect(json, "\"drain\":{\"pods\":2,\"waves\":2,\"pdb\":\"x/web\",\"seconds\":90}");
+        rig_expect(text, "This node could go: b.\nIts 2 pods would go in 2 waves, in about 1min 30s; pdb x/web is the narrowest.\n");
+        rig_expect(json, "\"fits\":true,\"canGo\":true,\"nodes\":[{\"name\":\"b\",\"lacks\":[]}]");
+        rig_expect(json, "\"drain\":{\"pods\":2,\"waves\":2,\"pdb\":\"x/web\",\"seconds\":90}");
         what_if_done(&w);
 
         assert_return_code(disruption_add_nodes(r->scene, "a", 0), 0);
@@ -165,15 +147,15 @@ static void test_what_if(void **state) {
         assert_return_code(disruption_without(r->scene, many, 2, &w, &unknown), 0);
         no = what_if_table(r->scene, &w, NULL, NULL);
         no_json = what_if_json(r->scene, &w, NULL, NULL);
-        expect(no, "These could not go as things are, though all their pods would find a place.\n");
-        expect(no, "\nNODE   CODE                  WHY\nb      SNAPSHOT_INCOMPLETE   PodDisruptionBudgets were not read");
-        expect(no_json, "\"unknown\":[\"poddisruptionbudgets\"]");
-        expect(no_json, "\"fits\":true,\"canGo\":false");
+        rig_expect(no, "These could not go as things are, though all their pods would find a place.\n");
+        rig_expect(no, "\nNODE   CODE                  WHY\nb      SNAPSHOT_INCOMPLETE   PodDisruptionBudgets were not read");
+        rig_expect(no_json, "\"unknown\":[\"poddisruptionbudgets\"]");
+        rig_expect(no_json, "\"fits\":true,\"canGo\":false");
         what_if_done(&w);
 }
 
 static void test_upgrade(void **state) {
-        _cleanup_(disruption_rig_freep) DisruptionRig *r = disruption_rig_new(&cluster);
+        _cleanup_(disruption_rig_freep) DisruptionRig *r = disruption_rig_new(&rig_plan_cluster);
         _cleanup_free_ char *text = NULL, *json = NULL;
         UpgradePlan u;
 
@@ -181,15 +163,15 @@ static void test_upgrade(void **state) {
         assert_return_code(disruption_upgrade(r->scene, "a", &u), 0);
         text = upgrade_table(r->scene, &u, NULL);
         json = upgrade_json(r->scene, &u, NULL);
-        expect(text, "To roll NodePool a, each node replaced by one like it: 3 nodes in 1 wave, about 4min 30s");
-        expect(text, "1      a, c, b   2 waves, about 1min 30s (pdb x/web)\n");
-        expect(json, "\"pool\":\"a\",\"waves\":[{\"nodes\":[\"a\",\"c\",\"b\"],\"newNodes\":3,");
-        expect(json, "\"seconds\":270,\"cut\":false,\"blocked\":[],\"digest\":");
+        rig_expect(text, "To roll NodePool a, each node replaced by one like it: 3 nodes in 1 wave, about 4min 30s");
+        rig_expect(text, "1      a, c, b   2 waves, about 1min 30s (pdb x/web)\n");
+        rig_expect(json, "\"pool\":\"a\",\"waves\":[{\"nodes\":[\"a\",\"c\",\"b\"],\"newNodes\":3,");
+        rig_expect(json, "\"seconds\":270,\"cut\":false,\"blocked\":[],\"digest\":");
         upgrade_plan_done(&u);
 }
 
 static void test_longer_than_can_be_told(void **state) {
-        RigCluster c = cluster;
+        RigCluster c = rig_plan_cluster;
         _cleanup_(disruption_rig_freep) DisruptionRig *r = NULL, *rolled = NULL;
         _cleanup_(disruption_plan_freep) DisruptionPlan *p = NULL;
         _cleanup_free_ char *text = NULL, *json = NULL, *page = NULL, *upgrade = NULL, *upgrade_text = NULL;
@@ -201,17 +183,17 @@ static void test_longer_than_can_be_told(void **state) {
         assert_return_code(disruption_upgrade(rolled->scene, "a", &u), 0);
         upgrade = upgrade_json(rolled->scene, &u, NULL);
         upgrade_text = upgrade_table(rolled->scene, &u, NULL);
-        expect(upgrade, "\"pdb\":\"x/web\"}}],\"cut\":false"); /* seconds of neither */
-        expect(upgrade_text, "3 nodes in 1 wave, longer than can be told with 3min");
+        rig_expect(upgrade, "\"pdb\":\"x/web\"}}],\"cut\":false"); /* seconds of neither */
+        rig_expect(upgrade_text, "3 nodes in 1 wave, longer than can be told with 3min");
         upgrade_plan_done(&u);
         r = disruption_rig_new(&c);
         assert_return_code(disruption_plan_new(r->scene, &p), 0);
         text = plan_table(p, NULL);
         json = plan_json(p, NULL);
         page = plan_html(p, NULL);
-        expect(text, "its 1 pod fits on other nodes               1 wave, longer than can be told\n");
-        expect(json, "\"drain\":{\"pods\":1,\"waves\":1},\"nakedPods\":0}");
-        expect(page, "<b>longer than can be told</b><span>to drain");
+        rig_expect(text, "its 1 pod fits on other nodes               1 wave, longer than can be told\n");
+        rig_expect(json, "\"drain\":{\"pods\":1,\"waves\":1},\"nakedPods\":0}");
+        rig_expect(page, "<b>longer than can be told</b><span>to drain");
 }
 
 /* -- explain --simulate --------------------------------------------------------------------------------- */
@@ -277,7 +259,7 @@ static void test_outlook(void **state) {
                 json = node_outlook_json(&o, NULL);
                 assert_non_null(text);
                 assert_non_null(json);
-                expect(text, rows[i].says);
+                rig_expect(text, rows[i].says);
                 assert_return_code(json_parse(json, strlen(json), SIZE_MAX, &doc, NULL), 0);
         }
 }
@@ -292,8 +274,8 @@ static void test_outlook_json(void **state) {
         (void) state;
         assert_return_code(node_outlook_make(r->scene, "a", &o), 0);
         json = node_outlook_json(&o, notes);
-        expect(json, "{\"wouldGo\":false,\"lacks\":{\"Expiration\":[{\"code\":\"DISABLED\"");
-        expect(json, "\"pods\":[{\"pod\":\"x/p\",\"takers\":0,\"others\":{\"not a destination\":1,\"resources\":1},\"nearest\":\"b\","
+        rig_expect(json, "{\"wouldGo\":false,\"lacks\":{\"Expiration\":[{\"code\":\"DISABLED\"");
+        rig_expect(json, "\"pods\":[{\"pod\":\"x/p\",\"takers\":0,\"others\":{\"not a destination\":1,\"resources\":1},\"nearest\":\"b\","
                      "\"needs\":\"1000m cpu more on b\"}],\"notes\":[\"a note\"]}");
 }
 
