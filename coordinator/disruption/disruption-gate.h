@@ -66,6 +66,7 @@ void gate_findings_done(GateFindings *f);
 void gate_add(GateFindings *f, GateCode code, const char *object, usec_t until_usec, char *text);
 const GateFinding *gate_first(const GateFindings *f); /* NULL: none */
 bool gate_has(const GateFindings *f, GateCode code);
+void gate_sort(GateFindings *f, size_t from); /* by code */
 
 typedef enum GateFlags {
         GATE_UNMANAGED_TOO = 1 << 0,  /* neither pool nor pauses are asked for: what could go, whoever's it is */

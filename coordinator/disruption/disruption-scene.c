@@ -25,6 +25,8 @@ DisruptionScene *disruption_scene_free(DisruptionScene *s) {
         free(s->template_pdbs);
         free(s->pod_classes);
         free(s->nodes);
+        for (size_t i = 0; i < s->n_pools; i++)
+                free(s->pools[i].shapes);
         free(s->pools);
         free(s->pdbs);
         free(s->node_budgets);
@@ -198,6 +200,29 @@ static int scene_add_nodes(DisruptionScene *s) {
                 count_in_pool(s, i, node->pool);
         }
         return 0;
+}
+
+int scene_add_node(DisruptionScene *s, const SimulatorNewNode *new, uint32_t *ret) {
+        SimulatorNewNode named = *new;
+        int r;
+
+        for (unsigned i = s->n_added + 1;; i++) {
+                _cleanup_free_ char *name = strf("new-%u", i);
+
+                if (!name)
+                        return -ENOMEM;
+                named.name = name;
+                r = simulator_add_node(s->simulator, &named, ret);
+                if (r != -EEXIST)
+                        break;
+        }
+        s->n_added += r >= 0;
+        return r;
+}
+
+void scene_drop_node(DisruptionScene *s, uint32_t node) {
+        simulator_drop_node(s->simulator, node);
+        s->n_added--;
 }
 
 /* -- PodDisruptionBudgets ------------------------------------------------------------------------------- */

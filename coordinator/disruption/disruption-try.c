@@ -251,9 +251,8 @@ int plan_force(DisruptionPlan *p, const StepDraft *draft, uint32_t node, char **
 }
 
 int plan_try_with_successor(DisruptionPlan *p, const StepDraft *draft, uint32_t node, char **why, GateFindings *f) {
-        Simulator *s = p->scene->simulator;
         const DisruptionPool *pool = p->scene->nodes[node].pool;
-        _cleanup_free_ char *name = NULL, *like = NULL;
+        _cleanup_free_ char *like = NULL;
         _cleanup_(gate_findings_done) GateFindings anyway = {};
         PlanStep *step;
         uint32_t new;
@@ -262,21 +261,18 @@ int plan_try_with_successor(DisruptionPlan *p, const StepDraft *draft, uint32_t 
         r = plan_try(p, draft, &node, 1, why, f, &step);
         if (r != 0)
                 return r;
-        name = strf("new-%u", ++p->n_added);
         like = strdup(scene_node_name(p->scene, node));
-        if (!name || !like)
+        if (!like)
                 return -ENOMEM;
-        r = simulator_add_node(s, &(SimulatorNewNode){ .name = name, .like = node, .labels = pool ? &pool->pool->template.labels : NULL },
-                               &new);
-        if (r == -E2BIG || r == -EEXIST || r == -EINVAL)
+        r = scene_add_node(p->scene, &(SimulatorNewNode){ .like = node, .labels = pool ? &pool->pool->template.labels : NULL }, &new);
+        if (r == -E2BIG || r == -EINVAL)
                 return 0;
         if (r < 0)
                 return r;
         r = plan_try(p, draft, &node, 1, why, &anyway, &step);
         if (r <= 0) {
-                int k = simulator_remove_node(s, new);
-
-                return r < 0 ? r : k;
+                scene_drop_node(p->scene, new);
+                return r;
         }
         step->replacement = new;
         step->replacement_like = TAKE_PTR(like);

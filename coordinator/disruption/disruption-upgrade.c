@@ -56,21 +56,17 @@ static int find_candidates(DisruptionScene *s, const DisruptionPool *pool, Upgra
 }
 
 /* A successor comes, and the node goes. 1: done; 0: blocked. */
-static int replace_node(DisruptionScene *s, const DisruptionPool *pool, uint32_t node, unsigned *n_added, UpgradePlan *u) {
+static int replace_node(DisruptionScene *s, const DisruptionPool *pool, uint32_t node, UpgradePlan *u) {
         const SimulateOptions o = {};
-        _cleanup_free_ char *name = strf("new-%u", ++*n_added);
         _cleanup_(gate_findings_done) GateFindings f = {};
         SimulateVerdict v = {};
         uint32_t new;
         int r;
 
-        if (!name)
-                return -ENOMEM;
-        r = simulator_add_node(s->simulator, &(SimulatorNewNode){ .name = name, .like = node, .labels = &pool->pool->template.labels },
-                               &new);
+        r = scene_add_node(s, &(SimulatorNewNode){ .like = node, .labels = &pool->pool->template.labels }, &new);
         if (r == -E2BIG)
                 u->is_cut = true;
-        if (r == -E2BIG || r == -EEXIST || r == -EINVAL)
+        if (r == -E2BIG || r == -EINVAL)
                 return 1;
         if (r < 0)
                 return r;
@@ -79,9 +75,8 @@ static int replace_node(DisruptionScene *s, const DisruptionPool *pool, uint32_t
                 r = 1;
         else if (r >= 0) {
                 gate_add_verdict(s, &v, &f);
-                r = simulator_remove_node(s->simulator, new);
-                if (r >= 0)
-                        r = add_blocked(u, node, &f);
+                scene_drop_node(s, new);
+                r = add_blocked(u, node, &f);
         }
         simulate_verdict_done(&v);
         return r;
@@ -93,14 +88,14 @@ static bool has_room(DisruptionScene *s, const DisruptionPool *pool, uint32_t no
                !node_budget_without_room(s, node);
 }
 
-static int one_wave(DisruptionScene *s, const DisruptionPool *pool, const uint32_t *nodes, size_t n, unsigned *n_added,
-                    UpgradePlan *u, size_t *ret_seen) {
+static int one_wave(DisruptionScene *s, const DisruptionPool *pool, const uint32_t *nodes, size_t n, UpgradePlan *u,
+                    size_t *ret_seen) {
         UpgradeWave wave = { .nodes = new0(uint32_t, n + 1) };
         size_t i;
         int r = wave.nodes ? 0 : -ENOMEM;
 
         for (i = 0; i < n && r >= 0 && has_room(s, pool, nodes[i]); i++) {
-                r = replace_node(s, pool, nodes[i], n_added, u);
+                r = replace_node(s, pool, nodes[i], u);
                 if (r <= 0)
                         continue;
                 wave.nodes[wave.n_nodes++] = nodes[i];
@@ -138,7 +133,6 @@ int disruption_upgrade(DisruptionScene *s, const char *name, UpgradePlan *ret) {
         DisruptionPool *pool = find_pool(s, name);
         _cleanup_free_ uint32_t *nodes = new0(uint32_t, (size_t) s->n_nodes + 1);
         UpgradePlan u = {};
-        unsigned n_added = 0;
         size_t n, seen;
         int r;
 
@@ -152,7 +146,7 @@ int disruption_upgrade(DisruptionScene *s, const char *name, UpgradePlan *ret) {
         u.lacks = new0(GateFindings, (size_t) s->n_nodes + 1);
         r = nodes && u.waves && u.blocked && u.lacks ? find_candidates(s, pool, &u, nodes, &n) : -ENOMEM;
         for (size_t at = 0; r >= 0 && at < n; at += seen) {
-                r = one_wave(s, pool, nodes + at, n - at, &n_added, &u, &seen);
+                r = one_wave(s, pool, nodes + at, n - at, &u, &seen);
                 if (r >= 0 && seen == 0) {
                         r = block_rest(s, nodes + at, n - at, &u);
                         break;

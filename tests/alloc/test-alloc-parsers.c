@@ -24,6 +24,7 @@
 #include "calendar.h"
 #include "coordinator-config.h"
 #include "ctl-status.h"
+#include "disruption-cheaper.h"
 #include "ec2-answer.h"
 #include "event-ack-rule.h"
 #include "event-message.h"
@@ -273,8 +274,25 @@ static int plan_one(DisruptionScene *s) {
         return text ? 0 : -ENOMEM;
 }
 
+/* Whatever fails, no new node is left in the simulator. */
+static int find_cheaper(DisruptionScene *s) {
+        _cleanup_free_ char *text = NULL;
+        const PoolOffering *o;
+        uint32_t a;
+        int r = simulator_find_node(s->simulator, "a", &a);
+
+        assert_return_code(r, 0);
+        r = node_find_cheaper(s, a, &o);
+        assert_int_equal(simulator_n_nodes(s->simulator), s->n_nodes);
+        if (r < 0)
+                return r;
+        assert_int_equal(r, 1);
+        text = replaced_text(o, scene_price_micros(s, a), 1);
+        return text ? 0 : -ENOMEM;
+}
+
 static int plan_of(const Snapshot *snapshot) {
-        int (*const plans[])(DisruptionScene *s) = { plan_all, plan_one };
+        int (*const plans[])(DisruptionScene *s) = { plan_all, plan_one, find_cheaper };
         int r = 0;
 
         for (size_t i = 0; i < ELEMENTSOF(plans) && r >= 0; i++) {
