@@ -14,6 +14,7 @@ typedef struct ClusterShape {
         uint32_t n_nodes, n_pods, n_owners;
         unsigned fill_percent; /* of the nodes' CPU that all pods together ask for */
         bool plain;            /* no pod has a rule beyond its requests */
+        unsigned n_offerings;  /* of each pool: the nodes' own, and smaller ones that cost less; 0: three */
 } ClusterShape;
 
 typedef struct MadeCluster {
