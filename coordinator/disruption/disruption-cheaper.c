@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "disruption-cheaper.h"
 
+#include "disruption-limit.h"
 #include "disruption-methods.h"
 #include "string-util.h"
 
@@ -85,6 +86,10 @@ int shape_add(DisruptionScene *s, const PoolShape *shape, uint32_t *ret) {
         return r < 0 ? r : 1;
 }
 
+bool shape_is_allowed(const DisruptionScene *s, const DisruptionPool *pool, const PoolShape *shape) {
+        return pool_limits_allow(s, pool, shape->like, &shape->offering->allocatable);
+}
+
 /* -- prices --------------------------------------------------------------------------------------------- */
 
 char *offering_text(const PoolOffering *o) {
@@ -155,7 +160,8 @@ static int try_shape(DisruptionScene *s, uint32_t node, const PoolShape *shape) 
         return r < 0 ? r : fits;
 }
 
-int node_find_cheaper(DisruptionScene *s, uint32_t node, const PoolOffering **ret) {
+/* The cheapest of those that limits allow, or else of those that they do not. */
+static int find_shape(DisruptionScene *s, uint32_t node, bool allowed, const PoolShape **ret) {
         DisruptionPool *pool = s->nodes[node].pool;
         int r = 0;
 
@@ -165,14 +171,23 @@ int node_find_cheaper(DisruptionScene *s, uint32_t node, const PoolOffering **re
         for (size_t i = 0; i < pool->n_shapes && r == 0; i++) {
                 const PoolShape *shape = pool->shapes + i;
 
-                if (!offering_may_replace(s, node, shape->offering))
+                if (!offering_may_replace(s, node, shape->offering) || shape_is_allowed(s, pool, shape) != allowed)
                         continue;
                 if (!offering_saves_enough(pool, scene_price_micros(s, node), shape->offering))
                         break; /* nor do those behind it */
                 r = try_shape(s, node, shape);
                 if (r > 0)
-                        *ret = shape->offering;
+                        *ret = shape;
         }
+        return r;
+}
+
+int node_find_cheaper(DisruptionScene *s, uint32_t node, const PoolOffering **ret) {
+        const PoolShape *shape;
+        int r = find_shape(s, node, true, &shape);
+
+        if (r > 0)
+                *ret = shape->offering;
         return r;
 }
 
@@ -223,10 +238,31 @@ static void gate_add_price(const DisruptionScene *s, uint32_t node, GateFindings
                               (double) price / PRICE_MICROS, (double) o->price_micros / PRICE_MICROS));
 }
 
-void gate_add_no_seats(const DisruptionScene *s, uint32_t node, const SimulateVerdict *v, GateFindings *f) {
+/* Limits alone stand in the way? */
+static void gate_add_shape_limit(DisruptionScene *s, uint32_t node, GateFindings *f) {
+        const DisruptionPool *pool = s->nodes[node].pool;
+        _cleanup_free_ char *like = NULL;
+        const PoolShape *shape;
+        int r = pool->n_limits > 0 ? find_shape(s, node, false, &shape) : 0;
+
+        if (r > 0)
+                like = offering_text(shape->offering);
+        if (r < 0 || (r > 0 && !like))
+                f->failed = true;
+        else if (r > 0)
+                gate_add_limit(s, pool, shape->like, &shape->offering->allocatable,
+                               strf("one new %s would take its place, and save %.6g of its %.6g", like,
+                                    (double) (scene_price_micros(s, node) - shape->offering->price_micros) / PRICE_MICROS,
+                                    (double) scene_price_micros(s, node) / PRICE_MICROS),
+                               f);
+}
+
+void gate_add_no_seats(DisruptionScene *s, uint32_t node, const SimulateVerdict *v, GateFindings *f) {
         size_t before = f->n_items;
 
-        gate_add_price(s, node, f);
+        gate_add_shape_limit(s, node, f);
+        if (f->n_items == before)
+                gate_add_price(s, node, f);
         gate_add_verdict(s, v, f);
         gate_sort(f, before);
 }

@@ -33,6 +33,7 @@ static const char *const code_names[_GATE_CODE_MAX] = {
         [GATE_NO_CHEAPER] = "NO_CHEAPER",
         [GATE_SPOT_TO_SPOT] = "SPOT_TO_SPOT",
         [GATE_SAVINGS_LOW] = "SAVINGS_LOW",
+        [GATE_POOL_LIMIT] = "POOL_LIMIT",
         [GATE_NOT_PLACED] = "NOT_PLACED",
         [GATE_PREFERENCE] = "PREFERENCE",
 };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "alloc-util.h"
 #include "disruption-cheaper.h"
+#include "disruption-limit.h"
 #include "disruption-methods.h"
 
 /*
@@ -102,7 +103,7 @@ static int try_shape(Replacing *x, const PoolShape *shape) {
         size_t n;
         int r;
 
-        if (!price_leaves_room(x, shape->offering))
+        if (!price_leaves_room(x, shape->offering) || !shape_is_allowed(x->plan->scene, x->pool, shape))
                 return 0;
         chosen = new0(uint32_t, x->n_nodes + 1);
         if (!chosen)
@@ -115,6 +116,8 @@ static int try_shape(Replacing *x, const PoolShape *shape) {
                 r = n > 0 && offering_saves_enough(x->pool, price_micros, shape->offering)
                             ? take_shape(x, shape->offering, new, chosen, n, price_micros)
                             : 0;
+        if (r > 0)
+                pool_count_node(x->plan->scene, x->pool, shape->like, &shape->offering->allocatable, 1);
         if (r == 0)
                 scene_drop_node(x->plan->scene, new);
         return r;

@@ -10,6 +10,7 @@
  *      disruption-scene.h    what all of it is judged by: of each node its pool, claim, price, pods that move; PDBs of pods
  *      disruption-budget.h   how many nodes a pool's budgets, its windows and NodeDisruptionBudgets let go now
  *      disruption-gate.h     whether a node may be a candidate at all: each reason against it, with its figures
+ *      disruption-limit.h    whether a pool may have one more node
  *      disruption-cost.h     in which order candidates are tried
  *      disruption-cheaper.h  which new node of an offering of its pool could take a node's place
  *      disruption-drift.h    whether a node is as its pool says
@@ -44,6 +45,12 @@ typedef struct PoolShape {
         uint32_t like; /* a node, as which it would be but for what the offering says */
 } PoolShape;
 
+/* One of spec.limits. */
+typedef struct PoolLimit {
+        const char *resource, *said; /* the pool's */
+        int64_t limit, used;         /* in thousandths of a CPU, bytes ...; used: by its nodes, as the plan leaves them */
+} PoolLimit;
+
 typedef struct DisruptionPool {
         const KubeNodePool *pool;
         PoolHours hours[_DISRUPTION_REASON_MAX];
@@ -55,6 +62,8 @@ typedef struct DisruptionPool {
         PoolShape *shapes; /* the cheapest first; pool_find_shapes() */
         size_t n_shapes;
         bool knows_shapes;
+        PoolLimit *limits;
+        size_t n_limits;
 } DisruptionPool;
 
 /* A NodeDisruptionBudget. */

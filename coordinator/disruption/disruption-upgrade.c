@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "disruption-cost.h"
+#include "disruption-limit.h"
 #include "disruption-methods.h"
 #include "string-util.h"
 
@@ -56,7 +57,7 @@ static int find_candidates(DisruptionScene *s, const DisruptionPool *pool, Upgra
 }
 
 /* A successor comes, and the node goes. 1: done; 0: blocked. */
-static int replace_node(DisruptionScene *s, const DisruptionPool *pool, uint32_t node, UpgradePlan *u) {
+static int replace_node(DisruptionScene *s, DisruptionPool *pool, uint32_t node, UpgradePlan *u) {
         const SimulateOptions o = {};
         _cleanup_(gate_findings_done) GateFindings f = {};
         SimulateVerdict v = {};
@@ -71,9 +72,10 @@ static int replace_node(DisruptionScene *s, const DisruptionPool *pool, uint32_t
         if (r < 0)
                 return r;
         r = simulate_removal(s->simulator, &node, 1, &o, true, &v);
-        if (r >= 0 && v.fits)
+        if (r >= 0 && v.fits) {
+                pool_count_node(s, pool, node, NULL, 1);
                 r = 1;
-        else if (r >= 0) {
+        } else if (r >= 0) {
                 gate_add_verdict(s, &v, &f);
                 scene_drop_node(s, new);
                 r = add_blocked(u, node, &f);
@@ -82,13 +84,14 @@ static int replace_node(DisruptionScene *s, const DisruptionPool *pool, uint32_t
         return r;
 }
 
-/* Room of NodeDisruptionBudgets counts anew for each wave: successors are Ready by then. Those that were not read may have none. */
+/* Room of NodeDisruptionBudgets counts anew for each wave: successors are Ready by then, and their predecessors gone. Those that were not
+ * read may have none. */
 static bool has_room(DisruptionScene *s, const DisruptionPool *pool, uint32_t node) {
         return s->snapshot->is_known[SNAPSHOT_NODE_BUDGETS] && pool_allowance(pool, DISRUPTION_DRIFTED).allowed > 0 &&
-               !node_budget_without_room(s, node);
+               !node_budget_without_room(s, node) && pool_limits_allow(s, pool, node, NULL);
 }
 
-static int one_wave(DisruptionScene *s, const DisruptionPool *pool, const uint32_t *nodes, size_t n, UpgradePlan *u,
+static int one_wave(DisruptionScene *s, DisruptionPool *pool, const uint32_t *nodes, size_t n, UpgradePlan *u,
                     size_t *ret_seen) {
         UpgradeWave wave = { .nodes = new0(uint32_t, n + 1) };
         size_t i;
@@ -102,8 +105,10 @@ static int one_wave(DisruptionScene *s, const DisruptionPool *pool, const uint32
                 wave.n_new++;
                 disruption_count_taken(s, nodes[i], 1);
         }
-        for (size_t k = 0; k < wave.n_nodes; k++)
+        for (size_t k = 0; k < wave.n_nodes; k++) {
                 disruption_count_taken(s, wave.nodes[k], -1);
+                pool_count_node(s, pool, wave.nodes[k], NULL, -1);
+        }
         *ret_seen = i;
         if (r >= 0)
                 r = drain_estimate(s, wave.nodes, wave.n_nodes, &wave.drain);
@@ -124,6 +129,7 @@ static int block_rest(DisruptionScene *s, const uint32_t *nodes, size_t n, Upgra
                 _cleanup_(gate_findings_done) GateFindings f = {};
 
                 gate_budgets(s, nodes[i], DISRUPTION_DRIFTED, &f);
+                gate_add_limit(s, s->nodes[nodes[i]].pool, nodes[i], NULL, strdup("one like it has to come first"), &f);
                 r = add_blocked(u, nodes[i], &f);
         }
         return r;

@@ -3,6 +3,7 @@
 
 #include "disruption-cheaper.h"
 #include "disruption-due.h"
+#include "disruption-limit.h"
 #include "disruption-methods.h"
 #include "string-util.h"
 
@@ -51,19 +52,40 @@ static int settle(MethodOutlook *m, bool holds, char *why, GateFindings *f) {
         return f->failed || !m->text ? -ENOMEM : 0;
 }
 
-/* One that is due and may go is replaced, so nothing is simulated. */
-static int judge_due(const DisruptionScene *s, uint32_t node, DisruptionReason reason,
+/* Where limits allow no successor, its pods have to find seats without one. */
+static int gate_successor(DisruptionScene *s, uint32_t node, GateFindings *f) {
+        const SimulateOptions quick = { .quick = true };
+        SimulateVerdict v = {};
+        int r;
+
+        if (pool_limits_allow(s, s->nodes[node].pool, node, NULL))
+                return 0;
+        r = simulate_removal(s->simulator, &node, 1, &quick, false, &v);
+        if (r >= 0 && !v.fits)
+                gate_add_limit(s, s->nodes[node].pool, node, NULL, strdup(SUCCESSOR_WANTED), f);
+        simulate_verdict_done(&v);
+        return r;
+}
+
+/* One that is due and may go is replaced, so nothing is simulated while its pool may have one more. */
+static int judge_due(DisruptionScene *s, uint32_t node, DisruptionReason reason,
                      int (*is_due)(const DisruptionScene *s, uint32_t node, NodeDue *ret, GateFindings *f), MethodOutlook *ret) {
         _cleanup_(gate_findings_done) GateFindings f = {};
         NodeDue due = {};
-        int r = is_due(s, node, &due, &f);
+        int r = is_due(s, node, &due, &f), k = 0;
 
         if (r > 0) {
                 gate_node(s, node, (scene_drain_is_bounded(s, node) ? GATE_PODS_MAY_WAIT : 0) | (due.by_force ? GATE_BY_FORCE : 0), &f);
                 if (!due.by_force)
                         gate_budgets(s, node, reason, &f);
+                if (!due.by_force && f.n_items == 0)
+                        k = gate_successor(s, node, &f);
         }
-        return r < 0 ? r : settle(ret, r > 0, due.why, &f);
+        if (r < 0 || k < 0) {
+                free(due.why);
+                return MIN(r, k);
+        }
+        return settle(ret, r > 0, due.why, &f);
 }
 
 /* Where only consolidation asks, that is what would take it. */

@@ -65,6 +65,19 @@ static void test_cheaper(void **state) {
                     POOL("", L "," S) } },
                 { "a pod that cannot be simulated", NULL,
                   { { { "a", "8", TYPE("l") } }, { { "p", "a", "3", NULL, "'schedulerName':'other'" } }, POOL("", L "," S) } },
+                { "the pool's limits allow it", "s", { { { "a", "8", TYPE("l") } }, { { "p", "a", "3" } }, POOL("", L "," S) ",'limits':{'cpu':12}" } },
+                { "they do not", NULL, { { { "a", "8", TYPE("l") } }, { { "p", "a", "3" } }, POOL("", L "," S) ",'limits':{'cpu':'11999m'}" } },
+                { "nodes of other pools do not count", "s",
+                  { { { "a", "8", TYPE("l") }, { "b", "2", "'labels':{}" } }, { { "p", "a", "3" } }, POOL("", L "," S) ",'limits':{'cpu':12}" } },
+                { "of two resources one is enough", NULL,
+                  { { { "a", "8", TYPE("l") } }, { { "p", "a", "3" } }, POOL("", L "," S) ",'limits':{'cpu':100,'memory':'199Gi'}" } },
+                { "as many nodes as there are", NULL, { { { "a", "8", TYPE("l") } }, { { "p", "a", "3" } }, POOL("", L "," S) ",'limits':{'nodes':1}" } },
+                { "of a resource that no node has", "s",
+                  { { { "a", "8", TYPE("l") } }, { { "p", "a", "3" } }, POOL("", L "," S) ",'limits':{'nodes':2,'example.com/gpu':0}" } },
+                { "limits allow a dearer one alone", "m",
+                  { { { "a", "8", TYPE("l") } }, { { "p", "a", "3" } },
+                    POOL("", L ",{'instanceType':'s','price':1,'allocatable':{'cpu':'6'}},{'instanceType':'m','price':2,'allocatable':{'cpu':'4'}}")
+                    ",'limits':{'cpu':12}" } },
                 { "a node has the name that it would have", "s",
                   { { { "a", "8", TYPE("l") }, { "new-1", "1" } }, { { "p", "a", "3" } }, POOL("", L "," S) } },
                 /* Else zone z9 were a domain without pods, and nothing could be added to the others. */
@@ -152,11 +165,15 @@ static void vary_nodes(MadeCluster *c, uint32_t n) {
         }
 }
 
-static void add_pools(MadeCluster *c, uint64_t seed) {
+/* Of each third cluster pools have limits: some allow a small node more, some a medium one, too, some none. */
+static void add_pools(MadeCluster *c, uint64_t seed, uint32_t n_nodes) {
         static const char *const savings[] = { "0%", "30%", "60%" };
 
         c->snapshot->taken_usec = RIG_NOW_USEC;
         for (char zone = 'a'; zone <= 'c'; zone++) {
+                uint32_t n = (n_nodes + 2 - (uint32_t) (zone - 'a')) / 3;
+                _cleanup_free_ char *limits = seed % 3 == 0 ? strf(",\"limits\":{\"cpu\":%u,\"nodes\":\"20\"}", n * 16 + (unsigned) (seed % 4) * 4)
+                                                            : strdup("");
                 _cleanup_free_ char *text =
                         strf("{\"metadata\":{\"name\":\"zone-%c\"},\"spec\":{\"selector\":{\"matchLabels\":{\"topology.kubernetes.io/zone\":\"zone-%c\"}},"
                              "\"disruption\":{\"budgets\":[],\"consolidation\":{\"policy\":\"WhenUnderutilized\",\"minimumSavings\":\"%s\",\"preferences\":\"%s\"}},"
@@ -164,9 +181,9 @@ static void add_pools(MadeCluster *c, uint64_t seed) {
                              "{\"instanceType\":\"medium\",\"zone\":\"zone-%c\",\"price\":2.2,\"allocatable\":{\"cpu\":\"9\",\"memory\":\"32Gi\"}},"
                              "{\"instanceType\":\"medium\",\"capacityType\":\"on-demand\",\"price\":%s,\"allocatable\":{\"cpu\":\"9\",\"memory\":\"32Gi\"}},"
                              "{\"instanceType\":\"small\",\"zone\":\"elsewhere\",\"price\":1,\"allocatable\":{\"cpu\":\"5\",\"memory\":\"16Gi\"}},"
-                             "{\"instanceType\":\"small\",\"capacityType\":\"spot\",\"price\":1.5,\"allocatable\":{\"cpu\":\"5\",\"memory\":\"16Gi\"}}]}}",
+                             "{\"instanceType\":\"small\",\"capacityType\":\"spot\",\"price\":1.5,\"allocatable\":{\"cpu\":\"5\",\"memory\":\"16Gi\"}}]%s}}",
                              zone, zone, savings[seed % 3], seed % 2 == 0 ? "Respect" : "Ignore", zone == 'c' ? "on-demand" : "spot",
-                             (int) ('a' + (zone - 'a' + seed) % 3), seed % 4 == 0 ? "5" : "2.6");
+                             (int) ('a' + (zone - 'a' + seed) % 3), seed % 4 == 0 ? "5" : "2.6", strempty(limits));
 
                 assert_non_null(text);
                 cluster_put(c->snapshot, SNAPSHOT_NODE_POOLS, text);
@@ -203,7 +220,7 @@ static void test_as_the_plan(void **state) {
         Counts counts = {};
 
         (void) state;
-        for (uint64_t seed = 1; seed <= 150; seed++) {
+        for (uint64_t seed = 1; seed <= 70; seed++) {
                 const ClusterShape shape = { .seed = seed,
                                              .n_nodes = 5 + (uint32_t) (seed % 8),
                                              .n_pods = 20 + (uint32_t) (seed % 5) * 10,
@@ -214,7 +231,7 @@ static void test_as_the_plan(void **state) {
 
                 assert_return_code(cluster_make(&shape, &c), 0);
                 vary_nodes(&c, shape.n_nodes);
-                add_pools(&c, seed);
+                add_pools(&c, seed, shape.n_nodes);
                 r.snapshot = c.snapshot;
                 rig_judge(&r);
                 for (uint32_t i = 0; i < shape.n_nodes; i++) {
@@ -230,10 +247,12 @@ static void test_as_the_plan(void **state) {
                 simulator_free(r.simulator);
                 cluster_done(&c);
         }
-        print_message("%u nodes: %u fit on others, %u are replaced; of those that stay %u have nothing cheaper, %u are spot for spot, %u save too little\n",
+        print_message("%u nodes: %u fit on others, %u are replaced; of those that stay %u have nothing cheaper, %u are spot for spot, %u save too little, "
+                      "%u are held by limits\n",
                       counts.nodes, counts.fit, counts.replaced, counts.stay[GATE_NO_CHEAPER], counts.stay[GATE_SPOT_TO_SPOT],
-                      counts.stay[GATE_SAVINGS_LOW]);
-        assert_true(counts.fit > 30 && counts.replaced > 30 && counts.stay[GATE_NO_CHEAPER] > 30 && counts.stay[GATE_SPOT_TO_SPOT] > 0);
+                      counts.stay[GATE_SAVINGS_LOW], counts.stay[GATE_POOL_LIMIT]);
+        assert_true(counts.stay[GATE_POOL_LIMIT] > 3);
+        assert_true(counts.fit > 30 && counts.replaced > 10 && counts.stay[GATE_NO_CHEAPER] > 30 && counts.stay[GATE_SPOT_TO_SPOT] > 0);
 }
 
 /* -- a node that has never been ------------------------------------------------------------------------- */
