@@ -76,7 +76,7 @@ def outlook(context):
 
         whole, most = middle(lambda r: r["roundMs"]), middle(lambda r: r["judgeMostMs"])
         rows.append((f"{fill} %", runs[0]["consolidatable"], runs[0]["unconsolidatable"], whole, most, middle(lambda r: r["sceneMs"] + r["planMs"])))
-        context.bar(f"{fill} %: every node judged once", whole, 2500, "ms")
+        context.bar(f"{fill} %: every node judged once", whole, 3000, "ms")
         context.bar(f"{fill} %: the node that takes longest", most, 25, "ms")
     context.table(f"{NODES} nodes, {PODS} pods of {OWNERS} owners, three pools with every method on and ten offerings", (
         "CPU asked", "would go", "would not", "round ms", "most ms", "the plan ms"), rows)
