@@ -43,6 +43,7 @@ static const char *const code_words[_GATE_CODE_MAX] = {
         [GATE_NO_CHEAPER] = "no cheaper node would do",
         [GATE_SPOT_TO_SPOT] = "nothing but other spot capacity is cheaper",
         [GATE_SAVINGS_LOW] = "what is cheaper saves too little",
+        [GATE_POOL_LIMIT] = "the limits of its pool allow no new node for it",
         [GATE_NOT_PLACED] = "not all of its pods have a place elsewhere",
         [GATE_PREFERENCE] = "a preference of a pod would not hold any more",
 };

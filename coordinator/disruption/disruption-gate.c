@@ -33,6 +33,7 @@ static const char *const code_names[_GATE_CODE_MAX] = {
         [GATE_NO_CHEAPER] = "NO_CHEAPER",
         [GATE_SPOT_TO_SPOT] = "SPOT_TO_SPOT",
         [GATE_SAVINGS_LOW] = "SAVINGS_LOW",
+        [GATE_POOL_LIMIT] = "POOL_LIMIT",
         [GATE_NOT_PLACED] = "NOT_PLACED",
         [GATE_PREFERENCE] = "PREFERENCE",
 };
@@ -252,6 +253,11 @@ static int finding_compare(const void *a, const void *b) {
         return strcmp(strempty(x->object), strempty(y->object)) ?: strcmp(x->text, y->text);
 }
 
+void gate_sort(GateFindings *f, size_t from) {
+        if (f->n_items > from)
+                qsort(f->items + from, f->n_items - from, sizeof(GateFinding), finding_compare);
+}
+
 void gate_node(const DisruptionScene *s, uint32_t node, GateFlags flags, GateFindings *f) {
         size_t before = f->n_items;
 
@@ -261,8 +267,7 @@ void gate_node(const DisruptionScene *s, uint32_t node, GateFlags flags, GateFin
         gate_node_opt_out(scene_node(s, node), flags, f);
         if (!(flags & GATE_BY_FORCE))
                 gate_pods(s, node, flags, f);
-        if (f->n_items > before)
-                qsort(f->items + before, f->n_items - before, sizeof(GateFinding), finding_compare);
+        gate_sort(f, before);
 }
 
 /* -- budgets -------------------------------------------------------------------------------------------- */

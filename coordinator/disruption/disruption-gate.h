@@ -40,6 +40,7 @@ typedef enum GateCode {
         GATE_NO_CHEAPER,          /* no offering that would take its pods is cheaper */
         GATE_SPOT_TO_SPOT,        /* what is cheaper is spot capacity, as it is itself */
         GATE_SAVINGS_LOW,         /* what is cheaper saves less than minimumSavings */
+        GATE_POOL_LIMIT,          /* with the new node that it would need its pool would have more than spec.limits says */
         GATE_NOT_PLACED,          /* pods that no other node takes */
         GATE_PREFERENCE,          /* they fit, against a preference that is respected */
         _GATE_CODE_MAX,
@@ -66,6 +67,7 @@ void gate_findings_done(GateFindings *f);
 void gate_add(GateFindings *f, GateCode code, const char *object, usec_t until_usec, char *text);
 const GateFinding *gate_first(const GateFindings *f); /* NULL: none */
 bool gate_has(const GateFindings *f, GateCode code);
+void gate_sort(GateFindings *f, size_t from); /* by code */
 
 typedef enum GateFlags {
         GATE_UNMANAGED_TOO = 1 << 0,  /* neither pool nor pauses are asked for: what could go, whoever's it is */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "disruption-methods.h"
 
+#include "disruption-cheaper.h"
 #include "disruption-cost.h"
 #include "disruption-due.h"
 #include "string-util.h"
@@ -274,10 +275,8 @@ static int note_verdicts(DisruptionPlan *p, const uint32_t *nodes, size_t n) {
                 if (p->nodes[nodes[i]].n_arrived > 0)
                         continue;
                 r = simulate_removal(p->scene->simulator, nodes + i, 1, &o, false, &v);
-                if (r >= 0 && !v.fits) {
-                        gate_add_price(p->scene, nodes[i], f);
-                        gate_add_verdict(p->scene, &v, f);
-                }
+                if (r >= 0 && !v.fits)
+                        gate_add_no_seats(p->scene, nodes[i], &v, f);
                 simulate_verdict_done(&v);
                 if (r < 0 || f->failed)
                         return -ENOMEM;

@@ -12,13 +12,8 @@ int method_expiration(DisruptionPlan *p);
 int method_drift(DisruptionPlan *p);
 int method_emptiness(DisruptionPlan *p);
 int method_consolidation(DisruptionPlan *p); /* empty nodes, then others: disruption-consolidate.c */
-/* disruption-replace.c: what can go if one cheaper node comes; and why a node that has no place for its pods elsewhere is not
- * replaced by one, if its pool has offerings. */
+/* disruption-replace.c: what can go if one cheaper node comes. */
 int consolidate_by_replacing(DisruptionPlan *p, const uint32_t *candidates, size_t n);
-void gate_add_price(const DisruptionScene *s, uint32_t node, GateFindings *f);
-/* An offering of its pool is cheaper by enough, and is not spot for spot: only trying it says whether it could take the node's
- * place. Of a node that a pool has. */
-bool node_price_leaves_room(const DisruptionScene *s, uint32_t node);
 
 /* -- disruption-try.c: what they share ------------------------------------------------------------------ */
 

@@ -61,7 +61,6 @@ typedef struct DisruptionPlan {
         uint32_t *standing; /* of each pod: where the steps so far have left it; NO_NODE: nowhere */
         uint32_t *pending;  /* pods that have no node in the snapshot: a step may have given them a seat */
         size_t n_pending;
-        unsigned n_added;
 } DisruptionPlan;
 
 /* Leaves scene and simulator as if all of it had been done. -ENOMEM. */

@@ -2,6 +2,7 @@
 #include "disruption-scene.h"
 
 #include "disruption-budget.h"
+#include "disruption-limit.h"
 #include "drain-plan.h"
 #include "marks.h"
 #include "parse-util.h"
@@ -25,6 +26,10 @@ DisruptionScene *disruption_scene_free(DisruptionScene *s) {
         free(s->template_pdbs);
         free(s->pod_classes);
         free(s->nodes);
+        for (size_t i = 0; i < s->n_pools; i++) {
+                free(s->pools[i].shapes);
+                free(s->pools[i].limits);
+        }
         free(s->pools);
         free(s->pdbs);
         free(s->node_budgets);
@@ -200,6 +205,29 @@ static int scene_add_nodes(DisruptionScene *s) {
         return 0;
 }
 
+int scene_add_node(DisruptionScene *s, const SimulatorNewNode *new, uint32_t *ret) {
+        SimulatorNewNode named = *new;
+        int r;
+
+        for (unsigned i = s->n_added + 1;; i++) {
+                _cleanup_free_ char *name = strf("new-%u", i);
+
+                if (!name)
+                        return -ENOMEM;
+                named.name = name;
+                r = simulator_add_node(s->simulator, &named, ret);
+                if (r != -EEXIST)
+                        break;
+        }
+        s->n_added += r >= 0;
+        return r;
+}
+
+void scene_drop_node(DisruptionScene *s, uint32_t node) {
+        simulator_drop_node(s->simulator, node);
+        s->n_added--;
+}
+
 /* -- PodDisruptionBudgets ------------------------------------------------------------------------------- */
 
 static int pdb_list_add(PdbList *l, DisruptionPdb *pdb) {
@@ -355,8 +383,11 @@ int disruption_scene_new(const Snapshot *snapshot, Simulator *simulator, const S
                 r = scene_add_pdbs(s);
         if (r >= 0)
                 r = scene_add_node_budgets(s);
-        for (size_t i = 0; i < s->n_pools && r >= 0; i++)
+        for (size_t i = 0; i < s->n_pools && r >= 0; i++) {
                 r = pool_read_hours(s->pools + i, options ? options->zone_directory : NULL, s->now_usec);
+                if (r >= 0)
+                        r = pool_read_limits(s, s->pools + i);
+        }
         if (r < 0)
                 return r;
 

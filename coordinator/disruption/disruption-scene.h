@@ -10,7 +10,9 @@
  *      disruption-scene.h    what all of it is judged by: of each node its pool, claim, price, pods that move; PDBs of pods
  *      disruption-budget.h   how many nodes a pool's budgets, its windows and NodeDisruptionBudgets let go now
  *      disruption-gate.h     whether a node may be a candidate at all: each reason against it, with its figures
+ *      disruption-limit.h    whether a pool may have one more node
  *      disruption-cost.h     in which order candidates are tried
+ *      disruption-cheaper.h  which new node of an offering of its pool could take a node's place
  *      disruption-drift.h    whether a node is as its pool says
  *      disruption-due.h      whether a node is due for a method, whatever the others do
  *      disruption-waves.h    in how many rounds PodDisruptionBudgets let pods go
@@ -37,6 +39,18 @@ typedef struct PoolHours {
         bool is_unreadable;      /* a schedule or zone that cannot be read */
 } PoolHours;
 
+/* A new node that a pool could have. */
+typedef struct PoolShape {
+        const PoolOffering *offering;
+        uint32_t like; /* a node, as which it would be but for what the offering says */
+} PoolShape;
+
+/* One of spec.limits. */
+typedef struct PoolLimit {
+        const char *resource, *said; /* the pool's */
+        int64_t limit, used;         /* in thousandths of a CPU, bytes ...; used: by its nodes, as the plan leaves them */
+} PoolLimit;
+
 typedef struct DisruptionPool {
         const KubeNodePool *pool;
         PoolHours hours[_DISRUPTION_REASON_MAX];
@@ -45,6 +59,11 @@ typedef struct DisruptionPool {
         int64_t n_busy;    /* of these: not Ready, cordoned, or being deleted */
         int64_t n_leaving; /* being deleted */
         int64_t n_taken;   /* by the plan so far */
+        PoolShape *shapes; /* the cheapest first; pool_find_shapes() */
+        size_t n_shapes;
+        bool knows_shapes;
+        PoolLimit *limits;
+        size_t n_limits;
 } DisruptionPool;
 
 /* A NodeDisruptionBudget. */
@@ -87,6 +106,7 @@ typedef struct DisruptionScene {
         PdbList *template_pdbs; /* by template */
         uint8_t *pod_classes;   /* 1 + PodClass, of those that were asked for; scene_class_of() */
         bool is_all_paused;
+        unsigned n_added; /* by scene_add_node() */
 } DisruptionScene;
 
 typedef struct SceneOptions {
@@ -99,6 +119,11 @@ typedef struct SceneOptions {
 int disruption_scene_new(const Snapshot *snapshot, Simulator *simulator, const SceneOptions *options, DisruptionScene **ret);
 DisruptionScene *disruption_scene_free(DisruptionScene *s);
 DEFINE_FREEP(DisruptionScene, disruption_scene_free);
+
+/* A new node, with a name that none has (`name` is not asked); simulator_add_node(), but for -EEXIST. */
+int scene_add_node(DisruptionScene *s, const SimulatorNewNode *new, uint32_t *ret);
+/* The one that was added last has never been. */
+void scene_drop_node(DisruptionScene *s, uint32_t node);
 
 static inline const KubeNode *scene_node(const DisruptionScene *s, uint32_t node) {
         return &simulator_node(s->simulator, node)->node;

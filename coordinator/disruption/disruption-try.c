@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "disruption-limit.h"
 #include "disruption-methods.h"
 
 #include "string-util.h"
@@ -192,6 +193,7 @@ static void plan_count(DisruptionPlan *p, const PlanStep *step) {
                 for (PlanMethod m = 0; m < _PLAN_METHOD_MAX; m++)
                         gate_findings_done(p->nodes[step->nodes[i]].lacks + m);
                 disruption_count_taken(p->scene, step->nodes[i], 1);
+                pool_count_node(p->scene, p->scene->nodes[step->nodes[i]].pool, step->nodes[i], NULL, -1);
         }
         for (size_t i = 0; i < p->n_pending; i++)
                 p->standing[p->pending[i]] = simulator_node_of(p->scene->simulator, p->pending[i]);
@@ -251,9 +253,9 @@ int plan_force(DisruptionPlan *p, const StepDraft *draft, uint32_t node, char **
 }
 
 int plan_try_with_successor(DisruptionPlan *p, const StepDraft *draft, uint32_t node, char **why, GateFindings *f) {
-        Simulator *s = p->scene->simulator;
-        const DisruptionPool *pool = p->scene->nodes[node].pool;
-        _cleanup_free_ char *name = NULL, *like = NULL;
+        DisruptionPool *pool = p->scene->nodes[node].pool;
+        _cleanup_free_ char *like = NULL;
+        size_t before = f->n_items;
         _cleanup_(gate_findings_done) GateFindings anyway = {};
         PlanStep *step;
         uint32_t new;
@@ -262,22 +264,25 @@ int plan_try_with_successor(DisruptionPlan *p, const StepDraft *draft, uint32_t 
         r = plan_try(p, draft, &node, 1, why, f, &step);
         if (r != 0)
                 return r;
-        name = strf("new-%u", ++p->n_added);
+        if (!pool_limits_allow(p->scene, pool, node, NULL)) {
+                gate_add_limit(p->scene, pool, node, NULL, strdup(SUCCESSOR_WANTED), f);
+                gate_sort(f, before);
+                return f->failed ? -ENOMEM : 0;
+        }
         like = strdup(scene_node_name(p->scene, node));
-        if (!name || !like)
+        if (!like)
                 return -ENOMEM;
-        r = simulator_add_node(s, &(SimulatorNewNode){ .name = name, .like = node, .labels = pool ? &pool->pool->template.labels : NULL },
-                               &new);
-        if (r == -E2BIG || r == -EEXIST || r == -EINVAL)
+        r = scene_add_node(p->scene, &(SimulatorNewNode){ .like = node, .labels = pool ? &pool->pool->template.labels : NULL }, &new);
+        if (r == -E2BIG || r == -EINVAL)
                 return 0;
         if (r < 0)
                 return r;
         r = plan_try(p, draft, &node, 1, why, &anyway, &step);
         if (r <= 0) {
-                int k = simulator_remove_node(s, new);
-
-                return r < 0 ? r : k;
+                scene_drop_node(p->scene, new);
+                return r;
         }
+        pool_count_node(p->scene, pool, node, NULL, 1);
         step->replacement = new;
         step->replacement_like = TAKE_PTR(like);
         step->price_after_micros = step->price_before_micros;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "disruption-cost.h"
+#include "disruption-limit.h"
 #include "disruption-methods.h"
 #include "string-util.h"
 
@@ -56,59 +57,58 @@ static int find_candidates(DisruptionScene *s, const DisruptionPool *pool, Upgra
 }
 
 /* A successor comes, and the node goes. 1: done; 0: blocked. */
-static int replace_node(DisruptionScene *s, const DisruptionPool *pool, uint32_t node, unsigned *n_added, UpgradePlan *u) {
+static int replace_node(DisruptionScene *s, DisruptionPool *pool, uint32_t node, UpgradePlan *u) {
         const SimulateOptions o = {};
-        _cleanup_free_ char *name = strf("new-%u", ++*n_added);
         _cleanup_(gate_findings_done) GateFindings f = {};
         SimulateVerdict v = {};
         uint32_t new;
         int r;
 
-        if (!name)
-                return -ENOMEM;
-        r = simulator_add_node(s->simulator, &(SimulatorNewNode){ .name = name, .like = node, .labels = &pool->pool->template.labels },
-                               &new);
+        r = scene_add_node(s, &(SimulatorNewNode){ .like = node, .labels = &pool->pool->template.labels }, &new);
         if (r == -E2BIG)
                 u->is_cut = true;
-        if (r == -E2BIG || r == -EEXIST || r == -EINVAL)
+        if (r == -E2BIG || r == -EINVAL)
                 return 1;
         if (r < 0)
                 return r;
         r = simulate_removal(s->simulator, &node, 1, &o, true, &v);
-        if (r >= 0 && v.fits)
+        if (r >= 0 && v.fits) {
+                pool_count_node(s, pool, node, NULL, 1);
                 r = 1;
-        else if (r >= 0) {
+        } else if (r >= 0) {
                 gate_add_verdict(s, &v, &f);
-                r = simulator_remove_node(s->simulator, new);
-                if (r >= 0)
-                        r = add_blocked(u, node, &f);
+                scene_drop_node(s, new);
+                r = add_blocked(u, node, &f);
         }
         simulate_verdict_done(&v);
         return r;
 }
 
-/* Room of NodeDisruptionBudgets counts anew for each wave: successors are Ready by then. Those that were not read may have none. */
+/* Room of NodeDisruptionBudgets counts anew for each wave: successors are Ready by then, and their predecessors gone. Those that were not
+ * read may have none. */
 static bool has_room(DisruptionScene *s, const DisruptionPool *pool, uint32_t node) {
         return s->snapshot->is_known[SNAPSHOT_NODE_BUDGETS] && pool_allowance(pool, DISRUPTION_DRIFTED).allowed > 0 &&
-               !node_budget_without_room(s, node);
+               !node_budget_without_room(s, node) && pool_limits_allow(s, pool, node, NULL);
 }
 
-static int one_wave(DisruptionScene *s, const DisruptionPool *pool, const uint32_t *nodes, size_t n, unsigned *n_added,
-                    UpgradePlan *u, size_t *ret_seen) {
+static int one_wave(DisruptionScene *s, DisruptionPool *pool, const uint32_t *nodes, size_t n, UpgradePlan *u,
+                    size_t *ret_seen) {
         UpgradeWave wave = { .nodes = new0(uint32_t, n + 1) };
         size_t i;
         int r = wave.nodes ? 0 : -ENOMEM;
 
         for (i = 0; i < n && r >= 0 && has_room(s, pool, nodes[i]); i++) {
-                r = replace_node(s, pool, nodes[i], n_added, u);
+                r = replace_node(s, pool, nodes[i], u);
                 if (r <= 0)
                         continue;
                 wave.nodes[wave.n_nodes++] = nodes[i];
                 wave.n_new++;
                 disruption_count_taken(s, nodes[i], 1);
         }
-        for (size_t k = 0; k < wave.n_nodes; k++)
+        for (size_t k = 0; k < wave.n_nodes; k++) {
                 disruption_count_taken(s, wave.nodes[k], -1);
+                pool_count_node(s, pool, wave.nodes[k], NULL, -1);
+        }
         *ret_seen = i;
         if (r >= 0)
                 r = drain_estimate(s, wave.nodes, wave.n_nodes, &wave.drain);
@@ -129,6 +129,7 @@ static int block_rest(DisruptionScene *s, const uint32_t *nodes, size_t n, Upgra
                 _cleanup_(gate_findings_done) GateFindings f = {};
 
                 gate_budgets(s, nodes[i], DISRUPTION_DRIFTED, &f);
+                gate_add_limit(s, s->nodes[nodes[i]].pool, nodes[i], NULL, strdup("one like it has to come first"), &f);
                 r = add_blocked(u, nodes[i], &f);
         }
         return r;
@@ -138,7 +139,6 @@ int disruption_upgrade(DisruptionScene *s, const char *name, UpgradePlan *ret) {
         DisruptionPool *pool = find_pool(s, name);
         _cleanup_free_ uint32_t *nodes = new0(uint32_t, (size_t) s->n_nodes + 1);
         UpgradePlan u = {};
-        unsigned n_added = 0;
         size_t n, seen;
         int r;
 
@@ -152,7 +152,7 @@ int disruption_upgrade(DisruptionScene *s, const char *name, UpgradePlan *ret) {
         u.lacks = new0(GateFindings, (size_t) s->n_nodes + 1);
         r = nodes && u.waves && u.blocked && u.lacks ? find_candidates(s, pool, &u, nodes, &n) : -ENOMEM;
         for (size_t at = 0; r >= 0 && at < n; at += seen) {
-                r = one_wave(s, pool, nodes + at, n - at, &n_added, &u, &seen);
+                r = one_wave(s, pool, nodes + at, n - at, &u, &seen);
                 if (r >= 0 && seen == 0) {
                         r = block_rest(s, nodes + at, n - at, &u);
                         break;

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "outlook-judge.h"
 
+#include "disruption-cheaper.h"
 #include "disruption-due.h"
+#include "disruption-limit.h"
 #include "disruption-methods.h"
 #include "string-util.h"
 
@@ -50,19 +52,40 @@ static int settle(MethodOutlook *m, bool holds, char *why, GateFindings *f) {
         return f->failed || !m->text ? -ENOMEM : 0;
 }
 
-/* One that is due and may go is replaced, so nothing is simulated. */
-static int judge_due(const DisruptionScene *s, uint32_t node, DisruptionReason reason,
+/* Where limits allow no successor, its pods have to find seats without one. */
+static int gate_successor(DisruptionScene *s, uint32_t node, GateFindings *f) {
+        const SimulateOptions quick = { .quick = true };
+        SimulateVerdict v = {};
+        int r;
+
+        if (pool_limits_allow(s, s->nodes[node].pool, node, NULL))
+                return 0;
+        r = simulate_removal(s->simulator, &node, 1, &quick, false, &v);
+        if (r >= 0 && !v.fits)
+                gate_add_limit(s, s->nodes[node].pool, node, NULL, strdup(SUCCESSOR_WANTED), f);
+        simulate_verdict_done(&v);
+        return r;
+}
+
+/* One that is due and may go is replaced, so nothing is simulated while its pool may have one more. */
+static int judge_due(DisruptionScene *s, uint32_t node, DisruptionReason reason,
                      int (*is_due)(const DisruptionScene *s, uint32_t node, NodeDue *ret, GateFindings *f), MethodOutlook *ret) {
         _cleanup_(gate_findings_done) GateFindings f = {};
         NodeDue due = {};
-        int r = is_due(s, node, &due, &f);
+        int r = is_due(s, node, &due, &f), k = 0;
 
         if (r > 0) {
                 gate_node(s, node, (scene_drain_is_bounded(s, node) ? GATE_PODS_MAY_WAIT : 0) | (due.by_force ? GATE_BY_FORCE : 0), &f);
                 if (!due.by_force)
                         gate_budgets(s, node, reason, &f);
+                if (!due.by_force && f.n_items == 0)
+                        k = gate_successor(s, node, &f);
         }
-        return r < 0 ? r : settle(ret, r > 0, due.why, &f);
+        if (r < 0 || k < 0) {
+                free(due.why);
+                return MIN(r, k);
+        }
+        return settle(ret, r > 0, due.why, &f);
 }
 
 /* Where only consolidation asks, that is what would take it. */
@@ -84,7 +107,8 @@ static int judge_emptiness(const DisruptionScene *s, uint32_t node, MethodOutloo
         return settle(ret, holds, empty_since_text(s, node), &f);
 }
 
-static int gate_seats(DisruptionScene *s, uint32_t node, GateFindings *f) {
+/* On other nodes, or beside a new one that is cheaper; else `f` says why not. */
+static int find_seats(DisruptionScene *s, uint32_t node, const PoolOffering **ret_new, GateFindings *f) {
         const SimulateOptions quick = { .respect_preferences = pool_respects_preferences(s, node), .quick = true };
         const SimulateOptions thorough = { .respect_preferences = quick.respect_preferences };
         SimulateVerdict v = {};
@@ -96,13 +120,13 @@ static int gate_seats(DisruptionScene *s, uint32_t node, GateFindings *f) {
         simulate_verdict_done(&v);
         if (r < 0 || fits)
                 return r;
+        r = node_find_cheaper(s, node, ret_new);
+        if (r != 0)
+                return r;
         v = (SimulateVerdict){};
         r = simulate_removal(s->simulator, &node, 1, &thorough, false, &v);
-        if (r >= 0 && !v.fits) {
-                if (!node_price_leaves_room(s, node))
-                        gate_add_price(s, node, f);
-                gate_add_verdict(s, &v, f);
-        }
+        if (r >= 0 && !v.fits)
+                gate_add_no_seats(s, node, &v, f);
         simulate_verdict_done(&v);
         return r;
 }
@@ -110,16 +134,19 @@ static int gate_seats(DisruptionScene *s, uint32_t node, GateFindings *f) {
 static int judge_consolidation(DisruptionScene *s, uint32_t node, MethodOutlook *ret) {
         _cleanup_(gate_findings_done) GateFindings f = {};
         bool is_empty = s->nodes[node].n_moving == 0;
+        const PoolOffering *new = NULL;
         char *why;
         int r = 0;
 
         gate_consolidation(s, node, &f);
         gate_budgets(s, node, is_empty ? DISRUPTION_EMPTY : DISRUPTION_UNDERUTILIZED, &f);
         if (!is_empty && f.n_items == 0 && !f.failed)
-                r = gate_seats(s, node, &f);
+                r = find_seats(s, node, &new, &f);
         if (r < 0)
                 return r;
-        why = is_empty ? empty_since_text(s, node) : pods_fit_text(s, node);
+        why = is_empty ? empty_since_text(s, node)
+              : new    ? replaced_text(new, scene_price_micros(s, node), 1)
+                       : pods_fit_text(s, node);
         return settle(ret, f.n_items == 0, why, &f);
 }
 

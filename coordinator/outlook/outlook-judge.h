@@ -13,9 +13,8 @@
  *      outlook-feed.c    snapshot and simulator as the cluster changes, and the scene of a round
  *      outlook.c         rounds over all nodes, in turns; writes, Events, figures
  *
- * outlook-judge.c: each node is judged as if it alone were to go. What a plan would take first (vesperctl plan), and that
- * pods of other nodes might come to it, is not asked. Nor is, of a node whose pods have no place elsewhere, whether a cheaper
- * one could take its place, unless prices alone say no.
+ * outlook-judge.c: each node is judged as if it alone were to go, as disruption_plan_node() would. What a plan would take first
+ * (vesperctl plan), and that pods of other nodes might come to it, is not asked.
  */
 
 #include "disruption-plan.h"

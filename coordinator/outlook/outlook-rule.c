@@ -12,6 +12,7 @@ const char *const outlook_word_names[_OUTLOOK_WORD_MAX + 1] = {
         [OUTLOOK_BUDGET] = "budget",
         [OUTLOOK_NO_FEASIBLE_SCHEDULE] = "no_feasible_schedule",
         [OUTLOOK_SAME_OR_MORE_EXPENSIVE_REPLACEMENT] = "same_or_more_expensive_replacement",
+        [OUTLOOK_POOL_LIMIT] = "pool_limit",
         [OUTLOOK_PDB] = "pdb",
         [OUTLOOK_OPT_OUT] = "opt_out",
         [OUTLOOK_QUIET_PERIOD] = "quiet_period",
@@ -61,6 +62,7 @@ static const struct {
         [GATE_NO_CHEAPER] = { OUTLOOK_SAME_OR_MORE_EXPENSIVE_REPLACEMENT, true },
         [GATE_SPOT_TO_SPOT] = { OUTLOOK_SAME_OR_MORE_EXPENSIVE_REPLACEMENT, true },
         [GATE_SAVINGS_LOW] = { OUTLOOK_SAME_OR_MORE_EXPENSIVE_REPLACEMENT, true },
+        [GATE_POOL_LIMIT] = { OUTLOOK_POOL_LIMIT, true },
         [GATE_NOT_PLACED] = { OUTLOOK_NO_FEASIBLE_SCHEDULE, true },
         [GATE_PREFERENCE] = { OUTLOOK_NO_FEASIBLE_SCHEDULE, true },
 };

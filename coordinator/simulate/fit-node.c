@@ -4,10 +4,15 @@
  * pod's template, and of the node on its taints and on those labels that some template asks for: nodes that have these in
  * common are a class, and each template asks each class once.
  */
+#include <string.h>
+
 #include "alloc-util.h"
 #include "marks.h"
 #include "simulator-internal.h"
 #include "string-util.h"
+
+/* Room for so many classes more than there are: nodes that are added bring them one by one. */
+#define SPARE_CLASSES 8u
 
 /* -- classes -------------------------------------------------------------------------------------------- */
 
@@ -67,9 +72,9 @@ static int clear_verdicts(Simulator *s, uint32_t template) {
 
         free(t->verdicts);
         free(t->mask);
-        t->verdicts = new0(uint8_t, s->n_classes + 1);
+        t->verdicts = new0(uint8_t, s->classes_allocated);
         t->mask = new0(uint64_t, s->nodes_allocated / BLOCK_NODES + 1);
-        t->knows_mask = false;
+        t->n_masked = 0;
         t->pickiness = -1;
         return t->verdicts && t->mask ? 0 : -ENOMEM;
 }
@@ -103,6 +108,7 @@ static int classify(Simulator *s) {
         if (r < 0)
                 return r;
         s->n_classes = (uint32_t) hashmap_size(s->classes);
+        s->classes_allocated = s->n_classes + SPARE_CLASSES;
         for (uint32_t i = 0; i < s->n_templates && r >= 0; i++)
                 r = clear_verdicts(s, i);
         return MIN(r, 0);
@@ -110,14 +116,19 @@ static int classify(Simulator *s) {
 
 /* Room for what templates say of one class more, not said yet. */
 static int reserve_class(Simulator *s) {
+        uint32_t allocated = s->classes_allocated + SPARE_CLASSES;
+
+        if (s->n_classes < s->classes_allocated)
+                return 0;
         for (uint32_t i = 0; i < s->n_templates; i++) {
-                uint8_t *bigger = realloc(s->templates[i].verdicts, s->n_classes + 1);
+                uint8_t *bigger = realloc(s->templates[i].verdicts, allocated);
 
                 if (!bigger)
                         return -ENOMEM;
-                bigger[s->n_classes] = 0;
+                memset(bigger + s->classes_allocated, 0, SPARE_CLASSES);
                 s->templates[i].verdicts = bigger;
         }
+        s->classes_allocated = allocated;
         return 0;
 }
 
@@ -129,13 +140,6 @@ int simulator_classify_added(Simulator *s, uint32_t node) {
         if (r < 0)
                 return r;
         s->n_classes += (uint32_t) r;
-        for (uint32_t i = 0; i < s->n_templates; i++) {
-                SimulatorTemplate *t = s->templates + i;
-
-                t->pickiness = -1;
-                if (t->knows_mask && fit_node(s, i, node) == FIT_OK)
-                        t->mask[node / BLOCK_NODES] |= UINT64_C(1) << (node % BLOCK_NODES);
-        }
         return 0;
 }
 
@@ -175,12 +179,26 @@ FitReason fit_node(Simulator *s, uint32_t template, uint32_t node) {
         return (FitReason) (*verdict - 1);
 }
 
+/* Behind those of the snapshot others may stand by now. */
+static void forget_added(const Simulator *s, SimulatorTemplate *t) {
+        uint32_t n = MIN(t->n_masked, s->n_first_nodes);
+
+        for (uint32_t i = n; i < t->n_masked; i++)
+                t->mask[i / BLOCK_NODES] &= ~(UINT64_C(1) << (i % BLOCK_NODES));
+        t->n_masked = n;
+        t->drops_seen = s->n_drops;
+        t->pickiness = -1;
+}
+
 const uint64_t *template_mask(Simulator *s, uint32_t template) {
         SimulatorTemplate *t = s->templates + template;
 
-        for (uint32_t i = 0; i < s->n_nodes && !t->knows_mask; i++)
-                if (fit_node(s, template, i) == FIT_OK)
-                        t->mask[i / BLOCK_NODES] |= UINT64_C(1) << (i % BLOCK_NODES);
-        t->knows_mask = true;
+        if (t->drops_seen != s->n_drops)
+                forget_added(s, t);
+        for (; t->n_masked < s->n_nodes; t->n_masked++) {
+                if (fit_node(s, template, t->n_masked) == FIT_OK)
+                        t->mask[t->n_masked / BLOCK_NODES] |= UINT64_C(1) << (t->n_masked % BLOCK_NODES);
+                t->pickiness = -1;
+        }
         return t->mask;
 }

@@ -288,14 +288,16 @@ static int compare_pickiness(const void *a, const void *b, void *userdata) {
 }
 
 /* Nodes whose class does not take it; and any rule about other pods or volumes counts for more. */
-static int64_t pickiness(Simulator *s, uint32_t pod) {
-        const SimulatorTemplate *t = s->templates + s->pods[pod].template;
+static void find_pickiness(Simulator *s, uint32_t pod) {
+        SimulatorTemplate *t = s->templates + s->pods[pod].template;
         const uint64_t *mask = template_mask(s, s->pods[pod].template);
         int64_t n = s->n_nodes;
 
+        if (t->pickiness >= 0)
+                return;
         for (uint32_t block = 0; block * BLOCK_NODES < s->n_nodes; block++)
                 n -= __builtin_popcountll(mask[block]);
-        return n + (t->n_spread + t->n_affinity + t->n_anti_affinity + t->n_inverse + t->parsed->n_ports > 0 ? s->n_nodes : 0);
+        t->pickiness = n + (t->n_spread + t->n_affinity + t->n_anti_affinity + t->n_inverse + t->parsed->n_ports > 0 ? s->n_nodes : 0);
 }
 
 static void order_queue(Removal *x, bool adversely) {
@@ -303,12 +305,8 @@ static void order_queue(Removal *x, bool adversely) {
                 x->order[i] = i;
         if (!adversely)
                 return;
-        for (size_t i = 0; i < x->n_queue; i++) {
-                SimulatorTemplate *t = x->s->templates + x->s->pods[x->queue[i]].template;
-
-                if (t->pickiness < 0)
-                        t->pickiness = pickiness(x->s, x->queue[i]);
-        }
+        for (size_t i = 0; i < x->n_queue; i++)
+                find_pickiness(x->s, x->queue[i]);
         qsort_r(x->order, x->n_queue, sizeof(uint32_t), compare_pickiness, x);
 }
 

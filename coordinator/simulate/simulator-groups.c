@@ -433,6 +433,15 @@ int simulator_add_node_to_groups(Simulator *s, uint32_t node) {
         return r;
 }
 
+void simulator_drop_node_of_groups(Simulator *s, uint32_t node) {
+        for (uint32_t i = 0; i < s->n_groups; i++) {
+                DomainGroup *g = s->groups + i;
+
+                if (g->kind == GROUP_SPREAD && domain_group_is_eligible(g, node))
+                        domain_group_drop_node(g, node, s->keys.items[g->key].domain_of[node], 0);
+        }
+}
+
 void simulator_groups_done(Simulator *s) {
         for (uint32_t i = 0; i < s->n_groups; i++)
                 domain_group_done(s->groups + i);

@@ -86,9 +86,10 @@ typedef struct SimulatorTemplate {
         bool asks_for_name;  /* its node affinity names nodes: no class has a verdict */
         uint32_t n_preferences;
         uint8_t *verdicts;   /* by class: 0 not known yet, else 1 + FitReason */
-        uint64_t *mask;      /* a bit per node whose class takes it, a word per block */
-        bool knows_mask;
-        int64_t pickiness;   /* how few nodes take it, for the order of an adverse try; -1: not asked yet */
+        uint64_t *mask;      /* a bit per node whose class takes it, a word per block: of the first n_masked nodes */
+        uint32_t n_masked;
+        uint32_t drops_seen; /* Simulator.n_drops, as the mask knows it */
+        int64_t pickiness;   /* how few nodes take it, for the order of an adverse try; -1: not asked yet of these nodes */
         uint32_t failed_at;  /* pass in which no node took one of these; 0: none */
 } SimulatorTemplate;
 
@@ -108,7 +109,8 @@ struct Simulator {
 
         SimulatorNode *nodes;
         size_t nodes_allocated;
-        uint32_t n_nodes;
+        uint32_t n_nodes, n_first_nodes; /* those of the snapshot come first */
+        uint32_t n_drops;                /* nodes that were added, and are not there any more */
         Hashmap *node_numbers; /* name -> number + 1 */
         int64_t *free;         /* [resource * nodes_allocated + node] */
         int64_t *allocatable;  /* likewise */
@@ -117,7 +119,7 @@ struct Simulator {
         int64_t *block_cpu, *block_memory; /* as much as any node of the block has free */
         bool *block_has_changed;           /* since they were looked up */
 
-        uint32_t n_classes;
+        uint32_t n_classes, classes_allocated; /* for so many each template has room */
         Hashmap *classes;      /* what nodes of a class have in common, as text -> number + 1 */
         Hashmap *asked_labels; /* keys by which nodes are told apart: keys of templates */
 
@@ -178,6 +180,7 @@ int simulator_reserve_groups(Simulator *s, uint32_t template);
 /* One such pod less. */
 void simulator_release_groups(Simulator *s, uint32_t template);
 int simulator_add_node_to_groups(Simulator *s, uint32_t node);
+void simulator_drop_node_of_groups(Simulator *s, uint32_t node); /* without pods */
 void simulator_groups_done(Simulator *s);
 int simulator_classify_nodes(Simulator *s);        /* fit-node.c */
 int simulator_classify_new(Simulator *s);          /* when the last template is new */

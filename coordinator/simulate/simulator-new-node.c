@@ -94,11 +94,28 @@ int simulator_add_node(Simulator *s, const SimulatorNewNode *new, uint32_t *ret)
         r = simulator_classify_added(s, number);
         if (r >= 0)
                 r = simulator_add_node_to_groups(s, number);
-        if (r < 0)
-                return r; /* it stays, and takes nothing */
+        if (r < 0) {
+                simulator_drop_node(s, number);
+                return r;
+        }
         s->nodes[number].takes_pods = true;
         simulator_score_node(s, number);
         make_way(s, number, new->like);
         *ret = number;
         return 0;
+}
+
+/* What was made for its class and its domains stays: the next one like it finds it there. */
+void simulator_drop_node(Simulator *s, uint32_t node) {
+        SimulatorNode *n = s->nodes + node;
+
+        assert(node + 1 == s->n_nodes && node >= s->n_first_nodes && n->first_pod == NOWHERE && !n->is_removed);
+        n->takes_pods = false;
+        simulator_score_node(s, node);
+        simulator_drop_node_of_groups(s, node);
+        hashmap_remove(s->node_numbers, n->name);
+        simulator_node_done(n, s->pool);
+        *n = (SimulatorNode){};
+        s->n_nodes--;
+        s->n_drops++;
 }

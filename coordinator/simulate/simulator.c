@@ -137,7 +137,7 @@ static int load_nodes(Simulator *s) {
                 node->first_pod = NOWHERE;
                 node->is_leaving = objects[i]->meta.deletion_usec > 0 || is_interrupted(objects[i]);
                 node->takes_pods = node->object->is_initialized && !node->object->node.unschedulable && !node->is_leaving;
-                s->n_nodes++;
+                s->n_first_nodes = ++s->n_nodes;
                 r = simulator_name_node(s, (uint32_t) i, objects[i]->meta.name);
         }
         return r;

@@ -124,8 +124,11 @@ typedef struct SimulatorNewNode {
         const KeyValues *allocatable; /* these are different, as quantities; NULL: none */
 } SimulatorNewNode;
 
-/* It has the number after the last, and stays: adding is not undone, removing it is. 0; -EINVAL: a quantity; -EEXIST; -E2BIG past 1,024 of them; -ENOMEM. */
+/* It has the number after the last; simulator_undo() leaves it there. 0; -EINVAL: a quantity; -EEXIST; -E2BIG past 1,024 of them; -ENOMEM. */
 int simulator_add_node(Simulator *s, const SimulatorNewNode *new, uint32_t *ret);
+/* The one that was added last, without pods, is not there any more, and never was: unlike one that is removed, no ghost is left of it.
+ * The log says nothing of it. */
+void simulator_drop_node(Simulator *s, uint32_t node);
 int simulator_take_off(Simulator *s, uint32_t pod);
 int simulator_place(Simulator *s, uint32_t pod, uint32_t node);
 /* Where it stands now; UINT32_MAX: nowhere. */

@@ -81,12 +81,12 @@ static const struct {
         { "consolidation", INSIDE }, { "policy", PLAIN }, { "after", PLAIN }, { "minimumSavings", PLAIN }, { "preferences", PLAIN },
         { "nakedPods", PLAIN }, { "maxConcurrent", PLAIN }, { "budgets", INSIDE }, { "nodes", PLAIN }, { "reasons", PLAIN },
         { "schedule", PLAIN }, { "duration", PLAIN }, { "timeZone", PLAIN }, { "windows", INSIDE },
-        { "offerings", INSIDE }, { "instanceType", NAME }, { "zone", NAME }, { "capacityType", VALUE_ALONE }, { "price", PLAIN },
+        { "offerings", INSIDE }, { "instanceType", NAME }, { "zone", NAME }, { "capacityType", VALUE_ALONE }, { "price", PLAIN }, { "limits", RESOURCES },
 };
 
 /* Keys with a meaning, whole or, with a star, as they begin. */
 static const char *const kept_keys[] = {
-        "cpu", "memory", "pods", "storage", "ephemeral-storage", "hugepages-*", "attachable-volumes-*", "metadata.name",
+        "cpu", "memory", "pods", "nodes", "storage", "ephemeral-storage", "hugepages-*", "attachable-volumes-*", "metadata.name",
         "kubernetes.io/hostname", "kubernetes.io/metadata.name", "kubernetes.io/arch", "kubernetes.io/os",
         "kubernetes.io/pvc-protection", "kubernetes.io/pv-protection",
         "topology.kubernetes.io/zone", "topology.kubernetes.io/region", "failure-domain.beta.kubernetes.io/zone",

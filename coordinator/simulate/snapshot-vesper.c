@@ -16,6 +16,7 @@ static void write_pool(JsonWriter *w, const KubeNodePool *p) {
         pool_template_write(&p->template, p->termination_grace_usec, w, "template");
         pool_disruption_write(&p->disruption, w, "disruption");
         pool_offerings_write(p->offerings, p->n_offerings, w, "offerings");
+        pool_limits_write(&p->limits, w, "limits");
         if (p->weight != 0)
                 json_add_int64(w, "weight", p->weight);
         json_open_object(w, "provider");

@@ -60,6 +60,10 @@ static bool sets_offerings(const KubeNodePool *pool) {
         return pool->n_offerings > 0;
 }
 
+static bool sets_limits(const KubeNodePool *pool) {
+        return pool->limits.n_items > 0;
+}
+
 static bool sets_weight(const KubeNodePool *pool) {
         return pool->weight != 0;
 }
@@ -89,6 +93,7 @@ static const struct {
         { "spec.disruption.budgets", "no node is removed that nobody has asked to be removed", sets_budgets },
         { "spec.disruption.windows", "no node is removed that nobody has asked to be removed", sets_windows },
         { "spec.offerings", "no machine is asked for", sets_offerings },
+        { "spec.limits", "no machine is asked for", sets_limits },
         { "spec.weight", "no machine is asked for", sets_weight },
         { "spec.template but its terminationGracePeriod", "nodes are neither made nor changed after it", sets_template },
         { "spec.provider.group", "machines are ended one by one, and not through a group", sets_group },

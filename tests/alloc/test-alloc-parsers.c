@@ -24,6 +24,7 @@
 #include "calendar.h"
 #include "coordinator-config.h"
 #include "ctl-status.h"
+#include "disruption-cheaper.h"
 #include "ec2-answer.h"
 #include "event-ack-rule.h"
 #include "event-message.h"
@@ -244,7 +245,7 @@ static const char plan_list[] =
         "{\"apiVersion\":\"vesper.sh/v1alpha1\",\"kind\":\"NodePool\",\"metadata\":{\"name\":\"p\"},\"spec\":{\"selector\":{\"matchLabels\":"
         "{\"pool\":\"p\"}},\"disruption\":{\"budgets\":[{\"nodes\":3,\"schedule\":\"@daily\",\"duration\":\"24h\"}],\"emptyAfter\":\"0s\","
         "\"drift\":\"Auto\",\"expireAfter\":\"900000h\",\"consolidation\":{\"policy\":\"WhenUnderutilized\"}},\"offerings\":["
-        "{\"instanceType\":\"l\",\"price\":4},{\"instanceType\":\"s\",\"zone\":\"z\",\"price\":1,\"allocatable\":{\"cpu\":\"4\"}}]}}]}";
+        "{\"instanceType\":\"l\",\"price\":4},{\"instanceType\":\"s\",\"zone\":\"z\",\"price\":1,\"allocatable\":{\"cpu\":\"4\"}}],\"limits\":{\"cpu\":\"99\",\"nodes\":9}}}]}";
 
 static int plan_all(DisruptionScene *s) {
         _cleanup_(disruption_plan_freep) DisruptionPlan *p = NULL;
@@ -273,8 +274,38 @@ static int plan_one(DisruptionScene *s) {
         return text ? 0 : -ENOMEM;
 }
 
+/* The same, if its pool may have no node more. */
+static int find_limit(DisruptionScene *s, uint32_t node) {
+        _cleanup_(gate_findings_done) GateFindings f = {};
+        const SimulateVerdict none = {};
+
+        s->nodes[node].pool->limits[0].limit = 0;
+        gate_add_no_seats(s, node, &none, &f);
+        if (f.failed)
+                return -ENOMEM;
+        assert_true(gate_has(&f, GATE_POOL_LIMIT));
+        return 0;
+}
+
+/* Whatever fails, no new node is left in the simulator. */
+static int find_cheaper(DisruptionScene *s) {
+        _cleanup_free_ char *text = NULL;
+        const PoolOffering *o;
+        uint32_t a;
+        int r = simulator_find_node(s->simulator, "a", &a);
+
+        assert_return_code(r, 0);
+        r = node_find_cheaper(s, a, &o);
+        assert_int_equal(simulator_n_nodes(s->simulator), s->n_nodes);
+        if (r < 0)
+                return r;
+        assert_int_equal(r, 1);
+        text = replaced_text(o, scene_price_micros(s, a), 1);
+        return text ? find_limit(s, a) : -ENOMEM;
+}
+
 static int plan_of(const Snapshot *snapshot) {
-        int (*const plans[])(DisruptionScene *s) = { plan_all, plan_one };
+        int (*const plans[])(DisruptionScene *s) = { plan_all, plan_one, find_cheaper };
         int r = 0;
 
         for (size_t i = 0; i < ELEMENTSOF(plans) && r >= 0; i++) {

@@ -118,8 +118,11 @@ static int add_what_is_new(Simulator *s) {
 
         if (r >= 0)
                 r = simulator_add_node(s, &new, &node);
-        if (r >= 0)
+        if (r >= 0) {
                 assert_int_equal(simulator_allocatable(s, node, "cpu"), 8000);
+                simulator_drop_node(s, node);
+                r = simulator_add_node(s, &new, &node);
+        }
         return r;
 }
 

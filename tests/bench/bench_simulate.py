@@ -64,6 +64,24 @@ def plan(context):
         "cluster", "CPU asked", "nodes that go", "replacements", "moves", "plan ms", "as JSON ms", "explain ms", "most ms"), rows)
 
 
+def outlook(context):
+    """A round of what the coordinator says of each node by itself, beside the plan of the same cluster; nine of each pool's ten offerings
+    are smaller nodes that cost less. Of the full clusters no node takes the pods of a quarter, and most offerings are tried in vain."""
+    rows = []
+    for fill in (65, 85, 95):
+        runs = [_run("plan-bench", NODES, PODS, OWNERS, fill, "[]", 10) for _ in range(context.runs)]
+
+        def middle(pick):
+            return statistics.median(pick(r) for r in runs)
+
+        whole, most = middle(lambda r: r["roundMs"]), middle(lambda r: r["judgeMostMs"])
+        rows.append((f"{fill} %", runs[0]["consolidatable"], runs[0]["unconsolidatable"], whole, most, middle(lambda r: r["sceneMs"] + r["planMs"])))
+        context.bar(f"{fill} %: every node judged once", whole, 3000, "ms")
+        context.bar(f"{fill} %: the node that takes longest", most, 25, "ms")
+    context.table(f"{NODES} nodes, {PODS} pods of {OWNERS} owners, three pools with every method on and ten offerings", (
+        "CPU asked", "would go", "would not", "round ms", "most ms", "the plan ms"), rows)
+
+
 def packing(context):
     """Each choice as one set; of a plain cluster nothing but room decides, so bin packing's lower bound is near."""
     rows = []
@@ -86,4 +104,5 @@ def packing(context):
 
 BENCHES = [("simulate", "could these nodes go: 5,000 nodes, 150,000 pods", simulate),
            ("plan", "which nodes would go unasked: 5,000 nodes, 150,000 pods", plan),
+           ("outlook", "what the coordinator says of each node: 5,000 nodes, 150,000 pods, ten offerings", outlook),
            ("packing", "how few nodes a fragmented cluster is left with", packing)]

@@ -343,8 +343,11 @@ static void schema_of_pools(void **state) {
                   "'NoExecute'}], 'requirements': [{'key': 'g', 'operator': 'In', 'values': ['h']}, {'key': 'i', 'operator': 'Gt', "
                   "'values': ['4']}, {'key': 'j', 'operator': 'Exists'}], "
                   "'nodeInfo': {'kubeletVersion': 'v1.34.4', 'osImage': 'Debian GNU/Linux 12'}}, 'offerings': [{'instanceType': 'm', 'zone': 'z', "
-                  "'capacityType': 'spot', 'price': 0.25, 'allocatable': {'cpu': '3900m', 'pods': 110}, 'group': 'k'}]}",
+                  "'capacityType': 'spot', 'price': 0.25, 'allocatable': {'cpu': '3900m', 'pods': 110}, 'group': 'k'}], "
+                  "'limits': {'cpu': '96', 'memory': '1.5Ti', 'nodes': 12}}",
                   201 },
+                { "a limit below nothing", "{'selector': {'matchLabels': {'a': 'b'}}, 'limits': {'cpu': '-1'}}", 422 },
+                { "a limit of many", "{'selector': {'matchLabels': {'a': 'b'}}, 'limits': {'cpu': 'many'}}", 422 },
                 { "In without values",
                   "{'selector': {'matchLabels': {'a': 'b'}}, 'template': {'requirements': [{'key': 'a', 'operator': 'In'}]}}", 422 },
                 { "greater than a word",

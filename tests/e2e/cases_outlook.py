@@ -38,14 +38,28 @@ def _block(world, name):
                            f"PDB {name} to count {PODS + 1} pods")
 
 
+def _node_for_sale(world):
+    """One whose pod has no place but on a new node, of which its pool has a cheaper one."""
+    name = world.unique("forsale")
+    world.pool(name)
+    node = world.node(name)[0]
+    world.admin.patch(f"/api/v1/nodes/{node}", {"metadata": {"labels": {"node.kubernetes.io/instance-type": "m5.large"}}})
+    world.replicas(name, 1, name)
+    world.admin.patch(f"{POOLS}/{name}", {"spec": {
+        "disruption": {"consolidation": {"policy": "WhenUnderutilized"}, "budgets": []}, "limits": {"cpu": "1k", "nodes": 2}, "offerings": [
+            {"instanceType": "m5.large", "price": 4}, {"instanceType": "m6i.large", "price": 1.5, "allocatable": {"cpu": 4, "memory": "8Gi"}}]}})
+    return name, node
+
+
 def nodes_would_go(world, figures):
-    """nodes that would go though nobody asked: their claims say so; a PDB without room, and an Event; a pool that asks no more"""
+    """nodes that would go though nobody asked: their claims say so, one for a cheaper node; a PDB without room, and an Event; limits"""
     name = world.unique("outlook")
     world.pool(name)
     nodes = [world.node(name)[0] for _ in range(2)]
     world.replicas(name, PODS, name)
+    other_pool, dear = _node_for_sale(world)
     with world.coordinators(count=1):
-        world.wait_adopted(*nodes)
+        world.wait_adopted(*nodes, dear)
         busy = min(p["spec"]["nodeName"] for p in world.pods_of(name))
         assert _says(world, busy, "Consolidatable") is None
         world.admin.patch(f"{POOLS}/{name}", {"spec": {"disruption": {"consolidation": {"policy": "WhenUnderutilized"}, "budgets": []}}})
@@ -54,15 +68,24 @@ def nodes_would_go(world, figures):
         assert _says(world, busy, "Empty")[:2] == ("False", "NotEmpty")
         assert _says(world, busy, "Initialized")[0] == "True", "what others say of it is gone"
 
+        _, _, message = _wait(world, dear, "Consolidatable", "True", "WouldGo")
+        assert message == "its pods fit on other nodes and one new m6i.large, which saves 2.5 of its 4", message
+
+        world.admin.patch(f"{POOLS}/{other_pool}", {"spec": {"limits": {"nodes": 1}}})
         _block(world, name)
         _, _, message = _wait(world, busy, "Consolidatable", "False", "PdbBlocks")
         assert message == f"pdb default/{name} prevents pod evictions", message
         event = world.cluster.wait_for(lambda: world.events(busy).get("Unconsolidatable"), LIMIT, f"an Event about {busy}")
         assert (event["type"], event["message"]) == ("Normal", f"pdb default/{name} prevents pod evictions (PDB_BLOCKS)"), event
+        _, _, message = _wait(world, dear, "Consolidatable", "False", "PoolLimit")
+        assert message.endswith("allow 1 nodes: its nodes have that number already"), message
+        simulated = world.ctl("explain", dear, "--simulate")
+        assert simulated.returncode == 0 and "POOL_LIMIT" in simulated.stdout, simulated
         said = world.ctl("explain", busy)
         assert said.returncode == 0 and "PdbBlocks" in said.stdout, said
 
         world.admin.patch(f"{POOLS}/{name}", {"spec": {"disruption": None}})
+        world.admin.patch(f"{POOLS}/{other_pool}", {"spec": {"disruption": None}})
         world.cluster.wait_for(lambda: not _says(world, busy, "Consolidatable"), LIMIT, f"Consolidatable of {busy} to go")
         assert all(world.get_node(n) and not world.get_node(n)["spec"].get("unschedulable") for n in nodes), "a node was touched"
         assert len(world.ready(name)) == PODS

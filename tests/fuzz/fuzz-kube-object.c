@@ -88,6 +88,11 @@ static void check_disruption(const KubeNodePool *p) {
                 (void) pool_requirement_holds(t->requirements + i, &t->labels);
         for (size_t i = 0; i < p->n_offerings; i++)
                 assert(p->object.invalid || (p->offerings[i].instance_type && p->offerings[i].price_micros >= 0));
+        for (size_t i = 0; i < p->limits.n_items; i++) {
+                int64_t amount;
+
+                assert(p->object.invalid || quantity_parse(p->limits.items[i].value, false, QUANTITY_ROUND_DOWN, &amount) != -EINVAL);
+        }
 }
 
 static void check_kinds(const KubeObject *o) {

@@ -127,7 +127,7 @@ const char fuzz_node_pool[] =
         "\"schedule\":\"0 8 * * 1-5\",\"duration\":\"10h\",\"timeZone\":\"Europe/Berlin\"}],"
         "\"windows\":[{\"schedule\":\"@daily\",\"duration\":\"4h\"}]},"
         "\"offerings\":[{\"instanceType\":\"m\",\"zone\":\"z1\",\"capacityType\":\"spot\",\"price\":0.25,"
-        "\"allocatable\":{\"cpu\":\"3900m\",\"pods\":110},\"group\":\"g\"}],\"weight\":7,"
+        "\"allocatable\":{\"cpu\":\"3900m\",\"pods\":110},\"group\":\"g\"}],\"limits\":{\"cpu\":\"96\",\"nodes\":12},\"weight\":7,"
         "\"provider\":{\"name\":\"ec2\",\"group\":\"g\",\"identity\":\"ProviderID\"},\"deletionPolicy\":\"Delete\","
         "\"repair\":[{\"condition\":\"Ready\",\"status\":\"NotTrue\",\"after\":\"15m\","
         "\"action\":\"Replace\"}]},"

@@ -142,16 +142,34 @@ int cluster_make(const ClusterShape *shape, MadeCluster *ret) {
         return bind_pods(ret);
 }
 
+/* As JSON. */
+static char *offerings_of(const ClusterShape *shape) {
+        _cleanup_(strbuf_done) StrBuf b = {};
+
+        strbuf_add(&b, "{\"instanceType\":\"large\",\"price\":4}");
+        if (shape->n_offerings == 0)
+                strbuf_add(&b, ",{\"instanceType\":\"medium\",\"price\":2.2,\"allocatable\":{\"cpu\":\"8\",\"memory\":\"32Gi\"}},"
+                               "{\"instanceType\":\"small\",\"price\":1.5,\"allocatable\":{\"cpu\":\"4\",\"memory\":\"16Gi\"}}");
+        for (unsigned i = 1; i < shape->n_offerings; i++) {
+                unsigned cpu = i * NODE_MILLICPU / shape->n_offerings;
+
+                strbuf_addf(&b, ",{\"instanceType\":\"part-%u\",\"price\":%.3f,\"allocatable\":{\"cpu\":\"%um\",\"memory\":\"%uMi\"}}", i,
+                            0.5 + 3.0 * i / shape->n_offerings, cpu, cpu * 4);
+        }
+        return strbuf_steal(&b);
+}
+
 void cluster_add_pools(MadeCluster *c, const ClusterShape *shape, const char *budgets) {
+        _cleanup_free_ char *offerings = offerings_of(shape);
+
+        assert(offerings);
         c->snapshot->taken_usec = MADE_NOW_USEC;
         for (char zone = 'a'; zone <= 'c'; zone++) {
                 _cleanup_free_ char *text = strf(
                         "{\"metadata\":{\"name\":\"zone-%c\"},\"spec\":{\"selector\":{\"matchLabels\":{\"topology.kubernetes.io/zone\":\"zone-%c\"}},"
                         "\"template\":{\"labels\":{\"image\":\"new\"}},\"disruption\":{%s%s%s\"expireAfter\":\"1080h\",\"drift\":\"Auto\",\"emptyAfter\":\"5m\","
-                        "\"consolidation\":{\"policy\":\"WhenUnderutilized\",\"minimumSavings\":\"10%%\"}},\"offerings\":["
-                        "{\"instanceType\":\"large\",\"price\":4},{\"instanceType\":\"medium\",\"price\":2.2,\"allocatable\":{\"cpu\":\"8\",\"memory\":\"32Gi\"}},"
-                        "{\"instanceType\":\"small\",\"price\":1.5,\"allocatable\":{\"cpu\":\"4\",\"memory\":\"16Gi\"}}]}}",
-                        zone, zone, budgets ? "\"budgets\":" : "", strempty(budgets), budgets ? "," : "");
+                        "\"consolidation\":{\"policy\":\"WhenUnderutilized\",\"minimumSavings\":\"10%%\"}},\"offerings\":[%s]}}",
+                        zone, zone, budgets ? "\"budgets\":" : "", strempty(budgets), budgets ? "," : "", offerings);
 
                 assert(text);
                 cluster_put(c->snapshot, SNAPSHOT_NODE_POOLS, text);

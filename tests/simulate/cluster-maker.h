@@ -16,6 +16,7 @@ typedef struct ClusterShape {
         bool plain;            /* no pod has a rule beyond its requests */
         bool no_spread;        /* ... or no topologySpreadConstraints */
         bool honors_taints;    /* these count only nodes whose taints the pod tolerates (nodeTaintsPolicy) */
+        unsigned n_offerings;  /* of each pool: the nodes' own, and smaller ones that cost less; 0: three */
 } ClusterShape;
 
 typedef struct MadeCluster {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a plan costs, on made-up clusters whose pools have every method on: plan-bench [NODES PODS OWNERS FILL% BUDGETS]. BUDGETS is
- * JSON, or "default". Prints one line of JSON of what it measured, in CPU time of one thread: the simulator made of objects that are
- * read already, what the plan needs besides (scene), the plan, its bytes as JSON, and what `explain --simulate` makes of a node.
+ * What a plan costs, on made-up clusters whose pools have every method on: plan-bench [NODES PODS OWNERS FILL% BUDGETS [OFFERINGS]].
+ * BUDGETS is JSON, or "default". Prints one line of JSON of what it measured, in CPU time of one thread: the simulator made of objects that
+ * are read already, what the plan needs besides (scene), the plan, its bytes as JSON, what `explain --simulate` makes of a node, and what
+ * the coordinator judges of each node in a round.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +11,7 @@
 
 #include "cluster-maker.h"
 #include "explain-outlook.h"
+#include "outlook-judge.h"
 #include "plan-show.h"
 #include "string-util.h"
 
@@ -17,7 +19,8 @@
 
 typedef struct Figures {
         double made_ms, scene_ms, plan_ms, json_ms, explain_ms, explain_most_ms;
-        size_t n_gone[_PLAN_METHOD_MAX], n_steps, n_moves, n_replacements;
+        double round_ms, judge_most_ms;
+        size_t n_gone[_PLAN_METHOD_MAX], n_steps, n_moves, n_replacements, n_consolidatable, n_unconsolidatable;
         uint64_t digest;
 } Figures;
 
@@ -100,6 +103,29 @@ static int measure_explain(const Snapshot *snapshot, Figures *f) {
         return r;
 }
 
+/* A whole round of the outlook, without what it writes. */
+static int measure_round(const Snapshot *snapshot, Figures *f) {
+        _cleanup_(simulator_freep) Simulator *simulator = NULL;
+        _cleanup_(disruption_scene_freep) DisruptionScene *s = NULL;
+        int r = simulator_new(snapshot, &simulator);
+
+        if (r >= 0)
+                r = disruption_scene_new(snapshot, simulator, NULL, &s);
+        for (uint32_t i = 0; r >= 0 && i < s->n_nodes; i++) {
+                _cleanup_(node_judgement_done) NodeJudgement j = {};
+                const MethodOutlook *o = j.methods + PLAN_CONSOLIDATION;
+                double begin = now_ms(), took;
+
+                r = outlook_judge(s, i, &j);
+                took = lap(&begin);
+                f->round_ms += took;
+                f->judge_most_ms = MAX(f->judge_most_ms, took);
+                f->n_consolidatable += o->is_asked && o->holds;
+                f->n_unconsolidatable += o->is_asked && !o->holds && o->code >= GATE_UNMODELLED;
+        }
+        return r;
+}
+
 int main(int argc, char **argv) {
         ClusterShape shape = { .seed = 1, .n_nodes = 5000, .n_pods = 150000, .n_owners = 1500, .fill_percent = 65 };
         const char *budgets = NULL;
@@ -107,12 +133,13 @@ int main(int argc, char **argv) {
         Figures f = {};
         int r;
 
-        if (argc == 6) {
+        if (argc == 6 || argc == 7) {
                 shape.n_nodes = (uint32_t) atoi(argv[1]);
                 shape.n_pods = (uint32_t) atoi(argv[2]);
                 shape.n_owners = (uint32_t) atoi(argv[3]);
                 shape.fill_percent = (unsigned) atoi(argv[4]);
                 budgets = streq(argv[5], "default") ? NULL : argv[5];
+                shape.n_offerings = argc == 7 ? (unsigned) atoi(argv[6]) : 0;
         }
         r = cluster_make(&shape, &c);
         if (r >= 0) {
@@ -122,11 +149,13 @@ int main(int argc, char **argv) {
         if (r >= 0)
                 r = measure_explain(c.snapshot, &f);
         if (r >= 0)
+                r = measure_round(c.snapshot, &f);
+        if (r >= 0)
                 printf("{\"nodes\":%u,\"pods\":%u,\"bound\":%u,\"madeMs\":%.1f,\"sceneMs\":%.1f,\"planMs\":%.1f,\"jsonMs\":%.1f,"
-                       "\"explainMs\":%.2f,\"explainMostMs\":%.2f,\"steps\":%zu,\"moves\":%zu,\"replacements\":%zu,"
+                       "\"explainMs\":%.2f,\"explainMostMs\":%.2f,\"roundMs\":%.1f,\"judgeMostMs\":%.2f,\"consolidatable\":%zu,\"unconsolidatable\":%zu,\"steps\":%zu,\"moves\":%zu,\"replacements\":%zu,"
                        "\"gone\":{\"Expiration\":%zu,\"Drift\":%zu,\"Emptiness\":%zu,\"Consolidation\":%zu},\"digest\":\"%016llx\"}\n",
                        shape.n_nodes, shape.n_pods, c.n_bound, f.made_ms, f.scene_ms, f.plan_ms, f.json_ms, f.explain_ms, f.explain_most_ms,
-                       f.n_steps, f.n_moves, f.n_replacements, f.n_gone[PLAN_EXPIRATION], f.n_gone[PLAN_DRIFT], f.n_gone[PLAN_EMPTINESS],
+                       f.round_ms, f.judge_most_ms, f.n_consolidatable, f.n_unconsolidatable, f.n_steps, f.n_moves, f.n_replacements, f.n_gone[PLAN_EXPIRATION], f.n_gone[PLAN_DRIFT], f.n_gone[PLAN_EMPTINESS],
                        f.n_gone[PLAN_CONSOLIDATION], (unsigned long long) f.digest);
         cluster_done(&c);
         return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;

@@ -60,6 +60,25 @@ static void test_replacing(void **state) {
                     UNDERUTILIZED ",'offerings':[{'instanceType':'l','capacityType':'spot','price':4},"
                                   "{'instanceType':'s','capacityType':'on-demand','price':1,'allocatable':{'cpu':'4'}}]" },
                   "Consolidation/replace a p>new-1 +s, on-demand", NULL },
+                { "the limits of its pool allow no other",
+                  { { { "a", "8", TYPE("l") } }, { { "p", "a", "3" } }, UNDERUTILIZED "," OFFERINGS ",'limits':{'cpu':'11','memory':'1Ti'}" },
+                  "a: POOL_LIMIT NOT_PLACED",
+                  "one new s would take its place, and save 2.5 of its 4, but spec.limits of NodePool a allow 11 cpu: its nodes have 8, and that one "
+                  "would have 4" },
+                { "nor memory",
+                  { { { "a", "8", TYPE("l") } }, { { "p", "a", "3" } }, UNDERUTILIZED "," OFFERINGS ",'limits':{'memory':'150Gi'}" },
+                  "a: POOL_LIMIT NOT_PLACED", "allow 150Gi memory: its nodes have 100Gi, and that one would have 100Gi" },
+                { "nor nodes",
+                  { { { "a", "8", TYPE("l") } }, { { "p", "a", "3" } }, UNDERUTILIZED "," OFFERINGS ",'limits':{'nodes':1}" },
+                  "a: POOL_LIMIT NOT_PLACED", "allow 1 nodes: its nodes have that number already" },
+                { "limits would not, but none would do either",
+                  { { { "a", "8", TYPE("l") } }, { { "p", "a", "7" } }, UNDERUTILIZED "," OFFERINGS ",'limits':{'cpu':'8'}" },
+                  "a: NO_CHEAPER NOT_PLACED", NULL },
+                { "what has gone makes room for one more",
+                  { { { "a", "6", TYPE("l") }, { "b", "6", TYPE("l") } },
+                    { { "p", "a", "4" }, { "q", "b", "4" } },
+                    UNDERUTILIZED "," OFFERINGS ",'limits':{'cpu':'16'}" },
+                  "Consolidation/replace a p>new-1 +s; Consolidation/replace b q>new-2 +s", NULL },
                 { "a budget holds it",
                   { { { "a", "8", TYPE("l") } }, { { "p", "a", "3" } },
                     "'disruption':{'budgets':[{'nodes':0}],'consolidation':{'policy':'WhenUnderutilized'}}," OFFERINGS },
@@ -245,6 +264,29 @@ static void test_upgrade(void **state) {
         upgrade_plan_done(&u);
 }
 
+/* Successors come first: as many at once as limits have room for. */
+static void test_upgrade_within_limits(void **state) {
+        static const struct {
+                const char *limit;
+                size_t n_waves, n_blocked;
+        } rows[] = { { "12", 0, 3 }, { "16", 3, 0 }, { "19", 3, 0 }, { "23", 2, 0 }, { "20", 2, 0 }, { "24", 1, 0 } };
+
+        (void) state;
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_free_ char *pool = strf("'disruption':{'budgets':[]},'limits':{'cpu':'%s'}", rows[i].limit);
+                const RigCluster c = { .nodes = { { "a", "4" }, { "b", "4" }, { "c", "4" } }, .pods = { { "p", "a", "3" } }, .pool = pool };
+                _cleanup_(disruption_rig_freep) DisruptionRig *r = disruption_rig_new(&c);
+                UpgradePlan u;
+
+                assert_return_code(disruption_upgrade(r->scene, "a", &u), 0);
+                if (u.n_waves != rows[i].n_waves || u.n_blocked != rows[i].n_blocked)
+                        fail_msg("limit %s: %zu waves, %zu blocked", rows[i].limit, u.n_waves, u.n_blocked);
+                for (size_t k = 0; k < u.n_blocked; k++)
+                        assert_true(gate_has(u.lacks + k, GATE_POOL_LIMIT));
+                upgrade_plan_done(&u);
+        }
+}
+
 /* No budget lets any go: all of them are named, and it ends. */
 static void test_upgrade_without_budget(void **state) {
         const RigCluster c = { .nodes = { { "a", "4" }, { "b", "4" } }, .pool = "'disruption':{'budgets':[{'nodes':0}]}" };
@@ -322,6 +364,7 @@ static void test_kept_and_shown(void **state) {
                 "'requirements':[{'key':'gen','operator':'Gt','values':['3']}]}",
                 ("'disruption':{'drift':'Auto','emptyAfter':'5m'},'template':{'labels':{'tier':'1'},'requirements':[{'key':'gen','operator':'Gt',"
                  "'values':['3']},{'key':'none','operator':'DoesNotExist'}]}"),
+                UNDERUTILIZED "," OFFERINGS ",'limits':{'cpu':26,'example.com/own':'7','nodes':5}",
         };
 
         (void) state;
@@ -419,7 +462,8 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_replacing),      cmocka_unit_test(test_savings_are_told), cmocka_unit_test(test_preferences),
                 cmocka_unit_test(test_without),        cmocka_unit_test(test_with),             cmocka_unit_test(test_with_offering),
-                cmocka_unit_test(test_all_drainable),  cmocka_unit_test(test_upgrade),          cmocka_unit_test(test_upgrade_without_budget),
+                cmocka_unit_test(test_all_drainable),  cmocka_unit_test(test_upgrade),          cmocka_unit_test(test_upgrade_within_limits),
+                cmocka_unit_test(test_upgrade_without_budget),
                 cmocka_unit_test(test_upgrade_without_node_budgets),
                 cmocka_unit_test(test_kept_and_shown), cmocka_unit_test(test_random),
         };

@@ -845,7 +845,7 @@ static void test_pool_disruption(void **state) {
                       "'taints':[{'key':'gpu','effect':'NoSchedule'}],'startupTaints':[{'key':'cni','value':'v','effect':'NoExecute'}],"
                       "'requirements':[{'key':'arch','operator':'In','values':['arm64','amd64']},{'key':'n','operator':'Gt','values':['4']}]},"
                       "'offerings':[{'instanceType':'m','zone':'z1','capacityType':'spot','price':0.25,"
-                      "'allocatable':{'cpu':'3900m','pods':110},'group':'g'},{'instanceType':'l','price':2}]}}");
+                      "'allocatable':{'cpu':'3900m','pods':110},'group':'g'},{'instanceType':'l','price':2}],'limits':{'memory':'64Gi','cpu':96}}}");
         p = (KubeNodePool *) o;
         d = &p->disruption;
         assert_int_equal(p->weight, 7);
@@ -885,6 +885,9 @@ static void test_pool_disruption(void **state) {
         assert_string_equal(p->offerings[0].group, "g");
         assert_int_equal(p->offerings[1].price_micros, 2 * PRICE_MICROS);
         assert_null(p->offerings[1].zone);
+        assert_int_equal(p->limits.n_items, 2);
+        assert_string_equal(key_values_get(&p->limits, "cpu"), "96");
+        assert_string_equal(key_values_get(&p->limits, "memory"), "64Gi");
 
         bare = decode_ok(&kube_node_pool_kind, *state, "{" CLUSTER ",'spec':{}}");
         d = &((KubeNodePool *) bare)->disruption;
@@ -914,6 +917,7 @@ static char *written(const KubeObject *o) {
         pool_template_write(&p->template, p->termination_grace_usec, w, "template");
         pool_disruption_write(&p->disruption, w, "disruption");
         pool_offerings_write(p->offerings, p->n_offerings, w, "offerings");
+        pool_limits_write(&p->limits, w, "limits");
         json_close_object(w);
         json_close_object(w);
         return json_writer_steal(w, NULL);
@@ -925,7 +929,7 @@ static void test_pool_written(void **state) {
                 "'template':{'terminationGracePeriod':'90s','labels':{'a':'1'},'annotations':{'b':'2'},'taints':[{'key':'k','effect':'NoSchedule'}],"
                 "'startupTaints':[{'key':'s','value':'v','effect':'NoExecute'}],'requirements':[{'key':'r','operator':'NotIn','values':['1','2']},"
                 "{'key':'e','operator':'DoesNotExist'}],'nodeInfo':{'kubeletVersion':'v1','osImage':'o'}},'offerings':[{'instanceType':'m','zone':'z','capacityType':'spot','price':0.123456,"
-                "'allocatable':{'cpu':4},'group':'g'}],'disruption':{'emptyAfter':'0s','expireAfter':'24h','expireHardAfter':'48h','drift':'Auto',"
+                "'allocatable':{'cpu':4},'group':'g'}],'limits':{'nodes':3,'cpu':'4500m'},'disruption':{'emptyAfter':'0s','expireAfter':'24h','expireHardAfter':'48h','drift':'Auto',"
                 "'consolidation':{'policy':'WhenEmpty','after':'5m','minimumSavings':'7%','preferences':'Ignore'},'nakedPods':'Block',"
                 "'maxConcurrent':2,'budgets':[{'nodes':'20%','reasons':['Expired','Empty']},{'nodes':3,'schedule':'@daily','duration':'1h',"
                 "'timeZone':'UTC'}],'windows':[{'schedule':'0 3 * * *','duration':'2h'}]}",
@@ -969,6 +973,9 @@ static void test_pool_disruption_invalid(void **state) {
                 { "'template':{'requirements':[{'key':'a','operator':'Gt','values':['x']}]}", "is no requirement" },
                 { "'template':{'requirements':[{'key':'a','operator':'About','values':['x']}]}", "none of its choices" },
                 { "'offerings':[{'price':1}]", "spec.offerings.instanceType is missing" },
+                { "'limits':{'cpu':'many'}", "spec.limits.cpu is no quantity" },
+                { "'limits':{'memory':-1}", "spec.limits.memory is no quantity" },
+                { "'limits':[]", "spec.limits is no map" },
                 { "'offerings':[{'instanceType':'m'}]", "spec.offerings.price is no number" },
                 { "'offerings':[{'instanceType':'m','price':-1}]", "spec.offerings.price is no number" },
         };

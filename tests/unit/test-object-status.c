@@ -278,7 +278,7 @@ static void test_fields_that_do_nothing(void **state) {
                 "spec.disruption.emptyAfter (", "spec.disruption.expireAfter (", "spec.disruption.expireHardAfter (",
                 "spec.disruption.drift (", "spec.disruption.consolidation (", "spec.disruption.nakedPods (",
                 "spec.disruption.maxConcurrent (", "spec.disruption.budgets (", "spec.disruption.windows (",
-                "spec.offerings (", "spec.weight (", "spec.template but its terminationGracePeriod (",
+                "spec.offerings (", "spec.limits (", "spec.weight (", "spec.template but its terminationGracePeriod (",
         };
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
         (void) state;
@@ -306,13 +306,13 @@ static void test_fields_that_do_nothing(void **state) {
                    "{'metadata':{'generation':31},'spec':{'weight':1,'disruption':{'emptyAfter':'5m','expireHardAfter':'800h',"
                    "'drift':'Auto','consolidation':{'policy':'WhenEmpty'},'nakedPods':'Block','maxConcurrent':1,"
                    "'budgets':[{'nodes':1}],'windows':[{'schedule':'@daily','duration':'1h'}]},"
-                   "'template':{'labels':{'a':'b'}},'offerings':[{'instanceType':'m','price':1}]}}");
+                   "'template':{'labels':{'a':'b'}},'offerings':[{'instanceType':'m','price':1}],'limits':{'cpu':8}}}");
         rig_run(r, 2 * USEC_PER_SEC);
         for (size_t i = 0; i < ELEMENTSOF(read_by_plan); i++)
                 assert_contains(condition_message(the_pool(r), POOL_NOT_ACTED_ON), read_by_plan[i]);
         assert_int_equal(count_events(r, POOL, POOL_NOT_ACTED_ON), 2);
         fake_merge(r->cluster, FAKE_NODEPOOLS, NULL, POOL,
-                   "{'metadata':{'generation':32},'spec':{'weight':null,'template':{'labels':null},'offerings':null,"
+                   "{'metadata':{'generation':32},'spec':{'weight':null,'template':{'labels':null},'offerings':null,'limits':null,"
                    "'disruption':{'emptyAfter':null,'expireHardAfter':null,'drift':null,'consolidation':null,'nakedPods':null,"
                    "'maxConcurrent':null,'budgets':null,'windows':null}}}");
         rig_run(r, 2 * USEC_PER_SEC);

@@ -127,6 +127,45 @@ static void test_life(void **state) {
         assert_nothing_went(r);
 }
 
+/* One new node of the pool's offerings takes the place of another, unless the pool's limits forbid it. */
+static void test_cheaper(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(2);
+
+        (void) state;
+        add_pod(r, "big", "n0", "3500m");
+        add_pod(r, "more", "n1", "3500m");
+        fake_merge(r->cluster, FAKE_NODES, NULL, "n0", "{'metadata':{'labels':{'node.kubernetes.io/instance-type':'m5.large'}}}");
+        fake_merge(r->cluster, FAKE_NODEPOOLS, NULL, POOL,
+                   "{'spec':{'offerings':[{'instanceType':'m5.large','price':4},{'instanceType':'m6i.large','zone':'z','capacityType':'spot','price':1.5,"
+                   "'allocatable':{'cpu':'4'}}]}}");
+        set_disruption(r, CONSOLIDATE);
+        rig_run(r, ROUND);
+        expect(r, "n0", CLAIM_CONSOLIDATABLE, "True WouldGo");
+        assert_string_equal(condition_field(r, "n0", CLAIM_CONSOLIDATABLE, "message"),
+                            "its pods fit on other nodes and one new m6i.large in z, spot, which saves 2.5 of its 4");
+        expect(r, "n1", CLAIM_CONSOLIDATABLE, "False PriceUnknown");
+
+        print_message("  pods come and go: the simulator that has tried a node goes on\n");
+        add_pod(r, "late", "n0", "400m");
+        rig_run(r, ROUND);
+        expect(r, "n0", CLAIM_CONSOLIDATABLE, "True WouldGo");
+        fake_remove(r->cluster, FAKE_PODS, "default", "big");
+        rig_run(r, 16 * USEC_PER_MINUTE); /* another message alone waits so long */
+        assert_string_equal(condition_field(r, "n0", CLAIM_CONSOLIDATABLE, "message"), "its 1 pod fits on other nodes");
+        add_pod(r, "big", "n0", "3500m");
+
+        print_message("  limits\n");
+        fake_merge(r->cluster, FAKE_NODEPOOLS, NULL, POOL, "{'metadata':{'generation':7},'spec':{'limits':{'cpu':'11'}}}");
+        rig_run(r, 2 * ROUND);
+        expect(r, "n0", CLAIM_CONSOLIDATABLE, "False PoolLimit");
+        assert_true(rig_event_says(r, "n0", "Unconsolidatable", "(POOL_LIMIT)"));
+        assert_true(metrics_say(r, "vesper_coordinator_voluntary_disruption_nodes{method=\"underutilized\",code=\"pool_limit\"} 1\n"));
+        fake_merge(r->cluster, FAKE_NODEPOOLS, NULL, POOL, "{'metadata':{'generation':8},'spec':{'limits':{'cpu':'12'}}}");
+        rig_run(r, 2 * ROUND);
+        expect(r, "n0", CLAIM_CONSOLIDATABLE, "True WouldGo");
+        assert_nothing_went(r);
+}
+
 static void refuse_status(const FakeRequest *request, FakeApiFault *ret_fault, void *userdata) {
         if (request->resource && request->resource->id == FAKE_NODECLAIMS && request->verb == FAKE_PATCH)
                 ret_fault->status = 503;
@@ -494,7 +533,7 @@ static void test_removal(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_life), cmocka_unit_test(test_empty_after), cmocka_unit_test(test_quiet_after_departure), cmocka_unit_test(test_pdb), cmocka_unit_test(test_own_labels),  cmocka_unit_test(test_rate), cmocka_unit_test(test_turns), cmocka_unit_test(test_turns_of_events),
+                cmocka_unit_test(test_life), cmocka_unit_test(test_cheaper), cmocka_unit_test(test_empty_after), cmocka_unit_test(test_quiet_after_departure), cmocka_unit_test(test_pdb), cmocka_unit_test(test_own_labels),  cmocka_unit_test(test_rate), cmocka_unit_test(test_turns), cmocka_unit_test(test_turns_of_events),
                 cmocka_unit_test(test_without_permission), cmocka_unit_test(test_too_large), cmocka_unit_test(test_view), cmocka_unit_test(test_removal), cmocka_unit_test(test_new_nodes),
         };
 

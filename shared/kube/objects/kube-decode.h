@@ -32,13 +32,14 @@ void decode_selector(Decoder *d, const Json *v, const char *path, Selector **ret
 /* spec.repair of a NodePool, or what it is when unset. */
 void decode_repair(Decoder *d, const Json *v, RepairRule **ret, size_t *ret_n);
 void repair_rules_free(RepairRule *rules, size_t n);
-/* spec.disruption, .template and .offerings of a NodePool. */
+/* spec.disruption, .template, .offerings and .limits of a NodePool. */
 void decode_pool_disruption(Decoder *d, const Json *v, PoolDisruption *ret);
 void pool_disruption_done(PoolDisruption *p);
 void decode_pool_template(Decoder *d, const Json *v, PoolTemplate *ret);
 void pool_template_done(PoolTemplate *t, InternPool *pool);
 void decode_pool_offerings(Decoder *d, const Json *v, PoolOffering **ret, size_t *ret_n);
 void pool_offerings_free(PoolOffering *o, size_t n, InternPool *pool);
+void decode_pool_limits(Decoder *d, const Json *v, KeyValues *ret);
 /* A number of nodes, or a percentage as text. */
 void decode_amount(Decoder *d, const Json *v, const char *path, NodeAmount *ret);
 void decode_conditions(Decoder *d, const Json *v, Condition **ret, size_t *ret_n);

@@ -170,3 +170,9 @@ void pool_offerings_write(const PoolOffering *o, size_t n, JsonWriter *w, const 
         }
         json_close_array(w);
 }
+
+/* -- spec.limits ---------------------------------------------------------------------------------------- */
+
+void pool_limits_write(const KeyValues *limits, JsonWriter *w, const char *key) {
+        write_map(w, key, limits);
+}

@@ -3,6 +3,7 @@
 
 #include "calendar.h"
 #include "kube-decode.h"
+#include "kube-scheduling.h"
 #include "parse-util.h"
 #include "string-util.h"
 
@@ -448,4 +449,15 @@ void pool_offerings_free(PoolOffering *o, size_t n, InternPool *pool) {
                 free(o[i].group);
         }
         free(o);
+}
+
+/* -- spec.limits ---------------------------------------------------------------------------------------- */
+
+void decode_pool_limits(Decoder *d, const Json *v, KeyValues *ret) {
+        int64_t amount;
+
+        decode_map(d, v, "spec.limits", ret);
+        for (size_t i = 0; i < ret->n_items && !d->failed; i++)
+                if (quantity_parse(ret->items[i].value, streq(ret->items[i].key, "cpu"), QUANTITY_ROUND_DOWN, &amount) < 0)
+                        decoder_invalid(d, "spec.limits.%s is no quantity", ret->items[i].key);
 }

@@ -118,4 +118,5 @@ typedef struct PoolOffering {
 void pool_template_write(const PoolTemplate *t, usec_t termination_grace_usec, JsonWriter *w, const char *key);
 void pool_disruption_write(const PoolDisruption *d, JsonWriter *w, const char *key);
 void pool_offerings_write(const PoolOffering *o, size_t n, JsonWriter *w, const char *key); /* leaves out an empty list */
+void pool_limits_write(const KeyValues *limits, JsonWriter *w, const char *key); /* leaves out an empty map */
 void price_write(JsonWriter *w, const char *key, int64_t micros); /* 0.250000 */

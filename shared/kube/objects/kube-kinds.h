@@ -210,6 +210,7 @@ typedef struct KubeNodePool {
         PoolDisruption disruption;
         PoolOffering *offerings;
         size_t n_offerings;
+        KeyValues limits;               /* spec.limits: of each resource what all nodes of the pool may have; quantities that can be read */
         int64_t weight;                 /* of several pools that could have one more node the greatest has it */
         char *provider_name, *provider_group;
         bool trusts_provider_ids;       /* spec.provider.identity is ProviderID */

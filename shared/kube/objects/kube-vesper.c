@@ -57,6 +57,7 @@ static int node_pool_decode(KubeObject *o, const Json *json, InternPool *pool) {
         decode_pool_template(&d, json_get(spec, "template"), &p->template);
         decode_pool_disruption(&d, json_get(spec, "disruption"), &p->disruption);
         decode_pool_offerings(&d, json_get(spec, "offerings"), &p->offerings, &p->n_offerings);
+        decode_pool_limits(&d, json_get(spec, "limits"), &p->limits);
         decode_int64(&d, json_get(spec, "weight"), "spec.weight", &p->weight);
         decode_provider(&d, json_get(spec, "provider"), p);
         decode_deletion_policy(&d, json_get(spec, "deletionPolicy"), &p->deletion_policy);
@@ -72,6 +73,7 @@ static void node_pool_done(KubeObject *o, InternPool *pool) {
         pool_template_done(&p->template, pool);
         pool_disruption_done(&p->disruption);
         pool_offerings_free(p->offerings, p->n_offerings, pool);
+        key_values_done(&p->limits, pool);
         free(p->provider_name);
         free(p->provider_group);
         repair_rules_free(p->repair, p->n_repair);
