@@ -4,24 +4,19 @@
 #include "agent-drain.h"
 #include "budget-gate.h"
 #include "claim-status.h"
-#include "drain-proof.h"
-#include "machine-end.h"
 #include "machine-facts.h"
 #include "marks.h"
 #include "node-deadline.h"
+#include "node-machine.h"
 #include "node-pods.h"
 #include "node-volumes.h"
 #include "pauses.h"
 #include "pod-warnings.h"
-#include "shared-machine.h"
 #include "string-util.h"
 #include "strv.h"
 #include "termination-marks.h"
 #include "termination-report.h"
-#include "token-bucket.h"
 
-/* between looks at the cloud while the Node is not Ready */
-#define MACHINE_LOOK_USEC (15 * USEC_PER_SEC)
 #define LAST_WORD_USEC (10 * USEC_PER_SEC)
 /* From the end of a wait until pods are told, on a busy API server. */
 #define BEGIN_USEC (5 * USEC_PER_SEC)
@@ -35,8 +30,7 @@ struct NodeTermination {
         NodeDeadline deadline;
         DrainRules rules; /* as Node, claim and settings call for since the last step */
         BudgetGate *gate; /* in BUDGETS */
-        MachineEnd *machine;
-        usec_t described_usec;
+        NodeMachine machine;
         NodeDrain *drain;
         TerminationReport *report;
         PodWarnings *warnings;
@@ -45,9 +39,7 @@ struct NodeTermination {
         usec_t lb_until_usec;
         NodeVolumes volumes; /* in VOLUMES */
         usec_t finishing_usec; /* loop_now(): since when it is */
-        bool rate_taken, step_again, stepping;
-        bool shared;   /* several Nodes have its providerID */
-        bool unproved; /* that its drain cannot prove that no pod is left is told */
+        bool step_again, stepping;
 };
 
 static const char *const state_table[_NODE_TERMINATION_STATE_MAX] = {
@@ -195,28 +187,6 @@ static const KubeNodePool *pool_of(const ClusterView *v, const KubeNode *n, cons
         return pool;
 }
 
-static int make_machine(NodeTermination *t, const KubeNode *n, const KubeNodeClaim *claim) {
-        /* Not of the claim, which may go between two leaders. */
-        _cleanup_free_ char *op_id = strf("terminate-%s", n->object.meta.uid);
-        const KubeNodePool *pool = pool_of(t->context->view, n, claim);
-        MachineFacts facts;
-        MachineEndOptions o = { .guard = t->context->guard,
-                                .machine = &facts.machine,
-                                .op_id = op_id,
-                                .pool = claim ? claim->node_pool : NULL,
-                                .identity = claim ? &claim->identity : NULL,
-                                .changed = on_machine,
-                                .userdata = t };
-
-        if (!op_id)
-                return -ENOMEM;
-        if (!machine_facts_fill(&facts, t->context->cloud, n, claim, pool ? pool->provider_name : NULL))
-                return 0;
-        o.provider = facts.provider;
-        o.born_usec = facts.born_usec;
-        return machine_end_new(t->env, &o, &t->machine);
-}
-
 int node_termination_new(const TerminationContext *context, const KubeNode *node, NodeTermination **ret) {
         _cleanup_(node_termination_freep) NodeTermination *t = NULL;
         const KubeNodeClaim *claim;
@@ -240,7 +210,11 @@ int node_termination_new(const TerminationContext *context, const KubeNode *node
             free_and_strdup(&t->claim_uid, claim ? claim->object.meta.uid : NULL) < 0)
                 return -ENOMEM;
         t->key = strf("node/%s", t->name);
-        r = t->key ? make_machine(t, node, claim) : -ENOMEM;
+        r = t->key ? termination_report_new(context, t->name, t->uid, &t->report) : -ENOMEM;
+        if (r < 0)
+                return r;
+        t->machine = (NodeMachine){ .context = context, .node = t->name, .report = t->report };
+        r = node_machine_init(&t->machine, node, claim, pool_of(context->view, node, claim), on_machine, t);
         if (r < 0)
                 return r;
         if (claim) {
@@ -250,10 +224,6 @@ int node_termination_new(const TerminationContext *context, const KubeNode *node
                         return r;
                 claim_status_set_node(t->status, t->name, t->uid);
         }
-        r = termination_report_new(context, t->name, t->uid, &t->report);
-        if (r < 0)
-                return r;
-
         r = pod_warnings_new(context, t->name, &t->warnings);
         if (r < 0)
                 return r;
@@ -271,7 +241,7 @@ NodeTermination *node_termination_free(NodeTermination *t) {
         if (t->state == NODE_TERMINATION_PAUSED)
                 pauses_forget_node(t->context->pauses, t->name);
         node_volumes_done(&t->volumes);
-        machine_end_free(t->machine);
+        node_machine_done(&t->machine);
         claim_status_free(t->status);
         termination_report_free(t->report);
         pod_warnings_free(t->warnings);
@@ -405,23 +375,8 @@ static bool agent_is_draining(NodeTermination *t, const KubeNode *n) {
 
 /* -- the steps: each returns true if it brought the state forward --------------------------------------- */
 
-static bool machine_is_gone(NodeTermination *t, const KubeNode *n) {
-        if (!t->machine || kube_node_is_ready(n))
-                return false;
-        return machine_end_state(t->machine) == MACHINE_GONE ||
-               machine_end_state(t->machine) == MACHINE_MISSING;
-}
-
-/* Ask the cloud, now and then. */
-static void describe_machine(NodeTermination *t) {
-        usec_t now = loop_now(t->env->loop), next = usec_add(t->described_usec, MACHINE_LOOK_USEC);
-
-        if (t->described_usec == 0 || now >= next) {
-                t->described_usec = now;
-                machine_end_describe(t->machine);
-                next = usec_add(now, MACHINE_LOOK_USEC);
-        }
-        requeue_at(t, next);
+static bool machine_is_lost(const NodeTermination *t, const KubeNode *n) {
+        return t->machine.end && node_machine_is_lost(machine_end_state(t->machine.end), kube_node_is_ready(n));
 }
 
 /* T is near: what holds the removal up before it has begun is not waited for any longer, or its pods would not get the
@@ -476,7 +431,7 @@ static void begin(NodeTermination *t, const KubeNode *n, const char *why) {
 }
 
 static bool step_checking(NodeTermination *t, const KubeNode *n) {
-        if (t->machine && !kube_node_is_ready(n) && !machine_end_has_answered(t->machine) &&
+        if (t->machine.end && !kube_node_is_ready(n) && !machine_end_has_answered(t->machine.end) &&
             !deadline_passed(t))
                 return false;
         if (!passes_uncharged(t, n) && is_held_by_pause(t, n))
@@ -701,104 +656,36 @@ static bool step_volumes(NodeTermination *t, const KubeNode *n) {
         return true;
 }
 
-/* Which machine is its own, nothing says; the one that it names is not ended for it. */
-static void report_of_another(NodeTermination *t, const KubeNode *n) {
-        _cleanup_free_ char *id = str_sanitize(n->provider_id, MACHINE_ID_SHOWN_MAX), *message = NULL;
-
-        message = strf("its providerID %s names the machine of another Node, which is not ended for this one. "
-                       "End this Node's own machine, if it has one, by other means, and take " FINALIZER_TERMINATION " off the Node's finalizers",
-                       strempty(id));
-        termination_report_blocked(t->report, t->status, "MachineOfAnother", strempty(message), false);
-}
-
-/* Once the cloud was asked to end it, its kubelet's last word is no news; but of a machine that was only not found,
- * or whose identity was never proved, a kubelet that reports knows better. */
-static bool machine_cannot_come_back(NodeTermination *t, const KubeNode *n) {
-        MachineState s = machine_end_state(t->machine);
-
-        return s == MACHINE_ENDING || s == MACHINE_GONE || (s == MACHINE_MISSING && !kube_node_is_ready(n));
-}
-
-/* After T nothing is waited for, and no proof is asked for. */
-static void confirm_end(NodeTermination *t) {
-        if (deadline_passed(t))
-                machine_end_confirm(t->machine, USEC_INFINITY);
-        else
-                drain_proof_confirm(t->drain, t->machine, loop_now(t->env->loop));
-}
-
-/* What the cloud says against its end is told first, and after T no proof is asked for. */
-static bool lacks_proof(NodeTermination *t) {
-        usec_t at = drain_proof_overdue(t->drain);
-
-        if (at == USEC_INFINITY || deadline_passed(t) || t->shared ||
-            (t->machine && machine_end_problem(t->machine, NULL)))
-                return false;
-        if (loop_now(t->env->loop) >= at)
-                return true;
-        requeue_at(t, at);
-        return false;
-}
-
-static void tell_unproved(NodeTermination *t) {
-        bool before = t->unproved;
-
-        t->unproved = lacks_proof(t);
-        if (t->unproved)
-                termination_report_blocked(t->report, t->status, DRAIN_PROOF_REASON, drain_proof_message,
-                                           true);
-        else if (before && !t->shared)
-                termination_report_unblocked(t->report, t->status);
-}
-
 static bool step_terminating(NodeTermination *t, const KubeNode *n) {
-        const KubeNode *other;
-        usec_t at;
+        MachineEnd *end = t->machine.end;
 
-        if (!t->machine && machine_named_for_another(n)) {
-                report_of_another(t, n);
+        if (!end && machine_named_for_another(n)) {
+                node_machine_tell_of_another(&t->machine, n, t->status);
                 return false;
         }
-        if (!t->machine) {
+        if (!end) {
                 node_termination_set_state(t, NODE_TERMINATION_FINISHING,
                                            "it has no providerID: there is no machine to end");
                 return true;
         }
-        if (machine_cannot_come_back(t, n)) {
+        if (node_machine_cannot_come_back(machine_end_state(end), kube_node_is_ready(n))) {
                 termination_report_machine_ended(t->report, t->status);
                 node_termination_set_state(t, NODE_TERMINATION_FINISHING, "its machine cannot come back");
                 return true;
         }
         /* The cloud may refuse for hours. */
-        if (pod_came(t) && !deadline_passed(t) && machine_end_hold(t->machine)) {
+        if (pod_came(t) && !deadline_passed(t) && machine_end_hold(end)) {
                 drain_again(t, "a pod was bound to it after all");
                 return true;
         }
         /* T had passed by a clock that was ahead, and nothing has proved that no pod is left. */
         if (!t->drain && !deadline_passed(t)) {
-                if (!machine_end_hold(t->machine))
+                if (!machine_end_hold(end))
                         return false; /* its end is on its way */
                 drain_again(t, "the clock was set back, and the deadline has not passed by it");
                 return true;
         }
-        other = shared_machine_needed_by(t->context, n);
-        t->shared = other && machine_end_hold(t->machine);
-        if (t->shared) {
-                _cleanup_free_ char *message = shared_machine_message(n, other);
-
-                termination_report_blocked(t->report, t->status, "MachineShared", strempty(message),
-                                           true);
-                describe_machine(t);
-                return false;
-        }
-        if (!t->rate_taken && !token_bucket_take(t->context->rate, loop_now(t->env->loop), &at)) {
-                termination_report_rate_limited(t->report);
-                requeue_at(t, at);
-                return false;
-        }
-        t->rate_taken = true;
-        machine_end_terminate(t->machine);
-        confirm_end(t);
+        node_machine_terminate(&t->machine, n, t->status, t->drain, deadline_passed(t));
         return false;
 }
 
@@ -926,14 +813,14 @@ void node_termination_step(NodeTermination *t) {
                 if (claim && t->status)
                         claim_status_note_invalid(t->status, claim);
                 requeue_at_deadline(t);
-                if (t->machine)
-                        machine_end_trust(t->machine, trusts_provider_id(t, n, claim));
+                if (t->machine.end)
+                        machine_end_trust(t->machine.end, trusts_provider_id(t, n, claim));
                 if (t->state < NODE_TERMINATION_TERMINATING) {
-                        if (t->machine && !kube_node_is_ready(n)) /* it may have lost its machine */
-                                describe_machine(t);
+                        if (t->machine.end && !kube_node_is_ready(n)) /* it may have lost its machine */
+                                node_machine_describe(&t->machine);
                         if (t->state > NODE_TERMINATION_CORDONING)
                                 keep_marks(t, n);
-                        if (machine_is_gone(t, n)) {
+                        if (machine_is_lost(t, n)) {
                                 termination_report_machine_ended(t->report, t->status);
                                 node_termination_set_state(t, NODE_TERMINATION_FINISHING,
                                                            "its machine is gone");
@@ -943,23 +830,17 @@ void node_termination_step(NodeTermination *t) {
                         t->step_again = false;
         } while (t->step_again);
         t->stepping = false;
-        tell_unproved(t);
+        node_machine_tell_proof(&t->machine, t->status, t->drain, deadline_passed(t));
         if (t->state == NODE_TERMINATION_DONE) /* so that the owner frees us */
                 requeue_at(t, loop_now(t->env->loop));
 }
 
 static void on_machine(MachineEnd *m, void *userdata) {
         NodeTermination *t = userdata;
-        const char *reason, *problem;
 
         node_termination_step(t);
-        if (t->state != NODE_TERMINATION_TERMINATING || t->shared)
-                return;
-        problem = machine_end_problem(m, &reason);
-        if (problem)
-                termination_report_blocked(t->report, t->status, reason, problem, true);
-        else if (!t->unproved)
-                termination_report_unblocked(t->report, t->status);
+        if (t->state == NODE_TERMINATION_TERMINATING)
+                node_machine_tell_problem(&t->machine, t->status);
 }
 
 void node_termination_reconsider(NodeTermination *t) {
