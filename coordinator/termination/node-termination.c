@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "node-termination.h"
 
-#include "agent-drain.h"
 #include "budget-gate.h"
 #include "claim-status.h"
 #include "machine-facts.h"
@@ -11,7 +10,7 @@
 #include "node-pods.h"
 #include "node-volumes.h"
 #include "pauses.h"
-#include "pod-warnings.h"
+#include "removal-drain.h"
 #include "string-util.h"
 #include "strv.h"
 #include "termination-marks.h"
@@ -28,14 +27,11 @@ struct NodeTermination {
         NodeTerminationState state;
         usec_t begun_usec; /* wall clock: node_termination_begun() */
         NodeDeadline deadline;
-        DrainRules rules; /* as Node, claim and settings call for since the last step */
         BudgetGate *gate; /* in BUDGETS */
         NodeMachine machine;
-        NodeDrain *drain;
+        RemovalDrain drain;
         TerminationReport *report;
-        PodWarnings *warnings;
         ClaimStatus *status;
-        AgentDrain agent;
         usec_t lb_until_usec;
         NodeVolumes volumes; /* in VOLUMES */
         usec_t finishing_usec; /* loop_now(): since when it is */
@@ -94,7 +90,7 @@ static void node_termination_set_state(NodeTermination *t, NodeTerminationState 
         t->state = to;
         if (to != NODE_TERMINATION_PROTECTED && to != NODE_TERMINATION_DRAINING &&
             to != NODE_TERMINATION_VOLUMES && !(to == NODE_TERMINATION_TERMINATING && !deadline_passed(t)))
-                t->drain = node_drain_free(t->drain);
+                removal_drain_stop(&t->drain);
         t->gate = budget_gate_free(t->gate);
         if (from == NODE_TERMINATION_PAUSED)
                 pauses_forget_node(t->context->pauses, t->name);
@@ -173,6 +169,7 @@ static void delete_claim(NodeTermination *t, const KubeNodeClaim *claim) {
 /* -- life ----------------------------------------------------------------------------------------------- */
 
 static void on_machine(MachineEnd *m, void *userdata);
+static void on_drain_changed(NodeDrain *d, void *userdata);
 
 static const KubeNodeClaim *on_claim_now(void *userdata) {
         return claim_of(userdata);
@@ -187,6 +184,10 @@ static const KubeNodePool *pool_of(const ClusterView *v, const KubeNode *n, cons
         return pool;
 }
 
+static DrainRules rules_of(const NodeTermination *t, const KubeNode *n) {
+        return node_deadline_rules(&t->deadline, n, (ProtectedPolicy) t->context->config->protected_policy);
+}
+
 int node_termination_new(const TerminationContext *context, const KubeNode *node, NodeTermination **ret) {
         _cleanup_(node_termination_freep) NodeTermination *t = NULL;
         const KubeNodeClaim *claim;
@@ -199,9 +200,7 @@ int node_termination_new(const TerminationContext *context, const KubeNode *node
         t->context = context;
         t->env = context->env;
         t->deadline = NODE_DEADLINE_NONE;
-        t->rules = node_deadline_rules(&t->deadline, node, (ProtectedPolicy) context->config->protected_policy);
         t->begun_usec = node_termination_begun(node, loop_wall(t->env->loop));
-        t->agent.moved_usec = loop_now(t->env->loop);
 
         claim = cluster_view_claim_of_node(context->view, node);
         if (free_and_strdup(&t->name, node->object.meta.name) < 0 ||
@@ -224,7 +223,13 @@ int node_termination_new(const TerminationContext *context, const KubeNode *node
                         return r;
                 claim_status_set_node(t->status, t->name, t->uid);
         }
-        r = pod_warnings_new(context, t->name, &t->warnings);
+        t->drain = (RemovalDrain){ .context = context,
+                                   .node = t->name,
+                                   .report = t->report,
+                                   .changed = on_drain_changed,
+                                   .userdata = t,
+                                   .rules = rules_of(t, node) };
+        r = removal_drain_init(&t->drain);
         if (r < 0)
                 return r;
 
@@ -236,7 +241,7 @@ int node_termination_new(const TerminationContext *context, const KubeNode *node
 NodeTermination *node_termination_free(NodeTermination *t) {
         if (!t)
                 return NULL;
-        node_drain_free(t->drain);
+        removal_drain_done(&t->drain);
         budget_gate_free(t->gate);
         if (t->state == NODE_TERMINATION_PAUSED)
                 pauses_forget_node(t->context->pauses, t->name);
@@ -244,7 +249,6 @@ NodeTermination *node_termination_free(NodeTermination *t) {
         node_machine_done(&t->machine);
         claim_status_free(t->status);
         termination_report_free(t->report);
-        pod_warnings_free(t->warnings);
         free(t->name);
         free(t->uid);
         free(t->claim_name);
@@ -259,20 +263,17 @@ NodeTermination *node_termination_free(NodeTermination *t) {
 
 static void update_rules(NodeTermination *t, const KubeNode *n, const KubeNodeClaim *claim) {
         bool moved = node_deadline_update(&t->deadline, n, claim, loop_wall(t->env->loop));
+        DrainRules rules = rules_of(t, n);
         usec_t at = t->deadline.at_usec;
 
-        t->rules = node_deadline_rules(&t->deadline, n, (ProtectedPolicy) t->context->config->protected_policy);
-        if (t->drain) {
-                node_drain_set_protected(t->drain, t->rules.protected_policy);
-                node_drain_set_stuck_after(t->drain, t->rules.stuck_after_usec);
-        }
+        removal_drain_set_rules(&t->drain, &rules);
         if (!moved)
                 return;
         termination_report_deadline(t->report, at, node_deadline_source(&t->deadline));
         if (t->status)
                 claim_status_set_deadline(t->status, at);
-        if (t->drain)
-                node_drain_set_deadline(t->drain, at);
+        if (t->drain.own)
+                node_drain_set_deadline(t->drain.own, at);
 }
 
 static bool deadline_passed(const NodeTermination *t) {
@@ -290,19 +291,6 @@ static void requeue_at_deadline(NodeTermination *t) {
 
 /* -- the drain ------------------------------------------------------------------------------------------ */
 
-static bool on_iterate(HashmapIterator *it, const KubePod **ret, void *userdata) {
-        NodeTermination *t = userdata;
-
-        return cluster_view_iterate_pods(t->context->view, t->name, it, ret);
-}
-
-static const char *on_pdb_of(const KubePod *pod, void *userdata) {
-        NodeTermination *t = userdata;
-        const KubePdb *pdb = cluster_view_pdb_of_pod(t->context->view, pod);
-
-        return pdb ? pdb->object.meta.name : NULL;
-}
-
 static void on_drain_changed(NodeDrain *d, void *userdata) {
         NodeTermination *t = userdata;
         const DrainBlocker *b;
@@ -312,65 +300,6 @@ static void on_drain_changed(NodeDrain *d, void *userdata) {
         if (t->status)
                 claim_status_set_blockers(t->status, node_drain_pods_left(d), b, n);
         node_termination_step(t);
-}
-
-static void on_drain_pod(NodeDrain *d, DrainPodEvent e, const KubePod *pod, const DrainBlocker *blocker,
-                         const EvictionReport *report, void *userdata) {
-        NodeTermination *t = userdata;
-
-        termination_report_pod(t->report, e, pod, blocker, report, t->deadline.at_usec);
-        if (e == DRAIN_POD_EVICTED || e == DRAIN_POD_DELETED)
-                t->context->moved(t->context->userdata);
-}
-
-static bool on_drain_due(NodeDrain *d, const KubePod *pod, usec_t at_usec, void *userdata) {
-        NodeTermination *t = userdata;
-
-        return pod_warnings_tell(t->warnings, pod, at_usec, t->deadline.at_usec);
-}
-
-static void begin_drain(NodeTermination *t) {
-        NodeDrainOptions o = {
-                .node = t->name,
-                .guard = t->context->guard,
-                .rules = t->rules,
-        };
-        NodeDrainHandler h = { .on_changed = on_drain_changed,
-                               .on_pod = on_drain_pod,
-                               .on_due = on_drain_due,
-                               .pdb_of = on_pdb_of,
-                               .iterate = on_iterate,
-                               .userdata = t };
-
-        if (t->drain)
-                return;
-        if (node_drain_new(t->context->client, t->context->evictor, &o, &h, &t->drain) < 0) {
-                requeue_at(t, usec_add(loop_now(t->env->loop), USEC_PER_SEC));
-                return;
-        }
-        node_drain_wake(t->drain);
-}
-
-static NodePodsCount count_pods(const NodeTermination *t) {
-        return node_pods_count(t->context->view, t->name, &t->rules, loop_wall(t->env->loop));
-}
-
-static usec_t first_pod_due(const NodeTermination *t) {
-        return node_pods_first_due(t->context->view, t->name, &t->rules, loop_wall(t->env->loop));
-}
-
-/* True while the agent drains this node and gets on with it. */
-static bool agent_is_draining(NodeTermination *t, const KubeNode *n) {
-        usec_t due = first_pod_due(t), until;
-        uint64_t pods = node_pods_fingerprint(t->context->view, t->name, &t->rules, loop_wall(t->env->loop));
-
-        if (!agent_drain_moves(&t->agent, n, pods, loop_now(t->env->loop), &until) ||
-            loop_wall(t->env->loop) >= due) /* what a deadline calls for is always ours, too */
-                return false;
-        requeue_at(t, until);
-        if (due != USEC_INFINITY)
-                requeue_at(t, loop_from_wall(t->env->loop, due));
-        return true;
 }
 
 /* -- the steps: each returns true if it brought the state forward --------------------------------------- */
@@ -384,7 +313,7 @@ static bool machine_is_lost(const NodeTermination *t, const KubeNode *n) {
  * deletion to T has no say: who may make pods must not end a pause. */
 static bool deadline_calls(const NodeTermination *t, const KubeNode *n) {
         usec_t whole = usec_sub(t->deadline.at_usec, n->object.meta.deletion_usec);
-        usec_t due = node_pods_first_due_of(t->context->view, t->name, &t->rules, whole, loop_wall(t->env->loop));
+        usec_t due = node_pods_first_due_of(t->context->view, t->name, &t->drain.rules, whole, loop_wall(t->env->loop));
         usec_t begin = usec_sub(due, BEGIN_USEC);
 
         if (deadline_passed(t) || loop_wall(t->env->loop) >= begin)
@@ -473,14 +402,10 @@ static bool step_budgets(NodeTermination *t, const KubeNode *n) {
         return false;
 }
 
-static bool waits_for_protected(const NodeTermination *t) {
-        return t->rules.protected_policy == PROTECTED_WAIT && count_pods(t).protected > 0;
-}
-
 /* Load balancers let go when the drain is to begin, not while the node waits for protected pods: it goes on
  * being used until they are gone. */
 static int marks_patch(NodeTermination *t, const KubeNode *n, char **ret_body) {
-        bool waits = t->state <= NODE_TERMINATION_PROTECTED && waits_for_protected(t);
+        bool waits = t->state <= NODE_TERMINATION_PROTECTED && removal_drain_waits_for_protected(&t->drain);
 
         return (waits ? termination_hold_patch : termination_cordon_patch)(n, "node is being deleted",
                                                                            t->deadline.at_usec, ret_body);
@@ -523,28 +448,28 @@ static bool end_at_deadline(NodeTermination *t) {
         if (!deadline_passed(t))
                 return false;
         /* Deletes at T are still to be answered; the drain says when they are. */
-        if (t->drain && node_drain_state(t->drain) == NODE_DRAIN_DRAINING)
+        if (removal_drain_is_under_way(&t->drain))
                 return false;
-        if (!t->drain && count_pods(t).waited > 0) {
-                begin_drain(t);
-                if (t->drain && t->state == NODE_TERMINATION_PROTECTED)
+        if (!t->drain.own && removal_drain_count(&t->drain).waited > 0) {
+                removal_drain_begin(&t->drain);
+                if (t->drain.own && t->state == NODE_TERMINATION_PROTECTED)
                         return false;
         }
-        termination_report_expired(t->report, t->drain);
+        termination_report_expired(t->report, t->drain.own);
         node_termination_set_state(t, NODE_TERMINATION_TERMINATING, "the deadline has passed");
         return true;
 }
 
 static bool step_protected(NodeTermination *t, const KubeNode *n) {
-        if (!waits_for_protected(t)) {
-                if (t->drain && !deadline_passed(t) && node_drain_awaits_answers(t->drain))
+        if (!removal_drain_waits_for_protected(&t->drain)) {
+                if (t->drain.own && !deadline_passed(t) && node_drain_awaits_answers(t->drain.own))
                         return false;
-                if (t->drain)
-                        node_drain_tell_unanswered(t->drain);
-                t->drain = node_drain_free(t->drain);
-                t->lb_until_usec = count_pods(t).waited == 0 ? 0
-                                                             : usec_add(loop_now(t->env->loop),
-                                                                        t->context->config->lb_wait_usec);
+                if (t->drain.own)
+                        node_drain_tell_unanswered(t->drain.own);
+                removal_drain_stop(&t->drain);
+                t->lb_until_usec = removal_drain_count(&t->drain).waited == 0
+                                           ? 0
+                                           : usec_add(loop_now(t->env->loop), t->context->config->lb_wait_usec);
                 node_termination_set_state(t, NODE_TERMINATION_LOAD_BALANCERS,
                                            "it waits for no protected pod");
                 return true;
@@ -552,12 +477,12 @@ static bool step_protected(NodeTermination *t, const KubeNode *n) {
         if (end_at_deadline(t))
                 return true;
         /* Its plan holds everything, and at T minus a pod's grace deletes it. */
-        begin_drain(t);
+        removal_drain_begin(&t->drain);
         return false;
 }
 
 static bool step_load_balancers(NodeTermination *t, const KubeNode *n) {
-        usec_t now = loop_now(t->env->loop), due = first_pod_due(t);
+        usec_t now = loop_now(t->env->loop), due = removal_drain_first_due(&t->drain);
 
         /* Inside the time that is left: no pod's grace is spent on it. */
         if (now < t->lb_until_usec && loop_wall(t->env->loop) < due) {
@@ -571,19 +496,13 @@ static bool step_load_balancers(NodeTermination *t, const KubeNode *n) {
 }
 
 static bool step_draining(NodeTermination *t, const KubeNode *n) {
-        if (!t->drain && !deadline_passed(t) && agent_is_draining(t, n)) {
-                usec_t next = pod_warnings_beside_agent(t->warnings, &t->rules);
-
-                if (next != USEC_INFINITY)
-                        requeue_at(t, next);
+        if (removal_drain_is_left_to_agent(&t->drain, n, deadline_passed(t)))
                 return false;
-        }
-        pod_warnings_agent_ended(t->warnings);
-        begin_drain(t);
-        if (!t->drain)
+        removal_drain_begin(&t->drain);
+        if (!t->drain.own)
                 return false;
 
-        switch (node_drain_state(t->drain)) {
+        switch (node_drain_state(t->drain.own)) {
         case NODE_DRAIN_DRAINED:
                 termination_report_drained(t->report, t->status);
                 node_volumes_begin(&t->volumes, loop_now(t->env->loop));
@@ -605,11 +524,6 @@ static bool step_draining(NodeTermination *t, const KubeNode *n) {
         return false;
 }
 
-/* Since it was drained. */
-static bool pod_came(const NodeTermination *t) {
-        return t->drain && node_drain_state(t->drain) == NODE_DRAIN_DRAINING;
-}
-
 static void drain_again(NodeTermination *t, const char *reason) {
         termination_report_drains_again(t->report, t->status, reason);
         node_termination_set_state(t, NODE_TERMINATION_DRAINING, reason);
@@ -620,7 +534,7 @@ static void on_staying_changed(void *userdata) {
 }
 
 static void find_staying_volumes(NodeTermination *t) {
-        if (!t->volumes.staying && staying_volumes_new(t->context->client, rank_of_the_end(t), t->name, &t->rules,
+        if (!t->volumes.staying && staying_volumes_new(t->context->client, rank_of_the_end(t), t->name, &t->drain.rules,
                                                        on_staying_changed, t, &t->volumes.staying) < 0)
                 requeue_at(t, usec_add(loop_now(t->env->loop), USEC_PER_SEC));
 }
@@ -637,7 +551,7 @@ static void tell_volumes(NodeTermination *t) {
 static bool step_volumes(NodeTermination *t, const KubeNode *n) {
         usec_t now = loop_now(t->env->loop), until;
 
-        if (pod_came(t)) {
+        if (removal_drain_is_under_way(&t->drain)) {
                 drain_again(t, "a pod was bound to it after all");
                 return true;
         }
@@ -674,18 +588,18 @@ static bool step_terminating(NodeTermination *t, const KubeNode *n) {
                 return true;
         }
         /* The cloud may refuse for hours. */
-        if (pod_came(t) && !deadline_passed(t) && machine_end_hold(end)) {
+        if (removal_drain_is_under_way(&t->drain) && !deadline_passed(t) && machine_end_hold(end)) {
                 drain_again(t, "a pod was bound to it after all");
                 return true;
         }
         /* T had passed by a clock that was ahead, and nothing has proved that no pod is left. */
-        if (!t->drain && !deadline_passed(t)) {
+        if (!t->drain.own && !deadline_passed(t)) {
                 if (!machine_end_hold(end))
                         return false; /* its end is on its way */
                 drain_again(t, "the clock was set back, and the deadline has not passed by it");
                 return true;
         }
-        node_machine_terminate(&t->machine, n, t->status, t->drain, deadline_passed(t));
+        node_machine_terminate(&t->machine, n, t->status, t->drain.own, deadline_passed(t));
         return false;
 }
 
@@ -830,7 +744,7 @@ void node_termination_step(NodeTermination *t) {
                         t->step_again = false;
         } while (t->step_again);
         t->stepping = false;
-        node_machine_tell_proof(&t->machine, t->status, t->drain, deadline_passed(t));
+        node_machine_tell_proof(&t->machine, t->status, t->drain.own, deadline_passed(t));
         if (t->state == NODE_TERMINATION_DONE) /* so that the owner frees us */
                 requeue_at(t, loop_now(t->env->loop));
 }
@@ -844,29 +758,22 @@ static void on_machine(MachineEnd *m, void *userdata) {
 }
 
 void node_termination_reconsider(NodeTermination *t) {
-        if (t->drain)
-                node_drain_tell_later(t->drain);
+        if (t->drain.own)
+                node_drain_tell_later(t->drain.own);
         node_termination_step(t);
 }
 
 void node_termination_on_pod(NodeTermination *t, const KubePod *old, const KubePod *new) {
-        if (!t->drain)
-                return;
-        if (new && !old)
-                node_drain_pod_seen(t->drain, new);
-        else if (new)
-                node_drain_pod_changed(t->drain, new);
-        else
-                node_drain_pod_gone(t->drain, old);
+        removal_drain_on_pod(&t->drain, old, new);
 }
 
 bool node_termination_drains(const NodeTermination *t) {
-        return t->state == NODE_TERMINATION_DRAINING && t->drain;
+        return t->state == NODE_TERMINATION_DRAINING && t->drain.own;
 }
 
 bool node_termination_awaits_pods(const NodeTermination *t) {
         return (t->state == NODE_TERMINATION_PROTECTED || t->state == NODE_TERMINATION_DRAINING) &&
-               (!t->drain || node_drain_awaits_pods(t->drain));
+               (!t->drain.own || node_drain_awaits_pods(t->drain.own));
 }
 
 void node_termination_blocked_by(const NodeTermination *t, bool ret[_BLOCKED_BY_MAX]) {
@@ -875,8 +782,8 @@ void node_termination_blocked_by(const NodeTermination *t, bool ret[_BLOCKED_BY_
         size_t n = 0;
 
         memset(ret, 0, _BLOCKED_BY_MAX * sizeof(bool));
-        if (t->drain)
-                b = node_drain_blockers(t->drain, &n);
+        if (t->drain.own)
+                b = node_drain_blockers(t->drain.own, &n);
         for (size_t i = 0; i < n; i++)
                 blocked_by_pod(b + i, loop_wall(t->env->loop), ret);
         if (t->state == NODE_TERMINATION_VOLUMES && t->volumes.n_waited > 0)
