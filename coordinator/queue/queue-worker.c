@@ -6,7 +6,7 @@
 #include "lifecycle-hook.h"
 #include "list.h"
 #include "log.h"
-#include "marks.h"
+#include "queue-facts.h"
 #include "queue-memory.h"
 #include "queue-told.h"
 #include "queue-voice.h"
@@ -161,105 +161,6 @@ static void batch_free(Batch *b) {
         free(b);
 }
 
-/* -- whose instance it is ------------------------------------------------------------------------------- */
-
-typedef struct Found {
-        const KubeNode *node;       /* NULL: none in view */
-        const KubeNodeClaim *claim; /* the same */
-} Found;
-
-static bool is_of_instance(const char *provider_id, const char *instance) {
-        const char *id = startswith(strempty(provider_id), "aws://") ? strrchr(provider_id, '/') : NULL;
-
-        return id && streq(id + 1, instance);
-}
-
-static Found find(const QueueWorker *w, const char *instance) {
-        const KubeNodeClaim *claim;
-        const KubeNode *node;
-
-        for (HashmapIterator it = {}; cluster_view_iterate_nodes(w->o.view, &it, &node);)
-                if (is_of_instance(node->provider_id, instance))
-                        return (Found){ node, cluster_view_claim_of_node(w->o.view, node) };
-        for (HashmapIterator it = {}; cluster_view_iterate_claims(w->o.view, &it, &claim);)
-                if (is_of_instance(claim->provider_id, instance))
-                        return (Found){ NULL, claim };
-        return (Found){};
-}
-
-/* What stands on the claim, or was written and is not in view yet. */
-static void read_told(QueueWorker *w, const KubeNodeClaim *claim, QueueFacts *f) {
-        const WrittenClaim *x = queue_memory_written(&w->memory, claim->object.meta.uid);
-
-        queue_told_of_claim(claim, f);
-        if (x && !x->in_flight) {
-                f->told_usec = f->is_told ? MIN(f->told_usec, x->end_usec) : x->end_usec;
-                f->is_told = true;
-                f->is_told_now = f->is_told_now || x->is_now;
-        }
-        f->is_told_now = f->is_told_now || claim->object.meta.deletion_usec > 0;
-}
-
-static bool is_drained(const KubeNodeClaim *claim) {
-        const Condition *c = condition_find(claim->conditions, claim->n_conditions, CLAIM_DRAINED);
-
-        return c && c->status == CONDITION_TRUE;
-}
-
-static PoolMatch pools_of(const QueueWorker *w, const KubeNode *n) {
-        const KubeNodePool *pool, *other;
-
-        return cluster_view_pool_of_node(w->o.view, n, &pool, &other);
-}
-
-static bool drains_unmanaged(const QueueWorker *w) {
-        return w->o.config->queue_unmanaged == QUEUE_UNMANAGED_DRAIN;
-}
-
-/* Its claim is on its way; or a pool lets go of it just now, and what would be written on it meanwhile goes with that. */
-static bool is_between(const QueueWorker *w, const KubeNode *n) {
-        return pools_of(w, n) == POOL_MATCH_ONE ||
-               (drains_unmanaged(w) && object_meta_has_finalizer(&n->object.meta, FINALIZER_TERMINATION));
-}
-
-static bool is_drainable(const QueueWorker *w, const KubeNode *n) {
-        return pools_of(w, n) == POOL_MATCH_NONE && !kube_node_is_unmanaged(n) && n->object.meta.deletion_usec == 0 &&
-               !object_meta_has_finalizer(&n->object.meta, FINALIZER_TERMINATION);
-}
-
-/* -ENOMEM. */
-static int gather(QueueWorker *w, const char *instance, const Notice *notice, const Found *found, QueueFacts *ret) {
-        int r;
-
-        *ret = (QueueFacts){ .is_managed = found->claim,
-                             .has_node = found->node,
-                             .is_ready = found->node && kube_node_is_ready(found->node),
-                             .is_drained = found->claim && is_drained(found->claim),
-                             .told_usec = USEC_INFINITY };
-        if (found->claim)
-                read_told(w, found->claim, ret);
-        else if (found->node && drains_unmanaged(w)) {
-                ret->is_drainable = is_drainable(w, found->node);
-                r = queue_told_of_node(found->node, notice, loop_wall(w->o.env->loop), ret);
-                if (r < 0)
-                        return r;
-        }
-        if (found->claim || (found->node && !is_between(w, found->node)))
-                queue_memory_forget_unknown(&w->memory, instance);
-        else {
-                UnknownInstance *u = queue_memory_note_unknown(&w->memory, instance);
-
-                if (!u)
-                        return -ENOMEM;
-                ret->unknown_usec = usec_sub(now_of(w), u->since_usec);
-                if (found->node && u->joined_usec == 0)
-                        u->joined_usec = now_of(w);
-                ret->is_joining = found->node && usec_sub(now_of(w), u->joined_usec) < QUEUE_UNKNOWN_USEC;
-                ret->sight = u->sight;
-        }
-        return 0;
-}
-
 /* -- errands -------------------------------------------------------------------------------------------- */
 
 static void errand_retry(Errand *e) {
@@ -356,7 +257,7 @@ static void add_told(Errand *e) {
                 n->not_before_usec = MIN(loop_wall(e->item->worker->o.env->loop), n->announced_usec - 1);
 }
 
-static int errand_write(Errand *e, const Found *found, bool on_node) {
+static int errand_write(Errand *e, const QueueFound *found, bool on_node) {
         QueueWorker *w = e->item->worker;
         const KubeObject *o = on_node ? &found->node->object : &found->claim->object;
         const KubeTarget target = { .kind = o->kind, .name = o->meta.name };
@@ -496,7 +397,7 @@ static int errand_continue(Errand *e) {
         return r;
 }
 
-static int errand_act(Errand *e, const Found *found) {
+static int errand_act(Errand *e, const QueueFound *found) {
         QueueWorker *w = e->item->worker;
 
         switch (e->act) {
@@ -537,21 +438,14 @@ static int errand_act(Errand *e, const Found *found) {
         return 0;
 }
 
-static QueueRules rules_of(const QueueWorker *w) {
-        return (QueueRules){ .is_shared = w->o.config->queue_shared,
-                             .drains_unmanaged = drains_unmanaged(w),
-                             .deletes = (InterruptionDelete) w->o.config->interruption_delete,
-                             .wall_usec = loop_wall(w->o.env->loop) };
-}
-
 static void errand_step(Errand *e) {
         QueueWorker *w = e->item->worker;
-        QueueRules rules = rules_of(w);
-        Found found = find(w, e->instance);
+        QueueRules rules = queue_rules_now(&w->o);
+        QueueFound found = queue_find(w->o.view, e->instance);
         QueueFacts facts;
         int r;
 
-        r = gather(w, e->instance, e->notice, &found, &facts);
+        r = queue_facts_gather(&w->o, &w->memory, e->instance, e->notice, &found, &facts);
         if (r >= 0) {
                 facts.is_held = e->is_held;
                 e->told_usec = facts.told_usec;
@@ -647,7 +541,7 @@ static int item_make_errands(Item *i) {
 /* It comes again by itself, until it has come so often that nobody will ever read it. May end it. */
 static void item_spoiled(Item *i) {
         QueueWorker *w = i->worker;
-        QueueRules rules = rules_of(w);
+        QueueRules rules = queue_rules_now(&w->o);
 
         if (!queue_is_poison(i->message.receives, &rules)) {
                 item_free(i);

@@ -9,6 +9,7 @@
  *      sqs-client.c     the queue's calls; sqs-url.c, sqs-answer.c: pure
  *      lifecycle-hook.c the two calls by which an Auto Scaling group's hook is answered
  *      queue-decide.c   pure: what a message means for an instance
+ *      queue-facts.c    what is known of an instance, to decide by
  *      queue-memory.c   what a leader remembers beside the messages
  *      queue-told.c     pure: what stands on NodeClaims and Nodes, and the patches that write it
  *      queue-voice.c    what is said of messages and of the queue
