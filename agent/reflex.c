@@ -5,6 +5,7 @@
 #include "log.h"
 #include "node-report.h"
 #include "policy.h"
+#include "reflex-wish.h"
 #include "string-util.h"
 #include "strv.h"
 
@@ -135,51 +136,12 @@ size_t reflex_pods_left(const Reflex *r) {
 
 /* -- the report --------------------------------------------------------------------------------- */
 
-/* Of the condition that says so, by why it is. */
-static const char *condition_message(NoticeKind kind, bool drained) {
-#define MOVED(why) { "vesper-agent moves this node's pods away: " why, "vesper-agent has moved this node's pods away: " why }
-        static const char *const by_cloud[2] = MOVED("the machine is about to end");
-        static const char *const by_shutdown[2] = MOVED("this machine shuts down");
-        static const char *const by_hand[2] = MOVED("somebody on this machine asked for it");
-#undef MOVED
-
-        return kind == NOTICE_SHUTDOWN ? by_shutdown[drained]
-               : kind == NOTICE_MANUAL ? by_hand[drained]
-                                       : by_cloud[drained];
-}
-
-/* The node is cordoned, and its pods stay until load balancers have let go. */
-static const char *planned_message(NoticeKind kind) {
-        return kind == NOTICE_MANUAL ? "vesper-agent is about to move this node's pods away: somebody on this machine asked for it"
-                                     : "vesper-agent is about to move this node's pods away: the machine is about to end";
-}
-
-static NodeWish reflex_wish(const Reflex *r) {
-        NodeWish w = { .notice = r->notice, .pods_left = reflex_pods_left(r) };
-
-        if (r->state >= REFLEX_DRAINED) {
-                w.phase = intent_phase_to_string(INTENT_DRAINED);
-                w.conditions = NODE_CONDITIONS_DRAINED;
-                w.message = condition_message(r->notice->kind, true);
-        } else if (r->state >= REFLEX_DRAINING) {
-                w.phase = intent_phase_to_string(INTENT_DRAINING);
-                w.conditions = NODE_CONDITIONS_DRAINING;
-                w.message = condition_message(r->notice->kind, false);
-        } else {
-                w.phase = intent_phase_to_string(INTENT_CORDONED);
-                if (r->only_cordon && r->state == REFLEX_CORDONED) {
-                        w.conditions = NODE_CONDITIONS_PLANNED;
-                        w.message = "vesper-agent keeps new pods off this node, and leaves those that are there, as its configuration says for this kind of notice";
-                } else if (r->state == REFLEX_LB_WAIT) {
-                        w.conditions = NODE_CONDITIONS_PLANNED;
-                        w.message = planned_message(r->notice->kind);
-                }
-        }
-        return w;
+static NodeWish wish_of(const Reflex *r) {
+        return reflex_wish(r->state, r->notice, r->only_cordon, reflex_pods_left(r));
 }
 
 static void reflex_report(Reflex *r) {
-        NodeWish w = reflex_wish(r);
+        NodeWish w = wish_of(r);
 
         if (node_report_mark(r->report, &w) < 0)
                 log_warning(r->c.env->log, "Failed to report phase %s of node %s, ignoring: out of memory",
@@ -439,7 +401,7 @@ int reflex_begin(Reflex *r, const Notice *n, const Plan *plan, usec_t answered_u
         r->expired_said = false;
         node_voice_set_notice(r->c.voice, r->notice);
         reflex_set_state(r, REFLEX_PLANNED, plan->why);
-        w = reflex_wish(r);
+        w = wish_of(r);
         k = node_report_mark(r->report, &w);
         if (k < 0) {
                 reflex_set_state(r, REFLEX_CANCELLED, "out of memory");
@@ -495,7 +457,7 @@ int reflex_resume(Reflex *r, const Notice *n, IntentPhase phase, usec_t since_us
         reflex_set_state(r, states[phase], "begun before this start");
         node_voice_resumed(r->c.voice);
 
-        w = reflex_wish(r);
+        w = wish_of(r);
         k = node_report_resume(r->report, &w);
         if (k < 0)
                 log_warning_errno(r->c.env->log, k, "Failed to write the state of the drain to node %s, ignoring: %m",
@@ -547,12 +509,6 @@ void reflex_clock_was_set(Reflex *r) {
         reflex_report(r);
 }
 
-static IntentPhase reflex_phase(const Reflex *r) {
-        return r->state >= REFLEX_DRAINED    ? INTENT_DRAINED
-               : r->state >= REFLEX_DRAINING ? INTENT_DRAINING
-                                             : INTENT_CORDONED;
-}
-
 /* Another notice, or a person on this machine, wants the node empty. */
 static bool is_wanted_empty(const Reflex *r, const Notice *before) {
         return r->notice->by_hand != BY_HAND_NONE || !streq(before->id, r->notice->id);
@@ -579,7 +535,7 @@ int reflex_replace(Reflex *r, const Notice *n) {
         node_voice_set_notice(r->c.voice, copy);
         if (!streq(old->id, n->id) && old->kind != NOTICE_SHUTDOWN)
                 reflex_forget(r, old->id);
-        intent_log_note(r->c.intents, copy, reflex_phase(r), r->since_usec);
+        intent_log_note(r->c.intents, copy, reflex_phase(r->state), r->since_usec);
         reflex_deadline_changed(r);
         if (r->only_cordon && is_wanted_empty(r, old)) {
                 if (r->state == REFLEX_CORDONED)
