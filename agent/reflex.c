@@ -2,6 +2,7 @@
 #include "reflex.h"
 
 #include "agent-metrics.h"
+#include "drain-deadline.h"
 #include "log.h"
 #include "node-report.h"
 #include "policy.h"
@@ -17,10 +18,6 @@
  * drain that moves: only one that is held up reads besides. */
 #define NODE_FRESH_USEC (15 * USEC_PER_SEC)
 
-/* Between two readings of two clocks, and by what chrony slews meanwhile. */
-#define WALL_DIFFERS_USEC (100 * USEC_PER_MSEC)
-/* Some set their clock by milliseconds again and again: no news either. */
-#define CLOCK_STEP_USEC (2 * USEC_PER_SEC)
 /* ... and by the clock of who gives it, which tells the second, two of them differ by up to one: nothing to write for. */
 #define DATE_USEC USEC_PER_SEC
 /* Looks at one notice count what is left to within a second or two, which is no news to people. */
@@ -34,7 +31,6 @@ struct Reflex {
         usec_t answered_usec;       /* USEC_INFINITY: before this start */
         usec_t cordoned_usec;       /* when the notice was first seen for which the node is only cordoned */
         usec_t since_usec;          /* wall clock: when the drain began */
-        usec_t claim_deadline_usec; /* wall clock; 0: none */
         usec_t lb_wait_usec;
         NodeDrain *drain;
         Timer *timer;     /* LB_WAIT, VOLUMES */
@@ -42,9 +38,7 @@ struct Reflex {
         bool expired_said, ending;
         bool only_cordon; /* in CORDONED: the pods stay */
         bool held;                    /* pods are not ended until the Node is read */
-        usec_t machine_end_usec; /* of a shutdown under way; USEC_INFINITY: none, or not said */
-        usec_t wall_usec;        /* the deadline as it was told last by the wall clock */
-        usec_t booted_usec;      /* when the machine booted, by the wall clock as it was last known to be */
+        DrainDeadline deadline;
 };
 
 static const char *const state_table[_REFLEX_STATE_MAX] = {
@@ -166,25 +160,22 @@ static ProtectedPolicy protected_policy(const Reflex *r) {
         return reflex_waits_for_protected(r) ? PROTECTED_WAIT : PROTECTED_IGNORE;
 }
 
-/* Boot-time clock: nobody sets that. */
-static usec_t drain_deadline(const Reflex *r) {
-        usec_t deadline = policy_drain_deadline(r->notice, r->claim_deadline_usec, loop_to_wall(r->c.env->loop, 0));
+/* The zero of the boot-time clock, by the wall clock as it is. */
+static usec_t booted(const Reflex *r) {
+        return loop_to_wall(r->c.env->loop, 0);
+}
 
-        return MIN(deadline, usec_sub(r->machine_end_usec, POLICY_MARGIN_USEC));
+/* Boot-time clock. */
+static usec_t drain_deadline(const Reflex *r) {
+        return drain_deadline_at(&r->deadline, r->notice, booted(r));
 }
 
 usec_t reflex_deadline(const Reflex *r) {
         return r->notice ? loop_to_wall(r->c.env->loop, drain_deadline(r)) : USEC_INFINITY;
 }
 
-/* By the wall clock, of which the times of pods are, and which people read: another one only when the deadline or
- * the clock is another, as two clocks are never read in one instant. */
 static usec_t wall_deadline(Reflex *r) {
-        usec_t wall = reflex_deadline(r);
-
-        if (MAX(wall, r->wall_usec) - MIN(wall, r->wall_usec) > WALL_DIFFERS_USEC)
-                r->wall_usec = wall;
-        return r->wall_usec;
+        return drain_deadline_tell(&r->deadline, reflex_deadline(r));
 }
 
 static void on_drain_pod(NodeDrain *d, DrainPodEvent e, const KubePod *pod, const DrainBlocker *blocker,
@@ -395,7 +386,7 @@ int reflex_begin(Reflex *r, const Notice *n, const Plan *plan, usec_t answered_u
         if (k < 0)
                 return k;
         r->answered_usec = r->cordoned_usec = answered_usec;
-        r->since_usec = r->claim_deadline_usec = 0;
+        r->since_usec = r->deadline.claim_usec = 0;
         r->lb_wait_usec = plan->lb_wait_usec;
         r->only_cordon = plan->act == PLAN_CORDON;
         r->expired_said = false;
@@ -414,7 +405,7 @@ int reflex_begin(Reflex *r, const Notice *n, const Plan *plan, usec_t answered_u
         node_voice_notice_seen(r->c.voice, plan);
         node_voice_set_status(r->c.voice, w.pods_left);
         if (reflex_node(r))
-                r->claim_deadline_usec = node_claim_deadline(reflex_node(r));
+                r->deadline.claim_usec = node_claim_deadline(reflex_node(r));
         return 0;
 }
 
@@ -446,7 +437,7 @@ int reflex_resume(Reflex *r, const Notice *n, IntentPhase phase, usec_t since_us
         r->since_usec = phase == INTENT_CORDONED ? 0
                         : since_usec > 0         ? since_usec
                                                  : loop_wall(r->c.env->loop);
-        r->claim_deadline_usec = reflex_node(r) ? node_claim_deadline(reflex_node(r)) : 0;
+        r->deadline.claim_usec = reflex_node(r) ? node_claim_deadline(reflex_node(r)) : 0;
         r->lb_wait_usec = 0;
         r->only_cordon = only_cordon && phase == INTENT_CORDONED;
         r->cordoned_usec = loop_now(r->c.env->loop);
@@ -495,11 +486,8 @@ static void see_deadline(Reflex *r, usec_t before, bool is_news) {
 }
 
 void reflex_clock_was_set(Reflex *r) {
-        usec_t before = r->booted_usec, booted = loop_to_wall(r->c.env->loop, 0);
-
-        if (MAX(before, booted) - MIN(before, booted) < CLOCK_STEP_USEC)
+        if (!drain_deadline_clock_was_set(&r->deadline, booted(r)))
                 return;
-        r->booted_usec = booted;
         if (!r->notice || r->state == REFLEX_CANCELLED || drain_deadline(r) == USEC_INFINITY)
                 return;
         announce_own(r);
@@ -601,15 +589,18 @@ bool reflex_notice(Reflex *r, const Notice *n, const Plan *plan) {
         return false;
 }
 
-/* It may go again, or give way to a later one: what set it is over. */
 static void see_claim_deadline(Reflex *r, const KubeNode *n) {
-        usec_t deadline = node_claim_deadline(n), before = drain_deadline(r);
+        usec_t claim_usec = node_claim_deadline(n);
 
-        if (deadline == r->claim_deadline_usec)
+        switch (drain_deadline_see_claim(&r->deadline, r->notice, claim_usec, booted(r))) {
+        case DRAIN_DEADLINE_SAME:
                 return;
-        r->claim_deadline_usec = deadline;
-        if (drain_deadline(r) < before && deadline < notice_announced(r->notice))
-                node_voice_notice_nearer(r->c.voice, deadline);
+        case DRAIN_DEADLINE_NEARER:
+                node_voice_notice_nearer(r->c.voice, claim_usec);
+                break;
+        case DRAIN_DEADLINE_CHANGED:
+                break;
+        }
         reflex_deadline_changed(r);
 }
 
@@ -701,15 +692,15 @@ bool reflex_may_end_pods(Reflex *r) {
 
 void reflex_machine_ends(Reflex *r, usec_t deadline_usec) {
         if (r->ending) {
-                if (deadline_usec >= r->machine_end_usec)
+                if (deadline_usec >= r->deadline.machine_end_usec)
                         return;
-                r->machine_end_usec = deadline_usec;
+                r->deadline.machine_end_usec = deadline_usec;
                 if (r->notice && r->state != REFLEX_CANCELLED)
                         reflex_deadline_changed(r);
                 return;
         }
         r->ending = true;
-        r->machine_end_usec = deadline_usec;
+        r->deadline.machine_end_usec = deadline_usec;
         node_voice_ending(r->c.voice);
         go_on(r);
         if (r->state == REFLEX_DRAINED)
@@ -725,7 +716,7 @@ void reflex_machine_stays(Reflex *r) {
         if (!r->ending)
                 return;
         r->ending = false;
-        r->machine_end_usec = USEC_INFINITY;
+        r->deadline.machine_end_usec = USEC_INFINITY;
         if (r->state == REFLEX_ENDING)
                 reflex_set_state(r, REFLEX_DRAINED, "the machine stays");
         if (!r->notice || r->state == REFLEX_CANCELLED)
@@ -837,8 +828,7 @@ int reflex_new(const ReflexContext *context, Reflex **ret) {
         if (!r)
                 return -ENOMEM;
         r->c = *context;
-        r->machine_end_usec = USEC_INFINITY;
-        r->booted_usec = loop_to_wall(r->c.env->loop, 0);
+        r->deadline = drain_deadline_new(booted(r));
         handler.userdata = r;
         k = node_report_new(r->c.client, r->c.config->node_name, &handler, &r->report);
         if (k < 0)
