@@ -6,6 +6,7 @@
 #include "log.h"
 #include "node-report.h"
 #include "policy.h"
+#include "reflex-rule.h"
 #include "reflex-wish.h"
 #include "string-util.h"
 #include "strv.h"
@@ -17,11 +18,6 @@
 /* No pod is ended on the word of an older Node. Longer than node-report.h lets pass between two writes of a
  * drain that moves: only one that is held up reads besides. */
 #define NODE_FRESH_USEC (15 * USEC_PER_SEC)
-
-/* ... and by the clock of who gives it, which tells the second, two of them differ by up to one: nothing to write for. */
-#define DATE_USEC USEC_PER_SEC
-/* Looks at one notice count what is left to within a second or two, which is no news to people. */
-#define NEARER_USEC (5 * USEC_PER_SEC)
 
 struct Reflex {
         ReflexContext c;
@@ -476,15 +472,6 @@ static void reflex_deadline_changed(Reflex *r) {
                 reflex_enter_draining(r);
 }
 
-/* is_news: for others, too; else only this machine has counted anew by when what was announced will be. */
-static void see_deadline(Reflex *r, usec_t before, bool is_news) {
-        node_voice_set_notice(r->c.voice, r->notice);
-        if (r->notice->deadline_usec != before)
-                reflex_deadline_changed(r);
-        if (is_news)
-                reflex_report(r);
-}
-
 void reflex_clock_was_set(Reflex *r) {
         if (!drain_deadline_clock_was_set(&r->deadline, booted(r)))
                 return;
@@ -495,11 +482,6 @@ void reflex_clock_was_set(Reflex *r) {
         node_voice_clock_was_set(r->c.voice, wall_deadline(r));
         reflex_deadline_changed(r);
         reflex_report(r);
-}
-
-/* Another notice, or a person on this machine, wants the node empty. */
-static bool is_wanted_empty(const Reflex *r, const Notice *before) {
-        return r->notice->by_hand != BY_HAND_NONE || !streq(before->id, r->notice->id);
 }
 
 /* That its cordon was long enough stays noted, for as long as it is announced (notices.c). */
@@ -525,7 +507,7 @@ int reflex_replace(Reflex *r, const Notice *n) {
                 reflex_forget(r, old->id);
         intent_log_note(r->c.intents, copy, reflex_phase(r->state), r->since_usec);
         reflex_deadline_changed(r);
-        if (r->only_cordon && is_wanted_empty(r, old)) {
+        if (r->only_cordon && reflex_rule_wants_empty(old, copy)) {
                 if (r->state == REFLEX_CORDONED)
                         reflex_leave_cordoned(r);
                 r->only_cordon = false;
@@ -535,16 +517,10 @@ int reflex_replace(Reflex *r, const Notice *n) {
         return 0;
 }
 
-static bool gives_way_to(const Reflex *r, const Notice *n, const Plan *plan) {
-        if (r->notice->kind == NOTICE_MANUAL || r->notice->kind == NOTICE_SHUTDOWN)
-                return true;
-        return plan->act == PLAN_DRAIN && (r->only_cordon || notice_outranks(n, r->notice));
-}
-
 static bool reflex_gives_way(Reflex *r, const Notice *n, const Plan *plan) {
         _cleanup_(notice_freep) Notice *copy = NULL;
 
-        if (!gives_way_to(r, n, plan) || notice_copy(n, &copy) < 0)
+        if (!reflex_rule_gives_way(r->notice, r->only_cordon, n, plan) || notice_copy(n, &copy) < 0)
                 return false;
         copy->by_hand = r->notice->by_hand;
         if (r->only_cordon)
@@ -558,8 +534,7 @@ static bool reflex_gives_way(Reflex *r, const Notice *n, const Plan *plan) {
 }
 
 bool reflex_notice(Reflex *r, const Notice *n, const Plan *plan) {
-        usec_t before, announced, not_before;
-        bool changed = false, same_action, same_names;
+        ReflexNews news;
 
         if (!r->notice || r->state == REFLEX_CANCELLED)
                 return false;
@@ -569,23 +544,15 @@ bool reflex_notice(Reflex *r, const Notice *n, const Plan *plan) {
                 if (reflex_gives_way(r, n, plan))
                         return true;
         }
-        before = r->notice->deadline_usec;
-        announced = r->notice->announced_usec;
-        not_before = r->notice->not_before_usec;
-        same_action = streq_ptr(r->notice->action, n->action);
-        same_names = !streq(r->notice->id, n->id) || notice_names_same(r->notice, n);
-        if (!streq(r->notice->id, n->id))
-                changed = notice_take_nearer(r->notice, n);
-        else if (notice_merge(r->notice, n, &changed) < 0)
+        if (reflex_rule_take(r->notice, n, &news) < 0 || !news.is_changed)
                 return false;
-        if (!changed)
-                return false;
-
-        if (usec_add(r->notice->deadline_usec, NEARER_USEC) < before)
+        if (news.is_nearer)
                 node_voice_notice_nearer(r->c.voice, loop_to_wall(r->c.env->loop, r->notice->deadline_usec));
-        see_deadline(r, before,
-                     !same_action || !same_names || r->notice->announced_usec != announced || r->notice->not_before_usec != not_before ||
-                             usec_add(r->notice->deadline_usec, DATE_USEC) < before);
+        node_voice_set_notice(r->c.voice, r->notice);
+        if (news.is_deadline_changed)
+                reflex_deadline_changed(r);
+        if (news.is_for_others)
+                reflex_report(r);
         return false;
 }
 
