@@ -4,26 +4,24 @@
 #include "budget-gate.h"
 #include "claim-status.h"
 #include "machine-facts.h"
-#include "marks.h"
 #include "node-deadline.h"
 #include "node-machine.h"
 #include "node-pods.h"
 #include "node-volumes.h"
 #include "pauses.h"
 #include "removal-drain.h"
+#include "removal-writes.h"
 #include "string-util.h"
-#include "strv.h"
 #include "termination-marks.h"
 #include "termination-report.h"
 
-#define LAST_WORD_USEC (10 * USEC_PER_SEC)
 /* From the end of a wait until pods are told, on a busy API server. */
 #define BEGIN_USEC (5 * USEC_PER_SEC)
 
 struct NodeTermination {
         const TerminationContext *context;
         Env *env;
-        char *name, *uid, *claim_name, *claim_uid, *key; /* key: of the work queue */
+        char *name, *uid, *claim_name, *claim_uid;
         NodeTerminationState state;
         usec_t begun_usec; /* wall clock: node_termination_begun() */
         NodeDeadline deadline;
@@ -34,7 +32,7 @@ struct NodeTermination {
         ClaimStatus *status;
         usec_t lb_until_usec;
         NodeVolumes volumes; /* in VOLUMES */
-        usec_t finishing_usec; /* loop_now(): since when it is */
+        RemovalWrites writes;
         bool step_again, stepping;
 };
 
@@ -76,12 +74,6 @@ static bool deadline_passed(const NodeTermination *t);
 static const KubeNode *node_of(const NodeTermination *t);
 static const KubeNodeClaim *claim_of(const NodeTermination *t);
 
-/* Our finalizer is not what keeps it alone. */
-static bool is_anothers(const KubeObject *o) {
-        return strv_length(o->meta.finalizers) >
-               (object_meta_has_finalizer(&o->meta, FINALIZER_TERMINATION) ? 1u : 0u);
-}
-
 /* The only writer of the state. */
 static void node_termination_set_state(NodeTermination *t, NodeTerminationState to, const char *reason) {
         NodeTerminationState from = t->state;
@@ -104,9 +96,9 @@ static void node_termination_set_state(NodeTermination *t, NodeTerminationState 
                 termination_report_finished(t->report, usec_sub(loop_wall(t->env->loop), t->begun_usec));
         if (to != NODE_TERMINATION_FINISHING)
                 return;
-        t->finishing_usec = loop_now(t->env->loop);
-        termination_report_finishing(t->report, t->status, is_anothers(&node_of(t)->object),
-                                     claim_of(t) && is_anothers(&claim_of(t)->object));
+        t->writes.finishing_usec = loop_now(t->env->loop);
+        termination_report_finishing(t->report, t->status, removal_writes_is_anothers(&node_of(t)->object),
+                                     claim_of(t) && removal_writes_is_anothers(&claim_of(t)->object));
 }
 
 static const KubeNode *node_of(const NodeTermination *t) {
@@ -123,47 +115,9 @@ static const KubeNodeClaim *claim_of(const NodeTermination *t) {
         return claim && streq(claim->object.meta.uid, t->claim_uid) ? claim : NULL;
 }
 
-/* -- writes --------------------------------------------------------------------------------------------- */
-
-#define CORDON "cordon and taint"
-#define FINALIZE "take the finalizer off"
-
-static ObjectWrite write_on(const NodeTermination *t, const char *what, const KubeObject *o) {
-        return (ObjectWrite){ .what = what,
-                              .target = { .kind = o->kind, .name = o->meta.name },
-                              .state = o->meta.resource_version,
-                              .reconcile_key = t->key,
-                              .urgent = true };
-}
-
-/* What ends no pod and no machine comes after the evictions of others, unless there is a deadline. */
+/* Of what ends no pod and no machine. */
 static KubeRank rank_of_the_end(const NodeTermination *t) {
-        return t->deadline.at_usec == USEC_INFINITY ? KUBE_RANK_FOLLOWS : KUBE_RANK_FIRST;
-}
-
-static void cordon(NodeTermination *t, const KubeNode *n, const char *body) {
-        ObjectWrite w = write_on(t, CORDON, &n->object);
-
-        (void) object_writes_patch(t->context->writes, &w, KUBE_PATCH_MERGE, body);
-}
-
-static void finalize(NodeTermination *t, const KubeObject *o, const char *body) {
-        ObjectWrite w = write_on(t, FINALIZE, o);
-
-        w.rank = rank_of_the_end(t);
-        (void) object_writes_patch(t->context->writes, &w, KUBE_PATCH_MERGE, body);
-}
-
-/* The other half of the cascade: whoever deleted the Node wants its claim gone too. */
-static void delete_claim(NodeTermination *t, const KubeNodeClaim *claim) {
-        ObjectWrite w = write_on(t, "delete", &claim->object);
-
-        if (claim->object.meta.deletion_usec > 0)
-                return;
-        w.state = claim->object.meta.uid; /* of it there may be versions from before still to be seen */
-        /* T begins with the claim's deletion. */
-        w.rank = claim->termination_grace_usec == USEC_INFINITY ? rank_of_the_end(t) : KUBE_RANK_FIRST;
-        (void) object_writes_delete(t->context->writes, &w, claim->object.meta.uid, NULL);
+        return removal_writes_rank(t->deadline.at_usec);
 }
 
 /* -- life ----------------------------------------------------------------------------------------------- */
@@ -208,8 +162,11 @@ int node_termination_new(const TerminationContext *context, const KubeNode *node
             free_and_strdup(&t->claim_name, claim ? claim->object.meta.name : NULL) < 0 ||
             free_and_strdup(&t->claim_uid, claim ? claim->object.meta.uid : NULL) < 0)
                 return -ENOMEM;
-        t->key = strf("node/%s", t->name);
-        r = t->key ? termination_report_new(context, t->name, t->uid, &t->report) : -ENOMEM;
+        t->writes = (RemovalWrites){ .context = context, .node = t->name };
+        r = removal_writes_init(&t->writes);
+        if (r < 0)
+                return r;
+        r = termination_report_new(context, t->name, t->uid, &t->report);
         if (r < 0)
                 return r;
         t->machine = (NodeMachine){ .context = context, .node = t->name, .report = t->report };
@@ -247,6 +204,7 @@ NodeTermination *node_termination_free(NodeTermination *t) {
                 pauses_forget_node(t->context->pauses, t->name);
         node_volumes_done(&t->volumes);
         node_machine_done(&t->machine);
+        removal_writes_done(&t->writes);
         claim_status_free(t->status);
         termination_report_free(t->report);
         free(t->name);
@@ -254,7 +212,6 @@ NodeTermination *node_termination_free(NodeTermination *t) {
         free(t->claim_name);
         free(t->claim_uid);
         node_deadline_done(&t->deadline);
-        free(t->key);
         free(t);
         return NULL;
 }
@@ -412,7 +369,6 @@ static int marks_patch(NodeTermination *t, const KubeNode *n, char **ret_body) {
 }
 
 static bool step_cordoning(NodeTermination *t, const KubeNode *n) {
-        ObjectWrite marks = write_on(t, CORDON, &n->object);
         _cleanup_free_ char *body = NULL;
         int r;
 
@@ -424,13 +380,13 @@ static bool step_cordoning(NodeTermination *t, const KubeNode *n) {
                 return true;
         }
         /* At T nothing holds it: not even an API server that refuses the cordon. It is tried on. */
-        if (deadline_passed(t) && object_writes_failing(t->context->writes, &marks)) {
+        if (deadline_passed(t) && removal_writes_cordon_fails(&t->writes, n)) {
                 node_termination_set_state(t, NODE_TERMINATION_PROTECTED,
                                            "the deadline has passed, uncordoned");
                 return true;
         }
         if (r > 0)
-                cordon(t, n, body);
+                removal_writes_cordon(&t->writes, n, body);
         else if (r < 0)
                 requeue_at(t, usec_add(loop_now(t->env->loop), USEC_PER_SEC));
         return false;
@@ -441,7 +397,7 @@ static void keep_marks(NodeTermination *t, const KubeNode *n) {
         _cleanup_free_ char *body = NULL;
 
         if (marks_patch(t, n, &body) > 0)
-                cordon(t, n, body);
+                removal_writes_cordon(&t->writes, n, body);
 }
 
 static bool end_at_deadline(NodeTermination *t) {
@@ -603,46 +559,11 @@ static bool step_terminating(NodeTermination *t, const KubeNode *n) {
         return false;
 }
 
-static void finish_claim(NodeTermination *t) {
-        const KubeNodeClaim *claim = claim_of(t);
-        _cleanup_free_ char *body = NULL;
-
-        if (!claim || claim->object.meta.deletion_usec == 0)
-                return; /* gone, or its deletion is still to be seen */
-        if (termination_finalizer_patch(&claim->object, &body) > 0)
-                finalize(t, &claim->object, body);
-}
-
-/* A claim that somebody else keeps says how it ended; for so long that is tried. */
-static bool last_word_is_told(NodeTermination *t) {
-        usec_t now = loop_now(t->env->loop);
-        const KubeNodeClaim *claim = claim_of(t);
-
-        if (!claim || !t->status || !is_anothers(&claim->object) || claim_status_is_told(t->status) ||
-            now >= usec_add(t->finishing_usec, LAST_WORD_USEC))
-                return true;
-        requeue_at(t, usec_add(now, USEC_PER_SEC));
-        return false;
-}
-
 static bool step_finishing(NodeTermination *t, const KubeNode *n) {
-        _cleanup_free_ char *body = NULL;
-        int r;
-
-        /* A Node that left before its claim's deletion was accepted would leave an orphan behind. */
-        if (claim_of(t) && claim_of(t)->object.meta.deletion_usec == 0)
+        if (!removal_writes_finish(&t->writes, n, claim_of(t), t->status, rank_of_the_end(t)))
                 return false;
-        finish_claim(t);
-        r = termination_finalizer_patch(&n->object, &body);
-        if (r == 0 &&
-            (!claim_of(t) || !object_meta_has_finalizer(&claim_of(t)->object.meta, FINALIZER_TERMINATION)) &&
-            last_word_is_told(t)) {
-                node_termination_set_state(t, NODE_TERMINATION_DONE, "its finalizers are off");
-                return true;
-        }
-        if (r > 0)
-                finalize(t, &n->object, body);
-        return false;
+        node_termination_set_state(t, NODE_TERMINATION_DONE, "its finalizers are off");
+        return true;
 }
 
 static bool step_once(NodeTermination *t, const KubeNode *n) {
@@ -679,16 +600,9 @@ static bool step_once(NodeTermination *t, const KubeNode *n) {
 
 /* The Node has left. Its claim goes, too, if its machine has; else claim and machine are orphan.c's. */
 static void step_without_node(NodeTermination *t) {
-        const KubeNodeClaim *claim = claim_of(t);
-        /* Its deletion was seen before the Node's finalizer went: etcd was restored from a backup. */
-        bool undeleted = claim && claim->object.meta.deletion_usec == 0;
-
         termination_report_node_gone(t->report);
-        if (t->state == NODE_TERMINATION_FINISHING)
-                finish_claim(t);
-        if (t->state != NODE_TERMINATION_FINISHING || undeleted ||
-            ((!claim_of(t) || !object_meta_has_finalizer(&claim_of(t)->object.meta, FINALIZER_TERMINATION)) &&
-             last_word_is_told(t)))
+        if (t->state != NODE_TERMINATION_FINISHING ||
+            removal_writes_finish(&t->writes, NULL, claim_of(t), t->status, rank_of_the_end(t)))
                 node_termination_set_state(t, NODE_TERMINATION_DONE, "its Node is gone");
 }
 
@@ -723,7 +637,7 @@ void node_termination_step(NodeTermination *t) {
                 }
                 update_rules(t, n, claim);
                 if (claim)
-                        delete_claim(t, claim);
+                        removal_writes_delete_claim(&t->writes, claim, rank_of_the_end(t));
                 if (claim && t->status)
                         claim_status_note_invalid(t->status, claim);
                 requeue_at_deadline(t);
