@@ -2,9 +2,12 @@
 #include "reflex.h"
 
 #include "agent-metrics.h"
+#include "drain-deadline.h"
 #include "log.h"
 #include "node-report.h"
 #include "policy.h"
+#include "reflex-rule.h"
+#include "reflex-wish.h"
 #include "string-util.h"
 #include "strv.h"
 
@@ -16,15 +19,6 @@
  * drain that moves: only one that is held up reads besides. */
 #define NODE_FRESH_USEC (15 * USEC_PER_SEC)
 
-/* Between two readings of two clocks, and by what chrony slews meanwhile. */
-#define WALL_DIFFERS_USEC (100 * USEC_PER_MSEC)
-/* Some set their clock by milliseconds again and again: no news either. */
-#define CLOCK_STEP_USEC (2 * USEC_PER_SEC)
-/* ... and by the clock of who gives it, which tells the second, two of them differ by up to one: nothing to write for. */
-#define DATE_USEC USEC_PER_SEC
-/* Looks at one notice count what is left to within a second or two, which is no news to people. */
-#define NEARER_USEC (5 * USEC_PER_SEC)
-
 struct Reflex {
         ReflexContext c;
         NodeReport *report;
@@ -33,7 +27,6 @@ struct Reflex {
         usec_t answered_usec;       /* USEC_INFINITY: before this start */
         usec_t cordoned_usec;       /* when the notice was first seen for which the node is only cordoned */
         usec_t since_usec;          /* wall clock: when the drain began */
-        usec_t claim_deadline_usec; /* wall clock; 0: none */
         usec_t lb_wait_usec;
         NodeDrain *drain;
         Timer *timer;     /* LB_WAIT, VOLUMES */
@@ -41,9 +34,7 @@ struct Reflex {
         bool expired_said, ending;
         bool only_cordon; /* in CORDONED: the pods stay */
         bool held;                    /* pods are not ended until the Node is read */
-        usec_t machine_end_usec; /* of a shutdown under way; USEC_INFINITY: none, or not said */
-        usec_t wall_usec;        /* the deadline as it was told last by the wall clock */
-        usec_t booted_usec;      /* when the machine booted, by the wall clock as it was last known to be */
+        DrainDeadline deadline;
 };
 
 static const char *const state_table[_REFLEX_STATE_MAX] = {
@@ -135,51 +126,12 @@ size_t reflex_pods_left(const Reflex *r) {
 
 /* -- the report --------------------------------------------------------------------------------- */
 
-/* Of the condition that says so, by why it is. */
-static const char *condition_message(NoticeKind kind, bool drained) {
-#define MOVED(why) { "vesper-agent moves this node's pods away: " why, "vesper-agent has moved this node's pods away: " why }
-        static const char *const by_cloud[2] = MOVED("the machine is about to end");
-        static const char *const by_shutdown[2] = MOVED("this machine shuts down");
-        static const char *const by_hand[2] = MOVED("somebody on this machine asked for it");
-#undef MOVED
-
-        return kind == NOTICE_SHUTDOWN ? by_shutdown[drained]
-               : kind == NOTICE_MANUAL ? by_hand[drained]
-                                       : by_cloud[drained];
-}
-
-/* The node is cordoned, and its pods stay until load balancers have let go. */
-static const char *planned_message(NoticeKind kind) {
-        return kind == NOTICE_MANUAL ? "vesper-agent is about to move this node's pods away: somebody on this machine asked for it"
-                                     : "vesper-agent is about to move this node's pods away: the machine is about to end";
-}
-
-static NodeWish reflex_wish(const Reflex *r) {
-        NodeWish w = { .notice = r->notice, .pods_left = reflex_pods_left(r) };
-
-        if (r->state >= REFLEX_DRAINED) {
-                w.phase = intent_phase_to_string(INTENT_DRAINED);
-                w.conditions = NODE_CONDITIONS_DRAINED;
-                w.message = condition_message(r->notice->kind, true);
-        } else if (r->state >= REFLEX_DRAINING) {
-                w.phase = intent_phase_to_string(INTENT_DRAINING);
-                w.conditions = NODE_CONDITIONS_DRAINING;
-                w.message = condition_message(r->notice->kind, false);
-        } else {
-                w.phase = intent_phase_to_string(INTENT_CORDONED);
-                if (r->only_cordon && r->state == REFLEX_CORDONED) {
-                        w.conditions = NODE_CONDITIONS_PLANNED;
-                        w.message = "vesper-agent keeps new pods off this node, and leaves those that are there, as its configuration says for this kind of notice";
-                } else if (r->state == REFLEX_LB_WAIT) {
-                        w.conditions = NODE_CONDITIONS_PLANNED;
-                        w.message = planned_message(r->notice->kind);
-                }
-        }
-        return w;
+static NodeWish wish_of(const Reflex *r) {
+        return reflex_wish(r->state, r->notice, r->only_cordon, reflex_pods_left(r));
 }
 
 static void reflex_report(Reflex *r) {
-        NodeWish w = reflex_wish(r);
+        NodeWish w = wish_of(r);
 
         if (node_report_mark(r->report, &w) < 0)
                 log_warning(r->c.env->log, "Failed to report phase %s of node %s, ignoring: out of memory",
@@ -204,25 +156,22 @@ static ProtectedPolicy protected_policy(const Reflex *r) {
         return reflex_waits_for_protected(r) ? PROTECTED_WAIT : PROTECTED_IGNORE;
 }
 
-/* Boot-time clock: nobody sets that. */
-static usec_t drain_deadline(const Reflex *r) {
-        usec_t deadline = policy_drain_deadline(r->notice, r->claim_deadline_usec, loop_to_wall(r->c.env->loop, 0));
+/* The zero of the boot-time clock, by the wall clock as it is. */
+static usec_t booted(const Reflex *r) {
+        return loop_to_wall(r->c.env->loop, 0);
+}
 
-        return MIN(deadline, usec_sub(r->machine_end_usec, POLICY_MARGIN_USEC));
+/* Boot-time clock. */
+static usec_t drain_deadline(const Reflex *r) {
+        return drain_deadline_at(&r->deadline, r->notice, booted(r));
 }
 
 usec_t reflex_deadline(const Reflex *r) {
         return r->notice ? loop_to_wall(r->c.env->loop, drain_deadline(r)) : USEC_INFINITY;
 }
 
-/* By the wall clock, of which the times of pods are, and which people read: another one only when the deadline or
- * the clock is another, as two clocks are never read in one instant. */
 static usec_t wall_deadline(Reflex *r) {
-        usec_t wall = reflex_deadline(r);
-
-        if (MAX(wall, r->wall_usec) - MIN(wall, r->wall_usec) > WALL_DIFFERS_USEC)
-                r->wall_usec = wall;
-        return r->wall_usec;
+        return drain_deadline_tell(&r->deadline, reflex_deadline(r));
 }
 
 static void on_drain_pod(NodeDrain *d, DrainPodEvent e, const KubePod *pod, const DrainBlocker *blocker,
@@ -433,13 +382,13 @@ int reflex_begin(Reflex *r, const Notice *n, const Plan *plan, usec_t answered_u
         if (k < 0)
                 return k;
         r->answered_usec = r->cordoned_usec = answered_usec;
-        r->since_usec = r->claim_deadline_usec = 0;
+        r->since_usec = r->deadline.claim_usec = 0;
         r->lb_wait_usec = plan->lb_wait_usec;
         r->only_cordon = plan->act == PLAN_CORDON;
         r->expired_said = false;
         node_voice_set_notice(r->c.voice, r->notice);
         reflex_set_state(r, REFLEX_PLANNED, plan->why);
-        w = reflex_wish(r);
+        w = wish_of(r);
         k = node_report_mark(r->report, &w);
         if (k < 0) {
                 reflex_set_state(r, REFLEX_CANCELLED, "out of memory");
@@ -452,7 +401,7 @@ int reflex_begin(Reflex *r, const Notice *n, const Plan *plan, usec_t answered_u
         node_voice_notice_seen(r->c.voice, plan);
         node_voice_set_status(r->c.voice, w.pods_left);
         if (reflex_node(r))
-                r->claim_deadline_usec = node_claim_deadline(reflex_node(r));
+                r->deadline.claim_usec = node_claim_deadline(reflex_node(r));
         return 0;
 }
 
@@ -484,7 +433,7 @@ int reflex_resume(Reflex *r, const Notice *n, IntentPhase phase, usec_t since_us
         r->since_usec = phase == INTENT_CORDONED ? 0
                         : since_usec > 0         ? since_usec
                                                  : loop_wall(r->c.env->loop);
-        r->claim_deadline_usec = reflex_node(r) ? node_claim_deadline(reflex_node(r)) : 0;
+        r->deadline.claim_usec = reflex_node(r) ? node_claim_deadline(reflex_node(r)) : 0;
         r->lb_wait_usec = 0;
         r->only_cordon = only_cordon && phase == INTENT_CORDONED;
         r->cordoned_usec = loop_now(r->c.env->loop);
@@ -495,7 +444,7 @@ int reflex_resume(Reflex *r, const Notice *n, IntentPhase phase, usec_t since_us
         reflex_set_state(r, states[phase], "begun before this start");
         node_voice_resumed(r->c.voice);
 
-        w = reflex_wish(r);
+        w = wish_of(r);
         k = node_report_resume(r->report, &w);
         if (k < 0)
                 log_warning_errno(r->c.env->log, k, "Failed to write the state of the drain to node %s, ignoring: %m",
@@ -523,21 +472,9 @@ static void reflex_deadline_changed(Reflex *r) {
                 reflex_enter_draining(r);
 }
 
-/* is_news: for others, too; else only this machine has counted anew by when what was announced will be. */
-static void see_deadline(Reflex *r, usec_t before, bool is_news) {
-        node_voice_set_notice(r->c.voice, r->notice);
-        if (r->notice->deadline_usec != before)
-                reflex_deadline_changed(r);
-        if (is_news)
-                reflex_report(r);
-}
-
 void reflex_clock_was_set(Reflex *r) {
-        usec_t before = r->booted_usec, booted = loop_to_wall(r->c.env->loop, 0);
-
-        if (MAX(before, booted) - MIN(before, booted) < CLOCK_STEP_USEC)
+        if (!drain_deadline_clock_was_set(&r->deadline, booted(r)))
                 return;
-        r->booted_usec = booted;
         if (!r->notice || r->state == REFLEX_CANCELLED || drain_deadline(r) == USEC_INFINITY)
                 return;
         announce_own(r);
@@ -545,17 +482,6 @@ void reflex_clock_was_set(Reflex *r) {
         node_voice_clock_was_set(r->c.voice, wall_deadline(r));
         reflex_deadline_changed(r);
         reflex_report(r);
-}
-
-static IntentPhase reflex_phase(const Reflex *r) {
-        return r->state >= REFLEX_DRAINED    ? INTENT_DRAINED
-               : r->state >= REFLEX_DRAINING ? INTENT_DRAINING
-                                             : INTENT_CORDONED;
-}
-
-/* Another notice, or a person on this machine, wants the node empty. */
-static bool is_wanted_empty(const Reflex *r, const Notice *before) {
-        return r->notice->by_hand != BY_HAND_NONE || !streq(before->id, r->notice->id);
 }
 
 /* That its cordon was long enough stays noted, for as long as it is announced (notices.c). */
@@ -579,9 +505,9 @@ int reflex_replace(Reflex *r, const Notice *n) {
         node_voice_set_notice(r->c.voice, copy);
         if (!streq(old->id, n->id) && old->kind != NOTICE_SHUTDOWN)
                 reflex_forget(r, old->id);
-        intent_log_note(r->c.intents, copy, reflex_phase(r), r->since_usec);
+        intent_log_note(r->c.intents, copy, reflex_phase(r->state), r->since_usec);
         reflex_deadline_changed(r);
-        if (r->only_cordon && is_wanted_empty(r, old)) {
+        if (r->only_cordon && reflex_rule_wants_empty(old, copy)) {
                 if (r->state == REFLEX_CORDONED)
                         reflex_leave_cordoned(r);
                 r->only_cordon = false;
@@ -591,16 +517,10 @@ int reflex_replace(Reflex *r, const Notice *n) {
         return 0;
 }
 
-static bool gives_way_to(const Reflex *r, const Notice *n, const Plan *plan) {
-        if (r->notice->kind == NOTICE_MANUAL || r->notice->kind == NOTICE_SHUTDOWN)
-                return true;
-        return plan->act == PLAN_DRAIN && (r->only_cordon || notice_outranks(n, r->notice));
-}
-
 static bool reflex_gives_way(Reflex *r, const Notice *n, const Plan *plan) {
         _cleanup_(notice_freep) Notice *copy = NULL;
 
-        if (!gives_way_to(r, n, plan) || notice_copy(n, &copy) < 0)
+        if (!reflex_rule_gives_way(r->notice, r->only_cordon, n, plan) || notice_copy(n, &copy) < 0)
                 return false;
         copy->by_hand = r->notice->by_hand;
         if (r->only_cordon)
@@ -614,8 +534,7 @@ static bool reflex_gives_way(Reflex *r, const Notice *n, const Plan *plan) {
 }
 
 bool reflex_notice(Reflex *r, const Notice *n, const Plan *plan) {
-        usec_t before, announced, not_before;
-        bool changed = false, same_action, same_names;
+        ReflexNews news;
 
         if (!r->notice || r->state == REFLEX_CANCELLED)
                 return false;
@@ -625,35 +544,30 @@ bool reflex_notice(Reflex *r, const Notice *n, const Plan *plan) {
                 if (reflex_gives_way(r, n, plan))
                         return true;
         }
-        before = r->notice->deadline_usec;
-        announced = r->notice->announced_usec;
-        not_before = r->notice->not_before_usec;
-        same_action = streq_ptr(r->notice->action, n->action);
-        same_names = !streq(r->notice->id, n->id) || notice_names_same(r->notice, n);
-        if (!streq(r->notice->id, n->id))
-                changed = notice_take_nearer(r->notice, n);
-        else if (notice_merge(r->notice, n, &changed) < 0)
+        if (reflex_rule_take(r->notice, n, &news) < 0 || !news.is_changed)
                 return false;
-        if (!changed)
-                return false;
-
-        if (usec_add(r->notice->deadline_usec, NEARER_USEC) < before)
+        if (news.is_nearer)
                 node_voice_notice_nearer(r->c.voice, loop_to_wall(r->c.env->loop, r->notice->deadline_usec));
-        see_deadline(r, before,
-                     !same_action || !same_names || r->notice->announced_usec != announced || r->notice->not_before_usec != not_before ||
-                             usec_add(r->notice->deadline_usec, DATE_USEC) < before);
+        node_voice_set_notice(r->c.voice, r->notice);
+        if (news.is_deadline_changed)
+                reflex_deadline_changed(r);
+        if (news.is_for_others)
+                reflex_report(r);
         return false;
 }
 
-/* It may go again, or give way to a later one: what set it is over. */
 static void see_claim_deadline(Reflex *r, const KubeNode *n) {
-        usec_t deadline = node_claim_deadline(n), before = drain_deadline(r);
+        usec_t claim_usec = node_claim_deadline(n);
 
-        if (deadline == r->claim_deadline_usec)
+        switch (drain_deadline_see_claim(&r->deadline, r->notice, claim_usec, booted(r))) {
+        case DRAIN_DEADLINE_SAME:
                 return;
-        r->claim_deadline_usec = deadline;
-        if (drain_deadline(r) < before && deadline < notice_announced(r->notice))
-                node_voice_notice_nearer(r->c.voice, deadline);
+        case DRAIN_DEADLINE_NEARER:
+                node_voice_notice_nearer(r->c.voice, claim_usec);
+                break;
+        case DRAIN_DEADLINE_CHANGED:
+                break;
+        }
         reflex_deadline_changed(r);
 }
 
@@ -745,15 +659,15 @@ bool reflex_may_end_pods(Reflex *r) {
 
 void reflex_machine_ends(Reflex *r, usec_t deadline_usec) {
         if (r->ending) {
-                if (deadline_usec >= r->machine_end_usec)
+                if (deadline_usec >= r->deadline.machine_end_usec)
                         return;
-                r->machine_end_usec = deadline_usec;
+                r->deadline.machine_end_usec = deadline_usec;
                 if (r->notice && r->state != REFLEX_CANCELLED)
                         reflex_deadline_changed(r);
                 return;
         }
         r->ending = true;
-        r->machine_end_usec = deadline_usec;
+        r->deadline.machine_end_usec = deadline_usec;
         node_voice_ending(r->c.voice);
         go_on(r);
         if (r->state == REFLEX_DRAINED)
@@ -769,7 +683,7 @@ void reflex_machine_stays(Reflex *r) {
         if (!r->ending)
                 return;
         r->ending = false;
-        r->machine_end_usec = USEC_INFINITY;
+        r->deadline.machine_end_usec = USEC_INFINITY;
         if (r->state == REFLEX_ENDING)
                 reflex_set_state(r, REFLEX_DRAINED, "the machine stays");
         if (!r->notice || r->state == REFLEX_CANCELLED)
@@ -881,8 +795,7 @@ int reflex_new(const ReflexContext *context, Reflex **ret) {
         if (!r)
                 return -ENOMEM;
         r->c = *context;
-        r->machine_end_usec = USEC_INFINITY;
-        r->booted_usec = loop_to_wall(r->c.env->loop, 0);
+        r->deadline = drain_deadline_new(booted(r));
         handler.userdata = r;
         k = node_report_new(r->c.client, r->c.config->node_name, &handler, &r->report);
         if (k < 0)

@@ -19,7 +19,7 @@
 /* Room for the evictor's 160, and beside them for what gives way to them. A connection is 120 kB. */
 #define CONNECTIONS 4u
 #define BULK_STREAMS 50u
-/* What pods do matters to nodes that are being removed: then nothing rests (leading.c). */
+/* What pods do matters to nodes that are being removed: then nothing rests (removals.h). */
 #define REST_USEC (100 * USEC_PER_MSEC)
 
 /* Everything that lives as long as the process, freed from the last to the first. */

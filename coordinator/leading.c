@@ -20,6 +20,7 @@
 #include "queue-worker.h"
 #include "reboot-grants.h"
 #include "release.h"
+#include "removals.h"
 #include "repairs.h"
 #include "string-util.h"
 #include "voluntary-deletes.h"
@@ -37,25 +38,7 @@
 #define DRAINED_EVENTS_PER_MINUTE 60u
 #define RETRY_BASE_USEC (200 * USEC_PER_MSEC)
 #define RETRY_CAP_USEC (60 * USEC_PER_SEC)
-/* A node that drains changes with each of its pods: so often it is looked at. Where the drain is ours, it
- * hears of them itself, and says when it has ended. */
-#define TOGETHER_USEC (20 * USEC_PER_MSEC)
-#define OURS_TOGETHER_USEC (200 * USEC_PER_MSEC)
-/* Whoever has moved lately moves on soon. */
-#define IMMEDIATE_USEC USEC_PER_MINUTE
 #define POOL_STATUS_USEC USEC_PER_SEC /* a pool's figures follow its claims at most so often */
-
-/* One Node that is being removed. */
-typedef struct Removal {
-        char *node;
-        NodeTermination *termination;
-        NodeTerminationState state; /* as of the last step */
-        usec_t counted_usec; /* loop_now(): as far as it is counted how long it waits for protected pods */
-        usec_t blocked_usec; /* the same of what blocks it: */
-        bool blocked_by[_BLOCKED_BY_MAX]; /* since then, as of the last step or page of metrics */
-        usec_t stepped_usec;        /* the last step, loop_now() */
-        usec_t deleted_usec;        /* wall clock; its own is in whole seconds */
-} Removal;
 
 struct Leading {
         LeadingOptions o;
@@ -80,15 +63,11 @@ struct Leading {
         Outlook *outlook;
         QueueWorker *queue_worker; /* NULL: no interruption queue is heard */
         PoolStatuses *pool_statuses;
-        Hashmap *removals; /* node -> Removal */
-        bool is_immediate;      /* http_transport_set_immediate() */
-        usec_t moved_usec; /* loop_now(): when one of them did last */
-        Timer *coalesce_timer;       /* armed while is_immediate: do they still? */
+        Removals *removals;
         Hashmap *pools;    /* name -> what its nodes were last looked at for: generation and deletion */
 };
 
 static void on_key(const char *key, void *userdata);
-static void on_coalesce_timer(Timer *t, void *userdata);
 static void on_moved(void *userdata);
 static void on_requeue(const char *node, usec_t at_usec, void *userdata);
 
@@ -118,15 +97,6 @@ static void mark(Leading *l, const char *room, const char *name, usec_t at_usec)
                 (void) work_queue_add(l->queue, key.data);
         else
                 (void) work_queue_add_at(l->queue, key.data, at_usec);
-}
-
-static void *removal_free(void *p) {
-        Removal *x = p;
-
-        node_termination_free(x->termination);
-        free(x->node);
-        free(x);
-        return NULL;
 }
 
 /* -- life ----------------------------------------------------------------------------------------------- */
@@ -230,13 +200,7 @@ static int make_rooms(Leading *l) {
                                    .per_second = l->o.config->evictions_per_second };
         int r;
 
-        r = hashmap_new(HASHMAP_BORROW_KEYS, &l->removals);
-        if (r < 0)
-                return r;
         r = hashmap_new(0, &l->pools);
-        if (r < 0)
-                return r;
-        r = timer_new(l->env->loop, "coalesce_timer", on_coalesce_timer, l, &l->coalesce_timer);
         if (r < 0)
                 return r;
         r = work_queue_new(l->env->loop, l->env->random, "coordinator", RETRY_BASE_USEC, RETRY_CAP_USEC,
@@ -273,6 +237,9 @@ static int make_rooms(Leading *l) {
                 .warnings = &l->o.pace->warnings,
                 .drained_events = &l->o.pace->drained_events,
         };
+        r = removals_new(&l->context, &l->removals);
+        if (r < 0)
+                return r;
         r = voluntary_deletes_new(&l->context, l->queue, &l->deletes);
         if (r < 0)
                 return r;
@@ -361,10 +328,7 @@ static void unmeasure(Leading *l) {
 
         for (size_t i = 0; i < ELEMENTSOF(gauges); i++)
                 metrics_set(l->o.metrics, gauges[i], 0, 0);
-        for (size_t i = 0; i < _NODE_TERMINATION_STATE_MAX; i++)
-                metrics_set(l->o.metrics, METRIC_TERMINATIONS, i, 0);
-        for (size_t i = 0; i < _BLOCKED_BY_MAX; i++)
-                metrics_set(l->o.metrics, METRIC_BLOCKED, i, 0);
+        removals_unmeasure(l->o.metrics);
         for (size_t i = 0; cloud_provider_names[i]; i++)
                 metrics_set(l->o.metrics, METRIC_ORPHANED_INSTANCES, i, 0);
         outlook_unmeasure(l->o.metrics);
@@ -374,11 +338,9 @@ Leading *leading_free(Leading *l) {
         if (!l)
                 return NULL;
         unmeasure(l);
-        hashmap_free_with(l->removals, removal_free);
+        removals_free(l->removals);
         if (l->o.ledger)
                 budget_ledger_follow(l->o.ledger);
-        timer_free(l->coalesce_timer);
-        http_transport_set_immediate(l->env->transport, false);
         queue_worker_free(l->queue_worker);
         outlook_free(l->outlook);
         repairs_free(l->repairs);
@@ -402,74 +364,24 @@ Leading *leading_free(Leading *l) {
         return NULL;
 }
 
-/* -- how closely pods are followed ---------------------------------------------------------------------- */
-
-static bool any_awaits_pods(const Leading *l) {
-        const Removal *x;
-
-        HASHMAP_FOREACH (x, l->removals)
-                if (node_termination_awaits_pods(x->termination))
-                        return true;
-        return false;
-}
-
-static void set_immediate(Leading *l, bool is_immediate) {
-        if (is_immediate && !l->is_immediate)
-                timer_arm_in(l->coalesce_timer, IMMEDIATE_USEC);
-        else if (!is_immediate)
-                timer_disarm(l->coalesce_timer);
-        if (is_immediate != l->is_immediate)
-                http_transport_set_immediate(l->env->transport, is_immediate);
-        l->is_immediate = is_immediate;
-}
-
-static void on_moved(void *userdata) {
-        Leading *l = userdata;
-
-        l->moved_usec = loop_now(l->env->loop);
-        set_immediate(l, true);
-}
-
-static void on_coalesce_timer(Timer *t, void *userdata) {
-        Leading *l = userdata;
-        usec_t now = loop_now(l->env->loop), until = usec_add(l->moved_usec, IMMEDIATE_USEC);
-
-        if (now < until)
-                timer_arm(l->coalesce_timer, until);
-        else if (any_awaits_pods(l))
-                timer_arm_in(l->coalesce_timer, IMMEDIATE_USEC);
-        else
-                set_immediate(l, false);
-}
-
 /* -- from the view -------------------------------------------------------------------------------------- */
 
 static void on_requeue(const char *node, usec_t at_usec, void *userdata) {
         mark(userdata, "node", node, at_usec);
 }
 
-/* While it drains, what its drain learns moves it on at once; the rest can wait for the next look. */
-void leading_node_dirty(Leading *l, const char *node) {
-        const Removal *x = hashmap_get(l->removals, node);
-        bool drains = x && node_termination_state(x->termination) == NODE_TERMINATION_DRAINING;
-        usec_t pause =
-                drains && node_termination_drains(x->termination) ? OURS_TOGETHER_USEC : TOGETHER_USEC;
+static void on_moved(void *userdata) {
+        Leading *l = userdata;
 
-        mark(l, "node", node, drains ? usec_add(x->stepped_usec, pause) : 0);
+        removals_moved(l->removals);
+}
+
+void leading_node_dirty(Leading *l, const char *node) {
+        mark(l, "node", node, removals_due(l->removals, node));
 }
 
 void leading_pool_dirty(Leading *l, const char *pool) {
         mark(l, "pool", pool, 0);
-}
-
-/* The removal of a Node that has left may wait for nothing but its claim, which need not name the Node: its status may
- * never have been written. */
-static void mark_removals_of(Leading *l, const char *claim) {
-        Removal *x;
-
-        HASHMAP_FOREACH (x, l->removals)
-                if (streq_ptr(node_termination_claim(x->termination), claim))
-                        mark(l, "node", x->node, 0);
 }
 
 void leading_claim_dirty(Leading *l, const char *claim) {
@@ -479,7 +391,7 @@ void leading_claim_dirty(Leading *l, const char *claim) {
 
         mark(l, "claim", claim, 0);
         if (!c)
-                mark_removals_of(l, claim);
+                removals_on_claim_gone(l->removals, claim);
         for (HashmapIterator it = {}; cluster_view_iterate_pools(l->o.view, &it, &pool);)
                 if (!c || streq_ptr(c->node_pool, pool->object.meta.name))
                         mark(l, "pool", pool->object.meta.name, at);
@@ -487,16 +399,12 @@ void leading_claim_dirty(Leading *l, const char *claim) {
 }
 
 void leading_on_pod(Leading *l, const char *node, const KubePod *old, const KubePod *new) {
-        Removal *x = hashmap_get(l->removals, node);
+        bool is_removed;
 
         heard_drains_on_pod(l->heard, node, old, new);
-        if (x) {
-                if (!old || !new || (new->object.meta.deletion_usec > 0 && old->object.meta.deletion_usec == 0))
-                        on_moved(l);
-                node_termination_on_pod(x->termination, old, new);
-        }
+        is_removed = removals_on_pod(l->removals, node, old, new);
         /* What a removal sent may be waiting for nothing but a newer state of the pod. */
-        if (x || !old || !new || !kube_pod_says_same(old, new))
+        if (is_removed || !old || !new || !kube_pod_says_same(old, new))
                 leading_node_dirty(l, node);
 }
 
@@ -556,107 +464,15 @@ void leading_reconfigured(Leading *l) {
 
 /* -- reconcile ------------------------------------------------------------------------------------------ */
 
-/* Whole seconds; the rest is counted with the next ones. */
-static uint64_t take_seconds(usec_t *since_usec, usec_t now_usec) {
-        uint64_t sec = usec_sub(now_usec, *since_usec) / USEC_PER_SEC;
-
-        *since_usec = usec_add(*since_usec, sec * USEC_PER_SEC);
-        return sec;
-}
-
-/* As it goes, not only when the wait is over: it may last for days. */
-static void count_protected(Leading *l, Removal *x) {
-        if (x->state == NODE_TERMINATION_PROTECTED)
-                metrics_add(l->o.metrics, METRIC_PROTECTED_SECONDS, 0,
-                            take_seconds(&x->counted_usec, loop_now(l->env->loop)));
-}
-
-/* The time that has passed is that of what blocked it meanwhile, not of what has come just now. */
-static void count_blocked(Leading *l, Removal *x) {
-        uint64_t sec = take_seconds(&x->blocked_usec, loop_now(l->env->loop));
-
-        for (size_t i = 0; i < _BLOCKED_BY_MAX; i++)
-                if (x->blocked_by[i] && sec > 0)
-                        metrics_add(l->o.metrics, METRIC_BLOCKED_SECONDS, i, sec);
-        node_termination_blocked_by(x->termination, x->blocked_by);
-}
-
-static void removal_note_state(Leading *l, Removal *x) {
-        NodeTerminationState s = node_termination_state(x->termination);
-        usec_t now = loop_now(l->env->loop);
-
-        count_blocked(l, x);
-        if (s == x->state)
-                return;
-        count_protected(l, x);
-        x->state = s;
-        x->counted_usec = now;
-        on_moved(l);
-}
-
-static void removal_drop(Leading *l, Removal *x) {
-        if (x->state == NODE_TERMINATION_DONE) {
-                usec_t took = usec_sub(loop_wall(l->env->loop), x->deleted_usec);
-
-                metrics_add(l->o.metrics, METRIC_TERMINATIONS_FINISHED, 0, 1);
-                metrics_observe(l->o.metrics, METRIC_TERMINATION_SECONDS, 0,
-                                (double) took / (double) USEC_PER_SEC);
-        }
-        hashmap_remove(l->removals, x->node);
-        removal_free(x);
-        if (hashmap_size(l->removals) == 0)
-                set_immediate(l, false);
-}
-
-static void removal_step(Leading *l, Removal *x) {
-        x->stepped_usec = loop_now(l->env->loop);
-        node_termination_reconsider(x->termination);
-        removal_note_state(l, x);
-        if (x->state == NODE_TERMINATION_DONE)
-                removal_drop(l, x);
-        else if (!l->is_immediate && node_termination_awaits_pods(x->termination))
-                set_immediate(l, true);
-}
-
-static int removal_new(Leading *l, const KubeNode *n, Removal **ret) {
-        Removal *x = new0(Removal, 1);
-        int r;
-
-        if (!x)
-                return -ENOMEM;
-        x->counted_usec = x->blocked_usec = loop_now(l->env->loop);
-        x->deleted_usec = node_termination_begun(n, loop_wall(l->env->loop));
-        r = free_and_strdup(&x->node, n->object.meta.name);
-        if (r >= 0)
-                r = node_termination_new(&l->context, n, &x->termination);
-        if (r >= 0) {
-                x->state = node_termination_state(x->termination);
-                r = hashmap_put(l->removals, x->node, x);
-        }
-        if (r < 0) {
-                removal_free(x);
-                return r;
-        }
-        on_moved(l);
-        metrics_add(l->o.metrics, METRIC_TERMINATIONS_STARTED, 0, 1);
-        *ret = x;
-        return 0;
-}
-
 static void reconcile_node(Leading *l, const char *name, const char *key) {
         const KubeNode *n = cluster_view_node(l->o.view, name);
-        Removal *x = hashmap_get(l->removals, name);
+        const NodeTermination *t;
         bool heard;
         int r;
 
-        /* The same name with another uid is another Node; what is left of the old one's claim is
-         * orphan.c's. */
-        if (x && n && !streq(node_termination_uid(x->termination), n->object.meta.uid)) {
-                node_termination_reconsider(x->termination); /* it may be done */
-                removal_note_state(l, x);
-                removal_drop(l, x);
-                x = NULL;
-        }
+        if (n)
+                removals_end_others(l->removals, n);
+        t = removals_get(l->removals, name);
         if (!n)
                 object_writes_forget(l->writes, &kube_node_kind, NULL, name);
         reboot_grants_see_node(l->reboots, name, n);
@@ -664,10 +480,10 @@ static void reconcile_node(Leading *l, const char *name, const char *key) {
         event_acks_see_node(l->acks, name, n);
         repairs_see_node(l->repairs, name, n);
         out_of_service_see_node(l->out_of_service, name, n,
-                                x && node_termination_state(x->termination) >= NODE_TERMINATION_TERMINATING, key);
+                                t && node_termination_state(t) >= NODE_TERMINATION_TERMINATING, key);
         heard = heard_drains_see_node(l->heard, name, n, key);
-        if (x) {
-                removal_step(l, x);
+        if (t) {
+                removals_step(l->removals, name);
                 return;
         }
         if (!n || n->object.meta.deletion_usec > 0 || heard) {
@@ -684,14 +500,12 @@ static void reconcile_node(Leading *l, const char *name, const char *key) {
         }
         if (!object_meta_has_finalizer(&n->object.meta, FINALIZER_TERMINATION))
                 return; /* not ours, or done */
-        r = removal_new(l, n, &x);
+        r = removals_begin(l->removals, n);
         if (r < 0) {
                 log_error_errno(l->env->log, r, "Failed to begin the removal of node %s, retrying: %m",
                                 name);
                 (void) work_queue_retry(l->queue, key);
-                return;
         }
-        removal_step(l, x);
 }
 
 /* Which nodes are a pool's, and whether they may go, changes with its spec, its deletion and a pause, not with its status. */
@@ -808,23 +622,11 @@ static void measure_reboots(Leading *l) {
 }
 
 void leading_measure(Leading *l) {
-        size_t states[_NODE_TERMINATION_STATE_MAX] = {}, blocked[_BLOCKED_BY_MAX] = {};
         size_t repairs_waiting, repairs_under_way;
         const TokenBucket *rate = &l->o.pace->terminations;
         double tokens = rate->started ? (double) rate->tokens_micro / 1e6 : (double) rate->burst;
-        Removal *x;
 
-        HASHMAP_FOREACH (x, l->removals) {
-                states[x->state]++;
-                count_protected(l, x);
-                count_blocked(l, x);
-                for (size_t i = 0; i < _BLOCKED_BY_MAX; i++)
-                        blocked[i] += x->blocked_by[i];
-        }
-        for (size_t i = 0; i < _BLOCKED_BY_MAX; i++)
-                metrics_set(l->o.metrics, METRIC_BLOCKED, i, (double) blocked[i]);
-        for (size_t i = 0; i < ELEMENTSOF(states); i++)
-                metrics_set(l->o.metrics, METRIC_TERMINATIONS, i, (double) states[i]);
+        removals_measure(l->removals);
         metrics_set(l->o.metrics, METRIC_TERMINATION_TOKENS, 0, tokens);
         metrics_set(l->o.metrics, METRIC_QUEUE_DEPTH, 0, (double) work_queue_depth(l->queue));
         metrics_set(l->o.metrics, METRIC_ORPHANS, 0, (double) orphans_size(l->orphans));

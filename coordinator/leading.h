@@ -7,13 +7,6 @@
  * claim/NAME, reboots/all, repairs/all, outlook/all, instances/all.
  * Made when the Lease is ours and the view is complete; freeing it drops every call, every wish for an
  * eviction and every termination at once, and leaves the marks to the next leader.
- *
- * Pods change all the time, and their watch may lie for a moment (http_transport_set_immediate()). It does not while
- * a removal waits for what its pods do (node_termination_awaits_pods()), however long that takes, nor for a
- * minute after any removal began, changed its state, or saw one of its pods come, begin to go, or leave. So
- * what a removal that is stuck waits for is seen at once: a budget and a cloud have no part in that watch;
- * and once they let go, what the pods do. What somebody else does to pods of one that waits for a budget or
- * a cloud may be seen a moment later.
  */
 
 #include "cluster-view.h"

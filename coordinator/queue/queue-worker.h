@@ -9,10 +9,12 @@
  *      sqs-client.c     the queue's calls; sqs-url.c, sqs-answer.c: pure
  *      lifecycle-hook.c the two calls by which an Auto Scaling group's hook is answered
  *      queue-decide.c   pure: what a message means for an instance
+ *      queue-errand.c   what a message means for one instance, until that is done
+ *      queue-facts.c    what is known of an instance, to decide by
  *      queue-memory.c   what a leader remembers beside the messages
  *      queue-told.c     pure: what stands on NodeClaims and Nodes, and the patches that write it
  *      queue-voice.c    what is said of messages and of the queue
- *      queue-worker.c   the polls, and each message from its receipt to its deletion
+ *      queue-worker.c   the polls, and each message from its receipt to its deletion, by its errands
  *
  *                  .------------- its work failed: tried again, with backoff -------------.
  *                  v                                                                      |

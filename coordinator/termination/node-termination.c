@@ -1,53 +1,39 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "node-termination.h"
 
-#include "agent-drain.h"
 #include "budget-gate.h"
 #include "claim-status.h"
-#include "drain-proof.h"
-#include "machine-end.h"
 #include "machine-facts.h"
-#include "marks.h"
 #include "node-deadline.h"
+#include "node-machine.h"
 #include "node-pods.h"
 #include "node-volumes.h"
 #include "pauses.h"
-#include "pod-warnings.h"
-#include "shared-machine.h"
+#include "removal-drain.h"
+#include "removal-writes.h"
 #include "string-util.h"
-#include "strv.h"
 #include "termination-marks.h"
 #include "termination-report.h"
-#include "token-bucket.h"
 
-/* between looks at the cloud while the Node is not Ready */
-#define MACHINE_LOOK_USEC (15 * USEC_PER_SEC)
-#define LAST_WORD_USEC (10 * USEC_PER_SEC)
 /* From the end of a wait until pods are told, on a busy API server. */
 #define BEGIN_USEC (5 * USEC_PER_SEC)
 
 struct NodeTermination {
         const TerminationContext *context;
         Env *env;
-        char *name, *uid, *claim_name, *claim_uid, *key; /* key: of the work queue */
+        char *name, *uid, *claim_name, *claim_uid;
         NodeTerminationState state;
         usec_t begun_usec; /* wall clock: node_termination_begun() */
         NodeDeadline deadline;
-        DrainRules rules; /* as Node, claim and settings call for since the last step */
         BudgetGate *gate; /* in BUDGETS */
-        MachineEnd *machine;
-        usec_t described_usec;
-        NodeDrain *drain;
+        NodeMachine machine;
+        RemovalDrain drain;
         TerminationReport *report;
-        PodWarnings *warnings;
         ClaimStatus *status;
-        AgentDrain agent;
         usec_t lb_until_usec;
         NodeVolumes volumes; /* in VOLUMES */
-        usec_t finishing_usec; /* loop_now(): since when it is */
-        bool rate_taken, step_again, stepping;
-        bool shared;   /* several Nodes have its providerID */
-        bool unproved; /* that its drain cannot prove that no pod is left is told */
+        RemovalWrites writes;
+        bool step_again, stepping;
 };
 
 static const char *const state_table[_NODE_TERMINATION_STATE_MAX] = {
@@ -88,12 +74,6 @@ static bool deadline_passed(const NodeTermination *t);
 static const KubeNode *node_of(const NodeTermination *t);
 static const KubeNodeClaim *claim_of(const NodeTermination *t);
 
-/* Our finalizer is not what keeps it alone. */
-static bool is_anothers(const KubeObject *o) {
-        return strv_length(o->meta.finalizers) >
-               (object_meta_has_finalizer(&o->meta, FINALIZER_TERMINATION) ? 1u : 0u);
-}
-
 /* The only writer of the state. */
 static void node_termination_set_state(NodeTermination *t, NodeTerminationState to, const char *reason) {
         NodeTerminationState from = t->state;
@@ -102,7 +82,7 @@ static void node_termination_set_state(NodeTermination *t, NodeTerminationState 
         t->state = to;
         if (to != NODE_TERMINATION_PROTECTED && to != NODE_TERMINATION_DRAINING &&
             to != NODE_TERMINATION_VOLUMES && !(to == NODE_TERMINATION_TERMINATING && !deadline_passed(t)))
-                t->drain = node_drain_free(t->drain);
+                removal_drain_stop(&t->drain);
         t->gate = budget_gate_free(t->gate);
         if (from == NODE_TERMINATION_PAUSED)
                 pauses_forget_node(t->context->pauses, t->name);
@@ -116,9 +96,9 @@ static void node_termination_set_state(NodeTermination *t, NodeTerminationState 
                 termination_report_finished(t->report, usec_sub(loop_wall(t->env->loop), t->begun_usec));
         if (to != NODE_TERMINATION_FINISHING)
                 return;
-        t->finishing_usec = loop_now(t->env->loop);
-        termination_report_finishing(t->report, t->status, is_anothers(&node_of(t)->object),
-                                     claim_of(t) && is_anothers(&claim_of(t)->object));
+        t->writes.finishing_usec = loop_now(t->env->loop);
+        termination_report_finishing(t->report, t->status, removal_writes_is_anothers(&node_of(t)->object),
+                                     claim_of(t) && removal_writes_is_anothers(&claim_of(t)->object));
 }
 
 static const KubeNode *node_of(const NodeTermination *t) {
@@ -135,52 +115,15 @@ static const KubeNodeClaim *claim_of(const NodeTermination *t) {
         return claim && streq(claim->object.meta.uid, t->claim_uid) ? claim : NULL;
 }
 
-/* -- writes --------------------------------------------------------------------------------------------- */
-
-#define CORDON "cordon and taint"
-#define FINALIZE "take the finalizer off"
-
-static ObjectWrite write_on(const NodeTermination *t, const char *what, const KubeObject *o) {
-        return (ObjectWrite){ .what = what,
-                              .target = { .kind = o->kind, .name = o->meta.name },
-                              .state = o->meta.resource_version,
-                              .reconcile_key = t->key,
-                              .urgent = true };
-}
-
-/* What ends no pod and no machine comes after the evictions of others, unless there is a deadline. */
+/* Of what ends no pod and no machine. */
 static KubeRank rank_of_the_end(const NodeTermination *t) {
-        return t->deadline.at_usec == USEC_INFINITY ? KUBE_RANK_FOLLOWS : KUBE_RANK_FIRST;
-}
-
-static void cordon(NodeTermination *t, const KubeNode *n, const char *body) {
-        ObjectWrite w = write_on(t, CORDON, &n->object);
-
-        (void) object_writes_patch(t->context->writes, &w, KUBE_PATCH_MERGE, body);
-}
-
-static void finalize(NodeTermination *t, const KubeObject *o, const char *body) {
-        ObjectWrite w = write_on(t, FINALIZE, o);
-
-        w.rank = rank_of_the_end(t);
-        (void) object_writes_patch(t->context->writes, &w, KUBE_PATCH_MERGE, body);
-}
-
-/* The other half of the cascade: whoever deleted the Node wants its claim gone too. */
-static void delete_claim(NodeTermination *t, const KubeNodeClaim *claim) {
-        ObjectWrite w = write_on(t, "delete", &claim->object);
-
-        if (claim->object.meta.deletion_usec > 0)
-                return;
-        w.state = claim->object.meta.uid; /* of it there may be versions from before still to be seen */
-        /* T begins with the claim's deletion. */
-        w.rank = claim->termination_grace_usec == USEC_INFINITY ? rank_of_the_end(t) : KUBE_RANK_FIRST;
-        (void) object_writes_delete(t->context->writes, &w, claim->object.meta.uid, NULL);
+        return removal_writes_rank(t->deadline.at_usec);
 }
 
 /* -- life ----------------------------------------------------------------------------------------------- */
 
 static void on_machine(MachineEnd *m, void *userdata);
+static void on_drain_changed(NodeDrain *d, void *userdata);
 
 static const KubeNodeClaim *on_claim_now(void *userdata) {
         return claim_of(userdata);
@@ -195,26 +138,8 @@ static const KubeNodePool *pool_of(const ClusterView *v, const KubeNode *n, cons
         return pool;
 }
 
-static int make_machine(NodeTermination *t, const KubeNode *n, const KubeNodeClaim *claim) {
-        /* Not of the claim, which may go between two leaders. */
-        _cleanup_free_ char *op_id = strf("terminate-%s", n->object.meta.uid);
-        const KubeNodePool *pool = pool_of(t->context->view, n, claim);
-        MachineFacts facts;
-        MachineEndOptions o = { .guard = t->context->guard,
-                                .machine = &facts.machine,
-                                .op_id = op_id,
-                                .pool = claim ? claim->node_pool : NULL,
-                                .identity = claim ? &claim->identity : NULL,
-                                .changed = on_machine,
-                                .userdata = t };
-
-        if (!op_id)
-                return -ENOMEM;
-        if (!machine_facts_fill(&facts, t->context->cloud, n, claim, pool ? pool->provider_name : NULL))
-                return 0;
-        o.provider = facts.provider;
-        o.born_usec = facts.born_usec;
-        return machine_end_new(t->env, &o, &t->machine);
+static DrainRules rules_of(const NodeTermination *t, const KubeNode *n) {
+        return node_deadline_rules(&t->deadline, n, (ProtectedPolicy) t->context->config->protected_policy);
 }
 
 int node_termination_new(const TerminationContext *context, const KubeNode *node, NodeTermination **ret) {
@@ -229,9 +154,7 @@ int node_termination_new(const TerminationContext *context, const KubeNode *node
         t->context = context;
         t->env = context->env;
         t->deadline = NODE_DEADLINE_NONE;
-        t->rules = node_deadline_rules(&t->deadline, node, (ProtectedPolicy) context->config->protected_policy);
         t->begun_usec = node_termination_begun(node, loop_wall(t->env->loop));
-        t->agent.moved_usec = loop_now(t->env->loop);
 
         claim = cluster_view_claim_of_node(context->view, node);
         if (free_and_strdup(&t->name, node->object.meta.name) < 0 ||
@@ -239,8 +162,15 @@ int node_termination_new(const TerminationContext *context, const KubeNode *node
             free_and_strdup(&t->claim_name, claim ? claim->object.meta.name : NULL) < 0 ||
             free_and_strdup(&t->claim_uid, claim ? claim->object.meta.uid : NULL) < 0)
                 return -ENOMEM;
-        t->key = strf("node/%s", t->name);
-        r = t->key ? make_machine(t, node, claim) : -ENOMEM;
+        t->writes = (RemovalWrites){ .context = context, .node = t->name };
+        r = removal_writes_init(&t->writes);
+        if (r < 0)
+                return r;
+        r = termination_report_new(context, t->name, t->uid, &t->report);
+        if (r < 0)
+                return r;
+        t->machine = (NodeMachine){ .context = context, .node = t->name, .report = t->report };
+        r = node_machine_init(&t->machine, node, claim, pool_of(context->view, node, claim), on_machine, t);
         if (r < 0)
                 return r;
         if (claim) {
@@ -250,11 +180,13 @@ int node_termination_new(const TerminationContext *context, const KubeNode *node
                         return r;
                 claim_status_set_node(t->status, t->name, t->uid);
         }
-        r = termination_report_new(context, t->name, t->uid, &t->report);
-        if (r < 0)
-                return r;
-
-        r = pod_warnings_new(context, t->name, &t->warnings);
+        t->drain = (RemovalDrain){ .context = context,
+                                   .node = t->name,
+                                   .report = t->report,
+                                   .changed = on_drain_changed,
+                                   .userdata = t,
+                                   .rules = rules_of(t, node) };
+        r = removal_drain_init(&t->drain);
         if (r < 0)
                 return r;
 
@@ -266,21 +198,20 @@ int node_termination_new(const TerminationContext *context, const KubeNode *node
 NodeTermination *node_termination_free(NodeTermination *t) {
         if (!t)
                 return NULL;
-        node_drain_free(t->drain);
+        removal_drain_done(&t->drain);
         budget_gate_free(t->gate);
         if (t->state == NODE_TERMINATION_PAUSED)
                 pauses_forget_node(t->context->pauses, t->name);
         node_volumes_done(&t->volumes);
-        machine_end_free(t->machine);
+        node_machine_done(&t->machine);
+        removal_writes_done(&t->writes);
         claim_status_free(t->status);
         termination_report_free(t->report);
-        pod_warnings_free(t->warnings);
         free(t->name);
         free(t->uid);
         free(t->claim_name);
         free(t->claim_uid);
         node_deadline_done(&t->deadline);
-        free(t->key);
         free(t);
         return NULL;
 }
@@ -289,20 +220,17 @@ NodeTermination *node_termination_free(NodeTermination *t) {
 
 static void update_rules(NodeTermination *t, const KubeNode *n, const KubeNodeClaim *claim) {
         bool moved = node_deadline_update(&t->deadline, n, claim, loop_wall(t->env->loop));
+        DrainRules rules = rules_of(t, n);
         usec_t at = t->deadline.at_usec;
 
-        t->rules = node_deadline_rules(&t->deadline, n, (ProtectedPolicy) t->context->config->protected_policy);
-        if (t->drain) {
-                node_drain_set_protected(t->drain, t->rules.protected_policy);
-                node_drain_set_stuck_after(t->drain, t->rules.stuck_after_usec);
-        }
+        removal_drain_set_rules(&t->drain, &rules);
         if (!moved)
                 return;
         termination_report_deadline(t->report, at, node_deadline_source(&t->deadline));
         if (t->status)
                 claim_status_set_deadline(t->status, at);
-        if (t->drain)
-                node_drain_set_deadline(t->drain, at);
+        if (t->drain.own)
+                node_drain_set_deadline(t->drain.own, at);
 }
 
 static bool deadline_passed(const NodeTermination *t) {
@@ -320,19 +248,6 @@ static void requeue_at_deadline(NodeTermination *t) {
 
 /* -- the drain ------------------------------------------------------------------------------------------ */
 
-static bool on_iterate(HashmapIterator *it, const KubePod **ret, void *userdata) {
-        NodeTermination *t = userdata;
-
-        return cluster_view_iterate_pods(t->context->view, t->name, it, ret);
-}
-
-static const char *on_pdb_of(const KubePod *pod, void *userdata) {
-        NodeTermination *t = userdata;
-        const KubePdb *pdb = cluster_view_pdb_of_pod(t->context->view, pod);
-
-        return pdb ? pdb->object.meta.name : NULL;
-}
-
 static void on_drain_changed(NodeDrain *d, void *userdata) {
         NodeTermination *t = userdata;
         const DrainBlocker *b;
@@ -344,84 +259,10 @@ static void on_drain_changed(NodeDrain *d, void *userdata) {
         node_termination_step(t);
 }
 
-static void on_drain_pod(NodeDrain *d, DrainPodEvent e, const KubePod *pod, const DrainBlocker *blocker,
-                         const EvictionReport *report, void *userdata) {
-        NodeTermination *t = userdata;
-
-        termination_report_pod(t->report, e, pod, blocker, report, t->deadline.at_usec);
-        if (e == DRAIN_POD_EVICTED || e == DRAIN_POD_DELETED)
-                t->context->moved(t->context->userdata);
-}
-
-static bool on_drain_due(NodeDrain *d, const KubePod *pod, usec_t at_usec, void *userdata) {
-        NodeTermination *t = userdata;
-
-        return pod_warnings_tell(t->warnings, pod, at_usec, t->deadline.at_usec);
-}
-
-static void begin_drain(NodeTermination *t) {
-        NodeDrainOptions o = {
-                .node = t->name,
-                .guard = t->context->guard,
-                .rules = t->rules,
-        };
-        NodeDrainHandler h = { .on_changed = on_drain_changed,
-                               .on_pod = on_drain_pod,
-                               .on_due = on_drain_due,
-                               .pdb_of = on_pdb_of,
-                               .iterate = on_iterate,
-                               .userdata = t };
-
-        if (t->drain)
-                return;
-        if (node_drain_new(t->context->client, t->context->evictor, &o, &h, &t->drain) < 0) {
-                requeue_at(t, usec_add(loop_now(t->env->loop), USEC_PER_SEC));
-                return;
-        }
-        node_drain_wake(t->drain);
-}
-
-static NodePodsCount count_pods(const NodeTermination *t) {
-        return node_pods_count(t->context->view, t->name, &t->rules, loop_wall(t->env->loop));
-}
-
-static usec_t first_pod_due(const NodeTermination *t) {
-        return node_pods_first_due(t->context->view, t->name, &t->rules, loop_wall(t->env->loop));
-}
-
-/* True while the agent drains this node and gets on with it. */
-static bool agent_is_draining(NodeTermination *t, const KubeNode *n) {
-        usec_t due = first_pod_due(t), until;
-        uint64_t pods = node_pods_fingerprint(t->context->view, t->name, &t->rules, loop_wall(t->env->loop));
-
-        if (!agent_drain_moves(&t->agent, n, pods, loop_now(t->env->loop), &until) ||
-            loop_wall(t->env->loop) >= due) /* what a deadline calls for is always ours, too */
-                return false;
-        requeue_at(t, until);
-        if (due != USEC_INFINITY)
-                requeue_at(t, loop_from_wall(t->env->loop, due));
-        return true;
-}
-
 /* -- the steps: each returns true if it brought the state forward --------------------------------------- */
 
-static bool machine_is_gone(NodeTermination *t, const KubeNode *n) {
-        if (!t->machine || kube_node_is_ready(n))
-                return false;
-        return machine_end_state(t->machine) == MACHINE_GONE ||
-               machine_end_state(t->machine) == MACHINE_MISSING;
-}
-
-/* Ask the cloud, now and then. */
-static void describe_machine(NodeTermination *t) {
-        usec_t now = loop_now(t->env->loop), next = usec_add(t->described_usec, MACHINE_LOOK_USEC);
-
-        if (t->described_usec == 0 || now >= next) {
-                t->described_usec = now;
-                machine_end_describe(t->machine);
-                next = usec_add(now, MACHINE_LOOK_USEC);
-        }
-        requeue_at(t, next);
+static bool machine_is_lost(const NodeTermination *t, const KubeNode *n) {
+        return t->machine.end && node_machine_is_lost(machine_end_state(t->machine.end), kube_node_is_ready(n));
 }
 
 /* T is near: what holds the removal up before it has begun is not waited for any longer, or its pods would not get the
@@ -429,7 +270,7 @@ static void describe_machine(NodeTermination *t) {
  * deletion to T has no say: who may make pods must not end a pause. */
 static bool deadline_calls(const NodeTermination *t, const KubeNode *n) {
         usec_t whole = usec_sub(t->deadline.at_usec, n->object.meta.deletion_usec);
-        usec_t due = node_pods_first_due_of(t->context->view, t->name, &t->rules, whole, loop_wall(t->env->loop));
+        usec_t due = node_pods_first_due_of(t->context->view, t->name, &t->drain.rules, whole, loop_wall(t->env->loop));
         usec_t begin = usec_sub(due, BEGIN_USEC);
 
         if (deadline_passed(t) || loop_wall(t->env->loop) >= begin)
@@ -476,7 +317,7 @@ static void begin(NodeTermination *t, const KubeNode *n, const char *why) {
 }
 
 static bool step_checking(NodeTermination *t, const KubeNode *n) {
-        if (t->machine && !kube_node_is_ready(n) && !machine_end_has_answered(t->machine) &&
+        if (t->machine.end && !kube_node_is_ready(n) && !machine_end_has_answered(t->machine.end) &&
             !deadline_passed(t))
                 return false;
         if (!passes_uncharged(t, n) && is_held_by_pause(t, n))
@@ -518,21 +359,16 @@ static bool step_budgets(NodeTermination *t, const KubeNode *n) {
         return false;
 }
 
-static bool waits_for_protected(const NodeTermination *t) {
-        return t->rules.protected_policy == PROTECTED_WAIT && count_pods(t).protected > 0;
-}
-
 /* Load balancers let go when the drain is to begin, not while the node waits for protected pods: it goes on
  * being used until they are gone. */
 static int marks_patch(NodeTermination *t, const KubeNode *n, char **ret_body) {
-        bool waits = t->state <= NODE_TERMINATION_PROTECTED && waits_for_protected(t);
+        bool waits = t->state <= NODE_TERMINATION_PROTECTED && removal_drain_waits_for_protected(&t->drain);
 
         return (waits ? termination_hold_patch : termination_cordon_patch)(n, "node is being deleted",
                                                                            t->deadline.at_usec, ret_body);
 }
 
 static bool step_cordoning(NodeTermination *t, const KubeNode *n) {
-        ObjectWrite marks = write_on(t, CORDON, &n->object);
         _cleanup_free_ char *body = NULL;
         int r;
 
@@ -544,13 +380,13 @@ static bool step_cordoning(NodeTermination *t, const KubeNode *n) {
                 return true;
         }
         /* At T nothing holds it: not even an API server that refuses the cordon. It is tried on. */
-        if (deadline_passed(t) && object_writes_failing(t->context->writes, &marks)) {
+        if (deadline_passed(t) && removal_writes_cordon_fails(&t->writes, n)) {
                 node_termination_set_state(t, NODE_TERMINATION_PROTECTED,
                                            "the deadline has passed, uncordoned");
                 return true;
         }
         if (r > 0)
-                cordon(t, n, body);
+                removal_writes_cordon(&t->writes, n, body);
         else if (r < 0)
                 requeue_at(t, usec_add(loop_now(t->env->loop), USEC_PER_SEC));
         return false;
@@ -561,35 +397,35 @@ static void keep_marks(NodeTermination *t, const KubeNode *n) {
         _cleanup_free_ char *body = NULL;
 
         if (marks_patch(t, n, &body) > 0)
-                cordon(t, n, body);
+                removal_writes_cordon(&t->writes, n, body);
 }
 
 static bool end_at_deadline(NodeTermination *t) {
         if (!deadline_passed(t))
                 return false;
         /* Deletes at T are still to be answered; the drain says when they are. */
-        if (t->drain && node_drain_state(t->drain) == NODE_DRAIN_DRAINING)
+        if (removal_drain_is_under_way(&t->drain))
                 return false;
-        if (!t->drain && count_pods(t).waited > 0) {
-                begin_drain(t);
-                if (t->drain && t->state == NODE_TERMINATION_PROTECTED)
+        if (!t->drain.own && removal_drain_count(&t->drain).waited > 0) {
+                removal_drain_begin(&t->drain);
+                if (t->drain.own && t->state == NODE_TERMINATION_PROTECTED)
                         return false;
         }
-        termination_report_expired(t->report, t->drain);
+        termination_report_expired(t->report, t->drain.own);
         node_termination_set_state(t, NODE_TERMINATION_TERMINATING, "the deadline has passed");
         return true;
 }
 
 static bool step_protected(NodeTermination *t, const KubeNode *n) {
-        if (!waits_for_protected(t)) {
-                if (t->drain && !deadline_passed(t) && node_drain_awaits_answers(t->drain))
+        if (!removal_drain_waits_for_protected(&t->drain)) {
+                if (t->drain.own && !deadline_passed(t) && node_drain_awaits_answers(t->drain.own))
                         return false;
-                if (t->drain)
-                        node_drain_tell_unanswered(t->drain);
-                t->drain = node_drain_free(t->drain);
-                t->lb_until_usec = count_pods(t).waited == 0 ? 0
-                                                             : usec_add(loop_now(t->env->loop),
-                                                                        t->context->config->lb_wait_usec);
+                if (t->drain.own)
+                        node_drain_tell_unanswered(t->drain.own);
+                removal_drain_stop(&t->drain);
+                t->lb_until_usec = removal_drain_count(&t->drain).waited == 0
+                                           ? 0
+                                           : usec_add(loop_now(t->env->loop), t->context->config->lb_wait_usec);
                 node_termination_set_state(t, NODE_TERMINATION_LOAD_BALANCERS,
                                            "it waits for no protected pod");
                 return true;
@@ -597,12 +433,12 @@ static bool step_protected(NodeTermination *t, const KubeNode *n) {
         if (end_at_deadline(t))
                 return true;
         /* Its plan holds everything, and at T minus a pod's grace deletes it. */
-        begin_drain(t);
+        removal_drain_begin(&t->drain);
         return false;
 }
 
 static bool step_load_balancers(NodeTermination *t, const KubeNode *n) {
-        usec_t now = loop_now(t->env->loop), due = first_pod_due(t);
+        usec_t now = loop_now(t->env->loop), due = removal_drain_first_due(&t->drain);
 
         /* Inside the time that is left: no pod's grace is spent on it. */
         if (now < t->lb_until_usec && loop_wall(t->env->loop) < due) {
@@ -616,19 +452,13 @@ static bool step_load_balancers(NodeTermination *t, const KubeNode *n) {
 }
 
 static bool step_draining(NodeTermination *t, const KubeNode *n) {
-        if (!t->drain && !deadline_passed(t) && agent_is_draining(t, n)) {
-                usec_t next = pod_warnings_beside_agent(t->warnings, &t->rules);
-
-                if (next != USEC_INFINITY)
-                        requeue_at(t, next);
+        if (removal_drain_is_left_to_agent(&t->drain, n, deadline_passed(t)))
                 return false;
-        }
-        pod_warnings_agent_ended(t->warnings);
-        begin_drain(t);
-        if (!t->drain)
+        removal_drain_begin(&t->drain);
+        if (!t->drain.own)
                 return false;
 
-        switch (node_drain_state(t->drain)) {
+        switch (node_drain_state(t->drain.own)) {
         case NODE_DRAIN_DRAINED:
                 termination_report_drained(t->report, t->status);
                 node_volumes_begin(&t->volumes, loop_now(t->env->loop));
@@ -650,11 +480,6 @@ static bool step_draining(NodeTermination *t, const KubeNode *n) {
         return false;
 }
 
-/* Since it was drained. */
-static bool pod_came(const NodeTermination *t) {
-        return t->drain && node_drain_state(t->drain) == NODE_DRAIN_DRAINING;
-}
-
 static void drain_again(NodeTermination *t, const char *reason) {
         termination_report_drains_again(t->report, t->status, reason);
         node_termination_set_state(t, NODE_TERMINATION_DRAINING, reason);
@@ -665,7 +490,7 @@ static void on_staying_changed(void *userdata) {
 }
 
 static void find_staying_volumes(NodeTermination *t) {
-        if (!t->volumes.staying && staying_volumes_new(t->context->client, rank_of_the_end(t), t->name, &t->rules,
+        if (!t->volumes.staying && staying_volumes_new(t->context->client, rank_of_the_end(t), t->name, &t->drain.rules,
                                                        on_staying_changed, t, &t->volumes.staying) < 0)
                 requeue_at(t, usec_add(loop_now(t->env->loop), USEC_PER_SEC));
 }
@@ -682,7 +507,7 @@ static void tell_volumes(NodeTermination *t) {
 static bool step_volumes(NodeTermination *t, const KubeNode *n) {
         usec_t now = loop_now(t->env->loop), until;
 
-        if (pod_came(t)) {
+        if (removal_drain_is_under_way(&t->drain)) {
                 drain_again(t, "a pod was bound to it after all");
                 return true;
         }
@@ -701,147 +526,44 @@ static bool step_volumes(NodeTermination *t, const KubeNode *n) {
         return true;
 }
 
-/* Which machine is its own, nothing says; the one that it names is not ended for it. */
-static void report_of_another(NodeTermination *t, const KubeNode *n) {
-        _cleanup_free_ char *id = str_sanitize(n->provider_id, MACHINE_ID_SHOWN_MAX), *message = NULL;
-
-        message = strf("its providerID %s names the machine of another Node, which is not ended for this one. "
-                       "End this Node's own machine, if it has one, by other means, and take " FINALIZER_TERMINATION " off the Node's finalizers",
-                       strempty(id));
-        termination_report_blocked(t->report, t->status, "MachineOfAnother", strempty(message), false);
-}
-
-/* Once the cloud was asked to end it, its kubelet's last word is no news; but of a machine that was only not found,
- * or whose identity was never proved, a kubelet that reports knows better. */
-static bool machine_cannot_come_back(NodeTermination *t, const KubeNode *n) {
-        MachineState s = machine_end_state(t->machine);
-
-        return s == MACHINE_ENDING || s == MACHINE_GONE || (s == MACHINE_MISSING && !kube_node_is_ready(n));
-}
-
-/* After T nothing is waited for, and no proof is asked for. */
-static void confirm_end(NodeTermination *t) {
-        if (deadline_passed(t))
-                machine_end_confirm(t->machine, USEC_INFINITY);
-        else
-                drain_proof_confirm(t->drain, t->machine, loop_now(t->env->loop));
-}
-
-/* What the cloud says against its end is told first, and after T no proof is asked for. */
-static bool lacks_proof(NodeTermination *t) {
-        usec_t at = drain_proof_overdue(t->drain);
-
-        if (at == USEC_INFINITY || deadline_passed(t) || t->shared ||
-            (t->machine && machine_end_problem(t->machine, NULL)))
-                return false;
-        if (loop_now(t->env->loop) >= at)
-                return true;
-        requeue_at(t, at);
-        return false;
-}
-
-static void tell_unproved(NodeTermination *t) {
-        bool before = t->unproved;
-
-        t->unproved = lacks_proof(t);
-        if (t->unproved)
-                termination_report_blocked(t->report, t->status, DRAIN_PROOF_REASON, drain_proof_message,
-                                           true);
-        else if (before && !t->shared)
-                termination_report_unblocked(t->report, t->status);
-}
-
 static bool step_terminating(NodeTermination *t, const KubeNode *n) {
-        const KubeNode *other;
-        usec_t at;
+        MachineEnd *end = t->machine.end;
 
-        if (!t->machine && machine_named_for_another(n)) {
-                report_of_another(t, n);
+        if (!end && machine_named_for_another(n)) {
+                node_machine_tell_of_another(&t->machine, n, t->status);
                 return false;
         }
-        if (!t->machine) {
+        if (!end) {
                 node_termination_set_state(t, NODE_TERMINATION_FINISHING,
                                            "it has no providerID: there is no machine to end");
                 return true;
         }
-        if (machine_cannot_come_back(t, n)) {
+        if (node_machine_cannot_come_back(machine_end_state(end), kube_node_is_ready(n))) {
                 termination_report_machine_ended(t->report, t->status);
                 node_termination_set_state(t, NODE_TERMINATION_FINISHING, "its machine cannot come back");
                 return true;
         }
         /* The cloud may refuse for hours. */
-        if (pod_came(t) && !deadline_passed(t) && machine_end_hold(t->machine)) {
+        if (removal_drain_is_under_way(&t->drain) && !deadline_passed(t) && machine_end_hold(end)) {
                 drain_again(t, "a pod was bound to it after all");
                 return true;
         }
         /* T had passed by a clock that was ahead, and nothing has proved that no pod is left. */
-        if (!t->drain && !deadline_passed(t)) {
-                if (!machine_end_hold(t->machine))
+        if (!t->drain.own && !deadline_passed(t)) {
+                if (!machine_end_hold(end))
                         return false; /* its end is on its way */
                 drain_again(t, "the clock was set back, and the deadline has not passed by it");
                 return true;
         }
-        other = shared_machine_needed_by(t->context, n);
-        t->shared = other && machine_end_hold(t->machine);
-        if (t->shared) {
-                _cleanup_free_ char *message = shared_machine_message(n, other);
-
-                termination_report_blocked(t->report, t->status, "MachineShared", strempty(message),
-                                           true);
-                describe_machine(t);
-                return false;
-        }
-        if (!t->rate_taken && !token_bucket_take(t->context->rate, loop_now(t->env->loop), &at)) {
-                termination_report_rate_limited(t->report);
-                requeue_at(t, at);
-                return false;
-        }
-        t->rate_taken = true;
-        machine_end_terminate(t->machine);
-        confirm_end(t);
-        return false;
-}
-
-static void finish_claim(NodeTermination *t) {
-        const KubeNodeClaim *claim = claim_of(t);
-        _cleanup_free_ char *body = NULL;
-
-        if (!claim || claim->object.meta.deletion_usec == 0)
-                return; /* gone, or its deletion is still to be seen */
-        if (termination_finalizer_patch(&claim->object, &body) > 0)
-                finalize(t, &claim->object, body);
-}
-
-/* A claim that somebody else keeps says how it ended; for so long that is tried. */
-static bool last_word_is_told(NodeTermination *t) {
-        usec_t now = loop_now(t->env->loop);
-        const KubeNodeClaim *claim = claim_of(t);
-
-        if (!claim || !t->status || !is_anothers(&claim->object) || claim_status_is_told(t->status) ||
-            now >= usec_add(t->finishing_usec, LAST_WORD_USEC))
-                return true;
-        requeue_at(t, usec_add(now, USEC_PER_SEC));
+        node_machine_terminate(&t->machine, n, t->status, t->drain.own, deadline_passed(t));
         return false;
 }
 
 static bool step_finishing(NodeTermination *t, const KubeNode *n) {
-        _cleanup_free_ char *body = NULL;
-        int r;
-
-        /* A Node that left before its claim's deletion was accepted would leave an orphan behind. */
-        if (claim_of(t) && claim_of(t)->object.meta.deletion_usec == 0)
+        if (!removal_writes_finish(&t->writes, n, claim_of(t), t->status, rank_of_the_end(t)))
                 return false;
-        finish_claim(t);
-        r = termination_finalizer_patch(&n->object, &body);
-        if (r == 0 &&
-            (!claim_of(t) || !object_meta_has_finalizer(&claim_of(t)->object.meta, FINALIZER_TERMINATION)) &&
-            last_word_is_told(t)) {
-                node_termination_set_state(t, NODE_TERMINATION_DONE, "its finalizers are off");
-                return true;
-        }
-        if (r > 0)
-                finalize(t, &n->object, body);
-        return false;
+        node_termination_set_state(t, NODE_TERMINATION_DONE, "its finalizers are off");
+        return true;
 }
 
 static bool step_once(NodeTermination *t, const KubeNode *n) {
@@ -878,16 +600,9 @@ static bool step_once(NodeTermination *t, const KubeNode *n) {
 
 /* The Node has left. Its claim goes, too, if its machine has; else claim and machine are orphan.c's. */
 static void step_without_node(NodeTermination *t) {
-        const KubeNodeClaim *claim = claim_of(t);
-        /* Its deletion was seen before the Node's finalizer went: etcd was restored from a backup. */
-        bool undeleted = claim && claim->object.meta.deletion_usec == 0;
-
         termination_report_node_gone(t->report);
-        if (t->state == NODE_TERMINATION_FINISHING)
-                finish_claim(t);
-        if (t->state != NODE_TERMINATION_FINISHING || undeleted ||
-            ((!claim_of(t) || !object_meta_has_finalizer(&claim_of(t)->object.meta, FINALIZER_TERMINATION)) &&
-             last_word_is_told(t)))
+        if (t->state != NODE_TERMINATION_FINISHING ||
+            removal_writes_finish(&t->writes, NULL, claim_of(t), t->status, rank_of_the_end(t)))
                 node_termination_set_state(t, NODE_TERMINATION_DONE, "its Node is gone");
 }
 
@@ -922,18 +637,18 @@ void node_termination_step(NodeTermination *t) {
                 }
                 update_rules(t, n, claim);
                 if (claim)
-                        delete_claim(t, claim);
+                        removal_writes_delete_claim(&t->writes, claim, rank_of_the_end(t));
                 if (claim && t->status)
                         claim_status_note_invalid(t->status, claim);
                 requeue_at_deadline(t);
-                if (t->machine)
-                        machine_end_trust(t->machine, trusts_provider_id(t, n, claim));
+                if (t->machine.end)
+                        machine_end_trust(t->machine.end, trusts_provider_id(t, n, claim));
                 if (t->state < NODE_TERMINATION_TERMINATING) {
-                        if (t->machine && !kube_node_is_ready(n)) /* it may have lost its machine */
-                                describe_machine(t);
+                        if (t->machine.end && !kube_node_is_ready(n)) /* it may have lost its machine */
+                                node_machine_describe(&t->machine);
                         if (t->state > NODE_TERMINATION_CORDONING)
                                 keep_marks(t, n);
-                        if (machine_is_gone(t, n)) {
+                        if (machine_is_lost(t, n)) {
                                 termination_report_machine_ended(t->report, t->status);
                                 node_termination_set_state(t, NODE_TERMINATION_FINISHING,
                                                            "its machine is gone");
@@ -943,49 +658,36 @@ void node_termination_step(NodeTermination *t) {
                         t->step_again = false;
         } while (t->step_again);
         t->stepping = false;
-        tell_unproved(t);
+        node_machine_tell_proof(&t->machine, t->status, t->drain.own, deadline_passed(t));
         if (t->state == NODE_TERMINATION_DONE) /* so that the owner frees us */
                 requeue_at(t, loop_now(t->env->loop));
 }
 
 static void on_machine(MachineEnd *m, void *userdata) {
         NodeTermination *t = userdata;
-        const char *reason, *problem;
 
         node_termination_step(t);
-        if (t->state != NODE_TERMINATION_TERMINATING || t->shared)
-                return;
-        problem = machine_end_problem(m, &reason);
-        if (problem)
-                termination_report_blocked(t->report, t->status, reason, problem, true);
-        else if (!t->unproved)
-                termination_report_unblocked(t->report, t->status);
+        if (t->state == NODE_TERMINATION_TERMINATING)
+                node_machine_tell_problem(&t->machine, t->status);
 }
 
 void node_termination_reconsider(NodeTermination *t) {
-        if (t->drain)
-                node_drain_tell_later(t->drain);
+        if (t->drain.own)
+                node_drain_tell_later(t->drain.own);
         node_termination_step(t);
 }
 
 void node_termination_on_pod(NodeTermination *t, const KubePod *old, const KubePod *new) {
-        if (!t->drain)
-                return;
-        if (new && !old)
-                node_drain_pod_seen(t->drain, new);
-        else if (new)
-                node_drain_pod_changed(t->drain, new);
-        else
-                node_drain_pod_gone(t->drain, old);
+        removal_drain_on_pod(&t->drain, old, new);
 }
 
 bool node_termination_drains(const NodeTermination *t) {
-        return t->state == NODE_TERMINATION_DRAINING && t->drain;
+        return t->state == NODE_TERMINATION_DRAINING && t->drain.own;
 }
 
 bool node_termination_awaits_pods(const NodeTermination *t) {
         return (t->state == NODE_TERMINATION_PROTECTED || t->state == NODE_TERMINATION_DRAINING) &&
-               (!t->drain || node_drain_awaits_pods(t->drain));
+               (!t->drain.own || node_drain_awaits_pods(t->drain.own));
 }
 
 void node_termination_blocked_by(const NodeTermination *t, bool ret[_BLOCKED_BY_MAX]) {
@@ -994,8 +696,8 @@ void node_termination_blocked_by(const NodeTermination *t, bool ret[_BLOCKED_BY_
         size_t n = 0;
 
         memset(ret, 0, _BLOCKED_BY_MAX * sizeof(bool));
-        if (t->drain)
-                b = node_drain_blockers(t->drain, &n);
+        if (t->drain.own)
+                b = node_drain_blockers(t->drain.own, &n);
         for (size_t i = 0; i < n; i++)
                 blocked_by_pod(b + i, loop_wall(t->env->loop), ret);
         if (t->state == NODE_TERMINATION_VOLUMES && t->volumes.n_waited > 0)

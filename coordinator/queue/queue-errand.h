@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * An errand: what one message of the interruption queue means for one of the instances that it names, until that is done. It is
+ * decided (queue-decide.h) by what is known of the instance then (queue-facts.h), and, after each answer, again: what was
+ * decided on may have changed.
+ *
+ *       .--------- that failed, or its group is to wait on: decided anew after a while ---------.
+ *       v                                                                                       |
+ *      OPEN --its claim or Node is written on, EC2 is asked, its group is answered--> SENT ------+--answered--> DONE
+ *       |  ^                                                                                                     ^
+ *       |  '--another errand, which writes on that object just now, is answered---- SHARED                       |
+ *       |                                                                                                        |
+ *       +--not now, and the message with it--> WAITING                                                           |
+ *       '--there is nothing to be done---------------------------------------------------------------------------'
+ *
+ * The message, and when it goes or comes again, is queue-worker.c's.
+ */
+
+#include "backoff.h"
+#include "lifecycle-hook.h"
+#include "queue-memory.h"
+#include "queue-worker.h"
+
+/* An errand that is put off for a moment waits for so long; its owner steps as often. */
+#define QUEUE_TICK_USEC USEC_PER_SEC
+
+typedef enum QueueErrandState {
+        QUEUE_ERRAND_OPEN,    /* to be decided */
+        QUEUE_ERRAND_SENT,    /* written, or asked about: not answered */
+        QUEUE_ERRAND_SHARED,  /* another one writes the same on that claim */
+        QUEUE_ERRAND_WAITING, /* not now */
+        QUEUE_ERRAND_DONE,
+} QueueErrandState;
+
+/* What all errands of a leader have in common. All borrowed. */
+typedef struct QueueErrands {
+        const QueueWorkerOptions *o;
+        HookClient *hooks;
+        QueueMemory *memory;
+        size_t n_held; /* errands whose group waits for us */
+        /* An errand of this message was answered: all of them are to be stepped. May free the message, with its errands. */
+        void (*answered)(void *message);
+        /* ... and before that, if it had written: the errands of other messages that wait to write on this object (its uid)
+         * are to be woken. */
+        void (*written)(const char *uid, void *message);
+} QueueErrands;
+
+typedef struct QueueErrand {
+        QueueErrands *shared;
+        void *message;             /* the owner's */
+        const EventMessage *event; /* borrowed of the message */
+        usec_t sent_usec;          /* SqsMessage.sent_usec */
+        char *instance;
+        Notice *notice; /* NULL: none */
+        QueueErrandState state;
+        QueueAct act; /* as decided last */
+        char *claim;  /* uid of that which is written on, or of the Node */
+        bool on_node; /* it is the Node */
+        usec_t told_usec; /* the time that stood there; USEC_INFINITY: none */
+        bool is_told_now; /* and that it is now */
+        KubeCall *write;
+        CloudCall *ask;
+        HookCall *hook;
+        bool is_held;         /* its group waits for us */
+        unsigned n_conflicts; /* in a row, of its write */
+        usec_t beat_usec;     /* the next heartbeat */
+        usec_t again_usec;    /* open, and not before then */
+        Backoff backoff;
+} QueueErrand;
+
+/* A zeroed one; instance is copied. Its address must not change from then on. -ENOMEM, or why the notice could not be made: then
+ * nothing is left of it. */
+int queue_errand_init(QueueErrand *e, QueueErrands *shared, void *message, const EventMessage *event, usec_t sent_usec,
+                      const char *instance);
+void queue_errand_done(QueueErrand *e); /* drops its calls */
+
+/* Decides, and does what is decided, if it is open and its time has come. */
+void queue_errand_step(QueueErrand *e);
+/* The object of this uid was written on by another errand. True: this one has waited for that, and is open again. */
+bool queue_errand_wake(QueueErrand *e, const char *uid);

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * What a leader knows of an instance that a message of the interruption queue names, for queue-decide.h: its Node and its
+ * NodeClaim in view, what stands on them (queue-told.h), and what lies in memory beside that (queue-memory.h), where it also
+ * notes since when nobody knows the instance. Asks nobody.
+ */
+
+#include "queue-decide.h"
+#include "queue-memory.h"
+#include "queue-worker.h"
+
+/* Borrowed from the view; NULL: none. */
+typedef struct QueueFound {
+        const KubeNode *node;
+        const KubeNodeClaim *claim;
+} QueueFound;
+
+/* Of EC2's. provider_id: NULL is nobody's. Pure. */
+bool queue_is_of_instance(const char *provider_id, const char *instance);
+QueueFound queue_find(const ClusterView *view, const char *instance);
+/* All but is_held, which is the message's. notice: what the message says of the instance; NULL: none. -ENOMEM. */
+int queue_facts_gather(const QueueWorkerOptions *o, QueueMemory *memory, const char *instance, const Notice *notice,
+                       const QueueFound *found, QueueFacts *ret);
+/* As the configuration has them now. */
+QueueRules queue_rules_now(const QueueWorkerOptions *o);
