@@ -301,7 +301,7 @@ void termination_report_volumes(TerminationReport *r, ClaimStatus *s, size_t lef
                                       : "no volume is attached");
 }
 
-static char *names_left(const NodeDrain *drain) {
+static char *names_left(NodeDrain *drain) {
         _cleanup_strbuf_ StrBuf b = {};
         const DrainBlocker *left;
         size_t n = 0;
@@ -315,7 +315,7 @@ static char *names_left(const NodeDrain *drain) {
         return strbuf_steal(&b);
 }
 
-void termination_report_expired(TerminationReport *r, const NodeDrain *drain) {
+void termination_report_expired(TerminationReport *r, NodeDrain *drain) {
         _cleanup_free_ char *names = names_left(drain), *text = NULL;
         EventObject o = node_object(r);
 
