@@ -14,7 +14,6 @@
 #include "termination-marks.h"
 #include "token-bucket.h"
 
-#define REASON "VesperCoordinator" /* of the Node's conditions: who drains */
 /* Of very many nodes, what comes so soon behind "Drained" is told with it. */
 #define TOGETHER_USEC (5 * USEC_PER_SEC)
 
@@ -163,7 +162,7 @@ void termination_report_begins(TerminationReport *r, bool by_admin) {
                 late_status_set_condition(r->node_status, CONDITION_MAINTENANCE_PLANNED, CONDITION_FALSE,
                                           CONDITION_REASON_ADMIN, "vesper-coordinator has begun to remove this node");
         late_status_set_condition(r->node_status, CONDITION_MAINTENANCE_IN_PROGRESS, CONDITION_TRUE,
-                                  by_admin ? CONDITION_REASON_ADMIN : REASON,
+                                  by_admin ? CONDITION_REASON_ADMIN : CONDITION_REASON_COORDINATOR,
                                   by_admin ? "vesper-coordinator removes this node: it was deleted"
                                            : "vesper-coordinator removes this node: its machine is about to end");
 }
@@ -178,7 +177,7 @@ void termination_report_draining(TerminationReport *r) {
         r->draining_told = true;
         log_event(r->log, LOG_LEVEL_INFO, MESSAGE_DRAIN_STARTED, LOG_FIELDS({ "NODE", r->node }),
                   "Draining node %s", r->node);
-        late_status_set_condition(r->node_status, CONDITION_DRAIN_IN_PROGRESS, CONDITION_TRUE, REASON,
+        late_status_set_condition(r->node_status, CONDITION_DRAIN_IN_PROGRESS, CONDITION_TRUE, CONDITION_REASON_COORDINATOR,
                             "vesper evicts this node's pods: it is being deleted");
         tell_receiver_node(r, NOTIFY_DRAINING, "is being drained: its pods are evicted");
 }
@@ -267,10 +266,10 @@ void termination_report_drained(TerminationReport *r, ClaimStatus *s) {
                 on_drained(r->drained, r);
         else
                 timer_arm_in(r->drained, TOGETHER_USEC);
-        late_status_set_condition(r->node_status, CONDITION_DRAINED, CONDITION_TRUE, REASON,
+        late_status_set_condition(r->node_status, CONDITION_DRAINED, CONDITION_TRUE, CONDITION_REASON_COORDINATOR,
                             "one consistent list shows no pod to wait for");
         if (r->draining_told)
-                late_status_set_condition(r->node_status, CONDITION_DRAIN_IN_PROGRESS, CONDITION_FALSE, REASON,
+                late_status_set_condition(r->node_status, CONDITION_DRAIN_IN_PROGRESS, CONDITION_FALSE, CONDITION_REASON_COORDINATOR,
                                     "the drain has ended");
         if (s)
                 claim_status_set_condition(s, CLAIM_DRAINED, CONDITION_TRUE, "Drained",
@@ -280,7 +279,7 @@ void termination_report_drained(TerminationReport *r, ClaimStatus *s) {
 void termination_report_drains_again(TerminationReport *r, ClaimStatus *s, const char *reason) {
         timer_disarm(r->drained);
         r->draining_told = false;
-        late_status_set_condition(r->node_status, CONDITION_DRAINED, CONDITION_FALSE, REASON, reason);
+        late_status_set_condition(r->node_status, CONDITION_DRAINED, CONDITION_FALSE, CONDITION_REASON_COORDINATOR, reason);
         if (s)
                 claim_status_set_condition(s, CLAIM_DRAINED, CONDITION_FALSE, "Draining", reason);
 }
