@@ -97,7 +97,7 @@ void heard_voice_writing(HeardVoice *v, HeardStep step) {
 }
 
 void heard_voice_written(HeardVoice *v, const KubeNode *n, bool done) {
-        if (done)
+        if (done && v->step != HEARD_STEP_PROGRESS)
                 tell_step(v, n, v->step);
 }
 
