@@ -167,6 +167,20 @@ static void explain_not_selected(Explain *x) {
                                      x->f->node_name);
 }
 
+static void say_pods_left(Explain *x, ExplainCause *c, int64_t n) {
+        if (n < 0)
+                return;
+        explain_cause_say(x->causes, c, "%" PRIi64 " pods are left.", n);
+        explain_cause_count(c, "podsLeft", n);
+}
+
+/* who: a sentence's beginning. */
+static void say_interruption(Explain *x, ExplainCause *c, const char *who, const Interruption *i) {
+        explain_cause_say(x->causes, c, "%s, phase %s: a notice of kind %s (%s) announces the end of the machine.", who, i->phase,
+                          notice_kind_to_string(i->notice->kind) ?: "unknown", isempty(i->notice->action) ? "no action said" : i->notice->action);
+        say_pods_left(x, c, i->pods_left);
+}
+
 /* What its notice comes to when nobody does anything. */
 static const char *heard_end(const Notice *notice) {
         return notice->kind == NOTICE_SCALE_IN && notice_announced(notice) == USEC_INFINITY
@@ -186,15 +200,10 @@ static void explain_heard(Explain *x) {
         if (!condition_is_of_coordinator(k) || k->status != CONDITION_TRUE)
                 k = NULL;
         c = explain_add_for_node(x, holds, drained ? "DrainedForQueue" : "QueueDrains", k ? k->last_transition_usec : 0);
-        explain_cause_say(x->causes, c,
-                          "%s it, phase %s: the interruption queue announced the end of its machine, a notice of kind %s (%s) ([Queue] Unmanaged=drain).",
-                          drained ? "The coordinator has cordoned and drained" : "The coordinator drains", i->phase,
-                          notice_kind_to_string(i->notice->kind) ?: "unknown",
-                          isempty(i->notice->action) ? "no action said" : i->notice->action);
-        if (i->pods_left >= 0) {
-                explain_cause_say(x->causes, c, "%" PRIi64 " pods are left.", i->pods_left);
-                explain_cause_count(c, "podsLeft", i->pods_left);
-        }
+        say_interruption(x, c,
+                         drained ? "The coordinator has cordoned and drained it for its interruption queue ([Queue] Unmanaged=drain)"
+                                 : "The coordinator drains it for its interruption queue ([Queue] Unmanaged=drain)",
+                         i);
         if (at != USEC_INFINITY) {
                 rfc3339_format(at, when);
                 explain_cause_say(x->causes, c, "The machine may be gone from %s on%s.", when,
@@ -300,14 +309,7 @@ static void explain_agent(Explain *x) {
         if (!x->interrupted || !interruption_is_draining(i))
                 return;
         c = explain_add_for_node(x, true, "AgentDrains", 0);
-        explain_cause_say(x->causes, c,
-                          "Its agent drains it, phase %s: a notice of kind %s (%s) announces the end of the machine.",
-                          i->phase, notice_kind_to_string(i->notice->kind) ?: "unknown",
-                          isempty(i->notice->action) ? "no action said" : i->notice->action);
-        if (i->pods_left >= 0) {
-                explain_cause_say(x->causes, c, "%" PRIi64 " pods are left.", i->pods_left);
-                explain_cause_count(c, "podsLeft", i->pods_left);
-        }
+        say_interruption(x, c, "Its agent drains it", i);
         if (at != USEC_INFINITY) {
                 rfc3339_format(at, when);
                 explain_cause_say(x->causes, c, "The machine may be gone from %s on.", when);
@@ -436,10 +438,8 @@ static void explain_progress(Explain *x) {
         c = explain_add_for_node(x, false, "InProgress", x->node->object.meta.deletion_usec);
         explain_cause_say(x->causes, c, "Node %s is being removed, and nothing holds it%s%s.", x->f->node_name, claim ? ": phase " : "",
                           claim ? x->claim->phase : "");
-        if (x->claim && x->claim->pods_left >= 0) {
-                explain_cause_say(x->causes, c, "%" PRIi64 " pods are left.", x->claim->pods_left);
-                explain_cause_count(c, "podsLeft", x->claim->pods_left);
-        }
+        if (x->claim)
+                say_pods_left(x, c, x->claim->pods_left);
 }
 
 /* A Node that is being deleted and is not, or no longer, vesper's: others keep it. */

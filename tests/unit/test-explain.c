@@ -262,7 +262,7 @@ static const Row causes_table[] = {
         { "its agent overruled", { N(INTERRUPTED("Released", "b1")) }, "(NotSelected)", "Node w", "" },
         { "an agent of an earlier boot", { N(INTERRUPTED("Draining", "b2")) }, "(NotSelected)", "Node w", "" },
         { "drained for the queue", { N(HEARD("Draining")) }, "QueueDrains", "Node w",
-          "The coordinator drains it, phase Draining: the interruption queue announced the end of its machine, a notice of kind spot (terminate)",
+          "The coordinator drains it for its interruption queue ([Queue] Unmanaged=drain), phase Draining: a notice of kind spot (terminate) announces the end",
           "vesperctl undrain w", "this notice is not acted upon again", .since_ago_sec = 30 },
         { "drained for the queue, as the coordinator says", { N(HEARD("Draining")) }, "QueueDrains", "Node w",
           "opened again when its machine has booted anew, or has outlived by ten minutes what was announced. vesper-coordinator evicts.",

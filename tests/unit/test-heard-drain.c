@@ -383,6 +383,14 @@ static bool condition_says(Room *r, const char *type, const char *text) {
         return strstr(strempty(fj_string(c, "message", NULL)), text);
 }
 
+/* With a pod that a PodDisruptionBudget holds. */
+static void room_open_held(Room *r) {
+        room_open(r, false, DRAINS);
+        add_pod(r, "web", "web", 3);
+        fake_add_pdb(r->rig->cluster, "default", "web", "web", true, "1");
+        rig_run(r->rig, S);
+}
+
 /* In the order of MaintenancePlanned, MaintenanceInProgress, DrainInProgress, Drained: a letter each, '-' where there is none. */
 static void assert_conditions(Room *r, const char *expected) {
         static const char *const types[] = { CONDITION_MAINTENANCE_PLANNED, CONDITION_MAINTENANCE_IN_PROGRESS, CONDITION_DRAIN_IN_PROGRESS,
@@ -408,10 +416,7 @@ static void test_conditions(void **state) {
         uint64_t before;
         Room r;
 
-        room_open(&r, false, DRAINS);
-        add_pod(&r, "web", "web", 3);
-        fake_add_pdb(r.rig->cluster, "default", "web", "web", true, "1");
-        rig_run(r.rig, S);
+        room_open_held(&r);
         before = status_patches(&r);
         send_spot(&r, "e1");
         rig_run(r.rig, 4 * S);
@@ -478,9 +483,7 @@ static void test_conditions_expired(void **state) {
 static void test_conditions_overruled(void **state) {
         Room r;
 
-        room_open(&r, false, DRAINS);
-        add_pod(&r, "web", "web", 0);
-        fake_add_pdb(r.rig->cluster, "default", "web", "web", true, "1");
+        room_open_held(&r);
         send_spot(&r, "e1");
         rig_run(r.rig, 5 * S);
         assert_conditions(&r, "-TT-");
@@ -519,9 +522,7 @@ static void test_conditions_are_agents(void **state) {
         uint64_t before;
         Room r;
 
-        room_open(&r, false, DRAINS);
-        add_pod(&r, "web", "web", 0);
-        fake_add_pdb(r.rig->cluster, "default", "web", "web", true, "1");
+        room_open_held(&r);
         send_spot(&r, "e1");
         rig_run(r.rig, 5 * S);
         assert_conditions(&r, "-TT-");
@@ -549,10 +550,7 @@ static void test_conditions_are_agents(void **state) {
 static void test_conditions_cross(void **state) {
         Room r;
 
-        room_open(&r, false, DRAINS);
-        add_pod(&r, "web", "web", 0);
-        fake_add_pdb(r.rig->cluster, "default", "web", "web", true, "1");
-        rig_run(r.rig, S);
+        room_open_held(&r);
         send_spot(&r, "e1");
         rig_run(r.rig, S / 2);
         assert_true(has_phase(&r, "Draining"));
