@@ -2,6 +2,7 @@
 #include "heard-conditions.h"
 
 #include "marks.h"
+#include "pod-names.h"
 #include "string-util.h"
 
 #define HELD_TOLD_MAX 3u /* pods that a condition names */
@@ -103,16 +104,12 @@ static bool is_told_already(HeardSay say, size_t type, ConditionStatus status, c
 }
 
 char *heard_pods_left_text(size_t n_left, const DrainBlocker *b, size_t n) {
-        _cleanup_strbuf_ StrBuf text = {};
-        size_t n_held = 0;
+        _cleanup_strbuf_ StrBuf text = {}, held = {};
 
         strbuf_addf(&text, "%zu pod%s left", n_left, n_left == 1 ? " is" : "s are");
-        for (size_t i = 0; i < n; i++)
-                if (drain_blocker_remedy(b + i) && n_held++ < HELD_TOLD_MAX)
-                        strbuf_addf(&text, "%s%s/%s (%s%s%s)", n_held == 1 ? ", and it waits for " : ", ", b[i].ns, b[i].name, b[i].reason,
-                                    isempty(b[i].detail) ? "" : " ", strempty(b[i].detail));
-        if (n_held > HELD_TOLD_MAX)
-                strbuf_addf(&text, " and %zu more", n_held - HELD_TOLD_MAX);
+        if (pod_names_add(&held, b, n, HELD_TOLD_MAX, true) > 0)
+                strbuf_addf(&text, ", and it waits for %s", strbuf_str(&held));
+        text.failed = text.failed || held.failed;
         return strbuf_steal(&text);
 }
 

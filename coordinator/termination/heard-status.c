@@ -155,6 +155,8 @@ void heard_statuses_say(HeardStatuses *h, const KubeNode *n, const char *key, He
         bool ends = say == HEARD_SAY_OVER || say == HEARD_SAY_OVERRULED;
         int r = 0;
 
+        if (!x && ends && !heard_conditions_stand(n))
+                return; /* as most nodes, which were never drained */
         if (say != HEARD_SAY_NOTHING && heard_conditions_are_agents(n))
                 say = HEARD_SAY_AGENTS;
         if (x && (say == HEARD_SAY_NOTHING || is_outdated(x, n))) {

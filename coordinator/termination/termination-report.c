@@ -8,6 +8,7 @@
 #include "log.h"
 #include "marks.h"
 #include "pauses.h"
+#include "pod-names.h"
 #include "pod-voice.h"
 #include "removal-notify.h"
 #include "string-util.h"
@@ -206,17 +207,10 @@ static void report_deleted_pod(TerminationReport *r, const KubePod *pod, usec_t 
                      pod->object.meta.ns, pod->object.meta.name, pod->grace_sec, when);
 }
 
-/* Thousands at once are not told one by one: each has its DisruptionTarget condition. */
 static void report_evicted_pod(TerminationReport *r, const KubePod *pod, const EvictionReport *report) {
-        EventObject o = event_object(&pod->object);
-        usec_t at;
-
         log_debug(r->log, "Evicted pod %s/%s of node %s, attempt %u", pod->object.meta.ns,
                   pod->object.meta.name, r->node, report ? report->attempts : 0);
-        if (!token_bucket_take(r->context->eviction_events, loop_now(r->context->env->loop), &at))
-                return;
-        event_record(r->context->recorder, &o, EVENT_NORMAL, "Evicted",
-                     "Evicted by vesper: node %s is being deleted", r->node);
+        pod_voice_evicted(r->context, pod, r->node, true);
 }
 
 void termination_report_pod(TerminationReport *r, DrainPodEvent e, const KubePod *pod,
@@ -306,11 +300,7 @@ static char *names_left(NodeDrain *drain) {
         size_t n = 0;
 
         left = drain ? node_drain_blockers(drain, &n) : NULL;
-        for (size_t i = 0; i < n && i < 10; i++)
-                strbuf_addf(&b, "%s%s/%s (%s %s)", i > 0 ? ", " : "", left[i].ns, left[i].name,
-                            left[i].reason, left[i].detail);
-        if (n > 10)
-                strbuf_addf(&b, " and %zu more", n - 10);
+        (void) pod_names_add(&b, left, n, 10, false);
         return strbuf_steal(&b);
 }
 
