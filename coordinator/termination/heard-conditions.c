@@ -118,7 +118,7 @@ char *heard_drained_text(usec_t begun_usec, usec_t drained_usec, size_t n_evicte
         char since[RFC3339_MAX], took[DURATION_MAX];
 
         rfc3339_format(begun_usec, since);
-        strbuf_addf(&text, "no pod is left to wait for, %s after the drain began at %s: %zu evicted",
+        strbuf_addf(&text, "no pod is left to wait for, %s after this leader began to drain it at %s: %zu evicted",
                     duration_format(usec_sub(drained_usec, begun_usec), took), since, n_evicted);
         if (n_deleted > 0)
                 strbuf_addf(&text, ", %zu deleted without asking their PodDisruptionBudgets", n_deleted);

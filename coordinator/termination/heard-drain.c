@@ -287,16 +287,17 @@ static int begin_drain(Heard *x) {
 
 /* How many pods are left, for who looks at the annotation. */
 static void write_progress(Heard *x, const KubeNode *n, const Interruption *i) {
-        usec_t now = loop_now(x->owner->env->loop), at = usec_add(x->progress_usec, HEARD_PROGRESS_USEC);
+        const TerminationContext *c = x->owner->context;
         size_t left = node_drain_pods_left(x->drain);
+        usec_t at;
 
         if (i->pods_left == (int64_t) left)
                 return;
-        if (now < at) {
+        if (!heard_progress_may(c, x->progress_usec, &at)) {
                 requeue_at(x, at);
                 return;
         }
-        x->progress_usec = now;
+        x->progress_usec = loop_now(c->env->loop);
         write_heard(x, n, i, HEARD_STEP_PROGRESS, "Draining", HEARD_CORDON_KEEP, left);
 }
 

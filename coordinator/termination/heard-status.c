@@ -4,6 +4,9 @@
 #include "hashmap.h"
 #include "late-status.h"
 #include "string-util.h"
+#include "token-bucket.h"
+
+#define PROGRESS_USEC (10 * USEC_PER_SEC)
 
 /* One Node of which something is to be written, or was; what the coordinator said last is the status's memory. */
 typedef struct NodeWords {
@@ -112,18 +115,22 @@ static int node_words_new(HeardStatuses *h, const KubeNode *n, NodeWords **ret) 
         return 0;
 }
 
-/* Nothing but the figures of a drain is new, and they were told a moment ago: *ret_at, when they may be told again. */
-static bool is_too_soon(const NodeWords *x, const Condition *said, const Condition *c, usec_t now_usec, usec_t *ret_at) {
-        if (!x || x->say != HEARD_SAY_DRAINING || !said || said->status != c->status || !streq(strempty(said->reason), c->reason))
-                return false;
-        *ret_at = usec_add(x->progress_usec, HEARD_PROGRESS_USEC);
-        return now_usec < *ret_at;
+bool heard_progress_may(const TerminationContext *context, usec_t told_usec, usec_t *ret_at) {
+        usec_t now = loop_now(context->env->loop);
+
+        *ret_at = usec_add(told_usec, PROGRESS_USEC);
+        return now >= *ret_at && token_bucket_take(context->progress, now, ret_at);
+}
+
+/* Nothing but the figures of a drain is new. */
+static bool is_progress(const NodeWords *x, const Condition *said, const Condition *c) {
+        return x && x->say == HEARD_SAY_DRAINING && said && said->status == c->status && streq(strempty(said->reason), c->reason);
 }
 
 /* 0 or -ENOMEM. */
 static int say_one(HeardStatuses *h, NodeWords **x, const KubeNode *n, const char *key, HeardSay say, size_t type, const HeardWords *words) {
         const char *name = heard_condition_type(type);
-        usec_t now = loop_now(h->context->env->loop), at;
+        usec_t at;
         _cleanup_free_ char *message = NULL;
         const Condition *said = kube_node_condition(n, name);
         Condition ours, c;
@@ -134,7 +141,7 @@ static int say_one(HeardStatuses *h, NodeWords **x, const KubeNode *n, const cha
         r = heard_condition_is_free(n, name) ? heard_condition(say, type, said, words, &c, &message) : 0;
         if (r <= 0)
                 return r;
-        if (say == HEARD_SAY_DRAINING && is_too_soon(*x, said, &c, now, &at)) {
+        if (say == HEARD_SAY_DRAINING && is_progress(*x, said, &c) && !heard_progress_may(h->context, (*x)->progress_usec, &at)) {
                 (void) work_queue_add_at(h->queue, key, at);
                 return 0;
         }
@@ -144,7 +151,7 @@ static int say_one(HeardStatuses *h, NodeWords **x, const KubeNode *n, const cha
                         return r;
         }
         if (say == HEARD_SAY_DRAINING)
-                (*x)->progress_usec = now;
+                (*x)->progress_usec = loop_now(h->context->env->loop);
         (*x)->set |= 1u << type;
         late_status_set_condition((*x)->late, name, c.status, c.reason, message);
         return 0;

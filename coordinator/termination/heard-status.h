@@ -11,8 +11,9 @@
 #include "termination-context.h"
 #include "work-queue.h"
 
-/* How often a drain's figures are told: here, and in the annotation. */
-#define HEARD_PROGRESS_USEC (10 * USEC_PER_SEC)
+/* The figures of a drain, here and in the annotation, told last at told_usec: may they be told now (loop_now())? Every 10 s at most,
+ * and of very many nodes in turn. *ret_at: else then. */
+bool heard_progress_may(const TerminationContext *context, usec_t told_usec, usec_t *ret_at);
 
 typedef struct HeardStatuses HeardStatuses;
 

@@ -128,8 +128,8 @@ static void test_how_far(void **state) {
         ASSERT_TEXT(heard_pods_left_text(6, blockers, 6),
                     "6 pods are left, and it waits for default/b (BlockedByPDB web), default/c (Forbidden), default/d (Protected k) and 2 more");
         ASSERT_TEXT(heard_drained_text(NOW, NOW + 90 * USEC_PER_SEC, 12, 0),
-                    "no pod is left to wait for, 1min 30s after the drain began at 2026-09-21T14:13:20Z: 12 evicted");
-        ASSERT_TEXT(heard_drained_text(NOW, NOW, 0, 2), "no pod is left to wait for, 0s after the drain began at 2026-09-21T14:13:20Z: 0 evicted, "
+                    "no pod is left to wait for, 1min 30s after this leader began to drain it at 2026-09-21T14:13:20Z: 12 evicted");
+        ASSERT_TEXT(heard_drained_text(NOW, NOW, 0, 2), "no pod is left to wait for, 0s after this leader began to drain it at 2026-09-21T14:13:20Z: 0 evicted, "
                                                         "2 deleted without asking their PodDisruptionBudgets");
 }
 
