@@ -94,23 +94,10 @@ usec_t node_claim_deadline(const KubeNode *n) {
 static const char *const caused_types[] = { CONDITION_MAINTENANCE_PLANNED, CONDITION_MAINTENANCE_IN_PROGRESS,
                                             CONDITION_GRACEFUL_SHUTDOWN };
 
-/* Their reason is the cause, not who says so. */
-static bool has_cause(const char *type) {
-        for (size_t i = 0; i < ELEMENTSOF(caused_types); i++)
-                if (streq(type, caused_types[i]))
-                        return true;
-        return false;
-}
-
 const Condition *node_own_condition(const KubeNode *n, const char *type) {
         const Condition *c = kube_node_condition(n, type);
 
-        if (!c)
-                return NULL;
-        return streq_ptr(c->reason, CONDITION_REASON_AGENT) ||
-                               (has_cause(type) && startswith(strempty(c->message), "vesper-agent"))
-                       ? c
-                       : NULL;
+        return condition_is_of_agent(c) ? c : NULL;
 }
 
 static bool is_true(const KubeNode *n, const char *type) {
@@ -223,7 +210,7 @@ static void add_condition(JsonWriter *w, const KubeNode *n, const char *type, Co
                         .last_transition_usec =
                                 condition_since(kube_node_condition(n, type), status, now_usec) };
 
-        if (has_cause(type) && is_true(n, type) && !node_own_condition(n, type))
+        if (condition_tells_cause(type) && is_true(n, type) && !node_own_condition(n, type))
                 return;
         condition_write(w, &c, now_usec, 0);
 }

@@ -12,9 +12,6 @@
 #include "interruption.h"
 #include "kube-kinds.h"
 
-/* reason of our conditions: who drains. */
-#define CONDITION_REASON_AGENT "VesperAgent"
-
 /* The interruption on this Node, of whatever boot. 1; 0: there is none that an agent of ours wrote whole; -ENOMEM. */
 int node_interruption(const KubeNode *n, Interruption *ret);
 /* Our cordon or our interruption stands on this Node; one that a person overruled is none. */

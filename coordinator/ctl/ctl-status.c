@@ -174,6 +174,21 @@ static void describe_blocked(StatusRow *row, const KubeNode *n) {
         row->since_usec = c->last_transition_usec ? c->last_transition_usec : row->since_usec;
 }
 
+/* Of no pool, and drained for what the interruption queue told: what the coordinator says of that while it goes on. */
+static void describe_heard(StatusRow *row, const KubeNode *n) {
+        static const char *const types[] = { CONDITION_DRAIN_IN_PROGRESS, CONDITION_MAINTENANCE_PLANNED };
+
+        for (size_t i = 0; i < ELEMENTSOF(types) && !row->reason; i++) {
+                const Condition *c = kube_node_condition(n, types[i]);
+
+                if (!condition_is_of_coordinator(c) || c->status != CONDITION_TRUE)
+                        continue;
+                row->reason = types[i];
+                row->message = c->message;
+                row->since_usec = c->last_transition_usec;
+        }
+}
+
 /* How far a drain is that the Node tells of: the agent's own word, or the coordinator's of what its queue told. What cannot be read is
  * not shown. */
 static int describe_interruption(StatusRow *row, const KubeNode *n, const char *key, const char *whose) {
@@ -239,7 +254,10 @@ static int add_row(StatusRows *r, const KubeNode *n, const KubeNodeClaim *c) {
                 return k;
         describe_blocked(row, n);
         k = describe_interruption(row, n, ANNOTATION_INTERRUPTION, "agent");
-        return k < 0 || row->phase ? k : describe_interruption(row, n, ANNOTATION_HEARD, "queue");
+        if (k < 0 || row->phase || !object_meta_annotation(&n->object.meta, ANNOTATION_HEARD))
+                return k;
+        describe_heard(row, n);
+        return describe_interruption(row, n, ANNOTATION_HEARD, "queue");
 }
 
 static int by_node(const void *a, const void *b) {

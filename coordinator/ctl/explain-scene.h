@@ -16,6 +16,8 @@ typedef struct Explain {
         const KubeNodePool *other;   /* that selects it, too; NULL: none */
         Interruption interruption;
         bool interrupted;            /* by one that is not over */
+        Interruption heard;          /* what the interruption queue told of its machine */
+        bool is_heard;               /* for which a node of no pool is drained, or was */
         NodeDeadline deadline;
         DrainRules rules;
         const Condition *blocked;    /* TerminationBlocked, where it is True */

@@ -12,6 +12,7 @@
 
 static void explain_done(Explain *x) {
         interruption_done(&x->interruption);
+        interruption_done(&x->heard);
         node_deadline_done(&x->deadline);
 }
 
@@ -150,10 +151,8 @@ static void explain_not_selected(Explain *x) {
         say_in_service(x, c);
         explain_cause_say(x->causes, c,
                           !x->f->knows_pools ? "Which NodePool manages it is not known."
-                          : object_meta_annotation(&x->node->object.meta, ANNOTATION_HEARD)
-                                  ? "No NodePool selects it. The interruption queue announced the end of its machine, for which the coordinator has "
-                                    "it cordoned and drained ([Queue] Unmanaged=drain); 'vesperctl undrain' takes that back."
-                                  : "No NodePool selects it, so vesper does nothing about it.");
+                          : x->is_heard ? "No NodePool selects it."
+                                        : "No NodePool selects it, so vesper does nothing about it.");
         for (size_t i = 0; i < x->f->pools.n_items; i++) {
                 const KubeNodePool *p = (const KubeNodePool *) x->f->pools.items[i];
 
@@ -166,6 +165,55 @@ static void explain_not_selected(Explain *x) {
                 explain_cause_advise(x->causes, c,
                                      "'kubectl get nodepools.vesper.sh -o wide' shows what they select, 'kubectl get node %s --show-labels' what it has.",
                                      x->f->node_name);
+}
+
+static void say_pods_left(Explain *x, ExplainCause *c, int64_t n) {
+        if (n < 0)
+                return;
+        explain_cause_say(x->causes, c, "%" PRIi64 " pods are left.", n);
+        explain_cause_count(c, "podsLeft", n);
+}
+
+/* who: a sentence's beginning. */
+static void say_interruption(Explain *x, ExplainCause *c, const char *who, const Interruption *i) {
+        explain_cause_say(x->causes, c, "%s, phase %s: a notice of kind %s (%s) announces the end of the machine.", who, i->phase,
+                          notice_kind_to_string(i->notice->kind) ?: "unknown", isempty(i->notice->action) ? "no action said" : i->notice->action);
+        say_pods_left(x, c, i->pods_left);
+}
+
+/* What its notice comes to when nobody does anything. */
+static const char *heard_end(const Notice *notice) {
+        return notice->kind == NOTICE_SCALE_IN && notice_announced(notice) == USEC_INFINITY
+                       ? "It stays cordoned until it is gone, its machine has booted anew, or a person opens it."
+                       : "It is opened again when its machine has booted anew, or has outlived by ten minutes what was announced.";
+}
+
+/* The coordinator drains it, or has, though it is of no pool: what is left is said of its pods. */
+static void explain_heard(Explain *x) {
+        const Interruption *i = &x->heard;
+        const Condition *k = kube_node_condition(x->node, CONDITION_DRAIN_IN_PROGRESS);
+        bool drained = interruption_has_drained(i), holds = !drained && !explain_causes_first(x->causes);
+        usec_t at = notice_announced(i->notice);
+        char when[RFC3339_MAX];
+        ExplainCause *c;
+
+        if (!condition_is_of_coordinator(k) || k->status != CONDITION_TRUE)
+                k = NULL;
+        c = explain_add_for_node(x, holds, drained ? "DrainedForQueue" : "QueueDrains", k ? k->last_transition_usec : 0);
+        say_interruption(x, c,
+                         drained ? "The coordinator has cordoned and drained it for its interruption queue ([Queue] Unmanaged=drain)"
+                                 : "The coordinator drains it for its interruption queue ([Queue] Unmanaged=drain)",
+                         i);
+        if (at != USEC_INFINITY) {
+                rfc3339_format(at, when);
+                explain_cause_say(x->causes, c, "The machine may be gone from %s on%s.", when,
+                                  drained ? "" : "; pods whose grace ends later are deleted before it, their PodDisruptionBudgets not asked");
+        }
+        explain_cause_say(x->causes, c, "Its machine is left to its cloud. %s", heard_end(i->notice));
+        if (k)
+                explain_say_sentence(x, c, k->message);
+        explain_cause_set_command(x->causes, c, "vesperctl undrain %s", x->f->node_name);
+        explain_cause_advise(x->causes, c, "It opens the node, and this notice is not acted upon again; another one is.");
 }
 
 static void explain_conflict(Explain *x) {
@@ -261,14 +309,7 @@ static void explain_agent(Explain *x) {
         if (!x->interrupted || !interruption_is_draining(i))
                 return;
         c = explain_add_for_node(x, true, "AgentDrains", 0);
-        explain_cause_say(x->causes, c,
-                          "Its agent drains it, phase %s: a notice of kind %s (%s) announces the end of the machine.",
-                          i->phase, notice_kind_to_string(i->notice->kind) ?: "unknown",
-                          isempty(i->notice->action) ? "no action said" : i->notice->action);
-        if (i->pods_left >= 0) {
-                explain_cause_say(x->causes, c, "%" PRIi64 " pods are left.", i->pods_left);
-                explain_cause_count(c, "podsLeft", i->pods_left);
-        }
+        say_interruption(x, c, "Its agent drains it", i);
         if (at != USEC_INFINITY) {
                 rfc3339_format(at, when);
                 explain_cause_say(x->causes, c, "The machine may be gone from %s on.", when);
@@ -372,10 +413,16 @@ static void explain_deadline(Explain *x) {
 
 /* -- the order ------------------------------------------------------------------------------------------ */
 
+/* Of no pool, and the coordinator drains it all the same. */
+static bool is_drained_for_queue(const Explain *x) {
+        return x->is_heard && !interruption_has_drained(&x->heard);
+}
+
 static void explain_drain(Explain *x) {
         ExplainPods pods = { .facts = x->f, .node = x->node, .claim = x->claim, .rules = &x->rules,
                              .is_draining = explain_has_phase(x, "Draining") || explain_has_phase(x, "LoadBalancers") };
 
+        pods.is_draining = pods.is_draining || is_drained_for_queue(x);
         explain_pods(&pods, x->causes);
         explain_agent(x);
         explain_load_balancers(x);
@@ -391,10 +438,8 @@ static void explain_progress(Explain *x) {
         c = explain_add_for_node(x, false, "InProgress", x->node->object.meta.deletion_usec);
         explain_cause_say(x->causes, c, "Node %s is being removed, and nothing holds it%s%s.", x->f->node_name, claim ? ": phase " : "",
                           claim ? x->claim->phase : "");
-        if (x->claim && x->claim->pods_left >= 0) {
-                explain_cause_say(x->causes, c, "%" PRIi64 " pods are left.", x->claim->pods_left);
-                explain_cause_count(c, "podsLeft", x->claim->pods_left);
-        }
+        if (x->claim)
+                say_pods_left(x, c, x->claim->pods_left);
 }
 
 /* A Node that is being deleted and is not, or no longer, vesper's: others keep it. */
@@ -428,10 +473,16 @@ static void explain_node(Explain *x) {
         if (is_anothers(x)) {
                 explain_finalizers(x, &x->node->object, false);
                 explain_progress(x);
+        } else if (is_drained_for_queue(x)) {
+                explain_leader(x, true);
+                explain_drain(x);
+                explain_heard(x);
         } else if (is_deleted(x) || (x->interrupted && interruption_is_draining(&x->interruption)))
                 explain_removal(x);
         else {
                 explain_service(x);
+                if (x->is_heard)
+                        explain_heard(x);
                 explain_reboot(x);
                 explain_prospects(x);
         }
@@ -470,8 +521,16 @@ static void read_node(Explain *x) {
         if (r == -ENOMEM)
                 x->causes->failed = true;
         x->interrupted = r >= 0 && !interruption_is_over(&x->interruption);
+        r = interruption_heard_of_node(n, &x->heard);
+        if (r == -ENOMEM)
+                x->causes->failed = true;
+        x->is_heard = r >= 0 && !interruption_is_over(&x->heard) && !x->claim && !is_ours(x) && !x->pool && !kube_node_is_unmanaged(n);
+        if (x->is_heard) {
+                x->deadline.is_heard = true;
+                x->deadline.heard_usec = notice_announced(x->heard.notice);
+        }
         (void) node_deadline_update(&x->deadline, n, x->claim, x->f->now_usec);
-        ignores = x->interrupted && !notice_waits_for_protected(x->interruption.notice);
+        ignores = x->is_heard || (x->interrupted && !notice_waits_for_protected(x->interruption.notice));
         x->rules = node_deadline_rules(&x->deadline, n, ignores ? PROTECTED_IGNORE : PROTECTED_WAIT);
         if (x->rules.started_usec == 0) /* not deleted: drained by its agent, or by way of its claim */
                 x->rules.started_usec = x->claim ? x->claim->object.meta.deletion_usec : 0;

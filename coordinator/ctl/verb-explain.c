@@ -155,7 +155,8 @@ const CtlVerb verb_explain = {
         .arguments = "NODE",
         .summary = "What holds this node now, since when, and what would free it",
         .text = "Names each cause, the first that has to be solved first: the object, its figures, since when, and a command line that would change it; what that breaks is said with it. "
-                "Of a node that is not being removed it says which NodePool manages it, or why none does, and what would hold its removal. Changes nothing, and asks no coordinator. "
+                "Of a node that is not being removed it says which NodePool manages it, or why none does, and what would hold its removal; "
+                "of one that the coordinator drains for its interruption queue though no NodePool selects it, what holds that drain. Changes nothing, and asks no coordinator. "
                 "Needs: get of the node; list of pods, PodDisruptionBudgets, nodepools and nodedisruptionbudgets, get and list of nodeclaims, get of the Lease and its namespace, "
                 "of the webhook's configuration and Service, list of volumeattachments. What may not be read is named at the end, and the rest is told.\n\n"
                 "With --simulate it reads what 'vesperctl plan' reads, and says, too, whether the node by itself would go if nobody asked for it, or else each thing that keeps it, "

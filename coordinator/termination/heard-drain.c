@@ -4,6 +4,7 @@
 #include "agent-drain.h"
 #include "hashmap.h"
 #include "heard-rule.h"
+#include "heard-status.h"
 #include "heard-voice.h"
 #include "marks.h"
 #include "node-deadline.h"
@@ -23,6 +24,9 @@ typedef struct Heard {
         usec_t lb_until_usec; /* loop_now(): load balancers let go until then */
         NodeDrain *drain;
         DrainRules rules; /* as of the last step */
+        usec_t begun_usec, drained_usec; /* wall clock, of that drain; 0: not yet, or not by this leader */
+        size_t n_evicted, n_deleted;
+        usec_t progress_usec; /* loop_now(): podsLeft was written last */
         PodWarnings *warnings;
         HeardVoice voice;
         HeardAct act; /* as of the last step */
@@ -33,6 +37,7 @@ struct HeardDrains {
         Env *env;
         WorkQueue *queue;
         Hashmap *map; /* node -> Heard */
+        HeardStatuses *statuses;
 };
 
 /* -- memory --------------------------------------------------------------------------------------------- */
@@ -64,6 +69,9 @@ int heard_drains_new(const TerminationContext *context, WorkQueue *queue, HeardD
         r = hashmap_new(HASHMAP_BORROW_KEYS, &h->map);
         if (r < 0)
                 return r;
+        r = heard_statuses_new(context, queue, &h->statuses);
+        if (r < 0)
+                return r;
 
         *ret = TAKE_PTR(h);
         return 0;
@@ -72,6 +80,7 @@ int heard_drains_new(const TerminationContext *context, WorkQueue *queue, HeardD
 HeardDrains *heard_drains_free(HeardDrains *h) {
         if (!h)
                 return NULL;
+        heard_statuses_free(h->statuses);
         hashmap_free_with(h->map, heard_free);
         return mfree(h);
 }
@@ -205,6 +214,8 @@ static void on_drain_pod(NodeDrain *d, DrainPodEvent e, const KubePod *pod, cons
 
         if (n)
                 heard_voice_pod(&x->voice, n, e, pod, blocker, x->deadline.at_usec);
+        x->n_evicted += e == DRAIN_POD_EVICTED;
+        x->n_deleted += e == DRAIN_POD_DELETED;
         if (e == DRAIN_POD_EVICTED || e == DRAIN_POD_DELETED)
                 c->moved(c->userdata);
 }
@@ -264,9 +275,30 @@ static int begin_drain(Heard *x) {
                                            .userdata = x };
         int r = node_drain_new(c->client, c->evictor, &o, &handler, &x->drain);
 
-        if (r >= 0)
-                node_drain_wake(x->drain);
-        return r;
+        if (r < 0)
+                return r;
+        x->begun_usec = loop_wall(c->env->loop);
+        x->drained_usec = 0;
+        x->n_evicted = x->n_deleted = 0;
+        x->progress_usec = loop_now(c->env->loop);
+        node_drain_wake(x->drain);
+        return 0;
+}
+
+/* How many pods are left, for who looks at the annotation. */
+static void write_progress(Heard *x, const KubeNode *n, const Interruption *i) {
+        const TerminationContext *c = x->owner->context;
+        size_t left = node_drain_pods_left(x->drain);
+        usec_t at;
+
+        if (i->pods_left == (int64_t) left)
+                return;
+        if (!heard_progress_may(c, x->progress_usec, &at)) {
+                requeue_at(x, at);
+                return;
+        }
+        x->progress_usec = loop_now(c->env->loop);
+        write_heard(x, n, i, HEARD_STEP_PROGRESS, "Draining", HEARD_CORDON_KEEP, left);
 }
 
 static void step_drain(Heard *x, const KubeNode *n, const Interruption *i) {
@@ -286,6 +318,8 @@ static void step_drain(Heard *x, const KubeNode *n, const Interruption *i) {
         blockers = node_drain_blockers(x->drain, &n_left);
         switch (node_drain_state(x->drain)) {
         case NODE_DRAIN_DRAINED:
+                if (x->drained_usec == 0)
+                        x->drained_usec = loop_wall(x->owner->env->loop);
                 write_heard(x, n, i, HEARD_STEP_DRAINED, "Drained", HEARD_CORDON_KEEP, 0);
                 break;
         case NODE_DRAIN_EXPIRED:
@@ -294,6 +328,7 @@ static void step_drain(Heard *x, const KubeNode *n, const Interruption *i) {
                 break;
         case NODE_DRAIN_DRAINING:
                 heard_voice_draining(&x->voice, n);
+                write_progress(x, n, i);
                 break;
         case NODE_DRAIN_PROVING:
         case _NODE_DRAIN_STATE_MAX:
@@ -324,6 +359,72 @@ void heard_drains_on_pod(HeardDrains *h, const char *node, const KubePod *old, c
                 node_drain_pod_changed(x->drain, new);
         else
                 node_drain_pod_gone(x->drain, old);
+}
+
+/* -- what its conditions say ---------------------------------------------------------------------------- */
+
+/* What is said of it then is its removal's to say. */
+static bool is_being_removed(const KubeNode *n, const KubeNodeClaim *claim) {
+        return n->object.meta.deletion_usec > 0 || (claim && claim->object.meta.deletion_usec > 0);
+}
+
+/* NULL: not known to this leader, or no memory. */
+static char *how_far(const Heard *x, HeardSay say) {
+        const DrainBlocker *blockers;
+        size_t n;
+
+        if (say == HEARD_SAY_DRAINING && x->drain) {
+                blockers = node_drain_blockers(x->drain, &n);
+                return heard_pods_left_text(node_drain_pods_left(x->drain), blockers, n);
+        }
+        if (say == HEARD_SAY_DRAINED && x->drained_usec > 0)
+                return heard_drained_text(x->begun_usec, x->drained_usec, x->n_evicted, x->n_deleted);
+        return say == HEARD_SAY_EXPIRED && !isempty(x->voice.left) ? strf("pods left: %s", x->voice.left) : NULL;
+}
+
+/* _HEARD_SAY_INVALID: what comes of this step is not known yet, and all stays as it was said. */
+static HeardSay what_to_say(const Heard *x, HeardAct act, const Interruption *i) {
+        switch (act) {
+        case HEARD_DRAIN:
+                if (!x->drain)
+                        return HEARD_SAY_PLANNED;
+                return node_drain_state(x->drain) == NODE_DRAIN_DRAINING ? HEARD_SAY_DRAINING : _HEARD_SAY_INVALID;
+        case HEARD_KEEP:
+                if (interruption_is_over(i))
+                        return HEARD_SAY_OVERRULED;
+                if (interruption_has_drained(i))
+                        return streq(i->phase, "Drained") ? HEARD_SAY_DRAINED : HEARD_SAY_EXPIRED;
+                return HEARD_SAY_HANDED_OVER;
+        case HEARD_HAND_OVER:
+                return HEARD_SAY_HANDED_OVER;
+        case HEARD_NOTHING:
+                return HEARD_SAY_NOTHING;
+        case HEARD_CORDON:
+        case HEARD_OVERRULE:
+        case HEARD_END:
+        case _HEARD_ACT_MAX:
+        case _HEARD_ACT_INVALID:
+                break;
+        }
+        return _HEARD_SAY_INVALID;
+}
+
+static void say_conditions(Heard *x, const KubeNode *n, const KubeNodeClaim *claim, const Interruption *i) {
+        HeardSay say = what_to_say(x, x->act, i);
+        _cleanup_free_ char *text = how_far(x, say);
+
+        if (say == _HEARD_SAY_INVALID)
+                return;
+        if (is_being_removed(n, claim))
+                say = HEARD_SAY_NOTHING;
+        heard_statuses_say(x->owner->statuses, n, x->key, say, &(HeardWords){ .notice = i->notice, .how_far = text });
+}
+
+/* The notice has gone, with this leader or with one before: what was said of its drain goes, too. */
+static void say_over(HeardDrains *h, const KubeNode *n, const char *key) {
+        bool removed = is_being_removed(n, cluster_view_claim_of_node(h->context->view, n));
+
+        heard_statuses_say(h->statuses, n, key, removed ? HEARD_SAY_NOTHING : HEARD_SAY_OVER, &(HeardWords){});
 }
 
 /* -- one node ------------------------------------------------------------------------------------------- */
@@ -418,6 +519,7 @@ static int heard_step(Heard *x, const KubeNode *n, const Interruption *i) {
         }
         heard_voice_set(&x->voice, i->notice);
         heard_act(x, act, n, claim, i);
+        say_conditions(x, n, claim, i);
         requeue_at_wall(x, until);
         return act != HEARD_NOTHING && !facts.is_managed && !facts.is_wanted;
 }
@@ -431,6 +533,10 @@ bool heard_drains_see_node(HeardDrains *h, const char *name, const KubeNode *n, 
                 heard_forget(h, name);
                 x = NULL;
         }
+        if (!n)
+                heard_statuses_forget(h->statuses, name);
+        else if (r < 0 && r != -ENOMEM)
+                say_over(h, n, key);
         /* What was announced by another notice is another drain, with another time. */
         if (x && r >= 0 && heard_voice_is_of_other(&x->voice, i.notice)) {
                 heard_forget(h, name);

@@ -11,6 +11,8 @@
  * there, and a pod whose grace no longer fits before the announced time is deleted (drain-plan.h). Without a time the
  * drain waits for as long as it takes.
  *
+ * How far it is stands in the Node's conditions (heard-conditions.h), and how many pods are left in the annotation.
+ *
  * Once a NodePool wants the node, or a claim is there, the drain stops: what was heard is written on the claim, which is
  * deleted for it as if the queue had told of it just now.
  */

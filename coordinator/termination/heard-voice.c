@@ -5,10 +5,10 @@
 
 #include "log-catalog.h"
 #include "log.h"
+#include "pod-names.h"
 #include "pod-voice.h"
 #include "removal-notify.h"
 #include "string-util.h"
-#include "token-bucket.h"
 
 #define NAMED_MAX 5u
 
@@ -85,10 +85,7 @@ static void tell_step(HeardVoice *v, const KubeNode *n, HeardStep step) {
 void heard_voice_left(HeardVoice *v, const DrainBlocker *b, size_t n) {
         _cleanup_strbuf_ StrBuf text = { 0 };
 
-        for (size_t i = 0; i < MIN(n, NAMED_MAX); i++)
-                strbuf_addf(&text, "%s%s/%s (%s)", i > 0 ? ", " : "", b[i].ns, b[i].name, b[i].reason);
-        if (n > NAMED_MAX)
-                strbuf_addf(&text, " and %zu more", n - NAMED_MAX);
+        (void) pod_names_add(&text, b, n, NAMED_MAX, false);
         (void) free_and_strdup(&v->left, strbuf_str(&text));
 }
 
@@ -97,7 +94,7 @@ void heard_voice_writing(HeardVoice *v, HeardStep step) {
 }
 
 void heard_voice_written(HeardVoice *v, const KubeNode *n, bool done) {
-        if (done)
+        if (done && v->step != HEARD_STEP_PROGRESS)
                 tell_step(v, n, v->step);
 }
 
@@ -128,16 +125,6 @@ static void tell_deleted(HeardVoice *v, const KubeNode *n, const KubePod *pod, u
         pod_voice_deleted(v->context, &o, pod, deadline_usec);
 }
 
-/* Thousands at once are not told one by one: each has its DisruptionTarget condition. */
-static void tell_evicted(HeardVoice *v, const KubeNode *n, const KubePod *pod) {
-        EventObject o = event_object(&pod->object);
-        usec_t at;
-
-        if (token_bucket_take(v->context->eviction_events, loop_now(v->context->env->loop), &at))
-                event_record(v->context->recorder, &o, EVENT_NORMAL, "Evicted",
-                             "Evicted by vesper: the end of the machine of node %s was announced", n->object.meta.name);
-}
-
 void heard_voice_pod(HeardVoice *v, const KubeNode *n, DrainPodEvent e, const KubePod *pod, const DrainBlocker *blocker,
                      usec_t deadline_usec) {
         switch (e) {
@@ -148,7 +135,7 @@ void heard_voice_pod(HeardVoice *v, const KubeNode *n, DrainPodEvent e, const Ku
                 tell_deleted(v, n, pod, deadline_usec);
                 return;
         case DRAIN_POD_EVICTED:
-                tell_evicted(v, n, pod);
+                pod_voice_evicted(v->context, pod, n->object.meta.name, false);
                 return;
         case DRAIN_POD_GONE:
                 return;

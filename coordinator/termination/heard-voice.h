@@ -12,6 +12,7 @@
 
 /* What is written on the Node, and said once the API server has it. */
 typedef enum HeardStep {
+        HEARD_STEP_PROGRESS, /* pods left: nothing to say */
         HEARD_STEP_CORDONED,
         HEARD_STEP_DRAINED,
         HEARD_STEP_EXPIRED,

@@ -184,7 +184,7 @@ static void on_written(const KubeReply *reply, void *userdata) {
 static char *newest_body(LateStatus *s) {
         const KubeObject *o = s->o.object_now(s->o.userdata);
         bool only_new = status_patch_type(s->o.kind) == KUBE_PATCH_STRATEGIC;
-        JsonWriter *w = o ? status_patch_open(o) : NULL;
+        JsonWriter *w = !o ? NULL : s->o.of_version ? status_patch_open_of_version(o) : status_patch_open(o);
         Condition ours[LATE_STATUS_CONDITIONS_MAX];
         size_t n = 0;
         char *body;

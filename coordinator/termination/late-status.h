@@ -24,6 +24,7 @@ typedef struct LateStatusOptions {
         HttpGuard guard;
         const KubeKind *kind; /* Node, NodeClaim or NodePool */
         const char *name;     /* copied */
+        bool of_version;      /* of a Node: it takes a patch only in the version in view; else 409, and the next version is tried */
         TokenBucket *progress; /* each write of nothing but progress takes one; NULL: as many as there are */
         /* The object as it is in view, borrowed; NULL: it is not, ask again in a second. */
         const KubeObject *(*object_now)(void *userdata);

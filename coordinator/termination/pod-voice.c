@@ -6,6 +6,7 @@
 #include "log-catalog.h"
 #include "log.h"
 #include "string-util.h"
+#include "token-bucket.h"
 
 char *pod_voice_blocked(const TerminationContext *c, const EventObject *node, const KubePod *pod, const DrainBlocker *b,
                         usec_t deadline_usec, const char *no_deadline) {
@@ -27,6 +28,18 @@ char *pod_voice_blocked(const TerminationContext *c, const EventObject *node, co
                   "Node %s waits for %s", node->name, strempty(text));
         event_record(c->recorder, node, EVENT_WARNING, "DrainBlocked", "This node waits for %s", strempty(text));
         return text;
+}
+
+void pod_voice_evicted(const TerminationContext *c, const KubePod *pod, const char *node, bool deleted) {
+        EventObject o = event_object(&pod->object);
+        usec_t at;
+
+        if (!token_bucket_take(c->eviction_events, loop_now(c->env->loop), &at))
+                return;
+        event_record(c->recorder, &o, EVENT_NORMAL, "Evicted",
+                     deleted ? "Evicted by vesper: node %s is being deleted"
+                             : "Evicted by vesper: the end of the machine of node %s was announced",
+                     node);
 }
 
 void pod_voice_deleted(const TerminationContext *c, const EventObject *node, const KubePod *pod, usec_t deadline_usec) {

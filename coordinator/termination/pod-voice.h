@@ -10,5 +10,8 @@
  * for", for the receiver of notifications; to be freed; NULL on ENOMEM. */
 char *pod_voice_blocked(const TerminationContext *c, const EventObject *node, const KubePod *pod, const DrainBlocker *b,
                         usec_t deadline_usec, const char *no_deadline);
+/* Thousands at once are not told one by one: each has its DisruptionTarget condition. deleted: for the deletion of its node, or else
+ * for what was announced of the machine. */
+void pod_voice_evicted(const TerminationContext *c, const KubePod *pod, const char *node, bool deleted);
 /* It was deleted for a deadline, its PodDisruptionBudget not asked. */
 void pod_voice_deleted(const TerminationContext *c, const EventObject *node, const KubePod *pod, usec_t deadline_usec);

@@ -40,7 +40,7 @@ typedef struct TerminationContext {
         void (*moved)(void *userdata);
         void *userdata;
         struct TokenBucket *rate;       /* node terminations: [Provider] TerminationsPerMinute= */
-        struct TokenBucket *progress;   /* writes of pods left, over all claims */
+        struct TokenBucket *progress;   /* writes of pods left, over all claims and nodes */
         struct TokenBucket *eviction_events;      /* Events about pods that went as they should */
         struct TokenBucket *warnings;   /* Events about pods that a deadline will end */
         struct TokenBucket *drained_events; /* Events of their own about nodes that are drained */

@@ -8,13 +8,13 @@
 #include "log.h"
 #include "marks.h"
 #include "pauses.h"
+#include "pod-names.h"
 #include "pod-voice.h"
 #include "removal-notify.h"
 #include "string-util.h"
 #include "termination-marks.h"
 #include "token-bucket.h"
 
-#define REASON "VesperCoordinator" /* of the Node's conditions: who drains */
 /* Of very many nodes, what comes so soon behind "Drained" is told with it. */
 #define TOGETHER_USEC (5 * USEC_PER_SEC)
 
@@ -163,7 +163,7 @@ void termination_report_begins(TerminationReport *r, bool by_admin) {
                 late_status_set_condition(r->node_status, CONDITION_MAINTENANCE_PLANNED, CONDITION_FALSE,
                                           CONDITION_REASON_ADMIN, "vesper-coordinator has begun to remove this node");
         late_status_set_condition(r->node_status, CONDITION_MAINTENANCE_IN_PROGRESS, CONDITION_TRUE,
-                                  by_admin ? CONDITION_REASON_ADMIN : REASON,
+                                  by_admin ? CONDITION_REASON_ADMIN : CONDITION_REASON_COORDINATOR,
                                   by_admin ? "vesper-coordinator removes this node: it was deleted"
                                            : "vesper-coordinator removes this node: its machine is about to end");
 }
@@ -178,7 +178,7 @@ void termination_report_draining(TerminationReport *r) {
         r->draining_told = true;
         log_event(r->log, LOG_LEVEL_INFO, MESSAGE_DRAIN_STARTED, LOG_FIELDS({ "NODE", r->node }),
                   "Draining node %s", r->node);
-        late_status_set_condition(r->node_status, CONDITION_DRAIN_IN_PROGRESS, CONDITION_TRUE, REASON,
+        late_status_set_condition(r->node_status, CONDITION_DRAIN_IN_PROGRESS, CONDITION_TRUE, CONDITION_REASON_COORDINATOR,
                             "vesper evicts this node's pods: it is being deleted");
         tell_receiver_node(r, NOTIFY_DRAINING, "is being drained: its pods are evicted");
 }
@@ -207,17 +207,10 @@ static void report_deleted_pod(TerminationReport *r, const KubePod *pod, usec_t 
                      pod->object.meta.ns, pod->object.meta.name, pod->grace_sec, when);
 }
 
-/* Thousands at once are not told one by one: each has its DisruptionTarget condition. */
 static void report_evicted_pod(TerminationReport *r, const KubePod *pod, const EvictionReport *report) {
-        EventObject o = event_object(&pod->object);
-        usec_t at;
-
         log_debug(r->log, "Evicted pod %s/%s of node %s, attempt %u", pod->object.meta.ns,
                   pod->object.meta.name, r->node, report ? report->attempts : 0);
-        if (!token_bucket_take(r->context->eviction_events, loop_now(r->context->env->loop), &at))
-                return;
-        event_record(r->context->recorder, &o, EVENT_NORMAL, "Evicted",
-                     "Evicted by vesper: node %s is being deleted", r->node);
+        pod_voice_evicted(r->context, pod, r->node, true);
 }
 
 void termination_report_pod(TerminationReport *r, DrainPodEvent e, const KubePod *pod,
@@ -267,10 +260,10 @@ void termination_report_drained(TerminationReport *r, ClaimStatus *s) {
                 on_drained(r->drained, r);
         else
                 timer_arm_in(r->drained, TOGETHER_USEC);
-        late_status_set_condition(r->node_status, CONDITION_DRAINED, CONDITION_TRUE, REASON,
+        late_status_set_condition(r->node_status, CONDITION_DRAINED, CONDITION_TRUE, CONDITION_REASON_COORDINATOR,
                             "one consistent list shows no pod to wait for");
         if (r->draining_told)
-                late_status_set_condition(r->node_status, CONDITION_DRAIN_IN_PROGRESS, CONDITION_FALSE, REASON,
+                late_status_set_condition(r->node_status, CONDITION_DRAIN_IN_PROGRESS, CONDITION_FALSE, CONDITION_REASON_COORDINATOR,
                                     "the drain has ended");
         if (s)
                 claim_status_set_condition(s, CLAIM_DRAINED, CONDITION_TRUE, "Drained",
@@ -280,7 +273,7 @@ void termination_report_drained(TerminationReport *r, ClaimStatus *s) {
 void termination_report_drains_again(TerminationReport *r, ClaimStatus *s, const char *reason) {
         timer_disarm(r->drained);
         r->draining_told = false;
-        late_status_set_condition(r->node_status, CONDITION_DRAINED, CONDITION_FALSE, REASON, reason);
+        late_status_set_condition(r->node_status, CONDITION_DRAINED, CONDITION_FALSE, CONDITION_REASON_COORDINATOR, reason);
         if (s)
                 claim_status_set_condition(s, CLAIM_DRAINED, CONDITION_FALSE, "Draining", reason);
 }
@@ -301,21 +294,17 @@ void termination_report_volumes(TerminationReport *r, ClaimStatus *s, size_t lef
                                       : "no volume is attached");
 }
 
-static char *names_left(const NodeDrain *drain) {
+static char *names_left(NodeDrain *drain) {
         _cleanup_strbuf_ StrBuf b = {};
         const DrainBlocker *left;
         size_t n = 0;
 
         left = drain ? node_drain_blockers(drain, &n) : NULL;
-        for (size_t i = 0; i < n && i < 10; i++)
-                strbuf_addf(&b, "%s%s/%s (%s %s)", i > 0 ? ", " : "", left[i].ns, left[i].name,
-                            left[i].reason, left[i].detail);
-        if (n > 10)
-                strbuf_addf(&b, " and %zu more", n - 10);
+        (void) pod_names_add(&b, left, n, 10, false);
         return strbuf_steal(&b);
 }
 
-void termination_report_expired(TerminationReport *r, const NodeDrain *drain) {
+void termination_report_expired(TerminationReport *r, NodeDrain *drain) {
         _cleanup_free_ char *names = names_left(drain), *text = NULL;
         EventObject o = node_object(r);
 

@@ -33,7 +33,7 @@ void termination_report_drains_again(TerminationReport *r, ClaimStatus *s, const
 /* left: that were waited for in vain; staying: of pods that stay. */
 void termination_report_volumes(TerminationReport *r, ClaimStatus *s, size_t left, size_t staying);
 /* T has passed; names what is left. drain NULL: nothing was begun. */
-void termination_report_expired(TerminationReport *r, const NodeDrain *drain);
+void termination_report_expired(TerminationReport *r, NodeDrain *drain);
 void termination_report_machine_ended(TerminationReport *r, ClaimStatus *s);
 /* It is neither cordoned nor drained yet, for this reason (WAITING_FOR_BUDGET, REMOVAL_PAUSED). */
 void termination_report_held(TerminationReport *r, ClaimStatus *s, const char *reason, const char *message);

@@ -64,7 +64,7 @@ struct NodeDrain {
         bool any_held;     /* of `pods`, then */
         Timer *timer;
         DrainBlocker *blockers;
-        size_t n_blockers, blockers_allocated;
+        size_t blockers_allocated;
         bool changed;
         KubeCall *proof;
         bool proof_spoilt; /* a pod came into view since the list went out */

@@ -440,16 +440,6 @@ const char *drain_blocker_remedy(const DrainBlocker *b) {
         return NULL;
 }
 
-static void node_drain_list_blockers(NodeDrain *d) {
-        DrainPod *dp;
-
-        d->n_blockers = 0;
-        if (GREEDY_REALLOC(d->blockers, d->blockers_allocated, MAX(hashmap_size(d->pods), (size_t) 1)) < 0)
-                return;
-        HASHMAP_FOREACH (dp, d->pods)
-                d->blockers[d->n_blockers++] = drain_pod_blocker(dp);
-}
-
 static void on_timer(Timer *t, void *userdata) {
         NodeDrain *d = userdata;
         usec_t wall_now, next;
@@ -465,7 +455,6 @@ static void on_timer(Timer *t, void *userdata) {
         node_drain_step(d, wall_now);
         if (next != USEC_INFINITY)
                 timer_arm_earlier(d->timer, loop_from_wall(d->env->loop, next));
-        node_drain_list_blockers(d);
 
         if (d->changed) {
                 d->changed = false;
@@ -572,7 +561,13 @@ size_t node_drain_pods_left(const NodeDrain *d) {
         return hashmap_size(d->pods);
 }
 
-const DrainBlocker *node_drain_blockers(const NodeDrain *d, size_t *ret_n) {
-        *ret_n = d->n_blockers;
+const DrainBlocker *node_drain_blockers(NodeDrain *d, size_t *ret_n) {
+        DrainPod *dp;
+
+        *ret_n = 0;
+        if (GREEDY_REALLOC(d->blockers, d->blockers_allocated, MAX(hashmap_size(d->pods), (size_t) 1)) < 0)
+                return NULL;
+        HASHMAP_FOREACH (dp, d->pods)
+                d->blockers[(*ret_n)++] = drain_pod_blocker(dp);
         return d->blockers;
 }

@@ -40,7 +40,7 @@ typedef enum NodeDrainState {
 
 const char *node_drain_state_to_string(NodeDrainState s);
 
-/* One pod that is still there, and why. Strings are borrowed until the next wake. */
+/* One pod that is still there, and why. Strings are borrowed until the loop goes on. */
 typedef struct DrainBlocker {
         const char *ns, *name, *uid;
         /* "Terminating", "BlockedByPDB", "Protected", "SeveralPDBs", "EvictionWebhook", ... */
@@ -141,5 +141,5 @@ bool node_drain_awaits_pods(const NodeDrain *d);
 
 NodeDrainState node_drain_state(const NodeDrain *d);
 size_t node_drain_pods_left(const NodeDrain *d);
-/* Those still there, in the order in which they were seen. */
-const DrainBlocker *node_drain_blockers(const NodeDrain *d, size_t *ret_n);
+/* Those still there now, in the order in which they were seen. None when memory is short. */
+const DrainBlocker *node_drain_blockers(NodeDrain *d, size_t *ret_n);

@@ -32,6 +32,7 @@
 #include "exec-credential.h"
 #include "explain-outlook.h"
 #include "fuzz-objects.h"
+#include "heard-conditions.h"
 #include "intent-log.h"
 #include "kube-protobuf-fixture.h"
 #include "kube-protobuf.h"
@@ -1031,7 +1032,7 @@ static int do_agent_bodies(void) {
 }
 
 static char *conditions_patch(const KubeObject *o, const Condition *conditions, size_t n) {
-        JsonWriter *w = status_patch_open(o);
+        JsonWriter *w = status_patch_open_of_version(o);
 
         if (!w)
                 return NULL;
@@ -1092,6 +1093,19 @@ static int do_queue_told(void) {
                 "\"{\\\"id\\\":\\\"e\\\",\\\"kind\\\":\\\"spot\\\",\\\"action\\\":\\\"terminate\\\",\\\"phase\\\":\\\"Drained\\\"}\"}}}";
 
         return with_object(&kube_node_kind, text, queue_told);
+}
+
+static int do_heard_condition(void) {
+        const DrainBlocker blockers[] = { { .ns = "n", .name = "p", .reason = "BlockedByPDB", .detail = "b" } };
+        const HeardWords words = { .notice = &queue_notice, .how_far = "1 pod is left" };
+        char *message = NULL;
+        Condition c;
+        int r = heard_condition(HEARD_SAY_DRAINING, 2, NULL, &words, &c, &message);
+
+        r = r < 0 ? r : done_text(message);
+        if (r >= 0)
+                r = done_text(heard_pods_left_text(1, blockers, ELEMENTSOF(blockers)));
+        return r < 0 ? r : done_text(heard_drained_text(FUZZ_NOW, FUZZ_NOW, 1, 1));
 }
 
 static int do_coordinator_bodies(void) {
@@ -1264,6 +1278,7 @@ static const struct {
         { "texts", do_texts },
         { "agent's patches", do_agent_bodies },
         { "coordinator's patches", do_coordinator_bodies },
+        { "condition of a heard drain", do_heard_condition },
         { "what the queue told", do_queue_told },
         { "NodeClaim's body", do_claim_body },
         { "request for a reboot, and its grant", do_reboot },

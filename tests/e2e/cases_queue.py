@@ -140,10 +140,19 @@ def queue_unmanaged(world, figures):
         assert found["spec"]["unschedulable"] and not found["metadata"].get("finalizers"), found["metadata"]
         assert "vesper.sh/interruption" not in found["metadata"]["annotations"], "that is the agent's"
         world.cluster.wait_for(lambda: "Drained" in world.events(node), LIMIT, "the Event of its drain")
+        said = world.wait_condition(node, "Drained")
+        assert said["reason"] == "VesperCoordinator" and ": 3 evicted" in said["message"], said
+        assert (world.condition(node, "DrainInProgress") or {}).get("status") != "True", world.condition(node, "DrainInProgress")
         world.cluster.wait_for(lambda: "DrainBlocked" in world.events(held), LIMIT, "the Event that a PDB holds the other")
+        world.wait_condition(held, "DrainInProgress")
+        explained = world.ctl("explain", held)
+        assert explained.returncode == 3 and f"PodDisruptionBudget default/{held}" in explained.stdout, explained
+        assert "drains it for its interruption queue" in explained.stdout, explained.stdout
         done = world.ctl("undrain", held)
         assert done.returncode == 0 and done.stdout == f"Node {held} is schedulable again.\n", (done.stdout, done.stderr)
         world.cluster.wait_for(lambda: _has_phase(world, held, "Released"), LIMIT, "the drain of the opened node stops")
+        said = world.wait_condition(held, "DrainInProgress", "False")
+        assert "made it schedulable" in said["message"], said
         world.cluster.wait_for(lambda: queue.left() == 0, LIMIT, "the queue is empty")
     opened = world.get_node(held)
     assert not opened["spec"].get("unschedulable") and "vesper.sh/cordoned-by-coordinator" not in opened["metadata"]["annotations"], opened["metadata"]

@@ -247,6 +247,12 @@ void sim_check_look(SimCheck *c) {
 
 /* -- when all is over -------------------------------------------------------------------------- */
 
+/* The coordinator takes its own back by False, with the reason; agents take theirs off. */
+static bool is_left(const cJSON *condition) {
+        return condition && !(streq_ptr(fj_string(condition, "status", NULL), "False") &&
+                              streq_ptr(fj_string(condition, "reason", NULL), "VesperCoordinator"));
+}
+
 static const char *mark_on(const cJSON *node) {
         static const char *const conditions[] = { "DrainInProgress", "Drained", "MaintenancePlanned",
                                                   "MaintenanceInProgress", "GracefulNodeShutdownInProgress",
@@ -257,7 +263,7 @@ static const char *mark_on(const cJSON *node) {
                 if (startswith(a->string, "vesper.sh/") && !streq(a->string, "vesper.sh/reboot-taken")) /* that stays */
                         return a->string;
         for (size_t i = 0; i < ELEMENTSOF(conditions); i++)
-                if (fj_find(fj_get(node, "status", "conditions", NULL), "type", conditions[i]))
+                if (is_left(fj_find(fj_get(node, "status", "conditions", NULL), "type", conditions[i])))
                         return conditions[i];
         if (fj_find(fj_get(node, "spec", "taints", NULL), "key", "vesper.sh/disrupted"))
                 return "taint vesper.sh/disrupted";

@@ -63,6 +63,7 @@
  *   acknowledged  (sim-events.h) an event is acknowledged only while all nodes that it names are drained for it
  *   queue       (sim-queue.h) what the interruption queue announces is on the claim in time, and before the message is deleted;
  *               no message goes that somebody else may want; no later time takes an earlier one's place
+ *   told        (sim-queue.h) when all is over no node of no pool says DrainInProgress, and one that says Drained is closed and empty
  *   hook        (sim-queue.h) a group is told to go on when its node is drained, or Ready, and waits until then
  *   storm       no process sends more than SIM_CHECK_PER_SECOND requests in a second, nor one request to one
  *               object more than SIM_CHECK_SAME_PER_SECOND times, nor all of them more than the whole life

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "coordinator-config.h"
 #include "sim-queue.h"
 #include "sim-queues.h"
 #include "sim-test.h"
@@ -121,6 +122,77 @@ static void test_page_is_no_answer(void **state) {
         assert_int_equal(fake_sqs_n_messages(sim_queue_sqs(w->queue), SIM_QUEUE), 0);
 }
 
+/* -- agent and queue of one node of no pool -------------------------------------------------------- */
+
+static const SimOptions both = {
+        .n_nodes = 4, .n_agents = 4, .no_pool = true, .n_pods = 6, .pdb_min = 6, .stop_sec = 2, .grace_sec = 20, .n_coordinators = 2, .queue = 1,
+};
+
+static SimWorld *world_of_both(uint64_t seed) {
+        SimWorld *w = sim_world_new(seed, &both);
+
+        for (size_t i = 0; i < 2; i++)
+                sim_world_coordinator(w, i)->coordinator_config.queue_unmanaged = QUEUE_UNMANAGED_DRAIN;
+        sim_queue_drain_unmanaged(w->queue);
+        require_within(w, 30, pods_are_back, 0);
+        require_runs(w, 20 * SEC); /* somebody leads */
+        sim_check_promise(w->check);
+        return w;
+}
+
+static bool is_said_by(SimWorld *w, size_t machine, const char *type, const char *who) {
+        const cJSON *c = fj_find(fj_get(sim_world_node(w, machine), "status", "conditions", NULL), "type", type);
+
+        return c && streq_ptr(fj_string(c, "reason", NULL), who);
+}
+
+CONDITION(agent_tells_of_drain, is_said_by(w, m, "DrainInProgress", "VesperAgent"))
+CONDITION(coordinator_tells_of_drain, is_said_by(w, m, "DrainInProgress", "VesperCoordinator"))
+CONDITION(agent_says_drained, is_said_by(w, m, "Drained", "VesperAgent") && sim_world_condition(w, m, "Drained", "True"))
+
+/* From here on nobody writes over what the agent says, up to the end of its drain and beyond it. */
+static void require_agents_words(SimWorld *w, size_t machine) {
+        const FakeApi *api = fake_cluster_api(w->cluster);
+        uint64_t before = fake_api_count(api, FAKE_PATCH, FAKE_NODES, "status");
+
+        sim_world_set_pdb_min(w, 2);
+        for (unsigned i = 0; i < 1200; i++) {
+                require_runs(w, SEC / 10);
+                require(w, agent_tells_of_drain(w, machine_arg(machine)) && !is_said_by(w, machine, "Drained", "VesperCoordinator"));
+        }
+        require(w, agent_says_drained(w, machine_arg(machine)));
+        require(w, fake_api_count(api, FAKE_PATCH, FAKE_NODES, "status") - before <= 3);
+}
+
+/* Queue and metadata tell of the same end at once. */
+static void test_both_at_once(void **state) {
+        (void) state;
+
+        for (uint64_t seed = 1; seed <= RANDOM_SEEDS; seed++) {
+                _cleanup_(sim_world_freep) SimWorld *w = world_of_both(seed);
+
+                sim_world_notice(w, 0, 120);
+                send(w, FAKE_AWS_EVENT_SPOT, 0, 0);
+                require_within(w, 20, agent_tells_of_drain, 0);
+                require_agents_words(w, 0);
+        }
+}
+
+/* The coordinator drains, and has said so, when the agent sees its notice, too, and takes over. */
+static void test_agent_takes_over(void **state) {
+        (void) state;
+
+        for (uint64_t seed = 1; seed <= RANDOM_SEEDS; seed++) {
+                _cleanup_(sim_world_freep) SimWorld *w = world_of_both(seed);
+
+                send(w, FAKE_AWS_EVENT_SPOT, 0, 0);
+                require_within(w, 20, coordinator_tells_of_drain, 0);
+                sim_world_notice(w, 0, 120);
+                require_within(w, 20, agent_tells_of_drain, 0);
+                require_agents_words(w, 0);
+        }
+}
+
 static void test_random(void **state) {
         (void) state;
 
@@ -136,7 +208,8 @@ static void test_random(void **state) {
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_joins_without_claim), cmocka_unit_test(test_hook_after_change), cmocka_unit_test(test_old_view),
-                cmocka_unit_test(test_two_unknown),         cmocka_unit_test(test_page_is_no_answer), cmocka_unit_test(test_random),
+                cmocka_unit_test(test_two_unknown),         cmocka_unit_test(test_page_is_no_answer), cmocka_unit_test(test_both_at_once),
+                cmocka_unit_test(test_agent_takes_over),    cmocka_unit_test(test_random),
         };
 
         return cmocka_run_group_tests_name("sim-heard", tests, NULL, NULL);

@@ -496,7 +496,26 @@ static bool may_stay(const SimQueue *q, const Message *m) {
         return false;
 }
 
+/* What the conditions say of a drain for what was heard: that it goes on nowhere, and what has been drained stays closed and empty. */
+static void check_conditions_left(SimQueue *q, size_t machine) {
+        SimWorld *w = q->world;
+        const char *node = w->machines[machine].node;
+        size_t left = sim_world_pods_on(w, machine) - sim_world_pods_going(w, machine); /* on a dead machine those stay */
+
+        if (sim_world_condition(w, machine, "DrainInProgress", "True"))
+                sim_check_broken(w->check, "told", "%s says that it is being drained, where nothing goes on", node);
+        if (!sim_world_condition(w, machine, "Drained", "True"))
+                return;
+        if (!sim_world_unschedulable(w, machine))
+                sim_check_broken(w->check, "told", "%s says that it is drained, and is open", node);
+        if (left > 0)
+                sim_check_broken(w->check, "told", "%s says that it is drained, and %zu pods are to be evicted there", node, left);
+}
+
 void sim_queue_check_left(SimQueue *q) {
+        for (size_t i = 0; i < q->world->n_machines; i++)
+                if (sim_world_is_outside(q->world, i))
+                        check_conditions_left(q, i);
         for (size_t k = 0; k < q->n; k++)
                 if (!q->messages[k].deleted && !may_stay(q, &q->messages[k]))
                         sim_check_broken(q->world->check, "queue", "message %zu is left in the queue, where nothing goes on", k + 1);

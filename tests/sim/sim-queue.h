@@ -57,7 +57,7 @@ bool sim_queue_calls_for_drain(const SimQueue *q, size_t machine);
 void sim_queue_drain_unmanaged(SimQueue *q);
 /* Machines that have ended because their hook was answered. */
 unsigned sim_queue_n_answered(const SimQueue *q);
-/* When all is over: what is left in the queue is what has to stay. */
+/* When all is over: what is left in the queue is what has to stay, and conditions of nodes of no pool say what is so. */
 void sim_queue_check_left(SimQueue *q);
 
 /* By sim-check: of a NodeClaim; each second; a message is deleted (also by tests, of one that is not). */

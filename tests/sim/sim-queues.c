@@ -470,6 +470,8 @@ static bool end_all(Scene *s, SimOutcome *o) {
         for (unsigned i = 0; i < 60 && is_drained_outside(w); i++) /* scheduled changes are up to 45 minutes ahead */
                 if (!run(s, MIN_USEC))
                         return false;
+        if (!run(s, 30 * SEC)) /* what was said of it goes behind it */
+                return false;
         o->where = "nothing goes on";
         sim_queue_check_left(queue_of(s));
         return true;

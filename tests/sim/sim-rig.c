@@ -574,6 +574,23 @@ static void leave_message(SimWorld *w) {
         sim_queue_check_left(w->queue);
 }
 
+/* Of a node of no pool. */
+static void leave_told(SimWorld *w, const char *type) {
+        kill_coordinators(w);
+        w->options.no_pool = true;
+        fake_merge(w->cluster, FAKE_NODES, NULL, w->machines[0].node,
+                   "{'status':{'conditions':[{'type':'Ready','status':'True'},{'type':'%s','status':'True'}]}}", type);
+        sim_queue_check_left(w->queue);
+}
+
+static void leave_drain_told(SimWorld *w) {
+        leave_told(w, "DrainInProgress");
+}
+
+static void leave_drained_open(SimWorld *w) {
+        leave_told(w, "Drained");
+}
+
 static void answer_hook(SimWorld *w, const char *hook, const char *result) {
         _cleanup_free_ char *form = MUST(strf("Action=CompleteLifecycleAction&Version=2011-01-01&AutoScalingGroupName=" SIM_GROUP
                                               "&LifecycleHookName=%s&LifecycleActionResult=%s&InstanceId=%s",
@@ -682,6 +699,8 @@ static void test_checks_find(void **state) {
                 { "which nobody announced", write_unannounced },
                 { "writes a later time", write_later },
                 { "is left in the queue", leave_message },
+                { "says that it is being drained", leave_drain_told },
+                { "is drained, and is open", leave_drained_open },
                 { "is answered with ABANDON", abandon },
                 { "is told to go on, and", continue_undrained },
                 { "is there, which is not Ready", launch_unready },

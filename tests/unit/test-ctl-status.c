@@ -352,6 +352,37 @@ static void test_interrupted(void **state) {
         bench_done(&b);
 }
 
+/* What the coordinator says of a node of no pool that it drains for its queue; not so once it says that no more, or of a node that
+ * its agent drains. */
+static void test_heard(void **state) {
+#define NODE(name, key, condition) \
+        "{'metadata':{'name':'" name "','annotations':{" key "'vesper.sh/heard':'{\\'id\\':\\'x\\',\\'phase\\':\\'Draining\\'," \
+        "\\'podsLeft\\':3,\\'deadline\\':\\'2027-01-15T08:01:30Z\\'}'}},'status':{'conditions':[{" condition "'message':'vesper-coordinator evicts'," \
+        "'lastTransitionTime':'2027-01-15T07:59:00Z'}]}}"
+#define OURS "'reason':'VesperCoordinator',"
+        _cleanup_free_ char *text = NULL;
+        Bench b;
+        (void) state;
+
+        bench_init(&b);
+        put(&b, &kube_node_kind, &b.snapshot.nodes, NODE("a", "", "'type':'DrainInProgress','status':'True'," OURS));
+        put(&b, &kube_node_kind, &b.snapshot.nodes, NODE("b", "", "'type':'MaintenancePlanned','status':'True'," OURS));
+        put(&b, &kube_node_kind, &b.snapshot.nodes, NODE("c", "", "'type':'DrainInProgress','status':'False'," OURS));
+        put(&b, &kube_node_kind, &b.snapshot.nodes,
+            NODE("d", "'vesper.sh/interruption':'{\\'id\\':\\'y\\',\\'phase\\':\\'Draining\\'}',", "'type':'DrainInProgress','status':'True'," OURS));
+        text = table(&b);
+        assert_string_equal(text, "NODE   POOL   PHASE              PODS-LEFT   HELD-BY              SINCE   DEADLINE\n"
+                                  "a      -      Draining (queue)   3           DrainInProgress      60s     in 90s\n"
+                                  "b      -      Draining (queue)   3           MaintenancePlanned   60s     in 90s\n"
+                                  "c      -      Draining (queue)   3           -                    -       in 90s\n"
+                                  "d      -      Draining (agent)   -           -                    -       -\n"
+                                  "\na: DrainInProgress: vesper-coordinator evicts\n"
+                                  "\nb: MaintenancePlanned: vesper-coordinator evicts\n");
+        bench_done(&b);
+#undef NODE
+#undef OURS
+}
+
 static void test_blocked_condition(void **state) {
         _cleanup_free_ char *text = NULL;
         Bench b;
@@ -579,7 +610,7 @@ static void test_fetch(void **state) {
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_table),       cmocka_unit_test(test_holder),       cmocka_unit_test(test_standalone), cmocka_unit_test(test_plain),
-                cmocka_unit_test(test_interrupted), cmocka_unit_test(test_blocked_condition),
+                cmocka_unit_test(test_interrupted), cmocka_unit_test(test_heard), cmocka_unit_test(test_blocked_condition),
                 cmocka_unit_test(test_leader_line), cmocka_unit_test(test_json),
                 cmocka_unit_test(test_fetch),       cmocka_unit_test(test_twins), cmocka_unit_test(test_by_name),
                 cmocka_unit_test(test_growth),       cmocka_unit_test(test_named),

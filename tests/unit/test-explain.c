@@ -112,6 +112,10 @@ static char *reasons_of(const ExplainCauses *c) {
 #define BUDGET(spec, allowed, charges) \
         "{'metadata':{'name':'one'},'spec':{'selector':{'matchLabels':{'pool':'a'}}," spec "},'status':{'expectedNodes':5,'currentAvailable':4," \
         "'desiredAvailable':4,'disruptionsAllowed':" allowed ",'disruptedNodes':[" charges "]}}"
+#define HEARD(phase) \
+        "{'metadata':{" UID LABELS ",'annotations':{'vesper.sh/heard':'{\\'id\\':\\'x\\',\\'kind\\':\\'spot\\',\\'source\\':\\'sqs\\',\\'action\\':\\'terminate\\'," \
+        "\\'phase\\':\\'" phase "\\',\\'podsLeft\\':2,\\'deadline\\':\\'2027-01-15T08:01:30Z\\'}'}}," ID ",'status':{'conditions':[{" READY "}," \
+        "{'type':'DrainInProgress','status':'True','reason':'VesperCoordinator','message':'vesper-coordinator evicts','lastTransitionTime':'2027-01-15T07:59:30Z'}]}}"
 #define INTERRUPTED(phase, boot) \
         "{'metadata':{" UID LABELS ",'annotations':{'vesper.sh/interruption':'{\\'id\\':\\'n1\\',\\'kind\\':\\'spot\\',\\'source\\':\\'ec2\\',\\'action\\':\\'terminate\\'," \
         "\\'deadline\\':\\'2027-01-15T08:01:00Z\\',\\'phase\\':\\'" phase "\\',\\'podsLeft\\':4,\\'bootID\\':\\'b1\\'}'}}," ID \
@@ -257,6 +261,22 @@ static const Row causes_table[] = {
         { "whom an opted-out pod does not hold", { N(INTERRUPTED("Draining", "b1")), P(POD("web-1", ",'annotations':{'vesper.sh/do-not-evict':'true'}", "")) }, "AgentDrains", "Node w", "" },
         { "its agent overruled", { N(INTERRUPTED("Released", "b1")) }, "(NotSelected)", "Node w", "" },
         { "an agent of an earlier boot", { N(INTERRUPTED("Draining", "b2")) }, "(NotSelected)", "Node w", "" },
+        { "drained for the queue", { N(HEARD("Draining")) }, "QueueDrains", "Node w",
+          "The coordinator drains it for its interruption queue ([Queue] Unmanaged=drain), phase Draining: a notice of kind spot (terminate) announces the end",
+          "vesperctl undrain w", "this notice is not acted upon again", .since_ago_sec = 30 },
+        { "drained for the queue, as the coordinator says", { N(HEARD("Draining")) }, "QueueDrains", "Node w",
+          "opened again when its machine has booted anew, or has outlived by ten minutes what was announced. vesper-coordinator evicts.",
+          "vesperctl undrain w", .since_ago_sec = 30 },
+        { "drained for the queue, held by a PDB", { N(HEARD("Draining")), P(POD("web-1", "", "")), { &kube_pdb_kind, PDB("web", "1", "0", "3", "3", "4") } },
+          "BlockedByPDB, (QueueDrains)", "PodDisruptionBudget web/web", "", "kubectl patch" },
+        { "drained for the queue, whom an opted-out pod does not hold",
+          { N(HEARD("Draining")), P(POD("web-1", ",'annotations':{'vesper.sh/do-not-evict':'true'}", "")) }, "QueueDrains", "Node w", "",
+          "vesperctl undrain w", .since_ago_sec = 30 },
+        { "drained for the queue, and nobody leads", { N(HEARD("Draining")) }, "NoLeader, (QueueDrains)", "Lease v/l", "No coordinator leads", "kubectl get pods",
+          .leader = "" },
+        { "drained for the queue at last", { N(HEARD("Drained")) }, "(NotSelected), (DrainedForQueue)", "Node w", "No NodePool selects it." },
+        { "opened in spite of the queue", { N(HEARD("Released")) }, "(NotSelected)", "Node w", "vesper does nothing about it" },
+        { "that a pool selects by now", { N(HEARD("Draining")), A("") }, "(NotAdoptedYet)", "NodePool a", "" },
         /* -- behind the drain -- */
         { "a volume", { N(GOING), C(CLAIM_IN("Volumes")), A(""), { &kube_volume_attachment_kind, "{'metadata':{'name':'csi-1'},'spec':{'nodeName':'w','source':{'persistentVolumeName':'pv-1'}},'status':{'attached':true}}" },
             { &kube_volume_attachment_kind, "{'metadata':{'name':'csi-2'},'spec':{'nodeName':'w2','source':{'persistentVolumeName':'pv-2'}},'status':{'attached':true}}" } },

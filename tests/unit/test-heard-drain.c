@@ -367,6 +367,226 @@ static void test_reported_from_now_on(void **state) {
         room_close(&r);
 }
 
+/* -- conditions ----------------------------------------------------------------------------------------- */
+
+#define READY "{'type':'Ready','status':'True','reason':'KubeletReady'}"
+
+static bool condition_is(Room *r, const char *type, const char *status, const char *reason) {
+        const cJSON *node = rig_node(r->rig, NODE);
+
+        return streq_ptr(rig_condition(node, type), status) && (!status || streq_ptr(rig_condition_reason(node, type), reason));
+}
+
+static bool condition_says(Room *r, const char *type, const char *text) {
+        const cJSON *c = fj_find(fj_get(rig_node(r->rig, NODE), "status", "conditions", NULL), "type", type);
+
+        return strstr(strempty(fj_string(c, "message", NULL)), text);
+}
+
+/* With a pod that a PodDisruptionBudget holds. */
+static void room_open_held(Room *r) {
+        room_open(r, false, DRAINS);
+        add_pod(r, "web", "web", 3);
+        fake_add_pdb(r->rig->cluster, "default", "web", "web", true, "1");
+        rig_run(r->rig, S);
+}
+
+/* In the order of MaintenancePlanned, MaintenanceInProgress, DrainInProgress, Drained: a letter each, '-' where there is none. */
+static void assert_conditions(Room *r, const char *expected) {
+        static const char *const types[] = { CONDITION_MAINTENANCE_PLANNED, CONDITION_MAINTENANCE_IN_PROGRESS, CONDITION_DRAIN_IN_PROGRESS,
+                                             CONDITION_DRAINED };
+        char seen[ELEMENTSOF(types) + 1] = "";
+
+        for (size_t i = 0; i < ELEMENTSOF(types); i++) {
+                const char *status = rig_condition(rig_node(r->rig, NODE), types[i]);
+
+                seen[i] = status ? status[0] : '-';
+                if (status && !condition_is(r, types[i], status, CONDITION_REASON_COORDINATOR))
+                        fail_msg("%s is not the coordinator's", types[i]);
+        }
+        assert_string_equal(seen, expected);
+}
+
+static uint64_t status_patches(Room *r) {
+        return fake_api_count(r->rig->api, FAKE_PATCH, FAKE_NODES, "status");
+}
+
+/* Each of the four says its part in its time; what has not changed costs no write. */
+static void test_conditions(void **state) {
+        uint64_t before;
+        Room r;
+
+        room_open_held(&r);
+        before = status_patches(&r);
+        send_spot(&r, "e1");
+        rig_run(r.rig, 4 * S);
+        assert_conditions(&r, "-TT-");
+        rig_run(r.rig, 11 * S);
+        assert_true(condition_says(&r, CONDITION_DRAIN_IN_PROGRESS, "(spot, terminate), by "));
+        assert_true(condition_says(&r, CONDITION_DRAIN_IN_PROGRESS, "1 pod is left, and it waits for default/web (BlockedByPDB web)"));
+        assert_in_range(status_patches(&r) - before, 1, 2);
+        print_message("  nothing changes, and nothing is written\n");
+        before = status_patches(&r);
+        rig_run(r.rig, 30 * S);
+        assert_int_equal(status_patches(&r), before);
+        fake_remove(r.rig->cluster, FAKE_PDBS, "default", "web");
+        assert_true(wait_phase(&r, "Drained", 20 * S));
+        rig_run(r.rig, 2 * S);
+        assert_conditions(&r, "-TFT");
+        assert_true(condition_says(&r, CONDITION_DRAINED, ": 1 evicted"));
+        print_message("  the next leader knows no figures, and leaves them\n");
+        before = status_patches(&r);
+        rig_kill(r.rig, 0);
+        rig_start(r.rig, 1);
+        rig_run(r.rig, 40 * S);
+        assert_int_equal(status_patches(&r), before);
+        assert_true(condition_says(&r, CONDITION_DRAINED, ": 1 evicted"));
+        rig_run(r.rig, SPOT_LEAD + HEARD_OUTLIVED_USEC);
+        assert_clean(&r);
+        assert_conditions(&r, "-FFF");
+        assert_true(condition_says(&r, CONDITION_DRAINED, "outlived"));
+        assert_int_equal(status_patches(&r), before + 1);
+        room_close(&r);
+}
+
+static void test_conditions_planned(void **state) {
+        Room r;
+
+        room_open(&r, false, DRAINS);
+        rig_kill(r.rig, 0);
+        r.rig->config.lb_wait_usec = 5 * S;
+        rig_start(r.rig, 1);
+        rig_run(r.rig, 30 * S);
+        add_pod(&r, "web", "web", 0);
+        send_spot(&r, "e1");
+        rig_run(r.rig, 4 * S);
+        assert_conditions(&r, "T---");
+        assert_true(wait_phase(&r, "Drained", 10 * S));
+        rig_run(r.rig, 2 * S);
+        assert_conditions(&r, "FTFT");
+        room_close(&r);
+}
+
+static void test_conditions_expired(void **state) {
+        Room r;
+
+        room_open(&r, false, DRAINS);
+        fake_add_pod(r.rig->cluster, &(FakePod){ .name = "stuck", .node = NODE, .grace_sec = 10, .stuck = true });
+        send_spot(&r, "e1");
+        assert_true(wait_phase(&r, "Ending", SPOT_LEAD + 10 * S));
+        rig_run(r.rig, 2 * S);
+        assert_conditions(&r, "-TFF");
+        assert_true(condition_says(&r, CONDITION_DRAINED, "pods left: default/stuck"));
+        room_close(&r);
+}
+
+static void test_conditions_overruled(void **state) {
+        Room r;
+
+        room_open_held(&r);
+        send_spot(&r, "e1");
+        rig_run(r.rig, 5 * S);
+        assert_conditions(&r, "-TT-");
+        fake_merge(r.rig->cluster, FAKE_NODES, NULL, NODE, "{'spec':{'unschedulable':null}}");
+        rig_run(r.rig, 5 * S);
+        assert_conditions(&r, "-FF-");
+        assert_true(condition_says(&r, CONDITION_DRAIN_IN_PROGRESS, "somebody has made it schedulable"));
+        room_close(&r);
+}
+
+/* What a leader has left there goes with the next one, also where the annotation went before. */
+static void test_conditions_of_a_dead_leader(void **state) {
+        Room r;
+
+        room_open(&r, false, DRAINS);
+        send_spot(&r, "e1");
+        assert_true(wait_phase(&r, "Drained", 10 * S));
+        rig_run(r.rig, 2 * S);
+        assert_conditions(&r, "-TFT");
+        rig_kill(r.rig, 0);
+        fake_merge(r.rig->cluster, FAKE_NODES, NULL, NODE,
+                   "{'metadata':{'annotations':{'" ANNOTATION_HEARD "':null,'" ANNOTATION_CORDONED_BY_COORDINATOR "':null}},"
+                   "'spec':{'unschedulable':null}}");
+        rig_start(r.rig, 1);
+        rig_run(r.rig, 30 * S);
+        assert_conditions(&r, "-FFF");
+        room_close(&r);
+}
+
+static void set_conditions(Room *r, const char *rest) {
+        fake_merge(r->rig->cluster, FAKE_NODES, NULL, NODE, "{'status':{'conditions':[" READY "%s]}}", rest);
+}
+
+/* The agent's own words are never written over, whoever has spoken first; what it has left unsaid is said again when it is done. */
+static void test_conditions_are_agents(void **state) {
+        uint64_t before;
+        Room r;
+
+        room_open_held(&r);
+        send_spot(&r, "e1");
+        rig_run(r.rig, 5 * S);
+        assert_conditions(&r, "-TT-");
+        print_message("  the agent takes over\n");
+        mark_agent(&r, "Draining", 1);
+        set_conditions(&r, ",{'type':'DrainInProgress','status':'True','reason':'VesperAgent','message':'m'}");
+        before = status_patches(&r);
+        rig_run(r.rig, 40 * S);
+        assert_true(condition_is(&r, CONDITION_DRAIN_IN_PROGRESS, "True", CONDITION_REASON_AGENT));
+        assert_int_equal(status_patches(&r), before);
+        fake_remove(r.rig->cluster, FAKE_PDBS, "default", "web");
+        assert_true(wait_phase(&r, "Drained", 40 * S));
+        rig_run(r.rig, 5 * S);
+        assert_true(condition_is(&r, CONDITION_DRAIN_IN_PROGRESS, "True", CONDITION_REASON_AGENT));
+        assert_null(rig_condition(rig_node(r.rig, NODE), CONDITION_DRAINED));
+        assert_int_equal(status_patches(&r), before);
+        print_message("  and takes its words back\n");
+        set_conditions(&r, "");
+        rig_run(r.rig, 5 * S);
+        assert_conditions(&r, "-T-T");
+        room_close(&r);
+}
+
+/* The agent's words come while the coordinator's are on their way: the API server refuses those, which are of an old Node. */
+static void test_conditions_cross(void **state) {
+        Room r;
+
+        room_open_held(&r);
+        send_spot(&r, "e1");
+        rig_run(r.rig, S / 2);
+        assert_true(has_phase(&r, "Draining"));
+        fake_api_mute(r.rig->api, FAKE_NODES, loop_now(r.rig->w.loop) + 20 * S);
+        set_conditions(&r, ",{'type':'DrainInProgress','status':'True','reason':'VesperAgent','message':'m'}");
+        rig_run(r.rig, 15 * S);
+        assert_true(condition_is(&r, CONDITION_DRAIN_IN_PROGRESS, "True", CONDITION_REASON_AGENT));
+        assert_int_not_equal(fake_api_count_status(r.rig->api, FAKE_PATCH, FAKE_NODES, "status", 409), 0);
+        rig_run(r.rig, 30 * S);
+        assert_true(condition_is(&r, CONDITION_DRAIN_IN_PROGRESS, "True", CONDITION_REASON_AGENT));
+        room_close(&r);
+}
+
+/* How many pods are left is written on the Node every ten seconds, and no more often. */
+static void test_pods_left(void **state) {
+        uint64_t before;
+        Room r;
+
+        room_open(&r, false, DRAINS);
+        for (unsigned i = 0; i < 12; i++) {
+                _cleanup_free_ char *name = strf("p%u", i);
+
+                add_pod(&r, name, NULL, 2 + 2 * i);
+        }
+        rig_run(r.rig, S);
+        send_spot(&r, "e1");
+        rig_run(r.rig, S);
+        assert_non_null(strstr(annotation(&r, ANNOTATION_HEARD), "\"podsLeft\":12"));
+        before = fake_api_count(r.rig->api, FAKE_PATCH, FAKE_NODES, NULL);
+        rig_run(r.rig, 11 * S);
+        assert_null(strstr(annotation(&r, ANNOTATION_HEARD), "\"podsLeft\":12"));
+        assert_true(wait_phase(&r, "Drained", 60 * S));
+        assert_in_range(fake_api_count(r.rig->api, FAKE_PATCH, FAKE_NODES, NULL) - before, 2, 4);
+        room_close(&r);
+}
+
 /* -- hooks ---------------------------------------------------------------------------------------------- */
 
 static void groups_open(Room *r) {
@@ -426,6 +646,10 @@ int main(void) {
                 cmocka_unit_test(test_boots_anew),        cmocka_unit_test(test_kept_from_vesper),
                 cmocka_unit_test(test_pool_wants_it),     cmocka_unit_test(test_reported_from_now_on),
                 cmocka_unit_test(test_hook),              cmocka_unit_test(test_hook_overruled),
+                cmocka_unit_test(test_conditions),        cmocka_unit_test(test_conditions_planned),
+                cmocka_unit_test(test_conditions_expired), cmocka_unit_test(test_conditions_overruled),
+                cmocka_unit_test(test_conditions_of_a_dead_leader), cmocka_unit_test(test_conditions_are_agents),
+                cmocka_unit_test(test_conditions_cross),  cmocka_unit_test(test_pods_left),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -24,7 +24,7 @@ static const KubeObject *on_object_now(void *userdata) {
 }
 
 static KubeObject *node_of(Bench *b, const char *status) {
-        _cleanup_free_ char *text = strf("{\"metadata\":{\"name\":\"n1\",\"uid\":\"u1\"},\"status\":%s}", status);
+        _cleanup_free_ char *text = strf("{\"metadata\":{\"name\":\"n1\",\"uid\":\"u1\",\"resourceVersion\":\"7\"},\"status\":%s}", status);
         _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
         KubeObject *o;
 
@@ -35,16 +35,21 @@ static KubeObject *node_of(Bench *b, const char *status) {
         return o;
 }
 
-static void bench_init_on(Bench *b, const char *status) {
+static void bench_init_of(Bench *b, const char *status, bool of_version) {
         *b = (Bench){ .rig = rig_new() };
         b->node = node_of(b, status);
         assert_return_code(late_status_new(&(LateStatusOptions){ .client = b->rig->host->client,
                                                                  .kind = &kube_node_kind,
                                                                  .name = "n1",
+                                                                 .of_version = of_version,
                                                                  .object_now = on_object_now,
                                                                  .userdata = b },
                                            &b->status),
                            0);
+}
+
+static void bench_init_on(Bench *b, const char *status) {
+        bench_init_of(b, status, false);
 }
 
 static void bench_init(Bench *b) {
@@ -61,6 +66,23 @@ static void assert_sent(const Bench *b, size_t i, const char *part) {
         assert_true(b->rig->n_requests > i);
         if (!strstr(b->rig->requests[i].body, part))
                 fail_msg("'%s' is not in request %zu: %s", part, i, b->rig->requests[i].body);
+}
+
+/* Where others write the same conditions, only the version in view takes the patch. */
+static void test_version(void **state) {
+        (void) state;
+
+        for (unsigned of_version = 0; of_version < 2; of_version++) {
+                Bench b;
+
+                bench_init_of(&b, "{}", of_version);
+                rig_answer(b.rig, 200, "{}");
+                late_status_set_condition(b.status, "DrainInProgress", CONDITION_TRUE, "R", "begun");
+                rig_run_for(b.rig, 2 * USEC_PER_SEC);
+                assert_sent(&b, 0, "\"uid\":\"u1\"");
+                assert_int_equal(strstr(b.rig->requests[0].body, "\"resourceVersion\":\"7\"") != NULL, of_version);
+                bench_done(&b);
+        }
 }
 
 static void test_together(void **state) {
@@ -332,7 +354,7 @@ int main(void) {
                 cmocka_unit_test(test_newer_word),         cmocka_unit_test(test_word_meanwhile),
                 cmocka_unit_test(test_newest_at_its_turn), cmocka_unit_test(test_news_beside_a_crowd),
                 cmocka_unit_test(test_about_to_go),        cmocka_unit_test(test_gone),
-                cmocka_unit_test(test_as_it_says),
+                cmocka_unit_test(test_as_it_says),         cmocka_unit_test(test_version),
         };
 
         return cmocka_run_group_tests_name("late-status", tests, NULL, NULL);

@@ -77,6 +77,21 @@ static usec_t blocker_since(Bench *b) {
         return list[0].since_usec;
 }
 
+/* Whoever asks between an answer and what the drain makes of it half a second later sees what is so then. */
+static void test_blockers_are_of_now(void **state) {
+        Bench b;
+        (void) state;
+
+        bench_init(&b);
+        add_pod(&b, "web", 30, 5);
+        run_for(&b, USEC_PER_SEC);
+        begin(&b, 0, PROTECTED_WAIT, false);
+        while (!strstr(strbuf_str(&b.trace), "evicted web"))
+                run_for(&b, MSEC);
+        assert_blockers(&b, "web Terminating");
+        bench_done(&b);
+}
+
 /* -- the proof ------------------------------------------------------------------------------------------ */
 
 /* A proof is as old as its question, but an answer that has just come counts however long it took. */
@@ -957,6 +972,7 @@ int main(void) {
                 cmocka_unit_test(test_deleted_instead),
                 cmocka_unit_test(test_opts_out_while_it_waits),
                 cmocka_unit_test(test_answer_after_the_watch),
+                cmocka_unit_test(test_blockers_are_of_now),
                 cmocka_unit_test(test_answer_after_the_pod),
                 cmocka_unit_test(test_dropped_before_the_answer),
                 cmocka_unit_test(test_deletes_are_permitted),

@@ -12,7 +12,7 @@ KubePatchType status_patch_type(const KubeKind *kind) {
         return is_node(kind) ? KUBE_PATCH_STRATEGIC : KUBE_PATCH_MERGE;
 }
 
-JsonWriter *status_patch_open(const KubeObject *o) {
+static JsonWriter *open_patch(const KubeObject *o, bool of_version) {
         JsonWriter *w;
 
         if (json_writer_new(&w) < 0)
@@ -21,11 +21,19 @@ JsonWriter *status_patch_open(const KubeObject *o) {
         json_open_object(w, "metadata");
         if (is_node(o->kind))
                 json_add_string(w, "uid", o->meta.uid);
-        else
+        if (of_version || !is_node(o->kind))
                 json_add_string(w, "resourceVersion", o->meta.resource_version);
         json_close_object(w);
         json_open_object(w, "status");
         return w;
+}
+
+JsonWriter *status_patch_open(const KubeObject *o) {
+        return open_patch(o, false);
+}
+
+JsonWriter *status_patch_open_of_version(const KubeObject *o) {
+        return open_patch(o, true);
 }
 
 static bool is_dropped(const char *const *dropped, const char *type) {

@@ -14,6 +14,8 @@
 KubePatchType status_patch_type(const KubeKind *kind);
 /* {"metadata": {...}, "status": { and the end of it. NULL on ENOMEM; closing frees. */
 JsonWriter *status_patch_open(const KubeObject *o);
+/* The same; also a Node takes it only in the version in view (else 409): where what others say there meanwhile decides. */
+JsonWriter *status_patch_open_of_version(const KubeObject *o);
 /* "conditions": ours, each since when the object says so, or else since its last_transition_usec; and those of others.
  * dropped: types that go (not of Nodes), up to a NULL; or NULL. */
 void status_patch_add_conditions(JsonWriter *w, const KubeObject *o, const Condition *ours, size_t n,

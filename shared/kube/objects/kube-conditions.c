@@ -148,6 +148,28 @@ bool condition_is_said(const KubeObject *o, const Condition *c) {
                streq(strempty(said->message), strempty(c->message));
 }
 
+static const char *const types_with_cause[] = { CONDITION_MAINTENANCE_PLANNED, CONDITION_MAINTENANCE_IN_PROGRESS,
+                                                CONDITION_GRACEFUL_SHUTDOWN };
+
+bool condition_tells_cause(const char *type) {
+        for (size_t i = 0; i < ELEMENTSOF(types_with_cause); i++)
+                if (streq(type, types_with_cause[i]))
+                        return true;
+        return false;
+}
+
+static bool is_of(const Condition *c, const char *reason, const char *daemon) {
+        return c && (streq_ptr(c->reason, reason) || (condition_tells_cause(c->type) && startswith(strempty(c->message), daemon)));
+}
+
+bool condition_is_of_agent(const Condition *c) {
+        return is_of(c, CONDITION_REASON_AGENT, "vesper-agent");
+}
+
+bool condition_is_of_coordinator(const Condition *c) {
+        return is_of(c, CONDITION_REASON_COORDINATOR, "vesper-coordinator");
+}
+
 usec_t condition_since(const Condition *old, ConditionStatus status, usec_t wall_now_usec) {
         return old && old->status == status && old->last_transition_usec > 0 ? old->last_transition_usec
                                                                              : wall_now_usec;

@@ -306,6 +306,11 @@ const Condition *condition_find(const Condition *list, size_t n, const char *typ
 const Condition *kube_object_conditions(const KubeObject *o, size_t *ret_n);
 /* Does the object say so already? The time apart. */
 bool condition_is_said(const KubeObject *o, const Condition *c);
+/* Of the types of a drain (marks.h) whose reason is the cause: MaintenancePlanned, MaintenanceInProgress, GracefulNodeShutdownInProgress. */
+bool condition_tells_cause(const char *type);
+/* Who says so: by the reason, or where that is the cause by the message. NULL is nobody's. */
+bool condition_is_of_agent(const Condition *c);
+bool condition_is_of_coordinator(const Condition *c);
 /* lastTransitionTime of one that has this status now; old: what it was before, or NULL. */
 usec_t condition_since(const Condition *old, ConditionStatus status, usec_t wall_now_usec);
 /* One element of status.conditions. A reason or message of NULL, a time or generation of 0 is left out; Nodes

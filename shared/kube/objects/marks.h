@@ -83,6 +83,8 @@
 #define LABEL_LIFECYCLE_PHASE "karpenter.sh/lifecycle-phase"
 
 /* Node conditions of KEP-5683; `reason` names who drains. */
+#define CONDITION_REASON_AGENT "VesperAgent"
+#define CONDITION_REASON_COORDINATOR "VesperCoordinator"
 #define CONDITION_DRAIN_IN_PROGRESS "DrainInProgress"
 #define CONDITION_DRAINED "Drained"
 #define CONDITION_MAINTENANCE_PLANNED "MaintenancePlanned"

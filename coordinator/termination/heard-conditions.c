@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "heard-conditions.h"
+
+#include "marks.h"
+#include "pod-names.h"
+#include "string-util.h"
+
+#define HELD_TOLD_MAX 3u /* pods that a condition names */
+
+enum { PLANNED, IN_PROGRESS, DRAIN, DRAINED };
+
+static const char *const types[HEARD_CONDITIONS] = {
+        [PLANNED] = CONDITION_MAINTENANCE_PLANNED,
+        [IN_PROGRESS] = CONDITION_MAINTENANCE_IN_PROGRESS,
+        [DRAIN] = CONDITION_DRAIN_IN_PROGRESS,
+        [DRAINED] = CONDITION_DRAINED,
+};
+
+typedef enum Says {
+        KEEPS, /* as it is */
+        ENDS,  /* False, where the coordinator has said True */
+        DENIES,
+        AFFIRMS,
+} Says;
+
+static const struct {
+        Says types[HEARD_CONDITIONS];
+        const char *text; /* behind "vesper-coordinator "; what was announced follows */
+} rows[_HEARD_SAY_MAX] = {
+        [HEARD_SAY_NOTHING] = { { KEEPS, KEEPS, KEEPS, KEEPS }, "" },
+        [HEARD_SAY_PLANNED] = { { AFFIRMS, ENDS, ENDS, ENDS },
+                                "is about to drain this node, once load balancers have let go of it and its agent does not drain it" },
+        [HEARD_SAY_HANDED_OVER] = { { AFFIRMS, ENDS, ENDS, ENDS }, "removes this node, which a NodePool selects by now, when its NodeClaim is deleted" },
+        [HEARD_SAY_DRAINING] = { { ENDS, AFFIRMS, AFFIRMS, ENDS }, "evicts this node's pods, and leaves its machine to its cloud" },
+        [HEARD_SAY_DRAINED] = { { ENDS, AFFIRMS, ENDS, AFFIRMS }, "has drained this node, and leaves its machine to its cloud" },
+        [HEARD_SAY_EXPIRED] = { { ENDS, AFFIRMS, ENDS, DENIES }, "has stopped to drain this node, as the announced time has passed" },
+        [HEARD_SAY_OVERRULED] = { { ENDS, ENDS, ENDS, ENDS }, "has stopped to drain this node: somebody has made it schedulable" },
+        [HEARD_SAY_OVER] = { { ENDS, ENDS, ENDS, ENDS },
+                             "drains this node no more: it has outlived what the interruption queue announced, or is not to be drained for that any more" },
+        [HEARD_SAY_AGENTS] = { { ENDS, KEEPS, KEEPS, KEEPS }, "leaves this node to its agent, which drains it" },
+};
+
+const char *heard_condition_type(size_t i) {
+        assert(i < HEARD_CONDITIONS);
+        return types[i];
+}
+
+bool heard_conditions_are_agents(const KubeNode *n) {
+        return condition_is_of_agent(kube_node_condition(n, CONDITION_DRAIN_IN_PROGRESS)) ||
+               condition_is_of_agent(kube_node_condition(n, CONDITION_DRAINED));
+}
+
+bool heard_condition_is_free(const KubeNode *n, const char *type) {
+        const Condition *c = kube_node_condition(n, type);
+
+        if (!c || condition_is_of_coordinator(c))
+                return true;
+        return !condition_is_of_agent(c) && !(condition_tells_cause(type) && c->status == CONDITION_TRUE);
+}
+
+bool heard_conditions_stand(const KubeNode *n) {
+        for (size_t i = 0; i < HEARD_CONDITIONS; i++) {
+                const Condition *c = kube_node_condition(n, types[i]);
+
+                if (condition_is_of_coordinator(c) && c->status == CONDITION_TRUE)
+                        return true;
+        }
+        return false;
+}
+
+/* The end of each sentence. */
+static char *what_was_announced(const Notice *notice) {
+        char when[RFC3339_MAX] = "";
+
+        if (!notice)
+                return strdup("");
+        if (notice_announced(notice) != USEC_INFINITY)
+                rfc3339_format(notice_announced(notice), when);
+        return strf(": the interruption queue announced the end of its machine (%s%s%s)%s%s", notice_kind_to_string(notice->kind) ?: "unknown",
+                    isempty(notice->action) ? "" : ", ", strempty(notice->action), *when ? ", by " : "", when);
+}
+
+/* Only DrainInProgress and Drained tell figures: the others change with what is said alone. */
+static char *message_of(HeardSay say, size_t type, const HeardWords *words) {
+        bool ends = say == HEARD_SAY_OVER || say == HEARD_SAY_OVERRULED || say == HEARD_SAY_AGENTS;
+        const char *how_far = type == DRAIN || type == DRAINED ? words->how_far : NULL;
+        _cleanup_free_ char *announced = what_was_announced(ends ? NULL : words->notice);
+
+        if (!announced)
+                return NULL;
+        return strf("vesper-coordinator %s%s%s%s", rows[say].text, announced, isempty(how_far) ? "" : "; ", strempty(how_far));
+}
+
+static const char *reason_of(size_t type, const HeardWords *words) {
+        return condition_tells_cause(types[type]) && words->notice && words->notice->kind == NOTICE_MAINTENANCE
+                       ? CONDITION_REASON_WINDOW
+                       : CONDITION_REASON_COORDINATOR;
+}
+
+/* A leader that comes later knows no figures of the drain: what stands there is the better text. */
+static bool is_told_already(HeardSay say, size_t type, ConditionStatus status, const Condition *said, const HeardWords *words) {
+        return condition_is_of_coordinator(said) && said->status == status && isempty(words->how_far) &&
+               (say == HEARD_SAY_DRAINED || say == HEARD_SAY_EXPIRED) && type == DRAINED;
+}
+
+char *heard_pods_left_text(size_t n_left, const DrainBlocker *b, size_t n) {
+        _cleanup_strbuf_ StrBuf text = {}, held = {};
+
+        strbuf_addf(&text, "%zu pod%s left", n_left, n_left == 1 ? " is" : "s are");
+        if (pod_names_add(&held, b, n, HELD_TOLD_MAX, true) > 0)
+                strbuf_addf(&text, ", and it waits for %s", strbuf_str(&held));
+        text.failed = text.failed || held.failed;
+        return strbuf_steal(&text);
+}
+
+char *heard_drained_text(usec_t begun_usec, usec_t drained_usec, size_t n_evicted, size_t n_deleted) {
+        _cleanup_strbuf_ StrBuf text = {};
+        char since[RFC3339_MAX], took[DURATION_MAX];
+
+        rfc3339_format(begun_usec, since);
+        strbuf_addf(&text, "no pod is left to wait for, %s after this leader began to drain it at %s: %zu evicted",
+                    duration_format(usec_sub(drained_usec, begun_usec), took), since, n_evicted);
+        if (n_deleted > 0)
+                strbuf_addf(&text, ", %zu deleted without asking their PodDisruptionBudgets", n_deleted);
+        return strbuf_steal(&text);
+}
+
+int heard_condition(HeardSay say, size_t type, const Condition *said, const HeardWords *words, Condition *ret, char **ret_message) {
+        Says says = rows[say].types[type];
+        ConditionStatus status = says == AFFIRMS ? CONDITION_TRUE : CONDITION_FALSE;
+        _cleanup_free_ char *message = NULL;
+
+        assert(words && ret && ret_message);
+        if (says == KEEPS || (says == ENDS && (!condition_is_of_coordinator(said) || said->status != CONDITION_TRUE)) ||
+            is_told_already(say, type, status, said, words))
+                return 0;
+        message = message_of(say, type, words);
+        if (!message)
+                return -ENOMEM;
+        *ret = (Condition){ .type = types[type], .status = status, .reason = reason_of(type, words), .message = message };
+        if (said && said->status == status && streq_ptr(said->reason, ret->reason) && streq_ptr(said->message, message))
+                return 0;
+        *ret_message = TAKE_PTR(message);
+        return 1;
+}
