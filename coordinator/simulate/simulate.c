@@ -217,7 +217,7 @@ static int note_preferences(Removal *x) {
                 int r;
 
                 p->held_preferences = 0;
-                if (!x->options->respect_preferences || s->templates[p->template].n_preferences == 0)
+                if (!x->options->respect_preferences || p->unmodelled != POD_MODELLED || s->templates[p->template].n_preferences == 0)
                         continue;
                 r = simulator_take_off(s, x->movers[i]);
                 if (r < 0)

@@ -239,6 +239,11 @@ static const Case cases[] = {
           { { "a", "4", "1" }, { "b", "4", "1" }, { "c", "4", "1" } },
           { { "p", "a", "2" }, { "q", "b", "1" } },
           {}, "a b", false, "p>c q>c" },
+        { "nor is what nobody can read, whatever it wishes",
+          { { "a", "4", "1" }, { "b", "4", "1" } },
+          { { "p", "a", "1", NULL, "\"affinity\":{\"podAffinity\":{\"preferredDuringSchedulingIgnoredDuringExecution\":[{\"weight\":1,\"podAffinityTerm\":"
+              TERM(HOST, "s") "}]},\"podAntiAffinity\":{\"requiredDuringSchedulingIgnoredDuringExecution\":[{\"topologyKey\":5}]}}" } },
+          {}, "a", true, "p: UNREADABLE" },
         { "what nobody can model is not moved",
           { { "a", "4", "1" }, { "b", "4", "1" } },
           { { "p", "a", "1", NULL, "\"schedulerName\":\"mine\"" } }, {}, "a", false, "p: FOREIGN_SCHEDULER" },
