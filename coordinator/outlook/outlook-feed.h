@@ -24,7 +24,7 @@ void outlook_feed_on_pod(OutlookFeed *f, const KubePod *old, const KubePod *new)
 void outlook_feed_on_node(OutlookFeed *f, const KubeNode *old, const KubeNode *new);
 
 /* 1: *ret is the scene as of now, until the end, borrowed. 0: not yet, ask again at *ret_at_usec (loop_now()). -ENOMEM: at
- * that time it may do. -E2BIG: SIMULATOR_TOO_LARGE. */
+ * that time it may do. */
 int outlook_feed_begin(OutlookFeed *f, DisruptionScene **ret, usec_t *ret_at_usec);
 void outlook_feed_end(OutlookFeed *f);
 

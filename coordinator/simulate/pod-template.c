@@ -452,7 +452,10 @@ static int take_pod_term(TemplateParser *p, const Json *v, PodTerm *t) {
         if (r >= 0)
                 r = selector_parse(json_get(v, "labelSelector"), p->pool, &t->selector);
         p->template->names_own_labels |= selector_names_own_label(t->selector);
-        return r < 0 ? r : take_namespaces(p, v, t);
+        if (r >= 0)
+                r = take_namespaces(p, v, t);
+        p->template->reaches_out |= r >= 0 && pod_term_reaches_out(t, p->template->ns);
+        return r;
 }
 
 /* Preferred terms have a weight around them. */
@@ -486,6 +489,13 @@ bool pod_term_is_ambiguous(const PodTerm *term) {
 
         return term->namespace_selector && !selector_is_empty(term->namespace_selector) &&
                selector_matches(term->namespace_selector, &none);
+}
+
+bool pod_term_reaches_out(const PodTerm *term, const char *ns) {
+        for (size_t i = 0; i < term->n_namespaces; i++)
+                if (term->namespaces[i] != ns)
+                        return true;
+        return term->namespace_selector;
 }
 
 bool pod_term_matches(const PodTerm *term, const PodTemplate *pod, const KeyValues *namespace_labels, bool broadly) {

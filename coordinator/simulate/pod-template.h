@@ -78,6 +78,7 @@ typedef struct PodTemplate {
         PodUnmodelled unmodelled;
         const char *text; /* interned: KubeScheduledPod.scheduling, or kind_text */
         bool names_own_labels; /* a selector of its rules names one of kube_pod_own_labels */
+        bool reaches_out; /* some of its rules are about pods of other namespaces, too */
         const char *ns;   /* interned */
         KeyValues labels;
         int64_t priority;
@@ -124,3 +125,5 @@ bool spread_rule_counts_itself(const SpreadRule *rule, const PodTemplate *of);
 bool pod_term_matches(const PodTerm *term, const PodTemplate *pod, const KeyValues *namespace_labels, bool broadly);
 /* Is its namespace selector one of these? */
 bool pod_term_is_ambiguous(const PodTerm *term);
+/* May it be about pods of other namespaces than this one (interned), where its own pods are? */
+bool pod_term_reaches_out(const PodTerm *term, const char *ns);

@@ -32,6 +32,7 @@ static const char *const unmodelled_table[_POD_UNMODELLED_MAX] = {
         [POD_DISK_INSIDE] = "DISK_INSIDE",
         [POD_UNREADABLE] = "UNREADABLE",
         [POD_SNAPSHOT_INCOMPLETE] = "SNAPSHOT_INCOMPLETE",
+        [POD_TOO_MANY_RULES] = "TOO_MANY_RULES",
 };
 
 const char *fit_reason_to_string(FitReason r) {
@@ -362,7 +363,7 @@ bool simulator_is_too_coarse(const Simulator *s) {
         return !s->tells_apart && pdbs_name_own_labels(s->snapshot);
 }
 
-static int simulator_make(const Snapshot *snapshot, bool tells_apart, Simulator **ret) {
+static int simulator_make(const Snapshot *snapshot, const SimulatorBounds *bounds, bool tells_apart, Simulator **ret) {
         Simulator *s = new0(Simulator, 1);
         int r;
 
@@ -370,6 +371,7 @@ static int simulator_make(const Snapshot *snapshot, bool tells_apart, Simulator 
                 return -ENOMEM;
         s->snapshot = snapshot;
         s->pool = snapshot->pool;
+        s->bounds = *bounds;
         s->tells_apart = tells_apart;
         r = simulator_load(s);
         if (r < 0) {
@@ -380,10 +382,14 @@ static int simulator_make(const Snapshot *snapshot, bool tells_apart, Simulator 
         return 0;
 }
 
-int simulator_new(const Snapshot *snapshot, Simulator **ret) {
-        int r = simulator_make(snapshot, pdbs_name_own_labels(snapshot), ret);
+int simulator_new_within(const Snapshot *snapshot, const SimulatorBounds *bounds, Simulator **ret) {
+        int r = simulator_make(snapshot, bounds, pdbs_name_own_labels(snapshot), ret);
 
-        return r == -ESTALE ? simulator_make(snapshot, true, ret) : r;
+        return r == -ESTALE ? simulator_make(snapshot, bounds, true, ret) : r;
+}
+
+int simulator_new(const Snapshot *snapshot, Simulator **ret) {
+        return simulator_new_within(snapshot, &simulator_bounds, ret);
 }
 
 void simulator_node_done(SimulatorNode *n, InternPool *pool) {
@@ -480,6 +486,11 @@ bool simulator_pod_moves(const Simulator *s, uint32_t pod) {
 
 PodUnmodelled simulator_pod_unmodelled(const Simulator *s, uint32_t pod) {
         return s->pods[pod].unmodelled;
+}
+
+const char *const *simulator_left_out(const Simulator *s, size_t *ret_n) {
+        *ret_n = s->n_left_out;
+        return s->left_out;
 }
 
 uint32_t simulator_template_of(const Simulator *s, uint32_t pod) {
