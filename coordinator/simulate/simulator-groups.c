@@ -76,18 +76,21 @@ static int note(Simulator *s, uint32_t **list, size_t *n, size_t *allocated, uin
 
 /* -- nodes that make domains -------------------------------------------------------------------------------- */
 
-static bool has_all_keys(const Simulator *s, const PodTemplate *t, bool hard, uint32_t node) {
-        for (size_t i = 0; i < t->n_spread; i++)
-                if (t->spread[i].is_hard == hard &&
-                    !key_values_get(&s->nodes[node].labels, t->spread[i].key))
+/* Of all the template's hard rules, or of all others; their groups are there. */
+static bool has_all_keys(const Simulator *s, const SimulatorTemplate *t, bool hard, uint32_t node) {
+        const uint32_t *groups = hard ? t->spread : t->soft_spread;
+
+        for (size_t i = 0, n = hard ? t->n_spread : t->n_soft_spread; i < n; i++)
+                if (s->keys.items[s->groups[groups[i]].key].domain_of[node] == NO_DOMAIN)
                         return false;
         return true;
 }
 
-static bool is_eligible(const Simulator *s, const PodTemplate *t, const SpreadRule *rule, uint32_t node) {
+static bool is_eligible(const Simulator *s, uint32_t template, const SpreadRule *rule, uint32_t node) {
+        const PodTemplate *t = s->templates[template].parsed;
         const SimulatorNode *n = s->nodes + node;
 
-        return has_all_keys(s, t, rule->is_hard, node) &&
+        return has_all_keys(s, s->templates + template, rule->is_hard, node) &&
                (!rule->honors_affinity || pod_template_matches_node(t, &n->labels, n->name)) &&
                (!rule->honors_taints ||
                 pod_template_tolerates_all(t, n->object->node.taints, n->object->node.n_taints));
@@ -100,9 +103,8 @@ static const SpreadRule *rule_of(const Simulator *s, uint32_t group) {
 
 static int set_eligible(Simulator *s, uint32_t group, uint32_t node) {
         DomainGroup *g = s->groups + group;
-        const PodTemplate *t = s->templates[g->template].parsed;
 
-        if (!is_eligible(s, t, rule_of(s, group), node))
+        if (!is_eligible(s, g->template, rule_of(s, group), node))
                 return 0;
         return domain_group_set_eligible(g, node, s->keys.items[g->key].domain_of[node]);
 }
@@ -139,15 +141,24 @@ static int make_spread(Simulator *s, uint32_t number) {
                 s->groups[group].max_skew = rule->max_skew;
                 s->groups[group].min_domains = rule->is_hard ? rule->min_domains : 1;
                 s->groups[group].counts_itself = spread_rule_counts_itself(rule, p);
+        }
+        return 0;
+}
+
+/* Nodes are eligible by all rules of the template together, so the groups come first. */
+static int make_spread_domains(Simulator *s, uint32_t first) {
+        int r = 0;
+
+        for (uint32_t group = first; group < s->n_groups && r >= 0; group++) {
+                const PodTemplate *p = s->templates[s->groups[group].template].parsed;
+
                 r = simulator_charge_work(s, s->n_nodes * (1 + p->n_spread / 8));
                 for (uint32_t node = 0; node < s->n_nodes && r >= 0; node++)
                         r = set_eligible(s, group, node);
-                if (r >= 0 && rule->honors_taints && !is_forgiving(p))
+                if (r >= 0 && rule_of(s, group)->honors_taints && !is_forgiving(p))
                         r = note(s, &s->taint_groups, &s->n_taint_groups, &s->taint_groups_allocated, group);
-                if (r < 0)
-                        return r;
         }
-        return 0;
+        return r;
 }
 
 static int make_terms(Simulator *s, uint32_t number, GroupKind kind, const PodTerms *terms, uint32_t **ret) {
@@ -295,13 +306,15 @@ int simulator_group_template(Simulator *s, uint32_t number) {
         SimulatorTemplate *t = s->templates + number;
         PodTemplate *p = t->parsed;
         PodTerms owners = p->anti_affinity;
+        uint32_t first = s->n_groups;
         int r;
 
         if (p->unmodelled == POD_UNREADABLE)
                 return 0;
         judge_rules(s, p);
         r = make_spread(s, number);
-
+        if (r >= 0)
+                r = make_spread_domains(s, first);
         if (r >= 0)
                 r = make_terms(s, number, GROUP_AFFINITY, &p->affinity, &t->affinity);
         t->n_affinity = t->affinity ? p->affinity.n_items : 0;
@@ -513,9 +526,8 @@ void simulator_count_ghost(Simulator *s, uint32_t node, int direction) {
                 uint32_t group = s->taint_groups[i];
                 DomainGroup *g = s->groups + group;
                 uint32_t domain = s->keys.items[g->key].domain_of[node];
-                const PodTemplate *t = s->templates[g->template].parsed;
 
-                if (domain == NO_DOMAIN || !is_eligible(s, t, rule_of(s, group), node))
+                if (domain == NO_DOMAIN || !is_eligible(s, g->template, rule_of(s, group), node))
                         continue;
                 if (direction > 0)
                         domain_group_drop_node(g, node, domain, pods_counted_on(s, group, node));

@@ -134,6 +134,7 @@ struct Simulator {
         SimulatorTemplate *templates;
         size_t templates_allocated;
         uint32_t n_templates, n_first_templates; /* those that it was made with */
+        uint32_t last_template;    /* asked for */
 
         SimulatorVolume *volumes;
         size_t volumes_allocated;

@@ -45,13 +45,15 @@ const char *pod_unmodelled_to_string(PodUnmodelled u) {
 
 /* -- templates ------------------------------------------------------------------------------------------ */
 
+/* Texts are interned, and pods of one owner follow one another: most ask for what was asked for last. */
 int simulator_find_or_add_template(Simulator *s, const char *text, uint32_t *ret) {
-        uintptr_t number = (uintptr_t) hashmap_get(s->template_numbers, text);
+        bool is_last = s->n_templates > 0 && s->templates[s->last_template].parsed->text == text;
+        uintptr_t number = is_last ? s->last_template + 1 : (uintptr_t) hashmap_get(s->template_numbers, text);
         SimulatorTemplate *t;
         int r;
 
         if (number > 0) {
-                *ret = (uint32_t) (number - 1);
+                *ret = s->last_template = (uint32_t) (number - 1);
                 return 0;
         }
         r = GREEDY_REALLOC(s->templates, s->templates_allocated, (size_t) s->n_templates + 1);
@@ -68,7 +70,7 @@ int simulator_find_or_add_template(Simulator *s, const char *text, uint32_t *ret
         for (size_t i = 0; i < t->parsed->n_spread; i++)
                 t->n_preferences += !t->parsed->spread[i].is_hard;
         s->has_to_tell_apart |= t->parsed->names_own_labels;
-        *ret = s->n_templates++;
+        *ret = s->last_template = s->n_templates++;
         return hashmap_put(s->template_numbers, t->parsed->text, (void *) (uintptr_t) s->n_templates);
 }
 
