@@ -20,7 +20,7 @@ struct OutlookFeed {
         Snapshot *snapshot;
         Simulator *simulator;   /* NULL: to be made */
         DisruptionScene *scene; /* of a round; NULL: none is under way */
-        Hashmap *numbers;       /* pod -> the simulator's number for it, + 1 */
+        Hashmap *resting;       /* pod that runs on no node -> the simulator's number for it, + 1; of all others their node tells */
         Hashmap *pending;       /* pod -> its newest state, a reference; NULL: it is gone. What came during a round */
         bool is_stale;          /* the simulator is not of the cluster as it is */
         usec_t built_usec;      /* loop_now() */
@@ -64,7 +64,7 @@ static void feed_drop(OutlookFeed *f) {
         f->scene = disruption_scene_free(f->scene);
         f->simulator = simulator_free(f->simulator);
         f->snapshot = snapshot_free(f->snapshot);
-        f->numbers = hashmap_free(f->numbers);
+        f->resting = hashmap_free(f->resting);
 }
 
 OutlookFeed *outlook_feed_free(OutlookFeed *f) {
@@ -118,9 +118,30 @@ void outlook_feed_on_node(OutlookFeed *f, const KubeNode *old, const KubeNode *n
 
 /* -- pods ----------------------------------------------------------------------------------------------- */
 
+static bool find_number(const OutlookFeed *f, const char *key, uint32_t *ret) {
+        const KubeObject *o = snapshot_get(f->snapshot, SNAPSHOT_PODS, key);
+        uintptr_t number;
+
+        if (!o)
+                return false;
+        if (simulator_find_running(f->simulator, (const KubeScheduledPod *) o, ret) >= 0)
+                return true;
+        number = (uintptr_t) hashmap_get(f->resting, key);
+        assert(number > 0);
+        *ret = (uint32_t) (number - 1);
+        return true;
+}
+
+static int note_number(OutlookFeed *f, const char *key, uint32_t number) {
+        if (!simulator_pod_runs(f->simulator, number))
+                return hashmap_replace(f->resting, key, (void *) ((uintptr_t) number + 1), NULL);
+        hashmap_remove(f->resting, key);
+        return 0;
+}
+
 static void take_gone(OutlookFeed *f, const char *key, uint32_t number) {
         simulator_forget_pod(f->simulator, number);
-        hashmap_remove(f->numbers, key);
+        hashmap_remove(f->resting, key);
         kube_object_unref(hashmap_remove(f->snapshot->objects[SNAPSHOT_PODS], key));
 }
 
@@ -131,24 +152,27 @@ static int take_new(OutlookFeed *f, const char *key, KubeObject *o) {
         r = simulator_add_pod(f->simulator, (const KubeScheduledPod *) o, &number);
         if (r >= 0)
                 r = snapshot_put(f->snapshot, SNAPSHOT_PODS, o);
-        return r < 0 ? r : hashmap_put(f->numbers, key, (void *) (uintptr_t) (number + 1));
+        return r < 0 ? r : note_number(f, key, number);
 }
 
 /* The simulator borrows the pod's older state until it has the newer. */
-static int take_changed(OutlookFeed *f, uint32_t number, KubeObject *o) {
+static int take_changed(OutlookFeed *f, const char *key, uint32_t number, KubeObject *o) {
         int r = simulator_change_pod(f->simulator, number, (const KubeScheduledPod *) o);
 
-        return r < 0 ? r : snapshot_put(f->snapshot, SNAPSHOT_PODS, o);
+        if (r >= 0)
+                r = snapshot_put(f->snapshot, SNAPSHOT_PODS, o);
+        return r < 0 ? r : note_number(f, key, number);
 }
 
 static void take_pod(OutlookFeed *f, const char *key, KubeObject *new) {
-        uintptr_t number = (uintptr_t) hashmap_get(f->numbers, key);
+        uint32_t number;
+        bool is_known = find_number(f, key, &number);
         int r = 0;
 
-        if (number > 0 && !new)
-                take_gone(f, key, (uint32_t) number - 1);
-        else if (number > 0)
-                r = take_changed(f, (uint32_t) number - 1, new);
+        if (is_known && !new)
+                take_gone(f, key, number);
+        else if (is_known)
+                r = take_changed(f, key, number, new);
         else if (new)
                 r = take_new(f, key, new);
         if (r < 0) /* only a new one is of use now */
@@ -224,15 +248,15 @@ static int read_rules(OutlookFeed *f) {
         return r;
 }
 
-/* The simulator has pods in the order of their keys. */
 static int number_pods(OutlookFeed *f) {
-        int r = hashmap_new(0, &f->numbers);
+        int r = hashmap_new(0, &f->resting);
 
-        for (uint32_t i = 0; r >= 0 && i < simulator_n_pods(f->simulator); i++) {
-                _cleanup_free_ char *key = kube_object_key(&simulator_pod(f->simulator, i)->pod.object);
+        for (uint32_t i = 0; r >= 0 && i < simulator_n_pods(f->simulator); i++)
+                if (!simulator_pod_runs(f->simulator, i)) {
+                        _cleanup_free_ char *key = kube_object_key(&simulator_pod(f->simulator, i)->pod.object);
 
-                r = key ? hashmap_put(f->numbers, key, (void *) (uintptr_t) (i + 1)) : -ENOMEM;
-        }
+                        r = key ? note_number(f, key, i) : -ENOMEM;
+                }
         return r;
 }
 
@@ -264,7 +288,7 @@ static int feed_build(OutlookFeed *f) {
 }
 
 static usec_t rebuild_usec(const OutlookFeed *f) {
-        usec_t pause = REBUILD_PER_POD_USEC * (f->numbers ? hashmap_size(f->numbers) : 0);
+        usec_t pause = REBUILD_PER_POD_USEC * (f->snapshot ? hashmap_size(f->snapshot->objects[SNAPSHOT_PODS]) : 0);
 
         return usec_add(f->built_usec, MIN(REBUILD_MIN_USEC + pause, REBUILD_MAX_USEC));
 }

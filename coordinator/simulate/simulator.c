@@ -482,6 +482,24 @@ const uint32_t *simulator_pods_of(const Simulator *s, uint32_t node, size_t *ret
         return s->nodes[node].home_pods;
 }
 
+bool simulator_pod_runs(const Simulator *s, uint32_t pod) {
+        return s->pods[pod].home != NOWHERE;
+}
+
+int simulator_find_running(const Simulator *s, const KubeScheduledPod *object, uint32_t *ret) {
+        uint32_t node;
+        int r = object->pod.node_name ? simulator_find_node(s, object->pod.node_name, &node) : -ENOENT;
+
+        if (r < 0)
+                return r;
+        for (size_t i = 0; i < s->nodes[node].n_home_pods; i++)
+                if (s->pods[s->nodes[node].home_pods[i]].object == object) {
+                        *ret = s->nodes[node].home_pods[i];
+                        return 0;
+                }
+        return -ENOENT;
+}
+
 bool simulator_pod_moves(const Simulator *s, uint32_t pod) {
         return s->pods[pod].moves;
 }

@@ -83,6 +83,9 @@ uint32_t simulator_n_pods(const Simulator *s);
 const KubeScheduledPod *simulator_pod(const Simulator *s, uint32_t pod); /* NULL: it went */
 /* The pods that run on a node in the snapshot, by number; borrowed. */
 const uint32_t *simulator_pods_of(const Simulator *s, uint32_t node, size_t *ret_n);
+bool simulator_pod_runs(const Simulator *s, uint32_t pod); /* is it one of these? */
+/* The number of one of these, of which the simulator has this very object: its node tells. -ENOENT. */
+int simulator_find_running(const Simulator *s, const KubeScheduledPod *object, uint32_t *ret);
 /* Must a seat be found for it when its node goes? Active (or terminating and a StatefulSet's, whose successor comes then),
  * neither of a DaemonSet nor static. */
 bool simulator_pod_moves(const Simulator *s, uint32_t pod);
