@@ -3,11 +3,11 @@
 
 /*
  * The snapshot and simulator by which nodes are judged, kept as the cluster changes: pods one by one (microseconds each),
- * all else by making both anew. That takes some tenths of a second where there are 150,000 pods, so it is done when a round
- * begins, at most every 10 s to a minute, by their number, and only if something has changed that scheduling reads: a
- * kubelet's heartbeat has not.
+ * all else by making both anew. That takes some tenths of a second where there are 150,000 pods, so it is done in two parts, with a
+ * pause for others, when a round begins, at most every 10 s to a minute, by their number, and only if something has changed that
+ * scheduling reads: a kubelet's heartbeat has not.
  *
- * Between outlook_feed_begin() and outlook_feed_end() nothing moves: what watches bring waits.
+ * Between outlook_feed_begin() and outlook_feed_end() nothing moves: what watches bring waits, as it does between these parts.
  */
 
 #include "cluster-view.h"
