@@ -128,13 +128,12 @@ struct Simulator {
         SimulatorPod *pods;
         size_t pods_allocated;
         uint32_t n_pods, n_gone; /* numbers in use; of pods that went */
-        Hashmap *template_numbers; /* KubeScheduledPod.kind_text, or scheduling -> number + 1 */
-        bool tells_apart;          /* by scheduling, as a selector names labels of which each pod has its own value */
-        bool has_to_tell_apart;    /* a template's rules do */
+        Hashmap *template_numbers; /* PodTemplate.text -> number + 1 */
+        Hashmap *read_labels;      /* keys of pods' labels that rules and PodDisruptionBudgets asked for when it was made: by others no pods are told apart */
+        bool is_too_coarse;        /* a rule that came later asks for others */
         SimulatorTemplate *templates;
         size_t templates_allocated;
         uint32_t n_templates, n_first_templates; /* those that it was made with */
-        uint32_t last_template;    /* asked for */
 
         SimulatorVolume *volumes;
         size_t volumes_allocated;
@@ -216,7 +215,6 @@ void simulator_node_done(SimulatorNode *n, InternPool *pool);
 
 /* -- one pod (simulator.c) --------------------------------------------------------------------------------- */
 
-int simulator_find_or_add_template(Simulator *s, const char *text, uint32_t *ret);
 int simulator_fill_pod(Simulator *s, uint32_t pod, const KubeScheduledPod *object);
 PodUnmodelled simulator_judge_pod(const Simulator *s, uint32_t pod);
 int simulator_bring_pod(Simulator *s, uint32_t pod, uint32_t node);

@@ -45,23 +45,16 @@ const char *pod_unmodelled_to_string(PodUnmodelled u) {
 
 /* -- templates ------------------------------------------------------------------------------------------ */
 
-/* Texts are interned, and pods of one owner follow one another: most ask for what was asked for last. */
-int simulator_find_or_add_template(Simulator *s, const char *text, uint32_t *ret) {
-        bool is_last = s->n_templates > 0 && s->templates[s->last_template].parsed->text == text;
-        uintptr_t number = is_last ? s->last_template + 1 : (uintptr_t) hashmap_get(s->template_numbers, text);
+static int add_template(Simulator *s, const char *text, uint32_t *ret) {
+        size_t n_read = hashmap_size(s->read_labels);
         SimulatorTemplate *t;
-        int r;
+        int r = GREEDY_REALLOC(s->templates, s->templates_allocated, (size_t) s->n_templates + 1);
 
-        if (number > 0) {
-                *ret = s->last_template = (uint32_t) (number - 1);
-                return 0;
-        }
-        r = GREEDY_REALLOC(s->templates, s->templates_allocated, (size_t) s->n_templates + 1);
         if (r < 0)
                 return r;
         t = s->templates + s->n_templates;
         *t = (SimulatorTemplate){ .pickiness = -1 };
-        r = pod_template_parse(text, s->pool, &s->resources, &t->parsed);
+        r = pod_template_parse(text, s->pool, &s->resources, s->read_labels, &t->parsed);
         if (r < 0)
                 return r;
         t->asks_for_name = node_terms_ask_for_name(&t->parsed->required);
@@ -69,9 +62,75 @@ int simulator_find_or_add_template(Simulator *s, const char *text, uint32_t *ret
                                        t->parsed->preferred_anti_affinity.n_items);
         for (size_t i = 0; i < t->parsed->n_spread; i++)
                 t->n_preferences += !t->parsed->spread[i].is_hard;
-        s->has_to_tell_apart |= t->parsed->names_own_labels;
-        *ret = s->last_template = s->n_templates++;
+        s->is_too_coarse |= hashmap_size(s->read_labels) > n_read;
+        *ret = s->n_templates++;
         return hashmap_put(s->template_numbers, t->parsed->text, (void *) (uintptr_t) s->n_templates);
+}
+
+/* Texts and labels are interned, and pods of one owner follow one another: most are as the one before. */
+static bool is_as_before(const Simulator *s, uint32_t pod) {
+        const KubeScheduledPod *a = s->pods[pod].object, *b = pod > 0 ? s->pods[pod - 1].object : NULL;
+
+        return b && a->scheduling == b->scheduling && key_values_are_same(&a->pod.object.meta.labels, &b->pod.object.meta.labels);
+}
+
+static int find_or_add_template(Simulator *s, uint32_t pod, uint32_t *ret) {
+        _cleanup_free_ char *text = NULL;
+        uintptr_t number;
+
+        if (is_as_before(s, pod)) {
+                *ret = s->pods[pod - 1].template;
+                return 0;
+        }
+        text = pod_template_text(s->pods[pod].object, s->read_labels);
+        if (!text)
+                return -ENOMEM;
+        number = (uintptr_t) hashmap_get(s->template_numbers, text);
+        if (number == 0)
+                return add_template(s, text, ret);
+        *ret = (uint32_t) (number - 1);
+        return 0;
+}
+
+/* -- labels that are asked for ------------------------------------------------------------------------------ */
+
+static bool may_have_rules(const char *scheduling) {
+        return strstr(scheduling, "\"podAffinity\"") || strstr(scheduling, "\"podAntiAffinity\"") || strstr(scheduling, "\"topologySpreadConstraints\"");
+}
+
+static int read_rules_of(Simulator *s, Hashmap *seen, const char *scheduling) {
+        PodTemplate *t;
+        int r;
+
+        if (!may_have_rules(scheduling) || hashmap_contains(seen, scheduling))
+                return 0;
+        r = hashmap_put(seen, scheduling, NULL);
+        if (r >= 0)
+                r = pod_template_parse(scheduling, s->pool, &s->resources, s->read_labels, &t);
+        if (r >= 0)
+                pod_template_free(t, s->pool);
+        return r;
+}
+
+static int gather_read_labels(Simulator *s, KubeObject *const *pods, size_t n) {
+        _cleanup_(hashmap_freep) Hashmap *seen = NULL;
+        const char *last = NULL;
+        const KubePdb *pdb;
+        int r = hashmap_new(HASHMAP_BORROW_KEYS, &seen);
+
+        if (r >= 0)
+                r = hashmap_new(0, &s->read_labels);
+        HASHMAP_FOREACH (pdb, s->snapshot->objects[SNAPSHOT_PDBS])
+                if (r >= 0)
+                        r = selector_gather_keys(pdb->selector, s->read_labels);
+        for (size_t i = 0; i < n && r >= 0; i++) {
+                const char *scheduling = ((const KubeScheduledPod *) pods[i])->scheduling;
+
+                if (scheduling && scheduling != last)
+                        r = read_rules_of(s, seen, scheduling);
+                last = scheduling;
+        }
+        return r;
 }
 
 static void template_done(SimulatorTemplate *t, InternPool *pool) {
@@ -219,7 +278,6 @@ static uint64_t uid_head(const char *uid) {
 int simulator_fill_pod(Simulator *s, uint32_t number, const KubeScheduledPod *object) {
         const KubePod *pod = &object->pod;
         const ObjectMeta *m = &pod->object.meta;
-        const char *text = object->kind_text && !s->tells_apart ? object->kind_text : object->scheduling;
         SimulatorPod *p = s->pods + number;
         uint32_t home = NOWHERE;
         int r;
@@ -235,7 +293,7 @@ int simulator_fill_pod(Simulator *s, uint32_t number, const KubeScheduledPod *ob
         p->home = home;
         r = home == NOWHERE ? 0 : add_home_pod(s, home, number);
         if (r >= 0)
-                r = simulator_find_or_add_template(s, strempty(text), &p->template);
+                r = find_or_add_template(s, number, &p->template);
         if (r < 0)
                 return r;
         p->unsettles = object->is_resizing || simulator_judge_pod(s, number) == POD_UNREADABLE;
@@ -255,6 +313,8 @@ static int load_pods(Simulator *s) {
 
         if (r >= 0)
                 r = hashmap_new(HASHMAP_BORROW_KEYS, &s->template_numbers);
+        if (r >= 0)
+                r = gather_read_labels(s, objects, n);
         if (r >= 0)
                 r = GREEDY_REALLOC(s->pods, s->pods_allocated, n + 1);
         for (size_t i = 0; i < n && r >= 0; i++)
@@ -334,8 +394,6 @@ static int simulator_load(Simulator *s) {
                 r = load_nodes(s);
         if (r >= 0)
                 r = load_pods(s);
-        if (r >= 0 && s->has_to_tell_apart && !s->tells_apart)
-                r = -ESTALE;
         if (r >= 0)
                 r = load_room(s);
         if (r >= 0)
@@ -352,20 +410,16 @@ static int simulator_load(Simulator *s) {
         return r < 0 ? r : simulator_load_attachments(s);
 }
 
-static bool pdbs_name_own_labels(const Snapshot *snapshot) {
+bool simulator_is_too_coarse(const Simulator *s) {
         const KubePdb *pdb;
 
-        HASHMAP_FOREACH(pdb, snapshot->objects[SNAPSHOT_PDBS])
-                if (selector_names_own_label(pdb->selector))
+        HASHMAP_FOREACH (pdb, s->snapshot->objects[SNAPSHOT_PDBS])
+                if (!selector_keeps_to_keys(pdb->selector, s->read_labels))
                         return true;
         return false;
 }
 
-bool simulator_is_too_coarse(const Simulator *s) {
-        return !s->tells_apart && pdbs_name_own_labels(s->snapshot);
-}
-
-static int simulator_make(const Snapshot *snapshot, const SimulatorBounds *bounds, bool tells_apart, Simulator **ret) {
+int simulator_new_within(const Snapshot *snapshot, const SimulatorBounds *bounds, Simulator **ret) {
         Simulator *s = new0(Simulator, 1);
         int r;
 
@@ -374,20 +428,14 @@ static int simulator_make(const Snapshot *snapshot, const SimulatorBounds *bound
         s->snapshot = snapshot;
         s->pool = snapshot->pool;
         s->bounds = *bounds;
-        s->tells_apart = tells_apart;
         r = simulator_load(s);
         if (r < 0) {
                 simulator_free(s);
                 return r;
         }
+        assert(!s->is_too_coarse);
         *ret = s;
         return 0;
-}
-
-int simulator_new_within(const Snapshot *snapshot, const SimulatorBounds *bounds, Simulator **ret) {
-        int r = simulator_make(snapshot, bounds, pdbs_name_own_labels(snapshot), ret);
-
-        return r == -ESTALE ? simulator_make(snapshot, bounds, true, ret) : r;
 }
 
 int simulator_new(const Snapshot *snapshot, Simulator **ret) {
@@ -429,6 +477,7 @@ Simulator *simulator_free(Simulator *s) {
         hashmap_free(s->asked_labels);
         hashmap_free(s->classes);
         hashmap_free(s->template_numbers);
+        hashmap_free(s->read_labels);
         for (uint32_t i = 0; i < s->n_pods; i++)
                 free(s->pods[i].volumes);
         free(s->pods);

@@ -59,7 +59,7 @@ const char *pod_unmodelled_to_string(PodUnmodelled u); /* "RESOURCE_CLAIMS" */
  */
 #define TOO_MANY_RULES_TEXT                                                                                          \
         "too many rules that bind pods to others (topologySpreadConstraints, pod affinity, pod anti-affinity), or too many kinds of pods for " \
-        "these, to be compared, and each pod with a label of its own is a kind, unless that is its name or index in a StatefulSet or Job"
+        "these, to be compared, and each pod with a label of its own is a kind where a selector of a pod or PodDisruptionBudget asks for that label"
 
 typedef struct SimulatorBounds {
         uint64_t work;  /* comparisons, of some 30 ns each */
@@ -94,8 +94,8 @@ PodUnmodelled simulator_pod_unmodelled(const Simulator *s, uint32_t pod);
 const char *const *simulator_left_out(const Simulator *s, size_t *ret_n);
 /* A sentence that names them; *ret NULL: there are none. -ENOMEM. */
 int simulator_left_out_text(const Simulator *s, char **ret);
-/* The template of the scheduler's view of it: equal numbers mean equal pods, but for volumes, and for kube_pod_own_labels where no
- * selector of a pod or PodDisruptionBudget names any. */
+/* The template of the scheduler's view of it: equal numbers mean equal pods, but for volumes, and for labels that no selector of a pod or
+ * PodDisruptionBudget asks for. */
 uint32_t simulator_template_of(const Simulator *s, uint32_t pod);
 uint32_t simulator_n_templates(const Simulator *s);
 
@@ -119,8 +119,8 @@ void simulator_count_fits(Simulator *s, uint32_t pod, uint32_t counts[_FIT_REASO
  * number stays, and that of one that went is not used again. A pod that the scheduler cannot tell from others of the cluster
  * costs microseconds; the first of a new kind is compared with the rules that may be about it, and costs milliseconds. Whatever changes
  * in another kind of object, a node above all, takes a new simulator.
- * 0; -ENOMEM, -E2BIG (bounds are reached; a new one leaves namespaces out) or -ESTALE (it names kube_pod_own_labels, and nobody
- * did), and then only a new simulator is of use.
+ * 0; -ENOMEM, -E2BIG (bounds are reached; a new one leaves namespaces out) or -ESTALE (it asks for labels that nobody
+ * asked for), and then only a new simulator is of use.
  */
 int simulator_add_pod(Simulator *s, const KubeScheduledPod *object, uint32_t *ret);
 int simulator_change_pod(Simulator *s, uint32_t pod, const KubeScheduledPod *object);

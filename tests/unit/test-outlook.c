@@ -392,7 +392,7 @@ static void add_tenant(CoordinatorRig *r, unsigned n, const char *node) {
         _cleanup_strbuf_ StrBuf terms = {};
 
         for (unsigned i = 0; i < 64; i++)
-                strbuf_addf(&terms, "%s{'topologyKey':'zone','labelSelector':{}}", i > 0 ? "," : "");
+                strbuf_addf(&terms, "%s{'topologyKey':'zone','labelSelector':{'matchExpressions':[{'key':'app','operator':'Exists'}]}}", i > 0 ? "," : "");
         for (unsigned i = 0; i < n; i++) {
                 _cleanup_free_ char *name = MUST(strf("p%u", i));
 
