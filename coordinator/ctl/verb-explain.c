@@ -94,8 +94,6 @@ static int print_outlook(const ExplainVerb *v, const Snapshot *snapshot, char *c
         if (r == -ENOENT || r == -ENODATA)
                 ctl_complain(r == -ENOENT ? "nothing is simulated: there is no node '%s' (any more)"
                                           : "nothing is simulated: nodes and pods are not known, of which '%s' is one", v->ctl->args[0]);
-        else if (r == -E2BIG)
-                ctl_complain("nothing is simulated: " SIMULATOR_TOO_LARGE);
         else if (r < 0)
                 return EXIT_FAILURE;
         else {

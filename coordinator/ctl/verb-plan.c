@@ -135,6 +135,15 @@ static int run_methods(const Ctl *ctl, DisruptionScene *s, char *const *notes) {
         return print_text(ctl, text, EXIT_SUCCESS);
 }
 
+static int complain_of_left_out(const Simulator *s) {
+        _cleanup_free_ char *text = NULL;
+        int r = simulator_left_out_text(s, &text);
+
+        if (text)
+                ctl_complain("pods count as ones that no node takes where %s", text);
+        return r;
+}
+
 /* The exit status. */
 static int plan_of(const Ctl *ctl, const Snapshot *snapshot, char *const *notes) {
         const SceneOptions options = { .lease_ns = ctl->options->lease_ns };
@@ -150,8 +159,8 @@ static int plan_of(const Ctl *ctl, const Snapshot *snapshot, char *const *notes)
                         ctl_complain("%s", *i);
                 return ctl_complain("without nodes and pods nothing can be planned"), EXIT_FAILURE;
         }
-        if (r == -E2BIG)
-                return ctl_complain("nothing can be planned: " SIMULATOR_TOO_LARGE), EXIT_FAILURE;
+        if (r >= 0)
+                r = complain_of_left_out(simulator);
         if (r < 0)
                 return ctl_complain("out of memory"), EXIT_FAILURE;
         STRV_FOREACH(with, ctl->options->with) {

@@ -69,6 +69,7 @@ const CtlVerb verb_snapshot = {
         .summary = "Prints the objects that plans are made of, for a file",
         .text = "Reads what 'vesperctl plan' reads, and prints it as lines of JSON, of which 'vesperctl plan --snapshot FILE' makes the same plan whenever and wherever "
                 "it is asked. No environment, arguments or images of containers are in it, and of annotations only those that say something about removals. "
+                "Its first line has a fingerprint: equal ones say the same of a cluster, whenever they were taken. "
                 "With --anonymize made-up names stand for those of nodes, pods, namespaces and so on, everywhere the same, so that it can be shown to others. "
                 "What may not be read is named on standard error, and unknown to whoever reads the snapshot; without nodes there is none. Needs what 'vesperctl plan' needs.",
         .example = "vesperctl snapshot > cluster.json",

@@ -10,6 +10,7 @@
 #define REBUILD_MAX_USEC USEC_PER_MINUTE
 #define REBUILD_PER_POD_USEC UINT64_C(400) /* 125,000 pods: a minute */
 #define RETRY_USEC (5 * USEC_PER_SEC)
+#define PAUSE_USEC (10 * USEC_PER_MSEC) /* for others, between snapshot and simulator */
 #define SETTLE_USEC (200 * USEC_PER_MSEC) /* while lists are under way */
 
 struct OutlookFeed {
@@ -17,11 +18,11 @@ struct OutlookFeed {
         Env *env;
         const ClusterView *view;
         OutlookKinds *kinds;
-        Snapshot *snapshot;
-        Simulator *simulator;   /* NULL: to be made */
+        Snapshot *snapshot;     /* NULL: to be taken */
+        Simulator *simulator;   /* NULL: to be made, of the snapshot */
         DisruptionScene *scene; /* of a round; NULL: none is under way */
-        Hashmap *numbers;       /* pod -> the simulator's number for it, + 1 */
-        Hashmap *pending;       /* pod -> its newest state, a reference; NULL: it is gone. What came during a round */
+        Hashmap *resting;       /* pod that runs on no node -> the simulator's number for it, + 1; of all others their node tells */
+        Hashmap *pending;       /* pod -> its newest state, a reference; NULL: it is gone. What came during a round, or since the snapshot was taken */
         bool is_stale;          /* the simulator is not of the cluster as it is */
         usec_t built_usec;      /* loop_now() */
         uint64_t n_built;
@@ -64,7 +65,7 @@ static void feed_drop(OutlookFeed *f) {
         f->scene = disruption_scene_free(f->scene);
         f->simulator = simulator_free(f->simulator);
         f->snapshot = snapshot_free(f->snapshot);
-        f->numbers = hashmap_free(f->numbers);
+        f->resting = hashmap_free(f->resting);
 }
 
 OutlookFeed *outlook_feed_free(OutlookFeed *f) {
@@ -118,9 +119,30 @@ void outlook_feed_on_node(OutlookFeed *f, const KubeNode *old, const KubeNode *n
 
 /* -- pods ----------------------------------------------------------------------------------------------- */
 
+static bool find_number(const OutlookFeed *f, const char *key, uint32_t *ret) {
+        const KubeObject *o = snapshot_get(f->snapshot, SNAPSHOT_PODS, key);
+        uintptr_t number;
+
+        if (!o)
+                return false;
+        if (simulator_find_running(f->simulator, (const KubeScheduledPod *) o, ret) >= 0)
+                return true;
+        number = (uintptr_t) hashmap_get(f->resting, key);
+        assert(number > 0);
+        *ret = (uint32_t) (number - 1);
+        return true;
+}
+
+static int note_number(OutlookFeed *f, const char *key, uint32_t number) {
+        if (!simulator_pod_runs(f->simulator, number))
+                return hashmap_replace(f->resting, key, (void *) ((uintptr_t) number + 1), NULL);
+        hashmap_remove(f->resting, key);
+        return 0;
+}
+
 static void take_gone(OutlookFeed *f, const char *key, uint32_t number) {
         simulator_forget_pod(f->simulator, number);
-        hashmap_remove(f->numbers, key);
+        hashmap_remove(f->resting, key);
         kube_object_unref(hashmap_remove(f->snapshot->objects[SNAPSHOT_PODS], key));
 }
 
@@ -131,24 +153,27 @@ static int take_new(OutlookFeed *f, const char *key, KubeObject *o) {
         r = simulator_add_pod(f->simulator, (const KubeScheduledPod *) o, &number);
         if (r >= 0)
                 r = snapshot_put(f->snapshot, SNAPSHOT_PODS, o);
-        return r < 0 ? r : hashmap_put(f->numbers, key, (void *) (uintptr_t) (number + 1));
+        return r < 0 ? r : note_number(f, key, number);
 }
 
 /* The simulator borrows the pod's older state until it has the newer. */
-static int take_changed(OutlookFeed *f, uint32_t number, KubeObject *o) {
+static int take_changed(OutlookFeed *f, const char *key, uint32_t number, KubeObject *o) {
         int r = simulator_change_pod(f->simulator, number, (const KubeScheduledPod *) o);
 
-        return r < 0 ? r : snapshot_put(f->snapshot, SNAPSHOT_PODS, o);
+        if (r >= 0)
+                r = snapshot_put(f->snapshot, SNAPSHOT_PODS, o);
+        return r < 0 ? r : note_number(f, key, number);
 }
 
 static void take_pod(OutlookFeed *f, const char *key, KubeObject *new) {
-        uintptr_t number = (uintptr_t) hashmap_get(f->numbers, key);
+        uint32_t number;
+        bool is_known = find_number(f, key, &number);
         int r = 0;
 
-        if (number > 0 && !new)
-                take_gone(f, key, (uint32_t) number - 1);
-        else if (number > 0)
-                r = take_changed(f, (uint32_t) number - 1, new);
+        if (is_known && !new)
+                take_gone(f, key, number);
+        else if (is_known)
+                r = take_changed(f, key, number, new);
         else if (new)
                 r = take_new(f, key, new);
         if (r < 0) /* only a new one is of use now */
@@ -165,12 +190,12 @@ void outlook_feed_on_pod(OutlookFeed *f, const KubePod *old, const KubePod *new)
         if (old && new && kube_pod_says_same(old, new))
                 return;
         f->changed(f->userdata);
-        if (!f->simulator)
+        if (!f->snapshot)
                 return;
         key = kube_object_key(new ? &new->object : &old->object);
         if (!key)
                 f->is_stale = true;
-        else if (!f->scene)
+        else if (f->simulator && !f->scene)
                 take_pod(f, key, o);
         else if (hashmap_replace(f->pending, key, o, &before) < 0)
                 f->is_stale = true;
@@ -224,22 +249,23 @@ static int read_rules(OutlookFeed *f) {
         return r;
 }
 
-/* The simulator has pods in the order of their keys. */
 static int number_pods(OutlookFeed *f) {
-        int r = hashmap_new(0, &f->numbers);
+        int r = hashmap_new(0, &f->resting);
 
-        for (uint32_t i = 0; r >= 0 && i < simulator_n_pods(f->simulator); i++) {
-                _cleanup_free_ char *key = kube_object_key(&simulator_pod(f->simulator, i)->pod.object);
+        for (uint32_t i = 0; r >= 0 && i < simulator_n_pods(f->simulator); i++)
+                if (!simulator_pod_runs(f->simulator, i)) {
+                        _cleanup_free_ char *key = kube_object_key(&simulator_pod(f->simulator, i)->pod.object);
 
-                r = key ? hashmap_put(f->numbers, key, (void *) (uintptr_t) (i + 1)) : -ENOMEM;
-        }
+                        r = key ? note_number(f, key, i) : -ENOMEM;
+                }
         return r;
 }
 
-static int feed_build(OutlookFeed *f) {
+static int feed_take_snapshot(OutlookFeed *f) {
         int r;
 
         feed_drop(f);
+        take_pending(f); /* without a simulator: what an earlier snapshot lacked, this one has */
         f->built_usec = loop_now(f->env->loop);
         r = snapshot_new(kube_client_pool(f->client), loop_wall(f->env->loop), &f->snapshot);
         if (r >= 0)
@@ -248,40 +274,45 @@ static int feed_build(OutlookFeed *f) {
                 PUT_ALL(f, KubePod, cluster_view_iterate_all_pods, SNAPSHOT_PODS, r);
         if (r >= 0)
                 r = outlook_kinds_put(f->kinds, f->snapshot);
-        if (r >= 0)
-                r = read_rules(f);
-        if (r >= 0)
-                r = simulator_new(f->snapshot, &f->simulator);
+        f->is_stale = false;
+        return r < 0 ? r : 0;
+}
+
+static int feed_make_simulator(OutlookFeed *f) {
+        int r;
+
+        f->simulator = simulator_free(f->simulator);
+        f->resting = hashmap_free(f->resting);
+        r = simulator_new(f->snapshot, &f->simulator);
         if (r >= 0)
                 r = number_pods(f);
-        if (r < 0) {
-                feed_drop(f);
+        if (r < 0)
                 return r;
-        }
-        f->is_stale = false;
         f->n_built++;
+        take_pending(f);
         return 0;
 }
 
 static usec_t rebuild_usec(const OutlookFeed *f) {
-        usec_t pause = REBUILD_PER_POD_USEC * (f->numbers ? hashmap_size(f->numbers) : 0);
+        usec_t pause = REBUILD_PER_POD_USEC * (f->snapshot ? hashmap_size(f->snapshot->objects[SNAPSHOT_PODS]) : 0);
 
         return usec_add(f->built_usec, MIN(REBUILD_MIN_USEC + pause, REBUILD_MAX_USEC));
 }
 
+/* 0: a pod has come since the snapshot was taken with which only a new one is of use. */
 static int feed_refresh(OutlookFeed *f) {
         const SceneOptions o = { .lease_ns = cluster_view_pause_namespace(f->view) };
-        int r = f->simulator && !f->is_stale ? read_rules(f) : feed_build(f);
+        int r = read_rules(f);
 
-        if (r >= 0 && simulator_is_too_coarse(f->simulator))
-                r = feed_build(f);
-        if (r < 0)
+        if (r >= 0 && (!f->simulator || simulator_is_too_coarse(f->simulator)))
+                r = feed_make_simulator(f);
+        if (r < 0 || !f->simulator)
                 return r;
         f->snapshot->taken_usec = loop_wall(f->env->loop);
         r = disruption_scene_new(f->snapshot, f->simulator, &o, &f->scene);
         if (r >= 0) /* whether its namespace may be read with all others or not */
                 f->scene->is_all_paused = cluster_view_is_paused(f->view);
-        return r;
+        return r < 0 ? r : 1;
 }
 
 int outlook_feed_begin(OutlookFeed *f, DisruptionScene **ret, usec_t *ret_at_usec) {
@@ -294,16 +325,20 @@ int outlook_feed_begin(OutlookFeed *f, DisruptionScene **ret, usec_t *ret_at_use
                 return 0;
         }
         *ret_at_usec = rebuild_usec(f);
-        if (f->n_built > 0 && (!f->simulator || f->is_stale) && now < *ret_at_usec)
+        if (f->snapshot && !(f->simulator && f->is_stale))
+                r = feed_refresh(f);
+        else if (f->n_built > 0 && now < *ret_at_usec)
                 return 0;
-        r = feed_refresh(f);
+        else {
+                r = feed_take_snapshot(f);
+                *ret_at_usec = usec_add(loop_now(f->env->loop), PAUSE_USEC);
+        }
         if (r < 0) {
                 feed_drop(f);
                 *ret_at_usec = usec_add(now, RETRY_USEC);
-                return r;
         }
         *ret = f->scene;
-        return 1;
+        return r;
 }
 
 void outlook_feed_end(OutlookFeed *f) {

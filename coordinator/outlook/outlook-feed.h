@@ -3,11 +3,11 @@
 
 /*
  * The snapshot and simulator by which nodes are judged, kept as the cluster changes: pods one by one (microseconds each),
- * all else by making both anew. That takes some tenths of a second where there are 150,000 pods, so it is done when a round
- * begins, at most every 10 s to a minute, by their number, and only if something has changed that scheduling reads: a
- * kubelet's heartbeat has not.
+ * all else by making both anew. That takes some tenths of a second where there are 150,000 pods, so it is done in two parts, with a
+ * pause for others, when a round begins, at most every 10 s to a minute, by their number, and only if something has changed that
+ * scheduling reads: a kubelet's heartbeat has not.
  *
- * Between outlook_feed_begin() and outlook_feed_end() nothing moves: what watches bring waits.
+ * Between outlook_feed_begin() and outlook_feed_end() nothing moves: what watches bring waits, as it does between these parts.
  */
 
 #include "cluster-view.h"
@@ -24,7 +24,7 @@ void outlook_feed_on_pod(OutlookFeed *f, const KubePod *old, const KubePod *new)
 void outlook_feed_on_node(OutlookFeed *f, const KubeNode *old, const KubeNode *new);
 
 /* 1: *ret is the scene as of now, until the end, borrowed. 0: not yet, ask again at *ret_at_usec (loop_now()). -ENOMEM: at
- * that time it may do. -E2BIG: SIMULATOR_TOO_LARGE. */
+ * that time it may do. */
 int outlook_feed_begin(OutlookFeed *f, DisruptionScene **ret, usec_t *ret_at_usec);
 void outlook_feed_end(OutlookFeed *f);
 

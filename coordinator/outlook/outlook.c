@@ -16,7 +16,7 @@
 #define TURN_PAUSE_USEC (10 * USEC_PER_MSEC)
 #define TURN_NODES 200u /* as many at most, however quick they are */
 #define RETRY_USEC USEC_PER_SEC
-#define TOO_LARGE_USEC (5 * USEC_PER_MINUTE) /* until a cluster is tried again that was too large to judge */
+#define LEFT_OUT_USEC USEC_PER_HOUR /* until it is told again which namespaces have too many rules */
 
 struct Outlook {
         const TerminationContext *context;
@@ -37,7 +37,8 @@ struct Outlook {
         char *next_claim;   /* whose turn it is when writes are to be had again; NULL: the first's */
         char *next_told;    /* the node whose turn it is when Events are; NULL: the first's */
         bool is_quiet;      /* in the round under way there was none to be had for a node */
-        bool is_too_large;  /* nothing is judged, and claims say nothing of ours */
+        char *left_out;     /* the sentence that was logged last about namespaces with too many rules; NULL: none have */
+        usec_t left_out_usec; /* loop_now(): when that was; 0: never */
         bool is_clean;      /* no pool asks, and no claim says anything of ours */
 };
 
@@ -87,6 +88,7 @@ Outlook *outlook_free(Outlook *o) {
         hashmap_free_with(o->memos, free_memo);
         free(o->next_claim);
         free(o->next_told);
+        free(o->left_out);
         return mfree(o);
 }
 
@@ -293,17 +295,22 @@ static void take_turn(Outlook *o) {
                 end_round(o);
 }
 
-/* What was judged before says nothing of the cluster as it is. */
-static void give_up(Outlook *o) {
-        if (!o->is_too_large)
-                log_warning(o->context->env->log,
-                            "Which nodes would go though nobody asked is not judged any more, and NodeClaims say nothing of it: " SIMULATOR_TOO_LARGE
-                            ". It is tried again every five minutes; with fewer such pods, rules or labels it works again, and spec.disruption "
-                            "taken out of all NodePools ends it. Nodes that people or interruptions remove go as ever.");
-        o->is_too_large = true;
-        hashmap_free_with(o->memos, free_memo);
-        o->memos = NULL;
-        o->not_before_usec = o->due_usec = usec_add(now_of(o), TOO_LARGE_USEC);
+/* Once, and again where others are left out; never more than once an hour, as pods come and go. */
+static void tell_left_out(Outlook *o) {
+        _cleanup_free_ char *text = NULL;
+
+        if (simulator_left_out_text(o->scene->simulator, &text) < 0)
+                return;
+        if (!text)
+                o->left_out = mfree(o->left_out);
+        if (!text || streq_ptr(text, o->left_out) || (o->left_out_usec > 0 && now_of(o) < usec_add(o->left_out_usec, LEFT_OUT_USEC)))
+                return;
+        log_warning(o->context->env->log,
+                    "No node that runs pods of some namespaces is judged to go by consolidation, for where these pods would go is not simulated: "
+                    "%s. All other nodes are judged as ever. With fewer such rules, or fewer labels that differ from pod to pod, they are simulated again.", text);
+        free(o->left_out);
+        o->left_out = TAKE_PTR(text);
+        o->left_out_usec = now_of(o);
 }
 
 /* False: later, at *ret_at_usec. */
@@ -315,17 +322,15 @@ static bool begin_round(Outlook *o, usec_t *ret_at_usec) {
         if (begin < *ret_at_usec)
                 return false;
         r = outlook_feed_begin(o->feed, &o->scene, ret_at_usec);
-        if (r == -E2BIG) {
-                give_up(o);
-                *ret_at_usec = o->not_before_usec;
-        } else if (r < 0)
+        if (r < 0)
                 log_error_errno(o->context->env->log, r,
                                 "Failed to make the snapshot by which nodes are judged that would go though nobody asked, retrying: %m");
         if (r <= 0) {
                 o->scene = NULL;
                 return false;
         }
-        o->is_changed = o->is_too_large = false;
+        tell_left_out(o);
+        o->is_changed = false;
         o->n_judged = 0;
         o->first_node = 0;
         if (o->next_told)
@@ -384,7 +389,7 @@ static bool write_claim_of_node(Outlook *o, const KubeNodeClaim *claim, usec_t *
         NodeMemo *m = n ? hashmap_get(o->memos, claim->node_name) : NULL;
 
         if (!n || n->object.meta.deletion_usec > 0 || !streq_ptr(n->object.meta.uid, claim->node_uid) ||
-            !claim_is_told(claim) || (m && !streq(m->uid, n->object.meta.uid)) || (!m && o->feed && o->ended_usec == 0 && !o->is_too_large))
+            !claim_is_told(claim) || (m && !streq(m->uid, n->object.meta.uid)) || (!m && o->feed && o->ended_usec == 0))
                 return true;
         return write_claim(o, claim, m, ret_at_usec);
 }
@@ -419,7 +424,7 @@ static void stop_asking(Outlook *o) {
         o->memos = NULL;
         outlook_unmeasure(o->context->metrics);
         o->ended_usec = o->not_before_usec = 0;
-        o->is_too_large = false;
+        o->left_out = mfree(o->left_out);
 }
 
 /* True: there is a feed, and a pool that asks. */

@@ -55,12 +55,18 @@ int topology_key_set_node(TopologyKey *key, uint32_t node, const KeyValues *labe
         return 0;
 }
 
-void topology_keys_done(TopologyKeys *keys, InternPool *pool) {
-        for (size_t i = 0; i < keys->n_items; i++) {
-                intern_unref(pool, keys->items[i].name);
-                free(keys->items[i].domain_of);
-                hashmap_free(keys->items[i].values);
+void topology_keys_drop(TopologyKeys *keys, InternPool *pool, size_t first) {
+        while (keys->n_items > first) {
+                TopologyKey *key = keys->items + --keys->n_items;
+
+                intern_unref(pool, key->name);
+                free(key->domain_of);
+                hashmap_free(key->values);
         }
+}
+
+void topology_keys_done(TopologyKeys *keys, InternPool *pool) {
+        topology_keys_drop(keys, pool, 0);
         free(keys->items);
         *keys = (TopologyKeys){};
 }

@@ -27,6 +27,8 @@ typedef struct TopologyKeys {
 int topology_keys_find_or_add(TopologyKeys *keys, InternPool *pool, const char *name, uint32_t *ret);
 /* Gives a node its domain. */
 int topology_key_set_node(TopologyKey *key, uint32_t node, const KeyValues *labels);
+/* Those from `first` on are gone. */
+void topology_keys_drop(TopologyKeys *keys, InternPool *pool, size_t first);
 void topology_keys_done(TopologyKeys *keys, InternPool *pool);
 
 typedef enum GroupKind {

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "pod-template.h"
 
+#include <string.h>
+
 #include "alloc-util.h"
 #include "string-util.h"
 
@@ -13,6 +15,7 @@ typedef struct TemplateParser {
         PodTemplate *template;
         InternPool *pool;
         ResourceTable *resources;
+        Hashmap *read_labels; /* keys of pods' labels that rules ask for */
         size_t n_rules; /* that bind it to other pods, so far */
 } TemplateParser;
 
@@ -323,15 +326,6 @@ bool pod_template_matches_node(const PodTemplate *t, const KeyValues *labels, co
         return !t->has_required || node_terms_match(&t->required, labels, name);
 }
 
-/* -- labels of which each pod has its own value --------------------------------------------------------- */
-
-bool selector_names_own_label(const Selector *s) {
-        for (const char *const *own = kube_pod_own_labels; *own; own++)
-                if (selector_names(s, *own))
-                        return true;
-        return false;
-}
-
 /* -- topology spread ------------------------------------------------------------------------------------ */
 
 static int take_match_keys(TemplateParser *p, const Json *keys, KeyValues *ret) {
@@ -342,9 +336,10 @@ static int take_match_keys(TemplateParser *p, const Json *keys, KeyValues *ret) 
                 return -ENOMEM;
         JSON_FOREACH (v, keys) {
                 const char *key = json_string_or_null(v), *value = key ? key_values_get(&p->template->labels, key) : NULL;
-                int r = !key ? -EINVAL : !value ? 0 : key_values_add(ret, p->pool, key, value);
+                int r = key ? hashmap_replace(p->read_labels, key, NULL, NULL) : -EINVAL;
 
-                p->template->names_own_labels |= key && kube_pod_label_is_own(key);
+                if (r >= 0 && value)
+                        r = key_values_add(ret, p->pool, key, value);
                 if (r < 0) /* a key that the pod does not have is passed over */
                         return r;
         }
@@ -368,7 +363,8 @@ static int take_spread_rule(TemplateParser *p, const Json *v) {
                 r = take_number(json_get(v, "minDomains"), 1, &rule->min_domains);
         if (r >= 0)
                 r = selector_parse(json_get(v, "labelSelector"), p->pool, &rule->selector);
-        p->template->names_own_labels |= selector_names_own_label(rule->selector);
+        if (r >= 0)
+                r = selector_gather_keys(rule->selector, p->read_labels);
         return r < 0 ? r : take_match_keys(p, json_get(v, "matchLabelKeys"), &rule->also);
 }
 
@@ -451,8 +447,12 @@ static int take_pod_term(TemplateParser *p, const Json *v, PodTerm *t) {
                 r = -EINVAL;
         if (r >= 0)
                 r = selector_parse(json_get(v, "labelSelector"), p->pool, &t->selector);
-        p->template->names_own_labels |= selector_names_own_label(t->selector);
-        return r < 0 ? r : take_namespaces(p, v, t);
+        if (r >= 0)
+                r = selector_gather_keys(t->selector, p->read_labels);
+        if (r >= 0)
+                r = take_namespaces(p, v, t);
+        p->template->reaches_out |= r >= 0 && pod_term_reaches_out(t, p->template->ns);
+        return r;
 }
 
 /* Preferred terms have a weight around them. */
@@ -486,6 +486,13 @@ bool pod_term_is_ambiguous(const PodTerm *term) {
 
         return term->namespace_selector && !selector_is_empty(term->namespace_selector) &&
                selector_matches(term->namespace_selector, &none);
+}
+
+bool pod_term_reaches_out(const PodTerm *term, const char *ns) {
+        for (size_t i = 0; i < term->n_namespaces; i++)
+                if (term->namespaces[i] != ns)
+                        return true;
+        return term->namespace_selector;
 }
 
 bool pod_term_matches(const PodTerm *term, const PodTemplate *pod, const KeyValues *namespace_labels, bool broadly) {
@@ -556,8 +563,6 @@ static int take_template(TemplateParser *p, const Json *text) {
         if (r >= 0)
                 r = take_number(json_get(text, "priority"), 0, &t->priority);
         if (r >= 0)
-                r = take_map(json_get(text, "labels"), p->pool, &t->labels);
-        if (r >= 0)
                 r = take_map(json_get(text, "nodeSelector"), p->pool, &t->node_selector);
         if (r >= 0)
                 r = take_all_requests(p, text);
@@ -577,18 +582,50 @@ static int take_template(TemplateParser *p, const Json *text) {
         return r;
 }
 
-int pod_template_parse(const char *text, InternPool *pool, ResourceTable *resources, PodTemplate **ret) {
-        _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
-        TemplateParser p = { .pool = pool, .resources = resources };
+char *pod_template_text(const KubeScheduledPod *pod, const Hashmap *read_labels) {
+        const KeyValues *labels = &pod->pod.object.meta.labels;
+        _cleanup_(json_writer_freep) JsonWriter *w = NULL;
+        _cleanup_free_ char *second = NULL;
+
+        for (size_t i = 0; i < labels->n_items; i++) {
+                if (!hashmap_contains(read_labels, labels->items[i].key))
+                        continue;
+                if (!w) {
+                        if (json_writer_new(&w) < 0)
+                                return NULL;
+                        json_open_object(w, NULL);
+                }
+                json_add_string(w, labels->items[i].key, labels->items[i].value);
+        }
+        if (!w)
+                return strdup(strempty(pod->scheduling));
+        json_close_object(w);
+        second = json_writer_steal(w, NULL);
+        return second ? strf("%s\n%s", strempty(pod->scheduling), second) : NULL;
+}
+
+/* JSON as we write it has no newline. */
+static int take_lines(TemplateParser *p, const char *text) {
+        _cleanup_(json_doc_freep) JsonDoc *first = NULL, *second = NULL;
+        const char *newline = strchrnul(text, '\n');
+        int r = json_parse(text, (size_t) (newline - text), TEXT_BYTES_MAX, &first, NULL);
+
+        if (r >= 0 && *newline)
+                r = json_parse(newline + 1, strlen(newline + 1), TEXT_BYTES_MAX, &second, NULL);
+        if (r >= 0 && second)
+                r = take_map(json_root(second), p->pool, &p->template->labels);
+        return r < 0 ? r : take_template(p, json_root(first));
+}
+
+int pod_template_parse(const char *text, InternPool *pool, ResourceTable *resources, Hashmap *read_labels, PodTemplate **ret) {
+        TemplateParser p = { .pool = pool, .resources = resources, .read_labels = read_labels };
         int r;
 
         p.template = new0(PodTemplate, 1);
         if (!p.template)
                 return -ENOMEM;
         p.template->text = intern(pool, text);
-        r = p.template->text ? json_parse(text, strlen(text), TEXT_BYTES_MAX, &doc, NULL) : -ENOMEM;
-        if (r >= 0)
-                r = take_template(&p, json_root(doc));
+        r = p.template->text ? take_lines(&p, text) : -ENOMEM;
         if (r == -ENOMEM) {
                 pod_template_free(p.template, pool);
                 return r;

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * What kube-scheduler reads of a pod, parsed once for all pods whose KubeScheduledPod.scheduling is the same text: of
- * 150,000 pods there are a few thousand.
+ * What kube-scheduler reads of a pod, parsed once for all pods whose KubeScheduledPod.scheduling is the same text, and whose labels
+ * are as far as any selector asks for them: of 150,000 pods there are a few thousand.
  */
 
 #include "node-terms.h"
@@ -76,10 +76,10 @@ typedef struct PodTerms {
 
 typedef struct PodTemplate {
         PodUnmodelled unmodelled;
-        const char *text; /* interned: KubeScheduledPod.scheduling, or kind_text */
-        bool names_own_labels; /* a selector of its rules names one of kube_pod_own_labels */
+        const char *text; /* interned; pod_template_text() */
+        bool reaches_out; /* some of its rules are about pods of other namespaces, too */
         const char *ns;   /* interned */
-        KeyValues labels;
+        KeyValues labels; /* those that selectors ask for */
         int64_t priority;
         ResourceAmount *requests; /* ascending by resource; one pod is not among them */
         size_t n_requests;
@@ -97,12 +97,13 @@ typedef struct PodTemplate {
         PodTerms preferred_affinity, preferred_anti_affinity; /* weights are not looked at */
 } PodTemplate;
 
-/* A text that cannot be understood gives a template that is POD_UNREADABLE. -ENOMEM. */
-int pod_template_parse(const char *text, InternPool *pool, ResourceTable *resources, PodTemplate **ret);
+/* The pod's scheduling and, in a second line, those of its labels whose keys are in the map; without any, scheduling alone. NULL: -ENOMEM. */
+char *pod_template_text(const KubeScheduledPod *pod, const Hashmap *read_labels);
+/* Such a text; one that cannot be understood gives a template that is POD_UNREADABLE. Keys of labels of pods that its rules ask for are put into
+ * the map read_labels. -ENOMEM. */
+int pod_template_parse(const char *text, InternPool *pool, ResourceTable *resources, Hashmap *read_labels, PodTemplate **ret);
 PodTemplate *pod_template_free(PodTemplate *t, InternPool *pool); /* returns NULL */
 
-/* Does it name one of kube_pod_own_labels? */
-bool selector_names_own_label(const Selector *s);
 /* What it asks for of a resource; 0: nothing. */
 int64_t pod_template_request(const PodTemplate *t, uint32_t resource);
 /* Does the template tolerate this taint? (corev1.Toleration.ToleratesTaint) */
@@ -124,3 +125,5 @@ bool spread_rule_counts_itself(const SpreadRule *rule, const PodTemplate *of);
 bool pod_term_matches(const PodTerm *term, const PodTemplate *pod, const KeyValues *namespace_labels, bool broadly);
 /* Is its namespace selector one of these? */
 bool pod_term_is_ambiguous(const PodTerm *term);
+/* May it be about pods of other namespaces than this one (interned), where its own pods are? */
+bool pod_term_reaches_out(const PodTerm *term, const char *ns);

@@ -71,6 +71,11 @@ static int sort_pods(Simulator *s, uint32_t *pods, size_t n) {
 
 /* -- who competes for the seats --------------------------------------------------------------------------- */
 
+/* Without its rules a pod still takes the room that others would need. */
+static bool may_compete(const SimulatorPod *p) {
+        return p->unmodelled == POD_MODELLED || p->unmodelled == POD_TOO_MANY_RULES;
+}
+
 /* Pending, or on a node that is leaving already. A pod of a DaemonSet that has no node yet is one, too. */
 static bool is_competitor(const Simulator *s, uint32_t pod) {
         const SimulatorPod *p = s->pods + pod;
@@ -79,7 +84,7 @@ static bool is_competitor(const Simulator *s, uint32_t pod) {
         if (!p->object || (p->home != NOWHERE && !s->nodes[p->home].is_leaving)) /* of most pods, without a look at their objects */
                 return false;
         o = &p->object->pod;
-        if (p->unmodelled != POD_MODELLED || o->phase == POD_SUCCEEDED || o->phase == POD_FAILED)
+        if (!may_compete(p) || o->phase == POD_SUCCEEDED || o->phase == POD_FAILED)
                 return false;
         if (!o->node_name)
                 return !p->is_terminating && !o->is_static;
@@ -217,7 +222,7 @@ static int note_preferences(Removal *x) {
                 int r;
 
                 p->held_preferences = 0;
-                if (!x->options->respect_preferences || s->templates[p->template].n_preferences == 0)
+                if (!x->options->respect_preferences || p->unmodelled != POD_MODELLED || s->templates[p->template].n_preferences == 0)
                         continue;
                 r = simulator_take_off(s, x->movers[i]);
                 if (r < 0)
@@ -258,7 +263,7 @@ static int try_pod(Removal *x, size_t i, place_t place) {
         bool has_peers = s->pods[pod].n_volumes == 0 && s->pods[pod].held_preferences == 0;
         int r;
 
-        if (s->pods[pod].unmodelled != POD_MODELLED || (has_peers && t->failed_at == s->pass))
+        if ((x->is_mover[i] && s->pods[pod].unmodelled != POD_MODELLED) || (has_peers && t->failed_at == s->pass))
                 return 0;
         node = place(s, pod);
         if (node == NOWHERE) {

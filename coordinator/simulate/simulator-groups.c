@@ -1,33 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which groups there are (domain-groups.h): one per rule of each template that spreads pods or binds them to others; which
- * pods count in which; and what a pod or a ghost does to them. */
+ * pods count in which; and what a pod or a ghost does to them. All that tenants can make more of is charged before it is made. */
 #include <string.h>
 
 #include "alloc-util.h"
 #include "marks.h"
 #include "simulator-internal.h"
 
-/*
- * Groups may be as many as rules, each as large as there are nodes, and each is compared with every template: the square of what
- * tenants write. Before anything is made it is charged here, so that none of them stalls or starves who simulates.
- */
-#define GROUP_BYTES_MAX (UINT64_C(192) << 20)
-#define GROUP_WORK_MAX (UINT64_C(64) * 1000 * 1000) /* comparisons, of some 30 ns each */
-#define RULE_TEXT_BYTES 1024u                       /* so much of a template's text weighs like one more rule */
+#define RULE_TEXT_BYTES 1024u /* so much of a template's text weighs like one more rule */
 
 static int charge_budget(uint64_t *spent, uint64_t more, uint64_t max) {
-        if (more > max - *spent)
+        if (*spent > max || more > max - *spent)
                 return -E2BIG;
         *spent += more;
         return 0;
 }
 
-static int charge_work(Simulator *s, uint64_t n) {
-        return charge_budget(&s->group_work, n, GROUP_WORK_MAX);
+int simulator_charge_work(Simulator *s, uint64_t n) {
+        return charge_budget(&s->spent.work, n, s->share.work);
 }
 
 static int charge_bytes(Simulator *s, uint64_t n) {
-        return charge_budget(&s->group_bytes, n, GROUP_BYTES_MAX);
+        return charge_budget(&s->spent.bytes, n, s->share.bytes);
 }
 
 /* -- one group -------------------------------------------------------------------------------------------- */
@@ -35,7 +29,7 @@ static int charge_bytes(Simulator *s, uint64_t n) {
 static int charge_key(Simulator *s) {
         int r = charge_bytes(s, sizeof(TopologyKey) + s->n_nodes * sizeof(uint32_t));
 
-        return r < 0 ? r : charge_work(s, s->n_nodes);
+        return r < 0 ? r : simulator_charge_work(s, s->n_nodes);
 }
 
 static int charge_group(Simulator *s, GroupKind kind, uint32_t n_domains) {
@@ -50,7 +44,7 @@ static int add_group(Simulator *s, GroupKind kind, uint32_t template, const char
         DomainGroup *g;
         uint32_t key;
         size_t n_before = s->keys.n_items;
-        int r = charge_work(s, n_before);
+        int r = simulator_charge_work(s, n_before);
 
         if (r >= 0)
                 r = topology_keys_find_or_add(&s->keys, s->pool, key_name, &key);
@@ -82,18 +76,21 @@ static int note(Simulator *s, uint32_t **list, size_t *n, size_t *allocated, uin
 
 /* -- nodes that make domains -------------------------------------------------------------------------------- */
 
-static bool has_all_keys(const Simulator *s, const PodTemplate *t, bool hard, uint32_t node) {
-        for (size_t i = 0; i < t->n_spread; i++)
-                if (t->spread[i].is_hard == hard &&
-                    !key_values_get(&s->nodes[node].labels, t->spread[i].key))
+/* Of all the template's hard rules, or of all others; their groups are there. */
+static bool has_all_keys(const Simulator *s, const SimulatorTemplate *t, bool hard, uint32_t node) {
+        const uint32_t *groups = hard ? t->spread : t->soft_spread;
+
+        for (size_t i = 0, n = hard ? t->n_spread : t->n_soft_spread; i < n; i++)
+                if (s->keys.items[s->groups[groups[i]].key].domain_of[node] == NO_DOMAIN)
                         return false;
         return true;
 }
 
-static bool is_eligible(const Simulator *s, const PodTemplate *t, const SpreadRule *rule, uint32_t node) {
+static bool is_eligible(const Simulator *s, uint32_t template, const SpreadRule *rule, uint32_t node) {
+        const PodTemplate *t = s->templates[template].parsed;
         const SimulatorNode *n = s->nodes + node;
 
-        return has_all_keys(s, t, rule->is_hard, node) &&
+        return has_all_keys(s, s->templates + template, rule->is_hard, node) &&
                (!rule->honors_affinity || pod_template_matches_node(t, &n->labels, n->name)) &&
                (!rule->honors_taints ||
                 pod_template_tolerates_all(t, n->object->node.taints, n->object->node.n_taints));
@@ -106,9 +103,8 @@ static const SpreadRule *rule_of(const Simulator *s, uint32_t group) {
 
 static int set_eligible(Simulator *s, uint32_t group, uint32_t node) {
         DomainGroup *g = s->groups + group;
-        const PodTemplate *t = s->templates[g->template].parsed;
 
-        if (!is_eligible(s, t, rule_of(s, group), node))
+        if (!is_eligible(s, g->template, rule_of(s, group), node))
                 return 0;
         return domain_group_set_eligible(g, node, s->keys.items[g->key].domain_of[node]);
 }
@@ -145,15 +141,24 @@ static int make_spread(Simulator *s, uint32_t number) {
                 s->groups[group].max_skew = rule->max_skew;
                 s->groups[group].min_domains = rule->is_hard ? rule->min_domains : 1;
                 s->groups[group].counts_itself = spread_rule_counts_itself(rule, p);
-                r = charge_work(s, s->n_nodes * (1 + p->n_spread / 8));
-                for (uint32_t node = 0; node < s->n_nodes && r >= 0; node++)
-                        r = set_eligible(s, group, node);
-                if (r >= 0 && rule->honors_taints && !is_forgiving(p))
-                        r = note(s, &s->taint_groups, &s->n_taint_groups, &s->taint_groups_allocated, group);
-                if (r < 0)
-                        return r;
         }
         return 0;
+}
+
+/* Nodes are eligible by all rules of the template together, so the groups come first. */
+static int make_spread_domains(Simulator *s, uint32_t first) {
+        int r = 0;
+
+        for (uint32_t group = first; group < s->n_groups && r >= 0; group++) {
+                const PodTemplate *p = s->templates[s->groups[group].template].parsed;
+
+                r = simulator_charge_work(s, s->n_nodes * (1 + p->n_spread / 8));
+                for (uint32_t node = 0; node < s->n_nodes && r >= 0; node++)
+                        r = set_eligible(s, group, node);
+                if (r >= 0 && rule_of(s, group)->honors_taints && !is_forgiving(p))
+                        r = note(s, &s->taint_groups, &s->n_taint_groups, &s->taint_groups_allocated, group);
+        }
+        return r;
 }
 
 static int make_terms(Simulator *s, uint32_t number, GroupKind kind, const PodTerms *terms, uint32_t **ret) {
@@ -179,10 +184,20 @@ static const KeyValues *namespace_labels(const Simulator *s, const char *ns) {
         return o ? &o->meta.labels : NULL;
 }
 
+static int reserve_places(Simulator *s, DomainGroup *g, uint32_t n) {
+        int r = g->kind == GROUP_SPREAD ? charge_bytes(s, n * sizeof(uint32_t)) : 0;
+
+        return r < 0 || g->kind != GROUP_SPREAD ? r : domain_group_reserve(g, n);
+}
+
+/* Pods of the template count in the group: those that there are have their places. */
 static int counts(Simulator *s, uint32_t template, uint32_t group) {
         SimulatorTemplate *t = s->templates + template;
+        int r = simulator_charge_work(s, t->n_pods);
 
-        return note(s, &t->counted, &t->n_counted, &t->counted_allocated, group);
+        if (r >= 0)
+                r = reserve_places(s, s->groups + group, t->n_pods);
+        return r < 0 ? r : note(s, &t->counted, &t->n_counted, &t->counted_allocated, group);
 }
 
 static bool matches_all(const PodTerms *terms, const PodTemplate *p, const KeyValues *labels) {
@@ -265,11 +280,12 @@ static size_t count_rules(const PodTemplate *p) {
                p->preferred_anti_affinity.n_items;
 }
 
-/* What it costs to compare a template with these rules with another. */
-static uint64_t weigh_rules(const PodTemplate *p) {
-        size_t n = p->unmodelled == POD_UNREADABLE ? 0 : count_rules(p);
+/* What it costs to compare a template's rules with another template. */
+void simulator_weigh_template(Simulator *s, uint32_t template) {
+        SimulatorTemplate *t = s->templates + template;
+        size_t n = t->parsed->unmodelled == POD_UNREADABLE ? 0 : count_rules(t->parsed);
 
-        return n > 0 ? n + strlen(p->text) / RULE_TEXT_BYTES : 0;
+        t->weight = n > 0 ? n + strlen(t->parsed->text) / RULE_TEXT_BYTES : 0;
 }
 
 static bool asks_for_namespaces(const PodTerms *t) {
@@ -279,16 +295,26 @@ static bool asks_for_namespaces(const PodTerms *t) {
         return false;
 }
 
-static int make_groups_of(Simulator *s, uint32_t number) {
+/* Without the namespaces a rule that selects them says nothing. */
+static void judge_rules(const Simulator *s, PodTemplate *p) {
+        if (!s->snapshot->is_known[SNAPSHOT_NAMESPACES] && p->unmodelled == POD_MODELLED &&
+            (asks_for_namespaces(&p->affinity) || asks_for_namespaces(&p->preferred_affinity)))
+                p->unmodelled = POD_SNAPSHOT_INCOMPLETE;
+}
+
+int simulator_group_template(Simulator *s, uint32_t number) {
         SimulatorTemplate *t = s->templates + number;
         PodTemplate *p = t->parsed;
         PodTerms owners = p->anti_affinity;
+        uint32_t first = s->n_groups;
         int r;
 
         if (p->unmodelled == POD_UNREADABLE)
                 return 0;
+        judge_rules(s, p);
         r = make_spread(s, number);
-
+        if (r >= 0)
+                r = make_spread_domains(s, first);
         if (r >= 0)
                 r = make_terms(s, number, GROUP_AFFINITY, &p->affinity, &t->affinity);
         t->n_affinity = t->affinity ? p->affinity.n_items : 0;
@@ -314,66 +340,100 @@ static int make_groups_of(Simulator *s, uint32_t number) {
         return r;
 }
 
-static int reserve_place(Simulator *s, DomainGroup *g) {
-        int r = charge_bytes(s, sizeof(uint32_t));
-
-        return r < 0 ? r : domain_group_reserve(g, 1);
-}
-
-int simulator_reserve_groups(Simulator *s, uint32_t template) {
-        const SimulatorTemplate *t = s->templates + template;
-        int r = 0;
-
-        for (size_t i = 0; i < t->n_counted && r >= 0; i++)
-                if (s->groups[t->counted[i]].kind == GROUP_SPREAD)
-                        r = reserve_place(s, s->groups + t->counted[i]);
-        return r;
-}
-
-void simulator_release_groups(Simulator *s, uint32_t template) {
-        const SimulatorTemplate *t = s->templates + template;
-
-        for (size_t i = 0; i < t->n_counted; i++)
-                if (s->groups[t->counted[i]].kind == GROUP_SPREAD) {
-                        domain_group_release(s->groups + t->counted[i]);
-                        s->group_bytes -= sizeof(uint32_t);
-                }
-}
-
-/* Without the namespaces a rule that selects them says nothing. */
-static void judge_rules(const Simulator *s, PodTemplate *p) {
-        if (!s->snapshot->is_known[SNAPSHOT_NAMESPACES] && p->unmodelled == POD_MODELLED &&
-            (asks_for_namespaces(&p->affinity) || asks_for_namespaces(&p->preferred_affinity)))
-                p->unmodelled = POD_SNAPSHOT_INCOMPLETE;
-}
-
-static int connect_readable(Simulator *s, uint32_t rules, uint32_t template) {
+/* Rules of no weight are not looked at; and most are about pods of their own namespace only. */
+int simulator_connect(Simulator *s, uint32_t rules, uint32_t template) {
         const PodTemplate *o = s->templates[rules].parsed, *p = s->templates[template].parsed;
 
-        if (o->unmodelled == POD_UNREADABLE || p->unmodelled == POD_UNREADABLE || count_rules(o) == 0)
+        if (s->templates[rules].weight == 0 || p->unmodelled == POD_UNREADABLE || (o->ns != p->ns && !o->reaches_out))
                 return 0;
         return connect(s, rules, template);
 }
 
-int simulator_make_groups(Simulator *s) {
+static void drop_late(const uint32_t *groups, size_t *n, uint32_t first) {
+        while (*n > 0 && groups[*n - 1] >= first)
+                (*n)--;
+}
+
+void simulator_drop_groups(Simulator *s, uint32_t first, size_t first_key) {
+        for (uint32_t i = 0; i < s->n_templates && first < s->n_groups; i++) {
+                SimulatorTemplate *t = s->templates + i;
+
+                drop_late(t->counted, &t->n_counted, first); /* groups that came last stand last */
+                drop_late(t->inverse, &t->n_inverse, first);
+        }
+        drop_late(s->taint_groups, &s->n_taint_groups, first);
+        while (s->n_groups > first)
+                domain_group_done(s->groups + --s->n_groups);
+        topology_keys_drop(&s->keys, s->pool, first_key);
+}
+
+/* -- namespaces that are left out -------------------------------------------------------------------------- */
+
+static int gather_node_labels(Simulator *s) {
+        int r = s->closing_of ? 0 : hashmap_new(0, &s->closing_of);
+
+        for (uint32_t i = 0; i < s->n_nodes && r >= 0; i++)
+                for (size_t k = 0; k < s->nodes[i].labels.n_items && r >= 0; k++) {
+                        r = hashmap_put(s->closing_of, s->nodes[i].labels.items[k].key, NULL);
+                        r = r == -EEXIST ? 0 : r;
+                }
+        return r;
+}
+
+/* The group of a key, one for all terms with it: whoever counts there keeps everybody away. */
+static int find_or_add_closing(Simulator *s, uint32_t template, const char *key, uint32_t *ret) {
+        uintptr_t number = (uintptr_t) hashmap_get(s->closing_of, key);
         int r;
 
-        for (uint32_t i = 0; i < s->n_templates; i++)
-                s->n_rules += weigh_rules(s->templates[i].parsed);
-        r = charge_work(s, s->n_rules * s->n_templates);
-        for (uint32_t i = 0; i < s->n_templates && r >= 0; i++) {
-                judge_rules(s, s->templates[i].parsed);
-                r = make_groups_of(s, i);
+        if (number > 0) {
+                *ret = (uint32_t) (number - 1);
+                return 0;
         }
-        for (uint32_t i = 0; i < s->n_templates && r >= 0; i++)
-                for (uint32_t k = 0; k < s->n_templates && r >= 0; k++)
-                        r = connect_readable(s, i, k);
-        for (uint32_t i = 0; i < s->n_pods && r >= 0; i++) {
-                r = charge_work(s, s->templates[s->pods[i].template].n_counted);
+        r = add_group(s, GROUP_OWNERS, template, key, ret);
+        if (r >= 0)
+                r = note(s, &s->closing, &s->n_closing, &s->closing_allocated, *ret);
+        return r < 0 ? r : hashmap_replace(s->closing_of, key, (void *) ((uintptr_t) *ret + 1), NULL);
+}
+
+int simulator_close_domains(Simulator *s, uint32_t template) {
+        const PodTemplate *p = s->templates[template].parsed;
+        int r = s->closing_of ? 0 : gather_node_labels(s);
+
+        for (size_t i = 0; i < p->anti_affinity.n_items && r >= 0; i++) {
+                const PodTerm *term = p->anti_affinity.items + i;
+                uint32_t group;
+
+                /* Keys that no node has make no domains, and tenants may name as many as they like. */
+                if (!pod_term_reaches_out(term, p->ns) || !hashmap_contains(s->closing_of, term->key))
+                        continue;
+                r = find_or_add_closing(s, template, term->key, &group);
                 if (r >= 0)
-                        r = simulator_reserve_groups(s, s->pods[i].template);
+                        r = counts(s, template, group);
         }
         return r;
+}
+
+/* -- pods that may count ---------------------------------------------------------------------------------- */
+
+int simulator_reserve_groups(Simulator *s, uint32_t template) {
+        SimulatorTemplate *t = s->templates + template;
+        int r = 0;
+
+        t->n_pods++;
+        for (size_t i = 0; i < t->n_counted && r >= 0; i++)
+                r = reserve_places(s, s->groups + t->counted[i], 1);
+        return r;
+}
+
+void simulator_release_groups(Simulator *s, uint32_t template) {
+        SimulatorTemplate *t = s->templates + template;
+
+        t->n_pods--;
+        for (size_t i = 0; i < t->n_counted; i++)
+                if (s->groups[t->counted[i]].kind == GROUP_SPREAD) {
+                        domain_group_release(s->groups + t->counted[i]);
+                        s->spent.bytes -= sizeof(uint32_t);
+                }
 }
 
 /* A pod that is on its way out is not spread against any more; its successor will be. */
@@ -381,42 +441,19 @@ static bool pod_counts_in(const SimulatorPod *p, const DomainGroup *g) {
         return g->kind != GROUP_SPREAD || !p->is_terminating || p->is_successor;
 }
 
-/* Pods that are placed count in the groups from `first` on. */
-static int count_placed(Simulator *s, uint32_t first) {
+void simulator_count_placed(Simulator *s, uint32_t first) {
         for (uint32_t i = 0; i < s->n_pods; i++) {
                 const SimulatorTemplate *t = s->templates + s->pods[i].template;
                 uint32_t node = s->pods[i].node;
 
-                if (!s->pods[i].object || s->pods[i].template == s->n_templates - 1)
-                        continue; /* it went; or it is the one that comes, for which room is made then */
-                for (size_t k = t->n_counted; k > 0 && t->counted[k - 1] >= first; k--) { /* groups that came last stand last */
+                for (size_t k = t->n_counted; node != NOWHERE && k > 0 && t->counted[k - 1] >= first; k--) {
                         DomainGroup *g = s->groups + t->counted[k - 1];
-                        uint32_t domain = node == NOWHERE ? NO_DOMAIN : s->keys.items[g->key].domain_of[node];
-                        int r = g->kind != GROUP_SPREAD ? 0 : reserve_place(s, g);
+                        uint32_t domain = s->keys.items[g->key].domain_of[node];
 
-                        if (r < 0)
-                                return r;
                         if (domain != NO_DOMAIN && pod_counts_in(s->pods + i, g) && domain_group_is_eligible(g, node))
                                 domain_group_count(g, domain, 1);
                 }
         }
-        return 0;
-}
-
-int simulator_make_groups_of_new(Simulator *s) {
-        uint32_t number = s->n_templates - 1, first = s->n_groups;
-        uint64_t more = weigh_rules(s->templates[number].parsed);
-        int r = charge_work(s, more * s->n_templates + s->n_rules);
-
-        s->n_rules += more;
-        judge_rules(s, s->templates[number].parsed);
-        if (r >= 0)
-                r = make_groups_of(s, number);
-        for (uint32_t i = 0; i < s->n_templates && r >= 0; i++)
-                r = connect_readable(s, number, i);
-        for (uint32_t i = 0; i < number && r >= 0; i++)
-                r = connect_readable(s, i, number);
-        return r < 0 || first == s->n_groups ? r : count_placed(s, first);
 }
 
 /* A node that was added behind the others. */
@@ -447,6 +484,9 @@ void simulator_groups_done(Simulator *s) {
                 domain_group_done(s->groups + i);
         free(s->groups);
         free(s->taint_groups);
+        free(s->left_out);
+        free(s->closing);
+        hashmap_free(s->closing_of);
         topology_keys_done(&s->keys, s->pool);
 }
 
@@ -486,9 +526,8 @@ void simulator_count_ghost(Simulator *s, uint32_t node, int direction) {
                 uint32_t group = s->taint_groups[i];
                 DomainGroup *g = s->groups + group;
                 uint32_t domain = s->keys.items[g->key].domain_of[node];
-                const PodTemplate *t = s->templates[g->template].parsed;
 
-                if (domain == NO_DOMAIN || !is_eligible(s, t, rule_of(s, group), node))
+                if (domain == NO_DOMAIN || !is_eligible(s, g->template, rule_of(s, group), node))
                         continue;
                 if (direction > 0)
                         domain_group_drop_node(g, node, domain, pods_counted_on(s, group, node));

@@ -80,6 +80,8 @@ typedef struct SimulatorTemplate {
         size_t n_spread, n_affinity, n_anti_affinity;
         uint32_t *soft_spread, *soft_affinity, *soft_anti_affinity; /* of its preferences: one per rule or term */
         size_t n_soft_spread;
+        uint32_t n_pods;    /* that have it: as many may count in a group */
+        uint64_t weight;    /* of its rules, in comparisons with one template; 0: none are looked at */
         uint32_t *inverse;  /* GROUP_OWNERS of anti-affinity terms that match pods of this template */
         size_t n_inverse, inverse_allocated;
         bool matches_itself; /* all terms of its required affinity match it */
@@ -126,9 +128,9 @@ struct Simulator {
         SimulatorPod *pods;
         size_t pods_allocated;
         uint32_t n_pods, n_gone; /* numbers in use; of pods that went */
-        Hashmap *template_numbers; /* KubeScheduledPod.kind_text, or scheduling -> number + 1 */
-        bool tells_apart;          /* by scheduling, as a selector names labels of which each pod has its own value */
-        bool has_to_tell_apart;    /* a template's rules do */
+        Hashmap *template_numbers; /* PodTemplate.text -> number + 1 */
+        Hashmap *read_labels;      /* keys of pods' labels that rules and PodDisruptionBudgets asked for when it was made: by others no pods are told apart */
+        bool is_too_coarse;        /* a rule that came later asks for others */
         SimulatorTemplate *templates;
         size_t templates_allocated;
         uint32_t n_templates, n_first_templates; /* those that it was made with */
@@ -142,8 +144,13 @@ struct Simulator {
         DomainGroup *groups;
         size_t groups_allocated;
         uint32_t n_groups;
-        uint64_t n_rules;                    /* of all templates, weighted: each is compared with each template */
-        uint64_t group_work, group_bytes;    /* spent on groups: simulator-groups.c */
+        SimulatorBounds bounds;              /* of what may be spent on groups, when it is made and on what comes later */
+        SimulatorBounds spent, share;        /* on groups so far; what may be spent now */
+        const char **left_out;               /* namespaces whose rules are too many, by name; interned by their templates */
+        size_t n_left_out, left_out_allocated;
+        uint32_t *closing;                   /* GROUP_OWNERS of the anti-affinity of namespaces left out, one per key: it keeps everybody away */
+        size_t n_closing, closing_allocated;
+        Hashmap *closing_of;                 /* label of nodes -> that group + 1, or NULL; NULL: nobody was left out yet */
         uint32_t *taint_groups; /* groups whose domains are made of nodes with tolerated taints only */
         size_t n_taint_groups, taint_groups_allocated;
 
@@ -172,7 +179,7 @@ int simulator_load_volumes_of(Simulator *s, uint32_t pod);
 void simulator_forget_volumes_of(Simulator *s, uint32_t pod);
 /* What is attached to nodes beside the volumes of their pods: after these are placed. */
 int simulator_load_attachments(Simulator *s);
-int simulator_make_groups(Simulator *s);           /* simulator-groups.c: after nodes and templates, before pods are placed; -E2BIG */
+int simulator_make_groups(Simulator *s);           /* simulator-namespaces.c: after nodes and templates, before pods are placed */
 /* Of the template that came last, when pods are placed; -E2BIG. */
 int simulator_make_groups_of_new(Simulator *s);
 /* One more such pod may count; -E2BIG. */
@@ -186,6 +193,21 @@ int simulator_classify_nodes(Simulator *s);        /* fit-node.c */
 int simulator_classify_new(Simulator *s);          /* when the last template is new */
 int simulator_classify_added(Simulator *s, uint32_t node); /* behind the others */
 
+/* -- groups, namespace by namespace ------------------------------------------------------------------------ */
+
+/* simulator-groups.c; -E2BIG: not within Simulator.share. */
+int simulator_charge_work(Simulator *s, uint64_t n);
+void simulator_weigh_template(Simulator *s, uint32_t template); /* SimulatorTemplate.weight */
+int simulator_group_template(Simulator *s, uint32_t template);
+/* Which groups of the template `rules` count pods of the other, and keep them away. */
+int simulator_connect(Simulator *s, uint32_t rules, uint32_t template);
+/* The groups from `first` on are gone again, and so are keys from `first_key` on. */
+void simulator_drop_groups(Simulator *s, uint32_t first, size_t first_key);
+/* The template's anti-affinity that is about other namespaces, too, keeps everybody away. */
+int simulator_close_domains(Simulator *s, uint32_t template);
+/* Pods that are placed count in the groups from `first` on, which came last. */
+void simulator_count_placed(Simulator *s, uint32_t first);
+
 /* -- one node (simulator.c) ---------------------------------------------------------------------------------- */
 
 int simulator_name_node(Simulator *s, uint32_t node, const char *name);
@@ -193,7 +215,6 @@ void simulator_node_done(SimulatorNode *n, InternPool *pool);
 
 /* -- one pod (simulator.c) --------------------------------------------------------------------------------- */
 
-int simulator_find_or_add_template(Simulator *s, const char *text, uint32_t *ret);
 int simulator_fill_pod(Simulator *s, uint32_t pod, const KubeScheduledPod *object);
 PodUnmodelled simulator_judge_pod(const Simulator *s, uint32_t pod);
 int simulator_bring_pod(Simulator *s, uint32_t pod, uint32_t node);

@@ -32,7 +32,7 @@ static int settle(Simulator *s, uint32_t pod, const KubeScheduledPod *object) {
         uint32_t n_templates = s->n_templates;
         int r = simulator_fill_pod(s, pod, object);
 
-        if (r >= 0 && s->has_to_tell_apart && !s->tells_apart)
+        if (r >= 0 && s->is_too_coarse)
                 r = -ESTALE;
         if (r >= 0 && s->n_templates > n_templates) {
                 r = simulator_classify_new(s);

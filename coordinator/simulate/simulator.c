@@ -32,6 +32,7 @@ static const char *const unmodelled_table[_POD_UNMODELLED_MAX] = {
         [POD_DISK_INSIDE] = "DISK_INSIDE",
         [POD_UNREADABLE] = "UNREADABLE",
         [POD_SNAPSHOT_INCOMPLETE] = "SNAPSHOT_INCOMPLETE",
+        [POD_TOO_MANY_RULES] = "TOO_MANY_RULES",
 };
 
 const char *fit_reason_to_string(FitReason r) {
@@ -44,21 +45,16 @@ const char *pod_unmodelled_to_string(PodUnmodelled u) {
 
 /* -- templates ------------------------------------------------------------------------------------------ */
 
-int simulator_find_or_add_template(Simulator *s, const char *text, uint32_t *ret) {
-        uintptr_t number = (uintptr_t) hashmap_get(s->template_numbers, text);
+static int add_template(Simulator *s, const char *text, uint32_t *ret) {
+        size_t n_read = hashmap_size(s->read_labels);
         SimulatorTemplate *t;
-        int r;
+        int r = GREEDY_REALLOC(s->templates, s->templates_allocated, (size_t) s->n_templates + 1);
 
-        if (number > 0) {
-                *ret = (uint32_t) (number - 1);
-                return 0;
-        }
-        r = GREEDY_REALLOC(s->templates, s->templates_allocated, (size_t) s->n_templates + 1);
         if (r < 0)
                 return r;
         t = s->templates + s->n_templates;
         *t = (SimulatorTemplate){ .pickiness = -1 };
-        r = pod_template_parse(text, s->pool, &s->resources, &t->parsed);
+        r = pod_template_parse(text, s->pool, &s->resources, s->read_labels, &t->parsed);
         if (r < 0)
                 return r;
         t->asks_for_name = node_terms_ask_for_name(&t->parsed->required);
@@ -66,9 +62,75 @@ int simulator_find_or_add_template(Simulator *s, const char *text, uint32_t *ret
                                        t->parsed->preferred_anti_affinity.n_items);
         for (size_t i = 0; i < t->parsed->n_spread; i++)
                 t->n_preferences += !t->parsed->spread[i].is_hard;
-        s->has_to_tell_apart |= t->parsed->names_own_labels;
+        s->is_too_coarse |= hashmap_size(s->read_labels) > n_read;
         *ret = s->n_templates++;
         return hashmap_put(s->template_numbers, t->parsed->text, (void *) (uintptr_t) s->n_templates);
+}
+
+/* Texts and labels are interned, and pods of one owner follow one another: most are as the one before. */
+static bool is_as_before(const Simulator *s, uint32_t pod) {
+        const KubeScheduledPod *a = s->pods[pod].object, *b = pod > 0 ? s->pods[pod - 1].object : NULL;
+
+        return b && a->scheduling == b->scheduling && key_values_are_same(&a->pod.object.meta.labels, &b->pod.object.meta.labels);
+}
+
+static int find_or_add_template(Simulator *s, uint32_t pod, uint32_t *ret) {
+        _cleanup_free_ char *text = NULL;
+        uintptr_t number;
+
+        if (is_as_before(s, pod)) {
+                *ret = s->pods[pod - 1].template;
+                return 0;
+        }
+        text = pod_template_text(s->pods[pod].object, s->read_labels);
+        if (!text)
+                return -ENOMEM;
+        number = (uintptr_t) hashmap_get(s->template_numbers, text);
+        if (number == 0)
+                return add_template(s, text, ret);
+        *ret = (uint32_t) (number - 1);
+        return 0;
+}
+
+/* -- labels that are asked for ------------------------------------------------------------------------------ */
+
+static bool may_have_rules(const char *scheduling) {
+        return strstr(scheduling, "\"podAffinity\"") || strstr(scheduling, "\"podAntiAffinity\"") || strstr(scheduling, "\"topologySpreadConstraints\"");
+}
+
+static int read_rules_of(Simulator *s, Hashmap *seen, const char *scheduling) {
+        PodTemplate *t;
+        int r;
+
+        if (!may_have_rules(scheduling) || hashmap_contains(seen, scheduling))
+                return 0;
+        r = hashmap_put(seen, scheduling, NULL);
+        if (r >= 0)
+                r = pod_template_parse(scheduling, s->pool, &s->resources, s->read_labels, &t);
+        if (r >= 0)
+                pod_template_free(t, s->pool);
+        return r;
+}
+
+static int gather_read_labels(Simulator *s, KubeObject *const *pods, size_t n) {
+        _cleanup_(hashmap_freep) Hashmap *seen = NULL;
+        const char *last = NULL;
+        const KubePdb *pdb;
+        int r = hashmap_new(HASHMAP_BORROW_KEYS, &seen);
+
+        if (r >= 0)
+                r = hashmap_new(0, &s->read_labels);
+        HASHMAP_FOREACH (pdb, s->snapshot->objects[SNAPSHOT_PDBS])
+                if (r >= 0)
+                        r = selector_gather_keys(pdb->selector, s->read_labels);
+        for (size_t i = 0; i < n && r >= 0; i++) {
+                const char *scheduling = ((const KubeScheduledPod *) pods[i])->scheduling;
+
+                if (scheduling && scheduling != last)
+                        r = read_rules_of(s, seen, scheduling);
+                last = scheduling;
+        }
+        return r;
 }
 
 static void template_done(SimulatorTemplate *t, InternPool *pool) {
@@ -216,7 +278,6 @@ static uint64_t uid_head(const char *uid) {
 int simulator_fill_pod(Simulator *s, uint32_t number, const KubeScheduledPod *object) {
         const KubePod *pod = &object->pod;
         const ObjectMeta *m = &pod->object.meta;
-        const char *text = object->kind_text && !s->tells_apart ? object->kind_text : object->scheduling;
         SimulatorPod *p = s->pods + number;
         uint32_t home = NOWHERE;
         int r;
@@ -232,7 +293,7 @@ int simulator_fill_pod(Simulator *s, uint32_t number, const KubeScheduledPod *ob
         p->home = home;
         r = home == NOWHERE ? 0 : add_home_pod(s, home, number);
         if (r >= 0)
-                r = simulator_find_or_add_template(s, strempty(text), &p->template);
+                r = find_or_add_template(s, number, &p->template);
         if (r < 0)
                 return r;
         p->unsettles = object->is_resizing || simulator_judge_pod(s, number) == POD_UNREADABLE;
@@ -252,6 +313,8 @@ static int load_pods(Simulator *s) {
 
         if (r >= 0)
                 r = hashmap_new(HASHMAP_BORROW_KEYS, &s->template_numbers);
+        if (r >= 0)
+                r = gather_read_labels(s, objects, n);
         if (r >= 0)
                 r = GREEDY_REALLOC(s->pods, s->pods_allocated, n + 1);
         for (size_t i = 0; i < n && r >= 0; i++)
@@ -331,8 +394,6 @@ static int simulator_load(Simulator *s) {
                 r = load_nodes(s);
         if (r >= 0)
                 r = load_pods(s);
-        if (r >= 0 && s->has_to_tell_apart && !s->tells_apart)
-                r = -ESTALE;
         if (r >= 0)
                 r = load_room(s);
         if (r >= 0)
@@ -349,20 +410,16 @@ static int simulator_load(Simulator *s) {
         return r < 0 ? r : simulator_load_attachments(s);
 }
 
-static bool pdbs_name_own_labels(const Snapshot *snapshot) {
+bool simulator_is_too_coarse(const Simulator *s) {
         const KubePdb *pdb;
 
-        HASHMAP_FOREACH(pdb, snapshot->objects[SNAPSHOT_PDBS])
-                if (selector_names_own_label(pdb->selector))
+        HASHMAP_FOREACH (pdb, s->snapshot->objects[SNAPSHOT_PDBS])
+                if (!selector_keeps_to_keys(pdb->selector, s->read_labels))
                         return true;
         return false;
 }
 
-bool simulator_is_too_coarse(const Simulator *s) {
-        return !s->tells_apart && pdbs_name_own_labels(s->snapshot);
-}
-
-static int simulator_make(const Snapshot *snapshot, bool tells_apart, Simulator **ret) {
+int simulator_new_within(const Snapshot *snapshot, const SimulatorBounds *bounds, Simulator **ret) {
         Simulator *s = new0(Simulator, 1);
         int r;
 
@@ -370,20 +427,19 @@ static int simulator_make(const Snapshot *snapshot, bool tells_apart, Simulator 
                 return -ENOMEM;
         s->snapshot = snapshot;
         s->pool = snapshot->pool;
-        s->tells_apart = tells_apart;
+        s->bounds = *bounds;
         r = simulator_load(s);
         if (r < 0) {
                 simulator_free(s);
                 return r;
         }
+        assert(!s->is_too_coarse);
         *ret = s;
         return 0;
 }
 
 int simulator_new(const Snapshot *snapshot, Simulator **ret) {
-        int r = simulator_make(snapshot, pdbs_name_own_labels(snapshot), ret);
-
-        return r == -ESTALE ? simulator_make(snapshot, true, ret) : r;
+        return simulator_new_within(snapshot, &simulator_bounds, ret);
 }
 
 void simulator_node_done(SimulatorNode *n, InternPool *pool) {
@@ -421,6 +477,7 @@ Simulator *simulator_free(Simulator *s) {
         hashmap_free(s->asked_labels);
         hashmap_free(s->classes);
         hashmap_free(s->template_numbers);
+        hashmap_free(s->read_labels);
         for (uint32_t i = 0; i < s->n_pods; i++)
                 free(s->pods[i].volumes);
         free(s->pods);
@@ -474,12 +531,35 @@ const uint32_t *simulator_pods_of(const Simulator *s, uint32_t node, size_t *ret
         return s->nodes[node].home_pods;
 }
 
+bool simulator_pod_runs(const Simulator *s, uint32_t pod) {
+        return s->pods[pod].home != NOWHERE;
+}
+
+int simulator_find_running(const Simulator *s, const KubeScheduledPod *object, uint32_t *ret) {
+        uint32_t node;
+        int r = object->pod.node_name ? simulator_find_node(s, object->pod.node_name, &node) : -ENOENT;
+
+        if (r < 0)
+                return r;
+        for (size_t i = 0; i < s->nodes[node].n_home_pods; i++)
+                if (s->pods[s->nodes[node].home_pods[i]].object == object) {
+                        *ret = s->nodes[node].home_pods[i];
+                        return 0;
+                }
+        return -ENOENT;
+}
+
 bool simulator_pod_moves(const Simulator *s, uint32_t pod) {
         return s->pods[pod].moves;
 }
 
 PodUnmodelled simulator_pod_unmodelled(const Simulator *s, uint32_t pod) {
         return s->pods[pod].unmodelled;
+}
+
+const char *const *simulator_left_out(const Simulator *s, size_t *ret_n) {
+        *ret_n = s->n_left_out;
+        return s->left_out;
 }
 
 uint32_t simulator_template_of(const Simulator *s, uint32_t pod) {

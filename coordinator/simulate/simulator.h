@@ -44,17 +44,33 @@ typedef enum PodUnmodelled {
         POD_DISK_INSIDE,         /* a disk that is no PersistentVolume */
         POD_UNREADABLE,          /* a field that the scheduler reads cannot be understood */
         POD_SNAPSHOT_INCOMPLETE, /* it needs objects of a kind that the snapshot does not have */
+        POD_TOO_MANY_RULES,      /* its namespace is left out: simulator_left_out() */
         _POD_UNMODELLED_MAX,
 } PodUnmodelled;
 
 const char *pod_unmodelled_to_string(PodUnmodelled u); /* "RESOURCE_CLAIMS" */
 
-/* Why there is none where simulator_new() says -E2BIG: how many rules tenants write is bounded nowhere else. */
-#define SIMULATOR_TOO_LARGE                                                                                          \
-        "pods of too many kinds have too many rules that bind them to others (topologySpreadConstraints, pod affinity, pod " \
-        "anti-affinity), and each pod with a label of its own is a kind, unless that is its name or index in a StatefulSet or Job"
+/*
+ * How many rules between pods tenants write (topologySpreadConstraints, pod affinity, pod anti-affinity) is bounded nowhere, and each
+ * is compared with each kind of pods that it may be about. What that may cost is shared out among namespaces, those with the least
+ * first; one whose share is not enough is left out: its pods are POD_TOO_MANY_RULES. They count in the rules of others as ever, and
+ * where they are, their anti-affinity that may be about other namespaces keeps away everybody. So no pod is given a seat that it
+ * would not have with all rules.
+ */
+#define TOO_MANY_RULES_TEXT                                                                                          \
+        "too many rules that bind pods to others (topologySpreadConstraints, pod affinity, pod anti-affinity), or too many kinds of pods for " \
+        "these, to be compared, and each pod with a label of its own is a kind where a selector of a pod or PodDisruptionBudget asks for that label"
 
-/* -ENOMEM; -E2BIG: SIMULATOR_TOO_LARGE. What cannot be read in an object makes the pods concerned unmodelled, and is no failure. */
+typedef struct SimulatorBounds {
+        uint64_t work;  /* comparisons, of some 30 ns each */
+        uint64_t bytes; /* of counts */
+} SimulatorBounds;
+
+extern const SimulatorBounds simulator_bounds; /* what the leader's event loop, and its memory, can bear */
+
+/* -ENOMEM. What cannot be read in an object makes the pods concerned unmodelled, and is no failure. */
+int simulator_new_within(const Snapshot *snapshot, const SimulatorBounds *bounds, Simulator **ret);
+/* The same within simulator_bounds. */
 int simulator_new(const Snapshot *snapshot, Simulator **ret);
 Simulator *simulator_free(Simulator *s);
 DEFINE_FREEP(Simulator, simulator_free);
@@ -67,12 +83,19 @@ uint32_t simulator_n_pods(const Simulator *s);
 const KubeScheduledPod *simulator_pod(const Simulator *s, uint32_t pod); /* NULL: it went */
 /* The pods that run on a node in the snapshot, by number; borrowed. */
 const uint32_t *simulator_pods_of(const Simulator *s, uint32_t node, size_t *ret_n);
+bool simulator_pod_runs(const Simulator *s, uint32_t pod); /* is it one of these? */
+/* The number of one of these, of which the simulator has this very object: its node tells. -ENOENT. */
+int simulator_find_running(const Simulator *s, const KubeScheduledPod *object, uint32_t *ret);
 /* Must a seat be found for it when its node goes? Active (or terminating and a StatefulSet's, whose successor comes then),
  * neither of a DaemonSet nor static. */
 bool simulator_pod_moves(const Simulator *s, uint32_t pod);
 PodUnmodelled simulator_pod_unmodelled(const Simulator *s, uint32_t pod);
-/* The template of the scheduler's view of it: equal numbers mean equal pods, but for volumes, and for kube_pod_own_labels where no
- * selector of a pod or PodDisruptionBudget names any. */
+/* Namespaces whose rules are too many, by name; borrowed. */
+const char *const *simulator_left_out(const Simulator *s, size_t *ret_n);
+/* A sentence that names them; *ret NULL: there are none. -ENOMEM. */
+int simulator_left_out_text(const Simulator *s, char **ret);
+/* The template of the scheduler's view of it: equal numbers mean equal pods, but for volumes, and for labels that no selector of a pod or
+ * PodDisruptionBudget asks for. */
 uint32_t simulator_template_of(const Simulator *s, uint32_t pod);
 uint32_t simulator_n_templates(const Simulator *s);
 
@@ -94,9 +117,10 @@ void simulator_count_fits(Simulator *s, uint32_t pod, uint32_t counts[_FIT_REASO
 /*
  * One pod came, changed or went; nothing may be undone meanwhile (the log is empty). The object is borrowed from here on. Its
  * number stays, and that of one that went is not used again. A pod that the scheduler cannot tell from others of the cluster
- * costs microseconds; the first of a new kind is compared with the rules of all others, and costs milliseconds. Whatever changes
+ * costs microseconds; the first of a new kind is compared with the rules that may be about it, and costs milliseconds. Whatever changes
  * in another kind of object, a node above all, takes a new simulator.
- * 0; -ENOMEM, -E2BIG or -ESTALE (it names kube_pod_own_labels, and nobody did), and then only a new simulator is of use.
+ * 0; -ENOMEM, -E2BIG (bounds are reached; a new one leaves namespaces out) or -ESTALE (it asks for labels that nobody
+ * asked for), and then only a new simulator is of use.
  */
 int simulator_add_pod(Simulator *s, const KubeScheduledPod *object, uint32_t *ret);
 int simulator_change_pod(Simulator *s, uint32_t pod, const KubeScheduledPod *object);

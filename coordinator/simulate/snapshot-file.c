@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "snapshot-object.h"
 #include "snapshot-read.h"
@@ -40,19 +41,6 @@ static int end_line(JsonWriter *w, StrBuf *text) {
         return text->failed ? -ENOMEM : 0;
 }
 
-static int save_head(const Snapshot *s, JsonWriter *w, StrBuf *text) {
-        char taken[RFC3339_MAX];
-
-        rfc3339_format(s->taken_usec, taken);
-        json_open_object(w, NULL);
-        json_add_int64(w, SNAPSHOT_MAGIC, SNAPSHOT_FORMAT);
-        json_add_string(w, "taken", taken);
-        write_known_kinds(w, "kinds", s);
-        json_add_int64(w, "objects", (int64_t) count_objects(s));
-        json_close_object(w);
-        return end_line(w, text);
-}
-
 static int save_objects(const Snapshot *s, JsonWriter *w, StrBuf *text) {
         for (SnapshotKind k = 0; k < _SNAPSHOT_KIND_MAX; k++) {
                 _cleanup_free_ KubeObject **list = NULL;
@@ -71,18 +59,69 @@ static int save_objects(const Snapshot *s, JsonWriter *w, StrBuf *text) {
         return 0;
 }
 
+/* All that is said of the cluster: which kinds are known, in a line of *ret_line bytes, and the objects. */
+static int save_body(const Snapshot *s, JsonWriter *w, StrBuf *text, size_t *ret_line) {
+        int r;
+
+        write_known_kinds(w, NULL, s);
+        r = end_line(w, text);
+        *ret_line = text->size;
+        return r < 0 ? r : save_objects(s, w, text);
+}
+
+static void fingerprint_of(const StrBuf *body, char ret[static SNAPSHOT_FINGERPRINT_SIZE]) {
+        /* Any two keys will do, but for ever the same. */
+        static const uint8_t keys[2][16] = { "vesper snapshot", "a second opinion" };
+
+        (void) snprintf(ret, SNAPSHOT_FINGERPRINT_SIZE, "%016" PRIx64 "%016" PRIx64,
+                        siphash24(body->data, body->size, keys[0]), siphash24(body->data, body->size, keys[1]));
+}
+
+static int save_head(const Snapshot *s, JsonWriter *w, const char *fingerprint, StrBuf *text) {
+        char taken[RFC3339_MAX];
+
+        rfc3339_format(s->taken_usec, taken);
+        json_open_object(w, NULL);
+        json_add_int64(w, SNAPSHOT_MAGIC, SNAPSHOT_FORMAT);
+        json_add_string(w, "taken", taken);
+        write_known_kinds(w, "kinds", s);
+        json_add_int64(w, "objects", (int64_t) count_objects(s));
+        json_add_string(w, "fingerprint", fingerprint);
+        json_close_object(w);
+        return end_line(w, text);
+}
+
+/* The first n bytes give way to others, where they lie: there is not memory for all of it twice. */
+static int replace_front(StrBuf *text, size_t n, const StrBuf *front) {
+        size_t size = text->size;
+
+        assert(front->size >= n);
+        strbuf_add_n(text, front->data, front->size - n);
+        if (text->failed)
+                return -ENOMEM;
+        memmove(text->data + front->size, text->data + n, size - n);
+        memcpy(text->data, front->data, front->size);
+        return 0;
+}
+
 int snapshot_save(const Snapshot *s, char **ret, size_t *ret_size) {
+        char fingerprint[SNAPSHOT_FINGERPRINT_SIZE];
         _cleanup_(json_writer_freep) JsonWriter *w = NULL;
-        _cleanup_strbuf_ StrBuf text = { 0 };
+        _cleanup_strbuf_ StrBuf text = { 0 }, head = { 0 };
+        size_t line;
         int r;
 
         assert(s);
         assert(ret && ret_size);
         r = json_writer_new(&w);
         if (r >= 0)
-                r = save_head(s, w, &text);
+                r = save_body(s, w, &text, &line);
+        if (r < 0)
+                return r;
+        fingerprint_of(&text, fingerprint);
+        r = save_head(s, w, fingerprint, &head);
         if (r >= 0)
-                r = save_objects(s, w, &text);
+                r = replace_front(&text, line, &head);
         if (r < 0)
                 return r;
         *ret_size = text.size;
@@ -91,24 +130,18 @@ int snapshot_save(const Snapshot *s, char **ret, size_t *ret_size) {
 }
 
 int snapshot_fingerprint(const Snapshot *s, char ret[static SNAPSHOT_FINGERPRINT_SIZE]) {
-        /* Any two keys will do, but for ever the same. */
-        static const uint8_t keys[2][16] = { "vesper snapshot", "a second opinion" };
         _cleanup_(json_writer_freep) JsonWriter *w = NULL;
         _cleanup_strbuf_ StrBuf text = { 0 };
+        size_t line;
         int r;
 
         assert(s);
         r = json_writer_new(&w);
-        if (r < 0)
-                return r;
-        write_known_kinds(w, NULL, s);
-        r = end_line(w, &text);
         if (r >= 0)
-                r = save_objects(s, w, &text);
+                r = save_body(s, w, &text, &line);
         if (r < 0)
                 return r;
-        (void) snprintf(ret, SNAPSHOT_FINGERPRINT_SIZE, "%016" PRIx64 "%016" PRIx64,
-                        siphash24(text.data, text.size, keys[0]), siphash24(text.data, text.size, keys[1]));
+        fingerprint_of(&text, ret);
         return 0;
 }
 

@@ -6,10 +6,10 @@
  *
  * The form is lines of JSON. The first one says what it is:
  *
- *      {"vesperSnapshot":1,"taken":"2027-01-15T08:00:00Z","kinds":["Node","Pod"],"objects":2}
+ *      {"vesperSnapshot":1,"taken":"2027-01-15T08:00:00Z","kinds":["Node","Pod"],"objects":2,"fingerprint":"0123..."}
  *
  * its format, when it was taken, which kinds are known (of others nobody has looked whether there are any) and how many objects
- * follow, so that a file that was cut off is told. Then comes one object a line, in the order of the kinds of snapshot.h and
+ * follow, so that a file that was cut off is told; and the fingerprint, for people who compare files: it is not read. Then comes one object a line, in the order of the kinds of snapshot.h and
  * by key, as snapshot-object.h writes it. Equal snapshots give equal lines.
  */
 

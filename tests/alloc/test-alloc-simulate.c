@@ -126,11 +126,22 @@ static int add_what_is_new(Simulator *s) {
         return r;
 }
 
-static int simulate_all(void) {
+static int name_left_out(const Simulator *s, const SimulatorBounds *bounds) {
+        _cleanup_free_ char *text = NULL;
+        int r = simulator_left_out_text(s, &text);
+
+        if (r >= 0)
+                assert_true(!text == (bounds == &simulator_bounds));
+        return r;
+}
+
+static int simulate_all(const SimulatorBounds *bounds) {
         size_t texts = intern_pool_size(pool);
         Simulator *s = NULL;
-        int r = simulator_new(snapshot, &s);
+        int r = simulator_new_within(snapshot, bounds, &s);
 
+        if (r >= 0)
+                r = name_left_out(s, bounds);
         if (r >= 0)
                 r = remove_some(s);
         if (r >= 0)
@@ -142,14 +153,14 @@ static int simulate_all(void) {
         return r;
 }
 
-static void test_sweep(void **state) {
+static void sweep(const SimulatorBounds *bounds) {
         size_t n = 1;
         int r;
 
-        assert_return_code(simulate_all(), 0);
+        assert_return_code(simulate_all(bounds), 0);
         for (;; n++) {
                 alloc_fault_arm(n);
-                r = simulate_all();
+                r = simulate_all(bounds);
                 (void) alloc_fault_disarm();
                 if (!alloc_fault_fired())
                         break;
@@ -161,8 +172,18 @@ static void test_sweep(void **state) {
         assert_true(n > 100);
 }
 
+static void test_sweep(void **state) {
+        sweep(&simulator_bounds);
+}
+
+static void test_sweep_left_out(void **state) {
+        static const SimulatorBounds few = { .work = 30, .bytes = UINT64_C(1) << 20 }; /* enough to begin with the groups, and not to end */
+
+        sweep(&few);
+}
+
 int main(void) {
-        static const struct CMUnitTest tests[] = { cmocka_unit_test(test_sweep) };
+        static const struct CMUnitTest tests[] = { cmocka_unit_test(test_sweep), cmocka_unit_test(test_sweep_left_out) };
 
         return cmocka_run_group_tests_name("alloc-simulate", tests, group_setup, group_teardown);
 }

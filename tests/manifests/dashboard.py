@@ -29,7 +29,9 @@ LIMIT = 60
 WORLD = {"objects": [
     {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "vesper-system"}},
     {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1", "labels": {"pool": "web"}},
-     "spec": {"providerID": "aws:///us-east-1a/i-00000001"}}],
+     "spec": {"providerID": "aws:///us-east-1a/i-00000001"}},
+    {"apiVersion": "vesper.sh/v1alpha1", "kind": "NodePool", "metadata": {"name": "web"},
+     "spec": {"selector": {"matchLabels": {"pool": "web"}}, "provider": {"identity": "ProviderID"}, "disruption": {"expireAfter": "720h"}}}],
     "instances": [{"id": "i-00000001", "zone": "us-east-1a", "node": "n1"}]}
 
 
@@ -139,6 +141,7 @@ def panels(prometheus, directory):
     with open(os.path.join(DASHBOARD, "alerts.yaml"), encoding="utf-8") as f:
         wanted = families(f.read()).union(*(families(q) for _, q in queries))
     with Scraped(prometheus, directory) as scraped:
+        wait_for("a node that is judged", lambda: scraped.count("vesper_coordinator_voluntary_disruption_nodes > 0"))
         empty = [(title, q) for title, q in queries if scraped.count(q) == 0]
         absent = [name for name in sorted(wanted) if scraped.count(name) == 0]
     assert not empty, f"panels that show nothing: {empty}"

@@ -638,6 +638,9 @@ class Cluster(unittest.TestCase):
         code, out, err = run(CTL, "plan", *kept)
         self.assertEqual(code, 0, err)
         self.assertRegex(out, r"1 +Consolidation \(single-node\) +w1 +web +its 1 pod fits on other nodes")
+        heads = [json.loads(t.splitlines()[0]) for t in (text, self.ctl("snapshot")[1])]
+        self.assertRegex(heads[0]["fingerprint"], r"^[0-9a-f]{32}$")
+        self.assertEqual(heads[0]["fingerprint"], heads[1]["fingerprint"])
         code, text, err = self.ctl("snapshot", "--anonymize")
         self.assertEqual(code, 0, err)
         self.assertNotIn("w1", text)

@@ -232,7 +232,8 @@ static Snapshot *make_snapshot(InternPool *pool, usec_t taken_usec, bool backwar
 
 static void test_save_and_load(void **state) {
         _cleanup_(snapshot_freep) Snapshot *s = make_snapshot(*state, UINT64_C(1800000000) * USEC_PER_SEC, false), *again = NULL;
-        _cleanup_free_ char *text = NULL, *other = NULL;
+        _cleanup_free_ char *text = NULL, *other = NULL, *fingerprint_member = NULL;
+        char fingerprint[SNAPSHOT_FINGERPRINT_SIZE];
         size_t size, other_size;
 
         s->is_known[SNAPSHOT_PDBS] = true;
@@ -247,17 +248,24 @@ static void test_save_and_load(void **state) {
         }
         other = save(again, &other_size);
         assert_string_equal(text, other);
+        assert_return_code(snapshot_fingerprint(s, fingerprint), 0);
+        fingerprint_member = strf(",\"fingerprint\":\"%s\"}\n", fingerprint);
+        assert_non_null(strstr(text, fingerprint_member));
+        assert_ptr_equal(strstr(text, fingerprint_member) + strlen(fingerprint_member) - 1, strchr(text, '\n')); /* of the first line */
 }
 
 static void test_empty(void **state) {
         _cleanup_(snapshot_freep) Snapshot *s = NULL, *again = NULL;
-        _cleanup_free_ char *text = NULL;
+        _cleanup_free_ char *text = NULL, *line = NULL;
+        char fingerprint[SNAPSHOT_FINGERPRINT_SIZE];
         size_t size;
 
         assert_return_code(snapshot_new(*state, 0, &s), 0);
         s->is_known[SNAPSHOT_PODS] = true;
         text = save(s, &size);
-        assert_string_equal(text, "{\"vesperSnapshot\":1,\"taken\":\"1970-01-01T00:00:00Z\",\"kinds\":[\"Pod\"],\"objects\":0}\n");
+        assert_return_code(snapshot_fingerprint(s, fingerprint), 0);
+        line = strf("{\"vesperSnapshot\":1,\"taken\":\"1970-01-01T00:00:00Z\",\"kinds\":[\"Pod\"],\"objects\":0,\"fingerprint\":\"%s\"}\n", fingerprint);
+        assert_string_equal(text, line);
         again = load_ok(*state, text, size);
         assert_true(again->is_known[SNAPSHOT_PODS] && !again->is_known[SNAPSHOT_NODES]);
 }

@@ -121,38 +121,6 @@ static void write_unmodelled(Decoder *d, const KubeScheduledPod *p, const Json *
 
 /* -- the whole ------------------------------------------------------------------------------------------ */
 
-const char *const kube_pod_own_labels[] = {
-        "statefulset.kubernetes.io/pod-name",
-        "apps.kubernetes.io/pod-index",
-        "batch.kubernetes.io/job-completion-index",
-        NULL,
-};
-
-bool kube_pod_label_is_own(const char *key) {
-        for (const char *const *own = kube_pod_own_labels; *own; own++)
-                if (streq(key, *own))
-                        return true;
-        return false;
-}
-
-static size_t count_own_labels(const KeyValues *labels) {
-        size_t n = 0;
-
-        for (size_t i = 0; i < labels->n_items; i++)
-                n += kube_pod_label_is_own(labels->items[i].key);
-        return n;
-}
-
-static void write_labels(const KeyValues *labels, bool own_too, JsonWriter *w) {
-        if (labels->n_items == (own_too ? 0 : count_own_labels(labels)))
-                return;
-        json_open_object(w, "labels");
-        for (size_t i = 0; i < labels->n_items; i++)
-                if (own_too || !kube_pod_label_is_own(labels->items[i].key))
-                        json_add_string(w, labels->items[i].key, labels->items[i].value);
-        json_close_object(w);
-}
-
 /* The list may turn out empty: nothing asks for anything. */
 static void write_containers(Decoder *d, const Json *v, const char *path, bool init, JsonWriter *w) {
         _cleanup_(json_writer_freep) JsonWriter *list = NULL;
@@ -176,7 +144,7 @@ static void write_containers(Decoder *d, const Json *v, const char *path, bool i
                 json_add_raw(w, init ? "init" : "containers", text);
 }
 
-static void write_scheduling(Decoder *d, const KubeScheduledPod *p, const Json *spec, bool own_too, JsonWriter *w) {
+static void write_scheduling(Decoder *d, const KubeScheduledPod *p, const Json *spec, JsonWriter *w) {
         const ObjectMeta *meta = &p->pod.object.meta;
         _cleanup_free_ char *scheduler = NULL, *affinity = NULL;
 
@@ -184,7 +152,6 @@ static void write_scheduling(Decoder *d, const KubeScheduledPod *p, const Json *
         decode_copy_text(d, json_get(spec, "affinity"), "spec.affinity", &kube_shape_affinity, false, &affinity);
         json_open_object(w, NULL);
         json_add_string(w, "ns", meta->ns);
-        write_labels(&meta->labels, own_too, w);
         if (p->pod.priority != 0)
                 json_add_int64(w, "priority", p->pod.priority);
         if (!isempty(scheduler) && !streq(scheduler, DEFAULT_SCHEDULER))
@@ -205,24 +172,16 @@ static void write_scheduling(Decoder *d, const KubeScheduledPod *p, const Json *
         json_close_object(w);
 }
 
-static const char *scheduling_text(Decoder *d, const KubeScheduledPod *p, const Json *spec, bool own_too) {
+static void decode_scheduling(Decoder *d, KubeScheduledPod *p, const Json *spec) {
         _cleanup_(json_writer_freep) JsonWriter *w = NULL;
         _cleanup_free_ char *text = NULL;
 
-        if (json_writer_new(&w) < 0)
-                return NULL;
-        write_scheduling(d, p, spec, own_too, w);
-        text = json_writer_steal(w, NULL);
-        return text ? intern(d->pool, text) : NULL;
-}
-
-static void decode_scheduling(Decoder *d, KubeScheduledPod *p, const Json *spec) {
-        bool has_own = count_own_labels(&p->pod.object.meta.labels) > 0;
-
-        p->scheduling = scheduling_text(d, p, spec, true);
-        if (has_own)
-                p->kind_text = scheduling_text(d, p, spec, false);
-        d->failed |= !p->scheduling || (has_own && !p->kind_text);
+        if (json_writer_new(&w) >= 0) {
+                write_scheduling(d, p, spec, w);
+                text = json_writer_steal(w, NULL);
+        }
+        p->scheduling = text ? intern(d->pool, text) : NULL;
+        d->failed |= !p->scheduling;
 }
 
 static void decode_claims(Decoder *d, KubeScheduledPod *p, const Json *json) {
@@ -272,7 +231,6 @@ static void scheduled_pod_done(KubeObject *o, InternPool *pool) {
         KubeScheduledPod *p = (KubeScheduledPod *) o;
 
         intern_unref(pool, p->scheduling);
-        intern_unref(pool, p->kind_text);
         pod_claims_free(p->claims, p->n_claims);
         kube_pod_done(o, pool);
 }
@@ -291,7 +249,8 @@ bool scheduled_pod_says_same(const KubePod *a, const KubePod *b) {
 
         if (a->object.kind != &kube_scheduled_pod_kind || b->object.kind != &kube_scheduled_pod_kind)
                 return true;
-        return x->scheduling == y->scheduling && x->deletion_cost == y->deletion_cost && x->is_resizing == y->is_resizing &&
+        return x->scheduling == y->scheduling && key_values_are_same(&a->object.meta.labels, &b->object.meta.labels) &&
+               x->deletion_cost == y->deletion_cost && x->is_resizing == y->is_resizing &&
                claims_are_same(x, y);
 }
 

@@ -11,9 +11,9 @@
 /*
  * Of a pod, all that decides which nodes may take it and that its siblings have in common, as one text of JSON in one
  * order. It is interned: pods of one owner share it, and two pods are the same to the scheduler, but for their
- * volumes, iff the pointers are. Members, each left out if empty:
+ * labels and volumes, iff the pointers are. Members, each left out if empty:
  *
- *      ns, labels                    of the pod
+ *      ns                            of the pod
  *      priority                      spec.priority
  *      scheduler                     spec.schedulerName, unless it is "default-scheduler"
  *      containers, init              arrays, of those containers that ask for something: {requests: spec...resources.requests,
@@ -32,7 +32,6 @@
 typedef struct KubeScheduledPod {
         KubePod pod;
         const char *scheduling; /* interned */
-        const char *kind_text;  /* interned: the same without kube_pod_own_labels; NULL: it has none */
         PodClaim *claims;       /* PersistentVolumeClaims that it mounts */
         size_t n_claims;
         bool is_resizing;       /* in place: condition PodResizePending or PodResizeInProgress is True. It may hold more than
@@ -40,10 +39,6 @@ typedef struct KubeScheduledPod {
         int64_t deletion_cost;  /* annotation controller.kubernetes.io/pod-deletion-cost; 0 if absent or unreadable */
 } KubeScheduledPod;
 
-/* Labels that a controller gives another value on each of its pods, up to a NULL: where nothing selects by them, its pods are all the
- * same to the scheduler. */
-extern const char *const kube_pod_own_labels[];
-bool kube_pod_label_is_own(const char *key);
 extern const KubeKind kube_scheduled_pod_kind;
 
 typedef struct KubeScheduledNode {

@@ -235,11 +235,19 @@ bool selector_matches(const Selector *s, const KeyValues *labels) {
         return true;
 }
 
-bool selector_names(const Selector *s, const char *key) {
+int selector_gather_keys(const Selector *s, Hashmap *keys) {
+        int r = 0;
+
+        for (size_t i = 0; s && i < s->n_requirements && r >= 0; i++)
+                r = hashmap_replace(keys, s->requirements[i].key, NULL, NULL);
+        return r;
+}
+
+bool selector_keeps_to_keys(const Selector *s, const Hashmap *keys) {
         for (size_t i = 0; s && i < s->n_requirements; i++)
-                if (streq(s->requirements[i].key, key))
-                        return true;
-        return false;
+                if (!hashmap_contains(keys, s->requirements[i].key))
+                        return false;
+        return true;
 }
 
 bool selector_is_empty(const Selector *s) {

@@ -3,6 +3,7 @@
 
 /* Label selectors: metav1.LabelSelector (matchLabels, matchExpressions In NotIn Exists DoesNotExist). Parsed once. */
 
+#include "hashmap.h"
 #include "intern.h"
 #include "json.h"
 
@@ -16,7 +17,10 @@ Selector *selector_free(Selector *s);
 DEFINE_FREEP(Selector, selector_free);
 bool selector_matches(const Selector *s, const KeyValues *labels); /* NULL selects nothing */
 bool selector_is_empty(const Selector *s);                         /* no requirement at all */
-bool selector_names(const Selector *s, const char *key);           /* has it a requirement about that label? */
+/* Puts the labels that it has requirements about into a map of keys. 0 or -ENOMEM. */
+int selector_gather_keys(const Selector *s, Hashmap *keys);
+/* Are these all that it has requirements about? */
+bool selector_keeps_to_keys(const Selector *s, const Hashmap *keys);
 /* May a label have this value? At most 63 of letters, digits, '-', '_', '.', or none. */
 bool label_value_is_valid(const char *s);
 /* As a member of an object; reads back as the same. One that selects nothing is left out. */
