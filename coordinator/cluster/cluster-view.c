@@ -54,6 +54,7 @@ struct ClusterView {
         bool synced, healthy;
         Index pods_by_node, volumes_by_node, nodes_by_id, claims_by_id, pdbs_by_ns;
         Hashmap *pods_by_ns; /* of List */
+        VanishedPods *vanished;
         uint64_t n_compared; /* pods, with a PDB that was edited */
 };
 
@@ -233,6 +234,8 @@ static void on_node(ClusterView *v, KubeNode *old, KubeNode *new) {
 static void on_pod(ClusterView *v, KubePod *old, KubePod *new) {
         const char *from = old ? old->node_name : NULL, *to = new ? new->node_name : NULL;
 
+        if (v->synced)
+                vanished_pods_see(v->vanished, old, new, loop_now(v->env->loop));
         if (v->handler.on_any_pod)
                 v->handler.on_any_pod(old, new, v->handler.userdata);
         if (from)
@@ -371,6 +374,8 @@ int cluster_view_new(KubeClient *c, const char *pause_namespace, const ClusterVi
                         return r;
         }
         r = hashmap_new(0, &v->pods_by_ns);
+        if (r >= 0)
+                r = vanished_pods_new(&v->vanished);
         if (r < 0)
                 return r;
         for (ViewKind k = 0; k < _VIEW_KIND_MAX; k++) {
@@ -394,6 +399,7 @@ ClusterView *cluster_view_free(ClusterView *v) {
                 return NULL;
         for (ViewKind k = 0; k < _VIEW_KIND_MAX; k++)
                 informer_free(v->informers[k]);
+        vanished_pods_free(v->vanished);
         hashmap_free_with(v->pods_by_ns, namespace_free);
         hashmap_free_with(v->pods_by_node.map, inner_free);
         hashmap_free_with(v->volumes_by_node.map, inner_free);
@@ -595,6 +601,11 @@ bool cluster_view_iterate_pods(const ClusterView *v, const char *node, HashmapIt
 
 bool cluster_view_iterate_all_pods(const ClusterView *v, HashmapIterator *it, const KubePod **ret) {
         return informer_iterate(v->informers[VIEW_PODS], it, (KubeObject **) ret);
+}
+
+const VanishedPods *cluster_view_vanished(const ClusterView *v) {
+        vanished_pods_expire(v->vanished, loop_now(v->env->loop));
+        return v->vanished;
 }
 
 bool cluster_view_iterate_volumes(const ClusterView *v, const char *node, HashmapIterator *it,

@@ -12,6 +12,7 @@
 
 #include "informer.h"
 #include "kube-kinds.h"
+#include "vanished-pods.h"
 
 typedef struct ClusterView ClusterView;
 
@@ -87,6 +88,8 @@ bool cluster_view_iterate_pdbs(const ClusterView *v, HashmapIterator *it, const 
 bool cluster_view_iterate_pods(const ClusterView *v, const char *node, HashmapIterator *it,
                                const KubePod **ret);
 bool cluster_view_iterate_all_pods(const ClusterView *v, HashmapIterator *it, const KubePod **ret); /* bound or not */
+/* Pods that left since the view is complete, and whose successors have not come: as of now. */
+const VanishedPods *cluster_view_vanished(const ClusterView *v);
 /* VolumeAttachments of this node. */
 bool cluster_view_iterate_volumes(const ClusterView *v, const char *node, HashmapIterator *it,
                                   const KubeVolumeAttachment **ret);

@@ -19,6 +19,7 @@ static const char *const code_words[_GATE_CODE_MAX] = {
         [GATE_NOT_MANAGED] = "no NodePool manages it",
         [GATE_DELETING] = "it is being deleted already",
         [GATE_NOT_INITIALISED] = "it is not Ready, or still has a taint of new nodes",
+        [GATE_NOMINATED] = "a pod that waits for a node needs it",
         [GATE_NODE_OPT_OUT] = "an annotation of the node forbids it",
         [GATE_POOL_INVALID] = "its NodePool cannot be understood",
         [GATE_PAUSED] = "removals are paused",

@@ -260,9 +260,11 @@ static void gate_add_shape_limit(DisruptionScene *s, uint32_t node, GateFindings
 void gate_add_no_seats(DisruptionScene *s, uint32_t node, const SimulateVerdict *v, GateFindings *f) {
         size_t before = f->n_items;
 
-        gate_add_shape_limit(s, node, f);
-        if (f->n_items == before)
-                gate_add_price(s, node, f);
+        if (!verdict_is_of_waiting(v)) { /* its own pods have places: it needs no successor */
+                gate_add_shape_limit(s, node, f);
+                if (f->n_items == before)
+                        gate_add_price(s, node, f);
+        }
         gate_add_verdict(s, v, f);
         gate_sort(f, before);
 }

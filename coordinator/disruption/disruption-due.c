@@ -124,7 +124,7 @@ void gate_emptiness(const DisruptionScene *s, uint32_t node, GateFindings *f) {
                 gate_add(f, GATE_DISABLED, NULL, USEC_INFINITY, strdup("spec.disruption.emptyAfter of its pool is not set"));
                 return;
         }
-        gate_node(s, node, 0, f);
+        gate_node(s, node, GATE_FOR_GOOD, f);
         gate_empty_since(s, node, after, f);
 }
 
@@ -159,7 +159,7 @@ void gate_consolidation(const DisruptionScene *s, uint32_t node, GateFindings *f
                          strdup("spec.disruption.consolidation.policy of its pool is not set"));
                 return;
         }
-        gate_node(s, node, GATE_FOR_CONSOLIDATION, f);
+        gate_node(s, node, GATE_FOR_CONSOLIDATION | GATE_FOR_GOOD, f);
         if (n->n_moving > 0 && d->consolidation == CONSOLIDATION_WHEN_EMPTY)
                 gate_add(f, GATE_WHEN_EMPTY_ONLY, NULL, USEC_INFINITY,
                          strf("its pool consolidates empty nodes only, and it runs %zu pod%s that would have to move", n->n_moving,

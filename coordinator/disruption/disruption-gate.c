@@ -9,6 +9,7 @@ static const char *const code_names[_GATE_CODE_MAX] = {
         [GATE_NOT_MANAGED] = "NOT_MANAGED",
         [GATE_DELETING] = "DELETING",
         [GATE_NOT_INITIALISED] = "NOT_INITIALISED",
+        [GATE_NOMINATED] = "NOMINATED",
         [GATE_NODE_OPT_OUT] = "NODE_OPT_OUT",
         [GATE_POOL_INVALID] = "POOL_INVALID",
         [GATE_PAUSED] = "PAUSED",
@@ -147,11 +148,34 @@ static void gate_state(const DisruptionScene *s, uint32_t node, GateFindings *f)
                          strf("it still has the taint %s:%s, which spec.template.startupTaints of its pool says", taint->key, taint->effect));
 }
 
-/* -- its pods ------------------------------------------------------------------------------------------- */
+/* -- pods that wait for it ------------------------------------------------------------------------------ */
 
 static char *pod_object(const KubePod *p) {
         return strf("pod %s/%s", p->object.meta.ns, p->object.meta.name);
 }
+
+static void gate_promises(const DisruptionScene *s, uint32_t node, GateFindings *f) {
+        const DisruptionNode *n = s->nodes + node;
+        _cleanup_free_ char *object = NULL;
+        _cleanup_strbuf_ StrBuf b = {};
+
+        if (simulator_has_more_waiting(s->simulator) || s->lacks_waiting)
+                gate_add(f, GATE_NOMINATED, NULL, USEC_INFINITY,
+                         strdup("more pods wait for a node than are simulated, and any of them may need it"));
+        if (n->n_promised == 0)
+                return;
+        object = pod_object(scene_pod(s, n->first_promised));
+        if (!object) {
+                f->failed = true;
+                return;
+        }
+        strbuf_addf(&b, "it is promised to pending %s (status.nominatedNodeName)", object);
+        if (n->n_promised > 1)
+                strbuf_addf(&b, ", and to %zu more", n->n_promised - 1);
+        gate_add(f, GATE_NOMINATED, object, USEC_INFINITY, strbuf_steal(&b));
+}
+
+/* -- its pods ------------------------------------------------------------------------------------------- */
 
 static void gate_pod_opt_out(const DisruptionScene *s, uint32_t pod, GateFindings *f) {
         const KubePod *p = scene_pod(s, pod);
@@ -264,6 +288,8 @@ void gate_node(const DisruptionScene *s, uint32_t node, GateFlags flags, GateFin
         if (!(flags & GATE_UNMANAGED_TOO))
                 gate_pool(s, node, f);
         gate_state(s, node, f);
+        if (flags & GATE_FOR_GOOD)
+                gate_promises(s, node, f);
         gate_node_opt_out(scene_node(s, node), flags, f);
         if (!(flags & GATE_BY_FORCE))
                 gate_pods(s, node, flags, f);

@@ -13,6 +13,7 @@ typedef enum GateCode {
         GATE_NOT_MANAGED,         /* no pool, or more than one, has it */
         GATE_DELETING,            /* it is being deleted already */
         GATE_NOT_INITIALISED,
+        GATE_NOMINATED,           /* a pod that waits was promised this node, or would have no place without it; or too many wait to know */
         GATE_NODE_OPT_OUT,
         GATE_POOL_INVALID,        /* the pool cannot be understood */
         GATE_PAUSED,
@@ -74,6 +75,7 @@ typedef enum GateFlags {
         GATE_PODS_MAY_WAIT = 1 << 1,  /* its drain ends by itself, so opt-outs and PDBs only slow it */
         GATE_BY_FORCE = 1 << 2,       /* past a hard deadline: nothing but what the node itself says */
         GATE_FOR_CONSOLIDATION = 1 << 3, /* opt-outs of nodes that are about that count, too */
+        GATE_FOR_GOOD = 1 << 4,       /* nothing comes in its place: pods that it was promised to keep it */
 } GateFlags;
 
 /* What stands against the node and its pods, whichever method asks. f->failed: -ENOMEM. */

@@ -110,9 +110,43 @@ static void add_arrivals(const DisruptionPlan *p, uint32_t node, GateFindings *f
                          strf("%zu pod%s of nodes that go before it would come to it", n, n == 1 ? "" : "s"));
 }
 
-/* Those that are empty go together: where nothing moves there is nothing to simulate. */
+/* It is gone, and what waited for it has other seats. */
+static int leave_out(DisruptionPlan *p, uint32_t node) {
+        const SimulateOptions quick = { .quick = true };
+        SimulateVerdict v = {};
+        int r;
+
+        if (!simulator_any_moves(p->scene->simulator, node))
+                return simulator_remove_node(p->scene->simulator, node);
+        r = simulate_removal(p->scene->simulator, &node, 1, &quick, true, &v);
+        simulate_verdict_done(&v);
+        return r;
+}
+
+/* As one step, without the last that were chosen if pods that wait have no place otherwise: one, then two, then four more. */
+static int take_empty_set(DisruptionPlan *p, const StepDraft *draft, const uint32_t *nodes, size_t n, char **why) {
+        size_t left = n;
+        int r = 0;
+
+        for (size_t drop = 1; left > 0; left = left > drop ? left - drop : left > 1, drop *= 2) {
+                r = plan_try(p, draft, nodes, left, why, NULL, NULL);
+                if (r != 0)
+                        break;
+        }
+        for (size_t i = left; i < n && r >= 0; i++) {
+                GateFindings *f = p->nodes[nodes[i]].lacks + draft->method;
+
+                gate_add(f, GATE_NOMINATED, NULL, USEC_INFINITY, strdup("pods that wait for a node would have no place once the others are gone"));
+                if (f->failed)
+                        r = -ENOMEM;
+        }
+        return MIN(r, 0);
+}
+
+/* Those that are empty go together: nothing moves, but pods that wait may need one of them. */
 static int take_empty(DisruptionPlan *p, PlanMethod method, const uint32_t *nodes, size_t n) {
         const StepDraft draft = { .method = method, .how = "empty" };
+        SimulatorMark mark = simulator_mark(p->scene->simulator);
         _cleanup_free_ uint32_t *chosen = new0(uint32_t, n + 1);
         _cleanup_free_ char **why = new0(char *, n + 1);
         size_t n_chosen = 0;
@@ -122,10 +156,12 @@ static int take_empty(DisruptionPlan *p, PlanMethod method, const uint32_t *node
                 GateFindings *f = p->nodes[nodes[i]].lacks + method;
 
                 gate_budgets(p->scene, nodes[i], DISRUPTION_EMPTY, f);
+                r = gate_waiting(p->scene, nodes[i], f);
                 if (f->failed)
                         r = -ENOMEM;
                 if (r < 0 || f->n_items > 0)
                         continue;
+                r = leave_out(p, nodes[i]);
                 why[n_chosen] = empty_since_text(p->scene, nodes[i]);
                 if (!why[n_chosen])
                         r = -ENOMEM;
@@ -134,8 +170,9 @@ static int take_empty(DisruptionPlan *p, PlanMethod method, const uint32_t *node
         }
         for (size_t i = 0; i < n_chosen; i++)
                 disruption_count_taken(p->scene, chosen[i], -1); /* a step counts its own */
+        simulator_undo(p->scene->simulator, mark);
         if (r >= 0 && n_chosen > 0)
-                r = plan_try(p, &draft, chosen, n_chosen, why, NULL, NULL);
+                r = take_empty_set(p, &draft, chosen, n_chosen, why);
         for (size_t i = 0; i < n_chosen; i++)
                 free(why[i]);
         return MIN(r, 0);

@@ -57,14 +57,16 @@ static int note_standing(DisruptionPlan *p) {
         const Simulator *s = p->scene->simulator;
 
         for (uint32_t i = 0; i < simulator_n_pods(s); i++) {
-                p->standing[i] = simulator_node_of(s, i);
+                p->standing[i] = simulator_home_of(s, i);
                 p->n_pending += p->standing[i] == NO_NODE;
+                if (p->standing[i] == NO_NODE)
+                        p->standing[i] = simulator_node_of(s, i);
         }
         p->pending = new0(uint32_t, p->n_pending + 1);
         if (!p->pending)
                 return -ENOMEM;
         for (uint32_t i = 0, n = 0; i < simulator_n_pods(s); i++)
-                if (p->standing[i] == NO_NODE)
+                if (simulator_home_of(s, i) == NO_NODE)
                         p->pending[n++] = i;
         return 0;
 }

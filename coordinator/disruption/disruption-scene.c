@@ -138,6 +138,17 @@ static void count_pods(DisruptionScene *s, uint32_t number, DisruptionNode *node
         }
 }
 
+static void count_promises(DisruptionScene *s) {
+        for (uint32_t i = 0; i < simulator_n_pods(s->simulator); i++) {
+                uint32_t node = simulator_promised_to(s->simulator, i);
+
+                if (node == UINT32_MAX || !simulator_pod_moves(s->simulator, i))
+                        continue;
+                if (s->nodes[node].n_promised++ == 0)
+                        s->nodes[node].first_promised = i;
+        }
+}
+
 static void find_times(const KubeNode *n, DisruptionNode *node) {
         const Condition *ready = kube_node_condition(n, "Ready");
 
@@ -202,7 +213,8 @@ static int scene_add_nodes(DisruptionScene *s) {
                 node->offering = find_offering(node->pool->pool, n);
                 count_in_pool(s, i, node->pool);
         }
-        return 0;
+        count_promises(s);
+        return simulator_seat_waiting(s->simulator);
 }
 
 int scene_add_node(DisruptionScene *s, const SimulatorNewNode *new, uint32_t *ret) {

@@ -80,6 +80,8 @@ typedef struct DisruptionNode {
         const PoolOffering *offering; /* what it is, by its labels; NULL: the pool says no price */
         size_t n_moving;            /* pods that a seat must be found for */
         size_t n_naked;             /* of these without a controller: they are lost */
+        size_t n_promised;          /* pending pods that the scheduler has promised it to, those of DaemonSets apart */
+        uint32_t first_promised;    /* of these, if there are any */
         usec_t created_usec;        /* the earlier of the Node's and the claim's */
         usec_t quiet_since_usec;    /* the last change to its pods that objects show, or since when it is Ready */
         usec_t empty_since_usec;    /* of a node without pods that move: by its claim, else the same; 0 of others */
@@ -106,6 +108,7 @@ typedef struct DisruptionScene {
         PdbList *template_pdbs; /* by template */
         uint8_t *pod_classes;   /* 1 + PodClass, of those that were asked for; scene_class_of() */
         bool is_all_paused;
+        bool lacks_waiting; /* more pods went than who watches remembers: their successors may need any node */
         unsigned n_added; /* by scene_add_node() */
 } DisruptionScene;
 
@@ -114,7 +117,7 @@ typedef struct SceneOptions {
         const char *lease_ns;       /* whose annotation pauses all removals; NULL: vesper-system */
 } SceneOptions;
 
-/* Borrows snapshot and simulator, which must be of that snapshot, with nothing removed or added; pods that a watch has brought may
+/* Borrows snapshot and simulator, which must be of that snapshot, with nothing removed or added, and seats what waits (simulator_seat_waiting()); pods that a watch has brought may
  * have come, changed and gone, but not while there is a scene. -ENOMEM; -ENODATA: nodes or pods are not known. */
 int disruption_scene_new(const Snapshot *snapshot, Simulator *simulator, const SceneOptions *options, DisruptionScene **ret);
 DisruptionScene *disruption_scene_free(DisruptionScene *s);

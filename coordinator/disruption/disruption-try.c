@@ -80,7 +80,7 @@ static void add_unplaced(const DisruptionScene *s, const SimulateVerdict *v, Gat
         size_t n = 0, named = 0;
 
         for (size_t i = 0; i < v->n_unplaced; i++)
-                if (v->unplaced[i].unmodelled == POD_MODELLED) {
+                if (v->unplaced[i].unmodelled == POD_MODELLED && !v->unplaced[i].waits) {
                         pods[nearest_reason(v->unplaced + i)]++;
                         n++;
                 }
@@ -94,7 +94,7 @@ static void add_unplaced(const DisruptionScene *s, const SimulateVerdict *v, Gat
                 const SimulateUnplaced *u = v->unplaced + i;
                 const ObjectMeta *m = &scene_pod(s, u->pod)->object.meta;
 
-                if (u->unmodelled != POD_MODELLED)
+                if (u->unmodelled != POD_MODELLED || u->waits)
                         continue;
                 if (!object)
                         object = strf("pod %s/%s", m->ns, m->name);
@@ -108,6 +108,40 @@ static void add_unplaced(const DisruptionScene *s, const SimulateVerdict *v, Gat
         if (n > named)
                 strbuf_addf(&b, "; and %zu more", n - named);
         gate_add(f, GATE_NOT_PLACED, object, USEC_INFINITY, strbuf_steal(&b));
+}
+
+bool verdict_is_of_waiting(const SimulateVerdict *v) {
+        for (size_t i = 0; i < v->n_unplaced; i++)
+                if (!v->unplaced[i].waits)
+                        return false;
+        return v->n_unplaced > 0;
+}
+
+/* Pods that have a seat, and would lose it. */
+static void add_waiting(const DisruptionScene *s, const SimulateVerdict *v, GateFindings *f) {
+        _cleanup_free_ char *object = NULL;
+        _cleanup_strbuf_ StrBuf b = {};
+        size_t n = 0;
+
+        for (size_t i = 0; i < v->n_unplaced; i++) {
+                const SimulateUnplaced *u = v->unplaced + i;
+                const ObjectMeta *m = &scene_pod(s, u->pod)->object.meta;
+                uint32_t home = simulator_home_of(s->simulator, u->pod);
+
+                if (u->unmodelled != POD_MODELLED || !u->waits || n++ > 0)
+                        continue;
+                object = strf("pod %s/%s", m->ns, m->name);
+                f->failed = f->failed || !object;
+                if (home == NO_NODE)
+                        strbuf_addf(&b, "pending pod %s/%s has a place now, and would have none without it", m->ns, m->name);
+                else
+                        strbuf_addf(&b, "pod %s/%s, whose node %s is going, would have no place without it", m->ns, m->name,
+                                    scene_node_name(s, home));
+        }
+        if (n > 1)
+                strbuf_addf(&b, ", as %zu more", n - 1);
+        if (n > 0)
+                gate_add(f, GATE_NOMINATED, object, USEC_INFINITY, strbuf_steal(&b));
 }
 
 static void add_unmodelled(const DisruptionScene *s, const SimulateVerdict *v, GateFindings *f) {
@@ -153,6 +187,22 @@ void gate_add_verdict(const DisruptionScene *s, const SimulateVerdict *v, GateFi
         }
         add_unmodelled(s, v, f);
         add_unplaced(s, v, f);
+        if (verdict_is_of_waiting(v))
+                add_waiting(s, v, f);
+}
+
+int gate_waiting(const DisruptionScene *s, uint32_t node, GateFindings *f) {
+        const SimulateOptions quick = { .quick = true };
+        SimulateVerdict v = {};
+        int r;
+
+        if (!simulator_any_moves(s->simulator, node))
+                return 0;
+        r = simulate_removal(s->simulator, &node, 1, &quick, false, &v);
+        if (r >= 0 && !v.fits)
+                gate_add_verdict(s, &v, f);
+        simulate_verdict_done(&v);
+        return r;
 }
 
 /* -- a step --------------------------------------------------------------------------------------------- */

@@ -22,6 +22,8 @@ struct OutlookFeed {
         Simulator *simulator;   /* NULL: to be made, of the snapshot */
         DisruptionScene *scene; /* of a round; NULL: none is under way */
         Hashmap *resting;       /* pod that runs on no node -> the simulator's number for it, + 1; of all others their node tells */
+        Hashmap *vanished;      /* uid -> VanishedTwin, of pods whose successors are awaited */
+        uint64_t n_rounds;
         Hashmap *pending;       /* pod -> its newest state, a reference; NULL: it is gone. What came during a round, or since the snapshot was taken */
         bool is_stale;          /* the simulator is not of the cluster as it is */
         usec_t built_usec;      /* loop_now() */
@@ -29,6 +31,13 @@ struct OutlookFeed {
         void (*changed)(void *userdata);
         void *userdata;
 };
+
+/* What stands in the simulator for the successor of a pod. */
+typedef struct VanishedTwin {
+        KubeObject *pod; /* a reference */
+        uint32_t number;
+        uint64_t round;  /* when it was last awaited */
+} VanishedTwin;
 
 static void on_kinds_changed(void *userdata) {
         OutlookFeed *f = userdata;
@@ -61,11 +70,17 @@ static void *unref_value(void *value) {
         return kube_object_unref(value);
 }
 
+static void *twin_free(void *twin) {
+        kube_object_unref(((VanishedTwin *) twin)->pod);
+        return mfree(twin);
+}
+
 static void feed_drop(OutlookFeed *f) {
         f->scene = disruption_scene_free(f->scene);
         f->simulator = simulator_free(f->simulator);
         f->snapshot = snapshot_free(f->snapshot);
         f->resting = hashmap_free(f->resting);
+        f->vanished = hashmap_free_with(f->vanished, twin_free);
 }
 
 OutlookFeed *outlook_feed_free(OutlookFeed *f) {
@@ -283,9 +298,12 @@ static int feed_make_simulator(OutlookFeed *f) {
 
         f->simulator = simulator_free(f->simulator);
         f->resting = hashmap_free(f->resting);
+        f->vanished = hashmap_free_with(f->vanished, twin_free);
         r = simulator_new(f->snapshot, &f->simulator);
         if (r >= 0)
                 r = number_pods(f);
+        if (r >= 0)
+                r = hashmap_new(HASHMAP_BORROW_KEYS, &f->vanished);
         if (r < 0)
                 return r;
         f->n_built++;
@@ -299,7 +317,51 @@ static usec_t rebuild_usec(const OutlookFeed *f) {
         return usec_add(f->built_usec, MIN(REBUILD_MIN_USEC + pause, REBUILD_MAX_USEC));
 }
 
-/* 0: a pod has come since the snapshot was taken with which only a new one is of use. */
+static int take_vanished(OutlookFeed *f, const KubePod *pod) {
+        const char *uid = strempty(pod->object.meta.uid);
+        VanishedTwin *t = hashmap_get(f->vanished, uid);
+        int r;
+
+        if (t) {
+                t->round = f->n_rounds;
+                return 0;
+        }
+        t = new0(VanishedTwin, 1);
+        if (!t)
+                return -ENOMEM;
+        t->pod = kube_object_ref((KubeObject *) pod);
+        t->round = f->n_rounds;
+        r = simulator_add_vanished(f->simulator, (const KubeScheduledPod *) pod, &t->number);
+        if (r >= 0)
+                r = hashmap_put(f->vanished, strempty(t->pod->meta.uid), t);
+        if (r < 0) /* the simulator is of no use any more, either */
+                twin_free(t);
+        return r;
+}
+
+/* Pods whose successors have not come take part in the simulation until they do, or are not awaited any more. */
+static int take_all_vanished(OutlookFeed *f) {
+        const VanishedPods *v = cluster_view_vanished(f->view);
+        const ListNode *it = NULL;
+        const KubePod *pod;
+        VanishedTwin *t;
+        int r = 0;
+
+        f->n_rounds++;
+        while (r >= 0 && vanished_pods_iterate(v, &it, &pod))
+                r = take_vanished(f, pod);
+        if (r < 0)
+                return r;
+        HASHMAP_FOREACH (t, f->vanished)
+                if (t->round != f->n_rounds) {
+                        simulator_forget_pod(f->simulator, t->number);
+                        hashmap_remove(f->vanished, strempty(t->pod->meta.uid));
+                        twin_free(t);
+                }
+        return 0;
+}
+
+/* 0: with a pod that came or left since the snapshot was taken only a new one is of use. */
 static int feed_refresh(OutlookFeed *f) {
         const SceneOptions o = { .lease_ns = cluster_view_pause_namespace(f->view) };
         int r = read_rules(f);
@@ -308,11 +370,20 @@ static int feed_refresh(OutlookFeed *f) {
                 r = feed_make_simulator(f);
         if (r < 0 || !f->simulator)
                 return r;
+        r = take_all_vanished(f);
+        if (r == -ESTALE) { /* it asks for labels that no other pod does: until its successor has come, for a minute at most */
+                feed_drop(f);
+                return 0;
+        }
+        if (r < 0)
+                return r;
         f->snapshot->taken_usec = loop_wall(f->env->loop);
         r = disruption_scene_new(f->snapshot, f->simulator, &o, &f->scene);
-        if (r >= 0) /* whether its namespace may be read with all others or not */
-                f->scene->is_all_paused = cluster_view_is_paused(f->view);
-        return r < 0 ? r : 1;
+        if (r < 0)
+                return r;
+        f->scene->is_all_paused = cluster_view_is_paused(f->view); /* whether its namespace may be read with all others or not */
+        f->scene->lacks_waiting = vanished_pods_are_incomplete(cluster_view_vanished(f->view));
+        return 1;
 }
 
 int outlook_feed_begin(OutlookFeed *f, DisruptionScene **ret, usec_t *ret_at_usec) {
@@ -339,6 +410,10 @@ int outlook_feed_begin(OutlookFeed *f, DisruptionScene **ret, usec_t *ret_at_use
         }
         *ret = f->scene;
         return r;
+}
+
+bool outlook_feed_awaits(const OutlookFeed *f) {
+        return f->scene && (hashmap_size(f->vanished) > 0 || f->scene->lacks_waiting);
 }
 
 void outlook_feed_end(OutlookFeed *f) {

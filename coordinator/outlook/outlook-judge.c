@@ -89,10 +89,11 @@ static int judge_due(DisruptionScene *s, uint32_t node, DisruptionReason reason,
 }
 
 /* Where only consolidation asks, that is what would take it. */
-static int judge_emptiness(const DisruptionScene *s, uint32_t node, MethodOutlook *ret) {
+static int judge_emptiness(DisruptionScene *s, uint32_t node, MethodOutlook *ret) {
         bool has_time = s->nodes[node].pool->pool->disruption.empty_after_usec != USEC_INFINITY;
         _cleanup_(gate_findings_done) GateFindings f = {};
         bool holds = s->nodes[node].n_moving == 0;
+        int r = 0;
 
         if (!holds) /* whatever else there is to say of it */
                 gate_add(&f, GATE_NOT_EMPTY, NULL, USEC_INFINITY,
@@ -102,9 +103,11 @@ static int judge_emptiness(const DisruptionScene *s, uint32_t node, MethodOutloo
                 gate_emptiness(s, node, &f);
         else
                 gate_consolidation(s, node, &f);
-        if (holds)
+        if (holds) {
                 gate_budgets(s, node, DISRUPTION_EMPTY, &f);
-        return settle(ret, holds, empty_since_text(s, node), &f);
+                r = gate_waiting(s, node, &f);
+        }
+        return r < 0 ? r : settle(ret, holds, empty_since_text(s, node), &f);
 }
 
 /* On other nodes, or beside a new one that is cheaper; else `f` says why not. */
@@ -140,8 +143,8 @@ static int judge_consolidation(DisruptionScene *s, uint32_t node, MethodOutlook 
 
         gate_consolidation(s, node, &f);
         gate_budgets(s, node, is_empty ? DISRUPTION_EMPTY : DISRUPTION_UNDERUTILIZED, &f);
-        if (!is_empty && f.n_items == 0 && !f.failed)
-                r = find_seats(s, node, &new, &f);
+        if (f.n_items == 0 && !f.failed)
+                r = is_empty ? gate_waiting(s, node, &f) : find_seats(s, node, &new, &f);
         if (r < 0)
                 return r;
         why = is_empty ? empty_since_text(s, node)

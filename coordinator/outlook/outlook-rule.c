@@ -19,6 +19,7 @@ const char *const outlook_word_names[_OUTLOOK_WORD_MAX + 1] = {
         [OUTLOOK_OUTSIDE_WINDOW] = "outside_window",
         [OUTLOOK_PAUSED] = "paused",
         [OUTLOOK_NOT_READY] = "not_ready",
+        [OUTLOOK_NOMINATED] = "nominated",
         [OUTLOOK_UNKNOWN] = "unknown",
 };
 
@@ -38,6 +39,7 @@ static const struct {
         [GATE_NOT_MANAGED] = { OUTLOOK_NOT_READY, false },
         [GATE_DELETING] = { OUTLOOK_NOT_READY, false },
         [GATE_NOT_INITIALISED] = { OUTLOOK_NOT_READY, false },
+        [GATE_NOMINATED] = { OUTLOOK_NOMINATED, false },
         [GATE_NODE_OPT_OUT] = { OUTLOOK_OPT_OUT, true },
         [GATE_POOL_INVALID] = { OUTLOOK_UNKNOWN, false },
         [GATE_PAUSED] = { OUTLOOK_PAUSED, false },

@@ -82,6 +82,7 @@ typedef enum OutlookWord {
         OUTLOOK_OUTSIDE_WINDOW,
         OUTLOOK_PAUSED,
         OUTLOOK_NOT_READY,
+        OUTLOOK_NOMINATED,
         OUTLOOK_UNKNOWN,
         _OUTLOOK_WORD_MAX,
 } OutlookWord;

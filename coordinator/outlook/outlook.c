@@ -337,7 +337,7 @@ static bool begin_round(Outlook *o, usec_t *ret_at_usec) {
                 (void) simulator_find_node(o->scene->simulator, o->next_told, &o->first_node);
         o->is_quiet = false;
         o->round++;
-        o->until_usec = USEC_INFINITY;
+        o->until_usec = outlook_feed_awaits(o->feed) ? usec_add(o->scene->now_usec, VANISHED_USEC) : USEC_INFINITY;
         o->began_usec = begin;
         o->busy_usec = usec_sub(now_of(o), begin);
         return true;

@@ -168,8 +168,11 @@ int simulator_load_volumes_of(Simulator *s, uint32_t pod) {
         if (!p->volumes)
                 return -ENOMEM;
         for (size_t i = 0; i < o->n_claims; i++) {
-                int r = find_or_add_volume(s, o->pod.object.meta.ns, o->claims + i, p->volumes + p->n_volumes);
+                int r;
 
+                if (p->is_vanished && o->claims[i].ephemeral) /* its successor brings its own */
+                        continue;
+                r = find_or_add_volume(s, o->pod.object.meta.ns, o->claims + i, p->volumes + p->n_volumes);
                 if (r < 0)
                         return r;
                 s->volumes[p->volumes[p->n_volumes]].n_users++;

@@ -54,7 +54,7 @@ static int compare_keys(const void *a, const void *b, void *userdata) {
         return (r ?: compare_uids(userdata, x->pod, y->pod)) ?: (x->pod > y->pod) - (x->pod < y->pod);
 }
 
-static int sort_pods(Simulator *s, uint32_t *pods, size_t n) {
+int simulator_sort_pods(Simulator *s, uint32_t *pods, size_t n) {
         _cleanup_free_ PlacingKey *keys = n > 1 ? new0(PlacingKey, n) : NULL;
 
         if (n <= 1)
@@ -69,61 +69,6 @@ static int sort_pods(Simulator *s, uint32_t *pods, size_t n) {
         return 0;
 }
 
-/* -- who competes for the seats --------------------------------------------------------------------------- */
-
-/* Without its rules a pod still takes the room that others would need. */
-static bool may_compete(const SimulatorPod *p) {
-        return p->unmodelled == POD_MODELLED || p->unmodelled == POD_TOO_MANY_RULES;
-}
-
-/* Pending, or on a node that is leaving already. A pod of a DaemonSet that has no node yet is one, too. */
-static bool is_competitor(const Simulator *s, uint32_t pod) {
-        const SimulatorPod *p = s->pods + pod;
-        const KubePod *o;
-
-        if (!p->object || (p->home != NOWHERE && !s->nodes[p->home].is_leaving)) /* of most pods, without a look at their objects */
-                return false;
-        o = &p->object->pod;
-        if (!may_compete(p) || o->phase == POD_SUCCEEDED || o->phase == POD_FAILED)
-                return false;
-        if (!o->node_name)
-                return !p->is_terminating && !o->is_static;
-        return p->moves && p->home != NOWHERE && s->nodes[p->home].is_leaving;
-}
-
-/* Whom no node takes as things are is not about to be placed, and takes nothing away. */
-static int would_be_placed(Simulator *s, uint32_t pod, bool *ret) {
-        SimulatorMark mark = simulator_mark(s);
-        int r = simulator_take_off(s, pod);
-
-        *ret = r >= 0 && simulator_first_fit(s, pod) != NOWHERE;
-        simulator_undo(s, mark);
-        return r;
-}
-
-static int find_competitors(Simulator *s) {
-        size_t n = 0;
-
-        if (s->knows_competitors)
-                return 0;
-        for (uint32_t i = 0; i < s->n_pods; i++)
-                n += is_competitor(s, i);
-        s->competitors = new0(uint32_t, n + 1);
-        if (!s->competitors)
-                return -ENOMEM;
-        for (uint32_t i = 0; i < s->n_pods; i++) {
-                bool placed = false;
-                int r = is_competitor(s, i) ? would_be_placed(s, i, &placed) : 0;
-
-                if (r < 0)
-                        return r;
-                if (placed)
-                        s->competitors[s->n_competitors++] = i;
-        }
-        s->knows_competitors = sort_pods(s, s->competitors, s->n_competitors) >= 0;
-        return s->knows_competitors ? 0 : -ENOMEM;
-}
-
 /* -- one removal -------------------------------------------------------------------------------------------- */
 
 typedef struct Removal {
@@ -136,6 +81,9 @@ typedef struct Removal {
         uint32_t *queue;  /* these and the competitors, in the order of placing */
         size_t n_queue;
         bool *is_mover;   /* by place in the queue */
+        bool *is_seated;  /* likewise: a competitor that has a seat */
+        size_t n_seated;
+        bool seats_count; /* who has a seat has to keep one: not where only the luck of an order is tried */
         uint32_t *order;  /* places in the queue, as they are tried */
         uint32_t *placed; /* places in the queue, in the order of their placing */
         size_t n_placed;
@@ -148,6 +96,7 @@ static void removal_done(Removal *x) {
         free(x->movers);
         free(x->queue);
         free(x->is_mover);
+        free(x->is_seated);
         free(x->order);
         free(x->placed);
         free(x->is_placed);
@@ -159,21 +108,24 @@ static int collect_movers(Removal *x) {
 
         for (size_t i = 0; i < x->n_nodes; i++)
                 for (uint32_t p = s->nodes[x->nodes[i]].first_pod; p != NOWHERE; p = s->pods[p].next)
-                        n += s->pods[p].moves;
+                        n += simulator_is_mover(s->pods + p);
         x->movers = new0(uint32_t, n + 1);
         if (!x->movers)
                 return -ENOMEM;
         for (size_t i = 0; i < x->n_nodes; i++)
                 for (uint32_t p = s->nodes[x->nodes[i]].first_pod; p != NOWHERE; p = s->pods[p].next)
-                        if (s->pods[p].moves)
+                        if (simulator_is_mover(s->pods + p))
                                 x->movers[x->n_movers++] = p;
-        return sort_pods(s, x->movers, x->n_movers);
+        return simulator_sort_pods(s, x->movers, x->n_movers);
 }
 
-static bool is_on(const Removal *x, uint32_t pod) {
-        uint32_t node = x->s->pods[pod].node;
+/* One that was placed on one of these nodes is a mover; and one that stands where it was promised stays there, as for kube-scheduler. */
+static bool competes(const Removal *x, uint32_t pod) {
+        const SimulatorPod *p = x->s->pods + pod;
 
-        return node != NOWHERE && x->s->nodes[node].is_asked_about;
+        if (p->node != NOWHERE && x->s->nodes[p->node].is_asked_about && simulator_is_mover(p))
+                return false;
+        return p->promised == NOWHERE || p->node != p->promised;
 }
 
 static void mark_nodes(const Removal *x, bool asked) {
@@ -181,22 +133,28 @@ static void mark_nodes(const Removal *x, bool asked) {
                 x->s->nodes[x->nodes[i]].is_asked_about = asked;
 }
 
-/* Both are in order: they are merged. A competitor that is a mover now, for it was placed on one of the nodes, is that. */
+/* It stands where it would go. */
+static bool has_seat(const SimulatorPod *p) {
+        return simulator_is_mover(p) && p->node != NOWHERE && p->node != p->home;
+}
+
+/* Both are in order: they are merged. */
 static int make_queue(Removal *x) {
         const Simulator *s = x->s;
         size_t n = x->n_movers + s->n_competitors, m = 0, c = 0;
 
         x->queue = new0(uint32_t, n + 1);
         x->is_mover = new0(bool, n + 1);
+        x->is_seated = new0(bool, n + 1);
         x->placed = new0(uint32_t, n + 1);
         x->is_placed = new0(bool, n + 1);
         x->order = new0(uint32_t, n + 1);
-        if (!x->queue || !x->is_mover || !x->placed || !x->is_placed || !x->order)
+        if (!x->queue || !x->is_mover || !x->is_seated || !x->placed || !x->is_placed || !x->order)
                 return -ENOMEM;
         while (m < x->n_movers || c < s->n_competitors) {
                 bool mover = c == s->n_competitors;
 
-                if (c < s->n_competitors && is_on(x, s->competitors[c])) {
+                if (c < s->n_competitors && !competes(x, s->competitors[c])) {
                         c++;
                         continue;
                 }
@@ -206,6 +164,8 @@ static int make_queue(Removal *x) {
                         mover = compare_keys(&k, &l, x->s) < 0;
                 }
                 x->is_mover[x->n_queue] = mover;
+                x->is_seated[x->n_queue] = !mover && has_seat(s->pods + s->competitors[c]);
+                x->n_seated += x->is_seated[x->n_queue];
                 x->queue[x->n_queue++] = mover ? x->movers[m++] : s->competitors[c++];
         }
         return 0;
@@ -222,7 +182,8 @@ static int note_preferences(Removal *x) {
                 int r;
 
                 p->held_preferences = 0;
-                if (!x->options->respect_preferences || p->unmodelled != POD_MODELLED || s->templates[p->template].n_preferences == 0)
+                if (!x->options->respect_preferences || p->unmodelled != POD_MODELLED || s->templates[p->template].n_preferences == 0 ||
+                    (p->home != p->node && (p->is_seated || p->home == NOWHERE))) /* it has never run there */
                         continue;
                 r = simulator_take_off(s, x->movers[i]);
                 if (r < 0)
@@ -315,8 +276,13 @@ static void order_queue(Removal *x, bool adversely) {
         qsort_r(x->order, x->n_queue, sizeof(uint32_t), compare_pickiness, x);
 }
 
+/* Without a seat for this one the nodes may not go. */
+static bool is_needed(const Removal *x, size_t i) {
+        return x->is_mover[i] || (x->seats_count && x->is_seated[i]);
+}
+
 /* As long as one more finds a seat, those without one are tried again: affinity may have waited for it. */
-static int place_all(Removal *x, place_t place, size_t *ret_movers) {
+static int place_all(Removal *x, place_t place, size_t *ret_needed) {
         bool progress = true;
         size_t n = 0;
 
@@ -333,16 +299,16 @@ static int place_all(Removal *x, place_t place, size_t *ret_movers) {
                         if (r < 0)
                                 return r;
                         progress |= r > 0;
-                        n += r > 0 && x->is_mover[i];
-                        x->is_lost |= !x->is_placed[i] && x->is_mover[i] && !may_be_helped(x->s, x->queue[i]);
+                        n += r > 0 && is_needed(x, i);
+                        x->is_lost |= !x->is_placed[i] && is_needed(x, i) && !may_be_helped(x->s, x->queue[i]);
                         if (x->is_lost && x->options->quick) {
-                                *ret_movers = n;
+                                *ret_needed = n;
                                 return 0;
                         }
                 }
                 progress = progress && x->n_placed < x->n_queue;
         }
-        *ret_movers = n;
+        *ret_needed = n;
         return 0;
 }
 
@@ -354,7 +320,7 @@ static int play(Removal *x, place_t place, bool *ret_fits) {
         if (r >= 0)
                 r = place_all(x, place, &n);
         if (r >= 0)
-                *ret_fits = n == x->n_movers;
+                *ret_fits = n == x->n_movers + (x->seats_count ? x->n_seated : 0);
         return r;
 }
 
@@ -383,17 +349,25 @@ static int compare_unplaced(const void *a, const void *b) {
         return (x > y) - (x < y);
 }
 
+/* It does not run on one of these nodes: it was to come there. */
+static bool waits(const Simulator *s, uint32_t pod) {
+        uint32_t home = s->pods[pod].home;
+
+        return home == NOWHERE || (s->nodes[home].is_leaving && !s->nodes[home].is_removed);
+}
+
 static int note_unplaced(Removal *x, SimulateVerdict *v) {
-        v->unplaced = new0(SimulateUnplaced, x->n_movers + 1);
+        v->unplaced = new0(SimulateUnplaced, x->n_movers + x->n_seated + 1);
         if (!v->unplaced)
                 return -ENOMEM;
         for (size_t i = 0; i < x->n_queue; i++) {
                 SimulateUnplaced *u = v->unplaced + v->n_unplaced;
 
-                if (!x->is_mover[i] || x->is_placed[i])
+                if (!is_needed(x, i) || x->is_placed[i])
                         continue;
                 *u = (SimulateUnplaced){ .pod = x->queue[i],
                                          .unmodelled = x->s->pods[x->queue[i]].unmodelled,
+                                         .waits = waits(x->s, x->queue[i]),
                                          .nearest = NOWHERE };
                 if (!x->options->quick && u->unmodelled == POD_MODELLED)
                         simulator_count_fits(x->s, u->pod, u->counts, &u->nearest);
@@ -409,6 +383,7 @@ static int judge(Removal *x, place_t place, bool adversely, SimulateVerdict *v, 
         int r;
 
         order_queue(x, adversely);
+        x->seats_count = place == simulator_first_fit;
         r = play(x, place, ret_fits);
         if (r >= 0 && place == simulator_first_fit)
                 r = note_placements(x, v);
@@ -441,8 +416,10 @@ static int ask_without_preferences(Removal *x, SimulateVerdict *v) {
 }
 
 static int removal_prepare(Removal *x) {
-        int r = find_competitors(x->s);
+        int r = simulator_seat_waiting(x->s);
 
+        for (size_t i = 0; i < x->n_nodes && r >= 0; i++)
+                r = simulator_send_home(x->s, x->nodes[i]);
         if (r >= 0)
                 r = collect_movers(x);
         if (r < 0)
@@ -476,12 +453,15 @@ static int removal_judge(Removal *x, bool keep, SimulateVerdict *v) {
 int simulate_removal(Simulator *s, const uint32_t *nodes, size_t n_nodes, const SimulateOptions *options, bool keep,
                      SimulateVerdict *ret) {
         Removal x = { .s = s, .nodes = nodes, .n_nodes = n_nodes, .options = options };
+        SimulatorMark mark = simulator_mark(s);
         SimulateVerdict v = {};
         int r = removal_prepare(&x);
 
         if (r >= 0)
                 r = removal_judge(&x, keep, &v);
         removal_done(&x);
+        if (r < 0 || !keep || !v.fits)
+                simulator_undo(s, mark);
         if (r < 0) {
                 simulate_verdict_done(&v);
                 return r;

@@ -5,8 +5,12 @@
  * The verdict: if these nodes went, would each pod that moves find a seat? Asked three times: of a scheduler that packs (the first
  * node by name that takes a pod) and of one that spreads (the freest), each with the largest pods first; and of one that spreads and
  * gets the pods that could go anywhere first. kube-scheduler may do any of it, for pods come to it as they are evicted, and all
- * three have to place everything. It may still do something else: where room is tight a yes is no promise. With the pods of these nodes compete those of nodes that are leaving already, pods that were evicted and have no
- * successor yet, and pending ones; only that one of the nodes' own has no seat is a no.
+ * three have to place everything. It may still do something else: where room is tight a yes is no promise.
+ *
+ * With the pods of these nodes compete those of nodes that are leaving already, pods that were evicted and have no successor yet,
+ * and pending ones (simulator_seat_waiting()). A pending pod, or one of a leaving node, that no node takes as things are says nothing.
+ * One that a node takes now must not lose that: if it has no seat any more where packing places them all, that is a no. A pod
+ * whose successor is still to come only takes room.
  *
  * No preemption: room that only a victim would make is not counted.
  */
@@ -20,6 +24,7 @@ typedef struct SimulatePlacement {
 typedef struct SimulateUnplaced {
         uint32_t pod;
         PodUnmodelled unmodelled;             /* other than POD_MODELLED: nobody was asked */
+        bool waits;                           /* it is pending, or of a node that is leaving already, and has a seat now */
         uint32_t counts[_FIT_REASON_MAX];     /* nodes by what they say, when nothing more could be placed */
         uint32_t nearest;                     /* node, or UINT32_MAX */
 } SimulateUnplaced;
@@ -32,7 +37,7 @@ typedef struct SimulateVerdict {
         size_t n_placements;
         SimulatePlacement *sequence;   /* the same with the pods that compete with them: each seat in the order of its taking; not of a quick one */
         size_t n_sequence;
-        SimulateUnplaced *unplaced;    /* pods of these nodes, by key */
+        SimulateUnplaced *unplaced;    /* pods of these nodes, and those that wait, by key */
         size_t n_unplaced;
 } SimulateVerdict;
 

@@ -59,7 +59,10 @@ typedef struct SimulatorPod {
         uint32_t template;
         uint32_t node, next, previous; /* where it stands now, in the list of that node's pods */
         uint32_t home;                 /* in the snapshot; NOWHERE: it is pending */
+        uint32_t promised;             /* pending: the node that status.nominatedNodeName says; NOWHERE: none, or it takes no pods */
         bool moves;
+        bool is_vanished;              /* simulator_add_vanished() */
+        bool is_seated;                /* it stands where it would if nothing else went, which is not its home */
         bool is_successor;             /* it stands for the pod that will be made in its place */
         bool is_terminating;
         bool unsettles;                /* its node takes no pods: SimulatorNode.n_unsettled */
@@ -154,9 +157,9 @@ struct Simulator {
         uint32_t *taint_groups; /* groups whose domains are made of nodes with tolerated taints only */
         size_t n_taint_groups, taint_groups_allocated;
 
-        uint32_t *competitors; /* pods that will be placed any moment, by the order of placing; made by the first removal */
+        uint32_t *competitors; /* pods that will be placed any moment, by the order of placing; waiting-pods.c */
         size_t n_competitors;
-        bool knows_competitors;
+        bool knows_competitors, has_more_competitors;
 
         UndoEntry *log;
         size_t n_log, log_allocated;
@@ -170,6 +173,16 @@ static inline const PodTemplate *template_of(const Simulator *s, uint32_t pod) {
 
 static inline bool node_is_destination(const SimulatorNode *n) {
         return n->takes_pods && n->n_unsettled == 0 && !n->is_removed;
+}
+
+/* When its node is removed, it has to find another seat. */
+static inline bool simulator_is_mover(const SimulatorPod *p) {
+        return p->moves && !p->is_vanished;
+}
+
+/* Where it stands from the beginning; NOWHERE: it is pending. */
+static inline uint32_t simulator_first_seat(const SimulatorPod *p) {
+        return p->home != NOWHERE ? p->home : p->promised;
 }
 
 /* -- parts of simulator_new() --------------------------------------------------------------------------- */
@@ -215,7 +228,7 @@ void simulator_node_done(SimulatorNode *n, InternPool *pool);
 
 /* -- one pod (simulator.c) --------------------------------------------------------------------------------- */
 
-int simulator_fill_pod(Simulator *s, uint32_t pod, const KubeScheduledPod *object);
+int simulator_fill_pod(Simulator *s, uint32_t pod, const KubeScheduledPod *object, bool is_vanished);
 PodUnmodelled simulator_judge_pod(const Simulator *s, uint32_t pod);
 int simulator_bring_pod(Simulator *s, uint32_t pod, uint32_t node);
 void simulator_drop_pod(Simulator *s, uint32_t pod);
@@ -230,6 +243,11 @@ int simulator_count_volumes(Simulator *s, uint32_t pod, uint32_t node, int direc
 void simulator_count_domains(Simulator *s, uint32_t pod, uint32_t node, int direction); /* simulator-groups.c */
 /* The node becomes a ghost (1), or is a node again (-1): of domains that are made of nodes without taints it is then none. */
 void simulator_count_ghost(Simulator *s, uint32_t node, int direction);
+
+/* By the order in which pods are placed: the largest first. -ENOMEM. */
+int simulator_sort_pods(Simulator *s, uint32_t *pods, size_t n);
+/* If the node is leaving, its pods that have seats elsewhere are on it again; to be undone. */
+int simulator_send_home(Simulator *s, uint32_t node);
 
 /* The node that packing, or spreading, puts the pod on; NOWHERE: none takes it. */
 uint32_t simulator_first_fit(Simulator *s, uint32_t pod);

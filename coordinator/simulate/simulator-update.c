@@ -6,12 +6,6 @@
 
 #define GONE_MIN 1000u /* with so few that went, or are another, it is not worth while to make a new one */
 
-static void forget_competitors(Simulator *s) {
-        s->competitors = mfree(s->competitors);
-        s->n_competitors = 0;
-        s->knows_competitors = false;
-}
-
 static void leave_home(Simulator *s, uint32_t pod) {
         uint32_t home = s->pods[pod].home;
         SimulatorNode *n = home == NOWHERE ? NULL : s->nodes + home;
@@ -28,9 +22,9 @@ static void leave_home(Simulator *s, uint32_t pod) {
 }
 
 /* The place is filled, and counts. */
-static int settle(Simulator *s, uint32_t pod, const KubeScheduledPod *object) {
-        uint32_t n_templates = s->n_templates;
-        int r = simulator_fill_pod(s, pod, object);
+static int settle(Simulator *s, uint32_t pod, const KubeScheduledPod *object, bool is_vanished) {
+        uint32_t n_templates = s->n_templates, seat;
+        int r = simulator_fill_pod(s, pod, object, is_vanished);
 
         if (r >= 0 && s->is_too_coarse)
                 r = -ESTALE;
@@ -45,18 +39,27 @@ static int settle(Simulator *s, uint32_t pod, const KubeScheduledPod *object) {
                 return r;
         s->pods[pod].unmodelled = simulator_judge_pod(s, pod);
         r = simulator_load_volumes_of(s, pod);
-        return r < 0 || s->pods[pod].home == NOWHERE ? r : simulator_bring_pod(s, pod, s->pods[pod].home);
+        seat = simulator_first_seat(s->pods + pod);
+        return r < 0 || seat == NOWHERE ? r : simulator_bring_pod(s, pod, seat);
 }
 
-int simulator_add_pod(Simulator *s, const KubeScheduledPod *object, uint32_t *ret) {
+static int add_pod(Simulator *s, const KubeScheduledPod *object, bool is_vanished, uint32_t *ret) {
         int r = GREEDY_REALLOC(s->pods, s->pods_allocated, (size_t) s->n_pods + 1);
 
         assert(s->n_log == 0);
         if (r < 0)
                 return r;
-        forget_competitors(s);
+        simulator_unseat_waiting(s);
         *ret = s->n_pods++;
-        return settle(s, *ret, object);
+        return settle(s, *ret, object, is_vanished);
+}
+
+int simulator_add_pod(Simulator *s, const KubeScheduledPod *object, uint32_t *ret) {
+        return add_pod(s, object, false, ret);
+}
+
+int simulator_add_vanished(Simulator *s, const KubeScheduledPod *object, uint32_t *ret) {
+        return add_pod(s, object, true, ret);
 }
 
 void simulator_forget_pod(Simulator *s, uint32_t pod) {
@@ -65,21 +68,21 @@ void simulator_forget_pod(Simulator *s, uint32_t pod) {
         assert(s->n_log == 0);
         if (!p->object)
                 return;
-        forget_competitors(s);
+        simulator_unseat_waiting(s);
         if (p->node != NOWHERE)
                 simulator_drop_pod(s, pod);
         leave_home(s, pod);
         simulator_forget_volumes_of(s, pod);
         simulator_release_groups(s, p->template);
         s->n_gone++;
-        *p = (SimulatorPod){ .node = NOWHERE, .next = NOWHERE, .previous = NOWHERE, .home = NOWHERE,
+        *p = (SimulatorPod){ .node = NOWHERE, .next = NOWHERE, .previous = NOWHERE, .home = NOWHERE, .promised = NOWHERE,
                              .template = p->template };
 }
 
 int simulator_change_pod(Simulator *s, uint32_t pod, const KubeScheduledPod *object) {
         simulator_forget_pod(s, pod);
         s->n_gone--;
-        return settle(s, pod, object);
+        return settle(s, pod, object, false);
 }
 
 bool simulator_is_bloated(const Simulator *s) {

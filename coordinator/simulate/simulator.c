@@ -275,22 +275,34 @@ static uint64_t uid_head(const char *uid) {
         return head;
 }
 
-int simulator_fill_pod(Simulator *s, uint32_t number, const KubeScheduledPod *object) {
+/* A node that takes no pods keeps no promise: kube-scheduler looks for another one. */
+static uint32_t promised_node(const Simulator *s, const KubeScheduledPod *object) {
+        uint32_t node;
+
+        if (!object->nominated_node || object->pod.node_name || object->pod.object.meta.deletion_usec > 0 || pod_is_terminal(&object->pod) ||
+            simulator_find_node(s, object->nominated_node, &node) < 0 || !s->nodes[node].takes_pods)
+                return NOWHERE;
+        return node;
+}
+
+int simulator_fill_pod(Simulator *s, uint32_t number, const KubeScheduledPod *object, bool is_vanished) {
         const KubePod *pod = &object->pod;
         const ObjectMeta *m = &pod->object.meta;
         SimulatorPod *p = s->pods + number;
         uint32_t home = NOWHERE;
         int r;
 
-        *p = (SimulatorPod){ .object = object, .node = NOWHERE, .next = NOWHERE, .previous = NOWHERE };
+        *p = (SimulatorPod){ .object = object, .is_vanished = is_vanished, .node = NOWHERE, .next = NOWHERE, .previous = NOWHERE, .promised = NOWHERE };
         p->creation_usec = m->creation_usec;
         p->uid_head = uid_head(strempty(m->uid));
-        p->is_terminating = m->deletion_usec > 0;
+        p->is_terminating = m->deletion_usec > 0 && !is_vanished;
         p->moves = !pod_is_terminal(pod) && !pod->is_daemon && !pod->is_static &&
                    (!p->is_terminating || is_of_stateful_set(m));
-        if (pod->node_name && !pod_is_terminal(pod))
+        if (pod->node_name && !pod_is_terminal(pod) && !is_vanished)
                 (void) simulator_find_node(s, pod->node_name, &home);
         p->home = home;
+        if (!is_vanished)
+                p->promised = promised_node(s, object);
         r = home == NOWHERE ? 0 : add_home_pod(s, home, number);
         if (r >= 0)
                 r = find_or_add_template(s, number, &p->template);
@@ -318,7 +330,7 @@ static int load_pods(Simulator *s) {
         if (r >= 0)
                 r = GREEDY_REALLOC(s->pods, s->pods_allocated, n + 1);
         for (size_t i = 0; i < n && r >= 0; i++)
-                r = simulator_fill_pod(s, s->n_pods++, (const KubeScheduledPod *) objects[i]);
+                r = simulator_fill_pod(s, s->n_pods++, (const KubeScheduledPod *) objects[i], false);
         return r;
 }
 
@@ -377,7 +389,8 @@ void simulator_drop_pod(Simulator *s, uint32_t pod) {
 
 static int bring_all_home(Simulator *s) {
         for (uint32_t i = 0; i < s->n_pods; i++) {
-                int r = s->pods[i].home == NOWHERE ? 0 : simulator_bring_pod(s, i, s->pods[i].home);
+                uint32_t seat = simulator_first_seat(s->pods + i);
+                int r = seat == NOWHERE ? 0 : simulator_bring_pod(s, i, seat);
 
                 if (r < 0)
                         return r;
@@ -572,6 +585,10 @@ uint32_t simulator_n_templates(const Simulator *s) {
 
 uint32_t simulator_node_of(const Simulator *s, uint32_t pod) {
         return s->pods[pod].node;
+}
+
+uint32_t simulator_home_of(const Simulator *s, uint32_t pod) {
+        return s->pods[pod].home;
 }
 
 static int64_t amount_of(const Simulator *s, const int64_t *table, uint32_t node, const char *resource) {

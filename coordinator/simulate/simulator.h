@@ -124,6 +124,9 @@ void simulator_count_fits(Simulator *s, uint32_t pod, uint32_t counts[_FIT_REASO
  */
 int simulator_add_pod(Simulator *s, const KubeScheduledPod *object, uint32_t *ret);
 int simulator_change_pod(Simulator *s, uint32_t pod, const KubeScheduledPod *object);
+/* That pod is gone, and its controller has not made its successor yet: one like it competes for seats as a pending pod does, and no removal
+ * fails because it has none. -ENOMEM, -E2BIG, -ESTALE as above. */
+int simulator_add_vanished(Simulator *s, const KubeScheduledPod *object, uint32_t *ret);
 void simulator_forget_pod(Simulator *s, uint32_t pod);
 /* Most of what it holds is of pods that went, or are another by now (numbers and templates stay): a new one would be smaller. */
 bool simulator_is_bloated(const Simulator *s);
@@ -157,3 +160,19 @@ int simulator_take_off(Simulator *s, uint32_t pod);
 int simulator_place(Simulator *s, uint32_t pod, uint32_t node);
 /* Where it stands now; UINT32_MAX: nowhere. */
 uint32_t simulator_node_of(const Simulator *s, uint32_t pod);
+/* Does a pod stand there now that would have to find another seat? */
+bool simulator_any_moves(const Simulator *s, uint32_t node);
+
+/* -- pods that wait for a seat ---------------------------------------------------------------------------- */
+
+/* Pods that kube-scheduler may place any moment, pending ones and those of nodes that are leaving, stand from then on where it would put
+ * them, as far as nodes take them: unlogged, until a pod comes, changes or goes. Done once, by the first removal if not before. -ENOMEM. */
+int simulator_seat_waiting(Simulator *s);
+/* That is undone: nodes were added, and the log is empty. */
+void simulator_unseat_waiting(Simulator *s);
+/* There are more than are simulated: what is free is not known. */
+bool simulator_has_more_waiting(const Simulator *s);
+/* The node that a pending pod was promised (status.nominatedNodeName), where its room counts as taken; UINT32_MAX: none. */
+uint32_t simulator_promised_to(const Simulator *s, uint32_t pod);
+/* Where it runs in the snapshot; UINT32_MAX: it is pending. */
+uint32_t simulator_home_of(const Simulator *s, uint32_t pod);

@@ -58,7 +58,7 @@ static const struct {
         { "maxSkew", PLAIN }, { "minDomains", PLAIN }, { "whenUnsatisfiable", PLAIN }, { "nodeAffinityPolicy", PLAIN },
         { "nodeTaintsPolicy", PLAIN }, { "resourceClaims", INSIDE }, { "schedulingGates", INSIDE },
         { "workloadRef", INSIDE }, { "volumes", INSIDE }, { "persistentVolumeClaim", INSIDE }, { "claimName", CLAIM },
-        { "ephemeral", INSIDE }, { "rbd", INSIDE }, { "phase", PLAIN }, { "startTime", PLAIN },
+        { "ephemeral", INSIDE }, { "rbd", INSIDE }, { "phase", PLAIN }, { "startTime", PLAIN }, { "nominatedNodeName", NAME },
         /* Node */
         { "providerID", NAME }, { "unschedulable", PLAIN }, { "allocatable", RESOURCES }, { "volumesInUse", NAME },
         { "volumesAttached", INSIDE }, { "nodeInfo", INSIDE }, { "kubeletVersion", NAME }, { "osImage", NAME }, { "conditions", INSIDE }, { "type", KEY },

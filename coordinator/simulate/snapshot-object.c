@@ -199,9 +199,13 @@ static const char *phase_to_string(PodPhase phase) {
         return NULL; /* as it is without one */
 }
 
-static void write_pod_status(JsonWriter *w, const KubePod *p, bool is_resizing) {
+static void write_pod_status(JsonWriter *w, const KubeScheduledPod *scheduled) {
+        const KubePod *p = &scheduled->pod;
+        bool is_resizing = scheduled->is_resizing;
+
         json_open_object(w, "status");
         json_add_string(w, "phase", phase_to_string(p->phase));
+        json_add_string(w, "nominatedNodeName", scheduled->nominated_node);
         json_add_time(w, "startTime", p->start_usec);
         if (p->ready || is_resizing) {
                 json_open_array(w, "conditions");
@@ -224,7 +228,7 @@ static void write_pod(JsonWriter *w, const KubeScheduledPod *p, const Json *sche
                 json_add_int64(w, "terminationGracePeriodSeconds", p->pod.grace_sec);
         write_scheduling(w, p, scheduling);
         json_close_object(w);
-        write_pod_status(w, &p->pod, p->is_resizing);
+        write_pod_status(w, p);
 }
 
 /* -- Node ----------------------------------------------------------------------------------------------- */

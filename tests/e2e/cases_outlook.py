@@ -52,7 +52,7 @@ def _node_for_sale(world):
 
 
 def nodes_would_go(world, figures):
-    """nodes that would go though nobody asked: their claims say so, one for a cheaper node; a PDB without room, and an Event; limits"""
+    """nodes that would go though nobody asked: their claims say so, one for a cheaper node; one is promised to a pending pod; a PDB without room, and an Event; limits"""
     name = world.unique("outlook")
     world.pool(name)
     nodes = [world.node(name)[0] for _ in range(2)]
@@ -72,9 +72,16 @@ def nodes_would_go(world, figures):
         assert message == "its pods fit on other nodes and one new m6i.large, which saves 2.5 of its 4", message
 
         world.admin.patch(f"{POOLS}/{other_pool}", {"spec": {"limits": {"nodes": 1}}})
+        # kube-scheduler leaves alone a pod that names another scheduler.
+        waiting = world.cluster.create_pods(None, prefix=f"{name}-waits", change=lambda pod: pod["spec"].update(schedulerName="nobody"))[0]
+        promised = next(n for n in nodes if n != busy)
+        world.admin.patch(f"/api/v1/namespaces/default/pods/{waiting}/status", {"status": {"nominatedNodeName": promised}})
         _block(world, name)
         _, _, message = _wait(world, busy, "Consolidatable", "False", "PdbBlocks")
         assert message == f"pdb default/{name} prevents pod evictions", message
+        _, _, message = _wait(world, promised, "Consolidatable", "False", "Nominated")
+        assert message == f"it is promised to pending pod default/{waiting} (status.nominatedNodeName)", message
+        world.admin.delete(f"/api/v1/namespaces/default/pods/{waiting}")
         event = world.cluster.wait_for(lambda: world.events(busy).get("Unconsolidatable"), LIMIT, f"an Event about {busy}")
         assert (event["type"], event["message"]) == ("Normal", f"pdb default/{name} prevents pod evictions (PDB_BLOCKS)"), event
         _, _, message = _wait(world, dear, "Consolidatable", "False", "PoolLimit")

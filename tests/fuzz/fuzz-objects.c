@@ -172,7 +172,7 @@ const char fuzz_scheduled_pod[] =
         "tsPolicy\":\"Ignore\",\"matchLabelKeys\":[\"pod-template-hash\"]}],\"resourceClaims\":[{\"name\""
         ":\"gpu\"}],\"volumes\":[{\"name\":\"d\",\"persistentVolumeClaim\":{\"claimName\":\"data-web-1\"}"
         "},{\"name\":\"c\",\"ephemeral\":{\"volumeClaimTemplate\":{}}},{\"name\":\"r\",\"rbd\":{\"image\""
-        ":\"x\"}}]},\"status\":{\"phase\":\"Running\",\"conditions\":[{\"type\":\"Ready\",\"status\":\"Tr"
+        ":\"x\"}}]},\"status\":{\"phase\":\"Running\",\"nominatedNodeName\":\"n2\",\"conditions\":[{\"type\":\"Ready\",\"status\":\"Tr"
         "ue\"}]}}";
 
 const char fuzz_scheduled_node[] =

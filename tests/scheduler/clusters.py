@@ -530,6 +530,16 @@ def pass_time(c):
                                                   for e in ("NoSchedule", "NoExecute")])
 
 
+def promise(c):
+    """Nodes to pending pods, wherever kube-scheduler has preempted for them. Drawn apart: the rest of a seed's cluster is as it was."""
+    drawn = random.Random(f"promises of {c.seed}")
+    if drawn.random() < 0.5:
+        return
+    for p in c.pods:
+        if "nodeName" not in p["spec"] and "deletionTimestamp" not in p["metadata"] and drawn.random() < 0.7:
+            p["status"]["nominatedNodeName"] = drawn.choice(c.nodes)["metadata"]["name"]
+
+
 def name_of(o):
     m = o["metadata"]
     return f"{m['namespace']}/{m['name']}" if "namespace" in m else m["name"]
@@ -571,4 +581,5 @@ def draw(seed, place):
             continue
         c.pods.append(p)
     pass_time(c)
+    promise(c)
     return c.nodes + c.pods + c.others

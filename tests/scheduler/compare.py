@@ -14,6 +14,9 @@ Answers with another code than NOT_PLACED are not about seats, and are not looke
 Pods that are pending, or on nodes that are leaving already, compete for the same seats. Where vesper does not say which of them it
 has placed where ("competitors": those that it has thought of; their seats are among "placements"), its state is not known:
 then both are asked about the cluster without them.
+
+A pod that a node was promised to (status.nominatedNodeName) has its room there, whoever else comes: kube-scheduler, too, places nobody
+of its priority or a lower one where both would not fit. So to kube-scheduler's code it is bound already.
 """
 
 import collections
@@ -81,6 +84,14 @@ def placing_order(pods):
                                                            p["metadata"]["creationTimestamp"], p["metadata"]["uid"]))]
 
 
+def as_promised(objects):
+    """As kube-scheduler would have it soon. A node that takes no pods keeps no promise."""
+    takes = {name_of(o) for o in objects if o["kind"] == "Node" and is_destination(o)}
+    return [dict(o, spec=dict(o["spec"], nodeName=o["status"]["nominatedNodeName"]))
+            if o["kind"] == "Pod" and o.get("status", {}).get("nominatedNodeName") in takes and "nodeName" not in o["spec"] and "deletionTimestamp" not in o["metadata"]
+            else o for o in objects]
+
+
 class Tool:
     """simulate-nodes: a file with a List in, a line of JSON per node out."""
     def __init__(self, command):
@@ -107,18 +118,18 @@ class Comparison:
     def __init__(self, oracle, tool, objects):
         self.oracle = oracle
         self.findings, self.counts = [], collections.Counter(clusters=1)
-        self.see(objects)
+        self.see(as_promised(objects))
         try:
             answers = tool.judge(objects)
             if self.competing and not all("competitors" in a for a in answers):
                 gone = {name_of(p) for p in self.competing}
                 objects = [o for o in objects if o["kind"] != "Pod" or name_of(o) not in gone]
-                self.see(objects)
+                self.see(as_promised(objects))
                 answers = tool.judge(objects)
         except (ToolError, OSError, subprocess.TimeoutExpired, ValueError) as e:
             self.found("crash", "", "", str(e))
             return
-        oracle.load(objects)
+        oracle.load(self.objects)
         if [a.get("node") for a in answers] != sorted(self.nodes):
             self.found("crash", "", "", f"not each node is answered for, in the order of their names: {[a.get('node') for a in answers]}")
             return
@@ -200,7 +211,8 @@ class Comparison:
             return
         competing = [self.pods[p] for p in gone - own]
         ways = self.oracle.can(remove, placing_order(self.moving(node) + competing), exclude=exclude)["ways"]
-        if all(not own & {u["pod"] for u in way["unplaced"]} for way in ways.values()):
+        needed = own | {one["pod"] for one in answer["unplaced"]}  # who has a seat now, and waits for it, must not lose it either
+        if all(not needed & {u["pod"] for u in way["unplaced"]} for way in ways.values()):
             if answer.get("packed") and answer.get("spread"):
                 self.counts["order"] += 1  # only where pods come in an unlucky order, which neither of these ways is
                 return

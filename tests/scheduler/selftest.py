@@ -177,7 +177,7 @@ class StandIn:
         for o in objects:
             self.change(o)
         here = compare.Comparison(self.oracle, Silent(objects), objects)
-        self.oracle.load(objects)
+        self.oracle.load(here.objects)
         return [self.spoil(self.one(here, name)) for name in sorted(here.nodes)]
 
     def one(self, here, name):
@@ -344,6 +344,7 @@ WRONG = [
     ("no spread", forget("Pod", "spec", "topologySpreadConstraints"), "constraint", "PodTopologySpread"),
     ("no requests", forget_requests, "constraint", "NodeResourcesFit"),
     ("no overhead", forget("Pod", "spec", "overhead"), "constraint", "NodeResourcesFit"),
+    ("no promises", forget("Pod", "status", "nominatedNodeName"), "left-out", ""),
     ("no init containers", forget("Pod", "spec", "initContainers"), "constraint", "NodeResourcesFit"),
     ("no host ports", forget_ports, "constraint", "NodePorts"),
     ("no volumes' places", forget("PersistentVolume", "spec", "nodeAffinity"), "constraint", "VolumeBinding"),

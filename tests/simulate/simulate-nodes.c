@@ -48,7 +48,7 @@ static void write_verdict(JsonWriter *w, const Simulator *s, uint32_t node, cons
         json_close_array(w);
         json_open_array(w, "competitors");
         for (size_t i = 0; i < s->n_competitors; i++)
-                if (s->pods[s->competitors[i]].node != node)
+                if (s->pods[s->competitors[i]].home != node && s->pods[s->competitors[i]].promised == NOWHERE)
                         write_pod(w, NULL, s, s->competitors[i]);
         json_close_array(w);
         for (size_t i = 0; i < v->n_unplaced; i++)

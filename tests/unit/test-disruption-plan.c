@@ -25,6 +25,8 @@ typedef struct Case {
 #define OPTED_OUT \
         "'annotations':{'karpenter.sh/do-not-evict':'true'},'ownerReferences':[{'apiVersion':'apps/v1','kind':'ReplicaSet'," \
         "'name':'p','uid':'o','controller':true}]"
+#define PROMISED(node) "'phase':'Pending','nominatedNodeName':'" node "'"
+#define EMPTY "'disruption':{'budgets':[],'emptyAfter':'0s'}"
 #define DAEMON "'ownerReferences':[{'apiVersion':'apps/v1','kind':'DaemonSet','name':'d','uid':'o','controller':true}]"
 
 static const Case cases[] = {
@@ -229,6 +231,48 @@ static const Case cases[] = {
           { { { "a", "4" }, { "b", "4", NULL, "'unschedulable':true" } }, { { "p", "a", "1" } },
             "'disruption':{'budgets':[{'nodes':1}],'emptyAfter':'0s'}" },
           "Emptiness/empty b; a: NOT_EMPTY" },
+        { "a node that is promised to a pending pod stays, though it fits elsewhere; one of a DaemonSet goes with its node",
+          { { { "a", "4" }, { "b", "4" }, { "c", "4" } }, { { "w", NULL, "1", NULL, NULL, PROMISED("a") }, { "d", NULL, "1", DAEMON, NULL, PROMISED("c") }, { "q", "b", "2" } }, EMPTY },
+          "Emptiness/empty c; a: NOMINATED; b: NOT_EMPTY" },
+        { "... nor is it consolidated; and the room is taken for others",
+          { { { "a", "4" }, { "b", "4" } }, { { "p", "a", "1" }, { "w", NULL, "2", NULL, NULL, PROMISED("a") }, { "q", "b", "2" } }, UNDERUTILIZED },
+          "a: NOMINATED; b: NOT_PLACED" },
+        { "... also where its victims are still there, and nothing is free",
+          { { { "a", "4" }, { "b", "4" } },
+            { { "p", "a", "2", "'deletionTimestamp':'" RIG_NOW "','deletionGracePeriodSeconds':30,'ownerReferences':[{'apiVersion':'apps/v1','kind':'ReplicaSet','name':'p','uid':'o','controller':true}]" },
+              { "w", NULL, "4", NULL, NULL, PROMISED("a") }, { "q", "b", "1" } }, UNDERUTILIZED },
+          "a: NOMINATED; b: NOT_PLACED" },
+        { "... but it expires: the pod has a place elsewhere",
+          { { { "a", "4" }, { "b", "4", "'labels':{'pool':'a'},'creationTimestamp':'" RIG_NOW "'" } }, { { "w", NULL, "1", NULL, NULL, PROMISED("a") } },
+            "'disruption':{'budgets':[],'expireAfter':'100h'}" },
+          "Expiration/empty a w>b; b: NOT_EXPIRED" },
+        { "... or a successor is there before",
+          { { { "a", "4" }, { "b", "1", "'labels':{'pool':'a'},'creationTimestamp':'" RIG_NOW "'" } }, { { "w", NULL, "2", NULL, NULL, PROMISED("a") } },
+            "'disruption':{'budgets':[],'expireAfter':'100h'}" },
+          "Expiration/empty a w>new-1 +a; b: NOT_EXPIRED" },
+        { "a promise of a node that takes no pods is none, nor is one that a bound pod still names",
+          { { { "a", "4", NULL, "'unschedulable':true" }, { "b", "4" }, { "c", "4" } },
+            { { "w", NULL, "1", NULL, NULL, PROMISED("a") }, { "q", "b", "1", NULL, NULL, "'phase':'Running','nominatedNodeName':'c'" } }, EMPTY },
+          "Emptiness/empty a c; b: NOT_EMPTY" },
+        { "an empty node stays that a pending pod needs: it fits on no other",
+          { { { "a", "4" }, { "b", "4" } }, { { "w", NULL, "2" }, { "q", "b", "3" } }, EMPTY }, "a: NOMINATED; b: NOT_EMPTY" },
+        { "... and goes where another takes it",
+          { { { "a", "4" }, { "b", "4" } }, { { "w", NULL, "1" }, { "q", "b", "3" } }, EMPTY }, "Emptiness/empty a w>b; b: NOT_EMPTY" },
+        { "each of two pending pods needs a node of its own: only the third is one too many",
+          { { { "a", "4" }, { "b", "4" }, { "c", "4" } }, { { "v", NULL, "3" }, { "w", NULL, "3" } }, EMPTY },
+          "Emptiness/empty a v>b; b: NOMINATED; c: NOMINATED" },
+        { "one that no node takes needs none",
+          { { { "a", "4" }, { "b", "4" } }, { { "w", NULL, "9" }, { "q", "b", "3" } }, EMPTY }, "Emptiness/empty a; b: NOT_EMPTY" },
+        { "pods of a node that is going need a place as much",
+          { { { "a", "4" }, { "b", "4" }, { "c", "4", "'labels':{'pool':'a'},'deletionTimestamp':'" RIG_NOW "','finalizers':['x/y']" } },
+            { { "q", "b", "3" }, { "r", "c", "2" } }, EMPTY },
+          "a: NOMINATED; b: NOT_EMPTY; c: DELETING NOT_EMPTY" },
+        { "a pod that waits is not pushed out of its place by a larger one that moves",
+          { { { "a", "4" }, { "b", "4" } }, { { "p", "a", "3" }, { "w", NULL, "2" }, { "q", "b", "1" } }, UNDERUTILIZED },
+          "a: NOMINATED; b: NOMINATED" },
+        { "a node whose pods fit elsewhere stays for one that waits",
+          { { { "a", "4" }, { "b", "4" } }, { { "p", "a", "1" }, { "w", NULL, "3" }, { "q", "b", "2" } }, UNDERUTILIZED },
+          "a: NOMINATED; b: NOT_PLACED" },
 };
 
 static void test_plans(void **state) {

@@ -202,6 +202,26 @@ static void test_with(void **state) {
         what_if_done(&w);
 }
 
+/* A pending pod that no node takes takes its room on one that is added. */
+static void test_with_pending(void **state) {
+        static const RigCluster c = { { { "a", "4" }, { "b", "2" } }, { { "p", "b", "2" }, { "w", NULL, "3" }, { "q", "a", "3" } }, "" };
+        _cleanup_(disruption_rig_freep) DisruptionRig *r = disruption_rig_new(&c);
+        char *b[] = { (char *) "b" };
+        const char *unknown = NULL;
+        WhatIf w;
+
+        (void) state;
+        assert_return_code(disruption_add_nodes(r->scene, "a", 1), 0);
+        assert_return_code(disruption_without(r->scene, b, 1, &w, &unknown), 0);
+        assert_false(w.fits);
+        assert_true(gate_has(w.lacks, GATE_NOT_PLACED));
+        what_if_done(&w);
+        assert_return_code(disruption_add_nodes(r->scene, "b", 1), 0);
+        assert_return_code(disruption_without(r->scene, b, 1, &w, &unknown), 0);
+        assert_true(w.fits);
+        what_if_done(&w);
+}
+
 /* An offering that no node is of. */
 static void test_with_offering(void **state) {
         RigCluster c = three;
@@ -461,7 +481,7 @@ static void test_random(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_replacing),      cmocka_unit_test(test_savings_are_told), cmocka_unit_test(test_preferences),
-                cmocka_unit_test(test_without),        cmocka_unit_test(test_with),             cmocka_unit_test(test_with_offering),
+                cmocka_unit_test(test_without),        cmocka_unit_test(test_with), cmocka_unit_test(test_with_pending),             cmocka_unit_test(test_with_offering),
                 cmocka_unit_test(test_all_drainable),  cmocka_unit_test(test_upgrade),          cmocka_unit_test(test_upgrade_within_limits),
                 cmocka_unit_test(test_upgrade_without_budget),
                 cmocka_unit_test(test_upgrade_without_node_budgets),

@@ -256,13 +256,14 @@ static void test_pod(void **state) {
                 "{'metadata':{'name':'db-0','namespace':'d','annotations':{'controller.kubernetes.io/pod-deletion-cost':'-12',"
                 "'karpenter.sh/do-not-disrupt':'true','other':'x'},'ownerReferences':[{'apiVersion':'apps/v1','kind':'DaemonSet','name':'x','uid':'u',"
                 "'controller':true}]},'spec':{'nodeName':'n1','terminationGracePeriodSeconds':5,'volumes':[{'name':'data','persistentVolumeClaim':{"
-                "'claimName':'data-db-0'}},{'name':'tmp','ephemeral':{}},{'name':'c','configMap':{}}]},'status':{'phase':'Running'}}");
+                "'claimName':'data-db-0'}},{'name':'tmp','ephemeral':{}},{'name':'c','configMap':{}}]},'status':{'phase':'Running','nominatedNodeName':'n2'}}");
 
         assert_int_equal(p->deletion_cost, -12);
         assert_int_equal(p->pod.object.meta.annotations.n_items, 2);
         assert_string_equal(object_meta_annotation(&p->pod.object.meta, "karpenter.sh/do-not-disrupt"), "true");
         assert_true(p->pod.is_daemon && p->pod.needs_kubelet && p->pod.phase == POD_RUNNING);
         assert_int_equal(p->pod.grace_sec, 5);
+        assert_string_equal(p->nominated_node, "n2");
         assert_int_equal(p->n_claims, 2);
         assert_string_equal(p->claims[0].name, "data-db-0");
         assert_false(p->claims[0].ephemeral);
@@ -318,6 +319,12 @@ static void test_says_same(void **state) {
         a = pod(*state, "", "");
         assert_true(kube_pod_says_same(&a->pod, &b->pod));
         a->is_resizing = true;
+        assert_false(kube_pod_says_same(&a->pod, &b->pod));
+        unref(a);
+        unref(b);
+        a = decode_ok(&kube_scheduled_pod_kind, *state, "{'metadata':{'name':'p','namespace':'x'},'spec':{},'status':{'nominatedNodeName':''}}");
+        b = decode_ok(&kube_scheduled_pod_kind, *state, "{'metadata':{'name':'p','namespace':'x'},'spec':{},'status':{'nominatedNodeName':'n'}}");
+        assert_null(a->nominated_node);
         assert_false(kube_pod_says_same(&a->pod, &b->pod));
         unref(a);
         unref(b);

@@ -166,6 +166,42 @@ static void test_cheaper(void **state) {
         assert_nothing_went(r);
 }
 
+/* A pod that was deleted comes again, and needs room that nobody else may count on; a node that a pending pod was promised stays. */
+static void test_who_waits(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(3);
+
+        (void) state;
+        fake_cluster_set_controller(r->cluster, FAKE_CONTROLLER_SCHEDULER, false);
+        add_pod(r, "small", "n0", "1");
+        add_pod(r, "full", "n1", "3500m");
+        add_pod(r, "big", "n2", "3500m");
+        set_disruption(r, CONSOLIDATE);
+        rig_run(r, 2 * ROUND);
+        expect(r, "n0", CLAIM_CONSOLIDATABLE, "False NotPlaced");
+        fake_remove(r->cluster, FAKE_PODS, "default", "big");
+        print_message("  its successor has not come, and no other pod may count on its room\n");
+        rig_run(r, 2 * ROUND);
+        expect(r, "n0", CLAIM_CONSOLIDATABLE, "False NotPlaced");
+        expect(r, "n2", CLAIM_EMPTY, "True WouldGo"); /* it may never come */
+        print_message("  nor does it: its set was scaled down\n");
+        rig_run(r, 60 * SEC + ROUND);
+        expect(r, "n0", CLAIM_CONSOLIDATABLE, "True WouldGo");
+
+        print_message("  a pending pod was promised n2\n");
+        add_pod(r, "next", NULL, "1");
+        fake_merge(r->cluster, FAKE_PODS, "default", "next", "{'status':{'phase':'Pending','nominatedNodeName':'n2'}}");
+        rig_run(r, 2 * ROUND);
+        expect(r, "n2", CLAIM_EMPTY, "True Nominated");
+        expect(r, "n2", CLAIM_CONSOLIDATABLE, "False Nominated");
+        assert_string_equal(condition_field(r, "n2", CLAIM_EMPTY, "message"), "it is promised to pending pod default/next (status.nominatedNodeName)");
+        assert_true(metrics_say(r, "vesper_coordinator_voluntary_disruption_nodes{method=\"empty\",code=\"nominated\"} 1\n"));
+        fake_merge(r->cluster, FAKE_PODS, "default", "next", "{'status':{'nominatedNodeName':null}}");
+        rig_run(r, 2 * ROUND);
+        print_message("  it was not, and fits on n0 as well\n");
+        expect(r, "n2", CLAIM_EMPTY, "True WouldGo");
+        assert_nothing_went(r);
+}
+
 static void refuse_status(const FakeRequest *request, FakeApiFault *ret_fault, void *userdata) {
         if (request->resource && request->resource->id == FAKE_NODECLAIMS && request->verb == FAKE_PATCH)
                 ret_fault->status = 503;
@@ -544,7 +580,7 @@ static void test_removal(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_life), cmocka_unit_test(test_cheaper), cmocka_unit_test(test_empty_after), cmocka_unit_test(test_quiet_after_departure), cmocka_unit_test(test_pdb), cmocka_unit_test(test_own_labels),  cmocka_unit_test(test_rate), cmocka_unit_test(test_turns), cmocka_unit_test(test_turns_of_events),
+                cmocka_unit_test(test_life), cmocka_unit_test(test_cheaper), cmocka_unit_test(test_who_waits), cmocka_unit_test(test_empty_after), cmocka_unit_test(test_quiet_after_departure), cmocka_unit_test(test_pdb), cmocka_unit_test(test_own_labels),  cmocka_unit_test(test_rate), cmocka_unit_test(test_turns), cmocka_unit_test(test_turns_of_events),
                 cmocka_unit_test(test_without_permission), cmocka_unit_test(test_left_out), cmocka_unit_test(test_view), cmocka_unit_test(test_removal), cmocka_unit_test(test_new_nodes),
         };
 

@@ -505,6 +505,78 @@ static void test_news(void **state) {
         }
 }
 
+static void expect_removal(Simulator *s, const char *nodes, const char *want) {
+        SimulateOptions options = {};
+        uint32_t numbers[2];
+        size_t n = find_nodes(s, nodes, numbers);
+        _cleanup_free_ char *said = NULL;
+        SimulateVerdict v;
+
+        assert_int_equal(simulate_removal(s, numbers, n, &options, false, &v), 0);
+        said = say(s, &v);
+        assert_string_equal(said, want);
+        simulate_verdict_done(&v);
+}
+
+/* One that is gone, and whose successor is to come: it takes room, and nothing waits for it. */
+static void test_vanished(void **state) {
+        static const Case c = { "", { { "a", "4", "1" }, { "b", "4", "1" }, { "c", "4", "1" } }, { { "p", "a", "3" }, { "q", "b", "2" } }, {}, NULL, false, NULL };
+        _cleanup_(intern_pool_freep) InternPool *pool = NULL;
+        _cleanup_(snapshot_freep) Snapshot *snapshot = NULL, *gone = NULL;
+        _cleanup_(simulator_freep) Simulator *s = NULL;
+        uint32_t number;
+
+        assert_int_equal(intern_pool_new(&pool), 0);
+        assert_int_equal(snapshot_new(pool, 0, &snapshot), 0);
+        assert_int_equal(snapshot_new(pool, 0, &gone), 0);
+        case_put(snapshot, &c);
+        put_pod(gone, &(PodRow){ "z", "c", "4", NULL, NULL, "TERMINATING" });
+        assert_int_equal(simulator_new(snapshot, &s), 0);
+        expect_removal(s, "a", "p>c");
+        assert_int_equal(simulator_add_vanished(s, (const KubeScheduledPod *) snapshot_get(gone, SNAPSHOT_PODS, "x/z"), &number), 0);
+        expect_removal(s, "a", "p: not a destination 1, resources 2");
+        expect_removal(s, "c", "");
+        expect_removal(s, "b c", "q: not a destination 2, resources 1"); /* its seat on a is none of theirs */
+        simulator_forget_pod(s, number);
+        expect_removal(s, "a", "p>c");
+}
+
+/* Seats of those that wait are kept while others change, and are nowhere when these are counted; too many are said to be. */
+static void test_waiting(void **state) {
+        static const Case c = { "", { { "a", "4", "1" }, { "b", "4", "1" }, { "c", "4", "1" } }, { { "p", "a", "1" }, { "w", "", "3" } }, {}, NULL, false, NULL };
+        _cleanup_(intern_pool_freep) InternPool *pool = NULL;
+        _cleanup_(snapshot_freep) Snapshot *snapshot = NULL;
+        _cleanup_(simulator_freep) Simulator *s = NULL;
+        uint32_t number;
+
+        assert_int_equal(intern_pool_new(&pool), 0);
+        assert_int_equal(snapshot_new(pool, 0, &snapshot), 0);
+        case_put(snapshot, &c);
+        assert_int_equal(simulator_new(snapshot, &s), 0);
+        assert_int_equal(simulator_seat_waiting(s), 0);
+        assert_int_equal(simulator_node_of(s, 1), 0);
+        assert_int_equal(simulator_home_of(s, 1), UINT32_MAX);
+        assert_int_equal(simulator_free_room(s, 0, "cpu"), 0);
+        expect_removal(s, "a", "w>b p>b");
+        expect_removal(s, "b c", "");
+        assert_int_equal(simulator_free_room(s, 0, "cpu"), 0);
+        put_pod(snapshot, &(PodRow){ "v", "a", "1" });
+        assert_int_equal(simulator_add_pod(s, (const KubeScheduledPod *) snapshot_get(snapshot, SNAPSHOT_PODS, "x/v"), &number), 0);
+        assert_int_equal(simulator_node_of(s, 1), UINT32_MAX);
+        assert_int_equal(simulator_free_room(s, 0, "cpu"), 2000);
+        expect_removal(s, "c", ""); /* w is on b now */
+        expect_removal(s, "b c", "w: not a destination 2, resources 1");
+        assert_false(simulator_has_more_waiting(s));
+        for (unsigned i = 0; i < 600; i++) {
+                _cleanup_free_ char *name = strf("many-%u", i), *key = strf("x/%s", name);
+
+                put_pod(snapshot, &(PodRow){ name, "", "1m" });
+                assert_int_equal(simulator_add_pod(s, (const KubeScheduledPod *) snapshot_get(snapshot, SNAPSHOT_PODS, key), &number), 0);
+        }
+        assert_int_equal(simulator_seat_waiting(s), 0);
+        assert_true(simulator_has_more_waiting(s));
+}
+
 static KubeObject *put_spread_pod(Snapshot *snapshot, const char *label) {
         _cleanup_free_ char *text = strf("{\"metadata\":{\"name\":\"p\",\"namespace\":\"x\",\"labels\":{\"app\":\"p\",\"own\":\"%s\"}},\"spec\":{"
                                          "\"nodeName\":\"a\",\"containers\":[{}],\"topologySpreadConstraints\":[{\"maxSkew\":1,\"topologyKey\":\"" ZONE "\","
@@ -1004,7 +1076,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_cases),
                 cmocka_unit_test(test_updates),
-                cmocka_unit_test(test_news),
+                cmocka_unit_test(test_news), cmocka_unit_test(test_vanished), cmocka_unit_test(test_waiting),
                 cmocka_unit_test(test_bloat),
                 cmocka_unit_test(test_own_labels),
                 cmocka_unit_test(test_too_large),

@@ -63,7 +63,7 @@ static void put_names(Snapshot *s) {
             "'topologySpreadConstraints':[{'maxSkew':1,'topologyKey':'secret.io/rack','whenUnsatisfiable':'DoNotSchedule',"
             "'labelSelector':{'matchLabels':{'app':'secret-app'}}}],"
             "'volumes':[{'name':'secret-vol','ephemeral':{}},{'name':'x','persistentVolumeClaim':{'claimName':'secret-claim'}}]},"
-            "'status':{'phase':'Running'}}");
+            "'status':{'phase':'Running','nominatedNodeName':'secret-node'}}");
         put(s, SNAPSHOT_PODS, "{'metadata':{'name':'broken','namespace':'secret-ns'},'spec':{'nodeSelector':{'secret-k':7}}}");
         put(s, SNAPSHOT_PDBS,
             "{'metadata':{'name':'secret-pdb','namespace':'secret-ns','generation':2},'spec':{'selector':{'matchLabels':{'app':'secret-app'}}},"

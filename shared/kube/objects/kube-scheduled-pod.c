@@ -212,6 +212,14 @@ static bool is_resizing(const Json *conditions) {
         return false;
 }
 
+static void decode_nominated_node(Decoder *d, KubeScheduledPod *p, const Json *v) {
+        decode_interned(d, v, "status.nominatedNodeName", &p->nominated_node);
+        if (p->nominated_node && *p->nominated_node == 0) {
+                intern_unref(d->pool, p->nominated_node);
+                p->nominated_node = NULL;
+        }
+}
+
 static int scheduled_pod_decode(KubeObject *o, const Json *json, InternPool *pool) {
         KubeScheduledPod *p = (KubeScheduledPod *) o;
         Decoder d = { .object = o, .pool = pool };
@@ -222,6 +230,7 @@ static int scheduled_pod_decode(KubeObject *o, const Json *json, InternPool *poo
                 return r;
         p->deletion_cost = deletion_cost(object_meta_annotation(&o->meta, ANNOTATION_DELETION_COST));
         p->is_resizing = is_resizing(json_path(json, "status", "conditions", NULL));
+        decode_nominated_node(&d, p, json_path(json, "status", "nominatedNodeName", NULL));
         decode_claims(&d, p, json);
         decode_scheduling(&d, p, json_get(json, "spec"));
         return decoder_finish(&d);
@@ -231,6 +240,7 @@ static void scheduled_pod_done(KubeObject *o, InternPool *pool) {
         KubeScheduledPod *p = (KubeScheduledPod *) o;
 
         intern_unref(pool, p->scheduling);
+        intern_unref(pool, p->nominated_node);
         pod_claims_free(p->claims, p->n_claims);
         kube_pod_done(o, pool);
 }
@@ -250,7 +260,7 @@ bool scheduled_pod_says_same(const KubePod *a, const KubePod *b) {
         if (a->object.kind != &kube_scheduled_pod_kind || b->object.kind != &kube_scheduled_pod_kind)
                 return true;
         return x->scheduling == y->scheduling && key_values_are_same(&a->object.meta.labels, &b->object.meta.labels) &&
-               x->deletion_cost == y->deletion_cost && x->is_resizing == y->is_resizing &&
+               x->deletion_cost == y->deletion_cost && x->is_resizing == y->is_resizing && x->nominated_node == y->nominated_node &&
                claims_are_same(x, y);
 }
 

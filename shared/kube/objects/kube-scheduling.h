@@ -36,6 +36,8 @@ typedef struct KubeScheduledPod {
         size_t n_claims;
         bool is_resizing;       /* in place: condition PodResizePending or PodResizeInProgress is True. It may hold more than
                                  * spec asks for, and how much is about to change */
+        const char *nominated_node; /* interned: status.nominatedNodeName, the node that kube-scheduler has promised to a pod that is
+                                 * not bound yet; NULL: none. Of a bound pod it says nothing */
         int64_t deletion_cost;  /* annotation controller.kubernetes.io/pod-deletion-cost; 0 if absent or unreadable */
 } KubeScheduledPod;
 

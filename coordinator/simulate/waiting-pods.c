@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Pods that will be placed any moment compete with those of a removal for the same seats: pending ones, those of nodes that are
+ * leaving already, and successors that are not made yet. The seats that the first two would have if nothing else went are kept:
+ * there they stand, so that a node that one of them needs does not go as if nobody wanted it. One that a node was promised
+ * (status.nominatedNodeName) stands there from the beginning (simulator.c).
+ */
+#include "alloc-util.h"
+#include "simulator-internal.h"
+
+/* Each removal tries to place all of them, several times. */
+#define COMPETITORS_MAX 500u
+
+/* Without its rules a pod still takes the room that others would need. */
+static bool may_compete(const SimulatorPod *p) {
+        return p->unmodelled == POD_MODELLED || p->unmodelled == POD_TOO_MANY_RULES;
+}
+
+static bool is_competitor(const Simulator *s, uint32_t pod) {
+        const SimulatorPod *p = s->pods + pod;
+        const KubePod *o;
+
+        if (!p->object || (p->home != NOWHERE && !s->nodes[p->home].is_leaving)) /* of most pods, without a look at their objects */
+                return false;
+        o = &p->object->pod;
+        if (!may_compete(p) || o->phase == POD_SUCCEEDED || o->phase == POD_FAILED)
+                return false;
+        if (p->is_vanished || !o->node_name) /* also one of a DaemonSet that has no node yet */
+                return p->is_vanished || (!p->is_terminating && !o->is_static);
+        return p->moves && p->home != NOWHERE;
+}
+
+/* Whom no node takes as things are is not about to be placed, and takes nothing away. Pods that the scheduler cannot tell apart
+ * get one answer. */
+static int would_be_placed(Simulator *s, uint32_t pod, bool *ret) {
+        SimulatorTemplate *t = s->templates + s->pods[pod].template;
+        bool has_peers = s->pods[pod].home == NOWHERE && s->pods[pod].n_volumes == 0;
+        SimulatorMark mark = simulator_mark(s);
+        int r;
+
+        *ret = s->pods[pod].promised != NOWHERE;
+        if (*ret || (has_peers && t->failed_at == s->pass))
+                return 0;
+        r = simulator_take_off(s, pod);
+        *ret = r >= 0 && simulator_first_fit(s, pod) != NOWHERE;
+        simulator_undo(s, mark);
+        if (r >= 0 && !*ret && has_peers)
+                t->failed_at = s->pass;
+        return r;
+}
+
+/* As many as are simulated, the first in the order of placing. */
+static int find_competitors(Simulator *s, uint32_t *candidates, size_t n) {
+        int r = simulator_sort_pods(s, candidates, n);
+
+        s->pass++;
+        for (size_t i = 0; i < n && r >= 0; i++) {
+                bool placed;
+
+                r = would_be_placed(s, candidates[i], &placed);
+                if (r < 0 || !placed)
+                        continue;
+                if (s->n_competitors == COMPETITORS_MAX) {
+                        s->has_more_competitors = true;
+                        break;
+                }
+                s->competitors[s->n_competitors++] = candidates[i];
+        }
+        return r;
+}
+
+/* Not one that its node was promised to, which has its seat; nor a successor that is not made yet, which may never be; nor one whose
+ * rules are left out: where it would go nobody knows. */
+static bool wants_seat(const SimulatorPod *p) {
+        return p->moves && !p->is_vanished && p->promised == NOWHERE && p->unmodelled == POD_MODELLED;
+}
+
+static int seat_pod(Simulator *s, uint32_t pod) {
+        SimulatorPod *p = s->pods + pod;
+        uint32_t node;
+        int r;
+
+        if (p->node != NOWHERE)
+                simulator_drop_pod(s, pod);
+        p->is_successor = true;
+        node = simulator_first_fit(s, pod);
+        if (node != NOWHERE) {
+                r = simulator_bring_pod(s, pod, node);
+                p->is_seated = r >= 0;
+                return r;
+        }
+        p->is_successor = false;
+        return p->home == NOWHERE ? 0 : simulator_bring_pod(s, pod, p->home);
+}
+
+int simulator_seat_waiting(Simulator *s) {
+        _cleanup_free_ uint32_t *candidates = NULL;
+        size_t n = 0;
+        int r;
+
+        if (s->knows_competitors)
+                return 0;
+        for (uint32_t i = 0; i < s->n_pods; i++)
+                n += is_competitor(s, i);
+        candidates = new0(uint32_t, n + 1);
+        s->competitors = new0(uint32_t, MIN(n, (size_t) COMPETITORS_MAX) + 1);
+        if (!candidates || !s->competitors)
+                return -ENOMEM;
+        n = 0;
+        for (uint32_t i = 0; i < s->n_pods; i++)
+                if (is_competitor(s, i))
+                        candidates[n++] = i;
+        r = find_competitors(s, candidates, n);
+        for (size_t i = 0; i < s->n_competitors && r >= 0; i++)
+                if (wants_seat(s->pods + s->competitors[i]))
+                        r = seat_pod(s, s->competitors[i]);
+        if (r < 0)
+                simulator_unseat_waiting(s);
+        else
+                s->knows_competitors = true;
+        return r;
+}
+
+void simulator_unseat_waiting(Simulator *s) {
+        for (size_t i = 0; i < s->n_competitors; i++) {
+                SimulatorPod *p = s->pods + s->competitors[i];
+                int r = 0;
+
+                if (!p->is_seated)
+                        continue;
+                simulator_drop_pod(s, s->competitors[i]);
+                p->is_seated = p->is_successor = false;
+                if (p->home != NOWHERE)
+                        r = simulator_bring_pod(s, s->competitors[i], p->home);
+                assert(r >= 0); /* what was there has its room */
+                (void) r;
+        }
+        s->competitors = mfree(s->competitors);
+        s->n_competitors = 0;
+        s->knows_competitors = s->has_more_competitors = false;
+}
+
+/* Pods of nodes that are asked about are judged from where they run. */
+int simulator_send_home(Simulator *s, uint32_t node) {
+        const SimulatorNode *n = s->nodes + node;
+        int r = 0;
+
+        for (size_t i = 0; i < n->n_home_pods && n->is_leaving && r >= 0; i++) {
+                uint32_t pod = n->home_pods[i];
+
+                if (!s->pods[pod].is_seated || s->pods[pod].node == node)
+                        continue;
+                r = simulator_take_off(s, pod);
+                if (r >= 0)
+                        r = simulator_place(s, pod, node);
+        }
+        return r;
+}
+
+bool simulator_has_more_waiting(const Simulator *s) {
+        return s->has_more_competitors;
+}
+
+uint32_t simulator_promised_to(const Simulator *s, uint32_t pod) {
+        return s->pods[pod].promised;
+}
+
+bool simulator_any_moves(const Simulator *s, uint32_t node) {
+        for (uint32_t i = s->nodes[node].first_pod; i != NOWHERE; i = s->pods[i].next)
+                if (simulator_is_mover(s->pods + i))
+                        return true;
+        return false;
+}
