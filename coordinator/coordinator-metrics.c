@@ -160,7 +160,7 @@ const MetricFamily coordinator_metric_families[_COORDINATOR_METRIC_MAX] = {
         [METRIC_OUTLOOK_ROUND_SECONDS] =
                 GAUGE("voluntary_disruption_round_seconds", "How long the last round over all nodes has judged."),
         [METRIC_OUTLOOK_ROUND_AGE_SECONDS] =
-                GAUGE("voluntary_disruption_round_age_seconds", "How long ago the last such round has ended."),
+                GAUGE("voluntary_disruption_round_age_seconds", "How long ago the last such round has ended, or the first NodePool has asked for one."),
         [METRIC_QUEUE_ANSWERS] = { .name = "vesper_coordinator_queue_answers_total",
                                    .type = METRIC_COUNTER,
                                    .help = "Answers of the interruption queue; each outcome but ok is an error.",

@@ -31,6 +31,7 @@ struct Outlook {
         uint64_t round;
         usec_t began_usec, busy_usec;  /* loop_now(): of the round under way, or the last; how long it has judged */
         usec_t ended_usec;             /* the same: 0: none has ended */
+        usec_t asked_usec;             /* the same: since when a pool asks */
         usec_t not_before_usec, due_usec; /* the same, of the next one: at the earliest; in any case */
         usec_t until_usec; /* wall clock: the first thing that ends by itself, as far as the round has come */
         bool is_unfinished; /* a claim is still to be written */
@@ -437,8 +438,11 @@ static bool keep_feed(Outlook *o) {
                 mark(o, usec_add(now_of(o), RETRY_USEC));
                 return false;
         }
-        if (asks && !o->feed && outlook_feed_new(o->context->client, o->context->view, on_changed, o, &o->feed) < 0)
-                mark(o, usec_add(now_of(o), RETRY_USEC));
+        if (asks && !o->feed) {
+                o->asked_usec = now_of(o);
+                if (outlook_feed_new(o->context->client, o->context->view, on_changed, o, &o->feed) < 0)
+                        mark(o, usec_add(now_of(o), RETRY_USEC));
+        }
         return o->feed;
 }
 
@@ -485,7 +489,7 @@ void outlook_measure(Outlook *o) {
         metrics_set(metrics, METRIC_OUTLOOK_OLDEST_SECONDS, 0, (double) usec_sub(wall, oldest) / USEC_PER_SEC);
         metrics_set(metrics, METRIC_OUTLOOK_ROUND_SECONDS, 0, (double) o->busy_usec / USEC_PER_SEC);
         metrics_set(metrics, METRIC_OUTLOOK_ROUND_AGE_SECONDS, 0,
-                    o->ended_usec > 0 ? (double) usec_sub(now, o->ended_usec) / USEC_PER_SEC : 0);
+                    o->feed ? (double) usec_sub(now, o->ended_usec > 0 ? o->ended_usec : o->asked_usec) / USEC_PER_SEC : 0);
 }
 
 void outlook_unmeasure(Metrics *metrics) {

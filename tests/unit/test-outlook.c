@@ -544,6 +544,30 @@ static void test_view(void **state) {
         assert_nothing_went(r);
 }
 
+static void hold_volumes(const FakeRequest *request, FakeApiFault *ret_fault, void *userdata) {
+        if (request->resource && request->resource->id == FAKE_PVCS)
+                ret_fault->delay_usec = USEC_PER_HOUR;
+}
+
+/* The age of a judgement that has never been made counts from when it was first asked for. */
+static void test_no_round_yet(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(2);
+
+        (void) state;
+        assert_true(metrics_say(r, "voluntary_disruption_round_age_seconds 0\n"));
+        fake_api_set_fault(r->api, hold_volumes, NULL);
+        set_disruption(r, CONSOLIDATE);
+        rig_run(r, 30 * SEC);
+        assert_string_equal(condition_field(r, "n0", CLAIM_EMPTY, "status"), "");
+        assert_false(metrics_say(r, "voluntary_disruption_round_age_seconds 0\n"));
+        rig_run(r, USEC_PER_MINUTE); /* it is judged without them */
+        expect(r, "n0", CLAIM_EMPTY, "True WouldGo");
+        assert_false(metrics_say(r, "voluntary_disruption_round_age_seconds 0\n"));
+        fake_merge(r->cluster, FAKE_NODEPOOLS, NULL, POOL, "{'spec':{'disruption':null}}");
+        rig_run(r, SEC);
+        assert_true(metrics_say(r, "voluntary_disruption_round_age_seconds 0\n"));
+}
+
 /* A pool that asks while its nodes are being adopted, and a node that comes later: neither waits for a round that comes anyhow. */
 static void test_new_nodes(void **state) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
@@ -581,7 +605,7 @@ static void test_removal(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_life), cmocka_unit_test(test_cheaper), cmocka_unit_test(test_who_waits), cmocka_unit_test(test_empty_after), cmocka_unit_test(test_quiet_after_departure), cmocka_unit_test(test_pdb), cmocka_unit_test(test_own_labels),  cmocka_unit_test(test_rate), cmocka_unit_test(test_turns), cmocka_unit_test(test_turns_of_events),
-                cmocka_unit_test(test_without_permission), cmocka_unit_test(test_left_out), cmocka_unit_test(test_view), cmocka_unit_test(test_removal), cmocka_unit_test(test_new_nodes),
+                cmocka_unit_test(test_without_permission), cmocka_unit_test(test_left_out), cmocka_unit_test(test_view), cmocka_unit_test(test_no_round_yet), cmocka_unit_test(test_removal), cmocka_unit_test(test_new_nodes),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
