@@ -18,7 +18,7 @@
 #include "kube-kinds.h"
 
 #define VANISHED_USEC USEC_PER_MINUTE
-/* A pod that came counts for one that is told to have left that much later. */
+/* A successor may be seen this long before the pod that it replaces is seen to leave. */
 #define VANISHED_EARLY_USEC (10 * USEC_PER_SEC)
 /* As many are remembered, and as many that came early: the oldest is forgotten. */
 #define VANISHED_MAX 1000u

@@ -198,7 +198,7 @@ static bool leaves_out(const Simulator *s, const char *ns) {
         return s->n_left_out > 0 && bsearch(&ns, s->left_out, s->n_left_out, sizeof(const char *), compare_names);
 }
 
-/* There are as many groups for that as nodes have labels, which are not theirs: it is not charged. */
+/* Closing adds about as many groups as nodes have labels; no namespace pays for that. */
 static int close_all(Simulator *s) {
         int r = 0;
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Pods that will be placed any moment compete with those of a removal for the same seats: pending ones, those of nodes that are
- * leaving already, and successors that are not made yet. The seats that the first two would have if nothing else went are kept:
- * there they stand, so that a node that one of them needs does not go as if nobody wanted it. One that a node was promised
- * (status.nominatedNodeName) stands there from the beginning (simulator.c).
+ * leaving already, and successors that are not made yet. The seats that pending pods and those of leaving nodes would have if
+ * nothing else went are kept: there they stand, so that a node that one of them needs does not go as if nobody wanted it. A pod
+ * with status.nominatedNodeName stands on that node from the beginning (simulator.c).
  */
 #include "alloc-util.h"
 #include "simulator-internal.h"
@@ -30,21 +30,20 @@ static bool is_competitor(const Simulator *s, uint32_t pod) {
         return p->moves && p->home != NOWHERE;
 }
 
-/* Whom no node takes as things are is not about to be placed, and takes nothing away. Pods that the scheduler cannot tell apart
- * get one answer. */
+/* A pod that no node takes now competes with nobody. Pods that the scheduler cannot tell apart get one answer. */
 static int would_be_placed(Simulator *s, uint32_t pod, bool *ret) {
         SimulatorTemplate *t = s->templates + s->pods[pod].template;
-        bool has_peers = s->pods[pod].home == NOWHERE && s->pods[pod].n_volumes == 0;
+        bool answers_for_all = s->pods[pod].home == NOWHERE && s->pods[pod].n_volumes == 0;
         SimulatorMark mark = simulator_mark(s);
         int r;
 
         *ret = s->pods[pod].promised != NOWHERE;
-        if (*ret || (has_peers && t->failed_at == s->pass))
+        if (*ret || (answers_for_all && t->failed_at == s->pass))
                 return 0;
         r = simulator_take_off(s, pod);
         *ret = r >= 0 && simulator_first_fit(s, pod) != NOWHERE;
         simulator_undo(s, mark);
-        if (r >= 0 && !*ret && has_peers)
+        if (r >= 0 && !*ret && answers_for_all)
                 t->failed_at = s->pass;
         return r;
 }
