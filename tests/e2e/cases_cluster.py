@@ -14,7 +14,7 @@ import tempfile
 import time
 
 from daemons import LIMIT, procs
-from world import BUDGETS, COORDINATOR, LEASE, PDBS, POOLS, FewestReady, WhenGone
+from world import BUDGETS, COORDINATOR, LEASE, PDBS, POOLS, WEBHOOKS, FewestReady, WhenGone
 
 RUNS = 5
 HOLD_SEC = 60
@@ -516,9 +516,6 @@ def machine_off(world, figures):
     assert asked >= 59, asked
     assert set(questions) - {"list"} == {"describe"}, questions
     assert "vesper.sh/out-of-service" not in left, left
-
-
-WEBHOOKS = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
 
 
 def _register(world, pool, ports, *, name=None, policy="Ignore", ca="", conditions=()):

@@ -24,6 +24,7 @@ POOLS = "/apis/vesper.sh/v1alpha1/nodepools"
 CLAIMS = "/apis/vesper.sh/v1alpha1/nodeclaims"
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/vesper-system/leases/vesper-coordinator"
 BUDGETS = "/apis/vesper.sh/v1alpha1/nodedisruptionbudgets"
+WEBHOOKS = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
 PDBS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
 COORDINATOR = "system:serviceaccount:vesper-system:vesper-coordinator"
 FINALIZER = "vesper.sh/termination"
@@ -323,8 +324,8 @@ class World:
             daemon.stop()
         self.daemons.clear()
         admin = self.admin
-        # Who makes others goes before them.
-        for path in ("/apis/apps/v1/namespaces/default/deployments", "/apis/apps/v1/namespaces/default/statefulsets",
+        # Who refuses deletions, or makes others, goes before them: a case that failed left it all.
+        for path in (WEBHOOKS, BUDGETS, "/apis/apps/v1/namespaces/default/deployments", "/apis/apps/v1/namespaces/default/statefulsets",
                      "/apis/apps/v1/namespaces/default/replicasets",
                      "/apis/apps/v1/namespaces/default/daemonsets", PDBS):
             admin.delete(path)
