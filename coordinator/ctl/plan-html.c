@@ -238,7 +238,7 @@ static void add_legend(StrBuf *b, const PlanPage *p) {
                       "<li><i class=\"keep\"></i>in use before and after</li>");
         if (p->counts[PAGE_GOES] > 0)
                 strbuf_add(b, "<li><i class=\"leave\"></i>leaves this node</li>");
-        if (p->n_moves > 0)
+        if (p->n_moves + p->n_waiting > 0)
                 strbuf_add(b, "<li><i class=\"come\"></i>comes to this node</li>");
         strbuf_add(b, "<li><i class=\"free\"></i>free</li></ul>\n");
 }
@@ -278,26 +278,34 @@ static void add_steps(StrBuf *b, const PlanPage *p) {
 }
 
 static void add_moves(StrBuf *b, const PlanPage *p) {
-        if (p->n_moves == 0)
+        size_t n = p->n_moves + p->n_waiting;
+
+        if (n == 0)
                 return;
         strbuf_add(b, "<h2>Where the pods go</h2>\n<p class=\"dim\">One way that works; kube-scheduler may find another.</p>\n");
         plan_flow_add(b, p);
-        strbuf_addf(b, "<details><summary>All moves as a table (%zu)</summary><div class=\"wide\"><table><tr><th>Pod</th><th>From</th><th>To</th></tr>\n", p->n_moves);
-        for (size_t i = 0; i < MIN(p->n_moves, (size_t) MOVES_MAX); i++) {
+        if (p->n_waiting > 0)
+                strbuf_addf(b, "<p>%zu pod%s that wait%s for a node would find a place elsewhere than now: pending, or on a node that is leaving already.</p>\n",
+                            p->n_waiting, plural(p->n_waiting), p->n_waiting == 1 ? "s" : "");
+        strbuf_addf(b, "<details><summary>All of them as a table (%zu)</summary><div class=\"wide\"><table><tr><th>Pod</th><th>From</th><th>To</th></tr>\n", n);
+        for (size_t i = 0; i < MIN(n, (size_t) MOVES_MAX); i++) {
                 const PlanMove *m = &p->moves[i].move;
                 const ObjectMeta *pod = &scene_pod(p->scene, m->pod)->object.meta;
+                _cleanup_strbuf_ StrBuf from = {};
 
+                plan_add_from(&from, p->scene, m);
+                b->failed = b->failed || from.failed;
                 strbuf_add(b, "<tr><td>");
                 markup_add_textf(b, 2 * NAME_COLUMNS, "%s/%s", pod->ns, pod->name);
                 strbuf_add(b, "</td><td>");
-                markup_add_text(b, scene_node_name(p->scene, m->from), NAME_COLUMNS);
+                markup_add_text(b, strbuf_str(&from), NAME_COLUMNS);
                 strbuf_add(b, "</td><td>");
                 markup_add_text(b, scene_node_name(p->scene, m->to), NAME_COLUMNS);
                 strbuf_add(b, "</td></tr>\n");
         }
         strbuf_add(b, "</table></div>");
-        if (p->n_moves > MOVES_MAX)
-                strbuf_addf(b, "<p class=\"dim\">%zu more are in -o json.</p>", p->n_moves - MOVES_MAX);
+        if (n > MOVES_MAX)
+                strbuf_addf(b, "<p class=\"dim\">%zu more are in -o json.</p>", n - MOVES_MAX);
         strbuf_add(b, "</details>\n");
 }
 

@@ -162,6 +162,8 @@ static void page_sort(PlanPage *p) {
 static int move_compare(const void *a, const void *b) {
         const PageMove *x = a, *y = b;
 
+        if (x->move.waits != y->move.waits)
+                return x->move.waits ? 1 : -1;
         if (x->step != y->step)
                 return x->step < y->step ? -1 : 1;
         if (x->move.from != y->move.from)
@@ -180,8 +182,13 @@ static PageNode *page_at(const PlanPage *p, uint32_t number) {
 
 static void take_moves(PlanPage *p, size_t step, const PlanMove *moves, size_t n) {
         for (size_t i = 0; i < n; i++) {
-                p->moves[p->n_moves++] = (PageMove){ step, moves[i] };
-                page_at(p, moves[i].from)->n_out++;
+                p->moves[p->n_moves + p->n_waiting] = (PageMove){ step, moves[i] };
+                if (moves[i].waits)
+                        p->n_waiting++;
+                else {
+                        p->n_moves++;
+                        page_at(p, moves[i].from)->n_out++;
+                }
                 page_at(p, moves[i].to)->n_in++;
         }
 }
@@ -246,7 +253,7 @@ static void rooms_before_plan(PlanPage *p) {
                         }
                 n->cpu.after = n->memory.after = 0;
         }
-        for (size_t i = 0; i < p->n_moves; i++) {
+        for (size_t i = 0; i < p->n_moves + p->n_waiting; i++) {
                 const PageMove *m = p->moves + i;
                 PageNode *to = page_at(p, m->move.to);
 
@@ -274,7 +281,7 @@ int plan_page_of_plan(const DisruptionPlan *plan, char *const *notes, PlanPage *
                 add_new_nodes(&p, plan->steps + i, i + 1);
         for (size_t i = 0; i < plan->n_steps; i++)
                 take_moves(&p, i + 1, plan->steps[i].moves, plan->steps[i].n_moves);
-        qsort(p.moves, p.n_moves, sizeof(PageMove), move_compare);
+        qsort(p.moves, p.n_moves + p.n_waiting, sizeof(PageMove), move_compare);
         take_rooms(&p);
         rooms_before_plan(&p);
         empty_new_nodes(&p);
@@ -287,7 +294,7 @@ int plan_page_of_plan(const DisruptionPlan *plan, char *const *notes, PlanPage *
 
 /* The simulator has done none of it. */
 static void rooms_after_what_if(PlanPage *p) {
-        for (size_t i = 0; i < p->n_moves; i++) {
+        for (size_t i = 0; i < p->n_moves + p->n_waiting; i++) {
                 const PageMove *m = p->moves + i;
                 PageNode *to = page_at(p, m->move.to);
 
@@ -324,7 +331,7 @@ int plan_page_of_what_if(const DisruptionScene *s, const WhatIf *w, const GateFi
         }
         if (goes)
                 take_moves(&p, 1, w->moves, w->n_moves);
-        qsort(p.moves, p.n_moves, sizeof(PageMove), move_compare);
+        qsort(p.moves, p.n_moves + p.n_waiting, sizeof(PageMove), move_compare);
         take_rooms(&p);
         rooms_after_what_if(&p);
         empty_new_nodes(&p);

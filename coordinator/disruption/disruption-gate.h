@@ -70,6 +70,13 @@ const GateFinding *gate_first(const GateFindings *f); /* NULL: none */
 bool gate_has(const GateFindings *f, GateCode code);
 void gate_sort(GateFindings *f, size_t from); /* by code */
 
+/* With what else a node would be gone. */
+typedef enum GoesWith {
+        GOES_ALONE,
+        GOES_AFTER_OTHERS, /* the plan, or the set, has some already */
+        GOES_AMONG_OTHERS, /* all of a set at once */
+} GoesWith;
+
 typedef enum GateFlags {
         GATE_UNMANAGED_TOO = 1 << 0,  /* neither pool nor pauses are asked for: what could go, whoever's it is */
         GATE_PODS_MAY_WAIT = 1 << 1,  /* its drain ends by itself, so opt-outs and PDBs only slow it */

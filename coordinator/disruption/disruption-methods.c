@@ -107,7 +107,7 @@ static void add_arrivals(const DisruptionPlan *p, uint32_t node, GateFindings *f
 
         if (n > 0)
                 gate_add(f, GATE_DESTINATION, NULL, USEC_INFINITY,
-                         strf("%zu pod%s of nodes that go before it would come to it", n, n == 1 ? "" : "s"));
+                         strf("%zu pod%s would come to it as the nodes before it go", n, n == 1 ? "" : "s"));
 }
 
 /* It is gone, and what waited for it has other seats. */
@@ -136,7 +136,9 @@ static int take_empty_set(DisruptionPlan *p, const StepDraft *draft, const uint3
         for (size_t i = left; i < n && r >= 0; i++) {
                 GateFindings *f = p->nodes[nodes[i]].lacks + draft->method;
 
-                gate_add(f, GATE_NOMINATED, NULL, USEC_INFINITY, strdup("pods that wait for a node would have no place once the others are gone"));
+                r = gate_waiting(p->scene, nodes[i], plan_goes_with(p), f); /* names a pod, unless this one alone could still go */
+                if (r >= 0 && f->n_items == 0)
+                        gate_add(f, GATE_NOMINATED, NULL, USEC_INFINITY, strdup("pods that wait for a node would have no place once it and others are gone"));
                 if (f->failed)
                         r = -ENOMEM;
         }
@@ -156,7 +158,7 @@ static int take_empty(DisruptionPlan *p, PlanMethod method, const uint32_t *node
                 GateFindings *f = p->nodes[nodes[i]].lacks + method;
 
                 gate_budgets(p->scene, nodes[i], DISRUPTION_EMPTY, f);
-                r = gate_waiting(p->scene, nodes[i], f);
+                r = gate_waiting(p->scene, nodes[i], n_chosen > 0 ? GOES_AFTER_OTHERS : plan_goes_with(p), f);
                 if (f->failed)
                         r = -ENOMEM;
                 if (r < 0 || f->n_items > 0)
@@ -313,7 +315,7 @@ static int note_verdicts(DisruptionPlan *p, const uint32_t *nodes, size_t n) {
                         continue;
                 r = simulate_removal(p->scene->simulator, nodes + i, 1, &o, false, &v);
                 if (r >= 0 && !v.fits)
-                        gate_add_no_seats(p->scene, nodes[i], &v, f);
+                        gate_add_no_seats(p->scene, nodes[i], plan_goes_with(p), &v, f);
                 simulate_verdict_done(&v);
                 if (r < 0 || f->failed)
                         return -ENOMEM;
