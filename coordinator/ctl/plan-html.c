@@ -17,6 +17,7 @@
 #define NAMED_MAX 8u /* nodes in one cell */
 #define NAME_COLUMNS 80u
 #define SENTENCE_COLUMNS 400u
+#define NOTE_COLUMNS 1000u
 
 static const char style[] =
         ":root{color-scheme:light dark;--page:#fff;--card:#f6f8fa;--line:#d0d7de;--text:#1f2328;--dim:#59636e;--track:#dfe4ea;"
@@ -116,7 +117,7 @@ static void add_lead(StrBuf *b, const PlanPage *p) {
                     plural(n_old_nodes(p)), simulator_n_pods(p->scene->simulator), plural(simulator_n_pods(p->scene->simulator)));
         STRV_FOREACH(note, p->notes) {
                 strbuf_add(b, "<p class=\"note\">");
-                markup_add_text(b, *note, SENTENCE_COLUMNS);
+                markup_add_text(b, *note, NOTE_COLUMNS);
                 strbuf_add(b, "</p>\n");
         }
 }

@@ -31,7 +31,7 @@ typedef enum GateCode {
         GATE_NOT_EMPTY,
         GATE_WHEN_EMPTY_ONLY,
         GATE_QUIET_PERIOD,        /* it has not been empty, or without change, for long enough */
-        GATE_DESTINATION,         /* pods of nodes that go before it would come to it */
+        GATE_DESTINATION,         /* pods would come to it as the nodes before it go */
         GATE_OUTSIDE_WINDOW,
         GATE_BUDGET,              /* of the pool */
         GATE_NODE_BUDGET,         /* a NodeDisruptionBudget */

@@ -172,7 +172,7 @@ static void add_unmodelled(const DisruptionScene *s, const SimulateVerdict *v, G
                                  strf("pod %s/%s needs objects of a kind that was not read", m->ns, m->name));
                 else if (u->unmodelled == POD_TOO_MANY_RULES)
                         gate_add(f, GATE_UNMODELLED, object, USEC_INFINITY,
-                                 strf("where pod %s/%s would go cannot be simulated: its namespace has " TOO_MANY_RULES_TEXT, m->ns, m->name));
+                                 strf("where pod %s/%s would go is not simulated: its namespace has " TOO_MANY_RULES_TEXT, m->ns, m->name));
                 else
                         gate_add(f, GATE_UNMODELLED, object, USEC_INFINITY,
                                  strf("where pod %s/%s would go cannot be simulated: %s", m->ns, m->name,
