@@ -101,8 +101,8 @@ static void add_lead(StrBuf *b, const PlanPage *p) {
         strbuf_add(b, "<p>");
         if (p->plan && p->n_moves > 0)
                 strbuf_addf(b, "Nobody has asked for it: this is what the NodePools allow (expiration, drift, empty nodes, consolidation). By "
-                               "kube-scheduler's rules each of the %zu pod%s that would have to move finds a place on another node%s. ",
-                            p->n_moves, plural(p->n_moves), p->counts[PAGE_NEW] > 0 ? ", or on a new one that is there before" : "");
+                               "kube-scheduler's rules %s%zu pod%s that would have to move finds a place on another node%s. ",
+                            p->n_moves == 1 ? "the " : "each of the ", p->n_moves, plural(p->n_moves), p->counts[PAGE_NEW] > 0 ? ", or on a new one that is there before" : "");
         else if (p->plan)
                 strbuf_add(b, "This is about removals that nobody has asked for: what the NodePools allow (expiration, drift, empty nodes, consolidation). ");
         else if (p->what_if->n_nodes > 0) {
@@ -286,8 +286,8 @@ static void add_moves(StrBuf *b, const PlanPage *p) {
         strbuf_add(b, "<h2>Where the pods go</h2>\n<p class=\"dim\">One way that works; kube-scheduler may find another.</p>\n");
         plan_flow_add(b, p);
         if (p->n_waiting > 0)
-                strbuf_addf(b, "<p>%zu pod%s that wait%s for a node would find a place elsewhere than now: pending, or on a node that is leaving already.</p>\n",
-                            p->n_waiting, plural(p->n_waiting), p->n_waiting == 1 ? "s" : "");
+                strbuf_addf(b, "<p>%zu more pod%s that wait%s for a node (pending, or on a node that is leaving already) %s another.</p>\n",
+                            p->n_waiting, plural(p->n_waiting), p->n_waiting == 1 ? "s" : "", p->n_waiting == 1 ? "has a place on a node that goes, and finds" : "have places on nodes that go, and find");
         strbuf_addf(b, "<details><summary>All of them as a table (%zu)</summary><div class=\"wide\"><table><tr><th>Pod</th><th>From</th><th>To</th></tr>\n", n);
         for (size_t i = 0; i < MIN(n, (size_t) MOVES_MAX); i++) {
                 const PlanMove *m = &p->moves[i].move;

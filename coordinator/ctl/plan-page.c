@@ -35,7 +35,7 @@ static const char *const code_words[_GATE_CODE_MAX] = {
         [GATE_NOT_EMPTY] = "it runs pods that would have to move",
         [GATE_WHEN_EMPTY_ONLY] = "its pool consolidates nothing but empty nodes",
         [GATE_QUIET_PERIOD] = "its pods changed too short a time ago",
-        [GATE_DESTINATION] = "pods of other nodes would come to it",
+        [GATE_DESTINATION] = "pods would come to it as other nodes go",
         [GATE_OUTSIDE_WINDOW] = "the windows of its pool are closed now",
         [GATE_BUDGET] = "the budgets of its pool let no more nodes go now",
         [GATE_NODE_BUDGET] = "a NodeDisruptionBudget lets no more nodes go now",
@@ -292,12 +292,18 @@ int plan_page_of_plan(const DisruptionPlan *plan, char *const *notes, PlanPage *
 
 /* -- what would be -------------------------------------------------------------------------------------- */
 
-/* The simulator has done none of it. */
+/* The simulator has done none of it. Pods that wait have their seats there, on nodes that go. */
 static void rooms_after_what_if(PlanPage *p) {
         for (size_t i = 0; i < p->n_moves + p->n_waiting; i++) {
                 const PageMove *m = p->moves + i;
                 PageNode *to = page_at(p, m->move.to);
 
+                if (m->move.waits) {
+                        PageNode *seat = page_at(p, simulator_node_of(p->scene->simulator, m->move.pod));
+
+                        seat->cpu.before -= move_size(p, m, "cpu");
+                        seat->memory.before -= move_size(p, m, "memory");
+                }
                 to->cpu.after += move_size(p, m, "cpu");
                 to->memory.after += move_size(p, m, "memory");
         }

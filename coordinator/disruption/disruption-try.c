@@ -146,7 +146,7 @@ static void add_waiting(const DisruptionScene *s, uint32_t node, GoesWith with, 
                         strbuf_addf(&b, ", whose node %s is going,", scene_node_name(s, home));
         }
         if (n > 1)
-                strbuf_addf(&b, " (and %zu more)", n - 1);
+                strbuf_addf(&b, " and %zu more", n - 1);
         if (with == GOES_AFTER_OTHERS)
                 strbuf_addf(&b, " would have no place if node %s went, too", scene_node_name(s, node));
         else {

@@ -154,7 +154,8 @@ static void test_waiting_of_what_if(void **state) {
         rig_expect(json, "{\"pod\":\"x/r\",\"from\":\"c\",\"leaving\":true,\"to\":\"b\"}");
         rig_expect(page, "<p class=\"mark\">Could go, 1 pod moves</p>");
         rig_expect(page, "<b>1</b><span>pod to evict");
-        rig_expect(page, "2 pods that wait for a node would find a place elsewhere than now");
+        rig_expect(page, "<span class=\"figure\">25\xc2\xa0% \xe2\x86\x92 gone</span>"); /* what p asks for, of a */
+        rig_expect(page, "2 more pods that wait for a node (pending, or on a node that is leaving already) have places on nodes that go, and find another.");
         rig_expect(page, "<td>x/w</td><td>(pending)</td><td>b</td>");
         rig_expect(page, "<p class=\"mark\">Stays, and takes 3 pods</p>");
         assert_null(strstr(page, "c to b"));
@@ -176,7 +177,7 @@ static void test_seat_of_empty(void **state) {
         page = plan_html(p, NULL);
         rig_expect(text, "nothing to drain\n");
         rig_expect(text, "x/w   (pending)   b\n");
-        rig_expect(page, "1 pod that waits for a node would find a place");
+        rig_expect(page, "1 more pod that waits for a node");
         assert_null(strstr(page, "pod moves"));
         assert_null(strstr(page, "that would have to move finds"));
 }
