@@ -123,22 +123,22 @@ static int leave_out(DisruptionPlan *p, uint32_t node) {
         return r;
 }
 
-/* As one step, without the last that were chosen if pods that wait have no place otherwise: one, then two, then four more. */
+/* As one step, without the last that were chosen if pods that wait have no place otherwise: one, then two, then four more. Each set that
+ * was one too many says at its last node which pod has none. */
 static int take_empty_set(DisruptionPlan *p, const StepDraft *draft, const uint32_t *nodes, size_t n, char **why) {
         size_t left = n;
         int r = 0;
 
         for (size_t drop = 1; left > 0; left = left > drop ? left - drop : left > 1, drop *= 2) {
-                r = plan_try(p, draft, nodes, left, why, NULL, NULL);
+                r = plan_try(p, draft, nodes, left, why, p->nodes[nodes[left - 1]].lacks + draft->method, NULL);
                 if (r != 0)
                         break;
         }
         for (size_t i = left; i < n && r >= 0; i++) {
                 GateFindings *f = p->nodes[nodes[i]].lacks + draft->method;
 
-                r = gate_waiting(p->scene, nodes[i], plan_goes_with(p), f); /* names a pod, unless this one alone could still go */
-                if (r >= 0 && f->n_items == 0)
-                        gate_add(f, GATE_NOMINATED, NULL, USEC_INFINITY, strdup("pods that wait for a node would have no place once it and others are gone"));
+                if (f->n_items == 0)
+                        gate_add(f, GATE_NOMINATED, NULL, USEC_INFINITY, strdup("pods that wait for a node would have no place if it and the others went"));
                 if (f->failed)
                         r = -ENOMEM;
         }

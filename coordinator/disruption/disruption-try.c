@@ -307,7 +307,7 @@ int plan_try(DisruptionPlan *p, const StepDraft *draft, const uint32_t *nodes, s
         if (r >= 0 && v.fits)
                 r = plan_add_step(p, draft, nodes, n, why, &v, ret_step);
         else if (r >= 0 && f) {
-                gate_add_verdict(p->scene, nodes[0], plan_goes_with(p), &v, f);
+                gate_add_verdict(p->scene, nodes[n - 1], n > 1 ? GOES_AMONG_OTHERS : plan_goes_with(p), &v, f);
                 r = f->failed ? -ENOMEM : 0;
         }
         simulate_verdict_done(&v);
