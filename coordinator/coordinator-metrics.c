@@ -156,7 +156,7 @@ const MetricFamily coordinator_metric_families[_COORDINATOR_METRIC_MAX] = {
                                    .values = outlook_method_names,
                                    .more = more_of_outlook },
         [METRIC_OUTLOOK_OLDEST_SECONDS] =
-                GAUGE("voluntary_disruption_oldest_candidate_seconds", "Since when the node would go that has for the longest."),
+                GAUGE("voluntary_disruption_oldest_candidate_seconds", "Age in seconds of the oldest candidate: for how long the node has been removable that has been so longest; 0: none."),
         [METRIC_OUTLOOK_ROUND_SECONDS] =
                 GAUGE("voluntary_disruption_round_seconds", "How long the last round over all nodes has judged."),
         [METRIC_OUTLOOK_ROUND_AGE_SECONDS] =

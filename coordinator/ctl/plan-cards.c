@@ -116,7 +116,7 @@ static void add_lacks(StrBuf *b, const PageNode *n) {
         }
         strbuf_addf(b, "\">Why %s: %s", n->role == PAGE_REFUSED ? "not" : "it stays", page_code_words(first->code));
         if (n->lacks->n_items > 1)
-                strbuf_addf(b, " (and %zu more)", n->lacks->n_items - 1);
+                strbuf_addf(b, " (and %zu more reason%s)", n->lacks->n_items - 1, n->lacks->n_items == 2 ? "" : "s");
         strbuf_add(b, "</p>");
 }
 

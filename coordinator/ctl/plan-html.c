@@ -17,6 +17,7 @@
 #define NAMED_MAX 8u /* nodes in one cell */
 #define NAME_COLUMNS 80u
 #define SENTENCE_COLUMNS 400u
+#define NOTE_COLUMNS 1000u
 
 static const char style[] =
         ":root{color-scheme:light dark;--page:#fff;--card:#f6f8fa;--line:#d0d7de;--text:#1f2328;--dim:#59636e;--track:#dfe4ea;"
@@ -100,8 +101,8 @@ static void add_lead(StrBuf *b, const PlanPage *p) {
         strbuf_add(b, "<p>");
         if (p->plan && p->n_moves > 0)
                 strbuf_addf(b, "Nobody has asked for it: this is what the NodePools allow (expiration, drift, empty nodes, consolidation). By "
-                               "kube-scheduler's rules each of the %zu pod%s that would have to move finds a place on another node%s. ",
-                            p->n_moves, plural(p->n_moves), p->counts[PAGE_NEW] > 0 ? ", or on a new one that is there before" : "");
+                               "kube-scheduler's rules %s%zu pod%s that would have to move finds a place on another node%s. ",
+                            p->n_moves == 1 ? "the " : "each of the ", p->n_moves, plural(p->n_moves), p->counts[PAGE_NEW] > 0 ? ", or on a new one that is there before" : "");
         else if (p->plan)
                 strbuf_add(b, "This is about removals that nobody has asked for: what the NodePools allow (expiration, drift, empty nodes, consolidation). ");
         else if (p->what_if->n_nodes > 0) {
@@ -116,7 +117,7 @@ static void add_lead(StrBuf *b, const PlanPage *p) {
                     plural(n_old_nodes(p)), simulator_n_pods(p->scene->simulator), plural(simulator_n_pods(p->scene->simulator)));
         STRV_FOREACH(note, p->notes) {
                 strbuf_add(b, "<p class=\"note\">");
-                markup_add_text(b, *note, SENTENCE_COLUMNS);
+                markup_add_text(b, *note, NOTE_COLUMNS);
                 strbuf_add(b, "</p>\n");
         }
 }
@@ -238,7 +239,7 @@ static void add_legend(StrBuf *b, const PlanPage *p) {
                       "<li><i class=\"keep\"></i>in use before and after</li>");
         if (p->counts[PAGE_GOES] > 0)
                 strbuf_add(b, "<li><i class=\"leave\"></i>leaves this node</li>");
-        if (p->n_moves > 0)
+        if (p->n_moves + p->n_waiting > 0)
                 strbuf_add(b, "<li><i class=\"come\"></i>comes to this node</li>");
         strbuf_add(b, "<li><i class=\"free\"></i>free</li></ul>\n");
 }
@@ -278,26 +279,34 @@ static void add_steps(StrBuf *b, const PlanPage *p) {
 }
 
 static void add_moves(StrBuf *b, const PlanPage *p) {
-        if (p->n_moves == 0)
+        size_t n = p->n_moves + p->n_waiting;
+
+        if (n == 0)
                 return;
         strbuf_add(b, "<h2>Where the pods go</h2>\n<p class=\"dim\">One way that works; kube-scheduler may find another.</p>\n");
         plan_flow_add(b, p);
-        strbuf_addf(b, "<details><summary>All moves as a table (%zu)</summary><div class=\"wide\"><table><tr><th>Pod</th><th>From</th><th>To</th></tr>\n", p->n_moves);
-        for (size_t i = 0; i < MIN(p->n_moves, (size_t) MOVES_MAX); i++) {
+        if (p->n_waiting > 0)
+                strbuf_addf(b, "<p>%zu more pod%s that wait%s for a node (pending, or on a node that is leaving already) %s another.</p>\n",
+                            p->n_waiting, plural(p->n_waiting), p->n_waiting == 1 ? "s" : "", p->n_waiting == 1 ? "has a place on a node that goes, and finds" : "have places on nodes that go, and find");
+        strbuf_addf(b, "<details><summary>All of them as a table (%zu)</summary><div class=\"wide\"><table><tr><th>Pod</th><th>From</th><th>To</th></tr>\n", n);
+        for (size_t i = 0; i < MIN(n, (size_t) MOVES_MAX); i++) {
                 const PlanMove *m = &p->moves[i].move;
                 const ObjectMeta *pod = &scene_pod(p->scene, m->pod)->object.meta;
+                _cleanup_strbuf_ StrBuf from = {};
 
+                plan_add_from(&from, p->scene, m);
+                b->failed = b->failed || from.failed;
                 strbuf_add(b, "<tr><td>");
                 markup_add_textf(b, 2 * NAME_COLUMNS, "%s/%s", pod->ns, pod->name);
                 strbuf_add(b, "</td><td>");
-                markup_add_text(b, scene_node_name(p->scene, m->from), NAME_COLUMNS);
+                markup_add_text(b, strbuf_str(&from), NAME_COLUMNS);
                 strbuf_add(b, "</td><td>");
                 markup_add_text(b, scene_node_name(p->scene, m->to), NAME_COLUMNS);
                 strbuf_add(b, "</td></tr>\n");
         }
         strbuf_add(b, "</table></div>");
-        if (p->n_moves > MOVES_MAX)
-                strbuf_addf(b, "<p class=\"dim\">%zu more are in -o json.</p>", p->n_moves - MOVES_MAX);
+        if (n > MOVES_MAX)
+                strbuf_addf(b, "<p class=\"dim\">%zu more are in -o json.</p>", n - MOVES_MAX);
         strbuf_add(b, "</details>\n");
 }
 

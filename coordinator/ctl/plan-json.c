@@ -43,7 +43,12 @@ static void add_moves(JsonWriter *w, const DisruptionScene *s, const PlanMove *m
         for (size_t i = 0; i < n; i++) {
                 json_open_object(w, NULL);
                 add_pod_name(w, "pod", s, moves[i].pod);
-                json_add_string(w, "from", scene_node_name(s, moves[i].from));
+                if (moves[i].from == NO_NODE)
+                        json_add_null(w, "from");
+                else
+                        json_add_string(w, "from", scene_node_name(s, moves[i].from));
+                if (moves[i].waits)
+                        json_add_bool(w, moves[i].from == NO_NODE ? "pending" : "leaving", true);
                 json_add_string(w, "to", scene_node_name(s, moves[i].to));
                 json_close_object(w);
         }

@@ -35,7 +35,7 @@ static const char *const code_words[_GATE_CODE_MAX] = {
         [GATE_NOT_EMPTY] = "it runs pods that would have to move",
         [GATE_WHEN_EMPTY_ONLY] = "its pool consolidates nothing but empty nodes",
         [GATE_QUIET_PERIOD] = "its pods changed too short a time ago",
-        [GATE_DESTINATION] = "pods of other nodes would come to it",
+        [GATE_DESTINATION] = "pods would come to it as other nodes go",
         [GATE_OUTSIDE_WINDOW] = "the windows of its pool are closed now",
         [GATE_BUDGET] = "the budgets of its pool let no more nodes go now",
         [GATE_NODE_BUDGET] = "a NodeDisruptionBudget lets no more nodes go now",
@@ -162,6 +162,8 @@ static void page_sort(PlanPage *p) {
 static int move_compare(const void *a, const void *b) {
         const PageMove *x = a, *y = b;
 
+        if (x->move.waits != y->move.waits)
+                return x->move.waits ? 1 : -1;
         if (x->step != y->step)
                 return x->step < y->step ? -1 : 1;
         if (x->move.from != y->move.from)
@@ -180,8 +182,13 @@ static PageNode *page_at(const PlanPage *p, uint32_t number) {
 
 static void take_moves(PlanPage *p, size_t step, const PlanMove *moves, size_t n) {
         for (size_t i = 0; i < n; i++) {
-                p->moves[p->n_moves++] = (PageMove){ step, moves[i] };
-                page_at(p, moves[i].from)->n_out++;
+                p->moves[p->n_moves + p->n_waiting] = (PageMove){ step, moves[i] };
+                if (moves[i].waits)
+                        p->n_waiting++;
+                else {
+                        p->n_moves++;
+                        page_at(p, moves[i].from)->n_out++;
+                }
                 page_at(p, moves[i].to)->n_in++;
         }
 }
@@ -246,7 +253,7 @@ static void rooms_before_plan(PlanPage *p) {
                         }
                 n->cpu.after = n->memory.after = 0;
         }
-        for (size_t i = 0; i < p->n_moves; i++) {
+        for (size_t i = 0; i < p->n_moves + p->n_waiting; i++) {
                 const PageMove *m = p->moves + i;
                 PageNode *to = page_at(p, m->move.to);
 
@@ -274,7 +281,7 @@ int plan_page_of_plan(const DisruptionPlan *plan, char *const *notes, PlanPage *
                 add_new_nodes(&p, plan->steps + i, i + 1);
         for (size_t i = 0; i < plan->n_steps; i++)
                 take_moves(&p, i + 1, plan->steps[i].moves, plan->steps[i].n_moves);
-        qsort(p.moves, p.n_moves, sizeof(PageMove), move_compare);
+        qsort(p.moves, p.n_moves + p.n_waiting, sizeof(PageMove), move_compare);
         take_rooms(&p);
         rooms_before_plan(&p);
         empty_new_nodes(&p);
@@ -285,12 +292,18 @@ int plan_page_of_plan(const DisruptionPlan *plan, char *const *notes, PlanPage *
 
 /* -- what would be -------------------------------------------------------------------------------------- */
 
-/* The simulator has done none of it. */
+/* The simulator has done none of it. Pods that wait have their seats there, on nodes that go. */
 static void rooms_after_what_if(PlanPage *p) {
-        for (size_t i = 0; i < p->n_moves; i++) {
+        for (size_t i = 0; i < p->n_moves + p->n_waiting; i++) {
                 const PageMove *m = p->moves + i;
                 PageNode *to = page_at(p, m->move.to);
 
+                if (m->move.waits) {
+                        PageNode *seat = page_at(p, simulator_node_of(p->scene->simulator, m->move.pod));
+
+                        seat->cpu.before -= move_size(p, m, "cpu");
+                        seat->memory.before -= move_size(p, m, "memory");
+                }
                 to->cpu.after += move_size(p, m, "cpu");
                 to->memory.after += move_size(p, m, "memory");
         }
@@ -324,7 +337,7 @@ int plan_page_of_what_if(const DisruptionScene *s, const WhatIf *w, const GateFi
         }
         if (goes)
                 take_moves(&p, 1, w->moves, w->n_moves);
-        qsort(p.moves, p.n_moves, sizeof(PageMove), move_compare);
+        qsort(p.moves, p.n_moves + p.n_waiting, sizeof(PageMove), move_compare);
         take_rooms(&p);
         rooms_after_what_if(&p);
         empty_new_nodes(&p);

@@ -51,8 +51,8 @@ typedef struct PlanPage {
         PageNode *nodes;            /* of one pool together, pools by name, nodes without a pool last; those that go first */
         size_t n_nodes;
         uint32_t *index;            /* in nodes[], of each number; NO_NODE: not shown */
-        PageMove *moves;            /* by step, from, to, pod */
-        size_t n_moves;
+        PageMove *moves;            /* by step, from, to, pod; behind them those of pods that wait, which leave no node that goes */
+        size_t n_moves, n_waiting;
         size_t counts[_PAGE_ROLE_MAX];
 } PlanPage;
 

@@ -19,6 +19,8 @@ char *what_if_html(const DisruptionScene *s, const WhatIf *w, const GateFindings
 char *upgrade_json(const DisruptionScene *s, const UpgradePlan *u, char *const *unknown);
 char *upgrade_table(const DisruptionScene *s, const UpgradePlan *u, char *const *unknown);
 
+/* Where a pod comes from: a node's name; "(pending)"; "c (leaving)", of one that waits for a place elsewhere. */
+void plan_add_from(StrBuf *b, const DisruptionScene *s, const PlanMove *m);
 /* "about 30s", "longer than can be told". */
 void plan_add_about(StrBuf *b, usec_t usec);
 /* Shared with explain. */

@@ -43,6 +43,13 @@ void plan_add_about(StrBuf *b, usec_t usec) {
                 strbuf_addf(b, "about %s", duration_format(usec, text));
 }
 
+void plan_add_from(StrBuf *b, const DisruptionScene *s, const PlanMove *m) {
+        if (m->from == NO_NODE)
+                strbuf_add(b, "(pending)");
+        else
+                strbuf_addf(b, "%s%s", scene_node_name(s, m->from), m->waits ? " (leaving)" : "");
+}
+
 static void add_drain(CtlTable *t, const DrainEstimate *d) {
         _cleanup_strbuf_ StrBuf b = {};
 
@@ -74,9 +81,12 @@ static void add_moves(StrBuf *b, const DisruptionScene *s, const PlanMove *moves
         ctl_table_add(&t, "TO");
         for (size_t i = 0; i < MIN(n, MOVES_MAX); i++) {
                 const ObjectMeta *m = &scene_pod(s, moves[i].pod)->object.meta;
+                _cleanup_strbuf_ StrBuf from = {};
 
+                plan_add_from(&from, s, moves + i);
                 ctl_table_addf(&t, "%s/%s", m->ns, m->name);
-                ctl_table_add(&t, scene_node_name(s, moves[i].from));
+                ctl_table_add(&t, strbuf_str(&from));
+                t.failed = t.failed || from.failed;
                 ctl_table_add(&t, scene_node_name(s, moves[i].to));
         }
         ctl_table_print(&t, b);
@@ -170,7 +180,7 @@ static void add_finding_cells(CtlTable *t, const GateFindings *f) {
 
         ctl_table_add(t, first ? gate_code_to_string(first->code) : NULL);
         if (first && f->n_items > 1)
-                ctl_table_addf(t, "%s (and %zu more)", first->text, f->n_items - 1);
+                ctl_table_addf(t, "%s (and %zu more reason%s)", first->text, f->n_items - 1, f->n_items == 2 ? "" : "s");
         else
                 ctl_table_add(t, first ? first->text : NULL);
 }

@@ -135,32 +135,34 @@ static int run_methods(const Ctl *ctl, DisruptionScene *s, char *const *notes) {
         return print_text(ctl, text, EXIT_SUCCESS);
 }
 
-static int complain_of_left_out(const Simulator *s) {
-        _cleanup_free_ char *text = NULL;
+static int add_left_out(const Simulator *s, char ***notes) {
+        _cleanup_free_ char *text = NULL, *note = NULL;
         int r = simulator_left_out_text(s, &text);
 
-        if (text)
-                ctl_complain("pods count as ones that no node takes where %s", text);
-        return r;
+        if (r < 0 || !text)
+                return r;
+        note = strf(LEFT_OUT_NOTE, text);
+        return note ? strv_extend(notes, note) : -ENOMEM;
 }
 
 /* The exit status. */
-static int plan_of(const Ctl *ctl, const Snapshot *snapshot, char *const *notes) {
+static int plan_of(const Ctl *ctl, const Snapshot *snapshot, char *const *unknown) {
         const SceneOptions options = { .lease_ns = ctl->options->lease_ns };
         _cleanup_(simulator_freep) Simulator *simulator = NULL;
         _cleanup_(disruption_scene_freep) DisruptionScene *s = NULL;
+        _cleanup_strv_free_ char **notes = strv_copy(unknown);
         int r;
 
         r = simulator_new(snapshot, &simulator);
         if (r >= 0)
                 r = disruption_scene_new(snapshot, simulator, &options, &s);
         if (r == -ENODATA) {
-                STRV_FOREACH(i, notes)
+                STRV_FOREACH(i, unknown)
                         ctl_complain("%s", *i);
                 return ctl_complain("without nodes and pods nothing can be planned"), EXIT_FAILURE;
         }
         if (r >= 0)
-                r = complain_of_left_out(simulator);
+                r = notes ? add_left_out(simulator, &notes) : -ENOMEM;
         if (r < 0)
                 return ctl_complain("out of memory"), EXIT_FAILURE;
         STRV_FOREACH(with, ctl->options->with) {

@@ -257,7 +257,7 @@ static void gate_add_shape_limit(DisruptionScene *s, uint32_t node, GateFindings
                                f);
 }
 
-void gate_add_no_seats(DisruptionScene *s, uint32_t node, const SimulateVerdict *v, GateFindings *f) {
+void gate_add_no_seats(DisruptionScene *s, uint32_t node, GoesWith with, const SimulateVerdict *v, GateFindings *f) {
         size_t before = f->n_items;
 
         if (!verdict_is_of_waiting(v)) { /* its own pods have places: it needs no successor */
@@ -265,6 +265,6 @@ void gate_add_no_seats(DisruptionScene *s, uint32_t node, const SimulateVerdict 
                 if (f->n_items == before)
                         gate_add_price(s, node, f);
         }
-        gate_add_verdict(s, v, f);
+        gate_add_verdict(s, node, with, v, f);
         gate_sort(f, before);
 }

@@ -30,4 +30,4 @@ char *replaced_text(const PoolOffering *o, int64_t before_micros, size_t n_nodes
 int node_find_cheaper(DisruptionScene *s, uint32_t node, const PoolOffering **ret);
 /* Why not, where its pool has offerings; and the sentences of that verdict, which is a no: each in the order of codes. Leaves the simulator
  * as it was. */
-void gate_add_no_seats(DisruptionScene *s, uint32_t node, const SimulateVerdict *v, GateFindings *f);
+void gate_add_no_seats(DisruptionScene *s, uint32_t node, GoesWith with, const SimulateVerdict *v, GateFindings *f);

@@ -124,7 +124,7 @@ void gate_emptiness(const DisruptionScene *s, uint32_t node, GateFindings *f) {
                 gate_add(f, GATE_DISABLED, NULL, USEC_INFINITY, strdup("spec.disruption.emptyAfter of its pool is not set"));
                 return;
         }
-        gate_node(s, node, GATE_FOR_GOOD, f);
+        gate_node(s, node, s->nodes[node].n_moving == 0 ? GATE_FOR_GOOD : 0, f);
         gate_empty_since(s, node, after, f);
 }
 

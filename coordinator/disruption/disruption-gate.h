@@ -31,7 +31,7 @@ typedef enum GateCode {
         GATE_NOT_EMPTY,
         GATE_WHEN_EMPTY_ONLY,
         GATE_QUIET_PERIOD,        /* it has not been empty, or without change, for long enough */
-        GATE_DESTINATION,         /* pods of nodes that go before it would come to it */
+        GATE_DESTINATION,         /* pods would come to it as the nodes before it go */
         GATE_OUTSIDE_WINDOW,
         GATE_BUDGET,              /* of the pool */
         GATE_NODE_BUDGET,         /* a NodeDisruptionBudget */
@@ -69,6 +69,13 @@ void gate_add(GateFindings *f, GateCode code, const char *object, usec_t until_u
 const GateFinding *gate_first(const GateFindings *f); /* NULL: none */
 bool gate_has(const GateFindings *f, GateCode code);
 void gate_sort(GateFindings *f, size_t from); /* by code */
+
+/* With what else a node would be gone. */
+typedef enum GoesWith {
+        GOES_ALONE,
+        GOES_AFTER_OTHERS, /* the plan, or the set, has some already */
+        GOES_AMONG_OTHERS, /* all of a set at once */
+} GoesWith;
 
 typedef enum GateFlags {
         GATE_UNMANAGED_TOO = 1 << 0,  /* neither pool nor pauses are asked for: what could go, whoever's it is */

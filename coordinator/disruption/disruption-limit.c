@@ -84,11 +84,26 @@ static void add_amount(StrBuf *b, const char *resource, int64_t amount) {
                 strbuf_addf(b, "%lld", (long long) amount);
 }
 
+/* As a quantity that is not less. */
+static void add_enough(StrBuf *b, const char *resource, int64_t amount) {
+        int64_t mib = amount / (1 << 20) + (amount % (1 << 20) > 0);
+
+        if (is_in_bytes(resource) && mib % 1024 == 0)
+                strbuf_addf(b, "%lldGi", (long long) mib / 1024);
+        else if (is_in_bytes(resource))
+                strbuf_addf(b, "%lldMi", (long long) mib);
+        else if (streq(resource, "cpu") && amount % 1000 > 0)
+                strbuf_addf(b, "%lldm", (long long) amount);
+        else
+                strbuf_addf(b, "%lld", (long long) (streq(resource, "cpu") ? amount / 1000 : amount));
+}
+
 void gate_add_limit(const DisruptionScene *s, const DisruptionPool *pool, uint32_t like, const KeyValues *allocatable, char *what,
                     GateFindings *f) {
         const PoolLimit *l = find_broken(s, pool, like, allocatable);
         _cleanup_free_ char *object = l ? strf("nodepool %s", pool->pool->object.meta.name) : NULL, *begin = what;
         _cleanup_strbuf_ StrBuf b = {};
+        int64_t more;
 
         if (!l)
                 return;
@@ -96,13 +111,17 @@ void gate_add_limit(const DisruptionScene *s, const DisruptionPool *pool, uint32
                 f->failed = true;
                 return;
         }
-        strbuf_addf(&b, "%s, but spec.limits of NodePool %s allow %s %s: its nodes have ", begin, pool->pool->object.meta.name, l->said, l->resource);
+        more = amount_of_one(s, like, allocatable, l->resource);
+        strbuf_addf(&b, "%s, but NodePool %s may have %s ", begin, pool->pool->object.meta.name, l->said);
         if (streq(l->resource, "nodes"))
-                strbuf_addf(&b, "that number already");
+                strbuf_addf(&b, "node%s (spec.limits) and has %lld, this one included", l->limit == 1 ? "" : "s", (long long) l->used);
         else {
+                strbuf_addf(&b, "%s (spec.limits): its nodes, this one included, have ", l->resource);
                 add_amount(&b, l->resource, l->used);
-                strbuf_add(&b, ", and that one would have ");
-                add_amount(&b, l->resource, amount_of_one(s, like, allocatable, l->resource));
+                strbuf_add(&b, ", and the new one would add ");
+                add_amount(&b, l->resource, more);
         }
+        strbuf_addf(&b, ". Raise spec.limits.%s to at least ", l->resource);
+        add_enough(&b, l->resource, sum_of(l->used, more));
         gate_add(f, GATE_POOL_LIMIT, object, USEC_INFINITY, strbuf_steal(&b));
 }

@@ -107,7 +107,7 @@ static void add_arrivals(const DisruptionPlan *p, uint32_t node, GateFindings *f
 
         if (n > 0)
                 gate_add(f, GATE_DESTINATION, NULL, USEC_INFINITY,
-                         strf("%zu pod%s of nodes that go before it would come to it", n, n == 1 ? "" : "s"));
+                         strf("%zu pod%s would come to it as the nodes before it go", n, n == 1 ? "" : "s"));
 }
 
 /* It is gone, and what waited for it has other seats. */
@@ -123,20 +123,22 @@ static int leave_out(DisruptionPlan *p, uint32_t node) {
         return r;
 }
 
-/* As one step, without the last that were chosen if pods that wait have no place otherwise: one, then two, then four more. */
+/* As one step, without the last that were chosen if pods that wait have no place otherwise: one, then two, then four more. Each set that
+ * was one too many says at its last node which pod has none. */
 static int take_empty_set(DisruptionPlan *p, const StepDraft *draft, const uint32_t *nodes, size_t n, char **why) {
         size_t left = n;
         int r = 0;
 
         for (size_t drop = 1; left > 0; left = left > drop ? left - drop : left > 1, drop *= 2) {
-                r = plan_try(p, draft, nodes, left, why, NULL, NULL);
+                r = plan_try(p, draft, nodes, left, why, p->nodes[nodes[left - 1]].lacks + draft->method, NULL);
                 if (r != 0)
                         break;
         }
         for (size_t i = left; i < n && r >= 0; i++) {
                 GateFindings *f = p->nodes[nodes[i]].lacks + draft->method;
 
-                gate_add(f, GATE_NOMINATED, NULL, USEC_INFINITY, strdup("pods that wait for a node would have no place once the others are gone"));
+                if (f->n_items == 0)
+                        gate_add(f, GATE_NOMINATED, NULL, USEC_INFINITY, strdup("pods that wait for a node would have no place if it and the others went"));
                 if (f->failed)
                         r = -ENOMEM;
         }
@@ -156,7 +158,7 @@ static int take_empty(DisruptionPlan *p, PlanMethod method, const uint32_t *node
                 GateFindings *f = p->nodes[nodes[i]].lacks + method;
 
                 gate_budgets(p->scene, nodes[i], DISRUPTION_EMPTY, f);
-                r = gate_waiting(p->scene, nodes[i], f);
+                r = gate_waiting(p->scene, nodes[i], n_chosen > 0 ? GOES_AFTER_OTHERS : plan_goes_with(p), f);
                 if (f->failed)
                         r = -ENOMEM;
                 if (r < 0 || f->n_items > 0)
@@ -313,7 +315,7 @@ static int note_verdicts(DisruptionPlan *p, const uint32_t *nodes, size_t n) {
                         continue;
                 r = simulate_removal(p->scene->simulator, nodes + i, 1, &o, false, &v);
                 if (r >= 0 && !v.fits)
-                        gate_add_no_seats(p->scene, nodes[i], &v, f);
+                        gate_add_no_seats(p->scene, nodes[i], plan_goes_with(p), &v, f);
                 simulate_verdict_done(&v);
                 if (r < 0 || f->failed)
                         return -ENOMEM;

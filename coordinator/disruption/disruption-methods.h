@@ -33,11 +33,15 @@ int plan_force(DisruptionPlan *p, const StepDraft *draft, uint32_t node, char **
 /* The same, where a node like `node` may come first: for what is to be replaced. */
 int plan_try_with_successor(DisruptionPlan *p, const StepDraft *draft, uint32_t node, char **why, GateFindings *f);
 void plan_step_done(PlanStep *step);
+static inline GoesWith plan_goes_with(const DisruptionPlan *p) {
+        return p->n_steps > 0 ? GOES_AFTER_OTHERS : GOES_ALONE;
+}
+bool is_node_of(const uint32_t *nodes, size_t n, uint32_t node);
 /* Of a node without pods that move, when emptiness or consolidation would take it: that pods which wait would have no
  * place without it. As the simulator stands, which stays as it is. f->failed: -ENOMEM. */
-int gate_waiting(const DisruptionScene *s, uint32_t node, GateFindings *f);
-/* The sentences of a verdict that is a no. */
-void gate_add_verdict(const DisruptionScene *s, const SimulateVerdict *v, GateFindings *f);
+int gate_waiting(const DisruptionScene *s, uint32_t node, GoesWith with, GateFindings *f);
+/* The sentences of a verdict that is a no, for that node. */
+void gate_add_verdict(const DisruptionScene *s, uint32_t node, GoesWith with, const SimulateVerdict *v, GateFindings *f);
 /* Its own pods have places: nothing but pods that wait is in the way. */
 bool verdict_is_of_waiting(const SimulateVerdict *v);
 /* "pod ns/name has a preferred Anti-Affinity which can prevent consolidation"; NULL on ENOMEM. */

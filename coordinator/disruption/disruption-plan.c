@@ -26,7 +26,6 @@ DisruptionPlan *disruption_plan_free(DisruptionPlan *p) {
                         gate_findings_done(p->nodes[i].lacks + m);
         free(p->nodes);
         free(p->standing);
-        free(p->pending);
         return mfree(p);
 }
 
@@ -53,24 +52,6 @@ static bool lacks_a_finding(const DisruptionPlan *p) {
         return false;
 }
 
-static int note_standing(DisruptionPlan *p) {
-        const Simulator *s = p->scene->simulator;
-
-        for (uint32_t i = 0; i < simulator_n_pods(s); i++) {
-                p->standing[i] = simulator_home_of(s, i);
-                p->n_pending += p->standing[i] == NO_NODE;
-                if (p->standing[i] == NO_NODE)
-                        p->standing[i] = simulator_node_of(s, i);
-        }
-        p->pending = new0(uint32_t, p->n_pending + 1);
-        if (!p->pending)
-                return -ENOMEM;
-        for (uint32_t i = 0, n = 0; i < simulator_n_pods(s); i++)
-                if (simulator_home_of(s, i) == NO_NODE)
-                        p->pending[n++] = i;
-        return 0;
-}
-
 static int plan_make(DisruptionScene *s, uint32_t only, DisruptionPlan **ret) {
         static int (*const methods[_PLAN_METHOD_MAX])(DisruptionPlan *p) = {
                 [PLAN_EXPIRATION] = method_expiration,
@@ -89,9 +70,8 @@ static int plan_make(DisruptionScene *s, uint32_t only, DisruptionPlan **ret) {
         p->standing = new0(uint32_t, (size_t) simulator_n_pods(s->simulator) + 1);
         if (!p->nodes || !p->standing)
                 return -ENOMEM;
-        r = note_standing(p);
-        if (r < 0)
-                return r;
+        for (uint32_t i = 0; i < simulator_n_pods(s->simulator); i++)
+                p->standing[i] = simulator_home_of(s->simulator, i);
         p->n_nodes = s->n_nodes;
         for (uint32_t i = 0; i < p->n_nodes; i++)
                 p->nodes[i].step = NO_STEP;
@@ -117,10 +97,8 @@ int disruption_plan_node(DisruptionScene *s, uint32_t node, DisruptionPlan **ret
 }
 
 static bool is_not_asked_for(const GateFindings *f) {
-        const GateFinding *first = gate_first(f);
-
-        return !first || first->code == GATE_DISABLED || first->code == GATE_NOT_EXPIRED || first->code == GATE_NOT_DRIFTED ||
-               first->code == GATE_NOT_EMPTY;
+        return f->n_items == 0 || gate_has(f, GATE_DISABLED) || gate_has(f, GATE_NOT_EXPIRED) || gate_has(f, GATE_NOT_DRIFTED) ||
+               gate_has(f, GATE_NOT_EMPTY);
 }
 
 PlanMethod plan_nearest_method(const DisruptionPlan *p, uint32_t node) {

@@ -26,7 +26,10 @@ typedef enum PlanMethod {
 const char *plan_method_to_string(PlanMethod m); /* "Expiration" */
 
 typedef struct PlanMove {
-        uint32_t pod, from, to; /* from: where the steps before have left it, of one that is pending its seat; to: maybe a node that was added */
+        uint32_t pod;
+        uint32_t from; /* where the steps before have left it; of one that waits where it runs, NO_NODE: it is pending */
+        uint32_t to;   /* maybe a node that was added */
+        bool waits;    /* it runs on none of the nodes that go, which only had room for it: it is pending, or its node is leaving already */
 } PlanMove;
 
 /* Nodes that go together, with one decision. */
@@ -59,8 +62,6 @@ typedef struct DisruptionPlan {
         uint32_t n_nodes; /* of the snapshot: those that were added are no candidates */
         uint32_t only;    /* the one candidate; NO_NODE: all are */
         uint32_t *standing; /* of each pod: where the steps so far have left it; NO_NODE: nowhere */
-        uint32_t *pending;  /* pods that have no node in the snapshot: they may have a seat, of their own or by a step */
-        size_t n_pending;
 } DisruptionPlan;
 
 /* Leaves scene and simulator as if all of it had been done. -ENOMEM. */

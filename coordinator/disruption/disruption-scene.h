@@ -26,6 +26,12 @@
 #include "pod-class.h"
 #include "simulator.h"
 
+/* Behind what simulator_left_out_text() says. */
+#define LEFT_OUT_NOTE                                                                                                                      \
+        "Where some pods would go is not simulated: %s. Nodes that run such pods are not judged removable (UNMODELLED); all other nodes are " \
+        "judged as ever. Fewer topologySpreadConstraints, (anti-)affinity terms or labels that differ from pod to pod bring it back. "        \
+        "vesper(7), PLANNING."
+
 typedef struct DisruptionPdb {
         const KubePdb *pdb;
         int64_t allowed;  /* evictions, now */

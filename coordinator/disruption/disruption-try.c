@@ -117,8 +117,15 @@ bool verdict_is_of_waiting(const SimulateVerdict *v) {
         return v->n_unplaced > 0;
 }
 
+bool is_node_of(const uint32_t *nodes, size_t n, uint32_t node) {
+        for (size_t i = 0; i < n; i++)
+                if (nodes[i] == node)
+                        return true;
+        return false;
+}
+
 /* Pods that have a seat, and would lose it. */
-static void add_waiting(const DisruptionScene *s, const SimulateVerdict *v, GateFindings *f) {
+static void add_waiting(const DisruptionScene *s, uint32_t node, GoesWith with, const SimulateVerdict *v, GateFindings *f) {
         _cleanup_free_ char *object = NULL;
         _cleanup_strbuf_ StrBuf b = {};
         size_t n = 0;
@@ -132,14 +139,20 @@ static void add_waiting(const DisruptionScene *s, const SimulateVerdict *v, Gate
                         continue;
                 object = strf("pod %s/%s", m->ns, m->name);
                 f->failed = f->failed || !object;
-                if (home == NO_NODE)
-                        strbuf_addf(&b, "pending pod %s/%s has a place now, and would have none without it", m->ns, m->name);
-                else
-                        strbuf_addf(&b, "pod %s/%s, whose node %s is going, would have no place without it", m->ns, m->name,
-                                    scene_node_name(s, home));
+                if (with == GOES_AFTER_OTHERS)
+                        strbuf_add(&b, "with the nodes that go before it gone, ");
+                strbuf_addf(&b, "%spod %s/%s", home == NO_NODE ? "pending " : "", m->ns, m->name);
+                if (home != NO_NODE)
+                        strbuf_addf(&b, ", whose node %s is going,", scene_node_name(s, home));
         }
         if (n > 1)
-                strbuf_addf(&b, ", as %zu more", n - 1);
+                strbuf_addf(&b, " and %zu more", n - 1);
+        if (with == GOES_AFTER_OTHERS)
+                strbuf_addf(&b, " would have no place if node %s went, too", scene_node_name(s, node));
+        else {
+                strbuf_addf(&b, " %s a place now, and would have none if ", n > 1 ? "have" : "has");
+                strbuf_addf(&b, with == GOES_AMONG_OTHERS ? "node %s and the others went" : "node %s went", scene_node_name(s, node));
+        }
         if (n > 0)
                 gate_add(f, GATE_NOMINATED, object, USEC_INFINITY, strbuf_steal(&b));
 }
@@ -159,7 +172,7 @@ static void add_unmodelled(const DisruptionScene *s, const SimulateVerdict *v, G
                                  strf("pod %s/%s needs objects of a kind that was not read", m->ns, m->name));
                 else if (u->unmodelled == POD_TOO_MANY_RULES)
                         gate_add(f, GATE_UNMODELLED, object, USEC_INFINITY,
-                                 strf("where pod %s/%s would go cannot be simulated: its namespace has " TOO_MANY_RULES_TEXT, m->ns, m->name));
+                                 strf("where pod %s/%s would go is not simulated: its namespace has " TOO_MANY_RULES_TEXT, m->ns, m->name));
                 else
                         gate_add(f, GATE_UNMODELLED, object, USEC_INFINITY,
                                  strf("where pod %s/%s would go cannot be simulated: %s", m->ns, m->name,
@@ -180,7 +193,7 @@ static void add_preferences(const DisruptionScene *s, const SimulateVerdict *v, 
         }
 }
 
-void gate_add_verdict(const DisruptionScene *s, const SimulateVerdict *v, GateFindings *f) {
+void gate_add_verdict(const DisruptionScene *s, uint32_t node, GoesWith with, const SimulateVerdict *v, GateFindings *f) {
         if (v->only_by_preference) {
                 add_preferences(s, v, f);
                 return;
@@ -188,10 +201,10 @@ void gate_add_verdict(const DisruptionScene *s, const SimulateVerdict *v, GateFi
         add_unmodelled(s, v, f);
         add_unplaced(s, v, f);
         if (verdict_is_of_waiting(v))
-                add_waiting(s, v, f);
+                add_waiting(s, node, with, v, f);
 }
 
-int gate_waiting(const DisruptionScene *s, uint32_t node, GateFindings *f) {
+int gate_waiting(const DisruptionScene *s, uint32_t node, GoesWith with, GateFindings *f) {
         const SimulateOptions quick = { .quick = true };
         SimulateVerdict v = {};
         int r;
@@ -200,12 +213,19 @@ int gate_waiting(const DisruptionScene *s, uint32_t node, GateFindings *f) {
                 return 0;
         r = simulate_removal(s->simulator, &node, 1, &quick, false, &v);
         if (r >= 0 && !v.fits)
-                gate_add_verdict(s, &v, f);
+                gate_add_verdict(s, node, with, &v, f);
         simulate_verdict_done(&v);
         return r;
 }
 
 /* -- a step --------------------------------------------------------------------------------------------- */
+
+static PlanMove move_of(const DisruptionPlan *p, const SimulatePlacement *to, const uint32_t *nodes, size_t n) {
+        uint32_t home = simulator_home_of(p->scene->simulator, to->pod);
+        bool runs_there = home != NO_NODE && (p->nodes[home].step != NO_STEP || is_node_of(nodes, n, home));
+
+        return (PlanMove){ .pod = to->pod, .from = runs_there ? p->standing[to->pod] : home, .to = to->node, .waits = !runs_there };
+}
 
 static int step_fill(DisruptionPlan *p, PlanStep *step, const uint32_t *nodes, size_t n, const SimulateVerdict *v) {
         DisruptionScene *s = p->scene;
@@ -217,9 +237,7 @@ static int step_fill(DisruptionPlan *p, PlanStep *step, const uint32_t *nodes, s
                 return -ENOMEM;
         step->n_nodes = n;
         for (size_t i = 0; i < v->n_placements; i++)
-                step->moves[step->n_moves++] = (PlanMove){ .pod = v->placements[i].pod,
-                                                           .from = p->standing[v->placements[i].pod],
-                                                           .to = v->placements[i].node };
+                step->moves[step->n_moves++] = move_of(p, v->placements + i, nodes, n);
         step->price_before_micros = 0;
         for (size_t i = 0; i < n; i++) {
                 int64_t price = scene_price_micros(s, nodes[i]);
@@ -248,8 +266,6 @@ static void plan_count(DisruptionPlan *p, const PlanStep *step) {
                 disruption_count_taken(p->scene, step->nodes[i], 1);
                 pool_count_node(p->scene, p->scene->nodes[step->nodes[i]].pool, step->nodes[i], NULL, -1);
         }
-        for (size_t i = 0; i < p->n_pending; i++)
-                p->standing[p->pending[i]] = simulator_node_of(p->scene->simulator, p->pending[i]);
         for (size_t i = 0; i < step->n_moves; i++) {
                 p->standing[step->moves[i].pod] = step->moves[i].to;
                 if (step->moves[i].to < p->n_nodes)
@@ -291,7 +307,7 @@ int plan_try(DisruptionPlan *p, const StepDraft *draft, const uint32_t *nodes, s
         if (r >= 0 && v.fits)
                 r = plan_add_step(p, draft, nodes, n, why, &v, ret_step);
         else if (r >= 0 && f) {
-                gate_add_verdict(p->scene, &v, f);
+                gate_add_verdict(p->scene, nodes[n - 1], n > 1 ? GOES_AMONG_OTHERS : plan_goes_with(p), &v, f);
                 r = f->failed ? -ENOMEM : 0;
         }
         simulate_verdict_done(&v);

@@ -57,7 +57,7 @@ static int find_candidates(DisruptionScene *s, const DisruptionPool *pool, Upgra
 }
 
 /* A successor comes, and the node goes. 1: done; 0: blocked. */
-static int replace_node(DisruptionScene *s, DisruptionPool *pool, uint32_t node, UpgradePlan *u) {
+static int replace_node(DisruptionScene *s, DisruptionPool *pool, uint32_t node, GoesWith with, UpgradePlan *u) {
         const SimulateOptions o = {};
         _cleanup_(gate_findings_done) GateFindings f = {};
         SimulateVerdict v = {};
@@ -76,7 +76,7 @@ static int replace_node(DisruptionScene *s, DisruptionPool *pool, uint32_t node,
                 pool_count_node(s, pool, node, NULL, 1);
                 r = 1;
         } else if (r >= 0) {
-                gate_add_verdict(s, &v, &f);
+                gate_add_verdict(s, node, with, &v, &f);
                 scene_drop_node(s, new);
                 r = add_blocked(u, node, &f);
         }
@@ -98,7 +98,7 @@ static int one_wave(DisruptionScene *s, DisruptionPool *pool, const uint32_t *no
         int r = wave.nodes ? 0 : -ENOMEM;
 
         for (i = 0; i < n && r >= 0 && has_room(s, pool, nodes[i]); i++) {
-                r = replace_node(s, pool, nodes[i], u);
+                r = replace_node(s, pool, nodes[i], u->n_waves > 0 || wave.n_nodes > 0 ? GOES_AFTER_OTHERS : GOES_ALONE, u);
                 if (r <= 0)
                         continue;
                 wave.nodes[wave.n_nodes++] = nodes[i];

@@ -80,32 +80,26 @@ static int what_if_room(WhatIf *w, size_t n) {
         return w->nodes && w->lacks ? 0 : -ENOMEM;
 }
 
-/* Where it runs; of one that is pending, its seat. */
-static uint32_t node_of_mover(const DisruptionScene *s, uint32_t pod) {
-        uint32_t home = simulator_home_of(s->simulator, pod);
-
-        return home != NO_NODE ? home : simulator_node_of(s->simulator, pod);
-}
-
 static int fill_moves(const DisruptionScene *s, const SimulateVerdict *v, WhatIf *w) {
         w->moves = new0(PlanMove, v->n_placements + 1);
         if (!w->moves)
                 return -ENOMEM;
-        for (size_t i = 0; i < v->n_placements; i++)
+        for (size_t i = 0; i < v->n_placements; i++) {
+                uint32_t home = simulator_home_of(s->simulator, v->placements[i].pod);
+
                 w->moves[w->n_moves++] = (PlanMove){ .pod = v->placements[i].pod,
-                                                     .from = node_of_mover(s, v->placements[i].pod),
-                                                     .to = v->placements[i].node };
+                                                     .from = home,
+                                                     .to = v->placements[i].node,
+                                                     .waits = !is_node_of(w->nodes, w->n_nodes, home) };
+        }
         return 0;
 }
 
 /* The pod's own; of one that waits, the node of its seat, or the first where pods of these nodes take that. */
 static uint32_t blamed_node(const DisruptionScene *s, const SimulateUnplaced *u, const WhatIf *w) {
-        uint32_t node = u->waits ? simulator_node_of(s->simulator, u->pod) : node_of_mover(s, u->pod);
+        uint32_t node = u->waits ? simulator_node_of(s->simulator, u->pod) : simulator_home_of(s->simulator, u->pod);
 
-        for (size_t i = 0; i < w->n_nodes; i++)
-                if (w->nodes[i] == node)
-                        return node;
-        return w->nodes[0];
+        return is_node_of(w->nodes, w->n_nodes, node) ? node : w->nodes[0];
 }
 
 /* Each unplaced pod is said at its own node. */
@@ -121,7 +115,7 @@ static void blame_nodes(const DisruptionScene *s, const SimulateVerdict *v, What
                 for (size_t k = 0; k < v->n_unplaced; k++)
                         if (blamed_node(s, v->unplaced + k, w) == w->nodes[i])
                                 part.unplaced[part.n_unplaced++] = v->unplaced[k];
-                gate_add_verdict(s, &part, w->lacks + i);
+                gate_add_verdict(s, w->nodes[i], w->n_nodes > 1 ? GOES_AMONG_OTHERS : GOES_ALONE, &part, w->lacks + i);
                 free(part.unplaced);
         }
 }
@@ -193,7 +187,7 @@ static int choose_drainable(DisruptionScene *s, const uint32_t *candidates, size
                         simulate_verdict_done(&v);
                         r = simulate_removal(s->simulator, candidates + i, 1, &whole, false, &v);
                         if (r >= 0)
-                                gate_add_verdict(s, &v, lacks + candidates[i]);
+                                gate_add_verdict(s, candidates[i], w->n_nodes > 0 ? GOES_AFTER_OTHERS : GOES_ALONE, &v, lacks + candidates[i]);
                 }
                 simulate_verdict_done(&v);
         }

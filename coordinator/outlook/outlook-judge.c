@@ -105,7 +105,7 @@ static int judge_emptiness(DisruptionScene *s, uint32_t node, MethodOutlook *ret
                 gate_consolidation(s, node, &f);
         if (holds) {
                 gate_budgets(s, node, DISRUPTION_EMPTY, &f);
-                r = gate_waiting(s, node, &f);
+                r = gate_waiting(s, node, GOES_ALONE, &f);
         }
         return r < 0 ? r : settle(ret, holds, empty_since_text(s, node), &f);
 }
@@ -129,7 +129,7 @@ static int find_seats(DisruptionScene *s, uint32_t node, const PoolOffering **re
         v = (SimulateVerdict){};
         r = simulate_removal(s->simulator, &node, 1, &thorough, false, &v);
         if (r >= 0 && !v.fits)
-                gate_add_no_seats(s, node, &v, f);
+                gate_add_no_seats(s, node, GOES_ALONE, &v, f);
         simulate_verdict_done(&v);
         return r;
 }
@@ -144,7 +144,7 @@ static int judge_consolidation(DisruptionScene *s, uint32_t node, MethodOutlook 
         gate_consolidation(s, node, &f);
         gate_budgets(s, node, is_empty ? DISRUPTION_EMPTY : DISRUPTION_UNDERUTILIZED, &f);
         if (f.n_items == 0 && !f.failed)
-                r = is_empty ? gate_waiting(s, node, &f) : find_seats(s, node, &new, &f);
+                r = is_empty ? gate_waiting(s, node, GOES_ALONE, &f) : find_seats(s, node, &new, &f);
         if (r < 0)
                 return r;
         why = is_empty ? empty_since_text(s, node)

@@ -306,9 +306,7 @@ static void tell_left_out(Outlook *o) {
                 o->left_out = mfree(o->left_out);
         if (!text || streq_ptr(text, o->left_out) || (o->left_out_usec > 0 && now_of(o) < usec_add(o->left_out_usec, LEFT_OUT_USEC)))
                 return;
-        log_warning(o->context->env->log,
-                    "No node that runs pods of some namespaces is judged to go by consolidation, for where these pods would go is not simulated: "
-                    "%s. All other nodes are judged as ever. With fewer such rules, or fewer labels that differ from pod to pod, they are simulated again.", text);
+        log_warning(o->context->env->log, LEFT_OUT_NOTE, text);
         free(o->left_out);
         o->left_out = TAKE_PTR(text);
         o->left_out_usec = now_of(o);

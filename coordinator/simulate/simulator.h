@@ -57,9 +57,7 @@ const char *pod_unmodelled_to_string(PodUnmodelled u); /* "RESOURCE_CLAIMS" */
  * where they are, their anti-affinity that may be about other namespaces keeps away everybody. So no pod is given a seat that it
  * would not have with all rules.
  */
-#define TOO_MANY_RULES_TEXT                                                                                          \
-        "too many rules that bind pods to others (topologySpreadConstraints, pod affinity, pod anti-affinity), or too many kinds of pods for " \
-        "these, to be compared, and each pod with a label of its own is a kind where a selector of a pod or PodDisruptionBudget asks for that label"
+#define TOO_MANY_RULES_TEXT "too many rules that bind pods to others"
 
 typedef struct SimulatorBounds {
         uint64_t work;  /* comparisons, of some 30 ns each */

@@ -281,7 +281,7 @@ static int find_limit(DisruptionScene *s, uint32_t node) {
         const SimulateVerdict none = {};
 
         s->nodes[node].pool->limits[0].limit = 0;
-        gate_add_no_seats(s, node, &none, &f);
+        gate_add_no_seats(s, node, GOES_ALONE, &none, &f);
         if (f.failed)
                 return -ENOMEM;
         assert_true(gate_has(&f, GATE_POOL_LIMIT));

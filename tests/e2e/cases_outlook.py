@@ -85,7 +85,7 @@ def nodes_would_go(world, figures):
         event = world.cluster.wait_for(lambda: world.events(busy).get("Unconsolidatable"), LIMIT, f"an Event about {busy}")
         assert (event["type"], event["message"]) == ("Normal", f"pdb default/{name} prevents pod evictions (PDB_BLOCKS)"), event
         _, _, message = _wait(world, dear, "Consolidatable", "False", "PoolLimit")
-        assert message.endswith("allow 1 nodes: its nodes have that number already"), message
+        assert message.endswith("may have 1 node (spec.limits) and has 1, this one included. Raise spec.limits.nodes to at least 2"), message
         simulated = world.ctl("explain", dear, "--simulate")
         assert simulated.returncode == 0 and "POOL_LIMIT" in simulated.stdout, simulated
         said = world.ctl("explain", busy)

@@ -600,6 +600,31 @@ class Cluster(unittest.TestCase):
         self.assertIn("No log was given", out)
         self.assertEqual(self.ctl("timeline", "n1", "--log=/nonexistent")[0], 1)
 
+    def test_ctl_names_left_out(self):
+        """A namespace whose rules are too many to be compared is in the notes of each output."""
+        term = {"topologyKey": "zone", "labelSelector": {"matchExpressions": [{"key": "app", "operator": "Exists"}]}}
+        items = [{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "w1"}, "spec": {},
+                  "status": {"allocatable": {"cpu": "4"}, "conditions": [{"type": "Ready", "status": "True"}]}}]
+        for i in range(1200):
+            items.append({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": f"p{i}", "namespace": "shop", "labels": {"app": f"p{i}"}},
+                          "spec": {"nodeName": "w1", "containers": [{"name": "c"}],
+                                   "affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term] * 64}}},
+                          "status": {"phase": "Running" if i == 0 else "Succeeded"}})
+        self.writes(self.path("list.json"), json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))()
+        kept = ("--snapshot", self.path("list.json"), "--complete")
+        said = "Where some pods would go is not simulated: namespace 'shop' has too many rules that bind pods to others. "
+        for more in ((), ("--without", "w1"), ("--all-drainable",)):
+            code, out, err = run(CTL, "plan", *kept, *more, "-o", "json")
+            self.assertEqual((code, err), (3 if more else 0, ""))
+            notes = json.loads(out)["snapshot"]["notes"]
+            self.assertEqual(len(notes), 1, notes)
+            self.assertTrue(notes[0].startswith(said) and notes[0].endswith("vesper(7), PLANNING."), notes)
+            self.assertIn("\nNote: " + notes[0] + "\n", run(CTL, "plan", *kept, *more)[1])
+            page = run(CTL, "plan", *kept, *more, "-o", "html")[1]
+            self.assertIn(notes[0], page.replace("&#39;", "'"))
+        code, out, err = run(CTL, "plan", *kept, "--without", "w1")
+        self.assertIn("where pod shop/p0 would go is not simulated: its namespace has too many rules that bind pods to others\n", out)
+
     def test_ctl_plans(self):
         """Two nodes of a pool that consolidates, of which one could go: asked of the cluster, of a file, and of what kubectl prints."""
         def node(name):

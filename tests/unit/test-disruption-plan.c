@@ -294,9 +294,35 @@ static void test_plans(void **state) {
         assert_int_equal(n_wrong, 0);
 }
 
+/* A pod that waits is named, and with what it would be without a place. */
+static void test_waiting_is_told(void **state) {
+        static const struct {
+                RigCluster cluster;
+                const char *node, *says;
+        } rows[] = {
+                { { { { "a", "4" }, { "b", "4" } }, { { "w", NULL, "2" }, { "q", "b", "3" } }, EMPTY }, "a",
+                  "pending pod x/w has a place now, and would have none if node a went" },
+                { { { { "a", "4" }, { "b", "4" }, { "c", "4" } }, { { "v", NULL, "3" }, { "w", NULL, "3" } }, EMPTY }, "c",
+                  "with the nodes that go before it gone, pending pod x/w would have no place if node c went, too" },
+                { { { { "a", "4" }, { "b", "4" }, { "c", "4", "'labels':{'pool':'a'},'deletionTimestamp':'" RIG_NOW "','finalizers':['x/y']" } },
+                    { { "q", "b", "3" }, { "r", "c", "2" } }, EMPTY }, "a",
+                  "pod x/r, whose node c is going, has a place now, and would have none if node a went" },
+        };
+
+        (void) state;
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(disruption_rig_freep) DisruptionRig *r = disruption_rig_new(&rows[i].cluster);
+                _cleanup_(disruption_plan_freep) DisruptionPlan *p = NULL;
+
+                assert_return_code(disruption_plan_new(r->scene, &p), 0);
+                assert_string_equal(gate_first(p->nodes[rig_number(r, rows[i].node)].lacks + PLAN_EMPTINESS)->text, rows[i].says);
+        }
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_plans),
+                cmocka_unit_test(test_waiting_is_told),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -63,14 +63,14 @@ static void test_replacing(void **state) {
                 { "the limits of its pool allow no other",
                   { { { "a", "8", TYPE("l") } }, { { "p", "a", "3" } }, UNDERUTILIZED "," OFFERINGS ",'limits':{'cpu':'11','memory':'1Ti'}" },
                   "a: POOL_LIMIT NOT_PLACED",
-                  "one new s would take its place, and save 2.5 of its 4, but spec.limits of NodePool a allow 11 cpu: its nodes have 8, and that one "
-                  "would have 4" },
+                  "one new s would take its place, and save 2.5 of its 4, but NodePool a may have 11 cpu (spec.limits): its nodes, this one included, have 8, "
+                  "and the new one would add 4. Raise spec.limits.cpu to at least 12" },
                 { "nor memory",
                   { { { "a", "8", TYPE("l") } }, { { "p", "a", "3" } }, UNDERUTILIZED "," OFFERINGS ",'limits':{'memory':'150Gi'}" },
-                  "a: POOL_LIMIT NOT_PLACED", "allow 150Gi memory: its nodes have 100Gi, and that one would have 100Gi" },
+                  "a: POOL_LIMIT NOT_PLACED", "may have 150Gi memory (spec.limits): its nodes, this one included, have 100Gi, and the new one would add 100Gi. Raise spec.limits.memory to at least 200Gi" },
                 { "nor nodes",
                   { { { "a", "8", TYPE("l") } }, { { "p", "a", "3" } }, UNDERUTILIZED "," OFFERINGS ",'limits':{'nodes':1}" },
-                  "a: POOL_LIMIT NOT_PLACED", "allow 1 nodes: its nodes have that number already" },
+                  "a: POOL_LIMIT NOT_PLACED", "NodePool a may have 1 node (spec.limits) and has 1, this one included. Raise spec.limits.nodes to at least 2" },
                 { "limits would not, but none would do either",
                   { { { "a", "8", TYPE("l") } }, { { "p", "a", "7" } }, UNDERUTILIZED "," OFFERINGS ",'limits':{'cpu':'8'}" },
                   "a: NO_CHEAPER NOT_PLACED", NULL },

@@ -3,14 +3,17 @@
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include <cmocka.h>
 
 #include "disruption-rig.h"
+#include "file-util.h"
 #include "marks.h"
 #include "outlook-feed.h"
 #include "outlook-rule.h"
 #include "string-util.h"
+#include "strv.h"
 
 #define MUST(p) ({ __typeof__(p) _p = (p); assert_non_null(_p); _p; })
 
@@ -372,10 +375,45 @@ static void test_node_judged_same(void **state) {
         }
 }
 
+/* vesper(7) says of each code its word. */
+static void test_manual(void **state) {
+        _cleanup_free_ char *text = NULL, *path = strf("%s/packaging/man/vesper.7", strempty(getenv("VESPER_SOURCE")));
+        const char *table;
+        char *end;
+        size_t size;
+
+        (void) state;
+        if (!getenv("VESPER_SOURCE"))
+                skip();
+        assert_return_code(read_file(path, 1u << 20, &text, &size), 0);
+        table = MUST(strstr(text, "\nThe metric vesper_coordinator_voluntary_disruption_nodes counts nodes by fewer words"));
+        end = MUST(strstr(table, "\n.SH "));
+        *end = 0;
+        for (GateCode c = 0; c < _GATE_CODE_MAX; c++) {
+                const char *word = outlook_word_names[outlook_word(c)], *name = gate_code_to_string(c);
+                bool found = false;
+
+                for (const char *row = strstr(table, "\n.TP\n"); row && !found; row = strstr(row, "\n.TP\n")) {
+                        const char *codes = MUST(strchr(row += strlen("\n.TP\n"), '\n')), *last = strstr(codes, "\n.TP\n") ?: end;
+                        _cleanup_free_ char *words = MUST(memdup_str(row, (size_t) (codes - row))),
+                                            *names = MUST(memdup_str(codes + 1, (size_t) (last - codes - 1)));
+                        _cleanup_strv_free_ char **w = NULL, **n = NULL;
+
+                        assert_return_code(strv_split(words, ", \n", &w), 0);
+                        assert_return_code(strv_split(names, ", \n", &n), 0);
+                        for (size_t i = 0; n[i] && !found; i++) /* of several words each stands where its code does */
+                                found = streq(n[i], name) && streq(w[strv_length(w) == 1 ? 0 : i], word);
+                }
+                if (!found)
+                        fail_msg("vesper(7) does not say that %s is %s", name, word);
+        }
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_judge),      cmocka_unit_test(test_words),  cmocka_unit_test(test_writes),
                 cmocka_unit_test(test_long_message), cmocka_unit_test(test_empty_anew), cmocka_unit_test(test_events), cmocka_unit_test(test_node_judged_same),
+                cmocka_unit_test(test_manual),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

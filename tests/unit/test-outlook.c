@@ -457,12 +457,12 @@ static void test_left_out(void **state) {
         expect(r, "n0", CLAIM_EMPTY, "True WouldGo");
         expect(r, "n1", CLAIM_CONSOLIDATABLE, "True WouldGo");
         expect(r, "n2", CLAIM_CONSOLIDATABLE, "False Unmodelled");
-        assert_non_null(strstr(condition_field(r, "n2", CLAIM_CONSOLIDATABLE, "message"), "pod tenant/p0 would go cannot be simulated: its namespace has too many rules"));
+        assert_non_null(strstr(condition_field(r, "n2", CLAIM_CONSOLIDATABLE, "message"), "pod tenant/p0 would go is not simulated: its namespace has too many rules"));
         assert_true(metrics_say(r, "vesper_coordinator_voluntary_disruption_nodes{method=\"underutilized\",code=\"unknown\"} 1\n"));
         before = n_writes(r);
         rig_run(r, 2 * USEC_PER_HOUR);
         assert_int_equal(n_writes(r), before);
-        said = strstr(strbuf_str(&rig_leader(r)->said), "is not simulated: namespace 'tenant' has too many rules");
+        said = strstr(strbuf_str(&rig_leader(r)->said), "is not simulated: namespace 'tenant' has too many rules that bind pods to others. Nodes that run such pods");
         assert_non_null(said);
         assert_null(strstr(said + 1, "is not simulated")); /* once */
 

@@ -38,7 +38,7 @@ static void test_plan_table(void **state) {
                 "\n"
                 "What stays, and why:\n"
                 "NODE   POOL   METHOD          CODE          WHY\n"
-                "b      a      Consolidation   NO_CHEAPER    can't replace with a cheaper node: it costs 4, and the cheapest offering of its pool 4 (and 1 more)\n"
+                "b      a      Consolidation   NO_CHEAPER    can't replace with a cheaper node: it costs 4, and the cheapest offering of its pool 4 (and 1 more reason)\n"
                 "d      -      -               NOT_MANAGED   it is not managed: no NodePool selects it\n"
                 "\n"
                 "Nothing has been changed: this release plans such removals, and carries none out.\n");
@@ -104,7 +104,7 @@ static void test_naked_and_replaced(void **state) {
         rig_expect(json, "\"replacement\":{\"name\":\"new-1\",\"like\":\"s in z1\"},\"price\":{\"before\":4.000000,\"after\":1.500000}");
 }
 
-/* Pod w is pending; it has its seat on a by the step before, and finds another one when a goes, too. */
+/* Pod w is pending; it has its seat on a by the step before, and finds another one when a goes, too: no move from there, where it never ran. */
 static void test_pending_moves(void **state) {
         const RigCluster c = { .nodes = { { "a", "4" },
                                           { "b", "4", "'labels':{'pool':'a'},'creationTimestamp':'2026-12-01T00:00:00Z'" },
@@ -122,8 +122,95 @@ static void test_pending_moves(void **state) {
         json = plan_json(p, NULL);
         assert_non_null(text);
         assert_non_null(json);
-        rig_expect(text, "x/w   a      c\n");
-        rig_expect(json, "{\"pod\":\"x/w\",\"from\":\"a\",\"to\":\"c\"}");
+        rig_expect(text, "x/w   (pending)   c\n");
+        rig_expect(json, "{\"pod\":\"x/w\",\"from\":null,\"pending\":true,\"to\":\"c\"}");
+        rig_expect(json, "\"drain\":{\"pods\":1,");
+}
+
+/* On a stand p, and the seats of w, which is pending, and of r, whose node is leaving: p alone is drained, and moves from there. */
+static void test_waiting_of_what_if(void **state) {
+        const RigCluster c = { .nodes = { { "a", "4" },
+                                          { "b", "4" },
+                                          { "c", "4", "'labels':{'pool':'a'},'deletionTimestamp':'" RIG_NOW "','finalizers':['x/y']" } },
+                               .pods = { { "p", "a", "1" }, { "w", NULL, "1" }, { "r", "c", "1" } },
+                               .pool = "" };
+        _cleanup_(disruption_rig_freep) DisruptionRig *r = disruption_rig_new(&c);
+        char *names[] = { (char *) "a" };
+        _cleanup_free_ char *text = NULL, *json = NULL, *page = NULL;
+        const char *unknown;
+        WhatIf w;
+
+        (void) state;
+        assert_return_code(disruption_without(r->scene, names, 1, &w, &unknown), 0);
+        text = what_if_table(r->scene, &w, NULL, NULL);
+        json = what_if_json(r->scene, &w, NULL, NULL);
+        page = what_if_html(r->scene, &w, NULL, NULL);
+        rig_expect(text, "Its 1 pod would go in 1 wave");
+        rig_expect(text, "x/p   a             b\n");
+        rig_expect(text, "x/w   (pending)     b\n");
+        rig_expect(text, "x/r   c (leaving)   b\n");
+        rig_expect(json, "{\"pod\":\"x/p\",\"from\":\"a\",\"to\":\"b\"}");
+        rig_expect(json, "{\"pod\":\"x/w\",\"from\":null,\"pending\":true,\"to\":\"b\"}");
+        rig_expect(json, "{\"pod\":\"x/r\",\"from\":\"c\",\"leaving\":true,\"to\":\"b\"}");
+        rig_expect(page, "<p class=\"mark\">Could go, 1 pod moves</p>");
+        rig_expect(page, "<b>1</b><span>pod to evict");
+        rig_expect(page, "<span class=\"figure\">25\xc2\xa0% \xe2\x86\x92 gone</span>"); /* what p asks for, of a */
+        rig_expect(page, "2 more pods that wait for a node (pending, or on a node that is leaving already) have places on nodes that go, and find another.");
+        rig_expect(page, "<td>x/w</td><td>(pending)</td><td>b</td>");
+        rig_expect(page, "<p class=\"mark\">Stays, and takes 3 pods</p>");
+        assert_null(strstr(page, "c to b"));
+        what_if_done(&w);
+}
+
+/* An empty node, on which a pending pod has its seat. */
+static void test_seat_of_empty(void **state) {
+        const RigCluster c = { .nodes = { { "a", "4" }, { "b", "4" } },
+                               .pods = { { "w", NULL, "1" }, { "q", "b", "3" } },
+                               .pool = "'disruption':{'budgets':[],'emptyAfter':'0s'}" };
+        _cleanup_(disruption_rig_freep) DisruptionRig *r = disruption_rig_new(&c);
+        _cleanup_(disruption_plan_freep) DisruptionPlan *p = NULL;
+        _cleanup_free_ char *text = NULL, *page = NULL;
+
+        (void) state;
+        assert_return_code(disruption_plan_new(r->scene, &p), 0);
+        text = plan_table(p, NULL);
+        page = plan_html(p, NULL);
+        rig_expect(text, "nothing to drain\n");
+        rig_expect(text, "x/w   (pending)   b\n");
+        rig_expect(page, "1 more pod that waits for a node");
+        assert_null(strstr(page, "pod moves"));
+        assert_null(strstr(page, "that would have to move finds"));
+}
+
+/* A node that runs pods is not said to come nearest to emptiness, whatever else stands against it. */
+static void test_nearest(void **state) {
+        static const struct {
+                RigCluster cluster;
+                const char *says;
+        } rows[] = {
+                { { { { "a", "4" }, { "b", "4" } },
+                    { { "p", "a", "1" }, { "w", NULL, "1", NULL, NULL, "'phase':'Pending','nominatedNodeName':'a'" }, { "q", "b", "3" } },
+                    "'disruption':{'budgets':[],'emptyAfter':'0s','consolidation':{'policy':'WhenUnderutilized'}}" },
+                  "\na      a      Consolidation   NOMINATED" },
+                { { { { "a", "4", "'labels':{'pool':'a'},'annotations':{'karpenter.sh/do-not-disrupt':'true'}" }, { "b", "4" } }, { { "p", "a", "1" }, { "q", "b", "3" } },
+                    "'disruption':{'budgets':[],'emptyAfter':'0s','consolidation':{'policy':'WhenUnderutilized'}}" },
+                  "\na      a      Consolidation   NODE_OPT_OUT" },
+                { { { { "a", "4" }, { "b", "4" } },
+                    { { "p", "a", "1" }, { "w", NULL, "1", NULL, NULL, "'phase':'Pending','nominatedNodeName':'a'" }, { "q", "b", "3" } },
+                    "'disruption':{'budgets':[],'emptyAfter':'0s'}" },
+                  "\na      a      Emptiness   NOT_EMPTY   it runs 1 pod that would have to move\n" },
+        };
+
+        (void) state;
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(disruption_rig_freep) DisruptionRig *r = disruption_rig_new(&rows[i].cluster);
+                _cleanup_(disruption_plan_freep) DisruptionPlan *p = NULL;
+                _cleanup_free_ char *text = NULL;
+
+                assert_return_code(disruption_plan_new(r->scene, &p), 0);
+                text = plan_table(p, NULL);
+                rig_expect(text, rows[i].says);
+        }
 }
 
 static void test_what_if(void **state) {
@@ -282,7 +369,8 @@ static void test_outlook_json(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_plan_table),         cmocka_unit_test(test_plan_json), cmocka_unit_test(test_nothing_to_do),
-                cmocka_unit_test(test_naked_and_replaced), cmocka_unit_test(test_what_if),   cmocka_unit_test(test_upgrade), cmocka_unit_test(test_longer_than_can_be_told),
+                cmocka_unit_test(test_naked_and_replaced), cmocka_unit_test(test_waiting_of_what_if), cmocka_unit_test(test_seat_of_empty), cmocka_unit_test(test_nearest),
+                cmocka_unit_test(test_what_if),   cmocka_unit_test(test_upgrade), cmocka_unit_test(test_longer_than_can_be_told),
                 cmocka_unit_test(test_pending_moves),
                 cmocka_unit_test(test_outlook),            cmocka_unit_test(test_outlook_json),
         };
