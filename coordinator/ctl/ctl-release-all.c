@@ -16,6 +16,7 @@
 #define LATE_USEC (5 * USEC_PER_SEC)
 #define FREE_USEC (10 * USEC_PER_SEC)
 #define NAMED_MAX 5u
+#define WITHOUT_COORDINATOR "vesperctl release --all --without-coordinator --yes"
 
 struct ReleaseAll {
         Ctl *ctl;
@@ -305,20 +306,39 @@ static void tell_uninstalled(ReleaseAll *a) {
         a->told_of_uninstalled = a->told_of_uninstalled || is_uninstalled(a);
 }
 
+/* Nodes that nobody but a coordinator, or a person with --without-coordinator, lets go: each by name, with its machine. */
+static void tell_deleted(const ReleaseAll *a, bool is_led, FILE *f) {
+        size_t n = 0;
+
+        for (size_t i = 0; i < a->snapshot.nodes.n_items; i++) {
+                const KubeNode *node = (const KubeNode *) a->snapshot.nodes.items[i];
+
+                if (!is_held_by_us(node) || n++ >= NAMED_MAX)
+                        continue;
+                fprintf(f, is_led ? "Waiting for node %s, which is being deleted, and its machine %s.\n"
+                                  : "Node %s is being deleted, and no coordinator leads that would end its machine %s.\n",
+                        node->object.meta.name, node->provider_id ?: "(without providerID)");
+        }
+        if (n > NAMED_MAX)
+                fprintf(f, "So it is with %zu more.\n", n - NAMED_MAX);
+}
+
 /* In the place of a coordinator, but for nodes that are being deleted: one that still leads may be about to end their machines, and where none
  * does somebody has to say that the machines may go on. */
 static void strip_uninstalled(ReleaseAll *a, Leadership leads) {
         if (strip_a_node(a))
                 return;
         if (leads == LEADERSHIP_NONE) {
-                ctl_complain("nodes are being deleted, and no coordinator leads that would end their machines: --without-coordinator lets "
-                             "these nodes go and names their machines, which go on");
+                tell_deleted(a, false, stderr);
+                ctl_complain("'" WITHOUT_COORDINATOR "' lets what is being deleted go; the machines go on, and cost, until you end them");
                 fail(a, 0);
                 return;
         }
-        if (!a->told_of_deleted)
-                puts("Waiting for nodes that are being deleted. If no coordinator ends that, stop all coordinators and say --without-coordinator: their "
-                     "machines go on then.");
+        if (!a->told_of_deleted) {
+                tell_deleted(a, true, stdout);
+                puts("If no coordinator ends that, stop all coordinators and say '" WITHOUT_COORDINATOR "': the machines go on then, and cost, until "
+                     "you end them.");
+        }
         fflush(stdout);
         a->told_of_deleted = true;
         timer_arm_in(a->timer, AGAIN_USEC);
@@ -333,6 +353,10 @@ static size_t count_nodes_left(const CtlSnapshot *s) {
                 left += termination_release_patch((const KubeNode *) s->nodes.items[i], &body) != 0;
         }
         return left;
+}
+
+static char *left_text(size_t nodes, size_t claims) {
+        return strf("%zu node%s and %zu NodeClaim%s are left", nodes, nodes == 1 ? "" : "s", claims, claims == 1 ? "" : "s");
 }
 
 static void on_resumed(const KubeReply *reply, void *userdata) {
@@ -422,7 +446,9 @@ static void judge(ReleaseAll *a) {
         if (delete_a_pool(a))
                 return;
         if (nodes != a->told_nodes || claims != a->told_claims) {
-                printf("%zu nodes and %zu NodeClaims are left.\n", nodes, claims);
+                _cleanup_free_ char *left = left_text(nodes, claims);
+
+                printf("%s.\n", strempty(left));
                 if (!without)
                         (void) tell_held(a, stdout);
         }
@@ -495,10 +521,10 @@ static void on_timer(Timer *t, void *userdata) {
 
 static void on_timeout(Timer *t, void *userdata) {
         ReleaseAll *a = userdata;
+        _cleanup_free_ char *left = left_text(count_nodes_left(&a->snapshot), a->snapshot.claims.n_items);
 
         (void) t;
-        ctl_complain("gave up, --timeout is over: %zu nodes and %zu NodeClaims are left", count_nodes_left(&a->snapshot),
-                     a->snapshot.claims.n_items);
+        ctl_complain("gave up, --timeout is over: %s", strempty(left));
         fail(a, 0);
 }
 

@@ -4,9 +4,14 @@
 #include "claim-status.h"
 #include "ctl-say.h"
 #include "hashmap.h"
+#include "heard-conditions.h"
 #include "interruption.h"
 #include "marks.h"
+#include "pod-names.h"
 #include "string-util.h"
+
+/* Pods of a condition that are read: it names fewer. */
+#define TOLD_MAX 20u
 
 void object_list_done(ObjectList *l) {
         for (size_t i = 0; i < l->n_items; i++)
@@ -23,9 +28,20 @@ void ctl_snapshot_done(CtlSnapshot *s) {
         *s = (CtlSnapshot){};
 }
 
+static void status_row_done(StatusRow *row) {
+        for (size_t i = 0; row->told && i < row->n_blockers; i++) {
+                free(row->told[i].pod);
+                free(row->told[i].reason);
+                free(row->told[i].pdb);
+                free(row->told[i].message);
+        }
+        free(row->told);
+        free(row->phase);
+}
+
 void status_rows_done(StatusRows *r) {
         for (size_t i = 0; i < r->n_rows; i++)
-                free(r->rows[i].phase);
+                status_row_done(r->rows + i);
         free(r->rows);
         *r = (StatusRows){};
 }
@@ -133,7 +149,8 @@ static const ClaimBlocker *holder_of(const KubeNodeClaim *c) {
 
 /* What holds it: a pod, or the cloud. */
 static void describe_claim(StatusRow *row, const KubeNodeClaim *c) {
-        row->object = c;
+        row->blockers = c->blockers;
+        row->n_blockers = c->n_blockers;
         row->claim = c->object.meta.name;
         row->pool = c->node_pool;
         row->pods_left = c->pods_left;
@@ -174,8 +191,43 @@ static void describe_blocked(StatusRow *row, const KubeNode *n) {
         row->since_usec = c->last_transition_usec ? c->last_transition_usec : row->since_usec;
 }
 
-/* Of no pool, and drained for what the interruption queue told: what the coordinator says of that while it goes on. */
-static void describe_heard(StatusRow *row, const KubeNode *n) {
+/* As claim-status.c writes a blocker: the detail is a PDB's name, or for people. */
+static int take_blocker(ClaimBlocker *to, const PodNamed *from) {
+        bool is_pdb = from->detail_size > 0 && memmem(from->reason, from->reason_size, "PDB", 3);
+
+        to->pod = strndup(from->ns, from->ns_size + 1 + from->name_size);
+        to->reason = strndup(from->reason, from->reason_size);
+        if (is_pdb)
+                to->pdb = strf("%.*s/%.*s", (int) from->ns_size, from->ns, (int) from->detail_size, from->detail);
+        else if (from->detail_size > 0)
+                to->message = strndup(from->detail, from->detail_size);
+        return to->pod && to->reason && (to->pdb || to->message || from->detail_size == 0) ? 0 : -ENOMEM;
+}
+
+/* The pods that the coordinator's condition names. */
+static int take_blockers(StatusRow *row, const Condition *c) {
+        const char *text = heard_condition_held(c);
+        PodNamed pod;
+        int r = 0;
+
+        if (!text || row->n_blockers > 0)
+                return 0;
+        row->told = new0(ClaimBlocker, TOLD_MAX);
+        if (!row->told)
+                return -ENOMEM;
+        row->blockers = row->told;
+        while (r >= 0 && row->n_blockers < TOLD_MAX && pod_names_take(&text, &pod))
+                r = take_blocker(row->told + row->n_blockers++, &pod);
+        if (r < 0 || row->n_blockers == 0)
+                return r;
+        row->pod = row->told->pod;
+        row->reason = row->told->reason;
+        row->pdb = row->told->pdb;
+        return 0;
+}
+
+/* Of no pool, and drained for what the interruption queue told: what the coordinator says of that while it goes on. -ENOMEM. */
+static int describe_heard(StatusRow *row, const KubeNode *n) {
         static const char *const types[] = { CONDITION_DRAIN_IN_PROGRESS, CONDITION_MAINTENANCE_PLANNED };
 
         for (size_t i = 0; i < ELEMENTSOF(types) && !row->reason; i++) {
@@ -183,10 +235,12 @@ static void describe_heard(StatusRow *row, const KubeNode *n) {
 
                 if (!condition_is_of_coordinator(c) || c->status != CONDITION_TRUE)
                         continue;
-                row->reason = types[i];
+                row->reason = HELD_BY_QUEUE_DRAIN;
                 row->message = c->message;
                 row->since_usec = c->last_transition_usec;
+                return take_blockers(row, c);
         }
+        return 0;
 }
 
 /* How far a drain is that the Node tells of: the agent's own word, or the coordinator's of what its queue told. What cannot be read is
@@ -256,8 +310,8 @@ static int add_row(StatusRows *r, const KubeNode *n, const KubeNodeClaim *c) {
         k = describe_interruption(row, n, ANNOTATION_INTERRUPTION, "agent");
         if (k < 0 || row->phase || !object_meta_annotation(&n->object.meta, ANNOTATION_HEARD))
                 return k;
-        describe_heard(row, n);
-        return describe_interruption(row, n, ANNOTATION_HEARD, "queue");
+        k = describe_heard(row, n);
+        return k < 0 ? k : describe_interruption(row, n, ANNOTATION_HEARD, "queue");
 }
 
 static int by_node(const void *a, const void *b) {
@@ -414,10 +468,8 @@ static void add_notes(StrBuf *b, const StatusRows *r) {
 /* Of named nodes: every pod that holds one, and what holds the pod. */
 static void add_blockers(StrBuf *b, const StatusRows *r, usec_t now_usec) {
         for (size_t i = 0; i < r->n_rows; i++) {
-                const KubeNodeClaim *c = r->rows[i].object;
-
-                for (size_t k = 0; c && k < c->n_blockers; k++) {
-                        const ClaimBlocker *blocker = c->blockers + k;
+                for (size_t k = 0; k < r->rows[i].n_blockers; k++) {
+                        const ClaimBlocker *blocker = r->rows[i].blockers + k;
                         size_t before = b->size;
 
                         strbuf_addf(b, "%s%s waits for %s: %s%s%s", k == 0 ? "\n" : "", strempty(r->rows[i].node),
@@ -454,15 +506,17 @@ char *status_rows_table(const StatusRows *r, const CtlSnapshot *s) {
 
 /* -- JSON ----------------------------------------------------------------------------------------------- */
 
-static void add_blockers_json(JsonWriter *w, const KubeNodeClaim *c) {
+static void add_blockers_json(JsonWriter *w, const StatusRow *row) {
         json_open_array(w, "blockers");
-        for (size_t i = 0; c && i < c->n_blockers; i++) {
+        for (size_t i = 0; i < row->n_blockers; i++) {
+                const ClaimBlocker *b = row->blockers + i;
+
                 json_open_object(w, NULL);
-                json_add_string(w, "pod", c->blockers[i].pod);
-                json_add_string(w, "reason", c->blockers[i].reason);
-                json_add_string(w, "pdb", c->blockers[i].pdb);
-                json_add_string(w, "message", c->blockers[i].message);
-                json_add_time(w, "since", c->blockers[i].since_usec);
+                json_add_string(w, "pod", b->pod);
+                json_add_string(w, "reason", b->reason);
+                json_add_string(w, "pdb", b->pdb);
+                json_add_string(w, "message", b->message);
+                json_add_time(w, "since", b->since_usec);
                 json_close_object(w);
         }
         json_close_array(w);
@@ -488,7 +542,7 @@ static void add_row_json(JsonWriter *w, const StatusRow *row, bool named) {
         json_add_time(w, "deadline", row->deadline_usec);
         json_add_bool(w, "waitsForEver", row->no_deadline_ever);
         if (named)
-                add_blockers_json(w, row->object);
+                add_blockers_json(w, row);
         json_close_object(w);
 }
 

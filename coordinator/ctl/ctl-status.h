@@ -5,6 +5,9 @@
 
 #include "kube-kinds.h"
 
+/* The reason, here and in `vesperctl explain`, where a node is drained for the interruption queue and no pod is known to hold it. */
+#define HELD_BY_QUEUE_DRAIN "QueueDrains"
+
 /* Objects of one kind; the list owns a reference to each. */
 typedef struct ObjectList {
         KubeObject **items;
@@ -26,7 +29,7 @@ typedef struct CtlSnapshot {
 
 void ctl_snapshot_done(CtlSnapshot *s);
 
-/* One node (or claim without node) that is managed or interrupted. Texts are borrowed from the snapshot, or
+/* One node (or claim without node) that is managed or interrupted. Texts are borrowed from the snapshot or from `told`, or
  * static. */
 typedef struct StatusRow {
         const char *node;         /* NULL: there is none */
@@ -36,7 +39,9 @@ typedef struct StatusRow {
         const char *pod, *reason, *pdb, *message; /* what holds it; NULL: nothing said */
         usec_t since_usec;     /* wall clock, of what holds it or of the phase; 0: not said */
         usec_t deadline_usec;  /* wall clock; USEC_INFINITY: none */
-        const KubeNodeClaim *object; /* of claim; NULL: none */
+        const ClaimBlocker *blockers; /* the claim's; of a node that is drained for the interruption queue `told` */
+        size_t n_blockers;
+        ClaimBlocker *told; /* what the Node's condition names; NULL: none */
         bool no_deadline_ever; /* being removed, held, and its claim has no terminationGracePeriod */
 } StatusRow;
 

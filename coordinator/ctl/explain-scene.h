@@ -18,6 +18,7 @@ typedef struct Explain {
         bool interrupted;            /* by one that is not over */
         Interruption heard;          /* what the interruption queue told of its machine */
         bool is_heard;               /* for which a node of no pool is drained, or was */
+        bool is_heard_overruled;     /* ... or it is not, as a person has opened it, and that time is still to come */
         NodeDeadline deadline;
         DrainRules rules;
         const Condition *blocked;    /* TerminationBlocked, where it is True */

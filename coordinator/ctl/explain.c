@@ -6,6 +6,7 @@
 #include "blocked-by.h"
 #include "explain-pods.h"
 #include "explain-scene.h"
+#include "heard-conditions.h"
 #include "marks.h"
 #include "reboot-slots.h"
 #include "strv.h"
@@ -144,6 +145,21 @@ static void explain_unmanaged(Explain *x) {
         explain_cause_advise(x->causes, c, "A NodePool that selects it adopts it then.");
 }
 
+/* A person has opened it, and its machine may end all the same. */
+static void explain_overruled(Explain *x, ExplainCause *c) {
+        _cleanup_free_ char *announced = heard_announced_text(x->heard.notice);
+
+        if (!announced) {
+                x->causes->failed = true;
+                return;
+        }
+        explain_cause_say(x->causes, c,
+                          "The interruption queue announced %s. Somebody opened the node, so this is not acted upon: the machine may end under its pods.",
+                          announced);
+        explain_cause_set_command(x->causes, c, "vesperctl drain %s", x->f->node_name);
+        explain_cause_advise(x->causes, c, "It cordons the node and evicts its pods, as their PodDisruptionBudgets allow; the machine is left to its cloud.");
+}
+
 static void explain_not_selected(Explain *x) {
         ExplainCause *c = explain_add_for_node(x, false, "NotSelected", 0);
         size_t n_invalid = 0;
@@ -161,7 +177,9 @@ static void explain_not_selected(Explain *x) {
                                           p->object.meta.name, p->object.invalid ?: "its selector is empty");
         }
         explain_cause_count(c, "nodePools", (int64_t) x->f->pools.n_items);
-        if (x->f->knows_pools)
+        if (x->is_heard_overruled)
+                explain_overruled(x, c);
+        else if (x->f->knows_pools)
                 explain_cause_advise(x->causes, c,
                                      "'kubectl get nodepools.vesper.sh -o wide' shows what they select, 'kubectl get node %s --show-labels' what it has.",
                                      x->f->node_name);
@@ -170,15 +188,21 @@ static void explain_not_selected(Explain *x) {
 static void say_pods_left(Explain *x, ExplainCause *c, int64_t n) {
         if (n < 0)
                 return;
-        explain_cause_say(x->causes, c, "%" PRIi64 " pods are left.", n);
+        explain_cause_say(x->causes, c, "%" PRIi64 " pod%s left.", n, n == 1 ? " is" : "s are");
         explain_cause_count(c, "podsLeft", n);
 }
 
-/* who: a sentence's beginning. */
-static void say_interruption(Explain *x, ExplainCause *c, const char *who, const Interruption *i) {
+/* who: a sentence's beginning. figures: how many pods are left, and more of them, where that is told; NULL: it is not. */
+static void say_interruption(Explain *x, ExplainCause *c, const char *who, const Interruption *i, const char *figures) {
         explain_cause_say(x->causes, c, "%s, phase %s: a notice of kind %s (%s) announces the end of the machine.", who, i->phase,
                           notice_kind_to_string(i->notice->kind) ?: "unknown", isempty(i->notice->action) ? "no action said" : i->notice->action);
-        say_pods_left(x, c, i->pods_left);
+        if (!figures)
+                say_pods_left(x, c, i->pods_left);
+        else {
+                explain_say_sentence(x, c, figures);
+                if (i->pods_left >= 0)
+                        explain_cause_count(c, "podsLeft", i->pods_left);
+        }
 }
 
 /* What its notice comes to when nobody does anything. */
@@ -199,21 +223,19 @@ static void explain_heard(Explain *x) {
 
         if (!condition_is_of_coordinator(k) || k->status != CONDITION_TRUE)
                 k = NULL;
-        c = explain_add_for_node(x, holds, drained ? "DrainedForQueue" : "QueueDrains", k ? k->last_transition_usec : 0);
+        c = explain_add_for_node(x, holds, drained ? "DrainedForQueue" : HELD_BY_QUEUE_DRAIN, k ? k->last_transition_usec : 0);
         say_interruption(x, c,
                          drained ? "The coordinator has cordoned and drained it for its interruption queue ([Queue] Unmanaged=drain)"
                                  : "The coordinator drains it for its interruption queue ([Queue] Unmanaged=drain)",
-                         i);
+                         i, drained ? NULL : heard_condition_figures(k));
         if (at != USEC_INFINITY) {
                 rfc3339_format(at, when);
                 explain_cause_say(x->causes, c, "The machine may be gone from %s on%s.", when,
                                   drained ? "" : "; pods whose grace ends later are deleted before it, their PodDisruptionBudgets not asked");
         }
         explain_cause_say(x->causes, c, "Its machine is left to its cloud. %s", heard_end(i->notice));
-        if (k)
-                explain_say_sentence(x, c, k->message);
         explain_cause_set_command(x->causes, c, "vesperctl undrain %s", x->f->node_name);
-        explain_cause_advise(x->causes, c, "It opens the node, and this notice is not acted upon again; another one is.");
+        explain_cause_advise(x->causes, c, "That opens the node. This notice is then ignored; a later one is acted upon.");
 }
 
 static void explain_conflict(Explain *x) {
@@ -309,7 +331,7 @@ static void explain_agent(Explain *x) {
         if (!x->interrupted || !interruption_is_draining(i))
                 return;
         c = explain_add_for_node(x, true, "AgentDrains", 0);
-        say_interruption(x, c, "Its agent drains it", i);
+        say_interruption(x, c, "Its agent drains it", i, NULL);
         if (at != USEC_INFINITY) {
                 rfc3339_format(at, when);
                 explain_cause_say(x->causes, c, "The machine may be gone from %s on.", when);
@@ -512,9 +534,14 @@ static void explain_orphan(Explain *x) {
                              "The coordinator asks the cloud about it: the claim goes when the machine is gone, or its kubelet has made the Node anew.");
 }
 
+/* Its machine has not booted anew since, nor is the announced time over, where there is one. */
+static bool still_stands(const Explain *x) {
+        return !interruption_is_of_other_boot(&x->heard, x->node) && notice_announced(x->heard.notice) > x->f->now_usec;
+}
+
 static void read_node(Explain *x) {
         const KubeNode *n = x->node;
-        bool ignores;
+        bool ignores, is_nobodys;
         int r;
 
         r = interruption_of_node(n, &x->interruption);
@@ -524,7 +551,9 @@ static void read_node(Explain *x) {
         r = interruption_heard_of_node(n, &x->heard);
         if (r == -ENOMEM)
                 x->causes->failed = true;
-        x->is_heard = r >= 0 && !interruption_is_over(&x->heard) && !x->claim && !is_ours(x) && !x->pool && !kube_node_is_unmanaged(n);
+        is_nobodys = r >= 0 && !x->claim && !is_ours(x) && !x->pool && !kube_node_is_unmanaged(n);
+        x->is_heard = is_nobodys && !interruption_is_over(&x->heard);
+        x->is_heard_overruled = is_nobodys && interruption_is_overruled(&x->heard) && still_stands(x);
         if (x->is_heard) {
                 x->deadline.is_heard = true;
                 x->deadline.heard_usec = notice_announced(x->heard.notice);

@@ -51,7 +51,7 @@ void queue_errand_done(QueueErrand *e) {
         cloud_call_free(e->ask);
         notice_free(e->notice);
         free(e->instance);
-        free(e->claim);
+        free(e->object_uid);
 }
 
 /* -- how it goes on ------------------------------------------------------------------------------------- */
@@ -90,8 +90,8 @@ static void note_conflict(QueueErrand *e) {
 static void on_written(const KubeReply *reply, void *userdata) {
         QueueErrand *e = userdata;
         QueueErrands *q = e->shared;
-        WrittenClaim *x = queue_memory_written(q->memory, e->claim);
-        _cleanup_free_ char *uid = TAKE_PTR(e->claim);
+        WrittenClaim *x = queue_memory_written(q->memory, e->object_uid);
+        _cleanup_free_ char *uid = TAKE_PTR(e->object_uid);
 
         if (x)
                 x->in_flight = false;
@@ -124,7 +124,7 @@ static void on_written(const KubeReply *reply, void *userdata) {
         e->shared->answered(e->message); /* may end the errand */
 }
 
-/* What stood on the claim, or Node, stays, with what is new. */
+/* The earlier of the announced times counts: that which stood on the claim, or Node, or the new one. What was to be now still is. */
 static void add_told(QueueErrand *e) {
         Notice *n = e->notice;
         bool is_now = notice_is_now(n) || e->is_told_now;
@@ -147,7 +147,7 @@ static int errand_write(QueueErrand *e, const QueueFound *found, bool on_node) {
         int r;
 
         e->on_node = on_node;
-        r = free_and_strdup(&e->claim, uid);
+        r = free_and_strdup(&e->object_uid, uid);
         x = r >= 0 ? queue_memory_note_written(q->memory, uid) : NULL;
         if (!x)
                 return -ENOMEM;
@@ -348,7 +348,7 @@ void queue_errand_step(QueueErrand *e) {
 }
 
 bool queue_errand_wake(QueueErrand *e, const char *uid) {
-        if (e->state != QUEUE_ERRAND_SHARED || !streq_ptr(e->claim, uid))
+        if (e->state != QUEUE_ERRAND_SHARED || !streq_ptr(e->object_uid, uid))
                 return false;
         e->state = QUEUE_ERRAND_OPEN;
         return true;

@@ -29,7 +29,7 @@
 typedef enum QueueErrandState {
         QUEUE_ERRAND_OPEN,    /* to be decided */
         QUEUE_ERRAND_SENT,    /* written, or asked about: not answered */
-        QUEUE_ERRAND_SHARED,  /* another one writes the same on that claim */
+        QUEUE_ERRAND_SHARED,  /* another one writes on that claim or Node just now */
         QUEUE_ERRAND_WAITING, /* not now */
         QUEUE_ERRAND_DONE,
 } QueueErrandState;
@@ -56,8 +56,8 @@ typedef struct QueueErrand {
         Notice *notice; /* NULL: none */
         QueueErrandState state;
         QueueAct act; /* as decided last */
-        char *claim;  /* uid of that which is written on, or of the Node */
-        bool on_node; /* it is the Node */
+        char *object_uid; /* of the NodeClaim or Node that is written on; NULL: of none now */
+        bool on_node;     /* it is the Node */
         usec_t told_usec; /* the time that stood there; USEC_INFINITY: none */
         bool is_told_now; /* and that it is now */
         KubeCall *write;

@@ -7,6 +7,10 @@
 
 #define HELD_TOLD_MAX 3u /* pods that a condition names */
 
+/* What stands before its figures, and before those pods. */
+#define FIGURES "; "
+#define WAITS_FOR ", and it waits for "
+
 enum { PLANNED, IN_PROGRESS, DRAIN, DRAINED };
 
 static const char *const types[HEARD_CONDITIONS] = {
@@ -29,12 +33,16 @@ static const struct {
 } rows[_HEARD_SAY_MAX] = {
         [HEARD_SAY_NOTHING] = { { KEEPS, KEEPS, KEEPS, KEEPS }, "" },
         [HEARD_SAY_PLANNED] = { { AFFIRMS, ENDS, ENDS, ENDS },
-                                "is about to drain this node, once load balancers have let go of it and its agent does not drain it" },
-        [HEARD_SAY_HANDED_OVER] = { { AFFIRMS, ENDS, ENDS, ENDS }, "removes this node, which a NodePool selects by now, when its NodeClaim is deleted" },
+                                "waits, before it drains this node, until load balancers have let go of it" },
+        [HEARD_SAY_BEHIND_AGENT] = { { AFFIRMS, ENDS, ENDS, ENDS },
+                                     "waits, before it drains this node, until its agent, which drains it now, makes no more progress" },
+        [HEARD_SAY_HANDED_OVER] = { { AFFIRMS, ENDS, ENDS, ENDS },
+                                    "no longer drains this node by itself: a NodePool selects it now, or it has a NodeClaim, which is deleted so that the node is removed" },
         [HEARD_SAY_DRAINING] = { { ENDS, AFFIRMS, AFFIRMS, ENDS }, "evicts this node's pods, and leaves its machine to its cloud" },
         [HEARD_SAY_DRAINED] = { { ENDS, AFFIRMS, ENDS, AFFIRMS }, "has drained this node, and leaves its machine to its cloud" },
-        [HEARD_SAY_EXPIRED] = { { ENDS, AFFIRMS, ENDS, DENIES }, "has stopped to drain this node, as the announced time has passed" },
-        [HEARD_SAY_OVERRULED] = { { ENDS, ENDS, ENDS, ENDS }, "has stopped to drain this node: somebody has made it schedulable" },
+        [HEARD_SAY_EXPIRED] = { { ENDS, AFFIRMS, ENDS, DENIES }, "stopped draining this node, as the announced time has passed" },
+        [HEARD_SAY_OVERRULED] = { { ENDS, ENDS, ENDS, ENDS },
+                                  "stopped draining this node: somebody made it schedulable; what was announced is not acted upon again" },
         [HEARD_SAY_OVER] = { { ENDS, ENDS, ENDS, ENDS },
                              "drains this node no more: it has outlived what the interruption queue announced, or is not to be drained for that any more" },
         [HEARD_SAY_AGENTS] = { { ENDS, KEEPS, KEEPS, KEEPS }, "leaves this node to its agent, which drains it" },
@@ -68,27 +76,26 @@ bool heard_conditions_stand(const KubeNode *n) {
         return false;
 }
 
-/* The end of each sentence. */
-static char *what_was_announced(const Notice *notice) {
+char *heard_announced_text(const Notice *notice) {
         char when[RFC3339_MAX] = "";
 
-        if (!notice)
-                return strdup("");
         if (notice_announced(notice) != USEC_INFINITY)
                 rfc3339_format(notice_announced(notice), when);
-        return strf(": the interruption queue announced the end of its machine (%s%s%s)%s%s", notice_kind_to_string(notice->kind) ?: "unknown",
-                    isempty(notice->action) ? "" : ", ", strempty(notice->action), *when ? ", by " : "", when);
+        return strf("the end of its machine (%s%s%s)%s%s", notice_kind_to_string(notice->kind) ?: "unknown",
+                    isempty(notice->action) ? "" : ", ", strempty(notice->action), *when ? " by " : "", when);
 }
 
 /* Only DrainInProgress and Drained tell figures: the others change with what is said alone. */
 static char *message_of(HeardSay say, size_t type, const HeardWords *words) {
         bool ends = say == HEARD_SAY_OVER || say == HEARD_SAY_OVERRULED || say == HEARD_SAY_AGENTS;
         const char *how_far = type == DRAIN || type == DRAINED ? words->how_far : NULL;
-        _cleanup_free_ char *announced = what_was_announced(ends ? NULL : words->notice);
+        bool tells_notice = words->notice && !ends;
+        _cleanup_free_ char *announced = tells_notice ? heard_announced_text(words->notice) : NULL;
 
-        if (!announced)
+        if (tells_notice && !announced)
                 return NULL;
-        return strf("vesper-coordinator %s%s%s%s", rows[say].text, announced, isempty(how_far) ? "" : "; ", strempty(how_far));
+        return strf("vesper-coordinator %s%s%s%s%s", rows[say].text, announced ? ": the interruption queue announced " : "", strempty(announced),
+                    isempty(how_far) ? "" : FIGURES, strempty(how_far));
 }
 
 static const char *reason_of(size_t type, const HeardWords *words) {
@@ -108,7 +115,7 @@ char *heard_pods_left_text(size_t n_left, const DrainBlocker *b, size_t n) {
 
         strbuf_addf(&text, "%zu pod%s left", n_left, n_left == 1 ? " is" : "s are");
         if (pod_names_add(&held, b, n, HELD_TOLD_MAX, true) > 0)
-                strbuf_addf(&text, ", and it waits for %s", strbuf_str(&held));
+                strbuf_addf(&text, WAITS_FOR "%s", strbuf_str(&held));
         text.failed = text.failed || held.failed;
         return strbuf_steal(&text);
 }
@@ -123,6 +130,21 @@ char *heard_drained_text(usec_t begun_usec, usec_t drained_usec, size_t n_evicte
         if (n_deleted > 0)
                 strbuf_addf(&text, ", %zu deleted without asking their PodDisruptionBudgets", n_deleted);
         return strbuf_steal(&text);
+}
+
+const char *heard_condition_figures(const Condition *c) {
+        const char *found;
+
+        if (!condition_is_of_coordinator(c) || c->status != CONDITION_TRUE || !streq_ptr(c->type, CONDITION_DRAIN_IN_PROGRESS))
+                return NULL;
+        found = strstr(strempty(c->message), FIGURES);
+        return found ? found + strlen(FIGURES) : NULL;
+}
+
+const char *heard_condition_held(const Condition *c) {
+        const char *figures = heard_condition_figures(c), *found = figures ? strstr(figures, WAITS_FOR) : NULL;
+
+        return found ? found + strlen(WAITS_FOR) : NULL;
 }
 
 int heard_condition(HeardSay say, size_t type, const Condition *said, const HeardWords *words, Condition *ret, char **ret_message) {

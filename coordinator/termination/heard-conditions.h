@@ -5,7 +5,8 @@
  * What the conditions of a Node (KEP-5683, marks.h) say of a drain for what the interruption queue told (heard-drain.h). Pure.
  *
  *                    MaintenancePlanned  MaintenanceInProgress  DrainInProgress  Drained
- *      PLANNED              True               (False)             (False)       (False)   load balancers, or its agent, go first
+ *      PLANNED              True               (False)             (False)       (False)   load balancers go first
+ *      BEHIND_AGENT         True               (False)             (False)       (False)   its agent drains it, and gets on with that
  *      HANDED_OVER          True               (False)             (False)       (False)   its NodeClaim is to be deleted for it
  *      DRAINING            (False)              True                True         (False)
  *      DRAINED             (False)              True               (False)        True
@@ -25,6 +26,7 @@
 typedef enum HeardSay {
         HEARD_SAY_NOTHING, /* all stays as it is: the node's removal says it */
         HEARD_SAY_PLANNED,
+        HEARD_SAY_BEHIND_AGENT,
         HEARD_SAY_HANDED_OVER,
         HEARD_SAY_DRAINING,
         HEARD_SAY_DRAINED,
@@ -55,6 +57,13 @@ typedef struct HeardWords {
 int heard_condition(HeardSay say, size_t type, const Condition *said, const HeardWords *words, Condition *ret, char **ret_message);
 const char *heard_condition_type(size_t i); /* of HEARD_CONDITIONS; static */
 
+/* What such a condition tells of a drain that goes on, behind the rest of its message: its figures, and of them the pods that do not
+ * go by themselves (pod_names_take()). Borrowed of the condition; NULL: it tells none, or is not the coordinator's. */
+const char *heard_condition_figures(const Condition *c);
+const char *heard_condition_held(const Condition *c);
+
+/* "the end of its machine (spot, terminate) by 2026-11-27T08:00:00Z". NULL on ENOMEM; free it. */
+char *heard_announced_text(const Notice *notice);
 /* For HeardWords.how_far. Each: NULL on ENOMEM; free it. How many pods are left, and which of them do not go by themselves. */
 char *heard_pods_left_text(size_t n_left, const DrainBlocker *b, size_t n);
 /* Wall clock; how many pods this leader's drain has removed. */

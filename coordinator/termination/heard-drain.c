@@ -22,6 +22,7 @@ typedef struct Heard {
         NodeDeadline deadline;
         AgentDrain agent;
         usec_t lb_until_usec; /* loop_now(): load balancers let go until then */
+        bool is_behind_agent; /* as of the last step: our drain waits for the agent's */
         NodeDrain *drain;
         DrainRules rules; /* as of the last step */
         usec_t begun_usec, drained_usec; /* wall clock, of that drain; 0: not yet, or not by this leader */
@@ -107,7 +108,7 @@ static int heard_new(HeardDrains *h, const KubeNode *n, const char *key, Heard *
             free_and_strdup(&x->key, key) < 0)
                 r = -ENOMEM;
         else
-                r = pod_warnings_new(h->context, x->node, &x->warnings);
+                r = pod_warnings_new(h->context, x->node, true, &x->warnings);
         if (r >= 0)
                 r = hashmap_put(h->map, x->node, x);
         if (r < 0) {
@@ -251,9 +252,10 @@ static bool others_go_first(Heard *x, const KubeNode *n) {
         usec_t now = loop_now(c->env->loop), wall = loop_wall(c->env->loop), due = first_pod_due(x), until;
         uint64_t pods = node_pods_fingerprint(c->view, x->node, &x->rules, wall);
 
+        x->is_behind_agent = wall < due && agent_drain_moves(&x->agent, n, pods, now, &until);
         if (wall >= due)
                 return false;
-        if (agent_drain_moves(&x->agent, n, pods, now, &until))
+        if (x->is_behind_agent)
                 requeue_at(x, pod_warnings_beside_agent(x->warnings, &x->rules));
         else if (now < x->lb_until_usec)
                 until = x->lb_until_usec;
@@ -387,7 +389,7 @@ static HeardSay what_to_say(const Heard *x, HeardAct act, const Interruption *i)
         switch (act) {
         case HEARD_DRAIN:
                 if (!x->drain)
-                        return HEARD_SAY_PLANNED;
+                        return x->is_behind_agent ? HEARD_SAY_BEHIND_AGENT : HEARD_SAY_PLANNED;
                 return node_drain_state(x->drain) == NODE_DRAIN_DRAINING ? HEARD_SAY_DRAINING : _HEARD_SAY_INVALID;
         case HEARD_KEEP:
                 if (interruption_is_over(i))

@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 
+#include "heard-conditions.h"
 #include "log-catalog.h"
 #include "log.h"
 #include "pod-names.h"
@@ -53,11 +54,9 @@ static const struct {
         EventType type;
         const char *reason;
         NotifyPhase phase;
-        const char *text; /* behind "Node NAME" */
+        const char *text; /* behind "Node NAME"; NULL: as cordoned_text() */
 } steps[_HEARD_STEP_MAX] = {
-        [HEARD_STEP_CORDONED] = { LOG_LEVEL_NOTICE, MESSAGE_NODE_CORDONED, EVENT_NORMAL, "Cordoned", NOTIFY_NOTICED,
-                                  "is cordoned, and drained from now on: the interruption queue announced the end of its machine, which is none of vesper's to end. "
-                                  "'vesperctl undrain' on it takes that back" },
+        [HEARD_STEP_CORDONED] = { LOG_LEVEL_NOTICE, MESSAGE_NODE_CORDONED, EVENT_NORMAL, "Cordoned", NOTIFY_NOTICED, NULL },
         [HEARD_STEP_DRAINED] = { LOG_LEVEL_NOTICE, MESSAGE_NODE_DRAINED, EVENT_NORMAL, "Drained", NOTIFY_DRAINED,
                                  "is drained for what the interruption queue announced: no pod is left to wait for. Its machine is left to its cloud" },
         [HEARD_STEP_EXPIRED] = { LOG_LEVEL_WARNING, MESSAGE_DRAIN_FAILED, EVENT_WARNING, "DeadlinePassed", NOTIFY_EXPIRED,
@@ -69,14 +68,22 @@ static const struct {
                                "has outlived what the interruption queue announced, or is not to be drained for it any more: vesper's marks for that are off, and its cordon if it was vesper's alone" },
 };
 
+static char *cordoned_text(const HeardVoice *v, const char *node) {
+        _cleanup_free_ char *announced = v->notice ? heard_announced_text(v->notice) : NULL;
+
+        return strf("is cordoned and is now being drained: the interruption queue announced %s. vesper does not end that machine. "
+                    "'vesperctl undrain %s' stops the drain",
+                    announced ?: "the end of its machine", node);
+}
+
 static void tell_step(HeardVoice *v, const KubeNode *n, HeardStep step) {
-        const char *left = step == HEARD_STEP_EXPIRED ? strempty(v->left) : "";
-        _cleanup_free_ char *text = strf("Node %s %s%s.", n->object.meta.name, steps[step].text, left);
+        const char *name = n->object.meta.name, *left = step == HEARD_STEP_EXPIRED ? strempty(v->left) : "";
+        _cleanup_free_ char *said = steps[step].text ? strf("%s%s", steps[step].text, left) : cordoned_text(v, name),
+                            *text = strf("Node %s %s.", name, strempty(said));
         EventObject o = event_object(&n->object);
 
-        log_event(v->context->env->log, steps[step].level, steps[step].message_id, LOG_FIELDS({ "NODE", n->object.meta.name }),
-                  "Node %s %s%s", n->object.meta.name, steps[step].text, left);
-        event_record(v->context->recorder, &o, steps[step].type, steps[step].reason, "This node %s%s", steps[step].text, left);
+        log_event(v->context->env->log, steps[step].level, steps[step].message_id, LOG_FIELDS({ "NODE", name }), "Node %s %s", name, strempty(said));
+        event_record(v->context->recorder, &o, steps[step].type, steps[step].reason, "This node %s", strempty(said));
         tell_receiver(v, n, steps[step].phase, text);
         if (step == HEARD_STEP_CORDONED) /* both at once, as the same patch says both */
                 tell_receiver(v, n, NOTIFY_CORDONED, text);
@@ -122,7 +129,7 @@ static void tell_blocked(HeardVoice *v, const KubeNode *n, const KubePod *pod, c
 static void tell_deleted(HeardVoice *v, const KubeNode *n, const KubePod *pod, usec_t deadline_usec) {
         EventObject o = event_object(&n->object);
 
-        pod_voice_deleted(v->context, &o, pod, deadline_usec);
+        pod_voice_deleted(v->context, &o, pod, deadline_usec, true);
 }
 
 void heard_voice_pod(HeardVoice *v, const KubeNode *n, DrainPodEvent e, const KubePod *pod, const DrainBlocker *blocker,

@@ -42,7 +42,7 @@ void pod_voice_evicted(const TerminationContext *c, const KubePod *pod, const ch
                      node);
 }
 
-void pod_voice_deleted(const TerminationContext *c, const EventObject *node, const KubePod *pod, usec_t deadline_usec) {
+void pod_voice_deleted(const TerminationContext *c, const EventObject *node, const KubePod *pod, usec_t deadline_usec, bool is_heard) {
         _cleanup_free_ char *name = strf("%s/%s", pod->object.meta.ns, pod->object.meta.name);
         EventObject o = event_object(&pod->object);
         char when[RFC3339_MAX] = "";
@@ -55,6 +55,7 @@ void pod_voice_deleted(const TerminationContext *c, const EventObject *node, con
                   " s would not have fitted before %s",
                   strempty(name), node->name, pod->grace_sec, when);
         event_record(c->recorder, &o, EVENT_WARNING, "PodDeletedAtDeadline",
-                     "Node %s goes at %s: with a grace of %" PRIi64 " s this pod could not wait for an eviction any longer", node->name, when,
-                     pod->grace_sec);
+                     is_heard ? "The machine of node %s may be gone from %s on: with a grace of %" PRIi64 " s this pod could not wait for an eviction any longer"
+                              : "Node %s goes at %s: with a grace of %" PRIi64 " s this pod could not wait for an eviction any longer",
+                     node->name, when, pod->grace_sec);
 }

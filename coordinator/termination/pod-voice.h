@@ -14,4 +14,4 @@ char *pod_voice_blocked(const TerminationContext *c, const EventObject *node, co
  * for what was announced of the machine. */
 void pod_voice_evicted(const TerminationContext *c, const KubePod *pod, const char *node, bool deleted);
 /* It was deleted for a deadline, its PodDisruptionBudget not asked. */
-void pod_voice_deleted(const TerminationContext *c, const EventObject *node, const KubePod *pod, usec_t deadline_usec);
+void pod_voice_deleted(const TerminationContext *c, const EventObject *node, const KubePod *pod, usec_t deadline_usec, bool is_heard);

@@ -11,11 +11,12 @@
 struct PodWarnings {
         const TerminationContext *context;
         char *node;
+        bool is_heard;
         Hashmap *told;             /* usec_t: the T that was told of on this pod, by uid */
         usec_t agent_drains_since; /* loop_now(); 0: it does not */
 };
 
-int pod_warnings_new(const TerminationContext *context, const char *node, PodWarnings **ret) {
+int pod_warnings_new(const TerminationContext *context, const char *node, bool is_heard, PodWarnings **ret) {
         _cleanup_(pod_warnings_freep) PodWarnings *w = new0(PodWarnings, 1);
         int r;
 
@@ -23,6 +24,7 @@ int pod_warnings_new(const TerminationContext *context, const char *node, PodWar
         if (!w)
                 return -ENOMEM;
         w->context = context;
+        w->is_heard = is_heard;
         if (free_and_strdup(&w->node, node) < 0)
                 return -ENOMEM;
         r = hashmap_new(0, &w->told);
@@ -68,7 +70,10 @@ bool pod_warnings_tell(PodWarnings *w, const KubePod *pod, usec_t at_usec, usec_
         rfc3339_format(at_usec, when);
         rfc3339_format(deadline_usec, end);
         event_record(w->context->recorder, &o, EVENT_WARNING, "DeletionAtDeadline",
-                     "Node %s is being removed and goes at %s: if this pod is still there at %s it is deleted, with what is left of its grace of %" PRIi64 " s. No PodDisruptionBudget and no opt-out holds it then",
+                     w->is_heard ? "Node %s is drained because the interruption queue announced the end of its machine, which may be gone from %s on: if this pod is still there at %s "
+                                   "it is deleted, with what is left of its grace of %" PRIi64 " s. No PodDisruptionBudget and no opt-out holds it then"
+                                 : "Node %s is being removed and goes at %s: if this pod is still there at %s it is deleted, with what is left of its grace of %" PRIi64 " s. "
+                                   "No PodDisruptionBudget and no opt-out holds it then",
                      w->node, end, when, pod->grace_sec);
         return true;
 }

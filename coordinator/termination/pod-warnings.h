@@ -12,8 +12,8 @@
 
 typedef struct PodWarnings PodWarnings;
 
-/* Copies the name. */
-int pod_warnings_new(const TerminationContext *context, const char *node, PodWarnings **ret);
+/* Copies the name. is_heard: the node is drained for what the interruption queue told, and nobody removes it (heard-drain.h). */
+int pod_warnings_new(const TerminationContext *context, const char *node, bool is_heard, PodWarnings **ret);
 PodWarnings *pod_warnings_free(PodWarnings *w);
 DEFINE_FREEP(PodWarnings, pod_warnings_free);
 

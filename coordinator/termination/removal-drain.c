@@ -15,7 +15,7 @@ static void requeue_at(const RemovalDrain *d, usec_t at_usec) {
 
 int removal_drain_init(RemovalDrain *d) {
         d->agent.moved_usec = now_of(d);
-        return pod_warnings_new(d->context, d->node, &d->warnings);
+        return pod_warnings_new(d->context, d->node, false, &d->warnings);
 }
 
 void removal_drain_done(RemovalDrain *d) {

@@ -5,11 +5,11 @@
 #include "hashmap.h"
 #include "string-util.h"
 
-/* A node that drains changes with each of its pods: so often it is looked at. Where the drain is ours, it
+/* Changes of its pods are gathered for this long before a draining node is stepped. Where the drain is ours, it
  * hears of them itself, and says when it has ended. */
 #define TOGETHER_USEC (20 * USEC_PER_MSEC)
 #define OURS_TOGETHER_USEC (200 * USEC_PER_MSEC)
-/* Whoever has moved lately moves on soon. */
+/* For at least this long after the last change of any removal the pods' watch is read at once. */
 #define IMMEDIATE_USEC USEC_PER_MINUTE
 
 /* One Node that is being removed. */
@@ -17,11 +17,11 @@ typedef struct Removal {
         char *node;
         NodeTermination *termination;
         NodeTerminationState state; /* as of the last step */
-        usec_t counted_usec; /* loop_now(): as far as it is counted how long it waits for protected pods */
-        usec_t blocked_usec; /* the same of what blocks it: */
-        bool blocked_by[_BLOCKED_BY_MAX]; /* since then, as of the last step or page of metrics */
-        usec_t stepped_usec;        /* the last step, loop_now() */
-        usec_t deleted_usec;        /* wall clock; its own is in whole seconds */
+        usec_t counted_usec; /* loop_now(): the wait for protected pods is in the metric up to here */
+        usec_t blocked_usec; /* loop_now(): likewise the time that it was blocked */
+        bool blocked_by[_BLOCKED_BY_MAX]; /* what blocked it at the last step or page of metrics */
+        usec_t stepped_usec; /* loop_now(): the last step */
+        usec_t deleted_usec; /* wall clock: when its removal began; the Node's deletionTimestamp is in whole seconds */
 } Removal;
 
 struct Removals {

@@ -198,7 +198,7 @@ static void report_deleted_pod(TerminationReport *r, const KubePod *pod, usec_t 
         char when[RFC3339_MAX] = "";
         EventObject node = node_object(r);
 
-        pod_voice_deleted(r->context, &node, pod, deadline_usec);
+        pod_voice_deleted(r->context, &node, pod, deadline_usec, false);
         if (deadline_usec != USEC_INFINITY)
                 rfc3339_format(deadline_usec, when);
         event_record(r->context->recorder, &node, EVENT_WARNING, "PodDeletedAtDeadline",

@@ -1147,6 +1147,30 @@ static int status_with_node(const KubeObject *o) {
         return with_object(&kube_node_claim_kind, fuzz_node_claim, status_of);
 }
 
+/* Of no claim, and drained for the interruption queue. */
+static int status_of_heard(const KubeObject *node) {
+        KubeObject *nodes[] = { (KubeObject *) node };
+        const CtlSnapshot s = { .nodes = { nodes, 1, 1 }, .named = true, .now_usec = FUZZ_NOW };
+        _cleanup_(status_rows_done) StatusRows rows = { 0 };
+        int r = status_rows_make(&s, &rows);
+
+        if (r < 0)
+                return r;
+        assert_int_equal(rows.rows[0].n_blockers, 2);
+        assert_string_equal(rows.rows[0].pdb, "n/b");
+        assert_string_equal(rows.rows[0].blockers[1].message, "k");
+        return 0;
+}
+
+static int do_ctl_status_heard(void) {
+        static const char text[] =
+                "{\"metadata\":{\"name\":\"n\",\"annotations\":{\"vesper.sh/heard\":\"{\\\"id\\\":\\\"e\\\",\\\"phase\\\":\\\"Draining\\\"}\"}},"
+                "\"status\":{\"conditions\":[{\"type\":\"DrainInProgress\",\"status\":\"True\",\"reason\":\"VesperCoordinator\","
+                "\"message\":\"m; 2 pods are left, and it waits for n/p (BlockedByPDB b), n/q (Protected k)\"}]}}";
+
+        return with_object(&kube_node_kind, text, status_of_heard);
+}
+
 static int do_ctl_status(void) {
         return with_object(&kube_node_kind, fuzz_node, status_with_node);
 }
@@ -1287,6 +1311,7 @@ static const struct {
         { "webhook's match condition", do_match_condition },
         { "refusal of a budget", do_budget_text },
         { "vesperctl status", do_ctl_status },
+        { "vesperctl status of a heard drain", do_ctl_status_heard },
 };
 
 static void test_sweep(void **state) {

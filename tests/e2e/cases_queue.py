@@ -120,6 +120,12 @@ def _has_phase(world, node, phase):
     return (_heard(world, node) or {}).get("phase") == phase
 
 
+def _held_by(world, node):
+    """Reason and PDB, as vesperctl status says them."""
+    rows = json.loads(world.ctl("status", node, "-o", "json").stdout)["nodes"]
+    return rows and (rows[0].get("heldBy", {}).get("reason"), rows[0].get("heldBy", {}).get("pdb"))
+
+
 def queue_unmanaged(world, figures):
     """queue: nodes of no pool, Unmanaged=drain: one is drained and its machine left, one is opened by vesperctl undrain while a PDB holds it"""
     prefix = world.unique("free")
@@ -148,6 +154,7 @@ def queue_unmanaged(world, figures):
         explained = world.ctl("explain", held)
         assert explained.returncode == 3 and f"PodDisruptionBudget default/{held}" in explained.stdout, explained
         assert "drains it for its interruption queue" in explained.stdout, explained.stdout
+        assert _held_by(world, held) in (("QueueDrains", None), ("BlockedByPDB", f"default/{held}")), world.ctl("status", held)
         done = world.ctl("undrain", held)
         assert done.returncode == 0 and done.stdout == f"Node {held} is schedulable again.\n", (done.stdout, done.stderr)
         world.cluster.wait_for(lambda: _has_phase(world, held, "Released"), LIMIT, "the drain of the opened node stops")

@@ -54,6 +54,20 @@ static void check_json(const StatusRows *rows, const CtlSnapshot *s) {
         }
 }
 
+/* A node of no pool that is drained for the interruption queue: its condition names the pods. */
+static const char heard_node[] =
+        "{\"metadata\":{\"name\":\"n0\",\"annotations\":{\"vesper.sh/heard\":\"{\\\"id\\\":\\\"e\\\",\\\"phase\\\":\\\"Draining\\\",\\\"podsLeft\\\":3}\"}},"
+        "\"status\":{\"conditions\":[{\"type\":\"DrainInProgress\",\"status\":\"True\",\"reason\":\"VesperCoordinator\",\"message\":\"vesper-coordinator evicts; "
+        "3 pods are left, and it waits for default/web (BlockedByPDB pdb), x/y (Protected key), x/z (Forbidden) and 1 more\"}]}}";
+
+static void check_blockers(const StatusRow *row) {
+        for (size_t i = 0; row->told && i < row->n_blockers; i++) {
+                assert(strchr(row->told[i].pod, '/') && !strchr(row->told[i].pod, ' '));
+                assert(!isempty(row->told[i].reason));
+                assert(!row->told[i].pdb || !row->told[i].message);
+        }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         _cleanup_(intern_pool_freep) InternPool *pool = NULL;
         CtlSnapshot s = { 0 };
@@ -70,12 +84,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                 add(&s.nodes, fuzz_draw_object(&d, &kube_node_kind, fuzz_node, pool));
         for (size_t i = 0; i < n_claims; i++)
                 add(&s.claims, fuzz_draw_object(&d, &kube_node_claim_kind, fuzz_node_claim, pool));
+        add(&s.nodes, fuzz_draw_object(&d, &kube_node_kind, heard_node, pool));
 
         assert(status_rows_make(&s, &rows) == 0);
         assert(rows.n_rows <= s.nodes.n_items + s.claims.n_items);
         for (size_t i = 0; i < rows.n_rows; i++) {
                 assert(rows.rows[i].node || rows.rows[i].claim);
                 assert(!isempty(rows.rows[i].phase));
+                check_blockers(rows.rows + i);
                 assert(i == 0 || strcmp(strempty(rows.rows[i - 1].node), strempty(rows.rows[i].node)) <= 0);
         }
         check_table(&rows, &s);

@@ -352,15 +352,20 @@ static void test_interrupted(void **state) {
         bench_done(&b);
 }
 
-/* What the coordinator says of a node of no pool that it drains for its queue; not so once it says that no more, or of a node that
+/* What the coordinator says of a node of no pool that it drains for its queue, and the pods that hold it, where it names them; not so once it says that no more, or of a node that
  * its agent drains. */
 static void test_heard(void **state) {
-#define NODE(name, key, condition) \
+#define NODE(name, key, condition) NODE_SAYING(name, key, condition, "")
+#define NODE_SAYING(name, key, condition, figures) \
         "{'metadata':{'name':'" name "','annotations':{" key "'vesper.sh/heard':'{\\'id\\':\\'x\\',\\'phase\\':\\'Draining\\'," \
-        "\\'podsLeft\\':3,\\'deadline\\':\\'2027-01-15T08:01:30Z\\'}'}},'status':{'conditions':[{" condition "'message':'vesper-coordinator evicts'," \
+        "\\'podsLeft\\':3,\\'deadline\\':\\'2027-01-15T08:01:30Z\\'}'}},'status':{'conditions':[{" condition "'message':'vesper-coordinator evicts" figures "'," \
         "'lastTransitionTime':'2027-01-15T07:59:00Z'}]}}"
 #define OURS "'reason':'VesperCoordinator',"
-        _cleanup_free_ char *text = NULL;
+#define HELD "; 3 pods are left, and it waits for default/web (BlockedByPDB pdb), x/y (Protected key) and 1 more"
+        _cleanup_free_ char *text = NULL, *json = NULL;
+        _cleanup_(status_rows_done) StatusRows rows = {};
+        _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
+        const Json *node, *blocker;
         Bench b;
         (void) state;
 
@@ -370,16 +375,39 @@ static void test_heard(void **state) {
         put(&b, &kube_node_kind, &b.snapshot.nodes, NODE("c", "", "'type':'DrainInProgress','status':'False'," OURS));
         put(&b, &kube_node_kind, &b.snapshot.nodes,
             NODE("d", "'vesper.sh/interruption':'{\\'id\\':\\'y\\',\\'phase\\':\\'Draining\\'}',", "'type':'DrainInProgress','status':'True'," OURS));
+        put(&b, &kube_node_kind, &b.snapshot.nodes, NODE_SAYING("e", "", "'type':'DrainInProgress','status':'True'," OURS, HELD));
+        b.snapshot.named = true;
         text = table(&b);
-        assert_string_equal(text, "NODE   POOL   PHASE              PODS-LEFT   HELD-BY              SINCE   DEADLINE\n"
-                                  "a      -      Draining (queue)   3           DrainInProgress      60s     in 90s\n"
-                                  "b      -      Draining (queue)   3           MaintenancePlanned   60s     in 90s\n"
-                                  "c      -      Draining (queue)   3           -                    -       in 90s\n"
-                                  "d      -      Draining (agent)   -           -                    -       -\n"
-                                  "\na: DrainInProgress: vesper-coordinator evicts\n"
-                                  "\nb: MaintenancePlanned: vesper-coordinator evicts\n");
+        assert_string_equal(text, "NODE   POOL   PHASE              PODS-LEFT   HELD-BY                                  SINCE   DEADLINE\n"
+                                  "a      -      Draining (queue)   3           QueueDrains                              60s     in 90s\n"
+                                  "b      -      Draining (queue)   3           QueueDrains                              60s     in 90s\n"
+                                  "c      -      Draining (queue)   3           -                                        -       in 90s\n"
+                                  "d      -      Draining (agent)   -           -                                        -       -\n"
+                                  "e      -      Draining (queue)   3           default/web (BlockedByPDB default/pdb)   60s     in 90s\n"
+                                  "\na: QueueDrains: vesper-coordinator evicts\n"
+                                  "\nb: QueueDrains: vesper-coordinator evicts\n"
+                                  "\ne: BlockedByPDB: vesper-coordinator evicts" HELD "\n"
+                                  "\ne waits for default/web: BlockedByPDB default/pdb\n"
+                                  "e waits for x/y: Protected\n");
+        assert_return_code(status_rows_make(&b.snapshot, &rows), 0);
+        json = status_rows_json(&rows, &b.snapshot);
+        assert_return_code(json_parse(json, strlen(json), 1u << 20, &doc, NULL), 0);
+        node = json_first(json_get(json_root(doc), "nodes"));
+        assert_string_equal(json_string_or_null(json_path(node, "heldBy", "reason", NULL)), "QueueDrains");
+        assert_int_equal(json_size(json_get(node, "blockers")), 0);
+        while (!streq_ptr(json_string_or_null(json_get(node, "node")), "e"))
+                node = json_next(node);
+        assert_string_equal(json_string_or_null(json_path(node, "heldBy", "pod", NULL)), "default/web");
+        assert_string_equal(json_string_or_null(json_path(node, "heldBy", "pdb", NULL)), "default/pdb");
+        assert_int_equal(json_size(json_get(node, "blockers")), 2);
+        blocker = json_next(json_first(json_get(node, "blockers")));
+        assert_string_equal(json_string_or_null(json_get(blocker, "pod")), "x/y");
+        assert_string_equal(json_string_or_null(json_get(blocker, "message")), "key");
+        assert_null(json_get(blocker, "pdb"));
         bench_done(&b);
 #undef NODE
+#undef NODE_SAYING
+#undef HELD
 #undef OURS
 }
 

@@ -8,10 +8,11 @@
 
 #include "heard-conditions.h"
 #include "marks.h"
+#include "pod-names.h"
 #include "string-util.h"
 
 #define NOW (UINT64_C(1790000000) * USEC_PER_SEC)
-#define ANNOUNCED ": the interruption queue announced the end of its machine (spot, terminate), by 2026-09-21T14:13:20Z"
+#define ANNOUNCED ": the interruption queue announced the end of its machine (spot, terminate) by 2026-09-21T14:13:20Z"
 #define US CONDITION_REASON_COORDINATOR
 
 enum { P, M, D, E }; /* planned, in progress, drain, drained */
@@ -48,6 +49,7 @@ static void test_rows(void **state) {
                 { HEARD_SAY_NOTHING, "TTTT", "====" },
                 { HEARD_SAY_PLANNED, "----", "T===" },
                 { HEARD_SAY_PLANNED, "FTTT", "TFFF" },
+                { HEARD_SAY_BEHIND_AGENT, "FTT-", "TFF=" },
                 { HEARD_SAY_HANDED_OVER, "FTT-", "TFF=" },
                 { HEARD_SAY_DRAINING, "----", "=TT=" },
                 { HEARD_SAY_DRAINING, "T---", "FTT=" },
@@ -103,6 +105,75 @@ static void test_texts(void **state) {
         assert_text(HEARD_SAY_AGENTS, P, &planned, &words, US, "vesper-coordinator leaves this node to its agent, which drains it");
         said.message = "vesper-coordinator has drained this node, and leaves its machine to its cloud" ANNOUNCED "; 2 pods are left";
         assert_text(HEARD_SAY_DRAINED, E, &said, &words, NULL, NULL);
+}
+
+/* Each sentence as a person reads it, who knows nothing of this node. */
+static void test_sentences(void **state) {
+        static const struct {
+                HeardSay say;
+                size_t type;
+                const char *text;
+        } rows[] = {
+                { HEARD_SAY_PLANNED, P, "waits, before it drains this node, until load balancers have let go of it" ANNOUNCED },
+                { HEARD_SAY_BEHIND_AGENT, P, "waits, before it drains this node, until its agent, which drains it now, makes no more progress" ANNOUNCED },
+                { HEARD_SAY_HANDED_OVER, P,
+                  "no longer drains this node by itself: a NodePool selects it now, or it has a NodeClaim, which is deleted so that the node is removed" ANNOUNCED },
+                { HEARD_SAY_EXPIRED, E, "stopped draining this node, as the announced time has passed" ANNOUNCED },
+                { HEARD_SAY_OVERRULED, D, "stopped draining this node: somebody made it schedulable; what was announced is not acted upon again" },
+        };
+        const HeardWords words = { .notice = &spot };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_free_ char *text = strf("vesper-coordinator %s", rows[i].text);
+                const Condition said = { .type = heard_condition_type(rows[i].type), .status = CONDITION_TRUE, .reason = US, .message = (char *) "m" };
+
+                assert_text(rows[i].say, rows[i].type, &said, &words, US, text);
+        }
+}
+
+/* What vesperctl reads there again. */
+static void test_read_again(void **state) {
+        const DrainBlocker blockers[] = {
+                { .ns = "default", .name = "a", .reason = "Terminating", .detail = "" },
+                { .ns = "default", .name = "b", .reason = "BlockedByPDB", .detail = "web" },
+                { .ns = "other", .name = "c", .reason = "Forbidden", .detail = "" },
+                { .ns = "x", .name = "d", .reason = "Protected", .detail = "vesper.sh/do-not-evict" },
+                { .ns = "x", .name = "e", .reason = "Protected", .detail = "k" },
+        };
+        static const char *const expected[] = { "default b BlockedByPDB web", "other c Forbidden ", "x d Protected vesper.sh/do-not-evict" };
+        static const char *const broken[] = { "", "default/b", "default/b (", "default/b ()", "/b (R)", "a/ (R)", "default b (R)", "2 more a/b (R)", "a/b (R" };
+        _cleanup_free_ char *how_far = heard_pods_left_text(5, blockers, 5), *message = NULL;
+        const HeardWords words = { .notice = &spot, .how_far = how_far };
+        const char *text;
+        PodNamed pod;
+        Condition c;
+
+        assert_int_equal(heard_condition(HEARD_SAY_DRAINING, D, NULL, &words, &c, &message), 1);
+        assert_string_equal(heard_condition_figures(&c), how_far);
+        text = heard_condition_held(&c);
+        for (size_t i = 0; i < ELEMENTSOF(expected); i++) {
+                _cleanup_free_ char *seen = NULL;
+
+                assert_true(pod_names_take(&text, &pod));
+                seen = strf("%.*s %.*s %.*s %.*s", (int) pod.ns_size, pod.ns, (int) pod.name_size, pod.name, (int) pod.reason_size, pod.reason,
+                            (int) pod.detail_size, pod.detail);
+                assert_string_equal(seen, expected[i]);
+        }
+        assert_false(pod_names_take(&text, &pod));
+        assert_string_equal(text, " and 1 more");
+        for (size_t i = 0; i < ELEMENTSOF(broken); i++) {
+                text = broken[i];
+                if (pod_names_take(&text, &pod) || text != broken[i])
+                        fail_msg("%s", broken[i]);
+        }
+        print_message("of others, and of what is over, nothing is read\n");
+        c.status = CONDITION_FALSE;
+        assert_null(heard_condition_figures(&c));
+        c = (Condition){ .type = c.type, .status = CONDITION_TRUE, .reason = CONDITION_REASON_AGENT, .message = c.message };
+        assert_null(heard_condition_held(&c));
+        c = (Condition){ .type = CONDITION_DRAIN_IN_PROGRESS, .status = CONDITION_TRUE, .reason = US, .message = "vesper-coordinator evicts; 1 pod is left" };
+        assert_null(heard_condition_held(&c));
+        assert_string_equal(heard_condition_figures(&c), "1 pod is left");
 }
 
 static void test_how_far(void **state) {
@@ -166,6 +237,8 @@ int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_rows),
                 cmocka_unit_test(test_texts),
+                cmocka_unit_test(test_sentences),
+                cmocka_unit_test(test_read_again),
                 cmocka_unit_test(test_how_far),
                 cmocka_unit_test(test_writers),
         };

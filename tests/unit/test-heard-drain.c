@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "fake-json.h"
+#include "heard-conditions.h"
 #include "heard-rule.h"
 #include "marks.h"
 #include "page.h"
@@ -108,7 +109,16 @@ static void assert_not_managed(Room *r) {
         assert_int_equal(rig_machine(r->rig, NODE)->n_terminated, 0);
 }
 
+/* The time that stands on the Node. */
+static usec_t heard_until(Room *r) {
+        _cleanup_(interruption_done) Interruption i = { 0 };
+
+        assert_return_code(interruption_parse(annotation(r, ANNOTATION_HEARD), &i), 0);
+        return notice_announced(i.notice);
+}
+
 static void test_drained(void **state) {
+        _cleanup_free_ char *announced = NULL, *said = NULL;
         Room r;
 
         room_open(&r, false, DRAINS);
@@ -120,6 +130,10 @@ static void test_drained(void **state) {
         assert_string_equal(fj_string(rig_node(r.rig, NODE), "metadata", "labels", LABEL_EXCLUDE_FROM_LB, NULL), "vesper");
         assert_null(annotation(&r, ANNOTATION_INTERRUPTION));
         assert_true(rig_event_says(r.rig, NODE, "InterruptionAnnounced", "cordoned and drained"));
+        announced = heard_announced_text(&(Notice){ .kind = NOTICE_SPOT, .action = (char *) "terminate", .announced_usec = heard_until(&r) });
+        assert_non_null(strstr(announced, "(spot, terminate) by 2"));
+        said = strf("being drained: the interruption queue announced %s. vesper does not end that machine. 'vesperctl undrain " NODE "' stops the drain", announced);
+        assert_true(rig_event_says(r.rig, NODE, "Cordoned", said));
         assert_int_equal(fake_sqs_n_messages(r.q.sqs, "q"), 0);
         assert_true(wait_phase(&r, "Drained", 10 * S));
         assert_false(has_pod(&r, "web"));
@@ -153,6 +167,8 @@ static void test_reported(void **state) {
 
 /* A PodDisruptionBudget holds until the pod's grace no longer fits before the announced time, and no longer. */
 static void test_budget_until_deadline(void **state) {
+        _cleanup_free_ char *said = NULL;
+        char when[RFC3339_MAX];
         Room r;
 
         room_open(&r, false, DRAINS);
@@ -164,10 +180,16 @@ static void test_budget_until_deadline(void **state) {
         assert_true(has_pod(&r, "web"));
         assert_null(fj_string(fake_get(r.rig->cluster, FAKE_PODS, "default", "web"), "metadata", "deletionTimestamp", NULL));
         assert_true(rig_has_event(r.rig, NODE, "DrainBlocked"));
+        print_message("  nobody removes that node, and its pod is not told so\n");
+        rfc3339_format(heard_until(&r), when);
+        said = strf("drained because the interruption queue announced the end of its machine, which may be gone from %s on: if this pod is still there at", when);
+        assert_true(rig_event_says(r.rig, "web", "DeletionAtDeadline", said));
+        assert_false(rig_event_says(r.rig, "web", "DeletionAtDeadline", "is being removed"));
         assert_true(metrics_say(&r, "vesper_coordinator_queue_drains 1\n"));
         assert_true(has_phase(&r, "Draining"));
         rig_run(r.rig, 15 * S);
         assert_false(has_pod(&r, "web"));
+        assert_true(rig_event_says(r.rig, "web", "PodDeletedAtDeadline", "The machine of node " NODE " may be gone from"));
         assert_true(wait_phase(&r, "Drained", 5 * S));
         assert_int_equal(rig_evictions(r.rig, 201), 0);
         assert_true(metrics_say(&r, "vesper_coordinator_queue_drains 0\n"));
@@ -422,7 +444,7 @@ static void test_conditions(void **state) {
         rig_run(r.rig, 4 * S);
         assert_conditions(&r, "-TT-");
         rig_run(r.rig, 11 * S);
-        assert_true(condition_says(&r, CONDITION_DRAIN_IN_PROGRESS, "(spot, terminate), by "));
+        assert_true(condition_says(&r, CONDITION_DRAIN_IN_PROGRESS, "(spot, terminate) by "));
         assert_true(condition_says(&r, CONDITION_DRAIN_IN_PROGRESS, "1 pod is left, and it waits for default/web (BlockedByPDB web)"));
         assert_in_range(status_patches(&r) - before, 1, 2);
         print_message("  nothing changes, and nothing is written\n");
@@ -461,7 +483,13 @@ static void test_conditions_planned(void **state) {
         send_spot(&r, "e1");
         rig_run(r.rig, 4 * S);
         assert_conditions(&r, "T---");
-        assert_true(wait_phase(&r, "Drained", 10 * S));
+        assert_true(condition_says(&r, CONDITION_MAINTENANCE_PLANNED, "until load balancers have let go of it"));
+        print_message("  its agent begins to drain it, and is silent from then on\n");
+        mark_agent(&r, "Draining", 1);
+        rig_run(r.rig, 12 * S);
+        assert_conditions(&r, "T---");
+        assert_true(condition_says(&r, CONDITION_MAINTENANCE_PLANNED, "until its agent, which drains it now, makes no more progress"));
+        assert_true(wait_phase(&r, "Drained", 20 * S));
         rig_run(r.rig, 2 * S);
         assert_conditions(&r, "FTFT");
         room_close(&r);
@@ -490,7 +518,7 @@ static void test_conditions_overruled(void **state) {
         fake_merge(r.rig->cluster, FAKE_NODES, NULL, NODE, "{'spec':{'unschedulable':null}}");
         rig_run(r.rig, 5 * S);
         assert_conditions(&r, "-FF-");
-        assert_true(condition_says(&r, CONDITION_DRAIN_IN_PROGRESS, "somebody has made it schedulable"));
+        assert_true(condition_says(&r, CONDITION_DRAIN_IN_PROGRESS, "somebody made it schedulable"));
         room_close(&r);
 }
 
