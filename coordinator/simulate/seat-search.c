@@ -71,6 +71,13 @@ void simulator_count_fits(Simulator *s, uint32_t pod, uint32_t counts[_FIT_REASO
                 *ret_nearest = counts[FIT_OK] > 0 ? NOWHERE : nearest;
 }
 
+/* So much has to be free; of what a pod does not ask for there may be less than nothing. */
+static int64_t least_free(const PodTemplate *t, uint32_t resource) {
+        int64_t amount = pod_template_request(t, resource);
+
+        return amount > 0 ? amount : INT64_MIN;
+}
+
 static void find_bounds(Simulator *s, uint32_t block) {
         uint32_t end = MIN((block + 1) * BLOCK_NODES, s->n_nodes);
         int64_t most_cpu = 0, most_memory = 0;
@@ -90,7 +97,7 @@ uint32_t simulator_first_fit(Simulator *s, uint32_t pod) {
                       *free_memory = s->free + RESOURCE_MEMORY * s->nodes_allocated;
         const uint64_t *mask = template_mask(s, s->pods[pod].template);
         const PodTemplate *t = template_of(s, pod);
-        int64_t cpu = pod_template_request(t, RESOURCE_CPU), memory = pod_template_request(t, RESOURCE_MEMORY);
+        int64_t cpu = least_free(t, RESOURCE_CPU), memory = least_free(t, RESOURCE_MEMORY);
 
         for (uint32_t block = 0; block * BLOCK_NODES < s->n_nodes; block++) {
                 if (s->block_has_changed[block])
@@ -132,7 +139,7 @@ static uint32_t first_of_score(const Simulator *s, uint32_t pod, int32_t score, 
 uint32_t simulator_freest_fit(Simulator *s, uint32_t pod) {
         const uint64_t *mask = template_mask(s, s->pods[pod].template);
         const PodTemplate *t = template_of(s, pod);
-        int64_t cpu = pod_template_request(t, RESOURCE_CPU), memory = pod_template_request(t, RESOURCE_MEMORY);
+        int64_t cpu = least_free(t, RESOURCE_CPU), memory = least_free(t, RESOURCE_MEMORY);
         uint32_t node = NOWHERE;
 
         for (int32_t score = score_index_next(&s->by_score, SCORE_MAX + 1); score != SCORE_NONE && node == NOWHERE;
