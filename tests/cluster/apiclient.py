@@ -137,15 +137,19 @@ class Client:
         """Many calls (method, path, body) at once over so many connections; the answers in their order.
         Raises the first ApiError after all are done."""
         calls = list(calls)
+        own = set()  # other threads have connections, too
         with concurrent.futures.ThreadPoolExecutor(min(connections, max(1, len(calls)))) as pool:
-            futures = [pool.submit(self._call_and_keep, *c) for c in calls]
-        for connection in [c for c in self._open if c is not getattr(self._local, "connection", None)]:
+            futures = [pool.submit(self._call_and_keep, own, *c) for c in calls]
+        for connection in own & set(self._open):
             connection.close()
             self._open.remove(connection)
         return [f.result() for f in futures]
 
-    def _call_and_keep(self, method, path, body=None, content_type=None):
-        return self.call(method, path, body, content_type)
+    def _call_and_keep(self, own, method, path, body=None, content_type=None):
+        try:
+            return self.call(method, path, body, content_type)
+        finally:
+            own.add(getattr(self._local, "connection", None))
 
     def watch(self, path, resource_version, timeout=60):
         """Yields the events of a watch, as they come, for so many seconds."""

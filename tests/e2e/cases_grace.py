@@ -294,7 +294,7 @@ def _end(row):
 def grace_sentences(world, figures):
     """terminationGracePeriod: each sentence that is promised of it, on nodes of its own"""
     rows = {make: make(world) for make in ROWS}
-    beds = [next(row) for row in rows.values()]  # one after the other: so is bulk() of the client to be used
+    beds = [next(row) for row in rows.values()]
     with world.coordinator("first") as first:
         first.wait_line("LEASE_ACQUIRED")
         world.wait_adopted(*(bed.node for bed in beds))
