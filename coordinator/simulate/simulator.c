@@ -112,17 +112,10 @@ static int read_rules_of(Simulator *s, Hashmap *seen, const char *scheduling) {
         return r;
 }
 
-static int gather_read_labels(Simulator *s, KubeObject *const *pods, size_t n) {
-        _cleanup_(hashmap_freep) Hashmap *seen = NULL;
+static int read_rules_of_all(Simulator *s, Hashmap *seen, KubeObject *const *pods, size_t n) {
         const char *last = NULL;
-        const KubePdb *pdb;
-        int r = hashmap_new(HASHMAP_BORROW_KEYS, &seen);
+        int r = 0;
 
-        if (r >= 0)
-                r = hashmap_new(0, &s->read_labels);
-        HASHMAP_FOREACH (pdb, s->snapshot->objects[SNAPSHOT_PDBS])
-                if (r >= 0)
-                        r = selector_gather_keys(pdb->selector, s->read_labels);
         for (size_t i = 0; i < n && r >= 0; i++) {
                 const char *scheduling = ((const KubeScheduledPod *) pods[i])->scheduling;
 
@@ -131,6 +124,21 @@ static int gather_read_labels(Simulator *s, KubeObject *const *pods, size_t n) {
                 last = scheduling;
         }
         return r;
+}
+
+static int gather_read_labels(Simulator *s, KubeObject *const *pods, size_t n, const AwaitedPods *awaited) {
+        _cleanup_(hashmap_freep) Hashmap *seen = NULL;
+        const KubePdb *pdb;
+        int r = hashmap_new(HASHMAP_BORROW_KEYS, &seen);
+
+        if (r >= 0)
+                r = hashmap_new(0, &s->read_labels);
+        HASHMAP_FOREACH (pdb, s->snapshot->objects[SNAPSHOT_PDBS])
+                if (r >= 0)
+                        r = selector_gather_keys(pdb->selector, s->read_labels);
+        if (r >= 0)
+                r = read_rules_of_all(s, seen, pods, n);
+        return r < 0 ? r : read_rules_of_all(s, seen, awaited->pods, awaited->n);
 }
 
 static void template_done(SimulatorTemplate *t, InternPool *pool) {
@@ -318,7 +326,7 @@ PodUnmodelled simulator_judge_pod(const Simulator *s, uint32_t pod) {
         return s->pods[pod].object->pod.object.invalid ? POD_UNREADABLE : template_of(s, pod)->unmodelled;
 }
 
-static int load_pods(Simulator *s) {
+static int load_pods(Simulator *s, const AwaitedPods *awaited) {
         _cleanup_free_ KubeObject **objects = NULL;
         size_t n = 0;
         int r = snapshot_sorted(s->snapshot, SNAPSHOT_PODS, &objects, &n);
@@ -326,11 +334,13 @@ static int load_pods(Simulator *s) {
         if (r >= 0)
                 r = hashmap_new(HASHMAP_BORROW_KEYS, &s->template_numbers);
         if (r >= 0)
-                r = gather_read_labels(s, objects, n);
+                r = gather_read_labels(s, objects, n, awaited);
         if (r >= 0)
-                r = GREEDY_REALLOC(s->pods, s->pods_allocated, n + 1);
+                r = GREEDY_REALLOC(s->pods, s->pods_allocated, n + awaited->n + 1);
         for (size_t i = 0; i < n && r >= 0; i++)
                 r = simulator_fill_pod(s, s->n_pods++, (const KubeScheduledPod *) objects[i], false);
+        for (size_t i = 0; i < awaited->n && r >= 0; i++)
+                r = simulator_fill_pod(s, s->n_pods++, (const KubeScheduledPod *) awaited->pods[i], true);
         return r;
 }
 
@@ -400,13 +410,13 @@ static int bring_all_home(Simulator *s) {
 
 /* -- new and free --------------------------------------------------------------------------------------- */
 
-static int simulator_load(Simulator *s) {
+static int simulator_load(Simulator *s, const AwaitedPods *awaited) {
         int r = resource_table_init(&s->resources, s->pool);
 
         if (r >= 0)
                 r = load_nodes(s);
         if (r >= 0)
-                r = load_pods(s);
+                r = load_pods(s, awaited);
         if (r >= 0)
                 r = load_room(s);
         if (r >= 0)
@@ -432,7 +442,7 @@ bool simulator_is_too_coarse(const Simulator *s) {
         return false;
 }
 
-int simulator_new_within(const Snapshot *snapshot, const SimulatorBounds *bounds, Simulator **ret) {
+int simulator_new_within(const Snapshot *snapshot, const AwaitedPods *awaited, const SimulatorBounds *bounds, Simulator **ret) {
         Simulator *s = new0(Simulator, 1);
         int r;
 
@@ -441,7 +451,7 @@ int simulator_new_within(const Snapshot *snapshot, const SimulatorBounds *bounds
         s->snapshot = snapshot;
         s->pool = snapshot->pool;
         s->bounds = *bounds;
-        r = simulator_load(s);
+        r = simulator_load(s, awaited);
         if (r < 0) {
                 simulator_free(s);
                 return r;
@@ -452,7 +462,9 @@ int simulator_new_within(const Snapshot *snapshot, const SimulatorBounds *bounds
 }
 
 int simulator_new(const Snapshot *snapshot, Simulator **ret) {
-        return simulator_new_within(snapshot, &simulator_bounds, ret);
+        static const AwaitedPods nobody = {};
+
+        return simulator_new_within(snapshot, &nobody, &simulator_bounds, ret);
 }
 
 void simulator_node_done(SimulatorNode *n, InternPool *pool) {

@@ -66,9 +66,17 @@ typedef struct SimulatorBounds {
 
 extern const SimulatorBounds simulator_bounds; /* what the leader's event loop, and its memory, can bear */
 
+/* Pods that are gone, and whose controllers have not made their successors yet: as simulator_add_vanished() would add them, with the numbers after
+ * those of the snapshot, in this order. Made with them, no simulator lacks the labels that their rules ask for, nor bytes: a namespace whose share
+ * they exceed is left out. */
+typedef struct AwaitedPods {
+        KubeObject *const *pods; /* of kube_scheduled_pod_kind; borrowed as long as the simulator is there */
+        size_t n;
+} AwaitedPods;
+
 /* -ENOMEM. What cannot be read in an object makes the pods concerned unmodelled, and is no failure. */
-int simulator_new_within(const Snapshot *snapshot, const SimulatorBounds *bounds, Simulator **ret);
-/* The same within simulator_bounds. */
+int simulator_new_within(const Snapshot *snapshot, const AwaitedPods *awaited, const SimulatorBounds *bounds, Simulator **ret);
+/* The same within simulator_bounds, of the snapshot alone. */
 int simulator_new(const Snapshot *snapshot, Simulator **ret);
 Simulator *simulator_free(Simulator *s);
 DEFINE_FREEP(Simulator, simulator_free);

@@ -545,6 +545,57 @@ static void test_vanished(void **state) {
         expect_removal(s, "a", "p>c");
 }
 
+/* Made with pods that are awaited, it knows what their rules ask for, and they cost their own namespace what it may cost, not others their answer. */
+static void test_awaited(void **state) {
+        static const Case nodes = { "", { { "a", "4", "1" }, { "b", "4", "1" } }, { { "p", "a", "3" } }, {}, NULL, false, NULL };
+        static const struct {
+                const char *what;
+                SimulatorBounds bounds;
+                const char *pdb; /* asks for its label; NULL: nobody does */
+                int added; /* what simulator_add_vanished() says */
+                size_t n_left_out;
+        } rows[] = {
+                { "a label that nobody asks for", { UINT64_MAX, UINT64_MAX }, NULL, -ESTALE, 0 },
+                { "no bytes for its rule", { UINT64_MAX, 1 },
+                  "{\"metadata\":{\"name\":\"b\",\"namespace\":\"y\"},\"spec\":{\"selector\":{\"matchLabels\":{\"k9\":\"v\"}}}}", -E2BIG, 1 },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(intern_pool_freep) InternPool *pool = NULL;
+                _cleanup_(snapshot_freep) Snapshot *snapshot = NULL, *gone = NULL;
+                _cleanup_(simulator_freep) Simulator *s = NULL;
+                KubeObject *pods[2];
+                uint32_t number;
+                size_t n;
+
+                print_message("  %s\n", rows[i].what);
+                assert_int_equal(intern_pool_new(&pool), 0);
+                assert_int_equal(snapshot_new(pool, 0, &snapshot), 0);
+                assert_int_equal(snapshot_new(pool, 0, &gone), 0);
+                case_put(snapshot, &nodes);
+                if (rows[i].pdb)
+                        cluster_put(snapshot, SNAPSHOT_PDBS, rows[i].pdb);
+                pods[0] = cluster_put(gone, SNAPSHOT_PODS, "{\"metadata\":{\"name\":\"q\",\"namespace\":\"y\",\"labels\":{\"k9\":\"v\"}},\"spec\":{\"containers\":[{}],"
+                                                           "\"topologySpreadConstraints\":[{\"maxSkew\":1,\"topologyKey\":\"" ZONE "\",\"whenUnsatisfiable\":\"DoNotSchedule\","
+                                                           "\"labelSelector\":{\"matchLabels\":{\"k9\":\"v\"}}}]}}");
+                put_pod(gone, &(PodRow){ "z", "b", "4", NULL, NULL, "TERMINATING" });
+                pods[1] = snapshot_get(gone, SNAPSHOT_PODS, "x/z");
+                assert_int_equal(simulator_new_within(snapshot, &(AwaitedPods){}, &rows[i].bounds, &s), 0);
+                expect_removal(s, "a", "p>b");
+                assert_int_equal(simulator_add_vanished(s, (const KubeScheduledPod *) pods[0], &number), rows[i].added);
+                s = simulator_free(s);
+                assert_int_equal(simulator_new_within(snapshot, &(AwaitedPods){ pods, ELEMENTSOF(pods) }, &rows[i].bounds, &s), 0);
+                assert_ptr_equal(simulator_pod(s, 1), pods[0]);
+                assert_ptr_equal(simulator_pod(s, 2), pods[1]);
+                (void) simulator_left_out(s, &n);
+                assert_int_equal(n, rows[i].n_left_out);
+                expect_removal(s, "a", "p: not a destination 1, resources 1"); /* b is z's */
+                simulator_forget_pod(s, 2);
+                simulator_forget_pod(s, 1);
+                expect_removal(s, "a", "p>b");
+        }
+}
+
 /* Seats of those that wait are kept while others change, and are nowhere when these are counted; too many are said to be. */
 static void test_waiting(void **state) {
         static const Case c = { "", { { "a", "4", "1" }, { "b", "4", "1" }, { "c", "4", "1" } }, { { "p", "a", "1" }, { "w", "", "3" } }, {}, NULL, false, NULL };
@@ -788,7 +839,7 @@ static void test_left_out(void **state) {
                         put_tenant(snapshot, rows[i].node, rows[i].rules);
                         if (late)
                                 t = hashmap_remove(snapshot->objects[SNAPSHOT_PODS], "y/t");
-                        assert_int_equal(simulator_new_within(snapshot, &few, &s), 0);
+                        assert_int_equal(simulator_new_within(snapshot, &(AwaitedPods){}, &few, &s), 0);
                         if (late) {
                                 assert_int_equal(simulator_add_pod(s, (KubeScheduledPod *) t, &number), 0);
                                 assert_int_equal(snapshot_put(snapshot, SNAPSHOT_PODS, t), 0);
@@ -838,7 +889,7 @@ static void test_shares(void **state) {
 
                                 cluster_put(snapshot, SNAPSHOT_PODS, text);
                         }
-                assert_int_equal(simulator_new_within(snapshot, &bounds, &s), 0);
+                assert_int_equal(simulator_new_within(snapshot, &(AwaitedPods){}, &bounds, &s), 0);
                 assert_int_equal(simulator_left_out_text(s, &said), 0);
                 if (rows[i].left_out)
                         assert_string_equal(said, rows[i].left_out);
@@ -1052,7 +1103,7 @@ static void test_left_out_promises_nothing(void **state) {
                 (void) simulator_left_out(whole, &n);
                 assert_int_equal(n, 0);
                 bounds.work = cluster_draw(&dice) % (400);
-                assert_int_equal(simulator_new_within(c.snapshot, &bounds, &s), 0);
+                assert_int_equal(simulator_new_within(c.snapshot, &(AwaitedPods){}, &bounds, &s), 0);
                 (void) simulator_left_out(s, &n);
                 closed += s->n_closing > 0;
                 for (uint32_t i = 0; i < simulator_n_nodes(s) && n > 0; i++) {
@@ -1080,7 +1131,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_cases),
                 cmocka_unit_test(test_updates),
-                cmocka_unit_test(test_news), cmocka_unit_test(test_vanished), cmocka_unit_test(test_waiting),
+                cmocka_unit_test(test_news), cmocka_unit_test(test_vanished), cmocka_unit_test(test_awaited), cmocka_unit_test(test_waiting),
                 cmocka_unit_test(test_bloat),
                 cmocka_unit_test(test_own_labels),
                 cmocka_unit_test(test_too_large),
