@@ -94,6 +94,10 @@ static bool is_of_stateful_set(const OwnerRef *maker) {
         return streq_ptr(maker->kind, "StatefulSet") && startswith(strempty(maker->api_version), "apps/");
 }
 
+void vanished_pods_note_gap(VanishedPods *v, usec_t now_usec) {
+        note_incomplete(v, now_usec);
+}
+
 /* -- of which Deployment -------------------------------------------------------------------------------- */
 
 /* How much of the ReplicaSet's name is its Deployment's; 0: no Deployment has made it. Its name ends in the hash that its pods are labelled with. */
@@ -279,4 +283,8 @@ size_t vanished_pods_size(const VanishedPods *v) {
 
 bool vanished_pods_are_incomplete(const VanishedPods *v) {
         return v->incomplete_until_usec > 0;
+}
+
+usec_t vanished_pods_incomplete_until(const VanishedPods *v) {
+        return v->incomplete_until_usec;
 }

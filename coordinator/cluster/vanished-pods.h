@@ -35,10 +35,14 @@ DEFINE_FREEP(VanishedPods, vanished_pods_free);
 
 /* A pod came (old NULL), changed, or went (new NULL). Without memory for it, it is forgotten as one too many is. */
 void vanished_pods_see(VanishedPods *v, const KubePod *old, const KubePod *new, usec_t now_usec);
+/* Pods may have come and gone unseen until now: before the first list, or between a watch and the list that followed it. */
+void vanished_pods_note_gap(VanishedPods *v, usec_t now_usec);
 /* What is over is forgotten. */
 void vanished_pods_expire(VanishedPods *v, usec_t now_usec);
 /* Those whose successors are awaited, the oldest first; each as it was last. *it: begins as 0. Nothing may be seen meanwhile. */
 bool vanished_pods_iterate(const VanishedPods *v, const ListNode **it, const KubePod **ret);
 size_t vanished_pods_size(const VanishedPods *v);
-/* One was forgotten whose time is not over. */
+/* One was forgotten whose time is not over, or may have left unseen. */
 bool vanished_pods_are_incomplete(const VanishedPods *v);
+/* Until then, if nothing else is forgotten; 0: they are complete. */
+usec_t vanished_pods_incomplete_until(const VanishedPods *v);

@@ -28,6 +28,7 @@ struct OutlookFeed {
         bool is_stale;          /* the simulator is not of the cluster as it is */
         usec_t built_usec;      /* loop_now() */
         uint64_t n_built;
+        usec_t first_usec;      /* the same: the first snapshot is taken then at the latest */
         void (*changed)(void *userdata);
         void *userdata;
 };
@@ -57,6 +58,7 @@ int outlook_feed_new(KubeClient *c, const ClusterView *view, void (*changed)(voi
         f->view = view;
         f->changed = changed;
         f->userdata = userdata;
+        f->first_usec = usec_add(loop_now(f->env->loop), VANISHED_USEC);
         r = hashmap_new(0, &f->pending);
         if (r >= 0)
                 r = outlook_kinds_new(c, on_kinds_changed, f, &f->kinds);
@@ -428,11 +430,22 @@ static int feed_refresh(OutlookFeed *f) {
         return 1;
 }
 
+/* For a minute after the start nobody knows which pods left before: what claims say from then is truer than that any node may be needed. No
+ * longer, however many leave in that minute. 0: nothing is waited for. */
+static usec_t first_at_usec(const OutlookFeed *f, usec_t now_usec) {
+        usec_t until = vanished_pods_incomplete_until(cluster_view_vanished(f->view));
+
+        return f->n_built > 0 || now_usec >= f->first_usec ? 0 : MIN(until, f->first_usec);
+}
+
 int outlook_feed_begin(OutlookFeed *f, DisruptionScene **ret, usec_t *ret_at_usec) {
         usec_t now = loop_now(f->env->loop);
         int r;
 
         assert(!f->scene);
+        *ret_at_usec = first_at_usec(f, now);
+        if (*ret_at_usec > 0)
+                return 0;
         if (!outlook_kinds_settled(f->kinds, ret_at_usec)) {
                 *ret_at_usec = MIN(*ret_at_usec, usec_add(now, SETTLE_USEC));
                 return 0;

@@ -246,6 +246,25 @@ static void make_spread_vanish(Bench *b, unsigned n) {
         fake_world_run(&b->w, WATCHES_USEC);
 }
 
+/* Until it is known who left before the view was complete, nothing is judged; afterwards not all is judged as if nobody knew. */
+static void test_first_round(void **state) {
+        DisruptionScene *scene = NULL;
+        usec_t began, at = 0;
+        Bench b;
+
+        bench_init(&b, 1);
+        began = loop_now(b.w.loop);
+        assert_int_equal(outlook_feed_begin(b.feed, &scene, &at), 0);
+        assert_in_range(at, began + VANISHED_USEC - USEC_PER_SEC, began + VANISHED_USEC);
+        fake_world_run(&b.w, at - began - 1);
+        assert_int_equal(outlook_feed_begin(b.feed, &scene, &at), 0);
+        scene = next_round(&b);
+        assert_non_null(scene);
+        assert_false(outlook_feed_awaits(b.feed));
+        outlook_feed_end(b.feed);
+        bench_done(&b);
+}
+
 static size_t n_simulated(const Simulator *s) {
         size_t n = 0;
 
@@ -265,7 +284,7 @@ static void test_vanished_with_rules_of_their_own(void **state) {
 
                 bench_init(&b, 1);
                 change_some_pod(&b);
-                fake_world_run(&b.w, WATCHES_USEC);
+                fake_world_run(&b.w, VANISHED_USEC); /* until all that left are known */
                 for (unsigned i = 0; i < 5; i++) {
                         usec_t before = loop_now(b.w.loop);
                         unsigned n = i + !in_round;
@@ -296,6 +315,7 @@ static void test_vanished_with_rules_of_their_own(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_any_moment),
+                cmocka_unit_test(test_first_round),
                 cmocka_unit_test(test_vanished_with_rules_of_their_own),
         };
 
