@@ -11,6 +11,7 @@
 #define REBUILD_PER_POD_USEC UINT64_C(400) /* 125,000 pods: a minute */
 #define RETRY_USEC (5 * USEC_PER_SEC)
 #define PAUSE_USEC (10 * USEC_PER_MSEC) /* for others, between snapshot and simulator */
+#define FRESH_USEC USEC_PER_SEC /* a snapshot that is not of the cluster as it is any more makes a simulator for so long */
 #define SETTLE_USEC (200 * USEC_PER_MSEC) /* while lists are under way */
 
 struct OutlookFeed {
@@ -26,7 +27,7 @@ struct OutlookFeed {
         uint64_t n_rounds;
         Hashmap *pending;       /* pod -> its newest state, a reference; NULL: it is gone. What came during a round */
         bool is_stale;          /* the simulator is not of the cluster as it is */
-        usec_t built_usec;      /* loop_now() */
+        usec_t built_usec, taken_usec; /* loop_now(): when the snapshot was begun, and was complete */
         uint64_t n_built;
         usec_t first_usec;      /* the same: the first snapshot is taken then at the latest */
         void (*changed)(void *userdata);
@@ -303,6 +304,7 @@ static int feed_take_snapshot(OutlookFeed *f) {
         if (r >= 0)
                 r = outlook_kinds_put(f->kinds, f->snapshot);
         f->is_stale = false;
+        f->taken_usec = loop_now(f->env->loop);
         return r < 0 ? r : 0;
 }
 
@@ -353,6 +355,12 @@ static int feed_make_simulator(OutlookFeed *f) {
                 r = number_pods(f);
         f->n_built += r >= 0;
         return r;
+}
+
+/* A node may have changed since the snapshot was taken. Until a simulator is made of it that is a moment, unless the view is not whole meanwhile or
+ * a list is under way: then what it says of nodes and volumes is minutes old. */
+static bool snapshot_is_outdated(const OutlookFeed *f, usec_t now_usec) {
+        return !f->simulator && f->is_stale && usec_add(f->taken_usec, FRESH_USEC) < now_usec;
 }
 
 static usec_t rebuild_usec(const OutlookFeed *f) {
@@ -451,9 +459,9 @@ int outlook_feed_begin(OutlookFeed *f, DisruptionScene **ret, usec_t *ret_at_use
                 return 0;
         }
         *ret_at_usec = rebuild_usec(f);
-        if (f->snapshot && !(f->simulator && f->is_stale))
+        if (f->snapshot && !(f->simulator && f->is_stale) && !snapshot_is_outdated(f, now))
                 r = feed_refresh(f);
-        else if (f->n_built > 0 && now < *ret_at_usec)
+        else if (f->n_built > 0 && now < *ret_at_usec && (f->simulator || !f->snapshot))
                 return 0;
         else {
                 r = feed_take_snapshot(f);

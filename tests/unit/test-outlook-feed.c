@@ -229,6 +229,46 @@ static DisruptionScene *next_round(Bench *b) {
         return NULL;
 }
 
+/* A snapshot whose simulator could not be made for long, as lists were under way, is taken anew if a node has changed since; one that was taken a
+ * moment ago makes its simulator, whatever changes. */
+static void test_old_snapshot(void **state) {
+        static const struct {
+                usec_t waits_usec;
+                bool changes, is_cordoned; /* the node does; in the next round it is */
+                unsigned n_parts;          /* until the round begins */
+        } rows[] = {
+                { 20 * USEC_PER_MSEC, true, false, 1 },
+                { USEC_PER_MINUTE, true, true, 2 },
+                { USEC_PER_MINUTE, false, false, 1 },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                DisruptionScene *scene = NULL;
+                unsigned n_parts = 0;
+                usec_t at = 0;
+                Bench b;
+
+                bench_init(&b, 1);
+                fake_world_run(&b.w, VANISHED_USEC);
+                assert_int_equal(outlook_feed_begin(b.feed, &scene, &at), 0);
+                assert_int_equal(at, loop_now(b.w.loop) + 10 * USEC_PER_MSEC); /* the snapshot is there */
+                if (rows[i].changes)
+                        fake_merge(b.w.cluster, FAKE_NODES, NULL, "n0", "{'spec':{'unschedulable':true}}");
+                fake_world_run(&b.w, rows[i].waits_usec);
+                for (int r = 0; r == 0; n_parts++) {
+                        assert_in_range(n_parts, 0, 9);
+                        r = outlook_feed_begin(b.feed, &scene, &at);
+                        assert_in_range(r, 0, 1);
+                        if (r == 0)
+                                fake_world_run(&b.w, at - loop_now(b.w.loop));
+                }
+                assert_int_equal(n_parts, rows[i].n_parts);
+                assert_int_equal(simulator_node(scene->simulator, 0)->node.unschedulable, rows[i].is_cordoned);
+                outlook_feed_end(b.feed);
+                bench_done(&b);
+        }
+}
+
 /* -- pods that vanished ----------------------------------------------------------------------------------- */
 
 /* A pod that is spread by a label that no other asks for comes, and goes without grace. */
@@ -316,6 +356,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_any_moment),
                 cmocka_unit_test(test_first_round),
+                cmocka_unit_test(test_old_snapshot),
                 cmocka_unit_test(test_vanished_with_rules_of_their_own),
         };
 
