@@ -52,8 +52,8 @@ const char *pod_unmodelled_to_string(PodUnmodelled u); /* "RESOURCE_CLAIMS" */
 
 /*
  * How many rules between pods tenants write (topologySpreadConstraints, pod affinity, pod anti-affinity) is bounded nowhere, and each
- * is compared with each kind of pods that it may be about. What that may cost is shared out among namespaces, those with the least
- * first; one whose share is not enough is left out: its pods are POD_TOO_MANY_RULES. They count in the rules of others as ever, and
+ * is compared with each kind of pods that it may be about. Three quarters of what that may cost are shared out among namespaces, those
+ * with the least first, and the rest is for what comes later; one whose share is not enough is left out: its pods are POD_TOO_MANY_RULES. They count in the rules of others as ever, and
  * where they are, their anti-affinity that may be about other namespaces keeps away everybody. So no pod is given a seat that it
  * would not have with all rules.
  */

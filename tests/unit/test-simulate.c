@@ -855,7 +855,7 @@ static void test_left_out(void **state) {
                 }
 }
 
-/* Of three that need too much together, those that need less have their rules. */
+/* Of three that need too much together, for which there are three quarters of it, those that need less have their rules. */
 static void test_shares(void **state) {
         static const struct {
                 const char *what;
@@ -864,10 +864,10 @@ static void test_shares(void **state) {
                 const char *left_out;
         } rows[] = {
                 { "room for all", { 10, 20, 30 }, 10000, NULL },
-                { "not for the largest", { 10, 20, 30 }, 1200, "namespace 'c' has " TOO_MANY_RULES_TEXT },
-                { "whichever that is", { 30, 10, 20 }, 1200, "namespace 'a' has " TOO_MANY_RULES_TEXT },
-                { "for the smallest only", { 20, 10, 30 }, 400, "namespaces 'a' and 'c' have " TOO_MANY_RULES_TEXT },
-                { "for none", { 10, 10, 10 }, 200, "namespaces 'a', 'b' and 'c' have " TOO_MANY_RULES_TEXT },
+                { "not for the largest", { 10, 20, 30 }, 1600, "namespace 'c' has " TOO_MANY_RULES_TEXT },
+                { "whichever that is", { 30, 10, 20 }, 1600, "namespace 'a' has " TOO_MANY_RULES_TEXT },
+                { "for the smallest only", { 20, 10, 30 }, 532, "namespaces 'a' and 'c' have " TOO_MANY_RULES_TEXT },
+                { "for none", { 10, 10, 10 }, 268, "namespaces 'a', 'b' and 'c' have " TOO_MANY_RULES_TEXT },
         };
         static const Case nodes = { "", { { "n", "4", "1" } }, {}, {}, NULL, false, NULL };
 
@@ -895,6 +895,51 @@ static void test_shares(void **state) {
                         assert_string_equal(said, rows[i].left_out);
                 else
                         assert_null(said);
+        }
+}
+
+static void put_spread(Snapshot *snapshot, const char *ns, const char *name, const char *app) {
+        _cleanup_free_ char *text = strf("{\"metadata\":{\"name\":\"%s\",\"namespace\":\"%s\",\"labels\":{\"app\":\"%s\"}},\"spec\":{\"containers\":[{}],"
+                                         "\"topologySpreadConstraints\":[{\"maxSkew\":1,\"topologyKey\":\"" ZONE "\",\"whenUnsatisfiable\":\"DoNotSchedule\","
+                                         "\"labelSelector\":{\"matchLabels\":{\"app\":\"%s\"}}}]}}",
+                                         name, ns, app, app);
+
+        cluster_put(snapshot, SNAPSHOT_PODS, text);
+}
+
+/* One tenant has rules for all bytes that there are, or for as many as are shared out: pods of another that count in rules of their own have room. */
+static void test_late_pods_have_room(void **state) {
+        static const SimulatorBounds none = { UINT64_MAX, UINT64_MAX };
+        static const Case nodes = { "", { { "a", "4", "1" }, { "b", "4", "2" } }, {}, {}, NULL, false, NULL };
+        _cleanup_(intern_pool_freep) InternPool *pool = NULL;
+        _cleanup_(snapshot_freep) Snapshot *snapshot = NULL, *late = NULL;
+        uint64_t bytes;
+
+        assert_int_equal(intern_pool_new(&pool), 0);
+        assert_int_equal(snapshot_new(pool, 0, &snapshot), 0);
+        assert_int_equal(snapshot_new(pool, 0, &late), 0);
+        case_put(snapshot, &nodes);
+        put_spread(snapshot, "x", "web", "web");
+        put_spread(late, "x", "late", "web");
+        for (unsigned i = 0; i < 50; i++) {
+                _cleanup_free_ char *name = strf("p%u", i);
+
+                put_spread(snapshot, "y", name, name);
+        }
+        for (unsigned i = 0; i < 3; i++) {
+                SimulatorBounds bounds = { UINT64_MAX, UINT64_MAX };
+                _cleanup_(simulator_freep) Simulator *s = NULL;
+                uint32_t number;
+                size_t n;
+
+                if (i > 0)
+                        bounds.bytes = i == 1 ? bytes : (4 * bytes + 2) / 3;
+                assert_int_equal(simulator_new_within(snapshot, &(AwaitedPods){}, i == 0 ? &none : &bounds, &s), 0);
+                bytes = i == 0 ? s->spent.bytes : bytes;
+                (void) simulator_left_out(s, &n);
+                assert_int_equal(n, i == 1);
+                for (unsigned k = 0; k < 20; k++)
+                        assert_int_equal(simulator_add_pod(s, (const KubeScheduledPod *) snapshot_get(late, SNAPSHOT_PODS, "x/late"), &number), 0);
         }
 }
 
@@ -1137,7 +1182,7 @@ int main(void) {
                 cmocka_unit_test(test_too_large),
                 cmocka_unit_test(test_grows_too_large),
                 cmocka_unit_test(test_left_out),
-                cmocka_unit_test(test_shares),
+                cmocka_unit_test(test_late_pods_have_room), cmocka_unit_test(test_shares),
                 cmocka_unit_test(test_against_every_assignment),
                 cmocka_unit_test(test_left_out_promises_nothing),
         };
