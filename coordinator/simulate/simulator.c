@@ -43,55 +43,6 @@ const char *pod_unmodelled_to_string(PodUnmodelled u) {
         return unmodelled_table[u];
 }
 
-/* -- templates ------------------------------------------------------------------------------------------ */
-
-static int add_template(Simulator *s, const char *text, uint32_t *ret) {
-        size_t n_read = hashmap_size(s->read_labels);
-        SimulatorTemplate *t;
-        int r = GREEDY_REALLOC(s->templates, s->templates_allocated, (size_t) s->n_templates + 1);
-
-        if (r < 0)
-                return r;
-        t = s->templates + s->n_templates;
-        *t = (SimulatorTemplate){ .pickiness = -1 };
-        r = pod_template_parse(text, s->pool, &s->resources, s->read_labels, &t->parsed);
-        if (r < 0)
-                return r;
-        t->asks_for_name = node_terms_ask_for_name(&t->parsed->required);
-        t->n_preferences = (uint32_t) (t->parsed->preferred.n_items + t->parsed->preferred_affinity.n_items +
-                                       t->parsed->preferred_anti_affinity.n_items);
-        for (size_t i = 0; i < t->parsed->n_spread; i++)
-                t->n_preferences += !t->parsed->spread[i].is_hard;
-        s->is_too_coarse |= hashmap_size(s->read_labels) > n_read;
-        *ret = s->n_templates++;
-        return hashmap_put(s->template_numbers, t->parsed->text, (void *) (uintptr_t) s->n_templates);
-}
-
-/* Texts and labels are interned, and pods of one owner follow one another: most are as the one before. */
-static bool is_as_before(const Simulator *s, uint32_t pod) {
-        const KubeScheduledPod *a = s->pods[pod].object, *b = pod > 0 ? s->pods[pod - 1].object : NULL;
-
-        return b && a->scheduling == b->scheduling && key_values_are_same(&a->pod.object.meta.labels, &b->pod.object.meta.labels);
-}
-
-static int find_or_add_template(Simulator *s, uint32_t pod, uint32_t *ret) {
-        _cleanup_free_ char *text = NULL;
-        uintptr_t number;
-
-        if (is_as_before(s, pod)) {
-                *ret = s->pods[pod - 1].template;
-                return 0;
-        }
-        text = pod_template_text(s->pods[pod].object, s->read_labels);
-        if (!text)
-                return -ENOMEM;
-        number = (uintptr_t) hashmap_get(s->template_numbers, text);
-        if (number == 0)
-                return add_template(s, text, ret);
-        *ret = (uint32_t) (number - 1);
-        return 0;
-}
-
 /* -- labels that are asked for ------------------------------------------------------------------------------ */
 
 static bool may_have_rules(const char *scheduling) {
@@ -110,6 +61,84 @@ static int read_rules_of(Simulator *s, Hashmap *seen, const char *scheduling) {
         if (r >= 0)
                 pod_template_free(t, s->pool);
         return r;
+}
+
+/* -- templates ------------------------------------------------------------------------------------------ */
+
+static int add_template(Simulator *s, const char *text, uint32_t *ret) {
+        size_t n_read = read_labels_size(s->read_labels);
+        SimulatorTemplate *t;
+        int r = GREEDY_REALLOC(s->templates, s->templates_allocated, (size_t) s->n_templates + 1);
+
+        if (r < 0)
+                return r;
+        t = s->templates + s->n_templates;
+        *t = (SimulatorTemplate){ .pickiness = -1 };
+        r = pod_template_parse(text, s->pool, &s->resources, s->read_labels, &t->parsed);
+        if (r < 0)
+                return r;
+        t->asks_for_name = node_terms_ask_for_name(&t->parsed->required);
+        t->n_preferences = (uint32_t) (t->parsed->preferred.n_items + t->parsed->preferred_affinity.n_items +
+                                       t->parsed->preferred_anti_affinity.n_items);
+        for (size_t i = 0; i < t->parsed->n_spread; i++)
+                t->n_preferences += !t->parsed->spread[i].is_hard;
+        s->is_too_coarse |= read_labels_size(s->read_labels) > n_read;
+        *ret = s->n_templates++;
+        return hashmap_put(s->template_numbers, t->parsed->text, (void *) (uintptr_t) s->n_templates);
+}
+
+/* When the simulator is made, all rules have been read. */
+static bool is_first_of_namespace(const Simulator *s, const KubeScheduledPod *pod) {
+        for (uint32_t i = 0; i < s->n_templates; i++)
+                if (s->templates[i].parsed->ns == pod->pod.object.meta.ns) /* both are interned */
+                        return false;
+        return s->n_first_templates > 0 && pod->scheduling;
+}
+
+/* Its namespace has no pods that its rules could tell apart, and that count as one kind; other namespaces may. */
+static int read_rules_of_first(Simulator *s, const KubeScheduledPod *pod) {
+        _cleanup_(hashmap_freep) Hashmap *seen = NULL;
+        size_t n_read = read_labels_size_of_all(s->read_labels);
+        int r = hashmap_new(HASHMAP_BORROW_KEYS, &seen);
+
+        if (r >= 0)
+                r = read_rules_of(s, seen, pod->scheduling);
+        s->is_too_coarse |= read_labels_size_of_all(s->read_labels) > n_read;
+        return r;
+}
+
+static char *template_text_of(Simulator *s, const KubeScheduledPod *pod) {
+        char *text = pod_template_text(pod, s->read_labels);
+
+        if (!text || hashmap_contains(s->template_numbers, text) || !is_first_of_namespace(s, pod))
+                return text;
+        free(text);
+        return read_rules_of_first(s, pod) < 0 ? NULL : pod_template_text(pod, s->read_labels);
+}
+
+/* Texts and labels are interned, and pods of one owner follow one another: most are as the one before. */
+static bool is_as_before(const Simulator *s, uint32_t pod) {
+        const KubeScheduledPod *a = s->pods[pod].object, *b = pod > 0 ? s->pods[pod - 1].object : NULL;
+
+        return b && a->scheduling == b->scheduling && key_values_are_same(&a->pod.object.meta.labels, &b->pod.object.meta.labels);
+}
+
+static int find_or_add_template(Simulator *s, uint32_t pod, uint32_t *ret) {
+        _cleanup_free_ char *text = NULL;
+        uintptr_t number;
+
+        if (is_as_before(s, pod)) {
+                *ret = s->pods[pod - 1].template;
+                return 0;
+        }
+        text = template_text_of(s, s->pods[pod].object);
+        if (!text)
+                return -ENOMEM;
+        number = (uintptr_t) hashmap_get(s->template_numbers, text);
+        if (number == 0)
+                return add_template(s, text, ret);
+        *ret = (uint32_t) (number - 1);
+        return 0;
 }
 
 static int read_rules_of_all(Simulator *s, Hashmap *seen, KubeObject *const *pods, size_t n) {
@@ -132,10 +161,10 @@ static int gather_read_labels(Simulator *s, KubeObject *const *pods, size_t n, c
         int r = hashmap_new(HASHMAP_BORROW_KEYS, &seen);
 
         if (r >= 0)
-                r = hashmap_new(0, &s->read_labels);
+                r = read_labels_new(&s->read_labels);
         HASHMAP_FOREACH (pdb, s->snapshot->objects[SNAPSHOT_PDBS])
                 if (r >= 0)
-                        r = selector_gather_keys(pdb->selector, s->read_labels);
+                        r = read_labels_gather(s->read_labels, strempty(pdb->object.meta.ns), pdb->selector);
         if (r >= 0)
                 r = read_rules_of_all(s, seen, pods, n);
         return r < 0 ? r : read_rules_of_all(s, seen, awaited->pods, awaited->n);
@@ -437,7 +466,7 @@ bool simulator_is_too_coarse(const Simulator *s) {
         const KubePdb *pdb;
 
         HASHMAP_FOREACH (pdb, s->snapshot->objects[SNAPSHOT_PDBS])
-                if (!selector_keeps_to_keys(pdb->selector, s->read_labels))
+                if (!read_labels_has_all(s->read_labels, strempty(pdb->object.meta.ns), pdb->selector))
                         return true;
         return false;
 }
@@ -502,7 +531,7 @@ Simulator *simulator_free(Simulator *s) {
         hashmap_free(s->asked_labels);
         hashmap_free(s->classes);
         hashmap_free(s->template_numbers);
-        hashmap_free(s->read_labels);
+        read_labels_free(s->read_labels);
         for (uint32_t i = 0; i < s->n_pods; i++)
                 free(s->pods[i].volumes);
         free(s->pods);

@@ -101,7 +101,7 @@ const char *const *simulator_left_out(const Simulator *s, size_t *ret_n);
 /* A sentence that names them; *ret NULL: there are none. -ENOMEM. */
 int simulator_left_out_text(const Simulator *s, char **ret);
 /* The template of the scheduler's view of it: equal numbers mean equal pods, but for volumes, and for labels that no selector of a pod or
- * PodDisruptionBudget asks for. */
+ * PodDisruptionBudget of their namespace asks for, nor one that reaches out. */
 uint32_t simulator_template_of(const Simulator *s, uint32_t pod);
 uint32_t simulator_n_templates(const Simulator *s);
 
@@ -126,7 +126,7 @@ void simulator_count_fits(Simulator *s, uint32_t pod, uint32_t counts[_FIT_REASO
  * costs microseconds; the first of a new kind is compared with the rules that may be about it, and costs milliseconds. Whatever changes
  * in another kind of object, a node above all, takes a new simulator.
  * 0; -ENOMEM, -E2BIG (bounds are reached; a new one leaves namespaces out) or -ESTALE (it asks for labels that nobody
- * asked for), and then only a new simulator is of use.
+ * asked for, of pods that there are), and then only a new simulator is of use.
  */
 int simulator_add_pod(Simulator *s, const KubeScheduledPod *object, uint32_t *ret);
 int simulator_change_pod(Simulator *s, uint32_t pod, const KubeScheduledPod *object);

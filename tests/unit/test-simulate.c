@@ -549,14 +549,14 @@ static void test_vanished(void **state) {
 static void test_awaited(void **state) {
         static const Case nodes = { "", { { "a", "4", "1" }, { "b", "4", "1" } }, { { "p", "a", "3" } }, {}, NULL, false, NULL };
         static const struct {
-                const char *what;
+                const char *what, *ns;
                 SimulatorBounds bounds;
                 const char *pdb; /* asks for its label; NULL: nobody does */
                 int added; /* what simulator_add_vanished() says */
                 size_t n_left_out;
         } rows[] = {
-                { "a label that nobody asks for", { UINT64_MAX, UINT64_MAX }, NULL, -ESTALE, 0 },
-                { "no bytes for its rule", { UINT64_MAX, 1 },
+                { "a label that nobody asks for, where there are others", "x", { UINT64_MAX, UINT64_MAX }, NULL, -ESTALE, 0 },
+                { "no bytes for its rule", "y", { UINT64_MAX, 1 },
                   "{\"metadata\":{\"name\":\"b\",\"namespace\":\"y\"},\"spec\":{\"selector\":{\"matchLabels\":{\"k9\":\"v\"}}}}", -E2BIG, 1 },
         };
 
@@ -564,6 +564,7 @@ static void test_awaited(void **state) {
                 _cleanup_(intern_pool_freep) InternPool *pool = NULL;
                 _cleanup_(snapshot_freep) Snapshot *snapshot = NULL, *gone = NULL;
                 _cleanup_(simulator_freep) Simulator *s = NULL;
+                _cleanup_free_ char *text = NULL;
                 KubeObject *pods[2];
                 uint32_t number;
                 size_t n;
@@ -575,9 +576,11 @@ static void test_awaited(void **state) {
                 case_put(snapshot, &nodes);
                 if (rows[i].pdb)
                         cluster_put(snapshot, SNAPSHOT_PDBS, rows[i].pdb);
-                pods[0] = cluster_put(gone, SNAPSHOT_PODS, "{\"metadata\":{\"name\":\"q\",\"namespace\":\"y\",\"labels\":{\"k9\":\"v\"}},\"spec\":{\"containers\":[{}],"
-                                                           "\"topologySpreadConstraints\":[{\"maxSkew\":1,\"topologyKey\":\"" ZONE "\",\"whenUnsatisfiable\":\"DoNotSchedule\","
-                                                           "\"labelSelector\":{\"matchLabels\":{\"k9\":\"v\"}}}]}}");
+                text = strf("{\"metadata\":{\"name\":\"q\",\"namespace\":\"%s\",\"labels\":{\"k9\":\"v\"}},\"spec\":{\"containers\":[{}],"
+                            "\"topologySpreadConstraints\":[{\"maxSkew\":1,\"topologyKey\":\"" ZONE "\",\"whenUnsatisfiable\":\"DoNotSchedule\","
+                            "\"labelSelector\":{\"matchLabels\":{\"k9\":\"v\"}}}]}}",
+                            rows[i].ns);
+                pods[0] = cluster_put(gone, SNAPSHOT_PODS, text);
                 put_pod(gone, &(PodRow){ "z", "b", "4", NULL, NULL, "TERMINATING" });
                 pods[1] = snapshot_get(gone, SNAPSHOT_PODS, "x/z");
                 assert_int_equal(simulator_new_within(snapshot, &(AwaitedPods){}, &rows[i].bounds, &s), 0);
@@ -1013,6 +1016,69 @@ static void test_own_labels(void **state) {
         }
 }
 
+/* Three pods of a Job in x with labels of their own, and a rule or a PodDisruptionBudget of another namespace that asks for them. */
+static void test_labels_of_others(void **state) {
+#define ASKS "\"labelSelector\":{\"matchExpressions\":[{\"key\":\"batch.kubernetes.io/job-name\",\"operator\":\"DoesNotExist\"}]}"
+        static const Case nodes = { "", { { "a", "4", "1" } }, {}, {}, NULL, false, NULL };
+        static const struct {
+                const char *what, *rule; /* of y's pod; NULL: a PodDisruptionBudget */
+                uint32_t n_templates;    /* with that pod's */
+        } rows[] = {
+                { "pod anti-affinity", "\"affinity\":{\"podAntiAffinity\":{\"requiredDuringSchedulingIgnoredDuringExecution\":[{\"topologyKey\":\"" ZONE "\"," ASKS "}]}}", 2 },
+                { "... that names its own namespace",
+                  "\"affinity\":{\"podAntiAffinity\":{\"requiredDuringSchedulingIgnoredDuringExecution\":[{\"topologyKey\":\"" ZONE "\",\"namespaces\":[\"y\"]," ASKS "}]}}", 2 },
+                { "... that is about theirs",
+                  "\"affinity\":{\"podAntiAffinity\":{\"requiredDuringSchedulingIgnoredDuringExecution\":[{\"topologyKey\":\"" ZONE "\",\"namespaces\":[\"x\"]," ASKS "}]}}", 4 },
+                { "... or may be",
+                  "\"affinity\":{\"podAntiAffinity\":{\"requiredDuringSchedulingIgnoredDuringExecution\":[{\"topologyKey\":\"" ZONE "\",\"namespaceSelector\":{}," ASKS "}]}}", 4 },
+                { "a preference", "\"affinity\":{\"podAffinity\":{\"preferredDuringSchedulingIgnoredDuringExecution\":[{\"weight\":1,\"podAffinityTerm\":{\"topologyKey\":\"" ZONE "\"," ASKS "}}]}}", 2 },
+                { "topology spread", "\"topologySpreadConstraints\":[{\"maxSkew\":1,\"topologyKey\":\"" ZONE "\",\"whenUnsatisfiable\":\"DoNotSchedule\"," ASKS "}]", 2 },
+                { "... by matchLabelKeys", "\"topologySpreadConstraints\":[{\"maxSkew\":1,\"topologyKey\":\"" ZONE "\",\"whenUnsatisfiable\":\"DoNotSchedule\","
+                  "\"labelSelector\":{},\"matchLabelKeys\":[\"batch.kubernetes.io/job-name\"]}]", 2 },
+                { "a PodDisruptionBudget", NULL, 2 },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(intern_pool_freep) InternPool *pool = NULL;
+                _cleanup_(snapshot_freep) Snapshot *snapshot = NULL, *late = NULL;
+                _cleanup_(simulator_freep) Simulator *s = NULL;
+                _cleanup_free_ char *text = strf("{\"metadata\":{\"name\":\"e\",\"namespace\":\"y\"},\"spec\":{\"containers\":[{}]%s%s}}",
+                                                 rows[i].rule ? "," : "", strempty(rows[i].rule));
+                uint32_t number;
+                KubeObject *o;
+
+                print_message("  %s\n", rows[i].what);
+                assert_int_equal(intern_pool_new(&pool), 0);
+                assert_int_equal(snapshot_new(pool, 0, &snapshot), 0);
+                assert_int_equal(snapshot_new(pool, 0, &late), 0);
+                case_put(snapshot, &nodes);
+                for (unsigned k = 0; k < 3; k++) {
+                        _cleanup_free_ char *pod = strf("{\"metadata\":{\"name\":\"j-%u\",\"namespace\":\"x\",\"labels\":{\"batch.kubernetes.io/job-name\":\"j-%u\"}},"
+                                                        "\"spec\":{\"nodeName\":\"a\",\"containers\":[{}]},\"status\":{\"phase\":\"Running\"}}", k, k);
+
+                        cluster_put(snapshot, SNAPSHOT_PODS, pod);
+                }
+                o = cluster_put(late, SNAPSHOT_PODS, text);
+                assert_int_equal(simulator_new(snapshot, &s), 0);
+                assert_int_equal(simulator_n_templates(s), 1);
+                assert_int_equal(simulator_add_pod(s, (KubeScheduledPod *) o, &number), rows[i].n_templates == 2 ? 0 : -ESTALE); /* the first of y */
+                s = simulator_free(s);
+                assert_int_equal(snapshot_put(snapshot, SNAPSHOT_PODS, o), 0);
+                if (!rows[i].rule)
+                        cluster_put(snapshot, SNAPSHOT_PDBS, "{\"metadata\":{\"name\":\"b\",\"namespace\":\"y\"},\"spec\":{\"selector\":{\"matchExpressions\":["
+                                    "{\"key\":\"batch.kubernetes.io/job-name\",\"operator\":\"Exists\"}]}}}");
+                assert_int_equal(simulator_new(snapshot, &s), 0);
+                assert_int_equal(simulator_n_templates(s), rows[i].n_templates);
+                assert_false(simulator_is_too_coarse(s));
+
+                /* One of x asks for what is known of its own pods only where a rule of y is about them. */
+                o = cluster_put(late, SNAPSHOT_PODS, "{\"metadata\":{\"name\":\"z\",\"namespace\":\"x\"},\"spec\":{\"containers\":[{}],"
+                                "\"topologySpreadConstraints\":[{\"topologyKey\":\"" ZONE "\",\"maxSkew\":1," ASKS "}]}}");
+                assert_int_equal(simulator_add_pod(s, (KubeScheduledPod *) o, &number), rows[i].n_templates == 2 ? -ESTALE : 0);
+        }
+#undef ASKS
+}
+
 /* -- every assignment, tried --------------------------------------------------------------------------------- */
 
 typedef struct Search {
@@ -1178,7 +1244,7 @@ int main(void) {
                 cmocka_unit_test(test_updates),
                 cmocka_unit_test(test_news), cmocka_unit_test(test_vanished), cmocka_unit_test(test_awaited), cmocka_unit_test(test_waiting),
                 cmocka_unit_test(test_bloat),
-                cmocka_unit_test(test_own_labels),
+                cmocka_unit_test(test_labels_of_others), cmocka_unit_test(test_own_labels),
                 cmocka_unit_test(test_too_large),
                 cmocka_unit_test(test_grows_too_large),
                 cmocka_unit_test(test_left_out),
