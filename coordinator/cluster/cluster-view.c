@@ -325,7 +325,16 @@ static void on_synced(Informer *i, void *userdata) {
         if (v->synced)
                 return;
         v->synced = true;
+        vanished_pods_note_gap(v->vanished, loop_now(v->env->loop));
         v->handler.on_synced(v->handler.userdata);
+}
+
+/* What happened to pods between the watch and this list, the list does not tell. */
+static void on_pods_listed(Informer *i, void *userdata) {
+        ClusterView *v = userdata;
+
+        if (v->synced)
+                vanished_pods_note_gap(v->vanished, loop_now(v->env->loop));
 }
 
 static void on_health(Informer *i, bool connected, const char *why, void *userdata) {
@@ -380,7 +389,8 @@ int cluster_view_new(KubeClient *c, const char *pause_namespace, const ClusterVi
                 return r;
         for (ViewKind k = 0; k < _VIEW_KIND_MAX; k++) {
                 InformerHandler handler = {
-                        .on_event = on_event, .on_synced = on_synced, .on_health = on_health, .userdata = v
+                        .on_event = on_event, .on_synced = on_synced, .on_listed = k == VIEW_PODS ? on_pods_listed : NULL,
+                        .on_health = on_health, .userdata = v
                 };
 
                 InformerOptions o = { .coalesced = k == VIEW_PODS, .field_selector = k == VIEW_NAMESPACE ? only : NULL };

@@ -88,7 +88,8 @@ bool cluster_view_iterate_pdbs(const ClusterView *v, HashmapIterator *it, const 
 bool cluster_view_iterate_pods(const ClusterView *v, const char *node, HashmapIterator *it,
                                const KubePod **ret);
 bool cluster_view_iterate_all_pods(const ClusterView *v, HashmapIterator *it, const KubePod **ret); /* bound or not */
-/* Pods that left since the view is complete, and whose successors have not come: as of now. */
+/* Pods that left since the view is complete, and whose successors have not come: as of now. They are incomplete for VANISHED_USEC after each list
+ * of pods. */
 const VanishedPods *cluster_view_vanished(const ClusterView *v);
 /* VolumeAttachments of this node. */
 bool cluster_view_iterate_volumes(const ClusterView *v, const char *node, HashmapIterator *it,

@@ -4,20 +4,23 @@
 #include "hashmap.h"
 #include "string-util.h"
 
+#define LABEL_TEMPLATE_HASH "pod-template-hash"
+
 typedef struct PodOwner PodOwner;
 
 /* A pod that left, or one that came and took no other's place. */
 typedef struct PodChange {
         ListNode by_age, of_owner;
         PodOwner *owner;
-        KubeObject *pod;    /* a reference; NULL: of one that came */
+        KubeObject *pod;    /* a reference, to what it was then */
+        bool has_left;
         usec_t seen_usec;
         usec_t moment_usec; /* by the API server's clock, in whole seconds; 0: not known */
 } PodChange;
 
-/* A controller, while there is anything of its pods to remember. */
+/* A controller, or all ReplicaSets of one Deployment, while there is anything of its pods to remember. */
 struct PodOwner {
-        char *uid;
+        char *key;
         List left, came;
 };
 
@@ -43,14 +46,14 @@ int vanished_pods_new(VanishedPods **ret) {
 static void forget(VanishedPods *v, PodChange *c) {
         PodOwner *o = c->owner;
 
-        list_remove(c->pod ? &v->left : &v->came, &c->by_age);
-        list_remove(c->pod ? &o->left : &o->came, &c->of_owner);
+        list_remove(c->has_left ? &v->left : &v->came, &c->by_age);
+        list_remove(c->has_left ? &o->left : &o->came, &c->of_owner);
         kube_object_unref(c->pod);
         free(c);
         if (o->left.size > 0 || o->came.size > 0)
                 return;
-        hashmap_remove(v->owners, o->uid);
-        free(o->uid);
+        hashmap_remove(v->owners, o->key);
+        free(o->key);
         free(o);
 }
 
@@ -65,61 +68,8 @@ VanishedPods *vanished_pods_free(VanishedPods *v) {
         return mfree(v);
 }
 
-void vanished_pods_expire(VanishedPods *v, usec_t now_usec) {
-        LIST_FOREACH (c, &v->left, PodChange, by_age)
-                if (usec_add(c->seen_usec, VANISHED_USEC) <= now_usec)
-                        forget(v, c);
-        LIST_FOREACH (c, &v->came, PodChange, by_age)
-                if (usec_add(c->seen_usec, VANISHED_EARLY_USEC) <= now_usec)
-                        forget(v, c);
-        if (v->incomplete_until_usec <= now_usec)
-                v->incomplete_until_usec = 0;
-}
-
 static void note_incomplete(VanishedPods *v, usec_t seen_usec) {
         v->incomplete_until_usec = MAX(v->incomplete_until_usec, usec_add(seen_usec, VANISHED_USEC));
-}
-
-static PodOwner *find_or_add_owner(VanishedPods *v, const char *uid) {
-        PodOwner *o = hashmap_get(v->owners, uid);
-
-        if (o)
-                return o;
-        o = new0(PodOwner, 1);
-        if (!o)
-                return NULL;
-        o->uid = strdup(uid);
-        if (o->uid && hashmap_put(v->owners, o->uid, o) >= 0)
-                return o;
-        free(o->uid);
-        return mfree(o);
-}
-
-/* pod NULL: one came. */
-static void remember(VanishedPods *v, const char *uid, const KubePod *pod, usec_t moment_usec, usec_t now_usec) {
-        List *list = pod ? &v->left : &v->came;
-        PodChange *oldest = LIST_ENTRY(list->first, PodChange, by_age), *c;
-        PodOwner *o;
-
-        if (list->size == VANISHED_MAX) {
-                if (pod)
-                        note_incomplete(v, oldest->seen_usec);
-                forget(v, oldest);
-        }
-        c = new0(PodChange, 1);
-        o = c ? find_or_add_owner(v, uid) : NULL;
-        if (!o) {
-                free(c);
-                if (pod) /* one that came and is forgotten only lets another be awaited for too long */
-                        note_incomplete(v, now_usec);
-                return;
-        }
-        c->owner = o;
-        c->pod = pod ? kube_object_ref((KubeObject *) pod) : NULL;
-        c->seen_usec = now_usec;
-        c->moment_usec = moment_usec;
-        list_append(list, &c->by_age);
-        list_append(pod ? &o->left : &o->came, &c->of_owner);
 }
 
 /* NULL: nobody makes such a pod anew. */
@@ -144,31 +94,156 @@ static bool is_of_stateful_set(const OwnerRef *maker) {
         return streq_ptr(maker->kind, "StatefulSet") && startswith(strempty(maker->api_version), "apps/");
 }
 
-/* One that came is its successor only if it was made afterwards. */
+void vanished_pods_note_gap(VanishedPods *v, usec_t now_usec) {
+        note_incomplete(v, now_usec);
+}
+
+/* -- of which Deployment -------------------------------------------------------------------------------- */
+
+/* How much of the ReplicaSet's name is its Deployment's; 0: no Deployment has made it. Its name ends in the hash that its pods are labelled with. */
+static size_t deployment_length(const OwnerRef *maker, const KubePod *pod) {
+        const char *hash = key_values_get(&pod->object.meta.labels, LABEL_TEMPLATE_HASH), *name = strempty(maker->name);
+        size_t n = strlen(name), n_hash = strlen(strempty(hash));
+
+        if (!streq_ptr(maker->kind, "ReplicaSet") || !startswith(strempty(maker->api_version), "apps/") || n_hash == 0 || n < n_hash + 2)
+                return 0;
+        return name[n - n_hash - 1] == '-' && streq(name + n - n_hash, hash) ? n - n_hash - 1 : 0;
+}
+
+/* A namespace, and what names of Kubernetes do not have in them: no tenant's owner is another's. */
+static char *owner_key(const OwnerRef *maker, const KubePod *pod) {
+        size_t n = deployment_length(maker, pod);
+
+        return n > 0 ? strf("%s/%.*s", strempty(pod->object.meta.ns), (int) n, maker->name) : strf("%s/uid/%s", strempty(pod->object.meta.ns), maker->uid);
+}
+
+static const OwnerRef *maker_of_change(const PodChange *c) {
+        return object_meta_controller(&c->pod->meta);
+}
+
+static bool is_of(const PodChange *c, const OwnerRef *maker) {
+        return streq_ptr(maker_of_change(c)->uid, maker->uid);
+}
+
+/* -- what is remembered, and for how long ------------------------------------------------------------------ */
+
+/* The new pods of a rolling update come first, and the old ones go only once these are ready. */
+static usec_t came_until(const PodChange *c) {
+        bool of_deployment = deployment_length(maker_of_change(c), (const KubePod *) c->pod) > 0;
+
+        return usec_add(c->seen_usec, of_deployment ? VANISHED_USEC : VANISHED_EARLY_USEC);
+}
+
+void vanished_pods_expire(VanishedPods *v, usec_t now_usec) {
+        LIST_FOREACH (c, &v->left, PodChange, by_age)
+                if (usec_add(c->seen_usec, VANISHED_USEC) <= now_usec)
+                        forget(v, c);
+        LIST_FOREACH (c, &v->came, PodChange, by_age)
+                if (came_until(c) <= now_usec)
+                        forget(v, c);
+        if (v->incomplete_until_usec <= now_usec)
+                v->incomplete_until_usec = 0;
+}
+
+static PodOwner *find_or_add_owner(VanishedPods *v, const char *key) {
+        PodOwner *o = hashmap_get(v->owners, key);
+
+        if (o)
+                return o;
+        o = new0(PodOwner, 1);
+        if (!o)
+                return NULL;
+        o->key = strdup(key);
+        if (o->key && hashmap_put(v->owners, o->key, o) >= 0)
+                return o;
+        free(o->key);
+        return mfree(o);
+}
+
+static void remember(VanishedPods *v, const char *key, const KubePod *pod, bool has_left, usec_t moment_usec, usec_t now_usec) {
+        List *list = has_left ? &v->left : &v->came;
+        PodChange *oldest = LIST_ENTRY(list->first, PodChange, by_age), *c;
+        PodOwner *o;
+
+        if (list->size == VANISHED_MAX) {
+                if (has_left)
+                        note_incomplete(v, oldest->seen_usec);
+                forget(v, oldest);
+        }
+        c = new0(PodChange, 1);
+        o = c && key ? find_or_add_owner(v, key) : NULL;
+        if (!o) {
+                free(c);
+                if (has_left) /* one that came and is forgotten only lets another be awaited for too long */
+                        note_incomplete(v, now_usec);
+                return;
+        }
+        c->owner = o;
+        c->pod = kube_object_ref((KubeObject *) pod);
+        c->has_left = has_left;
+        c->seen_usec = now_usec;
+        c->moment_usec = moment_usec;
+        list_append(list, &c->by_age);
+        list_append(has_left ? &o->left : &o->came, &c->of_owner);
+}
+
+/* -- what is seen ------------------------------------------------------------------------------------------- */
+
+/*
+ * Of the same ReplicaSet or other controller, one that came is its successor only if it was made afterwards. Of another ReplicaSet of the
+ * Deployment it is the one that a rolling update made in its place, however long before.
+ */
+static bool may_have_replaced(const PodChange *c, const OwnerRef *maker, usec_t moment_usec, usec_t now_usec) {
+        if (!is_of(c, maker))
+                return came_until(c) > now_usec;
+        return c->moment_usec >= moment_usec && usec_add(c->seen_usec, VANISHED_EARLY_USEC) > now_usec;
+}
+
 static void see_leave(VanishedPods *v, const OwnerRef *maker, const KubePod *pod, usec_t now_usec) {
-        PodOwner *o = hashmap_get(v->owners, maker->uid);
+        _cleanup_free_ char *key = owner_key(maker, pod);
+        PodOwner *o = key ? hashmap_get(v->owners, key) : NULL;
+        PodChange *successor = NULL, *itself = NULL;
         usec_t moment = deletion_moment(pod);
 
         if (o)
-                LIST_FOREACH (c, &o->came, PodChange, of_owner)
-                        if (c->moment_usec >= moment && usec_add(c->seen_usec, VANISHED_EARLY_USEC) > now_usec) {
-                                forget(v, c);
-                                return;
-                        }
-        remember(v, maker->uid, pod, moment, now_usec);
+                LIST_FOREACH (c, &o->came, PodChange, of_owner) {
+                        if (streq_ptr(c->pod->meta.uid, pod->object.meta.uid))
+                                itself = c;
+                        else if (may_have_replaced(c, maker, moment, now_usec) && (!successor || (is_of(c, maker) && !is_of(successor, maker))))
+                                successor = c;
+                }
+        if (!successor)
+                remember(v, key, pod, true, moment, now_usec);
+        else
+                forget(v, successor);
+        if (itself)
+                forget(v, itself);
+}
+
+/* The oldest of its own ReplicaSet, or other controller, before one of another ReplicaSet of its Deployment. */
+static PodChange *find_replaced(const PodOwner *o, const OwnerRef *maker, usec_t made_usec) {
+        PodChange *other = NULL;
+
+        LIST_FOREACH (c, &o->left, PodChange, of_owner) {
+                if (made_usec < c->moment_usec)
+                        continue;
+                if (is_of(c, maker))
+                        return c;
+                other = other ?: c;
+        }
+        return other;
 }
 
 static void see_come(VanishedPods *v, const OwnerRef *maker, const KubePod *pod, usec_t now_usec) {
-        PodOwner *o = hashmap_get(v->owners, maker->uid);
+        _cleanup_free_ char *key = owner_key(maker, pod);
+        PodOwner *o = key ? hashmap_get(v->owners, key) : NULL;
         usec_t made = pod->object.meta.creation_usec;
+        PodChange *replaced = o ? find_replaced(o, maker, made) : NULL;
 
-        if (o)
-                LIST_FOREACH (c, &o->left, PodChange, of_owner)
-                        if (made >= c->moment_usec) {
-                                forget(v, c);
-                                return;
-                        }
-        remember(v, maker->uid, NULL, made, now_usec);
+        if (replaced)
+                forget(v, replaced);
+        else
+                remember(v, key, pod, false, made, now_usec);
 }
 
 static void see_one(VanishedPods *v, const KubePod *old, const KubePod *new, usec_t now_usec) {
@@ -208,4 +283,8 @@ size_t vanished_pods_size(const VanishedPods *v) {
 
 bool vanished_pods_are_incomplete(const VanishedPods *v) {
         return v->incomplete_until_usec > 0;
+}
+
+usec_t vanished_pods_incomplete_until(const VanishedPods *v) {
+        return v->incomplete_until_usec;
 }

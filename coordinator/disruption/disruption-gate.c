@@ -159,9 +159,12 @@ static void gate_promises(const DisruptionScene *s, uint32_t node, GateFindings 
         _cleanup_free_ char *object = NULL;
         _cleanup_strbuf_ StrBuf b = {};
 
-        if (simulator_has_more_waiting(s->simulator) || s->lacks_waiting)
+        if (simulator_has_more_waiting(s->simulator))
                 gate_add(f, GATE_NOMINATED, NULL, USEC_INFINITY,
                          strdup("more pods wait for a node than are simulated, and any of them may need it"));
+        else if (s->lacks_waiting)
+                gate_add(f, GATE_NOMINATED, NULL, USEC_INFINITY,
+                         strdup("not all pods are known that were evicted in the last minute, and their successors may need it"));
         if (n->n_promised == 0)
                 return;
         object = pod_object(scene_pod(s, n->first_promised));

@@ -114,7 +114,7 @@ typedef struct DisruptionScene {
         PdbList *template_pdbs; /* by template */
         uint8_t *pod_classes;   /* 1 + PodClass, of those that were asked for; scene_class_of() */
         bool is_all_paused;
-        bool lacks_waiting; /* more pods went than who watches remembers: their successors may need any node */
+        bool lacks_waiting; /* not all pods are known that went a moment ago: their successors may need any node */
         unsigned n_added; /* by scene_add_node() */
 } DisruptionScene;
 

@@ -11,6 +11,7 @@
 #define REBUILD_PER_POD_USEC UINT64_C(400) /* 125,000 pods: a minute */
 #define RETRY_USEC (5 * USEC_PER_SEC)
 #define PAUSE_USEC (10 * USEC_PER_MSEC) /* for others, between snapshot and simulator */
+#define FRESH_USEC USEC_PER_SEC /* a snapshot that is not of the cluster as it is any more makes a simulator for so long */
 #define SETTLE_USEC (200 * USEC_PER_MSEC) /* while lists are under way */
 
 struct OutlookFeed {
@@ -24,10 +25,11 @@ struct OutlookFeed {
         Hashmap *resting;       /* pod that runs on no node -> the simulator's number for it, + 1; of all others their node tells */
         Hashmap *vanished;      /* uid -> VanishedTwin, of pods whose successors are awaited */
         uint64_t n_rounds;
-        Hashmap *pending;       /* pod -> its newest state, a reference; NULL: it is gone. What came during a round, or since the snapshot was taken */
+        Hashmap *pending;       /* pod -> its newest state, a reference; NULL: it is gone. What came during a round */
         bool is_stale;          /* the simulator is not of the cluster as it is */
-        usec_t built_usec;      /* loop_now() */
+        usec_t built_usec, taken_usec; /* loop_now(): when the snapshot was begun, and was complete */
         uint64_t n_built;
+        usec_t first_usec;      /* the same: the first snapshot is taken then at the latest */
         void (*changed)(void *userdata);
         void *userdata;
 };
@@ -57,6 +59,7 @@ int outlook_feed_new(KubeClient *c, const ClusterView *view, void (*changed)(voi
         f->view = view;
         f->changed = changed;
         f->userdata = userdata;
+        f->first_usec = usec_add(loop_now(f->env->loop), VANISHED_USEC);
         r = hashmap_new(0, &f->pending);
         if (r >= 0)
                 r = outlook_kinds_new(c, on_kinds_changed, f, &f->kinds);
@@ -180,12 +183,22 @@ static int take_changed(OutlookFeed *f, const char *key, uint32_t number, KubeOb
         return r < 0 ? r : note_number(f, key, number);
 }
 
+/* What the simulator will be made of. */
+static int put_in_snapshot(OutlookFeed *f, const char *key, KubeObject *new) {
+        if (new)
+                return snapshot_put(f->snapshot, SNAPSHOT_PODS, new);
+        kube_object_unref(hashmap_remove(f->snapshot->objects[SNAPSHOT_PODS], key));
+        return 0;
+}
+
 static void take_pod(OutlookFeed *f, const char *key, KubeObject *new) {
         uint32_t number;
-        bool is_known = find_number(f, key, &number);
+        bool is_known = f->simulator && find_number(f, key, &number);
         int r = 0;
 
-        if (is_known && !new)
+        if (!f->simulator)
+                r = put_in_snapshot(f, key, new);
+        else if (is_known && !new)
                 take_gone(f, key, number);
         else if (is_known)
                 r = take_changed(f, key, number, new);
@@ -193,7 +206,7 @@ static void take_pod(OutlookFeed *f, const char *key, KubeObject *new) {
                 r = take_new(f, key, new);
         if (r < 0) /* only a new one is of use now */
                 feed_drop(f);
-        else if (simulator_is_bloated(f->simulator))
+        else if (f->simulator && simulator_is_bloated(f->simulator))
                 f->is_stale = true;
 }
 
@@ -210,7 +223,7 @@ void outlook_feed_on_pod(OutlookFeed *f, const KubePod *old, const KubePod *new)
         key = kube_object_key(new ? &new->object : &old->object);
         if (!key)
                 f->is_stale = true;
-        else if (f->simulator && !f->scene)
+        else if (!f->scene)
                 take_pod(f, key, o);
         else if (hashmap_replace(f->pending, key, o, &before) < 0)
                 f->is_stale = true;
@@ -226,7 +239,7 @@ static void take_pending(OutlookFeed *f) {
         void *o;
 
         for (HashmapIterator it = {}; hashmap_iterate(f->pending, &it, &key, &o);) {
-                if (f->simulator)
+                if (f->snapshot)
                         take_pod(f, key, o);
                 kube_object_unref(o);
         }
@@ -264,10 +277,12 @@ static int read_rules(OutlookFeed *f) {
         return r;
 }
 
+/* Those of the snapshot come first. */
 static int number_pods(OutlookFeed *f) {
+        uint32_t n = (uint32_t) hashmap_size(f->snapshot->objects[SNAPSHOT_PODS]);
         int r = hashmap_new(0, &f->resting);
 
-        for (uint32_t i = 0; r >= 0 && i < simulator_n_pods(f->simulator); i++)
+        for (uint32_t i = 0; r >= 0 && i < n; i++)
                 if (!simulator_pod_runs(f->simulator, i)) {
                         _cleanup_free_ char *key = kube_object_key(&simulator_pod(f->simulator, i)->pod.object);
 
@@ -280,7 +295,6 @@ static int feed_take_snapshot(OutlookFeed *f) {
         int r;
 
         feed_drop(f);
-        take_pending(f); /* without a simulator: what an earlier snapshot lacked, this one has */
         f->built_usec = loop_now(f->env->loop);
         r = snapshot_new(kube_client_pool(f->client), loop_wall(f->env->loop), &f->snapshot);
         if (r >= 0)
@@ -290,25 +304,63 @@ static int feed_take_snapshot(OutlookFeed *f) {
         if (r >= 0)
                 r = outlook_kinds_put(f->kinds, f->snapshot);
         f->is_stale = false;
+        f->taken_usec = loop_now(f->env->loop);
         return r < 0 ? r : 0;
 }
 
+static int note_twin(OutlookFeed *f, const KubePod *pod, uint32_t number) {
+        VanishedTwin *t = new0(VanishedTwin, 1);
+        int r;
+
+        if (!t)
+                return -ENOMEM;
+        t->pod = kube_object_ref((KubeObject *) pod);
+        t->number = number;
+        t->round = f->n_rounds;
+        r = hashmap_put(f->vanished, strempty(t->pod->meta.uid), t);
+        if (r < 0)
+                twin_free(t);
+        return r;
+}
+
+/* One uid once: what the API server says of two pods is two. */
+static int note_awaited(OutlookFeed *f, const VanishedPods *v, KubeObject **pods, size_t *n) {
+        uint32_t first = (uint32_t) hashmap_size(f->snapshot->objects[SNAPSHOT_PODS]);
+        const ListNode *it = NULL;
+        const KubePod *pod;
+        int r = hashmap_new(HASHMAP_BORROW_KEYS, &f->vanished);
+
+        while (r >= 0 && vanished_pods_iterate(v, &it, &pod))
+                if (!hashmap_contains(f->vanished, strempty(pod->object.meta.uid))) {
+                        pods[*n] = (KubeObject *) pod;
+                        r = note_twin(f, pod, first + (uint32_t) (*n)++);
+                }
+        return r;
+}
+
+/* Made with all pods whose successors are awaited: of what their rules ask for it lacks nothing. */
 static int feed_make_simulator(OutlookFeed *f) {
+        const VanishedPods *v = cluster_view_vanished(f->view);
+        _cleanup_free_ KubeObject **pods = new0(KubeObject *, vanished_pods_size(v) + 1);
+        size_t n = 0;
         int r;
 
         f->simulator = simulator_free(f->simulator);
         f->resting = hashmap_free(f->resting);
         f->vanished = hashmap_free_with(f->vanished, twin_free);
-        r = simulator_new(f->snapshot, &f->simulator);
+        r = pods ? note_awaited(f, v, pods, &n) : -ENOMEM;
+        if (r >= 0)
+                r = simulator_new_within(f->snapshot, &(AwaitedPods){ pods, n }, &simulator_bounds, &f->simulator);
         if (r >= 0)
                 r = number_pods(f);
-        if (r >= 0)
-                r = hashmap_new(HASHMAP_BORROW_KEYS, &f->vanished);
-        if (r < 0)
-                return r;
-        f->n_built++;
-        take_pending(f);
-        return 0;
+        f->n_built += r >= 0;
+        return r;
+}
+
+/* A node may have changed since the snapshot was taken. Until a simulator is made of it that is a moment, unless the view is not whole meanwhile or
+ * a list is under way: then what it says of nodes and volumes is minutes old. */
+static bool snapshot_is_outdated(const OutlookFeed *f, usec_t now_usec) {
+        return !f->simulator && f->is_stale && usec_add(f->taken_usec, FRESH_USEC) < now_usec;
 }
 
 static usec_t rebuild_usec(const OutlookFeed *f) {
@@ -320,23 +372,15 @@ static usec_t rebuild_usec(const OutlookFeed *f) {
 static int take_vanished(OutlookFeed *f, const KubePod *pod) {
         const char *uid = strempty(pod->object.meta.uid);
         VanishedTwin *t = hashmap_get(f->vanished, uid);
+        uint32_t number;
         int r;
 
         if (t) {
                 t->round = f->n_rounds;
                 return 0;
         }
-        t = new0(VanishedTwin, 1);
-        if (!t)
-                return -ENOMEM;
-        t->pod = kube_object_ref((KubeObject *) pod);
-        t->round = f->n_rounds;
-        r = simulator_add_vanished(f->simulator, (const KubeScheduledPod *) pod, &t->number);
-        if (r >= 0)
-                r = hashmap_put(f->vanished, strempty(t->pod->meta.uid), t);
-        if (r < 0) /* the simulator is of no use any more, either */
-                twin_free(t);
-        return r;
+        r = simulator_add_vanished(f->simulator, (const KubeScheduledPod *) pod, &number);
+        return r < 0 ? r : note_twin(f, pod, number);
 }
 
 /* Pods whose successors have not come take part in the simulation until they do, or are not awaited any more. */
@@ -361,20 +405,28 @@ static int take_all_vanished(OutlookFeed *f) {
         return 0;
 }
 
-/* 0: with a pod that came or left since the snapshot was taken only a new one is of use. */
+/*
+ * One whose rules ask for labels that nobody asked for, or that exceeds what rules may cost, makes a new simulator necessary, once in a round, and
+ * of the same snapshot. If the round waited for a snapshot instead, the next one would lack what the next such pod asks for, and a tenant that
+ * deletes one a minute would end all judgement.
+ */
+static int refresh_vanished(OutlookFeed *f) {
+        int r = take_all_vanished(f);
+
+        if (r != -ESTALE && r != -E2BIG)
+                return r;
+        r = feed_make_simulator(f);
+        return r < 0 ? r : take_all_vanished(f);
+}
+
 static int feed_refresh(OutlookFeed *f) {
         const SceneOptions o = { .lease_ns = cluster_view_pause_namespace(f->view) };
         int r = read_rules(f);
 
         if (r >= 0 && (!f->simulator || simulator_is_too_coarse(f->simulator)))
                 r = feed_make_simulator(f);
-        if (r < 0 || !f->simulator)
-                return r;
-        r = take_all_vanished(f);
-        if (r == -ESTALE) { /* it asks for labels that no other pod does: until its successor has come, for a minute at most */
-                feed_drop(f);
-                return 0;
-        }
+        if (r >= 0)
+                r = refresh_vanished(f);
         if (r < 0)
                 return r;
         f->snapshot->taken_usec = loop_wall(f->env->loop);
@@ -386,19 +438,30 @@ static int feed_refresh(OutlookFeed *f) {
         return 1;
 }
 
+/* For a minute after the start nobody knows which pods left before: what claims say from then is truer than that any node may be needed. No
+ * longer, however many leave in that minute. 0: nothing is waited for. */
+static usec_t first_at_usec(const OutlookFeed *f, usec_t now_usec) {
+        usec_t until = vanished_pods_incomplete_until(cluster_view_vanished(f->view));
+
+        return f->n_built > 0 || now_usec >= f->first_usec ? 0 : MIN(until, f->first_usec);
+}
+
 int outlook_feed_begin(OutlookFeed *f, DisruptionScene **ret, usec_t *ret_at_usec) {
         usec_t now = loop_now(f->env->loop);
         int r;
 
         assert(!f->scene);
+        *ret_at_usec = first_at_usec(f, now);
+        if (*ret_at_usec > 0)
+                return 0;
         if (!outlook_kinds_settled(f->kinds, ret_at_usec)) {
                 *ret_at_usec = MIN(*ret_at_usec, usec_add(now, SETTLE_USEC));
                 return 0;
         }
         *ret_at_usec = rebuild_usec(f);
-        if (f->snapshot && !(f->simulator && f->is_stale))
+        if (f->snapshot && !(f->simulator && f->is_stale) && !snapshot_is_outdated(f, now))
                 r = feed_refresh(f);
-        else if (f->n_built > 0 && now < *ret_at_usec)
+        else if (f->n_built > 0 && now < *ret_at_usec && (f->simulator || !f->snapshot))
                 return 0;
         else {
                 r = feed_take_snapshot(f);

@@ -6,7 +6,7 @@
  * all else by making both anew. That takes some tenths of a second where there are 150,000 pods, so it is done in two parts, with a
  * pause for others, when a round begins, at most every 10 s to a minute, by their number, and only if something has changed that
  * scheduling reads: a kubelet's heartbeat has not. Pods that left, and whose successors have not come, take part as such
- * (vanished-pods.h).
+ * (vanished-pods.h). The first snapshot waits until it is known which pods left before the view was complete, for a minute at most.
  *
  * Between outlook_feed_begin() and outlook_feed_end() nothing moves: what watches bring waits, as it does between these parts.
  */

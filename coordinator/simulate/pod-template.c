@@ -15,7 +15,7 @@ typedef struct TemplateParser {
         PodTemplate *template;
         InternPool *pool;
         ResourceTable *resources;
-        Hashmap *read_labels; /* keys of pods' labels that rules ask for */
+        ReadLabels *read_labels;
         size_t n_rules; /* that bind it to other pods, so far */
 } TemplateParser;
 
@@ -336,7 +336,7 @@ static int take_match_keys(TemplateParser *p, const Json *keys, KeyValues *ret) 
                 return -ENOMEM;
         JSON_FOREACH (v, keys) {
                 const char *key = json_string_or_null(v), *value = key ? key_values_get(&p->template->labels, key) : NULL;
-                int r = key ? hashmap_replace(p->read_labels, key, NULL, NULL) : -EINVAL;
+                int r = key ? read_labels_add(p->read_labels, p->template->ns, key) : -EINVAL;
 
                 if (r >= 0 && value)
                         r = key_values_add(ret, p->pool, key, value);
@@ -364,7 +364,7 @@ static int take_spread_rule(TemplateParser *p, const Json *v) {
         if (r >= 0)
                 r = selector_parse(json_get(v, "labelSelector"), p->pool, &rule->selector);
         if (r >= 0)
-                r = selector_gather_keys(rule->selector, p->read_labels);
+                r = read_labels_gather(p->read_labels, p->template->ns, rule->selector);
         return r < 0 ? r : take_match_keys(p, json_get(v, "matchLabelKeys"), &rule->also);
 }
 
@@ -442,17 +442,19 @@ static int take_namespaces(TemplateParser *p, const Json *v, PodTerm *t) {
 
 static int take_pod_term(TemplateParser *p, const Json *v, PodTerm *t) {
         int r = take_text(json_get(v, "topologyKey"), p->pool, &t->key);
+        bool reaches_out;
 
         if (r >= 0 && !t->key)
                 r = -EINVAL;
         if (r >= 0)
                 r = selector_parse(json_get(v, "labelSelector"), p->pool, &t->selector);
         if (r >= 0)
-                r = selector_gather_keys(t->selector, p->read_labels);
-        if (r >= 0)
                 r = take_namespaces(p, v, t);
-        p->template->reaches_out |= r >= 0 && pod_term_reaches_out(t, p->template->ns);
-        return r;
+        if (r < 0)
+                return r;
+        reaches_out = pod_term_reaches_out(t, p->template->ns);
+        p->template->reaches_out |= reaches_out;
+        return read_labels_gather(p->read_labels, reaches_out ? NULL : p->template->ns, t->selector);
 }
 
 /* Preferred terms have a weight around them. */
@@ -582,13 +584,14 @@ static int take_template(TemplateParser *p, const Json *text) {
         return r;
 }
 
-char *pod_template_text(const KubeScheduledPod *pod, const Hashmap *read_labels) {
+char *pod_template_text(const KubeScheduledPod *pod, const ReadLabels *read_labels) {
         const KeyValues *labels = &pod->pod.object.meta.labels;
         _cleanup_(json_writer_freep) JsonWriter *w = NULL;
+        const Hashmap *own = read_labels_own(read_labels, strempty(pod->pod.object.meta.ns));
         _cleanup_free_ char *second = NULL;
 
         for (size_t i = 0; i < labels->n_items; i++) {
-                if (!hashmap_contains(read_labels, labels->items[i].key))
+                if (!read_labels_has(read_labels, own, labels->items[i].key))
                         continue;
                 if (!w) {
                         if (json_writer_new(&w) < 0)
@@ -617,7 +620,7 @@ static int take_lines(TemplateParser *p, const char *text) {
         return r < 0 ? r : take_template(p, json_root(first));
 }
 
-int pod_template_parse(const char *text, InternPool *pool, ResourceTable *resources, Hashmap *read_labels, PodTemplate **ret) {
+int pod_template_parse(const char *text, InternPool *pool, ResourceTable *resources, ReadLabels *read_labels, PodTemplate **ret) {
         TemplateParser p = { .pool = pool, .resources = resources, .read_labels = read_labels };
         int r;
 

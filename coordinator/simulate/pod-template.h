@@ -7,6 +7,7 @@
  */
 
 #include "node-terms.h"
+#include "read-labels.h"
 #include "selector.h"
 #include "simulator.h"
 
@@ -97,11 +98,11 @@ typedef struct PodTemplate {
         PodTerms preferred_affinity, preferred_anti_affinity; /* weights are not looked at */
 } PodTemplate;
 
-/* The pod's scheduling and, in a second line, those of its labels whose keys are in the map; without any, scheduling alone. NULL: -ENOMEM. */
-char *pod_template_text(const KubeScheduledPod *pod, const Hashmap *read_labels);
-/* Such a text; one that cannot be understood gives a template that is POD_UNREADABLE. Keys of labels of pods that its rules ask for are put into
- * the map read_labels. -ENOMEM. */
-int pod_template_parse(const char *text, InternPool *pool, ResourceTable *resources, Hashmap *read_labels, PodTemplate **ret);
+/* The pod's scheduling and, in a second line, those of its labels that are asked for; without any, scheduling alone. NULL: -ENOMEM. */
+char *pod_template_text(const KubeScheduledPod *pod, const ReadLabels *read_labels);
+/* Such a text; one that cannot be understood gives a template that is POD_UNREADABLE. What its rules ask for of pods' labels is added to
+ * read_labels: by a rule that reaches out, for all namespaces. -ENOMEM. */
+int pod_template_parse(const char *text, InternPool *pool, ResourceTable *resources, ReadLabels *read_labels, PodTemplate **ret);
 PodTemplate *pod_template_free(PodTemplate *t, InternPool *pool); /* returns NULL */
 
 /* What it asks for of a resource; 0: nothing. */

@@ -132,7 +132,7 @@ struct Simulator {
         size_t pods_allocated;
         uint32_t n_pods, n_gone; /* numbers in use; of pods that went */
         Hashmap *template_numbers; /* PodTemplate.text -> number + 1 */
-        Hashmap *read_labels;      /* keys of pods' labels that rules and PodDisruptionBudgets asked for when it was made: by others no pods are told apart */
+        ReadLabels *read_labels;   /* what rules and PodDisruptionBudgets asked for when it was made: by other labels no pods are told apart */
         bool is_too_coarse;        /* a rule that came later asks for others */
         SimulatorTemplate *templates;
         size_t templates_allocated;

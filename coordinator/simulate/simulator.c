@@ -43,55 +43,6 @@ const char *pod_unmodelled_to_string(PodUnmodelled u) {
         return unmodelled_table[u];
 }
 
-/* -- templates ------------------------------------------------------------------------------------------ */
-
-static int add_template(Simulator *s, const char *text, uint32_t *ret) {
-        size_t n_read = hashmap_size(s->read_labels);
-        SimulatorTemplate *t;
-        int r = GREEDY_REALLOC(s->templates, s->templates_allocated, (size_t) s->n_templates + 1);
-
-        if (r < 0)
-                return r;
-        t = s->templates + s->n_templates;
-        *t = (SimulatorTemplate){ .pickiness = -1 };
-        r = pod_template_parse(text, s->pool, &s->resources, s->read_labels, &t->parsed);
-        if (r < 0)
-                return r;
-        t->asks_for_name = node_terms_ask_for_name(&t->parsed->required);
-        t->n_preferences = (uint32_t) (t->parsed->preferred.n_items + t->parsed->preferred_affinity.n_items +
-                                       t->parsed->preferred_anti_affinity.n_items);
-        for (size_t i = 0; i < t->parsed->n_spread; i++)
-                t->n_preferences += !t->parsed->spread[i].is_hard;
-        s->is_too_coarse |= hashmap_size(s->read_labels) > n_read;
-        *ret = s->n_templates++;
-        return hashmap_put(s->template_numbers, t->parsed->text, (void *) (uintptr_t) s->n_templates);
-}
-
-/* Texts and labels are interned, and pods of one owner follow one another: most are as the one before. */
-static bool is_as_before(const Simulator *s, uint32_t pod) {
-        const KubeScheduledPod *a = s->pods[pod].object, *b = pod > 0 ? s->pods[pod - 1].object : NULL;
-
-        return b && a->scheduling == b->scheduling && key_values_are_same(&a->pod.object.meta.labels, &b->pod.object.meta.labels);
-}
-
-static int find_or_add_template(Simulator *s, uint32_t pod, uint32_t *ret) {
-        _cleanup_free_ char *text = NULL;
-        uintptr_t number;
-
-        if (is_as_before(s, pod)) {
-                *ret = s->pods[pod - 1].template;
-                return 0;
-        }
-        text = pod_template_text(s->pods[pod].object, s->read_labels);
-        if (!text)
-                return -ENOMEM;
-        number = (uintptr_t) hashmap_get(s->template_numbers, text);
-        if (number == 0)
-                return add_template(s, text, ret);
-        *ret = (uint32_t) (number - 1);
-        return 0;
-}
-
 /* -- labels that are asked for ------------------------------------------------------------------------------ */
 
 static bool may_have_rules(const char *scheduling) {
@@ -112,17 +63,88 @@ static int read_rules_of(Simulator *s, Hashmap *seen, const char *scheduling) {
         return r;
 }
 
-static int gather_read_labels(Simulator *s, KubeObject *const *pods, size_t n) {
+/* -- templates ------------------------------------------------------------------------------------------ */
+
+static int add_template(Simulator *s, const char *text, uint32_t *ret) {
+        size_t n_read = read_labels_size(s->read_labels);
+        SimulatorTemplate *t;
+        int r = GREEDY_REALLOC(s->templates, s->templates_allocated, (size_t) s->n_templates + 1);
+
+        if (r < 0)
+                return r;
+        t = s->templates + s->n_templates;
+        *t = (SimulatorTemplate){ .pickiness = -1 };
+        r = pod_template_parse(text, s->pool, &s->resources, s->read_labels, &t->parsed);
+        if (r < 0)
+                return r;
+        t->asks_for_name = node_terms_ask_for_name(&t->parsed->required);
+        t->n_preferences = (uint32_t) (t->parsed->preferred.n_items + t->parsed->preferred_affinity.n_items +
+                                       t->parsed->preferred_anti_affinity.n_items);
+        for (size_t i = 0; i < t->parsed->n_spread; i++)
+                t->n_preferences += !t->parsed->spread[i].is_hard;
+        s->is_too_coarse |= read_labels_size(s->read_labels) > n_read;
+        *ret = s->n_templates++;
+        return hashmap_put(s->template_numbers, t->parsed->text, (void *) (uintptr_t) s->n_templates);
+}
+
+/* When the simulator is made, all rules have been read. */
+static bool is_first_of_namespace(const Simulator *s, const KubeScheduledPod *pod) {
+        for (uint32_t i = 0; i < s->n_templates; i++)
+                if (s->templates[i].parsed->ns == pod->pod.object.meta.ns) /* both are interned */
+                        return false;
+        return s->n_first_templates > 0 && pod->scheduling;
+}
+
+/* Its namespace has no pods that its rules could tell apart, and that count as one kind; other namespaces may. */
+static int read_rules_of_first(Simulator *s, const KubeScheduledPod *pod) {
         _cleanup_(hashmap_freep) Hashmap *seen = NULL;
-        const char *last = NULL;
-        const KubePdb *pdb;
+        size_t n_read = read_labels_size_of_all(s->read_labels);
         int r = hashmap_new(HASHMAP_BORROW_KEYS, &seen);
 
         if (r >= 0)
-                r = hashmap_new(0, &s->read_labels);
-        HASHMAP_FOREACH (pdb, s->snapshot->objects[SNAPSHOT_PDBS])
-                if (r >= 0)
-                        r = selector_gather_keys(pdb->selector, s->read_labels);
+                r = read_rules_of(s, seen, pod->scheduling);
+        s->is_too_coarse |= read_labels_size_of_all(s->read_labels) > n_read;
+        return r;
+}
+
+static char *template_text_of(Simulator *s, const KubeScheduledPod *pod) {
+        char *text = pod_template_text(pod, s->read_labels);
+
+        if (!text || hashmap_contains(s->template_numbers, text) || !is_first_of_namespace(s, pod))
+                return text;
+        free(text);
+        return read_rules_of_first(s, pod) < 0 ? NULL : pod_template_text(pod, s->read_labels);
+}
+
+/* Texts and labels are interned, and pods of one owner follow one another: most are as the one before. */
+static bool is_as_before(const Simulator *s, uint32_t pod) {
+        const KubeScheduledPod *a = s->pods[pod].object, *b = pod > 0 ? s->pods[pod - 1].object : NULL;
+
+        return b && a->scheduling == b->scheduling && key_values_are_same(&a->pod.object.meta.labels, &b->pod.object.meta.labels);
+}
+
+static int find_or_add_template(Simulator *s, uint32_t pod, uint32_t *ret) {
+        _cleanup_free_ char *text = NULL;
+        uintptr_t number;
+
+        if (is_as_before(s, pod)) {
+                *ret = s->pods[pod - 1].template;
+                return 0;
+        }
+        text = template_text_of(s, s->pods[pod].object);
+        if (!text)
+                return -ENOMEM;
+        number = (uintptr_t) hashmap_get(s->template_numbers, text);
+        if (number == 0)
+                return add_template(s, text, ret);
+        *ret = (uint32_t) (number - 1);
+        return 0;
+}
+
+static int read_rules_of_all(Simulator *s, Hashmap *seen, KubeObject *const *pods, size_t n) {
+        const char *last = NULL;
+        int r = 0;
+
         for (size_t i = 0; i < n && r >= 0; i++) {
                 const char *scheduling = ((const KubeScheduledPod *) pods[i])->scheduling;
 
@@ -131,6 +153,21 @@ static int gather_read_labels(Simulator *s, KubeObject *const *pods, size_t n) {
                 last = scheduling;
         }
         return r;
+}
+
+static int gather_read_labels(Simulator *s, KubeObject *const *pods, size_t n, const AwaitedPods *awaited) {
+        _cleanup_(hashmap_freep) Hashmap *seen = NULL;
+        const KubePdb *pdb;
+        int r = hashmap_new(HASHMAP_BORROW_KEYS, &seen);
+
+        if (r >= 0)
+                r = read_labels_new(&s->read_labels);
+        HASHMAP_FOREACH (pdb, s->snapshot->objects[SNAPSHOT_PDBS])
+                if (r >= 0)
+                        r = read_labels_gather(s->read_labels, strempty(pdb->object.meta.ns), pdb->selector);
+        if (r >= 0)
+                r = read_rules_of_all(s, seen, pods, n);
+        return r < 0 ? r : read_rules_of_all(s, seen, awaited->pods, awaited->n);
 }
 
 static void template_done(SimulatorTemplate *t, InternPool *pool) {
@@ -318,7 +355,7 @@ PodUnmodelled simulator_judge_pod(const Simulator *s, uint32_t pod) {
         return s->pods[pod].object->pod.object.invalid ? POD_UNREADABLE : template_of(s, pod)->unmodelled;
 }
 
-static int load_pods(Simulator *s) {
+static int load_pods(Simulator *s, const AwaitedPods *awaited) {
         _cleanup_free_ KubeObject **objects = NULL;
         size_t n = 0;
         int r = snapshot_sorted(s->snapshot, SNAPSHOT_PODS, &objects, &n);
@@ -326,11 +363,13 @@ static int load_pods(Simulator *s) {
         if (r >= 0)
                 r = hashmap_new(HASHMAP_BORROW_KEYS, &s->template_numbers);
         if (r >= 0)
-                r = gather_read_labels(s, objects, n);
+                r = gather_read_labels(s, objects, n, awaited);
         if (r >= 0)
-                r = GREEDY_REALLOC(s->pods, s->pods_allocated, n + 1);
+                r = GREEDY_REALLOC(s->pods, s->pods_allocated, n + awaited->n + 1);
         for (size_t i = 0; i < n && r >= 0; i++)
                 r = simulator_fill_pod(s, s->n_pods++, (const KubeScheduledPod *) objects[i], false);
+        for (size_t i = 0; i < awaited->n && r >= 0; i++)
+                r = simulator_fill_pod(s, s->n_pods++, (const KubeScheduledPod *) awaited->pods[i], true);
         return r;
 }
 
@@ -400,13 +439,13 @@ static int bring_all_home(Simulator *s) {
 
 /* -- new and free --------------------------------------------------------------------------------------- */
 
-static int simulator_load(Simulator *s) {
+static int simulator_load(Simulator *s, const AwaitedPods *awaited) {
         int r = resource_table_init(&s->resources, s->pool);
 
         if (r >= 0)
                 r = load_nodes(s);
         if (r >= 0)
-                r = load_pods(s);
+                r = load_pods(s, awaited);
         if (r >= 0)
                 r = load_room(s);
         if (r >= 0)
@@ -427,12 +466,12 @@ bool simulator_is_too_coarse(const Simulator *s) {
         const KubePdb *pdb;
 
         HASHMAP_FOREACH (pdb, s->snapshot->objects[SNAPSHOT_PDBS])
-                if (!selector_keeps_to_keys(pdb->selector, s->read_labels))
+                if (!read_labels_has_all(s->read_labels, strempty(pdb->object.meta.ns), pdb->selector))
                         return true;
         return false;
 }
 
-int simulator_new_within(const Snapshot *snapshot, const SimulatorBounds *bounds, Simulator **ret) {
+int simulator_new_within(const Snapshot *snapshot, const AwaitedPods *awaited, const SimulatorBounds *bounds, Simulator **ret) {
         Simulator *s = new0(Simulator, 1);
         int r;
 
@@ -441,7 +480,7 @@ int simulator_new_within(const Snapshot *snapshot, const SimulatorBounds *bounds
         s->snapshot = snapshot;
         s->pool = snapshot->pool;
         s->bounds = *bounds;
-        r = simulator_load(s);
+        r = simulator_load(s, awaited);
         if (r < 0) {
                 simulator_free(s);
                 return r;
@@ -452,7 +491,9 @@ int simulator_new_within(const Snapshot *snapshot, const SimulatorBounds *bounds
 }
 
 int simulator_new(const Snapshot *snapshot, Simulator **ret) {
-        return simulator_new_within(snapshot, &simulator_bounds, ret);
+        static const AwaitedPods nobody = {};
+
+        return simulator_new_within(snapshot, &nobody, &simulator_bounds, ret);
 }
 
 void simulator_node_done(SimulatorNode *n, InternPool *pool) {
@@ -490,7 +531,7 @@ Simulator *simulator_free(Simulator *s) {
         hashmap_free(s->asked_labels);
         hashmap_free(s->classes);
         hashmap_free(s->template_numbers);
-        hashmap_free(s->read_labels);
+        read_labels_free(s->read_labels);
         for (uint32_t i = 0; i < s->n_pods; i++)
                 free(s->pods[i].volumes);
         free(s->pods);

@@ -52,8 +52,8 @@ const char *pod_unmodelled_to_string(PodUnmodelled u); /* "RESOURCE_CLAIMS" */
 
 /*
  * How many rules between pods tenants write (topologySpreadConstraints, pod affinity, pod anti-affinity) is bounded nowhere, and each
- * is compared with each kind of pods that it may be about. What that may cost is shared out among namespaces, those with the least
- * first; one whose share is not enough is left out: its pods are POD_TOO_MANY_RULES. They count in the rules of others as ever, and
+ * is compared with each kind of pods that it may be about. Three quarters of what that may cost are shared out among namespaces, those
+ * with the least first, and the rest is for what comes later; one whose share is not enough is left out: its pods are POD_TOO_MANY_RULES. They count in the rules of others as ever, and
  * where they are, their anti-affinity that may be about other namespaces keeps away everybody. So no pod is given a seat that it
  * would not have with all rules.
  */
@@ -66,9 +66,17 @@ typedef struct SimulatorBounds {
 
 extern const SimulatorBounds simulator_bounds; /* what the leader's event loop, and its memory, can bear */
 
+/* Pods that are gone, and whose controllers have not made their successors yet: as simulator_add_vanished() would add them, with the numbers after
+ * those of the snapshot, in this order. Made with them, no simulator lacks the labels that their rules ask for, nor bytes: a namespace whose share
+ * they exceed is left out. */
+typedef struct AwaitedPods {
+        KubeObject *const *pods; /* of kube_scheduled_pod_kind; borrowed as long as the simulator is there */
+        size_t n;
+} AwaitedPods;
+
 /* -ENOMEM. What cannot be read in an object makes the pods concerned unmodelled, and is no failure. */
-int simulator_new_within(const Snapshot *snapshot, const SimulatorBounds *bounds, Simulator **ret);
-/* The same within simulator_bounds. */
+int simulator_new_within(const Snapshot *snapshot, const AwaitedPods *awaited, const SimulatorBounds *bounds, Simulator **ret);
+/* The same within simulator_bounds, of the snapshot alone. */
 int simulator_new(const Snapshot *snapshot, Simulator **ret);
 Simulator *simulator_free(Simulator *s);
 DEFINE_FREEP(Simulator, simulator_free);
@@ -93,7 +101,7 @@ const char *const *simulator_left_out(const Simulator *s, size_t *ret_n);
 /* A sentence that names them; *ret NULL: there are none. -ENOMEM. */
 int simulator_left_out_text(const Simulator *s, char **ret);
 /* The template of the scheduler's view of it: equal numbers mean equal pods, but for volumes, and for labels that no selector of a pod or
- * PodDisruptionBudget asks for. */
+ * PodDisruptionBudget of their namespace asks for, nor one that reaches out. */
 uint32_t simulator_template_of(const Simulator *s, uint32_t pod);
 uint32_t simulator_n_templates(const Simulator *s);
 
@@ -118,7 +126,7 @@ void simulator_count_fits(Simulator *s, uint32_t pod, uint32_t counts[_FIT_REASO
  * costs microseconds; the first of a new kind is compared with the rules that may be about it, and costs milliseconds. Whatever changes
  * in another kind of object, a node above all, takes a new simulator.
  * 0; -ENOMEM, -E2BIG (bounds are reached; a new one leaves namespaces out) or -ESTALE (it asks for labels that nobody
- * asked for), and then only a new simulator is of use.
+ * asked for, of pods that there are), and then only a new simulator is of use.
  */
 int simulator_add_pod(Simulator *s, const KubeScheduledPod *object, uint32_t *ret);
 int simulator_change_pod(Simulator *s, uint32_t pod, const KubeScheduledPod *object);

@@ -10,6 +10,7 @@
 
 #include "alloc-coordinator.h"
 #include "marks.h"
+#include "vanished-pods.h"
 
 /*
  * A NodePool begins to ask which nodes would go though nobody asked; pods come and change; it asks no more. Again and again,
@@ -17,7 +18,8 @@
  * the end what is so, and nothing goes.
  */
 
-#define CALM_USEC (60 * USEC_PER_SEC) /* as a dead leader's lease has to run out first */
+/* As a dead leader's lease has to run out first, and the next one judges nothing before it knows which pods left. */
+#define CALM_USEC (60 * USEC_PER_SEC + VANISHED_USEC)
 
 static void add_pod(CoordinatorRig *r, const char *name, const char *node) {
         fake_add_pod(r->cluster, &(FakePod){ .name = name, .node = node, .app = "web", .owner_kind = "ReplicaSet", .owner = "web" });

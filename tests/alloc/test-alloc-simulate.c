@@ -138,7 +138,7 @@ static int name_left_out(const Simulator *s, const SimulatorBounds *bounds) {
 static int simulate_all(const SimulatorBounds *bounds) {
         size_t texts = intern_pool_size(pool);
         Simulator *s = NULL;
-        int r = simulator_new_within(snapshot, bounds, &s);
+        int r = simulator_new_within(snapshot, &(AwaitedPods){}, bounds, &s);
 
         if (r >= 0)
                 r = name_left_out(s, bounds);

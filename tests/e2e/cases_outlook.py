@@ -53,12 +53,12 @@ def _node_for_sale(world):
 
 def nodes_would_go(world, figures):
     """nodes that would go though nobody asked: their claims say so, one for a cheaper node; one is promised to a pending pod; a PDB without room, and an Event; limits"""
-    name = world.unique("outlook")
-    world.pool(name)
-    nodes = [world.node(name)[0] for _ in range(2)]
-    world.replicas(name, PODS, name)
-    other_pool, dear = _node_for_sale(world)
-    with world.coordinators(count=1):
+    with world.coordinators(count=1):  # first, for it judges nothing in its first minute
+        name = world.unique("outlook")
+        world.pool(name)
+        nodes = [world.node(name)[0] for _ in range(2)]
+        world.replicas(name, PODS, name)
+        other_pool, dear = _node_for_sale(world)
         world.wait_adopted(*nodes, dear)
         busy = min(p["spec"]["nodeName"] for p in world.pods_of(name))
         assert _says(world, busy, "Consolidatable") is None

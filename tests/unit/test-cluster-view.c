@@ -689,6 +689,42 @@ static void test_health_of_one(void **state) {
         bench_done(&b);
 }
 
+/* -- pods that left --------------------------------------------------------------------------------------- */
+
+static bool knows_all_vanished(const Bench *b) {
+        return !vanished_pods_are_incomplete(cluster_view_vanished(b->view));
+}
+
+/* Until a minute after the first list nobody knows who left before it; the same goes for a list that follows a watch whose history is lost, and
+ * not for a watch that goes on where another ended. */
+static void test_vanished_before(void **state) {
+        Bench b;
+        (void) state;
+
+        bench_init(&b);
+        bench_start(&b);
+        assert_false(knows_all_vanished(&b));
+        fake_world_run(&b.w, VANISHED_USEC - 2 * USEC_PER_SEC);
+        assert_false(knows_all_vanished(&b));
+        fake_world_run(&b.w, 2 * USEC_PER_SEC);
+        assert_true(knows_all_vanished(&b));
+
+        fake_api_cut_watches(fake_cluster_api(b.w.cluster));
+        fake_world_run(&b.w, 30 * USEC_PER_SEC);
+        assert_true(cluster_view_healthy(b.view));
+        assert_true(knows_all_vanished(&b));
+
+        fake_api_away_until(fake_cluster_api(b.w.cluster), loop_now(b.w.loop) + 10 * USEC_PER_SEC);
+        fake_put(b.w.cluster, FAKE_PODS, fj_parse("{'metadata':{'name':'p','namespace':'x'},'spec':{'containers':[{'name':'c'}]}}"));
+        fake_cluster_compact(b.w.cluster);
+        fake_world_run(&b.w, VANISHED_USEC);
+        assert_true(cluster_view_healthy(b.view));
+        assert_false(knows_all_vanished(&b));
+        fake_world_run(&b.w, VANISHED_USEC);
+        assert_true(knows_all_vanished(&b));
+        bench_done(&b);
+}
+
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_dirty),        cmocka_unit_test(test_pods_and_volumes),
@@ -696,6 +732,7 @@ int main(void) {
                 cmocka_unit_test(test_pdb_of_pod),   cmocka_unit_test(test_pdb_random), cmocka_unit_test(test_pdb_of_few),
                 cmocka_unit_test(test_health),
                 cmocka_unit_test(test_health_of_one),
+                cmocka_unit_test(test_vanished_before),
         };
         return cmocka_run_group_tests_name("cluster-view", tests, NULL, NULL);
 }

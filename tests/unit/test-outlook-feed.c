@@ -15,6 +15,7 @@
 
 #define N_PODS 12u
 #define N_NODES 3u
+#define WATCHES_USEC (200 * USEC_PER_MSEC) /* until they have told */
 
 typedef struct Bench {
         FakeWorld w;
@@ -214,8 +215,150 @@ static void test_any_moment(void **state) {
         assert_true(n_rounds > 500 && n_between > 100);
 }
 
+/* NULL: none has begun after a minute. */
+static DisruptionScene *next_round(Bench *b) {
+        usec_t until = usec_add(loop_now(b->w.loop), USEC_PER_MINUTE), at = 0;
+        DisruptionScene *scene = NULL;
+
+        while (loop_now(b->w.loop) < until) {
+                assert_in_range(outlook_feed_begin(b->feed, &scene, &at), 0, 1);
+                if (scene)
+                        return scene;
+                fake_world_run(&b->w, at - loop_now(b->w.loop));
+        }
+        return NULL;
+}
+
+/* A snapshot whose simulator could not be made for long, as lists were under way, is taken anew if a node has changed since; one that was taken a
+ * moment ago makes its simulator, whatever changes. */
+static void test_old_snapshot(void **state) {
+        static const struct {
+                usec_t waits_usec;
+                bool changes, is_cordoned; /* the node does; in the next round it is */
+                unsigned n_parts;          /* until the round begins */
+        } rows[] = {
+                { 20 * USEC_PER_MSEC, true, false, 1 },
+                { USEC_PER_MINUTE, true, true, 2 },
+                { USEC_PER_MINUTE, false, false, 1 },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                DisruptionScene *scene = NULL;
+                unsigned n_parts = 0;
+                usec_t at = 0;
+                Bench b;
+
+                bench_init(&b, 1);
+                fake_world_run(&b.w, VANISHED_USEC);
+                assert_int_equal(outlook_feed_begin(b.feed, &scene, &at), 0);
+                assert_int_equal(at, loop_now(b.w.loop) + 10 * USEC_PER_MSEC); /* the snapshot is there */
+                if (rows[i].changes)
+                        fake_merge(b.w.cluster, FAKE_NODES, NULL, "n0", "{'spec':{'unschedulable':true}}");
+                fake_world_run(&b.w, rows[i].waits_usec);
+                for (int r = 0; r == 0; n_parts++) {
+                        assert_in_range(n_parts, 0, 9);
+                        r = outlook_feed_begin(b.feed, &scene, &at);
+                        assert_in_range(r, 0, 1);
+                        if (r == 0)
+                                fake_world_run(&b.w, at - loop_now(b.w.loop));
+                }
+                assert_int_equal(n_parts, rows[i].n_parts);
+                assert_int_equal(simulator_node(scene->simulator, 0)->node.unschedulable, rows[i].is_cordoned);
+                outlook_feed_end(b.feed);
+                bench_done(&b);
+        }
+}
+
+/* -- pods that vanished ----------------------------------------------------------------------------------- */
+
+/* A pod that is spread by a label that no other asks for comes, and goes without grace. */
+static void make_spread_vanish(Bench *b, unsigned n) {
+        _cleanup_free_ char *name = strf("v%u", n);
+
+        fake_put(b->w.cluster, FAKE_PODS,
+                 fj_parse("{'metadata':{'name':'%s','namespace':'x','uid':'%s','labels':{'k%u':'v'},"
+                          "'ownerReferences':[{'apiVersion':'v1','kind':'X','name':'%s','uid':'o%u','controller':true}]},'spec':{'containers':[{'name':'c'}],"
+                          "'topologySpreadConstraints':[{'maxSkew':1,'topologyKey':'kubernetes.io/hostname','whenUnsatisfiable':'DoNotSchedule',"
+                          "'labelSelector':{'matchLabels':{'k%u':'v'}}}]}}",
+                          name, name, n, name, n, n));
+        fake_world_run(&b->w, WATCHES_USEC);
+        fake_remove(b->w.cluster, FAKE_PODS, "x", name);
+        fake_world_run(&b->w, WATCHES_USEC);
+}
+
+/* Until it is known who left before the view was complete, nothing is judged; afterwards not all is judged as if nobody knew. */
+static void test_first_round(void **state) {
+        DisruptionScene *scene = NULL;
+        usec_t began, at = 0;
+        Bench b;
+
+        bench_init(&b, 1);
+        began = loop_now(b.w.loop);
+        assert_int_equal(outlook_feed_begin(b.feed, &scene, &at), 0);
+        assert_in_range(at, began + VANISHED_USEC - USEC_PER_SEC, began + VANISHED_USEC);
+        fake_world_run(&b.w, at - began - 1);
+        assert_int_equal(outlook_feed_begin(b.feed, &scene, &at), 0);
+        scene = next_round(&b);
+        assert_non_null(scene);
+        assert_false(outlook_feed_awaits(b.feed));
+        outlook_feed_end(b.feed);
+        bench_done(&b);
+}
+
+static size_t n_simulated(const Simulator *s) {
+        size_t n = 0;
+
+        for (uint32_t i = 0; i < simulator_n_pods(s); i++)
+                n += simulator_pod(s, i) != NULL;
+        return n;
+}
+
+/*
+ * Such pods come and go one after another, so that there is always one whose label the simulator did not know: between two rounds, when a new
+ * snapshot is due first, or in a round. Each round begins all the same, and has them all.
+ */
+static void test_vanished_with_rules_of_their_own(void **state) {
+        for (unsigned in_round = 0; in_round < 2; in_round++) {
+                DisruptionScene *scene;
+                Bench b;
+
+                bench_init(&b, 1);
+                change_some_pod(&b);
+                fake_world_run(&b.w, VANISHED_USEC); /* until all that left are known */
+                for (unsigned i = 0; i < 5; i++) {
+                        usec_t before = loop_now(b.w.loop);
+                        unsigned n = i + !in_round;
+
+                        if (!in_round)
+                                make_spread_vanish(&b, i);
+                        scene = next_round(&b);
+                        if (!scene)
+                                fail_msg("no round begins after %u pods have gone", n);
+                        assert_in_range(loop_now(b.w.loop) - before, 0, in_round ? USEC_PER_SEC : 11 * USEC_PER_SEC);
+                        assert_int_equal(n_simulated(scene->simulator), 1 + n);
+                        assert_int_equal(outlook_feed_awaits(b.feed), n > 0);
+                        if (in_round)
+                                make_spread_vanish(&b, i);
+                        assert_int_equal(n_simulated(scene->simulator), 1 + n);
+                        outlook_feed_end(b.feed);
+                }
+                fake_world_run(&b.w, USEC_PER_MINUTE);
+                scene = next_round(&b);
+                assert_non_null(scene);
+                assert_false(outlook_feed_awaits(b.feed));
+                assert_int_equal(n_simulated(scene->simulator), 1);
+                outlook_feed_end(b.feed);
+                bench_done(&b);
+        }
+}
+
 int main(void) {
-        const struct CMUnitTest tests[] = { cmocka_unit_test(test_any_moment) };
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_any_moment),
+                cmocka_unit_test(test_first_round),
+                cmocka_unit_test(test_old_snapshot),
+                cmocka_unit_test(test_vanished_with_rules_of_their_own),
+        };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

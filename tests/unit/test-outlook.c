@@ -10,6 +10,7 @@
 #include "coordinator-rig.h"
 #include "marks.h"
 #include "page.h"
+#include "vanished-pods.h"
 
 #define SEC USEC_PER_SEC
 #define ROUND (11 * SEC)
@@ -33,6 +34,7 @@ static CoordinatorRig *new_rig(unsigned n_nodes) {
 
         fake_cluster_set_controller(r->cluster, FAKE_CONTROLLER_GC, false); /* pods name owners that are not there */
         rig_begin(r, n_nodes, NULL);
+        rig_run(r, VANISHED_USEC); /* until it is known which pods left before the start */
         return r;
 }
 
@@ -577,7 +579,7 @@ static void test_new_nodes(void **state) {
         set_disruption(r, CONSOLIDATE);
         rig_add_node(r, "n0");
         rig_start(r, 0);
-        rig_run(r, 2 * ROUND);
+        rig_run(r, VANISHED_USEC + 2 * ROUND);
         expect(r, "n0", CLAIM_EMPTY, "True WouldGo");
         fake_api_set_fault(r->api, refuse_status, NULL); /* its claim says only after the next round that it is adopted */
         rig_add_node(r, "n1");

@@ -545,6 +545,60 @@ static void test_vanished(void **state) {
         expect_removal(s, "a", "p>c");
 }
 
+/* Made with pods that are awaited, it knows what their rules ask for, and they cost their own namespace what it may cost, not others their answer. */
+static void test_awaited(void **state) {
+        static const Case nodes = { "", { { "a", "4", "1" }, { "b", "4", "1" } }, { { "p", "a", "3" } }, {}, NULL, false, NULL };
+        static const struct {
+                const char *what, *ns;
+                SimulatorBounds bounds;
+                const char *pdb; /* asks for its label; NULL: nobody does */
+                int added; /* what simulator_add_vanished() says */
+                size_t n_left_out;
+        } rows[] = {
+                { "a label that nobody asks for, where there are others", "x", { UINT64_MAX, UINT64_MAX }, NULL, -ESTALE, 0 },
+                { "no bytes for its rule", "y", { UINT64_MAX, 1 },
+                  "{\"metadata\":{\"name\":\"b\",\"namespace\":\"y\"},\"spec\":{\"selector\":{\"matchLabels\":{\"k9\":\"v\"}}}}", -E2BIG, 1 },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(intern_pool_freep) InternPool *pool = NULL;
+                _cleanup_(snapshot_freep) Snapshot *snapshot = NULL, *gone = NULL;
+                _cleanup_(simulator_freep) Simulator *s = NULL;
+                _cleanup_free_ char *text = NULL;
+                KubeObject *pods[2];
+                uint32_t number;
+                size_t n;
+
+                print_message("  %s\n", rows[i].what);
+                assert_int_equal(intern_pool_new(&pool), 0);
+                assert_int_equal(snapshot_new(pool, 0, &snapshot), 0);
+                assert_int_equal(snapshot_new(pool, 0, &gone), 0);
+                case_put(snapshot, &nodes);
+                if (rows[i].pdb)
+                        cluster_put(snapshot, SNAPSHOT_PDBS, rows[i].pdb);
+                text = strf("{\"metadata\":{\"name\":\"q\",\"namespace\":\"%s\",\"labels\":{\"k9\":\"v\"}},\"spec\":{\"containers\":[{}],"
+                            "\"topologySpreadConstraints\":[{\"maxSkew\":1,\"topologyKey\":\"" ZONE "\",\"whenUnsatisfiable\":\"DoNotSchedule\","
+                            "\"labelSelector\":{\"matchLabels\":{\"k9\":\"v\"}}}]}}",
+                            rows[i].ns);
+                pods[0] = cluster_put(gone, SNAPSHOT_PODS, text);
+                put_pod(gone, &(PodRow){ "z", "b", "4", NULL, NULL, "TERMINATING" });
+                pods[1] = snapshot_get(gone, SNAPSHOT_PODS, "x/z");
+                assert_int_equal(simulator_new_within(snapshot, &(AwaitedPods){}, &rows[i].bounds, &s), 0);
+                expect_removal(s, "a", "p>b");
+                assert_int_equal(simulator_add_vanished(s, (const KubeScheduledPod *) pods[0], &number), rows[i].added);
+                s = simulator_free(s);
+                assert_int_equal(simulator_new_within(snapshot, &(AwaitedPods){ pods, ELEMENTSOF(pods) }, &rows[i].bounds, &s), 0);
+                assert_ptr_equal(simulator_pod(s, 1), pods[0]);
+                assert_ptr_equal(simulator_pod(s, 2), pods[1]);
+                (void) simulator_left_out(s, &n);
+                assert_int_equal(n, rows[i].n_left_out);
+                expect_removal(s, "a", "p: not a destination 1, resources 1"); /* b is z's */
+                simulator_forget_pod(s, 2);
+                simulator_forget_pod(s, 1);
+                expect_removal(s, "a", "p>b");
+        }
+}
+
 /* Seats of those that wait are kept while others change, and are nowhere when these are counted; too many are said to be. */
 static void test_waiting(void **state) {
         static const Case c = { "", { { "a", "4", "1" }, { "b", "4", "1" }, { "c", "4", "1" } }, { { "p", "a", "1" }, { "w", "", "3" } }, {}, NULL, false, NULL };
@@ -788,7 +842,7 @@ static void test_left_out(void **state) {
                         put_tenant(snapshot, rows[i].node, rows[i].rules);
                         if (late)
                                 t = hashmap_remove(snapshot->objects[SNAPSHOT_PODS], "y/t");
-                        assert_int_equal(simulator_new_within(snapshot, &few, &s), 0);
+                        assert_int_equal(simulator_new_within(snapshot, &(AwaitedPods){}, &few, &s), 0);
                         if (late) {
                                 assert_int_equal(simulator_add_pod(s, (KubeScheduledPod *) t, &number), 0);
                                 assert_int_equal(snapshot_put(snapshot, SNAPSHOT_PODS, t), 0);
@@ -804,7 +858,7 @@ static void test_left_out(void **state) {
                 }
 }
 
-/* Of three that need too much together, those that need less have their rules. */
+/* Of three that need too much together, for which there are three quarters of it, those that need less have their rules. */
 static void test_shares(void **state) {
         static const struct {
                 const char *what;
@@ -813,10 +867,10 @@ static void test_shares(void **state) {
                 const char *left_out;
         } rows[] = {
                 { "room for all", { 10, 20, 30 }, 10000, NULL },
-                { "not for the largest", { 10, 20, 30 }, 1200, "namespace 'c' has " TOO_MANY_RULES_TEXT },
-                { "whichever that is", { 30, 10, 20 }, 1200, "namespace 'a' has " TOO_MANY_RULES_TEXT },
-                { "for the smallest only", { 20, 10, 30 }, 400, "namespaces 'a' and 'c' have " TOO_MANY_RULES_TEXT },
-                { "for none", { 10, 10, 10 }, 200, "namespaces 'a', 'b' and 'c' have " TOO_MANY_RULES_TEXT },
+                { "not for the largest", { 10, 20, 30 }, 1600, "namespace 'c' has " TOO_MANY_RULES_TEXT },
+                { "whichever that is", { 30, 10, 20 }, 1600, "namespace 'a' has " TOO_MANY_RULES_TEXT },
+                { "for the smallest only", { 20, 10, 30 }, 532, "namespaces 'a' and 'c' have " TOO_MANY_RULES_TEXT },
+                { "for none", { 10, 10, 10 }, 268, "namespaces 'a', 'b' and 'c' have " TOO_MANY_RULES_TEXT },
         };
         static const Case nodes = { "", { { "n", "4", "1" } }, {}, {}, NULL, false, NULL };
 
@@ -838,12 +892,57 @@ static void test_shares(void **state) {
 
                                 cluster_put(snapshot, SNAPSHOT_PODS, text);
                         }
-                assert_int_equal(simulator_new_within(snapshot, &bounds, &s), 0);
+                assert_int_equal(simulator_new_within(snapshot, &(AwaitedPods){}, &bounds, &s), 0);
                 assert_int_equal(simulator_left_out_text(s, &said), 0);
                 if (rows[i].left_out)
                         assert_string_equal(said, rows[i].left_out);
                 else
                         assert_null(said);
+        }
+}
+
+static void put_spread(Snapshot *snapshot, const char *ns, const char *name, const char *app) {
+        _cleanup_free_ char *text = strf("{\"metadata\":{\"name\":\"%s\",\"namespace\":\"%s\",\"labels\":{\"app\":\"%s\"}},\"spec\":{\"containers\":[{}],"
+                                         "\"topologySpreadConstraints\":[{\"maxSkew\":1,\"topologyKey\":\"" ZONE "\",\"whenUnsatisfiable\":\"DoNotSchedule\","
+                                         "\"labelSelector\":{\"matchLabels\":{\"app\":\"%s\"}}}]}}",
+                                         name, ns, app, app);
+
+        cluster_put(snapshot, SNAPSHOT_PODS, text);
+}
+
+/* One tenant has rules for all bytes that there are, or for as many as are shared out: pods of another that count in rules of their own have room. */
+static void test_late_pods_have_room(void **state) {
+        static const SimulatorBounds none = { UINT64_MAX, UINT64_MAX };
+        static const Case nodes = { "", { { "a", "4", "1" }, { "b", "4", "2" } }, {}, {}, NULL, false, NULL };
+        _cleanup_(intern_pool_freep) InternPool *pool = NULL;
+        _cleanup_(snapshot_freep) Snapshot *snapshot = NULL, *late = NULL;
+        uint64_t bytes;
+
+        assert_int_equal(intern_pool_new(&pool), 0);
+        assert_int_equal(snapshot_new(pool, 0, &snapshot), 0);
+        assert_int_equal(snapshot_new(pool, 0, &late), 0);
+        case_put(snapshot, &nodes);
+        put_spread(snapshot, "x", "web", "web");
+        put_spread(late, "x", "late", "web");
+        for (unsigned i = 0; i < 50; i++) {
+                _cleanup_free_ char *name = strf("p%u", i);
+
+                put_spread(snapshot, "y", name, name);
+        }
+        for (unsigned i = 0; i < 3; i++) {
+                SimulatorBounds bounds = { UINT64_MAX, UINT64_MAX };
+                _cleanup_(simulator_freep) Simulator *s = NULL;
+                uint32_t number;
+                size_t n;
+
+                if (i > 0)
+                        bounds.bytes = i == 1 ? bytes : (4 * bytes + 2) / 3;
+                assert_int_equal(simulator_new_within(snapshot, &(AwaitedPods){}, i == 0 ? &none : &bounds, &s), 0);
+                bytes = i == 0 ? s->spent.bytes : bytes;
+                (void) simulator_left_out(s, &n);
+                assert_int_equal(n, i == 1);
+                for (unsigned k = 0; k < 20; k++)
+                        assert_int_equal(simulator_add_pod(s, (const KubeScheduledPod *) snapshot_get(late, SNAPSHOT_PODS, "x/late"), &number), 0);
         }
 }
 
@@ -915,6 +1014,69 @@ static void test_own_labels(void **state) {
                             "{\"key\":\"batch.kubernetes.io/job-completion-index\",\"operator\":\"Exists\"}]}}}");
                 assert_true(simulator_is_too_coarse(s));
         }
+}
+
+/* Three pods of a Job in x with labels of their own, and a rule or a PodDisruptionBudget of another namespace that asks for them. */
+static void test_labels_of_others(void **state) {
+#define ASKS "\"labelSelector\":{\"matchExpressions\":[{\"key\":\"batch.kubernetes.io/job-name\",\"operator\":\"DoesNotExist\"}]}"
+        static const Case nodes = { "", { { "a", "4", "1" } }, {}, {}, NULL, false, NULL };
+        static const struct {
+                const char *what, *rule; /* of y's pod; NULL: a PodDisruptionBudget */
+                uint32_t n_templates;    /* with that pod's */
+        } rows[] = {
+                { "pod anti-affinity", "\"affinity\":{\"podAntiAffinity\":{\"requiredDuringSchedulingIgnoredDuringExecution\":[{\"topologyKey\":\"" ZONE "\"," ASKS "}]}}", 2 },
+                { "... that names its own namespace",
+                  "\"affinity\":{\"podAntiAffinity\":{\"requiredDuringSchedulingIgnoredDuringExecution\":[{\"topologyKey\":\"" ZONE "\",\"namespaces\":[\"y\"]," ASKS "}]}}", 2 },
+                { "... that is about theirs",
+                  "\"affinity\":{\"podAntiAffinity\":{\"requiredDuringSchedulingIgnoredDuringExecution\":[{\"topologyKey\":\"" ZONE "\",\"namespaces\":[\"x\"]," ASKS "}]}}", 4 },
+                { "... or may be",
+                  "\"affinity\":{\"podAntiAffinity\":{\"requiredDuringSchedulingIgnoredDuringExecution\":[{\"topologyKey\":\"" ZONE "\",\"namespaceSelector\":{}," ASKS "}]}}", 4 },
+                { "a preference", "\"affinity\":{\"podAffinity\":{\"preferredDuringSchedulingIgnoredDuringExecution\":[{\"weight\":1,\"podAffinityTerm\":{\"topologyKey\":\"" ZONE "\"," ASKS "}}]}}", 2 },
+                { "topology spread", "\"topologySpreadConstraints\":[{\"maxSkew\":1,\"topologyKey\":\"" ZONE "\",\"whenUnsatisfiable\":\"DoNotSchedule\"," ASKS "}]", 2 },
+                { "... by matchLabelKeys", "\"topologySpreadConstraints\":[{\"maxSkew\":1,\"topologyKey\":\"" ZONE "\",\"whenUnsatisfiable\":\"DoNotSchedule\","
+                  "\"labelSelector\":{},\"matchLabelKeys\":[\"batch.kubernetes.io/job-name\"]}]", 2 },
+                { "a PodDisruptionBudget", NULL, 2 },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(intern_pool_freep) InternPool *pool = NULL;
+                _cleanup_(snapshot_freep) Snapshot *snapshot = NULL, *late = NULL;
+                _cleanup_(simulator_freep) Simulator *s = NULL;
+                _cleanup_free_ char *text = strf("{\"metadata\":{\"name\":\"e\",\"namespace\":\"y\"},\"spec\":{\"containers\":[{}]%s%s}}",
+                                                 rows[i].rule ? "," : "", strempty(rows[i].rule));
+                uint32_t number;
+                KubeObject *o;
+
+                print_message("  %s\n", rows[i].what);
+                assert_int_equal(intern_pool_new(&pool), 0);
+                assert_int_equal(snapshot_new(pool, 0, &snapshot), 0);
+                assert_int_equal(snapshot_new(pool, 0, &late), 0);
+                case_put(snapshot, &nodes);
+                for (unsigned k = 0; k < 3; k++) {
+                        _cleanup_free_ char *pod = strf("{\"metadata\":{\"name\":\"j-%u\",\"namespace\":\"x\",\"labels\":{\"batch.kubernetes.io/job-name\":\"j-%u\"}},"
+                                                        "\"spec\":{\"nodeName\":\"a\",\"containers\":[{}]},\"status\":{\"phase\":\"Running\"}}", k, k);
+
+                        cluster_put(snapshot, SNAPSHOT_PODS, pod);
+                }
+                o = cluster_put(late, SNAPSHOT_PODS, text);
+                assert_int_equal(simulator_new(snapshot, &s), 0);
+                assert_int_equal(simulator_n_templates(s), 1);
+                assert_int_equal(simulator_add_pod(s, (KubeScheduledPod *) o, &number), rows[i].n_templates == 2 ? 0 : -ESTALE); /* the first of y */
+                s = simulator_free(s);
+                assert_int_equal(snapshot_put(snapshot, SNAPSHOT_PODS, o), 0);
+                if (!rows[i].rule)
+                        cluster_put(snapshot, SNAPSHOT_PDBS, "{\"metadata\":{\"name\":\"b\",\"namespace\":\"y\"},\"spec\":{\"selector\":{\"matchExpressions\":["
+                                    "{\"key\":\"batch.kubernetes.io/job-name\",\"operator\":\"Exists\"}]}}}");
+                assert_int_equal(simulator_new(snapshot, &s), 0);
+                assert_int_equal(simulator_n_templates(s), rows[i].n_templates);
+                assert_false(simulator_is_too_coarse(s));
+
+                /* One of x asks for what is known of its own pods only where a rule of y is about them. */
+                o = cluster_put(late, SNAPSHOT_PODS, "{\"metadata\":{\"name\":\"z\",\"namespace\":\"x\"},\"spec\":{\"containers\":[{}],"
+                                "\"topologySpreadConstraints\":[{\"topologyKey\":\"" ZONE "\",\"maxSkew\":1," ASKS "}]}}");
+                assert_int_equal(simulator_add_pod(s, (KubeScheduledPod *) o, &number), rows[i].n_templates == 2 ? -ESTALE : 0);
+        }
+#undef ASKS
 }
 
 /* -- every assignment, tried --------------------------------------------------------------------------------- */
@@ -1052,7 +1214,7 @@ static void test_left_out_promises_nothing(void **state) {
                 (void) simulator_left_out(whole, &n);
                 assert_int_equal(n, 0);
                 bounds.work = cluster_draw(&dice) % (400);
-                assert_int_equal(simulator_new_within(c.snapshot, &bounds, &s), 0);
+                assert_int_equal(simulator_new_within(c.snapshot, &(AwaitedPods){}, &bounds, &s), 0);
                 (void) simulator_left_out(s, &n);
                 closed += s->n_closing > 0;
                 for (uint32_t i = 0; i < simulator_n_nodes(s) && n > 0; i++) {
@@ -1080,13 +1242,13 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_cases),
                 cmocka_unit_test(test_updates),
-                cmocka_unit_test(test_news), cmocka_unit_test(test_vanished), cmocka_unit_test(test_waiting),
+                cmocka_unit_test(test_news), cmocka_unit_test(test_vanished), cmocka_unit_test(test_awaited), cmocka_unit_test(test_waiting),
                 cmocka_unit_test(test_bloat),
-                cmocka_unit_test(test_own_labels),
+                cmocka_unit_test(test_labels_of_others), cmocka_unit_test(test_own_labels),
                 cmocka_unit_test(test_too_large),
                 cmocka_unit_test(test_grows_too_large),
                 cmocka_unit_test(test_left_out),
-                cmocka_unit_test(test_shares),
+                cmocka_unit_test(test_late_pods_have_room), cmocka_unit_test(test_shares),
                 cmocka_unit_test(test_against_every_assignment),
                 cmocka_unit_test(test_left_out_promises_nothing),
         };

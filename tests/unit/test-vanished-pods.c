@@ -15,11 +15,15 @@
 #define WALL (1800000000 * USEC_PER_SEC)
 #define GRACE_SEC 30
 
-/* What a pod's first letter says of its controller. */
+/* What a pod's first letter says of its controller: its kind, and the label of its pods that ends its name. */
 static const struct {
         char letter;
-        const char *owner;
+        const char *owner, *name, *hash;
 } owners[] = {
+        { 'a', "'apiVersion':'apps/v1','kind':'ReplicaSet'", "web-5d", "5d" }, { 'b', "'apiVersion':'apps/v1','kind':'ReplicaSet'", "web-7f", "7f" },
+        { 'c', "'apiVersion':'apps/v1','kind':'ReplicaSet'", "app-7f", "7f" }, { 'h', "'apiVersion':'apps/v1','kind':'ReplicaSet'", "web-7f", "x" },
+        { 'i', "'apiVersion':'apps/v1','kind':'ReplicaSet'", NULL, "7f" },
+        { 'r', "'apiVersion':'example.com/v1','kind':'ReplicaSet'", "web-7f", "7f" },
         { 'w', "'apiVersion':'apps/v1','kind':'ReplicaSet'" },  { 'v', "'apiVersion':'apps/v1','kind':'ReplicaSet'" },
         { 's', "'apiVersion':'apps/v1','kind':'StatefulSet'" }, { 'j', "'apiVersion':'batch/v1','kind':'Job'" },
         { 'd', "'apiVersion':'apps/v1','kind':'DaemonSet'" },   { 'm', "'apiVersion':'v1','kind':'Node'" },
@@ -29,20 +33,24 @@ static const struct {
 /* made_sec, going_sec: after WALL; going_sec -1: it is not being deleted. */
 static KubePod *make_pod(InternPool *pool, const char *name, const char *phase, unsigned made_sec, int going_sec) {
         char made[RFC3339_MAX], gone[RFC3339_MAX];
-        _cleanup_free_ char *text = NULL, *owner = NULL, *going = NULL;
+        _cleanup_free_ char *text = NULL, *owner = NULL, *going = NULL, *labels = NULL;
         _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
         KubeObject *o = NULL;
 
         for (size_t i = 0; i < ELEMENTSOF(owners); i++)
-                if (owners[i].letter == *name && owners[i].owner)
-                        owner = strf(",'ownerReferences':[{%s,'name':'%c','uid':'o-%c','controller':true}]", owners[i].owner, *name, *name);
+                if (owners[i].letter == *name && owners[i].owner) {
+                        _cleanup_free_ char *called = owners[i].name ? strf("'name':'%s',", owners[i].name) : NULL;
+
+                        owner = strf(",'ownerReferences':[{%s,%s'uid':'o-%c','controller':true}]", owners[i].owner, strempty(called), *name);
+                        labels = owners[i].hash ? strf(",'labels':{'pod-template-hash':'%s'}", owners[i].hash) : NULL;
+                }
         rfc3339_format(WALL + made_sec * USEC_PER_SEC, made);
         if (going_sec >= 0) {
                 rfc3339_format(WALL + ((usec_t) going_sec + GRACE_SEC) * USEC_PER_SEC, gone);
                 going = strf(",'deletionTimestamp':'%s','deletionGracePeriodSeconds':%d", gone, GRACE_SEC);
         }
-        text = strf("{'metadata':{'namespace':'x','name':'%s','uid':'%s-%u','creationTimestamp':'%s'%s%s},'spec':{},'status':{'phase':'%s'}}", name,
-                    name, made_sec, made, strempty(owner), strempty(going), phase);
+        text = strf("{'metadata':{'namespace':'x','name':'%s','uid':'%s-%u','creationTimestamp':'%s'%s%s%s},'spec':{},'status':{'phase':'%s'}}", name,
+                    name, made_sec, made, strempty(owner), strempty(labels), strempty(going), phase);
         assert_non_null(text);
         for (char *p = text; *p; p++)
                 *p = *p == '\'' ? '"' : *p;
@@ -82,6 +90,23 @@ static const struct {
         { "no successor: of a DaemonSet, static, without a controller", "+d1 +m1 +n1 @20 ~d1 -m1 -n1", "" },
         { "one that was seen terminating from the first is not known to lack one", "~w1/1 @20 -w1", "" },
         { "one that came and has ended is no successor", "+j1 @20 ~j1 !j2", "j1" },
+        { "one that goes soon after it came is not its own successor", "+w1 @2 -w1", "w1" },
+        { "... nor that of another, once it is awaited itself", "+w1 @20 +w2 -w2 -w1", "w2 w1" },
+        { "a rolling update: surge, and when the new pods are ready, the old ones go", "+a1 +a2 @70 +b1 @100 ~a1 +b2 @120 ~a2", "" },
+        { "... as long as old pods are awaited, and no longer", "+a1 @70 +b1 @129 ~a1", "" },
+        { "", "+a1 @70 +b1 @130 ~a1", "a1" },
+        { "... none above the wanted number: an old pod goes, a new one comes", "+a1 +a2 @70 ~a1 +b1 @100 ~a2 +b2", "" },
+        { "all old pods go before the first new one comes", "+a1 +a2 @70 ~a1 ~a2 @75 -a1 -a2 +b1", "a2" },
+        { "", "+a1 +a2 @70 ~a1 ~a2 @75 -a1 -a2 +b1 +b2", "" },
+        { "... and goes wrong: back to the old ones", "+a1 @70 +b1 @80 ~b1", "b1" },
+        { "a Deployment that is scaled down leaves no successors", "+a1 +a2 @70 ~a1 ~a2", "a1 a2" },
+        { "one new pod is no successor of two old ones", "+a1 +a2 @70 +b1 @100 ~a1 ~a2", "a2" },
+        { "scaled up, and one of the older pods is evicted: another will come", "+a1 @70 +a2 @72 ~a1", "a1" },
+        { "evicted in a rolling update: its own ReplicaSet's pod is the successor, and the new one's that of another", "+a1 +a2 @70 ~a1 +a3 +b1 @90 ~a2", "" },
+        { "Deployments are told apart, whatever hash they have", "+c1 @70 +b1 @80 ~c1", "c1" },
+        { "a ReplicaSet whose name is none of a Deployment's is its own", "+h1 @70 +b1 @80 ~h1", "h1" },
+        { "another kind of ReplicaSet, too", "+r1 @70 +b1 @80 ~r1", "r1" },
+        { "... and one without a name", "+i1 @70 +b1 @80 ~i1", "i1" },
 };
 
 typedef struct Play {
