@@ -171,17 +171,19 @@ static int make_queue(Removal *x) {
         return 0;
 }
 
-/* Which of a pod's preferences hold where it runs now: those have to hold where it goes. */
+/* Which of a pod's preferences hold where it runs now: those have to hold where it goes. Of a competitor none have to, whatever held when its
+ * node was judged. */
 static int note_preferences(Removal *x) {
         Simulator *s = x->s;
 
+        for (size_t i = 0; i < x->n_queue; i++)
+                s->pods[x->queue[i]].held_preferences = 0;
         for (size_t i = 0; i < x->n_movers; i++) {
                 SimulatorPod *p = s->pods + x->movers[i];
                 SimulatorMark mark = simulator_mark(s);
                 uint32_t node = p->node;
                 int r;
 
-                p->held_preferences = 0;
                 if (!x->options->respect_preferences || p->unmodelled != POD_MODELLED || s->templates[p->template].n_preferences == 0 ||
                     (p->home != p->node && (p->is_seated || p->home == NOWHERE))) /* it has never run there */
                         continue;

@@ -599,6 +599,39 @@ static void test_awaited(void **state) {
         }
 }
 
+/* What is said of a node does not depend on which were judged before. The pod of one that is leaving has to keep its wish while that node is
+ * asked about, and takes what seat there is while others are. */
+static void test_history(void **state) {
+        static const Case c = { "", { { "a", "4", "1" }, { "b", "4", "1" }, { "c", "4", "1" } },
+                                { { "p", "a", "1", "s", "\"affinity\":{\"nodeAffinity\":{\"preferredDuringSchedulingIgnoredDuringExecution\":[{\"weight\":1,"
+                                    "\"preference\":{\"matchExpressions\":[{\"key\":\"" HOST "\",\"operator\":\"In\",\"values\":[\"a\"]}]}}]}}" },
+                                  { "q", "c", "1" } },
+                                {}, NULL, true, NULL };
+        static const char *const want[][2] = { { "a", "p: not a destination 1, preference 2 (a wish)" }, { "b", "p>c" }, { "c", "q>b" } };
+        _cleanup_(intern_pool_freep) InternPool *pool = NULL;
+        _cleanup_(snapshot_freep) Snapshot *snapshot = NULL;
+        _cleanup_(simulator_freep) Simulator *s = NULL;
+        const SimulateOptions options = { .respect_preferences = true };
+
+        assert_int_equal(intern_pool_new(&pool), 0);
+        assert_int_equal(snapshot_new(pool, 0, &snapshot), 0);
+        case_put(snapshot, &c);
+        ((KubeObject *) snapshot_get(snapshot, SNAPSHOT_NODES, "a"))->meta.deletion_usec = 1;
+        assert_int_equal(simulator_new(snapshot, &s), 0);
+        for (unsigned i = 0; i < 9; i++) {
+                const char *const *row = want[(i + i / 3) % 3];
+                _cleanup_free_ char *said = NULL;
+                SimulateVerdict v;
+                uint32_t node[2];
+
+                assert_int_equal(find_nodes(s, row[0], node), 1);
+                assert_int_equal(simulate_removal(s, node, 1, &options, false, &v), 0);
+                said = say(s, &v);
+                assert_string_equal(said, row[1]);
+                simulate_verdict_done(&v);
+        }
+}
+
 /* Seats of those that wait are kept while others change, and are nowhere when these are counted; too many are said to be. */
 static void test_waiting(void **state) {
         static const Case c = { "", { { "a", "4", "1" }, { "b", "4", "1" }, { "c", "4", "1" } }, { { "p", "a", "1" }, { "w", "", "3" } }, {}, NULL, false, NULL };
@@ -1242,7 +1275,11 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_cases),
                 cmocka_unit_test(test_updates),
-                cmocka_unit_test(test_news), cmocka_unit_test(test_vanished), cmocka_unit_test(test_awaited), cmocka_unit_test(test_waiting),
+                cmocka_unit_test(test_news),
+                cmocka_unit_test(test_vanished),
+                cmocka_unit_test(test_awaited),
+                cmocka_unit_test(test_waiting),
+                cmocka_unit_test(test_history),
                 cmocka_unit_test(test_bloat),
                 cmocka_unit_test(test_labels_of_others), cmocka_unit_test(test_own_labels),
                 cmocka_unit_test(test_too_large),
