@@ -151,9 +151,9 @@ struct Simulator {
         SimulatorBounds spent, share;        /* on groups so far; what may be spent now */
         const char **left_out;               /* namespaces whose rules are too many, by name; interned by their templates */
         size_t n_left_out, left_out_allocated;
-        uint32_t *closing;                   /* GROUP_OWNERS of the anti-affinity of namespaces left out, one per key: it keeps everybody away */
+        uint32_t *closing;                   /* GROUP_OWNERS of anti-affinity that is not looked at, one per key: it keeps everybody away */
         size_t n_closing, closing_allocated;
-        Hashmap *closing_of;                 /* label of nodes -> that group + 1, or NULL; NULL: nobody was left out yet */
+        Hashmap *closing_of;                 /* label of nodes -> that group + 1, or NULL; NULL: nothing was to be closed yet */
         uint32_t *taint_groups; /* groups whose domains are made of nodes with tolerated taints only */
         size_t n_taint_groups, taint_groups_allocated;
 
@@ -169,6 +169,11 @@ struct Simulator {
 
 static inline const PodTemplate *template_of(const Simulator *s, uint32_t pod) {
         return s->templates[s->pods[pod].template].parsed;
+}
+
+/* It may compete for seats, without any of its rules: where it would go nobody knows. */
+static inline bool pod_lacks_rules(PodUnmodelled u) {
+        return u == POD_TOO_MANY_RULES || u == POD_RULES_OVER_MAX;
 }
 
 static inline bool node_is_destination(const SimulatorNode *n) {
@@ -216,7 +221,7 @@ int simulator_group_template(Simulator *s, uint32_t template);
 int simulator_connect(Simulator *s, uint32_t rules, uint32_t template);
 /* The groups from `first` on are gone again, and so are keys from `first_key` on. */
 void simulator_drop_groups(Simulator *s, uint32_t first, size_t first_key);
-/* The template's anti-affinity that is about other namespaces, too, keeps everybody away. */
+/* The template's anti-affinity that is about other namespaces, too, keeps everybody away; all of it, if its namespace is not left out. */
 int simulator_close_domains(Simulator *s, uint32_t template);
 /* Pods that are placed count in the groups from `first` on, which came last. */
 void simulator_count_placed(Simulator *s, uint32_t first);

@@ -13,7 +13,7 @@
 
 /* Without its rules a pod still takes the room that others would need. */
 static bool may_compete(const SimulatorPod *p) {
-        return p->unmodelled == POD_MODELLED || p->unmodelled == POD_TOO_MANY_RULES;
+        return p->unmodelled == POD_MODELLED || pod_lacks_rules(p->unmodelled);
 }
 
 static bool is_competitor(const Simulator *s, uint32_t pod) {

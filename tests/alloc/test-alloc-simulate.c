@@ -44,6 +44,7 @@ static const char objects[] =
         POD("p3", "c", "n1", "'nodeSelector':{'size':'4'},'volumes':[{'name':'v','persistentVolumeClaim':{'claimName':'k1'}},"
             "{'name':'w','persistentVolumeClaim':{'claimName':'k2'}}]")
         POD("p4", "c", "", "'nodeSelector':{'size':'4'}")
+        POD("p5", "c", "", "'affinity':{'podAntiAffinity':{'requiredDuringSchedulingIgnoredDuringExecution':[{'topologyKey':'size'},{'labelSelector':{}}]}}")
         "{'apiVersion':'v1','kind':'PersistentVolumeClaim','metadata':{'name':'k1','namespace':'x'},'spec':{'volumeName':'v1','accessModes':['ReadWriteOncePod']}},"
         "{'apiVersion':'v1','kind':'PersistentVolumeClaim','metadata':{'name':'k2','namespace':'x'},'spec':{'storageClassName':'s'}},"
         "{'apiVersion':'v1','kind':'PersistentVolume','metadata':{'name':'v1','labels':{'topology.kubernetes.io/zone':'1__2','topology.kubernetes.io/region':'r'}},"

@@ -743,8 +743,9 @@ static void test_too_large(void **state) {
                 PodUnmodelled unmodelled; /* each */
         } rows[] = {
                 { "as many rules as a pod may have", 3, 64, EACH, POD_MODELLED },
-                { "one more: it is not understood", 3, 65, EACH, POD_UNREADABLE },
-                { "of which a few cost nothing", 4, 11000, EACH, POD_UNREADABLE },
+                { "one more: none is looked at", 3, 65, EACH, POD_RULES_OVER_MAX },
+                { "of which a few cost nothing", 4, 8000, EACH, POD_RULES_OVER_MAX },
+                { "nor do those that make a text which is too long", 4, 11000, EACH, POD_UNREADABLE },
                 { "many kinds of pods", 500, 64, NONE, POD_MODELLED },
                 { "too many for all of them to be compared", 1200, 64, NONE, POD_TOO_MANY_RULES },
                 { "not that many, but each counts in each rule", 700, 64, EACH, POD_TOO_MANY_RULES },
@@ -767,8 +768,12 @@ static void test_too_large(void **state) {
                         assert_int_equal(simulator_pod_unmodelled(s, k), rows[i].unmodelled);
                 (void) simulator_left_out(s, &n_left_out);
                 assert_int_equal(n_left_out, rows[i].unmodelled == POD_TOO_MANY_RULES);
-                assert_true((s->spent.bytes > 0) == (rows[i].unmodelled == POD_MODELLED));
-                assert_true((s->n_groups > 0) == (rows[i].unmodelled == POD_MODELLED));
+                assert_true((s->spent.bytes > 0) == (rows[i].unmodelled != POD_TOO_MANY_RULES));
+                assert_true((s->n_groups > 0) == (rows[i].unmodelled != POD_TOO_MANY_RULES));
+                /* Their one key, however many rules have it; or the two of the usual ones that nodes have. */
+                assert_int_equal(s->n_closing, rows[i].unmodelled == POD_RULES_OVER_MAX ? 1 : rows[i].unmodelled == POD_UNREADABLE ? 2 : 0);
+                for (uint32_t k = 0; k < simulator_n_templates(s) && s->n_closing > 0; k++)
+                        assert_int_equal(s->templates[k].n_counted, s->n_closing);
         }
 }
 
@@ -888,6 +893,91 @@ static void test_left_out(void **state) {
                         said = say(s, &v);
                         assert_string_equal(said, rows[i].want);
                         simulate_verdict_done(&v);
+                }
+}
+
+/* -- pods whose rules are not looked at ------------------------------------------------------------------- */
+
+#define OFF(key, selector, more) "{\"topologyKey\":" key ",\"labelSelector\":" selector more "}"
+#define OFF_ZONE "\"" ZONE "\""
+#define OFF_HOST "\"" HOST "\""
+#define WEB "{\"matchLabels\":{\"app\":\"web\"}}"
+#define UNKNOWN "{\"matchExpressions\":[{\"key\":\"app\",\"operator\":\"Gt\",\"values\":[\"1\"]}]}"
+
+/* y's pod e on b: such a rule that keeps others away, and as many wishes about pods that there are not. */
+static KubeObject *put_unread(Snapshot *snapshot, const char *rule, unsigned n_wishes, const char *more) {
+        _cleanup_strbuf_ StrBuf wishes = {};
+        _cleanup_free_ char *text = NULL;
+
+        for (unsigned i = 0; i < n_wishes; i++)
+                strbuf_addf(&wishes, "%s{\"weight\":1,\"podAffinityTerm\":{\"topologyKey\":\"" ZONE "\",\"labelSelector\":{\"matchLabels\":{\"key-%u\":\"none\"}}}}",
+                            i > 0 ? "," : "", i);
+        text = strf("{\"metadata\":{\"name\":\"e\",\"namespace\":\"y\",\"labels\":{\"app\":\"t\"}},\"spec\":{\"nodeName\":\"b\",\"containers\":[{}]%s,"
+                    "\"affinity\":{\"podAffinity\":{\"preferredDuringSchedulingIgnoredDuringExecution\":[%s]},"
+                    "\"podAntiAffinity\":{\"requiredDuringSchedulingIgnoredDuringExecution\":[%s]}}},\"status\":{\"phase\":\"Running\"}}",
+                    more, strbuf_str(&wishes), rule);
+        return cluster_put(snapshot, SNAPSHOT_PODS, text);
+}
+
+static void test_unread(void **state) {
+        static const struct {
+                const char *what, *rule;
+                unsigned n_wishes;
+                const char *more; /* members of e's spec */
+                PodUnmodelled unmodelled;
+                PodRow p;
+                const char *want; /* what is said if a goes */
+        } rows[] = {
+                { "as many as a pod may have, about p", OFF(OFF_ZONE, WEB, ALL_NAMESPACES), 63, "", POD_MODELLED, { "p", "a", "1", "web" }, "p>d" },
+                { "... or about others", OFF(OFF_ZONE, TENANT, ALL_NAMESPACES), 63, "", POD_MODELLED, { "p", "a", "1", "web" }, "p>b" },
+                { "one more, about p", OFF(OFF_ZONE, WEB, ALL_NAMESPACES), 64, "", POD_RULES_OVER_MAX, { "p", "a", "1", "web" }, "p>d" },
+                { "... whomever it is about", OFF(OFF_ZONE, TENANT, ALL_NAMESPACES), 64, "", POD_RULES_OVER_MAX, { "p", "a", "1", "web" }, "p>d" },
+                { "... in its own namespace, too", OFF(OFF_ZONE, TENANT, ""), 64, "", POD_RULES_OVER_MAX, { "p", "a", "1", "web" }, "p>d" },
+                { "... on its node alone", OFF(OFF_HOST, WEB, ALL_NAMESPACES), 64, "", POD_RULES_OVER_MAX, { "p", "a", "1", "web" }, "p>c" },
+                { "... or nowhere", "", 65, "", POD_RULES_OVER_MAX, { "p", "a", "1", "web" }, "p>b" },
+                { "... nor on what no node has", OFF("\"none\"", WEB, ALL_NAMESPACES), 64, "", POD_RULES_OVER_MAX, { "p", "a", "1", "web" }, "p>b" },
+                { "p wants to be away from it", "", 65, "", POD_RULES_OVER_MAX,
+                  { "p", "a", "1", "web", REQUIRED("podAntiAffinity", ZONE, TENANT, OF_Y) }, "p>d" },
+                { "p wants to be with it", "", 65, "", POD_RULES_OVER_MAX,
+                  { "p", "a", "1", "web", "\"nodeSelector\":{\"" HOST "\":\"b\"}," REQUIRED("podAffinity", ZONE, TENANT, OF_Y) }, "p>b" },
+                { "an operator that nobody knows", OFF(OFF_ZONE, UNKNOWN, ALL_NAMESPACES), 0, "", POD_UNREADABLE, { "p", "a", "1", "web" }, "p>d" },
+                { "... beside a rule that can be read", OFF(OFF_HOST, WEB, "") "," OFF(OFF_HOST, UNKNOWN, ""), 0, "", POD_UNREADABLE, { "p", "a", "1", "web" }, "p>c" },
+                { "a key that cannot be read: its zone", OFF("5", WEB, ALL_NAMESPACES), 0, "", POD_UNREADABLE, { "p", "a", "1", "web" }, "p>d" },
+                { "something else that cannot be read", OFF(OFF_ZONE, WEB, ALL_NAMESPACES), 0, ",\"overhead\":{\"cpu\":\"-\"}", POD_UNREADABLE, { "p", "a", "1", "web" }, "p>d" },
+                { "... of a pod that keeps nobody away", "", 0, ",\"overhead\":{\"cpu\":\"-\"}", POD_UNREADABLE, { "p", "a", "1", "web" }, "p>c" },
+                { "... and that p wants to be away from", "", 0, ",\"overhead\":{\"cpu\":\"-\"}", POD_UNREADABLE,
+                  { "p", "a", "1", "web", REQUIRED("podAntiAffinity", ZONE, TENANT, OF_Y) }, "p>d" },
+        };
+        static const Case nodes = { "", { { "a", "8", "1" }, { "b", "4", "1" }, { "c", "4", "1" }, { "d", "4", "2" } }, {}, {}, NULL, false, NULL };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++)
+                for (unsigned late = 0; late <= 1; late++) { /* e is there when the simulator is made, or comes when it stands */
+                        _cleanup_(intern_pool_freep) InternPool *pool = NULL;
+                        _cleanup_(snapshot_freep) Snapshot *snapshot = NULL, *more = NULL;
+                        _cleanup_(simulator_freep) Simulator *s = NULL;
+                        KubeObject *e;
+                        uint32_t number;
+
+                        print_message("  %s%s\n", rows[i].what, late ? ", late" : "");
+                        assert_int_equal(intern_pool_new(&pool), 0);
+                        assert_int_equal(snapshot_new(pool, 0, &snapshot), 0);
+                        assert_int_equal(snapshot_new(pool, 0, &more), 0);
+                        case_put(snapshot, &nodes);
+                        put_pod(snapshot, &rows[i].p);
+                        put_pod(snapshot, &(PodRow){ "asks", "", "99", "s", ANTI(HOST, "none") }); /* for the label app */
+                        e = put_unread(late ? more : snapshot, rows[i].rule, rows[i].n_wishes, rows[i].more);
+                        assert_int_equal(simulator_new(snapshot, &s), 0);
+                        if (late && rows[i].unmodelled == POD_MODELLED) { /* it asks for labels that nobody has asked for */
+                                assert_int_equal(simulator_add_pod(s, (KubeScheduledPod *) e, &number), -ESTALE);
+                                continue;
+                        }
+                        if (late)
+                                assert_int_equal(simulator_add_pod(s, (KubeScheduledPod *) e, &number), 0);
+                        else
+                                number = 2; /* y/e is behind x's */
+                        assert_int_equal(simulator_pod_unmodelled(s, number), rows[i].unmodelled);
+                        expect_removal(s, "a", rows[i].want);
+                        assert_true((read_labels_size(s->read_labels) < 10) == (rows[i].unmodelled != POD_MODELLED)); /* rules that are not looked at ask for none */
                 }
 }
 
@@ -1285,7 +1375,9 @@ int main(void) {
                 cmocka_unit_test(test_too_large),
                 cmocka_unit_test(test_grows_too_large),
                 cmocka_unit_test(test_left_out),
-                cmocka_unit_test(test_late_pods_have_room), cmocka_unit_test(test_shares),
+                cmocka_unit_test(test_late_pods_have_room),
+                cmocka_unit_test(test_shares),
+                cmocka_unit_test(test_unread),
                 cmocka_unit_test(test_against_every_assignment),
                 cmocka_unit_test(test_left_out_promises_nothing),
         };
