@@ -8,6 +8,7 @@
 
 #define TEXT_BYTES_MAX (1u << 20)
 #define RULES_MAX 64u /* that bind a pod to others: what each of them costs grows with the cluster */
+#define PORTS_MAX 256u /* of the host, each compared with all those of each node */
 #define REQUIRED "requiredDuringSchedulingIgnoredDuringExecution"
 #define PREFERRED "preferredDuringSchedulingIgnoredDuringExecution"
 #define EFFECT_NO_SCHEDULE "NoSchedule"
@@ -226,6 +227,8 @@ static int take_ports(TemplateParser *p, const Json *text) {
                         n += i == 0 || is_sidecar(c) ? json_size(json_get(c, "ports")) : 0;
         if (n == 0)
                 return 0;
+        if (n > PORTS_MAX && p->template->unmodelled == POD_MODELLED)
+                p->template->unmodelled = POD_PORTS_OVER_MAX; /* they are taken all the same */
         p->template->ports = new0(HostPort, n);
         if (!p->template->ports)
                 return -ENOMEM;

@@ -160,6 +160,7 @@ struct Simulator {
         uint32_t *competitors; /* pods that will be placed any moment, by the order of placing; waiting-pods.c */
         size_t n_competitors;
         bool knows_competitors, has_more_competitors;
+        uint64_t search_work_max; /* what finding them may cost, in looks of a pod at a node */
 
         UndoEntry *log;
         size_t n_log, log_allocated;
@@ -248,6 +249,8 @@ int simulator_count_volumes(Simulator *s, uint32_t pod, uint32_t node, int direc
 void simulator_count_domains(Simulator *s, uint32_t pod, uint32_t node, int direction); /* simulator-groups.c */
 /* The node becomes a ghost (1), or is a node again (-1): of domains that are made of nodes without taints it is then none. */
 void simulator_count_ghost(Simulator *s, uint32_t node, int direction);
+
+extern const uint64_t simulator_search_work; /* waiting-pods.c: Simulator.search_work_max */
 
 /* By the order in which pods are placed: the largest first. -ENOMEM. */
 int simulator_sort_pods(Simulator *s, uint32_t *pods, size_t n);

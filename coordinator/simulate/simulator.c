@@ -34,6 +34,7 @@ static const char *const unmodelled_table[_POD_UNMODELLED_MAX] = {
         [POD_SNAPSHOT_INCOMPLETE] = "SNAPSHOT_INCOMPLETE",
         [POD_TOO_MANY_RULES] = "TOO_MANY_RULES",
         [POD_RULES_OVER_MAX] = "MORE_THAN_64_RULES",
+        [POD_PORTS_OVER_MAX] = "MORE_THAN_256_HOST_PORTS",
 };
 
 const char *fit_reason_to_string(FitReason r) {
@@ -493,6 +494,7 @@ int simulator_new_within(const Snapshot *snapshot, const AwaitedPods *awaited, c
         s->snapshot = snapshot;
         s->pool = snapshot->pool;
         s->bounds = *bounds;
+        s->search_work_max = simulator_search_work;
         r = simulator_load(s, awaited);
         if (r < 0) {
                 simulator_free(s);

@@ -46,6 +46,7 @@ typedef enum PodUnmodelled {
         POD_SNAPSHOT_INCOMPLETE, /* it needs objects of a kind that the snapshot does not have */
         POD_TOO_MANY_RULES,      /* its namespace is left out: simulator_left_out() */
         POD_RULES_OVER_MAX,      /* more rules bind it to other pods than any pod may have (64) */
+        POD_PORTS_OVER_MAX,      /* likewise host ports (256) */
         _POD_UNMODELLED_MAX,
 } PodUnmodelled;
 
@@ -178,7 +179,7 @@ bool simulator_any_moves(const Simulator *s, uint32_t node);
 int simulator_seat_waiting(Simulator *s);
 /* That is undone: nodes were added, and the log is empty. */
 void simulator_unseat_waiting(Simulator *s);
-/* There are more than are simulated: what is free is not known. */
+/* There are more than are simulated, or than can be asked for in one go: what is free is not known. */
 bool simulator_has_more_waiting(const Simulator *s);
 /* The node that a pending pod was promised (status.nominatedNodeName), where its room counts as taken; UINT32_MAX: none. */
 uint32_t simulator_promised_to(const Simulator *s, uint32_t pod);

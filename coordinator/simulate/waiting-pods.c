@@ -5,11 +5,21 @@
  * nothing else went are kept: there they stand, so that a node that one of them needs does not go as if nobody wanted it. A pod
  * with status.nominatedNodeName stands on that node from the beginning (simulator.c).
  */
+#include <string.h>
+
 #include "alloc-util.h"
 #include "simulator-internal.h"
 
 /* Each removal tries to place all of them, several times. */
 #define COMPETITORS_MAX 500u
+
+/* Who competes is found out in one go: so many looks of a pod at a node, of some 10 ns each. Of 5,000 nodes each of 500 pods that nobody takes may
+ * look at all, with a dozen volumes, rules or host ports between them. */
+const uint64_t simulator_search_work = UINT64_C(32) * 1000 * 1000;
+#define VOLUME_LOOKS 4u        /* what a volume costs */
+#define RULES_A_LOOK 4u        /* as many rules about other pods cost a look */
+#define COMPARED_A_LOOK 8u     /* as many ports, or volumes, are compared with one another in a look */
+#define TEXT_BYTES_A_LOOK 256u /* as much of what a pod says of nodes is read in a look */
 
 /* Without its rules a pod still takes the room that others would need. */
 static bool may_compete(const SimulatorPod *p) {
@@ -30,16 +40,55 @@ static bool is_competitor(const Simulator *s, uint32_t pod) {
         return p->moves && p->home != NOWHERE;
 }
 
+/* -- who competes ------------------------------------------------------------------------------------------- */
+
+typedef struct WaitingSearch {
+        Simulator *s;
+        uint64_t n_ports, n_volumes; /* of all nodes together */
+        uint64_t work_left;          /* looks of a pod at a node */
+        bool is_spent;               /* a pod was not asked for */
+} WaitingSearch;
+
+static WaitingSearch begin_search(Simulator *s) {
+        WaitingSearch x = { .s = s, .work_left = s->search_work_max };
+
+        for (uint32_t i = 0; i < s->n_nodes; i++) {
+                x.n_ports += s->nodes[i].n_ports;
+                x.n_volumes += s->nodes[i].n_volumes;
+        }
+        s->pass++;
+        return x;
+}
+
+/* The most that it costs to ask all nodes whether they take the pod. */
+static uint64_t search_work(const WaitingSearch *x, uint32_t pod) {
+        const Simulator *s = x->s;
+        const SimulatorTemplate *t = s->templates + s->pods[pod].template;
+        uint64_t n_rules = t->n_spread + t->n_affinity + t->n_anti_affinity + t->n_inverse + s->n_closing, n_volumes = s->pods[pod].n_volumes;
+        uint64_t looks = 1 + n_rules / RULES_A_LOOK + n_volumes * VOLUME_LOOKS;
+
+        if (t->parsed->has_required && t->n_masked < s->n_nodes)
+                looks += strlen(t->parsed->text) / TEXT_BYTES_A_LOOK;
+        return s->n_nodes * looks + (t->parsed->n_ports * x->n_ports + n_volumes * x->n_volumes) / COMPARED_A_LOOK;
+}
+
 /* A pod that no node takes now competes with nobody. Pods that the scheduler cannot tell apart get one answer. */
-static int would_be_placed(Simulator *s, uint32_t pod, bool *ret) {
+static int would_be_placed(WaitingSearch *x, uint32_t pod, bool *ret) {
+        Simulator *s = x->s;
         SimulatorTemplate *t = s->templates + s->pods[pod].template;
         bool answers_for_all = s->pods[pod].home == NOWHERE && s->pods[pod].n_volumes == 0;
         SimulatorMark mark = simulator_mark(s);
+        uint64_t work;
         int r;
 
         *ret = s->pods[pod].promised != NOWHERE;
         if (*ret || (answers_for_all && t->failed_at == s->pass))
                 return 0;
+        work = search_work(x, pod);
+        x->is_spent = work > x->work_left;
+        if (x->is_spent)
+                return 0;
+        x->work_left -= work;
         r = simulator_take_off(s, pod);
         *ret = r >= 0 && simulator_first_fit(s, pod) != NOWHERE;
         simulator_undo(s, mark);
@@ -50,23 +99,24 @@ static int would_be_placed(Simulator *s, uint32_t pod, bool *ret) {
 
 /* As many as are simulated, the first in the order of placing. */
 static int find_competitors(Simulator *s, uint32_t *candidates, size_t n) {
+        WaitingSearch x = begin_search(s);
         int r = simulator_sort_pods(s, candidates, n);
 
-        s->pass++;
         for (size_t i = 0; i < n && r >= 0; i++) {
                 bool placed;
 
-                r = would_be_placed(s, candidates[i], &placed);
-                if (r < 0 || !placed)
-                        continue;
-                if (s->n_competitors == COMPETITORS_MAX) {
+                r = would_be_placed(&x, candidates[i], &placed);
+                if (x.is_spent || (r >= 0 && placed && s->n_competitors == COMPETITORS_MAX)) {
                         s->has_more_competitors = true;
                         break;
                 }
-                s->competitors[s->n_competitors++] = candidates[i];
+                if (r >= 0 && placed)
+                        s->competitors[s->n_competitors++] = candidates[i];
         }
         return r;
 }
+
+/* -- their seats -------------------------------------------------------------------------------------------- */
 
 /* Not one that its node was promised to, which has its seat; nor a successor that is not made yet, which may never be; nor one whose
  * rules are left out: where it would go nobody knows. */

@@ -668,6 +668,67 @@ static void test_waiting(void **state) {
         assert_true(simulator_has_more_waiting(s));
 }
 
+#define FOUR_RULES \
+        "\"affinity\":{\"podAntiAffinity\":{\"requiredDuringSchedulingIgnoredDuringExecution\":[" TERM(HOST, "o") "," TERM(HOST, "o") "," TERM(HOST, "o") "," TERM(HOST, "o") "]}}"
+
+/* Pods that no node takes are asked for as long as that does not take too long: a pod for all that are like it, each other one by itself, by what it
+ * asks nodes about. Those that are not asked for may need any node. */
+static void test_waiting_work(void **state) {
+        static const struct {
+                const char *what;
+                unsigned n_pods;
+                bool differ;      /* by a byte */
+                const char *spec; /* members, of each */
+                unsigned n_ports; /* of the host, of each; both nodes have two that are taken */
+                uint64_t work;    /* that is needed */
+        } rows[] = {
+                { "pods of one kind", 500, false, "", 0, 2 },
+                { "each of its own kind", 500, true, "", 0, 1000 },
+                { "each with a volume, which somebody else may not have", 500, false, "," VOLUME("k"), 0, 500 * 2 * (1 + 4) },
+                { "each with 16 host ports, and 2 nodes with 2 each", 10, true, "", 16, 10 * (2 + 16 * 4 / 8) },
+                { "as many as a pod may have", 10, true, "", 256, 10 * (2 + 256 * 4 / 8) },
+                { "more: none of these is asked for", 10, true, "", 257, 0 },
+                { "each with 4 rules about others", 10, false, "," FOUR_RULES, 0, 2 * (1 + 1) },
+        };
+        static const Case nodes = { "", { { "a", "4", "1" }, { "b", "4", "1" } }, {}, {}, NULL, false, NULL };
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++)
+                for (unsigned lacks = 0; lacks <= 1; lacks++) {
+                        _cleanup_(intern_pool_freep) InternPool *pool = NULL;
+                        _cleanup_(snapshot_freep) Snapshot *snapshot = NULL;
+                        _cleanup_(simulator_freep) Simulator *s = NULL;
+                        _cleanup_strbuf_ StrBuf ports = {};
+
+                        if (lacks > rows[i].work)
+                                continue;
+                        print_message("  %s%s\n", rows[i].what, lacks ? ", and a look too few" : "");
+                        assert_int_equal(intern_pool_new(&pool), 0);
+                        assert_int_equal(snapshot_new(pool, 0, &snapshot), 0);
+                        case_put(snapshot, &nodes);
+                        for (unsigned k = 0; k < 2; k++) {
+                                _cleanup_free_ char *text = strf("{\"metadata\":{\"name\":\"d%u\",\"namespace\":\"w\"},\"spec\":{\"nodeName\":\"%s\",\"containers\":["
+                                                                 "{\"ports\":[{\"hostPort\":80},{\"hostPort\":81}]}]},\"status\":{\"phase\":\"Running\"}}",
+                                                                 k, k == 0 ? "a" : "b");
+
+                                cluster_put(snapshot, SNAPSHOT_PODS, text);
+                        }
+                        for (unsigned k = 0; k < rows[i].n_ports; k++)
+                                strbuf_addf(&ports, "%s{\"hostPort\":%u}", k > 0 ? "," : "", 1000 + k);
+                        for (unsigned k = 0; k < rows[i].n_pods; k++) {
+                                _cleanup_free_ char *text =
+                                        strf("{\"metadata\":{\"name\":\"p%u\",\"namespace\":\"x\"},\"spec\":{\"containers\":[{\"ports\":[%s],\"resources\":{\"requests\":{"
+                                             "\"cpu\":\"99\",\"memory\":\"%u\"}}}]%s},\"status\":{\"phase\":\"Pending\"}}",
+                                             k, strbuf_str(&ports), rows[i].differ ? k + 1 : 1, rows[i].spec);
+
+                                cluster_put(snapshot, SNAPSHOT_PODS, text);
+                        }
+                        assert_int_equal(simulator_new(snapshot, &s), 0);
+                        assert_int_equal(s->search_work_max, simulator_search_work);
+                        s->search_work_max = rows[i].work - lacks;
+                        assert_int_equal(simulator_seat_waiting(s), 0);
+                        assert_int_equal(simulator_has_more_waiting(s), lacks);
+                }
+}
+
 static KubeObject *put_spread_pod(Snapshot *snapshot, const char *label) {
         _cleanup_free_ char *text = strf("{\"metadata\":{\"name\":\"p\",\"namespace\":\"x\",\"labels\":{\"app\":\"p\",\"own\":\"%s\"}},\"spec\":{"
                                          "\"nodeName\":\"a\",\"containers\":[{}],\"topologySpreadConstraints\":[{\"maxSkew\":1,\"topologyKey\":\"" ZONE "\","
@@ -1369,6 +1430,7 @@ int main(void) {
                 cmocka_unit_test(test_vanished),
                 cmocka_unit_test(test_awaited),
                 cmocka_unit_test(test_waiting),
+                cmocka_unit_test(test_waiting_work),
                 cmocka_unit_test(test_history),
                 cmocka_unit_test(test_bloat),
                 cmocka_unit_test(test_labels_of_others), cmocka_unit_test(test_own_labels),
