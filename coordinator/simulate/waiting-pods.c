@@ -13,6 +13,9 @@
 /* Each removal tries to place all of them, several times. */
 #define COMPETITORS_MAX 500u
 
+/* Of these so many of one namespace may be pods that may never be placed. */
+#define UNSURE_MAX 100u
+
 /* Who competes is found out in one go: so many looks of a pod at a node, of some 10 ns each. Of 5,000 nodes each of 500 pods that nobody takes may
  * look at all, with a dozen volumes, rules or host ports between them. */
 const uint64_t simulator_search_work = UINT64_C(32) * 1000 * 1000;
@@ -44,13 +47,16 @@ static bool is_competitor(const Simulator *s, uint32_t pod) {
 
 typedef struct WaitingSearch {
         Simulator *s;
+        const uint32_t *candidates;
+        size_t n;
+        bool *competes;              /* by candidate */
         uint64_t n_ports, n_volumes; /* of all nodes together */
         uint64_t work_left;          /* looks of a pod at a node */
         bool is_spent;               /* a pod was not asked for */
 } WaitingSearch;
 
-static WaitingSearch begin_search(Simulator *s) {
-        WaitingSearch x = { .s = s, .work_left = s->search_work_max };
+static WaitingSearch begin_search(Simulator *s, const uint32_t *candidates, size_t n, bool *competes) {
+        WaitingSearch x = { .s = s, .candidates = candidates, .n = n, .competes = competes, .work_left = s->search_work_max };
 
         for (uint32_t i = 0; i < s->n_nodes; i++) {
                 x.n_ports += s->nodes[i].n_ports;
@@ -97,22 +103,70 @@ static int would_be_placed(WaitingSearch *x, uint32_t pod, bool *ret) {
         return r;
 }
 
+/* May a pod like it never come, or not be placed whatever there is? One that vanished, and one whose rules are not looked at. */
+static bool is_unsure(const SimulatorPod *p) {
+        return p->is_vanished || pod_lacks_rules(p->unmodelled);
+}
+
 /* As many as are simulated, the first in the order of placing. */
-static int find_competitors(Simulator *s, uint32_t *candidates, size_t n) {
-        WaitingSearch x = begin_search(s);
-        int r = simulator_sort_pods(s, candidates, n);
+static int find_sure(WaitingSearch *x) {
+        Simulator *s = x->s;
 
-        for (size_t i = 0; i < n && r >= 0; i++) {
+        for (size_t i = 0; i < x->n; i++) {
                 bool placed;
+                int r;
 
-                r = would_be_placed(&x, candidates[i], &placed);
-                if (x.is_spent || (r >= 0 && placed && s->n_competitors == COMPETITORS_MAX)) {
+                if (is_unsure(s->pods + x->candidates[i]))
+                        continue;
+                r = would_be_placed(x, x->candidates[i], &placed);
+                if (r < 0)
+                        return r;
+                if (x->is_spent || (placed && s->n_competitors == COMPETITORS_MAX)) {
                         s->has_more_competitors = true;
-                        break;
+                        return 0;
                 }
-                if (r >= 0 && placed)
-                        s->competitors[s->n_competitors++] = candidates[i];
+                x->competes[i] = placed;
+                s->n_competitors += placed;
         }
+        return 0;
+}
+
+/* In the places that are left, so many of each namespace. They stand for a likely need of room: what tenants make more of them keeps no node
+ * from going, and no pod that is sure to come from its place. */
+static int find_unsure(WaitingSearch *x) {
+        _cleanup_(hashmap_freep) Hashmap *of_namespace = NULL;
+        Simulator *s = x->s;
+        int r = hashmap_new(HASHMAP_BORROW_KEYS, &of_namespace);
+
+        for (size_t i = 0; i < x->n && r >= 0 && !x->is_spent && s->n_competitors < COMPETITORS_MAX; i++) {
+                const char *ns = template_of(s, x->candidates[i])->ns;
+                uintptr_t n = (uintptr_t) hashmap_get(of_namespace, ns);
+
+                if (!is_unsure(s->pods + x->candidates[i]) || n == UNSURE_MAX)
+                        continue;
+                r = would_be_placed(x, x->candidates[i], x->competes + i);
+                if (r < 0 || !x->competes[i])
+                        continue;
+                s->n_competitors++;
+                r = hashmap_replace(of_namespace, ns, (void *) (n + 1), NULL);
+        }
+        return r;
+}
+
+static int find_competitors(Simulator *s, uint32_t *candidates, size_t n) {
+        _cleanup_free_ bool *competes = new0(bool, n + 1);
+        WaitingSearch x = begin_search(s, candidates, n, competes);
+        size_t kept = 0;
+        int r = competes ? simulator_sort_pods(s, candidates, n) : -ENOMEM;
+
+        if (r >= 0)
+                r = find_sure(&x);
+        if (r >= 0 && !x.is_spent)
+                r = find_unsure(&x);
+        for (size_t i = 0; i < n && r >= 0; i++)
+                if (competes[i])
+                        s->competitors[kept++] = candidates[i];
+        s->n_competitors = kept;
         return r;
 }
 

@@ -957,6 +957,65 @@ static void test_left_out(void **state) {
                 }
 }
 
+/* Pending pods of this namespace, which no rule keeps from a, b and c. */
+static void put_pending(Snapshot *snapshot, const char *ns, const char *rules, unsigned n) {
+        for (unsigned i = 0; i < n; i++) {
+                _cleanup_free_ char *text = strf("{\"metadata\":{\"name\":\"w%u\",\"namespace\":\"%s\",\"uid\":\"%s-%u\",\"labels\":{\"own\":\"%u\"}},\"spec\":{"
+                                                 "\"containers\":[{\"resources\":{\"requests\":{\"cpu\":\"1m\"}}}]%s%s},\"status\":{\"phase\":\"Pending\"}}",
+                                                 i, ns, ns, i, i, *rules ? "," : "", rules);
+
+                cluster_put(snapshot, SNAPSHOT_PODS, text);
+        }
+}
+
+/* However many pods tenants make that may never be placed, those that will be have their places, and nodes may go. */
+static void test_unsure(void **state) {
+        static const char never[] = REQUIRED("podAffinity", HOST, NONE, "");
+        static const struct {
+                const char *what;
+                unsigned n_sure, n_left_out, n_vanished; /* of x; of y, and as many of z; of v */
+                size_t n_competitors;
+                bool has_more;
+        } rows[] = {
+                { "few of each", 3, 50, 50, 153, false },
+                { "many, of which no node may ever take one", 3, 501, 0, 203, false },
+                { "many whose successors are still to come", 3, 0, 501, 103, false },
+                { "both, and there is no place left", 400, 501, 501, 500, false },
+                { "as many as there are places, and others", 500, 501, 501, 500, false },
+                { "one more", 501, 501, 501, 500, true },
+        };
+        static const Case nodes = { "", { { "a", "8", "1" }, { "b", "4", "1" } }, {}, {}, NULL, false, NULL };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                const SimulatorBounds none = { .bytes = 1 << 20 };
+                _cleanup_(intern_pool_freep) InternPool *pool = NULL;
+                _cleanup_(snapshot_freep) Snapshot *snapshot = NULL, *gone = NULL;
+                _cleanup_(simulator_freep) Simulator *s = NULL;
+                size_t n_sure = 0;
+                KubeObject *o;
+                uint32_t number;
+
+                print_message("  %s\n", rows[i].what);
+                assert_int_equal(intern_pool_new(&pool), 0);
+                assert_int_equal(snapshot_new(pool, 0, &snapshot), 0);
+                assert_int_equal(snapshot_new(pool, 0, &gone), 0);
+                case_put(snapshot, &nodes);
+                put_pending(snapshot, "x", "", rows[i].n_sure);
+                put_pending(snapshot, "y", never, rows[i].n_left_out);
+                put_pending(snapshot, "z", never, rows[i].n_left_out);
+                put_pending(gone, "v", "", rows[i].n_vanished);
+                assert_int_equal(simulator_new_within(snapshot, &(AwaitedPods){}, &none, &s), 0);
+                HASHMAP_FOREACH (o, gone->objects[SNAPSHOT_PODS])
+                        assert_int_equal(simulator_add_vanished(s, (KubeScheduledPod *) o, &number), 0);
+                assert_int_equal(simulator_seat_waiting(s), 0);
+                assert_int_equal(s->n_competitors, rows[i].n_competitors);
+                assert_int_equal(simulator_has_more_waiting(s), rows[i].has_more);
+                for (size_t k = 0; k < s->n_competitors; k++)
+                        n_sure += streq(simulator_pod(s, s->competitors[k])->pod.object.meta.ns, "x");
+                assert_int_equal(n_sure, MIN(rows[i].n_sure, 500u));
+        }
+}
+
 /* -- pods whose rules are not looked at ------------------------------------------------------------------- */
 
 #define OFF(key, selector, more) "{\"topologyKey\":" key ",\"labelSelector\":" selector more "}"
@@ -1438,8 +1497,9 @@ int main(void) {
                 cmocka_unit_test(test_grows_too_large),
                 cmocka_unit_test(test_left_out),
                 cmocka_unit_test(test_late_pods_have_room),
-                cmocka_unit_test(test_shares),
                 cmocka_unit_test(test_unread),
+                cmocka_unit_test(test_unsure),
+                cmocka_unit_test(test_shares),
                 cmocka_unit_test(test_against_every_assignment),
                 cmocka_unit_test(test_left_out_promises_nothing),
         };
