@@ -94,8 +94,10 @@ typedef struct SimulatorTemplate {
         uint64_t *mask;      /* a bit per node whose class takes it, a word per block: of the first n_masked nodes */
         uint32_t n_masked;
         uint32_t drops_seen; /* Simulator.n_drops, as the mask knows it */
-        int64_t pickiness;   /* how few nodes take it, for the order of an adverse try; -1: not asked yet of these nodes */
-        uint32_t failed_at;  /* pass in which no node took one of these; 0: none */
+        int64_t n_refusing;  /* nodes whose class does not take it; -1: not counted yet */
+        int64_t pickiness;   /* how few nodes take it, for the order of an adverse try */
+        uint32_t picky_at;   /* pass of which that is; 0: none */
+        uint32_t failed_at;  /* likewise, in which no node took one of these */
 } SimulatorTemplate;
 
 typedef enum UndoKind { UNDO_PLACE, UNDO_TAKE_OFF, UNDO_REMOVE } UndoKind;
@@ -164,7 +166,7 @@ struct Simulator {
 
         UndoEntry *log;
         size_t n_log, log_allocated;
-        uint32_t pass;             /* of placing: SimulatorTemplate.failed_at */
+        uint32_t pass;             /* of placing: SimulatorTemplate.failed_at, .picky_at */
         bool respects_preferences;
 };
 

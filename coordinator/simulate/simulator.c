@@ -84,7 +84,7 @@ static int add_template(Simulator *s, const char *text, const char *ns, uint32_t
         if (r < 0)
                 return r;
         t = s->templates + s->n_templates;
-        *t = (SimulatorTemplate){ .pickiness = -1 };
+        *t = (SimulatorTemplate){ .n_refusing = -1 };
         r = pod_template_parse(text, s->pool, &s->resources, s->read_labels, &t->parsed);
         if (r < 0)
                 return r;

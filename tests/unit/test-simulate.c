@@ -729,6 +729,65 @@ static void test_waiting_work(void **state) {
                 }
 }
 
+/* Of small sizes, some of them bound to a zone or node, some that keep others away. */
+static void put_drawn_pod(Snapshot *snapshot, uint64_t *dice, const char *name, bool keeps_off) {
+        static const char *const apps[] = { "s", "t", "u" };
+        static const char *const specs[] = { "", "", "", "\"nodeSelector\":{\"" ZONE "\":\"1\"}", "\"nodeSelector\":{\"" ZONE "\":\"2\"}", "\"nodeSelector\":{\"" HOST "\":\"b\"}",
+                                             SPREAD(HOST, 2, "t", "") };
+        static const char *const rules[] = { ANTI(HOST, "s"), ANTI(ZONE, "t"), ANTI(HOST, "u") };
+        const char node[] = { (char) ('a' + cluster_draw(dice) % 5), 0 }, cpu[] = { (char) ('1' + cluster_draw(dice) % 3), 0 };
+
+        put_pod(snapshot, &(PodRow){ name, node, cpu, apps[cluster_draw(dice) % 3],
+                                     keeps_off ? rules[cluster_draw(dice) % 3] : specs[cluster_draw(dice) % ELEMENTSOF(specs)] });
+}
+
+/* Pods that keep others away come, each node is judged, and they go: what is said of nodes is then what a simulator says that has never heard of
+ * them. Their groups are still there, and orders in which pods are tried have been found with them. */
+static void test_leaves_nothing(void **state) {
+        static const Case nodes = { "", { { "a", "8", "1" }, { "b", "9", "2" }, { "c", "7", "1" }, { "d", "6", "2" }, { "e", "8", "3" } }, {}, {}, NULL, false, NULL };
+        unsigned yes = 0, no = 0;
+
+        for (uint64_t seed = 1; seed <= 200; seed++) {
+                _cleanup_(intern_pool_freep) InternPool *pool = NULL;
+                _cleanup_(snapshot_freep) Snapshot *snapshot = NULL, *more = NULL;
+                _cleanup_(simulator_freep) Simulator *s = NULL, *fresh = NULL;
+                _cleanup_free_ char *with = NULL, *after = NULL, *want = NULL;
+                uint32_t numbers[3], n = 0;
+                uint64_t dice = seed;
+                KubeObject *o;
+
+                assert_int_equal(intern_pool_new(&pool), 0);
+                assert_int_equal(snapshot_new(pool, 0, &snapshot), 0);
+                assert_int_equal(snapshot_new(pool, 0, &more), 0);
+                case_put(snapshot, &nodes);
+                put_pod(snapshot, &(PodRow){ "asks", "", "99", "none", ANTI(HOST, "none") }); /* for the label app */
+                for (unsigned i = 0; i < 11 + ELEMENTSOF(numbers); i++) {
+                        _cleanup_free_ char *name = strf("p%02u", i);
+
+                        put_drawn_pod(i < 11 ? snapshot : more, &dice, name, i >= 11);
+                }
+                assert_int_equal(simulator_new(snapshot, &s), 0);
+                HASHMAP_FOREACH (o, more->objects[SNAPSHOT_PODS])
+                        assert_int_equal(simulator_add_pod(s, (KubeScheduledPod *) o, numbers + n++), 0);
+                with = say_all(s);
+                while (n > 0)
+                        simulator_forget_pod(s, numbers[--n]);
+                after = say_all(s);
+                assert_int_equal(simulator_new(snapshot, &fresh), 0);
+                want = say_all(fresh);
+                if (!streq(after, want))
+                        print_error("seed %lu:\nwhile they were there:\n%safter:\n%sfresh:\n%s", (unsigned long) seed, with, after, want);
+                assert_string_equal(after, want);
+                for (const char *p = want; (p = strchr(p, ':')); p++)
+                        if (startswith(p, ": no"))
+                                no++;
+                        else
+                                yes++;
+        }
+        print_message("%u may go, %u may not\n", yes, no);
+        assert_true(yes > 100 && no > 100);
+}
+
 static KubeObject *put_spread_pod(Snapshot *snapshot, const char *label) {
         _cleanup_free_ char *text = strf("{\"metadata\":{\"name\":\"p\",\"namespace\":\"x\",\"labels\":{\"app\":\"p\",\"own\":\"%s\"}},\"spec\":{"
                                          "\"nodeName\":\"a\",\"containers\":[{}],\"topologySpreadConstraints\":[{\"maxSkew\":1,\"topologyKey\":\"" ZONE "\","
@@ -1491,6 +1550,7 @@ int main(void) {
                 cmocka_unit_test(test_waiting),
                 cmocka_unit_test(test_waiting_work),
                 cmocka_unit_test(test_history),
+                cmocka_unit_test(test_leaves_nothing),
                 cmocka_unit_test(test_bloat),
                 cmocka_unit_test(test_labels_of_others), cmocka_unit_test(test_own_labels),
                 cmocka_unit_test(test_too_large),
