@@ -212,7 +212,10 @@ static VolumeUse *find_use(const SimulatorNode *n, uint32_t volume) {
 int simulator_count_volumes(Simulator *s, uint32_t pod, uint32_t node, int direction) {
         const SimulatorPod *p = s->pods + pod;
         SimulatorNode *n = s->nodes + node;
+        int r = direction > 0 && p->n_volumes > 0 ? GREEDY_REALLOC(n->volumes, n->volumes_allocated, n->n_volumes + p->n_volumes) : 0;
 
+        if (r < 0) /* of none of them */
+                return r;
         for (uint32_t i = 0; i < p->n_volumes; i++) {
                 VolumeUse *use = find_use(n, p->volumes[i]);
 
@@ -222,13 +225,8 @@ int simulator_count_volumes(Simulator *s, uint32_t pod, uint32_t node, int direc
                                 *use = n->volumes[--n->n_volumes];
                 } else if (use)
                         use->n_pods++;
-                else {
-                        int r = GREEDY_REALLOC(n->volumes, n->volumes_allocated, n->n_volumes + 1);
-
-                        if (r < 0)
-                                return r;
+                else
                         n->volumes[n->n_volumes++] = (VolumeUse){ p->volumes[i], 1 };
-                }
         }
         return 0;
 }

@@ -420,10 +420,13 @@ static void unlink_pod(Simulator *s, uint32_t pod) {
 int simulator_bring_pod(Simulator *s, uint32_t pod, uint32_t node) {
         int r = simulator_count_ports(s, pod, node, 1);
 
-        if (r >= 0)
-                r = simulator_count_volumes(s, pod, node, 1);
         if (r < 0)
                 return r;
+        r = simulator_count_volumes(s, pod, node, 1);
+        if (r < 0) {
+                (void) simulator_count_ports(s, pod, node, -1);
+                return r;
+        }
         simulator_count_room(s, pod, node, 1);
         simulator_count_domains(s, pod, node, 1);
         link_pod(s, pod, node);

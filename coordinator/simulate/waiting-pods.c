@@ -181,17 +181,14 @@ static bool wants_seat(const SimulatorPod *p) {
 static int seat_pod(Simulator *s, uint32_t pod) {
         SimulatorPod *p = s->pods + pod;
         uint32_t node;
-        int r;
 
         if (p->node != NOWHERE)
                 simulator_drop_pod(s, pod);
         p->is_successor = true;
         node = simulator_first_fit(s, pod);
-        if (node != NOWHERE) {
-                r = simulator_bring_pod(s, pod, node);
-                p->is_seated = r >= 0;
-                return r;
-        }
+        p->is_seated = node != NOWHERE; /* also if that fails: simulator_unseat_waiting() brings it home */
+        if (p->is_seated)
+                return simulator_bring_pod(s, pod, node);
         p->is_successor = false;
         return p->home == NOWHERE ? 0 : simulator_bring_pod(s, pod, p->home);
 }
@@ -231,7 +228,8 @@ void simulator_unseat_waiting(Simulator *s) {
 
                 if (!p->is_seated)
                         continue;
-                simulator_drop_pod(s, s->competitors[i]);
+                if (p->node != NOWHERE)
+                        simulator_drop_pod(s, s->competitors[i]);
                 p->is_seated = p->is_successor = false;
                 if (p->home != NOWHERE)
                         r = simulator_bring_pod(s, s->competitors[i], p->home);
