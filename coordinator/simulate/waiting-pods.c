@@ -5,8 +5,6 @@
  * nothing else went are kept: there they stand, so that a node that one of them needs does not go as if nobody wanted it. A pod
  * with status.nominatedNodeName stands on that node from the beginning (simulator.c).
  */
-#include <string.h>
-
 #include "alloc-util.h"
 #include "simulator-internal.h"
 
@@ -17,12 +15,11 @@
 #define UNSURE_MAX 100u
 
 /* Who competes is found out in one go: so many looks of a pod at a node, of some 10 ns each. Of 5,000 nodes each of 500 pods that nobody takes may
- * look at all, with a dozen volumes, rules or host ports between them. */
+ * look at all, if it has up to two volumes, or forty rules about other pods. */
 const uint64_t simulator_search_work = UINT64_C(32) * 1000 * 1000;
 #define VOLUME_LOOKS 4u        /* what a volume costs */
 #define RULES_A_LOOK 4u        /* as many rules about other pods cost a look */
 #define COMPARED_A_LOOK 8u     /* as many ports, or volumes, are compared with one another in a look */
-#define TEXT_BYTES_A_LOOK 256u /* as much of what a pod says of nodes is read in a look */
 
 /* Without its rules a pod still takes the room that others would need. */
 static bool may_compete(const SimulatorPod *p) {
@@ -71,11 +68,11 @@ static uint64_t search_work(const WaitingSearch *x, uint32_t pod) {
         const Simulator *s = x->s;
         const SimulatorTemplate *t = s->templates + s->pods[pod].template;
         uint64_t n_rules = t->n_spread + t->n_affinity + t->n_anti_affinity + t->n_inverse + s->n_closing, n_volumes = s->pods[pod].n_volumes;
-        uint64_t looks = 1 + n_rules / RULES_A_LOOK + n_volumes * VOLUME_LOOKS;
+        uint64_t looks = 1 + n_rules / RULES_A_LOOK + n_volumes * VOLUME_LOOKS, n_compared = 0;
 
-        if (t->parsed->has_required && t->n_masked < s->n_nodes)
-                looks += strlen(t->parsed->text) / TEXT_BYTES_A_LOOK;
-        return s->n_nodes * looks + (t->parsed->n_ports * x->n_ports + n_volumes * x->n_volumes) / COMPARED_A_LOOK;
+        if (t->n_masked < s->n_nodes) /* what it asks of nodes was not compared with all of them yet */
+                n_compared = (uint64_t) (t->asks_for_name ? s->n_nodes : s->n_classes) * node_terms_size(&t->parsed->required);
+        return s->n_nodes * looks + n_compared + (t->parsed->n_ports * x->n_ports + n_volumes * x->n_volumes) / COMPARED_A_LOOK;
 }
 
 /* A pod that no node takes now competes with nobody. Pods that the scheduler cannot tell apart get one answer. */

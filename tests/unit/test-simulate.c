@@ -668,6 +668,9 @@ static void test_waiting(void **state) {
         assert_true(simulator_has_more_waiting(s));
 }
 
+#define BY_NAME \
+        "\"affinity\":{\"nodeAffinity\":{\"requiredDuringSchedulingIgnoredDuringExecution\":{\"nodeSelectorTerms\":[{\"matchFields\":[" \
+        "{\"key\":\"metadata.name\",\"operator\":\"NotIn\",\"values\":[\"x\"]}]}]}}}"
 #define FOUR_RULES \
         "\"affinity\":{\"podAntiAffinity\":{\"requiredDuringSchedulingIgnoredDuringExecution\":[" TERM(HOST, "o") "," TERM(HOST, "o") "," TERM(HOST, "o") "," TERM(HOST, "o") "]}}"
 
@@ -688,6 +691,7 @@ static void test_waiting_work(void **state) {
                 { "each with 16 host ports, and 2 nodes with 2 each", 10, true, "", 16, 10 * (2 + 16 * 4 / 8) },
                 { "as many as a pod may have", 10, true, "", 256, 10 * (2 + 256 * 4 / 8) },
                 { "more: none of these is asked for", 10, true, "", 257, 0 },
+                { "each asks for nodes by their names", 10, true, "," BY_NAME, 0, 10 * 2 * (1 + 2) },
                 { "each with 4 rules about others", 10, false, "," FOUR_RULES, 0, 2 * (1 + 1) },
         };
         static const Case nodes = { "", { { "a", "4", "1" }, { "b", "4", "1" } }, {}, {}, NULL, false, NULL };
