@@ -5,6 +5,13 @@
 #include "disruption-methods.h"
 #include "string-util.h"
 
+#define LABEL_INSTANCE_TYPE "node.kubernetes.io/instance-type"
+#define LABEL_ZONE "topology.kubernetes.io/zone"
+#define LABEL_ZONE_BETA "failure-domain.beta.kubernetes.io/zone"
+#define LABEL_REGION "topology.kubernetes.io/region"
+#define LABEL_REGION_BETA "failure-domain.beta.kubernetes.io/region"
+#define LIKE_TYPE 4u
+
 /* -- shapes --------------------------------------------------------------------------------------------- */
 
 static int shape_compare(const void *x, const void *y) {
@@ -16,71 +23,155 @@ static int shape_compare(const void *x, const void *y) {
                        ?: strcmp(strempty(a->capacity_type), strempty(b->capacity_type));
 }
 
-/* Of each the first node of the pool of its type; *ret_any: the first of any type. */
-static void find_likes(const DisruptionScene *s, const DisruptionPool *pool, PoolShape *shapes, size_t n, uint32_t *ret_any) {
-        *ret_any = UINT32_MAX;
+static const char *label_of(const DisruptionScene *s, uint32_t node, const char *key, const char *beta) {
+        const ObjectMeta *m = &scene_node(s, node)->object.meta;
+
+        return object_meta_label(m, key) ?: object_meta_label(m, beta);
+}
+
+static const char *zone_of(const DisruptionScene *s, uint32_t node) {
+        return label_of(s, node, LABEL_ZONE, LABEL_ZONE_BETA);
+}
+
+static const char *region_of(const DisruptionScene *s, uint32_t node) {
+        return label_of(s, node, LABEL_REGION, LABEL_REGION_BETA);
+}
+
+/* How much a node is as the offering says: by its type above all, then by its zone. */
+static unsigned likeness(const PoolOffering *o, const char *type, const char *zone, const char *capacity_type) {
+        return LIKE_TYPE * streq_ptr(type, o->instance_type) + 2u * (!o->zone || streq_ptr(zone, o->zone)) +
+               (!o->capacity_type || streq_ptr(capacity_type, o->capacity_type));
+}
+
+/* Of each the node of the pool that is most like it, the first of these; of another type only where the offering says what it has room for. Of
+ * others nobody knows how they would be. */
+static void find_likes(const DisruptionScene *s, const DisruptionPool *pool, PoolShape *shapes, size_t n) {
         for (uint32_t i = 0; i < s->n_nodes; i++) {
                 const KubeScheduledNode *node = simulator_node(s->simulator, i);
-                const char *type;
+                const char *type, *zone, *capacity_type;
 
                 if (s->nodes[i].pool != pool || !node->is_initialized || node->node.unschedulable)
                         continue;
-                *ret_any = MIN(*ret_any, i);
-                type = object_meta_label(&node->node.object.meta, "node.kubernetes.io/instance-type");
-                for (size_t k = 0; k < n; k++)
-                        if (shapes[k].like == UINT32_MAX && streq_ptr(type, shapes[k].offering->instance_type))
+                type = object_meta_label(&node->node.object.meta, LABEL_INSTANCE_TYPE);
+                zone = zone_of(s, i);
+                capacity_type = scene_capacity_type(&node->node);
+                for (size_t k = 0; k < n; k++) {
+                        unsigned now = likeness(shapes[k].offering, type, zone, capacity_type);
+
+                        if (now < LIKE_TYPE && shapes[k].offering->allocatable.n_items == 0)
+                                continue;
+                        if (shapes[k].like == UINT32_MAX || now > shapes[k].likeness) {
                                 shapes[k].like = i;
+                                shapes[k].likeness = now;
+                        }
+                }
         }
 }
 
-/* A node of one is as one of the same type is; else, where the offering says what it has room for, as any of the pool. Of others
- * nobody knows how they would be. */
+/* Of each zone that a node is in, its region. */
+static int gather_regions(const DisruptionScene *s, Hashmap *regions) {
+        for (uint32_t i = 0; i < s->n_nodes; i++) {
+                const char *zone = zone_of(s, i), *region = region_of(s, i);
+
+                if (zone && region && hashmap_replace(regions, zone, (void *) region, NULL) == -ENOMEM)
+                        return -ENOMEM;
+        }
+        return 0;
+}
+
+/* In which region the offering's zone is, if another than its like's. False: in another one, nobody knows which: names of zones begin with that
+ * of their region at the clouds that we know, and this one does not. */
+static bool find_region(const DisruptionScene *s, const Hashmap *regions, PoolShape *shape) {
+        const char *wanted = shape->offering->zone, *zone = zone_of(s, shape->like), *region = region_of(s, shape->like);
+
+        if (!wanted || !region || streq_ptr(wanted, zone))
+                return true;
+        shape->region = hashmap_get(regions, wanted);
+        return shape->region || !zone || !startswith(zone, region) || startswith(wanted, region);
+}
+
 int pool_find_shapes(DisruptionScene *s, DisruptionPool *pool) {
+        _cleanup_(hashmap_freep) Hashmap *regions = NULL;
         const KubeNodePool *p = pool->pool;
-        uint32_t any;
         size_t n = 0;
+        int r;
 
         if (pool->knows_shapes)
                 return 0;
-        pool->shapes = new0(PoolShape, p->n_offerings + 1);
-        if (!pool->shapes)
+        r = hashmap_new(HASHMAP_BORROW_KEYS, &regions);
+        if (r >= 0)
+                r = gather_regions(s, regions);
+        if (r >= 0 && !pool->shapes)
+                pool->shapes = new0(PoolShape, p->n_offerings + 1);
+        if (r < 0 || !pool->shapes)
                 return -ENOMEM;
         for (size_t i = 0; i < p->n_offerings; i++)
-                pool->shapes[i] = (PoolShape){ p->offerings + i, UINT32_MAX };
-        find_likes(s, pool, pool->shapes, p->n_offerings, &any);
-        for (size_t i = 0; i < p->n_offerings; i++) {
-                PoolShape *shape = pool->shapes + i;
-
-                if (shape->like == UINT32_MAX && shape->offering->allocatable.n_items > 0)
-                        shape->like = any;
-                if (shape->like != UINT32_MAX)
-                        pool->shapes[n++] = *shape;
-        }
+                pool->shapes[i] = (PoolShape){ .offering = p->offerings + i, .like = UINT32_MAX };
+        find_likes(s, pool, pool->shapes, p->n_offerings);
+        for (size_t i = 0; i < p->n_offerings; i++)
+                if (pool->shapes[i].like != UINT32_MAX && find_region(s, regions, pool->shapes + i))
+                        pool->shapes[n++] = pool->shapes[i];
         qsort(pool->shapes, n, sizeof(PoolShape), shape_compare);
         pool->n_shapes = MIN(n, (size_t) SHAPES_MAX);
         pool->knows_shapes = true;
         return 0;
 }
 
-int shape_add(DisruptionScene *s, const PoolShape *shape, uint32_t *ret) {
-        const PoolOffering *o = shape->offering;
-        KeyValue items[4];
-        KeyValues labels = { items, 0 };
-        int r;
+/* -- its labels ----------------------------------------------------------------------------------------- */
 
-        /* By key. */
-        if (o->capacity_type)
-                items[labels.n_items++] = (KeyValue){ "karpenter.sh/capacity-type", o->capacity_type };
-        items[labels.n_items++] = (KeyValue){ "node.kubernetes.io/instance-type", o->instance_type };
-        if (o->zone)
-                items[labels.n_items++] = (KeyValue){ "topology.kubernetes.io/zone", o->zone };
-        if (o->capacity_type)
-                items[labels.n_items++] = (KeyValue){ "vesper.sh/capacity-type", o->capacity_type };
-        r = scene_add_node(s,
-                           &(SimulatorNewNode){ .like = shape->like,
-                                                .labels = &labels,
-                                                .allocatable = o->allocatable.n_items > 0 ? &o->allocatable : NULL },
-                           ret);
+/* What a label of its like is on a node of that shape; NULL: the same. Clouds, their volume drivers and people repeat zone, region and type under
+ * keys of their own, so labels are known by what they say. */
+static const char *shape_label(const DisruptionScene *s, const PoolShape *shape, const KeyValue *label) {
+        const PoolOffering *o = shape->offering;
+        const char *capacity = o->capacity_type ? scene_capacity_label(label->key, o->capacity_type) : NULL;
+
+        if (capacity)
+                return capacity;
+        if (streq(label->key, LABEL_INSTANCE_TYPE))
+                return o->instance_type;
+        if (o->zone && streq_ptr(label->value, zone_of(s, shape->like)))
+                return o->zone;
+        if (shape->region && streq_ptr(label->value, region_of(s, shape->like)))
+                return shape->region;
+        if (streq_ptr(label->value, object_meta_label(&scene_node(s, shape->like)->object.meta, LABEL_INSTANCE_TYPE)))
+                return o->instance_type;
+        return NULL;
+}
+
+/* Borrows what is in it. */
+static int shape_labels(const DisruptionScene *s, const PoolShape *shape, KeyValues *ret) {
+        const KeyValue more[] = { { LABEL_INSTANCE_TYPE, shape->offering->instance_type },
+                                  { LABEL_ZONE, shape->offering->zone },
+                                  { "karpenter.sh/capacity-type", shape->offering->capacity_type },
+                                  { "vesper.sh/capacity-type", shape->offering->capacity_type } };
+        const KeyValues *labels = &scene_node(s, shape->like)->object.meta.labels;
+
+        ret->items = new0(KeyValue, labels->n_items + ELEMENTSOF(more));
+        if (!ret->items)
+                return -ENOMEM;
+        for (size_t i = 0; i < labels->n_items; i++) {
+                const char *value = shape_label(s, shape, labels->items + i);
+
+                if (value)
+                        ret->items[ret->n_items++] = (KeyValue){ labels->items[i].key, value };
+        }
+        for (size_t i = 0; i < ELEMENTSOF(more); i++)
+                if (more[i].value && !key_values_get(labels, more[i].key))
+                        ret->items[ret->n_items++] = more[i];
+        key_values_sort(ret);
+        return 0;
+}
+
+int shape_add(DisruptionScene *s, const PoolShape *shape, uint32_t *ret) {
+        const KeyValues *room = &shape->offering->allocatable;
+        KeyValues labels = {};
+        int r = shape_labels(s, shape, &labels);
+
+        if (r >= 0)
+                r = scene_add_node(s,
+                                   &(SimulatorNewNode){ .like = shape->like, .labels = &labels, .allocatable = room->n_items > 0 ? room : NULL },
+                                   ret);
+        free(labels.items);
         if (r == -EINVAL || r == -E2BIG)
                 return 0;
         return r < 0 ? r : 1;

@@ -270,14 +270,14 @@ static int take_set(DisruptionPlan *p, const uint32_t *nodes, size_t n) {
 static int consolidate_by_deleting(DisruptionPlan *p, const uint32_t *candidates, size_t n) {
         _cleanup_free_ uint32_t *chosen = new0(uint32_t, n + 1);
         SimulatorMark mark = simulator_mark(p->scene->simulator);
-        size_t n_chosen;
+        size_t n_chosen = 0;
         int r = chosen ? choose_greedily(p, candidates, n, chosen, &n_chosen) : -ENOMEM;
 
-        if (r < 0)
-                return r;
         simulator_undo(p->scene->simulator, mark);
         for (size_t i = 0; i < n_chosen; i++)
                 disruption_count_taken(p->scene, chosen[i], -1); /* a step counts its own */
+        if (r < 0)
+                return r;
         r = n_chosen > 0 ? take_set(p, chosen, n_chosen) : 0;
         return MIN(r, 0);
 }

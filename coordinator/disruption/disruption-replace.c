@@ -51,8 +51,8 @@ static int fill_shape(Replacing *x, const PoolOffering *o, uint32_t *chosen, siz
                         continue;
                 gate_budgets(s, x->nodes[i], DISRUPTION_UNDERUTILIZED, &f);
                 if (f.failed)
-                        return -ENOMEM;
-                if (f.n_items > 0)
+                        r = -ENOMEM;
+                if (f.failed || f.n_items > 0)
                         continue;
                 r = simulate_removal(s->simulator, x->nodes + i, 1, &options, true, &v);
                 if (r >= 0 && v.fits) {
@@ -118,7 +118,7 @@ static int try_shape(Replacing *x, const PoolShape *shape) {
                             : 0;
         if (r > 0)
                 pool_count_node(x->plan->scene, x->pool, shape->like, &shape->offering->allocatable, 1);
-        if (r == 0)
+        if (r <= 0)
                 scene_drop_node(x->plan->scene, new);
         return r;
 }

@@ -10,12 +10,13 @@
 
 #define LABEL_INSTANCE_TYPE "node.kubernetes.io/instance-type"
 #define LABEL_ZONE "topology.kubernetes.io/zone"
+#define CAPACITY_LABEL_EKS "eks.amazonaws.com/capacityType" /* in other words */
 #define LEASE_NAMESPACE "vesper-system"
 
 static const char *const capacity_labels[] = {
         "vesper.sh/capacity-type",
         "karpenter.sh/capacity-type",
-        "eks.amazonaws.com/capacityType",
+        CAPACITY_LABEL_EKS,
 };
 
 DisruptionScene *disruption_scene_free(DisruptionScene *s) {
@@ -90,6 +91,13 @@ const char *scene_capacity_type(const KubeNode *n) {
                 if (value)
                         return streq(value, "SPOT") ? "spot" : streq(value, "ON_DEMAND") ? "on-demand" : value;
         }
+        return NULL;
+}
+
+const char *scene_capacity_label(const char *key, const char *type) {
+        for (size_t i = 0; i < ELEMENTSOF(capacity_labels); i++)
+                if (streq(key, capacity_labels[i]))
+                        return !streq(key, CAPACITY_LABEL_EKS) ? type : streq(type, "spot") ? "SPOT" : streq(type, "on-demand") ? "ON_DEMAND" : type;
         return NULL;
 }
 

@@ -49,6 +49,8 @@ typedef struct PoolHours {
 typedef struct PoolShape {
         const PoolOffering *offering;
         uint32_t like; /* a node, as which it would be but for what the offering says */
+        unsigned likeness;
+        const char *region; /* borrowed from a node of the offering's zone, where that is not like's; NULL: like's */
 } PoolShape;
 
 /* One of spec.limits. */
@@ -158,3 +160,4 @@ static inline int64_t scene_price_micros(const DisruptionScene *s, uint32_t node
         return s->nodes[node].offering ? s->nodes[node].offering->price_micros : -1;
 }
 const char *scene_capacity_type(const KubeNode *n); /* NULL: no label says so */
+const char *scene_capacity_label(const char *key, const char *type); /* what that label of such a node says; NULL: it does not say it */

@@ -157,6 +157,15 @@ static void add_waiting(const DisruptionScene *s, uint32_t node, GoesWith with, 
                 gate_add(f, GATE_NOMINATED, object, USEC_INFINITY, strbuf_steal(&b));
 }
 
+/* In words, where a limit of vesper's is the reason. */
+static const char *unmodelled_text(PodUnmodelled u) {
+        if (u == POD_RULES_OVER_MAX)
+                return "more than 64 rules bind it to other pods";
+        if (u == POD_PORTS_OVER_MAX)
+                return "it has more than 256 host ports";
+        return pod_unmodelled_to_string(u);
+}
+
 static void add_unmodelled(const DisruptionScene *s, const SimulateVerdict *v, GateFindings *f) {
         for (size_t i = 0; i < v->n_unplaced; i++) {
                 const SimulateUnplaced *u = v->unplaced + i;
@@ -176,7 +185,7 @@ static void add_unmodelled(const DisruptionScene *s, const SimulateVerdict *v, G
                 else
                         gate_add(f, GATE_UNMODELLED, object, USEC_INFINITY,
                                  strf("where pod %s/%s would go cannot be simulated: %s", m->ns, m->name,
-                                      pod_unmodelled_to_string(u->unmodelled)));
+                                      unmodelled_text(u->unmodelled)));
         }
 }
 
@@ -300,13 +309,17 @@ static int plan_add_step(DisruptionPlan *p, const StepDraft *draft, const uint32
 int plan_try(DisruptionPlan *p, const StepDraft *draft, const uint32_t *nodes, size_t n, char **why, GateFindings *f,
              PlanStep **ret_step) {
         const SimulateOptions o = { .respect_preferences = draft->respects_preferences, .quick = !f };
+        Simulator *s = p->scene->simulator;
+        SimulatorMark mark = simulator_mark(s);
         SimulateVerdict v = {};
         int r;
 
-        r = simulate_removal(p->scene->simulator, nodes, n, &o, true, &v);
-        if (r >= 0 && v.fits)
+        r = simulate_removal(s, nodes, n, &o, true, &v);
+        if (r >= 0 && v.fits) {
                 r = plan_add_step(p, draft, nodes, n, why, &v, ret_step);
-        else if (r >= 0 && f) {
+                if (r < 0)
+                        simulator_undo(s, mark);
+        } else if (r >= 0 && f) {
                 gate_add_verdict(p->scene, nodes[n - 1], n > 1 ? GOES_AMONG_OTHERS : plan_goes_with(p), &v, f);
                 r = f->failed ? -ENOMEM : 0;
         }
@@ -316,9 +329,15 @@ int plan_try(DisruptionPlan *p, const StepDraft *draft, const uint32_t *nodes, s
 
 int plan_force(DisruptionPlan *p, const StepDraft *draft, uint32_t node, char **why) {
         const SimulateVerdict none = {};
-        int r = simulator_remove_node(p->scene->simulator, node);
+        Simulator *s = p->scene->simulator;
+        SimulatorMark mark = simulator_mark(s);
+        int r = simulator_remove_node(s, node);
 
-        return r < 0 ? r : plan_add_step(p, draft, &node, 1, why, &none, NULL);
+        if (r >= 0)
+                r = plan_add_step(p, draft, &node, 1, why, &none, NULL);
+        if (r < 0)
+                simulator_undo(s, mark);
+        return r;
 }
 
 int plan_try_with_successor(DisruptionPlan *p, const StepDraft *draft, uint32_t node, char **why, GateFindings *f) {

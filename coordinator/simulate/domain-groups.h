@@ -45,6 +45,7 @@ typedef struct DomainGroup {
         int32_t *count;    /* pods, by domain */
         int64_t total;     /* in domains, all of them */
         size_t domains_allocated;
+        uint32_t last_closed; /* of one that keeps everybody away: the template that came to it last, whose pods count once, and 1 more */
 
         /* of GROUP_SPREAD */
         uint32_t rule;          /* PodTemplate.spread of its template */

@@ -51,7 +51,7 @@ FitReason fit_affinity(const Simulator *s, const SimulatorTemplate *t, uint32_t 
         for (size_t i = 0; i < t->n_inverse; i++)
                 if (has_pod(s, t->inverse[i], node))
                         return FIT_ANTI_AFFINITY;
-        for (size_t i = 0; i < s->n_closing && t->parsed->unmodelled != POD_TOO_MANY_RULES; i++)
+        for (size_t i = 0; i < s->n_closing && !pod_lacks_rules(t->parsed->unmodelled); i++)
                 if (has_pod(s, s->closing[i], node))
                         return FIT_ANTI_AFFINITY;
         return FIT_OK;

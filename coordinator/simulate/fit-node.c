@@ -75,7 +75,7 @@ static int clear_verdicts(Simulator *s, uint32_t template) {
         t->verdicts = new0(uint8_t, s->classes_allocated);
         t->mask = new0(uint64_t, s->nodes_allocated / BLOCK_NODES + 1);
         t->n_masked = 0;
-        t->pickiness = -1;
+        t->n_refusing = -1;
         return t->verdicts && t->mask ? 0 : -ENOMEM;
 }
 
@@ -187,7 +187,7 @@ static void forget_added(const Simulator *s, SimulatorTemplate *t) {
                 t->mask[i / BLOCK_NODES] &= ~(UINT64_C(1) << (i % BLOCK_NODES));
         t->n_masked = n;
         t->drops_seen = s->n_drops;
-        t->pickiness = -1;
+        t->n_refusing = -1;
 }
 
 const uint64_t *template_mask(Simulator *s, uint32_t template) {
@@ -198,7 +198,7 @@ const uint64_t *template_mask(Simulator *s, uint32_t template) {
         for (; t->n_masked < s->n_nodes; t->n_masked++) {
                 if (fit_node(s, template, t->n_masked) == FIT_OK)
                         t->mask[t->n_masked / BLOCK_NODES] |= UINT64_C(1) << (t->n_masked % BLOCK_NODES);
-                t->pickiness = -1;
+                t->n_refusing = -1;
         }
         return t->mask;
 }

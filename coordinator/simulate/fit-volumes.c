@@ -212,7 +212,10 @@ static VolumeUse *find_use(const SimulatorNode *n, uint32_t volume) {
 int simulator_count_volumes(Simulator *s, uint32_t pod, uint32_t node, int direction) {
         const SimulatorPod *p = s->pods + pod;
         SimulatorNode *n = s->nodes + node;
+        int r = direction > 0 && p->n_volumes > 0 ? GREEDY_REALLOC(n->volumes, n->volumes_allocated, n->n_volumes + p->n_volumes) : 0;
 
+        if (r < 0) /* of none of them */
+                return r;
         for (uint32_t i = 0; i < p->n_volumes; i++) {
                 VolumeUse *use = find_use(n, p->volumes[i]);
 
@@ -222,13 +225,8 @@ int simulator_count_volumes(Simulator *s, uint32_t pod, uint32_t node, int direc
                                 *use = n->volumes[--n->n_volumes];
                 } else if (use)
                         use->n_pods++;
-                else {
-                        int r = GREEDY_REALLOC(n->volumes, n->volumes_allocated, n->n_volumes + 1);
-
-                        if (r < 0)
-                                return r;
+                else
                         n->volumes[n->n_volumes++] = (VolumeUse){ p->volumes[i], 1 };
-                }
         }
         return 0;
 }
@@ -327,10 +325,19 @@ static int64_t limit_of(const KubeCsiNode *csi, const char *driver) {
         return -1;
 }
 
-static bool is_within_limit(const Simulator *s, const SimulatorPod *p, const SimulatorNode *n, const char *driver) {
-        int64_t limit = limit_of(n->csi, driver), attached = 0;
+/* Each driver is asked about once: with the first of the pod's volumes that it has. */
+static bool is_first_of_driver(const Simulator *s, const SimulatorPod *p, uint32_t place) {
+        for (uint32_t i = 0; i < place; i++)
+                if (s->volumes[p->volumes[i]].driver == s->volumes[p->volumes[place]].driver)
+                        return false;
+        return true;
+}
 
-        if (limit < 0)
+static bool is_within_limit(const Simulator *s, const SimulatorPod *p, const SimulatorNode *n, uint32_t place) {
+        const char *driver = s->volumes[p->volumes[place]].driver;
+        int64_t limit = driver ? limit_of(n->csi, driver) : -1, attached = 0;
+
+        if (limit < 0 || !is_first_of_driver(s, p, place))
                 return true;
         for (size_t i = 0; i < n->n_volumes; i++)
                 attached += s->volumes[n->volumes[i].volume].driver == driver;
@@ -346,11 +353,8 @@ FitReason fit_volumes(const Simulator *s, uint32_t pod, uint32_t node) {
         for (uint32_t i = 0; i < p->n_volumes; i++)
                 if (!is_usable(s->volumes + p->volumes[i], n))
                         return FIT_VOLUME;
-        for (uint32_t i = 0; n->csi && i < p->n_volumes; i++) {
-                const char *driver = s->volumes[p->volumes[i]].driver;
-
-                if (driver && !is_within_limit(s, p, n, driver))
+        for (uint32_t i = 0; n->csi && i < p->n_volumes; i++)
+                if (!is_within_limit(s, p, n, i))
                         return FIT_VOLUME_LIMIT;
-        }
         return FIT_OK;
 }

@@ -254,3 +254,12 @@ bool node_terms_ask_for_name(const NodeTerms *t) {
                                 return true;
         return false;
 }
+
+size_t node_terms_size(const NodeTerms *t) {
+        size_t n = 0;
+
+        for (size_t i = 0; i < t->n_items; i++)
+                for (size_t k = 0; k < t->items[i].n_requirements; k++)
+                        n += 1 + t->items[i].requirements[k].n_values;
+        return n;
+}

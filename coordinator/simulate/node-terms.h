@@ -52,3 +52,4 @@ void node_term_done(NodeTerm *t, InternPool *pool);
 bool node_term_matches(const NodeTerm *t, const KeyValues *labels, const char *name);
 bool node_terms_match(const NodeTerms *t, const KeyValues *labels, const char *name);
 bool node_terms_ask_for_name(const NodeTerms *t);
+size_t node_terms_size(const NodeTerms *t); /* how many requirements and values are compared with a node, at most */

@@ -8,6 +8,9 @@
 
 #define TEXT_BYTES_MAX (1u << 20)
 #define RULES_MAX 64u /* that bind a pod to others: what each of them costs grows with the cluster */
+#define PORTS_MAX 256u /* of the host, each compared with all those of each node */
+#define REQUIRED "requiredDuringSchedulingIgnoredDuringExecution"
+#define PREFERRED "preferredDuringSchedulingIgnoredDuringExecution"
 #define EFFECT_NO_SCHEDULE "NoSchedule"
 #define EFFECT_NO_EXECUTE "NoExecute"
 
@@ -16,7 +19,6 @@ typedef struct TemplateParser {
         InternPool *pool;
         ResourceTable *resources;
         ReadLabels *read_labels;
-        size_t n_rules; /* that bind it to other pods, so far */
 } TemplateParser;
 
 /* -- small texts ---------------------------------------------------------------------------------------- */
@@ -225,6 +227,8 @@ static int take_ports(TemplateParser *p, const Json *text) {
                         n += i == 0 || is_sidecar(c) ? json_size(json_get(c, "ports")) : 0;
         if (n == 0)
                 return 0;
+        if (n > PORTS_MAX && p->template->unmodelled == POD_MODELLED)
+                p->template->unmodelled = POD_PORTS_OVER_MAX; /* they are taken all the same */
         p->template->ports = new0(HostPort, n);
         if (!p->template->ports)
                 return -ENOMEM;
@@ -292,8 +296,8 @@ bool pod_template_tolerates_all(const PodTemplate *t, const Taint *taints, size_
 /* -- affinity to nodes ---------------------------------------------------------------------------------- */
 
 static int take_node_affinity(TemplateParser *p, const Json *affinity) {
-        const Json *required = json_path(affinity, "requiredDuringSchedulingIgnoredDuringExecution", NULL),
-                   *preferred = json_get(affinity, "preferredDuringSchedulingIgnoredDuringExecution");
+        const Json *required = json_path(affinity, REQUIRED, NULL),
+                   *preferred = json_get(affinity, PREFERRED);
         PodTemplate *t = p->template;
         int r;
 
@@ -368,16 +372,9 @@ static int take_spread_rule(TemplateParser *p, const Json *v) {
         return r < 0 ? r : take_match_keys(p, json_get(v, "matchLabelKeys"), &rule->also);
 }
 
-static int count_rules(TemplateParser *p, const Json *list) {
-        p->n_rules += json_size(list);
-        return p->n_rules > RULES_MAX ? -E2BIG : 0;
-}
-
 static int take_spread(TemplateParser *p, const Json *list) {
         if (json_size(list) == 0)
                 return 0;
-        if (count_rules(p, list) < 0)
-                return -E2BIG;
         p->template->spread = new0(SpreadRule, json_size(list));
         if (!p->template->spread)
                 return -ENOMEM;
@@ -461,8 +458,6 @@ static int take_pod_term(TemplateParser *p, const Json *v, PodTerm *t) {
 static int take_pod_terms(TemplateParser *p, const Json *list, bool weighted, PodTerms *ret) {
         if (json_size(list) == 0)
                 return 0;
-        if (count_rules(p, list) < 0)
-                return -E2BIG;
         ret->items = new0(PodTerm, json_size(list));
         if (!ret->items)
                 return -ENOMEM;
@@ -476,11 +471,9 @@ static int take_pod_terms(TemplateParser *p, const Json *list, bool weighted, Po
 }
 
 static int take_pod_affinity(TemplateParser *p, const Json *affinity, PodTerms *required, PodTerms *preferred) {
-        int r = take_pod_terms(p, json_get(affinity, "requiredDuringSchedulingIgnoredDuringExecution"), false, required);
+        int r = take_pod_terms(p, json_get(affinity, REQUIRED), false, required);
 
-        return r < 0 ? r
-                     : take_pod_terms(p, json_get(affinity, "preferredDuringSchedulingIgnoredDuringExecution"), true,
-                                      preferred);
+        return r < 0 ? r : take_pod_terms(p, json_get(affinity, PREFERRED), true, preferred);
 }
 
 bool pod_term_is_ambiguous(const PodTerm *term) {
@@ -521,6 +514,56 @@ static void pod_terms_done(PodTerms *t, InternPool *pool) {
                 free(one->namespaces);
         }
         free(t->items);
+        *t = (PodTerms){};
+}
+
+/* -- rules that are not looked at ------------------------------------------------------------------------- */
+
+static size_t count_rules(const Json *text) {
+        static const char *const kinds[] = { "podAffinity", "podAntiAffinity" };
+        size_t n = json_size(json_get(text, "topologySpreadConstraints"));
+
+        for (size_t i = 0; i < ELEMENTSOF(kinds); i++)
+                n += json_size(json_path(text, "affinity", kinds[i], REQUIRED, NULL)) + json_size(json_path(text, "affinity", kinds[i], PREFERRED, NULL));
+        return n;
+}
+
+static int add_key(TemplateParser *p, const char *key) {
+        PodTerms *terms = &p->template->anti_affinity;
+
+        terms->items[terms->n_items].key = intern(p->pool, key);
+        if (!terms->items[terms->n_items].key)
+                return -ENOMEM;
+        terms->n_items++;
+        return 0;
+}
+
+/* On which domains the pod may keep others away, whoever they are: by the keys of its required anti-affinity. Where one cannot be read, by those
+ * that almost all rules have. text NULL: it is no JSON. */
+static int take_keys(TemplateParser *p, const Json *text, const char *raw) {
+        static const char *const usual[] = { "kubernetes.io/hostname", "topology.kubernetes.io/zone", "topology.kubernetes.io/region" };
+        const Json *list = json_path(text, "affinity", "podAntiAffinity", REQUIRED, NULL);
+        PodTerms *terms = &p->template->anti_affinity;
+        bool lacks_keys = !text && strstr(raw, "\"podAntiAffinity\"");
+        int r = 0;
+
+        p->template->rules_are_unread = true;
+        pod_terms_done(terms, p->pool);
+        if (json_size(list) == 0 && !lacks_keys)
+                return 0;
+        terms->items = new0(PodTerm, json_size(list) + ELEMENTSOF(usual));
+        if (!terms->items)
+                return -ENOMEM;
+        JSON_FOREACH (v, list) {
+                const char *key = json_string_or_null(json_get(v, "topologyKey"));
+
+                lacks_keys |= isempty(key);
+                if (r >= 0 && !isempty(key))
+                        r = add_key(p, key);
+        }
+        for (size_t i = 0; i < ELEMENTSOF(usual) && lacks_keys && r >= 0; i++)
+                r = add_key(p, usual[i]);
+        return r;
 }
 
 /* -- the whole ------------------------------------------------------------------------------------------ */
@@ -574,6 +617,11 @@ static int take_template(TemplateParser *p, const Json *text) {
                 r = take_tolerations(p, json_get(text, "tolerations"));
         if (r >= 0)
                 r = take_node_affinity(p, json_get(affinity, "nodeAffinity"));
+        if (r >= 0 && count_rules(text) > RULES_MAX) {
+                if (t->unmodelled == POD_MODELLED)
+                        t->unmodelled = POD_RULES_OVER_MAX;
+                return take_keys(p, text, NULL);
+        }
         if (r >= 0)
                 r = take_spread(p, json_get(text, "topologySpreadConstraints"));
         if (r >= 0)
@@ -611,13 +659,18 @@ char *pod_template_text(const KubeScheduledPod *pod, const ReadLabels *read_labe
 static int take_lines(TemplateParser *p, const char *text) {
         _cleanup_(json_doc_freep) JsonDoc *first = NULL, *second = NULL;
         const char *newline = strchrnul(text, '\n');
-        int r = json_parse(text, (size_t) (newline - text), TEXT_BYTES_MAX, &first, NULL);
+        int r = *newline ? json_parse(newline + 1, strlen(newline + 1), TEXT_BYTES_MAX, &second, NULL) : 0;
 
-        if (r >= 0 && *newline)
-                r = json_parse(newline + 1, strlen(newline + 1), TEXT_BYTES_MAX, &second, NULL);
         if (r >= 0 && second)
                 r = take_map(json_root(second), p->pool, &p->template->labels);
-        return r < 0 ? r : take_template(p, json_root(first));
+        if (r >= 0)
+                r = json_parse(text, (size_t) (newline - text), TEXT_BYTES_MAX, &first, NULL);
+        if (r >= 0)
+                r = take_template(p, json_root(first));
+        if (r >= 0 || r == -ENOMEM)
+                return r;
+        p->template->unmodelled = POD_UNREADABLE;
+        return take_keys(p, first ? json_root(first) : NULL, text);
 }
 
 int pod_template_parse(const char *text, InternPool *pool, ResourceTable *resources, ReadLabels *read_labels, PodTemplate **ret) {
@@ -629,12 +682,10 @@ int pod_template_parse(const char *text, InternPool *pool, ResourceTable *resour
                 return -ENOMEM;
         p.template->text = intern(pool, text);
         r = p.template->text ? take_lines(&p, text) : -ENOMEM;
-        if (r == -ENOMEM) {
+        if (r < 0) {
                 pod_template_free(p.template, pool);
                 return r;
         }
-        if (r < 0)
-                p.template->unmodelled = POD_UNREADABLE;
         *ret = p.template;
         return 0;
 }

@@ -78,6 +78,7 @@ typedef struct PodTerms {
 typedef struct PodTemplate {
         PodUnmodelled unmodelled;
         const char *text; /* interned; pod_template_text() */
+        bool rules_are_unread; /* they are too many, or cannot be read: anti_affinity has the keys alone, and of the other rules nothing is looked at */
         bool reaches_out; /* some of its rules are about pods of other namespaces, too */
         const char *ns;   /* interned */
         KeyValues labels; /* those that selectors ask for */
@@ -100,7 +101,8 @@ typedef struct PodTemplate {
 
 /* The pod's scheduling and, in a second line, those of its labels that are asked for; without any, scheduling alone. NULL: -ENOMEM. */
 char *pod_template_text(const KubeScheduledPod *pod, const ReadLabels *read_labels);
-/* Such a text; one that cannot be understood gives a template that is POD_UNREADABLE. What its rules ask for of pods' labels is added to
+/* Such a text; one that cannot be understood gives a template that is POD_UNREADABLE, without
+ * namespace if not even that can be read. What its rules ask for of pods' labels is added to
  * read_labels: by a rule that reaches out, for all namespaces. -ENOMEM. */
 int pod_template_parse(const char *text, InternPool *pool, ResourceTable *resources, ReadLabels *read_labels, PodTemplate **ret);
 PodTemplate *pod_template_free(PodTemplate *t, InternPool *pool); /* returns NULL */

@@ -171,17 +171,19 @@ static int make_queue(Removal *x) {
         return 0;
 }
 
-/* Which of a pod's preferences hold where it runs now: those have to hold where it goes. */
+/* Which of a pod's preferences hold where it runs now: those have to hold where it goes. Of a competitor none have to, whatever held when its
+ * node was judged. */
 static int note_preferences(Removal *x) {
         Simulator *s = x->s;
 
+        for (size_t i = 0; i < x->n_queue; i++)
+                s->pods[x->queue[i]].held_preferences = 0;
         for (size_t i = 0; i < x->n_movers; i++) {
                 SimulatorPod *p = s->pods + x->movers[i];
                 SimulatorMark mark = simulator_mark(s);
                 uint32_t node = p->node;
                 int r;
 
-                p->held_preferences = 0;
                 if (!x->options->respect_preferences || p->unmodelled != POD_MODELLED || s->templates[p->template].n_preferences == 0 ||
                     (p->home != p->node && (p->is_seated || p->home == NOWHERE))) /* it has never run there */
                         continue;
@@ -253,17 +255,31 @@ static int compare_pickiness(const void *a, const void *b, void *userdata) {
         return r != 0 ? r : (i > k) - (i < k);
 }
 
+/* Does a pod keep others of this template away? The groups of pods that went are still there. */
+static bool is_kept_away(const Simulator *s, const SimulatorTemplate *t) {
+        for (size_t i = 0; i < t->n_inverse; i++)
+                if (s->groups[t->inverse[i]].total > 0)
+                        return true;
+        return false;
+}
+
 /* Nodes whose class does not take it; and any rule about other pods or volumes counts for more. */
 static void find_pickiness(Simulator *s, uint32_t pod) {
         SimulatorTemplate *t = s->templates + s->pods[pod].template;
-        const uint64_t *mask = template_mask(s, s->pods[pod].template);
-        int64_t n = s->n_nodes;
+        const uint64_t *mask;
 
-        if (t->pickiness >= 0)
+        if (t->picky_at == s->pass)
                 return;
-        for (uint32_t block = 0; block * BLOCK_NODES < s->n_nodes; block++)
-                n -= __builtin_popcountll(mask[block]);
-        t->pickiness = n + (t->n_spread + t->n_affinity + t->n_anti_affinity + t->n_inverse + t->parsed->n_ports > 0 ? s->n_nodes : 0);
+        t->picky_at = s->pass;
+        mask = template_mask(s, s->pods[pod].template);
+        if (t->n_refusing < 0) {
+                t->n_refusing = s->n_nodes;
+                for (uint32_t block = 0; block * BLOCK_NODES < s->n_nodes; block++)
+                        t->n_refusing -= __builtin_popcountll(mask[block]);
+        }
+        t->pickiness = t->n_refusing;
+        if (t->n_spread + t->n_affinity + t->n_anti_affinity + t->parsed->n_ports > 0 || is_kept_away(s, t))
+                t->pickiness += s->n_nodes;
 }
 
 static void order_queue(Removal *x, bool adversely) {
@@ -271,6 +287,7 @@ static void order_queue(Removal *x, bool adversely) {
                 x->order[i] = i;
         if (!adversely)
                 return;
+        x->s->pass++;
         for (size_t i = 0; i < x->n_queue; i++)
                 find_pickiness(x->s, x->queue[i]);
         qsort_r(x->order, x->n_queue, sizeof(uint32_t), compare_pickiness, x);

@@ -10,7 +10,8 @@
  * With the pods of these nodes compete those of nodes that are leaving already, pods that were evicted and have no successor yet,
  * and pending ones (simulator_seat_waiting()). A pending pod, or one of a leaving node, that no node takes as things are says nothing.
  * One that a node takes now must not lose that: if it has no seat any more where packing places them all, that is a no. A pod
- * whose successor is still to come only takes room.
+ * whose successor is still to come only takes room. Of those, and of pending pods whose rules are not looked at, no more than a part competes
+ * (waiting-pods.c): that they come is likely, and no more.
  *
  * No preemption: room that only a victim would make is not counted.
  */

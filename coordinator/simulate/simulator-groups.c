@@ -283,7 +283,7 @@ static size_t count_rules(const PodTemplate *p) {
 /* What it costs to compare a template's rules with another template. */
 void simulator_weigh_template(Simulator *s, uint32_t template) {
         SimulatorTemplate *t = s->templates + template;
-        size_t n = t->parsed->unmodelled == POD_UNREADABLE ? 0 : count_rules(t->parsed);
+        size_t n = t->parsed->rules_are_unread ? 0 : count_rules(t->parsed);
 
         t->weight = n > 0 ? n + strlen(t->parsed->text) / RULE_TEXT_BYTES : 0;
 }
@@ -309,8 +309,6 @@ int simulator_group_template(Simulator *s, uint32_t number) {
         uint32_t first = s->n_groups;
         int r;
 
-        if (p->unmodelled == POD_UNREADABLE)
-                return 0;
         judge_rules(s, p);
         r = make_spread(s, number);
         if (r >= 0)
@@ -344,7 +342,7 @@ int simulator_group_template(Simulator *s, uint32_t number) {
 int simulator_connect(Simulator *s, uint32_t rules, uint32_t template) {
         const PodTemplate *o = s->templates[rules].parsed, *p = s->templates[template].parsed;
 
-        if (s->templates[rules].weight == 0 || p->unmodelled == POD_UNREADABLE || (o->ns != p->ns && !o->reaches_out))
+        if (s->templates[rules].weight == 0 || (o->ns != p->ns && !o->reaches_out))
                 return 0;
         return connect(s, rules, template);
 }
@@ -367,7 +365,7 @@ void simulator_drop_groups(Simulator *s, uint32_t first, size_t first_key) {
         topology_keys_drop(&s->keys, s->pool, first_key);
 }
 
-/* -- namespaces that are left out -------------------------------------------------------------------------- */
+/* -- rules that are not looked at -------------------------------------------------------------------------- */
 
 static int gather_node_labels(Simulator *s) {
         int r = s->closing_of ? 0 : hashmap_new(0, &s->closing_of);
@@ -404,11 +402,13 @@ int simulator_close_domains(Simulator *s, uint32_t template) {
                 uint32_t group;
 
                 /* Keys that no node has make no domains, and tenants may name as many as they like. */
-                if (!pod_term_reaches_out(term, p->ns) || !hashmap_contains(s->closing_of, term->key))
+                if ((!p->rules_are_unread && !pod_term_reaches_out(term, p->ns)) || !hashmap_contains(s->closing_of, term->key))
                         continue;
                 r = find_or_add_closing(s, template, term->key, &group);
-                if (r >= 0)
-                        r = counts(s, template, group);
+                if (r < 0 || s->groups[group].last_closed == template + 1)
+                        continue;
+                s->groups[group].last_closed = template + 1;
+                r = counts(s, template, group);
         }
         return r;
 }

@@ -94,8 +94,10 @@ typedef struct SimulatorTemplate {
         uint64_t *mask;      /* a bit per node whose class takes it, a word per block: of the first n_masked nodes */
         uint32_t n_masked;
         uint32_t drops_seen; /* Simulator.n_drops, as the mask knows it */
-        int64_t pickiness;   /* how few nodes take it, for the order of an adverse try; -1: not asked yet of these nodes */
-        uint32_t failed_at;  /* pass in which no node took one of these; 0: none */
+        int64_t n_refusing;  /* nodes whose class does not take it; -1: not counted yet */
+        int64_t pickiness;   /* how few nodes take it, for the order of an adverse try */
+        uint32_t picky_at;   /* pass of which that is; 0: none */
+        uint32_t failed_at;  /* likewise, in which no node took one of these */
 } SimulatorTemplate;
 
 typedef enum UndoKind { UNDO_PLACE, UNDO_TAKE_OFF, UNDO_REMOVE } UndoKind;
@@ -151,24 +153,30 @@ struct Simulator {
         SimulatorBounds spent, share;        /* on groups so far; what may be spent now */
         const char **left_out;               /* namespaces whose rules are too many, by name; interned by their templates */
         size_t n_left_out, left_out_allocated;
-        uint32_t *closing;                   /* GROUP_OWNERS of the anti-affinity of namespaces left out, one per key: it keeps everybody away */
+        uint32_t *closing;                   /* GROUP_OWNERS of anti-affinity that is not looked at, one per key: it keeps everybody away */
         size_t n_closing, closing_allocated;
-        Hashmap *closing_of;                 /* label of nodes -> that group + 1, or NULL; NULL: nobody was left out yet */
+        Hashmap *closing_of;                 /* label of nodes -> that group + 1, or NULL; NULL: nothing was to be closed yet */
         uint32_t *taint_groups; /* groups whose domains are made of nodes with tolerated taints only */
         size_t n_taint_groups, taint_groups_allocated;
 
         uint32_t *competitors; /* pods that will be placed any moment, by the order of placing; waiting-pods.c */
         size_t n_competitors;
         bool knows_competitors, has_more_competitors;
+        uint64_t search_work_max; /* what finding them may cost, in looks of a pod at a node */
 
         UndoEntry *log;
         size_t n_log, log_allocated;
-        uint32_t pass;             /* of placing: SimulatorTemplate.failed_at */
+        uint32_t pass;             /* of placing: SimulatorTemplate.failed_at, .picky_at */
         bool respects_preferences;
 };
 
 static inline const PodTemplate *template_of(const Simulator *s, uint32_t pod) {
         return s->templates[s->pods[pod].template].parsed;
+}
+
+/* It may compete for seats, without any of its rules: where it would go nobody knows. */
+static inline bool pod_lacks_rules(PodUnmodelled u) {
+        return u == POD_TOO_MANY_RULES || u == POD_RULES_OVER_MAX;
 }
 
 static inline bool node_is_destination(const SimulatorNode *n) {
@@ -216,7 +224,7 @@ int simulator_group_template(Simulator *s, uint32_t template);
 int simulator_connect(Simulator *s, uint32_t rules, uint32_t template);
 /* The groups from `first` on are gone again, and so are keys from `first_key` on. */
 void simulator_drop_groups(Simulator *s, uint32_t first, size_t first_key);
-/* The template's anti-affinity that is about other namespaces, too, keeps everybody away. */
+/* The template's anti-affinity that is about other namespaces, too, keeps everybody away; all of it, if its namespace is not left out. */
 int simulator_close_domains(Simulator *s, uint32_t template);
 /* Pods that are placed count in the groups from `first` on, which came last. */
 void simulator_count_placed(Simulator *s, uint32_t first);
@@ -243,6 +251,8 @@ int simulator_count_volumes(Simulator *s, uint32_t pod, uint32_t node, int direc
 void simulator_count_domains(Simulator *s, uint32_t pod, uint32_t node, int direction); /* simulator-groups.c */
 /* The node becomes a ghost (1), or is a node again (-1): of domains that are made of nodes without taints it is then none. */
 void simulator_count_ghost(Simulator *s, uint32_t node, int direction);
+
+extern const uint64_t simulator_search_work; /* waiting-pods.c: Simulator.search_work_max */
 
 /* By the order in which pods are placed: the largest first. -ENOMEM. */
 int simulator_sort_pods(Simulator *s, uint32_t *pods, size_t n);

@@ -48,15 +48,12 @@ static int find_or_add_owner(RuleOwners *o, const char *ns, RuleOwner **ret) {
         return r;
 }
 
-/* What cannot be read has no namespace to be sure of, and no rules. */
 static int gather_owners(Simulator *s, RuleOwners *o) {
         int r = hashmap_new(HASHMAP_BORROW_KEYS, &o->numbers);
 
         for (uint32_t i = 0; i < s->n_templates && r >= 0; i++) {
                 RuleOwner *owner;
 
-                if (s->templates[i].parsed->unmodelled == POD_UNREADABLE)
-                        continue;
                 simulator_weigh_template(s, i);
                 r = find_or_add_owner(o, s->templates[i].parsed->ns, &owner);
                 if (r >= 0)
@@ -202,17 +199,20 @@ static bool leaves_out(const Simulator *s, const char *ns) {
         return s->n_left_out > 0 && bsearch(&ns, s->left_out, s->n_left_out, sizeof(const char *), compare_names);
 }
 
+/* Its rules are not looked at: its own, or those of all its namespace. */
+static bool is_closed(const Simulator *s, const PodTemplate *p) {
+        return p->rules_are_unread || leaves_out(s, p->ns);
+}
+
 /* Closing adds about as many groups as nodes have labels; no namespace pays for that. */
 static int close_all(Simulator *s) {
         int r = 0;
 
-        if (s->n_left_out == 0)
-                return 0;
-        qsort(s->left_out, s->n_left_out, sizeof(const char *), compare_names);
+        if (s->n_left_out > 1)
+                qsort(s->left_out, s->n_left_out, sizeof(const char *), compare_names);
         s->share = (SimulatorBounds){ UINT64_MAX, UINT64_MAX };
         for (uint32_t i = 0; i < s->n_templates && r >= 0; i++)
-                if (s->templates[i].parsed->anti_affinity.n_items > 0 && s->templates[i].parsed->unmodelled != POD_UNREADABLE &&
-                    leaves_out(s, s->templates[i].parsed->ns))
+                if (s->templates[i].parsed->anti_affinity.n_items > 0 && is_closed(s, s->templates[i].parsed))
                         r = simulator_close_domains(s, i);
         return r;
 }
@@ -253,9 +253,7 @@ int simulator_make_groups_of_new(Simulator *s) {
         uint64_t work = 0;
         int r;
 
-        if (p->unmodelled == POD_UNREADABLE)
-                return 0;
-        if (!leaves_out(s, p->ns))
+        if (!is_closed(s, p))
                 simulator_weigh_template(s, number);
         for (uint32_t i = 0; i < s->n_templates; i++) {
                 uint64_t mine = s->templates[number].weight, others = s->templates[i].weight;
@@ -268,7 +266,7 @@ int simulator_make_groups_of_new(Simulator *s) {
                 r = simulator_connect(s, i, number);
         if (r < 0)
                 return r;
-        if (!leaves_out(s, p->ns))
+        if (!is_closed(s, p))
                 return join_groups(s, number);
         forget_rules(s->templates + number);
         return simulator_close_domains(s, number);

@@ -33,6 +33,8 @@ static const char *const unmodelled_table[_POD_UNMODELLED_MAX] = {
         [POD_UNREADABLE] = "UNREADABLE",
         [POD_SNAPSHOT_INCOMPLETE] = "SNAPSHOT_INCOMPLETE",
         [POD_TOO_MANY_RULES] = "TOO_MANY_RULES",
+        [POD_RULES_OVER_MAX] = "MORE_THAN_64_RULES",
+        [POD_PORTS_OVER_MAX] = "MORE_THAN_256_HOST_PORTS",
 };
 
 const char *fit_reason_to_string(FitReason r) {
@@ -65,7 +67,16 @@ static int read_rules_of(Simulator *s, Hashmap *seen, const char *scheduling) {
 
 /* -- templates ------------------------------------------------------------------------------------------ */
 
-static int add_template(Simulator *s, const char *text, uint32_t *ret) {
+/* Rules that are not looked at say nothing about preferences either. */
+static uint32_t count_preferences(const PodTemplate *t) {
+        size_t n = t->preferred.n_items + t->preferred_affinity.n_items + t->preferred_anti_affinity.n_items;
+
+        for (size_t i = 0; i < t->n_spread; i++)
+                n += !t->spread[i].is_hard;
+        return t->rules_are_unread ? 0 : (uint32_t) n;
+}
+
+static int add_template(Simulator *s, const char *text, const char *ns, uint32_t *ret) {
         size_t n_read = read_labels_size(s->read_labels);
         SimulatorTemplate *t;
         int r = GREEDY_REALLOC(s->templates, s->templates_allocated, (size_t) s->n_templates + 1);
@@ -73,15 +84,18 @@ static int add_template(Simulator *s, const char *text, uint32_t *ret) {
         if (r < 0)
                 return r;
         t = s->templates + s->n_templates;
-        *t = (SimulatorTemplate){ .pickiness = -1 };
+        *t = (SimulatorTemplate){ .n_refusing = -1 };
         r = pod_template_parse(text, s->pool, &s->resources, s->read_labels, &t->parsed);
         if (r < 0)
                 return r;
+        if (!t->parsed->ns)
+                t->parsed->ns = intern(s->pool, strempty(ns));
+        if (!t->parsed->ns) {
+                pod_template_free(t->parsed, s->pool);
+                return -ENOMEM;
+        }
         t->asks_for_name = node_terms_ask_for_name(&t->parsed->required);
-        t->n_preferences = (uint32_t) (t->parsed->preferred.n_items + t->parsed->preferred_affinity.n_items +
-                                       t->parsed->preferred_anti_affinity.n_items);
-        for (size_t i = 0; i < t->parsed->n_spread; i++)
-                t->n_preferences += !t->parsed->spread[i].is_hard;
+        t->n_preferences = count_preferences(t->parsed);
         s->is_too_coarse |= read_labels_size(s->read_labels) > n_read;
         *ret = s->n_templates++;
         return hashmap_put(s->template_numbers, t->parsed->text, (void *) (uintptr_t) s->n_templates);
@@ -136,7 +150,7 @@ static int find_or_add_template(Simulator *s, uint32_t pod, uint32_t *ret) {
                 return -ENOMEM;
         number = (uintptr_t) hashmap_get(s->template_numbers, text);
         if (number == 0)
-                return add_template(s, text, ret);
+                return add_template(s, text, s->pods[pod].object->pod.object.meta.ns, ret);
         *ret = (uint32_t) (number - 1);
         return 0;
 }
@@ -406,10 +420,13 @@ static void unlink_pod(Simulator *s, uint32_t pod) {
 int simulator_bring_pod(Simulator *s, uint32_t pod, uint32_t node) {
         int r = simulator_count_ports(s, pod, node, 1);
 
-        if (r >= 0)
-                r = simulator_count_volumes(s, pod, node, 1);
         if (r < 0)
                 return r;
+        r = simulator_count_volumes(s, pod, node, 1);
+        if (r < 0) {
+                (void) simulator_count_ports(s, pod, node, -1);
+                return r;
+        }
         simulator_count_room(s, pod, node, 1);
         simulator_count_domains(s, pod, node, 1);
         link_pod(s, pod, node);
@@ -480,6 +497,7 @@ int simulator_new_within(const Snapshot *snapshot, const AwaitedPods *awaited, c
         s->snapshot = snapshot;
         s->pool = snapshot->pool;
         s->bounds = *bounds;
+        s->search_work_max = simulator_search_work;
         r = simulator_load(s, awaited);
         if (r < 0) {
                 simulator_free(s);

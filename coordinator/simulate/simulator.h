@@ -45,6 +45,8 @@ typedef enum PodUnmodelled {
         POD_UNREADABLE,          /* a field that the scheduler reads cannot be understood */
         POD_SNAPSHOT_INCOMPLETE, /* it needs objects of a kind that the snapshot does not have */
         POD_TOO_MANY_RULES,      /* its namespace is left out: simulator_left_out() */
+        POD_RULES_OVER_MAX,      /* more rules bind it to other pods than any pod may have (64) */
+        POD_PORTS_OVER_MAX,      /* likewise host ports (256) */
         _POD_UNMODELLED_MAX,
 } PodUnmodelled;
 
@@ -54,8 +56,9 @@ const char *pod_unmodelled_to_string(PodUnmodelled u); /* "RESOURCE_CLAIMS" */
  * How many rules between pods tenants write (topologySpreadConstraints, pod affinity, pod anti-affinity) is bounded nowhere, and each
  * is compared with each kind of pods that it may be about. Three quarters of what that may cost are shared out among namespaces, those
  * with the least first, and the rest is for what comes later; one whose share is not enough is left out: its pods are POD_TOO_MANY_RULES. They count in the rules of others as ever, and
- * where they are, their anti-affinity that may be about other namespaces keeps away everybody. So no pod is given a seat that it
- * would not have with all rules.
+ * where they are, their anti-affinity that may be about other namespaces keeps away everybody. The same holds of one pod whose own rules are too
+ * many (POD_RULES_OVER_MAX) or cannot be read (POD_UNREADABLE), and there of its anti-affinity about its own namespace, too; if a topologyKey
+ * cannot be read, it keeps everybody off its node, its zone and its region. So no pod is given a seat that it would not have with all rules.
  */
 #define TOO_MANY_RULES_TEXT "too many rules that bind pods to others"
 
@@ -176,7 +179,7 @@ bool simulator_any_moves(const Simulator *s, uint32_t node);
 int simulator_seat_waiting(Simulator *s);
 /* That is undone: nodes were added, and the log is empty. */
 void simulator_unseat_waiting(Simulator *s);
-/* There are more than are simulated: what is free is not known. */
+/* There are more than are simulated, or than can be asked for in one go: what is free is not known. */
 bool simulator_has_more_waiting(const Simulator *s);
 /* The node that a pending pod was promised (status.nominatedNodeName), where its room counts as taken; UINT32_MAX: none. */
 uint32_t simulator_promised_to(const Simulator *s, uint32_t pod);

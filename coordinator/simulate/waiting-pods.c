@@ -11,9 +11,19 @@
 /* Each removal tries to place all of them, several times. */
 #define COMPETITORS_MAX 500u
 
+/* Of these so many of one namespace may be pods that may never be placed. */
+#define UNSURE_MAX 100u
+
+/* Who competes is found out in one go: so many looks of a pod at a node, of some 10 ns each. Of 5,000 nodes each of 500 pods that nobody takes may
+ * look at all, if it has up to two volumes, or forty rules about other pods. */
+const uint64_t simulator_search_work = UINT64_C(32) * 1000 * 1000;
+#define VOLUME_LOOKS 4u        /* what a volume costs */
+#define RULES_A_LOOK 4u        /* as many rules about other pods cost a look */
+#define COMPARED_A_LOOK 8u     /* as many ports, or volumes, are compared with one another in a look */
+
 /* Without its rules a pod still takes the room that others would need. */
 static bool may_compete(const SimulatorPod *p) {
-        return p->unmodelled == POD_MODELLED || p->unmodelled == POD_TOO_MANY_RULES;
+        return p->unmodelled == POD_MODELLED || pod_lacks_rules(p->unmodelled);
 }
 
 static bool is_competitor(const Simulator *s, uint32_t pod) {
@@ -30,16 +40,58 @@ static bool is_competitor(const Simulator *s, uint32_t pod) {
         return p->moves && p->home != NOWHERE;
 }
 
+/* -- who competes ------------------------------------------------------------------------------------------- */
+
+typedef struct WaitingSearch {
+        Simulator *s;
+        const uint32_t *candidates;
+        size_t n;
+        bool *competes;              /* by candidate */
+        uint64_t n_ports, n_volumes; /* of all nodes together */
+        uint64_t work_left;          /* looks of a pod at a node */
+        bool is_spent;               /* a pod was not asked for */
+} WaitingSearch;
+
+static WaitingSearch begin_search(Simulator *s, const uint32_t *candidates, size_t n, bool *competes) {
+        WaitingSearch x = { .s = s, .candidates = candidates, .n = n, .competes = competes, .work_left = s->search_work_max };
+
+        for (uint32_t i = 0; i < s->n_nodes; i++) {
+                x.n_ports += s->nodes[i].n_ports;
+                x.n_volumes += s->nodes[i].n_volumes;
+        }
+        s->pass++;
+        return x;
+}
+
+/* The most that it costs to ask all nodes whether they take the pod. */
+static uint64_t search_work(const WaitingSearch *x, uint32_t pod) {
+        const Simulator *s = x->s;
+        const SimulatorTemplate *t = s->templates + s->pods[pod].template;
+        uint64_t n_rules = t->n_spread + t->n_affinity + t->n_anti_affinity + t->n_inverse + s->n_closing, n_volumes = s->pods[pod].n_volumes;
+        uint64_t looks = 1 + n_rules / RULES_A_LOOK + n_volumes * VOLUME_LOOKS, n_compared = 0;
+
+        if (t->n_masked < s->n_nodes) /* what it asks of nodes was not compared with all of them yet */
+                n_compared = (uint64_t) (t->asks_for_name ? s->n_nodes : s->n_classes) * node_terms_size(&t->parsed->required);
+        return s->n_nodes * looks + n_compared + (t->parsed->n_ports * x->n_ports + n_volumes * x->n_volumes) / COMPARED_A_LOOK;
+}
+
 /* A pod that no node takes now competes with nobody. Pods that the scheduler cannot tell apart get one answer. */
-static int would_be_placed(Simulator *s, uint32_t pod, bool *ret) {
+static int would_be_placed(WaitingSearch *x, uint32_t pod, bool *ret) {
+        Simulator *s = x->s;
         SimulatorTemplate *t = s->templates + s->pods[pod].template;
         bool answers_for_all = s->pods[pod].home == NOWHERE && s->pods[pod].n_volumes == 0;
         SimulatorMark mark = simulator_mark(s);
+        uint64_t work;
         int r;
 
         *ret = s->pods[pod].promised != NOWHERE;
         if (*ret || (answers_for_all && t->failed_at == s->pass))
                 return 0;
+        work = search_work(x, pod);
+        x->is_spent = work > x->work_left;
+        if (x->is_spent)
+                return 0;
+        x->work_left -= work;
         r = simulator_take_off(s, pod);
         *ret = r >= 0 && simulator_first_fit(s, pod) != NOWHERE;
         simulator_undo(s, mark);
@@ -48,25 +100,74 @@ static int would_be_placed(Simulator *s, uint32_t pod, bool *ret) {
         return r;
 }
 
+/* May a pod like it never come, or not be placed whatever there is? One that vanished, and one whose rules are not looked at. */
+static bool is_unsure(const SimulatorPod *p) {
+        return p->is_vanished || pod_lacks_rules(p->unmodelled);
+}
+
 /* As many as are simulated, the first in the order of placing. */
-static int find_competitors(Simulator *s, uint32_t *candidates, size_t n) {
-        int r = simulator_sort_pods(s, candidates, n);
+static int find_sure(WaitingSearch *x) {
+        Simulator *s = x->s;
 
-        s->pass++;
-        for (size_t i = 0; i < n && r >= 0; i++) {
+        for (size_t i = 0; i < x->n; i++) {
                 bool placed;
+                int r;
 
-                r = would_be_placed(s, candidates[i], &placed);
-                if (r < 0 || !placed)
+                if (is_unsure(s->pods + x->candidates[i]))
                         continue;
-                if (s->n_competitors == COMPETITORS_MAX) {
+                r = would_be_placed(x, x->candidates[i], &placed);
+                if (r < 0)
+                        return r;
+                if (x->is_spent || (placed && s->n_competitors == COMPETITORS_MAX)) {
                         s->has_more_competitors = true;
-                        break;
+                        return 0;
                 }
-                s->competitors[s->n_competitors++] = candidates[i];
+                x->competes[i] = placed;
+                s->n_competitors += placed;
+        }
+        return 0;
+}
+
+/* In the places that are left, so many of each namespace. They stand for a likely need of room: what tenants make more of them keeps no node
+ * from going, and no pod that is sure to come from its place. */
+static int find_unsure(WaitingSearch *x) {
+        _cleanup_(hashmap_freep) Hashmap *of_namespace = NULL;
+        Simulator *s = x->s;
+        int r = hashmap_new(HASHMAP_BORROW_KEYS, &of_namespace);
+
+        for (size_t i = 0; i < x->n && r >= 0 && !x->is_spent && s->n_competitors < COMPETITORS_MAX; i++) {
+                const char *ns = template_of(s, x->candidates[i])->ns;
+                uintptr_t n = (uintptr_t) hashmap_get(of_namespace, ns);
+
+                if (!is_unsure(s->pods + x->candidates[i]) || n == UNSURE_MAX)
+                        continue;
+                r = would_be_placed(x, x->candidates[i], x->competes + i);
+                if (r < 0 || !x->competes[i])
+                        continue;
+                s->n_competitors++;
+                r = hashmap_replace(of_namespace, ns, (void *) (n + 1), NULL);
         }
         return r;
 }
+
+static int find_competitors(Simulator *s, uint32_t *candidates, size_t n) {
+        _cleanup_free_ bool *competes = new0(bool, n + 1);
+        WaitingSearch x = begin_search(s, candidates, n, competes);
+        size_t kept = 0;
+        int r = competes ? simulator_sort_pods(s, candidates, n) : -ENOMEM;
+
+        if (r >= 0)
+                r = find_sure(&x);
+        if (r >= 0 && !x.is_spent)
+                r = find_unsure(&x);
+        for (size_t i = 0; i < n && r >= 0; i++)
+                if (competes[i])
+                        s->competitors[kept++] = candidates[i];
+        s->n_competitors = kept;
+        return r;
+}
+
+/* -- their seats -------------------------------------------------------------------------------------------- */
 
 /* Not one that its node was promised to, which has its seat; nor a successor that is not made yet, which may never be; nor one whose
  * rules are left out: where it would go nobody knows. */
@@ -77,17 +178,14 @@ static bool wants_seat(const SimulatorPod *p) {
 static int seat_pod(Simulator *s, uint32_t pod) {
         SimulatorPod *p = s->pods + pod;
         uint32_t node;
-        int r;
 
         if (p->node != NOWHERE)
                 simulator_drop_pod(s, pod);
         p->is_successor = true;
         node = simulator_first_fit(s, pod);
-        if (node != NOWHERE) {
-                r = simulator_bring_pod(s, pod, node);
-                p->is_seated = r >= 0;
-                return r;
-        }
+        p->is_seated = node != NOWHERE; /* also if that fails: simulator_unseat_waiting() brings it home */
+        if (p->is_seated)
+                return simulator_bring_pod(s, pod, node);
         p->is_successor = false;
         return p->home == NOWHERE ? 0 : simulator_bring_pod(s, pod, p->home);
 }
@@ -127,7 +225,8 @@ void simulator_unseat_waiting(Simulator *s) {
 
                 if (!p->is_seated)
                         continue;
-                simulator_drop_pod(s, s->competitors[i]);
+                if (p->node != NOWHERE)
+                        simulator_drop_pod(s, s->competitors[i]);
                 p->is_seated = p->is_successor = false;
                 if (p->home != NOWHERE)
                         r = simulator_bring_pod(s, s->competitors[i], p->home);

@@ -44,6 +44,10 @@ static const char objects[] =
         POD("p3", "c", "n1", "'nodeSelector':{'size':'4'},'volumes':[{'name':'v','persistentVolumeClaim':{'claimName':'k1'}},"
             "{'name':'w','persistentVolumeClaim':{'claimName':'k2'}}]")
         POD("p4", "c", "", "'nodeSelector':{'size':'4'}")
+        POD("p5", "c", "", "'affinity':{'podAntiAffinity':{'requiredDuringSchedulingIgnoredDuringExecution':[{'topologyKey':'size'},{'labelSelector':{}}]}}")
+        POD("p6", "c", "n4", "'volumes':[{'name':'w','persistentVolumeClaim':{'claimName':'k2'}}]")
+        "{'apiVersion':'v1','kind':'Node','metadata':{'name':'n4','deletionTimestamp':'2026-01-01T00:00:00Z','labels':{'topology.kubernetes.io/zone':'1'}},"
+        "'status':{'conditions':[{'type':'Ready','status':'True'}]}},"
         "{'apiVersion':'v1','kind':'PersistentVolumeClaim','metadata':{'name':'k1','namespace':'x'},'spec':{'volumeName':'v1','accessModes':['ReadWriteOncePod']}},"
         "{'apiVersion':'v1','kind':'PersistentVolumeClaim','metadata':{'name':'k2','namespace':'x'},'spec':{'storageClassName':'s'}},"
         "{'apiVersion':'v1','kind':'PersistentVolume','metadata':{'name':'v1','labels':{'topology.kubernetes.io/zone':'1__2','topology.kubernetes.io/region':'r'}},"
@@ -135,6 +139,21 @@ static int name_left_out(const Simulator *s, const SimulatorBounds *bounds) {
         return r;
 }
 
+/* Pods that wait have seats, or without memory all are where they were. */
+static int seat_some(Simulator *s, const SimulatorBounds *bounds) {
+        uint32_t n_seated = 0;
+        int r = simulator_seat_waiting(s);
+
+        for (uint32_t i = 0; i < simulator_n_pods(s); i++) {
+                if (r < 0)
+                        assert_int_equal(simulator_node_of(s, i), simulator_home_of(s, i));
+                n_seated += simulator_node_of(s, i) != simulator_home_of(s, i);
+        }
+        if (r >= 0)
+                assert_int_equal(n_seated, bounds == &simulator_bounds); /* p6, whose node is leaving; without its rules it is none of them */
+        return r;
+}
+
 static int simulate_all(const SimulatorBounds *bounds) {
         size_t texts = intern_pool_size(pool);
         Simulator *s = NULL;
@@ -142,6 +161,8 @@ static int simulate_all(const SimulatorBounds *bounds) {
 
         if (r >= 0)
                 r = name_left_out(s, bounds);
+        if (r >= 0)
+                r = seat_some(s, bounds);
         if (r >= 0)
                 r = remove_some(s);
         if (r >= 0)

@@ -14,6 +14,9 @@
 #include "string-util.h"
 
 #define TYPE(t) "'labels':{'pool':'a','node.kubernetes.io/instance-type':'" t "','zone':'z1','topology.kubernetes.io/zone':'z1'}"
+#define IN(t, zone, more) "'labels':{'pool':'a','node.kubernetes.io/instance-type':'" t "','topology.kubernetes.io/zone':'" zone "'," more "}"
+#define S_IN(zone) "{'instanceType':'s','zone':'" zone "','price':1.5,'allocatable':{'cpu':'4'}}"
+#define REGION(r) "'topology.kubernetes.io/region':'" r "'"
 #define SPOT(t) "'labels':{'pool':'a','karpenter.sh/capacity-type':'spot','node.kubernetes.io/instance-type':'" t "'}"
 #define POOL(consolidation, offerings) \
         "'disruption':{'budgets':[],'consolidation':{'policy':'WhenUnderutilized'" consolidation "}},'offerings':[" offerings "]"
@@ -59,6 +62,44 @@ static void test_cheaper(void **state) {
                 { "where its pod may go", "s in z2",
                   { { { "a", "8", TYPE("l") } }, { { "p", "a", "3", NULL, "'nodeSelector':{'topology.kubernetes.io/zone':'z2'}" } },
                     POOL("", L "," S ",{'instanceType':'s','zone':'z2','price':2,'allocatable':{'cpu':'4'}}") } },
+                { "... and not where its volume is, whatever key the volume's driver has for zones", NULL,
+                  { { { "a", "8", IN("l", "z1", "'topology.gke.io/zone':'z1'") } }, { { "p", "a", "3", NULL, "'nodeSelector':{'topology.gke.io/zone':'z1'}" } },
+                    POOL("", L "," S_IN("z2")) } },
+                { "... which is in that of the new one", "s in z2",
+                  { { { "a", "8", IN("l", "z1", "'topology.gke.io/zone':'z1'") } }, { { "p", "a", "3", NULL, "'nodeSelector':{'topology.gke.io/zone':'z2'}" } },
+                    POOL("", L "," S_IN("z2")) } },
+                { "labels that say nothing of zones are those of a node like it", "s in z2",
+                  { { { "a", "8", IN("l", "z1", "'rack':'1'") } }, { { "p", "a", "3", NULL, "'nodeSelector':{'rack':'1'}" } }, POOL("", L "," S_IN("z2")) } },
+                { "... of the same zone, if there is one", "s in z2",
+                  { { { "a", "8", IN("l", "z1", "'rack':'1'") }, { "b", "4", IN("s", "z1", "'rack':'1'") }, { "c", "2", IN("s", "z2", "'rack':'2'") } },
+                    { { "p", "a", "3", NULL, "'nodeSelector':{'rack':'2'}" }, { "q", "c", "2" } },
+                    POOL("", L "," S_IN("z2")) } },
+                { "... and of the same capacity, before one of another", "s, on-demand",
+                  { { { "a", "8", IN("l", "z1", "'rack':'1'") }, { "b", "2", IN("s", "z1", "'karpenter.sh/capacity-type':'spot','rack':'1'") },
+                      { "c", "2", IN("s", "z1", "'karpenter.sh/capacity-type':'on-demand','rack':'2'") } },
+                    { { "p", "a", "3", NULL, "'nodeSelector':{'rack':'2'}" } },
+                    POOL("", L ",{'instanceType':'s','capacityType':'on-demand','price':1.5,'allocatable':{'cpu':'4'}}") } },
+                { "a pod that wants spot capacity, by whatever label", NULL,
+                  { { { "a", "8", IN("l", "z1", "'eks.amazonaws.com/capacityType':'SPOT'") } },
+                    { { "p", "a", "3", NULL, "'nodeSelector':{'eks.amazonaws.com/capacityType':'SPOT'}" } },
+                    POOL("", L ",{'instanceType':'s','capacityType':'on-demand','price':1.5,'allocatable':{'cpu':'4'}}") } },
+                { "... or does not", "s, on-demand",
+                  { { { "a", "8", IN("l", "z1", "'eks.amazonaws.com/capacityType':'SPOT'") } },
+                    { { "p", "a", "3", NULL, "'nodeSelector':{'eks.amazonaws.com/capacityType':'ON_DEMAND'}" } },
+                    POOL("", L ",{'instanceType':'s','capacityType':'on-demand','price':1.5,'allocatable':{'cpu':'4'}}") } },
+                { "another zone of its region", "s in us-1b",
+                  { { { "a", "8", IN("l", "us-1a", REGION("us-1")) } }, { { "p", "a", "3", NULL, "'nodeSelector':{'topology.kubernetes.io/region':'us-1'}" } },
+                    POOL("", L "," S_IN("us-1b")) } },
+                { "a zone of a region that nobody knows", NULL,
+                  { { { "a", "8", IN("l", "us-1a", REGION("us-1")) } }, { { "p", "a", "3" } }, POOL("", L "," S_IN("eu-1a")) } },
+                { "... that a node is in", "s in eu-1a",
+                  { { { "a", "8", IN("l", "us-1a", REGION("us-1")) }, { "b", "1", "'labels':{'topology.kubernetes.io/zone':'eu-1a'," REGION("eu-1") "}" } },
+                    { { "p", "a", "3", NULL, "'nodeSelector':{'topology.kubernetes.io/region':'eu-1'}" } },
+                    POOL("", L "," S_IN("eu-1a")) } },
+                { "... and where its pod may not go", NULL,
+                  { { { "a", "8", IN("l", "us-1a", REGION("us-1")) }, { "b", "1", "'labels':{'topology.kubernetes.io/zone':'eu-1a'," REGION("eu-1") "}" } },
+                    { { "p", "a", "3", NULL, "'nodeSelector':{'topology.kubernetes.io/region':'us-1'}" } },
+                    POOL("", L "," S_IN("eu-1a")) } },
                 { "its DaemonSet's pod takes its share of the new one", NULL,
                   { { { "a", "8", TYPE("l") } },
                     { { "p", "a", "3" }, { "d", "a", "2", "'ownerReferences':[{'apiVersion':'apps/v1','kind':'DaemonSet','name':'d','uid':'d','controller':true}]" } },

@@ -319,10 +319,48 @@ static void test_waiting_is_told(void **state) {
         }
 }
 
+/* So many pieces of JSON with commas between. */
+static char *repeat(const char *text, unsigned n) {
+        _cleanup_strbuf_ StrBuf b = {};
+
+        for (unsigned i = 0; i < n; i++)
+                strbuf_addf(&b, "%s%s", i > 0 ? "," : "", text);
+        return strbuf_steal(&b);
+}
+
+/* One more than a pod may have: it stays where it is, and the reason is said in words. */
+static void test_limit_is_told(void **state) {
+        static const struct {
+                const char *before, *piece, *after; /* members of the pod's spec */
+                unsigned max;
+                const char *says;
+        } rows[] = {
+                { "'topologySpreadConstraints':[", "{'maxSkew':9,'topologyKey':'zone','whenUnsatisfiable':'ScheduleAnyway','labelSelector':{}}", "]", 64,
+                  "where pod x/p would go cannot be simulated: more than 64 rules bind it to other pods" },
+                { "'initContainers':[{'name':'i','restartPolicy':'Always','ports':[", "{'containerPort':1,'hostPort':1}", "]}]", 256,
+                  "where pod x/p would go cannot be simulated: it has more than 256 host ports" },
+        };
+
+        (void) state;
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++)
+                for (unsigned over = 0; over <= 1; over++) {
+                        _cleanup_free_ char *pieces = repeat(rows[i].piece, rows[i].max + over), *spec = strf("%s%s%s", rows[i].before, strempty(pieces), rows[i].after);
+                        RigCluster c = { { { "a", "4" }, { "b", "8" } }, { { "p", "a", "1", NULL, spec }, { "q", "b", "5" } }, UNDERUTILIZED };
+                        _cleanup_(disruption_rig_freep) DisruptionRig *r = disruption_rig_new(&c);
+                        _cleanup_(disruption_plan_freep) DisruptionPlan *p = NULL;
+
+                        assert_return_code(disruption_plan_new(r->scene, &p), 0);
+                        assert_int_equal(p->n_steps, 1 - over);
+                        if (over)
+                                assert_string_equal(gate_first(p->nodes[rig_number(r, "a")].lacks + PLAN_CONSOLIDATION)->text, rows[i].says);
+                }
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_plans),
                 cmocka_unit_test(test_waiting_is_told),
+                cmocka_unit_test(test_limit_is_told),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -599,6 +599,39 @@ static void test_awaited(void **state) {
         }
 }
 
+/* What is said of a node does not depend on which were judged before. The pod of one that is leaving has to keep its wish while that node is
+ * asked about, and takes what seat there is while others are. */
+static void test_history(void **state) {
+        static const Case c = { "", { { "a", "4", "1" }, { "b", "4", "1" }, { "c", "4", "1" } },
+                                { { "p", "a", "1", "s", "\"affinity\":{\"nodeAffinity\":{\"preferredDuringSchedulingIgnoredDuringExecution\":[{\"weight\":1,"
+                                    "\"preference\":{\"matchExpressions\":[{\"key\":\"" HOST "\",\"operator\":\"In\",\"values\":[\"a\"]}]}}]}}" },
+                                  { "q", "c", "1" } },
+                                {}, NULL, true, NULL };
+        static const char *const want[][2] = { { "a", "p: not a destination 1, preference 2 (a wish)" }, { "b", "p>c" }, { "c", "q>b" } };
+        _cleanup_(intern_pool_freep) InternPool *pool = NULL;
+        _cleanup_(snapshot_freep) Snapshot *snapshot = NULL;
+        _cleanup_(simulator_freep) Simulator *s = NULL;
+        const SimulateOptions options = { .respect_preferences = true };
+
+        assert_int_equal(intern_pool_new(&pool), 0);
+        assert_int_equal(snapshot_new(pool, 0, &snapshot), 0);
+        case_put(snapshot, &c);
+        ((KubeObject *) snapshot_get(snapshot, SNAPSHOT_NODES, "a"))->meta.deletion_usec = 1;
+        assert_int_equal(simulator_new(snapshot, &s), 0);
+        for (unsigned i = 0; i < 9; i++) {
+                const char *const *row = want[(i + i / 3) % 3];
+                _cleanup_free_ char *said = NULL;
+                SimulateVerdict v;
+                uint32_t node[2];
+
+                assert_int_equal(find_nodes(s, row[0], node), 1);
+                assert_int_equal(simulate_removal(s, node, 1, &options, false, &v), 0);
+                said = say(s, &v);
+                assert_string_equal(said, row[1]);
+                simulate_verdict_done(&v);
+        }
+}
+
 /* Seats of those that wait are kept while others change, and are nowhere when these are counted; too many are said to be. */
 static void test_waiting(void **state) {
         static const Case c = { "", { { "a", "4", "1" }, { "b", "4", "1" }, { "c", "4", "1" } }, { { "p", "a", "1" }, { "w", "", "3" } }, {}, NULL, false, NULL };
@@ -633,6 +666,130 @@ static void test_waiting(void **state) {
         }
         assert_int_equal(simulator_seat_waiting(s), 0);
         assert_true(simulator_has_more_waiting(s));
+}
+
+#define BY_NAME \
+        "\"affinity\":{\"nodeAffinity\":{\"requiredDuringSchedulingIgnoredDuringExecution\":{\"nodeSelectorTerms\":[{\"matchFields\":[" \
+        "{\"key\":\"metadata.name\",\"operator\":\"NotIn\",\"values\":[\"x\"]}]}]}}}"
+#define FOUR_RULES \
+        "\"affinity\":{\"podAntiAffinity\":{\"requiredDuringSchedulingIgnoredDuringExecution\":[" TERM(HOST, "o") "," TERM(HOST, "o") "," TERM(HOST, "o") "," TERM(HOST, "o") "]}}"
+
+/* Pods that no node takes are asked for as long as that does not take too long: a pod for all that are like it, each other one by itself, by what it
+ * asks nodes about. Those that are not asked for may need any node. */
+static void test_waiting_work(void **state) {
+        static const struct {
+                const char *what;
+                unsigned n_pods;
+                bool differ;      /* by a byte */
+                const char *spec; /* members, of each */
+                unsigned n_ports; /* of the host, of each; both nodes have two that are taken */
+                uint64_t work;    /* that is needed */
+        } rows[] = {
+                { "pods of one kind", 500, false, "", 0, 2 },
+                { "each of its own kind", 500, true, "", 0, 1000 },
+                { "each with a volume, which somebody else may not have", 500, false, "," VOLUME("k"), 0, 500 * 2 * (1 + 4) },
+                { "each with 16 host ports, and 2 nodes with 2 each", 10, true, "", 16, 10 * (2 + 16 * 4 / 8) },
+                { "as many as a pod may have", 10, true, "", 256, 10 * (2 + 256 * 4 / 8) },
+                { "more: none of these is asked for", 10, true, "", 257, 0 },
+                { "each asks for nodes by their names", 10, true, "," BY_NAME, 0, 10 * 2 * (1 + 2) },
+                { "each with 4 rules about others", 10, false, "," FOUR_RULES, 0, 2 * (1 + 1) },
+        };
+        static const Case nodes = { "", { { "a", "4", "1" }, { "b", "4", "1" } }, {}, {}, NULL, false, NULL };
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++)
+                for (unsigned lacks = 0; lacks <= 1; lacks++) {
+                        _cleanup_(intern_pool_freep) InternPool *pool = NULL;
+                        _cleanup_(snapshot_freep) Snapshot *snapshot = NULL;
+                        _cleanup_(simulator_freep) Simulator *s = NULL;
+                        _cleanup_strbuf_ StrBuf ports = {};
+
+                        if (lacks > rows[i].work)
+                                continue;
+                        print_message("  %s%s\n", rows[i].what, lacks ? ", and a look too few" : "");
+                        assert_int_equal(intern_pool_new(&pool), 0);
+                        assert_int_equal(snapshot_new(pool, 0, &snapshot), 0);
+                        case_put(snapshot, &nodes);
+                        for (unsigned k = 0; k < 2; k++) {
+                                _cleanup_free_ char *text = strf("{\"metadata\":{\"name\":\"d%u\",\"namespace\":\"w\"},\"spec\":{\"nodeName\":\"%s\",\"containers\":["
+                                                                 "{\"ports\":[{\"hostPort\":80},{\"hostPort\":81}]}]},\"status\":{\"phase\":\"Running\"}}",
+                                                                 k, k == 0 ? "a" : "b");
+
+                                cluster_put(snapshot, SNAPSHOT_PODS, text);
+                        }
+                        for (unsigned k = 0; k < rows[i].n_ports; k++)
+                                strbuf_addf(&ports, "%s{\"hostPort\":%u}", k > 0 ? "," : "", 1000 + k);
+                        for (unsigned k = 0; k < rows[i].n_pods; k++) {
+                                _cleanup_free_ char *text =
+                                        strf("{\"metadata\":{\"name\":\"p%u\",\"namespace\":\"x\"},\"spec\":{\"containers\":[{\"ports\":[%s],\"resources\":{\"requests\":{"
+                                             "\"cpu\":\"99\",\"memory\":\"%u\"}}}]%s},\"status\":{\"phase\":\"Pending\"}}",
+                                             k, strbuf_str(&ports), rows[i].differ ? k + 1 : 1, rows[i].spec);
+
+                                cluster_put(snapshot, SNAPSHOT_PODS, text);
+                        }
+                        assert_int_equal(simulator_new(snapshot, &s), 0);
+                        assert_int_equal(s->search_work_max, simulator_search_work);
+                        s->search_work_max = rows[i].work - lacks;
+                        assert_int_equal(simulator_seat_waiting(s), 0);
+                        assert_int_equal(simulator_has_more_waiting(s), lacks);
+                }
+}
+
+/* Of small sizes, some of them bound to a zone or node, some that keep others away. */
+static void put_drawn_pod(Snapshot *snapshot, uint64_t *dice, const char *name, bool keeps_off) {
+        static const char *const apps[] = { "s", "t", "u" };
+        static const char *const specs[] = { "", "", "", "\"nodeSelector\":{\"" ZONE "\":\"1\"}", "\"nodeSelector\":{\"" ZONE "\":\"2\"}", "\"nodeSelector\":{\"" HOST "\":\"b\"}",
+                                             SPREAD(HOST, 2, "t", "") };
+        static const char *const rules[] = { ANTI(HOST, "s"), ANTI(ZONE, "t"), ANTI(HOST, "u") };
+        const char node[] = { (char) ('a' + cluster_draw(dice) % 5), 0 }, cpu[] = { (char) ('1' + cluster_draw(dice) % 3), 0 };
+
+        put_pod(snapshot, &(PodRow){ name, node, cpu, apps[cluster_draw(dice) % 3],
+                                     keeps_off ? rules[cluster_draw(dice) % 3] : specs[cluster_draw(dice) % ELEMENTSOF(specs)] });
+}
+
+/* Pods that keep others away come, each node is judged, and they go: what is said of nodes is then what a simulator says that has never heard of
+ * them. Their groups are still there, and orders in which pods are tried have been found with them. */
+static void test_leaves_nothing(void **state) {
+        static const Case nodes = { "", { { "a", "8", "1" }, { "b", "9", "2" }, { "c", "7", "1" }, { "d", "6", "2" }, { "e", "8", "3" } }, {}, {}, NULL, false, NULL };
+        unsigned yes = 0, no = 0;
+
+        for (uint64_t seed = 1; seed <= 200; seed++) {
+                _cleanup_(intern_pool_freep) InternPool *pool = NULL;
+                _cleanup_(snapshot_freep) Snapshot *snapshot = NULL, *more = NULL;
+                _cleanup_(simulator_freep) Simulator *s = NULL, *fresh = NULL;
+                _cleanup_free_ char *with = NULL, *after = NULL, *want = NULL;
+                uint32_t numbers[3], n = 0;
+                uint64_t dice = seed;
+                KubeObject *o;
+
+                assert_int_equal(intern_pool_new(&pool), 0);
+                assert_int_equal(snapshot_new(pool, 0, &snapshot), 0);
+                assert_int_equal(snapshot_new(pool, 0, &more), 0);
+                case_put(snapshot, &nodes);
+                put_pod(snapshot, &(PodRow){ "asks", "", "99", "none", ANTI(HOST, "none") }); /* for the label app */
+                for (unsigned i = 0; i < 11 + ELEMENTSOF(numbers); i++) {
+                        _cleanup_free_ char *name = strf("p%02u", i);
+
+                        put_drawn_pod(i < 11 ? snapshot : more, &dice, name, i >= 11);
+                }
+                assert_int_equal(simulator_new(snapshot, &s), 0);
+                HASHMAP_FOREACH (o, more->objects[SNAPSHOT_PODS])
+                        assert_int_equal(simulator_add_pod(s, (KubeScheduledPod *) o, numbers + n++), 0);
+                with = say_all(s);
+                while (n > 0)
+                        simulator_forget_pod(s, numbers[--n]);
+                after = say_all(s);
+                assert_int_equal(simulator_new(snapshot, &fresh), 0);
+                want = say_all(fresh);
+                if (!streq(after, want))
+                        print_error("seed %lu:\nwhile they were there:\n%safter:\n%sfresh:\n%s", (unsigned long) seed, with, after, want);
+                assert_string_equal(after, want);
+                for (const char *p = want; (p = strchr(p, ':')); p++)
+                        if (startswith(p, ": no"))
+                                no++;
+                        else
+                                yes++;
+        }
+        print_message("%u may go, %u may not\n", yes, no);
+        assert_true(yes > 100 && no > 100);
 }
 
 static KubeObject *put_spread_pod(Snapshot *snapshot, const char *label) {
@@ -710,8 +867,9 @@ static void test_too_large(void **state) {
                 PodUnmodelled unmodelled; /* each */
         } rows[] = {
                 { "as many rules as a pod may have", 3, 64, EACH, POD_MODELLED },
-                { "one more: it is not understood", 3, 65, EACH, POD_UNREADABLE },
-                { "of which a few cost nothing", 4, 11000, EACH, POD_UNREADABLE },
+                { "one more: none is looked at", 3, 65, EACH, POD_RULES_OVER_MAX },
+                { "of which a few cost nothing", 4, 8000, EACH, POD_RULES_OVER_MAX },
+                { "nor do those that make a text which is too long", 4, 11000, EACH, POD_UNREADABLE },
                 { "many kinds of pods", 500, 64, NONE, POD_MODELLED },
                 { "too many for all of them to be compared", 1200, 64, NONE, POD_TOO_MANY_RULES },
                 { "not that many, but each counts in each rule", 700, 64, EACH, POD_TOO_MANY_RULES },
@@ -734,8 +892,12 @@ static void test_too_large(void **state) {
                         assert_int_equal(simulator_pod_unmodelled(s, k), rows[i].unmodelled);
                 (void) simulator_left_out(s, &n_left_out);
                 assert_int_equal(n_left_out, rows[i].unmodelled == POD_TOO_MANY_RULES);
-                assert_true((s->spent.bytes > 0) == (rows[i].unmodelled == POD_MODELLED));
-                assert_true((s->n_groups > 0) == (rows[i].unmodelled == POD_MODELLED));
+                assert_true((s->spent.bytes > 0) == (rows[i].unmodelled != POD_TOO_MANY_RULES));
+                assert_true((s->n_groups > 0) == (rows[i].unmodelled != POD_TOO_MANY_RULES));
+                /* Their one key, however many rules have it; or the two of the usual ones that nodes have. */
+                assert_int_equal(s->n_closing, rows[i].unmodelled == POD_RULES_OVER_MAX ? 1 : rows[i].unmodelled == POD_UNREADABLE ? 2 : 0);
+                for (uint32_t k = 0; k < simulator_n_templates(s) && s->n_closing > 0; k++)
+                        assert_int_equal(s->templates[k].n_counted, s->n_closing);
         }
 }
 
@@ -855,6 +1017,150 @@ static void test_left_out(void **state) {
                         said = say(s, &v);
                         assert_string_equal(said, rows[i].want);
                         simulate_verdict_done(&v);
+                }
+}
+
+/* Pending pods of this namespace, which no rule keeps from a, b and c. */
+static void put_pending(Snapshot *snapshot, const char *ns, const char *rules, unsigned n) {
+        for (unsigned i = 0; i < n; i++) {
+                _cleanup_free_ char *text = strf("{\"metadata\":{\"name\":\"w%u\",\"namespace\":\"%s\",\"uid\":\"%s-%u\",\"labels\":{\"own\":\"%u\"}},\"spec\":{"
+                                                 "\"containers\":[{\"resources\":{\"requests\":{\"cpu\":\"1m\"}}}]%s%s},\"status\":{\"phase\":\"Pending\"}}",
+                                                 i, ns, ns, i, i, *rules ? "," : "", rules);
+
+                cluster_put(snapshot, SNAPSHOT_PODS, text);
+        }
+}
+
+/* However many pods tenants make that may never be placed, those that will be have their places, and nodes may go. */
+static void test_unsure(void **state) {
+        static const char never[] = REQUIRED("podAffinity", HOST, NONE, "");
+        static const struct {
+                const char *what;
+                unsigned n_sure, n_left_out, n_vanished; /* of x; of y, and as many of z; of v */
+                size_t n_competitors;
+                bool has_more;
+        } rows[] = {
+                { "few of each", 3, 50, 50, 153, false },
+                { "many, of which no node may ever take one", 3, 501, 0, 203, false },
+                { "many whose successors are still to come", 3, 0, 501, 103, false },
+                { "both, and there is no place left", 400, 501, 501, 500, false },
+                { "as many as there are places, and others", 500, 501, 501, 500, false },
+                { "one more", 501, 501, 501, 500, true },
+        };
+        static const Case nodes = { "", { { "a", "8", "1" }, { "b", "4", "1" } }, {}, {}, NULL, false, NULL };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                const SimulatorBounds none = { .bytes = 1 << 20 };
+                _cleanup_(intern_pool_freep) InternPool *pool = NULL;
+                _cleanup_(snapshot_freep) Snapshot *snapshot = NULL, *gone = NULL;
+                _cleanup_(simulator_freep) Simulator *s = NULL;
+                size_t n_sure = 0;
+                KubeObject *o;
+                uint32_t number;
+
+                print_message("  %s\n", rows[i].what);
+                assert_int_equal(intern_pool_new(&pool), 0);
+                assert_int_equal(snapshot_new(pool, 0, &snapshot), 0);
+                assert_int_equal(snapshot_new(pool, 0, &gone), 0);
+                case_put(snapshot, &nodes);
+                put_pending(snapshot, "x", "", rows[i].n_sure);
+                put_pending(snapshot, "y", never, rows[i].n_left_out);
+                put_pending(snapshot, "z", never, rows[i].n_left_out);
+                put_pending(gone, "v", "", rows[i].n_vanished);
+                assert_int_equal(simulator_new_within(snapshot, &(AwaitedPods){}, &none, &s), 0);
+                HASHMAP_FOREACH (o, gone->objects[SNAPSHOT_PODS])
+                        assert_int_equal(simulator_add_vanished(s, (KubeScheduledPod *) o, &number), 0);
+                assert_int_equal(simulator_seat_waiting(s), 0);
+                assert_int_equal(s->n_competitors, rows[i].n_competitors);
+                assert_int_equal(simulator_has_more_waiting(s), rows[i].has_more);
+                for (size_t k = 0; k < s->n_competitors; k++)
+                        n_sure += streq(simulator_pod(s, s->competitors[k])->pod.object.meta.ns, "x");
+                assert_int_equal(n_sure, MIN(rows[i].n_sure, 500u));
+        }
+}
+
+/* -- pods whose rules are not looked at ------------------------------------------------------------------- */
+
+#define OFF(key, selector, more) "{\"topologyKey\":" key ",\"labelSelector\":" selector more "}"
+#define OFF_ZONE "\"" ZONE "\""
+#define OFF_HOST "\"" HOST "\""
+#define WEB "{\"matchLabels\":{\"app\":\"web\"}}"
+#define UNKNOWN "{\"matchExpressions\":[{\"key\":\"app\",\"operator\":\"Gt\",\"values\":[\"1\"]}]}"
+
+/* y's pod e on b: such a rule that keeps others away, and as many wishes about pods that there are not. */
+static KubeObject *put_unread(Snapshot *snapshot, const char *rule, unsigned n_wishes, const char *more) {
+        _cleanup_strbuf_ StrBuf wishes = {};
+        _cleanup_free_ char *text = NULL;
+
+        for (unsigned i = 0; i < n_wishes; i++)
+                strbuf_addf(&wishes, "%s{\"weight\":1,\"podAffinityTerm\":{\"topologyKey\":\"" ZONE "\",\"labelSelector\":{\"matchLabels\":{\"key-%u\":\"none\"}}}}",
+                            i > 0 ? "," : "", i);
+        text = strf("{\"metadata\":{\"name\":\"e\",\"namespace\":\"y\",\"labels\":{\"app\":\"t\"}},\"spec\":{\"nodeName\":\"b\",\"containers\":[{}]%s,"
+                    "\"affinity\":{\"podAffinity\":{\"preferredDuringSchedulingIgnoredDuringExecution\":[%s]},"
+                    "\"podAntiAffinity\":{\"requiredDuringSchedulingIgnoredDuringExecution\":[%s]}}},\"status\":{\"phase\":\"Running\"}}",
+                    more, strbuf_str(&wishes), rule);
+        return cluster_put(snapshot, SNAPSHOT_PODS, text);
+}
+
+static void test_unread(void **state) {
+        static const struct {
+                const char *what, *rule;
+                unsigned n_wishes;
+                const char *more; /* members of e's spec */
+                PodUnmodelled unmodelled;
+                PodRow p;
+                const char *want; /* what is said if a goes */
+        } rows[] = {
+                { "as many as a pod may have, about p", OFF(OFF_ZONE, WEB, ALL_NAMESPACES), 63, "", POD_MODELLED, { "p", "a", "1", "web" }, "p>d" },
+                { "... or about others", OFF(OFF_ZONE, TENANT, ALL_NAMESPACES), 63, "", POD_MODELLED, { "p", "a", "1", "web" }, "p>b" },
+                { "one more, about p", OFF(OFF_ZONE, WEB, ALL_NAMESPACES), 64, "", POD_RULES_OVER_MAX, { "p", "a", "1", "web" }, "p>d" },
+                { "... whomever it is about", OFF(OFF_ZONE, TENANT, ALL_NAMESPACES), 64, "", POD_RULES_OVER_MAX, { "p", "a", "1", "web" }, "p>d" },
+                { "... in its own namespace, too", OFF(OFF_ZONE, TENANT, ""), 64, "", POD_RULES_OVER_MAX, { "p", "a", "1", "web" }, "p>d" },
+                { "... on its node alone", OFF(OFF_HOST, WEB, ALL_NAMESPACES), 64, "", POD_RULES_OVER_MAX, { "p", "a", "1", "web" }, "p>c" },
+                { "... or nowhere", "", 65, "", POD_RULES_OVER_MAX, { "p", "a", "1", "web" }, "p>b" },
+                { "... nor on what no node has", OFF("\"none\"", WEB, ALL_NAMESPACES), 64, "", POD_RULES_OVER_MAX, { "p", "a", "1", "web" }, "p>b" },
+                { "p wants to be away from it", "", 65, "", POD_RULES_OVER_MAX,
+                  { "p", "a", "1", "web", REQUIRED("podAntiAffinity", ZONE, TENANT, OF_Y) }, "p>d" },
+                { "p wants to be with it", "", 65, "", POD_RULES_OVER_MAX,
+                  { "p", "a", "1", "web", "\"nodeSelector\":{\"" HOST "\":\"b\"}," REQUIRED("podAffinity", ZONE, TENANT, OF_Y) }, "p>b" },
+                { "an operator that nobody knows", OFF(OFF_ZONE, UNKNOWN, ALL_NAMESPACES), 0, "", POD_UNREADABLE, { "p", "a", "1", "web" }, "p>d" },
+                { "... beside a rule that can be read", OFF(OFF_HOST, WEB, "") "," OFF(OFF_HOST, UNKNOWN, ""), 0, "", POD_UNREADABLE, { "p", "a", "1", "web" }, "p>c" },
+                { "a key that cannot be read: its zone", OFF("5", WEB, ALL_NAMESPACES), 0, "", POD_UNREADABLE, { "p", "a", "1", "web" }, "p>d" },
+                { "something else that cannot be read", OFF(OFF_ZONE, WEB, ALL_NAMESPACES), 0, ",\"overhead\":{\"cpu\":\"-\"}", POD_UNREADABLE, { "p", "a", "1", "web" }, "p>d" },
+                { "... of a pod that keeps nobody away", "", 0, ",\"overhead\":{\"cpu\":\"-\"}", POD_UNREADABLE, { "p", "a", "1", "web" }, "p>c" },
+                { "... and that p wants to be away from", "", 0, ",\"overhead\":{\"cpu\":\"-\"}", POD_UNREADABLE,
+                  { "p", "a", "1", "web", REQUIRED("podAntiAffinity", ZONE, TENANT, OF_Y) }, "p>d" },
+        };
+        static const Case nodes = { "", { { "a", "8", "1" }, { "b", "4", "1" }, { "c", "4", "1" }, { "d", "4", "2" } }, {}, {}, NULL, false, NULL };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++)
+                for (unsigned late = 0; late <= 1; late++) { /* e is there when the simulator is made, or comes when it stands */
+                        _cleanup_(intern_pool_freep) InternPool *pool = NULL;
+                        _cleanup_(snapshot_freep) Snapshot *snapshot = NULL, *more = NULL;
+                        _cleanup_(simulator_freep) Simulator *s = NULL;
+                        KubeObject *e;
+                        uint32_t number;
+
+                        print_message("  %s%s\n", rows[i].what, late ? ", late" : "");
+                        assert_int_equal(intern_pool_new(&pool), 0);
+                        assert_int_equal(snapshot_new(pool, 0, &snapshot), 0);
+                        assert_int_equal(snapshot_new(pool, 0, &more), 0);
+                        case_put(snapshot, &nodes);
+                        put_pod(snapshot, &rows[i].p);
+                        put_pod(snapshot, &(PodRow){ "asks", "", "99", "s", ANTI(HOST, "none") }); /* for the label app */
+                        e = put_unread(late ? more : snapshot, rows[i].rule, rows[i].n_wishes, rows[i].more);
+                        assert_int_equal(simulator_new(snapshot, &s), 0);
+                        if (late && rows[i].unmodelled == POD_MODELLED) { /* it asks for labels that nobody has asked for */
+                                assert_int_equal(simulator_add_pod(s, (KubeScheduledPod *) e, &number), -ESTALE);
+                                continue;
+                        }
+                        if (late)
+                                assert_int_equal(simulator_add_pod(s, (KubeScheduledPod *) e, &number), 0);
+                        else
+                                number = 2; /* y/e is behind x's */
+                        assert_int_equal(simulator_pod_unmodelled(s, number), rows[i].unmodelled);
+                        expect_removal(s, "a", rows[i].want);
+                        assert_true((read_labels_size(s->read_labels) < 10) == (rows[i].unmodelled != POD_MODELLED)); /* rules that are not looked at ask for none */
                 }
 }
 
@@ -1242,13 +1548,22 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_cases),
                 cmocka_unit_test(test_updates),
-                cmocka_unit_test(test_news), cmocka_unit_test(test_vanished), cmocka_unit_test(test_awaited), cmocka_unit_test(test_waiting),
+                cmocka_unit_test(test_news),
+                cmocka_unit_test(test_vanished),
+                cmocka_unit_test(test_awaited),
+                cmocka_unit_test(test_waiting),
+                cmocka_unit_test(test_waiting_work),
+                cmocka_unit_test(test_history),
+                cmocka_unit_test(test_leaves_nothing),
                 cmocka_unit_test(test_bloat),
                 cmocka_unit_test(test_labels_of_others), cmocka_unit_test(test_own_labels),
                 cmocka_unit_test(test_too_large),
                 cmocka_unit_test(test_grows_too_large),
                 cmocka_unit_test(test_left_out),
-                cmocka_unit_test(test_late_pods_have_room), cmocka_unit_test(test_shares),
+                cmocka_unit_test(test_late_pods_have_room),
+                cmocka_unit_test(test_unread),
+                cmocka_unit_test(test_unsure),
+                cmocka_unit_test(test_shares),
                 cmocka_unit_test(test_against_every_assignment),
                 cmocka_unit_test(test_left_out_promises_nothing),
         };
