@@ -106,7 +106,7 @@ static int judge_pod(const DisruptionScene *s, PodOutlook *p) {
         p->nearest = NO_NODE;
         p->unmodelled = simulator_pod_unmodelled(s->simulator, p->pod);
         if (p->unmodelled != POD_MODELLED)
-                strbuf_addf(&b, "nobody can tell: %s", pod_unmodelled_to_string(p->unmodelled));
+                strbuf_addf(&b, "nobody can tell: %s", pod_unmodelled_text(p->unmodelled));
         else {
                 simulator_count_fits(s->simulator, p->pod, p->counts, &p->nearest);
                 p->n_takers = p->counts[FIT_OK];

@@ -157,15 +157,6 @@ static void add_waiting(const DisruptionScene *s, uint32_t node, GoesWith with, 
                 gate_add(f, GATE_NOMINATED, object, USEC_INFINITY, strbuf_steal(&b));
 }
 
-/* In words, where a limit of vesper's is the reason. */
-static const char *unmodelled_text(PodUnmodelled u) {
-        if (u == POD_RULES_OVER_MAX)
-                return "more than 64 rules bind it to other pods";
-        if (u == POD_PORTS_OVER_MAX)
-                return "it has more than 256 host ports";
-        return pod_unmodelled_to_string(u);
-}
-
 static void add_unmodelled(const DisruptionScene *s, const SimulateVerdict *v, GateFindings *f) {
         for (size_t i = 0; i < v->n_unplaced; i++) {
                 const SimulateUnplaced *u = v->unplaced + i;
@@ -185,7 +176,7 @@ static void add_unmodelled(const DisruptionScene *s, const SimulateVerdict *v, G
                 else
                         gate_add(f, GATE_UNMODELLED, object, USEC_INFINITY,
                                  strf("where pod %s/%s would go cannot be simulated: %s", m->ns, m->name,
-                                      unmodelled_text(u->unmodelled)));
+                                      pod_unmodelled_text(u->unmodelled)));
         }
 }
 

@@ -37,12 +37,29 @@ static const char *const unmodelled_table[_POD_UNMODELLED_MAX] = {
         [POD_PORTS_OVER_MAX] = "MORE_THAN_256_HOST_PORTS",
 };
 
+static const char *const unmodelled_texts[_POD_UNMODELLED_MAX] = {
+        [POD_RESOURCE_CLAIMS] = "it has resource claims (dynamic resource allocation)",
+        [POD_SCHEDULING_GATES] = "it has scheduling gates",
+        [POD_GROUP] = "it belongs to a group of pods that are placed together",
+        [POD_FOREIGN_SCHEDULER] = "another scheduler places it (schedulerName)",
+        [POD_DISK_INSIDE] = "it mounts a disk that is no PersistentVolume",
+        [POD_UNREADABLE] = "a field of it that the scheduler reads cannot be understood",
+        [POD_SNAPSHOT_INCOMPLETE] = "it needs objects of a kind that was not read",
+        [POD_TOO_MANY_RULES] = "its namespace has " TOO_MANY_RULES_TEXT,
+        [POD_RULES_OVER_MAX] = "more than 64 rules bind it to other pods",
+        [POD_PORTS_OVER_MAX] = "it has more than 256 host ports",
+};
+
 const char *fit_reason_to_string(FitReason r) {
         return reason_table[r];
 }
 
 const char *pod_unmodelled_to_string(PodUnmodelled u) {
         return unmodelled_table[u];
+}
+
+const char *pod_unmodelled_text(PodUnmodelled u) {
+        return unmodelled_texts[u];
 }
 
 /* -- labels that are asked for ------------------------------------------------------------------------------ */

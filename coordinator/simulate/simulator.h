@@ -51,6 +51,7 @@ typedef enum PodUnmodelled {
 } PodUnmodelled;
 
 const char *pod_unmodelled_to_string(PodUnmodelled u); /* "RESOURCE_CLAIMS" */
+const char *pod_unmodelled_text(PodUnmodelled u);      /* the same in words: "it has scheduling gates" */
 
 /*
  * How many rules between pods tenants write (topologySpreadConstraints, pod affinity, pod anti-affinity) is bounded nowhere, and each

@@ -329,7 +329,7 @@ static void test_outlook(void **state) {
                     "" },
                   "a topologySpreadConstraint that allows one more where b is" },
                 { "nobody can tell", { { { "a", "4" }, { "b", "4" } }, { { "p", "a", "1", NULL, "'schedulerName':'own'" } }, "" },
-                  "nobody can tell: FOREIGN_SCHEDULER" },
+                  "nobody can tell: another scheduler places it (schedulerName)" },
         };
 
         (void) state;
