@@ -170,13 +170,10 @@ static void add_unmodelled(const DisruptionScene *s, const SimulateVerdict *v, G
                 if (u->unmodelled == POD_SNAPSHOT_INCOMPLETE)
                         gate_add(f, GATE_SNAPSHOT_INCOMPLETE, object, USEC_INFINITY,
                                  strf("pod %s/%s needs objects of a kind that was not read", m->ns, m->name));
-                else if (u->unmodelled == POD_TOO_MANY_RULES)
-                        gate_add(f, GATE_UNMODELLED, object, USEC_INFINITY,
-                                 strf("where pod %s/%s would go is not simulated: its namespace has " TOO_MANY_RULES_TEXT, m->ns, m->name));
                 else
                         gate_add(f, GATE_UNMODELLED, object, USEC_INFINITY,
-                                 strf("where pod %s/%s would go cannot be simulated: %s", m->ns, m->name,
-                                      pod_unmodelled_text(u->unmodelled)));
+                                 strf("where pod %s/%s would go %s simulated: %s", m->ns, m->name,
+                                      u->unmodelled == POD_TOO_MANY_RULES ? "is not" : "cannot be", pod_unmodelled_text(u->unmodelled)));
         }
 }
 
