@@ -1,12 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "alloc-coordinator.h"
+#include "cmocka-test.h"
 
 void __wrap_fake_cluster_handle(HttpExchange *x, void *userdata);
 void __real_fake_cluster_handle(HttpExchange *x, void *userdata);

@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
-
 #include "alloc-sweep.h"
 #include "alloc-util.h"
+#include "cmocka-test.h"
 
 /* Is it the first or the last of its place? */
 static bool is_chosen(const uint64_t *places, size_t n, size_t at) {

@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
-
 #include "agent-rig.h"
 #include "alloc-sweep.h"
+#include "cmocka-test.h"
 #include "http-inproc.h"
 #include "notice-ec2.h"
 #include "string-util.h"
@@ -311,7 +306,7 @@ static bool prove(size_t fails_at, size_t *ret_n) {
 }
 
 /* Until it has arrived, and once it is read, it may be lost for want of memory; not by anything that its proof asks for. */
-static void test_proof(void **state) {
+TEST_CASE(test_proof) {
         size_t n, first = 0, last = 0, n_given = 0, unused;
 
         assert_true(prove(0, &n));
@@ -337,15 +332,15 @@ static const char *interrupt_end(size_t fails_at, size_t *ret_n, char **ret_log,
         return interrupt(WINDOW_END, fails_at, ret_n, ret_log);
 }
 
-static void test_interruption(void **state) {
+TEST_CASE(test_interruption) {
         alloc_sweep(interrupt_whole, NULL, "a drained node");
 }
 
-static void test_end(void **state) {
+TEST_CASE(test_end) {
         alloc_sweep(interrupt_end, NULL, "a drained node");
 }
 
-static void test_take_up(void **state) {
+TEST_CASE(test_take_up) {
         alloc_sweep(take_up, NULL, "a drained node");
 }
 

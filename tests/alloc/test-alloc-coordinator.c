@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
-
 #include "alloc-coordinator.h"
+#include "cmocka-test.h"
 
 /*
  * One coordinator's whole work, again and again, each time without another one of its allocations: three
@@ -149,7 +144,7 @@ static const char *work(size_t fails_at, size_t *ret_n, char **ret_log, void *us
         return wrong;
 }
 
-static void test_work(void **state) {
+TEST_CASE(test_work) {
         alloc_sweep(work, NULL, "every node removed or let go");
 }
 

@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 
-#include <cmocka.h>
-
 #include "alloc-fault.h"
+#include "cmocka-test.h"
 #include "evictor.h"
 #include "kube-rig.h"
 
@@ -63,11 +58,10 @@ static void run_for(Bench *b, usec_t usec) {
 }
 
 /* Each allocation once, until there is none left to fail. */
-static void test_move(void **state) {
+TEST_CASE(test_move) {
         static const struct {
                 const char *from, *to;
         } rows[] = { { "shut", "open" }, { "shut", NULL }, { NULL, "open" } };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 bool fired = true;
@@ -99,9 +93,8 @@ static void test_move(void **state) {
 }
 
 /* While a request leaves, or an answer comes. */
-static void test_life(void **state) {
+TEST_CASE(test_life) {
         bool fired = true;
-        (void) state;
 
         for (size_t n = 1; fired; n++) {
                 Bench b;

@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
-
 #include "alloc-coordinator.h"
+#include "cmocka-test.h"
 #include "marks.h"
 #include "vanished-pods.h"
 
@@ -78,7 +73,7 @@ static const char *work(size_t fails_at, size_t *ret_n, char **ret_log, void *us
         return wrong;
 }
 
-static void test_work(void **state) {
+TEST_CASE(test_work) {
         alloc_sweep(work, NULL, "claims say what would be, and nothing goes");
 }
 

@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#include <cmocka.h>
 #include <fcntl.h>
 
 #include "admission-exempt.h"
@@ -22,6 +17,7 @@
 #include "aws-sigv4.h"
 #include "budget-text.h"
 #include "calendar.h"
+#include "cmocka-test.h"
 #include "coordinator-config.h"
 #include "ctl-status.h"
 #include "disruption-cheaper.h"
@@ -43,11 +39,11 @@
 #include "notice-ec2.h"
 #include "notify-settings.h"
 #include "plan-show.h"
+#include "queue-told.h"
 #include "reboot-slots.h"
 #include "reboot-taken.h"
 #include "snapshot-anonymize.h"
 #include "snapshot-file.h"
-#include "queue-told.h"
 #include "sqs-answer.h"
 #include "sqs-url.h"
 #include "status-patch.h"
@@ -1314,7 +1310,7 @@ static const struct {
         { "vesperctl status of a heard drain", do_ctl_status_heard },
 };
 
-static void test_sweep(void **state) {
+TEST_CASE(test_sweep) {
         size_t total = 0;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {

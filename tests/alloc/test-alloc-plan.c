@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Each allocation of a plan fails once: it says so, and no node has gone or come by halves. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 
-#include <cmocka.h>
-
 #include "alloc-fault.h"
+#include "cmocka-test.h"
 #include "disruption-rig.h"
 #include "string-util.h"
 
@@ -60,8 +55,7 @@ static bool judge(const Case *c, size_t fails_at) {
         return alloc_fault_fired();
 }
 
-static void test_sweep(void **state) {
-        (void) state;
+TEST_CASE(test_sweep) {
         for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
                 size_t n = 0;
 

@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
-
 #include "alloc-coordinator.h"
+#include "cmocka-test.h"
 #include "fake-json.h"
 #include "marks.h"
 #include "queue-rig.h"
@@ -110,11 +105,11 @@ static const char *work(size_t fails_at, size_t *ret_n, char **ret_log, void *us
         return wrong;
 }
 
-static void test_work(void **state) {
+TEST_CASE(test_work) {
         alloc_sweep(work, &(bool){ false }, "the node goes, and its message with it");
 }
 
-static void test_node_of_no_pool(void **state) {
+TEST_CASE(test_node_of_no_pool) {
         alloc_sweep(work, &(bool){ true }, "the node is drained, and its message goes with that");
 }
 

@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Each allocation of a simulation fails once: it has to say so, lose nothing, and leave what it was told of as it was. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
-
 #include "alloc-fault.h"
+#include "cmocka-test.h"
 #include "simulate.h"
 #include "snapshot-file.h"
 #include "string-util.h"
@@ -193,11 +188,11 @@ static void sweep(const SimulatorBounds *bounds) {
         assert_true(n > 100);
 }
 
-static void test_sweep(void **state) {
+TEST_CASE(test_sweep) {
         sweep(&simulator_bounds);
 }
 
-static void test_sweep_left_out(void **state) {
+TEST_CASE(test_sweep_left_out) {
         static const SimulatorBounds few = { .work = 30, .bytes = UINT64_C(1) << 20 }; /* enough to begin with the groups, and not to end */
 
         sweep(&few);

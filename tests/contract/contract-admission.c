@@ -145,7 +145,7 @@ static void hook_done(Hook *h) {
 
 /* -- questions ------------------------------------------------------------------------------------ */
 
-static void test_admission_create(void **state) {
+TEST_CASE(test_admission_create) {
         _cleanup_answer_ Answer a = { 0 };
         Hook h;
 
@@ -170,7 +170,7 @@ static void test_admission_create(void **state) {
         hook_done(&h);
 }
 
-static void test_admission_update(void **state) {
+TEST_CASE(test_admission_update) {
         _cleanup_answer_ Answer made = { 0 }, a = { 0 }, b = { 0 };
         Hook h;
 
@@ -202,7 +202,7 @@ static void test_admission_update(void **state) {
         hook_done(&h);
 }
 
-static void test_admission_delete(void **state) {
+TEST_CASE(test_admission_delete) {
         _cleanup_answer_ Answer made = { 0 }, a = { 0 }, b = { 0 }, c = { 0 };
         KubeDeleteOptions options = { .grace_sec = -1 };
         Hook h;
@@ -246,7 +246,7 @@ static void test_admission_delete(void **state) {
 }
 
 /* Of each object that the selector picks, without a name in the question. */
-static void test_admission_deletecollection(void **state) {
+TEST_CASE(test_admission_deletecollection) {
         _cleanup_answer_ Answer a = { 0 }, b = { 0 }, c = { 0 }, gone = { 0 };
         Hook h;
 
@@ -265,7 +265,7 @@ static void test_admission_deletecollection(void **state) {
         hook_done(&h);
 }
 
-static void test_admission_dry_run(void **state) {
+TEST_CASE(test_admission_dry_run) {
         _cleanup_answer_ Answer made = { 0 }, a = { 0 }, now = { 0 };
         Hook h;
 
@@ -309,7 +309,7 @@ static void check_eviction_is_of_hook(Hook *h, const char *verdict, unsigned sta
 }
 
 /* An eviction is a create of pods/eviction; the delete that it does is not asked about. */
-static void test_admission_evict(void **state) {
+TEST_CASE(test_admission_evict) {
         _cleanup_answer_ Answer a = { 0 }, b = { 0 };
         _cleanup_free_ char *uid = NULL;
         Hook h;
@@ -354,7 +354,7 @@ static void test_admission_evict(void **state) {
 
 /* -- answers -------------------------------------------------------------------------------------- */
 
-static void test_admission_refusals(void **state) {
+TEST_CASE(test_admission_refusals) {
         static const struct {
                 const char *verdict;
                 unsigned status;
@@ -393,7 +393,7 @@ static void test_admission_refusals(void **state) {
 }
 
 /* What is wrong with the object itself comes before, what only the store knows after. */
-static void test_admission_order(void **state) {
+TEST_CASE(test_admission_order) {
         _cleanup_answer_ Answer made = { 0 }, invalid = { 0 }, stale = { 0 }, exists = { 0 }, absent = { 0 };
         Hook h;
 
@@ -421,7 +421,7 @@ static void test_admission_order(void **state) {
 
 /* A delete that shortens nothing is not asked about; one that holds an object by a finalizer is, each time.
  */
-static void test_admission_delete_again(void **state) {
+TEST_CASE(test_admission_delete_again) {
         _cleanup_answer_ Answer made = { 0 }, pod = { 0 }, finalizer = { 0 };
         KubeDeleteOptions grace = { .grace_sec = 30 };
         _cleanup_free_ char *uid = NULL;
@@ -468,7 +468,7 @@ static void test_admission_delete_again(void **state) {
 
 /* A webhook sees what a kubelet asks, as that kubelet, and nothing of what NodeRestriction refuses before.
  */
-static void test_admission_node_credential(void **state) {
+TEST_CASE(test_admission_node_credential) {
         _cleanup_answer_ Answer there = { 0 }, made = { 0 }, own = { 0 }, other = { 0 };
         Hook h;
 
@@ -496,7 +496,7 @@ static void test_admission_node_credential(void **state) {
 }
 
 /* No usable answer: a 500 where the policy says Fail. */
-static void test_admission_fail(void **state) {
+TEST_CASE(test_admission_fail) {
         Hook h;
 
         hook_init(&h, *state, "hook-fail", NODES_RULE, "'failurePolicy':'Fail','timeoutSeconds':1");
@@ -528,7 +528,7 @@ static void test_admission_fail(void **state) {
         hook_done(&h);
 }
 
-static void test_admission_ignore(void **state) {
+TEST_CASE(test_admission_ignore) {
         Hook h;
 
         hook_init(&h, *state, "hook-ignore", NODES_RULE, "'failurePolicy':'Ignore','timeoutSeconds':1");
@@ -556,7 +556,7 @@ static void test_admission_ignore(void **state) {
 
 /* -- the configuration ---------------------------------------------------------------------------- */
 
-static void test_admission_config(void **state) {
+TEST_CASE(test_admission_config) {
 #define HOOK(more) "{'name':'hook.vesper.test','clientConfig':{'url':'https://127.0.0.1:1/'}," more "}"
 #define REST "'sideEffects':'None','admissionReviewVersions':['v1']"
         static const struct {

@@ -74,7 +74,7 @@ static void report(Rig *r, DrainConditions conditions) {
 }
 
 /* W1 to W5 of one interruption, and everything off again. */
-static void an_interruption_is_told(void **state) {
+TEST_CASE(an_interruption_is_told) {
         Rig *r = *state;
         _cleanup_node_ KubeNode *marked = NULL, *draining = NULL, *after = NULL;
         _cleanup_free_ char *text = interruption("Draining", 1);
@@ -115,7 +115,7 @@ static void an_interruption_is_told(void **state) {
 }
 
 /* Decided on an old state: refused, both the marks and the conditions. */
-static void a_stale_agent_is_refused(void **state) {
+TEST_CASE(a_stale_agent_is_refused) {
         Rig *r = *state;
         _cleanup_node_ KubeNode *old = NULL, *after = NULL;
         _cleanup_free_ char *text = interruption("Cordoned", 3);
@@ -138,7 +138,7 @@ static void a_stale_agent_is_refused(void **state) {
 }
 
 /* The control plane answers a cordon with its taint: that must not be in the way of an undo. */
-static void taints_of_others_survive_the_agent(void **state) {
+TEST_CASE(taints_of_others_survive_the_agent) {
         Rig *r = *state;
         _cleanup_node_ KubeNode *after = NULL;
         _cleanup_answer_ Answer tainted = { 0 };
@@ -157,7 +157,7 @@ static void taints_of_others_survive_the_agent(void **state) {
 }
 
 /* A person has cordoned before: the notice is told, the cordon stays a person's. */
-static void a_strangers_cordon_is_kept(void **state) {
+TEST_CASE(a_strangers_cordon_is_kept) {
         Rig *r = *state;
         _cleanup_node_ KubeNode *marked = NULL, *after = NULL;
         _cleanup_answer_ Answer person = { 0 };
@@ -175,7 +175,7 @@ static void a_strangers_cordon_is_kept(void **state) {
 }
 
 /* A person un-cordons: the mark goes, the notice stays as Released, and the next start can tell. */
-static void a_persons_word_stands(void **state) {
+TEST_CASE(a_persons_word_stands) {
         Rig *r = *state;
         _cleanup_node_ KubeNode *open = NULL, *after = NULL;
         _cleanup_answer_ Answer person = { 0 }, released = { 0 };
@@ -221,7 +221,7 @@ static void coordinator_releases(Rig *r) {
 }
 
 /* Both have cordoned; whoever goes last opens the node, in either order. */
-static void the_last_mark_uncordons(void **state) {
+TEST_CASE(the_last_mark_uncordons) {
         Rig *r = *state;
         _cleanup_node_ KubeNode *half = NULL, *open = NULL;
 
@@ -252,7 +252,7 @@ static void the_last_mark_uncordons(void **state) {
 }
 
 /* On a node that is being deleted marks are still made, and the cordon stays. */
-static void marks_of_a_node_that_ends(void **state) {
+TEST_CASE(marks_of_a_node_that_ends) {
         Rig *r = *state;
         _cleanup_answer_ Answer held = { 0 }, gone = { 0 };
         _cleanup_node_ KubeNode *after = NULL;

@@ -3,7 +3,7 @@
 #include "contract-ask.h"
 
 /* What the benchmarks count on: one connection with many streams. */
-static void http_2_is_spoken(void **state) {
+TEST_CASE(http_2_is_spoken) {
         Rig *r = *state;
 
         if (rig_is_fake(r)) {
@@ -15,7 +15,7 @@ static void http_2_is_spoken(void **state) {
 }
 
 /* 401: the client looks at its credential again, asks once more, and says so. */
-static void a_credential_of_nobody(void **state) {
+TEST_CASE(a_credential_of_nobody) {
         Rig *r = *state;
         _cleanup_answer_ Answer a = rig_get(r, RIG_NOBODY, NODE("api-nobody"));
 
@@ -23,7 +23,7 @@ static void a_credential_of_nobody(void **state) {
         assert_int_equal(api_error_to_errno(&a.error), -EACCES);
 }
 
-static void a_failure_is_a_status(void **state) {
+TEST_CASE(a_failure_is_a_status) {
         Rig *r = *state;
         _cleanup_answer_ Answer none = rig_get(r, RIG_ADMIN, NODE("api-none"));
         _cleanup_answer_ Answer pod = rig_get(r, RIG_ADMIN, POD("api-nowhere", "p"));
@@ -51,7 +51,7 @@ static void a_failure_is_a_status(void **state) {
 }
 
 /* Some failures are plain text: the HTTP status alone speaks. */
-static void a_failure_without_a_status(void **state) {
+TEST_CASE(a_failure_without_a_status) {
         static const char *const paths[] = { "/apis/vesper.sh/v1alpha1/nothings",
                                              "/apis/nothing.example/v1/things", "/nothing" };
         Rig *r = *state;
@@ -66,7 +66,7 @@ static void a_failure_without_a_status(void **state) {
         }
 }
 
-static void what_is_no_request(void **state) {
+TEST_CASE(what_is_no_request) {
         static const struct {
                 const char *what;
                 HttpMethod method;
@@ -116,7 +116,7 @@ static void what_is_no_request(void **state) {
         }
 }
 
-static void names_can_be_made_there(void **state) {
+TEST_CASE(names_can_be_made_there) {
         Rig *r = *state;
         _cleanup_answer_ Answer a =
                 rig_create(r, RIG_ADMIN, NODE(NULL), "{'metadata': {'generateName': 'api-made-'}}");
@@ -131,7 +131,7 @@ static void names_can_be_made_there(void **state) {
         assert_non_null(answer_string(&a, "metadata", "creationTimestamp", NULL));
 }
 
-static void a_dry_run_leaves_nothing(void **state) {
+TEST_CASE(a_dry_run_leaves_nothing) {
         Rig *r = *state;
         _cleanup_answer_ Answer made = rig_http(r, RIG_ADMIN, HTTP_POST, "/api/v1/nodes?dryRun=All",
                                                 "application/json", "{\"metadata\":{\"name\":\"api-dry\"}}");
@@ -142,7 +142,7 @@ static void a_dry_run_leaves_nothing(void **state) {
 }
 
 /* What keeps a connection warm. */
-static void version_is_told(void **state) {
+TEST_CASE(version_is_told) {
         Rig *r = *state;
         _cleanup_answer_ Answer a = rig_http(r, RIG_NODE, HTTP_GET, "/version", NULL, NULL);
 
@@ -151,7 +151,7 @@ static void version_is_told(void **state) {
 }
 
 /* By which a node whose clock is wrong knows that its slot to reboot is over. Here all have one clock. */
-static void every_answer_tells_the_time(void **state) {
+TEST_CASE(every_answer_tells_the_time) {
         Rig *r = *state;
         usec_t began = rig_wall(r);
 
@@ -168,7 +168,7 @@ static void every_answer_tells_the_time(void **state) {
 }
 
 /* Four hundred at once over one client: none is lost, and none waits for ever. */
-static void many_calls_at_once(void **state) {
+TEST_CASE(many_calls_at_once) {
         Rig *r = *state;
         _cleanup_answer_ Answer list = { 0 };
 

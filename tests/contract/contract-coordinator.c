@@ -8,7 +8,7 @@
 #define VESPER "'apiVersion': 'vesper.sh/v1alpha1', 'kind': "
 
 /* Once for all cases. */
-static void what_it_works_on(void **state) {
+TEST_CASE(what_it_works_on) {
         Rig *r = *state;
         _cleanup_free_ char *a = NULL, *b = NULL;
         _cleanup_answer_ Answer pool = { 0 }, attachment = { 0 };
@@ -30,7 +30,7 @@ static void what_it_works_on(void **state) {
         assert_answer(attachment, 201, NULL);
 }
 
-static void it_reads(void **state) {
+TEST_CASE(it_reads) {
         Rig *r = *state;
         const struct {
                 KubeTarget one;
@@ -62,7 +62,7 @@ static void it_reads(void **state) {
 }
 
 /* Its own by a field selector, as a right that names one object asks for; and all of them, for their labels. */
-static void it_sees_its_namespace(void **state) {
+TEST_CASE(it_sees_its_namespace) {
         Rig *r = *state;
         const KubeListOptions own = { .field_selector = "metadata.name=vesper-system" };
         _cleanup_answer_ Answer list = rig_list(r, RIG_COORDINATOR, NAMESPACE(NULL), &own);
@@ -83,7 +83,7 @@ static void it_sees_its_namespace(void **state) {
 }
 
 /* Single ones, by name: what a VolumeAttachment and a pod's claim have in common. All of them: where a pod could go. */
-static void it_reads_claims_of_volumes(void **state) {
+TEST_CASE(it_reads_claims_of_volumes) {
         Rig *r = *state;
         _cleanup_(kube_object_unrefp) KubeObject *o = NULL;
         _cleanup_answer_ Answer made = { 0 }, one = { 0 }, none = { 0 }, list = { 0 };
@@ -106,7 +106,7 @@ static void it_reads_claims_of_volumes(void **state) {
         assert_non_null(strstr(list.body, "\"data\""));
 }
 
-static void it_writes_nodes_and_pods(void **state) {
+TEST_CASE(it_writes_nodes_and_pods) {
         Rig *r = *state;
         _cleanup_answer_ Answer pod = rig_get(r, RIG_ADMIN, POD(NS, "evicted"));
         _cleanup_answer_ Answer node =
@@ -134,7 +134,7 @@ static void it_writes_nodes_and_pods(void **state) {
         assert_answer(gone, 200, NULL);
 }
 
-static void it_writes_claims_and_pools(void **state) {
+TEST_CASE(it_writes_claims_and_pools) {
         Rig *r = *state;
         _cleanup_answer_ Answer made =
                 rig_create(r, RIG_COORDINATOR, CLAIM(NULL),
@@ -162,7 +162,7 @@ static void it_writes_claims_and_pools(void **state) {
 }
 
 /* As event-recorder.c writes them: of a Node in "default", of a pod in its namespace; repeats counted. */
-static void it_writes_events(void **state) {
+TEST_CASE(it_writes_events) {
         Rig *r = *state;
         _cleanup_answer_ Answer node =
                 rig_create(r, RIG_COORDINATOR, EVENT("default", NULL),
@@ -191,7 +191,7 @@ static bool all_told(void *recorder) {
 }
 
 /* The recorder's own Events are taken; of a repeat within the minute there is one. */
-static void its_recorder_is_heard(void **state) {
+TEST_CASE(its_recorder_is_heard) {
         Rig *r = *state;
         _cleanup_(event_recorder_freep) EventRecorder *e = NULL;
         static const EventObject objects[] = {
@@ -230,7 +230,7 @@ static void its_recorder_is_heard(void **state) {
 }
 
 /* The Lease of its name in its namespace, to get and update; deleting it is nobody's business. */
-static void it_has_one_lease(void **state) {
+TEST_CASE(it_has_one_lease) {
         Rig *r = *state;
         _cleanup_answer_ Answer cleared =
                 rig_delete(r, RIG_ADMIN, LEASE("vesper-system", "vesper-coordinator"), NULL);
@@ -260,7 +260,7 @@ static void it_has_one_lease(void **state) {
         assert_answer(list, 403, "Forbidden");
 }
 
-static void it_may_do_no_more(void **state) {
+TEST_CASE(it_may_do_no_more) {
         Rig *r = *state;
         Answer answers[] = {
                 rig_create(r, RIG_COORDINATOR, NODE(NULL), "{'metadata': {'name': 'coordinator-new'}}"),
@@ -296,7 +296,7 @@ static void it_may_do_no_more(void **state) {
 }
 
 /* Without rights nothing is had; the refusal says who asked for what. */
-static void a_stranger_may_do_nothing(void **state) {
+TEST_CASE(a_stranger_may_do_nothing) {
         Rig *r = *state;
         _cleanup_answer_ Answer list = rig_list(r, RIG_STRANGER, NODE(NULL), NULL);
         _cleanup_answer_ Answer patch = rig_merge(r, RIG_STRANGER, NODE("coordinator-node"), "{'spec': {}}");

@@ -22,7 +22,7 @@ static void assert_gone(Rig *r, KubeTarget t) {
         assert_answer(a, 404, "NotFound");
 }
 
-static void delete_node_at_once(void **state) {
+TEST_CASE(delete_node_at_once) {
         Rig *r = *state;
         _cleanup_answer_ Answer gone = { 0 }, again = { 0 };
 
@@ -35,7 +35,7 @@ static void delete_node_at_once(void **state) {
 }
 
 /* A name is not an identity: uid and version are. */
-static void delete_with_preconditions(void **state) {
+TEST_CASE(delete_with_preconditions) {
         Rig *r = *state;
         _cleanup_answer_ Answer wrong_uid = { 0 }, stale = { 0 }, right = { 0 };
         _cleanup_node_ KubeNode *n = NULL;
@@ -57,7 +57,7 @@ static void delete_with_preconditions(void **state) {
         assert_gone(r, NODE("delete-if"));
 }
 
-static void dry_run_deletes_nothing(void **state) {
+TEST_CASE(dry_run_deletes_nothing) {
         Rig *r = *state;
         _cleanup_answer_ Answer dry = { 0 };
         _cleanup_node_ KubeNode *n = NULL;
@@ -73,7 +73,7 @@ static void dry_run_deletes_nothing(void **state) {
 /* -- finalizers ----------------------------------------------------------------------------------- */
 
 /* The whole life of the coordinator's finalizer on a Node, as the kind's watchers see it. */
-static void finalizer_holds_a_node(void **state) {
+TEST_CASE(finalizer_holds_a_node) {
         Rig *r = *state;
         _cleanup_answer_ Answer list = { 0 }, held = { 0 }, asked = { 0 }, asked_again = { 0 }, more = { 0 };
         _cleanup_answer_ Answer marked = { 0 }, freed = { 0 };
@@ -120,7 +120,7 @@ static void finalizer_holds_a_node(void **state) {
 }
 
 /* The second delete does not move the time of the first. */
-static void finalizer_holds_a_claim(void **state) {
+TEST_CASE(finalizer_holds_a_claim) {
         Rig *r = *state;
         _cleanup_answer_ Answer held = { 0 }, asked = { 0 }, first = { 0 }, again = { 0 }, second = { 0 },
                                 freed = { 0 };
@@ -156,7 +156,7 @@ static void finalizer_holds_a_claim(void **state) {
 }
 
 /* A finalizer taken off too late or twice does no harm. */
-static void finalizer_of_the_gone(void **state) {
+TEST_CASE(finalizer_of_the_gone) {
         Rig *r = *state;
         _cleanup_answer_ Answer a = rig_merge(r, RIG_COORDINATOR, NODE("delete-nobody"),
                                               "{'metadata': {'resourceVersion': '1', 'finalizers': []}}");
@@ -183,7 +183,7 @@ static void assert_ends_in(Rig *r, const Answer *pod, const Answer *deleted, int
 }
 
 /* The grace can be shortened, never lengthened; 0 ends it. Makes the namespace of the cases about pods. */
-static void pods_go_gracefully(void **state) {
+TEST_CASE(pods_go_gracefully) {
         Rig *r = *state;
         _cleanup_free_ char *uid = NULL;
         _cleanup_answer_ Answer first = { 0 }, longer = { 0 }, same = { 0 }, shorter = { 0 }, last = { 0 };
@@ -217,7 +217,7 @@ static void pods_go_gracefully(void **state) {
 }
 
 /* An already terminating pod that would outlive the deadline: less, counted from the first delete. */
-static void grace_of_the_pod_itself(void **state) {
+TEST_CASE(grace_of_the_pod_itself) {
         Rig *r = *state;
         _cleanup_free_ _unused_ char *uid = rig_make_pending_pod(r, "delete-pods", "own", RIG_NODE_NAME, "x",
                                                                  "'terminationGracePeriodSeconds': 7");
@@ -231,7 +231,7 @@ static void grace_of_the_pod_itself(void **state) {
 }
 
 /* A longer grace than the pod's own is accepted, when it comes first. */
-static void grace_of_the_caller(void **state) {
+TEST_CASE(grace_of_the_caller) {
         Rig *r = *state;
         _cleanup_free_ _unused_ char *uid = rig_make_pod(r, "delete-pods", "callers", RIG_NODE_NAME, "x");
         _cleanup_answer_ Answer a = delete_pod(r, "callers", 100), was = { 0 };
@@ -242,7 +242,7 @@ static void grace_of_the_caller(void **state) {
 }
 
 /* Nobody has to stop them: they go at once. */
-static void pods_without_a_life(void **state) {
+TEST_CASE(pods_without_a_life) {
         Rig *r = *state;
         _cleanup_free_ _unused_ char *unbound =
                 rig_make_pending_pod(r, "delete-pods", "unbound", NULL, "x", "");
@@ -267,7 +267,7 @@ static void pods_without_a_life(void **state) {
 }
 
 /* Gone and made again under the same name: the old uid does not reach it. */
-static void pods_are_not_their_names(void **state) {
+TEST_CASE(pods_are_not_their_names) {
         Rig *r = *state;
         _cleanup_free_ char *old = rig_make_pod(r, "delete-pods", "again", RIG_NODE_NAME, "x"), *new = NULL;
         _cleanup_answer_ Answer gone = delete_pod(r, "again", 0), wrong = { 0 }, there = { 0 };
@@ -285,7 +285,7 @@ static void pods_are_not_their_names(void **state) {
 
 /* Who decided on what a pod was is told that it has changed: that it is going already, above all. And
  * whoever looks again may take less of it. */
-static void pods_that_have_changed(void **state) {
+TEST_CASE(pods_that_have_changed) {
         Rig *r = *state;
         _cleanup_free_ char *uid = rig_make_pod(r, "delete-pods", "changed", RIG_NODE_NAME, "x");
         _cleanup_answer_ Answer was = rig_get(r, RIG_ADMIN, POD("delete-pods", "changed")), first = { 0 };
@@ -308,7 +308,7 @@ static void pods_that_have_changed(void **state) {
 }
 
 /* A finalizer holds a pod after its grace, too. */
-static void finalizer_holds_a_pod(void **state) {
+TEST_CASE(finalizer_holds_a_pod) {
         Rig *r = *state;
         _cleanup_free_ _unused_ char *uid = rig_make_pod(r, "delete-pods", "held", RIG_NODE_NAME, "x");
         _cleanup_answer_ Answer held = { 0 }, asked = { 0 }, still = { 0 }, freed = { 0 };

@@ -37,7 +37,7 @@ static int64_t allowed_now(Rig *r, const char *ns, const char *pdb) {
 
 /* 201, the pod is terminating with its own grace, and says why in a condition. Makes the namespace of the
  * cases without a budget. */
-static void pod_without_a_budget(void **state) {
+TEST_CASE(pod_without_a_budget) {
         Rig *r = *state;
         _cleanup_free_ char *uid = NULL;
         _cleanup_answer_ Answer a = { 0 }, pod = { 0 };
@@ -59,7 +59,7 @@ static void pod_without_a_budget(void **state) {
         assert_eviction(r, "evict-plain", "p", uid, EVICTION_ACCEPTED, NULL);
 }
 
-static void grace_of_an_eviction(void **state) {
+TEST_CASE(grace_of_an_eviction) {
         Rig *r = *state;
         _cleanup_free_ char *uid = rig_make_pod(r, "evict-plain", "grace", RIG_NODE_NAME, "x");
         _cleanup_answer_ Answer a = rig_evict(r, RIG_COORDINATOR, "evict-plain", "grace", uid, 4),
@@ -70,7 +70,7 @@ static void grace_of_an_eviction(void **state) {
         assert_int_equal(answer_int(&pod, "metadata", "deletionGracePeriodSeconds", NULL), 4);
 }
 
-static void pod_gone_or_replaced(void **state) {
+TEST_CASE(pod_gone_or_replaced) {
         Rig *r = *state;
         _cleanup_free_ char *uid = rig_make_pod(r, "evict-plain", "replaced", RIG_NODE_NAME, "x");
 
@@ -81,7 +81,7 @@ static void pod_gone_or_replaced(void **state) {
 }
 
 /* What a client makes of an eviction that nobody understands. */
-static void evictions_that_are_none(void **state) {
+TEST_CASE(evictions_that_are_none) {
         static const struct {
                 const char *body;
                 unsigned status;
@@ -111,7 +111,7 @@ static void evictions_that_are_none(void **state) {
 /* -- budgets -------------------------------------------------------------------------------------- */
 
 /* The budget is charged for the first; the second has to wait, and the refusal names who refuses. */
-static void budget_is_charged(void **state) {
+TEST_CASE(budget_is_charged) {
         Rig *r = *state;
         _cleanup_free_ char *one = NULL, *two = NULL;
         _cleanup_answer_ Answer refused = { 0 }, pdb = { 0 };
@@ -143,7 +143,7 @@ static void budget_is_charged(void **state) {
 }
 
 /* Its controller has not looked at the newest budget: come again later. */
-static void budget_not_observed(void **state) {
+TEST_CASE(budget_not_observed) {
         Rig *r = *state;
         _cleanup_free_ char *uid = NULL;
         _cleanup_answer_ Answer a = { 0 };
@@ -162,7 +162,7 @@ static void budget_not_observed(void **state) {
 }
 
 /* A wrong uid costs the budget its place nevertheless. */
-static void several_budgets(void **state) {
+TEST_CASE(several_budgets) {
         Rig *r = *state;
         _cleanup_free_ char *uid = NULL;
 
@@ -179,7 +179,7 @@ static void several_budgets(void **state) {
 }
 
 /* Another namespace's budget, another app's, one of no pod: none of them is asked. */
-static void budgets_of_others(void **state) {
+TEST_CASE(budgets_of_others) {
         Rig *r = *state;
         _cleanup_free_ char *uid = NULL;
         _cleanup_answer_ Answer none = { 0 };
@@ -196,7 +196,7 @@ static void budgets_of_others(void **state) {
 }
 
 /* A selector {} is every pod of its namespace. */
-static void budget_of_all(void **state) {
+TEST_CASE(budget_of_all) {
         Rig *r = *state;
         _cleanup_free_ char *uid = NULL;
         _cleanup_answer_ Answer all = { 0 };
@@ -211,7 +211,7 @@ static void budget_of_all(void **state) {
 }
 
 /* Pods that are no loss pass a budget that allows none, and cost it nothing. */
-static void pods_that_ask_no_budget(void **state) {
+TEST_CASE(pods_that_ask_no_budget) {
         static const struct {
                 const char *name, *phase;
                 bool passes;
@@ -240,7 +240,7 @@ static void pods_that_ask_no_budget(void **state) {
 }
 
 /* A pod that is not Ready: always, or where the rest is healthy enough. */
-static void pods_that_are_not_ready(void **state) {
+TEST_CASE(pods_that_are_not_ready) {
         static const struct {
                 const char *ns, *policy;
                 int64_t current, desired;
@@ -271,7 +271,7 @@ static void pods_that_are_not_ready(void **state) {
 /* -- what is no matter of budgets ----------------------------------------------------------------- */
 
 /* 403 with a cause of its own: for creates, as an eviction is one. */
-static void namespace_is_terminating(void **state) {
+TEST_CASE(namespace_is_terminating) {
         Rig *r = *state;
         _cleanup_free_ char *uid = NULL;
         _cleanup_answer_ Answer gone = { 0 }, pod = { 0 };
@@ -288,7 +288,7 @@ static void namespace_is_terminating(void **state) {
         assert_true(api_error_has_cause(&pod.error, "NamespaceTerminating"));
 }
 
-static void eviction_is_forbidden(void **state) {
+TEST_CASE(eviction_is_forbidden) {
         Rig *r = *state;
         _cleanup_free_ char *uid = rig_make_pod(r, "evict-plain", "forbidden", RIG_NODE_NAME, "x");
         _cleanup_answer_ Answer a = rig_evict(r, RIG_STRANGER, "evict-plain", "forbidden", uid, -1);
@@ -299,7 +299,7 @@ static void eviction_is_forbidden(void **state) {
 }
 
 /* A finalizer on the pod: accepted, and it stays. */
-static void evicted_and_held(void **state) {
+TEST_CASE(evicted_and_held) {
         Rig *r = *state;
         _cleanup_free_ char *uid = rig_make_pod(r, "evict-plain", "held", RIG_NODE_NAME, "x");
         _cleanup_answer_ Answer held = { 0 }, freed = { 0 };
@@ -324,7 +324,7 @@ static EvictionAnswer would_be(Rig *r, const char *pod, const char *uid, char **
 
 /* A dry run is answered as the eviction would be, budget by budget, and leaves pod and budget as they are; so that of two
  * pods of a budget with room for one each alone would go. */
-static void eviction_on_trial(void **state) {
+TEST_CASE(eviction_on_trial) {
         Rig *r = *state;
         _cleanup_free_ char *one = NULL, *two = NULL, *free_pod = NULL, *pdb = NULL, *none = NULL;
         _cleanup_answer_ Answer pod = { 0 };
@@ -357,7 +357,7 @@ static void eviction_on_trial(void **state) {
 }
 
 /* Of a Node's patch, too. */
-static void cordon_on_trial(void **state) {
+TEST_CASE(cordon_on_trial) {
         Rig *r = *state;
         _cleanup_answer_ Answer made = { 0 }, dry = { 0 }, after = { 0 }, old = { 0 };
 

@@ -533,7 +533,7 @@ static void count_unseen(const Check *c, const FakeField *fields, const char *pa
         }
 }
 
-static void listed_fields_are_sent(void **state) {
+TEST_CASE(listed_fields_are_sent) {
         static const struct {
                 const char *name, *path, *more;
                 FakeResourceId id;

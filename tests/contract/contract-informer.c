@@ -145,7 +145,7 @@ static void assert_is_the_original(Follower *f, const char *group) {
 
 /* -- cases ---------------------------------------------------------------------------------------- */
 
-static void it_follows(void **state) {
+TEST_CASE(it_follows) {
         Rig *r = *state;
         _cleanup_(follower_freep) Follower *f = NULL;
         uint64_t lists = kube_client_requests(rig_client(r, RIG_HELD), KUBE_VERB_LIST);
@@ -180,7 +180,7 @@ static bool is_cut_off(void *userdata) {
 }
 
 /* Broken off and away for a while: it goes on where it was, without a list. */
-static void it_goes_on_after_a_cut(void **state) {
+TEST_CASE(it_goes_on_after_a_cut) {
         Rig *r = *state;
         _cleanup_(follower_freep) Follower *f = NULL;
         uint64_t lists;
@@ -207,7 +207,7 @@ static void it_goes_on_after_a_cut(void **state) {
 }
 
 /* Away while the past was forgotten: a new list, and it tells what was lost meanwhile, deletes too. */
-static void it_lists_again_after_410(void **state) {
+TEST_CASE(it_lists_again_after_410) {
         Rig *r = *state;
         _cleanup_(follower_freep) Follower *f = NULL;
         uint64_t lists;
@@ -237,7 +237,7 @@ static void it_lists_again_after_410(void **state) {
 }
 
 /* The server itself goes and comes again while the informer watches. */
-static void it_outlives_the_server(void **state) {
+TEST_CASE(it_outlives_the_server) {
         Rig *r = *state;
         _cleanup_(follower_freep) Follower *f = NULL;
 
@@ -257,7 +257,7 @@ static bool has_later(void *userdata) {
 }
 
 /* With a node's own credential: its pods and no others, from any namespace. */
-static void it_follows_the_pods_of_a_node(void **state) {
+TEST_CASE(it_follows_the_pods_of_a_node) {
         Rig *r = *state;
         _cleanup_(follower_freep) Follower *f = NULL;
         _cleanup_free_ char *a = NULL, *b = NULL, *c = NULL;

@@ -12,7 +12,7 @@
         "'acquireTime': '2026-01-01T00:00:00.000000Z', 'renewTime': '2026-01-01T00:00:00.123456Z'}}"
 
 /* Of two who create it one succeeds. */
-static void created_once(void **state) {
+TEST_CASE(created_once) {
         Rig *r = *state;
         _cleanup_answer_ Answer first = rig_create(r, RIG_ADMIN, LEASE(NS, NULL), LEASE_BODY, "lease-once");
         _cleanup_answer_ Answer second = rig_create(r, RIG_ADMIN, LEASE(NS, NULL), LEASE_BODY, "lease-once");
@@ -23,7 +23,7 @@ static void created_once(void **state) {
 }
 
 /* PUT of a record as it was read, changed: the second who read the same is refused. */
-static void compare_and_swap(void **state) {
+TEST_CASE(compare_and_swap) {
         Rig *r = *state;
         _cleanup_answer_ Answer made = rig_create(r, RIG_ADMIN, LEASE(NS, NULL), LEASE_BODY, "lease-swap");
         _cleanup_(lease_record_done) LeaseRecord record = { 0 };
@@ -52,7 +52,7 @@ static void compare_and_swap(void **state) {
         assert_int_equal(answer_int(&read, "spec", "leaseTransitions", NULL), 1);
 }
 
-static void unconditional_put_is_refused(void **state) {
+TEST_CASE(unconditional_put_is_refused) {
         Rig *r = *state;
         _cleanup_answer_ Answer made = rig_create(r, RIG_ADMIN, LEASE(NS, NULL), LEASE_BODY, "lease-blind");
         _cleanup_answer_ Answer blind =
@@ -66,7 +66,7 @@ static void unconditional_put_is_refused(void **state) {
 }
 
 /* The object that was read is not the one that is there. */
-static void put_to_another_life(void **state) {
+TEST_CASE(put_to_another_life) {
         Rig *r = *state;
         _cleanup_answer_ Answer first = rig_create(r, RIG_ADMIN, LEASE(NS, NULL), LEASE_BODY, "lease-lives");
         _cleanup_answer_ Answer gone = { 0 }, second = { 0 }, put = { 0 };
@@ -80,7 +80,7 @@ static void put_to_another_life(void **state) {
         assert_answer(put, 409, "Conflict");
 }
 
-static void lease_that_is_none(void **state) {
+TEST_CASE(lease_that_is_none) {
         static const struct {
                 const char *what, *spec;
                 unsigned status;
@@ -106,7 +106,7 @@ static void lease_that_is_none(void **state) {
 }
 
 /* What the server does not know it drops; an empty holder it keeps. */
-static void unknown_fields_and_empty_ones(void **state) {
+TEST_CASE(unknown_fields_and_empty_ones) {
         Rig *r = *state;
         _cleanup_answer_ Answer a =
                 rig_create(r, RIG_ADMIN, LEASE(NS, NULL),
@@ -201,7 +201,7 @@ static usec_t renewed_at(Rig *r, const char *name) {
 }
 
 /* Killed, the first leaves its lease to run out; then the second leads, and not before. */
-static void a_killed_leader_is_followed(void **state) {
+TEST_CASE(a_killed_leader_is_followed) {
         Rig *r = *state;
         usec_t lease_usec = (rig_is_fake(r) ? 5 : 12) * USEC_PER_SEC, killed, renewed;
         _cleanup_(candidate_freep)
@@ -231,7 +231,7 @@ static void a_killed_leader_is_followed(void **state) {
 
 /* Given up, it need not run out, which nobody would wait for here. By the coordinator's credential, on its
  * own Lease. */
-static void a_leader_that_leaves_is_followed(void **state) {
+TEST_CASE(a_leader_that_leaves_is_followed) {
         Rig *r = *state;
         usec_t lease_usec = 10 * RIG_PATIENCE_USEC;
         _cleanup_(candidate_freep) Candidate *a = NULL, *b = NULL;
@@ -250,7 +250,7 @@ static void a_leader_that_leaves_is_followed(void **state) {
 
 /* Somebody takes the Lease by hand: whoever led leads no more, and says so, long before its own would have
  * run out. */
-static void a_leader_that_is_robbed_stops(void **state) {
+TEST_CASE(a_leader_that_is_robbed_stops) {
         Rig *r = *state;
         _cleanup_(candidate_freep) Candidate *a =
                 candidate_new(r, RIG_ADMIN, NS, "elect-rob", "a", 10 * RIG_PATIENCE_USEC);
@@ -264,7 +264,7 @@ static void a_leader_that_is_robbed_stops(void **state) {
 }
 
 /* The connection breaks, and the leader goes on: it renews its lease over the next one. */
-static void a_leader_outlives_a_cut(void **state) {
+TEST_CASE(a_leader_outlives_a_cut) {
         Rig *r = *state;
         Loop *loop = rig_env(r, RIG_ADMIN)->loop;
         _cleanup_(candidate_freep) Candidate *a =

@@ -21,7 +21,7 @@ static void assert_names(const Answer *a, const char *expected) {
 }
 
 /* The same resourceVersion on every page; how many are left is told until none is. */
-static void list_in_pages(void **state) {
+TEST_CASE(list_in_pages) {
         Rig *r = *state;
         _cleanup_answer_ Answer first = { 0 }, second = { 0 }, third = { 0 };
 
@@ -45,7 +45,7 @@ static void list_in_pages(void **state) {
 }
 
 /* What happens between two pages is not on the second. */
-static void pages_are_one_snapshot(void **state) {
+TEST_CASE(pages_are_one_snapshot) {
         Rig *r = *state;
         _cleanup_answer_ Answer first = { 0 }, second = { 0 }, gone = { 0 }, marked = { 0 }, now = { 0 };
 
@@ -71,7 +71,7 @@ static void pages_are_one_snapshot(void **state) {
 }
 
 /* 410 with a token for the rest as it is now. */
-static void continue_expires(void **state) {
+TEST_CASE(continue_expires) {
         Rig *r = *state;
         _cleanup_answer_ Answer first = { 0 }, late = { 0 }, rest = { 0 };
 
@@ -92,7 +92,7 @@ static void continue_expires(void **state) {
         assert_string_not_equal(answer_version(&rest), answer_version(&first));
 }
 
-static void bad_continue_is_refused(void **state) {
+TEST_CASE(bad_continue_is_refused) {
         Rig *r = *state;
         _cleanup_answer_ Answer a =
                 rig_list(r, RIG_ADMIN, NODE(NULL), &(KubeListOptions){ .continue_token = "nonsense" });
@@ -101,7 +101,7 @@ static void bad_continue_is_refused(void **state) {
 }
 
 /* From the cache: as one page, whatever was asked. */
-static void list_from_the_cache(void **state) {
+TEST_CASE(list_from_the_cache) {
         Rig *r = *state;
         _cleanup_answer_ Answer fresh = { 0 }, cached = { 0 };
 
@@ -117,7 +117,7 @@ static void list_from_the_cache(void **state) {
                     strtoull(answer_version(&fresh), NULL, 10));
 }
 
-static void list_of_the_past(void **state) {
+TEST_CASE(list_of_the_past) {
         Rig *r = *state;
         _cleanup_answer_ Answer before = { 0 }, exact = { 0 }, newer = { 0 }, future = { 0 };
         KubeListOptions o = { .resource_version_match = "Exact" };
@@ -149,7 +149,7 @@ static void list_of_the_past(void **state) {
 /* {"v":"meta.k8s.io/v1","rv":999999999,"start":"a\u0000"}, as of a list whose first page came before etcd was restored. */
 #define TOKEN_OF_THE_FUTURE "eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6OTk5OTk5OTk5LCJzdGFydCI6ImFcdTAwMDAifQ"
 
-static void continue_in_the_future(void **state) {
+TEST_CASE(continue_in_the_future) {
         Rig *r = *state;
         _cleanup_answer_ Answer a = rig_list(r, RIG_ADMIN, NODE(NULL),
                                              &(KubeListOptions){ .limit = 1, .continue_token = TOKEN_OF_THE_FUTURE });
@@ -158,7 +158,7 @@ static void continue_in_the_future(void **state) {
         assert_true(api_error_has_cause(&a.error, "ResourceVersionTooLarge"));
 }
 
-static void select_by_field(void **state) {
+TEST_CASE(select_by_field) {
         static const struct {
                 const char *selector, *names;
         } rows[] = {
@@ -190,7 +190,7 @@ static void select_by_field(void **state) {
         assert_answer(unknown, 400, "BadRequest");
 }
 
-static void select_by_label(void **state) {
+TEST_CASE(select_by_label) {
         static const struct {
                 const char *selector, *names; /* NULL: refused */
         } rows[] = {
@@ -227,7 +227,7 @@ static void select_by_label(void **state) {
 }
 
 /* With a selector nobody counts what is left, but the pages are right. */
-static void pages_of_a_selection(void **state) {
+TEST_CASE(pages_of_a_selection) {
         Rig *r = *state;
         KubeListOptions o = { .label_selector = "app=a", .limit = 2 };
         _cleanup_answer_ Answer first = { 0 }, second = { 0 };
@@ -248,7 +248,7 @@ static void pages_of_a_selection(void **state) {
 }
 
 /* Items of a built-in kind do not name it; those of a custom one do. */
-static void kinds_of_items(void **state) {
+TEST_CASE(kinds_of_items) {
         Rig *r = *state;
         _cleanup_answer_ Answer nodes = { 0 }, claims = { 0 };
         const Json *item;
@@ -271,7 +271,7 @@ static void kinds_of_items(void **state) {
 }
 
 /* Each once, in order, in pages as an informer asks for them. */
-static void list_of_1200(void **state) {
+TEST_CASE(list_of_1200) {
         static const size_t sizes[] = { 500, 500, 200 };
         Rig *r = *state;
         _cleanup_free_ char *token = NULL;

@@ -7,7 +7,7 @@
 #define NS "credential"
 
 /* The two nodes, and a pod on each; once for all cases. */
-static void two_nodes_and_their_pods(void **state) {
+TEST_CASE(two_nodes_and_their_pods) {
         Rig *r = *state;
         _cleanup_free_ char *mine = NULL, *other = NULL;
 
@@ -94,7 +94,7 @@ static const char *reason_of(unsigned status) {
         }
 }
 
-static void patches_of_its_node(void **state) {
+TEST_CASE(patches_of_its_node) {
         Rig *r = *state;
 
         for (size_t i = 0; i < ELEMENTSOF(patches); i++) {
@@ -108,7 +108,7 @@ static void patches_of_its_node(void **state) {
 }
 
 /* As decided on the newest state: by the version that its own watch would have given. */
-static void conditional_patch_of_itself(void **state) {
+TEST_CASE(conditional_patch_of_itself) {
         Rig *r = *state;
         _cleanup_answer_ Answer seen = rig_get(r, RIG_NODE, NODE(RIG_NODE_NAME)), patched = { 0 },
                                 status = { 0 };
@@ -126,7 +126,7 @@ static void conditional_patch_of_itself(void **state) {
         assert_answer(status, 200, NULL);
 }
 
-static void reads_its_node_and_no_other(void **state) {
+TEST_CASE(reads_its_node_and_no_other) {
         Rig *r = *state;
         _cleanup_answer_ Answer own = rig_get(r, RIG_NODE, NODE(RIG_NODE_NAME));
         _cleanup_answer_ Answer other = rig_get(r, RIG_NODE, NODE(RIG_OTHER_NODE_NAME));
@@ -148,7 +148,7 @@ static void reads_its_node_and_no_other(void **state) {
         assert_answer(gone, 403, "Forbidden");
 }
 
-static void watches_its_node_and_pods(void **state) {
+TEST_CASE(watches_its_node_and_pods) {
         Rig *r = *state;
         _cleanup_answer_ Answer nodes =
                 rig_list(r, RIG_NODE, NODE(NULL),
@@ -175,7 +175,7 @@ static void watches_its_node_and_pods(void **state) {
         assert_int_equal(all->status, 403);
 }
 
-static void reads_its_pods_and_no_others(void **state) {
+TEST_CASE(reads_its_pods_and_no_others) {
         Rig *r = *state;
         _cleanup_answer_ Answer own =
                 rig_list(r, RIG_NODE, POD(NULL, NULL),
@@ -200,7 +200,7 @@ static void reads_its_pods_and_no_others(void **state) {
         assert_answer(none, 403, "Forbidden");
 }
 
-static void evicts_its_pods_and_no_others(void **state) {
+TEST_CASE(evicts_its_pods_and_no_others) {
         Rig *r = *state;
         _cleanup_free_ char *own = rig_make_pod(r, NS, "evicted", RIG_NODE_NAME, "x");
         _cleanup_free_ char *other = rig_make_pod(r, NS, "spared", RIG_OTHER_NODE_NAME, "x");
@@ -215,7 +215,7 @@ static void evicts_its_pods_and_no_others(void **state) {
         assert_answer(gone, 404, "NotFound");
 }
 
-static void deletes_its_pods_and_no_others(void **state) {
+TEST_CASE(deletes_its_pods_and_no_others) {
         Rig *r = *state;
         _cleanup_free_ char *own = rig_make_pod(r, NS, "deleted", RIG_NODE_NAME, "x");
         _cleanup_answer_ Answer mine = rig_delete(r, RIG_NODE, POD(NS, "deleted"),
@@ -230,7 +230,7 @@ static void deletes_its_pods_and_no_others(void **state) {
 }
 
 /* A PDB refuses a node's eviction as anyone's; that is how it learns of it. */
-static void is_refused_by_a_budget(void **state) {
+TEST_CASE(is_refused_by_a_budget) {
         Rig *r = *state;
         _cleanup_free_ char *uid = rig_make_pod(r, NS, "guarded", RIG_NODE_NAME, "guarded");
         _cleanup_answer_ Answer a = { 0 };
@@ -243,7 +243,7 @@ static void is_refused_by_a_budget(void **state) {
         assert_non_null(strstr(a.error.causes[0].message, "guard"));
 }
 
-static void writes_core_events(void **state) {
+TEST_CASE(writes_core_events) {
         Rig *r = *state;
         _cleanup_answer_ Answer in_default = { 0 }, elsewhere = { 0 }, counted = { 0 }, listed = { 0 };
 
@@ -265,7 +265,7 @@ static void writes_core_events(void **state) {
         assert_answer(listed, 403, "Forbidden");
 }
 
-static void what_is_none_of_its_business(void **state) {
+TEST_CASE(what_is_none_of_its_business) {
         static const KubeKind events_of_another_group = {
                 .group = "events.k8s.io",
                 .version = "v1",
@@ -304,7 +304,7 @@ static void what_is_none_of_its_business(void **state) {
 }
 
 /* Its own node Lease alone. */
-static void its_own_lease(void **state) {
+TEST_CASE(its_own_lease) {
         Rig *r = *state;
         _cleanup_answer_ Answer own =
                 rig_create(r, RIG_NODE, LEASE("kube-node-lease", NULL),

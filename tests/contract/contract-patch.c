@@ -24,7 +24,7 @@ static Answer send_cordon(Rig *r, const KubeNode *n) {
 }
 
 /* Cordon, taint, label, deadline: all in one, and others' taints keep what they had. */
-static void coordinator_cordons(void **state) {
+TEST_CASE(coordinator_cordons) {
         Rig *r = *state;
         _cleanup_answer_ Answer tainted = { 0 }, cordoned = { 0 };
         _cleanup_node_ KubeNode *before = NULL, *after = NULL;
@@ -57,7 +57,7 @@ static void coordinator_cordons(void **state) {
 }
 
 /* Decided on an old state: 409, and nothing has happened. */
-static void stale_cordon_is_refused(void **state) {
+TEST_CASE(stale_cordon_is_refused) {
         Rig *r = *state;
         _cleanup_answer_ Answer other = { 0 }, stale = { 0 };
         _cleanup_node_ KubeNode *before = NULL, *after = NULL;
@@ -77,7 +77,7 @@ static void stale_cordon_is_refused(void **state) {
 }
 
 /* Two who decided on the same state: one wins. */
-static void one_of_two_patches_wins(void **state) {
+TEST_CASE(one_of_two_patches_wins) {
         Rig *r = *state;
         _cleanup_answer_ Answer first = { 0 }, second = { 0 };
         _cleanup_node_ KubeNode *seen = NULL;
@@ -91,7 +91,7 @@ static void one_of_two_patches_wins(void **state) {
 }
 
 /* The pool lets its node go: every mark of ours comes off in one patch, and nothing else. */
-static void coordinator_releases(void **state) {
+TEST_CASE(coordinator_releases) {
         Rig *r = *state;
         _cleanup_answer_ Answer adopted = { 0 }, cordoned = { 0 }, released = { 0 };
         _cleanup_node_ KubeNode *fresh = NULL, *held = NULL, *dirty = NULL, *after = NULL;
@@ -125,7 +125,7 @@ static void coordinator_releases(void **state) {
 }
 
 /* Others' finalizers stay where they were. */
-static void finalizers_of_others_stay(void **state) {
+TEST_CASE(finalizers_of_others_stay) {
         Rig *r = *state;
         _cleanup_answer_ Answer first = { 0 }, added = { 0 }, removed = { 0 };
         _cleanup_node_ KubeNode *seen = NULL, *held = NULL, *after = NULL;
@@ -171,7 +171,7 @@ static Answer send_condition(Rig *r, const char *node, const char *type, Conditi
 }
 
 /* A condition beside the kubelet's, written twice, then taken away. */
-static void a_condition_beside_others(void **state) {
+TEST_CASE(a_condition_beside_others) {
         Rig *r = *state;
         _cleanup_answer_ Answer first = { 0 }, second = { 0 }, off = { 0 };
         _cleanup_node_ KubeNode *n = NULL, *later = NULL, *after = NULL;
@@ -205,7 +205,7 @@ static void a_condition_beside_others(void **state) {
 }
 
 /* A Node made anew under the name takes nothing that was meant for the other. */
-static void a_condition_for_another(void **state) {
+TEST_CASE(a_condition_for_another) {
         static const Condition mark = { CONDITION_DRAINED, "R", "m", CONDITION_TRUE, WHEN_USEC };
         static const KubeNode another = { .object = { .kind = &kube_node_kind, .meta.uid = (char *) "another" } };
         _cleanup_free_ char *body = condition_patch(&another.object, &mark);
@@ -221,7 +221,7 @@ static void a_condition_for_another(void **state) {
 }
 
 /* The kubelet sends its own conditions by a strategic patch: ours survive it. */
-static void conditions_survive_the_kubelet(void **state) {
+TEST_CASE(conditions_survive_the_kubelet) {
         Rig *r = *state;
         _cleanup_answer_ Answer ours = { 0 }, theirs = { 0 };
         _cleanup_node_ KubeNode *n = NULL;
@@ -240,7 +240,7 @@ static void conditions_survive_the_kubelet(void **state) {
 }
 
 /* The status by the object, or the object by the status: neither is possible, and neither is an error. */
-static void status_and_object_are_apart(void **state) {
+TEST_CASE(status_and_object_are_apart) {
         Rig *r = *state;
         _cleanup_answer_ Answer by_object = { 0 }, by_status = { 0 };
         _cleanup_node_ KubeNode *n = NULL;
@@ -259,7 +259,7 @@ static void status_and_object_are_apart(void **state) {
 }
 
 /* Each kind of patch, object and status: a stale version is refused everywhere. */
-static void stale_versions_are_refused(void **state) {
+TEST_CASE(stale_versions_are_refused) {
         static const struct {
                 const char *subresource;
                 KubePatchType type;
@@ -302,7 +302,7 @@ static void stale_versions_are_refused(void **state) {
         "[{'op': 'test', 'path': '/spec/unschedulable', 'value': null}, " \
         "{'op': 'add', 'path': '/spec/unschedulable', 'value': true}]"
 
-static void json_patch_tests_first(void **state) {
+TEST_CASE(json_patch_tests_first) {
         Rig *r = *state;
         _cleanup_answer_ Answer first = { 0 }, again = { 0 }, missing = { 0 }, remove = { 0 };
 
@@ -324,7 +324,7 @@ static void json_patch_tests_first(void **state) {
                             "other");
 }
 
-static void null_takes_away(void **state) {
+TEST_CASE(null_takes_away) {
         Rig *r = *state;
         _cleanup_answer_ Answer put = { 0 }, off = { 0 }, same = { 0 };
 
@@ -347,7 +347,7 @@ static void null_takes_away(void **state) {
         assert_string_equal(answer_version(&same), answer_version(&off));
 }
 
-static void what_no_patch_may_change(void **state) {
+TEST_CASE(what_no_patch_may_change) {
         static const struct {
                 const char *body;
                 unsigned status;
@@ -381,7 +381,7 @@ static void what_no_patch_may_change(void **state) {
         }
 }
 
-static void patch_of_nothing(void **state) {
+TEST_CASE(patch_of_nothing) {
         Rig *r = *state;
         _cleanup_answer_ Answer gone = { 0 }, custom = { 0 };
 

@@ -401,7 +401,7 @@ static void make_storage(Rig *r) {
         assert_answer(node, 201, NULL);
 }
 
-static void same_in_both(void **state) {
+TEST_CASE(same_in_both) {
         Rig *r = *state;
 
         rig_make_namespace(r, NS);
@@ -425,7 +425,7 @@ static void same_in_both(void **state) {
 }
 
 /* The same objects in the same order, however they are cut into pages. */
-static void pages_in_protobuf(void **state) {
+TEST_CASE(pages_in_protobuf) {
         Rig *r = *state;
         _cleanup_(objects_done) Objects all = { 0 };
         _cleanup_free_ char *token = NULL;
@@ -456,7 +456,7 @@ static void pages_in_protobuf(void **state) {
 
 /* Each type of event, and the end. The last bookmark comes two seconds before that, if there is news by
  * then: a busy machine has the time for it. */
-static void watch_in_protobuf(void **state) {
+TEST_CASE(watch_in_protobuf) {
         Rig *r = *state;
         _cleanup_watch_ RigWatch *w = NULL;
         _cleanup_answer_ Answer now = rig_list(r, RIG_ADMIN, NODE(NULL), NULL), changed = { 0 },
@@ -483,7 +483,7 @@ static void watch_in_protobuf(void **state) {
         assert_true(w->protobuf);
 }
 
-static void forgotten_in_protobuf(void **state) {
+TEST_CASE(forgotten_in_protobuf) {
         Rig *r = *state;
         _cleanup_watch_ RigWatch *w = NULL;
         _cleanup_answer_ Answer now = rig_list(r, RIG_ADMIN, NODE(NULL), NULL);
@@ -523,7 +523,7 @@ static bool is_refused(void *userdata) {
 }
 
 /* A Status is protobuf as well, and says the same. */
-static void refused_in_protobuf(void **state) {
+TEST_CASE(refused_in_protobuf) {
         Rig *r = *state;
         _cleanup_(kube_call_freep) KubeCall *call = NULL;
         Refusal f = { 0 };

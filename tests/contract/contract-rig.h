@@ -13,13 +13,7 @@
  * says so.
  */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "cmocka-test.h"
 #include "kube-client.h"
 #include "kube-kinds.h"
 

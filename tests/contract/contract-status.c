@@ -7,7 +7,7 @@
 
 #define OF(kind) "'apiVersion': 'vesper.sh/v1alpha1', 'kind': '" kind "'"
 
-static void status_is_apart(void **state) {
+TEST_CASE(status_is_apart) {
         Rig *r = *state;
         _cleanup_answer_ Answer made = { 0 }, by_status = { 0 }, by_object = { 0 };
 
@@ -43,7 +43,7 @@ static void status_is_apart(void **state) {
 }
 
 /* It counts what the spec has been through, and nothing else. */
-static void generation_counts_specs(void **state) {
+TEST_CASE(generation_counts_specs) {
         static const struct {
                 const char *body;
                 int64_t generation;
@@ -69,7 +69,7 @@ static void generation_counts_specs(void **state) {
 }
 
 /* Charged by a conditional patch, so that two can never both spend the last one. */
-static void status_is_written_conditionally(void **state) {
+TEST_CASE(status_is_written_conditionally) {
         Rig *r = *state;
         _cleanup_answer_ Answer made = { 0 }, none = { 0 };
 
@@ -93,7 +93,7 @@ static void status_is_written_conditionally(void **state) {
 }
 
 /* A merge patch replaces the list of conditions whole. */
-static void conditions_are_one_list(void **state) {
+TEST_CASE(conditions_are_one_list) {
         Rig *r = *state;
         _cleanup_answer_ Answer two = { 0 }, one = { 0 }, twice = { 0 };
 
@@ -116,7 +116,7 @@ static void conditions_are_one_list(void **state) {
 }
 
 /* What a claim says, its decoder reads. */
-static void claim_is_read_back(void **state) {
+TEST_CASE(claim_is_read_back) {
         Rig *r = *state;
         _cleanup_(kube_object_unrefp) KubeObject *o = NULL;
         _cleanup_answer_ Answer a = { 0 };
@@ -185,7 +185,7 @@ static const KubeNodeClaim *on_claim_now(void *userdata) {
 }
 
 /* Everything that the coordinator tells on a claim, in each phase, is what the schema takes. */
-static void coordinator_tells_each_phase(void **state) {
+TEST_CASE(coordinator_tells_each_phase) {
         Rig *r = *state;
         _cleanup_answer_ Answer made = { 0 };
         _cleanup_(kube_object_unrefp) KubeObject *o = NULL;
@@ -257,7 +257,7 @@ static void check_schema(Rig *r, KubeTarget t, const SchemaRow *rows, size_t n) 
         }
 }
 
-static void schema_of_claims(void **state) {
+TEST_CASE(schema_of_claims) {
         static const SchemaRow rows[] = {
                 { "all there is",
                   "{'nodePool': 'a', 'providerID': 'b', 'terminationGracePeriod': '1h30m', 'expireAfter': "
@@ -285,7 +285,7 @@ static void schema_of_claims(void **state) {
         check_schema(*state, CLAIM(NULL), rows, ELEMENTSOF(rows));
 }
 
-static void schema_of_pools(void **state) {
+TEST_CASE(schema_of_pools) {
         static const SchemaRow rows[] = {
                 { "all there is",
                   "{'selector': {'matchLabels': {'a': 'b'}, 'matchExpressions': [{'key': 'c', 'operator': "
@@ -365,7 +365,7 @@ static void schema_of_pools(void **state) {
         check_schema(*state, POOL(NULL), rows, ELEMENTSOF(rows));
 }
 
-static void schema_of_budgets(void **state) {
+TEST_CASE(schema_of_budgets) {
         static const SchemaRow rows[] = {
                 { "nodes", "{'minAvailable': 2, 'selector': {'matchLabels': {'a': 'b'}}}", 201 },
                 { "a percentage", "{'maxUnavailable': '10%', 'selector': {}}", 201 },
@@ -384,7 +384,7 @@ static void schema_of_budgets(void **state) {
 }
 
 /* What must be trusted cannot be changed. */
-static void claims_are_immutable(void **state) {
+TEST_CASE(claims_are_immutable) {
         static const struct {
                 const char *what, *body;
                 unsigned status;
@@ -420,7 +420,7 @@ static void claims_are_immutable(void **state) {
         assert_answer(late, 422, "Invalid");
 }
 
-static void schema_of_the_status(void **state) {
+TEST_CASE(schema_of_the_status) {
         static const struct {
                 const char *what, *status;
                 unsigned expected;
@@ -449,7 +449,7 @@ static void schema_of_the_status(void **state) {
 }
 
 /* What the schema does not know is dropped; what it presets is there. */
-static void pruned_and_defaulted(void **state) {
+TEST_CASE(pruned_and_defaulted) {
         Rig *r = *state;
         _cleanup_answer_ Answer pool = { 0 }, bare = { 0 };
 

@@ -28,7 +28,7 @@ static char *version_now(Rig *r, KubeTarget t) {
 }
 
 /* What happens between the list and the watch is not lost, and what comes later follows. */
-static void watch_from_a_list(void **state) {
+TEST_CASE(watch_from_a_list) {
         Rig *r = *state;
         _cleanup_free_ char *version = version_now(r, NODE(NULL));
         _cleanup_watch_ RigWatch *w = NULL;
@@ -46,7 +46,7 @@ static void watch_from_a_list(void **state) {
 }
 
 /* A patch that changes nothing is no event. */
-static void no_event_without_change(void **state) {
+TEST_CASE(no_event_without_change) {
         Rig *r = *state;
         _cleanup_free_ char *version = NULL;
         _cleanup_watch_ RigWatch *w = NULL;
@@ -62,7 +62,7 @@ static void no_event_without_change(void **state) {
 }
 
 /* Who leaves a selection is deleted for those who watch it; who enters is added. */
-static void watch_a_selection(void **state) {
+TEST_CASE(watch_a_selection) {
         Rig *r = *state;
         _cleanup_free_ char *version = NULL;
         _cleanup_watch_ RigWatch *w = NULL;
@@ -84,7 +84,7 @@ static void watch_a_selection(void **state) {
         assert_false(w->out_of_order);
 }
 
-static void watch_by_field(void **state) {
+TEST_CASE(watch_by_field) {
         Rig *r = *state;
         _cleanup_free_ char *version = NULL, *a = NULL, *b = NULL;
         _cleanup_watch_ RigWatch *one = NULL, *mine = NULL;
@@ -105,7 +105,7 @@ static void watch_by_field(void **state) {
 }
 
 /* Without a version: what is there comes first, as added. */
-static void watch_from_now(void **state) {
+TEST_CASE(watch_from_now) {
         Rig *r = *state;
         _cleanup_watch_ RigWatch *unset = NULL, *zero = NULL;
         _cleanup_free_ char *version = NULL;
@@ -126,7 +126,7 @@ static void watch_from_now(void **state) {
 }
 
 /* A custom object, from its creation to its end. */
-static void watch_custom_objects(void **state) {
+TEST_CASE(watch_custom_objects) {
         Rig *r = *state;
         _cleanup_free_ char *version = version_now(r, CLAIM(NULL));
         _cleanup_watch_ RigWatch *w =
@@ -171,7 +171,7 @@ static void news_of_a_node(Rig *r, RigWatch *w, unsigned nth) {
 
 /* The server ends a watch when its time is over: cleanly, with a bookmark before, if there is news since it
  * began. */
-static void bookmark_before_the_end(void **state) {
+TEST_CASE(bookmark_before_the_end) {
         Rig *r = *state;
         _cleanup_watch_ RigWatch *w = watch_news(r, NODE(NULL), news_of_a_node), *next = NULL;
         _cleanup_free_ char *bookmark = NULL;
@@ -192,7 +192,7 @@ static void bookmark_before_the_end(void **state) {
 }
 
 /* A watch without a byte is nothing unusual: whoever waits for bookmarks alone cuts healthy watches. */
-static void no_bookmark_without_news(void **state) {
+TEST_CASE(no_bookmark_without_news) {
         Rig *r = *state;
         _cleanup_free_ char *version = version_now(r, NDB(NULL));
         _cleanup_watch_ RigWatch *w =
@@ -220,7 +220,7 @@ static void news_of_other_kinds(Rig *r, RigWatch *w, unsigned nth) {
 /* A bookmark is newer than the last event of its kind, where others changed: that is its use. (The API
  * server learns of others' changes when etcd notifies it of its progress: here because of a consistent
  * list.) */
-static void bookmark_counts_other_kinds(void **state) {
+TEST_CASE(bookmark_counts_other_kinds) {
         Rig *r = *state;
         _cleanup_watch_ RigWatch *w = watch_news(r, CLAIM(NULL), news_of_other_kinds);
 
@@ -230,7 +230,7 @@ static void bookmark_counts_other_kinds(void **state) {
 }
 
 /* 200, then an event that says 410. */
-static void watch_from_the_forgotten(void **state) {
+TEST_CASE(watch_from_the_forgotten) {
         Rig *r = *state;
         _cleanup_free_ char *version = version_now(r, NODE(NULL));
         _cleanup_watch_ RigWatch *w = NULL;
@@ -247,7 +247,7 @@ static void watch_from_the_forgotten(void **state) {
 
 /* Of a version that is not yet, as of before etcd was restored from a backup: taken, and told nothing. Whoever waits there
  * waits for as long as it takes to get there, and is not told what has happened until then. */
-static void watch_from_the_future(void **state) {
+TEST_CASE(watch_from_the_future) {
         Rig *r = *state;
         _cleanup_watch_ RigWatch *w = rig_watch(r, RIG_ADMIN, NODE(NULL),
                                                 &(KubeWatchOptions){ .resource_version = "999999999",
@@ -262,7 +262,7 @@ static void watch_from_the_future(void **state) {
         assert_int_equal(w->seen.size, 0);
 }
 
-static void watch_from_nonsense(void **state) {
+TEST_CASE(watch_from_nonsense) {
         Rig *r = *state;
         _cleanup_answer_ Answer a = rig_http(
                 r, RIG_ADMIN, HTTP_GET, "/api/v1/nodes?watch=true&resourceVersion=nonsense", NULL, NULL);
@@ -272,7 +272,7 @@ static void watch_from_nonsense(void **state) {
 }
 
 /* A broken connection is an error for who watches, and nothing is lost by it. */
-static void watch_is_cut(void **state) {
+TEST_CASE(watch_is_cut) {
         Rig *r = *state;
         _cleanup_free_ char *version = version_now(r, NODE(NULL)), *seen = NULL;
         _cleanup_watch_ RigWatch *w = NULL, *again = NULL;

@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include <nghttp2/nghttp2.h>
 
+#include "cmocka-test.h"
 #include "h2-rig.h"
 #include "kubeconfig.h"
 #include "tls-fixture.h"

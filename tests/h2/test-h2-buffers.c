@@ -3,18 +3,13 @@
  * gets its own bytes, whole. With a buffer smaller than a frame libcurl 7.88 dies here. They say their
  * length, or end by a frame of their own, as kube-apiserver's do: else libcurl may not notice an end
  * (http-curl.c). */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include <nghttp2/nghttp2.h>
 
+#include "cmocka-test.h"
 #include "h2-rig.h"
 #include "string-util.h"
 
@@ -128,11 +123,11 @@ static void answers_stay_apart(void **state, bool lengths) {
         h2_world_free(crowd.world);
 }
 
-static void test_answers_with_length(void **state) {
+TEST_CASE(test_answers_with_length) {
         answers_stay_apart(state, true);
 }
 
-static void test_answers_without_length(void **state) {
+TEST_CASE(test_answers_without_length) {
         answers_stay_apart(state, false);
 }
 

@@ -2,18 +2,13 @@
 /* What those who call make of it: the evictor and the informer, whole, against faults that strike many
  * requests. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include <nghttp2/nghttp2.h>
 
+#include "cmocka-test.h"
 #include "evictor.h"
 #include "h2-rig.h"
 #include "informer.h"
@@ -75,7 +70,7 @@ static H2Count count_pod(const H2World *w, unsigned i) {
 }
 
 /* Each eviction takes effect, and no answer says so: each is asked for once more, not oftener. */
-static void evictions_lost_after_the_effect(void **state) {
+TEST_CASE(evictions_lost_after_the_effect) {
         static const H2Fault ways[] = { H2_RESET_AFTER, H2_CUT_BODY };
 
         for (size_t way = 0; way < ELEMENTSOF(ways); way++) {
@@ -93,7 +88,7 @@ static void evictions_lost_after_the_effect(void **state) {
 }
 
 /* The connection breaks with all of them in flight. */
-static void evictions_on_a_connection_that_breaks(void **state) {
+TEST_CASE(evictions_on_a_connection_that_breaks) {
         _cleanup_(h2_world_freep) H2World *w = h2_world_new(state, NULL);
         Wishes x;
 
@@ -107,7 +102,7 @@ static void evictions_on_a_connection_that_breaks(void **state) {
 
 /* Some of the first burst are refused for the sake of the limit; in the end each took effect exactly once.
  */
-static void evictions_where_few_streams_are_allowed(void **state) {
+TEST_CASE(evictions_where_few_streams_are_allowed) {
         _cleanup_(h2_world_freep) H2World *w =
                 h2_world_new(state, &(H2ServerOptions){ .max_concurrent_streams = 4 });
         Wishes x;
@@ -187,7 +182,7 @@ static bool has_all(void *userdata) {
 }
 
 /* Nothing is missed, nothing comes twice, and nothing is listed again. */
-static void a_watch_goes_on_where_it_broke(void **state) {
+TEST_CASE(a_watch_goes_on_where_it_broke) {
         static const char *const from[] = { "7", "8", "9", "10", "11" };
         _cleanup_(h2_world_freep) H2World *w = h2_world_new(state, NULL);
         Watched x = { 0 };

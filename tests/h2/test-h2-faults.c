@@ -1,17 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What one stream's or one connection's fault does to the others: at the transport, many calls at once. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include <nghttp2/nghttp2.h>
 
+#include "cmocka-test.h"
 #include "h2-rig.h"
 
 #define CALLS_MAX 64
@@ -85,7 +80,7 @@ static void warm(H2World *w, HttpLane lane) {
 
 /* Of six streams in flight three are below the last one: those are answered, the others were not served. The
  * three come through on the old connection while a new call already uses another. */
-static void goaway_splits_the_streams(void **state) {
+TEST_CASE(goaway_splits_the_streams) {
         _cleanup_(h2_world_freep) H2World *w = h2_world_new(state, NULL);
         H2Call calls[6], next;
         H2Stream *third;
@@ -114,7 +109,7 @@ static void goaway_splits_the_streams(void **state) {
 }
 
 /* As a server begins its shutdown: all of the streams may end, new ones are not wanted. */
-static void goaway_beside_a_watch(void **state) {
+TEST_CASE(goaway_beside_a_watch) {
         _cleanup_(h2_world_freep) H2World *w = h2_world_new(state, NULL);
         H2Call watch, calls[3];
 
@@ -171,7 +166,7 @@ static unsigned burst(H2World *w, H2Call *calls, unsigned n, const char *path) {
         return n_refused;
 }
 
-static void few_streams_from_the_start(void **state) {
+TEST_CASE(few_streams_from_the_start) {
         _cleanup_(h2_world_freep) H2World *w =
                 h2_world_new(state, &(H2ServerOptions){ .max_concurrent_streams = 2 });
         H2Call calls[CALLS_MAX];
@@ -184,7 +179,7 @@ static void few_streams_from_the_start(void **state) {
 }
 
 /* By our own wish, in the bulk lane: the same calls, spread over connections. */
-static void few_streams_on_each_connection(void **state) {
+TEST_CASE(few_streams_on_each_connection) {
         const HttpCurlOptions options = { .max_connections_per_host = 8, .max_bulk_streams = 3 };
         _cleanup_(h2_world_freep) H2World *w = h2_world_new(state, NULL);
         H2Call held[12], calls[CALLS_MAX];
@@ -208,7 +203,7 @@ static void few_streams_on_each_connection(void **state) {
 }
 
 /* Five are open when the limit falls to two: none of them is given up, and what comes later gets through. */
-static void streams_shrink(void **state) {
+TEST_CASE(streams_shrink) {
         _cleanup_(h2_world_freep) H2World *w = h2_world_new(state, NULL);
         H2Call held[5], calls[20];
 
@@ -233,7 +228,7 @@ static void streams_shrink(void **state) {
 }
 
 /* The client speaks before it knows the limit. */
-static void settings_come_late(void **state) {
+TEST_CASE(settings_come_late) {
         _cleanup_(h2_world_freep) H2World *w =
                 h2_world_new(state, &(H2ServerOptions){ .max_concurrent_streams = 1,
                                                         .settings_delay_usec = 200 * USEC_PER_MSEC });
@@ -246,7 +241,7 @@ static void settings_come_late(void **state) {
 
 /* -- a stalled stream beside live ones ------------------------------------------------------------------ */
 
-static void stalled_beside_live(void **state) {
+TEST_CASE(stalled_beside_live) {
         _cleanup_(h2_world_freep) H2World *w = h2_world_new(state, NULL);
         H2Call stalled, calls[20];
         Requests one_reset = { w, 1 };
@@ -273,7 +268,7 @@ static void stalled_beside_live(void **state) {
         assert_int_equal(h2_count(w, "POST /hold").requests, 1);
 }
 
-static void cancelled_beside_live(void **state) {
+TEST_CASE(cancelled_beside_live) {
         _cleanup_(h2_world_freep) H2World *w = h2_world_new(state, NULL);
         H2Call cancelled, live, next;
         Requests one_reset = { w, 1 };
@@ -332,7 +327,7 @@ static bool steady_load(void **state, usec_t timeout_usec) {
         return true;
 }
 
-static void dead_under_steady_load(void **state) {
+TEST_CASE(dead_under_steady_load) {
         usec_t timeout_usec = USEC_PER_SEC;
 
         while (!steady_load(state, timeout_usec)) { /* a busy machine: we were late ourselves */
@@ -341,7 +336,7 @@ static void dead_under_steady_load(void **state) {
         }
 }
 
-static void lanes_do_not_share_a_death(void **state) {
+TEST_CASE(lanes_do_not_share_a_death) {
         _cleanup_(h2_world_freep) H2World *w = h2_world_new(state, NULL);
         H2Call stuck, watch, urgent;
 
@@ -363,7 +358,7 @@ static void lanes_do_not_share_a_death(void **state) {
 
 /* The peer takes the connection and does not go on with the handshake: nothing was sent, and that is
  * certain. Calls that wait for this very connection get another one when the first call gives it up. */
-static void dead_before_the_handshake(void **state) {
+TEST_CASE(dead_before_the_handshake) {
         _cleanup_(h2_world_freep) H2World *w = h2_world_new(state, NULL);
         H2Call first, waiting[3];
 
@@ -380,7 +375,7 @@ static void dead_before_the_handshake(void **state) {
 
 /* A watch on a dead connection beside others on the same: each is told by the stall rule, and the next is
  * not sent into the same silence. */
-static void silent_watches(void **state) {
+TEST_CASE(silent_watches) {
         _cleanup_(h2_world_freep) H2World *w = h2_world_new(state, NULL);
         H2Call watches[3], next;
 
@@ -407,7 +402,7 @@ static void silent_watches(void **state) {
 /* -- ends between requests ------------------------------------------------------------------------------ */
 
 /* The client does not look at an idle connection until it needs it. */
-static void closed_while_idle(void **state) {
+TEST_CASE(closed_while_idle) {
         static const H2Close ways[] = { H2_CLOSE_NOTIFY, H2_CLOSE_FIN, H2_CLOSE_RST };
         _cleanup_(h2_world_freep) H2World *w = h2_world_new(state, NULL);
 
@@ -427,7 +422,7 @@ static void closed_while_idle(void **state) {
 }
 
 /* libcurl counts how often it has begun anew, and gives up at five: of one call, not of a handle's life. */
-static void closed_while_idle_often(void **state) {
+TEST_CASE(closed_while_idle_often) {
         _cleanup_(h2_world_freep) H2World *w = h2_world_new(state, NULL);
 
         for (unsigned i = 0; i < 14; i++) {
@@ -441,7 +436,7 @@ static void closed_while_idle_often(void **state) {
         assert_int_equal(h2_count(w, "POST /x").effects, 14);
 }
 
-static void goaway_while_idle(void **state) {
+TEST_CASE(goaway_while_idle) {
         _cleanup_(h2_world_freep) H2World *w = h2_world_new(state, NULL);
         H2Call post;
 
@@ -457,7 +452,7 @@ static void goaway_while_idle(void **state) {
 
 /* Answered while a call is under way. An idle connection is not looked at: a server that pings and closes
  * loses nothing of ours. */
-static void pings(void **state) {
+TEST_CASE(pings) {
         _cleanup_(h2_world_freep) H2World *w = h2_world_new(state, NULL);
         H2Call held, next;
         Requests one = { w, 1 };
@@ -494,7 +489,7 @@ static bool big(H2Stream *s, void *userdata) {
         return true;
 }
 
-static void a_list_larger_than_the_window(void **state) {
+TEST_CASE(a_list_larger_than_the_window) {
         _cleanup_(h2_world_freep) H2World *w = h2_world_new(state, NULL);
         H2Call list, calls[10];
 
@@ -511,7 +506,7 @@ static void a_list_larger_than_the_window(void **state) {
 }
 
 /* A server that takes 100 bytes at a time, and one that takes none: the one call ends by its deadline. */
-static void uploads_wait_for_the_window(void **state) {
+TEST_CASE(uploads_wait_for_the_window) {
         _cleanup_(h2_world_freep) H2World *w =
                 h2_world_new(state, &(H2ServerOptions){ .upload_window = 100 });
         char body[20000];

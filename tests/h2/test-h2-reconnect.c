@@ -3,18 +3,13 @@
 #include <dirent.h>
 #include <errno.h>
 #include <malloc.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include <nghttp2/nghttp2.h>
 
+#include "cmocka-test.h"
 #include "file-util.h"
 #include "h2-rig.h"
 #include "informer.h"
@@ -82,7 +77,7 @@ static void compare(const char *what, Holdings before, Holdings after) {
 
 /* -- the transport -------------------------------------------------------------------------------------- */
 
-static void calls_reconnect(void **state) {
+TEST_CASE(calls_reconnect) {
         static const H2Fault ways[] = { H2_ANSWER_THEN_FIN, H2_GOAWAY_BELOW,   H2_GOAWAY_ABOVE,
                                         H2_NOTIFY_BEFORE,   H2_FIN_AFTER,      H2_RST_AFTER,
                                         H2_CUT_BODY_FIN,    H2_REFUSED_STREAM, H2_GOAWAY_CALM,
@@ -164,7 +159,7 @@ static bool is_there(void *userdata) {
         return x->n_watches >= x->goal;
 }
 
-static void a_watch_reconnects(void **state) {
+TEST_CASE(a_watch_reconnects) {
         unsigned fds_at_first = count_fds();
         H2World *w = h2_world_new(state, NULL);
         Watched x = { .world = w };

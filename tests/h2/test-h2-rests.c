@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A coalesced watch by TLS and HTTP/2: one reading after a rest brings all that lies there, however many
  * records and frames it came in. It would be ten of them a second otherwise. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "cmocka-test.h"
 #include "h2-rig.h"
 #include "http-curl-internal.h"
 
@@ -77,7 +72,7 @@ static void read_once(CoalescedWatch *p) {
         assert_false(is_resting(p));
 }
 
-static void test_a_reading_brings_all(void **state) {
+TEST_CASE(test_a_reading_brings_all) {
         const HttpCurlOptions options = { .rest_usec = USEC_PER_MINUTE };
         HttpTransport *before;
         CoalescedWatch p = { .world = h2_world_new(state, NULL) };

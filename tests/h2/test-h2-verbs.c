@@ -2,16 +2,11 @@
 /* The table of kube-call.h, verb by verb and fault by fault: how often a request reaches the server, how
  * often it takes effect, what its caller hears, and that the next call succeeds. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "cmocka-test.h"
 #include "h2-rig.h"
 #include "kube-kinds.h"
 
@@ -216,7 +211,7 @@ static void check(void **state, H2Fault fault, Verb verb, bool kept) {
                     n.requests + 1);
 }
 
-static void every_verb_and_fault(void **state) {
+TEST_CASE(every_verb_and_fault) {
         for (H2Fault fault = 0; fault < H2_SILENT; fault++)
                 for (Verb verb = 0; verb < _VERB_MAX; verb++) {
                         check(state, fault, verb, false);
@@ -258,11 +253,11 @@ static void check_silence(void **state, H2Fault fault) {
         }
 }
 
-static void stalled_streams(void **state) {
+TEST_CASE(stalled_streams) {
         check_silence(state, H2_SILENT);
 }
 
-static void dead_connections(void **state) {
+TEST_CASE(dead_connections) {
         check_silence(state, H2_FROZEN);
 }
 

@@ -202,14 +202,12 @@ static void crash_at_steps(uint64_t seed, const Story *story, usec_t usec) {
         assert_true(tried > 20);
 }
 
-static void test_agent_at_every_step(void **state) {
-        (void) state;
+TEST_CASE(test_agent_at_every_step) {
         crash_at_steps(1, &drain, 12 * SEC);
         crash_at_steps(2, &drain, 12 * SEC);
 }
 
-static void test_agent_undoing_at_every_step(void **state) {
-        (void) state;
+TEST_CASE(test_agent_undoing_at_every_step) {
         crash_at_steps(1, &cancel, 10 * SEC);
         crash_at_steps(2, &boot, 10 * SEC);
         crash_at_steps(3, &opened, 10 * SEC);
@@ -228,14 +226,12 @@ static void crash_at_writes(uint64_t seed, const Story *story, usec_t usec) {
         assert_true(tried > 0);
 }
 
-static void test_agent_at_every_write(void **state) {
-        (void) state;
+TEST_CASE(test_agent_at_every_write) {
         for (uint64_t seed = 1; seed <= 5; seed++)
                 crash_at_writes(seed, &drain, 12 * SEC);
 }
 
-static void test_coordinator_at_every_step(void **state) {
-        (void) state;
+TEST_CASE(test_coordinator_at_every_step) {
         crash_at_steps(1, &takeover, 8 * SEC);
         crash_at_steps(2, &restart, 8 * SEC);
 }

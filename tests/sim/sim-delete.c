@@ -24,9 +24,7 @@ static void require_deleted(SimWorld *w, size_t machine, unsigned seconds) {
         require_quiet(w);
 }
 
-static void test_main_path(void **state) {
-        (void) state;
-
+TEST_CASE(test_main_path) {
         for (uint64_t seed = 1; seed <= SEEDS; seed++) {
                 _cleanup_(sim_world_freep) SimWorld *w = settled_world(seed, &usual);
                 size_t n = sim_world_pods_on(w, 1);
@@ -41,9 +39,8 @@ static void test_main_path(void **state) {
         }
 }
 
-static void test_several_at_once(void **state) {
+TEST_CASE(test_several_at_once) {
         SimOptions o = usual;
-        (void) state;
 
         o.n_nodes = 6;
         for (uint64_t seed = 1; seed <= SEEDS; seed++) {
@@ -57,9 +54,8 @@ static void test_several_at_once(void **state) {
         }
 }
 
-static void test_crossing_budgets(void **state) {
+TEST_CASE(test_crossing_budgets) {
         const SimOptions o = { .n_nodes = 4, .n_coordinators = 2, .shutting_down_sec = 4, CROSSING };
-        (void) state;
 
         for (uint64_t seed = 1; seed <= SEEDS; seed++) {
                 _cleanup_(sim_world_freep) SimWorld *w = crossing_world(seed, &o);
@@ -84,9 +80,7 @@ static const struct {
         { "the machine is told to end", is_ended },  { "the claim has gone", claim_is_released },
 };
 
-static void test_leader_killed(void **state) {
-        (void) state;
-
+TEST_CASE(test_leader_killed) {
         for (uint64_t seed = 1; seed <= SEEDS; seed++)
                 for (size_t i = 0; i < ELEMENTSOF(phases); i++) {
                         _cleanup_(sim_world_freep) SimWorld *w = settled_world(seed, &usual);
@@ -102,9 +96,7 @@ static void test_leader_killed(void **state) {
 }
 
 /* It gets no CPU for so long that another leads; then it goes on where it was. */
-static void test_leader_paused(void **state) {
-        (void) state;
-
+TEST_CASE(test_leader_paused) {
         for (uint64_t seed = 1; seed <= SEEDS; seed++)
                 for (size_t i = 0; i < ELEMENTSOF(phases); i++) {
                         _cleanup_(sim_world_freep) SimWorld *w = settled_world(seed, &usual);
@@ -119,9 +111,7 @@ static void test_leader_paused(void **state) {
                 }
 }
 
-static void test_watches_cut(void **state) {
-        (void) state;
-
+TEST_CASE(test_watches_cut) {
         for (uint64_t seed = 1; seed <= SEEDS; seed++) {
                 _cleanup_(sim_world_freep) SimWorld *w = settled_world(seed, &usual);
 
@@ -136,9 +126,7 @@ static void test_watches_cut(void **state) {
         }
 }
 
-static void test_watches_stalled(void **state) {
-        (void) state;
-
+TEST_CASE(test_watches_stalled) {
         for (uint64_t seed = 1; seed <= SEEDS; seed++) {
                 _cleanup_(sim_world_freep) SimWorld *w = settled_world(seed, &usual);
 
@@ -148,9 +136,7 @@ static void test_watches_stalled(void **state) {
         }
 }
 
-static void test_api_away(void **state) {
-        (void) state;
-
+TEST_CASE(test_api_away) {
         for (uint64_t seed = 1; seed <= SEEDS; seed++)
                 for (size_t i = 0; i < ELEMENTSOF(phases); i++) {
                         _cleanup_(sim_world_freep) SimWorld *w = settled_world(seed, &usual);
@@ -166,9 +152,7 @@ static void test_api_away(void **state) {
 }
 
 /* The scheduler had chosen the node before it was closed. */
-static void test_late_pod(void **state) {
-        (void) state;
-
+TEST_CASE(test_late_pod) {
         for (uint64_t seed = 1; seed <= SEEDS; seed++)
                 for (unsigned i = 0; i < 6; i++) {
                         SimOptions o = usual;
@@ -213,9 +197,7 @@ static void wrong_region(uint64_t seed, const char *told, const char *real) {
         require_deleted(w, 0, 120);
 }
 
-static void test_wrong_region(void **state) {
-        (void) state;
-
+TEST_CASE(test_wrong_region) {
         for (uint64_t seed = 1; seed <= SEEDS; seed++) {
                 wrong_region(seed, "eu-west-1", NULL);
                 wrong_region(seed, "us-east-1", "eu-west-1");
@@ -223,9 +205,7 @@ static void test_wrong_region(void **state) {
 }
 
 /* Somebody ended the machine: the node is Unknown, and the cloud says that nothing is there. */
-static void test_machine_gone(void **state) {
-        (void) state;
-
+TEST_CASE(test_machine_gone) {
         for (uint64_t seed = 1; seed <= SEEDS; seed++) {
                 _cleanup_(sim_world_freep) SimWorld *w = settled_world(seed, &usual);
 
@@ -241,7 +221,7 @@ static void test_machine_gone(void **state) {
 }
 
 /* The answer is lost, and what was asked for is done: nothing is done twice, nothing is forgotten. */
-static void test_answers_lost(void **state) {
+TEST_CASE(test_answers_lost) {
         static const struct {
                 const char *what;
                 HttpMethod method;
@@ -255,7 +235,6 @@ static void test_answers_lost(void **state) {
                 { "finalizer of the node", HTTP_PATCH, "/api/v1/nodes/n1", "\"finalizers\"" },
         };
         static const SimLoss losses[] = { SIM_LOSE_REPLY, SIM_LIE, SIM_LOSE_REQUEST, SIM_REFUSE };
-        (void) state;
 
         for (uint64_t seed = 1; seed <= SEEDS; seed++)
                 for (size_t i = 0; i < ELEMENTSOF(rows) * ELEMENTSOF(losses); i++) {
@@ -277,9 +256,7 @@ static void test_answers_lost(void **state) {
 }
 
 /* The cloud refuses for a while, and meanwhile somebody binds a pod there. */
-static void test_late_pod_before_the_end(void **state) {
-        (void) state;
-
+TEST_CASE(test_late_pod_before_the_end) {
         for (uint64_t seed = 1; seed <= SEEDS; seed++) {
                 _cleanup_(sim_world_freep) SimWorld *w = settled_world(seed, &usual);
                 uint64_t before, done;
@@ -297,11 +274,10 @@ static void test_late_pod_before_the_end(void **state) {
         }
 }
 
-static void test_errors_sprinkled(void **state) {
+TEST_CASE(test_errors_sprinkled) {
         static const SimChances chances = {
                 .error = 150, .lie = 50, .lose_reply = 20, .refuse = 20, .cloud = 50
         };
-        (void) state;
 
         for (uint64_t seed = 1; seed <= 3 * SEEDS; seed++) {
                 _cleanup_(sim_world_freep) SimWorld *w = settled_world(seed, &usual);
@@ -316,9 +292,8 @@ static void test_errors_sprinkled(void **state) {
 }
 
 /* A budget that allows none, and a grace period that ends the wait. */
-static void test_deadline(void **state) {
+TEST_CASE(test_deadline) {
         SimOptions o = usual;
-        (void) state;
 
         o.pdb_min = o.n_pods;
         o.tgp_sec = 60;
@@ -339,9 +314,8 @@ static void test_deadline(void **state) {
 }
 
 /* All pods of several nodes have more grace than there is time: each is deleted at once, and told of. */
-static void test_many_at_a_deadline(void **state) {
+TEST_CASE(test_many_at_a_deadline) {
         SimOptions o = usual;
-        (void) state;
 
         o.n_nodes = 8;
         o.n_pods = 640;
@@ -364,9 +338,7 @@ static void test_many_at_a_deadline(void **state) {
 }
 
 /* The cloud takes a machine without a word, and no controller of its own deletes the Node. */
-static void test_machine_taken(void **state) {
-        (void) state;
-
+TEST_CASE(test_machine_taken) {
         for (uint64_t seed = 1; seed <= SEEDS; seed++) {
                 _cleanup_(sim_world_freep) SimWorld *w = settled_world(seed, &usual);
 
@@ -387,9 +359,7 @@ static void test_machine_taken(void **state) {
 }
 
 /* A kubelet that is silent is no machine that is gone, whoever leads. */
-static void test_kubelet_silent(void **state) {
-        (void) state;
-
+TEST_CASE(test_kubelet_silent) {
         for (uint64_t seed = 1; seed <= SEEDS; seed++) {
                 _cleanup_(sim_world_freep) SimWorld *w = settled_world(seed, &usual);
 
@@ -418,9 +388,7 @@ static bool is_bare(SimWorld *w, void *userdata) {
 }
 
 /* A machine that is stopped: its pods hang on a Node that nobody deletes, until it is out of service; and it comes back. */
-static void test_machine_off(void **state) {
-        (void) state;
-
+TEST_CASE(test_machine_off) {
         for (uint64_t seed = 1; seed <= SEEDS; seed++) {
                 _cleanup_(sim_world_freep) SimWorld *w = settled_world(seed, &usual);
 
@@ -443,9 +411,7 @@ static void test_machine_off(void **state) {
 }
 
 /* One that is being deleted and off: its drain does not wait for what no kubelet lets go. */
-static void test_machine_off_deleted(void **state) {
-        (void) state;
-
+TEST_CASE(test_machine_off_deleted) {
         for (uint64_t seed = 1; seed <= SEEDS; seed++) {
                 _cleanup_(sim_world_freep) SimWorld *w = NULL;
                 SimOptions o = usual;

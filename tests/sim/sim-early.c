@@ -6,8 +6,7 @@
 
 #define RANDOM_SEEDS 12u
 
-static void test_random(void **state) {
-        (void) state;
+TEST_CASE(test_random) {
         for (uint64_t seed = 1; seed <= RANDOM_SEEDS; seed++) {
                 SimOutcome o;
 

@@ -14,9 +14,7 @@ static const SimOptions usual = {
 static const char *const kinds[] = { "versions go back", "versions go on, compacted", "and all restart" };
 
 /* Of a node that is being drained the cordon, the evictions and its claim's deletion have never been. */
-static void test_node_goes(void **state) {
-        (void) state;
-
+TEST_CASE(test_node_goes) {
         for (unsigned kind = 0; kind < _SIM_RESTORE_KIND_MAX; kind++)
                 for (unsigned tgp = 0; tgp < 2; tgp++) {
                         _cleanup_(sim_world_freep) SimWorld *w = NULL;
@@ -36,9 +34,7 @@ static void test_node_goes(void **state) {
 
 /* Its machine has ended, and its finalizers are to go: the deletion of its claim has never been, and the Node may be
  * gone when that is seen. */
-static void test_node_finishes(void **state) {
-        (void) state;
-
+TEST_CASE(test_node_finishes) {
         for (unsigned seed = 1; seed <= 8; seed++) {
                 _cleanup_(sim_world_freep) SimWorld *w = settled_world(seed, &usual);
 
@@ -55,9 +51,7 @@ static void test_node_finishes(void **state) {
 
 /* Watches from versions that the restored etcd has not reached tell nothing. That the view is old shows in writes on the node
  * and its claim that are refused, long before the silence does. */
-static void test_old_view(void **state) {
-        (void) state;
-
+TEST_CASE(test_old_view) {
         for (unsigned seed = 1; seed <= 4; seed++) {
                 _cleanup_(sim_world_freep) SimWorld *w = NULL;
                 SimOptions o = usual;
@@ -72,9 +66,7 @@ static void test_old_view(void **state) {
 }
 
 /* An agent would drain its node for a notice, budgets hold it up, and its marks do not stand there any more. */
-static void test_notice(void **state) {
-        (void) state;
-
+TEST_CASE(test_notice) {
         for (unsigned kind = 0; kind < _SIM_RESTORE_KIND_MAX; kind++) {
                 _cleanup_(sim_world_freep) SimWorld *w = NULL;
                 SimOptions o = usual;

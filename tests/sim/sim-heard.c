@@ -41,9 +41,8 @@ static const char *deadline_told(SimWorld *w, size_t machine, char ret[RFC3339_M
 }
 
 /* Its Node is there, and its claim is still to come: that is no node of nobody's, whose message may go. */
-static void test_joins_without_claim(void **state) {
+TEST_CASE(test_joins_without_claim) {
         _cleanup_(sim_world_freep) SimWorld *w = heard_world();
-        (void) state;
 
         sim_faults_pick(w->faults, HTTP_POST, "/nodeclaims", NULL, SIM_LOSE_REQUEST, 1);
         sim_world_join(w, LATE);
@@ -55,10 +54,9 @@ static void test_joins_without_claim(void **state) {
 }
 
 /* A scheduled change that is to come, for which its claim is deleted an hour from now, does not keep a group waiting so long. */
-static void test_hook_after_change(void **state) {
+TEST_CASE(test_hook_after_change) {
         _cleanup_(sim_world_freep) SimWorld *w = heard_world();
         char told[RFC3339_MAX], still[RFC3339_MAX];
-        (void) state;
 
         send(w, FAKE_AWS_EVENT_HEALTH, 0, 50 * USEC_PER_MINUTE);
         require_runs(w, 5 * SEC);
@@ -70,10 +68,9 @@ static void test_hook_after_change(void **state) {
 }
 
 /* The next leader has not seen what the last one has written: it writes no later time over it. */
-static void test_old_view(void **state) {
+TEST_CASE(test_old_view) {
         _cleanup_(sim_world_freep) SimWorld *w = heard_world();
         char told[RFC3339_MAX], still[RFC3339_MAX];
-        (void) state;
 
         fake_api_mute(fake_cluster_api(w->cluster), FAKE_NODECLAIMS, sim_world_now(w) + 50 * SEC);
         send(w, FAKE_AWS_EVENT_SPOT, 0, 0);
@@ -90,10 +87,9 @@ static void test_old_view(void **state) {
 
 /* Two that nobody knows, of which one was named before: that one's two minutes do not begin anew when its own message has gone,
  * or the two would keep the message of both for ever. */
-static void test_two_unknown(void **state) {
+TEST_CASE(test_two_unknown) {
         static const char a[] = "i-0feedfeedfeedfeea", b[] = "i-0feedfeedfeedfeeb";
         _cleanup_(sim_world_freep) SimWorld *w = heard_world();
-        (void) state;
 
         sim_queue_send(w->queue, &(FakeAwsEvent){ .kind = FAKE_AWS_EVENT_SPOT, .instance = a }, false);
         require_runs(w, 60 * SEC);
@@ -110,9 +106,8 @@ static void test_two_unknown(void **state) {
 CONDITION(group_has_gone_on, sim_queue_n_answered(w->queue) > 0)
 
 /* 200 and a page of somebody's on the way is not the group's answer. */
-static void test_page_is_no_answer(void **state) {
+TEST_CASE(test_page_is_no_answer) {
         _cleanup_(sim_world_freep) SimWorld *w = heard_world();
-        (void) state;
 
         fake_troubles_add(fake_autoscaling_troubles(sim_queue_groups(w->queue)),
                           &(FakeTrouble){ .kind = FAKE_TROUBLE_BODY, .operation = "CompleteLifecycleAction", .n = 2, .status = 200, .body = "<html>" });
@@ -165,9 +160,7 @@ static void require_agents_words(SimWorld *w, size_t machine) {
 }
 
 /* Queue and metadata tell of the same end at once. */
-static void test_both_at_once(void **state) {
-        (void) state;
-
+TEST_CASE(test_both_at_once) {
         for (uint64_t seed = 1; seed <= RANDOM_SEEDS; seed++) {
                 _cleanup_(sim_world_freep) SimWorld *w = world_of_both(seed);
 
@@ -179,9 +172,7 @@ static void test_both_at_once(void **state) {
 }
 
 /* The coordinator drains, and has said so, when the agent sees its notice, too, and takes over. */
-static void test_agent_takes_over(void **state) {
-        (void) state;
-
+TEST_CASE(test_agent_takes_over) {
         for (uint64_t seed = 1; seed <= RANDOM_SEEDS; seed++) {
                 _cleanup_(sim_world_freep) SimWorld *w = world_of_both(seed);
 
@@ -193,9 +184,7 @@ static void test_agent_takes_over(void **state) {
         }
 }
 
-static void test_random(void **state) {
-        (void) state;
-
+TEST_CASE(test_random) {
         for (uint64_t seed = 1; seed <= RANDOM_SEEDS; seed++) {
                 SimOutcome o;
 

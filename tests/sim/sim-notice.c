@@ -33,9 +33,7 @@ static void require_drained(SimWorld *w, size_t machine, unsigned seconds) {
         require_within(w, 60, pods_are_back, 0);
 }
 
-static void test_main_path(void **state) {
-        (void) state;
-
+TEST_CASE(test_main_path) {
         for (uint64_t seed = 1; seed <= SEEDS; seed++) {
                 _cleanup_(sim_world_freep) SimWorld *w = settled_world(seed, &alone);
                 size_t n = sim_world_pods_on(w, 1);
@@ -54,9 +52,8 @@ static void test_main_path(void **state) {
 }
 
 /* No coordinator tells them of the other's pods, and both are done long before their deadline. */
-static void test_crossing_budgets(void **state) {
+TEST_CASE(test_crossing_budgets) {
         const SimOptions o = { .n_nodes = 4, .n_agents = 4, .no_pool = true, CROSSING };
-        (void) state;
 
         for (uint64_t seed = 1; seed <= SEEDS; seed++) {
                 _cleanup_(sim_world_freep) SimWorld *w = crossing_world(seed, &o);
@@ -71,9 +68,7 @@ static void test_crossing_budgets(void **state) {
 }
 
 /* The machine restarts instead, or the notice is taken back: our marks go, and the node serves again. */
-static void test_undone(void **state) {
-        (void) state;
-
+TEST_CASE(test_undone) {
         for (uint64_t seed = 1; seed <= SEEDS; seed++) {
                 _cleanup_(sim_world_freep) SimWorld *w = settled_world(seed, &alone);
 
@@ -92,9 +87,8 @@ static void test_undone(void **state) {
         }
 }
 
-static void test_budget_blocks(void **state) {
+TEST_CASE(test_budget_blocks) {
         SimOptions o = alone;
-        (void) state;
 
         o.pdb_min = o.n_pods;
         for (uint64_t seed = 1; seed <= SEEDS; seed++) {
@@ -127,9 +121,8 @@ static const char *a_pod_of(SimWorld *w, const char *node) {
 }
 
 /* A pod that takes long to stop was told to, long before the notice: it gets what time there is. */
-static void test_long_stop(void **state) {
+TEST_CASE(test_long_stop) {
         SimOptions o = alone;
-        (void) state;
 
         o.stop_sec = o.grace_sec = 600;
         o.pdb_min = 0;
@@ -148,9 +141,8 @@ static void test_long_stop(void **state) {
 
 /* A person deletes a pod while the API server is away for the agent: what it deletes afterwards, it has
  * looked at. What is left, reckoned from when the person did, would be over. */
-static void test_pod_deleted_meanwhile(void **state) {
+TEST_CASE(test_pod_deleted_meanwhile) {
         SimOptions o = alone;
-        (void) state;
 
         o.stop_sec = o.grace_sec = 40;
         o.pdb_min = o.n_pods;
@@ -171,9 +163,8 @@ static void test_pod_deleted_meanwhile(void **state) {
 
 /* The same where nothing holds the pod: the agent evicts with what is left, and its watch has said nothing.
  */
-static void test_pod_deleted_unseen(void **state) {
+TEST_CASE(test_pod_deleted_unseen) {
         SimOptions o = alone;
-        (void) state;
 
         o.stop_sec = o.grace_sec = 60;
         o.pdb_min = 0;
@@ -193,9 +184,8 @@ static void test_pod_deleted_unseen(void **state) {
 
 /* Of a node that waits for its pods the machine is announced to end, and starts anew instead: that time is
  * over for all. A second notice has its own. */
-static void test_deadline_ends_with_the_boot(void **state) {
+TEST_CASE(test_deadline_ends_with_the_boot) {
         SimOptions o = together;
-        (void) state;
 
         o.pdb_min = o.n_pods;
         for (uint64_t seed = 1; seed <= SEEDS; seed++) {
@@ -221,10 +211,9 @@ static void test_deadline_ends_with_the_boot(void **state) {
 
 /* An agent's clock is wrong, by hours or by seconds: its pods, and a coordinator that takes over, have the
  * time that the cloud gave all the same. */
-static void test_wrong_clock(void **state) {
+TEST_CASE(test_wrong_clock) {
         static const int64_t off_sec[] = { -7200, 7200, -70, 70 };
         SimOptions o = together;
-        (void) state;
 
         o.stop_sec = 15;
         o.grace_sec = 30;
@@ -265,9 +254,7 @@ static const struct {
         { "it says so", says_drained },
 };
 
-static void test_agent_killed(void **state) {
-        (void) state;
-
+TEST_CASE(test_agent_killed) {
         for (uint64_t seed = 1; seed <= SEEDS; seed++)
                 for (size_t i = 0; i < ELEMENTSOF(phases); i++) {
                         _cleanup_(sim_world_freep) SimWorld *w = settled_world(seed, &alone);
@@ -283,9 +270,8 @@ static void test_agent_killed(void **state) {
                 }
 }
 
-static void test_api_away(void **state) {
+TEST_CASE(test_api_away) {
         SimOptions o = alone;
-        (void) state;
 
         o.stop_sec = 10;
         for (uint64_t seed = 1; seed <= SEEDS; seed++)
@@ -308,9 +294,7 @@ static void test_api_away(void **state) {
                 }
 }
 
-static void test_watches_cut(void **state) {
-        (void) state;
-
+TEST_CASE(test_watches_cut) {
         for (uint64_t seed = 1; seed <= SEEDS; seed++) {
                 _cleanup_(sim_world_freep) SimWorld *w = settled_world(seed, &alone);
 
@@ -329,9 +313,8 @@ static void test_watches_cut(void **state) {
 }
 
 /* The scheduler had chosen the node before it was closed. */
-static void test_late_pod(void **state) {
+TEST_CASE(test_late_pod) {
         SimOptions o = alone;
-        (void) state;
 
         o.stop_sec = 0;
         o.pdb_min = 0;
@@ -352,9 +335,8 @@ static void test_late_pod(void **state) {
 
 /* A person opens the node in the middle: the drain stops, and this notice is not acted upon again, whoever
  * dies. */
-static void test_person_opens(void **state) {
+TEST_CASE(test_person_opens) {
         SimOptions o = alone;
-        (void) state;
 
         o.pdb_min = o.n_pods - 1;
         for (uint64_t seed = 1; seed <= SEEDS; seed++)
@@ -381,9 +363,7 @@ static void test_person_opens(void **state) {
 }
 
 /* A cordon that was there before stays when ours is undone. */
-static void test_person_had_cordoned(void **state) {
-        (void) state;
-
+TEST_CASE(test_person_had_cordoned) {
         for (uint64_t seed = 1; seed <= SEEDS; seed++) {
                 _cleanup_(sim_world_freep) SimWorld *w = settled_world(seed, &alone);
 
@@ -403,9 +383,7 @@ static void test_person_had_cordoned(void **state) {
 }
 
 /* ... while the agent does not know yet that its cordon has landed. */
-static void test_person_opens_early(void **state) {
-        (void) state;
-
+TEST_CASE(test_person_opens_early) {
         for (uint64_t seed = 1; seed <= SEEDS; seed++) {
                 _cleanup_(sim_world_freep) SimWorld *w = settled_world(seed, &alone);
 
@@ -424,9 +402,7 @@ static void test_person_opens_early(void **state) {
 
 /* ... and cordons it for a reason of his own before the agent gets to take its mark off: that cordon stays.
  */
-static void test_person_cordons_again(void **state) {
-        (void) state;
-
+TEST_CASE(test_person_cordons_again) {
         for (uint64_t seed = 1; seed <= SEEDS; seed++) {
                 _cleanup_(sim_world_freep) SimWorld *w = settled_world(seed, &alone);
 
@@ -445,9 +421,8 @@ static void test_person_cordons_again(void **state) {
 
 /* ... while every watch is silent, and so long that the node's time comes: its budget gives way, or its pods
  * are to be deleted, and what the agent knows of its Node is old. */
-static void test_person_opens_unheard(void **state) {
+TEST_CASE(test_person_opens_unheard) {
         SimOptions o = alone;
-        (void) state;
 
         o.pdb_min = o.n_pods;
         for (uint64_t seed = 1; seed <= 2 * SEEDS; seed++) {
@@ -473,7 +448,7 @@ static void test_person_opens_unheard(void **state) {
         }
 }
 
-static void test_answers_lost(void **state) {
+TEST_CASE(test_answers_lost) {
         static const struct {
                 const char *what;
                 HttpMethod method;
@@ -487,7 +462,6 @@ static void test_answers_lost(void **state) {
                 { "metadata", HTTP_GET, "spot/instance-action", NULL },
         };
         static const SimLoss losses[] = { SIM_LOSE_REPLY, SIM_LIE, SIM_LOSE_REQUEST, SIM_REFUSE };
-        (void) state;
 
         for (uint64_t seed = 1; seed <= SEEDS; seed++)
                 for (size_t i = 0; i < ELEMENTSOF(rows) * ELEMENTSOF(losses); i++) {
@@ -511,9 +485,8 @@ static void test_answers_lost(void **state) {
 }
 
 /* A flood of evictions is turned away for a while: what a pod is given then is what is left then. */
-static void test_turned_away(void **state) {
+TEST_CASE(test_turned_away) {
         SimOptions o = alone;
-        (void) state;
 
         o.pdb_min = 0;
         o.grace_sec = 100;
@@ -533,11 +506,10 @@ static void test_turned_away(void **state) {
         }
 }
 
-static void test_errors_sprinkled(void **state) {
+TEST_CASE(test_errors_sprinkled) {
         static const SimChances chances = {
                 .error = 150, .lie = 50, .lose_reply = 20, .refuse = 20, .cloud = 50
         };
-        (void) state;
 
         for (uint64_t seed = 1; seed <= 3 * SEEDS; seed++) {
                 _cleanup_(sim_world_freep) SimWorld *w = settled_world(seed, &alone);
@@ -551,9 +523,8 @@ static void test_errors_sprinkled(void **state) {
 }
 
 /* Deleted in the middle of its agent's drain: the coordinator lets it, and helps when it dies. */
-static void test_deleted_meanwhile(void **state) {
+TEST_CASE(test_deleted_meanwhile) {
         SimOptions o = together;
-        (void) state;
 
         o.stop_sec = 8;
         o.pdb_min = o.n_pods - 1;
@@ -578,9 +549,8 @@ static void test_deleted_meanwhile(void **state) {
 }
 
 /* A managed node is ended ahead of its time, whoever dies: its agent, or who leads. */
-static void test_ended_ahead(void **state) {
+TEST_CASE(test_ended_ahead) {
         SimOptions o = together;
-        (void) state;
 
         o.stop_sec = 8;
         for (uint64_t seed = 1; seed <= SEEDS; seed++)
@@ -611,9 +581,7 @@ static void test_ended_ahead(void **state) {
 
 /* An interruption waits for no pod that opted out, whoever drains: they go with the others, budgets
  * respected, and long before T minus their grace. Those of a node that somebody deletes meanwhile stay. */
-static void test_opted_out(void **state) {
-        (void) state;
-
+TEST_CASE(test_opted_out) {
         for (uint64_t seed = 1; seed <= SEEDS; seed++)
                 for (unsigned dies = 0; dies < 2; dies++) {
                         _cleanup_(sim_world_freep) SimWorld *w = settled_world(seed, &together);
@@ -642,9 +610,7 @@ static void test_opted_out(void **state) {
 }
 
 /* One that its cloud only stops is drained, and comes back. */
-static void test_stopped(void **state) {
-        (void) state;
-
+TEST_CASE(test_stopped) {
         for (uint64_t seed = 1; seed <= SEEDS; seed++) {
                 _cleanup_(sim_world_freep) SimWorld *w = settled_world(seed, &together);
 
@@ -662,9 +628,7 @@ static void test_stopped(void **state) {
 }
 
 /* A failing disk is told, and stops nothing. */
-static void test_disk_fails(void **state) {
-        (void) state;
-
+TEST_CASE(test_disk_fails) {
         for (uint64_t seed = 1; seed <= SEEDS; seed++) {
                 _cleanup_(sim_world_freep) SimWorld *w = settled_world(seed, &alone);
 

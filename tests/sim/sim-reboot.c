@@ -29,8 +29,7 @@ CONDITION(has_rebooted, sim_power_n_off(w, m) > 0)
 CONDITION(asks_for_nothing, !sim_world_annotation(w, m, ASKS) && !sim_world_annotation(w, m, GRANTED))
 
 /* All at once: each reboots once, one after the other. */
-static void test_all_at_once(void **state) {
-        (void) state;
+TEST_CASE(test_all_at_once) {
         for (uint64_t seed = 1; seed <= SEEDS; seed++) {
                 SimOptions o = sim_reboots_options;
                 _cleanup_(sim_world_freep) SimWorld *w = NULL;
@@ -52,8 +51,7 @@ static void test_all_at_once(void **state) {
 
 /* Each drain takes more than a minute, in the middle of which the agent dies, and the leader with it: so long the slot
  * is its own. */
-static void test_slow_drains(void **state) {
-        (void) state;
+TEST_CASE(test_slow_drains) {
         for (uint64_t seed = 1; seed <= SEEDS; seed++) {
                 SimOptions o = sim_reboots_options;
                 _cleanup_(sim_world_freep) SimWorld *w = NULL;
@@ -81,8 +79,7 @@ static void test_slow_drains(void **state) {
 }
 
 /* The leader dies at each moment around a grant, and the other one goes by what stands on the Nodes. */
-static void test_leader_dies(void **state) {
-        (void) state;
+TEST_CASE(test_leader_dies) {
         for (uint64_t seed = 1; seed <= 6 * SEEDS; seed++) {
                 _cleanup_(sim_world_freep) SimWorld *w = world(seed, &sim_reboots_options);
                 SimKill kill = { .step = sim_world_leader(w)->life->n_steps + seed,
@@ -101,8 +98,7 @@ static void test_leader_dies(void **state) {
 }
 
 /* Nobody leads: patience runs out, nothing has happened, and nothing is left. */
-static void test_nobody_grants(void **state) {
-        (void) state;
+TEST_CASE(test_nobody_grants) {
         for (uint64_t seed = 1; seed <= SEEDS; seed++) {
                 _cleanup_(sim_world_freep) SimWorld *w = world(seed, &sim_reboots_options);
 
@@ -119,8 +115,7 @@ static void test_nobody_grants(void **state) {
 }
 
 /* It does not come back: the next one has to wait for the end of its slot, and not longer. */
-static void test_lost_on_the_way(void **state) {
-        (void) state;
+TEST_CASE(test_lost_on_the_way) {
         for (uint64_t seed = 1; seed <= SEEDS; seed++) {
                 _cleanup_(sim_world_freep) SimWorld *w = world(seed, &sim_reboots_options);
                 usec_t granted;
@@ -141,10 +136,9 @@ static void test_lost_on_the_way(void **state) {
 
 /* It hears of its slot when that has ended, and the next node has it. Whatever its clock says, it does not
  * reboot then. */
-static void test_heard_too_late(void **state) {
+TEST_CASE(test_heard_too_late) {
         static const int off_sec[] = { 0, -70, -3600, 70 };
 
-        (void) state;
         for (size_t i = 0; i < ELEMENTSOF(off_sec); i++) {
                 _cleanup_(sim_world_freep) SimWorld *w = world(i + 1, &sim_reboots_options);
                 SimProcess *agent = sim_world_agent(w, 1);
@@ -166,10 +160,9 @@ static void test_heard_too_late(void **state) {
 }
 
 /* A slot is as good as it is, whatever a node's own clock says. */
-static void test_wrong_clock(void **state) {
+TEST_CASE(test_wrong_clock) {
         static const int off_sec[] = { -7200, -300, 300, 7200 };
 
-        (void) state;
         for (size_t i = 0; i < ELEMENTSOF(off_sec); i++) {
                 _cleanup_(sim_world_freep) SimWorld *w = world(i + 1, &sim_reboots_options);
 
@@ -184,8 +177,7 @@ static void test_wrong_clock(void **state) {
 }
 
 /* By chance; sim-random --reboots plays more of them. */
-static void test_random(void **state) {
-        (void) state;
+TEST_CASE(test_random) {
         for (uint64_t seed = 1; seed <= RANDOM_SEEDS; seed++) {
                 SimOutcome o;
 

@@ -40,9 +40,7 @@ static SimWorld *busy_world(uint64_t seed, FakeEncoding encoding) {
         return w;
 }
 
-static void test_same_seed_same_trace(void **state) {
-        (void) state;
-
+TEST_CASE(test_same_seed_same_trace) {
         for (uint64_t seed = 1; seed <= 3; seed++) {
                 _cleanup_(sim_world_freep) SimWorld *a = busy_world(seed, FAKE_ENCODING_PROTOBUF),
                                                     *b = busy_world(seed, FAKE_ENCODING_PROTOBUF),
@@ -58,9 +56,7 @@ static void test_same_seed_same_trace(void **state) {
 
 /* What a daemon does it does whichever encoding it has read: every byte that anybody stores is in the trace.
  */
-static void test_same_in_every_encoding(void **state) {
-        (void) state;
-
+TEST_CASE(test_same_in_every_encoding) {
         for (uint64_t seed = 1; seed <= 3; seed++) {
                 _cleanup_(sim_world_freep) SimWorld *protobuf = busy_world(seed, FAKE_ENCODING_PROTOBUF),
                                                     *json = busy_world(seed, FAKE_ENCODING_JSON),
@@ -91,7 +87,7 @@ static void assert_record(StateStore *s, const char *expected) {
         assert_memory_equal(data, expected, size);
 }
 
-static void test_disk(void **state) {
+TEST_CASE(test_disk) {
         static const struct {
                 const char *what;
                 SimDiskFate fate;
@@ -103,7 +99,6 @@ static void test_disk(void **state) {
                 { "dies before it is renamed", SIM_DISK_DIE_BEFORE, "old!", "old!", -EIO, -EIO },
                 { "dies when it is renamed", SIM_DISK_DIE_AFTER, "newer", "newer", 0, -EIO },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_(sim_disk_freep) SimDisk *d = sim_disk_new();
@@ -643,7 +638,7 @@ static void let_hook_run_out(SimWorld *w) {
         (void) sim_world_run(w, 40 * SEC);
 }
 
-static void test_checks_find(void **state) {
+TEST_CASE(test_checks_find) {
         static const struct {
                 const char *found;
                 void (*mistake)(SimWorld *w);
@@ -708,7 +703,6 @@ static void test_checks_find(void **state) {
                 { "nobody has asked it to wait", let_hook_run_out },
         };
         SimOptions o = usual;
-        (void) state;
 
         o.endpoint_region = "us-east-1"; /* asks for no signature */
         o.queue = 1;

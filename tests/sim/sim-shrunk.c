@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Schedules are made as short as they can be, and what is printed plays the same again. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
 #include <errno.h>
 #include <stdlib.h>
 
+#include "cmocka-test.h"
 #include "sim-plan.h"
 #include "sim-shrink.h"
 
@@ -39,7 +35,7 @@ static size_t kept(const bool *keep, size_t n) {
         return k;
 }
 
-static void test_search(void **state) {
+TEST_CASE(test_search) {
         static const Puzzle rows[] = {
                 { .n_needed = 0 },
                 { .needed = { 0 }, .n_needed = 1 },
@@ -47,7 +43,6 @@ static void test_search(void **state) {
                 { .needed = { 3, 50, 51 }, .n_needed = 3 },
                 { .needed = { 0, 49, 99 }, .n_needed = 3 },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 Puzzle p = rows[i];
@@ -63,10 +58,9 @@ static void test_search(void **state) {
 }
 
 /* Without time, what was found so far stands. */
-static void test_search_given_up(void **state) {
+TEST_CASE(test_search_given_up) {
         Puzzle p = { .needed = { 3, 50, 51 }, .n_needed = 3, .give_up_after = 10 };
         bool keep[100];
-        (void) state;
 
         memset(keep, 1, sizeof(keep));
         assert_int_equal(sim_shrink(keep, ELEMENTSOF(keep), has_all, &p), -ETIME);
@@ -99,9 +93,8 @@ static SimPlan *plan_from_arguments(const char *arguments) {
         return p;
 }
 
-static void test_lives(void **state) {
+TEST_CASE(test_lives) {
         unsigned n_found = 0;
-        (void) state;
 
         for (uint64_t seed = 1; seed <= 40 && n_found < 5; seed++) {
                 _cleanup_(sim_plan_freep) SimPlan *p = sim_plan_draw(seed), *again = NULL;
@@ -135,9 +128,8 @@ static void test_lives(void **state) {
 }
 
 /* What makes no sense on the command line. */
-static void test_refused(void **state) {
+TEST_CASE(test_refused) {
         _cleanup_(sim_plan_freep) SimPlan *p = sim_plan_draw(1);
-        (void) state;
 
         assert_int_equal(sim_plan_keep(p, "0,x"), -EINVAL);
         assert_int_equal(sim_plan_keep(p, "0,4000"), -EINVAL);

@@ -44,8 +44,7 @@ static usec_t took(SimWorld *w, size_t machine) {
         return fake_power_off(f) - fake_power_began(f);
 }
 
-static void test_each_way(void **state) {
-        (void) state;
+TEST_CASE(test_each_way) {
         for (uint64_t seed = 1; seed <= SEEDS; seed++)
                 for (unsigned announced = 0; announced <= 1; announced++) {
                         _cleanup_(sim_world_freep) SimWorld *w =
@@ -68,8 +67,7 @@ static void test_each_way(void **state) {
 
 /* Kubelets need 3 s to tell that the containers of a pod have ended: a shutdown does not wait for that,
  * where PID 1 tells. */
-static void test_slow_kubelets(void **state) {
-        (void) state;
+TEST_CASE(test_slow_kubelets) {
         for (uint64_t seed = 1; seed <= 4 * SEEDS; seed++) {
                 const SimPowerOptions power = { .away_usec = 30 * SEC, .cgroupfs = seed % 2 };
                 _cleanup_(sim_world_freep) SimWorld *w = world(seed, &three, &power);
@@ -91,8 +89,7 @@ static void test_slow_kubelets(void **state) {
 }
 
 /* One after the other, as soon as the last is back: the budget is kept. */
-static void test_rolling(void **state) {
-        (void) state;
+TEST_CASE(test_rolling) {
         for (uint64_t seed = 1; seed <= SEEDS; seed++) {
                 _cleanup_(sim_world_freep) SimWorld *w = world(seed, &three, &(SimPowerOptions){ 0 });
 
@@ -107,8 +104,7 @@ static void test_rolling(void **state) {
 }
 
 /* All at once, and a budget that lets two thirds stay: what it holds is deleted at the end of the time. */
-static void test_all_at_once(void **state) {
-        (void) state;
+TEST_CASE(test_all_at_once) {
         for (uint64_t seed = 1; seed <= SEEDS; seed++) {
                 _cleanup_(sim_world_freep) SimWorld *w =
                         world(seed, &three, &(SimPowerOptions){ .max_usec = 60 * SEC });
@@ -124,8 +120,7 @@ static void test_all_at_once(void **state) {
         }
 }
 
-static void test_cancelled(void **state) {
-        (void) state;
+TEST_CASE(test_cancelled) {
         for (uint64_t seed = 1; seed <= 4 * SEEDS; seed++) {
                 _cleanup_(sim_world_freep) SimWorld *w = world(seed, &three, &(SimPowerOptions){ 0 });
 
@@ -140,10 +135,9 @@ static void test_cancelled(void **state) {
 }
 
 /* ... while the cloud announces the end of the machine, before, meanwhile or later: that stands, with all its time. */
-static void test_cancelled_beside_a_notice(void **state) {
+TEST_CASE(test_cancelled_beside_a_notice) {
         static const char *const when[] = { "before", "meanwhile", "later" };
 
-        (void) state;
         for (uint64_t seed = 1; seed <= 4 * SEEDS; seed++) {
                 SimOptions o = three;
                 _cleanup_(sim_world_freep) SimWorld *w = NULL;
@@ -176,11 +170,10 @@ static void test_cancelled_beside_a_notice(void **state) {
 }
 
 /* Killed again and again in the window: the inhibitor stays, and no time is won. */
-static void test_crashes(void **state) {
+TEST_CASE(test_crashes) {
         const SimPowerOptions o = { .max_usec = 90 * SEC };
         SimOptions slow = three;
 
-        (void) state;
         slow.stop_sec = 200;
         slow.grace_sec = 300;
         for (uint64_t seed = 1; seed <= SEEDS; seed++) {
@@ -199,8 +192,7 @@ static void test_crashes(void **state) {
 }
 
 /* The API server away from before the shutdown, or from its middle on. */
-static void test_api_away(void **state) {
-        (void) state;
+TEST_CASE(test_api_away) {
         for (uint64_t seed = 1; seed <= SEEDS; seed++) {
                 _cleanup_(sim_world_freep) SimWorld *w = world(seed, &three, &(SimPowerOptions){ 0 });
                 const SimWindow away = { .kind = SIM_FAULT_PARTITION,
@@ -224,11 +216,10 @@ static void test_api_away(void **state) {
 }
 
 /* logind gives 5 s, the pods take 25: the ordered stop, extended, gives the rest. */
-static void test_two_layers(void **state) {
+TEST_CASE(test_two_layers) {
         const SimPowerOptions o = { .limits = { 5 * SEC, 1800 * SEC, 10 * SEC } };
         SimOptions slow = three;
 
-        (void) state;
         slow.stop_sec = 25;
         slow.grace_sec = 40;
         for (uint64_t seed = 1; seed <= SEEDS; seed++) {
@@ -246,8 +237,7 @@ static void test_two_layers(void **state) {
         }
 }
 
-static void test_restarts_drain_nothing(void **state) {
-        (void) state;
+TEST_CASE(test_restarts_drain_nothing) {
         for (uint64_t seed = 1; seed <= SEEDS; seed++) {
                 _cleanup_(sim_world_freep) SimWorld *w = world(seed, &three, &(SimPowerOptions){ 0 });
                 uint64_t done;
@@ -317,8 +307,7 @@ static void disturb(SimWorld *w) {
         }
 }
 
-static void test_random(void **state) {
-        (void) state;
+TEST_CASE(test_random) {
         for (uint64_t seed = 1; seed <= RANDOM_SEEDS; seed++) {
                 SimOptions o = three;
                 SimPowerOptions power = { .away_usec = (5 + seed % 7 * 9) * SEC,

@@ -3,13 +3,7 @@
 
 /* What the scenarios share: conditions to wait for, and asserts that show seed, cause and trace. */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "cmocka-test.h"
 #include "fake-controllers.h"
 #include "sim-check.h"
 #include "sim-process.h"

@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
-
-#include <cmocka.h>
 
 #include "aws-sigv4.h"
 #include "cloud-rig.h"
+#include "cmocka-test.h"
 #include "json.h"
 #include "string-util.h"
 #include "xml-reader.h"

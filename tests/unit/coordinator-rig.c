@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
-
 #include "cloud-engine.h"
+#include "cmocka-test.h"
 #include "coordinator-rig.h"
 #include "kubeconfig.h"
 #include "marks.h"

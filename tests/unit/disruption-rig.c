@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <stdarg.h>
-#include <setjmp.h>
-#include <stdint.h>
 #include <stdio.h>
 
-#include <cmocka.h>
-
+#include "cmocka-test.h"
 #include "disruption-rig.h"
 
 #include "string-util.h"

@@ -3,13 +3,7 @@
 
 /* What tests of a node's drain stand on: one drain of node-a in a fake cluster, whose pods an informer of its own shows. */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "cmocka-test.h"
 #include "fake-client.h"
 #include "informer.h"
 #include "node-drain.h"

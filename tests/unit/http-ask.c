@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <strings.h>
 
-#include <cmocka.h>
-
+#include "cmocka-test.h"
 #include "http-ask.h"
 #include "string-util.h"
 #include "strv.h"

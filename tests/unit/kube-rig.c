@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
-
+#include "cmocka-test.h"
 #include "kube-rig.h"
 #include "kubeconfig.h"
 

@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <limits.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "agent-rig.h"
+#include "cmocka-test.h"
 #include "fake-azure-metadata.h"
 #include "string-util.h"
 
@@ -74,7 +69,7 @@ static void set_ack_ok(Bench *b, const char *event) {
 }
 
 /* Of this machine alone: once, when its node is empty. */
-static void test_alone(void **state) {
+TEST_CASE(test_alone) {
         static const struct {
                 const char *type;
                 int acknowledge;
@@ -83,7 +78,6 @@ static void test_alone(void **state) {
                 { "Terminate", ACKNOWLEDGE_ALONE, 1 }, { "Redeploy", ACKNOWLEDGE_ALONE, 1 },  { "Reboot", ACKNOWLEDGE_ALL, 1 },
                 { "Terminate", ACKNOWLEDGE_NO, 0 },    { "Freeze", ACKNOWLEDGE_ALONE, 0 },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 Bench b;
@@ -98,9 +92,8 @@ static void test_alone(void **state) {
 }
 
 /* Not before a budget lets the last pod go. */
-static void test_not_before_drained(void **state) {
+TEST_CASE(test_not_before_drained) {
         Bench b;
-        (void) state;
 
         bench_init(&b, ACKNOWLEDGE_ALONE);
         fake_merge(b.r->cluster, FAKE_PODS, "default", "web-0", "{'metadata':{'finalizers':['x.y/z']}}");
@@ -116,9 +109,8 @@ static void test_not_before_drained(void **state) {
 }
 
 /* With others: never by itself, and on the coordinator's word for this event alone. */
-static void test_with_others(void **state) {
+TEST_CASE(test_with_others) {
         Bench b;
-        (void) state;
 
         bench_init(&b, ACKNOWLEDGE_ALL);
         announce(&b, "Redeploy", "pool_3," VM, 30 * USEC_PER_MINUTE);
@@ -140,9 +132,8 @@ static void test_with_others(void **state) {
 }
 
 /* It is told again until it is taken. */
-static void test_again(void **state) {
+TEST_CASE(test_again) {
         Bench b;
-        (void) state;
 
         bench_init(&b, ACKNOWLEDGE_ALONE);
         announce(&b, "Terminate", VM, 15 * USEC_PER_MINUTE);
@@ -181,9 +172,8 @@ static void be_granted(Bench *b) {
 }
 
 /* A reboot of this machine alone is taken early by its acknowledgement, in a slot. */
-static void test_early(void **state) {
+TEST_CASE(test_early) {
         Bench b;
-        (void) state;
 
         bench_init(&b, ACKNOWLEDGE_ALONE);
         be_granted(&b);
@@ -203,10 +193,9 @@ static void start_anew(Bench *b) {
 /* Acknowledged, and the agent starts anew: Azure may reboot the machine at any moment, also where the event is gone by then. No pod
  * comes in between, and after ten minutes without a reboot pods come again. While the event stands the new agent says once more
  * that it may begin, which is nothing new to Azure. */
-static void test_early_restart_acknowledged(void **state) {
+TEST_CASE(test_early_restart_acknowledged) {
         for (int gone = 0; gone < 2; gone++) {
                 Bench b;
-                (void) state;
 
                 bench_init(&b, ACKNOWLEDGE_ALONE);
                 be_granted(&b);
@@ -232,9 +221,8 @@ static void test_early_restart_acknowledged(void **state) {
 
 /* Not drained yet, or drained and the acknowledgement not taken yet, when the agent starts anew. The first is undone, once for all;
  * the second may have been taken, and its answer lost: it stays drained, and is told again. */
-static void test_early_restart_before(void **state) {
+TEST_CASE(test_early_restart_before) {
         Bench b;
-        (void) state;
 
         bench_init(&b, ACKNOWLEDGE_ALONE);
         fake_merge(b.r->cluster, FAKE_PODS, "default", "web-0", "{'metadata':{'finalizers':['x.y/z']}}");

@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <regex.h>
 
 #include "admission-exempt.h"
+#include "cmocka-test.h"
 #include "file-util.h"
 #include "string-util.h"
 #include "strv.h"
@@ -61,7 +56,7 @@ static const struct {
         { "a\\x+?()|[]{}^$\"'z", false, false },
 };
 
-static void test_users(void **state) {
+TEST_CASE(test_users) {
         for (size_t i = 0; i < ELEMENTSOF(users); i++) {
                 print_message("  '%s'\n", users[i].username);
                 assert_int_equal(admission_exempt_reason(users[i].username, NULL) != NULL, users[i].always);
@@ -70,7 +65,7 @@ static void test_users(void **state) {
         }
 }
 
-static void test_table(void **state) {
+TEST_CASE(test_table) {
         assert_true(n_admission_exemptions > 0);
         for (size_t i = 0; i < n_admission_exemptions; i++) {
                 const AdmissionExemption *e = admission_exemptions + i;
@@ -83,7 +78,7 @@ static void test_table(void **state) {
         }
 }
 
-static void test_patterns(void **state) {
+TEST_CASE(test_patterns) {
         static const struct {
                 const char *pattern, *reason;
         } rows[] = {
@@ -112,7 +107,7 @@ static void test_patterns(void **state) {
 }
 
 /* No name makes a pattern expensive. */
-static void test_long_names(void **state) {
+TEST_CASE(test_long_names) {
         _cleanup_free_ char *name = calloc(1, 4097);
         _cleanup_strbuf_ StrBuf pattern = { 0 };
 
@@ -176,7 +171,7 @@ static bool asks(const char *expression, const char *username) {
         return !exempt;
 }
 
-static void test_match_condition(void **state) {
+TEST_CASE(test_match_condition) {
         _cleanup_free_ char *plain = admission_match_condition(NULL),
                             *more = admission_match_condition(configured);
 
@@ -198,7 +193,7 @@ static void drop_spaces(char *s) {
 }
 
 /* What people install says the same. */
-static void test_manifest(void **state) {
+TEST_CASE(test_manifest) {
         _cleanup_free_ char *wanted = admission_match_condition(NULL), *text = NULL,
                             *path = strf("%s/packaging/manifests/coordinator/webhook.yaml", strempty(getenv("VESPER_SOURCE")));
         size_t size;

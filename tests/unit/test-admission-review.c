@@ -1,12 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "admission-review.h"
+#include "cmocka-test.h"
 #include "string-util.h"
 #include "strv.h"
 
@@ -32,7 +26,7 @@ static char *quoted(const char *s) {
         return text;
 }
 
-static void test_requests(void **state) {
+TEST_CASE(test_requests) {
         static const struct {
                 const char *what, *body;
                 AdmissionSubject subject;
@@ -100,7 +94,7 @@ static void test_requests(void **state) {
 }
 
 /* What is kept of a request. */
-static void test_members(void **state) {
+TEST_CASE(test_members) {
         _cleanup_free_ char *body =
                 quoted(REVIEW("{'uid':'u'," NODES
                               ",'operation':'DELETE','userInfo':{'username':'alice','groups':['dev','ops']},"
@@ -122,7 +116,7 @@ static void test_members(void **state) {
         admission_review_done(&r);
 }
 
-static void test_unreadable(void **state) {
+TEST_CASE(test_unreadable) {
         static const struct {
                 const char *body, *message;
         } rows[] = {
@@ -194,7 +188,7 @@ static int parse_long(InternPool *pool, const char *before, size_t n, const char
         return k;
 }
 
-static void test_limits(void **state) {
+TEST_CASE(test_limits) {
         static const char head[] =
                 "{'apiVersion':'admission.k8s.io/v1','kind':'AdmissionReview','request':{'uid':'u'," NODES
                 ",'operation':'DELETE','oldObject':" NODE ",'userInfo':{'username':'";
@@ -223,7 +217,7 @@ static void test_limits(void **state) {
         free(message);
 }
 
-static void test_nesting(void **state) {
+TEST_CASE(test_nesting) {
         _cleanup_free_ char
                 *head = quoted("{'apiVersion':'admission.k8s.io/v1','kind':'AdmissionReview','request':"),
                 *message = NULL;
@@ -247,7 +241,7 @@ static void assert_answer(char *answer, const char *expected) {
 #define ANSWER(response) \
         "{'apiVersion':'admission.k8s.io/v1','kind':'AdmissionReview','response':" response "}"
 
-static void test_answers(void **state) {
+TEST_CASE(test_answers) {
         static const char *const warnings[] = { "the pool is paused", "two\nlines" };
 
         assert_answer(admission_allow("u", NULL, 0), ANSWER("{'uid':'u','allowed':true}"));
@@ -259,7 +253,7 @@ static void test_answers(void **state) {
                              "'reason':'TooManyRequests','message':'no room'}}"));
 }
 
-static void test_answers_are_bounded(void **state) {
+TEST_CASE(test_answers_are_bounded) {
         _cleanup_free_ char *text = NULL, *refused = NULL, *allowed = NULL;
         const char *warnings[ADMISSION_WARNINGS_MAX];
 

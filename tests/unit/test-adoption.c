@@ -1,27 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "adoption.h"
 #include "claim-name.h"
+#include "cmocka-test.h"
 #include "coordinator-rig.h"
 #include "marks.h"
 #include "string-util.h"
 
 /* -- pure ----------------------------------------------------------------------------------------------- */
 
-static void test_claim_names(void **state) {
+TEST_CASE(test_claim_names) {
         _cleanup_free_ char *name = claim_name("pool", "aws:///z/i-1", "uid");
         _cleanup_free_ char *again = claim_name("pool", "aws:///z/i-1", "uid");
         _cleanup_free_ char *pool = claim_name("pool2", "aws:///z/i-1", "uid");
         _cleanup_free_ char *machine = claim_name("pool", "aws:///z/i-2", "uid");
         _cleanup_free_ char *node = claim_name("pool", "aws:///z/i-1", "uie");
         _cleanup_free_ char *border = claim_name("poolaws", ":///z/i-1", "uid");
-        (void) state;
 
         assert_int_equal(strlen(name), strlen("nc-") + 16);
         assert_true(dns1123_subdomain_is_valid(name));
@@ -32,7 +25,7 @@ static void test_claim_names(void **state) {
         assert_string_not_equal(name, border);
 }
 
-static void test_claim_body(void **state) {
+TEST_CASE(test_claim_body) {
         static const struct {
                 const char *what;
                 usec_t tgp_usec, expire_usec;
@@ -48,7 +41,6 @@ static void test_claim_body(void **state) {
                 { "less than the CRD can say is rounded up", 1500 * USEC_PER_MSEC, USEC_INFINITY,
                   "\"terminationGracePeriod\":\"2s\"", NULL },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 KubeNodePool pool = { .object.meta.name = (char *) "pool",
@@ -71,12 +63,11 @@ static void test_claim_body(void **state) {
 
 /* -- adoption ------------------------------------------------------------------------------------------- */
 
-static void test_adopts(void **state) {
+TEST_CASE(test_adopts) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
         _cleanup_free_ char *bare = rig_instance("bare"), *nobodys = rig_instance("nobodys");
         uint64_t writes;
         const cJSON *claim;
-        (void) state;
 
         fake_add_node(r->cluster, "nobodys", NULL, nobodys, NULL);
         fake_add_node(r->cluster, "bare", NULL, NULL, POOL);
@@ -126,9 +117,8 @@ static void test_adopts(void **state) {
         assert_true(rig_is_adopted(r, "nobodys"));
 }
 
-static void test_not_ready_yet(void **state) {
+TEST_CASE(test_not_ready_yet) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
-        (void) state;
 
         rig_begin(r, 1, NULL);
         rig_add_node(r, "late");
@@ -150,10 +140,9 @@ static void test_not_ready_yet(void **state) {
         assert_string_equal(rig_condition(rig_claim(r, "late"), CLAIM_INITIALIZED), "True");
 }
 
-static void test_puts_back(void **state) {
+TEST_CASE(test_puts_back) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
         _cleanup_free_ char *claim = NULL;
-        (void) state;
 
         rig_begin(r, 1, NULL);
         claim = strdup(fj_string(rig_claim(r, "n0"), "metadata", "name", NULL));
@@ -175,9 +164,8 @@ static void test_puts_back(void **state) {
         assert_string_equal(fj_string(rig_claim(r, "n0"), "metadata", "name", NULL), claim);
 }
 
-static void test_wrong_provider(void **state) {
+TEST_CASE(test_wrong_provider) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
-        (void) state;
 
         rig_begin(r, 1, NULL);
         fake_add_node(r->cluster, "gce", NULL, NULL, POOL);
@@ -191,9 +179,8 @@ static void test_wrong_provider(void **state) {
 }
 
 /* A kubelet writes what it likes: no claim could keep that, and no status say it. */
-static void test_long_provider_id(void **state) {
+TEST_CASE(test_long_provider_id) {
         static const char *const schemes[] = { "gce://p/z/", "aws:///us-east-1a/i-" };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(schemes); i++) {
                 _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
@@ -218,9 +205,8 @@ static void test_long_provider_id(void **state) {
 }
 
 /* A second Node that says it is the same machine: whatever it does, the first one's claim stands. */
-static void test_same_machine_twice(void **state) {
+TEST_CASE(test_same_machine_twice) {
         static const char *const pools[] = { NULL, POOL };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(pools); i++) {
                 _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
@@ -241,7 +227,7 @@ static void test_same_machine_twice(void **state) {
 }
 
 /* A Node that says it is the machine of a claim that names another Node: it lets go of nothing that is not its own. */
-static void test_twin_without_pool(void **state) {
+TEST_CASE(test_twin_without_pool) {
         static const struct {
                 const char *what;
                 bool away, status; /* the Node of the claim is away; the claim's status is written */
@@ -250,7 +236,6 @@ static void test_twin_without_pool(void **state) {
                 { "its Node is away for a while", true, true },
                 { "both", true, false },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
@@ -283,9 +268,8 @@ static void test_twin_without_pool(void **state) {
         }
 }
 
-static void test_terminable(void **state) {
+TEST_CASE(test_terminable) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
-        (void) state;
 
         rig_begin(r, 2, NULL);
         fake_merge(r->cluster, FAKE_NODES, NULL, "n0",
@@ -296,7 +280,7 @@ static void test_terminable(void **state) {
 }
 
 /* Its agent tells of its end. */
-static void test_interrupted(void **state) {
+TEST_CASE(test_interrupted) {
         static const struct {
                 const char *action, *phase;
                 bool other_boot;
@@ -320,7 +304,6 @@ static void test_interrupted(void **state) {
                 { "terminate", "Cordoned", false, "Interruption.Delete=always", true },
                 { "terminate", "Cordoned", false, "Interruption.Delete=never", false },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
@@ -342,7 +325,7 @@ static void test_interrupted(void **state) {
 }
 
 /* T is the notice's time: what the claim has of its own does not bring it nearer. */
-static void test_interrupted_with_grace_period(void **state) {
+TEST_CASE(test_interrupted_with_grace_period) {
         static const struct {
                 const char *what, *tgp;
                 usec_t deleted_usec; /* after the notice, which leaves two minutes; to the second */
@@ -351,7 +334,6 @@ static void test_interrupted_with_grace_period(void **state) {
                 { "shorter", "45s", 75 * USEC_PER_SEC },
                 { "none at all", "0s", 120 * USEC_PER_SEC },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
@@ -380,9 +362,8 @@ static void test_interrupted_with_grace_period(void **state) {
 }
 
 /* What nobody manages has no claim, and is its agent's alone. */
-static void test_interrupted_stranger(void **state) {
+TEST_CASE(test_interrupted_stranger) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
-        (void) state;
 
         rig_begin(r, 2, NULL);
         fake_merge(r->cluster, FAKE_NODES, NULL, "n0", "{'metadata':{'labels':{'vesper.sh/pool':null}}}");
@@ -398,9 +379,8 @@ static void test_interrupted_stranger(void **state) {
 }
 
 /* Deleted before it was ours: nobody asked us to end its machine. */
-static void test_deleted_before_adoption(void **state) {
+TEST_CASE(test_deleted_before_adoption) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
-        (void) state;
 
         rig_begin(r, 1, NULL);
         rig_kill(r, 0);
@@ -417,10 +397,9 @@ static void test_deleted_before_adoption(void **state) {
 
 /* -- pools that cannot ---------------------------------------------------------------------------------- */
 
-static void test_two_pools(void **state) {
+TEST_CASE(test_two_pools) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
         const cJSON *pool;
-        (void) state;
 
         rig_begin(r, 1, NULL);
         fake_put(r->cluster, FAKE_NODEPOOLS,
@@ -450,7 +429,7 @@ static void test_two_pools(void **state) {
                             "False");
 }
 
-static void test_invalid_pools(void **state) {
+TEST_CASE(test_invalid_pools) {
         static const struct {
                 const char *what, *spec, *says;
         } rows[] = {
@@ -462,7 +441,6 @@ static void test_invalid_pools(void **state) {
                 { "a duration that is none", "{'template':{'terminationGracePeriod':'24x'}}",
                   "terminationGracePeriod" },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
@@ -491,9 +469,8 @@ static void test_invalid_pools(void **state) {
 
 /* -- letting go ----------------------------------------------------------------------------------------- */
 
-static void test_release_of_a_node(void **state) {
+TEST_CASE(test_release_of_a_node) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
-        (void) state;
 
         rig_begin(r, 2, NULL);
         fake_merge(r->cluster, FAKE_NODES, NULL, "n0", "{'metadata':{'labels':{'vesper.sh/pool':null}}}");
@@ -522,9 +499,8 @@ static void test_release_of_a_node(void **state) {
 }
 
 /* A person keeps a node from vesper: it is let go, not adopted again, and its pool's deletion leaves it alone. */
-static void test_unmanaged(void **state) {
+TEST_CASE(test_unmanaged) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
-        (void) state;
 
         rig_begin(r, 2, NULL);
         fake_merge(r->cluster, FAKE_NODES, NULL, "n0", "{'metadata':{'annotations':{'vesper.sh/unmanaged':'true'}}}");
@@ -549,9 +525,8 @@ static void test_unmanaged(void **state) {
 }
 
 /* A removal that has begun goes on. */
-static void test_unmanaged_too_late(void **state) {
+TEST_CASE(test_unmanaged_too_late) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
-        (void) state;
 
         rig_begin(r, 2, NULL);
         rig_delete_node(r, "n0");
@@ -562,8 +537,7 @@ static void test_unmanaged_too_late(void **state) {
 }
 
 /* Dies between any two writes of a release: never is a machine ended by it. */
-static void test_release_interrupted(void **state) {
-        (void) state;
+TEST_CASE(test_release_interrupted) {
         for (unsigned cut = 0; cut < 12; cut++) {
                 _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
 
@@ -581,7 +555,7 @@ static void test_release_interrupted(void **state) {
         }
 }
 
-static void test_pool_deleted(void **state) {
+TEST_CASE(test_pool_deleted) {
         static const struct {
                 const char *what, *policy;
                 bool nodes_stay;
@@ -590,7 +564,6 @@ static void test_pool_deleted(void **state) {
                 { "Release", "{'spec':{'deletionPolicy':'Release'}}", true },
                 { "Delete", "{'spec':{'deletionPolicy':'Delete'}}", false },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
@@ -615,9 +588,8 @@ static void test_pool_deleted(void **state) {
 }
 
 /* A node that is being removed when its pool is deleted is removed; its pool waits for it. */
-static void test_pool_deleted_during_removal(void **state) {
+TEST_CASE(test_pool_deleted_during_removal) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
-        (void) state;
 
         rig_begin(r, 2, NULL);
         fake_add_pod(r->cluster, &(FakePod){ .name = "web", .node = "n0", .stop_sec = 20 });
@@ -659,11 +631,10 @@ static void on_crowd(const FakeRequest *q, FakeApiFault *ret_fault, void *userda
         c->most = MAX(c->most, ++c->in_window);
 }
 
-static void test_many_at_once(void **state) {
+TEST_CASE(test_many_at_once) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
         Crowd crowd = { .loop = r->w.loop };
         unsigned adopted = 0;
-        (void) state;
 
         fake_add_nodepool(r->cluster, POOL, NULL, NULL);
         for (unsigned i = 0; i < 300; i++) {
@@ -705,9 +676,8 @@ static unsigned n_said(CoordinatorRig *r, const char *part) {
 
 /* A write that the API server will never take is told to a person, who alone can do something about it: which object, what was
  * refused and why; and not each time. */
-static void test_refused_as_invalid(void **state) {
+TEST_CASE(test_refused_as_invalid) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
-        (void) state;
 
         fake_add_nodepool(r->cluster, POOL, NULL, NULL);
         for (unsigned i = 0; i < 30; i++) {

@@ -1,18 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "agent-client.h"
 #include "agent-face.h"
 #include "agent-rig.h"
+#include "cmocka-test.h"
 #include "strv.h"
 
 /* vesper-agent --drain and its like, in a process of its own beside a whole agent, on one bus. */
@@ -141,7 +136,7 @@ static void protect(AgentRig *r, const char *pod, const char *value) {
 
 /* -- a drain ------------------------------------------------------------------------------------ */
 
-static void test_drain(void **state) {
+TEST_CASE(test_drain) {
         _cleanup_(agent_rig_freep) AgentRig *r = running_rig(3);
         _cleanup_(asker_freep) Asker *a = ask(r, AGENT_VERB_DRAIN, false), *late = NULL, *cancel = NULL;
 
@@ -169,7 +164,7 @@ static void test_drain(void **state) {
 }
 
 /* Somebody makes an end of it: before the first look (the bus is slow), or later. */
-static void test_drain_ends_otherwise(void **state) {
+TEST_CASE(test_drain_ends_otherwise) {
         static const struct {
                 const char *what;
                 bool before_first_look, by_verb;
@@ -206,7 +201,7 @@ static void test_drain_ends_otherwise(void **state) {
 }
 
 /* The agent crashes, is away for a while, or for good. */
-static void test_agent_away(void **state) {
+TEST_CASE(test_agent_away) {
         static const struct {
                 const char *what;
                 AgentVerb verb;
@@ -255,7 +250,7 @@ static void test_agent_away(void **state) {
 }
 
 /* The agent runs, and has not seen its Node: that is said, and waited for, not for ever. */
-static void test_node_unseen(void **state) {
+TEST_CASE(test_node_unseen) {
         for (unsigned in_time = 0; in_time <= 1; in_time++) {
                 _cleanup_(agent_rig_freep) AgentRig *r = agent_rig_new();
                 _cleanup_(asker_freep) Asker *a = NULL;
@@ -276,7 +271,7 @@ static void test_node_unseen(void **state) {
 }
 
 /* The agent crashes while its API server is away: what stands is not known until it is back. */
-static void test_unknown_after_restart(void **state) {
+TEST_CASE(test_unknown_after_restart) {
         _cleanup_(agent_rig_freep) AgentRig *r = running_rig(3);
         _cleanup_(asker_freep) Asker *a = ask(r, AGENT_VERB_DRAIN, false);
 
@@ -292,7 +287,7 @@ static void test_unknown_after_restart(void **state) {
 }
 
 /* What opted out is waited for, and named; --force does not wait, also where it was asked for without. */
-static void test_drain_protected(void **state) {
+TEST_CASE(test_drain_protected) {
         for (unsigned forced = 0; forced <= 1; forced++) {
                 _cleanup_(agent_rig_freep) AgentRig *r = running_rig(3);
                 _cleanup_(asker_freep) Asker *a = NULL, *force = NULL;
@@ -319,7 +314,7 @@ static void test_drain_protected(void **state) {
 /* -- a reboot ----------------------------------------------------------------------------------- */
 
 /* Whatever the node is drained for, a reboot has its own end. */
-static void test_reboot(void **state) {
+TEST_CASE(test_reboot) {
         enum { GRANT, WITHDRAW, PATIENCE, LOGIND };
         static const struct {
                 const char *what;
@@ -361,7 +356,7 @@ static void test_reboot(void **state) {
 }
 
 /* The agent crashes when the machine has been told: it goes down, and that is what the answer says. */
-static void test_reboot_and_crash(void **state) {
+TEST_CASE(test_reboot_and_crash) {
         _cleanup_(agent_rig_freep) AgentRig *r = running_rig(3);
         _cleanup_(asker_freep) Asker *a = ask(r, AGENT_VERB_REBOOT, false);
 
@@ -379,7 +374,7 @@ static void test_reboot_and_crash(void **state) {
 }
 
 /* Nothing is undone while the machine goes down, not even where the agent does not know of it. */
-static void test_cancel_while_stopping(void **state) {
+TEST_CASE(test_cancel_while_stopping) {
         _cleanup_(agent_rig_freep) AgentRig *r = running_rig(0);
         _cleanup_(asker_freep) Asker *drain = NULL, *cancel = NULL;
 
@@ -413,7 +408,7 @@ static const BusProperty other_properties[] = { { "State", 's' } };
 static const char *const drain_only[] = { "Drain", NULL }, *const no_method[] = { "Cancel", NULL };
 
 /* Another version, or not root: said at once. */
-static void test_refused(void **state) {
+TEST_CASE(test_refused) {
         static const struct {
                 const char *what;
                 const char *const *methods;
@@ -457,7 +452,7 @@ static void test_refused(void **state) {
 }
 
 /* Its own loop and bus: there is none here. */
-static void test_no_bus(void **state) {
+TEST_CASE(test_no_bus) {
         Asker a = { 0 };
 
         assert_return_code(setenv("DBUS_SYSTEM_BUS_ADDRESS", "unix:path=/nonexistent/bus", 1), 0);
@@ -555,7 +550,7 @@ static void end(pid_t pid) {
         (void) waitpid(pid, NULL, 0);
 }
 
-static void test_real_bus(void **state) {
+TEST_CASE(test_real_bus) {
         static const struct {
                 AgentVerb verb;
                 bool force;

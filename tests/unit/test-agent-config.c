@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "agent-config.h"
 #include "agent-metrics.h"
+#include "cmocka-test.h"
 #include "node-identity.h"
 #include "string-util.h"
 #include "tls-fixture.h"
@@ -21,7 +16,7 @@ static void on_log(LogLevel level, const char *message_id, const char *text, con
 }
 
 /* One configuration, what it comes to, or why it does not. */
-static void test_settings(void **state) {
+TEST_CASE(test_settings) {
         static const struct {
                 const char *what, *setting, *environment;
                 const char *endpoint; /* NULL: refused */
@@ -108,7 +103,7 @@ static void test_settings(void **state) {
         }
 }
 
-static void test_certificate(void **state) {
+TEST_CASE(test_certificate) {
         static const struct {
                 const char *common_name, *node; /* NULL: none */
         } rows[] = {
@@ -136,7 +131,7 @@ static void test_certificate(void **state) {
         }
 }
 
-static void test_node_name_from_file(void **state) {
+TEST_CASE(test_node_name_from_file) {
         _cleanup_(test_cert_freep) TestCert *ca = test_cert_new(NULL, NULL, "ca", NULL);
         _cleanup_(test_cert_freep) TestCert *c = test_cert_new(ca, "system:nodes", "system:node:n7", NULL);
         char path[] = "/tmp/test-agent-config.XXXXXX";
@@ -156,7 +151,7 @@ static void test_node_name_from_file(void **state) {
         assert_string_equal(from, "the host name");
 }
 
-static void test_node_name(void **state) {
+TEST_CASE(test_node_name) {
         static const char *const junk[] = { "",
                                             "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n",
                                             "no PEM at all" };
@@ -191,7 +186,7 @@ static void on_reply(HttpExchange *x, unsigned status, const HttpHeader *headers
         p->body = memdup_str(body, body_size);
 }
 
-static void test_metric_names(void **state) {
+TEST_CASE(test_metric_names) {
         static const HttpExchangeOps ops = { .reply = on_reply };
         Page page = { .x = { .ops = &ops, .method = HTTP_GET, .path = "/healthz", .query = "" } };
         Metrics *m;
@@ -212,7 +207,7 @@ static void test_metric_names(void **state) {
         metrics_free(m);
 }
 
-static void test_kubeconfig(void **state) {
+TEST_CASE(test_kubeconfig) {
         AgentConfig c = { .kubeconfig = (char *) "/somewhere/kubelet.conf" };
         const char *found;
 
@@ -223,7 +218,7 @@ static void test_kubeconfig(void **state) {
                 assert_return_code(access(found, F_OK), errno);
 }
 
-static void test_log_target(void **state) {
+TEST_CASE(test_log_target) {
         _cleanup_(agent_config_done) AgentConfig c = { 0 };
         static const struct {
                 const char *setting;
@@ -253,7 +248,7 @@ static void test_log_target(void **state) {
         assert_int_equal(log_settings_level(&c.log), LOG_LEVEL_INFO);
 }
 
-static void test_api_error_kinds(void **state) {
+TEST_CASE(test_api_error_kinds) {
         static const struct {
                 unsigned http;
                 AgentApiError kind;

@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <malloc.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
-
 #include "agent-rig.h"
+#include "cmocka-test.h"
 
 /*
  * An agent lives as long as its machine. What it holds is what its death gives back: the heap in use before
@@ -63,9 +58,8 @@ static size_t size_after_polls(unsigned polls) {
         return size;
 }
 
-static void test_polls(void **state) {
+TEST_CASE(test_polls) {
         size_t young, old;
-        (void) state;
 
         if (!heap_is_told())
                 skip();
@@ -111,9 +105,8 @@ static size_t size_after_notices(unsigned notices) {
         return size;
 }
 
-static void test_notices(void **state) {
+TEST_CASE(test_notices) {
         size_t young, old;
-        (void) state;
 
         if (!heap_is_told())
                 skip();

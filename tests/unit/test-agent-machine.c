@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "agent-metrics.h"
 #include "agent-rig.h"
+#include "cmocka-test.h"
 #include "http-inproc.h"
 #include "kubelet-watch.h"
 
@@ -35,7 +30,7 @@ static void assert_drained_by_notice(AgentRig *r) {
 }
 
 /* A way to the network came back: what waits out a backoff is tried at once. */
-static void test_link_returns(void **state) {
+TEST_CASE(test_link_returns) {
         _cleanup_(agent_rig_freep) AgentRig *r = running_rig();
         usec_t back;
 
@@ -63,7 +58,7 @@ static size_t count(const char *text, const char *part) {
 
 /* No way to the API server: said once. The first cordon is tried at once, and again each second; what else waits is tried every
  * 5 s, and at once when a route has come back. */
-static void test_no_route(void **state) {
+TEST_CASE(test_no_route) {
         _cleanup_(agent_rig_freep) AgentRig *r = running_rig();
         size_t n;
 
@@ -91,7 +86,7 @@ static void test_no_route(void **state) {
 }
 
 /* Another write waits for a way: the cordon does not wait with it. */
-static void test_no_route_holds_no_cordon(void **state) {
+TEST_CASE(test_no_route_holds_no_cordon) {
         _cleanup_(agent_rig_freep) AgentRig *r = agent_rig_new();
         _cleanup_free_ char *event = NULL;
         char at[RFC3339_MAX];
@@ -126,7 +121,7 @@ static void test_no_route_holds_no_cordon(void **state) {
 
 /* -- the kubelet -------------------------------------------------------------------------------- */
 
-static void test_kubelet_health(void **state) {
+TEST_CASE(test_kubelet_health) {
         static const struct {
                 const char *what, *answers; /* o: 200; x: 500; -: none */
                 const char *verdicts;       /* .: the same; U, H */
@@ -165,7 +160,7 @@ static void on_healthz(HttpExchange *x, void *userdata) {
 }
 
 /* Said in the log and on the Node, once; nothing is done for it. */
-static void test_kubelet_watch(void **state) {
+TEST_CASE(test_kubelet_watch) {
         _cleanup_(agent_rig_freep) AgentRig *r = running_rig();
         bool ok = true;
 
@@ -188,7 +183,7 @@ static void test_kubelet_watch(void **state) {
 }
 
 /* Once the machine goes down, a notice that is withdrawn undoes nothing. */
-static void test_machine_goes_down(void **state) {
+TEST_CASE(test_machine_goes_down) {
         _cleanup_(agent_rig_freep) AgentRig *r = running_rig();
 
         agent_rig_add_pods(r, "web", 1);
@@ -202,7 +197,7 @@ static void test_machine_goes_down(void **state) {
         assert_non_null(agent_rig_annotation(r, "vesper.sh/interruption"));
 }
 
-static void test_no_bus(void **state) {
+TEST_CASE(test_no_bus) {
         _cleanup_(agent_rig_freep) AgentRig *r = agent_rig_new();
 
         r->no_bus = true;
@@ -220,7 +215,7 @@ static void assert_property(AgentRig *r, const char *property, const char *expec
 }
 
 /* systemctl start vesper-drain, and stop: drained as for a notice without an end, and undone. */
-static void test_drain_by_hand(void **state) {
+TEST_CASE(test_drain_by_hand) {
         _cleanup_(agent_rig_freep) AgentRig *r = agent_rig_new();
 
         agent_rig_add_pods(r, "web", 3);
@@ -254,7 +249,7 @@ static void test_drain_by_hand(void **state) {
 }
 
 /* No time is told to a pod that waits for none. */
-static void test_blocked_without_an_end(void **state) {
+TEST_CASE(test_blocked_without_an_end) {
         _cleanup_(agent_rig_freep) AgentRig *r = agent_rig_new();
 
         agent_rig_add_pods(r, "db", 2);
@@ -268,7 +263,7 @@ static void test_blocked_without_an_end(void **state) {
 }
 
 /* Cancel undoes what was asked for by hand, and no announcement. */
-static void test_cancel_is_not_for_notices(void **state) {
+TEST_CASE(test_cancel_is_not_for_notices) {
         _cleanup_(agent_rig_freep) AgentRig *r = running_rig();
 
         assert_drained_by_notice(r);
@@ -278,7 +273,7 @@ static void test_cancel_is_not_for_notices(void **state) {
 }
 
 /* A person's un-cordon ends one drain; who asks for another is heard. */
-static void test_drain_again_after_release(void **state) {
+TEST_CASE(test_drain_again_after_release) {
         _cleanup_(agent_rig_freep) AgentRig *r = running_rig();
 
         assert_int_equal(fake_power_call_unit(r->power, "Drain"), 0);
@@ -293,7 +288,7 @@ static void test_drain_again_after_release(void **state) {
 }
 
 /* Drained by hand, then restarted: at once, and after the boot the node serves again. */
-static void test_drain_and_shutdown(void **state) {
+TEST_CASE(test_drain_and_shutdown) {
         _cleanup_(agent_rig_freep) AgentRig *r = running_rig();
 
         assert_int_equal(fake_power_call_unit(r->power, "Drain"), 0);
@@ -313,7 +308,7 @@ static void test_drain_and_shutdown(void **state) {
 }
 
 /* Somebody may have taken the port: the agent goes on. */
-static void test_no_metrics(void **state) {
+TEST_CASE(test_no_metrics) {
         _cleanup_(agent_rig_freep) AgentRig *r = agent_rig_new();
 
         r->config.metrics_listen = strdup("nowhere");

@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
-
-#include <cmocka.h>
 
 #include "agent-metrics.h"
 #include "agent-rig.h"
+#include "cmocka-test.h"
 #include "json.h"
 #include "marks.h"
 #include "node-report.h"
@@ -62,7 +57,7 @@ static AgentRig *calm_rig(void) {
         return r;
 }
 
-static void test_calm(void **state) {
+TEST_CASE(test_calm) {
         _cleanup_(agent_rig_freep) AgentRig *r = calm_rig();
         size_t gets = fake_imds_n_gets(r->imds), tokens = fake_imds_n_tokens(r->imds);
         _cleanup_free_ char *writes = NULL;
@@ -76,7 +71,7 @@ static void test_calm(void **state) {
         assert_string_equal(r->status, "Idle: watching for notices on node n1");
 }
 
-static void test_main_path(void **state) {
+TEST_CASE(test_main_path) {
         _cleanup_(agent_rig_freep) AgentRig *r = agent_rig_new();
         _cleanup_free_ char *writes = NULL;
 
@@ -140,7 +135,7 @@ static AgentRig *blocked_rig(void) {
         return r;
 }
 
-static void test_blocked_until_deadline(void **state) {
+TEST_CASE(test_blocked_until_deadline) {
         _cleanup_(agent_rig_freep) AgentRig *r = blocked_rig();
 
         assert_true(agent_rig_has_event(r, "Node", "DrainBlocked"));
@@ -161,7 +156,7 @@ static void test_blocked_until_deadline(void **state) {
         assert_true(agent_rig_has_event(r, "Pod", "PodDeletedAtDeadline"));
 }
 
-static void test_claim_deadline(void **state) {
+TEST_CASE(test_claim_deadline) {
         _cleanup_(agent_rig_freep) AgentRig *r = blocked_rig();
         char text[RFC3339_MAX];
 
@@ -176,7 +171,7 @@ static void test_claim_deadline(void **state) {
 }
 
 /* The clock was behind, so that a time was assumed; then it is put right. */
-static void test_clock_is_put_right(void **state) {
+TEST_CASE(test_clock_is_put_right) {
         static const struct {
                 const char *what;
                 enum { SHOWN, HIDDEN, WITHDRAWN } notice; /* from then on */
@@ -214,7 +209,7 @@ static void test_clock_is_put_right(void **state) {
 }
 
 /* T was another's than our notice's, and is over: the notice's own time counts again. */
-static void test_claim_deadline_is_over(void **state) {
+TEST_CASE(test_claim_deadline_is_over) {
         _cleanup_(agent_rig_freep) AgentRig *r = blocked_rig();
         char text[RFC3339_MAX];
 
@@ -230,7 +225,7 @@ static void test_claim_deadline_is_over(void **state) {
         assert_int_equal(agent_rig_n_pods(r), 0);
 }
 
-static void test_expired(void **state) {
+TEST_CASE(test_expired) {
         _cleanup_(agent_rig_freep) AgentRig *r = calm_rig();
 
         fake_add_pod(r->cluster, &(FakePod){ .name = "stuck", .node = RIG_NODE, .stuck = true });
@@ -248,7 +243,7 @@ static void test_expired(void **state) {
 }
 
 /* Long lists are cut short. */
-static void test_many_of_them(void **state) {
+TEST_CASE(test_many_of_them) {
         _cleanup_(agent_rig_freep) AgentRig *r = calm_rig();
 
         fake_merge(r->cluster, FAKE_NODES, NULL, RIG_NODE,
@@ -272,7 +267,7 @@ static void test_many_of_them(void **state) {
         assert_true(agent_rig_said(r, "waiting for volumes to be let go: v1, v2, v3, v4, v5 and 2 more."));
 }
 
-static void test_volumes(void **state) {
+TEST_CASE(test_volumes) {
         static const struct {
                 const char *what;
                 bool let_go;
@@ -306,7 +301,7 @@ static void test_volumes(void **state) {
 
 /* -- whose cordon it is ------------------------------------------------------------------------- */
 
-static void test_person_uncordons(void **state) {
+TEST_CASE(test_person_uncordons) {
         _cleanup_(agent_rig_freep) AgentRig *r = blocked_rig();
 
         fake_merge(r->cluster, FAKE_NODES, NULL, RIG_NODE, "{'spec':{'unschedulable':null}}");
@@ -327,7 +322,7 @@ static void test_person_uncordons(void **state) {
 }
 
 /* An etcd that was restored has the marks of a drain that a person had ended since. */
-static void test_marks_of_an_overruled_notice_come_back(void **state) {
+TEST_CASE(test_marks_of_an_overruled_notice_come_back) {
         _cleanup_(agent_rig_freep) AgentRig *r = blocked_rig();
         _cleanup_(json_writer_freep) JsonWriter *w = NULL;
         _cleanup_free_ char *marks = strdup(agent_rig_annotation(r, ANNOTATION_INTERRUPTION)), *body = NULL;
@@ -356,7 +351,7 @@ static void test_marks_of_an_overruled_notice_come_back(void **state) {
 }
 
 /* What the disk lost stands on the Node; and it goes when the notice is over. */
-static void test_person_uncordons_no_disk(void **state) {
+TEST_CASE(test_person_uncordons_no_disk) {
         _cleanup_(agent_rig_freep) AgentRig *r = blocked_rig();
 
         r->disk_error = -EIO;
@@ -384,7 +379,7 @@ static void test_person_uncordons_no_disk(void **state) {
 }
 
 /* Of an earlier boot: it goes with it. */
-static void test_released_before_reboot(void **state) {
+TEST_CASE(test_released_before_reboot) {
         _cleanup_(agent_rig_freep) AgentRig *r = blocked_rig();
 
         fake_merge(r->cluster, FAKE_NODES, NULL, RIG_NODE, "{'spec':{'unschedulable':null}}");
@@ -399,7 +394,7 @@ static void test_released_before_reboot(void **state) {
 }
 
 /* The watch of the Node is silent: what the agent reads after a conflict tells it, too (seed 6826). */
-static void test_person_uncordons_unheard(void **state) {
+TEST_CASE(test_person_uncordons_unheard) {
         _cleanup_(agent_rig_freep) AgentRig *r = calm_rig();
 
         fake_add_pod(r->cluster,
@@ -422,7 +417,7 @@ static void test_person_uncordons_unheard(void **state) {
         assert_int_equal(agent_rig_n_pods(r), 1);
 }
 
-static void test_person_uncordons_while_down(void **state) {
+TEST_CASE(test_person_uncordons_while_down) {
         _cleanup_(agent_rig_freep) AgentRig *r = blocked_rig();
 
         agent_rig_kill(r);
@@ -434,7 +429,7 @@ static void test_person_uncordons_while_down(void **state) {
         assert_non_null(strstr(r->record, "Released"));
 }
 
-static void test_cordon_found(void **state) {
+TEST_CASE(test_cordon_found) {
         _cleanup_(agent_rig_freep) AgentRig *r = calm_rig();
 
         fake_merge(r->cluster, FAKE_NODES, NULL, RIG_NODE, "{'spec':{'unschedulable':true}}");
@@ -451,7 +446,7 @@ static void test_cordon_found(void **state) {
         assert_true(agent_rig_unschedulable(r));
 }
 
-static void test_coordinator_cordoned_too(void **state) {
+TEST_CASE(test_coordinator_cordoned_too) {
         _cleanup_(agent_rig_freep) AgentRig *r = calm_rig();
 
         fake_merge(r->cluster, FAKE_NODES, NULL, RIG_NODE,
@@ -468,7 +463,7 @@ static void test_coordinator_cordoned_too(void **state) {
         assert_non_null(agent_rig_annotation(r, "vesper.sh/cordoned-by-coordinator"));
 }
 
-static void test_foreign_label(void **state) {
+TEST_CASE(test_foreign_label) {
         _cleanup_(agent_rig_freep) AgentRig *r = calm_rig();
 
         fake_merge(r->cluster, FAKE_NODES, NULL, RIG_NODE,
@@ -487,7 +482,7 @@ static void test_foreign_label(void **state) {
 
 /* -- the end of it ------------------------------------------------------------------------------ */
 
-static void test_cancelled(void **state) {
+TEST_CASE(test_cancelled) {
         _cleanup_(agent_rig_freep) AgentRig *r = calm_rig();
 
         agent_rig_notice(r, LEAD_USEC);
@@ -510,7 +505,7 @@ static void test_cancelled(void **state) {
 }
 
 /* Nothing but "positively none" cancels. */
-static void test_unknown_cancels_nothing(void **state) {
+TEST_CASE(test_unknown_cancels_nothing) {
         static const struct {
                 const char *what;
                 unsigned status;
@@ -546,7 +541,7 @@ static void test_unknown_cancels_nothing(void **state) {
 }
 
 /* Three looks in a row that tell nothing are told, once, and their end. */
-static void test_source_falls_silent(void **state) {
+TEST_CASE(test_source_falls_silent) {
         _cleanup_(agent_rig_freep) AgentRig *r = calm_rig();
 
         fake_imds_fail(r->imds, FAKE_IMDS_DATA, 2, 500);
@@ -563,7 +558,7 @@ static void test_source_falls_silent(void **state) {
         assert_non_null(strstr(strbuf_str(&r->events), "- Source ec2 answers again"));
 }
 
-static void test_reboot(void **state) {
+TEST_CASE(test_reboot) {
         _cleanup_(agent_rig_freep) AgentRig *r = calm_rig();
         _cleanup_free_ char *old_boot = strdup(r->boot_id);
 
@@ -591,7 +586,7 @@ static void test_reboot(void **state) {
 }
 
 /* A node that is being deleted keeps its cordon: what stays is no work for each look. */
-static void test_reboot_while_deleted(void **state) {
+TEST_CASE(test_reboot_while_deleted) {
         _cleanup_(agent_rig_freep) AgentRig *r = calm_rig();
 
         agent_rig_notice(r, LEAD_USEC);
@@ -615,7 +610,7 @@ static void test_reboot_while_deleted(void **state) {
 }
 
 /* A notice of the new boot takes the old marks over. */
-static void test_reboot_into_notice(void **state) {
+TEST_CASE(test_reboot_into_notice) {
         _cleanup_(agent_rig_freep) AgentRig *r = calm_rig();
 
         agent_rig_notice(r, LEAD_USEC);
@@ -633,7 +628,7 @@ static void test_reboot_into_notice(void **state) {
 }
 
 /* Somebody opened the node in between: an old mark is no word on a new notice. */
-static void test_reboot_uncordoned_into_notice(void **state) {
+TEST_CASE(test_reboot_uncordoned_into_notice) {
         _cleanup_(agent_rig_freep) AgentRig *r = calm_rig();
 
         agent_rig_notice(r, LEAD_USEC);
@@ -654,7 +649,7 @@ static void test_reboot_uncordoned_into_notice(void **state) {
         assert_non_null(strstr(agent_rig_annotation(r, "vesper.sh/interruption"), r->boot_id));
 }
 
-static void test_node_made_anew(void **state) {
+TEST_CASE(test_node_made_anew) {
         _cleanup_(agent_rig_freep) AgentRig *r = blocked_rig();
 
         fake_remove(r->cluster, FAKE_NODES, NULL, RIG_NODE);
@@ -665,7 +660,7 @@ static void test_node_made_anew(void **state) {
 }
 
 /* The same while the agent does not run: what was drained was another Node. */
-static void test_node_made_anew_while_down(void **state) {
+TEST_CASE(test_node_made_anew_while_down) {
         _cleanup_(agent_rig_freep) AgentRig *r = calm_rig();
 
         agent_rig_notice(r, LEAD_USEC);
@@ -683,7 +678,7 @@ static void test_node_made_anew_while_down(void **state) {
 
 /* -- trouble ------------------------------------------------------------------------------------ */
 
-static void test_crashes(void **state) {
+TEST_CASE(test_crashes) {
         static const char *const deaths[] = { [RIG_DEATH_BEFORE] = "before", [RIG_DEATH_AFTER] = "after" };
 
         for (RigDeath death = RIG_DEATH_BEFORE; death <= RIG_DEATH_AFTER; death++)
@@ -715,7 +710,7 @@ static void test_crashes(void **state) {
 }
 
 /* Dies at any moment of a drain, not only at writes: what is there afterwards is the same. */
-static void test_crash_at_any_time(void **state) {
+TEST_CASE(test_crash_at_any_time) {
         for (usec_t after = 0; after < 8 * USEC_PER_SEC; after += 250 * USEC_PER_MSEC) {
                 _cleanup_(agent_rig_freep) AgentRig *r = calm_rig();
 
@@ -735,7 +730,7 @@ static void test_crash_at_any_time(void **state) {
         }
 }
 
-static void test_drained_once(void **state) {
+TEST_CASE(test_drained_once) {
         _cleanup_(agent_rig_freep) AgentRig *r = calm_rig();
         _cleanup_free_ char *writes = NULL;
 
@@ -754,7 +749,7 @@ static void test_drained_once(void **state) {
         assert_string_equal(writes, "");
 }
 
-static void test_torn_record(void **state) {
+TEST_CASE(test_torn_record) {
         static const char *const records[] = { "", "{\"version\":1,\"boot", "{\"version\":9}", "[]",
                                                "\xff\xfe" };
 
@@ -771,7 +766,7 @@ static void test_torn_record(void **state) {
         }
 }
 
-static void test_failing_disk(void **state) {
+TEST_CASE(test_failing_disk) {
         _cleanup_(agent_rig_freep) AgentRig *r = calm_rig();
 
         r->disk_error = -ENOSPC;
@@ -783,7 +778,7 @@ static void test_failing_disk(void **state) {
         assert_true(agent_rig_said(r, "Failed to write the intent log: No space left on device"));
 }
 
-static void test_api_away(void **state) {
+TEST_CASE(test_api_away) {
         _cleanup_(agent_rig_freep) AgentRig *r = calm_rig();
         usec_t back;
 
@@ -819,7 +814,7 @@ static void on_node_patch(const FakeRequest *request, FakeApiFault *ret_fault, v
         }
 }
 
-static void test_first_act_fails(void **state) {
+TEST_CASE(test_first_act_fails) {
         static const struct {
                 const char *what;
                 PatchFault fault;
@@ -890,7 +885,7 @@ static void on_api(NodeReport *report, const ApiError *error, bool first, void *
 }
 
 /* After etcd was restored, versions count from an earlier number: what was known looks newer for ever. */
-static void test_versions_went_back(void **state) {
+TEST_CASE(test_versions_went_back) {
         _cleanup_(agent_rig_freep) AgentRig *r = calm_rig();
         Notice n = { .id = (char *) "x",
                      .kind = NOTICE_SPOT,
@@ -915,7 +910,7 @@ static void test_versions_went_back(void **state) {
 }
 
 /* The delay that is measured ends when the first patch leaves, not when one gets through. */
-static void test_cordon_delay(void **state) {
+TEST_CASE(test_cordon_delay) {
         _cleanup_(agent_rig_freep) AgentRig *r = calm_rig();
         PatchFault f = { 3, { .drop = true } };
 
@@ -927,7 +922,7 @@ static void test_cordon_delay(void **state) {
         fake_api_set_fault(fake_cluster_api(r->cluster), NULL, NULL);
 }
 
-static void test_notice_before_node(void **state) {
+TEST_CASE(test_notice_before_node) {
         _cleanup_(agent_rig_freep) AgentRig *r = agent_rig_new();
 
         fake_remove(r->cluster, FAKE_NODES, NULL, RIG_NODE);
@@ -943,7 +938,7 @@ static void test_notice_before_node(void **state) {
 }
 
 /* A cordon of ours without its reason, found at a start: what is announced will be announced again. */
-static void test_reason_removed_while_down(void **state) {
+TEST_CASE(test_reason_removed_while_down) {
         _cleanup_(agent_rig_freep) AgentRig *r = calm_rig();
 
         agent_rig_notice(r, LEAD_USEC);
@@ -961,7 +956,7 @@ static void test_reason_removed_while_down(void **state) {
 }
 
 /* What a scraper reads. */
-static void test_metrics_page(void **state) {
+TEST_CASE(test_metrics_page) {
         static const struct {
                 HttpMethod method;
                 const char *path, *body;

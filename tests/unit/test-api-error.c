@@ -1,18 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "api-error.h"
+#include "cmocka-test.h"
 #include "string-util.h"
 
-static void test_body(void **state) {
+TEST_CASE(test_body) {
         static const struct {
                 const char *what;
                 unsigned http;
@@ -69,7 +64,6 @@ static void test_body(void **state) {
                   "{\"kind\":\"Status\",\"message\":\"a\\nb\\u001b[31m\"}", 0, NULL, "a?b?[31m", 0,
                   -EINVAL },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_(api_error_done) ApiError e = { 0 };
@@ -86,14 +80,13 @@ static void test_body(void **state) {
         }
 }
 
-static void test_causes(void **state) {
+TEST_CASE(test_causes) {
         static const char body[] = "{\"kind\":\"Status\",\"message\":\"Cannot evict "
                                    "pod\",\"reason\":\"TooManyRequests\",\"details\":{\"causes\":["
                                    "{\"reason\":\"DisruptionBudget\",\"message\":\"The disruption budget "
                                    "web needs 3 healthy pods\"},"
                                    "{\"field\":\"spec\"},7,{},{},{},{},{},{},{\"reason\":\"TheNinth\"}]}}";
         _cleanup_(api_error_done) ApiError e = { 0 };
-        (void) state;
 
         assert_return_code(api_error_from_body(429, body, strlen(body), 0, &e), 0);
         assert_int_equal(e.n_causes, API_ERROR_CAUSES_MAX);
@@ -106,10 +99,9 @@ static void test_causes(void **state) {
         assert_false(api_error_has_cause(NULL, "DisruptionBudget"));
 }
 
-static void test_long_message(void **state) {
+TEST_CASE(test_long_message) {
         _cleanup_(api_error_done) ApiError e = { 0 };
         static char body[5000];
-        (void) state;
 
         memset(body, 'x', sizeof(body));
         assert_return_code(api_error_from_body(500, body, sizeof(body), 0, &e), 0);
@@ -117,9 +109,8 @@ static void test_long_message(void **state) {
         assert_true(strlen(e.message) > 1000);
 }
 
-static void test_transport(void **state) {
+TEST_CASE(test_transport) {
         _cleanup_(api_error_done) ApiError e = { 0 }, bare = { 0 };
-        (void) state;
 
         assert_return_code(
                 api_error_from_transport(-ECONNREFUSED, "connect to api:443: refused\n", false, &e), 0);
@@ -139,7 +130,7 @@ static void test_transport(void **state) {
         api_error_done(NULL);
 }
 
-static void test_webhook(void **state) {
+TEST_CASE(test_webhook) {
         static const struct {
                 const char *message, *name, *words; /* name NULL: of no webhook */
         } rows[] = {
@@ -162,7 +153,6 @@ static void test_webhook(void **state) {
         };
         char long_name[300], text[400];
         ApiWebhook hook;
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 const ApiError e = { .http = 403, .message = (char *) rows[i].message };

@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
-
-#include <cmocka.h>
 
 #include <unistd.h>
 
 #include "aws-credentials.h"
 #include "aws-error.h"
+#include "cmocka-test.h"
 #include "http-inproc.h"
 #include "string-util.h"
 
@@ -253,7 +248,7 @@ static void run_for(World *w, usec_t usec) {
 
 /* -- which source --------------------------------------------------------------------------- */
 
-static void test_order(void **state) {
+TEST_CASE(test_order) {
         static const struct {
                 const char *what;
                 const char *variables[12];
@@ -355,7 +350,7 @@ static void test_order(void **state) {
         }
 }
 
-static void test_web_identity(void **state) {
+TEST_CASE(test_web_identity) {
         World *w = *state;
 
         write_file(w, "token", "JWT+/=\n");
@@ -381,7 +376,7 @@ static void test_web_identity(void **state) {
         assert_non_null(strstr(w->message, "InvalidIdentityToken: No OpenIDConnect provider"));
 }
 
-static void test_container(void **state) {
+TEST_CASE(test_container) {
         World *w = *state;
 
         write_file(w, "auth", "Token of the pod");
@@ -407,7 +402,7 @@ static void test_container(void **state) {
 
 /* -- keeping and renewing ------------------------------------------------------------------- */
 
-static void test_renewal(void **state) {
+TEST_CASE(test_renewal) {
         World *w = *state;
 
         w->role = "node-role";
@@ -433,7 +428,7 @@ static void test_renewal(void **state) {
 }
 
 /* Many ask while there are none: one is fetched. */
-static void test_one_renewal_at_a_time(void **state) {
+TEST_CASE(test_one_renewal_at_a_time) {
         World *w = *state;
         AwsCredentialsCall *calls[10];
 
@@ -449,7 +444,7 @@ static void test_one_renewal_at_a_time(void **state) {
                 aws_credentials_call_free(calls[i]);
 }
 
-static void test_refused_keys(void **state) {
+TEST_CASE(test_refused_keys) {
         World *w = *state;
         unsigned old;
 
@@ -470,7 +465,7 @@ static void test_refused_keys(void **state) {
 
 /* Metadata keeps giving keys that have ended: they are used, and it is asked again after 10 to 20 minutes.
  */
-static void test_metadata_gives_old_keys(void **state) {
+TEST_CASE(test_metadata_gives_old_keys) {
         World *w = *state;
 
         w->role = "node-role";
@@ -488,7 +483,7 @@ static void test_metadata_gives_old_keys(void **state) {
 }
 
 /* Metadata falls silent when the keys end: the old ones are better than none. */
-static void test_metadata_falls_silent(void **state) {
+TEST_CASE(test_metadata_falls_silent) {
         World *w = *state;
 
         w->role = "node-role";
@@ -507,7 +502,7 @@ static void test_metadata_falls_silent(void **state) {
 }
 
 /* Others' keys that have ended are not used. */
-static void test_expired_keys(void **state) {
+TEST_CASE(test_expired_keys) {
         World *w = *state;
 
         write_file(w, "token", "JWT");
@@ -532,7 +527,7 @@ static void test_expired_keys(void **state) {
         assert_non_null(strstr(w->message, "AssumeRoleWithWebIdentity"));
 }
 
-static void test_metadata_token(void **state) {
+TEST_CASE(test_metadata_token) {
         World *w = *state;
 
         w->role = "node-role";
@@ -555,7 +550,7 @@ static void lose_put(const HttpRequest *request, const char *peer, HttpFault *re
 }
 
 /* One hop short: the token's reply never comes, and that gets a diagnosis of its own. */
-static void test_hop_limit(void **state) {
+TEST_CASE(test_hop_limit) {
         World *w = *state;
         HttpTransport *lossy, *usual = w->env.transport;
 
@@ -575,7 +570,7 @@ static void test_hop_limit(void **state) {
 
 /* -- texts ---------------------------------------------------------------------------------- */
 
-static void test_container_uris(void **state) {
+TEST_CASE(test_container_uris) {
         static const struct {
                 const char *url;
                 bool allowed;
@@ -604,7 +599,6 @@ static void test_container_uris(void **state) {
                 { "ftp://127.0.0.1/x", false },
                 { "", false },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 print_message("%s\n", rows[i].url);
@@ -612,7 +606,7 @@ static void test_container_uris(void **state) {
         }
 }
 
-static void test_key_texts(void **state) {
+TEST_CASE(test_key_texts) {
         static const struct {
                 const char *what, *json;
                 int r;
@@ -635,7 +629,6 @@ static void test_key_texts(void **state) {
                 { "no object", "[]", -EBADMSG, NULL },
                 { "no JSON", "<html>", -EBADMSG, NULL },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_(aws_keys_done) AwsKeys k = { 0 };
@@ -650,7 +643,7 @@ static void test_key_texts(void **state) {
 }
 
 /* What is no keys, from each source: an error that says whose answer it was, and keys when they come. */
-static void test_no_keys(void **state) {
+TEST_CASE(test_no_keys) {
         static const struct {
                 const char *what;
                 enum { STS, CONTAINER, METADATA, METADATA_TOKEN } from;
@@ -709,7 +702,7 @@ static void test_no_keys(void **state) {
 }
 
 /* STS has an address per region. */
-static void test_no_region(void **state) {
+TEST_CASE(test_no_region) {
         World *w = *state;
 
         write_file(w, "token", "JWT");
@@ -725,7 +718,7 @@ static void test_no_region(void **state) {
 }
 
 /* An address that is none; a profile that is asked for and absent. */
-static void test_wrong_places(void **state) {
+TEST_CASE(test_wrong_places) {
         World *w = *state;
 
         write_file(w, "token", "JWT");
@@ -738,7 +731,7 @@ static void test_wrong_places(void **state) {
         assert_non_null(strstr(w->message, "must be https, or http to loopback"));
 }
 
-static void test_error_texts(void **state) {
+TEST_CASE(test_error_texts) {
         static const struct {
                 const char *what, *xml, *code, *message; /* NULL: refused */
         } rows[] = {
@@ -778,7 +771,6 @@ static void test_error_texts(void **state) {
                 { "another document", "<html><Error><Code>A</Code></Error></html>", NULL, NULL },
                 { "a cut one", "<Response><Errors><Error><Code>A</Code></Error></Errors>", NULL, NULL },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_(aws_error_done) AwsError e = { 0 };
@@ -793,7 +785,7 @@ static void test_error_texts(void **state) {
         }
 }
 
-static void test_places(void **state) {
+TEST_CASE(test_places) {
         static const struct {
                 const char *region, *url;
         } endpoints[] = {
@@ -839,7 +831,6 @@ static void test_places(void **state) {
                 { "h", NULL },
                 { "http://h:80/ ", NULL },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(endpoints); i++) {
                 _cleanup_(aws_endpoint_done) AwsEndpoint e = { 0 };

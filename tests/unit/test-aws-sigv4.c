@@ -1,12 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "aws-sigv4.h"
+#include "cmocka-test.h"
 #include "string-util.h"
 
 /* AWS's published test suite: 2015-08-30 12:36:00 UTC, us-east-1, "service", and these keys. */
@@ -22,7 +16,7 @@
         "scqKmlzm8FDrypNC9Yjc8fPOLn9FX9KSYvKT" \
         "r4rvx3iSIlTJabIQwj2ICCR/oLxBA=="
 
-static void test_vectors(void **state) {
+TEST_CASE(test_vectors) {
         static const struct {
                 const char *what;
                 HttpMethod method;
@@ -107,7 +101,6 @@ static void test_vectors(void **state) {
                   "host;my-header1;my-header2;x-amz-date",
                   "acc3ed3afb60bb290fc8d2dd0098b9911fcaa05412b367055dee359757a9c736" },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_(sigv4_headers_done) SigV4Headers h = { 0 };
@@ -141,7 +134,7 @@ static void test_vectors(void **state) {
 }
 
 /* Spellings of one query that a server takes for the same one. */
-static void test_query_spellings(void **state) {
+TEST_CASE(test_query_spellings) {
         static const struct {
                 const char *what, *a, *b;
                 bool same;
@@ -157,7 +150,6 @@ static void test_query_spellings(void **state) {
                 { "a cut encoding", "a=%4", "a=%254", true },
                 { "an equals sign in the value", "a=b=c", "a=b%3Dc", true },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_(sigv4_headers_done) SigV4Headers a = { 0 }, b = { 0 };
@@ -178,7 +170,7 @@ static void test_query_spellings(void **state) {
         }
 }
 
-static void test_refused(void **state) {
+TEST_CASE(test_refused) {
         static const HttpHeader host[] = { { "Host", "h" }, { "HOST", "h" } },
                                 other[] = { { "Accept", "*" } };
         static const HttpHeader date[] = { { "Host", "h" }, { "x-amz-date", "20150830T123600Z" } };
@@ -223,7 +215,6 @@ static void test_refused(void **state) {
                 { "no secret",
                   { .headers = host, .n_headers = 1, .region = "r", .service = "s", .access_key_id = "k" } },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_(sigv4_headers_done) SigV4Headers h = { 0 };

@@ -1,11 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "cmocka-test.h"
 #include "coordinator-rig.h"
 #include "marks.h"
 #include "page.h"
@@ -48,9 +42,8 @@ static void let_go(CoordinatorRig *r, unsigned i) {
 }
 
 /* No webhook was asked: what exceeds the budget stays open and undrained, and goes in turn. */
-static void test_in_turn(void **state) {
+TEST_CASE(test_in_turn) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
-        (void) state;
 
         begin(r, 4, NULL, "'maxUnavailable':1");
         assert_int_equal(figure(r, "nodes", "expectedNodes"), 4);
@@ -99,7 +92,7 @@ static void test_in_turn(void **state) {
 }
 
 /* Counted, and never refused. */
-static void test_is_not_held(void **state) {
+TEST_CASE(test_is_not_held) {
         static const struct {
                 const char *what, *patch; /* of the Node, before its deletion */
                 const char *tgp;
@@ -114,7 +107,6 @@ static void test_is_not_held(void **state) {
                 { "its time is near", NULL, "1m", 45 * USEC_PER_SEC },
                 { "held", NULL, NULL, 0 },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
@@ -135,9 +127,8 @@ static void test_is_not_held(void **state) {
 }
 
 /* A budget that is invalid, edited or deleted. */
-static void test_budgets_change(void **state) {
+TEST_CASE(test_budgets_change) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
-        (void) state;
 
         begin(r, 2, NULL, "'maxUnavailable':'many'");
         assert_true(rig_event_says(r, "nodes", "Invalid", "refuses the disruption of each node"));
@@ -171,9 +162,8 @@ static unsigned n_being_deleted(CoordinatorRig *r, unsigned n_nodes) {
 }
 
 /* What we delete ourselves is charged first, and serves until then. */
-static void test_own_deletions(void **state) {
+TEST_CASE(test_own_deletions) {
         static const char *const whats[] = { "labelled terminable", "its pool is deleted" };
-        (void) state;
 
         for (unsigned k = 0; k < ELEMENTSOF(whats); k++) {
                 _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();

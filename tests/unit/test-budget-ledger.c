@@ -1,12 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "budget-ledger.h"
+#include "cmocka-test.h"
 #include "fake-client.h"
 #include "string-util.h"
 
@@ -195,10 +189,9 @@ static void delete_node(Bench *b, const char *node) {
         run(b, USEC_PER_SEC);
 }
 
-static void test_figures(void **state) {
+TEST_CASE(test_figures) {
         uint64_t before;
         Bench b;
-        (void) state;
 
         bench_init(&b, 5, "'maxUnavailable':2");
         assert_int_equal(figure(&b, "b1", "expectedNodes"), 5);
@@ -238,11 +231,10 @@ static void test_figures(void **state) {
         bench_done(&b);
 }
 
-static void test_fifty_at_once(void **state) {
+TEST_CASE(test_fifty_at_once) {
         size_t admitted = 0;
         uint64_t before;
         Bench b;
-        (void) state;
 
         bench_init(&b, 50, "'maxUnavailable':3");
         before = n_patches(&b);
@@ -267,10 +259,9 @@ static void test_fifty_at_once(void **state) {
         bench_done(&b);
 }
 
-static void test_idempotent(void **state) {
+TEST_CASE(test_idempotent) {
         uint64_t before;
         Bench b;
-        (void) state;
 
         bench_init(&b, 5, "'maxUnavailable':1");
         assert_int_equal(answer_of(&b, ask(&b, 1, "n0")), BUDGET_ADMITTED);
@@ -284,10 +275,9 @@ static void test_idempotent(void **state) {
         bench_done(&b);
 }
 
-static void test_passes(void **state) {
+TEST_CASE(test_passes) {
         Asked *a;
         Bench b;
-        (void) state;
 
         bench_init(&b, 5, "'maxUnavailable':1");
         fake_add_node(b.w.cluster, "other", NULL, NULL, "z");
@@ -307,9 +297,8 @@ static void test_passes(void **state) {
         bench_done(&b);
 }
 
-static void test_all_or_none(void **state) {
+TEST_CASE(test_all_or_none) {
         Bench b;
-        (void) state;
 
         bench_init(&b, 5, "'maxUnavailable':2");
         put_budget(&b, "a0", "'maxUnavailable':1", "vesper.sh/pool");
@@ -332,9 +321,8 @@ static void test_all_or_none(void **state) {
         bench_done(&b);
 }
 
-static void test_how_long(void **state) {
+TEST_CASE(test_how_long) {
         Bench b;
-        (void) state;
 
         bench_init(&b, 5, "'maxUnavailable':2");
         assert_int_equal(answer_of(&b, ask(&b, 1, "n0")), BUDGET_ADMITTED);
@@ -367,10 +355,9 @@ static void test_how_long(void **state) {
 }
 
 /* Deletions that passed uncharged go in their order, as room appears. */
-static void test_begun(void **state) {
+TEST_CASE(test_begun) {
         const BudgetAsk begun = { .begun = true };
         Bench b;
-        (void) state;
 
         bench_init(&b, 6, "'maxUnavailable':2");
         for (size_t i = 0; i < 4; i++) {
@@ -405,10 +392,9 @@ static void test_begun(void **state) {
 }
 
 /* A webhook has charged it, and whoever leads sees its deletion, and that another node is away, before that charge. */
-static void test_charged_by_another(void **state) {
+TEST_CASE(test_charged_by_another) {
         Asked *a;
         Bench b;
-        (void) state;
 
         bench_init(&b, 5, "'maxUnavailable':1");
         fake_api_mute(fake_cluster_api(b.w.cluster), FAKE_NDBS, usec_add(loop_now(b.w.loop), 20 * USEC_PER_SEC));
@@ -425,9 +411,8 @@ static void test_charged_by_another(void **state) {
         bench_done(&b);
 }
 
-static void test_no_leader(void **state) {
+TEST_CASE(test_no_leader) {
         Bench b;
-        (void) state;
 
         bench_init(&b, 5, "'maxUnavailable':1");
         budget_ledger_follow(b.replicas[0].ledger);
@@ -443,10 +428,9 @@ static void test_no_leader(void **state) {
         bench_done(&b);
 }
 
-static void test_no_answer(void **state) {
+TEST_CASE(test_no_answer) {
         Asked *a;
         Bench b;
-        (void) state;
 
         bench_init(&b, 5, "'maxUnavailable':1");
         fake_api_away_until(fake_cluster_api(b.w.cluster), usec_add(loop_now(b.w.loop), USEC_PER_MINUTE));

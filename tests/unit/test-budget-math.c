@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "budget-math.h"
 #include "budget-status.h"
+#include "cmocka-test.h"
 #include "string-util.h"
 
 /* As the API server would send it, with ' for ". */
@@ -33,7 +27,7 @@ static void forget(KubeNodeBudget *b) {
 
 #define SELECTS "'selector':{'matchLabels':{'pool':'a'}}"
 
-static void test_decode(void **state) {
+TEST_CASE(test_decode) {
         static const struct {
                 const char *spec, *invalid; /* invalid: a part of the sentence; NULL: valid */
                 bool readable, selects;
@@ -73,7 +67,7 @@ static void test_decode(void **state) {
         }
 }
 
-static void test_decode_status(void **state) {
+TEST_CASE(test_decode_status) {
         KubeNodeBudget *b = decode(*state, "{'minAvailable':3," SELECTS "}",
                                    "{'expectedNodes':5,'currentAvailable':4,'desiredAvailable':3,'disruptionsAllowed':1,"
                                    "'observedGeneration':2,'disruptedNodes':[{'name':'n1','uid':'u1','time':'2026-01-01T00:00:00Z',"
@@ -90,7 +84,7 @@ static void test_decode_status(void **state) {
 }
 
 /* As the disruption controller rounds: up, both ways. */
-static void test_figures(void **state) {
+TEST_CASE(test_figures) {
         static const struct {
                 const char *amount;
                 int64_t expected, available, desired, allowed;
@@ -136,7 +130,7 @@ static void test_figures(void **state) {
 }
 
 /* What is written is read again as the same, and is not written a second time. */
-static void test_status(void **state) {
+TEST_CASE(test_status) {
         NodeCharge charge = { .name = (char *) "n1", .uid = (char *) "u1", .kind = (char *) NODE_CHARGE_DELETION,
                               .holder = (char *) "webhook", .time_usec = USEC_PER_HOUR, .until_usec = USEC_PER_HOUR + USEC_PER_MINUTE };
         _cleanup_(json_doc_freep) JsonDoc *doc = NULL;

@@ -1,12 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "budget-text.h"
+#include "cmocka-test.h"
 #include "string-util.h"
 
 /* 2027-01-15T08:00:00Z */
@@ -37,7 +31,7 @@ static BudgetUsers users_of(size_t n_all) {
         return u;
 }
 
-static void test_sentences(void **state) {
+TEST_CASE(test_sentences) {
         static const struct {
                 NodeAmountUnit unit;
                 bool is_min;
@@ -141,7 +135,7 @@ static void test_sentences(void **state) {
 
 /* Names are 253 bytes long at most. Of the nodes as many are named as there is room for, and what to do is
  * always told. */
-static void test_bounded(void **state) {
+TEST_CASE(test_bounded) {
         KubeNodeBudget b = budget_of(NODE_AMOUNT_NODES, true, 41);
         BudgetFigures f = budget_figures(&b, 50, 41);
         char name[254] = { 0 };

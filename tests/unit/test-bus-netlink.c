@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <sched.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,11 +13,11 @@
 #include <net/if.h>
 #include <netinet/in.h>
 
-#include <cmocka.h>
 #include <systemd/sd-bus.h>
 
 #include "alloc-util.h"
 #include "bus.h"
+#include "cmocka-test.h"
 #include "file-util.h"
 #include "netlink.h"
 #include "string-util.h"
@@ -219,7 +215,7 @@ static int broker_stop(void **state) {
         return 0;
 }
 
-static void test_property(void **state) {
+TEST_CASE(test_property) {
         static const struct {
                 const char *service, *property;
                 int error; /* 1: any */
@@ -266,7 +262,7 @@ static void on_ignored(int error, const char *value, void *userdata) {
         fail_msg("a dropped slot was called");
 }
 
-static void test_dropped_slot_is_silent(void **state) {
+TEST_CASE(test_dropped_slot_is_silent) {
         const Broker *b = *state;
         BusSlot *slot = NULL;
         World w;
@@ -290,7 +286,7 @@ static void on_emit_now(Timer *t, void *userdata) {
         sd_bus_flush_close_unref(bus);
 }
 
-static void test_signal(void **state) {
+TEST_CASE(test_signal) {
         static const struct {
                 const char *signal, *expected;
         } rows[] = { { "Prepare", "true" }, { "Metadata", "true type reboot" } };
@@ -341,7 +337,7 @@ static void on_answer(const BusReply *reply, void *userdata) {
 }
 
 /* Arguments of each type go, whatever is wrapped comes flat, and a descriptor with it. */
-static void test_call(void **state) {
+TEST_CASE(test_call) {
         static const struct {
                 const char *member, *types, *args[5];
                 int error;
@@ -391,7 +387,7 @@ static void test_call(void **state) {
 }
 
 /* What is none of its type never leaves. */
-static void test_bad_arguments(void **state) {
+TEST_CASE(test_bad_arguments) {
         static const struct {
                 const char *types, *arg;
         } rows[] = { { "b", "maybe" }, { "i", "2147483648" }, { "u", "-1" }, { "t", "x" }, { "h", "3" } };
@@ -502,7 +498,7 @@ static void on_caller_look(Timer *t, void *userdata) {
                 timer_arm_in(t, 50 * MS);
 }
 
-static void test_own_object(void **state) {
+TEST_CASE(test_own_object) {
         const Broker *b = *state;
         Owner o = { 0 };
 
@@ -612,7 +608,7 @@ static void on_outage_step(Timer *t, void *userdata) {
                 outage_start_daemon(o);
 }
 
-static void test_bus_comes_back(void **state) {
+TEST_CASE(test_bus_comes_back) {
         static const char *const args[] = { NULL };
         const BusCall ask = { "org.freedesktop.DBus",
                               "/org/freedesktop/DBus",
@@ -652,7 +648,7 @@ static void test_bus_comes_back(void **state) {
         assert_return_code(setenv("DBUS_SYSTEM_BUS_ADDRESS", b->address, 1), 0);
 }
 
-static void test_no_bus(void **state) {
+TEST_CASE(test_no_bus) {
         const Broker *b = *state;
         World w;
 
@@ -755,7 +751,7 @@ static int hear_a_way(void) {
         return r < 0 ? 2 : way.error == 0 ? 0 : 3;
 }
 
-static void test_a_way_is_there_when_told(void **state) {
+TEST_CASE(test_a_way_is_there_when_told) {
         int status = 0;
         pid_t pid = fork();
 
@@ -772,7 +768,7 @@ static void test_a_way_is_there_when_told(void **state) {
         assert_int_equal(WEXITSTATUS(status), 0);
 }
 
-static void test_burst_is_one_change(void **state) {
+TEST_CASE(test_burst_is_one_change) {
         for (int subscribed = 0; subscribed <= 1; subscribed++) {
                 int status = 0;
                 pid_t pid = fork();

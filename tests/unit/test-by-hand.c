@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
-
 #include "agent-rig.h"
+#include "cmocka-test.h"
 #include "strv.h"
 
 /* What people on a machine ask its agent for, beside each other, beside notices, and through crashes. */
@@ -99,7 +94,7 @@ static void assert_untouched(AgentRig *r, size_t n_pods) {
 
 /* Each is taken back by its own verb. The node stays out of service for as long as one of them needs it: a drain
  * does, and a reboot that was granted and waits for a pod; one that is only asked for does not. */
-static void test_each_undoes_its_own(void **state) {
+TEST_CASE(test_each_undoes_its_own) {
         static const struct {
                 const char *what;
                 bool drain_first, held;
@@ -163,7 +158,7 @@ static void test_each_undoes_its_own(void **state) {
 }
 
 /* What nobody has asked for is taken back without harm; what the machine has on its schedule is not for this verb. */
-static void test_nothing_to_undo(void **state) {
+TEST_CASE(test_nothing_to_undo) {
         _cleanup_(agent_rig_freep) AgentRig *r = running_rig(1);
 
         call(r, "CancelDrain");
@@ -191,7 +186,7 @@ static void test_nothing_to_undo(void **state) {
 }
 
 /* Stopped and started again at once: the marks of the first are still being taken off. */
-static void test_again_at_once(void **state) {
+TEST_CASE(test_again_at_once) {
         _cleanup_(agent_rig_freep) AgentRig *r = running_rig(2);
 
         call(r, "Drain");
@@ -213,7 +208,7 @@ static void test_again_at_once(void **state) {
 
 /* A drain by hand and a notice, whoever was first: taking the drain back leaves the notice its drain, and when the
  * notice is over the drain stays. Also for an agent that begins anew in between. */
-static void test_beside_a_notice(void **state) {
+TEST_CASE(test_beside_a_notice) {
         for (unsigned i = 0; i < 8; i++) {
                 bool notice_first = i & 1, take_back = i & 2, crash = i & 4;
                 _cleanup_(agent_rig_freep) AgentRig *r = running_rig(2);
@@ -260,7 +255,7 @@ static void test_beside_a_notice(void **state) {
 }
 
 /* Asked for while the machine shuts down, which is called off: the drain stays. */
-static void test_beside_a_shutdown(void **state) {
+TEST_CASE(test_beside_a_shutdown) {
         for (unsigned crash = 0; crash <= 1; crash++) {
                 _cleanup_(agent_rig_freep) AgentRig *r = running_rig(0);
 
@@ -288,7 +283,7 @@ static void test_beside_a_shutdown(void **state) {
 }
 
 /* A notice that a person has overruled does not come back by way of a drain by hand. */
-static void test_overruled_notice(void **state) {
+TEST_CASE(test_overruled_notice) {
         _cleanup_(agent_rig_freep) AgentRig *r = running_rig(2);
 
         agent_rig_notice(r, 120 * S);
@@ -308,7 +303,7 @@ static void test_overruled_notice(void **state) {
 /* -- pods that opted out ------------------------------------------------------------------------ */
 
 /* By each key; nothing at all is evicted before they are gone, and people read which, by which key, and what to do. */
-static void test_drain_waits_for_protected(void **state) {
+TEST_CASE(test_drain_waits_for_protected) {
         static const struct {
                 const char *change, *key, *undo;
         } rows[] = {
@@ -351,7 +346,7 @@ static void test_drain_waits_for_protected(void **state) {
 }
 
 /* Forced from the beginning, later, and before a crash; who asks for less afterwards does not take that back. */
-static void test_forced(void **state) {
+TEST_CASE(test_forced) {
         enum { AT_ONCE, LATER, BEFORE_CRASH };
 
         for (int when = AT_ONCE; when <= BEFORE_CRASH; when++) {
@@ -396,7 +391,7 @@ static void test_forced(void **state) {
 }
 
 /* Who takes the machine away waits for nobody: a notice, or a shutdown, that comes to a drain that waits. */
-static void test_waiting_ends_with_the_machine(void **state) {
+TEST_CASE(test_waiting_ends_with_the_machine) {
         for (unsigned shutdown = 0; shutdown <= 1; shutdown++) {
                 _cleanup_(agent_rig_freep) AgentRig *r = running_rig(3);
 
@@ -415,7 +410,7 @@ static void test_waiting_ends_with_the_machine(void **state) {
 }
 
 /* ... and when that is called off, the rest is waited for again. */
-static void test_waits_again(void **state) {
+TEST_CASE(test_waits_again) {
         _cleanup_(agent_rig_freep) AgentRig *r = running_rig(0);
 
         agent_rig_add_pods(r, "db", 2);
@@ -437,7 +432,7 @@ static void test_waits_again(void **state) {
 /* -- a reboot that was granted ------------------------------------------------------------------ */
 
 /* It is held while the node is cordoned; then what comes. */
-static void test_held_reboot(void **state) {
+TEST_CASE(test_held_reboot) {
         enum { GOES, FORCED, SLOT_ENDS, TAKEN_OFF, UNCORDONED, CRASH, TAKEN_BACK, FORCED_AT_ONCE };
         static const struct {
                 const char *what;
@@ -518,7 +513,7 @@ static void test_held_reboot(void **state) {
 }
 
 /* The slot is taken off, and no other is given: its patience is what it was. */
-static void test_held_and_never_again(void **state) {
+TEST_CASE(test_held_and_never_again) {
         _cleanup_(agent_rig_freep) AgentRig *r = running_rig(1);
 
         protect(r, "web-0", "'true'");
@@ -537,7 +532,7 @@ static void test_held_and_never_again(void **state) {
 }
 
 /* The protection ends by time alone, and a pod that opted out comes only after the grant: each second counts. */
-static void test_held_for_a_time(void **state) {
+TEST_CASE(test_held_for_a_time) {
         _cleanup_(agent_rig_freep) AgentRig *r = running_rig(2);
 
         fake_merge(r->cluster, FAKE_PODS, "default", "web-1",
@@ -552,7 +547,7 @@ static void test_held_for_a_time(void **state) {
 }
 
 /* Drained by hand, held by its pod; then a reboot is granted, and the pod goes: rebooted, and clean after the boot. */
-static void test_reboot_of_a_drained_node(void **state) {
+TEST_CASE(test_reboot_of_a_drained_node) {
         _cleanup_(agent_rig_freep) AgentRig *r = running_rig(2);
 
         protect(r, "web-0", "'true'");
@@ -576,7 +571,7 @@ static void test_reboot_of_a_drained_node(void **state) {
 }
 
 /* Taken back when logind has been told, and has not announced it yet: too late, the slot is in use. */
-static void test_too_late_to_take_back(void **state) {
+TEST_CASE(test_too_late_to_take_back) {
         _cleanup_(agent_rig_freep) AgentRig *r = running_rig(2);
         bool told = false;
 
@@ -604,7 +599,7 @@ static void test_too_late_to_take_back(void **state) {
 
 /* The reboot had been held, the machine goes down, and the agent crashes. The next one does not hear from logind whether it
  * still does: the node is not opened meanwhile. */
-static void test_crash_after_held(void **state) {
+TEST_CASE(test_crash_after_held) {
         _cleanup_(agent_rig_freep) AgentRig *r = running_rig(0);
 
         fake_add_pod(r->cluster, &(FakePod){ .name = "slow", .node = RIG_NODE, .app = "slow", .stop_sec = 60 });
@@ -635,7 +630,7 @@ static void test_crash_after_held(void **state) {
 }
 
 /* Its drain takes minutes: until the node is back the slot is in use, or two reboot at once. */
-static void test_slow_reboot_keeps_its_request(void **state) {
+TEST_CASE(test_slow_reboot_keeps_its_request) {
         for (unsigned crash = 0; crash <= 1; crash++) {
                 _cleanup_(agent_rig_freep) AgentRig *r = running_rig(0);
                 unsigned n = 0;
@@ -677,7 +672,7 @@ static void test_slow_reboot_keeps_its_request(void **state) {
 }
 
 /* Said, and not done: who asks hears why. */
-static void test_dry_run(void **state) {
+TEST_CASE(test_dry_run) {
         _cleanup_(agent_rig_freep) AgentRig *r = agent_rig_new();
 
         r->config.dry_run = true;

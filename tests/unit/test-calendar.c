@@ -1,17 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "calendar.h"
 #include "civil-date.h"
+#include "cmocka-test.h"
 #include "file-util.h"
 #include "macro.h"
 
@@ -113,7 +108,7 @@ static usec_t at(const char *text) {
 
 /* -- dates ------------------------------------------------------------------------------------------ */
 
-static void test_civil(void **state) {
+TEST_CASE(test_civil) {
         int64_t days = civil_days(1, 1, 1);
 
         assert_int_equal(civil_days(1970, 1, 1), 0);
@@ -135,7 +130,7 @@ static void test_civil(void **state) {
 
 /* -- what is a calendar ----------------------------------------------------------------------------- */
 
-static void test_texts(void **state) {
+TEST_CASE(test_texts) {
         static const char *const good[] = {
                 "* * * * *", "0 3 * * *", "*/15 0-6,22-23 1,15 jan-Mar mon", "5/20 * ? * ?", " 0\t3 * *  * ", "0 0 29 2 *",
                 "0 0 30 2 1", "59 23 31 12 7", "@daily", "@Hourly", "@midnight", "@annually", "0 0 * * 5-7", "0 0 1-31/2 * *",
@@ -194,7 +189,7 @@ static void test_texts(void **state) {
 
 /* -- hits ------------------------------------------------------------------------------------------- */
 
-static void test_next(void **state) {
+TEST_CASE(test_next) {
         static const struct {
                 const char *what, *zone, *text, *after, *next; /* NULL: never */
         } rows[] = {
@@ -265,7 +260,7 @@ static void test_next(void **state) {
         }
 }
 
-static void test_active(void **state) {
+TEST_CASE(test_active) {
         static const struct {
                 const char *what, *zone, *text, *now;
                 usec_t duration;
@@ -298,7 +293,7 @@ static void test_active(void **state) {
 
 /* -- zones ------------------------------------------------------------------------------------------ */
 
-static void test_rules(void **state) {
+TEST_CASE(test_rules) {
         static const char *const bad[] = {
                 "C-1", "CET", "CET-25", "CET-1CEST", "CET-1CEST,M3.5.0", "CET-1CEST,M3.5.0,M10.5.0/3,", "CET-1CEST,M13.5.0,M10.5.0",
                 "CET-1CEST,M3.6.0,M10.5.0", "CET-1CEST,M3.5.7,M10.5.0", "CET-1CEST,J0,M10.5.0", "CET-1CEST,J366,M10.5.0",
@@ -333,7 +328,7 @@ static void test_rules(void **state) {
         }
 }
 
-static void test_files(void **state) {
+TEST_CASE(test_files) {
         const ZoneText good = { .ahead = { 100, 3600 }, .n_types = 2, .at = { -1000, 1000 }, .type = { 1, 0 }, .n_changes = 2, .rule = "" };
         ZoneText t = good;
         ZoneFile f = zone_file(&good);
@@ -370,7 +365,7 @@ static void test_files(void **state) {
         assert_int_equal(time_zone_parse(f.data, f.size, &z), -EBADMSG);
 }
 
-static void test_names(void **state) {
+TEST_CASE(test_names) {
         static const char *const bad[] = { "", "../etc/passwd", "Europe/../UTC", "/etc/localtime", "Europe/", "Europe//Berlin", ".", "Euro pe", "Z%" };
         char folder[] = "/tmp/vesper-zones-XXXXXX", path[100];
         ZoneFile f = zone_file(&(ZoneText){ .n_types = 1, .rule = "CET-1CEST,M3.5.0,M10.5.0/3" });
@@ -406,7 +401,7 @@ static void test_names(void **state) {
 }
 
 /* Where there is a database, libc reads it as well, and says the same at a thousand instants from 1970 to 2100. */
-static void test_against_libc(void **state) {
+TEST_CASE(test_against_libc) {
         static const char *const names[] = {
                 "Europe/Berlin", "America/New_York", "Europe/Dublin", "Australia/Lord_Howe", "America/Nuuk", "Asia/Gaza",
                 "Africa/Casablanca", "Pacific/Apia", "America/Sao_Paulo", "Asia/Kolkata", "Africa/Cairo", "America/Havana",

@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "ca-bundle.h"
 #include "certificate-keeper.h"
+#include "cmocka-test.h"
 #include "fake-client.h"
 #include "fake-date.h"
 #include "http-inproc.h"
@@ -149,9 +144,8 @@ static void assert_settled(Bench *b, bool registered) {
         assert_true(ca_bundle_stands(b->replicas[0].bundle));
 }
 
-static void test_two_at_once(void **state) {
+TEST_CASE(test_two_at_once) {
         Bench b;
-        (void) state;
 
         begin(&b, true);
         run(&b, 10 * USEC_PER_SEC);
@@ -183,10 +177,9 @@ static void late(const FakeRequest *r, FakeApiFault *fault, void *userdata) {
 }
 
 /* What the watch told while a write was under way is not forgotten when the write is refused. */
-static void test_refused_late(void **state) {
+TEST_CASE(test_refused_late) {
         unsigned n_creates = 0;
         Bench b;
-        (void) state;
 
         begin(&b, true);
         fake_api_set_fault(fake_cluster_api(b.w.cluster), late, &n_creates);
@@ -201,9 +194,8 @@ static void test_refused_late(void **state) {
 }
 
 /* Nobody leads: there is a certificate all the same, and no caBundle. */
-static void test_without_leader(void **state) {
+TEST_CASE(test_without_leader) {
         Bench b;
-        (void) state;
 
         begin(&b, true);
         certificate_keeper_lead(b.replicas[0].keeper, NULL);
@@ -219,9 +211,8 @@ static void test_without_leader(void **state) {
 }
 
 /* The chart makes the Secret blank: that is as if there were none, for a replica that does not lead, too. */
-static void test_blank(void **state) {
+TEST_CASE(test_blank) {
         Bench b;
-        (void) state;
 
         for (unsigned leads = 0; leads < 2; leads++) {
                 begin(&b, true);
@@ -239,9 +230,8 @@ static void test_blank(void **state) {
 }
 
 /* What was lost is put back as it was: nobody shows another certificate. */
-static void test_lost(void **state) {
+TEST_CASE(test_lost) {
         Bench b;
-        (void) state;
 
         begin(&b, true);
         run(&b, 10 * USEC_PER_SEC);
@@ -283,11 +273,10 @@ static void put_secret(Bench *b, const CertificateSet *s) {
 
 /* A CA of sixteen months: another one comes before it, signs after an hour, and is alone after a day; at no time is a
  * certificate shown that the API server does not trust. */
-static void test_new_ca(void **state) {
+TEST_CASE(test_new_ca) {
         CertificateSet old = { 0 }, s = { 0 };
         usec_t now, until;
         Bench b;
-        (void) state;
 
         begin(&b, true);
         for (size_t i = 0; i < N; i++)
@@ -343,13 +332,12 @@ static char *shown(Bench *b) {
 }
 
 /* A clock that is set three years ahead, in the middle and from the start; the API server's is right. */
-static void test_clock_ahead(void **state) {
+TEST_CASE(test_clock_ahead) {
         _cleanup_free_ char *before = NULL, *made = NULL;
         char date[FAKE_DATE_MAX];
         CertificateTimes t;
         usec_t right;
         Bench b;
-        (void) state;
 
         begin(&b, true);
         run(&b, 10 * USEC_PER_SEC);
@@ -390,9 +378,8 @@ static void test_clock_ahead(void **state) {
         end(&b);
 }
 
-static void test_not_registered(void **state) {
+TEST_CASE(test_not_registered) {
         Bench b;
-        (void) state;
 
         begin(&b, false);
         run(&b, USEC_PER_MINUTE);

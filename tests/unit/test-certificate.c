@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "alloc-util.h"
 #include "certificate-plan.h"
+#include "cmocka-test.h"
 #include "fake-json.h"
 #include "macro.h"
 #include "string-util.h"
@@ -44,10 +39,9 @@ static unsigned n_cas(const CertificateSet *s) {
         return n;
 }
 
-static void test_made(void **state) {
+TEST_CASE(test_made) {
         CertificateSet s = made_at(START);
         CertificateTimes t;
-        (void) state;
 
         assert_true(certificate_set_serves(&s, names, START));
         assert_true(certificate_covers(s.certificate, names));
@@ -63,9 +57,8 @@ static void test_made(void **state) {
 }
 
 /* Whoever made it had a clock a day off, and whoever checks has the right one. */
-static void test_clocks(void **state) {
+TEST_CASE(test_clocks) {
         static const int64_t off[] = { -24, 0, 24 }; /* hours */
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(off); i++) {
                 usec_t maker = START + (usec_t) ((off[i] + 48) * 3600) * USEC_PER_SEC - 48 * USEC_PER_HOUR;
@@ -80,12 +73,11 @@ static void test_clocks(void **state) {
 }
 
 /* Two years and more of one Secret: at each step what is shown is signed by one of the bundle that stood before. */
-static void test_years(void **state) {
+TEST_CASE(test_years) {
         CertificateSet s = made_at(START);
         _cleanup_free_ char *known = MUST(strdup(s.bundle)); /* what the API server has heard: an hour late */
         usec_t known_at = START, now = START, end = START + 800 * DAY;
         unsigned steps[_CERTIFICATE_STEP_MAX] = {}, most = 0;
-        (void) state;
 
         while (now < end) {
                 CertificatePlan p = certificate_plan(&s, names, now > known_at + 59 * USEC_PER_MINUTE, now);
@@ -117,9 +109,8 @@ static void test_years(void **state) {
         certificate_set_done(&s);
 }
 
-static void test_steps(void **state) {
+TEST_CASE(test_steps) {
         CertificateSet s = made_at(START);
-        (void) state;
 
         assert_int_equal(certificate_plan(NULL, names, true, START).step, CERTIFICATE_MAKE);
         assert_true(certificate_plan(&s, names, true, START).until_usec == START + 60 * DAY);
@@ -148,7 +139,7 @@ static char *cut(const char *s) {
         return c;
 }
 
-static void test_garbage(void **state) {
+TEST_CASE(test_garbage) {
         CertificateSet good = made_at(START), other = made_at(START);
         _cleanup_free_ char *half = cut(good.certificate);
         struct {
@@ -164,7 +155,6 @@ static void test_garbage(void **state) {
                 { { good.bundle, good.ca_key, good.certificate, other.key }, "tls.key is not the key of tls.crt" },
                 { { good.bundle, good.ca_key, other.certificate, other.key }, "tls.crt is signed by none of ca.crt" },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 CertificatePlan p = certificate_plan(&rows[i].set, names, true, START);

@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
-
 #include "agent-rig.h"
 #include "check.h"
+#include "cmocka-test.h"
 #include "http-inproc.h"
 #include "string-util.h"
 #include "strv.h"
@@ -77,7 +72,7 @@ static void assert_no_row(const CheckFacts *f, const char *title, const char *wh
         check_table_done(&t);
 }
 
-static void test_notify(void **state) {
+TEST_CASE(test_notify) {
         CheckFacts f = good();
         CheckTable t;
 
@@ -91,7 +86,7 @@ static void test_notify(void **state) {
 }
 
 /* One line for each, and the fix under what needs one. */
-static void test_print(void **state) {
+TEST_CASE(test_print) {
         CheckTable t = { .rows = { { CHECK_OK, "credential", (char *) "is there", NULL },
                                    { CHECK_FAIL, "api", (char *) "is away", (char *) "start it" } },
                          .n_rows = 2 };
@@ -108,7 +103,7 @@ static void test_print(void **state) {
         free(text);
 }
 
-static void test_all_is_well(void **state) {
+TEST_CASE(test_all_is_well) {
         CheckFacts f = good();
         CheckTable t;
 
@@ -123,7 +118,7 @@ static void test_all_is_well(void **state) {
         assert_int_equal(check_exit_status(CHECK_FAIL), 4);
 }
 
-static void test_risk(void **state) {
+TEST_CASE(test_risk) {
         CheckFacts f = good();
 
         f.kube_risk = "everybody can read it";
@@ -131,7 +126,7 @@ static void test_risk(void **state) {
         assert_row(&f, "a credential that is at risk", "risk", CHECK_WARN, "Mend the kubeconfig.");
 }
 
-static void test_cluster(void **state) {
+TEST_CASE(test_cluster) {
         static const struct {
                 const char *what;
                 int http;
@@ -163,7 +158,7 @@ static void test_cluster(void **state) {
         assert_row(&f, "a bad credential", "credential", CHECK_FAIL, "NodeName=");
 }
 
-static void test_metadata(void **state) {
+TEST_CASE(test_metadata) {
         CheckFacts f = good();
 
         f.look = NOTICE_POLL_UNKNOWN;
@@ -191,7 +186,7 @@ static void test_metadata(void **state) {
 }
 
 /* What the kubelet says of itself; and logind of it, where it does not let us read that. */
-static void test_kubelet(void **state) {
+TEST_CASE(test_kubelet) {
         static const struct {
                 const char *what;
                 int healthz, configz;
@@ -243,7 +238,7 @@ static void test_kubelet(void **state) {
         }
 }
 
-static void test_configz(void **state) {
+TEST_CASE(test_configz) {
         static const struct {
                 const char *body;
                 KubeletShutdown expected;
@@ -288,7 +283,7 @@ static void on_told(void *userdata) {
         ++*(unsigned *) userdata;
 }
 
-static void test_asking(void **state) {
+TEST_CASE(test_asking) {
         static const struct {
                 const char *what;
                 Kubelet healthz, configz; /* status 0: nobody is there */
@@ -344,7 +339,7 @@ static void test_asking(void **state) {
         }
 }
 
-static void test_machine(void **state) {
+TEST_CASE(test_machine) {
         CheckFacts f = good();
 
         f.bus = false;
@@ -391,7 +386,7 @@ static void test_machine(void **state) {
 }
 
 /* The unit names all of them on every machine; one that is not active stops before nobody. */
-static void test_after_kubelet(void **state) {
+TEST_CASE(test_after_kubelet) {
         static const struct {
                 const char *what, *after[4];
                 int active; /* CheckUnit; -1: none */
@@ -491,7 +486,7 @@ static void assert_found(const CheckTable *t, const char *what, const char *foun
         fail_msg("there is no row '%s'", what);
 }
 
-static void test_findings_of_notices(void **state) {
+TEST_CASE(test_findings_of_notices) {
         CheckFacts f = good();
 
         f.api_http = 0;
@@ -523,7 +518,7 @@ static void on_metadata(HttpExchange *x, void *userdata) {
 }
 
 /* The Capacity Block of the instance, and the windows of the configuration, as they are asked for. */
-static void test_run_on_ec2(void **state) {
+TEST_CASE(test_run_on_ec2) {
         static const char *const ends[] = { NULL, "soon", "2027-01-21T11:30:00Z" };
 
         for (size_t i = 0; i < ELEMENTSOF(ends); i++) {
@@ -573,7 +568,7 @@ static void on_own_node(HttpExchange *x, void *userdata) {
 }
 
 /* Whose machine metadata speaks for, by the Node. */
-static void test_run_identity(void **state) {
+TEST_CASE(test_run_identity) {
         static const struct {
                 const char *id, *firmware, *found;
                 CheckLevel level;
@@ -622,7 +617,7 @@ static void test_run_identity(void **state) {
 }
 
 /* Nothing but a bus: the unit, what it is ordered after here, and its inhibitor are asked for by it. */
-static void test_run(void **state) {
+TEST_CASE(test_run) {
         static const BusOps ops = { .call = table_call, .match_signal = table_match, .slot_free = table_slot_free };
         AgentConfig config = { .node_name = (char *) "n1",
                                .metadata_source = METADATA_SOURCE_NONE,

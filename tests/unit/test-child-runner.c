@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,10 +8,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "alloc-util.h"
 #include "child-runner.h"
+#include "cmocka-test.h"
 #include "file-util.h"
 #include "string-util.h"
 
@@ -102,7 +97,7 @@ static void run(World *w) {
         assert_int_equal(w->n_done, 1);
 }
 
-static void test_outcomes(void **state) {
+TEST_CASE(test_outcomes) {
         static const struct {
                 const char *what, *script;
                 size_t max_output;
@@ -156,7 +151,7 @@ static void test_outcomes(void **state) {
         }
 }
 
-static void test_descriptors_stay_here(void **state) {
+TEST_CASE(test_descriptors_stay_here) {
         _cleanup_close_ int inherited = dup(STDERR_FILENO); /* without close-on-exec */
         World w;
 
@@ -169,7 +164,7 @@ static void test_descriptors_stay_here(void **state) {
         world_done(&w);
 }
 
-static void test_starting_fails(void **state) {
+TEST_CASE(test_starting_fails) {
         static const struct {
                 const char *what, *program;
                 int error;
@@ -199,7 +194,7 @@ static void test_starting_fails(void **state) {
 }
 
 /* Larger than any pipe: it neither blocks nor is it cut. */
-static void test_large_input_comes_back(void **state) {
+TEST_CASE(test_large_input_comes_back) {
         size_t size = 3 << 20;
         _cleanup_free_ uint8_t *input = new0(uint8_t, size);
         World w;
@@ -215,7 +210,7 @@ static void test_large_input_comes_back(void **state) {
         world_done(&w);
 }
 
-static void test_input_is_not_read(void **state) {
+TEST_CASE(test_input_is_not_read) {
         static const char input[100000];
         World w;
 
@@ -228,7 +223,7 @@ static void test_input_is_not_read(void **state) {
 }
 
 /* However much it complains, the end is kept and it is not held up. */
-static void test_end_of_errors(void **state) {
+TEST_CASE(test_end_of_errors) {
         World w;
 
         world_init(&w);
@@ -278,7 +273,7 @@ static void await_no_children(World *w) {
 }
 
 /* Dropping the slot kills the whole group, and nobody is told. */
-static void test_cancel(void **state) {
+TEST_CASE(test_cancel) {
         char path[] = "/tmp/test-child-XXXXXX";
         _cleanup_free_ char *script = NULL, *text = NULL;
         _cleanup_close_ int fd = mkstemp(path);
@@ -300,7 +295,7 @@ static void test_cancel(void **state) {
         world_done(&w);
 }
 
-static void test_cancel_at_once(void **state) {
+TEST_CASE(test_cancel_at_once) {
         World w;
 
         world_init(&w);
@@ -314,7 +309,7 @@ static void test_cancel_at_once(void **state) {
 }
 
 /* What we ignore or block ourselves, the child does not. */
-static void test_signals_are_reset(void **state) {
+TEST_CASE(test_signals_are_reset) {
         sigset_t set, old;
         World w;
 
@@ -336,7 +331,7 @@ static void test_signals_are_reset(void **state) {
         (void) signal(SIGPIPE, SIG_DFL);
 }
 
-static void test_not_on_virtual_time(void **state) {
+TEST_CASE(test_not_on_virtual_time) {
         _cleanup_(virtual_time_freep) VirtualTime *v = NULL;
         _cleanup_(loop_freep) Loop *l = NULL;
         ChildRunner *r = NULL;

@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 
-#include <cmocka.h>
-
 #include "claim-status.h"
+#include "cmocka-test.h"
 #include "kube-rig.h"
 #include "marks.h"
 
@@ -78,9 +73,8 @@ static void reply_to_last(Bench *b, unsigned status) {
         b->rig->n_open = 0;
 }
 
-static void test_phases(void **state) {
+TEST_CASE(test_phases) {
         Bench b;
-        (void) state;
 
         bench_init(&b, "{}");
         rig_run_for(b.rig, USEC_PER_MINUTE);
@@ -119,7 +113,7 @@ static void test_phases(void **state) {
 }
 
 /* Which webhook answers, and how far it is by its own words. */
-static void test_webhook(void **state) {
+TEST_CASE(test_webhook) {
         DrainBlocker blocker = { .ns = "shop",
                                  .name = "vm",
                                  .uid = "u",
@@ -128,7 +122,6 @@ static void test_webhook(void **state) {
                                  .message = "it is being moved",
                                  .since_usec = RIG_START_WALL };
         Bench b;
-        (void) state;
 
         bench_init(&b, "{}");
         claim_status_set_blockers(b.status, 1, &blocker, 1);
@@ -147,12 +140,11 @@ static void test_webhook(void **state) {
         bench_done(&b);
 }
 
-static void test_progress(void **state) {
+TEST_CASE(test_progress) {
         DrainBlocker blockers[25] = {};
         char names[25][8];
         usec_t written;
         Bench b;
-        (void) state;
 
         bench_init(&b, "{}");
         for (size_t i = 0; i < ELEMENTSOF(blockers); i++) {
@@ -222,9 +214,8 @@ static void test_progress(void **state) {
         bench_done(&b);
 }
 
-static void test_conditions(void **state) {
+TEST_CASE(test_conditions) {
         Bench b;
-        (void) state;
 
         bench_init(&b, "{\"conditions\":[{\"type\":\"Launched\",\"status\":\"True\",\"reason\":\"Adopted\","
                        "\"message\":\"m\","
@@ -253,9 +244,8 @@ static void test_conditions(void **state) {
         bench_done(&b);
 }
 
-static void test_failures(void **state) {
+TEST_CASE(test_failures) {
         Bench b;
-        (void) state;
 
         print_message("  a lost write is made good, with the newest wish\n");
         bench_init(&b, "{}");
@@ -306,9 +296,8 @@ static void test_failures(void **state) {
 }
 
 /* Each patch is made of the claim as it is, and holds for that alone. */
-static void test_conditional(void **state) {
+TEST_CASE(test_conditional) {
         Bench b;
-        (void) state;
 
         bench_init(&b, "{}");
         b.rig->next_answer = b.rig->n_answers;
@@ -348,10 +337,9 @@ static void on_answered(const KubeReply *reply, void *userdata) {
 }
 
 /* A phase whose write fails, or is dropped, is told again at once, whatever came of the pods meanwhile. */
-static void test_phase_before_progress(void **state) {
+TEST_CASE(test_phase_before_progress) {
         enum { FAILS, WAITS_AND_FAILS, IS_HELD, N_ROWS };
         static const char *const rows[N_ROWS] = { "under way", "while it waited", "dropped" };
-        (void) state;
 
         for (int row = 0; row < N_ROWS; row++) {
                 TokenBucket one_a_minute = { .burst = 1, .per_minute = 1 };
@@ -394,10 +382,9 @@ static void test_phase_before_progress(void **state) {
 }
 
 /* Of very many claims each tells its progress in turn; phases are not held up. */
-static void test_progress_of_many(void **state) {
+TEST_CASE(test_progress_of_many) {
         TokenBucket one_a_minute = { .burst = 1, .per_minute = 1 };
         Bench b;
-        (void) state;
 
         bench_init(&b, "{}");
         bench_make_status(&b, &one_a_minute);
@@ -419,10 +406,9 @@ static void test_progress_of_many(void **state) {
 }
 
 /* What waits until the evictions of others are done says what is true then, once. */
-static void test_newest_at_its_turn(void **state) {
+TEST_CASE(test_newest_at_its_turn) {
         KubeCall *evictions[CROWD];
         Bench b;
-        (void) state;
 
         bench_init(&b, "{}");
         for (size_t i = 0; i < CROWD; i++)
@@ -452,13 +438,12 @@ static void test_newest_at_its_turn(void **state) {
 }
 
 /* News at every moment does not cost it its place among what others have to tell. */
-static void test_news_beside_a_crowd(void **state) {
+TEST_CASE(test_news_beside_a_crowd) {
         const KubeTarget other = { .kind = &kube_node_kind, .name = "other", .subresource = "status" };
         const KubeCallOptions tells = { .lane = HTTP_LANE_BULK, .rank = KUBE_RANK_TELLS };
         KubeCall *evictions[CROWD];
         size_t n = 0;
         Bench b;
-        (void) state;
 
         bench_init(&b, "{}");
         for (size_t i = 0; i < 100; i++)
@@ -486,9 +471,8 @@ static void test_news_beside_a_crowd(void **state) {
         bench_done(&b);
 }
 
-static void test_about_to_go(void **state) {
+TEST_CASE(test_about_to_go) {
         Bench b;
-        (void) state;
 
         print_message("  what is still there after 20 seconds is told\n");
         bench_init(&b, "{}");
@@ -527,9 +511,8 @@ static void test_about_to_go(void **state) {
 }
 
 /* What holds it and is no pod: since it was first told, whatever else is said of it meanwhile. */
-static void test_held(void **state) {
+TEST_CASE(test_held) {
         Bench b;
-        (void) state;
 
         bench_init(&b, "{}");
         claim_status_set_held(b.status, NULL, NULL, 0); /* nothing did */

@@ -1,18 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "cmocka-test.h"
 #include "loop.h"
 
 static void on_clock_set(void *userdata) {
         ++*(unsigned *) userdata;
 }
 
-static void test_virtual(void **state) {
+TEST_CASE(test_virtual) {
         VirtualTime *time;
         Loop *loop, *other;
         ClockWatch *a, *b;
@@ -44,7 +38,7 @@ static void test_virtual(void **state) {
 }
 
 /* Nobody may set the clock of the machine that runs tests: that the kernel takes the wish, and says nothing by itself. */
-static void test_real(void **state) {
+TEST_CASE(test_real) {
         ClockWatch *w;
         unsigned n = 0;
         Loop *loop;

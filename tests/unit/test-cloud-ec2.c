@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 
-#include <cmocka.h>
-
 #include "cloud.h"
+#include "cmocka-test.h"
 #include "ec2-answer.h"
 #include "fake-ec2.h"
 #include "http-inproc.h"
@@ -221,7 +216,7 @@ static void expect(const Asked *a, CloudOutcome outcome, InstanceState state, co
 
 /* -- providerID and error table ------------------------------------------------------------- */
 
-static void test_provider_ids(void **state) {
+TEST_CASE(test_provider_ids) {
         static const struct {
                 const char *provider_id, *zone, *instance_id; /* NULL: refused */
         } rows[] = {
@@ -257,7 +252,7 @@ static void test_provider_ids(void **state) {
 }
 
 /* Errors of terminate as the table of EC2's reference has them. */
-static void test_errors(void **state) {
+TEST_CASE(test_errors) {
         static const struct {
                 unsigned status;
                 const char *code;
@@ -297,7 +292,7 @@ static void test_errors(void **state) {
 
 /* -- describe ------------------------------------------------------------------------------- */
 
-static void test_describe_states(void **state) {
+TEST_CASE(test_describe_states) {
         static const struct {
                 const char *ec2;
                 InstanceState state;
@@ -318,7 +313,7 @@ static void test_describe_states(void **state) {
 }
 
 /* Whose it is: EC2's own record leads to the Node's name, or nothing does. */
-static void test_identity(void **state) {
+TEST_CASE(test_identity) {
         static const struct {
                 const char *what, *node, *dns, *tag, *state;
                 const char *method, *unproved; /* method NULL: a part of the sentence */
@@ -381,7 +376,7 @@ static void test_identity(void **state) {
 }
 
 /* The life of an instance that we end: never doubly terminated, and gone twice over. */
-static void test_terminate_life(void **state) {
+TEST_CASE(test_terminate_life) {
         World *w = *state;
 
         (void) fake_ec2_run(w->ec2, "i-0a", "eu-west-1a");
@@ -399,7 +394,7 @@ static void test_terminate_life(void **state) {
         assert_int_equal(fake_ec2_n_alive(w->ec2), 0);
 }
 
-static void test_not_found_needs_proof(void **state) {
+TEST_CASE(test_not_found_needs_proof) {
         World *w = *state;
 
         (void) fake_ec2_run(w->ec2, "i-0b", "eu-west-1b");
@@ -422,7 +417,7 @@ static void test_not_found_needs_proof(void **state) {
 }
 
 /* Asked in one breath, the sibling in the same answer is proof enough, whatever the order. */
-static void test_proof_in_the_same_answer(void **state) {
+TEST_CASE(test_proof_in_the_same_answer) {
         World *w = *state;
         Asked *a, *b;
 
@@ -444,7 +439,7 @@ static const char *next_of(const CloudProvider *p, size_t n, void *userdata) {
 }
 
 /* Nothing was seen yet: another Node's instance is asked about in the same request. */
-static void test_witness(void **state) {
+TEST_CASE(test_witness) {
         static const char *const witnesses[] = { A, "rack:7", "aws:///us-east-1a/i-0c", "aws:///eu-west-1b/i-0d", B, NULL },
                                  *const itself[] = { A, NULL };
         World *w = *state;
@@ -475,7 +470,7 @@ static void test_witness(void **state) {
 }
 
 /* The region is wrong: there are instances, but none is ours, and nothing may be taken for gone. */
-static void test_wrong_region(void **state) {
+TEST_CASE(test_wrong_region) {
         World *w = *state;
         FakeEc2 *us;
 
@@ -505,7 +500,7 @@ static void test_wrong_region(void **state) {
 }
 
 /* The endpoint is another region's than the one we sign for: refused, not empty. */
-static void test_foreign_endpoint(void **state) {
+TEST_CASE(test_foreign_endpoint) {
         World *w = *state;
         Asked *a;
 
@@ -518,7 +513,7 @@ static void test_foreign_endpoint(void **state) {
 }
 
 /* A reply that contradicts the providerID is no proof of anything. */
-static void test_zone_contradiction(void **state) {
+TEST_CASE(test_zone_contradiction) {
         World *w = *state;
 
         (void) fake_ec2_run(w->ec2, "i-0a", "eu-west-1c");
@@ -529,7 +524,7 @@ static void test_zone_contradiction(void **state) {
 }
 
 /* Answers with status 200 that say nothing. */
-static void test_garbage(void **state) {
+TEST_CASE(test_garbage) {
         static const char *const bodies[] = {
                 "",
                 "<html><body>Sign in to the hotel's network</body></html>",
@@ -561,7 +556,7 @@ static void test_garbage(void **state) {
 }
 
 /* What stands between answers with no code of EC2's. */
-static void test_no_code(void **state) {
+TEST_CASE(test_no_code) {
         World *w = *state;
 
         (void) fake_ec2_run(w->ec2, "i-0a", "eu-west-1a");
@@ -579,7 +574,7 @@ static void test_no_code(void **state) {
 }
 
 /* 250 questions for 240 instances in one iteration: three requests. */
-static void test_coalescing(void **state) {
+TEST_CASE(test_coalescing) {
         World *w = *state;
         char id[64];
 
@@ -598,7 +593,7 @@ static void test_coalescing(void **state) {
         assert_int_equal(fake_ec2_last_n_ids(w->ec2), 40);
 }
 
-static void test_pages(void **state) {
+TEST_CASE(test_pages) {
         World *w = *state;
         char id[64];
 
@@ -627,7 +622,7 @@ static void test_pages(void **state) {
 
 /* -- terminate ------------------------------------------------------------------------------ */
 
-static void test_protection(void **state) {
+TEST_CASE(test_protection) {
         World *w = *state;
         Asked *a;
 
@@ -640,7 +635,7 @@ static void test_protection(void **state) {
         expect(answered(w, terminate(w, A)), CLOUD_OK, INSTANCE_TERMINATING, "");
 }
 
-static void test_throttling(void **state) {
+TEST_CASE(test_throttling) {
         World *w = *state;
         Asked *a;
 
@@ -667,7 +662,7 @@ static Asked *new_machine(World *w, unsigned i, Asked *(*ask)(World *w, const ch
 }
 
 /* 100 at once, then five a second. */
-static void test_terminate_rate(void **state) {
+TEST_CASE(test_terminate_rate) {
         World *w = *state;
         char id[64];
         usec_t last = 0;
@@ -699,7 +694,7 @@ static size_t n_turns(const World *w) {
 
 /* A turn costs nothing until it is used, and who holds one keeps no more than that one from the others: over
  * any time there are no more terminates than EC2 takes, and no fewer. */
-static void test_turns(void **state) {
+TEST_CASE(test_turns) {
         World *w = *state;
 
         for (unsigned i = 0; i < 130; i++)
@@ -732,7 +727,7 @@ static void test_turns(void **state) {
         assert_int_equal(fake_ec2_n_alive(w->ec2), 11);
 }
 
-static void test_guard(void **state) {
+TEST_CASE(test_guard) {
         World *w = *state;
         Asked *a;
 
@@ -757,7 +752,7 @@ static void test_guard(void **state) {
 }
 
 /* Its owner is asked once more before a request leaves again: here because EC2 refuses the clock of the first. */
-static void test_confirmed_at_each_resend(void **state) {
+TEST_CASE(test_confirmed_at_each_resend) {
         World *w = *state;
 
         (void) fake_ec2_run(w->ec2, "i-0a", "eu-west-1a");
@@ -781,7 +776,7 @@ static void test_confirmed_at_each_resend(void **state) {
 
 /* -- identity and clock --------------------------------------------------------------------- */
 
-static void test_clock_skew(void **state) {
+TEST_CASE(test_clock_skew) {
         World *w = *state;
 
         (void) fake_ec2_run(w->ec2, "i-0a", "eu-west-1a");
@@ -797,7 +792,7 @@ static void test_clock_skew(void **state) {
 }
 
 /* Keys of the environment cannot be renewed: one more try, then a person must act. */
-static void test_expired_keys(void **state) {
+TEST_CASE(test_expired_keys) {
         World *w = *state;
 
         (void) fake_ec2_run(w->ec2, "i-0a", "eu-west-1a");
@@ -808,7 +803,7 @@ static void test_expired_keys(void **state) {
         expect(answered(w, terminate(w, A)), CLOUD_OK, INSTANCE_TERMINATING, "");
 }
 
-static void test_session_token(void **state) {
+TEST_CASE(test_session_token) {
         World *w = *state;
 
         (void) fake_ec2_run(w->ec2, "i-0a", "eu-west-1a");
@@ -820,7 +815,7 @@ static void test_session_token(void **state) {
 }
 
 /* Nothing to send with, nobody to send to. */
-static void test_no_way(void **state) {
+TEST_CASE(test_no_way) {
         World *w = *state;
 
         world_new_provider(w, "us-west-2"); /* no such route */
@@ -870,7 +865,7 @@ static void imds_handle(HttpExchange *x, void *userdata) {
         x->ops->reply(x, status, NULL, 0, body, strlen(body));
 }
 
-static void test_region_from_metadata(void **state) {
+TEST_CASE(test_region_from_metadata) {
         World *w = *state;
         Imds m = { 0 };
         Asked *a, *b;
@@ -897,7 +892,7 @@ static void test_region_from_metadata(void **state) {
 }
 
 /* Whatever has to be found out before a request can leave is found out before the turn. */
-static void test_turn_waits_for_keys(void **state) {
+TEST_CASE(test_turn_waits_for_keys) {
         World *w = *state;
         Imds m = { .region = REGION,
                    .keys = "{\"Code\":\"Success\",\"AccessKeyId\":\"" KEY "\",\"SecretAccessKey\":\"" SECRET
@@ -952,7 +947,7 @@ static const char *table_getenv(const char *name, void *userdata) {
         return NULL;
 }
 
-static void test_configuration(void **state) {
+TEST_CASE(test_configuration) {
         static const struct {
                 const char *what;
                 CloudConfig config;
@@ -1030,7 +1025,7 @@ static void free_both(const CloudResult *result, void *userdata) {
         a[1].call = cloud_call_free(a[1].call);
 }
 
-static void test_cancel(void **state) {
+TEST_CASE(test_cancel) {
         World *w = *state;
         Asked *a, *b;
 

@@ -1,18 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-#include <cmocka.h>
 
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "cloud-exec.h"
+#include "cmocka-test.h"
 #include "file-util.h"
 #include "machine-end.h"
 #include "string-util.h"
@@ -159,7 +154,7 @@ static void ask(World *w, bool terminate, const char *provider_id) {
 }
 
 /* What the command does, and what comes of it. */
-static void test_answers(void **state) {
+TEST_CASE(test_answers) {
         static const struct {
                 const char *what;
                 bool terminate;
@@ -251,7 +246,7 @@ static void test_answers(void **state) {
 }
 
 /* What the command is given: arguments, standard input, and an environment without secrets. */
-static void test_request(void **state) {
+TEST_CASE(test_request) {
         World *w = *state;
         _cleanup_free_ char *input = NULL, *arguments = NULL, *environment = NULL, *home = NULL;
 
@@ -321,7 +316,7 @@ static void on_list(const CloudResult *result, void *userdata) {
 }
 
 /* The whole list, or none of it. */
-static void test_lists(void **state) {
+TEST_CASE(test_lists) {
         static const struct {
                 const char *script;
                 CloudOutcome outcome;
@@ -387,7 +382,7 @@ static void on_told(const CloudResult *result, void *userdata) {
 }
 
 /* Told, not told, or nobody knows; and what the command is asked. */
-static void test_reboot(void **state) {
+TEST_CASE(test_reboot) {
         static const struct {
                 const char *script;
                 CloudOutcome outcome;
@@ -435,7 +430,7 @@ static void test_reboot(void **state) {
         assert_int_equal(w->outcome, CLOUD_DENIED);
 }
 
-static void test_owns(void **state) {
+TEST_CASE(test_owns) {
         World *w = *state;
 
         assert_true(w->provider->ops->owns(w->provider, "rack:7"));
@@ -443,7 +438,7 @@ static void test_owns(void **state) {
 }
 
 /* A command that does not read its input is no failure. */
-static void test_input_unread(void **state) {
+TEST_CASE(test_input_unread) {
         World *w = *state;
         _cleanup_free_ char *id = new0(char, 200001);
 
@@ -453,7 +448,7 @@ static void test_input_unread(void **state) {
         assert_int_equal(w->outcome, CLOUD_OK);
 }
 
-static void test_not_run(void **state) {
+TEST_CASE(test_not_run) {
         World *w = *state;
 
         ask(w, false, "rack:7"); /* there is no script yet */
@@ -486,7 +481,7 @@ static void on_machine(MachineEnd *m, void *userdata) {
 
 /* A command as its page has it, whose terminate says no more than that it is accepted: it is asked how the
  * machine is until that has ended, and not told again. */
-static void test_played_to_the_end(void **state) {
+TEST_CASE(test_played_to_the_end) {
         World *w = *state;
         Ending e = { 0 };
         _cleanup_free_ char *calls = NULL;
@@ -519,7 +514,7 @@ static void test_played_to_the_end(void **state) {
 }
 
 /* 40 questions, never more than 16 at a time; some are not wanted any more. */
-static void test_many(void **state) {
+TEST_CASE(test_many) {
         World *w = *state;
         CloudCall *calls[40];
         _cleanup_free_ char *log = NULL;
@@ -599,7 +594,7 @@ static void await_count(World *w, const unsigned *n, unsigned count) {
 }
 
 /* Who has a turn has a place, and waits for no child of others; looks go on, however many turns are held. */
-static void test_turns(void **state) {
+TEST_CASE(test_turns) {
         World *w = *state;
         Turn turns[20], late;
         CloudCall *looks[20];
@@ -650,7 +645,7 @@ static void test_turns(void **state) {
 }
 
 /* Dropping the call kills what it started. */
-static void test_cancel(void **state) {
+TEST_CASE(test_cancel) {
         World *w = *state;
         CloudCall *c;
         _cleanup_free_ char *finished = strf("%s/finished", w->folder),
@@ -671,7 +666,7 @@ static void test_cancel(void **state) {
         assert_int_equal(access(finished, F_OK), -1);
 }
 
-static void test_configuration(void **state) {
+TEST_CASE(test_configuration) {
         static const char *const commands[] = { NULL, "", "provider", "./provider" };
         World *w = *state;
 

@@ -1,12 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "cloud-reboot-rule.h"
+#include "cmocka-test.h"
 #include "marks.h"
 #include "string-util.h"
 
@@ -29,7 +23,7 @@
 #define POOLED ",'finalizers':['" FINALIZER_TERMINATION "'],'labels':{'" LABEL_NODE_POOL "':'p'}"
 #define CORDONED "'unschedulable':true"
 
-static void test_judge(void **state) {
+TEST_CASE(test_judge) {
         static const struct {
                 const char *what, *annotations, *meta, *spec, *boot;
                 CloudRebootVerdict verdict;
@@ -74,7 +68,6 @@ static void test_judge(void **state) {
                   CLOUD_REBOOT_NONE, NULL },
         };
         InternPool *pool;
-        (void) state;
 
         assert_return_code(intern_pool_new(&pool), 0);
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {

@@ -1,11 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "cmocka-test.h"
 #include "coordinator-rig.h"
 #include "marks.h"
 
@@ -74,9 +68,8 @@ static void boot(CoordinatorRig *r, const char *node, const char *id) {
         rig_run(r, 5 * S);
 }
 
-static void test_once(void **state) {
+TEST_CASE(test_once) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(2);
-        (void) state;
 
         ask(r, "n0", "a", "e");
         assert_int_equal(n_reboots(r, "n0"), 0);
@@ -95,9 +88,8 @@ static void test_once(void **state) {
 }
 
 /* Who leads next finds the mark, and tells nobody again. */
-static void test_leader_dies(void **state) {
+TEST_CASE(test_leader_dies) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(1);
-        (void) state;
 
         ask(r, "n0", "a", "e");
         drain(r, "n0", "e", "Drained");
@@ -109,7 +101,7 @@ static void test_leader_dies(void **state) {
 }
 
 /* What EC2 refuses it is told again; where nobody knows what it did, not. */
-static void test_trouble(void **state) {
+TEST_CASE(test_trouble) {
         static const struct {
                 const char *what;
                 FakeTrouble trouble;
@@ -121,7 +113,6 @@ static void test_trouble(void **state) {
                 { "done, and not answered", { .kind = FAKE_TROUBLE_LOSE, .operation = "RebootInstances", .n = 1 }, 1 },
                 { "another answer", { .kind = FAKE_TROUBLE_BODY, .operation = "RebootInstances", .n = 1, .status = 200, .body = "<a/>" }, 0 },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(1);
@@ -140,10 +131,9 @@ static void test_trouble(void **state) {
 }
 
 /* Another instance's name is in its record. */
-static void test_unproved(void **state) {
+TEST_CASE(test_unproved) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(1);
         _cleanup_free_ char *instance = rig_instance("n0");
-        (void) state;
 
         fake_ec2_set_private_dns_name(r->ec2, instance, "somebody-else");
         fake_merge(r->cluster, FAKE_NODECLAIMS, NULL, fj_string(rig_claim(r, "n0"), "metadata", "name", NULL),
@@ -157,10 +147,9 @@ static void test_unproved(void **state) {
 }
 
 /* What the claim keeps of an earlier proof is not enough: the record has another Node's name by now. */
-static void test_proof_is_kept(void **state) {
+TEST_CASE(test_proof_is_kept) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(1);
         _cleanup_free_ char *instance = rig_instance("n0");
-        (void) state;
 
         assert_non_null(fj_string(rig_claim(r, "n0"), "status", "identity", "method", NULL));
         fake_ec2_set_private_dns_name(r->ec2, instance, "somebody-else");
@@ -173,10 +162,9 @@ static void test_proof_is_kept(void **state) {
 }
 
 /* Another Node names the machine that this one's claim names. */
-static void test_several(void **state) {
+TEST_CASE(test_several) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(1);
         _cleanup_free_ char *id = strdup(fj_string(rig_node(r, "n0"), "spec", "providerID", NULL));
-        (void) state;
 
         assert_non_null(id);
         fake_add_node(r->cluster, "other", "z", "i-9", NULL);
@@ -200,10 +188,9 @@ static void ask_itself(CoordinatorRig *r, const char *node, unsigned k, const ch
                    k, boot_of(r, node), until, event, k, until);
 }
 
-static void test_pace(void **state) {
+TEST_CASE(test_pace) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(1);
         unsigned k = 0;
-        (void) state;
 
         drain(r, "n0", "e", "Drained");
         for (; k < 60; k++) {
@@ -254,9 +241,8 @@ static size_t n_waits_told(CoordinatorRig *r) {
         return n;
 }
 
-static void test_ack(void **state) {
+TEST_CASE(test_ack) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(1);
-        (void) state;
 
         fake_add_node(r->cluster, "a1", "z", "i-1", NULL);
         fake_add_node(r->cluster, "a2", "z", "i-2", NULL);

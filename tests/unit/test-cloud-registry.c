@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "cloud-registry.h"
+#include "cmocka-test.h"
 #include "string-util.h"
 
 static unsigned n_freed;
@@ -27,7 +22,7 @@ static void count_freed(CloudProvider *p) {
 static const CloudProviderOps ec2_ops = { .name = "ec2", .owns = owns_aws, .free = count_freed },
                               exec_ops = { .name = "exec", .owns = owns_any, .takes_names = true, .free = count_freed };
 
-static void test_for(void **state) {
+TEST_CASE(test_for) {
         static const struct {
                 const char *order, *id, *expected;
         } rows[] = {
@@ -41,7 +36,6 @@ static void test_for(void **state) {
                 { "ec2 exec", NULL, "ec2" },
                 { "exec ec2", "aws:///us-east-1a/i-1", "exec" },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 CloudProvider ec2 = { .ops = &ec2_ops }, exec = { .ops = &exec_ops };

@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 
-#include <cmocka.h>
-
 #include "cluster-view.h"
+#include "cmocka-test.h"
 #include "fake-client.h"
 #include "kube-scheduling.h"
 #include "string-util.h"
@@ -170,9 +165,8 @@ static size_t n_all_pods(Bench *b) {
 
 /* -- who becomes dirty ---------------------------------------------------------------------------------- */
 
-static void test_dirty(void **state) {
+TEST_CASE(test_dirty) {
         Bench b;
-        (void) state;
 
         bench_init(&b);
         fake_add_node(b.w.cluster, "a", NULL, "i-1", NULL);
@@ -250,9 +244,8 @@ static void test_dirty(void **state) {
 
 /* -- indexes -------------------------------------------------------------------------------------------- */
 
-static void test_pods_and_volumes(void **state) {
+TEST_CASE(test_pods_and_volumes) {
         Bench b;
-        (void) state;
 
         bench_init(&b);
         fake_add_pod(b.w.cluster, &(FakePod){ .name = "p1", .node = "a" });
@@ -285,11 +278,10 @@ static void test_pods_and_volumes(void **state) {
         bench_done(&b);
 }
 
-static void test_provider_ids(void **state) {
+TEST_CASE(test_provider_ids) {
         const KubeNode *a, *n;
         bool several;
         Bench b;
-        (void) state;
 
         bench_init(&b);
         fake_add_node(b.w.cluster, "a", NULL, "i-1", NULL);
@@ -371,11 +363,10 @@ static void test_provider_ids(void **state) {
 }
 
 /* exec://NAME stands for the Node of that name alone, whoever else writes it as its providerID. */
-static void test_ids_by_name(void **state) {
+TEST_CASE(test_ids_by_name) {
         const KubeNode *named;
         bool several;
         Bench b;
-        (void) state;
 
         bench_init(&b);
         fake_add_node(b.w.cluster, "liar", NULL, NULL, NULL);
@@ -394,7 +385,7 @@ static void test_ids_by_name(void **state) {
 
 /* -- pools ---------------------------------------------------------------------------------------------- */
 
-static void test_pools(void **state) {
+TEST_CASE(test_pools) {
         static const struct {
                 const char *what, *node;
                 PoolMatch match;
@@ -408,7 +399,6 @@ static void test_pools(void **state) {
                 { "an empty selector matches nothing", "empty", POOL_MATCH_NONE, NULL },
         };
         Bench b;
-        (void) state;
 
         bench_init(&b);
         for (size_t i = 0; i < ELEMENTSOF(rows); i++)
@@ -448,7 +438,7 @@ static void test_pools(void **state) {
 
 /* -- PDBs ----------------------------------------------------------------------------------------------- */
 
-static void test_pdb_of_pod(void **state) {
+TEST_CASE(test_pdb_of_pod) {
         static const struct {
                 const char *what, *pdb_spec, *pdb_status, *pod_phase, *pod_meta;
                 bool ready, second, asked;
@@ -474,7 +464,6 @@ static void test_pdb_of_pod(void **state) {
                 { "another app's", "{'selector':{'matchLabels':{'app':'db'}}}", "{}", "Running", "{}", true,
                   false, false },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 const KubePod *pod = NULL;
@@ -590,10 +579,9 @@ static void random_pdb(Bench *b, Model *m) {
         strbuf_truncate(&b->trace, 0);
 }
 
-static void test_pdb_random(void **state) {
+TEST_CASE(test_pdb_random) {
         Model m = {};
         Bench b;
-        (void) state;
 
         bench_init(&b);
         bench_start(&b);
@@ -614,9 +602,8 @@ static void test_pdb_random(void **state) {
 }
 
 /* 300 pods elsewhere, three here, of which one is not bound: two are compared. */
-static void test_pdb_of_few(void **state) {
+TEST_CASE(test_pdb_of_few) {
         Bench b;
-        (void) state;
 
         bench_init(&b);
         for (unsigned i = 0; i < 300; i++) {
@@ -644,9 +631,8 @@ static void test_pdb_of_few(void **state) {
 
 /* -- health --------------------------------------------------------------------------------------------- */
 
-static void test_health(void **state) {
+TEST_CASE(test_health) {
         Bench b;
-        (void) state;
 
         bench_init(&b);
         bench_start(&b);
@@ -669,9 +655,8 @@ static void refuse_pods(const FakeRequest *r, FakeApiFault *fault, void *userdat
 }
 
 /* One watch of six that fails is a view that is not whole, and it is whole again when that stands. */
-static void test_health_of_one(void **state) {
+TEST_CASE(test_health_of_one) {
         Bench b;
-        (void) state;
 
         bench_init(&b);
         bench_start(&b);
@@ -697,9 +682,8 @@ static bool knows_all_vanished(const Bench *b) {
 
 /* Until a minute after the first list nobody knows who left before it; the same goes for a list that follows a watch whose history is lost, and
  * not for a watch that goes on where another ended. */
-static void test_vanished_before(void **state) {
+TEST_CASE(test_vanished_before) {
         Bench b;
-        (void) state;
 
         bench_init(&b);
         bench_start(&b);

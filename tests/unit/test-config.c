@@ -1,9 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,8 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "cmocka-test.h"
 #include "config.h"
 #include "log-catalog.h"
 #include "string-util.h"
@@ -112,7 +106,7 @@ static int load(Place *p, char *const *settings, Settings *s) {
 
 /* -- tests ---------------------------------------------------------------------------------------------- */
 
-static void test_defaults(void **state) {
+TEST_CASE(test_defaults) {
         _cleanup_settings_ Settings s = { 0 };
 
         assert_return_code(config_load(NULL, table, ELEMENTSOF(table), NULL, true, NULL, &s), 0);
@@ -127,7 +121,7 @@ static void test_defaults(void **state) {
 }
 
 /* The last value counts whole, its order with it. */
-static void test_choices(void **state) {
+TEST_CASE(test_choices) {
         static const struct {
                 const char *text, *dumped;
         } rows[] = {
@@ -136,7 +130,6 @@ static void test_choices(void **state) {
                 { "[Agent]\nColours=blue red\n", "\nColours=blue red\n" },
                 { "[Agent]\nColours=blue \t green red\nColours=red green\n", "\nColours=red green\n" },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_settings_ Settings s = { 0 };
@@ -158,7 +151,7 @@ static void test_choices(void **state) {
 }
 
 /* What one file gives: the messages, and the value of one key by its dump. */
-static void test_messages(void **state) {
+TEST_CASE(test_messages) {
         static const struct {
                 const char *what, *text;
                 int r;
@@ -245,7 +238,7 @@ static void test_messages(void **state) {
         }
 }
 
-static void test_nul_in_file(void **state) {
+TEST_CASE(test_nul_in_file) {
         static const char text[] = "[Agent]\nLimit=7\0\n";
         _cleanup_settings_ Settings s = { 0 };
         _cleanup_(place_done) Place p;
@@ -258,7 +251,7 @@ static void test_nul_in_file(void **state) {
 }
 
 /* Defaults, file, drop-ins in the order of their names, settings: the last one holds. */
-static void test_order(void **state) {
+TEST_CASE(test_order) {
         static const struct {
                 const char *what, *file, *first, *second;
                 const char *settings[4];
@@ -358,7 +351,7 @@ static void test_order(void **state) {
         }
 }
 
-static void test_files_that_fail(void **state) {
+TEST_CASE(test_files_that_fail) {
         _cleanup_settings_ Settings s = { 0 };
         _cleanup_(place_done) Place p;
 
@@ -383,7 +376,7 @@ static void test_files_that_fail(void **state) {
                             "error: Failed to read configuration 'DIR/agent.conf.d': Not a directory\n");
 }
 
-static void test_drop_in_is_named(void **state) {
+TEST_CASE(test_drop_in_is_named) {
         _cleanup_settings_ Settings s = { 0 };
         _cleanup_free_ char *folder = NULL;
         _cleanup_(place_done) Place p;
@@ -399,7 +392,7 @@ static void test_drop_in_is_named(void **state) {
                 "error: DIR/agent.conf.d/10-a.conf:3: [Agent] DryRun=perhaps: expected yes or no\n");
 }
 
-static void test_settings(void **state) {
+TEST_CASE(test_settings) {
         static const struct {
                 const char *setting;
                 int r;
@@ -446,7 +439,7 @@ static char *dump(const Settings *s) {
         return text;
 }
 
-static void test_dump(void **state) {
+TEST_CASE(test_dump) {
         static const char expected[] = "[Kubernetes]\n"
                                        "# Name of the node.\nNodeName=n 1\n"
                                        "# The key to everything.\n# Token=(set)\n"
@@ -499,7 +492,7 @@ static void test_dump(void **state) {
         assert_non_null(strstr(defaults, "\nLongSec=infinity\n"));
 }
 
-static void test_dump_fails(void **state) {
+TEST_CASE(test_dump_fails) {
         _cleanup_settings_ Settings s = { 0 };
         FILE *f = fopen("/dev/full", "we");
 
@@ -524,7 +517,7 @@ static char *reference(const Place *p, const char *form, const char *template, i
 }
 
 /* The sample file changes nothing as it is, nor with every key switched on. */
-static void test_reference_conf(void **state) {
+TEST_CASE(test_reference_conf) {
         _cleanup_settings_ Settings plain = { 0 }, sample = { 0 }, switched_on = { 0 };
         _cleanup_free_ char *text = NULL, *defaults = NULL, *seen = NULL, *seen_on = NULL;
         _cleanup_(place_done) Place p;
@@ -558,7 +551,7 @@ static void test_reference_conf(void **state) {
         assert_string_equal(strbuf_str(&p.seen), "");
 }
 
-static void test_reference_man(void **state) {
+TEST_CASE(test_reference_man) {
         _cleanup_free_ char *text = NULL, *none = NULL, *unknown = NULL, *inside = NULL;
         _cleanup_(place_done) Place p;
 
@@ -583,7 +576,7 @@ static void test_reference_man(void **state) {
 }
 
 /* Text of the file, and what is taken of it and left, one load after the other into the same settings. */
-static void test_take(void **state) {
+TEST_CASE(test_take) {
         static const struct {
                 const char *what, *text;
                 const char *taken, *left; /* NULL: nothing */

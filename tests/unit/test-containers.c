@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
-
+#include "cmocka-test.h"
 #include "containers.h"
 #include "fake-client.h"
 #include "fake-power.h"
@@ -79,7 +74,7 @@ static bool ended(Rig *r, const char *name) {
         return containers_have_ended(r->containers, strempty(fj_string(pod, "metadata", "uid", NULL)));
 }
 
-static void test_cgroups(void **state) {
+TEST_CASE(test_cgroups) {
         static const struct {
                 const char *path, *uid;
         } rows[] = {
@@ -116,7 +111,7 @@ static void test_cgroups(void **state) {
 }
 
 /* From its last container on, with and without PID 1's signals; and what never ran has not ended. */
-static void test_ended(void **state) {
+TEST_CASE(test_ended) {
         for (unsigned signals = 0; signals <= 1; signals++) {
                 _cleanup_(rig_freep) Rig *r = rig();
                 usec_t late = signals ? 10 * MS : 1010 * MS;
@@ -149,7 +144,7 @@ static void test_ended(void **state) {
 }
 
 /* In whatever moment between two looks somebody asks: half a second later it is known. */
-static void test_asked_at_any_time(void **state) {
+TEST_CASE(test_asked_at_any_time) {
         for (unsigned at = 0; at <= 1000; at += 50) {
                 _cleanup_(rig_freep) Rig *r = rig();
 
@@ -170,7 +165,7 @@ static void test_asked_at_any_time(void **state) {
 }
 
 /* It had ended, and runs once more: it has not ended, until it ends again. */
-static void test_runs_once_more(void **state) {
+TEST_CASE(test_runs_once_more) {
         _cleanup_(rig_freep) Rig *r = rig();
         char uid[64];
 
@@ -196,7 +191,7 @@ static void test_runs_once_more(void **state) {
 }
 
 /* Who asks late is told by a look that was begun half a second after he asked. */
-static void test_asked_late(void **state) {
+TEST_CASE(test_asked_late) {
         _cleanup_(rig_freep) Rig *r = rig();
 
         add(r, "a", 0, false);
@@ -215,7 +210,7 @@ static void test_asked_late(void **state) {
 }
 
 /* One that ends at once, and is there again: its kubelet had just begun to start it. */
-static void test_started_again(void **state) {
+TEST_CASE(test_started_again) {
         _cleanup_(rig_freep) Rig *r = rig();
         char uid[64];
 
@@ -239,7 +234,7 @@ static void test_started_again(void **state) {
 }
 
 /* A bus that falls silent: nothing is known; when it is back, all is asked and listened to again. */
-static void test_silent(void **state) {
+TEST_CASE(test_silent) {
         _cleanup_(rig_freep) Rig *r = rig();
 
         fake_cluster_set_kubelet_lag(r->world.cluster, 10 * USEC_PER_SEC);
@@ -267,7 +262,7 @@ static void test_silent(void **state) {
 }
 
 /* PID 1 does not answer at first: looked each second until it does. */
-static void test_silent_at_first(void **state) {
+TEST_CASE(test_silent_at_first) {
         _cleanup_(rig_freep) Rig *r = rig();
 
         add(r, "a", 7, false);
@@ -286,7 +281,7 @@ static void test_silent_at_first(void **state) {
 }
 
 /* The driver "cgroupfs" has no slices; and there may be no bus, or one that is away. */
-static void test_unknown(void **state) {
+TEST_CASE(test_unknown) {
         for (unsigned bus = 0; bus <= 2; bus++) {
                 _cleanup_(rig_freep) Rig *r = rig();
 

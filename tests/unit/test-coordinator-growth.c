@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <malloc.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
-
+#include "cmocka-test.h"
 #include "compare-count.h"
 #include "coordinator-rig.h"
 
@@ -60,9 +55,8 @@ static size_t size_after(unsigned nodes) {
         return size;
 }
 
-static void test_nodes(void **state) {
+TEST_CASE(test_nodes) {
         size_t young, old;
-        (void) state;
 
         if (!heap_is_told())
                 skip();
@@ -107,9 +101,8 @@ static size_t compared_for_adoption(unsigned nodes) {
         return spent;
 }
 
-static void test_adoption(void **state) {
+TEST_CASE(test_adoption) {
         size_t few = compared_for_adoption(200), many = compared_for_adoption(16 * 200);
-        (void) state;
 
         /* A little more than sixteen times as many: the fake's store is sorted. */
         assert_true(few > 200);

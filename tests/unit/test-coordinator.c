@@ -1,11 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "cmocka-test.h"
 #include "coordinator-metrics.h"
 #include "coordinator-rig.h"
 #include "http-inproc.h"
@@ -33,9 +27,8 @@ static const char *holder(CoordinatorRig *r) {
 
 /* -- who leads ------------------------------------------------------------------------------------------ */
 
-static void test_one_leads(void **state) {
+TEST_CASE(test_one_leads) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
-        (void) state;
 
         rig_begin(r, 2, NULL);
         rig_start(r, 1);
@@ -56,9 +49,8 @@ static void test_one_leads(void **state) {
 }
 
 /* One ConfigMap for both replicas. */
-static void test_same_configured_identity(void **state) {
+TEST_CASE(test_same_configured_identity) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
-        (void) state;
 
         r->settings[0] = (char *) "Lease.Identity=same";
         rig_start(r, 0);
@@ -80,7 +72,7 @@ static void test_same_configured_identity(void **state) {
         assert_string_not_equal(r->coordinators[0]->identity, r->coordinators[1]->identity);
 }
 
-static void test_identity_is_short(void **state) {
+TEST_CASE(test_identity_is_short) {
         CoordinatorConfig config = {
                 .lease_identity =
                         (char *) "a-name-of-more-than-a-hundred-and-twenty-eight-characters-which-"
@@ -88,7 +80,6 @@ static void test_identity_is_short(void **state) {
         };
         _cleanup_(random_freep) Random *random = NULL;
         _cleanup_free_ char *identity = NULL, *other = NULL;
-        (void) state;
 
         assert_return_code(random_new(1, &random), 0);
         identity = MUST(coordinator_identity(&config, random));
@@ -106,9 +97,8 @@ static void test_identity_is_short(void **state) {
         assert_true(utf8_is_valid(other, strlen(other)));
 }
 
-static void test_stop_hands_over(void **state) {
+TEST_CASE(test_stop_hands_over) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
-        (void) state;
 
         rig_begin(r, 1, NULL);
         rig_start(r, 1);
@@ -127,9 +117,8 @@ static void test_stop_hands_over(void **state) {
         assert_true(coordinator_is_leader(r->coordinators[1]->coordinator));
 }
 
-static void test_kill_hands_over(void **state) {
+TEST_CASE(test_kill_hands_over) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
-        (void) state;
 
         rig_begin(r, 1, NULL);
         rig_start(r, 1);
@@ -146,9 +135,8 @@ static void test_kill_hands_over(void **state) {
 }
 
 /* A leader that got no CPU for longer than its lease sends nothing any more when it wakes. */
-static void test_paused_leader(void **state) {
+TEST_CASE(test_paused_leader) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
-        (void) state;
 
         rig_begin(r, 3, NULL);
         rig_start(r, 1);
@@ -172,9 +160,8 @@ static void test_paused_leader(void **state) {
         assert_true(rig_wait_gone(r, "n1", USEC_PER_SEC));
 }
 
-static void test_lease_lost_during_removal(void **state) {
+TEST_CASE(test_lease_lost_during_removal) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
-        (void) state;
 
         rig_begin(r, 1, NULL);
         fake_add_pod(r->cluster, &(FakePod){ .name = "web", .node = "n0", .stop_sec = 25 });
@@ -200,9 +187,8 @@ static double tokens(CoordinatorRig *r) {
 }
 
 /* Nodes that were ended before the lease was lost count: whoever wins it again has no second burst. */
-static void test_rate_over_leases(void **state) {
+TEST_CASE(test_rate_over_leases) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
-        (void) state;
 
         rig_begin(r, 40, NULL);
         for (unsigned i = 0; i < 40; i++) {
@@ -226,9 +212,8 @@ static bool is_immediate_now(CoordinatorRig *r, size_t i) {
 }
 
 /* What pods do is awaited by who removes a node, as long as it does. */
-static void test_hurry(void **state) {
+TEST_CASE(test_hurry) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
-        (void) state;
 
         rig_begin(r, 2, NULL);
         rig_start(r, 1);
@@ -280,7 +265,7 @@ static void delete_another(CoordinatorRig *r) {
 }
 
 /* A removal that is stuck: what could bring it forward is awaited if it is what its pods do. */
-static void test_hurry_of_one_that_is_stuck(void **state) {
+TEST_CASE(test_hurry_of_one_that_is_stuck) {
         static const struct {
                 const char *what, *annotations;
                 int64_t stop_sec;
@@ -305,7 +290,6 @@ static void test_hurry_of_one_that_is_stuck(void **state) {
                 { "its cloud does not want to, and a pod comes", NULL, 1, false, false, CLOUD_DENIED, false,
                   late_pod },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
@@ -351,9 +335,8 @@ static void test_hurry_of_one_that_is_stuck(void **state) {
 
 /* -- the API server's bad days -------------------------------------------------------------------------- */
 
-static void test_api_away(void **state) {
+TEST_CASE(test_api_away) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
-        (void) state;
 
         rig_begin(r, 2, NULL);
         rig_start(r, 1);
@@ -371,10 +354,9 @@ static void test_api_away(void **state) {
 }
 
 /* A boot waits for no API server: ready is said at the start, and what it waits for. Over HTTP it is not ready. */
-static void test_ready_without_api(void **state) {
+TEST_CASE(test_ready_without_api) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
         RigCoordinator *c;
-        (void) state;
 
         rig_begin(r, 1, NULL);
         rig_kill(r, 0);
@@ -390,9 +372,8 @@ static void test_ready_without_api(void **state) {
         assert_non_null(endswith(strbuf_str(&c->told), "STATUS=Leading\n"));
 }
 
-static void test_watches_cut(void **state) {
+TEST_CASE(test_watches_cut) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
-        (void) state;
 
         rig_begin(r, 3, NULL);
         for (unsigned i = 0; i < 3; i++) {
@@ -409,7 +390,7 @@ static void test_watches_cut(void **state) {
 
 /* -- what is said --------------------------------------------------------------------------------------- */
 
-static void test_journal(void **state) {
+TEST_CASE(test_journal) {
         static const char *const expected[] = {
                 "Leading, as a-1",
                 "Node n0 is managed from now on",
@@ -422,7 +403,6 @@ static void test_journal(void **state) {
         };
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
         const char *at;
-        (void) state;
 
         rig_begin(r, 1, NULL);
         rig_delete_node(r, "n0");
@@ -445,10 +425,9 @@ static void answer_late(const HttpRequest *q, const char *peer, HttpFault *ret_f
                 ret_fault->reply_delay_usec = 300 * MSEC;
 }
 
-static void test_watch_before_answer(void **state) {
+TEST_CASE(test_watch_before_answer) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
         const char *said, *first;
-        (void) state;
 
         r->hooks.on_request = answer_late;
         rig_begin(r, 1, NULL);
@@ -461,10 +440,9 @@ static void test_watch_before_answer(void **state) {
                 fail_msg("that n0 is finished is said %s in:\n%s", first ? "twice" : "nowhere", said);
 }
 
-static void test_metrics(void **state) {
+TEST_CASE(test_metrics) {
         _cleanup_(metrics_freep) Metrics *m = NULL;
         _cleanup_strbuf_ StrBuf b = {};
-        (void) state;
 
         assert_return_code(coordinator_metrics_new(&m), 0);
         metrics_set(m, METRIC_LEADER, 0, 1);
@@ -488,7 +466,7 @@ static void on_log(LogLevel level, const char *message_id, const char *text, con
         strbuf_addf(userdata, "%s\n", text);
 }
 
-static void test_config(void **state) {
+TEST_CASE(test_config) {
         static const struct {
                 const char *what, *setting; /* of several, apart by ";" */
                 bool refused;
@@ -511,7 +489,6 @@ static void test_config(void **state) {
                 { "nodes of no pool, neither drained nor reported", "Queue.Unmanaged=ignore", true, "report, drain" },
                 { "all is well", "Drain.Protected=others", false, "" },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_strv_free_ char **settings = NULL;
@@ -551,11 +528,10 @@ static void assert_page(RigCoordinator *c, const char *path, unsigned status, co
                 fail_msg("'%s' is not in the page:\n%s", part, p.body);
 }
 
-static void test_page(void **state) {
+TEST_CASE(test_page) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
         _cleanup_page_ Page refused = { 0 }, health = { 0 }, metrics = { 0 };
         RigCoordinator *a, *b;
-        (void) state;
 
         rig_begin(r, 2, NULL);
         rig_start(r, 1);

@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
-
+#include "cmocka-test.h"
 #include "ctl-cordon.h"
 #include "ctl-drain.h"
 #include "ctl-verbs.h"
@@ -28,7 +23,7 @@ static const DrainBlocker going = { .ns = "shop", .name = "old", .uid = "1", .re
                           kept = { .ns = "x", .name = "job", .uid = "4", .reason = "Protected",
                                    .detail = "vesper.sh/do-not-evict", .message = "", .since_usec = 90 * SEC };
 
-static void test_lines(void **state) {
+TEST_CASE(test_lines) {
         const DrainBlocker left[] = { going, later, blocked }, held[] = { blocked, kept }, strange[] = {
                 { .ns = "a\x1b[2J", .name = "b\r", .uid = "5", .reason = "Terminating", .detail = "", .message = "" } };
         const struct {
@@ -68,7 +63,6 @@ static void test_lines(void **state) {
                   "n: gave up, somebody has made the node schedulable meanwhile, after 1s; 1 pod is left",
                   "n: gave up, somebody has made the node schedulable meanwhile, after 1s; 1 pod is left" },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_strbuf_ StrBuf line = {}, stopped = {};
@@ -80,9 +74,8 @@ static void test_lines(void **state) {
         }
 }
 
-static void test_cut(void **state) {
+TEST_CASE(test_cut) {
         _cleanup_strbuf_ StrBuf b = {};
-        (void) state;
 
         strbuf_add(&b, "first\n" "gr\xc3\xbc\xc3\x9f" "e");
         drain_progress_cut(&b, 6, 5);
@@ -93,11 +86,10 @@ static void test_cut(void **state) {
         assert_string_equal(b.data, "first\n" "gr\xc3\xbc");
 }
 
-static void test_news(void **state) {
+TEST_CASE(test_news) {
         const DrainBlocker many[] = { blocked, kept };
         DrainProgress p = { .node = "n", .state = CTL_DRAIN_DRAINING, .left = &blocked, .n_left = 1 };
         DrainSaid said = {};
-        (void) state;
 
         assert_true(drain_progress_is_news(&said, &p, 100 * SEC));
         assert_false(drain_progress_is_news(&said, &p, 104 * SEC)); /* nothing is other */
@@ -115,14 +107,13 @@ static void test_news(void **state) {
         assert_false(drain_progress_is_news(&said, &p, 1000 * SEC));
 }
 
-static void test_json(void **state) {
+TEST_CASE(test_json) {
         const DrainProgress list[] = {
                 { .node = "a", .state = CTL_DRAIN_DRAINED, .is_cordoned = true, .n_ended = 3, .took_usec = 1500000 },
                 { .node = "b", .state = CTL_DRAIN_EXPIRED, .left = &blocked, .n_left = 1 },
                 { .node = "c", .state = CTL_DRAIN_FAILED, .error = "no" },
         };
         _cleanup_free_ char *json = drain_progress_json(list, ELEMENTSOF(list));
-        (void) state;
 
         assert_string_equal(
                 json,
@@ -151,7 +142,7 @@ static char *with_quotes(const char *s) {
         return text;
 }
 
-static void test_cordons(void **state) {
+TEST_CASE(test_cordons) {
         static const struct {
                 const char *annotations, *meta, *rest;
                 const char *cordon; /* NULL: nothing is sent */
@@ -181,7 +172,6 @@ static void test_cordons(void **state) {
                 { OURS, ",'deletionTimestamp':'2027-01-15T08:00:00Z'", SHUT, NULL, UNCORDON_IS_DELETED, NULL },
         };
         _cleanup_(intern_pool_freep) InternPool *pool = NULL;
-        (void) state;
 
         assert_return_code(intern_pool_new(&pool), 0);
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
@@ -359,10 +349,9 @@ static uint64_t n_evictions(Bench *b, unsigned status) {
 
 /* Two nodes, and a budget with room for one pod that gets more room later: no eviction is refused. What holds nothing
  * stays. */
-static void test_drain(void **state) {
+TEST_CASE(test_drain) {
         _cleanup_bench_ Bench b;
         const CtlOptions o = {};
-        (void) state;
 
         bench_init(&b, NULL);
         add_web(&b, "n1", 3, NULL);
@@ -398,9 +387,8 @@ static void test_drain(void **state) {
 }
 
 /* On a busy machine the watch tells that a pod is gone before the answer to its eviction is there: it counts all the same. */
-static void test_drain_counts_all(void **state) {
+TEST_CASE(test_drain_counts_all) {
         const CtlOptions o = {};
-        (void) state;
 
         for (usec_t late = 0; late <= 2 * SEC; late += SEC / 2) {
                 _cleanup_bench_ Bench b;
@@ -419,10 +407,9 @@ static void test_drain_counts_all(void **state) {
         }
 }
 
-static void test_drain_json(void **state) {
+TEST_CASE(test_drain_json) {
         _cleanup_bench_ Bench b;
         const CtlOptions o = {};
-        (void) state;
 
         bench_init(&b, NULL);
         add_web(&b, "n1", 2, NULL);
@@ -445,13 +432,12 @@ static void change_before_patch(const FakeRequest *r, FakeApiFault *fault, void 
         }
 }
 
-static void test_conflict(void **state) {
+TEST_CASE(test_conflict) {
         static const struct {
                 unsigned n_conflicts;
                 int status;
         } rows[] = { { 3, EXIT_SUCCESS }, { 100, EXIT_FAILURE } };
         const CtlOptions o = {};
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_bench_ Bench b;
@@ -471,7 +457,7 @@ static void test_conflict(void **state) {
 }
 
 /* A cordon that was there before is drained under, and never claimed; those of vesper are joined. */
-static void test_cordoned_before(void **state) {
+TEST_CASE(test_cordoned_before) {
         static const struct {
                 const char *node, *says;
                 bool marked;
@@ -489,7 +475,6 @@ static void test_cordoned_before(void **state) {
                   "node 'n1' is being deleted: vesper-coordinator drains it, too", true },
         };
         const CtlOptions o = {};
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_bench_ Bench b;
@@ -506,12 +491,11 @@ static void test_cordoned_before(void **state) {
         }
 }
 
-static void test_protected(void **state) {
+TEST_CASE(test_protected) {
         static const struct {
                 const char *policy;
                 unsigned n_before; /* evicted while the protected pod is */
         } rows[] = { { NULL, 0 }, { "wait", 0 }, { "others", 2 }, { "ignore", 3 } };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 const CtlOptions o = { .protected_policy = rows[i].policy };
@@ -536,10 +520,9 @@ static void test_protected(void **state) {
 }
 
 /* What --timeout gives up stays cordoned, and nothing is evicted any more. */
-static void test_timeout(void **state) {
+TEST_CASE(test_timeout) {
         const CtlOptions o = { .timeout = "30s" };
         _cleanup_bench_ Bench b;
-        (void) state;
 
         bench_init(&b, NULL);
         add_web(&b, "n1", 2, NULL);
@@ -557,7 +540,7 @@ static void test_timeout(void **state) {
 }
 
 /* By T - grace what its budget holds is deleted; what does not go by T is named. */
-static void test_deadline(void **state) {
+TEST_CASE(test_deadline) {
         static const struct {
                 bool stuck;
                 int status;
@@ -568,7 +551,6 @@ static void test_deadline(void **state) {
                                       "opens it); 1 pod is left; pod default/stuck: Terminating" },
         };
         const CtlOptions o = { .deadline = "1m" };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_bench_ Bench b;
@@ -590,10 +572,9 @@ static void test_deadline(void **state) {
 }
 
 /* Whoever opens the node, or deletes it, has decided otherwise. */
-static void test_opened(void **state) {
+TEST_CASE(test_opened) {
         const CtlOptions o = {};
         _cleanup_bench_ Bench b;
-        (void) state;
 
         bench_init(&b, NULL);
         add_web(&b, "n1", 2, NULL);
@@ -614,10 +595,9 @@ static void test_opened(void **state) {
 }
 
 /* Dropped in the middle, as by Ctrl-C: nothing more leaves. */
-static void test_dropped(void **state) {
+TEST_CASE(test_dropped) {
         const CtlOptions o = {};
         _cleanup_bench_ Bench b;
-        (void) state;
 
         bench_init(&b, NULL);
         add_web(&b, "n1", 4, NULL);
@@ -634,7 +614,7 @@ static void test_dropped(void **state) {
 }
 
 /* What a person may not do is said, with the rule that would allow it; without budgets it goes on. */
-static void test_permissions(void **state) {
+TEST_CASE(test_permissions) {
         static const struct {
                 const char *verbs, *group, *resources; /* that are granted beside what follows it */
                 int status;
@@ -654,7 +634,6 @@ static void test_permissions(void **state) {
                   "n1: drained", true },
         };
         const CtlOptions o = {};
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_bench_ Bench b;
@@ -672,7 +651,7 @@ static void test_permissions(void **state) {
         }
 }
 
-static void test_bad_options(void **state) {
+TEST_CASE(test_bad_options) {
         static const struct {
                 CtlOptions o;
                 const char *says;
@@ -681,7 +660,6 @@ static void test_bad_options(void **state) {
                 { { .deadline = "0" }, "vesperctl: --deadline=0: it is a duration" },
                 { { .protected_policy = "perhaps" }, "--protected=perhaps: it is wait, others or ignore" },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_bench_ Bench b;
@@ -693,7 +671,7 @@ static void test_bad_options(void **state) {
 }
 
 /* The server's own word on each pod; nothing is changed. */
-static void test_dry_run(void **state) {
+TEST_CASE(test_dry_run) {
         static const struct {
                 bool held;
                 CtlOutput output;
@@ -725,7 +703,6 @@ static void test_dry_run(void **state) {
                   "\"message\":\"The disruption budget web needs 1 healthy pods and has 1 currently\"}]},"
                   "{\"node\":\"nobody\",\"wouldDrain\":false,\"error\":\"there is no Node 'nobody'\",\"pods\":[]}]\n" },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 const CtlOptions o = { .dry_run = true, .protected_policy = (char *) rows[i].policy };
@@ -753,7 +730,7 @@ static void test_dry_run(void **state) {
         }
 }
 
-static void test_undrain(void **state) {
+TEST_CASE(test_undrain) {
         static const struct {
                 const char *node;
                 bool yes;
@@ -781,7 +758,6 @@ static void test_undrain(void **state) {
                   "'2026-01-01T00:00:00Z'},'spec':{'unschedulable':true}}",
                   true, EXIT_FAILURE, 1, "node 'n1' is being deleted: it stays as it is\n", true, true },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 const CtlOptions o = { .yes = rows[i].yes };
@@ -802,10 +778,9 @@ static void test_undrain(void **state) {
 }
 
 /* One that fails does not keep the others from being opened. */
-static void test_undrain_several(void **state) {
+TEST_CASE(test_undrain_several) {
         const CtlOptions o = {};
         _cleanup_bench_ Bench b;
-        (void) state;
 
         bench_init(&b, NULL);
         fake_merge(b.w.cluster, FAKE_NODES, NULL, "n2", "{'metadata':{'annotations':{" OURS "}},'spec':{'unschedulable':true}}");

@@ -1,16 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "cmocka-test.h"
 #include "ctl-say.h"
 #include "ctl-verbs.h"
 #include "kube-kinds.h"
 
-static void test_errors(void **state) {
+TEST_CASE(test_errors) {
         static const struct {
                 unsigned http;
                 const char *verb;
@@ -31,7 +25,6 @@ static void test_errors(void **state) {
                 { 0, "list", { .kind = &kube_node_kind }, "the API server does not answer: no. Which one is asked say --kubeconfig (or KUBECONFIG) and --context" },
                 { 500, "patch", { .kind = &kube_node_kind, .name = "n1" }, "failed to patch Node 'n1': no" },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 const ApiError e = { .http = rows[i].http, .message = (char *) "no" };
@@ -41,10 +34,9 @@ static void test_errors(void **state) {
         }
 }
 
-static void test_table(void **state) {
+TEST_CASE(test_table) {
         _cleanup_(ctl_table_done) CtlTable t = CTL_TABLE(2);
         _cleanup_strbuf_ StrBuf b = {};
-        (void) state;
 
         ctl_table_add(&t, "NODE");
         ctl_table_add(&t, "WHY");
@@ -58,7 +50,7 @@ static void test_table(void **state) {
                                             "longer-than-its-head   -\n");
 }
 
-static void test_ages(void **state) {
+TEST_CASE(test_ages) {
         static const struct {
                 usec_t usec;
                 const char *expected;
@@ -67,7 +59,6 @@ static void test_ages(void **state) {
                      { 2 * USEC_PER_MINUTE, "2m" },
                      { 2 * USEC_PER_HOUR, "2h" },
                      { 3 * USEC_PER_DAY, "3d" } };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_strbuf_ StrBuf b = {};
@@ -78,7 +69,7 @@ static void test_ages(void **state) {
 }
 
 /* What looks like something else in YAML stands in quotes; nothing of a text becomes structure. */
-static void test_yaml(void **state) {
+TEST_CASE(test_yaml) {
         static const struct {
                 const char *json, *expected;
         } rows[] = {
@@ -90,7 +81,6 @@ static void test_yaml(void **state) {
                   "a: \"yes\"\nb: \"1\"\nc: \"x: y\"\nd: \"\"\ne: \"l1\\nl2\"\n\"No\": \"~\"\n" },
                 { "\"x\"", "x\n" },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_free_ char *yaml = ctl_format_json(rows[i].json, true);
@@ -100,8 +90,7 @@ static void test_yaml(void **state) {
 }
 
 /* The table that --help, the manual page and completion are made from. */
-static void test_verbs(void **state) {
-        (void) state;
+TEST_CASE(test_verbs) {
         for (const CtlVerb *const *v = ctl_verbs; *v; v++) {
                 print_message("  %s\n", (*v)->name);
                 assert_ptr_equal(ctl_verb_find((*v)->name), *v);

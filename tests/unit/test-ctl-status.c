@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 
-#include <cmocka.h>
-
+#include "cmocka-test.h"
 #include "compare-count.h"
 #include "ctl-fetch.h"
 #include "fake-client.h"
@@ -71,10 +66,9 @@ static char *table(Bench *b) {
 }
 
 /* Of what a drain waits for the pod that somebody has to look at, not the first that is on its way. */
-static void test_holder(void **state) {
+TEST_CASE(test_holder) {
         _cleanup_free_ char *text = NULL;
         Bench b;
-        (void) state;
 
         bench_init(&b);
         put_node(&b, "a", "");
@@ -90,10 +84,9 @@ static void test_holder(void **state) {
         bench_done(&b);
 }
 
-static void test_table(void **state) {
+TEST_CASE(test_table) {
         _cleanup_free_ char *text = NULL;
         Bench b;
-        (void) state;
 
         bench_init(&b);
         b.snapshot.leader = strdup("coordinator-a");
@@ -134,11 +127,10 @@ static void test_table(void **state) {
 }
 
 /* Nodes that were named: also one that nobody manages, every pod that holds one, and what is not known of them. */
-static void test_named(void **state) {
+TEST_CASE(test_named) {
         _cleanup_(status_rows_done) StatusRows rows = {};
         _cleanup_free_ char *text = NULL, *json = NULL;
         Bench b;
-        (void) state;
 
         bench_init(&b);
         b.snapshot.named = true;
@@ -166,10 +158,9 @@ static void test_named(void **state) {
 }
 
 /* A person's claim has no pool; one that is not acted on is of no Node, whatever Node it names. */
-static void test_standalone(void **state) {
+TEST_CASE(test_standalone) {
         _cleanup_free_ char *text = NULL;
         Bench b;
-        (void) state;
 
         bench_init(&b);
         put_node(&b, "node-a", "");
@@ -192,10 +183,9 @@ static void test_standalone(void **state) {
 }
 
 /* Whoever may write an annotation or a status must not reach the terminal of whoever looks. */
-static void test_plain(void **state) {
+TEST_CASE(test_plain) {
         _cleanup_free_ char *text = NULL;
         Bench b;
-        (void) state;
 
         bench_init(&b);
         b.snapshot.leader = strdup("a\nb");
@@ -211,7 +201,7 @@ static void test_plain(void **state) {
         bench_done(&b);
 }
 
-static void test_twins(void **state) {
+TEST_CASE(test_twins) {
         static const struct {
                 const char *what;
                 const char *nodes[2];     /* names; all of one providerID, "aws:///z/m" */
@@ -230,7 +220,6 @@ static void test_twins(void **state) {
                 { "each its own", { "a", "b" }, { { "1", "b" }, { "2", "a" } }, { "a 2", "b 1" } },
                 { "one claim for two", { "a", "b" }, { { "1", "b" } }, { "a 1", "b 1" } },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(tables); i++) {
                 _cleanup_(status_rows_done) StatusRows rows = {};
@@ -268,9 +257,8 @@ static void test_twins(void **state) {
 }
 
 /* A claim may name its machine by its Node, whatever providerID the Node has, if any. */
-static void test_by_name(void **state) {
+TEST_CASE(test_by_name) {
         static const char *const specs[] = { "", "'providerID':'rack:7'", "'providerID':'exec://n'" };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(specs); i++) {
                 _cleanup_(status_rows_done) StatusRows rows = {};
@@ -318,9 +306,8 @@ static size_t compared_for(unsigned n_nodes) {
         return spent;
 }
 
-static void test_growth(void **state) {
+TEST_CASE(test_growth) {
         size_t few = compared_for(250), many = compared_for(2000);
-        (void) state;
 
         /* Sorting takes a little more than eight times as many. */
         assert_true(few > 250);
@@ -328,10 +315,9 @@ static void test_growth(void **state) {
                 fail_msg("eight times the nodes took %zu times the comparisons", many / few);
 }
 
-static void test_interrupted(void **state) {
+TEST_CASE(test_interrupted) {
         _cleanup_free_ char *text = NULL;
         Bench b;
-        (void) state;
 
         bench_init(&b);
         put(&b, &kube_node_kind, &b.snapshot.nodes,
@@ -354,7 +340,7 @@ static void test_interrupted(void **state) {
 
 /* What the coordinator says of a node of no pool that it drains for its queue, and the pods that hold it, where it names them; not so once it says that no more, or of a node that
  * its agent drains. */
-static void test_heard(void **state) {
+TEST_CASE(test_heard) {
 #define NODE(name, key, condition) NODE_SAYING(name, key, condition, "")
 #define NODE_SAYING(name, key, condition, figures) \
         "{'metadata':{'name':'" name "','annotations':{" key "'vesper.sh/heard':'{\\'id\\':\\'x\\',\\'phase\\':\\'Draining\\'," \
@@ -367,7 +353,6 @@ static void test_heard(void **state) {
         _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
         const Json *node, *blocker;
         Bench b;
-        (void) state;
 
         bench_init(&b);
         put(&b, &kube_node_kind, &b.snapshot.nodes, NODE("a", "", "'type':'DrainInProgress','status':'True'," OURS));
@@ -411,10 +396,9 @@ static void test_heard(void **state) {
 #undef OURS
 }
 
-static void test_blocked_condition(void **state) {
+TEST_CASE(test_blocked_condition) {
         _cleanup_free_ char *text = NULL;
         Bench b;
-        (void) state;
 
         bench_init(&b);
         put(&b, &kube_node_kind, &b.snapshot.nodes,
@@ -429,7 +413,7 @@ static void test_blocked_condition(void **state) {
         bench_done(&b);
 }
 
-static void test_leader_line(void **state) {
+TEST_CASE(test_leader_line) {
         static const struct {
                 const char *what, *leader;
                 unsigned seen_before_sec;
@@ -441,7 +425,6 @@ static void test_leader_line(void **state) {
                 { "nobody does any more", "a", 600,
                   "Leader: nobody; last seen was a, 10m ago. Is vesper-coordinator running?\n" },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_free_ char *text = NULL;
@@ -460,13 +443,12 @@ static void test_leader_line(void **state) {
         }
 }
 
-static void test_json(void **state) {
+TEST_CASE(test_json) {
         _cleanup_(status_rows_done) StatusRows rows = {};
         _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
         _cleanup_free_ char *text = NULL;
         const Json *first;
         Bench b;
-        (void) state;
 
         bench_init(&b);
         b.snapshot.leader = strdup("a");
@@ -530,7 +512,7 @@ static void no_lease(const FakeRequest *r, FakeApiFault *fault, void *userdata) 
                 fault->status = 404;
 }
 
-static void test_fetch(void **state) {
+TEST_CASE(test_fetch) {
         static const struct {
                 const char *what, *user, *rights;
                 fake_api_fault_t fault;
@@ -560,7 +542,6 @@ static void test_fetch(void **state) {
                 { "claims that may not be read, and need not be", "reader", "nodes", NULL, 0, "who leads is not known", NULL, NULL,
                   "ClusterRole vesper-viewer has that permission" },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_(kubeconfig_freep) KubeConfig *config = NULL;

@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "cmocka-test.h"
 #include "daemon.h"
 #include "kube-process.h"
 #include "log-catalog.h"
@@ -29,7 +24,7 @@ static void on_log(LogLevel level, const char *message_id, const char *text, con
         said->n++;
 }
 
-static void test_warns_of_a_credential_at_risk(void **state) {
+TEST_CASE(test_warns_of_a_credential_at_risk) {
         KubeConfig safe = { .server = (char *) "https://api:6443", .token = (char *) "s3cret" };
         KubeConfig unchecked = safe, plain = safe;
         const struct {
@@ -41,7 +36,6 @@ static void test_warns_of_a_credential_at_risk(void **state) {
                 { &plain, { "http://api:8080", "over http://", "https://" } },
         };
         _cleanup_(log_freep) Log *log = NULL;
-        (void) state;
 
         unchecked.insecure_skip_tls_verify = true;
         plain.server = (char *) "http://api:8080";
@@ -68,10 +62,9 @@ static void turn_for(Loop *l, usec_t usec) {
 }
 
 /* What hangs ends, with 1, and not before it hangs. 3: it does not. */
-static void test_hung_loop_ends(void **state) {
+TEST_CASE(test_hung_loop_ends) {
         int status;
         pid_t pid;
-        (void) state;
 
         for (unsigned watched = 0; watched <= 1; watched++) {
                 print_message("  the service manager watches: %u\n", watched);

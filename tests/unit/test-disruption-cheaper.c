@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which new, cheaper node could take one node's place: a table; and, of any cluster, the coordinator's verdict beside the plan's. */
-#include <stdarg.h>
-#include <setjmp.h>
-#include <stdint.h>
 #include <stdio.h>
 
-#include <cmocka.h>
-
 #include "cluster-maker.h"
+#include "cmocka-test.h"
 #include "disruption-cheaper.h"
 #include "disruption-rig.h"
 #include "outlook-judge.h"
@@ -29,7 +25,7 @@
 
 /* -- one node ------------------------------------------------------------------------------------------- */
 
-static void test_cheaper(void **state) {
+TEST_CASE(test_cheaper) {
         static const struct {
                 const char *what, *want; /* want: NULL: none */
                 RigCluster cluster;      /* node a is asked about */
@@ -128,7 +124,6 @@ static void test_cheaper(void **state) {
                     POOL("", L "," M ",{'instanceType':'s','zone':'z9','price':1,'allocatable':{'cpu':'4'}}") } },
         };
 
-        (void) state;
         for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
                 _cleanup_(disruption_rig_freep) DisruptionRig *r = disruption_rig_new(&cases[i].cluster);
                 uint32_t n_nodes = simulator_n_nodes(r->simulator);
@@ -149,23 +144,21 @@ static void test_cheaper(void **state) {
         }
 }
 
-static void test_text(void **state) {
+TEST_CASE(test_text) {
         const PoolOffering o = { .instance_type = "m6i.large", .zone = "z1", .capacity_type = "spot", .price_micros = 1500000 };
         _cleanup_free_ char *one = replaced_text(&o, 4000000, 1), *two = replaced_text(&o, 8000000, 2);
 
-        (void) state;
         assert_string_equal(one, "its pods fit on other nodes and one new m6i.large in z1, spot, which saves 2.5 of its 4");
         assert_string_equal(two, "its pods fit on other nodes and one new m6i.large in z1, spot, which saves 6.5 of the 8 that these 2 nodes cost");
 }
 
 /* No node takes longer than so many shapes do: the cheapest are tried. */
-static void test_bound(void **state) {
+TEST_CASE(test_bound) {
         _cleanup_strbuf_ StrBuf b = {};
         RigCluster c = { .nodes = { { "a", "128", TYPE("l") } }, .pods = { { "p", "a", "65" } } };
         _cleanup_(disruption_rig_freep) DisruptionRig *r = NULL;
         const PoolOffering *o;
 
-        (void) state;
         strbuf_add(&b, "'disruption':{'budgets':[],'consolidation':{'policy':'WhenUnderutilized'}},'offerings':[{'instanceType':'l','price':100}");
         for (unsigned i = SHAPES_MAX + 1; i > 0; i--)
                 strbuf_addf(&b, ",{'instanceType':'of-%u','price':%u,'allocatable':{'cpu':'%u'}}", i, i, i);
@@ -257,10 +250,9 @@ static void compare_node(const MadeCluster *c, uint32_t node, const MethodOutloo
 }
 
 /* One simulator for all nodes on one side, as in a round; on the other a new one for each. */
-static void test_as_the_plan(void **state) {
+TEST_CASE(test_as_the_plan) {
         Counts counts = {};
 
-        (void) state;
         for (uint64_t seed = 1; seed <= 70; seed++) {
                 const ClusterShape shape = { .seed = seed,
                                              .n_nodes = 5 + (uint32_t) (seed % 8),
@@ -318,10 +310,9 @@ static uint64_t all_answers(Simulator *s, uint32_t n) {
 }
 
 /* Added, asked about, and dropped: all that the simulator says is as before, whatever stood at its place in between. */
-static void test_dropped(void **state) {
+TEST_CASE(test_dropped) {
         unsigned changed = 0;
 
-        (void) state;
         for (uint64_t seed = 1; seed <= 40; seed++) {
                 const ClusterShape shape = { .seed = seed, .n_nodes = 6, .n_pods = 50, .n_owners = 20, .fill_percent = 50 + (unsigned) (seed % 5) * 10 };
                 _cleanup_(simulator_freep) Simulator *s = NULL;

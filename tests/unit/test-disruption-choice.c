@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What must hold of any cluster: properties of verdicts and plans, and how good the choice of nodes is, beside a search. */
-#include <stdarg.h>
-#include <setjmp.h>
-#include <stdint.h>
 #include <stdio.h>
 
-#include <cmocka.h>
-
 #include "cluster-maker.h"
+#include "cmocka-test.h"
 #include "disruption-rig.h"
 #include "plan-show.h"
 #include "string-util.h"
@@ -21,8 +17,7 @@ static ClusterShape small_shape(uint64_t seed) {
 }
 
 /* The same snapshot, the same bytes, though each hash map has a seed of its own. */
-static void test_same_bytes(void **state) {
-        (void) state;
+TEST_CASE(test_same_bytes) {
         for (uint64_t seed = 1; seed <= 30; seed++) {
                 const ClusterShape shape = small_shape(seed);
                 char *json[2];
@@ -98,10 +93,9 @@ static Answers answers_of(const Snapshot *snapshot, uint64_t dice, uint32_t n) {
  * The node is small. One as large as the others takes all that a removed node had, in whatever order nodes are asked. With this one a simulation
  * that asks the last node first, or goes on where its last search has ended, is found out.
  */
-static void test_one_more_node(void **state) {
+TEST_CASE(test_one_more_node) {
         unsigned yes = 0, more = 0;
 
-        (void) state;
         for (uint64_t seed = 1; seed <= 120; seed++) {
                 ClusterShape shape = small_shape(seed);
                 Answers before, after;
@@ -129,14 +123,13 @@ static void test_one_more_node(void **state) {
  * A node that no pod may use changes no answer, of any way of placing: neither its room nor its domain count, where spreading honors taints. A
  * simulation that counts its domain, whose minimum is 0 then, or that leaves out some filter of its search, is found out.
  */
-static void test_one_more_useless_node(void **state) {
+TEST_CASE(test_one_more_useless_node) {
         static const char *const specs[] = {
                 "\"taints\":[{\"key\":\"other\",\"effect\":\"NoSchedule\"}]",
                 "\"unschedulable\":true,\"taints\":[{\"key\":\"node.kubernetes.io/unschedulable\",\"effect\":\"NoSchedule\"}]",
         };
         unsigned yes = 0, no = 0;
 
-        (void) state;
         for (uint64_t seed = 1; seed <= 120; seed++) {
                 ClusterShape shape = small_shape(seed);
                 Answers before, after;
@@ -193,10 +186,9 @@ static uint64_t nodes_that_go(const MadeCluster *c, uint32_t n) {
         return answers;
 }
 
-static void test_one_more_pdb(void **state) {
+TEST_CASE(test_one_more_pdb) {
         unsigned yes = 0, less = 0;
 
-        (void) state;
         for (uint64_t seed = 1; seed <= 30; seed++) {
                 const ClusterShape shape = small_shape(seed);
                 uint64_t dice = seed, before;
@@ -306,10 +298,9 @@ static void find_best(Simulator *s, uint32_t n_nodes, size_t *ret_any, size_t *r
  * had. So what is asserted is what holds of these clusters, with some to spare: of the best by the same verdict nine in ten, and in no
  * cluster two fewer; of the best that any placing finds, which the verdict does not promise (kube-scheduler may place otherwise), eight in ten.
  */
-static void test_choice(void **state) {
+TEST_CASE(test_choice) {
         size_t chosen = 0, best = 0, by_verdict = 0, n_best = 0, n_clusters = 0, most_fewer = 0;
 
-        (void) state;
         for (uint64_t seed = 1; seed <= 120; seed++) {
                 const ClusterShape shape = { .seed = seed,
                                              .n_nodes = 5 + (uint32_t) (seed % 4),

@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <stdarg.h>
-#include <setjmp.h>
-#include <stdint.h>
 #include <stdio.h>
 
-#include <cmocka.h>
-
+#include "cmocka-test.h"
 #include "disruption-cost.h"
 #include "disruption-drift.h"
 #include "disruption-due.h"
@@ -45,12 +41,11 @@ static const RigCluster crowded = {
                     PDB("m1", "many", "'disruptionsAllowed':1"), PDB("m2", "many", "'disruptionsAllowed':1") },
 };
 
-static void test_all_findings(void **state) {
+TEST_CASE(test_all_findings) {
         _cleanup_(disruption_rig_freep) DisruptionRig *r = disruption_rig_new(&crowded);
         _cleanup_(gate_findings_done) GateFindings f = {}, forced = {}, waiting = {};
         _cleanup_free_ char *codes = NULL, *forced_codes = NULL, *waiting_codes = NULL;
 
-        (void) state;
         gate_node(r->scene, 0, GATE_FOR_CONSOLIDATION, &f);
         codes = rig_codes(&f);
         /* In the order of the codes, each object once: two pods are held by pdb x/one. */
@@ -74,12 +69,11 @@ static void test_all_findings(void **state) {
         assert_string_equal(waiting_codes, "DELETING NODE_OPT_OUT NAKED_POD");
 }
 
-static void test_incomplete(void **state) {
+TEST_CASE(test_incomplete) {
         const RigCluster c = { .nodes = { { "a", "4" }, { "b", "4" } }, .pods = { { "p", "a", "1" } }, .pool = "" };
         _cleanup_(disruption_rig_freep) DisruptionRig *r = disruption_rig_new(&c);
         _cleanup_(gate_findings_done) GateFindings f = {}, empty = {};
 
-        (void) state;
         r->snapshot->is_known[SNAPSHOT_PDBS] = false;
         rig_judge(r);
         gate_node(r->scene, rig_number(r, "a"), 0, &f);
@@ -98,7 +92,7 @@ static void test_incomplete(void **state) {
 
 /* -- budgets of a pool, by the hour --------------------------------------------------------------------- */
 
-static void test_allowances(void **state) {
+TEST_CASE(test_allowances) {
         static const struct {
                 const char *disruption;
                 DisruptionReason reason;
@@ -123,7 +117,6 @@ static void test_allowances(void **state) {
                 { "'budgets':[{'nodes':1}],'maxConcurrent':2", DISRUPTION_EMPTY, 1 },
         };
 
-        (void) state;
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_free_ char *pool = strf("'disruption':{%s}", rows[i].disruption);
                 const RigCluster c = { .nodes = { { "a", "1" }, { "b", "1" }, { "c", "1" }, { "d", "1" }, { "e", "1" }, { "f", "1" } },
@@ -137,13 +130,12 @@ static void test_allowances(void **state) {
 }
 
 /* Nodes that are unavailable use a budget up, and one that the plan takes is counted once. */
-static void test_busy(void **state) {
+TEST_CASE(test_busy) {
         const RigCluster c = { .nodes = { { "a", "1" }, { "b", "1", NULL, "'unschedulable':true" }, { "c", "1" }, { "d", "1" } },
                                .pool = "'disruption':{'budgets':[{'nodes':3}]}" };
         _cleanup_(disruption_rig_freep) DisruptionRig *r = disruption_rig_new(&c);
         DisruptionPool *pool = r->scene->pools;
 
-        (void) state;
         assert_int_equal(pool_allowance(pool, DISRUPTION_EMPTY).allowed, 2);
         disruption_count_taken(r->scene, rig_number(r, "a"), 1);
         assert_int_equal(pool_allowance(pool, DISRUPTION_EMPTY).allowed, 1);
@@ -155,7 +147,7 @@ static void test_busy(void **state) {
 
 /* -- costs, drift, expiry, waves ------------------------------------------------------------------------- */
 
-static void test_eviction_cost(void **state) {
+TEST_CASE(test_eviction_cost) {
         static const struct {
                 int64_t deletion_cost, priority, cost;
         } rows[] = {
@@ -168,7 +160,6 @@ static void test_eviction_cost(void **state) {
                 { 0, 2000001000, 10 * EVICTION_COST_ONE },
         };
 
-        (void) state;
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 const KubeScheduledPod p = { .pod.priority = rows[i].priority, .deletion_cost = rows[i].deletion_cost };
 
@@ -176,7 +167,7 @@ static void test_eviction_cost(void **state) {
         }
 }
 
-static void test_order(void **state) {
+TEST_CASE(test_order) {
         static const struct {
                 const char *what, *pool, *a, *b; /* metadata of both */
                 RigPod pods[4];
@@ -196,7 +187,6 @@ static void test_order(void **state) {
                   { { "p", "a", "1" }, { "q1", "b", "1" }, { "q2", "b", "1" } }, "b" },
         };
 
-        (void) state;
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 RigCluster c = { .nodes = { { "a", "4", rows[i].a }, { "b", "4", rows[i].b } }, .pool = rows[i].pool };
                 _cleanup_(disruption_rig_freep) DisruptionRig *r = NULL;
@@ -210,7 +200,7 @@ static void test_order(void **state) {
         }
 }
 
-static void test_drift(void **state) {
+TEST_CASE(test_drift) {
         static const struct {
                 const char *template, *meta, *spec, *why; /* NULL: none */
         } rows[] = {
@@ -232,7 +222,6 @@ static void test_drift(void **state) {
                   "its operating system is Debian GNU/Linux 12, and spec.template.nodeInfo says Debian GNU/Linux 13" },
         };
 
-        (void) state;
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_free_ char *pool = strf("'template':{%s}", rows[i].template), *why = NULL;
                 const RigCluster c = { .nodes = { { "a", "4", rows[i].meta, rows[i].spec } }, .pool = pool };
@@ -248,7 +237,7 @@ static void test_drift(void **state) {
 }
 
 /* What a claim was made with is what counts until it goes. */
-static void test_drift_of_grace(void **state) {
+TEST_CASE(test_drift_of_grace) {
         const RigCluster c = { .nodes = { { "a", "4" } },
                                .pool = "'template':{'terminationGracePeriod':'30m'}",
                                .others = { "{'apiVersion':'vesper.sh/v1alpha1','kind':'NodeClaim','metadata':{'name':'c'},'spec':{'nodePool':'a',"
@@ -256,17 +245,15 @@ static void test_drift_of_grace(void **state) {
         _cleanup_(disruption_rig_freep) DisruptionRig *r = disruption_rig_new(&c);
         _cleanup_free_ char *why = NULL;
 
-        (void) state;
         assert_return_code(node_drift(simulator_node(r->simulator, 0), r->scene->nodes[0].claim, r->scene->pools[0].pool, &why), 0);
         assert_string_equal(why, "its claim has terminationGracePeriod 10min, and spec.template says 30min");
 }
 
-static void test_expiry(void **state) {
+TEST_CASE(test_expiry) {
         const RigCluster c = { .nodes = { { "a", "4" }, { "b", "4" } }, .pool = "'disruption':{'expireAfter':'1000h','expireHardAfter':'1100h'}" };
         _cleanup_(disruption_rig_freep) DisruptionRig *r = disruption_rig_new(&c);
         usec_t created = r->scene->nodes[0].created_usec, a = node_expires_usec(r->scene, 0), b = node_expires_usec(r->scene, 1);
 
-        (void) state;
         /* Never later than it says, a day at most before, and not both at once. */
         assert_true(a <= created + 1000 * USEC_PER_HOUR && a > created + 976 * USEC_PER_HOUR);
         assert_true(b <= created + 1000 * USEC_PER_HOUR && b > created + 976 * USEC_PER_HOUR);
@@ -276,7 +263,7 @@ static void test_expiry(void **state) {
 }
 
 /* Of pods, anybody writes it. */
-static void test_endless_grace(void **state) {
+TEST_CASE(test_endless_grace) {
         const RigCluster c = {
                 .nodes = { { "a", "8" } },
                 .pods = { { "p", "a", "1", NULL, "'terminationGracePeriodSeconds':18446744073710" },
@@ -287,14 +274,13 @@ static void test_endless_grace(void **state) {
         uint32_t node = 0;
         DrainEstimate e;
 
-        (void) state;
         assert_return_code(drain_estimate(r->scene, &node, 1, &e), 0);
         assert_int_equal(e.n_waves, 1);
         assert_true(e.usec == USEC_INFINITY);
         assert_true(r->scene->nodes[0].quiet_since_usec < RIG_NOW_USEC - USEC_PER_DAY);
 }
 
-static void test_waves(void **state) {
+TEST_CASE(test_waves) {
         const RigCluster c = {
                 .nodes = { { "a", "8" }, { "b", "8" } },
                 .pods = { { "p1", "a", "1" }, { "p2", "a", "1" }, { "p3", "a", "1" }, { "q", "a", "1", NULL, "'terminationGracePeriodSeconds':60" },
@@ -306,7 +292,6 @@ static void test_waves(void **state) {
         uint32_t nodes[] = { 0, 1 };
         DrainEstimate one, both, none;
 
-        (void) state;
         assert_return_code(drain_estimate(r->scene, nodes, 1, &one), 0);
         assert_int_equal(one.n_waves, 2); /* three by twos */
         assert_int_equal(one.n_pods, 4);

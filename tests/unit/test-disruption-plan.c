@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <stdarg.h>
-#include <setjmp.h>
-#include <stdint.h>
 #include <stdio.h>
 
-#include <cmocka.h>
-
+#include "cmocka-test.h"
 #include "disruption-rig.h"
 #include "string-util.h"
 
@@ -275,10 +271,9 @@ static const Case cases[] = {
           "a: NOMINATED; b: NOT_PLACED" },
 };
 
-static void test_plans(void **state) {
+TEST_CASE(test_plans) {
         size_t n_wrong = 0;
 
-        (void) state;
         for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
                 _cleanup_(disruption_rig_freep) DisruptionRig *r = disruption_rig_new(&cases[i].cluster);
                 _cleanup_(disruption_plan_freep) DisruptionPlan *p = NULL;
@@ -295,7 +290,7 @@ static void test_plans(void **state) {
 }
 
 /* A pod that waits is named, and with what it would be without a place. */
-static void test_waiting_is_told(void **state) {
+TEST_CASE(test_waiting_is_told) {
         static const struct {
                 RigCluster cluster;
                 const char *node, *says;
@@ -309,7 +304,6 @@ static void test_waiting_is_told(void **state) {
                   "pod x/r, whose node c is going, has a place now, and would have none if node a went" },
         };
 
-        (void) state;
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_(disruption_rig_freep) DisruptionRig *r = disruption_rig_new(&rows[i].cluster);
                 _cleanup_(disruption_plan_freep) DisruptionPlan *p = NULL;
@@ -329,7 +323,7 @@ static char *repeat(const char *text, unsigned n) {
 }
 
 /* One more than a pod may have: it stays where it is, and the reason is said in words. */
-static void test_limit_is_told(void **state) {
+TEST_CASE(test_limit_is_told) {
         static const struct {
                 const char *before, *piece, *after; /* members of the pod's spec */
                 unsigned max;
@@ -341,7 +335,6 @@ static void test_limit_is_told(void **state) {
                   "where pod x/p would go cannot be simulated: it has more than 256 host ports" },
         };
 
-        (void) state;
         for (size_t i = 0; i < ELEMENTSOF(rows); i++)
                 for (unsigned over = 0; over <= 1; over++) {
                         _cleanup_free_ char *pieces = repeat(rows[i].piece, rows[i].max + over), *spec = strf("%s%s%s", rows[i].before, strempty(pieces), rows[i].after);

@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <stdarg.h>
-#include <setjmp.h>
-#include <stdint.h>
 #include <stdio.h>
 
-#include <cmocka.h>
-
 #include "cluster-maker.h"
+#include "cmocka-test.h"
 #include "disruption-rig.h"
 #include "snapshot-anonymize.h"
 #include "snapshot-file.h"
@@ -25,7 +21,7 @@
 
 /* -- replacing ------------------------------------------------------------------------------------------ */
 
-static void test_replacing(void **state) {
+TEST_CASE(test_replacing) {
         static const struct {
                 const char *what;
                 RigCluster cluster;
@@ -85,7 +81,6 @@ static void test_replacing(void **state) {
                   "a: BUDGET NO_CHEAPER NOT_PLACED", NULL },
         };
 
-        (void) state;
         for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
                 _cleanup_(disruption_rig_freep) DisruptionRig *r = disruption_rig_new(&cases[i].cluster);
                 _cleanup_(disruption_plan_freep) DisruptionPlan *p = NULL;
@@ -100,12 +95,11 @@ static void test_replacing(void **state) {
         }
 }
 
-static void test_savings_are_told(void **state) {
+TEST_CASE(test_savings_are_told) {
         const RigCluster c = { .nodes = { { "a", "8", TYPE("l") } }, .pods = { { "p", "a", "3" } }, .pool = UNDERUTILIZED "," OFFERINGS };
         _cleanup_(disruption_rig_freep) DisruptionRig *r = disruption_rig_new(&c);
         _cleanup_(disruption_plan_freep) DisruptionPlan *p = NULL;
 
-        (void) state;
         assert_return_code(disruption_plan_new(r->scene, &p), 0);
         assert_int_equal(p->steps[0].price_before_micros, 4 * PRICE_MICROS);
         assert_int_equal(p->steps[0].price_after_micros, 3 * PRICE_MICROS / 2);
@@ -117,7 +111,7 @@ static void test_savings_are_told(void **state) {
               "'topologyKey':'kubernetes.io/hostname','labelSelector':{'matchLabels':{'app':'p'}}}}]}}"
 #define HOST(n) "'labels':{'pool':'a','kubernetes.io/hostname':'" n "'}"
 
-static void test_preferences(void **state) {
+TEST_CASE(test_preferences) {
         const RigCluster c = { .nodes = { { "a", "4", HOST("a") }, { "b", "4", HOST("b") } },
                                .pods = { { "p1", "a", "1", NULL, APART }, { "p2", "b", "1", NULL, APART } },
                                .pool = UNDERUTILIZED };
@@ -126,7 +120,6 @@ static void test_preferences(void **state) {
         _cleanup_(disruption_plan_freep) DisruptionPlan *p = NULL, *q = NULL;
         _cleanup_free_ char *line = NULL;
 
-        (void) state;
         assert_return_code(disruption_plan_new(r->scene, &p), 0);
         assert_int_equal(p->n_steps, 0);
         assert_int_equal(gate_first(p->nodes[0].lacks + PLAN_CONSOLIDATION)->code, GATE_PREFERENCE);
@@ -148,14 +141,13 @@ static const RigCluster three = {
         .pool = "",
 };
 
-static void test_without(void **state) {
+TEST_CASE(test_without) {
         _cleanup_(disruption_rig_freep) DisruptionRig *r = disruption_rig_new(&three);
         char *one[] = { (char *) "a", (char *) "a" }, *two[] = { (char *) "a", (char *) "b" }, *kept[] = { (char *) "c" },
              *none[] = { (char *) "z" };
         const char *unknown = NULL;
         WhatIf w;
 
-        (void) state;
         print_message("  one, whoever's it is\n");
         assert_return_code(disruption_without(r->scene, one, 2, &w, &unknown), 0);
         assert_true(w.fits && !w.has_objections);
@@ -182,13 +174,12 @@ static void test_without(void **state) {
         assert_string_equal(unknown, "z");
 }
 
-static void test_with(void **state) {
+TEST_CASE(test_with) {
         _cleanup_(disruption_rig_freep) DisruptionRig *r = disruption_rig_new(&three), *other = disruption_rig_new(&three);
         char *two[] = { (char *) "a", (char *) "b" };
         const char *unknown = NULL;
         WhatIf w;
 
-        (void) state;
         assert_return_code(disruption_add_nodes(r->scene, "c", 1), 0);
         assert_return_code(disruption_without(r->scene, two, 2, &w, &unknown), 0);
         assert_true(w.fits);
@@ -203,14 +194,13 @@ static void test_with(void **state) {
 }
 
 /* A pending pod that no node takes takes its room on one that is added. */
-static void test_with_pending(void **state) {
+TEST_CASE(test_with_pending) {
         static const RigCluster c = { { { "a", "4" }, { "b", "2" } }, { { "p", "b", "2" }, { "w", NULL, "3" }, { "q", "a", "3" } }, "" };
         _cleanup_(disruption_rig_freep) DisruptionRig *r = disruption_rig_new(&c);
         char *b[] = { (char *) "b" };
         const char *unknown = NULL;
         WhatIf w;
 
-        (void) state;
         assert_return_code(disruption_add_nodes(r->scene, "a", 1), 0);
         assert_return_code(disruption_without(r->scene, b, 1, &w, &unknown), 0);
         assert_false(w.fits);
@@ -223,14 +213,13 @@ static void test_with_pending(void **state) {
 }
 
 /* An offering that no node is of. */
-static void test_with_offering(void **state) {
+TEST_CASE(test_with_offering) {
         RigCluster c = three;
         _cleanup_(disruption_rig_freep) DisruptionRig *r = NULL;
         char *all[] = { (char *) "a", (char *) "b", (char *) "c" };
         const char *unknown = NULL;
         WhatIf w;
 
-        (void) state;
         c.pool = "'offerings':[{'instanceType':'xl','price':9,'allocatable':{'cpu':'32'}}]";
         r = disruption_rig_new(&c);
         assert_return_code(disruption_add_nodes(r->scene, "xl", 1), 0);
@@ -241,12 +230,11 @@ static void test_with_offering(void **state) {
         what_if_done(&w);
 }
 
-static void test_all_drainable(void **state) {
+TEST_CASE(test_all_drainable) {
         _cleanup_(disruption_rig_freep) DisruptionRig *r = disruption_rig_new(&three);
         GateFindings *lacks;
         WhatIf w;
 
-        (void) state;
         assert_return_code(disruption_all_drainable(r->scene, &w, &lacks), 0);
         assert_true(w.fits);
         assert_int_equal(w.n_nodes, 1); /* a and b are alike, and c has a pod that opted out */
@@ -259,7 +247,7 @@ static void test_all_drainable(void **state) {
         what_if_done(&w);
 }
 
-static void test_upgrade(void **state) {
+TEST_CASE(test_upgrade) {
         const RigCluster c = {
                 .nodes = { { "a", "4" }, { "b", "4" }, { "c", "4" }, { "d", "4" }, { "e", "4" } },
                 .pods = { { "p1", "a", "3" }, { "p2", "b", "3" }, { "p3", "c", "3" }, { "kept", "d", "1", OPTED_OUT } },
@@ -269,7 +257,6 @@ static void test_upgrade(void **state) {
         _cleanup_(disruption_rig_freep) DisruptionRig *r = disruption_rig_new(&c);
         UpgradePlan u;
 
-        (void) state;
         assert_int_equal(disruption_upgrade(r->scene, "none", &u), -ENOENT);
         assert_return_code(disruption_upgrade(r->scene, "a", &u), 0);
         assert_int_equal(u.n_waves, 2);
@@ -285,13 +272,12 @@ static void test_upgrade(void **state) {
 }
 
 /* Successors come first: as many at once as limits have room for. */
-static void test_upgrade_within_limits(void **state) {
+TEST_CASE(test_upgrade_within_limits) {
         static const struct {
                 const char *limit;
                 size_t n_waves, n_blocked;
         } rows[] = { { "12", 0, 3 }, { "16", 3, 0 }, { "19", 3, 0 }, { "23", 2, 0 }, { "20", 2, 0 }, { "24", 1, 0 } };
 
-        (void) state;
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_free_ char *pool = strf("'disruption':{'budgets':[]},'limits':{'cpu':'%s'}", rows[i].limit);
                 const RigCluster c = { .nodes = { { "a", "4" }, { "b", "4" }, { "c", "4" } }, .pods = { { "p", "a", "3" } }, .pool = pool };
@@ -308,12 +294,11 @@ static void test_upgrade_within_limits(void **state) {
 }
 
 /* No budget lets any go: all of them are named, and it ends. */
-static void test_upgrade_without_budget(void **state) {
+TEST_CASE(test_upgrade_without_budget) {
         const RigCluster c = { .nodes = { { "a", "4" }, { "b", "4" } }, .pool = "'disruption':{'budgets':[{'nodes':0}]}" };
         _cleanup_(disruption_rig_freep) DisruptionRig *r = disruption_rig_new(&c);
         UpgradePlan u;
 
-        (void) state;
         assert_return_code(disruption_upgrade(r->scene, "a", &u), 0);
         assert_int_equal(u.n_waves, 0);
         assert_int_equal(u.n_blocked, 2);
@@ -322,12 +307,11 @@ static void test_upgrade_without_budget(void **state) {
 }
 
 /* What was not read may have no room: nothing goes by it. */
-static void test_upgrade_without_node_budgets(void **state) {
+TEST_CASE(test_upgrade_without_node_budgets) {
         const RigCluster c = { .nodes = { { "a", "4" }, { "b", "4" } }, .pool = "'disruption':{'budgets':[]}" };
         _cleanup_(disruption_rig_freep) DisruptionRig *r = disruption_rig_new(&c);
         UpgradePlan u;
 
-        (void) state;
         r->snapshot->is_known[SNAPSHOT_NODE_BUDGETS] = false;
         assert_return_code(disruption_upgrade(r->scene, "a", &u), 0);
         assert_int_equal(u.n_waves, 0);
@@ -373,7 +357,7 @@ static char *shape_of_snapshot(const Snapshot *snapshot) {
         return shape;
 }
 
-static void test_kept_and_shown(void **state) {
+TEST_CASE(test_kept_and_shown) {
         static const char *const pools[] = {
                 "'weight':3,'disruption':{'budgets':[{'nodes':'60%'},{'nodes':9,'schedule':'0 1 * * *','duration':'2h','timeZone':'UTC'}],"
                 "'windows':[{'reasons':['Underutilized'],'schedule':'0 8 * * *','duration':'1h'}],'consolidation':{'policy':'WhenUnderutilized',"
@@ -387,7 +371,6 @@ static void test_kept_and_shown(void **state) {
                 UNDERUTILIZED "," OFFERINGS ",'limits':{'cpu':26,'example.com/own':'7','nodes':5}",
         };
 
-        (void) state;
         for (size_t i = 0; i < ELEMENTSOF(pools); i++) {
                 const RigCluster c = {
                         .nodes = { { "a", "8", SPOT("l") },
@@ -470,8 +453,7 @@ static void check_random(uint64_t seed, int budget) {
         cluster_done(&c);
 }
 
-static void test_random(void **state) {
-        (void) state;
+TEST_CASE(test_random) {
         for (uint64_t seed = 1; seed <= 40; seed++) {
                 print_message("  seed %llu\n", (unsigned long long) seed);
                 check_random(seed, seed % 3 == 0 ? 2 : 1000);

@@ -1,11 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "cmocka-test.h"
 #include "drain-deadline.h"
 #include "policy.h"
 
@@ -16,7 +10,7 @@
 #define NEVER USEC_INFINITY
 
 /* Seconds since the boot, of each who says when the node has to be empty. */
-static void test_earliest(void **state) {
+TEST_CASE(test_earliest) {
         static const struct {
                 const char *name;
                 usec_t deadline_usec, announced_usec, claim_usec, machine_end_usec, expected_usec;
@@ -44,7 +38,7 @@ static void test_earliest(void **state) {
 }
 
 /* One time after the other, as the clocks are read: what is told of each. */
-static void test_tell(void **state) {
+TEST_CASE(test_tell) {
         static const struct {
                 usec_t read_usec, told_usec;
         } rows[] = {
@@ -65,7 +59,7 @@ static void test_tell(void **state) {
 }
 
 /* T as the Node shows it, one after the other, of an end that is announced in two minutes. */
-static void test_claim(void **state) {
+TEST_CASE(test_claim) {
         static const struct {
                 usec_t claim_usec;
                 DrainDeadlineNews expected;
@@ -90,7 +84,7 @@ static void test_claim(void **state) {
         assert_int_equal(drain_deadline_see_claim(&d, &n, WALL(60), BOOTED), DRAIN_DEADLINE_CHANGED);
 }
 
-static void test_clock(void **state) {
+TEST_CASE(test_clock) {
         static const struct {
                 usec_t booted_usec;
                 bool expected;

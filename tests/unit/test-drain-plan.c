@@ -1,11 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "cmocka-test.h"
 #include "drain-plan.h"
 #include "string-util.h"
 
@@ -37,7 +31,7 @@ static void annotate(KubePod *p, const char *key, const char *value) {
 
 /* -- classes -------------------------------------------------------------------------------------------- */
 
-static void test_classes(void **state) {
+TEST_CASE(test_classes) {
         static const struct {
                 const char *what;
                 bool is_static, is_daemon, terminating;
@@ -78,7 +72,6 @@ static void test_classes(void **state) {
                 { "a duration of nothing", 0, 0, 0, POD_RUNNING, "karpenter.sh/do-not-disrupt", "0s",
                   POD_CLASS_ORDINARY, NULL },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 KubePod p = pod_of(30);
@@ -102,10 +95,9 @@ static void test_classes(void **state) {
         }
 }
 
-static void test_protection_by_time(void **state) {
+TEST_CASE(test_protection_by_time) {
         KubePod p = pod_of(30);
         usec_t until = 0;
-        (void) state;
 
         annotate(&p, "karpenter.sh/do-not-disrupt", "10m");
         assert_int_equal(pod_classify(&p, S(NOW), NULL, &until), POD_CLASS_PROTECTED);
@@ -119,7 +111,7 @@ static void test_protection_by_time(void **state) {
         assert_true(until == USEC_INFINITY);
 }
 
-static void test_critical(void **state) {
+TEST_CASE(test_critical) {
         static const struct {
                 const char *what, *class;
                 int64_t priority;
@@ -132,7 +124,6 @@ static void test_critical(void **state) {
                 { "one below", NULL, 1999999999, false },
                 { "as high as the system's", NULL, 2000000000, true },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 KubePod p = pod_of(30);
@@ -148,7 +139,7 @@ static void test_critical(void **state) {
 
 enum { PLAIN, PROTECTED_POD, CRITICAL };
 
-static void test_standing(void **state) {
+TEST_CASE(test_standing) {
         static const struct {
                 const char *what;
                 int kind;
@@ -220,7 +211,6 @@ static void test_standing(void **state) {
                 { "critical at T - g is deleted even by the agent", CRITICAL, 100, 1200, PROTECTED_WAIT, 0,
                   1, 1, 0, POD_ACTION_DELETE, -1, -1 },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 KubePod pod = pod_of(rows[i].grace_sec);
@@ -244,7 +234,7 @@ static void test_standing(void **state) {
         }
 }
 
-static void test_terminating(void **state) {
+TEST_CASE(test_terminating) {
         static const struct {
                 const char *what;
                 int64_t gone_sec; /* its deletionTimestamp */
@@ -269,7 +259,6 @@ static void test_terminating(void **state) {
                 { "past T, its time was over long ago: the kubelet is dead", 900, 1050, POD_ACTION_WAIT,
                   -1 },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 KubePod pod = pod_of(30);
@@ -289,7 +278,7 @@ static void test_terminating(void **state) {
 }
 
 /* A pod made after the drain began, by an owner that does not mind the cordon, would come back for ever. */
-static void test_who_is_waited_for(void **state) {
+TEST_CASE(test_who_is_waited_for) {
         static const struct {
                 const char *what;
                 bool is_daemon, tolerates, terminating;
@@ -307,7 +296,6 @@ static void test_who_is_waited_for(void **state) {
                 { "a DaemonSet's", 1, 1, 0, POD_RUNNING, 500, false },
                 { "one that succeeded", 0, 0, 0, POD_SUCCEEDED, 500, false },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 KubePod pod = pod_of(30);
@@ -330,7 +318,7 @@ static void test_who_is_waited_for(void **state) {
 }
 
 /* Only of a pod that is on its way out, and has nothing that somebody else is to do. */
-static void test_may_finish(void **state) {
+TEST_CASE(test_may_finish) {
         char *finalizers[] = { (char *) "x/y", NULL }, *none[] = { NULL };
         KubePod p = pod_of(30);
 
@@ -352,11 +340,10 @@ static void test_may_finish(void **state) {
         assert_false(drain_may_finish(&p, S(NOW)));
 }
 
-static void test_context(void **state) {
+TEST_CASE(test_context) {
         DrainRules rules = { .started_usec = S(START), .deadline_usec = NEVER };
         KubePod critical = pod_of(30), protected = pod_of(30), daemon = pod_of(30);
         DrainContext c = {};
-        (void) state;
 
         critical.priority_class = "system-node-critical";
         drain_context_add(&c, &critical, &rules, S(NOW));
@@ -377,13 +364,12 @@ static void test_context(void **state) {
 }
 
 /* At T - g its own grace fits for the last time: whoever waits until then must look again. */
-static void test_own_grace_fits_for_the_last_time(void **state) {
+TEST_CASE(test_own_grace_fits_for_the_last_time) {
         KubePod pod = pod_of(25);
         DrainRules rules = { .started_usec = S(START), .deadline_usec = S(NOW + 25), .evict_first = true };
         DrainContext c = {};
         usec_t now = S(NOW) - 1;
         PodPlan p;
-        (void) state;
 
         for (unsigned i = 0; i < 2; i++) {
                 p = drain_plan_pod(&pod, &rules, &c, false, now);

@@ -1,11 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "cmocka-test.h"
 #include "early-rule.h"
 #include "json.h"
 #include "marks.h"
@@ -39,7 +33,7 @@ static KubeNode *node_of(const char *meta, const char *rest) {
 #define POOLED ",'finalizers':['" FINALIZER_TERMINATION "'],'labels':{'" LABEL_NODE_POOL "':'p'}"
 #define TAKEN(ids) ",'annotations':{'" ANNOTATION_REBOOT_TAKEN "':'" ids "'}"
 
-static void test_early(void **state) {
+TEST_CASE(test_early) {
         static char id[] = "e", action[] = "reboot", redeploy[] = "redeploy";
         static char vm_a[] = "vm-a", vm_b[] = "vm-b", *others[] = { vm_a, vm_b, NULL };
         const struct {
@@ -70,7 +64,6 @@ static void test_early(void **state) {
                 { "a file's", "", { .early = NOTICE_EARLY_MACHINE }, { .has_bus = true }, NULL },
                 { "... and nobody reaches logind", "", { .early = NOTICE_EARLY_MACHINE }, { 0 }, "system bus" },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 KubeNode *node = node_of(rows[i].meta, "");
@@ -93,7 +86,7 @@ static void test_early(void **state) {
         }
 }
 
-static void test_acknowledge(void **state) {
+TEST_CASE(test_acknowledge) {
         static char vm_a[] = "vm-a", vm_b[] = "vm-b", *others[] = { vm_a, vm_b, NULL };
         static const struct {
                 const char *what, *source;
@@ -111,7 +104,6 @@ static void test_acknowledge(void **state) {
                 { "others, and somebody says so of another event", "azure", true, false, ACKNOWLEDGE_ALL, "f", "does not say" },
                 { "others, all drained", "azure", true, false, ACKNOWLEDGE_ALL, "e", NULL },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_free_ char *meta = rows[i].ack_ok ? strf(",'annotations':{'" ANNOTATION_ACK_OK "':'%s'}", rows[i].ack_ok) : strdup("");
@@ -135,7 +127,7 @@ static void test_acknowledge(void **state) {
         "\\',\\'bootID\\':\\'" boot "\\'}'}"
 #define CORDONED ",'spec':{'unschedulable':true}"
 
-static void test_drained(void **state) {
+TEST_CASE(test_drained) {
         static const struct {
                 const char *what, *meta, *rest, *why;
         } rows[] = {
@@ -149,7 +141,6 @@ static void test_drained(void **state) {
         };
         static char id[] = "e";
         const Notice n = { .id = id, .kind = NOTICE_MAINTENANCE };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 KubeNode *node = node_of(rows[i].meta, rows[i].rest);

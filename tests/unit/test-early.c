@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "agent-rig.h"
+#include "cmocka-test.h"
 #include "string-util.h"
 
 /* Announced reboots that are taken before their time, by whole agents; the test is the coordinator. */
@@ -107,9 +102,8 @@ static void assert_in_service(AgentRig *r) {
 
 /* The whole way of EC2's: asked, marked before anything moves, drained, rebooted by the cloud; the event that stands after that is
  * left to its window. */
-static void test_by_cloud(void **state) {
+TEST_CASE(test_by_cloud) {
         _cleanup_(agent_rig_freep) AgentRig *r = early_rig("early");
-        (void) state;
 
         announce(r, EVENT, "system-reboot", 30 * USEC_PER_HOUR);
         run(r, LOOKS_USEC);
@@ -137,12 +131,11 @@ static void test_by_cloud(void **state) {
         assert_null(agent_rig_annotation(r, REQUEST));
 }
 
-static void test_not_wanted(void **state) {
+TEST_CASE(test_not_wanted) {
         static const struct {
                 const char *rule, *code;
         } rows[] = { { NULL, "system-reboot" }, { "before:1h", "system-reboot" }, { "early", "instance-reboot" },
                      { "early", "instance-stop" }, { "early", "system-maintenance" } };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_(agent_rig_freep) AgentRig *r = early_rig(rows[i].rule);
@@ -154,9 +147,8 @@ static void test_not_wanted(void **state) {
 }
 
 /* Reboot= alone: a rule of its own. */
-static void test_own_rule(void **state) {
+TEST_CASE(test_own_rule) {
         _cleanup_(agent_rig_freep) AgentRig *r = early_rig("now");
-        (void) state;
 
         announce(r, EVENT, "system-reboot", 30 * USEC_PER_HOUR);
         run(r, LOOKS_USEC + 60 * S);
@@ -165,9 +157,8 @@ static void test_own_rule(void **state) {
 }
 
 /* The cloud does nothing: undone after ten minutes, and never asked for again. */
-static void test_cloud_does_nothing(void **state) {
+TEST_CASE(test_cloud_does_nothing) {
         _cleanup_(agent_rig_freep) AgentRig *r = early_rig("early");
-        (void) state;
 
         announce(r, EVENT, "system-reboot", 30 * USEC_PER_HOUR);
         run(r, LOOKS_USEC);
@@ -183,9 +174,8 @@ static void test_cloud_does_nothing(void **state) {
 }
 
 /* Before it is granted nothing has happened, so it is asked for again; not at once. */
-static void test_nobody_grants(void **state) {
+TEST_CASE(test_nobody_grants) {
         _cleanup_(agent_rig_freep) AgentRig *r = early_rig("early");
-        (void) state;
 
         announce(r, EVENT, "system-reboot", 30 * USEC_PER_HOUR);
         run(r, LOOKS_USEC);
@@ -199,12 +189,11 @@ static void test_nobody_grants(void **state) {
 }
 
 /* Two that nobody grants: each is asked for once in six hours, and none takes the other's turn from the list. */
-static void test_two_left(void **state) {
+TEST_CASE(test_two_left) {
         _cleanup_(agent_rig_freep) AgentRig *r = early_rig("early");
         _cleanup_free_ char *body = NULL, *first = NULL, *second = NULL;
         char at[RFC3339_MAX];
         unsigned n_asked = 0;
-        (void) state;
 
         rfc3339_format(usec_add(loop_wall(r->world.loop), 60 * USEC_PER_HOUR), at);
         body = strf("[{\"EventId\": \"instance-event-1\", \"Code\": \"system-reboot\", \"State\": \"active\", \"NotBefore\": \"%s\"},"
@@ -230,10 +219,9 @@ static void test_two_left(void **state) {
 }
 
 /* Its window drains the node as any other's does, also where it was taken early once, and keeps it so when the window is over. */
-static void test_window(void **state) {
+TEST_CASE(test_window) {
         _cleanup_(agent_rig_freep) AgentRig *r = agent_rig_new();
         bool was = false;
-        (void) state;
 
         assert_return_code(free_and_strdup(&r->config.policy_reboot, "early"), 0);
         assert_return_code(free_and_strdup(&r->config.policy[NOTICE_MAINTENANCE], "window:0 */6 * * */1h"), 0);
@@ -254,9 +242,8 @@ static void test_window(void **state) {
         assert_false(agent_rig_said(r, "the agent was started anew"));
 }
 
-static void test_taken_back(void **state) {
+TEST_CASE(test_taken_back) {
         _cleanup_(agent_rig_freep) AgentRig *r = early_rig("early");
-        (void) state;
 
         announce(r, EVENT, "system-reboot", 30 * USEC_PER_HOUR);
         run(r, LOOKS_USEC);
@@ -305,9 +292,8 @@ static void be_told(AgentRig *r) {
 }
 
 /* While the cloud is being told an event that is called off changes nothing: the call cannot be taken back. */
-static void test_told(void **state) {
+TEST_CASE(test_told) {
         _cleanup_(agent_rig_freep) AgentRig *r = early_rig("early");
-        (void) state;
 
         be_told(r);
         fake_imds_set_text(r->imds, EVENTS, "[]");
@@ -318,9 +304,8 @@ static void test_told(void **state) {
 }
 
 /* What a person un-cordons stays so. */
-static void test_opened(void **state) {
+TEST_CASE(test_opened) {
         _cleanup_(agent_rig_freep) AgentRig *r = early_rig("early");
-        (void) state;
 
         announce(r, EVENT, "system-reboot", 30 * USEC_PER_HOUR);
         run(r, LOOKS_USEC);
@@ -335,9 +320,8 @@ static void test_opened(void **state) {
 }
 
 /* An agent that begins in the middle leaves nobody drained for days. */
-static void test_restart(void **state) {
+TEST_CASE(test_restart) {
         static const usec_t when[] = { 500 * USEC_PER_MSEC, 2 * S, 5 * S, 120 * S };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(when); i++) {
                 _cleanup_(agent_rig_freep) AgentRig *r = early_rig("early");
@@ -358,10 +342,9 @@ static void test_restart(void **state) {
 }
 
 /* ... but for one whose machine the cloud may reboot at any moment: no pod comes in between, and after ten minutes they do. */
-static void test_restart_told(void **state) {
+TEST_CASE(test_restart_told) {
         for (int called_off = 0; called_off < 2; called_off++) {
                 _cleanup_(agent_rig_freep) AgentRig *r = early_rig("early");
-                (void) state;
 
                 be_told(r);
                 run(r, 5 * S);
@@ -381,9 +364,8 @@ static void test_restart_told(void **state) {
 }
 
 /* Pods that opted out are waited for, in service to the others. */
-static void test_held(void **state) {
+TEST_CASE(test_held) {
         _cleanup_(agent_rig_freep) AgentRig *r = early_rig("early");
-        (void) state;
 
         fake_merge(r->cluster, FAKE_PODS, "default", "web-0", "{'metadata':{'annotations':{'vesper.sh/do-not-evict':'true'}}}");
         announce(r, EVENT, "system-reboot", 30 * USEC_PER_HOUR);
@@ -399,9 +381,8 @@ static void test_held(void **state) {
 }
 
 /* A graver notice goes first, and the slot back. */
-static void test_spot_comes(void **state) {
+TEST_CASE(test_spot_comes) {
         _cleanup_(agent_rig_freep) AgentRig *r = early_rig("early");
-        (void) state;
 
         announce(r, EVENT, "system-reboot", 30 * USEC_PER_HOUR);
         run(r, LOOKS_USEC);
@@ -415,13 +396,12 @@ static void test_spot_comes(void **state) {
 }
 
 /* A notice of the machine's owners: by the machine's own reboot, once for each id. */
-static void test_by_machine(void **state) {
+TEST_CASE(test_by_machine) {
         char folder[] = "/tmp/test-early-XXXXXX";
         AgentRig *r = agent_rig_new();
         _cleanup_free_ char *path = NULL;
         char at[RFC3339_MAX];
         FILE *f;
-        (void) state;
 
         assert_non_null(mkdtemp(folder));
         path = strf("%s/notices.json", folder);

@@ -1,11 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "cmocka-test.h"
 #include "event-ack-rule.h"
 #include "marks.h"
 #include "string-util.h"
@@ -36,7 +30,7 @@ static KubeNode *node_of(char *text) {
 
 #define GROUP "azure:///subscriptions/s/resourceGroups/g/providers/Microsoft.Compute/"
 
-static void test_machine(void **state) {
+TEST_CASE(test_machine) {
         static const struct {
                 const char *provider_id, *machine;
         } rows[] = {
@@ -50,7 +44,6 @@ static void test_machine(void **state) {
                 { "aws:///us-east-1a/i-0123456789abcdef0", "" },
                 { NULL, "" },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 KubeNode *n = node_of(rows[i].provider_id ? strf("{'metadata':{'name':'n','uid':'u'},'spec':{'providerID':'%s'}}", rows[i].provider_id)
@@ -64,11 +57,10 @@ static void test_machine(void **state) {
         }
 }
 
-static void test_too_long(void **state) {
+TEST_CASE(test_too_long) {
         char name[AZURE_VM_NAME_MAX + 2];
         EventAckNode read;
         KubeNode *n;
-        (void) state;
 
         memset(name, 'x', sizeof(name) - 1);
         name[sizeof(name) - 1] = 0;
@@ -79,7 +71,7 @@ static void test_too_long(void **state) {
 }
 
 /* What an agent says counts in its boot, while the node is cordoned. */
-static void test_read(void **state) {
+TEST_CASE(test_read) {
         static const struct {
                 const char *what, *phase, *boot, *spec;
                 bool has_event, is_drained;
@@ -91,7 +83,6 @@ static void test_read(void **state) {
                 { "cancelled", "Cancelled", "b1", "'unschedulable':true", false, false },
                 { "no boot is said", "Drained", "", "'unschedulable':true", true, false },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_(interruption_done) Interruption said = { 0 };
@@ -114,7 +105,7 @@ static void test_read(void **state) {
 static char vm_a[] = "vm-a", vm_b[] = "VM-B", vm_c[] = "vm-c", many[] = NOTICE_RESOURCES_TOO_MANY;
 static char *both[] = { vm_a, vm_b, NULL }, *three[] = { vm_a, vm_b, vm_c, NULL }, *too_many[] = { vm_a, many, NULL };
 
-static void test_may(void **state) {
+TEST_CASE(test_may) {
         static const struct {
                 const char *what;
                 EventAckNode nodes[4];
@@ -136,7 +127,6 @@ static void test_may(void **state) {
                 { "nobody says", { { "n1", "vm-a", "f", both, true, NULL } }, 1, "no agent says" },
                 { "nothing there", { { NULL } }, 0, "no agent says" },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_free_ char *why = NULL;

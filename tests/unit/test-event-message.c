@@ -1,11 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "cmocka-test.h"
 #include "event-message.h"
 #include "fake-aws-event.h"
 #include "strv.h"
@@ -14,7 +8,7 @@
 #define ID "i-0123456789abcdef0"
 
 /* As AWS documents them; each by SNS as well. */
-static void test_kinds(void **state) {
+TEST_CASE(test_kinds) {
         static const struct {
                 FakeAwsEvent event;
                 EventMessageKind kind;
@@ -67,7 +61,7 @@ static void test_kinds(void **state) {
         }
 }
 
-static void test_unreadable(void **state) {
+TEST_CASE(test_unreadable) {
         static const char *const texts[] = {
                 "",
                 "no JSON",

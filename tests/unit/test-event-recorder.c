@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
-
+#include "cmocka-test.h"
 #include "event-recorder.h"
 #include "kube-rig.h"
 
@@ -57,7 +52,7 @@ static char *body_field(const Rig *r, size_t request, const char *a, const char 
 
 /* -- what is written ------------------------------------------------------------------------------------ */
 
-static void test_fields(void **state) {
+TEST_CASE(test_fields) {
         static const struct {
                 const char *what;
                 EventObject object;
@@ -103,7 +98,6 @@ static void test_fields(void **state) {
                   "\"Normal\"",
                   "\"n2.06" },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_(rig_freep) Rig *r = rig_new();
@@ -138,13 +132,12 @@ static void test_fields(void **state) {
         }
 }
 
-static void test_long_texts(void **state) {
+TEST_CASE(test_long_texts) {
         _cleanup_(rig_freep) Rig *r = rig_new();
         _cleanup_(event_recorder_freep) EventRecorder *e = recorder_new(r);
         _cleanup_free_ char *message = NULL, *name = NULL;
         char long_name[254], long_text[3000];
         EventObject o = node;
-        (void) state;
 
         memset(long_name, 'x', 253);
         long_name[253] = 0;
@@ -164,12 +157,11 @@ static void test_long_texts(void **state) {
         assert_true(dns1123_subdomain_is_valid(name + 1));
 }
 
-static void test_object_of_a_decoded_one(void **state) {
+TEST_CASE(test_object_of_a_decoded_one) {
         static const KubeKind claim = { .group = "vesper.sh", .version = "v1alpha1", .kind = "NodeClaim" };
         char name[] = "c1", uid[] = "u";
         KubeObject o = { .kind = &claim, .meta = { .name = name, .uid = uid } };
         EventObject e = event_object(&o);
-        (void) state;
 
         assert_string_equal(e.group, "vesper.sh");
         assert_string_equal(e.api_version, "v1alpha1");
@@ -181,12 +173,11 @@ static void test_object_of_a_decoded_one(void **state) {
 
 /* -- repeats -------------------------------------------------------------------------------------------- */
 
-static void test_repeats_become_a_count(void **state) {
+TEST_CASE(test_repeats_become_a_count) {
         _cleanup_(rig_freep) Rig *r = rig_new();
         _cleanup_(event_recorder_freep) EventRecorder *e = recorder_new(r);
         _cleanup_free_ char *name = NULL, *path = NULL;
         usec_t start = virtual_time_now(r->time);
-        (void) state;
 
         answer_times(r, 10, 200);
         for (unsigned i = 0; i < 6; i++) {
@@ -218,7 +209,7 @@ static void test_repeats_become_a_count(void **state) {
         assert_body(r, 3, "count", NULL, "8");
 }
 
-static void test_what_is_a_repeat(void **state) {
+TEST_CASE(test_what_is_a_repeat) {
         static const struct {
                 const char *what;
                 const EventObject *object;
@@ -236,7 +227,6 @@ static void test_what_is_a_repeat(void **state) {
                 { "another object", &node, "Blocked", "no room", 0, 2, HTTP_POST },
                 { "another object under the same name", &successor, "Blocked", "no room", 0, 2, HTTP_POST },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_(rig_freep) Rig *r = rig_new();
@@ -254,7 +244,7 @@ static void test_what_is_a_repeat(void **state) {
 }
 
 /* The count waits for the Event itself; an Event that never came to be begins anew, and so on. */
-static void test_repeats_of_what_is_not_there(void **state) {
+TEST_CASE(test_repeats_of_what_is_not_there) {
         static const struct {
                 const char *what;
                 unsigned statuses[10]; /* then 201 */
@@ -275,7 +265,6 @@ static void test_repeats_of_what_is_not_there(void **state) {
                   { 201, 200, 500, 500, 500, 500 },
                   "CP PPPP P P" },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_(rig_freep) Rig *r = rig_new();
@@ -301,11 +290,10 @@ static void test_repeats_of_what_is_not_there(void **state) {
 }
 
 /* No count is sent for an Event that is still on its way. */
-static void test_count_waits_for_the_event(void **state) {
+TEST_CASE(test_count_waits_for_the_event) {
         _cleanup_(rig_freep) Rig *r = rig_new();
         _cleanup_(event_recorder_freep) EventRecorder *e = recorder_new(r);
         usec_t start = virtual_time_now(r->time);
-        (void) state;
 
         rig_answer_later(r, 429, "50");
         rig_answer_later(r, 429, "50");
@@ -321,10 +309,9 @@ static void test_count_waits_for_the_event(void **state) {
 }
 
 /* The ten minutes count from when it was seen last. */
-static void test_repeat_that_goes_on(void **state) {
+TEST_CASE(test_repeat_that_goes_on) {
         _cleanup_(rig_freep) Rig *r = rig_new();
         _cleanup_(event_recorder_freep) EventRecorder *e = recorder_new(r);
-        (void) state;
 
         answer_times(r, 10, 201);
         for (unsigned i = 0; i < 5; i++) {
@@ -338,10 +325,9 @@ static void test_repeat_that_goes_on(void **state) {
 
 /* -- too many ------------------------------------------------------------------------------------------- */
 
-static void test_spam_of_one_object(void **state) {
+TEST_CASE(test_spam_of_one_object) {
         _cleanup_(rig_freep) Rig *r = rig_new();
         _cleanup_(event_recorder_freep) EventRecorder *e = recorder_new(r);
-        (void) state;
 
         answer_times(r, 100, 201);
         for (unsigned i = 0; i < 60; i++) {
@@ -363,11 +349,10 @@ static void test_spam_of_one_object(void **state) {
 }
 
 /* A count that may not be told now is told when it may. */
-static void test_count_waits_for_its_turn(void **state) {
+TEST_CASE(test_count_waits_for_its_turn) {
         _cleanup_(rig_freep) Rig *r = rig_new();
         _cleanup_(event_recorder_freep) EventRecorder *e = recorder_new(r);
         usec_t start = virtual_time_now(r->time);
-        (void) state;
 
         answer_times(r, 100, 201);
         for (unsigned i = 0; i < 25; i++)
@@ -383,10 +368,9 @@ static void test_count_waits_for_its_turn(void **state) {
         assert_body(r, 25, "count", NULL, "2");
 }
 
-static void test_bounds(void **state) {
+TEST_CASE(test_bounds) {
         _cleanup_(rig_freep) Rig *r = rig_new();
         _cleanup_(event_recorder_freep) EventRecorder *e = recorder_new(r);
-        (void) state;
 
         for (unsigned i = 0; i < 4; i++)
                 rig_silence(r);
@@ -414,10 +398,9 @@ static void test_bounds(void **state) {
 }
 
 /* However fast the API server is, 100 a second beyond a burst of 100. */
-static void test_rate(void **state) {
+TEST_CASE(test_rate) {
         _cleanup_(rig_freep) Rig *r = rig_new();
         _cleanup_(event_recorder_freep) EventRecorder *e = recorder_new(r);
-        (void) state;
 
         answer_times(r, 400, 201);
         for (unsigned i = 0; i < 250; i++) {
@@ -437,11 +420,10 @@ static void test_rate(void **state) {
 }
 
 /* What is pushed out begins anew when it is seen again. */
-static void test_pushed_out(void **state) {
+TEST_CASE(test_pushed_out) {
         _cleanup_(rig_freep) Rig *r = rig_new();
         _cleanup_(event_recorder_freep) EventRecorder *e = recorder_new(r);
         EventObject first = { .api_version = "v1", .kind = "Pod", .ns = "web", .name = "p0", .uid = "p0" };
-        (void) state;
 
         for (unsigned i = 0; i < 257; i++) {
                 _cleanup_free_ char *name = strf("p%u", i);
@@ -462,10 +444,9 @@ static void test_pushed_out(void **state) {
 }
 
 /* Who is forgotten is who was not heard of for longest, not who was heard of first. */
-static void test_memory_is_of_the_latest(void **state) {
+TEST_CASE(test_memory_is_of_the_latest) {
         _cleanup_(rig_freep) Rig *r = rig_new();
         _cleanup_(event_recorder_freep) EventRecorder *e = recorder_new(r);
-        (void) state;
 
         answer_times(r, 1200, 201);
         for (unsigned i = 0; i < 25; i++)
@@ -503,10 +484,9 @@ static void test_memory_is_of_the_latest(void **state) {
 }
 
 /* An old Event told anew is one more that the object says. */
-static void test_spam_of_old_events(void **state) {
+TEST_CASE(test_spam_of_old_events) {
         _cleanup_(rig_freep) Rig *r = rig_new();
         _cleanup_(event_recorder_freep) EventRecorder *e = recorder_new(r);
-        (void) state;
 
         answer_times(r, 100, 201);
         for (unsigned i = 0; i < 25; i++)
@@ -519,10 +499,9 @@ static void test_spam_of_old_events(void **state) {
 }
 
 /* So are the objects: who was not heard of for 1,024 others may speak again. */
-static void test_speakers_are_bounded(void **state) {
+TEST_CASE(test_speakers_are_bounded) {
         _cleanup_(rig_freep) Rig *r = rig_new();
         _cleanup_(event_recorder_freep) EventRecorder *e = recorder_new(r);
-        (void) state;
 
         answer_times(r, 1100, 201);
         for (unsigned i = 0; i < 26; i++)
@@ -545,10 +524,9 @@ static void test_speakers_are_bounded(void **state) {
 }
 
 /* 1,024 are remembered; the oldest is told anew. */
-static void test_memory_is_bounded(void **state) {
+TEST_CASE(test_memory_is_bounded) {
         _cleanup_(rig_freep) Rig *r = rig_new();
         _cleanup_(event_recorder_freep) EventRecorder *e = recorder_new(r);
-        (void) state;
 
         answer_times(r, 1030, 201);
         for (unsigned i = 0; i < 1025; i++) {
@@ -576,7 +554,7 @@ static void test_memory_is_bounded(void **state) {
 
 /* -- answers -------------------------------------------------------------------------------------------- */
 
-static void test_answers(void **state) {
+TEST_CASE(test_answers) {
         static const struct {
                 const char *what;
                 unsigned status; /* of all answers; 0: none comes */
@@ -592,7 +570,6 @@ static void test_answers(void **state) {
                 { "the server is away", 503, 4 },
                 { "no answer at all", 0, 4 },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_(rig_freep) Rig *r = rig_new();
@@ -614,11 +591,10 @@ static void test_answers(void **state) {
         }
 }
 
-static void test_retry_after(void **state) {
+TEST_CASE(test_retry_after) {
         _cleanup_(rig_freep) Rig *r = rig_new();
         _cleanup_(event_recorder_freep) EventRecorder *e = recorder_new(r);
         usec_t start = virtual_time_now(r->time);
-        (void) state;
 
         rig_answer_later(r, 429, "30");
         rig_answer(r, 201, CREATED);
@@ -629,7 +605,7 @@ static void test_retry_after(void **state) {
 }
 
 /* Each waits for itself, however long the server wants another to wait. */
-static void test_retry_after_of_several(void **state) {
+TEST_CASE(test_retry_after_of_several) {
         static const struct {
                 const char *first, *second; /* Retry-After */
                 usec_t first_usec, second_usec;
@@ -638,7 +614,6 @@ static void test_retry_after_of_several(void **state) {
                 { "40", "10", 40 * SEC, 10 * SEC },
                 { "3600", "10", 60 * SEC, 10 * SEC },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_(rig_freep) Rig *r = rig_new();
@@ -663,10 +638,9 @@ static void test_retry_after_of_several(void **state) {
 }
 
 /* A post whose answer was lost finds itself there: it is counted on as any other. */
-static void test_landed_unanswered(void **state) {
+TEST_CASE(test_landed_unanswered) {
         _cleanup_(rig_freep) Rig *r = rig_new();
         _cleanup_(event_recorder_freep) EventRecorder *e = recorder_new(r);
-        (void) state;
 
         rig_silence(r);
         rig_answer(r, 409,
@@ -680,10 +654,9 @@ static void test_landed_unanswered(void **state) {
         assert_body(r, 2, "count", NULL, "2");
 }
 
-static void test_freed_on_the_way(void **state) {
+TEST_CASE(test_freed_on_the_way) {
         _cleanup_(rig_freep) Rig *r = rig_new();
         EventRecorder *e = recorder_new(r);
-        (void) state;
 
         for (unsigned i = 0; i < 20; i++)
                 event_record(e, &pod, EVENT_NORMAL, "Spam", "number %u", i);

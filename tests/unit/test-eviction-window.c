@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
-
+#include "cmocka-test.h"
 #include "eviction-window.h"
 
 #define MSEC USEC_PER_MSEC
@@ -21,7 +16,7 @@ static unsigned take(EvictionWindow *w, bool eviction, size_t n_beside, usec_t n
         return n;
 }
 
-static void test_places(void **state) {
+TEST_CASE(test_places) {
         static const struct {
                 unsigned size;
                 size_t n_beside;
@@ -31,7 +26,6 @@ static void test_places(void **state) {
                 { 20, 50, 8 }, /* others never stop them all */
                 { 4, 50, 4 },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 EvictionWindow w;
@@ -48,10 +42,9 @@ static void test_places(void **state) {
         }
 }
 
-static void test_rates(void **state) {
+TEST_CASE(test_rates) {
         EvictionWindow w;
         usec_t at;
-        (void) state;
 
         eviction_window_init(&w, 1000, 1000, 30);
         assert_int_equal(take(&w, true, 0, USEC_PER_SEC, &at), 10);
@@ -61,7 +54,7 @@ static void test_rates(void **state) {
         assert_true(at > USEC_PER_SEC + 40 * MSEC && at < USEC_PER_SEC + 50 * MSEC);
 }
 
-static void test_learns(void **state) {
+TEST_CASE(test_learns) {
         static const struct {
                 const char *what;
                 unsigned start, max, taken;
@@ -81,7 +74,6 @@ static void test_learns(void **state) {
                 { "a small one stays", 3, 3, 3, EVICTION_FLOW_CONTROL, MSEC, 0, 1, 3, USEC_PER_SEC },
         };
         usec_t now = 10 * USEC_PER_SEC, at;
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 EvictionWindow w;
@@ -105,10 +97,9 @@ static void test_learns(void **state) {
         }
 }
 
-static void test_crowd(void **state) {
+TEST_CASE(test_crowd) {
         EvictionWindow w;
         usec_t at;
-        (void) state;
 
         eviction_window_init(&w, 0, 0, 0);
         for (unsigned i = 0; i < 79; i++) {

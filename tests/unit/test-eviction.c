@@ -1,11 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "cmocka-test.h"
 #include "eviction.h"
 #include "string-util.h"
 
@@ -27,7 +21,7 @@
         "{\"kind\":\"Status\",\"status\":\"Failure\",\"reason\":\"" reason "\",\"message\":\"" message "\"" \
         "}"
 
-static void test_answers(void **state) {
+TEST_CASE(test_answers) {
         static const struct {
                 const char *what;
                 unsigned http;
@@ -105,7 +99,6 @@ static void test_answers(void **state) {
                   NULL, false },
                 { "a code from nowhere", 418, "", 0, EVICTION_SERVER_BUSY, NULL, false },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 ApiError error = {};
@@ -125,7 +118,7 @@ static void test_answers(void **state) {
 }
 
 /* Whose words people read. */
-static void test_words_of(void **state) {
+TEST_CASE(test_words_of) {
         static const struct {
                 const char *message, *words;
         } rows[] = {
@@ -136,7 +129,6 @@ static void test_words_of(void **state) {
                   "failed to call webhook: timeout" },
                 { "no", "no" },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++)
                 assert_string_equal(
@@ -145,10 +137,9 @@ static void test_words_of(void **state) {
         assert_string_equal(eviction_words(NULL), "");
 }
 
-static void test_no_error(void **state) {
+TEST_CASE(test_no_error) {
         ApiError error = {};
         char *pdb = (char *) "kept";
-        (void) state;
 
         assert_int_equal(eviction_classify(NULL, &pdb), EVICTION_ACCEPTED);
         assert_null(pdb);
@@ -161,8 +152,7 @@ static void test_no_error(void **state) {
         api_error_done(&error);
 }
 
-static void test_words(void **state) {
-        (void) state;
+TEST_CASE(test_words) {
         for (EvictionAnswer a = 0; a < _EVICTION_ANSWER_MAX; a++)
                 assert_true(eviction_answer_to_string(a)[0] >= 'A' &&
                             eviction_answer_to_string(a)[0] <= 'Z');

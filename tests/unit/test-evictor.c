@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 
-#include <cmocka.h>
-
+#include "cmocka-test.h"
 #include "evictor.h"
 #include "kube-rig.h"
 
@@ -167,9 +162,8 @@ static size_t n_accepted(const Bench *b) {
 
 /* -- without PDB ---------------------------------------------------------------------------------------- */
 
-static void test_together(void **state) {
+TEST_CASE(test_together) {
         _cleanup_(bench_freep) Bench *b = bench_new(NULL);
-        (void) state;
 
         for (size_t i = 0; i < 60; i++)
                 wish(b, i, NULL);
@@ -191,11 +185,10 @@ static void test_together(void **state) {
         assert_null(strstr(b->last_body, "gracePeriodSeconds"));
 }
 
-static void test_window_and_rate(void **state) {
+TEST_CASE(test_window_and_rate) {
         _cleanup_(bench_freep) Bench *b =
                 bench_new(&(EvictorOptions){ .window_start = 20, .window_max = 40 });
         _cleanup_(bench_freep) Bench *c = bench_new(NULL);
-        (void) state;
 
         for (size_t i = 0; i < 300; i++)
                 wish(b, i, NULL);
@@ -226,12 +219,11 @@ static void cordon(Bench *b, size_t n) {
                                    0);
 }
 
-static void test_cordons_have_their_part(void **state) {
+TEST_CASE(test_cordons_have_their_part) {
         _cleanup_(bench_freep) Bench *b =
                 bench_new(&(EvictorOptions){ .window_start = 20, .window_max = 20 });
         _cleanup_(bench_freep) Bench *c =
                 bench_new(&(EvictorOptions){ .window_start = 20, .window_max = 20 });
-        (void) state;
 
         cordon(b, 5);
         for (size_t i = 0; i < 60; i++)
@@ -257,9 +249,8 @@ static void test_cordons_have_their_part(void **state) {
         assert_int_equal(n_accepted(c), 60);
 }
 
-static void test_flow_control(void **state) {
+TEST_CASE(test_flow_control) {
         _cleanup_(bench_freep) Bench *b = bench_new(NULL);
-        (void) state;
 
         b->now = (Answer){ 429, "Too many requests\n", "3", false };
         for (size_t i = 0; i < 50; i++)
@@ -281,10 +272,9 @@ static void test_flow_control(void **state) {
 /* One that is below what others shrink to stays as it is, and does not grow by bad news. */
 /* Of many under way nobody waits for a single answer: the loop wakes up less often, and as often as before
  * when they become few, whichever way they do. */
-static void test_crowd(void **state) {
+TEST_CASE(test_crowd) {
         _cleanup_(bench_freep) Bench *b = bench_new(NULL);
         Loop *l = kube_client_env(b->host->client)->loop;
-        (void) state;
 
         loop_set_pace(l, 50, 20 * MSEC);
         for (size_t i = 0; i < 79; i++)
@@ -312,9 +302,8 @@ static void test_crowd(void **state) {
         assert_int_equal(loop_pace(l), 20 * MSEC);
 }
 
-static void test_narrow_window(void **state) {
+TEST_CASE(test_narrow_window) {
         _cleanup_(bench_freep) Bench *b = bench_new(&(EvictorOptions){ .window_start = 3, .window_max = 3 });
-        (void) state;
 
         b->now = (Answer){ 429, "Too many requests\n", "3", false };
         for (size_t i = 0; i < 20; i++)
@@ -328,9 +317,8 @@ static void test_narrow_window(void **state) {
         assert_int_equal(evictor_stats(b->evictor).window, 3);
 }
 
-static void test_slow_server(void **state) {
+TEST_CASE(test_slow_server) {
         _cleanup_(bench_freep) Bench *b = bench_new(NULL);
-        (void) state;
 
         b->latency_usec = 3 * USEC_PER_SEC;
         for (size_t i = 0; i < 200; i++)
@@ -340,9 +328,8 @@ static void test_slow_server(void **state) {
         assert_true(evictor_stats(b->evictor).window < 160);
 }
 
-static void test_no_answer(void **state) {
+TEST_CASE(test_no_answer) {
         _cleanup_(bench_freep) Bench *b = bench_new(NULL);
-        (void) state;
 
         b->now.lost = true;
         wish(b, 0, NULL);
@@ -364,7 +351,7 @@ static void test_no_answer(void **state) {
         assert_int_equal(b->n_requests, 3);
 }
 
-static void test_errors_are_tried_again(void **state) {
+TEST_CASE(test_errors_are_tried_again) {
         static const struct {
                 const char *what;
                 Answer answer;
@@ -375,7 +362,6 @@ static void test_errors_are_tried_again(void **state) {
                 { "a busy server: with backoff", { 503, "{}", NULL, false }, EVICTION_SERVER_BUSY, 9, 14 },
                 { "a busy server that says when", { 503, "{}", "20", false }, EVICTION_SERVER_BUSY, 3, 4 },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_(bench_freep) Bench *b = bench_new(NULL);
@@ -392,12 +378,11 @@ static void test_errors_are_tried_again(void **state) {
         }
 }
 
-static void test_final_answers(void **state) {
+TEST_CASE(test_final_answers) {
         static const struct {
                 unsigned status;
                 EvictionAnswer expected;
         } rows[] = { { 404, EVICTION_GONE }, { 409, EVICTION_REPLACED }, { 200, EVICTION_ACCEPTED } };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_(bench_freep) Bench *b = bench_new(NULL);
@@ -412,10 +397,9 @@ static void test_final_answers(void **state) {
 
 /* -- a PDB that somebody watches ------------------------------------------------------------------------ */
 
-static void test_gate(void **state) {
+TEST_CASE(test_gate) {
         _cleanup_(bench_freep) Bench *b = bench_new(NULL);
         usec_t opened;
-        (void) state;
 
         print_message("  none allowed: no request in a minute\n");
         assert_return_code(evictor_set_allowed(b->evictor, "shop", "web", 0), 0);
@@ -449,9 +433,8 @@ static void test_gate(void **state) {
         assert_int_equal(b->peak, 1);
 }
 
-static void test_serial(void **state) {
+TEST_CASE(test_serial) {
         _cleanup_(bench_freep) Bench *b = bench_new(NULL);
-        (void) state;
 
         assert_return_code(evictor_set_allowed(b->evictor, "shop", "web", 5), 0);
         for (size_t i = 0; i < 10; i++)
@@ -463,9 +446,8 @@ static void test_serial(void **state) {
 }
 
 /* The status may show an eviction before its own answer is here. */
-static void test_status_before_answer(void **state) {
+TEST_CASE(test_status_before_answer) {
         _cleanup_(bench_freep) Bench *b = bench_new(NULL);
-        (void) state;
 
         assert_return_code(evictor_set_allowed(b->evictor, "shop", "web", 2), 0);
         for (size_t i = 0; i < 3; i++)
@@ -485,9 +467,8 @@ static void test_status_before_answer(void **state) {
 }
 
 /* What was evicted was done, and used nothing of its PDB: no status comes, and the others go on. */
-static void test_no_status_comes(void **state) {
+TEST_CASE(test_no_status_comes) {
         _cleanup_(bench_freep) Bench *b = bench_new(NULL);
-        (void) state;
 
         assert_return_code(evictor_set_allowed(b->evictor, "shop", "web", 1), 0);
         for (size_t i = 0; i < 3; i++)
@@ -511,9 +492,8 @@ static void test_no_status_comes(void **state) {
         assert_int_equal(b->n_requests, 3);
 }
 
-static void test_gate_closes(void **state) {
+TEST_CASE(test_gate_closes) {
         _cleanup_(bench_freep) Bench *b = bench_new(NULL);
-        (void) state;
 
         print_message("  refused though the status said yes: asked again later\n");
         b->now = (Answer){ 429, BLOCKED, NULL, false };
@@ -547,9 +527,8 @@ static void test_gate_closes(void **state) {
 }
 
 /* The eviction that is under way while its PDB closes is told to come again later by flow control. */
-static void test_gate_closes_under_way(void **state) {
+TEST_CASE(test_gate_closes_under_way) {
         _cleanup_(bench_freep) Bench *b = bench_new(NULL);
-        (void) state;
 
         b->now = (Answer){ 429, "slow down\n", "2", false };
         assert_return_code(evictor_set_allowed(b->evictor, "shop", "web", 1), 0);
@@ -573,10 +552,9 @@ static void test_gate_closes_under_way(void **state) {
 
 /* -- a PDB that nobody watches -------------------------------------------------------------------------- */
 
-static void test_probe(void **state) {
+TEST_CASE(test_probe) {
         _cleanup_(bench_freep) Bench *b = bench_new(NULL);
         unsigned before;
-        (void) state;
 
         b->now = (Answer){ 429, BLOCKED, NULL, false };
         for (size_t i = 0; i < 20; i++)
@@ -597,9 +575,8 @@ static void test_probe(void **state) {
 }
 
 /* Refused though its status said yes, it rests; a status that says yes again ends that. */
-static void test_status_ends_a_rest(void **state) {
+TEST_CASE(test_status_ends_a_rest) {
         _cleanup_(bench_freep) Bench *b = bench_new(NULL);
-        (void) state;
 
         b->now = (Answer){ 429, BLOCKED, NULL, false };
         assert_return_code(evictor_set_allowed(b->evictor, "shop", "web", 1), 0);
@@ -613,7 +590,7 @@ static void test_status_ends_a_rest(void **state) {
 }
 
 /* One pod's own trouble lets the next of its PDB go, whoever watches that PDB; and the pod comes back. */
-static void test_own_trouble(void **state) {
+TEST_CASE(test_own_trouble) {
         static const struct {
                 const char *what;
                 Answer answer;
@@ -627,7 +604,6 @@ static void test_own_trouble(void **state) {
                 { "several PDBs", { 500, SEVERAL, NULL, false }, EVICTION_SEVERAL_PDBS, ANSWER_USEC },
                 { "a webhook answers", { 429, HOOKED, "20", false }, EVICTION_WEBHOOK, ANSWER_USEC },
         };
-        (void) state;
 
         for (size_t i = 0; i < 2 * ELEMENTSOF(rows); i++) {
                 _cleanup_(bench_freep) Bench *b = bench_new(NULL);
@@ -650,9 +626,8 @@ static void test_own_trouble(void **state) {
 }
 
 /* The same behind each other: who comes back has the others of its PDB before it, and one at a time leaves. */
-static void test_trouble_comes_back(void **state) {
+TEST_CASE(test_trouble_comes_back) {
         _cleanup_(bench_freep) Bench *b = bench_new(NULL);
-        (void) state;
 
         assert_return_code(evictor_set_allowed(b->evictor, "shop", "web", 300), 0);
         b->troubled = 0;
@@ -668,10 +643,9 @@ static void test_trouble_comes_back(void **state) {
 }
 
 /* A webhook answers, which may move the pod itself. */
-static void test_webhook(void **state) {
+TEST_CASE(test_webhook) {
         _cleanup_(bench_freep) Bench *b = bench_new(NULL);
         unsigned before;
-        (void) state;
 
         print_message("  asked again ever more slowly, half a minute apart in the end\n");
         b->now = (Answer){ 429, HOOKED, NULL, false };
@@ -700,10 +674,9 @@ static void test_webhook(void **state) {
 }
 
 /* The pod changes: asked again, but not at each change. */
-static void test_webhook_pod_changed(void **state) {
+TEST_CASE(test_webhook_pod_changed) {
         _cleanup_(bench_freep) Bench *b = bench_new(NULL);
         unsigned before;
-        (void) state;
 
         b->now = (Answer){ 403, HOOKED, NULL, false };
         wish(b, 0, NULL);
@@ -732,9 +705,8 @@ static void test_webhook_pod_changed(void **state) {
 
 /* A webhook that takes its time, as when it cannot be called, is asked beside the others of the PDB, but not behind
  * a closed gate. */
-static void test_slow_webhook(void **state) {
+TEST_CASE(test_slow_webhook) {
         _cleanup_(bench_freep) Bench *b = bench_new(NULL);
-        (void) state;
 
         b->now = (Answer){ 403, HOOKED, NULL, false };
         assert_return_code(evictor_set_allowed(b->evictor, "shop", "web", 99), 0);
@@ -769,9 +741,8 @@ static void test_slow_webhook(void **state) {
 }
 
 /* An eviction that cannot work until somebody edits. */
-static void test_several_pdbs(void **state) {
+TEST_CASE(test_several_pdbs) {
         _cleanup_(bench_freep) Bench *b = bench_new(NULL);
-        (void) state;
 
         b->now = (Answer){ 500, SEVERAL, NULL, false };
         wish(b, 0, NULL);
@@ -810,9 +781,8 @@ static void test_several_pdbs(void **state) {
 }
 
 /* The pod is seen gone while its eviction is under way, and then the process ends. */
-static void test_freed_before_an_answer(void **state) {
+TEST_CASE(test_freed_before_an_answer) {
         _cleanup_(bench_freep) Bench *b = bench_new(NULL);
-        (void) state;
 
         wish(b, 0, NULL);
         run_for(b, ANSWER_USEC / 2);
@@ -824,10 +794,9 @@ static void test_freed_before_an_answer(void **state) {
 }
 
 /* No answer, and the network comes back: at once, but one of a PDB at a time. */
-static void test_kick(void **state) {
+TEST_CASE(test_kick) {
         _cleanup_(bench_freep) Bench *b = bench_new(NULL);
         unsigned before;
-        (void) state;
 
         b->now = (Answer){ .lost = true };
         assert_return_code(evictor_set_allowed(b->evictor, "shop", "web", 5), 0);
@@ -848,9 +817,8 @@ static void test_kick(void **state) {
         assert_int_equal(n_accepted(b), 3);
 }
 
-static void test_moving_between_pdbs(void **state) {
+TEST_CASE(test_moving_between_pdbs) {
         _cleanup_(bench_freep) Bench *b = bench_new(NULL);
-        (void) state;
 
         assert_return_code(evictor_set_allowed(b->evictor, "shop", "web", 0), 0);
         assert_return_code(evictor_set_allowed(b->evictor, "shop", "api", 1), 0);
@@ -879,9 +847,8 @@ static void test_moving_between_pdbs(void **state) {
 
 /* -- slots ---------------------------------------------------------------------------------------------- */
 
-static void test_dropping(void **state) {
+TEST_CASE(test_dropping) {
         _cleanup_(bench_freep) Bench *b = bench_new(&(EvictorOptions){ .window_start = 2 });
-        (void) state;
 
         print_message("  in flight, ready, queued, and behind a closed gate\n");
         assert_return_code(evictor_set_allowed(b->evictor, "shop", "shut", 0), 0);
@@ -923,9 +890,8 @@ static void test_dropping(void **state) {
         assert_int_equal(b->n_requests, 8);
 }
 
-static void test_grace(void **state) {
+TEST_CASE(test_grace) {
         _cleanup_(bench_freep) Bench *b = bench_new(NULL);
-        (void) state;
 
         b->now = (Answer){ 503, "{}", NULL, false };
         wish(b, 0, NULL);
@@ -940,9 +906,8 @@ static bool never(void *userdata) {
         return false;
 }
 
-static void test_guard(void **state) {
+TEST_CASE(test_guard) {
         _cleanup_(bench_freep) Bench *b = bench_new(&(EvictorOptions){ .guard = { never, NULL } });
-        (void) state;
 
         wish(b, 0, NULL);
         run_for(b, USEC_PER_MINUTE);
@@ -954,10 +919,9 @@ static bool is_true(void *userdata) {
 }
 
 /* Without permit nothing leaves and nothing is counted as tried; with it, all at once. */
-static void test_permit(void **state) {
+TEST_CASE(test_permit) {
         bool given = false;
         _cleanup_(bench_freep) Bench *b = bench_new(&(EvictorOptions){ .permit = { is_true, &given } });
-        (void) state;
 
         for (size_t i = 0; i < 3; i++)
                 wish(b, i, NULL);
@@ -982,7 +946,7 @@ static void test_permit(void **state) {
 /* -- what lets the next one go -------------------------------------------------------------------------- */
 
 /* In each row one wish is left that waits for one thing, and nothing else happens. */
-static void test_one_cause(void **state) {
+TEST_CASE(test_one_cause) {
         static const struct {
                 const char *what;
                 const char *pdb; /* of the two before it */
@@ -992,7 +956,6 @@ static void test_one_cause(void **state) {
                 { "all under way of PDBs are withdrawn", "web", true },
                 { "all under way are answered", NULL, false },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_(bench_freep) Bench *b =
@@ -1038,9 +1001,8 @@ static void end_admissions(Bench *b, size_t n, const KubeReply *reply) {
         assert_int_equal(n, 0);
 }
 
-static void test_admissions(void **state) {
+TEST_CASE(test_admissions) {
         _cleanup_(bench_freep) Bench *b = bench_new(&(EvictorOptions){ .window_start = 3, .window_max = 3 });
-        (void) state;
 
         admit(b, 0, 5);
         assert_int_equal(b->n_admitted, 0); /* never inside */
@@ -1067,10 +1029,9 @@ static void test_admissions(void **state) {
         assert_int_equal(b->n_admitted, 6);
 }
 
-static void test_admissions_and_rate(void **state) {
+TEST_CASE(test_admissions_and_rate) {
         _cleanup_(bench_freep) Bench *b = bench_new(NULL);
         Loop *l = kube_client_env(b->host->client)->loop;
-        (void) state;
 
         loop_set_pace(l, 50, 20 * MSEC);
         for (size_t i = 0; i < 100; i++)
@@ -1090,11 +1051,10 @@ static void test_admissions_and_rate(void **state) {
 }
 
 /* 429 without a budget's name says the same to whatever leaves. */
-static void test_admissions_and_flow_control(void **state) {
+TEST_CASE(test_admissions_and_flow_control) {
         _cleanup_(bench_freep) Bench *b = bench_new(NULL);
         const ApiError busy = { .http = 429, .retry_after_usec = 3 * USEC_PER_SEC };
         const KubeReply refused = { .error = &busy }, deleted = {};
-        (void) state;
 
         admit(b, 0, 1);
         run_for(b, MSEC);
@@ -1112,10 +1072,9 @@ static void test_admissions_and_flow_control(void **state) {
         assert_int_equal(evictor_stats(b->evictor).window, 80);
 }
 
-static void test_admissions_and_permit(void **state) {
+TEST_CASE(test_admissions_and_permit) {
         bool given = false;
         _cleanup_(bench_freep) Bench *b = bench_new(&(EvictorOptions){ .permit = { is_true, &given } });
-        (void) state;
 
         admit(b, 0, 1);
         run_for(b, USEC_PER_MINUTE);

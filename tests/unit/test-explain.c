@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <time.h>
 
-#include <cmocka.h>
-
 #include "claim-name.h"
+#include "cmocka-test.h"
 #include "ctl-say.h"
 #include "explain-fetch.h"
 #include "explain-told.h"
@@ -355,8 +350,7 @@ static void check_row(const Row *row, const ExplainFacts *f, const ExplainCauses
         assert_int_equal(first->since_usec, row->since_ago_sec ? f->now_usec - row->since_ago_sec * USEC_PER_SEC : 0);
 }
 
-static void test_rows(void **state) {
-        (void) state;
+TEST_CASE(test_rows) {
         for (size_t i = 0; i < ELEMENTSOF(causes_table); i++) {
                 _cleanup_(explain_causes_done) ExplainCauses causes = {};
                 _cleanup_free_ char *text = NULL, *json = NULL, *yaml = NULL;
@@ -385,13 +379,12 @@ static void test_rows(void **state) {
 
 /* As many pods and PDBs as a node and its namespaces have at most, and pools and budgets as nobody has: of the reckoning
  * nothing is left that a person would notice. */
-static void test_time(void **state) {
+TEST_CASE(test_time) {
         _cleanup_(explain_causes_done) ExplainCauses causes = {};
         _cleanup_free_ char *text = NULL;
         struct timespec begin, end;
         int64_t took_ms;
         Bench b;
-        (void) state;
 
         bench_init(&b);
         put(&b, &kube_node_kind, GOING);
@@ -424,11 +417,10 @@ static void test_time(void **state) {
 }
 
 /* Whoever may write an annotation, a name or a status must not reach the terminal or the shell of whoever reads. */
-static void test_plain(void **state) {
+TEST_CASE(test_plain) {
         _cleanup_(explain_causes_done) ExplainCauses causes = {};
         _cleanup_free_ char *text = NULL;
         Bench b;
-        (void) state;
 
         bench_init(&b);
         put(&b, &kube_node_kind, NODE(OURS DELETED, READY, BLOCKED_BY("Cloud\\u001bDenied", "no\\u001b[2J\\nmore")));
@@ -446,10 +438,9 @@ static void test_plain(void **state) {
 }
 
 /* More than a few pods of one sort are counted. */
-static void test_many(void **state) {
+TEST_CASE(test_many) {
         _cleanup_(explain_causes_done) ExplainCauses causes = {};
         Bench b;
-        (void) state;
 
         bench_init(&b);
         put(&b, &kube_node_kind, GOING);
@@ -514,7 +505,7 @@ static void fill(FakeCluster *c, const char *node_uid, bool named) {
         fake_add_pod(c, &(FakePod){ .name = "p", .node = "n7", .app = "web" });
 }
 
-static void test_fetch(void **state) {
+TEST_CASE(test_fetch) {
         static const struct {
                 const char *what, *node, *resources; /* that may be read; NULL: all */
                 bool other_claim;
@@ -532,7 +523,6 @@ static void test_fetch(void **state) {
                 { "no PDBs", "n7", "nodes,pods,nodepools,nodedisruptionbudgets,namespaces,validatingwebhookconfigurations,nodeclaims,leases,services", false,
                   "(InService), (WebhookWithoutService)", { "which PodDisruptionBudgets hold its pods is not known, because you may not list poddisruptionbudgets in namespace 'default'" }, NULL, NULL },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_(kubeconfig_freep) KubeConfig *config = NULL;
@@ -595,7 +585,7 @@ static void test_fetch(void **state) {
 }
 
 /* What the coordinator says of a node in service; nothing where it says nothing. */
-static void test_told(void **state) {
+TEST_CASE(test_told) {
 #define SAYS ",'conditions':[{'type':'Launched','status':'True','reason':'Adopted'},"                                              \
              "{'type':'Consolidatable','status':'False','reason':'PdbBlocks','message':'pdb web/web \\u001b[2Jprevents pod evictions'," \
              "'lastTransitionTime':'2027-01-15T07:55:00Z'},{'type':'Empty','status':'False','reason':'NotEmpty','message':'it runs 2 pods'}]"
@@ -614,7 +604,6 @@ static void test_told(void **state) {
                   "\"since\":\"2027-01-15T07:55:00Z\"}]" },
         };
 
-        (void) state;
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_free_ char *text = NULL, *json = NULL;
                 Bench b;

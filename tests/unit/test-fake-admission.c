@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
-
+#include "cmocka-test.h"
 #include "fake-client.h"
 #include "fake-webhook.h"
 
@@ -139,7 +134,7 @@ static void configure(Room *room, const char *rules, const char *more) {
 
 /* -- the configuration --------------------------------------------------------------------------------- */
 
-static void test_config(void **state) {
+TEST_CASE(test_config) {
 #define WEBHOOK(more) "{'metadata':{'name':'w'},'webhooks':[{" more "}]}"
 #define NAMED "'name':'a.vesper.test',"
         static const struct {
@@ -181,7 +176,6 @@ static void test_config(void **state) {
                   "\"objectSelector\":{},\"timeoutSeconds\":10" },
         };
         Room room;
-        (void) state;
 
         room_init(&room);
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
@@ -194,7 +188,7 @@ static void test_config(void **state) {
 
 /* -- whom it concerns ---------------------------------------------------------------------------------- */
 
-static void test_rules(void **state) {
+TEST_CASE(test_rules) {
 #define RULE(operations, groups, resources, more) \
         "[{'operations':[" operations "],'apiGroups':[" groups \
         "],'apiVersions':['v1'],'resources':[" resources "]" more "}]"
@@ -226,7 +220,6 @@ static void test_rules(void **state) {
                   false, false, false, false, true },
         };
         Room room;
-        (void) state;
 
         room_init(&room);
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
@@ -269,9 +262,8 @@ static void test_rules(void **state) {
 
 /* -- question and answer ------------------------------------------------------------------------------- */
 
-static void test_question(void **state) {
+TEST_CASE(test_question) {
         Room room;
-        (void) state;
 
         room_init(&room);
         fake_add_node(room.w.cluster, "n", NULL, NULL, NULL);
@@ -326,7 +318,7 @@ static void test_question(void **state) {
         room_done(&room);
 }
 
-static void test_verdicts(void **state) {
+TEST_CASE(test_verdicts) {
         static const struct {
                 const char *verdict;
                 unsigned status;
@@ -346,7 +338,6 @@ static void test_verdicts(void **state) {
                 { "'allowed':true,'warnings':['mind the gap']", 200, NULL },
         };
         Room room;
-        (void) state;
 
         room_init(&room);
         fake_add_node(room.w.cluster, "n", NULL, NULL, NULL);
@@ -373,7 +364,7 @@ static void test_verdicts(void **state) {
         room_done(&room);
 }
 
-static void test_failures(void **state) {
+TEST_CASE(test_failures) {
         static const struct {
                 const char *what, *body;
                 unsigned status;
@@ -394,7 +385,6 @@ static void test_failures(void **state) {
                 { "cannot be had", NULL, 200, false, true, "connection refused" },
         };
         Room room;
-        (void) state;
 
         room_init(&room);
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
@@ -424,9 +414,8 @@ static void test_failures(void **state) {
         room_done(&room);
 }
 
-static void test_dry_run(void **state) {
+TEST_CASE(test_dry_run) {
         Room room;
-        (void) state;
 
         room_init(&room);
         /* No API server of today takes such a configuration; one may still lie in its store. */
@@ -442,9 +431,8 @@ static void test_dry_run(void **state) {
         room_done(&room);
 }
 
-static void test_several(void **state) {
+TEST_CASE(test_several) {
         Room room;
-        (void) state;
 
         room_init(&room);
         configure(&room, ALL_RULES, "");
@@ -474,9 +462,8 @@ static void delete_node(Room *room) {
         assert_true(fake_remove(room->w.cluster, FAKE_NODES, NULL, "n"));
 }
 
-static void test_changes_meanwhile(void **state) {
+TEST_CASE(test_changes_meanwhile) {
         Room room;
-        (void) state;
 
         room_init(&room);
         fake_add_node(room.w.cluster, "n", NULL, NULL, NULL);
@@ -497,7 +484,7 @@ static void on_never(const HttpResponse *response, void *userdata) {
 }
 
 /* Clients that leave, and an API server that ends, while a webhook thinks. */
-static void test_ends_while_waiting(void **state) {
+TEST_CASE(test_ends_while_waiting) {
         HttpTransport *clients;
         usec_t before;
         HttpCall *call;
@@ -508,7 +495,6 @@ static void test_ends_while_waiting(void **state) {
                 .max_response_bytes = 4096,
         };
         Room room;
-        (void) state;
 
         room_init(&room);
         fake_add_node(room.w.cluster, "n", NULL, NULL, NULL);

@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
-
+#include "cmocka-test.h"
 #include "fake-client.h"
 
 #define MERGE "application/merge-patch+json"
@@ -83,7 +78,7 @@ static void run_rows(FakeWorld *w, const Row *rows, size_t n) {
 
 /* -- verbs --------------------------------------------------------------------------------------------- */
 
-static void test_create_and_get(void **state) {
+TEST_CASE(test_create_and_get) {
         static const Row rows[] = {
                 { "health asks for nobody", "", HTTP_GET, "/readyz", NULL, NULL, 200, NULL, NULL },
                 { "the version", NULL, HTTP_GET, "/version", NULL, NULL, 200, "minor", "34" },
@@ -142,14 +137,13 @@ static void test_create_and_get(void **state) {
                   "metadata.name", "e" },
         };
         FakeWorld w;
-        (void) state;
 
         quiet(&w);
         run_rows(&w, rows, ELEMENTSOF(rows));
         fake_world_done(&w);
 }
 
-static void test_update(void **state) {
+TEST_CASE(test_update) {
         static const Row rows[] = {
                 { "a new Lease by PUT", NULL, HTTP_PUT, LEASES "/l", NULL,
                   "{'metadata':{'name':'l'},'spec':{'holderIdentity':'a'}}", 201, "spec.holderIdentity",
@@ -178,7 +172,6 @@ static void test_update(void **state) {
         _cleanup_answer_ FakeAnswer got = { 0 }, put = { 0 }, again = { 0 };
         _cleanup_free_ char *body = NULL;
         FakeWorld w;
-        (void) state;
 
         quiet(&w);
         run_rows(&w, rows, ELEMENTSOF(rows));
@@ -194,7 +187,7 @@ static void test_update(void **state) {
         fake_world_done(&w);
 }
 
-static void test_patches(void **state) {
+TEST_CASE(test_patches) {
         static const Row rows[] = {
                 { "merge: cordon, annotate, label at once", NULL, HTTP_PATCH, NODES "/a", MERGE,
                   "{'metadata':{'annotations':{'vesper.sh/"
@@ -280,7 +273,6 @@ static void test_patches(void **state) {
                   "{'status':{'phase':'Other'}}", 200, "status.phase", "Draining" },
         };
         FakeWorld w;
-        (void) state;
 
         quiet(&w);
         fake_add_node(w.cluster, "a", NULL, "i-1", NULL);
@@ -291,7 +283,7 @@ static void test_patches(void **state) {
         fake_world_done(&w);
 }
 
-static void test_delete_and_finalizers(void **state) {
+TEST_CASE(test_delete_and_finalizers) {
         static const Row rows[] = {
                 { "a wrong uid", NULL, HTTP_DELETE, NODES "/a", NULL, "{'preconditions':{'uid':'x'}}", 409,
                   "message",
@@ -337,7 +329,6 @@ static void test_delete_and_finalizers(void **state) {
                   "details.causes.0.reason", "NamespaceTerminating" },
         };
         FakeWorld w;
-        (void) state;
 
         quiet(&w);
         fake_add_node(w.cluster, "a", NULL, NULL, NULL);
@@ -365,7 +356,7 @@ static void set_budget(FakeWorld *w, int allowed) {
                    allowed, 3 + allowed);
 }
 
-static void test_eviction(void **state) {
+TEST_CASE(test_eviction) {
         static const Row rows[] = {
                 { "a pod without budget", NULL, HTTP_POST, PODS "/free/eviction", NULL, EVICTION("free"),
                   201, "status", "Success" },
@@ -422,7 +413,6 @@ static void test_eviction(void **state) {
                                         "10" };
         _cleanup_answer_ FakeAnswer a = { 0 };
         FakeWorld w;
-        (void) state;
 
         quiet(&w);
         fake_add_node(w.cluster, "a", NULL, NULL, NULL);
@@ -450,7 +440,7 @@ static void test_eviction(void **state) {
 /* -- who may what -------------------------------------------------------------------------------------- */
 
 /* reference: what the kubelet's credential may do, measured on 1.34.4. */
-static void test_kubelet(void **state) {
+TEST_CASE(test_kubelet) {
         static const Row rows[] = {
                 { "nobody", "", HTTP_GET, NODES "/a", NULL, NULL, 401, "message", "Unauthorized" },
                 { "reads itself", NODE_A, HTTP_GET, NODES "/a", NULL, NULL, 200, NULL, NULL },
@@ -518,7 +508,6 @@ static void test_kubelet(void **state) {
                 { "no custom objects", NODE_A, HTTP_GET, CLAIMS, NULL, NULL, 403, NULL, NULL },
         };
         FakeWorld w;
-        (void) state;
 
         quiet(&w);
         fake_add_node(w.cluster, "a", NULL, NULL, NULL);
@@ -531,7 +520,7 @@ static void test_kubelet(void **state) {
         fake_world_done(&w);
 }
 
-static void test_allowed_users(void **state) {
+TEST_CASE(test_allowed_users) {
         static const char who[] = "CN=system:serviceaccount:vesper:coordinator,O=system:serviceaccounts";
         static const Row rows[] = {
                 { "what was allowed", who, HTTP_GET, NODES, NULL, NULL, 200, NULL, NULL },
@@ -547,7 +536,6 @@ static void test_allowed_users(void **state) {
         };
         FakeAuthz *authz;
         FakeWorld w;
-        (void) state;
 
         quiet(&w);
         fake_add_node(w.cluster, "a", NULL, NULL, NULL);
@@ -572,7 +560,7 @@ static void add_pods(FakeWorld *w, int n) {
         }
 }
 
-static void test_list_selectors(void **state) {
+TEST_CASE(test_list_selectors) {
         static const struct {
                 const char *what, *query;
                 unsigned status;
@@ -596,7 +584,6 @@ static void test_list_selectors(void **state) {
                 { "a version of the future", "?resourceVersion=999999", 504, -1 },
         };
         FakeWorld w;
-        (void) state;
 
         quiet(&w);
         add_pods(&w, 10);
@@ -613,12 +600,11 @@ static void test_list_selectors(void **state) {
         fake_world_done(&w);
 }
 
-static void test_pages(void **state) {
+TEST_CASE(test_pages) {
         _cleanup_answer_ FakeAnswer first = { 0 }, second = { 0 }, third = { 0 }, late = { 0 },
                                     cached = { 0 };
         _cleanup_free_ char *next = NULL, *last = NULL, *again = NULL;
         FakeWorld w;
-        (void) state;
 
         quiet(&w);
         add_pods(&w, 10);
@@ -675,11 +661,10 @@ static void expect(FakeTail *t, FakeWorld *w, const char *expected) {
         assert_string_equal(came, expected);
 }
 
-static void test_watch(void **state) {
+TEST_CASE(test_watch) {
         _cleanup_tail_ FakeTail all = { 0 }, labelled = { 0 }, later = { 0 };
         _cleanup_free_ char *path = NULL;
         FakeWorld w;
-        (void) state;
 
         quiet(&w);
         fake_add_pod(w.cluster, &(FakePod){ .name = "p", .node = "a", .app = "x" });
@@ -717,10 +702,9 @@ static void test_watch(void **state) {
         fake_world_done(&w);
 }
 
-static void test_watch_expired(void **state) {
+TEST_CASE(test_watch_expired) {
         _cleanup_tail_ FakeTail old = { 0 }, stalled = { 0 }, other = { 0 }, pods = { 0 };
         FakeWorld w;
-        (void) state;
 
         quiet(&w);
         fake_add_node(w.cluster, "a", NULL, NULL, NULL);
@@ -775,11 +759,10 @@ static void test_watch_expired(void **state) {
         fake_world_done(&w);
 }
 
-static void test_watch_ends(void **state) {
+TEST_CASE(test_watch_ends) {
         _cleanup_tail_ FakeTail timed = { 0 }, cut = { 0 };
         _cleanup_free_ char *bookmark = NULL, *expected = NULL;
         FakeWorld w;
-        (void) state;
 
         quiet(&w);
         fake_tail_start(&timed, &w, FAKE_ADMIN, NODES "?watch=1&timeoutSeconds=90&allowWatchBookmarks=true");
@@ -820,13 +803,12 @@ static void lie(const FakeRequest *r, FakeApiFault *f, void *userdata) {
         *f = *(FakeApiFault *) userdata;
 }
 
-static void test_faults(void **state) {
+TEST_CASE(test_faults) {
         FakeApiFault fault = { .status = 504, .takes_effect = true };
         _cleanup_answer_ FakeAnswer a = { 0 }, b = { 0 }, c = { 0 }, d = { 0 };
         FakeApi *api;
         usec_t before;
         FakeWorld w;
-        (void) state;
 
         quiet(&w);
         api = fake_cluster_api(w.cluster);
@@ -939,7 +921,7 @@ static cJSON *drawn_pod(Random *random, unsigned number) {
                         nodes[random_below(random, 3)]);
 }
 
-static void test_pods_by_node(void **state) {
+TEST_CASE(test_pods_by_node) {
         Random *random = NULL;
         FakeStore *store;
         FakeWorld w;

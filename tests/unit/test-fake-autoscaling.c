@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 
-#include <cmocka.h>
-
 #include "cloud-rig.h"
+#include "cmocka-test.h"
 #include "fake-autoscaling.h"
 #include "string-util.h"
 
@@ -111,7 +106,7 @@ static void expect_lifecycle(Room *r, const char *id, const char *state) {
 
 /* -- who is let in ------------------------------------------------------------------------------------- */
 
-static void test_refusals(void **state) {
+TEST_CASE(test_refusals) {
         static const struct {
                 const char *what;
                 RigSigning signing;
@@ -170,7 +165,7 @@ static void test_refusals(void **state) {
 }
 
 /* Neither EC2's wrapper nor its spelling of the request's id. */
-static void test_error_document(void **state) {
+TEST_CASE(test_error_document) {
         Room *r = *state;
 
         terminate(r, "i-0dead", false, 400,
@@ -191,7 +186,7 @@ static void test_error_document(void **state) {
 
 /* -- describing ---------------------------------------------------------------------------------------- */
 
-static void test_describe(void **state) {
+TEST_CASE(test_describe) {
         static const struct {
                 const char *form;
                 unsigned status;
@@ -244,7 +239,7 @@ static void test_describe(void **state) {
 
 /* -- ending an instance -------------------------------------------------------------------------------- */
 
-static void test_terminate_refused(void **state) {
+TEST_CASE(test_terminate_refused) {
         Room *r = *state;
 
         expect(r, "Action=TerminateInstanceInAutoScalingGroup&InstanceId=i-0a", 400,
@@ -262,7 +257,7 @@ static void test_terminate_refused(void **state) {
         assert_int_equal(fake_autoscaling_desired(r->asg, "g"), 3);
 }
 
-static void test_terminate(void **state) {
+TEST_CASE(test_terminate) {
         Room *r = *state;
 
         terminate(r, A, true, 200, "<StatusCode>InProgress</StatusCode><Progress>0</Progress>");
@@ -285,7 +280,7 @@ static void test_terminate(void **state) {
 }
 
 /* "Not idempotent in desired capacity": and not below the minimum. */
-static void test_decrement_twice(void **state) {
+TEST_CASE(test_decrement_twice) {
         Room *r = *state;
 
         fake_autoscaling_add_group(
@@ -302,7 +297,7 @@ static void test_decrement_twice(void **state) {
 }
 
 /* A second look, once the group wants fewer than it has: it chooses itself. */
-static void test_set_desired(void **state) {
+TEST_CASE(test_set_desired) {
         Room *r = *state;
 
         expect(r, "Action=SetDesiredCapacity&AutoScalingGroupName=g&DesiredCapacity=5", 400,
@@ -323,7 +318,7 @@ static void test_set_desired(void **state) {
 }
 
 /* Ended behind the group's back: noticed at the next health check, then replaced. */
-static void test_health_check(void **state) {
+TEST_CASE(test_health_check) {
         Room *r = *state;
 
         fake_ec2_terminate(r->ec2, A);
@@ -337,7 +332,7 @@ static void test_health_check(void **state) {
 }
 
 /* "Decrementing can also set off zone rebalancing that kills another instance." */
-static void test_rebalance(void **state) {
+TEST_CASE(test_rebalance) {
         Room *r = *state;
 
         fake_ec2_run(r->ec2, "i-01", "eu-west-1a");
@@ -369,7 +364,7 @@ static void hook_call(Room *r, const char *action, const char *hook, const char 
         expect(r, form, status, part);
 }
 
-static void test_hook(void **state) {
+TEST_CASE(test_hook) {
         Room *r = *state;
 
         fake_autoscaling_add_hook(r->asg, "g",
@@ -410,7 +405,7 @@ static void test_hook(void **state) {
                400, "length equal to 36");
 }
 
-static void test_hook_times_out(void **state) {
+TEST_CASE(test_hook_times_out) {
         Room *r = *state;
 
         fake_autoscaling_add_hook(r->asg, "g",
@@ -433,7 +428,7 @@ static void test_hook_times_out(void **state) {
 }
 
 /* For terminating hooks both results end it; ABANDON skips the others. */
-static void test_two_hooks(void **state) {
+TEST_CASE(test_two_hooks) {
         Room *r = *state;
 
         fake_autoscaling_add_hook(r->asg, "g", &(FakeAsgHook) { .name = "drain" });
@@ -459,7 +454,7 @@ static void test_two_hooks(void **state) {
         expect_lifecycle(r, B, "Terminating:Proceed");
 }
 
-static void test_launch_hook(void **state) {
+TEST_CASE(test_launch_hook) {
         static const char complete[] =
                 "Action=CompleteLifecycleAction&AutoScalingGroupName=g&LifecycleHookName=boot"
                 "&LifecycleActionToken=%s&LifecycleActionResult=%s";
@@ -484,7 +479,7 @@ static void test_launch_hook(void **state) {
 
 /* -- what gets lost ------------------------------------------------------------------------------------ */
 
-static void test_lost_and_hung(void **state) {
+TEST_CASE(test_lost_and_hung) {
         static const char form[] =
                 "Action=TerminateInstanceInAutoScalingGroup&Version=2011-01-01&InstanceId=i-0a"
                 "&ShouldDecrementDesiredCapacity=true";

@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <limits.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 
-#include <cmocka.h>
-
+#include "cmocka-test.h"
 #include "fake-azure-metadata.h"
 #include "http-ask.h"
 #include "string-util.h"
@@ -58,7 +53,7 @@ static void approve(Vm *v, const char *body, unsigned status) {
         http_ask_rows(&v->ask, &row, 1);
 }
 
-static void test_transport(void **state) {
+TEST_CASE(test_transport) {
         static const AskRow rows[] = {
                 { "without the header", HTTP_GET, I V, NULL, NULL, 400, "*Required metadata header" },
                 { "with another word", HTTP_GET, I V, "Metadata: yes\n", NULL, 400,
@@ -95,14 +90,13 @@ static void test_transport(void **state) {
                 { "the whole", HTTP_GET, I V, METADATA, NULL, 200, "*{\"compute\":{\"azEnvironment\"" },
         };
         Vm v;
-        (void) state;
 
         vm_init(&v);
         http_ask_rows(&v.ask, rows, ELEMENTSOF(rows));
         vm_done(&v);
 }
 
-static void test_resource_ids(void **state) {
+TEST_CASE(test_resource_ids) {
 #define SUBSCRIPTION \
         "/subscriptions/8d10da13-8125-4ba9-a717-bf7490507b3d/resourceGroups/Fake-RG/providers/" \
         "Microsoft.Compute"
@@ -121,7 +115,6 @@ static void test_resource_ids(void **state) {
                   SUBSCRIPTION "/virtualMachineScaleSets/ss/virtualMachines/7",
                   "" },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 Vm v;
@@ -136,9 +129,8 @@ static void test_resource_ids(void **state) {
         }
 }
 
-static void test_rates(void **state) {
+TEST_CASE(test_rates) {
         Vm v;
-        (void) state;
 
         vm_init(&v);
         fake_azure_metadata_set_unlimited(v.azure, false);
@@ -158,10 +150,9 @@ static void test_rates(void **state) {
 
 /* -- scheduled events ---------------------------------------------------------------------------------- */
 
-static void test_first_call(void **state) {
+TEST_CASE(test_first_call) {
         Asked a;
         Vm v;
-        (void) state;
 
         vm_init_as(&v, (FakeAzureMetadataOptions){ .first_call_usec = 2 * USEC_PER_MINUTE,
                                                    .watch_usec = 5 * USEC_PER_MINUTE });
@@ -199,9 +190,8 @@ static void test_first_call(void **state) {
         vm_done(&v);
 }
 
-static void test_life_of_an_event(void **state) {
+TEST_CASE(test_life_of_an_event) {
         Vm v;
-        (void) state;
 
         vm_init(&v);
         expect(&v, EVENTS, 200, "{\"DocumentIncarnation\":1,\"Events\":[]}");
@@ -238,9 +228,8 @@ static void test_life_of_an_event(void **state) {
         vm_done(&v);
 }
 
-static void test_approval(void **state) {
+TEST_CASE(test_approval) {
         Vm v;
-        (void) state;
 
         vm_init(&v);
         (void) fake_azure_events_add(v.events, &(FakeAzureEvent){ .id = "e-1",
@@ -269,7 +258,7 @@ static void test_approval(void **state) {
         vm_done(&v);
 }
 
-static void test_versions(void **state) {
+TEST_CASE(test_versions) {
         static const struct {
                 const char *version;
                 bool terminate, preempt, description, source, duration;
@@ -282,7 +271,6 @@ static void test_versions(void **state) {
                 { "2020-07-01", true, true, true, true, true },
         };
         Vm v;
-        (void) state;
 
         vm_init(&v);
         (void) fake_azure_events_add(v.events,
@@ -308,7 +296,7 @@ static void test_versions(void **state) {
 
 /* -- identity, faults ---------------------------------------------------------------------------------- */
 
-static void test_identity(void **state) {
+TEST_CASE(test_identity) {
         static const char *const one[] = { "id-1", NULL }, *const two[] = { "id-1", "id-2", NULL };
         static const struct {
                 const char *what;
@@ -339,7 +327,6 @@ static void test_identity(void **state) {
                 { "named twice over", true, two, ARM "&client_id=id-1&object_id=object-of-id-1", METADATA,
                   400, "Only one of" },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_free_ char *path = strf(TOKEN "%s", rows[i].query),
@@ -354,11 +341,10 @@ static void test_identity(void **state) {
         }
 }
 
-static void test_token_life(void **state) {
+TEST_CASE(test_token_life) {
         _cleanup_free_ char *token = NULL;
         const char *begin;
         Vm v;
-        (void) state;
 
         vm_init(&v);
         {
@@ -392,10 +378,9 @@ static void test_token_life(void **state) {
         vm_done(&v);
 }
 
-static void test_faults(void **state) {
+TEST_CASE(test_faults) {
         Asked a;
         Vm v;
-        (void) state;
 
         vm_init(&v);
         fake_azure_metadata_fail(v.azure, FAKE_AZURE_EVENTS, 2, 410);

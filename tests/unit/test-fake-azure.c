@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 
-#include <cmocka.h>
-
 #include "cloud-rig.h"
+#include "cmocka-test.h"
 #include "fake-azure.h"
 
 #define ORIGIN "https://management.azure.com"
@@ -77,7 +72,7 @@ static void expect(Room *r, HttpMethod method, const char *path, const char *bod
         expect_url(r, "good", method, url, body, status, part);
 }
 
-static void test_refusals(void **state) {
+TEST_CASE(test_refusals) {
         static const struct {
                 const char *token;
                 HttpMethod method;
@@ -146,7 +141,7 @@ static void test_refusals(void **state) {
         expect(r, HTTP_DELETE, COMPUTE "virtualMachines/vm" V, NULL, 429, "TooManyRequests");
 }
 
-static void test_delete(void **state) {
+TEST_CASE(test_delete) {
         Room *r = *state;
 
         expect(r, HTTP_DELETE, COMPUTE "virtualMachines/vm" V, NULL, 202, NULL);
@@ -167,7 +162,7 @@ static void test_delete(void **state) {
                "virtualMachineScaleSets/flex\"}");
 }
 
-static void test_ways_of_following(void **state) {
+TEST_CASE(test_ways_of_following) {
         Room *r = *state;
 
         print_message("  an operation that fails\n");
@@ -191,7 +186,7 @@ static void test_ways_of_following(void **state) {
                NULL, 404, "NotFound");
 }
 
-static void test_conflicts(void **state) {
+TEST_CASE(test_conflicts) {
         Room *r = *state;
 
         fake_azure_lock(r->azure, NULL, "vm", true);
@@ -210,7 +205,7 @@ static void test_conflicts(void **state) {
         expect(r, HTTP_DELETE, COMPUTE "virtualMachines/vm" V "&forceDeletion=false", NULL, 202, NULL);
 }
 
-static void test_set(void **state) {
+TEST_CASE(test_set) {
         Room *r = *state;
 
         expect(r, HTTP_GET, COMPUTE "virtualMachineScaleSets/ss" V, NULL, 200, "\"capacity\":3");

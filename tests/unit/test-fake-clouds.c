@@ -1,12 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "cloud-rig.h"
+#include "cmocka-test.h"
 #include "fake-aws-event.h"
 #include "fake-clouds.h"
 
@@ -16,7 +10,7 @@
 /* -- what queues hear ---------------------------------------------------------------------------------- */
 
 /* One row per line of the table of events, and per oddity of AWS's own samples. */
-static void test_events(void **state) {
+TEST_CASE(test_events) {
         static const struct {
                 const char *kind;
                 FakeAwsEvent event;
@@ -73,7 +67,6 @@ static void test_events(void **state) {
                 { "hook-test", { .group = "g" }, "\"Event\":\"autoscaling:TEST_NOTIFICATION\"" },
         };
 
-        (void) state;
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 FakeAwsEvent e = rows[i].event;
                 _cleanup_free_ char *text = NULL;
@@ -200,7 +193,7 @@ static void post(Room *r, const char *path, const char *text, const char *why, c
 #define QUEUE "{'QueueUrl':'http://sqs/123456789012/q'}"
 #define RECEIVE "AmazonSQS.ReceiveMessage"
 
-static void test_world(void **state) {
+TEST_CASE(test_world) {
         Room *r = *state;
 
         rest(r, "http://gce/compute/v1/projects/p/zones/us-central1-b/instances/vm-a", 200,
@@ -221,7 +214,7 @@ static void test_world(void **state) {
         aws(r, "sqs", RECEIVE, QUEUE, 200, "shutting-down");
 }
 
-static void test_posts(void **state) {
+TEST_CASE(test_posts) {
         static const struct {
                 const char *path, *text, *why;
         } rows[] = {
@@ -272,7 +265,7 @@ static void test_posts(void **state) {
         aws(r, "sqs", RECEIVE, QUEUE, 200, "no JSON");
 }
 
-static void test_bad_worlds(void **state) {
+TEST_CASE(test_bad_worlds) {
         static const struct {
                 const char *world, *why;
         } rows[] = {

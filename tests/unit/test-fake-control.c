@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "cmocka-test.h"
 #include "fake-client.h"
 #include "fake-control.h"
 #include "fake-files.h"
@@ -70,7 +65,7 @@ static void room_done(Room *room) {
         free(room->notice);
 }
 
-static void test_commands(void **state) {
+TEST_CASE(test_commands) {
         static const struct {
                 const char *what;
                 HttpMethod method;
@@ -121,7 +116,6 @@ static void test_commands(void **state) {
                 { "neither", HTTP_DELETE, "/log", NULL, 400, "GET or POST" },
         };
         Room room;
-        (void) state;
 
         room_init(&room);
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
@@ -145,9 +139,8 @@ static unsigned ask(Room *room, HttpMethod method, const char *path, const char 
         return a.status;
 }
 
-static void test_faults(void **state) {
+TEST_CASE(test_faults) {
         Room room;
-        (void) state;
 
         room_init(&room);
         assert_int_equal(ask(&room, HTTP_POST, "/fault", "{'verb':'list','status':503,'count':2}"), 200);
@@ -167,11 +160,10 @@ static void test_faults(void **state) {
         room_done(&room);
 }
 
-static void test_files(void **state) {
+TEST_CASE(test_files) {
         char dir[] = "/tmp/test-fake-control.XXXXXX";
         _cleanup_free_ char *path = NULL, *text = NULL;
         size_t size;
-        (void) state;
 
         assert_non_null(mkdtemp(dir));
         assert_return_code(fake_write_kubeconfig(dir, "node-a", "https://127.0.0.1:1", "/ca.pem", "secret"),

@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
-
+#include "cmocka-test.h"
 #include "fake-client.h"
 #include "fake-controllers.h"
 
@@ -56,7 +51,7 @@ static unsigned evict(FakeWorld *w, const char *name) {
 /* -- budgets ------------------------------------------------------------------------------------------- */
 
 /* As kube-controller-manager counts. */
-static void test_budget_status(void **state) {
+TEST_CASE(test_budget_status) {
         static const struct {
                 const char *what;
                 int replicas, pods, unready;
@@ -75,7 +70,6 @@ static void test_budget_status(void **state) {
                 { "maxUnavailable of everything", 3, 3, 0, false, "100%", 3, 0, 3, 3 },
                 { "maxUnavailable counts pods not yet made", 4, 2, 0, false, "1", 4, 3, 2, 0 },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 FakeWorld w;
@@ -110,9 +104,8 @@ static void test_budget_status(void **state) {
         }
 }
 
-static void test_budget_fails_safe(void **state) {
+TEST_CASE(test_budget_fails_safe) {
         FakeWorld w;
-        (void) state;
 
         fake_world_init(&w, NULL);
         fake_add_node(w.cluster, "a", NULL, NULL, NULL);
@@ -129,11 +122,10 @@ static void test_budget_fails_safe(void **state) {
 }
 
 /* An eviction is charged at once, and paid back when the pod's replacement is Ready. */
-static void test_eviction_and_recovery(void **state) {
+TEST_CASE(test_eviction_and_recovery) {
         _cleanup_free_ char *victim = NULL;
         const cJSON *p;
         FakeWorld w;
-        (void) state;
 
         fake_world_init(&w, NULL);
         fake_add_node(w.cluster, "a", NULL, NULL, NULL);
@@ -161,7 +153,7 @@ static void test_eviction_and_recovery(void **state) {
 
 /* -- pods ---------------------------------------------------------------------------------------------- */
 
-static void test_kubelet_life(void **state) {
+TEST_CASE(test_kubelet_life) {
         static const struct {
                 const char *what;
                 FakePod pod;
@@ -182,7 +174,6 @@ static void test_kubelet_life(void **state) {
                   USEC_INFINITY },
                 { "held by a finalizer", { .name = "p", .node = "a" }, 0, USEC_INFINITY },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 FakeWorld w;
@@ -210,9 +201,8 @@ static void test_kubelet_life(void **state) {
         }
 }
 
-static void test_shortened_grace(void **state) {
+TEST_CASE(test_shortened_grace) {
         FakeWorld w;
-        (void) state;
 
         fake_world_init(&w, NULL);
         fake_add_node(w.cluster, "a", NULL, NULL, NULL);
@@ -234,9 +224,8 @@ static void test_shortened_grace(void **state) {
         fake_world_done(&w);
 }
 
-static void test_scheduler(void **state) {
+TEST_CASE(test_scheduler) {
         FakeWorld w;
-        (void) state;
 
         fake_world_init(&w, NULL);
         fake_add_node(w.cluster, "a", NULL, NULL, NULL);
@@ -265,10 +254,9 @@ static void test_scheduler(void **state) {
 
 /* -- nodes --------------------------------------------------------------------------------------------- */
 
-static void test_dead_kubelet(void **state) {
+TEST_CASE(test_dead_kubelet) {
         const cJSON *node;
         FakeWorld w;
-        (void) state;
 
         fake_world_init(&w, NULL);
         fake_add_node(w.cluster, "a", NULL, NULL, NULL);
@@ -293,9 +281,8 @@ static void test_dead_kubelet(void **state) {
         fake_world_done(&w);
 }
 
-static void test_pod_gc(void **state) {
+TEST_CASE(test_pod_gc) {
         FakeWorld w;
-        (void) state;
 
         fake_world_init(&w, NULL);
         fake_add_node(w.cluster, "a", NULL, NULL, NULL);
@@ -321,10 +308,9 @@ static void test_pod_gc(void **state) {
         fake_world_done(&w);
 }
 
-static void test_node_by_api(void **state) {
+TEST_CASE(test_node_by_api) {
         _cleanup_answer_ FakeAnswer a = { 0 };
         FakeWorld w;
-        (void) state;
 
         fake_world_init(&w, &(FakeClusterOptions){ .heartbeat_usec = 10 * USEC_PER_SEC });
         a = fake_ask(&w, HTTP_POST, "/api/v1/nodes", NULL, "{'metadata':{'name':'n'}}");
@@ -338,10 +324,9 @@ static void test_node_by_api(void **state) {
 
 /* -- what goes with what ------------------------------------------------------------------------------- */
 
-static void test_owner_and_namespace(void **state) {
+TEST_CASE(test_owner_and_namespace) {
         _cleanup_answer_ FakeAnswer a = { 0 }, b = { 0 };
         FakeWorld w;
-        (void) state;
 
         fake_world_init(&w, NULL);
         fake_add_node(w.cluster, "a", NULL, NULL, NULL);
@@ -403,17 +388,15 @@ static char *play(void) {
         return path;
 }
 
-static void test_same_seed(void **state) {
+TEST_CASE(test_same_seed) {
         _cleanup_free_ char *once = play(), *twice = play();
-        (void) state;
 
         assert_non_null(strstr(once, "resourceVersion"));
         assert_string_equal(once, twice);
 }
 
-static void test_switched_off(void **state) {
+TEST_CASE(test_switched_off) {
         FakeWorld w;
-        (void) state;
 
         fake_world_init(&w, NULL);
         fake_cluster_set_controller(w.cluster, FAKE_CONTROLLER_SCHEDULER, false);
@@ -438,9 +421,8 @@ static bool runs_on(FakeWorld *w, const char *name, const char *node) {
                streq_ptr(fj_string(db(w, name), "spec", "nodeName", NULL), node);
 }
 
-static void test_stateful_set(void **state) {
+TEST_CASE(test_stateful_set) {
         FakeWorld w;
-        (void) state;
 
         fake_world_init(&w, &(FakeClusterOptions){ .detach_usec = 20 * USEC_PER_SEC });
         fake_add_node(w.cluster, "a", NULL, NULL, NULL);
@@ -484,9 +466,8 @@ static void test_stateful_set(void **state) {
 
 /* -- a node that is not heard of ------------------------------------------------------------------------- */
 
-static void test_dead_node_loses_its_pods(void **state) {
+TEST_CASE(test_dead_node_loses_its_pods) {
         FakeWorld w;
-        (void) state;
 
         fake_world_init(&w, NULL);
         fake_add_node(w.cluster, "a", NULL, NULL, NULL);

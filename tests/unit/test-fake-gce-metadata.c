@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <limits.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 
-#include <cmocka.h>
-
+#include "cmocka-test.h"
 #include "fake-gce-metadata.h"
 #include "http-ask.h"
 #include "string-util.h"
@@ -63,7 +58,7 @@ static char *wait_path(Vm *v, const char *path, const char *more) {
         return url;
 }
 
-static void test_transport(void **state) {
+TEST_CASE(test_transport) {
         static const AskRow rows[] = {
                 { "without the header", HTTP_GET, PREEMPTED, NULL, NULL, 403, NULL },
                 { "with another flavour", HTTP_GET, PREEMPTED, "Metadata-Flavor: Azure\n", NULL, 403, NULL },
@@ -100,14 +95,13 @@ static void test_transport(void **state) {
                   "\"scopes\":[\"https://www.googleapis.com/auth/cloud-platform\"]}" },
         };
         Vm v;
-        (void) state;
 
         vm_init(&v);
         http_ask_rows(&v.ask, rows, ELEMENTSOF(rows));
         vm_done(&v);
 }
 
-static void test_values(void **state) {
+TEST_CASE(test_values) {
         static const struct {
                 const char *path, *body; /* NULL: 404 */
         } rows[] = {
@@ -132,7 +126,6 @@ static void test_values(void **state) {
                 { "instance/service-accounts//token", NULL },
         };
         Vm v;
-        (void) state;
 
         vm_init(&v);
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
@@ -143,11 +136,10 @@ static void test_values(void **state) {
         vm_done(&v);
 }
 
-static void test_headers(void **state) {
+TEST_CASE(test_headers) {
         static const char *const paths[] = { PREEMPTED, V1 "instance/nothing", V1 "instance" };
         Vm v;
         char h[256], again[256];
-        (void) state;
 
         vm_init(&v);
         for (size_t i = 0; i < ELEMENTSOF(paths); i++) {
@@ -177,11 +169,10 @@ static void test_headers(void **state) {
 
 /* -- hanging GETs -------------------------------------------------------------------------------------- */
 
-static void test_wait_until_change(void **state) {
+TEST_CASE(test_wait_until_change) {
         _cleanup_free_ char *path = NULL;
         Asked a;
         Vm v;
-        (void) state;
 
         vm_init(&v);
         path = wait_path(&v, PREEMPTED, "&timeout_sec=60");
@@ -202,11 +193,10 @@ static void test_wait_until_change(void **state) {
         vm_done(&v);
 }
 
-static void test_wait_until_timeout(void **state) {
+TEST_CASE(test_wait_until_timeout) {
         _cleanup_free_ char *path = NULL;
         char before[256], after[256];
         Vm v;
-        (void) state;
 
         vm_init(&v);
         path = wait_path(&v, PREEMPTED, "&timeout_sec=60");
@@ -223,10 +213,9 @@ static void test_wait_until_timeout(void **state) {
 
 /* What changed between two calls is told at once to him who says what he knows, and missed by him who does
  * not. */
-static void test_last_etag(void **state) {
+TEST_CASE(test_last_etag) {
         _cleanup_free_ char *path = NULL;
         Vm v;
-        (void) state;
 
         vm_init(&v);
         path = wait_path(&v, PREEMPTED, "&timeout_sec=60");
@@ -245,10 +234,9 @@ static void test_last_etag(void **state) {
         vm_done(&v);
 }
 
-static void test_wait_on_a_subtree(void **state) {
+TEST_CASE(test_wait_on_a_subtree) {
         Asked a;
         Vm v;
-        (void) state;
 
         vm_init(&v);
         http_ask_start(&v.ask, &a, HTTP_GET, V1 "instance/" WAIT "&recursive=true", FLAVOR, NULL);
@@ -262,10 +250,9 @@ static void test_wait_on_a_subtree(void **state) {
         vm_done(&v);
 }
 
-static void test_client_that_leaves(void **state) {
+TEST_CASE(test_client_that_leaves) {
         Asked a;
         Vm v;
-        (void) state;
 
         vm_init(&v);
         http_ask_start(&v.ask, &a, HTTP_GET, PREEMPTED WAIT, FLAVOR, NULL);
@@ -297,9 +284,8 @@ static uint64_t seen_after(Vm *v) {
         return sec;
 }
 
-static void test_migration_warns_who_asked_itself(void **state) {
+TEST_CASE(test_migration_warns_who_asked_itself) {
         Vm v;
-        (void) state;
 
         vm_init(&v);
         /* A parent does not count, and neither does a question without the header. */
@@ -320,7 +306,7 @@ static void test_migration_warns_who_asked_itself(void **state) {
         vm_done(&v);
 }
 
-static void test_who_hears_of_maintenance(void **state) {
+TEST_CASE(test_who_hears_of_maintenance) {
         static const struct {
                 const char *what;
                 FakeGceMetadataOptions options;
@@ -331,7 +317,6 @@ static void test_who_hears_of_maintenance(void **state) {
                 { "is spot", { .spot = true }, false },
                 { "has a GPU", { .terminates = true, .gpu = true }, true },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 Vm v;
@@ -350,7 +335,7 @@ static void test_who_hears_of_maintenance(void **state) {
         }
 }
 
-static void test_upcoming(void **state) {
+TEST_CASE(test_upcoming) {
         static const struct {
                 FakeGceUpcoming none;
                 unsigned status;
@@ -364,7 +349,6 @@ static void test_upcoming(void **state) {
                 { FAKE_GCE_UPCOMING_ABSENT, 404, NULL },
         };
         Vm v;
-        (void) state;
 
         vm_init(&v);
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
@@ -385,9 +369,8 @@ static void test_upcoming(void **state) {
         vm_done(&v);
 }
 
-static void test_graceful_shutdown(void **state) {
+TEST_CASE(test_graceful_shutdown) {
         Vm v;
-        (void) state;
 
         vm_init_as(&v, (FakeGceMetadataOptions){ .graceful_shutdown = true });
         expect(&v, V1 "instance/shutdown-details/stop-state", 200, "UNSPECIFIED");
@@ -402,12 +385,11 @@ static void test_graceful_shutdown(void **state) {
 /* -- identity, faults ---------------------------------------------------------------------------------- */
 
 /* A token comes from a cache until five minutes before its end. */
-static void test_token(void **state) {
+TEST_CASE(test_token) {
         static const char first[] = "ya29.c.fake-";
         _cleanup_free_ char *token = NULL;
         const char *begin;
         Vm v;
-        (void) state;
 
         vm_init(&v);
         {
@@ -442,9 +424,8 @@ static void test_token(void **state) {
         vm_done(&v);
 }
 
-static void test_intercepted(void **state) {
+TEST_CASE(test_intercepted) {
         Vm v;
-        (void) state;
 
         vm_init(&v);
         fake_gce_metadata_intercept(v.gce, true);
@@ -457,10 +438,9 @@ static void test_intercepted(void **state) {
         vm_done(&v);
 }
 
-static void test_restart(void **state) {
+TEST_CASE(test_restart) {
         Asked a;
         Vm v;
-        (void) state;
 
         vm_init(&v);
         http_ask_start(&v.ask, &a, HTTP_GET, PREEMPTED WAIT, FLAVOR, NULL);
@@ -476,10 +456,9 @@ static void test_restart(void **state) {
         vm_done(&v);
 }
 
-static void test_faults(void **state) {
+TEST_CASE(test_faults) {
         Asked a;
         Vm v;
-        (void) state;
 
         vm_init(&v);
         fake_gce_metadata_fail(v.gce, FAKE_GCE_ALL, 2, 503);

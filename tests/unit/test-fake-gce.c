@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 
-#include <cmocka.h>
-
 #include "cloud-rig.h"
+#include "cmocka-test.h"
 #include "fake-gce.h"
 
 #define ORIGIN "https://compute.googleapis.com"
@@ -87,7 +82,7 @@ static void expect_operation(Room *r, const char *part) {
 #define DELETE "zones/" ZONE "/instances/"
 #define MIG "zones/" ZONE "/instanceGroupManagers/mig"
 
-static void test_refusals(void **state) {
+TEST_CASE(test_refusals) {
         static const struct {
                 const char *token;
                 HttpMethod method;
@@ -163,7 +158,7 @@ static void test_refusals(void **state) {
         expect(r, HTTP_GET, DELETE "alone", NULL, 503, "\"status\":\"UNAVAILABLE\"");
 }
 
-static void test_delete(void **state) {
+TEST_CASE(test_delete) {
         Room *r = *state;
 
         fake_gce_protect(r->gce, ZONE, "alone", true);
@@ -195,7 +190,7 @@ static void test_delete(void **state) {
         expect(r, HTTP_GET, DELETE "spot", NULL, 200, "\"status\":\"TERMINATED\"");
 }
 
-static void test_graceful(void **state) {
+TEST_CASE(test_graceful) {
         Room *r = *state;
 
         fake_gce_set_graceful(r->gce, ZONE, "alone", USEC_PER_MINUTE);
@@ -209,7 +204,7 @@ static void test_graceful(void **state) {
         assert_string_equal(fake_gce_status(r->gce, ZONE, "b"), "STOPPING");
 }
 
-static void test_wait(void **state) {
+TEST_CASE(test_wait) {
         _cleanup_free_ char *path = NULL;
         usec_t before;
         Room *r = *state;
@@ -231,7 +226,7 @@ static void test_wait(void **state) {
 }
 
 /* DONE with an error is a failure, and nothing was done. */
-static void test_failed_operation(void **state) {
+TEST_CASE(test_failed_operation) {
         Room *r = *state;
 
         fake_gce_fail_operations(r->gce, 1, 503, "ZONE_RESOURCE_POOL_EXHAUSTED", "no room");
@@ -243,7 +238,7 @@ static void test_failed_operation(void **state) {
 }
 
 /* Deleted directly, it comes back; through its group, it does not. */
-static void test_group(void **state) {
+TEST_CASE(test_group) {
         Room *r = *state;
 
         expect(r, HTTP_DELETE, DELETE "mig-1", NULL, 200, NULL);
@@ -286,7 +281,7 @@ static void test_group(void **state) {
         assert_string_equal(fake_gce_status(r->gce, ZONE, "mig-2"), "STOPPING");
 }
 
-static void test_list(void **state) {
+TEST_CASE(test_list) {
         static const struct {
                 const char *path;
                 unsigned status;
@@ -313,7 +308,7 @@ static void test_list(void **state) {
                 expect(r, HTTP_GET, rows[i].path, NULL, rows[i].status, rows[i].part);
 }
 
-static void test_lost_answer(void **state) {
+TEST_CASE(test_lost_answer) {
         HttpHeader headers[] = { { "Authorization", "Bearer good" } };
         _cleanup_ask_ CloudAsk lost = { 0 };
         Room *r = *state;

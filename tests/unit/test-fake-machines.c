@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 
-#include <cmocka.h>
-
+#include "cmocka-test.h"
 #include "fake-machines.h"
 #include "http-ask.h"
 
@@ -53,7 +48,7 @@ static void expect(Room *r, FakeMachine *m, const char *path, unsigned status, c
         http_ask_rows(&r->ask, &row, 1);
 }
 
-static void test_bad_machines(void **state) {
+TEST_CASE(test_bad_machines) {
         static const struct {
                 const char *json, *why;
         } rows[] = {
@@ -63,7 +58,6 @@ static void test_bad_machines(void **state) {
                 { "{'id':'vm-z','platform':'azure','instance':'3'}", "needs a scaleSet" },
         };
         Room r;
-        (void) state;
 
         room_init(&r);
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
@@ -77,7 +71,7 @@ static void test_bad_machines(void **state) {
         room_done(&r);
 }
 
-static void test_notices(void **state) {
+TEST_CASE(test_notices) {
         static const struct {
                 const char *id, *kind, *action;
                 bool fine;
@@ -101,7 +95,6 @@ static void test_notices(void **state) {
                 { "vm-x", "none", "", false },
         };
         Room r;
-        (void) state;
 
         room_init(&r);
         for (size_t i = 0; i < ELEMENTSOF(rows); i++)
@@ -128,7 +121,7 @@ static void test_notices(void **state) {
         room_done(&r);
 }
 
-static void test_faults(void **state) {
+TEST_CASE(test_faults) {
         static const struct {
                 const char *id, *fault, *why; /* NULL: fine */
         } rows[] = {
@@ -143,7 +136,6 @@ static void test_faults(void **state) {
                 { "i-1", "{'count':0}", NULL },
         };
         Room r;
-        (void) state;
 
         room_init(&r);
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {

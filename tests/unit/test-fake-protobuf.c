@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The fake writes byte by byte what a real API server has sent of the same objects. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
-
+#include "cmocka-test.h"
 #include "fake-json.h"
 #include "fake-protobuf.h"
 #include "json-protobuf.h"
@@ -23,7 +18,7 @@ static void assert_bytes(const StrBuf *b, const char *expected, size_t size) {
                 fail_msg("%zu bytes for %zu, the same up to %zu", b->size, size, same);
 }
 
-static void test_lists(void **state) {
+TEST_CASE(test_lists) {
         static const struct {
                 FakeResourceId id;
                 const char *json, *bytes;
@@ -35,7 +30,6 @@ static void test_lists(void **state) {
                 { FAKE_VOLUMEATTACHMENTS, json_attachments, fixture_attachments,
                   FIXTURE_SIZE(fixture_attachments) },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_cjson_ cJSON *list = MUST(cJSON_Parse(rows[i].json));
@@ -55,12 +49,11 @@ static void test_lists(void **state) {
         }
 }
 
-static void test_events(void **state) {
+TEST_CASE(test_events) {
         _cleanup_cjson_ cJSON *events = MUST(cJSON_Parse(json_frames));
         const FakeResource *r = fake_resource(FAKE_PODS);
         _cleanup_strbuf_ StrBuf b = { 0 };
         const cJSON *e;
-        (void) state;
 
         cJSON_ArrayForEach (e, events) {
                 _cleanup_strbuf_ StrBuf message = { 0 };
@@ -72,10 +65,9 @@ static void test_events(void **state) {
         assert_bytes(&b, fixture_frames, FIXTURE_SIZE(fixture_frames));
 }
 
-static void test_status(void **state) {
+TEST_CASE(test_status) {
         _cleanup_cjson_ cJSON *status = MUST(cJSON_Parse(json_status));
         _cleanup_strbuf_ StrBuf b = { 0 };
-        (void) state;
 
         fake_protobuf_add_status(&b, status);
         assert_bytes(&b, fixture_status, FIXTURE_SIZE(fixture_status));
@@ -94,12 +86,11 @@ static char *read_back(const cJSON *pod, bool strange, size_t *ret_size) {
 }
 
 /* What a later API has more is passed over. */
-static void test_strange(void **state) {
+TEST_CASE(test_strange) {
         _cleanup_cjson_ cJSON *list = MUST(cJSON_Parse(json_page));
         const cJSON *pod = cJSON_GetArrayItem(fj_get(list, "items", NULL), 0);
         _cleanup_free_ char *plain = NULL, *strange = NULL;
         size_t plain_size, strange_size;
-        (void) state;
 
         plain = read_back(pod, false, &plain_size);
         strange = read_back(pod, true, &strange_size);
@@ -108,16 +99,15 @@ static void test_strange(void **state) {
 }
 
 /* Whoever wrote to a real server is noted in the object. */
-static void test_managed_fields(void **state) {
+TEST_CASE(test_managed_fields) {
         _cleanup_cjson_ cJSON *pod = fj_parse("{'metadata':{'name':'p'}}");
         _cleanup_strbuf_ StrBuf message = { 0 };
-        (void) state;
 
         fake_protobuf_add_message(&message, fake_resource(FAKE_PODS), pod, false);
         assert_non_null(memmem(message.data, message.size, "FieldsV1", 8));
 }
 
-static void test_what_is_asked_for(void **state) {
+TEST_CASE(test_what_is_asked_for) {
         static const struct {
                 const char *accept;
                 bool protobuf;
@@ -133,7 +123,6 @@ static void test_what_is_asked_for(void **state) {
                 { "text/plain, application/vnd.kubernetes.protobuf", true },
                 { "application/vnd.kubernetes.protobuffer", false },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 HttpHeader header = { "Accept", rows[i].accept };

@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 
-#include <cmocka.h>
-
 #include "cloud-rig.h"
+#include "cmocka-test.h"
 #include "fake-json.h"
 #include "fake-sqs.h"
 
@@ -89,7 +84,7 @@ static void expect_handle(Room *r, const char *operation, const char *more, unsi
 
 #define RECEIVE "{'QueueUrl':'" QUEUE "'}"
 
-static void test_refusals(void **state) {
+TEST_CASE(test_refusals) {
         static const struct {
                 const char *what;
                 RigSigning signing;
@@ -241,7 +236,7 @@ static void test_refusals(void **state) {
         expect(r, "ReceiveMessage", RECEIVE, 400, "com.amazonaws.sqs#RequestThrottled");
 }
 
-static void test_queue_url(void **state) {
+TEST_CASE(test_queue_url) {
         Room *r = *state;
 
         expect(r, "GetQueueUrl", "{'QueueName':'q'}", 200, "{\"QueueUrl\":\"" QUEUE "\"}");
@@ -250,7 +245,7 @@ static void test_queue_url(void **state) {
                "QueueDoesNotExist");
 }
 
-static void test_send_and_receive(void **state) {
+TEST_CASE(test_send_and_receive) {
         static const char receive[] =
                 "{'QueueUrl':'" QUEUE
                 "','MessageSystemAttributeNames':['SentTimestamp','ApproximateReceiveCount']}";
@@ -281,7 +276,7 @@ static void test_send_and_receive(void **state) {
         assert_int_equal(fake_sqs_n_messages(r->sqs, "short"), 0);
 }
 
-static void test_handles(void **state) {
+TEST_CASE(test_handles) {
         char old[400];
         Room *r = *state;
 
@@ -321,7 +316,7 @@ static void test_handles(void **state) {
         expect_handle(r, "ChangeMessageVisibility", ",'VisibilityTimeout':1", 400, "does not exist");
 }
 
-static void test_long_poll(void **state) {
+TEST_CASE(test_long_poll) {
         static const char wait[] = "{'QueueUrl':'" QUEUE "','WaitTimeSeconds':20,'MaxNumberOfMessages':10}";
         _cleanup_ask_ CloudAsk first = { 0 }, second = { 0 }, third = { 0 }, fourth = { 0 };
         Room *r = *state;
@@ -367,7 +362,7 @@ static void test_long_poll(void **state) {
 }
 
 /* At least once, in no order. */
-static void test_twice_and_shuffled(void **state) {
+TEST_CASE(test_twice_and_shuffled) {
         static const char ten[] = "{'QueueUrl':'" QUEUE "','MaxNumberOfMessages':10,'VisibilityTimeout':0}";
         Random *random;
         Room *r = *state;
@@ -397,7 +392,7 @@ static void test_twice_and_shuffled(void **state) {
         expect(r, "ReceiveMessage", ten, 200, "Messages");
 }
 
-static void test_batch(void **state) {
+TEST_CASE(test_batch) {
         Room *r = *state;
         _cleanup_free_ char *good = NULL, *eleven = NULL;
         StrBuf b = { 0 };
@@ -425,7 +420,7 @@ static void test_batch(void **state) {
         expect(r, "DeleteMessageBatch", eleven, 400, "#TooManyEntriesInBatchRequest");
 }
 
-static void test_attributes_and_limit(void **state) {
+TEST_CASE(test_attributes_and_limit) {
         Room *r = *state;
 
         expect(r, "SendMessage", "{'QueueUrl':'" QUEUE "','MessageBody':'late','DelaySeconds':60}", 200,
@@ -446,7 +441,7 @@ static void test_attributes_and_limit(void **state) {
 }
 
 /* A receive that takes effect and whose answer is lost: the message is away until it is visible again. */
-static void test_lost_answer(void **state) {
+TEST_CASE(test_lost_answer) {
         _cleanup_ask_ CloudAsk lost = { 0 }, polling = { 0 };
         Room *r = *state;
 

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -13,8 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "cmocka-test.h"
 #include "fd-store.h"
 #include "string-util.h"
 
@@ -77,7 +72,7 @@ static bool is_same_file(int a, int b) {
 }
 
 /* A copy goes to the manager under its name, to stay there though its other end hangs up; and is dropped by name. */
-static void test_put_and_forget(void **state) {
+TEST_CASE(test_put_and_forget) {
         FdStore s = { 0 };
         char text[200];
         int fds[2], got;
@@ -103,7 +98,7 @@ static void test_put_and_forget(void **state) {
 }
 
 /* Nobody listens, or nobody is there any more. */
-static void test_no_manager(void **state) {
+TEST_CASE(test_no_manager) {
         FdStore s = { 0 };
 
         assert_return_code(unsetenv("NOTIFY_SOCKET"), errno);
@@ -152,7 +147,7 @@ static int take(const char *names, int n, int inhibitor) {
         return fd == -ENOENT ? 0 : 11;
 }
 
-static void test_take(void **state) {
+TEST_CASE(test_take) {
         static const struct {
                 const char *names;
                 int n;
@@ -183,7 +178,7 @@ static void test_take(void **state) {
 }
 
 /* Meant for somebody else: nothing is taken. */
-static void test_of_another(void **state) {
+TEST_CASE(test_of_another) {
         FdStore s = { 0 };
 
         assert_return_code(setenv("LISTEN_PID", "1", 1), errno);

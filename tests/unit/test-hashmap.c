@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,9 +7,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "alloc-util.h"
+#include "cmocka-test.h"
 #include "hashmap.h"
 #include "string-util.h"
 
@@ -35,7 +30,7 @@ static const char *key(unsigned n, char ret[16]) {
         return ret;
 }
 
-static void test_put_get_remove(void **state) {
+TEST_CASE(test_put_get_remove) {
         _cleanup_(hashmap_freep) Hashmap *m = NULL;
         const char *first;
         void *old;
@@ -74,7 +69,7 @@ static void test_put_get_remove(void **state) {
         assert_null(hashmap_first(m, NULL));
 }
 
-static void test_keys_are_copied(void **state) {
+TEST_CASE(test_keys_are_copied) {
         _cleanup_(hashmap_freep) Hashmap *copies = NULL, *borrows = NULL;
         char a[] = "a", again[] = "a";
         const char *k;
@@ -91,7 +86,7 @@ static void test_keys_are_copied(void **state) {
 }
 
 /* Against a plain array that cannot be wrong. */
-static void test_many_against_model(void **state) {
+TEST_CASE(test_many_against_model) {
         _cleanup_(hashmap_freep) Hashmap *m = NULL;
         static bool there[512];
         uint64_t x = 88172645463325252u;
@@ -123,7 +118,7 @@ static void test_many_against_model(void **state) {
                 assert_ptr_equal(hashmap_get(m, key(i, k)), there[i] ? number(i + 1) : NULL);
 }
 
-static void test_order_is_that_of_insertion(void **state) {
+TEST_CASE(test_order_is_that_of_insertion) {
         _cleanup_(hashmap_freep) Hashmap *m = NULL;
         unsigned expected = 0;
         char k[16];
@@ -147,7 +142,7 @@ static void test_order_is_that_of_insertion(void **state) {
         assert_true(expected >= N_MANY);
 }
 
-static void test_removal_during_walk(void **state) {
+TEST_CASE(test_removal_during_walk) {
         _cleanup_(hashmap_freep) Hashmap *m = NULL;
         HashmapIterator it = { 0 };
         unsigned seen = 0;
@@ -177,7 +172,7 @@ static void test_removal_during_walk(void **state) {
 }
 
 /* Putting during the walk may pack the entries; those that were there are still seen once each. */
-static void test_insertion_during_walk(void **state) {
+TEST_CASE(test_insertion_during_walk) {
         _cleanup_(hashmap_freep) Hashmap *m = NULL;
         HashmapIterator it = { 0 };
         uintptr_t last = 0;
@@ -206,7 +201,7 @@ static void test_insertion_during_walk(void **state) {
 }
 
 /* What is packed away in the middle of a walk leaves no gap that the walk would jump over. */
-static void test_packing_during_walk(void **state) {
+TEST_CASE(test_packing_during_walk) {
         for (unsigned n_gone = 1; n_gone < 400; n_gone += 7) {
                 _cleanup_(hashmap_freep) Hashmap *m = NULL;
                 HashmapIterator it = { 0 };
@@ -232,7 +227,7 @@ static void test_packing_during_walk(void **state) {
 }
 
 /* A queue in a map: the oldest goes, a new one comes. */
-static void test_first_stays_quick(void **state) {
+TEST_CASE(test_first_stays_quick) {
         _cleanup_(hashmap_freep) Hashmap *m = NULL;
         char k[16];
 
@@ -262,7 +257,7 @@ static void *member_free(void *value) {
         return NULL;
 }
 
-static void test_free_with(void **state) {
+TEST_CASE(test_free_with) {
         Hashmap *m = NULL;
 
         assert_return_code(hashmap_new(HASHMAP_BORROW_KEYS, &m), 0);
@@ -302,7 +297,7 @@ static int fill_until_memory_ends(void) {
         return 0;
 }
 
-static void test_out_of_memory(void **state) {
+TEST_CASE(test_out_of_memory) {
         int status = 0;
         pid_t pid;
 
@@ -318,7 +313,7 @@ static void test_out_of_memory(void **state) {
         assert_int_equal(WEXITSTATUS(status), 0);
 }
 
-static void test_hashes(void **state) {
+TEST_CASE(test_hashes) {
         static const uint8_t seed[16] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 };
         uint8_t text[15];
 

@@ -1,11 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "cmocka-test.h"
 #include "heard-conditions.h"
 #include "marks.h"
 #include "pod-names.h"
@@ -41,7 +35,7 @@ static void assert_says(HeardSay say, const char *before, const char *expected) 
         }
 }
 
-static void test_rows(void **state) {
+TEST_CASE(test_rows) {
         static const struct {
                 HeardSay say;
                 const char *before, *expected; /* planned, in progress, drain, drained */
@@ -78,7 +72,7 @@ static void assert_text(HeardSay say, size_t type, const Condition *said, const 
         assert_string_equal(c.reason, reason);
 }
 
-static void test_texts(void **state) {
+TEST_CASE(test_texts) {
         static const char how_far[] = "2 pods are left";
         const Notice reboot = { .kind = NOTICE_MAINTENANCE, .announced_usec = USEC_INFINITY };
         const HeardWords words = { .notice = &spot, .how_far = how_far }, no_figures = { .notice = &spot }, window = { .notice = &reboot };
@@ -108,7 +102,7 @@ static void test_texts(void **state) {
 }
 
 /* Each sentence as a person reads it, who knows nothing of this node. */
-static void test_sentences(void **state) {
+TEST_CASE(test_sentences) {
         static const struct {
                 HeardSay say;
                 size_t type;
@@ -132,7 +126,7 @@ static void test_sentences(void **state) {
 }
 
 /* What vesperctl reads there again. */
-static void test_read_again(void **state) {
+TEST_CASE(test_read_again) {
         const DrainBlocker blockers[] = {
                 { .ns = "default", .name = "a", .reason = "Terminating", .detail = "" },
                 { .ns = "default", .name = "b", .reason = "BlockedByPDB", .detail = "web" },
@@ -176,7 +170,7 @@ static void test_read_again(void **state) {
         assert_string_equal(heard_condition_figures(&c), "1 pod is left");
 }
 
-static void test_how_far(void **state) {
+TEST_CASE(test_how_far) {
         const DrainBlocker blockers[] = {
                 { .ns = "default", .name = "a", .reason = "Terminating", .detail = "" },
                 { .ns = "default", .name = "b", .reason = "BlockedByPDB", .detail = "web" },
@@ -205,7 +199,7 @@ static void test_how_far(void **state) {
 }
 
 /* A Node with one condition of another writer's. */
-static void test_writers(void **state) {
+TEST_CASE(test_writers) {
         static const struct {
                 const char *what, *type, *reason, *message;
                 ConditionStatus status;

@@ -1,11 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "cmocka-test.h"
 #include "fake-json.h"
 #include "heard-conditions.h"
 #include "heard-rule.h"
@@ -117,7 +111,7 @@ static usec_t heard_until(Room *r) {
         return notice_announced(i.notice);
 }
 
-static void test_drained(void **state) {
+TEST_CASE(test_drained) {
         _cleanup_free_ char *announced = NULL, *said = NULL;
         Room r;
 
@@ -150,7 +144,7 @@ static void test_drained(void **state) {
         room_close(&r);
 }
 
-static void test_reported(void **state) {
+TEST_CASE(test_reported) {
         Room r;
 
         room_open(&r, false, NULL);
@@ -166,7 +160,7 @@ static void test_reported(void **state) {
 }
 
 /* A PodDisruptionBudget holds until the pod's grace no longer fits before the announced time, and no longer. */
-static void test_budget_until_deadline(void **state) {
+TEST_CASE(test_budget_until_deadline) {
         _cleanup_free_ char *said = NULL;
         char when[RFC3339_MAX];
         Room r;
@@ -198,7 +192,7 @@ static void test_budget_until_deadline(void **state) {
 }
 
 /* What is left at the announced time was told to go; nothing more is done. */
-static void test_expires(void **state) {
+TEST_CASE(test_expires) {
         Room r;
 
         room_open(&r, false, DRAINS);
@@ -220,7 +214,7 @@ static void mark_agent(Room *r, const char *phase, int pods_left) {
                    phase, pods_left);
 }
 
-static void test_agent_first(void **state) {
+TEST_CASE(test_agent_first) {
         Room r;
 
         room_open(&r, false, DRAINS);
@@ -244,7 +238,7 @@ static void test_agent_first(void **state) {
 }
 
 /* A person opens the node: the drain stops, and the same message does not begin it again; another one does. */
-static void test_overruled(void **state) {
+TEST_CASE(test_overruled) {
         Room r;
 
         room_open(&r, false, DRAINS);
@@ -272,7 +266,7 @@ static void test_overruled(void **state) {
 }
 
 /* A cordon that was there first is nobody of vesper's to take off. */
-static void test_cordon_of_others(void **state) {
+TEST_CASE(test_cordon_of_others) {
         Room r;
 
         room_open(&r, false, DRAINS);
@@ -287,7 +281,7 @@ static void test_cordon_of_others(void **state) {
         room_close(&r);
 }
 
-static void test_leader_dies(void **state) {
+TEST_CASE(test_leader_dies) {
         Room r;
 
         room_open(&r, false, DRAINS);
@@ -315,7 +309,7 @@ static void test_leader_dies(void **state) {
         room_close(&r);
 }
 
-static void test_boots_anew(void **state) {
+TEST_CASE(test_boots_anew) {
         Room r;
 
         room_open(&r, false, DRAINS);
@@ -328,7 +322,7 @@ static void test_boots_anew(void **state) {
 }
 
 /* A person keeps the node from vesper, while it drains and before. */
-static void test_kept_from_vesper(void **state) {
+TEST_CASE(test_kept_from_vesper) {
         Room r;
 
         room_open(&r, false, DRAINS);
@@ -350,7 +344,7 @@ static void test_kept_from_vesper(void **state) {
 }
 
 /* A pool begins to want it: it is removed as if the queue had told of it then. */
-static void test_pool_wants_it(void **state) {
+TEST_CASE(test_pool_wants_it) {
         Room r;
 
         room_open(&r, false, DRAINS);
@@ -371,7 +365,7 @@ static void test_pool_wants_it(void **state) {
 }
 
 /* The setting is taken back, and another leader leads: what the first one has put goes. */
-static void test_reported_from_now_on(void **state) {
+TEST_CASE(test_reported_from_now_on) {
         Room r;
 
         room_open(&r, false, DRAINS);
@@ -434,7 +428,7 @@ static uint64_t status_patches(Room *r) {
 }
 
 /* Each of the four says its part in its time; what has not changed costs no write. */
-static void test_conditions(void **state) {
+TEST_CASE(test_conditions) {
         uint64_t before;
         Room r;
 
@@ -471,7 +465,7 @@ static void test_conditions(void **state) {
         room_close(&r);
 }
 
-static void test_conditions_planned(void **state) {
+TEST_CASE(test_conditions_planned) {
         Room r;
 
         room_open(&r, false, DRAINS);
@@ -495,7 +489,7 @@ static void test_conditions_planned(void **state) {
         room_close(&r);
 }
 
-static void test_conditions_expired(void **state) {
+TEST_CASE(test_conditions_expired) {
         Room r;
 
         room_open(&r, false, DRAINS);
@@ -508,7 +502,7 @@ static void test_conditions_expired(void **state) {
         room_close(&r);
 }
 
-static void test_conditions_overruled(void **state) {
+TEST_CASE(test_conditions_overruled) {
         Room r;
 
         room_open_held(&r);
@@ -523,7 +517,7 @@ static void test_conditions_overruled(void **state) {
 }
 
 /* What a leader has left there goes with the next one, also where the annotation went before. */
-static void test_conditions_of_a_dead_leader(void **state) {
+TEST_CASE(test_conditions_of_a_dead_leader) {
         Room r;
 
         room_open(&r, false, DRAINS);
@@ -546,7 +540,7 @@ static void set_conditions(Room *r, const char *rest) {
 }
 
 /* The agent's own words are never written over, whoever has spoken first; what it has left unsaid is said again when it is done. */
-static void test_conditions_are_agents(void **state) {
+TEST_CASE(test_conditions_are_agents) {
         uint64_t before;
         Room r;
 
@@ -575,7 +569,7 @@ static void test_conditions_are_agents(void **state) {
 }
 
 /* The agent's words come while the coordinator's are on their way: the API server refuses those, which are of an old Node. */
-static void test_conditions_cross(void **state) {
+TEST_CASE(test_conditions_cross) {
         Room r;
 
         room_open_held(&r);
@@ -593,7 +587,7 @@ static void test_conditions_cross(void **state) {
 }
 
 /* How many pods are left is written on the Node every ten seconds, and no more often. */
-static void test_pods_left(void **state) {
+TEST_CASE(test_pods_left) {
         uint64_t before;
         Room r;
 
@@ -624,7 +618,7 @@ static void groups_open(Room *r) {
 }
 
 /* Heartbeats for as long as the drain takes, which is four times the hook's own time; then CONTINUE, once. */
-static void test_hook(void **state) {
+TEST_CASE(test_hook) {
         FakeTroubles *calls;
         Room r;
 
@@ -648,7 +642,7 @@ static void test_hook(void **state) {
 }
 
 /* Who opens the node has answered for its group, too: it goes on by its own time. */
-static void test_hook_overruled(void **state) {
+TEST_CASE(test_hook_overruled) {
         Room r;
 
         groups_open(&r);

@@ -1,11 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "cmocka-test.h"
 #include "heard-rule.h"
 #include "string-util.h"
 
@@ -14,7 +8,7 @@
 #define OUTLIVED(end) ((end) + HEARD_OUTLIVED_USEC)
 
 /* A node that no pool wants, Ready and open, of which an end in two minutes was told, and nothing has been done. */
-static void test_decide(void **state) {
+TEST_CASE(test_decide) {
         Notice spot, hook, hibernation, *notice;
         Interruption heard;
         HeardFacts f;

@@ -1,17 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <arpa/inet.h>
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <systemd/sd-event.h>
 
-#include <cmocka.h>
-
+#include "cmocka-test.h"
 #include "file-util.h"
 #include "http-curl-internal.h"
 #include "http-server.h"
@@ -348,7 +343,7 @@ DEFINE_FREEP(RawServer, raw_server_free);
 /* -- tests ---------------------------------------------------------------------------------------------- */
 
 /* One row is one call to our own server. */
-static void test_calls(void **state) {
+TEST_CASE(test_calls) {
         static const HttpHeader headers[] = { { "Content-Type", "application/json" }, { "X-Empty", "" } };
         static const struct {
                 const char *what;
@@ -390,7 +385,6 @@ static void test_calls(void **state) {
                   "GET:/error?: " },
         };
         _cleanup_(world_freep) World *w = world_new_with_server();
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 HttpRequest q = {
@@ -411,10 +405,9 @@ static void test_calls(void **state) {
 }
 
 /* Told once, before the first piece; of an error answer they are the response's. */
-static void test_headers_of_streams(void **state) {
+TEST_CASE(test_headers_of_streams) {
         _cleanup_(world_freep) World *w = world_new_with_server();
         const HttpRequest q = { .on_data = on_data, .on_headers = on_headers };
-        (void) state;
 
         assert_string_equal(call(w, q, "http", "/stream"), "<here>[onetwo]200: ");
         w->call = http_call_free(w->call);
@@ -425,7 +418,7 @@ static void test_headers_of_streams(void **state) {
 }
 
 /* One row is one peer that misbehaves. */
-static void test_bad_peers(void **state) {
+TEST_CASE(test_bad_peers) {
         static const struct {
                 const char *what, *scheme, *answer, *seen;
         } rows[] = {
@@ -447,7 +440,6 @@ static void test_bad_peers(void **state) {
                   "\2HTTP/1.1 100 Continue\r\nX-A: b\r\n\r\nHTTP/1.1 200 OK\r\nContent-Le", "ECONNRESET? " },
                 { "has nothing to say", "http", "HTTP/1.1 204 No Content\r\n\r\n", "204: " },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_(world_freep) World *w = world_new();
@@ -476,12 +468,11 @@ static void on_done_with_headers(const HttpResponse *r, void *userdata) {
 }
 
 /* Of the answer itself, not of what came before it; and nothing of the answer before. */
-static void test_headers_of_the_last(void **state) {
+TEST_CASE(test_headers_of_the_last) {
         _cleanup_(world_freep) World *w = world_new();
         _cleanup_(raw_server_freep) RawServer *raw = raw_server_new(w);
         _cleanup_free_ char *url = strf("http://127.0.0.1:%u/", raw->port);
         HttpRequest q = { .url = url, .timeout_usec = PATIENCE_USEC, .max_response_bytes = 100 };
-        (void) state;
 
         raw->answers[0] = "HTTP/1.1 103 Early Hints\r\nX-A: early\r\nX-B: early\r\n\r\n"
                           "HTTP/1.1 200 OK\r\nX-C:  c \r\nContent-Length: 2\r\n\r\nhi";
@@ -498,7 +489,7 @@ static void test_headers_of_the_last(void **state) {
 }
 
 /* A request that waited for its connection began when it left. */
-static void test_begins_when_it_leaves(void **state) {
+TEST_CASE(test_begins_when_it_leaves) {
         _cleanup_(world_freep) World *w = world_new_with_server();
         _cleanup_free_ char *hold = url_of(w, "http", "/hold"), *plain = url_of(w, "http", "/plain");
         HttpRequest q = { .url = hold,
@@ -506,7 +497,6 @@ static void test_begins_when_it_leaves(void **state) {
                           .timeout_usec = PATIENCE_USEC,
                           .max_response_bytes = 100 };
         usec_t answered;
-        (void) state;
 
         assert_return_code(http_call_start(w->transport, &q, on_done, w, NULL), 0);
         run_until_held(w);
@@ -523,7 +513,7 @@ static void test_begins_when_it_leaves(void **state) {
 }
 
 /* Pieces that come one by one: the headers are told once, and who wants no more ends it then, whatever else is wrong. */
-static void test_stream_in_pieces(void **state) {
+TEST_CASE(test_stream_in_pieces) {
         static const struct {
                 const char *what, *begin, *more;
                 int data_result;
@@ -536,7 +526,6 @@ static void test_stream_in_pieces(void **state) {
                 { "refused, and broken too", "\2HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\none", NULL, -ECANCELED,
                   "<>[one]ECANCELED? " },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_(world_freep) World *w = world_new();
@@ -562,9 +551,8 @@ static void test_stream_in_pieces(void **state) {
 }
 
 /* It is the sum of the pieces that may not be larger. */
-static void test_large_in_pieces(void **state) {
+TEST_CASE(test_large_in_pieces) {
         _cleanup_(world_freep) World *w = world_new_with_server();
-        (void) state;
 
         assert_string_equal(call(w, (HttpRequest){ .max_response_bytes = 299999 }, "http", "/big"), "EMSGSIZE? ");
         w->call = http_call_free(w->call);
@@ -587,13 +575,12 @@ static void on_done_again(const HttpResponse *r, void *userdata) {
 }
 
 /* Who asks again at each failure does so to the end, and the loop gets its turn in between. */
-static void test_again_at_each_failure(void **state) {
+TEST_CASE(test_again_at_each_failure) {
         _cleanup_(world_freep) World *w = world_new();
         const HttpRequest q = { .url = "http://127.0.0.1:1/",
                                 .timeout_usec = PATIENCE_USEC,
                                 .max_response_bytes = 1,
                                 .guard = { may_send, w } };
-        (void) state;
 
         assert_return_code(http_call_start(w->transport, &q, on_done_again, w, NULL), 0);
         assert_true(loop_iterate(w->loop, PATIENCE_USEC) >= 0);
@@ -603,12 +590,11 @@ static void test_again_at_each_failure(void **state) {
         assert_int_equal(w->n_done, N_AGAIN);
 }
 
-static void test_refused(void **state) {
+TEST_CASE(test_refused) {
         _cleanup_(world_freep) World *w = world_new();
         RawServer *raw = raw_server_new(w);
         _cleanup_free_ char *url = strf("http://127.0.0.1:%u/", raw->port);
         HttpRequest q = { .url = url, .timeout_usec = PATIENCE_USEC, .max_response_bytes = 100 };
-        (void) state;
 
         raw_server_free(raw); /* nobody listens there any more */
         w->start_in_done = true;
@@ -618,26 +604,24 @@ static void test_refused(void **state) {
 }
 
 /* No name server is asked: no name has so long a label. */
-static void test_no_such_host(void **state) {
+TEST_CASE(test_no_such_host) {
         static const char url[] = "http://"
                                   "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
                                   ".test/";
         _cleanup_(world_freep) World *w = world_new();
         HttpRequest q = { .url = url, .timeout_usec = PATIENCE_USEC, .max_response_bytes = 100 };
-        (void) state;
 
         start(w, &q);
         run_until(w, &w->n_done, 1);
         assert_string_equal(strbuf_str(&w->seen), "EHOSTUNREACH ");
 }
 
-static void test_large_headers(void **state) {
+TEST_CASE(test_large_headers) {
         _cleanup_(world_freep) World *w = world_new();
         _cleanup_(raw_server_freep) RawServer *raw = raw_server_new(w);
         _cleanup_free_ char *url = strf("http://127.0.0.1:%u/", raw->port);
         _cleanup_strbuf_ StrBuf answer = { 0 };
         HttpRequest q = { .url = url, .timeout_usec = PATIENCE_USEC, .max_response_bytes = 100 };
-        (void) state;
 
         strbuf_add(&answer, "HTTP/1.1 200 OK\r\n");
         for (unsigned i = 0; i < 2000; i++)
@@ -651,12 +635,11 @@ static void test_large_headers(void **state) {
 #define ANSWER "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"
 
 /* One connection serves one call after the other; if it dies under one, that call is not sent again. */
-static void test_connection_is_kept(void **state) {
+TEST_CASE(test_connection_is_kept) {
         _cleanup_(world_freep) World *w = world_new();
         _cleanup_(raw_server_freep) RawServer *raw = raw_server_new(w);
         _cleanup_free_ char *url = strf("http://127.0.0.1:%u/", raw->port);
         HttpRequest q = { .url = url, .timeout_usec = PATIENCE_USEC, .max_response_bytes = 100 };
-        (void) state;
 
         raw->answers[0] = raw->answers[1] = raw->answers[3] = ANSWER;
         for (unsigned i = 0; i < 4; i++) {
@@ -669,12 +652,11 @@ static void test_connection_is_kept(void **state) {
 }
 
 /* A connection on which nobody answers is not used again. */
-static void test_silent_connection_is_dropped(void **state) {
+TEST_CASE(test_silent_connection_is_dropped) {
         _cleanup_(world_freep) World *w = world_new();
         _cleanup_(raw_server_freep) RawServer *raw = raw_server_new(w);
         _cleanup_free_ char *url = strf("http://127.0.0.1:%u/", raw->port);
         HttpRequest q = { .url = url, .max_response_bytes = 100 };
-        (void) state;
 
         raw->answers[0] = raw->answers[2] = ANSWER;
         raw->answers[1] = "\1";
@@ -702,13 +684,12 @@ static unsigned count_watched(World *w) {
 
 /* A connection without a call stays watched: the next call costs nothing there, what is said unasked does
  * not keep us awake, and its end is seen and answered. */
-static void test_idle_connection_is_watched(void **state) {
+TEST_CASE(test_idle_connection_is_watched) {
         _cleanup_(world_freep) World *w = world_new();
         _cleanup_(raw_server_freep) RawServer *raw = raw_server_new(w);
         _cleanup_free_ char *url = strf("http://127.0.0.1:%u/", raw->port);
         HttpRequest q = { .url = url, .timeout_usec = PATIENCE_USEC, .max_response_bytes = 100 };
         unsigned before = count_watched(w);
-        (void) state;
 
         raw->answers[0] = raw->answers[1] = raw->answers[2] = ANSWER;
         for (unsigned i = 0; i < 2; i++) {
@@ -738,7 +719,7 @@ static void test_idle_connection_is_watched(void **state) {
 #define LAST_ANSWER "HTTP/1.1 404 Not Found\r\nConnection: close\r\nContent-Length: 2\r\n\r\nno"
 
 /* As EC2's metadata service does: each look has a connection of its own, and leaves nothing behind. */
-static void test_connection_ends_with_its_answer(void **state) {
+TEST_CASE(test_connection_ends_with_its_answer) {
         _cleanup_(world_freep) World *w = world_new();
         _cleanup_(raw_server_freep) RawServer *raw = raw_server_new(w);
         const CurlTransport *t = CONTAINER_OF(w->transport, CurlTransport, transport);
@@ -748,7 +729,6 @@ static void test_connection_ends_with_its_answer(void **state) {
                           .timeout_usec = PATIENCE_USEC,
                           .max_response_bytes = 100 };
         unsigned before = count_watched(w);
-        (void) state;
 
         for (unsigned i = 0; i < 3; i++) {
                 const CurlCall *kept = t->kept;
@@ -766,7 +746,7 @@ static void test_connection_ends_with_its_answer(void **state) {
 }
 
 /* A question that is asked again goes out as it was; another is never mistaken for it. */
-static void test_same_question_again(void **state) {
+TEST_CASE(test_same_question_again) {
         static const struct {
                 const char *what;
                 HttpRequest q;
@@ -805,7 +785,6 @@ static void test_same_question_again(void **state) {
         static const HttpHeader one[] = { { "X-Empty", "one" } }, two[] = { { "X-Empty", "two" } };
         _cleanup_(world_freep) World *w = world_new_with_server();
         const CurlTransport *t = CONTAINER_OF(w->transport, CurlTransport, transport);
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 const CurlCall *before = t->kept; /* asks the next one, if that is the same */
@@ -822,12 +801,11 @@ static void test_same_question_again(void **state) {
 
 /* Of two that ask the same together one is kept, and of one that is asked again before its owner let go of
  * it, none is mistaken for the other. */
-static void test_same_question_at_once(void **state) {
+TEST_CASE(test_same_question_at_once) {
         _cleanup_(world_freep) World *w = world_new_with_server();
         const CurlTransport *t = CONTAINER_OF(w->transport, CurlTransport, transport);
         _cleanup_free_ char *url = url_of(w, "http", "/plain");
         const HttpRequest q = { .url = url, .timeout_usec = PATIENCE_USEC, .max_response_bytes = 100 };
-        (void) state;
 
         for (unsigned round = 0; round < 3; round++) {
                 HttpCall *calls[3] = { 0 };
@@ -849,10 +827,9 @@ static void test_same_question_at_once(void **state) {
 }
 
 /* Of an address libcurl is told that it never grows old. */
-static void test_host_by_address_or_name(void **state) {
+TEST_CASE(test_host_by_address_or_name) {
         static const char *const hosts[] = { "127.0.0.1", "localhost", "localhost", "127.0.0.1", "127.1" };
         _cleanup_(world_freep) World *w = world_new_with_server();
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(hosts); i++) {
                 _cleanup_free_ char *url = strf("http://%s:%u/plain", hosts[i], http_server_port(w->server));
@@ -867,22 +844,20 @@ static void test_host_by_address_or_name(void **state) {
         }
 }
 
-static void test_timeout(void **state) {
+TEST_CASE(test_timeout) {
         _cleanup_(world_freep) World *w = world_new_with_server();
         HttpRequest q = { .timeout_usec = TIMEOUT_USEC };
         usec_t began = loop_now(w->loop);
-        (void) state;
 
         assert_string_equal(call(w, q, "http", "/hold"), "ETIMEDOUT? ");
         assert_in_range(w->finished_usec - began, TIMEOUT_USEC, PATIENCE_USEC);
         run_until(w, &w->n_gone, 1); /* the server notices */
 }
 
-static void test_cancel_in_flight(void **state) {
+TEST_CASE(test_cancel_in_flight) {
         _cleanup_(world_freep) World *w = world_new_with_server();
         _cleanup_free_ char *url = url_of(w, "http", "/hold");
         HttpRequest q = { .url = url, .timeout_usec = PATIENCE_USEC, .max_response_bytes = 1 };
-        (void) state;
 
         start(w, &q);
         run_until_held(w);
@@ -897,7 +872,7 @@ static void test_cancel_in_flight(void **state) {
         assert_int_equal(w->n_done, 0);
 }
 
-static void test_free_in_callbacks(void **state) {
+TEST_CASE(test_free_in_callbacks) {
         static const struct {
                 const char *what;
                 bool in_data, in_done, transport_in_done;
@@ -911,7 +886,6 @@ static void test_free_in_callbacks(void **state) {
                 { "refused, then freed", false, true, false, -EBADMSG, "[onetwo]EBADMSG? " },
                 { "freed with the whole transport", false, true, true, 0, "[onetwo]200: " },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_(world_freep) World *w = world_new_with_server();
@@ -935,7 +909,7 @@ static void test_free_in_callbacks(void **state) {
 }
 
 /* Two calls on a lane with one connection: the second waits for the first. */
-static void test_guard(void **state) {
+TEST_CASE(test_guard) {
         static const struct {
                 const char *what;
                 unsigned n_may_send;
@@ -945,7 +919,6 @@ static void test_guard(void **state) {
                 { "yes, but no longer when its turn comes", 1, "200:ok ESTALE ", "GET:/hold?: " },
                 { "yes", 2, "200:ok 200:hello ", "GET:/hold?: POST:/guarded?: " },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_(world_freep) World *w = world_new_with_server();
@@ -1006,9 +979,8 @@ static bool speak_and_stall(usec_t stall_usec) {
 }
 
 /* A stream lives past what would be a time-out, as long as something comes. */
-static void test_stall(void **state) {
+TEST_CASE(test_stall) {
         usec_t stall_usec = 200 * USEC_PER_MSEC;
-        (void) state;
 
         while (!speak_and_stall(stall_usec)) { /* a busy machine */
                 stall_usec *= 4;
@@ -1017,7 +989,7 @@ static void test_stall(void **state) {
 }
 
 /* One that is not even begun is not waited for so long. */
-static void test_no_answer_begins(void **state) {
+TEST_CASE(test_no_answer_begins) {
         _cleanup_(world_freep) World *w = world_new_with_server();
         _cleanup_free_ char *url = url_of(w, "http", "/hold");
         HttpRequest q = { .url = url,
@@ -1027,7 +999,6 @@ static void test_no_answer_begins(void **state) {
                           .lane = HTTP_LANE_WATCH,
                           .on_data = on_data };
         usec_t began = loop_now(w->loop);
-        (void) state;
 
         start(w, &q);
         run_until(w, &w->n_done, 1);
@@ -1048,7 +1019,7 @@ static void test_no_answer_begins(void **state) {
 }
 
 /* What it waits for a connection is no silence of who is to answer. */
-static void test_answer_is_awaited_from_the_question(void **state) {
+TEST_CASE(test_answer_is_awaited_from_the_question) {
         _cleanup_(world_freep) World *w = world_new_with_server();
         _cleanup_free_ char *url = url_of(w, "http", "/hold");
         HttpRequest before = { .url = url, .timeout_usec = PATIENCE_USEC, .max_response_bytes = 100 };
@@ -1057,7 +1028,6 @@ static void test_answer_is_awaited_from_the_question(void **state) {
                           .stall_usec = USEC_PER_HOUR,
                           .answer_usec = TIMEOUT_USEC,
                           .on_data = on_data };
-        (void) state;
 
         before.lane = q.lane = HTTP_LANE_URGENT; /* of one connection */
         assert_return_code(http_call_start(w->transport, &before, on_done, w, NULL), 0);
@@ -1115,7 +1085,7 @@ static void run_until_seen(World *w, const char *first, const char *last) {
         }
 }
 
-static void test_patient_stream_rests(void **state) {
+TEST_CASE(test_patient_stream_rests) {
         _cleanup_(world_freep) World *w = world_new_with_server();
         _cleanup_free_ char *url = url_of(w, "http", "/hold"), *plain = url_of(w, "http", "/plain");
         HttpRequest q = { .url = plain,
@@ -1123,7 +1093,6 @@ static void test_patient_stream_rests(void **state) {
                           .max_response_bytes = 100,
                           .lane = HTTP_LANE_WATCH };
         unsigned n;
-        (void) state;
 
         begin_patient(w, url);
         run_until_held(w);
@@ -1162,7 +1131,7 @@ static void test_patient_stream_rests(void **state) {
 }
 
 /* It goes away while its connection rests. */
-static void test_patient_stream_is_dropped(void **state) {
+TEST_CASE(test_patient_stream_is_dropped) {
         for (unsigned i = 0; i < 3; i++) {
                 _cleanup_(world_freep) World *w = world_new_with_server();
                 _cleanup_free_ char *url = url_of(w, "http", "/hold");
@@ -1184,18 +1153,16 @@ static void test_patient_stream_is_dropped(void **state) {
                 w->held->ops->stream_begin(w->held, 200, NULL, 0);
                 assert_int_equal(speak(w, 20), 20);
         }
-        (void) state;
 }
 
 /* What a server cannot get rid of for long it will end the watch for: a reading that brought much is
  * followed by another. */
-static void test_patient_stream_of_much(void **state) {
+TEST_CASE(test_patient_stream_of_much) {
         static char much[256 * 1024];
         _cleanup_(world_freep) World *w = world_new();
         _cleanup_(raw_server_freep) RawServer *raw = raw_server_new(w);
         _cleanup_free_ char *url = strf("http://127.0.0.1:%u/", raw->port);
         unsigned n_much = 0, n_little = 0;
-        (void) state;
 
         raw->answers[0] = "HTTP/1.1 200 OK\r\nContent-Length: 1000000000\r\n\r\nx";
         begin_patient(w, url);
@@ -1219,11 +1186,10 @@ static void test_patient_stream_of_much(void **state) {
         }
 }
 
-static void test_server_dies(void **state) {
+TEST_CASE(test_server_dies) {
         _cleanup_(world_freep) World *w = world_new_with_server();
         _cleanup_free_ char *url = url_of(w, "http", "/hold");
         HttpRequest q = { .url = url, .timeout_usec = PATIENCE_USEC, .on_data = on_data };
-        (void) state;
 
         start(w, &q);
         run_until_held(w);
@@ -1237,11 +1203,10 @@ static void test_server_dies(void **state) {
 }
 
 /* More at once than there are connections, on all lanes; calls without a slot. */
-static void test_many(void **state) {
+TEST_CASE(test_many) {
         _cleanup_(world_freep) World *w = world_new_with_server();
         _cleanup_free_ char *url = url_of(w, "http", "/plain");
         HttpRequest q = { .url = url, .timeout_usec = PATIENCE_USEC, .max_response_bytes = 10 };
-        (void) state;
 
         for (unsigned i = 0; i < 300; i++) {
                 q.lane = i % 2 == 0 ? HTTP_LANE_BULK : HTTP_LANE_URGENT;
@@ -1323,7 +1288,7 @@ static World *world_new_with_tls_server(const Authority *a) {
         return w;
 }
 
-static void test_tls(void **state) {
+TEST_CASE(test_tls) {
         const Authority *a = *state;
         const struct {
                 const char *what;
@@ -1360,7 +1325,7 @@ static void test_tls(void **state) {
 
 /* The handle of a call by TLS serves the next one that is like it: with the URL, body and owner of that one.
  * A row's `same`: it is the handle of the row before. */
-static void test_tls_handle_is_kept(void **state) {
+TEST_CASE(test_tls_handle_is_kept) {
         static const HttpHeader one[] = { { "X-Empty", "one" } }, two[] = { { "X-Empty", "two" } };
         const Authority *a = *state;
         const struct {
@@ -1443,7 +1408,7 @@ static void test_tls_handle_is_kept(void **state) {
 }
 
 /* No more of them than there is room for, whatever comes at once; and those that go let go of their keys. */
-static void test_tls_handles_are_few(void **state) {
+TEST_CASE(test_tls_handles_are_few) {
         const Authority *a = *state;
         _cleanup_(world_freep) World *w = world_new_with_tls_server(a);
         const CurlTransport *t = CONTAINER_OF(w->transport, CurlTransport, transport);
@@ -1472,7 +1437,7 @@ static void test_tls_handles_are_few(void **state) {
 }
 
 /* The call keeps the key material as long as it needs it; large bodies both ways. */
-static void test_tls_bodies(void **state) {
+TEST_CASE(test_tls_bodies) {
         const Authority *a = *state;
         _cleanup_(world_freep) World *w = world_new_with_tls_server(a);
         _cleanup_free_ char *url = url_of(w, "https", "/big"), *body = new0(char, 300000);

@@ -6,10 +6,6 @@
 #include <linux/seccomp.h>
 #include <net/if.h>
 #include <sched.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -21,8 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "cmocka-test.h"
 #include "file-util.h"
 #include "http-face.h"
 #include "string-util.h"
@@ -125,11 +120,10 @@ static bool own_network(void) {
 
 /* As the pod of a coordinator has them. Every address is no loopback address, so that all limits hold; clients
  * come by loopback. */
-static void test_metrics_are_held(void **state) {
+TEST_CASE(test_metrics_are_held) {
         _cleanup_(loop_freep) Loop *l = NULL;
         HttpServer *metrics = NULL, *health = NULL;
         _cleanup_(crowd_done) Crowd crowd = { .n = 0 };
-        (void) state;
 
         if (!own_network())
                 skip();
@@ -165,9 +159,8 @@ static void test_metrics_are_held(void **state) {
 }
 
 /* All leave in one moment, and nothing else happens there. */
-static void test_all_leave(void **state) {
+TEST_CASE(test_all_leave) {
         _cleanup_(loop_freep) Loop *l = NULL;
-        (void) state;
 
         assert_return_code(loop_new(&l), 0);
         for (HttpFace face = 0; face < _HTTP_FACE_MAX; face++) {
@@ -189,12 +182,11 @@ static void test_all_leave(void **state) {
 }
 
 /* Those who hold all connections and are never idle. */
-static void test_health_is_held(void **state) {
+TEST_CASE(test_health_is_held) {
         _cleanup_(loop_freep) Loop *l = NULL;
         HttpServer *health = NULL;
         _cleanup_(crowd_done) Crowd silent = { .n = 0 }, busy = { .n = 0 };
         usec_t began;
-        (void) state;
 
         assert_return_code(loop_new(&l), 0);
         assert_return_code(http_face_new(l, HTTP_FACE_HEALTH, ":0", "127.0.0.1", handler, NULL, &health), 0);
@@ -279,9 +271,8 @@ static int serve_all(const char *listen, bool no_ipv6) {
 }
 
 /* A pod's addresses are of either kind, or of both, and some kernels have no IPv6. */
-static void test_every_address(void **state) {
+TEST_CASE(test_every_address) {
         static const char *const listens[] = { ":0", "*:0", "[::]:0" };
-        (void) state;
 
         if (!own_network())
                 skip();
@@ -301,10 +292,9 @@ static void test_every_address(void **state) {
                 }
 }
 
-static void test_no_address(void **state) {
+TEST_CASE(test_no_address) {
         _cleanup_(loop_freep) Loop *l = NULL;
         HttpServer *s = NULL;
-        (void) state;
 
         assert_return_code(loop_new(&l), 0);
         assert_int_equal(http_face_new(l, HTTP_FACE_METRICS, "no port", "127.0.0.1", handler, NULL, &s),
@@ -316,7 +306,7 @@ static void test_no_address(void **state) {
 }
 
 /* Only its owner reaches what is served at a path; there are no addresses there, and no limit of one. */
-static void test_path(void **state) {
+TEST_CASE(test_path) {
         char folder[] = "/tmp/vesper-unix-XXXXXX";
         _cleanup_free_ char *path = NULL, *listen = NULL;
         struct sockaddr_un to = { .sun_family = AF_UNIX };
@@ -325,7 +315,6 @@ static void test_path(void **state) {
         mode_t mask = umask(0077);
         Loop *l = NULL;
         struct stat st;
-        (void) state;
 
         assert_non_null(mkdtemp(folder));
         path = strf("%s/metrics", folder);

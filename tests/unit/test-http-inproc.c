@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "cmocka-test.h"
 #include "http-inproc.h"
 #include "string-util.h"
 
@@ -148,7 +143,7 @@ static void start(World *w, const HttpRequest *request) {
 }
 
 /* One row is one call through one fault; `seen` is what server and client notice, in order. */
-static void test_faults(void **state) {
+TEST_CASE(test_faults) {
         static const struct {
                 const char *what;
                 HttpFault fault;
@@ -176,7 +171,6 @@ static void test_faults(void **state) {
                   "429: ",
                   1 },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_(world_freep) World *w = world_new();
@@ -249,7 +243,7 @@ static void act(World *w, Act a) {
 }
 
 /* The handler keeps the exchange and acts a second later. */
-static void test_later(void **state) {
+TEST_CASE(test_later) {
         static const struct {
                 const char *what;
                 bool stream;
@@ -269,7 +263,6 @@ static void test_later(void **state) {
                 { "cancelled", false, ACT_CANCEL, "gone ", 0 },
                 { "a dying client", true, ACT_FREE_TRANSPORT, "gone ", 0 },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_(world_freep) World *w = world_new();
@@ -290,11 +283,10 @@ static void test_later(void **state) {
 }
 
 /* Told once, before the first piece. */
-static void test_headers_of_streams(void **state) {
+TEST_CASE(test_headers_of_streams) {
         static const HttpHeader header = { "X-Server", "here" };
         _cleanup_(world_freep) World *w = world_new();
         HttpRequest q = request_of(w, true);
-        (void) state;
 
         q.on_headers = on_headers;
         w->hold = true;
@@ -308,11 +300,10 @@ static void test_headers_of_streams(void **state) {
         assert_string_equal(strbuf_str(&w->seen), "GET:/x?y=1: <here>[one][two]200: ");
 }
 
-static void test_stall(void **state) {
+TEST_CASE(test_stall) {
         _cleanup_(world_freep) World *w = world_new();
         HttpRequest q = request_of(w, true);
         usec_t began = virtual_time_now(w->time);
-        (void) state;
 
         q.timeout_usec = USEC_INFINITY;
         q.stall_usec = 5 * USEC_PER_SEC;
@@ -330,7 +321,7 @@ static void test_stall(void **state) {
 }
 
 /* The first byte is waited for by another clock. */
-static void test_no_answer_begins(void **state) {
+TEST_CASE(test_no_answer_begins) {
         static const struct {
                 usec_t begins_sec, ends_sec;
                 const char *seen;
@@ -338,7 +329,6 @@ static void test_no_answer_begins(void **state) {
                 { 0, 3, "GET:/x?y=1: ETIMEDOUT? gone " },
                 { 2, 12, "GET:/x?y=1: ETIMEDOUT? gone " },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_(world_freep) World *w = world_new();
@@ -359,10 +349,9 @@ static void test_no_answer_begins(void **state) {
         }
 }
 
-static void test_guard(void **state) {
+TEST_CASE(test_guard) {
         _cleanup_(world_freep) World *w = world_new();
         HttpRequest q = request_of(w, false);
-        (void) state;
 
         start(w, &q);
         w->may_send = false; /* between start and leaving */
@@ -372,7 +361,7 @@ static void test_guard(void **state) {
 
 /* Who watches a call is told once that it is over, before its caller is; what never left is not under way.
  */
-static void test_over(void **state) {
+TEST_CASE(test_over) {
         static const struct {
                 const char *what;
                 HttpFault fault;
@@ -396,7 +385,6 @@ static void test_over(void **state) {
                   "GET:/x?y=1: over " },
                 { "never sent", { .watched = true }, 0, true, "ESTALE " },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_(world_freep) World *w = world_new();
@@ -416,7 +404,7 @@ static void test_over(void **state) {
         }
 }
 
-static void test_free_in_callbacks(void **state) {
+TEST_CASE(test_free_in_callbacks) {
         static const struct {
                 const char *what;
                 bool in_data, in_done;
@@ -428,7 +416,6 @@ static void test_free_in_callbacks(void **state) {
                 { "refused, then freed at the end", false, true, -EIO, "[one]EIO? gone " },
                 { "refused only", false, false, -EBADMSG, "[one]EBADMSG? gone " },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_(world_freep) World *w = world_new();
@@ -449,10 +436,9 @@ static void test_free_in_callbacks(void **state) {
         }
 }
 
-static void test_without_slot(void **state) {
+TEST_CASE(test_without_slot) {
         _cleanup_(world_freep) World *w = world_new();
         HttpRequest q = request_of(w, false);
-        (void) state;
 
         q.method = HTTP_PATCH;
         q.url = ORIGIN;
@@ -469,10 +455,9 @@ static void test_without_slot(void **state) {
         assert_string_equal(strbuf_str(&w->seen), "PATCH:/?:abc 200:hello ");
 }
 
-static void test_routes(void **state) {
+TEST_CASE(test_routes) {
         _cleanup_(world_freep) World *w = world_new();
         HttpRequest q = request_of(w, false);
-        (void) state;
 
         q.url = "http://api:8/x";
         start(w, &q);
@@ -489,7 +474,7 @@ static void test_routes(void **state) {
 }
 
 /* What http_call_start() itself refuses, whatever the transport. */
-static void test_bad_requests(void **state) {
+TEST_CASE(test_bad_requests) {
         static const HttpHeader bad_headers[] = {
                 { "A", "b\r\nC: d" }, { "A b", "c" }, { "", "c" }, { "A", NULL }, { "A", "b\rC: d" }, { "A", "b\nC: d" }
         };
@@ -526,7 +511,6 @@ static void test_bad_requests(void **state) {
                 { "no such method", "http://a/", 1, 0, false, 1, 0, NULL, 0, _HTTP_METHOD_MAX },
         };
         _cleanup_(world_freep) World *w = world_new();
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 HttpRequest q = {
@@ -549,10 +533,9 @@ static void test_bad_requests(void **state) {
 }
 
 /* What is meant by none of them: an @ behind the host, a stream that may last but not fall silent. */
-static void test_good_requests(void **state) {
+TEST_CASE(test_good_requests) {
         static const char *const urls[] = { "http://api:8/x@y", "http://api:8/?x=a@b", "http://api:8?a@b" };
         _cleanup_(world_freep) World *w = world_new();
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(urls); i++) {
                 HttpRequest q = { .url = urls[i],
@@ -566,7 +549,7 @@ static void test_good_requests(void **state) {
         }
 }
 
-static void test_retry_after(void **state) {
+TEST_CASE(test_retry_after) {
         static const struct {
                 const char *what, *value;
                 usec_t usec;
@@ -581,7 +564,6 @@ static void test_retry_after(void **state) {
                 { "a great many seconds", "99999999999999999999", 0 },
         };
         HttpResponse r = { 0 };
-        (void) state;
 
         assert_int_equal(http_retry_after(&r, START_WALL), 0);
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
@@ -594,7 +576,7 @@ static void test_retry_after(void **state) {
         }
 }
 
-static void test_date(void **state) {
+TEST_CASE(test_date) {
         static const struct {
                 const char *what, *value;
                 usec_t usec;
@@ -608,7 +590,6 @@ static void test_date(void **state) {
                 { "the oldest", "Thu, 01 Jan 1970 00:00:00 GMT", 0 },
         };
         HttpResponse r = { 0 };
-        (void) state;
 
         assert_int_equal(http_date(&r), 0);
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
@@ -621,14 +602,13 @@ static void test_date(void **state) {
         }
 }
 
-static void test_tls(void **state) {
+TEST_CASE(test_tls) {
         HttpTlsConfig config = { .ca_pem = "ca",
                                  .ca_pem_size = 2,
                                  .client_cert_pem = "cert",
                                  .client_cert_pem_size = 4,
                                  .server_name = "kubernetes" };
         HttpTls *a = NULL;
-        (void) state;
 
         assert_int_equal(http_tls_new(&config, &a), -EINVAL); /* a certificate without its key */
         config.client_cert_pem = NULL;
@@ -646,8 +626,7 @@ static void test_tls(void **state) {
         assert_null(http_tls_unref(NULL));
 }
 
-static void test_methods(void **state) {
-        (void) state;
+TEST_CASE(test_methods) {
         for (HttpMethod m = 0; m < _HTTP_METHOD_MAX; m++)
                 assert_int_equal(http_method_from_string(http_method_to_string(m)), m);
         assert_int_equal(http_method_from_string("get"), _HTTP_METHOD_INVALID);

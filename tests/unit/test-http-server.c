@@ -2,15 +2,10 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 #include <sys/socket.h>
 
-#include <cmocka.h>
-
+#include "cmocka-test.h"
 #include "file-util.h"
 #include "http-server.h"
 #include "string-util.h"
@@ -158,7 +153,7 @@ static void wait_until_gone(World *w) {
 #define H " HTTP/1.1\r\nHost: a\r\n"
 
 /* One row is one request on a fresh connection. */
-static void test_requests(void **state) {
+TEST_CASE(test_requests) {
         static const struct {
                 const char *what, *request;
                 size_t body; /* so many more bytes */
@@ -192,7 +187,6 @@ static void test_requests(void **state) {
         };
         _cleanup_(world_freep) World *w = world_new(NULL);
         char body[2000];
-        (void) state;
 
         memset(body, 'x', sizeof(body));
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
@@ -207,7 +201,7 @@ static void test_requests(void **state) {
 }
 
 /* In chunks nobody knows beforehand how much it will be. */
-static void test_large_in_chunks(void **state) {
+TEST_CASE(test_large_in_chunks) {
         static const struct {
                 const char *what;
                 unsigned n_chunks;
@@ -218,7 +212,6 @@ static void test_large_in_chunks(void **state) {
         };
         _cleanup_(world_freep) World *w = world_new(NULL);
         char chunk[110];
-        (void) state;
 
         (void) snprintf(chunk, sizeof(chunk), "64\r\n%0100d\r\n", 7);
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
@@ -241,10 +234,9 @@ static void say(World *w, const char *text) {
         client_say(w, text, strlen(text));
 }
 
-static void test_later(void **state) {
+TEST_CASE(test_later) {
         static const HttpHeader header = { "X-Later", "yes" };
         _cleanup_(world_freep) World *w = world_new(NULL);
-        (void) state;
 
         client_connect(w);
         say(w, "GET /hold" H "\r\n");
@@ -264,7 +256,7 @@ static void test_later(void **state) {
         assert_int_equal(w->n_gone, 0);
 }
 
-static void test_stream(void **state) {
+TEST_CASE(test_stream) {
         static const struct {
                 const char *what;
                 bool clean;
@@ -273,7 +265,6 @@ static void test_stream(void **state) {
                 { "that ends", true, "\r\n0\r\n\r\n" },
                 { "that breaks", false, NULL },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_(world_freep) World *w = world_new(NULL);
@@ -300,10 +291,9 @@ static void test_stream(void **state) {
 }
 
 /* More than a socket takes, to a client that reads slowly. */
-static void test_large_stream(void **state) {
+TEST_CASE(test_large_stream) {
         _cleanup_(world_freep) World *w = world_new(NULL);
         _cleanup_free_ char *piece = new0(char, 1000000);
-        (void) state;
 
         assert_non_null(piece);
         memset(piece, 'x', 1000000);
@@ -326,7 +316,7 @@ typedef enum Leave {
 } Leave;
 
 /* The handler hears of it although it says nothing. */
-static void test_gone(void **state) {
+TEST_CASE(test_gone) {
         static const struct {
                 const char *what;
                 Leave leave;
@@ -337,7 +327,6 @@ static void test_gone(void **state) {
                 { "in the body of the request, of which the handler does not know yet", LEAVE_IN_BODY, 0 },
                 { "the server itself goes", LEAVE_SERVER_FREED, 1 },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_(world_freep) World *w = world_new(NULL);
@@ -370,14 +359,13 @@ static void test_gone(void **state) {
         }
 }
 
-static void test_idle_timeout(void **state) {
+TEST_CASE(test_idle_timeout) {
         static const HttpServerOptions options = { .address = "127.0.0.1",
                                                    .listen_fd = -EBADF,
                                                    .max_body_bytes = BODY_MAX,
                                                    .idle_timeout_usec = USEC_PER_SEC };
         _cleanup_(world_freep) World *w = world_new(&options);
         usec_t began = loop_now(w->loop);
-        (void) state;
 
         client_connect(w);
         say(w, "GET /slow"); /* and no more */
@@ -385,7 +373,7 @@ static void test_idle_timeout(void **state) {
         assert_in_range(loop_now(w->loop) - began, 900 * USEC_PER_MSEC, PATIENCE_USEC);
 }
 
-static void test_listen(void **state) {
+TEST_CASE(test_listen) {
         _cleanup_(test_cert_freep) TestCert *ca = test_cert_new(NULL, NULL, "ca", NULL);
         const struct {
                 const char *what;
@@ -419,7 +407,6 @@ static void test_listen(void **state) {
         };
         _cleanup_(loop_freep) Loop *loop = NULL;
         HttpServer *server = NULL;
-        (void) state;
 
         assert_return_code(loop_new(&loop), 0);
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
@@ -431,12 +418,11 @@ static void test_listen(void **state) {
 }
 
 /* A socket handed over, as systemd does. */
-static void test_listen_fd(void **state) {
+TEST_CASE(test_listen_fd) {
         struct sockaddr_in in = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
         socklen_t size = sizeof(in);
         HttpServerOptions options = { .max_body_bytes = BODY_MAX };
         World *w;
-        (void) state;
 
         options.listen_fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
         assert_return_code(bind(options.listen_fd, (struct sockaddr *) &in, size), errno);
@@ -453,12 +439,11 @@ static void test_listen_fd(void **state) {
 }
 
 /* A successor on the same socket: what is open there ends with its answer, and whoever connects is served by the new one. */
-static void test_retired(void **state) {
+TEST_CASE(test_retired) {
         HttpServerOptions options = { .max_body_bytes = BODY_MAX };
         HttpServer *old;
         World *w = world_new(NULL);
         int open_fd;
-        (void) state;
 
         client_connect(w);
         say(w, "GET /hold" H "\r\n");
@@ -513,9 +498,8 @@ static void turns(World *w, unsigned n) {
 }
 
 /* Beyond the limit: each is closed at once and told of; where nobody wants to be told they wait for a place. */
-static void test_limit(void **state) {
+TEST_CASE(test_limit) {
         enum { LIMIT = 8, MORE = 5 };
-        (void) state;
 
         for (unsigned refuses = 0; refuses < 2; refuses++) {
                 HttpServerOptions options = { .address = "127.0.0.1",

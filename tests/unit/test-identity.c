@@ -1,11 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "cmocka-test.h"
 #include "coordinator-rig.h"
 #include "machine-facts.h"
 #include "marks.h"
@@ -44,7 +38,7 @@ static bool owns_aws(const CloudProvider *p, const char *provider_id) {
         return startswith(provider_id, "aws:///") != NULL;
 }
 
-static void test_facts(void **state) {
+TEST_CASE(test_facts) {
         static const CloudProviderOps named_ops = { .name = "exec", .owns = owns_all, .takes_names = true },
                                       plain_ops = { .name = "ec2", .owns = owns_aws, .proves_identity = true };
         CloudProvider by_name = { .ops = &named_ops }, by_id = { .ops = &plain_ops };
@@ -61,7 +55,6 @@ static void test_facts(void **state) {
                             .made_for = (char *) "n0",
                             .machine_id = (char *) "m-then" };
         MachineFacts f;
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(addresses); i++)
                 addresses[i] = (NodeAddress){ i == 1 ? NULL : "InternalIP", (char *) "10.0.0.7" };
@@ -119,9 +112,8 @@ static void test_facts(void **state) {
 
 /* -- adoption ------------------------------------------------------------------------------------------- */
 
-static void test_kept(void **state) {
+TEST_CASE(test_kept) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
-        (void) state;
 
         rig_begin(r, 2, NULL);
         assert_string_equal(identity_of(r, "n0", "instanceID"), rig_machine(r, "n0")->provider_id);
@@ -141,9 +133,8 @@ static void test_kept(void **state) {
 }
 
 /* A claim of an older version: proved at the next look, while the instance runs. */
-static void test_older_claim(void **state) {
+TEST_CASE(test_older_claim) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
-        (void) state;
 
         rig_begin(r, 1, NULL);
         rig_stop(r, 0);
@@ -162,9 +153,8 @@ static void test_older_claim(void **state) {
 }
 
 /* An answer that does not come keeps nobody from being adopted. */
-static void test_silent_cloud(void **state) {
+TEST_CASE(test_silent_cloud) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
-        (void) state;
 
         fake_add_nodepool(r->cluster, POOL, NULL, NULL);
         rig_add_node(r, "n0");
@@ -179,7 +169,7 @@ static void test_silent_cloud(void **state) {
 }
 
 /* What keeps an identity from being proved, and what is said of it. */
-static void test_unproved(void **state) {
+TEST_CASE(test_unproved) {
         static const struct {
                 const char *what;
                 const char *known_as;
@@ -195,7 +185,6 @@ static void test_unproved(void **state) {
                 { "it is not found, yet", "n0", CLOUD_OK, INSTANCE_NOT_FOUND, NULL, NULL },
                 { "it is ending", "n0", CLOUD_OK, INSTANCE_TERMINATING, NULL, NULL },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
@@ -238,9 +227,8 @@ static void test_unproved(void **state) {
         }
 }
 
-static void test_believed(void **state) {
+TEST_CASE(test_believed) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
-        (void) state;
 
         fake_add_nodepool(r->cluster, POOL, NULL, NULL);
         rig_add_node(r, "n0");
@@ -271,10 +259,9 @@ static void test_believed(void **state) {
 /* -- the end -------------------------------------------------------------------------------------------- */
 
 /* A kubelet names another's machine: its node is drained like any, and that machine goes on. */
-static void test_liar(void **state) {
+TEST_CASE(test_liar) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
         ToyMachine *victim;
-        (void) state;
 
         rig_begin(r, 1, NULL);
         victim = rig_add_machine(r, "aws:///" ZONE "/i-0feed", "somebody-elses");
@@ -300,12 +287,11 @@ static void test_liar(void **state) {
 }
 
 /* A tag that was moved since it was adopted: what was proved once is proved again. */
-static void test_proved_again(void **state) {
+TEST_CASE(test_proved_again) {
         static const struct {
                 const char *what;
                 bool orphan; /* its Node is torn off, and its claim deleted */
         } rows[] = { { "a Node", false }, { "a claim alone", true } };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
@@ -332,7 +318,7 @@ static void test_proved_again(void **state) {
 }
 
 /* An instance that has ended has no name any more: the id was proved before. */
-static void test_ended_by_somebody(void **state) {
+TEST_CASE(test_ended_by_somebody) {
         static const struct {
                 const char *what;
                 InstanceState says;
@@ -344,7 +330,6 @@ static void test_ended_by_somebody(void **state) {
                 { "not found, and its kubelet is silent", INSTANCE_NOT_FOUND, false, 10 * USEC_PER_MINUTE,
                   20 * USEC_PER_SEC },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
@@ -365,9 +350,8 @@ static void test_ended_by_somebody(void **state) {
 }
 
 /* Not found, says the cloud, of a machine whose kubelet reports: the two contradict each other, and nothing is done. */
-static void test_missing_and_ready(void **state) {
+TEST_CASE(test_missing_and_ready) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
-        (void) state;
 
         rig_begin(r, 2, NULL);
         rig_run(r, 10 * USEC_PER_MINUTE);
@@ -393,7 +377,7 @@ static void add_twin(CoordinatorRig *r, const char *name) {
 }
 
 /* While the other lives or has pods its machine is ended for neither; once nobody needs it, the proof decides, and both go. */
-static void test_both_deleted(void **state) {
+TEST_CASE(test_both_deleted) {
         static const struct {
                 const char *what;
                 bool trusted;
@@ -401,7 +385,6 @@ static void test_both_deleted(void **state) {
                 { "the cloud knows it by the name of one", false },
                 { "the pool believes providerIDs", true },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
@@ -443,9 +426,8 @@ static void test_both_deleted(void **state) {
 }
 
 /* T ends what waits for a Node's own pods, not for those of another. */
-static void test_deadline_of_one(void **state) {
+TEST_CASE(test_deadline_of_one) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
-        (void) state;
 
         rig_begin(r, 1, "60s");
         add_twin(r, "twin");
@@ -458,9 +440,8 @@ static void test_deadline_of_one(void **state) {
 }
 
 /* The instance is ended by other means meanwhile: both go, too. */
-static void test_shared_machine_is_gone(void **state) {
+TEST_CASE(test_shared_machine_is_gone) {
         static const InstanceState says[] = { INSTANCE_GONE, INSTANCE_NOT_FOUND };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(says); i++) {
                 _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
@@ -482,9 +463,8 @@ static void test_shared_machine_is_gone(void **state) {
 }
 
 /* The one that is wrong is let go, as the condition says: the other is ended as any. */
-static void test_one_of_them_is_wrong(void **state) {
+TEST_CASE(test_one_of_them_is_wrong) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
-        (void) state;
 
         rig_begin(r, 1, NULL);
         add_twin(r, "twin");
@@ -523,11 +503,10 @@ static void begin_both(CoordinatorRig *r) {
         assert_true(rig_has_finalizer(rig_node(r, "rack")));
 }
 
-static void test_two_providers(void **state) {
+TEST_CASE(test_two_providers) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
         _cleanup_free_ char *instance = rig_instance("n0");
         ToyMachine *rack;
-        (void) state;
 
         begin_both(r);
         rack = hashmap_get(r->toy.machines, "rack:7");
@@ -544,14 +523,13 @@ static void test_two_providers(void **state) {
 }
 
 /* What the first cannot do holds up nothing of the second's, and it goes on when it can. */
-static void test_one_of_two_is_broken(void **state) {
+TEST_CASE(test_one_of_two_is_broken) {
         static const char *const lines[] = {
                 "{provider=\"exec\",operation=\"terminate\",outcome=\"ok\"} 1\n",
                 "{provider=\"exec\",operation=\"describe\",outcome=\"retry\"} 0\n",
                 "{provider=\"ec2\",operation=\"terminate\",outcome=\"ok\"} 0\n",
         };
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
-        (void) state;
 
         begin_both(r);
         fake_ec2_fail(r->ec2, 1000000, 503, "Unavailable", "not today");
@@ -580,9 +558,8 @@ static void test_one_of_two_is_broken(void **state) {
 }
 
 /* A pool that names its provider adopts no machine of another's. */
-static void test_pool_names_one_of_two(void **state) {
+TEST_CASE(test_pool_names_one_of_two) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
-        (void) state;
 
         r->use_ec2 = true;
         r->toy.is_exec = true;
@@ -604,9 +581,8 @@ static void test_pool_names_one_of_two(void **state) {
 }
 
 /* A kubelet cannot choose the provider that asks for no proof: its pool has to. */
-static void test_pool_names_none_of_two(void **state) {
+TEST_CASE(test_pool_names_none_of_two) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
-        (void) state;
 
         r->use_ec2 = true;
         r->toy.is_exec = true;
@@ -638,10 +614,9 @@ static const cJSON *named_claim(CoordinatorRig *r) {
         return found;
 }
 
-static void test_by_name(void **state) {
+TEST_CASE(test_by_name) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
         ToyMachine *m;
-        (void) state;
 
         begin_exec(r);
         m = hashmap_get(r->toy.machines, "exec://worker");
@@ -677,9 +652,7 @@ static void test_by_name(void **state) {
 }
 
 /* Its providerID names the machine of another Node: that one is ended for it neither with a claim nor without. */
-static void test_by_the_name_of_another(void **state) {
-        (void) state;
-
+TEST_CASE(test_by_the_name_of_another) {
         for (unsigned i = 0; i < 2; i++) {
                 _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
                 ToyMachine *m;
@@ -707,10 +680,9 @@ static void test_by_the_name_of_another(void **state) {
 }
 
 /* Its claim is deleted, its Node is away: nobody else goes for it. */
-static void test_cascade_by_name(void **state) {
+TEST_CASE(test_cascade_by_name) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
         const cJSON *claim;
-        (void) state;
 
         begin_exec(r);
         fake_add_node(r->cluster, "liar", NULL, NULL, POOL);
@@ -725,9 +697,8 @@ static void test_cascade_by_name(void **state) {
 }
 
 /* A cloud controller manager has still to come by. */
-static void test_uninitialized(void **state) {
+TEST_CASE(test_uninitialized) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
-        (void) state;
 
         begin_exec(r);
         fake_add_node(r->cluster, "late", NULL, NULL, POOL);
@@ -742,10 +713,9 @@ static void test_uninitialized(void **state) {
 }
 
 /* Its Node is torn off, and its claim deleted: the machine of that name is ended. A pool that is deleted lets go. */
-static void test_by_name_without_node(void **state) {
+TEST_CASE(test_by_name_without_node) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new(), *q = coordinator_rig_new();
         _cleanup_free_ char *claim = NULL;
-        (void) state;
 
         begin_exec(r);
         claim = MUST(strdup(fj_string(named_claim(r), "metadata", "name", NULL)));

@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
-
+#include "cmocka-test.h"
 #include "informer.h"
 #include "kube-rig.h"
 
@@ -140,7 +135,7 @@ static Informer *informer_standing(Rig *r) {
 
 /* -- one stream after a list ---------------------------------------------------------------------------- */
 
-static void test_watch_events(void **state) {
+TEST_CASE(test_watch_events) {
         static const struct {
                 const char *what, *lines, *expected, *version;
         } rows[] = {
@@ -163,7 +158,6 @@ static void test_watch_events(void **state) {
                   EVENT("DELETED", OBJECT("a", "11")) EVENT("ADDED", OBJECT("a", "12")), "-a@1 +a@12",
                   "12" },
         };
-        (void) state;
 
         for (size_t k = 0; k < ELEMENTSOF(rows); k++) {
                 _cleanup_(rig_freep) Rig *r = rig_new();
@@ -181,11 +175,10 @@ static void test_watch_events(void **state) {
         }
 }
 
-static void test_resume_after_clean_end(void **state) {
+TEST_CASE(test_resume_after_clean_end) {
         _cleanup_(rig_freep) Rig *r = rig_new();
         _cleanup_(informer_freep) Informer *i = informer_standing(r);
         usec_t end;
-        (void) state;
 
         rig_say(r, BOOKMARK("20"));
         rig_run_for(r, USEC_PER_MINUTE);
@@ -200,12 +193,11 @@ static void test_resume_after_clean_end(void **state) {
 
 /* -- the list ------------------------------------------------------------------------------------------- */
 
-static void test_pages(void **state) {
+TEST_CASE(test_pages) {
         _cleanup_(rig_freep) Rig *r = rig_new();
         _cleanup_(informer_freep) Informer *i = NULL;
         HashmapIterator it = { 0 };
         KubeObject *o;
-        (void) state;
 
         rig_answer(r, 200, PAGE("10", "t+1/=", OBJECT("a", "1") "," OBJECT("b", "2")));
         rig_answer(r, 200, PAGE("10", "t2", OBJECT("c", "3") "," OBJECT("d", "4")));
@@ -222,12 +214,11 @@ static void test_pages(void **state) {
 }
 
 /* Whoever may make objects makes large ones: 500 of them may be more than is ever taken. */
-static void test_page_too_large(void **state) {
+TEST_CASE(test_page_too_large) {
         enum { TOO_LARGE = 64 * 1024 * 1024 + 1 };
         _cleanup_(rig_freep) Rig *r = rig_new();
         _cleanup_(informer_freep) Informer *i = NULL;
         _cleanup_free_ char *large = calloc(1, TOO_LARGE);
-        (void) state;
 
         rig_answer_with(r, (RigAnswer){ .status = 200, .body = large, .body_size = TOO_LARGE });
         rig_answer_with(r, (RigAnswer){ .status = 200, .body = large, .body_size = TOO_LARGE });
@@ -240,10 +231,9 @@ static void test_page_too_large(void **state) {
         assert_trace(r, "list(35) list(25) +e@5 up synced watch@12");
 }
 
-static void test_token_expires(void **state) {
+TEST_CASE(test_token_expires) {
         _cleanup_(rig_freep) Rig *r = rig_new();
         _cleanup_(informer_freep) Informer *i = NULL;
-        (void) state;
 
         rig_answer(r, 200, PAGE("10", "t1", OBJECT("a", "1") "," OBJECT("b", "2")));
         rig_answer(r, 410, GONE);
@@ -257,10 +247,9 @@ static void test_token_expires(void **state) {
 }
 
 /* What was known before a relist is known throughout it. */
-static void test_relist_interrupted(void **state) {
+TEST_CASE(test_relist_interrupted) {
         _cleanup_(rig_freep) Rig *r = rig_new();
         _cleanup_(informer_freep) Informer *i = informer_standing(r);
-        (void) state;
 
         rig_run_for(r, USEC_PER_MINUTE);
         rig_answer(r, 200, PAGE("30", "t1", OBJECT("a", "1")));
@@ -282,7 +271,7 @@ static void test_relist_interrupted(void **state) {
         assert_trace(r, "list -b@2 up watch@31");
 }
 
-static void test_unreadable_items(void **state) {
+TEST_CASE(test_unreadable_items) {
         static const struct {
                 const char *what, *items, *expected;
                 unsigned undecodable;
@@ -297,7 +286,6 @@ static void test_unreadable_items(void **state) {
                 { "the others are read", OBJECT("a", "1") ",{\"metadata\":{}}," OBJECT("c", "12"),
                   "list +c@12 watch@20", 1 },
         };
-        (void) state;
 
         for (size_t k = 0; k < ELEMENTSOF(rows); k++) {
                 _cleanup_(rig_freep) Rig *r = rig_new();
@@ -327,7 +315,7 @@ static void test_unreadable_items(void **state) {
 }
 
 /* What fails in the middle of a list: asked for again with the same token, or from its beginning. */
-static void test_page_fails(void **state) {
+TEST_CASE(test_page_fails) {
         static const struct {
                 unsigned status;
                 const char *retry_after;
@@ -344,7 +332,6 @@ static void test_page_fails(void **state) {
                 { 400, NULL, "list(2)", 200 * USEC_PER_MSEC, 300 * USEC_PER_MSEC },
                 { 404, NULL, "list(2)", 200 * USEC_PER_MSEC, 300 * USEC_PER_MSEC },
         };
-        (void) state;
 
         for (size_t k = 0; k < ELEMENTSOF(rows); k++) {
                 _cleanup_(rig_freep) Rig *r = rig_new();
@@ -376,10 +363,9 @@ static void test_page_fails(void **state) {
 }
 
 /* 410 for a list that begins has nothing to begin anew with: it waits, as after any refusal. */
-static void test_first_page_is_gone(void **state) {
+TEST_CASE(test_first_page_is_gone) {
         _cleanup_(rig_freep) Rig *r = rig_new();
         _cleanup_(informer_freep) _unused_ Informer *i = NULL;
-        (void) state;
 
         rig_answer(r, 410, GONE);
         rig_answer(r, 200, LIST("10", OBJECT("a", "1")));
@@ -392,10 +378,9 @@ static void test_first_page_is_gone(void **state) {
 }
 
 /* A page that came is forgiveness: the next failure waits as short as the first. */
-static void test_page_forgives(void **state) {
+TEST_CASE(test_page_forgives) {
         _cleanup_(rig_freep) Rig *r = rig_new();
         _cleanup_(informer_freep) _unused_ Informer *i = NULL;
-        (void) state;
 
         for (unsigned n = 0; n < 5; n++)
                 rig_answer_later(r, 500, NULL);
@@ -412,7 +397,7 @@ static void test_page_forgives(void **state) {
 }
 
 /* A list that makes no sense is asked for again, later; what is known stays. */
-static void test_unreadable_list(void **state) {
+TEST_CASE(test_unreadable_list) {
         static const struct {
                 const char *what;
                 unsigned status;
@@ -424,7 +409,6 @@ static void test_unreadable_list(void **state) {
                 { "the kind is not installed", 404, "404 page not found" },
                 { "broken inside", 500, "" },
         };
-        (void) state;
 
         for (size_t k = 0; k < ELEMENTSOF(rows); k++) {
                 _cleanup_(rig_freep) Rig *r = rig_new();
@@ -445,7 +429,7 @@ static void test_unreadable_list(void **state) {
 
 /* -- relist --------------------------------------------------------------------------------------------- */
 
-static void test_gone(void **state) {
+TEST_CASE(test_gone) {
         static const struct {
                 const char *what, *items, *expected;
         } rows[] = {
@@ -457,7 +441,6 @@ static void test_gone(void **state) {
                 { "one is another under the same name", OBJECT_UID("a", "15", "new") "," OBJECT("b", "2"),
                   "list -a@1 +a@15 watch@20" },
         };
-        (void) state;
 
         for (size_t k = 0; k < 2 * ELEMENTSOF(rows); k++) {
                 _cleanup_(rig_freep) Rig *r = rig_new();
@@ -490,11 +473,10 @@ static void test_gone(void **state) {
 }
 
 /* A server that calls each of its own lists too old is not asked in a circle. */
-static void test_gone_again_and_again(void **state) {
+TEST_CASE(test_gone_again_and_again) {
         _cleanup_(rig_freep) Rig *r = rig_new();
         _cleanup_(informer_freep) Informer *i = NULL;
         size_t n;
-        (void) state;
 
         for (unsigned k = 0; k < 20; k++) {
                 rig_answer(r, 200, LIST("10", OBJECT("a", "1")));
@@ -513,11 +495,10 @@ static void test_gone_again_and_again(void **state) {
 
 /* A silent watch is begun again from the last bookmark; silence alone is no bad news, a next watch that
  * fails is. */
-static void test_stall(void **state) {
+TEST_CASE(test_stall) {
         _cleanup_(rig_freep) Rig *r = rig_new();
         _cleanup_(informer_freep) Informer *i = informer_standing(r);
         usec_t said;
-        (void) state;
 
         rig_run_for(r, 100 * USEC_PER_SEC);
         rig_say(r, BOOKMARK("11"));
@@ -541,12 +522,11 @@ static void test_stall(void **state) {
         "\"reason\":\"ResourceVersionTooLarge\",\"message\":\"Too large resource version\"}]," \
         "\"retryAfterSeconds\":1},\"code\":504}"
 
-static void test_restored(void **state) {
+TEST_CASE(test_restored) {
         static const struct {
                 const char *what;
                 unsigned status; /* of the next watch; 0: an ERROR event of this one */
         } rows[] = { { "told by the HTTP status", 504 }, { "told by an ERROR event", 0 } };
-        (void) state;
 
         for (size_t k = 0; k < ELEMENTSOF(rows); k++) {
                 _cleanup_(rig_freep) Rig *r = rig_new();
@@ -570,10 +550,9 @@ static void test_restored(void **state) {
 }
 
 /* The API server takes such a watch, and tells it nothing. */
-static void test_restored_in_silence(void **state) {
+TEST_CASE(test_restored_in_silence) {
         _cleanup_(rig_freep) Rig *r = rig_new();
         _cleanup_(informer_freep) _unused_ Informer *i = informer_standing(r);
-        (void) state;
 
         rig_run_for(r, USEC_PER_MINUTE);
         rig_say(r, BOOKMARK("11"));
@@ -594,10 +573,9 @@ static void test_restored_in_silence(void **state) {
 }
 
 /* Something on the way breaks each connection on which nothing comes; an API server that is away breaks them, too. */
-static void test_restored_in_pieces(void **state) {
+TEST_CASE(test_restored_in_pieces) {
         _cleanup_(rig_freep) Rig *r = rig_new();
         _cleanup_(informer_freep) _unused_ Informer *i = informer_standing(r);
-        (void) state;
 
         for (unsigned k = 0; k < 4; k++) {
                 rig_run_for(r, USEC_PER_MINUTE);
@@ -624,10 +602,9 @@ static void test_restored_in_pieces(void **state) {
 }
 
 /* The next page of a list is of that future, too: no such page will ever come. */
-static void test_restored_between_pages(void **state) {
+TEST_CASE(test_restored_between_pages) {
         _cleanup_(rig_freep) Rig *r = rig_new();
         _cleanup_(informer_freep) _unused_ Informer *i = NULL;
-        (void) state;
 
         rig_answer(r, 200, PAGE("10", "t1", OBJECT("a", "7")));
         rig_answer(r, 504, TOO_LARGE);
@@ -639,7 +616,7 @@ static void test_restored_between_pages(void **state) {
         assert_trace(r, "list +a@7 list(500,t1) down list ~a@7>3 list(500,u1) +b@2 up synced watch@4");
 }
 
-static void test_watch_fails(void **state) {
+TEST_CASE(test_watch_fails) {
         static const struct {
                 const char *what;
                 unsigned status; /* of the next watch; 0: the stream breaks */
@@ -660,7 +637,6 @@ static void test_watch_fails(void **state) {
                 { "the server asks for a day", 503, "86400", 5 * USEC_PER_MINUTE, 5 * USEC_PER_MINUTE,
                   "watch@10 down watch@10 up +c@11" },
         };
-        (void) state;
 
         for (size_t k = 0; k < ELEMENTSOF(rows); k++) {
                 _cleanup_(rig_freep) Rig *r = rig_new();
@@ -680,10 +656,9 @@ static void test_watch_fails(void **state) {
         }
 }
 
-static void test_watch_refused_for_good(void **state) {
+TEST_CASE(test_watch_refused_for_good) {
         _cleanup_(rig_freep) Rig *r = rig_new();
         _cleanup_(informer_freep) _unused_ Informer *i = informer_standing(r);
-        (void) state;
 
         rig_run_for(r, USEC_PER_MINUTE);
         rig_answer(r, 400, STATUS("400", "BadRequest"));
@@ -695,7 +670,7 @@ static void test_watch_refused_for_good(void **state) {
 }
 
 /* An API server that was restored from a backup knows no such version (yet): what it has is listed. */
-static void test_version_too_large(void **state) {
+TEST_CASE(test_version_too_large) {
         static const struct {
                 const char *what, *body;
                 usec_t earliest_usec, latest_usec;
@@ -712,7 +687,6 @@ static void test_version_too_large(void **state) {
                   "\"retryAfterSeconds\":3},\"code\":504}",
                   3 * USEC_PER_SEC, 3 * USEC_PER_SEC },
         };
-        (void) state;
 
         for (size_t k = 0; k < 2 * ELEMENTSOF(rows); k++) {
                 _cleanup_(rig_freep) Rig *r = rig_new();
@@ -744,10 +718,9 @@ static void test_version_too_large(void **state) {
 }
 
 /* What ended one watch says nothing of the next. */
-static void test_next_watch_ends_otherwise(void **state) {
+TEST_CASE(test_next_watch_ends_otherwise) {
         _cleanup_(rig_freep) Rig *r = rig_new();
         _cleanup_(informer_freep) Informer *i = informer_standing(r);
-        (void) state;
 
         /* One that brought something may be as short as it likes... */
         rig_run_for(r, USEC_PER_MINUTE);
@@ -780,10 +753,9 @@ static void test_next_watch_ends_otherwise(void **state) {
         assert_trace(r, "watch@20");
 }
 
-static void test_stall_of_its_own(void **state) {
+TEST_CASE(test_stall_of_its_own) {
         _cleanup_(rig_freep) Rig *r = rig_new();
         _cleanup_(informer_freep) Informer *i = NULL;
-        (void) state;
 
         rig_answer(r, 200, LIST("10", OBJECT("a", "1")));
         rig_stream(r, "");
@@ -799,12 +771,11 @@ static void test_stall_of_its_own(void **state) {
 }
 
 /* A line that nobody would send: not asked for from the same point again. */
-static void test_line_too_long(void **state) {
+TEST_CASE(test_line_too_long) {
         enum { TOO_LONG = 8 * 1024 * 1024 + 1 };
         _cleanup_(rig_freep) Rig *r = rig_new();
         _cleanup_(informer_freep) _unused_ Informer *i = informer_standing(r);
         _cleanup_free_ char *line = malloc(TOO_LONG);
-        (void) state;
 
         memset(line, ' ', TOO_LONG);
         rig_answer(r, 200, LIST("20", OBJECT("a", "1")));
@@ -814,10 +785,9 @@ static void test_line_too_long(void **state) {
         assert_trace(r, "down list -b@2 up watch@20");
 }
 
-static void test_line_that_is_no_json(void **state) {
+TEST_CASE(test_line_that_is_no_json) {
         _cleanup_(rig_freep) Rig *r = rig_new();
         _cleanup_(informer_freep) _unused_ Informer *i = informer_standing(r);
-        (void) state;
 
         rig_answer(r, 200, LIST("20", OBJECT("a", "1") "," OBJECT("b", "2")));
         rig_stream(r, "");
@@ -827,11 +797,10 @@ static void test_line_that_is_no_json(void **state) {
 }
 
 /* What stood is forgiven: neither an old 410 nor old failures slow down the answer to new ones. */
-static void test_forgiven(void **state) {
+TEST_CASE(test_forgiven) {
         _cleanup_(rig_freep) Rig *r = rig_new();
         _cleanup_(informer_freep) _unused_ Informer *i = informer_standing(r);
         usec_t failed;
-        (void) state;
 
         for (unsigned k = 0; k < 2; k++) {
                 rig_answer(r, 200, LIST("20", OBJECT("a", "1")));
@@ -855,10 +824,9 @@ static void test_forgiven(void **state) {
         assert_in_range(last_request_usec(r) - failed, 200 * USEC_PER_MSEC, 300 * USEC_PER_MSEC);
 }
 
-static void test_short_watches_back_off(void **state) {
+TEST_CASE(test_short_watches_back_off) {
         _cleanup_(rig_freep) Rig *r = rig_new();
         _cleanup_(informer_freep) Informer *i = informer_standing(r);
-        (void) state;
 
         rig_run_for(r, USEC_PER_MINUTE);
         for (unsigned k = 0; k < 10; k++) {
@@ -880,10 +848,9 @@ static void test_short_watches_back_off(void **state) {
         assert_false(informer_connected(i));
 }
 
-static void test_connection_cut(void **state) {
+TEST_CASE(test_connection_cut) {
         _cleanup_(rig_freep) Rig *r = rig_new();
         _cleanup_(informer_freep) Informer *i = informer_standing(r);
-        (void) state;
 
         rig_run_for(r, USEC_PER_MINUTE);
         rig_stream(r, "");
@@ -898,10 +865,9 @@ static void test_connection_cut(void **state) {
 }
 
 /* Its owner's writes are refused as old, and the watch says nothing: a list does. */
-static void test_distrusted(void **state) {
+TEST_CASE(test_distrusted) {
         _cleanup_(rig_freep) Rig *r = rig_new();
         _cleanup_(informer_freep) Informer *i = NULL;
-        (void) state;
 
         rig_answer(r, 200, LIST("10", OBJECT("a", "10")));
         rig_stream(r, "");
@@ -938,7 +904,7 @@ static void test_distrusted(void **state) {
 
 /* -- kick, selectors, end ------------------------------------------------------------------------------- */
 
-static void test_kick(void **state) {
+TEST_CASE(test_kick) {
         static const struct {
                 const char *what;
                 const char *retry_after;
@@ -947,7 +913,6 @@ static void test_kick(void **state) {
                 { "a backoff is cut short", NULL, 0 },
                 { "what the server asked for is not", "20", 20 * USEC_PER_SEC },
         };
-        (void) state;
 
         for (size_t k = 0; k < ELEMENTSOF(rows); k++) {
                 _cleanup_(rig_freep) Rig *r = rig_new();
@@ -977,11 +942,10 @@ static void test_kick(void **state) {
 }
 
 /* The path is another one: the next failure waits as short as the first. */
-static void test_kick_forgives(void **state) {
+TEST_CASE(test_kick_forgives) {
         _cleanup_(rig_freep) Rig *r = rig_new();
         _cleanup_(informer_freep) Informer *i = NULL;
         usec_t failed;
-        (void) state;
 
         for (unsigned n = 0; n < 8; n++)
                 rig_answer_later(r, 503, NULL);
@@ -1000,10 +964,9 @@ static void test_kick_forgives(void **state) {
 }
 
 /* A list that has just begun is not begun again, however long ago the last one was. */
-static void test_kick_of_a_young_list(void **state) {
+TEST_CASE(test_kick_of_a_young_list) {
         _cleanup_(rig_freep) Rig *r = rig_new();
         _cleanup_(informer_freep) Informer *i = NULL;
-        (void) state;
 
         rig_answer_later(r, 503, "20");
         rig_silence(r);
@@ -1023,10 +986,9 @@ static void test_kick_of_a_young_list(void **state) {
 }
 
 /* A call that hangs in a dead path is begun again, once; one that is doing well is not. */
-static void test_kick_of_a_call(void **state) {
+TEST_CASE(test_kick_of_a_call) {
         _cleanup_(rig_freep) Rig *r = rig_new();
         _cleanup_(informer_freep) Informer *i = NULL;
-        (void) state;
 
         rig_answer_later(r, 503, NULL);
         rig_silence(r);
@@ -1058,13 +1020,12 @@ static void test_kick_of_a_call(void **state) {
         assert_int_equal(r->n_open, 1);
 }
 
-static void test_namespace_and_selectors(void **state) {
+TEST_CASE(test_namespace_and_selectors) {
         _cleanup_(rig_freep) Rig *r = rig_new();
         _cleanup_(informer_freep) Informer *i = NULL;
         InformerOptions o = { .ns = "web",
                               .label_selector = "app in (x,y)",
                               .field_selector = "spec.nodeName=n1" };
-        (void) state;
 
         rig_answer(r, 200, LIST("10", POD("web", "a", "1")));
         rig_stream(r, EVENT("DELETED", POD("web", "a", "2")) EVENT("ADDED", POD("web", "b", "3")));
@@ -1085,12 +1046,11 @@ static void test_namespace_and_selectors(void **state) {
 }
 
 /* Watches are asked to end by the server at different times. */
-static void test_watch_timeout(void **state) {
+TEST_CASE(test_watch_timeout) {
         _cleanup_(rig_freep) Rig *r = rig_new();
         _cleanup_(informer_freep) _unused_ Informer *i = informer_standing(r);
         bool differ = false;
         unsigned long first = 0;
-        (void) state;
 
         for (unsigned k = 0; k < 10; k++) {
                 HttpExchange x = { .query = r->requests[r->n_requests - 1].query };
@@ -1111,10 +1071,9 @@ static void test_watch_timeout(void **state) {
         assert_true(differ);
 }
 
-static void test_freed_on_the_way(void **state) {
+TEST_CASE(test_freed_on_the_way) {
         _cleanup_(rig_freep) Rig *r = rig_new();
         Informer *i;
-        (void) state;
 
         rig_answer(r, 200, LIST("10", OBJECT("a", "1")));
         i = informer_start(r, &node_kind, NULL);

@@ -1,11 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "cmocka-test.h"
 #include "coordinator-rig.h"
 #include "instance-orphans.h"
 #include "page.h"
@@ -29,7 +23,7 @@ static void on_orphan(const char *provider_id, usec_t since_usec, void *userdata
         *since = since_usec;
 }
 
-static void test_looks(void **state) {
+TEST_CASE(test_looks) {
         static const struct {
                 const char *what;
                 const char *entries; /* Entry, in each list */
@@ -53,7 +47,6 @@ static void test_looks(void **state) {
                 { "switched off meanwhile, and left so", "uoo", { 1, 6, 11 }, 3, 1, true },
                 { "told once", "uuuuu", { 1, 6, 11, 16, 21 }, 3, 1, true },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_(instance_looks_freep) InstanceLooks *looks = NULL;
@@ -124,10 +117,9 @@ static void list_done(CloudInstance list[3]) {
                 free((char *) list[i].provider_id);
 }
 
-static void test_reported(void **state) {
+TEST_CASE(test_reported) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
         CloudInstance list[3];
-        (void) state;
 
         begin(r, list);
         rig_run(r, 10 * USEC_PER_MINUTE);
@@ -158,10 +150,9 @@ static void on_no_nodes(const FakeRequest *request, FakeApiFault *fault, void *u
 }
 
 /* What is absent from a view that does not stand proves nothing. */
-static void test_view_is_old(void **state) {
+TEST_CASE(test_view_is_old) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
         CloudInstance list[3];
-        (void) state;
 
         begin(r, list);
         rig_run(r, 5 * USEC_PER_MINUTE);
@@ -175,7 +166,7 @@ static void test_view_is_old(void **state) {
 }
 
 /* What a provider answers that gives no list, for an hour. */
-static void test_no_list(void **state) {
+TEST_CASE(test_no_list) {
         static const struct {
                 CloudResult list;
                 const char *said;
@@ -189,7 +180,6 @@ static void test_no_list(void **state) {
                   "does not list its instances: exited with 64", false },
                 { { .outcome = CLOUD_RETRY, .message = "not now" }, "does not list its instances: not now", false },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();

@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
-
+#include "cmocka-test.h"
 #include "intent-log.h"
 #include "log.h"
 #include "string-util.h"
@@ -103,7 +98,7 @@ static IntentLog *open_log(Machine *m) {
         return l;
 }
 
-static void test_survives(void **state) {
+TEST_CASE(test_survives) {
         _cleanup_machine_ Machine m;
         IntentLog *l;
         Notice a = notice("a"), b = notice("b");
@@ -133,7 +128,7 @@ static void test_survives(void **state) {
         intent_log_free(l);
 }
 
-static void test_another_boot(void **state) {
+TEST_CASE(test_another_boot) {
         _cleanup_machine_ Machine m;
         Notice a = notice("a");
         IntentLog *l;
@@ -148,7 +143,7 @@ static void test_another_boot(void **state) {
         intent_log_free(l);
 }
 
-static void test_bounded(void **state) {
+TEST_CASE(test_bounded) {
         _cleanup_machine_ Machine m;
         IntentLog *l;
 
@@ -179,7 +174,7 @@ static void test_bounded(void **state) {
         intent_log_free(l);
 }
 
-static void test_failing_disk(void **state) {
+TEST_CASE(test_failing_disk) {
         _cleanup_machine_ Machine m;
         Notice a = notice("a");
         IntentLog *l;
@@ -205,7 +200,7 @@ static void test_failing_disk(void **state) {
         intent_log_free(l);
 }
 
-static void test_parse(void **state) {
+TEST_CASE(test_parse) {
         static const struct {
                 const char *what, *text;
                 int result;
@@ -241,7 +236,7 @@ static void test_parse(void **state) {
         }
 }
 
-static void test_phases(void **state) {
+TEST_CASE(test_phases) {
         for (IntentPhase p = 0; p < _INTENT_PHASE_MAX; p++)
                 assert_int_equal(intent_phase_from_string(intent_phase_to_string(p)), p);
         assert_int_equal(intent_phase_from_string("Dry"), _INTENT_PHASE_INVALID);
@@ -249,7 +244,7 @@ static void test_phases(void **state) {
 
 /* Forgotten while its record was unread, and nothing noted beside: the next start must not find it. */
 /* A record that cannot be read now, but can by the next life, must not bring back what is over. */
-static void test_forgotten_unreadable(void **state) {
+TEST_CASE(test_forgotten_unreadable) {
         _cleanup_machine_ Machine m;
         Notice c = notice("c");
         IntentLog *l;

@@ -1,11 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "cmocka-test.h"
 #include "interruption.h"
 #include "marks.h"
 #include "string-util.h"
@@ -32,7 +26,7 @@ static KubeNode *node_of(InternPool *pool, const char *meta) {
         return (KubeNode *) o;
 }
 
-static void test_of_a_node(void **state) {
+TEST_CASE(test_of_a_node) {
         static const struct {
                 const char *what, *value; /* NULL: no annotation; ~ stands for \" */
                 int expected;
@@ -66,7 +60,6 @@ static void test_of_a_node(void **state) {
                   false, false, USEC_INFINITY },
         };
         _cleanup_(intern_pool_freep) InternPool *pool = NULL;
-        (void) state;
 
         assert_return_code(intern_pool_new(&pool), 0);
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
@@ -94,7 +87,7 @@ static void test_of_a_node(void **state) {
 }
 
 /* What an agent writes comes back, and writing it again changes nothing. */
-static void test_round_trip(void **state) {
+TEST_CASE(test_round_trip) {
         static const struct {
                 const char *text;
                 bool complete, over, overruled;
@@ -106,7 +99,6 @@ static void test_round_trip(void **state) {
                 { "{'id':'i','kind':'spot','source':'ec2','action':'stop','phase':'','podsLeft':0,'bootID':'b'}", false, false, false },
                 { "{'id':'i','kind':'spot','source':'ec2','action':'stop','phase':'Drained','podsLeft':0,'bootID':''}", false, false, false },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_free_ char *text = with_quotes(rows[i].text), *again = NULL;

@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "alloc-util.h"
+#include "cmocka-test.h"
 #include "json-protobuf.h"
 
 /* That the message is there is all. */
@@ -48,7 +43,7 @@ typedef struct Row {
         size_t offset;
 } Row;
 
-static void test_read(void **state) {
+TEST_CASE(test_read) {
         static const Row rows[] = {
                 { "nothing", BYTES(""), "{}" },
                 { "a text",
@@ -161,7 +156,6 @@ static void test_read(void **state) {
                 { "a key and a value, an element", BYTES("\x32\x06\x0a\x01\xff\x12\x01\x00\x42\x01\xfe"),
                   "{\"map\":{\"" BAD "\":\"" BAD "\"},\"texts\":[\"" BAD "\"]}" },
         };
-        (void) state;
 
         for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
                 _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
@@ -180,7 +174,7 @@ static void test_read(void **state) {
         }
 }
 
-static void test_refused(void **state) {
+TEST_CASE(test_refused) {
         static const Row rows[] = {
                 { "a tag cut off", BYTES("\x80"), "a varint is cut off", 1 },
                 { "a number cut off", BYTES("\x10\xff"), "a varint is cut off", 2 },
@@ -237,7 +231,6 @@ static void test_refused(void **state) {
                 { "an inline message twice", BYTES("\x2a\x00\x2a\x00"),
                   "a message that has to come once comes twice", 4 },
         };
-        (void) state;
 
         for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
                 _cleanup_free_ char *copy =
@@ -257,10 +250,9 @@ static void test_refused(void **state) {
         }
 }
 
-static void test_too_large(void **state) {
+TEST_CASE(test_too_large) {
         JsonDoc *doc = NULL;
         JsonError e = { 0 };
-        (void) state;
 
         assert_int_equal(json_from_protobuf("\x10\x01", 2, 1, &shape, &doc, &e), -E2BIG);
         assert_string_equal(e.message, "too large");
@@ -268,11 +260,10 @@ static void test_too_large(void **state) {
 }
 
 /* More members than are compared each with each. */
-static void test_large_map(void **state) {
+TEST_CASE(test_large_map) {
         unsigned char bytes[5 * 101], *p = bytes;
         _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
         JsonDoc *none = NULL;
-        (void) state;
 
         for (unsigned char i = 0; i < 101; i++, p += 5) {
                 const unsigned char entry[5] = { 0x32, 3, 0x0a, 1, i == 100 ? 1 : (unsigned char) (i + 1) };
@@ -287,11 +278,10 @@ static void test_large_map(void **state) {
 }
 
 /* A shape may hold itself: no message goes deeper than a text of JSON may. */
-static void test_depth(void **state) {
+TEST_CASE(test_depth) {
         static ProtobufField down_fields[] = { { 1, "d", PROTOBUF_MESSAGE, false, NULL } };
         static const ProtobufShape down = PROTOBUF_SHAPE(down_fields);
         unsigned char bytes[3 * JSON_MAX_DEPTH], *begin = bytes + sizeof(bytes);
-        (void) state;
 
         down_fields[0].shape = &down;
         for (size_t n = 1; n <= JSON_MAX_DEPTH; n++) { /* from the inside out */
@@ -313,10 +303,9 @@ static void test_depth(void **state) {
 }
 
 /* Beside each other they may be as many as they like. */
-static void test_width(void **state) {
+TEST_CASE(test_width) {
         static unsigned char bytes[5 * 10 * JSON_MAX_DEPTH];
         _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
-        (void) state;
 
         for (size_t i = 0; i < sizeof(bytes); i += 5)
                 memcpy(bytes + i, "\x4a\x03\x0a\x01x", 5);
@@ -325,7 +314,7 @@ static void test_width(void **state) {
 }
 
 /* What json_parse() makes is asked in the same way. */
-static void test_document(void **state) {
+TEST_CASE(test_document) {
         static const char bytes[] = "\x0a\x01"
                                     "a\x10\x80\x80\x80\x80\x80\x80\x80\x20\x42\x01"
                                     "b\x42\x01"
@@ -333,7 +322,6 @@ static void test_document(void **state) {
         _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
         const Json *root;
         int64_t n;
-        (void) state;
 
         assert_return_code(json_from_protobuf(bytes, sizeof(bytes) - 1, 100, &shape, &doc, NULL), 0);
         root = json_root(doc);

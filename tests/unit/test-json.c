@@ -1,17 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include <cmocka.h>
-
 #include "alloc-util.h"
+#include "cmocka-test.h"
 #include "json.h"
 #include "string-util.h"
 #include "time-util.h"
@@ -62,7 +56,7 @@ static char *parse_and_format(const char *text, size_t size) {
         return result;
 }
 
-static void test_accepted(void **state) {
+TEST_CASE(test_accepted) {
         static const struct {
                 const char *what, *text, *expected;
         } rows[] = {
@@ -123,7 +117,7 @@ static void test_accepted(void **state) {
 }
 
 /* Everything that cJSON would let through, and the rest of what RFC 8259 does not have. */
-static void test_refused(void **state) {
+TEST_CASE(test_refused) {
         static const struct {
                 const char *what, *text;
                 size_t size;
@@ -231,7 +225,7 @@ static char *nested(unsigned depth) {
 }
 
 /* The list of a page is one level, and each of its items may be as deep as is left. */
-static void test_split_depth(void **state) {
+TEST_CASE(test_split_depth) {
         for (unsigned depth = JSON_MAX_DEPTH - 3; depth <= JSON_MAX_DEPTH; depth++) {
                 _cleanup_free_ char *inner = nested(depth), *text = strf("{\"items\":[1,%s,%s]}", inner, inner);
                 _cleanup_(json_doc_freep) JsonDoc *rest = NULL;
@@ -244,7 +238,7 @@ static void test_split_depth(void **state) {
         }
 }
 
-static void test_limits(void **state) {
+TEST_CASE(test_limits) {
         _cleanup_(json_doc_freep) JsonDoc *d = NULL;
         _cleanup_free_ char *deepest = nested(JSON_MAX_DEPTH), *deeper = nested(JSON_MAX_DEPTH + 1),
                             *back = NULL;
@@ -269,7 +263,7 @@ static void test_limits(void **state) {
 }
 
 /* More members than are compared each with each. */
-static void test_many_keys(void **state) {
+TEST_CASE(test_many_keys) {
         for (unsigned n = 2; n <= 200; n += 9)
                 for (unsigned twin = 0; twin < n; twin += n < 40 ? 1 : n / 2) {
                         _cleanup_free_ char *text = NULL, *result = NULL, *expected = NULL;
@@ -302,7 +296,7 @@ static const char pod[] =
         "\"spec\":{\"nodeName\":\"n1\",\"hostNetwork\":true,\"priority\":2000000000,\"weight\":1.5,"
         "\"huge\":9007199254740993,\"huger\":1e300,\"one\":1.0,\"containers\":[{},{}]}}";
 
-static void test_lookup(void **state) {
+TEST_CASE(test_lookup) {
         _cleanup_(json_doc_freep) JsonDoc *d = NULL;
         const Json *spec, *containers;
         const char *s = NULL;
@@ -360,7 +354,7 @@ static void test_lookup(void **state) {
 }
 
 /* What is left out is null, wherever it stands; what only looks like it stays. */
-static void test_without(void **state) {
+TEST_CASE(test_without) {
         static const JsonOmit list[] = { { "meta", "fields" }, { "spec", "boxes" } };
         static const struct {
                 const char *what, *root, *text, *left;
@@ -414,7 +408,7 @@ static void test_without(void **state) {
 }
 
 /* It is checked all the same, and an error stands where it stands in the whole text. */
-static void test_without_refused(void **state) {
+TEST_CASE(test_without_refused) {
         static const JsonOmit list[] = { { "meta", "fields" } };
         static const JsonOmits omits = { .list = list, .n_list = ELEMENTSOF(list) };
         static const struct {
@@ -448,7 +442,7 @@ typedef struct Target {
         usec_t created;
 } Target;
 
-static void test_dispatch(void **state) {
+TEST_CASE(test_dispatch) {
         static const JsonField table[] = {
                 { "name", json_parse_strdup, offsetof(Target, name), true },
                 { "generation", json_parse_int64, offsetof(Target, generation), false },
@@ -511,7 +505,7 @@ static int on_item(const char *item, size_t size, void *userdata) {
         return items->stop_with;
 }
 
-static void test_split(void **state) {
+TEST_CASE(test_split) {
         static const struct {
                 const char *what, *text, *items, *rest;
         } rows[] = {
@@ -569,7 +563,7 @@ static void test_split(void **state) {
         }
 }
 
-static void test_split_stops(void **state) {
+TEST_CASE(test_split_stops) {
         _cleanup_(json_doc_freep) JsonDoc *rest = NULL;
         Items items = { .stop_with = -ECANCELED };
 
@@ -583,7 +577,7 @@ static void test_split_stops(void **state) {
         strbuf_done(&items.text);
 }
 
-static void test_writer(void **state) {
+TEST_CASE(test_writer) {
         _cleanup_(json_writer_freep) JsonWriter *w = NULL;
         _cleanup_(json_doc_freep) JsonDoc *d = NULL;
         _cleanup_free_ char *text = NULL, *again = NULL;
@@ -682,7 +676,7 @@ static double now_msec(void) {
         return (double) ts.tv_sec * 1e3 + (double) ts.tv_nsec / 1e6;
 }
 
-static void test_page(void **state) {
+TEST_CASE(test_page) {
         _cleanup_free_ char *page = make_page();
         size_t size = strlen(page), n = 0;
         double t0, t1, t2, t3;
@@ -712,7 +706,7 @@ static void test_page(void **state) {
 }
 
 /* The same as json_parse() but for duplicate keys, and without a tree. */
-static void test_check(void **state) {
+TEST_CASE(test_check) {
         static const struct {
                 const char *text;
                 size_t max_bytes;
@@ -727,7 +721,6 @@ static void test_check(void **state) {
                 { "", MAX_BYTES, -EBADMSG },
                 { "{\"kind\":\"Status\"}", 5, -E2BIG },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 JsonError e = { 0 };

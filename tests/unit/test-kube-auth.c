@@ -1,22 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include <openssl/evp.h>
 #include <openssl/pem.h>
 #include <openssl/x509.h>
 
+#include "cmocka-test.h"
 #include "fake-child.h"
 #include "kube-auth.h"
 #include "string-util.h"
@@ -207,12 +202,11 @@ static KubeConfig cert_config(const World *w) {
         };
 }
 
-static void test_none(void **state) {
+TEST_CASE(test_none) {
         _cleanup_(world_freep) World *w = world_new();
         const KubeConfig c = { .server = (char *) "http://api" };
         const char *authorization;
         HttpTls *tls;
-        (void) state;
 
         assert_return_code(start(w, &c), 0);
         assert_true(kube_auth_get(w->auth, &tls, &authorization));
@@ -223,13 +217,12 @@ static void test_none(void **state) {
         assert_false(kube_auth_rejected(w->auth));
 }
 
-static void test_certificate(void **state) {
+TEST_CASE(test_certificate) {
         _cleanup_(world_freep) World *w = world_new();
         const KubeConfig c = cert_config(w);
         _cleanup_free_ char *expected =
                 strf("client certificate %s (expires 2030-11-21T05:03:00Z)", w->cert_file);
         const HttpTlsConfig *t;
-        (void) state;
 
         put(w->ca_file, w->b.cert);
         put(w->cert_file, w->a.cert);
@@ -243,11 +236,10 @@ static void test_certificate(void **state) {
         assert_string_equal(kube_auth_describe(w->auth), expected);
 }
 
-static void test_certificate_rotates(void **state) {
+TEST_CASE(test_certificate_rotates) {
         _cleanup_(world_freep) World *w = world_new();
         const KubeConfig c = cert_config(w);
         HttpTls *first;
-        (void) state;
 
         put(w->ca_file, w->b.cert);
         put(w->cert_file, w->a.cert);
@@ -281,14 +273,13 @@ static void test_certificate_rotates(void **state) {
         assert_pair(w, &w->a);
 }
 
-static void test_kubelet_file(void **state) {
+TEST_CASE(test_kubelet_file) {
         _cleanup_(world_freep) World *w = world_new();
         _cleanup_free_ char *a = strf("%s%s", w->a.cert, w->a.key), *b = strf("%s%s", w->b.cert, w->b.key);
         const KubeConfig c = { .server = (char *) "https://api",
                                .cert_file = w->cert_file,
                                .key_file = w->cert_file };
         const Pair first = { a, a }, second = { b, b };
-        (void) state;
 
         put(w->cert_file, a);
         assert_return_code(start(w, &c), 0);
@@ -298,11 +289,10 @@ static void test_kubelet_file(void **state) {
         assert_pair(w, &second);
 }
 
-static void test_same_content_same_connections(void **state) {
+TEST_CASE(test_same_content_same_connections) {
         _cleanup_(world_freep) World *w = world_new();
         const KubeConfig c = cert_config(w);
         HttpTls *first;
-        (void) state;
 
         put(w->ca_file, w->b.cert);
         put(w->cert_file, w->a.cert);
@@ -318,7 +308,7 @@ static void test_same_content_same_connections(void **state) {
         assert_string_equal(http_tls_config(assert_pair(w, &w->a))->ca_pem, w->a.cert);
 }
 
-static void test_embedded(void **state) {
+TEST_CASE(test_embedded) {
         _cleanup_(world_freep) World *w = world_new();
         const KubeConfig c = {
                 .server = (char *) "https://api",
@@ -328,7 +318,6 @@ static void test_embedded(void **state) {
                 .key_data = w->a.key,
                 .key_data_size = strlen(w->a.key),
         };
-        (void) state;
 
         assert_return_code(start(w, &c), 0);
         assert_true(http_tls_config(assert_pair(w, &w->a))->insecure);
@@ -336,23 +325,21 @@ static void test_embedded(void **state) {
                             "client certificate of the kubeconfig (expires 2030-11-21T05:03:00Z)");
 }
 
-static void test_token(void **state) {
+TEST_CASE(test_token) {
         _cleanup_(world_freep) World *w = world_new();
         const KubeConfig c = { .server = (char *) "https://api", .token = (char *) "abc" };
-        (void) state;
 
         assert_return_code(start(w, &c), 0);
         assert_token(w, "Bearer abc");
         assert_string_equal(kube_auth_describe(w->auth), "token of the kubeconfig");
 }
 
-static void test_token_file(void **state) {
+TEST_CASE(test_token_file) {
         _cleanup_(world_freep) World *w = world_new();
         const KubeConfig c = { .server = (char *) "https://api",
                                .ca_file = w->ca_file,
                                .token_file = w->token_file };
         _cleanup_free_ char *described = strf("token %s", w->token_file);
-        (void) state;
 
         put(w->ca_file, w->a.cert);
         put(w->token_file, "first\n");
@@ -379,13 +366,12 @@ static void test_token_file(void **state) {
 }
 
 /* A file system that shows no change by stat() (a write in place within its clock's tick). */
-static void test_token_file_every_minute(void **state) {
+TEST_CASE(test_token_file_every_minute) {
         _cleanup_(world_freep) World *w = world_new();
         const KubeConfig c = { .server = (char *) "http://api", .token_file = w->token_file };
         struct timespec times[2];
         struct stat st;
         FILE *f;
-        (void) state;
 
         put(w->token_file, "first");
         assert_return_code(start(w, &c), 0);
@@ -405,7 +391,7 @@ static void test_token_file_every_minute(void **state) {
 }
 
 /* Whatever of a file is another one, it is read; what is the same is not (that is the minute's). */
-static void test_what_is_a_change(void **state) {
+TEST_CASE(test_what_is_a_change) {
         static const struct {
                 const char *what, *then;
                 bool in_place;
@@ -418,7 +404,6 @@ static void test_what_is_a_change(void **state) {
                 { "the same file, a second later", "other", true, { .tv_sec = 1 }, true },
                 { "in nothing", "other", true, { 0 }, false },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_(world_freep) World *w = world_new();
@@ -454,10 +439,9 @@ static void test_what_is_a_change(void **state) {
         }
 }
 
-static void test_rejected_looks_at_once(void **state) {
+TEST_CASE(test_rejected_looks_at_once) {
         _cleanup_(world_freep) World *w = world_new();
         const KubeConfig c = { .server = (char *) "http://api", .token_file = w->token_file };
-        (void) state;
 
         put(w->token_file, "first");
         assert_return_code(start(w, &c), 0);
@@ -476,7 +460,7 @@ static void test_rejected_looks_at_once(void **state) {
 }
 
 /* What is wrong at the start is told at the start. */
-static void test_refused(void **state) {
+TEST_CASE(test_refused) {
         static const struct {
                 const char *what;
                 const char *ca, *cert, *key, *token; /* NULL: no such file; "a" and "b": of that pair */
@@ -503,7 +487,6 @@ static void test_refused(void **state) {
                 { "a token of two lines", "b", NULL, NULL, "a\nX-Evil: b", true, -EBADMSG,
                   "%s/token: no token in it" },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_(world_freep) World *w = world_new();
@@ -565,11 +548,10 @@ static void answer(World *w, const char *output) {
         fake_children_answer(w->children, (FakeChildAnswer){ .after_usec = SEC, .output = output });
 }
 
-static void test_exec(void **state) {
+TEST_CASE(test_exec) {
         _cleanup_(world_freep) World *w = world_new();
         const char *authorization;
         HttpTls *tls;
-        (void) state;
 
         answer(w, TOKEN("t1"));
         assert_return_code(start_exec(w), 0);
@@ -599,7 +581,7 @@ static void test_exec(void **state) {
 }
 
 /* When the next run begins, for a credential that came at 08:00:01. */
-static void test_exec_refreshes_ahead(void **state) {
+TEST_CASE(test_exec_refreshes_ahead) {
         static const struct {
                 const char *what, *until;
                 usec_t at_usec; /* since 08:00:00 */
@@ -614,7 +596,6 @@ static void test_exec_refreshes_ahead(void **state) {
                 { "ended already by our clock: in a minute", "2027-01-15T07:00:00Z", SEC + USEC_PER_MINUTE,
                   true },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_(world_freep) World *w = world_new();
@@ -636,9 +617,8 @@ static void test_exec_refreshes_ahead(void **state) {
         }
 }
 
-static void test_exec_failing_keeps_the_old(void **state) {
+TEST_CASE(test_exec_failing_keeps_the_old) {
         _cleanup_(world_freep) World *w = world_new();
-        (void) state;
 
         answer(w, TOKEN_UNTIL("t1", "2027-01-15T08:10:01Z"));
         for (size_t i = 0; i < 14; i++)
@@ -661,9 +641,8 @@ static void test_exec_failing_keeps_the_old(void **state) {
         assert_in_range(w->children->n_started, 7, 13);
 }
 
-static void test_exec_recovers(void **state) {
+TEST_CASE(test_exec_recovers) {
         _cleanup_(world_freep) World *w = world_new();
-        (void) state;
 
         fake_children_answer(w->children, (FakeChildAnswer){ .start_error = -EAGAIN });
         fake_children_answer(w->children, (FakeChildAnswer){ .error = -ETIMEDOUT });
@@ -678,10 +657,9 @@ static void test_exec_recovers(void **state) {
 }
 
 /* What failed before a credential came says nothing of what fails after it. */
-static void test_exec_fails_again(void **state) {
+TEST_CASE(test_exec_fails_again) {
         _cleanup_(world_freep) World *w = world_new();
         usec_t failed;
-        (void) state;
 
         for (size_t i = 0; i < 5; i++)
                 fake_children_answer(w->children, (FakeChildAnswer){ .exit_status = 1 });
@@ -701,7 +679,7 @@ static void test_exec_fails_again(void **state) {
         assert_token(w, "Bearer t2");
 }
 
-static void test_exec_bad_answers(void **state) {
+TEST_CASE(test_exec_bad_answers) {
         static const struct {
                 const char *what;
                 FakeChildAnswer answer;
@@ -751,7 +729,6 @@ static void test_exec_bad_answers(void **state) {
                   { .output = ANSWER("\"clientCertificateData\":\"x\",\"clientKeyData\":\"y\"") },
                   "exec plugin login: clientCertificateData and clientKeyData are no pair" },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_(world_freep) World *w = world_new();
@@ -782,13 +759,12 @@ static char *json_lines(const char *pem) {
         return strbuf_steal(&b);
 }
 
-static void test_exec_certificate(void **state) {
+TEST_CASE(test_exec_certificate) {
         _cleanup_(world_freep) World *w = world_new();
         _cleanup_free_ char *cert = json_lines(w->a.cert), *key = json_lines(w->a.key), *output = NULL,
                             *both = NULL;
         const char *authorization;
         HttpTls *tls;
-        (void) state;
 
         output = strf(ANSWER("\"clientCertificateData\":\"%s\",\"clientKeyData\":\"%s\""), cert, key);
         answer(w, output);
@@ -827,7 +803,7 @@ static void test_exec_certificate(void **state) {
         assert_token(w, NULL);
 }
 
-static void test_exec_environment(void **state) {
+TEST_CASE(test_exec_environment) {
         _cleanup_(world_freep) World *w = world_new();
         KubeExecEnv env[] = { { (char *) "AWS_PROFILE", (char *) "node" },
                               { (char *) "KUBERNETES_EXEC_INFO", (char *) "not yours" } };
@@ -845,7 +821,6 @@ static void test_exec_environment(void **state) {
                 .exec_provide_cluster_info = true,
         };
         _cleanup_free_ char *ca = base64_encode(w->a.cert, strlen(w->a.cert)), *info = NULL;
-        (void) state;
 
         assert_int_equal(clearenv(), 0);
         assert_return_code(setenv("AWS_PROFILE", "overridden", 1), errno);
@@ -869,7 +844,7 @@ static void test_exec_environment(void **state) {
         assert_int_equal(strv_length(w->children->environment), 5);
 }
 
-static void test_exec_of_a_server_unverified(void **state) {
+TEST_CASE(test_exec_of_a_server_unverified) {
         _cleanup_(world_freep) World *w = world_new();
         const KubeConfig c = {
                 .server = (char *) "https://api:6443",
@@ -878,16 +853,14 @@ static void test_exec_of_a_server_unverified(void **state) {
                 .exec_api_version = (char *) V1,
                 .exec_provide_cluster_info = true,
         };
-        (void) state;
 
         assert_return_code(start(w, &c), 0);
         assert_non_null(strstr(fake_children_env(w->children, "KUBERNETES_EXEC_INFO"),
                                "\"insecure-skip-tls-verify\":true"));
 }
 
-static void test_exec_without_cluster_info(void **state) {
+TEST_CASE(test_exec_without_cluster_info) {
         _cleanup_(world_freep) World *w = world_new();
-        (void) state;
 
         assert_return_code(start_exec(w), 0);
         assert_string_equal(fake_children_env(w->children, "KUBERNETES_EXEC_INFO"),
@@ -896,9 +869,7 @@ static void test_exec_without_cluster_info(void **state) {
 }
 
 /* As client-go: a token that is there makes the plugin superfluous. */
-static void test_exec_superfluous(void **state) {
-        (void) state;
-
+TEST_CASE(test_exec_superfluous) {
         for (size_t i = 0; i < 2; i++) {
                 _cleanup_(world_freep) World *w = world_new();
                 const KubeConfig c = {
@@ -916,12 +887,11 @@ static void test_exec_superfluous(void **state) {
         }
 }
 
-static void test_exec_without_runner(void **state) {
+TEST_CASE(test_exec_without_runner) {
         _cleanup_(world_freep) World *w = world_new();
         const KubeConfig c = { .server = (char *) "https://api",
                                .exec_command = (char *) "login",
                                .exec_api_version = (char *) V1 };
-        (void) state;
 
         assert_int_equal(kube_auth_new(w->loop, NULL, NULL, &c, NULL, NULL, &w->auth, &w->message),
                          -ENOTSUP);
@@ -947,7 +917,7 @@ static void on_late(Timer *t, void *userdata) {
         loop_exit(r->loop, 0);
 }
 
-static void test_exec_real(void **state) {
+TEST_CASE(test_exec_real) {
         _cleanup_(world_freep) World *w = world_new();
         KubeExecEnv env[] = { { (char *) "WHO", (char *) "me" } };
         KubeConfig c = { .server = (char *) "https://api",
@@ -959,7 +929,6 @@ static void test_exec_real(void **state) {
         KubeAuth *auth;
         const char *authorization;
         HttpTls *tls;
-        (void) state;
 
         /* Answers with what it was told. */
         put(w->token_file, "#!/bin/sh\n"
@@ -998,10 +967,9 @@ static int reload(World *w, const KubeConfig *c) {
         return kube_auth_reload(w->auth, c, &w->message);
 }
 
-static void test_reload_token(void **state) {
+TEST_CASE(test_reload_token) {
         _cleanup_(world_freep) World *w = world_new();
         KubeConfig c = { .server = (char *) "https://api", .token = (char *) "abc" };
-        (void) state;
 
         assert_return_code(start(w, &c), 0);
         c.token = (char *) "def";
@@ -1043,11 +1011,10 @@ static void test_reload_token(void **state) {
         assert_token(w, "Bearer mno");
 }
 
-static void test_reload_certificate(void **state) {
+TEST_CASE(test_reload_certificate) {
         _cleanup_(world_freep) World *w = world_new();
         KubeConfig c = cert_config(w);
         HttpTls *first;
-        (void) state;
 
         put(w->ca_file, w->b.cert);
         put(w->cert_file, w->a.cert);
@@ -1097,7 +1064,7 @@ static void test_reload_certificate(void **state) {
         assert_non_null(strstr(w->message, "exec plugin"));
 }
 
-static void test_reload_exec(void **state) {
+TEST_CASE(test_reload_exec) {
         _cleanup_(world_freep) World *w = world_new();
         char *arguments[] = { (char *) "eks", NULL };
         KubeExecEnv environment = { (char *) "AWS_PROFILE", (char *) "node" };
@@ -1110,7 +1077,6 @@ static void test_reload_exec(void **state) {
                    others[6];
         char *other_arguments[] = { (char *) "gke", NULL };
         KubeExecEnv other_environment = { (char *) "AWS_PROFILE", (char *) "other" };
-        (void) state;
 
         answer(w, TOKEN("t1"));
         assert_return_code(start(w, &c), 0);
@@ -1139,10 +1105,9 @@ static void test_reload_exec(void **state) {
         assert_token(w, "Bearer t2");
 }
 
-static void test_listeners(void **state) {
+TEST_CASE(test_listeners) {
         _cleanup_(world_freep) World *w = world_new();
         KubeAuthListener second = { .ready = on_heard, .userdata = w };
-        (void) state;
 
         answer(w, TOKEN("t1"));
         assert_return_code(start_exec(w), 0);

@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "cmocka-test.h"
 #include "fake-child.h"
 #include "kube-kinds.h"
 #include "kube-rig.h"
@@ -271,7 +266,7 @@ static int do_patch_dry(World *w) {
         return kube_patch(w->host->client, &t, KUBE_PATCH_MERGE, "{}", &o, on_done, w, &w->call);
 }
 
-static void test_verbs(void **state) {
+TEST_CASE(test_verbs) {
         static const struct {
                 const char *what;
                 int (*call)(World *w);
@@ -330,7 +325,6 @@ static void test_verbs(void **state) {
                 { "patch to see", do_patch_dry, KUBE_VERB_PATCH,
                   "PATCH /api/v1/nodes/n1?fieldManager=test&dryRun=All [application/merge-patch+json] {} " },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_(world_freep) World *w = world_new();
@@ -376,7 +370,7 @@ static int refuse_evict_without_uid(World *w) {
         return kube_evict(w->host->client, "shop", "web", "", -1, NULL, on_done, w, &w->call);
 }
 
-static void test_refused_at_once(void **state) {
+TEST_CASE(test_refused_at_once) {
         static const struct {
                 const char *what;
                 int (*call)(World *w);
@@ -388,7 +382,6 @@ static void test_refused_at_once(void **state) {
                 { "create of a pod without a namespace", refuse_create_without_namespace },
                 { "evict without a uid", refuse_evict_without_uid },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_(world_freep) World *w = world_new();
@@ -403,7 +396,7 @@ static void test_refused_at_once(void **state) {
 
 /* -- what comes back ------------------------------------------------------------------------------------ */
 
-static void test_answers(void **state) {
+TEST_CASE(test_answers) {
         static const struct {
                 const char *what;
                 unsigned status;
@@ -419,7 +412,6 @@ static void test_answers(void **state) {
                 { "the first of the redirects", 300, "", "error 300 : HTTP status 300 without a message " },
                 { "success, but no JSON", 200, "<html>", "error 0 EBADMSG?: the answer is no JSON: " },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_(world_freep) World *w = world_new();
@@ -435,7 +427,7 @@ static void test_answers(void **state) {
         }
 }
 
-static void test_timeout(void **state) {
+TEST_CASE(test_timeout) {
         static const struct {
                 const char *what;
                 int (*call)(World *w);
@@ -447,7 +439,6 @@ static void test_timeout(void **state) {
                 { "get, limited", do_get, 2 * SEC, 2 * SEC },
                 { "evict, limited to more", do_evict, 50 * SEC, 50 * SEC },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_(world_freep) World *w = world_new();
@@ -463,7 +454,7 @@ static void test_timeout(void **state) {
         }
 }
 
-static void test_dead_connection(void **state) {
+TEST_CASE(test_dead_connection) {
         static const struct {
                 const char *what;
                 int (*call)(World *w);
@@ -477,7 +468,6 @@ static void test_dead_connection(void **state) {
                 { "and an eviction", do_evict, 1, "error 0 ECONNRESET?" },
                 { "and a delete", do_delete, 1, "error 0 ECONNRESET?" },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_(world_freep) World *w = world_new();
@@ -491,9 +481,8 @@ static void test_dead_connection(void **state) {
         }
 }
 
-static void test_dead_connection_only_once(void **state) {
+TEST_CASE(test_dead_connection_only_once) {
         _cleanup_(world_freep) World *w = world_new();
-        (void) state;
 
         w->serve = serve_always_dying;
         assert_return_code(do_get(w), 0);
@@ -502,9 +491,8 @@ static void test_dead_connection_only_once(void **state) {
         assert_memory_equal(strbuf_str(&w->told), "error 0 ECONNRESET", 18);
 }
 
-static void test_refused_connection_is_not_repeated(void **state) {
+TEST_CASE(test_refused_connection_is_not_repeated) {
         _cleanup_(world_freep) World *w = world_new();
-        (void) state;
 
         w->fault.refuse = true;
         assert_return_code(do_get(w), 0);
@@ -513,9 +501,8 @@ static void test_refused_connection_is_not_repeated(void **state) {
         assert_int_equal(kube_client_requests(w->host->client, KUBE_VERB_GET), 1);
 }
 
-static void test_dropped(void **state) {
+TEST_CASE(test_dropped) {
         _cleanup_(world_freep) World *w = world_new();
-        (void) state;
 
         w->serve = serve_open;
         assert_return_code(do_get(w), 0);
@@ -527,9 +514,8 @@ static void test_dropped(void **state) {
         assert_null(kube_call_free(NULL));
 }
 
-static void test_freed_inside(void **state) {
+TEST_CASE(test_freed_inside) {
         _cleanup_(world_freep) World *w = world_new();
-        (void) state;
 
         w->free_in_done = true;
         assert_return_code(do_get(w), 0);
@@ -538,9 +524,8 @@ static void test_freed_inside(void **state) {
         assert_null(w->call);
 }
 
-static void test_fire_and_forget(void **state) {
+TEST_CASE(test_fire_and_forget) {
         _cleanup_(world_freep) World *w = world_new();
-        (void) state;
 
         assert_return_code(
                 kube_patch(w->host->client, &node, KUBE_PATCH_MERGE, "{}", NULL, on_done, w, NULL), 0);
@@ -559,10 +544,9 @@ static bool may_not_send(void *userdata) {
         return false;
 }
 
-static void test_guard(void **state) {
+TEST_CASE(test_guard) {
         _cleanup_(world_freep) World *w = world_new();
         const KubeCallOptions o = { .guard = { may_not_send, NULL } };
-        (void) state;
 
         assert_return_code(
                 kube_patch(w->host->client, &node, KUBE_PATCH_MERGE, "{}", &o, on_done, w, &w->call), 0);
@@ -597,10 +581,9 @@ static void tell(World *w, KubeCall **ret) {
         patch_in(w, KUBE_RANK_TELLS, ret);
 }
 
-static void test_yields(void **state) {
+TEST_CASE(test_yields) {
         _cleanup_(world_freep) World *w = world_new();
         KubeCall *evictions[CROWD], *dropped, *second;
-        (void) state;
 
         evict_crowd(w, evictions);
         tell(w, NULL);
@@ -637,11 +620,10 @@ static void test_yields(void **state) {
 }
 
 /* Its limit begins when it leaves, and is whole then. */
-static void test_waiting_is_not_counted(void **state) {
+TEST_CASE(test_waiting_is_not_counted) {
         _cleanup_(world_freep) World *w = world_new();
         KubeCall *evictions[CROWD];
         usec_t left;
-        (void) state;
 
         evict_crowd(w, evictions);
         tell(w, &w->call);
@@ -660,9 +642,8 @@ static char *newer_body(void *userdata) {
 }
 
 /* What it says is what is true when it leaves; where it never waited nothing is asked twice. */
-static void test_body_of_its_turn(void **state) {
+TEST_CASE(test_body_of_its_turn) {
         const KubeCallOptions o = { .lane = HTTP_LANE_BULK, .rank = KUBE_RANK_TELLS, .body_now = newer_body };
-        (void) state;
 
         for (int waits = 0; waits <= 1; waits++) {
                 _cleanup_(world_freep) World *w = world_new();
@@ -683,10 +664,9 @@ static void test_body_of_its_turn(void **state) {
 }
 
 /* Reads of the first rank are nothing that the API server has to write. */
-static void test_reads_are_no_crowd(void **state) {
+TEST_CASE(test_reads_are_no_crowd) {
         _cleanup_(world_freep) World *w = world_new();
         KubeCall *reads[CROWD];
-        (void) state;
 
         w->serve = serve_open;
         for (size_t i = 0; i < CROWD; i++)
@@ -705,10 +685,9 @@ static void tell_of(World *w, const char *body, KubeCall **ret) {
 }
 
 /* Who comes when the crowd is just over goes behind those who waited for that. */
-static void test_nobody_overtakes(void **state) {
+TEST_CASE(test_nobody_overtakes) {
         _cleanup_(world_freep) World *w = world_new();
         KubeCall *evictions[CROWD], *first, *second;
-        (void) state;
 
         evict_crowd(w, evictions);
         tell_of(w, "{\"who\":\"first\"}", &first);
@@ -725,10 +704,9 @@ static void test_nobody_overtakes(void **state) {
 }
 
 /* What ends nodes waits for no crowd, and counts as under way, as evictions do; what tells has its one place. */
-static void test_each_rank_has_its_place(void **state) {
+TEST_CASE(test_each_rank_has_its_place) {
         _cleanup_(world_freep) World *w = world_new();
         KubeCall *evictions[CROWD], *follows[3], *tells[3];
-        (void) state;
 
         evict_crowd(w, evictions);
         for (size_t i = 0; i < 3; i++) {
@@ -766,11 +744,10 @@ static void test_each_rank_has_its_place(void **state) {
 }
 
 /* 32 of a rank together; as many that follow, waiting ones too, are a crowd for what tells. */
-static void test_many_that_follow(void **state) {
+TEST_CASE(test_many_that_follow) {
         enum { N = 40, TOGETHER = 32 };
         _cleanup_(world_freep) World *w = world_new();
         KubeCall *follows[N], *tells[2];
-        (void) state;
 
         w->serve = serve_open;
         for (size_t i = 0; i < N; i++)
@@ -795,10 +772,9 @@ static void test_many_that_follow(void **state) {
                 kube_call_free(tells[i]);
 }
 
-static void test_yields_until_the_end(void **state) {
+TEST_CASE(test_yields_until_the_end) {
         _cleanup_(world_freep) World *w = world_new();
         KubeCall *evictions[CROWD];
-        (void) state;
 
         evict_crowd(w, evictions);
         for (size_t i = 0; i < 3; i++)
@@ -835,9 +811,8 @@ static void say(World *w, const char *data, size_t size) {
         run_for(w, SEC);
 }
 
-static void test_watch(void **state) {
+TEST_CASE(test_watch) {
         _cleanup_(world_freep) World *w = world_new();
-        (void) state;
 
         start_watch(w);
         assert_string_equal(
@@ -855,9 +830,8 @@ static void test_watch(void **state) {
 }
 
 /* However the network cuts it. */
-static void test_watch_any_pieces(void **state) {
+TEST_CASE(test_watch_any_pieces) {
         static const char text[] = EVENT("ADDED", "a") EVENT("MODIFIED", "\xc3\xa4") EVENT("DELETED", "c");
-        (void) state;
 
         for (size_t cut = 0; cut <= strlen(text); cut++) {
                 _cleanup_(world_freep) World *w = world_new();
@@ -877,7 +851,7 @@ static void test_watch_any_pieces(void **state) {
         assert_string_equal(strbuf_str(&w->told), "ADDED:a MODIFIED:\xc3\xa4 DELETED:c ");
 }
 
-static void test_watch_ends(void **state) {
+TEST_CASE(test_watch_ends) {
         static const struct {
                 const char *what, *line, *told;
         } rows[] = {
@@ -887,7 +861,6 @@ static void test_watch_ends(void **state) {
                 { "an object that is a text", "{\"type\":\"ADDED\",\"object\":\"a\"}\n", "error 0 EBADMSG" },
                 { "two values", "{\"type\":\"ADDED\",\"object\":{}} {}\n", "error 0 EBADMSG" },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_(world_freep) World *w = world_new();
@@ -900,7 +873,7 @@ static void test_watch_ends(void **state) {
         }
 }
 
-static void test_watch_long_lines(void **state) {
+TEST_CASE(test_watch_long_lines) {
         const size_t max = 8u * 1024 * 1024, frame = strlen("{\"type\":\"ADDED\",\"object\":{\"x\":\"\"}}");
         static const struct {
                 const char *what;
@@ -913,7 +886,6 @@ static void test_watch_long_lines(void **state) {
                 { "a byte longer, whole", 1, SIZE_MAX, false },
                 { "a byte longer, in pieces", 1, 1000001, false },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_(world_freep) World *w = world_new();
@@ -935,10 +907,9 @@ static void test_watch_long_lines(void **state) {
         }
 }
 
-static void test_watch_stalls(void **state) {
+TEST_CASE(test_watch_stalls) {
         _cleanup_(world_freep) World *w = world_new();
         usec_t start;
-        (void) state;
 
         kube_client_limit(w->host->client, SEC); /* none of a watch's */
         start_watch(w);
@@ -952,11 +923,10 @@ static void test_watch_stalls(void **state) {
         assert_in_range(w->done_usec - start, 88 * SEC, 90 * SEC);
 }
 
-static void test_watch_is_not_answered(void **state) {
+TEST_CASE(test_watch_is_not_answered) {
         _cleanup_(world_freep) World *w = world_new();
         const KubeWatchOptions o = { .resource_version = "1" };
         usec_t start = virtual_time_now(w->time);
-        (void) state;
 
         w->serve = serve_open;
         assert_return_code(kube_watch(w->host->client, &pods, &o, on_event, on_done, w, &w->call), 0);
@@ -965,10 +935,9 @@ static void test_watch_is_not_answered(void **state) {
         assert_in_range(w->done_usec - start, 19 * SEC, 20 * SEC);
 }
 
-static void test_watch_refused(void **state) {
+TEST_CASE(test_watch_refused) {
         _cleanup_(world_freep) World *w = world_new();
         const KubeWatchOptions o = { .resource_version = "1" };
-        (void) state;
 
         w->serve = serve_status;
         w->status = 410;
@@ -980,9 +949,8 @@ static void test_watch_refused(void **state) {
         assert_int_equal(kube_client_requests(w->host->client, KUBE_VERB_WATCH), 1);
 }
 
-static void test_watch_consumer_ends_it(void **state) {
+TEST_CASE(test_watch_consumer_ends_it) {
         _cleanup_(world_freep) World *w = world_new();
-        (void) state;
 
         start_watch(w);
         w->event_result = -EUCLEAN;
@@ -992,9 +960,8 @@ static void test_watch_consumer_ends_it(void **state) {
         assert_null(strstr(strbuf_str(&w->told), "ADDED:b"));
 }
 
-static void test_watch_freed_inside(void **state) {
+TEST_CASE(test_watch_freed_inside) {
         _cleanup_(world_freep) World *w = world_new();
-        (void) state;
 
         start_watch(w);
         w->free_in_event = true;
@@ -1006,9 +973,8 @@ static void test_watch_freed_inside(void **state) {
 
 /* -- warm connections ----------------------------------------------------------------------------------- */
 
-static void test_keep_warm(void **state) {
+TEST_CASE(test_keep_warm) {
         _cleanup_(world_freep) World *w = world_new();
-        (void) state;
 
         assert_int_equal(kube_client_keep_warm(w->host->client, HTTP_LANE_URGENT, 0), -EINVAL);
         assert_return_code(kube_client_keep_warm(w->host->client, HTTP_LANE_URGENT, 20 * SEC), 0);
@@ -1075,12 +1041,11 @@ static Identity *identity_free(Identity *i) {
 }
 DEFINE_FREEP(Identity, identity_free);
 
-static void test_held_until_credential(void **state) {
+TEST_CASE(test_held_until_credential) {
         _cleanup_(world_freep) World *w = world_new();
         static const FakeChildAnswer answers[] = { { .after_usec = 3 * SEC, .output = CREDENTIAL("new") } };
         _unused_ _cleanup_(identity_freep) Identity *i = identity_new(w, answers, 1);
         usec_t start = virtual_time_now(w->time);
-        (void) state;
 
         assert_return_code(do_get(w), 0);
         run_for(w, 2 * SEC);
@@ -1092,12 +1057,11 @@ static void test_held_until_credential(void **state) {
         assert_int_equal(w->done_usec - start, 3 * SEC);
 }
 
-static void test_held_in_vain(void **state) {
+TEST_CASE(test_held_in_vain) {
         _cleanup_(world_freep) World *w = world_new();
         static const FakeChildAnswer answers[] = { { .exit_status = 255, .errors = "starting\nno role\n" } };
         _unused_ _cleanup_(identity_freep) Identity *i = identity_new(w, answers, 1);
         usec_t start = virtual_time_now(w->time);
-        (void) state;
 
         assert_return_code(do_get(w), 0);
         run_for(w, USEC_PER_MINUTE);
@@ -1107,11 +1071,10 @@ static void test_held_in_vain(void **state) {
                                                   "plugin login: exit status 255: no role ");
 }
 
-static void test_held_and_dropped(void **state) {
+TEST_CASE(test_held_and_dropped) {
         _cleanup_(world_freep) World *w = world_new();
         static const FakeChildAnswer answers[] = { { .after_usec = 3 * SEC, .output = CREDENTIAL("new") } };
         _unused_ _cleanup_(identity_freep) Identity *i = identity_new(w, answers, 1);
-        (void) state;
 
         assert_return_code(do_get(w), 0);
         w->call = kube_call_free(w->call);
@@ -1120,7 +1083,7 @@ static void test_held_and_dropped(void **state) {
         assert_string_equal(strbuf_str(&w->told), "");
 }
 
-static void test_unauthorized_once(void **state) {
+TEST_CASE(test_unauthorized_once) {
         static const struct {
                 const char *what;
                 FakeChildAnswer second;
@@ -1139,7 +1102,6 @@ static void test_unauthorized_once(void **state) {
                   "GET /api/v1/nodes/n1 (Bearer old) GET /api/v1/nodes/n1 (Bearer old) ",
                   "error 401 : Unauthorized " },
         };
-        (void) state;
 
         for (size_t k = 0; k < ELEMENTSOF(rows); k++) {
                 _cleanup_(world_freep) World *w = world_new();
@@ -1171,13 +1133,12 @@ static void serve_guarded_stream(World *w, HttpExchange *x) {
 }
 
 /* One limit for all: what the first answer and the plugin took is not to be had again. */
-static void test_unauthorized_has_one_limit(void **state) {
+TEST_CASE(test_unauthorized_has_one_limit) {
         _cleanup_(world_freep) World *w = world_new();
         static const FakeChildAnswer answers[] = { { .output = CREDENTIAL("old") },
                                                    { .after_usec = 6 * SEC, .output = CREDENTIAL("new") } };
         _unused_ _cleanup_(identity_freep) Identity *i = identity_new(w, answers, 2);
         usec_t start;
-        (void) state;
 
         run_for(w, SEC);
         w->serve = serve_guarded_silence;
@@ -1193,13 +1154,12 @@ static void test_unauthorized_has_one_limit(void **state) {
 
 /* A watch that waited for its credential, or was refused by the old one, is a watch as any other: neither the limit of the
  * waiting nor the next credential says anything to it. */
-static void test_watch_waits_for_a_credential(void **state) {
+TEST_CASE(test_watch_waits_for_a_credential) {
         static const KubeWatchOptions o = { .resource_version = "1", .stall_usec = USEC_PER_HOUR };
         static const FakeChildAnswer rows[][2] = {
                 { { .after_usec = 3 * SEC, .output = CREDENTIAL("new") }, { .output = CREDENTIAL("new") } },
                 { { .output = CREDENTIAL("old") }, { .after_usec = 3 * SEC, .output = CREDENTIAL("new") } },
         };
-        (void) state;
 
         for (size_t k = 0; k < ELEMENTSOF(rows); k++) {
                 _cleanup_(world_freep) World *w = world_new();
@@ -1224,12 +1184,11 @@ static void test_watch_waits_for_a_credential(void **state) {
         }
 }
 
-static void test_unauthorized_not_again(void **state) {
+TEST_CASE(test_unauthorized_not_again) {
         _cleanup_(world_freep) World *w = world_new();
         static const FakeChildAnswer answers[] = { { .output = CREDENTIAL("old") },
                                                    { .output = CREDENTIAL("old") } };
         _unused_ _cleanup_(identity_freep) Identity *i = identity_new(w, answers, 2);
-        (void) state;
 
         run_for(w, SEC);
         assert_return_code(do_patch_merge(w), 0);
@@ -1242,8 +1201,7 @@ static void test_unauthorized_not_again(void **state) {
         assert_int_equal(w->n_requests, 4);
 }
 
-static void test_verb_strings(void **state) {
-        (void) state;
+TEST_CASE(test_verb_strings) {
         for (KubeVerb v = 0; v < _KUBE_VERB_MAX; v++)
                 assert_non_null(kube_verb_to_string(v));
         assert_string_equal(kube_verb_to_string(KUBE_VERB_EVICT), "evict");

@@ -2,14 +2,9 @@
 /* Informer, leader election and Events against the fake cluster: what the scripted tests assert step by
  * step, here as a whole. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
-
+#include "cmocka-test.h"
 #include "event-recorder.h"
 #include "fake-cluster.h"
 #include "informer.h"
@@ -169,9 +164,7 @@ static void on_fault(const FakeRequest *request, FakeApiFault *ret, void *userda
 
 /* Whatever happens in between: in the end the copy is the original, and the events have told the same story.
  */
-static void test_informer_converges(void **state) {
-        (void) state;
-
+TEST_CASE(test_informer_converges) {
         for (uint64_t seed = 0; seed < SEEDS; seed++) {
                 _cleanup_(stand_freep) Stand *s = stand_new(seed);
 
@@ -196,10 +189,9 @@ static void test_informer_converges(void **state) {
 }
 
 /* The number of requests for a quiet hour: one list, and a watch every 6 to 10 minutes. */
-static void test_informer_is_quiet(void **state) {
+TEST_CASE(test_informer_is_quiet) {
         _cleanup_(stand_freep) Stand *s = stand_new(1);
         FakeApi *api = fake_cluster_api(s->cluster);
-        (void) state;
 
         for (unsigned i = 0; i < NAMES; i++)
                 change_something(s);
@@ -212,10 +204,9 @@ static void test_informer_is_quiet(void **state) {
 }
 
 /* Bookmarks keep the point of resume young: a compaction while nothing of ours happens costs no list. */
-static void test_bookmarks_spare_lists(void **state) {
+TEST_CASE(test_bookmarks_spare_lists) {
         _cleanup_(stand_freep) Stand *s = stand_new(1);
         FakeApi *api = fake_cluster_api(s->cluster);
-        (void) state;
 
         change_something(s);
         informer_begin(s, 0);
@@ -257,12 +248,11 @@ static LeaderElector *elector_begin(Stand *s, const char *identity, unsigned *co
         return e;
 }
 
-static void test_leases(void **state) {
+TEST_CASE(test_leases) {
         _cleanup_(stand_freep) Stand *s = stand_new(1);
         FakeApi *api = fake_cluster_api(s->cluster);
         unsigned a_count = 0, b_count = 0;
         _cleanup_(leader_elector_freep) LeaderElector *a = NULL, *b = NULL;
-        (void) state;
 
         a = elector_begin(s, "a", &a_count);
         run_for(s, SEC);
@@ -299,7 +289,7 @@ static void test_leases(void **state) {
 /* -- Events
  * --------------------------------------------------------------------------------------------------- */
 
-static void test_events(void **state) {
+TEST_CASE(test_events) {
         static const EventObject objects[] = {
                 { .api_version = "v1", .kind = "Node", .name = "n1", .uid = "u1" },
                 { .api_version = "v1", .kind = "Pod", .ns = "kube-system", .name = "p1", .uid = "u2" },
@@ -314,7 +304,6 @@ static void test_events(void **state) {
         FakeApi *api = fake_cluster_api(s->cluster);
         const cJSON *event;
         unsigned n = 0;
-        (void) state;
 
         assert_return_code(event_recorder_new(s->host->client, "vesper-coordinator", "host", &e), 0);
         for (unsigned i = 0; i < 5; i++) {

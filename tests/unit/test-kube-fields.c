@@ -4,20 +4,15 @@
  * wrapped, so that it can be seen what decoders look at: just that must be READ in the list. A field that a
  * decoder looks at and the list lacks would be absent whenever an object comes in protobuf.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
-
 #include "api-error.h"
+#include "cmocka-test.h"
 #include "fake-json.h"
 #include "fake-protobuf.h"
-#include "kube-scheduling.h"
 #include "kube-protobuf.h"
+#include "kube-scheduling.h"
 #include "string-util.h"
 #include "strv.h"
 
@@ -287,7 +282,7 @@ static void check_row(const Row *row) {
         seen.asked = strv_free(seen.asked);
 }
 
-static void test_read_is_what_decoders_look_at(void **state) {
+TEST_CASE(test_read_is_what_decoders_look_at) {
         static const Row rows[] = {
                 { "Node", &kube_node_kind },
                 { "Pod", &kube_pod_kind },
@@ -303,7 +298,6 @@ static void test_read_is_what_decoders_look_at(void **state) {
                 { "CSINode", &kube_csi_node_kind },
                 { "Status", NULL, &kube_shape_status, "code" }, /* informer.c: of an ERROR event */
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++)
                 check_row(rows + i);
@@ -311,7 +305,7 @@ static void test_read_is_what_decoders_look_at(void **state) {
 
 /* -- what is sent arrives ------------------------------------------------------------------------------- */
 
-static void test_what_is_sent_arrives(void **state) {
+TEST_CASE(test_what_is_sent_arrives) {
         static const struct {
                 const KubeKind *kind;
                 FakeResourceId id;
@@ -329,7 +323,6 @@ static void test_what_is_sent_arrives(void **state) {
                 { &kube_storage_class_kind, FAKE_STORAGECLASSES },
                 { &kube_csi_node_kind, FAKE_CSINODES },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_free_ char *sent = make(rows[i].kind->shape, NULL, NULL, false, NULL), *came = NULL;

@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "cmocka-test.h"
 #include "kube-kinds.h"
 #include "string-util.h"
 #include "strv.h"
@@ -56,7 +51,7 @@ static int teardown(void **state) {
 
 /* -- metadata ------------------------------------------------------------------------------------------- */
 
-static void test_meta(void **state) {
+TEST_CASE(test_meta) {
         _cleanup_(kube_object_unrefp) KubeObject *o = NULL;
         _cleanup_free_ char *key = NULL;
         const ObjectMeta *m;
@@ -96,7 +91,7 @@ static void test_meta(void **state) {
         assert_string_equal(key, "shop/web-1");
 }
 
-static void test_bare_item(void **state) {
+TEST_CASE(test_bare_item) {
         _cleanup_(kube_object_unrefp) KubeObject *o = NULL, *again = NULL;
         _cleanup_free_ char *key = NULL;
 
@@ -112,7 +107,7 @@ static void test_bare_item(void **state) {
         assert_null(kube_object_unref(NULL));
 }
 
-static void test_refused(void **state) {
+TEST_CASE(test_refused) {
         static const struct {
                 const char *what;
                 const KubeKind *kind;
@@ -149,7 +144,7 @@ static void test_refused(void **state) {
 #define POD "'metadata':{'name':'p','namespace':'n'}"
 #define CLUSTER "'metadata':{'name':'c'}"
 
-static void test_invalid(void **state) {
+TEST_CASE(test_invalid) {
         static const struct {
                 const char *what;
                 const KubeKind *kind;
@@ -287,7 +282,7 @@ static void test_invalid(void **state) {
 }
 
 /* What can be read of a bad object is read: who judges it sees the node it is about. */
-static void test_invalid_keeps_the_rest(void **state) {
+TEST_CASE(test_invalid_keeps_the_rest) {
         _cleanup_(kube_object_unrefp) KubeObject *o = NULL, *pdb = NULL, *node = NULL;
         const KubeNodeClaim *c;
 
@@ -319,7 +314,7 @@ static void test_invalid_keeps_the_rest(void **state) {
 
 /* -- kinds ---------------------------------------------------------------------------------------------- */
 
-static void test_node(void **state) {
+TEST_CASE(test_node) {
         _cleanup_(kube_object_unrefp) KubeObject *o = NULL;
         const KubeNode *n;
 
@@ -375,7 +370,7 @@ static void test_node(void **state) {
         assert_int_equal(o->meta.annotations.n_items, 3);
 }
 
-static void test_node_readiness(void **state) {
+TEST_CASE(test_node_readiness) {
         static const struct {
                 const char *what, *conditions;
                 bool ready;
@@ -399,7 +394,7 @@ static void test_node_readiness(void **state) {
         }
 }
 
-static void test_pod(void **state) {
+TEST_CASE(test_pod) {
         _cleanup_(kube_object_unrefp) KubeObject *o = NULL, *bare = NULL, *other = NULL;
         const KubePod *p;
 
@@ -441,7 +436,7 @@ static void test_pod(void **state) {
 
 /* What a kubelet has to do when the containers have ended, as the node's own agent reads it, and nobody
  * else. */
-static void test_own_pod(void **state) {
+TEST_CASE(test_own_pod) {
         static const struct {
                 const char *spec;
                 bool needs;
@@ -492,7 +487,7 @@ static char *with(const char *text, const char *from, const char *to) {
         return s;
 }
 
-static void test_pod_says_same(void **state) {
+TEST_CASE(test_pod_says_same) {
         static const char base[] =
                 "{'metadata':{'name':'p','namespace':'n','uid':'u','resourceVersion':'1','generation':1,"
                 "'creationTimestamp':'2026-11-21T05:00:00Z','labels':{'a':'1','b':'2'},"
@@ -557,7 +552,7 @@ static void test_pod_says_same(void **state) {
 }
 
 /* Of two that are both unlike the base of above, too. */
-static void test_pods_say_same(void **state) {
+TEST_CASE(test_pods_say_same) {
         static const struct {
                 const KubeKind *kind;
                 const char *a, *b;
@@ -584,7 +579,7 @@ static void test_pods_say_same(void **state) {
         }
 }
 
-static void test_pod_phases(void **state) {
+TEST_CASE(test_pod_phases) {
         static const struct {
                 const char *text;
                 PodPhase phase;
@@ -603,7 +598,7 @@ static void test_pod_phases(void **state) {
         }
 }
 
-static void test_pod_owners(void **state) {
+TEST_CASE(test_pod_owners) {
         static const struct {
                 const char *what, *meta;
                 bool is_static, is_daemon;
@@ -647,7 +642,7 @@ static void test_pod_owners(void **state) {
         }
 }
 
-static void test_pod_tolerations(void **state) {
+TEST_CASE(test_pod_tolerations) {
         static const struct {
                 const char *what, *toleration;
                 bool unschedulable, disrupted;
@@ -683,7 +678,7 @@ static void test_pod_tolerations(void **state) {
         }
 }
 
-static void test_pdb(void **state) {
+TEST_CASE(test_pdb) {
         _cleanup_(kube_object_unrefp) KubeObject *o = NULL, *ours = NULL, *other = NULL, *none = NULL;
         const KubePdb *p;
 
@@ -717,7 +712,7 @@ static void test_pdb(void **state) {
         assert_false(((KubePdb *) none)->always_allow_unhealthy);
 }
 
-static void test_lease_and_volume(void **state) {
+TEST_CASE(test_lease_and_volume) {
         _cleanup_(kube_object_unrefp) KubeObject *lease = NULL, *v = NULL, *inline_volume = NULL;
 
         lease = decode_ok(&kube_lease_kind, *state,
@@ -739,7 +734,7 @@ static void test_lease_and_volume(void **state) {
         assert_false(((KubeVolumeAttachment *) inline_volume)->attached);
 }
 
-static void test_claims_of_pods(void **state) {
+TEST_CASE(test_claims_of_pods) {
         static const struct {
                 const char *spec, *expected; /* NULL: cannot be read */
         } rows[] = {
@@ -788,7 +783,7 @@ static void test_claims_of_pods(void **state) {
         assert_null(((KubePersistentVolumeClaim *) loose)->volume_name);
 }
 
-static void test_node_pool(void **state) {
+TEST_CASE(test_node_pool) {
         _cleanup_(kube_object_unrefp) KubeObject *o = NULL, *bare = NULL, *odd = NULL;
         const KubeNodePool *p;
 
@@ -828,7 +823,7 @@ static void test_node_pool(void **state) {
 }
 
 /* One text for all that spec.disruption, .template and .offerings can hold. */
-static void test_pool_disruption(void **state) {
+TEST_CASE(test_pool_disruption) {
         _cleanup_(kube_object_unrefp) KubeObject *o = NULL, *bare = NULL, *open = NULL;
         const PoolDisruption *d;
         const PoolTemplate *t;
@@ -923,7 +918,7 @@ static char *written(const KubeObject *o) {
         return json_writer_steal(w, NULL);
 }
 
-static void test_pool_written(void **state) {
+TEST_CASE(test_pool_written) {
         static const char *const specs[] = {
                 "", "'disruption':{'budgets':[]}",
                 "'template':{'terminationGracePeriod':'90s','labels':{'a':'1'},'annotations':{'b':'2'},'taints':[{'key':'k','effect':'NoSchedule'}],"
@@ -949,7 +944,7 @@ static void test_pool_written(void **state) {
         }
 }
 
-static void test_pool_disruption_invalid(void **state) {
+TEST_CASE(test_pool_disruption_invalid) {
         static const struct {
                 const char *spec, *says;
         } rows[] = {
@@ -994,7 +989,7 @@ static void test_pool_disruption_invalid(void **state) {
         }
 }
 
-static void test_node_requirements(void **state) {
+TEST_CASE(test_node_requirements) {
         static const struct {
                 const char *requirement, *label;
                 bool holds;
@@ -1030,7 +1025,7 @@ static void test_node_requirements(void **state) {
         }
 }
 
-static void test_repair_rules(void **state) {
+TEST_CASE(test_repair_rules) {
         _cleanup_(kube_object_unrefp) KubeObject *unset = NULL, *none = NULL, *two = NULL;
         const KubeNodePool *p;
 
@@ -1062,7 +1057,7 @@ static void test_repair_rules(void **state) {
         assert_int_equal(p->repair[1].action, REPAIR_ACTION_NONE);
 }
 
-static void test_heartbeat(void **state) {
+TEST_CASE(test_heartbeat) {
         _cleanup_(kube_object_unrefp) KubeObject *o = NULL, *odd = NULL;
 
         o = decode_ok(&kube_node_kind, *state,
@@ -1075,7 +1070,7 @@ static void test_heartbeat(void **state) {
         assert_int_equal(((KubeNode *) odd)->heartbeat_usec, 0);
 }
 
-static void test_node_claim(void **state) {
+TEST_CASE(test_node_claim) {
         _cleanup_(kube_object_unrefp) KubeObject *o = NULL, *bare = NULL, *never = NULL;
         const KubeNodeClaim *c;
 
@@ -1125,15 +1120,14 @@ static void test_node_claim(void **state) {
         assert_int_equal(c->deadline_usec, 0);
 }
 
-static void test_condition_strings(void **state) {
-        (void) state;
+TEST_CASE(test_condition_strings) {
         for (ConditionStatus s = CONDITION_UNKNOWN; s <= CONDITION_TRUE; s++)
                 assert_int_equal(condition_status_from_string(condition_status_to_string(s)), s);
         assert_int_equal(condition_status_from_string("true"), CONDITION_UNKNOWN);
         assert_int_equal(condition_status_from_string(NULL), CONDITION_UNKNOWN);
 }
 
-static void test_boot_ids(void **state) {
+TEST_CASE(test_boot_ids) {
         static const struct {
                 const char *a, *b;
                 bool equal;
@@ -1143,7 +1137,6 @@ static void test_boot_ids(void **state) {
                 { "0a1b2c3", "0a1b2c3d", false },   { "", "0", false },                { NULL, "0a1b2c3d", false },
                 { "0a1b2c3d", NULL, false },        { NULL, NULL, false },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++)
                 if (boot_id_equal(rows[i].a, rows[i].b) != rows[i].equal)

@@ -2,15 +2,10 @@
 /* What a real API server has sent in protobuf (kube-protobuf-fixture.h), and what one would never send. */
 #include <endian.h>
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
-
 #include "api-error.h"
+#include "cmocka-test.h"
 #include "informer.h"
 #include "kube-kinds.h"
 #include "kube-protobuf-fixture.h"
@@ -117,9 +112,8 @@ static void items_done(Items *i) {
         intern_pool_free(i->pool);
 }
 
-static void test_pods(void **state) {
+TEST_CASE(test_pods) {
         const KubeKind *const kinds[] = { &kube_pod_kind, &kube_own_pod_kind };
-        (void) state;
 
         for (size_t k = 0; k < ELEMENTSOF(kinds); k++) {
                 _cleanup_(items_done) Items i = items_of(kinds[k], fixture_page, FIXTURE_SIZE(fixture_page));
@@ -155,7 +149,7 @@ static void test_pods(void **state) {
         }
 }
 
-static void test_others(void **state) {
+TEST_CASE(test_others) {
         _cleanup_(items_done) Items nodes =
                 items_of(&kube_node_kind, fixture_nodes, FIXTURE_SIZE(fixture_nodes));
         _cleanup_(items_done) Items pdbs =
@@ -165,7 +159,6 @@ static void test_others(void **state) {
         const KubeNode *n = (const KubeNode *) nodes.list[0];
         const KubePdb *p = (const KubePdb *) pdbs.list[0];
         const KubeVolumeAttachment *v = (const KubeVolumeAttachment *) attachments.list[0];
-        (void) state;
 
         assert_string_equal(n->provider_id, "aws:///a/i-1");
         assert_true(n->unschedulable && kube_node_is_ready(n));
@@ -192,11 +185,10 @@ static int on_item_fail(const char *item, size_t size, void *userdata) {
         return -ENOMEM;
 }
 
-static void test_lists_refused(void **state) {
+TEST_CASE(test_lists_refused) {
         _cleanup_strbuf_ StrBuf numbers = { 0 };
         JsonDoc *rest = NULL;
         JsonError e = { 0 };
-        (void) state;
 
         assert_int_equal(kube_protobuf_split_items(fixture_nodes, FIXTURE_SIZE(fixture_nodes), SIZE_MAX,
                                                    &kube_pod_kind, on_item_fail, NULL, &rest, &e),
@@ -253,9 +245,7 @@ static int on_frame(const char *frame, size_t size, void *userdata) {
 static const char frames_told[] = "ADDED Pod web-2,MODIFIED Pod web-2,DELETED Pod web-2,";
 
 /* In pieces of every size. */
-static void test_frames(void **state) {
-        (void) state;
-
+TEST_CASE(test_frames) {
         for (size_t piece = 1; piece <= FIXTURE_SIZE(fixture_frames); piece++) {
                 _cleanup_(watch_frames_done) WatchFrames w = { 0 };
                 _cleanup_strbuf_ StrBuf seen = { 0 };
@@ -275,12 +265,11 @@ static int count_frame(const char *frame, size_t size, void *userdata) {
         return 0;
 }
 
-static void test_frame_sizes(void **state) {
+TEST_CASE(test_frame_sizes) {
         static const char above[] = "\x00\x80\x00\x01";
         _cleanup_(watch_frames_done) WatchFrames whole = { 0 }, pieces = { 0 }, large = { 0 };
         _cleanup_free_ char *limit = calloc(1, WATCH_LINE_BYTES_MAX + 4);
         size_t told = 0;
-        (void) state;
 
         assert_int_equal(watch_frames_feed(&whole, above, 4, count_frame, &told), -EMSGSIZE);
         assert_return_code(watch_frames_feed(&pieces, above, 3, count_frame, &told), 0);
@@ -301,7 +290,7 @@ static void test_frame_sizes(void **state) {
         assert_int_equal(large.rest.size, 0);
 }
 
-static void test_events_refused(void **state) {
+TEST_CASE(test_events_refused) {
         static const struct {
                 const char *what, *bytes;
                 size_t size;
@@ -327,7 +316,6 @@ static void test_events_refused(void **state) {
                   "ADD",
                   5 },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 JsonDoc *doc = NULL;
@@ -341,10 +329,9 @@ static void test_events_refused(void **state) {
         }
 }
 
-static void test_event_of_a_later_api(void **state) {
+TEST_CASE(test_event_of_a_later_api) {
         _cleanup_strbuf_ StrBuf b = { 0 }, seen = { 0 };
         _cleanup_(watch_frames_done) WatchFrames w = { 0 };
-        (void) state;
 
         add_object_frame(&b, "RENAMED", "Pod", "a", "1");
         assert_return_code(watch_frames_feed(&w, b.data, b.size, on_frame, &seen), 0);
@@ -353,10 +340,9 @@ static void test_event_of_a_later_api(void **state) {
 
 /* -- what is wrong -------------------------------------------------------------------------------------- */
 
-static void test_status(void **state) {
+TEST_CASE(test_status) {
         _cleanup_(api_error_done) ApiError e = { 0 }, broken = { 0 }, full = { 0 };
         _cleanup_strbuf_ StrBuf b = { 0 }, details = { 0 }, cause = { 0 }, message = { 0 };
-        (void) state;
 
         assert_return_code(api_error_from_body(404, fixture_status, FIXTURE_SIZE(fixture_status), 0, &e), 0);
         assert_string_equal(e.reason, "NotFound");
@@ -383,7 +369,7 @@ static void test_status(void **state) {
         assert_int_equal(full.retry_after_usec, 7 * USEC_PER_SEC);
 }
 
-static void test_content_type(void **state) {
+TEST_CASE(test_content_type) {
         static const struct {
                 const char *type;
                 bool is;
@@ -398,7 +384,6 @@ static void test_content_type(void **state) {
                 { "", false },
                 { NULL, false },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++)
                 assert_int_equal(kube_type_is_protobuf(rows[i].type), rows[i].is);
@@ -447,11 +432,10 @@ static RigAnswer stream_answer(const char *data, size_t size) {
         return (RigAnswer){ .status = 200, .body = data, .body_size = size, .type = STREAM, .stream = true };
 }
 
-static void test_informer(void **state) {
+TEST_CASE(test_informer) {
         _cleanup_(rig_freep) Rig *r = rig_new();
         _cleanup_(informer_freep) Informer *i = NULL;
         _cleanup_strbuf_ StrBuf more = { 0 }, gone = { 0 };
-        (void) state;
 
         rig_answer_with(r, page_answer());
         rig_answer_with(r, stream_answer(fixture_frames, FIXTURE_SIZE(fixture_frames)));
@@ -504,12 +488,11 @@ static void on_never_done(const KubeReply *reply, void *userdata) {
 }
 
 /* Whoever drops a watch inside an event hears nothing of what came in the same piece. */
-static void test_watch_freed_inside(void **state) {
+TEST_CASE(test_watch_freed_inside) {
         static const KubeTarget target = { .kind = &kube_pod_kind };
         static const KubeWatchOptions o = { .resource_version = "1", .without_unread = true, .protobuf = true };
         _cleanup_(rig_freep) Rig *r = rig_new();
         Dropped d = { 0 };
-        (void) state;
 
         rig_answer_with(r, stream_answer(fixture_frames, FIXTURE_SIZE(fixture_frames)));
         assert_return_code(
@@ -519,10 +502,9 @@ static void test_watch_freed_inside(void **state) {
         assert_int_equal(r->n_open, 0);
 }
 
-static void test_informer_on_json(void **state) {
+TEST_CASE(test_informer_on_json) {
         _cleanup_(rig_freep) Rig *r = rig_new();
         _cleanup_(informer_freep) Informer *i = NULL;
-        (void) state;
 
         rig_answer(r, 200, "{\"metadata\":{\"resourceVersion\":\"1\"},\"items\":[]}");
         rig_stream(r,
@@ -534,10 +516,9 @@ static void test_informer_on_json(void **state) {
 }
 
 /* Of custom resources there is none to be asked for. */
-static void test_informer_of_custom_resource(void **state) {
+TEST_CASE(test_informer_of_custom_resource) {
         _cleanup_(rig_freep) Rig *r = rig_new();
         _cleanup_(informer_freep) Informer *i = NULL;
-        (void) state;
 
         rig_answer(r, 200, "{\"metadata\":{\"resourceVersion\":\"1\"},\"items\":[]}");
         rig_stream(r, "");
@@ -556,10 +537,9 @@ static void answer_in_json(Rig *r) {
 }
 
 /* What cannot be read of the one encoding is asked for in the other: a watch ... */
-static void test_broken_event(void **state) {
+TEST_CASE(test_broken_event) {
         _cleanup_(rig_freep) Rig *r = rig_new();
         _cleanup_(informer_freep) Informer *i = NULL;
-        (void) state;
 
         rig_answer_with(r, page_answer());
         rig_answer_with(r, stream_answer("\0\0\0\1\xff", 5));
@@ -576,11 +556,10 @@ static void test_broken_event(void **state) {
 }
 
 /* ... and an item of a list, which nobody can name. */
-static void test_broken_item(void **state) {
+TEST_CASE(test_broken_item) {
         _cleanup_(rig_freep) Rig *r = rig_new();
         _cleanup_(informer_freep) Informer *i = NULL;
         _cleanup_strbuf_ StrBuf meta = { 0 }, raw = { 0 }, page = { 0 };
-        (void) state;
 
         add_bytes(&meta, 2, "7", 1);
         add_bytes(&raw, 1, meta.data, meta.size);
@@ -601,12 +580,11 @@ static void test_broken_item(void **state) {
 
 /* The API server stores an annotation's value as it comes. Nobody who may write one takes a pod out of a
  * drain's sight. */
-static void test_text_hides_nobody(void **state) {
+TEST_CASE(test_text_hides_nobody) {
         static const char meta[] = "\x0a\x05web-1\x1a\x04shop\x62\x08\x0a\x01k\x12\x03\xff\0\xc3";
         _cleanup_(rig_freep) Rig *r = rig_new();
         _cleanup_(informer_freep) Informer *i = NULL;
         _cleanup_strbuf_ StrBuf list_meta = { 0 }, item = { 0 }, raw = { 0 }, page = { 0 };
-        (void) state;
 
         add_bytes(&item, 1, meta, sizeof(meta) - 1);
         add_bytes(&list_meta, 2, "7", 1);

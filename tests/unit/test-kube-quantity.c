@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "cmocka-test.h"
 #include "kube-scheduling.h"
 
 /* Values as resource.ParseQuantity() of apimachinery 0.34 has them, and Value() and MilliValue() round them up. */
@@ -132,8 +127,7 @@ static void check(const Row *row, bool in_thousandths, QuantityRounding rounding
                          (long long) expected, r, (long long) value);
 }
 
-static void test_quantities(void **state) {
-        (void) state;
+TEST_CASE(test_quantities) {
         for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
                 check(rows + i, false, QUANTITY_ROUND_UP, rows[i].up);
                 check(rows + i, false, QUANTITY_ROUND_DOWN, rows[i].down);

@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "cmocka-test.h"
 #include "kube-scheduling.h"
 #include "string-util.h"
 
@@ -66,7 +61,7 @@ static int teardown(void **state) {
 
 /* -- the text of a pod ---------------------------------------------------------------------------------- */
 
-static void test_scheduling(void **state) {
+TEST_CASE(test_scheduling) {
         static const struct {
                 const char *meta, *spec, *text;
         } rows[] = {
@@ -144,7 +139,7 @@ static void test_scheduling(void **state) {
 }
 
 /* Of what the scheduler reads and cannot be read, the pod is invalid, and all else of it is there. */
-static void test_invalid(void **state) {
+TEST_CASE(test_invalid) {
         static const struct {
                 const char *spec, *sentence;
         } rows[] = {
@@ -195,7 +190,7 @@ static void test_invalid(void **state) {
         "'tolerations':[{'key':'a','operator':'Exists'}]" rest "},'status':{'phase':'Running'}}"
 
 /* Pods of one ReplicaSet share one text; each thing that the scheduler reads makes another. */
-static void test_siblings(void **state) {
+TEST_CASE(test_siblings) {
         static const char *const others[] = {
                 SIBLING("o", ",'priority':1"),
                 SIBLING("o", ",'schedulerName':'x'"),
@@ -229,7 +224,7 @@ static void test_siblings(void **state) {
 }
 
 /* Labels are no part of the text, and two pods that differ by one are not the same. */
-static void test_labels(void **state) {
+TEST_CASE(test_labels) {
 #define LABELLED(labels) "{'metadata':{'name':'w-0','namespace':'d','labels':{" labels "}},'spec':{}}"
         static const struct {
                 const char *labels;
@@ -250,7 +245,7 @@ static void test_labels(void **state) {
         unref(first);
 }
 
-static void test_pod(void **state) {
+TEST_CASE(test_pod) {
         KubeScheduledPod *p = decode_ok(
                 &kube_scheduled_pod_kind, *state,
                 "{'metadata':{'name':'db-0','namespace':'d','annotations':{'controller.kubernetes.io/pod-deletion-cost':'-12',"
@@ -272,7 +267,7 @@ static void test_pod(void **state) {
         unref(p);
 }
 
-static void test_deletion_cost(void **state) {
+TEST_CASE(test_deletion_cost) {
         static const struct {
                 const char *text;
                 int64_t cost;
@@ -294,7 +289,7 @@ static void test_deletion_cost(void **state) {
 }
 
 /* A store keeps the old state of a pod only if nothing that is kept here has changed. */
-static void test_says_same(void **state) {
+TEST_CASE(test_says_same) {
         static const char *const specs[] = {
                 "'priority':1",
                 "'containers':[{'resources':{'requests':{'cpu':'2'}}}]",
@@ -332,7 +327,7 @@ static void test_says_same(void **state) {
 
 /* -- nodes ---------------------------------------------------------------------------------------------- */
 
-static void test_node(void **state) {
+TEST_CASE(test_node) {
         KubeScheduledNode *n = decode_ok(&kube_scheduled_node_kind, *state,
                                          "{'apiVersion':'v1','kind':'Node','metadata':{'name':'n1','labels':{'a':'b'},'annotations':{'vesper.sh/do-not-disrupt':'true',"
                                          "'karpenter.sh/do-not-consolidate':'true','karpenter.sh/do-not-disrupt':'true',"
@@ -349,7 +344,7 @@ static void test_node(void **state) {
         unref(n);
 }
 
-static void test_node_is_initialized(void **state) {
+TEST_CASE(test_node_is_initialized) {
         static const struct {
                 const char *ready, *taint;
                 bool initialized;
@@ -382,7 +377,7 @@ static void test_node_is_initialized(void **state) {
         unref(bare);
 }
 
-static void test_node_invalid(void **state) {
+TEST_CASE(test_node_invalid) {
         KubeScheduledNode *n = decode(&kube_scheduled_node_kind, *state,
                                       "{'metadata':{'name':'n1'},'spec':{'providerID':'a://b'},'status':{'allocatable':{'cpu':7,'memory':'1Gi'}}}");
 
@@ -394,7 +389,7 @@ static void test_node_invalid(void **state) {
 
 /* -- storage -------------------------------------------------------------------------------------------- */
 
-static void test_volume(void **state) {
+TEST_CASE(test_volume) {
         KubeVolume *v = decode_ok(&kube_volume_kind, *state,
                                   "{'apiVersion':'v1','kind':'PersistentVolume','metadata':{'name':'pv','labels':{'topology.kubernetes.io/zone':'a'}},'spec':{"
                                   "'storageClassName':'gp3','capacity':{'storage':'1Gi'},'csi':{'driver':'ebs','volumeHandle':'vol-1'},"
@@ -417,7 +412,7 @@ static void test_volume(void **state) {
         unref(v);
 }
 
-static void test_claim(void **state) {
+TEST_CASE(test_claim) {
         static const struct {
                 const char *spec, *class, *volume;
                 bool one_pod_only;
@@ -441,7 +436,7 @@ static void test_claim(void **state) {
         unref(bad);
 }
 
-static void test_storage_class(void **state) {
+TEST_CASE(test_storage_class) {
         KubeStorageClass *c = decode_ok(&kube_storage_class_kind, *state,
                                         "{'apiVersion':'storage.k8s.io/v1','kind':'StorageClass','metadata':{'name':'s'},'provisioner':'ebs','parameters':{'a':'b'},"
                                         "'volumeBindingMode':'WaitForFirstConsumer','allowedTopologies':[{'matchLabelExpressions':[{'values':['a'],'key':'z'}]}]}");
@@ -458,7 +453,7 @@ static void test_storage_class(void **state) {
         unref(c);
 }
 
-static void test_csi_node(void **state) {
+TEST_CASE(test_csi_node) {
         KubeCsiNode *n = decode_ok(&kube_csi_node_kind, *state,
                                    "{'apiVersion':'storage.k8s.io/v1','kind':'CSINode','metadata':{'name':'n1'},'spec':{'drivers':[{'name':'ebs','nodeID':'i-1',"
                                    "'allocatable':{'count':25}},{'name':'efs','allocatable':{}},{'name':'none','allocatable':{'count':0}}]}}");

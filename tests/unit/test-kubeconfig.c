@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "cmocka-test.h"
 #include "kubeconfig.h"
 #include "string-util.h"
 #include "strv.h"
@@ -22,7 +17,7 @@
 #define PLAIN "clusters:\n- name: c\n  cluster:\n    server: http://api:8080\n"
 #define USER "users:\n- name: u\n  user:\n"
 
-static void test_good(void **state) {
+TEST_CASE(test_good) {
         static const struct {
                 const char *what, *text;
                 const char *server, *ca_file, *cert_file, *key_file, *token, *token_file, *namespace;
@@ -71,7 +66,6 @@ static void test_good(void **state) {
                   "clusters: [{name: c, cluster: {server: 'https://rancher/k8s/clusters/c-1//'}}]\n",
                   "https://rancher/k8s/clusters/c-1", NULL, NULL, NULL, NULL, NULL, NULL },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_(kubeconfig_freep) KubeConfig *c = NULL, *copy = NULL;
@@ -92,14 +86,13 @@ static void test_good(void **state) {
         }
 }
 
-static void test_embedded(void **state) {
+TEST_CASE(test_embedded) {
         static const char text[] =
                 HEAD CLUSTER "    certificate-authority: /ignored\n    certificate-authority-data: Y2E=\n   "
                              " tls-server-name: kubernetes\n" USER
                              "    client-certificate: /ignored\n    client-certificate-data: Y2VydA==\n    "
                              "client-key: /ignored\n    client-key-data: a2V5\n";
         _cleanup_(kubeconfig_freep) KubeConfig *c = NULL, *copy = NULL;
-        (void) state;
 
         assert_return_code(kubeconfig_parse(text, strlen(text), NULL, &c, NULL), 0);
         assert_return_code(kubeconfig_copy(c, &copy), 0);
@@ -114,7 +107,7 @@ static void test_embedded(void **state) {
         assert_string_equal(copy->user_name, "u");
 }
 
-static void test_risks(void **state) {
+TEST_CASE(test_risks) {
         static const struct {
                 const char *what, *text;
                 const char *risk, *remedy; /* part of what is said; NULL: nothing */
@@ -137,7 +130,6 @@ static void test_risks(void **state) {
                   "over http://", "https://" },
                 { "http without a credential", HEAD PLAIN USER "    token: ''\n", NULL, NULL },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_(kubeconfig_freep) KubeConfig *c = NULL;
@@ -156,19 +148,18 @@ static void test_risks(void **state) {
 }
 
 /* From nowhere, as from standard input: a relative path stays what it is. */
-static void test_without_a_folder(void **state) {
+TEST_CASE(test_without_a_folder) {
         static const char text[] = HEAD CLUSTER "    certificate-authority: ca.crt\n" USER
                                                "    exec: {apiVersion: client.authentication.k8s.io/v1, "
                                                "command: ./login}\n";
         _cleanup_(kubeconfig_freep) KubeConfig *c = NULL;
-        (void) state;
 
         assert_return_code(kubeconfig_parse(text, strlen(text), NULL, &c, NULL), 0);
         assert_string_equal(c->ca_file, "ca.crt");
         assert_string_equal(c->exec_command, "./login");
 }
 
-static void test_exec(void **state) {
+TEST_CASE(test_exec) {
         static const char text[] = HEAD CLUSTER USER
                 "    exec:\n      apiVersion: client.authentication.k8s.io/v1beta1\n      command: aws\n"
                 "      args: [eks, get-token, --cluster-name, prod]\n      env:\n      - {name: "
@@ -180,7 +171,6 @@ static void test_exec(void **state) {
                 "    exec: {apiVersion: client.authentication.k8s.io/v1, command: ./bin/login, env: null}\n";
         _cleanup_(kubeconfig_freep) KubeConfig *c = NULL, *copy = NULL, *r = NULL;
         _cleanup_free_ char *args = NULL;
-        (void) state;
 
         assert_return_code(kubeconfig_parse(text, strlen(text), "/etc", &c, NULL), 0);
         assert_return_code(kubeconfig_copy(c, &copy), 0);
@@ -201,7 +191,7 @@ static void test_exec(void **state) {
         assert_false(r->exec_provide_cluster_info);
 }
 
-static void test_bad(void **state) {
+TEST_CASE(test_bad) {
         static const struct {
                 const char *what, *text;
                 int error;
@@ -322,7 +312,6 @@ static void test_bad(void **state) {
                   "    exec: {apiVersion: client.authentication.k8s.io/v1, command: a, env: [{value: b}]}\n",
                   -EBADMSG, "kubeconfig:14: an element of exec.env has no usable name" },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_free_ char *message = NULL;
@@ -338,11 +327,10 @@ static void test_bad(void **state) {
         }
 }
 
-static void test_bounds(void **state) {
+TEST_CASE(test_bounds) {
         _cleanup_strbuf_ StrBuf keys = { 0 };
         _cleanup_free_ char *large = NULL, *message = NULL, *too_many = NULL;
         KubeConfig *c = NULL;
-        (void) state;
 
         large = calloc(1, 2u * 1024 * 1024);
         assert_non_null(large);
@@ -396,7 +384,7 @@ static char *write_file(const Folder *f, const char *name, const char *text) {
 }
 
 /* As kubectl: of each name the first file that has it wins; the context of the first that has one. */
-static void test_several_files(void **state) {
+TEST_CASE(test_several_files) {
         const Folder *f = *state;
         _cleanup_free_ char *missing = strf("%s/missing", f->path);
         _cleanup_free_ char *contexts = write_file(
@@ -486,7 +474,7 @@ static void test_several_files(void **state) {
         }
 }
 
-static void test_load(void **state) {
+TEST_CASE(test_load) {
         _cleanup_free_ char *path = NULL, *ca = NULL, *message = NULL, *expected = NULL, *second = NULL,
                             *missing = NULL;
         _cleanup_(kubeconfig_freep) KubeConfig *c = NULL;
@@ -519,7 +507,7 @@ static void test_load(void **state) {
         assert_non_null(strstr(message, "larger than 1048576 bytes"));
 }
 
-static void test_in_cluster(void **state) {
+TEST_CASE(test_in_cluster) {
         static const struct {
                 const char *what, *host, *port, *server;
                 int error;
@@ -553,9 +541,8 @@ static void test_in_cluster(void **state) {
         }
 }
 
-static void test_plain(void **state) {
+TEST_CASE(test_plain) {
         _cleanup_(kubeconfig_freep) KubeConfig *c = NULL;
-        (void) state;
 
         assert_return_code(kubeconfig_plain("http://api", &c), 0);
         assert_string_equal(c->server, "http://api");

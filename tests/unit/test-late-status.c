@@ -1,11 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "cmocka-test.h"
 #include "kube-rig.h"
 #include "late-status.h"
 
@@ -69,9 +63,7 @@ static void assert_sent(const Bench *b, size_t i, const char *part) {
 }
 
 /* Where others write the same conditions, only the version in view takes the patch. */
-static void test_version(void **state) {
-        (void) state;
-
+TEST_CASE(test_version) {
         for (unsigned of_version = 0; of_version < 2; of_version++) {
                 Bench b;
 
@@ -85,9 +77,8 @@ static void test_version(void **state) {
         }
 }
 
-static void test_together(void **state) {
+TEST_CASE(test_together) {
         Bench b;
-        (void) state;
 
         bench_init(&b);
         rig_answer(b.rig, 200, "{}");
@@ -120,10 +111,9 @@ static void test_together(void **state) {
 }
 
 /* What the object says already needs no write; what it says otherwise has been so since now, or since it was. */
-static void test_as_it_says(void **state) {
+TEST_CASE(test_as_it_says) {
         Condition c;
         Bench b;
-        (void) state;
 
         bench_init_on(&b, "{\"conditions\":[{\"type\":\"Drained\",\"status\":\"True\",\"reason\":\"R\",\"message\":"
                           "\"done\",\"lastTransitionTime\":\"2026-01-01T00:00:00Z\"}]}");
@@ -149,9 +139,8 @@ static void test_as_it_says(void **state) {
         bench_done(&b);
 }
 
-static void test_tried_again(void **state) {
+TEST_CASE(test_tried_again) {
         Bench b;
-        (void) state;
 
         bench_init(&b);
         rig_answer(b.rig, 500, "{}");
@@ -168,9 +157,8 @@ static void test_tried_again(void **state) {
 }
 
 /* What changes while an older word is under way follows it. */
-static void test_newer_word(void **state) {
+TEST_CASE(test_newer_word) {
         Bench b;
-        (void) state;
 
         bench_init(&b);
         rig_answer(b.rig, 500, "{}");
@@ -186,10 +174,9 @@ static void test_newer_word(void **state) {
 }
 
 /* What changes while another's word is under way follows once it has settled. */
-static void test_word_meanwhile(void **state) {
+TEST_CASE(test_word_meanwhile) {
         HttpExchange *slow;
         Bench b;
-        (void) state;
 
         bench_init(&b);
         rig_answer(b.rig, 0, NULL);
@@ -210,9 +197,8 @@ static void test_word_meanwhile(void **state) {
         bench_done(&b);
 }
 
-static void test_gone(void **state) {
+TEST_CASE(test_gone) {
         static const unsigned answers[] = { 404, 422 };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(answers); i++) {
                 Bench b;
@@ -235,10 +221,9 @@ static void on_answered(const KubeReply *reply, void *userdata) {
 }
 
 /* What waits until the evictions of others are done says what is true then, once. */
-static void test_newest_at_its_turn(void **state) {
+TEST_CASE(test_newest_at_its_turn) {
         KubeCall *evictions[CROWD];
         Bench b;
-        (void) state;
 
         bench_init(&b);
         for (size_t i = 0; i < CROWD; i++)
@@ -265,13 +250,12 @@ static void test_newest_at_its_turn(void **state) {
 }
 
 /* News at every moment does not cost it its place among what others have to tell. */
-static void test_news_beside_a_crowd(void **state) {
+TEST_CASE(test_news_beside_a_crowd) {
         const KubeTarget other = { .kind = &kube_node_kind, .name = "other", .subresource = "status" };
         const KubeCallOptions tells = { .lane = HTTP_LANE_BULK, .rank = KUBE_RANK_TELLS };
         KubeCall *evictions[CROWD];
         size_t n = 0;
         Bench b;
-        (void) state;
 
         bench_init(&b);
         for (size_t i = 0; i < 100; i++)
@@ -300,9 +284,8 @@ static void test_news_beside_a_crowd(void **state) {
         bench_done(&b);
 }
 
-static void test_about_to_go(void **state) {
+TEST_CASE(test_about_to_go) {
         Bench b;
-        (void) state;
 
         print_message("  what is still there after 20 seconds is told, a word under way once more\n");
         bench_init(&b);

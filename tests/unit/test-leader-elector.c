@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
-
+#include "cmocka-test.h"
 #include "kube-rig.h"
 #include "leader-elector.h"
 #include "log.h"
@@ -302,10 +297,9 @@ static void put_lease(World *w, const char *spec) {
 
 /* -- one candidate -------------------------------------------------------------------------------------- */
 
-static void test_first_lease(void **state) {
+TEST_CASE(test_first_lease) {
         _cleanup_(world_freep) World *w = world_led();
         _cleanup_(json_doc_freep) JsonDoc *doc = parse(w->server.lease);
-        (void) state;
 
         assert_string_equal(json_string_or_null(json_path(json_root(doc), "metadata", "name", NULL)),
                             "coordinator");
@@ -319,9 +313,8 @@ static void test_first_lease(void **state) {
         assert_string_equal(leader_elector_holder(w->a.elector), "a");
 }
 
-static void test_renewal(void **state) {
+TEST_CASE(test_renewal) {
         _cleanup_(world_freep) World *w = world_led();
-        (void) state;
 
         run_for(w, 2 * SEC - 1);
         assert_candidate_trace(&w->a, "");
@@ -336,7 +329,7 @@ static void test_renewal(void **state) {
 }
 
 /* How long a candidate that sees this lease for the first time waits before it takes it. */
-static void test_takeover(void **state) {
+TEST_CASE(test_takeover) {
         static const struct {
                 const char *what, *spec;
                 usec_t earliest_usec, latest_usec; /* a try may come up to 2.2 retry periods late */
@@ -366,7 +359,6 @@ static void test_takeover(void **state) {
                   "{\"holderIdentity\":\"a\",\"leaseDurationSeconds\":15,\"leaseTransitions\":3}", 0, 0,
                   "3" },
         };
-        (void) state;
 
         for (size_t i = 0; i < SEEDS * ELEMENTSOF(rows); i++) {
                 _cleanup_(world_freep) World *w = world_new_seeded(i % SEEDS);
@@ -389,11 +381,10 @@ static void test_takeover(void **state) {
         }
 }
 
-static void test_unknown_fields_kept(void **state) {
+TEST_CASE(test_unknown_fields_kept) {
         _cleanup_(world_freep) World *w = world_new();
         _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
         _cleanup_free_ char *metadata = NULL;
-        (void) state;
 
         server_store(
                 &w->server,
@@ -416,14 +407,13 @@ static void test_unknown_fields_kept(void **state) {
         assert_non_null(json_get(json_root(doc), "more"));
 }
 
-static void test_lease_that_makes_no_sense(void **state) {
+TEST_CASE(test_lease_that_makes_no_sense) {
         static const char *const specs[] = {
                 "7",
                 "{\"holderIdentity\":7}",
                 "{\"holderIdentity\":\"a\",\"leaseDurationSeconds\":\"15\"}",
                 "{\"leaseTransitions\":1.5}",
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(specs); i++) {
                 _cleanup_(world_freep) World *w = world_new();
@@ -443,7 +433,7 @@ static void test_lease_that_makes_no_sense(void **state) {
 /* -- losing it ------------------------------------------------------------------------------------------ */
 
 /* The last renewal left at 10 s and was answered after the delay; nothing gets through any more. */
-static void test_renewals_fail(void **state) {
+TEST_CASE(test_renewals_fail) {
         static const struct {
                 const char *what;
                 usec_t reply_delay_usec, stop_usec;
@@ -453,7 +443,6 @@ static void test_renewals_fail(void **state) {
                 { "a slow answer moves the round", 2 * SEC, 24 * SEC, "renew deadline passed" },
                 { "but never past the end of the lease", 4 * SEC, 25 * SEC, "lease ended" },
         };
-        (void) state;
 
         for (size_t i = 0; i < 2 * ELEMENTSOF(rows); i++) {
                 _cleanup_(world_freep) World *w = world_led();
@@ -482,9 +471,8 @@ static void test_renewals_fail(void **state) {
 }
 
 /* A renewal that fails for less than the deadline changes nothing. */
-static void test_renewals_fail_for_a_while(void **state) {
+TEST_CASE(test_renewals_fail_for_a_while) {
         _cleanup_(world_freep) World *w = world_led();
-        (void) state;
 
         run_until(w, 11 * SEC);
         assert_candidate_trace(&w->a, "PPPPP");
@@ -498,7 +486,7 @@ static void test_renewals_fail_for_a_while(void **state) {
 }
 
 /* Who may not lead says so: after ten seconds, then every five minutes, and when it is over. */
-static void test_refused_is_told(void **state) {
+TEST_CASE(test_refused_is_told) {
         static const struct {
                 const char *what;
                 HttpMethod method; /* what is refused; _INVALID: everything */
@@ -510,7 +498,6 @@ static void test_refused_is_told(void **state) {
                 { "the server is ill", _HTTP_METHOD_INVALID, 503, "Retrying every few seconds" },
                 { "somebody is always faster", HTTP_POST, 409, NULL },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_(world_freep) World *w = world_new();
@@ -547,10 +534,9 @@ static void test_refused_is_told(void **state) {
 }
 
 /* A second time: what was told of the first says nothing about it. */
-static void test_refused_again_is_told_again(void **state) {
+TEST_CASE(test_refused_again_is_told_again) {
         _cleanup_(world_freep) World *w = world_led();
         _cleanup_free_ char *first = NULL, *between = NULL, *second = NULL;
-        (void) state;
 
         w->a.fault = (HttpFault){ .status = 503 };
         run_for(w, 20 * SEC);
@@ -575,10 +561,9 @@ static void test_refused_again_is_told_again(void **state) {
 }
 
 /* A follower, too, whose requests come through again while another holds the lease. */
-static void test_follower_hears_again(void **state) {
+TEST_CASE(test_follower_hears_again) {
         _cleanup_(world_freep) World *w = world_led();
         _cleanup_free_ char *said = NULL;
-        (void) state;
 
         leader_elector_start(w->b.elector);
         run_for(w, 10 * SEC);
@@ -593,9 +578,8 @@ static void test_follower_hears_again(void **state) {
 }
 
 /* Lost by proof, and the write that would get it back has no answer: one call at a time, however long. */
-static void test_lost_and_no_answer(void **state) {
+TEST_CASE(test_lost_and_no_answer) {
         static const char *const specs[] = { NULL, "{\"holderIdentity\":\"\",\"leaseDurationSeconds\":15}" };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(specs); i++) {
                 _cleanup_(world_freep) World *w = world_led();
@@ -618,9 +602,8 @@ static void test_lost_and_no_answer(void **state) {
 }
 
 /* The lease counts from the write, not from the read that went before it. */
-static void test_valid_from_the_write(void **state) {
+TEST_CASE(test_valid_from_the_write) {
         _cleanup_(world_freep) World *w = world_new();
-        (void) state;
 
         w->a.fault = (HttpFault){ .reply_delay_usec = 3 * SEC };
         w->a.fault_method = HTTP_GET;
@@ -652,9 +635,8 @@ static void test_valid_from_the_write(void **state) {
 }
 
 /* A renewal whose answer makes no sense may have landed or not: it is looked up. */
-static void test_answer_that_makes_no_sense(void **state) {
+TEST_CASE(test_answer_that_makes_no_sense) {
         _cleanup_(world_freep) World *w = world_led();
-        (void) state;
 
         run_until(w, 3 * SEC);
         assert_candidate_trace(&w->a, "P");
@@ -668,9 +650,8 @@ static void test_answer_that_makes_no_sense(void **state) {
 }
 
 /* What ran out while nobody could be asked is read before it is written: another may hold it by now. */
-static void test_run_out_is_read_first(void **state) {
+TEST_CASE(test_run_out_is_read_first) {
         _cleanup_(world_freep) World *w = world_led();
-        (void) state;
 
         run_until(w, 3 * SEC);
         w->a.fault = (HttpFault){ .refuse = true };
@@ -685,7 +666,7 @@ static void test_run_out_is_read_first(void **state) {
         assert_int_equal(strncmp(strbuf_str(&w->a.trace), "GP[", 3), 0);
 }
 
-static void test_lost_by_proof(void **state) {
+TEST_CASE(test_lost_by_proof) {
         static const struct {
                 const char *what, *spec; /* NULL: deleted */
                 const char *trace, *why;
@@ -699,7 +680,6 @@ static void test_lost_by_proof(void **state) {
                 { "a person touched it, and it is still ours",
                   "{\"holderIdentity\":\"a\",\"leaseDurationSeconds\":15}", "PGP", NULL, true },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_(world_freep) World *w = world_led();
@@ -718,9 +698,8 @@ static void test_lost_by_proof(void **state) {
 }
 
 /* A renewal that landed, but whose answer was lost: the next try looks before it writes. */
-static void test_lost_answer(void **state) {
+TEST_CASE(test_lost_answer) {
         _cleanup_(world_freep) World *w = world_led();
-        (void) state;
 
         run_until(w, 3 * SEC);
         assert_candidate_trace(&w->a, "P");
@@ -738,9 +717,8 @@ static void test_lost_answer(void **state) {
 }
 
 /* The same for the write that would have made it leader: it is one, once it knows. */
-static void test_lost_answer_of_the_first(void **state) {
+TEST_CASE(test_lost_answer_of_the_first) {
         _cleanup_(world_freep) World *w = world_new();
-        (void) state;
 
         w->a.fault = (HttpFault){ .lose_reply = true };
         w->a.fault_method = HTTP_POST;
@@ -755,9 +733,8 @@ static void test_lost_answer_of_the_first(void **state) {
 }
 
 /* An answer that is late by no more than the request's limit counts from when the request left. */
-static void test_valid_from_the_start_of_the_request(void **state) {
+TEST_CASE(test_valid_from_the_start_of_the_request) {
         _cleanup_(world_freep) World *w = world_led();
-        (void) state;
 
         run_until(w, 3 * SEC);
         w->a.fault = (HttpFault){ .request_delay_usec = 4 * SEC };
@@ -777,10 +754,9 @@ static void on_instant(Timer *t, void *userdata) {
 }
 
 /* The guard is right by itself, before the elector's own timer has run. */
-static void test_guard_at_the_end(void **state) {
+TEST_CASE(test_guard_at_the_end) {
         _cleanup_(world_freep) World *w = world_led();
         _cleanup_(timer_freep) Timer *before = NULL, *at = NULL;
-        (void) state;
 
         run_until(w, 9 * SEC);
         assert_return_code(timer_new(w->a.host->loop, "before", on_instant, &w->a, &before), 0);
@@ -797,7 +773,7 @@ static void test_guard_at_the_end(void **state) {
 }
 
 /* Writes that may have landed, one after the other: each next step begins by looking. */
-static void test_looks_before_it_writes_again(void **state) {
+TEST_CASE(test_looks_before_it_writes_again) {
         static const struct {
                 const char *what;
                 HttpFault writes[2];
@@ -818,7 +794,6 @@ static void test_looks_before_it_writes_again(void **state) {
                   "PGPGP",
                   "P" },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_(world_freep) World *w = world_led();
@@ -840,9 +815,7 @@ static void test_looks_before_it_writes_again(void **state) {
 }
 
 /* The deadline passes while a renewal is under way: whether it landed has to be looked up. */
-static void test_looks_after_the_deadline(void **state) {
-        (void) state;
-
+TEST_CASE(test_looks_after_the_deadline) {
         for (uint64_t seed = 0; seed < SEEDS; seed++) {
                 _cleanup_(world_freep) World *w = world_led_seeded(seed);
 
@@ -862,9 +835,7 @@ static void test_looks_after_the_deadline(void **state) {
 
 /* -- two of them ---------------------------------------------------------------------------------------- */
 
-static void test_both_at_once(void **state) {
-        (void) state;
-
+TEST_CASE(test_both_at_once) {
         for (uint64_t seed = 0; seed < SEEDS; seed++) {
                 _cleanup_(world_freep) World *w = world_new_seeded(seed);
 
@@ -877,7 +848,7 @@ static void test_both_at_once(void **state) {
 }
 
 /* A leader dies; the other takes over after a full lease without a change, as seen by its own clock. */
-static void test_leader_dies(void **state) {
+TEST_CASE(test_leader_dies) {
         static const struct {
                 const char *what;
                 int64_t wall_step_usec;
@@ -886,7 +857,6 @@ static void test_leader_dies(void **state) {
                 { "the follower's is an hour ahead", 3600 * (int64_t) SEC },
                 { "the follower's is an hour behind", -3600 * (int64_t) SEC },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_(world_freep) World *w = world_led();
@@ -922,10 +892,9 @@ static void on_first_after_pause(Timer *t, void *userdata) {
 
 /* A leader that gets no CPU for longer than its lease knows that it leads no more, before it does anything.
  */
-static void test_paused_leader(void **state) {
+TEST_CASE(test_paused_leader) {
         _cleanup_(world_freep) World *w = world_led();
         _cleanup_(timer_freep) Timer *first = NULL;
-        (void) state;
 
         leader_elector_start(w->b.elector);
         run_until(w, 31 * SEC);
@@ -946,9 +915,8 @@ static void test_paused_leader(void **state) {
 }
 
 /* The answer to the last renewal waits for a process that sleeps: it must not wake up as leader. */
-static void test_paused_with_an_answer_waiting(void **state) {
+TEST_CASE(test_paused_with_an_answer_waiting) {
         _cleanup_(world_freep) World *w = world_led();
-        (void) state;
 
         run_until(w, 3 * SEC);
         w->a.fault = (HttpFault){ .reply_delay_usec = SEC };
@@ -965,9 +933,8 @@ static void test_paused_with_an_answer_waiting(void **state) {
 }
 
 /* It would have become leader while it slept: too late. */
-static void test_paused_before_the_first_answer(void **state) {
+TEST_CASE(test_paused_before_the_first_answer) {
         _cleanup_(world_freep) World *w = world_new();
-        (void) state;
 
         w->a.write_faults[0] = (HttpFault){ .reply_delay_usec = SEC };
         w->a.n_write_faults = 1;
@@ -985,9 +952,8 @@ static void test_paused_before_the_first_answer(void **state) {
 
 /* -- release -------------------------------------------------------------------------------------------- */
 
-static void test_release_hands_over(void **state) {
+TEST_CASE(test_release_hands_over) {
         _cleanup_(world_freep) World *w = world_led();
-        (void) state;
 
         leader_elector_start(w->b.elector);
         run_until(w, 9 * SEC);
@@ -1012,7 +978,7 @@ static void test_release_hands_over(void **state) {
         assert_int_equal(w->a.n_stopped, 0);
 }
 
-static void test_release_comes_to_an_end(void **state) {
+TEST_CASE(test_release_comes_to_an_end) {
         static const struct {
                 const char *what;
                 bool started;
@@ -1041,7 +1007,6 @@ static void test_release_comes_to_an_end(void **state) {
                   "GPGPGPGPGPGPGPGPGPGP",
                   2 * SEC },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_(world_freep) World *w = rows[i].started ? world_led() : world_new();
@@ -1065,7 +1030,7 @@ static void test_release_comes_to_an_end(void **state) {
         }
 }
 
-static void test_release_inside_a_handler(void **state) {
+TEST_CASE(test_release_inside_a_handler) {
         static const struct {
                 const char *what;
                 char handler;
@@ -1080,7 +1045,6 @@ static void test_release_inside_a_handler(void **state) {
                 { "when it was deleted", ']', "", "GC[PG]G" },
                 { "when the deadline has passed", ']', NULL, NULL },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_(world_freep) World *w = world_new();
@@ -1104,9 +1068,8 @@ static void test_release_inside_a_handler(void **state) {
 }
 
 /* Somebody touched it between our read and our write: read again at once, not when the time is nearly up. */
-static void test_release_meets_a_conflict(void **state) {
+TEST_CASE(test_release_meets_a_conflict) {
         _cleanup_(world_freep) World *w = world_led();
-        (void) state;
 
         run_for(w, SEC);
         w->a.write_faults[0] = (HttpFault){ .status = 409 };
@@ -1119,9 +1082,7 @@ static void test_release_meets_a_conflict(void **state) {
 }
 
 /* A renewal is under way while it is given up: whichever lands first, nobody holds it in the end. */
-static void test_release_during_a_renewal(void **state) {
-        (void) state;
-
+TEST_CASE(test_release_during_a_renewal) {
         for (usec_t delay = 0; delay <= 400 * USEC_PER_MSEC; delay += 50 * USEC_PER_MSEC) {
                 _cleanup_(world_freep) World *w = world_led();
 
@@ -1138,7 +1099,7 @@ static void test_release_during_a_renewal(void **state) {
 
 /* -- the rest ------------------------------------------------------------------------------------------- */
 
-static void test_config(void **state) {
+TEST_CASE(test_config) {
         static const struct {
                 const char *what;
                 LeaderConfig config;
@@ -1159,7 +1120,6 @@ static void test_config(void **state) {
         };
         _cleanup_(rig_freep) Rig *r = rig_new();
         LeaderHandler handler = { .on_started = on_started, .on_stopped = on_stopped };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_(leader_elector_freep) LeaderElector *e = NULL;
@@ -1173,11 +1133,10 @@ static void test_config(void **state) {
 }
 
 /* Tries of a follower are 2 to 4.4 s apart. */
-static void test_acquire_jitter(void **state) {
+TEST_CASE(test_acquire_jitter) {
         _cleanup_(world_freep) World *w = world_led();
         usec_t last = 0;
         unsigned short_waits = 0, long_waits = 0;
-        (void) state;
 
         leader_elector_start(w->b.elector);
         run_for(w, 0);

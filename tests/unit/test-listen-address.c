@@ -1,8 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -12,12 +8,11 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "cmocka-test.h"
 #include "listen-address.h"
 #include "string-util.h"
 
-static void test_parse(void **state) {
+TEST_CASE(test_parse) {
         static const struct {
                 const char *text, *address; /* NULL: refused */
                 uint16_t port;
@@ -53,7 +48,7 @@ static void test_parse(void **state) {
         }
 }
 
-static void test_unix_path(void **state) {
+TEST_CASE(test_unix_path) {
         char longest[120] = "unix:/", *end = longest + strlen(longest);
 
         assert_string_equal(listen_address_unix_path("unix:/run/vesper-agent/metrics"),
@@ -67,7 +62,7 @@ static void test_unix_path(void **state) {
 }
 
 /* What an earlier process left is replaced; a file of somebody else is not. */
-static void test_listen_unix(void **state) {
+TEST_CASE(test_listen_unix) {
         char folder[] = "/tmp/test-listen-XXXXXX";
         struct sockaddr_un address = { .sun_family = AF_UNIX };
         int first, second, client;
@@ -92,7 +87,7 @@ static void test_listen_unix(void **state) {
         (void) rmdir(folder);
 }
 
-static void test_loopback(void **state) {
+TEST_CASE(test_loopback) {
         static const struct {
                 const char *address;
                 bool loopback;

@@ -1,9 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -21,8 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "cmocka-test.h"
 #include "file-util.h"
 #include "log-catalog.h"
 #include "log.h"
@@ -58,7 +52,7 @@ static void capture_end(Capture c, char *ret, size_t size) {
         close(c.read_fd);
 }
 
-static void test_text(void **state) {
+TEST_CASE(test_text) {
         static const struct {
                 const char *what, *message;
                 LogField fields[3];
@@ -117,7 +111,7 @@ static void test_text(void **state) {
         }
 }
 
-static void test_json(void **state) {
+TEST_CASE(test_json) {
         static const struct {
                 const char *what, *message, *id;
                 LogField fields[3];
@@ -177,7 +171,7 @@ static void test_json(void **state) {
         }
 }
 
-static void test_levels(void **state) {
+TEST_CASE(test_levels) {
         static const struct {
                 LogLevel max, level;
                 bool written;
@@ -213,7 +207,7 @@ static void record(LogLevel level, const char *message_id, const char *text, con
         strcat(out, "\n");
 }
 
-static void test_hook_and_errors(void **state) {
+TEST_CASE(test_hook_and_errors) {
         _cleanup_(log_freep) Log *l = NULL;
         char seen[1000] = "";
 
@@ -241,7 +235,7 @@ static void test_hook_and_errors(void **state) {
         log_error(l, "nowhere");
 }
 
-static void test_redact(void **state) {
+TEST_CASE(test_redact) {
         static const struct {
                 const char *what, *text, *expected;
         } rows[] = {
@@ -301,7 +295,7 @@ static void test_redact(void **state) {
         log_redact(NULL);
 }
 
-static void test_names(void **state) {
+TEST_CASE(test_names) {
         for (LogTarget t = 0; t < _LOG_TARGET_MAX; t++)
                 assert_int_equal(log_target_from_string(log_target_to_string(t)), t);
         assert_int_equal(log_target_from_string("syslog"), _LOG_TARGET_INVALID);
@@ -316,7 +310,7 @@ static void test_names(void **state) {
         assert_null(log_level_to_string((LogLevel) 99));
 }
 
-static void test_target_auto(void **state) {
+TEST_CASE(test_target_auto) {
         char line[10], variable[100];
         LogTarget unset, right, other, elsewhere, broken;
         struct stat st;
@@ -361,7 +355,7 @@ static char *drain(int fd) {
 
 /* A pipe that is full holds nobody up, though its writing end blocks; how much is lost is said where it is.
  */
-static void test_full_pipe(void **state) {
+TEST_CASE(test_full_pipe) {
         _cleanup_(log_freep) Log *l = NULL;
         _cleanup_free_ char *before = NULL, *after = NULL, *large = NULL, *end = NULL;
         unsigned logged = 0, kept = 0;
@@ -455,7 +449,7 @@ int poll(struct pollfd *fds, nfds_t n, int timeout) {
 }
 
 /* However slowly it reads, lines do not wait for it longer than 200 ms in 10 s. */
-static void test_slow_reader(void **state) {
+TEST_CASE(test_slow_reader) {
         _cleanup_free_ char *large = calloc(20001, 1), *first = NULL, *end = NULL;
         _cleanup_(log_freep) Log *l = NULL;
         usec_t worst = 0, all, again;
@@ -756,27 +750,27 @@ static void in_child(int (*child)(void)) {
         assert_int_equal(WEXITSTATUS(status), EXIT_SUCCESS);
 }
 
-static void test_journal(void **state) {
+TEST_CASE(test_journal) {
         in_child(journal_child);
 }
 
-static void test_hanging_journal(void **state) {
+TEST_CASE(test_hanging_journal) {
         in_child(hanging_journal_child);
 }
 
-static void test_crowded_journal(void **state) {
+TEST_CASE(test_crowded_journal) {
         in_child(crowded_journal_child);
 }
 
-static void test_large(void **state) {
+TEST_CASE(test_large) {
         in_child(large_child);
 }
 
-static void test_failing_send(void **state) {
+TEST_CASE(test_failing_send) {
         in_child(failing_send_child);
 }
 
-static void test_buffer(void **state) {
+TEST_CASE(test_buffer) {
         in_child(buffer_child);
 }
 

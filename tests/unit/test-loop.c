@@ -1,20 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#include <cmocka.h>
 #include <systemd/sd-event.h>
 
 #include "alloc-util.h"
+#include "cmocka-test.h"
 #include "file-util.h"
 #include "loop.h"
 #include "random.h"
@@ -98,7 +94,7 @@ static void world_done(World *w) {
         virtual_time_free(w->time);
 }
 
-static void test_order(void **state) {
+TEST_CASE(test_order) {
         for (int is_virtual = 0; is_virtual <= 1; is_virtual++) {
                 Teller t[6];
                 Story story = { 0 };
@@ -129,7 +125,7 @@ static void test_order(void **state) {
 }
 
 /* What a callback arms for now, or for the past, comes after everything that was due already. */
-static void test_arming_in_callback(void **state) {
+TEST_CASE(test_arming_in_callback) {
         for (int is_virtual = 0; is_virtual <= 1; is_virtual++) {
                 Teller t[5];
                 Story story = { 0 };
@@ -156,7 +152,7 @@ static void test_arming_in_callback(void **state) {
         }
 }
 
-static void test_freeing_and_disarming_in_callback(void **state) {
+TEST_CASE(test_freeing_and_disarming_in_callback) {
         for (int is_virtual = 0; is_virtual <= 1; is_virtual++) {
                 Teller t[4];
                 Story story = { 0 };
@@ -180,7 +176,7 @@ static void test_freeing_and_disarming_in_callback(void **state) {
         }
 }
 
-static void test_arming(void **state) {
+TEST_CASE(test_arming) {
         for (int is_virtual = 0; is_virtual <= 1; is_virtual++) {
                 Story story = { 0 };
                 Teller t;
@@ -216,7 +212,7 @@ static void test_arming(void **state) {
 }
 
 /* What is wished for again, no earlier, keeps its place among those of its instant. */
-static void test_wished_again(void **state) {
+TEST_CASE(test_wished_again) {
         for (int is_virtual = 0; is_virtual <= 1; is_virtual++) {
                 Teller t[5];
                 Story story = { 0 };
@@ -243,7 +239,7 @@ static void test_wished_again(void **state) {
 }
 
 /* After it has left, a loop runs nothing, not even what was due in the same moment; the first word stands. */
-static void test_exit(void **state) {
+TEST_CASE(test_exit) {
         for (int is_virtual = 0; is_virtual <= 1; is_virtual++) {
                 Teller t[3];
                 Story story = { 0 };
@@ -274,7 +270,7 @@ static void on_crowd(Timer *t, void *userdata) {
         (*n_ran)++;
 }
 
-static void test_crowd(void **state) {
+TEST_CASE(test_crowd) {
         _cleanup_(random_freep) Random *r = NULL;
         Timer *timers[500] = { 0 };
         unsigned n_ran = 0, n_armed = 0;
@@ -333,7 +329,7 @@ static int on_pipe(sd_event_source *s, int fd, uint32_t revents, void *userdata)
 }
 
 /* A timer that is always due does not keep a descriptor from its turn. */
-static void test_io_is_not_starved(void **state) {
+TEST_CASE(test_io_is_not_starved) {
         sd_event_source *source = NULL;
         Pipe p = { 0 };
 
@@ -414,7 +410,7 @@ static void chain_done(Chain *c, sd_event_source *source) {
         closep(&c->fds[1]);
 }
 
-static void test_event_arms_earlier(void **state) {
+TEST_CASE(test_event_arms_earlier) {
         sd_event_source *source = NULL;
         Chain c;
 
@@ -428,7 +424,7 @@ static void test_event_arms_earlier(void **state) {
         chain_done(&c, source);
 }
 
-static void test_iterate(void **state) {
+TEST_CASE(test_iterate) {
         sd_event_source *source = NULL;
         Chain c;
 
@@ -557,7 +553,7 @@ static usec_t read_pen(Pen *pen, unsigned burst, usec_t interval_usec, unsigned 
 
 /* Bytes that come one by one are read several at a time; however slow the machine is, no more often than the
  * pace allows in the time it took. */
-static void test_pace_joins_wakeups(void **state) {
+TEST_CASE(test_pace_joins_wakeups) {
         Pen pen = { .n_bytes = 300 };
         unsigned n = 0;
         usec_t took = read_pen(&pen, 5, 20 * MS, 1, &n);
@@ -566,7 +562,7 @@ static void test_pace_joins_wakeups(void **state) {
         assert_true(n < pen.n_bytes / 2);
 }
 
-static void test_pace_stretched(void **state) {
+TEST_CASE(test_pace_stretched) {
         _cleanup_(loop_freep) Loop *l = NULL;
         Pen pen = { .n_bytes = 300 };
         unsigned n = 0;
@@ -587,7 +583,7 @@ static void test_pace_stretched(void **state) {
 }
 
 /* What a burst covers waits for nothing: 20 questions and answers would take 20 minutes. */
-static void test_pace_spares_the_first(void **state) {
+TEST_CASE(test_pace_spares_the_first) {
         Pen pen = { .n_bytes = 20, .waits = true };
         unsigned n = 0;
 
@@ -595,7 +591,7 @@ static void test_pace_spares_the_first(void **state) {
         assert_int_equal(n, pen.n_bytes);
 }
 
-static void test_kernel_timer_is_left_alone(void **state) {
+TEST_CASE(test_kernel_timer_is_left_alone) {
         sd_event_source *source = NULL;
         Chain c;
 
@@ -626,7 +622,7 @@ static void test_kernel_timer_is_left_alone(void **state) {
         chain_done(&c, source);
 }
 
-static void test_wall_and_boot(void **state) {
+TEST_CASE(test_wall_and_boot) {
         _cleanup_(loop_freep) Loop *l = NULL;
         usec_t now, wall, difference;
 
@@ -644,7 +640,7 @@ static void test_wall_and_boot(void **state) {
 
 /* -- virtual time ------------------------------------------------------------------------------ */
 
-static void test_time_jumps(void **state) {
+TEST_CASE(test_time_jumps) {
         Story story = { 0 };
         Teller t;
         World w;
@@ -673,7 +669,7 @@ static void test_time_jumps(void **state) {
         world_done(&w);
 }
 
-static void test_one_order_for_all_loops(void **state) {
+TEST_CASE(test_one_order_for_all_loops) {
         Story story = { 0 };
         Teller t[4];
         Loop *other;
@@ -705,7 +701,7 @@ static void test_one_order_for_all_loops(void **state) {
         world_done(&w);
 }
 
-static void test_pause(void **state) {
+TEST_CASE(test_pause) {
         Story story = { 0 };
         Teller t[5];
         Loop *other;
@@ -748,7 +744,7 @@ static void test_pause(void **state) {
         world_done(&w);
 }
 
-static void test_wall_step(void **state) {
+TEST_CASE(test_wall_step) {
         static const usec_t start_wall = 1700000000 * S;
         Story story = { 0 };
         Teller t;
@@ -780,7 +776,7 @@ static void on_death(Timer *t, void *userdata) {
         teller->loop = loop_free(teller->loop);
 }
 
-static void test_process_dies_in_callback(void **state) {
+TEST_CASE(test_process_dies_in_callback) {
         Teller dying = { 0 };
         World w;
 

@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 
-#include <cmocka.h>
-
 #include "cloud-engine.h"
+#include "cmocka-test.h"
 #include "machine-end.h"
 #include "string-util.h"
 
@@ -231,7 +226,7 @@ static void assert_problem(World *w, const char *reason, const char *part) {
 }
 
 /* The owner is asked when there is nothing left to wait for, and what he says is done at once. */
-static void test_wait_comes_before_the_word(void **state) {
+TEST_CASE(test_wait_comes_before_the_word) {
         World *w = *state;
 
         w->turn_usec = 20 * SEC;
@@ -259,7 +254,7 @@ static void test_wait_comes_before_the_word(void **state) {
 
 /* A turn that is not confirmed goes back after ten seconds, and its owner may take as long as he needs: then it is the
  * first to have one again. */
-static void test_turn_is_given_back(void **state) {
+TEST_CASE(test_turn_is_given_back) {
         World *w = *state;
 
         w->turn_usec = 2 * SEC;
@@ -282,7 +277,7 @@ static void test_turn_is_given_back(void **state) {
 
 /* Its owner has to list pods, which takes so long: up to ten seconds its turn is kept, longer lists have the next. Where
  * that takes more time than what was confirmed holds, he is asked once more. */
-static void test_slow_owner(void **state) {
+TEST_CASE(test_slow_owner) {
         static const struct {
                 unsigned list_sec, holds_sec, turn_sec, n_turns, n_asked;
         } rows[] = {
@@ -325,7 +320,7 @@ static void test_slow_owner(void **state) {
 }
 
 /* No turn: the reason is told, and it is asked for again. */
-static void test_no_turn(void **state) {
+TEST_CASE(test_no_turn) {
         static const struct {
                 const char *what;
                 CloudOutcome outcome;
@@ -362,7 +357,7 @@ static void test_no_turn(void **state) {
 
 /* Between the word and the wire there may be a connection to make, or new keys: what was said is not for
  * ever. */
-static void test_word_ages(void **state) {
+TEST_CASE(test_word_ages) {
         World *w = *state;
 
         w->says_word = true;
@@ -380,7 +375,7 @@ static void test_word_ages(void **state) {
 }
 
 /* At T nothing that is so can change its end. */
-static void test_word_for_ever(void **state) {
+TEST_CASE(test_word_for_ever) {
         World *w = *state;
 
         w->says_word = true;
@@ -392,7 +387,7 @@ static void test_word_for_ever(void **state) {
         assert_int_equal(w->n_sent, 1);
 }
 
-static void test_lease(void **state) {
+TEST_CASE(test_lease) {
         World *w = *state;
 
         w->says_word = w->lease_lost = true;
@@ -403,7 +398,7 @@ static void test_lease(void **state) {
 }
 
 /* Each terminate has a turn and a word of its own, however it is due. */
-static void test_due_again(void **state) {
+TEST_CASE(test_due_again) {
         static const struct {
                 const char *what;
                 CloudOutcome outcome;
@@ -446,7 +441,7 @@ static void test_due_again(void **state) {
 
 /* An acceptance is one, whatever is told with it: from there the machine is watched to its end, and told again
  * once a minute. */
-static void test_accepted(void **state) {
+TEST_CASE(test_accepted) {
         static const struct {
                 const char *what;
                 InstanceState after;
@@ -489,7 +484,7 @@ static void test_accepted(void **state) {
 }
 
 /* Not now, after all: until it is on its way, and while it is in doubt whether it had an effect. */
-static void test_hold(void **state) {
+TEST_CASE(test_hold) {
         World *w = *state;
 
         assert_true(machine_end_hold(w->machine));
@@ -542,7 +537,7 @@ static void test_hold(void **state) {
 }
 
 /* A look under way has nothing to say any more once it is to end. */
-static void test_look_gives_way(void **state) {
+TEST_CASE(test_look_gives_way) {
         World *w = *state;
 
         w->state = INSTANCE_GONE;
@@ -565,7 +560,7 @@ static void test_look_gives_way(void **state) {
 
 /* What the cloud calls ended is gone; what it merely does not find, only after two looks 10 s apart, and never in its
  * first 10 minutes. */
-static void test_when_gone(void **state) {
+TEST_CASE(test_when_gone) {
         static const ClaimIdentity kept = { (char *) "i-0a", (char *) "us-east-1", (char *) "Name" };
         static const ClaimIdentity elsewhere = { (char *) "i-0a", (char *) "eu-west-1", (char *) "Name" };
         static const ClaimIdentity another = { (char *) "i-0b", (char *) "us-east-1", (char *) "Name" };
@@ -646,7 +641,7 @@ static void test_when_gone(void **state) {
 
 /* Ten seconds lie between the end of the first look and the beginning of the second, however slow the cloud is; what
  * it says in between counts. */
-static void test_second_look(void **state) {
+TEST_CASE(test_second_look) {
         static const struct {
                 const char *what;
                 CloudOutcome outcome;
@@ -695,7 +690,7 @@ static void test_second_look(void **state) {
 /* -- whose it is ---------------------------------------------------------------------------------------- */
 
 /* It is proved anew before each terminate, and what cannot be proved is not told to end. */
-static void test_proved_before_the_end(void **state) {
+TEST_CASE(test_proved_before_the_end) {
         World *w = *state;
 
         w->says_word = true;
@@ -718,7 +713,7 @@ static void test_proved_before_the_end(void **state) {
         assert_problem(w, NULL, NULL);
 }
 
-static void test_not_proved(void **state) {
+TEST_CASE(test_not_proved) {
         static const struct {
                 const char *what;
                 CloudOutcome outcome;
@@ -760,7 +755,7 @@ static void test_not_proved(void **state) {
 }
 
 /* The pool believes providerIDs, then does not any more: whoever has his turn by that is not ended. */
-static void test_trusted(void **state) {
+TEST_CASE(test_trusted) {
         World *w = *state;
 
         w->method = NULL;
@@ -785,7 +780,7 @@ static void test_trusted(void **state) {
 
 /* A look once proved it by name, the describe before its end did not: then the pool's word is all there is, and it counts
  * for as long as it stands. */
-static void test_trust_is_taken_back(void **state) {
+TEST_CASE(test_trust_is_taken_back) {
         World *w = *state;
 
         machine_end_describe(w->machine);
@@ -807,7 +802,7 @@ static void test_trust_is_taken_back(void **state) {
 }
 
 /* While it is proved it may be held, and it needs no second answer where the first says that it has ended. */
-static void test_hold_the_proof(void **state) {
+TEST_CASE(test_hold_the_proof) {
         World *w = *state;
 
         w->way_of_looks_usec = 2 * SEC;

@@ -1,9 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -15,8 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "cmocka-test.h"
 #include "metrics.h"
 #include "string-util.h"
 
@@ -48,7 +42,7 @@ static char *format_ours(const Metrics *m) {
         return text;
 }
 
-static void test_format(void **state) {
+TEST_CASE(test_format) {
         _cleanup_(metrics_freep) Metrics *m = NULL;
         _cleanup_free_ char *text = NULL;
 
@@ -96,7 +90,7 @@ static void test_format(void **state) {
                                   "t_bytes_count{lane=\"bulk\"} 1\n");
 }
 
-static void test_values(void **state) {
+TEST_CASE(test_values) {
         _cleanup_(metrics_freep) Metrics *m = NULL;
 
         assert_return_code(metrics_new(families, ELEMENTSOF(families), &m), 0);
@@ -113,7 +107,7 @@ static void test_values(void **state) {
         assert_true(metrics_value(m, SIZES, 1) == 2);
 }
 
-static void test_gauge_texts(void **state) {
+TEST_CASE(test_gauge_texts) {
         static const struct {
                 double value;
                 const char *expected;
@@ -140,7 +134,7 @@ static void test_gauge_texts(void **state) {
         }
 }
 
-static void test_without_metrics(void **state) {
+TEST_CASE(test_without_metrics) {
         _cleanup_free_ char *text = NULL;
 
         metrics_add(NULL, PLAIN, 0, 1);
@@ -183,7 +177,7 @@ static unsigned n_descriptors(void) {
         return n;
 }
 
-static void test_process(void **state) {
+TEST_CASE(test_process) {
         double before, spent, now = (double) time(NULL);
         struct rusage u;
         int fd;
@@ -221,7 +215,7 @@ static const MetricFamily crossed = {
         .more = more_labels,
 };
 
-static void test_several_labels(void **state) {
+TEST_CASE(test_several_labels) {
         _cleanup_(metrics_freep) Metrics *m = NULL;
         _cleanup_free_ char *text = NULL;
         size_t n = 0;
@@ -252,7 +246,7 @@ static void put_file(const char *path, const char *text) {
         assert_int_equal(fclose(f), 0);
 }
 
-static void test_reference(void **state) {
+TEST_CASE(test_reference) {
         char path[] = "/tmp/test-metrics-XXXXXX", *text = NULL;
         size_t size;
         FILE *f;

@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 
-#include <cmocka.h>
-
+#include "cmocka-test.h"
 #include "kube-rig.h"
 #include "node-cleanup.h"
 
@@ -57,7 +52,7 @@ static const char *body(const Bench *b, size_t i) {
         return strempty(b->rig->requests[i].body);
 }
 
-static void test_takes_off(void **state) {
+TEST_CASE(test_takes_off) {
         _cleanup_bench_ Bench b = { .rig = rig_new() };
 
         rig_answer(b.rig, 200,
@@ -85,7 +80,7 @@ static void test_takes_off(void **state) {
 }
 
 /* What is not ours stays: a person's cordon, conditions of others. */
-static void test_leaves(void **state) {
+TEST_CASE(test_leaves) {
         static const struct {
                 const char *what, *node;
                 bool found;
@@ -119,7 +114,7 @@ static void test_leaves(void **state) {
 }
 
 /* Nobody would reboot any more: the slot is for others. */
-static void test_withdraws_request(void **state) {
+TEST_CASE(test_withdraws_request) {
         _cleanup_bench_ Bench b = { .rig = rig_new() };
 
         rig_answer(b.rig, 200,
@@ -134,7 +129,7 @@ static void test_withdraws_request(void **state) {
                                          "\"vesper.sh/shutdown-request\":null}}}");
 }
 
-static void test_no_node(void **state) {
+TEST_CASE(test_no_node) {
         _cleanup_bench_ Bench b = { .rig = rig_new() };
 
         rig_answer(b.rig, 404, "{\"kind\":\"Status\",\"reason\":\"NotFound\",\"message\":\"no n1\"}");
@@ -144,7 +139,7 @@ static void test_no_node(void **state) {
         assert_int_equal(b.rig->n_requests, 1);
 }
 
-static void test_refused(void **state) {
+TEST_CASE(test_refused) {
         _cleanup_bench_ Bench b = { .rig = rig_new() };
 
         rig_answer(b.rig, 403, "{\"kind\":\"Status\",\"reason\":\"Forbidden\",\"message\":\"not yours\"}");
@@ -154,7 +149,7 @@ static void test_refused(void **state) {
         assert_int_equal(b.rig->n_requests, 1);
 }
 
-static void test_silence(void **state) {
+TEST_CASE(test_silence) {
         _cleanup_bench_ Bench b = { .rig = rig_new() };
         usec_t begin = virtual_time_now(b.rig->time);
 
@@ -171,7 +166,7 @@ static void test_silence(void **state) {
 }
 
 /* It goes on where it can; when the time is over, the last word of the server is told. */
-static void test_unwell(void **state) {
+TEST_CASE(test_unwell) {
         _cleanup_bench_ Bench well = { .rig = rig_new() }, ill = { .rig = rig_new() };
 
         rig_answer(well.rig, 500, "{\"kind\":\"Status\",\"message\":\"etcd is away\"}");

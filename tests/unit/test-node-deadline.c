@@ -1,11 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "cmocka-test.h"
 #include "marks.h"
 #include "node-deadline.h"
 #include "string-util.h"
@@ -77,7 +71,7 @@ static void play(const Look *looks, size_t n) {
         node_deadline_done(&d);
 }
 
-static void test_claim(void **state) {
+TEST_CASE(test_claim) {
         static const Look looks[] = {
                 { "no claim, no notice", NULL, 1, NOT_DELETED, 0, -1, false, false },
                 { "its claim stands", NULL, 2, NOT_DELETED, USEC_PER_MINUTE, -1, false, false },
@@ -90,14 +84,13 @@ static void test_claim(void **state) {
         static const Look for_ever[] = {
                 { "deleted, and has all the time", NULL, 3, 3, NEVER, -1, false, false },
         };
-        (void) state;
 
         play(looks, ELEMENTSOF(looks));
         play(for_ever, ELEMENTSOF(for_ever));
 }
 
 /* A person moves the end nearer, and never further away. */
-static void test_forced(void **state) {
+TEST_CASE(test_forced) {
         static const Look looks[] = {
                 { "a claim that is not deleted", NULL, 1, NOT_DELETED, USEC_PER_HOUR, -1, false, false, 60 },
                 { "it is deleted", NULL, 2, 2, NEVER, 60, true, false, 60, true },
@@ -107,12 +100,11 @@ static void test_forced(void **state) {
                 { "a notice comes first", TELLS("a", "terminate", "00:30"), 6, 2, 40 * USEC_PER_SEC, 30, true, true, 50 },
                 { "a time that has passed is now", NULL, 7, 2, 40 * USEC_PER_SEC, 5, true, false, 5, true },
         };
-        (void) state;
 
         play(looks, ELEMENTSOF(looks));
 }
 
-static void test_notice(void **state) {
+TEST_CASE(test_notice) {
         static const Look looks[] = {
                 { "one that ends the machine", TELLS("a", "terminate", "02:00"), 1, NOT_DELETED, 0, 120,
                   true, true },
@@ -140,7 +132,6 @@ static void test_notice(void **state) {
                 { "withdrawn after T", OVER("a"), 61, NOT_DELETED, 0, 60, false, false },
                 { "a claim with time", OVER("a"), 62, 62, USEC_PER_HOUR, 60, false, false },
         };
-        (void) state;
 
         play(looks, ELEMENTSOF(looks));
         play(taken_back, ELEMENTSOF(taken_back));
@@ -148,7 +139,7 @@ static void test_notice(void **state) {
 }
 
 /* With or without a time, until it is taken back; what cannot be read changes nothing. */
-static void test_has_notice(void **state) {
+TEST_CASE(test_has_notice) {
         static const struct {
                 const char *what, *notice;
                 bool expected;
@@ -163,7 +154,6 @@ static void test_has_notice(void **state) {
         };
         _cleanup_(intern_pool_freep) InternPool *pool = NULL;
         NodeDeadline d = NODE_DEADLINE_NONE;
-        (void) state;
 
         assert_return_code(intern_pool_new(&pool), 0);
         for (size_t i = 0; i < ELEMENTSOF(looks); i++) {
@@ -178,7 +168,7 @@ static void test_has_notice(void **state) {
 }
 
 /* What the queue told counts once the claim is being deleted for it, and is not taken back. */
-static void test_heard(void **state) {
+TEST_CASE(test_heard) {
         static const char told[] = "{\"metadata\":{\"name\":\"c\",\"uid\":\"u\",\"annotations\":{\"" ANNOTATION_INTERRUPTION
                                    "\":\"{\\\"id\\\":\\\"e\\\",\\\"action\\\":\\\"terminate\\\",\\\"deadline\\\":"
                                    "\\\"2027-01-15T08:02:00Z\\\"}\"}}}";
@@ -188,7 +178,6 @@ static void test_heard(void **state) {
         KubeNode *node, *says_over;
         KubeNodeClaim *claim;
         KubeObject *o;
-        (void) state;
 
         assert_return_code(intern_pool_new(&pool), 0);
         assert_return_code(json_parse(told, strlen(told), 1u << 16, &doc, NULL), 0);

@@ -78,9 +78,8 @@ static usec_t blocker_since(Bench *b) {
 }
 
 /* Whoever asks between an answer and what the drain makes of it half a second later sees what is so then. */
-static void test_blockers_are_of_now(void **state) {
+TEST_CASE(test_blockers_are_of_now) {
         Bench b;
-        (void) state;
 
         bench_init(&b);
         add_pod(&b, "web", 30, 5);
@@ -95,11 +94,10 @@ static void test_blockers_are_of_now(void **state) {
 /* -- the proof ------------------------------------------------------------------------------------------ */
 
 /* A proof is as old as its question, but an answer that has just come counts however long it took. */
-static void test_proof_ages(void **state) {
+TEST_CASE(test_proof_ages) {
         Server s = { .list_usec = 3 * USEC_PER_SEC };
         unsigned changed;
         Bench b;
-        (void) state;
 
         bench_init(&b);
         add_pod(&b, "web", 30, 1);
@@ -156,10 +154,9 @@ static void test_proof_ages(void **state) {
 }
 
 /* A pod that came and went while a list was on its way: that list proves nothing, the next one does. */
-static void test_proof_spoilt(void **state) {
+TEST_CASE(test_proof_spoilt) {
         Server s = { .list_usec = 200 * MSEC };
         Bench b;
-        (void) state;
 
         bench_init(&b);
         add_pod(&b, "web", 30, 0);
@@ -197,10 +194,9 @@ static void test_proof_spoilt(void **state) {
 }
 
 /* Failures before a proof that came say nothing of those after it. */
-static void test_proof_fails_again(void **state) {
+TEST_CASE(test_proof_fails_again) {
         Server s = { .lists = { 503, 503, 503, 503, 503, 0, 503 } };
         Bench b;
-        (void) state;
 
         bench_init(&b);
         run_for(&b, USEC_PER_SEC);
@@ -217,10 +213,9 @@ static void test_proof_fails_again(void **state) {
 }
 
 /* T passes while a delete is under way: it is over when that is answered. */
-static void test_expires_after_the_delete(void **state) {
+TEST_CASE(test_expires_after_the_delete) {
         Server s = { .delete_usec = 2 * USEC_PER_SEC };
         Bench b;
-        (void) state;
 
         bench_init(&b);
         fake_add_pod(b.w.cluster, &(FakePod){ .name = "kept",
@@ -242,10 +237,9 @@ static void test_expires_after_the_delete(void **state) {
 /* -- what wakes it ---------------------------------------------------------------------------------------- */
 
 /* Nothing has changed: nobody is told so. */
-static void test_wakes_in_vain(void **state) {
+TEST_CASE(test_wakes_in_vain) {
         unsigned changed;
         Bench b;
-        (void) state;
 
         bench_init(&b);
         add_pod(&b, "web", 30, 20);
@@ -262,9 +256,8 @@ static void test_wakes_in_vain(void **state) {
 }
 
 /* Each of these alone, long after anything else has happened. */
-static void test_one_cause(void **state) {
+TEST_CASE(test_one_cause) {
         Bench b;
-        (void) state;
 
         print_message("  pods that opted out are evicted after all\n");
         bench_init(&b);
@@ -310,10 +303,9 @@ static void test_one_cause(void **state) {
 
 /* A pod of several that somebody else deletes, or whose own eviction makes it one to be waited for no more, is news at once;
  * one that goes as it was asked to is told with others. */
-static void test_changed_by_others(void **state) {
+TEST_CASE(test_changed_by_others) {
         unsigned changed;
         Bench b;
-        (void) state;
 
         bench_init(&b);
         add_pod(&b, "web", 30, 20);
@@ -343,9 +335,8 @@ static void test_changed_by_others(void **state) {
 }
 
 /* Where others were held until they went, each that goes is looked at at once. */
-static void test_gone_while_others_are_held(void **state) {
+TEST_CASE(test_gone_while_others_are_held) {
         Bench b;
-        (void) state;
 
         bench_init(&b);
         add_pod(&b, "dns", 30, 0);
@@ -366,10 +357,9 @@ static void test_gone_while_others_are_held(void **state) {
 
 /* Long after the last act there is nothing to tell a change together with. Then they go in quick succession, more than once
  * around; what was held at first is forgotten by then. */
-static void test_told_together_again(void **state) {
+TEST_CASE(test_told_together_again) {
         unsigned changed;
         Bench b;
-        (void) state;
 
         bench_init(&b);
         fake_add_pod(b.w.cluster, &(FakePod){ .name = "job",
@@ -406,9 +396,8 @@ static void test_told_together_again(void **state) {
         bench_done(&b);
 }
 
-static void test_awaits_pods(void **state) {
+TEST_CASE(test_awaits_pods) {
         Bench b;
-        (void) state;
 
         bench_init(&b);
         b.know_pdbs = true;
@@ -432,11 +421,10 @@ static void test_awaits_pods(void **state) {
 /* -- why a pod is still there ----------------------------------------------------------------------------- */
 
 /* A reason has its own beginning, and is told, with each budget that refuses. */
-static void test_reasons_follow_each_other(void **state) {
+TEST_CASE(test_reasons_follow_each_other) {
         usec_t first, second;
         unsigned changed;
         Bench b;
-        (void) state;
 
         bench_init(&b);
         add_pod(&b, "web", 300, 300);
@@ -465,10 +453,9 @@ static void test_reasons_follow_each_other(void **state) {
 }
 
 /* Nobody but our own question says so: its answer alone is told. */
-static void test_answer_without_a_watch(void **state) {
+TEST_CASE(test_answer_without_a_watch) {
         unsigned changed;
         Bench b;
-        (void) state;
 
         bench_init(&b);
         add_pod(&b, "web", 30, 100);
@@ -490,9 +477,8 @@ static void test_answer_without_a_watch(void **state) {
 }
 
 /* Behind a closed gate for half an hour: said after five seconds, and every ten minutes. */
-static void test_held_for_long(void **state) {
+TEST_CASE(test_held_for_long) {
         Bench b;
-        (void) state;
 
         bench_init(&b);
         b.know_pdbs = true;
@@ -519,9 +505,8 @@ static void test_held_for_long(void **state) {
 }
 
 /* Its budget is another one now, or none any more: what waits at the old gate goes to the new one. */
-static void test_budget_changes(void **state) {
+TEST_CASE(test_budget_changes) {
         static const char *const then[] = { NULL, "open" };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(then); i++) {
                 Bench b;
@@ -546,7 +531,7 @@ static void test_budget_changes(void **state) {
 }
 
 /* A budget has been asked only where it has answered. */
-static void test_what_is_a_refusal(void **state) {
+TEST_CASE(test_what_is_a_refusal) {
         static const struct {
                 const char *what;
                 unsigned status;
@@ -555,7 +540,6 @@ static void test_what_is_a_refusal(void **state) {
                 { "flow control says nothing of the pod", 429, false },
                 { "nor does a server that is ill, but it has had its time", 500, true },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 Server s = { .retry_after_sec = 1 };
@@ -587,10 +571,9 @@ static void on_slow_second(const FakeRequest *r, FakeApiFault *fault, void *user
                 fault->delay_usec = 100 * MSEC;
 }
 
-static void test_look_wanted_during_a_look(void **state) {
+TEST_CASE(test_look_wanted_during_a_look) {
         Server s = { .list_usec = 300 * MSEC, .deletes = { 409, 409 } };
         Bench b;
-        (void) state;
 
         bench_init(&b);
         add_pod(&b, "a", 500, 1);
@@ -609,10 +592,9 @@ static void test_look_wanted_during_a_look(void **state) {
 }
 
 /* One look, however often it wakes while that is under way. */
-static void test_wakes_during_a_look(void **state) {
+TEST_CASE(test_wakes_during_a_look) {
         Server s = { .list_usec = 500 * MSEC, .deletes = { 409 } };
         Bench b;
-        (void) state;
 
         bench_init(&b);
         add_pod(&b, "a", 500, 1);
@@ -629,10 +611,9 @@ static void test_wakes_during_a_look(void **state) {
 }
 
 /* Looks that failed before one that came say nothing of the next. */
-static void test_look_fails_again(void **state) {
+TEST_CASE(test_look_fails_again) {
         Server s = { .lists = { 503, 503, 503, 503, 0, 503 }, .deletes = { 409, 409 } };
         Bench b;
-        (void) state;
 
         bench_init(&b);
         add_pod(&b, "a", 500, 1);
@@ -647,9 +628,8 @@ static void test_look_fails_again(void **state) {
 }
 
 /* What a look has shown is over when the watch has something newer. */
-static void test_view_is_newer_than_the_look(void **state) {
+TEST_CASE(test_view_is_newer_than_the_look) {
         Bench b;
-        (void) state;
 
         bench_init(&b);
         add_pod(&b, "web", 40, 100);
@@ -666,9 +646,8 @@ static void test_view_is_newer_than_the_look(void **state) {
 }
 
 /* The view stands still and is older than what the look has shown: the look's word goes, in plan and precondition. */
-static void test_look_is_newer_than_the_view(void **state) {
+TEST_CASE(test_look_is_newer_than_the_view) {
         Bench b;
-        (void) state;
 
         bench_init(&b);
         add_pod(&b, "web", 500, 1);
@@ -685,9 +664,8 @@ static void test_look_is_newer_than_the_view(void **state) {
 /* -- deletes ------------------------------------------------------------------------------------------------ */
 
 /* Already gone, which the watch has not said: no news, and not asked again. */
-static void test_delete_of_nothing(void **state) {
+TEST_CASE(test_delete_of_nothing) {
         Bench b;
-        (void) state;
 
         bench_init(&b);
         add_pod(&b, "web", 500, 1);
@@ -702,10 +680,9 @@ static void test_delete_of_nothing(void **state) {
         bench_done(&b);
 }
 
-static void test_delete_retry_after(void **state) {
+TEST_CASE(test_delete_retry_after) {
         Server s = { .deletes = { 429, 429 }, .retry_after_sec = 7 };
         Bench b;
-        (void) state;
 
         bench_init(&b);
         add_pod(&b, "web", 500, 1);
@@ -721,10 +698,9 @@ static void test_delete_retry_after(void **state) {
 }
 
 /* Conflicts and failures of a delete that was taken in the end count for nothing with the next one of the same pod. */
-static void test_deleted_twice(void **state) {
+TEST_CASE(test_deleted_twice) {
         Server s = { .deletes = { 500, 500, 500, 0, 500 } };
         Bench b;
-        (void) state;
 
         bench_init(&b);
         add_pod(&b, "web", 500, 500);
@@ -757,10 +733,9 @@ static void test_deleted_twice(void **state) {
 }
 
 /* An eviction that was wrong about a pod: the next one is left alone while it is under way. */
-static void test_asked_again_once(void **state) {
+TEST_CASE(test_asked_again_once) {
         Server s = { .evictions = { 409 } };
         Bench b;
-        (void) state;
 
         bench_init(&b);
         add_pod(&b, "web", 30, 0);
@@ -781,10 +756,9 @@ static void test_asked_again_once(void **state) {
 }
 
 /* From T - g on it is deleted: its budget is not asked any more, however long it takes to go. */
-static void test_deleted_instead(void **state) {
+TEST_CASE(test_deleted_instead) {
         uint64_t asked;
         Bench b;
-        (void) state;
 
         bench_init(&b);
         add_pod(&b, "web", 60, 60);
@@ -801,9 +775,8 @@ static void test_deleted_instead(void **state) {
 }
 
 /* It opts out while it waits at a gate: when that opens, it stays. */
-static void test_opts_out_while_it_waits(void **state) {
+TEST_CASE(test_opts_out_while_it_waits) {
         Bench b;
-        (void) state;
 
         bench_init(&b);
         b.know_pdbs = true;
@@ -825,9 +798,8 @@ static void test_opts_out_while_it_waits(void **state) {
 }
 
 /* The watch is faster than the answer to its eviction, which is told all the same. */
-static void test_answer_after_the_watch(void **state) {
+TEST_CASE(test_answer_after_the_watch) {
         Bench b;
-        (void) state;
 
         bench_init(&b);
         b.eviction_reply_usec = 300 * MSEC;
@@ -844,7 +816,7 @@ static void test_answer_after_the_watch(void **state) {
 
 /* Pods are gone before their evictions are answered: who evicted them is told when the answers come, and without them once the
  * node is proved empty, whichever is first. One that was refused, or found its pod gone, is told as gone only. */
-static void test_answer_after_the_pod(void **state) {
+TEST_CASE(test_answer_after_the_pod) {
         static const struct {
                 usec_t reply_usec, list_usec;
                 unsigned status; /* of the answer; 0: as it is */
@@ -857,7 +829,6 @@ static void test_answer_after_the_pod(void **state) {
                 { 300 * MSEC, 600 * MSEC, 0, true, 0, "gone db; gone web" },
                 { 300 * MSEC, 600 * MSEC, 500, true, 0, "gone db; gone web" },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 Server s = { .list_usec = rows[i].list_usec, .evictions = { rows[i].status, rows[i].status } };
@@ -891,9 +862,8 @@ static void test_answer_after_the_pod(void **state) {
 }
 
 /* A drain that is dropped meanwhile lets the calls under way end in peace, and says nothing of them any more. */
-static void test_dropped_before_the_answer(void **state) {
+TEST_CASE(test_dropped_before_the_answer) {
         Bench b;
-        (void) state;
 
         for (unsigned told = 0; told < 2; told++) {
                 bench_init(&b);
@@ -920,9 +890,8 @@ static void test_dropped_before_the_answer(void **state) {
 }
 
 /* Deletes end pods as evictions do: neither without the permit, nor without the lead. */
-static void test_deletes_are_permitted(void **state) {
+TEST_CASE(test_deletes_are_permitted) {
         Bench b;
-        (void) state;
 
         bench_init(&b);
         add_pod(&b, "web", 500, 1);

@@ -5,10 +5,9 @@
 
 /* -- the plain way -------------------------------------------------------------------------------------- */
 
-static void test_empty(void **state) {
+TEST_CASE(test_empty) {
         Bench b;
         uint64_t lists;
-        (void) state;
 
         bench_init(&b);
         fake_add_pod(b.w.cluster,
@@ -36,9 +35,8 @@ static void test_empty(void **state) {
         bench_done(&b);
 }
 
-static void test_pods(void **state) {
+TEST_CASE(test_pods) {
         Bench b;
-        (void) state;
 
         bench_init(&b);
         for (int i = 0; i < 3; i++) {
@@ -62,10 +60,9 @@ static void test_pods(void **state) {
 }
 
 /* What our evictions bring about is told together; where it calls for an act, that comes at once. */
-static void test_told_together(void **state) {
+TEST_CASE(test_told_together) {
         unsigned n;
         Bench b;
-        (void) state;
 
         bench_init(&b);
         for (int i = 0; i < 10; i++) {
@@ -99,9 +96,8 @@ static void test_told_together(void **state) {
         bench_done(&b);
 }
 
-static void test_critical_last(void **state) {
+TEST_CASE(test_critical_last) {
         Bench b;
-        (void) state;
 
         bench_init(&b);
         fake_add_pod(b.w.cluster, &(FakePod){ .name = "dns", .node = NODE });
@@ -121,7 +117,7 @@ static void test_critical_last(void **state) {
 
 /* -- what holds ----------------------------------------------------------------------------------------- */
 
-static void test_protected(void **state) {
+TEST_CASE(test_protected) {
         static const struct {
                 const char *what;
                 ProtectedPolicy policy;
@@ -137,7 +133,6 @@ static void test_protected(void **state) {
                 { "ignore: all go", PROTECTED_IGNORE, "evicted job; evicted web; gone job; gone web", "",
                   "" },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 Bench b;
@@ -163,9 +158,8 @@ static void test_protected(void **state) {
         }
 }
 
-static void test_protection_ends_by_time(void **state) {
+TEST_CASE(test_protection_ends_by_time) {
         Bench b;
-        (void) state;
 
         bench_init(&b);
         fake_add_pod(b.w.cluster, &(FakePod){ .name = "job",
@@ -181,9 +175,8 @@ static void test_protection_ends_by_time(void **state) {
         bench_done(&b);
 }
 
-static void test_blocked_by_unknown_pdb(void **state) {
+TEST_CASE(test_blocked_by_unknown_pdb) {
         Bench b;
-        (void) state;
 
         bench_init(&b);
         fake_add_pod(b.w.cluster, &(FakePod){ .name = "web", .node = NODE, .app = "web" });
@@ -204,9 +197,7 @@ static void test_blocked_by_unknown_pdb(void **state) {
 
 /* Five of a closed PDB hold up nothing but themselves: whoever knows of the PDB, the free pod that came last goes with
  * the first of what is sent. */
-static void test_free_pod_beside_blocked_ones(void **state) {
-        (void) state;
-
+TEST_CASE(test_free_pod_beside_blocked_ones) {
         for (unsigned gated = 0; gated < 2; gated++) {
                 char name[] = "held-0";
                 Bench b;
@@ -234,9 +225,8 @@ static void test_free_pod_beside_blocked_ones(void **state) {
         }
 }
 
-static void test_known_pdb_waits_for_its_gate(void **state) {
+TEST_CASE(test_known_pdb_waits_for_its_gate) {
         Bench b;
-        (void) state;
 
         bench_init(&b);
         b.know_pdbs = true;
@@ -257,9 +247,8 @@ static void test_known_pdb_waits_for_its_gate(void **state) {
         bench_done(&b);
 }
 
-static void test_two_pdbs(void **state) {
+TEST_CASE(test_two_pdbs) {
         Bench b;
-        (void) state;
 
         bench_init(&b);
         fake_add_pod(b.w.cluster, &(FakePod){ .name = "web", .node = NODE, .app = "web" });
@@ -287,11 +276,10 @@ static void test_two_pdbs(void **state) {
 }
 
 /* A webhook answers for the eviction of one pod: the other of its PDB goes, and it is told once, with the newest words. */
-static void test_webhook(void **state) {
+TEST_CASE(test_webhook) {
         const DrainBlocker *blockers;
         Bench b;
         size_t n;
-        (void) state;
 
         bench_init(&b);
         fake_add_pod(b.w.cluster,
@@ -326,9 +314,7 @@ static void test_webhook(void **state) {
 }
 
 /* A deadline does not wait for a webhook, whoever asks once before it deletes. */
-static void test_webhook_until_deadline(void **state) {
-        (void) state;
-
+TEST_CASE(test_webhook_until_deadline) {
         for (unsigned first = 0; first < 2; first++) {
                 Bench b;
 
@@ -353,9 +339,8 @@ static void test_webhook_until_deadline(void **state) {
 
 /* -- the deadline --------------------------------------------------------------------------------------- */
 
-static void test_deadline(void **state) {
+TEST_CASE(test_deadline) {
         Bench b;
-        (void) state;
 
         bench_init(&b);
         fake_add_pod(
@@ -404,9 +389,8 @@ static void refuse_evictions(const FakeRequest *r, FakeApiFault *fault, void *us
 static void on_other_admitted(EvictorAdmission *a, void *userdata) {
 }
 
-static void test_expired(void **state) {
+TEST_CASE(test_expired) {
         Bench b;
-        (void) state;
 
         bench_init(&b);
         fake_add_pod(b.w.cluster,
@@ -431,11 +415,10 @@ static void test_expired(void **state) {
 
 /* Of many pods that are deleted at their deadline so many are under way as the window has; each with what is left
  * when it leaves, not when it was planned. */
-static void test_deadline_of_many(void **state) {
+TEST_CASE(test_deadline_of_many) {
         enum { PODS = 12, WINDOW = 3 };
         const EvictorOptions narrow = { .window_start = WINDOW, .window_max = WINDOW };
         Bench b;
-        (void) state;
 
         bench_init(&b);
         evictor_free(b.evictor);
@@ -462,11 +445,10 @@ static void test_deadline_of_many(void **state) {
 }
 
 /* A delete that waits for its place holds the end of its node up, but not for ever. */
-static void test_deadline_without_a_place(void **state) {
+TEST_CASE(test_deadline_without_a_place) {
         const EvictorOptions narrow = { .window_start = 1, .window_max = 1 };
         EvictorAdmission *others;
         Bench b;
-        (void) state;
 
         bench_init(&b);
         evictor_free(b.evictor);
@@ -501,9 +483,8 @@ static void test_deadline_without_a_place(void **state) {
 }
 
 /* An already terminating pod that would outlive T is deleted again with less. */
-static void test_terminating_beyond(void **state) {
+TEST_CASE(test_terminating_beyond) {
         Bench b;
-        (void) state;
 
         bench_init(&b);
         fake_add_pod(b.w.cluster,
@@ -531,9 +512,8 @@ static void test_terminating_beyond(void **state) {
         bench_done(&b);
 }
 
-static void test_evict_first(void **state) {
+TEST_CASE(test_evict_first) {
         Bench b;
-        (void) state;
 
         bench_init(&b);
         fake_add_pod(b.w.cluster,
@@ -569,10 +549,9 @@ static void bind_late(const FakeRequest *r, FakeApiFault *fault, void *userdata)
         fault->delay_usec = 200 * MSEC;
 }
 
-static void test_bound_during_proof(void **state) {
+TEST_CASE(test_bound_during_proof) {
         LateBind late = {};
         Bench b;
-        (void) state;
 
         bench_init(&b);
         run_for(&b, USEC_PER_SEC);
@@ -597,10 +576,9 @@ static void test_bound_during_proof(void **state) {
 }
 
 /* Its StatefulSet makes it anew, and its node takes it (somebody opened that), as fast as it goes. */
-static void test_comes_again_and_again(void **state) {
+TEST_CASE(test_comes_again_and_again) {
         uint64_t lists;
         Bench b;
-        (void) state;
 
         bench_init(&b);
         run_for(&b, USEC_PER_SEC);
@@ -622,9 +600,8 @@ static void test_comes_again_and_again(void **state) {
 }
 
 /* A watch that stands still shows an empty node; the list does not. */
-static void test_stale_watch(void **state) {
+TEST_CASE(test_stale_watch) {
         Bench b;
-        (void) state;
 
         bench_init(&b);
         run_for(&b, USEC_PER_SEC);
@@ -644,9 +621,8 @@ static void fail_lists(const FakeRequest *r, FakeApiFault *fault, void *userdata
                 fault->status = 503;
 }
 
-static void test_proof_fails(void **state) {
+TEST_CASE(test_proof_fails) {
         Bench b;
-        (void) state;
 
         bench_init(&b);
         run_for(&b, USEC_PER_SEC);
@@ -676,11 +652,10 @@ static void delay_others(const FakeRequest *r, FakeApiFault *fault, void *userda
 
 /* Its proof waits for no evictions of others; of many proofs 32 are under way together, but with a deadline it waits
  * for none of these, either. */
-static void test_proof_and_others(void **state) {
+TEST_CASE(test_proof_and_others) {
         const KubeCallOptions follows = { .timeout_usec = USEC_PER_MINUTE, .rank = KUBE_RANK_FOLLOWS };
         const KubeTarget node = { .kind = &kube_node_kind, .name = "node-b" };
         Bench b;
-        (void) state;
 
         bench_init(&b);
         run_for(&b, USEC_PER_SEC);
@@ -737,10 +712,9 @@ static void begin_with_bad_deletes(Bench *b, BadDeletes *bad) {
 }
 
 /* A DELETE that fails is said, and sent again with patience. */
-static void test_delete_fails(void **state) {
+TEST_CASE(test_delete_fails) {
         BadDeletes bad = { .n_bad = 3, .status = 500 };
         Bench b;
-        (void) state;
 
         begin_with_bad_deletes(&b, &bad);
         run_for(&b, 150 * MSEC);
@@ -757,9 +731,8 @@ static void drop_evictions(const FakeRequest *r, FakeApiFault *fault, void *user
 }
 
 /* Its budget has been asked, and has said no: that nobody answered since does not unsay it. */
-static void test_refused_then_silence(void **state) {
+TEST_CASE(test_refused_then_silence) {
         Bench b;
-        (void) state;
 
         bench_init(&b);
         fake_add_pod(b.w.cluster, &(FakePod){ .name = "web", .node = NODE, .app = "web", .grace_sec = 60 });
@@ -784,10 +757,9 @@ static uint64_t n_looks(Bench *b) {
 
 /* Deleted by somebody else 20 s ago, which the watch has not said: what is left until T, reckoned from then,
  * would be over. */
-static void test_deleted_meanwhile(void **state) {
+TEST_CASE(test_deleted_meanwhile) {
         uint64_t looks;
         Bench b;
-        (void) state;
 
         bench_init(&b);
         fake_add_pod(b.w.cluster,
@@ -818,9 +790,8 @@ static void test_deleted_meanwhile(void **state) {
 
 /* Somebody deletes the pod after the look at it was answered, and before that answer is there. What the look says was
  * true when it was asked for: a shortened grace would count from a moment of which it knows nothing. */
-static void test_look_answered_late(void **state) {
+TEST_CASE(test_look_answered_late) {
         Bench b;
-        (void) state;
 
         bench_init(&b);
         fake_add_pod(b.w.cluster, &(FakePod){ .name = "w", .node = NODE, .grace_sec = 60, .stop_sec = 60 });
@@ -837,10 +808,9 @@ static void test_look_answered_late(void **state) {
 }
 
 /* An eviction with less grace is sent on a look of late, and on a new one when it is sent again. */
-static void test_evicted_as_looked_at(void **state) {
+TEST_CASE(test_evicted_as_looked_at) {
         uint64_t looks;
         Bench b;
-        (void) state;
 
         bench_init(&b);
         fake_add_pod(b.w.cluster, &(FakePod){ .name = "gone", .node = NODE, .grace_sec = 500 });
@@ -898,10 +868,9 @@ static void begin_restless(Bench *b, Restless *l) {
 }
 
 /* It is looked at again, but not for ever. */
-static void test_changes_again_and_again(void **state) {
+TEST_CASE(test_changes_again_and_again) {
         Restless l = {};
         Bench b;
-        (void) state;
 
         begin_restless(&b, &l);
         begin(&b, 100, PROTECTED_WAIT, false);
@@ -915,10 +884,9 @@ static void test_changes_again_and_again(void **state) {
 }
 
 /* It cannot be looked at: its last second comes all the same. */
-static void test_no_look_before_deadline(void **state) {
+TEST_CASE(test_no_look_before_deadline) {
         Restless l = { .lists_fail = true };
         Bench b;
-        (void) state;
 
         begin_restless(&b, &l);
         begin(&b, 20, PROTECTED_WAIT, false);
@@ -934,9 +902,8 @@ static void test_no_look_before_deadline(void **state) {
 }
 
 /* Another pod has its name: the look shows it, and it is left alone. */
-static void test_replaced(void **state) {
+TEST_CASE(test_replaced) {
         Bench b;
-        (void) state;
 
         bench_init(&b);
         fake_add_pod(b.w.cluster, &(FakePod){ .name = "db-0", .node = NODE, .grace_sec = 500 });
@@ -960,10 +927,9 @@ static void test_replaced(void **state) {
 }
 
 /* A conflict that no look explains is a failure like any other. */
-static void test_conflict_without_cause(void **state) {
+TEST_CASE(test_conflict_without_cause) {
         BadDeletes bad = { .n_bad = 7, .status = 409 };
         Bench b;
-        (void) state;
 
         begin_with_bad_deletes(&b, &bad);
         run_for(&b, 100 * MSEC);
@@ -980,11 +946,10 @@ static void test_conflict_without_cause(void **state) {
 
 /* Somebody on the node has seen the containers end: the pod is taken off at once, once, and silently; a
  * refusal is tried again, and told nobody. */
-static void test_ended_on_the_node(void **state) {
+TEST_CASE(test_ended_on_the_node) {
         for (unsigned refused = 0; refused <= 1; refused++) {
                 BadDeletes bad = { .n_bad = 3, .status = 500 };
                 Bench b;
-                (void) state;
 
                 bench_init(&b);
                 print_message("  refused: %u\n", refused);
@@ -1017,9 +982,7 @@ static void deny_once(const FakeRequest *r, FakeApiFault *fault, void *userdata)
 }
 
 /* etcd is restored from a backup: what was accepted has never been. */
-static void test_accepted_and_lost(void **state) {
-        (void) state;
-
+TEST_CASE(test_accepted_and_lost) {
         for (int deadline = 0; deadline < 2; deadline++) {
                 _cleanup_(fake_backup_freep) FakeBackup *backup = NULL;
                 Bench b;
@@ -1045,10 +1008,9 @@ static void test_accepted_and_lost(void **state) {
         }
 }
 
-static void test_wrongly_gone(void **state) {
+TEST_CASE(test_wrongly_gone) {
         unsigned n = 0;
         Bench b;
-        (void) state;
 
         bench_init(&b);
         fake_add_pod(b.w.cluster, &(FakePod){ .name = "web", .node = NODE });
@@ -1063,9 +1025,8 @@ static void test_wrongly_gone(void **state) {
         bench_done(&b);
 }
 
-static void test_freed_in_between(void **state) {
+TEST_CASE(test_freed_in_between) {
         static const usec_t moments[] = { 0, 1, 2 * MSEC, 6 * MSEC, 20 * MSEC, 80 * MSEC, USEC_PER_SEC };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(moments); i++) {
                 Bench b;

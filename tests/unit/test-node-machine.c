@@ -1,16 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "cmocka-test.h"
 #include "node-machine.h"
 
 /* What the cloud has said of a machine, and whether its kubelet reports: does the Node go without a drain, and does its removal
  * go on once the end was asked for? */
-static void test_end(void **state) {
+TEST_CASE(test_end) {
         static const struct {
                 const char *name;
                 MachineState machine;

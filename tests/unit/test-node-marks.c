@@ -1,11 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "cmocka-test.h"
 #include "marks.h"
 #include "node-marks.h"
 #include "string-util.h"
@@ -56,7 +50,7 @@ static void assert_json(char *found, const char *expected) {
 #define LABEL "'labels':{'node.kubernetes.io/exclude-from-external-load-balancers':'vesper'}"
 #define FOREIGN_LABEL "'labels':{'node.kubernetes.io/exclude-from-external-load-balancers':''}"
 
-static void test_mark(void **state) {
+TEST_CASE(test_mark) {
         static const struct {
                 const char *what, *node, *patch;
                 bool claimed;
@@ -92,7 +86,7 @@ static void test_mark(void **state) {
         }
 }
 
-static void test_undo(void **state) {
+TEST_CASE(test_undo) {
         static const struct {
                 const char *what, *node, *patch; /* NULL: nothing to take off */
                 bool uncordons;
@@ -156,7 +150,7 @@ static void test_undo(void **state) {
         "{'type':'" type "','status':'" status \
         "','reason':'VesperAgent','lastTransitionTime':'2027-01-15T07:00:00Z'}"
 
-static void test_conditions(void **state) {
+TEST_CASE(test_conditions) {
         static const struct {
                 const char *what, *conditions;
                 DrainConditions have;
@@ -186,7 +180,7 @@ static void test_conditions(void **state) {
         }
 }
 
-static void test_conditions_patch(void **state) {
+TEST_CASE(test_conditions_patch) {
         _cleanup_fixture_ Fixture f = { 0 }, g = { 0 };
         KubeNode *n = decode(&f, "{" META "},'status':{'conditions':[" OWN("DrainInProgress", "True") "]}}");
         KubeNode *other = decode(
@@ -210,7 +204,7 @@ static void test_conditions_patch(void **state) {
 }
 
 /* What is planned, and what of it becomes of a shutdown: by cause, and never over another's word that is True. */
-static void test_conditions_of_maintenance(void **state) {
+TEST_CASE(test_conditions_of_maintenance) {
 #define STANDS ",'lastHeartbeatTime':'2027-01-15T08:00:00Z','lastTransitionTime':'2027-01-15T08:00:00Z'}"
 #define DRAINS(status) "{'type':'DrainInProgress','status':'" status "','reason':'VesperAgent','message':'m'" STANDS
 #define TOLD(type, status, reason) "{'type':'" type "','status':'" status "','reason':'" reason "','message':'m'" STANDS
@@ -271,7 +265,7 @@ static void test_conditions_of_maintenance(void **state) {
 #undef TOLD
 #undef PATCH
 
-static void test_boot_id(void **state) {
+TEST_CASE(test_boot_id) {
         static const struct {
                 const char *a, *b;
                 bool equal;
@@ -292,7 +286,7 @@ static void test_boot_id(void **state) {
         }
 }
 
-static void test_boot_of_marks(void **state) {
+TEST_CASE(test_boot_of_marks) {
         static const struct {
                 const char *what, *annotations, *boot_id;
         } rows[] = {
@@ -320,7 +314,7 @@ static void test_boot_of_marks(void **state) {
         }
 }
 
-static void test_reading(void **state) {
+TEST_CASE(test_reading) {
         static const struct {
                 const char *what, *node;
                 bool marks, stranger, uncordoned;
@@ -358,7 +352,7 @@ static void test_reading(void **state) {
 #define OTHER_BOOT "ffffffffffffffffffffffffffffffff"
 
 /* What stands there, of this boot or another, overruled or not. */
-static void test_interruptions(void **state) {
+TEST_CASE(test_interruptions) {
         static const struct {
                 const char *what, *annotations;
                 bool marks, marked, released;
@@ -390,7 +384,7 @@ static void test_interruptions(void **state) {
 
 /* A person overruled us: our marks go, the cordon is whoever's it is now, and what was overruled stays to be known; but not a
  * shutdown, and nothing is written twice. */
-static void test_release(void **state) {
+TEST_CASE(test_release) {
         static const struct {
                 const char *what, *node;
                 bool patch, is_overruled_phase, takes_interruption;
@@ -426,7 +420,7 @@ static void test_release(void **state) {
 }
 
 /* One condition after the other, as the drain goes on: since when each holds, and that no older word is left. */
-static void test_conditions_change(void **state) {
+TEST_CASE(test_conditions_change) {
         static const struct {
                 const char *what, *conditions;
                 DrainConditions have, wanted;

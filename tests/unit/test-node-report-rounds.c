@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
-
+#include "cmocka-test.h"
 #include "json.h"
 #include "kube-rig.h"
 #include "marks.h"
@@ -137,10 +132,9 @@ static void bench_init_cordoned(Bench *b) {
 
 /* -- from when it counts ---------------------------------------------------------------------------------- */
 
-static void test_sent_not_answered(void **state) {
+TEST_CASE(test_sent_not_answered) {
         _cleanup_bench_ Bench b;
         usec_t start;
-        (void) state;
 
         bench_init(&b);
         b.rig->request_delay_usec = 200 * MSEC;
@@ -156,10 +150,9 @@ static void test_sent_not_answered(void **state) {
         assert_int_equal(b.sent_usec, start); /* the first of them, when it left */
 }
 
-static void test_fresh_from_the_question(void **state) {
+TEST_CASE(test_fresh_from_the_question) {
         _cleanup_bench_ Bench b;
         usec_t asked;
-        (void) state;
 
         bench_init_cordoned(&b);
         rig_run_for(b.rig, USEC_PER_MINUTE);
@@ -189,9 +182,8 @@ static void test_fresh_from_the_question(void **state) {
 }
 
 /* What is wanted changes while the write of what was wanted before is on its way: it is written, too. */
-static void test_news_during_a_write(void **state) {
+TEST_CASE(test_news_during_a_write) {
         _cleanup_bench_ Bench b;
-        (void) state;
 
         bench_init(&b);
         b.rig->reply_delay_usec = 300 * MSEC;
@@ -215,9 +207,8 @@ static void test_news_during_a_write(void **state) {
 }
 
 /* How many pods are left is written at once with a phase, and else every ten seconds, however often it changes. */
-static void test_pods_left(void **state) {
+TEST_CASE(test_pods_left) {
         _cleanup_bench_ Bench b;
-        (void) state;
 
         bench_init_cordoned(&b);
         for (unsigned i = 0; i < 20; i++)
@@ -235,9 +226,8 @@ static void test_pods_left(void **state) {
 }
 
 /* Each alone is a reason to write, and until it is written the report is not done. */
-static void test_one_of_the_text(void **state) {
+TEST_CASE(test_one_of_the_text) {
         _cleanup_bench_ Bench b;
-        (void) state;
 
         bench_init(&b);
         b.notice.announced_usec = RIG_START_WALL;
@@ -305,7 +295,7 @@ static char *node_left(Bench *b, const char *phase, int pods_left) {
 }
 
 /* Of what stands there, nothing is written again; what is missing is: at once, or the pods left after a while. */
-static void test_resume(void **state) {
+TEST_CASE(test_resume) {
         static const struct {
                 const char *what, *phase;
                 int pods_left;
@@ -316,7 +306,6 @@ static void test_resume(void **state) {
                 { "other pods left", "Draining", 4, "", "P" },
                 { "no pods left were said", "Draining", -1, "P", "" },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_bench_ Bench b;
@@ -340,10 +329,9 @@ static void test_resume(void **state) {
 
 /* -- failures, and the next ones --------------------------------------------------------------------------- */
 
-static void test_fails_again(void **state) {
+TEST_CASE(test_fails_again) {
         _cleanup_bench_ Bench b;
         size_t n;
-        (void) state;
 
         bench_init_cordoned(&b);
         for (unsigned i = 0; i < 6; i++)
@@ -372,9 +360,8 @@ static void test_fails_again(void **state) {
 
 /* Five conflicts in a row are answered at once, each on a Node that is read; more of them wait; the first that is taken ends the
  * row, and a read does not. */
-static void test_conflicts_again(void **state) {
+TEST_CASE(test_conflicts_again) {
         _cleanup_bench_ Bench b;
-        (void) state;
 
         bench_init_cordoned(&b);
         for (unsigned round = 0; round < 2; round++) {
@@ -393,9 +380,8 @@ static void test_conflicts_again(void **state) {
 }
 
 /* The watch has brought a newer Node than the one that was refused: that one is written on, not read. */
-static void test_conflict_with_news(void **state) {
+TEST_CASE(test_conflict_with_news) {
         _cleanup_bench_ Bench b;
-        (void) state;
 
         bench_init_cordoned(&b);
         b.rig->reply_delay_usec = 100 * MSEC;
@@ -421,9 +407,8 @@ static void test_conflict_with_news(void **state) {
 
 /* -- reads --------------------------------------------------------------------------------------------------- */
 
-static void test_reads(void **state) {
+TEST_CASE(test_reads) {
         _cleanup_bench_ Bench b;
-        (void) state;
 
         /* A write that is taken is as good. */
         bench_init_cordoned(&b);
@@ -473,11 +458,10 @@ static void test_reads(void **state) {
              TAINTED)
 
 /* Marked, undone, marked, released, marked: each from its beginning. */
-static void test_goals(void **state) {
+TEST_CASE(test_goals) {
         static const char *const marked[] = { MARKED("11"), MARKED("21"), MARKED("31"), MARKED("41") };
         static const char *const plain[] = { PLAIN("12"), PLAIN("22"), PLAIN("32"), PLAIN("42") };
         _cleanup_bench_ Bench b;
-        (void) state;
 
         bench_init(&b);
         see(&b, PLAIN("10"));
@@ -520,9 +504,8 @@ static void test_goals(void **state) {
 }
 
 /* A wait that one goal was told is not the next one's. */
-static void test_goal_does_not_wait(void **state) {
+TEST_CASE(test_goal_does_not_wait) {
         _cleanup_bench_ Bench b;
-        (void) state;
 
         bench_init_cordoned(&b);
         see(&b, MARKED("12"));
@@ -538,9 +521,8 @@ static void test_goal_does_not_wait(void **state) {
 }
 
 /* What is under way for the old goal says nothing to the new one, and nor does a read that it wanted. */
-static void test_goal_changes_during_a_write(void **state) {
+TEST_CASE(test_goal_changes_during_a_write) {
         _cleanup_bench_ Bench b;
-        (void) state;
 
         bench_init(&b);
         b.rig->reply_delay_usec = 200 * MSEC;
@@ -561,9 +543,8 @@ static void test_goal_changes_during_a_write(void **state) {
 }
 
 /* Conflicts of one goal are not in a row with those of the next. */
-static void test_goal_forgets_conflicts(void **state) {
+TEST_CASE(test_goal_forgets_conflicts) {
         _cleanup_bench_ Bench b;
-        (void) state;
 
         bench_init_cordoned(&b);
         see(&b, MARKED("12"));
@@ -587,9 +568,8 @@ static void test_goal_forgets_conflicts(void **state) {
 }
 
 /* The path is another one: tried at once, and the next failure waits as short as the first. */
-static void test_kick(void **state) {
+TEST_CASE(test_kick) {
         _cleanup_bench_ Bench b;
-        (void) state;
 
         bench_init_cordoned(&b);
         for (unsigned i = 0; i < 7; i++)
@@ -608,10 +588,9 @@ static void test_kick(void **state) {
 }
 
 /* Until the node controller has set its taint nothing more is written; then, or after a moment, it is. */
-static void test_settling(void **state) {
+TEST_CASE(test_settling) {
         for (int tainted = 0; tainted <= 1; tainted++) {
                 _cleanup_bench_ Bench b;
-                (void) state;
 
                 bench_init(&b);
                 see(&b, PLAIN("10"));

@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
-
 #include "agent-rig.h"
+#include "cmocka-test.h"
 #include "json.h"
 #include "node-report.h"
 
@@ -95,7 +90,7 @@ static uint64_t n_gets(Bench *b, unsigned status) {
 }
 
 /* What was cordoned was another Node of that name. */
-static void test_node_made_anew(void **state) {
+TEST_CASE(test_node_made_anew) {
         _cleanup_bench_ Bench b;
 
         bench_init(&b);
@@ -114,7 +109,7 @@ static void test_node_made_anew(void **state) {
 
 /* etcd is restored from a backup of before the notice: what stood there is said again. That a person un-cordoned is
  * told by marks that are still there. */
-static void test_etcd_restored(void **state) {
+TEST_CASE(test_etcd_restored) {
         _cleanup_bench_ Bench b;
         _cleanup_(fake_backup_freep) FakeBackup *backup = NULL;
 
@@ -168,7 +163,7 @@ static void on_patch(const FakeRequest *request, FakeApiFault *ret_fault, void *
                 fake_merge(m->rig->cluster, FAKE_NODES, NULL, RIG_NODE, "{'spec':{'unschedulable':null}}");
 }
 
-static void test_node_goes(void **state) {
+TEST_CASE(test_node_goes) {
         _cleanup_bench_ Bench b;
         Meddling m = { .removes = true };
 
@@ -190,7 +185,7 @@ static void test_node_goes(void **state) {
 }
 
 /* What else falls due while it waits as the server asked it to is no reason to try sooner. */
-static void test_due_in_a_wait(void **state) {
+TEST_CASE(test_due_in_a_wait) {
         _cleanup_bench_ Bench b;
         Meddling m = { .busy = true };
 
@@ -210,7 +205,7 @@ static void test_due_in_a_wait(void **state) {
 
 /* The cordon landed, its answer was lost, and the watch is late: when the Node is read again, a person has
  * un-cordoned it. Their word holds. */
-static void test_uncordoned_before_the_answer(void **state) {
+TEST_CASE(test_uncordoned_before_the_answer) {
         _cleanup_(agent_rig_freep) AgentRig *r = agent_rig_new();
         Meddling m = { .rig = r, .loses_answer = true };
 
@@ -232,7 +227,7 @@ static void test_uncordoned_before_the_answer(void **state) {
 }
 
 /* Answers overtake the watch, so an older Node is not taken; but where the informer itself goes back, etcd was restored. */
-static void test_older_nodes(void **state) {
+TEST_CASE(test_older_nodes) {
         static const struct {
                 const char *versions[3]; /* as the informer brings them */
                 const char *view;
@@ -242,7 +237,6 @@ static void test_older_nodes(void **state) {
                 { { "900", "950", "700" }, "700" },
                 { { "900", "700", "800" }, "800" },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 Bench b;
@@ -260,7 +254,7 @@ static void test_older_nodes(void **state) {
         }
 }
 
-static void test_listed(void **state) {
+TEST_CASE(test_listed) {
         static const struct {
                 const char *known, *shown, *list, *view;
         } rows[] = {
@@ -268,7 +262,6 @@ static void test_listed(void **state) {
                 { "228", "217", "220", "228" },        /* the list left before the answer */
                 { "228", "217", "228", "217" },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 KubeNode *shown;

@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 
-#include <cmocka.h>
-
+#include "cmocka-test.h"
 #include "coordinator-rig.h"
 #include "marks.h"
 
@@ -39,9 +34,8 @@ static void set_ready(CoordinatorRig *r, const char *node, bool ready) {
 
 /* -- the plain way -------------------------------------------------------------------------------------- */
 
-static void test_empty_node(void **state) {
+TEST_CASE(test_empty_node) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
-        (void) state;
 
         rig_begin(r, 2, NULL);
         fake_api_log_reset(r->api);
@@ -62,10 +56,9 @@ static void test_empty_node(void **state) {
         assert_int_equal(rig_machine(r, "n0")->n_terminated, 1);
 }
 
-static void test_marks_and_pods(void **state) {
+TEST_CASE(test_marks_and_pods) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
         const cJSON *n;
-        (void) state;
 
         rig_begin(r, 2, "1h");
         for (int i = 0; i < 10; i++) {
@@ -104,10 +97,9 @@ static void test_marks_and_pods(void **state) {
 }
 
 /* The watch of claims lags: versions from before our DELETE come into view after its answer. */
-static void test_claim_is_deleted_once(void **state) {
+TEST_CASE(test_claim_is_deleted_once) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
         _cleanup_free_ char *claim = NULL;
-        (void) state;
 
         rig_begin(r, 1, NULL);
         fake_add_pod(r->cluster, &(FakePod){ .name = "web", .node = "n0", .stop_sec = 5 });
@@ -129,9 +121,8 @@ static void test_claim_is_deleted_once(void **state) {
 }
 
 /* What nobody could read before the object is gone is not written. */
-static void test_quick_end_is_not_told(void **state) {
+TEST_CASE(test_quick_end_is_not_told) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
-        (void) state;
 
         rig_begin(r, 1, NULL);
         fake_add_pod(r->cluster, &(FakePod){ .name = "web", .node = "n0" });
@@ -148,10 +139,9 @@ static void test_quick_end_is_not_told(void **state) {
 
 /* Of 20 at once it is told when each is drained; of those beyond, together with the end of the machine,
  * unless that takes long. */
-static void test_many_nodes_are_told_in_part(void **state) {
+TEST_CASE(test_many_nodes_are_told_in_part) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
         unsigned n_drained = 0, n_together = 0;
-        (void) state;
 
         rig_begin(r, 25, NULL);
         rig_machine(r, "n24")->outcome = CLOUD_DENIED;
@@ -178,9 +168,7 @@ static void test_many_nodes_are_told_in_part(void **state) {
 }
 
 /* What is drained and has no machine whose end could be told with it, or goes before that ends. */
-static void test_many_nodes_without_machine_are_told(void **state) {
-        (void) state;
-
+TEST_CASE(test_many_nodes_without_machine_are_told) {
         for (int stripped = 0; stripped < 2; stripped++) {
                 _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
 
@@ -215,10 +203,9 @@ static void test_many_nodes_without_machine_are_told(void **state) {
 }
 
 /* Each eviction is an Event, but not when very many are: a hundred, and then one a second. */
-static void test_many_pods_are_told_in_part(void **state) {
+TEST_CASE(test_many_pods_are_told_in_part) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
         uint64_t told;
-        (void) state;
 
         rig_begin(r, 1, NULL);
         for (int i = 0; i < 200; i++) {
@@ -238,10 +225,9 @@ static void test_many_pods_are_told_in_part(void **state) {
 }
 
 /* A cordon found before ours is never claimed, and a person's label stays. */
-static void test_person_was_first(void **state) {
+TEST_CASE(test_person_was_first) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
         const cJSON *n;
-        (void) state;
 
         rig_begin(r, 1, NULL);
         fake_add_pod(r->cluster, &(FakePod){ .name = "web", .node = "n0", .stop_sec = 5 });
@@ -258,10 +244,9 @@ static void test_person_was_first(void **state) {
         assert_true(rig_wait_gone(r, "n0", 10 * USEC_PER_SEC));
 }
 
-static void test_claim_deleted_instead(void **state) {
+TEST_CASE(test_claim_deleted_instead) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
         _cleanup_free_ char *path = NULL;
-        (void) state;
 
         rig_begin(r, 1, NULL);
         add_pod(r, "web", "n0", NULL);
@@ -277,10 +262,9 @@ static void test_claim_deleted_instead(void **state) {
         assert_int_equal(rig_machine(r, "n0")->n_terminated, 1);
 }
 
-static void test_foreign_finalizer(void **state) {
+TEST_CASE(test_foreign_finalizer) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
         _cleanup_free_ char *instance = rig_instance("n0");
-        (void) state;
 
         rig_begin(r, 1, NULL);
         fake_merge(r->cluster, FAKE_NODES, NULL, "n0",
@@ -306,10 +290,9 @@ static void test_foreign_finalizer(void **state) {
 }
 
 /* The same with the claim. */
-static void test_foreign_finalizer_of_claim(void **state) {
+TEST_CASE(test_foreign_finalizer_of_claim) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
         _cleanup_free_ char *claim = NULL;
-        (void) state;
 
         rig_begin(r, 1, NULL);
         claim = MUST(strdup(fj_string(rig_claim(r, "n0"), "metadata", "name", NULL)));
@@ -328,10 +311,9 @@ static void test_foreign_finalizer_of_claim(void **state) {
 
 /* -- PDBs ----------------------------------------------------------------------------------------------- */
 
-static void test_pdb_that_allows_none(void **state) {
+TEST_CASE(test_pdb_that_allows_none) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
         usec_t opened, first = 0;
-        (void) state;
 
         rig_begin(r, 2, NULL);
         for (int i = 0; i < 20; i++) {
@@ -370,7 +352,7 @@ static void test_pdb_that_allows_none(void **state) {
 }
 
 /* A pod that two PDBs select is asked again when one of them is edited, whichever the view takes for its own. */
-static void test_two_pdbs(void **state) {
+TEST_CASE(test_two_pdbs) {
         static const struct {
                 const char *what;
                 bool edited, one, two; /* edited: else removed */
@@ -379,7 +361,6 @@ static void test_two_pdbs(void **state) {
                      { "both are edited", true, true, true },
                      { "the first goes", false, true, false },
                      { "both go", false, true, true } };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
@@ -409,9 +390,8 @@ static void test_two_pdbs(void **state) {
         }
 }
 
-static void test_pdb_over_several_nodes(void **state) {
+TEST_CASE(test_pdb_over_several_nodes) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
-        (void) state;
 
         rig_begin(r, 4, NULL);
         fake_add_replicaset(r->cluster, NULL, "web", "web", 8);
@@ -428,7 +408,7 @@ static void test_pdb_over_several_nodes(void **state) {
 
 /* -- what is protected ---------------------------------------------------------------------------------- */
 
-static void test_protected(void **state) {
+TEST_CASE(test_protected) {
         static const struct {
                 const char *what, *setting, *phase;
                 unsigned evicted;
@@ -437,7 +417,6 @@ static void test_protected(void **state) {
                 { "others: the rest goes", "Drain.Protected=others", "Draining", 1 },
                 { "ignore: all go", "Drain.Protected=ignore", "", 2 },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
@@ -472,7 +451,7 @@ static void test_protected(void **state) {
 }
 
 /* A reload, while a node waits for a protected pod. */
-static void test_protected_reconfigured(void **state) {
+TEST_CASE(test_protected_reconfigured) {
         static const struct {
                 const char *what, *setting;
                 ProtectedPolicy policy;
@@ -482,7 +461,6 @@ static void test_protected_reconfigured(void **state) {
                 { "wait -> ignore", "Drain.Protected=wait", PROTECTED_IGNORE, 0, 2 },
                 { "others -> ignore", "Drain.Protected=others", PROTECTED_IGNORE, 1, 2 },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
@@ -521,9 +499,8 @@ static void slow_down(const FakeRequest *r, FakeApiFault *fault, void *userdata)
 }
 
 /* Whoever is drained goes, however many evictions of others are under way. */
-static void test_goes_beside_others(void **state) {
+TEST_CASE(test_goes_beside_others) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
-        (void) state;
 
         for (unsigned i = 0; i < CROWD; i++) {
                 char name[16];
@@ -553,7 +530,7 @@ static void test_goes_beside_others(void **state) {
 
 /* -- terminationGracePeriod ----------------------------------------------------------------------------- */
 
-static void test_grace_period(void **state) {
+TEST_CASE(test_grace_period) {
         static const struct {
                 const char *what, *tgp;
                 int64_t grace_sec;
@@ -566,7 +543,6 @@ static void test_grace_period(void **state) {
                 { "by far more", "1m", 3600, 2, 0, 90 },
                 { "TGP 0: forced at once", "0s", 30, 2, 0, 20 },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
@@ -602,9 +578,7 @@ static void answer_deletes_late(const HttpRequest *request, const char *peer, Ht
 }
 
 /* The watch tells of the deletion before it is answered, and ends the wait for protected pods, or the pod's life. */
-static void test_deleted_before_the_answer(void **state) {
-        (void) state;
-
+TEST_CASE(test_deleted_before_the_answer) {
         for (unsigned stop_sec = 0; stop_sec < 10; stop_sec += 5) {
                 _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
 
@@ -626,11 +600,10 @@ static void test_deleted_before_the_answer(void **state) {
 }
 
 /* A person moves the end of a removal that is stuck nearer; its pod has its own grace before that. */
-static void test_forced_deadline(void **state) {
+TEST_CASE(test_forced_deadline) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
         char at[RFC3339_MAX];
         const char *claim;
-        (void) state;
 
         rig_begin(r, 1, NULL);
         fake_add_pod(r->cluster, &(FakePod){ .name = "web", .node = "n0", .app = "web", .grace_sec = 30, .stop_sec = 30 });
@@ -661,7 +634,7 @@ static void test_forced_deadline(void **state) {
 }
 
 /* At T the node goes, whatever is left. */
-static void test_deadline_with_pods_left(void **state) {
+TEST_CASE(test_deadline_with_pods_left) {
         static const struct {
                 const char *what, *policy, *annotations;
                 bool stuck, pdb;
@@ -673,7 +646,6 @@ static void test_deadline_with_pods_left(void **state) {
                   "{'vesper.sh/do-not-evict':'true'}", true, false },
                 { "a pod behind a PDB", "Drain.Protected=wait", NULL, true, true },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
@@ -705,10 +677,9 @@ static void test_deadline_with_pods_left(void **state) {
 }
 
 /* What it had decided by a clock that was ahead is no proof once that is set right. */
-static void test_deadline_by_a_clock_that_was_ahead(void **state) {
+TEST_CASE(test_deadline_by_a_clock_that_was_ahead) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
         unsigned asked;
-        (void) state;
 
         rig_begin(r, 1, "5m");
         fake_add_pod(r->cluster, &(FakePod){ .name = "left", .node = "n0", .app = "web", .stuck = true });
@@ -734,7 +705,7 @@ static void test_deadline_by_a_clock_that_was_ahead(void **state) {
 
 /* -- the cloud ------------------------------------------------------------------------------------------ */
 
-static void test_cloud_says_no(void **state) {
+TEST_CASE(test_cloud_says_no) {
         static const struct {
                 const char *what;
                 CloudOutcome outcome;
@@ -746,7 +717,6 @@ static void test_cloud_says_no(void **state) {
                 { "throttled: with backoff", CLOUD_RETRY, "CloudUnavailable", 10, 22 },
                 { "nonsense: slowly", CLOUD_INVALID, "CloudRefused", 2, 9 },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
@@ -774,9 +744,8 @@ static void test_cloud_says_no(void **state) {
 }
 
 /* "Accepted" is not yet "on its way": the finalizer waits for that. */
-static void test_machine_lingers(void **state) {
+TEST_CASE(test_machine_lingers) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
-        (void) state;
 
         rig_begin(r, 1, NULL);
         rig_machine(r, "n0")->after = INSTANCE_PRESENT;
@@ -789,7 +758,7 @@ static void test_machine_lingers(void **state) {
         assert_true(rig_wait_gone(r, "n0", 2 * USEC_PER_MINUTE));
 }
 
-static void test_machine_is_gone_already(void **state) {
+TEST_CASE(test_machine_is_gone_already) {
         static const struct {
                 const char *what;
                 InstanceState says;
@@ -812,7 +781,6 @@ static void test_machine_is_gone_already(void **state) {
                 { "no answer is not gone", INSTANCE_GONE, CLOUD_RETRY, 0, false, false, 30 },
                 { "denied is not gone", INSTANCE_GONE, CLOUD_DENIED, 0, false, false, 30 },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
@@ -835,9 +803,8 @@ static void test_machine_is_gone_already(void **state) {
         }
 }
 
-static void test_wrong_region(void **state) {
+TEST_CASE(test_wrong_region) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
-        (void) state;
 
         r->use_ec2 = true;
         r->ec2_region = "eu-west-1";
@@ -852,11 +819,10 @@ static void test_wrong_region(void **state) {
         assert_string_equal(rig_condition(rig_node(r, "n0"), CONDITION_TERMINATION_BLOCKED), "True");
 }
 
-static void test_ec2(void **state) {
+TEST_CASE(test_ec2) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
         _cleanup_free_ char *first = rig_instance("n0"), *second = rig_instance("n1"),
                             *third = rig_instance("n2");
-        (void) state;
 
         r->use_ec2 = true;
         rig_begin(r, 3, NULL);
@@ -888,10 +854,9 @@ static void test_ec2(void **state) {
 }
 
 /* Two Nodes, one machine: the one that lives needs it. */
-static void test_same_machine_twice(void **state) {
+TEST_CASE(test_same_machine_twice) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
         _cleanup_free_ char *instance = rig_instance("n0");
-        (void) state;
 
         rig_begin(r, 1, NULL);
         fake_add_node(r->cluster, "renamed", ZONE, instance, NULL);
@@ -907,10 +872,9 @@ static void test_same_machine_twice(void **state) {
         assert_int_equal(rig_machine(r, "n0")->n_terminated, 1);
 }
 
-static void test_rate(void **state) {
+TEST_CASE(test_rate) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
         size_t left;
-        (void) state;
 
         rig_begin(r, 205, NULL);
         for (unsigned i = 0; i < 205; i++) {
@@ -928,9 +892,8 @@ static void test_rate(void **state) {
 }
 
 /* As configured. */
-static void test_slow_rate(void **state) {
+TEST_CASE(test_slow_rate) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
-        (void) state;
 
         r->settings[0] = (char *) "Provider.TerminationsPerMinute=2";
         r->settings[1] = (char *) "Provider.TerminationsBurst=3";
@@ -958,10 +921,9 @@ static void attach(CoordinatorRig *r, const char *name, const char *node) {
                           name, node, name));
 }
 
-static void test_volumes(void **state) {
+TEST_CASE(test_volumes) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
         const cJSON *blocker;
-        (void) state;
 
         rig_begin(r, 2, NULL);
         attach(r, "a", "n0");
@@ -999,9 +961,8 @@ static void mark_agent(CoordinatorRig *r, const char *node, const char *phase_na
                    phase_name, pods_left);
 }
 
-static void test_stands_back(void **state) {
+TEST_CASE(test_stands_back) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
-        (void) state;
 
         rig_begin(r, 1, NULL);
         add_pod(r, "web", "n0", NULL);
@@ -1022,9 +983,8 @@ static void test_stands_back(void **state) {
 }
 
 /* Its "Drained" counts only with our own proof. */
-static void test_agent_says_drained(void **state) {
+TEST_CASE(test_agent_says_drained) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
-        (void) state;
 
         r->settings[0] = (char *) (uintptr_t) "Interruption.Delete=never"; /* a person does */
         rig_begin(r, 1, NULL);
@@ -1037,9 +997,8 @@ static void test_agent_says_drained(void **state) {
 }
 
 /* A kubelet that is dead ends no pod. */
-static void test_dead_kubelet(void **state) {
+TEST_CASE(test_dead_kubelet) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
-        (void) state;
 
         rig_begin(r, 2, NULL);
         fake_add_pod(r->cluster, &(FakePod){ .name = "web", .node = "n0", .stuck = true });
@@ -1053,7 +1012,7 @@ static void test_dead_kubelet(void **state) {
 }
 
 /* Its pod is held by a PDB, and then by none: by an edit, or since unready pods pass it by. */
-static void test_pdb_lets_pod_pass(void **state) {
+TEST_CASE(test_pdb_lets_pod_pass) {
         static const struct {
                 const char *what, *change;
         } rows[] = {
@@ -1061,7 +1020,6 @@ static void test_pdb_lets_pod_pass(void **state) {
                 { "it lets unready pods go", "{'spec':{'unhealthyPodEvictionPolicy':'AlwaysAllow'}}" },
                 { "enough others are ready", NULL },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
@@ -1085,9 +1043,8 @@ static void test_pdb_lets_pod_pass(void **state) {
 }
 
 /* Pods that talk, but do not go, are no sign of an agent's drain. */
-static void test_silent_agent(void **state) {
+TEST_CASE(test_silent_agent) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
-        (void) state;
 
         rig_begin(r, 1, NULL);
         add_pod(r, "web", "n0", NULL);
@@ -1103,9 +1060,8 @@ static void test_silent_agent(void **state) {
 }
 
 /* An agent's drain that moves does not keep a pod from its grace before T. */
-static void test_deadline_beside_agent(void **state) {
+TEST_CASE(test_deadline_beside_agent) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
-        (void) state;
 
         rig_begin(r, 1, "60s");
         fake_add_pod(r->cluster, &(FakePod){ .name = "web", .node = "n0", .grace_sec = 40, .stop_sec = 35 });
@@ -1135,7 +1091,7 @@ static void announce(CoordinatorRig *r, const char *id, const char *phase, int64
 
 /* A notice's deadline goes with the notice, and the next one has its own; while one stands it comes nearer
  * only. */
-static void test_deadline_of_a_notice_that_is_over(void **state) {
+TEST_CASE(test_deadline_of_a_notice_that_is_over) {
         static const struct {
                 const char *what, *tgp, *second, *phase; /* NULL: withdrawn; then another, or the same */
                 int64_t in_sec, gone_after_sec;          /* from when that is said */
@@ -1148,7 +1104,6 @@ static void test_deadline_of_a_notice_that_is_over(void **state) {
                 { "the same, later", NULL, "a", "Draining", 150, 50, false },
                 { "not readable", NULL, NULL, NULL, 0, 50, true },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
@@ -1191,9 +1146,8 @@ static void on_no_cordon(const FakeRequest *request, FakeApiFault *fault, void *
                 fault->status = 403;
 }
 
-static void test_deadline_without_cordon(void **state) {
+TEST_CASE(test_deadline_without_cordon) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
-        (void) state;
 
         rig_begin(r, 1, "60s");
         add_pod(r, "web", "n0", NULL);
@@ -1212,8 +1166,7 @@ static void test_deadline_without_cordon(void **state) {
 
 /* Of a removal with pods, volumes and a slow cloud, the leader is killed after every n-th step of the
  * world. */
-static void test_leader_killed(void **state) {
-        (void) state;
+TEST_CASE(test_leader_killed) {
         for (unsigned cut = 1; cut < 400; cut += 7) {
                 _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
                 const ToyMachine *m;
@@ -1247,9 +1200,8 @@ static void test_leader_killed(void **state) {
 
 /* One removal has one id, whatever goes between two leaders: nothing, the claim, or the Node, whose claim is an orphan
  * then. */
-static void test_op_id_is_stable(void **state) {
+TEST_CASE(test_op_id_is_stable) {
         static const char *const gone[] = { "nothing", "the claim", "the Node" };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(gone); i++) {
                 _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
@@ -1294,7 +1246,7 @@ static void on_stumble(const FakeRequest *request, FakeApiFault *fault, void *us
                 *fault = s->fault;
 }
 
-static void test_writes_fail(void **state) {
+TEST_CASE(test_writes_fail) {
         static const struct {
                 const char *what;
                 FakeApiFault fault;
@@ -1305,7 +1257,6 @@ static void test_writes_fail(void **state) {
                 { "every second write loses its connection", { .drop = true } },
                 { "every second answer is a lie", { .status = 504, .takes_effect = true } },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();

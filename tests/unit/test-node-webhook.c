@@ -1,11 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "cmocka-test.h"
 #include "coordinator-rig.h"
 #include "fake-webhook.h"
 #include "http-inproc.h"
@@ -94,9 +88,8 @@ static bool metrics_say(Bench *b, const char *name, double value) {
         return sum == value;
 }
 
-static void test_refused(void **state) {
+TEST_CASE(test_refused) {
         Bench b;
-        (void) state;
 
         begin(&b, 4, "'maxUnavailable':1");
         assert_delete(&b, NODES "n0", 200, NULL);
@@ -132,9 +125,8 @@ static void test_refused(void **state) {
         end(&b);
 }
 
-static void test_passes(void **state) {
+TEST_CASE(test_passes) {
         Bench b;
-        (void) state;
 
         begin(&b, 4, "'maxUnavailable':0");
         print_message("  not Ready, and interrupted: counted, never refused\n");
@@ -165,9 +157,8 @@ static void test_passes(void **state) {
 }
 
 /* Its machine would be left behind: adopt first. */
-static void test_unadopted(void **state) {
+TEST_CASE(test_unadopted) {
         Bench b;
-        (void) state;
 
         begin(&b, 1, "'maxUnavailable':4");
         fake_add_node(b.rig->cluster, "early", NULL, NULL, POOL); /* without a providerID */
@@ -194,9 +185,8 @@ static void refuse_status(const FakeRequest *request, FakeApiFault *ret_fault, v
                 ret_fault->status = 503;
 }
 
-static void test_unknown(void **state) {
+TEST_CASE(test_unknown) {
         Bench b;
-        (void) state;
 
         begin(&b, 3, "'maxUnavailable':1");
         assert_delete(&b, NODES "n0", 200, NULL);
@@ -215,10 +205,9 @@ static void test_unknown(void **state) {
         end(&b);
 }
 
-static void test_pages(void **state) {
+TEST_CASE(test_pages) {
         Bench b;
         void *c;
-        (void) state;
 
         begin(&b, 1, "'maxUnavailable':1");
         c = b.rig->coordinators[0]->coordinator;

@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <limits.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 
-#include <cmocka.h>
-
+#include "cmocka-test.h"
 #include "fake-azure-metadata.h"
 #include "http-inproc.h"
 #include "log.h"
@@ -102,7 +97,7 @@ static void run(Bench *b, usec_t usec) {
 }
 
 /* The first answer takes its time, and nothing is said meanwhile; then one request a poll. */
-static void test_first_call(void **state) {
+TEST_CASE(test_first_call) {
         size_t n;
         Bench b;
 
@@ -118,7 +113,7 @@ static void test_first_call(void **state) {
         bench_done(&b);
 }
 
-static void test_each_type(void **state) {
+TEST_CASE(test_each_type) {
         static const struct {
                 const char *type;
                 NoticeKind kind;
@@ -166,7 +161,7 @@ static void test_each_type(void **state) {
 }
 
 /* Of the whole scale set: only what names this VM. Nothing is ever approved. */
-static void test_neighbours(void **state) {
+TEST_CASE(test_neighbours) {
         Bench b;
 
         bench_init(&b, 0);
@@ -183,7 +178,7 @@ static void test_neighbours(void **state) {
         bench_done(&b);
 }
 
-static void test_trouble(void **state) {
+TEST_CASE(test_trouble) {
         static const struct {
                 const char *what, *body;
                 unsigned status;
@@ -228,7 +223,7 @@ static void test_trouble(void **state) {
 }
 
 /* Before it knows who it is nothing counts. */
-static void test_no_name(void **state) {
+TEST_CASE(test_no_name) {
         Bench b;
 
         bench_init(&b, 0);
@@ -243,7 +238,7 @@ static void test_no_name(void **state) {
         bench_done(&b);
 }
 
-static void test_identity(void **state) {
+TEST_CASE(test_identity) {
 #define GROUP "azure:///subscriptions/s/resourceGroups/g/providers/Microsoft.Compute/"
         static const struct {
                 const char *provider_id;

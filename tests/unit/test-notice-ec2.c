@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 
-#include <cmocka.h>
-
+#include "cmocka-test.h"
+#include "ec2-events.h"
 #include "fake-imds.h"
 #include "http-inproc.h"
 #include "log.h"
-#include "ec2-events.h"
 #include "notice-ec2.h"
 #include "string-util.h"
 
@@ -195,7 +190,7 @@ static Lookout *calm_lookout(void) {
 
 /* -- pure --------------------------------------------------------------------------------------- */
 
-static void test_left(void **state) {
+TEST_CASE(test_left) {
         static const struct {
                 const char *what, *action;
                 int64_t time_sec; /* from first seen */
@@ -226,7 +221,7 @@ static void test_left(void **state) {
         }
 }
 
-static void test_parse(void **state) {
+TEST_CASE(test_parse) {
         static const struct {
                 const char *what, *text, *why;
         } rows[] = {
@@ -265,7 +260,7 @@ static void test_parse(void **state) {
         }
 }
 
-static void test_instance_id(void **state) {
+TEST_CASE(test_instance_id) {
         static const struct {
                 const char *id;
                 bool valid;
@@ -288,7 +283,7 @@ static void test_instance_id(void **state) {
 
 /* -- looking ------------------------------------------------------------------------------------ */
 
-static void test_steady(void **state) {
+TEST_CASE(test_steady) {
         _cleanup_(lookout_freep) Lookout *l = calm_lookout();
         size_t gets = fake_imds_n_gets(l->imds), looks = l->n_all;
 
@@ -307,7 +302,7 @@ static void test_steady(void **state) {
         assert_int_equal(l->gap_usec, POLL_USEC);
 }
 
-static void test_notice(void **state) {
+TEST_CASE(test_notice) {
         _cleanup_(lookout_freep) Lookout *l = calm_lookout();
         usec_t end = usec_add(loop_wall(l->loop), 120 * USEC_PER_SEC), deadline;
 
@@ -342,7 +337,7 @@ static void test_notice(void **state) {
 }
 
 /* Without a Date our own clock tells how much is left, once, and within what EC2 gives. */
-static void test_without_date(void **state) {
+TEST_CASE(test_without_date) {
         static const struct {
                 const char *what;
                 int64_t off_sec;  /* of our clock; the notice gives 100 s */
@@ -395,7 +390,7 @@ static void test_without_date(void **state) {
 }
 
 /* With a Date it does not matter what our clock says, nor that it is set while the notice stands. */
-static void test_clock_is_set(void **state) {
+TEST_CASE(test_clock_is_set) {
         static const int64_t off_sec[][3] = { /* when the notice comes, 20 s and 40 s later */
                 { -7200, 0, 0 }, { 1000, 0, 0 }, { -7200, -3600, 0 }, { 0, -3600, 0 }, { 0, 500, 1000 }, { -7200, 1000, 5 },
         };
@@ -420,7 +415,7 @@ static void test_clock_is_set(void **state) {
 }
 
 /* A Date that EC2 cannot have given is none. */
-static void test_implausible_date(void **state) {
+TEST_CASE(test_implausible_date) {
         _cleanup_(lookout_freep) Lookout *l = calm_lookout();
         usec_t began = loop_now(l->loop), announced = usec_add(loop_wall(l->loop), 100 * USEC_PER_SEC);
 
@@ -436,7 +431,7 @@ static void test_implausible_date(void **state) {
 }
 
 /* What stands there is another time, another action, or the same again after nothing stood there: judged anew, each. */
-static void test_next_notice(void **state) {
+TEST_CASE(test_next_notice) {
         static const struct {
                 const char *what;
                 const char *first, *second;
@@ -476,7 +471,7 @@ static void test_next_notice(void **state) {
 }
 
 /* Answers that take their time do not slow the looks down, and one that takes longer than a poll is not made good. */
-static void test_slow_answers(void **state) {
+TEST_CASE(test_slow_answers) {
         _cleanup_(lookout_freep) Lookout *l = calm_lookout();
         size_t looks, tokens;
 
@@ -511,7 +506,7 @@ static void test_slow_answers(void **state) {
 }
 
 /* A look that ended before it knew who had said 404 says nothing to the next one, which finds a notice. */
-static void test_stranger_then_notice(void **state) {
+TEST_CASE(test_stranger_then_notice) {
         _cleanup_(lookout_freep) Lookout *l = calm_lookout();
         size_t none, gets = fake_imds_n_gets(l->imds);
 
@@ -533,7 +528,7 @@ static void test_stranger_then_notice(void **state) {
 }
 
 /* Each answer and what it means. */
-static void test_answers(void **state) {
+TEST_CASE(test_answers) {
         static const struct {
                 const char *what;
                 unsigned parts, status;
@@ -575,7 +570,7 @@ static void test_answers(void **state) {
         }
 }
 
-static void test_token_trouble(void **state) {
+TEST_CASE(test_token_trouble) {
         static const struct {
                 const char *what;
                 unsigned status;
@@ -607,7 +602,7 @@ static void test_token_trouble(void **state) {
 }
 
 /* A token that is not theirs: 401, one new token, the question again, all within one look. */
-static void test_revoked(void **state) {
+TEST_CASE(test_revoked) {
         _cleanup_(lookout_freep) Lookout *l = calm_lookout();
         size_t tokens = fake_imds_n_tokens(l->imds);
 
@@ -631,7 +626,7 @@ static void test_revoked(void **state) {
 
 /* Where the token is another one in each poll, the service proves who it is in each, and is asked for no side feed besides: the
  * question that is refused, the question again, the proof. */
-static void test_proof_is_enough(void **state) {
+TEST_CASE(test_proof_is_enough) {
         _cleanup_(lookout_freep) Lookout *l = calm_lookout();
 
         for (unsigned i = 0; i < 70; i++) {
@@ -646,7 +641,7 @@ static void test_proof_is_enough(void **state) {
 
 /* A notice that comes by a new token waits for that proof, within the same look; and where the question for it gets no answer at
  * all, for no longer: the last proof counts. */
-static void test_proof_of_a_notice(void **state) {
+TEST_CASE(test_proof_of_a_notice) {
         static const struct {
                 const char *instance;
                 bool hangs;
@@ -676,7 +671,7 @@ static void test_proof_of_a_notice(void **state) {
         }
 }
 
-static void test_token_life(void **state) {
+TEST_CASE(test_token_life) {
         _cleanup_(lookout_freep) Lookout *l = calm_lookout();
         size_t unknown;
 
@@ -708,7 +703,7 @@ static void test_token_life(void **state) {
 }
 
 /* A token that lives no longer than the pause between two looks is asked for anew, and not used up. */
-static void test_short_tokens(void **state) {
+TEST_CASE(test_short_tokens) {
         _cleanup_(lookout_freep) Lookout *l = lookout_new();
         size_t tokens;
 
@@ -721,7 +716,7 @@ static void test_short_tokens(void **state) {
         assert_int_equal(l->n_looks[NOTICE_POLL_UNKNOWN], 0);
 }
 
-static void test_nobody_listens(void **state) {
+TEST_CASE(test_nobody_listens) {
         _cleanup_(lookout_freep) Lookout *l = lookout_new();
 
         l->refused = true;
@@ -736,7 +731,7 @@ static void test_nobody_listens(void **state) {
 
 /* An instance with IPv6 alone: what has no route is not asked, and its other address is, in the same poll. That is kept for
  * as long as it answers: a machine whose IPv4 comes late finds back to it. */
-static void test_other_endpoint(void **state) {
+TEST_CASE(test_other_endpoint) {
         _cleanup_(lookout_freep) Lookout *l = lookout_new_with(&(NoticeEc2Options){ .other_endpoint = OTHER_ENDPOINT });
         size_t tokens;
 
@@ -767,7 +762,7 @@ static void test_other_endpoint(void **state) {
 }
 
 /* Nothing else than a missing route moves it. */
-static void test_no_other_endpoint(void **state) {
+TEST_CASE(test_no_other_endpoint) {
         _cleanup_(lookout_freep) Lookout *l = lookout_new_with(&(NoticeEc2Options){ .other_endpoint = OTHER_ENDPOINT });
 
         l->silent = ENDPOINT;
@@ -805,7 +800,7 @@ static void on_old_service(HttpExchange *x, void *userdata) {
                 http_reply_text(x, 404, "text/plain", "");
 }
 
-static void test_version_1(void **state) {
+TEST_CASE(test_version_1) {
         static const unsigned refusals[] = { 403, 404, 405, 0 };
 
         for (size_t i = 0; i < ELEMENTSOF(refusals); i++)
@@ -833,7 +828,7 @@ static void test_version_1(void **state) {
 }
 
 /* Version 2 is required from now on: 401, and a token is asked for in the same poll. What fails otherwise is no reason to go without. */
-static void test_version_2_is_required(void **state) {
+TEST_CASE(test_version_2_is_required) {
         _cleanup_(lookout_freep) Lookout *l = lookout_new_with(&(NoticeEc2Options){ .allow_v1 = true });
         OldService old = { .status = 503 };
         size_t unknown;
@@ -854,7 +849,7 @@ static void test_version_2_is_required(void **state) {
 }
 
 /* 404 says "none" only where an instance says who it is. */
-static void test_stranger(void **state) {
+TEST_CASE(test_stranger) {
         static const char *const ids[] = { NULL, "", "host-17", "<html>" };
 
         for (size_t i = 0; i < ELEMENTSOF(ids); i++) {
@@ -879,7 +874,7 @@ static void test_stranger(void **state) {
         }
 }
 
-static void test_backoff(void **state) {
+TEST_CASE(test_backoff) {
         _cleanup_(lookout_freep) Lookout *l = calm_lookout();
         usec_t longest = 0;
         size_t looks;
@@ -947,7 +942,7 @@ static void test_backoff(void **state) {
 }
 
 /* Two that start together do not look together. */
-static void test_start_jitter(void **state) {
+TEST_CASE(test_start_jitter) {
         const NoticeEc2Options options = { .endpoint = ENDPOINT, .poll_usec = POLL_USEC };
         _cleanup_(lookout_freep) Lookout *l = lookout_new();
         NoticeSource *second;
@@ -968,7 +963,7 @@ static void test_start_jitter(void **state) {
         notice_source_free(second);
 }
 
-static void test_may_cancel(void **state) {
+TEST_CASE(test_may_cancel) {
         _cleanup_(lookout_freep) Lookout *l = lookout_new();
         const Notice n = { .deadline_usec = T0 }, nearer = { .deadline_usec = T0 - USEC_PER_MINUTE, .own_deadline_usec = T0 };
 
@@ -980,7 +975,7 @@ static void test_may_cancel(void **state) {
         assert_true(notice_source_may_cancel(l->source, &nearer, T0 + 10 * USEC_PER_MINUTE));
 }
 
-static void test_identity(void **state) {
+TEST_CASE(test_identity) {
         static const struct {
                 const char *provider_id;
                 NoticeIdentity identity;
@@ -1016,7 +1011,7 @@ static void test_identity(void **state) {
         "{\"EventId\": \"" id "\", \"Code\": \"" code "\", \"State\": \"" state "\", \"NotBefore\": \"" not_before \
         "\", \"NotAfter\": \"21 Jan 2027 09:17:23 GMT\", \"Description\": \"scheduled\"}"
 
-static void test_events(void **state) {
+TEST_CASE(test_events) {
         static const struct {
                 const char *what, *body;
                 int r;
@@ -1077,7 +1072,7 @@ static void test_events(void **state) {
         }
 }
 
-static void test_more_events_than_fit(void **state) {
+TEST_CASE(test_more_events_than_fit) {
         const char *body = "[" EVENT("a", "instance-stop", "active", "21 Jan 2027 09:00:43 GMT") ","
                 EVENT("b", "instance-stop", "active", "21 Jan 2027 09:00:43 GMT") "]", *why;
         ScheduledEvent *events;
@@ -1090,7 +1085,7 @@ static void test_more_events_than_fit(void **state) {
         scheduled_events_free(events, n);
 }
 
-static void test_lifecycle(void **state) {
+TEST_CASE(test_lifecycle) {
         static const struct {
                 const char *body;
                 int r;
@@ -1112,7 +1107,7 @@ static void test_lifecycle(void **state) {
 }
 
 /* Each of the other feeds announces, takes back, and says nothing while it cannot be read. */
-static void test_side_feeds(void **state) {
+TEST_CASE(test_side_feeds) {
         _cleanup_(lookout_freep) Lookout *l = calm_lookout();
         SideLook *events = NULL, *rebalance, *lifecycle;
         usec_t in_a_day = usec_add(loop_wall(l->loop), USEC_PER_DAY);
@@ -1160,7 +1155,7 @@ static void test_side_feeds(void **state) {
 
 /* The end of a Capacity Block, from the instance's tag: EC2 begins to terminate half an hour before it. One that is moved is
  * another notice; what cannot be read takes nothing back. */
-static void test_capacity_block(void **state) {
+TEST_CASE(test_capacity_block) {
         static const struct {
                 const char *body;
                 int r;
@@ -1208,7 +1203,7 @@ static void test_capacity_block(void **state) {
 }
 
 /* What they announce is theirs, and nobody else's answer says anything about it. */
-static void test_who_announces(void **state) {
+TEST_CASE(test_who_announces) {
         _cleanup_(lookout_freep) Lookout *l = calm_lookout();
         static const struct {
                 const char *feed;
@@ -1229,7 +1224,7 @@ static void test_who_announces(void **state) {
 }
 
 /* A feed that hangs holds up no poll. */
-static void test_side_hangs(void **state) {
+TEST_CASE(test_side_hangs) {
         _cleanup_(lookout_freep) Lookout *l = calm_lookout();
         size_t looks = l->n_all;
 

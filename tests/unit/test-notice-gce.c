@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <limits.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 
-#include <cmocka.h>
-
+#include "cmocka-test.h"
 #include "fake-gce-metadata.h"
 #include "http-inproc.h"
 #include "notice-gce.h"
@@ -109,7 +104,7 @@ static void run(Bench *b, usec_t usec) {
 /* -- calm ----------------------------------------------------------------------------------------- */
 
 /* One request a minute for each feed, and each waits at the server. */
-static void test_calm(void **state) {
+TEST_CASE(test_calm) {
         size_t gets;
         Bench b;
 
@@ -126,7 +121,7 @@ static void test_calm(void **state) {
         bench_done(&b);
 }
 
-static void test_identity(void **state) {
+TEST_CASE(test_identity) {
         static const struct {
                 const char *provider_id;
                 NoticeIdentity identity;
@@ -154,7 +149,7 @@ static void test_identity(void **state) {
 
 /* The name is not told, as by a metadata server that is not up yet: notices are read all the same, and it is asked for until it is told; the
  * feeds are read at once then, by whoever this is, and a deadline stays where it was. */
-static void test_name_comes_late(void **state) {
+TEST_CASE(test_name_comes_late) {
         const char *provider_id = "gce://fake-project/us-central1-a/n2", *name;
         usec_t deadline;
         size_t gets, looks;
@@ -187,7 +182,7 @@ static void test_name_comes_late(void **state) {
 }
 
 /* Each way in which nothing is planned; and a VM that has no graceful shutdown. */
-static void test_nothing_planned(void **state) {
+TEST_CASE(test_nothing_planned) {
         static const FakeGceUpcoming ways[] = { FAKE_GCE_UPCOMING_EMPTY, FAKE_GCE_UPCOMING_NONE, FAKE_GCE_UPCOMING_ERROR,
                                                 FAKE_GCE_UPCOMING_UNAVAILABLE, FAKE_GCE_UPCOMING_ABSENT };
 
@@ -205,7 +200,7 @@ static void test_nothing_planned(void **state) {
 
 /* -- notices -------------------------------------------------------------------------------------- */
 
-static void test_preempted(void **state) {
+TEST_CASE(test_preempted) {
         usec_t deadline, seen;
         Bench b;
 
@@ -227,7 +222,7 @@ static void test_preempted(void **state) {
         bench_done(&b);
 }
 
-static void test_maintenance(void **state) {
+TEST_CASE(test_maintenance) {
         Bench b;
 
         bench_init(&b, &(FakeGceMetadataOptions){ .gpu = true });
@@ -252,7 +247,7 @@ static void test_maintenance(void **state) {
         bench_done(&b);
 }
 
-static void test_upcoming(void **state) {
+TEST_CASE(test_upcoming) {
         usec_t begin;
         Bench b;
 
@@ -278,7 +273,7 @@ static void test_upcoming(void **state) {
         bench_done(&b);
 }
 
-static void test_stop(void **state) {
+TEST_CASE(test_stop) {
         Bench b;
 
         bench_init(&b, &(FakeGceMetadataOptions){ .graceful_shutdown = true });
@@ -291,7 +286,7 @@ static void test_stop(void **state) {
         bench_done(&b);
 }
 
-static void test_upcoming_texts(void **state) {
+TEST_CASE(test_upcoming_texts) {
         static const struct {
                 const char *body;
                 int r;
@@ -323,7 +318,7 @@ static void test_upcoming_texts(void **state) {
 
 /* -- trouble -------------------------------------------------------------------------------------- */
 
-static void test_strangers(void **state) {
+TEST_CASE(test_strangers) {
         Bench b;
 
         /* Somebody else answers at that address. */
@@ -354,7 +349,7 @@ static void test_strangers(void **state) {
 }
 
 /* A server that lets nobody wait, or fails: it is asked no oftener than each poll, and less and less often. */
-static void test_pace(void **state) {
+TEST_CASE(test_pace) {
         size_t gets;
         Bench b;
 

@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "cmocka-test.h"
 #include "fake-child.h"
 #include "notice-exec.h"
 #include "notice-file.h"
@@ -99,7 +94,7 @@ static void put(Bench *b, const char *text) {
 
 /* -- the form ------------------------------------------------------------------------------------ */
 
-static void test_list(void **state) {
+TEST_CASE(test_list) {
         static const struct {
                 const char *what, *body;
                 int r;
@@ -163,7 +158,7 @@ static void test_list(void **state) {
 
 /* -- the file ------------------------------------------------------------------------------------ */
 
-static void test_file(void **state) {
+TEST_CASE(test_file) {
         const NoticeFileOptions options = { .poll_usec = POLL };
         NoticeFileOptions o = options;
         Bench b;
@@ -215,7 +210,7 @@ static void test_file(void **state) {
 }
 
 /* What was counted down stays, whatever is done to the clock meanwhile. */
-static void test_file_clock(void **state) {
+TEST_CASE(test_file_clock) {
         NoticeFileOptions o = { .poll_usec = POLL };
         usec_t deadline;
         Bench b;
@@ -236,7 +231,7 @@ static void test_file_clock(void **state) {
 
 /* -- the command --------------------------------------------------------------------------------- */
 
-static void test_exec(void **state) {
+TEST_CASE(test_exec) {
         char *command[] = { (char *) (uintptr_t) "/opt/ups", (char *) (uintptr_t) "--node", NULL };
         const NoticeExecOptions o = { .command = command, .node = "n1", .poll_usec = 10 * USEC_PER_SEC };
         static const struct {

@@ -1,17 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <limits.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "agent-rig.h"
+#include "cmocka-test.h"
 #include "fake-azure-events.h"
 #include "fake-azure-metadata.h"
 #include "fake-gce-metadata.h"
@@ -76,7 +71,7 @@ static AgentConfig config_of(const AgentRig *r, MetadataSource source) {
 }
 
 /* All four feeds of EC2, and a file: what stands, and what becomes of it. Nobody is told anything. */
-static void test_all_kinds(void **state) {
+TEST_CASE(test_all_kinds) {
         _cleanup_(agent_rig_freep) AgentRig *r = quiet_rig();
         AgentConfig c = config_of(r, METADATA_SOURCE_EC2);
         char path[] = "/tmp/vesper-notices-XXXXXX", at[RFC3339_MAX], begin[RFC3339_MAX];
@@ -127,7 +122,7 @@ static void test_all_kinds(void **state) {
         assert_int_equal(unlink(path), 0);
 }
 
-static void test_none(void **state) {
+TEST_CASE(test_none) {
         _cleanup_(agent_rig_freep) AgentRig *r = quiet_rig();
         AgentConfig c = config_of(r, METADATA_SOURCE_EC2), none = config_of(r, METADATA_SOURCE_NONE);
         _cleanup_free_ char *text = survey(r, &c, false, false, true), *nowhere = survey(r, &none, false, false, true);
@@ -138,7 +133,7 @@ static void test_none(void **state) {
 }
 
 /* What has not answered may announce more: it says so, and is in the exit status. A feed that did answer counts. */
-static void test_unknown(void **state) {
+TEST_CASE(test_unknown) {
         _cleanup_(agent_rig_freep) AgentRig *r = quiet_rig();
         AgentConfig c = config_of(r, METADATA_SOURCE_EC2);
         _cleanup_free_ char *text = NULL, *json = NULL, *garbled = NULL;
@@ -157,7 +152,7 @@ static void test_unknown(void **state) {
 }
 
 /* The firmware names no cloud: the Node's providerID does. */
-static void test_auto(void **state) {
+TEST_CASE(test_auto) {
         _cleanup_(agent_rig_freep) AgentRig *r = quiet_rig();
         AgentConfig c = config_of(r, METADATA_SOURCE_AUTO);
         _cleanup_free_ char *text = NULL, *without = NULL, *away = NULL;
@@ -174,7 +169,7 @@ static void test_auto(void **state) {
 }
 
 /* Metadata of another machine than the Node's: nothing of it is shown as if it were acted upon. */
-static void test_foreign(void **state) {
+TEST_CASE(test_foreign) {
         _cleanup_(agent_rig_freep) AgentRig *r = quiet_rig();
         AgentConfig c = config_of(r, METADATA_SOURCE_EC2);
         _cleanup_free_ char *text = NULL, *json = NULL, *own = NULL, *by_firmware = NULL;
@@ -196,7 +191,7 @@ static void test_foreign(void **state) {
 }
 
 /* Each source names its feeds, and reports no other. */
-static void test_other_clouds(void **state) {
+TEST_CASE(test_other_clouds) {
         AgentRig *r = quiet_rig();
         AgentConfig gce = config_of(r, METADATA_SOURCE_GCE), azure = config_of(r, METADATA_SOURCE_AZURE);
         FakeGceMetadata *google = fake_gce_metadata_new(r->world.loop, &(FakeGceMetadataOptions){ .name = "vm" });

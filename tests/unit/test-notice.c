@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 
-#include <cmocka.h>
-
+#include "cmocka-test.h"
 #include "json.h"
 #include "notice.h"
 #include "string-util.h"
@@ -28,7 +23,7 @@ static Notice *make(const char *action, usec_t not_before_usec, usec_t deadline_
         return copy;
 }
 
-static void test_kinds(void **state) {
+TEST_CASE(test_kinds) {
         for (NoticeKind k = 0; k < _NOTICE_KIND_MAX; k++)
                 assert_int_equal(notice_kind_from_string(notice_kind_to_string(k)), k);
         assert_int_equal(notice_kind_from_string("sport"), _NOTICE_KIND_INVALID);
@@ -36,7 +31,7 @@ static void test_kinds(void **state) {
         assert_null(notice_kind_to_string(_NOTICE_KIND_MAX));
 }
 
-static void test_ends_machine(void **state) {
+TEST_CASE(test_ends_machine) {
         static const struct {
                 const char *action;
                 bool ends;
@@ -52,7 +47,7 @@ static void test_ends_machine(void **state) {
         }
 }
 
-static void test_is_now(void **state) {
+TEST_CASE(test_is_now) {
         static const struct {
                 usec_t announced, not_before;
                 bool now;
@@ -69,7 +64,7 @@ static void test_is_now(void **state) {
                                  rows[i].now);
 }
 
-static void test_merge(void **state) {
+TEST_CASE(test_merge) {
         static const struct {
                 const char *what;
                 const char *known_action, *seen_action, *action;
@@ -104,7 +99,7 @@ static void test_merge(void **state) {
 }
 
 /* What was announced, and when that is on our clock, are two times; the earlier one of each counts. */
-static void test_announced(void **state) {
+TEST_CASE(test_announced) {
         static const struct {
                 const char *what;
                 usec_t known[2], seen[2], deadline, announced; /* deadline_usec, announced_usec */
@@ -131,7 +126,7 @@ static void test_announced(void **state) {
 
 /* Two that stand, of which one is in force and takes the nearer time of the other: however often both are seen, they agree. Else
  * its agent would turn in circles. */
-static void test_two_stand(void **state) {
+TEST_CASE(test_two_stand) {
         static const struct {
                 const char *what;
                 bool estimated[2];
@@ -171,7 +166,7 @@ static void test_two_stand(void **state) {
 }
 
 /* One that was counted from a Date replaces an estimate, and no estimate replaces that. */
-static void test_estimates(void **state) {
+TEST_CASE(test_estimates) {
         static const struct {
                 const char *what;
                 bool known_estimated, seen_estimated;
@@ -238,7 +233,7 @@ static int parse_complete(const char *text, Notice **ret) {
         return -EINVAL;
 }
 
-static void test_json(void **state) {
+TEST_CASE(test_json) {
         static const struct {
                 usec_t not_before, deadline;
                 NoticeCertainty certainty;
@@ -303,7 +298,7 @@ static void test_json(void **state) {
 }
 
 /* Who waits for do-not-evict pods; and a drain by hand that an agent of before "byHand" has marked is one. */
-static void test_waits_for_protected(void **state) {
+TEST_CASE(test_waits_for_protected) {
         static const struct {
                 const char *text;
                 NoticeByHand by_hand;
@@ -329,7 +324,7 @@ static void test_waits_for_protected(void **state) {
         }
 }
 
-static void test_json_refused(void **state) {
+TEST_CASE(test_json_refused) {
         static const char *const rows[] = {
                 "[]",
                 "{}",

@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
-
 #include "agent-rig.h"
+#include "cmocka-test.h"
 #include "fake-azure-metadata.h"
 #include "fake-gce-metadata.h"
 #include "notice-sources.h"
@@ -47,7 +42,7 @@ static void assert_in_service(AgentRig *r) {
 }
 
 /* A reboot in three hours: nothing is moved until an hour before, and the Node says what is planned. */
-static void test_before(void **state) {
+TEST_CASE(test_before) {
         _cleanup_(agent_rig_freep) AgentRig *r = policy_rig(NOTICE_MAINTENANCE, "before:1h");
 
         announce(r, "instance-event-1", "system-reboot", 3 * USEC_PER_HOUR);
@@ -66,7 +61,7 @@ static void test_before(void **state) {
 }
 
 /* The window of a night: the drain begins with it, long before the reboot; and when somebody sets the clock, by the new time. */
-static void test_window(void **state) {
+TEST_CASE(test_window) {
         _cleanup_free_ char *rule = NULL;
         AgentRig *r = policy_rig(NOTICE_MAINTENANCE, "now");
         usec_t minute = loop_wall(r->loop) / USEC_PER_MINUTE;
@@ -98,7 +93,7 @@ static void test_window(void **state) {
 }
 
 /* It is taken back before, and after its drain: the node is as it was. */
-static void test_cancelled(void **state) {
+TEST_CASE(test_cancelled) {
         _cleanup_(agent_rig_freep) AgentRig *r = policy_rig(NOTICE_MAINTENANCE, "before:1h");
 
         announce(r, "instance-event-1", "system-reboot", 3 * USEC_PER_HOUR);
@@ -124,7 +119,7 @@ static void test_cancelled(void **state) {
 }
 
 /* Its time is moved away while it waits: the newest word holds. */
-static void test_moved(void **state) {
+TEST_CASE(test_moved) {
         _cleanup_(agent_rig_freep) AgentRig *r = policy_rig(NOTICE_MAINTENANCE, "before:1h");
 
         announce(r, "instance-event-1", "instance-stop", 2 * USEC_PER_HOUR);
@@ -137,7 +132,7 @@ static void test_moved(void **state) {
         assert_string_equal(agent_phase(r->agent), "Drained");
 }
 
-static void test_cordon(void **state) {
+TEST_CASE(test_cordon) {
         _cleanup_(agent_rig_freep) AgentRig *r = policy_rig(NOTICE_MAINTENANCE, "cordon");
 
         announce(r, "instance-event-1", "system-reboot", 3 * USEC_PER_HOUR);
@@ -161,7 +156,7 @@ static void test_cordon(void **state) {
 
 /* For so long, and not again for the same notice, nor by an agent that is started later. One that was taken back in between is another
  * occurrence, and what is to be drained for by a rule that was changed is drained for. */
-static void test_cordon_for(void **state) {
+TEST_CASE(test_cordon_for) {
         _cleanup_(agent_rig_freep) AgentRig *r = policy_rig(NOTICE_MAINTENANCE, "cordon:30min");
 
         announce(r, "instance-event-1", "system-reboot", 3 * USEC_PER_HOUR);
@@ -192,7 +187,7 @@ static void test_cordon_for(void **state) {
 }
 
 /* The same of two that are announced at once, only one of which the node was cordoned for. */
-static void test_cordon_for_two(void **state) {
+TEST_CASE(test_cordon_for_two) {
         _cleanup_(agent_rig_freep) AgentRig *r = policy_rig(NOTICE_MAINTENANCE, "cordon:30min");
         _cleanup_free_ char *body = NULL;
         char at[RFC3339_MAX];
@@ -214,7 +209,7 @@ static void test_cordon_for_two(void **state) {
 
 /* A spot notice that metadata does not show any more is not taken back by that; the time of its rule passes all the same, also
  * over a restart of the agent and over a feed that shows it again for a while. */
-static void test_cordon_for_unseen(void **state) {
+TEST_CASE(test_cordon_for_unseen) {
         static const struct {
                 const char *what;
                 bool restart, flap;
@@ -264,7 +259,7 @@ static void test_cordon_for_unseen(void **state) {
 
 /* Without a time it stays until the notice is over, which a spot notice is ten minutes after its own time. The nearer time of
  * another notice is none of its own. */
-static void test_cordon_unseen(void **state) {
+TEST_CASE(test_cordon_unseen) {
         static const bool restart[] = { false, true };
 
         for (size_t i = 0; i < ELEMENTSOF(restart); i++) {
@@ -294,7 +289,7 @@ static void test_cordon_unseen(void **state) {
 }
 
 /* A machine that is only cordoned for one notice is drained for another, and when it goes down. */
-static void test_cordon_then_spot(void **state) {
+TEST_CASE(test_cordon_then_spot) {
         _cleanup_(agent_rig_freep) AgentRig *r = policy_rig(NOTICE_MAINTENANCE, "cordon");
         _cleanup_free_ char *phase = NULL;
 
@@ -311,7 +306,7 @@ static void test_cordon_then_spot(void **state) {
 }
 
 /* The gravest is told to others, and when it is over, what still stands keeps the node out of service. */
-static void test_outranked(void **state) {
+TEST_CASE(test_outranked) {
         _cleanup_(agent_rig_freep) AgentRig *r = policy_rig(NOTICE_MAINTENANCE, "now");
 
         announce(r, "instance-event-1", "system-reboot", 6 * USEC_PER_HOUR);
@@ -335,7 +330,7 @@ static void test_outranked(void **state) {
         assert_false(agent_rig_unschedulable(r));
 }
 
-static void test_report_and_ignore(void **state) {
+TEST_CASE(test_report_and_ignore) {
         _cleanup_(agent_rig_freep) AgentRig *r = policy_rig(NOTICE_REBALANCE, "report"), *q = policy_rig(NOTICE_REBALANCE, "ignore"),
                                             *d = policy_rig(NOTICE_REBALANCE, "now");
 
@@ -356,7 +351,7 @@ static void test_report_and_ignore(void **state) {
 }
 
 /* Everything is said, and nothing is done. */
-static void test_dry_run(void **state) {
+TEST_CASE(test_dry_run) {
         _cleanup_(agent_rig_freep) AgentRig *r = agent_rig_new();
         _cleanup_free_ char *writes = NULL;
 
@@ -375,7 +370,7 @@ static void test_dry_run(void **state) {
 
 /* -- whose machine it is ------------------------------------------------------------------------- */
 
-static void test_firmware(void **state) {
+TEST_CASE(test_firmware) {
         static const struct {
                 FirmwareFacts facts;
                 MetadataSource source;
@@ -405,7 +400,7 @@ static void test_firmware(void **state) {
 }
 
 /* Which instance this is, Nitro's firmware says; what is read below a root is what an agent goes by. */
-static void test_firmware_instance(void **state) {
+TEST_CASE(test_firmware_instance) {
         static const struct {
                 FirmwareFacts facts;
                 const char *instance;
@@ -440,7 +435,7 @@ static void test_firmware_instance(void **state) {
 }
 
 /* A firmware that says nothing: by the Node, once that is known. */
-static void test_auto(void **state) {
+TEST_CASE(test_auto) {
         _cleanup_(agent_rig_freep) AgentRig *r = agent_rig_new();
 
         r->config.metadata_source = METADATA_SOURCE_AUTO;
@@ -453,7 +448,7 @@ static void test_auto(void **state) {
         assert_string_equal(agent_phase(r->agent), "Drained");
 }
 
-static void test_auto_bare_metal(void **state) {
+TEST_CASE(test_auto_bare_metal) {
         _cleanup_(agent_rig_freep) AgentRig *r = agent_rig_new();
 
         r->config.metadata_source = METADATA_SOURCE_AUTO;
@@ -477,7 +472,7 @@ static size_t n_said(AgentRig *r, const char *part) {
 
 /* Metadata that answers for another machine takes this one out of service for nothing, and says so once; by the right machine's it
  * is acted upon again. */
-static void test_foreign_metadata(void **state) {
+TEST_CASE(test_foreign_metadata) {
         _cleanup_(agent_rig_freep) AgentRig *r = agent_rig_new();
 
         agent_rig_add_pods(r, "web", 3);
@@ -524,7 +519,7 @@ static void test_foreign_metadata(void **state) {
 }
 
 /* A Node that was registered by an earlier machine of its name. What the firmware says settles it; without it nothing does. */
-static void test_foreign_provider_id(void **state) {
+TEST_CASE(test_foreign_provider_id) {
         static const struct {
                 const char *firmware;
                 const char *phase;
@@ -559,7 +554,7 @@ static void test_foreign_provider_id(void **state) {
 
 /* Metadata that answered for another VM at the start, and has a preemption of it: asked anew while that lasts, also by a server that
  * does not answer that at once; when it is this VM's, what it announces is acted upon. */
-static void test_named_anew_gce(void **state) {
+TEST_CASE(test_named_anew_gce) {
         AgentRig *r = agent_rig_new();
         FakeGceMetadata *gce = fake_gce_metadata_new(r->world.loop, &(FakeGceMetadataOptions){ .name = "n2", .id = GCE_OTHER_ID });
         size_t gets;
@@ -597,7 +592,7 @@ static void test_named_anew_gce(void **state) {
 
 /* Metadata that did not tell its name at the agent's start, and has a preemption, which is acted upon: no time is to be lost. Once its name is
  * told, and is another VM's, the node is back in service, without a restart of the agent. */
-static void test_named_late_gce(void **state) {
+TEST_CASE(test_named_late_gce) {
         AgentRig *r = agent_rig_new();
         FakeGceMetadata *gce = fake_gce_metadata_new(r->world.loop, &(FakeGceMetadataOptions){ .name = "n2", .id = GCE_OTHER_ID });
 
@@ -625,7 +620,7 @@ static void test_named_late_gce(void **state) {
         agent_rig_free(r);
 }
 
-static void test_named_anew_azure(void **state) {
+TEST_CASE(test_named_anew_azure) {
         AgentRig *r = agent_rig_new();
         FakeAzureEvents *events = fake_azure_events_new(r->world.loop);
         FakeAzureMetadata *azure = fake_azure_metadata_new(r->world.loop, events, &(FakeAzureMetadataOptions){ .name = "n2" });
@@ -663,7 +658,7 @@ static void test_named_anew_azure(void **state) {
 
 /* A Node without a providerID names no machine: metadata is believed. When it gets one that is another machine's, what was begun
  * for that is undone, also by an agent that was started in between; with its own it goes on. */
-static void test_provider_id_comes_late(void **state) {
+TEST_CASE(test_provider_id_comes_late) {
         static const struct {
                 const char *id, *phase;
                 bool restart;

@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
-
 #include "agent-metrics.h"
 #include "agent-rig.h"
+#include "cmocka-test.h"
 #include "notify-receiver.h"
 #include "notify-sender.h"
 
@@ -30,7 +25,7 @@ static AgentRig *telling_rig(Receiver *receiver, const char *url, unsigned n_pod
         return r;
 }
 
-static void test_phases(void **state) {
+TEST_CASE(test_phases) {
         Receiver receiver = { .status = 200 };
         _cleanup_(agent_rig_freep) AgentRig *r = telling_rig(&receiver, RECEIVER_URL, 3);
 
@@ -46,7 +41,7 @@ static void test_phases(void **state) {
 }
 
 /* A pod that is held is told once, however many are. */
-static void test_blocked(void **state) {
+TEST_CASE(test_blocked) {
         Receiver receiver = { .status = 200 };
         _cleanup_(agent_rig_freep) AgentRig *r = telling_rig(&receiver, RECEIVER_URL, 3);
 
@@ -57,7 +52,7 @@ static void test_blocked(void **state) {
         receiver_done(&receiver);
 }
 
-static void test_cancelled(void **state) {
+TEST_CASE(test_cancelled) {
         Receiver receiver = { .status = 200 };
         _cleanup_(agent_rig_freep) AgentRig *r = telling_rig(&receiver, RECEIVER_URL, 0);
 
@@ -76,7 +71,7 @@ static void test_cancelled(void **state) {
         receiver_done(&receiver);
 }
 
-static void test_released(void **state) {
+TEST_CASE(test_released) {
         Receiver receiver = { .status = 200 };
         _cleanup_(agent_rig_freep) AgentRig *r = telling_rig(&receiver, RECEIVER_URL, 0);
 
@@ -90,7 +85,7 @@ static void test_released(void **state) {
 }
 
 /* In a dry run it is told what would be done, and nothing of phases that do not come. */
-static void test_dry_run(void **state) {
+TEST_CASE(test_dry_run) {
         Receiver receiver = { .status = 200 };
         _cleanup_(agent_rig_freep) AgentRig *r = agent_rig_new();
 
@@ -107,7 +102,7 @@ static void test_dry_run(void **state) {
 }
 
 /* What the process has lost is told by its next life, by the key that it had. */
-static void test_restart(void **state) {
+TEST_CASE(test_restart) {
         Receiver receiver = { .status = 200 };
         _cleanup_(agent_rig_freep) AgentRig *r = telling_rig(&receiver, RECEIVER_URL, 1);
         char key[64];
@@ -126,7 +121,7 @@ static void test_restart(void **state) {
 }
 
 /* What is told after a restart is what was begun, and not more. */
-static void test_restart_draining(void **state) {
+TEST_CASE(test_restart_draining) {
         Receiver receiver = { .status = 200 };
         _cleanup_(agent_rig_freep) AgentRig *r = telling_rig(&receiver, RECEIVER_URL, 3);
 
@@ -163,7 +158,7 @@ static char *course(const char *url, unsigned status, size_t *ret_in_flight) {
 }
 
 /* A receiver that hangs, fails, or is not there changes nothing of what is done to the node, nor when. */
-static void test_delays_nothing(void **state) {
+TEST_CASE(test_delays_nothing) {
         size_t in_flight;
         _cleanup_free_ char *nobody = course(NULL, 200, &in_flight);
         static const struct {
@@ -187,7 +182,7 @@ static void test_delays_nothing(void **state) {
 }
 
 /* By the name and the labels that dashboards know. */
-static void test_metrics(void **state) {
+TEST_CASE(test_metrics) {
         _cleanup_(metrics_freep) Metrics *m = NULL;
         _cleanup_strbuf_ StrBuf b = { 0 };
 

@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 
-#include <cmocka.h>
-
+#include "cmocka-test.h"
 #include "coordinator-rig.h"
 #include "marks.h"
 #include "notify-receiver.h"
@@ -32,7 +27,7 @@ static void add_pod(CoordinatorRig *r, const char *node) {
         fake_add_pod(r->cluster, &(FakePod){ .name = node, .node = node, .app = "web", .stop_sec = 1 });
 }
 
-static void test_deletion(void **state) {
+TEST_CASE(test_deletion) {
         Receiver receiver = { .status = 200 };
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = telling_rig(&receiver, 2, NULL);
 
@@ -49,7 +44,7 @@ static void test_deletion(void **state) {
 }
 
 /* A removal that is for the agent's interruption goes under its notice: the keys are the agent's. */
-static void test_agents_notice(void **state) {
+TEST_CASE(test_agents_notice) {
         Receiver receiver = { .status = 200 };
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = telling_rig(&receiver, 2, NULL);
         char key[NOTIFY_KEY_MAX];
@@ -66,7 +61,7 @@ static void test_agents_notice(void **state) {
 }
 
 /* Where agents tell, only the end of the machine is the coordinator's to tell. */
-static void test_agents_tell(void **state) {
+TEST_CASE(test_agents_tell) {
         Receiver receiver = { .status = 200 };
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = telling_rig(&receiver, 3, "Notify.AgentsTell=yes");
 
@@ -93,7 +88,7 @@ static void test_agents_tell(void **state) {
 }
 
 /* A node of no pool that is drained for the queue: under its notice, and to the end of the drain. */
-static void test_heard(void **state) {
+TEST_CASE(test_heard) {
         Receiver receiver = { .status = 200 };
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = telling_rig(&receiver, 1, "Queue.Unmanaged=drain");
         _cleanup_free_ char *instance = rig_instance("free"), *uid = NULL;
@@ -152,7 +147,7 @@ static usec_t removals_took(const char *setting, unsigned status) {
         return begin;
 }
 
-static void test_delays_nothing(void **state) {
+TEST_CASE(test_delays_nothing) {
         usec_t nobody = removals_took(NULL, 200), hangs = removals_took(SETTING, 0), fails = removals_took(SETTING, 500);
 
         assert_int_equal(hangs, nobody);
@@ -179,7 +174,7 @@ static KubeNode *node_with(InternPool *pool, const char *phase) {
         return (KubeNode *) o;
 }
 
-static void test_is_agents(void **state) {
+TEST_CASE(test_is_agents) {
         static const struct {
                 const char *phase; /* of the annotation; NULL: none */
                 NotifyPhase told;

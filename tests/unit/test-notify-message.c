@@ -1,11 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "cmocka-test.h"
 #include "json.h"
 #include "notify-message.h"
 #include "notify-verdict.h"
@@ -29,7 +23,7 @@ static NotifyFacts some_facts(void) {
                               .message = "Evicting \"3\" pods." };
 }
 
-static void test_default_body(void **state) {
+TEST_CASE(test_default_body) {
         NotifyFacts f = some_facts();
         _cleanup_free_ char *body = notify_body(NULL, &f), *least = NULL, *expected = NULL;
         char key[NOTIFY_KEY_MAX];
@@ -48,7 +42,7 @@ static void test_default_body(void **state) {
 }
 
 /* Of node, notice and phase, and nothing else. */
-static void test_key(void **state) {
+TEST_CASE(test_key) {
         NotifyFacts f = some_facts(), other = f;
         char a[NOTIFY_KEY_MAX], b[NOTIFY_KEY_MAX];
 
@@ -77,7 +71,7 @@ static void test_key(void **state) {
         }
 }
 
-static void test_template(void **state) {
+TEST_CASE(test_template) {
         static const struct {
                 const char *text, *body; /* body NULL: refused */
                 const char *reason;
@@ -124,7 +118,7 @@ static void test_template(void **state) {
         }
 }
 
-static void test_template_bounds(void **state) {
+TEST_CASE(test_template_bounds) {
         _cleanup_strbuf_ StrBuf b = { 0 }, large = { 0 };
         _cleanup_(notify_template_freep) NotifyTemplate *t = NULL;
         const char *reason;
@@ -147,7 +141,7 @@ static void test_template_bounds(void **state) {
 }
 
 /* Text from a cloud or a pod's author stays inside of its quotes, and has an end. */
-static void test_hostile_values(void **state) {
+TEST_CASE(test_hostile_values) {
         static const char text[] = "{\"t\":\"{{message}}\",\"n\":\"{{node}}\"}";
         _cleanup_(notify_template_freep) NotifyTemplate *t = NULL;
         _cleanup_strbuf_ StrBuf quotes = { 0 };
@@ -173,7 +167,7 @@ static void test_hostile_values(void **state) {
 }
 
 /* No one in a chat is called, and no link is hidden, by text from a cloud; the default body has it all. */
-static void test_markup(void **state) {
+TEST_CASE(test_markup) {
         static const char text[] = "{{noticeID}}|{{source}}|{{action}}|{{message}}|<!here>";
         _cleanup_(notify_template_freep) NotifyTemplate *t = NULL;
         _cleanup_free_ char *body = NULL, *plain = NULL;
@@ -192,7 +186,7 @@ static void test_markup(void **state) {
         assert_non_null(strstr(plain, "\"noticeID\":\"<!channel> &amp; @here\",\"kind\":\"spot\",\"source\":\"[free](https://example.com)\""));
 }
 
-static void test_sign(void **state) {
+TEST_CASE(test_sign) {
         char s[NOTIFY_SIGNATURE_MAX], other[NOTIFY_SIGNATURE_MAX];
 
         /* printf '1800000000.{}' | openssl dgst -sha256 -hmac key */
@@ -204,7 +198,7 @@ static void test_sign(void **state) {
         assert_string_not_equal(s, other);
 }
 
-static void test_phases(void **state) {
+TEST_CASE(test_phases) {
         for (NotifyPhase p = 0; p < _NOTIFY_PHASE_MAX; p++) {
                 assert_non_null(notify_phase_names[p]);
                 assert_int_equal(notify_phase_from_string(notify_phase_names[p]), p);
@@ -215,7 +209,7 @@ static void test_phases(void **state) {
                 assert_true(notify_fields[i][0] != 0);
 }
 
-static void test_verdict(void **state) {
+TEST_CASE(test_verdict) {
         static const struct {
                 int error;
                 unsigned status;
@@ -236,7 +230,7 @@ static void test_verdict(void **state) {
         assert_non_null(strstr(notify_error_text(-EKEYREJECTED), "CAFile="));
 }
 
-static void test_patience(void **state) {
+TEST_CASE(test_patience) {
         static const struct {
                 usec_t deadline, expected;
         } rows[] = {

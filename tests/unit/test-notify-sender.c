@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "cmocka-test.h"
 #include "log.h"
 #include "notify-receiver.h"
 #include "notify-sender.h"
@@ -122,7 +117,7 @@ static uint64_t counted(const World *w, NotifyOutcome outcome) {
 
 #define assert_got(w, expected) assert_string_equal(strbuf_str(&(w)->receiver.got), expected)
 
-static void test_sent(void **state) {
+TEST_CASE(test_sent) {
         _cleanup_(world_freep) World *w = world_new();
         char key[NOTIFY_KEY_MAX];
 
@@ -146,7 +141,7 @@ static void test_sent(void **state) {
         assert_string_equal(strbuf_str(&w->said), "");
 }
 
-static void test_nobody(void **state) {
+TEST_CASE(test_nobody) {
         static char *phases[] = { (char *) "drained", NULL };
         _cleanup_(world_freep) World *w = world_new();
 
@@ -168,7 +163,7 @@ static void test_nobody(void **state) {
 }
 
 /* Down for a while: all of it comes later, in order, and the log says so once each way. */
-static void test_down(void **state) {
+TEST_CASE(test_down) {
         _cleanup_(world_freep) World *w = world_new();
         const char *first;
 
@@ -193,7 +188,7 @@ static void test_down(void **state) {
         assert_null(strstr(strbuf_str(&w->said), "s3cr3t"));
 }
 
-static void test_retry_after(void **state) {
+TEST_CASE(test_retry_after) {
         _cleanup_(world_freep) World *w = world_new();
 
         start(w, 32);
@@ -210,7 +205,7 @@ static void test_retry_after(void **state) {
 }
 
 /* After the machine's end it is no news; a message that is not wanted does not hold up the next. */
-static void test_given_up(void **state) {
+TEST_CASE(test_given_up) {
         _cleanup_(world_freep) World *w = world_new();
 
         start(w, 32);
@@ -241,7 +236,7 @@ static size_t times_said(const World *w, const char *text) {
 }
 
 /* One phase is not wanted, the next is: that is said once an hour, and is no failure of the receiver. */
-static void test_refused(void **state) {
+TEST_CASE(test_refused) {
         _cleanup_(world_freep) World *w = world_new();
 
         start(w, 32);
@@ -274,7 +269,7 @@ static void test_refused(void **state) {
 }
 
 /* Hangs for ever: as many requests as are allowed, as much memory, and what is dropped is the oldest. */
-static void test_hangs(void **state) {
+TEST_CASE(test_hangs) {
         _cleanup_(world_freep) World *w = world_new();
 
         start(w, 8);
@@ -305,7 +300,7 @@ static void test_hangs(void **state) {
 }
 
 /* Bodies count as well as messages. */
-static void test_bytes(void **state) {
+TEST_CASE(test_bytes) {
         _cleanup_strbuf_ StrBuf t = { 0 };
         _cleanup_(world_freep) World *w = world_new();
 
@@ -321,7 +316,7 @@ static void test_bytes(void **state) {
 }
 
 /* One node's trouble is not another's, and each one's order stands. */
-static void test_nodes(void **state) {
+TEST_CASE(test_nodes) {
         _cleanup_(world_freep) World *w = world_new();
         const char *text;
 
@@ -354,7 +349,7 @@ static void put(const char *path, const char *text) {
 }
 
 /* Each try has its own time and signature; a secret that cannot be read any more leaves the old one in force. */
-static void test_signed(void **state) {
+TEST_CASE(test_signed) {
         char folder[] = "/tmp/notify-sender-XXXXXX", signature[NOTIFY_SIGNATURE_MAX], before[80];
         _cleanup_free_ char *secret = NULL, *headers = NULL;
         _cleanup_(world_freep) World *w = world_new();
@@ -400,7 +395,7 @@ static void test_signed(void **state) {
 }
 
 /* Gone with calls under way. */
-static void test_freed(void **state) {
+TEST_CASE(test_freed) {
         _cleanup_(world_freep) World *w = world_new();
 
         start(w, 32);

@@ -1,19 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "cmocka-test.h"
 #include "notify-settings.h"
 #include "string-util.h"
 #include "strv.h"
 
-static void test_url(void **state) {
+TEST_CASE(test_url) {
         static const struct {
                 const char *url, *fault; /* NULL: none */
         } rows[] = {
@@ -40,7 +35,7 @@ static void test_url(void **state) {
         }
 }
 
-static void test_headers(void **state) {
+TEST_CASE(test_headers) {
         static const struct {
                 const char *text;
                 size_t n;
@@ -81,7 +76,7 @@ static void on_log(LogLevel level, const char *id, const char *text, const LogFi
         strbuf_addf(userdata, "%s\n", text);
 }
 
-static void test_check(void **state) {
+TEST_CASE(test_check) {
         static char *good[] = { (char *) "noticed", (char *) "machine-blocked", NULL }, *bad[] = { (char *) "Noticed", NULL };
         static const struct {
                 NotifySettings s;
@@ -113,7 +108,7 @@ static void test_check(void **state) {
 }
 
 /* The list in the help is the list of phases. */
-static void test_help(void **state) {
+TEST_CASE(test_help) {
         _cleanup_free_ char *names = strv_join((char *const *) notify_phase_names, ", ");
 
         assert_string_equal(NOTIFY_PHASES_HELP, names);
@@ -130,7 +125,7 @@ static void put(const char *folder, const char *name, const char *text) {
         fclose(f);
 }
 
-static void test_plan(void **state) {
+TEST_CASE(test_plan) {
         char folder[] = "/tmp/notify-settings-XXXXXX";
         NotifySettings s = { .timeout_usec = USEC_PER_SEC };
         static char *phases[] = { (char *) "drained", (char *) "ended", NULL };

@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 
-#include <cmocka.h>
-
+#include "cmocka-test.h"
 #include "coordinator-rig.h"
 #include "marks.h"
 
@@ -39,10 +34,9 @@ static void set_condition_of_another(CoordinatorRig *r, const char *claim, const
 
 /* Somebody else keeps a condition on the claim, and changes it at every stage of a removal: a patch of the
  * list, which replaces it as a whole, is only taken on the list that it was made of. */
-static void test_conditions_of_others_stay(void **state) {
+TEST_CASE(test_conditions_of_others_stay) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
         _cleanup_free_ char *name = NULL;
-        (void) state;
 
         rig_begin(r, 1, NULL);
         name = MUST(strdup(fj_string(rig_claim(r, "n0"), "metadata", "name", NULL)));
@@ -64,10 +58,9 @@ static void test_conditions_of_others_stay(void **state) {
 
 /* A claim whose terminationGracePeriod cannot be read says so. It is neither unset without a word nor zero:
  * its node is drained as ever, and no deadline ends the wait. */
-static void test_claim_that_cannot_be_read(void **state) {
+TEST_CASE(test_claim_that_cannot_be_read) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
         _cleanup_free_ char *name = NULL;
-        (void) state;
 
         rig_begin(r, 1, "10m");
         name = MUST(strdup(fj_string(rig_claim(r, "n0"), "metadata", "name", NULL)));
@@ -119,9 +112,7 @@ static void on_eviction(const FakeRequest *request, FakeApiFault *ret_fault, voi
 
 /* A budget that cannot be read holds nothing back here and lets nothing go: the API server, who reads it
  * himself, is asked for each eviction. */
-static void test_pdb_that_cannot_be_read(void **state) {
-        (void) state;
-
+TEST_CASE(test_pdb_that_cannot_be_read) {
         for (unsigned new_leader = 0; new_leader < 2; new_leader++) {
                 _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
                 unsigned n = 0;
@@ -171,7 +162,7 @@ static unsigned count_events(CoordinatorRig *r, const char *name, const char *re
 }
 
 /* What is wrong with the Node "odd", which the pool selects, and what is said about it. */
-static void test_nodes_that_cannot_be_adopted(void **state) {
+TEST_CASE(test_nodes_that_cannot_be_adopted) {
         static const struct {
                 const char *what, *change; /* of the Node; NULL: none */
                 const char *provider;      /* that the pool wants */
@@ -186,7 +177,6 @@ static void test_nodes_that_cannot_be_adopted(void **state) {
                 { "the machine of n0", "{'spec':{'providerID':'@n0'}}", NULL, "SharedMachine",
                   "is that of n0, too", true },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
@@ -241,9 +231,8 @@ static void test_nodes_that_cannot_be_adopted(void **state) {
 }
 
 /* What a Node could not be adopted for is put right. */
-static void test_provider_id_comes_late(void **state) {
+TEST_CASE(test_provider_id_comes_late) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
-        (void) state;
 
         rig_begin(r, 1, NULL);
         fake_add_node(r->cluster, "n1", NULL, NULL, POOL);
@@ -273,7 +262,7 @@ static void test_provider_id_comes_late(void **state) {
         assert_string_equal(rig_condition(the_pool(r), POOL_NOT_ADOPTED), "False");
 }
 
-static void test_fields_that_do_nothing(void **state) {
+TEST_CASE(test_fields_that_do_nothing) {
         static const char *const read_by_plan[] = {
                 "spec.disruption.emptyAfter (", "spec.disruption.expireAfter (", "spec.disruption.expireHardAfter (",
                 "spec.disruption.drift (", "spec.disruption.consolidation (", "spec.disruption.nakedPods (",
@@ -281,7 +270,6 @@ static void test_fields_that_do_nothing(void **state) {
                 "spec.offerings (", "spec.limits (", "spec.weight (", "spec.template but its terminationGracePeriod (",
         };
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
-        (void) state;
 
         rig_begin(r, 1, "30m");
         print_message("  a pool that sets none of them\n");
@@ -333,10 +321,9 @@ static void test_fields_that_do_nothing(void **state) {
 }
 
 /* What somebody else says of a NodePool stays there, whatever its counts do; and these cost a write every 2 s at most. */
-static void test_pool_of_others(void **state) {
+TEST_CASE(test_pool_of_others) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
         uint64_t before;
-        (void) state;
 
         rig_begin(r, 8, NULL);
         rig_run(r, 5 * USEC_PER_SEC);

@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a store tells of changes when the same objects are listed, watched, unreadable, gone. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
-
+#include "cmocka-test.h"
 #include "kube-kinds.h"
 #include "object-store.h"
 #include "string-util.h"
@@ -76,7 +71,7 @@ static void assert_changes(Rig *r, const char *expected) {
         strbuf_truncate(&r->changes, 0);
 }
 
-static void test_one_object(void **state) {
+TEST_CASE(test_one_object) {
         Rig *r = *state;
 
         take(r, "a", "u1", "1");
@@ -98,7 +93,7 @@ static void test_one_object(void **state) {
 }
 
 /* What the watch brought before the list's end is no older than the list. */
-static void test_list(void **state) {
+TEST_CASE(test_list) {
         Rig *r = *state;
 
         take(r, "a", "u1", "1");
@@ -117,7 +112,7 @@ static void test_list(void **state) {
         assert_changes(r, "-ns/a -ns/d");
 }
 
-static void test_unreadable(void **state) {
+TEST_CASE(test_unreadable) {
         _cleanup_(json_doc_freep) JsonDoc *other_kind = NULL;
         static const char text[] =
                 "{\"kind\":\"Secret\",\"metadata\":{\"namespace\":\"ns\",\"name\":\"a\"}}";
@@ -147,7 +142,7 @@ static void test_unreadable(void **state) {
 }
 
 /* The API server takes no name above 253 bytes, and no namespace above 63. */
-static void test_names(void **state) {
+TEST_CASE(test_names) {
         char name[512];
         Rig *r = *state;
 

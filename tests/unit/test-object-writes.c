@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 
-#include <cmocka.h>
-
+#include "cmocka-test.h"
 #include "kube-kinds.h"
 #include "kube-rig.h"
 #include "object-writes.h"
@@ -55,9 +50,7 @@ static int patch(Bench *b, const char *state, bool urgent) {
         return object_writes_patch(b->writes, &w, KUBE_PATCH_MERGE, "{}");
 }
 
-static void test_once_on_a_state(void **state) {
-        (void) state;
-
+TEST_CASE(test_once_on_a_state) {
         for (int urgent = 0; urgent < 2; urgent++) {
                 Bench b;
 
@@ -81,10 +74,9 @@ static void test_once_on_a_state(void **state) {
 }
 
 /* What was done was lost with the etcd that knew of it: the view never shows it, on whatever state. */
-static void test_done_and_never_seen(void **state) {
+TEST_CASE(test_done_and_never_seen) {
         unsigned looked;
         Bench b;
-        (void) state;
 
         bench_init(&b);
         rig_answer(b.rig, 200, "{}");
@@ -105,12 +97,11 @@ static void test_done_and_never_seen(void **state) {
 }
 
 /* However often its key gets dirty, what fails is tried with backoff, on other states as well. */
-static void test_urgent_backoff(void **state) {
+TEST_CASE(test_urgent_backoff) {
         ObjectWrite w = write_on("n", "1", true);
         char version[16];
         unsigned looked;
         Bench b;
-        (void) state;
 
         bench_init(&b);
         for (int i = 0; i < 100; i++)
@@ -139,9 +130,8 @@ static void test_urgent_backoff(void **state) {
 }
 
 /* 409: somebody else wrote. On what he made of it at once, on the old version after a moment. */
-static void test_conflict(void **state) {
+TEST_CASE(test_conflict) {
         Bench b;
-        (void) state;
 
         bench_init(&b);
         rig_answer(b.rig, 409, "{}");
@@ -169,9 +159,7 @@ static void on_view_is_old(const KubeKind *kind, void *userdata) {
 }
 
 /* Refused again and again on a state of which no newer one comes: the owner of the view is told, and told again. */
-static void test_view_is_old(void **state) {
-        (void) state;
-
+TEST_CASE(test_view_is_old) {
         for (int urgent = 0; urgent < 2; urgent++) {
                 unsigned n_told = 0;
                 Bench b;
@@ -199,11 +187,10 @@ static void test_view_is_old(void **state) {
 }
 
 /* An adoption of very many nodes does not hold up a removal. */
-static void test_room(void **state) {
+TEST_CASE(test_room) {
         char names[40][8];
         unsigned sent = 0;
         Bench b;
-        (void) state;
 
         bench_init(&b);
         for (size_t i = 0; i < 50; i++)

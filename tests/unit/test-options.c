@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
-
+#include "cmocka-test.h"
 #include "options.h"
 #include "string-util.h"
 #include "strv.h"
@@ -48,7 +43,7 @@ static const OptionTable table = { .program = "thing",
                                    .items = items,
                                    .n_items = ELEMENTSOF(items) };
 
-static void test_command_lines(void **state) {
+TEST_CASE(test_command_lines) {
         static const struct {
                 const char *line[6];
                 int result, first;
@@ -68,7 +63,6 @@ static void test_command_lines(void **state) {
                 { { "--force=x" }, -EINVAL },
                 { { "-f" }, -EINVAL },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 char *argv[ELEMENTSOF(rows[i].line) + 2] = { (char *) "thing" };
@@ -93,11 +87,10 @@ static void test_command_lines(void **state) {
         }
 }
 
-static void test_help(void **state) {
+TEST_CASE(test_help) {
         _cleanup_free_ char *text = NULL;
         size_t size;
         FILE *f = open_memstream(&text, &size);
-        (void) state;
 
         assert_non_null(f);
         options_print_help(&table, f);

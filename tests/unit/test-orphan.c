@@ -1,11 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "cmocka-test.h"
 #include "coordinator-rig.h"
 #include "marks.h"
 
@@ -16,7 +10,7 @@ static void delete_claim(CoordinatorRig *r, const char *node) {
 }
 
 /* A claim whose Node was forced away, by what the cloud says of its machine. */
-static void test_claims_without_node(void **state) {
+TEST_CASE(test_claims_without_node) {
         static const struct {
                 const char *what;
                 bool deleting;
@@ -39,7 +33,6 @@ static void test_claims_without_node(void **state) {
                 { "being deleted, and nobody knows", true, INSTANCE_UNKNOWN, CLOUD_OK, false, 0,
                   "CloudUnknown" },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
@@ -70,7 +63,7 @@ static void test_claims_without_node(void **state) {
 }
 
 /* A Node that stays when its machine is gone, where no controller of the cloud deletes it. */
-static void test_silent_nodes(void **state) {
+TEST_CASE(test_silent_nodes) {
         static const struct {
                 const char *what;
                 InstanceState says;
@@ -86,7 +79,6 @@ static void test_silent_nodes(void **state) {
                 { "not allowed", INSTANCE_GONE, CLOUD_DENIED, false, false },
                 { "its kubelet was away for a moment", INSTANCE_GONE, CLOUD_OK, true, false },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
@@ -118,9 +110,8 @@ static void test_silent_nodes(void **state) {
 }
 
 /* Between two looks it comes back: one "not found" is nobody's word. */
-static void test_silent_node_looked_at_once(void **state) {
+TEST_CASE(test_silent_node_looked_at_once) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
-        (void) state;
 
         rig_begin(r, 2, NULL);
         rig_run(r, 10 * USEC_PER_MINUTE);
@@ -135,9 +126,8 @@ static void test_silent_node_looked_at_once(void **state) {
 }
 
 /* Its Node is torn away meanwhile: absences are counted each by itself, and the claim is an orphan then. */
-static void test_silent_node_torn_away(void **state) {
+TEST_CASE(test_silent_node_torn_away) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
-        (void) state;
 
         rig_begin(r, 2, NULL);
         rig_machine(r, "n0")->state = INSTANCE_PRESENT;
@@ -151,9 +141,8 @@ static void test_silent_node_torn_away(void **state) {
         assert_string_equal(rig_condition(rig_claim(r, "n0"), CLAIM_NODE_ABSENT), "True");
 }
 
-static void test_one_look_is_not_enough(void **state) {
+TEST_CASE(test_one_look_is_not_enough) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
-        (void) state;
 
         rig_begin(r, 1, NULL);
         rig_run(r, 10 * USEC_PER_MINUTE);
@@ -166,10 +155,9 @@ static void test_one_look_is_not_enough(void **state) {
         assert_true(rig_has_finalizer(rig_claim(r, "n0")));
 }
 
-static void test_node_comes_back(void **state) {
+TEST_CASE(test_node_comes_back) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
         _cleanup_free_ char *instance = rig_instance("n0");
-        (void) state;
 
         rig_begin(r, 1, NULL);
         fake_remove(r->cluster, FAKE_NODES, NULL, "n0");
@@ -186,9 +174,8 @@ static void test_node_comes_back(void **state) {
 }
 
 /* A kubelet may take our finalizer off its own Node: the claim remembers the machine. */
-static void test_finalizer_torn_off(void **state) {
+TEST_CASE(test_finalizer_torn_off) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
-        (void) state;
 
         rig_begin(r, 1, NULL);
         fake_add_pod(r->cluster, &(FakePod){ .name = "web", .node = "n0", .stuck = true });
@@ -202,9 +189,8 @@ static void test_finalizer_torn_off(void **state) {
 }
 
 /* What is absent from a view that does not stand proves nothing. */
-static void test_view_is_old(void **state) {
+TEST_CASE(test_view_is_old) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
-        (void) state;
 
         rig_begin(r, 1, NULL);
         rig_machine(r, "n0")->state = INSTANCE_GONE;
@@ -217,9 +203,8 @@ static void test_view_is_old(void **state) {
         assert_null(rig_claim(r, "n0"));
 }
 
-static void test_wrong_region(void **state) {
+TEST_CASE(test_wrong_region) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
-        (void) state;
 
         r->use_ec2 = true;
         r->ec2_region = "eu-west-1";
@@ -231,10 +216,9 @@ static void test_wrong_region(void **state) {
         assert_int_equal(fake_ec2_n_alive(r->ec2), 2);
 }
 
-static void test_ec2_gone(void **state) {
+TEST_CASE(test_ec2_gone) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
         _cleanup_free_ char *first = rig_instance("n0");
-        (void) state;
 
         r->use_ec2 = true;
         rig_begin(r, 2, NULL);
@@ -253,10 +237,9 @@ static void on_no_nodes(const FakeRequest *request, FakeApiFault *fault, void *u
 }
 
 /* A cloud that refuses is asked again, as long as the Node is seen to be absent. */
-static void test_cloud_refuses(void **state) {
+TEST_CASE(test_cloud_refuses) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
         unsigned n;
-        (void) state;
 
         rig_begin(r, 1, NULL);
         rig_machine(r, "n0")->outcome = CLOUD_RETRY;

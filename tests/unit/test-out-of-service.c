@@ -1,11 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "cmocka-test.h"
 #include "coordinator-rig.h"
 #include "marks.h"
 #include "out-of-service-rule.h"
@@ -28,7 +22,7 @@ static const OutOfServiceFacts off = {
 };
 
 /* Each row is `off` with one thing changed. */
-static void test_decision(void **state) {
+TEST_CASE(test_decision) {
         OutOfServiceFacts f;
         usec_t until;
 
@@ -94,7 +88,7 @@ static CoordinatorRig *new_rig(InstanceState says) {
         return r;
 }
 
-static void test_off_and_back(void **state) {
+TEST_CASE(test_off_and_back) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(INSTANCE_OFF);
 
         rig_run(r, 95 * S);
@@ -121,7 +115,7 @@ static void test_off_and_back(void **state) {
 }
 
 /* What is no proof. */
-static void test_without_proof(void **state) {
+TEST_CASE(test_without_proof) {
         static const struct {
                 const char *what;
                 InstanceState says;
@@ -147,7 +141,7 @@ static void test_without_proof(void **state) {
         }
 }
 
-static void test_of_others(void **state) {
+TEST_CASE(test_of_others) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(INSTANCE_OFF);
 
         /* A person's taint stays. */

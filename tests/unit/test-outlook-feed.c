@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pods come, move, end and go at any moment: before the snapshot, between it and its simulator, in a round, after it. What is judged is
  * the cluster as it was when the round began. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 
-#include <cmocka.h>
-
+#include "cmocka-test.h"
 #include "fake-client.h"
 #include "outlook-feed.h"
 #include "string-util.h"
@@ -173,7 +168,7 @@ static char *say_simulator(const Simulator *s) {
         return join_sorted(texts, n);
 }
 
-static void test_any_moment(void **state) {
+TEST_CASE(test_any_moment) {
         unsigned n_rounds = 0, n_between = 0;
 
         for (uint64_t seed = 1; seed <= 20; seed++) {
@@ -231,7 +226,7 @@ static DisruptionScene *next_round(Bench *b) {
 
 /* A snapshot whose simulator could not be made for long, as lists were under way, is taken anew if a node has changed since; one that was taken a
  * moment ago makes its simulator, whatever changes. */
-static void test_old_snapshot(void **state) {
+TEST_CASE(test_old_snapshot) {
         static const struct {
                 usec_t waits_usec;
                 bool changes, is_cordoned; /* the node does; in the next round it is */
@@ -287,7 +282,7 @@ static void make_spread_vanish(Bench *b, unsigned n) {
 }
 
 /* Until it is known who left before the view was complete, nothing is judged; afterwards not all is judged as if nobody knew. */
-static void test_first_round(void **state) {
+TEST_CASE(test_first_round) {
         DisruptionScene *scene = NULL;
         usec_t began, at = 0;
         Bench b;
@@ -317,7 +312,7 @@ static size_t n_simulated(const Simulator *s) {
  * Such pods come and go one after another, so that there is always one whose label the simulator did not know: between two rounds, when a new
  * snapshot is due first, or in a round. Each round begins all the same, and has them all.
  */
-static void test_vanished_with_rules_of_their_own(void **state) {
+TEST_CASE(test_vanished_with_rules_of_their_own) {
         for (unsigned in_round = 0; in_round < 2; in_round++) {
                 DisruptionScene *scene;
                 Bench b;

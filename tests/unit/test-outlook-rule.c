@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
-
+#include "cmocka-test.h"
 #include "disruption-rig.h"
 #include "file-util.h"
 #include "marks.h"
@@ -41,7 +37,7 @@ static char *judge_line(DisruptionRig *r, const char *node) {
         return MUST(strbuf_steal(&b));
 }
 
-static void test_judge(void **state) {
+TEST_CASE(test_judge) {
         static const struct {
                 const char *what, *expected;
                 RigCluster cluster;
@@ -106,7 +102,6 @@ static void test_judge(void **state) {
                     .pool = "'disruption':{'drift':'Auto','budgets':[]},'template':{'labels':{'x':'y'}}" } },
         };
 
-        (void) state;
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_(disruption_rig_freep) DisruptionRig *r = disruption_rig_new(&rows[i].cluster);
                 _cleanup_free_ char *line = judge_line(r, "a"), *again = judge_line(r, "a");
@@ -118,10 +113,9 @@ static void test_judge(void **state) {
         }
 }
 
-static void test_words(void **state) {
+TEST_CASE(test_words) {
         char reason[OUTLOOK_REASON_MAX];
 
-        (void) state;
         outlook_reason(GATE_PDB_BLOCKS, reason);
         assert_string_equal(reason, "PdbBlocks");
         outlook_reason(_GATE_CODE_INVALID, reason);
@@ -159,7 +153,7 @@ static void take(NodeMemo *m, PlanMethod method, bool holds, GateCode code, cons
 #define SAID(status, reason, message) \
         "{'type':'Consolidatable','status':'" status "','reason':'" reason "','message':'" message "','lastTransitionTime':'" RIG_OLD "'}"
 
-static void test_writes(void **state) {
+TEST_CASE(test_writes) {
         static const struct {
                 const char *what, *said;
                 bool holds, is_asked;
@@ -183,7 +177,6 @@ static void test_writes(void **state) {
                   OUTLOOK_WRITE_NOTHING, NULL },
         };
 
-        (void) state;
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_(intern_pool_freep) InternPool *pool = NULL;
                 _cleanup_(node_memo_freep) NodeMemo *m = NULL;
@@ -209,7 +202,7 @@ static void test_writes(void **state) {
 }
 
 /* What a claim says of it is what was wished, wherever it is cut. */
-static void test_long_message(void **state) {
+TEST_CASE(test_long_message) {
         _cleanup_(intern_pool_freep) InternPool *pool = NULL;
         _cleanup_(node_memo_freep) NodeMemo *m = NULL;
         _cleanup_(outlook_wish_done) OutlookWish first = {}, second = {};
@@ -217,7 +210,6 @@ static void test_long_message(void **state) {
         char text[OUTLOOK_MESSAGE_MAX + 8] = {};
         KubeNodeClaim *silent, *told;
 
-        (void) state;
         assert_return_code(intern_pool_new(&pool), 0);
         assert_return_code(node_memo_new("n", "u", NOW, &m), 0);
         memset(text, 'x', OUTLOOK_MESSAGE_MAX - 1);
@@ -237,7 +229,7 @@ static void test_long_message(void **state) {
 
 /* A pod that came and went between two looks is not overlooked, however late the claim says so: whoever counts emptyAfter counts
  * from the time after it. */
-static void test_empty_anew(void **state) {
+TEST_CASE(test_empty_anew) {
         static const struct {
                 const char *what;
                 unsigned at_sec; /* after RIG_NOW */
@@ -268,7 +260,6 @@ static void test_empty_anew(void **state) {
         _cleanup_(node_memo_freep) NodeMemo *m = NULL;
         const MethodOutlook *o;
 
-        (void) state;
         assert_return_code(intern_pool_new(&pool), 0);
         assert_return_code(node_memo_new("n", "u", NOW, &m), 0);
         o = m->judgement.methods + PLAN_EMPTINESS;
@@ -290,13 +281,12 @@ static void test_empty_anew(void **state) {
         }
 }
 
-static void test_events(void **state) {
+TEST_CASE(test_events) {
         _cleanup_(intern_pool_freep) InternPool *pool = NULL;
         _cleanup_(node_memo_freep) NodeMemo *m = NULL, *late = NULL;
         _cleanup_free_ char *first = NULL, *third = NULL, *other = NULL;
         KubeNodeClaim *silent, *told;
 
-        (void) state;
         assert_return_code(intern_pool_new(&pool), 0);
         silent = claim_of(pool, "");
         told = claim_of(pool, SAID("False", "PdbBlocks", "t"));
@@ -330,7 +320,7 @@ static void test_events(void **state) {
 
 /* -- which change of a node counts ---------------------------------------------------------------------- */
 
-static void test_node_judged_same(void **state) {
+TEST_CASE(test_node_judged_same) {
 #define NODE(meta, spec, ready, more)                                                                                        \
         "{'metadata':{'name':'n','uid':'u'" meta "},'spec':{" spec "},'status':{'allocatable':{'cpu':'4'},"                   \
         "'conditions':[{'type':'Ready','status':'" ready "','lastHeartbeatTime':'" more "'}]}}"
@@ -361,7 +351,6 @@ static void test_node_judged_same(void **state) {
         };
         _cleanup_(disruption_rig_freep) DisruptionRig *r = disruption_rig_new(NULL);
 
-        (void) state;
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 KubeObject *a, *b;
 
@@ -376,13 +365,12 @@ static void test_node_judged_same(void **state) {
 }
 
 /* vesper(7) says of each code its word. */
-static void test_manual(void **state) {
+TEST_CASE(test_manual) {
         _cleanup_free_ char *text = NULL, *path = strf("%s/packaging/man/vesper.7", strempty(getenv("VESPER_SOURCE")));
         const char *table;
         char *end;
         size_t size;
 
-        (void) state;
         if (!getenv("VESPER_SOURCE"))
                 skip();
         assert_return_code(read_file(path, 1u << 20, &text, &size), 0);

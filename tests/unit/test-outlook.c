@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 
-#include <cmocka.h>
-
+#include "cmocka-test.h"
 #include "coordinator-rig.h"
 #include "marks.h"
 #include "page.h"
@@ -68,11 +63,10 @@ static void assert_nothing_went(CoordinatorRig *r) {
         assert_int_equal(rig_evictions(r, 0), 0);
 }
 
-static void test_life(void **state) {
+TEST_CASE(test_life) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(3);
         _cleanup_free_ char *since = NULL;
 
-        (void) state;
         add_pod(r, "web", "n0", "1");
         add_pod(r, "big", "n1", "3500m");
         rig_run(r, ROUND);
@@ -130,10 +124,9 @@ static void test_life(void **state) {
 }
 
 /* One new node of the pool's offerings takes the place of another, unless the pool's limits forbid it. */
-static void test_cheaper(void **state) {
+TEST_CASE(test_cheaper) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(2);
 
-        (void) state;
         add_pod(r, "big", "n0", "3500m");
         add_pod(r, "more", "n1", "3500m");
         fake_merge(r->cluster, FAKE_NODES, NULL, "n0", "{'metadata':{'labels':{'node.kubernetes.io/instance-type':'m5.large'}}}");
@@ -169,10 +162,9 @@ static void test_cheaper(void **state) {
 }
 
 /* A pod that was deleted comes again, and needs room that nobody else may count on; a node that a pending pod was promised stays. */
-static void test_who_waits(void **state) {
+TEST_CASE(test_who_waits) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(3);
 
-        (void) state;
         fake_cluster_set_controller(r->cluster, FAKE_CONTROLLER_SCHEDULER, false);
         add_pod(r, "small", "n0", "1");
         add_pod(r, "full", "n1", "3500m");
@@ -210,10 +202,9 @@ static void refuse_status(const FakeRequest *request, FakeApiFault *ret_fault, v
 }
 
 /* emptyAfter counts from when the coordinator has seen it, however long ago the node came, and however late a claim says it. */
-static void test_empty_after(void **state) {
+TEST_CASE(test_empty_after) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(2);
 
-        (void) state;
         add_pod(r, "web", "n0", "1");
         rig_run(r, USEC_PER_HOUR);
         set_disruption(r, "{'emptyAfter':'30m','consolidation':{'policy':'WhenEmpty','after':'30m'},'budgets':[]}");
@@ -244,10 +235,9 @@ static void test_empty_after(void **state) {
 }
 
 /* A pod that is gone leaves no trace in objects: the coordinator has seen it go. */
-static void test_quiet_after_departure(void **state) {
+TEST_CASE(test_quiet_after_departure) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(2);
 
-        (void) state;
         add_pod(r, "stays", "n0", "1");
         add_pod(r, "leaves", "n0", "1");
         set_disruption(r, "{'consolidation':{'policy':'WhenUnderutilized','after':'30m'},'budgets':[]}");
@@ -274,10 +264,9 @@ static void test_quiet_after_departure(void **state) {
 }
 
 /* A PodDisruptionBudget comes that tells pods of one StatefulSet apart, which nothing did before. */
-static void test_own_labels(void **state) {
+TEST_CASE(test_own_labels) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(3);
 
-        (void) state;
         for (unsigned i = 0; i < 2; i++) {
                 char name[8], node[8];
 
@@ -308,10 +297,9 @@ static unsigned n_events(CoordinatorRig *r, const char *node) {
         return n;
 }
 
-static void test_pdb(void **state) {
+TEST_CASE(test_pdb) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(2);
 
-        (void) state;
         fake_add_pod(r->cluster, &(FakePod){ .name = "web-1", .node = "n0", .app = "web", .owner_kind = "ReplicaSet", .owner = "web" });
         fake_add_pod(r->cluster,
                      &(FakePod){ .name = "web-2", .node = "n1", .app = "web", .owner_kind = "ReplicaSet", .owner = "web", .unready = true });
@@ -333,13 +321,12 @@ static void test_pdb(void **state) {
 }
 
 /* One a second after the first twenty; what is said is not said again, by this leader or the next. */
-static void test_rate(void **state) {
+TEST_CASE(test_rate) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(60);
         uint64_t before = n_writes(r);
         const cJSON *claim;
         size_t n_said = 0;
 
-        (void) state;
         set_disruption(r, "{'emptyAfter':'720h'}");
         rig_run(r, 5 * SEC);
         assert_in_range(n_writes(r) - before, 20, 26);
@@ -377,13 +364,12 @@ static size_t n_silent(CoordinatorRig *r) {
 }
 
 /* Claims that change in every round, more of them than may be written, do not keep others from their turn. */
-static void test_turns(void **state) {
+TEST_CASE(test_turns) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(60);
         char *names[15];
         const cJSON *claim;
         size_t n = 0;
 
-        (void) state;
         set_disruption(r, "{'emptyAfter':'0s','budgets':[]}");
         rig_run(r, SEC);
         FAKE_FOREACH (claim, r->cluster, FAKE_NODECLAIMS, NULL)
@@ -404,10 +390,9 @@ static void test_turns(void **state) {
 
 /* Rounds in which nothing changes come each five minutes, and have twenty Events: of more nodes than that makes in a quarter of an
  * hour, the last is told of all the same. */
-static void test_turns_of_events(void **state) {
+TEST_CASE(test_turns_of_events) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(100);
 
-        (void) state;
         for (unsigned i = 0; i < 100; i++) {
                 char name[16];
 
@@ -441,12 +426,11 @@ static void add_tenant(CoordinatorRig *r, unsigned n, const char *node) {
 }
 
 /* A tenant's pods with more rules than can be compared: a node that runs one of them stays, all others are judged; one sentence says why. */
-static void test_left_out(void **state) {
+TEST_CASE(test_left_out) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(3);
         const char *said;
         uint64_t before;
 
-        (void) state;
         add_pod(r, "web", "n1", "1");
         add_tenant(r, 1, "n2");
         set_disruption(r, CONSOLIDATE);
@@ -485,11 +469,10 @@ static void refuse_pods(const FakeRequest *request, FakeApiFault *ret_fault, voi
 }
 
 /* A cluster that does not let it read volumes: nodes whose pods have some are not judged to go, others are. */
-static void test_without_permission(void **state) {
+TEST_CASE(test_without_permission) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(3);
         const char *said;
 
-        (void) state;
         fake_api_set_fault(r->api, refuse_volumes, NULL);
         add_pod(r, "web", "n0", "1");
         add_pod(r, "db", "n1", "1");
@@ -524,11 +507,10 @@ static void test_without_permission(void **state) {
 }
 
 /* While a watch is down nothing is judged, and nothing is written. */
-static void test_view(void **state) {
+TEST_CASE(test_view) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(2);
         uint64_t before;
 
-        (void) state;
         set_disruption(r, CONSOLIDATE);
         add_pod(r, "web", "n0", "1");
         rig_run(r, ROUND);
@@ -552,10 +534,9 @@ static void hold_volumes(const FakeRequest *request, FakeApiFault *ret_fault, vo
 }
 
 /* The age of a judgement that has never been made counts from when it was first asked for. */
-static void test_no_round_yet(void **state) {
+TEST_CASE(test_no_round_yet) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(2);
 
-        (void) state;
         assert_true(metrics_say(r, "voluntary_disruption_round_age_seconds 0\n"));
         fake_api_set_fault(r->api, hold_volumes, NULL);
         set_disruption(r, CONSOLIDATE);
@@ -571,10 +552,9 @@ static void test_no_round_yet(void **state) {
 }
 
 /* A pool that asks while its nodes are being adopted, and a node that comes later: neither waits for a round that comes anyhow. */
-static void test_new_nodes(void **state) {
+TEST_CASE(test_new_nodes) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
 
-        (void) state;
         fake_add_nodepool(r->cluster, POOL, NULL, NULL);
         set_disruption(r, CONSOLIDATE);
         rig_add_node(r, "n0");
@@ -590,10 +570,9 @@ static void test_new_nodes(void **state) {
 }
 
 /* A claim that is going is its removal's. */
-static void test_removal(void **state) {
+TEST_CASE(test_removal) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(2);
 
-        (void) state;
         set_disruption(r, CONSOLIDATE);
         rig_run(r, ROUND);
         expect(r, "n0", CLAIM_EMPTY, "True WouldGo");

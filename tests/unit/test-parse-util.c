@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
-
+#include "cmocka-test.h"
 #include "macro.h"
 #include "parse-util.h"
 
-static void test_uint64(void **state) {
+TEST_CASE(test_uint64) {
         static const struct {
                 const char *text;
                 int r;
@@ -41,7 +36,7 @@ static void test_uint64(void **state) {
         }
 }
 
-static void test_int64(void **state) {
+TEST_CASE(test_int64) {
         static const struct {
                 const char *text;
                 int r;
@@ -70,7 +65,7 @@ static void test_int64(void **state) {
         }
 }
 
-static void test_range(void **state) {
+TEST_CASE(test_range) {
         uint64_t v;
 
         assert_return_code(parse_uint64_range("1", 1, 65535, &v), 0);
@@ -81,7 +76,7 @@ static void test_range(void **state) {
         assert_int_equal(parse_uint64_range("x", 1, 65535, &v), -EINVAL);
 }
 
-static void test_bool(void **state) {
+TEST_CASE(test_bool) {
         static const struct {
                 const char *text;
                 int r;

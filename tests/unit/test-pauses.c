@@ -1,11 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "cmocka-test.h"
 #include "coordinator-rig.h"
 #include "marks.h"
 
@@ -36,12 +30,11 @@ static const cJSON *pool(CoordinatorRig *r) {
 }
 
 /* None begins, those that were begun end, and what has piled up goes one by one, twice as many each minute. */
-static void test_pause_and_resume(void **state) {
+TEST_CASE(test_pause_and_resume) {
         static const struct {
                 const char *what, *paused, *resuming;
                 bool all;
         } rows[] = { { "one pool", "PoolPaused", "Resuming", false }, { "all of them", "AllPaused", "ResumingAll", true } };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
@@ -87,9 +80,8 @@ static void test_pause_and_resume(void **state) {
 }
 
 /* Held, its removal is planned; then it is in progress. */
-static void test_planned(void **state) {
+TEST_CASE(test_planned) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
-        (void) state;
 
         rig_begin(r, 3, NULL);
         fake_add_pod(r->cluster, &(FakePod){ .name = "slow", .node = "n0", .stop_sec = 20, .grace_sec = 30 });
@@ -110,9 +102,8 @@ static void test_planned(void **state) {
 }
 
 /* What cannot wait does not. */
-static void test_is_not_held(void **state) {
+TEST_CASE(test_is_not_held) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
-        (void) state;
 
         rig_begin(r, 3, "10m");
         set_paused(r, false, true);
@@ -156,9 +147,8 @@ static void test_is_not_held(void **state) {
 }
 
 /* The pool's condition is what the next leader knows it by. */
-static void test_leader_changes(void **state) {
+TEST_CASE(test_leader_changes) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
-        (void) state;
 
         rig_begin(r, 6, NULL);
         set_paused(r, false, true);
@@ -184,10 +174,9 @@ static void test_leader_changes(void **state) {
 
 /* A machine that does not end, and of which its cloud says something else each time, is trouble once: the others become as
  * quick as without it. */
-static void test_stuck_holds_no_other(void **state) {
+TEST_CASE(test_stuck_holds_no_other) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
         ToyMachine *stuck;
-        (void) state;
 
         rig_begin(r, 20, NULL);
         stuck = rig_machine(r, "n0");

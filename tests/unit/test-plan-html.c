@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <stdarg.h>
-#include <setjmp.h>
-#include <stdint.h>
 #include <stdio.h>
 
-#include <cmocka.h>
-
+#include "cmocka-test.h"
 #include "disruption-rig.h"
 #include "markup-text.h"
 #include "plan-page.h"
@@ -25,7 +21,7 @@ static size_t count(const char *text, const char *piece) {
 
 /* -- text ----------------------------------------------------------------------------------------------- */
 
-static void test_text(void **state) {
+TEST_CASE(test_text) {
         static const struct {
                 const char *from, *to;
         } rows[] = {
@@ -48,7 +44,6 @@ static void test_text(void **state) {
                 { "\xef\xbf\xbe\xef\xbf\xbf!", "?" "?!" }, /* what XML forbids */
         };
 
-        (void) state;
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_strbuf_ StrBuf b = {};
 
@@ -57,10 +52,9 @@ static void test_text(void **state) {
         }
 }
 
-static void test_text_is_cut(void **state) {
+TEST_CASE(test_text_is_cut) {
         _cleanup_strbuf_ StrBuf b = {};
 
-        (void) state;
         markup_add_text(&b, "\xc3\xbc<\xc3\xbcx", 3);
         markup_add_text(&b, "abc", 3);
         markup_add_textf(&b, 2, "%s/%s", "n", "<p>");
@@ -83,13 +77,12 @@ static void check_node(const DisruptionRig *r, const PlanPage *p, const char *na
 }
 
 /* The plan has been carried out in the simulator when its page is made; what is said of before is as it was. */
-static void test_rooms_of_plan(void **state) {
+TEST_CASE(test_rooms_of_plan) {
         _cleanup_(disruption_rig_freep) DisruptionRig *r = disruption_rig_new(&rig_plan_cluster);
         _cleanup_(disruption_plan_freep) DisruptionPlan *p = NULL;
         _cleanup_(plan_page_done) PlanPage page = {};
         int64_t before[4];
 
-        (void) state;
         for (uint32_t i = 0; i < 4; i++)
                 before[i] = 4000 - simulator_free_room(r->simulator, i, "cpu");
         assert_return_code(disruption_plan_new(r->scene, &p), 0);
@@ -109,12 +102,11 @@ static void test_rooms_of_plan(void **state) {
         assert_string_equal(page.nodes[3].name, "d");
 }
 
-static void test_rooms_of_what_if(void **state) {
+TEST_CASE(test_rooms_of_what_if) {
         _cleanup_(disruption_rig_freep) DisruptionRig *r = disruption_rig_new(&rig_plan_cluster);
         char *names[] = { (char *) "b" };
         const char *unknown;
 
-        (void) state;
         for (unsigned refused = 0; refused < 2; refused++) {
                 _cleanup_(plan_page_done) PlanPage page = {};
                 WhatIf w;
@@ -136,11 +128,10 @@ static void test_rooms_of_what_if(void **state) {
 
 /* -- pages ---------------------------------------------------------------------------------------------- */
 
-static void test_plan(void **state) {
+TEST_CASE(test_plan) {
         char *notes[] = { (char *) "pods are <not> \033known", NULL };
         _cleanup_free_ char *first = NULL, *second = NULL;
 
-        (void) state;
         for (unsigned i = 0; i < 2; i++) {
                 _cleanup_(disruption_rig_freep) DisruptionRig *r = disruption_rig_new(&rig_plan_cluster);
                 _cleanup_(disruption_plan_freep) DisruptionPlan *p = NULL;
@@ -171,13 +162,12 @@ static void test_plan(void **state) {
         assert_null(strstr(first, "url("));
 }
 
-static void test_nothing_to_do(void **state) {
+TEST_CASE(test_nothing_to_do) {
         const RigCluster c = { .nodes = { { "a", "4" } }, .pool = "" };
         _cleanup_(disruption_rig_freep) DisruptionRig *r = disruption_rig_new(&c);
         _cleanup_(disruption_plan_freep) DisruptionPlan *p = NULL;
         _cleanup_free_ char *text = NULL;
 
-        (void) state;
         assert_return_code(disruption_plan_new(r->scene, &p), 0);
         text = plan_html(p, NULL);
         rig_expect(text, "<h1>No node of 1 would be removed now</h1>");
@@ -186,7 +176,7 @@ static void test_nothing_to_do(void **state) {
         assert_null(strstr(text, "In this order"));
 }
 
-static void test_new_and_naked(void **state) {
+TEST_CASE(test_new_and_naked) {
         const RigCluster c = { .nodes = { { "a", "8", RIG_TYPE("l") } },
                                .pods = { { "p", "a", "3", "'labels':{'app':'p'}" } },
                                .pool = "'disruption':{'budgets':[],'consolidation':{'policy':'WhenUnderutilized'}},"
@@ -195,7 +185,6 @@ static void test_new_and_naked(void **state) {
         _cleanup_(disruption_plan_freep) DisruptionPlan *p = NULL;
         _cleanup_free_ char *text = NULL;
 
-        (void) state;
         assert_return_code(disruption_plan_new(r->scene, &p), 0);
         text = plan_html(p, NULL);
         rig_expect(text, "<b>1" ARROW "1</b><span>nodes, 1 of them new</span>");
@@ -206,7 +195,7 @@ static void test_new_and_naked(void **state) {
         rig_expect(text, "<b>2.5 saved</b>");
 }
 
-static void test_what_if(void **state) {
+TEST_CASE(test_what_if) {
         static const struct {
                 const char *what, *node, *annotations;
                 const char *says;
@@ -224,7 +213,6 @@ static void test_what_if(void **state) {
                 { "what is not asked about has no reason", "b", "", "<p class=\"mark\">Stays</p>" },
         };
 
-        (void) state;
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_free_ char *meta = strf("'ownerReferences':[{'apiVersion':'apps/v1','kind':'ReplicaSet','name':'p','uid':'o','controller':true}]%s",
                                                  rows[i].annotations);
@@ -246,8 +234,7 @@ static void test_what_if(void **state) {
 }
 
 /* Each code has its words, and no two the same. */
-static void test_words(void **state) {
-        (void) state;
+TEST_CASE(test_words) {
         for (GateCode c = 0; c < _GATE_CODE_MAX; c++) {
                 assert_non_null(page_code_words(c));
                 for (GateCode k = 0; k < c; k++)

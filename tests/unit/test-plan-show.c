@@ -1,23 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <stdarg.h>
-#include <setjmp.h>
-#include <stdint.h>
 #include <stdio.h>
 
-#include <cmocka.h>
-
+#include "cmocka-test.h"
 #include "disruption-rig.h"
 #include "explain-outlook.h"
 #include "plan-show.h"
 #include "string-util.h"
 
-static void test_plan_table(void **state) {
+TEST_CASE(test_plan_table) {
         char *notes[] = { (char *) "pods are not \033[1mknown", NULL };
         _cleanup_(disruption_rig_freep) DisruptionRig *r = disruption_rig_new(&rig_plan_cluster);
         _cleanup_(disruption_plan_freep) DisruptionPlan *p = NULL;
         _cleanup_free_ char *text = NULL;
 
-        (void) state;
         assert_return_code(disruption_plan_new(r->scene, &p), 0);
         text = plan_table(p, notes);
         assert_non_null(text);
@@ -45,11 +40,10 @@ static void test_plan_table(void **state) {
 }
 
 /* Twice made it is the same, digest and all; another cluster has another. */
-static void test_plan_json(void **state) {
+TEST_CASE(test_plan_json) {
         _cleanup_free_ char *first = NULL, *second = NULL, *other = NULL;
         RigCluster changed = rig_plan_cluster;
 
-        (void) state;
         changed.pods[2].cpu = "4";
         for (unsigned i = 0; i < 3; i++) {
                 _cleanup_(disruption_rig_freep) DisruptionRig *r = disruption_rig_new(i < 2 ? &rig_plan_cluster : &changed);
@@ -72,20 +66,19 @@ static void test_plan_json(void **state) {
         rig_expect(first, "{\"name\":\"d\",\"nearest\":\"Consolidation\",\"lacks\":{\"Consolidation\":[{\"code\":\"NOT_MANAGED\",");
 }
 
-static void test_nothing_to_do(void **state) {
+TEST_CASE(test_nothing_to_do) {
         const RigCluster c = { .nodes = { { "a", "4" } }, .pool = "" };
         _cleanup_(disruption_rig_freep) DisruptionRig *r = disruption_rig_new(&c);
         _cleanup_(disruption_plan_freep) DisruptionPlan *p = NULL;
         _cleanup_free_ char *text = NULL;
 
-        (void) state;
         assert_return_code(disruption_plan_new(r->scene, &p), 0);
         text = plan_table(p, NULL);
         rig_expect(text, "Of 2027-01-15T08:00:00Z: 1 node, 0 pods.\nNo node would be removed now.\n");
         rig_expect(text, "DISABLED");
 }
 
-static void test_naked_and_replaced(void **state) {
+TEST_CASE(test_naked_and_replaced) {
         const RigCluster c = { .nodes = { { "a", "8", RIG_TYPE("l") } },
                                .pods = { { "p", "a", "3", "'labels':{'app':'p'}" } },
                                .pool = "'disruption':{'budgets':[],'consolidation':{'policy':'WhenUnderutilized'}},"
@@ -94,7 +87,6 @@ static void test_naked_and_replaced(void **state) {
         _cleanup_(disruption_plan_freep) DisruptionPlan *p = NULL;
         _cleanup_free_ char *text = NULL, *json = NULL;
 
-        (void) state;
         assert_return_code(disruption_plan_new(r->scene, &p), 0);
         text = plan_table(p, NULL);
         json = plan_json(p, NULL);
@@ -105,7 +97,7 @@ static void test_naked_and_replaced(void **state) {
 }
 
 /* Pod w is pending; it has its seat on a by the step before, and finds another one when a goes, too: no move from there, where it never ran. */
-static void test_pending_moves(void **state) {
+TEST_CASE(test_pending_moves) {
         const RigCluster c = { .nodes = { { "a", "4" },
                                           { "b", "4", "'labels':{'pool':'a'},'creationTimestamp':'2026-12-01T00:00:00Z'" },
                                           { "c", "8", "'labels':{'pool':'a'},'creationTimestamp':'" RIG_NOW "'" } },
@@ -115,7 +107,6 @@ static void test_pending_moves(void **state) {
         _cleanup_(disruption_plan_freep) DisruptionPlan *p = NULL;
         _cleanup_free_ char *text = NULL, *json = NULL;
 
-        (void) state;
         assert_return_code(disruption_plan_new(r->scene, &p), 0);
         assert_int_equal(p->n_steps, 2);
         text = plan_table(p, NULL);
@@ -128,7 +119,7 @@ static void test_pending_moves(void **state) {
 }
 
 /* On a stand p, and the seats of w, which is pending, and of r, whose node is leaving: p alone is drained, and moves from there. */
-static void test_waiting_of_what_if(void **state) {
+TEST_CASE(test_waiting_of_what_if) {
         const RigCluster c = { .nodes = { { "a", "4" },
                                           { "b", "4" },
                                           { "c", "4", "'labels':{'pool':'a'},'deletionTimestamp':'" RIG_NOW "','finalizers':['x/y']" } },
@@ -140,7 +131,6 @@ static void test_waiting_of_what_if(void **state) {
         const char *unknown;
         WhatIf w;
 
-        (void) state;
         assert_return_code(disruption_without(r->scene, names, 1, &w, &unknown), 0);
         text = what_if_table(r->scene, &w, NULL, NULL);
         json = what_if_json(r->scene, &w, NULL, NULL);
@@ -163,7 +153,7 @@ static void test_waiting_of_what_if(void **state) {
 }
 
 /* An empty node, on which a pending pod has its seat. */
-static void test_seat_of_empty(void **state) {
+TEST_CASE(test_seat_of_empty) {
         const RigCluster c = { .nodes = { { "a", "4" }, { "b", "4" } },
                                .pods = { { "w", NULL, "1" }, { "q", "b", "3" } },
                                .pool = "'disruption':{'budgets':[],'emptyAfter':'0s'}" };
@@ -171,7 +161,6 @@ static void test_seat_of_empty(void **state) {
         _cleanup_(disruption_plan_freep) DisruptionPlan *p = NULL;
         _cleanup_free_ char *text = NULL, *page = NULL;
 
-        (void) state;
         assert_return_code(disruption_plan_new(r->scene, &p), 0);
         text = plan_table(p, NULL);
         page = plan_html(p, NULL);
@@ -183,7 +172,7 @@ static void test_seat_of_empty(void **state) {
 }
 
 /* A node that runs pods is not said to come nearest to emptiness, whatever else stands against it. */
-static void test_nearest(void **state) {
+TEST_CASE(test_nearest) {
         static const struct {
                 RigCluster cluster;
                 const char *says;
@@ -201,7 +190,6 @@ static void test_nearest(void **state) {
                   "\na      a      Emptiness   NOT_EMPTY   it runs 1 pod that would have to move\n" },
         };
 
-        (void) state;
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_(disruption_rig_freep) DisruptionRig *r = disruption_rig_new(&rows[i].cluster);
                 _cleanup_(disruption_plan_freep) DisruptionPlan *p = NULL;
@@ -213,14 +201,13 @@ static void test_nearest(void **state) {
         }
 }
 
-static void test_what_if(void **state) {
+TEST_CASE(test_what_if) {
         _cleanup_(disruption_rig_freep) DisruptionRig *r = disruption_rig_new(&rig_plan_cluster);
         char *names[] = { (char *) "b" }, *many[] = { (char *) "b", (char *) "c" };
         _cleanup_free_ char *text = NULL, *json = NULL, *no = NULL, *no_json = NULL;
         const char *unknown;
         WhatIf w;
 
-        (void) state;
         assert_return_code(disruption_without(r->scene, names, 1, &w, &unknown), 0);
         text = what_if_table(r->scene, &w, NULL, NULL);
         json = what_if_json(r->scene, &w, NULL, NULL);
@@ -241,12 +228,11 @@ static void test_what_if(void **state) {
         what_if_done(&w);
 }
 
-static void test_upgrade(void **state) {
+TEST_CASE(test_upgrade) {
         _cleanup_(disruption_rig_freep) DisruptionRig *r = disruption_rig_new(&rig_plan_cluster);
         _cleanup_free_ char *text = NULL, *json = NULL;
         UpgradePlan u;
 
-        (void) state;
         assert_return_code(disruption_upgrade(r->scene, "a", &u), 0);
         text = upgrade_table(r->scene, &u, NULL);
         json = upgrade_json(r->scene, &u, NULL);
@@ -257,14 +243,13 @@ static void test_upgrade(void **state) {
         upgrade_plan_done(&u);
 }
 
-static void test_longer_than_can_be_told(void **state) {
+TEST_CASE(test_longer_than_can_be_told) {
         RigCluster c = rig_plan_cluster;
         _cleanup_(disruption_rig_freep) DisruptionRig *r = NULL, *rolled = NULL;
         _cleanup_(disruption_plan_freep) DisruptionPlan *p = NULL;
         _cleanup_free_ char *text = NULL, *json = NULL, *page = NULL, *upgrade = NULL, *upgrade_text = NULL;
         UpgradePlan u;
 
-        (void) state;
         c.pods[2].spec = "'terminationGracePeriodSeconds':18446744073710";
         rolled = disruption_rig_new(&c);
         assert_return_code(disruption_upgrade(rolled->scene, "a", &u), 0);
@@ -285,7 +270,7 @@ static void test_longer_than_can_be_told(void **state) {
 
 /* -- explain --simulate --------------------------------------------------------------------------------- */
 
-static void test_outlook(void **state) {
+TEST_CASE(test_outlook) {
         static const struct {
                 const char *what;
                 RigCluster cluster;
@@ -332,7 +317,6 @@ static void test_outlook(void **state) {
                   "nobody can tell: another scheduler places it (schedulerName)" },
         };
 
-        (void) state;
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_(disruption_rig_freep) DisruptionRig *r = disruption_rig_new(&rows[i].cluster);
                 _cleanup_(node_outlook_done) NodeOutlook o = {};
@@ -351,14 +335,13 @@ static void test_outlook(void **state) {
         }
 }
 
-static void test_outlook_json(void **state) {
+TEST_CASE(test_outlook_json) {
         const RigCluster c = { .nodes = { { "a", "4" }, { "b", "1" } }, .pods = { { "p", "a", "2" } }, .pool = "" };
         _cleanup_(disruption_rig_freep) DisruptionRig *r = disruption_rig_new(&c);
         char *notes[] = { (char *) "a note", NULL };
         _cleanup_(node_outlook_done) NodeOutlook o = {};
         _cleanup_free_ char *json = NULL;
 
-        (void) state;
         assert_return_code(node_outlook_make(r->scene, "a", &o), 0);
         json = node_outlook_json(&o, notes);
         rig_expect(json, "{\"wouldGo\":false,\"lacks\":{\"Expiration\":[{\"code\":\"DISABLED\"");

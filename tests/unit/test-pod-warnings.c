@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 
-#include <cmocka.h>
-
+#include "cmocka-test.h"
 #include "coordinator-rig.h"
 #include "marks.h"
 
@@ -49,7 +44,7 @@ static usec_t deleted_at(CoordinatorRig *r, const char *node) {
 }
 
 /* What holds the pod "web" (grace 60 s) when its node, which may take ten minutes, is deleted. */
-static void test_what_is_held(void **state) {
+TEST_CASE(test_what_is_held) {
         static const struct {
                 const char *what, *annotations;
                 bool pdb, beside_protected, critical, several;
@@ -60,7 +55,6 @@ static void test_what_is_held(void **state) {
                 { "another that opted out", NULL, false, true, false, false },
                 { "it is critical, and others go first", NULL, false, true, true, false },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
@@ -101,10 +95,9 @@ static void test_what_is_held(void **state) {
 }
 
 /* A time is told only where there is one. */
-static void test_no_deadline(void **state) {
+TEST_CASE(test_no_deadline) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
         const char *message = "";
-        (void) state;
 
         rig_begin(r, 2, NULL);
         fake_add_pod(r->cluster, &(FakePod){ .name = "job", .node = "n0", .annotations = PROTECTED });
@@ -145,11 +138,10 @@ static void test_no_deadline(void **state) {
 }
 
 /* The Node's Event says until when it waits, too. */
-static void test_node_says_until_when(void **state) {
+TEST_CASE(test_node_says_until_when) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
         _cleanup_free_ char *text = NULL;
         char when[RFC3339_MAX];
-        (void) state;
 
         rig_begin(r, 1, "10m");
         fake_add_pod(r->cluster,
@@ -164,11 +156,10 @@ static void test_node_says_until_when(void **state) {
 }
 
 /* A pod that is going with a grace beyond T is told that it is cut. */
-static void test_grace_is_cut(void **state) {
+TEST_CASE(test_grace_is_cut) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
         char when[RFC3339_MAX];
         usec_t end;
-        (void) state;
 
         rig_begin(r, 1, NULL);
         fake_add_pod(r->cluster,
@@ -191,10 +182,9 @@ static void test_grace_is_cut(void **state) {
 
 /* Its agent drains the node and gets on with it, so that the coordinator stands back until the pod with the longest grace
  * is due. */
-static void test_beside_agent(void **state) {
+TEST_CASE(test_beside_agent) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
         usec_t end;
-        (void) state;
 
         rig_begin(r, 1, "3m");
         fake_add_pod(r->cluster, &(FakePod){ .name = "web", .node = "n0", .app = "web", .grace_sec = 120 });
@@ -223,10 +213,9 @@ static void test_beside_agent(void **state) {
 }
 
 /* What goes by itself is not warned of, and a crowd is told in turns, bounded. */
-static void test_bounded(void **state) {
+TEST_CASE(test_bounded) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
         size_t told = 0;
-        (void) state;
 
         rig_begin(r, 2, "1h");
         for (unsigned i = 0; i < 400; i++) {

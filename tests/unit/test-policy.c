@@ -1,11 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "cmocka-test.h"
 #include "macro.h"
 #include "policy.h"
 #include "string-util.h"
@@ -30,7 +24,7 @@ static const PolicySettings defaults = {
         },
 };
 
-static void test_decide(void **state) {
+TEST_CASE(test_decide) {
         static const struct {
                 const char *what;
                 NoticeKind kind;
@@ -71,7 +65,7 @@ static void test_decide(void **state) {
 }
 
 /* Each rule on one notice of a maintenance that is an hour away. */
-static void test_rules(void **state) {
+TEST_CASE(test_rules) {
         static const struct {
                 const char *text;
                 PlanAct act;
@@ -122,7 +116,7 @@ static usec_t wall_at(const char *text) {
 }
 
 /* Windows are of the wall clock, the plan is of the boot-time clock, which began at BOOTED. It is a Wednesday. */
-static void test_windows(void **state) {
+TEST_CASE(test_windows) {
         static const struct {
                 const char *what, *rule, *now, *deadline, *begin; /* deadline NULL: not said; begin NULL: at once */
         } rows[] = {
@@ -156,7 +150,7 @@ static void test_windows(void **state) {
 }
 
 /* Reboot= alone, of reboots alone. */
-static void test_reboot_rule(void **state) {
+TEST_CASE(test_reboot_rule) {
         static const struct {
                 const char *text, *action;
                 int parsed;
@@ -201,7 +195,7 @@ static usec_t on_wall(usec_t at_usec) {
         return at_usec > 0 ? at_usec + BOOTED : 0;
 }
 
-static void test_drain_deadline(void **state) {
+TEST_CASE(test_drain_deadline) {
         static const struct {
                 const char *what;
                 usec_t notice, claim, deadline, announced;

@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 
-#include <cmocka.h>
-
+#include "cmocka-test.h"
 #include "coordinator-rig.h"
 #include "marks.h"
 
@@ -37,7 +32,7 @@ static void on_request(const FakeRequest *request, FakeApiFault *ret_fault, void
 
 /* A claim with our finalizer that is being deleted is a wish to end the machine: who lets a node go must not
  * make one. */
-static void test_finalizer_comes_back(void **state) {
+TEST_CASE(test_finalizer_comes_back) {
         static const struct {
                 const char *what;
                 unsigned rounds;
@@ -47,7 +42,6 @@ static void test_finalizer_comes_back(void **state) {
                 { "three times running", 3, false },
                 { "with a pool that selects the node again", 1, true },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();

@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
-
+#include "cmocka-test.h"
 #include "coordinator-rig.h"
 #include "marks.h"
 #include "page.h"
@@ -51,11 +46,10 @@ static void assert_writes(CoordinatorRig *r, uint64_t before, usec_t usec, unsig
         assert_true(writes(r) - before <= usec / (2 * SEC) + 4);
 }
 
-static void test_many(void **state) {
+TEST_CASE(test_many) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
         usec_t begin;
         uint64_t before;
-        (void) state;
 
         for (unsigned i = 0; i < MANY; i++) {
                 _cleanup_free_ char *name = strf("n%u", i);
@@ -95,7 +89,7 @@ static void test_many(void **state) {
 }
 
 /* A node that cannot be drained stays cordoned and is told of; those behind it go. */
-static void test_stuck(void **state) {
+TEST_CASE(test_stuck) {
         static const struct {
                 const char *what, *annotations, *says, *event;
                 CloudOutcome outcome;
@@ -104,7 +98,6 @@ static void test_stuck(void **state) {
                 { "by a protected pod", "{'vesper.sh/do-not-evict':'true'}", "node n0 by pod default/stays, Protected", "DrainBlocked", CLOUD_OK, 30 * SEC },
                 { "by its cloud", NULL, "node n0 by its cloud", "TerminationBlocked", CLOUD_PROTECTED, 0 },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
@@ -153,7 +146,7 @@ static void test_stuck(void **state) {
 }
 
 /* What is wrong with the pool makes it not Ready, whatever its nodes do, and is told as of the newest generation. */
-static void test_problems(void **state) {
+TEST_CASE(test_problems) {
         static const struct {
                 const char *what, *patch, *reason, *stalled, *back;
         } rows[] = {
@@ -163,7 +156,6 @@ static void test_problems(void **state) {
                 { "a provider that is not its nodes'", "{'spec':{'provider':{'name':'exec'}}}", "NodesNotAdopted", NULL,
                   "{'spec':{'provider':{'name':null}}}" },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();

@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "cmocka-test.h"
 #include "fake-power.h"
 #include "power.h"
 #include "string-util.h"
@@ -16,7 +10,7 @@
 #define MS USEC_PER_MSEC
 #define MIN_ USEC_PER_MINUTE
 
-static void test_budget(void **state) {
+TEST_CASE(test_budget) {
         static const struct {
                 const char *what;
                 PowerLimits limits;
@@ -162,7 +156,7 @@ static void run(World *w, usec_t usec) {
                 ;
 }
 
-static void test_what_it_asks(void **state) {
+TEST_CASE(test_what_it_asks) {
         World w;
 
         world_init(&w);
@@ -180,7 +174,7 @@ static void test_what_it_asks(void **state) {
         world_done(&w);
 }
 
-static void test_no_logind(void **state) {
+TEST_CASE(test_no_logind) {
         World w;
 
         world_init(&w);
@@ -197,7 +191,7 @@ static void test_no_logind(void **state) {
 }
 
 /* What it will be is known in logind's window only where logind says so. */
-static void test_kind(void **state) {
+TEST_CASE(test_kind) {
         static const struct {
                 const char *kind;
                 bool tells;
@@ -230,7 +224,7 @@ static void test_kind(void **state) {
 }
 
 /* A bus that does not answer says nothing; that is not "stays". */
-static void test_silent_bus(void **state) {
+TEST_CASE(test_silent_bus) {
         World w;
 
         world_init(&w);
@@ -248,7 +242,7 @@ static void test_silent_bus(void **state) {
 
 /* A logind that is there and does not answer in time says nothing: neither at the start, nor of a shutdown that
  * it has announced, nor that one is over. It is asked again. */
-static void test_silent_logind(void **state) {
+TEST_CASE(test_silent_logind) {
         World w;
 
         world_init(&w);
@@ -283,7 +277,7 @@ static void test_silent_logind(void **state) {
 }
 
 /* A logind that is gone for good announces nothing any more: PID 1 knows. */
-static void test_logind_goes(void **state) {
+TEST_CASE(test_logind_goes) {
         World w;
 
         world_init(&w);
@@ -301,7 +295,7 @@ static void test_logind_goes(void **state) {
 }
 
 /* Through a crash and a restart no instant is without it; a stop for good lets it go. */
-static void test_inhibitor_survives(void **state) {
+TEST_CASE(test_inhibitor_survives) {
         World w;
 
         world_init(&w);
@@ -321,7 +315,7 @@ static void test_inhibitor_survives(void **state) {
 }
 
 /* Of another boot, or of a logind that forgot: not worth anything. */
-static void test_dead_inhibitor(void **state) {
+TEST_CASE(test_dead_inhibitor) {
         World w;
         int fds[2];
 
@@ -336,7 +330,7 @@ static void test_dead_inhibitor(void **state) {
         world_done(&w);
 }
 
-static void test_shutdown_announced(void **state) {
+TEST_CASE(test_shutdown_announced) {
         World w;
 
         world_init(&w);
@@ -358,7 +352,7 @@ static void test_shutdown_announced(void **state) {
         world_done(&w);
 }
 
-static void test_shutdown_past_logind(void **state) {
+TEST_CASE(test_shutdown_past_logind) {
         World w;
 
         world_init(&w);
@@ -376,7 +370,7 @@ static void test_shutdown_past_logind(void **state) {
 }
 
 /* Started in the window: no inhibitor any more, but it is known. Cancelled: taken then. */
-static void test_late_start(void **state) {
+TEST_CASE(test_late_start) {
         World w;
 
         world_init(&w);

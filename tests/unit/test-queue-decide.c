@@ -1,11 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "cmocka-test.h"
 #include "queue-decide.h"
 #include "string-util.h"
 
@@ -15,7 +9,7 @@
 #define MANAGED .is_managed = true, .has_node = true
 #define UNKNOWN_FOR(n) .unknown_usec = MINUTES(n)
 
-static void test_decide(void **state) {
+TEST_CASE(test_decide) {
         static const struct {
                 const char *what;
                 EventMessageKind kind;
@@ -160,7 +154,7 @@ static void test_decide(void **state) {
 }
 
 /* A Node is not closed for what it has outlived: a message that comes again, very late, is an Event. */
-static void test_outlived(void **state) {
+TEST_CASE(test_outlived) {
         const QueueRules rules = { .drains_unmanaged = true, .deletes = INTERRUPTION_DELETE_TERMINATE, .wall_usec = NOW };
         const QueueFacts facts = { .has_node = true, .is_drainable = true };
         QueueFacts told;
@@ -180,7 +174,7 @@ static void test_outlived(void **state) {
         }
 }
 
-static void test_poison(void **state) {
+TEST_CASE(test_poison) {
         assert_false(queue_is_poison(QUEUE_POISON_RECEIVES - 1, &(QueueRules){}));
         assert_true(queue_is_poison(QUEUE_POISON_RECEIVES, &(QueueRules){}));
         assert_false(queue_is_poison(1000, &(QueueRules){ .is_shared = true }));

@@ -1,15 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "cmocka-test.h"
 #include "queue-facts.h"
 
 /* Which providerID is of the instance that a message names? */
-static void test_is_of_instance(void **state) {
+TEST_CASE(test_is_of_instance) {
         static const struct {
                 const char *provider_id, *instance;
                 bool expected;

@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 
-#include <cmocka.h>
-
+#include "cmocka-test.h"
 #include "queue-memory.h"
 
 /* As many as a queue of a whole account may name: what is kept stays bounded, and the newest is always there. */
@@ -42,7 +37,7 @@ static const char *name(char buffer[32], unsigned i) {
         return buffer;
 }
 
-static void test_unknown(void **state) {
+TEST_CASE(test_unknown) {
         UnknownInstance *u;
         usec_t since;
         char text[32];
@@ -68,7 +63,7 @@ static void test_unknown(void **state) {
         bench_done(&b);
 }
 
-static void test_written(void **state) {
+TEST_CASE(test_written) {
         char text[32];
         Bench b;
 
@@ -82,7 +77,7 @@ static void test_written(void **state) {
         bench_done(&b);
 }
 
-static void test_poison(void **state) {
+TEST_CASE(test_poison) {
         char text[32];
         Bench b;
 

@@ -1,11 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "cmocka-test.h"
 #include "fake-json.h"
 #include "marks.h"
 #include "queue-rig.h"
@@ -37,7 +31,7 @@ static bool is_being_deleted(QueueRig *r, const char *node) {
         return !claim || fj_string(claim, "metadata", "deletionTimestamp", NULL);
 }
 
-static void test_spot(void **state) {
+TEST_CASE(test_spot) {
         QueueRig r;
 
         open_with(&r, 2);
@@ -58,7 +52,7 @@ static void on_refuse_patches(const FakeRequest *q, FakeApiFault *ret_fault, voi
 }
 
 /* The message stays until the API server has what it says. */
-static void test_not_deleted_before_durable(void **state) {
+TEST_CASE(test_not_deleted_before_durable) {
         QueueRig r;
 
         open_with(&r, 1);
@@ -76,7 +70,7 @@ static void test_not_deleted_before_durable(void **state) {
 }
 
 /* The next leader has what the first one had received. */
-static void test_leader_dies(void **state) {
+TEST_CASE(test_leader_dies) {
         QueueRig r;
 
         open_with(&r, 1);
@@ -93,7 +87,7 @@ static void test_leader_dies(void **state) {
         queue_rig_done(&r);
 }
 
-static void test_duplicates(void **state) {
+TEST_CASE(test_duplicates) {
         QueueRig r;
 
         open_with(&r, 1);
@@ -107,7 +101,7 @@ static void test_duplicates(void **state) {
         queue_rig_done(&r);
 }
 
-static void test_only_told(void **state) {
+TEST_CASE(test_only_told) {
         QueueRig r;
 
         open_with(&r, 1);
@@ -124,7 +118,7 @@ static void test_only_told(void **state) {
 }
 
 /* It names no instance: said and counted, and nothing is done to any node. */
-static void test_capacity_block(void **state) {
+TEST_CASE(test_capacity_block) {
         const char *said;
         QueueRig r;
 
@@ -142,7 +136,7 @@ static void test_capacity_block(void **state) {
 }
 
 /* Two minutes, and EC2 has to say that it does not know it either. */
-static void test_foreign(void **state) {
+TEST_CASE(test_foreign) {
         static const struct {
                 InstanceState state;
                 unsigned left_early, left_late; /* after 90 and 240 s */
@@ -168,7 +162,7 @@ static void test_foreign(void **state) {
 }
 
 /* One that is just joining does not lose its notice. */
-static void test_joins_late(void **state) {
+TEST_CASE(test_joins_late) {
         _cleanup_free_ char *instance = rig_instance("late"), *id = strf("aws:///us-east-1/%s", instance);
         QueueRig r;
 
@@ -183,7 +177,7 @@ static void test_joins_late(void **state) {
         queue_rig_done(&r);
 }
 
-static void test_poison(void **state) {
+TEST_CASE(test_poison) {
         QueueRig r;
 
         open_with(&r, 1);
@@ -197,7 +191,7 @@ static void test_poison(void **state) {
         queue_rig_done(&r);
 }
 
-static void test_shared(void **state) {
+TEST_CASE(test_shared) {
         QueueRig r;
 
         queue_rig_init(&r);
@@ -214,7 +208,7 @@ static void test_shared(void **state) {
 }
 
 /* Told once, however often it fails; then it goes on. */
-static void test_throttled(void **state) {
+TEST_CASE(test_throttled) {
         const char *said;
         QueueRig r;
 
@@ -241,7 +235,7 @@ static void open_with_group(QueueRig *r, const char *instance) {
 }
 
 /* A drain that takes four times the hook's time: the group waits, and goes on by CONTINUE. */
-static void test_hook(void **state) {
+TEST_CASE(test_hook) {
         _cleanup_free_ char *instance = rig_instance("n0");
         FakeTroubles *calls;
         QueueRig r;
@@ -268,7 +262,7 @@ static void test_hook(void **state) {
 }
 
 /* What the group does not wait for any more is no error, and no reason to keep the message. */
-static void test_hook_is_over(void **state) {
+TEST_CASE(test_hook_is_over) {
         _cleanup_free_ char *instance = rig_instance("n0");
         QueueRig r;
 
@@ -281,7 +275,7 @@ static void test_hook_is_over(void **state) {
 }
 
 /* CONTINUE once the node is Ready, and not before it is there. */
-static void test_launch(void **state) {
+TEST_CASE(test_launch) {
         _cleanup_free_ char *instance = rig_instance("n0"), *late = rig_instance("late");
         FakeTroubles *calls;
         QueueRig r;

@@ -1,21 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <limits.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "backoff.h"
+#include "cmocka-test.h"
 #include "random.h"
 #include "token-bucket.h"
 
 #define S USEC_PER_SEC
 
-static void test_seed_decides(void **state) {
+TEST_CASE(test_seed_decides) {
         _cleanup_(random_freep) Random *a = NULL, *b = NULL, *c = NULL, *system = NULL;
         unsigned n_equal = 0;
 
@@ -33,7 +28,7 @@ static void test_seed_decides(void **state) {
         assert_int_equal(n_equal, 0);
 }
 
-static void test_below_is_even(void **state) {
+TEST_CASE(test_below_is_even) {
         _cleanup_(random_freep) Random *r = NULL;
         unsigned seen[10] = { 0 }, n_upper = 0;
 
@@ -51,7 +46,7 @@ static void test_below_is_even(void **state) {
         assert_in_range(n_upper, 19500, 20500);
 }
 
-static void test_jitter(void **state) {
+TEST_CASE(test_jitter) {
         _cleanup_(random_freep) Random *r = NULL;
         usec_t lowest = USEC_INFINITY, highest = 0;
 
@@ -71,7 +66,7 @@ static void test_jitter(void **state) {
                 assert_true(random_jitter(r, USEC_INFINITY - 1, 1000) <= USEC_INFINITY);
 }
 
-static void test_uuid(void **state) {
+TEST_CASE(test_uuid) {
         _cleanup_(random_freep) Random *r = NULL;
         char a[UUID_MAX], b[UUID_MAX];
 
@@ -88,7 +83,7 @@ static void test_uuid(void **state) {
         }
 }
 
-static void test_backoff(void **state) {
+TEST_CASE(test_backoff) {
         static const struct {
                 const char *what;
                 usec_t base, cap;
@@ -120,7 +115,7 @@ static void test_backoff(void **state) {
         }
 }
 
-static void test_bucket_bursts_then_drips(void **state) {
+TEST_CASE(test_bucket_bursts_then_drips) {
         TokenBucket b = { .burst = 3, .per_minute = 20 };
         usec_t now = 1000 * S, at = 0;
 
@@ -140,7 +135,7 @@ static void test_bucket_bursts_then_drips(void **state) {
 }
 
 /* To look takes none, and says when as many will be there. */
-static void test_bucket_is_looked_into(void **state) {
+TEST_CASE(test_bucket_is_looked_into) {
         TokenBucket b = { .burst = 3, .per_minute = 20 }, none = { 0 };
         usec_t now = 1000 * S, at = 0;
 
@@ -164,7 +159,7 @@ static void test_bucket_is_looked_into(void **state) {
 }
 
 /* At the told time there is a token, a microsecond before there is none, at any rate. */
-static void test_bucket_keeps_its_word(void **state) {
+TEST_CASE(test_bucket_keeps_its_word) {
         static const uint64_t rates[] = { 1, 7, 59, 60, 61, 600, 1200, 999983, 60000000 };
 
         for (size_t i = 0; i < ELEMENTSOF(rates); i++) {
@@ -191,7 +186,7 @@ static void test_bucket_keeps_its_word(void **state) {
         }
 }
 
-static void test_bucket_edges(void **state) {
+TEST_CASE(test_bucket_edges) {
         TokenBucket never = { .burst = 1, .per_minute = 0 }, none = { .burst = 0, .per_minute = 60 };
         TokenBucket much = { .burst = UINT64_MAX, .per_minute = UINT64_MAX },
                     back = { .burst = 1, .per_minute = 60 };

@@ -1,11 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "cmocka-test.h"
 #include "coordinator-rig.h"
 #include "marks.h"
 #include "page.h"
@@ -84,9 +78,8 @@ static void refuse_lists(const FakeRequest *request, FakeApiFault *ret_fault, vo
                 ret_fault->status = 503;
 }
 
-static void test_one_by_one(void **state) {
+TEST_CASE(test_one_by_one) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig("1", 3);
-        (void) state;
 
         print_message("  who runs out of patience first is first; not before the leader has settled\n");
         ask(r, "n1", "b", 3000 * S);
@@ -148,12 +141,11 @@ static void test_one_by_one(void **state) {
         }
 }
 
-static void test_several(void **state) {
+TEST_CASE(test_several) {
         static const struct {
                 const char *max;
                 unsigned granted;
         } rows[] = { { "0", 0 }, { "2", 2 }, { "3", 3 }, { "9", 5 } };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(rows[i].max, 5);
@@ -179,9 +171,8 @@ static void test_several(void **state) {
 }
 
 /* A reload lets the first go, and the second. */
-static void test_more_slots(void **state) {
+TEST_CASE(test_more_slots) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig("0", 3);
-        (void) state;
 
         ask(r, "n0", "a", 3600 * S);
         ask(r, "n1", "b", 3601 * S);
@@ -198,9 +189,8 @@ static void test_more_slots(void **state) {
         }
 }
 
-static void test_not_granted(void **state) {
+TEST_CASE(test_not_granted) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig("1", 3);
-        (void) state;
 
         rig_run(r, SETTLED);
         fake_merge(r->cluster, FAKE_NODES, NULL, "n0",
@@ -224,9 +214,8 @@ static void test_not_granted(void **state) {
         assert_false(is_granted(r, "n0", "d"));
 }
 
-static void test_node_gone(void **state) {
+TEST_CASE(test_node_gone) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig("1", 2);
-        (void) state;
 
         ask(r, "n0", "a", 3000 * S);
         ask(r, "n1", "b", 3600 * S);
@@ -239,9 +228,8 @@ static void test_node_gone(void **state) {
 }
 
 /* The next leader goes by what stands on the Nodes. */
-static void test_takeover(void **state) {
+TEST_CASE(test_takeover) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig("1", 3);
-        (void) state;
 
         rig_start(r, 1);
         ask(r, "n0", "a", 3000 * S);
@@ -260,10 +248,9 @@ static void test_takeover(void **state) {
 }
 
 /* A leader whose watch lies behind finds in its list what it has not seen yet. */
-static void test_watch_behind(void **state) {
+TEST_CASE(test_watch_behind) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig("1", 3);
         char until[RFC3339_MAX];
-        (void) state;
 
         ask(r, "n1", "b", 3600 * S);
         rig_run(r, 5 * S);
@@ -287,11 +274,10 @@ static void test_watch_behind(void **state) {
 
 /* More nodes than a page of the list has, and a list that fails at first: nobody is granted before it is
  * whole. */
-static void test_long_list(void **state) {
+TEST_CASE(test_long_list) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
         char until[RFC3339_MAX];
         uint64_t lists;
-        (void) state;
 
         for (unsigned i = 0; i < 510; i++) {
                 _cleanup_free_ char *name = MUST(strf("a%03u", i));
@@ -328,9 +314,8 @@ static void test_long_list(void **state) {
 }
 
 /* The answer to the last request stands where the next one is made: it is taken off first. */
-static void test_stale_answer(void **state) {
+TEST_CASE(test_stale_answer) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig("1", 1);
-        (void) state;
 
         rig_run(r, SETTLED);
         fake_merge(r->cluster, FAKE_NODES, NULL, "n0",
@@ -341,9 +326,8 @@ static void test_stale_answer(void **state) {
 }
 
 /* Nobody knows what became of a grant: it is counted, sent again, and nobody else gets one. */
-static void test_lost_answers(void **state) {
+TEST_CASE(test_lost_answers) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig("1", 2);
-        (void) state;
 
         rig_run(r, SETTLED);
         ask(r, "n0", "a", 3000 * S);
@@ -388,10 +372,9 @@ static unsigned n_granted(CoordinatorRig *r, unsigned n_nodes) {
 
 /* Its grant is on its way for seconds: nobody else's is sent meanwhile, be they more urgent, and who gets it is not told that it
  * waits. */
-static void test_grant_on_its_way(void **state) {
+TEST_CASE(test_grant_on_its_way) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig("1", 3);
         Slow slow = { .patch_usec = 4 * S };
-        (void) state;
 
         rig_run(r, SETTLED);
         ask(r, "n2", "n2", 6000 * S); /* the first grant of a leader waits for its list */
@@ -422,10 +405,9 @@ static void test_grant_on_its_way(void **state) {
 }
 
 /* The Node goes while its grant is on its way: the slot is the next one's. */
-static void test_gone_with_its_grant(void **state) {
+TEST_CASE(test_gone_with_its_grant) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig("1", 2);
         Slow slow = { .patch_usec = 5 * S };
-        (void) state;
 
         rig_run(r, SETTLED);
         ask(r, "n1", "n1", 6000 * S);
@@ -443,10 +425,9 @@ static void test_gone_with_its_grant(void **state) {
 }
 
 /* Refused again and again: sent again, until it is taken. */
-static void test_grant_fails(void **state) {
+TEST_CASE(test_grant_fails) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig("1", 2);
         Slow slow = { .n_failing = 4 };
-        (void) state;
 
         rig_run(r, SETTLED);
         fake_api_set_fault(r->api, on_slow, &slow);
@@ -460,10 +441,9 @@ static void test_grant_fails(void **state) {
 }
 
 /* An answer without a request is taken off, if not at once. */
-static void test_stale_answer_stays(void **state) {
+TEST_CASE(test_stale_answer_stays) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig("1", 1);
         Slow slow = { .n_failing = 3 };
-        (void) state;
 
         rig_run(r, SETTLED);
         fake_api_set_fault(r->api, on_slow, &slow);
@@ -475,10 +455,9 @@ static void test_stale_answer_stays(void **state) {
 }
 
 /* The first list of a leader takes its time: it is asked for once, whatever happens meanwhile. */
-static void test_slow_list(void **state) {
+TEST_CASE(test_slow_list) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig("1", 2);
         Slow slow = { .list_usec = 10 * S };
-        (void) state;
 
         fake_api_set_fault(r->api, on_slow, &slow);
         ask(r, "n0", "n0", 3600 * S);
@@ -498,10 +477,9 @@ static void test_slow_list(void **state) {
 }
 
 /* What the list has found and the watch never brings counts until its time, and no longer. */
-static void test_found_runs_out(void **state) {
+TEST_CASE(test_found_runs_out) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig("1", 2);
         char until[RFC3339_MAX];
-        (void) state;
 
         ask(r, "n1", "b", 3600 * S);
         rig_run(r, 5 * S);
@@ -524,9 +502,8 @@ static void test_found_runs_out(void **state) {
 }
 
 /* A kubelet may write both annotations of its own Node: what it grants itself holds no slot. */
-static void test_grants_itself(void **state) {
+TEST_CASE(test_grants_itself) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig("1", 2);
-        (void) state;
 
         for (unsigned i = 0; i < 2; i++) { /* and it tries again */
                 ask(r, "n0", "a", 600000 * S);
@@ -545,9 +522,8 @@ static void test_grants_itself(void **state) {
 }
 
 /* Its own patience is what a node can choose: it comes behind who waits already each time it asks anew. */
-static void test_asks_again_and_again(void **state) {
+TEST_CASE(test_asks_again_and_again) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig("1", 3);
-        (void) state;
 
         ask(r, "n0", "a", 700 * S);
         rig_run(r, SETTLED);
@@ -582,9 +558,8 @@ static void test_asks_again_and_again(void **state) {
 }
 
 /* More that wait than each change is told to: the first word each of them hears. */
-static void test_many_wait(void **state) {
+TEST_CASE(test_many_wait) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig("1", 13);
-        (void) state;
 
         for (unsigned i = 0; i < 13; i++) {
                 _cleanup_free_ char *node = MUST(strf("n%u", i));
@@ -600,9 +575,8 @@ static void test_many_wait(void **state) {
 }
 
 /* What the leader before has told is not told again: neither a slot that is held, nor one that ran out. */
-static void test_takeover_tells_nothing_twice(void **state) {
+TEST_CASE(test_takeover_tells_nothing_twice) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig("2", 2);
-        (void) state;
 
         ask(r, "n0", "a", 3000 * S);
         rig_run(r, SETTLED + 590 * S);
@@ -625,9 +599,8 @@ static size_t n_charges(CoordinatorRig *r) {
 }
 
 /* A reboot is a disruption like another: its slot is a limit besides. */
-static void test_budgets(void **state) {
+TEST_CASE(test_budgets) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig("2", 4);
-        (void) state;
 
         fake_merge(r->cluster, FAKE_NODES, NULL, "n3", "{'metadata':{'labels':{'rack':'b'}}}");
         fake_put(r->cluster, FAKE_NDBS,

@@ -1,11 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "cmocka-test.h"
 #include "marks.h"
 #include "reboot-slots.h"
 #include "string-util.h"
@@ -41,7 +35,7 @@ static KubeNode *node_of(InternPool *pool, const char *annotations, const char *
         return (KubeNode *) o;
 }
 
-static void test_stand(void **state) {
+TEST_CASE(test_stand) {
         static const char spot[] =
                 ",'" ANNOTATION_INTERRUPTION
                 "':'{\\'id\\':\\'s\\',\\'action\\':\\'terminate\\',\\'phase\\':\\'%s\\'}'";
@@ -106,7 +100,6 @@ static void test_stand(void **state) {
                   REBOOT_REQUEST_WAITING, true },
         };
         _cleanup_(intern_pool_freep) InternPool *pool = NULL;
-        (void) state;
 
         assert_return_code(intern_pool_new(&pool), 0);
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
@@ -135,7 +128,7 @@ static void test_stand(void **state) {
 }
 
 /* An interruption that ends no machine, or none for good, is no reason to refuse. */
-static void test_interruptions(void **state) {
+TEST_CASE(test_interruptions) {
         static const struct {
                 const char *action, *phase;
                 RebootRequestState stand;
@@ -145,7 +138,6 @@ static void test_interruptions(void **state) {
                 { "terminate", "Released", REBOOT_REQUEST_WAITING },
         };
         _cleanup_(intern_pool_freep) InternPool *pool = NULL;
-        (void) state;
 
         assert_return_code(intern_pool_new(&pool), 0);
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
@@ -164,7 +156,7 @@ static void test_interruptions(void **state) {
 }
 
 /* A grant for longer than any slot lasts is none of ours, whoever it names. */
-static void test_too_long(void **state) {
+TEST_CASE(test_too_long) {
         static const struct {
                 const char *until;
                 RebootRequestState stand;
@@ -176,7 +168,6 @@ static void test_too_long(void **state) {
                 { "2099-01-01T00:00:00Z", REBOOT_REQUEST_WAITING, true },
         };
         _cleanup_(intern_pool_freep) InternPool *pool = NULL;
-        (void) state;
 
         assert_return_code(intern_pool_new(&pool), 0);
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
@@ -195,11 +186,10 @@ static void test_too_long(void **state) {
         }
 }
 
-static void test_order(void **state) {
+TEST_CASE(test_order) {
         const RebootCase early = { .node = (char *) "z", .until_usec = 5 },
                          late = { .node = (char *) "a", .until_usec = 6 },
                          same = { .node = (char *) "zz", .until_usec = 5 };
-        (void) state;
 
         assert_true(reboot_case_order(&early, &late) < 0);
         assert_true(reboot_case_order(&late, &early) > 0);
@@ -207,11 +197,10 @@ static void test_order(void **state) {
         assert_int_equal(reboot_case_order(&early, &early), 0);
 }
 
-static void test_patch(void **state) {
+TEST_CASE(test_patch) {
         _cleanup_(intern_pool_freep) InternPool *pool = NULL;
         _cleanup_free_ char *grant = NULL, *off = NULL;
         KubeNode *n;
-        (void) state;
 
         assert_return_code(intern_pool_new(&pool), 0);
         n = node_of(pool, ASKED, "", "");

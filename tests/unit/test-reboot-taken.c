@@ -1,15 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "cmocka-test.h"
 #include "reboot-taken.h"
 #include "string-util.h"
 
-static void test_has(void **state) {
+TEST_CASE(test_has) {
         static const struct {
                 const char *text, *id;
                 bool has;
@@ -18,7 +12,6 @@ static void test_has(void **state) {
                 { " a  b ", "b", true }, { "ab", "a", false },     { "a", "ab", false },    { "x-a", "a", false },
                 { "a-1 a-2", "a-1", true }, { "a-1 a-2", "a-3", false },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++)
                 assert_int_equal(reboot_taken_has(rows[i].text, rows[i].id), rows[i].has);
@@ -29,9 +22,8 @@ static bool is_over(const char *id, void *userdata) {
 }
 
 /* Nothing more is taken early where nobody can tell what was. */
-static void test_too_long(void **state) {
+TEST_CASE(test_too_long) {
         char text[REBOOT_TAKEN_BYTES_MAX + 2], *to;
-        (void) state;
 
         memset(text, 'x', sizeof(text) - 1);
         text[sizeof(text) - 1] = 0;
@@ -39,11 +31,10 @@ static void test_too_long(void **state) {
         assert_int_equal(reboot_taken_add(text, "a", is_over, NULL, &to), -ENOSPC);
 }
 
-static void test_add(void **state) {
+TEST_CASE(test_add) {
         static char over[] = "e3";
         _cleanup_strbuf_ StrBuf full = {};
         char *text;
-        (void) state;
 
         assert_return_code(reboot_taken_add(NULL, "a", is_over, NULL, &text), 0);
         assert_string_equal(text, "a");

@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
-
 #include "agent-rig.h"
+#include "cmocka-test.h"
 
 /* A reboot that is asked for: the request on the Node, the coordinator's answer (played by the test), and
  * what follows. */
@@ -95,10 +90,9 @@ static void set_repair(AgentRig *r, const char *boot_id) {
 }
 
 /* The coordinator asks for it by this boot's id: once, until it takes that back. */
-static void test_for_repair(void **state) {
+TEST_CASE(test_for_repair) {
         _cleanup_(agent_rig_freep) AgentRig *r = running_rig();
         char *id;
-        (void) state;
 
         set_repair(r, "of-another-boot");
         assert_given_up(r);
@@ -123,9 +117,8 @@ static void test_for_repair(void **state) {
 }
 
 /* What a person has asked for, too, stays when the coordinator takes its own back. */
-static void test_for_repair_and_by_hand(void **state) {
+TEST_CASE(test_for_repair_and_by_hand) {
         _cleanup_(agent_rig_freep) AgentRig *r = running_rig();
-        (void) state;
 
         set_repair(r, r->boot_id);
         assert_int_equal(fake_power_call_unit(r->power, "RequestReboot"), 0);
@@ -133,16 +126,15 @@ static void test_for_repair_and_by_hand(void **state) {
         assert_asks(r);
 }
 
-static void test_no_repair(void **state) {
+TEST_CASE(test_no_repair) {
         _cleanup_(agent_rig_freep) AgentRig *r = running_rig();
-        (void) state;
 
         r->config.repair_reboots = false;
         set_repair(r, r->boot_id);
         assert_given_up(r);
 }
 
-static void test_granted(void **state) {
+TEST_CASE(test_granted) {
         _cleanup_(agent_rig_freep) AgentRig *r = running_rig();
         char *id;
 
@@ -179,7 +171,7 @@ static void test_granted(void **state) {
 }
 
 /* Granted, but logind is not there: the slot goes back. */
-static void test_logind_refuses(void **state) {
+TEST_CASE(test_logind_refuses) {
         _cleanup_(agent_rig_freep) AgentRig *r = running_rig();
         char *id;
 
@@ -198,7 +190,7 @@ static void test_logind_refuses(void **state) {
 }
 
 /* Before its Node was seen there is nothing to ask on. */
-static void test_too_early(void **state) {
+TEST_CASE(test_too_early) {
         _cleanup_(agent_rig_freep) AgentRig *r = agent_rig_new();
 
         fake_api_away_until(fake_cluster_api(r->cluster),
@@ -209,7 +201,7 @@ static void test_too_early(void **state) {
 }
 
 /* What is no answer to this request does nothing. */
-static void test_not_granted(void **state) {
+TEST_CASE(test_not_granted) {
         _cleanup_(agent_rig_freep) AgentRig *r = running_rig();
         char *id;
 
@@ -232,7 +224,7 @@ static void test_not_granted(void **state) {
 
 /* An id is granted once: what has run out when it is seen, or does so in a moment, keeps no slot and no
  * person waiting. Whether it has the API server's clock says, whatever this machine's does. */
-static void test_slot_is_over(void **state) {
+TEST_CASE(test_slot_is_over) {
         static const int off_sec[] = { 0, -70, -1800, -10 * 24 * 3600, 70, 10 * 24 * 3600 };
         static const struct {
                 int left_sec;
@@ -261,7 +253,7 @@ static void test_slot_is_over(void **state) {
 }
 
 /* By the coordinator's clock, too, it waits for its patience and no other time. */
-static void test_request_tells_the_time(void **state) {
+TEST_CASE(test_request_tells_the_time) {
         static const int off_sec[] = { 0, 3, -3, -7200, 7200, -10 * 365 * 24 * 3600 };
 
         for (size_t i = 0; i < ELEMENTSOF(off_sec); i++) {
@@ -281,7 +273,7 @@ static void test_request_tells_the_time(void **state) {
 }
 
 /* The grant is seen, and whether it still stands nobody says: it waits, in service, and says so once. */
-static void test_unproved(void **state) {
+TEST_CASE(test_unproved) {
         static const struct {
                 const char *what, *said;
                 unsigned away_sec;
@@ -322,7 +314,7 @@ static void test_unproved(void **state) {
 }
 
 /* Somebody between takes the time off the answers, or spoils it: nothing is proved, and nobody waits. */
-static void test_no_date(void **state) {
+TEST_CASE(test_no_date) {
         static const char *const dates[] = { "", "soon", "Mon, 99 Nov 2026 10:00:00 GMT" };
 
         for (size_t i = 0; i < ELEMENTSOF(dates); i++) {
@@ -341,7 +333,7 @@ static void test_no_date(void **state) {
 }
 
 /* Taken back while the answer is on its way: by the coordinator (or a person), or by who asked. */
-static void test_taken_back_meanwhile(void **state) {
+TEST_CASE(test_taken_back_meanwhile) {
         for (int by_asker = 0; by_asker < 2; by_asker++) {
                 _cleanup_(agent_rig_freep) AgentRig *r = running_rig();
                 _cleanup_free_ char *id = NULL;
@@ -385,7 +377,7 @@ static usec_t in(AgentRig *r, usec_t usec) {
 }
 
 /* Asked for ten minutes before it at the earliest; granted, it waits for its time. */
-static void test_scheduled(void **state) {
+TEST_CASE(test_scheduled) {
         static const struct {
                 const char *type, *kind;
         } rows[] = { { "reboot", "reboot" },
@@ -429,7 +421,7 @@ static const char *planned(AgentRig *r) {
 }
 
 /* What is known of the machine's end stands on the Node from then on, until it begins or is called off. */
-static void test_planned(void **state) {
+TEST_CASE(test_planned) {
         _cleanup_(agent_rig_freep) AgentRig *r = running_rig();
         _cleanup_free_ char *said = NULL;
         const cJSON *c;
@@ -478,7 +470,7 @@ static void test_planned(void **state) {
 }
 
 /* Nobody has granted it when its time comes: it waits for nobody, and says so. */
-static void test_scheduled_not_granted(void **state) {
+TEST_CASE(test_scheduled_not_granted) {
         _cleanup_(agent_rig_freep) AgentRig *r = running_rig();
 
         fake_power_schedule(r->power, "reboot", in(r, 60 * S));
@@ -492,7 +484,7 @@ static void test_scheduled_not_granted(void **state) {
 }
 
 /* It was granted, and its slot is over before its time comes: it waits for nobody, and says so. */
-static void test_scheduled_after_its_slot(void **state) {
+TEST_CASE(test_scheduled_after_its_slot) {
         _cleanup_(agent_rig_freep) AgentRig *r = running_rig();
         _cleanup_free_ char *id = NULL;
 
@@ -512,7 +504,7 @@ static void test_scheduled_after_its_slot(void **state) {
 }
 
 /* logind goes by the wall clock: when that is set, a schedule comes sooner or later than it seemed to. */
-static void test_scheduled_and_clock(void **state) {
+TEST_CASE(test_scheduled_and_clock) {
         _cleanup_(agent_rig_freep) AgentRig *r = running_rig();
         _cleanup_free_ char *id = NULL, *same = NULL, *other = NULL;
 
@@ -545,7 +537,7 @@ static void test_scheduled_and_clock(void **state) {
 
 /* `shutdown -c`, another time, and a time that comes to nothing: each ends the request; the next schedule
  * asks anew. */
-static void test_scheduled_anew(void **state) {
+TEST_CASE(test_scheduled_anew) {
         _cleanup_(agent_rig_freep) AgentRig *r = running_rig();
         char *id, *other;
 
@@ -591,7 +583,7 @@ static void test_scheduled_anew(void **state) {
 }
 
 /* What ends nothing, and who does not answer, asks for nothing. */
-static void test_not_scheduled(void **state) {
+TEST_CASE(test_not_scheduled) {
         _cleanup_(agent_rig_freep) AgentRig *r = running_rig();
 
         fake_power_schedule(r->power, "dry-reboot", in(r, 300 * S));
@@ -612,7 +604,7 @@ static void test_not_scheduled(void **state) {
         assert_state(r, "RebootRequested");
 }
 
-static void test_taken_back(void **state) {
+TEST_CASE(test_taken_back) {
         _cleanup_(agent_rig_freep) AgentRig *r = running_rig();
 
         assert_int_equal(fake_power_call_unit(r->power, "RequestReboot"), 0);
@@ -625,7 +617,7 @@ static void test_taken_back(void **state) {
 }
 
 /* A crash ends the request: whoever waits sees it, and no grant of it counts any more. */
-static void test_crash(void **state) {
+TEST_CASE(test_crash) {
         _cleanup_(agent_rig_freep) AgentRig *r = running_rig();
 
         assert_int_equal(fake_power_call_unit(r->power, "RequestReboot"), 0);
@@ -638,7 +630,7 @@ static void test_crash(void **state) {
 }
 
 /* Crashed while the machine goes down: the slot is in use until the node is back. */
-static void test_crash_while_rebooting(void **state) {
+TEST_CASE(test_crash_while_rebooting) {
         _cleanup_(agent_rig_freep) AgentRig *r = running_rig();
         char *id;
 
@@ -660,7 +652,7 @@ static void test_crash_while_rebooting(void **state) {
 }
 
 /* A shutdown that is cancelled ends the request, too. */
-static void test_cancelled_reboot(void **state) {
+TEST_CASE(test_cancelled_reboot) {
         _cleanup_(agent_rig_freep) AgentRig *r = running_rig();
         char *id;
 
@@ -678,7 +670,7 @@ static void test_cancelled_reboot(void **state) {
 }
 
 /* The API server is away when it is asked for, and somebody else removes it: it is written (again). */
-static void test_written_again(void **state) {
+TEST_CASE(test_written_again) {
         _cleanup_(agent_rig_freep) AgentRig *r = running_rig();
 
         fake_api_away_until(fake_cluster_api(r->cluster), virtual_time_now(r->world.time) + 20 * S);

@@ -1,11 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "cmocka-test.h"
 #include "reflex-rule.h"
 #include "string-util.h"
 
@@ -21,7 +15,7 @@ static Notice notice(const char *id, NoticeKind kind, const char *action) {
                          .deadline_usec = SECONDS(120) };
 }
 
-static void test_gives_way(void **state) {
+TEST_CASE(test_gives_way) {
         static const struct {
                 const char *name;
                 NoticeKind kind;
@@ -51,7 +45,7 @@ static void test_gives_way(void **state) {
         }
 }
 
-static void test_wants_empty(void **state) {
+TEST_CASE(test_wants_empty) {
         const Notice before = notice("a", NOTICE_MAINTENANCE, "reboot"), other = notice("b", NOTICE_MAINTENANCE, "reboot");
         Notice by_hand = notice("a", NOTICE_MAINTENANCE, "reboot");
 
@@ -62,7 +56,7 @@ static void test_wants_empty(void **state) {
 }
 
 /* What is seen two minutes before the end, of the same notice or of another one: which news is that? */
-static void test_take(void **state) {
+TEST_CASE(test_take) {
         Notice acted, seen, *copy;
         ReflexNews news;
 

@@ -1,11 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "cmocka-test.h"
 #include "reflex-wish.h"
 #include "string-util.h"
 
@@ -14,7 +8,7 @@
 #define MANUAL NOTICE_MANUAL
 
 /* What stands on the Node in each state, by why the machine ends. */
-static void test_wish(void **state) {
+TEST_CASE(test_wish) {
         static const struct {
                 ReflexState state;
                 NoticeKind kind;

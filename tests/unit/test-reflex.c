@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
-
-#include <cmocka.h>
 
 #include "agent-metrics.h"
 #include "agent-rig.h"
+#include "cmocka-test.h"
 #include "reflex.h"
 
 /* What no source of today leads to: notices that leave minutes, a machine that goes down, a way to the
@@ -124,7 +119,7 @@ static size_t n_evictions(Bench *b) {
                                      201);
 }
 
-static void test_lb_wait(void **state) {
+TEST_CASE(test_lb_wait) {
         _cleanup_bench_ Bench b;
 
         bench_init(&b);
@@ -173,7 +168,7 @@ static void remove_node(Bench *b, bool *failing) {
 
 /* What is known of the Node is old, as its drain is held up: it is read before a pod is ended. After a fresh
  * cordon nothing is read. */
-static void test_node_is_read_first(void **state) {
+TEST_CASE(test_node_is_read_first) {
         static const struct {
                 const char *what;
                 void (*then)(Bench *b, bool *failing);
@@ -217,7 +212,7 @@ static void test_node_is_read_first(void **state) {
 }
 
 /* Another notice, or the coordinator's T, leaves too little for that. */
-static void test_lb_wait_cut_short(void **state) {
+TEST_CASE(test_lb_wait_cut_short) {
         static const struct {
                 const char *what, *id;
                 usec_t lead_usec;
@@ -245,7 +240,7 @@ static void test_lb_wait_cut_short(void **state) {
         }
 }
 
-static void test_cancelled_on_the_way(void **state) {
+TEST_CASE(test_cancelled_on_the_way) {
         static const struct {
                 const char *what;
                 usec_t after_usec, lb_wait_usec;
@@ -282,7 +277,7 @@ static void test_cancelled_on_the_way(void **state) {
 }
 
 /* A machine that goes down waits for no load balancer; when it stays, the notice has its own deadline again. */
-static void test_machine_ends_and_stays(void **state) {
+TEST_CASE(test_machine_ends_and_stays) {
         _cleanup_bench_ Bench b;
 
         bench_init(&b);
@@ -303,7 +298,7 @@ static void test_machine_ends_and_stays(void **state) {
 }
 
 /* Once the machine goes down nothing is undone, whenever that was seen. */
-static void test_machine_ends(void **state) {
+TEST_CASE(test_machine_ends) {
         static const usec_t seen_after[] = { USEC_PER_SEC, 20 * USEC_PER_SEC };
 
         for (size_t i = 0; i < ELEMENTSOF(seen_after); i++) {
@@ -325,7 +320,7 @@ static void test_machine_ends(void **state) {
 }
 
 /* Nothing may come any more, and something does: a static pod's mirror, or a binding that was on its way. */
-static void test_pod_comes_while_volumes_are_waited_for(void **state) {
+TEST_CASE(test_pod_comes_while_volumes_are_waited_for) {
         _cleanup_bench_ Bench b;
 
         bench_init(&b);
@@ -350,7 +345,7 @@ static void test_pod_comes_while_volumes_are_waited_for(void **state) {
 }
 
 /* A notice that nothing is done about is told. */
-static void test_told_only(void **state) {
+TEST_CASE(test_told_only) {
         _cleanup_bench_ Bench b;
         const Notice n = {
                 .id = (char *) (uintptr_t) "rebalance-1",
@@ -366,7 +361,7 @@ static void test_told_only(void **state) {
         assert_true(agent_rig_has_event(b.rig, "Node", "RebalanceRecommendation"));
 }
 
-static void test_kick(void **state) {
+TEST_CASE(test_kick) {
         _cleanup_bench_ Bench b;
         usec_t back;
 
@@ -421,7 +416,7 @@ static usec_t deleted_after(Bench *b, usec_t from, usec_t at_most_usec) {
 }
 
 /* A machine that goes down first has less time than the notice says; when it stays after all, the pods have theirs again. */
-static void test_shutdown_comes_and_goes(void **state) {
+TEST_CASE(test_shutdown_comes_and_goes) {
         _cleanup_bench_ Bench b;
         usec_t start, notice;
 
@@ -458,7 +453,7 @@ static void test_shutdown_comes_and_goes(void **state) {
 }
 
 /* It says so once, in the middle of a drain. */
-static void test_shutdown_in_a_drain(void **state) {
+TEST_CASE(test_shutdown_in_a_drain) {
         _cleanup_bench_ Bench b;
         usec_t start;
 
@@ -470,7 +465,7 @@ static void test_shutdown_in_a_drain(void **state) {
 }
 
 /* It goes down by so much of its own time, whatever the wall clock is set to. */
-static void test_clock_is_set_in_a_shutdown(void **state) {
+TEST_CASE(test_clock_is_set_in_a_shutdown) {
         _cleanup_bench_ Bench b;
         usec_t start;
 
@@ -487,7 +482,7 @@ static void test_clock_is_set_in_a_shutdown(void **state) {
 }
 
 /* Another's word of when the machine goes down is no notice. */
-static void test_shutdown_is_no_nearer_notice(void **state) {
+TEST_CASE(test_shutdown_is_no_nearer_notice) {
         _cleanup_bench_ Bench b;
         usec_t before;
         Notice n = { .id = (char *) (uintptr_t) "shutdown-1",
@@ -506,7 +501,7 @@ static size_t n_node_patches(const Bench *b) {
 }
 
 /* Two looks at one notice count what is left to within a second: nothing is written for that, and it holds all the same. */
-static void test_nearer_by_a_look(void **state) {
+TEST_CASE(test_nearer_by_a_look) {
         _cleanup_bench_ Bench b;
         _cleanup_(notice_freep) Notice *n = NULL;
         const Plan plan = { .act = PLAN_DRAIN, .why = "a test" };
@@ -541,7 +536,7 @@ static void set_claim_deadline(Bench *b, usec_t at) {
 }
 
 /* The coordinator's T: known from the first moment, taken back, set again, and not the next interruption's. */
-static void test_claim_deadline(void **state) {
+TEST_CASE(test_claim_deadline) {
         _cleanup_bench_ Bench b;
         usec_t start, claim, notice;
 
@@ -573,7 +568,7 @@ static void test_claim_deadline(void **state) {
 }
 
 /* It cuts the wait for load balancers short, too. */
-static void test_claim_deadline_while_load_balancers_let_go(void **state) {
+TEST_CASE(test_claim_deadline_while_load_balancers_let_go) {
         _cleanup_bench_ Bench b;
 
         bench_init(&b);
@@ -588,7 +583,7 @@ static void test_claim_deadline_while_load_balancers_let_go(void **state) {
 
 /* What is seen before our cordon is answered are the marks of an earlier boot, on a node that was opened since: nobody has
  * overruled this one. */
-static void test_marks_of_before(void **state) {
+TEST_CASE(test_marks_of_before) {
         _cleanup_bench_ Bench b;
 
         bench_init(&b);
@@ -606,7 +601,7 @@ static void test_marks_of_before(void **state) {
 }
 
 /* A pod that comes and goes while the proof is asked for: it is asked for again. */
-static void test_pod_during_the_proof(void **state) {
+TEST_CASE(test_pod_during_the_proof) {
         _cleanup_bench_ Bench b;
         size_t lists;
 
@@ -636,7 +631,7 @@ static unsigned n_said(Bench *b, const char *part) {
 }
 
 /* What the first one did, knew and said is over. A budget that gives way afterwards lets nobody go. */
-static void test_next_interruption(void **state) {
+TEST_CASE(test_next_interruption) {
         _cleanup_bench_ Bench b;
         usec_t first, second;
 
@@ -665,7 +660,7 @@ static void test_next_interruption(void **state) {
 }
 
 /* Its time is up with a pod that does not go: said once, and once more by the next. */
-static void test_expires_again(void **state) {
+TEST_CASE(test_expires_again) {
         _cleanup_bench_ Bench b;
 
         bench_init(&b);
@@ -692,7 +687,7 @@ static void test_expires_again(void **state) {
 
 /* They are waited for while they move: thirty seconds from the last move, whatever else is written on the Node; and never
  * beyond the deadline. */
-static void test_volumes(void **state) {
+TEST_CASE(test_volumes) {
         _cleanup_bench_ Bench b, c;
 
         bench_init(&b);
@@ -722,7 +717,7 @@ static void test_volumes(void **state) {
 /* -- a restart ---------------------------------------------------------------------------------------------------- */
 
 /* What was known before is known: since when it drains, by when the coordinator wants it, and what was announced. */
-static void test_resume(void **state) {
+TEST_CASE(test_resume) {
         _cleanup_bench_ Bench b;
         usec_t start, claim;
         Notice n = { .id = (char *) (uintptr_t) NOTICE_ID,
@@ -761,7 +756,7 @@ static void test_resume(void **state) {
         }
 }
 
-static void test_names(void **state) {
+TEST_CASE(test_names) {
         for (ReflexState s = 0; s < _REFLEX_STATE_MAX; s++)
                 assert_non_null(reflex_state_to_string(s));
         assert_null(reflex_state_to_string(_REFLEX_STATE_MAX));

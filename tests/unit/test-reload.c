@@ -1,9 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,8 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "cmocka-test.h"
 #include "log-catalog.h"
 #include "reload.h"
 #include "string-util.h"
@@ -182,7 +176,7 @@ static void assert_told(World *w, const char *expected) {
 /* -- SIGHUP --------------------------------------------------------------------------------------------- */
 
 /* One after the other in the same process. */
-static void test_rounds(void **state) {
+TEST_CASE(test_rounds) {
         static const struct {
                 const char *what, *text;
                 usec_t wait_usec;
@@ -219,7 +213,6 @@ static void test_rounds(void **state) {
         };
         _cleanup_(world_freep) World *w = world_new();
         unsigned n_applied = 0;
-        (void) state;
 
         start(w, NULL);
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
@@ -240,9 +233,8 @@ static void test_rounds(void **state) {
         assert_int_equal(w->n_files, ELEMENTSOF(rows) - 1); /* whether values have changed or not */
 }
 
-static void test_what_does_not_fit_together(void **state) {
+TEST_CASE(test_what_does_not_fit_together) {
         _cleanup_(world_freep) World *w = world_new();
-        (void) state;
 
         start(w, NULL);
         put(w->file, "[Budget]\nReboots=3\n");
@@ -261,9 +253,8 @@ static void test_what_does_not_fit_together(void **state) {
         assert_int_equal(w->config.reboots, 3);
 }
 
-static void test_credential_that_cannot_be_read(void **state) {
+TEST_CASE(test_credential_that_cannot_be_read) {
         _cleanup_(world_freep) World *w = world_new();
-        (void) state;
 
         start(w, NULL);
         w->credential = -ENOENT;
@@ -273,9 +264,8 @@ static void test_credential_that_cannot_be_read(void **state) {
 }
 
 /* The log becomes quiet by what the line is about, and loud again. */
-static void test_line_is_seen(void **state) {
+TEST_CASE(test_line_is_seen) {
         _cleanup_(world_freep) World *w = world_new();
-        (void) state;
 
         start(w, NULL);
         put(w->file, "[Budget]\nReboots=0\n");
@@ -305,9 +295,8 @@ static void mount_volume(const char *folder, const char *name, const char *versi
         assert_true(symlink(target, face) >= 0 || errno == EEXIST);
 }
 
-static void test_mounted(void **state) {
+TEST_CASE(test_mounted) {
         _cleanup_(world_freep) World *w = world_new();
-        (void) state;
 
         mount_volume(w->folder, "d.conf", "1", "[Budget]\nReboots=2\n");
         start(w, NULL);
@@ -356,9 +345,8 @@ static void test_mounted(void **state) {
 }
 
 /* What changed and could not be read is tried again, not for ever; what was read and is wrong is not. */
-static void test_mounted_unreadable(void **state) {
+TEST_CASE(test_mounted_unreadable) {
         _cleanup_(world_freep) World *w = world_new();
-        (void) state;
 
         mount_volume(w->folder, "d.conf", "1", "");
         start(w, NULL);
@@ -383,11 +371,10 @@ static void test_mounted_unreadable(void **state) {
         assert_int_equal(w->n_credential, 2 + 7 + 1);
 }
 
-static void test_mounted_elsewhere(void **state) {
+TEST_CASE(test_mounted_elsewhere) {
         _cleanup_(world_freep) World *w = world_new();
         _cleanup_free_ char *drop_ins = strf("%s.d", w->file), *secret = strf("%s/secret", w->folder);
         _cleanup_free_ char *credential = strf("%s/kubeconfig", secret);
-        (void) state;
 
         mount_volume(drop_ins, "10-a.conf", "1", "[Budget]\nReboots=2\n");
         mount_volume(secret, "kubeconfig", "1", "a");

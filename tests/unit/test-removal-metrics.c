@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 
-#include <cmocka.h>
-
 #include "blocked-by.h"
+#include "cmocka-test.h"
 #include "coordinator-rig.h"
 #include "marks.h"
 #include "page.h"
@@ -114,7 +109,7 @@ static void cloud_is_away(CoordinatorRig *r, bool on) {
         r->toy.turn_outcome = on ? CLOUD_RETRY : CLOUD_OK;
 }
 
-static void test_each_kind(void **state) {
+TEST_CASE(test_each_kind) {
         static const struct {
                 const char *reason;
                 void (*hold)(CoordinatorRig *r, bool on);
@@ -126,7 +121,6 @@ static void test_each_kind(void **state) {
                 { "CloudDenied", machine_is_denied, 2 }, { "CloudUnavailable", cloud_is_away, 2 },
                 { "EvictionWebhook", webhook, 2 },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
@@ -167,9 +161,8 @@ static void test_each_kind(void **state) {
 }
 
 /* What is asked for seldom is counted all the same: by what blocked it then, not by what does when it is asked. */
-static void test_seldom_asked(void **state) {
+TEST_CASE(test_seldom_asked) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
-        (void) state;
 
         rig_begin(r, 1, NULL);
         protected(r, true);
@@ -186,10 +179,9 @@ static void test_seldom_asked(void **state) {
 }
 
 /* Whoever does not lead any more knows nothing of it. */
-static void test_standby(void **state) {
+TEST_CASE(test_standby) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
         RigCoordinator *a;
-        (void) state;
 
         rig_begin(r, 1, NULL);
         protected(r, true);
@@ -211,11 +203,10 @@ static void test_standby(void **state) {
 }
 
 /* A pod on its way, and one that waits for others, block nothing. */
-static void test_what_goes_on(void **state) {
+TEST_CASE(test_what_goes_on) {
         static const char *const reasons[] = { "Waiting", "Evicting", "WaitingForPDB", "WaitingForOthers",
                                                "WaitingForProtected" };
         bool by[_BLOCKED_BY_MAX] = {};
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(reasons); i++)
                 blocked_by_pod(&(DrainBlocker){ .reason = reasons[i] }, 1000 * USEC_PER_SEC, by);
@@ -246,7 +237,7 @@ static uint64_t cloud_calls(CoordinatorRig *r, const char *operation, const char
 }
 
 /* Each answer of the cloud counts once, by what was asked and what came of it. */
-static void test_cloud_calls(void **state) {
+TEST_CASE(test_cloud_calls) {
         static const struct {
                 CloudOutcome outcome;
                 const char *name;
@@ -256,7 +247,6 @@ static void test_cloud_calls(void **state) {
                 { CLOUD_RETRY, "retry" },
                 { CLOUD_INVALID, "invalid" },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
@@ -285,10 +275,9 @@ static void test_cloud_calls(void **state) {
 }
 
 /* The real provider, asked by a whole removal. */
-static void test_cloud_calls_of_ec2(void **state) {
+TEST_CASE(test_cloud_calls_of_ec2) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
         uint64_t described;
-        (void) state;
 
         r->use_ec2 = true;
         rig_begin(r, 1, NULL);

@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 
-#include <cmocka.h>
-
-#include "repair-brake.h"
 #include "alloc-util.h"
+#include "cmocka-test.h"
+#include "repair-brake.h"
 #include "string-util.h"
 
 #define M USEC_PER_MINUTE
@@ -82,7 +77,7 @@ static void succeed(Bench *b, const char *pool, unsigned n) {
         }
 }
 
-static void test_slow_start(void **state) {
+TEST_CASE(test_slow_start) {
         const RepairDomains *d = DOMAINS("p", "z", "Ready");
         Bench *b = *state;
         RepairLimit limit;
@@ -103,7 +98,7 @@ static void test_slow_start(void **state) {
         assert_int_equal(b->n_failed, 0);
 }
 
-static void test_one_by_one(void **state) {
+TEST_CASE(test_one_by_one) {
         const RepairDomains *d = DOMAINS("p", "z", "Ready");
         Bench *b = *state;
 
@@ -117,7 +112,7 @@ static void test_one_by_one(void **state) {
         assert_int_equal(begin_all(b, d), 2); /* its place, and one more */
 }
 
-static void test_failure_takes_it_back(void **state) {
+TEST_CASE(test_failure_takes_it_back) {
         const RepairDomains *d = DOMAINS("p", "z", "Ready");
         Bench *b = *state;
 
@@ -140,7 +135,7 @@ static void test_failure_takes_it_back(void **state) {
         assert_int_equal(begin_all(b, d), 1);
 }
 
-static void test_smallest_domain(void **state) {
+TEST_CASE(test_smallest_domain) {
         Bench *b = *state;
         RepairLimit limit;
 
@@ -161,7 +156,7 @@ static void test_smallest_domain(void **state) {
         assert_int_equal(begin_all(b, DOMAINS("t", "z1", "Ready")), 1); /* pool t is new */
 }
 
-static void test_who_proves(void **state) {
+TEST_CASE(test_who_proves) {
         const RepairDomains *d = DOMAINS("p", "z", "Ready");
         Bench *b = *state;
 
@@ -192,7 +187,7 @@ static void test_who_proves(void **state) {
         assert_int_equal(b->n_proved, 2);
 }
 
-static void test_cancelled(void **state) {
+TEST_CASE(test_cancelled) {
         const RepairDomains *d = DOMAINS("p", "z", "Ready");
         Bench *b = *state;
 
@@ -204,7 +199,7 @@ static void test_cancelled(void **state) {
         assert_int_equal(b->n_failed + b->n_proved, 0);
 }
 
-static void test_calm(void **state) {
+TEST_CASE(test_calm) {
         const RepairDomains *d = DOMAINS("p", "z", "Ready");
         Bench *b = *state;
 

@@ -1,11 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "cmocka-test.h"
 #include "repair-sight.h"
 #include "string-util.h"
 
@@ -116,7 +110,7 @@ static const struct {
         { "no rules", "[]", NEVER, { { 100 * M, UNREADY, REPAIR_SIGHT_CLEAR } } },
 };
 
-static void test_looks(void **state) {
+TEST_CASE(test_looks) {
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_(kube_object_unrefp) KubeObject *p = make_pool(rows[i].rules);
                 _cleanup_(repair_sight_freep) RepairSight *s = NULL;
@@ -139,7 +133,7 @@ static void test_looks(void **state) {
         }
 }
 
-static void test_pool_that_is_edited(void **state) {
+TEST_CASE(test_pool_that_is_edited) {
         _cleanup_(kube_object_unrefp) KubeObject *n = make_node(UNREADY), *before = make_pool(NULL);
         _cleanup_(kube_object_unrefp) KubeObject *after = make_pool("[" RULE("Ready", "NotTrue", "", "20m", "Replace") "]");
         _cleanup_(repair_sight_freep) RepairSight *s = NULL;
@@ -152,7 +146,7 @@ static void test_pool_that_is_edited(void **state) {
         assert_int_equal(v.due_usec, 120 * M);
 }
 
-static void test_vetoes(void **state) {
+TEST_CASE(test_vetoes) {
         static const struct {
                 const char *annotations;
                 bool vetoed;

@@ -1,11 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "cmocka-test.h"
 #include "coordinator-rig.h"
 #include "marks.h"
 #include "page.h"
@@ -99,7 +93,7 @@ static void set_rules(CoordinatorRig *r, const char *rules) {
 }
 
 /* A zone of ten nodes falls silent at once: one, two, four; one again when no successors come. */
-static void test_slow_start(void **state) {
+TEST_CASE(test_slow_start) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(10);
 
         run(r, M);
@@ -147,7 +141,7 @@ static void test_slow_start(void **state) {
         assert_true(metrics_say(r, "vesper_coordinator_repairs_waiting 0\n"));
 }
 
-static void test_view(void **state) {
+TEST_CASE(test_view) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(3);
 
         print_message("  no heartbeat moves at all\n");
@@ -174,9 +168,8 @@ static void test_view(void **state) {
         assert_int_equal(n_repaired(r, 3), 2);
 }
 
-static void test_left_alone(void **state) {
+TEST_CASE(test_left_alone) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(5);
-        (void) state;
 
         print_message("  a person's veto, Karpenter's, and a node that is interrupted\n");
         fake_merge(r->cluster, FAKE_NODES, NULL, "n0", "{'metadata':{'annotations':{'" ANNOTATION_DO_NOT_REPAIR "':'true'}}}");
@@ -200,9 +193,8 @@ static void test_left_alone(void **state) {
         assert_true(is_repaired(r, "n0"));
 }
 
-static void test_rules_of_the_pool(void **state) {
+TEST_CASE(test_rules_of_the_pool) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(2);
-        (void) state;
 
         print_message("  none\n");
         set_rules(r, "[]");
@@ -228,9 +220,8 @@ static void refuse_deletes(const FakeRequest *request, FakeApiFault *ret_fault, 
 
 /* A deletion that nobody answers may have been done: it keeps its place, and is sent again. Its node is Ready meanwhile, and
  * is to be repaired once more. */
-static void test_no_answer(void **state) {
+TEST_CASE(test_no_answer) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(3);
-        (void) state;
 
         run(r, M);
         silence(r, 0, 1);
@@ -256,9 +247,8 @@ static void test_no_answer(void **state) {
         assert_true(metrics_say(r, "vesper_coordinator_repairs_under_way 1\n"));
 }
 
-static void test_paused(void **state) {
+TEST_CASE(test_paused) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(1);
-        (void) state;
 
         fake_merge(r->cluster, FAKE_NODEPOOLS, NULL, POOL, "{'metadata':{'annotations':{'" ANNOTATION_PAUSED "':'true'}}}");
         run(r, M);
@@ -272,9 +262,8 @@ static void test_paused(void **state) {
 }
 
 /* A node that is Ready, and ails otherwise, asks the budgets. */
-static void test_ready_asks_the_budgets(void **state) {
+TEST_CASE(test_ready_asks_the_budgets) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(2);
-        (void) state;
 
         set_rules(r, "[{'condition':'Disk','status':'False','after':'1m','action':'Replace'}]");
         fake_put(r->cluster, FAKE_NDBS,
@@ -312,10 +301,9 @@ static void set_boot(CoordinatorRig *r, const char *name, const char *boot_id) {
         "{'condition':'KernelDeadlock','status':'True','after':'2m','action':'Replace'}]"
 
 /* One at a time, each proved by the node itself; the annotation goes with the boot that it names. */
-static void test_reboot(void **state) {
+TEST_CASE(test_reboot) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(2);
         const char *first, *second;
-        (void) state;
 
         set_rules(r, REBOOT_RULES);
         set_boot(r, "n0", "b0");
@@ -350,9 +338,8 @@ static void test_reboot(void **state) {
 }
 
 /* Nobody asks for it, or it was in vain: the next rule decides, and it is not rebooted again. */
-static void test_reboot_in_vain(void **state) {
+TEST_CASE(test_reboot_in_vain) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(1);
-        (void) state;
 
         for (unsigned round = 0; round < 2; round++) {
                 set_rules(r, "[{'condition':'KernelDeadlock','status':'True','after':'1m','action':'Reboot'}]");
@@ -379,9 +366,8 @@ static void test_reboot_in_vain(void **state) {
 }
 
 /* A node that comes round by itself is not rebooted any more, and holds up no other. */
-static void test_reboot_not_needed(void **state) {
+TEST_CASE(test_reboot_not_needed) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(1);
-        (void) state;
 
         set_rules(r, REBOOT_RULES);
         set_boot(r, "n0", "b0");
@@ -395,9 +381,8 @@ static void test_reboot_not_needed(void **state) {
 }
 
 /* Never Ready: it counts from its creation where it was there before us, and else from when it came. */
-static void test_never_ready(void **state) {
+TEST_CASE(test_never_ready) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(1);
-        (void) state;
 
         rig_add_node(r, "n1");
         fake_cluster_set_kubelet(r->cluster, "n1", false);
@@ -416,9 +401,8 @@ static void test_never_ready(void **state) {
 }
 
 /* A leader who takes over counts from its own first sight. */
-static void test_new_leader(void **state) {
+TEST_CASE(test_new_leader) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(1);
-        (void) state;
 
         run(r, M);
         silence(r, 0, 1);

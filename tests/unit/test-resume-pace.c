@@ -1,11 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "cmocka-test.h"
 #include "macro.h"
 #include "resume-pace.h"
 
@@ -41,23 +35,20 @@ static void count(const unsigned *expected, size_t n, unsigned trouble) {
         }
 }
 
-static void test_doubles(void **state) {
+TEST_CASE(test_doubles) {
         static const unsigned expected[] = { 1, 2, 4, 8, 16, 32, 0 };
-        (void) state;
 
         count(expected, ELEMENTSOF(expected), 100);
 }
 
-static void test_trouble(void **state) {
+TEST_CASE(test_trouble) {
         static const unsigned expected[] = { 1, 2, 4, 4, 8, 16, 32, 0 };
-        (void) state;
 
         count(expected, ELEMENTSOF(expected), 2);
 }
 
-static void test_nobody_asks_for_long(void **state) {
+TEST_CASE(test_nobody_asks_for_long) {
         ResumePace p;
-        (void) state;
 
         resume_pace_begin(&p, START);
         assert_true(resume_pace_next(&p, START + 3 * USEC_PER_MINUTE) <= START + 3 * USEC_PER_MINUTE);

@@ -1,11 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "cmocka-test.h"
 #include "loop.h"
 #include "marks.h"
 #include "resume.h"
@@ -43,7 +37,7 @@ static KubeNode *node_of(InternPool *pool, const char *annotations, const char *
         return (KubeNode *) o;
 }
 
-static void test_decide(void **state) {
+TEST_CASE(test_decide) {
         static const struct {
                 const char *what, *annotations, *spec, *conditions;
                 IntentPhase known; /* in the log; _INVALID: it knows nothing of it */
@@ -91,7 +85,6 @@ static void test_decide(void **state) {
         _cleanup_(intern_pool_freep) InternPool *pool = NULL;
         VirtualTime *time;
         Loop *loop;
-        (void) state;
 
         assert_return_code(intern_pool_new(&pool), 0);
         assert_return_code(virtual_time_new(SINCE, &time), 0);
@@ -128,7 +121,7 @@ static void test_decide(void **state) {
         virtual_time_free(time);
 }
 
-static void test_is_ready(void **state) {
+TEST_CASE(test_is_ready) {
         static const struct {
                 const char *what, *annotations, *ready, *boot;
                 bool is_ready;
@@ -140,7 +133,6 @@ static void test_is_ready(void **state) {
                 { "of the next boot, not Ready yet", CORDON_OF("b1"), "Unknown", "b2", false },
         };
         _cleanup_(intern_pool_freep) InternPool *pool = NULL;
-        (void) state;
 
         assert_return_code(intern_pool_new(&pool), 0);
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {

@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "cmocka-test.h"
 #include "kube-object.h"
 #include "selector.h"
 #include "string-util.h"
@@ -19,7 +14,7 @@ static void parse(const char *text, JsonDoc **ret) {
 /* Of an object with these labels: app=web, tier="", zone=a. */
 #define X16 "xxxxxxxxxxxxxxxx"
 
-static void test_matches(void **state) {
+TEST_CASE(test_matches) {
         static const KeyValue items[] = { { "app", "web" }, { "tier", "" }, { "zone", "a" } };
         static const KeyValues labels = { (KeyValue *) items, ELEMENTSOF(items) };
         static const struct {
@@ -76,7 +71,6 @@ static void test_matches(void **state) {
                 { "fields of tomorrow are passed over", "{\"matchEverything\":true}", true, true },
         };
         _cleanup_(intern_pool_freep) InternPool *pool = NULL;
-        (void) state;
 
         assert_return_code(intern_pool_new(&pool), 0);
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
@@ -92,11 +86,10 @@ static void test_matches(void **state) {
         assert_int_equal(intern_pool_size(pool), 0);
 }
 
-static void test_absent(void **state) {
+TEST_CASE(test_absent) {
         static const KeyValues none = { 0 };
         _cleanup_(intern_pool_freep) InternPool *pool = NULL;
         _cleanup_(selector_freep) Selector *s = NULL;
-        (void) state;
 
         assert_return_code(intern_pool_new(&pool), 0);
         assert_return_code(selector_parse(NULL, pool, &s), 0);
@@ -106,7 +99,7 @@ static void test_absent(void **state) {
         selector_free(NULL);
 }
 
-static void test_refused(void **state) {
+TEST_CASE(test_refused) {
         static const struct {
                 const char *what, *selector;
         } rows[] = {
@@ -144,7 +137,6 @@ static void test_refused(void **state) {
                   "{\"matchExpressions\":[{\"key\":\"a\",\"operator\":\"In\",\"values\":[\"b\",1]}]}" },
         };
         _cleanup_(intern_pool_freep) InternPool *pool = NULL;
-        (void) state;
 
         assert_return_code(intern_pool_new(&pool), 0);
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {

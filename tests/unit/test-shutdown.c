@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
-
 #include "agent-rig.h"
+#include "cmocka-test.h"
 
 /* A whole agent on a machine that shuts down: logind and PID 1 of fake-power.h, and a cluster. */
 
@@ -60,7 +55,7 @@ static void boot(AgentRig *r) {
 }
 
 /* Whoever told it: logind, or PID 1 alone. Pods of 3 s leave first; then the machine is off at once. */
-static void test_drained_first(void **state) {
+TEST_CASE(test_drained_first) {
         for (unsigned announced = 0; announced <= 1; announced++) {
                 _cleanup_(agent_rig_freep) AgentRig *r = running_rig(5);
 
@@ -95,7 +90,7 @@ static void test_drained_first(void **state) {
 }
 
 /* Stop, restart, crash: nothing is cordoned, nothing evicted, the inhibitor is there at every instant. */
-static void test_plain_ends_never_drain(void **state) {
+TEST_CASE(test_plain_ends_never_drain) {
         _cleanup_(agent_rig_freep) AgentRig *r = running_rig(3);
 
         for (unsigned i = 0; i < 20; i++) {
@@ -118,7 +113,7 @@ static void test_plain_ends_never_drain(void **state) {
 
 /* The kubelet takes 2 s to tell the API that the containers have ended. A shutdown waits for that only where
  * more than the telling is left to be done, or where nobody else can tell. */
-static void test_slow_kubelet(void **state) {
+TEST_CASE(test_slow_kubelet) {
         static const struct {
                 const char *what, *change; /* of the pod */
                 bool slices, signals;
@@ -168,7 +163,7 @@ static void test_slow_kubelet(void **state) {
 
 /* A finalizer is somebody else's: such a pod is left to its kubelet, and nobody waits for what does not go.
  */
-static void test_slow_kubelet_and_finalizer(void **state) {
+TEST_CASE(test_slow_kubelet_and_finalizer) {
         _cleanup_(agent_rig_freep) AgentRig *r = running_rig(2);
 
         fake_cluster_set_kubelet_lag(r->cluster, 2 * S);
@@ -184,7 +179,7 @@ static void test_slow_kubelet_and_finalizer(void **state) {
 
 /* The API server does not answer: 3 s, and what is stopping already has its time, or until it is seen to
  * have ended. */
-static void test_api_away(void **state) {
+TEST_CASE(test_api_away) {
         static const struct {
                 const char *what;
                 usec_t before; /* it is lost so long after the beginning; 0: before */
@@ -229,7 +224,7 @@ static void test_api_away(void **state) {
 }
 
 /* What will not go does not hold the machine: at the end of the budget it is off, in order. */
-static void test_budget_ends(void **state) {
+TEST_CASE(test_budget_ends) {
         static const struct {
                 const char *what;
                 FakePowerLimits limits;
@@ -265,7 +260,7 @@ static void test_budget_ends(void **state) {
 }
 
 /* Cancelled at any moment of the window: undone, inhibited again; a second one is drained as the first. */
-static void test_cancelled(void **state) {
+TEST_CASE(test_cancelled) {
         static const usec_t moments[] = { 0, 5 * MS, 100 * MS, 500 * MS, 2900 * MS, 3100 * MS };
 
         for (size_t i = 0; i < ELEMENTSOF(moments); i++)
@@ -294,7 +289,7 @@ static void test_cancelled(void **state) {
 }
 
 /* A shutdown is under way, and logind does not answer in time: that is not "cancelled". */
-static void test_silent_logind(void **state) {
+TEST_CASE(test_silent_logind) {
         for (unsigned after_crash = 0; after_crash <= 1; after_crash++) {
                 _cleanup_(agent_rig_freep) AgentRig *r = running_rig(0);
 
@@ -329,7 +324,7 @@ static void test_silent_logind(void **state) {
 
 /* Crashed in the middle: goes on if the machine does, with the time that was given out first; else undone.
  */
-static void test_crash_in_the_middle(void **state) {
+TEST_CASE(test_crash_in_the_middle) {
         for (unsigned cancelled = 0; cancelled <= 1; cancelled++) {
                 _cleanup_(agent_rig_freep) AgentRig *r = running_rig(3);
 
@@ -356,7 +351,7 @@ static void test_crash_in_the_middle(void **state) {
 
 /* A pod that never goes, and an agent that crashes every minute: still off in the time that was given first.
  */
-static void test_crashes_win_no_time(void **state) {
+TEST_CASE(test_crashes_win_no_time) {
         _cleanup_(agent_rig_freep) AgentRig *r = running_rig(0);
 
         fake_add_pod(r->cluster,
@@ -386,7 +381,7 @@ static usec_t told_deadline(AgentRig *r) {
 
 /* Cancelled while the agent was down, and its next life could not read of it, or not write that it is over: the one
  * after that has forgotten it, too, and gives the next shutdown its own time. */
-static void test_cancelled_and_bad_disk(void **state) {
+TEST_CASE(test_cancelled_and_bad_disk) {
         for (unsigned unreadable = 0; unreadable <= 1; unreadable++) {
                 _cleanup_(agent_rig_freep) AgentRig *r = running_rig(3);
 
@@ -416,7 +411,7 @@ static void test_cancelled_and_bad_disk(void **state) {
 /* The wall clock is set in the middle: what the machine gives is as much as before, for pods that a budget
  * holds, for people who read the annotation, and for an agent that was down then. The time is 100 s, less 2.
  */
-static void test_clock_is_set(void **state) {
+TEST_CASE(test_clock_is_set) {
         static const struct {
                 const char *what;
                 int64_t step_sec;
@@ -487,7 +482,7 @@ static void test_clock_is_set(void **state) {
 
 /* Spot notice and shutdown: the earlier end counts; a shutdown that is cancelled gives the notice its own
  * back. */
-static void test_notice_and_shutdown(void **state) {
+TEST_CASE(test_notice_and_shutdown) {
         for (unsigned shutdown_first = 0; shutdown_first <= 1; shutdown_first++) {
                 _cleanup_(agent_rig_freep) AgentRig *r = running_rig(3);
                 char *phase;
@@ -532,7 +527,7 @@ static usec_t ended_usec(AgentRig *r, usec_t limit, int64_t *ret_grace_sec) {
 /* A shutdown that would have ended the pods' time in 8 s is called off after 5: what of it is left nobody may feel.
  * A notice that stood before, one that came meanwhile, one that comes later, and a later shutdown each give the
  * pods all the time that they have by themselves. */
-static void test_called_off_gives_time_back(void **state) {
+TEST_CASE(test_called_off_gives_time_back) {
         enum { BEFORE, MEANWHILE, LATER, SHUTDOWN };
         static const struct {
                 const char *what;
@@ -586,7 +581,7 @@ static void test_called_off_gives_time_back(void **state) {
 }
 
 /* The notice that came while a shutdown was on has never been let go of: no moment in which the node is open. */
-static void test_notice_outlives_shutdown(void **state) {
+TEST_CASE(test_notice_outlives_shutdown) {
         _cleanup_(agent_rig_freep) AgentRig *r = running_rig(3);
         char *phase;
 
@@ -610,7 +605,7 @@ static void test_notice_outlives_shutdown(void **state) {
 }
 
 /* A person's cordon is not ours: neither claimed nor taken off after the boot. */
-static void test_cordon_of_a_person(void **state) {
+TEST_CASE(test_cordon_of_a_person) {
         _cleanup_(agent_rig_freep) AgentRig *r = running_rig(2);
 
         fake_merge(r->cluster, FAKE_NODES, NULL, RIG_NODE, "{'spec':{'unschedulable':true}}");
@@ -625,7 +620,7 @@ static void test_cordon_of_a_person(void **state) {
 }
 
 /* A second shutdown before the first one's marks are off. */
-static void test_again_before_ready(void **state) {
+TEST_CASE(test_again_before_ready) {
         _cleanup_(agent_rig_freep) AgentRig *r = running_rig(2);
 
         assert_true(fake_power_shutdown(r->power, "reboot", true));
@@ -651,7 +646,7 @@ static void test_again_before_ready(void **state) {
 }
 
 /* What is configured, and what the machine does not give. */
-static void test_settings(void **state) {
+TEST_CASE(test_settings) {
         static const struct {
                 const char *what;
                 bool drain;
@@ -693,7 +688,7 @@ static void test_settings(void **state) {
 }
 
 /* A reload: what TooShort= refused is not refused any more, and the other way round. */
-static void test_reconfigured(void **state) {
+TEST_CASE(test_reconfigured) {
         _cleanup_(agent_rig_freep) AgentRig *r = agent_rig_new();
 
         fake_power_set_limits(r->power, &(FakePowerLimits){ 5 * S, 300 * S, 90 * S });
@@ -727,7 +722,7 @@ static void test_reconfigured(void **state) {
         assert_int_equal(agent_rig_n_pods(r), 0);
 }
 
-static void test_kubelet_inhibits(void **state) {
+TEST_CASE(test_kubelet_inhibits) {
         _cleanup_(agent_rig_freep) AgentRig *r = agent_rig_new();
 
         fake_power_set_kubelet_inhibits(r->power, true);
@@ -738,7 +733,7 @@ static void test_kubelet_inhibits(void **state) {
 
 /* No bus answers: nobody knows whether the machine goes down. It is asked again for a while; then a stop is a plain
  * stop. */
-static void test_silent_bus(void **state) {
+TEST_CASE(test_silent_bus) {
         _cleanup_(agent_rig_freep) AgentRig *r = running_rig(2);
 
         fake_power_set_bus(r->power, false);
@@ -751,7 +746,7 @@ static void test_silent_bus(void **state) {
 }
 
 /* PID 1 stops the unit and is too busy to say why: that is no plain stop. What it answers later is. */
-static void test_silent_at_stop(void **state) {
+TEST_CASE(test_silent_at_stop) {
         for (unsigned ends = 0; ends <= 1; ends++) {
                 _cleanup_(agent_rig_freep) AgentRig *r = running_rig(3);
 
@@ -777,7 +772,7 @@ static void test_silent_at_stop(void **state) {
 }
 
 /* There is no Node of this machine: nothing to wait for. */
-static void test_no_node(void **state) {
+TEST_CASE(test_no_node) {
         _cleanup_(agent_rig_freep) AgentRig *r = agent_rig_new();
 
         (void) fake_delete(r->cluster, FAKE_NODES, NULL, RIG_NODE, -1);

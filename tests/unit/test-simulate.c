@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <stdarg.h>
-#include <setjmp.h>
-#include <stdint.h>
 #include <stdio.h>
 
-#include <cmocka.h>
-
 #include "cluster-maker.h"
+#include "cmocka-test.h"
 #include "simulator-internal.h"
 #include "string-util.h"
 
@@ -351,7 +347,7 @@ static size_t find_nodes(const Simulator *s, const char *names, uint32_t nodes[2
         return n;
 }
 
-static void test_cases(void **state) {
+TEST_CASE(test_cases) {
         for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
                 const Case *c = cases + i;
                 _cleanup_(intern_pool_freep) InternPool *pool = NULL;
@@ -440,7 +436,7 @@ static void live_end(Live *l) {
 
 /* Pods come and go, of owners that there were and of new ones: a simulator that was told of each says the same as one
  * that was made of the snapshot as it is then. */
-static void test_updates(void **state) {
+TEST_CASE(test_updates) {
         for (uint64_t seed = 1; seed <= 30; seed++) {
                 ClusterShape before = { .seed = seed, .n_nodes = 7, .n_pods = 60, .n_owners = 9, .fill_percent = 60 }, after = before;
                 Live l = { .shape = &before };
@@ -473,7 +469,7 @@ static void test_updates(void **state) {
 
 /* A pod asks for a resource that nobody had, and another one shares a claim that is for one pod: both are told while the
  * simulator stands. */
-static void test_news(void **state) {
+TEST_CASE(test_news) {
         static const Case c = {
                 "", { { "a", "4", "1" }, { "b", "4", "1" } }, { { "p", "a", "1", NULL, VOLUME("k") } },
                 { "{\"apiVersion\":\"v1\",\"kind\":\"PersistentVolumeClaim\",\"metadata\":{\"name\":\"k\",\"namespace\":\"x\"},\"spec\":{"
@@ -523,7 +519,7 @@ static void expect_removal(Simulator *s, const char *nodes, const char *want) {
 }
 
 /* One that is gone, and whose successor is to come: it takes room, and nothing waits for it. */
-static void test_vanished(void **state) {
+TEST_CASE(test_vanished) {
         static const Case c = { "", { { "a", "4", "1" }, { "b", "4", "1" }, { "c", "4", "1" } }, { { "p", "a", "3" }, { "q", "b", "2" } }, {}, NULL, false, NULL };
         _cleanup_(intern_pool_freep) InternPool *pool = NULL;
         _cleanup_(snapshot_freep) Snapshot *snapshot = NULL, *gone = NULL;
@@ -546,7 +542,7 @@ static void test_vanished(void **state) {
 }
 
 /* Made with pods that are awaited, it knows what their rules ask for, and they cost their own namespace what it may cost, not others their answer. */
-static void test_awaited(void **state) {
+TEST_CASE(test_awaited) {
         static const Case nodes = { "", { { "a", "4", "1" }, { "b", "4", "1" } }, { { "p", "a", "3" } }, {}, NULL, false, NULL };
         static const struct {
                 const char *what, *ns;
@@ -601,7 +597,7 @@ static void test_awaited(void **state) {
 
 /* What is said of a node does not depend on which were judged before. The pod of one that is leaving has to keep its wish while that node is
  * asked about, and takes what seat there is while others are. */
-static void test_history(void **state) {
+TEST_CASE(test_history) {
         static const Case c = { "", { { "a", "4", "1" }, { "b", "4", "1" }, { "c", "4", "1" } },
                                 { { "p", "a", "1", "s", "\"affinity\":{\"nodeAffinity\":{\"preferredDuringSchedulingIgnoredDuringExecution\":[{\"weight\":1,"
                                     "\"preference\":{\"matchExpressions\":[{\"key\":\"" HOST "\",\"operator\":\"In\",\"values\":[\"a\"]}]}}]}}" },
@@ -633,7 +629,7 @@ static void test_history(void **state) {
 }
 
 /* Seats of those that wait are kept while others change, and are nowhere when these are counted; too many are said to be. */
-static void test_waiting(void **state) {
+TEST_CASE(test_waiting) {
         static const Case c = { "", { { "a", "4", "1" }, { "b", "4", "1" }, { "c", "4", "1" } }, { { "p", "a", "1" }, { "w", "", "3" } }, {}, NULL, false, NULL };
         _cleanup_(intern_pool_freep) InternPool *pool = NULL;
         _cleanup_(snapshot_freep) Snapshot *snapshot = NULL;
@@ -676,7 +672,7 @@ static void test_waiting(void **state) {
 
 /* Pods that no node takes are asked for as long as that does not take too long: a pod for all that are like it, each other one by itself, by what it
  * asks nodes about. Those that are not asked for may need any node. */
-static void test_waiting_work(void **state) {
+TEST_CASE(test_waiting_work) {
         static const struct {
                 const char *what;
                 unsigned n_pods;
@@ -747,7 +743,7 @@ static void put_drawn_pod(Snapshot *snapshot, uint64_t *dice, const char *name, 
 
 /* Pods that keep others away come, each node is judged, and they go: what is said of nodes is then what a simulator says that has never heard of
  * them. Their groups are still there, and orders in which pods are tried have been found with them. */
-static void test_leaves_nothing(void **state) {
+TEST_CASE(test_leaves_nothing) {
         static const Case nodes = { "", { { "a", "8", "1" }, { "b", "9", "2" }, { "c", "7", "1" }, { "d", "6", "2" }, { "e", "8", "3" } }, {}, {}, NULL, false, NULL };
         unsigned yes = 0, no = 0;
 
@@ -802,7 +798,7 @@ static KubeObject *put_spread_pod(Snapshot *snapshot, const char *label) {
 }
 
 /* A pod that changes all the time takes no more room for that; where each time it is of another kind, somebody is told. */
-static void test_bloat(void **state) {
+TEST_CASE(test_bloat) {
         static const Case c = { "", { { "a", "4", "1" }, { "b", "4", "1" } }, {}, {}, NULL, false, NULL };
         _cleanup_(intern_pool_freep) InternPool *pool = NULL;
         _cleanup_(snapshot_freep) Snapshot *snapshot = NULL;
@@ -858,7 +854,7 @@ static void put_rules(Snapshot *snapshot, unsigned n, unsigned n_terms, const ch
         }
 }
 
-static void test_too_large(void **state) {
+TEST_CASE(test_too_large) {
         static const Case nodes = { "", { { "a", "4", "1" }, { "b", "4", "1" } }, {}, {}, NULL, false, NULL };
         static const struct {
                 const char *what;
@@ -902,7 +898,7 @@ static void test_too_large(void **state) {
 }
 
 /* A simulator that stands is held to the same by what a watch brings; the next one leaves the namespace out. */
-static void test_grows_too_large(void **state) {
+TEST_CASE(test_grows_too_large) {
         static const Case nodes = { "", { { "a", "4", "1" }, { "b", "4", "1" } }, {}, {}, NULL, false, NULL };
         _cleanup_(intern_pool_freep) InternPool *pool = NULL;
         _cleanup_(snapshot_freep) Snapshot *snapshot = NULL, *more = NULL;
@@ -959,7 +955,7 @@ static void put_tenant(Snapshot *snapshot, const char *node, const char *rules) 
         }
 }
 
-static void test_left_out(void **state) {
+TEST_CASE(test_left_out) {
         static const SimulatorBounds few = { .work = 200, .bytes = 1 << 20 }; /* y's rules take more than that, x's do not */
         static const struct {
                 const char *what, *node, *rules; /* of y's pod t; node "": it is pending */
@@ -1032,7 +1028,7 @@ static void put_pending(Snapshot *snapshot, const char *ns, const char *rules, u
 }
 
 /* However many pods tenants make that may never be placed, those that will be have their places, and nodes may go. */
-static void test_unsure(void **state) {
+TEST_CASE(test_unsure) {
         static const char never[] = REQUIRED("podAffinity", HOST, NONE, "");
         static const struct {
                 const char *what;
@@ -1102,7 +1098,7 @@ static KubeObject *put_unread(Snapshot *snapshot, const char *rule, unsigned n_w
         return cluster_put(snapshot, SNAPSHOT_PODS, text);
 }
 
-static void test_unread(void **state) {
+TEST_CASE(test_unread) {
         static const struct {
                 const char *what, *rule;
                 unsigned n_wishes;
@@ -1165,7 +1161,7 @@ static void test_unread(void **state) {
 }
 
 /* Of three that need too much together, for which there are three quarters of it, those that need less have their rules. */
-static void test_shares(void **state) {
+TEST_CASE(test_shares) {
         static const struct {
                 const char *what;
                 unsigned n_kinds[3]; /* of namespaces a, b, c, with a rule each */
@@ -1217,7 +1213,7 @@ static void put_spread(Snapshot *snapshot, const char *ns, const char *name, con
 }
 
 /* One tenant has rules for all bytes that there are, or for as many as are shared out: pods of another that count in rules of their own have room. */
-static void test_late_pods_have_room(void **state) {
+TEST_CASE(test_late_pods_have_room) {
         static const SimulatorBounds none = { UINT64_MAX, UINT64_MAX };
         static const Case nodes = { "", { { "a", "4", "1" }, { "b", "4", "2" } }, {}, {}, NULL, false, NULL };
         _cleanup_(intern_pool_freep) InternPool *pool = NULL;
@@ -1269,7 +1265,7 @@ static void put_stateful(Snapshot *snapshot, const char *selector) {
         }
 }
 
-static void test_own_labels(void **state) {
+TEST_CASE(test_own_labels) {
         static const Case nodes = { "", { { "a", "4", "1" }, { "b", "4", "2" } }, {}, {}, NULL, false, NULL };
         static const struct {
                 const char *what, *selector, *pdb; /* members of its selector */
@@ -1323,7 +1319,7 @@ static void test_own_labels(void **state) {
 }
 
 /* Three pods of a Job in x with labels of their own, and a rule or a PodDisruptionBudget of another namespace that asks for them. */
-static void test_labels_of_others(void **state) {
+TEST_CASE(test_labels_of_others) {
 #define ASKS "\"labelSelector\":{\"matchExpressions\":[{\"key\":\"batch.kubernetes.io/job-name\",\"operator\":\"DoesNotExist\"}]}"
         static const Case nodes = { "", { { "a", "4", "1" } }, {}, {}, NULL, false, NULL };
         static const struct {
@@ -1434,7 +1430,7 @@ static int seats_exist(Simulator *s, uint32_t node) {
 }
 
 /* A yes is never wrong, a no seldom: both ways of placing are greedy, and a search finds seats that they miss. */
-static void test_against_every_assignment(void **state) {
+TEST_CASE(test_against_every_assignment) {
         unsigned yes = 0, no = 0, missed = 0, packing_missed = 0;
 
         for (uint64_t seed = 1; seed <= 150; seed++) {
@@ -1502,7 +1498,7 @@ static void replay(Simulator *whole, const Simulator *s, uint32_t node, const Si
 }
 
 /* Whatever is left out: a yes holds by all rules, and there is none that there would not be otherwise. */
-static void test_left_out_promises_nothing(void **state) {
+TEST_CASE(test_left_out_promises_nothing) {
         unsigned yes = 0, lost = 0, closed = 0;
 
         for (uint64_t seed = 1; seed <= 300; seed++) {

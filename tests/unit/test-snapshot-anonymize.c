@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "cluster-maker.h"
+#include "cmocka-test.h"
 #include "fuzz-objects.h"
 #include "snapshot-anonymize.h"
 #include "snapshot-file.h"
@@ -160,7 +155,7 @@ static int teardown(void **state) {
         return 0;
 }
 
-static void test_secrets(void **state) {
+TEST_CASE(test_secrets) {
         _cleanup_(snapshot_freep) Snapshot *s = NULL, *made = NULL, *again = NULL;
         _cleanup_free_ char *text = NULL, *why = NULL;
 
@@ -180,7 +175,7 @@ static void test_secrets(void **state) {
 }
 
 /* Only what says nothing of the pods' own is invalid: its sentence may name anything. */
-static void test_invalid_stays(void **state) {
+TEST_CASE(test_invalid_stays) {
         _cleanup_(snapshot_freep) Snapshot *s = NULL, *made = NULL;
         size_t n = 0;
         KubeObject *o;
@@ -237,7 +232,7 @@ static JsonDoc *only_line(const Snapshot *s) {
 }
 
 /* Of objects that have every field that a file has, each member is known: a new one has to be given its meaning. */
-static void test_every_member_is_known(void **state) {
+TEST_CASE(test_every_member_is_known) {
         static const struct {
                 SnapshotKind kind;
                 const char *text;
@@ -490,7 +485,7 @@ static void compare_seed(InternPool *pool, uint64_t seed, Tally *tally) {
 }
 
 /* VESPER_SEED: one of them. */
-static void test_same_verdicts(void **state) {
+TEST_CASE(test_same_verdicts) {
         static const FitReason wanted[] = { FIT_TAINT, FIT_NODE_AFFINITY, FIT_RESOURCES,    FIT_PORTS,   FIT_VOLUME,
                                             FIT_VOLUME_LIMIT, FIT_SPREAD, FIT_AFFINITY, FIT_ANTI_AFFINITY, FIT_PREFERENCE };
         const char *only_seed = getenv("VESPER_SEED");
@@ -514,13 +509,12 @@ static void test_same_verdicts(void **state) {
 }
 
 /* And of a cluster as big ones are. */
-static void test_same_verdicts_of_a_large_one(void **state) {
+TEST_CASE(test_same_verdicts_of_a_large_one) {
         const ClusterShape shape = { .seed = 3, .n_nodes = 60, .n_pods = 900, .n_owners = 90, .fill_percent = 70 };
         _cleanup_(snapshot_freep) Snapshot *made = NULL;
         MadeCluster c;
         Tally tally = { 0 };
 
-        (void) state;
         assert_return_code(cluster_make(&shape, &c), 0);
         assert_return_code(snapshot_anonymize(c.snapshot, &made), 0);
         compare_verdicts(c.snapshot, made, false, &tally);

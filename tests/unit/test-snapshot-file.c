@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "cmocka-test.h"
 #include "fuzz-objects.h"
 #include "snapshot-file.h"
 #include "snapshot-object.h"
@@ -137,7 +132,7 @@ static bool is_left_out(const char *path, const char *const *left_out) {
 }
 
 /* Of objects that have every field that a decoder reads, the file has all but what is named here. */
-static void test_nothing_is_forgotten(void **state) {
+TEST_CASE(test_nothing_is_forgotten) {
         for (size_t i = 0; i < ELEMENTSOF(kinds); i++) {
                 _cleanup_(kube_object_unrefp) KubeObject *o = decode(kinds[i].kind, *state, kinds[i].text);
                 _cleanup_free_ char *line = line_of(o);
@@ -155,7 +150,7 @@ static void test_nothing_is_forgotten(void **state) {
 }
 
 /* What is read of a line is written as that line. */
-static void test_lines_read_back(void **state) {
+TEST_CASE(test_lines_read_back) {
         for (size_t i = 0; i < ELEMENTSOF(kinds); i++) {
                 _cleanup_(kube_object_unrefp) KubeObject *o = decode(kinds[i].kind, *state, kinds[i].text), *again = NULL;
                 _cleanup_free_ char *line = line_of(o), *other = NULL;
@@ -188,7 +183,7 @@ static void test_lines_read_back(void **state) {
         "[\"HIDE6\"],\"env\":[{\"name\":\"A\",\"value\":\"HIDE7\"}],\"resources\":{\"requests\":{\"cpu\":\"1\"}}}],\"volumes\":" \
         "[{\"name\":\"s\",\"secret\":{\"secretName\":\"HIDE8\"}}]},\"status\":{\"podIP\":\"HIDE9\",\"message\":\"HIDE0\"}}"
 
-static void test_no_secrets(void **state) {
+TEST_CASE(test_no_secrets) {
         _cleanup_(kube_object_unrefp) KubeObject *o = decode(SNAPSHOT_PODS, *state, SECRETS);
         _cleanup_free_ char *line = line_of(o);
 
@@ -197,7 +192,7 @@ static void test_no_secrets(void **state) {
 }
 
 /* What could not be read stays so. */
-static void test_unreadable(void **state) {
+TEST_CASE(test_unreadable) {
         static const char text[] = "{\"metadata\":{\"name\":\"p\",\"namespace\":\"d\"},\"spec\":{\"priority\":\"high\",\"nodeName\":\"n\"}}";
         _cleanup_(snapshot_freep) Snapshot *s = NULL, *again = NULL;
         _cleanup_free_ char *saved = NULL;
@@ -230,7 +225,7 @@ static Snapshot *make_snapshot(InternPool *pool, usec_t taken_usec, bool backwar
         return s;
 }
 
-static void test_save_and_load(void **state) {
+TEST_CASE(test_save_and_load) {
         _cleanup_(snapshot_freep) Snapshot *s = make_snapshot(*state, UINT64_C(1800000000) * USEC_PER_SEC, false), *again = NULL;
         _cleanup_free_ char *text = NULL, *other = NULL, *fingerprint_member = NULL;
         char fingerprint[SNAPSHOT_FINGERPRINT_SIZE];
@@ -254,7 +249,7 @@ static void test_save_and_load(void **state) {
         assert_ptr_equal(strstr(text, fingerprint_member) + strlen(fingerprint_member) - 1, strchr(text, '\n')); /* of the first line */
 }
 
-static void test_empty(void **state) {
+TEST_CASE(test_empty) {
         _cleanup_(snapshot_freep) Snapshot *s = NULL, *again = NULL;
         _cleanup_free_ char *text = NULL, *line = NULL;
         char fingerprint[SNAPSHOT_FINGERPRINT_SIZE];
@@ -270,7 +265,7 @@ static void test_empty(void **state) {
         assert_true(again->is_known[SNAPSHOT_PODS] && !again->is_known[SNAPSHOT_NODES]);
 }
 
-static void test_fingerprint(void **state) {
+TEST_CASE(test_fingerprint) {
         _cleanup_(snapshot_freep) Snapshot *a = make_snapshot(*state, 7, false), *b = make_snapshot(*state, 8 * USEC_PER_DAY, true);
         char first[SNAPSHOT_FINGERPRINT_SIZE], second[SNAPSHOT_FINGERPRINT_SIZE];
 
@@ -297,7 +292,7 @@ static void test_fingerprint(void **state) {
 }
 
 /* For ever the same: it is written down beside what was decided. */
-static void test_fingerprint_is_stable(void **state) {
+TEST_CASE(test_fingerprint_is_stable) {
         _cleanup_(snapshot_freep) Snapshot *s = NULL;
         char text[SNAPSHOT_FINGERPRINT_SIZE];
 
@@ -310,7 +305,7 @@ static void test_fingerprint_is_stable(void **state) {
 #define HEAD(objects) "{\"vesperSnapshot\":1,\"taken\":\"2027-01-15T08:00:00Z\",\"kinds\":[\"Node\"],\"objects\":" #objects "}\n"
 #define NODE_LINE "{\"apiVersion\":\"v1\",\"kind\":\"Node\",\"metadata\":{\"name\":\"n1\"}}\n"
 
-static void test_refused(void **state) {
+TEST_CASE(test_refused) {
         static const struct {
                 const char *text, *why;
         } rows[] = {
@@ -350,7 +345,7 @@ static void test_refused(void **state) {
 }
 
 /* What a later vesper may add to this format. */
-static void test_later_members(void **state) {
+TEST_CASE(test_later_members) {
         static const char text[] = "{\"vesperSnapshot\":1,\"taken\":\"2027-01-15T08:00:00Z\",\"kinds\":[\"Node\",\"Later\"],\"objects\":1,\"new\":7}\n"
                                    "{\"apiVersion\":\"v1\",\"kind\":\"Node\",\"metadata\":{\"name\":\"n1\"},\"new\":{}}\n";
         _cleanup_(snapshot_freep) Snapshot *s = load_ok(*state, text, strlen(text));
@@ -360,7 +355,7 @@ static void test_later_members(void **state) {
 
 /* -- kubectl's list ------------------------------------------------------------------------------------- */
 
-static void test_list(void **state) {
+TEST_CASE(test_list) {
         static const char text[] =
                 "{\n  \"apiVersion\": \"v1\",\n  \"items\": [\n"
                 "    {\"apiVersion\": \"v1\", \"kind\": \"Pod\", \"metadata\": {\"name\": \"p\", \"namespace\": \"d\"}},\n"
@@ -386,7 +381,7 @@ static void test_list(void **state) {
 }
 
 /* As the API server itself says it: the items do not name their kind. */
-static void test_typed_list(void **state) {
+TEST_CASE(test_typed_list) {
         static const char text[] = "{\"kind\":\"PodList\",\"apiVersion\":\"v1\",\"metadata\":{},\"items\":[{\"metadata\":{\"name\":\"p\",\"namespace\":\"d\"}}]}";
         _cleanup_(snapshot_freep) Snapshot *s = NULL;
         _cleanup_free_ char *passed = NULL, *why = NULL;
@@ -396,7 +391,7 @@ static void test_typed_list(void **state) {
         assert_non_null(snapshot_get(s, SNAPSHOT_PODS, "d/p"));
 }
 
-static void test_list_refused(void **state) {
+TEST_CASE(test_list_refused) {
         static const struct {
                 const char *text, *why;
         } rows[] = {

@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "alloc-util.h"
+#include "cmocka-test.h"
 #include "snapshot.h"
 #include "string-util.h"
 
@@ -41,7 +36,7 @@ static int teardown(void **state) {
         return 0;
 }
 
-static void test_put_and_get(void **state) {
+TEST_CASE(test_put_and_get) {
         _cleanup_(snapshot_freep) Snapshot *s = NULL;
         KubeObject *first;
 
@@ -64,7 +59,7 @@ static void test_put_and_get(void **state) {
         assert_ptr_not_equal(snapshot_get(s, SNAPSHOT_NODES, "n1"), first);
 }
 
-static void test_sorted(void **state) {
+TEST_CASE(test_sorted) {
         static const char *const names[] = { "m", "a", "z", "a-1", "B", "10", "9" };
         static const char *const expected[] = { "10", "9", "B", "a", "a-1", "m", "z" };
         _cleanup_(snapshot_freep) Snapshot *s = NULL;
@@ -83,8 +78,7 @@ static void test_sorted(void **state) {
 }
 
 /* Each kind is found by what its objects say of themselves, and by nothing else. */
-static void test_kinds(void **state) {
-        (void) state;
+TEST_CASE(test_kinds) {
         for (SnapshotKind i = 0; i < _SNAPSHOT_KIND_MAX; i++) {
                 const KubeKind *k = snapshot_kube_kind(i);
                 _cleanup_free_ char *version = *k->group ? strf("%s/%s", k->group, k->version) : strdup(k->version);

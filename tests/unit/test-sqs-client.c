@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 
-#include <cmocka.h>
-
 #include "cloud-rig.h"
+#include "cmocka-test.h"
 #include "fake-sqs.h"
 #include "log.h"
 #include "sqs-client.h"
@@ -18,7 +13,7 @@
 
 /* -- the URL -------------------------------------------------------------------------------------------- */
 
-static void test_url(void **state) {
+TEST_CASE(test_url) {
         static const struct {
                 const char *url, *endpoint, *region;
         } rows[] = {
@@ -69,7 +64,7 @@ static void test_url(void **state) {
 
 #define MESSAGE(more) "{\"MessageId\":\"m\",\"ReceiptHandle\":\"r\",\"Body\":\"b\"" more "}"
 
-static void test_messages(void **state) {
+TEST_CASE(test_messages) {
         static const struct {
                 const char *text;
                 int expected; /* how many, or what is wrong */
@@ -102,7 +97,7 @@ static void test_messages(void **state) {
         }
 }
 
-static void test_failures(void **state) {
+TEST_CASE(test_failures) {
         static const struct {
                 const char *text;
                 int r;
@@ -209,7 +204,7 @@ static void receive(Room *r, unsigned wait_sec) {
         finish(r);
 }
 
-static void test_receives_and_deletes(void **state) {
+TEST_CASE(test_receives_and_deletes) {
         Room *r = *state;
         SqsEntry e[2];
 
@@ -233,7 +228,7 @@ static void test_receives_and_deletes(void **state) {
         assert_int_equal(fake_sqs_n_messages(r->sqs, "q"), 1);
 }
 
-static void test_hides(void **state) {
+TEST_CASE(test_hides) {
         Room *r = *state;
         SqsEntry e = { .visibility_sec = 60 };
 
@@ -253,7 +248,7 @@ static void test_hides(void **state) {
 }
 
 /* An empty poll is an answer, and no error. */
-static void test_empty_poll(void **state) {
+TEST_CASE(test_empty_poll) {
         Room *r = *state;
         usec_t before = rig_now(&r->rig);
 
@@ -263,7 +258,7 @@ static void test_empty_poll(void **state) {
         assert_in_range(rig_now(&r->rig) - before, 20 * USEC_PER_SEC, 21 * USEC_PER_SEC);
 }
 
-static void test_errors(void **state) {
+TEST_CASE(test_errors) {
         static const struct {
                 const char *code;
                 unsigned status;
@@ -297,7 +292,7 @@ static bool no(void *userdata) {
         return false;
 }
 
-static void test_guard(void **state) {
+TEST_CASE(test_guard) {
         const SqsEntry e = { .receipt = "any" };
         const HttpGuard guard = { .may_send = no };
         Room *r = *state;
@@ -308,7 +303,7 @@ static void test_guard(void **state) {
         assert_int_equal(r->failed, 1);
 }
 
-static void test_region(void **state) {
+TEST_CASE(test_region) {
         const SqsConfig config = { .url = "http://127.0.0.1:1/1/q" };
         const char *message = NULL;
         Room *r = *state;

@@ -1,11 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "cmocka-test.h"
 #include "coordinator-rig.h"
 #include "fake-controllers.h"
 #include "marks.h"
@@ -68,11 +62,10 @@ static bool refused(CoordinatorRig *r, const char *claim, const char *reason) {
 
 /* -- served --------------------------------------------------------------------------------------------- */
 
-static void test_adopts(void **state) {
+TEST_CASE(test_adopts) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
         uint64_t writes;
         const cJSON *c;
-        (void) state;
 
         begin(r, 2);
         add_claim_of(r, "mine", "n0", "30m");
@@ -102,9 +95,7 @@ static void test_adopts(void **state) {
 }
 
 /* Whichever of the two is deleted, with this claim's terminationGracePeriod. */
-static void test_removed(void **state) {
-        (void) state;
-
+TEST_CASE(test_removed) {
         for (unsigned of_claim = 0; of_claim < 2; of_claim++) {
                 _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
                 usec_t begun;
@@ -128,9 +119,8 @@ static void test_removed(void **state) {
 
 /* Nothing but a paused namespace holds it: there is no pool that could be paused. */
 /* Its Node has lost the finalizer, and went with its machine: the claim goes, too, and does not stay as one that was never adopted. */
-static void test_node_slipped_away(void **state) {
+TEST_CASE(test_node_slipped_away) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
-        (void) state;
 
         begin(r, 1);
         add_claim_of(r, "mine", "n0", NULL);
@@ -144,9 +134,8 @@ static void test_node_slipped_away(void **state) {
         assert_null(claim_named(r, "mine"));
 }
 
-static void test_paused(void **state) {
+TEST_CASE(test_paused) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
-        (void) state;
 
         begin(r, 1);
         add_claim_of(r, "mine", "n0", NULL);
@@ -161,9 +150,8 @@ static void test_paused(void **state) {
         assert_true(rig_wait_gone(r, "n0", USEC_PER_MINUTE));
 }
 
-static void test_released(void **state) {
+TEST_CASE(test_released) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
-        (void) state;
 
         begin(r, 1);
         add_claim_of(r, "mine", "n0", NULL);
@@ -193,7 +181,7 @@ static void test_released(void **state) {
 
 /* -- not acted on --------------------------------------------------------------------------------------- */
 
-static void test_refused(void **state) {
+TEST_CASE(test_refused) {
         static const struct {
                 const char *reason, *node, *id; /* of the claim; id NULL: n0's */
                 const char *patch;              /* of n0 before */
@@ -208,7 +196,6 @@ static void test_refused(void **state) {
                 { "OtherProvider", NULL, "kind://a/n2", NULL, false, false, false, true, true },
                 { "ForeignMachine", NULL, "gce://p/z/n2", NULL, false, false, false, false, true },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
@@ -252,10 +239,9 @@ static void test_refused(void **state) {
 }
 
 /* A finalizer that a person wrote into the claim makes nothing of it ours. */
-static void test_finalizer_of_a_persons(void **state) {
+TEST_CASE(test_finalizer_of_a_persons) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
         ToyMachine *lone;
-        (void) state;
 
         begin(r, 1);
         lone = rig_add_machine(r, "aws:///" ZONE "/i-0feedfeedfeedfee0", "gone");
@@ -268,9 +254,8 @@ static void test_finalizer_of_a_persons(void **state) {
         assert_int_equal(lone->n_terminated, 0);
 }
 
-static void test_two_claims(void **state) {
+TEST_CASE(test_two_claims) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
-        (void) state;
 
         print_message("  made before anybody looks: neither\n");
         rig_add_node(r, "n0");
@@ -301,9 +286,8 @@ static void test_two_claims(void **state) {
 }
 
 /* exec as the only provider ends it, as for a pool: there the command is the one that knows. */
-static void test_exec_alone(void **state) {
+TEST_CASE(test_exec_alone) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
-        (void) state;
 
         r->toy.is_exec = true;
         begin(r, 1);

@@ -1,19 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <dirent.h>
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "alloc-util.h"
+#include "cmocka-test.h"
 #include "state-store.h"
 #include "string-util.h"
 
@@ -61,7 +56,7 @@ static void expect(StateStore *s, const char *name, const char *text) {
         assert_string_equal(data, text);
 }
 
-static void test_write_read(void **state) {
+TEST_CASE(test_write_read) {
         StateStore *again = NULL;
         struct stat st;
         char *data;
@@ -88,7 +83,7 @@ static void test_write_read(void **state) {
         assert_int_equal(place_done(&p), 2); /* no temporary file is left */
 }
 
-static void test_names(void **state) {
+TEST_CASE(test_names) {
         static const char *const bad[] = {
                 "", ".", "..", "a/b", "../a", "A", "a b", "#a", "a\n", "\xc3\xa4"
         };
@@ -110,7 +105,7 @@ static void test_names(void **state) {
         assert_int_equal(place_done(&p), 1);
 }
 
-static void test_size_limit(void **state) {
+TEST_CASE(test_size_limit) {
         _cleanup_free_ char *large = new0(char, STATE_RECORD_MAX_BYTES + 1), *data = NULL, *path = NULL;
         size_t size;
         FILE *f;
@@ -133,7 +128,7 @@ static void test_size_limit(void **state) {
 }
 
 /* A write that cannot be finished leaves the old record, and nothing else. */
-static void test_failed_write(void **state) {
+TEST_CASE(test_failed_write) {
         _cleanup_free_ char *blocker = NULL, *target = NULL;
         Place p;
 
@@ -161,7 +156,7 @@ static void test_failed_write(void **state) {
         assert_int_equal(place_done(&p), 1);
 }
 
-static void test_no_folder(void **state) {
+TEST_CASE(test_no_folder) {
         StateStore *s = NULL;
 
         assert_int_equal(state_store_new_directory("/nonexistent/state", &s), -ENOENT);

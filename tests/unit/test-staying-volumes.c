@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 
-#include <cmocka.h>
-
+#include "cmocka-test.h"
 #include "coordinator-rig.h"
 #include "marks.h"
 
@@ -122,7 +117,7 @@ static void of_nobody(CoordinatorRig *r) {
         attach(r, "a", "'persistentVolumeName':'pvc-9'");
 }
 
-static void test_what_is_waited_for(void **state) {
+TEST_CASE(test_what_is_waited_for) {
         static const struct {
                 const char *what;
                 void (*set_up)(CoordinatorRig *r);
@@ -140,7 +135,6 @@ static void test_what_is_waited_for(void **state) {
                 { "a volume without a claim", in_line, true },
                 { "one that no pod claims, beside a DaemonSet pod's", of_nobody, true },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
@@ -163,9 +157,8 @@ static void test_what_is_waited_for(void **state) {
 }
 
 /* Those of pods that were drained are waited for as ever, beside them. */
-static void test_drained_beside_staying(void **state) {
+TEST_CASE(test_drained_beside_staying) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
-        (void) state;
 
         rig_begin(r, 1, NULL);
         of_daemon(r);
@@ -202,7 +195,7 @@ static void on_request(const FakeRequest *request, FakeApiFault *ret_fault, void
 }
 
 /* What cannot be read is waited for; what may be read in a moment is asked for again. */
-static void test_reads_that_fail(void **state) {
+TEST_CASE(test_reads_that_fail) {
         static const struct {
                 const char *what;
                 Trouble trouble;
@@ -231,7 +224,6 @@ static void test_reads_that_fail(void **state) {
                   65,
                   NULL },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
@@ -254,10 +246,9 @@ static void test_reads_that_fail(void **state) {
 }
 
 /* Nothing is asked where nothing is attached, and each claim once, however many pods mount it. */
-static void test_cost(void **state) {
+TEST_CASE(test_cost) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
         uint64_t lists;
-        (void) state;
 
         rig_begin(r, 2, NULL);
         for (unsigned i = 0; i < 5; i++) {
@@ -279,9 +270,8 @@ static void test_cost(void **state) {
 }
 
 /* A pod that comes while volumes are waited for is drained, and the volumes are looked at anew. */
-static void test_second_round(void **state) {
+TEST_CASE(test_second_round) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
-        (void) state;
 
         rig_begin(r, 1, NULL);
         of_daemon(r);

@@ -1,20 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "cmocka-test.h"
 #include "file-util.h"
 #include "intern.h"
 #include "string-util.h"
 #include "strv.h"
 
-static void test_affixes(void **state) {
+TEST_CASE(test_affixes) {
         assert_string_equal(startswith("vesper.sh/drain", "vesper.sh/"), "drain");
         assert_string_equal(startswith("abc", ""), "abc");
         assert_null(startswith("ab", "abc"));
@@ -27,7 +22,7 @@ static void test_affixes(void **state) {
         assert_true(isempty(NULL) && isempty("") && !isempty(" "));
 }
 
-static void test_strstrip(void **state) {
+TEST_CASE(test_strstrip) {
         static const struct {
                 const char *text, *stripped;
         } rows[] = {
@@ -43,7 +38,7 @@ static void test_strstrip(void **state) {
         }
 }
 
-static void test_free_and_strdup(void **state) {
+TEST_CASE(test_free_and_strdup) {
         _cleanup_free_ char *s = NULL;
 
         assert_return_code(free_and_strdup(&s, "one"), 0);
@@ -54,7 +49,7 @@ static void test_free_and_strdup(void **state) {
         assert_null(s);
 }
 
-static void test_utf8(void **state) {
+TEST_CASE(test_utf8) {
         static const struct {
                 const char *what, *text;
                 bool valid;
@@ -86,7 +81,7 @@ static void test_utf8(void **state) {
         assert_true(utf8_is_valid("a\0b", 3));
 }
 
-static void test_dns1123(void **state) {
+TEST_CASE(test_dns1123) {
         static const struct {
                 const char *name;
                 bool valid;
@@ -114,7 +109,7 @@ static void test_dns1123(void **state) {
         assert_true(dns1123_subdomain_is_valid(name));
 }
 
-static void test_sanitize(void **state) {
+TEST_CASE(test_sanitize) {
         static const struct {
                 const char *what, *text;
                 size_t max_bytes;
@@ -144,7 +139,7 @@ static void test_sanitize(void **state) {
         }
 }
 
-static void test_strbuf(void **state) {
+TEST_CASE(test_strbuf) {
         _cleanup_strbuf_ StrBuf b = { 0 };
         _cleanup_free_ char *s = NULL, *empty = NULL;
         char large[300];
@@ -171,7 +166,7 @@ static void test_strbuf(void **state) {
 }
 
 /* Of each size, so that some text fills what was allocated to the last byte. */
-static void test_formatted_sizes(void **state) {
+TEST_CASE(test_formatted_sizes) {
         char digits[600];
 
         for (size_t size = 0; size < sizeof(digits); size++) {
@@ -193,7 +188,7 @@ static void test_formatted_sizes(void **state) {
         }
 }
 
-static void test_strbuf_failure_sticks(void **state) {
+TEST_CASE(test_strbuf_failure_sticks) {
         StrBuf b = { 0 };
 
         strbuf_add(&b, "kept");
@@ -206,7 +201,7 @@ static void test_strbuf_failure_sticks(void **state) {
         assert_null(b.data);
 }
 
-static void test_encodings(void **state) {
+TEST_CASE(test_encodings) {
         _cleanup_free_ char *plain = url_encode("a b/c?d=\xc3\xa4~._-", false),
                             *path = url_encode("a b/c", true);
         char hex[9];
@@ -217,7 +212,7 @@ static void test_encodings(void **state) {
         assert_string_equal(hex, "007fabff");
 }
 
-static void test_base64(void **state) {
+TEST_CASE(test_base64) {
         static const struct {
                 const char *text, *plain;
                 size_t size;
@@ -269,7 +264,7 @@ static void test_base64(void **state) {
         }
 }
 
-static void test_strv(void **state) {
+TEST_CASE(test_strv) {
         _cleanup_strv_free_ char **l = NULL, **copy = NULL, **parts = NULL, **none = NULL,
                              **empty = NULL;
         _cleanup_free_ char *joined = NULL, *nothing = NULL, *blanks = NULL;
@@ -299,7 +294,7 @@ static void test_strv(void **state) {
         assert_int_equal(strv_length(none), 0);
 }
 
-static void test_alloc(void **state) {
+TEST_CASE(test_alloc) {
         _cleanup_free_ uint64_t *p = NULL;
         size_t allocated = 0;
         void *before;
@@ -314,7 +309,7 @@ static void test_alloc(void **state) {
         assert_null(erase_and_free(memdup("secret", 6), 6));
 }
 
-static void test_intern(void **state) {
+TEST_CASE(test_intern) {
         _cleanup_(intern_pool_freep) InternPool *p = NULL;
         const char *a, *b, *c;
         char long_text[600];
@@ -352,7 +347,7 @@ static void test_intern(void **state) {
         assert_int_equal(intern_pool_size(p), 0);
 }
 
-static void test_read_file(void **state) {
+TEST_CASE(test_read_file) {
         static const char text[] = "twelve bytes";
         _cleanup_free_ char *data = NULL, *proc = NULL;
         char path[] = "/tmp/test-read-file-XXXXXX";

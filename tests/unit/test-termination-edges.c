@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 
-#include <cmocka.h>
-
+#include "cmocka-test.h"
 #include "coordinator-rig.h"
 #include "marks.h"
 #include "page.h"
@@ -37,9 +32,8 @@ static void attach(CoordinatorRig *r, const char *name, const char *node) {
 
 /* -- one node ------------------------------------------------------------------------------------------- */
 
-static void test_pod_comes_while_volumes_are_waited_for(void **state) {
+TEST_CASE(test_pod_comes_while_volumes_are_waited_for) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
-        (void) state;
 
         rig_begin(r, 1, NULL);
         attach(r, "a", "n0");
@@ -59,10 +53,9 @@ static void test_pod_comes_while_volumes_are_waited_for(void **state) {
 }
 
 /* The machine is not ended by what a list said long ago: a watch that is silent may hide who came since. */
-static void test_pod_comes_unheard(void **state) {
+TEST_CASE(test_pod_comes_unheard) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
         size_t lists;
-        (void) state;
 
         rig_begin(r, 1, NULL);
         attach(r, "a", "n0");
@@ -95,7 +88,7 @@ static void on_list_of_pods(const FakeRequest *request, FakeApiFault *ret_fault,
 }
 
 /* Nobody says whether somebody came: the machine waits, as long as there is no deadline. */
-static void test_old_proof_is_not_confirmed(void **state) {
+TEST_CASE(test_old_proof_is_not_confirmed) {
         static const struct {
                 const char *what, *tgp;
                 unsigned n_terminated; /* after a minute */
@@ -103,7 +96,6 @@ static void test_old_proof_is_not_confirmed(void **state) {
                 { "without a deadline", NULL, 0 },
                 { "not beyond it", "70s", 1 },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
@@ -143,7 +135,7 @@ static void on_slow_list(const HttpRequest *request, const char *peer, HttpFault
 }
 
 /* Where a list of pods takes longer than a proof may be old, the machine ends all the same, and without a deadline. */
-static void test_slow_lists(void **state) {
+TEST_CASE(test_slow_lists) {
         static const struct {
                 const char *what;
                 unsigned list_sec, turn_sec, within_sec, lists_max;
@@ -158,7 +150,6 @@ static void test_slow_lists(void **state) {
                 { "12 s, likewise", 12, 10, 60, 3 },
                 { "14 s, and its turn is long in coming", 14, 30, 120, 4 },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
@@ -177,10 +168,9 @@ static void test_slow_lists(void **state) {
 }
 
 /* A pod that is bound while the list is on its way, and that the watch tells of, is not in that answer. */
-static void test_pod_comes_behind_a_slow_list(void **state) {
+TEST_CASE(test_pod_comes_behind_a_slow_list) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
         SlowLists s = { .late_usec = 12 * USEC_PER_SEC };
-        (void) state;
 
         r->hooks = (HttpInprocHooks){ .on_request = on_slow_list, .userdata = &s };
         rig_begin(r, 1, NULL);
@@ -196,9 +186,8 @@ static void test_pod_comes_behind_a_slow_list(void **state) {
 }
 
 /* Why a node without pods does not go is said, whether it was drained once or not. */
-static void test_unproved_is_told(void **state) {
+TEST_CASE(test_unproved_is_told) {
         static const char *const rows[] = { "never", "once" };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
@@ -232,7 +221,7 @@ static void test_unproved_is_told(void **state) {
 
 /* A cloud that refuses is asked again for as long as it takes, and a machine that it does not end is told to
  * once more: not by what a list said before that. */
-static void test_retry_looks_again(void **state) {
+TEST_CASE(test_retry_looks_again) {
         static const struct {
                 const char *what;
                 CloudOutcome outcome;
@@ -243,7 +232,6 @@ static void test_retry_looks_again(void **state) {
                 { "it cannot say", CLOUD_RETRY, INSTANCE_TERMINATING, 50 },
                 { "it takes the order, and nothing comes of it", CLOUD_OK, INSTANCE_PRESENT, 80 },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
@@ -275,10 +263,9 @@ static void test_retry_looks_again(void **state) {
 }
 
 /* Nobody can say whether somebody came: it is not asked again, but at T. */
-static void test_retry_without_a_look(void **state) {
+TEST_CASE(test_retry_without_a_look) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
         unsigned n = 0;
-        (void) state;
 
         rig_begin(r, 1, "5m");
         rig_machine(r, "n0")->outcome = CLOUD_DENIED;
@@ -298,9 +285,8 @@ static void test_retry_without_a_look(void **state) {
 
 /* Many machines end together, and its cloud takes them one after the other: who came while it waited for its turn
  * is seen before it is told to end. */
-static void test_turn_comes_late(void **state) {
+TEST_CASE(test_turn_comes_late) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
-        (void) state;
 
         rig_begin(r, 1, NULL);
         r->toy.turn_usec = 30 * USEC_PER_SEC;
@@ -330,10 +316,9 @@ static void test_turn_comes_late(void **state) {
 }
 
 /* T passes in the line: the machine ends when its turn comes, by nobody's list. */
-static void test_deadline_in_the_line(void **state) {
+TEST_CASE(test_deadline_in_the_line) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
         unsigned n = 0;
-        (void) state;
 
         rig_begin(r, 1, "60s");
         r->toy.turn_usec = 90 * USEC_PER_SEC;
@@ -350,10 +335,9 @@ static void test_deadline_in_the_line(void **state) {
 }
 
 /* Another Node comes to use the machine: its turn is left to others until that one is gone. */
-static void test_shared_in_the_line(void **state) {
+TEST_CASE(test_shared_in_the_line) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
         _cleanup_free_ char *instance = rig_instance("n0");
-        (void) state;
 
         rig_begin(r, 1, NULL);
         r->toy.turn_usec = 20 * USEC_PER_SEC;
@@ -372,9 +356,8 @@ static void test_shared_in_the_line(void **state) {
 }
 
 /* Without keys there is no turn: that is told, as if the cloud itself had refused. */
-static void test_no_turn(void **state) {
+TEST_CASE(test_no_turn) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
-        (void) state;
 
         rig_begin(r, 1, NULL);
         r->toy.turn_outcome = CLOUD_DENIED;
@@ -389,7 +372,7 @@ static void test_no_turn(void **state) {
 }
 
 /* Of very many nodes "Drained" is told later: not of one that drains again by then. */
-static void test_drained_is_taken_back(void **state) {
+TEST_CASE(test_drained_is_taken_back) {
         static const struct {
                 const char *what, *phase;
                 CloudOutcome outcome;
@@ -398,7 +381,6 @@ static void test_drained_is_taken_back(void **state) {
                 { "a pod comes while volumes are waited for", "Volumes", CLOUD_OK, true },
                 { "a pod comes while the cloud says no", "Terminating", CLOUD_DENIED, false },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
@@ -468,7 +450,7 @@ static void add_pods(CoordinatorRig *r, bool budget) {
 }
 
 /* Two pods, one of which opted out; its agent dies. */
-static void test_interruption_waits_for_nobody(void **state) {
+TEST_CASE(test_interruption_waits_for_nobody) {
         static const struct {
                 const char *what, *policy, *action;
                 bool deleted;               /* half a minute before */
@@ -483,7 +465,6 @@ static void test_interruption_waits_for_nobody(void **state) {
                 { "a budget is respected", "Drain.Protected=wait", "terminate", true, true, 0, 1 },
                 { "what does not end the machine", "Drain.Protected=wait", "reboot", true, false, 0, 0 },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
@@ -515,9 +496,8 @@ static void test_interruption_waits_for_nobody(void **state) {
 }
 
 /* Whoever told of its end takes it back, or a person overrules it: what is left is waited for again. */
-static void test_interruption_is_over(void **state) {
+TEST_CASE(test_interruption_is_over) {
         static const char *const phases[] = { "Cancelled", "Released" };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(phases); i++) {
                 _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
@@ -547,9 +527,8 @@ static void test_interruption_is_over(void **state) {
  */
 
 /* What comes from outside saturates: this many seconds are half a second in microseconds modulo 2^64. */
-static void test_endless_grace(void **state) {
+TEST_CASE(test_endless_grace) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
-        (void) state;
 
         r->settings[0] = (char *) (uintptr_t) "Drain.LoadBalancerWaitSec=30s";
         rig_begin(r, 1, "1h");
@@ -562,7 +541,7 @@ static void test_endless_grace(void **state) {
         assert_null(fake_get(r->cluster, FAKE_PODS, "default", "web"));
 }
 
-static void test_load_balancers(void **state) {
+TEST_CASE(test_load_balancers) {
         static const struct {
                 const char *what, *tgp;
                 usec_t nothing_for_usec;
@@ -573,7 +552,6 @@ static void test_load_balancers(void **state) {
                 { "with one so near that the wait ends where the pod's grace begins", "40s",
                   9 * USEC_PER_SEC, false },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
@@ -596,9 +574,8 @@ static void test_load_balancers(void **state) {
 }
 
 /* What ends it is that there is no machine; the kubelet of a cloud without controller says nothing of it. */
-static void test_no_provider_id(void **state) {
+TEST_CASE(test_no_provider_id) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
-        (void) state;
 
         rig_begin(r, 1, NULL);
         fake_add_node(r->cluster, "bare", ZONE, NULL, NULL);
@@ -613,9 +590,8 @@ static void test_no_provider_id(void **state) {
 }
 
 /* A new leader that finds T passed and a protected pod there: it is deleted, with the grace of none. */
-static void test_leader_after_the_deadline(void **state) {
+TEST_CASE(test_leader_after_the_deadline) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
-        (void) state;
 
         rig_begin(r, 1, "1m");
         fake_add_pod(r->cluster, &(FakePod){ .name = "job",
@@ -635,9 +611,8 @@ static void test_leader_after_the_deadline(void **state) {
         assert_int_equal(rig_machine(r, "n0")->n_terminated, 1);
 }
 
-static void test_many_pods_left(void **state) {
+TEST_CASE(test_many_pods_left) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
-        (void) state;
 
         rig_begin(r, 1, "1m");
         for (int i = 0; i < 12; i++) {
@@ -654,10 +629,9 @@ static void test_many_pods_left(void **state) {
 }
 
 /* Its name is another Node's while it is being removed: the machine of the first still ends. */
-static void test_name_comes_back(void **state) {
+TEST_CASE(test_name_comes_back) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
         _cleanup_free_ char *uid = NULL;
-        (void) state;
 
         rig_begin(r, 1, NULL);
         fake_add_pod(r->cluster, &(FakePod){ .name = "web", .node = "n0", .stuck = true });
@@ -677,9 +651,8 @@ static void test_name_comes_back(void **state) {
 }
 
 /* The cloud takes the order and knows nothing of the machine: that proves nothing. */
-static void test_terminate_of_unknown(void **state) {
+TEST_CASE(test_terminate_of_unknown) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
-        (void) state;
 
         rig_begin(r, 1, NULL);
         rig_machine(r, "n0")->state = INSTANCE_UNKNOWN;
@@ -695,10 +668,9 @@ static void test_terminate_of_unknown(void **state) {
 
 /* -- claims --------------------------------------------------------------------------------------------- */
 
-static void test_twins(void **state) {
+TEST_CASE(test_twins) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
         _cleanup_free_ char *instance = rig_instance("n0"), *claim = NULL;
-        (void) state;
 
         rig_begin(r, 1, NULL);
         claim = claim_name(r, "n0");
@@ -729,9 +701,8 @@ static void test_twins(void **state) {
 }
 
 /* The finalizer was taken off its Node: before the Node is deleted it is there again. */
-static void test_cascade_holds_the_node(void **state) {
+TEST_CASE(test_cascade_holds_the_node) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
-        (void) state;
 
         rig_begin(r, 1, NULL);
         fake_add_pod(r->cluster, &(FakePod){ .name = "web", .node = "n0", .stop_sec = 5 });
@@ -747,11 +718,10 @@ static void test_cascade_holds_the_node(void **state) {
 }
 
 /* Deleted and made anew in one breath: how long its Node is absent counts from there. */
-static void test_claim_of_the_same_name(void **state) {
+TEST_CASE(test_claim_of_the_same_name) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
         _cleanup_free_ char *name = NULL;
         cJSON *again;
-        (void) state;
 
         rig_begin(r, 1, NULL);
         name = claim_name(r, "n0");
@@ -794,7 +764,7 @@ static void make_claim_anew(CoordinatorRig *r, const char *name, cJSON *copy) {
 
 /* A claim that is applied anew under its name, finalizer and all, between the writes that let the old one
  * and its Node go, is none of theirs: it stays, and nothing is said in it. */
-static void test_claim_is_anew_at_the_end(void **state) {
+TEST_CASE(test_claim_is_anew_at_the_end) {
         static const struct {
                 const char *what;
                 FakeResourceId slow;
@@ -802,7 +772,6 @@ static void test_claim_is_anew_at_the_end(void **state) {
                 { "the claim goes first", FAKE_NODES },
                 { "the Node goes first", FAKE_NODECLAIMS },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
@@ -855,11 +824,10 @@ static void on_claim_write(const FakeRequest *request, FakeApiFault *fault, void
                 fault->status = 500;
 }
 
-static void test_claim_without_status_goes_last(void **state) {
+TEST_CASE(test_claim_without_status_goes_last) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
         _cleanup_free_ char *name = NULL;
         bool hold = false;
-        (void) state;
 
         rig_begin(r, 1, NULL);
         name = claim_name(r, "n0");
@@ -881,9 +849,7 @@ static void test_claim_without_status_goes_last(void **state) {
 
 /* One leader begins, the claim is torn off and applied anew under its name, and another leader takes over.
  * He knows a claim by its machine: that of the node's goes with it, that of another's stays. */
-static void test_claim_is_anew_for_the_next_leader(void **state) {
-        (void) state;
-
+TEST_CASE(test_claim_is_anew_for_the_next_leader) {
         for (unsigned other = 0; other < 2; other++) {
                 _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
                 _cleanup_free_ char *name = NULL;
@@ -919,10 +885,9 @@ static void test_claim_is_anew_for_the_next_leader(void **state) {
 
 /* The claim's end is answered before its watch tells of it, and its Node left long ago: nothing is kept of
  * either. */
-static void test_claim_goes_last(void **state) {
+TEST_CASE(test_claim_goes_last) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
         SlowWrite slow = { .id = FAKE_NODECLAIMS };
-        (void) state;
 
         rig_begin(r, 1, NULL);
         rig_delete_node(r, "n0");
@@ -942,9 +907,8 @@ static void test_claim_goes_last(void **state) {
 }
 
 /* The first that is asked for is not shown by the cloud, though its kubelet reports: the next one is asked for. */
-static void test_witness_is_not_shown(void **state) {
+TEST_CASE(test_witness_is_not_shown) {
         static const char *const shown[] = { "n1", "n2", "n3" };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(shown); i++) {
                 _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
@@ -971,11 +935,10 @@ static void test_witness_is_not_shown(void **state) {
 }
 
 /* A machine that must be there is that of a Node that reports, at this cloud. */
-static void test_witness_is_ready(void **state) {
+TEST_CASE(test_witness_is_ready) {
         static const char *const expected[] = { "n0", "n2", "n0", "n2" };
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
         CloudProvider *p;
-        (void) state;
 
         rig_begin(r, 3, NULL);
         fake_cluster_set_controller(r->cluster, FAKE_CONTROLLER_NODE_STATUS, false);
@@ -998,10 +961,9 @@ static void test_witness_is_ready(void **state) {
 }
 
 /* It took the order, did nothing, and then refuses. */
-static void test_cloud_changes_its_mind(void **state) {
+TEST_CASE(test_cloud_changes_its_mind) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
         _cleanup_free_ char *claim = NULL;
-        (void) state;
 
         rig_begin(r, 1, NULL);
         claim = claim_name(r, "n0");
@@ -1020,10 +982,9 @@ static void test_cloud_changes_its_mind(void **state) {
 }
 
 /* 200 machines at once, then one a second. */
-static void test_rate_of_orphans(void **state) {
+TEST_CASE(test_rate_of_orphans) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
         size_t left;
-        (void) state;
 
         rig_begin(r, 205, NULL);
         for (unsigned i = 0; i < 205; i++) {
@@ -1043,10 +1004,9 @@ static void test_rate_of_orphans(void **state) {
 }
 
 /* Conditions that others keep on a claim are said again with ours. */
-static void test_others_conditions(void **state) {
+TEST_CASE(test_others_conditions) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
         _cleanup_free_ char *name = NULL;
-        (void) state;
 
         rig_begin(r, 1, NULL);
         name = claim_name(r, "n0");
@@ -1082,10 +1042,9 @@ static unsigned count(const char *text, const char *part) {
 }
 
 /* No pool selects it any more; another pool that is there has no say in it. */
-static void test_release_is_tried_again(void **state) {
+TEST_CASE(test_release_is_tried_again) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
         unsigned n = 2;
-        (void) state;
 
         rig_begin(r, 1, NULL);
         fake_put(r->cluster, FAKE_NODEPOOLS,
@@ -1103,10 +1062,9 @@ static void test_release_is_tried_again(void **state) {
 }
 
 /* A deleted pool waits for a Node that has our finalizer and no claim. */
-static void test_pool_and_bare_node(void **state) {
+TEST_CASE(test_pool_and_bare_node) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
         _cleanup_free_ char *name = NULL;
-        (void) state;
 
         rig_begin(r, 2, NULL);
         name = claim_name(r, "n1");
@@ -1121,9 +1079,8 @@ static void test_pool_and_bare_node(void **state) {
 }
 
 /* A deleted pool lets go of a claim whose Node left a moment ago, too: its machine is nobody's business. */
-static void test_pool_and_claim_without_node(void **state) {
+TEST_CASE(test_pool_and_claim_without_node) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
-        (void) state;
 
         rig_begin(r, 2, NULL);
         fake_remove(r->cluster, FAKE_NODES, NULL, "n0");
@@ -1137,9 +1094,8 @@ static void test_pool_and_claim_without_node(void **state) {
 
 /* -- the process ---------------------------------------------------------------------------------------- */
 
-static void test_nowhere_to_listen(void **state) {
+TEST_CASE(test_nowhere_to_listen) {
         static const char *const settings[] = { "Metrics.Listen=nowhere", "Health.Listen=nowhere" };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(settings); i++) {
                 _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();

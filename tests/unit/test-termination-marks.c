@@ -1,11 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "cmocka-test.h"
 #include "marks.h"
 #include "status-patch.h"
 #include "string-util.h"
@@ -46,7 +40,7 @@ static void assert_patch(const char *body, const char *expected) {
 
 #define KEPT_OFF ",{'key':'node.kubernetes.io/unschedulable','effect':'NoSchedule'}"
 
-static void test_cordon(void **state) {
+TEST_CASE(test_cordon) {
         static const struct {
                 const char *what, *meta, *rest;
                 usec_t deadline_usec;
@@ -136,7 +130,6 @@ static void test_cordon(void **state) {
                   "{'metadata':{'resourceVersion':'7','annotations':{}},'spec':{'unschedulable':true}}" },
         };
         _cleanup_(intern_pool_freep) InternPool *pool = NULL;
-        (void) state;
 
         assert_return_code(intern_pool_new(&pool), 0);
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
@@ -156,14 +149,13 @@ static void test_cordon(void **state) {
 }
 
 /* The API server lets no such taint in; should one come all the same, nothing falls over it. */
-static void test_taint_without_key(void **state) {
+TEST_CASE(test_taint_without_key) {
         static const char text[] = "{\"metadata\":{\"name\":\"n\",\"resourceVersion\":\"7\"},"
                                    "\"spec\":{\"taints\":[{\"effect\":\"NoSchedule\"}]}}";
         _cleanup_(intern_pool_freep) InternPool *pool = NULL;
         _cleanup_(kube_object_unrefp) KubeObject *o = NULL;
         _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
         _cleanup_free_ char *body = NULL;
-        (void) state;
 
         assert_return_code(intern_pool_new(&pool), 0);
         assert_return_code(json_parse(text, strlen(text), sizeof(text), &doc, NULL), 0);
@@ -175,7 +167,7 @@ static void test_taint_without_key(void **state) {
         o = kube_object_unref(o);
 }
 
-static void test_release(void **state) {
+TEST_CASE(test_release) {
         static const struct {
                 const char *what, *meta, *rest, *expected;
         } rows[] = {
@@ -237,7 +229,6 @@ static void test_release(void **state) {
                   "cordoned-by-coordinator':null}}}" },
         };
         _cleanup_(intern_pool_freep) InternPool *pool = NULL;
-        (void) state;
 
         assert_return_code(intern_pool_new(&pool), 0);
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
@@ -252,7 +243,7 @@ static void test_release(void **state) {
         }
 }
 
-static void test_heard(void **state) {
+TEST_CASE(test_heard) {
 #define HEARD_MARK "'vesper.sh/cordoned-by-coordinator':'{\\'why\\':\\'the interruption queue announced the end of its machine\\'}'"
 #define MARKED ",'annotations':{'vesper.sh/cordoned-by-coordinator':'y'},'labels':{'" LABEL_EXCLUDE_FROM_LB "':'vesper'}"
 #define HEAD "{'metadata':{'resourceVersion':'7','uid':'u','annotations':{'vesper.sh/heard':"
@@ -281,7 +272,6 @@ static void test_heard(void **state) {
                 { "it is over, and the cordon was never ours", "", SHUT, NULL, HEARD_CORDON_OPEN, HEAD "null},'labels':{}}}" },
         };
         _cleanup_(intern_pool_freep) InternPool *pool = NULL;
-        (void) state;
 
         assert_return_code(intern_pool_new(&pool), 0);
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
@@ -296,7 +286,7 @@ static void test_heard(void **state) {
 }
 
 /* Put on a Node and taken off again, its other taints as they were. */
-static void test_out_of_service(void **state) {
+TEST_CASE(test_out_of_service) {
 #define OUT_TAINT "{'key':'node.kubernetes.io/out-of-service','value':'nodeshutdown','effect':'NoExecute'}"
 #define OUT_MARK ",'annotations':{'vesper.sh/out-of-service':'2027-01-15T08:00:00Z'}"
         static const struct {
@@ -319,7 +309,6 @@ static void test_out_of_service(void **state) {
                   "{'metadata':{'resourceVersion':'7','annotations':{'vesper.sh/out-of-service':null}},'spec':{'taints':[]}}" },
         };
         _cleanup_(intern_pool_freep) InternPool *pool = NULL;
-        (void) state;
 
         assert_return_code(intern_pool_new(&pool), 0);
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
@@ -337,7 +326,7 @@ static void test_out_of_service(void **state) {
         }
 }
 
-static void test_finalizers(void **state) {
+TEST_CASE(test_finalizers) {
         static const struct {
                 const char *what, *meta, *off, *on;
         } rows[] = {
@@ -350,7 +339,6 @@ static void test_finalizers(void **state) {
                   "{'metadata':{'resourceVersion':'7','finalizers':['a/b','c/d']}}", NULL },
         };
         _cleanup_(intern_pool_freep) InternPool *pool = NULL;
-        (void) state;
 
         assert_return_code(intern_pool_new(&pool), 0);
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
@@ -368,7 +356,7 @@ static void test_finalizers(void **state) {
         }
 }
 
-static void test_adopt(void **state) {
+TEST_CASE(test_adopt) {
         static const struct {
                 const char *what, *meta, *expected;
         } rows[] = {
@@ -383,7 +371,6 @@ static void test_adopt(void **state) {
                   NULL },
         };
         _cleanup_(intern_pool_freep) InternPool *pool = NULL;
-        (void) state;
 
         assert_return_code(intern_pool_new(&pool), 0);
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
@@ -398,7 +385,7 @@ static void test_adopt(void **state) {
         }
 }
 
-static void test_condition(void **state) {
+TEST_CASE(test_condition) {
         static const Condition marks[] = {
                 { "T", "R", "it \"hangs\"", CONDITION_TRUE, DEADLINE },
                 { "U", "S", "", CONDITION_FALSE, DEADLINE },
@@ -406,7 +393,6 @@ static void test_condition(void **state) {
         static const KubeNode node = { .object = { .kind = &kube_node_kind, .meta.uid = (char *) "u-1" } };
         JsonWriter *w = status_patch_open(&node.object);
         _cleanup_free_ char *body = NULL;
-        (void) state;
 
         status_patch_add_conditions(w, &node.object, marks, ELEMENTSOF(marks), NULL);
         body = status_patch_close(w);

@@ -1,20 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "cmocka-test.h"
 #include "macro.h"
 #include "time-util.h"
 
 #define S USEC_PER_SEC
 #define MS USEC_PER_MSEC
 
-static void test_saturation(void **state) {
+TEST_CASE(test_saturation) {
         assert_true(usec_add(1, 2) == 3);
         assert_true(usec_add(USEC_INFINITY, 5) == USEC_INFINITY);
         assert_true(usec_add(5, USEC_INFINITY) == USEC_INFINITY);
@@ -24,7 +19,7 @@ static void test_saturation(void **state) {
         assert_true(usec_sub(USEC_INFINITY, 5) == USEC_INFINITY);
 }
 
-static void test_rfc3339_parse(void **state) {
+TEST_CASE(test_rfc3339_parse) {
         static const struct {
                 const char *text;
                 int r;
@@ -81,7 +76,7 @@ static void test_rfc3339_parse(void **state) {
 }
 
 /* Every day of eight centuries; the C library formats what we parse. */
-static void test_rfc3339_round_trip(void **state) {
+TEST_CASE(test_rfc3339_round_trip) {
         char text[RFC3339_MAX];
 
         for (usec_t t = 12345678; t < 800 * 366 * USEC_PER_DAY; t += USEC_PER_DAY) {
@@ -93,7 +88,7 @@ static void test_rfc3339_round_trip(void **state) {
         }
 }
 
-static void test_formats(void **state) {
+TEST_CASE(test_formats) {
         static const struct {
                 usec_t wall;
                 const char *seconds, *micro, *basic;
@@ -118,7 +113,7 @@ static void test_formats(void **state) {
         }
 }
 
-static void test_http_date(void **state) {
+TEST_CASE(test_http_date) {
         static const struct {
                 const char *text;
                 int r;
@@ -166,7 +161,7 @@ static void check_durations(const DurationRow *rows, size_t n, int (*parse)(cons
         }
 }
 
-static void test_duration_parse_go(void **state) {
+TEST_CASE(test_duration_parse_go) {
         static const DurationRow rows[] = {
                 { "0", 0, 0 },
                 { "0s", 0, 0 },
@@ -214,7 +209,7 @@ static void test_duration_parse_go(void **state) {
         check_durations(rows, ELEMENTSOF(rows), duration_parse_go);
 }
 
-static void test_duration_parse(void **state) {
+TEST_CASE(test_duration_parse) {
         static const DurationRow rows[] = {
                 { "5s", 0, 5 * S },
                 { "2min 3s", 0, 123 * S },
@@ -255,7 +250,7 @@ static void test_duration_parse(void **state) {
         check_durations(rows, ELEMENTSOF(rows), duration_parse);
 }
 
-static void test_duration_format(void **state) {
+TEST_CASE(test_duration_format) {
         static const struct {
                 usec_t usec;
                 const char *text;

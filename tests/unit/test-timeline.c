@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
-
+#include "cmocka-test.h"
 #include "strv.h"
 #include "timeline.h"
 
@@ -30,7 +25,7 @@ static const char event[] =
         "\"message\":\"it was\\u001b[2J evicted\",\"source\":{\"component\":\"vesper\"},\"firstTimestamp\":\"2027-01-15T08:00:01Z\","
         "\"lastTimestamp\":\"2027-01-15T08:00:05Z\",\"count\":3}";
 
-static void test_all_sources(void **state) {
+TEST_CASE(test_all_sources) {
         static const struct {
                 const char *line;
                 int expected;
@@ -49,7 +44,6 @@ static void test_all_sources(void **state) {
         static const char *const order[] = { "Created", "Deleted", NULL,           "Spot",   NULL,
                                              "Evicted", NULL,      "DrainCompleted", "Evicted" };
         _cleanup_(timeline_done) Timeline t = {};
-        (void) state;
 
         assert_return_code(timeline_init(&t, "n1"), 0);
         take(&t, timeline_take_object, node);
@@ -69,11 +63,10 @@ static void test_all_sources(void **state) {
         assert_string_equal(t.entries[3].object, "Pod web/w-1");
 }
 
-static void test_printed(void **state) {
+TEST_CASE(test_printed) {
         _cleanup_free_ char *text = NULL, *json = NULL, *svg = NULL;
         _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
         _cleanup_(timeline_done) Timeline t = {};
-        (void) state;
 
         assert_return_code(timeline_init(&t, "n1"), 0);
         take(&t, timeline_take_object, node);
@@ -97,10 +90,9 @@ static void test_printed(void **state) {
         assert_non_null(strstr(svg, "+0 is 2027-01-15T08:00:00"));
 }
 
-static void test_nothing(void **state) {
+TEST_CASE(test_nothing) {
         _cleanup_free_ char *text = NULL, *json = NULL, *svg = NULL;
         _cleanup_(timeline_done) Timeline t = {};
-        (void) state;
 
         assert_return_code(timeline_init(&t, "n1"), 0);
         take(&t, timeline_take_object, "{}");
@@ -116,7 +108,7 @@ static void test_nothing(void **state) {
 }
 
 /* Several nodes: a lane for each, one axis from the first to the last of all, and rows in order of time, each with its node. */
-static void test_lanes(void **state) {
+TEST_CASE(test_lanes) {
         static const char *const lines[] = {
                 "{\"time\":\"2027-01-15T08:00:00Z\",\"msg\":\"first\",\"node\":\"n1\"}",
                 "{\"time\":\"2027-01-15T08:00:05Z\",\"msg\":\"second\",\"node\":\"n2<\"}",
@@ -139,7 +131,6 @@ static void test_lanes(void **state) {
         Timeline t[3] = {};
         _cleanup_free_ char *svg = NULL, *one = NULL;
         const char *at;
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(t); i++) {
                 assert_return_code(timeline_init(t + i, (const char *[]){ "n1", "n2<", "n3" }[i]), 0);
@@ -165,10 +156,9 @@ static void test_lanes(void **state) {
                 timeline_done(t + i);
 }
 
-static void test_many(void **state) {
+TEST_CASE(test_many) {
         const char line[] = "{\"time\":\"2027-01-15T08:00:00Z\",\"msg\":\"x\",\"node\":\"n1\"}";
         _cleanup_(timeline_done) Timeline t = {};
-        (void) state;
 
         assert_return_code(timeline_init(&t, "n1"), 0);
         for (unsigned i = 0; i < TIMELINE_ENTRIES_MAX + 5; i++)

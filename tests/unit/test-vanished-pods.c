@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
-
+#include "cmocka-test.h"
 #include "kube-scheduling.h"
 #include "string-util.h"
 #include "vanished-pods.h"
@@ -167,7 +162,7 @@ static void play_done(Play *p) {
         intern_pool_free(p->pool);
 }
 
-static void test_orders(void **state) {
+TEST_CASE(test_orders) {
         size_t n_wrong = 0;
 
         for (size_t i = 0; i < ELEMENTSOF(orders); i++) {
@@ -275,7 +270,7 @@ static void play_world(unsigned seed) {
         intern_pool_free(w.pool);
 }
 
-static void test_random(void **state) {
+TEST_CASE(test_random) {
         for (unsigned seed = 1; seed <= 300; seed++)
                 play_world(seed);
 }
@@ -283,7 +278,7 @@ static void test_random(void **state) {
 /* -- how many ------------------------------------------------------------------------------------------- */
 
 /* A thousand go, then another two thousand. */
-static void test_bound(void **state) {
+TEST_CASE(test_bound) {
         static KubePod *pods[3 * VANISHED_MAX];
         InternPool *pool;
         VanishedPods *v;

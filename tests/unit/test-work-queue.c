@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "alloc-util.h"
+#include "cmocka-test.h"
 #include "string-util.h"
 #include "work-queue.h"
 
@@ -65,7 +60,7 @@ static void expect(World *w, const char *story) {
         strbuf_truncate(&w->story, 0);
 }
 
-static void test_marks_collapse(void **state) {
+TEST_CASE(test_marks_collapse) {
         World w;
 
         world_init(&w);
@@ -91,7 +86,7 @@ static void mark_itself(World *w, const char *key) {
         }
 }
 
-static void test_mark_while_running(void **state) {
+TEST_CASE(test_mark_while_running) {
         World w;
 
         world_init(&w);
@@ -111,7 +106,7 @@ static void on_other_timer(Timer *t, void *userdata) {
         strbuf_add(&w->story, "| ");
 }
 
-static void test_others_get_their_turn(void **state) {
+TEST_CASE(test_others_get_their_turn) {
         Timer *other = NULL;
         unsigned n_before;
         World w;
@@ -137,7 +132,7 @@ static void test_others_get_their_turn(void **state) {
         world_done(&w);
 }
 
-static void test_later(void **state) {
+TEST_CASE(test_later) {
         World w;
         usec_t now;
 
@@ -171,7 +166,7 @@ static void come_back_once(World *w, const char *key) {
                 assert_return_code(work_queue_add_at(w->queue, key, loop_now(w->loop) + 7 * S), 0);
 }
 
-static void test_wish_of_the_run_itself_counts(void **state) {
+TEST_CASE(test_wish_of_the_run_itself_counts) {
         World w;
         usec_t now;
 
@@ -193,7 +188,7 @@ static void try_again(World *w, const char *key) {
                 work_queue_forget(w->queue, key);
 }
 
-static void test_retry_backs_off(void **state) {
+TEST_CASE(test_retry_backs_off) {
         static const usec_t delays[] = { S, 2 * S, 4 * S, 8 * S, 16 * S, 32 * S, 60 * S, 60 * S };
         usec_t last;
         World w;
@@ -232,7 +227,7 @@ static usec_t world_next(World *w) {
 }
 
 /* Failures are remembered through a run that says neither, until it is said that all is well. */
-static void test_failures_are_remembered(void **state) {
+TEST_CASE(test_failures_are_remembered) {
         World w;
 
         world_init(&w);
@@ -263,7 +258,7 @@ static void mark_for_ever(World *w, const char *key) {
 }
 
 /* A key that marks itself at once leaves the turn to timers, although it has a drain for itself. */
-static void test_one_leaves_its_turn(void **state) {
+TEST_CASE(test_one_leaves_its_turn) {
         Timer *other = NULL;
         World w;
 
@@ -293,7 +288,7 @@ static void remove_itself(World *w, const char *key) {
 }
 
 /* What is removed is forgotten, wherever it stands. */
-static void test_removed_is_forgotten(void **state) {
+TEST_CASE(test_removed_is_forgotten) {
         World w;
 
         world_init(&w);
@@ -330,7 +325,7 @@ static void remove_both(World *w, const char *key) {
         assert_true(streq(key, "a")); /* still there for the rest of the run */
 }
 
-static void test_remove(void **state) {
+TEST_CASE(test_remove) {
         World w;
         usec_t now;
 
@@ -360,7 +355,7 @@ static void free_the_queue(World *w, const char *key) {
         w->queue = work_queue_free(w->queue);
 }
 
-static void test_freed_by_its_own_work(void **state) {
+TEST_CASE(test_freed_by_its_own_work) {
         World w;
 
         world_init(&w);

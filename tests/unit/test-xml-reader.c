@@ -1,11 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "cmocka-test.h"
 #include "string-util.h"
 #include "xml-reader.h"
 
@@ -54,7 +48,7 @@ static int dump_document(const char *xml, size_t size, size_t max_bytes, StrBuf 
         return r;
 }
 
-static void test_documents(void **state) {
+TEST_CASE(test_documents) {
         static const struct {
                 const char *what, *xml, *expected; /* NULL: refused */
         } rows[] = {
@@ -114,7 +108,6 @@ static void test_documents(void **state) {
                 { "an open declaration", "<?xml version='1.0'", NULL },
                 { "a declaration that is none", "<?xmlish version='1.0'?><a/>", NULL },
         };
-        (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_strbuf_ StrBuf b = { 0 };
@@ -131,10 +124,9 @@ static void test_documents(void **state) {
         }
 }
 
-static void test_bounds(void **state) {
+TEST_CASE(test_bounds) {
         _cleanup_strbuf_ StrBuf xml = { 0 }, b = { 0 };
         char name[XML_NAME_MAX + 2] = "";
-        (void) state;
 
         for (unsigned depth = XML_DEPTH_MAX; depth <= XML_DEPTH_MAX + 1; depth++) {
                 strbuf_truncate(&xml, 0);
@@ -160,10 +152,9 @@ static void test_bounds(void **state) {
 }
 
 /* Whatever is cut off, the rest is refused and nothing is read past its end. */
-static void test_every_prefix(void **state) {
+TEST_CASE(test_every_prefix) {
         static const char xml[] =
                 "<?xml version=\"1.0\"?><a x=\"y\"><b><t>1&amp;2</t></b><skip><c/>\n</skip><t/></a>";
-        (void) state;
 
         for (size_t n = 0; n < sizeof(xml) - 1; n++) {
                 _cleanup_strbuf_ StrBuf b = { 0 };
