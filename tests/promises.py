@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which cases of e2e, node and manifests the test command plays when no suite is named: at least one for each promise of
+README.md. `bash tests/run.sh all`, or a suite by its name, plays every case.
+
+PROMISES: (the promise, as README.md says it; {suite: names of the cases' functions}). tests/check-promises.py holds the table
+to README.md and to the cases.
+"""
+
+PROMISES = (
+    ("A node is interrupted", {
+        "e2e": ("interrupted_node", "agent_killed", "other_notices", "notices_of_ones_own", "queue_spot"),
+        "node": ("spot", "killed_in_phases"),
+    }),
+    ("A machine shuts down or reboots", {
+        "e2e": ("reboot_slots", "early_reboot"),
+        "node": ("poweroff", "reboot", "two_reboots", "cancelled", "cable_cut", "killed_in_shutdown", "upgraded"),
+    }),
+    ("A node is deleted", {
+        "e2e": ("deleted_node", "leader_killed", "another_machine", "termination_protection", "budget_holds"),
+        "manifests": ("coordinator_pod",),
+    }),
+    ("Too many at once", {
+        "e2e": ("node_webhook", "webhook_certificate"),
+    }),
+    ("A node that stays unready", {
+        "e2e": ("repair",),
+    }),
+    ("Others are told", {
+        "e2e": ("notified_removal",),
+    }),
+    ("By hand", {
+        "e2e": ("person_drains", "explain_pdb_without_room", "status_command"),
+        "node": ("by_hand",),
+    }),
+    ("Which nodes are not needed", {
+        "e2e": ("person_plans", "nodes_would_go"),
+    }),
+    ("A tour of five minutes", {
+        "node": ("tour",),
+    }),
+    ("Install", {
+        "e2e": ("usage", "bad_configuration", "agent_reload", "agent_faces", "coordinator_faces", "sanitized_agent"),
+        "node": ("installed",),
+        "manifests": ("no_drift", "values", "nonsense", "permissions", "agent_drains"),
+    }),
+    ("To take vesper out again", {
+        "node": ("chart_installs", "chart_uninstalled"),
+    }),
+)
+
+
+def chosen(suite):
+    """The names of that suite's cases in the table, each once, in its order."""
+    return list(dict.fromkeys(name for _, suites in PROMISES for name in suites.get(suite, ())))
