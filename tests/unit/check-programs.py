@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs the built programs as a person or a unit does: options, refusals, and one start and end of each on the fake cluster.
 
-Usage: check-programs.py VESPER-AGENT VESPER-COORDINATOR VESPERCTL FAKE-CLUSTER
+Usage: check-programs.py VESPER-AGENT VESPER-COORDINATOR VESPERCTL FAKE-CLUSTER [-- CLASS.TEST...]
 """
 
 import base64
@@ -21,7 +21,9 @@ import unittest
 import urllib.error
 import urllib.request
 
-LIMIT = 30
+import parallel
+from parallel import LIMIT
+
 AGENT, COORDINATOR, CTL, FAKE = sys.argv[1:5]
 # What is usual on this machine is not asked: neither its bus, nor its service manager, nor a person's credential.
 ENVIRONMENT = {
@@ -744,4 +746,4 @@ class Cluster(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=sys.argv[:1])
+    parallel.main()
