@@ -9,6 +9,7 @@ import base64
 import contextlib
 import json
 import os
+import random
 import shutil
 import signal
 import socket
@@ -68,6 +69,15 @@ def contents(path):
 def listens(port):
     with socket.socket() as s:
         return s.connect_ex(("127.0.0.1", port)) == 0
+
+
+def free_port():
+    """Of those that the kernel gives to nobody who asks for any: so it stays free."""
+    for port in random.sample(range(20000, 32768), 100):
+        with socket.socket() as s, contextlib.suppress(OSError):
+            s.bind(("127.0.0.1", port))
+            return port
+    raise OSError("no port is free")
 
 
 class Options(unittest.TestCase):
@@ -397,9 +407,7 @@ class Cluster(unittest.TestCase):
         review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
             "uid": "u1", "operation": "DELETE", "resource": {"group": "", "version": "v1", "resource": "nodes"},
             "name": "n1", "userInfo": {"username": "me"}, "oldObject": self.node()}}
-        with socket.socket() as s:
-            s.bind(("127.0.0.1", 0))
-            port = s.getsockname()[1]
+        port = free_port()
         listen = ("--set", f"Webhook.Listen=127.0.0.1:{port}")
         done = "The view of the cluster is complete"
         with self.playing("other", self.coordinator("--set", "Webhook.Listen=127.0.0.1:0", "--set", "Lease.Name=other",
