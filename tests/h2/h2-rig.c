@@ -292,6 +292,20 @@ void h2_run_for(H2World *w, usec_t usec) {
                 assert_true(loop_iterate(w->loop, end - now) >= 0);
 }
 
+void h2_run_until_quiet(H2World *w) {
+        int r;
+
+        while ((r = loop_iterate(w->loop, 5 * USEC_PER_MSEC)) > 0)
+                ;
+        assert_return_code(r, -r);
+}
+
+void h2_skip(H2World *w, usec_t usec) {
+        h2_run_until_quiet(w);
+        clock_skip(usec);
+        h2_run_until_quiet(w);
+}
+
 /* -- one HTTP call -------------------------------------------------------------------------------------- */
 
 static void on_done(const HttpResponse *r, void *userdata) {

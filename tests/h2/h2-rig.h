@@ -5,6 +5,7 @@
  * server counts for each method and path what arrived and what took effect, and plays a fault on the first
  * so many requests. Everything asserts. */
 
+#include "clock-skip.h"
 #include "h2-server.h"
 #include "http-curl.h"
 #include "kube-client.h"
@@ -74,6 +75,10 @@ DEFINE_FREEP(H2World, h2_world_free);
 /* until: NULL: for so long. Fails the test when `what` has not come in H2_PATIENCE_USEC. */
 void h2_run_until(H2World *w, bool (*until)(void *userdata), void *userdata, const char *what);
 void h2_run_for(H2World *w, usec_t usec);
+/* Until neither side has anything to read or to send: both are in this process. */
+void h2_run_until_quiet(H2World *w);
+/* Until it is quiet, then so much later by all clocks, until it is quiet again. */
+void h2_skip(H2World *w, usec_t usec);
 
 /* What was counted for "POST /path"; zeroes if it never came. */
 H2Count h2_count(const H2World *w, const char *what);

@@ -97,6 +97,9 @@ static bool play_seed(Run *run, uint64_t seed) {
 static int play_seeds(Run *run) {
         double start = real_seconds(), seconds;
 
+        printf("playing: sim-random %s%s--seeds %" PRIu64 " %" PRIu64 " --stride %" PRIu64 "\n",
+               run->kind ? run->kind->option : "", run->kind ? " " : "", run->from, run->count, run->stride);
+        fflush(stdout);
         for (uint64_t seed = run->from; seed < run->from + run->count; seed += run->stride)
                 if (!play_seed(run, seed) && !run->go_on)
                         return 1;

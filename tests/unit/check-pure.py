@@ -17,7 +17,7 @@ import tempfile
 C_LIBRARY = set("""
 __assert_fail __errno_location __stack_chk_fail __popcountdi2 abort
 calloc free malloc realloc reallocarray
-memchr memcmp memcpy memmem memmove mempcpy memset
+bcmp memchr memcmp memcpy memmem memmove mempcpy memset
 bsearch qsort qsort_r
 snprintf vsnprintf sscanf strtod strtol strtoll strtoul strtoull
 stpcpy stpncpy strchr strchrnul strcmp strcpy strcspn strdup strlen strncmp strncpy strndup strnlen strpbrk strrchr strsep strspn strstr

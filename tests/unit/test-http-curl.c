@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 #include <systemd/sd-event.h>
 
+#include "clock-skip.h"
 #include "cmocka-test.h"
 #include "file-util.h"
 #include "http-curl-internal.h"
@@ -13,9 +14,10 @@
 #include "string-util.h"
 #include "tls-fixture.h"
 
-/* What has to come may take long on a busy machine; what has to time out has the time to be sent before. */
+/* What has to come may take long on a busy machine. */
 #define PATIENCE_USEC (60 * USEC_PER_SEC)
-#define TIMEOUT_USEC (2 * USEC_PER_SEC)
+/* What has to time out: the test skips this time when the request has been sent. */
+#define TIMEOUT_USEC (30 * USEC_PER_SEC)
 /* What rests so long is read because of something else. */
 #define REST_USEC USEC_PER_MINUTE
 
@@ -240,9 +242,11 @@ static void start(World *w, const HttpRequest *q) {
         assert_int_equal(w->seen.size, before); /* nothing inside the call */
 }
 
-/* One call from start to done; what the client saw. */
+/* One call from start to done; what the client saw. A time-out of its own ("/hold") passes as soon as the server has
+ * the request. */
 static const char *call(World *w, HttpRequest q, const char *scheme, const char *path) {
         _cleanup_free_ char *url = url_of(w, scheme, path);
+        usec_t timeout_usec = q.timeout_usec;
         unsigned n = w->n_done;
 
         q.url = url;
@@ -253,6 +257,10 @@ static const char *call(World *w, HttpRequest q, const char *scheme, const char 
         strbuf_truncate(&w->seen, 0);
         strbuf_truncate(&w->handled, 0);
         start(w, &q);
+        if (timeout_usec > 0) {
+                run_until_held(w);
+                clock_skip(timeout_usec);
+        }
         run_until(w, &w->n_done, n + 1);
         return strbuf_str(&w->seen);
 }
@@ -453,6 +461,9 @@ TEST_CASE(test_bad_peers) {
                 print_message("%s\n", rows[i].what);
                 raw->answers[0] = rows[i].answer;
                 start(w, &q);
+                run_until(w, &raw->n_requests, 1);
+                if (silent)
+                        clock_skip(TIMEOUT_USEC);
                 run_until(w, &w->n_done, 1);
                 assert_string_equal(strbuf_str(&w->seen), rows[i].seen);
                 assert_int_equal(raw->n_requests, 1);
@@ -663,6 +674,9 @@ TEST_CASE(test_silent_connection_is_dropped) {
         for (unsigned i = 0; i < 3; i++) {
                 q.timeout_usec = i == 1 ? TIMEOUT_USEC : PATIENCE_USEC;
                 start(w, &q);
+                run_until(w, &raw->n_requests, i + 1);
+                if (i == 1)
+                        clock_skip(TIMEOUT_USEC);
                 run_until(w, &w->n_done, i + 1);
         }
         assert_string_equal(strbuf_str(&w->seen), "200:hi ETIMEDOUT? 200:hi ");
@@ -773,7 +787,7 @@ TEST_CASE(test_same_question_again) {
                   "/headers",
                   "200:|-|test/1|-|one " },
                 { "a larger limit", { .max_response_bytes = 400000 }, "/headers", "200:|-|test/1|-|- " },
-                { "no time", { .timeout_usec = 200 * USEC_PER_MSEC }, "/hold", "ETIMEDOUT? " },
+                { "no time", { .timeout_usec = TIMEOUT_USEC }, "/hold", "ETIMEDOUT? " },
                 { "the first", { .n_headers = 1 }, "/headers", "200:|-|test/1|-|one " },
                 { "the same, and too large",
                   { .n_headers = 1, .max_response_bytes = 5 },
@@ -850,7 +864,7 @@ TEST_CASE(test_timeout) {
         usec_t began = loop_now(w->loop);
 
         assert_string_equal(call(w, q, "http", "/hold"), "ETIMEDOUT? ");
-        assert_in_range(w->finished_usec - began, TIMEOUT_USEC, PATIENCE_USEC);
+        assert_in_range(w->finished_usec - began, TIMEOUT_USEC, TIMEOUT_USEC + PATIENCE_USEC);
         run_until(w, &w->n_gone, 1); /* the server notices */
 }
 
@@ -946,46 +960,32 @@ TEST_CASE(test_guard) {
         }
 }
 
-/* A stream that says something every half stall_usec, five times, and then nothing. False: we were late
- * ourselves. */
-static bool speak_and_stall(usec_t stall_usec) {
+/* A stream lives past what would be a time-out, as long as something comes: every half stall_usec, five times, and
+ * then nothing. */
+TEST_CASE(test_stall) {
         _cleanup_(world_freep) World *w = world_new_with_server();
         _cleanup_free_ char *url = url_of(w, "http", "/hold");
         HttpRequest q = { .url = url,
                           .timeout_usec = USEC_INFINITY,
-                          .stall_usec = stall_usec,
+                          .stall_usec = TIMEOUT_USEC,
                           .lane = HTTP_LANE_WATCH,
                           .on_data = on_data };
-        usec_t last = loop_now(w->loop), began = last;
 
         start(w, &q);
+        run_until_held(w);
+        w->held->ops->stream_begin(w->held, 200, NULL, 0);
         for (unsigned i = 0; i < 5; i++) {
-                run_for(w, stall_usec / 2);
-                if (loop_now(w->loop) - last > stall_usec / 4 * 3 || !w->held)
-                        return false;
-                if (i == 0)
-                        w->held->ops->stream_begin(w->held, 200, NULL, 0);
+                clock_skip(TIMEOUT_USEC / 2);
+                run_for(w, 5 * USEC_PER_MSEC);
                 w->held->ops->stream_data(w->held, "x", 1);
-                last = loop_now(w->loop);
-                while (w->n_data < i + 1 && w->n_done == 0)
-                        assert_true(loop_iterate(w->loop, stall_usec) >= 0);
-                if (loop_now(w->loop) - last > stall_usec / 4)
-                        return false;
+                run_until(w, &w->n_data, i + 1);
         }
+        clock_skip(TIMEOUT_USEC / 2);
+        run_for(w, 5 * USEC_PER_MSEC);
+        assert_string_equal(strbuf_str(&w->seen), "[x][x][x][x][x]");
+        clock_skip(TIMEOUT_USEC / 2);
         run_until(w, &w->n_gone, 1);
         assert_string_equal(strbuf_str(&w->seen), "[x][x][x][x][x]ETIMEDOUT? ");
-        assert_true(w->finished_usec - began >= stall_usec / 2 * 5 + stall_usec / 4 * 3);
-        return true;
-}
-
-/* A stream lives past what would be a time-out, as long as something comes. */
-TEST_CASE(test_stall) {
-        usec_t stall_usec = 200 * USEC_PER_MSEC;
-
-        while (!speak_and_stall(stall_usec)) { /* a busy machine */
-                stall_usec *= 4;
-                assert_true(stall_usec < PATIENCE_USEC);
-        }
 }
 
 /* One that is not even begun is not waited for so long. */
@@ -995,24 +995,28 @@ TEST_CASE(test_no_answer_begins) {
         HttpRequest q = { .url = url,
                           .timeout_usec = USEC_INFINITY,
                           .stall_usec = USEC_PER_HOUR,
-                          .answer_usec = 300 * USEC_PER_MSEC,
+                          .answer_usec = TIMEOUT_USEC,
                           .lane = HTTP_LANE_WATCH,
                           .on_data = on_data };
         usec_t began = loop_now(w->loop);
 
         start(w, &q);
+        run_until_held(w);
+        clock_skip(TIMEOUT_USEC);
         run_until(w, &w->n_done, 1);
         assert_string_equal(strbuf_str(&w->seen), "ETIMEDOUT? ");
         assert_true(w->finished_usec - began >= q.answer_usec);
         run_until(w, &w->n_gone, 1);
 
         print_message("  one that is begun in time\n");
-        q.answer_usec = PATIENCE_USEC;
-        q.stall_usec = 200 * USEC_PER_MSEC;
+        q.answer_usec = USEC_PER_HOUR;
+        q.stall_usec = TIMEOUT_USEC;
         start(w, &q);
         run_until_held(w);
         w->held->ops->stream_begin(w->held, 200, NULL, 0);
         w->held->ops->stream_data(w->held, "x", 1);
+        run_until(w, &w->n_data, 1);
+        clock_skip(TIMEOUT_USEC);
         run_until(w, &w->n_done, 2);
         assert_string_equal(strbuf_str(&w->seen), "ETIMEDOUT? [x]ETIMEDOUT? ");
         assert_true(w->finished_usec - w->started_usec < q.answer_usec);
@@ -1033,9 +1037,11 @@ TEST_CASE(test_answer_is_awaited_from_the_question) {
         assert_return_code(http_call_start(w->transport, &before, on_done, w, NULL), 0);
         run_until_held(w);
         start(w, &q);
-        run_for(w, TIMEOUT_USEC / 4);
+        clock_skip(TIMEOUT_USEC / 2);
+        run_for(w, 5 * USEC_PER_MSEC);
         reply_text(TAKE_PTR(w->held), 200, "hello");
         run_until_held(w);
+        clock_skip(TIMEOUT_USEC);
         run_until(w, &w->n_done, 2);
         assert_string_equal(strbuf_str(&w->seen), "200:hello ETIMEDOUT? ");
         assert_true(w->finished_usec - w->started_usec >= q.answer_usec);

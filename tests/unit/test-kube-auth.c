@@ -944,7 +944,7 @@ TEST_CASE(test_exec_real) {
         assert_return_code(loop_new(&real.loop), 0);
         assert_return_code(child_runner_new(real.loop, &children), 0);
         assert_return_code(timer_new(real.loop, "late", on_late, &real, &real.timer), 0);
-        timer_arm_in(real.timer, 20 * SEC);
+        timer_arm_in(real.timer, 100 * SEC);
         assert_return_code(
                 kube_auth_new(real.loop, NULL, children, &c, on_real_ready, &real, &auth, &w->message), 0);
         assert_false(kube_auth_get(auth, &tls, &authorization));

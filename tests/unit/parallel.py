@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs the tests of a module at the same time: most of their time they wait for programs."""
+
+import concurrent.futures
+import sys
+import time
+import unittest
+
+WORKERS = 8
+# Ends what hangs, and nothing else: no test may depend on how fast the machine is.
+LIMIT = 300
+
+
+def _flat(suite):
+    for test in suite:
+        if isinstance(test, unittest.TestSuite):
+            yield from _flat(test)
+        else:
+            yield test
+
+
+def _run(test):
+    """The test's result, and how long it took."""
+    result, begin = unittest.TestResult(), time.monotonic()
+    test.run(result)
+    return result, time.monotonic() - begin
+
+
+def main():
+    """Each test of __main__, or those whose names are given after `--`; exits with 1 if one of them fails."""
+    names = sys.argv[sys.argv.index("--") + 1:] if "--" in sys.argv else []
+    module, loader = sys.modules["__main__"], unittest.defaultTestLoader
+    tests = list(_flat(loader.loadTestsFromNames(names, module) if names else loader.loadTestsFromModule(module)))
+    failed = 0
+    with concurrent.futures.ThreadPoolExecutor(WORKERS) as pool:
+        for test, (result, seconds) in zip(tests, pool.map(_run, tests)):
+            name = test.id().partition(".")[2]
+            word = "ok" if result.wasSuccessful() else "FAILED"
+            print(f"{'skipped' if result.skipped else word:8}{name} ({seconds:.1f} s)", *(why for _, why in result.skipped))
+            for which, text in result.errors + result.failures:
+                print(f"{which}\n{text}")
+            failed += not result.wasSuccessful()
+    print(f"{len(tests)} tests, {failed} failed")
+    if failed:
+        print("To run one of them alone: the same command, with '-- CLASS.TEST' behind it")
+    sys.exit(failed > 0)
