@@ -22,7 +22,6 @@ INSTEAD = {
     "bash tests/setup.sh packages && meson setup build && ninja -C build": "true  # the programs of this test run are built",
     "--image=registry.k8s.io/pause:3.9": f"--image={system.IMAGE}  # the bed's machines reach no registry",
 }
-STEP_SEC = 180
 
 _KIND = """#!{python}
 import json, os, shutil, subprocess, sys
@@ -110,7 +109,7 @@ class Shell:
                 out = f.read()
             return out if re.search(f"^{mark} .*$", out, re.M) else None
 
-        out = wait_for(said, STEP_SEC, lambda: f"step {self._n} ends:\n{text}\n{self.tail()}", 0.1)
+        out = wait_for(said, lambda: f"step {self._n} ends:\n{text}\n{self.tail()}", 0.1)
         end = re.search(f"^{mark} (.*)$", out, re.M)[1]
         assert end == "success", f"'{end}' failed:\n{out}"
         return out
@@ -166,12 +165,12 @@ def tour(bed, figures):
             pods = admin.get("/api/v1/namespaces/vesper-system/pods")["items"]
             assert {p["spec"]["nodeName"] for p in pods} >= set(WORKERS), f"agents do not run on all nodes: {pods}"
             shell.play(pool)
-            wait_for(lambda: len(admin.get("/apis/vesper.sh/v1alpha1/nodeclaims")["items"]) == 1, 30, "one node has a claim")
+            wait_for(lambda: len(admin.get("/apis/vesper.sh/v1alpha1/nodeclaims")["items"]) == 1, "one node has a claim")
             on_worker = [p for p in admin.get("/api/v1/namespaces/default/pods?labelSelector=app%3Dweb")["items"]
                          if p["spec"]["nodeName"] == WORKERS[0]]
             assert on_worker, "no pod of web runs on kind-worker: nothing is to be seen"
             out = shell.play(delete)
-            assert machines[0].popen.wait(5) is not None, "the machine of kind-worker goes on"
+            machines[0].wait_off()
             assert machines[1].is_on(), "the machine of kind-worker2 has ended"
             assert admin.find(f"/api/v1/nodes/{WORKERS[0]}") is None, "Node kind-worker is still there"
             assert "id-kind-worker2" in out and "id-kind-worker\n" not in out.replace("   ", "\n"), out
@@ -179,7 +178,7 @@ def tour(bed, figures):
                     if p["spec"].get("nodeName") == WORKERS[0] and p["status"]["phase"] in ("Pending", "Running")]
             assert not left, f"pods on kind-worker: {left}\n{out}"
             assert "Drained" in out, f"no Event tells of the drain:\n{out}"
-            wait_for(lambda: not admin.get("/apis/vesper.sh/v1alpha1/nodeclaims")["items"], 30, "its claim is gone")
+            wait_for(lambda: not admin.get("/apis/vesper.sh/v1alpha1/nodeclaims")["items"], "its claim is gone")
             figures.add(f"{len(on_worker)} pods were moved, {len(pods)} agents ran")
             shell.play(end)
         finally:

@@ -3,7 +3,7 @@
 """Suite node: real machines (systemd-nspawn) with our package in a real cluster. Prints each case and what it measured; the
 last line counts.
 
-    tests/node/run.py                  all cases but those that take long to measure
+    tests/node/run.py                  all cases but those that measure
     tests/node/run.py --all            these, too
     tests/node/run.py [PATTERN...]     only the cases whose function or sentence has one of these in it
     tests/node/run.py --list           their names
@@ -127,11 +127,11 @@ class Runner:
         """A machine that is Ready, with nothing on it, whose agent has got over what cases elsewhere did to the control plane."""
         node = self.bed.node(number, getattr(case, "layers", "vesper"), fresh=getattr(case, "fresh", False))
         try:
-            wait_for(lambda: node.show("vesper-agent.service", "ActiveState") == "active", 60,
+            wait_for(lambda: node.show("vesper-agent.service", "ActiveState") == "active",
                      lambda: f"vesper-agent is active on {node.name}; it says\n{node.explained()}", 0.1)
             node.wait_ready()
             node.wait_clean()
-            wait_for(node.agent_is_connected, 60,
+            wait_for(node.agent_is_connected,
                      lambda: f"the watches of {node.name}'s agent stand; it says\n{node.explained(node.booted)}", 0.1)
         except BaseException:
             self._keep(f"{case.__name__}.{node.name}.journal", node.journal_text())
