@@ -267,10 +267,10 @@ def _ctl(bed, *arguments):
     assert done.returncode == 0, f"vesperctl {' '.join(arguments)}: status {done.returncode}: {done.stdout}"
 
 
-def chart_uninstalled(bed, figures):
-    """the chart: helm uninstall, by its hook: refused while a removal is held; then nothing is left, nodes are deleted at once, machines go on"""
+def chart_uninstall_refused(bed, figures):
+    """the chart: helm uninstall while a removal is held: the hook refuses it, and nothing is changed"""
     chart = chart_of(bed)
-    held, *stay = reversed(NAMES)
+    held = NAMES[2]
     _ctl(bed, "pause")
     bed.admin.delete(f"/api/v1/nodes/{held}")
     wait_for(lambda: bed.admin.get(f"/api/v1/nodes/{held}")["metadata"].get("deletionTimestamp"), f"{held} is being deleted")
@@ -287,21 +287,27 @@ def chart_uninstalled(bed, figures):
     assert before <= left, f"refused, and of {len(before)} pods {len(before & left)} run"
     _ctl(bed, "resume")
     chart.wait_ended(held)
+
+
+def chart_uninstalled(bed, figures):
+    """the chart: helm uninstall, by its hook: nothing is left, nodes are deleted at once, machines go on"""
+    chart = chart_of(bed)
     begin = time.monotonic()
     chart.uninstall()
     figures.add(f"uninstalled after {time.monotonic() - begin:.1f} s")
-    # No kubelet ends the pods of the deleted Node. kube-controller-manager's garbage collector does, up to 80 s after the Node: it
-    # lists pods every 20 s, and deletes those without a Node 40 s after it first saw them.
+    # All pods are on Nodes that exist: the kubelets end them. (Those of a deleted Node wait for kube-controller-manager's garbage
+    # collector, up to 80 s: it lists pods every 20 s, and deletes those without a Node 40 s after it first saw them.)
     wait_for(lambda: not chart.pods(), lambda: f"no pod of the release is left: {chart.described()}", 0.1)
-    assert not _left(chart, stay), f"left: {_left(chart, stay)}"
+    figures.add(f"its last pod gone after {time.monotonic() - begin:.1f} s")
+    assert not _left(chart, NAMES), f"left: {_left(chart, NAMES)}"
     assert bed.admin.request("GET", POOLS)[0] == 200, "the CRDs are gone"
-    asked = len(chart.provider.asked)
-    bed.admin.delete(f"/api/v1/nodes/{stay[0]}")
-    assert chart.workers[stay[0]].object() is None, "a deleted node waits for somebody"
-    assert chart.workers[stay[0]].is_on() and len(chart.provider.asked) == asked, "its machine was ended"
+    worker, asked = chart.workers[NAMES[0]], len(chart.provider.asked)
+    bed.admin.delete(f"/api/v1/nodes/{worker.name}")
+    assert worker.object() is None, "a deleted node waits for somebody"
+    assert worker.is_on() and len(chart.provider.asked) == asked, "its machine was ended"
 
 
-CASES = [chart_installs, chart_deletes, chart_interrupted, chart_poweroff, chart_upgraded, chart_uninstalled]
+CASES = [chart_installs, chart_deletes, chart_interrupted, chart_poweroff, chart_upgraded, chart_uninstall_refused, chart_uninstalled]
 for _case in CASES:
     _case.machines = 0
     _case.alone = True
