@@ -112,7 +112,9 @@ class Bed:
         self.folder = folder
         self.cgroups = Cgroups(name)
         self.network = self.layers = self.cluster = self.audit = None
-        self.nodes = {}
+        self.nodes = {}  # number: Node, those that cases share
+        self.machines = {}  # name: Node, all that have a disk
+        self.logs = {}  # name: path, of coordinators that run beside the machines
         self._lock = threading.Lock()
         self._local = threading.local()
         self._harbor_lock = threading.Lock()

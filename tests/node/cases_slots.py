@@ -28,7 +28,7 @@ def _coordinator(bed):
     os.chmod(provider, 0o700)
     settings = {"Kubernetes.Kubeconfig": kubeconfig, "Lease.Identity": "one", "Provider.Name": "exec",
                 "Provider.Command": provider, "Budget.MaxConcurrentReboots": "1", "Log.Target": "text"}
-    log_path = os.path.join(folder, "log")
+    log_path = bed.logs["coordinator"] = os.path.join(folder, "log")
     with open(log_path, "wb") as log:
         child = procs.spawn([os.path.join(folder, "usr/bin/vesper-coordinator")] +
                             [a for k, v in settings.items() for a in ("--set", f"{k}={v}")],

@@ -149,6 +149,7 @@ class Node:
         self.bed.network.attach(self.name, self.address, f"10.250.{self.number}.0/24")
         self.metadata = self._serve_metadata()
         self._made = True
+        self.bed.machines[self.name] = self
         return self
 
     def _serve_metadata(self):
@@ -261,6 +262,7 @@ class Node:
             self.bed.cgroups.remove(self.name)
             shutil.rmtree(self.folder, ignore_errors=True)
             self._made = False
+            del self.bed.machines[self.name]
         self.bed.admin.request("DELETE", f"/api/v1/nodes/{self.name}")
         for pod in self.pods():
             meta = pod["metadata"]
@@ -349,6 +351,15 @@ class Node:
         """journalctl -u vesper-agent -x"""
         return self._journalctl("-x", "-o", "short-precise", "-u", "vesper-agent", "-u", "vesper-drain", "-u", "vesper-reboot",
                                 since=since)
+
+    def logs(self):
+        """{name: text} of the agent, as a unit or in its pod, and of a coordinator in its pod."""
+        found = {"vesper-agent": self._journalctl("-o", "short-precise", "-u", "vesper-agent", since=self.began)}
+        for path in sorted(glob.glob(self.at("/var/log/pods/vesper-system_*/*/*.log"))):
+            with contextlib.suppress(OSError):
+                with open(path, encoding="utf-8", errors="replace") as f:
+                    found[path.split("/vesper-system_")[1].replace("/", ".").removesuffix(".log")] = f.read()
+        return {f"{self.name}.{name}": text for name, text in found.items() if text}
 
     def said(self, name=None, since=None, **fields):
         """Lines of the agent, of that message id and with these fields."""

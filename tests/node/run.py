@@ -5,13 +5,14 @@ last line counts.
 
     tests/node/run.py                  all cases but those that measure
     tests/node/run.py --all            these, too
-    tests/node/run.py [PATTERN...]     only the cases whose function or sentence has one of these in it
+    tests/node/run.py [PATTERN...]     only the cases of these names, or whose function or sentence has one of these in it
     tests/node/run.py --list           their names
     tests/node/run.py --shell          a bed with node 1, and a shell in its namespaces
     VESPER_NODE_WORKERS=N              so many machines at once (default 3)
     VESPER_NODE_IDLE_SEC=N             so long an idle agent is watched, three times (default: 40 s in a run of everything, 200 s if named)
 
-Below build/node/log: for each case `journalctl -u vesper-agent -x` of its machines."""
+Below build/node/log: `journalctl -u vesper-agent -x` of the machines of each case that passed. Below build/failed/node: the
+journals and the logs of each case that failed."""
 
 import concurrent.futures
 import contextlib
@@ -49,6 +50,7 @@ CASES = (cases_tour.CASES + cases_chart.CASES + cases_bars.CASES + cases_slots.C
          cases_trouble.CASES + cases_shutdown.CASES)
 TOOLS = ("systemd-nspawn", "debootstrap", "dpkg-buildpackage", "dh", "unshare", "nsenter", "ip", "journalctl", "gcc", "mount")
 NAME = "vesper-node"
+TAIL = 50  # log lines of each daemon that are printed when a case fails
 
 
 # -- what a machine must have
@@ -80,6 +82,7 @@ class Runner:
         self.counts = {"ok": 0, "FAILED": 0, "skipped": 0}
         self.hangs = 0
         self._print = threading.Lock()
+        self._take = threading.Lock()
 
     def run(self, cases):
         workers = int(os.environ.get("VESPER_NODE_WORKERS", "3"))
@@ -95,12 +98,18 @@ class Runner:
 
     def _case(self, case):
         # One case at a time takes machines, or two that want two each could wait for each other for ever.
-        with self._print_and_take:
+        with self._take:
             numbers = [self.numbers.get() for _ in range(getattr(case, "machines", 1))]
-        begin, since, figures, trouble, kind, machines = time.monotonic(), time.time(), Figures(), None, "ok", []
         try:
+            self._play(case, numbers)
+        finally:
             for number in numbers:
-                machines.append(self._machine(number, case))
+                self.numbers.put(number)
+
+    def _play(self, case, numbers):
+        begin, since, figures, trouble, kind = time.monotonic(), time.time(), Figures(), None, "ok"
+        try:
+            machines = [self._machine(number, case) for number in numbers]
             begin, since = time.monotonic(), time.time()
             for node in machines:
                 node.began = since
@@ -114,33 +123,29 @@ class Runner:
             spots = " < ".join(f"{os.path.basename(f.filename)}:{f.lineno}" for f in reversed(where))
             kind, trouble = "FAILED", f"{type(e).__name__}: {e}\n({spots})"
         took = time.monotonic() - begin
-        explained = self._keep_log(case, machines, since, trouble)
-        self._tell(case, kind, took, figures, trouble, explained if kind == "FAILED" else "")
+        # The case without numbers has machines of its own, and nothing else runs meanwhile.
+        machines = [self.bed.nodes[n] for n in numbers if n in self.bed.nodes] if numbers else list(self.bed.machines.values())
+        tails = self._keep_artefacts(case, machines, since, trouble) if kind == "FAILED" else []
+        if numbers and kind == "ok":
+            self._keep_explained(case, machines, since)
+        self._report(case, kind, took, figures, trouble, tails)
         with contextlib.suppress(Exception):
-            self._clean(machines, kind)
-        for number in numbers:
-            self.numbers.put(number)
-
-    _print_and_take = threading.Lock()
+            getattr(case, "put_away", lambda bed: None)(self.bed)
+        with contextlib.suppress(Exception):
+            self._clean([m for m in machines if m.number in numbers], kind)
 
     def _machine(self, number, case):
         """A machine that is Ready, with nothing on it, whose agent has got over what cases elsewhere did to the control plane."""
         node = self.bed.node(number, getattr(case, "layers", "vesper"), fresh=getattr(case, "fresh", False))
-        try:
-            wait_for(lambda: node.show("vesper-agent.service", "ActiveState") == "active",
-                     lambda: f"vesper-agent is active on {node.name}; it says\n{node.explained()}", 0.1)
-            node.wait_ready()
-            node.wait_clean()
-            wait_for(node.agent_is_connected,
-                     lambda: f"the watches of {node.name}'s agent stand; it says\n{node.explained(node.booted)}", 0.1)
-        except BaseException:
-            self._keep(f"{case.__name__}.{node.name}.journal", node.journal_text())
-            self.bed.discard(node)
-            raise
+        wait_for(lambda: node.show("vesper-agent.service", "ActiveState") == "active",
+                 f"vesper-agent is active on {node.name}", 0.1)
+        node.wait_ready()
+        node.wait_clean()
+        wait_for(node.agent_is_connected, f"the watches of {node.name}'s agent stand", 0.1)
         return node
 
     def _clean(self, machines, kind):
-        """What a case has changed on its machines, or left undone, must not be the next one's."""
+        """Removes what a case has changed on its machines, or left undone: the next one must not see that."""
         for node in machines:
             self.hangs += node.hangs
             node.hangs = 0
@@ -155,40 +160,63 @@ class Runner:
             if not keep:
                 self.bed.discard(node)
 
-    def _keep(self, name, text):
-        with open(os.path.join(self.logs, name), "w", encoding="utf-8") as f:
-            f.write(text)
+    def _keep_explained(self, case, machines, since):
+        """`journalctl -u vesper-agent -x` of a case that passed."""
+        with open(os.path.join(self.logs, case.__name__ + ".log"), "w", encoding="utf-8") as f:
+            f.write(f"{case.__name__}: {case.__doc__}\n")
+            for node in machines:
+                f.write(f"==== {node.name}: journalctl -u vesper-agent -x\n{node.explained(since - 5)}\n")
 
-    def _keep_log(self, case, machines, since, trouble):
-        text = ""
+    def _keep_artefacts(self, case, machines, since, trouble):
+        """Copies the logs of a case that failed into a folder; the last lines of the agents' and the coordinators'."""
+        folder = os.path.join(failed_directory(), case.__name__)
+        os.makedirs(folder, exist_ok=True)
+        files, logs = {"failure": f"{case.__name__}: {case.__doc__}\n{trouble}\n"}, {}
         for node in machines:
             with contextlib.suppress(Exception):
-                text += f"==== {node.name}: journalctl -u vesper-agent -x\n{node.explained(since - 5)}\n"
-                if trouble:
-                    self._keep(f"{case.__name__}.{node.name}.journal", node.journal_text(since - 5))
-        self._keep(case.__name__ + ".log", f"{case.__name__}: {case.__doc__}\n{trouble or ''}\n{text}")
-        return text
+                files[node.name + ".journal"] = node.journal_text(since - 5)
+                files[node.name + ".console"] = node.console()
+                logs.update(node.logs())
+        for name, path in self.bed.logs.items():
+            with contextlib.suppress(OSError), open(path, encoding="utf-8", errors="replace") as f:
+                logs[name] = f.read()
+        for name, text in {**files, **logs}.items():
+            with open(os.path.join(folder, name + ".log"), "w", encoding="utf-8") as f:
+                f.write(text)
+        lines = []
+        for name, text in logs.items():
+            lines += [f"-- {name}, the last {TAIL} lines", *text.splitlines()[-TAIL:]]
+        return [*lines, f"artefacts: {folder}", f"play it again: tests/node/run.py {case.__name__}"]
 
-    def _tell(self, case, kind, took, figures, trouble, explained):
+    def _report(self, case, kind, took, figures, trouble, tails):
         with self._print:
             self.counts[kind] += 1
-            print(f"{kind:7} node: {case.__doc__} ({took:.1f} s)")
+            print(f"{kind:7} node: {case.__name__}: {case.__doc__} ({took:.1f} s)")
             for line in figures.shown:
                 print(f"          {line}")
             for line in (trouble or "").splitlines():
                 print(f"        ! {line}")
-            for line in explained.splitlines()[-60:]:
+            for line in tails[:-2]:
                 print(f"        | {line}")
+            print(*tails[-2:], sep="\n", end="\n" if tails else "")
             sys.stdout.flush()
+
+
+def log_directory():
+    return os.path.join(build_directory(), "node", "log")
+
+
+def failed_directory():
+    return os.path.join(build_directory(), "failed", "node")
 
 
 def inside(folder, name, arguments):
     """In namespaces of our own."""
     procs.exit_on_signals()
     begin = time.monotonic()
-    logs = os.path.join(build_directory(), "node", "log")
-    shutil.rmtree(logs, ignore_errors=True)
-    os.makedirs(logs)
+    for left in (log_directory(), failed_directory()):
+        shutil.rmtree(left, ignore_errors=True)
+    os.makedirs(log_directory())
     with bedding.Bed(folder, name) as bed:
         print(f"control plane and layers after {time.monotonic() - begin:.1f} s", flush=True)
         if arguments == ["--shell"]:
@@ -196,7 +224,7 @@ def inside(folder, name, arguments):
             print(f"PID 1 of {node.name}: {node.pid1}; nsenter -t {node.pid1} -m -u -i -n -p -C bash")
             print(f"export KUBECONFIG={bed.cluster.kubeconfig()} PATH=$PATH:{bed.cluster.binaries}")
             return subprocess.call(["bash"])
-        runner = Runner(bed, logs)
+        runner = Runner(bed, log_directory())
         runner.run(chosen(arguments))
     if runner.hangs:
         print(f"the bed's own hang (an empty scope that stops by its time-out): {runner.hangs}")
@@ -205,8 +233,9 @@ def inside(folder, name, arguments):
 
 
 def chosen(arguments):
-    patterns = [a for a in arguments if a != "--all"]
-    found = [c for c in CASES if any(a in c.__name__ or a in c.__doc__ for a in patterns) or
+    patterns, names = [a for a in arguments if a != "--all"], {c.__name__ for c in CASES}
+    # The name of a case means that case alone.
+    found = [c for c in CASES if any(p == c.__name__ if p in names else p in c.__name__ or p in c.__doc__ for p in patterns) or
              (not patterns and ("--all" in arguments or not getattr(c, "long", False)))]
     for case in found:
         case.named = bool(patterns)
