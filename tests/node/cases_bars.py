@@ -177,7 +177,7 @@ def idle(bed, node, figures):
     """the agent's CPU time on a real node where nothing happens"""
     _only_if_quiet()
     node.changed = True
-    seconds = int(os.environ.get("VESPER_NODE_IDLE_SEC", IDLE_NAMED_SEC if getattr(idle, "named", False) else IDLE_SEC))
+    seconds = int(os.environ.get("VESPER_NODE_IDLE_SEC", IDLE_SEC))
     pids = node.agent_pid(), _poll_limit(node)
     time.sleep(10)  # their start, and what the kubelet writes of itself when it is new
     mark = bed.audit.mark()

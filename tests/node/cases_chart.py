@@ -311,4 +311,5 @@ CASES = [chart_installs, chart_deletes, chart_interrupted, chart_poweroff, chart
 for _case in CASES:
     _case.machines = 0
     _case.alone = True
+    _case.bed = "pods"
     _case.helm = True

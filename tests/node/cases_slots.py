@@ -84,4 +84,5 @@ def two_reboots(bed, first, second, figures):
 
 
 two_reboots.machines = 2
+two_reboots.slots = True
 CASES = [two_reboots]

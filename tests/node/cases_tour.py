@@ -207,6 +207,7 @@ def _play(bed, machines, shell, figures):
 
 tour.machines = 0
 tour.alone = True
+tour.bed = "pods"
 tour.put_away = _delete_all
 
 CASES = [tour]

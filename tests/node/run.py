@@ -14,9 +14,11 @@ last line counts.
 Below build/node/log: `journalctl -u vesper-agent -x` of the machines of each case that passed. Below build/failed/node: the
 journals and the logs of each case that failed."""
 
+import collections
 import concurrent.futures
 import contextlib
 import fcntl
+import json
 import os
 import queue
 import re
@@ -83,6 +85,7 @@ class Runner:
         self.hangs = 0
         self._print = threading.Lock()
         self._take = threading.Lock()
+        self._slots = threading.Lock()
 
     def run(self, cases):
         workers = int(os.environ.get("VESPER_NODE_WORKERS", "3"))
@@ -92,19 +95,21 @@ class Runner:
         for case in (c for c in cases if getattr(c, "alone", False)):
             self._case(case)
         chartbed.put_away(self.bed)
-        with concurrent.futures.ThreadPoolExecutor(workers) as pool:
+        # More threads than machines: some cases wait for each other.
+        with concurrent.futures.ThreadPoolExecutor(2 * workers) as pool:
             for done in [pool.submit(self._case, c) for c in cases if not getattr(c, "alone", False)]:
                 done.result()
 
     def _case(self, case):
-        # One case at a time takes machines, or two that want two each could wait for each other for ever.
-        with self._take:
-            numbers = [self.numbers.get() for _ in range(getattr(case, "machines", 1))]
-        try:
-            self._play(case, numbers)
-        finally:
-            for number in numbers:
-                self.numbers.put(number)
+        with self._slots if getattr(case, "slots", False) else contextlib.nullcontext():
+            # One case at a time takes machines, or two that want two each could wait for each other for ever.
+            with self._take:
+                numbers = [self.numbers.get() for _ in range(getattr(case, "machines", 1))]
+            try:
+                self._play(case, numbers)
+            finally:
+                for number in numbers:
+                    self.numbers.put(number)
 
     def _play(self, case, numbers):
         begin, since, figures, trouble, kind = time.monotonic(), time.time(), Figures(), None, "ok"
@@ -210,35 +215,33 @@ def failed_directory():
     return os.path.join(build_directory(), "failed", "node")
 
 
-def inside(folder, name, arguments):
-    """In namespaces of our own."""
+def inside(folder, arguments):
+    """Plays the cases of one bed, in namespaces of its own. Writes how many passed into the folder."""
     procs.exit_on_signals()
     begin = time.monotonic()
-    for left in (log_directory(), failed_directory()):
-        shutil.rmtree(left, ignore_errors=True)
-    os.makedirs(log_directory())
-    with bedding.Bed(folder, name) as bed:
-        print(f"control plane and layers after {time.monotonic() - begin:.1f} s", flush=True)
+    with bedding.Bed(folder, os.path.basename(folder)) as bed:
         if arguments == ["--shell"]:
             node = bed.node(1)
             print(f"PID 1 of {node.name}: {node.pid1}; nsenter -t {node.pid1} -m -u -i -n -p -C bash")
             print(f"export KUBECONFIG={bed.cluster.kubeconfig()} PATH=$PATH:{bed.cluster.binaries}")
             return subprocess.call(["bash"])
+        print(f"a control plane and layers after {time.monotonic() - begin:.1f} s", flush=True)
         runner = Runner(bed, log_directory())
-        runner.run(chosen(arguments))
+        runner.run([c for name in arguments for c in CASES if c.__name__ == name])
     if runner.hangs:
-        print(f"the bed's own hang (an empty scope that stops by its time-out): {runner.hangs}")
-    print("{ok} passed, {FAILED} failed, {skipped} skipped".format(**runner.counts))
-    return 1 if runner.counts["FAILED"] else 0
+        print(f"the bed's own hang (an empty scope that stops by its time-out): {runner.hangs}", flush=True)
+    with open(os.path.join(folder, "counts"), "w", encoding="ascii") as f:
+        json.dump(runner.counts, f)
+    return 0
 
 
 def chosen(arguments):
-    patterns, names = [a for a in arguments if a != "--all"], {c.__name__ for c in CASES}
+    patterns, names = [a for a in arguments if not a.startswith("--")], {c.__name__ for c in CASES}
     # The name of a case means that case alone.
     found = [c for c in CASES if any(p == c.__name__ if p in names else p in c.__name__ or p in c.__doc__ for p in patterns) or
              (not patterns and ("--all" in arguments or not getattr(c, "long", False)))]
-    for case in found:
-        case.named = bool(patterns)
+    if patterns:
+        os.environ.setdefault("VESPER_NODE_IDLE_SEC", str(cases_bars.IDLE_NAMED_SEC))
     return found
 
 
@@ -264,51 +267,83 @@ def remove(folder):
         time.sleep(0.05)
 
 
-def outside(arguments):
-    parent = tempfile.gettempdir()
-    remove_left(parent)
-    folder = tempfile.mkdtemp(prefix=NAME + "-", dir=parent)
+def _start(arguments):
+    """(folder, its lock, process) of a run in a bed of its own."""
+    folder = tempfile.mkdtemp(prefix=NAME + "-")
+    lock = open(os.path.join(folder, "lock"), "wb")
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    # All that is started in there ends with the first process of its process namespace. It is a shell, which reaps what
+    # others leave: one process of a machine that nobody reaps keeps the machine from ending.
+    return folder, lock, procs.spawn(["unshare", "-n", "-m", "-p", "-f", "--mount-proc", "--kill-child=SIGKILL", "sh", "-c",
+                                      '"$@"; exit $?', "sh", sys.executable, os.path.abspath(__file__), "--inside", folder,
+                                      *arguments])
+
+
+def outside(lines):
+    """Runs beds beside each other, one for each of these command lines. How many cases passed, failed, were skipped."""
+    counts, running = collections.Counter(), []
     try:
-        with open(os.path.join(folder, "lock"), "wb") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            # All that is started in there ends with the first process of its process namespace. It is a shell, which reaps what
-            # others leave: one process of a machine that nobody reaps keeps the machine from ending.
-            child = procs.spawn(["unshare", "-n", "-m", "-p", "-f", "--mount-proc", "--kill-child=SIGKILL", "sh", "-c",
-                                 '"$@"; exit $?', "sh", sys.executable, os.path.abspath(__file__), "--inside", folder,
-                                 *arguments])
+        for line in lines:
+            running.append(_start(line))
+        for folder, _, child in running:
+            status = child.wait()
             try:
-                return child.wait()
-            except BaseException:
-                child.kill()
-                child.wait()
-                raise
+                with open(os.path.join(folder, "counts"), encoding="ascii") as f:
+                    counts.update(json.load(f))
+            except OSError:
+                print(f"FAILED  node: a bed ended with status {status} before it had played all of its cases")
+                counts["FAILED"] += 1
     finally:
-        remove(folder)
+        for folder, lock, child in running:
+            child.kill()
+            child.wait()
+            remove(folder)
+            lock.close()
+    return counts
+
+
+def play(cases):
+    """0, or 1 if a case failed."""
+    for folder in (log_directory(), failed_directory()):
+        shutil.rmtree(folder, ignore_errors=True)
+        os.makedirs(folder)
+    beds = {}
+    for case in cases:
+        beds.setdefault(getattr(case, "bed", "machines"), []).append(case.__name__)
+    counts = collections.Counter()
+    # A case that measures wants the whole machine: then one bed runs after the other.
+    for lines in [[line] for line in beds.values()] if any(getattr(c, "long", False) for c in cases) else [list(beds.values())]:
+        counts.update(outside(lines))
+    print(f"{counts['ok']} passed, {counts['FAILED']} failed, {counts['skipped']} skipped")
+    return 1 if counts["FAILED"] else 0
 
 
 def main():
     arguments = sys.argv[1:]
     if arguments[:1] == ["--inside"]:
-        return inside(arguments[1], os.path.basename(arguments[1]), arguments[2:])
+        return inside(arguments[1], arguments[2:])
     if arguments == ["--list"]:
         for case in CASES:
             print(f"{case.__name__:24} {case.__doc__}")
         return 0
-    why = lacking()
-    if why:
-        print(f"skipped {len(chosen(arguments))} cases of node: {why}")
-        print(f"0 passed, 0 failed, {len(chosen(arguments))} skipped")
-        return 0
+    cases = chosen(arguments)
     procs.exit_on_signals()
+    why = lacking()
     try:
-        # There is no way to the outside from the namespaces: what is cached is made here.
-        system.prepare(newer=any(getattr(c, "layers", None) == "newer" for c in chosen(arguments)),
-                       helm=any(getattr(c, "helm", False) for c in chosen(arguments)))
+        if not why:  # There is no way to the outside from the namespaces: the cache is filled here.
+            system.prepare(newer=any(getattr(c, "layers", None) == "newer" for c in cases),
+                           helm=any(getattr(c, "helm", False) for c in cases))
     except system.Unavailable as e:
-        print(f"skipped {len(chosen(arguments))} cases of node: {e}")
-        print(f"0 passed, 0 failed, {len(chosen(arguments))} skipped")
+        why = str(e)
+    if why:
+        print(f"skipped {len(cases)} cases of node: {why}")
+        print(f"0 passed, 0 failed, {len(cases)} skipped")
         return 0
-    return outside(arguments)
+    remove_left(tempfile.gettempdir())
+    if arguments == ["--shell"]:
+        outside([arguments])
+        return 0
+    return play(cases)
 
 
 if __name__ == "__main__":
