@@ -5,7 +5,9 @@ last line counts.
 
     tests/node/run.py                  all cases but those that measure
     tests/node/run.py --all            these, too
+    tests/node/run.py --promises       only the cases that tests/promises.py names
     tests/node/run.py [PATTERN...]     only the cases of these names, or whose function or sentence has one of these in it
+    tests/node/run.py --prepare ...    no case: make what is cached for them (a Debian, the control plane, helm, our package)
     tests/node/run.py --list           their names
     tests/node/run.py --shell          a bed with node 1, and a shell in its namespaces
     VESPER_NODE_WORKERS=N              so many machines at once (default 3)
@@ -30,7 +32,8 @@ import threading
 import time
 import traceback
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = HERE, os.path.dirname(HERE)
 
 import bed as bedding  # noqa: E402
 import cases_bars  # noqa: E402
@@ -42,6 +45,7 @@ import cases_stays  # noqa: E402
 import cases_tour  # noqa: E402
 import cases_trouble  # noqa: E402
 import chartbed  # noqa: E402
+import promises  # noqa: E402
 import system  # noqa: E402
 from node import wait_for  # noqa: E402
 from daemons import build_directory, procs  # noqa: E402
@@ -236,7 +240,17 @@ def inside(folder, arguments):
 
 
 def chosen(arguments):
-    patterns, names = [a for a in arguments if not a.startswith("--")], {c.__name__ for c in CASES}
+    """The cases of a command line. ValueError: it asks for one that does not exist."""
+    names = {c.__name__ for c in CASES}
+    patterns = [a for a in arguments if not a.startswith("--")]
+    if unknown := [a for a in arguments if a.startswith("--") and a not in ("--all", "--promises", "--prepare", "--shell")]:
+        raise ValueError(f"no such option: {' '.join(unknown)}")
+    if "--promises" in arguments:
+        if unknown := [n for n in promises.chosen("node") if n not in names]:
+            raise ValueError(f"tests/promises.py names cases that suite node does not have: {', '.join(unknown)}")
+        return [c for c in CASES if c.__name__ in promises.chosen("node")]
+    if unknown := [p for p in patterns if not any(p in c.__name__ or p in c.__doc__ for c in CASES)]:
+        raise ValueError(f"no case has this in its name or sentence: {', '.join(unknown)}")
     # The name of a case means that case alone.
     found = [c for c in CASES if any(p == c.__name__ if p in names else p in c.__name__ or p in c.__doc__ for p in patterns) or
              (not patterns and ("--all" in arguments or not getattr(c, "long", False)))]
@@ -326,7 +340,11 @@ def main():
         for case in CASES:
             print(f"{case.__name__:24} {case.__doc__}")
         return 0
-    cases = chosen(arguments)
+    try:
+        cases = chosen(arguments)
+    except ValueError as e:
+        print(f"tests/node/run.py: {e}", file=sys.stderr)
+        return 2
     procs.exit_on_signals()
     why = lacking()
     try:
@@ -338,6 +356,8 @@ def main():
     if why:
         print(f"skipped {len(cases)} cases of node: {why}")
         print(f"0 passed, 0 failed, {len(cases)} skipped")
+        return 0
+    if "--prepare" in arguments:
         return 0
     remove_left(tempfile.gettempdir())
     if arguments == ["--shell"]:
