@@ -292,13 +292,16 @@ def chart_uninstall_refused(bed, figures):
 def chart_uninstalled(bed, figures):
     """the chart: helm uninstall, by its hook: nothing is left, nodes are deleted at once, machines go on"""
     chart = chart_of(bed)
-    begin = time.monotonic()
+    begin, since = time.monotonic(), time.time()
     chart.uninstall()
     figures.add(f"uninstalled after {time.monotonic() - begin:.1f} s")
     # All pods are on Nodes that exist: the kubelets end them. (Those of a deleted Node wait for kube-controller-manager's garbage
     # collector, up to 80 s: it lists pods every 20 s, and deletes those without a Node 40 s after it first saw them.)
     wait_for(lambda: not chart.pods(), lambda: f"no pod of the release is left: {chart.described()}", 0.1)
     figures.add(f"its last pod gone after {time.monotonic() - begin:.1f} s")
+    said = [line.text for w in chart.workers.values() for line in w.journal("-u", "containerd", since=since)]
+    stopped, killed = ([text for text in said if what in text] for what in ("Stop container", "Kill container"))
+    assert stopped and not killed, f"{len(stopped)} containers got SIGTERM; containerd killed after their grace: {killed}"
     assert not _left(chart, NAMES), f"left: {_left(chart, NAMES)}"
     assert bed.admin.request("GET", POOLS)[0] == 200, "the CRDs are gone"
     worker, asked = chart.workers[NAMES[0]], len(chart.provider.asked)
