@@ -112,7 +112,9 @@ class Bed:
         self.folder = folder
         self.cgroups = Cgroups(name)
         self.network = self.layers = self.cluster = self.audit = None
-        self.nodes = {}
+        self.nodes = {}  # number: Node, those that cases share
+        self.machines = {}  # name: Node, all that have a disk
+        self.logs = {}  # name: path, of coordinators that run beside the machines
         self._lock = threading.Lock()
         self._local = threading.local()
         self._harbor_lock = threading.Lock()
@@ -140,21 +142,18 @@ class Bed:
         return self._local.admin
 
     def node(self, number, layers="vesper", fresh=False):
-        """That node, on and Ready; made if it is not there, if it boots from something else than those of system.Layers, or if
-        it is to be fresh: as it was installed."""
+        """That node, on and Ready. It is made anew if it is to be fresh, if a case has changed it, or for other layers."""
         with self._lock:
             node, lower = self.nodes.get(number), getattr(self.layers, layers)
-            if node is not None and (fresh or node.lower is not lower):
+            if node is not None and (fresh or node.changed or node.lower is not lower):
                 node.destroy()
                 node = None
             if node is None:
                 node = self.nodes[number] = Node(self, number, lower)
         if not node.is_on():
-            try:
-                node.power_on()
-            except BaseException:
-                self.discard(node)  # or the next one who asks would get it as it is
-                raise
+            node.changed = True  # as long as it is not Ready: the next case would get it as it is
+            node.power_on()
+            node.changed = False
         return node
 
     def harbor(self):
@@ -192,10 +191,10 @@ class Bed:
             assert all(p["spec"].get("nodeName") in (None, node.name) for p in pods), f"pods of {name} were scheduled elsewhere"
             return sum(map(is_ready, pods)) == count
 
-        wait_for(there, 60, f"{count} pods of {name} are Ready on {node.name}", 0.05)
+        wait_for(there, f"{count} pods of {name} are Ready on {node.name}", 0.05)
         if available is not None:
             path = f"/apis/policy/v1/namespaces/default/poddisruptionbudgets/{name}"
-            wait_for(lambda: self.admin.get(path).get("status", {}).get("currentHealthy") == count, 30, f"the budget {name} "
+            wait_for(lambda: self.admin.get(path).get("status", {}).get("currentHealthy") == count, f"the budget {name} "
                      f"counts {count} healthy pods")
         return [p["metadata"]["name"] for p in self.pods_of(name)]
 

@@ -10,7 +10,7 @@ import time
 
 from daemons import build_directory
 from node import METADATA_ADDRESS, wait_for
-from shutdowns import PATIENCE, Shutdown
+from shutdowns import Shutdown
 from system import Unavailable
 
 RUNS = 5
@@ -46,15 +46,15 @@ class Ends:
 
 def _boot_seconds(node):
     """What systemd calls the start of its userspace."""
-    wait_for(lambda: node.show("default.target", "ActiveState") == "active", PATIENCE, "the boot is over", 0.1)
-    finish = wait_for(lambda: int(node.run("systemctl", "show", "-P", "FinishTimestampMonotonic")), PATIENCE, "boot time", 0.1)
+    wait_for(lambda: node.show("default.target", "ActiveState") == "active", "the boot is over", 0.1)
+    finish = wait_for(lambda: int(node.run("systemctl", "show", "-P", "FinishTimestampMonotonic")), "boot time", 0.1)
     return (finish - int(node.run("systemctl", "show", "-P", "UserspaceTimestampMonotonic"))) / 1e6
 
 
 def _boot(node):
     """Seconds of one more boot, in which nobody asks the machine anything."""
     node.run("systemctl", "poweroff")
-    node.wait_off(PATIENCE)
+    node.wait_off()
     node.power_on(wait=False)
     time.sleep(1)
     seconds = _boot_seconds(node)
@@ -163,7 +163,7 @@ def _poll_limit(node):
     shutil.copy(os.path.join(build_directory(), "tests", "bench", "poll-limit"), node.at("/usr/local/bin/poll-limit"))
     node.run("systemd-run", "-q", "--unit=poll-limit", f"--setenv=POLL_LIMIT_SEC={POLL_SEC}", "/usr/local/bin/poll-limit",
              f"http://{METADATA_ADDRESS}/latest/meta-data/")
-    return wait_for(lambda: node.main_pid("poll-limit.service"), PATIENCE, "poll-limit runs", 0.1)
+    return wait_for(lambda: node.main_pid("poll-limit.service"), "poll-limit runs", 0.1)
 
 
 def _idle_window(pids, seconds):
@@ -177,7 +177,7 @@ def idle(bed, node, figures):
     """the agent's CPU time on a real node where nothing happens"""
     _only_if_quiet()
     node.changed = True
-    seconds = int(os.environ.get("VESPER_NODE_IDLE_SEC", IDLE_NAMED_SEC if getattr(idle, "named", False) else IDLE_SEC))
+    seconds = int(os.environ.get("VESPER_NODE_IDLE_SEC", IDLE_SEC))
     pids = node.agent_pid(), _poll_limit(node)
     time.sleep(10)  # their start, and what the kubelet writes of itself when it is new
     mark = bed.audit.mark()
@@ -193,6 +193,6 @@ def idle(bed, node, figures):
 
 
 cost.alone = idle.alone = True
-cost.long = True
+cost.long = idle.long = memory.long = True  # they measure: only --all and their names play them
 memory.fresh = idle.fresh = True  # an agent that drained before has grown
 CASES = [cost, idle, memory]

@@ -2,13 +2,14 @@
 """The tour of README.md, played as it stands there on machines of the bed: its commands are taken from between its two
 markers. kind and docker are small commands of our own here, which do to the bed's machines what those do to containers."""
 
+import contextlib
 import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
-import tempfile
 
 import system
 from daemons import build_directory
@@ -22,7 +23,6 @@ INSTEAD = {
     "bash tests/setup.sh packages && meson setup build && ninja -C build": "true  # the programs of this test run are built",
     "--image=registry.k8s.io/pause:3.9": f"--image={system.IMAGE}  # the bed's machines reach no registry",
 }
-STEP_SEC = 180
 
 _KIND = """#!{python}
 import json, os, shutil, subprocess, sys
@@ -89,9 +89,10 @@ def steps():
 class Shell:
     """One bash for all steps, as the reader has one; a step's output is returned."""
     def __init__(self, folder, environment):
-        self._log = open(os.path.join(folder, "said"), "w+", encoding="utf-8")
+        self.path = os.path.join(folder, "said")
+        self._log = open(self.path, "w+", encoding="utf-8")
         self._popen = subprocess.Popen(["bash", "-m"], cwd=folder, env=environment, stdin=subprocess.PIPE, stdout=self._log,
-                                       stderr=subprocess.STDOUT, text=True)
+                                       stderr=subprocess.STDOUT, text=True, start_new_session=True)
         self._n = 0
 
     def play(self, text):
@@ -105,23 +106,27 @@ class Shell:
 
         def said():
             assert self._popen.poll() is None, "the shell has ended"
-            with open(self._log.name, encoding="utf-8", errors="replace") as f:
+            with open(self.path, encoding="utf-8", errors="replace") as f:
                 f.seek(begin)
                 out = f.read()
             return out if re.search(f"^{mark} .*$", out, re.M) else None
 
-        out = wait_for(said, STEP_SEC, lambda: f"step {self._n} ends:\n{text}\n{self.tail()}", 0.1)
+        out = wait_for(said, lambda: f"step {self._n} ends:\n{text}\n{self.tail()}", 0.1)
         end = re.search(f"^{mark} (.*)$", out, re.M)[1]
         assert end == "success", f"'{end}' failed:\n{out}"
         return out
 
     def tail(self):
-        with open(self._log.name, encoding="utf-8", errors="replace") as f:
+        with open(self.path, encoding="utf-8", errors="replace") as f:
             return f.read()[-3000:]
 
     def close(self):
+        """Ends the shell and its jobs: a coordinator that is left would lead in the next case."""
         self._popen.stdin.close()
-        self._popen.kill()
+        for pid in map(int, filter(str.isdigit, os.listdir("/proc"))):
+            with contextlib.suppress(ProcessLookupError):
+                if os.getsid(pid) == self._popen.pid:
+                    os.kill(pid, signal.SIGKILL)
         self._popen.wait()
         self._log.close()
 
@@ -145,55 +150,64 @@ def _prepare(bed, machines, folder):
     return {"PATH": f"{shims}:{os.environ['PATH']}", "HOME": folder, "LANG": "C.UTF-8"}
 
 
+def _delete_all(bed):
+    """Deletes the machines and the objects of the tour."""
+    bed.logs.pop("tour", None)
+    for name in WORKERS:
+        if name in bed.machines:
+            bed.machines[name].destroy()
+    for path in ("/apis/apps/v1/namespaces/default/deployments/web", "/apis/vesper.sh/v1alpha1/nodepools/tour",
+                 "/api/v1/namespaces/vesper-system"):
+        bed.admin.request("DELETE", path)
+    bed.remove_workloads("web-")
+
+
 def tour(bed, figures):
     """README.md's tour: an agent on each node from an image archive, a NodePool, a node that is deleted, and its machine gone"""
     machines = [Worker(bed, FIRST_NUMBER + i, name) for i, name in enumerate(WORKERS)]
+    folder = os.path.join(bed.folder, "tour")
+    os.makedirs(folder)
+    for m in machines:
+        m.power_on()
+        bed.admin.patch(f"/api/v1/nodes/{m.name}", {"spec": {"providerID": f"kind://docker/kind/{m.name}"}})
+    with contextlib.closing(Shell(folder, _prepare(bed, machines, folder))) as shell:
+        bed.logs["tour"] = shell.path  # the coordinator is a job of this shell
+        _play(bed, machines, shell, figures)
+
+
+def _play(bed, machines, shell, figures):
     admin = bed.admin
-    with tempfile.TemporaryDirectory(prefix="vesper-tour-") as folder:
-        shell = None
-        try:
-            for m in machines:
-                m.power_on()
-                admin.patch(f"/api/v1/nodes/{m.name}", {"spec": {"providerID": f"kind://docker/kind/{m.name}"}})
-            shell = Shell(folder, _prepare(bed, machines, folder))
-            first, agents, pool, delete, end = steps()
-            for text, instead in INSTEAD.items():
-                assert text in first + pool, f"README.md's tour does not say '{text}' any more"
-                figures.add(f"not played: {text.split(' && ')[0]}: {instead.split('# ')[1]}")
-                first, pool = first.replace(text, instead.split("  #")[0]), pool.replace(text, instead.split("  #")[0])
-            shell.play(first)
-            shell.play(agents)
-            pods = admin.get("/api/v1/namespaces/vesper-system/pods")["items"]
-            assert {p["spec"]["nodeName"] for p in pods} >= set(WORKERS), f"agents do not run on all nodes: {pods}"
-            shell.play(pool)
-            wait_for(lambda: len(admin.get("/apis/vesper.sh/v1alpha1/nodeclaims")["items"]) == 1, 30, "one node has a claim")
-            on_worker = [p for p in admin.get("/api/v1/namespaces/default/pods?labelSelector=app%3Dweb")["items"]
-                         if p["spec"]["nodeName"] == WORKERS[0]]
-            assert on_worker, "no pod of web runs on kind-worker: nothing is to be seen"
-            out = shell.play(delete)
-            assert machines[0].popen.wait(5) is not None, "the machine of kind-worker goes on"
-            assert machines[1].is_on(), "the machine of kind-worker2 has ended"
-            assert admin.find(f"/api/v1/nodes/{WORKERS[0]}") is None, "Node kind-worker is still there"
-            assert "id-kind-worker2" in out and "id-kind-worker\n" not in out.replace("   ", "\n"), out
-            left = [p["metadata"]["name"] for p in admin.get("/api/v1/namespaces/default/pods")["items"]
-                    if p["spec"].get("nodeName") == WORKERS[0] and p["status"]["phase"] in ("Pending", "Running")]
-            assert not left, f"pods on kind-worker: {left}\n{out}"
-            assert "Drained" in out, f"no Event tells of the drain:\n{out}"
-            wait_for(lambda: not admin.get("/apis/vesper.sh/v1alpha1/nodeclaims")["items"], 30, "its claim is gone")
-            figures.add(f"{len(on_worker)} pods were moved, {len(pods)} agents ran")
-            shell.play(end)
-        finally:
-            if shell:
-                shell.close()
-            for m in machines:
-                m.destroy()
-            for path in ("/apis/apps/v1/namespaces/default/deployments/web", "/apis/vesper.sh/v1alpha1/nodepools/tour",
-                         "/api/v1/namespaces/vesper-system"):
-                admin.request("DELETE", path)
-            bed.remove_workloads("web-")
+    first, agents, pool, delete, end = steps()
+    for text, instead in INSTEAD.items():
+        assert text in first + pool, f"README.md's tour does not say '{text}' any more"
+        figures.add(f"not played: {text.split(' && ')[0]}: {instead.split('# ')[1]}")
+        first, pool = first.replace(text, instead.split("  #")[0]), pool.replace(text, instead.split("  #")[0])
+    shell.play(first)
+    shell.play(agents)
+    pods = admin.get("/api/v1/namespaces/vesper-system/pods")["items"]
+    assert {p["spec"]["nodeName"] for p in pods} >= set(WORKERS), f"agents do not run on all nodes: {pods}"
+    shell.play(pool)
+    wait_for(lambda: len(admin.get("/apis/vesper.sh/v1alpha1/nodeclaims")["items"]) == 1, "one node has a claim")
+    on_worker = [p for p in admin.get("/api/v1/namespaces/default/pods?labelSelector=app%3Dweb")["items"]
+                 if p["spec"]["nodeName"] == WORKERS[0]]
+    assert on_worker, "no pod of web runs on kind-worker: nothing is to be seen"
+    out = shell.play(delete)
+    machines[0].wait_off()
+    assert machines[1].is_on(), "the machine of kind-worker2 has ended"
+    assert admin.find(f"/api/v1/nodes/{WORKERS[0]}") is None, "Node kind-worker is still there"
+    assert "id-kind-worker2" in out and "id-kind-worker\n" not in out.replace("   ", "\n"), out
+    left = [p["metadata"]["name"] for p in admin.get("/api/v1/namespaces/default/pods")["items"]
+            if p["spec"].get("nodeName") == WORKERS[0] and p["status"]["phase"] in ("Pending", "Running")]
+    assert not left, f"pods on kind-worker: {left}\n{out}"
+    assert "Drained" in out, f"no Event tells of the drain:\n{out}"
+    wait_for(lambda: not admin.get("/apis/vesper.sh/v1alpha1/nodeclaims")["items"], "its claim is gone")
+    figures.add(f"{len(on_worker)} pods were moved, {len(pods)} agents ran")
+    shell.play(end)
 
 
 tour.machines = 0
 tour.alone = True
+tour.bed = "pods"
+tour.put_away = _delete_all
 
 CASES = [tour]

@@ -19,7 +19,6 @@ from cases_tour import Worker
 from daemons import TOP, Line, build_directory
 from node import is_ready, wait_for
 from rendering import CHART, NAMESPACE, Tools
-from shutdowns import PATIENCE
 from world import CLAIMS, POOLS
 
 FIRST_NUMBER = 71
@@ -192,24 +191,26 @@ class Chart:
         with concurrent.futures.ThreadPoolExecutor(len(NAMES)) as pool:
             list(pool.map(self._power_on, absent))
         if not self._installed:
+            wait_for(lambda: self.bed.admin.find(f"/api/v1/namespaces/{NAMESPACE}") is None,
+                     f"namespace {NAMESPACE} of an earlier case is gone")
             self.bed.cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {
                 "name": NAMESPACE, "labels": {"pod-security.kubernetes.io/enforce": "privileged"}}})
             # The case before may have left the CRDs, which the release takes for its own.
             self.helm("install", "--take-ownership")
-            wait_for(lambda: self.bed.admin.request("GET", POOLS)[0] == 200, PATIENCE, "the API server serves NodePools", 0.1)
+            wait_for(lambda: self.bed.admin.request("GET", POOLS)[0] == 200, "the API server serves NodePools", 0.1)
             self.bed.admin.create(POOLS, {"apiVersion": "vesper.sh/v1alpha1", "kind": "NodePool", "metadata": {"name": POOL},
                                           "spec": {"selector": {"matchLabels": LABEL}, "provider": {"name": "exec"}}})
             self._installed = True
         self.wait_rolled_out()
-        wait_for(lambda: self.claims().keys() == set(NAMES), PATIENCE, lambda: f"each machine has a claim, but {self.claims()}\n"
+        wait_for(lambda: self.claims().keys() == set(NAMES), lambda: f"each machine has a claim, but {self.claims()}\n"
                  + self.said_by_all(), 0.1)
-        wait_for(lambda: not any(self.workers[n].marks() for n in NAMES), PATIENCE, "no machine is marked", 0.1)
+        wait_for(lambda: not any(self.workers[n].marks() for n in NAMES), "no machine is marked", 0.1)
         return self
 
     def _bury(self, name):
         worker = self.workers.pop(name, None)
         if worker:
-            wait_for(lambda: worker.object() is None, PATIENCE, f"Node {name} is gone before another of that name comes", 0.1)
+            wait_for(lambda: worker.object() is None, f"Node {name} is gone before another of that name comes", 0.1)
             worker.destroy()
         self.provider.ended.pop(name, None)
 
@@ -268,7 +269,7 @@ class Chart:
                 status.get("updatedNumberScheduled") == status["desiredNumberScheduled"] and \
                 all((pod := self.agent(n)) and is_ready(pod) for n in nodes)
 
-        wait_for(rolled_out, 2 * PATIENCE, lambda: f"all pods of the chart are Ready; {self.described()}", 0.1)
+        wait_for(rolled_out, lambda: f"all pods of the chart are Ready; {self.described()}", 0.1)
 
     def described(self):
         """For the text of an error."""
@@ -314,9 +315,9 @@ class Chart:
                 continue  # it has ended
         raise AssertionError(f"no process of pod {pod['metadata']['name']} runs on {name}")
 
-    def wait_ended(self, name, timeout=2 * PATIENCE):
+    def wait_ended(self, name):
         """Until that machine was ended and its Node is gone. What its node had right before."""
-        wait_for(lambda: name in self.provider.ended and self.workers[name].object() is None, timeout,
+        wait_for(lambda: name in self.provider.ended and self.workers[name].object() is None,
                  lambda: f"the machine of {name} is ended and its Node gone; asked {self.provider.asked[-20:]}\n"
                  + self.described(), 0.1)
         return self.provider.ended[name]

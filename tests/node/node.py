@@ -14,23 +14,33 @@ import time
 
 import system
 from daemons import MESSAGE, procs
-from metadata import Metadata
+from metadata import LIFECYCLE, Metadata
 
 METADATA_ADDRESS = "169.254.169.254"
-BOOT_SEC = 90
+LIMIT = 300  # Seconds after which a wait fails. This limit only ends a run that hangs: no case measures with it.
 _CLONE_NEWNET = 0x40000000
 _libc = ctypes.CDLL(None, use_errno=True)
 _ENVIRONMENT = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8", "TERM": "dumb"}
 
 
-def wait_for(condition, timeout, what, interval=0.02):
-    """Until condition() is something true, which is returned."""
-    deadline = time.monotonic() + timeout
+def wait_for(condition, what, interval=0.02):
+    """Waits until condition() returns something true, and returns that."""
+    deadline = time.monotonic() + LIMIT
     while not (found := condition()):
         if time.monotonic() > deadline:
-            raise TimeoutError(f"{what() if callable(what) else what}: not so within {timeout} s")
+            raise TimeoutError(f"{what() if callable(what) else what}: not so within {LIMIT} s")
         time.sleep(interval)
     return found
+
+
+class MachineMetadata(Metadata):
+    def scale_in(self):
+        """The Auto Scaling group terminates the machine: a notice without a deadline, so that the agent never has to hurry."""
+        self.says(LIFECYCLE, "Terminated")
+
+    def calm(self):
+        super().calm()
+        self.says(LIFECYCLE, None)
 
 
 class Trace:
@@ -139,6 +149,7 @@ class Node:
         self.bed.network.attach(self.name, self.address, f"10.250.{self.number}.0/24")
         self.metadata = self._serve_metadata()
         self._made = True
+        self.bed.machines[self.name] = self
         return self
 
     def _serve_metadata(self):
@@ -150,7 +161,7 @@ class Node:
             if _libc.setns(theirs, _CLONE_NEWNET):
                 raise OSError(ctypes.get_errno(), "setns")
             try:
-                return Metadata(f"i-{self.number:017x}", address=(METADATA_ADDRESS, 80))
+                return MachineMetadata(f"i-{self.number:017x}", address=(METADATA_ADDRESS, 80))
             finally:
                 if _libc.setns(ours, _CLONE_NEWNET):
                     os._exit(70)  # nothing that follows would be where it believes to be
@@ -175,7 +186,7 @@ class Node:
             self.popen = procs.spawn(["sh", "-c", 'for g in ' + enter + '; do echo $$ >"$g" || exit 1; done; exec "$@"', "sh",
                                       *argv], stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
                                      env={**_ENVIRONMENT, "SYSTEMD_SECCOMP": "0"})
-        self.pid1 = wait_for(self._find_pid1, 20, f"{self.name} has a PID 1")
+        self.pid1 = wait_for(self._find_pid1, f"{self.name} has a PID 1")
         if wait:
             self.wait_ready()
         return self
@@ -200,16 +211,16 @@ class Node:
     def boot_id(self):
         return self.run("cat", "/proc/sys/kernel/random/boot_id").strip()
 
-    def wait_ready(self, timeout=BOOT_SEC):
-        """Until the API has this boot's kubelet as Ready: what it says before is of the last boot."""
+    def wait_ready(self):
+        """Waits until the Node is Ready by the kubelet of this boot, and until kube-controller-manager has removed its taint."""
         boot = self.boot_id()
 
         def ready():
             node = self.object()
             return node and node["status"].get("nodeInfo", {}).get("bootID") == boot and \
-                self.condition("Ready", node) == "True"
+                self.condition("Ready", node) == "True" and not {"not-ready", "unreachable"} & _taints(node)
 
-        wait_for(ready, timeout, lambda: f"{self.name} is Ready; {self.units()}")
+        wait_for(ready, lambda: f"{self.name} is Ready; {self.units()}")
 
     def units(self):
         """For the text of an error: what of the node is not as it should be."""
@@ -218,12 +229,12 @@ class Node:
                             check=False)
         return "its systemd does not answer\n" + self.console()
 
-    def wait_off(self, timeout):
+    def wait_off(self, limit=LIMIT):
         """Seconds since 1970 when it was off."""
         try:
-            self.popen.wait(timeout)
+            self.popen.wait(limit)
         except subprocess.TimeoutExpired:
-            raise AssertionError(f"{self.name} is not off after {timeout} s; jobs:\n" + self._jobs()) from None
+            raise AssertionError(f"{self.name} is not off after {limit} s; jobs:\n" + self._jobs()) from None
         off = time.time()
         self.pid1 = None
         return off
@@ -238,7 +249,7 @@ class Node:
         if self.is_on():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.pid1, signal.SIGKILL)
-            self.popen.wait(20)
+            self.popen.wait(LIMIT)
         self.pid1 = None
 
     def destroy(self):
@@ -251,10 +262,12 @@ class Node:
             self.bed.cgroups.remove(self.name)
             shutil.rmtree(self.folder, ignore_errors=True)
             self._made = False
-        admin = self.bed.admin
-        admin.request("DELETE", f"/api/v1/nodes/{self.name}")
+            del self.bed.machines[self.name]
+        self.bed.admin.request("DELETE", f"/api/v1/nodes/{self.name}")
         for pod in self.pods():
-            _force_delete(admin, pod)
+            meta = pod["metadata"]
+            self.bed.admin.request("DELETE", f"/api/v1/namespaces/{meta['namespace']}/pods/{meta['name']}",
+                                   {"gracePeriodSeconds": 0})
 
     # -- inside
 
@@ -270,17 +283,17 @@ class Node:
         """The beginning of a command line: what follows runs in the machine."""
         return self._inside([])
 
-    def run(self, *command, check=True, timeout=120):
+    def run(self, *command, check=True):
         """What it prints, errors too."""
-        status, said = self.status(*command, timeout=timeout)
+        status, said = self.status(*command)
         if check:
             assert status == 0, f"{self.name}: {' '.join(map(str, command))}: status {status}\n{said}"
         return said
 
-    def status(self, *command, timeout=120):
+    def status(self, *command):
         """(exit status, or the negative number of the signal that ended it; what it prints)."""
         done = subprocess.run(self._inside(command), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                              errors="replace", stdin=subprocess.DEVNULL, env=_ENVIRONMENT, timeout=timeout, check=False)
+                              errors="replace", stdin=subprocess.DEVNULL, env=_ENVIRONMENT, timeout=LIMIT, check=False)
         return 128 - done.returncode if done.returncode > 128 else done.returncode, done.stdout
 
     def show(self, unit, prop):
@@ -305,14 +318,15 @@ class Node:
         return self.main_pid("vesper-agent.service")
 
     def inhibitors(self):
-        """{who: what} of logind's inhibitors, as its own files say."""
+        """{who: numbers} of the inhibitors that logind lists in its own files. logind gives each inhibitor a number of its own, so
+        the same number means that no instant was without it."""
         found = {}
-        for path in glob.glob(f"/proc/{self.pid1}/root/run/systemd/inhibit/*[0-9]"):  # the pipes end in .ref
+        for path in sorted(glob.glob(f"/proc/{self.pid1}/root/run/systemd/inhibit/*[0-9]")):  # the pipes end in .ref
             with contextlib.suppress(OSError):
                 with open(path, encoding="utf-8") as f:
                     fields = dict(line.split("=", 1) for line in f.read().splitlines() if "=" in line)
                 if "WHO" in fields:
-                    found[fields["WHO"]] = fields.get("WHAT")
+                    found.setdefault(fields["WHO"], []).append(os.path.basename(path))
         return found
 
     # -- the journal
@@ -338,6 +352,15 @@ class Node:
         return self._journalctl("-x", "-o", "short-precise", "-u", "vesper-agent", "-u", "vesper-drain", "-u", "vesper-reboot",
                                 since=since)
 
+    def logs(self):
+        """{name: text} of the agent, as a unit or in its pod, and of a coordinator in its pod."""
+        found = {"vesper-agent": self._journalctl("-o", "short-precise", "-u", "vesper-agent", since=self.began)}
+        for path in sorted(glob.glob(self.at("/var/log/pods/vesper-system_*/*/*.log"))):
+            with contextlib.suppress(OSError):
+                with open(path, encoding="utf-8", errors="replace") as f:
+                    found[path.split("/vesper-system_")[1].replace("/", ".").removesuffix(".log")] = f.read()
+        return {f"{self.name}.{name}": text for name, text in found.items() if text}
+
     def said(self, name=None, since=None, **fields):
         """Lines of the agent, of that message id and with these fields."""
         return [
@@ -350,9 +373,8 @@ class Node:
         told = [line.name for line in self.said(since=self.booted, _PID=self.show("vesper-agent.service", "MainPID"))]
         return told.count("API_BACK") - told.count("API_UNREACHABLE") == 2
 
-    def wait_said(self, name, since, timeout=20, **fields):
-        return wait_for(lambda: self.said(name, since, **fields), timeout, f"{self.name}'s agent says {name} {fields or ''}",
-                        0.1)[0]
+    def wait_said(self, name, since):
+        return wait_for(lambda: self.said(name, since), f"{self.name}'s agent says {name}", 0.1)[0]
 
     def stopping(self, unit, since):
         """When systemd began to stop that unit."""
@@ -396,12 +418,13 @@ class Node:
         found += [k for k in meta.get("labels", {}) if k == "node.kubernetes.io/exclude-from-external-load-balancers"]
         found += [c["type"] for c in node["status"].get("conditions", []) if c["type"] in (
             "DrainInProgress", "Drained", "MaintenancePlanned", "MaintenanceInProgress", "GracefulNodeShutdownInProgress")]
-        if node["spec"].get("unschedulable"):
+        # The taint outlives the cordon for a moment: until then the scheduler puts pods elsewhere.
+        if node["spec"].get("unschedulable") or "unschedulable" in _taints(node):
             found.append("unschedulable")
         return found
 
-    def wait_clean(self, timeout=30):
-        wait_for(lambda: not self.marks(), timeout, lambda: f"nothing of ours is left on {self.name}, but {self.marks()}", 0.1)
+    def wait_clean(self):
+        wait_for(lambda: not self.marks(), lambda: f"nothing of ours is left on {self.name}, but {self.marks()}", 0.1)
 
     def pods(self):
         return self.bed.admin.get(f"/api/v1/pods?fieldSelector=spec.nodeName%3D{self.name}")["items"]
@@ -410,36 +433,42 @@ class Node:
         path = self.at(f"/var/log/trace/{pod}")
         return Trace(path) if os.path.exists(path) else None
 
+    def release_pods(self, names):
+        """Ends the containers of these pods of mode "hold", now or at their SIGTERM."""
+        for name in names:
+            self.write(f"/var/log/trace/{name}.release", "")
+
     def forget_traces(self):
         for path in glob.glob(self.at("/var/log/trace/*")):
-            os.unlink(path)
+            if not path.endswith(".release"):  # a container of mode "hold" may not have read it yet
+                os.unlink(path)
 
-    def create_pods(self, count, prefix, stop_msec=0, grace=30, deaf=False, labels=None):
-        """Pods of this very node, without an owner; waits until they run. Their names."""
+    def create_pods(self, count, prefix, labels=None, **pod):
+        """Pods of this very node, without an owner; waits until they run. Their names. pod: as of pod_spec()."""
         names = [f"{self.name}-{prefix}-{i}" for i in range(count)]
         self.bed.admin.bulk(
             ("POST", "/api/v1/namespaces/default/pods",
              {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": {"app": prefix, **(labels or {})}},
-              "spec": {"nodeName": self.name, **pod_spec(stop_msec, grace, deaf)}}) for name in names)
+              "spec": {"nodeName": self.name, **pod_spec(**pod)}}) for name in names)
         self.wait_running(names)
         return names
 
-    def wait_running(self, names, timeout=60):
+    def wait_running(self, names):
         def running():
             return sum(p["metadata"]["name"] in names and is_ready(p) for p in self.pods()) == len(names)
 
-        wait_for(running, timeout, lambda: f"{len(names)} pods of {self.name} are Ready, of {_phases(self.pods())}", 0.05)
+        wait_for(running, lambda: f"{len(names)} pods of {self.name} are Ready, of {_phases(self.pods())}", 0.05)
 
 
-def pod_spec(stop_msec=0, grace=30, deaf=False):
-    """stop_msec: how long it runs on after SIGTERM; deaf: until it is killed."""
+def pod_spec(stop_msec=0, grace=30, mode="term"):
+    """After SIGTERM the container runs on for stop_msec; with mode "hold" until release_pods(); with "deaf" until it is killed."""
     return {
         "terminationGracePeriodSeconds": grace, "enableServiceLinks": False, "automountServiceAccountToken": False,
         "tolerations": [{"operator": "Exists", "effect": "NoExecute"}],
         "volumes": [{"name": "trace", "hostPath": {"path": "/var/log/trace"}}],
         "containers": [{
             "name": "main", "image": system.IMAGE, "imagePullPolicy": "Never",
-            "command": ["/payload"], "args": ["deaf"] if deaf else ["term", str(stop_msec)],
+            "command": ["/payload"], "args": [mode, str(stop_msec)],
             "env": [{"name": "POD", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}],
             "volumeMounts": [{"name": "trace", "mountPath": "/trace"}]
         }]
@@ -451,13 +480,13 @@ def is_ready(pod):
                                                               for c in pod["status"].get("conditions", []))
 
 
+def _taints(node):
+    """The names of Kubernetes' own taints of a Node."""
+    return {t["key"].removeprefix("node.kubernetes.io/") for t in node["spec"].get("taints", [])}
+
+
 def _phases(pods):
     return [(p["metadata"]["name"], p["status"].get("phase")) for p in pods]
-
-
-def _force_delete(admin, pod):
-    meta = pod["metadata"]
-    admin.request("DELETE", f"/api/v1/namespaces/{meta['namespace']}/pods/{meta['name']}", {"gracePeriodSeconds": 0})
 
 
 def _children(pid):

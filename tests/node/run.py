@@ -3,19 +3,24 @@
 """Suite node: real machines (systemd-nspawn) with our package in a real cluster. Prints each case and what it measured; the
 last line counts.
 
-    tests/node/run.py                  all cases but those that take long to measure
+    tests/node/run.py                  all cases but those that measure
     tests/node/run.py --all            these, too
-    tests/node/run.py [PATTERN...]     only the cases whose function or sentence has one of these in it
+    tests/node/run.py --promises       only the cases that tests/promises.py names
+    tests/node/run.py [PATTERN...]     only the cases of these names, or whose function or sentence has one of these in it
+    tests/node/run.py --prepare ...    no case: make what is cached for them (a Debian, the control plane, helm, our package)
     tests/node/run.py --list           their names
     tests/node/run.py --shell          a bed with node 1, and a shell in its namespaces
     VESPER_NODE_WORKERS=N              so many machines at once (default 3)
     VESPER_NODE_IDLE_SEC=N             so long an idle agent is watched, three times (default: 40 s in a run of everything, 200 s if named)
 
-Below build/node/log: for each case `journalctl -u vesper-agent -x` of its machines."""
+Below build/node/log: `journalctl -u vesper-agent -x` of the machines of each case that passed. Below build/failed/node: the
+journals and the logs of each case that failed."""
 
+import collections
 import concurrent.futures
 import contextlib
 import fcntl
+import json
 import os
 import queue
 import re
@@ -27,7 +32,8 @@ import threading
 import time
 import traceback
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = HERE, os.path.dirname(HERE)
 
 import bed as bedding  # noqa: E402
 import cases_bars  # noqa: E402
@@ -39,6 +45,7 @@ import cases_stays  # noqa: E402
 import cases_tour  # noqa: E402
 import cases_trouble  # noqa: E402
 import chartbed  # noqa: E402
+import promises  # noqa: E402
 import system  # noqa: E402
 from node import wait_for  # noqa: E402
 from daemons import build_directory, procs  # noqa: E402
@@ -49,6 +56,7 @@ CASES = (cases_tour.CASES + cases_chart.CASES + cases_bars.CASES + cases_slots.C
          cases_trouble.CASES + cases_shutdown.CASES)
 TOOLS = ("systemd-nspawn", "debootstrap", "dpkg-buildpackage", "dh", "unshare", "nsenter", "ip", "journalctl", "gcc", "mount")
 NAME = "vesper-node"
+TAIL = 50  # log lines of each daemon that are printed when a case fails
 
 
 # -- what a machine must have
@@ -80,6 +88,8 @@ class Runner:
         self.counts = {"ok": 0, "FAILED": 0, "skipped": 0}
         self.hangs = 0
         self._print = threading.Lock()
+        self._take = threading.Lock()
+        self._slots = threading.Lock()
 
     def run(self, cases):
         workers = int(os.environ.get("VESPER_NODE_WORKERS", "3"))
@@ -89,18 +99,26 @@ class Runner:
         for case in (c for c in cases if getattr(c, "alone", False)):
             self._case(case)
         chartbed.put_away(self.bed)
-        with concurrent.futures.ThreadPoolExecutor(workers) as pool:
+        # More threads than machines: some cases wait for each other.
+        with concurrent.futures.ThreadPoolExecutor(2 * workers) as pool:
             for done in [pool.submit(self._case, c) for c in cases if not getattr(c, "alone", False)]:
                 done.result()
 
     def _case(self, case):
-        # One case at a time takes machines, or two that want two each could wait for each other for ever.
-        with self._print_and_take:
-            numbers = [self.numbers.get() for _ in range(getattr(case, "machines", 1))]
-        begin, since, figures, trouble, kind, machines = time.monotonic(), time.time(), Figures(), None, "ok", []
+        with self._slots if getattr(case, "slots", False) else contextlib.nullcontext():
+            # One case at a time takes machines, or two that want two each could wait for each other for ever.
+            with self._take:
+                numbers = [self.numbers.get() for _ in range(getattr(case, "machines", 1))]
+            try:
+                self._play(case, numbers)
+            finally:
+                for number in numbers:
+                    self.numbers.put(number)
+
+    def _play(self, case, numbers):
+        begin, since, figures, trouble, kind = time.monotonic(), time.time(), Figures(), None, "ok"
         try:
-            for number in numbers:
-                machines.append(self._machine(number, case))
+            machines = [self._machine(number, case) for number in numbers]
             begin, since = time.monotonic(), time.time()
             for node in machines:
                 node.began = since
@@ -114,33 +132,29 @@ class Runner:
             spots = " < ".join(f"{os.path.basename(f.filename)}:{f.lineno}" for f in reversed(where))
             kind, trouble = "FAILED", f"{type(e).__name__}: {e}\n({spots})"
         took = time.monotonic() - begin
-        explained = self._keep_log(case, machines, since, trouble)
-        self._tell(case, kind, took, figures, trouble, explained if kind == "FAILED" else "")
+        # The case without numbers has machines of its own, and nothing else runs meanwhile.
+        machines = [self.bed.nodes[n] for n in numbers if n in self.bed.nodes] if numbers else list(self.bed.machines.values())
+        tails = self._keep_artefacts(case, machines, since, trouble) if kind == "FAILED" else []
+        if numbers and kind == "ok":
+            self._keep_explained(case, machines, since)
+        self._report(case, kind, took, figures, trouble, tails)
         with contextlib.suppress(Exception):
-            self._clean(machines, kind)
-        for number in numbers:
-            self.numbers.put(number)
-
-    _print_and_take = threading.Lock()
+            getattr(case, "put_away", lambda bed: None)(self.bed)
+        with contextlib.suppress(Exception):
+            self._clean([m for m in machines if m.number in numbers], kind)
 
     def _machine(self, number, case):
         """A machine that is Ready, with nothing on it, whose agent has got over what cases elsewhere did to the control plane."""
         node = self.bed.node(number, getattr(case, "layers", "vesper"), fresh=getattr(case, "fresh", False))
-        try:
-            wait_for(lambda: node.show("vesper-agent.service", "ActiveState") == "active", 60,
-                     lambda: f"vesper-agent is active on {node.name}; it says\n{node.explained()}", 0.1)
-            node.wait_ready()
-            node.wait_clean()
-            wait_for(node.agent_is_connected, 60,
-                     lambda: f"the watches of {node.name}'s agent stand; it says\n{node.explained(node.booted)}", 0.1)
-        except BaseException:
-            self._keep(f"{case.__name__}.{node.name}.journal", node.journal_text())
-            self.bed.discard(node)
-            raise
+        wait_for(lambda: node.show("vesper-agent.service", "ActiveState") == "active",
+                 f"vesper-agent is active on {node.name}", 0.1)
+        node.wait_ready()
+        node.wait_clean()
+        wait_for(node.agent_is_connected, f"the watches of {node.name}'s agent stand", 0.1)
         return node
 
     def _clean(self, machines, kind):
-        """What a case has changed on its machines, or left undone, must not be the next one's."""
+        """Removes what a case has changed on its machines, or left undone: the next one must not see that."""
         for node in machines:
             self.hangs += node.hangs
             node.hangs = 0
@@ -155,61 +169,93 @@ class Runner:
             if not keep:
                 self.bed.discard(node)
 
-    def _keep(self, name, text):
-        with open(os.path.join(self.logs, name), "w", encoding="utf-8") as f:
-            f.write(text)
+    def _keep_explained(self, case, machines, since):
+        """`journalctl -u vesper-agent -x` of a case that passed."""
+        with open(os.path.join(self.logs, case.__name__ + ".log"), "w", encoding="utf-8") as f:
+            f.write(f"{case.__name__}: {case.__doc__}\n")
+            for node in machines:
+                f.write(f"==== {node.name}: journalctl -u vesper-agent -x\n{node.explained(since - 5)}\n")
 
-    def _keep_log(self, case, machines, since, trouble):
-        text = ""
+    def _keep_artefacts(self, case, machines, since, trouble):
+        """Copies the logs of a case that failed into a folder; the last lines of the agents' and the coordinators'."""
+        folder = os.path.join(failed_directory(), case.__name__)
+        os.makedirs(folder, exist_ok=True)
+        files, logs = {"failure": f"{case.__name__}: {case.__doc__}\n{trouble}\n"}, {}
         for node in machines:
             with contextlib.suppress(Exception):
-                text += f"==== {node.name}: journalctl -u vesper-agent -x\n{node.explained(since - 5)}\n"
-                if trouble:
-                    self._keep(f"{case.__name__}.{node.name}.journal", node.journal_text(since - 5))
-        self._keep(case.__name__ + ".log", f"{case.__name__}: {case.__doc__}\n{trouble or ''}\n{text}")
-        return text
+                files[node.name + ".journal"] = node.journal_text(since - 5)
+                files[node.name + ".console"] = node.console()
+                logs.update(node.logs())
+        for name, path in self.bed.logs.items():
+            with contextlib.suppress(OSError), open(path, encoding="utf-8", errors="replace") as f:
+                logs[name] = f.read()
+        for name, text in {**files, **logs}.items():
+            with open(os.path.join(folder, name + ".log"), "w", encoding="utf-8") as f:
+                f.write(text)
+        lines = []
+        for name, text in logs.items():
+            lines += [f"-- {name}, the last {TAIL} lines", *text.splitlines()[-TAIL:]]
+        return [*lines, f"artefacts: {folder}", f"play it again: tests/node/run.py {case.__name__}"]
 
-    def _tell(self, case, kind, took, figures, trouble, explained):
+    def _report(self, case, kind, took, figures, trouble, tails):
         with self._print:
             self.counts[kind] += 1
-            print(f"{kind:7} node: {case.__doc__} ({took:.1f} s)")
+            print(f"{kind:7} node: {case.__name__}: {case.__doc__} ({took:.1f} s)")
             for line in figures.shown:
                 print(f"          {line}")
             for line in (trouble or "").splitlines():
                 print(f"        ! {line}")
-            for line in explained.splitlines()[-60:]:
+            for line in tails[:-2]:
                 print(f"        | {line}")
+            print(*tails[-2:], sep="\n", end="\n" if tails else "")
             sys.stdout.flush()
 
 
-def inside(folder, name, arguments):
-    """In namespaces of our own."""
+def log_directory():
+    return os.path.join(build_directory(), "node", "log")
+
+
+def failed_directory():
+    return os.path.join(build_directory(), "failed", "node")
+
+
+def inside(folder, arguments):
+    """Plays the cases of one bed, in namespaces of its own. Writes how many passed into the folder."""
     procs.exit_on_signals()
     begin = time.monotonic()
-    logs = os.path.join(build_directory(), "node", "log")
-    shutil.rmtree(logs, ignore_errors=True)
-    os.makedirs(logs)
-    with bedding.Bed(folder, name) as bed:
-        print(f"control plane and layers after {time.monotonic() - begin:.1f} s", flush=True)
+    with bedding.Bed(folder, os.path.basename(folder)) as bed:
         if arguments == ["--shell"]:
             node = bed.node(1)
             print(f"PID 1 of {node.name}: {node.pid1}; nsenter -t {node.pid1} -m -u -i -n -p -C bash")
             print(f"export KUBECONFIG={bed.cluster.kubeconfig()} PATH=$PATH:{bed.cluster.binaries}")
             return subprocess.call(["bash"])
-        runner = Runner(bed, logs)
-        runner.run(chosen(arguments))
+        print(f"a control plane and layers after {time.monotonic() - begin:.1f} s", flush=True)
+        runner = Runner(bed, log_directory())
+        runner.run([c for name in arguments for c in CASES if c.__name__ == name])
     if runner.hangs:
-        print(f"the bed's own hang (an empty scope that stops by its time-out): {runner.hangs}")
-    print("{ok} passed, {FAILED} failed, {skipped} skipped".format(**runner.counts))
-    return 1 if runner.counts["FAILED"] else 0
+        print(f"the bed's own hang (an empty scope that stops by its time-out): {runner.hangs}", flush=True)
+    with open(os.path.join(folder, "counts"), "w", encoding="ascii") as f:
+        json.dump(runner.counts, f)
+    return 0
 
 
 def chosen(arguments):
-    patterns = [a for a in arguments if a != "--all"]
-    found = [c for c in CASES if any(a in c.__name__ or a in c.__doc__ for a in patterns) or
+    """The cases of a command line. ValueError: it asks for one that does not exist."""
+    names = {c.__name__ for c in CASES}
+    patterns = [a for a in arguments if not a.startswith("--")]
+    if unknown := [a for a in arguments if a.startswith("--") and a not in ("--all", "--promises", "--prepare", "--shell")]:
+        raise ValueError(f"no such option: {' '.join(unknown)}")
+    if "--promises" in arguments:
+        if unknown := [n for n in promises.chosen("node") if n not in names]:
+            raise ValueError(f"tests/promises.py names cases that suite node does not have: {', '.join(unknown)}")
+        return [c for c in CASES if c.__name__ in promises.chosen("node")]
+    if unknown := [p for p in patterns if not any(p in c.__name__ or p in c.__doc__ for c in CASES)]:
+        raise ValueError(f"no case has this in its name or sentence: {', '.join(unknown)}")
+    # The name of a case means that case alone.
+    found = [c for c in CASES if any(p == c.__name__ if p in names else p in c.__name__ or p in c.__doc__ for p in patterns) or
              (not patterns and ("--all" in arguments or not getattr(c, "long", False)))]
-    for case in found:
-        case.named = bool(patterns)
+    if patterns:
+        os.environ.setdefault("VESPER_NODE_IDLE_SEC", str(cases_bars.IDLE_NAMED_SEC))
     return found
 
 
@@ -235,51 +281,89 @@ def remove(folder):
         time.sleep(0.05)
 
 
-def outside(arguments):
-    parent = tempfile.gettempdir()
-    remove_left(parent)
-    folder = tempfile.mkdtemp(prefix=NAME + "-", dir=parent)
+def _start(arguments):
+    """(folder, its lock, process) of a run in a bed of its own."""
+    folder = tempfile.mkdtemp(prefix=NAME + "-")
+    lock = open(os.path.join(folder, "lock"), "wb")
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    # All that is started in there ends with the first process of its process namespace. It is a shell, which reaps what
+    # others leave: one process of a machine that nobody reaps keeps the machine from ending.
+    return folder, lock, procs.spawn(["unshare", "-n", "-m", "-p", "-f", "--mount-proc", "--kill-child=SIGKILL", "sh", "-c",
+                                      '"$@"; exit $?', "sh", sys.executable, os.path.abspath(__file__), "--inside", folder,
+                                      *arguments])
+
+
+def outside(lines):
+    """Runs beds beside each other, one for each of these command lines. How many cases passed, failed, were skipped."""
+    counts, running = collections.Counter(), []
     try:
-        with open(os.path.join(folder, "lock"), "wb") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            # All that is started in there ends with the first process of its process namespace. It is a shell, which reaps what
-            # others leave: one process of a machine that nobody reaps keeps the machine from ending.
-            child = procs.spawn(["unshare", "-n", "-m", "-p", "-f", "--mount-proc", "--kill-child=SIGKILL", "sh", "-c",
-                                 '"$@"; exit $?', "sh", sys.executable, os.path.abspath(__file__), "--inside", folder,
-                                 *arguments])
+        for line in lines:
+            running.append(_start(line))
+        for folder, _, child in running:
+            status = child.wait()
             try:
-                return child.wait()
-            except BaseException:
-                child.kill()
-                child.wait()
-                raise
+                with open(os.path.join(folder, "counts"), encoding="ascii") as f:
+                    counts.update(json.load(f))
+            except OSError:
+                print(f"FAILED  node: a bed ended with status {status} before it had played all of its cases")
+                counts["FAILED"] += 1
     finally:
-        remove(folder)
+        for folder, lock, child in running:
+            child.kill()
+            child.wait()
+            remove(folder)
+            lock.close()
+    return counts
+
+
+def play(cases):
+    """0, or 1 if a case failed."""
+    for folder in (log_directory(), failed_directory()):
+        shutil.rmtree(folder, ignore_errors=True)
+        os.makedirs(folder)
+    beds = {}
+    for case in cases:
+        beds.setdefault(getattr(case, "bed", "machines"), []).append(case.__name__)
+    counts = collections.Counter()
+    # A case that measures wants the whole machine: then one bed runs after the other.
+    for lines in [[line] for line in beds.values()] if any(getattr(c, "long", False) for c in cases) else [list(beds.values())]:
+        counts.update(outside(lines))
+    print(f"{counts['ok']} passed, {counts['FAILED']} failed, {counts['skipped']} skipped")
+    return 1 if counts["FAILED"] else 0
 
 
 def main():
     arguments = sys.argv[1:]
     if arguments[:1] == ["--inside"]:
-        return inside(arguments[1], os.path.basename(arguments[1]), arguments[2:])
+        return inside(arguments[1], arguments[2:])
     if arguments == ["--list"]:
         for case in CASES:
             print(f"{case.__name__:24} {case.__doc__}")
         return 0
-    why = lacking()
-    if why:
-        print(f"skipped {len(chosen(arguments))} cases of node: {why}")
-        print(f"0 passed, 0 failed, {len(chosen(arguments))} skipped")
-        return 0
-    procs.exit_on_signals()
     try:
-        # There is no way to the outside from the namespaces: what is cached is made here.
-        system.prepare(newer=any(getattr(c, "layers", None) == "newer" for c in chosen(arguments)),
-                       helm=any(getattr(c, "helm", False) for c in chosen(arguments)))
+        cases = chosen(arguments)
+    except ValueError as e:
+        print(f"tests/node/run.py: {e}", file=sys.stderr)
+        return 2
+    procs.exit_on_signals()
+    why = lacking()
+    try:
+        if not why:  # There is no way to the outside from the namespaces: the cache is filled here.
+            system.prepare(newer=any(getattr(c, "layers", None) == "newer" for c in cases),
+                           helm=any(getattr(c, "helm", False) for c in cases))
     except system.Unavailable as e:
-        print(f"skipped {len(chosen(arguments))} cases of node: {e}")
-        print(f"0 passed, 0 failed, {len(chosen(arguments))} skipped")
+        why = str(e)
+    if why:
+        print(f"skipped {len(cases)} cases of node: {why}")
+        print(f"0 passed, 0 failed, {len(cases)} skipped")
         return 0
-    return outside(arguments)
+    if "--prepare" in arguments:
+        return 0
+    remove_left(tempfile.gettempdir())
+    if arguments == ["--shell"]:
+        outside([arguments])
+        return 0
+    return play(cases)
 
 
 if __name__ == "__main__":

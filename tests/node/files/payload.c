@@ -3,9 +3,10 @@
  *
  *   pause                sandbox container (by the name that they all have): reaps, and ends on SIGTERM
  *   payload term N       on SIGTERM runs on for N milliseconds, then ends
+ *   payload hold         on SIGTERM runs on until the case makes /trace/$POD.release, then ends
  *   payload deaf         does nothing on SIGTERM
  *
- * The last two write into /trace/$POD (shared with the machine, so that it outlives the pod): a line at the
+ * The last three write into /trace/$POD (shared with the machine, so that it outlives the pod): a line at the
  * start, at each SIGTERM, each 50 ms from then on, and at the end. So the last line tells how long it lived
  * after SIGTERM, killed or not. */
 #include <fcntl.h>
@@ -46,12 +47,18 @@ static void tick(void) {
         nanosleep(&(struct timespec){ .tv_nsec = TICK_MSEC * 1000000L }, NULL);
 }
 
-static int open_trace(void) {
-        char path[300];
+static const char *trace_path(const char *suffix) {
+        static char path[300];
         const char *pod = getenv("POD");
 
-        snprintf(path, sizeof(path), "/trace/%s", pod ? pod : "unnamed");
-        return open(path, O_WRONLY | O_CREAT | O_APPEND, 0644);
+        snprintf(path, sizeof(path), "/trace/%s%s", pod ? pod : "unnamed", suffix);
+        return path;
+}
+
+static int runs_on(const char *mode, int left) {
+        if (strcmp(mode, "hold") == 0)
+                return access(trace_path(".release"), F_OK) != 0;
+        return strcmp(mode, "deaf") == 0 || left > 0;
 }
 
 int main(int argc, char **argv) {
@@ -67,14 +74,14 @@ int main(int argc, char **argv) {
                         pause();
                 return 0;
         }
-        fd = open_trace();
+        fd = open(trace_path(""), O_WRONLY | O_CREAT | O_APPEND, 0644);
         if (fd < 0)
                 return 2;
         say(fd, "start");
         while (!got)
                 pause();
         say(fd, "SIGTERM");
-        for (; strcmp(mode, "deaf") == 0 || left > 0; left -= TICK_MSEC) {
+        for (; runs_on(mode, left); left -= TICK_MSEC) {
                 tick();
                 say(fd, "lives");
         }
