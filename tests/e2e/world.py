@@ -26,6 +26,7 @@ LEASE = "/apis/coordination.k8s.io/v1/namespaces/vesper-system/leases/vesper-coo
 BUDGETS = "/apis/vesper.sh/v1alpha1/nodedisruptionbudgets"
 WEBHOOKS = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
 PDBS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
+REVIEWS = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 COORDINATOR = "system:serviceaccount:vesper-system:vesper-coordinator"
 FINALIZER = "vesper.sh/termination"
 AWS_KEYS = {
@@ -61,6 +62,11 @@ class Figures:
 
     def add(self, text):
         self.shown.append(text)
+
+    def at_most(self, what, value, limit, unit):
+        """Shows the value, and fails when it is above the limit. The limit must not depend on the speed of the machine."""
+        self.add(f"{what}: {value:g} {unit}, at most {limit:g} {unit}")
+        assert value <= limit, f"{what}: {value:g} {unit} is above {limit:g} {unit}"
 
     def median(self, what, values, bar, unit, digits=0):
         """Shows all, and fails when the median is above the bar."""
@@ -164,6 +170,10 @@ class World:
                                           change=change)
         return names[0], instance
 
+    def nodes(self, pool, count):
+        """Names of that many Ready nodes with an instance each."""
+        return self.cluster.create_nodes(count, self.unique(pool), self.ec2.create_instances(count), {"e2e": pool})
+
     def get_node(self, name):
         return self.admin.find(f"/api/v1/nodes/{name}")
 
@@ -205,6 +215,14 @@ class World:
         """reason -> Event, of those about the object of that name."""
         items = self.admin.get(f"/api/v1/events?fieldSelector=involvedObject.name%3D{name}")["items"]
         return {e["reason"]: e for e in items}
+
+    def wait_event(self, name, reason, *texts):
+        """Waits for an Event of this reason about the object, whose message has all of these texts. Returns it."""
+        def found():
+            items = self.admin.get(f"/api/v1/events?fieldSelector=involvedObject.name%3D{name}")["items"]
+            return next((e for e in items if e["reason"] == reason and all(t in e["message"] for t in texts)), None)
+
+        return self.cluster.wait_for(found, LIMIT, f"Event {reason} of {name} with {texts}")
 
     def replicas(self, name, count, pool, grace=30, start=None, stop=None):
         """A ReplicaSet whose pods go to nodes of that pool; waits until all are Ready."""
@@ -255,6 +273,13 @@ class World:
             })
         self.cluster.wait_for(lambda: "currentHealthy" in self.admin.get(f"{PDBS}/{name}").get("status", {}),
                               timeout, f"the status of PDB {name}")
+
+    def calls(self, mark, user=None):
+        """The calls since the mark, with all that were answered before now: a request of our own has to show in the audit log first."""
+        marker = self.unique("marker")
+        self.admin.create(f"{REVIEWS}?fieldManager={marker}", {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"})
+        self.cluster.wait_for(lambda: self.audit.has(mark, marker), LIMIT, "the audit log has the last request")
+        return self.audit.since(mark, user)
 
     # -- processes
 
@@ -318,11 +343,14 @@ class World:
 
     # -- between cases
 
-    def clean(self):
-        """Stops what a case left running, and removes its objects past all finalizers."""
+    def stop_daemons(self):
         for daemon in self.daemons:
             daemon.stop()
         self.daemons.clear()
+
+    def clean(self):
+        """Stops what a case left running, and removes its objects past all finalizers."""
+        self.stop_daemons()
         admin = self.admin
         # Who refuses deletions, or makes others, goes before them: a case that failed left it all.
         for path in (WEBHOOKS, BUDGETS, "/apis/apps/v1/namespaces/default/deployments", "/apis/apps/v1/namespaces/default/statefulsets",
