@@ -64,7 +64,7 @@ class _Interrupted:
             meters = []
             # The shipped poll, in place of the second that e2e takes; notices spread over it.
             run = Interruption(bed(ctx), pods, lambda pid, m=meters: m.append(Meter(pid)) or m[-1],
-                               after_sec=POLL_SEC * (i + 0.5) / runs, **{"Metadata.PollSec": f"{POLL_SEC}s"})
+                               after_sec=POLL_SEC * (i + 0.5) / runs, poll_sec=POLL_SEC)
             self.runs.append(run)
             self.meters += meters
             bed(ctx).clean()
