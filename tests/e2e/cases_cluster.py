@@ -87,7 +87,7 @@ def leader_killed(world, figures):
                                    interval=0.005)
             leader.kill()
             killed = time.time()
-            world.node(pool)  # until now the pod that replaces the first has no place, and the budget allows no second eviction
+            world.node(pool)  # Until now the pod that replaces the first has no node, and the PDB allows no second eviction.
             taken = standby.wait_line("LEASE_ACQUIRED").time - killed
             world.wait_gone(node)
         calls = _evictions(world.calls(mark, COORDINATOR))
@@ -135,7 +135,7 @@ def budget_holds(world, figures):
         leader.wait_line("POD_EVICTION_BLOCKED", node=node)
         status = world.ctl("status")
         world.wait_event(node, "DrainBlocked", pool)
-        # Changes of the PDB and of a pod have the coordinator consider them anew. A removal that begins later comes to its end.
+        # The coordinator considers the pods again when the PDB or a pod changes. Then it removes a node that is deleted later.
         for path in f"{PDBS}/{pool}", f"/api/v1/namespaces/default/pods/{world.pods_of(pool)[0]['metadata']['name']}":
             world.admin.patch(path, {"metadata": {"annotations": {"e2e": "changed"}}})
         world.delete_node(later)
@@ -545,8 +545,8 @@ def _register(world, pool, ports, *, name=None, policy="Ignore", ca="", conditio
         "clientConfig": {"url": f"https://127.0.0.1:{port}/admission"} | ({"caBundle": ca} if ca else {}),
         "rules": [{"operations": ["DELETE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["nodes"]}]}
         for i, port in enumerate(ports)]
-    # One more, that nobody serves. The API server takes up all webhooks of an object together, and from then on refuses what this
-    # one is asked about.
+    # One more webhook, which has no server. The API server takes up all webhooks of an object at once. From then on it refuses each
+    # request that it would send to this one.
     mark = {"e2e-registered": world.unique(pool)}
     hooks.append({
         "name": "nobody.vesper.sh", "failurePolicy": "Fail", "sideEffects": "None", "admissionReviewVersions": ["v1"],

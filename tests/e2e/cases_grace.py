@@ -264,7 +264,7 @@ def pool_goes_first(world):
     assert any(line.startswith("(latecomer)") and "NotAdopted" in line for line in said.splitlines()), said
     world.admin.delete(f"{CLAIMS}/latecomer")
     world.cluster.wait_for(lambda: world.admin.find(f"{CLAIMS}/latecomer") is None, LIMIT, "the end of the claim that came late")
-    # The coordinator has got over it when it answers the next one.
+    # When the coordinator refuses the next claim, it has handled the end of this one.
     _standalone(world, row, "later-still", "0s")
     _wait_refused(world, "later-still", "ClaimOfPool")
     assert "deletionTimestamp" not in world.get_node(row.node)["metadata"] and row.claim()

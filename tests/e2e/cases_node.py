@@ -91,8 +91,8 @@ class Interruption:
         self.writes = [c for c in self.calls if c.is_write and not c.is_eviction and c.resource != "events"]
 
     def _check_polls(self, poll_sec):
-        """From the first poll on, the agent asks for at most one other feed between two polls. The number of polls is that of one poll
-        in poll_sec from the agent's start to its end, and one more at each end. A slow machine can only make it smaller."""
+        """Checks that the agent asks for at most one other feed between two polls, and polls once in poll_sec. The polls are counted
+        from the start of the agent to its end. A slow machine can only make them fewer."""
         first = next(i for i, r in enumerate(self.requests) if r.path == NOTICE)
         steady = self.requests[first:]
         for before, now in zip(steady, steady[1:]):

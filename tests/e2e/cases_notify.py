@@ -87,7 +87,7 @@ def notified_removal(world, figures):
     expected = ["noticed", "cordoned", "draining", "drained", "ended"]
     with Receiver() as receiver, world.coordinators(**_files(world, receiver)) as (leader, _):
         world.wait_adopted(node, later)
-        # A second phase too many of the first node would have come before the last one of the other.
+        # Any further phase of the first node would arrive before the last phase of the second.
         for name in node, later:
             world.delete_node(name)
             world.wait_gone(name)

@@ -191,8 +191,8 @@ class Drained:
         self.world.cluster.wait_running(sum(self.replicas.values()), timeout=LIMIT)
 
     def wait_scheduler(self):
-        """Waits until the scheduler has placed a pod that comes now. It has tried all that came before again by then: each pod that is
-        deleted has it try those that have no node."""
+        """Waits until the scheduler has placed two pods that are created now. The end of the first one is a reason for the scheduler to
+        try each pod without a node again."""
         path = "/api/v1/namespaces/default/pods"
         for i in range(2):
             name = self.world.cluster.create_pods(None, prefix=f"{self.pool}-any-{i}")[0]

@@ -232,7 +232,8 @@ class World:
                               timeout, f"the status of PDB {name}")
 
     def calls(self, mark, user=None):
-        """The calls since the mark, with all that were answered before now: a request of our own has to show in the audit log first."""
+        """Returns the calls since the mark. Waits until the audit log has a request that this function makes: calls that were answered
+        before it are in the log by then."""
         marker = self.unique("marker")
         self.admin.create(f"{REVIEWS}?fieldManager={marker}", {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"})
         self.cluster.wait_for(lambda: self.audit.has(mark, marker), LIMIT, "the audit log has the last request")

@@ -354,7 +354,7 @@ def coordinator_pod(bed, figures):
     api = (bed.cluster.ports["apiserver"], bed.cluster.ca, bed.token("vesper-coordinator"))
     mark = world.audit.mark()
     world.pool(pool, "1h")
-    # A coordinator judges its first minute long nothing. The rest of the case fills it.
+    # The coordinator judges no node in its first minute, which passes during the rest of this case.
     bed.admin.patch(f"{POOLS}/{pool}", {"spec": {"disruption": {"consolidation": {"policy": "WhenUnderutilized"}}}})
     node, instance = world.node(pool)
     forced, forced_instance = world.node(pool)
