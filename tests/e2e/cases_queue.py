@@ -42,7 +42,7 @@ def queue_spot(world, figures):
     nodes = _nodes(world, NODES)
     queue = Queue(world.ec2, world.unique("queue"))
     for node, _ in nodes:
-        world.cluster.create_pods(node, 1, prefix=node, stop=60)
+        world.cluster.create_pods(node, 1, prefix=node, stop="never")
     with world.coordinators(1, **{"Queue.Url": queue.url}) as (leader, ):
         world.wait_adopted(*[n for n, _ in nodes])
         begin = time.time()

@@ -11,7 +11,7 @@ from cases_node import _wait_polls
 from cases_rendered import values_files
 from daemons import LIMIT
 from metadata import Metadata
-from pods import AUTHORITY, PLUGIN, Pod, make_node
+from pods import AUTHORITY, PLUGIN, Pod
 from rendering import CHART, DISTRIBUTIONS, MANIFESTS, NAMESPACE, Refused, is_hook, one
 from world import AWS_KEYS, CLAIMS, COORDINATOR, FINALIZER, POOLS
 
