@@ -12,15 +12,13 @@ PROMISES = (
         "node": ("spot", "killed_in_phases"),
     }),
     ("A machine shuts down or reboots", {
-        "e2e": ("reboot_slots", "early_reboot"),
         "node": ("poweroff", "reboot", "two_reboots", "cancelled", "cable_cut", "killed_in_shutdown", "upgraded"),
     }),
     ("A node is deleted", {
-        "e2e": ("deleted_node", "leader_killed", "another_machine", "termination_protection", "budget_holds"),
-        "manifests": ("coordinator_pod",),
+        "e2e": ("deleted_node", "leader_killed", "another_machine", "apiserver_away", "budget_holds"),
     }),
     ("Too many at once", {
-        "e2e": ("node_webhook", "webhook_certificate"),
+        "e2e": ("webhook_killed", "webhook_certificate"),
     }),
     ("A node that stays unready", {
         "e2e": ("repair",),
@@ -33,7 +31,7 @@ PROMISES = (
         "node": ("by_hand",),
     }),
     ("Which nodes are not needed", {
-        "e2e": ("person_plans", "nodes_would_go"),
+        "e2e": ("person_plans",),
     }),
     ("A tour of five minutes", {
         "node": ("tour",),
@@ -41,7 +39,7 @@ PROMISES = (
     ("Install", {
         "e2e": ("usage", "bad_configuration", "agent_reload", "agent_faces", "coordinator_faces", "sanitized_agent"),
         "node": ("installed",),
-        "manifests": ("no_drift", "values", "nonsense", "permissions", "agent_drains"),
+        "manifests": ("no_drift", "values", "nonsense", "pods_are_made", "permissions", "agent_drains"),
     }),
     ("To take vesper out again", {
         "node": ("chart_installs", "chart_uninstalled"),

@@ -64,7 +64,7 @@ class _Interrupted:
             meters = []
             # The shipped poll, in place of the second that e2e takes; notices spread over it.
             run = Interruption(bed(ctx), pods, lambda pid, m=meters: m.append(Meter(pid)) or m[-1],
-                               after_sec=POLL_SEC * (i + 0.5) / runs, **{"Metadata.PollSec": f"{POLL_SEC}s"})
+                               after_sec=POLL_SEC * (i + 0.5) / runs, poll_sec=POLL_SEC)
             self.runs.append(run)
             self.meters += meters
             bed(ctx).clean()
@@ -442,8 +442,11 @@ def budget_blocked(ctx):
         b.cluster.wait_for(lambda: b.admin.get(f"{PDBS}/{pool}")["status"]["currentHealthy"] == pods, 20,
                            "all pods are counted by the PDB")
         b.quiet([leader.pid])
-        mark, gone = b.audit.mark(), Gone(b.admin, names)
+        mark, gone, deleted = b.audit.mark(), Gone(b.admin, names), time.monotonic()
         b.remove_nodes(names)
+        b.cluster.wait_for(lambda: any(r["reason"] == "BlockedByPDB" for c in b.claims(names[0]) for r in c["status"].get("blockers", [])),
+                           what="the NodeClaim names the PDB", interval=0.01)
+        told = time.monotonic() - deleted
         leader.wait_line("POD_EVICTION_BLOCKED", node=names[0])
         with Meter(leader.pid, 0.5) as held:
             time.sleep(HOLD_SEC)
@@ -465,10 +468,11 @@ def budget_blocked(ctx):
               [(len(asked), held.spent.cpu, delay, last, len(evictions(sent, 429)), *_cost([freed]))])
     kinds = _calls(ctx, "calls of the coordinator from then on",
                    [c for c in calls if c.user == COORDINATOR and c.resource != "leases"], ("pod", pods))
+    ctx.bar(f"{pods} pods behind a PDB that allows none: DELETE -> the NodeClaim names it", told, 1, "s")
     ctx.bar(f"{pods} pods behind a PDB that allows none, {HOLD_SEC} s: eviction calls", len(asked), 0, "calls")
     ctx.bar("that PDB gives way -> next eviction arrives", delay, 50, "ms")
     ctx.figure("... -> last of 200, one by one", f"{last:.1f} s")
-    ctx.json("budget-blocked", {"calls_held": len(asked), "cpu_held_seconds": held.spent.cpu, "delay_ms": delay,
+    ctx.json("budget-blocked", {"told_seconds": told, "calls_held": len(asked), "cpu_held_seconds": held.spent.cpu, "delay_ms": delay,
                                 "last_seconds": last, "cpu_freed_seconds": freed.spent.cpu, "calls": kinds,
                                 "rss_kb": freed.peak.rss_kb, "anonymous_kb": freed.peak.anonymous_kb})
 

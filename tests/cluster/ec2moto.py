@@ -86,9 +86,9 @@ class Ec2:
     def _image(self):
         return self.call("DescribeImages").find("./imagesSet/item/imageId").text
 
-    def tag_node(self, instance, node):
+    def tag_node(self, instance, node, region=None):
         """By this the coordinator knows whose instance it is, whatever the Node is called."""
-        self.call("CreateTags", **{"ResourceId.1": instance, "Tag.1.Key": "vesper.sh/node", "Tag.1.Value": node})
+        self.call("CreateTags", region, **{"ResourceId.1": instance, "Tag.1.Key": "vesper.sh/node", "Tag.1.Value": node})
 
     def set_termination_protection(self, instance, on=True):
         self.call("ModifyInstanceAttribute", InstanceId=instance,

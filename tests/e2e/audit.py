@@ -3,6 +3,7 @@
 
 import json
 import os
+import shutil
 
 from daemons import seconds
 
@@ -68,6 +69,18 @@ class AuditLog:
 
     def mark(self):
         return os.path.getsize(self.path)
+
+    def has(self, mark, text):
+        """Whether some request since the mark has this text in it."""
+        with open(self.path, "rb") as f:
+            f.seek(mark)
+            return text.encode() in f.read().rpartition(b"\n")[0]
+
+    def copy(self, mark, target):
+        """Copies what was written since the mark to the file target."""
+        with open(self.path, "rb") as f, open(target, "wb") as copy:
+            f.seek(mark)
+            shutil.copyfileobj(f, copy)
 
     def since(self, mark, user=None):
         """Answered calls, in the order of their arrival."""

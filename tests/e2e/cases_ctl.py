@@ -4,6 +4,7 @@
 import json
 import os
 import pty
+import select
 import signal
 import subprocess
 import termios
@@ -68,7 +69,6 @@ def person_drains(world, figures):
     """vesperctl drain: 30 pods behind two PDBs go, none refused; dry run before, undrain after; roles of people.yaml"""
     person, name = _person(world), world.unique("hand")
     node = _full_node(world, name)
-    mark = world.audit.mark()
     status, out, err = _run(person, "drain", node, "--dry-run", "-o", "json")
     assert status == 0 and not err, (status, out, err)
     assert [p["verdict"] for p in json.loads(out)[0]["pods"]] == ["Evicted"] * 2 * PODS, out
@@ -81,7 +81,7 @@ def person_drains(world, figures):
         took = time.monotonic() - begin
     assert status == 0 and not err, (status, out, err)
     assert f"{node}: drained in " in out and f"{2 * PODS} pods were ended" in out, out
-    calls = _evictions(world.audit.since(mark, PERSON))
+    calls = _evictions(world.calls(mark, PERSON))
     figures.add(f"{2 * PODS} pods moved in {took:.1f} s, fewest Ready of {PODS}: {a.fewest}, {b.fewest} (minAvailable "
                 f"{AVAILABLE}); evictions sent {len(calls)}, refused {sum(c.status != 201 for c in calls)}")
     assert len(calls) == 2 * PODS and all(c.status == 201 for c in calls), [c.status for c in calls]
@@ -114,7 +114,7 @@ def person_is_interrupted(world, figures):
         child.kill()
     assert child.returncode == 130, (child.returncode, out, err)
     assert err == f"node {node} stays cordoned; 3 pods are left; 'vesperctl undrain {node}' opens it\n", err
-    assert not _evictions(world.audit.since(mark, PERSON)), "an eviction was tried that the budget's status ruled out"
+    assert not _evictions(world.calls(mark, PERSON)), "an eviction was tried that the budget's status ruled out"
     figures.add(line.strip())
     assert _run(person, "undrain", node)[0] == 0
 
@@ -126,14 +126,19 @@ def person_is_interrupted(world, figures):
     assert "unschedulable" not in world.get_node(node)["spec"]
 
 
-def _read_terminal(master):
-    """What has come to it until nobody has it open any more."""
+REDRAW = "\x1b[1A\r\x1b[J"
+
+
+def _read_terminal(master, redraws=None):
+    """Reads the terminal until that many redraws have come; None: until no process has it open."""
     out = b""
-    while True:
+    while redraws is None or out.count(REDRAW.encode()) < redraws:
+        assert redraws is None or select.select([master], [], [], LIMIT)[0], f"nothing more comes after {out}"
         try:
             out += os.read(master, 65536)
         except OSError:
-            return out.decode()
+            break
+    return out.decode()
 
 
 def person_at_a_terminal(world, figures):
@@ -148,12 +153,12 @@ def person_at_a_terminal(world, figures):
     with procs.spawn([program("vesperctl"), "drain", node, "--kubeconfig", person], stdin=slave, stdout=slave,
                      stderr=slave) as child:
         os.close(slave)
-        time.sleep(2.5)
+        out = _read_terminal(master, redraws=2)
         child.send_signal(signal.SIGINT)
-        out = _read_terminal(master)
+        out += _read_terminal(master)
         assert child.wait(LIMIT) == 130, out
     os.close(master)
-    *drawn, said = out.split("\x1b[1A\r\x1b[J")
+    *drawn, said = out.split(REDRAW)
     figures.add(f"drawn {len(drawn)} times; {said.strip()}")
     assert len(drawn) >= 2 and all(len(line.rstrip()) < 60 for line in drawn), drawn
     assert said == f"node {node} stays cordoned; 2 pods are left; 'vesperctl undrain {node}' opens it\r\n", out

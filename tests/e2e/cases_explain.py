@@ -10,8 +10,6 @@ from cases_command import CTL, run
 from daemons import LIMIT
 from world import BUDGETS, CLAIMS, FINALIZER, PDBS, POOLS
 
-# From the cause to where the API tells of it.
-TOLD_SEC = 1.0
 NAMESPACE = "/api/v1/namespaces/vesper-system"
 
 # Answers what stands in the file of that providerID; the machine is there where nothing does.
@@ -71,14 +69,15 @@ class Scene:
         return done.returncode, json.loads(done.stdout)
 
     def told(self, node, reason, begin):
-        """Waits until the API says so; how long after the cause, in seconds."""
+        """Waits until the API tells the reason, and shows how long that took from begin."""
         self.world.cluster.wait_for(lambda: reason in self.reasons(node), LIMIT, f"{reason} of {node}")
-        return time.time() - begin
+        self.figures.add(f"cause -> {reason} in the API: {time.time() - begin:.2f} s")
 
     def is_held(self, node, reason, name, kind=None, begin=None):
-        """That the API says it in time, and explain first; the cause."""
+        """Waits until the API tells the reason, and shows how long that took from begin. Checks that explain names it first. Returns
+        the cause."""
         if begin is not None:
-            self.figures.median_time(f"cause -> {reason} in the API", [self.told(node, reason, begin)], TOLD_SEC, "s", 2)
+            self.told(node, reason, begin)
         status, answer = self.explain(node)
         first = next((c for c in answer["causes"] if c["holds"]), None)
         assert status == 3 and answer["held"] and first, (status, answer)
@@ -101,7 +100,6 @@ def scene(world, figures, grace=None):
         f.write(_COMMAND.format(folder=folder))
     os.chmod(command, 0o700)
     pool = world.pool(world.unique("explain"), grace)
-    figures.look()
     with world.coordinators(count=1, provider="exec", command=command, **{"Drain.LoadBalancerWaitSec": "0"}):
         yield Scene(world, figures, pool, folder)
 
@@ -158,7 +156,7 @@ def explain_several_pdbs(world, figures):
             world.budget(name, s.pool, 0)
         begin = world.delete_node(node)
         pods = {p["metadata"]["name"] for p in world.pods_of(s.pool)}
-        figures.median_time("cause -> SeveralPDBs in the API", [s.told(node, "SeveralPDBs", begin)], TOLD_SEC, "s", 2)
+        s.told(node, "SeveralPDBs", begin)
         _, answer = s.explain(node)
         first = answer["causes"][0]
         assert first["reason"] == "SeveralPDBs" and first["object"]["name"] in pods, answer

@@ -68,16 +68,20 @@ def _health_of_its_own(metrics, health):
     with contextlib.ExitStack() as held:
         for _ in range(20):
             held.enter_context(socket.create_connection((host, int(port)), timeout=LIMIT))
-        time.sleep(0.1)
+
+        def is_held():
+            try:
+                return not fetch(f"http://{metrics}/healthz", timeout=0.5)
+            except OSError:
+                return True
+
+        deadline = time.monotonic() + LIMIT
+        while not is_held():
+            assert time.monotonic() < deadline, "the connections to the metrics are not all held"
         assert fetch(f"http://{health}/metrics")[0] == 404, "whoever may probe reads the metrics"
         for _ in range(10):
             _health(f"http://{health}")
-        try:
-            fetch(f"http://{metrics}/healthz", timeout=0.5)
-        except OSError:
-            pass
-        else:
-            raise AssertionError("the connections to the metrics are not all held: this shows nothing")
+        assert is_held(), "the connections to the metrics were not held to the end"
 
 
 def agent_faces(world, figures):

@@ -9,7 +9,6 @@ import traceback
 from daemons import LIMIT, seconds
 from world import CLAIMS, COORDINATOR, POOLS
 
-SOON = 4  # s: what is done at once, on a busy machine
 PROTECTED = {"vesper.sh/do-not-evict": "true"}
 UNITS = "write whole numbers, each with its unit s, m or h"
 
@@ -53,23 +52,19 @@ class Row:
 
     def deletes(self, pod):
         """The coordinator's own deletions of that pod."""
-        return [c for c in self.world.audit.since(self.mark, COORDINATOR)
+        return [c for c in self.world.calls(self.mark, COORDINATOR)
                 if c.verb == "delete" and c.resource == "pods" and c.name == pod and c.status in (200, 202)]
 
     def wait_deleted(self, pod, what):
         return self.world.cluster.wait_for(lambda: self.deletes(pod), LIMIT, what)[0]
 
     def evicted(self):
-        return [c for c in self.world.audit.since(self.mark, COORDINATOR)
+        return [c for c in self.world.calls(self.mark, COORDINATOR)
                 if c.is_eviction and c.name.startswith(self.name) and c.status == 201]
 
-    def wait_event(self, name, reason, *texts):
-        """An Event of this reason about the object, whose text has all of these."""
-        def told():
-            items = self.world.admin.get(f"/api/v1/events?fieldSelector=involvedObject.name%3D{name}")["items"]
-            return any(e["reason"] == reason and all(t in e["message"] for t in texts) for e in items)
-
-        self.world.cluster.wait_for(told, LIMIT, f"the Event {reason} of {name} with {texts}")
+    def remove(self, pod):
+        """Removes the pod as a kubelet does when it has ended."""
+        self.world.admin.delete(f"/api/v1/namespaces/default/pods/{pod}", {"gracePeriodSeconds": 0})
 
     def wait_ended(self):
         """When the Node was gone; its instance has been told to end, once."""
@@ -91,6 +86,8 @@ def unset(world):
     """Unset, the controller waits for ever for pods to be drained, and says for whom."""
     row = Row(world, "unset", None)
     pod = row.pod("web", 1)
+    later = Row(world, "unset-later", "8s")
+    later.pod("web", 1)
     yield row
     row.begin()
 
@@ -103,44 +100,49 @@ def unset(world):
     assert claim["status"]["blockers"][0]["pod"] == f"default/{pod}", claim["status"]
     said = world.ctl("status").stdout
     assert f"{row.node} waits for pod default/{pod} for ever: terminationGracePeriod is unset" in said, said
-    time.sleep(15)
+    world.wait_adopted(later.node)
+    later.begin()
+    later.wait_ended()
     assert "deletionTimestamp" not in row.get_pod(pod)["metadata"] and world.get_node(row.node), "it did not wait"
 
 
 def zero(world):
     """0s instructs the controller to evict all pods by force immediately: budgets and do-not-evict are not asked."""
     row = Row(world, "zero", "0s")
-    pods = [row.pod("web", 60), row.pod("opted-out", 60, blocked=False, annotations=PROTECTED), row.pod("free", 60, blocked=False)]
+    hour = 3600
+    pods = [row.pod("web", hour), row.pod("opted-out", hour, blocked=False, annotations=PROTECTED), row.pod("free", hour, blocked=False)]
     yield row
-    begun = row.begin()
-    gone = row.wait_ended()
+    row.begin()
+    row.wait_ended()  # which does not wait for the hour
     for pod in pods:
         calls = row.deletes(pod)
         assert calls, f"{pod} was not deleted"
-        assert calls[0].received < begun + SOON and calls[0].body["gracePeriodSeconds"] <= 1, (pod, calls[0].body)
-    assert not row.evicted() and gone < begun + 3 * SOON, (row.evicted(), gone - begun)
+        assert calls[0].body["gracePeriodSeconds"] <= 1, (pod, calls[0].body)
+    assert not row.evicted(), row.evicted()
 
 
 def of_the_claim_deleted_first(world):
     """The NodeClaim's deletionTimestamp is what counts, not the Node's: here the claim was deleted first, and nobody led."""
-    row = Row(world, "of-claim", "20s")
-    row.pod("web", 1)
+    row = Row(world, "of-claim", "1h")
+    pod = row.pod("web", 1)
     yield row
     world.admin.delete(f"{CLAIMS}/{row.claim()['metadata']['name']}")
     yield row
     world.cluster.wait_for(lambda: "deletionTimestamp" in world.get_node(row.node)["metadata"], LIMIT, "the Node is deleted, too")
-    _check_measured(world, row, 20)
+    _check_measured(world, row, 3600)
+    row.remove(pod)
     row.wait_ended()
 
 
 def of_the_claim_deleted_last(world):
     """The NodeClaim's deletionTimestamp is what counts, not the Node's: here the Node was deleted first, and nobody led."""
-    row = Row(world, "of-node", "20s")
-    row.pod("web", 1)
+    row = Row(world, "of-node", "1h")
+    pod = row.pod("web", 1)
     yield row
     row.begin()
     yield row
-    _check_measured(world, row, 20)
+    _check_measured(world, row, 3600)
+    row.remove(pod)
     row.wait_ended()
 
 
@@ -153,32 +155,35 @@ def _check_measured(world, row, tgp):
 
 def grace_longer(world):
     """A pod whose terminationGracePeriodSeconds is greater than the NodeClaim's is deleted as soon as the Node begins disruption."""
-    row = Row(world, "longer", "8s")
-    pod = row.pod("web", 120)
+    row = Row(world, "longer", "1h")
+    pod = row.pod("web", 2 * 3600)
     yield row
-    begun = row.begin()
-    call = row.wait_deleted(pod, "the deletion at once")
-    assert call.received < begun + SOON and 1 <= call.body["gracePeriodSeconds"] <= 8, (call.received - begun, call.body)
+    row.begin()
+    call = row.wait_deleted(pod, "the deletion, an hour before the deadline")
+    assert 3600 - LIMIT <= call.body["gracePeriodSeconds"] <= 3600, call.body
+    row.remove(pod)
     row.wait_ended()
 
 
 def grace_fits(world):
     """A pod is deleted at T = node timeout - its terminationGracePeriodSeconds, whatever its budget or do-not-evict says; the Node
     has an Event that says when it goes, and the pod one that says who deletes it, and why."""
-    row = Row(world, "fits", "16s")
-    pods = [row.pod("web", 6), row.pod("opted-out", 6, blocked=False, annotations=PROTECTED)]
+    grace = 20
+    row = Row(world, "fits", "30s")
+    pods = [row.pod("web", grace), row.pod("opted-out", grace, blocked=False, annotations=PROTECTED)]
     yield row
     row.begin()
     deadline = row.deadline()
-    row.wait_event(row.node, "TerminationDeadline", f"Node goes at {rfc3339(deadline)} whatever is left", "terminationGracePeriod")
-    for pod in pods:
-        row.wait_event(pod, "DeletionAtDeadline", f"Node {row.node} is being removed and goes at {rfc3339(deadline)}")
-        assert "deletionTimestamp" not in row.get_pod(pod)["metadata"], "deleted before it was warned"
+    world.wait_event(row.node, "TerminationDeadline", f"Node goes at {rfc3339(deadline)} whatever is left", "terminationGracePeriod")
+    warnings = {pod: world.wait_event(pod, "DeletionAtDeadline", f"Node {row.node} is being removed and goes at {rfc3339(deadline)}")
+                for pod in pods}
     for pod in pods:
         call = row.wait_deleted(pod, "the deletion that its grace asks for")
-        early = deadline - 6 - call.received
-        assert -SOON < early <= 0.1, f"{pod} was deleted {early} s before T - 6 s"
-        row.wait_event(pod, "PodDeletedAtDeadline", f"Node {row.node} goes at {rfc3339(deadline)}", "a grace of 6 s")
+        assert seconds(warnings[pod]["metadata"]["creationTimestamp"]) <= call.received, f"{pod} was deleted before it was warned"
+        # Not before its time; and not as late as T, where nothing is left of its grace.
+        assert -0.1 <= call.received - (deadline - grace) < grace, f"{pod} was deleted {deadline - call.received} s before T"
+        world.wait_event(pod, "PodDeletedAtDeadline", f"Node {row.node} goes at {rfc3339(deadline)}", f"a grace of {grace} s")
+        row.remove(pod)
     row.wait_ended()
 
 
@@ -197,14 +202,14 @@ def already_terminating(world):
 
 def at_the_end(world):
     """Once the terminationGracePeriod is exceeded, the node is removed from the cloud provider, whatever is left on it."""
-    row = Row(world, "at-end", "6s")
+    row = Row(world, "at-end", "15s")
     pod = row.pod("stuck", 1)
     yield row
     row.begin()
     deadline = row.deadline()
     gone = row.wait_ended()
-    row.wait_event(row.node, "DeadlinePassed", pod)
-    assert deadline - 0.1 <= gone < deadline + 3 * SOON, gone - deadline
+    world.wait_event(row.node, "DeadlinePassed", pod)
+    assert gone >= deadline - 0.1, gone - deadline
 
 
 def by_hand(world):
@@ -215,8 +220,7 @@ def by_hand(world):
     row.begin()
     world.cluster.wait_for(lambda: row.claim()["status"].get("blockers"), LIMIT, "the claim says who holds it")
     world.cluster.kubectl("drain", row.node, "--grace-period=0", "--disable-eviction=true", "--force")
-    drained = time.time()
-    assert row.wait_ended() < drained + 2 * SOON, "the removal did not go on at once"
+    row.wait_ended()
     assert not any(row.deletes(pod) for pod in pods) and not row.evicted()
 
 
@@ -235,7 +239,7 @@ def no_pool(world):
     """Users of NodeClaims without NodePools take advantage of it, too: deleting such a claim removes its Node within its own."""
     row = Row(world, "no-pool", None, pool=False)
     row.pod("stuck", 1)
-    _standalone(world, row, "no-pool", "6s")
+    _standalone(world, row, "no-pool", "15s")
     yield row
     _standalone(world, row, "no-pool-twin", "0s")
     _wait_refused(world, "no-pool-twin", "ClaimsConflict")
@@ -244,11 +248,11 @@ def no_pool(world):
     claim = world.admin.get(f"{CLAIMS}/no-pool")
     assert claim["status"]["phase"] == "Adopted" and claim["status"]["identity"]["method"], claim
     row.mark = world.audit.mark()
-    world.admin.delete(f"{CLAIMS}/no-pool")
+    deleted = world.admin.delete(f"{CLAIMS}/no-pool")
     deadline = row.deadline()
-    assert deadline == seconds(world.admin.get(f"{CLAIMS}/no-pool")["metadata"]["deletionTimestamp"]) + 6
+    assert deadline == seconds(deleted["metadata"]["deletionTimestamp"]) + 15, (deadline, deleted)
     gone = row.wait_ended()
-    assert deadline - 0.1 <= gone < deadline + 3 * SOON, gone - deadline
+    assert gone >= deadline - 0.1, gone - deadline
 
 
 def pool_goes_first(world):
@@ -257,11 +261,14 @@ def pool_goes_first(world):
     yield row
     _standalone(world, row, "latecomer", "0s")
     _wait_refused(world, "latecomer", "ClaimOfPool")
-    row.wait_event("latecomer", "NotAdopted", "NodePool pool-first")
+    world.wait_event("latecomer", "NotAdopted", "NodePool pool-first")
     said = world.ctl("status").stdout
     assert any(line.startswith("(latecomer)") and "NotAdopted" in line for line in said.splitlines()), said
     world.admin.delete(f"{CLAIMS}/latecomer")
-    time.sleep(SOON)
+    world.cluster.wait_for(lambda: world.admin.find(f"{CLAIMS}/latecomer") is None, LIMIT, "the end of the claim that came late")
+    # When the coordinator refuses the next claim, it has handled the end of this one.
+    _standalone(world, row, "later-still", "0s")
+    _wait_refused(world, "later-still", "ClaimOfPool")
     assert "deletionTimestamp" not in world.get_node(row.node)["metadata"] and row.claim()
 
 
@@ -286,6 +293,12 @@ ROWS = [unset, zero, of_the_claim_deleted_first, of_the_claim_deleted_last, grac
 LEADERLESS = (of_the_claim_deleted_first, of_the_claim_deleted_last)
 
 
+def _server_time(world):
+    """The second of the API server's clock, as it would write it into an object."""
+    made = world.admin.create("/api/v1/namespaces?dryRun=All", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "now"}})
+    return made["metadata"]["creationTimestamp"]
+
+
 def _end(row):
     for _ in row:
         raise AssertionError("a row yielded too often")
@@ -301,7 +314,9 @@ def grace_sentences(world, figures):
         first.stop()
     for make in LEADERLESS:
         next(rows[make])
-    time.sleep(2)  # the second half of such a removal begins in another second of the server's clock
+    # The second half of such a removal begins in another second of the server's clock.
+    begun = _server_time(world)
+    world.cluster.wait_for(lambda: _server_time(world) > begun, LIMIT, "the next second")
     with world.coordinator("grace") as leader:
         leader.wait_line("LEASE_ACQUIRED")
         with concurrent.futures.ThreadPoolExecutor(len(rows)) as together:

@@ -80,17 +80,18 @@ def notified_interruption(world, figures):
 def notified_removal(world, figures):
     """others are told of a removal, from the deletion of the Node to the end of its machine"""
     pool = world.pool(world.unique("told"))
-    node, _ = world.node(pool)
+    node, later = (world.node(pool)[0] for _ in range(2))
     uid = world.get_node(node)["metadata"]["uid"]
     world.cluster.create_pods(node, 2, prefix=node, stop=1)
     world.cluster.wait_running(2, node)
+    expected = ["noticed", "cordoned", "draining", "drained", "ended"]
     with Receiver() as receiver, world.coordinators(**_files(world, receiver)) as (leader, _):
-        world.wait_adopted(node)
-        world.delete_node(node)
-        world.wait_gone(node)
-        expected = ["noticed", "cordoned", "draining", "drained", "ended"]
-        world.cluster.wait_for(lambda: len(receiver.phases(node)) >= len(expected), LIMIT, "all phases are told")
-        time.sleep(1)  # more than these would have come
+        world.wait_adopted(node, later)
+        # Any further phase of the first node would arrive before the last phase of the second.
+        for name in node, later:
+            world.delete_node(name)
+            world.wait_gone(name)
+            world.cluster.wait_for(lambda n=name: receiver.phases(n)[-1:] == expected[-1:], LIMIT, f"the last phase of {name} is told")
         assert receiver.phases(node) == expected, receiver.phases(node)
         taken = receiver.taken(node)
         _check_messages(taken, uid)

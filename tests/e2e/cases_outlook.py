@@ -82,7 +82,7 @@ def nodes_would_go(world, figures):
         _, _, message = _wait(world, promised, "Consolidatable", "False", "Nominated")
         assert message == f"it is promised to pending pod default/{waiting} (status.nominatedNodeName)", message
         world.admin.delete(f"/api/v1/namespaces/default/pods/{waiting}")
-        event = world.cluster.wait_for(lambda: world.events(busy).get("Unconsolidatable"), LIMIT, f"an Event about {busy}")
+        event = world.wait_event(busy, "Unconsolidatable")
         assert (event["type"], event["message"]) == ("Normal", f"pdb default/{name} prevents pod evictions (PDB_BLOCKS)"), event
         _, _, message = _wait(world, dear, "Consolidatable", "False", "PoolLimit")
         assert message.endswith("may have 1 node (spec.limits) and has 1, this one included. Raise spec.limits.nodes to at least 2"), message

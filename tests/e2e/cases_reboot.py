@@ -12,9 +12,6 @@ from world import COORDINATOR, seconds
 REQUEST = "vesper.sh/shutdown-request"
 GRANTED = "vesper.sh/shutdown-granted"
 SLOT_SEC = 60
-# A leader settles for half a minute before its first grant.
-SETTLED_SEC = 60
-OTHER_LEADS_SEC = 60
 
 
 def _annotate(world, node, key, value):
@@ -55,11 +52,6 @@ def _nodes(world, count):
     return nodes
 
 
-def _has_event(world, node, reason):
-    world.cluster.wait_for(lambda: reason in world.events(node), 20, f"Event {reason} of {node}")
-    return world.events(node)[reason]["message"]
-
-
 def reboot_slots(world, figures):
     """two nodes ask for a reboot at once: one is granted, then, when it is back, the other; over a change of leaders"""
     first, second = _nodes(world, 2)
@@ -69,23 +61,22 @@ def reboot_slots(world, figures):
         asked = time.monotonic()
         _ask(world, first, 3000)
         _ask(world, second, 3600)
-        world.cluster.wait_for(lambda: _holders(world, [first, second]), SETTLED_SEC, "a grant")
+        world.cluster.wait_for(lambda: _holders(world, [first, second]), LIMIT, "a grant")
         figures.add(f"asked of a leader that has just begun -> granted {time.monotonic() - asked:.1f} s")
         assert _holders(world, [first, second]) == [first], "the one with less patience is first"
         leader.wait_line("REBOOT_SLOT_GRANTED", node=first)
         leader.wait_line("REBOOT_SLOT_WAITS", node=second)
-        _has_event(world, first, "RebootGranted")
-        world.cluster.wait_for(lambda: first in world.events(second)["RebootWaits"]["message"], 20,
-                               f"the Event of {second} names who holds the slot")
+        world.wait_event(first, "RebootGranted")
+        world.wait_event(second, "RebootWaits", first)  # which holds the slot
 
         # The leader dies while the node is away; whoever leads next goes by what stands on the Nodes.
         leader.kill()
-        other.wait_line("LEASE_ACQUIRED", OTHER_LEADS_SEC)
-        time.sleep(2)
+        other.wait_line("LEASE_ACQUIRED")
+        other.wait_line("REBOOT_SLOT_WAITS", node=second)
         assert _holders(world, [first, second]) == [first], "the slot did not survive the leader"
         assert not _grant(world, second), f"{second} was granted while {first} is not back"
         _set_boot(world, first, f"{first}-2")
-        world.cluster.wait_for(lambda: _grant(world, second), SETTLED_SEC, f"the grant of {second}")
+        world.cluster.wait_for(lambda: _grant(world, second), LIMIT, f"the grant of {second}")
         other.wait_line("REBOOT_SLOT_FREED", node=first)
 
         # The agents take their requests off; nothing is left then.
@@ -93,8 +84,8 @@ def reboot_slots(world, figures):
             _annotate(world, n, REQUEST, None)
         world.cluster.wait_for(
             lambda: not any(GRANTED in world.get_node(n)["metadata"].get("annotations", {})
-                            for n in (first, second)), 20, "the grants are taken off")
-        patches = [c for c in world.audit.since(mark, COORDINATOR) if c.verb == "patch" and c.resource == "nodes"]
+                            for n in (first, second)), LIMIT, "the grants are taken off")
+        patches = [c for c in world.calls(mark, COORDINATOR) if c.verb == "patch" and c.resource == "nodes"]
     figures.add(f"patches of two Nodes by the coordinators: {len(patches)}")
     assert len(patches) <= 6, patches
     assert all(c.status in (200, 409) for c in patches), patches
@@ -111,18 +102,19 @@ def early_reboot(world, figures):
         boot_id = f.read().strip()
     pool = world.pool(world.unique("early"))
     node, instance = world.node(pool)
+    second, third = _nodes(world, 2)
     _set_boot(world, node, boot_id)
     world.cluster.create_pods(node, 5, prefix=node)
     world.cluster.wait_running(5, node)
     rebooted = lambda: [c for c in world.ec2log.calls if c.action == "RebootInstances" and instance in c.instances]
-    with world.coordinators() as (leader, other), world.metadata(instance) as metadata:
+    with world.coordinators(**{"Budget.MaxConcurrentReboots": "2"}) as (leader, other), world.metadata(instance) as metadata:
         world.wait_adopted(node)
         metadata.event(event, "system-reboot", 30 * 3600)
         with world.agent(node, metadata, **{"Policy.Reboot": "early", "Drain.LoadBalancerWaitSec": "0"}) as agent:
             asked = time.monotonic()
             agent.wait_line("REBOOT_REQUESTED", node=node)
             assert not world.get_node(node)["spec"].get("unschedulable"), "it was cordoned before it was granted"
-            leader.wait_line("REBOOT_SLOT_GRANTED", SETTLED_SEC + 30, node=node)
+            leader.wait_line("REBOOT_SLOT_GRANTED", node=node)
             world.wait_condition(node, "Drained")
             assert not world.cluster.pods(node), "pods are left"
             world.cluster.wait_for(rebooted, LIMIT, "the call of EC2")
@@ -132,19 +124,20 @@ def early_reboot(world, figures):
             annotations = world.get_node(node)["metadata"]["annotations"]
             assert annotations["vesper.sh/reboot-taken"] == event, annotations
             assert '"sent":true' in _grant_text(world, node), annotations
-            _has_event(world, node, "MachineRebooted")
+            world.wait_event(node, "MachineRebooted")
 
-            # Whoever leads next finds the mark, while the machine still shows its old boot.
+            # The next leader finds the mark, while the machine still shows its old boot. It has settled when it grants a slot.
             leader.kill()
-            other.wait_line("LEASE_ACQUIRED", OTHER_LEADS_SEC)
-            time.sleep(10)
+            other.wait_line("LEASE_ACQUIRED")
+            _ask(world, second)
+            world.cluster.wait_for(lambda: _grant(world, second), LIMIT, "the second slot is granted")
             assert len(rebooted()) == 1, rebooted()
             assert agent.alive(), agent.tail()
             agent.kill()  # the machine goes down
+        _ask(world, third)
         _set_boot(world, node, f"{node}-2")
-        world.cluster.wait_for(lambda: not _grant_text(world, node), SETTLED_SEC, "the slot is free again")
-        time.sleep(5)
-        assert len(rebooted()) == 1, rebooted()
+        world.cluster.wait_for(lambda: _grant(world, third), LIMIT, "the first slot is free again, and granted")
+        assert not _grant_text(world, node) and len(rebooted()) == 1, rebooted()
 
 
 CASES = [reboot_slots, early_reboot]

@@ -23,10 +23,6 @@ from compare import Tool, moves  # noqa: E402
 ZONE, HOST, ROW = "topology.kubernetes.io/zone", "kubernetes.io/hostname", "example.com/row"
 KINDS = "nodes,pods,namespaces,persistentvolumes,persistentvolumeclaims,storageclasses,csinodes"
 APPS = "/apis/apps/v1/namespaces/default"
-# kube-scheduler tries a pod that found no node again after 1 s, 2 s, 4 s, whenever something has changed that may help it.
-BOUND_SEC = 30
-# So long a pod has to stay without a node, with the scheduler's word that there is none.
-STAYS_SEC = 4
 # How many nodes go of each cluster, which has room for that. A yes speaks of two schedulers, one that packs and one that spreads, to which
 # the biggest pods come first. Where the last seats are given away, what happens may depend on the order in which the pods really come.
 DRAINS = 2
@@ -187,12 +183,21 @@ class Drained:
     def wait_bound(self, when):
         try:
             self.world.cluster.wait_pods(lambda pods: not self.missing(pods) and len(pods) == sum(self.replicas.values()), None,
-                                         BOUND_SEC)
+                                         LIMIT)
         except TimeoutError:
             pods = self.world.cluster.pods()
             raise AssertionError(f"{when}: not on a node: {self.missing(pods)}; {_words(pods)}") from None
         # Not all run yet, and a pod that is drained before it does is none of this case's matters.
         self.world.cluster.wait_running(sum(self.replicas.values()), timeout=LIMIT)
+
+    def wait_scheduler(self):
+        """Waits until the scheduler has placed two pods that are created now. The end of the first one is a reason for the scheduler to
+        try each pod without a node again."""
+        path = "/api/v1/namespaces/default/pods"
+        for i in range(2):
+            name = self.world.cluster.create_pods(None, prefix=f"{self.pool}-any-{i}")[0]
+            self.world.cluster.wait_for(lambda n=name: "nodeName" in self.world.admin.get(f"{path}/{n}")["spec"], LIMIT, f"{name} on a node")
+            self.world.admin.delete(f"{path}/{name}", {"gracePeriodSeconds": 0})
 
     def plan_says(self, node, status):
         """vesperctl asks the same simulation, of what it reads from the API server itself."""
@@ -232,8 +237,8 @@ class Drained:
         def refused(pods):
             return [p for p in pods if p["metadata"]["labels"]["app"] == self.holder and _unschedulable(p)]
 
-        self.world.cluster.wait_pods(refused, None, BOUND_SEC, f"the scheduler's refusal of {pod['metadata']['name']}'s successor")
-        time.sleep(STAYS_SEC)
+        self.world.cluster.wait_pods(refused, None, LIMIT, f"the scheduler's refusal of {pod['metadata']['name']}'s successor")
+        self.wait_scheduler()
         pods = self.world.cluster.pods()
         missing = self.missing(pods)
         assert missing.get(self.holder) == 1, f"{node} may not go, but all pods of {self.holder} are on nodes: {missing}"

@@ -20,7 +20,7 @@ sys.path.insert(0, os.path.join(TOP, "tests", "cluster"))
 import procs  # noqa: E402
 
 POLL = 0.005
-# What has to come is waited for so long: a busy machine may take long. What must come soon is measured.
+# Seconds after which a wait for an event fails. This only ends what hangs: no case depends on how soon an event comes.
 LIMIT = 120
 
 

@@ -4,6 +4,7 @@ about tokens, and like it ending the connection after each answer (tests/fake/fa
 
 import dataclasses
 import http.server
+import itertools
 import json
 import secrets
 import sys
@@ -31,10 +32,19 @@ class Request:
     method: str
     path: str
     status: int
-    time: float  # when it was answered, seconds since 1970
+    number: int  # of its connection, in the order in which they were accepted
 
 
 class _Server(http.server.ThreadingHTTPServer):
+    """Numbers the connections in the order in which they come. The threads that serve them may run in any order."""
+    def __init__(self, *arguments):
+        self.numbers, self._next = {}, itertools.count()
+        super().__init__(*arguments)
+
+    def process_request(self, request, client_address):
+        self.numbers[client_address] = next(self._next)
+        super().process_request(request, client_address)
+
     def handle_error(self, request, client_address):
         """Silent about a client that has gone, killed by a case perhaps."""
         if not isinstance(sys.exc_info()[1], ConnectionError):
@@ -46,7 +56,7 @@ class Metadata:
     def __init__(self, instance, zone="us-east-1a", address=("127.0.0.1", 0)):
         self.instance = instance
         self.zone = zone
-        self.requests = []
+        self._requests = []
         self._tokens = {}
         self._action = None
         self._pages = {}
@@ -98,18 +108,24 @@ class Metadata:
             self._action = None
 
     def log(self):
+        """The requests in the order of their connections, each of which carries one."""
         with self._lock:
-            return list(self.requests)
+            return sorted(self._requests, key=lambda r: r.number)
+
+    def _answer_and_note(self, number, method, path, headers):
+        """Returns status and body. Notes the request before its answer leaves: a client that has an answer finds it in the log."""
+        with self._lock:
+            status, body = self._answer(method, path, headers)
+            self._requests.append(Request(method, path, status, number))
+        return status, body
 
     def _answer(self, method, path, headers):
-        """Status and body."""
+        """Returns status and body. The caller holds the lock."""
         if path == "/latest/api/token":
             return self._token(method, headers)
         if method != "GET":
             return 405, _PAGE.format(405, "Method Not Allowed")
-        with self._lock:
-            ends = self._tokens.get(headers.get(_TOKEN))
-            action, others = self._action, dict(self._pages)
+        ends = self._tokens.get(headers.get(_TOKEN))
         if ends is None or ends < time.monotonic():
             return 401, _PAGE.format(401, "Unauthorized")
         pages = {
@@ -121,9 +137,9 @@ class Metadata:
                 "accountId": "123456789012"
             })
         }
-        pages.update({path: body for path, body in others.items() if body is not None})
-        if action:
-            pages[NOTICE] = json.dumps(action)
+        pages.update({path: body for path, body in self._pages.items() if body is not None})
+        if self._action:
+            pages[NOTICE] = json.dumps(self._action)
         if path not in pages:
             return 404, _PAGE.format(404, "Not Found")
         return 200, pages[path]
@@ -137,8 +153,7 @@ class Metadata:
         if not ttl.isdigit() or not 1 <= int(ttl) <= 21600:
             return 400, _PAGE.format(400, "Bad Request")
         token = secrets.token_urlsafe(40) + "=="
-        with self._lock:
-            self._tokens[token] = time.monotonic() + int(ttl)
+        self._tokens[token] = time.monotonic() + int(ttl)
         return 200, token
 
     def _handler(self):
@@ -152,7 +167,8 @@ class Metadata:
 
             def _serve(self):
                 self.rfile.read(int(self.headers.get("Content-Length") or 0))
-                status, body = owner._answer(self.command, self.path, self.headers)
+                number = self.server.numbers.pop(self.client_address)
+                status, body = owner._answer_and_note(number, self.command, self.path, self.headers)
                 data = body.encode()
                 self.send_response(status)
                 self.send_header("Content-Type", "text/plain" if status == 200 else "text/html")
@@ -163,8 +179,6 @@ class Metadata:
                 self.end_headers()
                 self.wfile.write(data)
                 self.wfile.flush()
-                with owner._lock:
-                    owner.requests.append(Request(self.command, self.path, status, time.time()))
 
             do_GET = do_PUT = do_POST = do_HEAD = do_DELETE = _serve
 

@@ -5,7 +5,6 @@ the means to run agents and coordinators in it and to see what they did."""
 import contextlib
 import os
 import stat
-import statistics
 import subprocess
 import threading
 import time
@@ -14,18 +13,16 @@ from audit import AuditLog
 from daemons import LIMIT, TOP, Daemon, program, seconds
 from ec2log import Ec2Log
 from metadata import Metadata
-from pace import shared
 
 from cluster import Cluster  # in tests/cluster, whose path daemons.py has set
 
-# From here on a machine is busy with other things.
-BUSY = 1.5
 POOLS = "/apis/vesper.sh/v1alpha1/nodepools"
 CLAIMS = "/apis/vesper.sh/v1alpha1/nodeclaims"
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/vesper-system/leases/vesper-coordinator"
 BUDGETS = "/apis/vesper.sh/v1alpha1/nodedisruptionbudgets"
 WEBHOOKS = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
 PDBS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
+REVIEWS = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 COORDINATOR = "system:serviceaccount:vesper-system:vesper-coordinator"
 FINALIZER = "vesper.sh/termination"
 AWS_KEYS = {
@@ -45,48 +42,23 @@ if [ -e "$dir/ended-$id" ]; then echo '{"state":"gone"}'; else echo '{"state":"p
 """
 
 
-class BarMissed(AssertionError):
-    """Something took more than it may. The case is played again before that counts: see run.py."""
-
-
 class Figures:
-    """What one case measured: shown with its result."""
+    """Measurements of one case, shown below its result."""
     def __init__(self):
         self.shown = []
-        self._shared = []
-
-    def look(self):
-        """At what others take of the processors: while nothing is measured, near to what is."""
-        self._shared.append(shared())
 
     def add(self, text):
         self.shown.append(text)
 
-    def median(self, what, values, bar, unit, digits=0):
-        """Shows all, and fails when the median is above the bar."""
-        median = statistics.median(values)
-        listed = " ".join(f"{v:.{digits}f}" for v in values)
-        self.add(f"{what}: median {median:.{digits}f} {unit} of [{listed}], bar {bar:g} {unit}")
-        if median > bar:
-            raise BarMissed(f"{what}: median {median:.{digits}f} {unit} is above the bar of {bar:g} {unit}")
-
-    def median_time(self, what, values, bar, unit, digits=0):
-        """The same of times. A bar is that of a machine which does nothing else: where others took so much of the
-        processors beside that no program could be in time, they stretch it as they stretch all that runs."""
-        median = statistics.median(values)
-        listed = " ".join(f"{v:.{digits}f}" for v in values)
-        share = statistics.median(self._shared or [1.0])
-        self.add(f"{what}: median {median:.{digits}f} {unit} of [{listed}], bar {bar:g} {unit}")
-        if median <= bar:
-            return
-        if share < BUSY or median > bar * share:
-            raise BarMissed(f"{what}: median {median:.{digits}f} {unit} is above the bar of {bar:g} {unit} "
-                            f"(processors shared {share:.1f} : 1)")
-        self.add(f"  above the bar, which others stretch to {bar * share:.1f} {unit}: processors shared {share:.1f} : 1")
+    def at_most(self, what, value, limit, unit):
+        """Shows the value, and fails when it is above the limit. The limit must not depend on the speed of the machine."""
+        self.add(f"{what}: {value:g} {unit}, at most {limit:g} {unit}")
+        assert value <= limit, f"{what}: {value:g} {unit} is above {limit:g} {unit}"
 
 
 class World:
     def __init__(self, directory, moto=True):
+        self.world = self  # as the beds of other suites have it
         self.directory = directory
         self.audit = AuditLog(directory)
         self.cluster = Cluster(kwok=True, moto=moto, apiserver_args=self.audit.arguments())
@@ -164,6 +136,10 @@ class World:
                                           change=change)
         return names[0], instance
 
+    def nodes(self, pool, count):
+        """Names of that many Ready nodes with an instance each."""
+        return self.cluster.create_nodes(count, self.unique(pool), self.ec2.create_instances(count), {"e2e": pool})
+
     def get_node(self, name):
         return self.admin.find(f"/api/v1/nodes/{name}")
 
@@ -201,19 +177,18 @@ class World:
         self.admin.delete(f"/api/v1/nodes/{name}")
         return time.time()
 
-    def events(self, name):
-        """reason -> Event, of those about the object of that name."""
-        items = self.admin.get(f"/api/v1/events?fieldSelector=involvedObject.name%3D{name}")["items"]
-        return {e["reason"]: e for e in items}
+    def wait_event(self, name, reason, *texts):
+        """Waits for an Event of this reason about the object, whose message has all of these texts. Returns it."""
+        def found():
+            items = self.admin.get(f"/api/v1/events?fieldSelector=involvedObject.name%3D{name}")["items"]
+            return next((e for e in items if e["reason"] == reason and all(t in e["message"] for t in texts)), None)
 
-    def replicas(self, name, count, pool, grace=30, start=None, stop=None):
+        return self.cluster.wait_for(found, LIMIT, f"Event {reason} of {name} with {texts}")
+
+    def replicas(self, name, count, pool, grace=30):
         """A ReplicaSet whose pods go to nodes of that pool; waits until all are Ready."""
-        annotations = {
-            f"test.vesper.sh/{key}": str(value)
-            for key, value in (("start", start), ("stop", stop)) if value is not None
-        }
         template = {
-            "metadata": {"labels": {"app": name}, "annotations": annotations}, "spec": {
+            "metadata": {"labels": {"app": name}}, "spec": {
                 "containers": [{"name": "main", "image": "test"}], "nodeSelector": {"e2e": pool},
                 "terminationGracePeriodSeconds": grace, "enableServiceLinks": False,
                 "automountServiceAccountToken": False
@@ -255,6 +230,14 @@ class World:
             })
         self.cluster.wait_for(lambda: "currentHealthy" in self.admin.get(f"{PDBS}/{name}").get("status", {}),
                               timeout, f"the status of PDB {name}")
+
+    def calls(self, mark, user=None):
+        """Returns the calls since the mark. Waits until the audit log has a request that this function makes: calls that were answered
+        before it are in the log by then."""
+        marker = self.unique("marker")
+        self.admin.create(f"{REVIEWS}?fieldManager={marker}", {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"})
+        self.cluster.wait_for(lambda: self.audit.has(mark, marker), LIMIT, "the audit log has the last request")
+        return self.audit.since(mark, user)
 
     # -- processes
 
@@ -318,11 +301,14 @@ class World:
 
     # -- between cases
 
-    def clean(self):
-        """Stops what a case left running, and removes its objects past all finalizers."""
+    def stop_daemons(self):
         for daemon in self.daemons:
             daemon.stop()
         self.daemons.clear()
+
+    def clean(self):
+        """Stops what a case left running, and removes its objects past all finalizers."""
+        self.stop_daemons()
         admin = self.admin
         # Who refuses deletions, or makes others, goes before them: a case that failed left it all.
         for path in (WEBHOOKS, BUDGETS, "/apis/apps/v1/namespaces/default/deployments", "/apis/apps/v1/namespaces/default/statefulsets",
@@ -431,4 +417,4 @@ def answered_at(calls):
     return max(c.answered for c in calls)
 
 
-__all__ = ["World", "BarMissed", "Figures", "FewestReady", "WhenGone", "answered_at", "is_ready", "seconds"]
+__all__ = ["World", "Figures", "FewestReady", "WhenGone", "answered_at", "is_ready", "seconds"]

@@ -11,7 +11,7 @@ from cases_node import _wait_polls
 from cases_rendered import values_files
 from daemons import LIMIT
 from metadata import Metadata
-from pods import AUTHORITY, PLUGIN, Pod, make_node
+from pods import AUTHORITY, PLUGIN, Pod
 from rendering import CHART, DISTRIBUTIONS, MANIFESTS, NAMESPACE, Refused, is_hook, one
 from world import AWS_KEYS, CLAIMS, COORDINATOR, FINALIZER, POOLS
 
@@ -72,6 +72,26 @@ def _apply(bed, *arguments, stdin=None):
     return done.stdout.splitlines()
 
 
+def _create_hosts(bed):
+    """Three nodes, made by the first case that needs them. The scheduler knows them: each has a pod that only it can take."""
+    hosts = ["host-0", "host-1", "host-2"]
+    if not bed.admin.find(f"/api/v1/nodes/{hosts[0]}"):
+        bed.cluster.create_nodes(3, "host", labels={"e2e": "host"})
+        for host in hosts:
+            bed.cluster.create_pods(None, 1, prefix=f"on-{host}", change=lambda pod, host=host: pod["spec"].update(
+                nodeSelector={"kubernetes.io/hostname": host}))
+        bed.cluster.wait_for(lambda: all(bed.cluster.pods(host) for host in hosts), LIMIT, "the scheduler uses each node")
+    return hosts
+
+
+def _install(bed):
+    """Applies packaging/manifests with the agent of kubeadm, unless an earlier case has."""
+    _create_hosts(bed)
+    if not bed.admin.find(DAEMONSET):
+        _apply(bed, "-k", os.path.join(MANIFESTS, "agent-kubeadm"))
+        bed.wait_served()
+
+
 def dry_run(bed, figures):
     """the API server takes all of it, without a warning: by kustomize and by helm, with each values file"""
     count = len(_apply(bed, "--dry-run=server", "-k", MANIFESTS))
@@ -113,11 +133,7 @@ def releases(bed, figures):
 
 def pods_are_made(bed, figures):
     """applied: both replicas run in a namespace that allows only restricted pods, on two nodes, under their budget"""
-    hosts = bed.cluster.create_nodes(3, "host", labels={"e2e": "host"})
-    for host in hosts:  # a pod that only it can take: the scheduler knows it
-        bed.cluster.create_pods(None, 1, prefix=f"on-{host}", change=lambda pod, host=host: pod["spec"].update(
-            nodeSelector={"kubernetes.io/hostname": host}))
-    bed.cluster.wait_for(lambda: all(bed.cluster.pods(host) for host in hosts), LIMIT, "the scheduler uses each node")
+    _create_hosts(bed)
     _apply(bed, "-k", MANIFESTS)
     bed.wait_served()
     bed.cluster.wait_for(lambda: bed.admin.get(DEPLOYMENT)["status"].get("readyReplicas") == 2, LIMIT, "both replicas are Ready")
@@ -133,7 +149,7 @@ def pods_are_made(bed, figures):
 
 def agents_everywhere(bed, figures):
     """applied: an agent on each node, cordoned and tainted ones too; it survives kubectl's drain of its node"""
-    nodes = ["host-0", "host-1", "host-2"]
+    nodes = _create_hosts(bed)
     bed.admin.patch("/api/v1/nodes/host-1", {"spec": {"unschedulable": True, "taints": [
         {"key": "a", "value": "b", "effect": "NoExecute"}, {"key": "vesper.sh/disrupted", "effect": "NoSchedule"}]}})
     _apply(bed, "-k", os.path.join(MANIFESTS, "agent-kubeadm"))
@@ -174,6 +190,7 @@ def _granted(objects, role="vesper-coordinator"):
 
 def permissions(bed, figures):
     """who may do what: what the coordinator is given, and nothing dangerous; the agent's account nothing at all"""
+    _install(bed)
     coordinator = bed.account_client("vesper-coordinator")
     granted = _granted(bed.tools.objects(bed.tools.kustomize()))
     lease = [g for g in granted if g[2] == "leases" and g[4:] == (NAMESPACE, "vesper-coordinator")]
@@ -214,6 +231,7 @@ def _schema_of(bed, path, *, token=None, certificate=None):
 
 def flow_control(bed, figures):
     """API priority and fairness puts the coordinator's requests into its own FlowSchemas, and the agent's into the nodes'"""
+    _install(bed)
     for name in ("vesper-coordinator", "vesper-coordinator-lease"):
         def stands(name=name):
             conditions = bed.admin.get(f"{FLOW}/{name}").get("status", {}).get("conditions", [])
@@ -314,7 +332,7 @@ def _uninstall(bed, objects, pool, figures):
         left = [f"{path}/{o['metadata']['name']}" for path in (POOLS, CLAIMS) for o in admin.get(path)["items"]]
         assert not left, f"left: {left}"
         assert FINALIZER not in admin.get(f"/api/v1/nodes/{own}")["metadata"].get("finalizers", []), "the node of a person's claim is held"
-        calls = world.audit.since(mark, f"system:serviceaccount:{NAMESPACE}:{name}")
+        calls = world.calls(mark, f"system:serviceaccount:{NAMESPACE}:{name}")
         idle = _idle(calls, _granted(objects, name))
         assert not idle, f"permissions that the Job did not use: {sorted(idle)}"
         figures.add(f"before an uninstallation: {len(calls)} requests of {len(_pairs(calls))} kinds, none refused; {time.monotonic() - begin:.1f} s")
@@ -325,6 +343,7 @@ def _uninstall(bed, objects, pool, figures):
 
 def coordinator_pod(bed, figures):
     """the coordinator as the chart runs it, from its image: its permissions suffice for a node's whole life, and none is idle"""
+    _install(bed)
     world, pool, webhook = bed.world, "chart", bed.port()
     env = json.dumps([{"name": k, "value": v} for k, v in AWS_KEYS.items()])
     objects = bed.tools.objects(bed.tools.template(
@@ -335,6 +354,8 @@ def coordinator_pod(bed, figures):
     api = (bed.cluster.ports["apiserver"], bed.cluster.ca, bed.token("vesper-coordinator"))
     mark = world.audit.mark()
     world.pool(pool, "1h")
+    # The coordinator judges no node in its first minute, which passes during the rest of this case.
+    bed.admin.patch(f"{POOLS}/{pool}", {"spec": {"disruption": {"consolidation": {"policy": "WhenUnderutilized"}}}})
     node, instance = world.node(pool)
     forced, forced_instance = world.node(pool)
     kept, kept_instance = world.node(pool)
@@ -363,6 +384,7 @@ def coordinator_pod(bed, figures):
         begun = time.monotonic()
         bed.admin.delete(f"/api/v1/namespaces/default/pods/{stuck}", {"gracePeriodSeconds": 0})
         world.wait_gone(node)
+        # A removal waits for the volumes of other pods until nothing has changed about them for two minutes.
         assert time.monotonic() - begun < 60, "the volume of a pod that stays was waited for"
         assert bed.admin.find(made[0]), "its volume was detached"
         for path in made + [f"{BUDGETS}/{pool}"]:
@@ -371,8 +393,7 @@ def coordinator_pod(bed, figures):
         world.cluster.create_pods(forced, 1, prefix="slow", grace=7200)
         bed.admin.delete(f"/apis/vesper.sh/v1alpha1/nodeclaims/{world.claims(forced)[0]['metadata']['name']}")
         world.wait_gone(forced)
-        # Would the last one go though nobody asked? Then the pool goes, and that node stays.
-        bed.admin.patch(f"{POOLS}/{pool}", {"spec": {"disruption": {"consolidation": {"policy": "WhenUnderutilized"}}}})
+        # The claim of the last one tells whether it would go though nobody asked. Then the pool goes, and that node stays.
         claim = f"/apis/vesper.sh/v1alpha1/nodeclaims/{world.claims(kept)[0]['metadata']['name']}"
         bed.cluster.wait_for(lambda: any(c["type"] == "Consolidatable" for c in bed.admin.get(claim)["status"]["conditions"]), LIMIT,
                              "the claim of the last node says whether it would go")
@@ -387,7 +408,7 @@ def coordinator_pod(bed, figures):
         capabilities = pod.capabilities()
     assert not any(capabilities.values()), f"it had capabilities: {capabilities}"
     assert peak <= pod.memory_request, f"{peak} bytes were resident, {pod.memory_request} are requested"
-    calls = world.audit.since(mark, COORDINATOR)
+    calls = world.calls(mark, COORDINATOR)
     idle = _idle(calls, _granted(bed.tools.objects(bed.tools.kustomize())))
     # A repeated Event is patched: nothing repeats here; contract has it. A budget is read where another replica was faster.
     assert idle <= {("patch", "events"), ("get", "nodedisruptionbudgets")}, f"permissions that nothing used: {sorted(idle)}"
@@ -397,6 +418,7 @@ def coordinator_pod(bed, figures):
 
 def agent_pods(bed, figures):
     """the agent as the chart runs it, from its image: it finds the credential where each distribution has it, and is Ready"""
+    _install(bed)
     for distribution in DISTRIBUTIONS:
         name = f"{distribution}-node"
         bed.world.cluster.create_nodes(1, name, labels={"e2e": distribution})
@@ -405,16 +427,18 @@ def agent_pods(bed, figures):
 
 def agent_plugin(bed, figures):
     """a kubeconfig that names a static program of the node: mounted beside it, the agent's pod runs it, and is Ready"""
+    _install(bed)
     bed.world.cluster.create_nodes(1, "plugin-node", labels={"e2e": "plugin"})
     credential = [{"path": "/var/lib/kubelet/kubeconfig"}, {"path": AUTHORITY}, {"path": PLUGIN}]
     mark = bed.world.audit.mark()
     bed.agent("other", "plugin-node-0", "none", lambda pod: pod.daemon.wait_line("READY"), credential)
-    calls = bed.world.audit.since(mark, "system:node:plugin-node-0")
+    calls = bed.world.calls(mark, "system:node:plugin-node-0")
     assert calls and all(c.status < 400 for c in calls), calls
 
 
 def agent_drains(bed, figures):
     """that agent drains its node: the kubelet's credential is enough, its own pod stays, what it keeps is on the node's disk"""
+    _install(bed)
     world = bed.world
     node, _ = world.node("agent", "aws:///us-east-1a/i-0123456789abcdef0")
     world.cluster.create_pods(node, 30, prefix="work")
@@ -434,7 +458,7 @@ def agent_drains(bed, figures):
             assert [p["metadata"]["uid"] for p in left] == [own], [p["metadata"]["name"] for p in left]
             capabilities = pod.capabilities()
             assert not any(capabilities.values()), f"it has capabilities: {capabilities}"
-            calls = world.audit.since(mark, f"system:node:{node}")
+            calls = world.calls(mark, f"system:node:{node}")
             refused = [c for c in calls if c.status in (401, 403)]
             assert not refused, f"these were refused: {refused}"
             peak = pod.peak_memory()

@@ -49,13 +49,13 @@ class Pod:
         self._spec = pod_of(one(objects, kind, name))
         self._objects, self._host, self._api = objects, host, api
         self._fields = {"metadata.namespace": "vesper-system", **(fields or {})}
-        self._name = f"{name}-{len(bed.pods)}"
-        bed.pods.append(self)
+        self._name = bed.world.unique(name)
         self.container, = self._spec["containers"]
         image = re.fullmatch(r"(?:.*/)?([^/:]+):[^/:]+", self.container["image"])[1]
         self._root, self._config = bed.images.root(image, self._name)
         self._directory = bed.directory
         self.daemon = self._daemon(image)
+        bed.world.daemons.append(self.daemon)
 
     @property
     def memory_request(self):

@@ -2,27 +2,28 @@
 # SPDX-License-Identifier: Apache-2.0
 """Suite manifests: packaging/manifests and packaging/helm, rendered, compared, applied to a real API server, and run.
 
-    tests/manifests/run.py [PATTERN...]     only the cases whose function or sentence has one of these in it
-    VESPER_BUILD=DIR                        where the programs were built (default: build/)
+    tests/manifests/run.py                  plays every case; the arguments are those of tests/e2e/run.py
+    VESPER_BUILD=DIR                        folder of the built programs (default: build/)
 
-Prints each case and, last, "N passed, N failed, N skipped".
+Prints the figures of each case and, last, "N passed, N failed, N skipped". The logs of a case that fails are kept in
+VESPER_BUILD/failed/manifests/NAME, which the next run removes.
 """
 
 import base64
+import contextlib
 import http.client
 import json
 import os
 import sys
-import time
-import traceback
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 sys.path.insert(0, os.path.join(os.path.dirname(HERE), "e2e"))
 
-from daemons import LIMIT, build_directory, procs, program, temporary_directory  # noqa: E402
+from daemons import LIMIT, build_directory  # noqa: E402
 from rendering import MANIFESTS, NAMESPACE, Tools  # noqa: E402
-from world import CLAIMS, POOLS, Figures, World  # noqa: E402
+from runner import Suite  # noqa: E402
+from world import CLAIMS, POOLS, World  # noqa: E402
 import apiclient  # noqa: E402  (tests/cluster)
 import cases_applied  # noqa: E402
 import cases_rendered  # noqa: E402
@@ -38,7 +39,6 @@ class Bed:
         self.cluster = world.cluster
         self.tools = Tools(self.cluster, directory)
         self.images = Images(directory, build_directory())
-        self.pods = []
 
     @property
     def admin(self):
@@ -49,6 +49,10 @@ class Bed:
         with open(path, "w", encoding="utf-8") as f:
             f.write(text)
         return path
+
+    def clean(self):
+        """Stops what a case left running. Later cases use the objects that were applied."""
+        self.world.stop_daemons()
 
     def wait_served(self):
         self.cluster.wait_for(lambda: all(self.admin.request("GET", p)[0] == 200 for p in (POOLS, CLAIMS)), LIMIT,
@@ -123,50 +127,15 @@ class Bed:
         return host
 
 
-def run_case(case, bed):
-    figures, begin, trouble = Figures(), time.monotonic(), None
-    try:
-        case(bed, figures)
-    except Exception as e:  # pylint: disable=broad-except
-        spots = " < ".join(f"{os.path.basename(f.filename)}:{f.lineno}" for f in reversed(traceback.extract_tb(e.__traceback__)))
-        trouble = f"{type(e).__name__}: {e}\n({spots})"
-    print(f"{'FAILED ' if trouble else 'ok     '} manifests: {case.__doc__} ({time.monotonic() - begin:.1f} s)")
-    for line in figures.shown:
-        print(f"          {line}")
-    if trouble:
-        for line in trouble.splitlines():
-            print(f"        ! {line}")
-        for pod in bed.pods[-1:]:
-            for line in pod.daemon.tail().splitlines():
-                print(f"        | {line}")
-    sys.stdout.flush()
-    return trouble is None
+def needs_root(case):
+    return "only root can change its root" if case in cases_applied.ROOT and os.geteuid() != 0 else None
 
 
-def main():
-    procs.exit_on_signals()
-    patterns = sys.argv[1:]
-    cases = [c for c in CASES if not patterns or any(p in c.__name__ or p in c.__doc__ for p in patterns)]
-    for name in ("vesper-agent", "vesper-coordinator"):
-        if not os.access(program(name), os.X_OK):
-            print(f"{program(name)} has not been built\n0 passed, {len(cases)} failed, 0 skipped")
-            return 1
-    passed = skipped = 0
-    with temporary_directory("vesper-manifests") as directory:
-        os.chmod(directory, 0o755)
-        with World(directory) as world:
-            bed = Bed(world, directory)
-            print(f"control plane, kwok and moto up after {world.cluster.seconds['start']:.1f} s", flush=True)
-            for case in cases:
-                if case in cases_applied.ROOT and os.geteuid() != 0:
-                    print(f"skipped manifests: {case.__doc__}: only root can change its root")
-                    skipped += 1
-                else:
-                    passed += run_case(case, bed)
-    failed = len(cases) - passed - skipped
-    print(f"{passed} passed, {failed} failed, {skipped} skipped")
-    return 1 if failed else 0
+@contextlib.contextmanager
+def make_bed(directory):
+    with World(directory) as world:
+        yield Bed(world, directory)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(Suite("manifests", CASES, make_bed, needs_root).main(__doc__))
