@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The contract against a real kube-apiserver and etcd: run-real.py [--filter GLOB] [-v]
+"""The contract against a real kube-apiserver and etcd: run-real.py [--plain] [--filter GLOB] [-v]
 
 Runs ${VESPER_BUILD:-build}/tests/contract/contract, and the one of ${VESPER_BUILD}-san if it is there, each
 with a control plane of its own, both at once. Prints each case and, as the last line, "N passed, N failed,
@@ -285,6 +285,7 @@ def main():
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--filter",
                         help="only the cases whose name matches; some need the first of their file")
+    parser.add_argument("--plain", action="store_true", help="not the sanitized program")
     parser.add_argument("-v", "--verbose", action="store_true", help="all that the program prints")
     options = parser.parse_args()
     procs.exit_on_signals()
@@ -295,6 +296,8 @@ def main():
     with contextlib.ExitStack() as stack:
         followers = []
         for directory, label in ((build, "contract, real"), (f"{build}-san", "contract, real, sanitized")):
+            if options.plain and directory != build:
+                continue
             program = os.path.join(directory, "tests", "contract", "contract")
             if os.access(program, os.X_OK):
                 process = stack.enter_context(started(program, options))
