@@ -2,10 +2,17 @@
 """Which cases of e2e, node and manifests the test command plays when no suite is named: at least one for each promise of
 README.md. `bash tests/run.sh all`, or a suite by its name, plays every case.
 
-PROMISES: (the promise, as README.md says it; {suite: names of the cases' functions}). tests/check-promises.py holds the table
-to README.md and to the cases.
+Run as a program, it holds the table to README.md and to the cases. Exit status 0 when they agree; else a line for each fault.
 """
 
+import glob
+import os
+import re
+import sys
+
+TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+# (a promise: a bold phrase or a heading of README.md; {suite: the functions of its cases}).
 PROMISES = (
     ("A node is interrupted", {
         "e2e": ("interrupted_node", "agent_killed", "other_notices", "notices_of_ones_own", "queue_spot"),
@@ -50,3 +57,31 @@ PROMISES = (
 def chosen(suite):
     """The names of that suite's cases in the table, each once, in its order."""
     return list(dict.fromkeys(name for _, suites in PROMISES for name in suites.get(suite, ())))
+
+
+def read(*names):
+    with open(os.path.join(TOP, *names), encoding="utf-8") as f:
+        return f.read()
+
+
+def faults():
+    readme = read("README.md")
+    promised = set(re.findall(r"\*\*([^*]+)\*\*", readme) + re.findall(r"(?m)^## (.+)$", readme))
+    done = re.search(r"(?ms)^## What it does$(.*?)^## ", readme)[1]
+    tried = {promise for promise, _ in PROMISES}
+    for promise in sorted(tried - promised):
+        yield f"README.md does not promise '{promise}'"
+    for promise in sorted(set(re.findall(r"\*\*([^*]+)\*\*", done)) - tried):
+        yield f"README.md promises '{promise}', for which no case is played"
+    for suite in sorted({suite for _, suites in PROMISES for suite in suites}):
+        paths = glob.glob(os.path.join(TOP, "tests", suite, "cases_*.py"))
+        cases = set(re.findall(r"\w+", "".join(read(path) for path in paths)))
+        for name in chosen(suite):
+            if name not in cases:
+                yield f"tests/{suite} has no case {name}"
+
+
+if __name__ == "__main__":
+    found = list(faults())
+    print("\n".join(found), file=sys.stderr)
+    sys.exit(1 if found else 0)
