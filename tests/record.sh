@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Runs the test command in a fresh clone of what is committed, and adds a line about the run to tests/runs.tsv.
+#
+#   bash tests/record.sh            on the machine as it is
+#   bash tests/record.sh --busy     while another process keeps one processor busy from the beginning to the end
+#
+# The whole output stays in build/runs/. Nothing else is kept: the clone goes, and so does what was built in it.
+set -u
+cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 2
+how=quiet
+case ${1:-} in
+'') ;;
+--busy) how=busy ;;
+*) sed -n '3,8p' "$0" | cut -c3-; exit 2 ;;
+esac
+record=$PWD/tests/runs.tsv
+commit=$(git rev-parse --short=10 HEAD)
+began=$(date -u +%Y-%m-%dT%H:%MZ)
+warmth=cold; ! bash tests/cluster/build.sh --dir >/dev/null 2>&1 || warmth=cached
+output=$PWD/build/runs/$began-$how.log
+mkdir -p "${output%/*}"
+clone=$(mktemp -d)
+busy=
+trap 'rm -rf "$clone"; [ -z "$busy" ] || kill "$busy"' EXIT
+
+git clone -q . "$clone/vesper" || exit 2
+if [ "$how" = busy ]; then
+    while :; do :; done &
+    busy=$!
+fi
+start=$SECONDS
+env -u VESPER_BUILD bash "$clone/vesper/.ci/run" </dev/null 2>&1 | tee "$output"
+seconds=$((SECONDS - start))
+counts=$(tail -n 1 "$output")
+wrong=$(sed -n 's/^FAILED  *//p' "$output" | sort -u | tr '\t\n' ' ;')
+parts=$(sed -n '/^== times$/,/^$/s/^ *\([0-9]*\) s  \(prepare: \|suite \)\(.*\)$/\3 \1/p' "$output" | paste -sd, | sed 's/,/, /g')
+
+[ -s "$record" ] || printf 'began\tcommit\tcores\tmachine\tcache\tseconds\tresult\tfailures\tseconds of each part\n' >"$record"
+printf '%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n' "$began" "$commit" "$(nproc)" "$how" "$warmth" "$seconds" "$counts" "${wrong:-none}" "$parts" >>"$record"
+tail -n 1 "$record"
+case $counts in *' 0 failed, '*) ;; *) exit 1 ;; esac
