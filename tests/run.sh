@@ -7,13 +7,13 @@
 #   bash tests/run.sh unit sim           the whole of these suites
 #
 # The ten suites:
-#   tidy        the include rule, the tables of the tests; whole: clang and the fuzz targets without a warning, too
+#   tidy        the include rule, the tables of the tests; by name, clang also builds the fuzz targets
 #   unit        one program per module, plain and sanitized
 #   sim         agents and coordinators on a virtual clock: fixed scenarios, and random worlds from fixed seeds
-#   mutants     bugs planted one by one for sim to find                                     (not without a name)
+#   mutants     bugs planted one by one for sim to find                                  (by name, and in `all`)
 #   contract    the Kubernetes and AWS clients against the fakes, a real API server and moto
 #   scheduler   the scheduling simulation against kube-scheduler's code; by default 200 random clusters
-#   coverage    how many lines of each room unit, sim and contract execute                  (not without a name)
+#   coverage    how many lines of each room unit, sim and contract execute               (by name, and in `all`)
 #   e2e         the programs against a real control plane; by default the cases of tests/promises.py
 #   manifests   kustomize, the chart and permissions; by default the cases of tests/promises.py
 #   node        the package on real machines in a real cluster; by default the cases of tests/promises.py
@@ -26,83 +26,102 @@
 #   fuzz SECONDS                 each fuzz target for so long
 #   soak SECONDS [FROM_SEED]     random worlds, from where build/soak.log ends
 #
-# Closes with the seconds of each part, the failures with the place of their logs, and "N passed, N failed, N skipped".
+# Every build treats warnings as errors. Closes with the seconds of each part, the failures with the folders of their logs,
+# and "N passed, N failed, N skipped".
 # VESPER_BUILD=DIR builds elsewhere than build/; VESPER_CACHE=DIR keeps built control planes elsewhere than ~/.cache.
 set -u
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 2
 top=$PWD
 build=${VESPER_BUILD:-$top/build}
 san=$build-san
+failed_logs=$build/failed
 export VESPER_BUILD=$build
 whole=yes # all of a suite, not only what every change has to pass
 passed=0 failed=0 skipped=0
 parts=() times=()
 declare -A made # NAME of a make_NAME -> yes or no
+# What takes minutes on a new machine, and a moment afterwards.
+declare -A minutes=([gcc]=" (2 minutes)" [clang]=" (3 minutes)" [control_plane]=" (5 minutes)" [helm]=" (2 minutes)" [machines]=" (2 minutes)")
 failures=$(mktemp)
 trap 'rm -f "$failures"' EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
 
 say() { printf '\n== %s\n' "$*"; }
 # count PASSED FAILED SKIPPED
 count() { passed=$((passed + $1)); failed=$((failed + $2)); skipped=$((skipped + $3)); }
 
-# part NAME COMMAND...: notes how long that takes, and what it says has failed. Answers as the command does.
+# part NAME COMMAND...: runs the command, and notes its seconds and the failures that it prints. Answers as the command does.
 part() {
-    local name=$1 start=$SECONDS out good; shift
+    local name=$1 start=$SECONDS out good to tee; shift
     out=$(mktemp)
     say "$name"
-    "$@" > >(tee "$out")
+    exec {to}> >(tee "$out")
+    tee=$!
+    "$@" >&"$to"
     good=$?
-    wait $! # for tee
-    # A failure with its first words of why, how it is played again, and where its logs are.
+    exec {to}>&-
+    wait "$tee"
+    # A failure, its reason, the command that plays it again, and its logs.
     grep '^FAILED \|^ *! \|^ *again: \|^ *artefacts: ' "$out" >>"$failures"
     rm -f "$out"
     parts+=("$name"); times+=($((SECONDS - start)))
     return "$good"
 }
 
-# check NAME COMMAND...: one check; its output is shown when it fails. Answers as the command does.
+# check NAME COMMAND...: counts one check; shows the end of its output and keeps all of it when it fails. Answers as the command does.
 check() {
-    local name=$1 log good=0; shift
+    local name=$1 log; shift
     log=$(mktemp)
     if "$@" >"$log" 2>&1; then
-        count 1 0 0; printf 'ok      %s\n' "$name"
-    else
-        good=1; count 0 1 0; printf 'FAILED  %s\n' "$name"; tail -n 60 "$log" | sed 's/^/        | /'
+        count 1 0 0; printf 'ok      %s\n' "$name"; rm -f "$log"
+        return 0
     fi
-    rm -f "$log"
-    return "$good"
+    count 0 1 0
+    mkdir -p "$failed_logs"
+    chmod 644 "$log"
+    mv "$log" "$failed_logs/${name//[ ,\/]/-}.log"
+    printf 'FAILED  %s\n' "$name"
+    tail -n 60 "$failed_logs/${name//[ ,\/]/-}.log" | sed 's/^/        | /'
+    printf '        artefacts: %s\n' "$failed_logs/${name//[ ,\/]/-}.log"
+    return 1
 }
 
-# counted NAME COMMAND...: what prints "N passed, N failed, N skipped" last.
+# counted NAME COMMAND...: runs a command whose last line is "N passed, N failed, N skipped", and adds its counts.
 counted() {
-    local name=$1 out p f s; shift
+    local name=$1 out status p f s; shift
     out=$(mktemp)
     "$@" 2>&1 | tee "$out"
-    if read -r p f s < <(tail -n 1 "$out" | sed -n 's/^\([0-9]*\) passed, \([0-9]*\) failed, \([0-9]*\) skipped$/\1 \2 \3/p'); then
-        count "$p" "$f" "$s"
+    status=${PIPESTATUS[0]}
+    if ! read -r p f s < <(tail -n 1 "$out" | sed -n 's/^\([0-9]*\) passed, \([0-9]*\) failed, \([0-9]*\) skipped$/\1 \2 \3/p'); then
+        echo "FAILED  $name: $* ended with status $status and without its counts"; count 0 1 0
+    elif [ $((p + f + s)) -eq 0 ] || { [ "$f" -eq 0 ] && [ "$status" -ne 0 ]; }; then
+        echo "FAILED  $name: $* ended with status $status and the counts $p, $f, $s"; count "$p" 1 "$s"
     else
-        echo "FAILED  $name: $* did not come to its end"; count 0 1 0
+        count "$p" "$f" "$s"
     fi
     rm -f "$out"
 }
 
-# meson_tests DIR LABEL ARGUMENTS...: runs these tests of a build folder. Limits are of a quiet machine, and only end what hangs.
+# meson_tests DIR LABEL ARGUMENTS...: runs these tests of a build folder. A test may take five times its limit (-t), which is that
+# of a quiet machine.
 meson_tests() {
-    local dir=$1 label=$2; shift 2
+    local dir=$1 label=$2 out; shift 2
     rm -f "$dir/meson-logs/testlog.json" # a run that does not begin would leave the last one's
-    meson test -C "$dir" --no-rebuild -t 10 "$@" >/dev/null 2>&1
-    counted "$label" python3 tests/meson-results.py "$dir" "$label" "$build/failed/${label//[, ]/-}"
+    out=$(meson test -C "$dir" --no-rebuild -t 5 "$@" 2>&1)
+    counted "$label" python3 tests/meson-tests.py results "$dir" "$label" "$failed_logs/${label//, /-}" $?
+    [ -e "$dir/meson-logs/testlog.json" ] || printf '%s\n' "$out" | tail -n 20
 }
 
 # -- what suites need, each made once ----------------------------------------------------------------------------
 
-# need NAME...: makes what is not there yet, until something cannot be made. Answers whether all of it is there.
+# need NAME...: prepares each once, and stops at the first that fails. Answers whether all are there.
 need() {
     local what
     for what; do
         if [ -z "${made[$what]:-}" ]; then
             made[$what]=yes
-            part "prepare: ${what/_/ }" "make_$what" || made[$what]=no
+            part "prepare: ${what/_/ }${minutes[$what]:-}" "make_$what" || made[$what]=no
         fi
         [ "${made[$what]}" = yes ] || return 1
     done
@@ -118,35 +137,39 @@ again() {
     return 1
 }
 
-# build_folder DIR OPTIONS...: configured by meson, with warnings as errors. One that is there, the demo's for example, may not have been.
+# build_folder COMPILER DIR OPTIONS...: configures the folder. The demo, for example, may have made it without warnings as errors.
 build_folder() {
-    local dir=$1; shift
-    if [ -f "$dir/build.ninja" ]; then meson configure "$dir" -Dwerror=true "$@"; else meson setup "$dir" -Dwerror=true "$@"; fi
+    local compiler=$1 dir=$2 found=gcc; shift 2
+    if [ ! -f "$dir/build.ninja" ]; then CC=$compiler meson setup "$dir" -Dwerror=true "$@"; return; fi
+    grep -A 1 '^rule c_COMPILER$' "$dir/build.ninja" | grep -q clang && found=clang
+    [ "$found" = "$compiler" ] || { echo "$dir was made with $found and has to be made with $compiler: remove it"; return 1; }
+    # ninja configures anew what has changed: meson-tests.py has to see tests that are new.
+    meson configure "$dir" -Dwerror=true "$@" && ninja -C "$dir" build.ninja
 }
 
-# compile DIR TARGETS -- SUITES: all of it, or by default these targets and what the tests of these suites run.
+# compile DIR TARGET... -- SUITE...: by default builds these targets and the tests of these suites, otherwise everything.
 compile() {
-    local dir=$1 targets=(); shift
+    local dir=$1 targets=() tests; shift
     if [ "$whole" = no ]; then
         while [ "$1" != -- ]; do targets+=("$1"); shift; done
-        targets+=($(python3 tests/targets.py "$dir" "${@:2}"))
+        tests=$(python3 tests/meson-tests.py targets "$dir" "${@:2}") || return
+        targets+=($tests)
     fi
     ninja -C "$dir" "${targets[@]}"
 }
 
 make_packages() { check "Debian's packages" bash tests/setup.sh test; }
 make_gcc() {
-    check "gcc, no warning" eval 'CC=gcc build_folder "$build" && compile "$build" \
+    check "gcc, no warning" eval 'build_folder gcc "$build" && compile "$build" \
         agent/vesper-agent coordinator/vesper-coordinator coordinator/vesperctl tests/fake/fake-cluster tests/simulate/simulate-nodes \
         -- unit sim contract --but fuzz alloc-short'
 }
-# Sanitized, and by clang, whose warnings are seen so.
 make_clang() {
-    if [ -f "$san/build.ninja" ] && ! grep -q clang "$san/build.ninja"; then rm -rf "$san"; fi # an older tree's
-    check "clang, sanitized, no warning" eval 'CC=clang build_folder "$san" -Db_sanitize=address,undefined -Db_lundef=false \
-        -Dbuildtype=debug -Doptimization=1 && compile "$san" agent/vesper-agent coordinator/vesper-coordinator -- unit sim contract --but alloc-long'
+    check "clang, sanitized, no warning" eval 'build_folder clang "$san" -Db_sanitize=address,undefined -Db_lundef=false \
+        -Dbuildtype=debug -Doptimization=1 && compile "$san" agent/vesper-agent coordinator/vesper-coordinator \
+        -- unit sim contract --but alloc-long'
 }
-make_go() { bash tests/setup.sh go || { echo "skipped: no Go toolchain (1.21 or newer), and none could be installed"; count 0 0 1; return 1; }; }
+make_go() { check "Go" bash tests/setup.sh go; }
 make_control_plane() { check "the control plane, kubectl, kubelet and kwok" again bash tests/cluster/build.sh; }
 make_moto() { check "moto and boto3" again bash tests/setup.sh moto; }
 make_kube_scheduler() { check "kube-scheduler's code" again bash tests/scheduler/build.sh; }
@@ -167,7 +190,7 @@ needs() {
 
 # -- the suites --------------------------------------------------------------------------------------------------
 
-# in_part OPTION: that option where only the cases of every change are played.
+# in_part OPTIONS...: prints the options in a run without names, and nothing otherwise.
 in_part() { [ "$whole" = yes ] || echo "$@"; }
 
 suite_tidy() {
@@ -175,7 +198,7 @@ suite_tidy() {
     check "the promises of README have their cases" python3 tests/promises.py
     check "the bench knows this build's rates" python3 tests/bench/run.py --defaults
     [ "$whole" = yes ] || return 0
-    check "clang and fuzz targets, no warning" eval 'rm -rf "$build-clang" && CC=clang build_folder "$build-clang" -Dfuzzers=true && ninja -C "$build-clang"'
+    check "clang and fuzz targets, no warning" eval 'rm -rf "$build-clang" && build_folder clang "$build-clang" -Dfuzzers=true && ninja -C "$build-clang"'
     rm -rf "$build-clang"
 }
 
@@ -200,17 +223,17 @@ suite_contract() {
     counted "contract, real" python3 tests/contract/run-real.py $(in_part --plain)
 }
 
-# Before vesper is compared with kube-scheduler's code, what compares is shown to see differences.
+# The self-test shows first that the comparison finds planted differences.
 suite_scheduler() {
     counted "scheduler, itself" python3 tests/scheduler/run.py --self-test
     counted scheduler python3 tests/scheduler/run.py $(in_part --seeds 1 200)
 }
 
-# What unit, sim and the contract on the fake execute of each room. Without random worlds: what only they reach, the next change
-# may leave unreached.
+# Lines of each room that unit, sim and the contract on the fake execute. Random worlds do not count: after the next change, other
+# worlds may execute other lines.
 suite_coverage() {
     local dir=$build-cov
-    check "build for coverage" eval 'build_folder "$dir" -Db_coverage=true -Dbuildtype=debug -Doptimization=1 && ninja -C "$dir" && ninja -C "$dir" -t cleandead' || return
+    check "build for coverage" eval 'build_folder gcc "$dir" -Db_coverage=true -Dbuildtype=debug -Doptimization=1 && ninja -C "$dir" && ninja -C "$dir" -t cleandead' || return
     find "$dir" -name '*.gcda' -delete
     check "unit, sim, contract for coverage" meson test -C "$dir" --no-rebuild --suite unit --suite sim --suite contract \
         --no-suite random -t 10
@@ -228,11 +251,11 @@ suite_manifests() {
     counted dashboard python3 tests/manifests/dashboard.py
 }
 
-# Where the machine lets us make no machines in it (no root, no namespaces), all of it is skipped and says why.
+# Skips its cases, and says why, where no machines can be started: without root, or without cgroups of version 1.
 suite_node() { counted node python3 tests/node/run.py $(in_part --promises); }
 suite_node-all() { counted node-all python3 tests/node/run.py --all; }
 
-# Where the machine has no debhelper, cannot make a system in a folder and so on, cases are skipped and say why.
+# Skips a case, and says why, where the machine lacks debhelper, debootstrap and so on.
 suite_packages() {
     bash tests/setup.sh packages || echo "what builds packages could not be installed whole"
     counted packages python3 tests/packages/run.py
@@ -248,33 +271,40 @@ suite_bench() { counted bench python3 tests/bench/run.py "$@"; }
 suite_soak() { check "random worlds for $1 s, in $build/soak.log" python3 tests/sim/soak.py "$build/tests/sim/sim-random" "$build/soak.log" "$@"; tail -n 1 "$build/soak.log"; }
 
 suite_fuzz() {
-    check "build fuzz targets" eval 'CC=clang build_folder "$build-fuzz" -Dfuzzers=true && ninja -C "$build-fuzz"' &&
+    check "build fuzz targets" eval 'build_folder clang "$build-fuzz" -Dfuzzers=true && ninja -C "$build-fuzz"' &&
         counted "fuzz" python3 tests/fuzz/run-fuzz.py "$build-fuzz" "${1:-60}"
 }
 
-# play SUITE ARGUMENTS...: what it lacks has failed, or was skipped, before.
+# play SUITE ARGUMENTS...: runs the suite. If its preparation failed, that has been counted.
 play() {
-    if need $(needs "$1"); then part "suite $1" "suite_$1" "${@:2}"; else say "suite $1 is not played: see what could not be prepared"; fi
+    if need $(needs "$1"); then part "suite $1" "suite_$1" "${@:2}"; else say "suite $1 is not played: its preparation failed"; fi
 }
 
 # -- the run -----------------------------------------------------------------------------------------------------
 
 arguments=()
 every=(tidy unit sim mutants contract scheduler coverage e2e manifests node)
-case ${1:-} in
-'') whole=no; suites=(tidy unit sim contract scheduler e2e manifests node) ;;
-all) suites=("${every[@]}") ;;
-fuzz|soak|bench) suites=("$1") arguments=("${@:2}") ;;
-*) suites=("$@") ;;
+usage() {
+    echo "usage: run.sh [all | SUITE...] | bench [NAME...] | fuzz [SECONDS] | soak SECONDS [FROM_SEED]"
+    echo "suites: ${every[*]} node-all packages page"
+    exit 2
+}
+suites=()
+case ${1:-}:$# in
+:0) whole=no; suites=(tidy unit sim contract scheduler e2e manifests node) ;;
+bench:*|fuzz:[12]|soak:[23]) suites=("$1") arguments=("${@:2}") ;;
+*)
+    for suite; do
+        case $suite in
+        all) suites+=("${every[@]}") ;;
+        tidy|unit|sim|mutants|contract|scheduler|coverage|e2e|manifests|node|node-all|packages|page) suites+=("$suite") ;;
+        *) usage ;;
+        esac
+    done
+    ;;
 esac
-for suite in "${suites[@]}"; do
-    if [ "$(type -t "suite_$suite")" != function ]; then
-        echo "no such suite: $suite (all ${every[*]} node-all packages page; bench NAME..., fuzz SECONDS, soak SECONDS [FROM_SEED])"
-        exit 2
-    fi
-done
 
-rm -rf "$build/failed"
+rm -rf "$failed_logs"
 if need packages && need gcc; then
     for suite in "${suites[@]}"; do need $(needs "$suite"); done
     for suite in "${suites[@]}"; do play "$suite" "${arguments[@]}"; done
@@ -284,7 +314,7 @@ say "times"
 for i in "${!parts[@]}"; do printf '%5d s  %s\n' "${times[i]}" "${parts[i]}"; done
 printf '%5d s  in all\n' "$SECONDS"
 if [ "$failed" -gt 0 ]; then
-    say "failed (the whole of each stands above)"
+    say "failed"
     cat "$failures"
 fi
 echo

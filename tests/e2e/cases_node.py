@@ -145,11 +145,12 @@ def agent_killed(world, figures):
         # The agent dies again when all is done, and does nothing after its start.
         _wait_more_polls(metadata, 3)
         agent.kill()
-        before = len(world.calls(mark, _user(node)))
+        world.calls(mark)  # by now the API server has read all that the agent sent
+        killed = time.time()
         agent.start()
         _wait_more_polls(metadata, 4)
         calls = world.calls(mark, _user(node))
-        after = [c for c in calls[before:] if c.is_write and c.resource != "events"]
+        after = [c for c in calls if c.received > killed and c.is_write and c.resource != "events"]
         agent.stop()
     cordons = [c for c in calls if _is_cordon(c)]
     evicted = [c.name for c in calls if c.is_eviction and c.status == 201]
@@ -195,6 +196,7 @@ def agent_stopped(world, figures):
         figures.add(f"in a drain: exit status {status} after {(time.monotonic() - begin) * 1000:.0f} ms")
         assert status == 0, agent.tail()
         # A request that was under way at its end is answered with 504, since nobody waits for the answer.
+        world.calls(mark)  # by now the API server has read all that the agent sent
         ended = time.time()
         late = [c for c in world.calls(mark, _user(node)) if c.received > ended and c.status != 504]
         assert not late, f"calls after its end: {late}"

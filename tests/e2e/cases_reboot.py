@@ -137,7 +137,8 @@ def early_reboot(world, figures):
         _ask(world, third)
         _set_boot(world, node, f"{node}-2")
         world.cluster.wait_for(lambda: _grant(world, third), LIMIT, "the first slot is free again, and granted")
-        assert not _grant_text(world, node) and len(rebooted()) == 1, rebooted()
+        world.cluster.wait_for(lambda: not _grant_text(world, node), LIMIT, "the first grant is taken off")
+        assert len(rebooted()) == 1, rebooted()
 
 
 CASES = [reboot_slots, early_reboot]

@@ -21,7 +21,7 @@ import procs  # noqa: E402
 
 POLL = 0.005
 # Seconds after which a wait for an event fails. This only ends what hangs: no case depends on how soon an event comes.
-LIMIT = 120
+LIMIT = 300
 
 
 @contextlib.contextmanager

@@ -4,6 +4,7 @@
 A case is a function (bed, figures) whose docstring is its sentence. It passes unless it raises an exception. No case is retried.
 """
 
+import json
 import os
 import shlex
 import shutil
@@ -18,6 +19,7 @@ sys.path.append(os.path.join(TOP, "tests"))
 import promises  # noqa: E402
 from world import Figures  # noqa: E402
 
+OBJECTS = ("/api/v1/nodes", "/api/v1/pods", "/api/v1/events", "/apis/vesper.sh/v1alpha1/nodeclaims")
 LOG_LINES = 50  # of each daemon of a case that failed
 
 
@@ -114,12 +116,17 @@ class Suite:
                 print(f"        | {line}")
 
     def _keep(self, case, world, begin, mark):
-        """Copies each file that the case has written, and the logs of the control plane. Returns the folder."""
+        """Copies each file that the case has written, the logs of the control plane, and the objects. Returns the folder."""
         place = os.path.join(self.failed_directory, case.__name__)
         os.makedirs(place, exist_ok=True)
-        for entry in os.scandir(world.directory):
-            if entry.is_file() and entry.stat().st_mtime >= begin - 1 and entry.path != world.audit.path:
-                shutil.copy2(entry.path, place)
-        shutil.copytree(os.path.join(world.cluster.directory, "logs"), os.path.join(place, "control-plane"), dirs_exist_ok=True)
-        world.audit.copy(mark, os.path.join(place, "audit.log"))
+        try:
+            for entry in os.scandir(world.directory):
+                if entry.is_file() and entry.stat().st_mtime >= begin - 1 and entry.path != world.audit.path:
+                    shutil.copy2(entry.path, place)
+            shutil.copytree(os.path.join(world.cluster.directory, "logs"), os.path.join(place, "control-plane"), dirs_exist_ok=True)
+            world.audit.copy(mark, os.path.join(place, "audit.log"))
+            with open(os.path.join(place, "objects.json"), "w", encoding="utf-8") as f:
+                json.dump({path: world.admin.get(path)["items"] for path in OBJECTS}, f, indent=1)
+        except Exception as e:  # pylint: disable=broad-except
+            print(f"        not all of its files could be kept: {e!r}")
         return place

@@ -3,6 +3,7 @@
 the means to run agents and coordinators in it and to see what they did."""
 
 import contextlib
+import itertools
 import os
 import stat
 import subprocess
@@ -64,7 +65,7 @@ class World:
         self.cluster = Cluster(kwok=True, moto=moto, apiserver_args=self.audit.arguments())
         self.ec2log = None
         self.daemons = []
-        self._serial = 0
+        self._serial = itertools.count(1)  # cases ask for names in several threads
         self._account = None
 
     def __enter__(self):
@@ -108,8 +109,7 @@ class World:
         return os.path.join(self.directory, *names)
 
     def unique(self, prefix):
-        self._serial += 1
-        return f"{prefix}-{self._serial}"
+        return f"{prefix}-{next(self._serial)}"
 
     # -- objects
 

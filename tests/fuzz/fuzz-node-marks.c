@@ -83,7 +83,11 @@ static void check_merge(Draw *d) {
                 assert(notice_merge(backward, seen[i - 1], &changed) >= 0);
         assert(forward->deadline_usec == earliest && backward->deadline_usec == earliest);
         assert(forward->kind == n->kind && streq(forward->id, n->id));
-        check_policy(forward, draw_usec(d, FUZZ_NOW), draw_usec(d, FUZZ_NOW));
+        {
+                usec_t first = draw_usec(d, FUZZ_NOW);
+
+                check_policy(forward, first, draw_usec(d, FUZZ_NOW));
+        }
         for (size_t i = 0; i < n_seen; i++)
                 notice_free(seen[i]);
 }

@@ -76,6 +76,7 @@ def killed_in_phases(bed, node, figures):
     wait_for(lambda: node.condition("Drained") == "True", "the node's condition Drained is True", 0.05)
     killed.append(_kill(node))
     wait_for(lambda: node.agent_pid() not in (None, *killed), "the agent runs again", 0.05)
+    wait_for(node.agent_is_connected, "the agent's watches stand", 0.05)
     assert None not in killed, f"killed {killed}: an agent was not there"
     work.check_ends()
     calls = bed.calls(node, mark)

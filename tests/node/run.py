@@ -24,6 +24,7 @@ import json
 import os
 import queue
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -69,7 +70,7 @@ def lacking():
     missing = [t for t in TOOLS if not shutil.which(t)]
     if missing:
         return f"not installed: {', '.join(missing)}"
-    if not bedding.hierarchies():
+    if os.path.exists("/sys/fs/cgroup/cgroup.controllers") or not bedding.hierarchies():
         return "no cgroup hierarchies of version 1 in /sys/fs/cgroup: the bed was made for those"
     for top in bedding.hierarchies():
         if not os.access(top, os.W_OK):
@@ -138,8 +139,11 @@ class Runner:
         if numbers and kind == "ok":
             self._keep_explained(case, machines, since)
         self._report(case, kind, took, figures, trouble, tails)
-        with contextlib.suppress(Exception):
+        try:
             getattr(case, "put_away", lambda bed: None)(self.bed)
+        except Exception as e:  # pylint: disable=broad-except
+            self.counts["FAILED"] += 1
+            print(f"FAILED  node: {case.__name__} left something that cannot be removed\n        ! {e!r}", flush=True)
         with contextlib.suppress(Exception):
             self._clean([m for m in machines if m.number in numbers], kind)
 
@@ -195,7 +199,8 @@ class Runner:
         lines = []
         for name, text in logs.items():
             lines += [f"-- {name}, the last {TAIL} lines", *text.splitlines()[-TAIL:]]
-        return [*lines, f"artefacts: {folder}", f"play it again: tests/node/run.py {case.__name__}"]
+        return [f"again: VESPER_BUILD={shlex.quote(build_directory())} python3 tests/node/run.py {case.__name__}",
+                f"artefacts: {folder}", *lines]
 
     def _report(self, case, kind, took, figures, trouble, tails):
         with self._print:
@@ -346,18 +351,21 @@ def main():
         print(f"tests/node/run.py: {e}", file=sys.stderr)
         return 2
     procs.exit_on_signals()
-    why = lacking()
+    why, preparing = lacking(), "--prepare" in arguments
     try:
         if not why:  # There is no way to the outside from the namespaces: the cache is filled here.
             system.prepare(newer=any(getattr(c, "layers", None) == "newer" for c in cases),
                            helm=any(getattr(c, "helm", False) for c in cases))
     except system.Unavailable as e:
         why = str(e)
+        if preparing:
+            print(f"the machines of suite node cannot be prepared: {why}", file=sys.stderr)
+            return 1
     if why:
         print(f"skipped {len(cases)} cases of node: {why}")
         print(f"0 passed, 0 failed, {len(cases)} skipped")
         return 0
-    if "--prepare" in arguments:
+    if preparing:
         return 0
     remove_left(tempfile.gettempdir())
     if arguments == ["--shell"]:

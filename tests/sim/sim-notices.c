@@ -481,12 +481,14 @@ static void announce_in_file(SimNotices *s, size_t machine) {
         static const NoticeKind kinds[] = { NOTICE_MAINTENANCE, NOTICE_SCALE_IN, NOTICE_CAPACITY_BLOCK };
         static const char *const actions[] = { "reboot", "stop", "terminate", NULL };
 
+        usec_t lead_usec = draw(s, 4) == 0 ? USEC_INFINITY : draw_lead(s); /* before the call: compilers differ in its order */
+
         announce(s, machine,
                  (Word){ .feed = FEED_FILE,
                          .kind = kinds[draw(s, ELEMENTSOF(kinds))],
                          .id = MUST(strf("file-%u", ++s->n_made)),
                          .action = actions[draw(s, ELEMENTSOF(actions))] },
-                 draw(s, 4) == 0 ? USEC_INFINITY : draw_lead(s));
+                 lead_usec);
 }
 
 /* Of a feed that has one at most. */

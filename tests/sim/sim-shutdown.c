@@ -274,9 +274,12 @@ static void disturb(SimWorld *w) {
         };
 
         switch (draw(w, 14)) {
-        case 0 ... 3:
-                (void) sim_power_shutdown(w, i, draw(w, 2) ? "reboot" : "poweroff", draw(w, 3) > 0);
+        case 0 ... 3: {
+                bool announced = draw(w, 3) > 0; /* compilers differ in the order of a call's arguments */
+
+                (void) sim_power_shutdown(w, i, draw(w, 2) ? "reboot" : "poweroff", announced);
                 break;
+        }
         case 4:
         case 5:
                 (void) sim_power_cancel(w, i);

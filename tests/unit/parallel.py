@@ -2,6 +2,7 @@
 """Runs the tests of a module at the same time: most of their time they wait for programs."""
 
 import concurrent.futures
+import shlex
 import sys
 import time
 import unittest
@@ -42,5 +43,5 @@ def main():
             failed += not result.wasSuccessful()
     print(f"{len(tests)} tests, {failed} failed")
     if failed:
-        print("To run one of them alone: the same command, with '-- CLASS.TEST' behind it")
-    sys.exit(failed > 0)
+        print("To run one of them alone:", shlex.join([a for a in sys.argv if a not in ("--", *names)]), "-- CLASS.TEST")
+    sys.exit(failed > 0 or not tests)

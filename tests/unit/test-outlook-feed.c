@@ -105,9 +105,12 @@ static void change_some_pod(Bench *b) {
                 fake_remove(b->w.cluster, FAKE_PODS, "x", name);
         else if (!is_bound)
                 fake_merge(b->w.cluster, FAKE_PODS, "x", name, "{'spec':{'nodeName':'%s'}}", node);
-        else
+        else {
+                bool succeeded = random_below(b->dice, 2);
+
                 fake_merge(b->w.cluster, FAKE_PODS, "x", name, "{'metadata':{'labels':{'round':'%u'}},'status':{'phase':'%s'}}",
-                           (unsigned) random_below(b->dice, 1000), random_below(b->dice, 2) ? "Succeeded" : "Running");
+                           (unsigned) random_below(b->dice, 1000), succeeded ? "Succeeded" : "Running");
+        }
 }
 
 static void change_some(Bench *b) {
