@@ -76,8 +76,11 @@ def leader_killed(world, figures):
     node, instance = world.node(pool)
     world.replicas(pool, 4, pool)
     world.budget(pool, pool, 3)
+    # Cordoned until the leader is dead: the pod that replaces the first stays Pending, and the PDB allows no second eviction.
+    other, _ = world.node(pool)
+    world.admin.patch(f"/api/v1/nodes/{other}", {"spec": {"unschedulable": True}})
     with world.coordinators() as (leader, standby):
-        world.wait_adopted(node)
+        world.wait_adopted(node, other)
         mark = world.audit.mark()
         with FewestReady(world.admin, pool) as watched:
             world.delete_node(node)
@@ -87,7 +90,7 @@ def leader_killed(world, figures):
                                    interval=0.005)
             leader.kill()
             killed = time.time()
-            world.node(pool)  # Until now the pod that replaces the first has no node, and the PDB allows no second eviction.
+            world.admin.patch(f"/api/v1/nodes/{other}", {"spec": {"unschedulable": None}})
             taken = standby.wait_line("LEASE_ACQUIRED").time - killed
             world.wait_gone(node)
         calls = _evictions(world.calls(mark, COORDINATOR))
