@@ -616,8 +616,8 @@ def node_webhook(world, figures):
         assert all(f"NodeDisruptionBudget {pool} allows no disruption of node" in m for m in messages), messages
         charged = sorted(d["name"] for d in world.admin.get(path)["status"]["disruptedNodes"])
         assert charged == sorted(passed), charged
-        # Repeated, all of them go, and never more than three are taken out of service at once. The leader stops on the way: what
-        # passes then, by failurePolicy, waits for the budget undrained.
+        # All deletions are repeated. At most three nodes are out of service at once. A deletion that failurePolicy admits while
+        # the leader is away waits, undrained, for the budget.
         for pod in held:
             world.admin.request("DELETE", f"/api/v1/namespaces/default/pods/{pod}", {"gracePeriodSeconds": 0})
         leader = next(r for r in replicas if r.named("LEASE_ACQUIRED"))

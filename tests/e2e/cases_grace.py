@@ -113,7 +113,7 @@ def zero(world):
     pods = [row.pod("web", hour), row.pod("opted-out", hour, blocked=False, annotations=PROTECTED), row.pod("free", hour, blocked=False)]
     yield row
     row.begin()
-    row.wait_ended()  # which does not wait for the hour
+    row.wait_ended()  # The Node ends before the pods' grace of an hour.
     for pod in pods:
         calls = row.deletes(pod)
         assert calls, f"{pod} was not deleted"

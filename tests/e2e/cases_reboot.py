@@ -67,7 +67,7 @@ def reboot_slots(world, figures):
         leader.wait_line("REBOOT_SLOT_GRANTED", node=first)
         leader.wait_line("REBOOT_SLOT_WAITS", node=second)
         world.wait_event(first, "RebootGranted")
-        world.wait_event(second, "RebootWaits", first)  # which holds the slot
+        world.wait_event(second, "RebootWaits", first)  # The Event names the first node, which holds the slot.
 
         # The leader dies while the node is away; whoever leads next goes by what stands on the Nodes.
         leader.kill()

@@ -32,7 +32,7 @@ class Request:
     method: str
     path: str
     status: int
-    number: int  # of its connection, in the order in which they were accepted
+    number: int  # Number of the connection, in order of acceptance.
 
 
 class _Server(http.server.ThreadingHTTPServer):

@@ -24,8 +24,8 @@ LOG_LINES = 50  # of each daemon of a case that failed
 
 
 class Suite:
-    """name: of its folder below tests. cases: all of them, in their order. make_bed(directory): a context manager whose value is the
-    first argument of each case; its attribute `world` is a World. skip(case): why this machine cannot play the case, or None."""
+    """name: the folder below tests/. cases: all of them, in their order. make_bed(directory): a context manager whose value is
+    the first argument of each case; its attribute `world` is a World. skip(case): why this machine cannot play the case, or None."""
     def __init__(self, name, cases, make_bed, skip=lambda case: None):
         self.name, self.cases, self.make_bed, self.skip = name, cases, make_bed, skip
         self.failed_directory = os.path.join(build_directory(), "failed", name)

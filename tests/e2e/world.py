@@ -59,7 +59,7 @@ class Figures:
 
 class World:
     def __init__(self, directory, moto=True):
-        self.world = self  # as the beds of other suites have it
+        self.world = self  # runner.py reads bed.world
         self.directory = directory
         self.audit = AuditLog(directory)
         self.cluster = Cluster(kwok=True, moto=moto, apiserver_args=self.audit.arguments())

@@ -75,9 +75,9 @@ DEFINE_FREEP(H2World, h2_world_free);
 /* until: NULL: for so long. Fails the test when `what` has not come in H2_PATIENCE_USEC. */
 void h2_run_until(H2World *w, bool (*until)(void *userdata), void *userdata, const char *what);
 void h2_run_for(H2World *w, usec_t usec);
-/* Until neither side has anything to read or to send: both are in this process. */
+/* Runs until neither side has anything to read or to send. Both are in this process. */
 void h2_run_until_quiet(H2World *w);
-/* Until it is quiet, then so much later by all clocks, until it is quiet again. */
+/* Runs until neither side has work, advances all clocks by usec, and runs again. */
 void h2_skip(H2World *w, usec_t usec);
 
 /* What was counted for "POST /path"; zeroes if it never came. */

@@ -10,7 +10,8 @@
 #include "h2-rig.h"
 
 #define CALLS_MAX 64
-/* Of a call that is to end by it, skipped when all is sent; all others have twice as much. */
+/* Timeout of a call that must time out: the test skips this time once the request is sent. Other calls have
+ * twice as much. */
 #define TIMEOUT_USEC (H2_PATIENCE_USEC / 2)
 
 /* -- helpers -------------------------------------------------------------------------------------------- */

@@ -220,7 +220,7 @@ TEST_CASE(every_verb_and_fault) {
 }
 
 #define LIMIT_USEC (40 * USEC_PER_SEC)        /* more than calls have by default */
-#define WATCH_ANSWER_USEC (19 * USEC_PER_SEC) /* so long a watch waits for the first byte: kube-call.c */
+#define WATCH_ANSWER_USEC (19 * USEC_PER_SEC) /* Time that a watch waits for the first byte: kube-call.c */
 
 static void assert_silent_until(const Outcome *o, Verb verb, H2Fault fault, usec_t usec) {
         if (!streq(o->text, "ETIMEDOUT?"))
@@ -229,8 +229,7 @@ static void assert_silent_until(const Outcome *o, Verb verb, H2Fault fault, usec
         assert_in_range(o->ended_usec - o->began_usec, usec, usec + H2_PATIENCE_USEC);
 }
 
-/* No answer at all: each call ends by its own deadline, a watch before that, as no answer begins, and those that
- * follow get through. */
+/* The server is silent. A watch ends first, then each call at its own deadline. Later calls succeed. */
 static void check_silence(void **state, H2Fault fault) {
         _cleanup_(h2_world_freep) H2World *w = h2_world_new(state, NULL);
         Outcome calls[_VERB_MAX];

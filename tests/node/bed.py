@@ -112,8 +112,8 @@ class Bed:
         self.folder = folder
         self.cgroups = Cgroups(name)
         self.network = self.layers = self.cluster = self.audit = None
-        self.nodes = {}  # number: Node, those that cases share
-        self.machines = {}  # name: Node, all that have a disk
+        self.nodes = {}  # number -> Node that cases share
+        self.machines = {}  # name -> Node, every machine of this bed
         self.logs = {}  # name: path, of coordinators that run beside the machines
         self._lock = threading.Lock()
         self._local = threading.local()
@@ -151,7 +151,7 @@ class Bed:
             if node is None:
                 node = self.nodes[number] = Node(self, number, lower)
         if not node.is_on():
-            node.changed = True  # as long as it is not Ready: the next case would get it as it is
+            node.changed = True  # if power_on() fails, the next case gets a new machine
             node.power_on()
             node.changed = False
         return node

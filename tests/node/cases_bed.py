@@ -73,7 +73,7 @@ def commands(bed, node, figures):
     os.kill(pid, signal.SIGSTOP)
     wait_for(lambda: _state(pid) == "T", "it is stopped")
     os.kill(pid, signal.SIGKILL)
-    wait_for(waited.done, "who asked for it hears of its end")
+    wait_for(waited.done, "the caller of the command gets its result")
     assert waited.result()[0] == -signal.SIGKILL, f"status {waited.result()[0]}, expected {-signal.SIGKILL}"
     pool.shutdown()
     # The run ends nsenter when a command takes too long. The command runs on, and nobody is left to reap it.

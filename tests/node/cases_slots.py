@@ -50,7 +50,7 @@ class _Reboot(threading.Thread):
     def run(self):
         try:
             self.node.run("systemctl", "start", "--no-block", "vesper-reboot")
-            self.off = self.node.wait_off(2 * LIMIT)  # the other machine may go first
+            self.off = self.node.wait_off(2 * LIMIT)  # this machine may wait for the other one's slot
             self.node.power_on()
             self.ready = time.time()
         except Exception as e:  # pylint: disable=broad-except

@@ -168,6 +168,6 @@ def cancelled(bed, node, figures):
     figures.add("pods evicted: 0")
 
 
-# The coordinator of two_reboots would grant their requests, and end without taking the grants back.
+# The coordinator of two_reboots would grant these requests and stop before it removes the grants.
 held_by_a_pod.slots = cancelled.slots = True
 CASES = [restarts, reloaded, stopped_units, killed_holds, by_hand, held_by_a_pod, cancelled]

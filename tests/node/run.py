@@ -1,17 +1,18 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Suite node: real machines (systemd-nspawn) with our package in a real cluster. Prints each case and what it measured; the
-last line counts.
+"""Suite node: real machines (systemd-nspawn) with our package in a real cluster. Prints each case and what it measured.
+The last line is: N passed, N failed, N skipped.
 
     tests/node/run.py                  all cases but those that measure
-    tests/node/run.py --all            these, too
+    tests/node/run.py --all            also the cases that measure
     tests/node/run.py --promises       only the cases that tests/promises.py names
     tests/node/run.py [PATTERN...]     only the cases of these names, or whose function or sentence has one of these in it
     tests/node/run.py --prepare ...    no case: make what is cached for them (a Debian, the control plane, helm, our package)
     tests/node/run.py --list           their names
     tests/node/run.py --shell          a bed with node 1, and a shell in its namespaces
-    VESPER_NODE_WORKERS=N              so many machines at once (default 3)
-    VESPER_NODE_IDLE_SEC=N             so long an idle agent is watched, three times (default: 40 s in a run of everything, 200 s if named)
+    VESPER_NODE_WORKERS=N              maximum number of machines per bed (default 3)
+    VESPER_NODE_IDLE_SEC=N             seconds of each of the three measurements of `idle`
+                                       (default: 40 in a run of everything, 200 if named)
 
 Below build/node/log: `journalctl -u vesper-agent -x` of the machines of each case that passed. Below build/failed/node: the
 journals and the logs of each case that failed."""
@@ -96,11 +97,11 @@ class Runner:
         workers = int(os.environ.get("VESPER_NODE_WORKERS", "3"))
         for number in range(1, workers + 1):
             self.numbers.put(number)
-        # What measures runs alone, and first: nothing else is under way then.
+        # Plays the cases with `alone` first, one at a time.
         for case in (c for c in cases if getattr(c, "alone", False)):
             self._case(case)
         chartbed.put_away(self.bed)
-        # More threads than machines: some cases wait for each other.
+        # More threads than machines: a case may wait until another returns its machines.
         with concurrent.futures.ThreadPoolExecutor(2 * workers) as pool:
             for done in [pool.submit(self._case, c) for c in cases if not getattr(c, "alone", False)]:
                 done.result()
@@ -133,7 +134,7 @@ class Runner:
             spots = " < ".join(f"{os.path.basename(f.filename)}:{f.lineno}" for f in reversed(where))
             kind, trouble = "FAILED", f"{type(e).__name__}: {e}\n({spots})"
         took = time.monotonic() - begin
-        # The case without numbers has machines of its own, and nothing else runs meanwhile.
+        # A case with machines = 0 makes its own, and nothing else runs in its bed.
         machines = [self.bed.nodes[n] for n in numbers if n in self.bed.nodes] if numbers else list(self.bed.machines.values())
         tails = self._keep_artefacts(case, machines, since, trouble) if kind == "FAILED" else []
         if numbers and kind == "ok":
@@ -158,7 +159,7 @@ class Runner:
         return node
 
     def _clean(self, machines, kind):
-        """Removes what a case has changed on its machines, or left undone: the next one must not see that."""
+        """Removes what the case left on its machines, for the next case."""
         for node in machines:
             self.hangs += node.hangs
             node.hangs = 0
@@ -276,7 +277,9 @@ def remove_left(parent):
 
 
 def remove(folder):
-    """The processes of a run may be dying still: a cgroup goes with its last one, and a folder with the last file."""
+    """Removes the cgroups and the folder of a run.
+
+    Retries for 20 s: a cgroup cannot be removed before its last process has ended."""
     groups = [os.path.join(top, os.path.basename(folder)) for top in bedding.hierarchies()]
     deadline = time.monotonic() + 20
     while any(map(os.path.isdir, groups + [folder])) and time.monotonic() < deadline:
@@ -291,8 +294,8 @@ def _start(arguments):
     folder = tempfile.mkdtemp(prefix=NAME + "-")
     lock = open(os.path.join(folder, "lock"), "wb")
     fcntl.flock(lock, fcntl.LOCK_EX)
-    # All that is started in there ends with the first process of its process namespace. It is a shell, which reaps what
-    # others leave: one process of a machine that nobody reaps keeps the machine from ending.
+    # All processes of the run end with the first process of its process namespace. The first process is a shell, because a
+    # shell reaps orphaned processes: one process of a machine that nobody reaps keeps the machine from ending.
     return folder, lock, procs.spawn(["unshare", "-n", "-m", "-p", "-f", "--mount-proc", "--kill-child=SIGKILL", "sh", "-c",
                                       '"$@"; exit $?', "sh", sys.executable, os.path.abspath(__file__), "--inside", folder,
                                       *arguments])

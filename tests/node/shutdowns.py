@@ -13,8 +13,8 @@ HOLD_GRACE = 300  # seconds: the case releases the pods long before
 
 class Workload:
     """Pods of a node:
-    - `count` that end by themselves stop_msec after SIGTERM; with hold only after release(), so that a case can do something
-      while the node is being drained for certain;
+    - `count` pods that end stop_msec after SIGTERM, or, with hold, after release(), so that a case can act while the node
+      is certainly being drained;
     - one that the kubelet has to kill after its grace;
     - with budget two more, of which one may go at a time."""
     def __init__(self, bed, node, stop_msec=1000, count=2, deaf_grace=2, budget=False, hold=False):
@@ -47,7 +47,7 @@ class Workload:
         for name, trace in self.traces().items():
             assert trace.asked, f"{name} never saw SIGTERM: {trace}"
             if name in self.deaf:
-                # Half of the grace: a busy machine lets the container see SIGTERM late. Without a grace it is killed at once.
+                # Half of the grace: on a busy machine the container may get SIGTERM late. Without a grace it is killed at once.
                 assert trace.had >= self.deaf_grace / 2, \
                     f"{name} was killed {trace.had:.2f} s after SIGTERM, its grace is {self.deaf_grace} s"
             else:

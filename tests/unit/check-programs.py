@@ -72,7 +72,7 @@ def listens(port):
 
 
 def free_port():
-    """Of those that the kernel gives to nobody who asks for any: so it stays free."""
+    """Returns a free port outside the kernel's ephemeral range, so no other program is given it."""
     for port in random.sample(range(20000, 32768), 100):
         with socket.socket() as s, contextlib.suppress(OSError):
             s.bind(("127.0.0.1", port))
@@ -355,7 +355,7 @@ class Cluster(unittest.TestCase):
         return run(CTL, "--kubeconfig", self.path("kubeconfig-admin"), *arguments)
 
     def gives_up(self, came_so_far, *arguments):
-        """With a --timeout that ends the command after it came so far."""
+        """Runs vesperctl with growing --timeout until came_so_far(output) is true. Returns the last answer."""
         for timeout in (0.5, 2, 8, 32):
             answer = self.ctl(*arguments, f"--timeout={timeout}s")
             if came_so_far(*answer[1:]):

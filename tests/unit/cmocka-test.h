@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* cmocka, with the headers that it must find included before it. */
+/* Includes cmocka, and before it the headers that cmocka.h needs. */
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -8,7 +8,7 @@ import time
 import unittest
 
 WORKERS = 8
-# Ends what hangs, and nothing else: no test may depend on how fast the machine is.
+# Seconds. Only ends what hangs: no test may depend on the speed of the machine.
 LIMIT = 300
 
 
@@ -28,7 +28,7 @@ def _run(test):
 
 
 def main():
-    """Each test of __main__, or those whose names are given after `--`; exits with 1 if one of them fails."""
+    """Runs each test of __main__, or those named after `--`. Exits with 1 if one fails, or if there is none."""
     names = sys.argv[sys.argv.index("--") + 1:] if "--" in sys.argv else []
     module, loader = sys.modules["__main__"], unittest.defaultTestLoader
     tests = list(_flat(loader.loadTestsFromNames(names, module) if names else loader.loadTestsFromModule(module)))

@@ -280,7 +280,7 @@ TEST_CASE(test_dropped_slot_is_silent) {
         world_done(&w);
 }
 
-/* Again and again until the signal is received: the first one may come before dbus-daemon knows our match. */
+/* Re-sends the signal until it is received: dbus-daemon may not have the match yet. */
 static void on_emit_now(Timer *t, void *userdata) {
         sd_bus *bus = NULL;
 
@@ -702,11 +702,11 @@ static void on_tick(Timer *t, void *userdata) {
                 timer_arm_in(t, 5 * MS);
 }
 
-/* The exit status of a child that was not given the CPU for half of the time that makes a burst one change. */
+/* Exit status of a child that was off the CPU for more than 50 ms; its count says nothing. */
 #define PAUSED 99
 
-/* What on_changed() heard of four changes within 20 ms; PAUSED: too much or too little, but it may be the pause; negative: this machine gives us no network
- * to play with. */
+/* Returns how often on_changed() was called for four changes within 20 ms; PAUSED if the child lost the CPU;
+ * -errno without a network namespace. */
 static int hear_changes(bool subscribed) {
         unsigned n_heard = 0;
         Burst burst = { 0 };

@@ -508,7 +508,7 @@ TEST_CASE(test_played_to_the_end) {
         machine_end_terminate(e.machine);
         while (!e.over && loop_now(w->env.loop) < limit)
                 if (loop_iterate(w->env.loop, 10 * USEC_PER_MSEC) == 0 && waitid(P_ALL, 0, NULL, WEXITED | WNOHANG | WNOWAIT) < 0)
-                        clock_skip(USEC_PER_SEC); /* no command runs: the next one is waited for */
+                        clock_skip(USEC_PER_SEC); /* no command runs: skip the wait for the next one */
         assert_true(e.over);
         calls = read_back(w, "calls");
         assert_string_equal(calls, "terminate\ndescribe\ndescribe\ndescribe\n");
@@ -516,7 +516,8 @@ TEST_CASE(test_played_to_the_end) {
         w->env.random = random_free(w->env.random);
 }
 
-/* 40 questions, never more than 16 at a time, but at least two: the first waits for another. Some are not wanted any more. */
+/* The provider runs at most 16 of 40 commands at once. At least two run at once: the first command waits for
+ * another. The test cancels some calls. */
 TEST_CASE(test_many) {
         World *w = *state;
         CloudCall *calls[40];

@@ -56,7 +56,7 @@ TEST_CASE(test_warns_of_a_credential_at_risk) {
         }
 }
 
-/* What is left until SIGALRM; 0: none is to come. */
+/* Returns the time until SIGALRM; 0 if the timer is off. */
 static usec_t alarm_usec(void) {
         struct itimerval t;
 
@@ -64,8 +64,8 @@ static usec_t alarm_usec(void) {
         return (usec_t) t.it_value.tv_sec * USEC_PER_SEC + (usec_t) t.it_value.tv_usec;
 }
 
-/* Turns until the alarm has been put off twice: so a loop that turns lives on. SIGALRM is blocked meanwhile, so that
- * a pause of the machine, which may be longer than the limit, does not end it. */
+/* Iterates the loop until alarm(2) was re-armed twice. SIGALRM is blocked meanwhile, so that a pause of the
+ * machine, which may be longer than the limit, does not end the process. */
 static void turn(Loop *l) {
         sigset_t alarms;
 
@@ -82,7 +82,7 @@ static void turn(Loop *l) {
         (void) sigprocmask(SIG_UNBLOCK, &alarms, NULL);
 }
 
-/* Turns, then hangs for twice its limit. */
+/* Iterates the loop, then blocks for twice the limit. */
 static void hang(bool watched) {
         Timer *watch;
         Loop *l;
@@ -102,7 +102,7 @@ static void hang(bool watched) {
         _exit(3);
 }
 
-/* What hangs ends, with 1. 3: it does not. */
+/* A process whose loop blocks exits with 1. Exit status 3 means that the watchdog failed. */
 TEST_CASE(test_hung_loop_ends) {
         pid_t pids[2];
 

@@ -377,8 +377,7 @@ TEST_CASE(test_rows) {
         }
 }
 
-/* As many pods and PDBs as a node and its namespaces have at most, and pools and budgets as nobody has: not
- * so much is compared that a person would notice. */
+/* A maximal node with its PDBs, pools and budgets needs at most a million comparisons. */
 TEST_CASE(test_work) {
         _cleanup_(explain_causes_done) ExplainCauses causes = {};
         _cleanup_free_ char *text = NULL;

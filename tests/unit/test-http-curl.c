@@ -14,9 +14,9 @@
 #include "string-util.h"
 #include "tls-fixture.h"
 
-/* What has to come may take long on a busy machine. */
+/* Limit of a wait for an answer, which may take long on a busy machine. */
 #define PATIENCE_USEC (60 * USEC_PER_SEC)
-/* What has to time out: the test skips this time when the request has been sent. */
+/* Timeout of a call that must time out: the test skips this time once the request is sent. */
 #define TIMEOUT_USEC (30 * USEC_PER_SEC)
 /* What rests so long is read because of something else. */
 #define REST_USEC USEC_PER_MINUTE
@@ -242,8 +242,8 @@ static void start(World *w, const HttpRequest *q) {
         assert_int_equal(w->seen.size, before); /* nothing inside the call */
 }
 
-/* One call from start to done; what the client saw. A time-out of its own ("/hold") passes as soon as the server has
- * the request. */
+/* Returns what the client saw of one call. If the call has a timeout of its own ("/hold"), the test skips that
+ * time once the server has the request. */
 static const char *call(World *w, HttpRequest q, const char *scheme, const char *path) {
         _cleanup_free_ char *url = url_of(w, scheme, path);
         usec_t timeout_usec = q.timeout_usec;
@@ -960,8 +960,8 @@ TEST_CASE(test_guard) {
         }
 }
 
-/* A stream lives past what would be a time-out, as long as something comes: every half stall_usec, five times, and
- * then nothing. */
+/* A stream without a timeout lives as long as data arrives. The server sends data every half stall_usec, five
+ * times, and then nothing. */
 TEST_CASE(test_stall) {
         _cleanup_(world_freep) World *w = world_new_with_server();
         _cleanup_free_ char *url = url_of(w, "http", "/hold");

@@ -24,7 +24,7 @@
 #include "string-util.h"
 
 #define CLIENTS_MAX 64u
-#define PATIENCE_USEC USEC_PER_MINUTE /* ends what hangs */
+#define PATIENCE_USEC USEC_PER_MINUTE /* only ends a test that hangs */
 #define REQUEST "GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n"
 
 static void handler(HttpExchange *x, void *userdata) {
@@ -62,7 +62,8 @@ static void run_for(Loop *l, usec_t usec) {
                 assert_true(loop_iterate(l, MIN(usec_sub(end, loop_now(l)), 20 * USEC_PER_MSEC)) >= 0);
 }
 
-/* Is a request from there answered within so long? False: it is not, or its connection is closed. */
+/* Returns true if the server answers a request from that host within usec; false also if the server closes the
+ * connection. */
 static bool probe_for(Loop *l, const HttpServer *s, unsigned host, usec_t usec) {
         usec_t end = loop_now(l) + usec;
         _cleanup_close_ int fd = client_new(s, host);
@@ -110,7 +111,7 @@ static size_t crowd_open(const Crowd *c) {
         return n;
 }
 
-/* Until so many are open, and for a while: no more are closed then. */
+/* Waits until n connections of the crowd are open, and checks for 50 ms that no more close. */
 static void crowd_expect_open(const Crowd *c, Loop *l, size_t n) {
         usec_t limit = loop_now(l) + PATIENCE_USEC;
 
@@ -194,12 +195,12 @@ TEST_CASE(test_all_leave) {
         }
 }
 
-/* A byte of each, twice a second. */
+/* Sends one byte per connection twice a second. */
 static void crowd_talk(const Crowd *c, Loop *l, usec_t usec) {
         for (usec_t left = usec; left > 0; left -= USEC_PER_SEC / 2) {
                 for (size_t i = 0; i < c->n; i++)
                         (void) send(c->fds[i], "G", 1, MSG_NOSIGNAL);
-                run_for(l, 20 * USEC_PER_MSEC); /* they are read */
+                run_for(l, 20 * USEC_PER_MSEC); /* the server reads the bytes */
                 clock_skip(USEC_PER_SEC / 2);
                 run_for(l, 20 * USEC_PER_MSEC);
         }
