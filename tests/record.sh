@@ -32,7 +32,7 @@ seconds=$((SECONDS - start))
 [ ! -d "$clone/vesper/build/failed" ] || cp -r "$clone/vesper/build/failed" "${output%.log}.failed"
 counts=$(tail -n 1 "$output")
 wrong=$(sed -n 's/^FAILED  *//p' "$output" | sort -u | tr '\t\n' ' ;')
-parts=$(sed -n '/^== times$/,/^$/s/^ *\([0-9]*\) s  \(prepare: \|suite \)\(.*\)$/\3 \1/p' "$output" | paste -sd, | sed 's/,/, /g')
+parts=$(sed -n '/^== times$/,/^$/s/^ *\([0-9]*\) s  \(prepare: \|suite \)\([^(]*[^( ]\).*$/\3 \1/p' "$output" | paste -sd, | sed 's/,/, /g')
 
 [ -s "$record" ] || printf 'began\tcommit\tcores\tmachine\tcontrol plane cached\tseconds\tresult\tfailures\tseconds of each part\n' >"$record"
 printf '%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n' "$began" "$commit" "$(nproc)" "$how" "$cached" "$seconds" "$counts" "${wrong:-none}" "$parts" >>"$record"
