@@ -4,8 +4,9 @@
 import json
 import os
 import shutil
+import uuid
 
-from daemons import seconds
+from daemons import LIMIT, seconds
 
 # What was asked is kept where the cases look into it; of the rest, who and when.
 POLICY = {
@@ -19,6 +20,7 @@ POLICY = {
                   "level": "Request", "verbs": ["delete"], "resources": [{"group": "", "resources": ["pods"]}]
               }, {"level": "Metadata"}]
 }
+REVIEWS = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 WRITES = ("create", "update", "patch", "delete", "deletecollection")
 
 
@@ -70,8 +72,15 @@ class AuditLog:
     def mark(self):
         return os.path.getsize(self.path)
 
-    def has(self, mark, text):
-        """Whether some request since the mark has this text in it."""
+    def calls(self, cluster, admin, mark, user=None):
+        """Returns the answered calls since the mark. First makes a request as admin, and waits until the log has that request: calls
+        that were answered before it are in the log by then."""
+        marker = f"marker-{uuid.uuid4().hex}"
+        admin.create(f"{REVIEWS}?fieldManager={marker}", {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"})
+        cluster.wait_for(lambda: self._has(mark, marker), LIMIT, "the audit log has the last request")
+        return self.since(mark, user)
+
+    def _has(self, mark, text):
         with open(self.path, "rb") as f:
             f.seek(mark)
             return text.encode() in f.read().rpartition(b"\n")[0]

@@ -23,7 +23,6 @@ LEASE = "/apis/coordination.k8s.io/v1/namespaces/vesper-system/leases/vesper-coo
 BUDGETS = "/apis/vesper.sh/v1alpha1/nodedisruptionbudgets"
 WEBHOOKS = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
 PDBS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
-REVIEWS = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 COORDINATOR = "system:serviceaccount:vesper-system:vesper-coordinator"
 FINALIZER = "vesper.sh/termination"
 AWS_KEYS = {
@@ -232,12 +231,7 @@ class World:
                               timeout, f"the status of PDB {name}")
 
     def calls(self, mark, user=None):
-        """Returns the calls since the mark. Waits until the audit log has a request that this function makes: calls that were answered
-        before it are in the log by then."""
-        marker = self.unique("marker")
-        self.admin.create(f"{REVIEWS}?fieldManager={marker}", {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"})
-        self.cluster.wait_for(lambda: self.audit.has(mark, marker), LIMIT, "the audit log has the last request")
-        return self.audit.since(mark, user)
+        return self.audit.calls(self.cluster, self.admin, mark, user)
 
     # -- processes
 

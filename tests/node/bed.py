@@ -202,9 +202,12 @@ class Bed:
         return self.admin.get(f"/api/v1/namespaces/default/pods?labelSelector=app%3D{app}")["items"]
 
     def calls(self, node, mark):
-        """What that node's credential asked for by the name of vesper-agent."""
-        return [c for c in self.audit.since(mark, f"system:node:{node.name}")
+        """Returns the calls that vesper-agent made with this node's credential since the mark."""
+        return [c for c in self.calls_of(f"system:node:{node.name}", mark)
                 if c.event.get("userAgent", "").startswith("vesper-agent")]
+
+    def calls_of(self, user, mark):
+        return self.audit.calls(self.cluster, self.admin, mark, user)
 
     def remove_workloads(self, prefix):
         """Objects of a case: all whose names begin so."""

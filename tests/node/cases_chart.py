@@ -110,7 +110,7 @@ def chart_deletes(bed, figures):
         figures.add(f"gone after {took:.1f} s; led by {leader['metadata']['name']}, then by {successor['metadata']['name']}")
         assert successor["metadata"]["uid"] != leader["metadata"]["uid"], "the leader of before is still there"
         _check_outlived(seen, agent)
-        calls = bed.audit.since(mark, COORDINATOR)
+        calls = bed.calls_of(COORDINATOR, mark)
         load.check(calls)
         assert any(c.is_eviction and c.name == leader["metadata"]["name"] for c in calls), "the leader was not evicted"
         others = [n for n in NAMES if n != name]
@@ -141,7 +141,7 @@ def chart_interrupted(bed, figures):
         assert len(cordons) == 1, f"cordons by the agent: {cordons}"
         evicted = [c for c in own if c.is_eviction and c.status == 201]
         assert evicted, "the agent has evicted nothing"
-        load.check(own + bed.audit.since(mark, COORDINATOR))
+        load.check(own + bed.calls_of(COORDINATOR, mark))
         said = {line.name for line in chart.said(name, "vesper-agent", since=since)}
         assert {"NOTICE_SEEN", "NODE_CORDONED", "DRAIN_STARTED", "NODE_DRAINED"} <= said, f"the agent's pod said {said}"
         figures.add(f"cordoned after {cordons[0].received - since:.1f} s, {len(evicted)} pods evicted by the "
@@ -218,7 +218,7 @@ def chart_upgraded(bed, figures):
         for n in (deleted, noticed):
             _check_outlived(chart.wait_ended(n), agents[n])
         took = time.time() - since
-        calls = bed.audit.since(mark, COORDINATOR)
+        calls = bed.calls_of(COORDINATOR, mark)
         loads[0].check(calls)
         loads[1].check(calls + bed.calls(chart.workers[noticed], mark))
         for n in (deleted, noticed):
