@@ -11,7 +11,6 @@ Prints each case and, last, "N passed, N failed, N skipped". Skipped where tests
 import json
 import os
 import re
-import socket
 import subprocess
 import sys
 import tempfile
@@ -23,9 +22,13 @@ import urllib.request
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 TOP = os.path.dirname(os.path.dirname(HERE))
+sys.path.insert(0, os.path.join(TOP, "tests", "cluster"))
+
+import procs  # noqa: E402
+
 BUILD = os.environ.get("VESPER_BUILD", os.path.join(TOP, "build"))
 DASHBOARD = os.path.join(TOP, "packaging", "dashboard")
-LIMIT = 60
+LIMIT = 300  # Seconds after which a wait for an event fails. This limit only ends what hangs.
 WORLD = {"objects": [
     {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "vesper-system"}},
     {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1", "labels": {"pool": "web"}},
@@ -71,13 +74,14 @@ class Scraped:
     """A fake cluster, a coordinator that leads, and a Prometheus that scrapes it, on loopback."""
     def __init__(self, prometheus, directory):
         self.prometheus, self.directory, self.processes = prometheus, directory, []
+        self._ports = procs.Ports()
 
     def path(self, name):
         return os.path.join(self.directory, name)
 
     def spawn(self, name, *command):
         with open(self.path(name + ".log"), "wb") as log:
-            self.processes.append(subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log))
+            self.processes.append(procs.spawn(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log))
 
     def said(self, name):
         with open(self.path(name + ".log"), encoding="utf-8", errors="replace") as f:
@@ -90,7 +94,7 @@ class Scraped:
         wait_for("the fake cluster", lambda: os.path.exists(self.path("endpoints.json")))
         with open(self.path("endpoints.json"), encoding="utf-8") as f:
             ec2 = json.load(f)["ec2"]
-        ports = [self._free_port(), self._free_port()]
+        ports = [self._ports.take(), self._ports.take()]
         settings = {"Kubernetes.Kubeconfig": self.path("kubeconfig-admin"), "Provider.Region": "us-east-1", "Provider.Endpoint": ec2,
                     "Log.Target": "text", "Metrics.Listen": f"127.0.0.1:{ports[0]}"}
         self.spawn("coordinator", os.path.join(BUILD, "coordinator", "vesper-coordinator"),
@@ -109,12 +113,7 @@ class Scraped:
         for process in reversed(self.processes):
             process.kill()
             process.wait()
-
-    @staticmethod
-    def _free_port():
-        with socket.socket() as s:
-            s.bind(("127.0.0.1", 0))
-            return s.getsockname()[1]
+        self._ports.release()
 
     def count(self, expression):
         """How many series it gives. A query that is none is an error; a Prometheus that is not ready yet has none."""

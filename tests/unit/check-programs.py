@@ -9,7 +9,6 @@ import base64
 import contextlib
 import json
 import os
-import random
 import shutil
 import signal
 import socket
@@ -24,6 +23,10 @@ import urllib.request
 
 import parallel
 from parallel import LIMIT
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "cluster"))
+
+import procs  # noqa: E402
 
 AGENT, COORDINATOR, CTL, FAKE = sys.argv[1:5]
 # What is usual on this machine is not asked: neither its bus, nor its service manager, nor a person's credential.
@@ -69,15 +72,6 @@ def contents(path):
 def listens(port):
     with socket.socket() as s:
         return s.connect_ex(("127.0.0.1", port)) == 0
-
-
-def free_port():
-    """Returns a free port outside the kernel's ephemeral range, so no other program is given it."""
-    for port in random.sample(range(20000, 32768), 100):
-        with socket.socket() as s, contextlib.suppress(OSError):
-            s.bind(("127.0.0.1", port))
-            return port
-    raise OSError("no port is free")
 
 
 class Options(unittest.TestCase):
@@ -407,7 +401,9 @@ class Cluster(unittest.TestCase):
         review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
             "uid": "u1", "operation": "DELETE", "resource": {"group": "", "version": "v1", "resource": "nodes"},
             "name": "n1", "userInfo": {"username": "me"}, "oldObject": self.node()}}
-        port = free_port()
+        ports = procs.Ports()
+        self.addCleanup(ports.release)
+        port = ports.take()
         listen = ("--set", f"Webhook.Listen=127.0.0.1:{port}")
         done = "The view of the cluster is complete"
         with self.playing("other", self.coordinator("--set", "Webhook.Listen=127.0.0.1:0", "--set", "Lease.Name=other",
