@@ -1469,11 +1469,17 @@ static void put_reaching(MadeCluster *c, uint64_t *dice, uint32_t n_nodes) {
         static const char *const reaches[] = { ALL_NAMESPACES, ",\"namespaces\":[\"ns-0\",\"ns-1\"]", "" };
 
         for (unsigned i = 0; i < 4; i++) {
+                /* One draw in each statement: compilers order the arguments of a call differently. */
+                unsigned namespace = (unsigned) (cluster_draw(dice) % 5);
+                unsigned node = (unsigned) (cluster_draw(dice) % n_nodes);
+                const char *kind = kinds[cluster_draw(dice) % 3];
+                const char *key = keys[cluster_draw(dice) % 4];
+                unsigned app = (unsigned) (cluster_draw(dice) % 7);
+                const char *reach = reaches[cluster_draw(dice) % 3];
                 _cleanup_free_ char *text = strf("{\"metadata\":{\"name\":\"reach-%u\",\"namespace\":\"ns-%u\",\"labels\":{\"app\":\"reach\"}},\"spec\":{\"nodeName\":\"node-%05u\","
                                                  "\"containers\":[{}],\"affinity\":{\"%s\":{\"requiredDuringSchedulingIgnoredDuringExecution\":[{\"topologyKey\":\"%s\","
                                                  "\"labelSelector\":{\"matchLabels\":{\"app\":\"app-%u\"}}%s}]}}},\"status\":{\"phase\":\"Running\"}}",
-                                                 i, (unsigned) (cluster_draw(dice) % 5), (unsigned) (cluster_draw(dice) % n_nodes), kinds[cluster_draw(dice) % 3],
-                                                 keys[cluster_draw(dice) % 4], (unsigned) (cluster_draw(dice) % 7), reaches[cluster_draw(dice) % 3]);
+                                                 i, namespace, node, kind, key, app, reach);
 
                 cluster_put(c->snapshot, SNAPSHOT_PODS, text);
         }
