@@ -174,10 +174,10 @@ make_go() { check "Go" bash tests/setup.sh go; }
 # make_control_plane wait for it, and build again what this left undone.
 begin_control_plane() { nice -n 19 bash tests/cluster/build.sh >/dev/null 2>&1 & }
 make_control_plane() { check "the control plane, kubectl, kubelet and kwok" again bash tests/cluster/build.sh; }
-make_moto() { check "moto and boto3" again bash tests/setup.sh moto; }
+make_moto() { check "moto and boto3" bash tests/setup.sh moto; }
 make_kube_scheduler() { check "kube-scheduler's code" again bash tests/scheduler/build.sh; }
 make_helm() { check "helm" again bash tests/manifests/build.sh; }
-make_prometheus() { check "Prometheus" again bash tests/setup.sh prometheus; }
+make_prometheus() { check "Prometheus" bash tests/setup.sh prometheus; }
 make_machines() { check "a Debian for machines, and the package on it" eval 'bash tests/setup.sh node && python3 tests/node/run.py --prepare $(in_part --promises)'; }
 
 needs() {
