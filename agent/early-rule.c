@@ -67,12 +67,9 @@ const char *acknowledge_why_not(const Notice *n, int acknowledge, const KubeNode
 }
 
 const char *acknowledge_why_not_drained(const Notice *n, const KubeNode *node, const char *boot_id) {
-        _cleanup_(interruption_done) Interruption i = { 0 };
-        int r = interruption_of_node(node, &i);
+        const Interruption *i = kube_node_interruption(node);
 
-        if (r == -ENOMEM)
-                return "out of memory";
-        if (r < 0 || !streq(i.notice->id, n->id) || !streq(i.phase, "Drained") || !boot_id_equal(i.boot_id, boot_id))
+        if (!i || !streq(i->notice->id, n->id) || i->phase != INTERRUPTION_DRAINED || !boot_id_equal(i->boot_id, boot_id))
                 return "its Node does not say that it is drained for it";
         return node->unschedulable ? NULL : "its Node is schedulable";
 }

@@ -15,23 +15,29 @@ struct IntentLog {
         bool unknown; /* the record could not be read: it may say more than we know of, until it is written */
 };
 
-static const char *const phase_table[_INTENT_PHASE_MAX] = {
-        [INTENT_CORDONED] = "Cordoned",
-        [INTENT_DRAINING] = "Draining",
-        [INTENT_DRAINED] = "Drained",
-        [INTENT_RELEASED] = "Released",
-        [INTENT_OVER] = "CordonOver",
+static const InterruptionPhase phase_table[_INTENT_PHASE_MAX] = {
+        [INTENT_CORDONED] = INTERRUPTION_CORDONED, [INTENT_DRAINING] = INTERRUPTION_DRAINING, [INTENT_DRAINED] = INTERRUPTION_DRAINED,
+        [INTENT_RELEASED] = INTERRUPTION_RELEASED, [INTENT_OVER] = INTERRUPTION_PHASE_NONE,
 };
 
-const char *intent_phase_to_string(IntentPhase p) {
-        return p >= 0 && p < _INTENT_PHASE_MAX ? phase_table[p] : NULL;
+InterruptionPhase intent_phase_to_interruption(IntentPhase p) {
+        assert(p >= 0 && p < _INTENT_PHASE_MAX);
+        return phase_table[p];
 }
 
-IntentPhase intent_phase_from_string(const char *s) {
-        for (size_t i = 0; s && i < ELEMENTSOF(phase_table); i++)
-                if (streq(s, phase_table[i]))
+IntentPhase intent_phase_of_interruption(InterruptionPhase p) {
+        for (size_t i = 0; i < INTENT_OVER; i++)
+                if (phase_table[i] == p)
                         return (IntentPhase) i;
         return _INTENT_PHASE_INVALID;
+}
+
+static const char *phase_to_string(IntentPhase p) {
+        return p == INTENT_OVER ? "CordonOver" : interruption_phase_to_string(intent_phase_to_interruption(p));
+}
+
+static IntentPhase phase_from_string(const char *s) {
+        return streq_ptr(s, "CordonOver") ? INTENT_OVER : intent_phase_of_interruption(interruption_phase_from_string(s));
 }
 
 /* -- the record --------------------------------------------------------------------------------- */
@@ -46,7 +52,7 @@ void intent_record_done(IntentRecord *r) {
 
 static int parse_intent(const Json *o, Intent *ret) {
         _cleanup_(notice_freep) Notice *n = NULL;
-        IntentPhase phase = intent_phase_from_string(json_string_or_null(json_get(o, "phase")));
+        IntentPhase phase = phase_from_string(json_string_or_null(json_get(o, "phase")));
         const Json *since = json_get(o, "since");
         usec_t since_usec = 0;
         int r;
@@ -125,7 +131,7 @@ char *intent_record_format(const IntentRecord *r) {
         for (size_t i = 0; i < r->n_items; i++) {
                 json_open_object(w, NULL);
                 notice_to_json(r->items[i].notice, w);
-                json_add_string(w, "phase", intent_phase_to_string(r->items[i].phase));
+                json_add_string(w, "phase", phase_to_string(r->items[i].phase));
                 if (r->items[i].since_usec > 0) {
                         rfc3339_format(r->items[i].since_usec, text);
                         json_add_string(w, "since", text);

@@ -16,7 +16,7 @@
  */
 
 #include "env.h"
-#include "notice.h"
+#include "interruption.h"
 
 typedef enum IntentPhase {
         INTENT_CORDONED,
@@ -28,8 +28,10 @@ typedef enum IntentPhase {
         _INTENT_PHASE_INVALID = -EINVAL,
 } IntentPhase;
 
-const char *intent_phase_to_string(IntentPhase p); /* "Cordoned", as in the annotation */
-IntentPhase intent_phase_from_string(const char *s);
+/* The phase of the annotation vesper.sh/interruption that stands for p. OVER: INTERRUPTION_PHASE_NONE, as the annotation goes then. */
+InterruptionPhase intent_phase_to_interruption(IntentPhase p);
+/* _INTENT_PHASE_INVALID: the log knows no such phase. */
+IntentPhase intent_phase_of_interruption(InterruptionPhase p);
 
 typedef struct Intent {
         Notice *notice;

@@ -28,7 +28,7 @@ static const char *planned_message(NoticeKind kind) {
 
 NodeWish reflex_wish(ReflexState state, const Notice *notice, bool only_cordon, size_t pods_left) {
         NodeWish w = { .notice = notice,
-                       .phase = intent_phase_to_string(reflex_phase(state)),
+                       .phase = intent_phase_to_interruption(reflex_phase(state)),
                        .pods_left = pods_left };
 
         if (state >= REFLEX_DRAINED) {

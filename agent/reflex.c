@@ -135,7 +135,7 @@ static void reflex_report(Reflex *r) {
 
         if (node_report_mark(r->report, &w) < 0)
                 log_warning(r->c.env->log, "Failed to report phase %s of node %s, ignoring: out of memory",
-                            w.phase, r->c.config->node_name);
+                            interruption_phase_to_string(w.phase), r->c.config->node_name);
         metrics_set(r->c.metrics, AGENT_METRIC_PODS_LEFT, 0, (double) w.pods_left);
         node_voice_set_status(r->c.voice, w.pods_left);
         if (r->c.on_state)

@@ -8,11 +8,13 @@ void resumption_done(Resumption *r) {
         r->notice = notice_free(r->notice);
 }
 
-static int of_this_boot(const KubeNode *node, const IntentLog *log, Interruption *i, Resumption *ret) {
+static int of_this_boot(const KubeNode *node, const IntentLog *log, const Interruption *i, Resumption *ret) {
         const Intent *known = intent_log_find(log, i->notice->id);
-        IntentPhase phase = intent_phase_from_string(i->phase);
+        IntentPhase phase = intent_phase_of_interruption(i->phase);
+        int r = notice_copy(i->notice, &ret->notice);
 
-        ret->notice = TAKE_PTR(i->notice);
+        if (r < 0)
+                return r;
         if (phase == INTENT_RELEASED && !node_has_marks(node) && node_conditions(node) == NODE_CONDITIONS_NONE) {
                 ret->act = RESUME_REMEMBER;
                 return 0;
@@ -43,7 +45,7 @@ static int of_this_boot(const KubeNode *node, const IntentLog *log, Interruption
 }
 
 int resume_decide(const KubeNode *node, const IntentLog *log, const char *boot_id, Resumption *ret) {
-        _cleanup_(interruption_done) Interruption i = { 0 };
+        const Interruption *i = node_interruption(node);
         _cleanup_free_ char *marked = NULL;
         int r;
 
@@ -66,11 +68,8 @@ int resume_decide(const KubeNode *node, const IntentLog *log, const char *boot_i
                 return 0;
         }
 
-        r = node_interruption(node, &i);
-        if (r < 0)
-                return r;
-        if (r > 0)
-                return of_this_boot(node, log, &i, ret);
+        if (i)
+                return of_this_boot(node, log, i, ret);
         /* A cordon of ours without its reason: what is announced will be announced again. */
         ret->act = RESUME_CLEAN;
         ret->why = "somebody removed or changed their reason";

@@ -9,7 +9,7 @@ import os
 import re
 import sys
 
-SHARED = ["base", "loop", "log", "config", "json", "http-client", "cloud-http", "http-server", "metrics", "kube", "notice", "notify", "drain", "daemon"]
+SHARED = ["base", "loop", "log", "config", "json", "http-client", "cloud-http", "http-server", "metrics", "notice", "kube", "notify", "drain", "daemon"]
 # Inside coordinator: cluster < simulate, budget, cloud < queue, termination, interruption, disruption, webhook < reboot, outlook < repair < ctl, main.
 COORDINATOR = {"simulate": 0, "cluster": 0, "budget": 1, "cloud": 1, "queue": 2, "termination": 2, "interruption": 2, "disruption": 2,
                "webhook": 2, "reboot": 3, "outlook": 3, "repair": 4, "ctl": 5, ".": 5}

@@ -12,33 +12,24 @@ static const char *annotation(const KubeNode *n, const char *key) {
         return object_meta_annotation(&n->object.meta, key);
 }
 
-int node_interruption(const KubeNode *n, Interruption *ret) {
-        const char *text = annotation(n, ANNOTATION_INTERRUPTION);
-        int r;
+const Interruption *node_interruption(const KubeNode *n) {
+        return n->interruption && interruption_is_complete(n->interruption) ? n->interruption : NULL;
+}
 
-        *ret = (Interruption){ 0 };
-        if (!text)
-                return 0;
-        r = interruption_parse(text, ret);
-        if (r >= 0 && interruption_is_complete(ret))
-                return 1;
-        interruption_done(ret);
-        return r == -ENOMEM ? r : 0;
+static const Interruption *overruled_interruption(const KubeNode *n) {
+        const Interruption *i = node_interruption(n);
+
+        return i && interruption_is_overruled(i) ? i : NULL;
 }
 
 bool node_is_overruled(const KubeNode *n, const char *notice_id, const char *boot_id) {
-        _cleanup_(interruption_done) Interruption i = { 0 };
+        const Interruption *i = overruled_interruption(n);
 
-        return node_interruption(n, &i) > 0 && interruption_is_overruled(&i) && boot_id_equal(i.boot_id, boot_id) &&
-               (!notice_id || streq(i.notice->id, notice_id));
+        return i && boot_id_equal(i->boot_id, boot_id) && (!notice_id || streq(i->notice->id, notice_id));
 }
 
 bool node_has_marks(const KubeNode *n) {
-        _cleanup_(interruption_done) Interruption i = { 0 };
-
-        if (annotation(n, ANNOTATION_CORDONED_BY_AGENT))
-                return true;
-        return annotation(n, ANNOTATION_INTERRUPTION) && !(node_interruption(n, &i) > 0 && interruption_is_overruled(&i));
+        return annotation(n, ANNOTATION_CORDONED_BY_AGENT) || (annotation(n, ANNOTATION_INTERRUPTION) && !overruled_interruption(n));
 }
 
 bool node_has_marks_to_undo(const KubeNode *n) {
@@ -47,21 +38,15 @@ bool node_has_marks_to_undo(const KubeNode *n) {
 }
 
 int node_marks_boot_id(const KubeNode *n, char **ret) {
-        const char *interruption = annotation(n, ANNOTATION_INTERRUPTION),
-                   *cordon = annotation(n, ANNOTATION_CORDONED_BY_AGENT), *boot_id;
-        _cleanup_(interruption_done) Interruption i = { 0 };
+        const char *cordon = annotation(n, ANNOTATION_CORDONED_BY_AGENT), *boot_id = n->interruption ? n->interruption->boot_id : NULL;
         _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
 
         *ret = NULL;
-        if (interruption && interruption_parse(interruption, &i) == -ENOMEM)
-                return -ENOMEM;
-        if (!isempty(i.boot_id)) {
-                *ret = TAKE_PTR(i.boot_id);
-                return 0;
+        if (isempty(boot_id)) {
+                if (cordon && json_parse(cordon, strlen(cordon), MARK_BYTES_MAX, &doc, NULL) == -ENOMEM)
+                        return -ENOMEM;
+                boot_id = doc ? json_string_or_null(json_get(json_root(doc), "bootID")) : NULL;
         }
-        if (cordon && json_parse(cordon, strlen(cordon), MARK_BYTES_MAX, &doc, NULL) == -ENOMEM)
-                return -ENOMEM;
-        boot_id = doc ? json_string_or_null(json_get(json_root(doc), "bootID")) : NULL;
         if (isempty(boot_id))
                 return 0;
         *ret = strdup(boot_id);
@@ -69,10 +54,9 @@ int node_marks_boot_id(const KubeNode *n, char **ret) {
 }
 
 bool node_is_marked_with(const KubeNode *n, const char *notice_id, const char *boot_id) {
-        _cleanup_(interruption_done) Interruption i = { 0 };
+        const Interruption *i = node_interruption(n);
 
-        return node_interruption(n, &i) > 0 && !interruption_is_overruled(&i) && streq_ptr(i.notice->id, notice_id) &&
-               boot_id_equal(i.boot_id, boot_id);
+        return i && !interruption_is_overruled(i) && streq_ptr(i->notice->id, notice_id) && boot_id_equal(i->boot_id, boot_id);
 }
 
 bool node_is_cordoned_by_stranger(const KubeNode *n) {
@@ -286,18 +270,14 @@ char *node_patch_conditions(const KubeNode *n, DrainConditions wanted, NoticeKin
 
 /* What the interruption becomes when a person overrules it. 1: *ret (NULL: it goes); 0: it says so already. */
 static int overruled_text(const KubeNode *n, char **ret) {
-        _cleanup_(interruption_done) Interruption i = { 0 };
-
-        int r = node_interruption(n, &i);
+        const Interruption *i = node_interruption(n);
 
         *ret = NULL;
-        if (r < 0)
-                return r;
-        if (r == 0 || i.notice->kind == NOTICE_SHUTDOWN)
+        if (!i || i->notice->kind == NOTICE_SHUTDOWN)
                 return 1;
-        if (interruption_is_overruled(&i))
+        if (interruption_is_overruled(i))
                 return 0;
-        *ret = interruption_format(i.notice, INTERRUPTION_RELEASED, 0, i.boot_id);
+        *ret = interruption_format(i->notice, INTERRUPTION_RELEASED, 0, i->boot_id);
         return *ret ? 1 : -ENOMEM;
 }
 

@@ -12,8 +12,8 @@
 #include "interruption.h"
 #include "kube-kinds.h"
 
-/* The interruption on this Node, of whatever boot. 1; 0: there is none that an agent of ours wrote whole; -ENOMEM. */
-int node_interruption(const KubeNode *n, Interruption *ret);
+/* Returns the interruption on this Node, written in whatever boot. NULL: none that an agent of ours wrote whole. Borrowed. */
+const Interruption *node_interruption(const KubeNode *n);
 /* Our cordon or our interruption stands on this Node; one that a person overruled is none. */
 bool node_has_marks(const KubeNode *n);
 /* Among them one that node_patch_undo() takes off. */
@@ -21,7 +21,7 @@ bool node_has_marks_to_undo(const KubeNode *n);
 /* A person overruled an interruption of this boot: it stands there as Released until the notice is over, for an agent
  * whose disk lost it. id: of its notice; NULL: of any. */
 bool node_is_overruled(const KubeNode *n, const char *notice_id, const char *boot_id);
-/* The boot in which they were made, or NULL where it cannot be read; free it. */
+/* The boot in which they were made, or NULL where it cannot be read; free it. -ENOMEM. */
 int node_marks_boot_id(const KubeNode *n, char **ret);
 /* The interruption of this notice, in this boot, stands on the Node, and nobody has overruled it. */
 bool node_is_marked_with(const KubeNode *n, const char *notice_id, const char *boot_id);

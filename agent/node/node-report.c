@@ -34,7 +34,7 @@ typedef enum ReportWrite {
 
 /* What the annotation says (or shall say). */
 typedef struct ReportText {
-        const char *phase; /* static */
+        InterruptionPhase phase;
         size_t pods_left;
         usec_t deadline_usec, announced_usec;
         uint64_t notice; /* a hash of what else of it stands there */
@@ -420,7 +420,7 @@ static void send_conditions(NodeReport *r, DrainConditions wanted) {
 
 /* When the annotation is to be written; USEC_INFINITY: it is right. */
 static usec_t phase_due(const NodeReport *r) {
-        if (!streq_ptr(r->wanted.phase, r->acked.phase) || r->wanted.deadline_usec != r->acked.deadline_usec ||
+        if (r->wanted.phase != r->acked.phase || r->wanted.deadline_usec != r->acked.deadline_usec ||
             r->wanted.announced_usec != r->acked.announced_usec || r->wanted.notice != r->acked.notice)
                 return 0;
         return r->wanted.pods_left != r->acked.pods_left ? usec_add(r->text_usec, PODS_LEFT_USEC)
@@ -532,7 +532,7 @@ static int take_wish(NodeReport *r, const NodeWish *w) {
         _cleanup_(notice_freep) Notice *copy = NULL;
         int k;
 
-        assert(w->notice && w->phase);
+        assert(w->notice && w->phase != INTERRUPTION_PHASE_NONE);
         k = notice_copy(w->notice, &copy);
         if (k >= 0) {
                 notice_free(r->notice);
@@ -585,16 +585,16 @@ int node_report_mark(NodeReport *r, const NodeWish *w) {
 
 /* What stands there already need not be written again. */
 static void take_standing_text(NodeReport *r) {
-        _cleanup_(interruption_done) Interruption i = { 0 };
+        const Interruption *i = r->view ? node_interruption(r->view) : NULL;
 
         r->text_usec = loop_now(r->env->loop);
-        if (!r->view || node_interruption(r->view, &i) <= 0 || !streq(i.phase, r->wanted.phase) || i.pods_left < 0)
+        if (!i || i->phase != r->wanted.phase || i->pods_left < 0)
                 return;
         r->acked = (ReportText){ .phase = r->wanted.phase,
-                                 .pods_left = (size_t) i.pods_left,
-                                 .deadline_usec = i.notice->deadline_usec,
-                                 .announced_usec = notice_announced(i.notice),
-                                 .notice = hash_notice(i.notice) };
+                                 .pods_left = (size_t) i->pods_left,
+                                 .deadline_usec = i->notice->deadline_usec,
+                                 .announced_usec = notice_announced(i->notice),
+                                 .notice = hash_notice(i->notice) };
 }
 
 int node_report_resume(NodeReport *r, const NodeWish *w) {

@@ -41,10 +41,10 @@ typedef struct NodeReportHandler {
         void (*on_read)(NodeReport *r, void *userdata);
 } NodeReportHandler;
 
-/* What shall stand there. `phase` and `message` are static. */
+/* What shall stand there. `message` is static. */
 typedef struct NodeWish {
         const Notice *notice; /* copied */
-        const char *phase;
+        InterruptionPhase phase; /* never INTERRUPTION_PHASE_NONE */
         size_t pods_left;
         DrainConditions conditions;
         const char *message; /* of the conditions */

@@ -98,7 +98,7 @@ char *ctl_uncordon_patch(const KubeNode *n, UncordonPlan plan) {
 }
 
 bool ctl_add_who_drains(StrBuf *b, const KubeNode *n) {
-        _cleanup_(interruption_done) Interruption i = {};
+        const Interruption *i = kube_node_standing_interruption(n);
 
         if (n->object.meta.deletion_usec > 0) {
                 strbuf_addf(b, "node '%s' is being deleted%s", n->object.meta.name,
@@ -107,10 +107,10 @@ bool ctl_add_who_drains(StrBuf *b, const KubeNode *n) {
                                     : "");
                 return true;
         }
-        if (interruption_of_node(n, &i) < 0 || interruption_is_over(&i))
+        if (!i)
                 return false;
         strbuf_addf(b, "vesper-agent drains node '%s', too: a notice of kind '%s' announces the end of its machine",
-                    n->object.meta.name, notice_kind_to_string(i.notice->kind));
+                    n->object.meta.name, notice_kind_to_string(i->notice->kind));
         return true;
 }
 

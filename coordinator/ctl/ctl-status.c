@@ -243,27 +243,21 @@ static int describe_heard(StatusRow *row, const KubeNode *n) {
         return 0;
 }
 
-/* How far a drain is that the Node tells of: the agent's own word, or the coordinator's of what its queue told. What cannot be read is
- * not shown. */
-static int describe_interruption(StatusRow *row, const KubeNode *n, const char *key, const char *whose) {
-        const char *text = object_meta_annotation(&n->object.meta, key);
-        _cleanup_(interruption_done) Interruption i = { 0 };
+/* Shows how far the drain is that the Node reports: the agent's, or the coordinator's for its interruption queue. i NULL: unreadable. */
+static int describe_interruption(StatusRow *row, const Interruption *i, const char *whose) {
+        const char *phase = i ? interruption_phase_to_string(i->phase) : NULL;
 
-        if (!text)
-                return 0;
-        if (interruption_parse(text, &i) == -ENOMEM)
-                return -ENOMEM;
-        if (i.notice) {
-                if (interruption_is_overruled(&i) && row->phase)
+        if (i) {
+                if (interruption_is_overruled(i) && row->phase)
                         return 0;
                 if (row->pods_left < 0)
-                        row->pods_left = i.pods_left;
-                row->deadline_usec = MIN(row->deadline_usec, notice_announced(i.notice));
+                        row->pods_left = i->pods_left;
+                row->deadline_usec = MIN(row->deadline_usec, notice_announced(i->notice));
         }
         if (row->phase && !streq(row->phase, "Adopted"))
                 return 0; /* the coordinator takes part: its word is the newer */
         free(row->phase);
-        row->phase = strf("%s (%s)", isempty(i.phase) ? "Interrupted" : i.phase, whose);
+        row->phase = strf("%s (%s)", isempty(phase) ? "Interrupted" : phase, whose);
         return row->phase ? 0 : -ENOMEM;
 }
 
@@ -307,11 +301,12 @@ static int add_row(StatusRows *r, const KubeNode *n, const KubeNodeClaim *c) {
         if (k < 0 || !n)
                 return k;
         describe_blocked(row, n);
-        k = describe_interruption(row, n, ANNOTATION_INTERRUPTION, "agent");
+        if (n->interruption || n->interruption_is_unreadable)
+                k = describe_interruption(row, n->interruption, "agent");
         if (k < 0 || row->phase || !object_meta_annotation(&n->object.meta, ANNOTATION_HEARD))
                 return k;
         k = describe_heard(row, n);
-        return k < 0 ? k : describe_interruption(row, n, ANNOTATION_HEARD, "queue");
+        return k < 0 ? k : describe_interruption(row, n->heard, "queue");
 }
 
 static int by_node(const void *a, const void *b) {

@@ -14,10 +14,9 @@ typedef struct Explain {
         const KubeNodeClaim *claim;  /* NULL: none */
         const KubeNodePool *pool;    /* of the claim, or that selects it; NULL: none */
         const KubeNodePool *other;   /* that selects it, too; NULL: none */
-        Interruption interruption;
-        bool interrupted;            /* by one that is not over */
-        Interruption heard;          /* what the interruption queue told of its machine */
-        bool is_heard;               /* for which a node of no pool is drained, or was */
+        const Interruption *interruption; /* the agent's, if it stands; NULL: none */
+        const Interruption *heard;   /* what the interruption queue announced, where no pool has the node; NULL: nothing */
+        bool is_heard;               /* the node is drained for `heard`, or was */
         bool is_heard_overruled;     /* ... or it is not, as a person has opened it, and that time is still to come */
         NodeDeadline deadline;
         DrainRules rules;

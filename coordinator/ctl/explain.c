@@ -12,8 +12,6 @@
 #include "strv.h"
 
 static void explain_done(Explain *x) {
-        interruption_done(&x->interruption);
-        interruption_done(&x->heard);
         node_deadline_done(&x->deadline);
 }
 
@@ -123,7 +121,7 @@ static bool has_begun(const Explain *x) {
 
 /* What the coordinator lets begin, whatever is paused or used up. */
 static bool passes_gates(const Explain *x) {
-        return has_begun(x) || deadline_passed(x) || x->interrupted || node_deadline_has_notice(&x->deadline) ||
+        return has_begun(x) || deadline_passed(x) || x->interruption || node_deadline_has_notice(&x->deadline) ||
                !kube_node_is_ready(x->node);
 }
 
@@ -147,7 +145,7 @@ static void explain_unmanaged(Explain *x) {
 
 /* A person has opened it, and its machine may end all the same. */
 static void explain_overruled(Explain *x, ExplainCause *c) {
-        _cleanup_free_ char *announced = heard_announced_text(x->heard.notice);
+        _cleanup_free_ char *announced = heard_announced_text(x->heard->notice);
 
         if (!announced) {
                 x->causes->failed = true;
@@ -194,7 +192,7 @@ static void say_pods_left(Explain *x, ExplainCause *c, int64_t n) {
 
 /* who: a sentence's beginning. figures: how many pods are left, and more of them, where that is told; NULL: it is not. */
 static void say_interruption(Explain *x, ExplainCause *c, const char *who, const Interruption *i, const char *figures) {
-        explain_cause_say(x->causes, c, "%s, phase %s: a notice of kind %s (%s) announces the end of the machine.", who, i->phase,
+        explain_cause_say(x->causes, c, "%s, phase %s: a notice of kind %s (%s) announces the end of the machine.", who, interruption_phase_to_string(i->phase),
                           notice_kind_to_string(i->notice->kind) ?: "unknown", isempty(i->notice->action) ? "no action said" : i->notice->action);
         if (!figures)
                 say_pods_left(x, c, i->pods_left);
@@ -214,7 +212,7 @@ static const char *heard_end(const Notice *notice) {
 
 /* The coordinator drains it, or has, though it is of no pool: what is left is said of its pods. */
 static void explain_heard(Explain *x) {
-        const Interruption *i = &x->heard;
+        const Interruption *i = x->heard;
         const Condition *k = kube_node_condition(x->node, CONDITION_DRAIN_IN_PROGRESS);
         bool drained = interruption_has_drained(i), holds = !drained && !explain_causes_first(x->causes);
         usec_t at = notice_announced(i->notice);
@@ -323,12 +321,12 @@ static void explain_prospects(Explain *x) {
 /* -- the agent, load balancers, volumes ----------------------------------------------------------------- */
 
 static void explain_agent(Explain *x) {
-        const Interruption *i = &x->interruption;
-        usec_t at = x->interrupted ? notice_announced(i->notice) : USEC_INFINITY;
+        const Interruption *i = x->interruption;
+        usec_t at = i ? notice_announced(i->notice) : USEC_INFINITY;
         char when[RFC3339_MAX];
         ExplainCause *c;
 
-        if (!x->interrupted || !interruption_is_draining(i))
+        if (!i || !interruption_is_draining(i))
                 return;
         c = explain_add_for_node(x, true, "AgentDrains", 0);
         say_interruption(x, c, "Its agent drains it", i, NULL);
@@ -437,7 +435,7 @@ static void explain_deadline(Explain *x) {
 
 /* Of no pool, and the coordinator drains it all the same. */
 static bool is_drained_for_queue(const Explain *x) {
-        return x->is_heard && !interruption_has_drained(&x->heard);
+        return x->is_heard && !interruption_has_drained(x->heard);
 }
 
 static void explain_drain(Explain *x) {
@@ -499,7 +497,7 @@ static void explain_node(Explain *x) {
                 explain_leader(x, true);
                 explain_drain(x);
                 explain_heard(x);
-        } else if (is_deleted(x) || (x->interrupted && interruption_is_draining(&x->interruption)))
+        } else if (is_deleted(x) || (x->interruption && interruption_is_draining(x->interruption)))
                 explain_removal(x);
         else {
                 explain_service(x);
@@ -536,30 +534,24 @@ static void explain_orphan(Explain *x) {
 
 /* Its machine has not booted anew since, nor is the announced time over, where there is one. */
 static bool still_stands(const Explain *x) {
-        return !interruption_is_of_other_boot(&x->heard, x->node) && notice_announced(x->heard.notice) > x->f->now_usec;
+        return !kube_node_has_booted_since(x->node, x->heard) && notice_announced(x->heard->notice) > x->f->now_usec;
 }
 
 static void read_node(Explain *x) {
         const KubeNode *n = x->node;
-        bool ignores, is_nobodys;
-        int r;
+        bool ignores;
 
-        r = interruption_of_node(n, &x->interruption);
-        if (r == -ENOMEM)
-                x->causes->failed = true;
-        x->interrupted = r >= 0 && !interruption_is_over(&x->interruption);
-        r = interruption_heard_of_node(n, &x->heard);
-        if (r == -ENOMEM)
-                x->causes->failed = true;
-        is_nobodys = r >= 0 && !x->claim && !is_ours(x) && !x->pool && !kube_node_is_unmanaged(n);
-        x->is_heard = is_nobodys && !interruption_is_over(&x->heard);
-        x->is_heard_overruled = is_nobodys && interruption_is_overruled(&x->heard) && still_stands(x);
+        x->interruption = kube_node_standing_interruption(n);
+        if (!x->claim && !is_ours(x) && !x->pool && !kube_node_is_unmanaged(n))
+                x->heard = n->heard;
+        x->is_heard = x->heard && !interruption_is_over(x->heard);
+        x->is_heard_overruled = x->heard && interruption_is_overruled(x->heard) && still_stands(x);
         if (x->is_heard) {
                 x->deadline.is_heard = true;
-                x->deadline.heard_usec = notice_announced(x->heard.notice);
+                x->deadline.heard_usec = notice_announced(x->heard->notice);
         }
         (void) node_deadline_update(&x->deadline, n, x->claim, x->f->now_usec);
-        ignores = x->is_heard || (x->interrupted && !notice_waits_for_protected(x->interruption.notice));
+        ignores = x->is_heard || (x->interruption && !notice_waits_for_protected(x->interruption->notice));
         x->rules = node_deadline_rules(&x->deadline, n, ignores ? PROTECTED_IGNORE : PROTECTED_WAIT);
         if (x->rules.started_usec == 0) /* not deleted: drained by its agent, or by way of its claim */
                 x->rules.started_usec = x->claim ? x->claim->object.meta.deletion_usec : 0;

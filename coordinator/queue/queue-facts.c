@@ -74,8 +74,6 @@ static bool is_drainable(const QueueWorkerOptions *o, const KubeNode *n) {
 
 int queue_facts_gather(const QueueWorkerOptions *o, QueueMemory *memory, const char *instance, const Notice *notice,
                        const QueueFound *found, QueueFacts *ret) {
-        int r;
-
         *ret = (QueueFacts){ .is_managed = found->claim,
                              .has_node = found->node,
                              .is_ready = found->node && kube_node_is_ready(found->node),
@@ -85,9 +83,7 @@ int queue_facts_gather(const QueueWorkerOptions *o, QueueMemory *memory, const c
                 read_told(memory, found->claim, ret);
         else if (found->node && drains_unmanaged(o)) {
                 ret->is_drainable = is_drainable(o, found->node);
-                r = queue_told_of_node(found->node, notice, loop_wall(o->env->loop), ret);
-                if (r < 0)
-                        return r;
+                queue_told_of_node(found->node, notice, loop_wall(o->env->loop), ret);
         }
         if (found->claim || (found->node && !is_between(o, found->node)))
                 queue_memory_forget_unknown(memory, instance);

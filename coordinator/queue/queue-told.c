@@ -11,26 +11,22 @@ static void note_told(const Notice *notice, QueueFacts *f) {
 }
 
 void queue_told_of_claim(const KubeNodeClaim *claim, QueueFacts *f) {
-        _cleanup_(interruption_done) Interruption i = { 0 };
-
-        if (interruption_of_claim(claim, &i) >= 0 && notice_ends_machine(i.notice))
-                note_told(i.notice, f);
+        if (claim->heard && notice_ends_machine(claim->heard->notice))
+                note_told(claim->heard->notice, f);
 }
 
-int queue_told_of_node(const KubeNode *n, const Notice *notice, usec_t wall_usec, QueueFacts *f) {
-        _cleanup_(interruption_done) Interruption i = { 0 };
+void queue_told_of_node(const KubeNode *n, const Notice *notice, usec_t wall_usec, QueueFacts *f) {
+        const Interruption *i = n->heard;
         bool is_same;
-        int r = notice ? interruption_heard_of_node(n, &i) : -ENODATA;
 
-        if (r < 0 || interruption_is_of_other_boot(&i, n) || !notice_ends_machine(i.notice))
-                return r == -ENOMEM ? r : 0;
-        is_same = streq(i.notice->id, notice->id);
-        f->is_overruled = is_same && interruption_is_over(&i);
-        if (!is_same && (interruption_is_over(&i) || notice_announced(i.notice) <= wall_usec))
-                return 0;
-        note_told(i.notice, f);
-        f->is_drained = interruption_has_drained(&i);
-        return 0;
+        if (!notice || !i || kube_node_has_booted_since(n, i) || !notice_ends_machine(i->notice))
+                return;
+        is_same = streq(i->notice->id, notice->id);
+        f->is_overruled = is_same && interruption_is_over(i);
+        if (!is_same && (interruption_is_over(i) || notice_announced(i->notice) <= wall_usec))
+                return;
+        note_told(i->notice, f);
+        f->is_drained = interruption_has_drained(i);
 }
 
 static char *body_of(const KubeObject *o, const char *key, const char *text) {
@@ -57,7 +53,7 @@ char *queue_told_claim_body(const KubeNodeClaim *claim, const Notice *notice) {
 }
 
 char *queue_told_node_body(const KubeNode *n, const Notice *notice) {
-        _cleanup_free_ char *text = interruption_format(notice, "Planned", 0, strempty(n->boot_id));
+        _cleanup_free_ char *text = interruption_format(notice, INTERRUPTION_PLANNED, 0, strempty(n->boot_id));
 
         return body_of(&n->object, ANNOTATION_HEARD, text);
 }

@@ -42,10 +42,9 @@ void queue_voice_node(const QueueWorkerOptions *o, const QueueSaid *said, const 
 
 /* What its agent has reported is the agent's to tell. */
 void queue_voice_receiver(const QueueWorkerOptions *o, const QueueSaid *said, const KubeNode *n) {
-        _cleanup_(interruption_done) Interruption i = { 0 };
         _cleanup_free_ char *text = NULL;
 
-        if (!o->notify || !said->notice || (o->config->notify_agents_tell && interruption_of_node(n, &i) >= 0 && !interruption_is_over(&i)))
+        if (!o->notify || !said->notice || (o->config->notify_agents_tell && kube_node_standing_interruption(n)))
                 return;
         text = strf("The interruption queue announces for node %s (%s): %s, %s. The coordinator does nothing about it.", n->object.meta.name,
                     said->instance, notice_kind_to_string(said->notice->kind), strempty(said->notice->action));

@@ -6,30 +6,20 @@
 #include "reboot-taken.h"
 #include "string-util.h"
 
-/* 1, 0, -ENOMEM. */
-static int is_drained_for(const KubeNode *n, const char *event) {
-        _cleanup_(interruption_done) Interruption i = { 0 };
-        int r = interruption_of_node(n, &i);
+static bool is_drained_for(const KubeNode *n, const char *event) {
+        const Interruption *i = kube_node_interruption(n);
 
-        if (r < 0)
-                return r == -ENOMEM ? r : 0;
-        return streq(i.notice->id, event) && i.notice->kind == NOTICE_MAINTENANCE && streq_ptr(i.notice->action, "reboot") &&
-               streq(i.phase, "Drained") && boot_id_equal(i.boot_id, n->boot_id);
+        return i && streq(i->notice->id, event) && i->notice->kind == NOTICE_MAINTENANCE && streq_ptr(i->notice->action, "reboot") &&
+               i->phase == INTERRUPTION_DRAINED && boot_id_equal(i->boot_id, n->boot_id);
 }
 
-int cloud_reboot_judge(const KubeNode *n, const RebootCase *c, usec_t wall_usec, CloudRebootVerdict *ret, const char **ret_why) {
+CloudRebootVerdict cloud_reboot_judge(const KubeNode *n, const RebootCase *c, usec_t wall_usec, const char **ret_why) {
         const char *taken = object_meta_annotation(&n->object.meta, ANNOTATION_REBOOT_TAKEN);
-        int drained;
 
-        assert(n && c && ret && ret_why);
-        *ret = CLOUD_REBOOT_NONE;
+        assert(n && c && ret_why);
         *ret_why = NULL;
         if (!c->by_cloud || c->request_state != REBOOT_REQUEST_HOLDS_SLOT || !boot_id_equal(c->boot_id, n->boot_id))
-                return 0;
-        drained = is_drained_for(n, c->event);
-        if (drained < 0)
-                return drained;
-        *ret = CLOUD_REBOOT_WAITS;
+                return CLOUD_REBOOT_NONE;
         if (n->object.meta.deletion_usec > 0)
                 *ret_why = "the Node is being deleted";
         else if (!object_meta_has_finalizer(&n->object.meta, FINALIZER_TERMINATION) ||
@@ -39,9 +29,9 @@ int cloud_reboot_judge(const KubeNode *n, const RebootCase *c, usec_t wall_usec,
                 *ret_why = "its slot is nearly over";
         else if (!taken || !reboot_taken_has(taken, c->event))
                 *ret_why = "its agent has not noted on the Node that it takes this reboot early";
-        else if (!drained || !n->unschedulable)
+        else if (!is_drained_for(n, c->event) || !n->unschedulable)
                 *ret_why = "its agent does not say that it is drained for that";
         else
-                *ret = c->is_sent ? CLOUD_REBOOT_SENT : CLOUD_REBOOT_DUE;
-        return 0;
+                return c->is_sent ? CLOUD_REBOOT_SENT : CLOUD_REBOOT_DUE;
+        return CLOUD_REBOOT_WAITS;
 }

@@ -23,5 +23,5 @@ typedef enum CloudRebootVerdict {
         CLOUD_REBOOT_DUE,
 } CloudRebootVerdict;
 
-/* c: as this Node has it. *ret_why: static; of WAITS. -ENOMEM. */
-int cloud_reboot_judge(const KubeNode *n, const RebootCase *c, usec_t wall_usec, CloudRebootVerdict *ret, const char **ret_why);
+/* c: as this Node has it. *ret_why: static; for WAITS, else NULL. */
+CloudRebootVerdict cloud_reboot_judge(const KubeNode *n, const RebootCase *c, usec_t wall_usec, const char **ret_why);

@@ -301,7 +301,7 @@ static void on_read(const KubeReply *reply, void *userdata) {
         if (r >= 0)
                 r = n ? case_of(x->owner, n, &c) : -ENOENT;
         if (r >= 0 && streq_ptr(c.id, x->id))
-                r = cloud_reboot_judge(n, &c, loop_wall(x->owner->env->loop), &verdict, &why);
+                verdict = cloud_reboot_judge(n, &c, loop_wall(x->owner->env->loop), &why);
         if (r >= 0 && verdict == CLOUD_REBOOT_DUE)
                 mark(x, n, &c);
         else if (r >= 0 && verdict == CLOUD_REBOOT_SENT && (x->marked || x->marking))
@@ -493,7 +493,7 @@ void cloud_reboots_see_node(CloudReboots *c, const char *name, const KubeNode *n
         if (n)
                 r = case_of(c, n, &of);
         if (r >= 0 && n)
-                r = cloud_reboot_judge(n, &of, loop_wall(c->env->loop), &verdict, &why);
+                verdict = cloud_reboot_judge(n, &of, loop_wall(c->env->loop), &why);
         if (r < 0) {
                 (void) work_queue_retry(c->queue, key);
                 return;

@@ -7,17 +7,20 @@
 #include "string-util.h"
 #include "strv.h"
 
-void event_ack_node_read(const KubeNode *n, const Interruption *i, EventAckNode *ret) {
+void event_ack_node_read(const KubeNode *n, EventAckNode *ret) {
+        const Interruption *i = kube_node_standing_interruption(n);
+
         *ret = (EventAckNode){
                 .node = n->object.meta.name,
                 .ack_ok = object_meta_annotation(&n->object.meta, ANNOTATION_ACK_OK),
         };
         (void) azure_vm_name(n->provider_id, ret->machine);
-        if (!i || isempty(i->notice->id) || interruption_is_over(i))
+        if (!i || isempty(i->notice->id))
                 return;
         ret->event = i->notice->id;
         ret->resources = i->notice->resources;
-        ret->is_drained = streq(i->phase, "Drained") && !isempty(i->boot_id) && boot_id_equal(i->boot_id, n->boot_id) && n->unschedulable;
+        ret->announced_usec = i->notice->announced_usec;
+        ret->is_drained = i->phase == INTERRUPTION_DRAINED && !isempty(i->boot_id) && boot_id_equal(i->boot_id, n->boot_id) && n->unschedulable;
 }
 
 /* All that any agent has seen the event name. -ENOMEM. */

@@ -10,7 +10,7 @@
  */
 
 #include "azure-vm.h"
-#include "interruption.h"
+#include "kube-kinds.h"
 
 /* One Node, as far as it matters here. Borrows. */
 typedef struct EventAckNode {
@@ -20,10 +20,11 @@ typedef struct EventAckNode {
         char *const *resources;  /* that it names, as that agent says; NULL: not said */
         bool is_drained;         /* for that event */
         const char *ack_ok;      /* of ANNOTATION_ACK_OK; NULL */
+        usec_t announced_usec;   /* wall clock: when the event begins by itself; 0: not said */
 } EventAckNode;
 
-/* i: what its agent says, or NULL; it and the Node must outlive *ret. */
-void event_ack_node_read(const KubeNode *n, const Interruption *i, EventAckNode *ret);
+/* *ret borrows from the Node. */
+void event_ack_node_read(const KubeNode *n, EventAckNode *ret);
 
 /* 1: it may; 0: not, *ret_why (free it) says why; -ENOMEM. */
 int event_ack_may(const EventAckNode *nodes, size_t n, const char *event, char **ret_why);

@@ -36,15 +36,10 @@ struct EventAcks {
 /* All of the view, each with what its agent says. */
 typedef struct Scene {
         EventAckNode *nodes;
-        Interruption *interruptions;
         size_t n;
 } Scene;
 
 static void scene_done(Scene *s) {
-        for (size_t i = 0; i < s->n; i++)
-                if (s->interruptions[i].notice)
-                        interruption_done(&s->interruptions[i]);
-        free(s->interruptions);
         free(s->nodes);
 }
 
@@ -74,18 +69,10 @@ static int scene_read(const EventAcks *a, Scene *s) {
         for (HashmapIterator it = {}; cluster_view_iterate_nodes(a->context->view, &it, &n);)
                 size++;
         s->nodes = new0(EventAckNode, MAX(size, 1u));
-        s->interruptions = new0(Interruption, MAX(size, 1u));
-        if (!s->nodes || !s->interruptions)
+        if (!s->nodes)
                 return -ENOMEM;
-        for (HashmapIterator it = {}; s->n < size && cluster_view_iterate_nodes(a->context->view, &it, &n);) {
-                Interruption *i = &s->interruptions[s->n];
-                int r = interruption_of_node(n, i);
-
-                if (r == -ENOMEM)
-                        return r;
-                event_ack_node_read(n, r < 0 ? NULL : i, &s->nodes[s->n]);
-                s->n++;
-        }
+        for (HashmapIterator it = {}; s->n < size && cluster_view_iterate_nodes(a->context->view, &it, &n);)
+                event_ack_node_read(n, &s->nodes[s->n++]);
         return 0;
 }
 
@@ -109,8 +96,8 @@ static void tell(EventAcks *a, const char *event) {
 /* By itself the event begins then (wall clock); 0: not said. */
 static usec_t begin_of(const Scene *s, const char *event) {
         for (size_t i = 0; i < s->n; i++)
-                if (streq_ptr(s->nodes[i].event, event) && s->interruptions[i].notice->announced_usec > 0)
-                        return s->interruptions[i].notice->announced_usec;
+                if (streq_ptr(s->nodes[i].event, event) && s->nodes[i].announced_usec > 0)
+                        return s->nodes[i].announced_usec;
         return 0;
 }
 

@@ -66,37 +66,25 @@ static int read_request(const KubeNode *n, RebootText *ret) {
                        : -EBADMSG;
 }
 
-/* 1, 0, -ENOMEM. */
-static int is_leaving(const KubeNode *n) {
-        _cleanup_(interruption_done) Interruption i = { 0 };
-        int r;
+static bool is_leaving(const KubeNode *n) {
+        const Interruption *i = kube_node_standing_interruption(n);
 
-        if (n->object.meta.deletion_usec > 0)
-                return 1;
-        r = interruption_of_node(n, &i);
-        if (r < 0)
-                return r == -ENOMEM ? r : 0;
-        return notice_ends_machine(i.notice) && !interruption_is_over(&i);
+        return n->object.meta.deletion_usec > 0 || (i && notice_ends_machine(i->notice));
 }
 
-static int stand_of_request(const KubeNode *n, const RebootText *request, usec_t granted_until_usec,
-                            usec_t wall_usec, RebootRequestState *ret) {
+static RebootRequestState state_of_request(const KubeNode *n, const RebootText *request, usec_t granted_until_usec,
+                                           usec_t wall_usec) {
         bool rebooted = !isempty(n->boot_id) && !boot_id_equal(request->boot_id, n->boot_id);
-        int r = 0;
 
         if (granted_until_usec > 0 && rebooted && kube_node_is_ready(n))
-                *ret = REBOOT_REQUEST_OVER;
-        else if (granted_until_usec > wall_usec)
-                *ret = REBOOT_REQUEST_HOLDS_SLOT;
-        else if (granted_until_usec > 0)
-                *ret = REBOOT_REQUEST_EXPIRED;
-        else if (rebooted || request->until_usec <= wall_usec)
-                *ret = REBOOT_REQUEST_OVER;
-        else {
-                r = is_leaving(n);
-                *ret = r > 0 ? REBOOT_REQUEST_LEAVING : REBOOT_REQUEST_WAITING;
-        }
-        return MIN(r, 0);
+                return REBOOT_REQUEST_OVER;
+        if (granted_until_usec > wall_usec)
+                return REBOOT_REQUEST_HOLDS_SLOT;
+        if (granted_until_usec > 0)
+                return REBOOT_REQUEST_EXPIRED;
+        if (rebooted || request->until_usec <= wall_usec)
+                return REBOOT_REQUEST_OVER;
+        return is_leaving(n) ? REBOOT_REQUEST_LEAVING : REBOOT_REQUEST_WAITING;
 }
 
 int reboot_case_read(const KubeNode *n, usec_t wall_usec, usec_t slot_usec, RebootCase *ret) {
@@ -120,9 +108,7 @@ int reboot_case_read(const KubeNode *n, usec_t wall_usec, usec_t slot_usec, Rebo
                 c.is_too_long = g >= 0 && grant.until_usec > usec_add(usec_add(wall_usec, slot_usec), REBOOT_GRANT_SLACK_USEC);
                 c.granted_until_usec = g >= 0 && !c.is_too_long && streq(grant.id, c.id) ? grant.until_usec : 0;
                 c.is_sent = c.granted_until_usec > 0 && grant.sent;
-                r = stand_of_request(n, &request, c.granted_until_usec, wall_usec, &c.request_state);
-                if (r < 0)
-                        return r;
+                c.request_state = state_of_request(n, &request, c.granted_until_usec, wall_usec);
                 c.boot_id = TAKE_PTR(request.boot_id);
         }
         c.is_stale = c.is_answered && c.request_state != REBOOT_REQUEST_HOLDS_SLOT && c.request_state != REBOOT_REQUEST_EXPIRED;

@@ -327,12 +327,6 @@ static void tell_holds(Repairs *r) {
 
 /* -- repair --------------------------------------------------------------------------------------------- */
 
-static bool is_interrupted(const KubeNode *n) {
-        _cleanup_(interruption_done) Interruption i = {};
-
-        return interruption_of_node(n, &i) >= 0 && !interruption_is_over(&i);
-}
-
 static bool holds_reboot_slot(const Repairs *r, const KubeNode *n) {
         RebootCase c = {};
         bool holds = reboot_case_read(n, loop_wall(r->context->env->loop), r->context->config->reboot_slot_usec, &c) < 0 ||
@@ -344,7 +338,7 @@ static bool holds_reboot_slot(const Repairs *r, const KubeNode *n) {
 
 static bool is_left_alone(const Repairs *r, const KubeNode *n, const KubeNodeClaim *claim) {
         return !claim || claim->object.meta.deletion_usec > 0 || n->object.meta.deletion_usec > 0 ||
-               !object_meta_has_finalizer(&n->object.meta, FINALIZER_TERMINATION) || repair_is_vetoed(n) || is_interrupted(n) ||
+               !object_meta_has_finalizer(&n->object.meta, FINALIZER_TERMINATION) || repair_is_vetoed(n) || kube_node_standing_interruption(n) ||
                holds_reboot_slot(r, n);
 }
 

@@ -6,7 +6,6 @@
 
 /* Nodes that may be added by simulator_add_node(). */
 #define NEW_NODES_MAX 1024u
-#define INTERRUPTION_BYTES_MAX 65536u
 
 static const char *const reason_table[_FIT_REASON_MAX] = {
         [FIT_OK] = "fits",
@@ -238,16 +237,9 @@ int simulator_name_node(Simulator *s, uint32_t number, const char *name) {
         return s->nodes[number].name ? hashmap_put(s->node_numbers, name, (void *) ((uintptr_t) number + 1)) : -ENOMEM;
 }
 
-/* Its end is announced: its pods go, whoever evicts them, and no others should come. */
-static bool is_interrupted(const KubeObject *node) {
-        const char *text = object_meta_annotation(&node->meta, ANNOTATION_INTERRUPTION);
-        _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
-
-        if (!text)
-                return false;
-        if (json_parse(text, strlen(text), INTERRUPTION_BYTES_MAX, &doc, NULL) < 0)
-                return true; /* whatever it says, it is announced */
-        return !streq_ptr(json_string_or_null(json_get(json_root(doc), "phase")), "Cancelled");
+/* Returns true if the node's pods go, whoever evicts them, and no others should come. An interruption that cannot be read counts. */
+static bool is_leaving(const KubeNode *n) {
+        return n->object.meta.deletion_usec > 0 || n->interruption_is_unreadable || kube_node_standing_interruption(n);
 }
 
 static int load_nodes(Simulator *s) {
@@ -265,7 +257,7 @@ static int load_nodes(Simulator *s) {
                 node->object = (const KubeScheduledNode *) objects[i];
                 node->labels = objects[i]->meta.labels;
                 node->first_pod = NOWHERE;
-                node->is_leaving = objects[i]->meta.deletion_usec > 0 || is_interrupted(objects[i]);
+                node->is_leaving = is_leaving(&node->object->node);
                 node->takes_pods = node->object->is_initialized && !node->object->node.unschedulable && !node->is_leaving;
                 s->n_first_nodes = ++s->n_nodes;
                 r = simulator_name_node(s, (uint32_t) i, objects[i]->meta.name);

@@ -371,19 +371,16 @@ static usec_t due_by_notice(const Notice *notice, const KubeNodeClaim *claim) {
 
 /* The same, by what its agent saw and what the queue told; USEC_INFINITY: not for that. What the queue told of as now, a hook
  * of a group, waits for no time that something else has told. A person who has opened the node again, in spite of its agent, has
- * answered the queue as well. -ENOMEM: nobody knows. */
-static int interruption_due(const Adoption *a, const KubeNode *n, const KubeNodeClaim *claim, usec_t *ret) {
-        _cleanup_(interruption_done) Interruption seen = { 0 }, heard = { 0 };
-        int r = interruption_of_node(n, &seen), k = interruption_of_claim(claim, &heard);
+ * answered the queue as well. */
+static usec_t interruption_due(const Adoption *a, const KubeNode *n, const KubeNodeClaim *claim) {
+        const Interruption *seen = kube_node_interruption(n), *heard = claim->heard;
+        usec_t due = USEC_INFINITY;
 
-        if (r == -ENOMEM || k == -ENOMEM)
-                return -ENOMEM;
-        *ret = USEC_INFINITY;
-        if (r >= 0 && interruption_counts(a, &seen))
-                *ret = due_by_notice(seen.notice, claim);
-        if (k >= 0 && interruption_counts(a, &heard) && !(r >= 0 && interruption_is_overruled(&seen)))
-                *ret = MIN(*ret, notice_is_now(heard.notice) ? 0 : due_by_notice(heard.notice, claim));
-        return 0;
+        if (seen && interruption_counts(a, seen))
+                due = due_by_notice(seen->notice, claim);
+        if (heard && interruption_counts(a, heard) && !(seen && interruption_is_overruled(seen)))
+                due = MIN(due, notice_is_now(heard->notice) ? 0 : due_by_notice(heard->notice, claim));
+        return due;
 }
 
 /* What is interrupted is drained and ended ahead of its time, so that it is replaced at once. Its
@@ -396,12 +393,8 @@ static void delete_if_interrupted(Adoption *a, const KubeNode *n, const KubeNode
                           .target = { .kind = &kube_node_claim_kind, .name = m->name },
                           .state = m->uid,
                           .reconcile_key = key };
-        usec_t due;
+        usec_t due = interruption_due(a, n, claim);
 
-        if (interruption_due(a, n, claim, &due) < 0) {
-                (void) work_queue_add_at(a->queue, key, usec_add(loop_now(loop), USEC_PER_SEC));
-                return;
-        }
         if (due == USEC_INFINITY)
                 return;
         if (loop_wall(loop) < due) {

@@ -2,16 +2,15 @@
 #include "agent-drain.h"
 
 #include "hashmap.h"
-#include "interruption.h"
 #include "marks.h"
 #include "string-util.h"
 
 #define AGENT_SILENCE_USEC (15 * USEC_PER_SEC)
 
 static bool says_that_it_drains(const KubeNode *n) {
-        _cleanup_(interruption_done) Interruption i = { 0 };
+        const Interruption *i = kube_node_interruption(n);
 
-        return interruption_of_node(n, &i) >= 0 && interruption_is_draining(&i);
+        return i && interruption_is_draining(i);
 }
 
 bool agent_drain_moves(AgentDrain *a, const KubeNode *n, uint64_t pods, usec_t now_usec,

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "budget-gate.h"
 
-#include "interruption.h"
 #include "log.h"
 #include "marks.h"
 #include "string-util.h"
@@ -50,9 +49,7 @@ BudgetGate *budget_gate_free(BudgetGate *g) {
 }
 
 bool budget_gate_is_interrupted(const KubeNode *n) {
-        _cleanup_(interruption_done) Interruption i = { 0 };
-
-        return interruption_of_node(n, &i) >= 0 && !interruption_is_over(&i);
+        return kube_node_standing_interruption(n);
 }
 
 bool budget_gate_is_open(const KubeNode *n) {

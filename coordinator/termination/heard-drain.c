@@ -140,8 +140,8 @@ static void on_written(const char *name, const ApiError *error, void *userdata) 
                 heard_voice_written(&x->voice, n, !error);
 }
 
-/* step: what is said once the API server has it. phase NULL: the annotation goes. */
-static void write_heard(Heard *x, const KubeNode *n, const Interruption *i, HeardStep step, const char *phase, HeardCordon cordon,
+/* step: what is said once the API server has it. INTERRUPTION_PHASE_NONE: the annotation goes. */
+static void write_heard(Heard *x, const KubeNode *n, const Interruption *i, HeardStep step, InterruptionPhase phase, HeardCordon cordon,
                         size_t pods_left) {
         HeardDrains *h = x->owner;
         ObjectWrite w = { .what = "write how far its drain for the interruption queue is on",
@@ -155,8 +155,8 @@ static void write_heard(Heard *x, const KubeNode *n, const Interruption *i, Hear
 
         if (!object_writes_may(h->context->writes, &w))
                 return;
-        text = phase ? interruption_format(i->notice, phase, pods_left, i->boot_id) : NULL;
-        if ((phase && !text) || termination_heard_patch(n, text, cordon, &body) < 0) {
+        text = phase != INTERRUPTION_PHASE_NONE ? interruption_format(i->notice, phase, pods_left, i->boot_id) : NULL;
+        if ((phase != INTERRUPTION_PHASE_NONE && !text) || termination_heard_patch(n, text, cordon, &body) < 0) {
                 (void) work_queue_retry(h->queue, x->key);
                 return;
         }
@@ -300,7 +300,7 @@ static void write_progress(Heard *x, const KubeNode *n, const Interruption *i) {
                 return;
         }
         x->progress_usec = loop_now(c->env->loop);
-        write_heard(x, n, i, HEARD_STEP_PROGRESS, "Draining", HEARD_CORDON_KEEP, left);
+        write_heard(x, n, i, HEARD_STEP_PROGRESS, INTERRUPTION_DRAINING, HEARD_CORDON_KEEP, left);
 }
 
 static void step_drain(Heard *x, const KubeNode *n, const Interruption *i) {
@@ -322,11 +322,11 @@ static void step_drain(Heard *x, const KubeNode *n, const Interruption *i) {
         case NODE_DRAIN_DRAINED:
                 if (x->drained_usec == 0)
                         x->drained_usec = loop_wall(x->owner->env->loop);
-                write_heard(x, n, i, HEARD_STEP_DRAINED, "Drained", HEARD_CORDON_KEEP, 0);
+                write_heard(x, n, i, HEARD_STEP_DRAINED, INTERRUPTION_DRAINED, HEARD_CORDON_KEEP, 0);
                 break;
         case NODE_DRAIN_EXPIRED:
                 heard_voice_left(&x->voice, blockers, n_left);
-                write_heard(x, n, i, HEARD_STEP_EXPIRED, "Ending", HEARD_CORDON_KEEP, n_left);
+                write_heard(x, n, i, HEARD_STEP_EXPIRED, INTERRUPTION_ENDING, HEARD_CORDON_KEEP, n_left);
                 break;
         case NODE_DRAIN_DRAINING:
                 heard_voice_draining(&x->voice, n);
@@ -395,7 +395,7 @@ static HeardSay what_to_say(const Heard *x, HeardAct act, const Interruption *i)
                 if (interruption_is_over(i))
                         return HEARD_SAY_OVERRULED;
                 if (interruption_has_drained(i))
-                        return streq(i->phase, "Drained") ? HEARD_SAY_DRAINED : HEARD_SAY_EXPIRED;
+                        return i->phase == INTERRUPTION_DRAINED ? HEARD_SAY_DRAINED : HEARD_SAY_EXPIRED;
                 return HEARD_SAY_HANDED_OVER;
         case HEARD_HAND_OVER:
                 return HEARD_SAY_HANDED_OVER;
@@ -432,22 +432,15 @@ static void say_over(HeardDrains *h, const KubeNode *n, const char *key) {
 /* -- one node ------------------------------------------------------------------------------------------- */
 
 static bool claim_is_told(const KubeNodeClaim *claim) {
-        _cleanup_(interruption_done) Interruption i = { 0 };
-
-        return claim->object.meta.deletion_usec > 0 || (interruption_of_claim(claim, &i) >= 0 && notice_ends_machine(i.notice));
+        return claim->object.meta.deletion_usec > 0 || (claim->heard && notice_ends_machine(claim->heard->notice));
 }
 
-/* -ENOMEM. */
-static int gather_facts(const HeardDrains *h, const Heard *x, const KubeNode *n, const KubeNodeClaim *claim, const Interruption *i,
-                        HeardFacts *ret) {
-        _cleanup_(interruption_done) Interruption agents = { 0 };
+static HeardFacts gather_facts(const HeardDrains *h, const Heard *x, const KubeNode *n, const KubeNodeClaim *claim, const Interruption *i) {
+        const Interruption *agents = kube_node_interruption(n);
         const KubeNodePool *pool, *other;
         const CoordinatorConfig *config = h->context->config;
-        int r = interruption_of_node(n, &agents);
 
-        if (r == -ENOMEM)
-                return r;
-        *ret = (HeardFacts){
+        return (HeardFacts){
                 .heard = i,
                 .drains = config->queue_unmanaged == QUEUE_UNMANAGED_DRAIN,
                 .deletes_claims = config->interruption_delete != INTERRUPTION_DELETE_NEVER,
@@ -459,12 +452,11 @@ static int gather_facts(const HeardDrains *h, const Heard *x, const KubeNode *n,
                 .is_ready = kube_node_is_ready(n),
                 .is_unschedulable = n->unschedulable,
                 .is_marked = object_meta_annotation(&n->object.meta, ANNOTATION_CORDONED_BY_COORDINATOR),
-                .is_of_other_boot = interruption_is_of_other_boot(i, n),
-                .is_agent_overruled = r >= 0 && interruption_is_overruled(&agents),
+                .is_of_other_boot = kube_node_has_booted_since(n, i),
+                .is_agent_overruled = agents && interruption_is_overruled(agents),
                 .settled_usec = x->settled_usec,
                 .wall_usec = loop_wall(h->env->loop),
         };
-        return 0;
 }
 
 static void heard_act(Heard *x, HeardAct act, const KubeNode *n, const KubeNodeClaim *claim, const Interruption *i) {
@@ -475,7 +467,7 @@ static void heard_act(Heard *x, HeardAct act, const KubeNode *n, const KubeNodeC
         case HEARD_CORDON:
                 update_rules(x, n, i);
                 x->lb_until_usec = usec_add(loop_now(c->env->loop), c->config->lb_wait_usec);
-                write_heard(x, n, i, HEARD_STEP_CORDONED, "Draining", HEARD_CORDON_PUT,
+                write_heard(x, n, i, HEARD_STEP_CORDONED, INTERRUPTION_DRAINING, HEARD_CORDON_PUT,
                             node_pods_count(c->view, x->node, &x->rules, wall).waited);
                 break;
         case HEARD_DRAIN:
@@ -489,7 +481,7 @@ static void heard_act(Heard *x, HeardAct act, const KubeNode *n, const KubeNodeC
                 hand_over(x, claim, i);
                 break;
         case HEARD_END:
-                write_heard(x, n, i, HEARD_STEP_ENDED, NULL, HEARD_CORDON_OPEN, 0);
+                write_heard(x, n, i, HEARD_STEP_ENDED, INTERRUPTION_PHASE_NONE, HEARD_CORDON_OPEN, 0);
                 break;
         case HEARD_KEEP:
         case HEARD_NOTHING:
@@ -499,20 +491,16 @@ static void heard_act(Heard *x, HeardAct act, const KubeNode *n, const KubeNodeC
         }
 }
 
-/* As heard_drains_see_node(); -ENOMEM. */
-static int heard_step(Heard *x, const KubeNode *n, const Interruption *i) {
+/* As heard_drains_see_node(). */
+static bool heard_step(Heard *x, const KubeNode *n, const Interruption *i) {
         HeardDrains *h = x->owner;
         const KubeNodeClaim *claim = cluster_view_claim_of_node(h->context->view, n);
-        HeardFacts facts;
+        HeardFacts facts = gather_facts(h, x, n, claim, i);
         usec_t until;
         HeardAct act;
-        int r;
 
         if (x->settled_usec == 0 && (interruption_has_drained(i) || interruption_is_over(i)))
-                x->settled_usec = loop_wall(h->env->loop);
-        r = gather_facts(h, x, n, claim, i, &facts);
-        if (r < 0)
-                return r;
+                x->settled_usec = facts.settled_usec = loop_wall(h->env->loop);
         act = x->act = heard_decide(&facts, &until);
         if (act != HEARD_DRAIN) {
                 if (x->drain)
@@ -528,29 +516,22 @@ static int heard_step(Heard *x, const KubeNode *n, const Interruption *i) {
 
 bool heard_drains_see_node(HeardDrains *h, const char *name, const KubeNode *n, const char *key) {
         Heard *x = hashmap_get(h->map, name);
-        _cleanup_(interruption_done) Interruption i = { 0 };
-        int r = n ? interruption_heard_of_node(n, &i) : -ENODATA;
+        const Interruption *i = n ? n->heard : NULL;
 
-        if (x && (!n || !streq(x->uid, n->object.meta.uid) || (r < 0 && r != -ENOMEM))) {
+        /* What was announced by another notice is another drain, with another time. */
+        if (x && (!i || !streq(x->uid, n->object.meta.uid) || heard_voice_is_of_other(&x->voice, i->notice))) {
                 heard_forget(h, name);
                 x = NULL;
         }
         if (!n)
                 heard_statuses_forget(h->statuses, name);
-        else if (r < 0 && r != -ENOMEM)
+        else if (!i)
                 say_over(h, n, key);
-        /* What was announced by another notice is another drain, with another time. */
-        if (x && r >= 0 && heard_voice_is_of_other(&x->voice, i.notice)) {
-                heard_forget(h, name);
-                x = NULL;
-        }
-        if (r >= 0 && !x)
-                r = heard_new(h, n, key, &x);
-        if (r >= 0)
-                r = heard_step(x, n, &i);
-        if (r == -ENOMEM) {
+        if (!i)
+                return false;
+        if (!x && heard_new(h, n, key, &x) < 0) {
                 (void) work_queue_retry(h->queue, key);
                 return true;
         }
-        return r > 0;
+        return heard_step(x, n, i);
 }

@@ -13,7 +13,7 @@ const char *heard_act_to_string(HeardAct a) {
 }
 
 static bool is_cordoned_for_it(const HeardFacts *f) {
-        return f->is_marked || streq(f->heard->phase, "Draining") || interruption_has_drained(f->heard);
+        return f->is_marked || f->heard->phase == INTERRUPTION_DRAINING || interruption_has_drained(f->heard);
 }
 
 /* When its machine has outlived what was announced; USEC_INFINITY: no time says so. */
@@ -52,5 +52,5 @@ HeardAct heard_decide(const HeardFacts *f, usec_t *ret_until_usec) {
                 return decide_managed(f);
         if (f->is_wanted || interruption_has_drained(f->heard))
                 return HEARD_KEEP;
-        return streq(f->heard->phase, "Draining") ? HEARD_DRAIN : HEARD_CORDON;
+        return f->heard->phase == INTERRUPTION_DRAINING ? HEARD_DRAIN : HEARD_CORDON;
 }

@@ -40,33 +40,28 @@ DrainRules node_deadline_rules(const NodeDeadline *d, const KubeNode *n, Protect
 }
 
 static void see_notice(NodeDeadline *d, const KubeNode *n) {
-        _cleanup_(interruption_done) Interruption i = { 0 };
-        bool stands;
-        int r;
+        const Interruption *i = kube_node_standing_interruption(n);
+        bool stands = i && notice_ends_machine(i->notice);
 
-        r = interruption_of_node(n, &i);
-        if (r < 0 && r != -ENODATA)
+        if (n->interruption_is_unreadable)
                 return;
-        stands = r >= 0 && notice_ends_machine(i.notice) && !interruption_is_over(&i);
-        if (!stands || !streq_ptr(d->notice_id, i.notice->id)) {
+        if (!stands || !streq_ptr(d->notice_id, i->notice->id)) {
                 d->notice_usec = USEC_INFINITY;
                 d->notice_id = mfree(d->notice_id);
         }
         if (!stands)
                 return;
-        d->notice_usec = MIN(d->notice_usec, notice_announced(i.notice));
+        d->notice_usec = MIN(d->notice_usec, notice_announced(i->notice));
         if (!d->notice_id)
-                d->notice_id = TAKE_PTR(i.notice->id);
+                d->notice_id = strdup(i->notice->id);
 }
 
 /* A claim that is being deleted for it is not taken back, and neither is that. */
 static void see_heard(NodeDeadline *d, const KubeNodeClaim *claim) {
-        _cleanup_(interruption_done) Interruption i = { 0 };
-
-        if (interruption_of_claim(claim, &i) < 0 || !notice_ends_machine(i.notice))
+        if (!claim->heard || !notice_ends_machine(claim->heard->notice))
                 return;
         d->is_heard = true;
-        d->heard_usec = MIN(d->heard_usec, notice_announced(i.notice));
+        d->heard_usec = MIN(d->heard_usec, notice_announced(claim->heard->notice));
 }
 
 bool node_deadline_update(NodeDeadline *d, const KubeNode *n, const KubeNodeClaim *claim,

@@ -7,50 +7,41 @@ void removal_notify_done(RemovalNotify *r) {
         r->notice = notice_free(r->notice);
 }
 
-/* Its agent's, as far as that has not been taken back. */
-static int interruption_of_agent(const KubeNode *n, Interruption *ret) {
-        int r;
+/* Returns the interruption that the node's agent reports, if it stands and says what it is. NULL: none. Borrowed. */
+static const Interruption *interruption_of_agent(const KubeNode *n) {
+        const Interruption *i = n ? kube_node_standing_interruption(n) : NULL;
 
-        r = interruption_of_node(n, ret);
-        if (r < 0)
-                return r == -ENOMEM ? r : -ENODATA;
-        return interruption_is_over(ret) || !notice_is_complete(ret->notice) ? -ENODATA : 0;
+        return i && notice_is_complete(i->notice) ? i : NULL;
 }
 
-int removal_notify_notice(const KubeNode *n, const KubeNodeClaim *claim, Notice **ret) {
-        _cleanup_(interruption_done) Interruption agents = { 0 }, heard = { 0 };
-        int r;
+const Notice *removal_notify_notice(const KubeNode *n, const KubeNodeClaim *claim) {
+        const Interruption *agents = interruption_of_agent(n), *heard = claim ? claim->heard : NULL;
 
-        r = n ? interruption_of_agent(n, &agents) : -ENODATA;
-        if (r >= 0)
-                *ret = TAKE_PTR(agents.notice);
-        if (r != -ENODATA || !claim)
-                return r;
-        r = interruption_of_claim(claim, &heard);
-        if (r < 0 || !notice_is_complete(heard.notice))
-                return r == -ENOMEM ? r : -ENODATA;
-        *ret = TAKE_PTR(heard.notice);
-        return 0;
+        if (agents)
+                return agents->notice;
+        return heard && notice_is_complete(heard->notice) ? heard->notice : NULL;
 }
 
 bool removal_notify_is_agents(const KubeNode *n, NotifyPhase phase, bool own_drain) {
         const unsigned of_agents = 1u << NOTIFY_NOTICED | 1u << NOTIFY_CORDONED | 1u << NOTIFY_DRAINING | 1u << NOTIFY_BLOCKED |
                                    1u << NOTIFY_DRAINED | 1u << NOTIFY_EXPIRED;
-        _cleanup_(interruption_done) Interruption i = { 0 };
+        const Interruption *i = of_agents & (1u << phase) ? interruption_of_agent(n) : NULL;
 
-        if (!n || !(of_agents & (1u << phase)) || interruption_of_agent(n, &i) < 0)
+        if (!i)
                 return false;
         /* Of a node that its agent has drained, the coordinator's own drain is only the proof. */
-        return !own_drain || (!isempty(i.phase) && !interruption_is_draining(&i));
+        return !own_drain || (i->phase != INTERRUPTION_PHASE_NONE && !interruption_is_draining(i));
 }
 
 void removal_notify_tell(RemovalNotify *r, NotifyPhase phase, const char *name, const char *uid, const KubeNode *n,
                          const KubeNodeClaim *claim, bool own_drain, usec_t deadline_usec, const char *text) {
+        const Notice *notice;
         const char *kind;
 
         if (!r->sender || (r->told & (1u << phase)))
                 return;
-        if (!r->settled && removal_notify_notice(n, claim, &r->notice) == -ENOMEM)
+        notice = r->settled ? NULL : removal_notify_notice(n, claim);
+        if (notice && notice_copy(notice, &r->notice) < 0)
                 return;
         r->settled = true;
         if (r->agents_tell && removal_notify_is_agents(n, phase, own_drain))

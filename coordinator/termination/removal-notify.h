@@ -10,7 +10,7 @@
  * silent and the coordinator drains in its place.
  */
 
-#include "interruption.h"
+#include "kube-kinds.h"
 #include "notify-sender.h"
 
 #define REMOVAL_NOTIFY_DELETION "deletion" /* id and kind where there is no notice */
@@ -25,8 +25,8 @@ typedef struct RemovalNotify {
 
 void removal_notify_done(RemovalNotify *r);
 
-/* Pure: the notice that a removal is for. claim may be NULL. -ENODATA: there is none; -ENOMEM. */
-int removal_notify_notice(const KubeNode *n, const KubeNodeClaim *claim, Notice **ret);
+/* Pure: returns the notice that a removal is for. NULL: none. n and claim may be NULL. Borrowed from them. */
+const Notice *removal_notify_notice(const KubeNode *n, const KubeNodeClaim *claim);
 /* Pure: is that phase told by the node's agent? own_drain: the coordinator has begun to drain. n may be NULL. */
 bool removal_notify_is_agents(const KubeNode *n, NotifyPhase phase, bool own_drain);
 

@@ -150,13 +150,6 @@ static const KubeNode *node_asked_about(const NodeWebhook *w, const AdmissionRev
         return n && n->object.meta.deletion_usec == 0 && r->object->meta.deletion_usec == 0 ? n : NULL;
 }
 
-/* Counted by budgets, and never refused: its machine ends, whatever they say. */
-static bool is_interrupted(const KubeNode *n) {
-        _cleanup_(interruption_done) Interruption i = { 0 };
-
-        return interruption_of_node(n, &i) >= 0 && !interruption_is_over(&i);
-}
-
 static bool is_exempt(const NodeWebhook *w, const AdmissionReview *r) {
         /* What a leader deletes waits for the budgets afterwards, before anything is done to it. */
         return admission_pattern_matches(OWN_ACCOUNT, r->username) || admission_exempt_reason(r->username, w->exempt);
@@ -242,7 +235,8 @@ static void ask_ledger(NodeWebhook *w, HttpExchange *x, const AdmissionReview *r
 static void answer(NodeWebhook *w, HttpExchange *x, const AdmissionReview *r) {
         const KubeNode *n = node_asked_about(w, r);
 
-        if (!n || is_interrupted(n) || is_exempt(w, r)) {
+        /* Counted by budgets, and never refused: its machine ends, whatever they say. */
+        if (!n || kube_node_standing_interruption(n) || is_exempt(w, r)) {
                 reply(w, x, WEBHOOK_EXEMPT, admission_allow(r->uid, NULL, 0));
                 return;
         }

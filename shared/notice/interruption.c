@@ -1,97 +1,105 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "interruption.h"
 
-#include "marks.h"
 #include "string-util.h"
 
 #define BYTES_MAX (16u * 1024u)
 #define PHASE_BYTES_MAX 64u
 #define BOOT_ID_BYTES_MAX 64u
 
-void interruption_done(Interruption *i) {
+static const char *const phase_table[_INTERRUPTION_PHASE_MAX] = {
+        [INTERRUPTION_PHASE_NONE] = "",
+        [INTERRUPTION_PLANNED] = "Planned",
+        [INTERRUPTION_CORDONED] = "Cordoned",
+        [INTERRUPTION_DRAINING] = "Draining",
+        [INTERRUPTION_VOLUMES] = "Volumes",
+        [INTERRUPTION_DRAINED] = "Drained",
+        [INTERRUPTION_ENDING] = "Ending",
+        [INTERRUPTION_CANCELLED] = "Cancelled",
+        [INTERRUPTION_RELEASED] = "Released",
+        [INTERRUPTION_LATER] = "",
+};
+
+const char *interruption_phase_to_string(InterruptionPhase p) {
+        return p < _INTERRUPTION_PHASE_MAX ? phase_table[p] : NULL;
+}
+
+InterruptionPhase interruption_phase_from_string(const char *s) {
+        for (unsigned i = 0; i < INTERRUPTION_LATER; i++)
+                if (streq(strempty(s), phase_table[i]))
+                        return (InterruptionPhase) i;
+        return INTERRUPTION_LATER;
+}
+
+Interruption *interruption_free(Interruption *i) {
+        if (!i)
+                return NULL;
         notice_free(i->notice);
-        free(i->phase);
         free(i->boot_id);
-        *i = (Interruption){ 0 };
+        return mfree(i);
+}
+
+typedef struct Members {
+        char *phase, *boot_id;
+        int64_t pods_left;
+} Members;
+
+static void members_done(Members *m) {
+        free(m->phase);
+        free(m->boot_id);
 }
 
 static int read_members(const Json *o, Interruption *i) {
         static const JsonField fields[] = {
-                { "phase", json_parse_strdup, offsetof(Interruption, phase), false },
-                { "podsLeft", json_parse_int64, offsetof(Interruption, pods_left), false },
-                { "bootID", json_parse_strdup, offsetof(Interruption, boot_id), false },
+                { "phase", json_parse_strdup, offsetof(Members, phase), false },
+                { "podsLeft", json_parse_int64, offsetof(Members, pods_left), false },
+                { "bootID", json_parse_strdup, offsetof(Members, boot_id), false },
         };
+        _cleanup_(members_done) Members m = { .pods_left = -1 };
         int r;
 
-        i->pods_left = -1;
-        r = json_dispatch(o, fields, ELEMENTSOF(fields), i, NULL);
+        r = json_dispatch(o, fields, ELEMENTSOF(fields), &m, NULL);
         if (r >= 0)
                 r = notice_from_json(o, &i->notice);
         if (r < 0)
                 return r;
-        if ((!i->phase && !(i->phase = strdup(""))) || (!i->boot_id && !(i->boot_id = strdup(""))))
+        if (!m.boot_id && !(m.boot_id = strdup("")))
                 return -ENOMEM;
-        return strlen(i->phase) > PHASE_BYTES_MAX || strlen(i->boot_id) > BOOT_ID_BYTES_MAX ? -EBADMSG : 0;
+        if (strlen(strempty(m.phase)) > PHASE_BYTES_MAX || strlen(m.boot_id) > BOOT_ID_BYTES_MAX)
+                return -EBADMSG;
+        i->phase = interruption_phase_from_string(m.phase);
+        i->pods_left = m.pods_left;
+        i->boot_id = TAKE_PTR(m.boot_id);
+        return 0;
 }
 
-int interruption_parse(const char *text, Interruption *ret) {
-        _cleanup_(interruption_done) Interruption i = { 0 };
+int interruption_parse(const char *text, Interruption **ret) {
+        _cleanup_(interruption_freep) Interruption *i = NULL;
         _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
         int r;
 
         assert(text && ret);
-        *ret = (Interruption){ 0 };
+        *ret = NULL;
+        i = new0(Interruption, 1);
+        if (!i)
+                return -ENOMEM;
         r = json_parse(text, strlen(text), BYTES_MAX, &doc, NULL);
         if (r >= 0)
-                r = json_is_object(json_root(doc)) ? read_members(json_root(doc), &i) : -EBADMSG;
+                r = json_is_object(json_root(doc)) ? read_members(json_root(doc), i) : -EBADMSG;
         if (r < 0)
                 return r == -ENOMEM ? r : -EBADMSG;
-        *ret = i;
-        i = (Interruption){ 0 };
+        *ret = TAKE_PTR(i);
         return 0;
 }
 
-bool interruption_is_of_other_boot(const Interruption *i, const KubeNode *n) {
-        return !isempty(i->boot_id) && !isempty(n->boot_id) && !boot_id_equal(i->boot_id, n->boot_id);
-}
-
-int interruption_of_node(const KubeNode *n, Interruption *ret) {
-        const char *text = object_meta_annotation(&n->object.meta, ANNOTATION_INTERRUPTION);
-        int r;
-
-        *ret = (Interruption){ 0 };
-        if (!text)
-                return -ENODATA;
-        r = interruption_parse(text, ret);
-        if (r >= 0 && interruption_is_of_other_boot(ret, n)) {
-                interruption_done(ret);
-                return -ENODATA;
-        }
-        return r;
-}
-
-int interruption_of_claim(const KubeNodeClaim *c, Interruption *ret) {
-        const char *text = object_meta_annotation(&c->object.meta, ANNOTATION_INTERRUPTION);
-
-        *ret = (Interruption){ 0 };
-        return text ? interruption_parse(text, ret) : -ENODATA;
-}
-
-int interruption_heard_of_node(const KubeNode *n, Interruption *ret) {
-        const char *text = object_meta_annotation(&n->object.meta, ANNOTATION_HEARD);
-
-        *ret = (Interruption){ 0 };
-        return text ? interruption_parse(text, ret) : -ENODATA;
-}
-
-char *interruption_format(const Notice *n, const char *phase, size_t pods_left, const char *boot_id) {
+char *interruption_format(const Notice *n, InterruptionPhase phase, size_t pods_left, const char *boot_id) {
         _cleanup_(json_writer_freep) JsonWriter *w = NULL;
 
         if (json_writer_new(&w) < 0)
                 return NULL;
         json_open_object(w, NULL);
         notice_to_json(n, w);
-        json_add_string(w, "phase", phase);
+        json_add_string(w, "phase", interruption_phase_to_string(phase));
         json_add_int64(w, "podsLeft", (int64_t) pods_left);
         json_add_string(w, "bootID", boot_id);
         json_close_object(w);
@@ -110,28 +118,36 @@ char *interruption_format_of_claim(const Notice *n) {
 }
 
 bool interruption_is_complete(const Interruption *i) {
-        return notice_is_complete(i->notice) && !isempty(i->phase) && !isempty(i->boot_id);
+        return notice_is_complete(i->notice) && i->phase != INTERRUPTION_PHASE_NONE && !isempty(i->boot_id);
 }
 
 bool interruption_is_overruled(const Interruption *i) {
-        return streq(i->phase, INTERRUPTION_RELEASED);
+        return i->phase == INTERRUPTION_RELEASED;
 }
 
 bool interruption_is_over(const Interruption *i) {
-        return interruption_is_overruled(i) || streq(i->phase, "Cancelled");
+        return interruption_is_overruled(i) || i->phase == INTERRUPTION_CANCELLED;
 }
 
 bool interruption_is_draining(const Interruption *i) {
-        static const char *const done[] = { "Volumes", "Drained", "Ending" };
-
-        if (isempty(i->phase) || interruption_is_over(i))
-                return false;
-        for (size_t k = 0; k < ELEMENTSOF(done); k++)
-                if (streq(i->phase, done[k]))
-                        return false;
-        return true;
+        switch (i->phase) {
+        case INTERRUPTION_PLANNED:
+        case INTERRUPTION_CORDONED:
+        case INTERRUPTION_DRAINING:
+        case INTERRUPTION_LATER:
+                return true;
+        case INTERRUPTION_PHASE_NONE:
+        case INTERRUPTION_VOLUMES:
+        case INTERRUPTION_DRAINED:
+        case INTERRUPTION_ENDING:
+        case INTERRUPTION_CANCELLED:
+        case INTERRUPTION_RELEASED:
+        case _INTERRUPTION_PHASE_MAX:
+                break;
+        }
+        return false;
 }
 
 bool interruption_has_drained(const Interruption *i) {
-        return streq(i->phase, "Drained") || streq(i->phase, "Ending");
+        return i->phase == INTERRUPTION_DRAINED || i->phase == INTERRUPTION_ENDING;
 }

@@ -2,49 +2,61 @@
 #pragma once
 
 /*
- * interruption.c: the annotation vesper.sh/interruption of a Node (marks.h), in its only parser and writer. The node's
- * agent writes it and continues by it after a restart; the coordinator takes T from it and leaves the drain to an agent
- * that moves; vesperctl shows it. It is the node's own word, and bounded as such. On a NodeClaim it is the coordinator's:
- * what its interruption queue told. On a Node without NodeClaim the queue's word is an annotation of its own, vesper.sh/heard.
+ * interruption.c: a Notice, and how far the drain for it is: the JSON of the annotations vesper.sh/interruption and
+ * vesper.sh/heard (marks.h). This file has the only parser and the only writer of that JSON.
+ *
+ *      annotation, object          writer         content
+ *      interruption, Node          agent          the notice and the progress of its drain; the agent resumes by it after a restart
+ *      interruption, NodeClaim     coordinator    what the interruption queue announced: a notice alone, for which the claim is deleted
+ *      heard, Node                 coordinator    the same on a Node without NodeClaim, with the progress of the coordinator's drain
+ *
+ * The kubelet's credential can write anything into a Node: the JSON is bounded, and nothing in it is trusted.
+ * The decoders of KubeNode and KubeNodeClaim (kube-kinds.h) parse the annotations once; other code reads the result.
  */
 
-#include "kube-kinds.h"
 #include "notice.h"
 
-/* A person un-cordoned the node: this notice is not acted upon again. */
-#define INTERRUPTION_RELEASED "Released"
+typedef enum InterruptionPhase {
+        INTERRUPTION_PHASE_NONE, /* absent or empty */
+        INTERRUPTION_PLANNED,
+        INTERRUPTION_CORDONED,
+        INTERRUPTION_DRAINING,
+        INTERRUPTION_VOLUMES,
+        INTERRUPTION_DRAINED,
+        INTERRUPTION_ENDING,
+        INTERRUPTION_CANCELLED, /* the notice was withdrawn */
+        INTERRUPTION_RELEASED,  /* a person un-cordoned the node: vesper does not act on this notice again */
+        INTERRUPTION_LATER,     /* a phase of a later version of vesper: the drain counts as under way */
+        _INTERRUPTION_PHASE_MAX,
+} InterruptionPhase;
+
+/* "Cordoned"; "" for NONE and LATER. */
+const char *interruption_phase_to_string(InterruptionPhase p);
+/* NULL and "": NONE; an unknown text: LATER. */
+InterruptionPhase interruption_phase_from_string(const char *s);
 
 typedef struct Interruption {
-        Notice *notice;    /* never NULL */
-        char *phase;       /* "Planned", "Cordoned", "Draining", "Volumes", "Drained", "Ending", "Cancelled", "Released"; "": not said */
-        int64_t pods_left; /* -1: not said */
-        char *boot_id;     /* of the boot in which it was written; "": not said */
+        Notice *notice; /* never NULL */
+        InterruptionPhase phase;
+        int64_t pods_left; /* -1: absent */
+        char *boot_id;     /* the boot in which it was written; "": absent */
 } Interruption;
 
-/* 0; -EBADMSG: it cannot be read, as if there were none; -ENOMEM. On failure *ret is empty. */
-int interruption_parse(const char *text, Interruption *ret);
-/* That of the Node, if it is of the boot that its kubelet reports: a machine that has been started anew is not bound by
- * what was announced to it before. -ENODATA: there is none; else as above. */
-int interruption_of_node(const KubeNode *n, Interruption *ret);
-/* What the coordinator's queue has heard of the machine of this claim: a Notice alone, without phase and boot id, for which
- * the claim is deleted; it is never taken back. -ENODATA: nothing; else as above. */
-int interruption_of_claim(const KubeNodeClaim *c, Interruption *ret);
-/* What the coordinator's queue has heard of the machine of this Node (ANNOTATION_HEARD), of whatever boot. -ENODATA: nothing; else
- * as above. */
-int interruption_heard_of_node(const KubeNode *n, Interruption *ret);
-/* It was written in another boot than the one that the Node's kubelet reports. */
-bool interruption_is_of_other_boot(const Interruption *i, const KubeNode *n);
-/* NULL on ENOMEM. */
-char *interruption_format(const Notice *n, const char *phase, size_t pods_left, const char *boot_id);
-char *interruption_format_of_claim(const Notice *n); /* a Notice alone: interruption_of_claim() */
-void interruption_done(Interruption *i);
+/* 0; -EBADMSG: unreadable; -ENOMEM. On failure *ret is NULL. */
+int interruption_parse(const char *text, Interruption **ret);
+Interruption *interruption_free(Interruption *i);
+DEFINE_FREEP(Interruption, interruption_free);
 
-/* All is there that an agent of this version writes. */
+/* NULL on ENOMEM. */
+char *interruption_format(const Notice *n, InterruptionPhase phase, size_t pods_left, const char *boot_id);
+char *interruption_format_of_claim(const Notice *n); /* a notice alone, for a NodeClaim */
+
+/* Returns true if everything is there that an agent of this version writes. */
 bool interruption_is_complete(const Interruption *i);
-/* Withdrawn, or overruled by a person: nothing goes on. */
+/* Returns true if the notice was withdrawn, or a person released the node: vesper does nothing more for it. */
 bool interruption_is_over(const Interruption *i);
-bool interruption_is_overruled(const Interruption *i);
-/* Its drain is under way: begun, and neither done nor over. */
+bool interruption_is_overruled(const Interruption *i); /* phase RELEASED */
+/* Returns true while the drain has begun and is neither done nor over. */
 bool interruption_is_draining(const Interruption *i);
-/* Its drain has ended: nothing was left, or its time was over. */
+/* Returns true once the drain has ended: no pod was left, or its time was over. */
 bool interruption_has_drained(const Interruption *i);

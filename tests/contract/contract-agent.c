@@ -20,7 +20,7 @@ static void begin(Rig *r) {
         rig_make_node(r, RIG_NODE_NAME);
 }
 
-static char *interruption(const char *phase, size_t pods_left) {
+static char *interruption(InterruptionPhase phase, size_t pods_left) {
         char id[] = "i-1/terminate", source[] = "ec2", action[] = "terminate";
         Notice n = {
                 .id = id, .kind = NOTICE_SPOT, .source = source, .action = action, .deadline_usec = WHEN_USEC
@@ -42,7 +42,7 @@ static Answer send_patch(Rig *r, const char *subresource, char *body) {
 
 static void mark(Rig *r, unsigned status, const char *reason, bool expect_claimed) {
         _cleanup_node_ KubeNode *n = rig_node(r, RIG_NODE_NAME);
-        _cleanup_free_ char *text = interruption("Cordoned", 3);
+        _cleanup_free_ char *text = interruption(INTERRUPTION_CORDONED, 3);
         bool claimed;
         _cleanup_answer_ Answer a = send_patch(r, NULL, node_patch_mark(n, text, BOOT, "spot", &claimed));
 
@@ -77,8 +77,7 @@ static void report(Rig *r, DrainConditions conditions) {
 TEST_CASE(an_interruption_is_told) {
         Rig *r = *state;
         _cleanup_node_ KubeNode *marked = NULL, *draining = NULL, *after = NULL;
-        _cleanup_free_ char *text = interruption("Draining", 1);
-        _cleanup_(interruption_done) Interruption read = { 0 };
+        _cleanup_free_ char *text = interruption(INTERRUPTION_DRAINING, 1);
         _cleanup_answer_ Answer told = { 0 };
 
         begin(r);
@@ -98,13 +97,10 @@ TEST_CASE(an_interruption_is_told) {
 
         kube_node_freep(&draining);
         draining = rig_node(r, RIG_NODE_NAME);
-        assert_return_code(
-                interruption_parse(object_meta_annotation(&draining->object.meta, ANNOTATION_INTERRUPTION),
-                                   &read),
-                0);
-        assert_string_equal(read.phase, "Draining");
-        assert_int_equal(read.pods_left, 1);
-        assert_true(boot_id_equal(read.boot_id, BOOT));
+        assert_non_null(draining->interruption);
+        assert_int_equal(draining->interruption->phase, INTERRUPTION_DRAINING);
+        assert_int_equal(draining->interruption->pods_left, 1);
+        assert_true(boot_id_equal(draining->interruption->boot_id, BOOT));
 
         undo(r, true);
         report(r, NODE_CONDITIONS_NONE);
@@ -118,7 +114,7 @@ TEST_CASE(an_interruption_is_told) {
 TEST_CASE(a_stale_agent_is_refused) {
         Rig *r = *state;
         _cleanup_node_ KubeNode *old = NULL, *after = NULL;
-        _cleanup_free_ char *text = interruption("Cordoned", 3);
+        _cleanup_free_ char *text = interruption(INTERRUPTION_CORDONED, 3);
         _cleanup_answer_ Answer other = { 0 }, marks = { 0 }, conditions = { 0 };
         bool claimed;
 

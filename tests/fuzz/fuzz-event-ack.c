@@ -39,14 +39,13 @@ static void check_taken(const char *text) {
 }
 
 static void check_node(const KubeNode *n) {
-        _cleanup_(interruption_done) Interruption i = { 0 };
         _cleanup_free_ char *why = NULL;
         EventAckNode read;
-        int r = interruption_of_node(n, &i);
+        int r;
 
-        event_ack_node_read(n, r < 0 ? NULL : &i, &read);
+        event_ack_node_read(n, &read);
         assert(strlen(read.machine) <= AZURE_VM_NAME_MAX && !strchr(read.machine, '/'));
-        assert(!read.is_drained || (read.event && n->unschedulable && boot_id_equal(i.boot_id, n->boot_id)));
+        assert(!read.is_drained || (read.event && n->unschedulable && boot_id_equal(n->interruption->boot_id, n->boot_id)));
         check_taken(object_meta_annotation(&n->object.meta, ANNOTATION_REBOOT_TAKEN));
         if (!read.event)
                 return;

@@ -95,7 +95,7 @@ static void check_merge(Draw *d) {
 /* -- marks -------------------------------------------------------------------------------------- */
 
 static void check_marked(const KubeNode *before, const char *text, const Notice *n) {
-        _cleanup_free_ char *mark = interruption_format(n, "Cordoned", 3, BOOT_ID), *patch = NULL,
+        _cleanup_free_ char *mark = interruption_format(n, INTERRUPTION_CORDONED, 3, BOOT_ID), *patch = NULL,
                             *next = NULL;
         bool claimed;
         KubeObject *o;

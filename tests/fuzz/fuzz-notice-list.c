@@ -10,11 +10,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* What the agent writes about it on its Node is read back. */
 static void check(const Notice *n) {
-        _cleanup_free_ char *text = interruption_format(n, "Draining", 1, "b");
-        _cleanup_(interruption_done) Interruption i = { 0 };
+        _cleanup_free_ char *text = interruption_format(n, INTERRUPTION_DRAINING, 1, "b");
+        _cleanup_(interruption_freep) Interruption *i = NULL;
 
         assert(text && interruption_parse(text, &i) == 0);
-        assert(streq(i.notice->id, n->id) && streq_ptr(i.notice->action, n->action) && i.notice->kind == n->kind);
+        assert(streq(i->notice->id, n->id) && streq_ptr(i->notice->action, n->action) && i->notice->kind == n->kind);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

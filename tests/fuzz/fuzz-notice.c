@@ -28,21 +28,23 @@ static void check_action(const uint8_t *data, size_t size) {
 }
 
 static void check_annotation(const char *text) {
-        _cleanup_(interruption_done) Interruption i = { 0 }, back = { 0 };
+        _cleanup_(interruption_freep) Interruption *i = NULL, *back = NULL;
         _cleanup_free_ char *formatted = NULL, *again = NULL;
 
         if (interruption_parse(text, &i) < 0)
                 return;
-        if (i.pods_left < 0)
-                i.pods_left = 0;
-        formatted = interruption_format(i.notice, i.phase, (size_t) i.pods_left, i.boot_id);
+        if (i->pods_left < 0)
+                i->pods_left = 0;
+        if (i->phase == INTERRUPTION_LATER) /* a text that this version does not write */
+                i->phase = INTERRUPTION_PHASE_NONE;
+        formatted = interruption_format(i->notice, i->phase, (size_t) i->pods_left, i->boot_id);
         assert(formatted);
         assert(interruption_parse(formatted, &back) == 0);
-        assert(streq(i.notice->id, back.notice->id) && streq(i.phase, back.phase) &&
-               i.pods_left == back.pods_left && i.notice->by_hand == back.notice->by_hand);
-        again = interruption_format(back.notice, back.phase, (size_t) back.pods_left, back.boot_id);
+        assert(streq(i->notice->id, back->notice->id) && i->phase == back->phase &&
+               i->pods_left == back->pods_left && i->notice->by_hand == back->notice->by_hand);
+        again = interruption_format(back->notice, back->phase, (size_t) back->pods_left, back->boot_id);
         assert(again && streq(formatted, again));
-        assert(boot_id_equal(i.boot_id, back.boot_id));
+        assert(boot_id_equal(i->boot_id, back->boot_id));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

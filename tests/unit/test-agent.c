@@ -891,7 +891,7 @@ TEST_CASE(test_versions_went_back) {
                      .kind = NOTICE_SPOT,
                      .source = (char *) "ec2",
                      .deadline_usec = USEC_INFINITY };
-        const NodeWish wish = { .notice = &n, .phase = "Cordoned" };
+        const NodeWish wish = { .notice = &n, .phase = INTERRUPTION_CORDONED };
         bool cordoned = false;
         const NodeReportHandler handler = { on_cordoned, on_undone, on_api, &cordoned };
         KubeNode *known = node_of_version(r, "999999999");

@@ -87,7 +87,7 @@ TEST_CASE(test_judge) {
                         fail_msg("%s: no JSON: %s", rows[i].what, text);
                 assert_return_code(kube_object_decode(&kube_node_kind, json_root(doc), pool, &o), 0);
                 assert_return_code(reboot_case_read((KubeNode *) o, NOW, SLOT, &c), 0);
-                assert_return_code(cloud_reboot_judge((KubeNode *) o, &c, NOW, &verdict, &why), 0);
+                verdict = cloud_reboot_judge((KubeNode *) o, &c, NOW, &why);
                 if (verdict != rows[i].verdict || (rows[i].why ? !why || !strstr(why, rows[i].why) : why != NULL))
                         error = rows[i].what;
                 kube_object_unref(o);

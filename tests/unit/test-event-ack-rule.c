@@ -50,7 +50,7 @@ TEST_CASE(test_machine) {
                                                           : strdup("{'metadata':{'name':'n','uid':'u'}}"));
                 EventAckNode read;
 
-                event_ack_node_read(n, NULL, &read);
+                event_ack_node_read(n, &read);
                 assert_string_equal(read.machine, rows[i].machine);
                 assert_null(read.event);
                 kube_object_unref(&n->object);
@@ -65,7 +65,7 @@ TEST_CASE(test_too_long) {
         memset(name, 'x', sizeof(name) - 1);
         name[sizeof(name) - 1] = 0;
         n = node_of(strf("{'metadata':{'name':'n','uid':'u'},'spec':{'providerID':'" GROUP "virtualMachineScaleSets/%s/virtualMachines/7'}}", name));
-        event_ack_node_read(n, NULL, &read);
+        event_ack_node_read(n, &read);
         assert_string_equal(read.machine, "");
         kube_object_unref(&n->object);
 }
@@ -85,15 +85,14 @@ TEST_CASE(test_read) {
         };
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
-                _cleanup_(interruption_done) Interruption said = { 0 };
                 EventAckNode read;
                 KubeNode *n = node_of(strf("{'metadata':{'name':'n','uid':'u','annotations':{'" ANNOTATION_INTERRUPTION
                                            "':'{\\'id\\':\\'e\\',\\'kind\\':\\'maintenance\\',\\'phase\\':\\'%s\\',\\'bootID\\':\\'%s\\',"
                                            "\\'resources\\':[\\'a\\',\\'b\\']}'}},'spec':{%s},'status':{'nodeInfo':{'bootID':'b1'}}}",
                                            rows[i].phase, rows[i].boot, rows[i].spec));
 
-                assert_return_code(interruption_of_node(n, &said), 0);
-                event_ack_node_read(n, &said, &read);
+                assert_non_null(n->interruption);
+                event_ack_node_read(n, &read);
                 if (!!read.event != rows[i].has_event || read.is_drained != rows[i].is_drained)
                         fail_msg("%s", rows[i].what);
                 if (read.event)

@@ -105,10 +105,10 @@ static void assert_not_managed(Room *r) {
 
 /* The time that stands on the Node. */
 static usec_t heard_until(Room *r) {
-        _cleanup_(interruption_done) Interruption i = { 0 };
+        _cleanup_(interruption_freep) Interruption *i = NULL;
 
         assert_return_code(interruption_parse(annotation(r, ANNOTATION_HEARD), &i), 0);
-        return notice_announced(i.notice);
+        return notice_announced(i->notice);
 }
 
 TEST_CASE(test_drained) {

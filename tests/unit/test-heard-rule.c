@@ -23,7 +23,7 @@ TEST_CASE(test_decide) {
         do { \
                 print_message("%s\n", what); \
                 notice = &(of); \
-                heard = (Interruption){ .notice = notice, .phase = (char *) (as), .boot_id = (char *) "b" }; \
+                heard = (Interruption){ .notice = notice, .phase = interruption_phase_from_string(as), .boot_id = (char *) "b" }; \
                 f = (HeardFacts){ .heard = &heard, \
                                   .drains = true, \
                                   .deletes_claims = true, \

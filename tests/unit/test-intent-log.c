@@ -237,9 +237,11 @@ TEST_CASE(test_parse) {
 }
 
 TEST_CASE(test_phases) {
-        for (IntentPhase p = 0; p < _INTENT_PHASE_MAX; p++)
-                assert_int_equal(intent_phase_from_string(intent_phase_to_string(p)), p);
-        assert_int_equal(intent_phase_from_string("Dry"), _INTENT_PHASE_INVALID);
+        for (IntentPhase p = 0; p < INTENT_OVER; p++)
+                assert_int_equal(intent_phase_of_interruption(intent_phase_to_interruption(p)), p);
+        assert_int_equal(intent_phase_to_interruption(INTENT_OVER), INTERRUPTION_PHASE_NONE);
+        assert_int_equal(intent_phase_of_interruption(INTERRUPTION_PHASE_NONE), _INTENT_PHASE_INVALID);
+        assert_int_equal(intent_phase_of_interruption(INTERRUPTION_LATER), _INTENT_PHASE_INVALID);
 }
 
 /* Forgotten while its record was unread, and nothing noted beside: the next start must not find it. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cmocka-test.h"
 #include "interruption.h"
+#include "kube-kinds.h"
 #include "marks.h"
 #include "string-util.h"
 
@@ -29,7 +30,7 @@ static KubeNode *node_of(InternPool *pool, const char *meta) {
 TEST_CASE(test_of_a_node) {
         static const struct {
                 const char *what, *value; /* NULL: no annotation; ~ stands for \" */
-                int expected;
+                int expected; /* 0; -ENODATA: none of this boot; -EBADMSG: unreadable */
                 bool ends, draining;
                 usec_t deadline_usec;
         } rows[] = {
@@ -64,7 +65,7 @@ TEST_CASE(test_of_a_node) {
         assert_return_code(intern_pool_new(&pool), 0);
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_strbuf_ StrBuf meta = {};
-                _cleanup_(interruption_done) Interruption found = { 0 };
+                const Interruption *found;
                 KubeNode *n;
 
                 print_message("  %s\n", rows[i].what);
@@ -76,11 +77,14 @@ TEST_CASE(test_of_a_node) {
                 }
                 n = node_of(pool, strbuf_str(&meta));
                 assert_return_code(free_and_strdup(&n->boot_id, "01234567"), 0);
-                assert_int_equal(interruption_of_node(n, &found), rows[i].expected);
-                if (rows[i].expected == 0) {
-                        assert_int_equal(notice_ends_machine(found.notice), rows[i].ends);
-                        assert_int_equal(interruption_is_draining(&found), rows[i].draining);
-                        assert_true(notice_announced(found.notice) == rows[i].deadline_usec);
+                found = kube_node_interruption(n);
+                assert_int_equal(n->interruption_is_unreadable, rows[i].expected == -EBADMSG);
+                assert_int_equal(found != NULL, rows[i].expected == 0);
+                assert_ptr_equal(kube_node_standing_interruption(n), found && !interruption_is_over(found) ? found : NULL);
+                if (found) {
+                        assert_int_equal(notice_ends_machine(found->notice), rows[i].ends);
+                        assert_int_equal(interruption_is_draining(found), rows[i].draining);
+                        assert_true(notice_announced(found->notice) == rows[i].deadline_usec);
                 }
                 kube_object_unref(&n->object);
         }
@@ -102,22 +106,31 @@ TEST_CASE(test_round_trip) {
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_free_ char *text = with_quotes(rows[i].text), *again = NULL;
-                _cleanup_(interruption_done) Interruption found = { 0 };
+                _cleanup_(interruption_freep) Interruption *found = NULL;
 
                 print_message("  %s\n", rows[i].text);
                 assert_return_code(interruption_parse(text, &found), 0);
-                assert_int_equal(interruption_is_complete(&found), rows[i].complete);
-                assert_int_equal(interruption_is_over(&found), rows[i].over);
-                assert_int_equal(interruption_is_overruled(&found), rows[i].overruled);
-                again = interruption_format(found.notice, found.phase, (size_t) found.pods_left, found.boot_id);
+                assert_int_equal(interruption_is_complete(found), rows[i].complete);
+                assert_int_equal(interruption_is_over(found), rows[i].over);
+                assert_int_equal(interruption_is_overruled(found), rows[i].overruled);
+                again = interruption_format(found->notice, found->phase, (size_t) found->pods_left, found->boot_id);
                 assert_string_equal(again, text);
         }
+}
+
+TEST_CASE(test_phases) {
+        for (InterruptionPhase p = 0; p < INTERRUPTION_LATER; p++)
+                assert_int_equal(interruption_phase_from_string(interruption_phase_to_string(p)), p);
+        assert_int_equal(interruption_phase_from_string(NULL), INTERRUPTION_PHASE_NONE);
+        assert_int_equal(interruption_phase_from_string("Hiding"), INTERRUPTION_LATER);
+        assert_string_equal(interruption_phase_to_string(INTERRUPTION_LATER), "");
 }
 
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_of_a_node),
                 cmocka_unit_test(test_round_trip),
+                cmocka_unit_test(test_phases),
         };
 
         return cmocka_run_group_tests_name("interruption", tests, NULL, NULL);

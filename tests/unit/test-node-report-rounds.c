@@ -101,7 +101,7 @@ static void see(Bench *b, const char *text) {
 }
 
 static void mark_left(Bench *b, const char *phase, size_t pods_left) {
-        const NodeWish wish = { .notice = &b->notice, .phase = phase, .pods_left = pods_left };
+        const NodeWish wish = { .notice = &b->notice, .phase = interruption_phase_from_string(phase), .pods_left = pods_left };
 
         assert_return_code(node_report_mark(b->report, &wish), 0);
 }
@@ -271,7 +271,7 @@ TEST_CASE(test_one_of_the_text) {
 
 /* A Node as one that ran before has left it; `pods_left` below zero: it did not say. */
 static char *node_left(Bench *b, const char *phase, int pods_left) {
-        _cleanup_free_ char *text = interruption_format(&b->notice, phase, (size_t) MAX(pods_left, 0), BOOT);
+        _cleanup_free_ char *text = interruption_format(&b->notice, interruption_phase_from_string(phase), (size_t) MAX(pods_left, 0), BOOT);
         _cleanup_(json_writer_freep) JsonWriter *w = NULL;
         char *node, *end;
 
@@ -310,7 +310,7 @@ TEST_CASE(test_resume) {
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_bench_ Bench b;
                 _cleanup_free_ char *node = NULL;
-                const NodeWish wish = { .notice = &b.notice, .phase = "Draining", .pods_left = 3 };
+                const NodeWish wish = { .notice = &b.notice, .phase = INTERRUPTION_DRAINING, .pods_left = 3 };
 
                 print_message("%s\n", rows[i].what);
                 bench_init(&b);

@@ -78,7 +78,7 @@ static void mark(Bench *b, const char *phase) {
                      .source = (char *) (uintptr_t) "ec2",
                      .deadline_usec = usec_add(loop_now(b->rig->loop), LEAD_USEC) };
         const NodeWish wish = { .notice = &n,
-                                .phase = phase,
+                                .phase = interruption_phase_from_string(phase),
                                 .conditions = streq(phase, "Draining") ? NODE_CONDITIONS_DRAINING
                                                                        : NODE_CONDITIONS_NONE };
 

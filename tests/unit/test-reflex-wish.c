@@ -39,8 +39,7 @@ TEST_CASE(test_wish) {
                 print_message("%s, %s\n", reflex_state_to_string(rows[i].state), notice_kind_to_string(rows[i].kind));
                 assert_ptr_equal(w.notice, &n);
                 assert_int_equal(w.pods_left, 7);
-                assert_string_equal(w.phase, rows[i].phase);
-                assert_string_equal(intent_phase_to_string(reflex_phase(rows[i].state)), rows[i].phase);
+                assert_string_equal(interruption_phase_to_string(w.phase), rows[i].phase);
                 assert_int_equal(w.conditions, rows[i].conditions);
                 if (rows[i].message)
                         assert_non_null(strstr(w.message, rows[i].message));

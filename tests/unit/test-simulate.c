@@ -178,6 +178,23 @@ static const Case cases[] = {
             "\"status\":{\"allocatable\":{\"cpu\":\"4\",\"pods\":\"9\"},\"volumesAttached\":[{\"name\":\"kubernetes.io/csi/d^gone\"}],"
             "\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"}]}}" },
           "a", false, "p>d" },
+#define INTERRUPTED(text) \
+        "{\"apiVersion\":\"v1\",\"kind\":\"Node\",\"metadata\":{\"name\":\"b\",\"labels\":{\"" ZONE "\":\"1\"},\"annotations\":{" \
+        "\"vesper.sh/interruption\":\"" text "\"}},\"spec\":{},\"status\":{\"allocatable\":{\"cpu\":\"4\",\"pods\":\"9\"}," \
+        "\"nodeInfo\":{\"bootID\":\"b1\"},\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"}]}}"
+#define AGENT_SAYS(phase, boot) INTERRUPTED("{\\\"phase\\\":\\\"" phase "\\\",\\\"bootID\\\":\\\"" boot "\\\"}")
+        { "an interruption of this boot", { { "a", "4", "1" }, { "b", "4", "1" } }, { { "p", "a", "1" } }, { AGENT_SAYS("Drained", "b1") },
+          "a", false, "p: not a destination 2" },
+        { "an interruption of a phase that this version does not know", { { "a", "4", "1" }, { "b", "4", "1" } }, { { "p", "a", "1" } },
+          { AGENT_SAYS("Hiding", "b1") }, "a", false, "p: not a destination 2" },
+        { "an interruption that cannot be read", { { "a", "4", "1" }, { "b", "4", "1" } }, { { "p", "a", "1" } }, { INTERRUPTED("soon") },
+          "a", false, "p: not a destination 2" },
+        { "an interruption that a person released is over", { { "a", "4", "1" }, { "b", "4", "1" } }, { { "p", "a", "1" } },
+          { AGENT_SAYS("Released", "b1") }, "a", false, "p>b" },
+        { "an interruption that was withdrawn is over", { { "a", "4", "1" }, { "b", "4", "1" } }, { { "p", "a", "1" } },
+          { AGENT_SAYS("Cancelled", "b1") }, "a", false, "p>b" },
+        { "an interruption of an earlier boot is over", { { "a", "4", "1" }, { "b", "4", "1" } }, { { "p", "a", "1" } },
+          { AGENT_SAYS("Drained", "b0") }, "a", false, "p>b" },
         { "a claim that nobody provisions has no volume anywhere",
           { { "a", "4", "1" }, { "b", "4", "1" } },
           { { "p", "a", "1", NULL, VOLUME("k") } },

@@ -160,6 +160,14 @@ void decode_conditions(Decoder *d, const Json *v, Condition **ret, size_t *ret_n
                 decoder_invalid(d, "status.conditions is no list of conditions");
 }
 
+bool decode_interruption(Decoder *d, const char *key, Interruption **ret) {
+        const char *text = object_meta_annotation(&d->object->meta, key);
+        int r = text ? interruption_parse(text, ret) : 0;
+
+        d->failed = d->failed || r == -ENOMEM;
+        return r >= 0;
+}
+
 const Json *decode_array(Decoder *d, const Json *v, const char *path) {
         if (!v || json_is_null(v))
                 return NULL;

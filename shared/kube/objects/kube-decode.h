@@ -43,6 +43,8 @@ void decode_pool_limits(Decoder *d, const Json *v, KeyValues *ret);
 /* A number of nodes, or a percentage as text. */
 void decode_amount(Decoder *d, const Json *v, const char *path, NodeAmount *ret);
 void decode_conditions(Decoder *d, const Json *v, Condition **ret, size_t *ret_n);
+/* The interruption that annotation key holds, or NULL. Returns false if the annotation is there and unreadable. */
+bool decode_interruption(Decoder *d, const char *key, Interruption **ret);
 /* The elements of an array that may be absent; NULL (and invalid) for anything else. */
 const Json *decode_array(Decoder *d, const Json *v, const char *path);
 /* A map of texts. all: every key; else those that `wanted` picks (NULL: none). */

@@ -6,6 +6,7 @@
 
 #include <regex.h>
 
+#include "interruption.h"
 #include "kube-disruption.h"
 #include "kube-object.h"
 #include "list.h"
@@ -48,11 +49,21 @@ typedef struct KubeNode {
         char *machine_id, *system_uuid; /* status.nodeInfo.machineID, .systemUUID; NULL if absent or empty */
         NodeAddress *addresses;         /* status.addresses: what its kubelet says */
         size_t n_addresses;
+        Interruption *interruption;     /* ANNOTATION_INTERRUPTION, written in whatever boot; NULL: absent or unreadable */
+        bool interruption_is_unreadable;
+        Interruption *heard;            /* ANNOTATION_HEARD, likewise */
 } KubeNode;
 
 extern const KubeKind kube_node_kind;
 const Condition *kube_node_condition(const KubeNode *n, const char *type); /* NULL if absent */
 bool kube_node_is_ready(const KubeNode *n);                                 /* Ready is True */
+/* Returns the agent's interruption, if it was written in the boot that the kubelet reports: an announcement does not bind a machine
+ * that has booted since. NULL: there is none that can be read. Borrowed. */
+const Interruption *kube_node_interruption(const KubeNode *n);
+/* The same, if it is neither withdrawn nor released by a person. Borrowed. */
+const Interruption *kube_node_standing_interruption(const KubeNode *n);
+/* Returns true if i was written in another boot than the one that the kubelet reports. */
+bool kube_node_has_booted_since(const KubeNode *n, const Interruption *i);
 bool kube_node_is_unmanaged(const KubeNode *n); /* ANNOTATION_UNMANAGED is "true" */
 /* What a claim of it names its machine by: spec.providerID, or where there is none "exec://NAME". */
 const char *kube_node_machine_id(const KubeNode *n);
@@ -256,6 +267,7 @@ typedef struct KubeNodeClaim {
         size_t n_blockers;
         Condition *conditions;
         size_t n_conditions;
+        Interruption *heard;           /* ANNOTATION_INTERRUPTION: what the interruption queue announced; NULL: absent or unreadable */
 } KubeNodeClaim;
 
 extern const KubeKind kube_node_claim_kind;

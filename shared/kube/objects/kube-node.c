@@ -107,6 +107,8 @@ int kube_node_decode(KubeObject *o, const Json *json, InternPool *pool) {
                      &n->volumes_attached);
         decode_node_info(&d, json_get(status, "nodeInfo"), n);
         decode_addresses(&d, json_get(status, "addresses"), n);
+        n->interruption_is_unreadable = !decode_interruption(&d, ANNOTATION_INTERRUPTION, &n->interruption);
+        (void) decode_interruption(&d, ANNOTATION_HEARD, &n->heard);
         return decoder_finish(&d);
 }
 
@@ -132,6 +134,8 @@ void kube_node_done(KubeObject *o, InternPool *pool) {
                 free(n->addresses[i].address);
         }
         free(n->addresses);
+        interruption_free(n->interruption);
+        interruption_free(n->heard);
 }
 
 bool kube_node_annotation_wanted(const char *key) {
@@ -154,6 +158,21 @@ const KubeKind kube_node_kind = {
         .n_unread = ELEMENTSOF(unread),
         .shape = &kube_shape_node,
 };
+
+bool kube_node_has_booted_since(const KubeNode *n, const Interruption *i) {
+        return !isempty(i->boot_id) && !isempty(n->boot_id) && !boot_id_equal(i->boot_id, n->boot_id);
+}
+
+const Interruption *kube_node_interruption(const KubeNode *n) {
+        assert(n);
+        return n->interruption && !kube_node_has_booted_since(n, n->interruption) ? n->interruption : NULL;
+}
+
+const Interruption *kube_node_standing_interruption(const KubeNode *n) {
+        const Interruption *i = kube_node_interruption(n);
+
+        return i && !interruption_is_over(i) ? i : NULL;
+}
 
 bool kube_node_is_unmanaged(const KubeNode *n) {
         return streq_ptr(object_meta_annotation(&n->object.meta, ANNOTATION_UNMANAGED), "true");
