@@ -1,50 +1,44 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "budget-count.h"
 
+#include "marks.h"
 #include "string-util.h"
 
-bool budget_node_is_available(const KubeNode *n) {
-        return kube_node_is_ready(n) && n->object.meta.deletion_usec == 0;
-}
-
 /* Is that charge what makes the node unavailable? */
-static bool charge_counts(const ClusterView *v, const KubeNodeBudget *b, const NodeCharge *c, bool begun) {
+static bool charge_counts(const ClusterView *v, const KubeNodeBudget *b, const NodeCharge *c) {
         const KubeNode *n = c->name ? cluster_view_node(v, c->name) : NULL;
 
-        return n && streq_ptr(n->object.meta.uid, c->uid) && kube_node_budget_matches(b, n) &&
-               (begun ? kube_node_is_ready(n) : budget_node_is_available(n));
+        return n && streq_ptr(n->object.meta.uid, c->uid) && kube_node_budget_matches(b, n) && budget_node_is_available(n);
 }
 
-static BudgetFigures count(const ClusterView *v, const KubeNodeBudget *b, bool begun) {
+BudgetFigures budget_count(const ClusterView *v, const KubeNodeBudget *b) {
         int64_t expected = 0, available = 0;
         const KubeNode *n;
 
         for (HashmapIterator it = {}; cluster_view_iterate_nodes(v, &it, &n);)
                 if (kube_node_budget_matches(b, n)) {
                         expected++;
-                        available += begun ? kube_node_is_ready(n) : budget_node_is_available(n);
+                        available += budget_node_is_available(n);
                 }
         for (size_t i = 0; i < b->n_charges; i++)
-                available -= charge_counts(v, b, b->charges + i, begun);
+                available -= charge_counts(v, b, b->charges + i);
         return budget_figures(b, expected, MAX(available, INT64_C(0)));
-}
-
-BudgetFigures budget_count(const ClusterView *v, const KubeNodeBudget *b) {
-        return count(v, b, false);
-}
-
-BudgetFigures budget_count_begun(const ClusterView *v, const KubeNodeBudget *b) {
-        return count(v, b, true);
 }
 
 /* -- who uses it up ------------------------------------------------------------------------------------- */
 
-static bool is_user(const KubeNodeBudget *b, const KubeNode *n, bool begun, BudgetUser *ret) {
+static usec_t drained_since(const KubeNode *n) {
+        const Condition *c = kube_node_condition(n, CONDITION_DRAIN_IN_PROGRESS);
+
+        return c ? c->last_transition_usec : 0;
+}
+
+static bool is_user(const KubeNodeBudget *b, const KubeNode *n, BudgetUser *ret) {
         const NodeCharge *charge = kube_node_budget_charge(b, n->object.meta.uid);
         const Condition *ready = kube_node_condition(n, "Ready");
 
         *ret = (BudgetUser){ .node = n->object.meta.name };
-        if (n->object.meta.deletion_usec > 0 && (!begun || charge)) {
+        if (n->object.meta.deletion_usec > 0 && (charge || !budget_node_is_available(n))) {
                 ret->why = "is being deleted";
                 ret->since_usec = n->object.meta.deletion_usec;
         } else if (!kube_node_is_ready(n)) {
@@ -53,12 +47,15 @@ static bool is_user(const KubeNodeBudget *b, const KubeNode *n, bool begun, Budg
         } else if (charge) {
                 ret->why = streq_ptr(charge->kind, NODE_CHARGE_REBOOT) ? "may reboot" : "may be deleted";
                 ret->since_usec = charge->time_usec;
+        } else if (budget_node_is_drained(n)) {
+                ret->why = "is being drained";
+                ret->since_usec = drained_since(n);
         } else
                 return false;
         return true;
 }
 
-BudgetUsers budget_users(const ClusterView *v, const KubeNodeBudget *b, bool begun) {
+BudgetUsers budget_users(const ClusterView *v, const KubeNodeBudget *b) {
         BudgetUsers all = { 0 };
         const KubeNode *node;
         BudgetUser u;
@@ -66,7 +63,7 @@ BudgetUsers budget_users(const ClusterView *v, const KubeNodeBudget *b, bool beg
         for (HashmapIterator it = {}; cluster_view_iterate_nodes(v, &it, &node);) {
                 size_t at;
 
-                if (!kube_node_budget_matches(b, node) || !is_user(b, node, begun, &u))
+                if (!kube_node_budget_matches(b, node) || !is_user(b, node, &u))
                         continue;
                 all.n_all++;
                 for (at = all.n; at > 0 && u.since_usec < all.list[at - 1].since_usec; at--)
@@ -81,8 +78,8 @@ BudgetUsers budget_users(const ClusterView *v, const KubeNodeBudget *b, bool beg
 }
 
 char *budget_refusal(const ClusterView *v, const KubeNodeBudget *b, const char *node, bool begun) {
-        BudgetFigures f = count(v, b, begun);
-        BudgetUsers users = budget_users(v, b, begun);
+        BudgetFigures f = budget_count(v, b);
+        BudgetUsers users = budget_users(v, b);
 
         return budget_text_refusal(b, &f, &users, node, begun);
 }

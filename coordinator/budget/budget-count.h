@@ -2,21 +2,16 @@
 #pragma once
 
 /*
- * How many nodes of the view a budget selects, and who uses it up: what budget-math.h reckons with. A node is unavailable
- * while it is not Ready, is being deleted, or is charged in status.disruptedNodes.
+ * Counts how many nodes of the view a budget selects, and how many of them are available (budget-math.h) and not charged in
+ * status.disruptedNodes; lists those that are not.
  */
 
 #include "budget-text.h"
 #include "cluster-view.h"
 
 BudgetFigures budget_count(const ClusterView *v, const KubeNodeBudget *b);
-/* The same for a deletion that has begun and was never charged: others like it, Ready and not charged, are not counted as
- * unavailable, since they are not drained before they are charged. */
-BudgetFigures budget_count_begun(const ClusterView *v, const KubeNodeBudget *b);
-/* Ready, and not being deleted. */
-bool budget_node_is_available(const KubeNode *n);
-/* Who is counted as unavailable by budget_count(), or with begun by budget_count_begun(). */
-BudgetUsers budget_users(const ClusterView *v, const KubeNodeBudget *b, bool begun);
+/* Returns the nodes that budget_count() does not count as available, longest first. */
+BudgetUsers budget_users(const ClusterView *v, const KubeNodeBudget *b);
 
 /* The sentence of a refusal, from the view (budget-text.h); of a deletion that has begun, why it waits. Free it; NULL on
  * ENOMEM. */

@@ -29,6 +29,8 @@
 #define TELL_USEC USEC_PER_MINUTE
 #define RETRY_BASE_USEC (100 * USEC_PER_MSEC)
 #define RETRY_CAP_USEC (5 * USEC_PER_SEC)
+/* Room of a budget that admits nobody, not even a node that is counted already. */
+#define NO_ROOM INT64_C(-1)
 
 const char *const budget_answer_names[_BUDGET_ANSWER_MAX + 1] = {
         [BUDGET_ADMITTED] = "admitted",
@@ -97,8 +99,7 @@ typedef struct Draft {
         size_t n_new;
         bool by_any;           /* one of the new is not the leader's alone to ask for */
         bool changed;          /* its charges are others */
-        int64_t room;          /* for what has not begun */
-        int64_t begun_room;    /* for what has; -1: not counted */
+        int64_t room;          /* disruptions that may be charged; negative: more nodes are unavailable than the budget allows */
 } Draft;
 
 static void pump(Account *a);
@@ -280,21 +281,25 @@ static int find_budgets(const BudgetLedger *l, BudgetRequest *r) {
 static void draft_init(const BudgetLedger *l, const KubeNodeBudget *b, Draft *ret) {
         bool is_current = b->observed_generation == b->object.meta.generation;
 
-        *ret = (Draft){ .budget = *b, .begun_room = -1 };
+        BudgetFigures f = budget_count(l->view, b);
+
+        *ret = (Draft){ .budget = *b, .room = f.available - f.desired };
         /* What the leader reckoned and what we see: the smaller, since either may lie behind. */
-        ret->room = is_current || l->leads ? budget_count(l->view, b).allowed : 0;
         if (!l->leads)
-                ret->room = MIN(ret->room, b->disruptions_allowed);
+                ret->room = is_current ? MIN(ret->room, b->disruptions_allowed) : NO_ROOM;
         if (b->n_charges >= BUDGET_CHARGES_MAX)
-                ret->room = 0;
+                ret->room = NO_ROOM;
 }
 
-static bool draft_has_room(const BudgetLedger *l, Draft *d, const BudgetRequest *r) {
-        if (!r->ask.begun)
-                return d->room > 0;
-        if (d->begun_room < 0)
-                d->begun_room = d->budget.n_charges < BUDGET_CHARGES_MAX ? budget_count_begun(l->view, &d->budget).allowed : 0;
-        return d->begun_room > 0;
+/* Returns true if the node of r is counted as unavailable already, for example because its agent drains it for a reboot. */
+static bool is_counted(const BudgetLedger *l, const BudgetRequest *r) {
+        const KubeNode *n = cluster_view_node(l->view, r->ask.node->object.meta.name);
+
+        return n && streq_ptr(n->object.meta.uid, r->ask.node->object.meta.uid) && !budget_node_is_available(n);
+}
+
+static bool draft_has_room(const BudgetLedger *l, const Draft *d, const BudgetRequest *r) {
+        return d->room + is_counted(l, r) > 0;
 }
 
 /* Before anything is charged: has each of them room? */
@@ -354,7 +359,7 @@ int budget_ledger_ask(BudgetLedger *l, const BudgetAsk *ask, budget_answered_t a
         k = timer_new(l->env->loop, "budget-request", on_request_timer, r, &r->timer);
         if (k < 0)
                 return k;
-        if (ask->begun || budget_node_is_available(ask->node)) {
+        if (ask->begun || !budget_node_passes(ask->node)) {
                 k = find_budgets(l, r);
                 if (k < 0)
                         return k;
@@ -445,7 +450,7 @@ static int draft_charges(Account *a, Draft *d, const KubeNodeBudget *b) {
         return 0;
 }
 
-static void draft_add(Draft *d, const BudgetRequest *r, usec_t wall_now_usec) {
+static void draft_add(const BudgetLedger *l, Draft *d, const BudgetRequest *r, usec_t wall_now_usec) {
         usec_t stands = r->ask.for_usec > 0 ? r->ask.for_usec : BUDGET_CHARGE_USEC;
 
         d->budget.charges[d->budget.n_charges++] = (NodeCharge){ .name = r->ask.node->object.meta.name,
@@ -457,10 +462,7 @@ static void draft_add(Draft *d, const BudgetRequest *r, usec_t wall_now_usec) {
         d->n_new++;
         d->by_any = d->by_any || !r->ask.as_leader;
         d->changed = true;
-        if (!r->ask.begun)
-                d->room--;
-        if (d->begun_room > 0)
-                d->begun_room--;
+        d->room -= !is_counted(l, r);
 }
 
 static void serve(Account *a, Draft *d, const KubeNodeBudget *b) {
@@ -474,7 +476,7 @@ static void serve(Account *a, Draft *d, const KubeNodeBudget *b) {
                 else if (!draft_has_room(a->ledger, d, r))
                         request_refuse(r, &d->budget);
                 else {
-                        draft_add(d, r, wall);
+                        draft_add(a->ledger, d, r, wall);
                         request_put(r, a, REQUEST_SENT);
                 }
         }
@@ -503,20 +505,20 @@ static void tell_parked(Account *a, const KubeNodeBudget *b) {
 
 /* As many as there is room for begin anew; elsewhere there may be none, and they are parked there. */
 static void unpark(Account *a, Draft *d, const KubeNodeBudget *b) {
-        int64_t room;
-
         /* A webhook had charged it, and that is seen only now: it needs no room. */
         LIST_FOREACH (r, &a->lists[REQUEST_PARKED], BudgetRequest, in_account)
                 if (is_charged(r, b)) {
                         r->at = 0;
                         request_join(r);
                 }
-        if (!b || a->lists[REQUEST_PARKED].size == 0)
-                room = INT64_MAX;
-        else
-                room = draft_has_room(a->ledger, d, first_parked(a)) ? d->begun_room : 0;
-        for (BudgetRequest *r; room > 0 && (r = first_parked(a)); room--) {
+        for (size_t left = a->lists[REQUEST_PARKED].size; left > 0; left--) {
+                BudgetRequest *r = first_parked(a);
+
+                if (!r || (b && !draft_has_room(a->ledger, d, r)))
+                        break;
                 r->at = 0;
+                if (b)
+                        d->room -= !is_counted(a->ledger, r);
                 if (all_have_room(r))
                         request_join(r);
         }
@@ -725,7 +727,7 @@ void budget_ledger_see_budget(BudgetLedger *l, const KubeNodeBudget *old, const 
 
 /* Nothing that a budget counts. */
 static bool counts_the_same(const KubeNode *a, const KubeNode *b) {
-        return streq(a->object.meta.uid, b->object.meta.uid) && kube_node_is_ready(a) == kube_node_is_ready(b) &&
+        return streq(a->object.meta.uid, b->object.meta.uid) && budget_node_is_available(a) == budget_node_is_available(b) &&
                (a->object.meta.deletion_usec > 0) == (b->object.meta.deletion_usec > 0) &&
                key_values_are_same(&a->object.meta.labels, &b->object.meta.labels);
 }

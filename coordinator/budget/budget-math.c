@@ -1,7 +1,66 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "budget-math.h"
 
+#include "marks.h"
 #include "string-util.h"
+
+/* -- nodes ---------------------------------------------------------------------------------------------- */
+
+/* What the interruption queue announced, in the boot that the kubelet reports. */
+static const Interruption *standing_heard(const KubeNode *n) {
+        return n->heard && !kube_node_has_booted_since(n, n->heard) && !interruption_is_over(n->heard) ? n->heard : NULL;
+}
+
+static bool is_ending(const Interruption *i) {
+        return i && notice_ends_machine(i->notice);
+}
+
+static bool is_drained_for(const Interruption *i) {
+        if (!i)
+                return false;
+        switch (i->phase) {
+        case INTERRUPTION_DRAINING:
+        case INTERRUPTION_VOLUMES:
+        case INTERRUPTION_DRAINED:
+        case INTERRUPTION_ENDING:
+        case INTERRUPTION_LATER:
+                return true;
+        case INTERRUPTION_PHASE_NONE:
+        case INTERRUPTION_PLANNED:
+        case INTERRUPTION_CORDONED:
+                return is_ending(i);
+        case INTERRUPTION_CANCELLED:
+        case INTERRUPTION_RELEASED:
+        case _INTERRUPTION_PHASE_MAX:
+                break;
+        }
+        return false;
+}
+
+bool budget_node_is_drained(const KubeNode *n) {
+        return kube_node_has_taint(n, TAINT_DISRUPTED, NULL) ||
+               (n->unschedulable && object_meta_annotation(&n->object.meta, ANNOTATION_CORDONED_BY_VESPERCTL)) ||
+               is_drained_for(kube_node_standing_interruption(n)) || is_drained_for(standing_heard(n));
+}
+
+/* Deleted, and the second gate does not hold it: our finalizer is not there, or not any more. */
+static bool is_gone(const KubeNode *n) {
+        return n->object.meta.deletion_usec > 0 && !object_meta_has_finalizer(&n->object.meta, FINALIZER_TERMINATION);
+}
+
+bool budget_node_is_available(const KubeNode *n) {
+        return kube_node_is_ready(n) && !is_gone(n) && !budget_node_is_drained(n);
+}
+
+bool budget_node_is_ending(const KubeNode *n) {
+        return is_ending(kube_node_standing_interruption(n)) || is_ending(standing_heard(n));
+}
+
+bool budget_node_passes(const KubeNode *n) {
+        return !kube_node_is_ready(n) || is_gone(n) || kube_node_has_taint(n, TAINT_DISRUPTED, NULL) || budget_node_is_ending(n);
+}
+
+/* -- amounts -------------------------------------------------------------------------------------------- */
 
 static int64_t amount_of(const NodeAmount *a, int64_t expected) {
         if (a->unit != NODE_AMOUNT_PERCENT)

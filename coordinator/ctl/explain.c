@@ -4,6 +4,7 @@
 #include <inttypes.h>
 
 #include "blocked-by.h"
+#include "budget-math.h"
 #include "explain-pods.h"
 #include "explain-scene.h"
 #include "heard-conditions.h"
@@ -121,8 +122,7 @@ static bool has_begun(const Explain *x) {
 
 /* What the coordinator lets begin, whatever is paused or used up. */
 static bool passes_gates(const Explain *x) {
-        return has_begun(x) || deadline_passed(x) || x->interruption || node_deadline_has_notice(&x->deadline) ||
-               !kube_node_is_ready(x->node);
+        return has_begun(x) || deadline_passed(x) || node_deadline_has_notice(&x->deadline) || budget_node_passes(x->node);
 }
 
 /* -- in service ----------------------------------------------------------------------------------------- */

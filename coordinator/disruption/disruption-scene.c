@@ -341,7 +341,7 @@ static BudgetFigures count_node_budget(const DisruptionScene *s, const KubeNodeB
                 if (!kube_node_budget_matches(b, n))
                         continue;
                 expected++;
-                if (kube_node_is_ready(n) && n->object.meta.deletion_usec == 0 &&
+                if (budget_node_is_available(n) &&
                     !kube_node_budget_charge(b, strempty(n->object.meta.uid)))
                         available++;
         }

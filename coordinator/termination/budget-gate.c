@@ -48,15 +48,6 @@ BudgetGate *budget_gate_free(BudgetGate *g) {
         return mfree(g);
 }
 
-bool budget_gate_is_interrupted(const KubeNode *n) {
-        return kube_node_standing_interruption(n);
-}
-
-bool budget_gate_is_open(const KubeNode *n) {
-        return !kube_node_is_ready(n) || kube_node_has_taint(n, TAINT_DISRUPTED, NULL) ||
-               budget_gate_is_interrupted(n);
-}
-
 static void on_answered(BudgetAnswer a, const char *message, void *userdata) {
         BudgetGate *g = userdata;
 

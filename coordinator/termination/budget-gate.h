@@ -17,10 +17,6 @@ int budget_gate_new(const TerminationContext *context, void (*changed)(void *use
 BudgetGate *budget_gate_free(BudgetGate *g);
 DEFINE_FREEP(BudgetGate, budget_gate_free);
 
-/* Counted, and never refused: the machine ends by a notice, the node is not Ready, or its removal has begun before. */
-bool budget_gate_is_open(const KubeNode *n);
-/* Its machine is about to end by itself, as its agent tells. */
-bool budget_gate_is_interrupted(const KubeNode *n);
 /* Charged, or no budget selects it. The first call asks. */
 bool budget_gate_is_passed(BudgetGate *g, const KubeNode *n);
 const char *budget_gate_message(const BudgetGate *g); /* what it waits for; NULL: it has not been told yet */

@@ -282,7 +282,7 @@ static bool deadline_calls(const NodeTermination *t, const KubeNode *n) {
 
 /* Counted by budgets, and not refused. */
 static bool passes_uncharged(const NodeTermination *t, const KubeNode *n) {
-        return deadline_calls(t, n) || node_deadline_has_notice(&t->deadline) || budget_gate_is_open(n);
+        return deadline_calls(t, n) || node_deadline_has_notice(&t->deadline) || budget_node_passes(n);
 }
 
 static void on_gate(void *userdata) {
@@ -305,7 +305,7 @@ static bool is_held_by_pause(NodeTermination *t, const KubeNode *n) {
 /* Nothing holds it any more. */
 static void begin_to_cordon(NodeTermination *t, const KubeNode *n, const char *why) {
         node_termination_set_state(t, NODE_TERMINATION_CORDONING, why);
-        termination_report_begins(t->report, !node_deadline_has_notice(&t->deadline) && !budget_gate_is_interrupted(n));
+        termination_report_begins(t->report, !node_deadline_has_notice(&t->deadline));
 }
 
 /* Nothing holds it but a budget of nodes. */

@@ -235,8 +235,7 @@ static void ask_ledger(NodeWebhook *w, HttpExchange *x, const AdmissionReview *r
 static void answer(NodeWebhook *w, HttpExchange *x, const AdmissionReview *r) {
         const KubeNode *n = node_asked_about(w, r);
 
-        /* Counted by budgets, and never refused: its machine ends, whatever they say. */
-        if (!n || kube_node_standing_interruption(n) || is_exempt(w, r)) {
+        if (!n || budget_node_is_ending(n) || is_exempt(w, r)) {
                 reply(w, x, WEBHOOK_EXEMPT, admission_allow(r->uid, NULL, 0));
                 return;
         }

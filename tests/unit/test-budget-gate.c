@@ -63,7 +63,7 @@ TEST_CASE(test_in_turn) {
         assert_true(rig_event_says(r, "n1", "WaitingForBudget", "(now: 3 of 4). Unavailable is n0 (is being deleted since "));
         assert_true(rig_event_says(r, "n1", "WaitingForBudget", "The removal goes on when that node is gone or Ready"));
         assert_int_equal(figure(r, "nodes", "disruptionsAllowed"), 0);
-        assert_int_equal(figure(r, "nodes", "currentAvailable"), 1);
+        assert_int_equal(figure(r, "nodes", "currentAvailable"), 3);
         {
                 _cleanup_page_ Page p = page_ask(coordinator_handle, r->coordinators[0]->coordinator, HTTP_GET, "/metrics");
 
@@ -106,6 +106,16 @@ TEST_CASE(test_is_not_held) {
                 { "removed since before", "{'spec':{'taints':[{'key':'" TAINT_DISRUPTED "','effect':'NoSchedule'}]}}", NULL, 2 * USEC_PER_SEC },
                 { "its time is near", NULL, "1m", 45 * USEC_PER_SEC },
                 { "held", NULL, NULL, 0 },
+                { "drained for a reboot: held",
+                  "{'metadata':{'annotations':{'" ANNOTATION_INTERRUPTION
+                  "':'{\\'id\\':\\'a\\',\\'kind\\':\\'maintenance\\',\\'action\\':\\'reboot\\',\\'phase\\':\\'Draining\\'}'}}}",
+                  NULL, 0 },
+                { "only cordoned for a maintenance: held",
+                  "{'metadata':{'annotations':{'" ANNOTATION_INTERRUPTION
+                  "':'{\\'id\\':\\'a\\',\\'kind\\':\\'maintenance\\',\\'action\\':\\'reboot\\',\\'phase\\':\\'Cordoned\\'}'}}}",
+                  NULL, 0 },
+                { "drained by hand: held",
+                  "{'metadata':{'annotations':{'" ANNOTATION_CORDONED_BY_VESPERCTL "':'{}'}},'spec':{'unschedulable':true}}", NULL, 0 },
         };
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
@@ -123,6 +133,41 @@ TEST_CASE(test_is_not_held) {
                         assert_true(rig_wait_gone(r, "n0", rows[i].after_usec));
                 if (rows[i].after_usec > 0)
                         assert_false(waits(r, "n0"));
+        }
+}
+
+/* Every node that somebody drains uses the budget up, whoever drains it and why; and needs no second disruption itself. */
+TEST_CASE(test_drains_count) {
+        static const struct {
+                const char *what, *patch;
+        } rows[] = {
+                { "interrupted, and not drained yet",
+                  "{'metadata':{'annotations':{'" ANNOTATION_INTERRUPTION
+                  "':'{\\'id\\':\\'a\\',\\'action\\':\\'hibernate\\',\\'phase\\':\\'Cordoned\\'}'}}}" },
+                { "drained for a reboot",
+                  "{'metadata':{'annotations':{'" ANNOTATION_INTERRUPTION
+                  "':'{\\'id\\':\\'a\\',\\'kind\\':\\'maintenance\\',\\'action\\':\\'reboot\\',\\'phase\\':\\'Drained\\'}'}}}" },
+                { "drained by vesperctl",
+                  "{'metadata':{'annotations':{'" ANNOTATION_CORDONED_BY_VESPERCTL "':'{}'}},'spec':{'unschedulable':true}}" },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+
+                print_message("  %s\n", rows[i].what);
+                begin(r, 4, NULL, "'maxUnavailable':1");
+                fake_merge(r->cluster, FAKE_NODES, NULL, "n1", "%s", rows[i].patch);
+                rig_run(r, 2 * USEC_PER_SEC);
+                assert_int_equal(figure(r, "nodes", "currentAvailable"), 3);
+                assert_int_equal(figure(r, "nodes", "disruptionsAllowed"), 0);
+                rig_delete_node(r, "n0");
+                rig_run(r, 20 * USEC_PER_SEC);
+                assert_true(waits(r, "n0"));
+                assert_true(rig_event_says(r, "n0", "WaitingForBudget", "Unavailable is n1 (is being d"));
+                rig_delete_node(r, "n1");
+                rig_run(r, 2 * USEC_PER_SEC);
+                assert_false(waits(r, "n1"));
+                assert_true(waits(r, "n0"));
         }
 }
 
@@ -213,6 +258,7 @@ int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_in_turn),
                 cmocka_unit_test(test_is_not_held),
+                cmocka_unit_test(test_drains_count),
                 cmocka_unit_test(test_budgets_change),
                 cmocka_unit_test(test_own_deletions),
         };

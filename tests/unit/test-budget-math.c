@@ -169,12 +169,69 @@ static int teardown(void **state) {
         return 0;
 }
 
+#define SAYS(key, action, phase, boot) \
+        "'annotations':{'vesper.sh/" key "':'{\\'id\\':\\'i\\',\\'action\\':\\'" action "\\',\\'phase\\':\\'" phase "\\',\\'bootID\\':\\'" boot "\\'}'}"
+#define FINALIZED "'finalizers':['vesper.sh/termination']"
+#define DELETED "'deletionTimestamp':'2027-01-15T08:00:00Z'"
+
+/* How a node counts: available, drained, ending by a notice, and free to go whatever its budgets say. */
+TEST_CASE(test_nodes) {
+        static const struct {
+                const char *what, *meta, *spec, *ready;
+                bool available, drained, ending, passes;
+        } rows[] = {
+                { "in service", "", "", "True", true, false, false, false },
+                { "not Ready", "", "", "Unknown", false, false, false, true },
+                { "cordoned by somebody", "", "'unschedulable':true", "True", true, false, false, false },
+                { "drained by vesperctl", "'annotations':{'vesper.sh/cordoned-by-vesperctl':'{}'}", "'unschedulable':true", "True", false, true, false,
+                  false },
+                { "opened again by a person", "'annotations':{'vesper.sh/cordoned-by-vesperctl':'{}'}", "", "True", true, false, false, false },
+                { "removal held at the second gate", FINALIZED "," DELETED, "", "True", true, false, false, false },
+                { "removal past the second gate", FINALIZED "," DELETED, "'taints':[{'key':'vesper.sh/disrupted','effect':'NoSchedule'}]", "True",
+                  false, true, false, true },
+                { "deleted, and kept by another finalizer", "'finalizers':['a/b']," DELETED, "", "True", false, false, false, true },
+                { "taken by an operation", "", "'taints':[{'key':'vesper.sh/disrupted','effect':'NoSchedule'}]", "True", false, true, false, true },
+                { "spot notice, just cordoned", SAYS("interruption", "terminate", "Cordoned", "b1"), "", "True", false, true, true, true },
+                { "spot notice, drained", SAYS("interruption", "terminate", "Drained", "b1"), "", "True", false, true, true, true },
+                { "hibernation", SAYS("interruption", "hibernate", "Draining", "b1"), "", "True", false, true, true, true },
+                { "reboot, only cordoned", SAYS("interruption", "reboot", "Cordoned", "b1"), "", "True", true, false, false, false },
+                { "reboot, drained", SAYS("interruption", "reboot", "Drained", "b1"), "", "True", false, true, false, false },
+                { "reboot, in a phase of a later version", SAYS("interruption", "reboot", "Hiding", "b1"), "", "True", false, true, false, false },
+                { "released by a person", SAYS("interruption", "terminate", "Released", "b1"), "", "True", true, false, false, false },
+                { "of an earlier boot", SAYS("interruption", "terminate", "Draining", "b0"), "", "True", true, false, false, false },
+                { "announced by the queue", SAYS("heard", "terminate", "Planned", "b1"), "", "True", false, true, true, true },
+                { "announced by the queue in an earlier boot", SAYS("heard", "terminate", "Draining", "b0"), "", "True", true, false, false, false },
+        };
+        InternPool *pool = *state;
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_free_ char *text = strf("{'metadata':{'name':'n','uid':'u'%s%s},'spec':{%s},'status':{'nodeInfo':{'bootID':'b1'},"
+                                                 "'conditions':[{'type':'Ready','status':'%s'}]}}",
+                                                 rows[i].meta[0] ? "," : "", rows[i].meta, rows[i].spec, rows[i].ready);
+                _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
+                const KubeNode *n;
+                KubeObject *o;
+
+                for (char *p = text; *p; p++)
+                        *p = *p == '\'' ? '"' : *p;
+                assert_return_code(json_parse(text, strlen(text), 1u << 16, &doc, NULL), 0);
+                assert_return_code(kube_object_decode(&kube_node_kind, json_root(doc), pool, &o), 0);
+                n = (const KubeNode *) o;
+                if (budget_node_is_available(n) != rows[i].available || budget_node_is_drained(n) != rows[i].drained ||
+                    budget_node_is_ending(n) != rows[i].ending || budget_node_passes(n) != rows[i].passes)
+                        fail_msg("%s: available %d, drained %d, ending %d, passes %d", rows[i].what, budget_node_is_available(n),
+                                 budget_node_is_drained(n), budget_node_is_ending(n), budget_node_passes(n));
+                kube_object_unref(o);
+        }
+}
+
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(test_decode, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_decode_status, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_figures, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_status, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_nodes, setup, teardown),
         };
         return cmocka_run_group_tests_name("budget-math", tests, NULL, NULL);
 }

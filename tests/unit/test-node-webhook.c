@@ -135,9 +135,13 @@ TEST_CASE(test_passes) {
         fake_merge(b.rig->cluster, FAKE_NODES, NULL, "n1",
                    "{'metadata':{'annotations':{'" ANNOTATION_INTERRUPTION
                    "':'{\\'id\\':\\'a\\',\\'action\\':\\'stop\\',\\'phase\\':\\'Draining\\'}'}}}");
+        fake_merge(b.rig->cluster, FAKE_NODES, NULL, "n3",
+                   "{'metadata':{'annotations':{'" ANNOTATION_INTERRUPTION
+                   "':'{\\'id\\':\\'b\\',\\'action\\':\\'reboot\\',\\'phase\\':\\'Draining\\'}'}}}");
         rig_run(b.rig, USEC_PER_SEC);
         assert_delete(&b, NODES "n0", 200, NULL);
         assert_delete(&b, NODES "n1", 200, NULL);
+        assert_delete(&b, NODES "n3", 429, NULL); /* it comes back from its reboot: no reason to delete it */
         assert_int_equal(n_charges(&b), 0);
 
         print_message("  nothing is charged by a dry run, which is answered as the real one\n");
