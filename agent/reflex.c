@@ -29,6 +29,7 @@ struct Reflex {
         usec_t since_usec;          /* wall clock: when the drain began */
         usec_t lb_wait_usec;
         NodeDrain *drain;
+        PodReturns *returns; /* of the drains of this start */
         Timer *timer;     /* LB_WAIT, VOLUMES */
         size_t n_volumes; /* when they changed last */
         bool expired_said, ending;
@@ -111,7 +112,7 @@ static bool iterate_pods(HashmapIterator *it, const KubePod **ret, void *userdat
 }
 
 size_t reflex_pods_left(const Reflex *r) {
-        const DrainRules rules = { .started_usec = r->since_usec > 0 ? r->since_usec : USEC_INFINITY };
+        const DrainRules rules = { .returns = r->returns };
         KubeObject *o;
         size_t n = 0;
 
@@ -188,6 +189,9 @@ static void on_drain_pod(NodeDrain *d, DrainPodEvent e, const KubePod *pod, cons
         case DRAIN_POD_DELETED:
                 node_voice_pod_deleted(r->c.voice, pod, wall_deadline(r));
                 break;
+        case DRAIN_POD_STAYS:
+                node_voice_pod_stays(r->c.voice, pod);
+                break;
         case DRAIN_POD_GONE:
                 break;
         }
@@ -253,7 +257,7 @@ static void reflex_start_drain(Reflex *r) {
         const NodeDrainOptions options = {
                 .node = r->c.config->node_name,
                 .rules = {
-                        .started_usec = r->since_usec,
+                        .returns = r->returns,
                         .deadline_usec = wall_deadline(r),
                         .protected_policy = protected_policy(r),
                         .evict_first = true,
@@ -386,6 +390,7 @@ int reflex_begin(Reflex *r, const Notice *n, const Plan *plan, usec_t answered_u
         r->lb_wait_usec = plan->lb_wait_usec;
         r->only_cordon = plan->act == PLAN_CORDON;
         r->expired_said = false;
+        pod_returns_clear(r->returns);
         node_voice_set_notice(r->c.voice, r->notice);
         reflex_set_state(r, REFLEX_PLANNED, plan->why);
         w = wish_of(r);
@@ -803,6 +808,9 @@ int reflex_new(const ReflexContext *context, Reflex **ret) {
         k = timer_new(r->c.env->loop, "reflex", on_timer, r, &r->timer);
         if (k < 0)
                 return k;
+        k = pod_returns_new(&r->returns);
+        if (k < 0)
+                return k;
         node_voice_set_phase(r->c.voice, state_table[REFLEX_IDLE]);
         metrics_set(r->c.metrics, AGENT_METRIC_PHASE, REFLEX_IDLE, 1);
         *ret = TAKE_PTR(r);
@@ -813,6 +821,7 @@ Reflex *reflex_free(Reflex *r) {
         if (!r)
                 return NULL;
         node_drain_free(r->drain);
+        pod_returns_free(r->returns);
         node_report_free(r->report);
         timer_free(r->timer);
         notice_free(r->notice);

@@ -446,6 +446,15 @@ void node_voice_pod_blocked(NodeVoice *v, const KubePod *pod, const DrainBlocker
         tell_phase(v, NOTIFY_BLOCKED, SIZE_MAX, text);
 }
 
+void node_voice_pod_stays(NodeVoice *v, const KubePod *pod) {
+        _cleanup_free_ char *key = pod_key(pod), *text = pod_returns_format(pod, v->node);
+
+        if (!key || !text)
+                return;
+        say_full(v, LOG_LEVEL_WARNING, MESSAGE_POD_COMES_BACK, key, NULL, NULL, text);
+        tell_node(v, EVENT_WARNING, "PodComesBack", text);
+}
+
 void node_voice_pod_deleted(NodeVoice *v, const KubePod *pod, usec_t deadline_usec) {
         _cleanup_free_ char *key = pod_key(pod), *text = NULL;
         char until[RFC3339_MAX];

@@ -64,6 +64,8 @@ void node_voice_draining(NodeVoice *v, size_t n_pods, usec_t deadline_usec);
 void node_voice_pod_evicted(NodeVoice *v, const KubePod *pod);
 /* deadline_usec: USEC_INFINITY: none that would end it. */
 void node_voice_pod_blocked(NodeVoice *v, const KubePod *pod, const DrainBlocker *b, usec_t deadline_usec);
+/* Warns that the pod comes back onto the cordoned node, and is left to the end of the machine. */
+void node_voice_pod_stays(NodeVoice *v, const KubePod *pod);
 void node_voice_pod_deleted(NodeVoice *v, const KubePod *pod, usec_t deadline_usec);
 void node_voice_volumes(NodeVoice *v, char *const *names);
 void node_voice_volumes_given_up(NodeVoice *v, char *const *names);

@@ -31,6 +31,7 @@ struct CtlDrain {
         Timer *retry, *timeout, *expiry, *end;
         Informer *node_watch, *pods;
         NodeDrain *drain;
+        PodReturns *returns;
         DrainBlocker *left; /* copies */
         size_t n_left;
         size_t n_ended;
@@ -157,6 +158,12 @@ static void on_drain_pod(NodeDrain *drain, DrainPodEvent e, const KubePod *pod, 
 
         if (e == DRAIN_POD_EVICTED || e == DRAIN_POD_DELETED)
                 d->n_ended++;
+        else if (e == DRAIN_POD_STAYS) {
+                _cleanup_free_ char *text = pod_returns_format(pod, d->name);
+
+                if (text)
+                        d->handler.on_note(d, text, d->handler.userdata);
+        }
 }
 
 static const char *on_pdb_of(const KubePod *pod, void *userdata) {
@@ -174,7 +181,7 @@ static bool on_iterate(HashmapIterator *it, const KubePod **ret, void *userdata)
 
 static void ctl_drain_begin(CtlDrain *d) {
         const NodeDrainOptions options = { .node = d->name,
-                                           .rules = { .started_usec = loop_wall(d->env->loop),
+                                           .rules = { .returns = d->returns,
                                                       .deadline_usec = d->options.deadline_usec,
                                                       .protected_policy = d->options.protected_policy } };
         const NodeDrainHandler handler = { .on_changed = on_drain_changed,
@@ -505,6 +512,8 @@ int ctl_drain_new(KubeClient *c, CtlEvictions *evictions, const char *node, cons
                                 .cap_usec = 2 * USEC_PER_SEC,
                                 .jitter_permille = 200 };
         r = ctl_drain_init(d, node);
+        if (r >= 0)
+                r = pod_returns_new(&d->returns);
         if (r < 0)
                 return r;
         timer_arm(d->timeout, usec_add(d->started_usec, o->timeout_usec));
@@ -523,6 +532,7 @@ CtlDrain *ctl_drain_free(CtlDrain *d) {
         kube_call_free(d->probe);
         kube_call_free(d->write);
         node_drain_free(d->drain);
+        pod_returns_free(d->returns);
         informer_free(d->node_watch);
         informer_free(d->pods);
         timer_free(d->retry);

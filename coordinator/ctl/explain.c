@@ -553,10 +553,6 @@ static void read_node(Explain *x) {
         (void) node_deadline_update(&x->deadline, n, x->claim, x->f->now_usec);
         ignores = x->is_heard || (x->interruption && !notice_waits_for_protected(x->interruption->notice));
         x->rules = node_deadline_rules(&x->deadline, n, ignores ? PROTECTED_IGNORE : PROTECTED_WAIT);
-        if (x->rules.started_usec == 0) /* not deleted: drained by its agent, or by way of its claim */
-                x->rules.started_usec = x->claim ? x->claim->object.meta.deletion_usec : 0;
-        if (x->rules.started_usec == 0)
-                x->rules.started_usec = x->f->now_usec;
         x->blocked = kube_node_condition(n, CONDITION_TERMINATION_BLOCKED);
         if (x->blocked && x->blocked->status != CONDITION_TRUE)
                 x->blocked = NULL;

@@ -17,7 +17,7 @@
 typedef struct Heard {
         HeardDrains *owner;
         char *node, *uid, *key;
-        usec_t started_usec; /* wall clock: since when this leader drains it */
+        PodReturns *returns;
         usec_t settled_usec; /* of HeardFacts */
         NodeDeadline deadline;
         AgentDrain agent;
@@ -48,6 +48,7 @@ static void *heard_free(void *p) {
 
         node_drain_free(x->drain);
         pod_warnings_free(x->warnings);
+        pod_returns_free(x->returns);
         heard_voice_done(&x->voice);
         node_deadline_done(&x->deadline);
         free(x->node);
@@ -101,13 +102,14 @@ static int heard_new(HeardDrains *h, const KubeNode *n, const char *key, Heard *
                 return -ENOMEM;
         x->owner = h;
         x->deadline = NODE_DEADLINE_NONE;
-        x->started_usec = loop_wall(h->env->loop);
         x->agent.moved_usec = loop_now(h->env->loop);
         x->voice = (HeardVoice){ .context = h->context };
         if (free_and_strdup(&x->node, n->object.meta.name) < 0 || free_and_strdup(&x->uid, n->object.meta.uid) < 0 ||
             free_and_strdup(&x->key, key) < 0)
                 r = -ENOMEM;
         else
+                r = pod_returns_new(&x->returns);
+        if (r >= 0)
                 r = pod_warnings_new(h->context, x->node, true, &x->warnings);
         if (r >= 0)
                 r = hashmap_put(h->map, x->node, x);
@@ -235,7 +237,7 @@ static void update_rules(Heard *x, const KubeNode *n, const Interruption *i) {
         x->deadline.heard_usec = MIN(x->deadline.heard_usec, notice_announced(i->notice));
         moved = node_deadline_update(&x->deadline, n, NULL, wall);
         x->rules = node_deadline_rules(&x->deadline, n, PROTECTED_IGNORE);
-        x->rules.started_usec = x->started_usec;
+        x->rules.returns = x->returns;
         if (x->drain)
                 node_drain_set_stuck_after(x->drain, x->rules.stuck_after_usec);
         if (x->drain && moved)

@@ -132,6 +132,12 @@ static void tell_deleted(HeardVoice *v, const KubeNode *n, const KubePod *pod, u
         pod_voice_deleted(v->context, &o, pod, deadline_usec, true);
 }
 
+static void tell_stays(HeardVoice *v, const KubeNode *n, const KubePod *pod) {
+        EventObject o = event_object(&n->object);
+
+        pod_voice_stays(v->context, &o, pod);
+}
+
 void heard_voice_pod(HeardVoice *v, const KubeNode *n, DrainPodEvent e, const KubePod *pod, const DrainBlocker *blocker,
                      usec_t deadline_usec) {
         switch (e) {
@@ -143,6 +149,9 @@ void heard_voice_pod(HeardVoice *v, const KubeNode *n, DrainPodEvent e, const Ku
                 return;
         case DRAIN_POD_EVICTED:
                 pod_voice_evicted(v->context, pod, n->object.meta.name, false);
+                return;
+        case DRAIN_POD_STAYS:
+                tell_stays(v, n, pod);
                 return;
         case DRAIN_POD_GONE:
                 return;

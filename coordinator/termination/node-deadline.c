@@ -31,8 +31,7 @@ bool node_deadline_has_notice(const NodeDeadline *d) {
 }
 
 DrainRules node_deadline_rules(const NodeDeadline *d, const KubeNode *n, ProtectedPolicy policy) {
-        return (DrainRules){ .started_usec = n->object.meta.deletion_usec,
-                             .deadline_usec = d->at_usec,
+        return (DrainRules){ .deadline_usec = d->at_usec,
                              /* A kubelet that reports is still at work on its pods, however long it takes. */
                              .stuck_after_usec = kube_node_is_ready(n) ? 0 : STUCK_USEC,
                              /* An interruption waits for no pod that opted out, as its agent does not. */

@@ -59,3 +59,11 @@ void pod_voice_deleted(const TerminationContext *c, const EventObject *node, con
                               : "Node %s goes at %s: with a grace of %" PRIi64 " s this pod could not wait for an eviction any longer",
                      node->name, when, pod->grace_sec);
 }
+
+void pod_voice_stays(const TerminationContext *c, const EventObject *node, const KubePod *pod) {
+        _cleanup_free_ char *name = strf("%s/%s", pod->object.meta.ns, pod->object.meta.name), *text = pod_returns_format(pod, node->name);
+
+        log_event(c->env->log, LOG_LEVEL_WARNING, MESSAGE_POD_COMES_BACK, LOG_FIELDS({ "NODE", node->name }, { "POD", name }), "%s",
+                  strempty(text));
+        event_record(c->recorder, node, EVENT_WARNING, "PodComesBack", "%s", strempty(text));
+}

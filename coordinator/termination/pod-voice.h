@@ -13,5 +13,7 @@ char *pod_voice_blocked(const TerminationContext *c, const EventObject *node, co
 /* Thousands at once are not told one by one: each has its DisruptionTarget condition. deleted: for the deletion of its node, or else
  * for what was announced of the machine. */
 void pod_voice_evicted(const TerminationContext *c, const KubePod *pod, const char *node, bool deleted);
+/* Warns that the pod comes back onto the cordoned node, and is left to the end of the machine. */
+void pod_voice_stays(const TerminationContext *c, const EventObject *node, const KubePod *pod);
 /* It was deleted for a deadline, its PodDisruptionBudget not asked. */
 void pod_voice_deleted(const TerminationContext *c, const EventObject *node, const KubePod *pod, usec_t deadline_usec, bool is_heard);

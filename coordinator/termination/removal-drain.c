@@ -14,6 +14,11 @@ static void requeue_at(const RemovalDrain *d, usec_t at_usec) {
 }
 
 int removal_drain_init(RemovalDrain *d) {
+        int r = pod_returns_new(&d->returns);
+
+        if (r < 0)
+                return r;
+        d->rules.returns = d->returns;
         d->agent.moved_usec = now_of(d);
         return pod_warnings_new(d->context, d->node, false, &d->warnings);
 }
@@ -21,6 +26,7 @@ int removal_drain_init(RemovalDrain *d) {
 void removal_drain_done(RemovalDrain *d) {
         removal_drain_stop(d);
         d->warnings = pod_warnings_free(d->warnings);
+        d->returns = pod_returns_free(d->returns);
 }
 
 /* -- a drain of our own --------------------------------------------------------------------------------- */
@@ -87,6 +93,7 @@ void removal_drain_stop(RemovalDrain *d) {
 
 void removal_drain_set_rules(RemovalDrain *d, const DrainRules *rules) {
         d->rules = *rules;
+        d->rules.returns = d->returns;
         if (!d->own)
                 return;
         node_drain_set_protected(d->own, rules->protected_policy);

@@ -24,6 +24,7 @@ typedef struct RemovalDrain {
         void *userdata;
         DrainRules rules; /* as Node, claim and settings call for now */
         NodeDrain *own;   /* NULL: none was begun */
+        PodReturns *returns;
         PodWarnings *warnings;
         AgentDrain agent;
 } RemovalDrain;

@@ -226,6 +226,12 @@ void termination_report_pod(TerminationReport *r, DrainPodEvent e, const KubePod
         case DRAIN_POD_DELETED:
                 report_deleted_pod(r, pod, deadline_usec);
                 break;
+        case DRAIN_POD_STAYS: {
+                EventObject node = node_object(r);
+
+                pod_voice_stays(r->context, &node, pod);
+                break;
+        }
         case DRAIN_POD_GONE:
                 log_debug(r->log, "Pod %s/%s has left node %s", pod->object.meta.ns, pod->object.meta.name,
                           r->node);

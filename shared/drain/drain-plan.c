@@ -17,12 +17,6 @@ const char *pod_action_to_string(PodAction a) {
         return a < _POD_ACTION_MAX ? action_table[a] : NULL;
 }
 
-/* created in whole seconds by the server's clock: a pod made in the second in which the drain began counts
- * as older. */
-static bool came_back_in_spite_of_cordon(const KubePod *pod, const DrainRules *rules) {
-        return pod->tolerates_unschedulable && pod->object.meta.creation_usec > rules->started_usec;
-}
-
 static bool class_is_waited_for(PodClass c) {
         switch (c) {
         case POD_CLASS_STATIC:
@@ -49,9 +43,9 @@ static usec_t stuck_usec(const KubePod *pod, const DrainRules *rules) {
 }
 
 static bool waits_for_class(PodClass c, const KubePod *pod, const DrainRules *rules, usec_t wall_now_usec) {
-        if (c == POD_CLASS_TERMINATING)
-                return wall_now_usec < stuck_usec(pod, rules);
-        return class_is_waited_for(c) && !came_back_in_spite_of_cordon(pod, rules);
+        if (!class_is_waited_for(c) || pod_returns_stays(rules->returns, pod))
+                return false;
+        return c != POD_CLASS_TERMINATING || wall_now_usec < stuck_usec(pod, rules);
 }
 
 bool drain_waits_for(const KubePod *pod, const DrainRules *rules, usec_t wall_now_usec) {

@@ -13,11 +13,12 @@
  *                  deletion began: the API server counts a shortened grace from there, and would take
  *                  it for over
  *
- * So with g >= T - start a pod is deleted at once; where `evict_first` is set (the agent) its PDB is asked
+ * So a pod whose grace does not fit between the start of the drain and T is deleted at once; where `evict_first` is set (the agent) its PDB is asked
  * once before.
  */
 
 #include "pod-class.h"
+#include "pod-returns.h"
 
 typedef enum ProtectedPolicy {
         PROTECTED_WAIT,   /* nothing is evicted until all protected pods are gone */
@@ -27,14 +28,14 @@ typedef enum ProtectedPolicy {
 } ProtectedPolicy;
 
 typedef struct DrainRules {
-        usec_t started_usec;  /* wall clock: when this drain began */
         usec_t deadline_usec; /* wall clock T; USEC_INFINITY: wait for ever */
         ProtectedPolicy protected_policy;
-        /* past T - g, a pod that was never refused is evicted with clipped grace, not deleted */
+        /* Pods of the node that came back too often are neither evicted nor waited for. Borrowed; NULL: no pod has. */
+        PodReturns *returns;
         /* A terminating pod that is still there so long after its grace has ended is not waited for any
          * more: its kubelet is dead, or cannot. 0: it is waited for for ever. */
         usec_t stuck_after_usec;
-        bool evict_first;
+        bool evict_first; /* past T - g a pod that was never refused is evicted with clipped grace, not deleted */
 } DrainRules;
 
 typedef enum PodAction {
@@ -75,8 +76,7 @@ usec_t drain_plan_warn_at(usec_t met_usec, usec_t due_usec);
 #define DRAIN_WARN_AGAIN_USEC (3 * USEC_PER_SEC)
 /* A grace comes from outside: it saturates. */
 usec_t drain_grace(int64_t grace_sec);
-/* Is this pod one that must be gone before the node is drained? A pod made after the drain began that
- * tolerates the cordon is not: its owner would make it again for ever. */
+/* Is this pod one that must be gone before the node is drained? */
 bool drain_waits_for(const KubePod *pod, const DrainRules *rules, usec_t wall_now_usec);
 /* May whoever has seen that this pod's containers have ended take it off the API, as its kubelet is about
  * to? Only where that is all that is left to do about it: it is terminating, and nothing of it waits for the

@@ -68,6 +68,8 @@ void drain_pod_tell(DrainPod *dp, DrainPodEvent e, const EvictionReport *report)
         NodeDrain *d = dp->drain;
         DrainBlocker b = drain_pod_blocker(dp);
 
+        if (d->rules.returns && (e == DRAIN_POD_EVICTED || e == DRAIN_POD_DELETED))
+                pod_returns_note_ended(d->rules.returns, dp->pod);
         if (d->handler.on_pod)
                 d->handler.on_pod(d, e, dp->pod, &b, report, d->handler.userdata);
 }

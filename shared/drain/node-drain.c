@@ -165,12 +165,29 @@ static void node_drain_forget_missing(NodeDrain *d) {
         }
 }
 
+/* Before the pods are looked at: which of them have come back too often? */
+static void node_drain_see_returns(NodeDrain *d) {
+        PodReturns *r = d->rules.returns;
+        const KubePod *pod;
+
+        if (!r)
+                return;
+        pod_returns_begin(r);
+        for (HashmapIterator it = {}; d->handler.iterate(&it, &pod, d->handler.userdata);) {
+                pod_returns_see(r, pod);
+                if (pod_returns_stays(r, pod) && pod_returns_should_warn(r, pod) && d->handler.on_pod)
+                        d->handler.on_pod(d, DRAIN_POD_STAYS, pod, NULL, NULL, d->handler.userdata);
+        }
+        pod_returns_end(r);
+}
+
 /* All pods once for the context, once for the acts. */
 static usec_t node_drain_act(NodeDrain *d, usec_t wall_now) {
         DrainContext context = {};
         usec_t next = USEC_INFINITY;
         const KubePod *pod;
 
+        node_drain_see_returns(d);
         for (HashmapIterator it = {}; d->handler.iterate(&it, &pod, d->handler.userdata);)
                 drain_context_add(&context, pod, &d->rules, wall_now);
 

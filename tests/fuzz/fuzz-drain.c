@@ -39,7 +39,6 @@ static void check_bounds(const KubePod *pod, const DrainRules *rules, const PodP
 static void check_plan(Draw *d) {
         _cleanup_(intern_pool_freep) InternPool *pool = NULL;
         DrainRules rules = {
-                .started_usec = draw_usec(d, FUZZ_NOW),
                 .deadline_usec = draw_usec(d, FUZZ_NOW),
                 .protected_policy = (ProtectedPolicy) draw_below(d, 3),
                 .evict_first = draw_bool(d),

@@ -23,6 +23,7 @@ typedef struct Bench {
         Informer *informer;
         Evictor *evictor;
         NodeDrain *drain;
+        PodReturns *returns;
         StrBuf trace;      /* "evicted a; blocked b BlockedByPDB web; ..." */
         const char *ended; /* the pod whose containers have */
         const char *pdb;   /* what pdb_of says of every pod; NULL: nobody knows */
@@ -89,12 +90,14 @@ static inline void bench_init(Bench *b) {
         assert_return_code(kube_client_new(&b->env, b->auth, FAKE_ORIGIN, "test", &b->client), 0);
         assert_return_code(informer_new(b->client, &kube_own_pod_kind, &options, &handler, &b->informer), 0);
         assert_return_code(evictor_new(b->client, &evictor, &b->evictor), 0);
+        assert_return_code(pod_returns_new(&b->returns), 0);
         fake_add_node(b->w.cluster, NODE, NULL, "i-1", NULL);
         fake_add_node(b->w.cluster, "node-b", NULL, "i-2", NULL);
 }
 
 static inline void bench_done(Bench *b) {
         node_drain_free(b->drain);
+        pod_returns_free(b->returns);
         evictor_free(b->evictor);
         informer_free(b->informer);
         kube_client_free(b->client);
@@ -116,6 +119,7 @@ static inline void on_pod(NodeDrain *d, DrainPodEvent e, const KubePod *pod, con
         static const char *const words[] = { [DRAIN_POD_EVICTED] = "evicted",
                                              [DRAIN_POD_BLOCKED] = "blocked",
                                              [DRAIN_POD_DELETED] = "deleted",
+                                             [DRAIN_POD_STAYS] = "stays",
                                              [DRAIN_POD_GONE] = "gone" };
         Bench *b = userdata;
 
@@ -149,7 +153,7 @@ static inline void begin(Bench *b, int64_t deadline_sec, ProtectedPolicy policy,
         NodeDrainOptions o = {
                 .node = NODE,
                 .guard = { on_may_send, b },
-                .rules = { .started_usec = now,
+                .rules = { .returns = b->returns,
                            .protected_policy = policy,
                            .evict_first = evict_first,
                            .deadline_usec = deadline_sec > 0 ? now + (usec_t) deadline_sec * USEC_PER_SEC

@@ -171,6 +171,27 @@ TEST_CASE(test_drains_count) {
         }
 }
 
+/* A held node is schedulable: a pod that comes meanwhile is evicted like any other, though it tolerates the cordon. */
+TEST_CASE(test_arrives_while_held) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        uint64_t evictions;
+
+        begin(r, 2, NULL, "'maxUnavailable':0");
+        rig_delete_node(r, "n0");
+        rig_run(r, 20 * USEC_PER_SEC);
+        assert_true(waits(r, "n0"));
+        fake_add_pod(r->cluster, &(FakePod){ .name = "late", .node = "n0", .stop_sec = 5 });
+        fake_merge(r->cluster, FAKE_PODS, "default", "late", "{'spec':{'tolerations':[{'operator':'Exists'}]}}");
+        rig_run(r, 5 * USEC_PER_SEC);
+        evictions = fake_api_count(fake_cluster_api(r->cluster), FAKE_CREATE, FAKE_PODS, "eviction");
+        let_go(r, 0);
+        fake_merge(r->cluster, FAKE_NDBS, NULL, "nodes", "{'metadata':{'generation':2},'spec':{'maxUnavailable':1}}");
+        rig_run(r, 3 * USEC_PER_SEC);
+        assert_int_equal(fake_api_count(fake_cluster_api(r->cluster), FAKE_CREATE, FAKE_PODS, "eviction") - evictions, 1);
+        assert_int_equal(rig_machine(r, "n0")->n_terminated, 0);
+        assert_true(rig_wait_gone(r, "n0", 20 * USEC_PER_SEC));
+}
+
 /* A budget that is invalid, edited or deleted. */
 TEST_CASE(test_budgets_change) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
@@ -259,6 +280,7 @@ int main(void) {
                 cmocka_unit_test(test_in_turn),
                 cmocka_unit_test(test_is_not_held),
                 cmocka_unit_test(test_drains_count),
+                cmocka_unit_test(test_arrives_while_held),
                 cmocka_unit_test(test_budgets_change),
                 cmocka_unit_test(test_own_deletions),
         };

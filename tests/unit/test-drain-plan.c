@@ -214,8 +214,7 @@ TEST_CASE(test_standing) {
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 KubePod pod = pod_of(rows[i].grace_sec);
-                DrainRules rules = { .started_usec = S(START),
-                                     .deadline_usec =
+                DrainRules rules = { .deadline_usec =
                                              rows[i].deadline_sec < 0 ? NEVER : S(rows[i].deadline_sec),
                                      .protected_policy = rows[i].policy,
                                      .evict_first = rows[i].evict_first };
@@ -262,8 +261,7 @@ TEST_CASE(test_terminating) {
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 KubePod pod = pod_of(30);
-                DrainRules rules = { .started_usec = S(START),
-                                     .deadline_usec =
+                DrainRules rules = { .deadline_usec =
                                              rows[i].deadline_sec < 0 ? NEVER : S(rows[i].deadline_sec) };
                 PodPlan p;
 
@@ -277,37 +275,47 @@ TEST_CASE(test_terminating) {
         }
 }
 
-/* A pod made after the drain began, by an owner that does not mind the cordon, would come back for ever. */
 TEST_CASE(test_who_is_waited_for) {
         static const struct {
                 const char *what;
                 bool is_daemon, tolerates, terminating;
                 PodPhase phase;
-                int64_t created_sec;
+                unsigned n_ended; /* pods of its controller that were ended before it came */
                 bool waited;
         } rows[] = {
-                { "an old pod", 0, 0, 0, POD_RUNNING, 500, true },
-                { "an old pod that tolerates the cordon", 0, 1, 0, POD_RUNNING, 500, true },
-                { "made in the second in which the drain began", 0, 1, 0, POD_RUNNING, 1000, true },
-                { "made afterwards, tolerating the cordon", 0, 1, 0, POD_RUNNING, 1001, false },
-                { "the same, already going", 0, 1, 1, POD_RUNNING, 1001, true },
-                { "made afterwards, bound by a scheduler that had not seen it", 0, 0, 0, POD_RUNNING, 1001,
-                  true },
-                { "a DaemonSet's", 1, 1, 0, POD_RUNNING, 500, false },
-                { "one that succeeded", 0, 0, 0, POD_SUCCEEDED, 500, false },
+                { "a pod", 0, 0, 0, POD_RUNNING, 0, true },
+                { "a pod that tolerates the cordon", 0, 1, 0, POD_RUNNING, 0, true },
+                { "it has come back for the second time", 0, 1, 0, POD_RUNNING, 2, true },
+                { "it has come back for the third time", 0, 1, 0, POD_RUNNING, 3, false },
+                { "it has come back without a toleration: its template names the node", 0, 0, 0, POD_RUNNING, 3, false },
+                { "it has come back too often, and is going", 0, 1, 1, POD_RUNNING, 3, false },
+                { "a DaemonSet's", 1, 1, 0, POD_RUNNING, 0, false },
+                { "one that succeeded", 0, 0, 0, POD_SUCCEEDED, 0, false },
         };
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(pod_returns_freep) PodReturns *returns = NULL;
                 KubePod pod = pod_of(30);
-                DrainRules rules = { .started_usec = S(START), .deadline_usec = S(1050) };
+                DrainRules rules = { .deadline_usec = S(1050) };
                 DrainContext c = {};
 
                 print_message("  %s\n", rows[i].what);
+                assert_return_code(pod_returns_new(&returns), 0);
+                rules.returns = returns;
                 pod.is_daemon = rows[i].is_daemon;
                 pod.tolerates_unschedulable = rows[i].tolerates;
                 pod.phase = rows[i].phase;
-                pod.object.meta.creation_usec = S(rows[i].created_sec);
                 pod.object.meta.deletion_usec = rows[i].terminating ? S(1101) : 0;
+                for (unsigned k = 0; k < rows[i].n_ended; k++) {
+                        KubePod earlier = pod;
+                        char uid[] = { 'e', (char) ('0' + k), 0 };
+
+                        earlier.object.meta.uid = uid;
+                        pod_returns_begin(returns);
+                        pod_returns_see(returns, &earlier);
+                        pod_returns_end(returns);
+                        pod_returns_note_ended(returns, &earlier);
+                }
                 assert_int_equal(drain_waits_for(&pod, &rules, S(NOW)), rows[i].waited);
                 drain_context_add(&c, &pod, &rules, S(NOW));
                 assert_int_equal(c.any_non_critical, rows[i].waited);
@@ -341,7 +349,7 @@ TEST_CASE(test_may_finish) {
 }
 
 TEST_CASE(test_context) {
-        DrainRules rules = { .started_usec = S(START), .deadline_usec = NEVER };
+        DrainRules rules = { .deadline_usec = NEVER };
         KubePod critical = pod_of(30), protected = pod_of(30), daemon = pod_of(30);
         DrainContext c = {};
 
@@ -366,7 +374,7 @@ TEST_CASE(test_context) {
 /* At T - g its own grace fits for the last time: whoever waits until then must look again. */
 TEST_CASE(test_own_grace_fits_for_the_last_time) {
         KubePod pod = pod_of(25);
-        DrainRules rules = { .started_usec = S(START), .deadline_usec = S(NOW + 25), .evict_first = true };
+        DrainRules rules = { .deadline_usec = S(NOW + 25), .evict_first = true };
         DrainContext c = {};
         usec_t now = S(NOW) - 1;
         PodPlan p;

@@ -575,7 +575,14 @@ TEST_CASE(test_bound_during_proof) {
         bench_done(&b);
 }
 
-/* Its StatefulSet makes it anew, and its node takes it (somebody opened that), as fast as it goes. */
+static void assert_cheap(Bench *b, uint64_t lists_before) {
+        uint64_t lists = fake_api_count(fake_cluster_api(b->w.cluster), FAKE_LIST, FAKE_PODS, NULL) - lists_before;
+
+        print_message("  %u evictions, %u lists in five seconds\n", (unsigned) n_evictions(b), (unsigned) lists);
+        assert_true(lists <= 12);
+}
+
+/* Its StatefulSet makes it anew under the same name, and its node takes it, as fast as it goes: evicted three times, then it stays. */
 TEST_CASE(test_comes_again_and_again) {
         uint64_t lists;
         Bench b;
@@ -589,13 +596,32 @@ TEST_CASE(test_comes_again_and_again) {
                         fake_add_pod(b.w.cluster, &(FakePod){ .name = "again", .node = NODE });
                 run_for(&b, 50 * MSEC);
         }
-        assert_true(n_evictions(&b) >= 50);
-        lists = fake_api_count(fake_cluster_api(b.w.cluster), FAKE_LIST, FAKE_PODS, NULL) - lists;
-        print_message("  %u evictions, %u lists in five seconds\n", (unsigned) n_evictions(&b), (unsigned) lists);
-        assert_true(lists <= 12);
-
-        run_for(&b, 10 * USEC_PER_SEC);
+        assert_int_equal(n_evictions(&b), POD_ROUNDS_MAX);
+        assert_cheap(&b, lists);
+        assert_non_null(fake_get(b.w.cluster, FAKE_PODS, "default", "again"));
         assert_state(&b, NODE_DRAIN_DRAINED);
+        assert_non_null(strstr(strbuf_str(&b.trace), "stays again"));
+        bench_done(&b);
+}
+
+/* A template that names the node: two pods come back at once, each as often, beside pods that go for good; one warning. */
+TEST_CASE(test_names_its_node) {
+        const char *first, *second;
+        Bench b;
+
+        bench_init(&b);
+        fake_add_pod(b.w.cluster, &(FakePod){ .name = "plain", .node = NODE, .app = "plain", .owner_kind = "ReplicaSet", .owner = "plain" });
+        fake_add_replicaset(b.w.cluster, NULL, "pinned", "pinned", 2);
+        fake_merge(b.w.cluster, FAKE_REPLICASETS, "default", "pinned", "{'spec':{'template':{'spec':{'nodeName':'" NODE "'}}}}");
+        run_for(&b, 5 * USEC_PER_SEC);
+        begin(&b, 0, PROTECTED_WAIT, false);
+        run_for(&b, USEC_PER_MINUTE);
+        assert_state(&b, NODE_DRAIN_DRAINED);
+        assert_in_range(n_evictions(&b), 1 + 2 + 2, 1 + 2 * POD_ROUNDS_MAX);
+        first = strstr(strbuf_str(&b.trace), "stays pinned");
+        second = first ? strstr(first + 1, "stays") : NULL;
+        assert_non_null(first);
+        assert_null(second);
         bench_done(&b);
 }
 
@@ -1066,6 +1092,7 @@ int main(void) {
                 cmocka_unit_test(test_evict_first),
                 cmocka_unit_test(test_bound_during_proof),
                 cmocka_unit_test(test_comes_again_and_again),
+                cmocka_unit_test(test_names_its_node),
                 cmocka_unit_test(test_stale_watch),
                 cmocka_unit_test(test_proof_fails),
                 cmocka_unit_test(test_proof_and_others),

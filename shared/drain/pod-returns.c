@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "pod-returns.h"
+
+#include "hashmap.h"
+#include "string-util.h"
+
+/* Maximum number of controllers that are counted per node. The pods of others are evicted as often as they come. */
+#define CONTROLLERS_MAX 4096u
+
+typedef struct Controller {
+        size_t n_now; /* its pods in the look under way */
+        size_t width; /* the most pods that it had at once before one was ended; at least 1 */
+        size_t n_ended;
+        bool is_warned_of;
+} Controller;
+
+typedef struct SeenPod {
+        size_t round; /* 1: it was there before a pod of its controller was ended */
+        bool is_ended;
+        unsigned generation;
+} SeenPod;
+
+struct PodReturns {
+        Hashmap *controllers; /* uid of a controller, or "namespace/name" of a pod without one -> Controller */
+        Hashmap *pods;        /* uid -> SeenPod */
+        unsigned generation;
+};
+
+int pod_returns_new(PodReturns **ret) {
+        _cleanup_(pod_returns_freep) PodReturns *r = new0(PodReturns, 1);
+        int k;
+
+        if (!r)
+                return -ENOMEM;
+        k = hashmap_new(0, &r->controllers);
+        if (k >= 0)
+                k = hashmap_new(0, &r->pods);
+        if (k < 0)
+                return k;
+        *ret = TAKE_PTR(r);
+        return 0;
+}
+
+PodReturns *pod_returns_free(PodReturns *r) {
+        if (!r)
+                return NULL;
+        hashmap_free_with(r->controllers, mfree);
+        hashmap_free_with(r->pods, mfree);
+        return mfree(r);
+}
+
+static void map_clear(Hashmap *m) {
+        void *value;
+
+        HASHMAP_FOREACH (value, m)
+                free(value);
+        hashmap_clear(m);
+}
+
+void pod_returns_clear(PodReturns *r) {
+        map_clear(r->controllers);
+        map_clear(r->pods);
+}
+
+/* A pod without a controller is one that somebody makes again under the same name: its key is made in *buffer. NULL on ENOMEM. */
+static const char *key_of(const KubePod *pod, char **buffer) {
+        const OwnerRef *owner = object_meta_controller(&pod->object.meta);
+
+        if (owner && !isempty(owner->uid))
+                return owner->uid;
+        *buffer = strf("%s/%s", strempty(pod->object.meta.ns), pod->object.meta.name);
+        return *buffer;
+}
+
+static Controller *controller_of(const PodReturns *r, const KubePod *pod) {
+        _cleanup_free_ char *buffer = NULL;
+        const char *key = key_of(pod, &buffer);
+
+        return key ? hashmap_get(r->controllers, key) : NULL;
+}
+
+static Controller *controller_add(PodReturns *r, const KubePod *pod) {
+        _cleanup_free_ char *buffer = NULL;
+        const char *key = key_of(pod, &buffer);
+        Controller *c = key ? hashmap_get(r->controllers, key) : NULL;
+
+        if (c || !key || hashmap_size(r->controllers) >= CONTROLLERS_MAX)
+                return c;
+        c = new0(Controller, 1);
+        if (c && hashmap_put(r->controllers, key, c) < 0)
+                c = mfree(c);
+        if (c)
+                c->width = 1;
+        return c;
+}
+
+/* The round of a pod that is met now. */
+static size_t round_now(const Controller *c) {
+        return c ? 1 + (c->n_ended + c->width - 1) / c->width : 1;
+}
+
+void pod_returns_begin(PodReturns *r) {
+        Controller *c;
+
+        r->generation++;
+        HASHMAP_FOREACH (c, r->controllers)
+                c->n_now = 0;
+}
+
+void pod_returns_see(PodReturns *r, const KubePod *pod) {
+        SeenPod *seen = hashmap_get(r->pods, pod->object.meta.uid);
+        Controller *c;
+
+        if (pod->is_daemon || pod->is_static)
+                return;
+        c = controller_add(r, pod);
+        if (!seen) {
+                seen = new0(SeenPod, 1);
+                if (!seen || hashmap_put(r->pods, pod->object.meta.uid, seen) < 0) {
+                        free(seen);
+                        return;
+                }
+                seen->round = round_now(c);
+        }
+        seen->generation = r->generation;
+        if (!c)
+                return;
+        c->n_now++;
+        if (c->n_ended == 0)
+                c->width = MAX(c->width, c->n_now);
+}
+
+void pod_returns_end(PodReturns *r) {
+        const char *uid;
+        void *seen;
+
+        for (HashmapIterator it = {}; hashmap_iterate(r->pods, &it, &uid, &seen);)
+                if (((SeenPod *) seen)->generation != r->generation) {
+                        hashmap_remove(r->pods, uid);
+                        free(seen);
+                }
+}
+
+void pod_returns_note_ended(PodReturns *r, const KubePod *pod) {
+        SeenPod *seen = hashmap_get(r->pods, pod->object.meta.uid);
+        Controller *c = controller_of(r, pod);
+
+        if (!c || (seen && seen->is_ended))
+                return;
+        c->n_ended++;
+        if (seen)
+                seen->is_ended = true;
+}
+
+bool pod_returns_stays(const PodReturns *r, const KubePod *pod) {
+        const SeenPod *seen;
+
+        if (!r)
+                return false;
+        seen = hashmap_get(r->pods, pod->object.meta.uid);
+        return (seen ? seen->round : round_now(controller_of(r, pod))) > POD_ROUNDS_MAX;
+}
+
+bool pod_returns_should_warn(PodReturns *r, const KubePod *pod) {
+        Controller *c = controller_of(r, pod);
+
+        if (!c || c->is_warned_of)
+                return false;
+        c->is_warned_of = true;
+        return true;
+}
+
+char *pod_returns_format(const KubePod *pod, const char *node) {
+        const ObjectMeta *m = &pod->object.meta;
+        const OwnerRef *owner = object_meta_controller(m);
+        _cleanup_free_ char *who = owner ? strf("%s %s", owner->kind, owner->name) : strdup("somebody");
+
+        return who ? strf("Pod %s/%s has come back onto node %s after %u evictions: %s puts it there in spite of the cordon (spec.nodeName, or a "
+                          "toleration). vesper evicts it no more and does not wait for it; it ends with the machine.",
+                          strempty(m->ns), m->name, node, POD_ROUNDS_MAX, who)
+                   : NULL;
+}

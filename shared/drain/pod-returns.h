@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * Pods that come back onto a cordoned node. A cordon keeps pods away that the scheduler places. It does not keep away a pod whose
+ * template names the node (spec.nodeName), or a pod that tolerates the cordon: its controller makes it again as soon as it is
+ * evicted, for ever.
+ *
+ * This object counts, for one node and each controller, the rounds in which the pods of that controller were ended and came back.
+ * A pod is evicted in at most POD_ROUNDS_MAX rounds. After that it counts as a daemon pod: nobody evicts it, nobody waits for it,
+ * and it ends with the machine.
+ *
+ * The count lives in memory: after a restart it begins anew. Whoever drains a node owns one, and lends it to the DrainRules.
+ */
+
+#include "kube-kinds.h"
+
+/* Rounds in which the pods of one controller are evicted from one node. */
+#define POD_ROUNDS_MAX 3u
+
+typedef struct PodReturns PodReturns;
+
+int pod_returns_new(PodReturns **ret);
+PodReturns *pod_returns_free(PodReturns *r);
+DEFINE_FREEP(PodReturns, pod_returns_free);
+
+/* Begins to count anew: another drain begins. */
+void pod_returns_clear(PodReturns *r);
+/* Takes note of the pods of the node that a drain has to end: begin, then each pod, then end, which forgets the pods that are gone.
+ * When memory is short a pod is taken for one of the first round. */
+void pod_returns_begin(PodReturns *r);
+void pod_returns_see(PodReturns *r, const KubePod *pod);
+void pod_returns_end(PodReturns *r);
+/* An eviction or a delete of the pod was accepted. */
+void pod_returns_note_ended(PodReturns *r, const KubePod *pod);
+/* Returns true if the pod has come back too often: it stays. r may be NULL: nothing is known. */
+bool pod_returns_stays(const PodReturns *r, const KubePod *pod);
+/* Returns true once for each controller: its pod stays from now on, and people are to be warned. */
+bool pod_returns_should_warn(PodReturns *r, const KubePod *pod);
+
+/* The warning: names pod, controller and node. NULL on ENOMEM. */
+char *pod_returns_format(const KubePod *pod, const char *node);
