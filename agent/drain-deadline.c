@@ -16,8 +16,8 @@ DrainDeadline drain_deadline_new(usec_t booted_usec) {
         return (DrainDeadline){ .machine_end_usec = USEC_INFINITY, .booted_usec = booted_usec };
 }
 
-usec_t drain_deadline_at(const DrainDeadline *d, const Notice *n, usec_t booted_usec) {
-        usec_t at = policy_drain_deadline(n, d->claim_usec, booted_usec);
+usec_t drain_deadline_at(const DrainDeadline *d, const Notice *n, usec_t server_booted_usec) {
+        usec_t at = policy_drain_deadline(n, d->claim_usec, server_booted_usec);
 
         return MIN(at, usec_sub(d->machine_end_usec, POLICY_MARGIN_USEC));
 }
@@ -28,13 +28,13 @@ usec_t drain_deadline_tell(DrainDeadline *d, usec_t wall_usec) {
         return d->told_usec;
 }
 
-DrainDeadlineNews drain_deadline_see_claim(DrainDeadline *d, const Notice *n, usec_t claim_usec, usec_t booted_usec) {
-        usec_t before = drain_deadline_at(d, n, booted_usec);
+DrainDeadlineNews drain_deadline_see_claim(DrainDeadline *d, const Notice *n, usec_t claim_usec, usec_t server_booted_usec) {
+        usec_t before = drain_deadline_at(d, n, server_booted_usec);
 
         if (claim_usec == d->claim_usec)
                 return DRAIN_DEADLINE_SAME;
         d->claim_usec = claim_usec;
-        return drain_deadline_at(d, n, booted_usec) < before && claim_usec < notice_announced(n) ? DRAIN_DEADLINE_NEARER
+        return drain_deadline_at(d, n, server_booted_usec) < before && claim_usec < notice_announced(n) ? DRAIN_DEADLINE_NEARER
                                                                                                  : DRAIN_DEADLINE_CHANGED;
 }
 

@@ -162,9 +162,14 @@ static usec_t booted(const Reflex *r) {
         return loop_to_wall(r->c.env->loop, 0);
 }
 
+/* The same by the API server's clock, which the coordinator's T is of. */
+static usec_t booted_by_server(const Reflex *r) {
+        return loop_server_to_wall(r->c.env->loop, 0);
+}
+
 /* Boot-time clock. */
 static usec_t drain_deadline(const Reflex *r) {
-        return drain_deadline_at(&r->deadline, r->notice, booted(r));
+        return drain_deadline_at(&r->deadline, r->notice, booted_by_server(r));
 }
 
 usec_t reflex_deadline(const Reflex *r) {
@@ -564,7 +569,7 @@ bool reflex_notice(Reflex *r, const Notice *n, const Plan *plan) {
 static void see_claim_deadline(Reflex *r, const KubeNode *n) {
         usec_t claim_usec = node_claim_deadline(n);
 
-        switch (drain_deadline_see_claim(&r->deadline, r->notice, claim_usec, booted(r))) {
+        switch (drain_deadline_see_claim(&r->deadline, r->notice, claim_usec, booted_by_server(r))) {
         case DRAIN_DEADLINE_SAME:
                 return;
         case DRAIN_DEADLINE_NEARER:

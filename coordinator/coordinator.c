@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "coordinator.h"
 
+#include <inttypes.h>
 #include <limits.h>
 #include <unistd.h>
 
@@ -19,6 +20,9 @@
 #include "webhook-server.h"
 
 #define BEGIN_AGAIN_USEC USEC_PER_SEC
+#define CLOCK_CHECK_USEC (10 * USEC_PER_SEC)
+/* Difference of two clocks from which on people are told. */
+#define CLOCK_OFF_USEC ((int64_t) (30 * USEC_PER_SEC))
 #define KEEP_WARM_USEC (45 * USEC_PER_SEC) /* below the idle time-out of what lies in between */
 /* An Event's reportingInstance, which is the identity, has at most 128 characters. */
 #define IDENTITY_NAME_MAX (128 - UUID_MAX)
@@ -44,6 +48,8 @@ struct Coordinator {
         Leading *leading;  /* while we lead and the view is complete */
         LeadingPace pace;
         Timer *begin_timer;
+        Timer *clock_timer;
+        bool clock_is_off; /* people were told */
         HttpServer *metrics_server, *health_server;
         WebhookServer *webhook_server;
         bool elected, stopping;
@@ -54,6 +60,25 @@ struct Coordinator {
 static void tell(Coordinator *c, const char *text) {
         if (c->env->notify)
                 c->env->notify(text, c->env->notify_userdata);
+}
+
+/* -- time ----------------------------------------------------------------------------------------------- */
+
+static void on_clock(Timer *t, void *userdata) {
+        Coordinator *c = userdata;
+        int64_t ahead = loop_machine_clock_ahead(c->env->loop);
+        bool is_off = ahead > CLOCK_OFF_USEC || ahead < -CLOCK_OFF_USEC;
+
+        timer_arm_in(t, CLOCK_CHECK_USEC);
+        if (is_off == c->clock_is_off)
+                return;
+        c->clock_is_off = is_off;
+        if (is_off)
+                log_warning(c->env->log,
+                            "The clock of this machine is %" PRIi64 " s %s the API server's. The coordinator keeps deadlines of removals by the API server's clock. Correct the clock of the machine (NTP)",
+                            (ahead > 0 ? ahead : -ahead) / (int64_t) USEC_PER_SEC, ahead > 0 ? "ahead of" : "behind");
+        else
+                log_info(c->env->log, "The clocks of this machine and of the API server agree again");
 }
 
 /* -- leading -------------------------------------------------------------------------------------------- */
@@ -418,8 +443,12 @@ int coordinator_new(Env *env, const CoordinatorConfig *config, KubeClient *clien
         if (r < 0)
                 return r;
         r = timer_new(env->loop, "begin-leading", on_begin_again, c, &c->begin_timer);
+        if (r >= 0)
+                r = timer_new(env->loop, "clock", on_clock, c, &c->clock_timer);
         if (r < 0)
                 return r;
+        loop_follow_server_clock(env->loop);
+        timer_arm_in(c->clock_timer, CLOCK_CHECK_USEC);
         r = event_recorder_new(client, "vesper-coordinator", identity, &c->recorder);
         if (r < 0)
                 return r;
@@ -456,6 +485,7 @@ Coordinator *coordinator_free(Coordinator *c) {
         event_recorder_free(c->recorder);
         notify_sender_free(c->notify);
         timer_free(c->begin_timer);
+        timer_free(c->clock_timer);
         metrics_free(c->metrics);
         free(c->identity);
         free(c);

@@ -79,7 +79,7 @@ static void one_is_over(CtlFetch *f) {
                 return;
         snapshot = f->snapshot;
         f->snapshot = (CtlSnapshot){};
-        snapshot.now_usec = loop_wall(kube_client_env(f->client)->loop);
+        snapshot.now_usec = loop_server_wall(kube_client_env(f->client)->loop);
         f->done(f->error, f->message, &snapshot, f->userdata);
 }
 

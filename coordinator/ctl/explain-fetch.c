@@ -311,7 +311,7 @@ static void finish(ExplainFetch *f) {
                 return;
         }
         f->facts = (ExplainFacts){};
-        facts.now_usec = loop_wall(kube_client_env(f->client)->loop);
+        facts.now_usec = loop_server_wall(kube_client_env(f->client)->loop);
         f->done(NULL, &facts, f->userdata);
 }
 

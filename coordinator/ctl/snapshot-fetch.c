@@ -210,7 +210,7 @@ int snapshot_fetch_new(KubeClient *c, const SnapshotFetchOptions *options, snaps
         f->options = options ? *options : (SnapshotFetchOptions){};
         f->done = done;
         f->userdata = userdata;
-        r = snapshot_new(kube_client_pool(c), loop_wall(kube_client_env(c)->loop), &f->snapshot);
+        r = snapshot_new(kube_client_pool(c), loop_server_wall(kube_client_env(c)->loop), &f->snapshot);
         for (SnapshotKind k = 0; k < _SNAPSHOT_KIND_MAX && r >= 0; k++) {
                 f->kinds[k] = (KindFetch){ .fetch = f, .kind = k };
                 r = ask_page(f->kinds + k);

@@ -76,7 +76,7 @@ static void set_deadline(ForceVerb *v, usec_t at_usec) {
 
 /* One line for each pod that it ends. Returns how many. */
 static size_t print_pods(const ForceVerb *v, const ObjectList *pods) {
-        usec_t now_usec = loop_wall(v->ctl->env->loop);
+        usec_t now_usec = loop_server_wall(v->ctl->env->loop);
         size_t n = 0;
 
         for (size_t i = 0; i < pods->n_items; i++) {
@@ -116,7 +116,7 @@ static void on_pods(const KubeReply *reply, void *userdata) {
         }
         r = ctl_take_list(v->ctl->client, reply, target.kind, &pods);
         if (r >= 0) {
-                at_usec = usec_add(loop_wall(v->ctl->env->loop), v->delay_usec);
+                at_usec = usec_add(loop_server_wall(v->ctl->env->loop), v->delay_usec);
                 rfc3339_format(at_usec, when);
                 printf("%s by %s nothing on node %s is waited for any more.\n", v->ctl->options->yes ? "From now on" : "With --yes,", when,
                        node_name(v));

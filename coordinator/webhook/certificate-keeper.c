@@ -56,7 +56,7 @@ static usec_t server_now(const CertificateKeeper *k) {
 /* Nothing has expired before two clocks agree on it: one that is years ahead, here or there, would have a CA
  * replaced that every API server trusts, by one that none knows yet. */
 static usec_t judged_now(const CertificateKeeper *k) {
-        return MIN(loop_wall(k->env->loop), server_now(k));
+        return MIN(loop_machine_wall(k->env->loop), server_now(k));
 }
 
 static void on_time(const KubeReply *reply, void *userdata) {

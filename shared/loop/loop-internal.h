@@ -61,6 +61,10 @@ struct Loop {
         TokenBucket wakeups;         /* per_minute 0: as many as come */
         uint64_t wakeups_per_minute; /* the same where nothing is stretched */
 
+        /* The API server's wall clock at the zero of loop_now(), once it has answered. */
+        usec_t server_zero_usec;
+        bool knows_server_clock, follows_server_clock;
+
         /* Virtual: */
         VirtualTime *virtual_time; /* NULL on the real clock */
         int64_t wall_step_usec;

@@ -168,11 +168,37 @@ usec_t loop_now(const Loop *l) {
         return l->virtual_time ? virtual_time_now(l->virtual_time) : read_clock(CLOCK_BOOTTIME);
 }
 
-usec_t loop_wall(const Loop *l) {
+usec_t loop_machine_wall(const Loop *l) {
         assert(l);
         if (l->virtual_time)
                 return virtual_time_wall(l->virtual_time, l->wall_step_usec);
         return read_clock(CLOCK_REALTIME);
+}
+
+usec_t loop_server_wall(const Loop *l) {
+        return l->knows_server_clock ? usec_add(l->server_zero_usec, loop_now(l)) : loop_machine_wall(l);
+}
+
+usec_t loop_wall(const Loop *l) {
+        return l->follows_server_clock ? loop_server_wall(l) : loop_machine_wall(l);
+}
+
+void loop_follow_server_clock(Loop *l) {
+        l->follows_server_clock = true;
+}
+
+/* The zero lies between two bounds. What was assumed before is kept as far as it fits. */
+void loop_note_server_clock(Loop *l, usec_t date_usec, usec_t sent_usec, usec_t received_usec) {
+        usec_t earliest = usec_sub(date_usec, received_usec), latest = usec_sub(usec_add(date_usec, USEC_PER_SEC), sent_usec), zero;
+
+        assert(l && sent_usec <= received_usec);
+        zero = l->knows_server_clock ? l->server_zero_usec : usec_sub(loop_machine_wall(l), loop_now(l));
+        l->server_zero_usec = MIN(MAX(zero, earliest), latest);
+        l->knows_server_clock = true;
+}
+
+int64_t loop_machine_clock_ahead(const Loop *l) {
+        return l->knows_server_clock ? (int64_t) loop_machine_wall(l) - (int64_t) loop_server_wall(l) : 0;
 }
 
 /* An instant on one clock, told on another that shows `there` when the first shows `here`. */
@@ -186,6 +212,10 @@ usec_t loop_from_wall(const Loop *l, usec_t wall_usec) {
 
 usec_t loop_to_wall(const Loop *l, usec_t at_usec) {
         return translate(at_usec, loop_now(l), loop_wall(l));
+}
+
+usec_t loop_server_to_wall(const Loop *l, usec_t at_usec) {
+        return translate(at_usec, loop_now(l), loop_server_wall(l));
 }
 
 sd_event *loop_sd_event(Loop *l) {

@@ -32,8 +32,9 @@ DEFINE_FREEP(Loop, loop_free);
 /* Microseconds of the boot-time clock (it goes on while the machine sleeps). Every deadline inside a process is in it.
  * Read afresh at each call on the real loop. */
 usec_t loop_now(const Loop *l);
-/* Microseconds since 1970 of the wall clock: only for texts at the edge of an API. */
+/* Microseconds since 1970 of the wall clock: that of the machine, or of the API server (loop_follow_server_clock()). */
 usec_t loop_wall(const Loop *l);
+usec_t loop_machine_wall(const Loop *l);
 /* A wall-clock instant as a deadline on this loop's clock, and back; both saturate. */
 usec_t loop_from_wall(const Loop *l, usec_t wall_usec);
 usec_t loop_to_wall(const Loop *l, usec_t at_usec);
@@ -69,6 +70,24 @@ void timer_arm_earlier(Timer *t, usec_t at_usec);
 void timer_disarm(Timer *t);
 bool timer_is_armed(const Timer *t);
 usec_t timer_due(const Timer *t); /* USEC_INFINITY if not armed */
+
+/* -- the clock of the API server ---------------------------------------------------------------------------------------- */
+
+/* Deadlines in API objects (deletionTimestamp and a grace period) are times of the API server's clock, which may be hours away from
+ * the machine's. The header Date of the API server's answers tells its clock, and the boot-time clock carries it on: to a second
+ * after one answer, closer after many. */
+
+/* Takes note of an answer: at some moment between sent_usec and received_usec (loop_now()) the clock showed date_usec, cut to its
+ * second. */
+void loop_note_server_clock(Loop *l, usec_t date_usec, usec_t sent_usec, usec_t received_usec);
+/* The API server's wall clock now, and at an instant of this loop's clock; before its first answer that of the machine. Both
+ * saturate. */
+usec_t loop_server_wall(const Loop *l);
+usec_t loop_server_to_wall(const Loop *l, usec_t at_usec);
+/* From now on loop_wall(), loop_from_wall() and loop_to_wall() go by the API server's clock. */
+void loop_follow_server_clock(Loop *l);
+/* By how much the machine's clock is ahead of the API server's; negative: behind. 0 before its first answer. Microseconds. */
+int64_t loop_machine_clock_ahead(const Loop *l);
 
 /* -- the wall clock is set ------------------------------------------------------------------------------------------ */
 

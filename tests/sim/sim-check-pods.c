@@ -40,13 +40,6 @@ bool sim_check_pod_is_daemon(const cJSON *pod) {
                fj_string(pod, "metadata", "annotations", "kubernetes.io/config.mirror", NULL);
 }
 
-/* Until when it has time an agent knows from a machine that goes down, whatever its clock says. */
-static bool knows_deadline(const SimCheck *c, const SimMachine *m) {
-        const SimProcess *p = sim_check_actor(c);
-
-        return sim_process_knows_time(p) || (p->kind == SIM_AGENT && m->power);
-}
-
 /* The key by which this pod opted out of drains; NULL: it did not. */
 static const char *opt_out(const cJSON *pod) {
         static const char *const keys[][2] = {
@@ -95,10 +88,10 @@ static void check_place(SimCheck *c, const End *e) {
         if (e->deadline == USEC_INFINITY && !e->machine->has_event && !heard && e->node && !sim_check_is_deleting(e->node) && !was_under_way(c, e))
                 sim_check_broken(c, "evicted", "%s ends pod %s of %s, for which nothing is announced", e->user,
                                  e->name, e->machine->node);
-        /* When its time is over, a node goes whatever is left, even one that could not be cordoned; for whom the
-         * clock is wrong, that is so too early. One that was opened since the request left was closed then. */
+        /* When its time is over, a node goes whatever is left, even one that could not be cordoned. One that was opened since the request
+         * left was closed then. */
         if (e->node && !closed_to_pods(e->node) && !e->machine->opened_by_admin && e->now < e->deadline &&
-            knows_deadline(c, e->machine) && !was_under_way(c, e) &&
+            !was_under_way(c, e) &&
             !sim_check_is_just_restored(c, p->kind == SIM_AGENT ? HEARD_USEC + WAY_USEC : REHEARD_USEC))
                 sim_check_broken(c, "evicted", "%s ends pod %s of %s, which still takes pods", e->user, e->name,
                                  e->machine->node);
@@ -203,8 +196,7 @@ static void check_grace(SimCheck *c, const End *e) {
          * from the wrong moment: no fault of its. */
         if (e->again && may_be_unsure(c, e))
                 return;
-        if (knows_deadline(c, e->machine) &&
-            usec_add(e->now + given_usec, SIM_SLACK_USEC) < MIN(e->now + e->own_usec, e->deadline))
+        if (usec_add(e->now + given_usec, SIM_SLACK_USEC) < MIN(e->now + e->own_usec, e->deadline))
                 sim_check_broken(c, "grace", "%s gives pod %s %" PRIi64 " s though there is more time: %" PRIu64
                                  " s are left, and it asks for %" PRIi64,
                                  e->user, e->name, e->given, left / USEC_PER_SEC, e->own);
@@ -257,10 +249,10 @@ static void check_end(SimCheck *c, const SimMachine *m, const cJSON *old, const 
         };
         bool too_late;
 
-        /* Who has the time wrong is early or late for that reason. Of a machine that is gone, and its Node or claim with it,
-         * nothing is left that could have more time: the request was on its way. */
+        /* Of a machine that is gone, and its Node or claim with it, nothing is left that could have more time: the request was on its
+         * way. */
         too_late = m->ended && (!e.node || !sim_world_claim(c->world, sim_check_index(c, m)));
-        e.forced = !knows_deadline(c, m) || too_late ||
+        e.forced = too_late ||
                    (e.deadline != USEC_INFINITY && e.now + own_usec + SIM_SLACK_USEC >= e.deadline);
         check_place(c, &e);
         check_kind(c, &e);

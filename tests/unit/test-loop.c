@@ -790,6 +790,46 @@ TEST_CASE(test_process_dies_in_callback) {
         world_done(&w);
 }
 
+/* Each answer bounds the API server's clock; within the bounds what was assumed before stays. */
+TEST_CASE(test_server_clock) {
+        const usec_t date = UINT64_C(1800000000) * S;
+        struct {
+                const char *what;
+                usec_t after_usec; /* the answer comes so much later than the last one ... */
+                usec_t took_usec;  /* ... and was under way so long */
+                int64_t date_usec; /* from `date` */
+                int64_t expected_usec, slack_usec; /* what the clock shows then, from `date` */
+        } rows[] = {
+                { "one answer", 0, 0, 0, 500000, 500000 },
+                { "two seconds later", 2 * S, 0, 2 * S, 2500000, 500000 },
+                { "an answer that took a minute tells little", 60 * S, 60 * S, 2 * S, 62500000, 500000 },
+                { "the clock was set back by an hour", S, 0, -3600 * (int64_t) S, -3600 * (int64_t) S + 500000, 500000 },
+        };
+        World w;
+
+        world_init(&w, true);
+        loop_virtual_step_wall(w.loop, 7200 * (int64_t) S);
+        assert_int_equal(loop_server_wall(w.loop), loop_machine_wall(w.loop)); /* nobody has told it */
+        assert_int_equal(loop_machine_clock_ahead(w.loop), 0);
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                int64_t seen;
+
+                print_message("  %s\n", rows[i].what);
+                assert_int_equal(virtual_time_step(w.time, virtual_time_now(w.time) + rows[i].after_usec), 0);
+                loop_note_server_clock(w.loop, (usec_t) ((int64_t) date + rows[i].date_usec), usec_sub(loop_now(w.loop), rows[i].took_usec), loop_now(w.loop));
+                seen = (int64_t) loop_server_wall(w.loop) - (int64_t) date;
+                if (seen < rows[i].expected_usec - rows[i].slack_usec || seen > rows[i].expected_usec + rows[i].slack_usec)
+                        fail_msg("%s: %lld us", rows[i].what, (long long) seen);
+        }
+        assert_int_not_equal(loop_wall(w.loop), loop_server_wall(w.loop));
+        loop_follow_server_clock(w.loop);
+        assert_int_equal(loop_wall(w.loop), loop_server_wall(w.loop));
+        assert_int_equal(loop_from_wall(w.loop, loop_wall(w.loop) + S), loop_now(w.loop) + S);
+        loop_virtual_step_wall(w.loop, 3600 * (int64_t) S); /* the machine's clock: no matter */
+        assert_int_equal(loop_wall(w.loop), loop_server_wall(w.loop));
+        world_done(&w);
+}
+
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_order),
@@ -811,6 +851,7 @@ int main(void) {
                 cmocka_unit_test(test_one_order_for_all_loops),
                 cmocka_unit_test(test_pause),
                 cmocka_unit_test(test_wall_step),
+                cmocka_unit_test(test_server_clock),
                 cmocka_unit_test(test_process_dies_in_callback),
         };
         return cmocka_run_group_tests_name("loop", tests, NULL, NULL);

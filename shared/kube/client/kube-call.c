@@ -151,10 +151,13 @@ static void call_finish(KubeCall *c, const HttpResponse *response) {
                 .finished_usec = response->finished_usec,
                 .response = response,
         };
+        usec_t date = response->error < 0 ? 0 : http_date(response);
         ApiError e = { 0 };
         JsonError where;
         int r;
 
+        if (date > 0)
+                loop_note_server_clock(c->client->env->loop, date, response->started_usec, response->finished_usec);
         if (response->error < 0) {
                 r = api_error_from_transport(response->error, response->error_text, response->maybe_sent,
                                              &e);
