@@ -176,7 +176,7 @@ static bool is_to_be_adopted(NodeWebhook *w, const KubeNode *n, bool dry_run) {
          * list. */
         if (!known || !streq(known->object.meta.uid, n->object.meta.uid) ||
             object_meta_has_finalizer(&n->object.meta, FINALIZER_TERMINATION) ||
-            cluster_view_pool_of_node(w->view, n, NULL, NULL) != POOL_MATCH_ONE)
+            cluster_view_pool_of_node(w->view, n, NULL, NULL) == POOL_MATCH_NONE)
                 return false;
         t = hashmap_get(w->unadopted, n->object.meta.uid);
         if (t)
@@ -232,6 +232,21 @@ static void ask_ledger(NodeWebhook *w, HttpExchange *x, const AdmissionReview *r
         TAKE_PTR(q);
 }
 
+/* Why the deletion of a node that no pool has adopted yet has to wait. NULL on ENOMEM. */
+static char *unadopted_text(const NodeWebhook *w, const KubeNode *n) {
+        const KubeNodePool *pool, *other;
+
+        if (cluster_view_pool_of_node(w->view, n, &pool, &other) == POOL_MATCH_SEVERAL)
+                return strf("NodePools %s and %s both select node %s, so neither adopts it. Deleted now, it would leave its machine behind, which "
+                            "nobody would end. Change the selector of one of them, or delete the node again after two minutes: then it is let go "
+                            "in any case",
+                            pool->object.meta.name, other->object.meta.name, n->object.meta.name);
+        return strf("Node %s is about to be adopted by its NodePool. Deleted before, it would leave its machine behind, which "
+                    "nobody would end. Delete it again in a few seconds; after two minutes it is let go in any case, and the "
+                    "NodePool's conditions say why it is not adopted",
+                    n->object.meta.name);
+}
+
 static void answer(NodeWebhook *w, HttpExchange *x, const AdmissionReview *r) {
         const KubeNode *n = node_asked_about(w, r);
 
@@ -244,11 +259,7 @@ static void answer(NodeWebhook *w, HttpExchange *x, const AdmissionReview *r) {
                 return;
         }
         if (r->subject == ADMISSION_NODE_DELETE && is_to_be_adopted(w, n, r->dry_run)) {
-                _cleanup_free_ char *text =
-                        strf("Node %s is about to be adopted by its NodePool. Deleted before, it would leave its machine behind, which "
-                             "nobody would end. Delete it again in a few seconds; after two minutes it is let go in any case, and the "
-                             "NodePool's conditions say why it is not adopted",
-                             n->object.meta.name);
+                _cleanup_free_ char *text = unadopted_text(w, n);
 
                 reply(w, x, WEBHOOK_UNADOPTED, text ? admission_refuse(r->uid, text) : NULL);
                 return;

@@ -182,6 +182,21 @@ TEST_CASE(test_unadopted) {
         end(&b);
 }
 
+TEST_CASE(test_two_pools) {
+        Bench b;
+
+        begin(&b, 1, "'maxUnavailable':4");
+        fake_put(b.rig->cluster, FAKE_NODEPOOLS, fj_parse("{'metadata':{'name':'second'},'spec':{'selector':{'matchLabels':{'extra':'x'}}}}"));
+        fake_add_node(b.rig->cluster, "twice", NULL, "i-9", POOL);
+        fake_merge(b.rig->cluster, FAKE_NODES, NULL, "twice", "{'metadata':{'labels':{'extra':'x'},'finalizers':null}}");
+        rig_run(b.rig, USEC_PER_SEC);
+        for (size_t i = 0; i < 2; i++) /* each replica counts for itself */
+                assert_delete(&b, NODES "twice", 429, "both select node twice, so neither adopts it");
+        rig_run(b.rig, 121 * USEC_PER_SEC);
+        assert_delete(&b, NODES "twice", 200, NULL);
+        end(&b);
+}
+
 /* The ledger cannot be asked: failurePolicy lets the deletion pass, and the removal waits for its budget. */
 static void refuse_status(const FakeRequest *request, FakeApiFault *ret_fault, void *userdata) {
         if (request->verb == FAKE_PATCH && streq_ptr(request->subresource, "status") && request->resource &&
@@ -242,7 +257,7 @@ TEST_CASE(test_pages) {
 
 int main(void) {
         static const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_refused), cmocka_unit_test(test_passes), cmocka_unit_test(test_unadopted),
+                cmocka_unit_test(test_refused), cmocka_unit_test(test_passes), cmocka_unit_test(test_unadopted), cmocka_unit_test(test_two_pools),
                 cmocka_unit_test(test_unknown), cmocka_unit_test(test_pages),
         };
         return cmocka_run_group_tests_name("node-webhook", tests, NULL, NULL);
