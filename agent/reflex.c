@@ -121,7 +121,7 @@ size_t reflex_pods_left(const Reflex *r) {
         if (r->state == REFLEX_IDLE || r->state >= REFLEX_DRAINED)
                 return 0;
         INFORMER_FOREACH (o, r->c.pods)
-                n += drain_waits_for((const KubePod *) o, &rules, loop_wall(r->c.env->loop));
+                n += drain_waits_for((const KubePod *) o, &rules, loop_server_wall(r->c.env->loop));
         return n;
 }
 
@@ -164,7 +164,7 @@ static usec_t booted(const Reflex *r) {
 
 /* The same by the API server's clock, which the coordinator's T is of. */
 static usec_t booted_by_server(const Reflex *r) {
-        return loop_server_to_wall(r->c.env->loop, 0);
+        return loop_to_server_wall(r->c.env->loop, 0);
 }
 
 /* Boot-time clock. */
@@ -173,7 +173,7 @@ static usec_t drain_deadline(const Reflex *r) {
 }
 
 usec_t reflex_deadline(const Reflex *r) {
-        return r->notice ? loop_to_wall(r->c.env->loop, drain_deadline(r)) : USEC_INFINITY;
+        return r->notice ? loop_to_server_wall(r->c.env->loop, drain_deadline(r)) : USEC_INFINITY;
 }
 
 static usec_t wall_deadline(Reflex *r) {

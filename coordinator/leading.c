@@ -114,7 +114,9 @@ static void set_allowed(Leading *l, const KubePdb *p) {
                 log_error_errno(l->env->log, r, "Failed to note what PodDisruptionBudget %s/%s allows: %m",
                                 p->object.meta.ns, p->object.meta.name);
                 start_anew(l, r);
+                return;
         }
+        evictor_set_never(l->evictor, p->object.meta.ns, p->object.meta.name, kube_pdb_never_allows(p));
 }
 
 static void tell_of_invalid_pdb(Leading *l, const KubePdb *p) {

@@ -426,7 +426,7 @@ void node_voice_pod_evicted(NodeVoice *v, const KubePod *pod) {
 static const char *outlook(const Notice *n, const DrainBlocker *b, usec_t deadline_usec) {
         if (deadline_usec != USEC_INFINITY)
                 return " It is deleted when its time is up.";
-        if (!streq(b->reason, "Protected"))
+        if (b->wait != POD_WAIT_PROTECTED)
                 return "";
         return n->by_hand == BY_HAND_NONE ? " vesper-agent --reboot --force goes on all the same."
                                           : " vesper-agent --drain --force goes on all the same.";
@@ -434,12 +434,12 @@ static const char *outlook(const Notice *n, const DrainBlocker *b, usec_t deadli
 
 void node_voice_pod_blocked(NodeVoice *v, const KubePod *pod, const DrainBlocker *b, usec_t deadline_usec) {
         _cleanup_free_ char *key = pod_key(pod), *text = NULL;
-        const char *how = drain_blocker_remedy(b), *detail = isempty(b->detail) ? NULL : b->detail;
-        const char *pdb = strstr(b->reason, "PDB") ? detail : NULL;
+        const char *how = pod_wait_remedy(b->wait), *detail = isempty(b->detail) ? NULL : b->detail;
+        const char *pdb = pod_wait_is_of_pdb(b->wait) ? detail : NULL;
 
         if (!key || !how || !v->notice)
                 return;
-        text = strf("Pod %s cannot be evicted yet (%s%s%s): %s.%s%s%s", key, b->reason, detail ? " " : "",
+        text = strf("Pod %s cannot be evicted yet (%s%s%s): %s.%s%s%s", key, pod_wait_to_string(b->wait), detail ? " " : "",
                     strempty(detail), how, isempty(b->message) ? "" : " ", b->message, outlook(v->notice, b, deadline_usec));
         say_full(v, LOG_LEVEL_WARNING, MESSAGE_POD_EVICTION_BLOCKED, key, pdb, NULL, text);
         tell_node(v, EVENT_WARNING, "DrainBlocked", text);
@@ -515,7 +515,7 @@ void node_voice_expired(NodeVoice *v, const DrainBlocker *blockers, size_t n) {
 
         for (size_t i = 0; i < MIN(n, (size_t) NAMES_SHOWN); i++)
                 strbuf_addf(&b, "%s%s/%s (%s%s%s)", i > 0 ? ", " : "", blockers[i].ns, blockers[i].name,
-                            blockers[i].reason, isempty(blockers[i].detail) ? "" : " ", blockers[i].detail);
+                            pod_wait_to_string(blockers[i].wait), isempty(blockers[i].detail) ? "" : " ", blockers[i].detail);
         if (n > NAMES_SHOWN)
                 strbuf_addf(&b, " and %zu more", n - NAMES_SHOWN);
         list = strbuf_steal(&b);

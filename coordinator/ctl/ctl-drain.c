@@ -166,7 +166,7 @@ static void on_drain_pod(NodeDrain *drain, DrainPodEvent e, const KubePod *pod, 
         }
 }
 
-static const char *on_pdb_of(const KubePod *pod, void *userdata) {
+static const KubePdb *on_pdb_of(const KubePod *pod, void *userdata) {
         return ctl_evictions_pdb_of(((CtlDrain *) userdata)->evictions, pod);
 }
 

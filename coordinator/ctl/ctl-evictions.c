@@ -47,7 +47,7 @@ static void *inner_free(void *p) {
         return hashmap_free(p);
 }
 
-const char *ctl_evictions_pdb_of(const CtlEvictions *e, const KubePod *pod) {
+const KubePdb *ctl_evictions_pdb_of(const CtlEvictions *e, const KubePod *pod) {
         const KubePdb *found = NULL;
         KubePdb *pdb;
 
@@ -58,7 +58,7 @@ const char *ctl_evictions_pdb_of(const CtlEvictions *e, const KubePod *pod) {
                         return NULL;
                 found = pdb;
         }
-        return found && !kube_pdb_passes_by(found, pod) ? found->object.meta.name : NULL;
+        return found && !kube_pdb_passes_by(found, pod) ? found : NULL;
 }
 
 /* -- what the API server says --------------------------------------------------------------------------- */
@@ -70,6 +70,8 @@ static void ctl_evictions_take(CtlEvictions *e, KubeObject *o) {
         if (r >= 0 && !o->invalid)
                 r = evictor_set_allowed(e->evictor, o->meta.ns, o->meta.name,
                                         kube_pdb_allowed((KubePdb *) o));
+        if (r >= 0 && !o->invalid)
+                evictor_set_never(e->evictor, o->meta.ns, o->meta.name, kube_pdb_never_allows((KubePdb *) o));
         if (r < 0 || o->invalid)
                 ctl_evictions_forget(e, o);
 }

@@ -27,4 +27,4 @@ bool ctl_evictions_are_ready(const CtlEvictions *e);
 Evictor *ctl_evictions_evictor(const CtlEvictions *e);
 /* The one budget that the API server would ask about this pod, borrowed; NULL: none, several, or nobody
  * knows. */
-const char *ctl_evictions_pdb_of(const CtlEvictions *e, const KubePod *pod);
+const KubePdb *ctl_evictions_pdb_of(const CtlEvictions *e, const KubePod *pod);

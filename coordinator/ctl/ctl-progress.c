@@ -35,28 +35,15 @@ bool ctl_drain_state_is_end(CtlDrainState s) {
 
 /* -- who holds it --------------------------------------------------------------------------------------- */
 
-/* Lower: a person has to look at it sooner. Those that are not listed wait for others, or for an answer. */
-static unsigned urgency(const DrainBlocker *b) {
-        static const char *const reasons[] = {
-                "Forbidden", "RefusedForGood", "DeleteFailed",   "SeveralPDBs", "EvictionWebhook",
-                "Protected", "BlockedByPDB",   "PDBNotObserved", "NoAnswer",    "NamespaceTerminating",
-                "ServerBusy", "FlowControl",   "Terminating",
-        };
-
-        for (unsigned i = 0; i < ELEMENTSOF(reasons); i++)
-                if (streq(b->reason, reasons[i]))
-                        return i;
-        return ELEMENTSOF(reasons);
-}
-
 const DrainBlocker *drain_progress_holder(const DrainProgress *p) {
         const DrainBlocker *best = NULL;
 
         for (size_t i = 0; i < p->n_left; i++) {
                 const DrainBlocker *b = p->left + i;
 
-                if (!best || urgency(b) < urgency(best) ||
-                    (urgency(b) == urgency(best) && b->since_usec < best->since_usec))
+                unsigned rank = pod_wait_rank(b->wait);
+
+                if (!best || rank < pod_wait_rank(best->wait) || (rank == pod_wait_rank(best->wait) && b->since_usec < best->since_usec))
                         best = b;
         }
         return best;
@@ -78,10 +65,10 @@ static const char *missing_rule(const DrainBlocker *h) {
 }
 
 static void add_holder(StrBuf *b, const DrainBlocker *h, usec_t wall_now_usec) {
-        const char *remedy = strempty(drain_blocker_remedy(h));
+        const char *remedy = strempty(pod_wait_remedy(h->wait));
         bool both = remedy[0] && h->message[0];
 
-        strbuf_addf(b, "; pod %s/%s: %s%s%s for ", h->ns, h->name, h->reason, h->detail[0] ? " " : "",
+        strbuf_addf(b, "; pod %s/%s: %s%s%s for ", h->ns, h->name, pod_wait_to_string(h->wait), h->detail[0] ? " " : "",
                     h->detail);
         ctl_add_age(b, usec_sub(wall_now_usec, h->since_usec));
         if (remedy[0] || h->message[0])
@@ -173,7 +160,7 @@ static void add_pod_json(JsonWriter *w, const DrainBlocker *b) {
 
         json_open_object(w, NULL);
         json_addf(w, "pod", "%s/%s", b->ns, b->name);
-        json_add_string(w, "reason", b->reason);
+        json_add_string(w, "reason", pod_wait_to_string(b->wait));
         json_add_string(w, "detail", b->detail[0] ? b->detail : NULL);
         json_add_string(w, "message", b->message[0] ? b->message : NULL);
         rfc3339_format(b->since_usec, since);
@@ -213,7 +200,7 @@ char *drain_progress_json(const DrainProgress *list, size_t n) {
 static uint64_t holder_hash(const DrainProgress *p) {
         const DrainBlocker *h = drain_progress_holder(p);
 
-        return h ? hash64(h->uid, strlen(h->uid)) * 3 + hash64(h->reason, strlen(h->reason)) : 0;
+        return h ? hash64(h->uid, strlen(h->uid)) * 3 + (uint64_t) h->wait : 0;
 }
 
 bool drain_progress_is_news(DrainSaid *said, const DrainProgress *p, usec_t now_usec) {

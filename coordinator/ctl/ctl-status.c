@@ -142,7 +142,7 @@ static const KubeNodeClaim *claim_of(ClaimIndex *x, const KubeNode *n) {
 /* The first that somebody may have to do something about; else the first. */
 static const ClaimBlocker *holder_of(const KubeNodeClaim *c) {
         for (size_t i = 0; i < c->n_blockers; i++)
-                if (!claim_blocker_passes(c->blockers[i].reason))
+                if (!pod_wait_passes(pod_wait_from_string(c->blockers[i].reason)))
                         return c->blockers + i;
         return c->blockers;
 }
@@ -178,7 +178,7 @@ static void describe_claim(StatusRow *row, const KubeNodeClaim *c) {
         }
         row->no_deadline_ever =
                 c->object.meta.deletion_usec > 0 && c->termination_grace_usec == USEC_INFINITY &&
-                row->deadline_usec == USEC_INFINITY && row->pod && !claim_blocker_passes(row->reason);
+                row->deadline_usec == USEC_INFINITY && row->pod && !pod_wait_passes(pod_wait_from_string(row->reason));
 }
 
 static void describe_blocked(StatusRow *row, const KubeNode *n) {

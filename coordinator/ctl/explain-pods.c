@@ -50,7 +50,7 @@ static bool is_protected(const ExplainPods *p, const KubePod *pod, const char **
 
         return p->rules->protected_policy != PROTECTED_IGNORE &&
                pod_classify(pod, p->facts->now_usec, ret_key, ret_until_usec) == POD_CLASS_PROTECTED &&
-               (!p->is_draining || !b || streq_ptr(b->reason, "Protected"));
+               (!p->is_draining || !b || streq_ptr(b->reason, POD_WAIT_NAME_PROTECTED));
 }
 
 /* To be evicted now: of a class that is, and held by nothing of its own. */
@@ -167,6 +167,13 @@ static void find_several(const ExplainPods *p, ExplainCauses *to) {
         tell_others(p, to, told, "SeveralPDBs", "are matched by several PodDisruptionBudgets");
 }
 
+/* Since when the coordinator says that a PDB holds the pod; 0: it does not. */
+static usec_t since_held_by_pdb(const ExplainPods *p, const KubePod *pod) {
+        const ClaimBlocker *b = blocker_of(p, pod);
+
+        return b && pod_wait_is_of_pdb(pod_wait_from_string(b->reason)) ? b->since_usec : 0;
+}
+
 /* Of the pods that this PDB alone holds: the first, how many, and since when the coordinator says so. */
 typedef struct HeldPods {
         const KubePod *first;
@@ -185,7 +192,7 @@ static HeldPods held_by(const ExplainPods *p, const KubePdb *pdb) {
                 if (!kube_pdb_matches(pdb, pod) || kube_pdb_passes_by(pdb, pod) || !is_to_evict(p, pod) ||
                     match_pdbs(p, pod, pdbs) != 1)
                         continue;
-                since = since_of(p, pod, "BlockedByPDB");
+                since = since_held_by_pdb(p, pod);
                 held.first = held.first ?: pod;
                 held.n++;
                 if (since > 0 && (held.since_usec == 0 || since < held.since_usec))
@@ -196,11 +203,6 @@ static HeldPods held_by(const ExplainPods *p, const KubePdb *pdb) {
 
 static bool is_not_observed(const KubePdb *pdb) {
         return pdb->observed_generation < pdb->object.meta.generation;
-}
-
-/* With all of its pods healthy there would be no room either: maxUnavailable 0, minAvailable 100 % or as many as there are. */
-static bool never_allows(const KubePdb *pdb) {
-        return !is_not_observed(pdb) && pdb->expected_pods > 0 && pdb->desired_healthy >= pdb->expected_pods;
 }
 
 static ExplainCause *add_pdb(ExplainCauses *to, const KubePdb *pdb, const HeldPods *held,
@@ -240,18 +242,33 @@ static void fix_pdb(ExplainCauses *to, ExplainCause *c, const KubePdb *pdb) {
                              unavailable >= pdb->expected_pods ? ", which are all: whatever they serve is down until one is Ready elsewhere" : "");
 }
 
+/* Whoever owns such a budget may have made it on purpose: nothing advises to loosen it. */
 static void tell_never(ExplainCauses *to, const KubePdb *pdb, const HeldPods *held) {
-        ExplainCause *c = add_pdb(to, pdb, held, "BlockedByPDB");
+        const ObjectMeta *m = &pdb->object.meta;
+        ExplainCause *c = add_pdb(to, pdb, held, POD_WAIT_NAME_PDB_NEVER);
 
         explain_cause_say(to, c,
-                          "PodDisruptionBudget %s/%s can never allow an eviction: it needs %" PRIi64 " healthy of %" PRIi64 " expected, which %s, and %" PRIi64 " are healthy.",
-                          pdb->object.meta.ns, pdb->object.meta.name, pdb->desired_healthy,
-                          pdb->expected_pods, pdb->expected_pods == 1 ? "is its only pod" : "is all of them",
-                          pdb->current_healthy);
+                          "PodDisruptionBudget %s/%s allows no eviction as it stands: it needs %" PRIi64 " healthy of %" PRIi64 " expected, which %s, and %" PRIi64 " are healthy.",
+                          m->ns, m->name, pdb->desired_healthy, pdb->expected_pods,
+                          pdb->expected_pods == 1 ? "is its only pod" : "is all of them", pdb->current_healthy);
         say_held(to, c, held);
-        fix_pdb(to, c, pdb);
+        explain_cause_say(to, c,
+                          "Operators (Strimzi, KubeVirt and others) make such budgets on purpose: a webhook of theirs sees each request for an eviction, and they move the pod themselves. vesper asks for each pod once, and again every 5 minutes.");
+        explain_cause_set_command(to, c, "kubectl describe poddisruptionbudget %s -n %s", m->name, m->ns);
         explain_cause_advise(to, c,
-                             "Where it says how many are needed as a number, more replicas help, too.");
+                             "If an operator owns these pods, its log says whether it moves them. If nobody does, ask the owner of the budget: another replica helps where it says a number of pods.");
+}
+
+static void tell_sync_failed(ExplainCauses *to, const KubePdb *pdb, const HeldPods *held) {
+        const ObjectMeta *m = &pdb->object.meta;
+        ExplainCause *c = add_pdb(to, pdb, held, POD_WAIT_NAME_PDB_SYNC_FAILED);
+
+        explain_cause_say(to, c, "PodDisruptionBudget %s/%s allows no eviction, because kube-controller-manager cannot count it: SyncFailed: %s.",
+                          m->ns, m->name, isempty(pdb->sync_failed) ? "no message" : pdb->sync_failed);
+        say_held(to, c, held);
+        explain_cause_set_command(to, c, "kubectl edit poddisruptionbudget %s -n %s", m->name, m->ns);
+        explain_cause_advise(to, c,
+                             "No number of replicas helps. Give the budget a minAvailable that is a number, or the kind of the pods' controller a scale subresource.");
 }
 
 static void tell_no_room(ExplainCauses *to, const KubePdb *pdb, const HeldPods *held) {
@@ -272,9 +289,6 @@ static void tell_no_room(ExplainCauses *to, const KubePdb *pdb, const HeldPods *
                           "PodDisruptionBudget %s/%s allows no eviction now: %" PRIi64 " healthy, needs %" PRIi64 ", of %" PRIi64 " expected.",
                           pdb->object.meta.ns, pdb->object.meta.name, pdb->current_healthy,
                           pdb->desired_healthy, pdb->expected_pods);
-        if (pdb->expected_pods == 0)
-                explain_cause_say(to, c,
-                                  "How many its controller should expect it cannot tell: its condition DisruptionAllowed says why.");
         say_held(to, c, held);
         fix_pdb(to, c, pdb);
         explain_cause_advise(to, c,
@@ -286,10 +300,12 @@ static void find_held_by_pdbs(const ExplainPods *p, ExplainCauses *to, bool neve
                 const KubePdb *pdb = (const KubePdb *) p->facts->pdbs.items[i];
                 HeldPods held;
 
-                if ((pdb->disruptions_allowed > 0 && !is_not_observed(pdb)) || never_allows(pdb) != never)
+                if ((pdb->disruptions_allowed > 0 && !is_not_observed(pdb)) || kube_pdb_never_allows(pdb) != never)
                         continue;
                 held = held_by(p, pdb);
-                if (held.n > 0 && never)
+                if (held.n > 0 && pdb->sync_failed)
+                        tell_sync_failed(to, pdb, &held);
+                else if (held.n > 0 && never)
                         tell_never(to, pdb, &held);
                 else if (held.n > 0)
                         tell_no_room(to, pdb, &held);
@@ -375,7 +391,8 @@ static void find_terminating(const ExplainPods *p, ExplainCauses *to) {
 static bool is_derived(const ExplainPods *p, BlockedBy by) {
         if (by == BLOCKED_BY_PROTECTED || by == BLOCKED_BY_TERMINATING)
                 return p->facts->knows_pods;
-        if (by == BLOCKED_BY_PDB || by == BLOCKED_BY_PDB_NOT_OBSERVED || by == BLOCKED_BY_SEVERAL_PDBS)
+        if (by == BLOCKED_BY_PDB || by == BLOCKED_BY_PDB_NOT_OBSERVED || by == BLOCKED_BY_PDB_NEVER || by == BLOCKED_BY_PDB_SYNC_FAILED ||
+            by == BLOCKED_BY_SEVERAL_PDBS)
                 return p->facts->knows_pods && p->facts->knows_pdbs;
         return by == BLOCKED_BY_OTHER; /* it goes on by itself */
 }

@@ -9,19 +9,22 @@
 const char *const blocked_by_names[_BLOCKED_BY_MAX + 1] = {
         [BLOCKED_BY_BUDGET] = WAITING_FOR_BUDGET,
         [BLOCKED_BY_PAUSE] = REMOVAL_PAUSED,
-        [BLOCKED_BY_PROTECTED] = "Protected",
-        [BLOCKED_BY_PDB] = "BlockedByPDB",
-        [BLOCKED_BY_PDB_NOT_OBSERVED] = "PDBNotObserved",
-        [BLOCKED_BY_SEVERAL_PDBS] = "SeveralPDBs",
-        [BLOCKED_BY_FLOW_CONTROL] = "FlowControl",
-        [BLOCKED_BY_NAMESPACE_TERMINATING] = "NamespaceTerminating",
-        [BLOCKED_BY_EVICTION_WEBHOOK] = "EvictionWebhook",
-        [BLOCKED_BY_FORBIDDEN] = "Forbidden",
-        [BLOCKED_BY_SERVER_BUSY] = "ServerBusy",
-        [BLOCKED_BY_NO_ANSWER] = "NoAnswer",
-        [BLOCKED_BY_REFUSED_FOR_GOOD] = "RefusedForGood",
-        [BLOCKED_BY_DELETE_FAILED] = "DeleteFailed",
-        [BLOCKED_BY_TERMINATING] = "Terminating",
+        [BLOCKED_BY_PROTECTED] = POD_WAIT_NAME_PROTECTED,
+        [BLOCKED_BY_PDB] = POD_WAIT_NAME_PDB,
+        [BLOCKED_BY_PDB_NEVER] = POD_WAIT_NAME_PDB_NEVER,
+        [BLOCKED_BY_PDB_SYNC_FAILED] = POD_WAIT_NAME_PDB_SYNC_FAILED,
+        [BLOCKED_BY_PDB_NOT_OBSERVED] = POD_WAIT_NAME_PDB_NOT_OBSERVED,
+        [BLOCKED_BY_SEVERAL_PDBS] = POD_WAIT_NAME_SEVERAL_PDBS,
+        [BLOCKED_BY_FLOW_CONTROL] = POD_WAIT_NAME_FLOW_CONTROL,
+        [BLOCKED_BY_NAMESPACE_TERMINATING] = POD_WAIT_NAME_NAMESPACE,
+        [BLOCKED_BY_EVICTION_WEBHOOK] = POD_WAIT_NAME_WEBHOOK,
+        [BLOCKED_BY_WITHOUT_EFFECT] = POD_WAIT_NAME_WITHOUT_EFFECT,
+        [BLOCKED_BY_FORBIDDEN] = POD_WAIT_NAME_FORBIDDEN,
+        [BLOCKED_BY_SERVER_BUSY] = POD_WAIT_NAME_SERVER_BUSY,
+        [BLOCKED_BY_NO_ANSWER] = POD_WAIT_NAME_NO_ANSWER,
+        [BLOCKED_BY_REFUSED_FOR_GOOD] = POD_WAIT_NAME_REFUSED_FOR_GOOD,
+        [BLOCKED_BY_DELETE_FAILED] = POD_WAIT_NAME_DELETE_FAILED,
+        [BLOCKED_BY_TERMINATING] = POD_WAIT_NAME_TERMINATING,
         [BLOCKED_BY_VOLUMES_ATTACHED] = VOLUMES_ATTACHED,
         [BLOCKED_BY_DRAIN_UNPROVED] = "DrainUnproved",
         [BLOCKED_BY_TERMINATION_PROTECTED] = "TerminationProtected",
@@ -43,23 +46,12 @@ BlockedBy blocked_by_from_reason(const char *reason) {
         return BLOCKED_BY_OTHER;
 }
 
-/* What goes on by itself, or waits for another pod, which is counted. */
-static bool goes_on(const char *reason) {
-        static const char *const reasons[] = { "Waiting", "Evicting", "WaitingForPDB", "WaitingForOthers",
-                                               "WaitingForProtected" };
-
-        for (size_t i = 0; i < ELEMENTSOF(reasons); i++)
-                if (streq(reason, reasons[i]))
-                        return true;
-        return false;
-}
-
 void blocked_by_pod(const DrainBlocker *b, usec_t wall_now_usec, bool by[_BLOCKED_BY_MAX]) {
         BlockedBy i;
 
-        if (goes_on(b->reason))
+        if (pod_wait_is_turn(b->wait))
                 return;
-        i = blocked_by_from_reason(b->reason);
+        i = blocked_by_from_reason(pod_wait_to_string(b->wait));
         if (i != BLOCKED_BY_TERMINATING || wall_now_usec > usec_add(b->end_usec, OVERDUE_USEC))
                 by[i] = true;
 }

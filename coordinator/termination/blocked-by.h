@@ -20,14 +20,17 @@
 typedef enum BlockedBy {
         BLOCKED_BY_BUDGET, /* a NodeDisruptionBudget */
         BLOCKED_BY_PAUSE,  /* a person, pauses.h */
-        /* a pod: reasons of DrainBlocker */
+        /* a pod: pod-wait.h */
         BLOCKED_BY_PROTECTED,
         BLOCKED_BY_PDB,
+        BLOCKED_BY_PDB_NEVER,
+        BLOCKED_BY_PDB_SYNC_FAILED,
         BLOCKED_BY_PDB_NOT_OBSERVED,
         BLOCKED_BY_SEVERAL_PDBS,
         BLOCKED_BY_FLOW_CONTROL,
         BLOCKED_BY_NAMESPACE_TERMINATING,
         BLOCKED_BY_EVICTION_WEBHOOK,
+        BLOCKED_BY_WITHOUT_EFFECT,
         BLOCKED_BY_FORBIDDEN,
         BLOCKED_BY_SERVER_BUSY,
         BLOCKED_BY_NO_ANSWER,

@@ -191,11 +191,11 @@ void claim_status_note_invalid(ClaimStatus *s, const KubeNodeClaim *claim) {
 
 /* The words of a webhook that moves the pod say how far it is. */
 static bool is_of_webhook(const DrainBlocker *b) {
-        return streq(b->reason, eviction_answer_to_string(EVICTION_WEBHOOK));
+        return b->wait == POD_WAIT_WEBHOOK;
 }
 
 static bool same_blocker(const StatusBlocker *a, const DrainBlocker *b, const char *pod) {
-        return streq_ptr(a->pod, pod) && streq_ptr(a->reason, b->reason) &&
+        return streq_ptr(a->pod, pod) && streq_ptr(a->reason, pod_wait_to_string(b->wait)) &&
                streq(strempty(a->detail), b->detail) &&
                (!is_of_webhook(b) || streq(strempty(a->words), b->message));
 }
@@ -203,10 +203,10 @@ static bool same_blocker(const StatusBlocker *a, const DrainBlocker *b, const ch
 /* A PDB's name stands where the API has a place for it; any other detail (the key that protects a pod, the webhook that
  * answers for it) in the message. */
 static void set_blocker(StatusBlocker *to, const DrainBlocker *b) {
-        bool pdb = strstr(b->reason, "PDB") && !isempty(b->detail);
+        bool pdb = pod_wait_is_of_pdb(b->wait) && !isempty(b->detail);
 
         to->since_usec = b->since_usec;
-        (void) free_and_strdup(&to->reason, b->reason);
+        (void) free_and_strdup(&to->reason, pod_wait_to_string(b->wait));
         (void) free_and_strdup(&to->detail, b->detail);
         to->pdb = pdb ? strf("%s/%s", b->ns, b->detail) : NULL;
         if (is_of_webhook(b)) {
@@ -235,17 +235,6 @@ void claim_status_set_held(ClaimStatus *s, const char *reason, const char *messa
         }
         s->was_held = true;
         late_status_changed(s->late, false);
-}
-
-bool claim_blocker_passes(const char *reason) {
-        static const char *const reasons[] = { "Evicting",         "Waiting",     "WaitingForPDB", "WaitingForProtected",
-                                               "WaitingForOthers", "Terminating", "FlowControl",   "ServerBusy",
-                                               "NoAnswer" };
-
-        for (size_t i = 0; i < ELEMENTSOF(reasons); i++)
-                if (streq_ptr(reason, reasons[i]))
-                        return true;
-        return false;
 }
 
 void claim_status_set_blockers(ClaimStatus *s, size_t pods_left, const DrainBlocker *b, size_t n) {

@@ -36,8 +36,6 @@ void claim_status_set_condition(ClaimStatus *s, const char *type, ConditionStatu
                                 const char *message);
 /* Condition Invalid, as the claim is now. */
 void claim_status_note_invalid(ClaimStatus *s, const KubeNodeClaim *claim);
-/* Is what a blocker of this reason waits for on its way, or held by another pod? Else somebody may have to do something. */
-bool claim_blocker_passes(const char *reason);
 /* Not by a pod: what it waits for before its drain (WAITING_FOR_BUDGET, REMOVAL_PAUSED) or behind it (VOLUMES_ATTACHED), since
  * wall_usec, or since it was first told; reason NULL: nothing any more. */
 void claim_status_set_held(ClaimStatus *s, const char *reason, const char *message, usec_t wall_usec);

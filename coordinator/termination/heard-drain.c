@@ -196,11 +196,10 @@ static bool on_iterate(HashmapIterator *it, const KubePod **ret, void *userdata)
         return cluster_view_iterate_pods(x->owner->context->view, x->node, it, ret);
 }
 
-static const char *on_pdb_of(const KubePod *pod, void *userdata) {
+static const KubePdb *on_pdb_of(const KubePod *pod, void *userdata) {
         Heard *x = userdata;
-        const KubePdb *pdb = cluster_view_pdb_of_pod(x->owner->context->view, pod);
 
-        return pdb ? pdb->object.meta.name : NULL;
+        return cluster_view_pdb_of_pod(x->owner->context->view, pod);
 }
 
 static void on_drain_changed(NodeDrain *d, void *userdata) {

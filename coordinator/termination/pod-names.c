@@ -5,9 +5,9 @@ size_t pod_names_add(StrBuf *to, const DrainBlocker *b, size_t n, size_t at_most
         size_t n_there = 0;
 
         for (size_t i = 0; i < n; i++) {
-                if ((held && !drain_blocker_remedy(b + i)) || n_there++ >= at_most)
+                if ((held && !pod_wait_remedy(b[i].wait)) || n_there++ >= at_most)
                         continue;
-                strbuf_addf(to, "%s%s/%s (%s%s%s)", n_there == 1 ? "" : ", ", b[i].ns, b[i].name, b[i].reason,
+                strbuf_addf(to, "%s%s/%s (%s%s%s)", n_there == 1 ? "" : ", ", b[i].ns, b[i].name, pod_wait_to_string(b[i].wait),
                             isempty(b[i].detail) ? "" : " ", strempty(b[i].detail));
         }
         if (n_there > at_most)

@@ -10,7 +10,7 @@
 
 char *pod_voice_blocked(const TerminationContext *c, const EventObject *node, const KubePod *pod, const DrainBlocker *b,
                         usec_t deadline_usec, const char *no_deadline) {
-        const char *remedy = drain_blocker_remedy(b);
+        const char *remedy = pod_wait_remedy(b->wait), *reason = pod_wait_to_string(b->wait);
         _cleanup_free_ char *name = strf("%s/%s", b->ns, b->name), *until = NULL;
         char when[RFC3339_MAX], *text;
 
@@ -20,11 +20,11 @@ char *pod_voice_blocked(const TerminationContext *c, const EventObject *node, co
                 rfc3339_format(usec_sub(deadline_usec, drain_grace(pod->grace_sec)), when);
                 until = strf(" It is deleted at %s, if it is still there then", when);
         }
-        text = strf("pod %s (%s%s%s)%s%s%s%s.%s", name, b->reason, isempty(b->detail) ? "" : " ", b->detail,
+        text = strf("pod %s (%s%s%s)%s%s%s%s.%s", name, reason, isempty(b->detail) ? "" : " ", b->detail,
                     isempty(b->message) ? "" : ": ", b->message, remedy ? "; " : "", strempty(remedy), until ?: strempty(no_deadline));
         log_event(c->env->log, LOG_LEVEL_WARNING, MESSAGE_POD_EVICTION_BLOCKED,
-                  LOG_FIELDS({ "NODE", node->name }, { "POD", name }, { "REASON", b->reason },
-                             { "PDB", streq(b->reason, "BlockedByPDB") ? b->detail : NULL }),
+                  LOG_FIELDS({ "NODE", node->name }, { "POD", name }, { "REASON", reason },
+                             { "PDB", pod_wait_is_of_pdb(b->wait) ? b->detail : NULL }),
                   "Node %s waits for %s", node->name, strempty(text));
         event_record(c->recorder, node, EVENT_WARNING, "DrainBlocked", "This node waits for %s", strempty(text));
         return text;

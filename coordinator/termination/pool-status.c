@@ -219,7 +219,7 @@ static const ClaimBlocker *holder_of(const KubeNodeClaim *c) {
         const ClaimBlocker *first = NULL;
 
         for (size_t i = 0; i < c->n_blockers; i++)
-                if (!claim_blocker_passes(c->blockers[i].reason) &&
+                if (!pod_wait_passes(pod_wait_from_string(c->blockers[i].reason)) &&
                     (!first || c->blockers[i].since_usec < first->since_usec))
                         first = c->blockers + i;
         return first;

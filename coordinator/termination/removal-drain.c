@@ -37,11 +37,10 @@ static bool on_iterate(HashmapIterator *it, const KubePod **ret, void *userdata)
         return cluster_view_iterate_pods(d->context->view, d->node, it, ret);
 }
 
-static const char *on_pdb_of(const KubePod *pod, void *userdata) {
+static const KubePdb *on_pdb_of(const KubePod *pod, void *userdata) {
         RemovalDrain *d = userdata;
-        const KubePdb *pdb = cluster_view_pdb_of_pod(d->context->view, pod);
 
-        return pdb ? pdb->object.meta.name : NULL;
+        return cluster_view_pdb_of_pod(d->context->view, pod);
 }
 
 static void on_changed(NodeDrain *own, void *userdata) {

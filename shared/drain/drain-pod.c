@@ -18,7 +18,15 @@
  * somebody deletes in between. */
 #define LOOKED_USEC (2 * USEC_PER_SEC)
 
-/* An end that was accepted, and is not seen after so long, was lost, as when etcd was restored from a backup: no watch is
+/* A pod that has no deletionTimestamp so long after its eviction was accepted is looked at; if it has none then, the eviction was
+ * without effect, and it is asked for again. */
+#define EFFECT_USEC (5 * USEC_PER_SEC)
+#define WITHOUT_EFFECT_USEC (90 * USEC_PER_SEC)
+/* The answer to the condition DisruptionTarget is waited for no longer. */
+#define MARK_USEC (5 * USEC_PER_SEC)
+#define DISRUPTION_TARGET "DisruptionTarget"
+
+/* A delete that was accepted, and is not seen after so long, was lost, as when etcd was restored from a backup: no watch is
  * that late. */
 #define LOST_USEC (10 * USEC_PER_MINUTE)
 
@@ -35,6 +43,7 @@ void *drain_pod_free(void *p) {
                 eviction_detach(dp->eviction);
         else
                 eviction_free(dp->eviction);
+        kube_call_free(dp->mark_call);
         kube_call_free(dp->delete_call);
         evictor_admission_end(dp->admission, NULL);
         kube_object_unref(&dp->pod->object);
@@ -56,7 +65,7 @@ DrainBlocker drain_pod_blocker(const DrainPod *dp) {
                 .ns = strempty(m->ns),
                 .name = m->name,
                 .uid = m->uid,
-                .reason = dp->reason ? dp->reason : "Waiting",
+                .wait = dp->wait,
                 .detail = strempty(dp->detail),
                 .message = strempty(dp->message),
                 .since_usec = dp->since_usec,
@@ -90,14 +99,14 @@ void drain_pod_tell_unanswered(DrainPod *dp) {
                 drain_pod_tell(dp, DRAIN_POD_EVICTED, NULL);
 }
 
-/* reason: static. True if it is a new one. Memory short: the reason stands without its detail. */
-static bool drain_pod_set_reason(DrainPod *dp, const char *reason, const char *detail, const char *message) {
-        if (streq_ptr(dp->reason, reason) && streq(strempty(dp->detail), strempty(detail)))
+/* True if it is a new one. Memory short: it stands without its detail. */
+static bool drain_pod_set_wait(DrainPod *dp, PodWait wait, const char *detail, const char *message) {
+        if (dp->wait == wait && streq(strempty(dp->detail), strempty(detail)))
                 return false;
-        dp->reason = reason;
+        dp->wait = wait;
         (void) free_and_strdup(&dp->detail, detail);
         (void) free_and_strdup(&dp->message, message);
-        dp->since_usec = loop_wall(dp->drain->env->loop);
+        dp->since_usec = loop_server_wall(dp->drain->env->loop);
         dp->drain->changed = true;
         return true;
 }
@@ -119,7 +128,7 @@ const KubePod *drain_pod_known(const DrainPod *dp) {
 
 /* Too late to look again, and with a second to ask for nothing is lost by a wrong word. */
 static bool is_last_call(const NodeDrain *d) {
-        return loop_wall(d->env->loop) >= usec_sub(d->rules.deadline_usec, USEC_PER_SEC);
+        return loop_server_wall(d->env->loop) >= usec_sub(d->rules.deadline_usec, USEC_PER_SEC);
 }
 
 /* Until a look has shown it as it is now. */
@@ -129,7 +138,7 @@ static void drain_pod_await_list(DrainPod *dp) {
         if (dp->look == LOOK_NONE)
                 dp->look = LOOK_WANTED;
         timer_arm_earlier(d->timer,
-                          loop_from_wall(d->env->loop, usec_sub(d->rules.deadline_usec, USEC_PER_SEC)));
+                          loop_from_server_wall(d->env->loop, usec_sub(d->rules.deadline_usec, USEC_PER_SEC)));
 }
 
 /* An eviction takes no version as precondition: a budget would be charged before it is refused. */
@@ -146,6 +155,22 @@ static void drain_pod_take_late_answer(DrainPod *dp, const EvictionReport *repor
         drain_pod_tell_gone(dp);
 }
 
+/* The PDB that the API server would ask about the pod, borrowed; NULL: none, or nobody knows. */
+static const KubePdb *drain_pod_pdb(const DrainPod *dp) {
+        const NodeDrain *d = dp->drain;
+
+        return d->handler.pdb_of ? d->handler.pdb_of(dp->pod, d->handler.userdata) : NULL;
+}
+
+/* Why the pod stays after this answer. A budget that cannot be counted says so itself: its condition goes into *message. */
+static PodWait drain_pod_wait_of(const DrainPod *dp, const EvictionReport *report, const char **ret_message) {
+        PodWait wait = pod_wait_of_answer(report->answer);
+        const KubePdb *pdb = pod_wait_is_of_pdb(wait) ? drain_pod_pdb(dp) : NULL;
+
+        *ret_message = pdb && pdb->sync_failed ? pdb->sync_failed : report->message;
+        return pdb && pdb->sync_failed ? POD_WAIT_PDB_SYNC_FAILED : wait;
+}
+
 static void on_eviction(Eviction *w, const EvictionReport *report, void *userdata) {
         DrainPod *dp = userdata;
 
@@ -156,7 +181,7 @@ static void on_eviction(Eviction *w, const EvictionReport *report, void *userdat
         if (report->answer == EVICTION_ACCEPTED) {
                 dp->evicted = true;
                 dp->accepted_usec = loop_now(dp->drain->env->loop);
-                (void) drain_pod_set_reason(dp, "Terminating", NULL, NULL);
+                (void) drain_pod_set_wait(dp, POD_WAIT_TERMINATING, NULL, NULL);
                 drain_pod_tell(dp, DRAIN_POD_EVICTED, report);
                 node_drain_tell_later(dp->drain);
                 return;
@@ -166,8 +191,10 @@ static void on_eviction(Eviction *w, const EvictionReport *report, void *userdat
         else {
                 dp->refused |=
                         report->answer != EVICTION_NO_ANSWER && report->answer != EVICTION_FLOW_CONTROL;
-                if (drain_pod_set_reason(dp, eviction_answer_to_string(report->answer), report->by,
-                                         report->message))
+                const char *message;
+                PodWait wait = drain_pod_wait_of(dp, report, &message);
+
+                if (drain_pod_set_wait(dp, wait, report->by, message))
                         drain_pod_tell(dp, DRAIN_POD_BLOCKED, report);
                 else if (report->answer == EVICTION_WEBHOOK)
                         drain_pod_set_words(dp, report->message);
@@ -177,16 +204,15 @@ static void on_eviction(Eviction *w, const EvictionReport *report, void *userdat
 
 /* Behind a closed gate nothing is asked, and so nothing answers that it is blocked: say it here, if it
  * lasts. */
-static void drain_pod_note_held(DrainPod *dp, const char *pdb) {
+static void drain_pod_note_held(DrainPod *dp, const KubePdb *pdb) {
         NodeDrain *d = dp->drain;
         usec_t now = loop_now(d->env->loop), at;
 
         if (!eviction_is_held(dp->eviction))
                 return;
-        (void) drain_pod_set_reason(dp, "BlockedByPDB", pdb,
-                                    "the PodDisruptionBudget allows no disruption now");
+        (void) drain_pod_set_wait(dp, POD_WAIT_PDB, pdb ? pdb->object.meta.name : NULL, "the PodDisruptionBudget allows no disruption now");
         at = dp->held_told_usec > 0 ? usec_add(dp->held_told_usec, HELD_AGAIN_USEC)
-                                    : loop_from_wall(d->env->loop, usec_add(dp->since_usec, HELD_TELL_USEC));
+                                    : loop_from_server_wall(d->env->loop, usec_add(dp->since_usec, HELD_TELL_USEC));
         if (now < at) {
                 timer_arm_earlier(d->timer, at);
                 return;
@@ -196,28 +222,52 @@ static void drain_pod_note_held(DrainPod *dp, const char *pdb) {
         drain_pod_tell(dp, DRAIN_POD_BLOCKED, NULL);
 }
 
-/* What it was asked for has been accepted, and is still to be seen. */
-static bool drain_pod_end_is_accepted(DrainPod *dp) {
+/* Its delete has been accepted, and is still to be seen. */
+static bool drain_pod_delete_is_accepted(DrainPod *dp) {
         usec_t lost = usec_add(dp->accepted_usec, LOST_USEC);
 
-        if (!dp->evicted && !streq_ptr(dp->deleted_version, drain_pod_known(dp)->object.meta.resource_version))
+        if (!streq_ptr(dp->deleted_version, drain_pod_known(dp)->object.meta.resource_version))
                 return false;
         if (loop_now(dp->drain->env->loop) < lost) {
                 timer_arm_earlier(dp->drain->timer, lost);
                 return true;
         }
-        dp->evicted = false;
         dp->deleted_version = mfree(dp->deleted_version);
-        dp->eviction = eviction_free(dp->eviction);
         return false;
+}
+
+/* Its eviction has been accepted, and is still to be seen. An admission webhook can make an eviction a dry run: then nothing happens,
+ * and the pod is no more on its way than before. */
+static bool drain_pod_eviction_is_accepted(DrainPod *dp) {
+        NodeDrain *d = dp->drain;
+        usec_t now = loop_now(d->env->loop), seen = usec_add(dp->accepted_usec, EFFECT_USEC), again = usec_add(dp->accepted_usec, WITHOUT_EFFECT_USEC);
+
+        if (!dp->evicted)
+                return false;
+        if (is_last_call(d))
+                return true;
+        if (now < seen)
+                timer_arm_earlier(d->timer, seen);
+        else if (dp->listed_usec < seen)
+                drain_pod_await_list(dp); /* the watch may lie behind */
+        else if (now < again) {
+                if (drain_pod_set_wait(dp, POD_WAIT_WITHOUT_EFFECT, NULL, NULL))
+                        drain_pod_tell(dp, DRAIN_POD_BLOCKED, NULL);
+                timer_arm_earlier(d->timer, again);
+        } else {
+                dp->evicted = false;
+                dp->eviction = eviction_free(dp->eviction);
+        }
+        return dp->evicted;
 }
 
 static void drain_pod_evict(DrainPod *dp, int64_t grace_sec) {
         NodeDrain *d = dp->drain;
-        const char *pdb = d->handler.pdb_of ? d->handler.pdb_of(dp->pod, d->handler.userdata) : NULL;
+        const KubePdb *pdb = drain_pod_pdb(dp);
+        const char *name = pdb ? pdb->object.meta.name : NULL;
         int r;
 
-        if (drain_pod_end_is_accepted(dp))
+        if (drain_pod_delete_is_accepted(dp) || drain_pod_eviction_is_accepted(dp))
                 return;
         if (grace_sec >= 0 && !is_last_call(d) && !drain_pod_was_listed(dp)) {
                 if (dp->eviction && !eviction_is_under_way(dp->eviction))
@@ -239,12 +289,12 @@ static void drain_pod_evict(DrainPod *dp, int64_t grace_sec) {
         if (dp->eviction) {
                 eviction_set_grace(dp->eviction, grace_sec);
                 if (d->handler.pdb_of)
-                        (void) eviction_set_pdb(dp->eviction, pdb);
+                        (void) eviction_set_pdb(dp->eviction, name);
                 drain_pod_note_held(dp, pdb);
                 return;
         }
-        (void) drain_pod_set_reason(dp, pdb ? "WaitingForPDB" : "Evicting", pdb, NULL);
-        r = evictor_add(d->evictor, dp->pod, grace_sec, pdb, on_eviction, dp, &dp->eviction);
+        (void) drain_pod_set_wait(dp, name ? POD_WAIT_PDB_TURN : POD_WAIT_EVICTING, name, NULL);
+        r = evictor_add(d->evictor, dp->pod, grace_sec, name, on_eviction, dp, &dp->eviction);
         if (r >= 0)
                 drain_pod_note_held(dp, pdb);
         else {
@@ -261,7 +311,7 @@ void drain_pod_note_deleted(DrainPod *dp) {
         dp->accepted_usec = loop_now(dp->drain->env->loop);
         dp->n_conflicts = 0;
         backoff_reset(&dp->delete_backoff);
-        (void) drain_pod_set_reason(dp, "Terminating", NULL, NULL);
+        (void) drain_pod_set_wait(dp, POD_WAIT_TERMINATING, NULL, NULL);
 }
 
 static void drain_pod_delete_later(DrainPod *dp, const ApiError *error) {
@@ -271,7 +321,7 @@ static void drain_pod_delete_later(DrainPod *dp, const ApiError *error) {
         dp->delete_retry_usec = usec_add(loop_now(d->env->loop), delay);
         if (dp->ended || (dp->look != LOOK_NONE && dp->n_conflicts <= CONFLICTS_MAX))
                 return;
-        if (drain_pod_set_reason(dp, "DeleteFailed", NULL, error->message))
+        if (drain_pod_set_wait(dp, POD_WAIT_DELETE_FAILED, NULL, error->message))
                 drain_pod_tell(dp, DRAIN_POD_BLOCKED, NULL);
 }
 
@@ -306,6 +356,75 @@ static const char *delete_precondition(const DrainPod *dp, int64_t grace_sec) {
         return drain_pod_known(dp)->object.meta.resource_version;
 }
 
+/* -- the condition DisruptionTarget ---------------------------------------------------------------------- */
+
+/* The pod with the condition is another state of it, and newer than the view. */
+static void drain_pod_take_marked(DrainPod *dp, const Json *object) {
+        KubeObject *o = NULL;
+
+        if (!object || kube_object_decode(dp->pod->object.kind, object, kube_client_pool(dp->drain->client), &o) < 0)
+                return;
+        drain_pod_forget_fresh(dp);
+        dp->fresh = (KubePod *) o;
+}
+
+static void on_marked(const KubeReply *reply, void *userdata) {
+        DrainPod *dp = userdata;
+        NodeDrain *d = dp->drain;
+
+        if (reply->error)
+                log_debug(d->env->log, "Failed to set condition " DISRUPTION_TARGET " of pod %s/%s, deleting it without: %s",
+                          dp->pod->object.meta.ns, dp->pod->object.meta.name, strempty(reply->error->message));
+        else
+                drain_pod_take_marked(dp, reply->object);
+        dp->mark_call = kube_call_free(dp->mark_call);
+        node_drain_act_at_once(d);
+}
+
+static char *mark_body(const DrainPod *dp) {
+        _cleanup_(json_writer_freep) JsonWriter *w = NULL;
+        char now[RFC3339_MAX];
+
+        if (json_writer_new(&w) < 0)
+                return NULL;
+        rfc3339_format(loop_server_wall(dp->drain->env->loop), now);
+        json_open_object(w, NULL);
+        json_open_object(w, "metadata");
+        json_add_string(w, "uid", dp->pod->object.meta.uid);
+        json_close_object(w);
+        json_open_object(w, "status");
+        json_open_array(w, "conditions");
+        json_open_object(w, NULL);
+        json_add_string(w, "type", DISRUPTION_TARGET);
+        json_add_string(w, "status", "True");
+        json_add_string(w, "reason", "DeletionByVesper");
+        json_add_string(w, "message", "vesper deletes this pod: the time of its node is up");
+        json_add_string(w, "lastTransitionTime", now);
+        json_close_object(w);
+        json_close_array(w);
+        json_close_object(w);
+        json_close_object(w);
+        return json_writer_steal(w, NULL);
+}
+
+/* A pod that is to be deleted first gets the condition DisruptionTarget, as an evicted one does (KEP-3329): a Job's podFailurePolicy
+ * goes by it. True: its answer is waited for. Where it fails, or no time is left, the pod is deleted without. */
+static bool drain_pod_awaits_mark(DrainPod *dp) {
+        NodeDrain *d = dp->drain;
+        const ObjectMeta *m = &dp->pod->object.meta;
+        KubeTarget target = { .kind = dp->pod->object.kind, .ns = m->ns, .name = m->name, .subresource = "status" };
+        KubeCallOptions call = { .lane = HTTP_LANE_BULK, .guard = d->guard, .timeout_usec = MARK_USEC };
+        _cleanup_free_ char *body = NULL;
+
+        if (is_last_call(d) || dp->ended || drain_pod_known(dp)->object.meta.deletion_usec > 0)
+                return false;
+        if (dp->is_marked)
+                return dp->mark_call;
+        body = mark_body(dp);
+        dp->is_marked = body && kube_patch(d->client, &target, KUBE_PATCH_STRATEGIC, body, &call, on_marked, dp, &dp->mark_call) >= 0;
+        return dp->is_marked;
+}
+
 /* The plan is made anew: what is left until T has become less meanwhile. */
 static void on_admitted(EvictorAdmission *a, void *userdata) {
         DrainPod *dp = userdata;
@@ -336,8 +455,7 @@ static void drain_pod_delete(DrainPod *dp, int64_t grace_sec) {
         usec_t now = loop_now(d->env->loop);
 
         dp->eviction = eviction_free(dp->eviction);
-        if (dp->delete_call ||
-            (streq_ptr(dp->deleted_version, m->resource_version) && drain_pod_end_is_accepted(dp)))
+        if (dp->delete_call || drain_pod_delete_is_accepted(dp))
                 return; /* under way, or done and not yet in view */
         if (dp->look != LOOK_NONE && !is_last_call(d)) {
                 drain_pod_await_list(dp);
@@ -349,6 +467,8 @@ static void drain_pod_delete(DrainPod *dp, int64_t grace_sec) {
         }
         if (!evictor_has_permit(d->evictor) || !drain_pod_is_admitted(dp))
                 return; /* whoever gives it wakes us */
+        if (drain_pod_awaits_mark(dp))
+                return;
         dp->sent_blindly = !options.resource_version;
         if (free_and_strdup(&dp->sent_version, m->resource_version) < 0 ||
             kube_delete(d->client, &target, &options, &call, on_deleted, dp, &dp->delete_call) < 0) {
@@ -361,12 +481,12 @@ static void drain_pod_hold(DrainPod *dp, const PodPlan *p) {
         dp->drain->any_held = true;
         dp->eviction = eviction_free(dp->eviction);
         if (p->pod_class == POD_CLASS_PROTECTED) {
-                if (drain_pod_set_reason(dp, "Protected", p->protected_by, NULL))
+                if (drain_pod_set_wait(dp, POD_WAIT_PROTECTED, p->protected_by, NULL))
                         drain_pod_tell(dp, DRAIN_POD_BLOCKED, NULL);
         } else if (pod_is_critical(dp->pod))
-                (void) drain_pod_set_reason(dp, "WaitingForOthers", NULL, NULL);
+                (void) drain_pod_set_wait(dp, POD_WAIT_OTHERS, NULL, NULL);
         else
-                (void) drain_pod_set_reason(dp, "WaitingForProtected", NULL, NULL);
+                (void) drain_pod_set_wait(dp, POD_WAIT_PROTECTED_OTHERS, NULL, NULL);
 }
 
 /* With no grace at all: nothing runs that it could be for. Its kubelet does the same in a moment; so a
@@ -396,7 +516,7 @@ static void drain_pod_tell_due(DrainPod *dp, const PodPlan *p, usec_t wall_now) 
 
         if (!d->handler.on_due || due == USEC_INFINITY)
                 return;
-        at = drain_plan_warn_at(dp->met_usec, loop_from_wall(d->env->loop, due));
+        at = drain_plan_warn_at(dp->met_usec, loop_from_server_wall(d->env->loop, due));
         if (now < at)
                 timer_arm_earlier(d->timer, at);
         else if (!d->handler.on_due(d, drain_pod_known(dp), due, d->handler.userdata))
@@ -406,7 +526,7 @@ static void drain_pod_tell_due(DrainPod *dp, const PodPlan *p, usec_t wall_now) 
 bool drain_pod_is_awaited(const DrainPod *dp) {
         if (dp->eviction)
                 return dp->evicted || dp->vanished_usec > 0;
-        return !streq_ptr(dp->reason, "WaitingForOthers");
+        return dp->wait != POD_WAIT_OTHERS;
 }
 
 static void drain_pod_follow_plan(DrainPod *dp, const PodPlan *p) {
@@ -417,7 +537,7 @@ static void drain_pod_follow_plan(DrainPod *dp, const PodPlan *p) {
                 /* Often the watch is faster than the answer that it comes from. */
                 if (dp->eviction && !eviction_is_under_way(dp->eviction))
                         dp->eviction = eviction_free(dp->eviction);
-                (void) drain_pod_set_reason(dp, "Terminating", NULL, NULL);
+                (void) drain_pod_set_wait(dp, POD_WAIT_TERMINATING, NULL, NULL);
                 break;
         case POD_ACTION_HOLD:
                 drain_pod_hold(dp, p);

@@ -11,11 +11,13 @@
 #define PER_SECOND 500u
 /* At 500 a second the API server finishes 30 of them between two looks at its answers. */
 #define CROWD 80u
+/* What is admitted is a delete, and the condition that is set before it. */
+#define ADMISSION_REQUESTS 2u
 #define SLOW_USEC (2 * USEC_PER_SEC)
 #define FLOW_CONTROL_USEC USEC_PER_SEC
 
 static TokenBucket bucket(unsigned per_second) {
-        return (TokenBucket){ .burst = MAX(per_second / 3, 1u), .per_minute = (uint64_t) per_second * 60 };
+        return (TokenBucket){ .burst = MAX(per_second / 3, ADMISSION_REQUESTS), .per_minute = (uint64_t) per_second * 60 };
 }
 
 void eviction_window_init(EvictionWindow *w, unsigned start, unsigned max, unsigned evictions_per_second) {
@@ -54,8 +56,10 @@ bool eviction_window_takes_admission(EvictionWindow *w, usec_t now_usec, usec_t 
         if (is_closed(w, now_usec, ret_at_usec))
                 return false;
         *ret_at_usec = USEC_INFINITY;
-        if (w->n_admitted >= w->size || !token_bucket_take(&w->all, now_usec, ret_at_usec))
+        if (w->n_admitted >= w->size || !token_bucket_has(&w->all, ADMISSION_REQUESTS, now_usec, ret_at_usec))
                 return false;
+        for (unsigned i = 0; i < ADMISSION_REQUESTS; i++)
+                (void) token_bucket_take(&w->all, now_usec, ret_at_usec);
         w->n_admitted++;
         return true;
 }

@@ -9,6 +9,7 @@ const char *const eviction_answer_names[_EVICTION_ANSWER_MAX + 1] = {
         [EVICTION_REPLACED] = "Replaced",
         [EVICTION_BLOCKED_BY_PDB] = "BlockedByPDB",
         [EVICTION_PDB_NOT_OBSERVED] = "PDBNotObserved",
+        [EVICTION_PDB_NEVER_ALLOWS] = "PDBNeverAllows",
         [EVICTION_FLOW_CONTROL] = "FlowControl",
         [EVICTION_SEVERAL_PDBS] = "SeveralPDBs",
         [EVICTION_NAMESPACE_TERMINATING] = "NamespaceTerminating",

@@ -21,7 +21,8 @@
  *
  * A queue (one PDB) has at most one active wish: READY, IN_FLIGHT, or RESTING as the queue's probe. A wish with
  * trouble of its own (no answer, 5xx, not allowed) rests beside its queue, which goes on without it; one that an admission
- * webhook answered for is READY and IN_FLIGHT beside it, too.
+ * webhook answered for is READY and IN_FLIGHT beside it, too. So is, every 5 minutes, a wish behind a PDB that never allows
+ * (`is_request`): between two requests it is RESTING.
  */
 
 /* An eviction of a pod that is done or was not ready uses nothing of its PDB, whose status then says nothing
@@ -34,6 +35,10 @@
 /* Until somebody edits nothing helps; this is for an edit that nobody has told us of. */
 #define SEVERAL_PDBS_USEC (5 * USEC_PER_MINUTE)
 
+/* Behind a PDB that never allows, each pod is asked for so often; and not before the PDB has been so for a while: between the end of a
+ * pod and the making of its successor as many have to be healthy as there are. */
+#define NEVER_USEC (5 * USEC_PER_MINUTE)
+#define NEVER_STANDS_USEC (5 * USEC_PER_SEC)
 #define WEBHOOK_CHANGED_USEC (5 * USEC_PER_SEC)
 /* So long at the most, whatever Retry-After a webhook asks for. */
 #define WEBHOOK_USEC (30 * USEC_PER_SEC)
@@ -54,7 +59,7 @@ static const unsigned wish_edges[_WISH_STATE_MAX] = {
         [WISH_READY] = TO(WISH_IN_FLIGHT) | TO(WISH_QUEUED) | TO(WISH_RESTING) | TO(WISH_LOOSE),
         [WISH_QUEUED] = TO(WISH_READY) | TO(WISH_RESTING) | TO(WISH_LOOSE),
         [WISH_IN_FLIGHT] = TO(WISH_LOOSE),
-        [WISH_RESTING] = TO(WISH_READY) | TO(WISH_QUEUED) | TO(WISH_LOOSE),
+        [WISH_RESTING] = TO(WISH_READY) | TO(WISH_QUEUED) | TO(WISH_RESTING) | TO(WISH_LOOSE),
 };
 
 typedef struct PdbQueue {
@@ -63,6 +68,8 @@ typedef struct PdbQueue {
         List waiting;
         Eviction *active;
         bool gated;       /* somebody watches this PDB's status */
+        bool never;       /* it allows nothing as it stands ... */
+        usec_t never_usec; /* ... since then, loop_now() */
         int64_t allowed;  /* what we think is left of it */
         int64_t reported; /* what the status said last */
         Backoff backoff;  /* of probes */
@@ -83,6 +90,8 @@ struct Eviction {
         bool waits_for_room;     /* resting: our own count says that its PDB is used up, no status did */
         bool counted;            /* a status that came since shows this eviction already */
         bool released;           /* nobody's any more: freed when its call is answered */
+        bool is_request;         /* beside its queue, whose PDB never allows */
+        usec_t requested_usec;   /* loop_now(): when such a request was answered last; 0: never */
         Backoff backoff, webhook_backoff;
         usec_t webhook_usec; /* loop_now(): when a webhook answered last */
         Timer *timer;
@@ -311,13 +320,38 @@ static void queue_promote(PdbQueue *q) {
                 wish_set_state(w, WISH_READY);
 }
 
-static void wish_enqueue(Eviction *w) {
-        if (!w->queue) {
+/* Its PDB never allows: asked for all the same now, or when it is time. */
+static void wish_request(Eviction *w) {
+        usec_t now = loop_now(w->evictor->env->loop), at = usec_add(w->queue->never_usec, NEVER_STANDS_USEC);
+
+        if (w->requested_usec > 0)
+                at = MAX(at, usec_add(w->requested_usec, NEVER_USEC));
+        w->is_request = true;
+        if (now >= at)
                 wish_set_state(w, WISH_READY);
-                return;
+        else
+                wish_rest(w, at - now);
+}
+
+static void wish_enqueue(Eviction *w) {
+        w->is_request = false;
+        if (!w->queue)
+                wish_set_state(w, WISH_READY);
+        else if (w->queue->never && queue_is_closed(w->queue))
+                wish_request(w);
+        else {
+                wish_set_state(w, WISH_QUEUED);
+                queue_promote(w->queue);
         }
-        wish_set_state(w, WISH_QUEUED);
-        queue_promote(w->queue);
+}
+
+/* The gate of this queue has opened, or its PDB never allows, or may again: each wish goes where it belongs now. */
+static void queue_sort_anew(PdbQueue *q) {
+        LIST_FOREACH (w, &q->evictor->all, Eviction, all_node)
+                if (w->queue == q && q->active != w && (w->state == WISH_QUEUED || (w->is_request && w->state != WISH_IN_FLIGHT))) {
+                        wish_set_state(w, WISH_LOOSE);
+                        wish_enqueue(w);
+                }
 }
 
 /* A webhook is asked before the PDB, and may take its time: it holds up nobody else of its queue. Where the PDB allows
@@ -328,9 +362,10 @@ static bool wish_may_go_beside(const Eviction *w) {
 
 /* It has rested. */
 static void wish_wake(Eviction *w) {
-        if ((w->queue && w->queue->active == w) || wish_may_go_beside(w))
+        if ((w->queue && w->queue->active == w) || wish_may_go_beside(w)) {
+                w->is_request = false;
                 wish_set_state(w, WISH_READY);
-        else
+        } else
                 wish_enqueue(w);
 }
 
@@ -454,6 +489,10 @@ bool eviction_is_held(const Eviction *w) {
         return w->state == WISH_QUEUED && queue_is_closed(w->queue);
 }
 
+bool eviction_is_request(const Eviction *w) {
+        return w->is_request;
+}
+
 int eviction_set_pdb(Eviction *w, const char *pdb) {
         PdbQueue *q = NULL;
         int r;
@@ -499,12 +538,14 @@ void evictor_pdb_edited(Evictor *e, const char *ns) {
 }
 
 int evictor_set_allowed(Evictor *e, const char *ns, const char *pdb, int64_t allowed) {
+        bool was_closed;
         PdbQueue *q;
         int r;
 
         r = evictor_queue(e, ns, pdb, &q);
         if (r < 0)
                 return r;
+        was_closed = queue_is_closed(q);
         q->gated = true;
         q->allowed = q->reported = allowed;
         backoff_reset(&q->backoff);
@@ -515,8 +556,22 @@ int evictor_set_allowed(Evictor *e, const char *ns, const char *pdb, int64_t all
         else if (q->active && q->active->state == WISH_RESTING &&
                  (q->active->waits_for_room || answer_is_of_pdb(q->active->last)))
                 wish_wake(q->active);
+        if (q->never && was_closed != queue_is_closed(q))
+                queue_sort_anew(q);
         queue_promote(q);
         return 0;
+}
+
+void evictor_set_never(Evictor *e, const char *ns, const char *pdb, bool never) {
+        _cleanup_free_ char *key = strf("%s/%s", ns, pdb);
+        PdbQueue *q = key ? hashmap_get(e->queues, key) : NULL;
+
+        if (!q || q->never == never)
+                return;
+        q->never = never;
+        q->never_usec = loop_now(e->env->loop);
+        if (queue_is_closed(q))
+                queue_sort_anew(q);
 }
 
 void evictor_forget_pdb(Evictor *e, const char *ns, const char *pdb) {
@@ -526,6 +581,9 @@ void evictor_forget_pdb(Evictor *e, const char *ns, const char *pdb) {
         if (!q)
                 return;
         q->gated = false;
+        if (q->never)
+                queue_sort_anew(q);
+        q->never = false;
         queue_promote(q);
         queue_collect(q);
 }
@@ -564,6 +622,12 @@ static void wish_rest_alone(Eviction *w, usec_t at_least_usec) {
 
         wish_rest(w, MAX(delay, at_least_usec));
         wish_step_out(w);
+}
+
+/* The request behind a PDB that never allows has been heard. */
+static void wish_was_requested(Eviction *w) {
+        w->requested_usec = loop_now(w->evictor->env->loop);
+        wish_enqueue(w);
 }
 
 /* The PDB said no: the wish waits in its queue, as probe or behind the gate. */
@@ -609,6 +673,10 @@ static void wish_answered_by_webhook(Eviction *w, usec_t retry_after_usec) {
         usec_t delay = backoff_next(&w->webhook_backoff, w->evictor->env->random);
 
         w->webhook_usec = loop_now(w->evictor->env->loop);
+        if (w->is_request) {
+                wish_was_requested(w);
+                return;
+        }
         wish_rest(w, MAX(delay, MIN(retry_after_usec, WEBHOOK_USEC)));
         wish_step_out(w);
 }
@@ -623,6 +691,9 @@ static void wish_handle(Eviction *w, EvictionAnswer a, const char *by, usec_t re
         case EVICTION_BLOCKED_BY_PDB:
         case EVICTION_PDB_NOT_OBSERVED:
                 wish_blocked(w, by, retry_after_usec);
+                break;
+        case EVICTION_PDB_NEVER_ALLOWS:
+                wish_was_requested(w);
                 break;
         case EVICTION_WEBHOOK:
                 wish_answered_by_webhook(w, retry_after_usec);
@@ -665,6 +736,8 @@ static void on_answer(const KubeReply *reply, void *userdata) {
         EvictionAnswer a;
 
         a = eviction_classify(reply->error, &by);
+        if (w->is_request && answer_is_of_pdb(a))
+                a = EVICTION_PDB_NEVER_ALLOWS;
         wish_set_state(w, WISH_LOOSE);
         w->last = a;
         e->stats.answers[a]++;
@@ -763,7 +836,7 @@ static void evictor_give_admissions(Evictor *e, usec_t now) {
 
 /* It goes beside its queue, whose gate has closed while it waited for the window. */
 static bool wish_went_stale(const Eviction *w) {
-        return w->queue && w->queue->active != w && queue_is_closed(w->queue);
+        return w->queue && w->queue->active != w && !w->is_request && queue_is_closed(w->queue);
 }
 
 static void evictor_send_evictions(Evictor *e, usec_t now) {

@@ -11,6 +11,10 @@
  *                         disruptionsAllowed is 0 no request is sent, and the next goes out when the status
  *                         says there is room. Where nobody does (the agent) it is one probe at a time with
  *                         backoff and jitter.
+ *   PDB that can never    (evictor_set_never()) each pod is asked for once, beside the queue, and again every 5 minutes,
+ *   allow                 though the status allows nothing: operators use such a PDB on purpose, act on the eviction
+ *                         *request* in an admission webhook, and move the pod themselves. The API server asks admission
+ *                         webhooks before the PDB
  * A pod learns its PDB from whoever wished (hint), or from the refusal.
  *
  * What a status allows is counted down by each eviction; used up by that count alone, with no status since, the
@@ -79,6 +83,8 @@ bool eviction_is_under_way(const Eviction *e);           /* a request has been s
 void eviction_set_grace(Eviction *e, int64_t grace_sec); /* for the next request */
 /* It waits behind a gate: the PDB's status allows nothing now, and so nothing is asked. */
 bool eviction_is_held(const Eviction *e);
+/* Its PDB never allows, and it is asked for all the same: now, or in a few minutes again. */
+bool eviction_is_request(const Eviction *e);
 /* The PDB that matches it now (NULL: none): moves the wish between queues. */
 int eviction_set_pdb(Eviction *e, const char *pdb);
 
@@ -92,6 +98,8 @@ void evictor_pdb_edited(Evictor *e, const char *ns);
 /* What the PDB's status says: evictions that may go out now. Gates the queue of this PDB from here on;
  * allowed > 0 wakes it. */
 int evictor_set_allowed(Evictor *e, const char *ns, const char *pdb, int64_t allowed);
+/* never: the PDB allows no eviction as it stands (kube_pdb_never_allows()). After evictor_set_allowed(), which made its queue. */
+void evictor_set_never(Evictor *e, const char *ns, const char *pdb, bool never);
 /* The PDB is gone, or nobody watches it any more: its pods go on without a gate. */
 void evictor_forget_pdb(Evictor *e, const char *ns, const char *pdb);
 

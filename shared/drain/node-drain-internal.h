@@ -30,6 +30,8 @@ typedef struct DrainPod {
         usec_t vanished_usec;  /* an eviction said that it is gone, loop_now(); 0: none did */
         EvictorAdmission *admission; /* for a delete: asked for, given, or held by delete_call */
         bool wants_admission;        /* as of its last plan */
+        bool is_marked;      /* the condition DisruptionTarget was asked for */
+        KubeCall *mark_call;
         KubeCall *delete_call;
         char *sent_version;    /* resourceVersion that our delete was decided on */
         char *deleted_version; /* the same of one that was accepted */
@@ -40,7 +42,7 @@ typedef struct DrainPod {
         unsigned n_conflicts;     /* deletes in a row that found another pod than they were decided on */
         usec_t delete_retry_usec; /* loop_now() */
         Backoff delete_backoff;
-        const char *reason; /* static */
+        PodWait wait;
         char *detail, *message;
         usec_t since_usec;
         usec_t met_usec; /* loop_now(): when the drain met it */

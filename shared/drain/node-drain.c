@@ -109,7 +109,7 @@ static int node_drain_note_pod(NodeDrain *d, const KubePod *pod, DrainPod **ret)
                 if (!dp)
                         return -ENOMEM;
                 dp->drain = d;
-                dp->since_usec = loop_wall(d->env->loop);
+                dp->since_usec = loop_server_wall(d->env->loop);
                 dp->met_usec = loop_now(d->env->loop);
                 dp->delete_backoff = (Backoff){ .base_usec = 250 * USEC_PER_MSEC,
                                                 .cap_usec = 5 * USEC_PER_SEC,
@@ -339,7 +339,7 @@ static void node_drain_prove_later(NodeDrain *d) {
 }
 
 static void on_pod_of_proof(PodWalk *w, KubePod *pod) {
-        if (drain_waits_for(pod, &w->drain->rules, loop_wall(w->drain->env->loop)))
+        if (drain_waits_for(pod, &w->drain->rules, loop_server_wall(w->drain->env->loop)))
                 w->left++;
 }
 
@@ -440,30 +440,13 @@ static void node_drain_step(NodeDrain *d, usec_t wall_now) {
         node_drain_set_state(d, expired ? NODE_DRAIN_EXPIRED : NODE_DRAIN_DRAINING);
 }
 
-const char *drain_blocker_remedy(const DrainBlocker *b) {
-        if (streq(b->reason, eviction_answer_to_string(EVICTION_BLOCKED_BY_PDB)))
-                return "it goes once this budget allows a disruption: more healthy pods elsewhere, or a lower minAvailable";
-        if (streq(b->reason, eviction_answer_to_string(EVICTION_SEVERAL_PDBS)))
-                return "more than one PodDisruptionBudget matches it, which the eviction API never lets pass: make them disjoint";
-        if (streq(b->reason, eviction_answer_to_string(EVICTION_WEBHOOK)))
-                return "this admission webhook answers for its eviction, and may be moving the pod itself: vesper asks again, and if nothing moves, see whoever runs the webhook";
-        if (streq(b->reason, eviction_answer_to_string(EVICTION_FORBIDDEN)))
-                return "the authorizer or an admission plugin refuses its eviction";
-        if (streq(b->reason, eviction_answer_to_string(EVICTION_REFUSED_FOR_GOOD)) ||
-            streq(b->reason, "DeleteFailed"))
-                return "the API server does not take the request: see its message";
-        if (streq(b->reason, "Protected"))
-                return "it opted out of drains by this key: the node waits until it ends or the key goes";
-        return NULL;
-}
-
 static void on_timer(Timer *t, void *userdata) {
         NodeDrain *d = userdata;
         usec_t wall_now, next;
 
         if (d->handler.before_act)
                 d->handler.before_act(d, d->handler.userdata);
-        wall_now = loop_wall(d->env->loop);
+        wall_now = loop_server_wall(d->env->loop);
         d->acted_usec = loop_now(d->env->loop);
         next = node_drain_act(d, wall_now);
         if (d->rules.deadline_usec > wall_now)
@@ -471,7 +454,7 @@ static void on_timer(Timer *t, void *userdata) {
         node_drain_list_pods(d);
         node_drain_step(d, wall_now);
         if (next != USEC_INFINITY)
-                timer_arm_earlier(d->timer, loop_from_wall(d->env->loop, next));
+                timer_arm_earlier(d->timer, loop_from_server_wall(d->env->loop, next));
 
         if (d->changed) {
                 d->changed = false;
@@ -484,7 +467,7 @@ void node_drain_wake(NodeDrain *d) {
 }
 
 void node_drain_pod_seen(NodeDrain *d, const KubePod *pod) {
-        if (drain_waits_for(pod, &d->rules, loop_wall(d->env->loop)))
+        if (drain_waits_for(pod, &d->rules, loop_server_wall(d->env->loop)))
                 d->proof_spoilt = true;
         if (d->state == NODE_DRAIN_DRAINED && d->proof_spoilt) {
                 node_drain_prove_later(d);
@@ -497,7 +480,7 @@ void node_drain_pod_changed(NodeDrain *d, const KubePod *pod) {
         const DrainPod *dp = hashmap_get(d->pods, pod->object.meta.uid);
 
         if (dp && dp->evicted && pod->object.meta.deletion_usec > 0 &&
-            drain_waits_for(pod, &d->rules, loop_wall(d->env->loop)))
+            drain_waits_for(pod, &d->rules, loop_server_wall(d->env->loop)))
                 node_drain_tell_later(d);
         else
                 node_drain_wake(d);

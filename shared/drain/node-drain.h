@@ -23,6 +23,7 @@
 #include "drain-plan.h"
 #include "evictor.h"
 #include "hashmap.h"
+#include "pod-wait.h"
 
 typedef struct NodeDrain NodeDrain;
 
@@ -43,16 +44,12 @@ const char *node_drain_state_to_string(NodeDrainState s);
 /* One pod that is still there, and why. Strings are borrowed until the loop goes on. */
 typedef struct DrainBlocker {
         const char *ns, *name, *uid;
-        /* "Terminating", "BlockedByPDB", "Protected", "SeveralPDBs", "EvictionWebhook", ... */
-        const char *reason;
+        PodWait wait;
         const char *detail;  /* the PDB's name, the webhook's, the annotation's key, or "" */
         const char *message; /* the webhook's or the server's words, or "" */
         usec_t since_usec;   /* wall clock: when this reason began */
         usec_t end_usec; /* wall clock: when the grace of one that is terminating is over; 0: it is not */
 } DrainBlocker;
-
-/* What a person can do about it, static, without a full stop; NULL: nothing, it passes by itself. */
-const char *drain_blocker_remedy(const DrainBlocker *b);
 
 /* What happened to one pod, for journal and Event. */
 typedef enum DrainPodEvent {
@@ -73,9 +70,9 @@ typedef struct NodeDrainHandler {
          * drain_plan_warn_at() on, each time that the drain looks at the pod: the handler remembers whom it has
          * warned of which T. False: not now, ask again in a few seconds. May be NULL. */
         bool (*on_due)(NodeDrain *d, const KubePod *pod, usec_t at_usec, void *userdata);
-        /* The PDB that matches this pod, borrowed, or NULL (nobody knows, or none). May be NULL: never
+        /* The PDB that the API server would ask about this pod, borrowed, or NULL (nobody knows, or none). May be NULL: never
          * known. */
-        const char *(*pdb_of)(const KubePod *pod, void *userdata);
+        const KubePdb *(*pdb_of)(const KubePod *pod, void *userdata);
         /* The containers of this terminating pod have ended, as somebody on its node has seen himself: not
          * what the API says. Such a pod is not waited for but taken off the API (drain_may_finish()), which
          * its kubelet does seconds later. May be NULL: never known. */

@@ -12,7 +12,7 @@
 
 typedef enum PodClass {
         POD_CLASS_STATIC,      /* mirror pod: the kubelet's own; not evicted, not waited for */
-        POD_CLASS_DAEMON,      /* DaemonSet: would be made again at once; not evicted, not waited for */
+        POD_CLASS_DAEMON,      /* KubePod.is_daemon: would be made again at once; not evicted, not waited for */
         POD_CLASS_TERMINAL,    /* Succeeded or Failed: holds nothing */
         POD_CLASS_TERMINATING, /* on its way out: waited for */
         POD_CLASS_PROTECTED,   /* opted out: see the key */

@@ -61,8 +61,8 @@ struct Loop {
         TokenBucket wakeups;         /* per_minute 0: as many as come */
         uint64_t wakeups_per_minute; /* the same where nothing is stretched */
 
-        /* The API server's wall clock at the zero of loop_now(), once it has answered. */
-        usec_t server_zero_usec;
+        /* Bounds of the API server's wall clock at the zero of loop_now(), once it has answered. */
+        usec_t server_earliest_usec, server_latest_usec;
         bool knows_server_clock, follows_server_clock;
 
         /* Virtual: */

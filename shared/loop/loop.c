@@ -176,7 +176,7 @@ usec_t loop_machine_wall(const Loop *l) {
 }
 
 usec_t loop_server_wall(const Loop *l) {
-        return l->knows_server_clock ? usec_add(l->server_zero_usec, loop_now(l)) : loop_machine_wall(l);
+        return l->knows_server_clock ? usec_add(l->server_earliest_usec, loop_now(l)) : loop_machine_wall(l);
 }
 
 usec_t loop_wall(const Loop *l) {
@@ -187,13 +187,18 @@ void loop_follow_server_clock(Loop *l) {
         l->follows_server_clock = true;
 }
 
-/* The zero lies between two bounds. What was assumed before is kept as far as it fits. */
+/* Each answer bounds the zero; together they bound it closer. An answer that does not fit begins anew: a clock was set, or the two
+ * have drifted apart. Nothing happens too early by the earliest of the zeros. */
 void loop_note_server_clock(Loop *l, usec_t date_usec, usec_t sent_usec, usec_t received_usec) {
-        usec_t earliest = usec_sub(date_usec, received_usec), latest = usec_sub(usec_add(date_usec, USEC_PER_SEC), sent_usec), zero;
+        usec_t earliest = usec_sub(date_usec, received_usec), latest = usec_sub(usec_add(date_usec, USEC_PER_SEC), sent_usec);
 
         assert(l && sent_usec <= received_usec);
-        zero = l->knows_server_clock ? l->server_zero_usec : usec_sub(loop_machine_wall(l), loop_now(l));
-        l->server_zero_usec = MIN(MAX(zero, earliest), latest);
+        if (l->knows_server_clock && earliest <= l->server_latest_usec && latest >= l->server_earliest_usec) {
+                earliest = MAX(earliest, l->server_earliest_usec);
+                latest = MIN(latest, l->server_latest_usec);
+        }
+        l->server_earliest_usec = earliest;
+        l->server_latest_usec = latest;
         l->knows_server_clock = true;
 }
 
@@ -214,8 +219,12 @@ usec_t loop_to_wall(const Loop *l, usec_t at_usec) {
         return translate(at_usec, loop_now(l), loop_wall(l));
 }
 
-usec_t loop_server_to_wall(const Loop *l, usec_t at_usec) {
+usec_t loop_to_server_wall(const Loop *l, usec_t at_usec) {
         return translate(at_usec, loop_now(l), loop_server_wall(l));
+}
+
+usec_t loop_from_server_wall(const Loop *l, usec_t wall_usec) {
+        return translate(wall_usec, loop_server_wall(l), loop_now(l));
 }
 
 sd_event *loop_sd_event(Loop *l) {

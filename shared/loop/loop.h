@@ -74,16 +74,16 @@ usec_t timer_due(const Timer *t); /* USEC_INFINITY if not armed */
 /* -- the clock of the API server ---------------------------------------------------------------------------------------- */
 
 /* Deadlines in API objects (deletionTimestamp and a grace period) are times of the API server's clock, which may be hours away from
- * the machine's. The header Date of the API server's answers tells its clock, and the boot-time clock carries it on: to a second
- * after one answer, closer after many. */
+ * the machine's. The header Date of the API server's answers tells its clock, and the boot-time clock carries it on: at most a
+ * second behind after one answer, less after many, and never ahead. */
 
 /* Takes note of an answer: at some moment between sent_usec and received_usec (loop_now()) the clock showed date_usec, cut to its
  * second. */
 void loop_note_server_clock(Loop *l, usec_t date_usec, usec_t sent_usec, usec_t received_usec);
-/* The API server's wall clock now, and at an instant of this loop's clock; before its first answer that of the machine. Both
- * saturate. */
+/* The API server's wall clock now, as loop_to_wall() and as loop_from_wall(); before its first answer that of the machine. */
 usec_t loop_server_wall(const Loop *l);
-usec_t loop_server_to_wall(const Loop *l, usec_t at_usec);
+usec_t loop_to_server_wall(const Loop *l, usec_t at_usec);
+usec_t loop_from_server_wall(const Loop *l, usec_t wall_usec);
 /* From now on loop_wall(), loop_from_wall() and loop_to_wall() go by the API server's clock. */
 void loop_follow_server_clock(Loop *l);
 /* By how much the machine's clock is ahead of the API server's; negative: behind. 0 before its first answer. Microseconds. */

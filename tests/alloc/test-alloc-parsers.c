@@ -1088,7 +1088,7 @@ static int do_queue_told(void) {
 }
 
 static int do_heard_condition(void) {
-        const DrainBlocker blockers[] = { { .ns = "n", .name = "p", .reason = "BlockedByPDB", .detail = "b" } };
+        const DrainBlocker blockers[] = { { .ns = "n", .name = "p", .wait = POD_WAIT_PDB, .detail = "b" } };
         const HeardWords words = { .notice = &queue_notice, .how_far = "1 pod is left" };
         char *message = NULL;
         Condition c;

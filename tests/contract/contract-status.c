@@ -194,7 +194,7 @@ TEST_CASE(coordinator_tells_each_phase) {
                 .ns = "web",
                 .name = "web-0",
                 .uid = "u",
-                .reason = "BlockedByPDB",
+                .wait = POD_WAIT_PDB,
                 .detail = "web",
                 .message = "The disruption budget web needs 3 healthy pods and has 3 currently",
                 .since_usec = UINT64_C(1790000000) * USEC_PER_SEC,

@@ -13,6 +13,9 @@
 #define ANSWER_USEC (200 * USEC_PER_MSEC)
 /* A view follows the store within this, where nothing is in the way. */
 #define VIEW_USEC (5 * USEC_PER_SEC)
+/* Evictions of one pod behind a budget that allows nothing as it stands, in so long a time. */
+#define REQUESTS_USEC (5 * USEC_PER_MINUTE)
+#define REQUESTS_MAX 4u
 /* After a silence, what happened in it is told within this. */
 #define NEWS_USEC (200 * USEC_PER_MSEC)
 /* Volumes that do not move for so long are given up. */
@@ -221,6 +224,27 @@ static const cJSON *pod_in(const SimCheck *c, const char *url) {
         return fake_get(c->world->cluster, FAKE_PODS, a, b);
 }
 
+/* Requests for one pod behind a budget that allows nothing as it stands. */
+typedef struct Requested {
+        usec_t since_usec;
+        unsigned n;
+} Requested;
+
+/* Such a pod is asked for once in five minutes; a few times more where an answer was lost, or its drain began anew. */
+static bool is_request(SimCheck *c, const SimLife *life, const cJSON *pdb, const cJSON *pod) {
+        _cleanup_free_ char *key = NULL;
+        Requested *r;
+
+        if (fj_int(pdb, 0, "status", "expectedPods", NULL) <= 0 ||
+            fj_int(pdb, 0, "status", "desiredHealthy", NULL) < fj_int(pdb, 0, "status", "expectedPods", NULL))
+                return false;
+        key = MUST(strf("%s %u %u %s", life->process->user, life->number, life->term, fj_string(pod, "metadata", "uid", NULL)));
+        r = sim_check_entry(c->requested, key, sizeof(Requested));
+        if (sim_world_now(c->world) >= usec_add(r->since_usec, REQUESTS_USEC))
+                *r = (Requested){ .since_usec = sim_world_now(c->world) };
+        return ++r->n <= REQUESTS_MAX;
+}
+
 /* A coordinator sees the budgets: what is known to be refused is not asked for. */
 static void check_gate(SimCheck *c, const SimLife *life, const cJSON *pod) {
         const cJSON *pdb;
@@ -242,7 +266,8 @@ static void check_gate(SimCheck *c, const SimLife *life, const cJSON *pod) {
 
                 if (since && *since > 0 && sim_world_now(c->world) > *since + VIEW_USEC &&
                     fake_object_selector_matches(fj_get(pdb, "spec", "selector", NULL),
-                                                 fj_get(pod, "metadata", "labels", NULL)))
+                                                 fj_get(pod, "metadata", "labels", NULL)) &&
+                    !is_request(c, life, pdb, pod))
                         sim_check_broken(c, "gate", "%s evicts pod %s, and its budget %s has allowed nothing for %" PRIu64
                                          " ms",
                                          life->process->name, fj_string(pod, "metadata", "name", NULL), key,

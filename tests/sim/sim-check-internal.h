@@ -65,6 +65,7 @@ struct SimCheck {
         Hashmap *proofs;     /* SimProof, by user and node */
         Hashmap *asked;      /* SimAsked, by user and "ns/name" of the pod, or instance */
         Hashmap *bound;      /* usec_t: since when this pod has its node, by uid */
+        Hashmap *requested;  /* Requested of sim-check-calls.c, by user, life and uid of a pod */
         Hashmap *closed;     /* usec_t: since when this PDB allows nothing, by "ns/name" */
         Hashmap *ended;      /* uint8_t: its containers have ended, by uid of the pod */
         FakeContainerWatch containers;

@@ -35,6 +35,7 @@ SimCheck *sim_check_new(SimWorld *w) {
         c->asked = map_new();
         c->bound = map_new();
         c->closed = map_new();
+        c->requested = map_new();
         c->opted = map_new();
         c->ended = map_new();
         c->containers = (FakeContainerWatch){ .on_ended = on_ended, .userdata = c };
@@ -63,6 +64,7 @@ SimCheck *sim_check_free(SimCheck *c) {
         hashmap_free_with(c->asked, mfree);
         hashmap_free_with(c->bound, mfree);
         hashmap_free_with(c->closed, mfree);
+        hashmap_free_with(c->requested, mfree);
         hashmap_free_with(c->opted, mfree);
         hashmap_free_with(c->ended, mfree);
         free(c->violation);

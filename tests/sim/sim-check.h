@@ -28,7 +28,7 @@
  *   charged     in the status of a NodeDisruptionBudget no more nodes that are Ready are charged than it allows
  *   admitted    the webhooks together let no more deletions of available nodes pass than it allows
  *   paused      a coordinator takes hold of none while a person has paused removals, but of those
- *   gate        a coordinator sends no eviction to a budget that it sees closed
+ *   gate        a coordinator sends no eviction to a budget that it sees closed, but a few to one that allows nothing as it stands
  *   protected   a coordinator does not touch a pod that opted out while nothing forces: neither an
  *               interruption, as its node tells, nor T
  *   daemon      DaemonSet, static and mirror pods are left alone
@@ -82,7 +82,7 @@
 #include "http-transport.h"
 #include "sim-world.h"
 
-#define SIM_CHECK_PER_SECOND 600u
+#define SIM_CHECK_PER_SECOND 800u
 #define SIM_CHECK_SAME_PER_SECOND 10u
 
 typedef struct SimLife SimLife;

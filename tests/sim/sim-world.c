@@ -195,6 +195,7 @@ static void allow_coordinators(SimWorld *w) {
         allow(w, "patch", "", "nodes/status", NULL);
         allow(w, "list,watch,delete", "", "pods", NULL);
         allow(w, "create", "", "pods/eviction", NULL);
+        allow(w, "patch", "", "pods/status", NULL);
         allow(w, "create,patch", "", "events", NULL);
         allow(w, "list,watch", "policy", "poddisruptionbudgets", NULL);
         allow(w, "list,watch", "storage.k8s.io", "volumeattachments", NULL);

@@ -188,6 +188,7 @@ static void allow(FakeAuthz *a) {
         fake_authz_allow(a, USER, "patch", "", "nodes/status", NULL);
         fake_authz_allow(a, USER, "list,watch,delete", "", "pods", NULL);
         fake_authz_allow(a, USER, "create", "", "pods/eviction", NULL);
+        fake_authz_allow(a, USER, "patch", "", "pods/status", NULL);
         fake_authz_allow(a, USER, "create,patch", "", "events", NULL);
         fake_authz_allow(a, USER, "list,watch", "policy", "poddisruptionbudgets", NULL);
         fake_authz_allow(a, USER, "list,watch", "storage.k8s.io", "volumeattachments", NULL);

@@ -28,6 +28,7 @@ typedef struct Bench {
         const char *ended; /* the pod whose containers have */
         const char *pdb;   /* what pdb_of says of every pod; NULL: nobody knows */
         const char *pdb_app; /* ... of this label app; NULL: of any */
+        KubePdb known_pdb;
         bool know_pdbs;
         unsigned n_changed;
         unsigned n_unanswered; /* evictions that were told without an answer */
@@ -127,14 +128,15 @@ static inline void on_pod(NodeDrain *d, DrainPodEvent e, const KubePod *pod, con
         assert_true(!report || e == DRAIN_POD_EVICTED || e == DRAIN_POD_BLOCKED);
         strbuf_addf(&b->trace, "%s%s %s", b->trace.size > 0 ? "; " : "", words[e], pod->object.meta.name);
         if (e == DRAIN_POD_BLOCKED)
-                strbuf_addf(&b->trace, " %s%s%s", blocker->reason, blocker->detail[0] ? " " : "",
+                strbuf_addf(&b->trace, " %s%s%s", pod_wait_to_string(blocker->wait), blocker->detail[0] ? " " : "",
                             blocker->detail);
 }
 
-static inline const char *on_pdb_of(const KubePod *pod, void *userdata) {
-        const Bench *b = userdata;
+static inline const KubePdb *on_pdb_of(const KubePod *pod, void *userdata) {
+        Bench *b = userdata;
 
-        return !b->pdb_app || streq_ptr(object_meta_label(&pod->object.meta, "app"), b->pdb_app) ? b->pdb : NULL;
+        b->known_pdb.object.meta.name = (char *) b->pdb;
+        return b->pdb && (!b->pdb_app || streq_ptr(object_meta_label(&pod->object.meta, "app"), b->pdb_app)) ? &b->known_pdb : NULL;
 }
 
 static inline bool on_has_ended(const KubePod *pod, void *userdata) {
@@ -198,7 +200,7 @@ static inline void assert_blockers(Bench *b, const char *expected) {
         list = node_drain_blockers(b->drain, &n);
         assert_int_equal(n, node_drain_pods_left(b->drain));
         for (size_t i = 0; i < n; i++)
-                strbuf_addf(&text, "%s%s %s%s%s", i > 0 ? ", " : "", list[i].name, list[i].reason,
+                strbuf_addf(&text, "%s%s %s%s%s", i > 0 ? ", " : "", list[i].name, pod_wait_to_string(list[i].wait),
                             list[i].detail[0] ? " " : "", list[i].detail);
         assert_string_equal(strbuf_str(&text), expected);
 }

@@ -117,7 +117,7 @@ TEST_CASE(test_webhook) {
         DrainBlocker blocker = { .ns = "shop",
                                  .name = "vm",
                                  .uid = "u",
-                                 .reason = "EvictionWebhook",
+                                 .wait = POD_WAIT_WEBHOOK,
                                  .detail = "vm.example.com",
                                  .message = "it is being moved",
                                  .since_usec = RIG_START_WALL };
@@ -152,7 +152,7 @@ TEST_CASE(test_progress) {
                 blockers[i] = (DrainBlocker){ .ns = "shop",
                                               .name = names[i],
                                               .uid = "u",
-                                              .reason = "BlockedByPDB",
+                                              .wait = POD_WAIT_PDB,
                                               .detail = "web",
                                               .message = "no",
                                               .since_usec = RIG_START_WALL };
@@ -197,7 +197,7 @@ TEST_CASE(test_progress) {
         blockers[0] = (DrainBlocker){ .ns = "shop",
                                       .name = "job",
                                       .uid = "u",
-                                      .reason = "Protected",
+                                      .wait = POD_WAIT_PROTECTED,
                                       .detail = "a/key",
                                       .message = "",
                                       .since_usec = RIG_START_WALL };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cmocka-test.h"
-#include "eviction.h"
+#include "pod-wait.h"
 #include "string-util.h"
 
 /* Answers of kube-apiserver 1.34 (pkg/registry/core/pod/storage/eviction.go), as they come over the wire. */
@@ -160,8 +160,30 @@ TEST_CASE(test_words) {
         assert_null(eviction_answer_to_string(_EVICTION_ANSWER_INVALID));
 }
 
+/* One table for everybody: names read back, who can do something is told what, and ranks put that first. */
+TEST_CASE(test_waits) {
+        for (PodWait w = 0; w < _POD_WAIT_MAX; w++) {
+                assert_int_equal(pod_wait_from_string(pod_wait_to_string(w)), w);
+                assert_int_equal(pod_wait_passes(w), pod_wait_remedy(w) == NULL);
+                assert_true(!pod_wait_is_turn(w) || pod_wait_passes(w));
+                for (PodWait other = 0; other < _POD_WAIT_MAX; other++)
+                        if (!pod_wait_passes(w) && pod_wait_passes(other))
+                                assert_true(pod_wait_rank(w) < pod_wait_rank(other));
+        }
+        assert_int_equal(pod_wait_from_string("Unheard"), _POD_WAIT_INVALID);
+        assert_int_equal(pod_wait_from_string(NULL), _POD_WAIT_INVALID);
+        assert_false(pod_wait_passes(_POD_WAIT_INVALID)); /* somebody may have to do something */
+        assert_null(pod_wait_to_string(_POD_WAIT_INVALID));
+        for (EvictionAnswer a = 0; a < _EVICTION_ANSWER_MAX; a++) {
+                assert_int_not_equal(pod_wait_of_answer(a), _POD_WAIT_INVALID);
+                if (!eviction_answer_is_final(a))
+                        assert_string_equal(pod_wait_to_string(pod_wait_of_answer(a)), eviction_answer_to_string(a));
+        }
+}
+
 int main(void) {
         static const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_waits),
                 cmocka_unit_test(test_answers),
                 cmocka_unit_test(test_words_of),
                 cmocka_unit_test(test_no_error),

@@ -703,6 +703,83 @@ TEST_CASE(test_webhook_pod_changed) {
         assert_int_equal(b->n_requests, before);
 }
 
+/* A PDB that allows nothing as it stands: each pod is asked for once, and again after five minutes, whoever answers. */
+TEST_CASE(test_never) {
+        static const struct {
+                const char *what;
+                Answer answer;
+                EvictionAnswer expected;
+        } rows[] = {
+                { "its PDB refuses", { 429, BLOCKED, NULL, false }, EVICTION_PDB_NEVER_ALLOWS },
+                { "a webhook denies it", { 403, HOOKED, NULL, false }, EVICTION_WEBHOOK },
+        };
+
+        for (size_t k = 0; k < ELEMENTSOF(rows); k++) {
+                _cleanup_(bench_freep) Bench *b = bench_new(NULL);
+
+                print_message("  %s\n", rows[k].what);
+                b->now = rows[k].answer;
+                assert_return_code(evictor_set_allowed(b->evictor, "shop", "web", 0), 0);
+                for (size_t i = 0; i < 3; i++)
+                        wish(b, i, "web");
+                run_for(b, USEC_PER_MINUTE);
+                assert_int_equal(b->n_requests, 0); /* it may allow one again: its gate is closed */
+                evictor_set_never(b->evictor, "shop", "web", true);
+                run_for(b, 2 * USEC_PER_SEC);
+                assert_int_equal(b->n_requests, 0); /* a moment between two pods may look like that */
+                run_for(b, 4 * USEC_PER_MINUTE);
+                assert_int_equal(b->n_requests, 3);
+                assert_int_equal(evictor_stats(b->evictor).answers[rows[k].expected], 3);
+                for (size_t i = 0; i < 3; i++) {
+                        assert_int_equal(b->reports[i].answer, rows[k].expected);
+                        assert_true(eviction_is_request(b->wishes[i]));
+                        eviction_pod_changed(b->wishes[i]);
+                }
+                run_for(b, 55 * USEC_PER_SEC);
+                assert_int_equal(b->n_requests, 3);
+                run_for(b, 10 * USEC_PER_SEC);
+                assert_int_equal(b->n_requests, 6);
+
+                print_message("  a pod that comes later is asked for at once\n");
+                wish(b, 3, "web");
+                run_for(b, 2 * ANSWER_USEC);
+                assert_int_equal(b->n_requests, 7);
+
+                print_message("  it gives way: one after the other, as its status says\n");
+                b->now = (Answer){ 201, CREATED, NULL, false };
+                assert_return_code(evictor_set_allowed(b->evictor, "shop", "web", 1), 0);
+                evictor_set_never(b->evictor, "shop", "web", false);
+                run_for(b, 3 * ANSWER_USEC);
+                assert_int_equal(n_accepted(b), 1);
+                assert_return_code(evictor_set_allowed(b->evictor, "shop", "web", 0), 0);
+                run_for(b, USEC_PER_MINUTE);
+                assert_int_equal(n_accepted(b), 1);
+                assert_return_code(evictor_set_allowed(b->evictor, "shop", "web", 3), 0);
+                run_for(b, USEC_PER_MINUTE);
+                assert_int_equal(n_accepted(b), 4);
+                assert_int_equal(b->n_requests, 11);
+        }
+}
+
+/* Between the end of a pod and the making of its successor as many have to be healthy as there are. */
+TEST_CASE(test_never_for_a_moment) {
+        _cleanup_(bench_freep) Bench *b = bench_new(NULL);
+
+        b->now = (Answer){ 429, BLOCKED, NULL, false };
+        assert_return_code(evictor_set_allowed(b->evictor, "shop", "web", 0), 0);
+        wish(b, 0, "web");
+        for (unsigned i = 0; i < 20; i++) {
+                evictor_set_never(b->evictor, "shop", "web", i % 2 == 0);
+                run_for(b, 4 * USEC_PER_SEC);
+        }
+        assert_int_equal(b->n_requests, 0);
+        evictor_set_never(b->evictor, "shop", "web", true);
+        evictor_forget_pdb(b->evictor, "shop", "web"); /* nobody watches it any more: probes, with backoff */
+        run_for(b, USEC_PER_SEC);
+        assert_in_range(b->n_requests, 1, 3);
+        assert_int_equal(b->reports[0].answer, EVICTION_BLOCKED_BY_PDB);
+}
+
 /* A webhook that takes its time, as when it cannot be called, is asked beside the others of the PDB, but not behind
  * a closed gate. */
 TEST_CASE(test_slow_webhook) {
@@ -1036,15 +1113,15 @@ TEST_CASE(test_admissions_and_rate) {
         loop_set_pace(l, 50, 20 * MSEC);
         for (size_t i = 0; i < 100; i++)
                 wish(b, i, NULL);
-        admit(b, 0, 140);
+        admit(b, 0, 70);
         run_for(b, MSEC);
         print_message("  they are first, and what is left of the rate is the evictions'\n");
-        assert_int_equal(b->n_admitted, 140);
-        assert_int_equal(b->n_requests, 166 - 140);
+        assert_int_equal(b->n_admitted, 70);
+        assert_int_equal(b->n_requests, 166 - 140); /* each admission is two requests */
         assert_int_equal(loop_pace(l), 60 * MSEC);
         run_for(b, 50 * MSEC);
         assert_in_range(b->n_requests, 166 - 140 + 24, 166 - 140 + 26);
-        end_admissions(b, 140, NULL);
+        end_admissions(b, 70, NULL);
         run_for(b, USEC_PER_SEC);
         assert_int_equal(n_accepted(b), 100);
         assert_int_equal(loop_pace(l), 20 * MSEC);
@@ -1110,6 +1187,8 @@ int main(void) {
                 cmocka_unit_test(test_trouble_comes_back),
                 cmocka_unit_test(test_webhook),
                 cmocka_unit_test(test_webhook_pod_changed),
+                cmocka_unit_test(test_never),
+                cmocka_unit_test(test_never_for_a_moment),
                 cmocka_unit_test(test_slow_webhook),
                 cmocka_unit_test(test_several_pdbs),
                 cmocka_unit_test(test_kick),

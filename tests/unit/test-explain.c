@@ -207,10 +207,13 @@ static const Row causes_table[] = {
             A(""), P(POD("web-1", "", "")), { &kube_pdb_kind, PDB("web", "1", "0", "3", "3", "4") } },
           "BlockedByPDB" NO_DEADLINE, "PodDisruptionBudget web/web", "", "kubectl patch", .since_ago_sec = 60 },
         { "a PDB with room", { GOES, P(POD("web-1", "", "")), { &kube_pdb_kind, PDB("web", "1", "1", "4", "3", "4") } }, "(InProgress)", "Node w", "nothing holds it", .since_ago_sec = 600 },
-        { "maxUnavailable 0", { GOES, P(POD("web-1", "", "")), { &kube_pdb_kind, PDB("web", "1", "0", "3", "3", "3") } }, "BlockedByPDB" NO_DEADLINE, "PodDisruptionBudget web/web",
-          "can never allow an eviction: it needs 3 healthy of 3 expected, which is all of them", "\"maxUnavailable\":1", "1 of its 3 pods" },
-        { "minAvailable 1 of one pod", { GOES, P(POD("web-1", "", "")), { &kube_pdb_kind, PDB("web", "1", "0", "1", "1", "1") } }, "BlockedByPDB" NO_DEADLINE, "PodDisruptionBudget web/web",
-          "which is its only pod", "\"maxUnavailable\":1", "down until one is Ready elsewhere" },
+        { "maxUnavailable 0", { GOES, P(POD("web-1", "", "")), { &kube_pdb_kind, PDB("web", "1", "0", "3", "3", "3") } }, "PDBNeverAllows" NO_DEADLINE, "PodDisruptionBudget web/web",
+          "allows no eviction as it stands: it needs 3 healthy of 3 expected, which is all of them", "kubectl describe poddisruptionbudget web -n web", "ask the owner of the budget" },
+        { "minAvailable 1 of one pod", { GOES, P(POD("web-1", "", "")), { &kube_pdb_kind, PDB("web", "1", "0", "1", "1", "1") } }, "PDBNeverAllows" NO_DEADLINE, "PodDisruptionBudget web/web",
+          "which is its only pod", "kubectl describe poddisruptionbudget web -n web", "another replica" },
+        { "a PDB that cannot be counted", { GOES, P(POD("web-1", "", "")), { &kube_pdb_kind, "{'metadata':{'namespace':'web','name':'web','generation':1},'spec':{'selector':{'matchLabels':{'app':'web'}}},'status':{"
+                                "'observedGeneration':1,'disruptionsAllowed':0,'conditions':[{'type':'DisruptionAllowed','status':'False','reason':'SyncFailed','message':'foos.acme.io does not implement the scale subresource'}]}}" } },
+          "PDBSyncFailed" NO_DEADLINE, "PodDisruptionBudget web/web", "SyncFailed: foos.acme.io does not implement the scale subresource.", "kubectl edit poddisruptionbudget web -n web", "No number of replicas helps" },
         { "a PDB that was not counted yet", { GOES, P(POD("web-1", "", "")), { &kube_pdb_kind, PDB("web", "2", "1", "3", "2", "3") } }, "PDBNotObserved" NO_DEADLINE, "PodDisruptionBudget web/web",
           "has not counted since" },
         { "a pod that it does not protect: Pending", { GOES, P("{'metadata':{'namespace':'web','name':'p','labels':{'app':'web'}},'spec':{'nodeName':'w'},'status':{'phase':'Pending'}}"),
@@ -322,7 +325,7 @@ static const Row causes_table[] = {
         { "only its claim is left, kept by another", { C(CLAIM("'finalizers':['x.io/f']," DELETED, "", "")) }, "ForeignFinalizer", "NodeClaim nc-1", "finalizer x.io/f", "kubectl patch nodeclaims.vesper.sh nc-1",
           .since_ago_sec = 600 },
         /* -- deadlines -- */
-        { "a deadline far away", { N(GOING), C(CLAIM(OURS DELETED, ",'terminationGracePeriod':'24h'", ",'phase':'Draining'")), A(""), P(POD("web-1", "", "")), { &kube_pdb_kind, PDB("web", "1", "0", "3", "3", "3") } },
+        { "a deadline far away", { N(GOING), C(CLAIM(OURS DELETED, ",'terminationGracePeriod':'24h'", ",'phase':'Draining'")), A(""), P(POD("web-1", "", "")), { &kube_pdb_kind, PDB("web", "1", "0", "3", "3", "4") } },
           "BlockedByPDB, (Deadline)", "PodDisruptionBudget web/web", "", "kubectl patch" },
         { "a deadline that lets all go on", { N(WAITING), C(CLAIM(OURS DELETED, ",'terminationGracePeriod':'1m'", ",'phase':'Terminating','lastCloudError':'CloudDenied: no'")),
             { &kube_node_pool_kind, POOL("a", ",'annotations':{'vesper.sh/paused':'true'}", "") } }, "CloudDenied, (DeadlinePassed)", "NodeClaim nc-1", "no.", NULL, "permission" },
@@ -330,7 +333,7 @@ static const Row causes_table[] = {
         { "all at once, in their order",
           { N("{'metadata':{'finalizers':['x.io/f','vesper.sh/termination']," DELETED UID LABELS "}," ID ",'status':{'conditions':[{" READY "}]}}"), C(CLAIM(OURS DELETED, ",'terminationGracePeriod':'24h'", ",'phase':'Paused'")),
             { &kube_node_pool_kind, POOL("a", ",'annotations':{'vesper.sh/paused':'true'}", "") }, { &kube_node_budget_kind, BUDGET("'maxUnavailable':1", "0", "") },
-            P(POD("web-1", ",'annotations':{'vesper.sh/do-not-evict':'true'}", "")), P(POD("web-2", "", "")), { &kube_pdb_kind, PDB("web", "1", "0", "3", "3", "3") } },
+            P(POD("web-1", ",'annotations':{'vesper.sh/do-not-evict':'true'}", "")), P(POD("web-2", "", "")), { &kube_pdb_kind, PDB("web", "1", "0", "3", "3", "4") } },
           "NoLeader, Paused, WaitingForBudget, Protected, BlockedByPDB, (ForeignFinalizer), (Deadline)", "Lease v/l", "", "kubectl get pods", .leader = "" },
 };
 

@@ -128,11 +128,11 @@ TEST_CASE(test_sentences) {
 /* What vesperctl reads there again. */
 TEST_CASE(test_read_again) {
         const DrainBlocker blockers[] = {
-                { .ns = "default", .name = "a", .reason = "Terminating", .detail = "" },
-                { .ns = "default", .name = "b", .reason = "BlockedByPDB", .detail = "web" },
-                { .ns = "other", .name = "c", .reason = "Forbidden", .detail = "" },
-                { .ns = "x", .name = "d", .reason = "Protected", .detail = "vesper.sh/do-not-evict" },
-                { .ns = "x", .name = "e", .reason = "Protected", .detail = "k" },
+                { .ns = "default", .name = "a", .wait = POD_WAIT_TERMINATING, .detail = "" },
+                { .ns = "default", .name = "b", .wait = POD_WAIT_PDB, .detail = "web" },
+                { .ns = "other", .name = "c", .wait = POD_WAIT_FORBIDDEN, .detail = "" },
+                { .ns = "x", .name = "d", .wait = POD_WAIT_PROTECTED, .detail = "vesper.sh/do-not-evict" },
+                { .ns = "x", .name = "e", .wait = POD_WAIT_PROTECTED, .detail = "k" },
         };
         static const char *const expected[] = { "default b BlockedByPDB web", "other c Forbidden ", "x d Protected vesper.sh/do-not-evict" };
         static const char *const broken[] = { "", "default/b", "default/b (", "default/b ()", "/b (R)", "a/ (R)", "default b (R)", "2 more a/b (R)", "a/b (R" };
@@ -172,12 +172,12 @@ TEST_CASE(test_read_again) {
 
 TEST_CASE(test_how_far) {
         const DrainBlocker blockers[] = {
-                { .ns = "default", .name = "a", .reason = "Terminating", .detail = "" },
-                { .ns = "default", .name = "b", .reason = "BlockedByPDB", .detail = "web" },
-                { .ns = "default", .name = "c", .reason = "Forbidden", .detail = "" },
-                { .ns = "default", .name = "d", .reason = "Protected", .detail = "k" },
-                { .ns = "default", .name = "e", .reason = "Protected", .detail = "k" },
-                { .ns = "default", .name = "f", .reason = "Protected", .detail = "k" },
+                { .ns = "default", .name = "a", .wait = POD_WAIT_TERMINATING, .detail = "" },
+                { .ns = "default", .name = "b", .wait = POD_WAIT_PDB, .detail = "web" },
+                { .ns = "default", .name = "c", .wait = POD_WAIT_FORBIDDEN, .detail = "" },
+                { .ns = "default", .name = "d", .wait = POD_WAIT_PROTECTED, .detail = "k" },
+                { .ns = "default", .name = "e", .wait = POD_WAIT_PROTECTED, .detail = "k" },
+                { .ns = "default", .name = "f", .wait = POD_WAIT_PROTECTED, .detail = "k" },
         };
         char *text;
 

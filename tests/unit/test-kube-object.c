@@ -613,8 +613,13 @@ TEST_CASE(test_pod_owners) {
                   false, true },
                 { "of a DaemonSet of another group",
                   "'ownerReferences':[{'apiVersion':'apps.kruise.io/"
-                  "v1','kind':'DaemonSet','name':'d','uid':'u','controller':true}]",
-                  false, false },
+                  "v1alpha1','kind':'DaemonSet','name':'d','uid':'u','controller':true}]",
+                  false, true },
+                { "of a kind of its own, and marked for the Cluster Autoscaler",
+                  "'annotations':{'cluster-autoscaler.kubernetes.io/daemonset-pod':'true'},"
+                  "'ownerReferences':[{'apiVersion':'example.io/v1','kind':'Foo','name':'f','uid':'u','controller':true}]",
+                  false, true },
+                { "marked that it is none", "'annotations':{'cluster-autoscaler.kubernetes.io/daemonset-pod':'false'}", false, false },
                 { "a DaemonSet that does not control it",
                   "'ownerReferences':[{'apiVersion':'apps/v1','kind':'DaemonSet','name':'d','uid':'u'}]",
                   false, false },
@@ -710,6 +715,37 @@ TEST_CASE(test_pdb) {
         none = decode_ok(&kube_pdb_kind, *state, "{" POD "}");
         assert_false(kube_pdb_matches((KubePdb *) none, (KubePod *) ours));
         assert_false(((KubePdb *) none)->always_allow_unhealthy);
+}
+
+/* Whether a PDB allows nothing as it stands, and why it cannot be counted. */
+TEST_CASE(test_pdb_never) {
+        static const struct {
+                const char *what, *status;
+                bool never;
+                const char *sync_failed;
+        } rows[] = {
+                { "room", "'disruptionsAllowed':1,'desiredHealthy':2,'expectedPods':3,'observedGeneration':1", false, NULL },
+                { "used up", "'disruptionsAllowed':0,'desiredHealthy':2,'expectedPods':3,'observedGeneration':1", false, NULL },
+                { "all of them", "'disruptionsAllowed':0,'desiredHealthy':3,'expectedPods':3,'observedGeneration':1", true, NULL },
+                { "more than there are", "'disruptionsAllowed':0,'desiredHealthy':5,'expectedPods':3,'observedGeneration':1", true, NULL },
+                { "no pods", "'disruptionsAllowed':0,'desiredHealthy':1,'expectedPods':0,'observedGeneration':1", false, NULL },
+                { "of an earlier generation", "'disruptionsAllowed':0,'desiredHealthy':3,'expectedPods':3,'observedGeneration':0", false, NULL },
+                { "cannot be counted", "'disruptionsAllowed':0,'conditions':[{'type':'x'},{'type':'DisruptionAllowed','status':'False','reason':'SyncFailed',"
+                                       "'message':'no scale'}]", true, "no scale" },
+                { "cannot be counted, and nobody says why", "'conditions':[{'type':'DisruptionAllowed','status':'False','reason':'SyncFailed'}]", true, "" },
+                { "counted", "'conditions':[{'type':'DisruptionAllowed','status':'False','reason':'InsufficientPods','message':'m'}],'observedGeneration':1", false, NULL },
+                { "counted since", "'conditions':[{'type':'DisruptionAllowed','status':'True','reason':'SyncFailed','message':'m'}],'observedGeneration':1", false, NULL },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_free_ char *json = strf("{'metadata':{'name':'p','namespace':'n','generation':1},'status':{%s}}", rows[i].status);
+                _cleanup_(kube_object_unrefp) KubeObject *o = decode_ok(&kube_pdb_kind, *state, json);
+                const KubePdb *p = (const KubePdb *) o;
+
+                print_message("%s\n", rows[i].what);
+                assert_int_equal(kube_pdb_never_allows(p), rows[i].never);
+                assert_true(streq_ptr(p->sync_failed, rows[i].sync_failed));
+        }
 }
 
 TEST_CASE(test_lease_and_volume) {
@@ -1162,6 +1198,7 @@ int main(void) {
                 TEST(test_pod_owners),
                 TEST(test_pod_tolerations),
                 TEST(test_pdb),
+                TEST(test_pdb_never),
                 TEST(test_lease_and_volume),
                 TEST(test_claims_of_pods),
                 TEST(test_node_pool),

@@ -303,7 +303,7 @@ TEST_CASE(test_webhook) {
         blockers = node_drain_blockers(b.drain, &n);
         assert_int_equal(n, 1);
         assert_string_equal(blockers[0].message, "half of it is moved");
-        assert_non_null(strstr(drain_blocker_remedy(blockers), "moving the pod itself"));
+        assert_non_null(strstr(pod_wait_remedy(blockers[0].wait), "moving the pod itself"));
 
         print_message("  it is moved\n");
         assert_true(fake_remove(b.w.cluster, FAKE_PODS, "default", "vm"));
@@ -801,13 +801,13 @@ TEST_CASE(test_deleted_meanwhile) {
         run_for(&b, USEC_PER_SEC);
         assert_in_range(seconds_to_live(&b, "long"), 18, 20);
         assert_trace(&b, "deleted other");
-        assert_int_equal(n_deletes(&b), 2);
-        assert_int_equal(n_looks(&b), looks + 1);
+        assert_int_equal(n_deletes(&b), 1);
+        assert_int_equal(n_looks(&b), looks);
 
         print_message("  nor for as long as that view stands; at the last second it has what is left\n");
         run_for(&b, 10 * USEC_PER_SEC);
         assert_in_range(seconds_to_live(&b, "long"), 7, 10);
-        assert_int_equal(n_deletes(&b), 2);
+        assert_int_equal(n_deletes(&b), 1);
         run_for(&b, 3500 * MSEC);
         assert_in_range(seconds_to_live(&b, "long"), 0, 1);
         assert_trace(&b, "deleted long");
@@ -1024,12 +1024,113 @@ TEST_CASE(test_accepted_and_lost) {
                 assert_trace(&b, deadline ? "deleted back" : "evicted back");
                 assert_true(seconds_to_live(&b, "back") > 400);
                 fake_cluster_restore(b.w.cluster, backup, 1000000000, USEC_PER_SEC);
-                run_for(&b, 590 * USEC_PER_SEC);
-                assert_trace(&b, "");
-                assert_int_equal(seconds_to_live(&b, "back"), -1);
-                run_for(&b, 15 * USEC_PER_SEC);
+                run_for(&b, 80 * USEC_PER_SEC);
+                if (!deadline) {
+                        assert_trace(&b, "blocked back EvictionWithoutEffect");
+                        assert_int_equal(seconds_to_live(&b, "back"), -1);
+                        run_for(&b, 15 * USEC_PER_SEC);
+                }
                 assert_trace(&b, deadline ? "deleted back" : "evicted back");
                 assert_true(seconds_to_live(&b, "back") > 100);
+                bench_done(&b);
+        }
+}
+
+/* A webhook makes evictions a dry run: accepted, and nothing happens. */
+static void make_dry_run(const FakeRequest *request, FakeApiFault *ret_fault, void *userdata) {
+        if (streq_ptr(request->subresource, "eviction"))
+                ret_fault->status = 201;
+}
+
+TEST_CASE(test_without_effect) {
+        const DrainBlocker *blockers;
+        size_t n;
+        Bench b;
+
+        bench_init(&b);
+        fake_add_pod(b.w.cluster, &(FakePod){ .name = "web", .node = NODE });
+        run_for(&b, USEC_PER_SEC);
+        fake_api_set_fault(fake_cluster_api(b.w.cluster), make_dry_run, NULL);
+        begin(&b, 0, PROTECTED_WAIT, false);
+        run_for(&b, 4 * USEC_PER_SEC);
+        assert_trace(&b, "evicted web");
+        assert_blockers(&b, "web Terminating");
+        run_for(&b, 2 * USEC_PER_SEC);
+        assert_trace(&b, "blocked web EvictionWithoutEffect");
+        blockers = node_drain_blockers(b.drain, &n);
+        assert_non_null(strstr(pod_wait_remedy(blockers[0].wait), "may have made it a dry run"));
+        run_for(&b, 60 * USEC_PER_SEC);
+        assert_int_equal(n_evictions(&b), 1);
+        run_for(&b, 30 * USEC_PER_SEC);
+        assert_int_equal(n_evictions(&b), 2);
+        run_for(&b, 10 * USEC_PER_MINUTE);
+        assert_in_range(n_evictions(&b), 7, 9);
+
+        print_message("  it moves the pod itself\n");
+        fake_delete(b.w.cluster, FAKE_PODS, "default", "web", 0);
+        run_for(&b, 2 * USEC_PER_SEC);
+        assert_state(&b, NODE_DRAIN_DRAINED);
+        bench_done(&b);
+}
+
+/* A watch that lies behind is no eviction without effect. */
+TEST_CASE(test_effect_is_seen_late) {
+        Bench b;
+
+        bench_init(&b);
+        fake_add_pod(b.w.cluster, &(FakePod){ .name = "web", .node = NODE, .grace_sec = 60, .stop_sec = 50 });
+        run_for(&b, USEC_PER_SEC);
+        fake_api_stall_watches(fake_cluster_api(b.w.cluster), loop_now(b.w.loop) + 300 * USEC_PER_SEC);
+        begin(&b, 0, PROTECTED_WAIT, false);
+        run_for(&b, 40 * USEC_PER_SEC);
+        assert_trace(&b, "evicted web");
+        assert_blockers(&b, "web Terminating");
+        assert_int_equal(n_evictions(&b), 1);
+        bench_done(&b);
+}
+
+/* -- the condition DisruptionTarget ------------------------------------------------------------------------ */
+
+static void refuse_status(const FakeRequest *request, FakeApiFault *ret_fault, void *userdata) {
+        if (streq_ptr(request->subresource, "status"))
+                *ret_fault = *(const FakeApiFault *) userdata;
+}
+
+static const char *disruption_target(Bench *b, const char *pod) {
+        return fj_string(fj_find(fj_get(fake_get(b->w.cluster, FAKE_PODS, "default", pod), "status", "conditions", NULL), "type", "DisruptionTarget"),
+                         "reason", NULL);
+}
+
+TEST_CASE(test_disruption_target) {
+        static const struct {
+                const char *what;
+                FakeApiFault fault;
+                const char *reason; /* of the condition; NULL: there is none */
+                unsigned within_sec; /* it is deleted */
+        } rows[] = {
+                { "before a delete", { 0 }, "DeletionByVesper", 1 },
+                { "it may not be set", { .status = 403 }, NULL, 1 },
+                { "somebody has changed the pod", { .status = 409 }, NULL, 1 },
+                { "there is no answer", { .drop = true }, NULL, 8 },
+                { "its answer is late", { .delay_usec = 20 * USEC_PER_SEC }, NULL, 7 },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                FakeApiFault fault = rows[i].fault;
+                Bench b;
+
+                print_message("  %s\n", rows[i].what);
+                bench_init(&b);
+                fake_add_pod(b.w.cluster, &(FakePod){ .name = "job", .node = NODE, .grace_sec = 600, .stop_sec = 300 });
+                run_for(&b, USEC_PER_SEC);
+                if (i > 0)
+                        fake_api_set_fault(fake_cluster_api(b.w.cluster), refuse_status, &fault);
+                begin(&b, 120, PROTECTED_WAIT, false);
+                run_for(&b, rows[i].within_sec * USEC_PER_SEC);
+                assert_trace(&b, "deleted job");
+                assert_true(seconds_to_live(&b, "job") > 100);
+                if (!streq_ptr(disruption_target(&b, "job"), rows[i].reason))
+                        fail_msg("%s: condition DisruptionTarget: %s", rows[i].what, strempty(disruption_target(&b, "job")));
                 bench_done(&b);
         }
 }
@@ -1107,6 +1208,9 @@ int main(void) {
                 cmocka_unit_test(test_conflict_without_cause),
                 cmocka_unit_test(test_ended_on_the_node),
                 cmocka_unit_test(test_accepted_and_lost),
+                cmocka_unit_test(test_without_effect),
+                cmocka_unit_test(test_effect_is_seen_late),
+                cmocka_unit_test(test_disruption_target),
                 cmocka_unit_test(test_wrongly_gone),
                 cmocka_unit_test(test_freed_in_between),
         };

@@ -326,7 +326,9 @@ TEST_CASE(test_pdb_that_allows_none) {
         rig_run(r, 2 * USEC_PER_SEC);
         rig_delete_node(r, "n0");
         rig_run(r, USEC_PER_MINUTE);
-        assert_int_equal(rig_evictions(r, 0), 0);
+        /* Asked for once each, in vain: somebody may act on the request. */
+        assert_int_equal(rig_evictions(r, 0), 20);
+        assert_int_equal(rig_evictions(r, 429), 20);
         assert_string_equal(phase(r, "n0"), "Draining");
         assert_int_equal(cJSON_GetArraySize(fj_get(rig_claim(r, "n0"), "status", "blockers", NULL)), 20);
         assert_true(rig_event_says(r, "n0", "DrainBlocked", "web"));
@@ -562,7 +564,7 @@ TEST_CASE(test_grace_period) {
                         assert_int_equal(fake_api_count(r->api, FAKE_DELETE, FAKE_PODS, NULL), 0);
                 rig_run(r, (rows[i].deleted_after_sec - rows[i].before_sec) * USEC_PER_SEC + USEC_PER_SEC);
                 assert_int_equal(fake_api_count(r->api, FAKE_DELETE, FAKE_PODS, NULL), 1);
-                assert_int_equal(rig_evictions(r, 0), 0);
+                assert_int_equal(rig_evictions(r, 201), 0);
                 assert_true(rig_wait_gone(r, "n0", rows[i].gone_after_sec * USEC_PER_SEC));
                 assert_int_equal(rig_machine(r, "n0")->n_terminated, 1);
                 rig_run(r, USEC_PER_MINUTE);
@@ -1027,7 +1029,7 @@ TEST_CASE(test_pdb_lets_pod_pass) {
                 rig_run(r, USEC_PER_SEC);
                 rig_delete_node(r, "n0");
                 rig_run(r, 10 * USEC_PER_SEC);
-                assert_int_equal(rig_evictions(r, 0), 0);
+                assert_int_equal(rig_evictions(r, 201), 0);
                 if (rows[i].change)
                         fake_merge(r->cluster, FAKE_PDBS, "default", "web", "%s", rows[i].change);
                 else

@@ -63,6 +63,13 @@ static void budget(CoordinatorRig *r, bool on) {
                 fake_remove(r->cluster, FAKE_PDBS, "default", "one");
 }
 
+/* Another pod of the budget is not ready. */
+static void used_up(CoordinatorRig *r, bool on) {
+        budget(r, on);
+        if (on)
+                fake_add_pod(r->cluster, &(FakePod){ .name = "sick", .node = "n1", .app = "web", .unready = true });
+}
+
 static void budgets(CoordinatorRig *r, bool on) {
         if (on) {
                 a_pod(r, NULL, false);
@@ -115,7 +122,7 @@ TEST_CASE(test_each_kind) {
                 void (*hold)(CoordinatorRig *r, bool on);
                 unsigned after_sec; /* it is told */
         } rows[] = {
-                { "Protected", protected, 2 },           { "BlockedByPDB", budget, 2 },
+                { "Protected", protected, 2 },           { "BlockedByPDB", used_up, 2 },           { "PDBNeverAllows", budget, 8 },
                 { "SeveralPDBs", budgets, 2 },           { "Terminating", stuck, 100 },
                 { "VolumesAttached", volume, 3 },        { "TerminationProtected", machine_is_protected, 2 },
                 { "CloudDenied", machine_is_denied, 2 }, { "CloudUnavailable", cloud_is_away, 2 },
@@ -204,28 +211,23 @@ TEST_CASE(test_standby) {
 
 /* A pod on its way, and one that waits for others, block nothing. */
 TEST_CASE(test_what_goes_on) {
-        static const char *const reasons[] = { "Waiting", "Evicting", "WaitingForPDB", "WaitingForOthers",
-                                               "WaitingForProtected" };
         bool by[_BLOCKED_BY_MAX] = {};
 
-        for (size_t i = 0; i < ELEMENTSOF(reasons); i++)
-                blocked_by_pod(&(DrainBlocker){ .reason = reasons[i] }, 1000 * USEC_PER_SEC, by);
-        blocked_by_pod(&(DrainBlocker){ .reason = "Terminating", .end_usec = 940 * USEC_PER_SEC },
-                       1000 * USEC_PER_SEC, by);
+        for (PodWait w = 0; w < _POD_WAIT_MAX; w++)
+                if (pod_wait_is_turn(w))
+                        blocked_by_pod(&(DrainBlocker){ .wait = w }, 1000 * USEC_PER_SEC, by);
+        blocked_by_pod(&(DrainBlocker){ .wait = POD_WAIT_TERMINATING, .end_usec = 940 * USEC_PER_SEC }, 1000 * USEC_PER_SEC, by);
         for (size_t i = 0; i < _BLOCKED_BY_MAX; i++)
                 assert_false(by[i]);
-        blocked_by_pod(&(DrainBlocker){ .reason = "Terminating", .end_usec = 939 * USEC_PER_SEC },
-                       1000 * USEC_PER_SEC, by);
+        blocked_by_pod(&(DrainBlocker){ .wait = POD_WAIT_TERMINATING, .end_usec = 939 * USEC_PER_SEC }, 1000 * USEC_PER_SEC, by);
         assert_true(by[BLOCKED_BY_TERMINATING]);
-        blocked_by_pod(&(DrainBlocker){ .reason = "Unheard" }, 1000 * USEC_PER_SEC, by);
-        assert_true(by[BLOCKED_BY_OTHER]);
+        assert_int_equal(blocked_by_from_reason("Unheard"), BLOCKED_BY_OTHER);
         assert_int_equal(blocked_by_from_reason("Other"), BLOCKED_BY_OTHER);
 
-        print_message("  each answer to an eviction that keeps a pod has its own\n");
-        for (EvictionAnswer a = 0; a < _EVICTION_ANSWER_MAX; a++)
-                if (!eviction_answer_is_final(a))
-                        assert_int_not_equal(blocked_by_from_reason(eviction_answer_to_string(a)),
-                                             BLOCKED_BY_OTHER);
+        print_message("  each other wait has its own\n");
+        for (PodWait w = 0; w < _POD_WAIT_MAX; w++)
+                if (!pod_wait_is_turn(w))
+                        assert_int_not_equal(blocked_by_from_reason(pod_wait_to_string(w)), BLOCKED_BY_OTHER);
 }
 
 static uint64_t cloud_calls(CoordinatorRig *r, const char *operation, const char *outcome) {

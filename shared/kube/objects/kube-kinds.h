@@ -114,7 +114,8 @@ typedef struct KubePod {
         PodPhase phase;
         bool ready;                 /* condition Ready is True */
         bool is_static;             /* a mirror pod: annotation kubernetes.io/config.mirror or owner kind Node */
-        bool is_daemon;             /* owned by a DaemonSet of apps/v1 (any version of group apps) */
+        bool is_daemon;             /* its controller is of kind DaemonSet, of any API group; or annotation
+                                       cluster-autoscaler.kubernetes.io/daemonset-pod is "true" */
         bool tolerates_unschedulable; /* tolerates node.kubernetes.io/unschedulable:NoSchedule */
         bool tolerates_disrupted;   /* tolerates vesper.sh/disrupted:NoSchedule */
         usec_t start_usec;          /* status.startTime, wall clock; 0 if absent */
@@ -139,6 +140,7 @@ typedef struct KubePdb {
         int64_t disruptions_allowed, current_healthy, desired_healthy, expected_pods;
         int64_t observed_generation;
         bool always_allow_unhealthy; /* unhealthyPodEvictionPolicy: AlwaysAllow */
+        char *sync_failed;           /* message of condition DisruptionAllowed=False with reason SyncFailed; NULL: it does not say so */
 } KubePdb;
 
 extern const KubeKind kube_pdb_kind;
@@ -151,6 +153,9 @@ bool kube_pdb_passes_by(const KubePdb *pdb, const KubePod *pod);
 /* Evictions that it allows now. A status that its controller has not brought up to date allows none, as the API server
  * sees it. */
 int64_t kube_pdb_allowed(const KubePdb *pdb);
+/* Returns true if the PDB allows no eviction as it stands, however healthy its pods are: as many have to be healthy as there are, or
+ * kube-controller-manager cannot count them (SyncFailed). */
+bool kube_pdb_never_allows(const KubePdb *pdb);
 
 /* -- Lease, VolumeAttachment, PersistentVolumeClaim
  * -------------------------------------------------------------------------------------------- */

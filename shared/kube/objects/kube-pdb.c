@@ -3,6 +3,23 @@
 #include "kube-protobuf.h"
 #include "string-util.h"
 
+#define SYNC_FAILED_BYTES_MAX 512u
+
+/* https://kubernetes.io/docs/concepts/workloads/pods/disruptions: DisruptionAllowed of policy/v1. */
+static void decode_sync_failed(Decoder *d, const Json *v, char **ret) {
+        const Json *list = decode_array(d, v, "status.conditions");
+
+        JSON_FOREACH (c, list) {
+                const char *type = json_string_or_null(json_get(c, "type")), *status = json_string_or_null(json_get(c, "status")),
+                           *reason = json_string_or_null(json_get(c, "reason")), *message = json_string_or_null(json_get(c, "message"));
+
+                if (!*ret && streq_ptr(type, "DisruptionAllowed") && streq_ptr(status, "False") && streq_ptr(reason, "SyncFailed")) {
+                        *ret = str_sanitize(strempty(message), SYNC_FAILED_BYTES_MAX);
+                        d->failed = d->failed || !*ret;
+                }
+        }
+}
+
 static int pdb_decode(KubeObject *o, const Json *json, InternPool *pool) {
         Decoder d = { .object = o, .pool = pool };
         const Json *spec = json_get(json, "spec"), *status = json_get(json, "status");
@@ -20,11 +37,13 @@ static int pdb_decode(KubeObject *o, const Json *json, InternPool *pool) {
         decode_int64(&d, json_get(status, "expectedPods"), "status.expectedPods", &p->expected_pods);
         decode_int64(&d, json_get(status, "observedGeneration"), "status.observedGeneration",
                      &p->observed_generation);
+        decode_sync_failed(&d, json_get(status, "conditions"), &p->sync_failed);
         return decoder_finish(&d);
 }
 
 static void pdb_done(KubeObject *o, InternPool *pool) {
         selector_free(((KubePdb *) o)->selector);
+        free(((KubePdb *) o)->sync_failed);
 }
 
 const KubeKind kube_pdb_kind = {
@@ -59,6 +78,14 @@ bool kube_pdb_passes_by(const KubePdb *pdb, const KubePod *pod) {
         return !pod->ready && kube_pdb_lets_unready_pass(pdb);
 }
 
+static bool is_observed(const KubePdb *pdb) {
+        return pdb->observed_generation >= pdb->object.meta.generation;
+}
+
 int64_t kube_pdb_allowed(const KubePdb *pdb) {
-        return pdb->observed_generation >= pdb->object.meta.generation ? pdb->disruptions_allowed : 0;
+        return is_observed(pdb) ? pdb->disruptions_allowed : 0;
+}
+
+bool kube_pdb_never_allows(const KubePdb *pdb) {
+        return pdb->sync_failed || (is_observed(pdb) && pdb->expected_pods > 0 && pdb->desired_healthy >= pdb->expected_pods);
 }

@@ -6,6 +6,8 @@
 
 #define DEFAULT_GRACE_SEC 30 /* corev1.DefaultTerminationGracePeriodSeconds */
 #define ANNOTATION_MIRROR "kubernetes.io/config.mirror"
+/* Set by who makes one pod a node by a kind of its own; read by the Cluster Autoscaler, too. */
+#define ANNOTATION_DAEMON_POD "cluster-autoscaler.kubernetes.io/daemonset-pod"
 
 static const char *const annotations_wanted[] = {
         "vesper.sh/do-not-evict",
@@ -13,6 +15,7 @@ static const char *const annotations_wanted[] = {
         "karpenter.sh/do-not-disrupt",
         "cluster-autoscaler.kubernetes.io/safe-to-evict",
         ANNOTATION_MIRROR,
+        ANNOTATION_DAEMON_POD,
 };
 
 static const char *const phase_table[] = {
@@ -76,7 +79,7 @@ static bool has_owner_node(const ObjectMeta *m) {
 static bool owned_by_daemon_set(const ObjectMeta *m) {
         const OwnerRef *o = object_meta_controller(m);
 
-        return o && streq_ptr(o->kind, "DaemonSet") && startswith(strempty(o->api_version), "apps/");
+        return o && streq_ptr(o->kind, "DaemonSet");
 }
 
 /* Nothing of these is left to write back or to take down when the containers have ended. */
@@ -126,7 +129,7 @@ int kube_pod_decode(KubeObject *o, const Json *json, InternPool *pool) {
         decode_time(&d, json_get(status, "startTime"), "status.startTime", &p->start_usec);
 
         p->is_static = object_meta_annotation(&o->meta, ANNOTATION_MIRROR) || has_owner_node(&o->meta);
-        p->is_daemon = owned_by_daemon_set(&o->meta);
+        p->is_daemon = owned_by_daemon_set(&o->meta) || streq_ptr(object_meta_annotation(&o->meta, ANNOTATION_DAEMON_POD), "true");
         p->needs_kubelet = o->kind != &kube_own_pod_kind || needs_kubelet(spec);
         return decoder_finish(&d);
 }
