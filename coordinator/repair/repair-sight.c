@@ -175,3 +175,11 @@ static bool is_set(const KubeNode *n, const char *annotation) {
 bool repair_is_vetoed(const KubeNode *n) {
         return is_set(n, ANNOTATION_DO_NOT_REPAIR) || is_set(n, ANNOTATION_KARPENTER_DO_NOT_REPAIR) || kube_node_is_unmanaged(n);
 }
+
+bool repair_is_cordoned_by_a_person(const KubeNode *n) {
+        const ObjectMeta *m = &n->object.meta;
+
+        return n->unschedulable && (object_meta_annotation(m, ANNOTATION_CORDONED_BY_VESPERCTL) ||
+                                    (!object_meta_annotation(m, ANNOTATION_CORDONED_BY_AGENT) &&
+                                     !object_meta_annotation(m, ANNOTATION_CORDONED_BY_COORDINATOR)));
+}

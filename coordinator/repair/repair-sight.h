@@ -44,3 +44,5 @@ void repair_sight_note_rebooted(RepairSight *s);
 
 /* A person keeps it from repair: ANNOTATION_DO_NOT_REPAIR, Karpenter's, or a person who keeps it from vesper. */
 bool repair_is_vetoed(const KubeNode *n);
+/* Somebody who is not vesper cordoned it, with vesperctl drain or otherwise, and may be at work on its machine. */
+bool repair_is_cordoned_by_a_person(const KubeNode *n);

@@ -6,6 +6,7 @@
 #include "interruption.h"
 #include "log-catalog.h"
 #include "log.h"
+#include "machine-look.h"
 #include "marks.h"
 #include "pauses.h"
 #include "reboot-slots.h"
@@ -22,6 +23,11 @@
 #define LOST_USEC (30 * USEC_PER_SEC)
 /* A Node whose deletion was accepted and does not show is deleted anew. */
 #define SENT_USEC (2 * USEC_PER_MINUTE)
+/* What a provider says of a machine: for so long it may be repaired, and for so long it is held. */
+#define RUNS_USEC (30 * USEC_PER_SEC)
+#define OFF_USEC (2 * USEC_PER_MINUTE)
+/* Of machines at once. Few may be begun at once. */
+#define LOOKS_MAX 4u
 
 const char *const repair_outcome_names[_REPAIR_OUTCOME_MAX + 1] = {
         [REPAIR_BEGUN] = "begun",
@@ -38,6 +44,14 @@ typedef struct Case {
         char *boot_id;   /* that is to end by a reboot under way; NULL: none is */
         bool is_begun;   /* it has its place under the brake: the API server may have taken the deletion */
         bool waits;      /* due, and held */
+        bool is_announced;
+        usec_t announce_usec; /* loop_now(): when its replacement is to be announced; USEC_INFINITY: not, or it was */
+        struct Repairs *owner;
+        MachineEnd *asked;  /* a question about its machine, under way (machine-look.h); NULL: none is */
+        usec_t asked_usec;  /* loop_now() */
+        MachineLook look;   /* what was answered last ... */
+        usec_t look_usec;   /* ... to the question of then (loop_now()); 0: nothing yet */
+        char *look_problem; /* that kept the provider from an answer */
 } Case;
 
 /* Why nodes of a pool are not repaired now: the first of them stands for all. */
@@ -64,6 +78,8 @@ struct Repairs {
 static void *case_free(void *p) {
         Case *c = p;
 
+        machine_end_free(c->asked);
+        free(c->look_problem);
         repair_sight_free(c->sight);
         free(c->boot_id);
         free(c->node);
@@ -171,7 +187,8 @@ static int case_new(Repairs *r, const KubeNode *n, usec_t born_usec, Case **ret)
 
         if (!c)
                 return -ENOMEM;
-        c->due_usec = USEC_INFINITY;
+        c->owner = r;
+        c->due_usec = c->announce_usec = USEC_INFINITY;
         k = free_and_strdup(&c->node, n->object.meta.name);
         if (k >= 0)
                 k = repair_sight_new(n->object.meta.uid, born_usec, &c->sight);
@@ -242,9 +259,14 @@ static void see_node(Repairs *r, const KubeNode *n, bool was_there) {
                 case_drop(r, c, n);
                 return;
         }
+        if (k != REPAIR_SIGHT_DUE)
+                c->is_announced = false;
         c->due_usec = k == REPAIR_SIGHT_DUE ? v.due_usec : USEC_INFINITY;
+        c->announce_usec = k == REPAIR_SIGHT_DUE && v.rule->action == REPAIR_ACTION_REPLACE && !c->is_announced
+                                   ? usec_sub(v.due_usec, v.rule->after_usec / 3)
+                                   : USEC_INFINITY;
         if (c->waits || c->due_usec != USEC_INFINITY)
-                mark_repairs(r, c->due_usec == USEC_INFINITY ? now_of(r) : c->due_usec);
+                mark_repairs(r, c->due_usec == USEC_INFINITY ? now_of(r) : MIN(c->due_usec, c->announce_usec));
 }
 
 /* Of a reboot that is over, or of an earlier leader's. */
@@ -361,18 +383,25 @@ static void on_written(const char *name, const ApiError *error, void *userdata) 
         mark_repairs(r, usec_add(now_of(r), USEC_PER_SEC));
 }
 
-static void tell_repair(Repairs *r, const KubeNode *n, const KubeNodePool *pool, const RepairVerdict *v) {
+/* "its condition Ready is Unknown, NodeStatusUnknown, for 15min" */
+static char *showing(const Repairs *r, const KubeNode *n, const RepairVerdict *v) {
         const Condition *k = kube_node_condition(n, v->rule->condition);
-        char since[DURATION_MAX], after[DURATION_MAX];
-        EventObject o = event_object(&n->object);
-        _cleanup_free_ char *message = NULL;
+        char since[DURATION_MAX];
 
         duration_format(usec_sub(now_of(r), v->since_usec) / USEC_PER_SEC * USEC_PER_SEC, since);
+        return strf("its condition %s is %s%s%s, for %s", v->rule->condition, k ? condition_status_to_string(k->status) : "absent",
+                    k && !isempty(k->reason) ? ", " : "", k ? strempty(k->reason) : "", since);
+}
+
+static void tell_repair(Repairs *r, const KubeNode *n, const KubeNodePool *pool, const RepairVerdict *v) {
+        _cleanup_free_ char *shows = showing(r, n, v), *message = NULL;
+        char after[DURATION_MAX];
+        EventObject o = event_object(&n->object);
+
         duration_format(v->rule->after_usec, after);
-        message = strf("%s: its condition %s is %s%s%s, for %s, and NodePool %s has that repaired after %s",
+        message = strf("%s: %s, and NodePool %s has that repaired after %s",
                        v->rule->action == REPAIR_ACTION_REBOOT ? "Asking its agent to reboot it" : "Deleting it, to be replaced",
-                       v->rule->condition, k ? condition_status_to_string(k->status) : "absent", k && !isempty(k->reason) ? ", " : "",
-                       k ? strempty(k->reason) : "", since, pool->object.meta.name, after);
+                       strempty(shows), pool->object.meta.name, after);
         event_record(r->context->recorder, &o, EVENT_WARNING, "NodeRepair", "%s", strempty(message));
         log_event(r->context->env->log, LOG_LEVEL_WARNING, MESSAGE_NODE_REPAIRED,
                   LOG_FIELDS({ "NODE", n->object.meta.name }, { "REASON", v->rule->condition }), "Node %s: %s", n->object.meta.name,
@@ -458,6 +487,79 @@ static char *full_domain_message(const char *node, const RepairDomains *d, const
                     node, limit->n_under_way, limit->n_at_once, repair_domain_names[limit->kind], d->names[limit->kind]);
 }
 
+/* -- a machine that is not to be ended ------------------------------------------------------------------ */
+
+static void on_look(MachineEnd *m, void *userdata) {
+        const Case *c = userdata;
+
+        mark_repairs(c->owner, now_of(c->owner));
+}
+
+static void note_look(Case *c) {
+        if (!c->asked || !machine_end_has_answered(c->asked))
+                return;
+        c->look = machine_look_read(c->asked);
+        c->look_usec = c->asked_usec;
+        free(c->look_problem);
+        c->look_problem = strdup(strempty(machine_end_problem(c->asked, NULL)));
+        c->asked = machine_end_free(c->asked);
+}
+
+/* False: nothing names a machine. */
+static bool ask_for_look(Repairs *r, Case *c, const KubeNode *n) {
+        const Case *other;
+        size_t n_asked = 0;
+        int k;
+
+        HASHMAP_FOREACH (other, r->cases)
+                n_asked += other->asked != NULL;
+        if (n_asked >= LOOKS_MAX)
+                return true; /* an answer brings us back */
+        c->asked_usec = now_of(r);
+        k = machine_look_ask(r->context, n, on_look, c, &c->asked);
+        if (k < 0)
+                work_queue_note_lost(r->queue);
+        return k != 0;
+}
+
+/* Of a node that is not Ready, to be replaced. False: not now; the case is held if that is more than a moment. */
+static bool machine_may_end(Repairs *r, Case *c, const KubeNode *n, const KubeNodePool *pool) {
+        bool held, stands;
+
+        note_look(c);
+        held = c->look_usec > 0 && (c->look == MACHINE_LOOK_OFF || c->look == MACHINE_LOOK_UNKNOWN);
+        stands = c->look_usec > 0 && usec_sub(now_of(r), c->look_usec) <= (held ? OFF_USEC : RUNS_USEC);
+        if (!stands && !c->asked && !ask_for_look(r, c, n))
+                return true;
+        if (held && c->look == MACHINE_LOOK_OFF)
+                hold_case(r, c, pool, "MachineOff",
+                          strf("Node %s waits to be repaired: its machine is off, as the provider says, and is not ended by a repair. Start it, or, "
+                               "if it is to go, kubectl delete node %s",
+                               c->node, c->node));
+        else if (held)
+                hold_case(r, c, pool, "MachineUnknown",
+                          strf("Node %s waits to be repaired: the provider does not say whether its machine is off: %s", c->node,
+                               strempty(c->look_problem)));
+        return stands && !held;
+}
+
+/* -- one case ------------------------------------------------------------------------------------------- */
+
+static void announce(Repairs *r, Case *c, const KubeNode *n, const KubeNodePool *pool, const RepairVerdict *v) {
+        _cleanup_free_ char *shows = showing(r, n, v);
+        char left[DURATION_MAX], after[DURATION_MAX];
+        EventObject o = event_object(&n->object);
+
+        c->is_announced = true;
+        c->announce_usec = USEC_INFINITY;
+        duration_format((v->due_usec - now_of(r)) / USEC_PER_SEC * USEC_PER_SEC, left);
+        duration_format(v->rule->after_usec, after);
+        event_record(r->context->recorder, &o, EVENT_WARNING, "NodeRepairAnnounced",
+                     "If nothing changes, vesper deletes this Node in %s, to be replaced, and ends its machine: %s, and NodePool %s has that repaired "
+                     "after %s. To keep it: kubectl cordon %s, or kubectl annotate node %s " ANNOTATION_DO_NOT_REPAIR "=true",
+                     left, strempty(shows), pool->object.meta.name, after, c->node, c->node);
+}
+
 static void reconcile_case(Repairs *r, Case *c, const char *trouble) {
         const KubeNode *n = cluster_view_node(r->context->view, c->node);
         const KubeNodeClaim *claim = n ? cluster_view_claim_of_node(r->context->view, n) : NULL;
@@ -473,9 +575,13 @@ static void reconcile_case(Repairs *r, Case *c, const char *trouble) {
                 follow_reboot(r, c, n);
                 return;
         }
-        if (is_left_alone(r, n, claim) || repair_sight_look(c->sight, pool, n, now_of(r), &v) != REPAIR_SIGHT_DUE ||
-            v.due_usec > now_of(r))
+        if (is_left_alone(r, n, claim) || repair_sight_look(c->sight, pool, n, now_of(r), &v) != REPAIR_SIGHT_DUE)
                 return;
+        if (v.due_usec > now_of(r)) {
+                if (c->announce_usec <= now_of(r) && !trouble && !repair_is_cordoned_by_a_person(n) && !pauses_is_paused(r->context->pauses, pool))
+                        announce(r, c, n, pool, &v);
+                return;
+        }
         d = (RepairDomains){ .names = { [REPAIR_DOMAIN_POOL] = pool->object.meta.name,
                                         [REPAIR_DOMAIN_ZONE] = object_meta_label(&n->object.meta, LABEL_ZONE),
                                         [REPAIR_DOMAIN_CONDITION] = v.rule->condition } };
@@ -487,14 +593,19 @@ static void reconcile_case(Repairs *r, Case *c, const char *trouble) {
         if (pauses_is_paused(r->context->pauses, pool))
                 hold_case(r, c, pool, "Paused",
                           strf("Node %s waits to be repaired: a person has paused removals (" ANNOTATION_PAUSED ")", c->node));
+        else if (repair_is_cordoned_by_a_person(n))
+                hold_case(r, c, pool, "Cordoned",
+                          strf("Node %s waits to be repaired: it was cordoned by a person or a tool, who may be at work on its machine. kubectl uncordon %s, "
+                               "and it is repaired; if it is to go now, kubectl delete node %s",
+                               c->node, c->node, c->node));
         else if (trouble)
                 hold_case(r, c, pool, "ViewNotHealthy", strf("Node %s waits to be repaired: %s", c->node, trouble));
         else if (!c->is_begun && !repair_brake_admits(r->brake, &d, &limit))
                 hold_case(r, c, pool, "SlowStart", full_domain_message(c->node, &d, &limit));
         else if (v.rule->action == REPAIR_ACTION_REBOOT)
                 reboot_node(r, c, n, pool, &d, &v); /* the budgets are asked for its slot */
-        else if (!kube_node_is_ready(n) ||
-                 voluntary_delete_is_admitted(r->context->deletes, n, pool, "it is to be repaired", REPAIRS_KEY))
+        else if (kube_node_is_ready(n) ? voluntary_delete_is_admitted(r->context->deletes, n, pool, "it is to be repaired", REPAIRS_KEY)
+                                       : machine_may_end(r, c, n, pool))
                 repair_node(r, c, n, pool, &d, &v);
 }
 
@@ -533,7 +644,7 @@ static int order_of_cases(const void *a, const void *b) {
         return strcmp(x->node, y->node);
 }
 
-/* Those that are due, the oldest first; the next time when one is. NULL: want of memory, or none. */
+/* Those that are due, or to be announced, the oldest first; the next time when one is. NULL: want of memory, or none. */
 static Case **due_cases(Repairs *r, size_t *ret_n, usec_t *ret_next) {
         Case **list = hashmap_size(r->cases) > 0 ? new0(Case *, hashmap_size(r->cases)) : NULL;
         Case *c;
@@ -543,9 +654,11 @@ static Case **due_cases(Repairs *r, size_t *ret_n, usec_t *ret_next) {
         if (!list && hashmap_size(r->cases) > 0)
                 work_queue_note_lost(r->queue);
         HASHMAP_FOREACH (c, r->cases) {
+                usec_t at = MAX(MIN(c->due_usec, c->announce_usec), c->sent_until_usec);
+
                 c->waits = false;
-                if (MAX(c->due_usec, c->sent_until_usec) > now_of(r))
-                        *ret_next = MIN(*ret_next, MAX(c->due_usec, c->sent_until_usec));
+                if (at > now_of(r))
+                        *ret_next = MIN(*ret_next, at);
                 else if (list)
                         list[(*ret_n)++] = c;
         }

@@ -13,9 +13,12 @@
  * that goes on, rules that say Reboot are passed over, and the next one decides. The annotation is taken off when the
  * repair has ended, with another boot id, and by a new leader, who counts anew.
  *
- * A replaced node goes from there the node as any deleted one. It is deleted in the very state in which it was judged (resourceVersion), so
+ * A replaced node goes from there as any deleted one. It is deleted in the very state in which it was judged (resourceVersion), so
  * that a kubelet which has reported since has the last word. Left alone are nodes that are being deleted, interrupted, in a
- * slot to reboot, or under a person's veto (repair_is_vetoed()); those of a paused pool wait (pauses.h).
+ * slot to reboot, or under a person's veto (repair_is_vetoed()); those of a paused pool wait (pauses.h), those that a person has
+ * cordoned (repair_is_cordoned_by_a_person()), and those that are not Ready, to be replaced, and of whose machine the provider says
+ * that it is off, or says nothing: it is asked when their turn has come. So a machine that is in the workshop stays. A replacement is
+ * announced with an Event when two thirds of the rule's time are over, so that a person may still say no.
  *
  * Nothing is repaired while our own view is not healthy, as what ails all nodes at once is more often between them and us:
  * a watch is down, or no Node's heartbeat has moved for REPAIR_HEARTBEAT_USEC (kubelets write one every five minutes at

@@ -5,8 +5,7 @@
 #include "hashmap.h"
 #include "log-catalog.h"
 #include "log.h"
-#include "machine-end.h"
-#include "machine-facts.h"
+#include "machine-look.h"
 #include "marks.h"
 #include "out-of-service-rule.h"
 #include "pod-class.h"
@@ -21,7 +20,7 @@ typedef struct Silence {
         char *node, *uid, *key;
         usec_t silent_usec, asked_usec, next_ask_usec; /* of OutOfServiceFacts */
         OutOfServiceProof proof;
-        MachineEnd *machine; /* of the question under way; NULL: none is. Never told to end */
+        MachineEnd *machine; /* the question under way (machine-look.h); NULL: none is */
         Backoff backoff;
 } Silence;
 
@@ -125,50 +124,30 @@ static void on_machine(MachineEnd *m, void *userdata) {
 }
 
 static int ask_provider(Silence *x, const KubeNode *n) {
-        const TerminationContext *c = x->owner->context;
-        const KubeNodeClaim *claim = cluster_view_claim_of_node(c->view, n);
-        const KubeNodePool *pool = claim ? cluster_view_pool(c->view, strempty(claim->node_pool)) : NULL;
         usec_t pause = backoff_next(&x->backoff, x->owner->env->random);
-        MachineFacts facts;
-        MachineEndOptions o = { .guard = c->guard,
-                                .machine = &facts.machine,
-                                .op_id = "describe",
-                                .identity = claim ? &claim->identity : NULL,
-                                .changed = on_machine,
-                                .userdata = x };
         int r;
 
         x->proof = OUT_OF_SERVICE_UNPROVED;
         x->asked_usec = loop_now(x->owner->env->loop);
         x->next_ask_usec = usec_add(x->asked_usec, MAX(pause, OUT_OF_SERVICE_ASK_USEC));
-        if (machine_facts_fill(&facts, c->cloud, n, claim, pool ? pool->provider_name : NULL)) {
-                o.provider = facts.provider;
-                o.born_usec = facts.born_usec;
-                r = machine_end_new(x->owner->env, &o, &x->machine);
-                if (r < 0)
-                        return r;
-                machine_end_trust(x->machine, pool && pool->trusts_provider_ids);
-                machine_end_describe(x->machine);
-        }
+        r = machine_look_ask(x->owner->context, n, on_machine, x, &x->machine);
+        if (r < 0)
+                return r;
         return work_queue_add_at(x->owner->queue, x->key, x->next_ask_usec);
 }
 
-/* Each question has a MachineEnd of its own: nothing of an earlier answer stands in for this one. */
 static void note_answer(Silence *x) {
         if (!x->machine || !machine_end_has_answered(x->machine))
                 return;
-        switch (machine_end_state(x->machine)) {
-        case MACHINE_PRESENT:
-                x->proof = machine_end_is_off(x->machine) ? OUT_OF_SERVICE_OFF : OUT_OF_SERVICE_UNPROVED;
+        switch (machine_look_read(x->machine)) {
+        case MACHINE_LOOK_OFF:
+                x->proof = OUT_OF_SERVICE_OFF;
                 break;
-        case MACHINE_GONE:
+        case MACHINE_LOOK_GONE:
                 x->proof = OUT_OF_SERVICE_GONE;
                 break;
-        case MACHINE_MISSING:
-                x->proof = machine_end_is_proved(x->machine) ? OUT_OF_SERVICE_GONE : OUT_OF_SERVICE_UNPROVED;
-                break;
-        case MACHINE_ENDING: /* it may run yet */
-        case MACHINE_UNKNOWN:
+        case MACHINE_LOOK_RUNS:
+        case MACHINE_LOOK_UNKNOWN:
                 x->proof = OUT_OF_SERVICE_UNPROVED;
                 break;
         }

@@ -193,6 +193,79 @@ TEST_CASE(test_left_alone) {
         assert_true(is_repaired(r, "n0"));
 }
 
+/* Nobody's work on a machine is ended: a person or a tool has cordoned the node, or its machine is off, or nobody can say. */
+TEST_CASE(test_held_for_people) {
+        static const struct {
+                const char *what, *annotation, *reason;
+                InstanceState state;
+                CloudOutcome answer;
+        } rows[] = {
+                { "cordoned with kubectl", "kubectl", "Cordoned", INSTANCE_PRESENT, CLOUD_OK },
+                { "drained with vesperctl", ANNOTATION_CORDONED_BY_VESPERCTL, "Cordoned", INSTANCE_PRESENT, CLOUD_OK },
+                { "switched off", NULL, "MachineOff", INSTANCE_OFF, CLOUD_OK },
+                { "the provider does not answer", NULL, "MachineUnknown", INSTANCE_OFF, CLOUD_RETRY },
+                { "nor may it be asked", NULL, "MachineUnknown", INSTANCE_OFF, CLOUD_DENIED },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(2);
+
+                print_message("  %s\n", rows[i].what);
+                run(r, M);
+                rig_machine(r, "n0")->state = rows[i].state;
+                if (rows[i].annotation)
+                        fake_merge(r->cluster, FAKE_NODES, NULL, "n0", "{'metadata':{'annotations':{'%s':'{}'}},'spec':{'unschedulable':true}}",
+                                   rows[i].annotation);
+                silence(r, 0, 1);
+                run(r, SEEN);
+                r->toy.describe_outcome = rows[i].answer;
+                run(r, USEC_PER_HOUR);
+                assert_int_equal(n_repaired(r, 2), 0);
+                assert_string_equal(held(r), rows[i].reason);
+                assert_true(rig_event_says(r, POOL, POOL_REPAIR_HELD, "Node n0 waits to be repaired: "));
+                assert_true(rig_machine(r, "n0")->n_described < 60);
+                assert_true(rig_event_says(r, "n0", "NodeRepairAnnounced", "") == !rows[i].annotation);
+
+                print_message("  ... and another node is not held with it\n");
+                r->toy.describe_outcome = CLOUD_OK;
+                silence(r, 1, 2);
+                run(r, SEEN + 16 * M);
+                assert_true(is_repaired(r, "n1"));
+                succeed(r, 0, 1);
+                run(r, 10 * M);
+                assert_false(is_repaired(r, "n0"));
+
+                print_message("  ... until it is on, and open\n");
+                rig_machine(r, "n0")->state = INSTANCE_PRESENT;
+                fake_merge(r->cluster, FAKE_NODES, NULL, "n0", "{'spec':{'unschedulable':null}}");
+                run(r, 5 * M);
+                assert_true(is_repaired(r, "n0"));
+                assert_string_equal(held(r), "");
+        }
+}
+
+/* At two thirds of its time, once; not of a node that comes round, and again when it is silent anew. */
+TEST_CASE(test_announced) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(1);
+
+        run(r, M);
+        silence(r, 0, 1);
+        run(r, SEEN + 8 * M);
+        assert_false(rig_event_says(r, "n0", "NodeRepairAnnounced", ""));
+        run(r, 2 * M);
+        assert_true(rig_event_says(r, "n0", "NodeRepairAnnounced",
+                                   "its condition Ready is Unknown, NodeStatusUnknown, for 10min, and NodePool pool has that repaired after 15min. "
+                                   "To keep it: kubectl cordon n0"));
+        assert_true(rig_event_says(r, "n0", "NodeRepairAnnounced", "vesper deletes this Node in 5min"));
+        fake_cluster_set_kubelet(r->cluster, "n0", true);
+        run(r, 2 * M);
+        silence(r, 0, 1);
+        run(r, SEEN + 14 * M);
+        assert_int_equal(n_repaired(r, 1), 0);
+        run(r, 2 * M);
+        assert_int_equal(n_repaired(r, 1), 1);
+}
+
 TEST_CASE(test_rules_of_the_pool) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(2);
 
@@ -395,7 +468,7 @@ TEST_CASE(test_never_ready) {
         rig_start(r, 1);
         run(r, 4 * M);
         assert_int_equal(n_repaired(r, 2), 0);
-        run(r, 2 * M);
+        run(r, 2 * M + USEC_PER_SEC); /* its provider is asked */
         assert_int_equal(n_repaired(r, 2), 1);
         assert_true(is_repaired(r, "n1"));
 }
@@ -420,6 +493,8 @@ int main(void) {
                 cmocka_unit_test(test_slow_start),
                 cmocka_unit_test(test_view),
                 cmocka_unit_test(test_left_alone),
+                cmocka_unit_test(test_held_for_people),
+                cmocka_unit_test(test_announced),
                 cmocka_unit_test(test_rules_of_the_pool),
                 cmocka_unit_test(test_no_answer),
                 cmocka_unit_test(test_paused),
