@@ -81,6 +81,16 @@ static void check_claim_chosen(SimCheck *c, const cJSON *claim) {
                                  c->world->request->user, m->node, m->instance);
 }
 
+static bool is_cordoned_by_a_person(const cJSON *node) {
+        const cJSON *annotations = fj_get(node, "metadata", "annotations", NULL);
+
+        return cJSON_IsTrue(fj_get(node, "spec", "unschedulable", NULL)) && !fj_get(annotations, "vesper.sh/cordoned-by-agent", NULL) &&
+               !fj_get(annotations, "vesper.sh/cordoned-by-coordinator", NULL);
+}
+
+/* What the cloud said of a machine may be so old when its node is deleted. */
+#define OFF_USEC (40 * USEC_PER_SEC)
+
 /* By its own Node, as it stands there when it is deleted. What was so before etcd was restored is not known. */
 static void check_repaired(SimCheck *c, const SimMachine *m, const cJSON *node) {
         const SimSeen *seen = &c->seen[sim_check_index(c, m)];
@@ -94,6 +104,10 @@ static void check_repaired(SimCheck *c, const SimMachine *m, const cJSON *node) 
                                  (double) (sim_world_now(c->world) - seen->ready_usec) / USEC_PER_SEC);
         else if (sim_check_tells_of_end(node))
                 sim_check_broken(c, "repair", "%s deletes %s, which tells of its end", c->world->request->user, m->node);
+        else if (is_cordoned_by_a_person(node))
+                sim_check_broken(c, "repair", "%s deletes %s, which a person has cordoned", c->world->request->user, m->node);
+        else if (streq_ptr(fake_ec2_state(c->world->ec2, m->instance), "stopped") && sim_world_now(c->world) > usec_add(m->stopped_usec, OFF_USEC))
+                sim_check_broken(c, "repair", "%s deletes %s, whose machine is off", c->world->request->user, m->node);
 }
 
 static void check_node_chosen(SimCheck *c, const cJSON *node) {

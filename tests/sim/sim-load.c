@@ -136,6 +136,7 @@ void sim_load_switch_off(SimWorld *w, size_t machine, usec_t away_usec) {
                 return;
         sim_trace_add(w->trace, "cloud", "%s is stopped", m->instance);
         fake_ec2_set_state(w->ec2, m->instance, "stopped");
+        m->stopped_usec = sim_world_now(w);
 }
 
 void sim_load_stop_kubelet(SimWorld *w, size_t machine, usec_t away_usec) {

@@ -404,6 +404,21 @@ static void repair_ready(SimWorld *w) {
         delete_node_unasked(w);
 }
 
+static void repair_cordoned(SimWorld *w) {
+        w->options.repair_sec = 10;
+        sim_world_admin_cordon(w, 0);
+        fake_cluster_set_kubelet(w->cluster, "n0", false);
+        (void) sim_world_run(w, 120 * SEC);
+        delete_node_unasked(w);
+}
+
+static void repair_off(SimWorld *w) {
+        w->options.repair_sec = 10;
+        sim_load_switch_off(w, 0, USEC_INFINITY);
+        (void) sim_world_run(w, 120 * SEC);
+        delete_node_unasked(w);
+}
+
 static const char out_of_service[] =
         "{'spec':{'taints':[{'key':'node.kubernetes.io/out-of-service','value':'nodeshutdown','effect':'NoExecute'}]}}";
 
@@ -676,6 +691,8 @@ TEST_CASE(test_checks_find) {
                 { "its own while", heed_second_claim },
                 { "whose claim nobody deletes", delete_node_unasked },
                 { "which is Ready, and whose claim", repair_ready },
+                { "n0, which a person has cordoned", repair_cordoned },
+                { "n0, whose machine is off", repair_off },
                 { "n0 is out of service, and", taint_running },
                 { "out of service, which is Ready", taint_ready },
                 { "and still out of service", leave_taint },

@@ -51,6 +51,7 @@ typedef struct SimMachine {
         usec_t cancelled_usec; /* when somebody cancelled its shutdown last; 0: never */
         usec_t slot_until_usec; /* wall clock: of the slot on which its agent told it to reboot, until it is back; 0: none */
         usec_t off_usec;       /* when a shutdown of it was over last; 0: never */
+        usec_t stopped_usec;   /* when its cloud stopped it last; 0: never */
         usec_t restored_usec; /* when its Node, which had gone, came back with an etcd that was restored; 0: never */
         usec_t twin_usec;     /* when another Node began to say that it is this machine; 0: none ever did */
         usec_t unmanaged_usec; /* when a person said last that it is none of vesper's, or took that back; 0: never */
