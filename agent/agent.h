@@ -9,9 +9,8 @@
  *                                                |---> intent-log.c                  |
  *                                                +---> node/: marks, conditions, Events
  *
- * agent.c ties them together, and shutdown.c with logind and PID 1: one source, one informer of the own Node, one of the own pods, one reflex per
- * notice that is acted on (one at a time; a second one can only bring the deadline nearer). Everything it
- * touches comes in by the Env.
+ * agent.c ties them together, and shutdown.c with logind and PID 1: the sources of notices (notices.h), one informer of the own Node, one of
+ * the own pods, and one reflex at a time, whose deadline a second notice can only bring nearer. Everything it touches comes in by the Env.
  */
 
 #include "agent-config.h"

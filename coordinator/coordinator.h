@@ -29,15 +29,15 @@ char *coordinator_identity(const CoordinatorConfig *config, Random *random);
  * config. identity: of the Lease; must be new for each process. */
 int coordinator_new(Env *env, const CoordinatorConfig *config, KubeClient *client, const CloudRegistry *cloud,
                     const char *identity, Coordinator **ret);
-/* Stops without shutdown actions ("kill"); the Lease is not released. */
 /* The interruption queue is heard while it leads. Borrowed; before the start. */
 void coordinator_set_queue(Coordinator *c, struct SqsClient *queue);
+/* Stops without shutdown actions ("kill"); the Lease is not released. */
 Coordinator *coordinator_free(Coordinator *c);
 DEFINE_FREEP(Coordinator, coordinator_free);
 int coordinator_start(Coordinator *c);
-/* Reloadable values of config have changed: whatever waits by the old ones is looked at again. */
 /* Files that config names are to be read again. */
 void coordinator_read_files(Coordinator *c);
+/* Reloadable values of config have changed: whatever waits by the old ones is looked at again. */
 void coordinator_reconfigured(Coordinator *c);
 /* A clean stop: guarded work ends, the Lease is released, then done() (within 2 s in any case). */
 void coordinator_stop(Coordinator *c, void (*done)(void *userdata), void *userdata);

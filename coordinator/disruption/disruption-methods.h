@@ -11,7 +11,7 @@
 int method_expiration(DisruptionPlan *p);
 int method_drift(DisruptionPlan *p);
 int method_emptiness(DisruptionPlan *p);
-int method_consolidation(DisruptionPlan *p); /* empty nodes, then others: disruption-consolidate.c */
+int method_consolidation(DisruptionPlan *p); /* empty nodes, then others */
 /* disruption-replace.c: what can go if one cheaper node comes. */
 int consolidate_by_replacing(DisruptionPlan *p, const uint32_t *candidates, size_t n);
 

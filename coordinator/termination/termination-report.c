@@ -334,8 +334,9 @@ void termination_report_machine_ended(TerminationReport *r, ClaimStatus *s) {
         log_event(r->log, LOG_LEVEL_NOTICE, MESSAGE_INSTANCE_TERMINATED, LOG_FIELDS({ "NODE", r->node }),
                   "The machine of node %s is gone or cannot come back", r->node);
         event_record(r->context->recorder, &o, EVENT_NORMAL, "InstanceTerminated",
-                     "%she cloud says that the machine is gone or cannot come back",
-                     timer_is_armed(r->drained) ? "No pod was left to wait for, and t" : "T");
+                     timer_is_armed(r->drained)
+                             ? "No pod was left to wait for. The cloud says that the machine is gone or cannot come back"
+                             : "The cloud says that the machine is gone or cannot come back");
         timer_disarm(r->drained);
         if (s)
                 claim_status_set_condition(s, CLAIM_INSTANCE_TERMINATING, CONDITION_TRUE, "Accepted",

@@ -6,9 +6,10 @@
  * Node's conditions, the claim's conditions, messages to the receiver of [Notify]. Writes in the background, never waited for; decides nothing.
  */
 
+#include "blocked-by.h"
 #include "claim-status.h"
 #include "node-drain.h"
-#include "node-termination.h"
+#include "termination-context.h"
 
 typedef struct TerminationReport TerminationReport;
 

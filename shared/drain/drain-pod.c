@@ -9,8 +9,8 @@
 #define VANISHED_USEC (5 * USEC_PER_SEC)
 /* A pod that is held for long is named again, but not at each turn of its PDB. */
 #define HELD_AGAIN_USEC (10 * USEC_PER_MINUTE)
+/* What goes within moments is not told that it is held. */
 #define HELD_TELL_USEC (5 * USEC_PER_SEC)
-/* Beforehand: what goes within moments is not told that T would end it, and what is told is told in time. */
 /* So often in a row a DELETE may meet a pod that has changed since it was looked at; the next one goes on
  * the word of the look just made. */
 #define CONFLICTS_MAX 3u
