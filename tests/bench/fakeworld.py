@@ -256,6 +256,10 @@ class FakeWorld:
     def path(self, *names):
         return os.path.join(self.directory, *names)
 
+    def issue(self, common_name, names=()):
+        """Paths of a certificate by this world's CA, and of its key."""
+        return self._pki.issue(common_name, names=names)
+
     def metadata_endpoint(self, instance):
         return self._endpoints["metadata"][instance]
 
