@@ -22,8 +22,8 @@ typedef enum DrainDeadlineNews {
         DRAIN_DEADLINE_NEARER, /* than what was announced: people hear of it */
 } DrainDeadlineNews;
 
-/* booted_usec, here and below: what the machine's wall clock, as it is, said at the zero of the boot-time clock; server_booted_usec:
- * what the API server's said. */
+/* booted_usec, here and below: when the machine booted, by its wall clock as that is now; server_booted_usec: the same by the API
+ * server's clock. */
 DrainDeadline drain_deadline_new(usec_t booted_usec);
 /* Boot-time clock; USEC_INFINITY: not said. */
 usec_t drain_deadline_at(const DrainDeadline *d, const Notice *n, usec_t server_booted_usec);

@@ -50,6 +50,7 @@ struct Coordinator {
         Timer *begin_timer;
         Timer *clock_timer;
         bool clock_is_off; /* people were told */
+        unsigned clock_jumps; /* of the API server's clock, that were heeded */
         HttpServer *metrics_server, *health_server;
         WebhookServer *webhook_server;
         bool elected, stopping;
@@ -67,9 +68,14 @@ static void tell(Coordinator *c, const char *text) {
 static void on_clock(Timer *t, void *userdata) {
         Coordinator *c = userdata;
         int64_t ahead = loop_machine_clock_ahead(c->env->loop);
-        bool is_off = ahead > CLOCK_OFF_USEC || ahead < -CLOCK_OFF_USEC;
+        int64_t limit = c->clock_is_off ? CLOCK_OFF_USEC / 2 : CLOCK_OFF_USEC;
+        bool is_off = ahead > limit || ahead < -limit;
 
         timer_arm_in(t, CLOCK_CHECK_USEC);
+        if (loop_server_clock_jumps(c->env->loop) != c->clock_jumps) {
+                c->clock_jumps = loop_server_clock_jumps(c->env->loop);
+                coordinator_reconfigured(c); /* whatever waits for a time of that clock */
+        }
         if (is_off == c->clock_is_off)
                 return;
         c->clock_is_off = is_off;

@@ -12,17 +12,21 @@ static bool charge_counts(const ClusterView *v, const KubeNodeBudget *b, const N
 }
 
 BudgetFigures budget_count(const ClusterView *v, const KubeNodeBudget *b) {
-        int64_t expected = 0, available = 0;
+        int64_t expected = 0, available = 0, held_back = 0;
         const KubeNode *n;
+        BudgetFigures f;
 
         for (HashmapIterator it = {}; cluster_view_iterate_nodes(v, &it, &n);)
                 if (kube_node_budget_matches(b, n)) {
                         expected++;
                         available += budget_node_is_available(n);
+                        held_back += budget_node_is_held_back(n) && !kube_node_budget_charge(b, n->object.meta.uid);
                 }
         for (size_t i = 0; i < b->n_charges; i++)
                 available -= charge_counts(v, b, b->charges + i);
-        return budget_figures(b, expected, MAX(available, INT64_C(0)));
+        f = budget_figures(b, expected, MAX(available, INT64_C(0)));
+        f.held_back = held_back;
+        return f;
 }
 
 /* -- who uses it up ------------------------------------------------------------------------------------- */

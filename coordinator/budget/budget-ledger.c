@@ -100,6 +100,7 @@ typedef struct Draft {
         bool by_any;           /* one of the new is not the leader's alone to ask for */
         bool changed;          /* its charges are others */
         int64_t room;          /* disruptions that may be charged; negative: more nodes are unavailable than the budget allows */
+        int64_t held_back;     /* drained nodes that may be charged beside them (BudgetFigures) */
 } Draft;
 
 static void pump(Account *a);
@@ -283,7 +284,7 @@ static void draft_init(const BudgetLedger *l, const KubeNodeBudget *b, Draft *re
 
         BudgetFigures f = budget_count(l->view, b);
 
-        *ret = (Draft){ .budget = *b, .room = f.available - f.desired };
+        *ret = (Draft){ .budget = *b, .room = f.available - f.desired, .held_back = f.held_back };
         /* What the leader reckoned and what we see: the smaller, since either may lie behind. */
         if (!l->leads)
                 ret->room = is_current ? MIN(ret->room, b->disruptions_allowed) : NO_ROOM;
@@ -299,7 +300,15 @@ static bool is_counted(const BudgetLedger *l, const BudgetRequest *r) {
 }
 
 static bool draft_has_room(const BudgetLedger *l, const Draft *d, const BudgetRequest *r) {
-        return d->room + is_counted(l, r) > 0;
+        return d->room + (is_counted(l, r) ? d->held_back : 0) > 0;
+}
+
+/* What is drained is counted as unavailable already. Once it is admitted it holds others back like any removal. */
+static void draft_take_room(const BudgetLedger *l, Draft *d, const BudgetRequest *r) {
+        if (is_counted(l, r))
+                d->held_back--;
+        else
+                d->room--;
 }
 
 /* Before anything is charged: has each of them room? */
@@ -462,7 +471,7 @@ static void draft_add(const BudgetLedger *l, Draft *d, const BudgetRequest *r, u
         d->n_new++;
         d->by_any = d->by_any || !r->ask.as_leader;
         d->changed = true;
-        d->room -= !is_counted(l, r);
+        draft_take_room(l, d, r);
 }
 
 static void serve(Account *a, Draft *d, const KubeNodeBudget *b) {
@@ -518,7 +527,7 @@ static void unpark(Account *a, Draft *d, const KubeNodeBudget *b) {
                         break;
                 r->at = 0;
                 if (b)
-                        d->room -= !is_counted(a->ledger, r);
+                        draft_take_room(a->ledger, d, r);
                 if (all_have_room(r))
                         request_join(r);
         }

@@ -56,8 +56,9 @@ int budget_ledger_new(KubeClient *c, const ClusterView *v, BudgetLedger **ret);
 BudgetLedger *budget_ledger_free(BudgetLedger *l); /* requests must be freed before */
 DEFINE_FREEP(BudgetLedger, budget_ledger_free);
 
-/* A node that no budget selects, or that passes (budget_node_passes()), is admitted without a charge. A node that is counted as
- * unavailable already, because it is drained and comes back, needs no room besides its own. */
+/* A node that no budget selects, or that passes (budget_node_passes()), is admitted without a charge. A node that is drained
+ * already is counted as unavailable: admitting it takes no further room, and other drained nodes do not hold it
+ * (budget_node_is_held_back()). */
 int budget_ledger_ask(BudgetLedger *l, const BudgetAsk *ask, budget_answered_t answered, void *userdata, BudgetRequest **ret);
 /* No answer comes after; what is charged by then stands for its time. */
 BudgetRequest *budget_request_free(BudgetRequest *r);

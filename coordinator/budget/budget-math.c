@@ -60,6 +60,10 @@ bool budget_node_passes(const KubeNode *n) {
         return !kube_node_is_ready(n) || is_gone(n) || kube_node_has_taint(n, TAINT_DISRUPTED, NULL) || budget_node_is_ending(n);
 }
 
+bool budget_node_is_held_back(const KubeNode *n) {
+        return budget_node_is_drained(n) && !budget_node_passes(n);
+}
+
 /* -- amounts -------------------------------------------------------------------------------------------- */
 
 static int64_t amount_of(const NodeAmount *a, int64_t expected) {

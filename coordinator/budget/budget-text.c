@@ -62,9 +62,9 @@ static void text_advice_in_use(StrBuf *s, const KubeNodeBudget *b, const BudgetF
                     one                ? "that node is"
                     : next.allowed > 0 ? "one of them is"
                                        : "enough of them are",
-                    gone_helps                ? "gone or Ready"
-                    : one || next.allowed > 0 ? "Ready, or has a successor"
-                                              : "Ready, or have successors",
+                    gone_helps                ? "gone or available again"
+                    : one || next.allowed > 0 ? "available again, or has a successor"
+                                              : "available again, or have successors",
                     begun ? "the budget is changed" : "change the budget");
 }
 

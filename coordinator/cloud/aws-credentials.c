@@ -90,7 +90,8 @@ static void set_times(AwsCredentials *c) {
                 c->expires_usec = c->renew_usec = USEC_INFINITY;
                 return;
         }
-        c->expires_usec = loop_from_wall(loop, c->keys.expires_wall_usec);
+        /* AWS's time: the API server's clock, by which loop_wall() goes, may be wrong while this machine's is right. */
+        c->expires_usec = usec_add(now, usec_sub(c->keys.expires_wall_usec, loop_machine_wall(loop)));
         c->renew_usec = MAX(usec_sub(c->expires_usec, RENEW_BEFORE_USEC), usec_add(now, RENEW_PAUSE_USEC));
         if (c->from_imds && c->expires_usec <= now) {
                 c->renew_usec =

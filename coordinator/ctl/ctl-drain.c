@@ -180,9 +180,12 @@ static bool on_iterate(HashmapIterator *it, const KubePod **ret, void *userdata)
 }
 
 static void ctl_drain_begin(CtlDrain *d) {
+        usec_t deadline = usec_add(d->started_usec, d->options.deadline_usec);
         const NodeDrainOptions options = { .node = d->name,
                                            .rules = { .returns = d->returns,
-                                                      .deadline_usec = d->options.deadline_usec,
+                                                      .deadline_usec = deadline == USEC_INFINITY
+                                                                               ? USEC_INFINITY
+                                                                               : loop_to_server_wall(d->env->loop, deadline),
                                                       .protected_policy = d->options.protected_policy } };
         const NodeDrainHandler handler = { .on_changed = on_drain_changed,
                                            .on_pod = on_drain_pod,
@@ -517,7 +520,7 @@ int ctl_drain_new(KubeClient *c, CtlEvictions *evictions, const char *node, cons
         if (r < 0)
                 return r;
         timer_arm(d->timeout, usec_add(d->started_usec, o->timeout_usec));
-        timer_arm(d->expiry, usec_add(loop_from_wall(d->env->loop, o->deadline_usec), AFTER_DEADLINE_USEC));
+        timer_arm(d->expiry, usec_add(usec_add(d->started_usec, o->deadline_usec), AFTER_DEADLINE_USEC));
         r = ctl_drain_ask(d);
         if (r < 0)
                 return r;

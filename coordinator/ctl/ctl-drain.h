@@ -21,7 +21,7 @@ typedef struct CtlDrain CtlDrain;
 
 typedef struct CtlDrainOptions {
         ProtectedPolicy protected_policy;
-        usec_t deadline_usec; /* wall clock T; USEC_INFINITY: none. By T + 30 s at the latest it is over */
+        usec_t deadline_usec; /* from ctl_drain_new() to T; USEC_INFINITY: none. By T + 30 s at the latest it is over */
         usec_t timeout_usec;  /* from now; USEC_INFINITY: none */
 } CtlDrainOptions;
 

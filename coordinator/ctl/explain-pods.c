@@ -4,6 +4,7 @@
 #include <inttypes.h>
 
 #include "blocked-by.h"
+#include "claim-status.h"
 #include "strv.h"
 
 /* Of causes that name one pod each; of the others it is said how many there are. */
@@ -53,11 +54,16 @@ static bool is_protected(const ExplainPods *p, const KubePod *pod, const char **
                (!p->is_draining || !b || streq_ptr(b->reason, POD_WAIT_NAME_PROTECTED));
 }
 
+/* Its controller has put it back too often (pod-returns.h): the drain does not name it among those that it waits for. */
+static bool is_left_alone(const ExplainPods *p, const KubePod *pod) {
+        return p->is_draining && pod->tolerates_unschedulable && p->claim && p->claim->n_blockers < CLAIM_BLOCKERS_MAX && !blocker_of(p, pod);
+}
+
 /* To be evicted now: of a class that is, and held by nothing of its own. */
 static bool is_to_evict(const ExplainPods *p, const KubePod *pod) {
         PodClass class = pod_classify(pod, p->facts->now_usec, NULL, NULL);
 
-        return (class == POD_CLASS_ORDINARY || class == POD_CLASS_PROTECTED) &&
+        return !is_left_alone(p, pod) && (class == POD_CLASS_ORDINARY || class == POD_CLASS_PROTECTED) &&
                drain_waits_for(pod, p->rules, p->facts->now_usec) && !is_protected(p, pod, NULL, NULL);
 }
 
@@ -268,7 +274,8 @@ static void tell_sync_failed(ExplainCauses *to, const KubePdb *pdb, const HeldPo
         say_held(to, c, held);
         explain_cause_set_command(to, c, "kubectl edit poddisruptionbudget %s -n %s", m->name, m->ns);
         explain_cause_advise(to, c,
-                             "No number of replicas helps. Give the budget a minAvailable that is a number, or the kind of the pods' controller a scale subresource.");
+                             "The message says why; more replicas do not help while it stands. If the pods' controller has no scale subresource, or the pods "
+                             "have no controller, give the budget a minAvailable that is a number.");
 }
 
 static void tell_no_room(ExplainCauses *to, const KubePdb *pdb, const HeldPods *held) {
@@ -413,7 +420,7 @@ static const char *advice_of(BlockedBy by) {
                 return "The eviction is tried again by itself, as soon as the API server answers.";
         if (by == BLOCKED_BY_REFUSED_FOR_GOOD || by == BLOCKED_BY_DELETE_FAILED)
                 return "The API server does not take the request: its message says why.";
-        return NULL;
+        return pod_wait_remedy(pod_wait_from_string(blocked_by_names[by]));
 }
 
 static void find_told(const ExplainPods *p, ExplainCauses *to) {

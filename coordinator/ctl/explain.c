@@ -192,7 +192,8 @@ static void say_pods_left(Explain *x, ExplainCause *c, int64_t n) {
 
 /* who: a sentence's beginning. figures: how many pods are left, and more of them, where that is told; NULL: it is not. */
 static void say_interruption(Explain *x, ExplainCause *c, const char *who, const Interruption *i, const char *figures) {
-        explain_cause_say(x->causes, c, "%s, phase %s: a notice of kind %s (%s) announces the end of the machine.", who, interruption_phase_to_string(i->phase),
+        explain_cause_say(x->causes, c, "%s, phase %s: a notice of kind %s (%s) announces the end of the machine.", who,
+                          i->phase == INTERRUPTION_LATER ? "unknown to this version" : interruption_phase_to_string(i->phase),
                           notice_kind_to_string(i->notice->kind) ?: "unknown", isempty(i->notice->action) ? "no action said" : i->notice->action);
         if (!figures)
                 say_pods_left(x, c, i->pods_left);

@@ -78,7 +78,7 @@ static void drain_verb_make_place(DrainVerb *v) {
 }
 
 static void drain_verb_draw(DrainVerb *v) {
-        usec_t wall = loop_wall(v->ctl->env->loop);
+        usec_t wall = loop_server_wall(v->ctl->env->loop);
         struct winsize size = {};
         _cleanup_strbuf_ StrBuf b = {};
 
@@ -110,7 +110,7 @@ static void drain_verb_print_news(DrainVerb *v, DrainedNode *n) {
 
         if (!drain_progress_is_news(&n->said, &p, loop_now(v->ctl->env->loop)))
                 return;
-        drain_progress_add_line(&b, &p, loop_wall(v->ctl->env->loop));
+        drain_progress_add_line(&b, &p, loop_server_wall(v->ctl->env->loop));
         if (drain_has_failed(&p)) {
                 ctl_complain("%s", strbuf_str(&b));
                 return;
@@ -162,7 +162,7 @@ static void drain_verb_complain(const DrainVerb *v) {
 
                 if (!drain_has_failed(&p))
                         continue;
-                drain_progress_add_line(&b, &p, loop_wall(v->ctl->env->loop));
+                drain_progress_add_line(&b, &p, loop_server_wall(v->ctl->env->loop));
                 ctl_complain("%s", strbuf_str(&b));
         }
 }
@@ -327,19 +327,17 @@ static int parse_options(DrainVerb *v) {
                                                 [PROTECTED_OTHERS] = "others",
                                                 [PROTECTED_IGNORE] = "ignore" };
         const CtlOptions *o = v->ctl->options;
-        usec_t deadline = USEC_INFINITY; /* from now */
         size_t policy = PROTECTED_WAIT;
         int r;
 
-        v->options.timeout_usec = USEC_INFINITY;
+        v->options.timeout_usec = v->options.deadline_usec = USEC_INFINITY;
         if (o->dry_run && o->deadline)
                 return ctl_complain("--dry-run asks about evictions, and --deadline does without them at its end: leave one away");
         r = ctl_duration_option("timeout", o->timeout, &v->options.timeout_usec);
         if (r >= 0)
-                r = ctl_duration_option("deadline", o->deadline, &deadline);
+                r = ctl_duration_option("deadline", o->deadline, &v->options.deadline_usec);
         if (r < 0)
                 return r;
-        v->options.deadline_usec = usec_add(loop_wall(v->ctl->env->loop), deadline);
         if (o->protected_policy)
                 for (policy = 0; policy < ELEMENTSOF(policies); policy++)
                         if (streq(policies[policy], o->protected_policy))

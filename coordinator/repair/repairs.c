@@ -23,11 +23,13 @@
 #define LOST_USEC (30 * USEC_PER_SEC)
 /* A Node whose deletion was accepted and does not show is deleted anew. */
 #define SENT_USEC (2 * USEC_PER_MINUTE)
-/* What a provider says of a machine: for so long it may be repaired, and for so long it is held. */
+/* How long a provider's answer counts that a machine runs, and one that it is off, or that nobody knows. */
 #define RUNS_USEC (30 * USEC_PER_SEC)
 #define OFF_USEC (2 * USEC_PER_MINUTE)
-/* Of machines at once. Few may be begun at once. */
+/* Questions about machines under way at once. */
 #define LOOKS_MAX 4u
+/* A replacement that could not be announced in time begins so long after its Event at the earliest, or after a third of its rule's time. */
+#define ANNOUNCED_USEC USEC_PER_MINUTE
 
 const char *const repair_outcome_names[_REPAIR_OUTCOME_MAX + 1] = {
         [REPAIR_BEGUN] = "begun",
@@ -44,14 +46,14 @@ typedef struct Case {
         char *boot_id;   /* that is to end by a reboot under way; NULL: none is */
         bool is_begun;   /* it has its place under the brake: the API server may have taken the deletion */
         bool waits;      /* due, and held */
-        bool is_announced;
-        usec_t announce_usec; /* loop_now(): when its replacement is to be announced; USEC_INFINITY: not, or it was */
+        usec_t announce_usec;  /* loop_now(): when its replacement is to be announced; USEC_INFINITY: not, or it was */
+        usec_t announced_usec; /* loop_now(): when it was; 0: not yet */
         struct Repairs *owner;
         MachineEnd *asked;  /* a question about its machine, under way (machine-look.h); NULL: none is */
         usec_t asked_usec;  /* loop_now() */
-        MachineLook look;   /* what was answered last ... */
-        usec_t look_usec;   /* ... to the question of then (loop_now()); 0: nothing yet */
-        char *look_problem; /* that kept the provider from an answer */
+        MachineLook look;   /* the provider's last answer */
+        usec_t look_usec;   /* loop_now(): when that question was asked; 0: no answer yet */
+        char *look_problem; /* of MACHINE_LOOK_UNKNOWN: the provider's error */
 } Case;
 
 /* Why nodes of a pool are not repaired now: the first of them stands for all. */
@@ -73,6 +75,7 @@ struct Repairs {
         usec_t heartbeat_usec; /* loop_now(): when one moved last; 0: none has */
         usec_t lost_usec;      /* loop_now(): when the last of its watches went down */
         usec_t healthy_usec;   /* loop_now(): since when the view is healthy, but for moments */
+        size_t n_asked;        /* questions about machines under way, as of this pass */
 };
 
 static void *case_free(void *p) {
@@ -260,9 +263,9 @@ static void see_node(Repairs *r, const KubeNode *n, bool was_there) {
                 return;
         }
         if (k != REPAIR_SIGHT_DUE)
-                c->is_announced = false;
+                c->announced_usec = 0;
         c->due_usec = k == REPAIR_SIGHT_DUE ? v.due_usec : USEC_INFINITY;
-        c->announce_usec = k == REPAIR_SIGHT_DUE && v.rule->action == REPAIR_ACTION_REPLACE && !c->is_announced
+        c->announce_usec = k == REPAIR_SIGHT_DUE && v.rule->action == REPAIR_ACTION_REPLACE && c->announced_usec == 0
                                    ? usec_sub(v.due_usec, v.rule->after_usec / 3)
                                    : USEC_INFINITY;
         if (c->waits || c->due_usec != USEC_INFINITY)
@@ -495,38 +498,43 @@ static void on_look(MachineEnd *m, void *userdata) {
         mark_repairs(c->owner, now_of(c->owner));
 }
 
-static void note_look(Case *c) {
-        if (!c->asked || !machine_end_has_answered(c->asked))
-                return;
-        c->look = machine_look_read(c->asked);
-        c->look_usec = c->asked_usec;
-        free(c->look_problem);
-        c->look_problem = strdup(strempty(machine_end_problem(c->asked, NULL)));
-        c->asked = machine_end_free(c->asked);
+static void note_looks(Repairs *r) {
+        Case *c;
+
+        r->n_asked = 0;
+        HASHMAP_FOREACH (c, r->cases) {
+                if (!c->asked)
+                        continue;
+                if (!machine_end_has_answered(c->asked)) {
+                        r->n_asked++;
+                        continue;
+                }
+                c->look = machine_look_read(c->asked);
+                c->look_usec = c->asked_usec;
+                free(c->look_problem);
+                c->look_problem = strdup(strempty(machine_end_problem(c->asked, NULL)));
+                c->asked = machine_end_free(c->asked);
+        }
 }
 
 /* False: nothing names a machine. */
 static bool ask_for_look(Repairs *r, Case *c, const KubeNode *n) {
-        const Case *other;
-        size_t n_asked = 0;
         int k;
 
-        HASHMAP_FOREACH (other, r->cases)
-                n_asked += other->asked != NULL;
-        if (n_asked >= LOOKS_MAX)
+        if (r->n_asked >= LOOKS_MAX)
                 return true; /* an answer brings us back */
         c->asked_usec = now_of(r);
         k = machine_look_ask(r->context, n, on_look, c, &c->asked);
         if (k < 0)
                 work_queue_note_lost(r->queue);
+        r->n_asked += k > 0;
         return k != 0;
 }
 
-/* Of a node that is not Ready, to be replaced. False: not now; the case is held if that is more than a moment. */
+/* Returns true if the machine of a node that is not Ready may be ended. False: the provider has not answered yet, or the case is held. */
 static bool machine_may_end(Repairs *r, Case *c, const KubeNode *n, const KubeNodePool *pool) {
         bool held, stands;
 
-        note_look(c);
         held = c->look_usec > 0 && (c->look == MACHINE_LOOK_OFF || c->look == MACHINE_LOOK_UNKNOWN);
         stands = c->look_usec > 0 && usec_sub(now_of(r), c->look_usec) <= (held ? OFF_USEC : RUNS_USEC);
         if (!stands && !c->asked && !ask_for_look(r, c, n))
@@ -538,26 +546,67 @@ static bool machine_may_end(Repairs *r, Case *c, const KubeNode *n, const KubeNo
                                c->node, c->node));
         else if (held)
                 hold_case(r, c, pool, "MachineUnknown",
-                          strf("Node %s waits to be repaired: the provider does not say whether its machine is off: %s", c->node,
-                               strempty(c->look_problem)));
+                          strf("Node %s waits to be repaired: the provider does not say whether its machine is off: %s. vesper asks again every two minutes. "
+                               "Check the provider's credentials and region; if the node is to go, kubectl delete node %s",
+                               c->node, strempty(c->look_problem), c->node));
         return stands && !held;
 }
 
 /* -- one case ------------------------------------------------------------------------------------------- */
+
+/* loop_now(): once it was announced. */
+static usec_t may_begin(const Case *c, const RepairVerdict *v) {
+        if (v->rule->action != REPAIR_ACTION_REPLACE)
+                return v->due_usec;
+        return MAX(v->due_usec, usec_add(c->announced_usec, MIN(v->rule->after_usec / 3, ANNOUNCED_USEC)));
+}
 
 static void announce(Repairs *r, Case *c, const KubeNode *n, const KubeNodePool *pool, const RepairVerdict *v) {
         _cleanup_free_ char *shows = showing(r, n, v);
         char left[DURATION_MAX], after[DURATION_MAX];
         EventObject o = event_object(&n->object);
 
-        c->is_announced = true;
+        c->announced_usec = now_of(r);
         c->announce_usec = USEC_INFINITY;
-        duration_format((v->due_usec - now_of(r)) / USEC_PER_SEC * USEC_PER_SEC, left);
+        duration_format(usec_sub(usec_add(may_begin(c, v), USEC_PER_SEC - 1), now_of(r)) / USEC_PER_SEC * USEC_PER_SEC, left);
         duration_format(v->rule->after_usec, after);
         event_record(r->context->recorder, &o, EVENT_WARNING, "NodeRepairAnnounced",
                      "If nothing changes, vesper deletes this Node in %s, to be replaced, and ends its machine: %s, and NodePool %s has that repaired "
                      "after %s. To keep it: kubectl cordon %s, or kubectl annotate node %s " ANNOTATION_DO_NOT_REPAIR "=true",
                      left, strempty(shows), pool->object.meta.name, after, c->node, c->node);
+}
+
+/* Returns true if it may begin as far as people are concerned: they were told, and have had the time to say no. */
+static bool is_announced(Repairs *r, Case *c, const KubeNode *n, const KubeNodePool *pool, const RepairVerdict *v) {
+        if (c->is_begun)
+                return true;
+        if (c->announced_usec == 0)
+                announce(r, c, n, pool, v);
+        if (now_of(r) >= may_begin(c, v))
+                return true;
+        mark_repairs(r, may_begin(c, v));
+        return false;
+}
+
+static bool may_replace(Repairs *r, Case *c, const KubeNode *n, const KubeNodePool *pool) {
+        if (kube_node_is_ready(n))
+                return voluntary_delete_is_admitted(r->context->deletes, n, pool, "it is to be repaired", REPAIRS_KEY);
+        return machine_may_end(r, c, n, pool);
+}
+
+/* Returns true if a person holds it. */
+static bool hold_for_people(Repairs *r, Case *c, const KubeNode *n, const KubeNodePool *pool) {
+        bool is_paused = pauses_is_paused(r->context->pauses, pool);
+
+        if (is_paused)
+                hold_case(r, c, pool, "Paused",
+                          strf("Node %s waits to be repaired: a person has paused removals (" ANNOTATION_PAUSED ")", c->node));
+        else if (repair_is_cordoned_by_a_person(n))
+                hold_case(r, c, pool, "Cordoned",
+                          strf("Node %s waits to be repaired: it was cordoned by a person or a tool, who may be at work on its machine. kubectl uncordon %s, "
+                               "and it is repaired; if it is to go now, kubectl delete node %s",
+                               c->node, c->node, c->node));
+        return is_paused || repair_is_cordoned_by_a_person(n);
 }
 
 static void reconcile_case(Repairs *r, Case *c, const char *trouble) {
@@ -590,22 +639,15 @@ static void reconcile_case(Repairs *r, Case *c, const char *trouble) {
                 trouble = "this coordinator's view of the cluster has only just become whole";
                 mark_repairs(r, settled);
         }
-        if (pauses_is_paused(r->context->pauses, pool))
-                hold_case(r, c, pool, "Paused",
-                          strf("Node %s waits to be repaired: a person has paused removals (" ANNOTATION_PAUSED ")", c->node));
-        else if (repair_is_cordoned_by_a_person(n))
-                hold_case(r, c, pool, "Cordoned",
-                          strf("Node %s waits to be repaired: it was cordoned by a person or a tool, who may be at work on its machine. kubectl uncordon %s, "
-                               "and it is repaired; if it is to go now, kubectl delete node %s",
-                               c->node, c->node, c->node));
-        else if (trouble)
+        if (hold_for_people(r, c, n, pool))
+                return;
+        if (trouble)
                 hold_case(r, c, pool, "ViewNotHealthy", strf("Node %s waits to be repaired: %s", c->node, trouble));
         else if (!c->is_begun && !repair_brake_admits(r->brake, &d, &limit))
                 hold_case(r, c, pool, "SlowStart", full_domain_message(c->node, &d, &limit));
         else if (v.rule->action == REPAIR_ACTION_REBOOT)
                 reboot_node(r, c, n, pool, &d, &v); /* the budgets are asked for its slot */
-        else if (kube_node_is_ready(n) ? voluntary_delete_is_admitted(r->context->deletes, n, pool, "it is to be repaired", REPAIRS_KEY)
-                                       : machine_may_end(r, c, n, pool))
+        else if (is_announced(r, c, n, pool, &v) && may_replace(r, c, n, pool))
                 repair_node(r, c, n, pool, &d, &v);
 }
 
@@ -677,6 +719,7 @@ void repairs_reconcile(Repairs *r) {
         ends = trouble ? USEC_INFINITY : repair_brake_step(r->brake, now_of(r), on_ended, r);
         due = due_cases(r, &n, &next);
         begin_holds(r);
+        note_looks(r);
         for (size_t i = 0; i < n; i++)
                 reconcile_case(r, due[i], trouble);
         tell_holds(r);

@@ -15,10 +15,10 @@
  *
  * A replaced node goes from there as any deleted one. It is deleted in the very state in which it was judged (resourceVersion), so
  * that a kubelet which has reported since has the last word. Left alone are nodes that are being deleted, interrupted, in a
- * slot to reboot, or under a person's veto (repair_is_vetoed()); those of a paused pool wait (pauses.h), those that a person has
- * cordoned (repair_is_cordoned_by_a_person()), and those that are not Ready, to be replaced, and of whose machine the provider says
- * that it is off, or says nothing: it is asked when their turn has come. So a machine that is in the workshop stays. A replacement is
- * announced with an Event when two thirds of the rule's time are over, so that a person may still say no.
+ * slot to reboot, or under a person's veto (repair_is_vetoed()). A repair waits while its pool is paused (pauses.h), and while a person
+ * has cordoned the node (repair_is_cordoned_by_a_person()). Before a node that is not Ready is replaced, the coordinator asks the provider
+ * about its machine, and waits while that is off or the provider does not answer. A replacement is announced with an Event when two thirds
+ * of the rule's time are over; where something held that, it begins a minute after the Event at the earliest.
  *
  * Nothing is repaired while our own view is not healthy, as what ails all nodes at once is more often between them and us:
  * a watch is down, or no Node's heartbeat has moved for REPAIR_HEARTBEAT_USEC (kubelets write one every five minutes at

@@ -6,7 +6,6 @@
 #include "marks.h"
 #include "string-util.h"
 
-#define BLOCKERS_MAX 20u
 
 typedef struct StatusBlocker {
         char *pod, *reason, *detail, *words, *pdb, *message;
@@ -20,7 +19,7 @@ struct ClaimStatus {
         char *node, *node_uid, *cloud_error;
         const char *phase;
         usec_t deadline_usec;
-        StatusBlocker blockers[BLOCKERS_MAX];
+        StatusBlocker blockers[CLAIM_BLOCKERS_MAX];
         size_t n_blockers, pods_left;
         bool pods_known, was_held;
 };
@@ -243,7 +242,7 @@ void claim_status_set_blockers(ClaimStatus *s, size_t pods_left, const DrainBloc
 
         s->pods_known = true;
         s->pods_left = pods_left;
-        for (i = 0; i < n && i < BLOCKERS_MAX; i++) {
+        for (i = 0; i < n && i < CLAIM_BLOCKERS_MAX; i++) {
                 _cleanup_free_ char *pod = strf("%s/%s", b[i].ns, b[i].name);
                 StatusBlocker *to = s->blockers + i;
 

@@ -15,6 +15,9 @@
  * message is borrowed; the transition is left 0. */
 bool claim_invalid_condition(const KubeNodeClaim *claim, Condition *ret);
 
+/* Pods that status.blockers names at most. */
+#define CLAIM_BLOCKERS_MAX 20u
+
 typedef struct ClaimStatus ClaimStatus;
 
 /* The claim as it is in view, borrowed; NULL: it is gone. */

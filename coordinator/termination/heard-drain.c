@@ -230,17 +230,16 @@ static bool on_drain_due(NodeDrain *d, const KubePod *pod, usec_t at_usec, void 
 
 static void update_rules(Heard *x, const KubeNode *n, const Interruption *i) {
         usec_t wall = loop_wall(x->owner->env->loop);
-        bool moved;
 
         x->deadline.is_heard = true;
         x->deadline.heard_usec = MIN(x->deadline.heard_usec, notice_announced(i->notice));
-        moved = node_deadline_update(&x->deadline, n, NULL, wall);
+        (void) node_deadline_update(&x->deadline, n, NULL, wall);
         x->rules = node_deadline_rules(&x->deadline, n, PROTECTED_IGNORE);
         x->rules.returns = x->returns;
-        if (x->drain)
-                node_drain_set_stuck_after(x->drain, x->rules.stuck_after_usec);
-        if (x->drain && moved)
-                node_drain_set_deadline(x->drain, x->deadline.at_usec);
+        if (!x->drain)
+                return;
+        node_drain_set_stuck_after(x->drain, x->rules.stuck_after_usec);
+        node_drain_set_deadline(x->drain, x->deadline.at_usec);
 }
 
 static usec_t first_pod_due(const Heard *x) {

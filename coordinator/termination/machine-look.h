@@ -2,15 +2,15 @@
 #pragma once
 
 /*
- * One question to the provider about the machine of a Node that may be in service: does it run? Nothing of an earlier answer
- * stands in for this one, so each question is a MachineEnd of its own, which is never told to end.
+ * One question to the provider about the machine of a Node that may be in service: does it run? Each question is a new MachineEnd, so
+ * that no earlier answer is used again. It is never told to end the machine.
  */
 
 #include "machine-end.h"
 #include "termination-context.h"
 
 typedef enum MachineLook {
-        MACHINE_LOOK_RUNS, /* or it may: on its way out, or nothing proves that the instance is this Node's */
+        MACHINE_LOOK_RUNS, /* it runs, is being terminated, or is not proved to be this Node's machine */
         MACHINE_LOOK_OFF,
         MACHINE_LOOK_GONE,
         MACHINE_LOOK_UNKNOWN, /* the provider gives no answer: machine_end_problem() says why */

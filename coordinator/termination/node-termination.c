@@ -224,13 +224,13 @@ static void update_rules(NodeTermination *t, const KubeNode *n, const KubeNodeCl
         usec_t at = t->deadline.at_usec;
 
         removal_drain_set_rules(&t->drain, &rules);
+        if (t->drain.own)
+                node_drain_set_deadline(t->drain.own, at);
         if (!moved)
                 return;
         termination_report_deadline(t->report, at, node_deadline_source(&t->deadline));
         if (t->status)
                 claim_status_set_deadline(t->status, at);
-        if (t->drain.own)
-                node_drain_set_deadline(t->drain.own, at);
 }
 
 static bool deadline_passed(const NodeTermination *t) {

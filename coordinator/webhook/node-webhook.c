@@ -238,8 +238,8 @@ static char *unadopted_text(const NodeWebhook *w, const KubeNode *n) {
 
         if (cluster_view_pool_of_node(w->view, n, &pool, &other) == POOL_MATCH_SEVERAL)
                 return strf("NodePools %s and %s both select node %s, so neither adopts it. Deleted now, it would leave its machine behind, which "
-                            "nobody would end. Change the selector of one of them, or delete the node again after two minutes: then it is let go "
-                            "in any case",
+                            "nobody would end. Change the selector of one of them, or delete the node again after two minutes: then vesper "
+                            "lets it go, and you have to end the machine yourself",
                             pool->object.meta.name, other->object.meta.name, n->object.meta.name);
         return strf("Node %s is about to be adopted by its NodePool. Deleted before, it would leave its machine behind, which "
                     "nobody would end. Delete it again in a few seconds; after two minutes it is let go in any case, and the "

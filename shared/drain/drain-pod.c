@@ -236,8 +236,8 @@ static bool drain_pod_delete_is_accepted(DrainPod *dp) {
         return false;
 }
 
-/* Its eviction has been accepted, and is still to be seen. An admission webhook can make an eviction a dry run: then nothing happens,
- * and the pod is no more on its way than before. */
+/* Its eviction has been accepted, and the pod is still to be seen going. An admission webhook can turn an eviction into a dry run: the
+ * API server accepts it, and the pod stays. */
 static bool drain_pod_eviction_is_accepted(DrainPod *dp) {
         NodeDrain *d = dp->drain;
         usec_t now = loop_now(d->env->loop), seen = usec_add(dp->accepted_usec, EFFECT_USEC), again = usec_add(dp->accepted_usec, WITHOUT_EFFECT_USEC);
@@ -251,6 +251,7 @@ static bool drain_pod_eviction_is_accepted(DrainPod *dp) {
         else if (dp->listed_usec < seen)
                 drain_pod_await_list(dp); /* the watch may lie behind */
         else if (now < again) {
+                dp->refused = true; /* as good as: near T it is deleted */
                 if (drain_pod_set_wait(dp, POD_WAIT_WITHOUT_EFFECT, NULL, NULL))
                         drain_pod_tell(dp, DRAIN_POD_BLOCKED, NULL);
                 timer_arm_earlier(d->timer, again);
@@ -398,7 +399,7 @@ static char *mark_body(const DrainPod *dp) {
         json_add_string(w, "type", DISRUPTION_TARGET);
         json_add_string(w, "status", "True");
         json_add_string(w, "reason", "DeletionByVesper");
-        json_add_string(w, "message", "vesper deletes this pod: the time of its node is up");
+        json_add_string(w, "message", "vesper deletes this pod without asking its PodDisruptionBudgets: its grace would not fit before the deadline of its node");
         json_add_string(w, "lastTransitionTime", now);
         json_close_object(w);
         json_close_array(w);
@@ -504,7 +505,7 @@ static bool drain_pod_finish(DrainPod *dp, usec_t wall_now) {
 
 /* drain_plan_due(), but for one that is on its way out. */
 static usec_t drain_pod_due(const DrainPod *dp, const PodPlan *p, usec_t wall_now) {
-        if (p->action == POD_ACTION_EVICT && dp->evicted)
+        if (p->action == POD_ACTION_EVICT && dp->evicted && dp->wait != POD_WAIT_WITHOUT_EFFECT)
                 return USEC_INFINITY;
         return drain_plan_due(drain_pod_known(dp), p, &dp->drain->rules, wall_now);
 }

@@ -12,7 +12,7 @@ typedef enum EvictionAnswer {
         EVICTION_REPLACED,              /* 409: another pod has this name now */
         EVICTION_BLOCKED_BY_PDB,        /* 429 with cause DisruptionBudget; the PDB is named */
         EVICTION_PDB_NOT_OBSERVED,      /* the same with Retry-After: its controller has not looked yet */
-        EVICTION_PDB_NEVER_ALLOWS,      /* either of these, to a request that was sent though the PDB allows nothing: evictor.h */
+        EVICTION_PDB_NEVER_ALLOWS,      /* one of the last two, to the request of every five minutes for a pod whose PDB never allows (evictor.h) */
         EVICTION_FLOW_CONTROL,          /* 429 without that cause: the API server protects itself */
         EVICTION_SEVERAL_PDBS,          /* 500: more than one PDB matches; permanent until somebody edits */
         EVICTION_NAMESPACE_TERMINATING, /* 403 with that cause: it goes with its namespace */

@@ -35,8 +35,8 @@
 /* Until somebody edits nothing helps; this is for an edit that nobody has told us of. */
 #define SEVERAL_PDBS_USEC (5 * USEC_PER_MINUTE)
 
-/* Behind a PDB that never allows, each pod is asked for so often; and not before the PDB has been so for a while: between the end of a
- * pod and the making of its successor as many have to be healthy as there are. */
+/* Interval of the requests for one pod whose PDB never allows, and how long the PDB must be so before the first of them. While the
+ * successor of a pod is being made every PDB looks so for a moment. */
 #define NEVER_USEC (5 * USEC_PER_MINUTE)
 #define NEVER_STANDS_USEC (5 * USEC_PER_SEC)
 #define WEBHOOK_CHANGED_USEC (5 * USEC_PER_SEC)
@@ -624,7 +624,7 @@ static void wish_rest_alone(Eviction *w, usec_t at_least_usec) {
         wish_step_out(w);
 }
 
-/* The request behind a PDB that never allows has been heard. */
+/* The PDB never allows, and the request was answered: the next one is due in five minutes. */
 static void wish_was_requested(Eviction *w) {
         w->requested_usec = loop_now(w->evictor->env->loop);
         wish_enqueue(w);

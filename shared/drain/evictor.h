@@ -24,7 +24,7 @@
  * answer, 5xx, not allowed) is the pod's own trouble: it steps out of its queue, which goes on, and comes back by a
  * backoff of its own, behind the others. Whom an admission webhook answered for (it may be moving the pod itself) asks again
  * beside the queue, as the webhook is asked before the PDB: by a backoff of 30 s at the most, and 5 s after that answer
- * if the pod has changed (eviction_pod_changed()). Where several PDBs select it no eviction works until somebody edits: it is
+ * if the pod has changed (eviction_pod_changed()); every 5 minutes where the PDB never allows. Where several PDBs select it no eviction works until somebody edits: it is
  * asked again when a PDB of its namespace is edited (evictor_pdb_edited()) or the pod is (eviction_pod_edited()), and
  * every 5 minutes.
  *

@@ -55,6 +55,7 @@ struct NodeDrain {
         NodeDrainHandler handler;
         char *node;
         DrainRules rules;
+        unsigned clock_jumps; /* loop_server_clock_jumps(), as of what is armed */
         HttpGuard guard;
         NodeDrainState state;
         Hashmap *pods; /* uid -> DrainPod, those in view that are waited for */

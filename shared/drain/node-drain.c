@@ -496,9 +496,12 @@ void node_drain_pod_gone(NodeDrain *d, const KubePod *pod) {
 }
 
 void node_drain_set_deadline(NodeDrain *d, usec_t wall_usec) {
-        if (wall_usec == d->rules.deadline_usec)
+        unsigned jumps = loop_server_clock_jumps(d->env->loop);
+
+        if (wall_usec == d->rules.deadline_usec && jumps == d->clock_jumps)
                 return;
         d->rules.deadline_usec = wall_usec;
+        d->clock_jumps = jumps;
         d->proof = kube_call_free(d->proof); /* it may wait for its turn: anew, at once */
         node_drain_act_at_once(d);
 }

@@ -8,8 +8,8 @@
 #define CONTROLLERS_MAX 4096u
 
 typedef struct Controller {
-        size_t n_now; /* its pods in the look under way */
-        size_t width; /* the most pods that it had at once before one was ended; at least 1 */
+        size_t n_now; /* its pods that this look has counted */
+        size_t width; /* the most of its pods that were on the node at once: the size of one round; at least 1 */
         size_t n_ended;
         bool is_warned_of;
 } Controller;
@@ -21,7 +21,7 @@ typedef struct SeenPod {
 } SeenPod;
 
 struct PodReturns {
-        Hashmap *controllers; /* uid of a controller, or "namespace/name" of a pod without one -> Controller */
+        Hashmap *controllers; /* "NAMESPACE/UID" of a controller; "NAMESPACE/": pods without one -> Controller */
         Hashmap *pods;        /* uid -> SeenPod */
         unsigned generation;
 };
@@ -62,26 +62,22 @@ void pod_returns_clear(PodReturns *r) {
         map_clear(r->pods);
 }
 
-/* A pod without a controller is one that somebody makes again under the same name: its key is made in *buffer. NULL on ENOMEM. */
-static const char *key_of(const KubePod *pod, char **buffer) {
+/* With the namespace, since a pod may name any uid as its controller's. What makes pods without a controller gives them the names that
+ * it likes, so those of one namespace count together. NULL on ENOMEM. */
+static char *key_of(const KubePod *pod) {
         const OwnerRef *owner = object_meta_controller(&pod->object.meta);
 
-        if (owner && !isempty(owner->uid))
-                return owner->uid;
-        *buffer = strf("%s/%s", strempty(pod->object.meta.ns), pod->object.meta.name);
-        return *buffer;
+        return strf("%s/%s", strempty(pod->object.meta.ns), owner ? strempty(owner->uid) : "");
 }
 
 static Controller *controller_of(const PodReturns *r, const KubePod *pod) {
-        _cleanup_free_ char *buffer = NULL;
-        const char *key = key_of(pod, &buffer);
+        _cleanup_free_ char *key = key_of(pod);
 
         return key ? hashmap_get(r->controllers, key) : NULL;
 }
 
 static Controller *controller_add(PodReturns *r, const KubePod *pod) {
-        _cleanup_free_ char *buffer = NULL;
-        const char *key = key_of(pod, &buffer);
+        _cleanup_free_ char *key = key_of(pod);
         Controller *c = key ? hashmap_get(r->controllers, key) : NULL;
 
         if (c || !key || hashmap_size(r->controllers) >= CONTROLLERS_MAX)
@@ -126,18 +122,22 @@ void pod_returns_see(PodReturns *r, const KubePod *pod) {
         if (!c)
                 return;
         c->n_now++;
-        if (c->n_ended == 0)
-                c->width = MAX(c->width, c->n_now);
+        c->width = MAX(c->width, c->n_now);
 }
 
 void pod_returns_end(PodReturns *r) {
-        const char *uid;
-        void *seen;
+        const char *key;
+        void *value;
 
-        for (HashmapIterator it = {}; hashmap_iterate(r->pods, &it, &uid, &seen);)
-                if (((SeenPod *) seen)->generation != r->generation) {
-                        hashmap_remove(r->pods, uid);
-                        free(seen);
+        for (HashmapIterator it = {}; hashmap_iterate(r->pods, &it, &key, &value);)
+                if (((SeenPod *) value)->generation != r->generation) {
+                        hashmap_remove(r->pods, key);
+                        free(value);
+                }
+        for (HashmapIterator it = {}; hashmap_iterate(r->controllers, &it, &key, &value);)
+                if (((Controller *) value)->n_now == 0 && ((Controller *) value)->n_ended == 0) {
+                        hashmap_remove(r->controllers, key);
+                        free(value);
                 }
 }
 
@@ -173,10 +173,11 @@ bool pod_returns_should_warn(PodReturns *r, const KubePod *pod) {
 char *pod_returns_format(const KubePod *pod, const char *node) {
         const ObjectMeta *m = &pod->object.meta;
         const OwnerRef *owner = object_meta_controller(m);
-        _cleanup_free_ char *who = owner ? strf("%s %s", owner->kind, owner->name) : strdup("somebody");
+        _cleanup_free_ char *who = owner ? strf("%s %s", owner->kind, owner->name) : strdup("its creator");
 
-        return who ? strf("Pod %s/%s has come back onto node %s after %u evictions: %s puts it there in spite of the cordon (spec.nodeName, or a "
-                          "toleration). vesper evicts it no more and does not wait for it; it ends with the machine.",
-                          strempty(m->ns), m->name, node, POD_ROUNDS_MAX, who)
+        return who ? strf("Pod %s/%s is on node %s again: pods of %s were ended there %u times, and came back in spite of the cordon (spec.nodeName, or a "
+                          "toleration). vesper does not evict it again and does not wait for it; it runs on until the machine ends. To end it, scale "
+                          "%s down, or take spec.nodeName or the toleration out of its pods",
+                          strempty(m->ns), m->name, node, who, POD_ROUNDS_MAX, who)
                    : NULL;
 }

@@ -6,9 +6,10 @@
  * template names the node (spec.nodeName), or a pod that tolerates the cordon: its controller makes it again as soon as it is
  * evicted, for ever.
  *
- * This object counts, for one node and each controller, the rounds in which the pods of that controller were ended and came back.
- * A pod is evicted in at most POD_ROUNDS_MAX rounds. After that it counts as a daemon pod: nobody evicts it, nobody waits for it,
- * and it ends with the machine.
+ * This object counts, for one node and each controller, the rounds in which the pods of that controller were ended and came back. A
+ * round is as many pods as there were of them at once. Pods without a controller count together with all others of their namespace.
+ * In at most POD_ROUNDS_MAX rounds pods are evicted. After that they count as daemon pods: nobody evicts them, nobody waits for them,
+ * and they run until the machine ends.
  *
  * The count lives in memory: after a restart it begins anew. Whoever drains a node owns one, and lends it to the DrainRules.
  */
@@ -27,7 +28,7 @@ DEFINE_FREEP(PodReturns, pod_returns_free);
 /* Begins to count anew: another drain begins. */
 void pod_returns_clear(PodReturns *r);
 /* Takes note of the pods of the node that a drain has to end: begin, then each pod, then end, which forgets the pods that are gone.
- * When memory is short a pod is taken for one of the first round. */
+ * A pod that was not seen, when memory is short, is of the round of those that come now. */
 void pod_returns_begin(PodReturns *r);
 void pod_returns_see(PodReturns *r, const KubePod *pod);
 void pod_returns_end(PodReturns *r);

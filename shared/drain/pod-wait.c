@@ -28,13 +28,14 @@ static const struct {
         [POD_WAIT_PDB] = { POD_WAIT_NAME_PDB, WAIT_HOLDS, true, 9,
                            "it goes once this budget allows a disruption: more healthy pods elsewhere, or a lower minAvailable" },
         [POD_WAIT_PDB_NEVER] = { POD_WAIT_NAME_PDB_NEVER, WAIT_HOLDS, true, 8,
-                                 "this budget allows no eviction as it stands, and refused the request. An operator with a webhook on evictions has seen the "
-                                 "request and may be moving the pod; vesper asks again every 5 minutes. If no operator is behind it, see whoever owns the budget" },
+                                 "this budget allows no eviction as it stands, and refused the request. Some operators (Strimzi, KubeVirt) use such a budget "
+                                 "on purpose: their webhook sees the request, and they move the pod. See that operator's log; vesper asks again every 5 minutes. "
+                                 "If no operator owns the pod, ask the owner of the budget" },
         [POD_WAIT_PROTECTED] = { POD_WAIT_NAME_PROTECTED, WAIT_HOLDS, false, 7,
                                  "it opted out of drains by this key: the node waits until it ends or the key goes" },
         [POD_WAIT_PDB_SYNC_FAILED] = { POD_WAIT_NAME_PDB_SYNC_FAILED, WAIT_HOLDS, true, 6,
-                                       "kube-controller-manager cannot count this budget, so it allows nothing, however many pods are healthy: give it a "
-                                       "minAvailable that is a number, or the owner's kind a scale subresource" },
+                                       "kube-controller-manager cannot count this budget, so it allows nothing, however many pods are healthy: its message says why. "
+                                       "If the pods' controller has no scale subresource, or the pods have no controller, give the budget a minAvailable that is a number" },
         [POD_WAIT_WITHOUT_EFFECT] = { POD_WAIT_NAME_WITHOUT_EFFECT, WAIT_HOLDS, false, 5,
                                       "its eviction was accepted and nothing happened: an admission webhook may have made it a dry run, and may be moving the pod "
                                       "itself; vesper asks again every 90 seconds, and if nothing moves, see whoever runs the webhook" },

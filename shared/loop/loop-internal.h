@@ -46,6 +46,10 @@ struct VirtualTime {
 
 typedef struct sd_event_source sd_event_source;
 
+typedef struct ClockRange {
+        usec_t earliest_usec, latest_usec;
+} ClockRange;
+
 struct Loop {
         TimerHeap *heap; /* own_heap, or that of the virtual time */
         TimerHeap own_heap;
@@ -62,7 +66,11 @@ struct Loop {
         uint64_t wakeups_per_minute; /* the same where nothing is stretched */
 
         /* Bounds of the API server's wall clock at the zero of loop_now(), once it has answered. */
-        usec_t server_earliest_usec, server_latest_usec;
+        ClockRange server;      /* the server's time at the zero of loop_now() */
+        ClockRange other;       /* that contradicts it, if knows_other: first told by an answer of other_sent_usec */
+        usec_t other_sent_usec;
+        unsigned server_jumps;
+        bool knows_other;
         bool knows_server_clock, follows_server_clock;
 
         /* Virtual: */

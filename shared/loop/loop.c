@@ -176,7 +176,7 @@ usec_t loop_machine_wall(const Loop *l) {
 }
 
 usec_t loop_server_wall(const Loop *l) {
-        return l->knows_server_clock ? usec_add(l->server_earliest_usec, loop_now(l)) : loop_machine_wall(l);
+        return l->knows_server_clock ? usec_add(l->server.earliest_usec, loop_now(l)) : loop_machine_wall(l);
 }
 
 usec_t loop_wall(const Loop *l) {
@@ -187,19 +187,38 @@ void loop_follow_server_clock(Loop *l) {
         l->follows_server_clock = true;
 }
 
-/* Each answer bounds the zero; together they bound it closer. An answer that does not fit begins anew: a clock was set, or the two
- * have drifted apart. Nothing happens too early by the earliest of the zeros. */
+/* False: the two contradict each other, and *range stays. */
+static bool narrow(ClockRange *range, const ClockRange *by) {
+        if (by->earliest_usec > range->latest_usec || by->latest_usec < range->earliest_usec)
+                return false;
+        *range = (ClockRange){ MAX(range->earliest_usec, by->earliest_usec), MIN(range->latest_usec, by->latest_usec) };
+        return true;
+}
+
+/* Each answer gives an earliest and a latest time of the server at the zero of loop_now(). loop_server_wall() goes by the earliest, so
+ * that no deadline comes early. */
 void loop_note_server_clock(Loop *l, usec_t date_usec, usec_t sent_usec, usec_t received_usec) {
-        usec_t earliest = usec_sub(date_usec, received_usec), latest = usec_sub(usec_add(date_usec, USEC_PER_SEC), sent_usec);
+        ClockRange told = { usec_sub(date_usec, received_usec), usec_sub(usec_add(date_usec, USEC_PER_SEC), sent_usec) };
 
         assert(l && sent_usec <= received_usec);
-        if (l->knows_server_clock && earliest <= l->server_latest_usec && latest >= l->server_earliest_usec) {
-                earliest = MAX(earliest, l->server_earliest_usec);
-                latest = MIN(latest, l->server_latest_usec);
+        if (!l->knows_server_clock) {
+                l->server = told;
+                l->knows_server_clock = true;
+        } else if (narrow(&l->server, &told))
+                l->knows_other = false;
+        else if (!l->knows_other || !narrow(&l->other, &told)) {
+                l->other = told;
+                l->other_sent_usec = sent_usec;
+                l->knows_other = true;
+        } else if (sent_usec >= usec_add(l->other_sent_usec, LOOP_SERVER_CLOCK_SURE_USEC)) {
+                l->server = l->other;
+                l->knows_other = false;
+                l->server_jumps++;
         }
-        l->server_earliest_usec = earliest;
-        l->server_latest_usec = latest;
-        l->knows_server_clock = true;
+}
+
+unsigned loop_server_clock_jumps(const Loop *l) {
+        return l->server_jumps;
 }
 
 int64_t loop_machine_clock_ahead(const Loop *l) {

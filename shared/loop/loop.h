@@ -78,7 +78,10 @@ usec_t timer_due(const Timer *t); /* USEC_INFINITY if not armed */
  * second behind after one answer, less after many, and never ahead. */
 
 /* Takes note of an answer: at some moment between sent_usec and received_usec (loop_now()) the clock showed date_usec, cut to its
- * second. */
+ * second. The first answer counts at once. Later ones only narrow what is known; one that contradicts it (a clock was set, or one of
+ * several servers or a proxy before them is wrong) counts when another one, sent LOOP_SERVER_CLOCK_SURE_USEC later or more, agrees with it
+ * and none between them has spoken for what was known. */
+#define LOOP_SERVER_CLOCK_SURE_USEC (2 * USEC_PER_SEC)
 void loop_note_server_clock(Loop *l, usec_t date_usec, usec_t sent_usec, usec_t received_usec);
 /* The API server's wall clock now, as loop_to_wall() and as loop_from_wall(); before its first answer that of the machine. */
 usec_t loop_server_wall(const Loop *l);
@@ -86,6 +89,8 @@ usec_t loop_to_server_wall(const Loop *l, usec_t at_usec);
 usec_t loop_from_server_wall(const Loop *l, usec_t wall_usec);
 /* From now on loop_wall(), loop_from_wall() and loop_to_wall() go by the API server's clock. */
 void loop_follow_server_clock(Loop *l);
+/* How often what was known of that clock was contradicted, and given up: what was converted before is to be converted anew. */
+unsigned loop_server_clock_jumps(const Loop *l);
 /* By how much the machine's clock is ahead of the API server's; negative: behind. 0 before its first answer. Microseconds. */
 int64_t loop_machine_clock_ahead(const Loop *l);
 

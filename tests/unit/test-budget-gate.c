@@ -61,7 +61,7 @@ TEST_CASE(test_in_turn) {
         assert_true(rig_event_says(r, "n1", "WaitingForBudget", "NodeDisruptionBudget nodes allows no disruption of node n1 now: it has maxUnavailable 1"));
         /* Not n2, which waits itself. */
         assert_true(rig_event_says(r, "n1", "WaitingForBudget", "(now: 3 of 4). Unavailable is n0 (is being deleted since "));
-        assert_true(rig_event_says(r, "n1", "WaitingForBudget", "The removal goes on when that node is gone or Ready"));
+        assert_true(rig_event_says(r, "n1", "WaitingForBudget", "The removal goes on when that node is gone or available again"));
         assert_int_equal(figure(r, "nodes", "disruptionsAllowed"), 0);
         assert_int_equal(figure(r, "nodes", "currentAvailable"), 3);
         {
@@ -169,6 +169,31 @@ TEST_CASE(test_drains_count) {
                 assert_false(waits(r, "n1"));
                 assert_true(waits(r, "n0"));
         }
+}
+
+/* A person has drained more than the budget allows, and deletes what he has drained: one after the other goes. */
+TEST_CASE(test_drained_together) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+
+        begin(r, 3, NULL, "'maxUnavailable':1");
+        for (unsigned i = 0; i < 2; i++) {
+                _cleanup_free_ char *name = strf("n%u", i);
+
+                fake_merge(r->cluster, FAKE_NODES, NULL, name, "{'metadata':{'annotations':{'" ANNOTATION_CORDONED_BY_VESPERCTL "':'{}'}},'spec':{'unschedulable':true}}");
+        }
+        rig_run(r, 2 * USEC_PER_SEC);
+        assert_int_equal(figure(r, "nodes", "currentAvailable"), 1);
+        for (unsigned i = 0; i < 2; i++) {
+                _cleanup_free_ char *name = strf("n%u", i);
+
+                rig_delete_node(r, name);
+        }
+        rig_run(r, 20 * USEC_PER_SEC);
+        assert_int_equal(waits(r, "n0") + waits(r, "n1"), 1);
+        let_go(r, 0);
+        let_go(r, 1);
+        assert_true(rig_wait_gone(r, "n0", USEC_PER_MINUTE));
+        assert_true(rig_wait_gone(r, "n1", USEC_PER_MINUTE));
 }
 
 /* A held node is schedulable: a pod that comes meanwhile is evicted like any other, though it tolerates the cordon. */
@@ -280,6 +305,7 @@ int main(void) {
                 cmocka_unit_test(test_in_turn),
                 cmocka_unit_test(test_is_not_held),
                 cmocka_unit_test(test_drains_count),
+                cmocka_unit_test(test_drained_together),
                 cmocka_unit_test(test_arrives_while_held),
                 cmocka_unit_test(test_budgets_change),
                 cmocka_unit_test(test_own_deletions),

@@ -43,46 +43,46 @@ TEST_CASE(test_sentences) {
                   "it has maxUnavailable 3, so 47 nodes must stay available (now: 47 of 50). "
                   "Unavailable are n1 (is being deleted since 2027-01-15T08:00:00Z), n2 (is not Ready "
                   "since 2027-01-15T08:01:00Z), n3 (may be deleted since 2027-01-15T08:02:00Z). Try "
-                  "again when one of them is gone or Ready, or change the budget." },
+                  "again when one of them is gone or available again, or change the budget." },
                 { NODE_AMOUNT_NODES, false, 3, 50, 3, true,
                   "it has maxUnavailable 3, so 47 nodes must stay available (now: 47 of 50). "
                   "Unavailable are n1 (is being deleted since 2027-01-15T08:00:00Z), n2 (is not Ready "
                   "since 2027-01-15T08:01:00Z), n3 (may be deleted since 2027-01-15T08:02:00Z). The "
-                  "removal goes on when one of them is gone or Ready, or the budget is changed." },
+                  "removal goes on when one of them is gone or available again, or the budget is changed." },
                 { NODE_AMOUNT_NODES, false, 1, 3, 1, false,
                   "it has maxUnavailable 1, so 2 nodes must stay available (now: 2 of 3). Unavailable "
                   "is n1 (is being deleted since 2027-01-15T08:00:00Z). Try again when that node is "
-                  "gone or Ready, or change the budget." },
+                  "gone or available again, or change the budget." },
                 { NODE_AMOUNT_NODES, false, 3, 50, 9, false,
                   "it has maxUnavailable 3, so 47 nodes must stay available (now: 41 of 50). "
                   "Unavailable are n1 (is being deleted since 2027-01-15T08:00:00Z), n2 (is not Ready "
                   "since 2027-01-15T08:01:00Z), n3 (may be deleted since 2027-01-15T08:02:00Z), n4 "
                   "(may reboot since 2027-01-15T08:03:00Z), n5 (is not Ready) and 4 more. Try again "
-                  "when enough of them are gone or Ready, or change the budget." },
+                  "when enough of them are gone or available again, or change the budget." },
                 /* That a node is gone makes no other one available. */
                 { NODE_AMOUNT_NODES, true, 4, 5, 1, false,
                   "it has minAvailable 4, so 4 nodes must stay available (now: 4 of 5). Unavailable is "
                   "n1 (is being deleted since 2027-01-15T08:00:00Z). When that node is gone, 4 nodes "
-                  "are left, and 4 must stay available. Try again when that node is Ready, or has a "
+                  "are left, and 4 must stay available. Try again when that node is available again, or has a "
                   "successor, or change the budget." },
                 { NODE_AMOUNT_NODES, true, 1, 3, 2, true,
                   "it has minAvailable 1, so 1 node must stay available (now: 1 of 3). Unavailable are "
                   "n1 (is being deleted since 2027-01-15T08:00:00Z), n2 (is not Ready since "
                   "2027-01-15T08:01:00Z). When they are gone, 1 node is left, and 1 must stay "
-                  "available. The removal goes on when one of them is Ready, or has a successor, or "
+                  "available. The removal goes on when one of them is available again, or has a successor, or "
                   "the budget is changed." },
                 { NODE_AMOUNT_NODES, true, 4, 5, 3, false,
                   "it has minAvailable 4, so 4 nodes must stay available (now: 2 of 5). Unavailable are "
                   "n1 (is being deleted since 2027-01-15T08:00:00Z), n2 (is not Ready since "
                   "2027-01-15T08:01:00Z), n3 (may be deleted since 2027-01-15T08:02:00Z). When they are "
                   "gone, 2 nodes are left, and 4 must stay available. Try again when enough of them are "
-                  "Ready, or have successors, or change the budget." },
+                  "available again, or have successors, or change the budget." },
                 /* 80 % of 5 is 4, and of the 4 that are left as well. */
                 { NODE_AMOUNT_PERCENT, true, 80, 5, 1, false,
                   "it has minAvailable 80%, so 4 nodes must stay available (now: 4 of 5). Unavailable "
                   "is n1 (is being deleted since 2027-01-15T08:00:00Z). When that node is gone, 4 "
                   "nodes are left, and 4 must stay available, rounded up. Try again when that node is "
-                  "Ready, or has a successor, or change the budget." },
+                  "available again, or has a successor, or change the budget." },
                 { NODE_AMOUNT_PERCENT, true, 80, 4, 0, false,
                   "it has minAvailable 80%, so 4 nodes must stay available (now: 4 of 4). 80% of the 4 "
                   "nodes that there are is all of them, rounded up: add a node, or set a number, or "
@@ -91,12 +91,12 @@ TEST_CASE(test_sentences) {
                 { NODE_AMOUNT_PERCENT, true, 80, 10, 2, false,
                   "it has minAvailable 80%, so 8 nodes must stay available (now: 8 of 10). Unavailable "
                   "are n1 (is being deleted since 2027-01-15T08:00:00Z), n2 (is not Ready since "
-                  "2027-01-15T08:01:00Z). Try again when enough of them are gone or Ready, or change the "
+                  "2027-01-15T08:01:00Z). Try again when enough of them are gone or available again, or change the "
                   "budget." },
                 { NODE_AMOUNT_PERCENT, false, 20, 5, 1, false,
                   "it has maxUnavailable 20%, so 4 nodes must stay available (now: 4 of 5). "
                   "Unavailable is n1 (is being deleted since 2027-01-15T08:00:00Z). Try again when "
-                  "that node is gone or Ready, or change the budget." },
+                  "that node is gone or available again, or change the budget." },
                 { NODE_AMOUNT_PERCENT, true, 100, 3, 0, false,
                   "it has minAvailable 100%, so 3 nodes must stay available (now: 3 of 3). So it never "
                   "allows one: change the budget." },
@@ -155,7 +155,7 @@ TEST_CASE(test_bounded) {
                                                           : "Unavailable are 9 of them."));
                 assert_non_null(endswith(
                         text,
-                        " Try again when one of them is Ready, or has a successor, or change the budget."));
+                        " Try again when one of them is available again, or has a successor, or change the budget."));
         }
 }
 

@@ -7,6 +7,7 @@
 #include "ctl-drain.h"
 #include "ctl-verbs.h"
 #include "fake-client.h"
+#include "fake-date.h"
 #include "marks.h"
 #include "strv.h"
 
@@ -571,6 +572,31 @@ TEST_CASE(test_deadline) {
         }
 }
 
+/* --deadline is a time from now, whatever this machine's clock and the API server's show. */
+TEST_CASE(test_deadline_by_another_clock) {
+        static const int64_t off[] = { -3600 * (int64_t) SEC, 3600 * (int64_t) SEC };
+        const CtlOptions o = { .deadline = "1m" };
+
+        for (size_t i = 0; i < ELEMENTSOF(off); i++) {
+                _cleanup_bench_ Bench b;
+                char date[FAKE_DATE_MAX];
+
+                bench_init(&b, NULL);
+                fake_date_format((usec_t) ((int64_t) loop_wall(b.w.loop) + off[i]), date);
+                fake_api_set_date(api(&b), date);
+                fake_add_pod(b.w.cluster, &(FakePod){ .name = "a", .node = "n1", .app = "web" });
+                fake_add_pdb(b.w.cluster, "default", "web", "web", true, "1");
+                for (unsigned sec = 0; sec < 35; sec++) {
+                        fake_date_format((usec_t) ((int64_t) loop_wall(b.w.loop) + off[i]), date);
+                        if (sec == 0)
+                                assert_return_code(start(&b, &verb_drain, CTL_OUTPUT_TABLE, &o, "n1"), 0);
+                        run_for(&b, SEC);
+                        assert_int_equal(fake_api_count(api(&b), FAKE_DELETE, FAKE_PODS, NULL) > 0, sec >= 29);
+                }
+                fake_api_set_date(api(&b), NULL);
+        }
+}
+
 /* Whoever opens the node, or deletes it, has decided otherwise. */
 TEST_CASE(test_opened) {
         const CtlOptions o = {};
@@ -800,6 +826,7 @@ int main(void) {
                 cmocka_unit_test(test_drain_json),      cmocka_unit_test(test_conflict),
                 cmocka_unit_test(test_cordoned_before), cmocka_unit_test(test_protected),
                 cmocka_unit_test(test_timeout),         cmocka_unit_test(test_deadline),
+                cmocka_unit_test(test_deadline_by_another_clock),
                 cmocka_unit_test(test_opened),          cmocka_unit_test(test_dropped),
                 cmocka_unit_test(test_permissions),     cmocka_unit_test(test_bad_options),
                 cmocka_unit_test(test_dry_run),         cmocka_unit_test(test_undrain),

@@ -325,6 +325,79 @@ TEST_CASE(test_who_is_waited_for) {
         }
 }
 
+static void see_and_end(PodReturns *r, const KubePod *pods, size_t n, bool end) {
+        pod_returns_begin(r);
+        for (size_t i = 0; i < n; i++)
+                pod_returns_see(r, pods + i);
+        pod_returns_end(r);
+        for (size_t i = 0; i < n && end; i++)
+                pod_returns_note_ended(r, pods + i);
+}
+
+/* Whose pods count together: of one controller in one namespace, and those without one in one namespace. */
+TEST_CASE(test_returns_of) {
+        static const struct {
+                const char *what;
+                const char *ns[2], *owner[2]; /* of those that were ended, and of the one that comes */
+                bool stays;
+        } rows[] = {
+                { "of one controller", { "a", "a" }, { "rs", "rs" }, true },
+                { "of another one", { "a", "a" }, { "rs", "other" }, false },
+                { "of a controller that calls itself the same elsewhere", { "a", "b" }, { "rs", "rs" }, false },
+                { "without one, by another name each time", { "a", "a" }, { NULL, NULL }, true },
+                { "without one, elsewhere", { "a", "b" }, { NULL, NULL }, false },
+                { "without one, and of one", { "a", "a" }, { NULL, "rs" }, false },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(pod_returns_freep) PodReturns *r = NULL;
+                OwnerRef owners[2] = { { .uid = (char *) rows[i].owner[0], .controller = true }, { .uid = (char *) rows[i].owner[1], .controller = true } };
+                KubePod pod = pod_of(30);
+
+                print_message("  %s\n", rows[i].what);
+                assert_return_code(pod_returns_new(&r), 0);
+                for (unsigned k = 0; k < POD_ROUNDS_MAX + 1; k++) {
+                        size_t which = k == POD_ROUNDS_MAX;
+                        char uid[] = { 'u', (char) ('0' + k), 0 };
+
+                        pod.object.meta.uid = pod.object.meta.name = uid;
+                        pod.object.meta.ns = (char *) rows[i].ns[which];
+                        pod.object.meta.owners = rows[i].owner[which] ? owners + which : NULL;
+                        pod.object.meta.n_owners = rows[i].owner[which] != NULL;
+                        see_and_end(r, &pod, 1, !which);
+                        if (which)
+                                assert_int_equal(pod_returns_stays(r, &pod), rows[i].stays);
+                        else
+                                assert_false(pod_returns_stays(r, &pod));
+                }
+        }
+}
+
+/* A round is as wide as the most pods that were there at once: of three nodes that are drained together one gets the pods of all. */
+TEST_CASE(test_returns_of_many) {
+        _cleanup_(pod_returns_freep) PodReturns *r = NULL;
+        KubePod pods[8];
+        char uids[8][2];
+
+        assert_return_code(pod_returns_new(&r), 0);
+        for (size_t i = 0; i < ELEMENTSOF(pods); i++) {
+                pods[i] = pod_of(30);
+                uids[i][0] = (char) ('a' + i);
+                uids[i][1] = 0;
+                pods[i].object.meta.uid = uids[i];
+        }
+        see_and_end(r, pods, 1, true);
+        for (size_t i = 0; i < 6; i += 3) {
+                see_and_end(r, pods + 1 + i, 3, false);
+                for (size_t k = 0; k < 3; k++) {
+                        assert_false(pod_returns_stays(r, pods + 1 + i + k));
+                        pod_returns_note_ended(r, pods + 1 + i + k);
+                }
+        }
+        see_and_end(r, pods + 7, 1, false);
+        assert_true(pod_returns_stays(r, pods + 7));
+}
+
 /* Only of a pod that is on its way out, and has nothing that somebody else is to do. */
 TEST_CASE(test_may_finish) {
         char *finalizers[] = { (char *) "x/y", NULL }, *none[] = { NULL };
@@ -399,6 +472,8 @@ int main(void) {
                 cmocka_unit_test(test_standing),
                 cmocka_unit_test(test_terminating),
                 cmocka_unit_test(test_who_is_waited_for),
+                cmocka_unit_test(test_returns_of),
+                cmocka_unit_test(test_returns_of_many),
                 cmocka_unit_test(test_may_finish),
                 cmocka_unit_test(test_context),
                 cmocka_unit_test(test_own_grace_fits_for_the_last_time),

@@ -213,7 +213,7 @@ static const Row causes_table[] = {
           "which is its only pod", "kubectl describe poddisruptionbudget web -n web", "another replica" },
         { "a PDB that cannot be counted", { GOES, P(POD("web-1", "", "")), { &kube_pdb_kind, "{'metadata':{'namespace':'web','name':'web','generation':1},'spec':{'selector':{'matchLabels':{'app':'web'}}},'status':{"
                                 "'observedGeneration':1,'disruptionsAllowed':0,'conditions':[{'type':'DisruptionAllowed','status':'False','reason':'SyncFailed','message':'foos.acme.io does not implement the scale subresource'}]}}" } },
-          "PDBSyncFailed" NO_DEADLINE, "PodDisruptionBudget web/web", "SyncFailed: foos.acme.io does not implement the scale subresource.", "kubectl edit poddisruptionbudget web -n web", "No number of replicas helps" },
+          "PDBSyncFailed" NO_DEADLINE, "PodDisruptionBudget web/web", "SyncFailed: foos.acme.io does not implement the scale subresource.", "kubectl edit poddisruptionbudget web -n web", "more replicas do not help while it stands" },
         { "a PDB that was not counted yet", { GOES, P(POD("web-1", "", "")), { &kube_pdb_kind, PDB("web", "2", "1", "3", "2", "3") } }, "PDBNotObserved" NO_DEADLINE, "PodDisruptionBudget web/web",
           "has not counted since" },
         { "a pod that it does not protect: Pending", { GOES, P("{'metadata':{'namespace':'web','name':'p','labels':{'app':'web'}},'spec':{'nodeName':'w'},'status':{'phase':'Pending'}}"),

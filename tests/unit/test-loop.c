@@ -803,7 +803,13 @@ TEST_CASE(test_server_clock) {
                 { "one answer", 0, 0, 0, 500000, 500000 },
                 { "two seconds later", 2 * S, 0, 2 * S, 2500000, 500000 },
                 { "an answer that took a minute tells little", 60 * S, 60 * S, 2 * S, 62500000, 500000 },
-                { "the clock was set back by an hour", S, 0, -3600 * (int64_t) S, -3600 * (int64_t) S + 500000, 500000 },
+                { "one that contradicts all others", S, 0, 7200 * (int64_t) S, 63500000, 500000 },
+                { "... and another, within a second", 500000, 0, 7200 * (int64_t) S, 64000000, 500000 },
+                { "but the next says what was known", S, 0, 65 * S, 65000000, 500000 },
+                { "one that contradicts", 2 * S, 0, 7200 * (int64_t) S, 67000000, 500000 },
+                { "another, that contradicts both", 2 * S, 0, -7200 * (int64_t) S, 69000000, 500000 },
+                { "the clock was set back by an hour", S, 0, -3600 * (int64_t) S, 70000000, 500000 },
+                { "and that is certain", 2 * S, 0, -3598 * (int64_t) S, -3598 * (int64_t) S + 500000, 500000 },
         };
         World w;
 
@@ -821,6 +827,7 @@ TEST_CASE(test_server_clock) {
                 if (seen < rows[i].expected_usec - rows[i].slack_usec || seen > rows[i].expected_usec + rows[i].slack_usec)
                         fail_msg("%s: %lld us", rows[i].what, (long long) seen);
         }
+        assert_int_equal(loop_server_clock_jumps(w.loop), 1);
         assert_int_not_equal(loop_wall(w.loop), loop_server_wall(w.loop));
         loop_follow_server_clock(w.loop);
         assert_int_equal(loop_wall(w.loop), loop_server_wall(w.loop));

@@ -1073,6 +1073,25 @@ TEST_CASE(test_without_effect) {
         bench_done(&b);
 }
 
+/* Whose end nobody moves: it is deleted in time, also where the PDB is asked first, and its deletion is told beforehand. */
+TEST_CASE(test_without_effect_near_t) {
+        for (unsigned i = 0; i < 2; i++) {
+                Bench b;
+
+                print_message("  %s\n", i ? "the agent" : "the coordinator");
+                bench_init(&b);
+                fake_add_pod(b.w.cluster, &(FakePod){ .name = "web", .node = NODE, .grace_sec = 20 });
+                run_for(&b, USEC_PER_SEC);
+                fake_api_set_fault(fake_cluster_api(b.w.cluster), make_dry_run, NULL);
+                begin(&b, 60, PROTECTED_WAIT, i);
+                run_for(&b, 38 * USEC_PER_SEC);
+                assert_int_equal(fake_api_count(fake_cluster_api(b.w.cluster), FAKE_DELETE, FAKE_PODS, NULL), 0);
+                run_for(&b, 4 * USEC_PER_SEC);
+                assert_int_equal(fake_api_count(fake_cluster_api(b.w.cluster), FAKE_DELETE, FAKE_PODS, NULL), 1);
+                bench_done(&b);
+        }
+}
+
 /* A watch that lies behind is no eviction without effect. */
 TEST_CASE(test_effect_is_seen_late) {
         Bench b;
@@ -1209,6 +1228,7 @@ int main(void) {
                 cmocka_unit_test(test_ended_on_the_node),
                 cmocka_unit_test(test_accepted_and_lost),
                 cmocka_unit_test(test_without_effect),
+                cmocka_unit_test(test_without_effect_near_t),
                 cmocka_unit_test(test_effect_is_seen_late),
                 cmocka_unit_test(test_disruption_target),
                 cmocka_unit_test(test_wrongly_gone),

@@ -155,7 +155,7 @@ TEST_CASE(test_many_nodes_are_told_in_part) {
                 _cleanup_free_ char *name = strf("n%u", i);
                 bool alone = rig_has_event(r, name, "Drained");
                 bool together = rig_event_says(r, name, "InstanceTerminated",
-                                               "No pod was left to wait for, and the cloud");
+                                               "No pod was left to wait for. The cloud");
 
                 assert_true(alone != together);
                 assert_int_equal(rig_has_event(r, name, "InstanceTerminated"), i < 24);

@@ -188,7 +188,7 @@ TEST_CASE(test_left_alone) {
         assert_string_equal(held(r), "");
         print_message("  the veto is taken back\n");
         fake_merge(r->cluster, FAKE_NODES, NULL, "n0", "{'metadata':{'annotations':{'" ANNOTATION_DO_NOT_REPAIR "':null}}}");
-        run(r, M);
+        run(r, 2 * M); /* it was not announced before */
         assert_int_equal(n_repaired(r, 5), 1);
         assert_true(is_repaired(r, "n0"));
 }
@@ -264,6 +264,22 @@ TEST_CASE(test_announced) {
         assert_int_equal(n_repaired(r, 1), 0);
         run(r, 2 * M);
         assert_int_equal(n_repaired(r, 1), 1);
+
+        print_message("  cordoned over its time, and opened: a minute of notice\n");
+        succeed(r, 0, 1);
+        rig_add_node(r, "n1");
+        rig_machine(r, "n1")->after = INSTANCE_GONE;
+        run(r, 10 * M);
+        fake_merge(r->cluster, FAKE_NODES, NULL, "n1", "{'spec':{'unschedulable':true}}");
+        silence(r, 1, 2);
+        run(r, USEC_PER_HOUR);
+        assert_false(rig_event_says(r, "n1", "NodeRepairAnnounced", ""));
+        fake_merge(r->cluster, FAKE_NODES, NULL, "n1", "{'spec':{'unschedulable':null}}");
+        run(r, 40 * USEC_PER_SEC);
+        assert_true(rig_event_says(r, "n1", "NodeRepairAnnounced", "vesper deletes this Node in 1min"));
+        assert_false(is_repaired(r, "n1"));
+        run(r, 2 * M);
+        assert_true(is_repaired(r, "n1"));
 }
 
 TEST_CASE(test_rules_of_the_pool) {
@@ -330,7 +346,7 @@ TEST_CASE(test_paused) {
         assert_int_equal(n_repaired(r, 1), 0);
         assert_string_equal(held(r), "Paused");
         fake_merge(r->cluster, FAKE_NODEPOOLS, NULL, POOL, "{'metadata':{'annotations':{'" ANNOTATION_PAUSED "':null}}}");
-        run(r, M);
+        run(r, 2 * M);
         assert_int_equal(n_repaired(r, 1), 1);
 }
 

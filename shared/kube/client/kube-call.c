@@ -151,7 +151,8 @@ static void call_finish(KubeCall *c, const HttpResponse *response) {
                 .finished_usec = response->finished_usec,
                 .response = response,
         };
-        usec_t date = response->error < 0 ? 0 : http_date(response);
+        /* A 5xx may be of a proxy before the API server, whose clock is another. */
+        usec_t date = response->error < 0 || response->status >= 500 ? 0 : http_date(response);
         ApiError e = { 0 };
         JsonError where;
         int r;

@@ -153,8 +153,8 @@ bool kube_pdb_passes_by(const KubePdb *pdb, const KubePod *pod);
 /* Evictions that it allows now. A status that its controller has not brought up to date allows none, as the API server
  * sees it. */
 int64_t kube_pdb_allowed(const KubePdb *pdb);
-/* Returns true if the PDB allows no eviction as it stands, however healthy its pods are: as many have to be healthy as there are, or
- * kube-controller-manager cannot count them (SyncFailed). */
+/* Returns true if the PDB allows no eviction as it stands, however healthy its pods are: its desiredHealthy is no less than its
+ * expectedPods, or kube-controller-manager cannot count them (SyncFailed). */
 bool kube_pdb_never_allows(const KubePdb *pdb);
 
 /* -- Lease, VolumeAttachment, PersistentVolumeClaim

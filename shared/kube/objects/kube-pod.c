@@ -6,7 +6,7 @@
 
 #define DEFAULT_GRACE_SEC 30 /* corev1.DefaultTerminationGracePeriodSeconds */
 #define ANNOTATION_MIRROR "kubernetes.io/config.mirror"
-/* Set by who makes one pod a node by a kind of its own; read by the Cluster Autoscaler, too. */
+/* Of pods of which a controller of another kind than DaemonSet runs one on each node; the Cluster Autoscaler reads it, too. */
 #define ANNOTATION_DAEMON_POD "cluster-autoscaler.kubernetes.io/daemonset-pod"
 
 static const char *const annotations_wanted[] = {
