@@ -329,11 +329,15 @@ static void on_synced(Informer *i, void *userdata) {
         v->handler.on_synced(v->handler.userdata);
 }
 
-/* What happened to pods between the watch and this list, the list does not tell. */
-static void on_pods_listed(Informer *i, void *userdata) {
+static void on_listed(Informer *i, void *userdata) {
         ClusterView *v = userdata;
 
-        if (v->synced)
+        /* What one kind has learned of a restored etcd is true of all: a deleted node's pods may be on other nodes now. */
+        if (informer_went_back(i))
+                for (ViewKind k = 0; k < _VIEW_KIND_MAX; k++)
+                        informer_distrust(v->informers[k]);
+        /* What happened to pods between the watch and this list, the list does not tell. */
+        if (i == v->informers[VIEW_PODS] && v->synced)
                 vanished_pods_note_gap(v->vanished, loop_now(v->env->loop));
 }
 
@@ -389,7 +393,7 @@ int cluster_view_new(KubeClient *c, const char *pause_namespace, const ClusterVi
                 return r;
         for (ViewKind k = 0; k < _VIEW_KIND_MAX; k++) {
                 InformerHandler handler = {
-                        .on_event = on_event, .on_synced = on_synced, .on_listed = k == VIEW_PODS ? on_pods_listed : NULL,
+                        .on_event = on_event, .on_synced = on_synced, .on_listed = on_listed,
                         .on_health = on_health, .userdata = v
                 };
 

@@ -886,6 +886,7 @@ TEST_CASE(test_distrusted) {
         informer_distrust(i);
         rig_run_for(r, USEC_PER_SEC);
         assert_trace(r, "list ~a@10>4 watch@5");
+        assert_true(informer_went_back(i));
         informer_distrust(i);
         rig_run_for(r, USEC_PER_SEC);
         assert_trace(r, "");
@@ -900,6 +901,7 @@ TEST_CASE(test_distrusted) {
         informer_distrust(i);
         rig_run_for(r, USEC_PER_MINUTE);
         assert_trace(r, "list ~a@4>6 up watch@6");
+        assert_false(informer_went_back(i));
 }
 
 /* -- kick, selectors, end ------------------------------------------------------------------------------- */

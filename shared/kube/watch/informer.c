@@ -32,6 +32,7 @@
 #include "kube-protobuf.h"
 #include "log.h"
 #include "object-store.h"
+#include "parse-util.h"
 #include "string-util.h"
 
 #define PAGE_SIZE_DEFAULT 500u
@@ -86,6 +87,7 @@ struct Informer {
         char *continue_token;
 
         bool watch_heard;   /* it brought something */
+        bool went_back;     /* informer_went_back() */
         bool distrusted;    /* by the owner: a list comes before the next watch */
         usec_t listed_usec; /* loop_now(): when the last list was complete */
         usec_t mute_usec; /* so long watches have stood since then, or since the list, and brought nothing */
@@ -323,8 +325,15 @@ static int list_take_page(Informer *i, const KubeReply *reply) {
         return r < 0 ? r : i->continue_token ? 1 : 0;
 }
 
+static bool is_older(const char *version, const char *than) {
+        uint64_t a, b;
+
+        return version && than && parse_uint64(version, &a) >= 0 && parse_uint64(than, &b) >= 0 && a < b;
+}
+
 static void list_finish(Informer *i) {
         object_store_end_list(i->store);
+        i->went_back = is_older(i->list_version, i->resource_version);
         free(i->resource_version);
         i->resource_version = TAKE_PTR(i->list_version);
         i->mute_usec = 0;
@@ -535,6 +544,10 @@ static void informer_watch(Informer *i, const char *why) {
                 timer_disarm(i->settle_timer);
                 informer_wait(i, INFORMER_WATCH_WAIT, 0, strerrordesc_np(-r));
         }
+}
+
+bool informer_went_back(const Informer *i) {
+        return i->went_back;
 }
 
 void informer_distrust(Informer *i) {

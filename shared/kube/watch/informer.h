@@ -72,5 +72,8 @@ void informer_kick(Informer *i);
 /* Writes on an object of the store are refused again and again, as decided on an old state of it, and the watch brings no
  * newer one: a list is asked for instead of the watch. Nothing happens within a minute of the last list. */
 void informer_distrust(Informer *i);
+/* Returns true if the last list was of a time before what was known: etcd was restored from a backup. Watches of other kinds may be mute
+ * then, too (informer_distrust()). Resource versions of one kind can be compared (KEP-5504). */
+bool informer_went_back(const Informer *i);
 /* The newest resourceVersion seen; NULL before the first list. */
 const char *informer_resource_version(const Informer *i);
