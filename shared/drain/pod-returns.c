@@ -8,8 +8,8 @@
 #define CONTROLLERS_MAX 4096u
 
 typedef struct Controller {
-        size_t n_now; /* its pods that this look has counted */
-        size_t width; /* the most of its pods that were on the node at once: the size of one round; at least 1 */
+        size_t n_now; /* its pods that this look has counted: those on their way out are not */
+        size_t width; /* the most of them at once: the size of one round; at least 1 */
         size_t n_ended;
         bool is_warned_of;
 } Controller;
@@ -119,8 +119,8 @@ void pod_returns_see(PodReturns *r, const KubePod *pod) {
                 seen->round = round_now(c);
         }
         seen->generation = r->generation;
-        if (!c)
-                return;
+        if (!c || seen->is_ended || pod->object.meta.deletion_usec > 0)
+                return; /* its successor may be there already */
         c->n_now++;
         c->width = MAX(c->width, c->n_now);
 }

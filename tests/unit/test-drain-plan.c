@@ -311,6 +311,7 @@ TEST_CASE(test_who_is_waited_for) {
                         char uid[] = { 'e', (char) ('0' + k), 0 };
 
                         earlier.object.meta.uid = uid;
+                        earlier.object.meta.deletion_usec = 0;
                         pod_returns_begin(returns);
                         pod_returns_see(returns, &earlier);
                         pod_returns_end(returns);
