@@ -10,9 +10,6 @@
 #include "pod-names.h"
 #include "string-util.h"
 
-/* Pods of a condition that are read: it names fewer. */
-#define TOLD_MAX 20u
-
 void object_list_done(ObjectList *l) {
         for (size_t i = 0; i < l->n_items; i++)
                 kube_object_unref(l->items[i]);
@@ -192,33 +189,33 @@ static void describe_blocked(StatusRow *row, const KubeNode *n) {
 }
 
 /* As claim-status.c writes a blocker: the detail is a PDB's name, or for people. */
-static int take_blocker(ClaimBlocker *to, const PodNamed *from) {
-        bool is_pdb = from->detail_size > 0 && memmem(from->reason, from->reason_size, "PDB", 3);
+static int take_blocker(ClaimBlocker *to, const InterruptionBlocker *from) {
+        PodWait wait = pod_wait_from_string(from->reason);
 
-        to->pod = strndup(from->ns, from->ns_size + 1 + from->name_size);
-        to->reason = strndup(from->reason, from->reason_size);
-        if (is_pdb)
-                to->pdb = strf("%.*s/%.*s", (int) from->ns_size, from->ns, (int) from->detail_size, from->detail);
-        else if (from->detail_size > 0)
-                to->message = strndup(from->detail, from->detail_size);
-        return to->pod && to->reason && (to->pdb || to->message || from->detail_size == 0) ? 0 : -ENOMEM;
+        to->pod = strdup(from->pod);
+        to->reason = strdup(from->reason);
+        if (!isempty(from->detail) && pod_wait_is_of_pdb(wait))
+                to->pdb = strf("%.*s/%s", (int) (strchr(from->pod, '/') - from->pod), from->pod, from->detail);
+        else if (!isempty(from->detail))
+                to->message = strdup(from->detail);
+        return to->pod && to->reason && (to->pdb || to->message || isempty(from->detail)) ? 0 : -ENOMEM;
 }
 
-/* The pods that the coordinator's condition names. */
-static int take_blockers(StatusRow *row, const Condition *c) {
-        const char *text = heard_condition_held(c);
-        PodNamed pod;
+/* The pods that hold the coordinator's drain. */
+static int take_blockers(StatusRow *row, const Interruption *i) {
         int r = 0;
 
-        if (!text || row->n_blockers > 0)
+        if (!i || i->n_blockers == 0 || row->n_blockers > 0)
                 return 0;
-        row->told = new0(ClaimBlocker, TOLD_MAX);
+        row->told = new0(ClaimBlocker, i->n_blockers);
         if (!row->told)
                 return -ENOMEM;
         row->blockers = row->told;
-        while (r >= 0 && row->n_blockers < TOLD_MAX && pod_names_take(&text, &pod))
-                r = take_blocker(row->told + row->n_blockers++, &pod);
-        if (r < 0 || row->n_blockers == 0)
+        while (r >= 0 && row->n_blockers < i->n_blockers) {
+                r = take_blocker(row->told + row->n_blockers, i->blockers + row->n_blockers);
+                row->n_blockers++;
+        }
+        if (r < 0)
                 return r;
         row->pod = row->told->pod;
         row->reason = row->told->reason;
@@ -238,7 +235,7 @@ static int describe_heard(StatusRow *row, const KubeNode *n) {
                 row->reason = HELD_BY_QUEUE_DRAIN;
                 row->message = c->message;
                 row->since_usec = c->last_transition_usec;
-                return take_blockers(row, c);
+                return take_blockers(row, n->heard);
         }
         return 0;
 }

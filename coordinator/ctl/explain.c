@@ -211,12 +211,26 @@ static const char *heard_end(const Notice *notice) {
                        : "It is opened again when its machine has booted anew, or has outlived by ten minutes what was announced.";
 }
 
+/* "2 pods are left, and it waits for web/a (Protected k)"; NULL: no pod is told to hold it, or no memory. */
+static char *figures_of(const Interruption *i) {
+        _cleanup_strbuf_ StrBuf text = {};
+
+        if (i->n_blockers == 0 || i->pods_left < 0)
+                return NULL;
+        strbuf_addf(&text, "%" PRIi64 " pod%s left, and it waits for ", i->pods_left, i->pods_left == 1 ? " is" : "s are");
+        for (size_t k = 0; k < i->n_blockers; k++)
+                strbuf_addf(&text, "%s%s (%s%s%s)", k > 0 ? ", " : "", i->blockers[k].pod, i->blockers[k].reason,
+                            isempty(i->blockers[k].detail) ? "" : " ", i->blockers[k].detail);
+        return strbuf_steal(&text);
+}
+
 /* The coordinator drains it, or has, though it is of no pool: what is left is said of its pods. */
 static void explain_heard(Explain *x) {
         const Interruption *i = x->heard;
         const Condition *k = kube_node_condition(x->node, CONDITION_DRAIN_IN_PROGRESS);
         bool drained = interruption_has_drained(i), holds = !drained && !explain_causes_first(x->causes);
         usec_t at = notice_announced(i->notice);
+        _cleanup_free_ char *figures = drained ? NULL : figures_of(i);
         char when[RFC3339_MAX];
         ExplainCause *c;
 
@@ -226,7 +240,7 @@ static void explain_heard(Explain *x) {
         say_interruption(x, c,
                          drained ? "The coordinator has cordoned and drained it for its interruption queue ([Queue] Unmanaged=drain)"
                                  : "The coordinator drains it for its interruption queue ([Queue] Unmanaged=drain)",
-                         i, drained ? NULL : heard_condition_figures(k));
+                         i, figures);
         if (at != USEC_INFINITY) {
                 rfc3339_format(at, when);
                 explain_cause_say(x->causes, c, "The machine may be gone from %s on%s.", when,

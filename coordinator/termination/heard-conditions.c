@@ -132,21 +132,6 @@ char *heard_drained_text(usec_t begun_usec, usec_t drained_usec, size_t n_evicte
         return strbuf_steal(&text);
 }
 
-const char *heard_condition_figures(const Condition *c) {
-        const char *found;
-
-        if (!condition_is_of_coordinator(c) || c->status != CONDITION_TRUE || !streq_ptr(c->type, CONDITION_DRAIN_IN_PROGRESS))
-                return NULL;
-        found = strstr(strempty(c->message), FIGURES);
-        return found ? found + strlen(FIGURES) : NULL;
-}
-
-const char *heard_condition_held(const Condition *c) {
-        const char *figures = heard_condition_figures(c), *found = figures ? strstr(figures, WAITS_FOR) : NULL;
-
-        return found ? found + strlen(WAITS_FOR) : NULL;
-}
-
 int heard_condition(HeardSay say, size_t type, const Condition *said, const HeardWords *words, Condition *ret, char **ret_message) {
         Says says = rows[say].types[type];
         ConditionStatus status = says == AFFIRMS ? CONDITION_TRUE : CONDITION_FALSE;

@@ -57,11 +57,6 @@ typedef struct HeardWords {
 int heard_condition(HeardSay say, size_t type, const Condition *said, const HeardWords *words, Condition *ret, char **ret_message);
 const char *heard_condition_type(size_t i); /* of HEARD_CONDITIONS; static */
 
-/* What such a condition tells of a drain that goes on, behind the rest of its message: its figures, and of them the pods that do not
- * go by themselves (pod_names_take()). Borrowed of the condition; NULL: it tells none, or is not the coordinator's. */
-const char *heard_condition_figures(const Condition *c);
-const char *heard_condition_held(const Condition *c);
-
 /* "the end of its machine (spot, terminate) by 2026-11-27T08:00:00Z". NULL on ENOMEM; free it. */
 char *heard_announced_text(const Notice *notice);
 /* For HeardWords.how_far. Each: NULL on ENOMEM; free it. How many pods are left, and which of them do not go by themselves. */

@@ -142,9 +142,49 @@ static void on_written(const char *name, const ApiError *error, void *userdata) 
                 heard_voice_written(&x->voice, n, !error);
 }
 
-/* step: what is said once the API server has it. INTERRUPTION_PHASE_NONE: the annotation goes. */
+/* -- which pods hold it ---------------------------------------------------------------------------------- */
+
+typedef struct Held {
+        InterruptionBlocker list[INTERRUPTION_BLOCKERS_MAX];
+        size_t n;
+        bool failed; /* want of memory */
+} Held;
+
+static void held_done(Held *h) {
+        for (size_t i = 0; i < h->n; i++)
+                interruption_blocker_done(h->list + i);
+}
+
+static Held held_of(NodeDrain *d) {
+        size_t n;
+        const DrainBlocker *b = node_drain_blockers(d, &n);
+        Held h = {};
+
+        for (size_t i = 0; i < n && h.n < INTERRUPTION_BLOCKERS_MAX; i++) {
+                _cleanup_free_ char *pod = NULL;
+                int r;
+
+                if (!pod_wait_remedy(b[i].wait))
+                        continue;
+                pod = strf("%s/%s", b[i].ns, b[i].name);
+                r = pod ? interruption_blocker_fill(h.list + h.n, pod, pod_wait_to_string(b[i].wait), b[i].detail) : -ENOMEM;
+                h.failed = h.failed || r == -ENOMEM;
+                h.n += r >= 0;
+        }
+        return h;
+}
+
+static bool held_is_told(const Held *h, const Interruption *i) {
+        for (size_t k = 0; k < h->n && k < i->n_blockers; k++)
+                if (!streq(h->list[k].pod, i->blockers[k].pod) || !streq(h->list[k].reason, i->blockers[k].reason) ||
+                    !streq(h->list[k].detail, i->blockers[k].detail))
+                        return false;
+        return h->n == i->n_blockers;
+}
+
+/* step: what is said once the API server has it. INTERRUPTION_PHASE_NONE: the annotation goes. held: the pods that hold it; NULL: none. */
 static void write_heard(Heard *x, const KubeNode *n, const Interruption *i, HeardStep step, InterruptionPhase phase, HeardCordon cordon,
-                        size_t pods_left) {
+                        size_t pods_left, const Held *held) {
         HeardDrains *h = x->owner;
         ObjectWrite w = { .what = "write how far its drain for the interruption queue is on",
                           .target = { .kind = &kube_node_kind, .name = n->object.meta.name },
@@ -157,7 +197,8 @@ static void write_heard(Heard *x, const KubeNode *n, const Interruption *i, Hear
 
         if (!object_writes_may(h->context->writes, &w))
                 return;
-        text = phase != INTERRUPTION_PHASE_NONE ? interruption_format(i->notice, phase, pods_left, i->boot_id) : NULL;
+        text = phase != INTERRUPTION_PHASE_NONE ? interruption_format_held(i->notice, phase, pods_left, i->boot_id, held ? held->list : NULL, held ? held->n : 0)
+                                               : NULL;
         if ((phase != INTERRUPTION_PHASE_NONE && !text) || termination_heard_patch(n, text, cordon, &body) < 0) {
                 (void) work_queue_retry(h->queue, x->key);
                 return;
@@ -287,20 +328,25 @@ static int begin_drain(Heard *x) {
         return 0;
 }
 
-/* How many pods are left, for who looks at the annotation. */
+/* How many pods are left, and which of them hold it, for who looks at the annotation. */
 static void write_progress(Heard *x, const KubeNode *n, const Interruption *i) {
         const TerminationContext *c = x->owner->context;
         size_t left = node_drain_pods_left(x->drain);
+        _cleanup_(held_done) Held held = held_of(x->drain);
         usec_t at;
 
-        if (i->pods_left == (int64_t) left)
+        if (held.failed) {
+                (void) work_queue_retry(x->owner->queue, x->key);
+                return;
+        }
+        if (i->pods_left == (int64_t) left && held_is_told(&held, i))
                 return;
         if (!heard_progress_may(c, x->progress_usec, &at)) {
                 requeue_at(x, at);
                 return;
         }
         x->progress_usec = loop_now(c->env->loop);
-        write_heard(x, n, i, HEARD_STEP_PROGRESS, INTERRUPTION_DRAINING, HEARD_CORDON_KEEP, left);
+        write_heard(x, n, i, HEARD_STEP_PROGRESS, INTERRUPTION_DRAINING, HEARD_CORDON_KEEP, left, &held);
 }
 
 static void step_drain(Heard *x, const KubeNode *n, const Interruption *i) {
@@ -322,11 +368,11 @@ static void step_drain(Heard *x, const KubeNode *n, const Interruption *i) {
         case NODE_DRAIN_DRAINED:
                 if (x->drained_usec == 0)
                         x->drained_usec = loop_wall(x->owner->env->loop);
-                write_heard(x, n, i, HEARD_STEP_DRAINED, INTERRUPTION_DRAINED, HEARD_CORDON_KEEP, 0);
+                write_heard(x, n, i, HEARD_STEP_DRAINED, INTERRUPTION_DRAINED, HEARD_CORDON_KEEP, 0, NULL);
                 break;
         case NODE_DRAIN_EXPIRED:
                 heard_voice_left(&x->voice, blockers, n_left);
-                write_heard(x, n, i, HEARD_STEP_EXPIRED, INTERRUPTION_ENDING, HEARD_CORDON_KEEP, n_left);
+                write_heard(x, n, i, HEARD_STEP_EXPIRED, INTERRUPTION_ENDING, HEARD_CORDON_KEEP, n_left, NULL);
                 break;
         case NODE_DRAIN_DRAINING:
                 heard_voice_draining(&x->voice, n);
@@ -468,20 +514,20 @@ static void heard_act(Heard *x, HeardAct act, const KubeNode *n, const KubeNodeC
                 update_rules(x, n, i);
                 x->lb_until_usec = usec_add(loop_now(c->env->loop), c->config->lb_wait_usec);
                 write_heard(x, n, i, HEARD_STEP_CORDONED, INTERRUPTION_DRAINING, HEARD_CORDON_PUT,
-                            node_pods_count(c->view, x->node, &x->rules, wall).waited);
+                            node_pods_count(c->view, x->node, &x->rules, wall).waited, NULL);
                 break;
         case HEARD_DRAIN:
                 update_rules(x, n, i);
                 step_drain(x, n, i);
                 break;
         case HEARD_OVERRULE:
-                write_heard(x, n, i, HEARD_STEP_OVERRULED, INTERRUPTION_RELEASED, HEARD_CORDON_LEAVE, 0);
+                write_heard(x, n, i, HEARD_STEP_OVERRULED, INTERRUPTION_RELEASED, HEARD_CORDON_LEAVE, 0, NULL);
                 break;
         case HEARD_HAND_OVER:
                 hand_over(x, claim, i);
                 break;
         case HEARD_END:
-                write_heard(x, n, i, HEARD_STEP_ENDED, INTERRUPTION_PHASE_NONE, HEARD_CORDON_OPEN, 0);
+                write_heard(x, n, i, HEARD_STEP_ENDED, INTERRUPTION_PHASE_NONE, HEARD_CORDON_OPEN, 0, NULL);
                 break;
         case HEARD_KEEP:
         case HEARD_NOTHING:

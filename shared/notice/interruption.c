@@ -6,6 +6,7 @@
 #define BYTES_MAX (16u * 1024u)
 #define PHASE_BYTES_MAX 64u
 #define BOOT_ID_BYTES_MAX 64u
+#define BLOCKER_BYTES_MAX 400u /* two names of 253 bytes at the most, of which one is a namespace's of 63 */
 
 static const char *const phase_table[_INTERRUPTION_PHASE_MAX] = {
         [INTERRUPTION_PHASE_NONE] = "",
@@ -31,9 +32,37 @@ InterruptionPhase interruption_phase_from_string(const char *s) {
         return INTERRUPTION_LATER;
 }
 
+/* Names of Kubernetes' objects and keys of their annotations: a kubelet may write anything here, and people read it on a terminal. */
+static bool is_plain(const char *s) {
+        return !isempty(s) && strlen(s) <= BLOCKER_BYTES_MAX &&
+               s[strspn(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._/:=")] == 0;
+}
+
+int interruption_blocker_fill(InterruptionBlocker *ret, const char *pod, const char *reason, const char *detail) {
+        *ret = (InterruptionBlocker){};
+        if (!is_plain(pod) || !strchr(pod, '/') || !is_plain(reason))
+                return -EBADMSG;
+        ret->pod = strdup(pod);
+        ret->reason = strdup(reason);
+        ret->detail = strdup(is_plain(detail) ? detail : "");
+        if (ret->pod && ret->reason && ret->detail)
+                return 0;
+        interruption_blocker_done(ret);
+        return -ENOMEM;
+}
+
+void interruption_blocker_done(InterruptionBlocker *b) {
+        free(b->pod);
+        free(b->reason);
+        free(b->detail);
+        *b = (InterruptionBlocker){};
+}
+
 Interruption *interruption_free(Interruption *i) {
         if (!i)
                 return NULL;
+        for (size_t k = 0; k < i->n_blockers; k++)
+                interruption_blocker_done(i->blockers + k);
         notice_free(i->notice);
         free(i->boot_id);
         return mfree(i);
@@ -47,6 +76,17 @@ typedef struct Members {
 static void members_done(Members *m) {
         free(m->phase);
         free(m->boot_id);
+}
+
+static int read_blocker(const Json *o, Interruption *i) {
+        int r;
+
+        if (i->n_blockers >= INTERRUPTION_BLOCKERS_MAX)
+                return 0;
+        r = interruption_blocker_fill(i->blockers + i->n_blockers, json_string_or_null(json_get(o, "pod")),
+                                      json_string_or_null(json_get(o, "reason")), json_string_or_null(json_get(o, "detail")));
+        i->n_blockers += r >= 0;
+        return r == -ENOMEM ? r : 0;
 }
 
 static int read_members(const Json *o, Interruption *i) {
@@ -70,6 +110,11 @@ static int read_members(const Json *o, Interruption *i) {
         i->phase = interruption_phase_from_string(m.phase);
         i->pods_left = m.pods_left;
         i->boot_id = TAKE_PTR(m.boot_id);
+        JSON_FOREACH(b, json_get(o, "blockedBy")) {
+                r = json_is_object(b) ? read_blocker(b, i) : 0;
+                if (r < 0)
+                        return r;
+        }
         return 0;
 }
 
@@ -92,7 +137,21 @@ int interruption_parse(const char *text, Interruption **ret) {
         return 0;
 }
 
-char *interruption_format(const Notice *n, InterruptionPhase phase, size_t pods_left, const char *boot_id) {
+static void write_blockers(JsonWriter *w, const InterruptionBlocker *b, size_t n) {
+        json_open_array(w, "blockedBy");
+        for (size_t i = 0; i < n && i < INTERRUPTION_BLOCKERS_MAX; i++) {
+                json_open_object(w, NULL);
+                json_add_string(w, "pod", b[i].pod);
+                json_add_string(w, "reason", b[i].reason);
+                if (!isempty(b[i].detail))
+                        json_add_string(w, "detail", b[i].detail);
+                json_close_object(w);
+        }
+        json_close_array(w);
+}
+
+char *interruption_format_held(const Notice *n, InterruptionPhase phase, size_t pods_left, const char *boot_id, const InterruptionBlocker *b,
+                               size_t n_blockers) {
         _cleanup_(json_writer_freep) JsonWriter *w = NULL;
 
         if (json_writer_new(&w) < 0)
@@ -102,8 +161,14 @@ char *interruption_format(const Notice *n, InterruptionPhase phase, size_t pods_
         json_add_string(w, "phase", interruption_phase_to_string(phase));
         json_add_int64(w, "podsLeft", (int64_t) pods_left);
         json_add_string(w, "bootID", boot_id);
+        if (n_blockers > 0)
+                write_blockers(w, b, n_blockers);
         json_close_object(w);
         return json_writer_steal(w, NULL);
+}
+
+char *interruption_format(const Notice *n, InterruptionPhase phase, size_t pods_left, const char *boot_id) {
+        return interruption_format_held(n, phase, pods_left, boot_id, NULL, 0);
 }
 
 char *interruption_format_of_claim(const Notice *n) {

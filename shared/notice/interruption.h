@@ -35,12 +35,28 @@ const char *interruption_phase_to_string(InterruptionPhase p);
 /* NULL and "": NONE; an unknown text: LATER. */
 InterruptionPhase interruption_phase_from_string(const char *s);
 
+/* A pod that a drain waits for and that does not go by itself. */
+typedef struct InterruptionBlocker {
+        char *pod;    /* "namespace/name" */
+        char *reason; /* "BlockedByPDB" */
+        char *detail; /* the name of the PodDisruptionBudget, the key of the opt-out; "": none */
+} InterruptionBlocker;
+
+#define INTERRUPTION_BLOCKERS_MAX 3u
+
 typedef struct Interruption {
         Notice *notice; /* never NULL */
         InterruptionPhase phase;
         int64_t pods_left; /* -1: absent */
         char *boot_id;     /* the boot in which it was written; "": absent */
+        /* Of the coordinator's drain: the first of those that hold it. What is not as the coordinator writes it is left out. */
+        InterruptionBlocker blockers[INTERRUPTION_BLOCKERS_MAX];
+        size_t n_blockers;
 } Interruption;
+
+/* Fills *ret, which nothing was in. A detail that is no name or key is left out. -EBADMSG: pod or reason are none; -ENOMEM. */
+int interruption_blocker_fill(InterruptionBlocker *ret, const char *pod, const char *reason, const char *detail);
+void interruption_blocker_done(InterruptionBlocker *b);
 
 /* 0; -EBADMSG: unreadable; -ENOMEM. On failure *ret is NULL. */
 int interruption_parse(const char *text, Interruption **ret);
@@ -49,6 +65,9 @@ DEFINE_FREEP(Interruption, interruption_free);
 
 /* NULL on ENOMEM. */
 char *interruption_format(const Notice *n, InterruptionPhase phase, size_t pods_left, const char *boot_id);
+/* The same with the pods that hold the drain, INTERRUPTION_BLOCKERS_MAX at most. */
+char *interruption_format_held(const Notice *n, InterruptionPhase phase, size_t pods_left, const char *boot_id, const InterruptionBlocker *b,
+                               size_t n_blockers);
 char *interruption_format_of_claim(const Notice *n); /* a notice alone, for a NodeClaim */
 
 /* Returns true if everything is there that an agent of this version writes. */

@@ -1156,9 +1156,11 @@ static int status_of_heard(const KubeObject *node) {
 
 static int do_ctl_status_heard(void) {
         static const char text[] =
-                "{\"metadata\":{\"name\":\"n\",\"annotations\":{\"vesper.sh/heard\":\"{\\\"id\\\":\\\"e\\\",\\\"phase\\\":\\\"Draining\\\"}\"}},"
+                "{\"metadata\":{\"name\":\"n\",\"annotations\":{\"vesper.sh/heard\":\"{\\\"id\\\":\\\"e\\\",\\\"phase\\\":\\\"Draining\\\","
+                "\\\"blockedBy\\\":[{\\\"pod\\\":\\\"n/p\\\",\\\"reason\\\":\\\"BlockedByPDB\\\",\\\"detail\\\":\\\"b\\\"},"
+                "{\\\"pod\\\":\\\"n/q\\\",\\\"reason\\\":\\\"Protected\\\",\\\"detail\\\":\\\"k\\\"}]}\"}},"
                 "\"status\":{\"conditions\":[{\"type\":\"DrainInProgress\",\"status\":\"True\",\"reason\":\"VesperCoordinator\","
-                "\"message\":\"m; 2 pods are left, and it waits for n/p (BlockedByPDB b), n/q (Protected k)\"}]}}";
+                "\"message\":\"m\"}]}}";
 
         return with_object(&kube_node_kind, text, status_of_heard);
 }

@@ -56,7 +56,9 @@ static void check_json(const StatusRows *rows, const CtlSnapshot *s) {
 
 /* A node of no pool that is drained for the interruption queue: its condition names the pods. */
 static const char heard_node[] =
-        "{\"metadata\":{\"name\":\"n0\",\"annotations\":{\"vesper.sh/heard\":\"{\\\"id\\\":\\\"e\\\",\\\"phase\\\":\\\"Draining\\\",\\\"podsLeft\\\":3}\"}},"
+        "{\"metadata\":{\"name\":\"n0\",\"annotations\":{\"vesper.sh/heard\":\"{\\\"id\\\":\\\"e\\\",\\\"phase\\\":\\\"Draining\\\",\\\"podsLeft\\\":3,"
+        "\\\"blockedBy\\\":[{\\\"pod\\\":\\\"default/web\\\",\\\"reason\\\":\\\"BlockedByPDB\\\",\\\"detail\\\":\\\"pdb\\\"},"
+        "{\\\"pod\\\":\\\"x/y\\\",\\\"reason\\\":\\\"Protected\\\",\\\"detail\\\":\\\"key\\\"}]}\"}},"
         "\"status\":{\"conditions\":[{\"type\":\"DrainInProgress\",\"status\":\"True\",\"reason\":\"VesperCoordinator\",\"message\":\"vesper-coordinator evicts; "
         "3 pods are left, and it waits for default/web (BlockedByPDB pdb), x/y (Protected key), x/z (Forbidden) and 1 more\"}]}}";
 

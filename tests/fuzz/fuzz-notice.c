@@ -37,12 +37,12 @@ static void check_annotation(const char *text) {
                 i->pods_left = 0;
         if (i->phase == INTERRUPTION_LATER) /* a text that this version does not write */
                 i->phase = INTERRUPTION_PHASE_NONE;
-        formatted = interruption_format(i->notice, i->phase, (size_t) i->pods_left, i->boot_id);
+        formatted = interruption_format_held(i->notice, i->phase, (size_t) i->pods_left, i->boot_id, i->blockers, i->n_blockers);
         assert(formatted);
         assert(interruption_parse(formatted, &back) == 0);
         assert(streq(i->notice->id, back->notice->id) && i->phase == back->phase &&
-               i->pods_left == back->pods_left && i->notice->by_hand == back->notice->by_hand);
-        again = interruption_format(back->notice, back->phase, (size_t) back->pods_left, back->boot_id);
+               i->pods_left == back->pods_left && i->n_blockers == back->n_blockers && i->notice->by_hand == back->notice->by_hand);
+        again = interruption_format_held(back->notice, back->phase, (size_t) back->pods_left, back->boot_id, back->blockers, back->n_blockers);
         assert(again && streq(formatted, again));
         assert(boot_id_equal(i->boot_id, back->boot_id));
 }

@@ -341,13 +341,16 @@ TEST_CASE(test_interrupted) {
 /* What the coordinator says of a node of no pool that it drains for its queue, and the pods that hold it, where it names them; not so once it says that no more, or of a node that
  * its agent drains. */
 TEST_CASE(test_heard) {
-#define NODE(name, key, condition) NODE_SAYING(name, key, condition, "")
-#define NODE_SAYING(name, key, condition, figures) \
+#define NODE(name, key, condition) NODE_SAYING(name, key, condition, "", "")
+#define NODE_SAYING(name, key, condition, figures, blockers) \
         "{'metadata':{'name':'" name "','annotations':{" key "'vesper.sh/heard':'{\\'id\\':\\'x\\',\\'phase\\':\\'Draining\\'," \
-        "\\'podsLeft\\':3,\\'deadline\\':\\'2027-01-15T08:01:30Z\\'}'}},'status':{'conditions':[{" condition "'message':'vesper-coordinator evicts" figures "'," \
+        "\\'podsLeft\\':3,\\'deadline\\':\\'2027-01-15T08:01:30Z\\'" blockers "}'}},'status':{'conditions':[{" condition "'message':'vesper-coordinator evicts" figures "'," \
         "'lastTransitionTime':'2027-01-15T07:59:00Z'}]}}"
 #define OURS "'reason':'VesperCoordinator',"
 #define HELD "; 3 pods are left, and it waits for default/web (BlockedByPDB pdb), x/y (Protected key) and 1 more"
+#define BLOCKERS \
+        ",\\'blockedBy\\':[{\\'pod\\':\\'default/web\\',\\'reason\\':\\'BlockedByPDB\\',\\'detail\\':\\'pdb\\'}," \
+        "{\\'pod\\':\\'x/y\\',\\'reason\\':\\'Protected\\',\\'detail\\':\\'key\\'}]"
         _cleanup_free_ char *text = NULL, *json = NULL;
         _cleanup_(status_rows_done) StatusRows rows = {};
         _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
@@ -360,7 +363,7 @@ TEST_CASE(test_heard) {
         put(&b, &kube_node_kind, &b.snapshot.nodes, NODE("c", "", "'type':'DrainInProgress','status':'False'," OURS));
         put(&b, &kube_node_kind, &b.snapshot.nodes,
             NODE("d", "'vesper.sh/interruption':'{\\'id\\':\\'y\\',\\'phase\\':\\'Draining\\'}',", "'type':'DrainInProgress','status':'True'," OURS));
-        put(&b, &kube_node_kind, &b.snapshot.nodes, NODE_SAYING("e", "", "'type':'DrainInProgress','status':'True'," OURS, HELD));
+        put(&b, &kube_node_kind, &b.snapshot.nodes, NODE_SAYING("e", "", "'type':'DrainInProgress','status':'True'," OURS, HELD, BLOCKERS));
         b.snapshot.named = true;
         text = table(&b);
         assert_string_equal(text, "NODE   POOL   PHASE              PODS-LEFT   HELD-BY                                  SINCE   DEADLINE\n"

@@ -108,10 +108,10 @@ static char *reasons_of(const ExplainCauses *c) {
         "{'metadata':{'name':'one'},'spec':{'selector':{'matchLabels':{'pool':'a'}}," spec "},'status':{'expectedNodes':5,'currentAvailable':4," \
         "'desiredAvailable':4,'disruptionsAllowed':" allowed ",'disruptedNodes':[" charges "]}}"
 #define HEARD(phase) HEARD_OF(phase, "2", "2027-01-15T08:01:30Z", "")
-#define HEARD_OF(phase, left, deadline, figures) \
+#define HEARD_OF(phase, left, deadline, blockers) \
         "{'metadata':{" UID LABELS ",'annotations':{'vesper.sh/heard':'{\\'id\\':\\'x\\',\\'kind\\':\\'spot\\',\\'source\\':\\'sqs\\',\\'action\\':\\'terminate\\'," \
-        "\\'phase\\':\\'" phase "\\',\\'podsLeft\\':" left ",\\'deadline\\':\\'" deadline "\\'}'}}," ID ",'status':{'conditions':[{" READY "}," \
-        "{'type':'DrainInProgress','status':'True','reason':'VesperCoordinator','message':'vesper-coordinator evicts" figures "','lastTransitionTime':'2027-01-15T07:59:30Z'}]}}"
+        "\\'phase\\':\\'" phase "\\',\\'podsLeft\\':" left ",\\'deadline\\':\\'" deadline "\\'" blockers "}'}}," ID ",'status':{'conditions':[{" READY "}," \
+        "{'type':'DrainInProgress','status':'True','reason':'VesperCoordinator','message':'vesper-coordinator evicts','lastTransitionTime':'2027-01-15T07:59:30Z'}]}}"
 #define INTERRUPTED(phase, boot) \
         "{'metadata':{" UID LABELS ",'annotations':{'vesper.sh/interruption':'{\\'id\\':\\'n1\\',\\'kind\\':\\'spot\\',\\'source\\':\\'ec2\\',\\'action\\':\\'terminate\\'," \
         "\\'deadline\\':\\'2027-01-15T08:01:00Z\\',\\'phase\\':\\'" phase "\\',\\'podsLeft\\':4,\\'bootID\\':\\'b1\\'}'}}," ID \
@@ -264,7 +264,7 @@ static const Row causes_table[] = {
         { "drained for the queue", { N(HEARD("Draining")) }, "QueueDrains", "Node w",
           "The coordinator drains it for its interruption queue ([Queue] Unmanaged=drain), phase Draining: a notice of kind spot (terminate) announces the end",
           "vesperctl undrain w", "This notice is then ignored; a later one is acted upon", .since_ago_sec = 30 },
-        { "drained for the queue, as the coordinator says", { N(HEARD_OF("Draining", "2", "2027-01-15T08:01:30Z", "; 1 pod is left, and it waits for web/a (Protected k)")) },
+        { "drained for the queue, as the coordinator says", { N(HEARD_OF("Draining", "1", "2027-01-15T08:01:30Z", ",\\'blockedBy\\':[{\\'pod\\':\\'web/a\\',\\'reason\\':\\'Protected\\',\\'detail\\':\\'k\\'}]")) },
           "QueueDrains", "Node w",
           "announces the end of the machine. 1 pod is left, and it waits for web/a (Protected k). The machine may be gone from 2027-01-15T08:01:30Z on; pods whose grace ends later are "
           "deleted before it, their PodDisruptionBudgets not asked. Its machine is left to its cloud. "

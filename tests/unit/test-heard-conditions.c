@@ -125,51 +125,6 @@ TEST_CASE(test_sentences) {
         }
 }
 
-/* What vesperctl reads there again. */
-TEST_CASE(test_read_again) {
-        const DrainBlocker blockers[] = {
-                { .ns = "default", .name = "a", .wait = POD_WAIT_TERMINATING, .detail = "" },
-                { .ns = "default", .name = "b", .wait = POD_WAIT_PDB, .detail = "web" },
-                { .ns = "other", .name = "c", .wait = POD_WAIT_FORBIDDEN, .detail = "" },
-                { .ns = "x", .name = "d", .wait = POD_WAIT_PROTECTED, .detail = "vesper.sh/do-not-evict" },
-                { .ns = "x", .name = "e", .wait = POD_WAIT_PROTECTED, .detail = "k" },
-        };
-        static const char *const expected[] = { "default b BlockedByPDB web", "other c Forbidden ", "x d Protected vesper.sh/do-not-evict" };
-        static const char *const broken[] = { "", "default/b", "default/b (", "default/b ()", "/b (R)", "a/ (R)", "default b (R)", "2 more a/b (R)", "a/b (R" };
-        _cleanup_free_ char *how_far = heard_pods_left_text(5, blockers, 5), *message = NULL;
-        const HeardWords words = { .notice = &spot, .how_far = how_far };
-        const char *text;
-        PodNamed pod;
-        Condition c;
-
-        assert_int_equal(heard_condition(HEARD_SAY_DRAINING, D, NULL, &words, &c, &message), 1);
-        assert_string_equal(heard_condition_figures(&c), how_far);
-        text = heard_condition_held(&c);
-        for (size_t i = 0; i < ELEMENTSOF(expected); i++) {
-                _cleanup_free_ char *seen = NULL;
-
-                assert_true(pod_names_take(&text, &pod));
-                seen = strf("%.*s %.*s %.*s %.*s", (int) pod.ns_size, pod.ns, (int) pod.name_size, pod.name, (int) pod.reason_size, pod.reason,
-                            (int) pod.detail_size, pod.detail);
-                assert_string_equal(seen, expected[i]);
-        }
-        assert_false(pod_names_take(&text, &pod));
-        assert_string_equal(text, " and 1 more");
-        for (size_t i = 0; i < ELEMENTSOF(broken); i++) {
-                text = broken[i];
-                if (pod_names_take(&text, &pod) || text != broken[i])
-                        fail_msg("%s", broken[i]);
-        }
-        print_message("of others, and of what is over, nothing is read\n");
-        c.status = CONDITION_FALSE;
-        assert_null(heard_condition_figures(&c));
-        c = (Condition){ .type = c.type, .status = CONDITION_TRUE, .reason = CONDITION_REASON_AGENT, .message = c.message };
-        assert_null(heard_condition_held(&c));
-        c = (Condition){ .type = CONDITION_DRAIN_IN_PROGRESS, .status = CONDITION_TRUE, .reason = US, .message = "vesper-coordinator evicts; 1 pod is left" };
-        assert_null(heard_condition_held(&c));
-        assert_string_equal(heard_condition_figures(&c), "1 pod is left");
-}
-
 TEST_CASE(test_how_far) {
         const DrainBlocker blockers[] = {
                 { .ns = "default", .name = "a", .wait = POD_WAIT_TERMINATING, .detail = "" },
@@ -232,7 +187,6 @@ int main(void) {
                 cmocka_unit_test(test_rows),
                 cmocka_unit_test(test_texts),
                 cmocka_unit_test(test_sentences),
-                cmocka_unit_test(test_read_again),
                 cmocka_unit_test(test_how_far),
                 cmocka_unit_test(test_writers),
         };

@@ -440,6 +440,7 @@ TEST_CASE(test_conditions) {
         rig_run(r.rig, 11 * S);
         assert_true(condition_says(&r, CONDITION_DRAIN_IN_PROGRESS, "(spot, terminate) by "));
         assert_true(condition_says(&r, CONDITION_DRAIN_IN_PROGRESS, "1 pod is left, and it waits for default/web (PDBNeverAllows web)"));
+        assert_non_null(strstr(annotation(&r, ANNOTATION_HEARD), "\"blockedBy\":[{\"pod\":\"default/web\",\"reason\":\"PDBNeverAllows\",\"detail\":\"web\"}]"));
         assert_in_range(status_patches(&r) - before, 1, 2);
         print_message("  nothing changes, and nothing is written\n");
         before = status_patches(&r);

@@ -99,6 +99,8 @@ TEST_CASE(test_round_trip) {
                 { "{'id':'i','kind':'spot','source':'ec2','action':'stop','deadline':'2027-01-15T08:00:00Z','deadlineUptimeUsec':5,'phase':'Draining','podsLeft':3,'bootID':'b'}", true, false, false },
                 { "{'id':'i','kind':'manual','source':'by-hand','action':'drain','byHand':'force','phase':'Released','podsLeft':0,'bootID':'b'}", true, true, true },
                 { "{'id':'i','kind':'maintenance','source':'ec2','action':'reboot','phase':'Cancelled','podsLeft':0,'bootID':'b'}", true, true, false },
+                { "{'id':'i','kind':'spot','source':'sqs','action':'terminate','phase':'Draining','podsLeft':2,'bootID':'b','blockedBy':["
+                  "{'pod':'a/b','reason':'BlockedByPDB','detail':'web'},{'pod':'a/c','reason':'Forbidden'}]}", true, false, false },
                 { "{'id':'','kind':'spot','source':'ec2','action':'stop','phase':'Drained','podsLeft':0,'bootID':'b'}", false, false, false },
                 { "{'id':'i','kind':'spot','source':'ec2','action':'stop','phase':'','podsLeft':0,'bootID':'b'}", false, false, false },
                 { "{'id':'i','kind':'spot','source':'ec2','action':'stop','phase':'Drained','podsLeft':0,'bootID':''}", false, false, false },
@@ -113,8 +115,34 @@ TEST_CASE(test_round_trip) {
                 assert_int_equal(interruption_is_complete(found), rows[i].complete);
                 assert_int_equal(interruption_is_over(found), rows[i].over);
                 assert_int_equal(interruption_is_overruled(found), rows[i].overruled);
-                again = interruption_format(found->notice, found->phase, (size_t) found->pods_left, found->boot_id);
+                again = interruption_format_held(found->notice, found->phase, (size_t) found->pods_left, found->boot_id, found->blockers, found->n_blockers);
                 assert_string_equal(again, text);
+        }
+}
+
+/* A kubelet may write anything about the pods that hold its node. */
+TEST_CASE(test_blockers) {
+        static const struct {
+                const char *list, *expected; /* "POD REASON DETAIL;" each */
+        } rows[] = {
+                { "7", "" },
+                { "[7,null,[],{}]", "" },
+                { "[{'pod':'a/b','reason':'R','detail':7}]", "a/b R ;" },
+                { "[{'pod':'a','reason':'R'},{'pod':'a/b'},{'pod':'a/b','reason':''},{'pod':'a/b','reason':'R'}]", "a/b R ;" },
+                { "[{'pod':'a/b\\u001b[2J','reason':'R'},{'pod':'a/b','reason':'a b'},{'pod':'a/b','reason':'R','detail':'x\\ny'}]", "a/b R ;" },
+                { "[{'pod':'a/1','reason':'R'},{'pod':'a/2','reason':'R'},{'pod':'a/3','reason':'R'},{'pod':'a/4','reason':'R'}]", "a/1 R ;a/2 R ;a/3 R ;" },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_free_ char *json = strf("{'id':'i','kind':'spot','source':'sqs','action':'terminate','phase':'Draining','blockedBy':%s}", rows[i].list),
+                                    *text = with_quotes(json);
+                _cleanup_(interruption_freep) Interruption *found = NULL;
+                _cleanup_strbuf_ StrBuf seen = {};
+
+                assert_return_code(interruption_parse(text, &found), 0);
+                for (size_t k = 0; k < found->n_blockers; k++)
+                        strbuf_addf(&seen, "%s %s %s;", found->blockers[k].pod, found->blockers[k].reason, found->blockers[k].detail);
+                assert_string_equal(strbuf_str(&seen), rows[i].expected);
         }
 }
 
@@ -130,6 +158,7 @@ int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_of_a_node),
                 cmocka_unit_test(test_round_trip),
+                cmocka_unit_test(test_blockers),
                 cmocka_unit_test(test_phases),
         };
 

@@ -37,7 +37,7 @@
  * phase: how far its drain is; Released: a person un-cordoned, nothing goes on, and this notice is not acted upon again. */
 #define ANNOTATION_INTERRUPTION "vesper.sh/interruption"
 /* Coordinator, on a Node without NodeClaim that no NodePool wants ([Queue] Unmanaged=drain): what its interruption queue told of the
- * machine, and how far the coordinator's drain for it is: the same JSON as the agent's, with a phase of Planned, Draining, Drained,
+ * machine, and how far the coordinator's drain for it is: the same JSON as the agent's, and "blockedBy", pods that hold it, with a phase of Planned, Draining, Drained,
  * Ending (the deadline has passed) or Released. The agent's own annotation is never touched for it. */
 #define ANNOTATION_HEARD "vesper.sh/heard"
 /* Agent: JSON {"id","bootID","kind":"reboot"|"poweroff","until"}: asks for a slot before it begins, and waits for it until then;
