@@ -166,7 +166,7 @@ TEST_CASE(test_late_pod) {
                         require_runs(w, i * 4 * USEC_PER_MSEC);
                         if (!sim_world_instance_alive(w, 1) || sim_world_pods_on(w, 1) == 0)
                                 continue;
-                        sim_world_bind_late_pod(w, 1, "late");
+                        sim_world_bind_late_pod(w, 1, "late", i % 2);
                         require_within(w, 30, is_gone, 1);
                         require(w, !fake_get(w->cluster, FAKE_PODS, "default", "late"));
                         require_deleted(w, 1, 1);
@@ -267,7 +267,7 @@ TEST_CASE(test_late_pod_before_the_end) {
                 require_runs(w, 2 * SEC);
                 require(w, sim_world_instance_alive(w, 1));
                 sim_check_n_evictions(w->check, &before);
-                sim_world_bind_late_pod(w, 1, "late");
+                sim_world_bind_late_pod(w, 1, "late", seed % 2);
                 require_deleted(w, 1, 90);
                 sim_check_n_evictions(w->check, &done);
                 require(w, done == before + 1);

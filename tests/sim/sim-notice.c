@@ -325,7 +325,7 @@ TEST_CASE(test_late_pod) {
                         sim_world_notice(w, 1, 120);
                         require_within(w, 10, is_cordoned, 1);
                         require_runs(w, i * 3 * USEC_PER_MSEC);
-                        sim_world_bind_late_pod(w, 1, "late");
+                        sim_world_bind_late_pod(w, 1, "late", false);
                         require_runs(w, 20 * SEC);
                         require(w, !fake_get(w->cluster, FAKE_PODS, "default", "late"));
                         require_drained(w, 1, 10);

@@ -412,7 +412,7 @@ static void play_late_pod(const Play *p) {
         _cleanup_free_ char *name = MUST(strf("late-%u", p->entry->number));
 
         if (is_there(p->w, p->v[0]))
-                sim_world_bind_late_pod(p->w, p->v[0], name);
+                sim_world_bind_late_pod(p->w, p->v[0], name, p->entry->seed % 2);
 }
 
 /* -- machines and processes -------------------------------------------------------------------- */

@@ -702,11 +702,13 @@ void sim_world_machine_ends(SimWorld *w, size_t machine, usec_t in_usec) {
         timer_arm_in(w->machines[machine].end, in_usec);
 }
 
-void sim_world_bind_late_pod(SimWorld *w, size_t machine, const char *name) {
+void sim_world_bind_late_pod(SimWorld *w, size_t machine, const char *name, bool tolerates) {
         FakePod pod = { .name = name, .node = w->machines[machine].node, .app = "late", .pending = true };
 
-        sim_trace_add(w->trace, "world", "pod %s is bound to %s", name, pod.node);
+        sim_trace_add(w->trace, "world", "pod %s%s is bound to %s", name, tolerates ? ", which tolerates all," : "", pod.node);
         fake_add_pod(w->cluster, &pod);
+        if (tolerates)
+                fake_merge(w->cluster, FAKE_PODS, "default", name, "{'spec':{'tolerations':[{'operator':'Exists'}]}}");
 }
 
 void sim_world_set_pdb_min(SimWorld *w, unsigned min) {

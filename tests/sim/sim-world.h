@@ -200,7 +200,7 @@ void sim_world_reboot(SimWorld *w, size_t machine, usec_t away_usec);
  * end it. */
 void sim_world_machine_ends(SimWorld *w, size_t machine, usec_t in_usec);
 /* A pod bound to that node past the scheduler's rules, as one that was on its way. */
-void sim_world_bind_late_pod(SimWorld *w, size_t machine, const char *name);
+void sim_world_bind_late_pod(SimWorld *w, size_t machine, const char *name, bool tolerates);
 void sim_world_set_pdb_min(SimWorld *w, unsigned min);
 
 /* -- what can be seen -------------------------------------------------------------------------- */
