@@ -629,6 +629,7 @@ static void reconcile_case(Repairs *r, Case *c, const char *trouble) {
         if (v.due_usec > now_of(r)) {
                 if (c->announce_usec <= now_of(r) && !trouble && !repair_is_cordoned_by_a_person(n) && !pauses_is_paused(r->context->pauses, pool))
                         announce(r, c, n, pool, &v);
+                mark_repairs(r, v.due_usec);
                 return;
         }
         d = (RepairDomains){ .names = { [REPAIR_DOMAIN_POOL] = pool->object.meta.name,

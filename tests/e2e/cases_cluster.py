@@ -430,7 +430,7 @@ def _set_ready(world, node, status, reason, beats=False):
 
 
 def repair(world, figures):
-    """a node that is not Ready for longer than its pool allows is deleted and its machine ended; one with a person's veto stays"""
+    """a node that is not Ready for longer than its pool allows is deleted and its machine ended; one with a person's veto stays, and one that is cordoned"""
     pool = world.unique("repair")
     world.admin.create(POOLS, {
         "apiVersion": "vesper.sh/v1alpha1", "kind": "NodePool", "metadata": {"name": pool},
@@ -438,8 +438,8 @@ def repair(world, figures):
                  "repair": [{"condition": "Ready", "status": "NotTrue", "reason": "^Network", "action": "None"},
                             {"condition": "Ready", "status": "NotTrue", "after": "4s", "action": "Replace"}]}
     })
-    instances = world.ec2.create_instances(4)
-    vetoed, excepted, beacon, broken = world.cluster.create_nodes(4, pool, instances, {"e2e": pool}, kwok=False)
+    instances = world.ec2.create_instances(5)
+    vetoed, excepted, beacon, cordoned, broken = world.cluster.create_nodes(5, pool, instances, {"e2e": pool}, kwok=False)
 
     def held():
         conditions = world.admin.get(f"{POOLS}/{pool}").get("status", {}).get("conditions", [])
@@ -447,14 +447,16 @@ def repair(world, figures):
 
     world.admin.patch(f"/api/v1/nodes/{vetoed}", {"metadata": {"annotations": {"vesper.sh/do-not-repair": "true"}}})
     with world.coordinators():
-        world.wait_adopted(vetoed, excepted, beacon, broken)
+        world.wait_adopted(vetoed, excepted, beacon, cordoned, broken)
         mark = world.audit.mark()
         begun = time.monotonic()
         # The node that has been due for longest is repaired first, and no other one meanwhile. The one that may be repaired comes last.
-        for node, reason in (vetoed, "KubeletNotReady"), (excepted, "NetworkPluginNotReady"), (broken, "KubeletNotReady"):
+        for node, reason in (vetoed, "KubeletNotReady"), (excepted, "NetworkPluginNotReady"), (cordoned, "KubeletNotReady"), (
+                broken, "KubeletNotReady"):
             _set_ready(world, node, "False", reason)
         no_heartbeat = world.cluster.wait_for(held, LIMIT, "the pool says that a repair is held")
         assert not world.get_node(broken)["metadata"].get("deletionTimestamp"), "deleted while no heartbeat moves"
+        world.admin.patch(f"/api/v1/nodes/{cordoned}", {"spec": {"unschedulable": True}})
         deadline = time.monotonic() + LIMIT
         while world.get_node(broken):
             assert time.monotonic() < deadline, world.admin.get(f"{POOLS}/{pool}")
@@ -464,11 +466,14 @@ def repair(world, figures):
         _gone_without_trace(world, broken, instances[-1])
         deletes = [c for c in world.calls(mark, COORDINATOR) if c.resource == "nodes" and c.verb == "delete"]
         event = world.wait_event(broken, "NodeRepair")
-        for node, instance in zip((vetoed, excepted, beacon), instances):
+        world.wait_event(broken, "NodeRepairAnnounced")
+        for_person = held()
+        for node, instance in zip((vetoed, excepted, beacon, cordoned), instances):
             assert not world.get_node(node)["metadata"].get("deletionTimestamp"), node
             assert world.ec2.state(instance) in ("pending", "running"), node
     figures.add(f"gone {took:.1f} s after it was not Ready; {event['message']}")
     assert no_heartbeat["reason"] == "ViewNotHealthy", no_heartbeat
+    assert for_person["reason"] == "Cordoned" and cordoned in for_person["message"], for_person
     assert [c.name for c in deletes] == [broken], deletes
 
 

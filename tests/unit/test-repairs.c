@@ -282,6 +282,22 @@ TEST_CASE(test_announced) {
         assert_true(is_repaired(r, "n1"));
 }
 
+/* When its time is up, and no later: it was announced by then. */
+TEST_CASE(test_in_time) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(1);
+        unsigned sec = 0;
+
+        set_rules(r, "[{'condition':'Ready','status':'NotTrue','after':'12s','action':'Replace'}]");
+        fake_merge(r->cluster, FAKE_NODES, NULL, "n0", "{'status':{'conditions':[{'type':'Ready','status':'False','reason':'KubeletNotReady'}]}}");
+        fake_cluster_set_kubelet(r->cluster, "n0", false);
+        for (; sec < 60 && !is_repaired(r, "n0"); sec++) {
+                set_heartbeat(r, BEACON);
+                rig_run(r, USEC_PER_SEC);
+        }
+        assert_true(rig_event_says(r, "n0", "NodeRepairAnnounced", "vesper deletes this Node in 4s"));
+        assert_in_range(sec, 12, 20);
+}
+
 TEST_CASE(test_rules_of_the_pool) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(2);
 
@@ -511,6 +527,7 @@ int main(void) {
                 cmocka_unit_test(test_left_alone),
                 cmocka_unit_test(test_held_for_people),
                 cmocka_unit_test(test_announced),
+                cmocka_unit_test(test_in_time),
                 cmocka_unit_test(test_rules_of_the_pool),
                 cmocka_unit_test(test_no_answer),
                 cmocka_unit_test(test_paused),
