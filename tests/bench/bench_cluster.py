@@ -431,15 +431,21 @@ def _nodes_growth(ctx, runs):
 
 
 def budget_blocked(ctx):
-    """200 pods behind one PDB that allows none for a minute; then it allows all."""
+    """200 pods behind one PDB that allows none for a minute, as one more of its pods has no place; then it allows all."""
     b, pods = bed(ctx), 200
     pool = b.pool(b.unique("held"))
     with b.leader() as leader:
         names = b.nodes(1, pool)
         b.wait_all_adopted(names)
         b.fill(names, pods, pool)
+
+        def displace(pod):
+            pod["metadata"]["labels"]["app"] = pool
+            pod["spec"]["nodeSelector"] = {"bench": "nowhere"}
+
+        b.cluster.create_pods(None, 1, prefix=f"{pool}-displaced", change=displace)
         b.budget(pool, pool, pods)
-        b.cluster.wait_for(lambda: b.admin.get(f"{PDBS}/{pool}")["status"]["currentHealthy"] == pods, 20,
+        b.cluster.wait_for(lambda: (lambda s: (s["currentHealthy"], s["expectedPods"]))(b.admin.get(f"{PDBS}/{pool}")["status"]) == (pods, pods + 1), 20,
                            "all pods are counted by the PDB")
         b.quiet([leader.pid])
         mark, gone, deleted = b.audit.mark(), Gone(b.admin, names), time.monotonic()

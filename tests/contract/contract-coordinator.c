@@ -269,7 +269,7 @@ TEST_CASE(it_may_do_no_more) {
                 rig_update(r, RIG_COORDINATOR, NODE_STATUS("coordinator-node"),
                            "{'metadata': {'name': 'coordinator-node'}}"),
                 rig_merge(r, RIG_COORDINATOR, POD(NS, "evicted"), "{'metadata': {'labels': {'a': 'b'}}}"),
-                rig_merge(r, RIG_COORDINATOR, POD_STATUS(NS, "evicted"), "{'status': {'phase': 'Failed'}}"),
+                rig_update(r, RIG_COORDINATOR, POD_STATUS(NS, "evicted"), "{'metadata': {'name': 'evicted'}, 'status': {'phase': 'Failed'}}"),
                 rig_create(r, RIG_COORDINATOR, POD(NS, NULL), "{'metadata': {'name': 'p'}}"),
                 rig_merge(r, RIG_COORDINATOR, PDB(NS, "budget"), "{'spec': {'maxUnavailable': 5}}"),
                 rig_merge(r, RIG_COORDINATOR, PDB_STATUS(NS, "budget"),

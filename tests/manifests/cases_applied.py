@@ -30,7 +30,7 @@ DANGEROUS = [("*", "*", "*", "", "", "")] + [(verb, "", "secrets", "", ns, "") f
     (verb, "", "pods", "", "kube-system", "") for verb in ("create", "update", "patch", "deletecollection")] + [
     ("create", "", "pods", sub, "default", "") for sub in ("exec", "attach", "portforward", "binding")] + [
     ("get", "", "nodes", "proxy", "", ""), ("create", "", "nodes", "proxy", "", ""),
-    ("update", "", "nodes", "status", "", ""), ("patch", "", "pods", "status", "default", ""),
+    ("update", "", "nodes", "status", "", ""), ("update", "", "pods", "status", "default", ""),
     ("create", "", "serviceaccounts", "token", NAMESPACE, "vesper-coordinator"),
     ("impersonate", "", "users", "", "", ""), ("impersonate", "", "groups", "", "", ""),
     ("get", "", "configmaps", "", "kube-system", ""), ("list", "", "configmaps", "", NAMESPACE, ""),
