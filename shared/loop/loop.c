@@ -195,6 +195,13 @@ static bool narrow(ClockRange *range, const ClockRange *by) {
         return true;
 }
 
+/* Less than that is no clock that was set: the two drift, and what is known becomes finer than their drift. */
+#define SERVER_DRIFT_USEC USEC_PER_SEC
+
+static usec_t apart(const ClockRange *a, const ClockRange *b) {
+        return MAX(usec_sub(a->earliest_usec, b->latest_usec), usec_sub(b->earliest_usec, a->latest_usec));
+}
+
 /* Each answer gives an earliest and a latest time of the server at the zero of loop_now(). loop_server_wall() goes by the earliest, so
  * that no deadline comes early. */
 void loop_note_server_clock(Loop *l, usec_t date_usec, usec_t sent_usec, usec_t received_usec) {
@@ -206,7 +213,10 @@ void loop_note_server_clock(Loop *l, usec_t date_usec, usec_t sent_usec, usec_t 
                 l->knows_server_clock = true;
         } else if (narrow(&l->server, &told))
                 l->knows_other = false;
-        else if (!l->knows_other || !narrow(&l->other, &told)) {
+        else if (apart(&l->server, &told) <= SERVER_DRIFT_USEC) {
+                l->server = told;
+                l->knows_other = false;
+        } else if (!l->knows_other || !narrow(&l->other, &told)) {
                 l->other = told;
                 l->other_sent_usec = sent_usec;
                 l->knows_other = true;

@@ -78,8 +78,8 @@ usec_t timer_due(const Timer *t); /* USEC_INFINITY if not armed */
  * second behind after one answer, less after many, and never ahead. */
 
 /* Takes note of an answer: at some moment between sent_usec and received_usec (loop_now()) the clock showed date_usec, cut to its
- * second. The first answer counts at once. Later ones only narrow what is known; one that contradicts it (a clock was set, or one of
- * several servers or a proxy before them is wrong) counts when another one, sent LOOP_SERVER_CLOCK_SURE_USEC later or more, agrees with it
+ * second. The first answer counts at once. Later ones only narrow what is known; one that contradicts it by more than a second (a clock was set,
+ * or one of several servers or a proxy before them is wrong) counts when another one, sent LOOP_SERVER_CLOCK_SURE_USEC later or more, agrees with it
  * and none between them has spoken for what was known. */
 #define LOOP_SERVER_CLOCK_SURE_USEC (2 * USEC_PER_SEC)
 void loop_note_server_clock(Loop *l, usec_t date_usec, usec_t sent_usec, usec_t received_usec);
