@@ -105,7 +105,9 @@ def person_is_interrupted(world, figures):
     child = _begin(person, "drain", node)
     try:
         line = ""
-        while "BlockedByPDB" not in line:
+        # The PDB needs all of them: each is asked for once.
+        while "PDBNeverAllows" not in line:
+            assert select.select([child.stdout], [], [], LIMIT)[0], f"nothing more comes after {line}"
             line = child.stdout.readline()
             assert line, child.stderr.read()
         child.send_signal(signal.SIGINT)
@@ -114,7 +116,8 @@ def person_is_interrupted(world, figures):
         child.kill()
     assert child.returncode == 130, (child.returncode, out, err)
     assert err == f"node {node} stays cordoned; 3 pods are left; 'vesperctl undrain {node}' opens it\n", err
-    assert not _evictions(world.calls(mark, PERSON)), "an eviction was tried that the budget's status ruled out"
+    asked = [c.name for c in _evictions(world.calls(mark, PERSON))]
+    assert len(asked) == len(set(asked)) <= 3, asked
     figures.add(line.strip())
     assert _run(person, "undrain", node)[0] == 0
 

@@ -135,15 +135,15 @@ def explain_pdb_without_room(world, figures):
 
 
 def explain_pdb_that_never_allows(world, figures):
-    """explain: a PDB that can never allow one, and what its command brings about"""
+    """explain: a PDB that can never allow one, and that nobody is told to loosen"""
     with scene(world, figures) as s:
         node = s.node()
         world.replicas(s.pool, 1, s.pool, grace=1)
         world.budget(s.pool, s.pool, 1)
-        first = s.is_held(node, "BlockedByPDB", s.pool, "PodDisruptionBudget", world.delete_node(node))
-        assert "can never allow" in first["message"] and "its only pod" in first["message"], first
-        world.admin.patch(f"{PDBS}/{s.pool}", _body(first))
-        world.cluster.wait_for(lambda: "BlockedByPDB" not in s.reasons(node), LIMIT, "its pod to go")
+        first = s.is_held(node, "PDBNeverAllows", s.pool, "PodDisruptionBudget", world.delete_node(node))
+        assert "allows no eviction as it stands" in first["message"] and "its only pod" in first["message"], first
+        world.admin.patch(f"{PDBS}/{s.pool}", {"spec": {"minAvailable": 0}})
+        world.cluster.wait_for(lambda: "PDBNeverAllows" not in s.reasons(node), LIMIT, "its pod to go")
 
 
 def explain_several_pdbs(world, figures):
@@ -234,7 +234,7 @@ def pool_comes_to_rest(world, figures):
         begin = time.monotonic()
         ready = comes_to([2, 1, 1], "False", "Blocked", "its removal is held")
         figures.add(f"held for {time.monotonic() - begin:.0f} s when the pool says so")
-        assert one in ready["message"] and f"default/{s.pool}" in ready["message"] and "BlockedByPDB" in ready["message"], ready
+        assert one in ready["message"] and f"default/{s.pool}" in ready["message"] and "PDBNeverAllows" in ready["message"], ready
         s.says(other, {"state": "terminating"})
         world.delete_node(other)  # is not held up by it
         world.wait_gone(other)

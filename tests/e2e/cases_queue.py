@@ -152,7 +152,7 @@ def queue_unmanaged(world, figures):
         explained = world.ctl("explain", held)
         assert explained.returncode == 3 and f"PodDisruptionBudget default/{held}" in explained.stdout, explained
         assert "drains it for its interruption queue" in explained.stdout, explained.stdout
-        assert _held_by(world, held) in (("QueueDrains", None), ("BlockedByPDB", f"default/{held}")), world.ctl("status", held)
+        assert _held_by(world, held) in (("QueueDrains", None), ("BlockedByPDB", f"default/{held}"), ("PDBNeverAllows", f"default/{held}")), world.ctl("status", held)
         done = world.ctl("undrain", held)
         assert done.returncode == 0 and done.stdout == f"Node {held} is schedulable again.\n", (done.stdout, done.stderr)
         world.cluster.wait_for(lambda: _has_phase(world, held, "Released"), LIMIT, "the drain of the opened node stops")

@@ -193,7 +193,7 @@ def chart_upgraded(bed, figures):
 
         def both_are_held():
             claims = chart.claims()
-            return all(n in claims and any(b.get("reason") == "BlockedByPDB" for b in claims[n]["status"].get("blockers", []))
+            return all(n in claims and any(b.get("reason") in ("BlockedByPDB", "PDBNeverAllows") for b in claims[n]["status"].get("blockers", []))
                        for n in (deleted, noticed))
 
         wait_for(both_are_held, lambda: f"both drains wait for budgets: {chart.claims()}", 0.1)
