@@ -41,7 +41,7 @@ typedef struct NodeReportHandler {
         void (*on_read)(NodeReport *r, void *userdata);
 } NodeReportHandler;
 
-/* What shall stand there. `message` is static. */
+/* What the agent wants its Node to say. `message` is static. */
 typedef struct NodeWish {
         const Notice *notice; /* copied */
         InterruptionPhase phase; /* never INTERRUPTION_PHASE_NONE */

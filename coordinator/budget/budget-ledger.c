@@ -303,7 +303,7 @@ static bool draft_has_room(const BudgetLedger *l, const Draft *d, const BudgetRe
         return d->room + (is_counted(l, r) ? d->held_back : 0) > 0;
 }
 
-/* What is drained is counted as unavailable already. Once it is admitted it holds others back like any removal. */
+/* Admits the node of r. A drained node is counted as unavailable already, so it takes no room; from now on it holds other drained nodes. */
 static void draft_take_room(const BudgetLedger *l, Draft *d, const BudgetRequest *r) {
         if (is_counted(l, r))
                 d->held_back--;

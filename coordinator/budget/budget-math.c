@@ -6,7 +6,7 @@
 
 /* -- nodes ---------------------------------------------------------------------------------------------- */
 
-/* What the interruption queue announced, in the boot that the kubelet reports. */
+/* Returns what the interruption queue announced for the node since its last boot, or NULL if nothing stands. */
 static const Interruption *standing_heard(const KubeNode *n) {
         return n->heard && !kube_node_has_booted_since(n, n->heard) && !interruption_is_over(n->heard) ? n->heard : NULL;
 }

@@ -332,11 +332,11 @@ static void on_synced(Informer *i, void *userdata) {
 static void on_listed(Informer *i, void *userdata) {
         ClusterView *v = userdata;
 
-        /* What one kind has learned of a restored etcd is true of all: a deleted node's pods may be on other nodes now. */
+        /* The API server's etcd was restored, so the watches of the other kinds may be mute: their informers list, too. */
         if (informer_went_back(i))
                 for (ViewKind k = 0; k < _VIEW_KIND_MAX; k++)
                         informer_distrust(v->informers[k]);
-        /* What happened to pods between the watch and this list, the list does not tell. */
+        /* A list does not tell which pods were made and deleted since the watch before it broke. */
         if (i == v->informers[VIEW_PODS] && v->synced)
                 vanished_pods_note_gap(v->vanished, loop_now(v->env->loop));
 }

@@ -54,7 +54,8 @@ static bool is_protected(const ExplainPods *p, const KubePod *pod, const char **
                (!p->is_draining || !b || streq_ptr(b->reason, POD_WAIT_NAME_PROTECTED));
 }
 
-/* Its controller has put it back too often (pod-returns.h): the drain does not name it among those that it waits for. */
+/* Returns true if the coordinator does not wait for the pod, as its controller has put it back too often (pod-returns.h): then the
+ * NodeClaim does not name it. */
 static bool is_left_alone(const ExplainPods *p, const KubePod *pod) {
         return p->is_draining && pod->tolerates_unschedulable && p->claim && p->claim->n_blockers < CLAIM_BLOCKERS_MAX && !blocker_of(p, pod);
 }

@@ -594,19 +594,20 @@ static bool may_replace(Repairs *r, Case *c, const KubeNode *n, const KubeNodePo
         return machine_may_end(r, c, n, pool);
 }
 
-/* Returns true if a person holds it. */
-static bool hold_for_people(Repairs *r, Case *c, const KubeNode *n, const KubeNodePool *pool) {
-        bool is_paused = pauses_is_paused(r->context->pauses, pool);
+/* Returns true if a person keeps the node from repair. */
+static bool is_kept_by_people(const Repairs *r, const KubeNode *n, const KubeNodePool *pool) {
+        return pauses_is_paused(r->context->pauses, pool) || repair_is_cordoned_by_a_person(n);
+}
 
-        if (is_paused)
+static void hold_for_people(Repairs *r, Case *c, const KubeNodePool *pool) {
+        if (pauses_is_paused(r->context->pauses, pool))
                 hold_case(r, c, pool, "Paused",
                           strf("Node %s waits to be repaired: a person has paused removals (" ANNOTATION_PAUSED ")", c->node));
-        else if (repair_is_cordoned_by_a_person(n))
+        else
                 hold_case(r, c, pool, "Cordoned",
                           strf("Node %s waits to be repaired: it was cordoned by a person or a tool, who may be at work on its machine. kubectl uncordon %s, "
                                "and it is repaired; if it is to go now, kubectl delete node %s",
                                c->node, c->node, c->node));
-        return is_paused || repair_is_cordoned_by_a_person(n);
 }
 
 static void reconcile_case(Repairs *r, Case *c, const char *trouble) {
@@ -627,7 +628,7 @@ static void reconcile_case(Repairs *r, Case *c, const char *trouble) {
         if (is_left_alone(r, n, claim) || repair_sight_look(c->sight, pool, n, now_of(r), &v) != REPAIR_SIGHT_DUE)
                 return;
         if (v.due_usec > now_of(r)) {
-                if (c->announce_usec <= now_of(r) && !trouble && !repair_is_cordoned_by_a_person(n) && !pauses_is_paused(r->context->pauses, pool))
+                if (c->announce_usec <= now_of(r) && !trouble && !is_kept_by_people(r, n, pool))
                         announce(r, c, n, pool, &v);
                 mark_repairs(r, v.due_usec);
                 return;
@@ -640,9 +641,9 @@ static void reconcile_case(Repairs *r, Case *c, const char *trouble) {
                 trouble = "this coordinator's view of the cluster has only just become whole";
                 mark_repairs(r, settled);
         }
-        if (hold_for_people(r, c, n, pool))
-                return;
-        if (trouble)
+        if (is_kept_by_people(r, n, pool))
+                hold_for_people(r, c, pool);
+        else if (trouble)
                 hold_case(r, c, pool, "ViewNotHealthy", strf("Node %s waits to be repaired: %s", c->node, trouble));
         else if (!c->is_begun && !repair_brake_admits(r->brake, &d, &limit))
                 hold_case(r, c, pool, "SlowStart", full_domain_message(c->node, &d, &limit));

@@ -564,7 +564,7 @@ bool heard_drains_see_node(HeardDrains *h, const char *name, const KubeNode *n, 
         Heard *x = hashmap_get(h->map, name);
         const Interruption *i = n ? n->heard : NULL;
 
-        /* What was announced by another notice is another drain, with another time. */
+        /* Another notice begins another drain, with another time. */
         if (x && (!i || !streq(x->uid, n->object.meta.uid) || heard_voice_is_of_other(&x->voice, i->notice))) {
                 heard_forget(h, name);
                 x = NULL;

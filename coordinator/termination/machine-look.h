@@ -18,5 +18,5 @@ typedef enum MachineLook {
 
 /* 1: changed() is called once machine_end_has_answered(*ret); 0: nothing names a machine, *ret is NULL; or -ENOMEM. */
 int machine_look_ask(const TerminationContext *c, const KubeNode *n, machine_changed_t changed, void *userdata, MachineEnd **ret);
-/* Of one that has answered. */
+/* Reads the answer; machine_end_has_answered(m) must be true. */
 MachineLook machine_look_read(const MachineEnd *m);
