@@ -54,12 +54,16 @@ const ConfigItem coordinator_config_table[] = {
              "How long load balancers get to let go of a node before its pods are evicted.",
              .max = USEC_PER_HOUR, .flags = CONFIG_RELOADABLE),
         ITEM(choice, "Interruption", "Delete", interruption_delete, "terminate",
-             "Whether a managed node whose agent tells of its end is deleted at once, so that its "
+             "Whether a managed node of whose end its agent or the queue tells is deleted for that, so that its "
              "drain is seen through, its volumes are let go and its machine is ended and replaced, "
              "without waiting for its cloud: terminate (if its cloud is to terminate it), always "
-             "(also if its cloud is to stop or hibernate it, after which it would come back), "
-             "never.",
+             "(also if its cloud is to stop or hibernate it, after which it would come back, and for every scheduled change that "
+             "the queue tells of), never (and nothing is drained for the queue). What a node comes back from it is drained for, and kept.",
              .choices = delete_choices, .flags = CONFIG_RELOADABLE),
+        ITEM(usec, "Interruption", "BeforeSec", interruption_before_usec, "1h",
+             "How long before a scheduled change that the interruption queue has told of (a reboot, a maintenance, a stop, a retirement) the "
+             "node is drained. What is nearer is acted upon at once. An agent of the node goes by its own [Policy] besides.",
+             .min = USEC_PER_MINUTE, .max = 7 * USEC_PER_DAY, .flags = CONFIG_RELOADABLE),
         ITEM(string, "Queue", "Url", queue_url, NULL,
              "URL of the SQS queue to which EventBridge, AWS Health or Auto Scaling send notices: "
              "https://sqs.REGION.amazonaws.com/ACCOUNT/NAME. Empty: none is heard."),

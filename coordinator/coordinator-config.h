@@ -5,16 +5,10 @@
 
 #include "config.h"
 #include "drain-plan.h"
+#include "interruption.h"
 #include "log-settings.h"
 #include "notify-settings.h"
 #include "time-util.h"
-
-/* Of which interruptions it takes that a claim is deleted. */
-typedef enum InterruptionDelete {
-        INTERRUPTION_DELETE_NEVER,
-        INTERRUPTION_DELETE_TERMINATE, /* after which the machine is no more */
-        INTERRUPTION_DELETE_ALWAYS,    /* also stop and hibernate */
-} InterruptionDelete;
 
 /* What the interruption queue means for a Node without NodeClaim that no NodePool wants. */
 typedef enum QueueUnmanaged {
@@ -34,6 +28,7 @@ typedef struct CoordinatorConfig {
         int protected_policy;            /* [Drain] Protected=wait|others|ignore: a ProtectedPolicy */
         usec_t lb_wait_usec;             /* [Drain] LoadBalancerWaitSec= */
         int interruption_delete;         /* [Interruption] Delete=: an InterruptionDelete */
+        usec_t interruption_before_usec; /* [Interruption] BeforeSec= */
         char *queue_url;                 /* [Queue] Url=; NULL: none is heard */
         bool queue_shared;               /* [Queue] Shared= */
         unsigned queue_polls;            /* [Queue] Polls= */

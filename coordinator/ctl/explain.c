@@ -238,8 +238,10 @@ static void explain_heard(Explain *x) {
                 k = NULL;
         c = explain_add_for_node(x, holds, drained ? "DrainedForQueue" : HELD_BY_QUEUE_DRAIN, k ? k->last_transition_usec : 0);
         say_interruption(x, c,
-                         drained ? "The coordinator has cordoned and drained it for its interruption queue ([Queue] Unmanaged=drain)"
-                                 : "The coordinator drains it for its interruption queue ([Queue] Unmanaged=drain)",
+                         x->claim ? drained ? "The coordinator has cordoned and drained it for its interruption queue, and keeps it"
+                                            : "The coordinator drains it for its interruption queue, and keeps it"
+                         : drained ? "The coordinator has cordoned and drained it for its interruption queue ([Queue] Unmanaged=drain)"
+                                   : "The coordinator drains it for its interruption queue ([Queue] Unmanaged=drain)",
                          i, figures);
         if (at != USEC_INFINITY) {
                 rfc3339_format(at, when);
@@ -249,6 +251,21 @@ static void explain_heard(Explain *x) {
         explain_cause_say(x->causes, c, "Its machine is left to its cloud. %s", heard_end(i->notice));
         explain_cause_set_command(x->causes, c, "vesperctl undrain %s", x->f->node_name);
         explain_cause_advise(x->causes, c, "That opens the node. This notice is then ignored; a later one is acted upon.");
+}
+
+/* Nothing is done for it yet. */
+static void explain_announced(Explain *x) {
+        const Condition *k = kube_node_condition(x->node, CONDITION_MAINTENANCE_PLANNED);
+        _cleanup_free_ char *announced = heard_announced_text(x->announced->notice);
+        ExplainCause *c = explain_add_for_node(x, false, "Announced", condition_is_of_coordinator(k) ? k->last_transition_usec : 0);
+
+        if (!announced) {
+                x->causes->failed = true;
+                return;
+        }
+        explain_cause_say(x->causes, c, "The interruption queue announced %s. The coordinator acts upon that when it comes near.", announced);
+        explain_cause_set_command(x->causes, c, "vesperctl drain %s", x->f->node_name);
+        explain_cause_advise(x->causes, c, "That drains the node now.");
 }
 
 static void explain_conflict(Explain *x) {
@@ -518,6 +535,8 @@ static void explain_node(Explain *x) {
                 explain_service(x);
                 if (x->is_heard)
                         explain_heard(x);
+                if (x->announced)
+                        explain_announced(x);
                 explain_reboot(x);
                 explain_prospects(x);
         }
@@ -557,9 +576,13 @@ static void read_node(Explain *x) {
         bool ignores;
 
         x->interruption = kube_node_standing_interruption(n);
-        if (!x->claim && !is_ours(x) && !x->pool && !kube_node_is_unmanaged(n))
+        if (x->claim ? x->claim->object.meta.deletion_usec == 0 : !is_ours(x) && !x->pool && !kube_node_is_unmanaged(n))
                 x->heard = n->heard;
-        x->is_heard = x->heard && !interruption_is_over(x->heard);
+        x->is_heard = x->heard && !interruption_is_over(x->heard) && x->heard->phase != INTERRUPTION_PLANNED;
+        if (x->claim && x->claim->object.meta.deletion_usec == 0 && !x->is_heard)
+                x->announced = x->claim->heard;
+        if (!x->announced && x->heard && x->heard->phase == INTERRUPTION_PLANNED)
+                x->announced = x->heard;
         x->is_heard_overruled = x->heard && interruption_is_overruled(x->heard) && still_stands(x);
         if (x->is_heard) {
                 x->deadline.is_heard = true;

@@ -8,20 +8,33 @@ static const char *const act_names[_QUEUE_ACT_MAX] = {
         [QUEUE_WRITE] = "write",     [QUEUE_BEAT] = "beat", [QUEUE_CONTINUE] = "continue",
         [QUEUE_ASK] = "ask",         [QUEUE_WAIT] = "wait", [QUEUE_SOON] = "soon",
         [QUEUE_FOREIGN] = "foreign", [QUEUE_LEAVE] = "leave",
-        [QUEUE_WRITE_NODE] = "write on node",
+        [QUEUE_WRITE_NODE] = "write on node", [QUEUE_KNOWN] = "known",
+        [QUEUE_TAKE_BACK] = "take back", [QUEUE_CANCEL_NODE] = "cancel on node",
 };
 
 const char *queue_act_to_string(QueueAct a) {
         return a >= 0 && a < _QUEUE_ACT_MAX ? act_names[a] : NULL;
 }
 
-/* Does it end the machine in a way for which claims are deleted, and soon? */
-static bool notice_counts(const EventMessage *m, const Notice *notice, const QueueRules *rules) {
-        if (!notice || (rules->deletes != INTERRUPTION_DELETE_ALWAYS && !notice_ends_for_good(notice)) ||
-            !notice_ends_machine(notice) || rules->deletes == INTERRUPTION_DELETE_NEVER)
-                return false;
-        return m->kind != EVENT_MESSAGE_HEALTH ||
-               notice_announced(notice) <= usec_add(rules->wall_usec, QUEUE_SOON_USEC);
+/* Something is done about it. A scheduled change whose time cannot be read may be weeks away. */
+static bool is_acted_upon(const EventMessage *m, const Notice *notice, const QueueRules *rules) {
+        return notice && !m->closed && rules->deletes != INTERRUPTION_DELETE_NEVER && notice->certainty == NOTICE_CERTAIN &&
+               (m->kind != EVENT_MESSAGE_HEALTH || notice_announced(notice) != USEC_INFINITY);
+}
+
+/* Returns true if a claim is to be deleted for it without being drained first. */
+static bool deletes_soon(const EventMessage *m, const Notice *notice, const QueueRules *rules) {
+        return interruption_delete_counts(rules->deletes, notice) &&
+               (m->kind != EVENT_MESSAGE_HEALTH || notice_announced(notice) <= usec_add(rules->wall_usec, rules->before_usec));
+}
+
+/* The machine has outlived it. A hook waits for its answer however long ago it was sent. */
+static bool is_old(const EventMessage *m, const Notice *notice, const QueueRules *rules) {
+        usec_t end = notice_window_end(notice);
+
+        if (end == USEC_INFINITY && m->kind != EVENT_MESSAGE_ASG_TERMINATE && m->sent_usec > 0)
+                end = m->sent_usec;
+        return rules->wall_usec >= usec_add(end, QUEUE_OUTLIVED_USEC);
 }
 
 static bool is_going_down(const char *state) {
@@ -29,35 +42,101 @@ static bool is_going_down(const char *state) {
                streq(state, "terminated");
 }
 
+static QueueAct tell(const QueueFacts *facts, QueueAct act) {
+        return facts->has_node ? act : QUEUE_NOTHING;
+}
+
 /* It ends the machine, and is to be written, unless it is known. */
-static QueueAct decide_counting(const EventMessage *m, const Notice *notice, const QueueFacts *facts, QueueAct write) {
-        if (!facts->is_told || facts->told_usec > notice_announced(notice) || (notice_is_now(notice) && !facts->is_told_now))
+static QueueAct decide_counting(const EventMessage *m, const Notice *notice, const QueueFacts *facts, const QueueTold *told, QueueAct write) {
+        if (!told->is_told || told->usec > notice_announced(notice) || (notice_is_now(notice) && !told->is_now))
                 return write;
-        if (m->kind != EVENT_MESSAGE_ASG_TERMINATE)
-                return QUEUE_NOTHING;
-        return facts->is_drained ? QUEUE_CONTINUE : QUEUE_BEAT;
+        if (m->kind == EVENT_MESSAGE_ASG_TERMINATE)
+                return facts->is_drained ? QUEUE_CONTINUE : QUEUE_BEAT;
+        return told->is_same ? QUEUE_NOTHING : tell(facts, QUEUE_KNOWN);
+}
+
+static QueueAct decide_deleting(const EventMessage *m, const Notice *notice, const QueueFacts *facts) {
+        QueueTold told = facts->told;
+
+        told.is_told = (told.is_told && told.deletes) || facts->is_going;
+        told.is_now = told.is_now || facts->is_going;
+        if (!facts->told.is_told)
+                told.usec = USEC_INFINITY;
+        return decide_counting(m, notice, facts, &told, QUEUE_WRITE);
+}
+
+/* The message says another time of what stands there, and nothing was done for it yet. */
+static bool is_moved(const QueueTold *told, const Notice *notice) {
+        return told->is_same && !told->is_begun && told->usec != notice_announced(notice);
+}
+
+/* What the node is drained for later, or comes back from. */
+static QueueAct decide_kept(const Notice *notice, const QueueFacts *facts, const QueueRules *rules) {
+        const QueueTold *told = &facts->told;
+        bool deletes = interruption_delete_counts(rules->deletes, notice);
+
+        if (facts->is_going)
+                return tell(facts, QUEUE_KNOWN);
+        if (told->is_same)
+                return is_moved(told, notice) ? QUEUE_WRITE : QUEUE_NOTHING;
+        if (facts->on_node.is_same)
+                return is_moved(&facts->on_node, notice) ? QUEUE_WRITE_NODE : QUEUE_NOTHING;
+        if (!told->is_told || (deletes && !told->deletes))
+                return QUEUE_WRITE;
+        /* That one stands on the Node, too, and ends there: this one comes after it. */
+        if (told->is_begun && !notice_is_now(notice) && notice_announced(notice) > usec_add(told->usec, QUEUE_OUTLIVED_USEC))
+                return QUEUE_WRITE;
+        if (deletes || (told->deletes && told->usec <= notice_announced(notice)))
+                return told->usec <= notice_announced(notice) ? tell(facts, QUEUE_KNOWN) : QUEUE_WRITE;
+        return !facts->has_node || facts->on_node.is_told ? tell(facts, QUEUE_KNOWN) : QUEUE_WRITE_NODE;
+}
+
+/* A message that says that its change is over is not told from one that calls it off. */
+static QueueAct decide_called_off(const QueueFacts *facts) {
+        if (facts->is_going)
+                return tell(facts, QUEUE_TELL);
+        if (facts->on_node.is_same)
+                return QUEUE_CANCEL_NODE;
+        return facts->is_managed && facts->told.is_same ? QUEUE_TAKE_BACK : tell(facts, QUEUE_TELL);
 }
 
 static QueueAct decide_managed(const EventMessage *m, const Notice *notice, const QueueFacts *facts,
                                const QueueRules *rules) {
-        if (!notice_counts(m, notice, rules))
-                return facts->has_node ? QUEUE_TELL : QUEUE_NOTHING;
-        return decide_counting(m, notice, facts, QUEUE_WRITE);
+        if (m->closed)
+                return decide_called_off(facts);
+        if (!is_acted_upon(m, notice, rules) || is_old(m, notice, rules))
+                return tell(facts, QUEUE_TELL);
+        return deletes_soon(m, notice, rules) ? decide_deleting(m, notice, facts) : decide_kept(notice, facts, rules);
 }
 
 static QueueAct decide_unmanaged(const EventMessage *m, const Notice *notice, const QueueFacts *facts,
                                  const QueueRules *rules) {
-        if (!notice_counts(m, notice, rules))
+        if (m->closed)
+                return decide_called_off(facts);
+        if (!is_acted_upon(m, notice, rules))
                 return QUEUE_TELL;
         if (facts->is_joining)
                 return QUEUE_SOON;
-        if (!rules->drains_unmanaged || !facts->is_drainable ||
-            rules->wall_usec >= usec_add(notice_announced(notice), QUEUE_OUTLIVED_USEC))
+        if (!rules->drains_unmanaged || !facts->is_drainable || is_old(m, notice, rules))
                 return QUEUE_TELL;
         /* What has passed takes no place of what is to come. */
-        if (facts->is_overruled || (facts->is_told && notice_announced(notice) <= rules->wall_usec))
+        if (facts->is_overruled || (facts->told.is_told && notice_announced(notice) <= rules->wall_usec))
                 return QUEUE_NOTHING;
-        return decide_counting(m, notice, facts, QUEUE_WRITE_NODE);
+        if (is_moved(&facts->told, notice))
+                return QUEUE_WRITE_NODE;
+        return decide_counting(m, notice, facts, &facts->told, QUEUE_WRITE_NODE);
+}
+
+/* Its end is news while it is Ready; later it only confirms what its silence says. */
+static QueueAct decide_state(const EventMessage *m, const Notice *notice, const QueueFacts *facts, const QueueRules *rules) {
+        bool is_news = notice && facts->is_ready && !facts->is_going && is_acted_upon(m, notice, rules) && !is_old(m, notice, rules);
+        QueueAct act = _QUEUE_ACT_INVALID;
+
+        if (is_news)
+                act = facts->is_managed ? decide_managed(m, notice, facts, rules) : decide_unmanaged(m, notice, facts, rules);
+        if (act == QUEUE_WRITE || act == QUEUE_WRITE_NODE || act == QUEUE_SOON)
+                return act;
+        return tell(facts, is_going_down(m->action) ? QUEUE_LOOK : QUEUE_TELL);
 }
 
 /* Nothing of ours, as far as can be seen. */
@@ -67,7 +146,7 @@ static QueueAct decide_unknown(const EventMessage *m, const Notice *notice, cons
                 return QUEUE_CONTINUE;
         if (rules->is_shared)
                 return QUEUE_LEAVE;
-        if (!notice_counts(m, notice, rules) && m->kind != EVENT_MESSAGE_ASG_LAUNCH)
+        if ((!is_acted_upon(m, notice, rules) || m->kind == EVENT_MESSAGE_STATE_CHANGE) && m->kind != EVENT_MESSAGE_ASG_LAUNCH)
                 return QUEUE_FOREIGN;
         switch (facts->sight) {
         case QUEUE_NOT_ASKED:
@@ -89,7 +168,7 @@ QueueAct queue_decide(const EventMessage *m, const Notice *notice, const QueueFa
         if (!facts->is_managed && !facts->has_node)
                 return decide_unknown(m, notice, facts, rules);
         if (m->kind == EVENT_MESSAGE_STATE_CHANGE)
-                return is_going_down(m->action) ? QUEUE_LOOK : QUEUE_NOTHING;
+                return decide_state(m, notice, facts, rules);
         if (m->kind == EVENT_MESSAGE_ASG_LAUNCH)
                 return facts->is_ready ? QUEUE_CONTINUE : QUEUE_WAIT;
         if (!notice)

@@ -5,24 +5,33 @@
  * What a message of the interruption queue means for one instance that it names. Pure.
  *
  *      a managed node (an instance with a NodeClaim):
- *        spot, a hook of its group, a scheduled change           written on its claim, if [Interruption]
- *        that ends it within the hour                            Delete= says that its kind of end counts
- *        the same otherwise, rebalance, other scheduled changes  an Event
- *        state change: on its way down                           the node is looked at anew
+ *        what [Interruption] Delete= deletes a claim for         written on its claim. Deleted at once, or, of a
+ *                                                                scheduled change, when that is near (adoption.c)
+ *        what the node comes back from: stop, hibernate,         written on its claim, too: the node is drained when
+ *        reboot, maintenance                                     it is near, and kept (heard-drain.h). Where something else
+ *                                                                stands on the claim, it is written on the Node
+ *        a scheduled change that is called off                   taken off the claim, and the node's drain ends
+ *        state change of a Ready node to stopping,               the same as a stop, or an end, that is now
+ *        shutting-down
+ *        any other, on its way down                              the node is looked at anew
+ *        rebalance, and all where Delete=never                   an Event
  *      a node without NodeClaim                                  an Event for each of these; where a pool
  *                                                                wants it, its claim is waited for
  *        where no pool does, and [Queue] Unmanaged=drain         written on the Node, as above on a claim
  *      neither                                                   it may be a node that is just joining,
  *                                                                whose notice must not be lost
  *
+ * Each message that names a node gives an Event on it.
+ *
  * Of what is neither, a message that asks for nothing but an Event or a look is done with. The rest waits,
  * until the instance is known, or has ended, or has been unknown to us and to EC2 for two minutes. For so long, too, a
  * claim that is being made is waited for.
  *
- * What stands on the claim has the earliest time that was told of its machine, whatever the order. What has no time (a hook of
- * its group, a hibernation) is now: it is written also where a time stands already, and both stay (notice_is_now()).
+ * What stands on the claim has the earliest time that was told of its machine, whatever the order; of two notices the one that takes more
+ * from the machine stands. What has no time (a hook of its group, a hibernation) is now: it is written also where a time stands already,
+ * and both stay (notice_is_now()). A scheduled change may be moved, until the drain for it has begun.
  *
- * On a Node the same holds until that time has passed, and while nobody has overruled it (heard-rule.h); of a time that passed ten
+ * On a Node the same holds until that time has passed, and while nobody has overruled it (heard-rule.h). Of what passed ten
  * minutes ago there is an Event alone: the machine has outlived it.
  *
  * A hook of its group is answered besides. Of a termination: heartbeats while the node is drained, CONTINUE
@@ -35,16 +44,18 @@
 #include "event-message.h"
 
 #define QUEUE_UNKNOWN_USEC (2 * USEC_PER_MINUTE)
-#define QUEUE_SOON_USEC USEC_PER_HOUR
-/* What is said so long after its time of a Node without claim is old news. */
+/* What is heard so long after its time is old news. */
 #define QUEUE_OUTLIVED_USEC (10 * USEC_PER_MINUTE)
 
 typedef enum QueueAct {
         QUEUE_NOTHING,  /* done with it */
         QUEUE_TELL,     /* an Event on its Node, and done */
+        QUEUE_KNOWN,    /* ... that says that what stands already covers it */
         QUEUE_LOOK,     /* its Node is looked at anew, and done */
         QUEUE_WRITE,    /* the notice is written on its claim; done when the API server has it */
         QUEUE_WRITE_NODE, /* ... on its Node */
+        QUEUE_TAKE_BACK,  /* what is called off is taken off its claim */
+        QUEUE_CANCEL_NODE, /* ... and on its Node its drain ends */
         QUEUE_BEAT,     /* the group is asked to go on waiting, and it is decided anew soon */
         QUEUE_CONTINUE, /* the group goes on; done when it knows */
         QUEUE_ASK,      /* EC2 is asked whether it knows it */
@@ -67,6 +78,16 @@ typedef enum QueueSight {
         QUEUE_UNCLEAR,
 } QueueSight;
 
+/* What stands on a claim, or on a Node. */
+typedef struct QueueTold {
+        bool is_told; /* something that counts beside the message: neither another boot's, nor another notice that has passed or is over */
+        bool is_same; /* the message's own notice stands there, whether or not it counts */
+        bool is_now;  /* notice_is_now() */
+        bool deletes; /* a claim is deleted for it */
+        bool is_begun; /* the Node is drained for it, or was */
+        usec_t usec;  /* notice_announced(): wall clock; USEC_INFINITY: not said */
+} QueueTold;
+
 typedef struct QueueFacts {
         bool is_managed, has_node, is_ready;
         bool is_drainable;   /* no claim, no pool that wants it, and nobody who keeps it from vesper */
@@ -74,9 +95,9 @@ typedef struct QueueFacts {
         bool is_overruled;   /* of this very notice, by a person, who has opened the Node */
         bool is_held;        /* this leader holds its hook, since its claim was deleted for it */
         bool is_joining;     /* a pool wants it, and its claim is not there yet */
-        bool is_told;        /* its claim, or Node, says of such an end already */
-        bool is_told_now;    /* ... and that it is now; or it is being deleted */
-        usec_t told_usec;    /* when that is, wall clock; USEC_INFINITY: not said */
+        bool is_going;       /* its claim is being deleted */
+        QueueTold told;      /* on its claim; of a Node without one: on_node */
+        QueueTold on_node;
         usec_t unknown_usec; /* for so long nobody has known it, as far as this leader has seen */
         QueueSight sight;    /* what EC2 said of it just now */
 } QueueFacts;
@@ -85,6 +106,7 @@ typedef struct QueueRules {
         bool is_shared;             /* [Queue] Shared= */
         bool drains_unmanaged;      /* [Queue] Unmanaged=drain */
         InterruptionDelete deletes; /* [Interruption] Delete= */
+        usec_t before_usec;         /* [Interruption] BeforeSec= */
         usec_t wall_usec;           /* now */
 } QueueRules;
 

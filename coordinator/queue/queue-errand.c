@@ -90,14 +90,11 @@ static void note_conflict(QueueErrand *e) {
 static void on_written(const KubeReply *reply, void *userdata) {
         QueueErrand *e = userdata;
         QueueErrands *q = e->shared;
-        WrittenClaim *x = queue_memory_written(q->memory, e->object_uid);
         _cleanup_free_ char *uid = TAKE_PTR(e->object_uid);
 
-        if (x)
-                x->in_flight = false;
-        /* What stands on a Node is taken off again: the view alone says what does. */
-        if (uid && (reply->error || e->on_node))
-                queue_memory_forget_written(q->memory, uid);
+        /* What was written may be taken off again: the view alone says what stands there. */
+        if (uid)
+                queue_memory_end_write(q->memory, uid);
         if (!reply->error) {
                 if (e->event->kind == EVENT_MESSAGE_ASG_TERMINATE)
                         errand_hold(e);
@@ -124,51 +121,78 @@ static void on_written(const KubeReply *reply, void *userdata) {
         e->shared->answered(e->message); /* may end the errand */
 }
 
-/* The earlier of the announced times counts: that which stood on the claim, or Node, or the new one. What was to be now still is. */
-static void add_told(QueueErrand *e) {
-        Notice *n = e->notice;
-        bool is_now = notice_is_now(n) || e->is_told_now;
+/* What stands there by now, and counts (QueueFacts); NULL: nothing. */
+static const Notice *told_there(const QueueErrand *e, const QueueFound *found) {
+        const Interruption *i = e->on_node ? found->node->heard : found->claim->heard;
 
-        if (e->told_usec < notice_announced(n))
-                n->announced_usec = e->told_usec;
-        if (is_now && !notice_is_now(n))
-                n->not_before_usec = MIN(loop_wall(e->shared->o->env->loop), n->announced_usec - 1);
+        return e->is_told && i ? i->notice : NULL;
 }
 
-static int errand_write(QueueErrand *e, const QueueFound *found, bool on_node) {
+/* Of two notices the one that takes more from the machine stands, with the earlier of their times; and what was to be now still is. A
+ * message about the same one says what is new of it. */
+static int merge_told(const QueueErrand *e, const Notice *told, Notice **ret) {
+        const Notice *seen = e->notice;
+        bool is_same = told && streq(told->id, seen->id), is_now = notice_is_now(seen) || (told && !is_same && notice_is_now(told));
+        int r = notice_copy(told && !is_same && notice_outranks(told, seen) ? told : seen, ret);
+
+        if (r < 0 || !told || is_same)
+                return r;
+        if (MIN(notice_announced(told), notice_announced(seen)) < notice_announced(*ret))
+                (*ret)->announced_usec = MIN(notice_announced(told), notice_announced(seen));
+        if (is_now && !notice_is_now(*ret))
+                (*ret)->not_before_usec = MIN(loop_wall(e->shared->o->env->loop), (*ret)->announced_usec - 1);
+        return 0;
+}
+
+/* What is to stand there. NULL: out of memory. */
+static char *body_to_write(const QueueErrand *e, const QueueFound *found) {
+        _cleanup_(notice_freep) Notice *n = NULL;
+
+        if (e->act == QUEUE_TAKE_BACK)
+                return queue_told_claim_body(found->claim, NULL, found->node);
+        if (e->act == QUEUE_CANCEL_NODE)
+                return queue_told_cancel_body(found->node);
+        if (merge_told(e, told_there(e, found), &n) < 0)
+                return NULL;
+        return e->on_node ? queue_told_node_body(found->node, n) : queue_told_claim_body(found->claim, n, found->node);
+}
+
+static QueueVoiceAct voice_of(const QueueErrand *e) {
+        if (e->act == QUEUE_TAKE_BACK || e->act == QUEUE_CANCEL_NODE)
+                return QUEUE_VOICE_CALLS_OFF;
+        if (e->act == QUEUE_WRITE_NODE)
+                return e->is_managed ? QUEUE_VOICE_DRAINS_MANAGED : QUEUE_VOICE_DRAINS;
+        return e->deletes ? QUEUE_VOICE_DELETES : QUEUE_VOICE_DRAINS_MANAGED;
+}
+
+static int errand_write(QueueErrand *e, const QueueFound *found) {
         QueueErrands *q = e->shared;
+        bool on_node = e->act == QUEUE_WRITE_NODE || e->act == QUEUE_CANCEL_NODE;
         const KubeObject *o = on_node ? &found->node->object : &found->claim->object;
         const KubeTarget target = { .kind = o->kind, .name = o->meta.name };
         const KubeCallOptions options = { .guard = q->o->guard, .object_unread = true };
         _cleanup_free_ char *body = NULL;
-        const char *uid = o->meta.uid;
-        bool is_new = !queue_memory_written(q->memory, uid);
-        WrittenClaim *x;
         int r;
 
         e->on_node = on_node;
-        r = free_and_strdup(&e->object_uid, uid);
-        x = r >= 0 ? queue_memory_note_written(q->memory, uid) : NULL;
-        if (!x)
-                return -ENOMEM;
-        if (x->in_flight) {
+        r = free_and_strdup(&e->object_uid, o->meta.uid);
+        if (r >= 0)
+                r = queue_memory_begin_write(q->memory, o->meta.uid);
+        if (r < 0)
+                return r;
+        if (r == 0) {
                 e->state = QUEUE_ERRAND_SHARED;
                 return 0;
         }
-        add_told(e);
-        body = on_node ? queue_told_node_body(found->node, e->notice) : queue_told_claim_body(found->claim, e->notice);
+        body = body_to_write(e, found);
         r = body ? kube_patch(q->o->client, &target, KUBE_PATCH_MERGE, body, &options, on_written, e, &e->write) : -ENOMEM;
         if (r < 0) {
-                if (is_new) /* else what was not written would count as told, and the message be deleted */
-                        queue_memory_forget_written(q->memory, uid);
+                queue_memory_end_write(q->memory, o->meta.uid);
                 return r;
         }
-        x->end_usec = notice_announced(e->notice);
-        x->is_now = notice_is_now(e->notice);
-        x->in_flight = true;
         e->state = QUEUE_ERRAND_SENT;
         if (found->node && e->backoff.failures == 0)
-                queue_voice_node(q->o, &SAID(e), found->node, on_node ? QUEUE_VOICE_DRAINS : QUEUE_VOICE_DELETES);
+                queue_voice_node(q->o, &SAID(e), found->node, voice_of(e));
         return 0;
 }
 
@@ -236,6 +260,10 @@ static void on_hook(HookOutcome outcome, const char *message, void *userdata) {
                 log_info(q->o->env->log, "Auto Scaling group %s goes on with instance %s: its hook %s %s",
                          e->event->group, e->instance, e->event->hook,
                          outcome == HOOK_OVER ? "is over" : "was answered with CONTINUE");
+                const KubeNode *n = e->event->kind == EVENT_MESSAGE_ASG_LAUNCH ? queue_find(q->o->view, e->instance).node : NULL;
+
+                if (n)
+                        queue_voice_node(q->o, &SAID(e), n, QUEUE_VOICE_CONTINUES);
                 errand_finish(e);
         } else if (outcome == HOOK_OK) {
                 backoff_reset(&e->backoff);
@@ -287,14 +315,18 @@ static int errand_act(QueueErrand *e, const QueueFound *found) {
                 queue_voice_node(q->o, &SAID(e), found->node, QUEUE_VOICE_REPORTS);
                 queue_voice_receiver(q->o, &SAID(e), found->node);
                 break;
+        case QUEUE_KNOWN:
+                queue_voice_node(q->o, &SAID(e), found->node, QUEUE_VOICE_KNOWN);
+                break;
         case QUEUE_LOOK:
-                if (found->node)
-                        q->o->look(found->node->object.meta.name, q->o->userdata);
+                queue_voice_node(q->o, &SAID(e), found->node, QUEUE_VOICE_LOOKS);
+                q->o->look(found->node->object.meta.name, q->o->userdata);
                 break;
         case QUEUE_WRITE:
-                return errand_write(e, found, false);
         case QUEUE_WRITE_NODE:
-                return errand_write(e, found, true);
+        case QUEUE_TAKE_BACK:
+        case QUEUE_CANCEL_NODE:
+                return errand_write(e, found);
         case QUEUE_BEAT:
                 return errand_beat(e);
         case QUEUE_CONTINUE:
@@ -334,9 +366,10 @@ void queue_errand_step(QueueErrand *e) {
         r = queue_facts_gather(q->o, q->memory, e->instance, e->notice, &found, &facts);
         if (r >= 0) {
                 facts.is_held = e->is_held;
-                e->told_usec = facts.told_usec;
-                e->is_told_now = facts.is_told && facts.is_told_now;
                 e->act = queue_decide(e->event, e->notice, &facts, &rules);
+                e->is_told = e->act == QUEUE_WRITE_NODE ? facts.on_node.is_told : facts.told.is_told && !facts.told.is_begun;
+                e->is_managed = facts.is_managed;
+                e->deletes = e->notice && interruption_delete_counts(rules.deletes, e->notice);
                 r = errand_act(e, &found);
         }
         if (r < 0) {

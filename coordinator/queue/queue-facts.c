@@ -32,19 +32,6 @@ QueueFound queue_find(const ClusterView *view, const char *instance) {
 
 /* -- what is known of it -------------------------------------------------------------------------------- */
 
-/* What stands on the claim, or was written and is not in view yet. */
-static void read_told(const QueueMemory *memory, const KubeNodeClaim *claim, QueueFacts *f) {
-        const WrittenClaim *x = queue_memory_written(memory, claim->object.meta.uid);
-
-        queue_told_of_claim(claim, f);
-        if (x && !x->in_flight) {
-                f->told_usec = f->is_told ? MIN(f->told_usec, x->end_usec) : x->end_usec;
-                f->is_told = true;
-                f->is_told_now = f->is_told_now || x->is_now;
-        }
-        f->is_told_now = f->is_told_now || claim->object.meta.deletion_usec > 0;
-}
-
 static bool is_drained(const KubeNodeClaim *claim) {
         const Condition *c = condition_find(claim->conditions, claim->n_conditions, CLAIM_DRAINED);
 
@@ -74,16 +61,23 @@ static bool is_drainable(const QueueWorkerOptions *o, const KubeNode *n) {
 
 int queue_facts_gather(const QueueWorkerOptions *o, QueueMemory *memory, const char *instance, const Notice *notice,
                        const QueueFound *found, QueueFacts *ret) {
+        InterruptionDelete deletes = (InterruptionDelete) o->config->interruption_delete;
+        usec_t wall = loop_wall(o->env->loop);
+
         *ret = (QueueFacts){ .is_managed = found->claim,
                              .has_node = found->node,
                              .is_ready = found->node && kube_node_is_ready(found->node),
                              .is_drained = found->claim && is_drained(found->claim),
-                             .told_usec = USEC_INFINITY };
+                             .told.usec = USEC_INFINITY,
+                             .on_node.usec = USEC_INFINITY };
+        if (found->node && (found->claim || drains_unmanaged(o)))
+                queue_told_of_node(found->node, notice, deletes, wall, ret);
         if (found->claim)
-                read_told(memory, found->claim, ret);
+                queue_told_of_claim(found->claim, found->node, notice, deletes, wall, ret);
         else if (found->node && drains_unmanaged(o)) {
                 ret->is_drainable = is_drainable(o, found->node);
-                queue_told_of_node(found->node, notice, loop_wall(o->env->loop), ret);
+                ret->told = ret->on_node;
+                ret->is_drained = found->node->heard && ret->told.is_told && interruption_has_drained(found->node->heard);
         }
         if (found->claim || (found->node && !is_between(o, found->node)))
                 queue_memory_forget_unknown(memory, instance);
@@ -105,5 +99,6 @@ QueueRules queue_rules_now(const QueueWorkerOptions *o) {
         return (QueueRules){ .is_shared = o->config->queue_shared,
                              .drains_unmanaged = drains_unmanaged(o),
                              .deletes = (InterruptionDelete) o->config->interruption_delete,
+                             .before_usec = o->config->interruption_before_usec,
                              .wall_usec = loop_wall(o->env->loop) };
 }

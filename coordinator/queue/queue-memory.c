@@ -5,7 +5,7 @@
 
 #define UNKNOWN_MAX 20000u
 #define UNKNOWN_KEEP_USEC (15 * USEC_PER_MINUTE)
-#define WRITTEN_MAX 20000u
+#define WRITES_MAX 20000u
 #define POISON_MAX 1000u
 
 static void *unknown_free(void *p) {
@@ -15,20 +15,13 @@ static void *unknown_free(void *p) {
         return mfree(u);
 }
 
-static void *written_free(void *p) {
-        WrittenClaim *x = p;
-
-        free(x->uid);
-        return mfree(x);
-}
-
 int queue_memory_init(QueueMemory *m, const Loop *loop) {
         int r;
 
         *m = (QueueMemory){ .loop = loop };
         r = hashmap_new(HASHMAP_BORROW_KEYS, &m->unknown);
         if (r >= 0)
-                r = hashmap_new(HASHMAP_BORROW_KEYS, &m->written);
+                r = hashmap_new(0, &m->writes);
         if (r >= 0)
                 r = hashmap_new(0, &m->poison);
         return r;
@@ -36,7 +29,7 @@ int queue_memory_init(QueueMemory *m, const Loop *loop) {
 
 void queue_memory_done(QueueMemory *m) {
         hashmap_free_with(m->unknown, unknown_free);
-        hashmap_free_with(m->written, written_free);
+        hashmap_free(m->writes);
         hashmap_free(m->poison);
         *m = (QueueMemory){ 0 };
 }
@@ -86,36 +79,16 @@ void queue_memory_forget_unknown(QueueMemory *m, const char *instance) {
                 unknown_free(u);
 }
 
-/* -- claims --------------------------------------------------------------------------------------------- */
+/* -- writes --------------------------------------------------------------------------------------------- */
 
-WrittenClaim *queue_memory_note_written(QueueMemory *m, const char *uid) {
-        WrittenClaim *x = hashmap_get(m->written, uid);
-
-        if (x)
-                return x;
-        if (hashmap_size(m->written) >= WRITTEN_MAX) {
-                x = hashmap_first(m->written, NULL);
-                if (x->in_flight)
-                        return NULL;
-                queue_memory_forget_written(m, x->uid);
-        }
-        x = new0(WrittenClaim, 1);
-        if (!x)
-                return NULL;
-        if (free_and_strdup(&x->uid, uid) < 0 || hashmap_put(m->written, x->uid, x) < 0)
-                return written_free(x);
-        return x;
+int queue_memory_begin_write(QueueMemory *m, const char *uid) {
+        if (hashmap_contains(m->writes, uid))
+                return 0;
+        return hashmap_size(m->writes) < WRITES_MAX && hashmap_put(m->writes, uid, m) >= 0 ? 1 : -ENOMEM;
 }
 
-WrittenClaim *queue_memory_written(const QueueMemory *m, const char *uid) {
-        return hashmap_get(m->written, uid);
-}
-
-void queue_memory_forget_written(QueueMemory *m, const char *uid) {
-        WrittenClaim *x = hashmap_remove(m->written, uid);
-
-        if (x)
-                written_free(x);
+void queue_memory_end_write(QueueMemory *m, const char *uid) {
+        (void) hashmap_remove(m->writes, uid);
 }
 
 /* -- poison --------------------------------------------------------------------------------------------- */

@@ -3,7 +3,7 @@
 
 /*
  * What a leader remembers beside the messages that it works on: instances that nobody knows, or that have no claim
- * yet, what it has written on claims (until the view shows it), messages that it has told of as poison. All of it
+ * yet, objects that it is writing on, messages that it has told of as poison. All of it
  * bounded, and none of it needed: the next leader begins without.
  */
 
@@ -18,16 +18,10 @@ typedef struct UnknownInstance {
         QueueSight sight;             /* what EC2 said last */
 } UnknownInstance;
 
-typedef struct WrittenClaim {
-        char *uid;
-        usec_t end_usec; /* wall clock; USEC_INFINITY: not said */
-        bool is_now;     /* notice_is_now() */
-        bool in_flight;  /* not answered yet */
-} WrittenClaim;
 
 typedef struct QueueMemory {
         const Loop *loop;
-        Hashmap *unknown, *written, *poison;
+        Hashmap *unknown, *writes, *poison;
 } QueueMemory;
 
 int queue_memory_init(QueueMemory *m, const Loop *loop);
@@ -39,10 +33,9 @@ UnknownInstance *queue_memory_unknown(const QueueMemory *m,
                                       const char *instance); /* NULL: it is known, as far as we know */
 void queue_memory_forget_unknown(QueueMemory *m, const char *instance);
 
-/* To be filled. NULL: out of memory, or so many writes are under way. */
-WrittenClaim *queue_memory_note_written(QueueMemory *m, const char *uid);
-WrittenClaim *queue_memory_written(const QueueMemory *m, const char *uid); /* NULL: nothing */
-void queue_memory_forget_written(QueueMemory *m, const char *uid);
+/* A write on this object (its uid) begins, and ends. 1: it may; 0: another one is under way; -ENOMEM: out of memory, or very many are. */
+int queue_memory_begin_write(QueueMemory *m, const char *uid);
+void queue_memory_end_write(QueueMemory *m, const char *uid);
 
 /* True: the first time. */
 bool queue_memory_note_poison(QueueMemory *m, const char *message_id);

@@ -4,56 +4,78 @@
 #include "marks.h"
 #include "string-util.h"
 
-static void note_told(const Notice *notice, QueueFacts *f) {
-        f->is_told = true;
-        f->told_usec = notice_announced(notice);
-        f->is_told_now = notice_is_now(notice);
+static bool is_named(const Interruption *i, const Notice *notice) {
+        return notice && streq(i->notice->id, notice->id);
 }
 
-void queue_told_of_claim(const KubeNodeClaim *claim, QueueFacts *f) {
-        if (claim->heard && notice_ends_machine(claim->heard->notice))
-                note_told(claim->heard->notice, f);
+static QueueTold told_by(const Interruption *i, const Notice *notice, InterruptionDelete deletes) {
+        return (QueueTold){ .is_told = true,
+                            .is_same = is_named(i, notice),
+                            .is_now = notice_is_now(i->notice),
+                            .deletes = interruption_delete_counts(deletes, i->notice),
+                            .usec = notice_announced(i->notice) };
 }
 
-void queue_told_of_node(const KubeNode *n, const Notice *notice, usec_t wall_usec, QueueFacts *f) {
+void queue_told_of_claim(const KubeNodeClaim *claim, const KubeNode *n, const Notice *notice, InterruptionDelete deletes, usec_t wall_usec,
+                         QueueFacts *f) {
+        const Interruption *i = claim->heard;
+
+        f->told = (QueueTold){ .usec = USEC_INFINITY };
+        f->is_going = claim->object.meta.deletion_usec > 0;
+        if (!i)
+                return;
+        f->told = told_by(i, notice, deletes);
+        f->told.is_begun = n && n->heard && streq(n->heard->notice->id, i->notice->id) && n->heard->phase != INTERRUPTION_PLANNED;
+        f->told.is_told = f->told.deletes || f->told.is_begun || notice_window_end(i->notice) > wall_usec;
+}
+
+void queue_told_of_node(const KubeNode *n, const Notice *notice, InterruptionDelete deletes, usec_t wall_usec, QueueFacts *f) {
         const Interruption *i = n->heard;
-        bool is_same;
 
-        if (!notice || !i || kube_node_has_booted_since(n, i) || !notice_ends_machine(i->notice))
+        f->on_node = (QueueTold){ .usec = USEC_INFINITY };
+        if (!i || kube_node_has_booted_since(n, i))
                 return;
-        is_same = streq(i->notice->id, notice->id);
-        f->is_overruled = is_same && interruption_is_over(i);
-        if (!is_same && (interruption_is_over(i) || notice_announced(i->notice) <= wall_usec))
-                return;
-        note_told(i->notice, f);
-        f->is_drained = interruption_has_drained(i);
+        f->on_node = told_by(i, notice, deletes);
+        f->on_node.is_begun = i->phase != INTERRUPTION_PLANNED;
+        f->on_node.is_told = f->on_node.is_same || (!interruption_is_over(i) && notice_window_end(i->notice) > wall_usec);
+        f->is_overruled = f->on_node.is_same && interruption_is_over(i);
 }
 
+/* text: NULL takes the annotation off. */
 static char *body_of(const KubeObject *o, const char *key, const char *text) {
         _cleanup_(json_writer_freep) JsonWriter *w = NULL;
 
-        if (!text || json_writer_new(&w) < 0)
+        if (json_writer_new(&w) < 0)
                 return NULL;
         json_open_object(w, NULL);
         json_open_object(w, "metadata");
         json_add_string(w, "uid", o->meta.uid);
         json_add_string(w, "resourceVersion", o->meta.resource_version);
         json_open_object(w, "annotations");
-        json_add_string(w, key, text);
+        if (text)
+                json_add_string(w, key, text);
+        else
+                json_add_null(w, key);
         json_close_object(w);
         json_close_object(w);
         json_close_object(w);
         return json_writer_steal(w, NULL);
 }
 
-char *queue_told_claim_body(const KubeNodeClaim *claim, const Notice *notice) {
-        _cleanup_free_ char *text = interruption_format_of_claim(notice);
+char *queue_told_claim_body(const KubeNodeClaim *claim, const Notice *notice, const KubeNode *n) {
+        _cleanup_free_ char *text = notice ? interruption_format_of_claim(notice, n ? n->boot_id : NULL) : NULL;
 
-        return body_of(&claim->object, ANNOTATION_INTERRUPTION, text);
+        return notice && !text ? NULL : body_of(&claim->object, ANNOTATION_INTERRUPTION, text);
 }
 
 char *queue_told_node_body(const KubeNode *n, const Notice *notice) {
         _cleanup_free_ char *text = interruption_format(notice, INTERRUPTION_PLANNED, 0, strempty(n->boot_id));
 
-        return body_of(&n->object, ANNOTATION_HEARD, text);
+        return text ? body_of(&n->object, ANNOTATION_HEARD, text) : NULL;
+}
+
+char *queue_told_cancel_body(const KubeNode *n) {
+        _cleanup_free_ char *text = interruption_format(n->heard->notice, INTERRUPTION_CANCELLED, 0, n->heard->boot_id);
+
+        return text ? body_of(&n->object, ANNOTATION_HEARD, text) : NULL;
 }

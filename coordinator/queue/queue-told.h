@@ -2,20 +2,24 @@
 #pragma once
 
 /*
- * What stands in the API of what the interruption queue told, and how that is written: on a NodeClaim, or, where [Queue]
- * Unmanaged=drain, on a Node that has none and that no NodePool wants. Pure; what lies in memory, and is not in view yet, is the
- * caller's.
+ * What stands in the API of what the interruption queue told, and how that is written: on a NodeClaim, or on a Node: of one that no
+ * NodePool wants, where [Queue] Unmanaged=drain, and of a managed one what has no room on its claim. Pure.
  */
 
 #include "interruption.h"
 #include "queue-decide.h"
 
-/* Fills is_told, told_usec, is_told_now. Time is of the wall clock. */
-void queue_told_of_claim(const KubeNodeClaim *claim, QueueFacts *f);
-/* Besides is_overruled and is_drained, of what stands on the Node (ANNOTATION_HEARD). What was told in an earlier boot does not
+/* Fills told and is_going. n: its Node; NULL: none. notice: of the message; NULL: none. Time is of the wall clock. What the machine comes
+ * back from, and has passed, does not count. */
+void queue_told_of_claim(const KubeNodeClaim *claim, const KubeNode *n, const Notice *notice, InterruptionDelete deletes, usec_t wall_usec,
+                         QueueFacts *f);
+/* Fills on_node and is_overruled, of what stands on the Node (ANNOTATION_HEARD). What was told in an earlier boot does not
  * count, and neither does another notice that is overruled, or whose time has passed: the machine has outlived that. */
-void queue_told_of_node(const KubeNode *n, const Notice *notice, usec_t wall_usec, QueueFacts *f);
+void queue_told_of_node(const KubeNode *n, const Notice *notice, InterruptionDelete deletes, usec_t wall_usec, QueueFacts *f);
 
-/* A merge patch on the condition that the object is as it was read; NULL: out of memory. */
-char *queue_told_claim_body(const KubeNodeClaim *claim, const Notice *notice);
+/* Merge patches on the condition that the object is as it was read; NULL: out of memory. Of the claim: notice NULL takes it off; n: the
+ * Node that has its machine, NULL: none. */
+char *queue_told_claim_body(const KubeNodeClaim *claim, const Notice *notice, const KubeNode *n);
 char *queue_told_node_body(const KubeNode *n, const Notice *notice);
+/* What stands there was called off. */
+char *queue_told_cancel_body(const KubeNode *n);

@@ -10,34 +10,54 @@
 
 /* -- a node --------------------------------------------------------------------------------------------- */
 
-static const char *const done[] = {
-        [QUEUE_VOICE_REPORTS] = "Nothing is done about it here",
-        [QUEUE_VOICE_DELETES] = "Its NodeClaim is deleted for that",
-        [QUEUE_VOICE_DRAINS] = "It has no NodeClaim, and [Queue] Unmanaged=drain: it is cordoned and drained, and its machine is left to its cloud",
+static const struct {
+        const char *done;  /* of the log line */
+        const char *event; /* of the Event */
+        bool acts;
+} voices[_QUEUE_VOICE_MAX] = {
+        [QUEUE_VOICE_REPORTS] = { "Nothing is done about it here", "The coordinator does nothing about it", false },
+        [QUEUE_VOICE_DELETES] = { "Its NodeClaim is deleted for that", "Its NodeClaim is deleted: the node is drained by then, and replaced", true },
+        [QUEUE_VOICE_DRAINS] = { "It has no NodeClaim, and [Queue] Unmanaged=drain: it is cordoned and drained, and its machine is left to its cloud",
+                                 "The node is cordoned and drained by then; its machine is left to its cloud", true },
+        [QUEUE_VOICE_DRAINS_MANAGED] = { "It is cordoned and drained, and kept: it comes back from that",
+                                         "The node is cordoned and drained by then, and kept: it comes back from that", true },
+        [QUEUE_VOICE_LOOKS] = { "Its machine is looked at anew", "The coordinator looks at the machine anew", false },
+        [QUEUE_VOICE_KNOWN] = { "What is known of it already covers that", "What was announced for this node already covers that", false },
+        [QUEUE_VOICE_CALLS_OFF] = { "That is called off, or over: nothing is done for it any more, and the node opens again if it was closed for it alone",
+                                    "That is called off, or over: nothing is done for it any more", true },
+        [QUEUE_VOICE_CONTINUES] = { "It is Ready, and its group goes on", "The node is Ready, and its group is told to go on", false },
 };
 
-static const char *const done_in_event[] = {
-        [QUEUE_VOICE_REPORTS] = "The coordinator does nothing about it",
-        [QUEUE_VOICE_DELETES] = "Its NodeClaim is deleted: the node is drained by then, and replaced",
-        [QUEUE_VOICE_DRAINS] = "The node is cordoned and drained by then; its machine is left to its cloud",
-};
+/* ", from TIME on": when what is announced for later is acted upon; NULL: now, or no memory. */
+static char *from_when(const QueueWorkerOptions *o, const Notice *n, QueueVoiceAct act) {
+        char text[RFC3339_MAX];
+        usec_t due = n ? usec_sub(notice_announced(n), o->config->interruption_before_usec) : 0;
+
+        if ((act != QUEUE_VOICE_DELETES && act != QUEUE_VOICE_DRAINS && act != QUEUE_VOICE_DRAINS_MANAGED) || !n || notice_is_now(n) ||
+            due <= loop_wall(o->env->loop))
+                return NULL;
+        rfc3339_format(due, text);
+        return strf(", at %s at the earliest ([Interruption] BeforeSec=)", text);
+}
 
 void queue_voice_node(const QueueWorkerOptions *o, const QueueSaid *said, const KubeNode *n, QueueVoiceAct act) {
-        _cleanup_free_ char *action = str_sanitize(strempty(said->notice ? said->notice->action : ""), 60);
+        const char *action = said->notice && said->event->kind != EVENT_MESSAGE_STATE_CHANGE ? said->notice->action : said->event->action;
+        _cleanup_free_ char *what = str_sanitize(strempty(action), 60), *from = from_when(o, said->notice, act);
         EventObject object = event_object(&n->object);
         char when[RFC3339_MAX] = "a time that is not said";
         const char *kind = event_message_kind_names[said->event->kind];
-        bool acts = act != QUEUE_VOICE_REPORTS;
+        bool acts = voices[act].acts;
 
         if (said->notice && notice_announced(said->notice) != USEC_INFINITY)
                 rfc3339_format(notice_announced(said->notice), when);
         log_event(o->env->log, acts ? LOG_LEVEL_NOTICE : LOG_LEVEL_INFO, MESSAGE_QUEUE_NOTICE,
                   LOG_FIELDS({ "NODE", n->object.meta.name }, { "INSTANCE", said->instance }),
-                  "Queue %s announces for node %s (%s): %s%s%s, at %s. %s", sqs_client_queue(o->sqs), n->object.meta.name, said->instance, kind,
-                  isempty(action) ? "" : ", ", strempty(action), when, done[act]);
-        event_record(o->recorder, &object, acts ? EVENT_WARNING : EVENT_NORMAL, acts ? "InterruptionAnnounced" : "NoticeReported",
-                     "AWS announces by the queue for instance %s: %s%s%s, at %s. %s", said->instance, kind, isempty(action) ? "" : ", ",
-                     strempty(action), when, done_in_event[act]);
+                  "Queue %s announces for node %s (%s): %s%s%s, at %s. %s%s", sqs_client_queue(o->sqs), n->object.meta.name, said->instance, kind,
+                  isempty(what) ? "" : ", ", strempty(what), when, voices[act].done, strempty(from));
+        event_record(o->recorder, &object, acts && act != QUEUE_VOICE_CALLS_OFF ? EVENT_WARNING : EVENT_NORMAL,
+                     acts ? "InterruptionAnnounced" : "NoticeReported",
+                     "AWS announces by the queue for instance %s: %s%s%s, at %s. %s%s", said->instance, kind, isempty(what) ? "" : ", ",
+                     strempty(what), when, voices[act].event, strempty(from));
 }
 
 /* What its agent has reported is the agent's to tell. */

@@ -21,9 +21,15 @@ typedef enum QueueVoiceAct {
         QUEUE_VOICE_REPORTS, /* nothing */
         QUEUE_VOICE_DELETES, /* its NodeClaim is deleted */
         QUEUE_VOICE_DRAINS,  /* the Node, which has none, is cordoned and drained */
+        QUEUE_VOICE_DRAINS_MANAGED, /* the Node is drained and kept */
+        QUEUE_VOICE_LOOKS,     /* the Node is looked at anew */
+        QUEUE_VOICE_KNOWN,     /* what stands already covers it */
+        QUEUE_VOICE_CALLS_OFF, /* nothing any more */
+        QUEUE_VOICE_CONTINUES, /* the Node is Ready, and its group goes on */
+        _QUEUE_VOICE_MAX,
 } QueueVoiceAct;
 
-/* Log line and Event on the instance's Node. */
+/* Log line and Event on the instance's Node: kind, time, and what vesper does. A scheduled change is acted upon when it is near. */
 void queue_voice_node(const QueueWorkerOptions *o, const QueueSaid *said, const KubeNode *n, QueueVoiceAct act);
 /* The receiver of [Notify] hears of what is only reported: of what is acted upon the removal tells. */
 void queue_voice_receiver(const QueueWorkerOptions *o, const QueueSaid *said, const KubeNode *n);

@@ -3,6 +3,7 @@
 
 #include "coordinator-metrics.h"
 #include "hashmap.h"
+#include "heard-rule.h"
 #include "interruption.h"
 #include "log-catalog.h"
 #include "log.h"
@@ -364,6 +365,7 @@ static bool holds_reboot_slot(const Repairs *r, const KubeNode *n) {
 static bool is_left_alone(const Repairs *r, const KubeNode *n, const KubeNodeClaim *claim) {
         return !claim || claim->object.meta.deletion_usec > 0 || n->object.meta.deletion_usec > 0 ||
                !object_meta_has_finalizer(&n->object.meta, FINALIZER_TERMINATION) || repair_is_vetoed(n) || kube_node_standing_interruption(n) ||
+               heard_is_awaited(n, loop_wall(r->context->env->loop)) ||
                holds_reboot_slot(r, n);
 }
 

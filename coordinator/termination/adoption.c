@@ -346,27 +346,15 @@ static void delete_if_terminable(Adoption *a, const KubeNode *n, const KubeNodeP
 }
 
 static bool interruption_counts(const Adoption *a, const Interruption *i) {
-        if (interruption_is_over(i))
-                return false;
-        switch ((InterruptionDelete) a->context->config->interruption_delete) {
-        case INTERRUPTION_DELETE_NEVER:
-                break;
-        case INTERRUPTION_DELETE_TERMINATE:
-                return notice_ends_for_good(i->notice);
-        case INTERRUPTION_DELETE_ALWAYS:
-                return notice_ends_machine(i->notice);
-        }
-        return false;
+        return !interruption_is_over(i) && interruption_delete_counts((InterruptionDelete) a->context->config->interruption_delete, i->notice);
 }
 
-/* Wall clock: from when on its claim is to be deleted for this. T is to be the notice's time: a shorter
- * terminationGracePeriod must not begin so early that it takes from what the notice leaves. */
-static usec_t due_by_notice(const Notice *notice, const KubeNodeClaim *claim) {
-        usec_t end = notice_announced(notice);
+/* Wall clock: from when on its claim is to be deleted for this, before_usec ahead of it at the earliest. T is to be the notice's time: a
+ * shorter terminationGracePeriod must not begin so early that it takes from what the notice leaves. */
+static usec_t due_by_notice(const Notice *notice, const KubeNodeClaim *claim, usec_t before_usec) {
+        usec_t end = notice_announced(notice), ahead = MIN(claim->termination_grace_usec, before_usec);
 
-        return end == USEC_INFINITY || claim->termination_grace_usec == USEC_INFINITY
-                       ? 0
-                       : usec_sub(end, claim->termination_grace_usec);
+        return end == USEC_INFINITY || ahead == USEC_INFINITY ? 0 : usec_sub(end, ahead);
 }
 
 /* The same, by what its agent saw and what the queue told; USEC_INFINITY: not for that. What the queue told of as now, a hook
@@ -377,9 +365,11 @@ static usec_t interruption_due(const Adoption *a, const KubeNode *n, const KubeN
         usec_t due = USEC_INFINITY;
 
         if (seen && interruption_counts(a, seen))
-                due = due_by_notice(seen->notice, claim);
+                due = due_by_notice(seen->notice, claim, USEC_INFINITY); /* its agent has waited as [Policy] says */
         if (heard && interruption_counts(a, heard) && !(seen && interruption_is_overruled(seen)))
-                due = MIN(due, notice_is_now(heard->notice) ? 0 : due_by_notice(heard->notice, claim));
+                due = MIN(due, notice_is_now(heard->notice)
+                                       ? 0
+                                       : due_by_notice(heard->notice, claim, a->context->config->interruption_before_usec));
         return due;
 }
 

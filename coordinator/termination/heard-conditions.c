@@ -34,17 +34,20 @@ static const struct {
         [HEARD_SAY_NOTHING] = { { KEEPS, KEEPS, KEEPS, KEEPS }, "" },
         [HEARD_SAY_PLANNED] = { { AFFIRMS, ENDS, ENDS, ENDS },
                                 "waits, before it drains this node, until load balancers have let go of it" },
+        [HEARD_SAY_LATER] = { { AFFIRMS, ENDS, ENDS, ENDS }, "drains this node when that comes near ([Interruption] BeforeSec=), and keeps it" },
+        [HEARD_SAY_REMOVED_LATER] = { { AFFIRMS, ENDS, ENDS, ENDS },
+                                      "deletes this node's NodeClaim when that comes near, so that the node is removed and replaced" },
         [HEARD_SAY_BEHIND_AGENT] = { { AFFIRMS, ENDS, ENDS, ENDS },
                                      "waits, before it drains this node, until its agent, which drains it now, makes no more progress" },
         [HEARD_SAY_HANDED_OVER] = { { AFFIRMS, ENDS, ENDS, ENDS },
-                                    "no longer drains this node by itself: a NodePool selects it now, or it has a NodeClaim, which is deleted so that the node is removed" },
+                                    "no longer drains this node by itself: a NodePool selects it now, or its NodeClaim is deleted so that the node is removed" },
         [HEARD_SAY_DRAINING] = { { ENDS, AFFIRMS, AFFIRMS, ENDS }, "evicts this node's pods, and leaves its machine to its cloud" },
         [HEARD_SAY_DRAINED] = { { ENDS, AFFIRMS, ENDS, AFFIRMS }, "has drained this node, and leaves its machine to its cloud" },
         [HEARD_SAY_EXPIRED] = { { ENDS, AFFIRMS, ENDS, DENIES }, "stopped draining this node, as the announced time has passed" },
         [HEARD_SAY_OVERRULED] = { { ENDS, ENDS, ENDS, ENDS },
                                   "stopped draining this node: somebody made it schedulable; what was announced is not acted upon again" },
         [HEARD_SAY_OVER] = { { ENDS, ENDS, ENDS, ENDS },
-                             "drains this node no more: it has outlived what the interruption queue announced, or is not to be drained for that any more" },
+                             "drains this node no more: it has outlived what the interruption queue announced, or that was called off, or it is not to be drained for it any more" },
         [HEARD_SAY_AGENTS] = { { ENDS, KEEPS, KEEPS, KEEPS }, "leaves this node to its agent, which drains it" },
 };
 
@@ -81,7 +84,7 @@ char *heard_announced_text(const Notice *notice) {
 
         if (notice_announced(notice) != USEC_INFINITY)
                 rfc3339_format(notice_announced(notice), when);
-        return strf("the end of its machine (%s%s%s)%s%s", notice_kind_to_string(notice->kind) ?: "unknown",
+        return strf("%s of its machine (%s%s%s)%s%s", notice->kind == NOTICE_MAINTENANCE && !notice_ends_machine(notice) ? "a change" : "the end", notice_kind_to_string(notice->kind) ?: "unknown",
                     isempty(notice->action) ? "" : ", ", strempty(notice->action), *when ? " by " : "", when);
 }
 

@@ -6,6 +6,8 @@
  *
  *                    MaintenancePlanned  MaintenanceInProgress  DrainInProgress  Drained
  *      PLANNED              True               (False)             (False)       (False)   load balancers go first
+ *      LATER                True               (False)             (False)       (False)   its time is still far
+ *      REMOVED_LATER        True               (False)             (False)       (False)   likewise, and its NodeClaim is deleted then
  *      BEHIND_AGENT         True               (False)             (False)       (False)   its agent drains it, and gets on with that
  *      HANDED_OVER          True               (False)             (False)       (False)   its NodeClaim is to be deleted for it
  *      DRAINING            (False)              True                True         (False)
@@ -26,6 +28,8 @@
 typedef enum HeardSay {
         HEARD_SAY_NOTHING, /* all stays as it is: the node's removal says it */
         HEARD_SAY_PLANNED,
+        HEARD_SAY_LATER,
+        HEARD_SAY_REMOVED_LATER,
         HEARD_SAY_BEHIND_AGENT,
         HEARD_SAY_HANDED_OVER,
         HEARD_SAY_DRAINING,

@@ -185,6 +185,8 @@ static bool held_is_told(const Held *h, const Interruption *i) {
 /* step: what is said once the API server has it. INTERRUPTION_PHASE_NONE: the annotation goes. held: the pods that hold it; NULL: none. */
 static void write_heard(Heard *x, const KubeNode *n, const Interruption *i, HeardStep step, InterruptionPhase phase, HeardCordon cordon,
                         size_t pods_left, const Held *held) {
+        /* What begins does so in this boot, and stands on the Node from here on. */
+        const char *boot_id = phase == INTERRUPTION_PLANNED || step == HEARD_STEP_CORDONED ? strempty(n->boot_id) : strempty(i->boot_id);
         HeardDrains *h = x->owner;
         ObjectWrite w = { .what = "write how far its drain for the interruption queue is on",
                           .target = { .kind = &kube_node_kind, .name = n->object.meta.name },
@@ -197,7 +199,7 @@ static void write_heard(Heard *x, const KubeNode *n, const Interruption *i, Hear
 
         if (!object_writes_may(h->context->writes, &w))
                 return;
-        text = phase != INTERRUPTION_PHASE_NONE ? interruption_format_held(i->notice, phase, pods_left, i->boot_id, held ? held->list : NULL, held ? held->n : 0)
+        text = phase != INTERRUPTION_PHASE_NONE ? interruption_format_held(i->notice, phase, pods_left, boot_id, held ? held->list : NULL, held ? held->n : 0)
                                                : NULL;
         if ((phase != INTERRUPTION_PHASE_NONE && !text) || termination_heard_patch(n, text, cordon, &body) < 0) {
                 (void) work_queue_retry(h->queue, x->key);
@@ -207,26 +209,37 @@ static void write_heard(Heard *x, const KubeNode *n, const Interruption *i, Hear
                 heard_voice_writing(&x->voice, step);
 }
 
-static char *claim_body(const KubeNodeClaim *claim, const Notice *notice) {
-        _cleanup_free_ char *text = interruption_format_of_claim(notice);
-        char *body = NULL;
-
-        return text && termination_annotation_patch(&claim->object, ANNOTATION_INTERRUPTION, text, &body) > 0 ? body : NULL;
-}
-
-static void hand_over(Heard *x, const KubeNodeClaim *claim, const Interruption *i) {
+/* notice: what is to stand on the claim; NULL: nothing. */
+static void write_claim(Heard *x, const KubeNodeClaim *claim, const Notice *notice, const char *boot_id, const char *what) {
         HeardDrains *h = x->owner;
-        ObjectWrite w = { .what = "write what the interruption queue told on",
+        ObjectWrite w = { .what = what,
                           .target = { .kind = &kube_node_claim_kind, .name = claim->object.meta.name },
                           .state = claim->object.meta.resource_version,
                           .reconcile_key = x->key,
                           .urgent = true };
-        _cleanup_free_ char *body = claim_body(claim, i->notice);
+        _cleanup_free_ char *text = notice ? interruption_format_of_claim(notice, boot_id) : NULL, *body = NULL;
 
-        if (body)
+        if ((!notice || text) && termination_annotation_patch(&claim->object, ANNOTATION_INTERRUPTION, text, &body) > 0)
                 (void) object_writes_patch(h->context->writes, &w, KUBE_PATCH_MERGE, body);
         else
                 (void) work_queue_retry(h->queue, x->key);
+}
+
+static bool is_deleted_for(const HeardDrains *h, const Notice *notice) {
+        return interruption_delete_counts((InterruptionDelete) h->context->config->interruption_delete, notice);
+}
+
+/* What its Node is drained for, and kept: neither is the claim being deleted, nor will it be for that. */
+static bool is_kept_on(const HeardDrains *h, const KubeNodeClaim *claim) {
+        return claim && claim->heard && claim->object.meta.deletion_usec == 0 && !is_deleted_for(h, claim->heard->notice);
+}
+
+/* The claim first: while its record stands, its Node would be drained for it again. */
+static void end(Heard *x, const KubeNode *n, const KubeNodeClaim *claim, const Interruption *i) {
+        if (is_kept_on(x->owner, claim) && streq(claim->heard->notice->id, i->notice->id))
+                write_claim(x, claim, NULL, NULL, "take off what the interruption queue told, and is over, on");
+        else if (n->heard)
+                write_heard(x, n, i, HEARD_STEP_ENDED, INTERRUPTION_PHASE_NONE, HEARD_CORDON_OPEN, 0, NULL);
 }
 
 /* -- the drain ------------------------------------------------------------------------------------------ */
@@ -447,6 +460,9 @@ static HeardSay what_to_say(const Heard *x, HeardAct act, const Interruption *i)
                 return HEARD_SAY_HANDED_OVER;
         case HEARD_NOTHING:
                 return HEARD_SAY_NOTHING;
+        case HEARD_WAIT:
+                return HEARD_SAY_LATER;
+        case HEARD_ANEW:
         case HEARD_CORDON:
         case HEARD_OVERRULE:
         case HEARD_END:
@@ -468,17 +484,29 @@ static void say_conditions(Heard *x, const KubeNode *n, const KubeNodeClaim *cla
         heard_statuses_say(x->owner->statuses, n, x->key, say, &(HeardWords){ .notice = i->notice, .how_far = text });
 }
 
-/* The notice has gone, with this leader or with one before: what was said of its drain goes, too. */
-static void say_over(HeardDrains *h, const KubeNode *n, const char *key) {
-        bool removed = is_being_removed(n, cluster_view_claim_of_node(h->context->view, n));
+/* Nothing is drained: the notice has gone, with this leader or with one before, and what was said of its drain goes, too; or the claim is
+ * to be deleted for it, later. */
+static void say_without(HeardDrains *h, const KubeNode *n, const KubeNodeClaim *claim, const char *key) {
+        bool waits = claim && claim->heard && is_deleted_for(h, claim->heard->notice) && !notice_is_now(claim->heard->notice);
+        HeardSay say = is_being_removed(n, claim) ? HEARD_SAY_NOTHING : waits ? HEARD_SAY_REMOVED_LATER : HEARD_SAY_OVER;
 
-        heard_statuses_say(h->statuses, n, key, removed ? HEARD_SAY_NOTHING : HEARD_SAY_OVER, &(HeardWords){});
+        heard_statuses_say(h->statuses, n, key, say, &(HeardWords){ .notice = say == HEARD_SAY_REMOVED_LATER ? claim->heard->notice : NULL });
+}
+
+/* What is told of the machine stands on its Node, or, until its drain begins, on the claim alone; NULL: nowhere. *buffer: for that. */
+static const Interruption *what_is_told(const HeardDrains *h, const KubeNode *n, const KubeNodeClaim *claim, Interruption *buffer) {
+        if (n->heard || !is_kept_on(h, claim))
+                return n->heard;
+        *buffer = *claim->heard;
+        buffer->phase = INTERRUPTION_PLANNED;
+        return buffer;
 }
 
 /* -- one node ------------------------------------------------------------------------------------------- */
 
-static bool claim_is_told(const KubeNodeClaim *claim) {
-        return claim->object.meta.deletion_usec > 0 || (claim->heard && notice_ends_machine(claim->heard->notice));
+/* It says of an end for which it is deleted. */
+static bool claim_is_told(const HeardDrains *h, const KubeNodeClaim *claim) {
+        return claim->object.meta.deletion_usec > 0 || (claim->heard && is_deleted_for(h, claim->heard->notice));
 }
 
 static HeardFacts gather_facts(const HeardDrains *h, const Heard *x, const KubeNode *n, const KubeNodeClaim *claim, const Interruption *i) {
@@ -489,10 +517,13 @@ static HeardFacts gather_facts(const HeardDrains *h, const Heard *x, const KubeN
         return (HeardFacts){
                 .heard = i,
                 .drains = config->queue_unmanaged == QUEUE_UNMANAGED_DRAIN,
-                .deletes_claims = config->interruption_delete != INTERRUPTION_DELETE_NEVER,
+                .acts = config->interruption_delete != INTERRUPTION_DELETE_NEVER,
+                .deletes = is_deleted_for(h, i->notice),
+                .before_usec = config->interruption_before_usec,
                 .is_kept = kube_node_is_unmanaged(n),
                 .is_managed = claim || object_meta_has_finalizer(&n->object.meta, FINALIZER_TERMINATION),
-                .is_claim_told = !claim || claim_is_told(claim),
+                .is_claim_told = !claim || claim_is_told(h, claim),
+                .is_going = claim && claim->object.meta.deletion_usec > 0,
                 .is_wanted = cluster_view_pool_of_node(h->context->view, n, &pool, &other) != POOL_MATCH_NONE,
                 .is_deleted = n->object.meta.deletion_usec > 0,
                 .is_ready = kube_node_is_ready(n),
@@ -523,12 +554,16 @@ static void heard_act(Heard *x, HeardAct act, const KubeNode *n, const KubeNodeC
         case HEARD_OVERRULE:
                 write_heard(x, n, i, HEARD_STEP_OVERRULED, INTERRUPTION_RELEASED, HEARD_CORDON_LEAVE, 0, NULL);
                 break;
+        case HEARD_ANEW:
+                write_heard(x, n, i, HEARD_STEP_PROGRESS, INTERRUPTION_PLANNED, HEARD_CORDON_KEEP, 0, NULL);
+                break;
         case HEARD_HAND_OVER:
-                hand_over(x, claim, i);
+                write_claim(x, claim, i->notice, n->boot_id, "write what the interruption queue told on");
                 break;
         case HEARD_END:
-                write_heard(x, n, i, HEARD_STEP_ENDED, INTERRUPTION_PHASE_NONE, HEARD_CORDON_OPEN, 0, NULL);
+                end(x, n, claim, i);
                 break;
+        case HEARD_WAIT:
         case HEARD_KEEP:
         case HEARD_NOTHING:
         case _HEARD_ACT_MAX:
@@ -538,9 +573,8 @@ static void heard_act(Heard *x, HeardAct act, const KubeNode *n, const KubeNodeC
 }
 
 /* As heard_drains_see_node(). */
-static bool heard_step(Heard *x, const KubeNode *n, const Interruption *i) {
+static bool heard_step(Heard *x, const KubeNode *n, const KubeNodeClaim *claim, const Interruption *i) {
         HeardDrains *h = x->owner;
-        const KubeNodeClaim *claim = cluster_view_claim_of_node(h->context->view, n);
         HeardFacts facts = gather_facts(h, x, n, claim, i);
         usec_t until;
         HeardAct act;
@@ -561,8 +595,10 @@ static bool heard_step(Heard *x, const KubeNode *n, const Interruption *i) {
 }
 
 bool heard_drains_see_node(HeardDrains *h, const char *name, const KubeNode *n, const char *key) {
+        const KubeNodeClaim *claim = n ? cluster_view_claim_of_node(h->context->view, n) : NULL;
         Heard *x = hashmap_get(h->map, name);
-        const Interruption *i = n ? n->heard : NULL;
+        Interruption buffer;
+        const Interruption *i = n ? what_is_told(h, n, claim, &buffer) : NULL;
 
         /* Another notice begins another drain, with another time. */
         if (x && (!i || !streq(x->uid, n->object.meta.uid) || heard_voice_is_of_other(&x->voice, i->notice))) {
@@ -572,12 +608,12 @@ bool heard_drains_see_node(HeardDrains *h, const char *name, const KubeNode *n, 
         if (!n)
                 heard_statuses_forget(h->statuses, name);
         else if (!i)
-                say_over(h, n, key);
+                say_without(h, n, claim, key);
         if (!i)
                 return false;
         if (!x && heard_new(h, n, key, &x) < 0) {
                 (void) work_queue_retry(h->queue, key);
-                return true;
+                return !claim;
         }
-        return heard_step(x, n, i);
+        return heard_step(x, n, claim, i);
 }

@@ -2,19 +2,25 @@
 #pragma once
 
 /*
- * Nodes without NodeClaim that no NodePool wants, and of whose machine the interruption queue told an end ([Queue]
- * Unmanaged=drain): cordoned, and drained by the Eviction API until the announced time. Their machines are never ended, and
- * nothing waits for vesper: no finalizer, no NodeClaim. queue-worker.c writes what was heard on the Node (ANNOTATION_HEARD);
- * heard-rule.h says what becomes of that; all of it stands on the Node, so that the next leader goes on by it.
+ * Nodes that are drained for what the interruption queue told of their machines, and kept: cordoned, and drained by the Eviction API until
+ * the announced time. Their machines are not ended.
  *
- * The agent of such a node goes first, as for one that is being removed (agent-drain.h). PodDisruptionBudgets count as
+ *      a managed node                     what it comes back from: a stop, a hibernation, a reboot, a maintenance. Stands on its claim;
+ *                                         on the Node, too, as soon as the drain begins
+ *      a node without NodeClaim that no   every end, and every scheduled change ([Queue] Unmanaged=drain). Nothing waits for vesper:
+ *      NodePool wants                     no finalizer, no NodeClaim
+ *
+ * queue-worker.c writes what was heard (ANNOTATION_INTERRUPTION of the claim, ANNOTATION_HEARD of the Node); heard-rule.h says what
+ * becomes of that; all of it stands in the API, so that the next leader goes on by it.
+ *
+ * The node's agent goes first, as for one that is being removed (agent-drain.h). PodDisruptionBudgets count as
  * there, and a pod whose grace no longer fits before the announced time is deleted (drain-plan.h). Without a time the
  * drain waits for as long as it takes.
  *
  * How far it is stands in the Node's conditions (heard-conditions.h), and how many pods are left in the annotation.
  *
- * Once a NodePool wants the node, or a claim is there, the drain stops: what was heard is written on the claim, which is
- * deleted for it as if the queue had told of it just now.
+ * Once a NodePool wants a node, or a claim is there, a drain for what ends its machine stops: what was heard is written on the claim, which
+ * is deleted for it as if the queue had told of it just now.
  */
 
 #include "termination-context.h"

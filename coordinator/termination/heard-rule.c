@@ -5,7 +5,8 @@
 
 static const char *const act_names[_HEARD_ACT_MAX] = {
         [HEARD_NOTHING] = "nothing",   [HEARD_CORDON] = "cordon",       [HEARD_DRAIN] = "drain", [HEARD_KEEP] = "keep",
-        [HEARD_OVERRULE] = "overrule", [HEARD_HAND_OVER] = "hand over", [HEARD_END] = "end",
+        [HEARD_OVERRULE] = "overrule", [HEARD_HAND_OVER] = "hand over", [HEARD_END] = "end",     [HEARD_WAIT] = "wait",
+        [HEARD_ANEW] = "anew",
 };
 
 const char *heard_act_to_string(HeardAct a) {
@@ -21,36 +22,76 @@ static usec_t outlived_at(const HeardFacts *f) {
         const Notice *notice = f->heard->notice;
 
         if (notice_announced(notice) != USEC_INFINITY)
-                return usec_add(notice_announced(notice), HEARD_OUTLIVED_USEC);
+                return usec_add(notice_window_end(notice), HEARD_OUTLIVED_USEC);
         if (notice->kind == NOTICE_SCALE_IN || f->settled_usec == 0)
                 return USEC_INFINITY;
         return usec_add(f->settled_usec, HEARD_OUTLIVED_USEC);
 }
 
-static HeardAct decide_managed(const HeardFacts *f) {
-        if (!f->deletes_claims)
-                return HEARD_END;
-        return f->is_claim_told ? HEARD_KEEP : HEARD_HAND_OVER;
+/* Of a scheduled change: what boots a machine before it is something else. */
+static bool is_to_come(const HeardFacts *f) {
+        const Notice *notice = f->heard->notice;
+
+        return notice->kind == NOTICE_MAINTENANCE && notice_announced(notice) != USEC_INFINITY && f->wall_usec < notice_announced(notice);
+}
+
+/* When its drain begins. */
+static usec_t due_at(const HeardFacts *f) {
+        const Notice *notice = f->heard->notice;
+
+        return notice_is_now(notice) ? 0 : usec_sub(notice_announced(notice), f->before_usec);
+}
+
+/* *ret: what ends it; false: nothing does. */
+static bool is_ended(const HeardFacts *f, HeardAct *ret) {
+        *ret = HEARD_END;
+        if (f->heard->phase == INTERRUPTION_CANCELLED)
+                return true;
+        if (f->is_managed ? !f->acts : !f->is_wanted && (f->is_kept || !f->drains))
+                return true;
+        if (!f->is_of_other_boot)
+                return false;
+        if (!is_to_come(f))
+                return true;
+        *ret = HEARD_ANEW;
+        return f->heard->phase != INTERRUPTION_PLANNED && !interruption_is_over(f->heard);
+}
+
+static HeardAct decide_drain(const HeardFacts *f) {
+        if (f->is_managed && f->deletes)
+                return f->is_claim_told ? HEARD_KEEP : HEARD_HAND_OVER;
+        if (f->is_going || (f->is_wanted && !f->is_managed) || interruption_has_drained(f->heard))
+                return HEARD_KEEP;
+        return f->heard->phase == INTERRUPTION_DRAINING ? HEARD_DRAIN : HEARD_CORDON;
 }
 
 HeardAct heard_decide(const HeardFacts *f, usec_t *ret_until_usec) {
+        HeardAct act;
+
         assert(f && ret_until_usec);
         *ret_until_usec = USEC_INFINITY;
         if (!f->heard || (f->is_managed && f->is_deleted))
                 return HEARD_NOTHING;
-        if (f->is_of_other_boot || (!f->is_managed && !f->is_wanted && (f->is_kept || !f->drains)))
-                return HEARD_END;
+        if (is_ended(f, &act))
+                return act;
         if (f->wall_usec < outlived_at(f))
                 *ret_until_usec = outlived_at(f);
         else if (f->is_ready)
                 return HEARD_END;
         if (interruption_is_over(f->heard))
                 return HEARD_KEEP;
+        if (f->heard->phase == INTERRUPTION_PLANNED && f->wall_usec < due_at(f)) {
+                *ret_until_usec = due_at(f);
+                return HEARD_WAIT;
+        }
         if ((is_cordoned_for_it(f) && !f->is_unschedulable) || f->is_agent_overruled)
                 return HEARD_OVERRULE;
-        if (f->is_managed)
-                return decide_managed(f);
-        if (f->is_wanted || interruption_has_drained(f->heard))
-                return HEARD_KEEP;
-        return f->heard->phase == INTERRUPTION_DRAINING ? HEARD_DRAIN : HEARD_CORDON;
+        return decide_drain(f);
+}
+
+bool heard_is_awaited(const KubeNode *n, usec_t wall_usec) {
+        const Interruption *i = n->heard;
+
+        return i && !interruption_is_over(i) && i->phase != INTERRUPTION_PLANNED && notice_announced(i->notice) != USEC_INFINITY &&
+               wall_usec < usec_add(notice_window_end(i->notice), HEARD_OUTLIVED_USEC);
 }

@@ -2,29 +2,38 @@
 #pragma once
 
 /*
- * What becomes now of a Node that carries ANNOTATION_HEARD: what the interruption queue told of its machine, where [Queue]
- * Unmanaged=drain. Pure; the times are of the wall clock.
+ * What becomes now of a Node of whose machine the interruption queue told something (ANNOTATION_HEARD, or what is kept on its claim).
+ * Pure; the times are of the wall clock.
  *
  *      Planned --> Draining --> Drained (or Ending: the deadline has passed) --> annotation and cordon go
  *          '----------'-- a person opens the node --> Released ------------------^
+ *                     '-- it is called off --> Cancelled ------------------------'
  *
- * They go when the machine has booted anew, or is Ready ten minutes after it was to be gone; and at once where nodes of no pool are
- * not drained any more, or a person keeps this one from vesper. What has no time and ends no machine
- * for good (a hibernation) counts from when it was drained; an instance that its group lets go of never comes back into service,
+ * They go when the machine has booted anew, or is Ready ten minutes after the window in which it was to be gone; and at once where it is
+ * called off, where nodes of no pool are not drained any more, or a person keeps this one from vesper. A boot before the time of a
+ * scheduled change does not end it: that change is still to come, and the node is drained anew. What has no time and ends no machine
+ * for good (a hibernation, a stop) counts from when it was drained; an instance that its group lets go of never comes back into service,
  * so that its node stays closed until it is gone, boots anew, or a person opens it.
+ *
+ * A drain begins before_usec ahead of its time. Of a managed node it is for what the node comes back from: for what ends the machine its
+ * claim is deleted.
  */
 
 #include "interruption.h"
+#include "kube-kinds.h"
 
 #define HEARD_OUTLIVED_USEC (10 * USEC_PER_MINUTE)
 
 typedef struct HeardFacts {
         const Interruption *heard; /* NULL: nothing that can be read */
         bool drains;               /* [Queue] Unmanaged=drain */
-        bool deletes_claims;       /* [Interruption] Delete= */
+        bool acts;                 /* [Interruption] Delete= is not never */
+        bool deletes;              /* a claim is deleted for it */
+        usec_t before_usec;        /* [Interruption] BeforeSec= */
         bool is_kept;              /* a person keeps it from vesper */
         bool is_managed;           /* it has a claim, or our finalizer */
-        bool is_claim_told;        /* its claim says of such an end */
+        bool is_claim_told;        /* its claim says of an end for which it is deleted, or is being deleted */
+        bool is_going;             /* its claim is being deleted */
         bool is_wanted;            /* by a pool, or by several */
         bool is_deleted, is_ready, is_unschedulable;
         bool is_marked;            /* the cordon is the coordinator's, too */
@@ -36,10 +45,12 @@ typedef struct HeardFacts {
 
 typedef enum HeardAct {
         HEARD_NOTHING,   /* its removal has begun; or what cannot be read, which release.c takes off */
+        HEARD_WAIT,      /* its time is still far */
         HEARD_CORDON,
         HEARD_DRAIN,     /* begin, or go on */
         HEARD_KEEP,      /* the marks stay as they are */
         HEARD_OVERRULE,  /* a person has opened it: nothing goes on, and this notice is not acted upon again */
+        HEARD_ANEW,      /* it has booted since, and what was told is still to come: planned again */
         HEARD_HAND_OVER, /* its claim is to say it */
         HEARD_END,       /* the marks go */
         _HEARD_ACT_MAX,
@@ -50,3 +61,6 @@ const char *heard_act_to_string(HeardAct a); /* "hand over", for tests */
 
 /* *ret_until_usec: look at it then at the latest, if nothing changes; USEC_INFINITY: nothing changes by time alone. */
 HeardAct heard_decide(const HeardFacts *f, usec_t *ret_until_usec);
+
+/* Something is expected of its machine that explains why its node is not Ready: a drain for it was begun, and it is not outlived. */
+bool heard_is_awaited(const KubeNode *n, usec_t wall_usec);

@@ -60,12 +60,12 @@ static const struct {
         [HEARD_STEP_DRAINED] = { LOG_LEVEL_NOTICE, MESSAGE_NODE_DRAINED, EVENT_NORMAL, "Drained", NOTIFY_DRAINED,
                                  "is drained for what the interruption queue announced: no pod is left to wait for. Its machine is left to its cloud" },
         [HEARD_STEP_EXPIRED] = { LOG_LEVEL_WARNING, MESSAGE_DRAIN_FAILED, EVENT_WARNING, "DeadlinePassed", NOTIFY_EXPIRED,
-                                 "has reached the time that the interruption queue announced: nothing more is done. Pods left, which end with the machine: " },
+                                 "has reached the time that the interruption queue announced: nothing more is done. Pods left, which the machine takes along: " },
         [HEARD_STEP_OVERRULED] = { LOG_LEVEL_NOTICE, MESSAGE_NODE_UNCORDONED, EVENT_NORMAL, "InterruptionOverruled", NOTIFY_RELEASED,
                                    "was made schedulable by somebody: its drain stops, and what the interruption queue announced is not acted upon again. "
                                    "A hook of its Auto Scaling group is not answered any more" },
         [HEARD_STEP_ENDED] = { LOG_LEVEL_NOTICE, MESSAGE_NODE_UNCORDONED, EVENT_NORMAL, "InterruptionOutlived", NOTIFY_CANCELLED,
-                               "has outlived what the interruption queue announced, or is not to be drained for it any more: vesper's marks for that are off, and its cordon if it was vesper's alone" },
+                               "has outlived what the interruption queue announced, or that was called off, or the node is not to be drained for it any more: vesper's marks for that are off, and its cordon if it was vesper's alone" },
 };
 
 static char *cordoned_text(const HeardVoice *v, const char *node) {
@@ -73,7 +73,7 @@ static char *cordoned_text(const HeardVoice *v, const char *node) {
 
         return strf("is cordoned and is now being drained: the interruption queue announced %s. vesper does not end that machine. "
                     "'vesperctl undrain %s' stops the drain",
-                    announced ?: "the end of its machine", node);
+                    announced ?: "a change of its machine", node);
 }
 
 static void tell_step(HeardVoice *v, const KubeNode *n, HeardStep step) {

@@ -55,12 +55,17 @@ static void see_notice(NodeDeadline *d, const KubeNode *n) {
                 d->notice_id = strdup(i->notice->id);
 }
 
-/* A claim that is being deleted for it is not taken back, and neither is that. */
-static void see_heard(NodeDeadline *d, const KubeNodeClaim *claim) {
-        if (!claim->heard || !notice_ends_machine(claim->heard->notice))
+/* A claim that is being deleted for it is not taken back, and neither is that. What is far away is no reason for haste yet. */
+static void see_heard(NodeDeadline *d, const KubeNodeClaim *claim, usec_t wall_now_usec) {
+        const Notice *notice = claim->heard ? claim->heard->notice : NULL;
+
+        if (!notice || !(notice_ends_machine(notice) || notice->kind == NOTICE_MAINTENANCE))
                 return;
-        d->is_heard = true;
-        d->heard_usec = MIN(d->heard_usec, notice_announced(claim->heard->notice));
+        /* The machine has come back from it. */
+        if (!notice_ends_for_good(notice) && notice_announced(notice) <= claim->object.meta.deletion_usec)
+                return;
+        d->is_heard = d->is_heard || notice_is_now(notice) || notice_announced(notice) <= usec_add(wall_now_usec, HEARD_SOON_USEC);
+        d->heard_usec = MIN(d->heard_usec, notice_announced(notice));
 }
 
 bool node_deadline_update(NodeDeadline *d, const KubeNode *n, const KubeNodeClaim *claim,
@@ -72,7 +77,7 @@ bool node_deadline_update(NodeDeadline *d, const KubeNode *n, const KubeNodeClai
                 d->claim_usec = MIN(d->claim_usec, usec_add(claim->object.meta.deletion_usec,
                                                             claim->termination_grace_usec));
                 d->forced_usec = MIN(d->forced_usec, claim->force_deadline_usec);
-                see_heard(d, claim);
+                see_heard(d, claim, wall_now_usec);
         }
         see_notice(d, n);
         said = MIN(d->notice_usec, d->heard_usec);

@@ -3,8 +3,8 @@
 
 /*
  * T, the time at which a node that is being deleted goes whatever is left: its claim's deletion plus
- * terminationGracePeriod, the end that its agent has read of, the end that the interruption queue told of and for which its
- * claim is being deleted, or the time that a person has put on the claim (ANNOTATION_FORCE_DEADLINE), the earliest of them.
+ * terminationGracePeriod, the end that its agent has read of, what the interruption queue told of that its claim says
+ * (an end, or a scheduled change), or the time that a person has put on the claim (ANNOTATION_FORCE_DEADLINE), the earliest of them.
  * Each only moves to earlier; but a notice of the agent's that is withdrawn, overruled or of an earlier boot binds nobody any
  * more. Once T has passed the machine is being ended, and nothing takes it back.
  * Pure: all times are of the wall clock.
@@ -13,11 +13,14 @@
 #include "drain-plan.h"
 #include "kube-kinds.h"
 
+/* What is announced for later makes no haste: pods that opted out are waited for until then. */
+#define HEARD_SOON_USEC USEC_PER_HOUR
+
 typedef struct NodeDeadline {
         usec_t at_usec; /* T; USEC_INFINITY: there is none */
         usec_t claim_usec, notice_usec, heard_usec, forced_usec;
         char *notice_id; /* its agent's; NULL: none stands */
-        bool is_heard;   /* the queue told of one */
+        bool is_heard;   /* the queue told of one that is now, or less than HEARD_SOON_USEC away */
 } NodeDeadline;
 
 #define NODE_DEADLINE_NONE \

@@ -9,6 +9,8 @@
 #define ARN_NAME_MAX_BYTES 255u
 #define SPOT_LEAD_USEC (2 * USEC_PER_MINUTE)
 #define INSTANCE_ID_MAX_BYTES 64u
+/* Of an event of AWS Health, so that the id of a notice has room for the instance. */
+#define HEALTH_ID_MAX_BYTES 160u
 
 const char *const event_message_kind_names[_EVENT_MESSAGE_KIND_MAX + 1] = {
         [EVENT_MESSAGE_SPOT] = "spot",
@@ -133,6 +135,16 @@ static int read_entities(const Json *detail, EventMessage *m) {
         return r;
 }
 
+/* The same in every message about one scheduled change, also in the one that calls it off: what stands last in its ARN, or, of a message
+ * without one, what its pages and copies have in common.
+ * https://docs.aws.amazon.com/health/latest/ug/aws-health-events-eventbridge-schema.html */
+static int read_health_id(const Json *detail, EventMessage *m) {
+        const char *arn = strempty(json_string_or_null(json_get(detail, "eventArn"))), *slash = strrchr(arn, '/');
+        const char *id = slash && slash[1] ? slash + 1 : strempty(json_string_or_null(json_get(detail, "communicationId")));
+
+        return isempty(id) || strlen(id) > HEALTH_ID_MAX_BYTES ? 0 : free_and_strdup(&m->id, id);
+}
+
 static int read_health(const Json *detail, EventMessage *m) {
         const char *service = strempty(json_string_or_null(json_get(detail, "service"))),
                    *category = strempty(json_string_or_null(json_get(detail, "eventTypeCategory"))),
@@ -149,8 +161,8 @@ static int read_health(const Json *detail, EventMessage *m) {
                 r = free_and_strdup(&m->action, action_of_code(code));
         if (r >= 0 && region)
                 r = read_word(detail, "eventRegion", &m->region);
-        if (r >= 0 && !isempty(json_string_or_null(json_get(detail, "communicationId"))))
-                r = read_word(detail, "communicationId", &m->id);
+        if (r >= 0)
+                r = read_health_id(detail, m);
         m->not_before_usec = read_time(detail, "startTime");
         m->not_after_usec = read_time(detail, "endTime");
         m->closed = streq(strempty(json_string_or_null(json_get(detail, "statusCode"))), "closed");
@@ -297,6 +309,7 @@ static NoticeKind notice_kind_of(EventMessageKind kind) {
         case EVENT_MESSAGE_ASG_TERMINATE:
                 return NOTICE_SCALE_IN;
         case EVENT_MESSAGE_STATE_CHANGE:
+                return NOTICE_SHUTDOWN;
         case EVENT_MESSAGE_ASG_LAUNCH:
         case EVENT_MESSAGE_CAPACITY_BLOCK:
         case EVENT_MESSAGE_TEST:
@@ -308,11 +321,20 @@ static NoticeKind notice_kind_of(EventMessageKind kind) {
         return _NOTICE_KIND_INVALID;
 }
 
+/* NULL: nothing ends. https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-instance-lifecycle.html */
+static const char *notice_action_of(const EventMessage *m) {
+        if (m->kind == EVENT_MESSAGE_ASG_TERMINATE)
+                return "terminate";
+        if (m->kind != EVENT_MESSAGE_STATE_CHANGE)
+                return m->action;
+        return streq(m->action, "stopping") ? "stop" : streq(m->action, "shutting-down") ? "terminate" : NULL;
+}
+
 int event_message_notice(const EventMessage *m, const char *instance, Notice **ret) {
         _cleanup_(notice_freep) Notice *n = NULL;
 
         assert(m && instance && ret);
-        if (notice_kind_of(m->kind) < 0 || m->closed)
+        if (notice_kind_of(m->kind) < 0 || !notice_action_of(m))
                 return -ENODATA;
         n = new0(Notice, 1);
         if (!n)
@@ -322,9 +344,10 @@ int event_message_notice(const EventMessage *m, const char *instance, Notice **r
         n->certainty = m->kind == EVENT_MESSAGE_REBALANCE ? NOTICE_ADVISORY : NOTICE_CERTAIN;
         n->not_before_usec = m->kind == EVENT_MESSAGE_HEALTH ? m->not_before_usec : 0;
         n->announced_usec = m->not_before_usec;
+        n->until_usec = m->kind == EVENT_MESSAGE_HEALTH ? m->not_after_usec : 0;
         n->id = strf("%s/%s", isempty(m->id) ? event_message_kind_names[m->kind] : m->id, instance);
-        n->source = strdup("sqs");
-        n->action = strdup(m->kind == EVENT_MESSAGE_ASG_TERMINATE ? "terminate" : m->action);
+        n->source = strdup(NOTICE_SOURCE_QUEUE);
+        n->action = strdup(notice_action_of(m));
         if (!n->id || !n->source || !n->action)
                 return -ENOMEM;
         *ret = TAKE_PTR(n);

@@ -32,7 +32,7 @@ extern const char *const event_message_kind_names[_EVENT_MESSAGE_KIND_MAX + 1]; 
 
 typedef struct EventMessage {
         EventMessageKind kind;
-        char *id;               /* of the event, the same in each copy; "" if it has none */
+        char *id;               /* of the event, the same in each copy, and in each message of Health about it; "" if it has none */
         char *detail_type;      /* as it stands there; "" */
         char *account, *region; /* ""; of Health: the event's region, wherever this copy came through */
         char **instances;       /* "i-..." */
@@ -50,6 +50,6 @@ typedef struct EventMessage {
 int event_message_parse(const char *data, size_t size, EventMessage *ret);
 void event_message_done(EventMessage *m); /* a zeroed one is fine */
 
-/* What it announces for one of its instances: of SPOT, REBALANCE, HEALTH and ASG_TERMINATE; -ENODATA:
- * nothing. */
+/* What it announces for one of its instances, or calls off (closed): of SPOT, REBALANCE, HEALTH, ASG_TERMINATE, and of a STATE_CHANGE to
+ * "stopping" or "shutting-down", which says no time; -ENODATA: nothing. */
 int event_message_notice(const EventMessage *m, const char *instance, Notice **ret);

@@ -171,15 +171,29 @@ char *interruption_format(const Notice *n, InterruptionPhase phase, size_t pods_
         return interruption_format_held(n, phase, pods_left, boot_id, NULL, 0);
 }
 
-char *interruption_format_of_claim(const Notice *n) {
+char *interruption_format_of_claim(const Notice *n, const char *boot_id) {
         _cleanup_(json_writer_freep) JsonWriter *w = NULL;
 
         if (json_writer_new(&w) < 0)
                 return NULL;
         json_open_object(w, NULL);
         notice_to_json(n, w);
+        if (!isempty(boot_id))
+                json_add_string(w, "bootID", boot_id);
         json_close_object(w);
         return json_writer_steal(w, NULL);
+}
+
+bool interruption_delete_counts(InterruptionDelete d, const Notice *n) {
+        switch (d) {
+        case INTERRUPTION_DELETE_NEVER:
+                break;
+        case INTERRUPTION_DELETE_TERMINATE:
+                return notice_ends_for_good(n);
+        case INTERRUPTION_DELETE_ALWAYS:
+                return notice_ends_machine(n) || (n->kind == NOTICE_MAINTENANCE && streq_ptr(n->source, NOTICE_SOURCE_QUEUE));
+        }
+        return false;
 }
 
 bool interruption_is_complete(const Interruption *i) {

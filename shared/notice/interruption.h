@@ -7,14 +7,24 @@
  *
  *      annotation, object          writer         content
  *      interruption, Node          agent          the notice and the progress of its drain; the agent resumes by it after a restart
- *      interruption, NodeClaim     coordinator    what the interruption queue announced: a notice alone, for which the claim is deleted
- *      heard, Node                 coordinator    the same on a Node without NodeClaim, with the progress of the coordinator's drain
+ *      interruption, NodeClaim     coordinator    what the interruption queue announced: for that the claim is deleted, or its Node drained
+ *      heard, Node                 coordinator    the same, with the progress of the coordinator's drain: of a Node that is drained and kept
  *
  * The kubelet's credential can write anything into a Node: the JSON is bounded, and nothing in it is trusted.
  * The decoders of KubeNode and KubeNodeClaim (kube-kinds.h) parse the annotations once; other code reads the result.
  */
 
 #include "notice.h"
+
+/* [Interruption] Delete= of the coordinator: of which notices it takes that a claim is deleted. */
+typedef enum InterruptionDelete {
+        INTERRUPTION_DELETE_NEVER,
+        INTERRUPTION_DELETE_TERMINATE, /* after which the machine is no more */
+        INTERRUPTION_DELETE_ALWAYS,    /* also stop and hibernate, and every scheduled change that the queue tells of */
+} InterruptionDelete;
+
+/* Returns true if a claim is deleted for this notice, sooner or later. */
+bool interruption_delete_counts(InterruptionDelete d, const Notice *n);
 
 typedef enum InterruptionPhase {
         INTERRUPTION_PHASE_NONE, /* absent or empty */
@@ -68,7 +78,8 @@ char *interruption_format(const Notice *n, InterruptionPhase phase, size_t pods_
 /* The same with the pods that hold the drain, INTERRUPTION_BLOCKERS_MAX at most. */
 char *interruption_format_held(const Notice *n, InterruptionPhase phase, size_t pods_left, const char *boot_id, const InterruptionBlocker *b,
                                size_t n_blockers);
-char *interruption_format_of_claim(const Notice *n); /* a notice alone, for a NodeClaim */
+/* For a NodeClaim: a notice, and the boot of its Node; NULL: that is not known. */
+char *interruption_format_of_claim(const Notice *n, const char *boot_id);
 
 /* Returns true if everything is there that an agent of this version writes. */
 bool interruption_is_complete(const Interruption *i);

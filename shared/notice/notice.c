@@ -88,13 +88,13 @@ bool notice_ends_for_good(const Notice *n) {
         return streq_ptr(n->action, "terminate");
 }
 
-static unsigned rank(const Notice *n) {
+unsigned notice_rank(const Notice *n) {
         return notice_ends_for_good(n) ? 2 : notice_ends_machine(n) ? 1 : 0;
 }
 
 bool notice_outranks(const Notice *a, const Notice *b) {
         assert(a && b);
-        return rank(a) > rank(b);
+        return notice_rank(a) > notice_rank(b);
 }
 
 bool notice_is_complete(const Notice *n) {
@@ -104,6 +104,14 @@ bool notice_is_complete(const Notice *n) {
 
 usec_t notice_announced(const Notice *n) {
         return n->announced_usec > 0 ? n->announced_usec : USEC_INFINITY;
+}
+
+usec_t notice_window_end(const Notice *n) {
+        usec_t announced = notice_announced(n);
+
+        if (announced == USEC_INFINITY || n->until_usec <= announced)
+                return announced;
+        return MIN(n->until_usec, usec_add(announced, NOTICE_WINDOW_MAX_USEC));
 }
 
 usec_t notice_own_deadline(const Notice *n) {
@@ -215,6 +223,10 @@ void notice_to_json(const Notice *n, JsonWriter *w) {
                 rfc3339_format(n->announced_usec, text);
                 json_add_string(w, "deadline", text);
         }
+        if (n->until_usec > 0) {
+                rfc3339_format(n->until_usec, text);
+                json_add_string(w, "until", text);
+        }
         if (n->deadline_usec != USEC_INFINITY)
                 json_add_int64(w, "deadlineUptimeUsec", (int64_t) MIN(n->deadline_usec, (usec_t) UPTIME_MAX_USEC));
         if (n->own_deadline_usec > 0)
@@ -312,6 +324,7 @@ int notice_from_json(const Json *o, Notice **ret) {
                 { "action", json_parse_strdup, offsetof(Notice, action), false },
                 { "notBefore", json_parse_rfc3339, offsetof(Notice, not_before_usec), false },
                 { "deadline", json_parse_rfc3339, offsetof(Notice, announced_usec), false },
+                { "until", json_parse_rfc3339, offsetof(Notice, until_usec), false },
                 { "deadlineUptimeUsec", parse_uptime, offsetof(Notice, deadline_usec), false },
                 { "ownDeadlineUptimeUsec", parse_uptime, offsetof(Notice, own_deadline_usec), false },
                 { "estimated", json_parse_bool, offsetof(Notice, estimated), false },

@@ -45,6 +45,9 @@ typedef enum NoticeEarly {
         NOTICE_EARLY_MACHINE, /* the machine's own reboot: somebody on it has announced that */
 } NoticeEarly;
 
+/* The source of what the interruption queue tells. */
+#define NOTICE_SOURCE_QUEUE "sqs"
+
 /* In place of the names of an event that names more machines than NOTICE_RESOURCES_MAX: no machine is called so. */
 #define NOTICE_RESOURCES_TOO_MANY "*"
 #define NOTICE_RESOURCES_MAX 32u
@@ -56,6 +59,7 @@ typedef struct Notice {
         char *action;           /* "terminate", "stop", "hibernate", "reboot" */
         usec_t not_before_usec; /* wall clock; 0: now */
         usec_t announced_usec;  /* wall clock of its giver: when the machine may be gone; 0: not said */
+        usec_t until_usec;      /* the same: of a scheduled change, when the window in which it may begin closes; 0: not said */
         usec_t deadline_usec;   /* the same on the boot-time clock (loop_now()) of this machine, which nobody sets;
                                    USEC_INFINITY: not said */
         bool estimated;         /* deadline_usec: no Date of the giver's tells what the giver's clock says */
@@ -71,6 +75,10 @@ Notice *notice_free(Notice *n);
 DEFINE_FREEP(Notice, notice_free);
 /* What others are told: the giver's own time. USEC_INFINITY: not said. */
 usec_t notice_announced(const Notice *n);
+/* The last moment at which what is announced may begin: announced_usec, or until_usec where that is later, by NOTICE_WINDOW_MAX_USEC
+ * at most. USEC_INFINITY: not said. */
+#define NOTICE_WINDOW_MAX_USEC USEC_PER_DAY
+usec_t notice_window_end(const Notice *n);
 /* When the machine may be gone by this notice alone (boot-time clock); USEC_INFINITY: not said. */
 usec_t notice_own_deadline(const Notice *n);
 /* Each of *known's two times becomes that of *seen, another notice, where that is earlier; but no estimate replaces what was
@@ -90,6 +98,8 @@ bool notice_ends_machine(const Notice *n);
 /* ... and for good (terminate)? */
 bool notice_ends_for_good(const Notice *n);
 
+/* How much it takes from the machine: 0: it comes back by itself (a reboot, a maintenance), 1: it ends (stop, hibernate), 2: for good. */
+unsigned notice_rank(const Notice *n);
 /* Does a take the place of b, when both stand? What ends the machine for good comes before what ends it, and that before
  * what it comes back from; of equals the one that stands stays. */
 bool notice_outranks(const Notice *a, const Notice *b);
@@ -100,7 +110,7 @@ bool notice_outranks(const Notice *a, const Notice *b);
  * action, not_before and what it names are the newer ones. True: *known changed. */
 int notice_merge(Notice *known, const Notice *seen, bool *ret_changed);
 /* JSON of the annotation vesper.sh/interruption and of the intent log; parsed back by notice_from_json
- * (fuzzed). "deadline" is what was announced. "deadlineUptimeUsec" is deadline_usec, and "estimated" says
+ * (fuzzed). "deadline" is what was announced, "until" is until_usec. "deadlineUptimeUsec" is deadline_usec, and "estimated" says
  * how it was found, "ownDeadlineUptimeUsec" is own_deadline_usec: for the agent alone, in the boot that stands beside them. "byHand" is "drain" or
  * "force"; a manual notice that drains has always one, also where an older agent left it out. "resources" are the names of all
  * machines of an event that names others, too. */

@@ -1074,9 +1074,12 @@ static const Notice queue_notice = { .id = (char *) "e", .kind = NOTICE_SPOT, .s
 static int queue_told(const KubeObject *o) {
         QueueFacts facts = { 0 };
 
-        queue_told_of_node((const KubeNode *) o, &queue_notice, FUZZ_NOW, &facts);
-        assert_true(facts.is_told && facts.is_drained && !facts.is_overruled);
-        return done_text(queue_told_node_body((const KubeNode *) o, &queue_notice));
+        int r;
+
+        queue_told_of_node((const KubeNode *) o, &queue_notice, INTERRUPTION_DELETE_TERMINATE, FUZZ_NOW, &facts);
+        assert_true(facts.on_node.is_told && facts.on_node.is_begun && !facts.is_overruled);
+        r = done_text(queue_told_cancel_body((const KubeNode *) o));
+        return r < 0 ? r : done_text(queue_told_node_body((const KubeNode *) o, &queue_notice));
 }
 
 static int do_queue_told(void) {

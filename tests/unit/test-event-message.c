@@ -21,7 +21,9 @@ TEST_CASE(test_kinds) {
                 { { .kind = FAKE_AWS_EVENT_RESERVATION, .until_wall_usec = AT + USEC_PER_HOUR }, EVENT_MESSAGE_SPOT, "terminate",
                   AT + USEC_PER_HOUR, NOTICE_SPOT },
                 { { .kind = FAKE_AWS_EVENT_REBALANCE }, EVENT_MESSAGE_REBALANCE, "", 0, NOTICE_REBALANCE },
-                { { .kind = FAKE_AWS_EVENT_STATE, .action = "stopping" }, EVENT_MESSAGE_STATE_CHANGE, "stopping", 0, _NOTICE_KIND_INVALID },
+                { { .kind = FAKE_AWS_EVENT_STATE, .action = "stopping" }, EVENT_MESSAGE_STATE_CHANGE, "stopping", 0, NOTICE_SHUTDOWN },
+                { { .kind = FAKE_AWS_EVENT_STATE, .action = "shutting-down" }, EVENT_MESSAGE_STATE_CHANGE, "shutting-down", 0, NOTICE_SHUTDOWN },
+                { { .kind = FAKE_AWS_EVENT_STATE, .action = "stopped" }, EVENT_MESSAGE_STATE_CHANGE, "stopped", 0, _NOTICE_KIND_INVALID },
                 { { .kind = FAKE_AWS_EVENT_HEALTH, .until_wall_usec = AT + USEC_PER_DAY }, EVENT_MESSAGE_HEALTH, "terminate",
                   AT + USEC_PER_DAY, NOTICE_MAINTENANCE },
                 { { .kind = FAKE_AWS_EVENT_HEALTH, .action = "AWS_EC2_SYSTEM_REBOOT_MAINTENANCE_SCHEDULED", .until_wall_usec = AT },
@@ -29,7 +31,7 @@ TEST_CASE(test_kinds) {
                 { { .kind = FAKE_AWS_EVENT_HEALTH, .action = "AWS_EC2_PERSISTENT_INSTANCE_RETIREMENT_SCHEDULED", .until_wall_usec = AT },
                   EVENT_MESSAGE_HEALTH, "stop", AT, NOTICE_MAINTENANCE },
                 { { .kind = FAKE_AWS_EVENT_HEALTH, .status = "closed", .until_wall_usec = AT }, EVENT_MESSAGE_HEALTH, "terminate", AT,
-                  _NOTICE_KIND_INVALID },
+                  NOTICE_MAINTENANCE },
                 { { .kind = FAKE_AWS_EVENT_TERMINATE_ACTION, .group = "g", .hook = "h" }, EVENT_MESSAGE_ASG_TERMINATE, "", 0,
                   NOTICE_SCALE_IN },
                 { { .kind = FAKE_AWS_EVENT_LAUNCH_ACTION, .group = "g", .hook = "h" }, EVENT_MESSAGE_ASG_LAUNCH, "", 0,
@@ -61,6 +63,42 @@ TEST_CASE(test_kinds) {
         }
 }
 
+/* Every message about one scheduled change gives the same notice, whichever copy it is, also the one that calls it off; another change
+ * gives another. */
+TEST_CASE(test_health_id) {
+        static const struct {
+                const char *what;
+                FakeAwsEvent event;
+                bool same;
+        } rows[] = {
+                { "a copy through another region", { .id = "copy", .envelope_region = "us-west-2" }, true },
+                { "it is moved", { .id = "moved", .until_wall_usec = AT + USEC_PER_DAY }, true },
+                { "it is called off", { .id = "closed", .status = "closed" }, true },
+                { "another event", { .communication = "another" }, false },
+        };
+        FakeAwsEvent first = { .kind = FAKE_AWS_EVENT_HEALTH, .instance = ID, .wall_usec = AT, .until_wall_usec = AT + USEC_PER_HOUR };
+        _cleanup_(notice_freep) Notice *known = NULL;
+
+        for (size_t i = 0; i <= ELEMENTSOF(rows); i++) {
+                FakeAwsEvent e = i == 0 ? first : rows[i - 1].event;
+                _cleanup_free_ char *text = NULL;
+                _cleanup_(event_message_done) EventMessage m = { 0 };
+                _cleanup_(notice_freep) Notice *n = NULL;
+
+                e.kind = first.kind;
+                e.instance = first.instance;
+                e.wall_usec = first.wall_usec;
+                text = fake_aws_event(&e);
+                assert_return_code(event_message_parse(text, strlen(text), &m), 0);
+                assert_return_code(event_message_notice(&m, ID, &n), 0);
+                if (i == 0) {
+                        assert_int_equal(n->until_usec, first.until_wall_usec + 2 * USEC_PER_HOUR);
+                        known = TAKE_PTR(n);
+                } else if (streq(n->id, known->id) != rows[i - 1].same)
+                        fail_msg("%s: %s, and it was %s", rows[i - 1].what, n->id, known->id);
+        }
+}
+
 TEST_CASE(test_unreadable) {
         static const char *const texts[] = {
                 "",
@@ -87,6 +125,7 @@ TEST_CASE(test_unreadable) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_kinds),
+                cmocka_unit_test(test_health_id),
                 cmocka_unit_test(test_unreadable),
         };
 

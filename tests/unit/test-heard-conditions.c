@@ -87,10 +87,10 @@ TEST_CASE(test_texts) {
         print_message("the reason of a maintenance is the cause, and nothing is said of a time that is not known\n");
         assert_text(HEARD_SAY_DRAINING, M, NULL, &window, CONDITION_REASON_WINDOW,
                     "vesper-coordinator evicts this node's pods, and leaves its machine to its cloud"
-                    ": the interruption queue announced the end of its machine (maintenance)");
+                    ": the interruption queue announced a change of its machine (maintenance)");
         assert_text(HEARD_SAY_DRAINING, D, NULL, &window, US,
                     "vesper-coordinator evicts this node's pods, and leaves its machine to its cloud"
-                    ": the interruption queue announced the end of its machine (maintenance)");
+                    ": the interruption queue announced a change of its machine (maintenance)");
         print_message("a later leader does not write its ignorance over figures, and figures over anything\n");
         assert_text(HEARD_SAY_DRAINED, E, &said, &no_figures, NULL, NULL);
         assert_text(HEARD_SAY_DRAINED, E, &said, &words, US,
@@ -111,7 +111,9 @@ TEST_CASE(test_sentences) {
                 { HEARD_SAY_PLANNED, P, "waits, before it drains this node, until load balancers have let go of it" ANNOUNCED },
                 { HEARD_SAY_BEHIND_AGENT, P, "waits, before it drains this node, until its agent, which drains it now, makes no more progress" ANNOUNCED },
                 { HEARD_SAY_HANDED_OVER, P,
-                  "no longer drains this node by itself: a NodePool selects it now, or it has a NodeClaim, which is deleted so that the node is removed" ANNOUNCED },
+                  "no longer drains this node by itself: a NodePool selects it now, or its NodeClaim is deleted so that the node is removed" ANNOUNCED },
+                { HEARD_SAY_LATER, P, "drains this node when that comes near ([Interruption] BeforeSec=), and keeps it" ANNOUNCED },
+                { HEARD_SAY_REMOVED_LATER, P, "deletes this node's NodeClaim when that comes near, so that the node is removed and replaced" ANNOUNCED },
                 { HEARD_SAY_EXPIRED, E, "stopped draining this node, as the announced time has passed" ANNOUNCED },
                 { HEARD_SAY_OVERRULED, D, "stopped draining this node: somebody made it schedulable; what was announced is not acted upon again" },
         };

@@ -9,7 +9,7 @@
 
 /* A node that no pool wants, Ready and open, of which an end in two minutes was told, and nothing has been done. */
 TEST_CASE(test_decide) {
-        Notice spot, hook, hibernation, *notice;
+        Notice spot, hook, hibernation, stop, reboot, retirement, *notice;
         Interruption heard;
         HeardFacts f;
         usec_t until;
@@ -17,6 +17,9 @@ TEST_CASE(test_decide) {
         notice = &spot;
         spot = (Notice){ .id = (char *) "e/i-1", .kind = NOTICE_SPOT, .action = (char *) "terminate", .announced_usec = NOW + MINUTES(2) };
         hook = (Notice){ .id = (char *) "h/i-1", .kind = NOTICE_SCALE_IN, .action = (char *) "terminate" };
+        stop = (Notice){ .id = (char *) "s/i-1", .kind = NOTICE_SPOT, .action = (char *) "stop", .announced_usec = NOW + MINUTES(2) };
+        reboot = (Notice){ .id = (char *) "r/i-1", .kind = NOTICE_MAINTENANCE, .action = (char *) "reboot", .announced_usec = NOW + MINUTES(90), .until_usec = NOW + MINUTES(210) };
+        retirement = (Notice){ .id = (char *) "t/i-1", .kind = NOTICE_MAINTENANCE, .action = (char *) "terminate", .announced_usec = NOW + MINUTES(90) };
         hibernation = (Notice){ .id = (char *) "z/i-1", .kind = NOTICE_SPOT, .action = (char *) "hibernate" };
 
 #define ROW(what, of, as, expected, expected_until, ...) \
@@ -26,7 +29,9 @@ TEST_CASE(test_decide) {
                 heard = (Interruption){ .notice = notice, .phase = interruption_phase_from_string(as), .boot_id = (char *) "b" }; \
                 f = (HeardFacts){ .heard = &heard, \
                                   .drains = true, \
-                                  .deletes_claims = true, \
+                                  .acts = true, \
+                                  .deletes = notice_ends_for_good(notice), \
+                                  .before_usec = USEC_PER_HOUR, \
                                   .is_ready = true, \
                                   .is_claim_told = true, \
                                   .is_unschedulable = !streq(as, "Planned"), \
@@ -79,14 +84,59 @@ TEST_CASE(test_decide) {
         ROW("adopted, and told", spot, "Draining", KEEP, SPOT_UNTIL, f.is_wanted = f.is_managed = true);
         ROW("adopted, and told long ago", spot, "Draining", END, USEC_INFINITY, f.is_managed = true; f.wall_usec = NOW + MINUTES(12));
         ROW("adopted, overruled", spot, "Released", KEEP, SPOT_UNTIL, f.is_managed = true; f.is_claim_told = false);
-        ROW("adopted, where no claim is deleted", spot, "Draining", END, SPOT_UNTIL, f.is_managed = true; f.deletes_claims = false);
+        ROW("adopted, where no claim is deleted", spot, "Draining", END, USEC_INFINITY, f.is_managed = true; f.acts = false);
         ROW("adopted, and being removed", spot, "Draining", NOTHING, USEC_INFINITY, f.is_managed = f.is_deleted = true);
+#define HELD f.is_managed = f.is_wanted = true
+#define REBOOT_UNTIL OUTLIVED(NOW + MINUTES(210))
+#define STARTED f.wall_usec = NOW + MINUTES(100)
+        ROW("managed, a stop", stop, "Planned", CORDON, SPOT_UNTIL, HELD);
+        ROW("managed, a stop, cordoned", stop, "Draining", DRAIN, SPOT_UNTIL, HELD);
+        ROW("managed, a stop, drained", stop, "Drained", KEEP, SPOT_UNTIL, HELD);
+        ROW("managed, a stop, and the machine is off for an hour", stop, "Drained", KEEP, USEC_INFINITY, HELD; f.is_ready = false; f.wall_usec = NOW + MINUTES(62));
+        ROW("managed, a stop, and it is back", stop, "Drained", END, USEC_INFINITY, HELD; f.is_of_other_boot = true);
+        ROW("managed, a stop that does not come", stop, "Drained", END, USEC_INFINITY, HELD; f.wall_usec = NOW + MINUTES(12));
+        ROW("managed, a stop, where that deletes the claim", stop, "Planned", HAND_OVER, SPOT_UNTIL, HELD; f.deletes = true; f.is_claim_told = false);
+        ROW("managed, a stop, and it is being deleted for something else", stop, "Draining", KEEP, SPOT_UNTIL, HELD; f.is_going = true);
+        ROW("managed, a stop, never", stop, "Planned", END, USEC_INFINITY, HELD; f.acts = false);
+        ROW("managed, opened by a person", stop, "Draining", OVERRULE, SPOT_UNTIL, HELD; f.is_unschedulable = false);
+        ROW("managed, a hibernation", hibernation, "Planned", CORDON, USEC_INFINITY, HELD);
+
+        ROW("a reboot in ninety minutes", reboot, "Planned", WAIT, NOW + MINUTES(30), (void) 0);
+        ROW("managed, a reboot in ninety minutes", reboot, "Planned", WAIT, NOW + MINUTES(30), HELD);
+        ROW("a person has opened the node for another reason", reboot, "Planned", WAIT, NOW + MINUTES(30), HELD; f.is_agent_overruled = true);
+        ROW("in an hour", reboot, "Planned", CORDON, REBOOT_UNTIL, HELD; f.wall_usec = NOW + MINUTES(30));
+        ROW("booted long before", reboot, "Planned", WAIT, NOW + MINUTES(30), HELD; f.is_of_other_boot = true);
+        ROW("booted when it is drained, before its time", reboot, "Drained", ANEW, USEC_INFINITY, HELD; f.is_of_other_boot = true; f.wall_usec = NOW + MINUTES(80));
+        ROW("the same, and a person had opened it", reboot, "Released", KEEP, REBOOT_UNTIL, HELD; f.is_of_other_boot = true; f.wall_usec = NOW + MINUTES(80));
+        ROW("rebooted as was announced", reboot, "Drained", END, USEC_INFINITY, HELD; f.is_of_other_boot = true; STARTED);
+        ROW("in its window, and not rebooted yet", reboot, "Drained", KEEP, REBOOT_UNTIL, HELD; STARTED);
+        ROW("its window has closed, and it was not rebooted", reboot, "Drained", END, USEC_INFINITY, HELD; f.wall_usec = REBOOT_UNTIL);
+        ROW("called off", reboot, "Cancelled", END, USEC_INFINITY, HELD; f.is_marked = true);
+        ROW("of no pool, called off", reboot, "Cancelled", END, USEC_INFINITY, f.is_marked = true);
+        ROW("of no pool, a retirement in ninety minutes", retirement, "Planned", WAIT, NOW + MINUTES(30), (void) 0);
+        ROW("of no pool, a retirement in an hour", retirement, "Planned", CORDON, OUTLIVED(NOW + MINUTES(90)), f.wall_usec = NOW + MINUTES(30));
         ROW("being deleted by somebody", spot, "Draining", DRAIN, SPOT_UNTIL, f.is_deleted = true);
+}
+
+/* A window that never closes closes a day after it has opened. */
+TEST_CASE(test_window) {
+        Notice n = { .announced_usec = NOW };
+
+        assert_int_equal(notice_window_end(&n), NOW);
+        n.until_usec = NOW - 1;
+        assert_int_equal(notice_window_end(&n), NOW);
+        n.until_usec = NOW + MINUTES(7);
+        assert_int_equal(notice_window_end(&n), NOW + MINUTES(7));
+        n.until_usec = NOW + 365 * USEC_PER_DAY;
+        assert_int_equal(notice_window_end(&n), NOW + NOTICE_WINDOW_MAX_USEC);
+        n.announced_usec = 0;
+        assert_int_equal(notice_window_end(&n), USEC_INFINITY);
 }
 
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_decide),
+                cmocka_unit_test(test_window),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

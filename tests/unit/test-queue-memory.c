@@ -63,17 +63,17 @@ TEST_CASE(test_unknown) {
         bench_done(&b);
 }
 
-TEST_CASE(test_written) {
+TEST_CASE(test_writes) {
         char text[32];
         Bench b;
 
         bench_init(&b);
         for (unsigned i = 0; i < MANY; i++)
-                assert_non_null(queue_memory_note_written(&b.memory, name(text, i)));
-        assert_ptr_equal(queue_memory_note_written(&b.memory, name(text, 7)), queue_memory_written(&b.memory, name(text, 7)));
-        assert_non_null(queue_memory_note_written(&b.memory, "newest"));
-        assert_int_equal(hashmap_size(b.memory.written), MANY);
-        assert_non_null(queue_memory_written(&b.memory, "newest"));
+                assert_int_equal(queue_memory_begin_write(&b.memory, name(text, i)), 1);
+        assert_int_equal(queue_memory_begin_write(&b.memory, name(text, 7)), 0);
+        assert_int_equal(queue_memory_begin_write(&b.memory, "newest"), -ENOMEM);
+        queue_memory_end_write(&b.memory, name(text, 7));
+        assert_int_equal(queue_memory_begin_write(&b.memory, "newest"), 1);
         bench_done(&b);
 }
 
@@ -93,7 +93,7 @@ TEST_CASE(test_poison) {
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_unknown),
-                cmocka_unit_test(test_written),
+                cmocka_unit_test(test_writes),
                 cmocka_unit_test(test_poison),
         };
         return cmocka_run_group_tests_name("queue-memory", tests, NULL, NULL);

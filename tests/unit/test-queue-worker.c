@@ -106,8 +106,7 @@ TEST_CASE(test_only_told) {
 
         open_with(&r, 1);
         send_for(&r, FAKE_AWS_EVENT_REBALANCE, "n0", NULL);
-        send_for(&r, FAKE_AWS_EVENT_SPOT, "n0", "stop");
-        send_for(&r, FAKE_AWS_EVENT_STATE, "n0", "stopping");
+        send_for(&r, FAKE_AWS_EVENT_STATE, "n0", "running");
         send(&r, FAKE_AWS_EVENT_REBALANCE, FOREIGN, NULL);
         rig_run(r.rig, 5 * USEC_PER_SEC);
         assert_true(rig_has_event(r.rig, "n0", "NoticeReported"));

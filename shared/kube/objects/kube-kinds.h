@@ -62,6 +62,9 @@ bool kube_node_is_ready(const KubeNode *n);                                 /* R
 const Interruption *kube_node_interruption(const KubeNode *n);
 /* The same, if it is neither withdrawn nor released by a person. Borrowed. */
 const Interruption *kube_node_standing_interruption(const KubeNode *n);
+/* Returns what stands as ANNOTATION_HEARD, if it was written in that boot, and is neither called off nor overruled by a person. NULL: there
+ * is none. Borrowed. */
+const Interruption *kube_node_standing_heard(const KubeNode *n);
 /* Returns true if i was written in another boot than the one that the kubelet reports. */
 bool kube_node_has_booted_since(const KubeNode *n, const Interruption *i);
 bool kube_node_is_unmanaged(const KubeNode *n); /* ANNOTATION_UNMANAGED is "true" */

@@ -174,6 +174,10 @@ const Interruption *kube_node_standing_interruption(const KubeNode *n) {
         return i && !interruption_is_over(i) ? i : NULL;
 }
 
+const Interruption *kube_node_standing_heard(const KubeNode *n) {
+        return n->heard && !kube_node_has_booted_since(n, n->heard) && !interruption_is_over(n->heard) ? n->heard : NULL;
+}
+
 bool kube_node_is_unmanaged(const KubeNode *n) {
         return streq_ptr(object_meta_annotation(&n->object.meta, ANNOTATION_UNMANAGED), "true");
 }

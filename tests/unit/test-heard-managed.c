@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cmocka-test.h"
+#include "fake-json.h"
+#include "heard-rule.h"
+#include "marks.h"
+#include "queue-rig.h"
+
+/* What the interruption queue tells of a managed node that comes back from it: the node is drained and kept. */
+
+#define S USEC_PER_SEC
+#define NODE "n0"
+#define REBOOT "AWS_EC2_SYSTEM_REBOOT_MAINTENANCE_SCHEDULED"
+#define RETIREMENT "AWS_EC2_INSTANCE_RETIREMENT_SCHEDULED"
+
+typedef struct Room {
+        QueueRig q;
+        CoordinatorRig *rig; /* of the queue's rig */
+        char *instance;      /* of NODE */
+} Room;
+
+static void room_open(Room *r, const char *setting) {
+        *r = (Room){ .instance = rig_instance(NODE) };
+        queue_rig_init(&r->q);
+        r->rig = r->q.rig;
+        r->rig->settings[0] = (char *) setting;
+        rig_begin(r->rig, 2, NULL);
+        fake_merge(r->rig->cluster, FAKE_NODES, NULL, NODE, "{'status':{'nodeInfo':{'bootID':'first'}}}");
+        fake_add_pod(r->rig->cluster,
+                     &(FakePod){ .name = "web", .node = NODE, .app = "web", .owner_kind = "ReplicaSet", .owner = "web", .grace_sec = 20, .stop_sec = 3 });
+        rig_run(r->rig, S);
+}
+
+static void room_close(Room *r) {
+        queue_rig_done(&r->q);
+        free(r->instance);
+}
+
+static void send_kind(Room *r, FakeAwsEventKind kind, const char *action, const char *id) {
+        queue_rig_send(&r->q, (FakeAwsEvent){ .kind = kind, .instance = r->instance, .action = action, .id = id });
+}
+
+/* One scheduled change: every message of that id is about it. */
+static void send_change(Room *r, const char *code, usec_t in_usec, const char *id, const char *status) {
+        queue_rig_send(&r->q, (FakeAwsEvent){ .kind = FAKE_AWS_EVENT_HEALTH,
+                                              .instance = r->instance,
+                                              .action = code,
+                                              .communication = id,
+                                              .id = id,
+                                              .status = status,
+                                              .until_wall_usec = (loop_wall(r->rig->w.loop) + in_usec) / S * S });
+}
+
+static const char *annotation(const cJSON *o, const char *key) {
+        return fj_string(o, "metadata", "annotations", key, NULL);
+}
+
+static const char *on_claim(Room *r) {
+        return annotation(rig_claim(r->rig, NODE), ANNOTATION_INTERRUPTION);
+}
+
+static const char *on_node(Room *r) {
+        return annotation(rig_node(r->rig, NODE), ANNOTATION_HEARD);
+}
+
+static bool says(const char *text, const char *part) {
+        return text && strstr(text, part);
+}
+
+static bool is_cordoned(Room *r) {
+        return cJSON_IsTrue(fj_get(rig_node(r->rig, NODE), "spec", "unschedulable", NULL));
+}
+
+static bool has_pod(Room *r) {
+        return fake_get(r->rig->cluster, FAKE_PODS, "default", "web");
+}
+
+static bool is_said(Room *r, const char *type) {
+        return streq_ptr(rig_condition(rig_node(r->rig, NODE), type), "True");
+}
+
+static void boot(Room *r, const char *boot_id) {
+        fake_merge(r->rig->cluster, FAKE_NODES, NULL, NODE, "{'status':{'nodeInfo':{'bootID':'%s'}}}", boot_id);
+        rig_run(r->rig, 2 * S);
+}
+
+/* It is the cluster's still, whatever was announced. */
+static void assert_kept(Room *r) {
+        assert_non_null(rig_node(r->rig, NODE));
+        assert_null(fj_string(rig_node(r->rig, NODE), "metadata", "deletionTimestamp", NULL));
+        assert_null(fj_string(rig_claim(r->rig, NODE), "metadata", "deletionTimestamp", NULL));
+        assert_true(rig_is_adopted(r->rig, NODE));
+        assert_int_equal(rig_machine(r->rig, NODE)->n_terminated, 0);
+}
+
+static void assert_open(Room *r) {
+        assert_kept(r);
+        assert_null(on_claim(r));
+        assert_null(on_node(r));
+        assert_null(annotation(rig_node(r->rig, NODE), ANNOTATION_CORDONED_BY_COORDINATOR));
+        assert_false(is_cordoned(r));
+        rig_run(r->rig, 15 * S); /* what was said is taken back in the background */
+        assert_false(is_said(r, CONDITION_MAINTENANCE_PLANNED) || is_said(r, CONDITION_MAINTENANCE_IN_PROGRESS) ||
+                     is_said(r, CONDITION_DRAIN_IN_PROGRESS) || is_said(r, CONDITION_DRAINED));
+}
+
+static void assert_drained(Room *r) {
+        assert_kept(r);
+        assert_true(is_cordoned(r));
+        assert_false(has_pod(r));
+        assert_true(says(on_node(r), "\"phase\":\"Drained\""));
+}
+
+/* A stop, a hibernation, and an instance that stops without any notice: one drain each; and it is back when its machine is. */
+TEST_CASE(test_stops) {
+        static const struct {
+                FakeAwsEventKind kind;
+                const char *action, *told;
+        } rows[] = {
+                { FAKE_AWS_EVENT_SPOT, "stop", "\"action\":\"stop\"" },
+                { FAKE_AWS_EVENT_SPOT, "hibernate", "\"action\":\"hibernate\"" },
+                { FAKE_AWS_EVENT_STATE, "stopping", "\"action\":\"stop\"" },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                Room r;
+
+                print_message("%s\n", rows[i].action);
+                room_open(&r, NULL);
+                send_kind(&r, rows[i].kind, rows[i].action, "e1");
+                rig_run(r.rig, S);
+                assert_true(says(on_claim(&r), rows[i].told));
+                assert_true(is_cordoned(&r));
+                assert_true(rig_event_says(r.rig, NODE, "InterruptionAnnounced", "drained by then, and kept"));
+                rig_run(r.rig, 10 * S);
+                assert_drained(&r);
+                /* That it stops is no second notice. */
+                send_kind(&r, FAKE_AWS_EVENT_STATE, "stopping", "e2");
+                rig_run(r.rig, 5 * S);
+                assert_true(rig_event_says(r.rig, NODE, "NoticeReported", "looks at the machine anew"));
+                assert_drained(&r);
+                assert_int_equal(rig_evictions(r.rig, 201), 1);
+                print_message("it is off: its node is not repaired\n");
+                rig_machine(r.rig, NODE)->state = INSTANCE_OFF;
+                fake_cluster_set_kubelet(r.rig->cluster, NODE, false);
+                rig_run(r.rig, 2 * USEC_PER_HOUR);
+                assert_drained(&r);
+                print_message("it is back\n");
+                rig_machine(r.rig, NODE)->state = INSTANCE_PRESENT;
+                boot(&r, "second");
+                fake_cluster_set_kubelet(r.rig->cluster, NODE, true);
+                rig_run(r.rig, 30 * S);
+                assert_open(&r);
+                assert_int_equal(fake_sqs_n_messages(r.q.sqs, "q"), 0);
+                room_close(&r);
+        }
+}
+
+/* Resumed, it has the boot of before; and a stop that does not come is outlived. */
+TEST_CASE(test_outlived) {
+        static const char *const actions[] = { "stop", "hibernate" };
+
+        for (size_t i = 0; i < ELEMENTSOF(actions); i++) {
+                Room r;
+
+                room_open(&r, NULL);
+                send_kind(&r, FAKE_AWS_EVENT_SPOT, actions[i], "e1");
+                rig_run(r.rig, 15 * S);
+                assert_drained(&r);
+                rig_run(r.rig, HEARD_OUTLIVED_USEC + 2 * USEC_PER_MINUTE);
+                assert_open(&r);
+                room_close(&r);
+        }
+}
+
+/* It stands on the claim for days, and the Node says so; an hour before its time the node is drained; and it opens when it has rebooted. */
+TEST_CASE(test_reboot) {
+        Room r;
+
+        room_open(&r, NULL);
+        send_change(&r, REBOOT, 40 * USEC_PER_HOUR, "e1", NULL);
+        rig_run(r.rig, 15 * S);
+        assert_true(says(on_claim(&r), "\"action\":\"reboot\"") && says(on_claim(&r), "\"until\":"));
+        assert_null(on_node(&r));
+        assert_false(is_cordoned(&r));
+        assert_true(is_said(&r, CONDITION_MAINTENANCE_PLANNED));
+        assert_true(rig_event_says(r.rig, NODE, "InterruptionAnnounced", "[Interruption] BeforeSec="));
+        rig_kill(r.rig, 0);
+        rig_start(r.rig, 1);
+        print_message("somebody else reboots it meanwhile: that is not it\n");
+        rig_run(r.rig, USEC_PER_HOUR);
+        boot(&r, "second");
+        assert_true(says(on_claim(&r), "\"action\":\"reboot\""));
+        rig_run(r.rig, 37 * USEC_PER_HOUR);
+        assert_false(is_cordoned(&r));
+        assert_kept(&r);
+        print_message("an hour before\n");
+        rig_run(r.rig, USEC_PER_HOUR + 30 * USEC_PER_SEC);
+        assert_drained(&r);
+        print_message("it boots before its time: that is not it either\n");
+        boot(&r, "third");
+        rig_run(r.rig, 30 * S);
+        assert_drained(&r);
+        print_message("its time has come, and it has not rebooted yet\n");
+        rig_run(r.rig, USEC_PER_HOUR + 20 * USEC_PER_MINUTE);
+        assert_true(is_cordoned(&r));
+        boot(&r, "fourth");
+        rig_run(r.rig, 5 * S);
+        assert_open(&r);
+        room_close(&r);
+}
+
+/* AWS takes it back, or moves it: before its drain has begun, and after. */
+TEST_CASE(test_called_off) {
+        Room r;
+
+        room_open(&r, NULL);
+        send_change(&r, REBOOT, 5 * USEC_PER_HOUR, "e1", NULL);
+        rig_run(r.rig, 5 * S);
+        assert_non_null(on_claim(&r));
+        send_change(&r, REBOOT, 5 * USEC_PER_HOUR, "another", "closed");
+        rig_run(r.rig, 5 * S);
+        assert_non_null(on_claim(&r));
+        send_change(&r, REBOOT, 5 * USEC_PER_HOUR, "e1", "closed");
+        rig_run(r.rig, 5 * S);
+        assert_open(&r);
+
+        send_change(&r, REBOOT, 5 * USEC_PER_HOUR, "e2", NULL);
+        rig_run(r.rig, 5 * S);
+        send_change(&r, REBOOT, 9 * USEC_PER_HOUR, "e2", NULL);
+        rig_run(r.rig, 5 * USEC_PER_HOUR);
+        assert_false(is_cordoned(&r));
+        rig_run(r.rig, 3 * USEC_PER_HOUR + USEC_PER_MINUTE);
+        assert_drained(&r);
+        send_change(&r, REBOOT, 0, "e2", "closed");
+        rig_run(r.rig, 10 * S);
+        assert_open(&r);
+        room_close(&r);
+}
+
+/* What ends the machine: its claim is deleted for that, and not before it is near. */
+TEST_CASE(test_retirement) {
+        static const struct {
+                const char *setting, *code;
+        } rows[] = {
+                { NULL, RETIREMENT },
+                { "Interruption.Delete=always", REBOOT },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                Room r;
+
+                room_open(&r, rows[i].setting);
+                send_change(&r, rows[i].code, 5 * USEC_PER_HOUR, "e1", NULL);
+                rig_run(r.rig, 20 * S);
+                assert_true(is_said(&r, CONDITION_MAINTENANCE_PLANNED));
+                rig_run(r.rig, 4 * USEC_PER_HOUR - USEC_PER_MINUTE);
+                assert_kept(&r);
+                assert_false(is_cordoned(&r));
+                rig_run(r.rig, USEC_PER_MINUTE);
+                assert_true(rig_wait_gone(r.rig, NODE, 2 * USEC_PER_MINUTE));
+                room_close(&r);
+        }
+}
+
+/* The instance is ended by somebody: the node is drained as far as time allows, and goes with its machine. */
+TEST_CASE(test_shutting_down) {
+        Room r;
+
+        room_open(&r, NULL);
+        send_kind(&r, FAKE_AWS_EVENT_STATE, "shutting-down", "e1");
+        rig_run(r.rig, S);
+        assert_true(is_cordoned(&r));
+        assert_true(rig_wait_gone(r.rig, NODE, USEC_PER_MINUTE));
+        assert_int_equal(rig_evictions(r.rig, 201), 1);
+        room_close(&r);
+}
+
+/* Nothing is lost when a later notice takes more from the machine, or when two stand. */
+TEST_CASE(test_two) {
+        Room r;
+
+        room_open(&r, NULL);
+        send_change(&r, REBOOT, 5 * USEC_PER_HOUR, "e1", NULL);
+        rig_run(r.rig, 5 * S);
+        send_kind(&r, FAKE_AWS_EVENT_SPOT, "stop", "e2");
+        rig_run(r.rig, 15 * S);
+        assert_drained(&r);
+        assert_true(says(on_claim(&r), "\"action\":\"reboot\"") && says(on_node(&r), "\"action\":\"stop\""));
+        boot(&r, "second");
+        rig_run(r.rig, 15 * S);
+        assert_false(is_cordoned(&r));
+        assert_null(on_node(&r));
+        assert_true(says(on_claim(&r), "\"action\":\"reboot\"") && is_said(&r, CONDITION_MAINTENANCE_PLANNED));
+        send_kind(&r, FAKE_AWS_EVENT_SPOT, "terminate", "e3");
+        assert_true(rig_wait_gone(r.rig, NODE, USEC_PER_MINUTE));
+        room_close(&r);
+}
+
+/* A person opens it: nothing is done about this one again. */
+TEST_CASE(test_overruled) {
+        Room r;
+
+        room_open(&r, NULL);
+        send_kind(&r, FAKE_AWS_EVENT_SPOT, "stop", "e1");
+        rig_run(r.rig, S);
+        fake_merge(r.rig->cluster, FAKE_NODES, NULL, NODE, "{'spec':{'unschedulable':false}}");
+        rig_run(r.rig, 20 * S);
+        assert_kept(&r);
+        assert_false(is_cordoned(&r));
+        assert_true(says(on_node(&r), "\"phase\":\"Released\""));
+        rig_run(r.rig, HEARD_OUTLIVED_USEC + 2 * USEC_PER_MINUTE);
+        assert_open(&r);
+        room_close(&r);
+}
+
+/* Its leader dies anywhere between the message and the cordon. */
+TEST_CASE(test_leader_dies) {
+        for (usec_t after = 0; after < 200 * USEC_PER_MSEC; after += 10 * USEC_PER_MSEC) {
+                Room r;
+
+                room_open(&r, NULL);
+                send_kind(&r, FAKE_AWS_EVENT_SPOT, "stop", "e1");
+                rig_run(r.rig, after);
+                rig_kill(r.rig, 0);
+                rig_start(r.rig, 1);
+                rig_run(r.rig, 60 * S);
+                assert_drained(&r);
+                assert_int_equal(fake_sqs_n_messages(r.q.sqs, "q"), 0);
+                room_close(&r);
+        }
+}
+
+int main(void) {
+        static const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_stops),      cmocka_unit_test(test_outlived),   cmocka_unit_test(test_reboot),
+                cmocka_unit_test(test_called_off), cmocka_unit_test(test_retirement), cmocka_unit_test(test_shutting_down),
+                cmocka_unit_test(test_two),        cmocka_unit_test(test_overruled),  cmocka_unit_test(test_leader_dies),
+        };
+
+        return cmocka_run_group_tests_name("heard-managed", tests, NULL, NULL);
+}
