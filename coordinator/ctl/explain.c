@@ -579,7 +579,7 @@ static void read_node(Explain *x) {
         if (x->claim ? x->claim->object.meta.deletion_usec == 0 : !is_ours(x) && !x->pool && !kube_node_is_unmanaged(n))
                 x->heard = n->heard;
         x->is_heard = x->heard && !interruption_is_over(x->heard) && x->heard->phase != INTERRUPTION_PLANNED;
-        if (x->claim && x->claim->object.meta.deletion_usec == 0 && !x->is_heard)
+        if (x->claim && x->claim->object.meta.deletion_usec == 0 && !x->is_heard && x->claim->heard && !interruption_is_over(x->claim->heard))
                 x->announced = x->claim->heard;
         if (!x->announced && x->heard && x->heard->phase == INTERRUPTION_PLANNED)
                 x->announced = x->heard;

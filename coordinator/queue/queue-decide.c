@@ -9,7 +9,7 @@ static const char *const act_names[_QUEUE_ACT_MAX] = {
         [QUEUE_ASK] = "ask",         [QUEUE_WAIT] = "wait", [QUEUE_SOON] = "soon",
         [QUEUE_FOREIGN] = "foreign", [QUEUE_LEAVE] = "leave",
         [QUEUE_WRITE_NODE] = "write on node", [QUEUE_KNOWN] = "known",
-        [QUEUE_TAKE_BACK] = "take back", [QUEUE_CANCEL_NODE] = "cancel on node",
+        [QUEUE_MAKE_ROOM] = "make room", [QUEUE_TAKE_BACK] = "take back", [QUEUE_CANCEL_NODE] = "cancel on node",
 };
 
 const char *queue_act_to_string(QueueAct a) {
@@ -67,7 +67,7 @@ static QueueAct decide_deleting(const EventMessage *m, const Notice *notice, con
 
 /* The message says another time of what stands there, and nothing was done for it yet. */
 static bool is_moved(const QueueTold *told, const Notice *notice) {
-        return told->is_same && !told->is_begun && told->usec != notice_announced(notice);
+        return told->is_same && !told->is_over && !told->is_begun && notice_announced(notice) != USEC_INFINITY && told->own_usec != notice_announced(notice);
 }
 
 /* What the node is drained for later, or comes back from. */
@@ -81,10 +81,12 @@ static QueueAct decide_kept(const Notice *notice, const QueueFacts *facts, const
                 return is_moved(told, notice) ? QUEUE_WRITE : QUEUE_NOTHING;
         if (facts->on_node.is_same)
                 return is_moved(&facts->on_node, notice) ? QUEUE_WRITE_NODE : QUEUE_NOTHING;
-        if (!told->is_told || (deletes && !told->deletes))
+        if (!told->is_told)
                 return QUEUE_WRITE;
+        if (deletes && !told->deletes)
+                return told->is_on_node || !facts->has_node || facts->on_node.is_told ? QUEUE_WRITE : QUEUE_MAKE_ROOM;
         /* That one stands on the Node, too, and ends there: this one comes after it. */
-        if (told->is_begun && !notice_is_now(notice) && notice_announced(notice) > usec_add(told->usec, QUEUE_OUTLIVED_USEC))
+        if (told->is_on_node && !notice_is_now(notice) && notice_announced(notice) > usec_add(told->usec, QUEUE_OUTLIVED_USEC))
                 return QUEUE_WRITE;
         if (deletes || (told->deletes && told->usec <= notice_announced(notice)))
                 return told->usec <= notice_announced(notice) ? tell(facts, QUEUE_KNOWN) : QUEUE_WRITE;
@@ -93,11 +95,13 @@ static QueueAct decide_kept(const Notice *notice, const QueueFacts *facts, const
 
 /* A message that says that its change is over is not told from one that calls it off. */
 static QueueAct decide_called_off(const QueueFacts *facts) {
-        if (facts->is_going)
+        const QueueTold *told = facts->on_node.is_same ? &facts->on_node : &facts->told;
+
+        if (!told->is_same || facts->is_going || told->usec != told->own_usec)
                 return tell(facts, QUEUE_TELL);
-        if (facts->on_node.is_same)
-                return QUEUE_CANCEL_NODE;
-        return facts->is_managed && facts->told.is_same ? QUEUE_TAKE_BACK : tell(facts, QUEUE_TELL);
+        if (told->is_over)
+                return QUEUE_NOTHING;
+        return told == &facts->told && facts->is_managed ? QUEUE_TAKE_BACK : QUEUE_CANCEL_NODE;
 }
 
 static QueueAct decide_managed(const EventMessage *m, const Notice *notice, const QueueFacts *facts,
@@ -106,6 +110,9 @@ static QueueAct decide_managed(const EventMessage *m, const Notice *notice, cons
                 return decide_called_off(facts);
         if (!is_acted_upon(m, notice, rules) || is_old(m, notice, rules))
                 return tell(facts, QUEUE_TELL);
+        /* A message of before that comes again. */
+        if ((facts->told.is_same && facts->told.is_over) || (facts->on_node.is_same && facts->on_node.is_over))
+                return QUEUE_NOTHING;
         return deletes_soon(m, notice, rules) ? decide_deleting(m, notice, facts) : decide_kept(notice, facts, rules);
 }
 

@@ -10,7 +10,7 @@
  *        what the node comes back from: stop, hibernate,         written on its claim, too: the node is drained when
  *        reboot, maintenance                                     it is near, and kept (heard-drain.h). Where something else
  *                                                                stands on the claim, it is written on the Node
- *        a scheduled change that is called off                   taken off the claim, and the node's drain ends
+ *        a scheduled change that is called off                   marked so there, and the node's drain ends
  *        state change of a Ready node to stopping,               the same as a stop, or an end, that is now
  *        shutting-down
  *        any other, on its way down                              the node is looked at anew
@@ -29,7 +29,8 @@
  *
  * What stands on the claim has the earliest time that was told of its machine, whatever the order; of two notices the one that takes more
  * from the machine stands. What has no time (a hook of its group, a hibernation) is now: it is written also where a time stands already,
- * and both stay (notice_is_now()). A scheduled change may be moved, until the drain for it has begun.
+ * and both stay (notice_is_now()). A scheduled change may be moved, until the drain for it has begun. What two notices have become one of is
+ * not called off by a message about one of them.
  *
  * On a Node the same holds until that time has passed, and while nobody has overruled it (heard-rule.h). Of what passed ten
  * minutes ago there is an Event alone: the machine has outlived it.
@@ -54,7 +55,8 @@ typedef enum QueueAct {
         QUEUE_LOOK,     /* its Node is looked at anew, and done */
         QUEUE_WRITE,    /* the notice is written on its claim; done when the API server has it */
         QUEUE_WRITE_NODE, /* ... on its Node */
-        QUEUE_TAKE_BACK,  /* what is called off is taken off its claim */
+        QUEUE_MAKE_ROOM,  /* what stands on the claim is written on the Node, so that this notice can take its place; then it is decided anew */
+        QUEUE_TAKE_BACK,  /* what is called off is marked so on its claim */
         QUEUE_CANCEL_NODE, /* ... and on its Node its drain ends */
         QUEUE_BEAT,     /* the group is asked to go on waiting, and it is decided anew soon */
         QUEUE_CONTINUE, /* the group goes on; done when it knows */
@@ -82,10 +84,13 @@ typedef enum QueueSight {
 typedef struct QueueTold {
         bool is_told; /* something that counts beside the message: neither another boot's, nor another notice that has passed or is over */
         bool is_same; /* the message's own notice stands there, whether or not it counts */
+        bool is_over; /* it was called off, or has come to pass; on a Node also: a person has overruled it */
         bool is_now;  /* notice_is_now() */
         bool deletes; /* a claim is deleted for it */
         bool is_begun; /* the Node is drained for it, or was */
+        bool is_on_node; /* of what a claim says: its Node says it, too */
         usec_t usec;  /* notice_announced(): wall clock; USEC_INFINITY: not said */
+        usec_t own_usec; /* the same, before another notice brought it nearer */
 } QueueTold;
 
 typedef struct QueueFacts {

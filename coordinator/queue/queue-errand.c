@@ -23,14 +23,15 @@ static usec_t now_of(const QueueErrands *q) {
         return loop_now(q->o->env->loop);
 }
 
-int queue_errand_init(QueueErrand *e, QueueErrands *shared, void *message, const EventMessage *event, usec_t sent_usec,
+int queue_errand_init(QueueErrand *e, QueueErrands *shared, void *message, const EventMessage *event, const SqsMessage *received,
                       const char *instance) {
         int r;
 
         *e = (QueueErrand){ .shared = shared,
                             .message = message,
                             .event = event,
-                            .sent_usec = sent_usec,
+                            .sent_usec = received->sent_usec,
+                            .is_again = received->receives > 1,
                             .backoff = { .base_usec = RETRY_BASE_USEC,
                                          .cap_usec = RETRY_CAP_USEC,
                                          .jitter_permille = JITTER_PERMILLE } };
@@ -95,7 +96,9 @@ static void on_written(const KubeReply *reply, void *userdata) {
         /* What was written may be taken off again: the view alone says what stands there. */
         if (uid)
                 queue_memory_end_write(q->memory, uid);
-        if (!reply->error) {
+        if (!reply->error && e->act == QUEUE_MAKE_ROOM)
+                e->state = QUEUE_ERRAND_OPEN;
+        else if (!reply->error) {
                 if (e->event->kind == EVENT_MESSAGE_ASG_TERMINATE)
                         errand_hold(e);
                 else
@@ -128,17 +131,32 @@ static const Notice *told_there(const QueueErrand *e, const QueueFound *found) {
         return e->is_told && i ? i->notice : NULL;
 }
 
-/* Of two notices the one that takes more from the machine stands, with the earlier of their times; and what was to be now still is. A
- * message about the same one says what is new of it. */
+/* What of two notices becomes one has the earlier time, and knows its own. */
+static void bring_nearer(Notice *n, usec_t usec) {
+        usec_t own = n->own_announced_usec > 0 ? n->own_announced_usec : n->announced_usec;
+
+        if (usec >= notice_announced(n))
+                return;
+        n->announced_usec = usec;
+        n->own_announced_usec = own;
+}
+
+/* What stands there stays, unless this one takes more from the machine, or is now. */
+static bool takes_place(const Notice *seen, const Notice *told) {
+        return !told || streq(told->id, seen->id) || notice_outranks(seen, told) ||
+               (!notice_outranks(told, seen) && notice_is_now(seen) && !notice_is_now(told));
+}
+
+/* Of two notices one stands, with the earlier of their times; and what was to be now still is. A
+ * message about the one that stands says what is new of it; the time of another that came nearer stays. */
 static int merge_told(const QueueErrand *e, const Notice *told, Notice **ret) {
         const Notice *seen = e->notice;
         bool is_same = told && streq(told->id, seen->id), is_now = notice_is_now(seen) || (told && !is_same && notice_is_now(told));
-        int r = notice_copy(told && !is_same && notice_outranks(told, seen) ? told : seen, ret);
+        int r = notice_copy(takes_place(seen, told) ? seen : told, ret);
 
-        if (r < 0 || !told || is_same)
+        if (r < 0 || !told || (is_same && told->own_announced_usec == 0))
                 return r;
-        if (MIN(notice_announced(told), notice_announced(seen)) < notice_announced(*ret))
-                (*ret)->announced_usec = MIN(notice_announced(told), notice_announced(seen));
+        bring_nearer(*ret, MIN(notice_announced(told), notice_announced(seen)));
         if (is_now && !notice_is_now(*ret))
                 (*ret)->not_before_usec = MIN(loop_wall(e->shared->o->env->loop), (*ret)->announced_usec - 1);
         return 0;
@@ -149,9 +167,11 @@ static char *body_to_write(const QueueErrand *e, const QueueFound *found) {
         _cleanup_(notice_freep) Notice *n = NULL;
 
         if (e->act == QUEUE_TAKE_BACK)
-                return queue_told_claim_body(found->claim, NULL, found->node);
+                return queue_told_claim_cancel_body(found->claim);
         if (e->act == QUEUE_CANCEL_NODE)
-                return queue_told_cancel_body(found->node);
+                return queue_told_node_cancel_body(found->node);
+        if (e->act == QUEUE_MAKE_ROOM)
+                return queue_told_node_body(found->node, found->claim->heard->notice);
         if (merge_told(e, told_there(e, found), &n) < 0)
                 return NULL;
         return e->on_node ? queue_told_node_body(found->node, n) : queue_told_claim_body(found->claim, n, found->node);
@@ -167,7 +187,7 @@ static QueueVoiceAct voice_of(const QueueErrand *e) {
 
 static int errand_write(QueueErrand *e, const QueueFound *found) {
         QueueErrands *q = e->shared;
-        bool on_node = e->act == QUEUE_WRITE_NODE || e->act == QUEUE_CANCEL_NODE;
+        bool on_node = e->act == QUEUE_WRITE_NODE || e->act == QUEUE_CANCEL_NODE || e->act == QUEUE_MAKE_ROOM;
         const KubeObject *o = on_node ? &found->node->object : &found->claim->object;
         const KubeTarget target = { .kind = o->kind, .name = o->meta.name };
         const KubeCallOptions options = { .guard = q->o->guard, .object_unread = true };
@@ -191,7 +211,7 @@ static int errand_write(QueueErrand *e, const QueueFound *found) {
                 return r;
         }
         e->state = QUEUE_ERRAND_SENT;
-        if (found->node && e->backoff.failures == 0)
+        if (found->node && e->backoff.failures == 0 && e->act != QUEUE_MAKE_ROOM)
                 queue_voice_node(q->o, &SAID(e), found->node, voice_of(e));
         return 0;
 }
@@ -307,23 +327,30 @@ static int errand_continue(QueueErrand *e) {
 
 /* -- the step ------------------------------------------------------------------------------------------- */
 
+static void errand_tell(const QueueErrand *e, const KubeNode *n, QueueVoiceAct act) {
+        if (!e->is_again)
+                queue_voice_node(e->shared->o, &SAID(e), n, act);
+}
+
 static int errand_act(QueueErrand *e, const QueueFound *found) {
         QueueErrands *q = e->shared;
 
         switch (e->act) {
         case QUEUE_TELL:
-                queue_voice_node(q->o, &SAID(e), found->node, QUEUE_VOICE_REPORTS);
-                queue_voice_receiver(q->o, &SAID(e), found->node);
+                errand_tell(e, found->node, QUEUE_VOICE_REPORTS);
+                if (!e->is_again)
+                        queue_voice_receiver(q->o, &SAID(e), found->node);
                 break;
         case QUEUE_KNOWN:
-                queue_voice_node(q->o, &SAID(e), found->node, QUEUE_VOICE_KNOWN);
+                errand_tell(e, found->node, QUEUE_VOICE_KNOWN);
                 break;
         case QUEUE_LOOK:
-                queue_voice_node(q->o, &SAID(e), found->node, QUEUE_VOICE_LOOKS);
+                errand_tell(e, found->node, QUEUE_VOICE_LOOKS);
                 q->o->look(found->node->object.meta.name, q->o->userdata);
                 break;
         case QUEUE_WRITE:
         case QUEUE_WRITE_NODE:
+        case QUEUE_MAKE_ROOM:
         case QUEUE_TAKE_BACK:
         case QUEUE_CANCEL_NODE:
                 return errand_write(e, found);
@@ -367,7 +394,7 @@ void queue_errand_step(QueueErrand *e) {
         if (r >= 0) {
                 facts.is_held = e->is_held;
                 e->act = queue_decide(e->event, e->notice, &facts, &rules);
-                e->is_told = e->act == QUEUE_WRITE_NODE ? facts.on_node.is_told : facts.told.is_told && !facts.told.is_begun;
+                e->is_told = e->act == QUEUE_WRITE_NODE ? facts.on_node.is_told : facts.told.is_told && !facts.told.is_on_node;
                 e->is_managed = facts.is_managed;
                 e->deletes = e->notice && interruption_delete_counts(rules.deletes, e->notice);
                 r = errand_act(e, &found);

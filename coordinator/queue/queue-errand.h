@@ -52,6 +52,7 @@ typedef struct QueueErrand {
         void *message;             /* the owner's */
         const EventMessage *event; /* borrowed of the message */
         usec_t sent_usec;          /* SqsMessage.sent_usec */
+        bool is_again;             /* it was received before, and what is only told was told then */
         char *instance;
         Notice *notice; /* NULL: none */
         QueueErrandState state;
@@ -72,7 +73,7 @@ typedef struct QueueErrand {
 
 /* A zeroed one; instance is copied. Its address must not change from then on. -ENOMEM, or why the notice could not be made: then
  * nothing is left of it. */
-int queue_errand_init(QueueErrand *e, QueueErrands *shared, void *message, const EventMessage *event, usec_t sent_usec,
+int queue_errand_init(QueueErrand *e, QueueErrands *shared, void *message, const EventMessage *event, const SqsMessage *received,
                       const char *instance);
 void queue_errand_done(QueueErrand *e); /* drops its calls */
 

@@ -11,9 +11,11 @@ static bool is_named(const Interruption *i, const Notice *notice) {
 static QueueTold told_by(const Interruption *i, const Notice *notice, InterruptionDelete deletes) {
         return (QueueTold){ .is_told = true,
                             .is_same = is_named(i, notice),
+                            .is_over = interruption_is_over(i),
                             .is_now = notice_is_now(i->notice),
                             .deletes = interruption_delete_counts(deletes, i->notice),
-                            .usec = notice_announced(i->notice) };
+                            .usec = notice_announced(i->notice),
+                            .own_usec = i->notice->own_announced_usec > 0 ? i->notice->own_announced_usec : notice_announced(i->notice) };
 }
 
 void queue_told_of_claim(const KubeNodeClaim *claim, const KubeNode *n, const Notice *notice, InterruptionDelete deletes, usec_t wall_usec,
@@ -25,8 +27,9 @@ void queue_told_of_claim(const KubeNodeClaim *claim, const KubeNode *n, const No
         if (!i)
                 return;
         f->told = told_by(i, notice, deletes);
-        f->told.is_begun = n && n->heard && streq(n->heard->notice->id, i->notice->id) && n->heard->phase != INTERRUPTION_PLANNED;
-        f->told.is_told = f->told.deletes || f->told.is_begun || notice_window_end(i->notice) > wall_usec;
+        f->told.is_on_node = n && n->heard && streq(n->heard->notice->id, i->notice->id);
+        f->told.is_begun = f->told.is_on_node && n->heard->phase != INTERRUPTION_PLANNED;
+        f->told.is_told = !f->told.is_over && (f->told.deletes || f->told.is_begun || notice_window_end(i->notice) > wall_usec);
 }
 
 void queue_told_of_node(const KubeNode *n, const Notice *notice, InterruptionDelete deletes, usec_t wall_usec, QueueFacts *f) {
@@ -37,11 +40,10 @@ void queue_told_of_node(const KubeNode *n, const Notice *notice, InterruptionDel
                 return;
         f->on_node = told_by(i, notice, deletes);
         f->on_node.is_begun = i->phase != INTERRUPTION_PLANNED;
-        f->on_node.is_told = f->on_node.is_same || (!interruption_is_over(i) && notice_window_end(i->notice) > wall_usec);
-        f->is_overruled = f->on_node.is_same && interruption_is_over(i);
+        f->on_node.is_told = f->on_node.is_same || (!f->on_node.is_over && notice_window_end(i->notice) > wall_usec);
+        f->is_overruled = f->on_node.is_same && f->on_node.is_over;
 }
 
-/* text: NULL takes the annotation off. */
 static char *body_of(const KubeObject *o, const char *key, const char *text) {
         _cleanup_(json_writer_freep) JsonWriter *w = NULL;
 
@@ -52,10 +54,7 @@ static char *body_of(const KubeObject *o, const char *key, const char *text) {
         json_add_string(w, "uid", o->meta.uid);
         json_add_string(w, "resourceVersion", o->meta.resource_version);
         json_open_object(w, "annotations");
-        if (text)
-                json_add_string(w, key, text);
-        else
-                json_add_null(w, key);
+        json_add_string(w, key, text);
         json_close_object(w);
         json_close_object(w);
         json_close_object(w);
@@ -63,9 +62,15 @@ static char *body_of(const KubeObject *o, const char *key, const char *text) {
 }
 
 char *queue_told_claim_body(const KubeNodeClaim *claim, const Notice *notice, const KubeNode *n) {
-        _cleanup_free_ char *text = notice ? interruption_format_of_claim(notice, n ? n->boot_id : NULL) : NULL;
+        _cleanup_free_ char *text = interruption_format_of_claim(notice, INTERRUPTION_PHASE_NONE, n ? n->boot_id : NULL);
 
-        return notice && !text ? NULL : body_of(&claim->object, ANNOTATION_INTERRUPTION, text);
+        return text ? body_of(&claim->object, ANNOTATION_INTERRUPTION, text) : NULL;
+}
+
+char *queue_told_claim_cancel_body(const KubeNodeClaim *claim) {
+        _cleanup_free_ char *text = interruption_format_of_claim(claim->heard->notice, INTERRUPTION_CANCELLED, claim->heard->boot_id);
+
+        return text ? body_of(&claim->object, ANNOTATION_INTERRUPTION, text) : NULL;
 }
 
 char *queue_told_node_body(const KubeNode *n, const Notice *notice) {
@@ -74,7 +79,7 @@ char *queue_told_node_body(const KubeNode *n, const Notice *notice) {
         return text ? body_of(&n->object, ANNOTATION_HEARD, text) : NULL;
 }
 
-char *queue_told_cancel_body(const KubeNode *n) {
+char *queue_told_node_cancel_body(const KubeNode *n) {
         _cleanup_free_ char *text = interruption_format(n->heard->notice, INTERRUPTION_CANCELLED, 0, n->heard->boot_id);
 
         return text ? body_of(&n->object, ANNOTATION_HEARD, text) : NULL;

@@ -17,9 +17,9 @@ void queue_told_of_claim(const KubeNodeClaim *claim, const KubeNode *n, const No
  * count, and neither does another notice that is overruled, or whose time has passed: the machine has outlived that. */
 void queue_told_of_node(const KubeNode *n, const Notice *notice, InterruptionDelete deletes, usec_t wall_usec, QueueFacts *f);
 
-/* Merge patches on the condition that the object is as it was read; NULL: out of memory. Of the claim: notice NULL takes it off; n: the
- * Node that has its machine, NULL: none. */
+/* Merge patches on the condition that the object is as it was read; NULL: out of memory. n: the Node that has its machine; NULL: none. */
 char *queue_told_claim_body(const KubeNodeClaim *claim, const Notice *notice, const KubeNode *n);
 char *queue_told_node_body(const KubeNode *n, const Notice *notice);
 /* What stands there was called off. */
-char *queue_told_cancel_body(const KubeNode *n);
+char *queue_told_claim_cancel_body(const KubeNodeClaim *claim);
+char *queue_told_node_cancel_body(const KubeNode *n);

@@ -184,7 +184,7 @@ static int item_make_errands(Item *i) {
                 return -ENOMEM;
         for (; i->n_errands < n; i->n_errands++) {
                 int r = queue_errand_init(i->errands + i->n_errands, &i->worker->errands, i, &i->event,
-                                          i->message.sent_usec, i->event.instances[i->n_errands]);
+                                          &i->message, i->event.instances[i->n_errands]);
 
                 if (r < 0)
                         return r;

@@ -210,14 +210,14 @@ static void write_heard(Heard *x, const KubeNode *n, const Interruption *i, Hear
 }
 
 /* notice: what is to stand on the claim; NULL: nothing. */
-static void write_claim(Heard *x, const KubeNodeClaim *claim, const Notice *notice, const char *boot_id, const char *what) {
+static void write_claim(Heard *x, const KubeNodeClaim *claim, const Notice *notice, InterruptionPhase phase, const char *boot_id, const char *what) {
         HeardDrains *h = x->owner;
         ObjectWrite w = { .what = what,
                           .target = { .kind = &kube_node_claim_kind, .name = claim->object.meta.name },
                           .state = claim->object.meta.resource_version,
                           .reconcile_key = x->key,
                           .urgent = true };
-        _cleanup_free_ char *text = notice ? interruption_format_of_claim(notice, boot_id) : NULL, *body = NULL;
+        _cleanup_free_ char *text = notice ? interruption_format_of_claim(notice, phase, boot_id) : NULL, *body = NULL;
 
         if ((!notice || text) && termination_annotation_patch(&claim->object, ANNOTATION_INTERRUPTION, text, &body) > 0)
                 (void) object_writes_patch(h->context->writes, &w, KUBE_PATCH_MERGE, body);
@@ -231,15 +231,44 @@ static bool is_deleted_for(const HeardDrains *h, const Notice *notice) {
 
 /* What its Node is drained for, and kept: neither is the claim being deleted, nor will it be for that. */
 static bool is_kept_on(const HeardDrains *h, const KubeNodeClaim *claim) {
-        return claim && claim->heard && claim->object.meta.deletion_usec == 0 && !is_deleted_for(h, claim->heard->notice);
+        return claim && claim->heard && claim->object.meta.deletion_usec == 0 &&
+               (interruption_is_over(claim->heard) || !is_deleted_for(h, claim->heard->notice));
+}
+
+static bool is_same_on(const HeardDrains *h, const KubeNodeClaim *claim, const Interruption *i) {
+        return is_kept_on(h, claim) && streq(claim->heard->notice->id, i->notice->id);
 }
 
 /* The claim first: while its record stands, its Node would be drained for it again. */
 static void end(Heard *x, const KubeNode *n, const KubeNodeClaim *claim, const Interruption *i) {
-        if (is_kept_on(x->owner, claim) && streq(claim->heard->notice->id, i->notice->id))
-                write_claim(x, claim, NULL, NULL, "take off what the interruption queue told, and is over, on");
+        if (is_same_on(x->owner, claim, i))
+                write_claim(x, claim, NULL, INTERRUPTION_PHASE_NONE, NULL, "take off what the interruption queue told, and is over, on");
         else if (n->heard)
                 write_heard(x, n, i, HEARD_STEP_ENDED, INTERRUPTION_PHASE_NONE, HEARD_CORDON_OPEN, 0, NULL);
+}
+
+static void call_off(Heard *x, const KubeNode *n, const KubeNodeClaim *claim, const Interruption *i) {
+        if (is_same_on(x->owner, claim, i) && !interruption_is_over(claim->heard))
+                write_claim(x, claim, i->notice, INTERRUPTION_CANCELLED, i->boot_id, "write that what the interruption queue told is over on");
+        else if (n->heard)
+                write_heard(x, n, i, HEARD_STEP_ENDED, INTERRUPTION_CANCELLED, HEARD_CORDON_OPEN, 0, NULL);
+}
+
+/* What another notice had brought nearer, and that one has passed. */
+static void plan_for_own(Heard *x, const KubeNode *n, const KubeNodeClaim *claim, const Interruption *i) {
+        _cleanup_(notice_freep) Notice *own = NULL;
+
+        if (notice_copy(i->notice, &own) < 0) {
+                (void) work_queue_retry(x->owner->queue, x->key);
+                return;
+        }
+        own->announced_usec = own->own_announced_usec;
+        own->own_announced_usec = 0;
+        own->not_before_usec = own->kind == NOTICE_MAINTENANCE ? own->announced_usec : 0;
+        if (is_same_on(x->owner, claim, i) && claim->heard->notice->own_announced_usec > 0)
+                write_claim(x, claim, own, INTERRUPTION_PHASE_NONE, n->boot_id, "write what the interruption queue told, for its own time, on");
+        else if (n->heard)
+                write_heard(x, n, &(Interruption){ .notice = own }, HEARD_STEP_ENDED, INTERRUPTION_PLANNED, HEARD_CORDON_OPEN, 0, NULL);
 }
 
 /* -- the drain ------------------------------------------------------------------------------------------ */
@@ -452,7 +481,7 @@ static HeardSay what_to_say(const Heard *x, HeardAct act, const Interruption *i)
                 return node_drain_state(x->drain) == NODE_DRAIN_DRAINING ? HEARD_SAY_DRAINING : _HEARD_SAY_INVALID;
         case HEARD_KEEP:
                 if (interruption_is_over(i))
-                        return HEARD_SAY_OVERRULED;
+                        return interruption_is_overruled(i) ? HEARD_SAY_OVERRULED : HEARD_SAY_OVER;
                 if (interruption_has_drained(i))
                         return i->phase == INTERRUPTION_DRAINED ? HEARD_SAY_DRAINED : HEARD_SAY_EXPIRED;
                 return HEARD_SAY_HANDED_OVER;
@@ -463,6 +492,8 @@ static HeardSay what_to_say(const Heard *x, HeardAct act, const Interruption *i)
         case HEARD_WAIT:
                 return HEARD_SAY_LATER;
         case HEARD_ANEW:
+        case HEARD_OWN:
+        case HEARD_CALL_OFF:
         case HEARD_CORDON:
         case HEARD_OVERRULE:
         case HEARD_END:
@@ -487,18 +518,30 @@ static void say_conditions(Heard *x, const KubeNode *n, const KubeNodeClaim *cla
 /* Nothing is drained: the notice has gone, with this leader or with one before, and what was said of its drain goes, too; or the claim is
  * to be deleted for it, later. */
 static void say_without(HeardDrains *h, const KubeNode *n, const KubeNodeClaim *claim, const char *key) {
-        bool waits = claim && claim->heard && is_deleted_for(h, claim->heard->notice) && !notice_is_now(claim->heard->notice);
+        bool waits = claim && claim->heard && !interruption_is_over(claim->heard) && is_deleted_for(h, claim->heard->notice) && !notice_is_now(claim->heard->notice);
         HeardSay say = is_being_removed(n, claim) ? HEARD_SAY_NOTHING : waits ? HEARD_SAY_REMOVED_LATER : HEARD_SAY_OVER;
 
         heard_statuses_say(h->statuses, n, key, say, &(HeardWords){ .notice = say == HEARD_SAY_REMOVED_LATER ? claim->heard->notice : NULL });
 }
 
-/* What is told of the machine stands on its Node, or, until its drain begins, on the claim alone; NULL: nowhere. *buffer: for that. */
-static const Interruption *what_is_told(const HeardDrains *h, const KubeNode *n, const KubeNodeClaim *claim, Interruption *buffer) {
-        if (n->heard || !is_kept_on(h, claim))
+/* What is told of the machine stands on its Node, or, until its drain begins, on the claim alone; NULL: nowhere. What is over on the Node
+ * gives its place to what the claim tells, as soon as that is due. *buffer: for that of the claim. */
+static const Interruption *what_is_told(const HeardDrains *h, const KubeNode *n, const KubeNodeClaim *claim, const char *key, Interruption *buffer) {
+        const TerminationContext *c = h->context;
+        usec_t due;
+
+        if (!is_kept_on(h, claim))
                 return n->heard;
+        due = heard_due(claim->heard->notice, c->config->interruption_before_usec);
+        if (n->heard && (!interruption_is_over(n->heard) || interruption_is_over(claim->heard) || streq(n->heard->notice->id, claim->heard->notice->id)))
+                return n->heard;
+        if (n->heard && loop_wall(c->env->loop) < due) {
+                (void) work_queue_add_at(h->queue, key, loop_from_wall(c->env->loop, due));
+                return n->heard;
+        }
         *buffer = *claim->heard;
-        buffer->phase = INTERRUPTION_PLANNED;
+        if (!interruption_is_over(claim->heard))
+                buffer->phase = INTERRUPTION_PLANNED;
         return buffer;
 }
 
@@ -506,7 +549,7 @@ static const Interruption *what_is_told(const HeardDrains *h, const KubeNode *n,
 
 /* It says of an end for which it is deleted. */
 static bool claim_is_told(const HeardDrains *h, const KubeNodeClaim *claim) {
-        return claim->object.meta.deletion_usec > 0 || (claim->heard && is_deleted_for(h, claim->heard->notice));
+        return claim->object.meta.deletion_usec > 0 || (claim->heard && !interruption_is_over(claim->heard) && is_deleted_for(h, claim->heard->notice));
 }
 
 static HeardFacts gather_facts(const HeardDrains *h, const Heard *x, const KubeNode *n, const KubeNodeClaim *claim, const Interruption *i) {
@@ -522,6 +565,7 @@ static HeardFacts gather_facts(const HeardDrains *h, const Heard *x, const KubeN
                 .before_usec = config->interruption_before_usec,
                 .is_kept = kube_node_is_unmanaged(n),
                 .is_managed = claim || object_meta_has_finalizer(&n->object.meta, FINALIZER_TERMINATION),
+                .is_on_claim = is_same_on(h, claim, i) && !interruption_is_over(claim->heard),
                 .is_claim_told = !claim || claim_is_told(h, claim),
                 .is_going = claim && claim->object.meta.deletion_usec > 0,
                 .is_wanted = cluster_view_pool_of_node(h->context->view, n, &pool, &other) != POOL_MATCH_NONE,
@@ -557,8 +601,14 @@ static void heard_act(Heard *x, HeardAct act, const KubeNode *n, const KubeNodeC
         case HEARD_ANEW:
                 write_heard(x, n, i, HEARD_STEP_PROGRESS, INTERRUPTION_PLANNED, HEARD_CORDON_KEEP, 0, NULL);
                 break;
+        case HEARD_OWN:
+                plan_for_own(x, n, claim, i);
+                break;
+        case HEARD_CALL_OFF:
+                call_off(x, n, claim, i);
+                break;
         case HEARD_HAND_OVER:
-                write_claim(x, claim, i->notice, n->boot_id, "write what the interruption queue told on");
+                write_claim(x, claim, i->notice, INTERRUPTION_PHASE_NONE, n->boot_id, "write what the interruption queue told on");
                 break;
         case HEARD_END:
                 end(x, n, claim, i);
@@ -598,7 +648,7 @@ bool heard_drains_see_node(HeardDrains *h, const char *name, const KubeNode *n, 
         const KubeNodeClaim *claim = n ? cluster_view_claim_of_node(h->context->view, n) : NULL;
         Heard *x = hashmap_get(h->map, name);
         Interruption buffer;
-        const Interruption *i = n ? what_is_told(h, n, claim, &buffer) : NULL;
+        const Interruption *i = n ? what_is_told(h, n, claim, key, &buffer) : NULL;
 
         /* Another notice begins another drain, with another time. */
         if (x && (!i || !streq(x->uid, n->object.meta.uid) || heard_voice_is_of_other(&x->voice, i->notice))) {

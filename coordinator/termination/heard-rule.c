@@ -6,7 +6,7 @@
 static const char *const act_names[_HEARD_ACT_MAX] = {
         [HEARD_NOTHING] = "nothing",   [HEARD_CORDON] = "cordon",       [HEARD_DRAIN] = "drain", [HEARD_KEEP] = "keep",
         [HEARD_OVERRULE] = "overrule", [HEARD_HAND_OVER] = "hand over", [HEARD_END] = "end",     [HEARD_WAIT] = "wait",
-        [HEARD_ANEW] = "anew",
+        [HEARD_ANEW] = "anew",         [HEARD_CALL_OFF] = "call off", [HEARD_OWN] = "own",
 };
 
 const char *heard_act_to_string(HeardAct a) {
@@ -35,26 +35,43 @@ static bool is_to_come(const HeardFacts *f) {
         return notice->kind == NOTICE_MAINTENANCE && notice_announced(notice) != USEC_INFINITY && f->wall_usec < notice_announced(notice);
 }
 
-/* When its drain begins. */
-static usec_t due_at(const HeardFacts *f) {
+usec_t heard_due(const Notice *notice, usec_t before_usec) {
+        return notice_is_now(notice) ? 0 : usec_sub(notice_announced(notice), before_usec);
+}
+
+/* Its own time is still to come: what has passed is another's. */
+static bool has_own_to_come(const HeardFacts *f) {
         const Notice *notice = f->heard->notice;
 
-        return notice_is_now(notice) ? 0 : usec_sub(notice_announced(notice), f->before_usec);
+        return notice->own_announced_usec > notice->announced_usec && f->wall_usec < notice->own_announced_usec;
+}
+
+/* It may be told again until it is outlived. */
+static bool is_to_be_remembered(const HeardFacts *f) {
+        return f->heard->notice->kind == NOTICE_MAINTENANCE && f->wall_usec < outlived_at(f);
 }
 
 /* *ret: what ends it; false: nothing does. */
 static bool is_ended(const HeardFacts *f, HeardAct *ret) {
+        bool is_over = interruption_is_over(f->heard);
+
         *ret = HEARD_END;
-        if (f->heard->phase == INTERRUPTION_CANCELLED)
-                return true;
         if (f->is_managed ? !f->acts : !f->is_wanted && (f->is_kept || !f->drains))
                 return true;
         if (!f->is_of_other_boot)
                 return false;
-        if (!is_to_come(f))
+        if (is_to_come(f)) {
+                *ret = HEARD_ANEW;
+                return f->heard->phase != INTERRUPTION_PLANNED && !is_over;
+        }
+        if (has_own_to_come(f)) {
+                *ret = HEARD_OWN;
+                return !is_over;
+        }
+        if (!is_to_be_remembered(f))
                 return true;
-        *ret = HEARD_ANEW;
-        return f->heard->phase != INTERRUPTION_PLANNED && !interruption_is_over(f->heard);
+        *ret = HEARD_CALL_OFF;
+        return !is_over;
 }
 
 static HeardAct decide_drain(const HeardFacts *f) {
@@ -67,6 +84,7 @@ static HeardAct decide_drain(const HeardFacts *f) {
 
 HeardAct heard_decide(const HeardFacts *f, usec_t *ret_until_usec) {
         HeardAct act;
+        usec_t due;
 
         assert(f && ret_until_usec);
         *ret_until_usec = USEC_INFINITY;
@@ -77,11 +95,14 @@ HeardAct heard_decide(const HeardFacts *f, usec_t *ret_until_usec) {
         if (f->wall_usec < outlived_at(f))
                 *ret_until_usec = outlived_at(f);
         else if (f->is_ready)
-                return HEARD_END;
+                return has_own_to_come(f) && !interruption_is_over(f->heard) ? HEARD_OWN : HEARD_END;
+        if (f->heard->phase == INTERRUPTION_CANCELLED && (f->is_marked || f->is_on_claim))
+                return is_to_be_remembered(f) ? HEARD_CALL_OFF : HEARD_END;
         if (interruption_is_over(f->heard))
                 return HEARD_KEEP;
-        if (f->heard->phase == INTERRUPTION_PLANNED && f->wall_usec < due_at(f)) {
-                *ret_until_usec = due_at(f);
+        due = heard_due(f->heard->notice, f->before_usec);
+        if (f->heard->phase == INTERRUPTION_PLANNED && f->wall_usec < due) {
+                *ret_until_usec = due;
                 return HEARD_WAIT;
         }
         if ((is_cordoned_for_it(f) && !f->is_unschedulable) || f->is_agent_overruled)

@@ -57,7 +57,7 @@ static void see_notice(NodeDeadline *d, const KubeNode *n) {
 
 /* A claim that is being deleted for it is not taken back, and neither is that. What is far away is no reason for haste yet. */
 static void see_heard(NodeDeadline *d, const KubeNodeClaim *claim, usec_t wall_now_usec) {
-        const Notice *notice = claim->heard ? claim->heard->notice : NULL;
+        const Notice *notice = claim->heard && !interruption_is_over(claim->heard) ? claim->heard->notice : NULL;
 
         if (!notice || !(notice_ends_machine(notice) || notice->kind == NOTICE_MAINTENANCE))
                 return;

@@ -19,7 +19,7 @@ const Notice *removal_notify_notice(const KubeNode *n, const KubeNodeClaim *clai
 
         if (agents)
                 return agents->notice;
-        return heard && notice_is_complete(heard->notice) ? heard->notice : NULL;
+        return heard && !interruption_is_over(heard) && notice_ends_machine(heard->notice) && notice_is_complete(heard->notice) ? heard->notice : NULL;
 }
 
 bool removal_notify_is_agents(const KubeNode *n, NotifyPhase phase, bool own_drain) {

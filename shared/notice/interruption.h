@@ -78,8 +78,8 @@ char *interruption_format(const Notice *n, InterruptionPhase phase, size_t pods_
 /* The same with the pods that hold the drain, INTERRUPTION_BLOCKERS_MAX at most. */
 char *interruption_format_held(const Notice *n, InterruptionPhase phase, size_t pods_left, const char *boot_id, const InterruptionBlocker *b,
                                size_t n_blockers);
-/* For a NodeClaim: a notice, and the boot of its Node; NULL: that is not known. */
-char *interruption_format_of_claim(const Notice *n, const char *boot_id);
+/* For a NodeClaim: a notice, and the boot of its Node; NULL: that is not known. phase: NONE, or CANCELLED: it was called off, or is over. */
+char *interruption_format_of_claim(const Notice *n, InterruptionPhase phase, const char *boot_id);
 
 /* Returns true if everything is there that an agent of this version writes. */
 bool interruption_is_complete(const Interruption *i);

@@ -109,7 +109,7 @@ usec_t notice_announced(const Notice *n) {
 usec_t notice_window_end(const Notice *n) {
         usec_t announced = notice_announced(n);
 
-        if (announced == USEC_INFINITY || n->until_usec <= announced)
+        if (announced == USEC_INFINITY || n->own_announced_usec > 0 || n->until_usec <= announced)
                 return announced;
         return MIN(n->until_usec, usec_add(announced, NOTICE_WINDOW_MAX_USEC));
 }
@@ -223,6 +223,10 @@ void notice_to_json(const Notice *n, JsonWriter *w) {
                 rfc3339_format(n->announced_usec, text);
                 json_add_string(w, "deadline", text);
         }
+        if (n->own_announced_usec > 0) {
+                rfc3339_format(n->own_announced_usec, text);
+                json_add_string(w, "ownDeadline", text);
+        }
         if (n->until_usec > 0) {
                 rfc3339_format(n->until_usec, text);
                 json_add_string(w, "until", text);
@@ -324,6 +328,7 @@ int notice_from_json(const Json *o, Notice **ret) {
                 { "action", json_parse_strdup, offsetof(Notice, action), false },
                 { "notBefore", json_parse_rfc3339, offsetof(Notice, not_before_usec), false },
                 { "deadline", json_parse_rfc3339, offsetof(Notice, announced_usec), false },
+                { "ownDeadline", json_parse_rfc3339, offsetof(Notice, own_announced_usec), false },
                 { "until", json_parse_rfc3339, offsetof(Notice, until_usec), false },
                 { "deadlineUptimeUsec", parse_uptime, offsetof(Notice, deadline_usec), false },
                 { "ownDeadlineUptimeUsec", parse_uptime, offsetof(Notice, own_deadline_usec), false },

@@ -84,7 +84,7 @@ static void add_health(const FakeAwsEvent *e, cJSON *o) {
         fj_set_string(o, "eventScopeCode", "ACCOUNT_SPECIFIC");
         fj_set_string(o, "communicationId", or_else(e->communication, NO_ID));
         set_http_time(o, "startTime", e->until_wall_usec);
-        set_http_time(o, "endTime", usec_add(e->until_wall_usec, 2 * USEC_PER_HOUR));
+        set_http_time(o, "endTime", usec_add(e->until_wall_usec, e->window_usec > 0 ? e->window_usec : 2 * USEC_PER_HOUR));
         set_http_time(o, "lastUpdatedTime", e->wall_usec);
         fj_set_string(o, "statusCode", or_else(e->status, "upcoming"));
         fj_set_string(o, "eventRegion", region_of(e));

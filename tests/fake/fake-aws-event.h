@@ -45,6 +45,7 @@ typedef struct FakeAwsEvent {
         const char *status;               /* health: "upcoming" if NULL, "open", "closed" */
         const char *communication;        /* health: what pages and copies have in common */
         const char *envelope_region;      /* health: where a copy came through; NULL: region */
+        usec_t window_usec;               /* health: how long after that it may begin; 0: two hours */
         unsigned page, pages;             /* health; 0: one of one */
 } FakeAwsEvent;
 

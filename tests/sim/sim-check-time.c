@@ -249,21 +249,25 @@ void sim_check_look(SimCheck *c) {
 
 /* The coordinator takes its own back by False, with the reason; agents take theirs off. */
 static bool is_left(const cJSON *condition) {
+        const char *reason = fj_string(condition, "reason", NULL);
+
         return condition && !(streq_ptr(fj_string(condition, "status", NULL), "False") &&
-                              streq_ptr(fj_string(condition, "reason", NULL), "VesperCoordinator"));
+                              (streq_ptr(reason, "VesperCoordinator") || streq_ptr(reason, "MaintenanceWindow")));
 }
 
-static const char *mark_on(const cJSON *node) {
+/* waits: something was announced for later, and its drain has not begun. */
+static const char *mark_on(const cJSON *node, bool waits) {
         static const char *const conditions[] = { "DrainInProgress", "Drained", "MaintenancePlanned",
                                                   "MaintenanceInProgress", "GracefulNodeShutdownInProgress",
                                                   "vesper.sh/TerminationBlocked" };
         const cJSON *a;
 
         cJSON_ArrayForEach (a, fj_get(node, "metadata", "annotations", NULL))
-                if (startswith(a->string, "vesper.sh/") && !streq(a->string, "vesper.sh/reboot-taken")) /* that stays */
+                if (startswith(a->string, "vesper.sh/") && !streq(a->string, "vesper.sh/reboot-taken") && /* that stays */
+                    !(waits && streq(a->string, "vesper.sh/heard")))
                         return a->string;
         for (size_t i = 0; i < ELEMENTSOF(conditions); i++)
-                if (is_left(fj_find(fj_get(node, "status", "conditions", NULL), "type", conditions[i])))
+                if (!(waits && streq(conditions[i], "MaintenancePlanned")) && is_left(fj_find(fj_get(node, "status", "conditions", NULL), "type", conditions[i])))
                         return conditions[i];
         if (fj_find(fj_get(node, "spec", "taints", NULL), "key", "vesper.sh/disrupted"))
                 return "taint vesper.sh/disrupted";
@@ -276,6 +280,7 @@ static const char *mark_on(const cJSON *node) {
 static void check_rest(SimCheck *c, size_t i) {
         const SimMachine *m = &c->world->machines[i];
         const cJSON *node = sim_world_node(c->world, i);
+        bool waits = c->world->queue && sim_queue_waits(c->world->queue, i);
 
         if (!node) {
                 if (sim_check_instance_alive(c, m->instance) && !c->seen[i].left_unmanaged)
@@ -292,8 +297,8 @@ static void check_rest(SimCheck *c, size_t i) {
         if (c->world->options.n_coordinators > 0 && !c->world->options.no_pool && sim_world_claim(c->world, i) &&
             !fj_array_has(fj_get(node, "metadata", "finalizers", NULL), SIM_FINALIZER))
                 sim_check_broken(c, "finalizer", "%s has lost its finalizer, and nobody put it back", m->node);
-        if (mark_on(node))
-                sim_check_broken(c, "marks", "%s is left on %s, where nothing goes on", mark_on(node), m->node);
+        if (mark_on(node, waits))
+                sim_check_broken(c, "marks", "%s is left on %s, where nothing goes on", mark_on(node, waits), m->node);
         if (fj_true(node, "spec", "unschedulable", NULL) && !m->cordoned_by_admin)
                 sim_check_broken(c, "marks", "%s is left cordoned, where nothing goes on", m->node);
         if (m->cordoned_by_admin && !fj_true(node, "spec", "unschedulable", NULL))

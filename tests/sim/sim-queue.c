@@ -16,7 +16,8 @@
 #define HOOK "drain"
 #define HOOK_USEC (30 * SEC)
 #define SPOT_LEAD_USEC (120 * SEC)
-#define SOON_USEC USEC_PER_HOUR
+/* A scheduled change may begin so long after its time. */
+#define WINDOW_USEC (5 * USEC_PER_MINUTE)
 /* A foreign instance is nobody's after so long. */
 #define UNKNOWN_USEC (2 * USEC_PER_MINUTE)
 /* What was sent is acted upon within this; what was sent before its node had joined has been hidden for 20 s then. */
@@ -34,7 +35,12 @@ typedef struct Message {
         char **instances;
         char *token;       /* of a hook; NULL: of none */
         bool launching;
-        bool ends;         /* the claim of a machine that it names is to be deleted */
+        bool ends;         /* the claim of a machine that it names is to be deleted, sooner or later */
+        bool keeps;        /* the node comes back from it: it is to be drained, sooner or later, and kept */
+        bool may_end, may_drain; /* that may be done for it, also where it need not */
+        bool is_over;      /* what it tells of was called off */
+        char *change;      /* of a scheduled change: which it is about; NULL: none */
+        char *action;      /* as it was told; NULL: none */
         usec_t until_usec; /* wall clock; USEC_INFINITY: not said */
         usec_t sent_usec;
         bool deleted;
@@ -81,7 +87,7 @@ static bool concerns(const Message *m, const char *instance) {
         return strv_contains(m->instances, instance);
 }
 
-/* What stands on a claim, or on a Node: until when; false: nothing. */
+/* What stands on a claim, or on a Node: until when; false: nothing, or it was called off. */
 static bool read_told(const cJSON *o, const char *key, usec_t *ret_until_usec) {
         const char *text = fj_string(o, "metadata", "annotations", key, NULL);
         cJSON *told = text ? cJSON_Parse(text) : NULL;
@@ -89,43 +95,57 @@ static bool read_told(const cJSON *o, const char *key, usec_t *ret_until_usec) {
         *ret_until_usec = USEC_INFINITY;
         if (rfc3339_parse(strempty(fj_string(told, "deadline", NULL)), ret_until_usec) < 0)
                 *ret_until_usec = USEC_INFINITY;
+        text = streq_ptr(fj_string(told, "phase", NULL), "Cancelled") ? NULL : text;
         cJSON_Delete(told);
         return text;
 }
 
 /* -- what a message means ------------------------------------------------------------------------ */
 
-static bool ends_by_code(const FakeAwsEvent *e, const char **ret_action) {
+/* What it takes from a machine: "terminate", "stop", "reboot", ...; NULL: nothing. */
+static const char *action_of(const FakeAwsEvent *e) {
         static const char *const codes[][2] = {
                 { "AWS_EC2_INSTANCE_RETIREMENT_SCHEDULED", "terminate" },
                 { "AWS_EC2_PERSISTENT_INSTANCE_RETIREMENT_SCHEDULED", "stop" },
         };
+        const char *code = e->action ? e->action : codes[0][0];
 
-        *ret_action = e->action ? e->action : "terminate";
-        if (e->kind != FAKE_AWS_EVENT_HEALTH)
-                return true;
-        for (size_t i = 0; i < ELEMENTSOF(codes); i++)
-                if (streq(e->action ? e->action : codes[0][0], codes[i][0])) {
-                        *ret_action = codes[i][1];
-                        return true;
-                }
-        return false;
+        switch (e->kind) {
+        case FAKE_AWS_EVENT_TERMINATE_ACTION:
+        case FAKE_AWS_EVENT_HOOK:
+                return "terminate";
+        case FAKE_AWS_EVENT_SPOT:
+                return e->action ? e->action : "terminate";
+        case FAKE_AWS_EVENT_STATE:
+                return streq_ptr(e->action, "stopping") ? "stop" : streq_ptr(e->action, "shutting-down") ? "terminate" : NULL;
+        case FAKE_AWS_EVENT_HEALTH:
+                for (size_t i = 0; i < ELEMENTSOF(codes); i++)
+                        if (streq(code, codes[i][0]))
+                                return codes[i][1];
+                return "reboot";
+        case FAKE_AWS_EVENT_REBALANCE:
+        case FAKE_AWS_EVENT_RESERVATION:
+        case FAKE_AWS_EVENT_BLOCK:
+        case FAKE_AWS_EVENT_LAUNCH_ACTION:
+        case FAKE_AWS_EVENT_HOOK_TEST:
+        case _FAKE_AWS_EVENT_MAX:
+        case _FAKE_AWS_EVENT_INVALID:
+                break;
+        }
+        return NULL;
 }
 
-/* By [Interruption] Delete=. Scheduled changes are drawn far from the hour in which they count. */
-static bool ends_machine(const SimQueue *q, const FakeAwsEvent *e) {
-        const char *action;
+/* By [Interruption] Delete=. The state of an instance is news while its node is Ready, and may come too late for that. */
+static void judge(const SimQueue *q, const FakeAwsEvent *e, Message *m) {
+        int deletes = config_of(q)->interruption_delete;
+        const char *action = action_of(e);
 
-        if (config_of(q)->interruption_delete == INTERRUPTION_DELETE_NEVER)
-                return false;
-        if (e->kind == FAKE_AWS_EVENT_TERMINATE_ACTION || e->kind == FAKE_AWS_EVENT_HOOK)
-                return true;
-        if (e->kind != FAKE_AWS_EVENT_HEALTH && e->kind != FAKE_AWS_EVENT_SPOT)
-                return false;
-        if (e->kind == FAKE_AWS_EVENT_HEALTH &&
-            (streq_ptr(e->status, "closed") || e->until_wall_usec > usec_add(sim_world_wall(q->world), SOON_USEC)))
-                return false;
-        return ends_by_code(e, &action) && (streq(action, "terminate") || config_of(q)->interruption_delete == INTERRUPTION_DELETE_ALWAYS);
+        if (!action || deletes == INTERRUPTION_DELETE_NEVER || streq_ptr(e->status, "closed"))
+                return;
+        m->may_drain = true;
+        m->may_end = streq(action, "terminate") || deletes == INTERRUPTION_DELETE_ALWAYS;
+        m->ends = m->may_end && e->kind != FAKE_AWS_EVENT_STATE;
+        m->keeps = !m->may_end && e->kind != FAKE_AWS_EVENT_STATE;
 }
 
 static usec_t until_of(const FakeAwsEvent *e) {
@@ -152,7 +172,7 @@ static void bind_machines(SimQueue *q, const Message *m) {
         STRV_FOREACH (instance, m->instances) {
                 size_t i = machine_of(q, *instance);
 
-                if (m->ends && (is_managed(q, i) || is_drained(q, i)))
+                if (m->may_drain && (is_managed(q, i) || is_drained(q, i)))
                         q->world->machines[i].deadline_usec = MIN(q->world->machines[i].deadline_usec, m->until_usec);
         }
 }
@@ -166,19 +186,47 @@ void sim_queue_send(SimQueue *q, const FakeAwsEvent *event, bool by_sns) {
         e.wall_usec = sim_world_wall(q->world) / SEC * SEC; /* as it is told */
         e.until_wall_usec = e.until_wall_usec / SEC * SEC;
         e.id = id;
+        e.communication = e.communication ? e.communication : id;
+        e.window_usec = WINDOW_USEC;
         body = by_sns ? fake_aws_event_by_sns(&e) : fake_aws_event(&e);
         m = message_add(q, body);
         m->kind = e.kind;
         m->launching = e.kind == FAKE_AWS_EVENT_LAUNCH_ACTION;
-        m->ends = ends_machine(q, &e);
+        judge(q, &e, m);
         m->until_usec = until_of(&e);
         m->token = e.token ? MUST(strdup(e.token)) : NULL;
+        m->action = e.action ? MUST(strdup(e.action)) : NULL;
+        m->change = e.kind == FAKE_AWS_EVENT_HEALTH ? MUST(strdup(e.communication)) : NULL;
         r = strv_extend(&m->instances, e.instance);
         for (char *const *other = e.others; r >= 0 && other && *other; other++)
                 r = strv_extend(&m->instances, *other);
         assert(r >= 0);
-        sim_trace_add(q->world->trace, "queue", "message %zu%s: %s", q->n, m->ends ? ", which ends" : "", body);
+        sim_trace_add(q->world->trace, "queue", "message %zu%s: %s", q->n, m->ends ? ", which ends" : m->keeps ? ", which comes back" : "", body);
         bind_machines(q, m);
+}
+
+void sim_queue_call_off(SimQueue *q) {
+        const Message *m = NULL;
+        FakeAwsEvent e = { .kind = FAKE_AWS_EVENT_HEALTH, .status = "closed" };
+        _cleanup_strv_free_ char **instances = NULL;
+        _cleanup_free_ char *change = NULL, *action = NULL;
+
+        for (size_t k = q->n; k-- > 0 && !m;)
+                if (q->messages[k].change && !q->messages[k].is_over)
+                        m = &q->messages[k];
+        if (!m)
+                return;
+        instances = MUST(strv_copy(m->instances));
+        e.communication = change = MUST(strdup(m->change));
+        e.action = action = m->action ? MUST(strdup(m->action)) : NULL;
+        e.until_wall_usec = m->until_usec;
+        e.instance = instances[0];
+        e.others = instances + 1;
+        for (size_t k = 0; k < q->n; k++)
+                if (streq_ptr(q->messages[k].change, change))
+                        q->messages[k].is_over = true;
+        sim_queue_send(q, &e, false);
+        q->messages[q->n - 1].is_over = true;
 }
 
 void sim_queue_send_text(SimQueue *q, const char *text) {
@@ -197,6 +245,12 @@ void sim_queue_repeat(SimQueue *q) {
         m->is_text = last->is_text;
         m->launching = last->launching;
         m->ends = last->ends;
+        m->keeps = last->keeps;
+        m->may_end = last->may_end;
+        m->may_drain = last->may_drain;
+        m->is_over = last->is_over;
+        m->change = last->change ? MUST(strdup(last->change)) : NULL;
+        m->action = last->action ? MUST(strdup(last->action)) : NULL;
         m->until_usec = last->until_usec;
         m->token = last->token ? MUST(strdup(last->token)) : NULL;
         m->instances = last->instances ? MUST(strv_copy(last->instances)) : NULL;
@@ -205,16 +259,39 @@ void sim_queue_repeat(SimQueue *q) {
 
 bool sim_queue_calls_for_end(const SimQueue *q, size_t machine) {
         for (size_t k = 0; k < q->n; k++)
-                if (q->messages[k].ends && is_managed(q, machine) && concerns(&q->messages[k], q->world->machines[machine].instance))
+                if (q->messages[k].may_end && is_managed(q, machine) && concerns(&q->messages[k], q->world->machines[machine].instance))
                         return true;
         return false;
 }
 
 bool sim_queue_calls_for_drain(const SimQueue *q, size_t machine) {
         for (size_t k = 0; k < q->n; k++)
-                if (q->messages[k].ends && is_drained(q, machine) && concerns(&q->messages[k], q->world->machines[machine].instance))
+                if (q->messages[k].may_drain && (is_managed(q, machine) || is_drained(q, machine)) &&
+                    concerns(&q->messages[k], q->world->machines[machine].instance))
                         return true;
         return false;
+}
+
+bool sim_queue_is_awaited(const SimQueue *q, usec_t within_usec) {
+        usec_t wall = sim_world_wall(q->world), until;
+
+        for (size_t k = 0; k < q->n; k++) {
+                until = q->messages[k].until_usec;
+                if (q->messages[k].may_drain && !q->messages[k].is_over && until > wall && until <= usec_add(wall, within_usec))
+                        return true;
+        }
+        return false;
+}
+
+bool sim_queue_waits(const SimQueue *q, size_t machine) {
+        const char *on_node = sim_world_annotation(q->world, machine, NODE_TOLD);
+        usec_t until;
+
+        if (!on_node)
+                return read_told(sim_world_claim(q->world, machine), CLAIM_TOLD, &until);
+        (void) read_told(sim_world_node(q->world, machine), NODE_TOLD, &until);
+        return strstr(on_node, "\"phase\":\"Planned\"") ||
+               (strstr(on_node, "\"phase\":\"Cancelled\"") && sim_world_wall(q->world) < usec_add(until, WINDOW_USEC + OUTLIVED_USEC + ACT_USEC));
 }
 
 unsigned sim_queue_n_answered(const SimQueue *q) {
@@ -255,26 +332,29 @@ static void check_foreign(SimQueue *q, size_t k, const char *instance) {
                                  (int) ((sim_world_now(q->world) - named_usec(q, instance)) / SEC));
 }
 
+static bool is_outlived(const SimQueue *q, const Message *m) {
+        return sim_world_wall(q->world) >= usec_add(m->until_usec, OUTLIVED_USEC);
+}
+
 static void check_ours(SimQueue *q, size_t k, size_t machine) {
         const Message *m = &q->messages[k];
         const SimMachine *of = &q->world->machines[machine];
         const cJSON *claim = sim_world_claim(q->world, machine);
-        usec_t until;
+        usec_t until, on_node;
+        bool told, kept;
 
-        if (!m->ends || !sim_check_instance_alive(q->world->check, of->instance))
+        if ((!m->ends && !m->keeps) || m->is_over || is_outlived(q, m) || !sim_check_instance_alive(q->world->check, of->instance))
                 return;
-        if (action_stands(q, of->instance, m->token))
+        told = read_told(claim, CLAIM_TOLD, &until);
+        kept = m->keeps && read_told(sim_world_node(q->world, machine), NODE_TOLD, &on_node);
+        if (m->ends && action_stands(q, of->instance, m->token))
                 sim_check_broken(q->world->check, "hook", "message %zu of %s is deleted, and its group has not been answered", k + 1, of->node);
         else if (!claim)
-                sim_check_broken(q->world->check, "queue", "message %zu is deleted, which ends %s, and no claim says so: it has none", k + 1,
+                sim_check_broken(q->world->check, "queue", "message %zu is deleted, which tells of %s, and no claim says so: it has none", k + 1,
                                  of->node);
-        else if (!read_told(claim, CLAIM_TOLD, &until) || until > m->until_usec)
-                sim_check_broken(q->world->check, "queue", "message %zu is deleted, which ends %s, and its claim does not say so", k + 1,
+        else if (!kept && (!told || (m->ends && until > m->until_usec)) && !sim_check_is_deleting(claim))
+                sim_check_broken(q->world->check, "queue", "message %zu is deleted, which tells of %s, and its claim does not say so", k + 1,
                                  of->node);
-}
-
-static bool is_outlived(const SimQueue *q, const Message *m) {
-        return sim_world_wall(q->world) >= usec_add(m->until_usec, OUTLIVED_USEC);
 }
 
 /* One that has passed takes no other's place. */
@@ -284,12 +364,12 @@ static void check_drained(SimQueue *q, size_t k, size_t machine) {
         const cJSON *node = sim_world_node(q->world, machine);
         usec_t until;
 
-        if (!m->ends || !node || !sim_check_instance_alive(q->world->check, of->instance) || is_outlived(q, m))
+        if ((!m->ends && !m->keeps) || m->is_over || !node || !sim_check_instance_alive(q->world->check, of->instance) || is_outlived(q, m))
                 return;
-        if (action_stands(q, of->instance, m->token))
+        if (m->ends && action_stands(q, of->instance, m->token))
                 sim_check_broken(q->world->check, "hook", "message %zu of %s is deleted, and its group has not been answered", k + 1, of->node);
         else if (!read_told(node, NODE_TOLD, &until) || (until > m->until_usec && m->until_usec > sim_world_wall(q->world)))
-                sim_check_broken(q->world->check, "queue", "message %zu is deleted, which ends %s, and its Node does not say so", k + 1, of->node);
+                sim_check_broken(q->world->check, "queue", "message %zu is deleted, which tells of %s, and its Node does not say so", k + 1, of->node);
 }
 
 void sim_queue_note_deleted(SimQueue *q, size_t message) {
@@ -323,15 +403,16 @@ static void on_delete(const char *id, void *userdata) {
 void sim_queue_claim_changed(SimQueue *q, const cJSON *old, const cJSON *new) {
         const char *id = fj_string(new, "spec", "providerID", NULL), *slash = id ? strrchr(id, '/') : NULL;
         size_t i = slash ? machine_of(q, slash + 1) : SIZE_MAX;
-        usec_t was, is;
+        usec_t was, is, begun;
         bool had = read_told(old, CLAIM_TOLD, &was), has = read_told(new, CLAIM_TOLD, &is);
 
         if (i == SIZE_MAX || !has || !sim_check_actor(q->world->check))
                 return;
-        if (!had && !sim_queue_calls_for_end(q, i))
-                sim_check_broken(q->world->check, "queue", "%s writes on the claim of %s that it ends, which nobody announced",
+        if (!had && !sim_queue_calls_for_drain(q, i))
+                sim_check_broken(q->world->check, "queue", "%s writes on the claim of %s what nobody announced",
                                  q->world->request->user, q->world->machines[i].node);
-        else if (had && is > was)
+        /* What its Node is drained for stands there, too, and gives its place on the claim to what comes after it. */
+        else if (had && is > was && was > sim_world_wall(q->world) && !read_told(sim_world_node(q->world, i), NODE_TOLD, &begun))
                 sim_check_broken(q->world->check, "queue", "%s writes a later time on the claim of %s", q->world->request->user,
                                  q->world->machines[i].node);
 }
@@ -339,7 +420,8 @@ void sim_queue_claim_changed(SimQueue *q, const cJSON *old, const cJSON *new) {
 /* From when on its claim is to be deleted for that, as far as people and terms go; USEC_INFINITY: not yet. */
 static usec_t due_usec(const SimQueue *q, const Message *m, size_t machine) {
         usec_t tgp = q->world->options.tgp_sec * SEC, now = sim_world_now(q->world), wall = sim_world_wall(q->world);
-        usec_t begin = m->until_usec == USEC_INFINITY || tgp == 0 ? 0 : usec_sub(m->until_usec, tgp);
+        usec_t before = config_of(q)->interruption_before_usec, ahead = tgp == 0 || m->keeps ? before : MIN(tgp, before);
+        usec_t begin = m->until_usec == USEC_INFINITY ? 0 : usec_sub(m->until_usec, ahead);
         usec_t known = q->claimed_usec[machine];
 
         if (known == 0 || begin > wall)
@@ -354,10 +436,24 @@ static void check_acted(SimQueue *q, size_t k, size_t machine) {
         const cJSON *claim = sim_world_claim(q->world, machine);
         usec_t due = due_usec(q, m, machine), now = sim_world_now(q->world);
 
-        if (m->ends && due != USEC_INFINITY && claim && !sim_check_is_deleting(claim) && sim_check_instance_alive(q->world->check, of->instance) &&
+        if (m->ends && !m->is_over && !is_outlived(q, m) && due != USEC_INFINITY && claim && !sim_check_is_deleting(claim) && sim_check_instance_alive(q->world->check, of->instance) &&
             now > usec_add(due, ACT_USEC) && sim_check_was_calm(q->world->check, ACT_USEC))
                 sim_check_broken(q->world->check, "queue", "message %zu ends %s, and has been there for %d s: its claim stays", k + 1, of->node,
                                  (int) ((now - due) / SEC));
+}
+
+/* Closed in time, and kept. Nobody opens nodes, and none boots anew, in these worlds; what is outlived opens again. */
+static void check_kept(SimQueue *q, size_t k, size_t machine) {
+        const Message *m = &q->messages[k];
+        const SimMachine *of = &q->world->machines[machine];
+        const cJSON *node = sim_world_node(q->world, machine);
+        usec_t due = due_usec(q, m, machine), now = sim_world_now(q->world);
+
+        if (m->keeps && !m->is_over && !is_outlived(q, m) && due != USEC_INFINITY && node && !sim_check_is_deleting(node) &&
+            sim_check_instance_alive(q->world->check, of->instance) && now > usec_add(due, ACT_USEC) && now < usec_add(due, 2 * ACT_USEC) &&
+            !sim_world_unschedulable(q->world, machine) && sim_check_was_calm(q->world->check, 2 * ACT_USEC))
+                sim_check_broken(q->world->check, "queue", "message %zu calls for a drain of %s, and has been there for %d s: its Node is open", k + 1,
+                                 of->node, (int) ((now - due) / SEC));
 }
 
 /* Closed in time; and when its own time is over, nothing goes on. */
@@ -365,16 +461,18 @@ static void check_closed(SimQueue *q, size_t k, size_t machine) {
         const Message *m = &q->messages[k];
         const SimMachine *of = &q->world->machines[machine];
         const cJSON *node = sim_world_node(q->world, machine);
-        usec_t now = sim_world_now(q->world), since = usec_sub(now, m->sent_usec), wall = sim_world_wall(q->world);
+        usec_t now = sim_world_now(q->world), wall = sim_world_wall(q->world);
+        usec_t begin = m->until_usec == USEC_INFINITY ? 0 : usec_sub(m->until_usec, config_of(q)->interruption_before_usec);
+        usec_t since = usec_sub(now, MAX(m->sent_usec, begin > wall ? USEC_INFINITY : usec_sub(now, wall - begin)));
         const char *told = sim_world_annotation(q->world, machine, NODE_TOLD);
 
         if (sim_world_claim(q->world, machine))
                 sim_check_broken(q->world->check, "queue", "%s has a claim, and no pool wants it", of->node);
-        if (!m->ends || !node || !sim_check_instance_alive(q->world->check, of->instance) || is_outlived(q, m))
+        if ((!m->ends && !m->keeps) || m->is_over || !node || !sim_check_instance_alive(q->world->check, of->instance) || is_outlived(q, m))
                 return;
         if (since > ACT_USEC && since < 2 * ACT_USEC && !sim_world_unschedulable(q->world, machine) &&
             sim_check_was_calm(q->world->check, ACT_USEC))
-                sim_check_broken(q->world->check, "queue", "message %zu ends %s, and has been there for %d s: its Node is open", k + 1, of->node,
+                sim_check_broken(q->world->check, "queue", "message %zu tells of %s, and has been there for %d s: its Node is open", k + 1, of->node,
                                  (int) (since / SEC));
         if (wall > usec_add(m->until_usec, ACT_USEC) && since > ACT_USEC && sim_check_was_calm(q->world->check, 2 * ACT_USEC) &&
             told && strstr(told, "\"phase\":\"Draining\"") && sim_world_pods_alive(q->world, machine) > 0 && q->world->machines[machine].deadline_usec == m->until_usec)
@@ -390,9 +488,10 @@ void sim_queue_look(SimQueue *q) {
                         q->claimed_usec[i] = sim_world_now(w);
         for (size_t k = 0; k < q->n; k++)
                 STRV_FOREACH (instance, q->messages[k].instances)
-                        if (is_managed(q, machine_of(q, *instance)))
+                        if (is_managed(q, machine_of(q, *instance))) {
                                 check_acted(q, k, machine_of(q, *instance));
-                        else if (is_drained(q, machine_of(q, *instance)))
+                                check_kept(q, k, machine_of(q, *instance));
+                        } else if (is_drained(q, machine_of(q, *instance)))
                                 check_closed(q, k, machine_of(q, *instance));
 }
 
@@ -573,6 +672,8 @@ SimQueue *sim_queue_free(SimQueue *q) {
         for (size_t k = 0; k < q->n; k++) {
                 free(q->messages[k].body);
                 free(q->messages[k].token);
+                free(q->messages[k].change);
+                free(q->messages[k].action);
                 strv_free(q->messages[k].instances);
         }
         free(q->messages);

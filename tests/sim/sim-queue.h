@@ -8,7 +8,8 @@
  *      queue   a message that announces the end of a managed machine is deleted only when its claim says so in the API, no
  *              later than the message does, or that machine is gone; where nothing is in the way its claim is being deleted
  *              within a bound after it was sent (or its node has joined, or its terminationGracePeriod begins)
- *              the time that stands on a claim never becomes a later one, and nothing stands there that was not announced
+ *              (of a scheduled change, when that is near); of what the machine comes back from its node is closed within that bound
+ *              the time that stands on a claim never becomes a later one before it has passed, and nothing stands there that was not announced
  *              what nobody can read is never deleted; of an instance that is nobody's only what asks for nothing, or what
  *              EC2 has not known for two minutes, and nothing at all in a queue that others read
  *      hook    a group is told to go on with an instance only when its node is drained, or is Ready, and never to abandon it;
@@ -45,14 +46,20 @@ void sim_queue_send(SimQueue *q, const FakeAwsEvent *event, bool by_sns);
 void sim_queue_send_text(SimQueue *q, const char *text);
 /* The last one comes a second time. */
 void sim_queue_repeat(SimQueue *q);
+/* The last scheduled change that was not called off is. */
+void sim_queue_call_off(SimQueue *q);
 /* The group lets go of this machine, and waits for its hook: which sends `kind`, FAKE_AWS_EVENT_TERMINATE_ACTION or
  * FAKE_AWS_EVENT_HOOK. False: it is no member, or is on its way already. */
 bool sim_queue_scale_in(SimQueue *q, size_t machine, FakeAwsEventKind kind, bool by_sns);
 
 /* Something was sent for which its claim may be deleted. */
 bool sim_queue_calls_for_end(const SimQueue *q, size_t machine);
-/* Something was sent for which its Node, of no pool, is to be drained. */
+/* Something was sent for which its Node may be drained, be it a pool's or, with [Queue] Unmanaged=drain, of none. */
 bool sim_queue_calls_for_drain(const SimQueue *q, size_t machine);
+/* What was announced, and not called off, begins within this time from now. */
+bool sim_queue_is_awaited(const SimQueue *q, usec_t within_usec);
+/* What was announced for it stands there, and its drain has not begun, or it was called off and is not outlived yet. */
+bool sim_queue_waits(const SimQueue *q, size_t machine);
 /* [Queue] Unmanaged=drain: machines of no pool are members of the group, too. Before anything is sent. */
 void sim_queue_drain_unmanaged(SimQueue *q);
 /* Machines that have ended because their hook was answered. */

@@ -122,7 +122,7 @@ static void play_state(Scene *s, const uint64_t *args) {
 
         send(s,
              &(FakeAwsEvent){ .kind = FAKE_AWS_EVENT_STATE,
-                              .instance = machine_at(s, args[0])->instance,
+                              .instance = machine_to_end(s, args[0])->instance,
                               .action = states[args[1] % ELEMENTSOF(states)] },
              false);
 }
@@ -131,11 +131,11 @@ static void play_state(Scene *s, const uint64_t *args) {
 static void play_health(Scene *s, const uint64_t *args) {
         static const char *const codes[] = { "AWS_EC2_INSTANCE_RETIREMENT_SCHEDULED", "AWS_EC2_PERSISTENT_INSTANCE_RETIREMENT_SCHEDULED",
                                              "AWS_EC2_SYSTEM_REBOOT_MAINTENANCE_SCHEDULED" };
-        static const char *const statuses[] = { "upcoming", "upcoming", "upcoming", "open", "closed" };
+        static const char *const statuses[] = { "upcoming", "upcoming", "upcoming", "open", "open" };
         static const char *const foreign[] = { NULL, NULL, FOREIGN_ENDED, FOREIGN_UNKNOWN };
         _cleanup_strv_free_ char **others = NULL;
         const char *nobody = foreign[args[1] / 64 % ELEMENTSOF(foreign)];
-        usec_t lead = args[2] % 3 > 0 ? 5 * MIN_USEC + args[2] / 4 % 2400 * SEC : 2 * USEC_PER_HOUR + args[2] / 4 % 86400 * SEC;
+        usec_t lead = args[2] % 3 > 0 ? 5 * MIN_USEC + args[2] / 4 % 2400 * SEC : 5 * USEC_PER_HOUR + args[2] / 4 % 86400 * SEC;
         size_t n = args[0] / 64 % 3;
         int r = 0;
 
@@ -157,6 +157,10 @@ static void play_health(Scene *s, const uint64_t *args) {
                               .status = statuses[args[1] / 8 % ELEMENTSOF(statuses)],
                               .until_wall_usec = sim_world_wall(s->w) + lead },
              false);
+}
+
+static void play_call_off(Scene *s, const uint64_t *args) {
+        sim_queue_call_off(queue_of(s));
 }
 
 static void play_scale_in(Scene *s, const uint64_t *args) {
@@ -321,6 +325,7 @@ static const struct {
         { 5, play_health },    { 5, play_scale_in },       { 2, play_launch },        { 4, play_foreign },      { 2, play_unreadable },
         { 2, play_repeat },    { 2, play_duplicate },      { 1, play_shuffle },       { 3, play_cloud_trouble }, { 3, play_window },
         { 2, play_stall },     { 2, play_kill_leader },    { 2, play_pause_leader },  { 1, play_agent_sleeps }, { 1, play_agent_dies },
+        { 2, play_call_off },
 };
 
 /* -- the draw ------------------------------------------------------------------------------------ */
@@ -393,8 +398,9 @@ static bool run(Scene *s, usec_t usec) {
         return !sim_world_violation(s->w);
 }
 
-/* shared, always, drains: [Queue] Shared=, [Interruption] Delete=always, [Queue] Unmanaged=drain. Nothing has been sent yet. */
-static void equip(Scene *s, bool shared, bool always, bool drains) {
+/* shared, always, drains, late: [Queue] Shared=, [Interruption] Delete=always, [Queue] Unmanaged=drain, [Interruption] BeforeSec=10min.
+ * Nothing has been sent yet. */
+static void equip(Scene *s, bool shared, bool always, bool drains, bool late) {
         SimWorld *w = s->w;
 
         fake_ec2_run(w->ec2, FOREIGN_ALIVE, SIM_ZONE);
@@ -404,14 +410,15 @@ static void equip(Scene *s, bool shared, bool always, bool drains) {
                 CoordinatorConfig *c = &sim_world_coordinator(w, i)->coordinator_config;
 
                 c->queue_shared = shared;
+                c->interruption_before_usec = late ? 10 * MIN_USEC : USEC_PER_HOUR;
                 c->queue_unmanaged = drains ? QUEUE_UNMANAGED_DRAIN : QUEUE_UNMANAGED_REPORT;
                 if (always && !w->options.leave_interrupted)
                         c->interruption_delete = INTERRUPTION_DELETE_ALWAYS;
         }
         if (drains)
                 sim_queue_drain_unmanaged(queue_of(s));
-        sim_trace_add(w->trace, "world", "[Queue] Shared=%d, Unmanaged=%d, [Interruption] Delete=%d, terminationGracePeriod %u s", shared, drains,
-                      sim_world_coordinator(w, 0)->coordinator_config.interruption_delete, w->options.tgp_sec);
+        sim_trace_add(w->trace, "world", "[Queue] Shared=%d, Unmanaged=%d, [Interruption] Delete=%d, BeforeSec=%d min, terminationGracePeriod %u s",
+                      shared, drains, sim_world_coordinator(w, 0)->coordinator_config.interruption_delete, late ? 10 : 60, w->options.tgp_sec);
 }
 
 static bool is_settled(Scene *s) {
@@ -428,9 +435,12 @@ static bool somebody_goes(SimWorld *w) {
         return false;
 }
 
-/* A machine of no pool that lives on keeps its marks for ten minutes after its time. */
-static bool is_drained_outside(SimWorld *w) {
-        return sim_world_instance_alive(w, OUTSIDE) && sim_world_annotation(w, OUTSIDE, "vesper.sh/heard");
+/* A machine that lives on keeps its marks for ten minutes after its time. */
+static bool is_one_drained(SimWorld *w) {
+        for (size_t i = 0; i < N_MACHINES; i++)
+                if (sim_world_instance_alive(w, i) && sim_world_annotation(w, i, "vesper.sh/heard") && !sim_queue_waits(w->queue, i))
+                        return true;
+        return false;
 }
 
 /* Nobody is in anybody's way: whoever has not joined does, whoever is dead comes back; and one more is announced, by the queue alone. */
@@ -459,6 +469,10 @@ static bool end_all(Scene *s, SimOutcome *o) {
         for (size_t i = 0; i < N_AGENTS; i++)
                 if (sim_world_annotation(w, i, "vesper.sh/interruption") && !w->machines[i].noticed && !run(s, 6 * MIN_USEC))
                         return false;
+        o->where = "scheduled changes come near";
+        for (unsigned i = 0; i < 60 && sim_queue_is_awaited(queue_of(s), USEC_PER_HOUR); i++)
+                if (!run(s, MIN_USEC))
+                        return false;
         /* A removal may begin at any time, when a scheduled change comes near; and its pool tells of its end a moment later. */
         for (unsigned i = 0; i < 20 && went; i++) {
                 went = somebody_goes(w);
@@ -467,7 +481,7 @@ static bool end_all(Scene *s, SimOutcome *o) {
                 went = went || somebody_goes(w);
         }
         o->where = "what was heard is outlived";
-        for (unsigned i = 0; i < 60 && is_drained_outside(w); i++) /* scheduled changes are up to 45 minutes ahead */
+        for (unsigned i = 0; i < 70 && is_one_drained(w); i++) /* scheduled changes are up to 45 minutes ahead */
                 if (!run(s, MIN_USEC))
                         return false;
         if (!run(s, 30 * SEC)) /* what was said of it goes behind it */
@@ -509,7 +523,7 @@ void sim_queues_play(uint64_t seed, bool report, bool trace, SimOutcome *ret) {
         SimOptions options;
         Scene s = { 0 };
         Random *draws;
-        bool shared, always, drains;
+        bool shared, always, drains, late;
         int r = random_new(hash64((uint64_t[2]){ UINT64_C(0x717565756573), seed }, 2 * sizeof(uint64_t)), &draws);
 
         assert(r >= 0);
@@ -520,9 +534,10 @@ void sim_queues_play(uint64_t seed, bool report, bool trace, SimOutcome *ret) {
         always = random_below(draws, 3) == 0;
         draw_entries(&s, draws);
         drains = random_below(draws, 3) > 0; /* drawn last: the rest of a seed is as it was */
+        late = random_below(draws, 2);
         random_free(draws);
         s.w = w = sim_world_new(seed, &options);
-        equip(&s, shared, always, drains);
+        equip(&s, shared, always, drains, late);
         *ret = (SimOutcome){ 0 };
         ret->good = live(&s, ret);
         sim_outcome_read(w, report, trace, ret);

@@ -94,13 +94,22 @@ static void assert_kept(Room *r) {
 
 static void assert_open(Room *r) {
         assert_kept(r);
-        assert_null(on_claim(r));
-        assert_null(on_node(r));
+        if (on_claim(r))
+                assert_true(says(on_claim(r), "\"phase\":\"Cancelled\""));
+        if (on_node(r))
+                assert_true(says(on_node(r), "\"phase\":\"Cancelled\""));
         assert_null(annotation(rig_node(r->rig, NODE), ANNOTATION_CORDONED_BY_COORDINATOR));
         assert_false(is_cordoned(r));
         rig_run(r->rig, 15 * S); /* what was said is taken back in the background */
         assert_false(is_said(r, CONDITION_MAINTENANCE_PLANNED) || is_said(r, CONDITION_MAINTENANCE_IN_PROGRESS) ||
                      is_said(r, CONDITION_DRAIN_IN_PROGRESS) || is_said(r, CONDITION_DRAINED));
+}
+
+/* Nothing tells of anything. */
+static void assert_clean(Room *r) {
+        assert_null(on_claim(r));
+        assert_null(on_node(r));
+        assert_open(r);
 }
 
 static void assert_drained(Room *r) {
@@ -149,7 +158,7 @@ TEST_CASE(test_stops) {
                 boot(&r, "second");
                 fake_cluster_set_kubelet(r.rig->cluster, NODE, true);
                 rig_run(r.rig, 30 * S);
-                assert_open(&r);
+                assert_clean(&r);
                 assert_int_equal(fake_sqs_n_messages(r.q.sqs, "q"), 0);
                 room_close(&r);
         }
@@ -167,7 +176,7 @@ TEST_CASE(test_outlived) {
                 rig_run(r.rig, 15 * S);
                 assert_drained(&r);
                 rig_run(r.rig, HEARD_OUTLIVED_USEC + 2 * USEC_PER_MINUTE);
-                assert_open(&r);
+                assert_clean(&r);
                 room_close(&r);
         }
 }
@@ -206,6 +215,10 @@ TEST_CASE(test_reboot) {
         boot(&r, "fourth");
         rig_run(r.rig, 5 * S);
         assert_open(&r);
+        print_message("until it is outlived, it is remembered\n");
+        assert_non_null(on_node(&r));
+        rig_run(r.rig, 2 * USEC_PER_HOUR);
+        assert_clean(&r);
         room_close(&r);
 }
 
@@ -223,6 +236,12 @@ TEST_CASE(test_called_off) {
         send_change(&r, REBOOT, 5 * USEC_PER_HOUR, "e1", "closed");
         rig_run(r.rig, 5 * S);
         assert_open(&r);
+        print_message("the message of before comes again\n");
+        send_change(&r, REBOOT, 5 * USEC_PER_HOUR, "e1", NULL);
+        rig_run(r.rig, 5 * S);
+        assert_open(&r);
+        rig_run(r.rig, 8 * USEC_PER_HOUR);
+        assert_clean(&r);
 
         send_change(&r, REBOOT, 5 * USEC_PER_HOUR, "e2", NULL);
         rig_run(r.rig, 5 * S);
@@ -234,6 +253,10 @@ TEST_CASE(test_called_off) {
         send_change(&r, REBOOT, 0, "e2", "closed");
         rig_run(r.rig, 10 * S);
         assert_open(&r);
+        print_message("another comes while that is remembered\n");
+        send_change(&r, REBOOT, 30 * USEC_PER_MINUTE, "e3", NULL);
+        rig_run(r.rig, 10 * S);
+        assert_drained(&r);
         room_close(&r);
 }
 
@@ -296,6 +319,24 @@ TEST_CASE(test_two) {
         room_close(&r);
 }
 
+/* A retirement after a reboot was told, and called off again: the reboot is not forgotten. */
+TEST_CASE(test_room) {
+        Room r;
+
+        room_open(&r, NULL);
+        send_change(&r, REBOOT, 5 * USEC_PER_HOUR, "e1", NULL);
+        rig_run(r.rig, 5 * S);
+        send_change(&r, RETIREMENT, 9 * USEC_PER_HOUR, "e2", NULL);
+        rig_run(r.rig, 5 * S);
+        assert_true(says(on_claim(&r), "\"action\":\"terminate\"") && says(on_node(&r), "\"action\":\"reboot\""));
+        send_change(&r, RETIREMENT, 9 * USEC_PER_HOUR, "e2", "closed");
+        rig_run(r.rig, 4 * USEC_PER_HOUR + USEC_PER_MINUTE);
+        assert_drained(&r);
+        rig_run(r.rig, 12 * USEC_PER_HOUR);
+        assert_clean(&r);
+        room_close(&r);
+}
+
 /* A person opens it: nothing is done about this one again. */
 TEST_CASE(test_overruled) {
         Room r;
@@ -334,7 +375,7 @@ int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_stops),      cmocka_unit_test(test_outlived),   cmocka_unit_test(test_reboot),
                 cmocka_unit_test(test_called_off), cmocka_unit_test(test_retirement), cmocka_unit_test(test_shutting_down),
-                cmocka_unit_test(test_two),        cmocka_unit_test(test_overruled),  cmocka_unit_test(test_leader_dies),
+                cmocka_unit_test(test_two),        cmocka_unit_test(test_room), cmocka_unit_test(test_overruled),  cmocka_unit_test(test_leader_dies),
         };
 
         return cmocka_run_group_tests_name("heard-managed", tests, NULL, NULL);

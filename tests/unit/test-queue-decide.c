@@ -63,7 +63,7 @@ TEST_CASE(test_decide) {
                 { "of no pool, and its pool lets go of it", EVENT_MESSAGE_SPOT, "terminate", MINUTES(2), false,
                   { .has_node = true, .is_joining = true }, { DRAINS }, QUEUE_SOON },
                 { "of no pool, the same again", EVENT_MESSAGE_SPOT, "terminate", MINUTES(2), false,
-                  { FREE, .told = { .is_told = true, .is_same = true, .deletes = true, .usec = NOW + MINUTES(2) } }, { DRAINS }, QUEUE_NOTHING },
+                  { FREE, .told = { .is_told = true, .is_same = true, .deletes = true, .usec = NOW + MINUTES(2), .own_usec = NOW + MINUTES(2) } }, { DRAINS }, QUEUE_NOTHING },
                 { "of no pool, a later end", EVENT_MESSAGE_SPOT, "terminate", MINUTES(3), false,
                   { FREE, .told = { .is_told = true, .deletes = true, .usec = NOW + MINUTES(2) } }, { DRAINS }, QUEUE_KNOWN },
                 { "of no pool, a nearer end", EVENT_MESSAGE_SPOT, "terminate", MINUTES(1), false,
@@ -181,9 +181,9 @@ TEST_CASE(test_outlived) {
  * it is the same. */
 TEST_CASE(test_kept) {
 #define HOURS(n) (n) * USEC_PER_HOUR
-#define OTHER(...) .told = { .is_told = true, .usec = NOW + HOURS(2), __VA_ARGS__ }
+#define OTHER(...) .told = { .is_told = true, .usec = NOW + HOURS(2), .own_usec = NOW + HOURS(2), __VA_ARGS__ }
 #define SAME(...) OTHER(.is_same = true, __VA_ARGS__)
-#define ON_NODE(...) .on_node = { .is_told = true, .usec = NOW + HOURS(2), __VA_ARGS__ }
+#define ON_NODE(...) .on_node = { .is_told = true, .usec = NOW + HOURS(2), .own_usec = NOW + HOURS(2), __VA_ARGS__ }
         static const struct {
                 const char *what;
                 EventMessageKind kind;
@@ -213,11 +213,18 @@ TEST_CASE(test_kept) {
                 { "the same again", HEALTH, "reboot", HOURS(2), false, T, { MANAGED, SAME(.deletes = false) }, QUEUE_NOTHING },
                 { "moved to later", HEALTH, "reboot", HOURS(5), false, T, { MANAGED, SAME(.deletes = false) }, QUEUE_WRITE },
                 { "a retirement, moved", HEALTH, "terminate", HOURS(5), false, T, { MANAGED, SAME(.deletes = true) }, QUEUE_WRITE },
+                { "the same again, and another one brought it nearer", HEALTH, "terminate", HOURS(5), false, T,
+                  { MANAGED, .told = { .is_told = true, .is_same = true, .deletes = true, .usec = NOW + HOURS(2), .own_usec = NOW + HOURS(5) } },
+                  QUEUE_NOTHING },
                 { "moved too late", HEALTH, "reboot", HOURS(5), false, T, { MANAGED, SAME(.is_begun = true) }, QUEUE_NOTHING },
                 { "moved, on the Node", HEALTH, "reboot", HOURS(5), false, T,
                   { MANAGED, OTHER(.deletes = true), ON_NODE(.is_same = true) }, QUEUE_WRITE_NODE },
 
-                { "a retirement after a reboot was told", HEALTH, "terminate", HOURS(5), false, T, { MANAGED, OTHER(.deletes = false) }, QUEUE_WRITE },
+                { "a retirement after a reboot was told", HEALTH, "terminate", HOURS(5), false, T, { MANAGED, OTHER(.deletes = false) }, QUEUE_MAKE_ROOM },
+                { "... which has moved to the Node", HEALTH, "terminate", HOURS(5), false, T,
+                  { MANAGED, OTHER(.is_on_node = true), ON_NODE(.deletes = false) }, QUEUE_WRITE },
+                { "... which has no room there", HEALTH, "terminate", HOURS(5), false, T, { MANAGED, OTHER(.deletes = false), ON_NODE(.deletes = false) },
+                  QUEUE_WRITE },
                 { "an earlier retirement", HEALTH, "terminate", MINUTES(90), false, T, { MANAGED, OTHER(.deletes = true) }, QUEUE_WRITE },
                 { "a later retirement", HEALTH, "terminate", HOURS(5), false, T, { MANAGED, OTHER(.deletes = true) }, QUEUE_KNOWN },
                 { "an end now, after a retirement", SPOT, "terminate", MINUTES(2), false, T, { MANAGED, OTHER(.deletes = true) }, QUEUE_WRITE },
@@ -229,7 +236,7 @@ TEST_CASE(test_kept) {
                 { "a stop now, and the Node has another", SPOT, "stop", MINUTES(2), false, T,
                   { MANAGED, OTHER(.deletes = false), ON_NODE(.is_begun = true) }, QUEUE_KNOWN },
                 { "a reboot after the one that it drains for", HEALTH, "reboot", HOURS(5), false, T,
-                  { MANAGED, OTHER(.is_begun = true), ON_NODE(.is_begun = true) }, QUEUE_WRITE },
+                  { MANAGED, OTHER(.is_on_node = true, .is_begun = true), ON_NODE(.is_begun = true) }, QUEUE_WRITE },
                 { "it goes already", HEALTH, "reboot", HOURS(5), false, T, { MANAGED, .is_going = true }, QUEUE_KNOWN },
 
                 { "called off", HEALTH, "reboot", HOURS(2), true, T, { MANAGED, SAME(.deletes = false) }, QUEUE_TAKE_BACK },
@@ -237,6 +244,18 @@ TEST_CASE(test_kept) {
                 { "called off while it drains", HEALTH, "reboot", HOURS(2), true, T,
                   { MANAGED, SAME(.is_begun = true), ON_NODE(.is_same = true, .is_begun = true) }, QUEUE_CANCEL_NODE },
                 { "called off too late", HEALTH, "terminate", HOURS(2), true, T, { MANAGED, SAME(.deletes = true), .is_going = true }, QUEUE_TELL },
+                { "one of two that have become one is called off", HEALTH, "reboot", HOURS(5), true, T,
+                  { MANAGED, .told = { .is_told = true, .is_same = true, .usec = NOW + HOURS(2), .own_usec = NOW + HOURS(5) } }, QUEUE_TELL },
+                { "called off twice", HEALTH, "reboot", HOURS(2), true, T, { MANAGED, .told = { .is_same = true, .is_over = true } }, QUEUE_NOTHING },
+                { "called off twice, on the Node", HEALTH, "reboot", HOURS(2), true, T, { MANAGED, .on_node = { .is_same = true, .is_over = true } },
+                  QUEUE_NOTHING },
+                { "told again after it was called off", HEALTH, "reboot", HOURS(5), false, T,
+                  { MANAGED, .told = { .is_same = true, .is_over = true } }, QUEUE_NOTHING },
+                { "a retirement, told again after it was called off", HEALTH, "terminate", MINUTES(5), false, T,
+                  { MANAGED, .told = { .is_same = true, .is_over = true } }, QUEUE_NOTHING },
+                { "told again after it was called off on the Node", HEALTH, "reboot", HOURS(5), false, T,
+                  { MANAGED, .on_node = { .is_same = true, .is_over = true } }, QUEUE_NOTHING },
+                { "another after one that was called off", HEALTH, "reboot", HOURS(5), false, T, { MANAGED, .told = { .is_over = true } }, QUEUE_WRITE },
                 { "another is called off", HEALTH, "reboot", HOURS(2), true, T, { MANAGED, OTHER(.deletes = false) }, QUEUE_TELL },
                 { "of no pool, called off", HEALTH, "reboot", HOURS(2), true, T, { FREE, SAME(.is_begun = true), ON_NODE(.is_same = true) },
                   QUEUE_CANCEL_NODE },
