@@ -257,10 +257,21 @@ void sim_queue_repeat(SimQueue *q) {
         sim_trace_add(q->world->trace, "queue", "message %zu is the one before once more", q->n);
 }
 
+/* Something that was told of it is near, or now: whichever it is, two may have become one. */
+static bool is_near(const SimQueue *q, size_t machine) {
+        usec_t soon = usec_add(sim_world_wall(q->world), config_of(q)->interruption_before_usec);
+
+        for (size_t k = 0; k < q->n; k++)
+                if (q->messages[k].may_drain && concerns(&q->messages[k], q->world->machines[machine].instance) &&
+                    (q->messages[k].until_usec == USEC_INFINITY || q->messages[k].until_usec <= soon))
+                        return true;
+        return false;
+}
+
 bool sim_queue_calls_for_end(const SimQueue *q, size_t machine) {
         for (size_t k = 0; k < q->n; k++)
                 if (q->messages[k].may_end && is_managed(q, machine) && concerns(&q->messages[k], q->world->machines[machine].instance))
-                        return true;
+                        return is_near(q, machine);
         return false;
 }
 

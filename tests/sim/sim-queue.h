@@ -52,7 +52,7 @@ void sim_queue_call_off(SimQueue *q);
  * FAKE_AWS_EVENT_HOOK. False: it is no member, or is on its way already. */
 bool sim_queue_scale_in(SimQueue *q, size_t machine, FakeAwsEventKind kind, bool by_sns);
 
-/* Something was sent for which its claim may be deleted. */
+/* Something was sent for which its claim may be deleted, and is near. */
 bool sim_queue_calls_for_end(const SimQueue *q, size_t machine);
 /* Something was sent for which its Node may be drained, be it a pool's or, with [Queue] Unmanaged=drain, of none. */
 bool sim_queue_calls_for_drain(const SimQueue *q, size_t machine);
