@@ -177,7 +177,7 @@ const MetricFamily coordinator_metric_families[_COORDINATOR_METRIC_MAX] = {
         [METRIC_QUEUE_POISON] =
                 COUNTER("queue_messages_poison_total", "Messages that cannot be read and were hidden for 12 hours, each time."),
         [METRIC_QUEUE_WORKING] = GAUGE("queue_messages_working", "Messages that were received and are not done with."),
-        [METRIC_QUEUE_DRAINS] = GAUGE("queue_drains", "Nodes of no NodePool whose drain for the interruption queue has not ended ([Queue] Unmanaged=drain)."),
+        [METRIC_QUEUE_DRAINS] = GAUGE("queue_drains", "Nodes that are drained for the interruption queue and kept, and whose drain has not ended."),
         [METRIC_QUEUE_SECONDS] = { .name = "vesper_coordinator_queue_durable_seconds",
                                    .type = METRIC_HISTOGRAM,
                                    .help = "From the sending of a notice until it stood on its NodeClaim.",

@@ -168,7 +168,7 @@ const CtlVerb verb_undrain = {
         .arguments = "NODE...",
         .summary = "Open the nodes that 'vesperctl drain' has cordoned",
         .text = "Takes back the cordon of 'vesperctl drain', and stops a drain that is still under way. A node that vesper's agent or coordinator has cordoned as well stays cordoned until they open it. "
-                "Takes back, too, the coordinator's cordon of a node that no NodePool wants ([Queue] Unmanaged=drain): its drain stops. "
+                "Takes back, too, the coordinator's cordon of a node that is drained for the interruption queue and kept: its drain stops. "
                 "A cordon of somebody else's is named and left alone, unless --yes says that it is to go: "
                 "an agent or coordinator then takes it for overruled. A node that is being deleted is left as it is. "
                 "Needs: get and patch of nodes.",

@@ -9,7 +9,7 @@ static const char *const act_names[_QUEUE_ACT_MAX] = {
         [QUEUE_ASK] = "ask",         [QUEUE_WAIT] = "wait", [QUEUE_SOON] = "soon",
         [QUEUE_FOREIGN] = "foreign", [QUEUE_LEAVE] = "leave",
         [QUEUE_WRITE_NODE] = "write on node", [QUEUE_KNOWN] = "known",
-        [QUEUE_MAKE_ROOM] = "make room", [QUEUE_TAKE_BACK] = "take back", [QUEUE_CANCEL_NODE] = "cancel on node",
+        [QUEUE_MAKE_ROOM] = "make room", [QUEUE_SWAP] = "swap", [QUEUE_TAKE_BACK] = "take back", [QUEUE_CANCEL_NODE] = "cancel on node",
 };
 
 const char *queue_act_to_string(QueueAct a) {
@@ -70,27 +70,68 @@ static bool is_moved(const QueueTold *told, const Notice *notice) {
         return told->is_same && !told->is_over && !told->is_begun && notice_announced(notice) != USEC_INFINITY && told->own_usec != notice_announced(notice);
 }
 
-/* What the node is drained for later, or comes back from. */
-static QueueAct decide_kept(const Notice *notice, const QueueFacts *facts, const QueueRules *rules) {
-        const QueueTold *told = &facts->told;
-        bool deletes = interruption_delete_counts(rules->deletes, notice);
+/* When its turn is, among those that are kept. */
+static usec_t turn_of(const QueueTold *t) {
+        return t->is_now ? 0 : t->usec;
+}
 
-        if (facts->is_going)
-                return tell(facts, QUEUE_KNOWN);
+/* Another one is planned on the Node, and comes after this one. */
+static bool comes_before_planned(const QueueFacts *facts, usec_t at) {
+        return facts->on_node.is_told && !facts->on_node.is_begun && !facts->told.is_on_node && at < turn_of(&facts->on_node);
+}
+
+/* It ends the machine, later. */
+static QueueAct decide_end_to_come(const Notice *notice, const QueueFacts *facts) {
+        const QueueTold *told = &facts->told;
+
         if (told->is_same)
                 return is_moved(told, notice) ? QUEUE_WRITE : QUEUE_NOTHING;
-        if (facts->on_node.is_same)
-                return is_moved(&facts->on_node, notice) ? QUEUE_WRITE_NODE : QUEUE_NOTHING;
         if (!told->is_told)
                 return QUEUE_WRITE;
-        if (deletes && !told->deletes)
-                return told->is_on_node || !facts->has_node || facts->on_node.is_told ? QUEUE_WRITE : QUEUE_MAKE_ROOM;
-        /* That one stands on the Node, too, and ends there: this one comes after it. */
-        if (told->is_on_node && !notice_is_now(notice) && notice_announced(notice) > usec_add(told->usec, QUEUE_OUTLIVED_USEC))
-                return QUEUE_WRITE;
-        if (deletes || (told->deletes && told->usec <= notice_announced(notice)))
+        if (told->deletes)
                 return told->usec <= notice_announced(notice) ? tell(facts, QUEUE_KNOWN) : QUEUE_WRITE;
-        return !facts->has_node || facts->on_node.is_told ? tell(facts, QUEUE_KNOWN) : QUEUE_WRITE_NODE;
+        return told->is_on_node || !facts->has_node || facts->on_node.is_told ? QUEUE_WRITE : QUEUE_MAKE_ROOM;
+}
+
+/* One that stands already is moved: the earlier one of two stays on the Node. */
+static QueueAct decide_moved(const QueueFacts *facts, usec_t at) {
+        const QueueTold *told = &facts->told;
+
+        if (told->is_same)
+                return comes_before_planned(facts, at) ? QUEUE_SWAP : QUEUE_WRITE;
+        return told->is_told && !told->deletes && at > turn_of(told) ? QUEUE_MAKE_ROOM : QUEUE_WRITE_NODE;
+}
+
+/* Another one stands on the claim. */
+static QueueAct decide_second(const QueueFacts *facts, usec_t at) {
+        const QueueTold *told = &facts->told;
+
+        if (told->deletes && told->usec <= at)
+                return QUEUE_KNOWN;
+        if (told->is_on_node && told->is_begun)
+                return at > 0 && (told->usec == USEC_INFINITY || at > usec_add(told->usec, QUEUE_OUTLIVED_USEC)) ? QUEUE_WRITE : QUEUE_KNOWN;
+        if (told->is_on_node)
+                return at < turn_of(told) ? QUEUE_WRITE_NODE : QUEUE_WRITE;
+        if (!facts->has_node)
+                return QUEUE_KNOWN;
+        if (!facts->on_node.is_told)
+                return told->deletes || at < turn_of(told) ? QUEUE_WRITE_NODE : QUEUE_MAKE_ROOM;
+        if (comes_before_planned(facts, at))
+                return QUEUE_WRITE_NODE;
+        return !told->deletes && at > 0 && at < turn_of(told) ? QUEUE_WRITE : QUEUE_KNOWN; /* drained already, if it is now */
+}
+
+/* What the node comes back from. */
+static QueueAct decide_kept(const Notice *notice, const QueueFacts *facts) {
+        usec_t at = notice_is_now(notice) ? 0 : notice_announced(notice);
+        QueueAct act;
+
+        if (facts->told.is_same || facts->on_node.is_same)
+                return is_moved(facts->told.is_same ? &facts->told : &facts->on_node, notice) ? decide_moved(facts, at) : QUEUE_NOTHING;
+        if (!facts->told.is_told)
+                return comes_before_planned(facts, at) ? QUEUE_SWAP : QUEUE_WRITE;
+        act = decide_second(facts, at);
+        return act == QUEUE_KNOWN ? tell(facts, act) : act;
 }
 
 /* A message that says that its change is over is not told from one that calls it off. */
@@ -113,7 +154,11 @@ static QueueAct decide_managed(const EventMessage *m, const Notice *notice, cons
         /* A message of before that comes again. */
         if ((facts->told.is_same && facts->told.is_over) || (facts->on_node.is_same && facts->on_node.is_over))
                 return QUEUE_NOTHING;
-        return deletes_soon(m, notice, rules) ? decide_deleting(m, notice, facts) : decide_kept(notice, facts, rules);
+        if (deletes_soon(m, notice, rules))
+                return decide_deleting(m, notice, facts);
+        if (facts->is_going)
+                return tell(facts, QUEUE_KNOWN);
+        return interruption_delete_counts(rules->deletes, notice) ? decide_end_to_come(notice, facts) : decide_kept(notice, facts);
 }
 
 static QueueAct decide_unmanaged(const EventMessage *m, const Notice *notice, const QueueFacts *facts,
@@ -131,6 +176,10 @@ static QueueAct decide_unmanaged(const EventMessage *m, const Notice *notice, co
                 return QUEUE_NOTHING;
         if (is_moved(&facts->told, notice))
                 return QUEUE_WRITE_NODE;
+        /* Closed for something that has passed, and is not outlived yet: it opens, or goes, before anything is planned for later. */
+        if (facts->told.is_begun && !facts->told.is_told && !facts->told.is_over && m->kind == EVENT_MESSAGE_HEALTH &&
+            notice_announced(notice) > usec_add(rules->wall_usec, rules->before_usec))
+                return QUEUE_WAIT;
         return decide_counting(m, notice, facts, &facts->told, QUEUE_WRITE_NODE);
 }
 

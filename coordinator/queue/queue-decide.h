@@ -8,8 +8,8 @@
  *        what [Interruption] Delete= deletes a claim for         written on its claim. Deleted at once, or, of a
  *                                                                scheduled change, when that is near (adoption.c)
  *        what the node comes back from: stop, hibernate,         written on its claim, too: the node is drained when
- *        reboot, maintenance                                     it is near, and kept (heard-drain.h). Where something else
- *                                                                stands on the claim, it is written on the Node
+ *        reboot, maintenance                                     it is near, and kept (heard-drain.h). Of two the one that
+ *                                                                comes first stands on the Node, the other on the claim
  *        a scheduled change that is called off                   marked so there, and the node's drain ends
  *        state change of a Ready node to stopping,               the same as a stop, or an end, that is now
  *        shutting-down
@@ -56,6 +56,7 @@ typedef enum QueueAct {
         QUEUE_WRITE,    /* the notice is written on its claim; done when the API server has it */
         QUEUE_WRITE_NODE, /* ... on its Node */
         QUEUE_MAKE_ROOM,  /* what stands on the claim is written on the Node, so that this notice can take its place; then it is decided anew */
+        QUEUE_SWAP,       /* ... and what is planned on the Node is written on the claim, likewise */
         QUEUE_TAKE_BACK,  /* what is called off is marked so on its claim */
         QUEUE_CANCEL_NODE, /* ... and on its Node its drain ends */
         QUEUE_BEAT,     /* the group is asked to go on waiting, and it is decided anew soon */

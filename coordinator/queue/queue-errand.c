@@ -88,6 +88,11 @@ static void note_conflict(QueueErrand *e) {
         q->o->view_is_old(e->on_node ? &kube_node_kind : &kube_node_claim_kind, q->o->userdata);
 }
 
+/* Another notice is moved out of the way; then this one is decided anew. */
+static bool is_first_half(QueueAct act) {
+        return act == QUEUE_MAKE_ROOM || act == QUEUE_SWAP;
+}
+
 static void on_written(const KubeReply *reply, void *userdata) {
         QueueErrand *e = userdata;
         QueueErrands *q = e->shared;
@@ -96,7 +101,7 @@ static void on_written(const KubeReply *reply, void *userdata) {
         /* What was written may be taken off again: the view alone says what stands there. */
         if (uid)
                 queue_memory_end_write(q->memory, uid);
-        if (!reply->error && e->act == QUEUE_MAKE_ROOM)
+        if (!reply->error && is_first_half(e->act))
                 e->state = QUEUE_ERRAND_OPEN;
         else if (!reply->error) {
                 if (e->event->kind == EVENT_MESSAGE_ASG_TERMINATE)
@@ -131,34 +136,32 @@ static const Notice *told_there(const QueueErrand *e, const QueueFound *found) {
         return e->is_told && i ? i->notice : NULL;
 }
 
-/* What of two notices becomes one has the earlier time, and knows its own. */
-static void bring_nearer(Notice *n, usec_t usec) {
-        usec_t own = n->own_announced_usec > 0 ? n->own_announced_usec : n->announced_usec;
-
-        if (usec >= notice_announced(n))
-                return;
-        n->announced_usec = usec;
-        n->own_announced_usec = own;
-}
-
-/* What stands there stays, unless this one takes more from the machine, or is now. */
+/* What stands there stays, unless this one ends the machine for good, and that does not, or not now; or this one is still to come, and that
+ * is a hibernation, which has no time to go back to. */
 static bool takes_place(const Notice *seen, const Notice *told) {
-        return !told || streq(told->id, seen->id) || notice_outranks(seen, told) ||
-               (!notice_outranks(told, seen) && notice_is_now(seen) && !notice_is_now(told));
+        if (!told || streq(told->id, seen->id))
+                return true;
+        if (notice_announced(told) == USEC_INFINITY && !notice_ends_for_good(told) && !notice_is_now(seen))
+                return true;
+        return notice_ends_for_good(seen) && (!notice_ends_for_good(told) || (notice_is_now(seen) && !notice_is_now(told)));
 }
 
 /* Of two notices one stands, with the earlier of their times; and what was to be now still is. A
  * message about the one that stands says what is new of it; the time of another that came nearer stays. */
 static int merge_told(const QueueErrand *e, const Notice *told, Notice **ret) {
         const Notice *seen = e->notice;
+        usec_t wall = loop_wall(e->shared->o->env->loop), soon = usec_add(wall, e->shared->o->config->interruption_before_usec);
         bool is_same = told && streq(told->id, seen->id), is_now = notice_is_now(seen) || (told && !is_same && notice_is_now(told));
+        usec_t nearer = told ? MIN(notice_announced(told), notice_announced(seen)) : USEC_INFINITY;
         int r = notice_copy(takes_place(seen, told) ? seen : told, ret);
 
         if (r < 0 || !told || (is_same && told->own_announced_usec == 0))
                 return r;
-        bring_nearer(*ret, MIN(notice_announced(told), notice_announced(seen)));
+        /* A claim that is deleted now has its end by then. A Node that is drained now, and opened when that is outlived, does not wait for it. */
+        if (!e->on_node || notice_announced(*ret) != USEC_INFINITY || nearer <= soon)
+                notice_bring_nearer(*ret, nearer);
         if (is_now && !notice_is_now(*ret))
-                (*ret)->not_before_usec = MIN(loop_wall(e->shared->o->env->loop), (*ret)->announced_usec - 1);
+                (*ret)->not_before_usec = MIN(wall, (*ret)->announced_usec - 1);
         return 0;
 }
 
@@ -172,6 +175,8 @@ static char *body_to_write(const QueueErrand *e, const QueueFound *found) {
                 return queue_told_node_cancel_body(found->node);
         if (e->act == QUEUE_MAKE_ROOM)
                 return queue_told_node_body(found->node, found->claim->heard->notice);
+        if (e->act == QUEUE_SWAP)
+                return queue_told_claim_body(found->claim, found->node->heard->notice, found->node);
         if (merge_told(e, told_there(e, found), &n) < 0)
                 return NULL;
         return e->on_node ? queue_told_node_body(found->node, n) : queue_told_claim_body(found->claim, n, found->node);
@@ -211,7 +216,7 @@ static int errand_write(QueueErrand *e, const QueueFound *found) {
                 return r;
         }
         e->state = QUEUE_ERRAND_SENT;
-        if (found->node && e->backoff.failures == 0 && e->act != QUEUE_MAKE_ROOM)
+        if (found->node && e->backoff.failures == 0 && !is_first_half(e->act))
                 queue_voice_node(q->o, &SAID(e), found->node, voice_of(e));
         return 0;
 }
@@ -351,6 +356,7 @@ static int errand_act(QueueErrand *e, const QueueFound *found) {
         case QUEUE_WRITE:
         case QUEUE_WRITE_NODE:
         case QUEUE_MAKE_ROOM:
+        case QUEUE_SWAP:
         case QUEUE_TAKE_BACK:
         case QUEUE_CANCEL_NODE:
                 return errand_write(e, found);
@@ -394,7 +400,7 @@ void queue_errand_step(QueueErrand *e) {
         if (r >= 0) {
                 facts.is_held = e->is_held;
                 e->act = queue_decide(e->event, e->notice, &facts, &rules);
-                e->is_told = e->act == QUEUE_WRITE_NODE ? facts.on_node.is_told : facts.told.is_told && !facts.told.is_on_node;
+                e->is_told = (e->act == QUEUE_WRITE_NODE ? facts.on_node.is_told : facts.told.is_told) && !facts.told.is_on_node;
                 e->is_managed = facts.is_managed;
                 e->deletes = e->notice && interruption_delete_counts(rules.deletes, e->notice);
                 r = errand_act(e, &found);

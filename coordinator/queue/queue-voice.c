@@ -33,7 +33,7 @@ static char *from_when(const QueueWorkerOptions *o, const Notice *n, QueueVoiceA
         char text[RFC3339_MAX];
         usec_t due = n ? usec_sub(notice_announced(n), o->config->interruption_before_usec) : 0;
 
-        if ((act != QUEUE_VOICE_DELETES && act != QUEUE_VOICE_DRAINS && act != QUEUE_VOICE_DRAINS_MANAGED) || !n || notice_is_now(n) ||
+        if ((act != QUEUE_VOICE_DELETES && act != QUEUE_VOICE_DRAINS && act != QUEUE_VOICE_DRAINS_MANAGED) || !n || n->kind != NOTICE_MAINTENANCE ||
             due <= loop_wall(o->env->loop))
                 return NULL;
         rfc3339_format(due, text);

@@ -369,7 +369,9 @@ static usec_t interruption_due(const Adoption *a, const KubeNode *n, const KubeN
         if (heard && interruption_counts(a, heard) && !(seen && interruption_is_overruled(seen)))
                 due = MIN(due, notice_is_now(heard->notice)
                                        ? 0
-                                       : due_by_notice(heard->notice, claim, a->context->config->interruption_before_usec));
+                                       : due_by_notice(heard->notice, claim,
+                                                       heard->notice->kind == NOTICE_MAINTENANCE ? a->context->config->interruption_before_usec
+                                                                                                 : USEC_INFINITY));
         return due;
 }
 

@@ -262,10 +262,13 @@ static void plan_for_own(Heard *x, const KubeNode *n, const KubeNodeClaim *claim
                 (void) work_queue_retry(x->owner->queue, x->key);
                 return;
         }
-        own->announced_usec = own->own_announced_usec;
+        if (own->own_announced_usec > 0)
+                own->announced_usec = own->own_announced_usec;
         own->own_announced_usec = 0;
+        node_deadline_done(&x->deadline); /* that of the other is over */
+        x->deadline = NODE_DEADLINE_NONE;
         own->not_before_usec = own->kind == NOTICE_MAINTENANCE ? own->announced_usec : 0;
-        if (is_same_on(x->owner, claim, i) && claim->heard->notice->own_announced_usec > 0)
+        if (is_same_on(x->owner, claim, i) && (claim->heard->notice->own_announced_usec > 0 || notice_is_now(claim->heard->notice)))
                 write_claim(x, claim, own, INTERRUPTION_PHASE_NONE, n->boot_id, "write what the interruption queue told, for its own time, on");
         else if (n->heard)
                 write_heard(x, n, &(Interruption){ .notice = own }, HEARD_STEP_ENDED, INTERRUPTION_PLANNED, HEARD_CORDON_OPEN, 0, NULL);
@@ -525,7 +528,8 @@ static void say_without(HeardDrains *h, const KubeNode *n, const KubeNodeClaim *
 }
 
 /* What is told of the machine stands on its Node, or, until its drain begins, on the claim alone; NULL: nowhere. What is over on the Node
- * gives its place to what the claim tells, as soon as that is due. *buffer: for that of the claim. */
+ * gives its place to what the claim tells, as soon as that is due; else what stands on the Node comes first (queue-decide.h). *buffer: for
+ * that of the claim. */
 static const Interruption *what_is_told(const HeardDrains *h, const KubeNode *n, const KubeNodeClaim *claim, const char *key, Interruption *buffer) {
         const TerminationContext *c = h->context;
         usec_t due;
@@ -544,8 +548,6 @@ static const Interruption *what_is_told(const HeardDrains *h, const KubeNode *n,
                 buffer->phase = INTERRUPTION_PLANNED;
         return buffer;
 }
-
-/* -- one node ------------------------------------------------------------------------------------------- */
 
 /* It says of an end for which it is deleted. */
 static bool claim_is_told(const HeardDrains *h, const KubeNodeClaim *claim) {

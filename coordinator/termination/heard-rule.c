@@ -17,11 +17,19 @@ static bool is_cordoned_for_it(const HeardFacts *f) {
         return f->is_marked || f->heard->phase == INTERRUPTION_DRAINING || interruption_has_drained(f->heard);
 }
 
+/* Of a scheduled change that another notice has brought nearer: its own time, wall clock; 0: none did. What is now says so by notBefore. */
+static usec_t own_time(const Notice *notice) {
+        if (notice->own_announced_usec > 0)
+                return notice->own_announced_usec;
+        return notice->kind == NOTICE_MAINTENANCE && notice_is_now(notice) ? notice->announced_usec : 0;
+}
+
 /* When its machine has outlived what was announced; USEC_INFINITY: no time says so. */
 static usec_t outlived_at(const HeardFacts *f) {
         const Notice *notice = f->heard->notice;
+        bool is_other_now = notice->own_announced_usec == 0 && own_time(notice) > 0;
 
-        if (notice_announced(notice) != USEC_INFINITY)
+        if (notice_announced(notice) != USEC_INFINITY && !is_other_now)
                 return usec_add(notice_window_end(notice), HEARD_OUTLIVED_USEC);
         if (notice->kind == NOTICE_SCALE_IN || f->settled_usec == 0)
                 return USEC_INFINITY;
@@ -32,18 +40,16 @@ static usec_t outlived_at(const HeardFacts *f) {
 static bool is_to_come(const HeardFacts *f) {
         const Notice *notice = f->heard->notice;
 
-        return notice->kind == NOTICE_MAINTENANCE && notice_announced(notice) != USEC_INFINITY && f->wall_usec < notice_announced(notice);
+        return notice->kind == NOTICE_MAINTENANCE && !notice_is_now(notice) && f->wall_usec < notice_announced(notice);
 }
 
 usec_t heard_due(const Notice *notice, usec_t before_usec) {
-        return notice_is_now(notice) ? 0 : usec_sub(notice_announced(notice), before_usec);
+        return notice->kind != NOTICE_MAINTENANCE || notice_is_now(notice) ? 0 : usec_sub(notice_announced(notice), before_usec);
 }
 
 /* Its own time is still to come: what has passed is another's. */
 static bool has_own_to_come(const HeardFacts *f) {
-        const Notice *notice = f->heard->notice;
-
-        return notice->own_announced_usec > notice->announced_usec && f->wall_usec < notice->own_announced_usec;
+        return f->wall_usec < own_time(f->heard->notice);
 }
 
 /* It may be told again until it is outlived. */

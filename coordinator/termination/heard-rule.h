@@ -20,7 +20,7 @@
  *
  * Where another notice has brought the time nearer (own_announced_usec), and that is outlived, its own time stands again, Planned.
  *
- * A drain begins before_usec ahead of its time. Of a managed node it is for what the node comes back from: for what ends the machine its
+ * A drain for a scheduled change begins before_usec ahead of its time, any other at once. Of a managed node it is for what the node comes back from: for what ends the machine its
  * claim is deleted.
  */
 
@@ -70,7 +70,7 @@ const char *heard_act_to_string(HeardAct a); /* "hand over", for tests */
 /* *ret_until_usec: look at it then at the latest, if nothing changes; USEC_INFINITY: nothing changes by time alone. */
 HeardAct heard_decide(const HeardFacts *f, usec_t *ret_until_usec);
 
-/* Wall clock: when the drain for it begins; 0: now. */
+/* Wall clock: when the drain for it begins; 0: now, as for all but scheduled changes. */
 usec_t heard_due(const Notice *notice, usec_t before_usec);
 /* Something is expected of its machine that explains why its node is not Ready: a drain for it was begun, and it is not outlived. */
 bool heard_is_awaited(const KubeNode *n, usec_t wall_usec);

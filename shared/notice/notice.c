@@ -114,6 +114,15 @@ usec_t notice_window_end(const Notice *n) {
         return MIN(n->until_usec, usec_add(announced, NOTICE_WINDOW_MAX_USEC));
 }
 
+void notice_bring_nearer(Notice *n, usec_t announced_usec) {
+        usec_t own = n->own_announced_usec > 0 ? n->own_announced_usec : n->announced_usec;
+
+        if (announced_usec >= notice_announced(n))
+                return;
+        n->announced_usec = announced_usec;
+        n->own_announced_usec = own;
+}
+
 usec_t notice_own_deadline(const Notice *n) {
         return n->own_deadline_usec > 0 ? n->own_deadline_usec : n->deadline_usec;
 }

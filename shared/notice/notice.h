@@ -82,6 +82,8 @@ usec_t notice_announced(const Notice *n);
 usec_t notice_window_end(const Notice *n);
 /* When the machine may be gone by this notice alone (boot-time clock); USEC_INFINITY: not said. */
 usec_t notice_own_deadline(const Notice *n);
+/* Another notice is announced for this time (wall clock): where that is earlier, it becomes this one's, which keeps its own beside it. */
+void notice_bring_nearer(Notice *n, usec_t announced_usec);
 /* Each of *known's two times becomes that of *seen, another notice, where that is earlier; but no estimate replaces what was
  * counted from a Date for the same time or an earlier one. True: one did. */
 bool notice_take_nearer(Notice *known, const Notice *seen);

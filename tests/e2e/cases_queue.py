@@ -166,4 +166,43 @@ def queue_unmanaged(world, figures):
     assert [world.ec2.state(i) for i in instances] == ["running", "running"]
 
 
-CASES = [queue_spot, queue_odd, queue_leader_killed, queue_unmanaged]
+def _open(world, node):
+    found = world.get_node(node)
+    return not found["spec"].get("unschedulable") and (_heard(world, node) or {"phase": "Cancelled"})["phase"] == "Cancelled"
+
+
+def queue_kept(world, figures):
+    """queue: a stop, a reboot that is called off, a retirement: drained and kept, opened again; ended when it is near"""
+    (stops, first), (reboots, second), (retires, third) = _nodes(world, 3)
+    queue = Queue(world.ec2, world.unique("queue"))
+    for node in (stops, reboots):
+        world.set_boot(node, f"{node}-1")
+        world.cluster.create_pods(node, 2, prefix=node, stop=1)
+    world.cluster.wait_running(4)
+    with world.coordinators(1, **{"Queue.Url": queue.url, "Interruption.BeforeSec": "1min"}):
+        world.wait_adopted(stops, reboots, retires)
+        queue.send(queue.spot(first, "stop"), queue.change(second, "r1", 66), queue.change(third, "r2", 66, code="AWS_EC2_INSTANCE_RETIREMENT_SCHEDULED"))
+        world.cluster.wait_for(lambda: _has_phase(world, stops, "Drained"), LIMIT, "the node of the instance that stops is drained")
+        assert "MaintenanceWindow" == world.wait_condition(reboots, "MaintenancePlanned")["reason"]
+        claim = world.claims(reboots)[0]["metadata"]
+        assert json.loads(claim["annotations"]["vesper.sh/interruption"])["action"] == "reboot", claim
+        explained = world.ctl("explain", reboots)
+        assert "announced a change of its machine (maintenance, reboot)" in explained.stdout, explained
+        for node in (stops, reboots, retires):
+            world.wait_event(node, "InterruptionAnnounced")
+        # It stops: nothing more is done, and nobody ends it.
+        queue.send(queue.state(first, "stopping"))
+        world.wait_event(stops, "NoticeReported", "state-change, stopping")
+        assert _has_phase(world, stops, "Drained") and not world.cluster.pods(stops)
+        world.cluster.wait_for(lambda: _has_phase(world, reboots, "Drained"), LIMIT, "a minute before its reboot the node is drained")
+        queue.send(queue.change(second, "r1", 50, status="closed"))
+        world.cluster.wait_for(lambda: _open(world, reboots), LIMIT, "called off: the node is open again")
+        world.set_boot(stops, f"{stops}-2")
+        world.cluster.wait_for(lambda: _open(world, stops), LIMIT, "its machine is back: the node is open again")
+        world.cluster.wait_for(lambda: not world.get_node(retires), LIMIT, "the retired one is gone")
+        world.cluster.wait_for(lambda: queue.left() == 0, LIMIT, "the queue is empty")
+    assert not any("deletionTimestamp" in c["metadata"] for n in (stops, reboots) for c in world.claims(n))
+    assert [world.ec2.state(i) for i in (first, second)] == ["running", "running"]
+
+
+CASES = [queue_kept, queue_spot, queue_odd, queue_leader_killed, queue_unmanaged]

@@ -19,12 +19,6 @@ def _annotate(world, node, key, value):
                       {"metadata": {"annotations": {key: json.dumps(value) if value else None}}})
 
 
-def _set_boot(world, node, boot_id):
-    """What a kubelet reports after a boot."""
-    world.admin.patch(f"/api/v1/nodes/{node}/status", {"status": {"nodeInfo": {"bootID": boot_id}}},
-                      "application/strategic-merge-patch+json")
-
-
 def _ask(world, node, patience=3600):
     until = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(seconds=patience)
     _annotate(world, node, REQUEST, {
@@ -48,7 +42,7 @@ def _nodes(world, count):
     prefix = world.unique("reboot")
     nodes = world.cluster.create_nodes(count, prefix)
     for n in nodes:
-        _set_boot(world, n, f"{n}-1")
+        world.set_boot(n, f"{n}-1")
     return nodes
 
 
@@ -75,7 +69,7 @@ def reboot_slots(world, figures):
         other.wait_line("REBOOT_SLOT_WAITS", node=second)
         assert _holders(world, [first, second]) == [first], "the slot did not survive the leader"
         assert not _grant(world, second), f"{second} was granted while {first} is not back"
-        _set_boot(world, first, f"{first}-2")
+        world.set_boot(first, f"{first}-2")
         world.cluster.wait_for(lambda: _grant(world, second), LIMIT, f"the grant of {second}")
         other.wait_line("REBOOT_SLOT_FREED", node=first)
 
@@ -103,7 +97,7 @@ def early_reboot(world, figures):
     pool = world.pool(world.unique("early"))
     node, instance = world.node(pool)
     second, third = _nodes(world, 2)
-    _set_boot(world, node, boot_id)
+    world.set_boot(node, boot_id)
     world.cluster.create_pods(node, 5, prefix=node)
     world.cluster.wait_running(5, node)
     rebooted = lambda: [c for c in world.ec2log.calls if c.action == "RebootInstances" and instance in c.instances]
@@ -135,7 +129,7 @@ def early_reboot(world, figures):
             assert agent.alive(), agent.tail()
             agent.kill()  # the machine goes down
         _ask(world, third)
-        _set_boot(world, node, f"{node}-2")
+        world.set_boot(node, f"{node}-2")
         world.cluster.wait_for(lambda: _grant(world, third), LIMIT, "the first slot is free again, and granted")
         world.cluster.wait_for(lambda: not _grant_text(world, node), LIMIT, "the first grant is taken off")
         assert len(rebooted()) == 1, rebooted()

@@ -4,6 +4,7 @@
 import datetime
 import http.client
 import json
+import time
 import uuid
 
 ACCOUNT = "123456789012"
@@ -56,6 +57,19 @@ class Queue:
 
     def rebalance(self, instance):
         return event("aws.ec2", "EC2 Instance Rebalance Recommendation", {"instance-id": instance}, self.region)
+
+    def state(self, instance, state):
+        return event("aws.ec2", "EC2 Instance State-change Notification", {"instance-id": instance, "state": state}, self.region)
+
+    def change(self, instance, name, ahead, status="upcoming", code="AWS_EC2_SYSTEM_REBOOT_MAINTENANCE_SCHEDULED"):
+        """A scheduled change, so many seconds ahead; name: which, the same in each message about it."""
+        def text(seconds):
+            return time.strftime("%a, %d %b %Y %H:%M:%S GMT", time.gmtime(time.time() + seconds))
+
+        return event("aws.health", "AWS Health Event", {
+            "eventArn": f"arn:aws:health:{self.region}::event/EC2/{code}/{code}_{name}", "service": "EC2", "eventTypeCode": code,
+            "eventTypeCategory": "scheduledChange", "communicationId": str(uuid.uuid4()), "startTime": text(ahead), "endTime": text(ahead + 3600),
+            "statusCode": status, "eventRegion": self.region, "affectedEntities": [{"entityValue": instance}]}, self.region)
 
     def left(self):
         """Messages that are in it, received or not."""

@@ -15,7 +15,8 @@ from daemons import LIMIT, TOP, Daemon, program, seconds
 from ec2log import Ec2Log
 from metadata import Metadata
 
-from cluster import Cluster  # in tests/cluster, whose path daemons.py has set
+from apiclient import STRATEGIC_PATCH  # in tests/cluster, whose path daemons.py has set
+from cluster import Cluster
 
 POOLS = "/apis/vesper.sh/v1alpha1/nodepools"
 CLAIMS = "/apis/vesper.sh/v1alpha1/nodeclaims"
@@ -141,6 +142,10 @@ class World:
 
     def get_node(self, name):
         return self.admin.find(f"/api/v1/nodes/{name}")
+
+    def set_boot(self, node, boot_id):
+        """What its kubelet reports after a boot."""
+        self.admin.patch(f"/api/v1/nodes/{node}/status", {"status": {"nodeInfo": {"bootID": boot_id}}}, STRATEGIC_PATCH)
 
     def claims(self, node=None):
         items = self.admin.get(CLAIMS)["items"]

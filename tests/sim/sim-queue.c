@@ -283,6 +283,19 @@ bool sim_queue_calls_for_drain(const SimQueue *q, size_t machine) {
         return false;
 }
 
+bool sim_queue_has_room(const SimQueue *q, const char *instance) {
+        usec_t wall = sim_world_wall(q->world), now = sim_world_now(q->world), past = WINDOW_USEC + OUTLIVED_USEC + ACT_USEC;
+        unsigned n = 0;
+
+        for (size_t k = 0; k < q->n; k++) {
+                const Message *m = &q->messages[k];
+
+                n += m->may_drain && concerns(m, instance) &&
+                     (m->until_usec == USEC_INFINITY ? now < usec_add(m->sent_usec, past) : wall < usec_add(m->until_usec, past));
+        }
+        return n < 2;
+}
+
 bool sim_queue_is_awaited(const SimQueue *q, usec_t within_usec) {
         usec_t wall = sim_world_wall(q->world), until;
 
@@ -368,6 +381,16 @@ static void check_ours(SimQueue *q, size_t k, size_t machine) {
                                  of->node);
 }
 
+/* Something that ends its machine for good was told, too: on a Node that takes the place of what it would come back from, and, where it is
+ * now, of a scheduled change. */
+static bool is_superseded(const SimQueue *q, const Message *m, size_t machine) {
+        for (size_t k = 0; k < q->n; k++)
+                if (q->messages[k].may_end && (m->keeps || (m->change && q->messages[k].until_usec == USEC_INFINITY)) &&
+                    concerns(&q->messages[k], q->world->machines[machine].instance))
+                        return true;
+        return false;
+}
+
 /* One that has passed takes no other's place. */
 static void check_drained(SimQueue *q, size_t k, size_t machine) {
         const Message *m = &q->messages[k];
@@ -375,7 +398,7 @@ static void check_drained(SimQueue *q, size_t k, size_t machine) {
         const cJSON *node = sim_world_node(q->world, machine);
         usec_t until;
 
-        if ((!m->ends && !m->keeps) || m->is_over || !node || !sim_check_instance_alive(q->world->check, of->instance) || is_outlived(q, m))
+        if ((!m->ends && !m->keeps) || m->is_over || is_superseded(q, m, machine) || !node || !sim_check_instance_alive(q->world->check, of->instance) || is_outlived(q, m))
                 return;
         if (m->ends && action_stands(q, of->instance, m->token))
                 sim_check_broken(q->world->check, "hook", "message %zu of %s is deleted, and its group has not been answered", k + 1, of->node);
@@ -431,7 +454,7 @@ void sim_queue_claim_changed(SimQueue *q, const cJSON *old, const cJSON *new) {
 /* From when on its claim is to be deleted for that, as far as people and terms go; USEC_INFINITY: not yet. */
 static usec_t due_usec(const SimQueue *q, const Message *m, size_t machine) {
         usec_t tgp = q->world->options.tgp_sec * SEC, now = sim_world_now(q->world), wall = sim_world_wall(q->world);
-        usec_t before = config_of(q)->interruption_before_usec, ahead = tgp == 0 || m->keeps ? before : MIN(tgp, before);
+        usec_t before = m->change ? config_of(q)->interruption_before_usec : USEC_INFINITY, ahead = tgp == 0 || m->keeps ? before : MIN(tgp, before);
         usec_t begin = m->until_usec == USEC_INFINITY ? 0 : usec_sub(m->until_usec, ahead);
         usec_t known = q->claimed_usec[machine];
 
@@ -473,13 +496,13 @@ static void check_closed(SimQueue *q, size_t k, size_t machine) {
         const SimMachine *of = &q->world->machines[machine];
         const cJSON *node = sim_world_node(q->world, machine);
         usec_t now = sim_world_now(q->world), wall = sim_world_wall(q->world);
-        usec_t begin = m->until_usec == USEC_INFINITY ? 0 : usec_sub(m->until_usec, config_of(q)->interruption_before_usec);
+        usec_t begin = m->until_usec == USEC_INFINITY || !m->change ? 0 : usec_sub(m->until_usec, config_of(q)->interruption_before_usec);
         usec_t since = usec_sub(now, MAX(m->sent_usec, begin > wall ? USEC_INFINITY : usec_sub(now, wall - begin)));
         const char *told = sim_world_annotation(q->world, machine, NODE_TOLD);
 
         if (sim_world_claim(q->world, machine))
                 sim_check_broken(q->world->check, "queue", "%s has a claim, and no pool wants it", of->node);
-        if ((!m->ends && !m->keeps) || m->is_over || !node || !sim_check_instance_alive(q->world->check, of->instance) || is_outlived(q, m))
+        if ((!m->ends && !m->keeps) || m->is_over || is_superseded(q, m, machine) || !node || !sim_check_instance_alive(q->world->check, of->instance) || is_outlived(q, m))
                 return;
         if (since > ACT_USEC && since < 2 * ACT_USEC && !sim_world_unschedulable(q->world, machine) &&
             sim_check_was_calm(q->world->check, ACT_USEC))
@@ -596,10 +619,18 @@ bool sim_queue_scale_in(SimQueue *q, size_t machine, FakeAwsEventKind kind, bool
 
 /* -- when all is over ---------------------------------------------------------------------------- */
 
+/* A Node of no pool whose machine is gone, and which nobody deletes here: what is announced for later waits for either to change. */
+static bool is_left_behind(const SimQueue *q, size_t machine) {
+        return is_drained(q, machine) && sim_world_node(q->world, machine) && !sim_world_instance_alive(q->world, machine);
+}
+
 /* Somebody else may want it, or the instance may still join. */
 static bool may_stay(const SimQueue *q, const Message *m) {
         if (m->is_text || config_of(q)->queue_shared)
                 return true;
+        STRV_FOREACH (instance, m->instances)
+                if (is_left_behind(q, machine_of(q, *instance)))
+                        return true;
         STRV_FOREACH (instance, m->instances)
                 if (machine_of(q, *instance) == SIZE_MAX && (m->ends || m->launching) && sim_check_instance_alive(q->world->check, *instance))
                         return true;

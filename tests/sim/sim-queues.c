@@ -92,6 +92,8 @@ static void play_spot(Scene *s, const uint64_t *args) {
         size_t i = index_of(s, m);
         usec_t before = m->deadline_usec;
 
+        if (!sim_queue_has_room(queue_of(s), m->instance))
+                action = "terminate";
         plan_to_join(s, m, args[2] % 180 * SEC);
         if (m->agent && streq(action, "terminate") && args[1] / 8 % 2 && !m->ended && m->noticed_boot == 0) {
                 sim_world_notice(s->w, i, 120);
@@ -139,10 +141,14 @@ static void play_health(Scene *s, const uint64_t *args) {
         size_t n = args[0] / 64 % 3;
         int r = 0;
 
+        if (!sim_queue_has_room(queue_of(s), machine_to_end(s, args[0])->instance))
+                return;
         plan_to_join(s, machine_to_end(s, args[0]), args[3] % 60 * SEC);
         for (size_t k = 1; k <= n; k++) {
                 SimMachine *m = machine_to_end(s, args[0] + k * (1 + args[3] / 64 % 3));
 
+                if (!sim_queue_has_room(queue_of(s), m->instance))
+                        continue;
                 plan_to_join(s, m, args[3] % 60 * SEC);
                 r = r < 0 ? r : strv_extend(&others, m->instance);
         }
@@ -484,7 +490,7 @@ static bool end_all(Scene *s, SimOutcome *o) {
         for (unsigned i = 0; i < 70 && is_one_drained(w); i++) /* scheduled changes are up to 45 minutes ahead */
                 if (!run(s, MIN_USEC))
                         return false;
-        if (!run(s, 30 * SEC)) /* what was said of it goes behind it */
+        if (!run(s, 75 * SEC)) /* what was said of it goes behind it; and a message that has waited for that comes again */
                 return false;
         o->where = "nothing goes on";
         sim_queue_check_left(queue_of(s));

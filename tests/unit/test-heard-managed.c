@@ -337,6 +337,49 @@ TEST_CASE(test_room) {
         room_close(&r);
 }
 
+/* The second to be told comes first, or the first; and one that has moved behind the other. Each is drained for, and none is forgotten. */
+TEST_CASE(test_two_changes) {
+        static const struct {
+                usec_t first, second, moved; /* 0: is not moved */
+        } rows[] = {
+                { 5, 9, 0 },
+                { 9, 5, 0 },
+                { 5, 9, 15 },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                usec_t times[2] = { rows[i].moved ? rows[i].moved : rows[i].first, rows[i].second }, passed = 0;
+                Room r;
+
+                room_open(&r, NULL);
+                send_change(&r, REBOOT, rows[i].first * USEC_PER_HOUR, "e1", NULL);
+                rig_run(r.rig, 5 * S);
+                send_change(&r, REBOOT, rows[i].second * USEC_PER_HOUR, "e2", NULL);
+                rig_run(r.rig, 5 * S);
+                if (rows[i].moved)
+                        send_change(&r, REBOOT, rows[i].moved * USEC_PER_HOUR, "e1", NULL);
+                for (size_t k = 0; k < 2; k++) {
+                        usec_t at = (k == 0 ? MIN(times[0], times[1]) : MAX(times[0], times[1])) * USEC_PER_HOUR;
+                        char id[] = "boot-0";
+
+                        print_message("%u %u\n", (unsigned) i, (unsigned) k);
+                        rig_run(r.rig, at - USEC_PER_HOUR - 2 * USEC_PER_MINUTE - passed);
+                        assert_false(is_cordoned(&r));
+                        rig_run(r.rig, 3 * USEC_PER_MINUTE);
+                        assert_drained(&r);
+                        rig_run(r.rig, USEC_PER_HOUR);
+                        id[5] = (char) ('1' + (char) k);
+                        boot(&r, id);
+                        rig_run(r.rig, 5 * S);
+                        assert_false(is_cordoned(&r));
+                        passed = at + USEC_PER_MINUTE;
+                }
+                rig_run(r.rig, 3 * USEC_PER_HOUR);
+                assert_clean(&r);
+                room_close(&r);
+        }
+}
+
 /* A person opens it: nothing is done about this one again. */
 TEST_CASE(test_overruled) {
         Room r;
@@ -375,7 +418,7 @@ int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_stops),      cmocka_unit_test(test_outlived),   cmocka_unit_test(test_reboot),
                 cmocka_unit_test(test_called_off), cmocka_unit_test(test_retirement), cmocka_unit_test(test_shutting_down),
-                cmocka_unit_test(test_two),        cmocka_unit_test(test_room), cmocka_unit_test(test_overruled),  cmocka_unit_test(test_leader_dies),
+                cmocka_unit_test(test_two),        cmocka_unit_test(test_room), cmocka_unit_test(test_two_changes), cmocka_unit_test(test_overruled),  cmocka_unit_test(test_leader_dies),
         };
 
         return cmocka_run_group_tests_name("heard-managed", tests, NULL, NULL);

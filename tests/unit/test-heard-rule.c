@@ -101,6 +101,8 @@ TEST_CASE(test_decide) {
         ROW("managed, opened by a person", stop, "Draining", OVERRULE, SPOT_UNTIL, HELD; f.is_unschedulable = false);
         ROW("managed, a hibernation", hibernation, "Planned", CORDON, USEC_INFINITY, HELD);
 
+        stop.announced_usec = NOW + MINUTES(90);
+        ROW("a stop in ninety minutes that is no scheduled change", stop, "Planned", CORDON, OUTLIVED(NOW + MINUTES(90)), HELD);
         ROW("a reboot in ninety minutes", reboot, "Planned", WAIT, NOW + MINUTES(30), (void) 0);
         ROW("managed, a reboot in ninety minutes", reboot, "Planned", WAIT, NOW + MINUTES(30), HELD);
         ROW("a person has opened the node for another reason", reboot, "Planned", WAIT, NOW + MINUTES(30), HELD; f.is_agent_overruled = true);
@@ -124,6 +126,13 @@ TEST_CASE(test_decide) {
         ROW("... and the machine has booted for the other", reboot, "Drained", OWN, USEC_INFINITY, HELD; f.is_of_other_boot = true; STARTED);
         ROW("... and a person had opened it", reboot, "Released", END, USEC_INFINITY, HELD; f.wall_usec = OUTLIVED(NOW + MINUTES(90)));
         ROW("... and its own time has passed as well", reboot, "Drained", END, USEC_INFINITY, HELD; f.wall_usec = NOW + MINUTES(200));
+        reboot.own_announced_usec = 0;
+        reboot.not_before_usec = NOW;
+        ROW("another one is now", reboot, "Planned", CORDON, USEC_INFINITY, (void) 0);
+        ROW("... and drained for", reboot, "Drained", KEEP, OUTLIVED(NOW), (void) 0);
+        ROW("... and outlived", reboot, "Drained", OWN, USEC_INFINITY, f.wall_usec = OUTLIVED(NOW));
+        ROW("... and the machine has booted for it", reboot, "Drained", OWN, USEC_INFINITY, f.is_of_other_boot = true);
+        reboot.not_before_usec = reboot.announced_usec;
         ROW("of no pool, a retirement in ninety minutes", retirement, "Planned", WAIT, NOW + MINUTES(30), (void) 0);
         ROW("of no pool, a retirement in an hour", retirement, "Planned", CORDON, OUTLIVED(NOW + MINUTES(90)), f.wall_usec = NOW + MINUTES(30));
         ROW("being deleted by somebody", spot, "Draining", DRAIN, SPOT_UNTIL, f.is_deleted = true);
