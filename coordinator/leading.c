@@ -69,6 +69,7 @@ struct Leading {
 
 static void on_key(const char *key, void *userdata);
 static void on_moved(void *userdata);
+static PodReturns *on_returns_of(const char *node, void *userdata);
 static void on_requeue(const char *node, usec_t at_usec, void *userdata);
 
 /* What is not noted now would never be looked at: the next process looks at everything. */
@@ -232,6 +233,7 @@ static int make_rooms(Leading *l) {
                 .guard = l->o.guard,
                 .requeue = on_requeue,
                 .moved = on_moved,
+                .returns_of = on_returns_of,
                 .userdata = l,
                 .rate = &l->o.pace->terminations,
                 .progress = &l->o.pace->progress,
@@ -370,6 +372,13 @@ Leading *leading_free(Leading *l) {
 
 static void on_requeue(const char *node, usec_t at_usec, void *userdata) {
         mark(userdata, "node", node, at_usec);
+}
+
+static PodReturns *on_returns_of(const char *node, void *userdata) {
+        Leading *l = userdata;
+        const NodeTermination *t = removals_get(l->removals, node);
+
+        return t ? node_termination_returns(t) : NULL;
 }
 
 static void on_moved(void *userdata) {

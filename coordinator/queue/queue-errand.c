@@ -138,9 +138,15 @@ static const Notice *told_there(const QueueErrand *e, const QueueFound *found) {
 
 /* What stands there stays, unless this one ends the machine for good, and that does not, or not now; or this one is still to come, and that
  * is a hibernation, which has no time to go back to. */
-static bool takes_place(const Notice *seen, const Notice *told) {
+static bool takes_place(const QueueErrand *e, const Notice *told) {
+        const Notice *seen = e->notice;
+
         if (!told || streq(told->id, seen->id))
                 return true;
+        /* A claim is deleted for either: what comes first may be called off, and the other is not forgotten. */
+        if (interruption_delete_counts((InterruptionDelete) e->shared->o->config->interruption_delete, told) &&
+            notice_announced(told) != USEC_INFINITY && !notice_is_now(seen))
+                return false;
         if (notice_announced(told) == USEC_INFINITY && !notice_ends_for_good(told) && !notice_is_now(seen))
                 return true;
         return notice_ends_for_good(seen) && (!notice_ends_for_good(told) || (notice_is_now(seen) && !notice_is_now(told)));
@@ -153,7 +159,7 @@ static int merge_told(const QueueErrand *e, const Notice *told, Notice **ret) {
         usec_t wall = loop_wall(e->shared->o->env->loop), soon = usec_add(wall, e->shared->o->config->interruption_before_usec);
         bool is_same = told && streq(told->id, seen->id), is_now = notice_is_now(seen) || (told && !is_same && notice_is_now(told));
         usec_t nearer = told ? MIN(notice_announced(told), notice_announced(seen)) : USEC_INFINITY;
-        int r = notice_copy(takes_place(seen, told) ? seen : told, ret);
+        int r = notice_copy(takes_place(e, told) ? seen : told, ret);
 
         if (r < 0 || !told || (is_same && told->own_announced_usec == 0))
                 return r;

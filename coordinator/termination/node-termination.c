@@ -710,6 +710,10 @@ NodeTerminationState node_termination_state(const NodeTermination *t) {
         return t->state;
 }
 
+PodReturns *node_termination_returns(const NodeTermination *t) {
+        return t->drain.returns;
+}
+
 const char *node_termination_claim(const NodeTermination *t) {
         return t->claim_name;
 }

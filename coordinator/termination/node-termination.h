@@ -66,6 +66,7 @@ bool node_termination_drains(const NodeTermination *t);
 bool node_termination_awaits_pods(const NodeTermination *t);
 /* What keeps it from going on, now. */
 void node_termination_blocked_by(const NodeTermination *t, bool ret[_BLOCKED_BY_MAX]);
+PodReturns *node_termination_returns(const NodeTermination *t); /* TerminationContext.returns_of */
 NodeTerminationState node_termination_state(const NodeTermination *t); /* DONE: free it */
 const char *node_termination_uid(const NodeTermination *t);            /* of the Node it was made for */
 const char *node_termination_claim(const NodeTermination *t);          /* its name; NULL: there is none */

@@ -16,6 +16,7 @@ static bool node_needs_machine(const TerminationContext *context, const KubeNode
                 return true;
         (void) node_deadline_update(&deadline, n, cluster_view_claim_of_node(context->view, n), now);
         rules = node_deadline_rules(&deadline, n, (ProtectedPolicy) context->config->protected_policy);
+        rules.returns = context->returns_of(n->object.meta.name, context->userdata);
         needs = !node_deadline_passed(&deadline, now) &&
                 node_pods_count(context->view, n->object.meta.name, &rules, now).waited > 0;
         node_deadline_done(&deadline);

@@ -4,7 +4,7 @@
 /*
  * Several Nodes that name one machine in spec.providerID. The machine is ended for none of them while another one of
  * them needs it: one that is not being deleted, or one whose own drain still waits for pods and whose own deadline has
- * not passed. After that the proof of identity decides whose machine it is (machine-end.h), and all of these Nodes go
+ * not passed. A pod that comes back for ever, and that its drain lets stay, is not waited for. After that the proof of identity decides whose machine it is (machine-end.h), and all of these Nodes go
  * when it is gone. Reads the view, changes nothing.
  */
 

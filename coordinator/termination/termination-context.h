@@ -38,6 +38,8 @@ typedef struct TerminationContext {
         /* A pod of a node that is being removed begins to go, as the answer to us says: its changes are
          * awaited from now on. No step inside. */
         void (*moved)(void *userdata);
+        /* What the removal of this node knows of pods that come back (pod-returns.h); NULL: it is not being removed. Borrowed. */
+        PodReturns *(*returns_of)(const char *node, void *userdata);
         void *userdata;
         struct TokenBucket *rate;       /* node terminations: [Provider] TerminationsPerMinute= */
         struct TokenBucket *progress;   /* writes of pods left, over all claims and nodes */

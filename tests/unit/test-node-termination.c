@@ -869,6 +869,42 @@ TEST_CASE(test_same_machine_twice) {
         assert_int_equal(rig_machine(r, "n0")->n_terminated, 1);
 }
 
+/* A controller that asks no scheduler: it makes its next pod on this node as soon as the last one is told to stop. */
+static void put_back(CoordinatorRig *r, const char *node, unsigned *n) {
+        _cleanup_free_ char *last = strf("%s-%u", node, *n), *next = NULL;
+        const cJSON *pod = fake_get(r->cluster, FAKE_PODS, "default", last);
+
+        if (pod && !fj_get(pod, "metadata", "deletionTimestamp", NULL))
+                return;
+        next = strf("%s-%u", node, ++*n);
+        fake_add_pod(r->cluster,
+                     &(FakePod){ .name = next, .node = node, .app = node, .owner_kind = "ReplicaSet", .owner = node, .grace_sec = 5, .stop_sec = 2 });
+}
+
+/* Two Nodes, one machine, and on both of them a pod that comes back for ever: neither waits for what the other one lets stay. */
+TEST_CASE(test_same_machine_with_pods_that_stay) {
+        static const char *const nodes[] = { "n0", "renamed" };
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        _cleanup_free_ char *instance = rig_instance("n0");
+        unsigned made[ELEMENTSOF(nodes)] = { 0 };
+
+        rig_begin(r, 1, NULL);
+        fake_add_node(r->cluster, "renamed", ZONE, instance, NULL);
+        fake_merge(r->cluster, FAKE_NODES, NULL, "renamed", "{'metadata':{'finalizers':['" FINALIZER_TERMINATION "']}}");
+        for (size_t i = 0; i < ELEMENTSOF(nodes); i++) {
+                put_back(r, nodes[i], made + i);
+                rig_delete_node(r, nodes[i]);
+        }
+        for (unsigned i = 0; i < 3000 && rig_node(r, "n0"); i++) {
+                rig_run(r, USEC_PER_SEC / 10);
+                for (size_t k = 0; k < ELEMENTSOF(nodes) && rig_node(r, "n0"); k++)
+                        put_back(r, nodes[k], made + k);
+        }
+        assert_true(rig_event_says(r, "n0", "PodComesBack", "n0-"));
+        assert_null(rig_node(r, "n0"));
+        assert_in_range(made[0], 3, 8);
+}
+
 TEST_CASE(test_rate) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
         size_t left;
@@ -1302,7 +1338,7 @@ int main(void) {
                 cmocka_unit_test(test_machine_is_gone_already),
                 cmocka_unit_test(test_wrong_region),
                 cmocka_unit_test(test_ec2),
-                cmocka_unit_test(test_same_machine_twice),
+                cmocka_unit_test(test_same_machine_twice), cmocka_unit_test(test_same_machine_with_pods_that_stay),
                 cmocka_unit_test(test_rate),
                 cmocka_unit_test(test_slow_rate),
                 cmocka_unit_test(test_volumes),
