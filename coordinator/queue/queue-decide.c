@@ -22,10 +22,14 @@ static bool is_acted_upon(const EventMessage *m, const Notice *notice, const Que
                (m->kind != EVENT_MESSAGE_HEALTH || notice_announced(notice) != USEC_INFINITY);
 }
 
-/* Returns true if a claim is to be deleted for it without being drained first. */
+/* A scheduled change for which nothing is to be done yet. */
+static bool is_far(const EventMessage *m, const Notice *notice, const QueueRules *rules) {
+        return m->kind == EVENT_MESSAGE_HEALTH && notice_announced(notice) > usec_add(rules->wall_usec, rules->before_usec);
+}
+
+/* Returns true if a claim is to be deleted for it now. */
 static bool deletes_soon(const EventMessage *m, const Notice *notice, const QueueRules *rules) {
-        return interruption_delete_counts(rules->deletes, notice) &&
-               (m->kind != EVENT_MESSAGE_HEALTH || notice_announced(notice) <= usec_add(rules->wall_usec, rules->before_usec));
+        return interruption_delete_counts(rules->deletes, notice) && !is_far(m, notice, rules);
 }
 
 /* The machine has outlived it. A hook waits for its answer however long ago it was sent. */
@@ -176,10 +180,14 @@ static QueueAct decide_unmanaged(const EventMessage *m, const Notice *notice, co
                 return QUEUE_NOTHING;
         if (is_moved(&facts->told, notice))
                 return QUEUE_WRITE_NODE;
-        /* Closed for something that has passed, and is not outlived yet: it opens, or goes, before anything is planned for later. */
-        if (facts->told.is_begun && !facts->told.is_told && !facts->told.is_over && m->kind == EVENT_MESSAGE_HEALTH &&
-            notice_announced(notice) > usec_add(rules->wall_usec, rules->before_usec))
-                return QUEUE_WAIT;
+        if (is_far(m, notice, rules)) {
+                /* Closed for something that has passed, and is not outlived yet: it opens, or goes, before anything is planned for later. */
+                if (facts->told.is_begun && !facts->told.is_told && !facts->told.is_over)
+                        return QUEUE_WAIT;
+                /* It ends now, for good. */
+                if (facts->told.is_told && facts->told.is_for_good && facts->told.usec == USEC_INFINITY)
+                        return facts->told.is_same ? QUEUE_NOTHING : QUEUE_KNOWN;
+        }
         return decide_counting(m, notice, facts, &facts->told, QUEUE_WRITE_NODE);
 }
 

@@ -88,6 +88,7 @@ typedef struct QueueTold {
         bool is_over; /* it was called off, or has come to pass; on a Node also: a person has overruled it */
         bool is_now;  /* notice_is_now() */
         bool deletes; /* a claim is deleted for it */
+        bool is_for_good; /* notice_ends_for_good() */
         bool is_begun; /* the Node is drained for it, or was */
         bool is_on_node; /* of what a claim says: its Node says it, too */
         usec_t usec;  /* notice_announced(): wall clock; USEC_INFINITY: not said */

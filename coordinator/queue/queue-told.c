@@ -14,6 +14,7 @@ static QueueTold told_by(const Interruption *i, const Notice *notice, Interrupti
                             .is_over = interruption_is_over(i),
                             .is_now = notice_is_now(i->notice),
                             .deletes = interruption_delete_counts(deletes, i->notice),
+                            .is_for_good = notice_ends_for_good(i->notice),
                             .usec = notice_announced(i->notice),
                             .own_usec = i->notice->own_announced_usec > 0 ? i->notice->own_announced_usec : notice_announced(i->notice) };
 }

@@ -284,6 +284,8 @@ TEST_CASE(test_kept) {
                 { "of no pool, a reboot, far, and the Node is closed for what has passed", HEALTH, "reboot", HOURS(40), false, T,
                   { FREE, .told = { .is_begun = true } }, QUEUE_WAIT },
                 { "of no pool, a reboot, near, likewise", HEALTH, "reboot", MINUTES(40), false, T, { FREE, .told = { .is_begun = true } }, QUEUE_WRITE_NODE },
+                { "of no pool, a reboot, far, and its group lets go of it now", HEALTH, "reboot", HOURS(40), false, T,
+                  { FREE, .told = { .is_told = true, .is_now = true, .is_for_good = true, .usec = USEC_INFINITY } }, QUEUE_KNOWN },
                 { "of no pool, a reboot, far", HEALTH, "reboot", HOURS(40), false, T, { FREE }, QUEUE_WRITE_NODE },
 
 #define READY .is_ready = true
