@@ -27,11 +27,6 @@ static bool is_far(const EventMessage *m, const Notice *notice, const QueueRules
         return m->kind == EVENT_MESSAGE_HEALTH && notice_announced(notice) > usec_add(rules->wall_usec, rules->before_usec);
 }
 
-/* Returns true if a claim is to be deleted for it now. */
-static bool deletes_soon(const EventMessage *m, const Notice *notice, const QueueRules *rules) {
-        return interruption_delete_counts(rules->deletes, notice) && !is_far(m, notice, rules);
-}
-
 /* The machine has outlived it. A hook waits for its answer however long ago it was sent. */
 static bool is_old(const EventMessage *m, const Notice *notice, const QueueRules *rules) {
         usec_t end = notice_window_end(notice);
@@ -84,17 +79,20 @@ static bool comes_before_planned(const QueueFacts *facts, usec_t at) {
         return facts->on_node.is_told && !facts->on_node.is_begun && !facts->told.is_on_node && at < turn_of(&facts->on_node);
 }
 
-/* It ends the machine, later. */
+/* A scheduled change for which the claim is deleted. Whatever stands on the claim stays, on the Node if need be: this one may be called off. */
 static QueueAct decide_end_to_come(const Notice *notice, const QueueFacts *facts) {
         const QueueTold *told = &facts->told;
+        bool has_room = facts->has_node && !facts->on_node.is_told;
 
         if (told->is_same)
                 return is_moved(told, notice) ? QUEUE_WRITE : QUEUE_NOTHING;
+        if (facts->on_node.is_same)
+                return is_moved(&facts->on_node, notice) ? QUEUE_WRITE_NODE : QUEUE_NOTHING;
         if (!told->is_told)
                 return QUEUE_WRITE;
-        if (told->deletes)
-                return told->usec <= notice_announced(notice) ? tell(facts, QUEUE_KNOWN) : QUEUE_WRITE;
-        return told->is_on_node || !facts->has_node || facts->on_node.is_told ? QUEUE_WRITE : QUEUE_MAKE_ROOM;
+        if (told->deletes && told->usec <= notice_announced(notice))
+                return has_room ? QUEUE_WRITE_NODE : tell(facts, QUEUE_KNOWN);
+        return has_room && !told->is_on_node ? QUEUE_MAKE_ROOM : QUEUE_WRITE;
 }
 
 /* One that stands already is moved: the earlier one of two stays on the Node. */
@@ -110,8 +108,6 @@ static QueueAct decide_moved(const QueueFacts *facts, usec_t at) {
 static QueueAct decide_second(const QueueFacts *facts, usec_t at) {
         const QueueTold *told = &facts->told;
 
-        if (told->deletes && told->usec <= at)
-                return QUEUE_KNOWN;
         if (told->is_on_node && told->is_begun)
                 return at > 0 && (told->usec == USEC_INFINITY || at > usec_add(told->usec, QUEUE_OUTLIVED_USEC)) ? QUEUE_WRITE : QUEUE_KNOWN;
         if (told->is_on_node)
@@ -151,6 +147,8 @@ static QueueAct decide_called_off(const QueueFacts *facts) {
 
 static QueueAct decide_managed(const EventMessage *m, const Notice *notice, const QueueFacts *facts,
                                const QueueRules *rules) {
+        bool deletes;
+
         if (m->closed)
                 return decide_called_off(facts);
         if (!is_acted_upon(m, notice, rules) || is_old(m, notice, rules))
@@ -158,11 +156,12 @@ static QueueAct decide_managed(const EventMessage *m, const Notice *notice, cons
         /* A message of before that comes again. */
         if ((facts->told.is_same && facts->told.is_over) || (facts->on_node.is_same && facts->on_node.is_over))
                 return QUEUE_NOTHING;
-        if (deletes_soon(m, notice, rules))
+        deletes = interruption_delete_counts(rules->deletes, notice);
+        if (deletes && (m->kind != EVENT_MESSAGE_HEALTH || facts->is_going))
                 return decide_deleting(m, notice, facts);
         if (facts->is_going)
                 return tell(facts, QUEUE_KNOWN);
-        return interruption_delete_counts(rules->deletes, notice) ? decide_end_to_come(notice, facts) : decide_kept(notice, facts);
+        return deletes ? decide_end_to_come(notice, facts) : decide_kept(notice, facts);
 }
 
 static QueueAct decide_unmanaged(const EventMessage *m, const Notice *notice, const QueueFacts *facts,

@@ -191,8 +191,8 @@ static char *body_to_write(const QueueErrand *e, const QueueFound *found) {
 static QueueVoiceAct voice_of(const QueueErrand *e) {
         if (e->act == QUEUE_TAKE_BACK || e->act == QUEUE_CANCEL_NODE)
                 return QUEUE_VOICE_CALLS_OFF;
-        if (e->act == QUEUE_WRITE_NODE)
-                return e->is_managed ? QUEUE_VOICE_DRAINS_MANAGED : QUEUE_VOICE_DRAINS;
+        if (e->act == QUEUE_WRITE_NODE && !e->is_managed)
+                return QUEUE_VOICE_DRAINS;
         return e->deletes ? QUEUE_VOICE_DELETES : QUEUE_VOICE_DRAINS_MANAGED;
 }
 

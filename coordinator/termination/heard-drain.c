@@ -476,7 +476,7 @@ static char *how_far(const Heard *x, HeardSay say) {
 }
 
 /* _HEARD_SAY_INVALID: what comes of this step is not known yet, and all stays as it was said. */
-static HeardSay what_to_say(const Heard *x, HeardAct act, const Interruption *i) {
+static HeardSay what_to_say(const Heard *x, HeardAct act, const KubeNodeClaim *claim, const Interruption *i) {
         switch (act) {
         case HEARD_DRAIN:
                 if (!x->drain)
@@ -493,7 +493,7 @@ static HeardSay what_to_say(const Heard *x, HeardAct act, const Interruption *i)
         case HEARD_NOTHING:
                 return HEARD_SAY_NOTHING;
         case HEARD_WAIT:
-                return HEARD_SAY_LATER;
+                return claim && is_deleted_for(x->owner, i->notice) ? HEARD_SAY_REMOVED_LATER : HEARD_SAY_LATER;
         case HEARD_ANEW:
         case HEARD_OWN:
         case HEARD_CALL_OFF:
@@ -508,7 +508,7 @@ static HeardSay what_to_say(const Heard *x, HeardAct act, const Interruption *i)
 }
 
 static void say_conditions(Heard *x, const KubeNode *n, const KubeNodeClaim *claim, const Interruption *i) {
-        HeardSay say = what_to_say(x, x->act, i);
+        HeardSay say = what_to_say(x, x->act, claim, i);
         _cleanup_free_ char *text = how_far(x, say);
 
         if (say == _HEARD_SAY_INVALID)

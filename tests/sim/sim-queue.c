@@ -370,7 +370,7 @@ static void check_ours(SimQueue *q, size_t k, size_t machine) {
         if ((!m->ends && !m->keeps) || m->is_over || is_outlived(q, m) || !sim_check_instance_alive(q->world->check, of->instance))
                 return;
         told = read_told(claim, CLAIM_TOLD, &until);
-        kept = m->keeps && read_told(sim_world_node(q->world, machine), NODE_TOLD, &on_node);
+        kept = read_told(sim_world_node(q->world, machine), NODE_TOLD, &on_node);
         if (m->ends && action_stands(q, of->instance, m->token))
                 sim_check_broken(q->world->check, "hook", "message %zu of %s is deleted, and its group has not been answered", k + 1, of->node);
         else if (!claim)
@@ -381,7 +381,7 @@ static void check_ours(SimQueue *q, size_t k, size_t machine) {
                                  of->node);
 }
 
-/* Something that ends its machine for good was told, too: on a Node that takes the place of what it would come back from, and, where it is
+/* Something that ends its machine for good was told, too: that takes the place of what it would come back from, and, where it is
  * now, of a scheduled change. */
 static bool is_superseded(const SimQueue *q, const Message *m, size_t machine) {
         for (size_t k = 0; k < q->n; k++)
@@ -483,7 +483,7 @@ static void check_kept(SimQueue *q, size_t k, size_t machine) {
         const cJSON *node = sim_world_node(q->world, machine);
         usec_t due = due_usec(q, m, machine), now = sim_world_now(q->world);
 
-        if (m->keeps && !m->is_over && !is_outlived(q, m) && due != USEC_INFINITY && node && !sim_check_is_deleting(node) &&
+        if (m->keeps && !m->is_over && !is_superseded(q, m, machine) && !is_outlived(q, m) && due != USEC_INFINITY && node && !sim_check_is_deleting(node) &&
             sim_check_instance_alive(q->world->check, of->instance) && now > usec_add(due, ACT_USEC) && now < usec_add(due, 2 * ACT_USEC) &&
             !sim_world_unschedulable(q->world, machine) && sim_check_was_calm(q->world->check, 2 * ACT_USEC))
                 sim_check_broken(q->world->check, "queue", "message %zu calls for a drain of %s, and has been there for %d s: its Node is open", k + 1,

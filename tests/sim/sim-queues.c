@@ -331,7 +331,7 @@ static const struct {
         { 5, play_health },    { 5, play_scale_in },       { 2, play_launch },        { 4, play_foreign },      { 2, play_unreadable },
         { 2, play_repeat },    { 2, play_duplicate },      { 1, play_shuffle },       { 3, play_cloud_trouble }, { 3, play_window },
         { 2, play_stall },     { 2, play_kill_leader },    { 2, play_pause_leader },  { 1, play_agent_sleeps }, { 1, play_agent_dies },
-        { 2, play_call_off },
+        { 5, play_call_off },
 };
 
 /* -- the draw ------------------------------------------------------------------------------------ */

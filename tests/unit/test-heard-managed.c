@@ -186,7 +186,7 @@ TEST_CASE(test_reboot) {
         Room r;
 
         room_open(&r, NULL);
-        send_change(&r, REBOOT, 40 * USEC_PER_HOUR, "e1", NULL);
+        send_change(&r, REBOOT, 12 * USEC_PER_HOUR, "e1", NULL);
         rig_run(r.rig, 15 * S);
         assert_true(says(on_claim(&r), "\"action\":\"reboot\"") && says(on_claim(&r), "\"until\":"));
         assert_null(on_node(&r));
@@ -199,7 +199,7 @@ TEST_CASE(test_reboot) {
         rig_run(r.rig, USEC_PER_HOUR);
         boot(&r, "second");
         assert_true(says(on_claim(&r), "\"action\":\"reboot\""));
-        rig_run(r.rig, 37 * USEC_PER_HOUR);
+        rig_run(r.rig, 9 * USEC_PER_HOUR);
         assert_false(is_cordoned(&r));
         assert_kept(&r);
         print_message("an hour before\n");
@@ -380,6 +380,25 @@ TEST_CASE(test_two_changes) {
         }
 }
 
+/* The first of two retirements is called off: the second one is not forgotten. */
+TEST_CASE(test_two_retirements) {
+        for (unsigned later_first = 0; later_first < 2; later_first++) {
+                Room r;
+
+                room_open(&r, NULL);
+                send_change(&r, RETIREMENT, (later_first ? 9 : 5) * USEC_PER_HOUR, later_first ? "later" : "sooner", NULL);
+                rig_run(r.rig, 5 * S);
+                send_change(&r, RETIREMENT, (later_first ? 5 : 9) * USEC_PER_HOUR, later_first ? "sooner" : "later", NULL);
+                rig_run(r.rig, 15 * S);
+                assert_true(is_said(&r, CONDITION_MAINTENANCE_PLANNED));
+                send_change(&r, RETIREMENT, 5 * USEC_PER_HOUR, "sooner", "closed");
+                rig_run(r.rig, 7 * USEC_PER_HOUR + 50 * USEC_PER_MINUTE);
+                assert_kept(&r);
+                assert_true(rig_wait_gone(r.rig, NODE, 15 * USEC_PER_MINUTE));
+                room_close(&r);
+        }
+}
+
 /* A person opens it: nothing is done about this one again. */
 TEST_CASE(test_overruled) {
         Room r;
@@ -418,7 +437,7 @@ int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_stops),      cmocka_unit_test(test_outlived),   cmocka_unit_test(test_reboot),
                 cmocka_unit_test(test_called_off), cmocka_unit_test(test_retirement), cmocka_unit_test(test_shutting_down),
-                cmocka_unit_test(test_two),        cmocka_unit_test(test_room), cmocka_unit_test(test_two_changes), cmocka_unit_test(test_overruled),  cmocka_unit_test(test_leader_dies),
+                cmocka_unit_test(test_two),        cmocka_unit_test(test_room), cmocka_unit_test(test_two_retirements), cmocka_unit_test(test_two_changes), cmocka_unit_test(test_overruled),  cmocka_unit_test(test_leader_dies),
         };
 
         return cmocka_run_group_tests_name("heard-managed", tests, NULL, NULL);
