@@ -482,6 +482,8 @@ static void evict_twice(SimWorld *w) {
         HttpRequest request = { .method = HTTP_POST,
                                 .url = SIM_API "/api/v1/namespaces/default/pods/a/eviction" };
 
+        sim_check_promise(w->check);
+        (void) sim_world_run(w, 70 * SEC); /* nothing hides from it what became of the first */
         as(w, p->user, "eviction");
         w->request->ns = strdup("default");
         w->request->name = strdup("a");
@@ -708,7 +710,7 @@ TEST_CASE(test_checks_find) {
                 { "is unknown for no more than 0 s", delete_foreign_too_soon },
                 { "which may be somebody else's", delete_shared },
                 { "its claim stays", do_nothing_about_it },
-                { "which nobody announced", write_unannounced },
+                { "what nobody announced", write_unannounced },
                 { "writes a later time", write_later },
                 { "is left in the queue", leave_message },
                 { "says that it is being drained", leave_drain_told },
