@@ -55,7 +55,7 @@ int ctl_cordon_patch(const KubeNode *n, char **ret_body) {
         return *ret_body ? 1 : -ENOMEM;
 }
 
-/* The coordinator's cordon is for what its interruption queue told of a Node that no NodePool wants: a person's to open. */
+/* The coordinator's cordon is for what its interruption queue told of a Node that is kept: a person's to open. */
 static bool is_for_queue(const KubeNode *n) {
         return has_mark(n, ANNOTATION_HEARD);
 }

@@ -223,7 +223,7 @@ static int take_blockers(StatusRow *row, const Interruption *i) {
         return 0;
 }
 
-/* Of no pool, and drained for what the interruption queue told: what the coordinator says of that while it goes on. -ENOMEM. */
+/* Kept, and drained for what the interruption queue told: what the coordinator says of that while it goes on. -ENOMEM. */
 static int describe_heard(StatusRow *row, const KubeNode *n) {
         static const char *const types[] = { CONDITION_DRAIN_IN_PROGRESS, CONDITION_MAINTENANCE_PLANNED };
 

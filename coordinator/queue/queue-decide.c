@@ -66,7 +66,8 @@ static QueueAct decide_deleting(const EventMessage *m, const Notice *notice, con
 
 /* The message says another time of what stands there, and nothing was done for it yet. */
 static bool is_moved(const QueueTold *told, const Notice *notice) {
-        return told->is_same && !told->is_over && !told->is_begun && notice_announced(notice) != USEC_INFINITY && told->own_usec != notice_announced(notice);
+        return told->is_same && !told->is_over && !told->is_begun && notice_announced(notice) != USEC_INFINITY &&
+               notice->said_usec >= told->said_usec && told->own_usec != notice_announced(notice);
 }
 
 /* When its turn is, among those that are kept. */
@@ -135,10 +136,16 @@ static QueueAct decide_kept(const Notice *notice, const QueueFacts *facts) {
 }
 
 /* A message that says that its change is over is not told from one that calls it off. */
-static QueueAct decide_called_off(const QueueFacts *facts) {
+static QueueAct decide_called_off(const EventMessage *m, const Notice *notice, const QueueFacts *facts, const QueueRules *rules) {
         const QueueTold *told = facts->on_node.is_same ? &facts->on_node : &facts->told;
+        bool is_free = !told->is_told && !told->is_begun && !told->is_over && (facts->is_managed || (rules->drains_unmanaged && facts->is_drainable));
 
-        if (!told->is_same || facts->is_going || told->usec != told->own_usec)
+        if (facts->is_going)
+                return tell(facts, QUEUE_TELL);
+        /* The message that it calls off may come behind it. */
+        if (!told->is_same && is_free && !is_old(m, notice, rules) && rules->deletes != INTERRUPTION_DELETE_NEVER)
+                return facts->is_managed ? QUEUE_TAKE_BACK : QUEUE_CANCEL_NODE;
+        if (!told->is_same || told->usec != told->own_usec)
                 return tell(facts, QUEUE_TELL);
         if (told->is_over)
                 return QUEUE_NOTHING;
@@ -150,7 +157,7 @@ static QueueAct decide_managed(const EventMessage *m, const Notice *notice, cons
         bool deletes;
 
         if (m->closed)
-                return decide_called_off(facts);
+                return decide_called_off(m, notice, facts, rules);
         if (!is_acted_upon(m, notice, rules) || is_old(m, notice, rules))
                 return tell(facts, QUEUE_TELL);
         /* A message of before that comes again. */
@@ -167,7 +174,7 @@ static QueueAct decide_managed(const EventMessage *m, const Notice *notice, cons
 static QueueAct decide_unmanaged(const EventMessage *m, const Notice *notice, const QueueFacts *facts,
                                  const QueueRules *rules) {
         if (m->closed)
-                return decide_called_off(facts);
+                return decide_called_off(m, notice, facts, rules);
         if (!is_acted_upon(m, notice, rules))
                 return QUEUE_TELL;
         if (facts->is_joining)
@@ -190,14 +197,14 @@ static QueueAct decide_unmanaged(const EventMessage *m, const Notice *notice, co
         return decide_counting(m, notice, facts, &facts->told, QUEUE_WRITE_NODE);
 }
 
-/* Its end is news while it is Ready; later it only confirms what its silence says. */
+/* Its end is news while it is Ready, unless it has come back since; later it only confirms what its silence says. */
 static QueueAct decide_state(const EventMessage *m, const Notice *notice, const QueueFacts *facts, const QueueRules *rules) {
-        bool is_news = notice && facts->is_ready && !facts->is_going && is_acted_upon(m, notice, rules) && !is_old(m, notice, rules);
+        bool is_news = notice && facts->is_ready && facts->ready_since_usec <= m->sent_usec && !facts->is_going && is_acted_upon(m, notice, rules) && !is_old(m, notice, rules);
         QueueAct act = _QUEUE_ACT_INVALID;
 
         if (is_news)
                 act = facts->is_managed ? decide_managed(m, notice, facts, rules) : decide_unmanaged(m, notice, facts, rules);
-        if (act == QUEUE_WRITE || act == QUEUE_WRITE_NODE || act == QUEUE_SOON)
+        if (act == QUEUE_WRITE || act == QUEUE_WRITE_NODE || act == QUEUE_SOON || act == QUEUE_SWAP || act == QUEUE_MAKE_ROOM)
                 return act;
         return tell(facts, is_going_down(m->action) ? QUEUE_LOOK : QUEUE_TELL);
 }
@@ -209,7 +216,7 @@ static QueueAct decide_unknown(const EventMessage *m, const Notice *notice, cons
                 return QUEUE_CONTINUE;
         if (rules->is_shared)
                 return QUEUE_LEAVE;
-        if ((!is_acted_upon(m, notice, rules) || m->kind == EVENT_MESSAGE_STATE_CHANGE) && m->kind != EVENT_MESSAGE_ASG_LAUNCH)
+        if (((!is_acted_upon(m, notice, rules) && !m->closed) || m->kind == EVENT_MESSAGE_STATE_CHANGE) && m->kind != EVENT_MESSAGE_ASG_LAUNCH)
                 return QUEUE_FOREIGN;
         switch (facts->sight) {
         case QUEUE_NOT_ASKED:

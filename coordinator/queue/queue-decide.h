@@ -29,7 +29,7 @@
  *
  * What stands on the claim has the earliest time that was told of its machine, whatever the order; of two notices the one that takes more
  * from the machine stands. What has no time (a hook of its group, a hibernation) is now: it is written also where a time stands already,
- * and both stay (notice_is_now()). A scheduled change may be moved, until the drain for it has begun. What two notices have become one of is
+ * and both stay (notice_is_now()). A scheduled change may be moved by a message that was sent later, until the drain for it has begun. What two notices have become one of is
  * not called off by a message about one of them.
  *
  * On a Node the same holds until that time has passed, and while nobody has overruled it (heard-rule.h). Of what passed ten
@@ -92,6 +92,7 @@ typedef struct QueueTold {
         bool is_begun; /* the Node is drained for it, or was */
         bool is_on_node; /* of what a claim says: its Node says it, too */
         usec_t usec;  /* notice_announced(): wall clock; USEC_INFINITY: not said */
+        usec_t said_usec; /* when its giver said it; 0: not known */
         usec_t own_usec; /* the same, before another notice brought it nearer */
 } QueueTold;
 
@@ -103,6 +104,7 @@ typedef struct QueueFacts {
         bool is_held;        /* this leader holds its hook, since its claim was deleted for it */
         bool is_joining;     /* a pool wants it, and its claim is not there yet */
         bool is_going;       /* its claim is being deleted */
+        usec_t ready_since_usec; /* wall clock: the Node's condition Ready is what it is; 0: not said */
         QueueTold told;      /* on its claim; of a Node without one: on_node */
         QueueTold on_node;
         usec_t unknown_usec; /* for so long nobody has known it, as far as this leader has seen */

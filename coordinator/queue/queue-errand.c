@@ -152,6 +152,14 @@ static bool takes_place(const QueueErrand *e, const Notice *told) {
         return notice_ends_for_good(seen) && (!notice_ends_for_good(told) || (notice_is_now(seen) && !notice_is_now(told)));
 }
 
+/* A machine is not ended earlier for what it comes back from. */
+static bool is_end_before(const QueueErrand *e, const Notice *n, const Notice *told) {
+        InterruptionDelete d = (InterruptionDelete) e->shared->o->config->interruption_delete;
+
+        return !e->on_node && n->kind == NOTICE_MAINTENANCE && interruption_delete_counts(d, n) &&
+               (!interruption_delete_counts(d, told) || !interruption_delete_counts(d, e->notice));
+}
+
 /* Of two notices one stands, with the earlier of their times; and what was to be now still is. A
  * message about the one that stands says what is new of it; the time of another that came nearer stays. */
 static int merge_told(const QueueErrand *e, const Notice *told, Notice **ret) {
@@ -164,7 +172,7 @@ static int merge_told(const QueueErrand *e, const Notice *told, Notice **ret) {
         if (r < 0 || !told || (is_same && told->own_announced_usec == 0))
                 return r;
         /* A claim that is deleted now has its end by then. A Node that is drained now, and opened when that is outlived, does not wait for it. */
-        if (!e->on_node || notice_announced(*ret) != USEC_INFINITY || nearer <= soon)
+        if ((!e->on_node || notice_announced(*ret) != USEC_INFINITY || nearer <= soon) && !is_end_before(e, *ret, told))
                 notice_bring_nearer(*ret, nearer);
         if (is_now && !notice_is_now(*ret))
                 (*ret)->not_before_usec = MIN(wall, (*ret)->announced_usec - 1);
@@ -176,9 +184,9 @@ static char *body_to_write(const QueueErrand *e, const QueueFound *found) {
         _cleanup_(notice_freep) Notice *n = NULL;
 
         if (e->act == QUEUE_TAKE_BACK)
-                return queue_told_claim_cancel_body(found->claim);
+                return queue_told_claim_cancel_body(found->claim, e->notice, found->node);
         if (e->act == QUEUE_CANCEL_NODE)
-                return queue_told_node_cancel_body(found->node);
+                return queue_told_node_cancel_body(found->node, e->notice);
         if (e->act == QUEUE_MAKE_ROOM)
                 return queue_told_node_body(found->node, found->claim->heard->notice);
         if (e->act == QUEUE_SWAP)
@@ -348,8 +356,8 @@ static int errand_act(QueueErrand *e, const QueueFound *found) {
 
         switch (e->act) {
         case QUEUE_TELL:
-                errand_tell(e, found->node, QUEUE_VOICE_REPORTS);
-                if (!e->is_again)
+                errand_tell(e, found->node, e->event->closed ? QUEUE_VOICE_CALLED_OFF_ELSE : QUEUE_VOICE_REPORTS);
+                if (!e->is_again && !e->event->closed)
                         queue_voice_receiver(q->o, &SAID(e), found->node);
                 break;
         case QUEUE_KNOWN:

@@ -32,10 +32,21 @@ QueueFound queue_find(const ClusterView *view, const char *instance) {
 
 /* -- what is known of it -------------------------------------------------------------------------------- */
 
+/* A person's claim that is on its way, or that is refused (termination/standalone.h) and stays so. */
+static bool is_not_taken(const KubeNodeClaim *claim) {
+        return claim && kube_node_claim_is_standalone(claim) && !kube_node_claim_is_adopted(claim);
+}
+
 static bool is_drained(const KubeNodeClaim *claim) {
         const Condition *c = condition_find(claim->conditions, claim->n_conditions, CLAIM_DRAINED);
 
         return c && c->status == CONDITION_TRUE;
+}
+
+static usec_t ready_since(const KubeNode *n) {
+        const Condition *c = kube_node_condition(n, "Ready");
+
+        return c ? c->last_transition_usec : 0;
 }
 
 static PoolMatch pools_of(const ClusterView *view, const KubeNode *n) {
@@ -63,23 +74,26 @@ int queue_facts_gather(const QueueWorkerOptions *o, QueueMemory *memory, const c
                        const QueueFound *found, QueueFacts *ret) {
         InterruptionDelete deletes = (InterruptionDelete) o->config->interruption_delete;
         usec_t wall = loop_wall(o->env->loop);
+        bool is_refused = found->node && is_not_taken(found->claim);
+        const KubeNodeClaim *claim = is_refused ? NULL : found->claim;
 
-        *ret = (QueueFacts){ .is_managed = found->claim,
+        *ret = (QueueFacts){ .is_managed = claim,
                              .has_node = found->node,
                              .is_ready = found->node && kube_node_is_ready(found->node),
-                             .is_drained = found->claim && is_drained(found->claim),
+                             .is_drained = claim && is_drained(claim),
+                             .ready_since_usec = found->node ? ready_since(found->node) : 0,
                              .told.usec = USEC_INFINITY,
                              .on_node.usec = USEC_INFINITY };
-        if (found->node && (found->claim || drains_unmanaged(o)))
+        if (found->node && (claim || drains_unmanaged(o)))
                 queue_told_of_node(found->node, notice, deletes, wall, ret);
-        if (found->claim)
-                queue_told_of_claim(found->claim, found->node, notice, deletes, wall, ret);
+        if (claim)
+                queue_told_of_claim(claim, found->node, notice, deletes, wall, ret);
         else if (found->node && drains_unmanaged(o)) {
                 ret->is_drainable = is_drainable(o, found->node);
                 ret->told = ret->on_node;
                 ret->is_drained = found->node->heard && ret->told.is_told && interruption_has_drained(found->node->heard);
         }
-        if (found->claim || (found->node && !is_between(o, found->node)))
+        if (claim || (found->node && !is_refused && !is_between(o, found->node)))
                 queue_memory_forget_unknown(memory, instance);
         else {
                 UnknownInstance *u = queue_memory_note_unknown(memory, instance);

@@ -16,6 +16,7 @@ static QueueTold told_by(const Interruption *i, const Notice *notice, Interrupti
                             .deletes = interruption_delete_counts(deletes, i->notice),
                             .is_for_good = notice_ends_for_good(i->notice),
                             .usec = notice_announced(i->notice),
+                            .said_usec = i->notice->said_usec,
                             .own_usec = i->notice->own_announced_usec > 0 ? i->notice->own_announced_usec : notice_announced(i->notice) };
 }
 
@@ -28,7 +29,7 @@ void queue_told_of_claim(const KubeNodeClaim *claim, const KubeNode *n, const No
         if (!i)
                 return;
         f->told = told_by(i, notice, deletes);
-        f->told.is_on_node = n && n->heard && streq(n->heard->notice->id, i->notice->id);
+        f->told.is_on_node = n && n->heard && streq(n->heard->notice->id, i->notice->id) && !interruption_is_over(n->heard);
         f->told.is_begun = f->told.is_on_node && n->heard->phase != INTERRUPTION_PLANNED;
         f->told.is_told = !f->told.is_over && (f->told.deletes || f->told.is_begun || notice_window_end(i->notice) > wall_usec);
 }
@@ -37,11 +38,12 @@ void queue_told_of_node(const KubeNode *n, const Notice *notice, InterruptionDel
         const Interruption *i = n->heard;
 
         f->on_node = (QueueTold){ .usec = USEC_INFINITY };
-        if (!i || kube_node_has_booted_since(n, i))
+        /* What is over is remembered over a boot. */
+        if (!i || (kube_node_has_booted_since(n, i) && !interruption_is_over(i)))
                 return;
         f->on_node = told_by(i, notice, deletes);
-        f->on_node.is_begun = i->phase != INTERRUPTION_PLANNED;
-        f->on_node.is_told = f->on_node.is_same || (!f->on_node.is_over && notice_window_end(i->notice) > wall_usec);
+        f->on_node.is_begun = i->phase != INTERRUPTION_PLANNED && !f->on_node.is_over;
+        f->on_node.is_told = (f->on_node.is_same && !kube_node_has_booted_since(n, i)) || (!f->on_node.is_over && notice_window_end(i->notice) > wall_usec);
         f->is_overruled = f->on_node.is_same && f->on_node.is_over;
 }
 
@@ -68,8 +70,8 @@ char *queue_told_claim_body(const KubeNodeClaim *claim, const Notice *notice, co
         return text ? body_of(&claim->object, ANNOTATION_INTERRUPTION, text) : NULL;
 }
 
-char *queue_told_claim_cancel_body(const KubeNodeClaim *claim) {
-        _cleanup_free_ char *text = interruption_format_of_claim(claim->heard->notice, INTERRUPTION_CANCELLED, claim->heard->boot_id);
+char *queue_told_claim_cancel_body(const KubeNodeClaim *claim, const Notice *notice, const KubeNode *n) {
+        _cleanup_free_ char *text = interruption_format_of_claim(notice, INTERRUPTION_CANCELLED, n ? n->boot_id : NULL);
 
         return text ? body_of(&claim->object, ANNOTATION_INTERRUPTION, text) : NULL;
 }
@@ -80,8 +82,8 @@ char *queue_told_node_body(const KubeNode *n, const Notice *notice) {
         return text ? body_of(&n->object, ANNOTATION_HEARD, text) : NULL;
 }
 
-char *queue_told_node_cancel_body(const KubeNode *n) {
-        _cleanup_free_ char *text = interruption_format(n->heard->notice, INTERRUPTION_CANCELLED, 0, n->heard->boot_id);
+char *queue_told_node_cancel_body(const KubeNode *n, const Notice *notice) {
+        _cleanup_free_ char *text = interruption_format(notice, INTERRUPTION_CANCELLED, 0, strempty(n->boot_id));
 
         return text ? body_of(&n->object, ANNOTATION_HEARD, text) : NULL;
 }

@@ -20,6 +20,6 @@ void queue_told_of_node(const KubeNode *n, const Notice *notice, InterruptionDel
 /* Merge patches on the condition that the object is as it was read; NULL: out of memory. n: the Node that has its machine; NULL: none. */
 char *queue_told_claim_body(const KubeNodeClaim *claim, const Notice *notice, const KubeNode *n);
 char *queue_told_node_body(const KubeNode *n, const Notice *notice);
-/* What stands there was called off. */
-char *queue_told_claim_cancel_body(const KubeNodeClaim *claim);
-char *queue_told_node_cancel_body(const KubeNode *n);
+/* This one was called off: what stands there, or what was not told before. */
+char *queue_told_claim_cancel_body(const KubeNodeClaim *claim, const Notice *notice, const KubeNode *n);
+char *queue_told_node_cancel_body(const KubeNode *n, const Notice *notice);

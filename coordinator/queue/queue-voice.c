@@ -25,6 +25,8 @@ static const struct {
         [QUEUE_VOICE_KNOWN] = { "What is known of it already covers that", "What was announced for this node already covers that", false },
         [QUEUE_VOICE_CALLS_OFF] = { "That is called off, or over: nothing is done for it any more, and the node opens again if it was closed for it alone",
                                     "That is called off, or over: nothing is done for it any more", true },
+        [QUEUE_VOICE_CALLED_OFF_ELSE] = { "That is called off, or over. Nothing waits for it here; a removal that has begun goes on",
+                                          "That is called off, or over. Nothing waits for it; a removal that has begun goes on", false },
         [QUEUE_VOICE_CONTINUES] = { "It is Ready, and its group goes on", "The node is Ready, and its group is told to go on", false },
 };
 

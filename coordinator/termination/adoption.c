@@ -366,7 +366,8 @@ static usec_t interruption_due(const Adoption *a, const KubeNode *n, const KubeN
 
         if (seen && interruption_counts(a, seen))
                 due = due_by_notice(seen->notice, claim, USEC_INFINITY); /* its agent has waited as [Policy] says */
-        if (heard && interruption_counts(a, heard) && !(seen && interruption_is_overruled(seen)))
+        if (heard && interruption_counts(a, heard) && !(seen && interruption_is_overruled(seen)) &&
+            !(n->heard && interruption_is_over(n->heard) && streq(n->heard->notice->id, heard->notice->id)))
                 due = MIN(due, notice_is_now(heard->notice)
                                        ? 0
                                        : due_by_notice(heard->notice, claim,

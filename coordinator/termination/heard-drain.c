@@ -534,7 +534,7 @@ static const Interruption *what_is_told(const HeardDrains *h, const KubeNode *n,
         const TerminationContext *c = h->context;
         usec_t due;
 
-        if (!is_kept_on(h, claim))
+        if (!is_kept_on(h, claim) || kube_node_is_unmanaged(n))
                 return n->heard;
         due = heard_due(claim->heard->notice, c->config->interruption_before_usec);
         if (n->heard && (!interruption_is_over(n->heard) || interruption_is_over(claim->heard) || streq(n->heard->notice->id, claim->heard->notice->id)))
@@ -646,8 +646,15 @@ static bool heard_step(Heard *x, const KubeNode *n, const KubeNodeClaim *claim, 
         return act != HEARD_NOTHING && !facts.is_managed && !facts.is_wanted;
 }
 
+/* A person's claim that is refused (standalone.h) is none: nothing becomes of it, and what is put on its Node is taken off again. */
+static const KubeNodeClaim *claim_of(const HeardDrains *h, const KubeNode *n) {
+        const KubeNodeClaim *claim = cluster_view_claim_of_node(h->context->view, n);
+
+        return claim && (!kube_node_claim_is_standalone(claim) || kube_node_claim_is_adopted(claim)) ? claim : NULL;
+}
+
 bool heard_drains_see_node(HeardDrains *h, const char *name, const KubeNode *n, const char *key) {
-        const KubeNodeClaim *claim = n ? cluster_view_claim_of_node(h->context->view, n) : NULL;
+        const KubeNodeClaim *claim = n ? claim_of(h, n) : NULL;
         Heard *x = hashmap_get(h->map, name);
         Interruption buffer;
         const Interruption *i = n ? what_is_told(h, n, claim, key, &buffer) : NULL;

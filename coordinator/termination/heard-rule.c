@@ -31,9 +31,9 @@ static usec_t outlived_at(const HeardFacts *f) {
 
         if (notice_announced(notice) != USEC_INFINITY && !is_other_now)
                 return usec_add(notice_window_end(notice), HEARD_OUTLIVED_USEC);
-        if (notice->kind == NOTICE_SCALE_IN || f->settled_usec == 0)
+        if (notice->kind == NOTICE_SCALE_IN || (f->settled_usec == 0 && notice->said_usec == 0))
                 return USEC_INFINITY;
-        return usec_add(f->settled_usec, HEARD_OUTLIVED_USEC);
+        return usec_add(f->settled_usec > 0 ? f->settled_usec : notice->said_usec, HEARD_OUTLIVED_USEC);
 }
 
 /* Of a scheduled change: what boots a machine before it is something else. */
@@ -62,7 +62,7 @@ static bool is_ended(const HeardFacts *f, HeardAct *ret) {
         bool is_over = interruption_is_over(f->heard);
 
         *ret = HEARD_END;
-        if (f->is_managed ? !f->acts : !f->is_wanted && (f->is_kept || !f->drains))
+        if (f->is_managed ? !f->acts || f->is_kept : !f->is_wanted && (f->is_kept || !f->drains))
                 return true;
         if (!f->is_of_other_boot)
                 return false;

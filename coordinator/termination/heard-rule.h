@@ -12,7 +12,7 @@
  * They go when the machine has booted anew, or is Ready ten minutes after the window in which it was to be gone; and at once where
  * nodes of no pool are not drained any more, or a person keeps this one from vesper. A boot before the time of a
  * scheduled change does not end it: that change is still to come, and the node is drained anew. What has no time and ends no machine
- * for good (a hibernation, a stop) counts from when it was drained; an instance that its group lets go of never comes back into service,
+ * for good (a hibernation, a stop) counts from when it was drained, or, as long as it is not, from when it was said; an instance that its group lets go of never comes back into service,
  * so that its node stays closed until it is gone, boots anew, or a person opens it.
  *
  * A scheduled change that is called off, or for which the machine has booted, stands as Cancelled until it is outlived: the message that told

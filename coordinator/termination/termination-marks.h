@@ -26,7 +26,7 @@ typedef enum HeardCordon {
         HEARD_CORDON_OPEN,  /* our mark goes, and if it is the last the Node is schedulable again */
 } HeardCordon;
 
-/* ANNOTATION_HEARD of a Node that has no NodeClaim; heard NULL takes it off. 1, -ENOMEM. */
+/* ANNOTATION_HEARD of a Node that is kept; heard NULL takes it off. 1, -ENOMEM. */
 int termination_heard_patch(const KubeNode *n, const char *heard, HeardCordon cordon, char **ret_body);
 /* This annotation; value NULL takes it off. 1, 0 (it is so already), -ENOMEM. */
 int termination_annotation_patch(const KubeObject *o, const char *key, const char *value, char **ret_body);

@@ -344,6 +344,7 @@ int event_message_notice(const EventMessage *m, const char *instance, Notice **r
         n->certainty = m->kind == EVENT_MESSAGE_REBALANCE ? NOTICE_ADVISORY : NOTICE_CERTAIN;
         n->not_before_usec = m->kind == EVENT_MESSAGE_HEALTH ? m->not_before_usec : 0;
         n->announced_usec = m->not_before_usec;
+        n->said_usec = m->sent_usec;
         n->until_usec = m->kind == EVENT_MESSAGE_HEALTH ? m->not_after_usec : 0;
         n->id = strf("%s/%s", isempty(m->id) ? event_message_kind_names[m->kind] : m->id, instance);
         n->source = strdup(NOTICE_SOURCE_QUEUE);

@@ -232,6 +232,10 @@ void notice_to_json(const Notice *n, JsonWriter *w) {
                 rfc3339_format(n->announced_usec, text);
                 json_add_string(w, "deadline", text);
         }
+        if (n->said_usec > 0) {
+                rfc3339_format(n->said_usec, text);
+                json_add_string(w, "said", text);
+        }
         if (n->own_announced_usec > 0) {
                 rfc3339_format(n->own_announced_usec, text);
                 json_add_string(w, "ownDeadline", text);
@@ -337,6 +341,7 @@ int notice_from_json(const Json *o, Notice **ret) {
                 { "action", json_parse_strdup, offsetof(Notice, action), false },
                 { "notBefore", json_parse_rfc3339, offsetof(Notice, not_before_usec), false },
                 { "deadline", json_parse_rfc3339, offsetof(Notice, announced_usec), false },
+                { "said", json_parse_rfc3339, offsetof(Notice, said_usec), false },
                 { "ownDeadline", json_parse_rfc3339, offsetof(Notice, own_announced_usec), false },
                 { "until", json_parse_rfc3339, offsetof(Notice, until_usec), false },
                 { "deadlineUptimeUsec", parse_uptime, offsetof(Notice, deadline_usec), false },

@@ -59,6 +59,7 @@ typedef struct Notice {
         char *action;           /* "terminate", "stop", "hibernate", "reboot" */
         usec_t not_before_usec; /* wall clock; 0: now */
         usec_t announced_usec;  /* wall clock of its giver: when the machine may be gone; 0: not said */
+        usec_t said_usec;       /* of what the queue told: wall clock of its giver, when that was said; 0: not known */
         usec_t own_announced_usec; /* of what the queue told: announced_usec as it was before another notice brought that nearer; 0: none did */
         usec_t until_usec;      /* the same: of a scheduled change, when the window in which it may begin closes; 0: not said */
         usec_t deadline_usec;   /* the same on the boot-time clock (loop_now()) of this machine, which nobody sets;
@@ -113,7 +114,7 @@ bool notice_outranks(const Notice *a, const Notice *b);
  * action, not_before and what it names are the newer ones. True: *known changed. */
 int notice_merge(Notice *known, const Notice *seen, bool *ret_changed);
 /* JSON of the annotation vesper.sh/interruption and of the intent log; parsed back by notice_from_json
- * (fuzzed). "deadline" is what was announced, "ownDeadline" is own_announced_usec, "until" until_usec. "deadlineUptimeUsec" is deadline_usec, and "estimated" says
+ * (fuzzed). "deadline" is what was announced, "said" is said_usec, "ownDeadline" own_announced_usec, "until" until_usec. "deadlineUptimeUsec" is deadline_usec, and "estimated" says
  * how it was found, "ownDeadlineUptimeUsec" is own_deadline_usec: for the agent alone, in the boot that stands beside them. "byHand" is "drain" or
  * "force"; a manual notice that drains has always one, also where an older agent left it out. "resources" are the names of all
  * machines of an event that names others, too. */

@@ -50,6 +50,13 @@ static void send_change(Room *r, const char *code, usec_t in_usec, const char *i
                                               .until_wall_usec = (loop_wall(r->rig->w.loop) + in_usec) / S * S });
 }
 
+/* As it was sent then. */
+static void send_again(Room *r, const FakeAwsEvent *event) {
+        _cleanup_free_ char *body = fake_aws_event(event);
+
+        fake_sqs_send(r->q.sqs, "q", body);
+}
+
 static const char *annotation(const cJSON *o, const char *key) {
         return fj_string(o, "metadata", "annotations", key, NULL);
 }
@@ -399,6 +406,54 @@ TEST_CASE(test_two_retirements) {
         }
 }
 
+/* A message that waits for another of its instances comes again: it moves nothing back. And one that calls off may come first. */
+TEST_CASE(test_out_of_order) {
+        FakeAwsEvent first;
+        Room r;
+
+        room_open(&r, NULL);
+        first = (FakeAwsEvent){ .kind = FAKE_AWS_EVENT_HEALTH, .instance = r.instance, .action = RETIREMENT, .communication = "e1", .id = "e1",
+                                .until_wall_usec = loop_wall(r.rig->w.loop) / S * S + 5 * USEC_PER_HOUR, .wall_usec = loop_wall(r.rig->w.loop) / S * S };
+        send_change(&r, RETIREMENT, 5 * USEC_PER_HOUR, "e1", NULL);
+        rig_run(r.rig, 5 * S);
+        send_change(&r, RETIREMENT, 50 * USEC_PER_HOUR, "e1", NULL);
+        rig_run(r.rig, 5 * S);
+        send_again(&r, &first);
+        rig_run(r.rig, 6 * USEC_PER_HOUR);
+        assert_kept(&r);
+        room_close(&r);
+
+        room_open(&r, NULL);
+        first.instance = r.instance;
+        send_change(&r, RETIREMENT, 5 * USEC_PER_HOUR, "e1", "closed");
+        rig_run(r.rig, 5 * S);
+        send_again(&r, &first);
+        rig_run(r.rig, 6 * USEC_PER_HOUR);
+        assert_open(&r);
+        room_close(&r);
+}
+
+/* A person's claim of a Node that is kept from vesper is refused: nothing is done there, and nobody undoes what another does. */
+TEST_CASE(test_refused_claim) {
+        uint64_t before;
+        Room r;
+
+        room_open(&r, NULL);
+        send_kind(&r, FAKE_AWS_EVENT_SPOT, "stop", "e1");
+        rig_run(r.rig, S);
+        assert_true(is_cordoned(&r));
+        fake_merge(r.rig->cluster, FAKE_NODES, NULL, NODE, "{'metadata':{'annotations':{'" ANNOTATION_UNMANAGED "':'true'}}}");
+        rig_run(r.rig, 30 * S);
+        assert_false(is_cordoned(&r));
+        assert_null(on_node(&r));
+        before = fake_api_count(r.rig->api, FAKE_PATCH, FAKE_NODES, NULL);
+        send_kind(&r, FAKE_AWS_EVENT_SPOT, "stop", "e2");
+        rig_run(r.rig, USEC_PER_MINUTE);
+        assert_false(is_cordoned(&r));
+        assert_in_range(fake_api_count(r.rig->api, FAKE_PATCH, FAKE_NODES, NULL) - before, 0, 2);
+        room_close(&r);
+}
+
 /* A person opens it: nothing is done about this one again. */
 TEST_CASE(test_overruled) {
         Room r;
@@ -437,7 +492,7 @@ int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_stops),      cmocka_unit_test(test_outlived),   cmocka_unit_test(test_reboot),
                 cmocka_unit_test(test_called_off), cmocka_unit_test(test_retirement), cmocka_unit_test(test_shutting_down),
-                cmocka_unit_test(test_two),        cmocka_unit_test(test_room), cmocka_unit_test(test_two_retirements), cmocka_unit_test(test_two_changes), cmocka_unit_test(test_overruled),  cmocka_unit_test(test_leader_dies),
+                cmocka_unit_test(test_two),        cmocka_unit_test(test_room), cmocka_unit_test(test_out_of_order), cmocka_unit_test(test_refused_claim), cmocka_unit_test(test_two_retirements), cmocka_unit_test(test_two_changes), cmocka_unit_test(test_overruled),  cmocka_unit_test(test_leader_dies),
         };
 
         return cmocka_run_group_tests_name("heard-managed", tests, NULL, NULL);

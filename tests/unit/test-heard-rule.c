@@ -73,6 +73,9 @@ TEST_CASE(test_decide) {
         ROW("a hook, drained for long", hook, "Drained", KEEP, USEC_INFINITY, f.wall_usec = NOW + USEC_PER_DAY);
         ROW("a hibernation, drained", hibernation, "Drained", KEEP, OUTLIVED(NOW), (void) 0);
         ROW("a hibernation, and it is back", hibernation, "Drained", END, USEC_INFINITY, f.wall_usec = OUTLIVED(NOW));
+        hibernation.said_usec = NOW;
+        ROW("a hibernation that does not come, and a budget holds its drain", hibernation, "Draining", END, USEC_INFINITY, f.wall_usec = OUTLIVED(NOW));
+        hibernation.said_usec = 0;
         ROW("a hibernation that drains for long", hibernation, "Draining", DRAIN, USEC_INFINITY, f.wall_usec = NOW + USEC_PER_DAY);
 
         ROW("reported only, from now on", spot, "Draining", END, USEC_INFINITY, f.drains = false);
@@ -97,6 +100,7 @@ TEST_CASE(test_decide) {
         ROW("managed, a stop that does not come", stop, "Drained", END, USEC_INFINITY, HELD; f.wall_usec = NOW + MINUTES(12));
         ROW("managed, a stop, where that deletes the claim", stop, "Planned", HAND_OVER, SPOT_UNTIL, HELD; f.deletes = true; f.is_claim_told = false);
         ROW("managed, a stop, and it is being deleted for something else", stop, "Draining", KEEP, SPOT_UNTIL, HELD; f.is_going = true);
+        ROW("managed, and kept from vesper", stop, "Draining", END, USEC_INFINITY, HELD; f.is_kept = true);
         ROW("managed, a stop, never", stop, "Planned", END, USEC_INFINITY, HELD; f.acts = false);
         ROW("managed, opened by a person", stop, "Draining", OVERRULE, SPOT_UNTIL, HELD; f.is_unschedulable = false);
         ROW("managed, a hibernation", hibernation, "Planned", CORDON, USEC_INFINITY, HELD);
