@@ -437,7 +437,7 @@ static void on_delete(const char *id, void *userdata) {
 void sim_queue_claim_changed(SimQueue *q, const cJSON *old, const cJSON *new) {
         const char *id = fj_string(new, "spec", "providerID", NULL), *slash = id ? strrchr(id, '/') : NULL;
         size_t i = slash ? machine_of(q, slash + 1) : SIZE_MAX;
-        usec_t was, is, begun;
+        usec_t was, is;
         bool had = read_told(old, CLAIM_TOLD, &was), has = read_told(new, CLAIM_TOLD, &is);
 
         if (i == SIZE_MAX || !has || !sim_check_actor(q->world->check))
@@ -446,7 +446,7 @@ void sim_queue_claim_changed(SimQueue *q, const cJSON *old, const cJSON *new) {
                 sim_check_broken(q->world->check, "queue", "%s writes on the claim of %s what nobody announced",
                                  q->world->request->user, q->world->machines[i].node);
         /* What its Node is drained for stands there, too, and gives its place on the claim to what comes after it. */
-        else if (had && is > was && was > sim_world_wall(q->world) && !read_told(sim_world_node(q->world, i), NODE_TOLD, &begun))
+        else if (had && is > was && was > sim_world_wall(q->world) && !sim_world_annotation(q->world, i, NODE_TOLD))
                 sim_check_broken(q->world->check, "queue", "%s writes a later time on the claim of %s", q->world->request->user,
                                  q->world->machines[i].node);
 }
