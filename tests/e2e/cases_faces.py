@@ -34,7 +34,7 @@ COORDINATOR_FAMILIES = {
 
 
 @contextlib.contextmanager
-def _listen():
+def listen_address():
     """An address that nobody else takes meanwhile."""
     ports = procs.Ports()
     try:
@@ -43,7 +43,7 @@ def _listen():
         ports.release()
 
 
-def _page_when(base, read, expected):
+def page_when(base, read, expected):
     """The page, once read(page) is what is expected: a daemon may hear of a thing, and count it, later than we do."""
     deadline = time.monotonic() + LIMIT
     while (found := read(p := page(base))) != expected:
@@ -100,7 +100,7 @@ def agent_faces(world, figures):
             "drains timed": p.value("vesper_agent_notice_to_drained_seconds_count"),
         }
 
-    with _listen() as listen, _listen() as health, world.metadata() as metadata, \
+    with listen_address() as listen, listen_address() as health, world.metadata() as metadata, \
             world.agent(node, metadata, **{"Metrics.Listen": listen, "Health.Listen": health}) as agent:
         base = f"http://{listen}"
         agent.wait_line("READY")
@@ -114,7 +114,7 @@ def agent_faces(world, figures):
         metadata.interrupt()
         agent.wait_line("NODE_DRAINED")
         world.wait_condition(node, "Drained")
-        after = _page_when(base, moved, expected)
+        after = page_when(base, moved, expected)
     _has(after, AGENT_FAMILIES)
     figures.add(f"{len(after.families)} families, {len(after.samples)} samples; after the drain: {moved(after)}")
     assert before.value("vesper_agent_evictions_total", answer="Evicted") == 0, "evictions before the notice"
@@ -141,7 +141,7 @@ def coordinator_faces(world, figures):
             "evictions": p.value(name + "evictions_total", answer="Evicted"),
         }
 
-    with _listen() as listen, _listen() as other, _listen() as health, \
+    with listen_address() as listen, listen_address() as other, listen_address() as health, \
             world.coordinator("face", **{"Metrics.Listen": listen, "Health.Listen": health}) as leader:
         leader.wait_line("LEASE_ACQUIRED")
         with world.coordinator("face", **{"Metrics.Listen": other}) as standby:
@@ -152,11 +152,11 @@ def coordinator_faces(world, figures):
             assert fetch(f"http://{health}/readyz")[::2] == (200, "leading\n"), fetch(f"http://{health}/readyz")
             _health_of_its_own(listen, health)
             world.wait_adopted(node)
-            before = _page_when(f"http://{listen}", known, {"nodes": 1, "nodeclaims": 1, "adoptions_total": 1})
+            before = page_when(f"http://{listen}", known, {"nodes": 1, "nodeclaims": 1, "adoptions_total": 1})
             world.delete_node(node)
             world.wait_gone(node)
             world.cluster.wait_for(lambda: not world.claims(node), LIMIT, f"the end of {node}'s claim")
-            after = _page_when(f"http://{listen}", moved, {
+            after = page_when(f"http://{listen}", moved, {
                 "nodes": 0, "nodeclaims": 0, "adoptions_total": 1, "finished": 1, "timed": 1, "evictions": PODS
             })
             idle = page(f"http://{other}")
