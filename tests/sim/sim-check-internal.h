@@ -39,6 +39,12 @@ typedef struct SimSeen {
         usec_t admitted_usec; /* when; wall clock */
         usec_t ready_usec; /* when its Ready changed last */
         char *drained; /* "id/bootID" of the notice that it was last said to be drained for */
+        usec_t ill_usec; /* since when its Node shows SIM_ILLNESS; 0: it does not */
+        char *repairer;  /* the coordinator, in one leadership, that asked for its reboot last in this illness; NULL: none has */
+        usec_t repairer_usec; /* when that was */
+        char *repairer_boot;  /* the boot id that it named */
+        unsigned marked_boot; /* n_boots of the boot that an annotation of its Node asked to end last; 0: none has */
+        usec_t marked_usec;   /* when that annotation stood there last */
 } SimSeen;
 
 /* One consistent list of a node's pods, as it was answered to one process. */

@@ -110,12 +110,86 @@ static void check_repaired(SimCheck *c, const SimMachine *m, const cJSON *node) 
                 sim_check_broken(c, "repair", "%s deletes %s, whose machine is off", c->world->request->user, m->node);
 }
 
+/* The annotation by which a coordinator asks an agent for the reboot that repairs its node. */
+#define FOR_REPAIR "vesper.sh/reboot-for-repair"
+/* An agent that has not asked for a slot so long after that is away. */
+#define TAKEN_UP_USEC (5 * USEC_PER_MINUTE)
+
+/* A coordinator in one of its leaderships: the next leader knows nothing of what it has seen. */
+static char *leadership_of(const SimProcess *p) {
+        return MUST(strf("%s/%u/%u", p->user, p->life ? p->life->number : 0, p->life ? p->life->term : 0));
+}
+
+static void note_illness(SimCheck *c, const SimMachine *m, const cJSON *old, const cJSON *new) {
+        SimSeen *seen = &c->seen[sim_check_index(c, m)];
+        const char *was_asked = fj_string(old, "metadata", "annotations", FOR_REPAIR, NULL);
+        const char *is_asked = fj_string(new, "metadata", "annotations", FOR_REPAIR, NULL);
+        bool was = fake_condition_is(old, SIM_ILLNESS, "True"), is = fake_condition_is(new, SIM_ILLNESS, "True");
+
+        if (was != is) {
+                seen->ill_usec = is ? sim_world_now(c->world) : 0;
+                seen->repairer = mfree(seen->repairer);
+                seen->repairer_boot = mfree(seen->repairer_boot);
+        }
+        if (streq_ptr(was_asked, m->boot_id) || streq_ptr(is_asked, m->boot_id)) {
+                seen->marked_boot = m->n_boots;
+                seen->marked_usec = sim_world_now(c->world);
+        }
+}
+
+/* By the version of the Node on which the annotation was written. */
+static void check_reboot_asked(SimCheck *c, const SimMachine *m, const cJSON *old, const cJSON *new) {
+        const char *boot_id = fj_string(new, "metadata", "annotations", FOR_REPAIR, NULL);
+        usec_t after = c->world->options.repair_reboot_sec * USEC_PER_SEC, now = sim_world_now(c->world);
+        SimSeen *seen = &c->seen[sim_check_index(c, m)];
+        const SimProcess *p = sim_check_actor(c);
+        _cleanup_free_ char *leadership = NULL;
+
+        if (!p || !boot_id || streq_ptr(fj_string(old, "metadata", "annotations", FOR_REPAIR, NULL), boot_id))
+                return;
+        leadership = leadership_of(p);
+        if (!streq_ptr(fj_string(old, "status", "nodeInfo", "bootID", NULL), boot_id))
+                sim_check_broken(c, "repair", "%s asks for the end of boot %s of %s, which is over", p->user, boot_id, m->node);
+        else if (seen->ill_usec == 0 || now < usec_add(seen->ill_usec, after))
+                sim_check_broken(c, "repair", "%s asks for a reboot of %s, which %s", p->user, m->node,
+                                 seen->ill_usec == 0 ? "is well" : "has not been ill for as long as the rule says");
+        else if (sim_check_tells_of_end(old) || sim_check_is_deleting(old) || is_cordoned_by_a_person(old))
+                sim_check_broken(c, "repair", "%s asks for a reboot of %s, which tells of its end, or is a person's", p->user, m->node);
+        else if (streq_ptr(seen->repairer, leadership) && !streq_ptr(seen->repairer_boot, boot_id))
+                sim_check_broken(c, "repair", "%s asks for a second reboot of %s for one illness", p->user, m->node);
+        free(seen->repairer);
+        seen->repairer = TAKE_PTR(leadership);
+        free(seen->repairer_boot);
+        seen->repairer_boot = MUST(strdup(boot_id));
+        seen->repairer_usec = now;
+}
+
+/* The next rule says Replace: its time is over, and a reboot that this leader has asked for did not help, or did not come. */
+static void check_replaced_after_reboot(SimCheck *c, const SimMachine *m, const cJSON *node) {
+        usec_t after = 2 * c->world->options.repair_reboot_sec * USEC_PER_SEC, now = sim_world_now(c->world);
+        const SimSeen *seen = &c->seen[sim_check_index(c, m)];
+        const char *user = c->world->request->user, *boot_id = fj_string(node, "status", "nodeInfo", "bootID", NULL);
+        _cleanup_free_ char *leadership = leadership_of(sim_check_actor(c));
+
+        if (seen->ill_usec == 0 || now < usec_add(seen->ill_usec, after))
+                sim_check_broken(c, "repair", "%s deletes %s, which %s", user, m->node,
+                                 seen->ill_usec == 0 ? "is well" : "has not been ill for as long as its rule says");
+        else if (!streq_ptr(seen->repairer, leadership))
+                sim_check_broken(c, "repair", "%s deletes %s, and has not had it rebooted first", user, m->node);
+        else if (streq_ptr(seen->repairer_boot, boot_id) && now < usec_add(seen->repairer_usec, TAKEN_UP_USEC))
+                sim_check_broken(c, "repair", "%s deletes %s, whose agent had less than five minutes to ask for its reboot", user, m->node);
+        else if (sim_check_tells_of_end(node) || is_cordoned_by_a_person(node))
+                sim_check_broken(c, "repair", "%s deletes %s, which tells of its end, or is a person's", user, m->node);
+}
+
 static void check_node_chosen(SimCheck *c, const cJSON *node) {
         const SimMachine *m = sim_world_machine_of(c->world, fj_string(node, "metadata", "name", NULL));
 
         if (!m || sim_check_is_deleting(sim_world_claim(c->world, sim_check_index(c, m))))
                 return;
-        if (c->world->options.repair_sec == 0 || c->world->options.no_pool)
+        if (c->world->options.repair_reboot_sec > 0)
+                check_replaced_after_reboot(c, m, node);
+        else if (c->world->options.repair_sec == 0 || c->world->options.no_pool)
                 sim_check_broken(c, "chosen", "%s deletes node %s, whose claim nobody deletes",
                                  c->world->request->user, m->node);
         else
@@ -363,6 +437,16 @@ static void check_slots(SimCheck *c, const cJSON *old, const cJSON *new) {
                                  fj_string(new, "metadata", "name", NULL), held, max);
 }
 
+/* Nobody asks for a reboot but people and the annotation that names this boot; an agent may not know that it has gone. */
+static void check_told_for_repair(SimCheck *c, const SimMachine *m) {
+        const SimSeen *seen = &c->seen[sim_check_index(c, m)];
+        const char *boot_id = sim_world_annotation(c->world, sim_check_index(c, m), FOR_REPAIR);
+
+        if (!streq_ptr(boot_id, m->boot_id) && m->by_hand_boot != m->n_boots &&
+            (seen->marked_boot != m->n_boots || sim_world_now(c->world) > usec_add(seen->marked_usec, READY_USEC)))
+                sim_check_broken(c, "repair", "%s is told to reboot, and nobody has asked for the end of this boot", m->node);
+}
+
 void sim_check_told_to_reboot(SimCheck *c, SimMachine *m) {
         const cJSON *node = sim_world_node(c->world, sim_check_index(c, m));
         cJSON *granted = node ? parsed(node, "vesper.sh/shutdown-granted") : NULL;
@@ -370,6 +454,8 @@ void sim_check_told_to_reboot(SimCheck *c, SimMachine *m) {
         if (!node || !holds_slot(c, node))
                 sim_check_broken(c, "slots", "%s is told to reboot, and does not hold a slot (any more)",
                                  m->node);
+        if (c->world->options.repair_reboot_sec > 0)
+                check_told_for_repair(c, m);
         if (rfc3339_parse(strempty(fj_string(granted, "until", NULL)), &m->slot_until_usec) < 0)
                 m->slot_until_usec = 0;
         m->told_boot = m->n_boots;
@@ -515,6 +601,9 @@ void sim_check_node(SimCheck *c, const cJSON *old, const cJSON *new) {
         check_interruption(c, m, old, new);
         check_slots(c, old, new);
         check_out_of_service(c, m, old, new);
+        note_illness(c, m, old, new);
+        if (c->world->options.repair_reboot_sec > 0)
+                check_reboot_asked(c, m, old, new);
         check_taken(c, m, old, new);
         check_paused(c, m, old, new);
         note_deadlines(c, m, old, new);

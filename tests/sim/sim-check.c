@@ -55,6 +55,8 @@ SimCheck *sim_check_free(SimCheck *c) {
                 free(c->seen[i].drained);
                 free(c->seen[i].taken);
                 free(c->seen[i].admitted);
+                free(c->seen[i].repairer);
+                free(c->seen[i].repairer_boot);
         }
         free(c->seen);
         hashmap_free_with(c->told, mfree);

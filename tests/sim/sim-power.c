@@ -147,6 +147,7 @@ static void on_begun(void *userdata) {
         SimPower *p = userdata;
 
         p->machine->noticed = true;
+        p->machine->opened_by_admin = false; /* that was about something else */
         p->machine->deadline_usec = MIN(p->machine->deadline_usec, sim_world_wall(p->world) + budget(p));
 }
 

@@ -6,7 +6,7 @@
  * and on.
  *
  * sim-random --reboots --seeds ..., --reboots --seed N [--trace]: the same with the worlds of sim-reboots.h; --events: with those
- * of sim-events.h; --notices: with those of sim-notices.h; --queue: with those of sim-queues.h.
+ * of sim-events.h; --notices: with those of sim-notices.h; --queue: with those of sim-queues.h; --repairs: with those of sim-repairs.h.
  *
  * sim-random --seed N [--keep 3,7,9] [--nodes N ...] [--trace] [--show]: plays one life again, or shows it.
  */
@@ -24,6 +24,7 @@
 #include "sim-plan.h"
 #include "sim-queues.h"
 #include "sim-reboots.h"
+#include "sim-repairs.h"
 
 #define SHRINK_USEC (60 * USEC_PER_SEC)
 
@@ -36,7 +37,8 @@ typedef struct Kind {
 static const Kind kinds[] = { { "--reboots", sim_reboots_play },
                               { "--events", sim_events_play },
                               { "--notices", sim_notices_play },
-                              { "--queue", sim_queues_play } };
+                              { "--queue", sim_queues_play },
+                              { "--repairs", sim_repairs_play } };
 
 typedef struct Run {
         uint64_t from, count, stride, hash, n_seeds, n_failed, n_steps, n_requests, n_evictions;
@@ -151,8 +153,8 @@ static int usage(const char *why, const char *what) {
                 "%s%s\nusage: sim-random --seeds FROM COUNT [--stride N] [--go-on]\n"
                 "       sim-random --seed N [--keep 3,7,9] [--nodes N] [--pods N] ... [--trace] [--show] "
                 "[--shrink]\n"
-                "       sim-random --reboots|--events|--notices|--queue --seeds FROM COUNT [--stride N] [--go-on]\n"
-                "       sim-random --reboots|--events|--notices|--queue --seed N [--trace]\n",
+                "       sim-random --reboots|--events|--notices|--queue|--repairs --seeds FROM COUNT [--stride N] [--go-on]\n"
+                "       sim-random --reboots|--events|--notices|--queue|--repairs --seed N [--trace]\n",
                 why, what);
         return 2;
 }

@@ -23,14 +23,14 @@ const SimOptions sim_reboots_options = {
 };
 
 static bool is_back(SimWorld *w) {
-        for (size_t i = 0; i < w->n_machines; i++)
+        for (size_t i = 0; i < w->options.n_agents; i++)
                 if (!w->machines[i].agent->life || !w->machines[i].agent->life->ready)
                         return false;
         return sim_world_pods_ready(w) == w->options.n_pods;
 }
 
 bool sim_reboots_settle(SimWorld *w) {
-        for (size_t i = 0; i < w->n_machines; i++) {
+        for (size_t i = 0; i < w->options.n_agents; i++) {
                 (void) sim_power_attach(w, i,
                                         &(SimPowerOptions){ .max_usec = 2 * USEC_PER_MINUTE,
                                                             .away_usec = (i + 1) * 20 * SEC });
@@ -44,6 +44,8 @@ bool sim_reboots_settle(SimWorld *w) {
 
 bool sim_reboots_ask(SimWorld *w, size_t machine, const char *method) {
         sim_trace_add(w->trace, "world", "%s of %s", method, w->machines[machine].node);
+        if (streq(method, "RequestReboot"))
+                w->machines[machine].by_hand_boot = w->machines[machine].n_boots;
         return fake_power_call_unit(sim_power_machine(w, machine), method) >= 0;
 }
 
@@ -63,13 +65,13 @@ static uint64_t draw(SimWorld *w, uint64_t below) {
 
 /* Of a coordinator any; an agent's requests are not late, as one that arrives after the boot is not what
  * this is about. */
-static void trouble(SimWorld *w) {
+void sim_reboots_trouble(SimWorld *w) {
         static const SimFaultKind kinds[] = { SIM_FAULT_ERROR,        SIM_FAULT_LIE,
                                               SIM_FAULT_LOSE_REQUEST, SIM_FAULT_LOSE_REPLY,
                                               SIM_FAULT_PARTITION,    SIM_FAULT_SLOW };
         bool coordinator = draw(w, 3) > 0;
         SimProcess *p = coordinator ? sim_world_coordinator(w, draw(w, 2))
-                                    : sim_world_agent(w, draw(w, w->n_machines));
+                                    : sim_world_agent(w, draw(w, w->options.n_agents));
         SimWindow window = { .kind = kinds[draw(w, ELEMENTSOF(kinds) - (coordinator ? 0 : 1))],
                              .until_usec = (1 + draw(w, 60)) * SEC,
                              .permille = 400,
@@ -215,7 +217,7 @@ static void disturb(SimWorld *w) {
                 break;
         case 12:
         case 13:
-                trouble(w);
+                sim_reboots_trouble(w);
                 break;
         case 14:
                 leader_dies_unheard(w);

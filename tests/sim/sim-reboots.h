@@ -24,5 +24,8 @@ bool sim_reboots_ask(SimWorld *w, size_t machine, const char *method);
 /* Nobody asks, and no grant is left. */
 bool sim_reboots_none(SimWorld *w);
 
+/* For a while requests of one process get lost, fail or are late, or watches stall. */
+void sim_reboots_trouble(SimWorld *w);
+
 /* As sim_plan_play(). */
 void sim_reboots_play(uint64_t seed, bool report, bool trace, SimOutcome *ret);

@@ -419,6 +419,79 @@ static void repair_off(SimWorld *w) {
         delete_node_unasked(w);
 }
 
+#define ILL_SEC 10u
+
+static void ask_for_reboot(SimWorld *w, const char *boot_id) {
+        as(w, "coordinator-a", NULL);
+        fake_merge(w->cluster, FAKE_NODES, NULL, "n0", "{'metadata':{'annotations':{'vesper.sh/reboot-for-repair':'%s'}}}", boot_id);
+}
+
+/* Its rule's time is over twice. */
+static void be_ill(SimWorld *w) {
+        w->options.repair_reboot_sec = ILL_SEC;
+        sim_world_set_ill(w, 0, true);
+        (void) sim_world_run(w, 3 * ILL_SEC * SEC);
+}
+
+static void reboot_well(SimWorld *w) {
+        w->options.repair_reboot_sec = ILL_SEC;
+        ask_for_reboot(w, w->machines[0].boot_id);
+}
+
+static void reboot_early(SimWorld *w) {
+        w->options.repair_reboot_sec = ILL_SEC;
+        sim_world_set_ill(w, 0, true);
+        (void) sim_world_run(w, 3 * SEC);
+        ask_for_reboot(w, w->machines[0].boot_id);
+}
+
+static void reboot_cordoned(SimWorld *w) {
+        be_ill(w);
+        sim_world_admin_cordon(w, 0);
+        ask_for_reboot(w, w->machines[0].boot_id);
+}
+
+static void reboot_of_old_boot(SimWorld *w) {
+        be_ill(w);
+        ask_for_reboot(w, "of-another-boot");
+}
+
+static void reboot_in_vain(SimWorld *w) {
+        be_ill(w);
+        ask_for_reboot(w, w->machines[0].boot_id);
+        w->request->user = mfree(w->request->user);
+        sim_world_reboot(w, 0, SEC);
+        (void) sim_world_run(w, 3 * SEC);
+}
+
+static void reboot_twice(SimWorld *w) {
+        reboot_in_vain(w);
+        ask_for_reboot(w, w->machines[0].boot_id);
+}
+
+static void reboot_unasked(SimWorld *w) {
+        w->options.repair_reboot_sec = ILL_SEC;
+        grant(w, 0, sim_world_wall(w) + 60 * SEC);
+        sim_check_told_to_reboot(w->check, &w->machines[0]);
+}
+
+static void replace_cured(SimWorld *w) {
+        reboot_in_vain(w);
+        sim_world_set_ill(w, 0, false);
+        delete_node_unasked(w);
+}
+
+static void replace_unrebooted(SimWorld *w) {
+        be_ill(w);
+        delete_node_unasked(w);
+}
+
+static void replace_before_its_agent_asks(SimWorld *w) {
+        be_ill(w);
+        ask_for_reboot(w, w->machines[0].boot_id);
+        delete_node_unasked(w);
+}
+
 static const char out_of_service[] =
         "{'spec':{'taints':[{'key':'node.kubernetes.io/out-of-service','value':'nodeshutdown','effect':'NoExecute'}]}}";
 
@@ -695,6 +768,15 @@ TEST_CASE(test_checks_find) {
                 { "which is Ready, and whose claim", repair_ready },
                 { "n0, which a person has cordoned", repair_cordoned },
                 { "n0, whose machine is off", repair_off },
+                { "n0, which is well", reboot_well },
+                { "has not been ill for as long", reboot_early },
+                { "or is a person's", reboot_cordoned },
+                { "which is over", reboot_of_old_boot },
+                { "a second reboot of n0", reboot_twice },
+                { "asked for the end of this boot", reboot_unasked },
+                { "deletes n0, which is well", replace_cured },
+                { "has not had it rebooted first", replace_unrebooted },
+                { "had less than five minutes", replace_before_its_agent_asks },
                 { "n0 is out of service, and", taint_running },
                 { "out of service, which is Ready", taint_ready },
                 { "and still out of service", leave_taint },

@@ -436,12 +436,19 @@ static void on_heartbeats(Timer *t, void *userdata) {
 }
 
 static void set_repair(SimWorld *w) {
+        const SimOptions *o = &w->options;
         int r;
 
-        if (w->options.repair_sec == 0 || w->options.no_pool)
+        if ((o->repair_sec == 0 && o->repair_reboot_sec == 0) || o->no_pool)
                 return;
-        fake_merge(w->cluster, FAKE_NODEPOOLS, NULL, SIM_POOL,
-                   "{'spec':{'repair':[{'condition':'Ready','status':'NotTrue','after':'%us','action':'Replace'}]}}", w->options.repair_sec);
+        if (o->repair_reboot_sec > 0)
+                fake_merge(w->cluster, FAKE_NODEPOOLS, NULL, SIM_POOL,
+                           "{'spec':{'repair':[{'condition':'" SIM_ILLNESS "','status':'True','after':'%us','action':'Reboot'},"
+                           "{'condition':'" SIM_ILLNESS "','status':'True','after':'%us','action':'Replace'}]}}",
+                           o->repair_reboot_sec, 2 * o->repair_reboot_sec);
+        else
+                fake_merge(w->cluster, FAKE_NODEPOOLS, NULL, SIM_POOL,
+                           "{'spec':{'repair':[{'condition':'Ready','status':'NotTrue','after':'%us','action':'Replace'}]}}", o->repair_sec);
         r = timer_new(w->loop, "sim-heartbeats", on_heartbeats, w, &w->heartbeats);
         assert(r >= 0);
         timer_arm_in(w->heartbeats, HEARTBEAT_USEC);
@@ -714,6 +721,15 @@ void sim_world_bind_late_pod(SimWorld *w, size_t machine, const char *name, bool
 void sim_world_set_pdb_min(SimWorld *w, unsigned min) {
         sim_trace_add(w->trace, "world", "the budget needs %u now", min);
         fake_merge(w->cluster, FAKE_PDBS, "default", "web", "{'spec':{'minAvailable':%u}}", min);
+}
+
+void sim_world_set_ill(SimWorld *w, size_t machine, bool ill) {
+        cJSON *node = fj_copy(sim_world_node(w, machine));
+
+        sim_trace_add(w->trace, "world", "%s is %s", w->machines[machine].node, ill ? "ill" : "well");
+        (void) fake_set_condition(fake_cluster_store(w->cluster), fj_object(node, "status"), SIM_ILLNESS, ill ? "True" : "False",
+                                  ill ? "DockerHung" : "KernelHasNoDeadlock", NULL);
+        fake_put(w->cluster, FAKE_NODES, node);
 }
 
 /* -- what can be seen -------------------------------------------------------------------------- */

@@ -29,6 +29,7 @@
 #define SIM_IMDS "http://169.254.169.254"
 #define SIM_POOL "pool"
 #define SIM_ZONE "us-east-1a"
+#define SIM_ILLNESS "KernelDeadlock" /* a condition of a Node, as a node-problem-detector writes it */
 
 typedef struct SimProcess SimProcess;
 typedef struct SimCheck SimCheck;
@@ -66,6 +67,7 @@ typedef struct SimMachine {
         SimProcess *agent;    /* NULL: none */
         bool crashed_for_good;
         struct SimPower *power; /* its logind and PID 1; NULL: nothing is known of them */
+        unsigned by_hand_boot; /* n_boots of the boot in which a person asked for its reboot last; 0: nobody has */
         Timer *boot, *end, *kubelet, *taken, *deleted;
         struct SimWorld *world;
 } SimMachine;
@@ -104,6 +106,7 @@ typedef struct SimOptions {
         unsigned node_budget;             /* maxUnavailable of a NodeDisruptionBudget over all nodes; 0: there is none */
         unsigned webhooks;                /* 1: the coordinators are asked before people delete Nodes and claims */
         unsigned repair_sec; /* what is not Ready for so long is replaced, and heartbeats move; 0: as a pool has it that says nothing */
+        unsigned repair_reboot_sec; /* what shows SIM_ILLNESS for so long is rebooted, and replaced after twice as long if that did not help; 0: no rule says so */
         unsigned outlook;    /* 1: the pool sets spec.disruption so that every node would go; nobody has asked for it, so none does */
         unsigned exec_permille;           /* of that command's runs that go wrong, for a part of the load */
 } SimOptions;
@@ -202,6 +205,8 @@ void sim_world_machine_ends(SimWorld *w, size_t machine, usec_t in_usec);
 /* A pod bound to that node past the scheduler's rules, as one that was on its way. */
 void sim_world_bind_late_pod(SimWorld *w, size_t machine, const char *name, bool tolerates);
 void sim_world_set_pdb_min(SimWorld *w, unsigned min);
+/* Its Node shows SIM_ILLNESS, or does not any more. */
+void sim_world_set_ill(SimWorld *w, size_t machine, bool ill);
 
 /* -- what can be seen -------------------------------------------------------------------------- */
 
