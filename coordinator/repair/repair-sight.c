@@ -10,10 +10,12 @@ typedef struct Match {
         char *condition, *reason; /* reason: of the rule; NULL: any */
         RepairStatus status;
         usec_t since_usec;
+        usec_t booted_usec; /* when the node showed another boot for the first time since; 0: it has not */
 } Match;
 
 struct RepairSight {
         char *uid;
+        char *boot_id; /* the last that the node has shown; NULL: none */
         usec_t born_usec;
         Match *matches;
         size_t n_matches, n_allocated;
@@ -41,6 +43,7 @@ RepairSight *repair_sight_free(RepairSight *s) {
         for (size_t i = 0; i < s->n_matches; i++)
                 match_done(s->matches + i);
         free(s->matches);
+        free(s->boot_id);
         free(s->uid);
         return mfree(s);
 }
@@ -117,13 +120,25 @@ static void end_matches(RepairSight *s, const KubeNode *n) {
                 }
 }
 
+/* Notes the first boot of the node since it matched a rule: the reboot may have ended what the condition still shows. A second boot
+ * changes nothing, so that a machine that boots again and again is repaired. */
+static int note_boot(RepairSight *s, const KubeNode *n, usec_t now_usec) {
+        if (!n->boot_id || (s->boot_id && boot_id_equal(s->boot_id, n->boot_id)))
+                return 0;
+        for (size_t i = 0; s->boot_id && i < s->n_matches; i++)
+                if (s->matches[i].booted_usec == 0)
+                        s->matches[i].booted_usec = now_usec;
+        return free_and_strdup(&s->boot_id, n->boot_id);
+}
+
 static RepairVerdict verdict_of(const RepairSight *s, const RepairRule *r, const Match *m) {
-        usec_t due = usec_add(m->since_usec, r->after_usec);
+        usec_t since = r->action == REPAIR_ACTION_REBOOT ? MAX(m->since_usec, m->booted_usec) : m->since_usec;
+        usec_t due = usec_add(since, r->after_usec);
 
         if (!streq(r->condition, "Ready") || r->status == REPAIR_STATUS_TRUE || s->born_usec >= m->since_usec)
                 return (RepairVerdict){ r, m->since_usec, due };
         return (RepairVerdict){ r, s->born_usec,
-                                MIN(due, MAX(usec_add(s->born_usec, r->after_usec), usec_add(m->since_usec, REPAIR_SIGHT_USEC))) };
+                                MIN(due, MAX(usec_add(s->born_usec, r->after_usec), usec_add(since, REPAIR_SIGHT_USEC))) };
 }
 
 static bool is_passed_over(const RepairSight *s, const RepairRule *r) {
@@ -142,6 +157,8 @@ int repair_sight_look(RepairSight *s, const KubeNodePool *pool, const KubeNode *
         RepairVerdict first = { .due_usec = USEC_INFINITY };
 
         end_matches(s, n);
+        if (note_boot(s, n, now_usec) < 0)
+                return -ENOMEM;
         if (kube_node_is_ready(n))
                 s->born_usec = USEC_INFINITY;
         for (size_t i = 0; i < pool->n_repair; i++) {

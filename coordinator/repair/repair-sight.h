@@ -8,7 +8,8 @@
  * repair-sight.c: pure. What one node has shown, and since when, by the loop's clock, as we ourselves saw it: a source that
  * alternates between reasons moves lastTransitionTime all the time. A rule's time begins when the node first matches it, and
  * is over when the condition has another status; another reason does not end it. Of each condition the first rule that
- * matches counts. A condition Ready that is absent is Unknown. A node that was rebooted in vain is judged as if no rule said
+ * matches counts. The time of a rule that says Reboot begins anew, once, when the node shows another boot.
+ * A condition Ready that is absent is Unknown. A node that was rebooted in vain is judged as if no rule said
  * Reboot.
  */
 

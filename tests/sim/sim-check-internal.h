@@ -40,6 +40,7 @@ typedef struct SimSeen {
         usec_t ready_usec; /* when its Ready changed last */
         char *drained; /* "id/bootID" of the notice that it was last said to be drained for */
         usec_t ill_usec; /* since when its Node shows SIM_ILLNESS; 0: it does not */
+        usec_t booted_usec; /* when its Node showed another boot for the first time in this illness; 0: it has not */
         char *repairer;  /* the coordinator, in one leadership, that asked for its reboot last in this illness; NULL: none has */
         usec_t repairer_usec; /* when that was */
         char *repairer_boot;  /* the boot id that it named */

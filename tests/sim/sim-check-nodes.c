@@ -128,9 +128,12 @@ static void note_illness(SimCheck *c, const SimMachine *m, const cJSON *old, con
 
         if (was != is) {
                 seen->ill_usec = is ? sim_world_now(c->world) : 0;
+                seen->booted_usec = 0;
                 seen->repairer = mfree(seen->repairer);
                 seen->repairer_boot = mfree(seen->repairer_boot);
         }
+        if (seen->booted_usec == 0 && !streq_ptr(fj_string(old, "status", "nodeInfo", "bootID", NULL), fj_string(new, "status", "nodeInfo", "bootID", NULL)))
+                seen->booted_usec = sim_world_now(c->world);
         if (streq_ptr(was_asked, m->boot_id) || streq_ptr(is_asked, m->boot_id)) {
                 seen->marked_boot = m->n_boots;
                 seen->marked_usec = sim_world_now(c->world);
@@ -153,6 +156,9 @@ static void check_reboot_asked(SimCheck *c, const SimMachine *m, const cJSON *ol
         else if (seen->ill_usec == 0 || now < usec_add(seen->ill_usec, after))
                 sim_check_broken(c, "repair", "%s asks for a reboot of %s, which %s", p->user, m->node,
                                  seen->ill_usec == 0 ? "is well" : "has not been ill for as long as the rule says");
+        else if (now < usec_add(seen->booted_usec, after) && !c->world->was_restored)
+                sim_check_broken(c, "repair", "%s asks for a reboot of %s, which has booted %.1f s ago", p->user, m->node,
+                                 (double) (now - seen->booted_usec) / USEC_PER_SEC);
         else if (sim_check_tells_of_end(old) || sim_check_is_deleting(old) || is_cordoned_by_a_person(old))
                 sim_check_broken(c, "repair", "%s asks for a reboot of %s, which tells of its end, or is a person's", p->user, m->node);
         else if (streq_ptr(seen->repairer, leadership) && !streq_ptr(seen->repairer_boot, boot_id))

@@ -456,12 +456,19 @@ static void reboot_of_old_boot(SimWorld *w) {
         ask_for_reboot(w, "of-another-boot");
 }
 
+static void reboot_booted(SimWorld *w) {
+        be_ill(w);
+        sim_world_reboot(w, 0, SEC);
+        (void) sim_world_run(w, 3 * SEC);
+        ask_for_reboot(w, w->machines[0].boot_id);
+}
+
 static void reboot_in_vain(SimWorld *w) {
         be_ill(w);
         ask_for_reboot(w, w->machines[0].boot_id);
         w->request->user = mfree(w->request->user);
         sim_world_reboot(w, 0, SEC);
-        (void) sim_world_run(w, 3 * SEC);
+        (void) sim_world_run(w, 2 * ILL_SEC * SEC);
 }
 
 static void reboot_twice(SimWorld *w) {
@@ -770,6 +777,7 @@ TEST_CASE(test_checks_find) {
                 { "n0, whose machine is off", repair_off },
                 { "n0, which is well", reboot_well },
                 { "has not been ill for as long", reboot_early },
+                { "which has booted 2.0 s ago", reboot_booted },
                 { "or is a person's", reboot_cordoned },
                 { "which is over", reboot_of_old_boot },
                 { "a second reboot of n0", reboot_twice },

@@ -36,8 +36,12 @@ static KubeObject *make_pool(const char *repair) {
                                                  repair ? ",'repair':" : "", strempty(repair)));
 }
 
+static KubeObject *make_booted_node(const char *conditions, const char *boot_id) {
+        return decode(&kube_node_kind, strf("{'metadata':{'name':'n','uid':'u'},'status':{'nodeInfo':{'bootID':'%s'},'conditions':[%s]}}", boot_id, conditions));
+}
+
 static KubeObject *make_node(const char *conditions) {
-        return decode(&kube_node_kind, strf("{'metadata':{'name':'n','uid':'u'},'status':{'conditions':[%s]}}", conditions));
+        return make_booted_node(conditions, "boot-1");
 }
 
 #define READY "{'type':'Ready','status':'True','reason':'KubeletReady'}"
@@ -146,6 +150,35 @@ TEST_CASE(test_pool_that_is_edited) {
         assert_int_equal(v.due_usec, 120 * M);
 }
 
+/* A machine that was rebooted for another reason is well before its Node shows that. */
+TEST_CASE(test_boots) {
+        static const struct {
+                usec_t at_usec;
+                const char *boot_id;
+                usec_t due_reboot_usec, due_replace_usec;
+        } steps[] = {
+                { 100 * M, "boot-1", 105 * M, 120 * M },
+                { 104 * M, "boot-2", 109 * M, 120 * M },
+                { 108 * M, "boot-2", 109 * M, 120 * M },
+                { 108 * M, "boot-3", 109 * M, 120 * M },
+        };
+        _cleanup_(kube_object_unrefp) KubeObject *reboot = make_pool("[" RULE("Disk", "False", "", "5m", "Reboot") "]");
+        _cleanup_(kube_object_unrefp) KubeObject *replace = make_pool("[" RULE("Disk", "False", "", "20m", "Replace") "]");
+        _cleanup_(repair_sight_freep) RepairSight *s = NULL;
+        RepairVerdict v;
+
+        assert_return_code(repair_sight_new("u", NEVER, &s), 0);
+        for (size_t i = 0; i < ELEMENTSOF(steps); i++) {
+                _cleanup_(kube_object_unrefp) KubeObject *n = make_booted_node(DISK_A, steps[i].boot_id);
+
+                assert_int_equal(repair_sight_look(s, (KubeNodePool *) reboot, (KubeNode *) n, steps[i].at_usec, &v), REPAIR_SIGHT_DUE);
+                assert_int_equal(v.due_usec, steps[i].due_reboot_usec);
+                assert_int_equal(v.since_usec, 100 * M);
+                assert_int_equal(repair_sight_look(s, (KubeNodePool *) replace, (KubeNode *) n, steps[i].at_usec, &v), REPAIR_SIGHT_DUE);
+                assert_int_equal(v.due_usec, steps[i].due_replace_usec);
+        }
+}
+
 TEST_CASE(test_vetoes) {
         static const struct {
                 const char *annotations;
@@ -173,6 +206,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(test_looks, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_pool_that_is_edited, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_boots, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_vetoes, setup, teardown),
         };
 
