@@ -47,6 +47,7 @@ typedef struct Case {
         char *boot_id;   /* that is to end by a reboot under way; NULL: none is */
         bool is_begun;   /* it has its place under the brake: the API server may have taken the deletion */
         bool waits;      /* due, and held */
+        RepairAction refused; /* the API server refused this action's write last: its begin was counted and reported; REPAIR_ACTION_NONE: none */
         usec_t announce_usec;  /* loop_now(): when its replacement is to be announced; USEC_INFINITY: not, or it was */
         usec_t announced_usec; /* loop_now(): when it was; 0: not yet */
         struct Repairs *owner;
@@ -193,6 +194,7 @@ static int case_new(Repairs *r, const KubeNode *n, usec_t born_usec, Case **ret)
                 return -ENOMEM;
         c->owner = r;
         c->due_usec = c->announce_usec = USEC_INFINITY;
+        c->refused = REPAIR_ACTION_NONE;
         k = free_and_strdup(&c->node, n->object.meta.name);
         if (k >= 0)
                 k = repair_sight_new(n->object.meta.uid, born_usec, &c->sight);
@@ -381,6 +383,7 @@ static void on_written(const char *name, const ApiError *error, void *userdata) 
                 /* Without an answer the API server may have done it. */
                 if (error->http >= 400 && error->http < 500) {
                         c->is_begun = false;
+                        c->refused = c->boot_id ? REPAIR_ACTION_REBOOT : REPAIR_ACTION_REPLACE;
                         c->boot_id = mfree(c->boot_id);
                         repair_brake_cancel(r->brake, repair_sight_uid(c->sight));
                 }
@@ -413,6 +416,18 @@ static void tell_repair(Repairs *r, const KubeNode *n, const KubeNodePool *pool,
                   strempty(message));
 }
 
+/* Counts and reports the begin of a repair, but not again after each write that the API server has refused. */
+static void note_begun(Repairs *r, Case *c, const KubeNode *n, const KubeNodePool *pool, const RepairVerdict *v) {
+        bool was_refused = c->refused == v->rule->action;
+
+        c->is_begun = true;
+        c->refused = REPAIR_ACTION_NONE;
+        if (was_refused)
+                return;
+        metrics_add(r->context->metrics, METRIC_REPAIRS, REPAIR_BEGUN, 1);
+        tell_repair(r, n, pool, v);
+}
+
 static void repair_node(Repairs *r, Case *c, const KubeNode *n, const KubeNodePool *pool, const RepairDomains *d, const RepairVerdict *v) {
         _cleanup_free_ char *key = strf("node/%s", c->node);
         ObjectWrite w = { .what = "delete, to repair it, the",
@@ -436,11 +451,8 @@ static void repair_node(Repairs *r, Case *c, const KubeNode *n, const KubeNodePo
                 return;
         }
         c->sent_until_usec = usec_add(now_of(r), SENT_USEC);
-        if (c->is_begun)
-                return;
-        c->is_begun = true;
-        metrics_add(r->context->metrics, METRIC_REPAIRS, REPAIR_BEGUN, 1);
-        tell_repair(r, n, pool, v);
+        if (!c->is_begun)
+                note_begun(r, c, n, pool, v);
 }
 
 /* Its agent takes it from there. */
@@ -457,9 +469,7 @@ static void reboot_node(Repairs *r, Case *c, const KubeNode *n, const KubeNodePo
                 return;
         }
         c->sent_until_usec = usec_add(now_of(r), REPAIR_TAKEN_UP_USEC);
-        c->is_begun = true;
-        metrics_add(r->context->metrics, METRIC_REPAIRS, REPAIR_BEGUN, 1);
-        tell_repair(r, n, pool, v);
+        note_begun(r, c, n, pool, v);
 }
 
 static void on_ended(const char *node_uid, bool proved, void *userdata);

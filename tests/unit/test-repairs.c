@@ -442,6 +442,36 @@ TEST_CASE(test_reboot) {
         assert_int_equal(n_repaired(r, 2), 0);
 }
 
+static void refuse_patches(const FakeRequest *request, FakeApiFault *ret_fault, void *userdata) {
+        unsigned *n = userdata;
+
+        if (request->verb == FAKE_PATCH && request->resource && request->resource->id == FAKE_NODES && *n > 0) {
+                ret_fault->status = 409;
+                (*n)--;
+        }
+}
+
+/* Somebody else has written on the Node: the annotation is written again, and its repair is counted and reported once. */
+TEST_CASE(test_reboot_conflict) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(1);
+        unsigned n = 5;
+
+        set_rules(r, REBOOT_RULES);
+        set_boot(r, "n0", "b0");
+        set_deadlock(r, "n0", "True");
+        run(r, 30 * USEC_PER_SEC);
+        fake_api_set_fault(r->api, refuse_patches, &n);
+        run(r, 3 * M);
+        assert_int_equal(n, 0);
+        assert_string_equal(mark_of(r, "n0"), "b0");
+        assert_true(metrics_say(r, "vesper_coordinator_repairs_total{outcome=\"begun\"} 1\n"));
+        assert_true(metrics_say(r, "vesper_coordinator_repairs_under_way 1\n"));
+        print_message("  its agent is away: what comes next is counted, too\n");
+        run(r, 8 * M);
+        assert_int_equal(n_repaired(r, 1), 1);
+        assert_true(metrics_say(r, "vesper_coordinator_repairs_total{outcome=\"begun\"} 2\n"));
+}
+
 /* Nobody asks for it, or it was in vain: the next rule decides, and it is not rebooted again. */
 TEST_CASE(test_reboot_in_vain) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(1);
@@ -533,6 +563,7 @@ int main(void) {
                 cmocka_unit_test(test_paused),
                 cmocka_unit_test(test_ready_asks_the_budgets),
                 cmocka_unit_test(test_reboot),
+                cmocka_unit_test(test_reboot_conflict),
                 cmocka_unit_test(test_reboot_in_vain),
                 cmocka_unit_test(test_reboot_not_needed),
                 cmocka_unit_test(test_never_ready),
