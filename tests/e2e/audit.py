@@ -94,8 +94,10 @@ class AuditLog:
     def since(self, mark, user=None):
         """Answered calls, in the order of their arrival."""
         with open(self.path, "rb") as f:
-            f.seek(mark)
+            f.seek(max(mark - 1, 0))
             data = f.read()
+        if mark:
+            data = data[data.find(b"\n") + 1:]  # the mark may be in a line that was being written
         events = [json.loads(raw) for raw in data[:data.rfind(b"\n") + 1].splitlines()]
         calls = [Call(e) for e in events if e["stage"] in ("ResponseComplete", "Panic")]
         return sorted((c for c in calls if user is None or c.user == user), key=lambda c: c.received)
