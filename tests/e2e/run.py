@@ -30,13 +30,14 @@ import cases_outlook  # noqa: E402
 import cases_queue  # noqa: E402
 import cases_reboot  # noqa: E402
 import cases_reload  # noqa: E402
+import cases_reports  # noqa: E402
 import cases_simulate  # noqa: E402
 from runner import Suite  # noqa: E402
 from world import World  # noqa: E402
 
 CASES = cases_command.CASES + cases_ctl.CASES + cases_node.CASES + cases_cluster.CASES + cases_queue.CASES + cases_reboot.CASES + \
     cases_reload.CASES + cases_faces.CASES + cases_grace.CASES + cases_explain.CASES + cases_notify.CASES + cases_checked.CASES + \
-    cases_simulate.CASES + cases_outlook.CASES
+    cases_simulate.CASES + cases_outlook.CASES + cases_reports.CASES
 
 if __name__ == "__main__":
     sys.exit(Suite("e2e", CASES, World).main(__doc__))

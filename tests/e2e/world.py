@@ -23,6 +23,7 @@ CLAIMS = "/apis/vesper.sh/v1alpha1/nodeclaims"
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/vesper-system/leases/vesper-coordinator"
 BUDGETS = "/apis/vesper.sh/v1alpha1/nodedisruptionbudgets"
 WEBHOOKS = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
+MUTATING_WEBHOOKS = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
 PDBS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
 COORDINATOR = "system:serviceaccount:vesper-system:vesper-coordinator"
 FINALIZER = "vesper.sh/termination"
@@ -310,7 +311,9 @@ class World:
         self.stop_daemons()
         admin = self.admin
         # Who refuses deletions, or makes others, goes before them: a case that failed left it all.
-        for path in (WEBHOOKS, BUDGETS, "/apis/apps/v1/namespaces/default/deployments", "/apis/apps/v1/namespaces/default/statefulsets",
+        for path in (WEBHOOKS, MUTATING_WEBHOOKS, BUDGETS, "/apis/batch/v1/namespaces/default/jobs?propagationPolicy=Background",
+                     "/apis/batch/v1/namespaces/default/cronjobs",
+                     "/apis/apps/v1/namespaces/default/deployments", "/apis/apps/v1/namespaces/default/statefulsets",
                      "/apis/apps/v1/namespaces/default/replicasets",
                      "/apis/apps/v1/namespaces/default/daemonsets", PDBS):
             admin.delete(path)
