@@ -12,6 +12,8 @@ from daemons import LIMIT, procs, program
 from evictionhook import EvictionWebhook
 from world import COORDINATOR, PDBS, POOLS, FewestReady, WhenGone
 
+from apiclient import STRATEGIC_PATCH  # in tests/cluster, whose path daemons.py has set
+
 PERSON = "drainer"
 PODS = "/api/v1/namespaces/default/pods"
 
@@ -398,4 +400,84 @@ def _check_planned(world, pool, going, moves, empty):
     assert without["fits"] and sorted(m["pod"] for m in without["moves"]) == [f"default/{m}" for m in moves], without
 
 
-CASES = [operator_lets_pass, operator_denies, live_migration, pod_names_its_node, foreign_daemons]
+# -- 05: a deadline and a Job
+
+GRACE = 60  # seconds, of the Jobs' pods. Deadlines are a little more than that away, so that a slow machine has a minute.
+
+
+class Job:
+    """A Job that has no second try, but does not count disruptions; its pod is on a node, under a budget that wants it. The case plays
+    its kubelet: the container ends with 143."""
+    def __init__(self, world, name):
+        self.world, self.name = world, name
+        self.node = _node(world, name)
+        self._path = "/apis/batch/v1/namespaces/default/jobs"
+        world.admin.create(self._path, {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name}, "spec": {
+            "backoffLimit": 0, "podFailurePolicy": {"rules": [
+                {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}]},
+            "template": {"metadata": {"labels": {"app": name}, "annotations": {"test.vesper.sh/stop": "never"}}, "spec": {
+                "restartPolicy": "Never", "nodeSelector": {"e2e": name}, "terminationGracePeriodSeconds": GRACE,
+                "containers": [{"name": "main", "image": "test"}], "automountServiceAccountToken": False}}}})
+        world.cluster.wait_for(lambda: world.ready(name), LIMIT, f"the pod of {name}")
+        self.pod = _names(world.ready(name))[0]
+        _pdb(world, name, minAvailable=1)
+        _pdb_counted(world, name, 1)
+
+    def end(self):
+        """Waits until the pod is to stop, and has it stop. Returns the condition that it had then."""
+        path = f"{PODS}/{self.pod}"
+        pod = self.world.cluster.wait_for(lambda: (lambda p: "deletionTimestamp" in p["metadata"] and p)(self.world.admin.get(path)), LIMIT,
+                                          f"the end of {self.pod}")
+        ended = {"name": "main", "image": "test", "imageID": "", "ready": False, "restartCount": 0,
+                 "state": {"terminated": {"exitCode": 143, "reason": "Error"}}}
+        self.world.admin.patch(f"{path}/status", {"status": {"phase": "Failed", "containerStatuses": [ended]}}, STRATEGIC_PATCH)
+        self.world.admin.delete(path, {"gracePeriodSeconds": 0})
+        return next((c for c in pod["status"]["conditions"] if c["type"] == "DisruptionTarget"), None)
+
+    def wait_decided(self):
+        """Waits until the Job has made another pod or has failed. Returns the types of its conditions that are true."""
+        _node(self.world, self.name)
+
+        def decided():
+            job = self.world.admin.get(f"{self._path}/{self.name}")
+            found = [c["type"] for c in job["status"].get("conditions", []) if c["status"] == "True"]
+            return (found, ) if found or set(_names(self.world.ready(self.name))) - {self.pod} else None
+
+        return self.world.cluster.wait_for(decided, LIMIT, f"Job {self.name} to go on")[0]
+
+    def writes(self, calls, user):
+        """The user's writes to the pod, in their order: verb, resource, status."""
+        return [(c.verb, c.resource, c.status) for c in calls if c.user == user and c.name == self.pod and c.resource.startswith("pods")
+                and c.is_write]
+
+
+def job_at_a_deadline(world, figures):
+    """reports, 05: pods of Jobs that a deadline ends: condition DisruptionTarget comes first, from the coordinator, vesperctl and the agent, and the Jobs go on"""
+    pool = world.pool(world.unique("job"), grace=f"{GRACE + 6}s")
+    by_hand, noticed = world.unique("job-by-hand"), world.unique("job-noticed")
+    with contextlib.ExitStack() as stack:
+        jobs = [Job(world, pool), Job(world, by_hand), Job(world, noticed)]
+        stack.enter_context(_coordinator(world))
+        metadata = stack.enter_context(world.metadata())
+        stack.enter_context(world.agent(jobs[2].node, metadata)).wait_line("READY")
+        world.wait_adopted(jobs[0].node)
+        mark = world.audit.mark()
+        world.delete_node(jobs[0].node)
+        drain = stack.enter_context(Drain(world, jobs[1].node, f"--deadline={GRACE + 6}s"))
+        metadata.interrupt(after=GRACE + 10)
+        marks = [job.end() for job in jobs]
+        decided = [job.wait_decided() for job in jobs]
+        status, text = drain.wait()
+        world.wait_gone(jobs[0].node)
+        calls = world.calls(mark)
+    writes = [job.writes(calls, user) for job, user in zip(jobs, (COORDINATOR, PERSON, f"system:node:{jobs[2].node}"))]
+    figures.add(f"{marks[0]['reason']}: {marks[0]['message']}")
+    assert [m and (m["status"], m["reason"]) for m in marks] == [("True", "DeletionByVesper")] * 3, marks
+    for written in writes:
+        assert written[-2:] == [("patch", "pods/status", 200), ("delete", "pods", 200)], written
+        assert set(written[:-2]) <= {("create", "pods/eviction", 429)}, written
+    assert decided == [[]] * 3, decided
+    assert status == 0, text
+
+
+CASES = [operator_lets_pass, operator_denies, live_migration, pod_names_its_node, foreign_daemons, job_at_a_deadline]
