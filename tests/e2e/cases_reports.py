@@ -15,6 +15,7 @@ from world import COORDINATOR, PDBS, POOLS, FewestReady, WhenGone
 from apiclient import STRATEGIC_PATCH  # in tests/cluster, whose path daemons.py has set
 
 PERSON = "drainer"
+NOT_SCALED = "cronjobs.batch does not implement the scale subresource"
 PODS = "/api/v1/namespaces/default/pods"
 
 
@@ -480,4 +481,107 @@ def job_at_a_deadline(world, figures):
     assert status == 0, text
 
 
-CASES = [operator_lets_pass, operator_denies, live_migration, pod_names_its_node, foreign_daemons, job_at_a_deadline]
+# -- 07: a budget that cannot be counted
+
+
+class Stores:
+    """Pods of one budget on a node, whose controller is of a kind without the scale subresource."""
+    def __init__(self, world, name):
+        self.world, self.name = world, name
+        self.node = _node(world, name)
+        # CronJob stands for the kinds of operators, which kube-controller-manager knows only half a minute after their CRD was made.
+        owner = world.admin.create("/apis/batch/v1/namespaces/default/cronjobs", {
+            "apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": name}, "spec": {
+                "schedule": "0 0 1 1 *", "suspend": True, "jobTemplate": {"spec": {"template": {"spec": {
+                    "restartPolicy": "Never", "containers": [{"name": "main", "image": "test"}]}}}}}})
+        self._owner = {"apiVersion": "batch/v1", "kind": "CronJob", "name": name, "uid": owner["metadata"]["uid"], "controller": True}
+        self.pods = []
+
+    def add_pods(self, count):
+        self.pods = self.world.cluster.create_pods(self.node, count, prefix=f"{self.name}-store", labels={"app": self.name},
+                                                   change=_owned_by(self._owner))
+        self.world.cluster.wait_running(count, self.node)
+
+    def set_budget(self, **spec):
+        self.world.admin.patch(f"{PDBS}/{self.name}", {"spec": {"minAvailable": None, "maxUnavailable": None, **spec}})
+
+    def wait_failed(self):
+        """Waits until kube-controller-manager says that it cannot count."""
+        def failed():
+            conditions = self.world.admin.get(f"{PDBS}/{self.name}").get("status", {}).get("conditions", [])
+            return any(c["type"] == "DisruptionAllowed" and (c["reason"], c["message"]) == ("SyncFailed", NOT_SCALED) for c in conditions)
+
+        self.world.cluster.wait_for(failed, LIMIT, f"SyncFailed of PDB {self.name}")
+
+    def check_told(self):
+        """Waits until an Event and the claim have the reason. explain says first that no replicas help, and what does."""
+        self.world.wait_event(self.node, "DrainBlocked", "PDBSyncFailed", NOT_SCALED, "a minAvailable that is a number")
+        self.world.cluster.wait_for(lambda: {b["reason"] for b in self.world.claims(self.node)[0]["status"].get("blockers", [])} ==
+                                    {"PDBSyncFailed"}, LIMIT, f"PDBSyncFailed in the claim of {self.node}")
+        held, causes = _explain(self.world, self.node)
+        first = causes[0]
+        assert held == 3 and (first["reason"], first["object"]["name"]) == ("PDBSyncFailed", self.name), causes
+        assert f"SyncFailed: {NOT_SCALED}." in first["message"] and first["figures"]["pods"] == len(self.pods), first
+        assert "more replicas do not help" in first["fix"]["says"] and "a minAvailable that is a number" in first["fix"]["says"], first
+        assert not [c for c in causes if c["reason"] in ("BlockedByPDB", "PDBNotObserved", "PDBNeverAllows")], causes
+        return first["message"]
+
+
+def _never_counted(world, name):
+    """A budget that could never be counted."""
+    stores = Stores(world, name)
+    stores.add_pods(3)
+    _pdb(world, name, maxUnavailable=1)
+    return stores
+
+
+def _counted_once(world, name):
+    """A budget that was counted, and then changed."""
+    stores = Stores(world, name)
+    stores.add_pods(3)
+    _pdb(world, name, minAvailable=3)
+    _pdb_counted(world, name, 3)
+    stores.set_budget(maxUnavailable=1)
+    return stores
+
+
+def _joined_by_one(world, name):
+    """A budget that was counted, until another pod came."""
+    stores, elsewhere = Stores(world, name), world.unique("elsewhere")
+    _node(world, elsewhere)
+    world.replicas(name, 3, elsewhere)
+    _pdb(world, name, maxUnavailable=1)
+    _pdb_counted(world, name, 3)
+    stores.add_pods(1)
+    return stores
+
+
+def uncounted_budget(world, figures):
+    """reports, 07: a budget that cannot be counted, from its beginning, after a change, or since a pod came: told in the words of its condition, and a number frees the node"""
+    ours = [make(world, world.pool(world.unique("store"))) for make in (_never_counted, _counted_once, _joined_by_one)]
+    by_hand = _never_counted(world, world.unique("store-by-hand"))
+    for stores in *ours, by_hand:
+        stores.wait_failed()
+    with _coordinator(world):
+        world.wait_adopted(*(s.node for s in ours))
+        mark = world.audit.mark()
+        for stores in ours:
+            world.delete_node(stores.node)
+        with Drain(world, by_hand.node) as drain:
+            figures.add(" / ".join([stores.check_told() for stores in ours]))
+            drain.wait_text(f"PDBSyncFailed {by_hand.name}")
+            drain.wait_text(NOT_SCALED)
+            _wait_evictions(world, mark, PERSON, 3)
+            asked = {user: _evictions(world, mark, user) for user in (COORDINATOR, PERSON)}
+            for stores in *ours, by_hand:
+                stores.set_budget(minAvailable=0)
+            status, text = drain.wait()
+        for stores in ours:
+            world.wait_gone(stores.node)
+    assert {c.status for calls in asked.values() for c in calls} == {429}, asked
+    assert sorted(c.name for c in asked[COORDINATOR]) == sorted(p for s in ours for p in s.pods), asked
+    assert sorted(c.name for c in asked[PERSON]) == by_hand.pods, asked
+    assert status == 0, text
+
+
+CASES = [operator_lets_pass, operator_denies, live_migration, pod_names_its_node, foreign_daemons, job_at_a_deadline, uncounted_budget]
