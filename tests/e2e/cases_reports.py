@@ -2,6 +2,7 @@
 """Situations that people reported of other projects in public: operators that move their pods when an eviction is asked for, pods that
 come back onto a cordoned node, daemons of other API groups, Jobs at a deadline, budgets that cannot be counted."""
 
+import base64
 import contextlib
 import json
 import subprocess
@@ -584,4 +585,46 @@ def uncounted_budget(world, figures):
     assert status == 0, text
 
 
-CASES = [operator_lets_pass, operator_denies, live_migration, pod_names_its_node, foreign_daemons, job_at_a_deadline, uncounted_budget]
+# -- 14: evictions that a webhook makes dry runs
+
+
+def eviction_made_a_dry_run(world, figures):
+    """reports, 14: a webhook makes evictions dry runs: each pod is asked for once, and claim, Event and explain say that nothing happened"""
+    pool, by_hand = world.pool(world.unique("graceful")), world.unique("graceful-by-hand")
+    patch = base64.b64encode(json.dumps([{"op": "add", "path": "/deleteOptions", "value": {"dryRun": ["All"]}}]).encode()).decode()
+    answer = {"allowed": True, "patchType": "JSONPatch", "patch": patch}
+    nodes = {}
+    for name in pool, by_hand:
+        nodes[name] = _node(world, name)
+        world.replicas(name, 3, name)
+        _pdb(world, name, maxUnavailable=1)
+        _pdb_counted(world, name, 3)
+        _node(world, name)
+    pods = {name: _names(world.pods_of(name)) for name in nodes}
+    with EvictionWebhook(world, pool, lambda _: answer, mutates=True), _coordinator(world):
+        world.wait_adopted(nodes[pool])
+        mark = world.audit.mark()
+        world.delete_node(nodes[pool])
+        with Drain(world, nodes[by_hand]) as drain:
+            world.cluster.wait_for(lambda: [b["reason"] for b in world.claims(nodes[pool])[0]["status"].get("blockers", [])] ==
+                                   ["EvictionWithoutEffect"] * 3, LIMIT, "EvictionWithoutEffect in the claim")
+            event = world.wait_event(nodes[pool], "DrainBlocked", "EvictionWithoutEffect")
+            held, causes = _explain(world, nodes[pool])
+            drain.wait_text("EvictionWithoutEffect")
+            _wait_evictions(world, mark, PERSON, 3)
+            for name, names in pods.items():
+                assert _names(world.ready(name)) == names
+                _delete(world, names)
+            status, text = drain.wait()
+        world.wait_gone(nodes[pool])
+        calls = {name: _evictions(world, mark, user) for name, user in ((pool, COORDINATOR), (by_hand, PERSON))}
+    figures.add(event["message"])
+    told = {c["object"]["name"]: c["fix"]["says"] for c in causes if c["holds"] and c["reason"] == "EvictionWithoutEffect"}
+    assert held == 3 and sorted(told) == pods[pool] and all("accepted and nothing happened" in says for says in told.values()), causes
+    for name, found in calls.items():
+        assert sorted(c.name for c in found) == pods[name] and {c.status for c in found} == {201}, found
+    assert status == 0, text
+
+
+CASES = [operator_lets_pass, operator_denies, live_migration, pod_names_its_node, foreign_daemons, job_at_a_deadline, uncounted_budget,
+         eviction_made_a_dry_run]
