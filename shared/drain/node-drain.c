@@ -173,12 +173,12 @@ static void node_drain_see_returns(NodeDrain *d) {
         if (!r)
                 return;
         pod_returns_begin(r);
-        for (HashmapIterator it = {}; d->handler.iterate(&it, &pod, d->handler.userdata);) {
+        for (HashmapIterator it = {}; d->handler.iterate(&it, &pod, d->handler.userdata);)
                 pod_returns_see(r, pod);
-                if (pod_returns_stays(r, pod) && pod_returns_should_warn(r, pod) && d->handler.on_pod)
-                        d->handler.on_pod(d, DRAIN_POD_STAYS, pod, NULL, NULL, d->handler.userdata);
-        }
         pod_returns_end(r);
+        for (HashmapIterator it = {}; d->handler.iterate(&it, &pod, d->handler.userdata);)
+                if (!pod->is_daemon && !pod->is_static && pod_returns_stays(r, pod) && pod_returns_should_warn(r, pod) && d->handler.on_pod)
+                        d->handler.on_pod(d, DRAIN_POD_STAYS, pod, NULL, NULL, d->handler.userdata);
 }
 
 /* All pods once for the context, once for the acts. */

@@ -8,14 +8,17 @@
 #define CONTROLLERS_MAX 4096u
 
 typedef struct Controller {
-        size_t n_now; /* its pods that this look has counted: those on their way out are not */
+        size_t n_seen; /* its pods that this look has met */
+        size_t n_now; /* ... and that are not on their way out */
         size_t width; /* the most of them at once: the size of one round; at least 1 */
         size_t n_ended;
         bool is_warned_of;
 } Controller;
 
 typedef struct SeenPod {
-        size_t round; /* 1: it was there before a pod of its controller was ended */
+        Controller *controller; /* NULL: it is not counted */
+        size_t round; /* 1: it was there before a pod of its controller was ended; 0: the look that has met it goes on */
+        bool was_alive; /* a look has met it, and it was not on its way out */
         bool is_ended;
         unsigned generation;
 } SeenPod;
@@ -95,31 +98,54 @@ static size_t round_now(const Controller *c) {
         return c ? 1 + (c->n_ended + c->width - 1) / c->width : 1;
 }
 
+static void end_one(SeenPod *seen) {
+        if (!seen->controller || seen->is_ended)
+                return;
+        seen->controller->n_ended++;
+        seen->is_ended = true;
+}
+
 void pod_returns_begin(PodReturns *r) {
         Controller *c;
 
         r->generation++;
         HASHMAP_FOREACH (c, r->controllers)
-                c->n_now = 0;
+                c->n_seen = c->n_now = 0;
+}
+
+static SeenPod *pod_add(PodReturns *r, const KubePod *pod) {
+        SeenPod *seen = hashmap_get(r->pods, pod->object.meta.uid);
+
+        if (seen)
+                return seen;
+        seen = new0(SeenPod, 1);
+        if (seen && hashmap_put(r->pods, pod->object.meta.uid, seen) < 0)
+                seen = mfree(seen);
+        return seen;
 }
 
 void pod_returns_see(PodReturns *r, const KubePod *pod) {
-        SeenPod *seen = hashmap_get(r->pods, pod->object.meta.uid);
         Controller *c;
+        SeenPod *seen;
 
         if (pod->is_daemon || pod->is_static)
                 return;
+        seen = pod_add(r, pod);
         c = controller_add(r, pod);
-        if (!seen) {
-                seen = new0(SeenPod, 1);
-                if (!seen || hashmap_put(r->pods, pod->object.meta.uid, seen) < 0) {
-                        free(seen);
-                        return;
-                }
-                seen->round = round_now(c);
-        }
+        if (!seen)
+                return;
+        seen->controller = c;
         seen->generation = r->generation;
-        if (!c || seen->is_ended || pod->object.meta.deletion_usec > 0)
+        if (!c)
+                return;
+        c->n_seen++;
+        if (pod->object.meta.deletion_usec > 0) {
+                if (seen->was_alive)
+                        end_one(seen); /* often the watch is faster than the answer to the eviction */
+                return;
+        }
+        seen->was_alive = true;
+        if (seen->is_ended)
                 return; /* its successor may be there already */
         c->n_now++;
         c->width = MAX(c->width, c->n_now);
@@ -127,15 +153,22 @@ void pod_returns_see(PodReturns *r, const KubePod *pod) {
 
 void pod_returns_end(PodReturns *r) {
         const char *key;
+        SeenPod *seen;
         void *value;
 
-        for (HashmapIterator it = {}; hashmap_iterate(r->pods, &it, &key, &value);)
-                if (((SeenPod *) value)->generation != r->generation) {
-                        hashmap_remove(r->pods, key);
-                        free(value);
-                }
+        for (HashmapIterator it = {}; hashmap_iterate(r->pods, &it, &key, &value);) {
+                seen = value;
+                if (seen->generation == r->generation)
+                        continue;
+                if (seen->was_alive)
+                        end_one(seen);
+                hashmap_remove(r->pods, key);
+                free(seen);
+        }
+        HASHMAP_FOREACH (seen, r->pods)
+                seen->round = seen->round > 0 ? seen->round : round_now(seen->controller);
         for (HashmapIterator it = {}; hashmap_iterate(r->controllers, &it, &key, &value);)
-                if (((Controller *) value)->n_now == 0 && ((Controller *) value)->n_ended == 0) {
+                if (((Controller *) value)->n_seen == 0 && ((Controller *) value)->n_ended == 0) {
                         hashmap_remove(r->controllers, key);
                         free(value);
                 }
@@ -143,13 +176,9 @@ void pod_returns_end(PodReturns *r) {
 
 void pod_returns_note_ended(PodReturns *r, const KubePod *pod) {
         SeenPod *seen = hashmap_get(r->pods, pod->object.meta.uid);
-        Controller *c = controller_of(r, pod);
 
-        if (!c || (seen && seen->is_ended))
-                return;
-        c->n_ended++;
         if (seen)
-                seen->is_ended = true;
+                end_one(seen);
 }
 
 bool pod_returns_stays(const PodReturns *r, const KubePod *pod) {
@@ -158,7 +187,7 @@ bool pod_returns_stays(const PodReturns *r, const KubePod *pod) {
         if (!r)
                 return false;
         seen = hashmap_get(r->pods, pod->object.meta.uid);
-        return (seen ? seen->round : round_now(controller_of(r, pod))) > POD_ROUNDS_MAX;
+        return (seen && seen->round > 0 ? seen->round : round_now(controller_of(r, pod))) > POD_ROUNDS_MAX;
 }
 
 bool pod_returns_should_warn(PodReturns *r, const KubePod *pod) {

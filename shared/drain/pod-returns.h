@@ -27,12 +27,12 @@ DEFINE_FREEP(PodReturns, pod_returns_free);
 
 /* Begins to count anew: another drain begins. */
 void pod_returns_clear(PodReturns *r);
-/* Takes note of the pods of the node that a drain has to end: begin, then each pod, then end, which forgets the pods that are gone.
- * A pod that was not seen, when memory is short, is of the round of those that come now. */
+/* Takes note of the pods of the node that a drain has to end: begin, then each pod, then end. A pod that was there and is on its way out, or
+ * gone, was ended, whoever did that. What comes is of the round of the moment in which that look ends. */
 void pod_returns_begin(PodReturns *r);
 void pod_returns_see(PodReturns *r, const KubePod *pod);
 void pod_returns_end(PodReturns *r);
-/* An eviction or a delete of the pod was accepted. */
+/* An eviction or a delete of the pod was accepted: before a look shows it, or after that. */
 void pod_returns_note_ended(PodReturns *r, const KubePod *pod);
 /* Returns true if the pod has come back too often: it stays. r may be NULL: nothing is known. */
 bool pod_returns_stays(const PodReturns *r, const KubePod *pod);

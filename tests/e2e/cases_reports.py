@@ -308,8 +308,7 @@ def pod_names_its_node(world, figures):
         s.says(node, {"state": "gone"})
         world.wait_gone(node)
     figures.add(f"evictions by coordinator, vesperctl and agent: {counts}; {event['message']}")
-    # Three are right. pod-returns.c loses count when the watch shows the end of a pod before the answer to its eviction has come.
-    assert all(3 <= n <= 20 for n in counts), counts
+    assert counts == [3] * len(counts), counts
     told = sorted((e["involvedObject"]["name"], e.get("count", 1)) for e in events if e["involvedObject"]["name"] in pinned)
     assert told == sorted([(node, 1), (noticed, 1)]), events
     assert [c["reason"] for c in causes if c["holds"]] == ["CloudUnknown"], causes

@@ -335,6 +335,59 @@ static void see_and_end(PodReturns *r, const KubePod *pods, size_t n, bool end) 
                 pod_returns_note_ended(r, pods + i);
 }
 
+/* However the looks of a drain and the answers to its evictions follow each other, a pod is evicted three times, and the fourth one stays. */
+TEST_CASE(test_returns_in_any_order) {
+        enum { ALIVE, GOING, ANSWER, NEXT, N_STEPS };
+        static const struct {
+                const char *what;
+                int steps[N_STEPS];
+        } rows[] = {
+                { "the answer first", { ALIVE, ANSWER, GOING, NEXT } },
+                { "the watch first", { ALIVE, GOING, ANSWER, NEXT } },
+                { "it is gone before it was seen to go, and before the answer", { ALIVE, NEXT, ANSWER, N_STEPS } },
+                { "no answer at all: somebody else ends it", { ALIVE, GOING, NEXT, N_STEPS } },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(pod_returns_freep) PodReturns *r = NULL;
+                unsigned n = 0;
+
+                print_message("  %s\n", rows[i].what);
+                assert_return_code(pod_returns_new(&r), 0);
+                for (bool stays = false; !stays && n < 10; n++) {
+                        OwnerRef owner = { .uid = (char *) "rs", .controller = true };
+                        KubePod pods[2] = { pod_of(30), pod_of(30) };
+                        char uids[2][2] = { { (char) ('a' + n), 0 }, { (char) ('b' + n), 0 } };
+
+                        for (size_t k = 0; k < 2; k++) {
+                                pods[k].object.meta.uid = pods[k].object.meta.name = uids[k];
+                                pods[k].object.meta.owners = &owner;
+                                pods[k].object.meta.n_owners = 1;
+                        }
+                        for (size_t k = 0; k < N_STEPS && !stays; k++)
+                                switch (rows[i].steps[k]) {
+                                case ALIVE:
+                                        see_and_end(r, pods, 1, false);
+                                        stays = pod_returns_stays(r, pods);
+                                        break;
+                                case GOING: /* and its successor is there, before it or behind it in the list */
+                                        pods[0].object.meta.deletion_usec = S(1101);
+                                        see_and_end(r, pods, 2, false);
+                                        break;
+                                case ANSWER:
+                                        pod_returns_note_ended(r, pods);
+                                        break;
+                                case NEXT:
+                                        see_and_end(r, pods + 1, 1, false);
+                                        break;
+                                default:
+                                        break;
+                                }
+                }
+                assert_int_equal(n, POD_ROUNDS_MAX + 1);
+        }
+}
+
 /* Whose pods count together: of one controller in one namespace, and those without one in one namespace. */
 TEST_CASE(test_returns_of) {
         static const struct {
@@ -473,7 +526,7 @@ int main(void) {
                 cmocka_unit_test(test_standing),
                 cmocka_unit_test(test_terminating),
                 cmocka_unit_test(test_who_is_waited_for),
-                cmocka_unit_test(test_returns_of),
+                cmocka_unit_test(test_returns_of), cmocka_unit_test(test_returns_in_any_order),
                 cmocka_unit_test(test_returns_of_many),
                 cmocka_unit_test(test_may_finish),
                 cmocka_unit_test(test_context),
