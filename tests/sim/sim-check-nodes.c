@@ -115,7 +115,7 @@ static void check_repaired(SimCheck *c, const SimMachine *m, const cJSON *node) 
 /* An agent that has not asked for a slot so long after that is away. */
 #define TAKEN_UP_USEC (5 * USEC_PER_MINUTE)
 
-/* A coordinator in one of its leaderships: the next leader knows nothing of what it has seen. */
+/* Returns a name for this coordinator while it leads: what it has seen of nodes ends with that. */
 static char *leadership_of(const SimProcess *p) {
         return MUST(strf("%s/%u/%u", p->user, p->life ? p->life->number : 0, p->life ? p->life->term : 0));
 }
@@ -140,7 +140,7 @@ static void note_illness(SimCheck *c, const SimMachine *m, const cJSON *old, con
         }
 }
 
-/* By the version of the Node on which the annotation was written. */
+/* Compares the annotation with the version of the Node that its writer has decided on (old). */
 static void check_reboot_asked(SimCheck *c, const SimMachine *m, const cJSON *old, const cJSON *new) {
         const char *boot_id = fj_string(new, "metadata", "annotations", FOR_REPAIR, NULL);
         usec_t after = c->world->options.repair_reboot_sec * USEC_PER_SEC, now = sim_world_now(c->world);
@@ -170,7 +170,7 @@ static void check_reboot_asked(SimCheck *c, const SimMachine *m, const cJSON *ol
         seen->repairer_usec = now;
 }
 
-/* The next rule says Replace: its time is over, and a reboot that this leader has asked for did not help, or did not come. */
+/* Checks that the time of the rule Replace is over, and that a reboot for which this leader has asked did not help, or did not come. */
 static void check_replaced_after_reboot(SimCheck *c, const SimMachine *m, const cJSON *node) {
         usec_t after = 2 * c->world->options.repair_reboot_sec * USEC_PER_SEC, now = sim_world_now(c->world);
         const SimSeen *seen = &c->seen[sim_check_index(c, m)];
@@ -443,7 +443,7 @@ static void check_slots(SimCheck *c, const cJSON *old, const cJSON *new) {
                                  fj_string(new, "metadata", "name", NULL), held, max);
 }
 
-/* Nobody asks for a reboot but people and the annotation that names this boot; an agent may not know that it has gone. */
+/* Checks that a person, or an annotation that names this boot, asks for the reboot. The agent may learn late that the annotation is off. */
 static void check_told_for_repair(SimCheck *c, const SimMachine *m) {
         const SimSeen *seen = &c->seen[sim_check_index(c, m)];
         const char *boot_id = sim_world_annotation(c->world, sim_check_index(c, m), FOR_REPAIR);

@@ -18,9 +18,10 @@
  *   doubt       no coordinator makes a second claim of a machine its own while the first is there, which it was before
  *   repair      no node is deleted to be repaired that is Ready, or was less than `after` ago by its own Node object, or
  *               that tells of its end, that a person has cordoned, or whose machine is off. Where a rule says Reboot:
- *               a coordinator asks for a reboot only of a node that has been ill for as long as the rule says, also
- *               since it has booted in that illness for the first time, of the boot that it shows, and in one leadership once for one illness; it deletes a node only if such a reboot has not helped, or its
- *               agent has not asked for a slot within five minutes; no agent reboots its machine but for that, or for a person
+ *               a coordinator asks for a reboot only of a node that has been ill for as long as the rule says, both since its
+ *               illness began and since the first boot in it; it names the boot that the node shows, and asks once for one illness
+ *               while it leads. It deletes a node only if such a reboot has not helped, or the agent has not asked for a slot
+ *               within five minutes. No agent reboots its machine but for that, or for a person
  *   off         the taint out-of-service is put by a coordinator only on a Node that is not Ready, whose machine is off, or was
  *               when the cloud was asked; it is not left on one that is Ready
  *   evicted     no pod is evicted or deleted from a node for which nothing is announced, or that still

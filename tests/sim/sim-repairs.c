@@ -12,8 +12,9 @@
 #define N_MACHINES 4u
 /* A node stays well for so long at least: a watch that says nothing meanwhile would hide the end of its illness. */
 #define WELL_USEC (4 * USEC_PER_MINUTE)
-/* For one node after the other: its agent is away for five minutes, or its reboot is proved after five; its replacement is announced;
- * its pods go; its successor is Ready for five minutes. And a repair of before that fails after thirty. */
+/* Nodes are repaired one after the other. For each: its agent does not come within five minutes, or its reboot is proved after five
+ * minutes; its replacement is announced; its pods go; its successor has to be Ready for five minutes. A repair that began before the
+ * faults stopped may take thirty minutes to fail. */
 #define REPAIRED_USEC (N_MACHINES * 20 * USEC_PER_MINUTE + 30 * USEC_PER_MINUTE)
 /* Longer than it takes until a repair is proved. */
 #define PROVED_USEC (6 * USEC_PER_MINUTE)
@@ -61,7 +62,7 @@ static void be_well(Repairs *r, size_t machine) {
         sim_world_set_ill(r->world, machine, false);
 }
 
-/* A reboot helps, but its Node shows that only some seconds later. */
+/* Ends an illness that a reboot cures. The Node shows that only some seconds after the boot. */
 static void heal_booted(Repairs *r, size_t machine) {
         Illness *i = &r->illnesses[machine];
         SimWorld *w = r->world;
@@ -159,7 +160,7 @@ static bool is_adopted(SimWorld *w, size_t machine) {
         return sim_world_claim(w, machine) && fj_array_has(fj_get(sim_world_node(w, machine), "metadata", "finalizers", NULL), "vesper.sh/termination");
 }
 
-/* No node is ill, nothing is left of a reboot, and no node goes. */
+/* Returns true if no node is ill, no node is being deleted, and nothing is left of a reboot. */
 static bool is_over(Repairs *r) {
         SimWorld *w = r->world;
 
