@@ -359,7 +359,8 @@ static void on_cordoned(NodeReport *report, usec_t sent_usec, bool claimed, void
         if (r->answered_usec != USEC_INFINITY && sent_usec > 0)
                 delay = usec_sub(sent_usec, r->answered_usec);
         if (r->state != REFLEX_PLANNED) {
-                /* The Node was made anew, or etcd restored. */
+                /* The Node was made anew, or etcd restored. What has come meanwhile came onto an open node. */
+                pod_returns_clear(r->returns);
                 node_voice_cordoned(r->c.voice, USEC_INFINITY, claimed);
                 go_on(r);
                 return;

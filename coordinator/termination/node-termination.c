@@ -646,8 +646,11 @@ void node_termination_step(NodeTermination *t) {
                 if (t->state < NODE_TERMINATION_TERMINATING) {
                         if (t->machine.end && !kube_node_is_ready(n)) /* it may have lost its machine */
                                 node_machine_describe(&t->machine);
-                        if (t->state > NODE_TERMINATION_CORDONING)
+                        if (t->state > NODE_TERMINATION_CORDONING) {
+                                if (!n->unschedulable) /* etcd was restored: what comes now comes onto an open node */
+                                        pod_returns_clear(t->drain.returns);
                                 keep_marks(t, n);
+                        }
                         if (machine_is_lost(t, n)) {
                                 termination_report_machine_ended(t->report, t->status);
                                 node_termination_set_state(t, NODE_TERMINATION_FINISHING,
