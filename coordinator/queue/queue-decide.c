@@ -96,7 +96,7 @@ static QueueAct decide_end_to_come(const Notice *notice, const QueueFacts *facts
         return has_room && !told->is_on_node ? QUEUE_MAKE_ROOM : QUEUE_WRITE;
 }
 
-/* One that stands already is moved: the earlier one of two stays on the Node. */
+/* Another time was announced for a change that is kept already. Of two changes the earlier one stands on the Node. */
 static QueueAct decide_moved(const QueueFacts *facts, usec_t at) {
         const QueueTold *told = &facts->told;
 
@@ -105,7 +105,7 @@ static QueueAct decide_moved(const QueueFacts *facts, usec_t at) {
         return told->is_told && !told->deletes && at > turn_of(told) ? QUEUE_MAKE_ROOM : QUEUE_WRITE_NODE;
 }
 
-/* Another one stands on the claim. */
+/* The claim tells of another notice. */
 static QueueAct decide_second(const QueueFacts *facts, usec_t at) {
         const QueueTold *told = &facts->told;
 
@@ -122,7 +122,7 @@ static QueueAct decide_second(const QueueFacts *facts, usec_t at) {
         return !told->deletes && at > 0 && at < turn_of(told) ? QUEUE_WRITE : QUEUE_KNOWN; /* drained already, if it is now */
 }
 
-/* What the node comes back from. */
+/* The node comes back from what this notice announces. */
 static QueueAct decide_kept(const Notice *notice, const QueueFacts *facts) {
         usec_t at = notice_is_now(notice) ? 0 : notice_announced(notice);
         QueueAct act;
@@ -142,7 +142,7 @@ static QueueAct decide_called_off(const EventMessage *m, const Notice *notice, c
 
         if (facts->is_going)
                 return tell(facts, QUEUE_TELL);
-        /* The message that it calls off may come behind it. */
+        /* SQS keeps no order: the message that announces the change may come after the one that calls it off. */
         if (!told->is_same && is_free && !is_old(m, notice, rules) && rules->deletes != INTERRUPTION_DELETE_NEVER)
                 return facts->is_managed ? QUEUE_TAKE_BACK : QUEUE_CANCEL_NODE;
         if (!told->is_same || told->usec != told->own_usec)
@@ -160,7 +160,7 @@ static QueueAct decide_managed(const EventMessage *m, const Notice *notice, cons
                 return decide_called_off(m, notice, facts, rules);
         if (!is_acted_upon(m, notice, rules) || is_old(m, notice, rules))
                 return tell(facts, QUEUE_TELL);
-        /* A message of before that comes again. */
+        /* The change was called off, or is over, and an older message about it comes again. */
         if ((facts->told.is_same && facts->told.is_over) || (facts->on_node.is_same && facts->on_node.is_over))
                 return QUEUE_NOTHING;
         deletes = interruption_delete_counts(rules->deletes, notice);
@@ -190,16 +190,18 @@ static QueueAct decide_unmanaged(const EventMessage *m, const Notice *notice, co
                 /* Closed for something that has passed, and is not outlived yet: it opens, or goes, before anything is planned for later. */
                 if (facts->told.is_begun && !facts->told.is_told && !facts->told.is_over)
                         return QUEUE_WAIT;
-                /* It ends now, for good. */
+                /* The machine ends now, for good, before this change comes. */
                 if (facts->told.is_told && facts->told.is_for_good && facts->told.usec == USEC_INFINITY)
                         return facts->told.is_same ? QUEUE_NOTHING : QUEUE_KNOWN;
         }
         return decide_counting(m, notice, facts, &facts->told, QUEUE_WRITE_NODE);
 }
 
-/* Its end is news while it is Ready, unless it has come back since; later it only confirms what its silence says. */
+/* A message that an instance goes down is news while its node is Ready, unless the node became Ready after AWS sent it. Of a node that is
+ * not Ready the coordinator has noticed that already. */
 static QueueAct decide_state(const EventMessage *m, const Notice *notice, const QueueFacts *facts, const QueueRules *rules) {
-        bool is_news = notice && facts->is_ready && facts->ready_since_usec <= m->sent_usec && !facts->is_going && is_acted_upon(m, notice, rules) && !is_old(m, notice, rules);
+        bool is_news = notice && facts->is_ready && facts->ready_since_usec <= m->sent_usec && !facts->is_going &&
+                       is_acted_upon(m, notice, rules) && !is_old(m, notice, rules);
         QueueAct act = _QUEUE_ACT_INVALID;
 
         if (is_news)

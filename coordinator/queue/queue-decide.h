@@ -27,10 +27,10 @@
  * until the instance is known, or has ended, or has been unknown to us and to EC2 for two minutes. For so long, too, a
  * claim that is being made is waited for.
  *
- * What stands on the claim has the earliest time that was told of its machine, whatever the order; of two notices the one that takes more
- * from the machine stands. What has no time (a hook of its group, a hibernation) is now: it is written also where a time stands already,
- * and both stay (notice_is_now()). A scheduled change may be moved by a message that was sent later, until the drain for it has begun. What two notices have become one of is
- * not called off by a message about one of them.
+ * What stands on the claim has the earliest time that was told of its machine, whatever the order; of two notices that share a place the
+ * one that ends the machine for good stays. What has no time (a hook of its group, a hibernation) is now: it is written also where a time stands already,
+ * and both stay (notice_is_now()). A message that was sent later may move a scheduled change, until the drain for it has begun. After two
+ * notices were merged, a message that calls off one of them has no effect.
  *
  * On a Node the same holds until that time has passed, and while nobody has overruled it (heard-rule.h). Of what passed ten
  * minutes ago there is an Event alone: the machine has outlived it.
@@ -45,7 +45,7 @@
 #include "event-message.h"
 
 #define QUEUE_UNKNOWN_USEC (2 * USEC_PER_MINUTE)
-/* What is heard so long after its time is old news. */
+/* The coordinator does not act on a notice that it receives so long after the announced time. */
 #define QUEUE_OUTLIVED_USEC (10 * USEC_PER_MINUTE)
 
 typedef enum QueueAct {
@@ -81,7 +81,7 @@ typedef enum QueueSight {
         QUEUE_UNCLEAR,
 } QueueSight;
 
-/* What stands on a claim, or on a Node. */
+/* The notice that a claim or a Node carries already, compared with the message. */
 typedef struct QueueTold {
         bool is_told; /* something that counts beside the message: neither another boot's, nor another notice that has passed or is over */
         bool is_same; /* the message's own notice stands there, whether or not it counts */

@@ -98,7 +98,7 @@ static void on_written(const KubeReply *reply, void *userdata) {
         QueueErrands *q = e->shared;
         _cleanup_free_ char *uid = TAKE_PTR(e->object_uid);
 
-        /* What was written may be taken off again: the view alone says what stands there. */
+        /* Somebody may take the annotation off again, so that only the view says whether it is there. */
         if (uid)
                 queue_memory_end_write(q->memory, uid);
         if (!reply->error && is_first_half(e->act))
@@ -129,15 +129,15 @@ static void on_written(const KubeReply *reply, void *userdata) {
         e->shared->answered(e->message); /* may end the errand */
 }
 
-/* What stands there by now, and counts (QueueFacts); NULL: nothing. */
+/* Returns the notice that the claim or Node carries already, if it counts (QueueTold.is_told). NULL: none. Borrowed. */
 static const Notice *told_there(const QueueErrand *e, const QueueFound *found) {
         const Interruption *i = e->on_node ? found->node->heard : found->claim->heard;
 
         return e->is_told && i ? i->notice : NULL;
 }
 
-/* What stands there stays, unless this one ends the machine for good, and that does not, or not now; or this one is still to come, and that
- * is a hibernation, which has no time to go back to. */
+/* Returns true if the message's notice replaces the one that is there: because it ends the machine for good and the other one does not, or
+ * not now; or because the other one is a hibernation, which has no time to which the record could go back, and this one is still to come. */
 static bool takes_place(const QueueErrand *e, const Notice *told) {
         const Notice *seen = e->notice;
 
@@ -179,21 +179,22 @@ static int merge_told(const QueueErrand *e, const Notice *told, Notice **ret) {
         return 0;
 }
 
-/* What is to stand there. NULL: out of memory. */
+/* Returns the patch that the decided act calls for. NULL: out of memory. */
 static char *body_to_write(const QueueErrand *e, const QueueFound *found) {
         _cleanup_(notice_freep) Notice *n = NULL;
 
         if (e->act == QUEUE_TAKE_BACK)
-                return queue_told_claim_cancel_body(found->claim, e->notice, found->node);
+                return queue_told_claim_body(found->claim, e->notice, INTERRUPTION_CANCELLED, found->node);
         if (e->act == QUEUE_CANCEL_NODE)
-                return queue_told_node_cancel_body(found->node, e->notice);
+                return queue_told_node_body(found->node, e->notice, INTERRUPTION_CANCELLED);
         if (e->act == QUEUE_MAKE_ROOM)
-                return queue_told_node_body(found->node, found->claim->heard->notice);
+                return queue_told_node_body(found->node, found->claim->heard->notice, INTERRUPTION_PLANNED);
         if (e->act == QUEUE_SWAP)
-                return queue_told_claim_body(found->claim, found->node->heard->notice, found->node);
+                return queue_told_claim_body(found->claim, found->node->heard->notice, INTERRUPTION_PHASE_NONE, found->node);
         if (merge_told(e, told_there(e, found), &n) < 0)
                 return NULL;
-        return e->on_node ? queue_told_node_body(found->node, n) : queue_told_claim_body(found->claim, n, found->node);
+        return e->on_node ? queue_told_node_body(found->node, n, INTERRUPTION_PLANNED)
+                          : queue_told_claim_body(found->claim, n, INTERRUPTION_PHASE_NONE, found->node);
 }
 
 static QueueVoiceAct voice_of(const QueueErrand *e) {

@@ -64,26 +64,14 @@ static char *body_of(const KubeObject *o, const char *key, const char *text) {
         return json_writer_steal(w, NULL);
 }
 
-char *queue_told_claim_body(const KubeNodeClaim *claim, const Notice *notice, const KubeNode *n) {
-        _cleanup_free_ char *text = interruption_format_of_claim(notice, INTERRUPTION_PHASE_NONE, n ? n->boot_id : NULL);
+char *queue_told_claim_body(const KubeNodeClaim *claim, const Notice *notice, InterruptionPhase phase, const KubeNode *n) {
+        _cleanup_free_ char *text = interruption_format_of_claim(notice, phase, n ? n->boot_id : NULL);
 
         return text ? body_of(&claim->object, ANNOTATION_INTERRUPTION, text) : NULL;
 }
 
-char *queue_told_claim_cancel_body(const KubeNodeClaim *claim, const Notice *notice, const KubeNode *n) {
-        _cleanup_free_ char *text = interruption_format_of_claim(notice, INTERRUPTION_CANCELLED, n ? n->boot_id : NULL);
-
-        return text ? body_of(&claim->object, ANNOTATION_INTERRUPTION, text) : NULL;
-}
-
-char *queue_told_node_body(const KubeNode *n, const Notice *notice) {
-        _cleanup_free_ char *text = interruption_format(notice, INTERRUPTION_PLANNED, 0, strempty(n->boot_id));
-
-        return text ? body_of(&n->object, ANNOTATION_HEARD, text) : NULL;
-}
-
-char *queue_told_node_cancel_body(const KubeNode *n, const Notice *notice) {
-        _cleanup_free_ char *text = interruption_format(notice, INTERRUPTION_CANCELLED, 0, strempty(n->boot_id));
+char *queue_told_node_body(const KubeNode *n, const Notice *notice, InterruptionPhase phase) {
+        _cleanup_free_ char *text = interruption_format(notice, phase, 0, strempty(n->boot_id));
 
         return text ? body_of(&n->object, ANNOTATION_HEARD, text) : NULL;
 }

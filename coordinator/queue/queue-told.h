@@ -17,9 +17,7 @@ void queue_told_of_claim(const KubeNodeClaim *claim, const KubeNode *n, const No
  * count, and neither does another notice that is overruled, or whose time has passed: the machine has outlived that. */
 void queue_told_of_node(const KubeNode *n, const Notice *notice, InterruptionDelete deletes, usec_t wall_usec, QueueFacts *f);
 
-/* Merge patches on the condition that the object is as it was read; NULL: out of memory. n: the Node that has its machine; NULL: none. */
-char *queue_told_claim_body(const KubeNodeClaim *claim, const Notice *notice, const KubeNode *n);
-char *queue_told_node_body(const KubeNode *n, const Notice *notice);
-/* This one was called off: what stands there, or what was not told before. */
-char *queue_told_claim_cancel_body(const KubeNodeClaim *claim, const Notice *notice, const KubeNode *n);
-char *queue_told_node_cancel_body(const KubeNode *n, const Notice *notice);
+/* Return merge patches that take effect only on the object as it was read. NULL: out of memory.
+ * phase: of a claim NONE, of a Node PLANNED; of either CANCELLED, if AWS called the notice off. n: the claim's Node; NULL: none. */
+char *queue_told_claim_body(const KubeNodeClaim *claim, const Notice *notice, InterruptionPhase phase, const KubeNode *n);
+char *queue_told_node_body(const KubeNode *n, const Notice *notice, InterruptionPhase phase);

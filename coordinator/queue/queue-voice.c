@@ -30,7 +30,7 @@ static const struct {
         [QUEUE_VOICE_CONTINUES] = { "It is Ready, and its group goes on", "The node is Ready, and its group is told to go on", false },
 };
 
-/* ", from TIME on": when what is announced for later is acted upon; NULL: now, or no memory. */
+/* Returns ", at TIME at the earliest": when the coordinator acts upon a change that is far. NULL: now, or out of memory. */
 static char *from_when(const QueueWorkerOptions *o, const Notice *n, QueueVoiceAct act) {
         char text[RFC3339_MAX];
         usec_t due = n ? usec_sub(notice_announced(n), o->config->interruption_before_usec) : 0;

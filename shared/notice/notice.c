@@ -217,33 +217,16 @@ int notice_merge(Notice *known, const Notice *seen, bool *ret_changed) {
 /* -- JSON --------------------------------------------------------------------------------------- */
 
 void notice_to_json(const Notice *n, JsonWriter *w) {
-        char text[RFC3339_MAX];
-
         assert(n && w);
         json_add_string(w, "id", n->id);
         json_add_string(w, "kind", notice_kind_to_string(n->kind));
         json_add_string(w, "source", n->source);
         json_add_string(w, "action", n->action);
-        if (n->not_before_usec > 0) {
-                rfc3339_format(n->not_before_usec, text);
-                json_add_string(w, "notBefore", text);
-        }
-        if (n->announced_usec > 0) {
-                rfc3339_format(n->announced_usec, text);
-                json_add_string(w, "deadline", text);
-        }
-        if (n->said_usec > 0) {
-                rfc3339_format(n->said_usec, text);
-                json_add_string(w, "said", text);
-        }
-        if (n->own_announced_usec > 0) {
-                rfc3339_format(n->own_announced_usec, text);
-                json_add_string(w, "ownDeadline", text);
-        }
-        if (n->until_usec > 0) {
-                rfc3339_format(n->until_usec, text);
-                json_add_string(w, "until", text);
-        }
+        json_add_time(w, "notBefore", n->not_before_usec);
+        json_add_time(w, "deadline", n->announced_usec);
+        json_add_time(w, "said", n->said_usec);
+        json_add_time(w, "ownDeadline", n->own_announced_usec);
+        json_add_time(w, "until", n->until_usec);
         if (n->deadline_usec != USEC_INFINITY)
                 json_add_int64(w, "deadlineUptimeUsec", (int64_t) MIN(n->deadline_usec, (usec_t) UPTIME_MAX_USEC));
         if (n->own_deadline_usec > 0)

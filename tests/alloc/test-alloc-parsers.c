@@ -1078,8 +1078,8 @@ static int queue_told(const KubeObject *o) {
 
         queue_told_of_node((const KubeNode *) o, &queue_notice, INTERRUPTION_DELETE_TERMINATE, FUZZ_NOW, &facts);
         assert_true(facts.on_node.is_told && facts.on_node.is_begun && !facts.is_overruled);
-        r = done_text(queue_told_node_cancel_body((const KubeNode *) o, &queue_notice));
-        return r < 0 ? r : done_text(queue_told_node_body((const KubeNode *) o, &queue_notice));
+        r = done_text(queue_told_node_body((const KubeNode *) o, &queue_notice, INTERRUPTION_CANCELLED));
+        return r < 0 ? r : done_text(queue_told_node_body((const KubeNode *) o, &queue_notice, INTERRUPTION_PLANNED));
 }
 
 static int do_queue_told(void) {

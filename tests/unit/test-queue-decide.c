@@ -12,6 +12,20 @@
 #define MANAGED .is_managed = true, .has_node = true
 #define UNKNOWN_FOR(n) .unknown_usec = MINUTES(n)
 
+/* in_usec: the announced time, from now; USEC_INFINITY: none is said. */
+static void assert_decides(const char *what, EventMessage *m, usec_t in_usec, const QueueFacts *facts, const QueueRules *rules, QueueAct expected) {
+        _cleanup_(notice_freep) Notice *notice = NULL;
+        QueueAct act;
+        int r;
+
+        m->not_before_usec = in_usec == USEC_INFINITY ? 0 : NOW + in_usec;
+        r = event_message_notice(m, "i-1", &notice);
+        assert_true(r == 0 || r == -ENODATA);
+        act = queue_decide(m, notice, facts, rules);
+        if (act != expected)
+                fail_msg("%s: expected %s, saw %s", what, queue_act_to_string(expected), queue_act_to_string(act));
+}
+
 TEST_CASE(test_decide) {
         static const struct {
                 const char *what;
@@ -142,18 +156,10 @@ TEST_CASE(test_decide) {
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 QueueRules rules = rows[i].rules;
                 EventMessage m = { .kind = rows[i].kind, .action = (char *) rows[i].action, .closed = rows[i].closed, .id = (char *) "e" };
-                _cleanup_(notice_freep) Notice *notice = NULL;
-                QueueAct act;
-                int r;
 
                 rules.wall_usec = NOW;
                 rules.before_usec = USEC_PER_HOUR;
-                m.not_before_usec = rows[i].in_usec == USEC_INFINITY ? 0 : NOW + rows[i].in_usec;
-                r = event_message_notice(&m, "i-1", &notice);
-                assert_true(r == 0 || r == -ENODATA);
-                act = queue_decide(&m, notice, &rows[i].facts, &rules);
-                if (act != rows[i].expected)
-                        fail_msg("%s: expected %s, saw %s", rows[i].what, queue_act_to_string(rows[i].expected), queue_act_to_string(act));
+                assert_decides(rows[i].what, &m, rows[i].in_usec, &rows[i].facts, &rules, rows[i].expected);
         }
 }
 
@@ -324,16 +330,8 @@ TEST_CASE(test_kept) {
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 const QueueRules rules = { .deletes = rows[i].deletes, .drains_unmanaged = true, .before_usec = USEC_PER_HOUR, .wall_usec = NOW };
                 EventMessage m = { .kind = rows[i].kind, .action = (char *) rows[i].action, .closed = rows[i].closed, .id = (char *) "e", .sent_usec = NOW };
-                _cleanup_(notice_freep) Notice *notice = NULL;
-                QueueAct act;
-                int r;
 
-                m.not_before_usec = rows[i].in_usec == USEC_INFINITY ? 0 : NOW + rows[i].in_usec;
-                r = event_message_notice(&m, "i-1", &notice);
-                assert_true(r == 0 || r == -ENODATA);
-                act = queue_decide(&m, notice, &rows[i].facts, &rules);
-                if (act != rows[i].expected)
-                        fail_msg("%s: expected %s, saw %s", rows[i].what, queue_act_to_string(rows[i].expected), queue_act_to_string(act));
+                assert_decides(rows[i].what, &m, rows[i].in_usec, &rows[i].facts, &rules, rows[i].expected);
         }
 }
 

@@ -175,23 +175,14 @@ usec_t condition_since(const Condition *old, ConditionStatus status, usec_t wall
                                                                              : wall_now_usec;
 }
 
-static void add_time(JsonWriter *w, const char *key, usec_t wall_usec) {
-        char text[RFC3339_MAX];
-
-        if (wall_usec == 0)
-                return;
-        rfc3339_format(wall_usec, text);
-        json_add_string(w, key, text);
-}
-
 void condition_write(JsonWriter *w, const Condition *c, usec_t heartbeat_usec, int64_t generation) {
         json_open_object(w, NULL);
         json_add_string(w, "type", c->type);
         json_add_string(w, "status", condition_status_to_string(c->status));
         json_add_string(w, "reason", c->reason);
         json_add_string(w, "message", c->message);
-        add_time(w, "lastHeartbeatTime", heartbeat_usec);
-        add_time(w, "lastTransitionTime", c->last_transition_usec);
+        json_add_time(w, "lastHeartbeatTime", heartbeat_usec);
+        json_add_time(w, "lastTransitionTime", c->last_transition_usec);
         if (generation > 0)
                 json_add_int64(w, "observedGeneration", generation);
         json_close_object(w);
