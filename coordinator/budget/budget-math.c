@@ -6,14 +6,6 @@
 
 /* -- nodes ---------------------------------------------------------------------------------------------- */
 
-/* Returns what the node is drained for, or was, since its last boot, as the interruption queue told it. NULL: nothing; what is told may be
- * weeks away. */
-static const Interruption *begun_heard(const KubeNode *n) {
-        const Interruption *i = kube_node_standing_heard(n);
-
-        return i && i->phase != INTERRUPTION_PLANNED ? i : NULL;
-}
-
 static bool is_ending(const Interruption *i) {
         return i && notice_ends_machine(i->notice);
 }
@@ -43,7 +35,7 @@ static bool is_drained_for(const Interruption *i) {
 bool budget_node_is_drained(const KubeNode *n) {
         return kube_node_has_taint(n, TAINT_DISRUPTED, NULL) ||
                (n->unschedulable && object_meta_annotation(&n->object.meta, ANNOTATION_CORDONED_BY_VESPERCTL)) ||
-               is_drained_for(kube_node_standing_interruption(n)) || is_drained_for(begun_heard(n));
+               is_drained_for(kube_node_standing_interruption(n)) || is_drained_for(kube_node_standing_heard(n));
 }
 
 /* Deleted, and the second gate does not hold it: our finalizer is not there, or not any more. */
@@ -56,7 +48,7 @@ bool budget_node_is_available(const KubeNode *n) {
 }
 
 bool budget_node_is_ending(const KubeNode *n) {
-        return is_ending(kube_node_standing_interruption(n)) || is_ending(begun_heard(n));
+        return is_ending(kube_node_standing_interruption(n)) || is_ending(kube_node_standing_heard(n));
 }
 
 bool budget_node_passes(const KubeNode *n) {

@@ -171,9 +171,9 @@ static bool let_go_by_annotation(ReleaseAll *a) {
         for (size_t i = 0; i < a->snapshot.nodes.n_items; i++) {
                 const KubeNode *n = (const KubeNode *) a->snapshot.nodes.items[i];
 
-                if (!object_meta_annotation(&n->object.meta, ANNOTATION_HEARD) || n->object.meta.deletion_usec > 0 || kube_node_is_unmanaged(n))
+                if (!(object_meta_annotation(&n->object.meta, ANNOTATION_HEARD) || object_meta_annotation(&n->object.meta, ANNOTATION_ANNOUNCED)) || n->object.meta.deletion_usec > 0 || kube_node_is_unmanaged(n))
                         continue;
-                printf("Node %s is drained for what the interruption queue announced: annotating it " ANNOTATION_UNMANAGED ", so that this stops.\n",
+                printf("The interruption queue announced something for Node %s: annotating it " ANNOTATION_UNMANAGED ", so that vesper does nothing for that.\n",
                        n->object.meta.name);
                 patch(a, &kube_node_kind, n->object.meta.name, body);
                 return true;
@@ -256,7 +256,7 @@ static bool strip_a_node(ReleaseAll *a) {
         for (size_t i = 0; i < a->snapshot.nodes.n_items; i++) {
                 const KubeNode *n = (const KubeNode *) a->snapshot.nodes.items[i];
                 _cleanup_free_ char *body = NULL;
-                int r = termination_release_patch(n, &body);
+                int r = termination_release_patch(n, NULL, &body);
 
                 if (r == 0 || (is_held_by_us(n) && !a->ctl->options->without_coordinator))
                         continue;
@@ -350,7 +350,7 @@ static size_t count_nodes_left(const CtlSnapshot *s) {
         for (size_t i = 0; i < s->nodes.n_items; i++) {
                 _cleanup_free_ char *body = NULL;
 
-                left += termination_release_patch((const KubeNode *) s->nodes.items[i], &body) != 0;
+                left += termination_release_patch((const KubeNode *) s->nodes.items[i], NULL, &body) != 0;
         }
         return left;
 }

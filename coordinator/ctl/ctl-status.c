@@ -300,8 +300,7 @@ static int add_row(StatusRows *r, const KubeNode *n, const KubeNodeClaim *c) {
         describe_blocked(row, n);
         if (n->interruption || n->interruption_is_unreadable)
                 k = describe_interruption(row, n->interruption, "agent");
-        if (k < 0 || (row->phase && !streq(row->phase, "Adopted")) || !object_meta_annotation(&n->object.meta, ANNOTATION_HEARD) ||
-            (row->phase && n->heard && n->heard->phase == INTERRUPTION_PLANNED))
+        if (k < 0 || (row->phase && !streq(row->phase, "Adopted")) || !object_meta_annotation(&n->object.meta, ANNOTATION_HEARD))
                 return k;
         k = describe_heard(row, n);
         return k < 0 ? k : describe_interruption(row, n->heard, "queue");

@@ -15,10 +15,8 @@ typedef struct Explain {
         const KubeNodePool *pool;    /* of the claim, or that selects it; NULL: none */
         const KubeNodePool *other;   /* that selects it, too; NULL: none */
         const Interruption *interruption; /* the agent's, if it stands; NULL: none */
-        const Interruption *heard;   /* what the interruption queue announced, and stands on the Node; NULL: nothing */
-        const Interruption *announced; /* what it announced, and nothing is done about yet; NULL: nothing */
-        bool is_heard;               /* the node is drained for `heard`, or was */
-        bool is_heard_overruled;     /* ... or it is not, as a person has opened it, and that time is still to come */
+        const Interruption *heard;   /* the drain for what the interruption queue announced; NULL: there is none */
+        AnnouncedList announced;     /* all that it announced; the items are borrowed */
         NodeDeadline deadline;
         DrainRules rules;
         const Condition *blocked;    /* TerminationBlocked, where it is True */

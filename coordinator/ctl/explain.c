@@ -143,16 +143,24 @@ static void explain_unmanaged(Explain *x) {
         explain_cause_advise(x->causes, c, "A NodePool that selects it adopts it then.");
 }
 
-/* A person has opened it, and its machine may end all the same. */
-static void explain_overruled(Explain *x, ExplainCause *c) {
-        _cleanup_free_ char *announced = heard_announced_text(x->heard->notice);
+/* A person has opened it, and its machine may end all the same. NULL: none is to come. */
+static const Notice *overruled(const Explain *x) {
+        for (size_t i = 0; i < x->announced.n_items; i++)
+                if (x->announced.items[i].state == ANNOUNCED_OVERRULED && notice_announced(x->announced.items[i].notice) > x->f->now_usec)
+                        return x->announced.items[i].notice;
+        return NULL;
+}
+
+static void explain_overruled(Explain *x) {
+        _cleanup_free_ char *announced = heard_announced_text(overruled(x));
+        ExplainCause *c = explain_add_for_node(x, false, "InterruptionOverruled", 0);
 
         if (!announced) {
                 x->causes->failed = true;
                 return;
         }
         explain_cause_say(x->causes, c,
-                          "The interruption queue announced %s. Somebody opened the node, so this is not acted upon: the machine may end under its pods.",
+                          "The interruption queue announced %s. Somebody opened the node, so vesper does not act upon that: the machine may go under its pods.",
                           announced);
         explain_cause_set_command(x->causes, c, "vesperctl drain %s", x->f->node_name);
         explain_cause_advise(x->causes, c, "It cordons the node and evicts its pods, as their PodDisruptionBudgets allow; the machine is left to its cloud.");
@@ -165,7 +173,7 @@ static void explain_not_selected(Explain *x) {
         say_in_service(x, c);
         explain_cause_say(x->causes, c,
                           !x->f->knows_pools ? "Which NodePool manages it is not known."
-                          : x->is_heard ? "No NodePool selects it."
+                          : x->heard ? "No NodePool selects it."
                                         : "No NodePool selects it, so vesper does nothing about it.");
         for (size_t i = 0; i < x->f->pools.n_items; i++) {
                 const KubeNodePool *p = (const KubeNodePool *) x->f->pools.items[i];
@@ -175,9 +183,7 @@ static void explain_not_selected(Explain *x) {
                                           p->object.meta.name, p->object.invalid ?: "its selector is empty");
         }
         explain_cause_count(c, "nodePools", (int64_t) x->f->pools.n_items);
-        if (x->is_heard_overruled)
-                explain_overruled(x, c);
-        else if (x->f->knows_pools)
+        if (x->f->knows_pools)
                 explain_cause_advise(x->causes, c,
                                      "'kubectl get nodepools.vesper.sh -o wide' shows what they select, 'kubectl get node %s --show-labels' what it has.",
                                      x->f->node_name);
@@ -205,7 +211,7 @@ static void say_interruption(Explain *x, ExplainCause *c, const char *who, const
 }
 
 /* What its notice comes to when nobody does anything. */
-static const char *heard_end(const Notice *notice) {
+static const char *heard_comes_to(const Notice *notice) {
         return notice->kind == NOTICE_SCALE_IN && notice_announced(notice) == USEC_INFINITY
                        ? "It stays cordoned until it is gone, its machine has booted anew, or a person opens it."
                        : "It is opened again when its machine has booted anew, or has outlived by ten minutes what was announced.";
@@ -248,7 +254,7 @@ static void explain_heard(Explain *x) {
                 explain_cause_say(x->causes, c, "The machine may be gone from %s on%s.", when,
                                   drained ? "" : "; pods whose grace ends later are deleted before it, their PodDisruptionBudgets not asked");
         }
-        explain_cause_say(x->causes, c, "Its machine is left to its cloud. %s", heard_end(i->notice));
+        explain_cause_say(x->causes, c, "Its machine is left to its cloud. %s", heard_comes_to(i->notice));
         explain_cause_set_command(x->causes, c, "vesperctl undrain %s", x->f->node_name);
         explain_cause_advise(x->causes, c, "That opens the node. This notice is then ignored; a later one is acted upon.");
 }
@@ -256,14 +262,15 @@ static void explain_heard(Explain *x) {
 /* Nothing is done for it yet. */
 static void explain_announced(Explain *x) {
         const Condition *k = kube_node_condition(x->node, CONDITION_MAINTENANCE_PLANNED);
-        _cleanup_free_ char *announced = heard_announced_text(x->announced->notice);
-        ExplainCause *c = explain_add_for_node(x, false, "Announced", condition_is_of_coordinator(k) ? k->last_transition_usec : 0);
+        _cleanup_free_ char *announced = heard_all_announced_text(&x->announced, x->heard ? x->heard->notice : NULL);
+        ExplainCause *c;
 
-        if (!announced) {
-                x->causes->failed = true;
+        x->causes->failed = x->causes->failed || !announced;
+        if (isempty(announced))
                 return;
-        }
-        explain_cause_say(x->causes, c, "The interruption queue announced %s. The coordinator acts upon that when it comes near.", announced);
+        c = explain_add_for_node(x, false, "Announced", condition_is_of_coordinator(k) ? k->last_transition_usec : 0);
+        explain_cause_say(x->causes, c, "The interruption queue announced %s. The coordinator acts upon that when it comes near ([Interruption] BeforeSec=).",
+                          announced);
         explain_cause_set_command(x->causes, c, "vesperctl drain %s", x->f->node_name);
         explain_cause_advise(x->causes, c, "That drains the node now.");
 }
@@ -467,7 +474,7 @@ static void explain_deadline(Explain *x) {
 
 /* Of no pool, and the coordinator drains it all the same. */
 static bool is_drained_for_queue(const Explain *x) {
-        return x->is_heard && !interruption_has_drained(x->heard);
+        return x->heard && !interruption_has_drained(x->heard);
 }
 
 static void explain_drain(Explain *x) {
@@ -532,11 +539,12 @@ static void explain_node(Explain *x) {
         } else if (is_deleted(x) || (x->interruption && interruption_is_draining(x->interruption)))
                 explain_removal(x);
         else {
+                if (overruled(x))
+                        explain_overruled(x);
                 explain_service(x);
-                if (x->is_heard)
+                if (x->heard)
                         explain_heard(x);
-                if (x->announced)
-                        explain_announced(x);
+                explain_announced(x);
                 explain_reboot(x);
                 explain_prospects(x);
         }
@@ -566,30 +574,21 @@ static void explain_orphan(Explain *x) {
                              "The coordinator asks the cloud about it: the claim goes when the machine is gone, or its kubelet has made the Node anew.");
 }
 
-/* Its machine has not booted anew since, nor is the announced time over, where there is one. */
-static bool still_stands(const Explain *x) {
-        return !kube_node_has_booted_since(x->node, x->heard) && notice_announced(x->heard->notice) > x->f->now_usec;
-}
-
 static void read_node(Explain *x) {
         const KubeNode *n = x->node;
         bool ignores;
 
         x->interruption = kube_node_standing_interruption(n);
-        if (x->claim ? x->claim->object.meta.deletion_usec == 0 : !is_ours(x) && !x->pool && !kube_node_is_unmanaged(n))
+        if (x->claim ? x->claim->object.meta.deletion_usec == 0 : !is_ours(x) && !x->pool && !kube_node_is_unmanaged(n)) {
                 x->heard = n->heard;
-        x->is_heard = x->heard && !interruption_is_over(x->heard) && x->heard->phase != INTERRUPTION_PLANNED;
-        if (x->claim && x->claim->object.meta.deletion_usec == 0 && !x->is_heard && x->claim->heard && !interruption_is_over(x->claim->heard))
-                x->announced = x->claim->heard;
-        if (!x->announced && x->heard && x->heard->phase == INTERRUPTION_PLANNED)
-                x->announced = x->heard;
-        x->is_heard_overruled = x->heard && interruption_is_overruled(x->heard) && still_stands(x);
-        if (x->is_heard) {
+                x->announced = x->claim ? x->claim->announced : n->announced;
+        }
+        if (x->heard) {
                 x->deadline.is_heard = true;
                 x->deadline.heard_usec = notice_announced(x->heard->notice);
         }
         (void) node_deadline_update(&x->deadline, n, x->claim, x->f->now_usec);
-        ignores = x->is_heard || (x->interruption && !notice_waits_for_protected(x->interruption->notice));
+        ignores = x->heard || (x->interruption && !notice_waits_for_protected(x->interruption->notice));
         x->rules = node_deadline_rules(&x->deadline, n, ignores ? PROTECTED_IGNORE : PROTECTED_WAIT);
         x->blocked = kube_node_condition(n, CONDITION_TERMINATION_BLOCKED);
         if (x->blocked && x->blocked->status != CONDITION_TRUE)

@@ -88,7 +88,7 @@ static bool is_held(const KubeNode *n) {
         return object_meta_has_finalizer(&n->object.meta, FINALIZER_TERMINATION) ||
                object_meta_annotation(&n->object.meta, ANNOTATION_CORDONED_BY_COORDINATOR) ||
                object_meta_annotation(&n->object.meta, ANNOTATION_OUT_OF_SERVICE) ||
-               object_meta_annotation(&n->object.meta, ANNOTATION_HEARD) ||
+               object_meta_annotation(&n->object.meta, ANNOTATION_HEARD) || object_meta_annotation(&n->object.meta, ANNOTATION_ANNOUNCED) ||
                kube_node_has_taint(n, TAINT_DISRUPTED, NULL);
 }
 

@@ -88,11 +88,6 @@ static void note_conflict(QueueErrand *e) {
         q->o->view_is_old(e->on_node ? &kube_node_kind : &kube_node_claim_kind, q->o->userdata);
 }
 
-/* Another notice is moved out of the way; then this one is decided anew. */
-static bool is_first_half(QueueAct act) {
-        return act == QUEUE_MAKE_ROOM || act == QUEUE_SWAP;
-}
-
 static void on_written(const KubeReply *reply, void *userdata) {
         QueueErrand *e = userdata;
         QueueErrands *q = e->shared;
@@ -101,9 +96,7 @@ static void on_written(const KubeReply *reply, void *userdata) {
         /* Somebody may take the annotation off again, so that only the view says whether it is there. */
         if (uid)
                 queue_memory_end_write(q->memory, uid);
-        if (!reply->error && is_first_half(e->act))
-                e->state = QUEUE_ERRAND_OPEN;
-        else if (!reply->error) {
+        if (!reply->error) {
                 if (e->event->kind == EVENT_MESSAGE_ASG_TERMINATE)
                         errand_hold(e);
                 else
@@ -129,92 +122,26 @@ static void on_written(const KubeReply *reply, void *userdata) {
         e->shared->answered(e->message); /* may end the errand */
 }
 
-/* Returns the notice that the claim or Node carries already, if it counts (QueueTold.is_told). NULL: none. Borrowed. */
-static const Notice *told_there(const QueueErrand *e, const QueueFound *found) {
-        const Interruption *i = e->on_node ? found->node->heard : found->claim->heard;
+static QueueVoiceAct voice_of(const QueueErrand *e, const QueueFacts *facts) {
+        const Announced *same = announced_list_find(facts->announced, e->notice->id);
 
-        return e->is_told && i ? i->notice : NULL;
-}
-
-/* Returns true if the message's notice replaces the one that is there: because it ends the machine for good and the other one does not, or
- * not now; or because the other one is a hibernation, which has no time to which the record could go back, and this one is still to come. */
-static bool takes_place(const QueueErrand *e, const Notice *told) {
-        const Notice *seen = e->notice;
-
-        if (!told || streq(told->id, seen->id))
-                return true;
-        /* A claim is deleted for either: what comes first may be called off, and the other is not forgotten. */
-        if (interruption_delete_counts((InterruptionDelete) e->shared->o->config->interruption_delete, told) &&
-            notice_announced(told) != USEC_INFINITY && !notice_is_now(seen))
-                return false;
-        if (notice_announced(told) == USEC_INFINITY && !notice_ends_for_good(told) && !notice_is_now(seen))
-                return true;
-        return notice_ends_for_good(seen) && (!notice_ends_for_good(told) || (notice_is_now(seen) && !notice_is_now(told)));
-}
-
-/* A machine is not ended earlier for what it comes back from. */
-static bool is_end_before(const QueueErrand *e, const Notice *n, const Notice *told) {
-        InterruptionDelete d = (InterruptionDelete) e->shared->o->config->interruption_delete;
-
-        return !e->on_node && n->kind == NOTICE_MAINTENANCE && interruption_delete_counts(d, n) &&
-               (!interruption_delete_counts(d, told) || !interruption_delete_counts(d, e->notice));
-}
-
-/* Of two notices one stands, with the earlier of their times; and what was to be now still is. A
- * message about the one that stands says what is new of it; the time of another that came nearer stays. */
-static int merge_told(const QueueErrand *e, const Notice *told, Notice **ret) {
-        const Notice *seen = e->notice;
-        usec_t wall = loop_wall(e->shared->o->env->loop), soon = usec_add(wall, e->shared->o->config->interruption_before_usec);
-        bool is_same = told && streq(told->id, seen->id), is_now = notice_is_now(seen) || (told && !is_same && notice_is_now(told));
-        usec_t nearer = told ? MIN(notice_announced(told), notice_announced(seen)) : USEC_INFINITY;
-        int r = notice_copy(takes_place(e, told) ? seen : told, ret);
-
-        if (r < 0 || !told || (is_same && told->own_announced_usec == 0))
-                return r;
-        /* A claim that is deleted now has its end by then. A Node that is drained now, and opened when that is outlived, does not wait for it. */
-        if ((!e->on_node || notice_announced(*ret) != USEC_INFINITY || nearer <= soon) && !is_end_before(e, *ret, told))
-                notice_bring_nearer(*ret, nearer);
-        if (is_now && !notice_is_now(*ret))
-                (*ret)->not_before_usec = MIN(wall, (*ret)->announced_usec - 1);
-        return 0;
-}
-
-/* Returns the patch that the decided act calls for. NULL: out of memory. */
-static char *body_to_write(const QueueErrand *e, const QueueFound *found) {
-        _cleanup_(notice_freep) Notice *n = NULL;
-
-        if (e->act == QUEUE_TAKE_BACK)
-                return queue_told_claim_body(found->claim, e->notice, INTERRUPTION_CANCELLED, found->node);
-        if (e->act == QUEUE_CANCEL_NODE)
-                return queue_told_node_body(found->node, e->notice, INTERRUPTION_CANCELLED);
-        if (e->act == QUEUE_MAKE_ROOM)
-                return queue_told_node_body(found->node, found->claim->heard->notice, INTERRUPTION_PLANNED);
-        if (e->act == QUEUE_SWAP)
-                return queue_told_claim_body(found->claim, found->node->heard->notice, INTERRUPTION_PHASE_NONE, found->node);
-        if (merge_told(e, told_there(e, found), &n) < 0)
-                return NULL;
-        return e->on_node ? queue_told_node_body(found->node, n, INTERRUPTION_PLANNED)
-                          : queue_told_claim_body(found->claim, n, INTERRUPTION_PHASE_NONE, found->node);
-}
-
-static QueueVoiceAct voice_of(const QueueErrand *e) {
-        if (e->act == QUEUE_TAKE_BACK || e->act == QUEUE_CANCEL_NODE)
-                return QUEUE_VOICE_CALLS_OFF;
-        if (e->act == QUEUE_WRITE_NODE && !e->is_managed)
+        if (e->event->closed)
+                return same && !facts->is_going ? QUEUE_VOICE_CALLS_OFF : QUEUE_VOICE_CALLED_OFF_ELSE;
+        if (!facts->is_managed)
                 return QUEUE_VOICE_DRAINS;
-        return e->deletes ? QUEUE_VOICE_DELETES : QUEUE_VOICE_DRAINS_MANAGED;
+        return interruption_delete_counts((InterruptionDelete) e->shared->o->config->interruption_delete, e->notice) ? QUEUE_VOICE_DELETES
+                                                                                                                      : QUEUE_VOICE_DRAINS_MANAGED;
 }
 
-static int errand_write(QueueErrand *e, const QueueFound *found) {
+static int errand_write(QueueErrand *e, const QueueFound *found, const QueueFacts *facts) {
         QueueErrands *q = e->shared;
-        bool on_node = e->act == QUEUE_WRITE_NODE || e->act == QUEUE_CANCEL_NODE || e->act == QUEUE_MAKE_ROOM;
-        const KubeObject *o = on_node ? &found->node->object : &found->claim->object;
+        const KubeObject *o = facts->is_managed ? &found->claim->object : &found->node->object;
         const KubeTarget target = { .kind = o->kind, .name = o->meta.name };
         const KubeCallOptions options = { .guard = q->o->guard, .object_unread = true };
         _cleanup_free_ char *body = NULL;
         int r;
 
-        e->on_node = on_node;
+        e->on_node = !facts->is_managed;
         r = free_and_strdup(&e->object_uid, o->meta.uid);
         if (r >= 0)
                 r = queue_memory_begin_write(q->memory, o->meta.uid);
@@ -224,15 +151,15 @@ static int errand_write(QueueErrand *e, const QueueFound *found) {
                 e->state = QUEUE_ERRAND_SHARED;
                 return 0;
         }
-        body = body_to_write(e, found);
+        body = queue_told_body(o, facts->announced, e->notice, e->event->closed, found->node);
         r = body ? kube_patch(q->o->client, &target, KUBE_PATCH_MERGE, body, &options, on_written, e, &e->write) : -ENOMEM;
         if (r < 0) {
                 queue_memory_end_write(q->memory, o->meta.uid);
                 return r;
         }
         e->state = QUEUE_ERRAND_SENT;
-        if (found->node && e->backoff.failures == 0 && !is_first_half(e->act))
-                queue_voice_node(q->o, &SAID(e), found->node, voice_of(e));
+        if (found->node && e->backoff.failures == 0)
+                queue_voice_node(q->o, &SAID(e), found->node, voice_of(e, facts));
         return 0;
 }
 
@@ -352,7 +279,7 @@ static void errand_tell(const QueueErrand *e, const KubeNode *n, QueueVoiceAct a
                 queue_voice_node(e->shared->o, &SAID(e), n, act);
 }
 
-static int errand_act(QueueErrand *e, const QueueFound *found) {
+static int errand_act(QueueErrand *e, const QueueFound *found, const QueueFacts *facts) {
         QueueErrands *q = e->shared;
 
         switch (e->act) {
@@ -369,12 +296,7 @@ static int errand_act(QueueErrand *e, const QueueFound *found) {
                 q->o->look(found->node->object.meta.name, q->o->userdata);
                 break;
         case QUEUE_WRITE:
-        case QUEUE_WRITE_NODE:
-        case QUEUE_MAKE_ROOM:
-        case QUEUE_SWAP:
-        case QUEUE_TAKE_BACK:
-        case QUEUE_CANCEL_NODE:
-                return errand_write(e, found);
+                return errand_write(e, found, facts);
         case QUEUE_BEAT:
                 return errand_beat(e);
         case QUEUE_CONTINUE:
@@ -411,14 +333,11 @@ void queue_errand_step(QueueErrand *e) {
                 return;
         rules = queue_rules_now(q->o);
         found = queue_find(q->o->view, e->instance);
-        r = queue_facts_gather(q->o, q->memory, e->instance, e->notice, &found, &facts);
+        r = queue_facts_gather(q->o, q->memory, e->instance, &found, &facts);
         if (r >= 0) {
                 facts.is_held = e->is_held;
                 e->act = queue_decide(e->event, e->notice, &facts, &rules);
-                e->is_told = (e->act == QUEUE_WRITE_NODE ? facts.on_node.is_told : facts.told.is_told) && !facts.told.is_on_node;
-                e->is_managed = facts.is_managed;
-                e->deletes = e->notice && interruption_delete_counts(rules.deletes, e->notice);
-                r = errand_act(e, &found);
+                r = errand_act(e, &found, &facts);
         }
         if (r < 0) {
                 log_warning_errno(q->o->env->log, r,

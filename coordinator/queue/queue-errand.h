@@ -59,8 +59,6 @@ typedef struct QueueErrand {
         QueueAct act; /* as decided last */
         char *object_uid; /* of the NodeClaim or Node that is written on; NULL: of none now */
         bool on_node;     /* it is the Node */
-        bool is_told;     /* something stood there that counts, as of the last decision */
-        bool is_managed, deletes; /* likewise: it has a claim; one is deleted for such a notice */
         KubeCall *write;
         CloudCall *ask;
         HookCall *hook;

@@ -70,29 +70,19 @@ static bool is_drainable(const QueueWorkerOptions *o, const KubeNode *n) {
                !object_meta_has_finalizer(&n->object.meta, FINALIZER_TERMINATION);
 }
 
-int queue_facts_gather(const QueueWorkerOptions *o, QueueMemory *memory, const char *instance, const Notice *notice,
-                       const QueueFound *found, QueueFacts *ret) {
-        InterruptionDelete deletes = (InterruptionDelete) o->config->interruption_delete;
-        usec_t wall = loop_wall(o->env->loop);
+int queue_facts_gather(const QueueWorkerOptions *o, QueueMemory *memory, const char *instance, const QueueFound *found, QueueFacts *ret) {
         bool is_refused = found->node && is_not_taken(found->claim);
         const KubeNodeClaim *claim = is_refused ? NULL : found->claim;
+        const KubeNode *free = claim ? NULL : found->node;
 
         *ret = (QueueFacts){ .is_managed = claim,
                              .has_node = found->node,
                              .is_ready = found->node && kube_node_is_ready(found->node),
-                             .is_drained = claim && is_drained(claim),
-                             .ready_since_usec = found->node ? ready_since(found->node) : 0,
-                             .told.usec = USEC_INFINITY,
-                             .on_node.usec = USEC_INFINITY };
-        if (found->node && (claim || drains_unmanaged(o)))
-                queue_told_of_node(found->node, notice, deletes, wall, ret);
-        if (claim)
-                queue_told_of_claim(claim, found->node, notice, deletes, wall, ret);
-        else if (found->node && drains_unmanaged(o)) {
-                ret->is_drainable = is_drainable(o, found->node);
-                ret->told = ret->on_node;
-                ret->is_drained = found->node->heard && ret->told.is_told && interruption_has_drained(found->node->heard);
-        }
+                             .is_drainable = free && drains_unmanaged(o) && is_drainable(o, free),
+                             .is_drained = claim ? is_drained(claim) : free && kube_node_standing_heard(free) && interruption_has_drained(free->heard),
+                             .is_going = claim && claim->object.meta.deletion_usec > 0,
+                             .announced = claim ? &claim->announced : free ? &free->announced : NULL,
+                             .ready_since_usec = found->node ? ready_since(found->node) : 0 };
         if (claim || (found->node && !is_refused && !is_between(o, found->node)))
                 queue_memory_forget_unknown(memory, instance);
         else {

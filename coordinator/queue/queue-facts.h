@@ -3,7 +3,7 @@
 
 /*
  * What a leader knows of an instance that a message of the interruption queue names, for queue-decide.h: its Node and its
- * NodeClaim in view, what stands on them (queue-told.h), and what lies in memory beside that (queue-memory.h), where it also
+ * NodeClaim in view, what stands on them (announced.h), and what lies in memory beside that (queue-memory.h), where it also
  * notes since when nobody knows the instance. Asks nobody.
  */
 
@@ -20,8 +20,7 @@ typedef struct QueueFound {
 /* Of EC2's. provider_id: NULL is nobody's. Pure. */
 bool queue_is_of_instance(const char *provider_id, const char *instance);
 QueueFound queue_find(const ClusterView *view, const char *instance);
-/* All but is_held, which is the message's. notice: what the message says of the instance; NULL: none. -ENOMEM. */
-int queue_facts_gather(const QueueWorkerOptions *o, QueueMemory *memory, const char *instance, const Notice *notice,
-                       const QueueFound *found, QueueFacts *ret);
+/* All but is_held, which is the message's. -ENOMEM. */
+int queue_facts_gather(const QueueWorkerOptions *o, QueueMemory *memory, const char *instance, const QueueFound *found, QueueFacts *ret);
 /* As the configuration has them now. */
 QueueRules queue_rules_now(const QueueWorkerOptions *o);

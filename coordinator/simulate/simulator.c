@@ -239,10 +239,8 @@ int simulator_name_node(Simulator *s, uint32_t number, const char *name) {
 
 /* Returns true if the node's pods go, whoever evicts them, and no others should come. An interruption that cannot be read counts. */
 static bool is_leaving(const KubeNode *n) {
-        const Interruption *heard = kube_node_standing_heard(n);
-
         return n->object.meta.deletion_usec > 0 || n->interruption_is_unreadable || kube_node_standing_interruption(n) ||
-               (heard && heard->phase != INTERRUPTION_PLANNED);
+               kube_node_standing_heard(n);
 }
 
 static int load_nodes(Simulator *s) {

@@ -5,6 +5,7 @@
 #include "claim-status.h"
 #include "coordinator-metrics.h"
 #include "hashmap.h"
+#include "heard-rule.h"
 #include "identity-proofs.h"
 #include "interruption.h"
 #include "log-catalog.h"
@@ -345,10 +346,6 @@ static void delete_if_terminable(Adoption *a, const KubeNode *n, const KubeNodeP
                          n->object.meta.name);
 }
 
-static bool interruption_counts(const Adoption *a, const Interruption *i) {
-        return !interruption_is_over(i) && interruption_delete_counts((InterruptionDelete) a->context->config->interruption_delete, i->notice);
-}
-
 /* Wall clock: from when on its claim is to be deleted for this, before_usec ahead of it at the earliest. T is to be the notice's time: a
  * shorter terminationGracePeriod must not begin so early that it takes from what the notice leaves. */
 static usec_t due_by_notice(const Notice *notice, const KubeNodeClaim *claim, usec_t before_usec) {
@@ -357,22 +354,23 @@ static usec_t due_by_notice(const Notice *notice, const KubeNodeClaim *claim, us
         return end == USEC_INFINITY || ahead == USEC_INFINITY ? 0 : usec_sub(end, ahead);
 }
 
-/* The same, by what its agent saw and what the queue told; USEC_INFINITY: not for that. What the queue told of as now, a hook
- * of a group, waits for no time that something else has told. A person who has opened the node again, in spite of its agent, has
- * answered the queue as well. */
+/* The same, by what its agent saw and what the queue told; USEC_INFINITY: not for that. A person who has opened the node again, in spite
+ * of its agent, has answered the queue's notice of the same end as well. */
 static usec_t interruption_due(const Adoption *a, const KubeNode *n, const KubeNodeClaim *claim) {
-        const Interruption *seen = kube_node_interruption(n), *heard = claim->heard;
+        const CoordinatorConfig *config = a->context->config;
+        InterruptionDelete deletes = (InterruptionDelete) config->interruption_delete;
+        const Interruption *seen = kube_node_interruption(n);
         usec_t due = USEC_INFINITY;
 
-        if (seen && interruption_counts(a, seen))
+        if (seen && !interruption_is_over(seen) && interruption_delete_counts(deletes, seen->notice))
                 due = due_by_notice(seen->notice, claim, USEC_INFINITY); /* its agent has waited as [Policy] says */
-        if (heard && interruption_counts(a, heard) && !(seen && interruption_is_overruled(seen)) &&
-            !(n->heard && interruption_is_over(n->heard) && streq(n->heard->notice->id, heard->notice->id)))
-                due = MIN(due, notice_is_now(heard->notice)
-                                       ? 0
-                                       : due_by_notice(heard->notice, claim,
-                                                       heard->notice->kind == NOTICE_MAINTENANCE ? a->context->config->interruption_before_usec
-                                                                                                 : USEC_INFINITY));
+        for (size_t i = 0; i < claim->announced.n_items; i++) {
+                const Announced *told = claim->announced.items + i;
+                usec_t before = told->notice->kind == NOTICE_MAINTENANCE ? config->interruption_before_usec : USEC_INFINITY;
+
+                if (told->state == ANNOUNCED_STANDS && interruption_delete_counts(deletes, told->notice) && !heard_is_agent_overruled(seen, told->notice))
+                        due = MIN(due, due_by_notice(told->notice, claim, before));
+        }
         return due;
 }
 

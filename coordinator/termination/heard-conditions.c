@@ -5,7 +5,8 @@
 #include "pod-names.h"
 #include "string-util.h"
 
-#define HELD_TOLD_MAX 3u /* pods that a condition names */
+#define HELD_TOLD_MAX 3u      /* pods that a condition names */
+#define ANNOUNCED_TOLD_MAX 3u /* and notices */
 
 /* What stands before its figures, and before those pods. */
 #define FIGURES "; "
@@ -47,7 +48,7 @@ static const struct {
         [HEARD_SAY_OVERRULED] = { { ENDS, ENDS, ENDS, ENDS },
                                   "stopped draining this node: somebody made it schedulable; what was announced is not acted upon again" },
         [HEARD_SAY_OVER] = { { ENDS, ENDS, ENDS, ENDS },
-                             "drains this node no more: it has outlived what the interruption queue announced, or that was called off, or it is not to be drained for it any more" },
+                             "drains this node no more" },
         [HEARD_SAY_AGENTS] = { { ENDS, KEEPS, KEEPS, KEEPS }, "leaves this node to its agent, which drains it" },
 };
 
@@ -88,23 +89,59 @@ char *heard_announced_text(const Notice *notice) {
                     isempty(notice->action) ? "" : ", ", strempty(notice->action), *when ? " by " : "", when);
 }
 
+char *heard_all_announced_text(const AnnouncedList *l, const Notice *except) {
+        _cleanup_strbuf_ StrBuf text = {};
+        unsigned n = 0;
+
+        for (size_t i = 0; i < l->n_items && n < ANNOUNCED_TOLD_MAX; i++) {
+                const Notice *notice = l->items[i].notice;
+                _cleanup_free_ char *one = NULL;
+
+                if (l->items[i].state != ANNOUNCED_STANDS || (except && streq(except->id, notice->id)))
+                        continue;
+                one = heard_announced_text(notice);
+                strbuf_addf(&text, "%s%s", n++ > 0 ? ", and then " : "", strempty(one));
+                text.failed = text.failed || !one;
+        }
+        return strbuf_steal(&text);
+}
+
+const char *heard_end_text(HeardEnd e) {
+        static const char *const texts[_HEARD_END_MAX] = {
+                [HEARD_OUTLIVED] = "it has outlived by ten minutes what the interruption queue announced",
+                [HEARD_BOOTED] = "its machine has booted anew since the interruption queue announced that",
+                [HEARD_CALLED_OFF] = "AWS called off what the interruption queue announced, or says that it is over",
+                [HEARD_OVERRULED] = "somebody made it schedulable, and vesper does not act again on what the interruption queue announced",
+                [HEARD_MOVED] = "what the interruption queue announced comes later now",
+                [HEARD_NOT_ANY_MORE] = "[Interruption] Delete=, [Queue] Unmanaged= or its annotation " ANNOTATION_UNMANAGED " says that it is not drained for what the "
+                                       "interruption queue announced",
+        };
+
+        return texts[e];
+}
+
 /* Only DrainInProgress and Drained tell figures: the others change with what is said alone. */
 static char *message_of(HeardSay say, size_t type, const HeardWords *words) {
         bool ends = say == HEARD_SAY_OVER || say == HEARD_SAY_OVERRULED || say == HEARD_SAY_AGENTS;
         const char *how_far = type == DRAIN || type == DRAINED ? words->how_far : NULL;
-        bool tells_notice = words->notice && !ends;
-        _cleanup_free_ char *announced = tells_notice ? heard_announced_text(words->notice) : NULL;
+        _cleanup_free_ char *announced = ends ? strdup("") : heard_all_announced_text(words->announced, NULL);
 
-        if (tells_notice && !announced)
+        if (!announced)
                 return NULL;
-        return strf("vesper-coordinator %s%s%s%s%s", rows[say].text, announced ? ": the interruption queue announced " : "", strempty(announced),
+        if (say == HEARD_SAY_OVER && words->why)
+                return strf("vesper-coordinator %s: %s", rows[say].text, words->why);
+        return strf("vesper-coordinator %s%s%s%s%s", rows[say].text, isempty(announced) ? "" : ": the interruption queue announced ", announced,
                     isempty(how_far) ? "" : FIGURES, strempty(how_far));
 }
 
 static const char *reason_of(size_t type, const HeardWords *words) {
-        return condition_tells_cause(types[type]) && words->notice && words->notice->kind == NOTICE_MAINTENANCE
-                       ? CONDITION_REASON_WINDOW
-                       : CONDITION_REASON_COORDINATOR;
+        const AnnouncedList *l = words->announced;
+        size_t i = 0;
+
+        while (i < l->n_items && l->items[i].state != ANNOUNCED_STANDS)
+                i++;
+        return condition_tells_cause(types[type]) && i < l->n_items && l->items[i].notice->kind == NOTICE_MAINTENANCE ? CONDITION_REASON_WINDOW
+                                                                                                                     : CONDITION_REASON_COORDINATOR;
 }
 
 /* A leader that comes later knows no figures of the drain: what stands there is the better text. */

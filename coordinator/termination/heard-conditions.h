@@ -21,9 +21,8 @@
  * is True and somebody else's.
  */
 
-#include "kube-kinds.h"
+#include "heard-rule.h"
 #include "node-drain.h"
-#include "notice.h"
 
 typedef enum HeardSay {
         HEARD_SAY_NOTHING, /* all stays as it is: the node's removal says it */
@@ -52,8 +51,9 @@ bool heard_condition_is_free(const KubeNode *n, const char *type);
 bool heard_conditions_stand(const KubeNode *n);
 
 typedef struct HeardWords {
-        const Notice *notice; /* what was announced; NULL: it stands nowhere any more (OVER) */
-        const char *how_far;  /* of DRAINING, DRAINED, EXPIRED: who is left, or how it went; NULL: not known */
+        const AnnouncedList *announced; /* what stands of it is said; empty: nothing (OVER) */
+        const char *why;                /* of OVER: heard_end_text(); NULL: not known to this leader */
+        const char *how_far;            /* of DRAINING, DRAINED, EXPIRED: who is left, or how it went; NULL: not known */
 } HeardWords;
 
 /* What one type is to say; said: what it says by now (NULL: nothing), of the coordinator's own last word if there is one.
@@ -63,6 +63,10 @@ const char *heard_condition_type(size_t i); /* of HEARD_CONDITIONS; static */
 
 /* "the end of its machine (spot, terminate) by 2026-11-27T08:00:00Z". NULL on ENOMEM; free it. */
 char *heard_announced_text(const Notice *notice);
+/* The same of all that stands there, in its order, but for except (NULL: none). "": nothing does. NULL on ENOMEM; free it. */
+char *heard_all_announced_text(const AnnouncedList *l, const Notice *except);
+/* Why a drain has ended: "it has outlived ...". Static. */
+const char *heard_end_text(HeardEnd e);
 /* For HeardWords.how_far. Each: NULL on ENOMEM; free it. How many pods are left, and which of them do not go by themselves. */
 char *heard_pods_left_text(size_t n_left, const DrainBlocker *b, size_t n);
 /* Wall clock; how many pods this leader's drain has removed. */

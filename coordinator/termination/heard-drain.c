@@ -13,10 +13,13 @@
 #include "string-util.h"
 #include "termination-marks.h"
 
-/* One Node with such an annotation. */
+/* One Node of whose machine something was announced, or that is drained for that. */
 typedef struct Heard {
         HeardDrains *owner;
         char *node, *uid, *key;
+        char *boot_id;           /* as of the last step */
+        usec_t other_boot_usec;  /* of HeardFacts */
+        usec_t step_usec;        /* wall clock: the last step */
         PodReturns *returns;
         usec_t settled_usec; /* of HeardFacts */
         NodeDeadline deadline;
@@ -31,6 +34,7 @@ typedef struct Heard {
         PodWarnings *warnings;
         HeardVoice voice;
         HeardAct act; /* as of the last step */
+        bool has_ended; /* this leader has ended its drain, for voice.why */
 } Heard;
 
 struct HeardDrains {
@@ -54,6 +58,7 @@ static void *heard_free(void *p) {
         free(x->node);
         free(x->uid);
         free(x->key);
+        free(x->boot_id);
         return mfree(x);
 }
 
@@ -182,11 +187,11 @@ static bool held_is_told(const Held *h, const Interruption *i) {
         return h->n == i->n_blockers;
 }
 
-/* step: what is said once the API server has it. INTERRUPTION_PHASE_NONE: the annotation goes. held: the pods that hold it; NULL: none. */
-static void write_heard(Heard *x, const KubeNode *n, const Interruption *i, HeardStep step, InterruptionPhase phase, HeardCordon cordon,
+/* step: what is said once the API server has it. notice NULL: the annotation goes. held: the pods that hold it; NULL: none. */
+static void write_heard(Heard *x, const KubeNode *n, const Notice *notice, HeardStep step, InterruptionPhase phase, HeardCordon cordon,
                         size_t pods_left, const Held *held) {
         /* What begins does so in this boot, and stands on the Node from here on. */
-        const char *boot_id = phase == INTERRUPTION_PLANNED || step == HEARD_STEP_CORDONED ? strempty(n->boot_id) : strempty(i->boot_id);
+        const char *boot_id = strempty(step == HEARD_STEP_CORDONED || !n->heard ? n->boot_id : n->heard->boot_id);
         HeardDrains *h = x->owner;
         ObjectWrite w = { .what = "write how far its drain for the interruption queue is on",
                           .target = { .kind = &kube_node_kind, .name = n->object.meta.name },
@@ -199,9 +204,8 @@ static void write_heard(Heard *x, const KubeNode *n, const Interruption *i, Hear
 
         if (!object_writes_may(h->context->writes, &w))
                 return;
-        text = phase != INTERRUPTION_PHASE_NONE ? interruption_format_held(i->notice, phase, pods_left, boot_id, held ? held->list : NULL, held ? held->n : 0)
-                                               : NULL;
-        if ((phase != INTERRUPTION_PHASE_NONE && !text) || termination_heard_patch(n, text, cordon, &body) < 0) {
+        text = notice ? interruption_format_held(notice, phase, pods_left, boot_id, held ? held->list : NULL, held ? held->n : 0) : NULL;
+        if ((notice && !text) || termination_heard_patch(n, text, cordon, &body) < 0) {
                 (void) work_queue_retry(h->queue, x->key);
                 return;
         }
@@ -209,69 +213,48 @@ static void write_heard(Heard *x, const KubeNode *n, const Interruption *i, Hear
                 heard_voice_writing(&x->voice, step);
 }
 
-/* notice: what is to stand on the claim; NULL: nothing. */
-static void write_claim(Heard *x, const KubeNodeClaim *claim, const Notice *notice, InterruptionPhase phase, const char *boot_id, const char *what) {
-        HeardDrains *h = x->owner;
-        ObjectWrite w = { .what = what,
-                          .target = { .kind = &kube_node_claim_kind, .name = claim->object.meta.name },
-                          .state = claim->object.meta.resource_version,
-                          .reconcile_key = x->key,
+/* What was announced stands there: on the claim, or on a Node that has none. An empty list goes. */
+static void write_list(HeardDrains *h, const KubeObject *o, const AnnouncedList *l, const char *key) {
+        ObjectWrite w = { .what = "write what the interruption queue announced on",
+                          .target = { .kind = o->kind, .name = o->meta.name },
+                          .state = o->meta.resource_version,
+                          .reconcile_key = key,
                           .urgent = true };
-        _cleanup_free_ char *text = notice ? interruption_format_of_claim(notice, phase, boot_id) : NULL, *body = NULL;
+        _cleanup_free_ char *text = l->n_items > 0 ? announced_list_format(l) : NULL, *body = NULL;
+        int r = l->n_items > 0 && !text ? -ENOMEM : termination_annotation_patch(o, ANNOTATION_ANNOUNCED, text, &body);
 
-        if ((!notice || text) && termination_annotation_patch(&claim->object, ANNOTATION_INTERRUPTION, text, &body) > 0)
+        if (r > 0)
                 (void) object_writes_patch(h->context->writes, &w, KUBE_PATCH_MERGE, body);
-        else
-                (void) work_queue_retry(h->queue, x->key);
+        else if (r < 0)
+                (void) work_queue_retry(h->queue, key);
 }
 
-static bool is_deleted_for(const HeardDrains *h, const Notice *notice) {
-        return interruption_delete_counts((InterruptionDelete) h->context->config->interruption_delete, notice);
-}
+static void rewrite(Heard *x, const KubeObject *o, const HeardFacts *f) {
+        _cleanup_(announced_list_done) AnnouncedList l = {};
 
-/* What its Node is drained for, and kept: neither is the claim being deleted, nor will it be for that. */
-static bool is_kept_on(const HeardDrains *h, const KubeNodeClaim *claim) {
-        return claim && claim->heard && claim->object.meta.deletion_usec == 0 &&
-               (interruption_is_over(claim->heard) || !is_deleted_for(h, claim->heard->notice));
-}
-
-static bool is_same_on(const HeardDrains *h, const KubeNodeClaim *claim, const Interruption *i) {
-        return is_kept_on(h, claim) && streq(claim->heard->notice->id, i->notice->id);
-}
-
-/* The claim first: while its record stands, its Node would be drained for it again. */
-static void end(Heard *x, const KubeNode *n, const KubeNodeClaim *claim, const Interruption *i) {
-        if (is_same_on(x->owner, claim, i))
-                write_claim(x, claim, NULL, INTERRUPTION_PHASE_NONE, NULL, "take off what the interruption queue told, and is over, on");
-        else if (n->heard)
-                write_heard(x, n, i, HEARD_STEP_ENDED, INTERRUPTION_PHASE_NONE, HEARD_CORDON_OPEN, 0, NULL);
-}
-
-static void call_off(Heard *x, const KubeNode *n, const KubeNodeClaim *claim, const Interruption *i) {
-        if (is_same_on(x->owner, claim, i) && !interruption_is_over(claim->heard))
-                write_claim(x, claim, i->notice, INTERRUPTION_CANCELLED, i->boot_id, "write that what the interruption queue told is over on");
-        else if (n->heard)
-                write_heard(x, n, i, HEARD_STEP_ENDED, INTERRUPTION_CANCELLED, HEARD_CORDON_OPEN, 0, NULL);
-}
-
-/* What another notice had brought nearer, and that one has passed. */
-static void plan_for_own(Heard *x, const KubeNode *n, const KubeNodeClaim *claim, const Interruption *i) {
-        _cleanup_(notice_freep) Notice *own = NULL;
-
-        if (notice_copy(i->notice, &own) < 0) {
+        if (heard_rewrite(f, &l) < 0)
                 (void) work_queue_retry(x->owner->queue, x->key);
-                return;
-        }
-        if (own->own_announced_usec > 0)
-                own->announced_usec = own->own_announced_usec;
-        own->own_announced_usec = 0;
-        node_deadline_done(&x->deadline); /* that of the other is over */
-        x->deadline = NODE_DEADLINE_NONE;
-        own->not_before_usec = own->kind == NOTICE_MAINTENANCE ? own->announced_usec : 0;
-        if (is_same_on(x->owner, claim, i) && (claim->heard->notice->own_announced_usec > 0 || notice_is_now(claim->heard->notice)))
-                write_claim(x, claim, own, INTERRUPTION_PHASE_NONE, n->boot_id, "write what the interruption queue told, for its own time, on");
-        else if (n->heard)
-                write_heard(x, n, &(Interruption){ .notice = own }, HEARD_STEP_ENDED, INTERRUPTION_PLANNED, HEARD_CORDON_OPEN, 0, NULL);
+        else
+                write_list(x->owner, o, &l, x->key);
+}
+
+/* It has its claim by now: what was announced of a Node without one is written there, and then goes from the Node. */
+static void hand_over(HeardDrains *h, const KubeNode *n, const KubeNodeClaim *claim, const char *key) {
+        _cleanup_(announced_list_done) AnnouncedList l = {};
+        _cleanup_free_ char *text = NULL;
+
+        if (announced_list_copy(&claim->announced, &l) < 0 || announced_list_merge(&l, &n->announced) < 0 || !(text = announced_list_format(&l)))
+                (void) work_queue_retry(h->queue, key);
+        else if (streq_ptr(object_meta_annotation(&claim->object.meta, ANNOTATION_ANNOUNCED), text))
+                write_list(h, &n->object, &(AnnouncedList){}, key);
+        else
+                write_list(h, &claim->object, &l, key);
+}
+
+static void end(Heard *x, const KubeNode *n, const HeardFacts *f) {
+        x->voice.why = heard_end(f);
+        x->has_ended = true;
+        write_heard(x, n, NULL, HEARD_STEP_ENDED, INTERRUPTION_PHASE_NONE, x->voice.why == HEARD_OVERRULED ? HEARD_CORDON_LEAVE : HEARD_CORDON_OPEN, 0, NULL);
 }
 
 /* -- the drain ------------------------------------------------------------------------------------------ */
@@ -314,11 +297,16 @@ static bool on_drain_due(NodeDrain *d, const KubePod *pod, usec_t at_usec, void 
         return pod_warnings_tell(x->warnings, pod, at_usec, x->deadline.at_usec);
 }
 
-static void update_rules(Heard *x, const KubeNode *n, const Interruption *i) {
+/* deadline_usec: wall clock; it is later again where the one that had come first is over. */
+static void update_rules(Heard *x, const KubeNode *n, usec_t deadline_usec) {
         usec_t wall = loop_wall(x->owner->env->loop);
 
+        if (deadline_usec > wall && node_deadline_passed(&x->deadline, wall)) {
+                node_deadline_done(&x->deadline);
+                x->deadline = NODE_DEADLINE_NONE;
+        }
         x->deadline.is_heard = true;
-        x->deadline.heard_usec = MIN(x->deadline.heard_usec, notice_announced(i->notice));
+        x->deadline.heard_usec = deadline_usec;
         (void) node_deadline_update(&x->deadline, n, NULL, wall);
         x->rules = node_deadline_rules(&x->deadline, n, PROTECTED_IGNORE);
         x->rules.returns = x->returns;
@@ -374,7 +362,7 @@ static int begin_drain(Heard *x) {
 }
 
 /* How many pods are left, and which of them hold it, for who looks at the annotation. */
-static void write_progress(Heard *x, const KubeNode *n, const Interruption *i) {
+static void write_progress(Heard *x, const KubeNode *n, const Notice *notice) {
         const TerminationContext *c = x->owner->context;
         size_t left = node_drain_pods_left(x->drain);
         _cleanup_(held_done) Held held = held_of(x->drain);
@@ -384,17 +372,18 @@ static void write_progress(Heard *x, const KubeNode *n, const Interruption *i) {
                 (void) work_queue_retry(x->owner->queue, x->key);
                 return;
         }
-        if (i->pods_left == (int64_t) left && held_is_told(&held, i))
+        if (n->heard->phase == INTERRUPTION_DRAINING && streq(n->heard->notice->id, notice->id) && n->heard->pods_left == (int64_t) left &&
+            held_is_told(&held, n->heard))
                 return;
         if (!heard_progress_may(c, x->progress_usec, &at)) {
                 requeue_at(x, at);
                 return;
         }
         x->progress_usec = loop_now(c->env->loop);
-        write_heard(x, n, i, HEARD_STEP_PROGRESS, INTERRUPTION_DRAINING, HEARD_CORDON_KEEP, left, &held);
+        write_heard(x, n, notice, HEARD_STEP_PROGRESS, INTERRUPTION_DRAINING, HEARD_CORDON_KEEP, left, &held);
 }
 
-static void step_drain(Heard *x, const KubeNode *n, const Interruption *i) {
+static void step_drain(Heard *x, const KubeNode *n, const Notice *notice) {
         const DrainBlocker *blockers;
         size_t n_left;
 
@@ -413,15 +402,15 @@ static void step_drain(Heard *x, const KubeNode *n, const Interruption *i) {
         case NODE_DRAIN_DRAINED:
                 if (x->drained_usec == 0)
                         x->drained_usec = loop_wall(x->owner->env->loop);
-                write_heard(x, n, i, HEARD_STEP_DRAINED, INTERRUPTION_DRAINED, HEARD_CORDON_KEEP, 0, NULL);
+                write_heard(x, n, notice, HEARD_STEP_DRAINED, INTERRUPTION_DRAINED, HEARD_CORDON_KEEP, 0, NULL);
                 break;
         case NODE_DRAIN_EXPIRED:
                 heard_voice_left(&x->voice, blockers, n_left);
-                write_heard(x, n, i, HEARD_STEP_EXPIRED, INTERRUPTION_ENDING, HEARD_CORDON_KEEP, n_left, NULL);
+                write_heard(x, n, notice, HEARD_STEP_EXPIRED, INTERRUPTION_ENDING, HEARD_CORDON_KEEP, n_left, NULL);
                 break;
         case NODE_DRAIN_DRAINING:
                 heard_voice_draining(&x->voice, n);
-                write_progress(x, n, i);
+                write_progress(x, n, notice);
                 break;
         case NODE_DRAIN_PROVING:
         case _NODE_DRAIN_STATE_MAX:
@@ -476,29 +465,24 @@ static char *how_far(const Heard *x, HeardSay say) {
 }
 
 /* _HEARD_SAY_INVALID: what comes of this step is not known yet, and all stays as it was said. */
-static HeardSay what_to_say(const Heard *x, HeardAct act, const KubeNodeClaim *claim, const Interruption *i) {
-        switch (act) {
+static HeardSay what_to_say(const Heard *x, const KubeNode *n, const HeardFacts *f) {
+        switch (x->act) {
         case HEARD_DRAIN:
                 if (!x->drain)
                         return x->is_behind_agent ? HEARD_SAY_BEHIND_AGENT : HEARD_SAY_PLANNED;
                 return node_drain_state(x->drain) == NODE_DRAIN_DRAINING ? HEARD_SAY_DRAINING : _HEARD_SAY_INVALID;
         case HEARD_KEEP:
-                if (interruption_is_over(i))
-                        return interruption_is_overruled(i) ? HEARD_SAY_OVERRULED : HEARD_SAY_OVER;
-                if (interruption_has_drained(i))
-                        return i->phase == INTERRUPTION_DRAINED ? HEARD_SAY_DRAINED : HEARD_SAY_EXPIRED;
-                return HEARD_SAY_HANDED_OVER;
-        case HEARD_HAND_OVER:
+                if (f->is_between)
+                        break;
+                if (n->heard && interruption_has_drained(n->heard))
+                        return n->heard->phase == INTERRUPTION_DRAINED ? HEARD_SAY_DRAINED : HEARD_SAY_EXPIRED;
                 return HEARD_SAY_HANDED_OVER;
         case HEARD_NOTHING:
-                return HEARD_SAY_NOTHING;
+                return f->is_managed && f->is_deleted ? HEARD_SAY_NOTHING : heard_is_overruled(f) ? HEARD_SAY_OVERRULED : HEARD_SAY_OVER;
         case HEARD_WAIT:
-                return claim && is_deleted_for(x->owner, i->notice) ? HEARD_SAY_REMOVED_LATER : HEARD_SAY_LATER;
-        case HEARD_ANEW:
-        case HEARD_OWN:
-        case HEARD_CALL_OFF:
+                return heard_is_removed_later(f) ? HEARD_SAY_REMOVED_LATER : HEARD_SAY_LATER;
+        case HEARD_REWRITE:
         case HEARD_CORDON:
-        case HEARD_OVERRULE:
         case HEARD_END:
         case _HEARD_ACT_MAX:
         case _HEARD_ACT_INVALID:
@@ -507,113 +491,93 @@ static HeardSay what_to_say(const Heard *x, HeardAct act, const KubeNodeClaim *c
         return _HEARD_SAY_INVALID;
 }
 
-static void say_conditions(Heard *x, const KubeNode *n, const KubeNodeClaim *claim, const Interruption *i) {
-        HeardSay say = what_to_say(x, x->act, claim, i);
+/* Why it is drained no more. NULL: not known to this leader. */
+static const char *why_over(const Heard *x) {
+        return x && x->has_ended ? heard_end_text(x->voice.why) : NULL;
+}
+
+static void say_conditions(Heard *x, const KubeNode *n, const KubeNodeClaim *claim, const HeardFacts *f) {
+        HeardSay say = what_to_say(x, n, f);
         _cleanup_free_ char *text = how_far(x, say);
 
         if (say == _HEARD_SAY_INVALID)
                 return;
         if (is_being_removed(n, claim))
                 say = HEARD_SAY_NOTHING;
-        heard_statuses_say(x->owner->statuses, n, x->key, say, &(HeardWords){ .notice = i->notice, .how_far = text });
+        heard_statuses_say(x->owner->statuses, n, x->key, say, 
+                           &(HeardWords){ .announced = f->announced, .why = why_over(x), .how_far = text });
 }
 
-/* Nothing is drained: the notice has gone, with this leader or with one before, and what was said of its drain goes, too; or the claim is
- * to be deleted for it, later. */
-static void say_without(HeardDrains *h, const KubeNode *n, const KubeNodeClaim *claim, const char *key) {
-        bool waits = claim && claim->heard && !interruption_is_over(claim->heard) && is_deleted_for(h, claim->heard->notice) && !notice_is_now(claim->heard->notice);
-        HeardSay say = is_being_removed(n, claim) ? HEARD_SAY_NOTHING : waits ? HEARD_SAY_REMOVED_LATER : HEARD_SAY_OVER;
+/* -- one node ------------------------------------------------------------------------------------------- */
 
-        heard_statuses_say(h->statuses, n, key, say, &(HeardWords){ .notice = say == HEARD_SAY_REMOVED_LATER ? claim->heard->notice : NULL });
+/* In which boot it is, and until when it was in another one. */
+static void note_boot(Heard *x, const KubeNode *n) {
+        usec_t wall = loop_wall(x->owner->env->loop);
+
+        if (!isempty(x->boot_id) && !isempty(n->boot_id) && !boot_id_equal(x->boot_id, n->boot_id))
+                x->other_boot_usec = x->step_usec;
+        x->step_usec = wall;
+        if (!isempty(n->boot_id) && free_and_strdup(&x->boot_id, n->boot_id) < 0)
+                (void) work_queue_retry(x->owner->queue, x->key);
 }
 
-/* What is told of the machine stands on its Node, or, until its drain begins, on the claim alone; NULL: nowhere. What is over on the Node
- * gives its place to what the claim tells, as soon as that is due; else what stands on the Node comes first (queue-decide.h). *buffer: for
- * that of the claim. */
-static const Interruption *what_is_told(const HeardDrains *h, const KubeNode *n, const KubeNodeClaim *claim, const char *key, Interruption *buffer) {
-        const TerminationContext *c = h->context;
-        usec_t due;
+static usec_t ready_since(const KubeNode *n) {
+        const Condition *c = kube_node_condition(n, "Ready");
 
-        if (!is_kept_on(h, claim) || kube_node_is_unmanaged(n))
-                return n->heard;
-        due = heard_due(claim->heard->notice, c->config->interruption_before_usec);
-        if (n->heard && (!interruption_is_over(n->heard) || interruption_is_over(claim->heard) || streq(n->heard->notice->id, claim->heard->notice->id)))
-                return n->heard;
-        if (n->heard && loop_wall(c->env->loop) < due) {
-                (void) work_queue_add_at(h->queue, key, loop_from_wall(c->env->loop, due));
-                return n->heard;
-        }
-        *buffer = *claim->heard;
-        if (!interruption_is_over(claim->heard))
-                buffer->phase = INTERRUPTION_PLANNED;
-        return buffer;
+        return c ? c->last_transition_usec : 0;
 }
 
-/* It says of an end for which it is deleted. */
-static bool claim_is_told(const HeardDrains *h, const KubeNodeClaim *claim) {
-        return claim->object.meta.deletion_usec > 0 || (claim->heard && !interruption_is_over(claim->heard) && is_deleted_for(h, claim->heard->notice));
-}
-
-static HeardFacts gather_facts(const HeardDrains *h, const Heard *x, const KubeNode *n, const KubeNodeClaim *claim, const Interruption *i) {
-        const Interruption *agents = kube_node_interruption(n);
+static HeardFacts gather_facts(const HeardDrains *h, const Heard *x, const KubeNode *n, const KubeNodeClaim *claim) {
         const KubeNodePool *pool, *other;
         const CoordinatorConfig *config = h->context->config;
+        bool is_marked = object_meta_has_finalizer(&n->object.meta, FINALIZER_TERMINATION);
 
         return (HeardFacts){
-                .heard = i,
-                .drains = config->queue_unmanaged == QUEUE_UNMANAGED_DRAIN,
-                .acts = config->interruption_delete != INTERRUPTION_DELETE_NEVER,
-                .deletes = is_deleted_for(h, i->notice),
+                .announced = claim ? &claim->announced : &n->announced,
+                .drain = n->heard,
+                .agents = kube_node_interruption(n),
+                .boot_id = n->boot_id,
+                .deletes = (InterruptionDelete) config->interruption_delete,
                 .before_usec = config->interruption_before_usec,
+                .drains_unmanaged = config->queue_unmanaged == QUEUE_UNMANAGED_DRAIN,
                 .is_kept = kube_node_is_unmanaged(n),
-                .is_managed = claim || object_meta_has_finalizer(&n->object.meta, FINALIZER_TERMINATION),
-                .is_on_claim = is_same_on(h, claim, i) && !interruption_is_over(claim->heard),
-                .is_claim_told = !claim || claim_is_told(h, claim),
+                .is_managed = claim || is_marked,
+                .is_between = !claim != !is_marked,
                 .is_going = claim && claim->object.meta.deletion_usec > 0,
                 .is_wanted = cluster_view_pool_of_node(h->context->view, n, &pool, &other) != POOL_MATCH_NONE,
                 .is_deleted = n->object.meta.deletion_usec > 0,
                 .is_ready = kube_node_is_ready(n),
                 .is_unschedulable = n->unschedulable,
-                .is_marked = object_meta_annotation(&n->object.meta, ANNOTATION_CORDONED_BY_COORDINATOR),
-                .is_of_other_boot = kube_node_has_booted_since(n, i),
-                .is_agent_overruled = agents && interruption_is_overruled(agents),
+                .ready_since_usec = ready_since(n),
+                .other_boot_usec = x->other_boot_usec,
                 .settled_usec = x->settled_usec,
                 .wall_usec = loop_wall(h->env->loop),
         };
 }
 
-static void heard_act(Heard *x, HeardAct act, const KubeNode *n, const KubeNodeClaim *claim, const Interruption *i) {
+static void heard_act(Heard *x, const KubeNode *n, const KubeNodeClaim *claim, const HeardFacts *f) {
         const TerminationContext *c = x->owner->context;
-        usec_t wall = loop_wall(c->env->loop);
+        usec_t wall = loop_wall(c->env->loop), deadline;
+        const Notice *notice = heard_drained_for(f, &deadline);
 
-        switch (act) {
+        switch (x->act) {
+        case HEARD_REWRITE:
+                rewrite(x, claim ? &claim->object : &n->object, f);
+                break;
         case HEARD_CORDON:
-                update_rules(x, n, i);
+                x->has_ended = false;
+                pod_returns_clear(x->returns); /* what came onto an open node is not counted */
+                update_rules(x, n, deadline);
                 x->lb_until_usec = usec_add(loop_now(c->env->loop), c->config->lb_wait_usec);
-                write_heard(x, n, i, HEARD_STEP_CORDONED, INTERRUPTION_DRAINING, HEARD_CORDON_PUT,
+                write_heard(x, n, notice, HEARD_STEP_CORDONED, INTERRUPTION_DRAINING, HEARD_CORDON_PUT,
                             node_pods_count(c->view, x->node, &x->rules, wall).waited, NULL);
                 break;
         case HEARD_DRAIN:
-                update_rules(x, n, i);
-                step_drain(x, n, i);
-                break;
-        case HEARD_OVERRULE:
-                write_heard(x, n, i, HEARD_STEP_OVERRULED, INTERRUPTION_RELEASED, HEARD_CORDON_LEAVE, 0, NULL);
-                break;
-        case HEARD_ANEW:
-                write_heard(x, n, i, HEARD_STEP_PROGRESS, INTERRUPTION_PLANNED, HEARD_CORDON_KEEP, 0, NULL);
-                break;
-        case HEARD_OWN:
-                plan_for_own(x, n, claim, i);
-                break;
-        case HEARD_CALL_OFF:
-                call_off(x, n, claim, i);
-                break;
-        case HEARD_HAND_OVER:
-                write_claim(x, claim, i->notice, INTERRUPTION_PHASE_NONE, n->boot_id, "write what the interruption queue told on");
+                update_rules(x, n, deadline);
+                step_drain(x, n, notice);
                 break;
         case HEARD_END:
-                end(x, n, claim, i);
+                end(x, n, f);
                 break;
         case HEARD_WAIT:
         case HEARD_KEEP:
@@ -624,26 +588,28 @@ static void heard_act(Heard *x, HeardAct act, const KubeNode *n, const KubeNodeC
         }
 }
 
-/* As heard_drains_see_node(). */
-static bool heard_step(Heard *x, const KubeNode *n, const KubeNodeClaim *claim, const Interruption *i) {
+static void heard_step(Heard *x, const KubeNode *n, const KubeNodeClaim *claim) {
         HeardDrains *h = x->owner;
-        HeardFacts facts = gather_facts(h, x, n, claim, i);
-        usec_t until;
-        HeardAct act;
+        bool has_drained = n->heard && interruption_has_drained(n->heard);
+        usec_t wall = loop_wall(h->env->loop), until, deadline;
+        const Notice *notice;
+        HeardFacts facts;
 
-        if (x->settled_usec == 0 && (interruption_has_drained(i) || interruption_is_over(i)))
-                x->settled_usec = facts.settled_usec = loop_wall(h->env->loop);
-        act = x->act = heard_decide(&facts, &until);
-        if (act != HEARD_DRAIN) {
+        x->settled_usec = !has_drained ? 0 : x->settled_usec > 0 ? x->settled_usec : wall;
+        note_boot(x, n);
+        facts = gather_facts(h, x, n, claim);
+        x->act = heard_decide(&facts, &until);
+        if (x->act != HEARD_DRAIN && x->act != HEARD_REWRITE) {
                 if (x->drain)
                         node_drain_tell_unanswered(x->drain);
                 x->drain = node_drain_free(x->drain);
         }
-        heard_voice_set(&x->voice, i->notice);
-        heard_act(x, act, n, claim, i);
-        say_conditions(x, n, claim, i);
+        notice = heard_drained_for(&facts, &deadline) ?: (n->heard ? n->heard->notice : NULL);
+        if (notice)
+                heard_voice_set(&x->voice, notice);
+        heard_act(x, n, claim, &facts);
+        say_conditions(x, n, claim, &facts);
         requeue_at_wall(x, until);
-        return act != HEARD_NOTHING && !facts.is_managed && !facts.is_wanted;
 }
 
 /* A person's claim that is refused (standalone.h) is none: nothing becomes of it, and what is put on its Node is taken off again. */
@@ -653,26 +619,36 @@ static const KubeNodeClaim *claim_of(const HeardDrains *h, const KubeNode *n) {
         return claim && (!kube_node_claim_is_standalone(claim) || kube_node_claim_is_adopted(claim)) ? claim : NULL;
 }
 
+/* Nothing was announced, or no more: what was said of a drain, by this leader or one before, goes, too. */
+static void see_no_more(HeardDrains *h, const char *name, const KubeNode *n, const KubeNodeClaim *claim, const char *key) {
+        HeardSay say = n && is_being_removed(n, claim) ? HEARD_SAY_NOTHING : HEARD_SAY_OVER;
+
+        if (n)
+                heard_statuses_say(h->statuses, n, key, say, &(HeardWords){ .announced = &(AnnouncedList){}, .why = why_over(hashmap_get(h->map, name)) });
+        else
+                heard_statuses_forget(h->statuses, name);
+        heard_forget(h, name);
+}
+
 bool heard_drains_see_node(HeardDrains *h, const char *name, const KubeNode *n, const char *key) {
         const KubeNodeClaim *claim = n ? claim_of(h, n) : NULL;
         Heard *x = hashmap_get(h->map, name);
-        Interruption buffer;
-        const Interruption *i = n ? what_is_told(h, n, claim, key, &buffer) : NULL;
+        bool on_node = n && n->announced.n_items > 0, is_ours = n && object_meta_has_finalizer(&n->object.meta, FINALIZER_TERMINATION);
+        const KubeNodePool *pool, *other;
 
-        /* Another notice begins another drain, with another time. */
-        if (x && (!i || !streq(x->uid, n->object.meta.uid) || heard_voice_is_of_other(&x->voice, i->notice))) {
+        if (x && (!n || !streq(x->uid, n->object.meta.uid))) {
                 heard_forget(h, name);
                 x = NULL;
         }
-        if (!n)
-                heard_statuses_forget(h->statuses, name);
-        else if (!i)
-                say_without(h, n, claim, key);
-        if (!i)
+        if (!n || !(n->heard || on_node || (claim && claim->announced.n_items > 0))) {
+                see_no_more(h, name, n, claim, key);
                 return false;
-        if (!x && heard_new(h, n, key, &x) < 0) {
-                (void) work_queue_retry(h->queue, key);
-                return !claim;
         }
-        return heard_step(x, n, claim, i);
+        if (claim && is_ours && on_node)
+                hand_over(h, n, claim, key);
+        if (x || heard_new(h, n, key, &x) >= 0)
+                heard_step(x, n, claim);
+        else
+                (void) work_queue_retry(h->queue, key);
+        return !claim && !is_ours && cluster_view_pool_of_node(h->context->view, n, &pool, &other) == POOL_MATCH_NONE;
 }

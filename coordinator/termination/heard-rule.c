@@ -4,121 +4,264 @@
 #include "string-util.h"
 
 static const char *const act_names[_HEARD_ACT_MAX] = {
-        [HEARD_NOTHING] = "nothing",   [HEARD_CORDON] = "cordon",       [HEARD_DRAIN] = "drain", [HEARD_KEEP] = "keep",
-        [HEARD_OVERRULE] = "overrule", [HEARD_HAND_OVER] = "hand over", [HEARD_END] = "end",     [HEARD_WAIT] = "wait",
-        [HEARD_ANEW] = "anew",         [HEARD_CALL_OFF] = "call off", [HEARD_OWN] = "own",
+        [HEARD_NOTHING] = "nothing", [HEARD_WAIT] = "wait",   [HEARD_REWRITE] = "rewrite", [HEARD_CORDON] = "cordon",
+        [HEARD_DRAIN] = "drain",     [HEARD_KEEP] = "keep",   [HEARD_END] = "end",
 };
 
 const char *heard_act_to_string(HeardAct a) {
         return a >= 0 && a < _HEARD_ACT_MAX ? act_names[a] : NULL;
 }
 
-static bool is_cordoned_for_it(const HeardFacts *f) {
-        return f->is_marked || f->heard->phase == INTERRUPTION_DRAINING || interruption_has_drained(f->heard);
-}
-
-/* Of a scheduled change that another notice has brought nearer: its own time, wall clock; 0: none did. What is now says so by notBefore. */
-static usec_t own_time(const Notice *notice) {
-        if (notice->own_announced_usec > 0)
-                return notice->own_announced_usec;
-        return notice->kind == NOTICE_MAINTENANCE && notice_is_now(notice) ? notice->announced_usec : 0;
-}
-
-/* When its machine has outlived what was announced; USEC_INFINITY: no time says so. */
-static usec_t outlived_at(const HeardFacts *f) {
-        const Notice *notice = f->heard->notice;
-        bool is_other_now = notice->own_announced_usec == 0 && own_time(notice) > 0;
-
-        if (notice_announced(notice) != USEC_INFINITY && !is_other_now)
-                return usec_add(notice_window_end(notice), HEARD_OUTLIVED_USEC);
-        if (notice->kind == NOTICE_SCALE_IN || (f->settled_usec == 0 && notice->said_usec == 0))
-                return USEC_INFINITY;
-        return usec_add(f->settled_usec > 0 ? f->settled_usec : notice->said_usec, HEARD_OUTLIVED_USEC);
-}
-
-/* Of a scheduled change: what boots a machine before it is something else. */
-static bool is_to_come(const HeardFacts *f) {
-        const Notice *notice = f->heard->notice;
-
-        return notice->kind == NOTICE_MAINTENANCE && !notice_is_now(notice) && f->wall_usec < notice_announced(notice);
-}
-
 usec_t heard_due(const Notice *notice, usec_t before_usec) {
-        return notice->kind != NOTICE_MAINTENANCE || notice_is_now(notice) ? 0 : usec_sub(notice_announced(notice), before_usec);
+        return notice->kind != NOTICE_MAINTENANCE || notice_announced(notice) == USEC_INFINITY ? 0 : usec_sub(notice_announced(notice), before_usec);
 }
 
-/* Its own time is still to come: what has passed is another's. */
-static bool has_own_to_come(const HeardFacts *f) {
-        return f->wall_usec < own_time(f->heard->notice);
-}
+bool heard_is_agent_overruled(const Interruption *agents, const Notice *notice) {
+        usec_t a, b;
 
-/* It may be told again until it is outlived. */
-static bool is_to_be_remembered(const HeardFacts *f) {
-        return f->heard->notice->kind == NOTICE_MAINTENANCE && f->wall_usec < outlived_at(f);
-}
-
-/* *ret: what ends it; false: nothing does. */
-static bool is_ended(const HeardFacts *f, HeardAct *ret) {
-        bool is_over = interruption_is_over(f->heard);
-
-        *ret = HEARD_END;
-        if (f->is_managed ? !f->acts || f->is_kept : !f->is_wanted && (f->is_kept || !f->drains))
-                return true;
-        if (!f->is_of_other_boot)
+        if (!agents || !interruption_is_overruled(agents) || agents->notice->kind != notice->kind)
                 return false;
-        if (is_to_come(f)) {
-                *ret = HEARD_ANEW;
-                return f->heard->phase != INTERRUPTION_PLANNED && !is_over;
-        }
-        if (has_own_to_come(f)) {
-                *ret = HEARD_OWN;
-                return !is_over;
-        }
-        if (!is_to_be_remembered(f))
-                return true;
-        *ret = HEARD_CALL_OFF;
-        return !is_over;
+        a = notice_announced(agents->notice);
+        b = notice_announced(notice);
+        return a == USEC_INFINITY || b == USEC_INFINITY || (a < usec_add(b, HEARD_OUTLIVED_USEC) && b < usec_add(a, HEARD_OUTLIVED_USEC));
 }
 
-static HeardAct decide_drain(const HeardFacts *f) {
-        if (f->is_managed && f->deletes)
-                return f->is_claim_told ? HEARD_KEEP : HEARD_HAND_OVER;
-        if (f->is_going || (f->is_wanted && !f->is_managed) || interruption_has_drained(f->heard))
+/* -- one notice ----------------------------------------------------------------------------------------- */
+
+static bool is_due(const HeardFacts *f, const Announced *a) {
+        return f->wall_usec >= heard_due(a->notice, f->before_usec);
+}
+
+/* Its claim is deleted for it. */
+static bool is_claims(const HeardFacts *f, const Announced *a) {
+        return f->is_managed && interruption_delete_counts(f->deletes, a->notice);
+}
+
+/* When its machine has outlived it; USEC_INFINITY: no time says so. */
+static usec_t outlived_at(const HeardFacts *f, const Announced *a) {
+        usec_t end = notice_window_end(a->notice);
+
+        if (end == USEC_INFINITY && a->notice->kind != NOTICE_SCALE_IN && (f->settled_usec > 0 || a->notice->said_usec > 0))
+                end = f->settled_usec > 0 ? f->settled_usec : a->notice->said_usec;
+        return usec_add(end, HEARD_OUTLIVED_USEC);
+}
+
+static bool is_booted(const HeardFacts *f, const Announced *a) {
+        return !isempty(a->boot_id) && !isempty(f->boot_id) && !boot_id_equal(a->boot_id, f->boot_id);
+}
+
+typedef enum Fate { STAYS, RENEWED, DONE, OVERRULED, FORGOTTEN } Fate;
+
+/* The machine has booted since it was told. */
+static Fate fate_of_booted(const HeardFacts *f, const Announced *a) {
+        usec_t at = notice_announced(a->notice);
+
+        if (a->notice->kind == NOTICE_MAINTENANCE && at != USEC_INFINITY && f->other_boot_usec < at) {
+                if (f->wall_usec >= at && !f->is_ready)
+                        return STAYS; /* since when it is Ready will tell */
+                if (f->wall_usec < at || f->ready_since_usec < at)
+                        return RENEWED;
+        }
+        return outlived_at(f, a) != USEC_INFINITY && f->wall_usec < outlived_at(f, a) ? DONE : FORGOTTEN;
+}
+
+static Fate fate_of_standing(const HeardFacts *f, const Announced *a) {
+        bool is_opened = f->drain && !f->is_unschedulable, acts = f->deletes != INTERRUPTION_DELETE_NEVER;
+
+        if (isempty(a->boot_id) && !isempty(f->boot_id))
+                return RENEWED;
+        if (is_booted(f, a) && !(is_claims(f, a) && notice_ends_for_good(a->notice)))
+                return fate_of_booted(f, a);
+        if (f->wall_usec >= outlived_at(f, a) && f->is_ready && !(is_claims(f, a) && acts))
+                return FORGOTTEN;
+        if (heard_is_agent_overruled(f->agents, a->notice) || (is_opened && is_due(f, a) && !is_claims(f, a)))
+                return OVERRULED;
+        return STAYS;
+}
+
+static Fate fate_of(const HeardFacts *f, const Announced *a) {
+        if (!f->is_managed && !f->is_wanted && (f->is_kept || !f->drains_unmanaged))
+                return FORGOTTEN;
+        if (a->state == ANNOUNCED_STANDS)
+                return fate_of_standing(f, a);
+        return f->wall_usec >= outlived_at(f, a) || (is_booted(f, a) && outlived_at(f, a) == USEC_INFINITY) ? FORGOTTEN : STAYS;
+}
+
+/* -- all of them ---------------------------------------------------------------------------------------- */
+
+int heard_rewrite(const HeardFacts *f, AnnouncedList *ret) {
+        int r = 0;
+
+        *ret = (AnnouncedList){};
+        for (size_t i = 0; i < f->announced->n_items && r >= 0; i++) {
+                const Announced *a = f->announced->items + i;
+
+                switch (fate_of(f, a)) {
+                case STAYS:
+                        r = announced_list_put(ret, a->notice, a->state, a->boot_id);
+                        break;
+                case RENEWED:
+                        r = announced_list_put(ret, a->notice, a->state, f->boot_id);
+                        break;
+                case DONE:
+                        r = announced_list_put(ret, a->notice, ANNOUNCED_DONE, a->boot_id);
+                        break;
+                case OVERRULED:
+                        r = announced_list_put(ret, a->notice, ANNOUNCED_OVERRULED, a->boot_id);
+                        break;
+                case FORGOTTEN:
+                        break;
+                }
+        }
+        if (r < 0)
+                announced_list_done(ret);
+        return r;
+}
+
+/* Nothing is drained here, whatever was announced. */
+static bool is_left_alone(const HeardFacts *f) {
+        return f->is_managed ? f->is_kept || f->deletes == INTERRUPTION_DELETE_NEVER : !f->is_wanted && (f->is_kept || !f->drains_unmanaged);
+}
+
+static bool is_drained_for(const HeardFacts *f, const Announced *a) {
+        return a->state == ANNOUNCED_STANDS && !is_claims(f, a) && is_due(f, a) && !is_left_alone(f);
+}
+
+const Notice *heard_drained_for(const HeardFacts *f, usec_t *ret_deadline_usec) {
+        usec_t to_come = USEC_INFINITY, passed = 0, at;
+        const Notice *first = NULL;
+        bool is_any_to_come = false;
+
+        for (size_t i = 0; i < f->announced->n_items; i++) {
+                const Announced *a = f->announced->items + i;
+
+                if (!is_drained_for(f, a))
+                        continue;
+                at = notice_announced(a->notice) > f->wall_usec ? notice_announced(a->notice) : notice_window_end(a->notice);
+                if (at > f->wall_usec)
+                        to_come = MIN(to_come, at);
+                is_any_to_come = is_any_to_come || at > f->wall_usec;
+                passed = MAX(passed, at);
+                first = first ?: a->notice;
+        }
+        *ret_deadline_usec = first && !is_any_to_come ? passed : to_come;
+        return first;
+}
+
+/* The claim is being deleted, or is about to be. */
+static bool is_claim_going(const HeardFacts *f) {
+        if (f->is_going)
+                return true;
+        for (size_t i = 0; i < f->announced->n_items && !is_left_alone(f); i++)
+                if (f->announced->items[i].state == ANNOUNCED_STANDS && is_claims(f, f->announced->items + i) && is_due(f, f->announced->items + i))
+                        return true;
+        return false;
+}
+
+static usec_t after(const HeardFacts *f, usec_t at) {
+        return at > f->wall_usec ? at : USEC_INFINITY;
+}
+
+/* When time alone may change what is to be done. */
+static usec_t next_look(const HeardFacts *f) {
+        usec_t next = USEC_INFINITY;
+
+        for (size_t i = 0; i < f->announced->n_items; i++) {
+                const Announced *a = f->announced->items + i;
+
+                next = MIN(next, after(f, outlived_at(f, a)));
+                if (a->state != ANNOUNCED_STANDS)
+                        continue;
+                next = MIN(next, after(f, heard_due(a->notice, f->before_usec)));
+                next = MIN(next, after(f, notice_announced(a->notice))); /* in which boot it is then, and until when it is drained */
+                next = MIN(next, after(f, notice_window_end(a->notice)));
+        }
+        return next;
+}
+
+static bool is_rewritten(const HeardFacts *f) {
+        for (size_t i = 0; i < f->announced->n_items; i++)
+                if (fate_of(f, f->announced->items + i) != STAYS)
+                        return true;
+        return false;
+}
+
+static bool is_any_standing(const HeardFacts *f) {
+        for (size_t i = 0; i < f->announced->n_items; i++)
+                if (f->announced->items[i].state == ANNOUNCED_STANDS)
+                        return true;
+        return false;
+}
+
+static HeardAct decide_drain(const HeardFacts *f, usec_t deadline_usec) {
+        bool in_this_boot = f->drain && (isempty(f->drain->boot_id) || isempty(f->boot_id) || boot_id_equal(f->drain->boot_id, f->boot_id));
+
+        if (f->is_going || (f->is_wanted && !f->is_managed))
                 return HEARD_KEEP;
-        return f->heard->phase == INTERRUPTION_DRAINING ? HEARD_DRAIN : HEARD_CORDON;
+        if (!in_this_boot)
+                return HEARD_CORDON;
+        if (f->drain->phase == INTERRUPTION_ENDING && deadline_usec > f->wall_usec)
+                return HEARD_DRAIN; /* that was the time of another one */
+        return interruption_has_drained(f->drain) ? HEARD_KEEP : HEARD_DRAIN;
 }
 
 HeardAct heard_decide(const HeardFacts *f, usec_t *ret_until_usec) {
-        HeardAct act;
-        usec_t due;
+        usec_t deadline;
 
-        assert(f && ret_until_usec);
+        assert(f && f->announced && ret_until_usec);
         *ret_until_usec = USEC_INFINITY;
-        if (!f->heard || (f->is_managed && f->is_deleted))
+        if (f->is_managed && f->is_deleted)
                 return HEARD_NOTHING;
-        if (is_ended(f, &act))
-                return act;
-        if (f->wall_usec < outlived_at(f))
-                *ret_until_usec = outlived_at(f);
-        else if (f->is_ready)
-                return has_own_to_come(f) && !interruption_is_over(f->heard) ? HEARD_OWN : HEARD_END;
-        if (f->heard->phase == INTERRUPTION_CANCELLED && (f->is_marked || f->is_on_claim))
-                return is_to_be_remembered(f) ? HEARD_CALL_OFF : HEARD_END;
-        if (interruption_is_over(f->heard))
+        if (f->is_between)
                 return HEARD_KEEP;
-        due = heard_due(f->heard->notice, f->before_usec);
-        if (f->heard->phase == INTERRUPTION_PLANNED && f->wall_usec < due) {
-                *ret_until_usec = due;
-                return HEARD_WAIT;
+        if (!f->is_going && is_rewritten(f))
+                return HEARD_REWRITE;
+        *ret_until_usec = next_look(f);
+        if (heard_drained_for(f, &deadline))
+                return decide_drain(f, deadline);
+        if (!f->drain)
+                return is_any_standing(f) && !is_left_alone(f) ? HEARD_WAIT : HEARD_NOTHING;
+        return is_claim_going(f) ? HEARD_KEEP : HEARD_END;
+}
+
+HeardEnd heard_end(const HeardFacts *f) {
+        const Announced *a = announced_list_find(f->announced, f->drain->notice->id);
+
+        if (is_left_alone(f))
+                return HEARD_NOT_ANY_MORE;
+        if (!a)
+                return isempty(f->boot_id) || isempty(f->drain->boot_id) || boot_id_equal(f->boot_id, f->drain->boot_id) ? HEARD_OUTLIVED : HEARD_BOOTED;
+        switch (a->state) {
+        case ANNOUNCED_DONE:
+                return HEARD_BOOTED;
+        case ANNOUNCED_CALLED_OFF:
+                return HEARD_CALLED_OFF;
+        case ANNOUNCED_OVERRULED:
+                return HEARD_OVERRULED;
+        case ANNOUNCED_STANDS:
+        case _ANNOUNCED_STATE_MAX:
+                break;
         }
-        if ((is_cordoned_for_it(f) && !f->is_unschedulable) || f->is_agent_overruled)
-                return HEARD_OVERRULE;
-        return decide_drain(f);
+        return HEARD_MOVED;
+}
+
+bool heard_is_overruled(const HeardFacts *f) {
+        for (size_t i = 0; i < f->announced->n_items; i++)
+                if (f->announced->items[i].state == ANNOUNCED_OVERRULED)
+                        return true;
+        return false;
+}
+
+bool heard_is_removed_later(const HeardFacts *f) {
+        for (size_t i = 0; i < f->announced->n_items; i++)
+                if (f->announced->items[i].state == ANNOUNCED_STANDS)
+                        return is_claims(f, f->announced->items + i);
+        return false;
 }
 
 bool heard_is_awaited(const KubeNode *n, usec_t wall_usec) {
         const Interruption *i = n->heard;
 
-        return i && !interruption_is_over(i) && i->phase != INTERRUPTION_PLANNED && notice_announced(i->notice) != USEC_INFINITY &&
+        return i && !interruption_is_over(i) && notice_announced(i->notice) != USEC_INFINITY &&
                wall_usec < usec_add(notice_window_end(i->notice), HEARD_OUTLIVED_USEC);
 }

@@ -19,12 +19,12 @@ void heard_voice_done(HeardVoice *v) {
 }
 
 void heard_voice_set(HeardVoice *v, const Notice *notice) {
+        if (v->notice && !streq(v->notice->id, notice->id)) {
+                v->told_phase = 0;
+                v->is_draining = false;
+        }
         v->notice = notice_free(v->notice);
         (void) notice_copy(notice, &v->notice);
-}
-
-bool heard_voice_is_of_other(const HeardVoice *v, const Notice *notice) {
-        return v->notice && !streq(v->notice->id, notice->id);
 }
 
 static void tell_receiver(HeardVoice *v, const KubeNode *n, NotifyPhase phase, const char *text) {
@@ -52,20 +52,21 @@ static const struct {
         LogLevel level;
         const char *message_id;
         EventType type;
-        const char *reason;
+        const char *reason; /* of the Event; NULL: as ends[] */
         NotifyPhase phase;
-        const char *text; /* behind "Node NAME"; NULL: as cordoned_text() */
+        const char *text;   /* behind "Node NAME"; NULL: as text_of() */
 } steps[_HEARD_STEP_MAX] = {
         [HEARD_STEP_CORDONED] = { LOG_LEVEL_NOTICE, MESSAGE_NODE_CORDONED, EVENT_NORMAL, "Cordoned", NOTIFY_NOTICED, NULL },
         [HEARD_STEP_DRAINED] = { LOG_LEVEL_NOTICE, MESSAGE_NODE_DRAINED, EVENT_NORMAL, "Drained", NOTIFY_DRAINED,
                                  "is drained for what the interruption queue announced: no pod is left to wait for. Its machine is left to its cloud" },
         [HEARD_STEP_EXPIRED] = { LOG_LEVEL_WARNING, MESSAGE_DRAIN_FAILED, EVENT_WARNING, "DeadlinePassed", NOTIFY_EXPIRED,
                                  "has reached the time that the interruption queue announced: nothing more is done. Pods left, which the machine takes along: " },
-        [HEARD_STEP_OVERRULED] = { LOG_LEVEL_NOTICE, MESSAGE_NODE_UNCORDONED, EVENT_NORMAL, "InterruptionOverruled", NOTIFY_RELEASED,
-                                   "was made schedulable by somebody: its drain stops, and what the interruption queue announced is not acted upon again. "
-                                   "A hook of its Auto Scaling group is not answered any more" },
-        [HEARD_STEP_ENDED] = { LOG_LEVEL_NOTICE, MESSAGE_NODE_UNCORDONED, EVENT_NORMAL, "InterruptionOutlived", NOTIFY_CANCELLED,
-                               "has outlived what the interruption queue announced, or that was called off, or the node is not to be drained for it any more: vesper's marks for that are off, and its cordon if it was vesper's alone" },
+        [HEARD_STEP_ENDED] = { LOG_LEVEL_NOTICE, MESSAGE_NODE_UNCORDONED, EVENT_NORMAL, NULL, NOTIFY_CANCELLED, NULL },
+};
+
+static const char *const ends[_HEARD_END_MAX] = {
+        [HEARD_OUTLIVED] = "InterruptionOutlived",       [HEARD_BOOTED] = "InterruptionOutlived", [HEARD_CALLED_OFF] = "InterruptionCalledOff",
+        [HEARD_OVERRULED] = "InterruptionOverruled", [HEARD_MOVED] = "InterruptionMoved",     [HEARD_NOT_ANY_MORE] = "InterruptionNotActedUpon",
 };
 
 static char *cordoned_text(const HeardVoice *v, const char *node) {
@@ -76,15 +77,33 @@ static char *cordoned_text(const HeardVoice *v, const char *node) {
                     announced ?: "a change of its machine", node);
 }
 
+/* Whose cordon it was, and, where a drain has stopped before it was done, what becomes of a hook. */
+static char *ended_text(const HeardVoice *v) {
+        bool is_overruled = v->why == HEARD_OVERRULED;
+
+        return strf("is no longer drained: %s%s%s", heard_end_text(v->why),
+                    is_overruled ? "" : ". vesper has taken its own cordon off; a cordon of anybody else's stays",
+                    is_overruled && v->notice && v->notice->kind == NOTICE_SCALE_IN
+                            ? ". The hook of its Auto Scaling group is not answered any more: the group ends the machine when the hook's time is over"
+                            : "");
+}
+
+static char *text_of(const HeardVoice *v, HeardStep step, const char *node) {
+        if (step == HEARD_STEP_CORDONED)
+                return cordoned_text(v, node);
+        if (step == HEARD_STEP_ENDED)
+                return ended_text(v);
+        return strf("%s%s", steps[step].text, step == HEARD_STEP_EXPIRED ? strempty(v->left) : "");
+}
+
 static void tell_step(HeardVoice *v, const KubeNode *n, HeardStep step) {
-        const char *name = n->object.meta.name, *left = step == HEARD_STEP_EXPIRED ? strempty(v->left) : "";
-        _cleanup_free_ char *said = steps[step].text ? strf("%s%s", steps[step].text, left) : cordoned_text(v, name),
-                            *text = strf("Node %s %s.", name, strempty(said));
+        const char *name = n->object.meta.name;
+        _cleanup_free_ char *said = text_of(v, step, name), *text = strf("Node %s %s.", name, strempty(said));
         EventObject o = event_object(&n->object);
 
         log_event(v->context->env->log, steps[step].level, steps[step].message_id, LOG_FIELDS({ "NODE", name }), "Node %s %s", name, strempty(said));
-        event_record(v->context->recorder, &o, steps[step].type, steps[step].reason, "This node %s", strempty(said));
-        tell_receiver(v, n, steps[step].phase, text);
+        event_record(v->context->recorder, &o, steps[step].type, step == HEARD_STEP_ENDED ? ends[v->why] : steps[step].reason, "This node %s", strempty(said));
+        tell_receiver(v, n, step == HEARD_STEP_ENDED && v->why == HEARD_OVERRULED ? NOTIFY_RELEASED : steps[step].phase, text);
         if (step == HEARD_STEP_CORDONED) /* both at once, as the same patch says both */
                 tell_receiver(v, n, NOTIFY_CORDONED, text);
 }

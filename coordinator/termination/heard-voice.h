@@ -6,6 +6,7 @@
  * lines, Events on the Node and its pods, a message for each phase. Decides nothing.
  */
 
+#include "heard-rule.h"
 #include "node-drain.h"
 #include "notice.h"
 #include "termination-context.h"
@@ -16,8 +17,7 @@ typedef enum HeardStep {
         HEARD_STEP_CORDONED,
         HEARD_STEP_DRAINED,
         HEARD_STEP_EXPIRED,
-        HEARD_STEP_OVERRULED,
-        HEARD_STEP_ENDED,
+        HEARD_STEP_ENDED, /* HeardVoice.why */
         _HEARD_STEP_MAX,
 } HeardStep;
 
@@ -25,6 +25,7 @@ typedef struct HeardVoice {
         const TerminationContext *context;
         Notice *notice;      /* NULL: none yet */
         HeardStep step;      /* being written */
+        HeardEnd why;        /* of HEARD_STEP_ENDED */
         bool is_draining;    /* the coordinator's own drain has begun, and that was told */
         unsigned told_phase; /* bit 1 << NotifyPhase */
         char *left;          /* of HEARD_STEP_EXPIRED: pods, and what holds each */
@@ -32,10 +33,8 @@ typedef struct HeardVoice {
 
 void heard_voice_done(HeardVoice *v);
 
-/* The notice that stands on the Node. Out of memory nothing is told of it. */
+/* The first notice for which the Node is drained. Of another one than before all is told anew. Out of memory nothing is told of it. */
 void heard_voice_set(HeardVoice *v, const Notice *notice);
-/* There is one, and it is not this one. */
-bool heard_voice_is_of_other(const HeardVoice *v, const Notice *notice);
 
 /* Which pods are left, for HEARD_STEP_EXPIRED. */
 void heard_voice_left(HeardVoice *v, const DrainBlocker *b, size_t n);

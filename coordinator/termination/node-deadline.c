@@ -55,17 +55,21 @@ static void see_notice(NodeDeadline *d, const KubeNode *n) {
                 d->notice_id = strdup(i->notice->id);
 }
 
-/* A claim that is being deleted for it is not taken back, and neither is that. What is far away is no reason for haste yet. */
+/* What is called off takes its own time away; the claim goes all the same. What is far away is no reason for haste yet. */
 static void see_heard(NodeDeadline *d, const KubeNodeClaim *claim, usec_t wall_now_usec) {
-        const Notice *notice = claim->heard && !interruption_is_over(claim->heard) ? claim->heard->notice : NULL;
+        d->is_heard = false;
+        d->heard_usec = USEC_INFINITY;
+        for (size_t i = 0; i < claim->announced.n_items; i++) {
+                const Notice *notice = claim->announced.items[i].notice;
 
-        if (!notice || !(notice_ends_machine(notice) || notice->kind == NOTICE_MAINTENANCE))
-                return;
-        /* The machine has come back from it. */
-        if (!notice_ends_for_good(notice) && notice_announced(notice) <= claim->object.meta.deletion_usec)
-                return;
-        d->is_heard = d->is_heard || notice_is_now(notice) || notice_announced(notice) <= usec_add(wall_now_usec, HEARD_SOON_USEC);
-        d->heard_usec = MIN(d->heard_usec, notice_announced(notice));
+                if (claim->announced.items[i].state != ANNOUNCED_STANDS || !(notice_ends_machine(notice) || notice->kind == NOTICE_MAINTENANCE))
+                        continue;
+                /* The machine has come back from it. */
+                if (!notice_ends_for_good(notice) && notice_announced(notice) <= claim->object.meta.deletion_usec)
+                        continue;
+                d->is_heard = d->is_heard || notice_announced(notice) == USEC_INFINITY || notice_announced(notice) <= usec_add(wall_now_usec, HEARD_SOON_USEC);
+                d->heard_usec = MIN(d->heard_usec, notice_announced(notice));
+        }
 }
 
 bool node_deadline_update(NodeDeadline *d, const KubeNode *n, const KubeNodeClaim *claim,

@@ -70,7 +70,7 @@ bool pod_warnings_tell(PodWarnings *w, const KubePod *pod, usec_t at_usec, usec_
         rfc3339_format(at_usec, when);
         rfc3339_format(deadline_usec, end);
         event_record(w->context->recorder, &o, EVENT_WARNING, "DeletionAtDeadline",
-                     w->is_heard ? "Node %s is drained because the interruption queue announced the end of its machine, which may be gone from %s on: if this pod is still there at %s "
+                     w->is_heard ? "Node %s is drained because the interruption queue announced that its machine may be gone from %s on: if this pod is still there at %s "
                                    "it is deleted, with what is left of its grace of %" PRIi64 " s. No PodDisruptionBudget and no opt-out holds it then"
                                  : "Node %s is being removed and goes at %s: if this pod is still there at %s it is deleted, with what is left of its grace of %" PRIi64 " s. "
                                    "No PodDisruptionBudget and no opt-out holds it then",

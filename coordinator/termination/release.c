@@ -50,6 +50,7 @@ bool release_is_called_for(const KubeNode *n, const KubeNodeClaim *claim) {
         return claim || object_meta_has_finalizer(m, FINALIZER_TERMINATION) ||
                object_meta_annotation(m, ANNOTATION_CORDONED_BY_COORDINATOR) ||
                object_meta_annotation(m, ANNOTATION_OUT_OF_SERVICE) || object_meta_annotation(m, ANNOTATION_HEARD) ||
+               object_meta_annotation(m, ANNOTATION_ANNOUNCED) ||
                kube_node_has_taint(n, TAINT_DISRUPTED, NULL);
 }
 
@@ -64,6 +65,16 @@ static void on_node_released(const char *name, const ApiError *error, void *user
                   "Node %s was released: no NodePool selects it, or it is annotated " ANNOTATION_UNMANAGED "=true. "
                   "Its finalizer and vesper's marks were removed, its machine goes on",
                   name);
+}
+
+/* What its claim says that the queue announced, where somebody may act upon it after this claim. NULL: nothing. Borrowed. */
+static const char *announced_to_keep(const Release *r, const KubeNode *n, const KubeNodeClaim *claim) {
+        const KubeNodePool *pool, *other;
+
+        if (!claim || claim->object.meta.deletion_usec > 0 || kube_node_is_unmanaged(n) ||
+            (r->context->config->queue_unmanaged != QUEUE_UNMANAGED_DRAIN && cluster_view_pool_of_node(r->context->view, n, &pool, &other) == POOL_MATCH_NONE))
+                return NULL;
+        return object_meta_annotation(&claim->object.meta, ANNOTATION_ANNOUNCED);
 }
 
 void release_node(Release *r, const KubeNode *n, const KubeNodeClaim *claim) {
@@ -85,7 +96,7 @@ void release_node(Release *r, const KubeNode *n, const KubeNodeClaim *claim) {
                 work_queue_note_lost(r->queue);
                 return;
         }
-        k = termination_release_patch(n, &body);
+        k = termination_release_patch(n, announced_to_keep(r, n, claim), &body);
         if (k < 0)
                 (void) work_queue_retry(r->queue, key);
         else if (k > 0)

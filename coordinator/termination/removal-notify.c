@@ -15,11 +15,17 @@ static const Interruption *interruption_of_agent(const KubeNode *n) {
 }
 
 const Notice *removal_notify_notice(const KubeNode *n, const KubeNodeClaim *claim) {
-        const Interruption *agents = interruption_of_agent(n), *heard = claim ? claim->heard : NULL;
+        const Interruption *agents = interruption_of_agent(n);
 
         if (agents)
                 return agents->notice;
-        return heard && !interruption_is_over(heard) && notice_ends_machine(heard->notice) && notice_is_complete(heard->notice) ? heard->notice : NULL;
+        for (size_t i = 0; claim && i < claim->announced.n_items; i++) {
+                const Announced *a = claim->announced.items + i;
+
+                if (a->state == ANNOUNCED_STANDS && notice_ends_machine(a->notice) && notice_is_complete(a->notice))
+                        return a->notice;
+        }
+        return NULL;
 }
 
 bool removal_notify_is_agents(const KubeNode *n, NotifyPhase phase, bool own_drain) {

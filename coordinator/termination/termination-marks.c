@@ -290,7 +290,7 @@ int termination_heard_patch(const KubeNode *n, const char *heard, HeardCordon co
         else
                 json_add_null(w, ANNOTATION_HEARD);
         if (puts && !marked && cordon_is_ours_to_claim(n))
-                add_cordon_mark(w, "the interruption queue announced the end of its machine");
+                add_cordon_mark(w, "it is drained for what the interruption queue announced");
         if (takes && marked)
                 json_add_null(w, ANNOTATION_CORDONED_BY_COORDINATOR);
         json_close_object(w);
@@ -312,7 +312,7 @@ int termination_heard_patch(const KubeNode *n, const char *heard, HeardCordon co
         return finish_patch(w, ret_body);
 }
 
-int termination_release_patch(const KubeNode *n, char **ret_body) {
+int termination_release_patch(const KubeNode *n, const char *announced, char **ret_body) {
         _cleanup_(json_writer_freep) JsonWriter *w = NULL;
         const ObjectMeta *m = &n->object.meta;
         bool cordon = has_cordon_mark(n, ANNOTATION_CORDONED_BY_COORDINATOR);
@@ -323,11 +323,11 @@ int termination_release_patch(const KubeNode *n, char **ret_body) {
         bool finalizer = object_meta_has_finalizer(m, FINALIZER_TERMINATION);
         bool out = is_marked_out_of_service(n);
         bool pool = object_meta_label(m, LABEL_NODE_POOL);
-        bool heard = object_meta_annotation(m, ANNOTATION_HEARD);
+        bool heard = object_meta_annotation(m, ANNOTATION_HEARD), tells = !streq_ptr(object_meta_annotation(m, ANNOTATION_ANNOUNCED), announced);
         bool uncordon = uncordons(n);
 
         assert(n && ret_body);
-        if (!cordon && !taint && !label && !pool && !deadline && !reboot && !finalizer && !out && !heard)
+        if (!cordon && !taint && !label && !pool && !deadline && !reboot && !finalizer && !out && !heard && !tells)
                 return 0;
 
         if (json_writer_new(&w) < 0)
@@ -346,6 +346,10 @@ int termination_release_patch(const KubeNode *n, char **ret_body) {
                 json_add_null(w, ANNOTATION_OUT_OF_SERVICE);
         if (heard)
                 json_add_null(w, ANNOTATION_HEARD);
+        if (tells && announced)
+                json_add_string(w, ANNOTATION_ANNOUNCED, announced);
+        else if (tells)
+                json_add_null(w, ANNOTATION_ANNOUNCED);
         json_close_object(w);
         if (label || pool) {
                 json_open_object(w, "labels");

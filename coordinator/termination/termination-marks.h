@@ -15,9 +15,9 @@ int termination_cordon_patch(const KubeNode *n, const char *why, usec_t deadline
 /* The same without the label: a node that waits for protected pods goes on serving them until its drain begins. */
 int termination_hold_patch(const KubeNode *n, const char *why, usec_t deadline_usec, char **ret_body);
 /* Takes off what the coordinator put on, finalizer included: the pool lets its node go. The node is
- * un-cordoned only if ours is the last cordon mark, and not while it is being deleted. 1, 0 (nothing of ours
- * is there), -ENOMEM. */
-int termination_release_patch(const KubeNode *n, char **ret_body);
+ * un-cordoned only if ours is the last cordon mark, and not while it is being deleted. announced: stays there, or is put there, as
+ * ANNOTATION_ANNOUNCED: what its claim said, for who manages it next; NULL: nothing. 1, 0 (nothing of ours is there, but for that), -ENOMEM. */
+int termination_release_patch(const KubeNode *n, const char *announced, char **ret_body);
 /* What becomes of the cordon, and of the label for load balancers, that stand for what the interruption queue told. */
 typedef enum HeardCordon {
         HEARD_CORDON_KEEP,

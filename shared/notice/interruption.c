@@ -171,21 +171,6 @@ char *interruption_format(const Notice *n, InterruptionPhase phase, size_t pods_
         return interruption_format_held(n, phase, pods_left, boot_id, NULL, 0);
 }
 
-char *interruption_format_of_claim(const Notice *n, InterruptionPhase phase, const char *boot_id) {
-        _cleanup_(json_writer_freep) JsonWriter *w = NULL;
-
-        if (json_writer_new(&w) < 0)
-                return NULL;
-        json_open_object(w, NULL);
-        notice_to_json(n, w);
-        if (phase != INTERRUPTION_PHASE_NONE)
-                json_add_string(w, "phase", interruption_phase_to_string(phase));
-        if (!isempty(boot_id))
-                json_add_string(w, "bootID", boot_id);
-        json_close_object(w);
-        return json_writer_steal(w, NULL);
-}
-
 bool interruption_delete_counts(InterruptionDelete d, const Notice *n) {
         switch (d) {
         case INTERRUPTION_DELETE_NEVER:

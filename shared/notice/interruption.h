@@ -5,10 +5,9 @@
  * interruption.c: a Notice, and how far the drain for it is: the JSON of the annotations vesper.sh/interruption and
  * vesper.sh/heard (marks.h). This file has the only parser and the only writer of that JSON.
  *
- *      annotation, object          writer         content
- *      interruption, Node          agent          the notice and the progress of its drain; the agent resumes by it after a restart
- *      interruption, NodeClaim     coordinator    what the interruption queue announced: for that the claim is deleted, or its Node drained
- *      heard, Node                 coordinator    the same, with the progress of the coordinator's drain: of a Node that is drained and kept
+ *      annotation, object    writer         content
+ *      interruption, Node    agent          the notice and the progress of its drain; the agent resumes by it after a restart
+ *      heard, Node           coordinator    the progress of the coordinator's drain for what its interruption queue announced (announced.h)
  *
  * The kubelet's credential can write anything into a Node: the JSON is bounded, and nothing in it is trusted.
  * The decoders of KubeNode and KubeNodeClaim (kube-kinds.h) parse the annotations once; other code reads the result.
@@ -78,8 +77,6 @@ char *interruption_format(const Notice *n, InterruptionPhase phase, size_t pods_
 /* The same with the pods that hold the drain, INTERRUPTION_BLOCKERS_MAX at most. */
 char *interruption_format_held(const Notice *n, InterruptionPhase phase, size_t pods_left, const char *boot_id, const InterruptionBlocker *b,
                                size_t n_blockers);
-/* For a NodeClaim: a notice, and the boot of its Node; NULL: that is not known. phase: NONE, or CANCELLED: it was called off, or is over. */
-char *interruption_format_of_claim(const Notice *n, InterruptionPhase phase, const char *boot_id);
 
 /* Returns true if everything is there that an agent of this version writes. */
 bool interruption_is_complete(const Interruption *i);

@@ -73,10 +73,6 @@ bool notice_waits_for_protected(const Notice *n) {
         return n->kind == NOTICE_MANUAL && n->by_hand != BY_HAND_FORCE;
 }
 
-bool notice_is_now(const Notice *n) {
-        return notice_announced(n) == USEC_INFINITY || (n->not_before_usec > 0 && n->not_before_usec < n->announced_usec);
-}
-
 bool notice_ends_machine(const Notice *n) {
         assert(n);
         return streq_ptr(n->action, "terminate") || streq_ptr(n->action, "stop") ||
@@ -109,18 +105,9 @@ usec_t notice_announced(const Notice *n) {
 usec_t notice_window_end(const Notice *n) {
         usec_t announced = notice_announced(n);
 
-        if (announced == USEC_INFINITY || n->own_announced_usec > 0 || n->until_usec <= announced)
+        if (announced == USEC_INFINITY || n->until_usec <= announced)
                 return announced;
         return MIN(n->until_usec, usec_add(announced, NOTICE_WINDOW_MAX_USEC));
-}
-
-void notice_bring_nearer(Notice *n, usec_t announced_usec) {
-        usec_t own = n->own_announced_usec > 0 ? n->own_announced_usec : n->announced_usec;
-
-        if (announced_usec >= notice_announced(n))
-                return;
-        n->announced_usec = announced_usec;
-        n->own_announced_usec = own;
 }
 
 usec_t notice_own_deadline(const Notice *n) {
@@ -225,7 +212,6 @@ void notice_to_json(const Notice *n, JsonWriter *w) {
         json_add_time(w, "notBefore", n->not_before_usec);
         json_add_time(w, "deadline", n->announced_usec);
         json_add_time(w, "said", n->said_usec);
-        json_add_time(w, "ownDeadline", n->own_announced_usec);
         json_add_time(w, "until", n->until_usec);
         if (n->deadline_usec != USEC_INFINITY)
                 json_add_int64(w, "deadlineUptimeUsec", (int64_t) MIN(n->deadline_usec, (usec_t) UPTIME_MAX_USEC));
@@ -325,7 +311,6 @@ int notice_from_json(const Json *o, Notice **ret) {
                 { "notBefore", json_parse_rfc3339, offsetof(Notice, not_before_usec), false },
                 { "deadline", json_parse_rfc3339, offsetof(Notice, announced_usec), false },
                 { "said", json_parse_rfc3339, offsetof(Notice, said_usec), false },
-                { "ownDeadline", json_parse_rfc3339, offsetof(Notice, own_announced_usec), false },
                 { "until", json_parse_rfc3339, offsetof(Notice, until_usec), false },
                 { "deadlineUptimeUsec", parse_uptime, offsetof(Notice, deadline_usec), false },
                 { "ownDeadlineUptimeUsec", parse_uptime, offsetof(Notice, own_deadline_usec), false },

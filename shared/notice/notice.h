@@ -6,6 +6,7 @@
  *
  *      notice.c        a Notice, and its JSON
  *      interruption.c  the annotation vesper.sh/interruption: a Notice, and how far its agent is
+ *      announced.c     the annotation vesper.sh/announced: all Notices of the interruption queue about one machine
  */
 
 #include "json.h"
@@ -60,7 +61,6 @@ typedef struct Notice {
         usec_t not_before_usec; /* wall clock; 0: now */
         usec_t announced_usec;  /* wall clock of its giver: when the machine may be gone; 0: not said */
         usec_t said_usec;       /* of what the queue told: wall clock of its giver, when that was said; 0: not known */
-        usec_t own_announced_usec; /* of what the queue told: announced_usec as it was before another notice brought that nearer; 0: none did */
         usec_t until_usec;      /* the same: of a scheduled change, when the window in which it may begin closes; 0: not said */
         usec_t deadline_usec;   /* the same on the boot-time clock (loop_now()) of this machine, which nobody sets;
                                    USEC_INFINITY: not said */
@@ -78,13 +78,11 @@ DEFINE_FREEP(Notice, notice_free);
 /* What others are told: the giver's own time. USEC_INFINITY: not said. */
 usec_t notice_announced(const Notice *n);
 /* The last moment at which what is announced may begin: announced_usec, or until_usec where that is later, by NOTICE_WINDOW_MAX_USEC
- * at most. That window is of its own time, where another notice brought it nearer. USEC_INFINITY: not said. */
+ * at most. USEC_INFINITY: not said. */
 #define NOTICE_WINDOW_MAX_USEC USEC_PER_DAY
 usec_t notice_window_end(const Notice *n);
 /* When the machine may be gone by this notice alone (boot-time clock); USEC_INFINITY: not said. */
 usec_t notice_own_deadline(const Notice *n);
-/* Another notice is announced for this time (wall clock): where that is earlier, it becomes this one's, which keeps its own beside it. */
-void notice_bring_nearer(Notice *n, usec_t announced_usec);
 /* Each of *known's two times becomes that of *seen, another notice, where that is earlier; but no estimate replaces what was
  * counted from a Date for the same time or an earlier one. True: one did. */
 bool notice_take_nearer(Notice *known, const Notice *seen);
@@ -93,8 +91,6 @@ bool notice_names_same(const Notice *a, const Notice *b);
 /* Honours do-not-evict pods: a person on this machine (or its reboot) can wait for them, and did not say otherwise.
  * Who takes the machine away waits for nobody. */
 bool notice_waits_for_protected(const Notice *n);
-/* No time was told, or it may begin before that: there is nothing to wait for. */
-bool notice_is_now(const Notice *n);
 
 /* Does this action end the machine (terminate, stop, hibernate), so that its node must not come back by
  * itself? */
@@ -114,8 +110,8 @@ bool notice_outranks(const Notice *a, const Notice *b);
  * action, not_before and what it names are the newer ones. True: *known changed. */
 int notice_merge(Notice *known, const Notice *seen, bool *ret_changed);
 /* JSON of the annotation vesper.sh/interruption and of the intent log; parsed back by notice_from_json
- * (fuzzed). "deadline" is what was announced, "said" is said_usec, "ownDeadline" own_announced_usec, "until" until_usec. "deadlineUptimeUsec" is deadline_usec, and "estimated" says
- * how it was found, "ownDeadlineUptimeUsec" is own_deadline_usec: for the agent alone, in the boot that stands beside them. "byHand" is "drain" or
+ * (fuzzed). "deadline" is what was announced, "said" is said_usec, "until" until_usec.
+ * "deadlineUptimeUsec" is deadline_usec, and "estimated" says how it was found, "ownDeadlineUptimeUsec" is own_deadline_usec: for the agent alone, in the boot that stands beside them. "byHand" is "drain" or
  * "force"; a manual notice that drains has always one, also where an older agent left it out. "resources" are the names of all
  * machines of an event that names others, too. */
 void notice_to_json(const Notice *n, JsonWriter *w); /* adds its members to the open object */

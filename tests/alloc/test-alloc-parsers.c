@@ -29,6 +29,7 @@
 #include "explain-outlook.h"
 #include "fuzz-objects.h"
 #include "heard-conditions.h"
+#include "heard-rule.h"
 #include "intent-log.h"
 #include "kube-protobuf-fixture.h"
 #include "kube-protobuf.h"
@@ -1046,7 +1047,7 @@ static int coordinator_bodies(const KubeObject *o) {
         r = done_body(r, body);
         if (r >= 0) {
                 body = NULL;
-                r = termination_release_patch(n, &body);
+                r = termination_release_patch(n, NULL, &body);
                 r = done_body(r, body);
         }
         if (r >= 0) {
@@ -1072,27 +1073,34 @@ static int coordinator_bodies(const KubeObject *o) {
 static const Notice queue_notice = { .id = (char *) "e", .kind = NOTICE_SPOT, .source = (char *) "sqs", .action = (char *) "terminate" };
 
 static int queue_told(const KubeObject *o) {
-        QueueFacts facts = { 0 };
-
+        const KubeNode *n = (const KubeNode *) o;
+        const HeardFacts facts = { .announced = &n->announced, .boot_id = "b", .drains_unmanaged = true, .wall_usec = FUZZ_NOW };
+        _cleanup_(announced_list_done) AnnouncedList next = {};
         int r;
 
-        queue_told_of_node((const KubeNode *) o, &queue_notice, INTERRUPTION_DELETE_TERMINATE, FUZZ_NOW, &facts);
-        assert_true(facts.on_node.is_told && facts.on_node.is_begun && !facts.is_overruled);
-        r = done_text(queue_told_node_body((const KubeNode *) o, &queue_notice, INTERRUPTION_CANCELLED));
-        return r < 0 ? r : done_text(queue_told_node_body((const KubeNode *) o, &queue_notice, INTERRUPTION_PLANNED));
+        assert_int_equal(n->announced.n_items, 2);
+        r = heard_rewrite(&facts, &next);
+        if (r < 0)
+                return r;
+        assert_int_equal(next.n_items, 2);
+        r = done_text(queue_told_body(o, &n->announced, &queue_notice, true, n));
+        return r < 0 ? r : done_text(queue_told_body(o, &n->announced, &queue_notice, false, NULL));
 }
 
 static int do_queue_told(void) {
         static const char text[] =
-                "{\"metadata\":{\"name\":\"n\",\"uid\":\"u\",\"resourceVersion\":\"7\",\"annotations\":{\"vesper.sh/heard\":"
-                "\"{\\\"id\\\":\\\"e\\\",\\\"kind\\\":\\\"spot\\\",\\\"action\\\":\\\"terminate\\\",\\\"phase\\\":\\\"Drained\\\"}\"}}}";
+                "{\"metadata\":{\"name\":\"n\",\"uid\":\"u\",\"resourceVersion\":\"7\",\"annotations\":{\"vesper.sh/announced\":"
+                "\"{\\\"notices\\\":[{\\\"id\\\":\\\"e\\\",\\\"kind\\\":\\\"scale-in\\\",\\\"bootID\\\":\\\"b\\\"},"
+                "{\\\"id\\\":\\\"f\\\",\\\"kind\\\":\\\"scale-in\\\",\\\"state\\\":\\\"CalledOff\\\"}]}\"}}}";
 
         return with_object(&kube_node_kind, text, queue_told);
 }
 
 static int do_heard_condition(void) {
         const DrainBlocker blockers[] = { { .ns = "n", .name = "p", .wait = POD_WAIT_PDB, .detail = "b" } };
-        const HeardWords words = { .notice = &queue_notice, .how_far = "1 pod is left" };
+        Announced announced = { .notice = (Notice *) &queue_notice };
+        const AnnouncedList list = { &announced, 1 };
+        const HeardWords words = { .announced = &list, .how_far = "1 pod is left" };
         char *message = NULL;
         Condition c;
         int r = heard_condition(HEARD_SAY_DRAINING, 2, NULL, &words, &c, &message);

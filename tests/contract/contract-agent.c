@@ -211,7 +211,7 @@ static void coordinator_releases(Rig *r) {
         _cleanup_free_ char *body = NULL;
         _cleanup_answer_ Answer a = { 0 };
 
-        assert_int_equal(termination_release_patch(n, &body), 1);
+        assert_int_equal(termination_release_patch(n, NULL, &body), 1);
         a = rig_patch_raw(r, RIG_COORDINATOR, NODE(RIG_NODE_NAME), KUBE_PATCH_MERGE, body);
         assert_answer(a, 200, NULL);
 }

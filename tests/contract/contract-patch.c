@@ -109,7 +109,7 @@ TEST_CASE(coordinator_releases) {
         assert_answer(cordoned, 200, NULL);
 
         dirty = rig_node(r, "patch-release");
-        made = termination_release_patch(dirty, &body);
+        made = termination_release_patch(dirty, NULL, &body);
         released = send_made(r, "patch-release", made, body);
         assert_answer(released, 200, NULL);
         after = rig_node(r, "patch-release");

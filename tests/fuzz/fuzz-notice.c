@@ -3,13 +3,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "announced.h"
 #include "fuzz.h"
 #include "node-marks.h"
 #include "notice-ec2.h"
 #include "string-util.h"
 
-/* What outsiders write about the end of a machine: the body of spot/instance-action, and the annotation
- * vesper.sh/interruption. */
+/* What outsiders write about the end of a machine: the body of spot/instance-action, and the annotations
+ * vesper.sh/interruption and vesper.sh/announced. */
 
 static void check_action(const uint8_t *data, size_t size) {
         _cleanup_free_ char *action = NULL;
@@ -47,12 +48,28 @@ static void check_annotation(const char *text) {
         assert(boot_id_equal(i->boot_id, back->boot_id));
 }
 
+static void check_announced(const char *text) {
+        _cleanup_(announced_list_done) AnnouncedList l = {}, back = {};
+        _cleanup_free_ char *formatted = NULL, *again = NULL;
+
+        if (announced_list_parse(text, &l) < 0) {
+                assert(l.n_items == 0);
+                return;
+        }
+        assert(l.n_items <= ANNOUNCED_MAX);
+        formatted = announced_list_format(&l);
+        assert(formatted && announced_list_parse(formatted, &back) == 0);
+        again = announced_list_format(&back);
+        assert(again && streq(formatted, again));
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         _cleanup_free_ char *text = memdup_str(data, size);
 
         assert(text);
         check_action(data, size);
         check_annotation(text);
+        check_announced(text);
         (void) ec2_instance_id_is_valid((const char *) data, size);
         return 0;
 }

@@ -44,7 +44,7 @@ static int make_hold(const KubeNode *n, usec_t deadline_usec, char **ret_body) {
 }
 
 static int make_release(const KubeNode *n, usec_t deadline_usec, char **ret_body) {
-        return termination_release_patch(n, ret_body);
+        return termination_release_patch(n, NULL, ret_body);
 }
 
 static int make_finalizer(const KubeNode *n, usec_t deadline_usec, char **ret_body) {

@@ -264,7 +264,7 @@ static const char *mark_on(const cJSON *node, bool waits) {
 
         cJSON_ArrayForEach (a, fj_get(node, "metadata", "annotations", NULL))
                 if (startswith(a->string, "vesper.sh/") && !streq(a->string, "vesper.sh/reboot-taken") && /* that stays */
-                    !(waits && streq(a->string, "vesper.sh/heard")))
+                    !(waits && streq(a->string, "vesper.sh/announced")))
                         return a->string;
         for (size_t i = 0; i < ELEMENTSOF(conditions); i++)
                 if (!(waits && streq(conditions[i], "MaintenancePlanned")) && is_left(fj_find(fj_get(node, "status", "conditions", NULL), "type", conditions[i])))

@@ -25,8 +25,9 @@
 #define HIDDEN_USEC (20 * SEC)
 /* What a machine has outlived by so much does not stand on its Node any more. */
 #define OUTLIVED_USEC (10 * USEC_PER_MINUTE)
-#define CLAIM_TOLD "vesper.sh/interruption"
-#define NODE_TOLD "vesper.sh/heard"
+/* So many of one machine stand beside each other: no more are sent. */
+#define HAS_ROOM_FOR 6u
+#define ANNOUNCED "vesper.sh/announced"
 
 typedef struct Message {
         FakeAwsEventKind kind;
@@ -87,17 +88,31 @@ static bool concerns(const Message *m, const char *instance) {
         return strv_contains(m->instances, instance);
 }
 
-/* What stands on a claim, or on a Node: until when; false: nothing, or it was called off. */
-static bool read_told(const cJSON *o, const char *key, usec_t *ret_until_usec) {
-        const char *text = fj_string(o, "metadata", "annotations", key, NULL);
-        cJSON *told = text ? cJSON_Parse(text) : NULL;
+/* What was announced, as it stands on a claim, or on a Node; NULL: nothing. Free it. */
+static cJSON *read_list(const cJSON *o) {
+        const char *text = fj_string(o, "metadata", "annotations", ANNOUNCED, NULL);
 
-        *ret_until_usec = USEC_INFINITY;
-        if (rfc3339_parse(strempty(fj_string(told, "deadline", NULL)), ret_until_usec) < 0)
-                *ret_until_usec = USEC_INFINITY;
-        text = streq_ptr(fj_string(told, "phase", NULL), "Cancelled") ? NULL : text;
-        cJSON_Delete(told);
-        return text;
+        return text ? cJSON_Parse(text) : NULL;
+}
+
+static usec_t time_of(const cJSON *notice, const char *key) {
+        usec_t t;
+
+        return rfc3339_parse(strempty(fj_string(notice, key, NULL)), &t) < 0 ? USEC_INFINITY : t;
+}
+
+/* Wall clock: a machine that is Ready then has outlived it; USEC_INFINITY: never. What has no time counts from when it was said. */
+static usec_t outlived_usec(const cJSON *notice) {
+        usec_t at = time_of(notice, "deadline"), until = time_of(notice, "until");
+
+        if (at == USEC_INFINITY && streq_ptr(fj_string(notice, "kind", NULL), "scale-in"))
+                return USEC_INFINITY;
+        return usec_add(until != USEC_INFINITY ? MAX(at, until) : at != USEC_INFINITY ? at : time_of(notice, "said"), OUTLIVED_USEC);
+}
+
+/* The notice of this id in a list; NULL: none. */
+static const cJSON *find_notice(const cJSON *list, const char *id) {
+        return fj_find(fj_get(list, "notices", NULL), "id", id);
 }
 
 /* -- what a message means ------------------------------------------------------------------------ */
@@ -257,21 +272,13 @@ void sim_queue_repeat(SimQueue *q) {
         sim_trace_add(q->world->trace, "queue", "message %zu is the one before once more", q->n);
 }
 
-/* Something that was told of it is near, or now: whichever it is, two may have become one. */
-static bool is_near(const SimQueue *q, size_t machine) {
+bool sim_queue_calls_for_end(const SimQueue *q, size_t machine) {
         usec_t soon = usec_add(sim_world_wall(q->world), config_of(q)->interruption_before_usec);
 
         for (size_t k = 0; k < q->n; k++)
-                if (q->messages[k].may_drain && concerns(&q->messages[k], q->world->machines[machine].instance) &&
-                    (q->messages[k].until_usec == USEC_INFINITY || q->messages[k].until_usec <= soon))
+                if (q->messages[k].may_end && is_managed(q, machine) && concerns(&q->messages[k], q->world->machines[machine].instance) &&
+                    (!q->messages[k].change || q->messages[k].until_usec <= soon))
                         return true;
-        return false;
-}
-
-bool sim_queue_calls_for_end(const SimQueue *q, size_t machine) {
-        for (size_t k = 0; k < q->n; k++)
-                if (q->messages[k].may_end && is_managed(q, machine) && concerns(&q->messages[k], q->world->machines[machine].instance))
-                        return is_near(q, machine);
         return false;
 }
 
@@ -279,6 +286,14 @@ bool sim_queue_calls_for_drain(const SimQueue *q, size_t machine) {
         for (size_t k = 0; k < q->n; k++)
                 if (q->messages[k].may_drain && (is_managed(q, machine) || is_drained(q, machine)) &&
                     concerns(&q->messages[k], q->world->machines[machine].instance))
+                        return true;
+        return false;
+}
+
+/* A message called something off, which is remembered. */
+static bool is_called_off(const SimQueue *q, size_t machine) {
+        for (size_t k = 0; k < q->n; k++)
+                if (q->messages[k].is_over && concerns(&q->messages[k], q->world->machines[machine].instance))
                         return true;
         return false;
 }
@@ -293,7 +308,7 @@ bool sim_queue_has_room(const SimQueue *q, const char *instance) {
                 n += m->may_drain && concerns(m, instance) &&
                      (m->until_usec == USEC_INFINITY ? now < usec_add(m->sent_usec, past) : wall < usec_add(m->until_usec, past));
         }
-        return n < 2;
+        return n < HAS_ROOM_FOR;
 }
 
 bool sim_queue_is_awaited(const SimQueue *q, usec_t within_usec) {
@@ -308,14 +323,14 @@ bool sim_queue_is_awaited(const SimQueue *q, usec_t within_usec) {
 }
 
 bool sim_queue_waits(const SimQueue *q, size_t machine) {
-        const char *on_node = sim_world_annotation(q->world, machine, NODE_TOLD);
-        usec_t until;
+        const cJSON *claim = sim_world_claim(q->world, machine), *notice;
+        cJSON *list = read_list(claim ? claim : sim_world_node(q->world, machine));
+        bool waits = false;
 
-        if (!on_node)
-                return read_told(sim_world_claim(q->world, machine), CLAIM_TOLD, &until);
-        (void) read_told(sim_world_node(q->world, machine), NODE_TOLD, &until);
-        return strstr(on_node, "\"phase\":\"Planned\"") ||
-               (strstr(on_node, "\"phase\":\"Cancelled\"") && sim_world_wall(q->world) < usec_add(until, WINDOW_USEC + OUTLIVED_USEC + ACT_USEC));
+        cJSON_ArrayForEach (notice, fj_get(list, "notices", NULL))
+                waits = waits || sim_world_wall(q->world) < usec_add(outlived_usec(notice), ACT_USEC);
+        cJSON_Delete(list);
+        return waits && !sim_world_annotation(q->world, machine, "vesper.sh/heard");
 }
 
 unsigned sim_queue_n_answered(const SimQueue *q) {
@@ -360,50 +375,48 @@ static bool is_outlived(const SimQueue *q, const Message *m) {
         return sim_world_wall(q->world) >= usec_add(m->until_usec, OUTLIVED_USEC);
 }
 
-static void check_ours(SimQueue *q, size_t k, size_t machine) {
+/* The list has what this message told of the instance. */
+static bool is_told(const Message *m, size_t number, const cJSON *o, const char *instance) {
+        _cleanup_free_ char *id = MUST(strf("%012zu", number));
+        cJSON *list = read_list(o);
+        const cJSON *notice;
+        bool told = false;
+
+        cJSON_ArrayForEach (notice, fj_get(list, "notices", NULL)) {
+                const char *seen = strempty(fj_string(notice, "id", NULL));
+
+                told = told || (endswith(seen, instance) && (strstr(seen, m->change ? m->change : id) || streq_ptr(fj_string(notice, "kind", NULL), "scale-in")));
+        }
+        cJSON_Delete(list);
+        return told;
+}
+
+/* k: the first of those that are the same message. */
+static size_t first_of(const SimQueue *q, size_t k) {
+        size_t i = 0;
+
+        while (!streq(q->messages[i].body, q->messages[k].body))
+                i++;
+        return i;
+}
+
+/* It is written on a claim, or on a Node without one, or there is no need of that any more. */
+static void check_written(SimQueue *q, size_t k, size_t machine) {
         const Message *m = &q->messages[k];
         const SimMachine *of = &q->world->machines[machine];
-        const cJSON *claim = sim_world_claim(q->world, machine);
-        usec_t until, on_node;
-        bool told, kept;
+        const cJSON *claim = sim_world_claim(q->world, machine), *o = is_managed(q, machine) ? claim : sim_world_node(q->world, machine);
 
-        if ((!m->ends && !m->keeps) || m->is_over || is_outlived(q, m) || !sim_check_instance_alive(q->world->check, of->instance))
+        if ((!m->ends && !m->keeps) || m->is_over || is_outlived(q, m) || !sim_check_instance_alive(q->world->check, of->instance) ||
+            (!is_managed(q, machine) && !o))
                 return;
-        told = read_told(claim, CLAIM_TOLD, &until);
-        kept = read_told(sim_world_node(q->world, machine), NODE_TOLD, &on_node);
         if (m->ends && action_stands(q, of->instance, m->token))
                 sim_check_broken(q->world->check, "hook", "message %zu of %s is deleted, and its group has not been answered", k + 1, of->node);
-        else if (!claim)
+        else if (!o)
                 sim_check_broken(q->world->check, "queue", "message %zu is deleted, which tells of %s, and no claim says so: it has none", k + 1,
                                  of->node);
-        else if (!kept && (!told || (m->ends && until > m->until_usec)) && !sim_check_is_deleting(claim))
-                sim_check_broken(q->world->check, "queue", "message %zu is deleted, which tells of %s, and its claim does not say so", k + 1,
-                                 of->node);
-}
-
-/* Something that ends its machine for good was told, too: that takes the place of what it would come back from, and, where it is
- * now, of a scheduled change. */
-static bool is_superseded(const SimQueue *q, const Message *m, size_t machine) {
-        for (size_t k = 0; k < q->n; k++)
-                if (q->messages[k].may_end && (m->keeps || (m->change && q->messages[k].until_usec == USEC_INFINITY)) &&
-                    concerns(&q->messages[k], q->world->machines[machine].instance))
-                        return true;
-        return false;
-}
-
-/* One that has passed takes no other's place. */
-static void check_drained(SimQueue *q, size_t k, size_t machine) {
-        const Message *m = &q->messages[k];
-        const SimMachine *of = &q->world->machines[machine];
-        const cJSON *node = sim_world_node(q->world, machine);
-        usec_t until;
-
-        if ((!m->ends && !m->keeps) || m->is_over || is_superseded(q, m, machine) || !node || !sim_check_instance_alive(q->world->check, of->instance) || is_outlived(q, m))
-                return;
-        if (m->ends && action_stands(q, of->instance, m->token))
-                sim_check_broken(q->world->check, "hook", "message %zu of %s is deleted, and its group has not been answered", k + 1, of->node);
-        else if (!read_told(node, NODE_TOLD, &until) || (until > m->until_usec && m->until_usec > sim_world_wall(q->world)))
-                sim_check_broken(q->world->check, "queue", "message %zu is deleted, which tells of %s, and its Node does not say so", k + 1, of->node);
+        else if (!sim_check_is_deleting(claim) && !is_told(m, first_of(q, k) + 1, o, of->instance))
+                sim_check_broken(q->world->check, "queue", "message %zu is deleted, which tells of %s, and its %s does not say so", k + 1, of->node,
+                                 is_managed(q, machine) ? "claim" : "Node");
 }
 
 void sim_queue_note_deleted(SimQueue *q, size_t message) {
@@ -418,10 +431,8 @@ void sim_queue_note_deleted(SimQueue *q, size_t message) {
 
                 if (i == SIZE_MAX)
                         check_foreign(q, message - 1, *instance);
-                else if (is_managed(q, i))
-                        check_ours(q, message - 1, i);
-                else if (is_drained(q, i))
-                        check_drained(q, message - 1, i);
+                else if (is_managed(q, i) || is_drained(q, i))
+                        check_written(q, message - 1, i);
         }
 }
 
@@ -434,21 +445,30 @@ static void on_delete(const char *id, void *userdata) {
 
 /* -- what is done about it ----------------------------------------------------------------------- */
 
+/* None of those that stand is lost, but by time: in these worlds no machine boots anew. */
+static void check_list(SimQueue *q, const cJSON *old, const cJSON *new, size_t machine) {
+        cJSON *was = read_list(old), *is = read_list(new);
+        const cJSON *notice;
+
+        cJSON_ArrayForEach (notice, fj_get(was, "notices", NULL))
+                if (!find_notice(is, strempty(fj_string(notice, "id", NULL))) && sim_world_wall(q->world) < outlived_usec(notice))
+                        sim_check_broken(q->world->check, "queue", "%s forgets %s of %s", q->world->request->user,
+                                         strempty(fj_string(notice, "id", NULL)), q->world->machines[machine].node);
+        cJSON_Delete(was);
+        cJSON_Delete(is);
+}
+
 void sim_queue_claim_changed(SimQueue *q, const cJSON *old, const cJSON *new) {
         const char *id = fj_string(new, "spec", "providerID", NULL), *slash = id ? strrchr(id, '/') : NULL;
         size_t i = slash ? machine_of(q, slash + 1) : SIZE_MAX;
-        usec_t was, is;
-        bool had = read_told(old, CLAIM_TOLD, &was), has = read_told(new, CLAIM_TOLD, &is);
 
-        if (i == SIZE_MAX || !has || !sim_check_actor(q->world->check))
+        if (i == SIZE_MAX || !sim_check_actor(q->world->check))
                 return;
-        if (!had && !sim_queue_calls_for_drain(q, i))
+        if (fj_string(new, "metadata", "annotations", ANNOUNCED, NULL) && !fj_string(old, "metadata", "annotations", ANNOUNCED, NULL) &&
+            !sim_queue_calls_for_drain(q, i) && !is_called_off(q, i))
                 sim_check_broken(q->world->check, "queue", "%s writes on the claim of %s what nobody announced",
                                  q->world->request->user, q->world->machines[i].node);
-        /* What its Node is drained for stands there, too, and gives its place on the claim to what comes after it. */
-        else if (had && is > was && was > sim_world_wall(q->world) && !sim_world_annotation(q->world, i, NODE_TOLD))
-                sim_check_broken(q->world->check, "queue", "%s writes a later time on the claim of %s", q->world->request->user,
-                                 q->world->machines[i].node);
+        check_list(q, old, new, i);
 }
 
 /* From when on its claim is to be deleted for that, as far as people and terms go; USEC_INFINITY: not yet. */
@@ -483,7 +503,7 @@ static void check_kept(SimQueue *q, size_t k, size_t machine) {
         const cJSON *node = sim_world_node(q->world, machine);
         usec_t due = due_usec(q, m, machine), now = sim_world_now(q->world);
 
-        if (m->keeps && !m->is_over && !is_superseded(q, m, machine) && !is_outlived(q, m) && due != USEC_INFINITY && node && !sim_check_is_deleting(node) &&
+        if (m->keeps && !m->is_over && !is_outlived(q, m) && due != USEC_INFINITY && node && !sim_check_is_deleting(node) &&
             sim_check_instance_alive(q->world->check, of->instance) && now > usec_add(due, ACT_USEC) && now < usec_add(due, 2 * ACT_USEC) &&
             !sim_world_unschedulable(q->world, machine) && sim_check_was_calm(q->world->check, 2 * ACT_USEC))
                 sim_check_broken(q->world->check, "queue", "message %zu calls for a drain of %s, and has been there for %d s: its Node is open", k + 1,
@@ -498,17 +518,17 @@ static void check_closed(SimQueue *q, size_t k, size_t machine) {
         usec_t now = sim_world_now(q->world), wall = sim_world_wall(q->world);
         usec_t begin = m->until_usec == USEC_INFINITY || !m->change ? 0 : usec_sub(m->until_usec, config_of(q)->interruption_before_usec);
         usec_t since = usec_sub(now, MAX(m->sent_usec, begin > wall ? USEC_INFINITY : usec_sub(now, wall - begin)));
-        const char *told = sim_world_annotation(q->world, machine, NODE_TOLD);
+        const char *told = sim_world_annotation(q->world, machine, "vesper.sh/heard");
 
         if (sim_world_claim(q->world, machine))
                 sim_check_broken(q->world->check, "queue", "%s has a claim, and no pool wants it", of->node);
-        if ((!m->ends && !m->keeps) || m->is_over || is_superseded(q, m, machine) || !node || !sim_check_instance_alive(q->world->check, of->instance) || is_outlived(q, m))
+        if ((!m->ends && !m->keeps) || m->is_over || !node || !sim_check_instance_alive(q->world->check, of->instance) || is_outlived(q, m))
                 return;
         if (since > ACT_USEC && since < 2 * ACT_USEC && !sim_world_unschedulable(q->world, machine) &&
             sim_check_was_calm(q->world->check, ACT_USEC))
                 sim_check_broken(q->world->check, "queue", "message %zu tells of %s, and has been there for %d s: its Node is open", k + 1, of->node,
                                  (int) (since / SEC));
-        if (wall > usec_add(m->until_usec, ACT_USEC) && since > ACT_USEC && sim_check_was_calm(q->world->check, 2 * ACT_USEC) &&
+        if (wall > usec_add(m->until_usec, (m->change ? WINDOW_USEC : 0) + ACT_USEC) && since > ACT_USEC && sim_check_was_calm(q->world->check, 2 * ACT_USEC) &&
             told && strstr(told, "\"phase\":\"Draining\"") && sim_world_pods_alive(q->world, machine) > 0 && q->world->machines[machine].deadline_usec == m->until_usec)
                 sim_check_broken(q->world->check, "late", "the time of %s has passed, and its drain goes on", of->node);
 }

@@ -56,11 +56,11 @@ bool sim_queue_scale_in(SimQueue *q, size_t machine, FakeAwsEventKind kind, bool
 bool sim_queue_calls_for_end(const SimQueue *q, size_t machine);
 /* Something was sent for which its Node may be drained, be it a pool's or, with [Queue] Unmanaged=drain, of none. */
 bool sim_queue_calls_for_drain(const SimQueue *q, size_t machine);
-/* Fewer than two things stand announced for this instance: of a third one not all is kept. */
+/* Fewer things stand announced for this instance than a list holds at the least. */
 bool sim_queue_has_room(const SimQueue *q, const char *instance);
 /* What was announced, and not called off, begins within this time from now. */
 bool sim_queue_is_awaited(const SimQueue *q, usec_t within_usec);
-/* What was announced for it stands there, and its drain has not begun, or it was called off and is not outlived yet. */
+/* What was announced for it stands there and is not outlived, and its Node is not drained. */
 bool sim_queue_waits(const SimQueue *q, size_t machine);
 /* [Queue] Unmanaged=drain: machines of no pool are members of the group, too. Before anything is sent. */
 void sim_queue_drain_unmanaged(SimQueue *q);

@@ -199,10 +199,9 @@ TEST_CASE(test_nodes) {
                 { "reboot, in a phase of a later version", SAYS("interruption", "reboot", "Hiding", "b1"), "", "True", false, true, false, false },
                 { "released by a person", SAYS("interruption", "terminate", "Released", "b1"), "", "True", true, false, false, false },
                 { "of an earlier boot", SAYS("interruption", "terminate", "Draining", "b0"), "", "True", true, false, false, false },
-                { "announced by the queue, and it may be weeks away", SAYS("heard", "terminate", "Planned", "b1"), "", "True", true, false, false, false },
+                { "announced by the queue, and it may be weeks away", SAYS("announced", "terminate", "", "b1"), "", "True", true, false, false, false },
                 { "drained for what the queue announced", SAYS("heard", "terminate", "Draining", "b1"), "", "True", false, true, true, true },
                 { "drained for a reboot that the queue announced", SAYS("heard", "reboot", "Drained", "b1"), "", "True", false, true, false, false },
-                { "called off", SAYS("heard", "reboot", "Cancelled", "b1"), "", "True", true, false, false, false },
                 { "announced by the queue in an earlier boot", SAYS("heard", "terminate", "Draining", "b0"), "", "True", true, false, false, false },
         };
         InternPool *pool = *state;

@@ -280,16 +280,24 @@ static const Row causes_table[] = {
         { "drained for the queue, and nobody leads", { N(HEARD("Draining")) }, "NoLeader, (QueueDrains)", "Lease v/l", "No coordinator leads", "kubectl get pods",
           .leader = "" },
         { "drained for the queue at last", { N(HEARD("Drained")) }, "(NotSelected), (DrainedForQueue)", "Node w", "No NodePool selects it." },
-        { "opened in spite of the queue", { N(HEARD("Released")) }, "(NotSelected)", "Node w",
-          "vesper does nothing about it. The interruption queue announced the end of its machine (spot, terminate) by 2027-01-15T08:01:30Z. Somebody opened the node, so this is not "
-          "acted upon: the machine may end under its pods.", "vesperctl drain w", "evicts its pods" },
-        { "opened, and that time is over", { N(HEARD_OF("Released", "2", "2027-01-15T07:59:00Z", "")) }, "(NotSelected)", "Node w", "No NodePool selects it, so vesper does nothing about it.",
+#define TOLD(kind, action, more) "{\\'id\\':\\'" kind "\\',\\'kind\\':\\'" kind "\\',\\'source\\':\\'sqs\\',\\'action\\':\\'" action "\\'" more "}"
+#define OVERRULED_BY(at) TOLD("spot", "terminate", ",\\'deadline\\':\\'" at "\\',\\'state\\':\\'Overruled\\'")
+#define REBOOT_TOLD TOLD("maintenance", "reboot", ",\\'deadline\\':\\'2027-01-16T08:00:00Z\\'")
+#define RETIREMENT_TOLD "{\\'id\\':\\'r\\',\\'kind\\':\\'maintenance\\',\\'source\\':\\'sqs\\',\\'action\\':\\'terminate\\',\\'deadline\\':\\'2027-01-17T08:00:00Z\\'}"
+#define LIST(notices) "'annotations':{'vesper.sh/announced':'{\\'notices\\':[" notices "]}'}"
+#define OPENED(notices) "{'metadata':{" UID "," LIST(notices) "}," ID ",'status':{'nodeInfo':{'bootID':'b1'}}}"
+        { "opened in spite of the queue", { N(OPENED(OVERRULED_BY("2027-01-15T08:01:30Z"))) }, "(InterruptionOverruled), (NotSelected)", "Node w",
+          "The interruption queue announced the end of its machine (spot, terminate) by 2027-01-15T08:01:30Z. Somebody opened the node, so vesper does not act upon that: "
+          "the machine may go under its pods.", "vesperctl drain w", "evicts its pods" },
+        { "the same, of a pool", { N(IN_SERVICE), C(CLAIM(OURS LIST(OVERRULED_BY("2027-01-15T08:01:30Z")) ",", "", ",'phase':'Adopted'")), A("") },
+          "(InterruptionOverruled), (InService)", "Node w", "Somebody opened the node, so vesper does not act", "vesperctl drain w" },
+        { "opened, and that time is over", { N(OPENED(OVERRULED_BY("2027-01-15T07:59:00Z"))) }, "(NotSelected)", "Node w", "No NodePool selects it, so vesper does nothing about it.",
           .is_whole_end = true },
-#define OPENED(notice) \
-        "{'metadata':{" UID ",'annotations':{'vesper.sh/heard':'{\\'id\\':\\'x\\',\\'kind\\':\\'scale-in\\',\\'source\\':\\'sqs\\',\\'phase\\':\\'Released\\'" notice "}'}}," \
-        ID ",'status':{'nodeInfo':{'bootID':'b1'}}}"
-        { "opened, and no time was announced", { N(OPENED("")) }, "(NotSelected)", "Node w", "announced the end of its machine (scale-in). Somebody", "vesperctl drain w" },
-        { "opened, and its machine has booted anew", { N(OPENED(",\\'bootID\\':\\'b0\\'")) }, "(NotSelected)", "Node w", "so vesper does nothing about it.", .is_whole_end = true },
+        { "opened, and no time was announced", { N(OPENED(TOLD("scale-in", "terminate", ",\\'state\\':\\'Overruled\\'"))) }, "(InterruptionOverruled), (NotSelected)", "Node w",
+          "announced the end of its machine (scale-in, terminate). Somebody", "vesperctl drain w" },
+        { "two changes are to come", { N(OPENED(REBOOT_TOLD "," RETIREMENT_TOLD)) }, "(NotSelected), (Announced)", "Node w", "" },
+        { "two changes are to come, of a pool", { N(IN_SERVICE), C(CLAIM(OURS LIST(REBOOT_TOLD "," RETIREMENT_TOLD) ",", "", ",'phase':'Adopted'")), A("") },
+          "(InService), (Announced)", "NodePool a", "" },
         { "that a pool selects by now", { N(HEARD("Draining")), A("") }, "(NotAdoptedYet)", "NodePool a", "" },
         /* -- behind the drain -- */
         { "a volume", { N(GOING), C(CLAIM_IN("Volumes")), A(""), { &kube_volume_attachment_kind, "{'metadata':{'name':'csi-1'},'spec':{'nodeName':'w','source':{'persistentVolumeName':'pv-1'}},'status':{'attached':true}}" },

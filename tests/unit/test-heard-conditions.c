@@ -11,11 +11,16 @@
 
 enum { P, M, D, E }; /* planned, in progress, drain, drained */
 
-static const Notice spot = { .kind = NOTICE_SPOT, .action = (char *) "terminate", .announced_usec = NOW };
+static Notice spot = { .id = (char *) "e", .kind = NOTICE_SPOT, .action = (char *) "terminate", .announced_usec = NOW },
+              reboot = { .id = (char *) "r", .kind = NOTICE_MAINTENANCE, .action = (char *) "reboot", .announced_usec = NOW + USEC_PER_HOUR },
+              window = { .id = (char *) "w", .kind = NOTICE_MAINTENANCE };
+static Announced of_spot[] = { { .notice = &spot } }, of_window[] = { { .notice = &spot, .state = ANNOUNCED_CALLED_OFF }, { .notice = &window } },
+                 of_two[] = { { .notice = &spot }, { .notice = &reboot } };
+static const AnnouncedList announced_spot = { of_spot, 1 }, announced_window = { of_window, 2 }, announced_two = { of_two, 2 };
 
 /* What the four types say, a letter each: True, False, nothing (-), as it was (=). */
 static void assert_says(HeardSay say, const char *before, const char *expected) {
-        const HeardWords words = { .notice = &spot };
+        const HeardWords words = { .announced = &announced_spot };
 
         for (size_t i = 0; i < HEARD_CONDITIONS; i++) {
                 Condition said = { .type = heard_condition_type(i),
@@ -74,8 +79,8 @@ static void assert_text(HeardSay say, size_t type, const Condition *said, const 
 
 TEST_CASE(test_texts) {
         static const char how_far[] = "2 pods are left";
-        const Notice reboot = { .kind = NOTICE_MAINTENANCE, .announced_usec = USEC_INFINITY };
-        const HeardWords words = { .notice = &spot, .how_far = how_far }, no_figures = { .notice = &spot }, window = { .notice = &reboot };
+        const HeardWords words = { .announced = &announced_spot, .how_far = how_far }, no_figures = { .announced = &announced_spot },
+                         open = { .announced = &announced_window }, two = { .announced = &announced_two };
         Condition said = { .type = CONDITION_DRAINED, .status = CONDITION_TRUE, .reason = US, .message = "figures of another leader" };
         Condition planned = { .type = CONDITION_MAINTENANCE_PLANNED, .status = CONDITION_TRUE, .reason = US, .message = "vesper-coordinator" };
 
@@ -85,12 +90,16 @@ TEST_CASE(test_texts) {
         assert_text(HEARD_SAY_DRAINING, M, NULL, &words, US,
                     "vesper-coordinator evicts this node's pods, and leaves its machine to its cloud" ANNOUNCED);
         print_message("the reason of a maintenance is the cause, and nothing is said of a time that is not known\n");
-        assert_text(HEARD_SAY_DRAINING, M, NULL, &window, CONDITION_REASON_WINDOW,
+        assert_text(HEARD_SAY_DRAINING, M, NULL, &open, CONDITION_REASON_WINDOW,
                     "vesper-coordinator evicts this node's pods, and leaves its machine to its cloud"
                     ": the interruption queue announced a change of its machine (maintenance)");
-        assert_text(HEARD_SAY_DRAINING, D, NULL, &window, US,
+        assert_text(HEARD_SAY_DRAINING, D, NULL, &open, US,
                     "vesper-coordinator evicts this node's pods, and leaves its machine to its cloud"
                     ": the interruption queue announced a change of its machine (maintenance)");
+        print_message("all that stands is told\n");
+        assert_text(HEARD_SAY_LATER, P, NULL, &two, US,
+                    "vesper-coordinator drains this node when that comes near ([Interruption] BeforeSec=), and keeps it" ANNOUNCED
+                    ", and then a change of its machine (maintenance, reboot) by 2026-09-21T15:13:20Z");
         print_message("a later leader does not write its ignorance over figures, and figures over anything\n");
         assert_text(HEARD_SAY_DRAINED, E, &said, &no_figures, NULL, NULL);
         assert_text(HEARD_SAY_DRAINED, E, &said, &words, US,
@@ -117,7 +126,7 @@ TEST_CASE(test_sentences) {
                 { HEARD_SAY_EXPIRED, E, "stopped draining this node, as the announced time has passed" ANNOUNCED },
                 { HEARD_SAY_OVERRULED, D, "stopped draining this node: somebody made it schedulable; what was announced is not acted upon again" },
         };
-        const HeardWords words = { .notice = &spot };
+        const HeardWords words = { .announced = &announced_spot };
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_free_ char *text = strf("vesper-coordinator %s", rows[i].text);

@@ -66,6 +66,13 @@ static bool is_cordoned(Room *r) {
         return cJSON_IsTrue(fj_get(rig_node(r->rig, NODE), "spec", "unschedulable", NULL));
 }
 
+/* Of what was announced something says this state. */
+static bool has_state(Room *r, const char *state) {
+        _cleanup_free_ char *expected = strf("\"state\":\"%s\"", state);
+
+        return strstr(strempty(annotation(r, ANNOTATION_ANNOUNCED)), expected);
+}
+
 /* What stands on the Node says this phase; "": nothing stands there. */
 static bool has_phase(Room *r, const char *phase) {
         const char *text = annotation(r, ANNOTATION_HEARD);
@@ -89,6 +96,7 @@ static bool metrics_say(Room *r, const char *line) {
 /* Nothing of vesper's is on it, and it is open. */
 static void assert_clean(Room *r) {
         assert_null(annotation(r, ANNOTATION_HEARD));
+        assert_null(annotation(r, ANNOTATION_ANNOUNCED));
         assert_null(annotation(r, ANNOTATION_CORDONED_BY_COORDINATOR));
         assert_null(fj_string(rig_node(r->rig, NODE), "metadata", "labels", LABEL_EXCLUDE_FROM_LB, NULL));
         assert_false(is_cordoned(r));
@@ -176,7 +184,7 @@ TEST_CASE(test_budget_until_deadline) {
         assert_true(rig_has_event(r.rig, NODE, "DrainBlocked"));
         print_message("  nobody removes that node, and its pod is not told so\n");
         rfc3339_format(heard_until(&r), when);
-        said = strf("drained because the interruption queue announced the end of its machine, which may be gone from %s on: if this pod is still there at", when);
+        said = strf("drained because the interruption queue announced that its machine may be gone from %s on: if this pod is still there at", when);
         assert_true(rig_event_says(r.rig, "web", "DeletionAtDeadline", said));
         assert_false(rig_event_says(r.rig, "web", "DeletionAtDeadline", "is being removed"));
         assert_true(metrics_say(&r, "vesper_coordinator_queue_drains 1\n"));
@@ -249,7 +257,8 @@ TEST_CASE(test_overruled) {
         rig_run(r.rig, 5 * S);
         assert_true(is_cordoned(&r));
         fake_merge(r.rig->cluster, FAKE_NODES, NULL, NODE, "{'spec':{'unschedulable':null}}");
-        assert_true(wait_phase(&r, "Released", 5 * S));
+        assert_true(wait_phase(&r, "", 5 * S));
+        assert_true(has_state(&r, "Overruled"));
         assert_null(annotation(&r, ANNOTATION_CORDONED_BY_COORDINATOR));
         send_spot(&r, "e1");
         rig_run(r.rig, SPOT_LEAD);
@@ -317,6 +326,8 @@ TEST_CASE(test_boots_anew) {
         assert_true(wait_phase(&r, "Drained", 10 * S));
         fake_merge(r.rig->cluster, FAKE_NODES, NULL, NODE, "{'status':{'nodeInfo':{'bootID':'another-boot'}}}");
         rig_run(r.rig, S);
+        assert_true(has_phase(&r, "") && has_state(&r, "Done") && !is_cordoned(&r));
+        rig_run(r.rig, SPOT_LEAD + HEARD_OUTLIVED_USEC);
         assert_clean(&r);
         room_close(&r);
 }
@@ -358,7 +369,8 @@ TEST_CASE(test_pool_wants_it) {
         rig_run(r.rig, 5 * S);
         assert_non_null(rig_claim(r.rig, NODE));
         assert_non_null(fj_string(rig_claim(r.rig, NODE), "metadata", "deletionTimestamp", NULL));
-        assert_non_null(fj_string(rig_claim(r.rig, NODE), "metadata", "annotations", ANNOTATION_INTERRUPTION, NULL));
+        assert_non_null(fj_string(rig_claim(r.rig, NODE), "metadata", "annotations", ANNOTATION_ANNOUNCED, NULL));
+        assert_null(annotation(&r, ANNOTATION_ANNOUNCED));
         assert_true(has_pod(&r, "web"));
         assert_true(rig_wait_gone(r.rig, NODE, SPOT_LEAD + 20 * S));
         room_close(&r);
@@ -528,7 +540,7 @@ TEST_CASE(test_conditions_of_a_dead_leader) {
         assert_conditions(&r, "-TFT");
         rig_kill(r.rig, 0);
         fake_merge(r.rig->cluster, FAKE_NODES, NULL, NODE,
-                   "{'metadata':{'annotations':{'" ANNOTATION_HEARD "':null,'" ANNOTATION_CORDONED_BY_COORDINATOR "':null}},"
+                   "{'metadata':{'annotations':{'" ANNOTATION_HEARD "':null,'" ANNOTATION_ANNOUNCED "':null,'" ANNOTATION_CORDONED_BY_COORDINATOR "':null}},"
                    "'spec':{'unschedulable':null}}");
         rig_start(r.rig, 1);
         rig_run(r.rig, 30 * S);
@@ -654,7 +666,7 @@ TEST_CASE(test_hook_overruled) {
         assert_int_equal(fake_sqs_n_messages(r.q.sqs, "q"), 1);
         fake_merge(r.rig->cluster, FAKE_NODES, NULL, NODE, "{'spec':{'unschedulable':null}}");
         rig_run(r.rig, 5 * S);
-        assert_true(has_phase(&r, "Released"));
+        assert_true(has_phase(&r, "") && has_state(&r, "Overruled"));
         assert_int_equal(fake_sqs_n_messages(r.q.sqs, "q"), 0);
         assert_int_equal(fake_troubles_n_requests(fake_autoscaling_troubles(r.q.groups), "CompleteLifecycleAction"), 0);
         room_close(&r);

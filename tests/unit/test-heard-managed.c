@@ -62,7 +62,7 @@ static const char *annotation(const cJSON *o, const char *key) {
 }
 
 static const char *on_claim(Room *r) {
-        return annotation(rig_claim(r->rig, NODE), ANNOTATION_INTERRUPTION);
+        return annotation(rig_claim(r->rig, NODE), ANNOTATION_ANNOUNCED);
 }
 
 static const char *on_node(Room *r) {
@@ -101,10 +101,7 @@ static void assert_kept(Room *r) {
 
 static void assert_open(Room *r) {
         assert_kept(r);
-        if (on_claim(r))
-                assert_true(says(on_claim(r), "\"phase\":\"Cancelled\""));
-        if (on_node(r))
-                assert_true(says(on_node(r), "\"phase\":\"Cancelled\""));
+        assert_null(on_node(r));
         assert_null(annotation(rig_node(r->rig, NODE), ANNOTATION_CORDONED_BY_COORDINATOR));
         assert_false(is_cordoned(r));
         rig_run(r->rig, 15 * S); /* what was said is taken back in the background */
@@ -223,7 +220,7 @@ TEST_CASE(test_reboot) {
         rig_run(r.rig, 5 * S);
         assert_open(&r);
         print_message("until it is outlived, it is remembered\n");
-        assert_non_null(on_node(&r));
+        assert_true(says(on_claim(&r), "\"state\":\"Done\""));
         rig_run(r.rig, 2 * USEC_PER_HOUR);
         assert_clean(&r);
         room_close(&r);
@@ -335,7 +332,7 @@ TEST_CASE(test_room) {
         rig_run(r.rig, 5 * S);
         send_change(&r, RETIREMENT, 9 * USEC_PER_HOUR, "e2", NULL);
         rig_run(r.rig, 5 * S);
-        assert_true(says(on_claim(&r), "\"action\":\"terminate\"") && says(on_node(&r), "\"action\":\"reboot\""));
+        assert_true(says(on_claim(&r), "\"action\":\"terminate\"") && says(on_claim(&r), "\"action\":\"reboot\""));
         send_change(&r, RETIREMENT, 9 * USEC_PER_HOUR, "e2", "closed");
         rig_run(r.rig, 4 * USEC_PER_HOUR + USEC_PER_MINUTE);
         assert_drained(&r);
@@ -454,6 +451,129 @@ TEST_CASE(test_refused_claim) {
         room_close(&r);
 }
 
+/* Whatever number of them stands, each is acted upon in its turn; and what is called off stays so, whatever comes after it. */
+TEST_CASE(test_many) {
+        Room r;
+
+        room_open(&r, NULL);
+        send_change(&r, REBOOT, 9 * USEC_PER_HOUR, "third", NULL);
+        send_change(&r, REBOOT, 5 * USEC_PER_HOUR, "second", NULL);
+        send_change(&r, RETIREMENT, 20 * USEC_PER_HOUR, "last", NULL);
+        send_change(&r, RETIREMENT, 2 * USEC_PER_HOUR, "off", NULL);
+        rig_run(r.rig, 15 * S);
+        assert_true(is_said(&r, CONDITION_MAINTENANCE_PLANNED));
+        send_change(&r, RETIREMENT, 2 * USEC_PER_HOUR, "off", "closed");
+        rig_run(r.rig, 5 * S);
+        send_kind(&r, FAKE_AWS_EVENT_SPOT, "stop", "first");
+        rig_run(r.rig, 15 * S);
+        assert_drained(&r);
+        boot(&r, "after-first");
+        send_change(&r, RETIREMENT, 2 * USEC_PER_HOUR, "off", NULL); /* comes again */
+        rig_run(r.rig, 4 * USEC_PER_HOUR - 2 * USEC_PER_MINUTE);
+        assert_kept(&r);
+        assert_false(is_cordoned(&r));
+        rig_run(r.rig, 2 * USEC_PER_MINUTE);
+        assert_drained(&r);
+        rig_run(r.rig, USEC_PER_HOUR);
+        boot(&r, "after-second");
+        rig_run(r.rig, 5 * S);
+        assert_false(is_cordoned(&r));
+        rig_run(r.rig, 3 * USEC_PER_HOUR);
+        assert_drained(&r);
+        send_change(&r, REBOOT, 0, "third", "closed");
+        rig_run(r.rig, 5 * S);
+        assert_false(is_cordoned(&r));
+        rig_run(r.rig, 10 * USEC_PER_HOUR + 30 * USEC_PER_MINUTE);
+        assert_kept(&r);
+        assert_true(rig_wait_gone(r.rig, NODE, USEC_PER_HOUR));
+        room_close(&r);
+}
+
+/* A change that AWS moves to later while the node is drained for it: the node opens, and is drained again in time. */
+TEST_CASE(test_moved_late) {
+        Room r;
+
+        room_open(&r, NULL);
+        send_change(&r, REBOOT, 30 * USEC_PER_MINUTE, "e1", NULL);
+        rig_run(r.rig, 15 * S);
+        assert_drained(&r);
+        send_change(&r, REBOOT, 5 * USEC_PER_HOUR, "e1", NULL);
+        rig_run(r.rig, 15 * S);
+        assert_false(is_cordoned(&r));
+        assert_true(rig_has_event(r.rig, NODE, "InterruptionMoved"));
+        rig_run(r.rig, 4 * USEC_PER_HOUR);
+        assert_drained(&r);
+        room_close(&r);
+}
+
+/* What was announced goes with the node from one pool to another, and through the hands of a leader that does nothing for it. */
+TEST_CASE(test_pool_changes) {
+        Room r;
+
+        room_open(&r, NULL);
+        fake_add_nodepool(r.rig->cluster, "racks", NULL, NULL);
+        send_change(&r, RETIREMENT, 5 * USEC_PER_HOUR, "e1", NULL);
+        rig_run(r.rig, 5 * S);
+        assert_non_null(on_claim(&r));
+        fake_merge(r.rig->cluster, FAKE_NODES, NULL, NODE, "{'metadata':{'labels':{'vesper.sh/pool':'racks'}}}");
+        rig_run(r.rig, USEC_PER_MINUTE);
+        assert_string_equal(fj_string(rig_claim(r.rig, NODE), "spec", "nodePool", NULL), "racks");
+        assert_true(says(on_claim(&r), "\"action\":\"terminate\""));
+        assert_null(annotation(rig_node(r.rig, NODE), ANNOTATION_ANNOUNCED));
+        print_message("[Interruption] Delete=never, and back\n");
+        rig_kill(r.rig, 0);
+        r.rig->config.interruption_delete = INTERRUPTION_DELETE_NEVER;
+        rig_start(r.rig, 1);
+        rig_run(r.rig, USEC_PER_MINUTE);
+        assert_true(says(on_claim(&r), "\"action\":\"terminate\""));
+        rig_kill(r.rig, 1);
+        r.rig->config.interruption_delete = INTERRUPTION_DELETE_TERMINATE;
+        rig_start(r.rig, 0);
+        rig_run(r.rig, 4 * USEC_PER_HOUR - 10 * USEC_PER_MINUTE);
+        assert_kept(&r);
+        assert_true(rig_wait_gone(r.rig, NODE, 15 * USEC_PER_MINUTE));
+        room_close(&r);
+}
+
+/* Somebody reboots the machine before its time, and nobody leads from then until after that time: it is not what was announced. */
+TEST_CASE(test_boot_without_leader) {
+        Room r;
+
+        room_open(&r, NULL);
+        send_change(&r, REBOOT, 5 * USEC_PER_HOUR, "e1", NULL);
+        rig_run(r.rig, 3 * USEC_PER_HOUR);
+        rig_kill(r.rig, 0);
+        boot(&r, "somebodys");
+        rig_run(r.rig, 2 * USEC_PER_HOUR + USEC_PER_MINUTE);
+        rig_start(r.rig, 1);
+        rig_run(r.rig, USEC_PER_MINUTE);
+        assert_drained(&r);
+        boot(&r, "announced");
+        rig_run(r.rig, 30 * S);
+        assert_false(is_cordoned(&r));
+        room_close(&r);
+}
+
+/* A person has opened the node in spite of its agent: that answers the queue's notice of the same end, and no other one. */
+TEST_CASE(test_agent_overruled) {
+        for (unsigned other = 0; other < 2; other++) {
+                char when[RFC3339_MAX];
+                Room r;
+
+                room_open(&r, NULL);
+                rfc3339_format(loop_wall(r.rig->w.loop) + (other ? 0 : 2 * USEC_PER_MINUTE), when);
+                fake_merge(r.rig->cluster, FAKE_NODES, NULL, NODE,
+                           "{'metadata':{'annotations':{'" ANNOTATION_INTERRUPTION "':'{\\'id\\':\\'a\\',\\'kind\\':\\'spot\\',\\'source\\':\\'ec2\\',"
+                           "\\'action\\':\\'stop\\',\\'deadline\\':\\'%s\\',\\'phase\\':\\'Released\\',\\'bootID\\':\\'first\\'}'}}}",
+                           when);
+                rig_run(r.rig, other ? 20 * USEC_PER_MINUTE : S);
+                send_kind(&r, FAKE_AWS_EVENT_SPOT, "stop", "e1");
+                rig_run(r.rig, 15 * S);
+                assert_int_equal(is_cordoned(&r), other);
+                room_close(&r);
+        }
+}
+
 /* A person opens it: nothing is done about this one again. */
 TEST_CASE(test_overruled) {
         Room r;
@@ -465,7 +585,7 @@ TEST_CASE(test_overruled) {
         rig_run(r.rig, 20 * S);
         assert_kept(&r);
         assert_false(is_cordoned(&r));
-        assert_true(says(on_node(&r), "\"phase\":\"Released\""));
+        assert_true(says(on_claim(&r), "\"state\":\"Overruled\"") && !on_node(&r));
         rig_run(r.rig, HEARD_OUTLIVED_USEC + 2 * USEC_PER_MINUTE);
         assert_open(&r);
         room_close(&r);
@@ -492,7 +612,7 @@ int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_stops),      cmocka_unit_test(test_outlived),   cmocka_unit_test(test_reboot),
                 cmocka_unit_test(test_called_off), cmocka_unit_test(test_retirement), cmocka_unit_test(test_shutting_down),
-                cmocka_unit_test(test_two),        cmocka_unit_test(test_room), cmocka_unit_test(test_out_of_order), cmocka_unit_test(test_refused_claim), cmocka_unit_test(test_two_retirements), cmocka_unit_test(test_two_changes), cmocka_unit_test(test_overruled),  cmocka_unit_test(test_leader_dies),
+                cmocka_unit_test(test_two),        cmocka_unit_test(test_room), cmocka_unit_test(test_out_of_order), cmocka_unit_test(test_refused_claim), cmocka_unit_test(test_two_retirements), cmocka_unit_test(test_many), cmocka_unit_test(test_moved_late), cmocka_unit_test(test_pool_changes), cmocka_unit_test(test_boot_without_leader), cmocka_unit_test(test_agent_overruled), cmocka_unit_test(test_two_changes), cmocka_unit_test(test_overruled),  cmocka_unit_test(test_leader_dies),
         };
 
         return cmocka_run_group_tests_name("heard-managed", tests, NULL, NULL);

@@ -7,139 +7,238 @@
 #define MINUTES(n) ((n) * USEC_PER_MINUTE)
 #define OUTLIVED(end) ((end) + HEARD_OUTLIVED_USEC)
 
-/* A node that no pool wants, Ready and open, of which an end in two minutes was told, and nothing has been done. */
-TEST_CASE(test_decide) {
-        Notice spot, hook, hibernation, stop, reboot, retirement, *notice;
-        Interruption heard;
+/* "reboot:Done spot:b" of a list: its state, or, where it stands, in which boot. */
+static char *text_of(const AnnouncedList *l) {
+        _cleanup_strbuf_ StrBuf text = {};
+
+        for (size_t i = 0; i < l->n_items; i++)
+                strbuf_addf(&text, "%s%s:%s", i > 0 ? " " : "", l->items[i].notice->id,
+                            l->items[i].state == ANNOUNCED_STANDS ? l->items[i].boot_id : announced_state_to_string(l->items[i].state));
+        return strbuf_steal(&text);
+}
+
+static void assert_rewrites(const HeardFacts *f, const char *expected) {
+        _cleanup_(announced_list_done) AnnouncedList l = {};
+        _cleanup_free_ char *text = NULL;
+
+        assert_return_code(heard_rewrite(f, &l), 0);
+        text = text_of(&l);
+        assert_string_equal(text, expected);
+}
+
+/* What a case is about: the list, and the drain that is on; NULL: none is. */
+typedef struct Case {
+        AnnouncedList l;
+        Notice first; /* of the drain */
+        Interruption drain;
         HeardFacts f;
+} Case;
+
+static void case_init(Case *c, const char *phase, bool managed) {
+        *c = (Case){ .f = { .boot_id = "b",
+                            .deletes = INTERRUPTION_DELETE_TERMINATE,
+                            .before_usec = USEC_PER_HOUR,
+                            .drains_unmanaged = true,
+                            .is_managed = managed,
+                            .is_wanted = managed,
+                            .is_ready = true,
+                            .ready_since_usec = NOW - USEC_PER_DAY,
+                            .wall_usec = NOW } };
+        c->f.announced = &c->l;
+        c->first = (Notice){ .id = (char *) "gone", .kind = NOTICE_SPOT };
+        if (!phase)
+                return;
+        c->drain = (Interruption){ .notice = &c->first, .phase = interruption_phase_from_string(phase), .boot_id = (char *) "b" };
+        c->f.drain = &c->drain;
+        c->f.is_unschedulable = true;
+        c->f.settled_usec = streq(phase, "Drained") ? NOW : 0;
+}
+
+static void case_add(Case *c, const Notice *n, AnnouncedState state, const char *boot_id) {
+        assert_return_code(announced_list_put(&c->l, n, state, boot_id), 0);
+        if (c->f.drain)
+                c->first = *c->l.items[0].notice;
+}
+
+static Notice spot, hook, hibernation, stop, reboot, retirement;
+
+static int make_notices(void **state) {
+        spot = (Notice){ .id = (char *) "spot", .source = (char *) "sqs", .kind = NOTICE_SPOT, .action = (char *) "terminate", .announced_usec = NOW + MINUTES(2) };
+        hook = (Notice){ .id = (char *) "hook", .source = (char *) "sqs", .kind = NOTICE_SCALE_IN, .action = (char *) "terminate" };
+        stop = (Notice){ .id = (char *) "stop", .source = (char *) "sqs", .kind = NOTICE_SPOT, .action = (char *) "stop", .announced_usec = NOW + MINUTES(2) };
+        hibernation = (Notice){ .id = (char *) "sleep", .source = (char *) "sqs", .kind = NOTICE_SPOT, .action = (char *) "hibernate" };
+        reboot = (Notice){ .id = (char *) "reboot", .source = (char *) "sqs", .kind = NOTICE_MAINTENANCE, .action = (char *) "reboot", .announced_usec = NOW + MINUTES(90), .until_usec = NOW + MINUTES(210) };
+        retirement = (Notice){ .id = (char *) "retire", .source = (char *) "sqs", .kind = NOTICE_MAINTENANCE, .action = (char *) "terminate", .announced_usec = NOW + MINUTES(100) };
+        return 0;
+}
+
+/* rewritten: the list after HEARD_REWRITE; NULL: it is not. */
+static void check(const char *what, Case *c, HeardAct expected, usec_t expected_until, const char *rewritten) {
         usec_t until;
+        HeardAct act = heard_decide(&c->f, &until);
 
-        notice = &spot;
-        spot = (Notice){ .id = (char *) "e/i-1", .kind = NOTICE_SPOT, .action = (char *) "terminate", .announced_usec = NOW + MINUTES(2) };
-        hook = (Notice){ .id = (char *) "h/i-1", .kind = NOTICE_SCALE_IN, .action = (char *) "terminate" };
-        stop = (Notice){ .id = (char *) "s/i-1", .kind = NOTICE_SPOT, .action = (char *) "stop", .announced_usec = NOW + MINUTES(2) };
-        reboot = (Notice){ .id = (char *) "r/i-1", .kind = NOTICE_MAINTENANCE, .action = (char *) "reboot", .announced_usec = NOW + MINUTES(90), .until_usec = NOW + MINUTES(210) };
-        retirement = (Notice){ .id = (char *) "t/i-1", .kind = NOTICE_MAINTENANCE, .action = (char *) "terminate", .announced_usec = NOW + MINUTES(90) };
-        hibernation = (Notice){ .id = (char *) "z/i-1", .kind = NOTICE_SPOT, .action = (char *) "hibernate" };
+        print_message("%s\n", what);
+        if (act != expected)
+                fail_msg("%s: expected %s, saw %s", what, heard_act_to_string(expected), heard_act_to_string(act));
+        if (rewritten)
+                assert_rewrites(&c->f, rewritten);
+        else
+                assert_int_equal(until, expected_until);
+        announced_list_done(&c->l);
+}
 
-#define ROW(what, of, as, expected, expected_until, ...) \
+#define ROW_OF(managed, what, of, phase, expected, until, rewritten, ...) \
         do { \
-                print_message("%s\n", what); \
-                notice = &(of); \
-                heard = (Interruption){ .notice = notice, .phase = interruption_phase_from_string(as), .boot_id = (char *) "b" }; \
-                f = (HeardFacts){ .heard = &heard, \
-                                  .drains = true, \
-                                  .acts = true, \
-                                  .deletes = notice_ends_for_good(notice), \
-                                  .before_usec = USEC_PER_HOUR, \
-                                  .is_ready = true, \
-                                  .is_claim_told = true, \
-                                  .is_unschedulable = !streq(as, "Planned"), \
-                                  .is_marked = !streq(as, "Planned") && !streq(as, "Released"), \
-                                  .settled_usec = streq(as, "Drained") || streq(as, "Released") ? NOW : 0, \
-                                  .wall_usec = NOW }; \
+                Case c; \
+                case_init(&c, phase, managed); \
+                case_add(&c, &(of), ANNOUNCED_STANDS, "b"); \
                 __VA_ARGS__; \
-                if (heard_decide(&f, &until) != HEARD_##expected) \
-                        fail_msg("%s: expected %s, saw %s", what, heard_act_to_string(HEARD_##expected), \
-                                 heard_act_to_string(heard_decide(&f, &until))); \
-                assert_int_equal(until, expected_until); \
+                check(what, &c, HEARD_##expected, until, rewritten); \
         } while (0)
-#define SPOT_UNTIL OUTLIVED(NOW + MINUTES(2))
-
-        ROW("just told", spot, "Planned", CORDON, SPOT_UNTIL, (void) 0);
-        ROW("nothing that can be read", spot, "Planned", NOTHING, USEC_INFINITY, f.heard = NULL);
-        ROW("cordoned", spot, "Draining", DRAIN, SPOT_UNTIL, (void) 0);
-        ROW("cordoned, and somebody else's cordon was first", spot, "Draining", DRAIN, SPOT_UNTIL, f.is_marked = false);
-        ROW("cordoned by somebody, and just told", spot, "Planned", CORDON, SPOT_UNTIL, f.is_unschedulable = true);
-        ROW("drained", spot, "Drained", KEEP, SPOT_UNTIL, (void) 0);
-        ROW("its time has come, with pods left", spot, "Ending", KEEP, SPOT_UNTIL, f.wall_usec = NOW + MINUTES(3));
-
-        ROW("opened while it drains", spot, "Draining", OVERRULE, SPOT_UNTIL, f.is_unschedulable = false);
-        ROW("opened when it is drained", spot, "Drained", OVERRULE, SPOT_UNTIL, f.is_unschedulable = false);
-        ROW("opened before another notice was told", spot, "Planned", OVERRULE, SPOT_UNTIL, f.is_marked = true);
-        ROW("opened in spite of its agent", spot, "Planned", OVERRULE, SPOT_UNTIL, f.is_agent_overruled = true);
-        ROW("overruled", spot, "Released", KEEP, SPOT_UNTIL, f.is_unschedulable = false);
-        ROW("overruled, and its agent, too", spot, "Released", KEEP, SPOT_UNTIL, f.is_agent_overruled = true);
-        ROW("overruled, and outlived", spot, "Released", END, USEC_INFINITY, f.wall_usec = NOW + MINUTES(12));
-
-        ROW("booted anew while it drains", spot, "Draining", END, USEC_INFINITY, f.is_of_other_boot = true);
-        ROW("alive ten minutes later", spot, "Drained", END, USEC_INFINITY, f.wall_usec = NOW + MINUTES(12));
-        ROW("not yet", spot, "Drained", KEEP, SPOT_UNTIL, f.wall_usec = NOW + MINUTES(12) - 1);
-        ROW("ten minutes later, and not Ready", spot, "Drained", KEEP, USEC_INFINITY, f.wall_usec = NOW + MINUTES(12); f.is_ready = false);
-        ROW("told after it was outlived", spot, "Planned", END, USEC_INFINITY, f.wall_usec = NOW + MINUTES(12));
-
-        ROW("a hook, told", hook, "Planned", CORDON, USEC_INFINITY, (void) 0);
-        ROW("a hook, drained", hook, "Drained", KEEP, USEC_INFINITY, (void) 0);
-        ROW("a hook, drained for long", hook, "Drained", KEEP, USEC_INFINITY, f.wall_usec = NOW + USEC_PER_DAY);
-        ROW("a hibernation, drained", hibernation, "Drained", KEEP, OUTLIVED(NOW), (void) 0);
-        ROW("a hibernation, and it is back", hibernation, "Drained", END, USEC_INFINITY, f.wall_usec = OUTLIVED(NOW));
-        hibernation.said_usec = NOW;
-        ROW("a hibernation that does not come, and a budget holds its drain", hibernation, "Draining", END, USEC_INFINITY, f.wall_usec = OUTLIVED(NOW));
-        hibernation.said_usec = 0;
-        ROW("a hibernation that drains for long", hibernation, "Draining", DRAIN, USEC_INFINITY, f.wall_usec = NOW + USEC_PER_DAY);
-
-        ROW("reported only, from now on", spot, "Draining", END, USEC_INFINITY, f.drains = false);
-        ROW("reported only, and a pool wants it", spot, "Draining", KEEP, SPOT_UNTIL, f.drains = false; f.is_wanted = true);
-        ROW("kept from vesper", spot, "Draining", END, USEC_INFINITY, f.is_kept = true);
-        ROW("a pool wants it", spot, "Draining", KEEP, SPOT_UNTIL, f.is_wanted = true);
-        ROW("a pool wants it, and it is opened", spot, "Draining", OVERRULE, SPOT_UNTIL, f.is_wanted = true; f.is_unschedulable = false);
-        ROW("adopted", spot, "Draining", HAND_OVER, SPOT_UNTIL, f.is_wanted = f.is_managed = true; f.is_claim_told = false);
-        ROW("adopted, and told", spot, "Draining", KEEP, SPOT_UNTIL, f.is_wanted = f.is_managed = true);
-        ROW("adopted, and told long ago", spot, "Draining", END, USEC_INFINITY, f.is_managed = true; f.wall_usec = NOW + MINUTES(12));
-        ROW("adopted, overruled", spot, "Released", KEEP, SPOT_UNTIL, f.is_managed = true; f.is_claim_told = false);
-        ROW("adopted, where no claim is deleted", spot, "Draining", END, USEC_INFINITY, f.is_managed = true; f.acts = false);
-        ROW("adopted, and being removed", spot, "Draining", NOTHING, USEC_INFINITY, f.is_managed = f.is_deleted = true);
-#define HELD f.is_managed = f.is_wanted = true
+#define ROW(what, of, phase, expected, until, ...) ROW_OF(false, what, of, phase, expected, until, NULL, __VA_ARGS__)
+#define MANAGED(what, of, phase, expected, until, ...) ROW_OF(true, what, of, phase, expected, until, NULL, __VA_ARGS__)
+#define BECOMES(what, of, phase, rewritten, ...) ROW_OF(true, what, of, phase, REWRITE, 0, rewritten, __VA_ARGS__)
+#define AT(t) c.f.wall_usec = (t)
+#define ALSO(of, state) case_add(&c, &(of), ANNOUNCED_##state, "b")
+#define BOOTED c.f.boot_id = "second"
+#define SPOT_UNTIL (NOW + MINUTES(2))
 #define REBOOT_UNTIL OUTLIVED(NOW + MINUTES(210))
-#define STARTED f.wall_usec = NOW + MINUTES(100)
-        ROW("managed, a stop", stop, "Planned", CORDON, SPOT_UNTIL, HELD);
-        ROW("managed, a stop, cordoned", stop, "Draining", DRAIN, SPOT_UNTIL, HELD);
-        ROW("managed, a stop, drained", stop, "Drained", KEEP, SPOT_UNTIL, HELD);
-        ROW("managed, a stop, and the machine is off for an hour", stop, "Drained", KEEP, USEC_INFINITY, HELD; f.is_ready = false; f.wall_usec = NOW + MINUTES(62));
-        ROW("managed, a stop, and it is back", stop, "Drained", END, USEC_INFINITY, HELD; f.is_of_other_boot = true);
-        ROW("managed, a stop that does not come", stop, "Drained", END, USEC_INFINITY, HELD; f.wall_usec = NOW + MINUTES(12));
-        ROW("managed, a stop, where that deletes the claim", stop, "Planned", HAND_OVER, SPOT_UNTIL, HELD; f.deletes = true; f.is_claim_told = false);
-        ROW("managed, a stop, and it is being deleted for something else", stop, "Draining", KEEP, SPOT_UNTIL, HELD; f.is_going = true);
-        ROW("managed, and kept from vesper", stop, "Draining", END, USEC_INFINITY, HELD; f.is_kept = true);
-        ROW("managed, a stop, never", stop, "Planned", END, USEC_INFINITY, HELD; f.acts = false);
-        ROW("managed, opened by a person", stop, "Draining", OVERRULE, SPOT_UNTIL, HELD; f.is_unschedulable = false);
-        ROW("managed, a hibernation", hibernation, "Planned", CORDON, USEC_INFINITY, HELD);
+#define STARTED (NOW + MINUTES(91))
 
-        stop.announced_usec = NOW + MINUTES(90);
-        ROW("a stop in ninety minutes that is no scheduled change", stop, "Planned", CORDON, OUTLIVED(NOW + MINUTES(90)), HELD);
-        ROW("a reboot in ninety minutes", reboot, "Planned", WAIT, NOW + MINUTES(30), (void) 0);
-        ROW("managed, a reboot in ninety minutes", reboot, "Planned", WAIT, NOW + MINUTES(30), HELD);
-        ROW("a person has opened the node for another reason", reboot, "Planned", WAIT, NOW + MINUTES(30), HELD; f.is_agent_overruled = true);
-        ROW("in an hour", reboot, "Planned", CORDON, REBOOT_UNTIL, HELD; f.wall_usec = NOW + MINUTES(30));
-        ROW("booted long before", reboot, "Planned", WAIT, NOW + MINUTES(30), HELD; f.is_of_other_boot = true);
-        ROW("booted when it is drained, before its time", reboot, "Drained", ANEW, USEC_INFINITY, HELD; f.is_of_other_boot = true; f.wall_usec = NOW + MINUTES(80));
-        ROW("the same, and a person had opened it", reboot, "Released", KEEP, REBOOT_UNTIL, HELD; f.is_of_other_boot = true; f.wall_usec = NOW + MINUTES(80));
-        ROW("rebooted as was announced", reboot, "Drained", CALL_OFF, USEC_INFINITY, HELD; f.is_of_other_boot = true; STARTED);
-        ROW("... and that stands", reboot, "Cancelled", KEEP, REBOOT_UNTIL, HELD; f.is_unschedulable = false; f.is_marked = false; f.is_of_other_boot = true; STARTED);
-        ROW("... until it is outlived", reboot, "Cancelled", END, USEC_INFINITY, HELD; f.is_marked = false; f.is_of_other_boot = true; f.wall_usec = REBOOT_UNTIL);
-        ROW("in its window, and not rebooted yet", reboot, "Drained", KEEP, REBOOT_UNTIL, HELD; STARTED);
-        ROW("its window has closed, and it was not rebooted", reboot, "Drained", END, USEC_INFINITY, HELD; f.wall_usec = REBOOT_UNTIL);
-        ROW("called off", reboot, "Cancelled", CALL_OFF, REBOOT_UNTIL, HELD; f.is_marked = true);
-        ROW("called off, and only the claim says something else", reboot, "Cancelled", CALL_OFF, REBOOT_UNTIL, HELD; f.is_marked = false; f.is_on_claim = true);
-        ROW("called off, and all is done", reboot, "Cancelled", KEEP, REBOOT_UNTIL, HELD; f.is_marked = f.is_unschedulable = false);
-        ROW("of no pool, called off", reboot, "Cancelled", CALL_OFF, REBOOT_UNTIL, f.is_marked = true);
-        ROW("called off, where nodes of no pool are not drained any more", reboot, "Cancelled", END, USEC_INFINITY, f.drains = false);
-        reboot.own_announced_usec = NOW + MINUTES(200);
-        ROW("another has brought it nearer, and is outlived", reboot, "Drained", OWN, USEC_INFINITY, HELD; f.wall_usec = OUTLIVED(NOW + MINUTES(90)));
-        ROW("... and not yet", reboot, "Drained", KEEP, OUTLIVED(NOW + MINUTES(90)), HELD; STARTED - MINUTES(1));
-        ROW("... and the machine has booted for the other", reboot, "Drained", OWN, USEC_INFINITY, HELD; f.is_of_other_boot = true; STARTED);
-        ROW("... and a person had opened it", reboot, "Released", END, USEC_INFINITY, HELD; f.wall_usec = OUTLIVED(NOW + MINUTES(90)));
-        ROW("... and its own time has passed as well", reboot, "Drained", END, USEC_INFINITY, HELD; f.wall_usec = NOW + MINUTES(200));
-        reboot.own_announced_usec = 0;
-        reboot.not_before_usec = NOW;
-        ROW("another one is now", reboot, "Planned", CORDON, USEC_INFINITY, (void) 0);
-        ROW("... and drained for", reboot, "Drained", KEEP, OUTLIVED(NOW), (void) 0);
-        ROW("... and outlived", reboot, "Drained", OWN, USEC_INFINITY, f.wall_usec = OUTLIVED(NOW));
-        ROW("... and the machine has booted for it", reboot, "Drained", OWN, USEC_INFINITY, f.is_of_other_boot = true);
-        reboot.not_before_usec = reboot.announced_usec;
-        ROW("of no pool, a retirement in ninety minutes", retirement, "Planned", WAIT, NOW + MINUTES(30), (void) 0);
-        ROW("of no pool, a retirement in an hour", retirement, "Planned", CORDON, OUTLIVED(NOW + MINUTES(90)), f.wall_usec = NOW + MINUTES(30));
-        ROW("being deleted by somebody", spot, "Draining", DRAIN, SPOT_UNTIL, f.is_deleted = true);
+/* A node that no pool wants, Ready and open. */
+TEST_CASE(test_unmanaged) {
+        ROW("just told", spot, NULL, CORDON, SPOT_UNTIL, (void) 0);
+        ROW("cordoned", spot, "Draining", DRAIN, SPOT_UNTIL, (void) 0);
+        ROW("cordoned by somebody, and just told", spot, NULL, CORDON, SPOT_UNTIL, c.f.is_unschedulable = true);
+        ROW("drained", spot, "Drained", KEEP, SPOT_UNTIL, (void) 0);
+        ROW("its time has come, with pods left", spot, "Ending", KEEP, OUTLIVED(SPOT_UNTIL), AT(NOW + MINUTES(3)));
+        ROW("the time of one has come with pods left, and another one is to come", spot, "Ending", DRAIN, OUTLIVED(SPOT_UNTIL),
+            AT(NOW + MINUTES(3)); retirement.announced_usec = NOW + MINUTES(20); ALSO(retirement, STANDS); retirement.announced_usec = NOW + MINUTES(100));
+        ROW("a retirement in a hundred minutes", retirement, NULL, WAIT, NOW + MINUTES(40), (void) 0);
+        ROW("... in an hour", retirement, NULL, CORDON, NOW + MINUTES(100), AT(NOW + MINUTES(40)));
+        ROW("ten minutes later, and not Ready", spot, "Drained", KEEP, USEC_INFINITY, AT(NOW + MINUTES(12)); c.f.is_ready = false);
+        ROW("a hook, drained for long", hook, "Drained", KEEP, USEC_INFINITY, AT(NOW + USEC_PER_DAY));
+        ROW("a hibernation, drained", hibernation, "Drained", KEEP, OUTLIVED(NOW), (void) 0);
+        ROW("a hibernation that drains for long", hibernation, "Draining", DRAIN, USEC_INFINITY, AT(NOW + USEC_PER_DAY));
+        ROW("two, of which the first is over", stop, "Draining", DRAIN, SPOT_UNTIL, ALSO(hook, OVERRULED));
+        ROW("all are over", stop, "Draining", END, OUTLIVED(SPOT_UNTIL), announced_list_done(&c.l); ALSO(stop, OVERRULED); c.f.is_unschedulable = false);
+        ROW("nothing is announced, and marks are left", spot, "Draining", END, USEC_INFINITY, announced_list_done(&c.l));
+        ROW("a pool wants it", spot, "Draining", KEEP, SPOT_UNTIL, c.f.is_wanted = true);
+        ROW("a pool wants it, and it was just told", spot, NULL, KEEP, SPOT_UNTIL, c.f.is_wanted = true);
+        ROW("a pool wants it, and others are reported only", spot, "Draining", KEEP, SPOT_UNTIL, c.f.drains_unmanaged = false; c.f.is_wanted = true);
+        ROW("being deleted by somebody", spot, "Draining", DRAIN, SPOT_UNTIL, c.f.is_deleted = true);
+        ROW("begun in an earlier boot", hook, "Drained", CORDON, USEC_INFINITY, c.drain.boot_id = (char *) "before");
+
+#define GOES(what, of, phase, rewritten, ...) ROW_OF(false, what, of, phase, REWRITE, 0, rewritten, __VA_ARGS__)
+        GOES("opened while it drains", spot, "Draining", "spot:Overruled", c.f.is_unschedulable = false);
+        GOES("opened when it is drained", spot, "Drained", "spot:Overruled", c.f.is_unschedulable = false);
+        GOES("opened, and a change is still far", spot, "Draining", "spot:Overruled retire:b", c.f.is_unschedulable = false; ALSO(retirement, STANDS));
+        GOES("overruled, and outlived", spot, NULL, "", announced_list_done(&c.l); ALSO(spot, OVERRULED); AT(OUTLIVED(SPOT_UNTIL)));
+        GOES("booted anew while it drains, and may be told again", spot, "Draining", "spot:Done", BOOTED);
+        GOES("booted anew, without a time", hook, "Draining", "", BOOTED);
+        GOES("alive ten minutes later", spot, "Drained", "", AT(OUTLIVED(SPOT_UNTIL)));
+        GOES("a hibernation, and it is back", hibernation, "Drained", "", AT(OUTLIVED(NOW)));
+        GOES("a hibernation that does not come, and a budget holds its drain", hibernation, "Draining", "",
+             announced_list_done(&c.l); hibernation.said_usec = NOW; ALSO(hibernation, STANDS); hibernation.said_usec = 0; AT(OUTLIVED(NOW)));
+        GOES("reported only, from now on", spot, "Draining", "", c.f.drains_unmanaged = false);
+        GOES("kept from vesper", spot, "Draining", "", c.f.is_kept = true);
+}
+
+/* A node that has a claim. */
+TEST_CASE(test_managed) {
+        static const Interruption other_boots = { .notice = &stop, .phase = INTERRUPTION_RELEASED };
+
+        MANAGED("a stop", stop, NULL, CORDON, SPOT_UNTIL, (void) 0);
+        MANAGED("an end, for which its claim is deleted", spot, NULL, WAIT, SPOT_UNTIL, (void) 0);
+        MANAGED("adopted while it drains for an end", spot, "Draining", KEEP, SPOT_UNTIL, (void) 0);
+        MANAGED("its claim is being deleted", stop, "Draining", KEEP, SPOT_UNTIL, c.f.is_going = true);
+        MANAGED("... and it is opened, which its removal sees", stop, "Draining", KEEP, SPOT_UNTIL, c.f.is_going = true; c.f.is_unschedulable = false);
+        MANAGED("its Node is being deleted", stop, "Draining", NOTHING, USEC_INFINITY, c.f.is_deleted = true);
+        MANAGED("it is being adopted, or released", stop, NULL, KEEP, USEC_INFINITY, c.f.is_between = true);
+        MANAGED("kept from vesper", stop, "Draining", END, SPOT_UNTIL, c.f.is_kept = true);
+        MANAGED("never", stop, "Draining", END, SPOT_UNTIL, c.f.deletes = INTERRUPTION_DELETE_NEVER);
+        MANAGED("never, and nothing was done", stop, NULL, NOTHING, SPOT_UNTIL, c.f.deletes = INTERRUPTION_DELETE_NEVER);
+        MANAGED("always: its claim is deleted for a stop", stop, NULL, WAIT, SPOT_UNTIL, c.f.deletes = INTERRUPTION_DELETE_ALWAYS);
+        MANAGED("a reboot in ninety minutes", reboot, NULL, WAIT, NOW + MINUTES(30), (void) 0);
+        MANAGED("in an hour", reboot, NULL, CORDON, NOW + MINUTES(90), AT(NOW + MINUTES(30)));
+        MANAGED("in its window, and not rebooted yet", reboot, "Drained", KEEP, NOW + MINUTES(210), AT(STARTED));
+        MANAGED("in its window, with pods left", reboot, "Ending", DRAIN, NOW + MINUTES(210), AT(STARTED));
+        MANAGED("a reboot and a retirement", reboot, "Drained", KEEP, NOW + MINUTES(40), AT(NOW + MINUTES(30)); ALSO(retirement, STANDS));
+        MANAGED("a reboot is over, and a retirement is to come", retirement, "Drained", END, NOW + MINUTES(40), ALSO(reboot, CALLED_OFF));
+        MANAGED("a reboot is over, and a retirement is near", retirement, "Drained", KEEP, NOW + MINUTES(100), ALSO(reboot, DONE); AT(NOW + MINUTES(50)));
+        MANAGED("moved to later while it is drained", reboot, "Drained", END, NOW + MINUTES(30), (void) 0);
+
+        BECOMES("opened by a person", stop, "Draining", "stop:Overruled", c.f.is_unschedulable = false);
+        BECOMES("opened by a person, and an end was told, too", stop, "Draining", "stop:Overruled spot:b", c.f.is_unschedulable = false; ALSO(spot, STANDS));
+        BECOMES("opened in spite of its agent", spot, NULL, "spot:Overruled", c.f.agents = &other_boots);
+        MANAGED("... for something else", reboot, NULL, WAIT, NOW + MINUTES(30), c.f.agents = &other_boots);
+        MANAGED("... for the same, at another time", stop, NULL, CORDON, NOW + MINUTES(40),
+                announced_list_done(&c.l); stop.announced_usec = NOW + MINUTES(40); ALSO(stop, STANDS); stop.announced_usec = SPOT_UNTIL; c.f.agents = &other_boots);
+        BECOMES("told when it had no Node", stop, NULL, "stop:b", announced_list_done(&c.l); case_add(&c, &stop, ANNOUNCED_STANDS, ""));
+}
+
+/* Whose boot it was. */
+TEST_CASE(test_boots) {
+        BECOMES("booted long before", reboot, NULL, "reboot:second", BOOTED);
+        BECOMES("booted when it is drained, before its time", reboot, "Drained", "reboot:second", BOOTED; AT(NOW + MINUTES(80)));
+        BECOMES("rebooted as was announced, as this leader saw", reboot, "Drained", "reboot:Done", BOOTED; AT(STARTED); c.f.other_boot_usec = STARTED - 1);
+        BECOMES("... as the Node's Ready says", reboot, "Drained", "reboot:Done", BOOTED; AT(STARTED); c.f.ready_since_usec = STARTED - 1);
+        MANAGED("... and it is not Ready yet", reboot, "Drained", CORDON, NOW + MINUTES(210), BOOTED; AT(STARTED); c.f.is_ready = false);
+        BECOMES("booted before its time, and no leader saw it", reboot, "Drained", "reboot:second", BOOTED; AT(STARTED));
+        MANAGED("rebooted, and it stands as Done", reboot, NULL, NOTHING, REBOOT_UNTIL, announced_list_done(&c.l); ALSO(reboot, DONE); BOOTED; AT(STARTED));
+        BECOMES("... until it is outlived", reboot, NULL, "", announced_list_done(&c.l); ALSO(reboot, DONE); BOOTED; AT(REBOOT_UNTIL));
+        BECOMES("its window has closed, and it was not rebooted", reboot, "Drained", "", AT(REBOOT_UNTIL));
+        BECOMES("a stop, and it is back", stop, "Drained", "stop:Done", BOOTED);
+        BECOMES("a stop is over, and a reboot is to come", stop, "Drained", "stop:Done reboot:second", BOOTED; ALSO(reboot, STANDS));
+        MANAGED("an end is not over by a boot", spot, NULL, WAIT, SPOT_UNTIL, BOOTED);
+}
+
+TEST_CASE(test_end) {
+        static const struct {
+                AnnouncedState state;
+                HeardEnd why;
+        } rows[] = { { ANNOUNCED_DONE, HEARD_BOOTED }, { ANNOUNCED_CALLED_OFF, HEARD_CALLED_OFF }, { ANNOUNCED_OVERRULED, HEARD_OVERRULED }, { ANNOUNCED_STANDS, HEARD_MOVED } };
+        Case c;
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                case_init(&c, "Drained", true);
+                case_add(&c, &reboot, rows[i].state, "b");
+                assert_int_equal(heard_end(&c.f), rows[i].why);
+                assert_int_equal(heard_is_overruled(&c.f), rows[i].state == ANNOUNCED_OVERRULED);
+                assert_false(heard_is_removed_later(&c.f));
+                c.f.is_kept = true;
+                assert_int_equal(heard_end(&c.f), HEARD_NOT_ANY_MORE);
+                announced_list_done(&c.l);
+        }
+        case_init(&c, "Drained", true);
+        assert_int_equal(heard_end(&c.f), HEARD_OUTLIVED);
+        BOOTED;
+        assert_int_equal(heard_end(&c.f), HEARD_BOOTED);
+        case_add(&c, &retirement, ANNOUNCED_STANDS, "b");
+        assert_true(heard_is_removed_later(&c.f));
+        announced_list_done(&c.l);
+}
+
+/* By the earliest of those that are due; named is the one that comes first. */
+TEST_CASE(test_deadline) {
+        usec_t deadline;
+        Case c;
+
+        case_init(&c, "Draining", true);
+        case_add(&c, &reboot, ANNOUNCED_STANDS, "b");
+        assert_null(heard_drained_for(&c.f, &deadline));
+        assert_int_equal(deadline, USEC_INFINITY);
+        case_add(&c, &hibernation, ANNOUNCED_STANDS, "b");
+        assert_string_equal(heard_drained_for(&c.f, &deadline)->id, "sleep");
+        assert_int_equal(deadline, USEC_INFINITY);
+        case_add(&c, &stop, ANNOUNCED_STANDS, "b");
+        assert_string_equal(heard_drained_for(&c.f, &deadline)->id, "sleep");
+        assert_int_equal(deadline, SPOT_UNTIL);
+        case_add(&c, &stop, ANNOUNCED_CALLED_OFF, "b");
+        AT(NOW + MINUTES(30));
+        (void) heard_drained_for(&c.f, &deadline);
+        assert_int_equal(deadline, NOW + MINUTES(90));
+        announced_list_done(&c.l);
 }
 
 /* A window that never closes closes a day after it has opened. */
@@ -151,9 +250,6 @@ TEST_CASE(test_window) {
         assert_int_equal(notice_window_end(&n), NOW);
         n.until_usec = NOW + MINUTES(7);
         assert_int_equal(notice_window_end(&n), NOW + MINUTES(7));
-        n.own_announced_usec = NOW + MINUTES(5);
-        assert_int_equal(notice_window_end(&n), NOW);
-        n.own_announced_usec = 0;
         n.until_usec = NOW + 365 * USEC_PER_DAY;
         assert_int_equal(notice_window_end(&n), NOW + NOTICE_WINDOW_MAX_USEC);
         n.announced_usec = 0;
@@ -162,9 +258,9 @@ TEST_CASE(test_window) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_decide),
-                cmocka_unit_test(test_window),
+                cmocka_unit_test(test_unmanaged), cmocka_unit_test(test_managed), cmocka_unit_test(test_boots),
+                cmocka_unit_test(test_end),       cmocka_unit_test(test_deadline), cmocka_unit_test(test_window),
         };
 
-        return cmocka_run_group_tests(tests, NULL, NULL);
+        return cmocka_run_group_tests(tests, make_notices, NULL);
 }

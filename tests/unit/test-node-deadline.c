@@ -167,11 +167,11 @@ TEST_CASE(test_has_notice) {
         node_deadline_done(&d);
 }
 
-/* What the queue told counts once the claim is being deleted for it, and is not taken back. */
+/* What the queue told counts once the claim is being deleted: the earliest of all. AWS alone takes it back, and nobody once T has passed. */
 TEST_CASE(test_heard) {
-        static const char told[] = "{\"metadata\":{\"name\":\"c\",\"uid\":\"u\",\"annotations\":{\"" ANNOTATION_INTERRUPTION
-                                   "\":\"{\\\"id\\\":\\\"e\\\",\\\"action\\\":\\\"terminate\\\",\\\"deadline\\\":"
-                                   "\\\"2027-01-15T08:02:00Z\\\"}\"}}}";
+#define ONE(id, at) "{\\\"id\\\":\\\"" id "\\\",\\\"action\\\":\\\"terminate\\\",\\\"deadline\\\":\\\"" at "\\\"}"
+        static const char told[] = "{\"metadata\":{\"name\":\"c\",\"uid\":\"u\",\"annotations\":{\"" ANNOTATION_ANNOUNCED
+                                   "\":\"{\\\"notices\\\":[" ONE("e", "2027-01-15T08:02:00Z") "," ONE("f", "2027-01-15T08:03:00Z") "]}\"}}}";
         _cleanup_(intern_pool_freep) InternPool *pool = NULL;
         _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
         NodeDeadline d = NODE_DEADLINE_NONE;
@@ -194,6 +194,13 @@ TEST_CASE(test_heard) {
         assert_string_equal(node_deadline_source(&d), "the interruption that the queue told of");
         assert_false(node_deadline_update(&d, says_over, claim, EIGHT));
         assert_true(node_deadline_has_notice(&d));
+        claim->announced.items[0].state = ANNOUNCED_CALLED_OFF;
+        assert_true(node_deadline_update(&d, node, claim, EIGHT));
+        assert_true(node_deadline_has_notice(&d) && d.at_usec == EIGHT + 180 * USEC_PER_SEC);
+        assert_false(node_deadline_update(&d, node, claim, d.at_usec));
+        claim->announced.items[1].state = ANNOUNCED_CALLED_OFF;
+        assert_false(node_deadline_update(&d, node, claim, d.at_usec));
+        assert_true(d.at_usec == EIGHT + 180 * USEC_PER_SEC);
 
         kube_object_unref(&node->object);
         kube_object_unref(&says_over->object);

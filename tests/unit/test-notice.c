@@ -47,23 +47,6 @@ TEST_CASE(test_ends_machine) {
         }
 }
 
-TEST_CASE(test_is_now) {
-        static const struct {
-                usec_t announced, not_before;
-                bool now;
-        } rows[] = {
-                { 0, 0, true },        /* no time was told */
-                { T0, 0, false },
-                { T0, T0, false },     /* a change that is scheduled for that */
-                { T0, T0 - 1, true },
-                { 0, T0, true },
-        };
-
-        for (size_t i = 0; i < ELEMENTSOF(rows); i++)
-                assert_int_equal(notice_is_now(&(Notice){ .announced_usec = rows[i].announced, .not_before_usec = rows[i].not_before }),
-                                 rows[i].now);
-}
-
 TEST_CASE(test_merge) {
         static const struct {
                 const char *what;
@@ -358,7 +341,7 @@ TEST_CASE(test_json_refused) {
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_kinds),
-                cmocka_unit_test(test_ends_machine), cmocka_unit_test(test_is_now),
+                cmocka_unit_test(test_ends_machine),
                 cmocka_unit_test(test_merge),
                 cmocka_unit_test(test_json),
                 cmocka_unit_test(test_waits_for_protected),

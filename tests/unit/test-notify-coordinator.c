@@ -99,8 +99,8 @@ TEST_CASE(test_heard) {
         add_pod(r, "free");
         rig_run(r, USEC_PER_SEC);
         fake_merge(r->cluster, FAKE_NODES, NULL, "free",
-                   "{'metadata':{'annotations':{'" ANNOTATION_HEARD "':'{\\'id\\':\\'e/i-1\\',\\'kind\\':\\'scale-in\\',\\'source\\':\\'sqs\\',"
-                   "\\'action\\':\\'terminate\\',\\'phase\\':\\'Planned\\'}'}}}");
+                   "{'metadata':{'annotations':{'" ANNOTATION_ANNOUNCED "':'{\\'notices\\':[{\\'id\\':\\'e/i-1\\',\\'kind\\':\\'scale-in\\',\\'source\\':\\'sqs\\',"
+                   "\\'action\\':\\'terminate\\'}]}'}}}");
         rig_run(r, 10 * USEC_PER_SEC);
         assert_string_equal(strbuf_str(&receiver.got), "free noticed 200\nfree cordoned 200\nfree draining 200\nfree drained 200\n");
         assert_non_null(strstr(strbuf_str(&receiver.last), "\"noticeID\":\"e/i-1\",\"kind\":\"scale-in\""));

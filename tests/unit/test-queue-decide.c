@@ -26,8 +26,17 @@ static void assert_decides(const char *what, EventMessage *m, usec_t in_usec, co
                 fail_msg("%s: expected %s, saw %s", what, queue_act_to_string(expected), queue_act_to_string(act));
 }
 
+/* What stands, or stood, on the claim, or on a Node without one: of the message itself (SAME), or of another one. */
+#define ONE(id_, kind_, action_, at, ...) \
+        { .notice = &(Notice){ .id = (char *) (id_), .kind = (kind_), .action = (char *) (action_), .announced_usec = (at), }, .boot_id = (char *) "", __VA_ARGS__ }
+#define TOLD(...) \
+        .announced = &(AnnouncedList){ .items = (Announced[]){ __VA_ARGS__ }, .n_items = sizeof((Announced[]){ __VA_ARGS__ }) / sizeof(Announced) }
+#define SAME(kind_, action_, at, ...) ONE("e/i-1", kind_, action_, at, __VA_ARGS__)
+#define OTHER(kind_, action_, at, ...) ONE("other", kind_, action_, at, __VA_ARGS__)
+#define HOOKED(...) ONE("e/i-1", NOTICE_SCALE_IN, "terminate", 0, __VA_ARGS__)
+
 TEST_CASE(test_decide) {
-        static const struct {
+        const struct {
                 const char *what;
                 EventMessageKind kind;
                 const char *action;
@@ -42,13 +51,15 @@ TEST_CASE(test_decide) {
                 { "spot, its Node is not in view", EVENT_MESSAGE_SPOT, "terminate", MINUTES(2), false, { .is_managed = true },
                   { TERMINATE }, QUEUE_WRITE },
                 { "the same again", EVENT_MESSAGE_SPOT, "terminate", MINUTES(2), false,
-                  { MANAGED, .told = { .is_told = true, .is_same = true, .deletes = true, .usec = NOW + MINUTES(2) } }, { TERMINATE }, QUEUE_NOTHING },
+                  { MANAGED, TOLD(SAME(NOTICE_SPOT, "terminate", NOW + MINUTES(2))) }, { TERMINATE }, QUEUE_NOTHING },
                 { "a later end, out of order", EVENT_MESSAGE_SPOT, "terminate", MINUTES(3), false,
-                  { MANAGED, .told = { .is_told = true, .deletes = true, .usec = NOW + MINUTES(2) } }, { TERMINATE }, QUEUE_KNOWN },
-                { "a nearer end", EVENT_MESSAGE_SPOT, "terminate", MINUTES(1), false,
-                  { MANAGED, .told = { .is_told = true, .deletes = true, .usec = NOW + MINUTES(2) } }, { TERMINATE }, QUEUE_WRITE },
-                { "an end after one without time", EVENT_MESSAGE_SPOT, "terminate", MINUTES(1), false,
-                  { MANAGED, .told = { .is_told = true, .deletes = true, .usec = USEC_INFINITY } }, { TERMINATE }, QUEUE_WRITE },
+                  { MANAGED, TOLD(OTHER(NOTICE_SPOT, "terminate", NOW + MINUTES(2))) }, { TERMINATE }, QUEUE_WRITE },
+                { "the same, and its claim goes for it", EVENT_MESSAGE_SPOT, "terminate", MINUTES(3), false,
+                  { MANAGED, .is_going = true, TOLD(OTHER(NOTICE_SPOT, "terminate", NOW + MINUTES(2))) }, { TERMINATE }, QUEUE_KNOWN },
+                { "a nearer end, and its claim goes for a later one", EVENT_MESSAGE_SPOT, "terminate", MINUTES(1), false,
+                  { MANAGED, .is_going = true, TOLD(OTHER(NOTICE_SPOT, "terminate", NOW + MINUTES(2))) }, { TERMINATE }, QUEUE_WRITE },
+                { "an end, and somebody has deleted its claim", EVENT_MESSAGE_SPOT, "terminate", MINUTES(1), false,
+                  { MANAGED, .is_going = true }, { TERMINATE }, QUEUE_WRITE },
                 { "stop", EVENT_MESSAGE_SPOT, "stop", MINUTES(2), false, { MANAGED }, { TERMINATE },
                   QUEUE_WRITE },
                 { "stop, always", EVENT_MESSAGE_SPOT, "stop", MINUTES(2), false, { MANAGED }, { ALWAYS },
@@ -59,39 +70,36 @@ TEST_CASE(test_decide) {
                   { TERMINATE }, QUEUE_TELL },
 #define FREE .has_node = true, .is_drainable = true
 #define DRAINS .drains_unmanaged = true, TERMINATE
-                { "a node of no pool, drained", EVENT_MESSAGE_SPOT, "terminate", MINUTES(2), false, { FREE }, { DRAINS }, QUEUE_WRITE_NODE },
+                { "a node of no pool, drained", EVENT_MESSAGE_SPOT, "terminate", MINUTES(2), false, { FREE }, { DRAINS }, QUEUE_WRITE },
                 { "the same, reported", EVENT_MESSAGE_SPOT, "terminate", MINUTES(2), false, { FREE },
                   { TERMINATE }, QUEUE_TELL },
                 { "a node that is kept from vesper", EVENT_MESSAGE_SPOT, "terminate", MINUTES(2), false, { .has_node = true }, { DRAINS },
                   QUEUE_TELL },
-                { "of no pool, a stop", EVENT_MESSAGE_SPOT, "stop", MINUTES(2), false, { FREE }, { DRAINS }, QUEUE_WRITE_NODE },
+                { "of no pool, a stop", EVENT_MESSAGE_SPOT, "stop", MINUTES(2), false, { FREE }, { DRAINS }, QUEUE_WRITE },
                 { "of no pool, a stop, always", EVENT_MESSAGE_SPOT, "stop", MINUTES(2), false, { FREE },
-                  { .drains_unmanaged = true, ALWAYS }, QUEUE_WRITE_NODE },
+                  { .drains_unmanaged = true, ALWAYS }, QUEUE_WRITE },
                 { "of no pool, never", EVENT_MESSAGE_SPOT, "terminate", MINUTES(2), false, { FREE },
                   { .drains_unmanaged = true, NEVER }, QUEUE_TELL },
                 { "of no pool, rebalance", EVENT_MESSAGE_REBALANCE, "", USEC_INFINITY, false, { FREE }, { DRAINS }, QUEUE_TELL },
                 { "of no pool, retirement within the hour", EVENT_MESSAGE_HEALTH, "terminate", MINUTES(59), false, { FREE }, { DRAINS },
-                  QUEUE_WRITE_NODE },
+                  QUEUE_WRITE },
                 { "of no pool, retirement in two weeks", EVENT_MESSAGE_HEALTH, "terminate", 14 * USEC_PER_DAY, false, { FREE }, { DRAINS },
-                  QUEUE_WRITE_NODE },
+                  QUEUE_WRITE },
                 { "of no pool, and its pool lets go of it", EVENT_MESSAGE_SPOT, "terminate", MINUTES(2), false,
                   { .has_node = true, .is_joining = true }, { DRAINS }, QUEUE_SOON },
                 { "of no pool, the same again", EVENT_MESSAGE_SPOT, "terminate", MINUTES(2), false,
-                  { FREE, .told = { .is_told = true, .is_same = true, .deletes = true, .usec = NOW + MINUTES(2), .own_usec = NOW + MINUTES(2) } }, { DRAINS }, QUEUE_NOTHING },
-                { "of no pool, a later end", EVENT_MESSAGE_SPOT, "terminate", MINUTES(3), false,
-                  { FREE, .told = { .is_told = true, .deletes = true, .usec = NOW + MINUTES(2) } }, { DRAINS }, QUEUE_KNOWN },
-                { "of no pool, a nearer end", EVENT_MESSAGE_SPOT, "terminate", MINUTES(1), false,
-                  { FREE, .told = { .is_told = true, .deletes = true, .usec = NOW + MINUTES(2) } }, { DRAINS }, QUEUE_WRITE_NODE },
+                  { FREE, TOLD(SAME(NOTICE_SPOT, "terminate", NOW + MINUTES(2))) }, { DRAINS }, QUEUE_NOTHING },
                 { "of no pool, overruled", EVENT_MESSAGE_SPOT, "terminate", MINUTES(2), false,
-                  { FREE, .is_overruled = true, .told = { .is_told = true, .deletes = true, .usec = NOW + MINUTES(2) } }, { DRAINS }, QUEUE_NOTHING },
-                { "of no pool, a hook", EVENT_MESSAGE_ASG_TERMINATE, "", USEC_INFINITY, false, { FREE }, { DRAINS }, QUEUE_WRITE_NODE },
-                { "of no pool, a hook, and it drains", EVENT_MESSAGE_ASG_TERMINATE, "", USEC_INFINITY, false,
-                  { FREE, .told = { .is_told = true, .deletes = true, .is_now = true, .usec = USEC_INFINITY } }, { DRAINS }, QUEUE_BEAT },
+                  { FREE, TOLD(SAME(NOTICE_SPOT, "terminate", NOW + MINUTES(2), .state = ANNOUNCED_OVERRULED)) }, { DRAINS }, QUEUE_NOTHING },
+                { "of no pool, and another one is overruled", EVENT_MESSAGE_SPOT, "terminate", MINUTES(2), false,
+                  { FREE, TOLD(OTHER(NOTICE_SPOT, "terminate", NOW, .state = ANNOUNCED_OVERRULED)) }, { DRAINS }, QUEUE_WRITE },
+                { "of no pool, a hook", EVENT_MESSAGE_ASG_TERMINATE, "", USEC_INFINITY, false, { FREE }, { DRAINS }, QUEUE_WRITE },
+                { "of no pool, a hook, and it drains", EVENT_MESSAGE_ASG_TERMINATE, "", USEC_INFINITY, false, { FREE, TOLD(HOOKED()) }, { DRAINS },
+                  QUEUE_BEAT },
                 { "of no pool, a hook, drained", EVENT_MESSAGE_ASG_TERMINATE, "", USEC_INFINITY, false,
-                  { FREE, .told = { .is_told = true, .deletes = true, .is_now = true, .usec = USEC_INFINITY }, .is_drained = true }, { DRAINS }, QUEUE_CONTINUE },
+                  { FREE, TOLD(HOOKED()), .is_drained = true }, { DRAINS }, QUEUE_CONTINUE },
                 { "of no pool, a hook, overruled", EVENT_MESSAGE_ASG_TERMINATE, "", USEC_INFINITY, false,
-                  { FREE, .is_overruled = true, .is_held = true, .told = { .is_told = true, .deletes = true, .is_now = true, .usec = USEC_INFINITY } }, { DRAINS },
-                  QUEUE_NOTHING },
+                  { FREE, .is_held = true, TOLD(HOOKED(.state = ANNOUNCED_OVERRULED)) }, { DRAINS }, QUEUE_NOTHING },
                 { "a node that a pool wants, without its claim", EVENT_MESSAGE_SPOT, "terminate", MINUTES(2), false,
                   { .has_node = true, .is_joining = true }, { TERMINATE }, QUEUE_SOON },
                 { "the same, and nothing is to be written", EVENT_MESSAGE_REBALANCE, "", USEC_INFINITY, false,
@@ -99,17 +107,13 @@ TEST_CASE(test_decide) {
                 { "rebalance", EVENT_MESSAGE_REBALANCE, "", USEC_INFINITY, false, { MANAGED }, { ALWAYS },
                   QUEUE_TELL },
                 { "a hook, told, and the node drains", EVENT_MESSAGE_ASG_TERMINATE, "", USEC_INFINITY, false,
-                  { MANAGED, .told = { .is_told = true, .deletes = true, .is_now = true, .usec = USEC_INFINITY }, .is_held = true }, { TERMINATE },
-                  QUEUE_BEAT },
+                  { MANAGED, TOLD(HOOKED()), .is_held = true }, { TERMINATE }, QUEUE_BEAT },
                 { "a hook, after a change that is to come", EVENT_MESSAGE_ASG_TERMINATE, "", USEC_INFINITY, false,
-                  { MANAGED, .told = { .is_told = true, .deletes = true, .usec = NOW + MINUTES(50) } }, { TERMINATE }, QUEUE_WRITE },
-                { "hibernation, after a change that is to come", EVENT_MESSAGE_SPOT, "hibernate", USEC_INFINITY, false,
-                  { MANAGED, .told = { .is_told = true, .deletes = true, .usec = NOW + MINUTES(50) } }, { ALWAYS }, QUEUE_WRITE },
-                { "a hook, after a spot notice", EVENT_MESSAGE_ASG_TERMINATE, "", USEC_INFINITY, false,
-                  { MANAGED, .told = { .is_told = true, .deletes = true, .is_now = true, .usec = NOW } }, { TERMINATE }, QUEUE_BEAT },
+                  { MANAGED, TOLD(OTHER(NOTICE_MAINTENANCE, "terminate", NOW + MINUTES(50))) }, { TERMINATE }, QUEUE_WRITE },
+                { "a hook, and its claim goes for something else", EVENT_MESSAGE_ASG_TERMINATE, "", USEC_INFINITY, false,
+                  { MANAGED, .is_going = true, TOLD(OTHER(NOTICE_SPOT, "terminate", NOW)) }, { TERMINATE }, QUEUE_WRITE },
                 { "a hook, drained", EVENT_MESSAGE_ASG_TERMINATE, "", USEC_INFINITY, false,
-                  { MANAGED, .told = { .is_told = true, .deletes = true, .is_now = true, .usec = USEC_INFINITY }, .is_held = true, .is_drained = true },
-                  { TERMINATE }, QUEUE_CONTINUE },
+                  { MANAGED, TOLD(HOOKED()), .is_held = true, .is_drained = true }, { TERMINATE }, QUEUE_CONTINUE },
                 { "a hook, and all is gone", EVENT_MESSAGE_ASG_TERMINATE, "", USEC_INFINITY, false,
                   { UNKNOWN_FOR(0), .is_held = true }, { TERMINATE }, QUEUE_CONTINUE },
                 { "a hook, claims are never deleted", EVENT_MESSAGE_ASG_TERMINATE, "", USEC_INFINITY, false, { MANAGED },
@@ -130,7 +134,7 @@ TEST_CASE(test_decide) {
                 { "a reboot, soon", EVENT_MESSAGE_HEALTH, "reboot", MINUTES(5), false, { MANAGED },
                   { ALWAYS }, QUEUE_WRITE },
                 { "called off", EVENT_MESSAGE_HEALTH, "terminate", MINUTES(5), true, { MANAGED },
-                  { TERMINATE }, QUEUE_TAKE_BACK },
+                  { TERMINATE }, QUEUE_WRITE },
                 { "unknown, just now", EVENT_MESSAGE_SPOT, "terminate", MINUTES(2), false, { UNKNOWN_FOR(0) },
                   { TERMINATE }, QUEUE_ASK },
                 { "unknown, and EC2 has it", EVENT_MESSAGE_SPOT, "terminate", MINUTES(2), false, { UNKNOWN_FOR(9), .sight = QUEUE_SEEN },
@@ -167,7 +171,6 @@ TEST_CASE(test_decide) {
 TEST_CASE(test_outlived) {
         const QueueRules rules = { .drains_unmanaged = true, TERMINATE, .before_usec = USEC_PER_HOUR, .wall_usec = NOW };
         const QueueFacts facts = { .has_node = true, .is_drainable = true };
-        QueueFacts told;
         EventMessage m = { .kind = EVENT_MESSAGE_SPOT, .action = (char *) "terminate", .id = (char *) "e" };
 
         for (unsigned late = 0; late <= 1; late++) {
@@ -175,22 +178,16 @@ TEST_CASE(test_outlived) {
 
                 m.not_before_usec = NOW - QUEUE_OUTLIVED_USEC + 1 - late;
                 assert_return_code(event_message_notice(&m, "i-1", &notice), 0);
-                assert_int_equal(queue_decide(&m, notice, &facts, &rules), late ? QUEUE_TELL : QUEUE_WRITE_NODE);
-                /* Another one stands, whose time is to come. */
-                told = facts;
-                told.told = (QueueTold){ .is_told = true, .usec = NOW + MINUTES(2) };
-                assert_int_equal(queue_decide(&m, notice, &told, &rules), late ? QUEUE_TELL : QUEUE_NOTHING);
+                assert_int_equal(queue_decide(&m, notice, &facts, &rules), late ? QUEUE_TELL : QUEUE_WRITE);
         }
 }
 
-/* What is kept: nothing is done for it yet, or the node comes back from it. What stands already is of another notice, two hours away, unless
- * it is the same. */
+/* What is kept: nothing is done for it yet, or the node comes back from it. */
 TEST_CASE(test_kept) {
 #define HOURS(n) (n) * USEC_PER_HOUR
-#define OTHER(...) .told = { .is_told = true, .usec = NOW + HOURS(2), .own_usec = NOW + HOURS(2), __VA_ARGS__ }
-#define SAME(...) OTHER(.is_same = true, __VA_ARGS__)
-#define ON_NODE(...) .on_node = { .is_told = true, .usec = NOW + HOURS(2), .own_usec = NOW + HOURS(2), __VA_ARGS__ }
-        static const struct {
+#define REBOOT(in, ...) SAME(NOTICE_MAINTENANCE, "reboot", NOW + (in), __VA_ARGS__)
+#define OTHER_REBOOT(in, ...) OTHER(NOTICE_MAINTENANCE, "reboot", NOW + (in), __VA_ARGS__)
+        const struct {
                 const char *what;
                 EventMessageKind kind;
                 const char *action;
@@ -216,94 +213,41 @@ TEST_CASE(test_kept) {
                 { "long past", HEALTH, "reboot", (usec_t) -HOURS(1), false, T, { MANAGED }, QUEUE_TELL },
                 { "a claim without Node", HEALTH, "reboot", HOURS(40), false, T, { .is_managed = true }, QUEUE_WRITE },
 
-                { "the same again", HEALTH, "reboot", HOURS(2), false, T, { MANAGED, SAME(.deletes = false) }, QUEUE_NOTHING },
-                { "moved to later", HEALTH, "reboot", HOURS(5), false, T, { MANAGED, SAME(.deletes = false) }, QUEUE_WRITE },
-                { "moved, by a message of before that comes again", HEALTH, "reboot", HOURS(5), false, T, { MANAGED, SAME(.said_usec = NOW + 1) }, QUEUE_NOTHING },
-                { "a retirement, moved", HEALTH, "terminate", HOURS(5), false, T, { MANAGED, SAME(.deletes = true) }, QUEUE_WRITE },
-                { "the same again, and another one brought it nearer", HEALTH, "terminate", HOURS(5), false, T,
-                  { MANAGED, .told = { .is_told = true, .is_same = true, .deletes = true, .usec = NOW + HOURS(2), .own_usec = NOW + HOURS(5) } },
+                { "the same again", HEALTH, "reboot", HOURS(2), false, T, { MANAGED, TOLD(REBOOT(HOURS(2))) }, QUEUE_NOTHING },
+                { "moved to later", HEALTH, "reboot", HOURS(5), false, T, { MANAGED, TOLD(REBOOT(HOURS(2))) }, QUEUE_WRITE },
+                { "moved to earlier, also of no pool", HEALTH, "reboot", HOURS(1), false, T, { FREE, TOLD(REBOOT(HOURS(2))) }, QUEUE_WRITE },
+                { "moved, and others stand", HEALTH, "reboot", HOURS(5), false, T, { MANAGED, TOLD(OTHER_REBOOT(HOURS(1)), REBOOT(HOURS(2))) },
+                  QUEUE_WRITE },
+                { "a message of before comes again", HEALTH, "reboot", HOURS(5), false, T,
+                  { MANAGED, TOLD({ .notice = &(Notice){ .id = (char *) "e/i-1", .announced_usec = NOW, .said_usec = NOW + 1 }, .boot_id = (char *) "" }) },
                   QUEUE_NOTHING },
-                { "moved too late", HEALTH, "reboot", HOURS(5), false, T, { MANAGED, SAME(.is_begun = true) }, QUEUE_NOTHING },
-                { "moved before the one on the Node", HEALTH, "reboot", MINUTES(90), false, T,
-                  { MANAGED, SAME(.deletes = false), ON_NODE(.deletes = false) }, QUEUE_SWAP },
-                { "on the Node, moved behind the one on the claim", HEALTH, "reboot", HOURS(5), false, T,
-                  { MANAGED, OTHER(.deletes = false), ON_NODE(.is_same = true) }, QUEUE_MAKE_ROOM },
-                { "moved, on the Node", HEALTH, "reboot", HOURS(5), false, T,
-                  { MANAGED, OTHER(.deletes = true), ON_NODE(.is_same = true) }, QUEUE_WRITE_NODE },
+                { "a third, whatever stands", HEALTH, "reboot", HOURS(5), false, T,
+                  { MANAGED, TOLD(OTHER_REBOOT(HOURS(1)), ONE("third", NOTICE_MAINTENANCE, "terminate", NOW + HOURS(2))) }, QUEUE_WRITE },
+                { "a stop now, before a reboot", SPOT, "stop", MINUTES(2), false, T, { MANAGED, TOLD(OTHER_REBOOT(HOURS(1))) }, QUEUE_WRITE },
+                { "the same, without Node", SPOT, "stop", MINUTES(2), false, T, { .is_managed = true, TOLD(OTHER_REBOOT(HOURS(1))) }, QUEUE_WRITE },
+                { "it goes already, and not by then", HEALTH, "reboot", HOURS(5), false, T, { MANAGED, .is_going = true }, QUEUE_WRITE },
+                { "it goes already, and ends before", HEALTH, "reboot", HOURS(5), false, T,
+                  { MANAGED, .is_going = true, TOLD(OTHER(NOTICE_SPOT, "terminate", NOW + MINUTES(2))) }, QUEUE_KNOWN },
 
-                { "a retirement after a reboot was told", HEALTH, "terminate", HOURS(5), false, T, { MANAGED, OTHER(.deletes = false) }, QUEUE_MAKE_ROOM },
-                { "... which has moved to the Node", HEALTH, "terminate", HOURS(5), false, T,
-                  { MANAGED, OTHER(.is_on_node = true), ON_NODE(.deletes = false) }, QUEUE_WRITE },
-                { "... which has no room there", HEALTH, "terminate", HOURS(5), false, T, { MANAGED, OTHER(.deletes = false), ON_NODE(.deletes = false) },
-                  QUEUE_WRITE },
-                { "an earlier retirement", HEALTH, "terminate", MINUTES(90), false, T, { MANAGED, OTHER(.deletes = true) }, QUEUE_MAKE_ROOM },
-                { "an earlier retirement, within the hour", HEALTH, "terminate", MINUTES(30), false, T, { MANAGED, OTHER(.deletes = true) }, QUEUE_MAKE_ROOM },
-                { "a later retirement", HEALTH, "terminate", HOURS(5), false, T, { MANAGED, OTHER(.deletes = true) }, QUEUE_WRITE_NODE },
-                { "... and the Node has another", HEALTH, "terminate", HOURS(5), false, T, { MANAGED, OTHER(.deletes = true), ON_NODE(.deletes = false) }, QUEUE_KNOWN },
-                { "... and it goes already", HEALTH, "terminate", HOURS(5), false, T, { MANAGED, OTHER(.deletes = true), .is_going = true }, QUEUE_KNOWN },
-                { "an end now, after a retirement", SPOT, "terminate", MINUTES(2), false, T, { MANAGED, OTHER(.deletes = true) }, QUEUE_WRITE },
-                { "an end now, after a reboot", SPOT, "terminate", MINUTES(2), false, T, { MANAGED, OTHER(.deletes = false) }, QUEUE_WRITE },
-                { "a reboot before a retirement", HEALTH, "reboot", MINUTES(90), false, T, { MANAGED, OTHER(.deletes = true) }, QUEUE_WRITE_NODE },
-                { "a reboot after a retirement, which may be called off", HEALTH, "reboot", HOURS(5), false, T, { MANAGED, OTHER(.deletes = true) },
-                  QUEUE_WRITE_NODE },
-                { "a reboot after a reboot", HEALTH, "reboot", HOURS(5), false, T, { MANAGED, OTHER(.deletes = false) }, QUEUE_MAKE_ROOM },
-                { "... which has moved to the Node", HEALTH, "reboot", HOURS(5), false, T, { MANAGED, OTHER(.is_on_node = true), ON_NODE(.deletes = false) },
-                  QUEUE_WRITE },
-                { "a reboot before a reboot", HEALTH, "reboot", MINUTES(90), false, T, { MANAGED, OTHER(.deletes = false) }, QUEUE_WRITE_NODE },
-                { "a reboot before the one on the Node, and the claim is free", HEALTH, "reboot", MINUTES(90), false, T, { MANAGED, ON_NODE(.deletes = false) },
-                  QUEUE_SWAP },
-                { "... which has moved to the claim", HEALTH, "reboot", MINUTES(90), false, T, { MANAGED, OTHER(.is_on_node = true), ON_NODE(.deletes = false) },
-                  QUEUE_WRITE_NODE },
-                { "a third, before the others", HEALTH, "reboot", MINUTES(90), false, T, { MANAGED, OTHER(.deletes = false), ON_NODE(.deletes = false) },
-                  QUEUE_WRITE_NODE },
-                { "a third, after the others", HEALTH, "reboot", HOURS(5), false, T, { MANAGED, OTHER(.deletes = false), ON_NODE(.deletes = false) },
-                  QUEUE_KNOWN },
-                { "a stop now, before a reboot", SPOT, "stop", MINUTES(2), false, T, { MANAGED, OTHER(.deletes = false) }, QUEUE_WRITE_NODE },
-                { "the same, without Node", SPOT, "stop", MINUTES(2), false, T, { .is_managed = true, OTHER(.deletes = false) }, QUEUE_NOTHING },
-                { "a hibernation, and the Node is drained for another", SPOT, "hibernate", USEC_INFINITY, false, T,
-                  { MANAGED, OTHER(.deletes = false), ON_NODE(.is_begun = true) }, QUEUE_KNOWN },
-                { "a stop in two minutes, and the Node is drained for another", SPOT, "stop", MINUTES(2), false, T,
-                  { MANAGED, OTHER(.deletes = false), ON_NODE(.is_begun = true) }, QUEUE_WRITE },
-                { "a reboot after the one that it drains for", HEALTH, "reboot", HOURS(5), false, T,
-                  { MANAGED, OTHER(.is_on_node = true, .is_begun = true), ON_NODE(.is_begun = true) }, QUEUE_WRITE },
-                { "a reboot after a hibernation that it drains for", HEALTH, "reboot", MINUTES(30), false, T,
-                  { MANAGED, .told = { .is_told = true, .is_now = true, .is_on_node = true, .is_begun = true, .usec = USEC_INFINITY, .own_usec = USEC_INFINITY },
-                    ON_NODE(.is_begun = true) }, QUEUE_WRITE },
-                { "a stop, and a person has opened the Node in spite of another", SPOT, "stop", MINUTES(2), false, T,
-                  { MANAGED, OTHER(.is_on_node = false), .on_node = { .is_over = true } }, QUEUE_WRITE_NODE },
-                { "it goes already", HEALTH, "reboot", HOURS(5), false, T, { MANAGED, .is_going = true }, QUEUE_KNOWN },
-
-                { "called off", HEALTH, "reboot", HOURS(2), true, T, { MANAGED, SAME(.deletes = false) }, QUEUE_TAKE_BACK },
-                { "a retirement, called off", HEALTH, "terminate", HOURS(2), true, T, { MANAGED, SAME(.deletes = true) }, QUEUE_TAKE_BACK },
-                { "called off while it drains", HEALTH, "reboot", HOURS(2), true, T,
-                  { MANAGED, SAME(.is_begun = true), ON_NODE(.is_same = true, .is_begun = true) }, QUEUE_CANCEL_NODE },
-                { "called off before it was told", HEALTH, "terminate", HOURS(2), true, T, { MANAGED }, QUEUE_TAKE_BACK },
-                { "of no pool, called off before it was told", HEALTH, "terminate", HOURS(2), true, T, { FREE }, QUEUE_CANCEL_NODE },
+                { "called off", HEALTH, "reboot", HOURS(2), true, T, { MANAGED, TOLD(REBOOT(HOURS(2))) }, QUEUE_WRITE },
+                { "called off, also while it goes", HEALTH, "terminate", HOURS(2), true, T,
+                  { MANAGED, .is_going = true, TOLD(SAME(NOTICE_MAINTENANCE, "terminate", NOW + HOURS(2))) }, QUEUE_WRITE },
+                { "called off before it was told", HEALTH, "terminate", HOURS(2), true, T, { MANAGED, TOLD(OTHER_REBOOT(HOURS(2))) }, QUEUE_WRITE },
+                { "of no pool, called off before it was told", HEALTH, "terminate", HOURS(2), true, T, { FREE }, QUEUE_WRITE },
+                { "called off before it was told, never", HEALTH, "terminate", HOURS(2), true, N, { MANAGED }, QUEUE_TELL },
                 { "called off long after it was to be", HEALTH, "terminate", (usec_t) -HOURS(2), true, T, { MANAGED }, QUEUE_TELL },
                 { "unknown, called off", HEALTH, "terminate", HOURS(2), true, T, { UNKNOWN_FOR(0) }, QUEUE_ASK },
-                { "called off too late", HEALTH, "terminate", HOURS(2), true, T, { MANAGED, SAME(.deletes = true), .is_going = true }, QUEUE_TELL },
-                { "one of two that have become one is called off", HEALTH, "reboot", HOURS(5), true, T,
-                  { MANAGED, .told = { .is_told = true, .is_same = true, .usec = NOW + HOURS(2), .own_usec = NOW + HOURS(5) } }, QUEUE_TELL },
-                { "called off twice", HEALTH, "reboot", HOURS(2), true, T, { MANAGED, .told = { .is_same = true, .is_over = true } }, QUEUE_NOTHING },
-                { "called off twice, on the Node", HEALTH, "reboot", HOURS(2), true, T, { MANAGED, .on_node = { .is_same = true, .is_over = true } },
+                { "called off twice", HEALTH, "reboot", HOURS(2), true, T, { MANAGED, TOLD(REBOOT(HOURS(2), .state = ANNOUNCED_CALLED_OFF)) },
                   QUEUE_NOTHING },
                 { "told again after it was called off", HEALTH, "reboot", HOURS(5), false, T,
-                  { MANAGED, .told = { .is_same = true, .is_over = true } }, QUEUE_NOTHING },
-                { "a retirement, told again after it was called off", HEALTH, "terminate", MINUTES(5), false, T,
-                  { MANAGED, .told = { .is_same = true, .is_over = true } }, QUEUE_NOTHING },
-                { "told again after it was called off on the Node", HEALTH, "reboot", HOURS(5), false, T,
-                  { MANAGED, .on_node = { .is_same = true, .is_over = true } }, QUEUE_NOTHING },
-                { "another after one that was called off", HEALTH, "reboot", HOURS(5), false, T, { MANAGED, .told = { .is_over = true } }, QUEUE_WRITE },
-                { "another is called off", HEALTH, "reboot", HOURS(2), true, T, { MANAGED, OTHER(.deletes = false) }, QUEUE_TELL },
-                { "of no pool, called off", HEALTH, "reboot", HOURS(2), true, T, { FREE, SAME(.is_begun = true), ON_NODE(.is_same = true) },
-                  QUEUE_CANCEL_NODE },
-                { "of no pool, moved", HEALTH, "reboot", HOURS(5), false, T, { FREE, SAME(.is_begun = false) }, QUEUE_WRITE_NODE },
-                { "of no pool, a reboot, far, and the Node is closed for what has passed", HEALTH, "reboot", HOURS(40), false, T,
-                  { FREE, .told = { .is_begun = true } }, QUEUE_WAIT },
-                { "of no pool, a reboot, near, likewise", HEALTH, "reboot", MINUTES(40), false, T, { FREE, .told = { .is_begun = true } }, QUEUE_WRITE_NODE },
+                  { MANAGED, TOLD(REBOOT(HOURS(2), .state = ANNOUNCED_CALLED_OFF)) }, QUEUE_NOTHING },
+                { "told again after it was done", HEALTH, "reboot", MINUTES(5), false, T,
+                  { MANAGED, TOLD(REBOOT(MINUTES(5), .state = ANNOUNCED_DONE)) }, QUEUE_NOTHING },
+                { "of no pool, told again after a person has opened the Node", HEALTH, "reboot", MINUTES(5), false, T,
+                  { FREE, TOLD(REBOOT(MINUTES(5), .state = ANNOUNCED_OVERRULED)) }, QUEUE_NOTHING },
                 { "of no pool, a reboot, far, and its group lets go of it now", HEALTH, "reboot", HOURS(40), false, T,
-                  { FREE, .told = { .is_told = true, .is_now = true, .is_for_good = true, .usec = USEC_INFINITY } }, QUEUE_KNOWN },
-                { "of no pool, a reboot, far", HEALTH, "reboot", HOURS(40), false, T, { FREE }, QUEUE_WRITE_NODE },
+                  { FREE, TOLD(OTHER(NOTICE_SCALE_IN, "terminate", 0)) }, QUEUE_WRITE },
+                { "of no pool, a reboot, far", HEALTH, "reboot", HOURS(40), false, T, { FREE }, QUEUE_WRITE },
 
 #define READY .is_ready = true
                 { "stopping", STATE, "stopping", USEC_INFINITY, false, T, { MANAGED, READY }, QUEUE_WRITE },
@@ -313,13 +257,15 @@ TEST_CASE(test_kept) {
                 { "stopping, and it is back since", STATE, "stopping", USEC_INFINITY, false, T, { MANAGED, READY, .ready_since_usec = NOW + 1 }, QUEUE_LOOK },
                 { "our own end of it", STATE, "shutting-down", USEC_INFINITY, false, T, { MANAGED, READY, .is_going = true }, QUEUE_LOOK },
                 { "stopping, as was told", STATE, "stopping", USEC_INFINITY, false, T,
-                  { MANAGED, READY, OTHER(.is_begun = true), ON_NODE(.is_begun = true) }, QUEUE_LOOK },
-                { "stopping, and a reboot is to come", STATE, "stopping", USEC_INFINITY, false, T, { MANAGED, READY, OTHER(.deletes = false) },
-                  QUEUE_WRITE_NODE },
-                { "shutting down, and a reboot is to come", STATE, "shutting-down", USEC_INFINITY, false, T,
-                  { MANAGED, READY, OTHER(.deletes = false) }, QUEUE_WRITE },
+                  { MANAGED, READY, TOLD(OTHER(NOTICE_SPOT, "stop", NOW + MINUTES(2))) }, QUEUE_LOOK },
+                { "stopping, and a reboot is to come", STATE, "stopping", USEC_INFINITY, false, T, { MANAGED, READY, TOLD(OTHER_REBOOT(HOURS(1))) },
+                  QUEUE_WRITE },
+                { "stopping, and a retirement is far", STATE, "stopping", USEC_INFINITY, false, T,
+                  { MANAGED, READY, TOLD(OTHER(NOTICE_MAINTENANCE, "terminate", NOW + HOURS(20))) }, QUEUE_WRITE },
+                { "shutting down, and a stop was told", STATE, "shutting-down", USEC_INFINITY, false, T,
+                  { MANAGED, READY, TOLD(OTHER(NOTICE_SPOT, "stop", NOW + MINUTES(2))) }, QUEUE_WRITE },
                 { "stopped", STATE, "stopped", USEC_INFINITY, false, T, { MANAGED, READY }, QUEUE_LOOK },
-                { "of no pool, stopping", STATE, "stopping", USEC_INFINITY, false, T, { FREE, READY }, QUEUE_WRITE_NODE },
+                { "of no pool, stopping", STATE, "stopping", USEC_INFINITY, false, T, { FREE, READY }, QUEUE_WRITE },
                 { "of no pool, kept from vesper, stopping", STATE, "stopping", USEC_INFINITY, false, T, { .has_node = true, READY }, QUEUE_LOOK },
                 { "a node that is joining, stopping", STATE, "stopping", USEC_INFINITY, false, T, { .has_node = true, READY, .is_joining = true },
                   QUEUE_SOON },

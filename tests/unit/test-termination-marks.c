@@ -200,8 +200,8 @@ TEST_CASE(test_release) {
                   ",'spec':{'unschedulable':true}",
                   "{'metadata':{'resourceVersion':'7','annotations':{'vesper.sh/cordoned-by-coordinator':null,'vesper.sh/heard':null},"
                   "'labels':{'" LABEL_EXCLUDE_FROM_LB "':null}},'spec':{'unschedulable':null}}" },
-                { "what the queue told, and nothing was done yet", ",'annotations':{'vesper.sh/heard':'x'}", "",
-                  "{'metadata':{'resourceVersion':'7','annotations':{'vesper.sh/heard':null}}}" },
+                { "what the queue told, and nothing was done yet", ",'annotations':{'vesper.sh/announced':'x'}", "",
+                  "{'metadata':{'resourceVersion':'7','annotations':{'vesper.sh/announced':null}}}" },
                 { "the label of its pool",
                   ",'finalizers':['vesper.sh/termination'],'labels':{'vesper.sh/nodepool':'web','a':'b'}", "",
                   "{'metadata':{'resourceVersion':'7','finalizers':[],'annotations':{},'labels':{'vesper.sh/nodepool':null}}}" },
@@ -236,7 +236,7 @@ TEST_CASE(test_release) {
                 _cleanup_free_ char *body = NULL;
 
                 print_message("  %s\n", rows[i].what);
-                assert_int_equal(termination_release_patch(n, &body), rows[i].expected != NULL);
+                assert_int_equal(termination_release_patch(n, NULL, &body), rows[i].expected != NULL);
                 if (rows[i].expected)
                         assert_patch(body, rows[i].expected);
                 kube_object_unref(&n->object);
@@ -244,7 +244,7 @@ TEST_CASE(test_release) {
 }
 
 TEST_CASE(test_heard) {
-#define HEARD_MARK "'vesper.sh/cordoned-by-coordinator':'{\\'why\\':\\'the interruption queue announced the end of its machine\\'}'"
+#define HEARD_MARK "'vesper.sh/cordoned-by-coordinator':'{\\'why\\':\\'it is drained for what the interruption queue announced\\'}'"
 #define MARKED ",'annotations':{'vesper.sh/cordoned-by-coordinator':'y'},'labels':{'" LABEL_EXCLUDE_FROM_LB "':'vesper'}"
 #define HEAD "{'metadata':{'resourceVersion':'7','uid':'u','annotations':{'vesper.sh/heard':"
 #define SHUT ",'spec':{'unschedulable':true}"

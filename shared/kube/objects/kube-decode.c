@@ -168,6 +168,13 @@ bool decode_interruption(Decoder *d, const char *key, Interruption **ret) {
         return r >= 0;
 }
 
+void decode_announced(Decoder *d, AnnouncedList *ret) {
+        const char *text = object_meta_annotation(&d->object->meta, ANNOTATION_ANNOUNCED);
+        int r = text ? announced_list_parse(text, ret) : 0;
+
+        d->failed = d->failed || r == -ENOMEM;
+}
+
 const Json *decode_array(Decoder *d, const Json *v, const char *path) {
         if (!v || json_is_null(v))
                 return NULL;

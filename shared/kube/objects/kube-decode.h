@@ -45,6 +45,8 @@ void decode_amount(Decoder *d, const Json *v, const char *path, NodeAmount *ret)
 void decode_conditions(Decoder *d, const Json *v, Condition **ret, size_t *ret_n);
 /* The interruption that annotation key holds, or NULL. Returns false if the annotation is there and unreadable. */
 bool decode_interruption(Decoder *d, const char *key, Interruption **ret);
+/* Empty where ANNOTATION_ANNOUNCED is absent or unreadable. */
+void decode_announced(Decoder *d, AnnouncedList *ret);
 /* The elements of an array that may be absent; NULL (and invalid) for anything else. */
 const Json *decode_array(Decoder *d, const Json *v, const char *path);
 /* A map of texts. all: every key; else those that `wanted` picks (NULL: none). */

@@ -6,6 +6,7 @@
 
 #include <regex.h>
 
+#include "announced.h"
 #include "interruption.h"
 #include "kube-disruption.h"
 #include "kube-object.h"
@@ -52,6 +53,7 @@ typedef struct KubeNode {
         Interruption *interruption;     /* ANNOTATION_INTERRUPTION, written in whatever boot; NULL: absent or unreadable */
         bool interruption_is_unreadable;
         Interruption *heard;            /* ANNOTATION_HEARD, likewise */
+        AnnouncedList announced;        /* ANNOTATION_ANNOUNCED; empty: absent or unreadable */
 } KubeNode;
 
 extern const KubeKind kube_node_kind;
@@ -62,8 +64,7 @@ bool kube_node_is_ready(const KubeNode *n);                                 /* R
 const Interruption *kube_node_interruption(const KubeNode *n);
 /* The same, if it is neither withdrawn nor released by a person. Borrowed. */
 const Interruption *kube_node_standing_interruption(const KubeNode *n);
-/* Returns what stands as ANNOTATION_HEARD, if it was written in that boot, and is neither called off nor overruled by a person. NULL: there
- * is none. Borrowed. */
+/* Returns the coordinator's drain (ANNOTATION_HEARD), if it was begun in that boot. NULL: there is none. Borrowed. */
 const Interruption *kube_node_standing_heard(const KubeNode *n);
 /* Returns true if i was written in another boot than the one that the kubelet reports. */
 bool kube_node_has_booted_since(const KubeNode *n, const Interruption *i);
@@ -275,7 +276,7 @@ typedef struct KubeNodeClaim {
         size_t n_blockers;
         Condition *conditions;
         size_t n_conditions;
-        Interruption *heard;           /* ANNOTATION_INTERRUPTION: what the interruption queue announced; NULL: absent or unreadable */
+        AnnouncedList announced;       /* ANNOTATION_ANNOUNCED; empty: absent or unreadable */
 } KubeNodeClaim;
 
 extern const KubeKind kube_node_claim_kind;

@@ -109,6 +109,7 @@ int kube_node_decode(KubeObject *o, const Json *json, InternPool *pool) {
         decode_addresses(&d, json_get(status, "addresses"), n);
         n->interruption_is_unreadable = !decode_interruption(&d, ANNOTATION_INTERRUPTION, &n->interruption);
         (void) decode_interruption(&d, ANNOTATION_HEARD, &n->heard);
+        decode_announced(&d, &n->announced);
         return decoder_finish(&d);
 }
 
@@ -136,6 +137,7 @@ void kube_node_done(KubeObject *o, InternPool *pool) {
         free(n->addresses);
         interruption_free(n->interruption);
         interruption_free(n->heard);
+        announced_list_done(&n->announced);
 }
 
 bool kube_node_annotation_wanted(const char *key) {

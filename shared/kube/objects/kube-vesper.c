@@ -160,7 +160,7 @@ static int node_claim_decode(KubeObject *o, const Json *json, InternPool *pool) 
                         &c->termination_grace_usec);
         decode_duration(&d, json_get(spec, "expireAfter"), "spec.expireAfter", true, &c->expire_after_usec);
         decode_force_deadline(&d, c);
-        (void) decode_interruption(&d, ANNOTATION_INTERRUPTION, &c->heard);
+        decode_announced(&d, &c->announced);
         decode_claim_status(&d, json_get(json, "status"), c);
         return decoder_finish(&d);
 }
@@ -187,7 +187,7 @@ static void node_claim_done(KubeObject *o, InternPool *pool) {
                 free(c->blockers[i].message);
         }
         free(c->blockers);
-        interruption_free(c->heard);
+        announced_list_done(&c->announced);
         conditions_free(c->conditions, c->n_conditions, pool);
 }
 

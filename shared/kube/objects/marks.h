@@ -32,15 +32,15 @@
  * of a cloud's event that names others, too. deadline: as the giver of the notice
  * said it, or by this machine's clock where that is the giver (a shutdown). "deadlineUptimeUsec" beside it is the same on the
  * boot-time clock of the machine, for its agent alone (interruption.h reads and writes it).
- * The coordinator, on a NodeClaim: what its interruption queue told of the machine, {"id","kind","source","action","deadline","until","bootID"}:
- * for that the claim is deleted, or its Node drained; with the phase Cancelled: it was called off, or is over. "ownDeadline": that
- * notice's own, where another one brought "deadline" nearer.
  * phase: how far its drain is; Released: a person un-cordoned, nothing goes on, and this notice is not acted upon again. */
 #define ANNOTATION_INTERRUPTION "vesper.sh/interruption"
-/* Coordinator, on a Node that is drained for what its interruption queue told of the machine, and kept (heard-drain.h), and how far that
- * drain is: the same JSON as the agent's, and "blockedBy", pods that hold it, with a phase of Planned, Draining, Drained,
- * Ending (the deadline has passed), Released or Cancelled. The agent's own annotation is never touched for it. */
+/* Coordinator, on a Node that it drains for what its interruption queue announced of the machine, and keeps (heard-drain.h): how far that
+ * drain is. The same JSON as the agent's: the notice that comes first, "blockedBy", pods that hold it, and a phase of Draining, Drained, or
+ * Ending (the deadline has passed). The agent's own annotation is never touched for it. */
 #define ANNOTATION_HEARD "vesper.sh/heard"
+/* Coordinator, on a NodeClaim, or on a Node that has none: JSON {"notices":[...]}, all that its interruption queue announced of the machine
+ * (announced.h): each {"id","kind","source","action","deadline","until","said","state","bootID"}. A "state" says that it is over, and how. */
+#define ANNOTATION_ANNOUNCED "vesper.sh/announced"
 /* Agent: JSON {"id","bootID","kind":"reboot"|"poweroff","until"}: asks for a slot before it begins, and waits for it until then;
  * gone when that is over. Of a reboot that was announced and is taken early also "event", the id of that notice, and, where the
  * coordinator is to have the cloud reboot the machine, "by":"cloud". And the coordinator's answer, JSON {"id","until"}: the slot

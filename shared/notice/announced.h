@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * announced.c: all that the interruption queue announced of one machine, and that may still matter: the JSON of the annotation
+ * vesper.sh/announced (marks.h), {"notices":[...]}. This file has the only parser and the only writer of that JSON.
+ *
+ *      on a NodeClaim               the coordinator writes it, and nobody else may
+ *      on a Node without NodeClaim  the same, but a kubelet can write anything there: the JSON is bounded, and nothing in it is trusted
+ *
+ * Each notice has an id and stands there once. What is over stays until the machine has outlived it, as SQS may deliver its message again.
+ * How far a drain is stands elsewhere: in vesper.sh/heard of the Node (interruption.h).
+ */
+
+#include "notice.h"
+
+typedef enum AnnouncedState {
+        ANNOUNCED_STANDS,
+        ANNOUNCED_DONE,       /* the machine has booted anew for it */
+        ANNOUNCED_CALLED_OFF, /* AWS has called it off, or says that it is over */
+        ANNOUNCED_OVERRULED,  /* a person opened the Node in spite of it: vesper does nothing more for it */
+        _ANNOUNCED_STATE_MAX,
+} AnnouncedState;
+
+const char *announced_state_to_string(AnnouncedState s); /* "CalledOff"; "" for STANDS */
+
+typedef struct Announced {
+        Notice *notice; /* never NULL */
+        AnnouncedState state;
+        char *boot_id; /* the Node's boot in which it was told; of a scheduled change, the latest one seen before its time; "": not known */
+} Announced;
+
+#define ANNOUNCED_MAX 16u
+
+/* In the order in which they come: first what has no time, which is now, then by announced_usec. {} is an empty list. */
+typedef struct AnnouncedList {
+        Announced *items;
+        size_t n_items;
+} AnnouncedList;
+
+void announced_list_done(AnnouncedList *l);
+/* 0; -EBADMSG: unreadable, or more than ANNOUNCED_MAX; -ENOMEM. On failure *ret is empty. */
+int announced_list_parse(const char *text, AnnouncedList *ret);
+/* NULL on ENOMEM; free it. */
+char *announced_list_format(const AnnouncedList *l);
+/* -ENOMEM: *ret is empty. */
+int announced_list_copy(const AnnouncedList *l, AnnouncedList *ret);
+
+/* NULL: none of that id. Borrowed. */
+const Announced *announced_list_find(const AnnouncedList *l, const char *id);
+/* Puts this there, in place of what has the same id, and in its order. boot_id NULL: not known. Where there is no room, something that
+ * is over goes, else what comes last, be it this one. -ENOMEM: the list is as it was. */
+int announced_list_put(AnnouncedList *l, const Notice *notice, AnnouncedState state, const char *boot_id);
+/* Puts all of from there; of two states of one notice the one that is over stays. -ENOMEM: some of them may be there. */
+int announced_list_merge(AnnouncedList *l, const AnnouncedList *from);
+void announced_list_remove(AnnouncedList *l, size_t i);

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "announced.h"
+#include "cmocka-test.h"
+#include "string-util.h"
+
+#define T0 (UINT64_C(1800000000) * USEC_PER_SEC) /* 2027-01-15T08:00:00Z */
+
+static void put(AnnouncedList *l, const char *id, usec_t announced_usec, AnnouncedState state) {
+        const Notice n = { .id = (char *) id, .source = (char *) "sqs", .kind = NOTICE_SPOT, .announced_usec = announced_usec, .deadline_usec = USEC_INFINITY };
+
+        assert_return_code(announced_list_put(l, &n, state, "b"), 0);
+}
+
+/* "a b!": b is over. */
+static void assert_list(const AnnouncedList *l, const char *expected) {
+        _cleanup_strbuf_ StrBuf text = {};
+
+        for (size_t i = 0; i < l->n_items; i++)
+                strbuf_addf(&text, "%s%s%s", i > 0 ? " " : "", l->items[i].notice->id, l->items[i].state == ANNOUNCED_STANDS ? "" : "!");
+        assert_string_equal(strbuf_str(&text), expected);
+}
+
+TEST_CASE(test_order) {
+        _cleanup_(announced_list_done) AnnouncedList l = {}, other = {};
+
+        assert_null(announced_list_find(&l, "a"));
+        put(&l, "c", T0 + 2, ANNOUNCED_STANDS);
+        put(&l, "now", 0, ANNOUNCED_STANDS);
+        put(&l, "a", T0, ANNOUNCED_STANDS);
+        put(&l, "b", T0, ANNOUNCED_STANDS);
+        assert_list(&l, "now a b c");
+        print_message("each id stands once, in its new place\n");
+        put(&l, "a", T0 + 3, ANNOUNCED_STANDS);
+        put(&l, "now", 0, ANNOUNCED_OVERRULED);
+        assert_list(&l, "now! b c a");
+        assert_int_equal(announced_list_find(&l, "now")->state, ANNOUNCED_OVERRULED);
+        announced_list_remove(&l, 0);
+        assert_list(&l, "b c a");
+        print_message("what is over here or there stays over\n");
+        put(&other, "b", T0, ANNOUNCED_CALLED_OFF);
+        put(&other, "d", T0 + 4, ANNOUNCED_STANDS);
+        put(&l, "c", T0 + 2, ANNOUNCED_DONE);
+        put(&other, "c", T0 + 2, ANNOUNCED_STANDS);
+        assert_return_code(announced_list_merge(&l, &other), 0);
+        assert_list(&l, "b! c! a d");
+}
+
+/* What is over gives its place first, then what comes last. */
+TEST_CASE(test_room) {
+        _cleanup_(announced_list_done) AnnouncedList l = {};
+        char id[] = "a";
+
+        for (size_t i = 0; i < ANNOUNCED_MAX; i++, id[0]++)
+                put(&l, id, T0 + i, i == 3 ? ANNOUNCED_CALLED_OFF : ANNOUNCED_STANDS);
+        put(&l, "next", T0 + 5, ANNOUNCED_STANDS);
+        assert_int_equal(l.n_items, ANNOUNCED_MAX);
+        assert_null(announced_list_find(&l, "d"));
+        put(&l, "late", T0 + 100, ANNOUNCED_STANDS);
+        assert_null(announced_list_find(&l, "late"));
+        put(&l, "early", 0, ANNOUNCED_STANDS);
+        assert_list(&l, "early a b c e f next g h i j k l m n o");
+}
+
+TEST_CASE(test_json) {
+        static const struct {
+                const char *what, *text, *expected; /* NULL: cannot be read */
+        } rows[] = {
+                { "none", "{'notices':[]}", "" },
+                { "as it is written",
+                  "{'notices':[{'id':'a','kind':'spot','source':'sqs','action':'stop','bootID':'b'},"
+                  "{'id':'c','kind':'maintenance','source':'sqs','action':'reboot','deadline':'2027-01-15T08:00:00Z','until':'2027-01-15T10:00:00Z','state':'CalledOff','bootID':'b'}]}",
+                  "a c!" },
+                { "in another order", "{'notices':[{'id':'a','deadline':'2027-01-15T08:00:00Z'},{'id':'c'}]}", "c a" },
+                { "the same twice", "{'notices':[{'id':'a'},{'id':'a','state':'Done'}]}", "a!" },
+                { "a state of a later version", "{'notices':[{'id':'a','state':'Postponed'}],'more':7}", "a!" },
+                { "no list", "{}", NULL },
+                { "another annotation's", "{'id':'a','phase':'Draining'}", NULL },
+                { "no object", "['a']", NULL },
+                { "no objects in it", "{'notices':['a']}", NULL },
+                { "without an id", "{'notices':[{'kind':'spot'}]}", NULL },
+                { "a time that is none", "{'notices':[{'id':'a','deadline':'noon'}]}", NULL },
+                { "a boot that is none",
+                  "{'notices':[{'id':'a','bootID':'0123456789012345678901234567890123456789012345678901234567890123456789'}]}", NULL },
+                { "no JSON", "soon", NULL },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(announced_list_done) AnnouncedList l = {}, back = {};
+                _cleanup_free_ char *text = strdup(rows[i].text), *formatted = NULL, *again = NULL;
+                int r;
+
+                print_message("%s\n", rows[i].what);
+                assert_non_null(text);
+                for (char *p = text; *p; p++)
+                        *p = *p == '\'' ? '"' : *p;
+                r = announced_list_parse(text, &l);
+                assert_int_equal(r, rows[i].expected ? 0 : -EBADMSG);
+                assert_list(&l, strempty(rows[i].expected));
+                formatted = announced_list_format(&l);
+                assert_return_code(announced_list_parse(formatted, &back), 0);
+                again = announced_list_format(&back);
+                assert_string_equal(formatted, again);
+                if (i == 1)
+                        assert_string_equal(formatted, text);
+        }
+}
+
+int main(void) {
+        static const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_order),
+                cmocka_unit_test(test_room),
+                cmocka_unit_test(test_json),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
