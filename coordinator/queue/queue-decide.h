@@ -46,7 +46,7 @@
 typedef enum QueueAct {
         QUEUE_NOTHING,  /* done with it */
         QUEUE_TELL,     /* an Event on its Node, and done */
-        QUEUE_KNOWN,    /* ... that says that what stands already covers it */
+        QUEUE_KNOWN,    /* ... that says that its claim is being deleted, with an earlier T */
         QUEUE_LOOK,     /* its Node is looked at anew, and done */
         QUEUE_WRITE,    /* it is written on its claim, or on a Node that has none; done when the API server has it */
         QUEUE_BEAT,     /* the group is asked to go on waiting, and it is decided anew soon */

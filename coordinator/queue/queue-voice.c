@@ -12,22 +12,23 @@
 
 static const struct {
         const char *done;  /* of the log line */
-        const char *event; /* of the Event */
+        const char *event; /* of the Event; what is done by the announced time, or now where none is said, ... */
+        const char *rest;  /* ... and behind that; NULL: no time concerns it */
         bool acts;
 } voices[_QUEUE_VOICE_MAX] = {
-        [QUEUE_VOICE_REPORTS] = { "Nothing is done about it here", "The coordinator does nothing about it", false },
-        [QUEUE_VOICE_DELETES] = { "Its NodeClaim is deleted for that", "Its NodeClaim is deleted: the node is drained by then, and replaced", true },
+        [QUEUE_VOICE_REPORTS] = { "Nothing is done about it here", "The coordinator does nothing about it", NULL, false },
+        [QUEUE_VOICE_DELETES] = { "Its NodeClaim is deleted for that", "The coordinator deletes its NodeClaim, so that the node is drained", " and its machine ended", true },
         [QUEUE_VOICE_DRAINS] = { "It has no NodeClaim, and [Queue] Unmanaged=drain: it is cordoned and drained, and its machine is left to its cloud",
-                                 "The node is cordoned and drained by then; its machine is left to its cloud", true },
-        [QUEUE_VOICE_DRAINS_MANAGED] = { "It is cordoned and drained, and kept: it comes back from that",
-                                         "The node is cordoned and drained by then, and kept: it comes back from that", true },
-        [QUEUE_VOICE_LOOKS] = { "Its machine is looked at anew", "The coordinator looks at the machine anew", false },
-        [QUEUE_VOICE_KNOWN] = { "What is known of it already covers that", "What was announced for this node already covers that", false },
-        [QUEUE_VOICE_CALLS_OFF] = { "That is called off, or over: nothing is done for it any more, and the node opens again if it was closed for it alone",
-                                    "That is called off, or over: nothing is done for it any more", true },
+                                 "The coordinator cordons and drains the node", ", and leaves its machine to its cloud", true },
+        [QUEUE_VOICE_DRAINS_MANAGED] = { "It is cordoned and drained, and kept: it comes back from that", "The coordinator cordons and drains the node",
+                                         ", and keeps it, as it comes back from that", true },
+        [QUEUE_VOICE_LOOKS] = { "Its machine is looked at anew", "The coordinator looks at the machine anew", NULL, false },
+        [QUEUE_VOICE_KNOWN] = { "Its NodeClaim is being deleted already, and the node is drained before that",
+                                "Its NodeClaim is being deleted already, and the node is drained before that", NULL, false },
+        [QUEUE_VOICE_CALLS_OFF] = { "That is called off, or over: nothing is done for it any more", "That is called off, or over: nothing is done for it any more", NULL, true },
         [QUEUE_VOICE_CALLED_OFF_ELSE] = { "That is called off, or over. Nothing waits for it here; a removal that has begun goes on",
-                                          "That is called off, or over. Nothing waits for it; a removal that has begun goes on", false },
-        [QUEUE_VOICE_CONTINUES] = { "It is Ready, and its group goes on", "The node is Ready, and its group is told to go on", false },
+                                          "That is called off, or over. Nothing waits for it; a removal that has begun goes on", NULL, false },
+        [QUEUE_VOICE_CONTINUES] = { "It is Ready, and its group goes on", "The node is Ready, and its group is told to go on", NULL, false },
 };
 
 /* Returns ", at TIME at the earliest": when the coordinator acts upon a change that is far. NULL: now, or out of memory. */
@@ -48,9 +49,9 @@ void queue_voice_node(const QueueWorkerOptions *o, const QueueSaid *said, const 
         EventObject object = event_object(&n->object);
         char when[RFC3339_MAX] = "a time that is not said";
         const char *kind = event_message_kind_names[said->event->kind];
-        bool acts = voices[act].acts;
+        bool acts = voices[act].acts, has_time = said->notice && notice_announced(said->notice) != USEC_INFINITY;
 
-        if (said->notice && notice_announced(said->notice) != USEC_INFINITY)
+        if (has_time)
                 rfc3339_format(notice_announced(said->notice), when);
         log_event(o->env->log, acts ? LOG_LEVEL_NOTICE : LOG_LEVEL_INFO, MESSAGE_QUEUE_NOTICE,
                   LOG_FIELDS({ "NODE", n->object.meta.name }, { "INSTANCE", said->instance }),
@@ -58,8 +59,8 @@ void queue_voice_node(const QueueWorkerOptions *o, const QueueSaid *said, const 
                   isempty(what) ? "" : ", ", strempty(what), when, voices[act].done, strempty(from));
         event_record(o->recorder, &object, acts && act != QUEUE_VOICE_CALLS_OFF ? EVENT_WARNING : EVENT_NORMAL,
                      acts ? "InterruptionAnnounced" : "NoticeReported",
-                     "AWS announces by the queue for instance %s: %s%s%s, at %s. %s%s", said->instance, kind, isempty(what) ? "" : ", ",
-                     strempty(what), when, voices[act].event, strempty(from));
+                     "AWS announces by the queue for instance %s: %s%s%s, at %s. %s%s%s%s", said->instance, kind, isempty(what) ? "" : ", ",
+                     strempty(what), when, voices[act].event, !voices[act].rest ? "" : has_time ? " by then" : " now", strempty(voices[act].rest), strempty(from));
 }
 
 /* What its agent has reported is the agent's to tell. */

@@ -23,7 +23,7 @@ typedef enum QueueVoiceAct {
         QUEUE_VOICE_DRAINS,  /* the Node, which has none, is cordoned and drained */
         QUEUE_VOICE_DRAINS_MANAGED, /* the Node is drained and kept */
         QUEUE_VOICE_LOOKS,     /* the Node is looked at anew */
-        QUEUE_VOICE_KNOWN,     /* what stands already covers it */
+        QUEUE_VOICE_KNOWN,     /* its NodeClaim is being deleted, with an earlier T */
         QUEUE_VOICE_CALLS_OFF, /* nothing any more */
         QUEUE_VOICE_CALLED_OFF_ELSE, /* something that does not stand here, or for which a removal goes on */
         QUEUE_VOICE_CONTINUES, /* the Node is Ready, and its group goes on */

@@ -20,13 +20,13 @@ def _nodes(world, count):
 
 
 def _told(world, instances):
-    """Those whose claim is being deleted and says why; instance -> annotation."""
+    """Those whose claim is being deleted and says why; instance -> the first notice."""
     found = {}
     for claim in world.admin.get(CLAIMS)["items"]:
         instance = claim["spec"].get("providerID", "").rpartition("/")[2]
-        text = claim["metadata"].get("annotations", {}).get("vesper.sh/interruption")
+        text = claim["metadata"].get("annotations", {}).get("vesper.sh/announced")
         if instance in instances and text and "deletionTimestamp" in claim["metadata"]:
-            found[instance] = json.loads(text)
+            found[instance] = json.loads(text)["notices"][0]
     return found
 
 
@@ -109,7 +109,7 @@ def queue_leader_killed(world, figures):
 
 
 def _heard(world, node):
-    """What stands on the Node of what the queue told; None: nothing."""
+    """How far the Node's drain for the queue is; None: there is none."""
     text = world.get_node(node)["metadata"].get("annotations", {}).get("vesper.sh/heard")
     return json.loads(text) if text else None
 
@@ -155,7 +155,7 @@ def queue_unmanaged(world, figures):
         assert _held_by(world, held) in (("QueueDrains", None), ("BlockedByPDB", f"default/{held}"), ("PDBNeverAllows", f"default/{held}")), world.ctl("status", held)
         done = world.ctl("undrain", held)
         assert done.returncode == 0 and done.stdout == f"Node {held} is schedulable again.\n", (done.stdout, done.stderr)
-        world.cluster.wait_for(lambda: _has_phase(world, held, "Released"), LIMIT, "the drain of the opened node stops")
+        world.cluster.wait_for(lambda: not _heard(world, held), LIMIT, "the drain of the opened node stops")
         said = world.wait_condition(held, "DrainInProgress", "False")
         assert "made it schedulable" in said["message"], said
         world.cluster.wait_for(lambda: queue.left() == 0, LIMIT, "the queue is empty")
@@ -168,7 +168,7 @@ def queue_unmanaged(world, figures):
 
 def _open(world, node):
     found = world.get_node(node)
-    return not found["spec"].get("unschedulable") and (_heard(world, node) or {"phase": "Cancelled"})["phase"] == "Cancelled"
+    return not found["spec"].get("unschedulable") and not _heard(world, node)
 
 
 def queue_kept(world, figures):
@@ -185,7 +185,7 @@ def queue_kept(world, figures):
         world.cluster.wait_for(lambda: _has_phase(world, stops, "Drained"), LIMIT, "the node of the instance that stops is drained")
         assert "MaintenanceWindow" == world.wait_condition(reboots, "MaintenancePlanned")["reason"]
         claim = world.claims(reboots)[0]["metadata"]
-        assert json.loads(claim["annotations"]["vesper.sh/interruption"])["action"] == "reboot", claim
+        assert [n["action"] for n in json.loads(claim["annotations"]["vesper.sh/announced"])["notices"]] == ["reboot"], claim
         explained = world.ctl("explain", reboots)
         assert "announced a change of its machine (maintenance, reboot)" in explained.stdout, explained
         for node in (stops, reboots, retires):
