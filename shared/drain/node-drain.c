@@ -165,6 +165,14 @@ static void node_drain_forget_missing(NodeDrain *d) {
         }
 }
 
+/* Reports a pod that has come back too often, once for each controller. */
+static void node_drain_warn_of_return(NodeDrain *d, const KubePod *pod) {
+        PodReturns *r = d->rules.returns;
+
+        if (r && d->handler.on_pod && !pod->is_daemon && !pod->is_static && pod_returns_stays(r, pod) && pod_returns_should_warn(r, pod))
+                d->handler.on_pod(d, DRAIN_POD_STAYS, pod, NULL, NULL, d->handler.userdata);
+}
+
 /* Before the pods are looked at: which of them have come back too often? */
 static void node_drain_see_returns(NodeDrain *d) {
         PodReturns *r = d->rules.returns;
@@ -177,8 +185,7 @@ static void node_drain_see_returns(NodeDrain *d) {
                 pod_returns_see(r, pod);
         pod_returns_end(r);
         for (HashmapIterator it = {}; d->handler.iterate(&it, &pod, d->handler.userdata);)
-                if (!pod->is_daemon && !pod->is_static && pod_returns_stays(r, pod) && pod_returns_should_warn(r, pod) && d->handler.on_pod)
-                        d->handler.on_pod(d, DRAIN_POD_STAYS, pod, NULL, NULL, d->handler.userdata);
+                node_drain_warn_of_return(d, pod);
 }
 
 /* All pods once for the context, once for the acts. */
@@ -341,6 +348,8 @@ static void node_drain_prove_later(NodeDrain *d) {
 static void on_pod_of_proof(PodWalk *w, KubePod *pod) {
         if (drain_waits_for(pod, &w->drain->rules, loop_server_wall(w->drain->env->loop)))
                 w->left++;
+        else
+                node_drain_warn_of_return(w->drain, pod); /* the watch may not have shown it, and the drain may end with this list */
 }
 
 /* An answer that comes after the proof finds nobody who would count it. */
