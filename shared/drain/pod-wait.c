@@ -19,6 +19,7 @@ static const struct {
         [POD_WAIT_PDB_TURN] = { "WaitingForPDB", WAIT_TURN, true, RANK_LAST, NULL },
         [POD_WAIT_OTHERS] = { "WaitingForOthers", WAIT_TURN, false, RANK_LAST, NULL },
         [POD_WAIT_PROTECTED_OTHERS] = { "WaitingForProtected", WAIT_TURN, false, RANK_LAST, NULL },
+        [POD_WAIT_COMES_BACK] = { POD_WAIT_NAME_COMES_BACK, WAIT_TURN, false, RANK_LAST, NULL },
         [POD_WAIT_TERMINATING] = { POD_WAIT_NAME_TERMINATING, WAIT_PASSES, false, 15, NULL },
         [POD_WAIT_FLOW_CONTROL] = { POD_WAIT_NAME_FLOW_CONTROL, WAIT_PASSES, false, 14, NULL },
         [POD_WAIT_SERVER_BUSY] = { POD_WAIT_NAME_SERVER_BUSY, WAIT_PASSES, false, 13, NULL },

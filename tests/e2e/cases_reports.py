@@ -301,6 +301,7 @@ def pod_names_its_node(world, figures):
         status, text = drain.wait()
         world.cluster.wait_for(lambda: all(world.ready(name) for name in pinned.values()), LIMIT, "the pods that stay")
         world.cluster.wait_for(lambda: "CloudUnknown" in s.reasons(node), LIMIT, f"{node} to wait for its machine")
+        world.cluster.wait_for(lambda: "PodComesBack" in [c["reason"] for c in _explain(world, node)[1]], LIMIT, f"explain {node} to name the pod that stays")
         causes = _explain(world, node)[1]
         counts = [len([c for c in _evictions(world, mark, user) if c.status == 201])
                   for user in (COORDINATOR, PERSON, f"system:node:{noticed}")]
@@ -312,6 +313,8 @@ def pod_names_its_node(world, figures):
     told = sorted((e["involvedObject"]["name"], e.get("count", 1)) for e in events if e["involvedObject"]["name"] in pinned)
     assert told == sorted([(node, 1), (noticed, 1)]), events
     assert [c["reason"] for c in causes if c["holds"]] == ["CloudUnknown"], causes
+    stays = next(c for c in causes if c["reason"] == "PodComesBack")
+    assert f"ReplicaSet {pinned[node]} made it again" in stays["message"] and "Take spec.nodeName out" in stays["fix"]["says"], stays
     assert status == 0 and text.count(f"ReplicaSet {pinned[by_hand]} were ended there") == 1, text
 
 
