@@ -6,6 +6,9 @@
 
 /* One pod of a drain: why it is still there, and what is done to it. */
 
+/* Time until an eviction is asked for again after the API server said that the pod is gone (404), or that another pod has its name (409),
+ * while the pod still stands in view. The watch's DELETED event ends the wait at once, so this delays no drain. It bounds how long the drain
+ * takes a wrong answer for the truth. */
 #define VANISHED_USEC (5 * USEC_PER_SEC)
 /* A pod that is held for long is named again, but not at each turn of its PDB. */
 #define HELD_AGAIN_USEC (10 * USEC_PER_MINUTE)
