@@ -58,9 +58,9 @@ static void add_pods(StrBuf *b, size_t n, const char *what) {
 /* Whom the authorizer refuses something, it does not say which rule would allow it. */
 static const char *missing_rule(const DrainBlocker *h) {
         if (strstr(h->message, "cannot create resource \"pods/eviction\""))
-                return "; a role with {apiGroups: [\"\"], resources: [pods/eviction], verbs: [create]} would allow it";
+                return " A role with {apiGroups: [\"\"], resources: [pods/eviction], verbs: [create]} would allow it.";
         if (strstr(h->message, "cannot delete resource \"pods\""))
-                return "; a role with {apiGroups: [\"\"], resources: [pods], verbs: [delete]} would allow it";
+                return " A role with {apiGroups: [\"\"], resources: [pods], verbs: [delete]} would allow it.";
         return "";
 }
 
@@ -72,7 +72,7 @@ static void add_holder(StrBuf *b, const DrainBlocker *h, usec_t wall_now_usec) {
                     h->detail);
         ctl_add_age(b, usec_sub(wall_now_usec, h->since_usec));
         if (remedy[0] || h->message[0])
-                strbuf_addf(b, " (%s%s%s%s)", remedy, both ? ": " : "", h->message, missing_rule(h));
+                strbuf_addf(b, " (%s%s%s%s%s)", h->message, both ? full_stop(h->message) : "", both ? " " : "", remedy, missing_rule(h));
 }
 
 /* Somebody has decided otherwise about it. */

@@ -273,9 +273,10 @@ static void tell_sync_failed(ExplainCauses *to, const KubePdb *pdb, const HeldPo
         const ObjectMeta *m = &pdb->object.meta;
         ExplainCause *c = add_pdb(to, pdb, held, POD_WAIT_NAME_PDB_SYNC_FAILED);
 
-        explain_cause_say(to, c, "PodDisruptionBudget %s/%s allows no eviction, because kube-controller-manager cannot count it: SyncFailed: %s.",
-                          m->ns, m->name, isempty(pdb->sync_failed) ? "no message" : pdb->sync_failed);
+        explain_cause_say(to, c, "PodDisruptionBudget %s/%s allows no eviction, because kube-controller-manager cannot count it: SyncFailed: %s%s",
+                          m->ns, m->name, isempty(pdb->sync_failed) ? "no message." : pdb->sync_failed, full_stop(pdb->sync_failed));
         say_held(to, c, held);
+        explain_cause_say(to, c, "vesper evicts what it holds as soon as it allows a disruption.");
         explain_cause_set_command(to, c, "kubectl edit poddisruptionbudget %s -n %s", m->name, m->ns);
         explain_cause_advise(to, c,
                              "The message says why; more replicas do not help while it stands. If the pods' controller has no scale subresource, or the pods "
@@ -462,8 +463,6 @@ static const char *advice_of(BlockedBy by) {
                 return "Its namespace is being deleted, and takes the pod with it.";
         if (by == BLOCKED_BY_FLOW_CONTROL || by == BLOCKED_BY_SERVER_BUSY || by == BLOCKED_BY_NO_ANSWER)
                 return "The eviction is tried again by itself, as soon as the API server answers.";
-        if (by == BLOCKED_BY_REFUSED_FOR_GOOD || by == BLOCKED_BY_DELETE_FAILED)
-                return "The API server does not take the request: its message says why.";
         return pod_wait_remedy(pod_wait_from_string(blocked_by_names[by]));
 }
 
@@ -479,8 +478,8 @@ static void find_told(const ExplainPods *p, ExplainCauses *to) {
                         continue;
                 ns = strndup(b->pod, (size_t) (slash - b->pod));
                 c = explain_cause_add(to, true, b->reason, "Pod", ns, slash + 1, b->since_usec);
-                explain_cause_say(to, c, "Pod %s holds it, says the coordinator (%s%s%s)%s%s.", b->pod, b->reason, b->pdb ? " " : "",
-                                  strempty(b->pdb), isempty(b->message) ? "" : ": ", strempty(b->message));
+                explain_cause_say(to, c, "Pod %s holds it, says the coordinator (%s%s%s)%s%s%s", b->pod, b->reason, b->pdb ? " " : "", strempty(b->pdb),
+                                  isempty(b->message) ? "." : ": ", strempty(b->message), full_stop(b->message));
                 if (advice_of(by))
                         explain_cause_advise(to, c, "%s", advice_of(by));
         }

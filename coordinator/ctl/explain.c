@@ -107,7 +107,7 @@ ExplainCause *explain_add_for_node(Explain *x, bool holds, const char *reason, u
 }
 
 void explain_say_sentence(Explain *x, ExplainCause *c, const char *text) {
-        explain_cause_say(x->causes, c, "%s%s", text, isempty(text) || endswith(text, ".") ? "" : ".");
+        explain_cause_say(x->causes, c, "%s%s", text, full_stop(text));
 }
 
 bool explain_has_phase(const Explain *x, const char *phase) {

@@ -67,7 +67,7 @@ bool pod_wait_is_turn(PodWait w);
 bool pod_wait_passes(PodWait w);
 /* Lower: a person has to look at it sooner. */
 unsigned pod_wait_rank(PodWait w);
-/* What a person can do about it, static, without a full stop; NULL: nothing, it passes by itself. */
+/* What a person can do about it, in whole sentences, static; NULL: nothing, it passes by itself. */
 const char *pod_wait_remedy(PodWait w);
 /* Returns true if the detail of such a wait is the name of a PodDisruptionBudget. */
 bool pod_wait_is_of_pdb(PodWait w);

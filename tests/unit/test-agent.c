@@ -139,7 +139,7 @@ TEST_CASE(test_blocked_until_deadline) {
         _cleanup_(agent_rig_freep) AgentRig *r = blocked_rig();
 
         assert_true(agent_rig_has_event(r, "Node", "DrainBlocked"));
-        assert_true(agent_rig_said(r, "Pod default/db-0 cannot be evicted yet (BlockedByPDB db-budget)"));
+        assert_true(agent_rig_said(r, "Pod default/db-0 cannot be evicted yet (BlockedByPDB db-budget): Cannot evict pod as it would violate the pod's disruption budget. It is evicted once this budget"));
         assert_true(agent_rig_said(r, "It is deleted when its time is up."));
         agent_rig_run(r, 75 * USEC_PER_SEC); /* 80 s after the notice: 40 s before it, 8 s before T - g */
         assert_int_equal(agent_rig_n_pods(r), 2);
