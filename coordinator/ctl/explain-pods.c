@@ -177,11 +177,13 @@ static void find_several(const ExplainPods *p, ExplainCauses *to) {
         tell_others(p, to, true, told, "SeveralPDBs", "are matched by several PodDisruptionBudgets");
 }
 
-/* Since when the coordinator says that a PDB holds the pod; 0: it does not. */
-static usec_t since_held_by_pdb(const ExplainPods *p, const KubePod *pod) {
+/* Since when the coordinator says that the PDB holds the pod; 0: it does not. Where a PDB never allows an eviction, the webhook of the
+ * operator that owns it may answer for it. */
+static usec_t since_held_by_pdb(const ExplainPods *p, const KubePod *pod, const KubePdb *pdb) {
         const ClaimBlocker *b = blocker_of(p, pod);
+        PodWait wait = b ? pod_wait_from_string(b->reason) : _POD_WAIT_INVALID;
 
-        return b && pod_wait_is_of_pdb(pod_wait_from_string(b->reason)) ? b->since_usec : 0;
+        return pod_wait_is_of_pdb(wait) || (wait == POD_WAIT_WEBHOOK && kube_pdb_never_allows(pdb)) ? b->since_usec : 0;
 }
 
 /* Of the pods that this PDB alone holds: the first, how many, and since when the coordinator says so. */
@@ -202,7 +204,7 @@ static HeldPods held_by(const ExplainPods *p, const KubePdb *pdb) {
                 if (!kube_pdb_matches(pdb, pod) || kube_pdb_passes_by(pdb, pod) || !is_to_evict(p, pod) ||
                     match_pdbs(p, pod, pdbs) != 1)
                         continue;
-                since = since_held_by_pdb(p, pod);
+                since = since_held_by_pdb(p, pod, pdb);
                 held.first = held.first ?: pod;
                 held.n++;
                 if (since > 0 && (held.since_usec == 0 || since < held.since_usec))

@@ -184,6 +184,7 @@ def operator_denies(world, figures):
     figures.add(message)
     told = [c for c in causes if c["reason"] == "EvictionWebhook"]
     assert told and words in told[0]["message"], causes
+    assert all(c.get("since") for c in causes if c["reason"] == "PDBNeverAllows"), causes
     _check_not_loosened(causes)
 
 
