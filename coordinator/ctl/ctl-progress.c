@@ -156,15 +156,12 @@ void drain_progress_cut(StrBuf *b, size_t from, size_t columns) {
 /* -- JSON ----------------------------------------------------------------------------------------------- */
 
 static void add_pod_json(JsonWriter *w, const DrainBlocker *b) {
-        char since[RFC3339_MAX];
-
         json_open_object(w, NULL);
         json_addf(w, "pod", "%s/%s", b->ns, b->name);
         json_add_string(w, "reason", pod_wait_to_string(b->wait));
         json_add_string(w, "detail", b->detail[0] ? b->detail : NULL);
         json_add_string(w, "message", b->message[0] ? b->message : NULL);
-        rfc3339_format(b->since_usec, since);
-        json_add_string(w, "since", since);
+        json_add_time(w, "since", b->since_usec);
         json_close_object(w);
 }
 

@@ -387,11 +387,9 @@ static void on_marked(const KubeReply *reply, void *userdata) {
 
 static char *mark_body(const DrainPod *dp) {
         _cleanup_(json_writer_freep) JsonWriter *w = NULL;
-        char now[RFC3339_MAX];
 
         if (json_writer_new(&w) < 0)
                 return NULL;
-        rfc3339_format(loop_server_wall(dp->drain->env->loop), now);
         json_open_object(w, NULL);
         json_open_object(w, "metadata");
         json_add_string(w, "uid", dp->pod->object.meta.uid);
@@ -403,7 +401,7 @@ static char *mark_body(const DrainPod *dp) {
         json_add_string(w, "status", "True");
         json_add_string(w, "reason", "DeletionByVesper");
         json_add_string(w, "message", "vesper deletes this pod without asking its PodDisruptionBudgets: its grace would not fit before the deadline of its node");
-        json_add_string(w, "lastTransitionTime", now);
+        json_add_time(w, "lastTransitionTime", loop_server_wall(dp->drain->env->loop));
         json_close_object(w);
         json_close_array(w);
         json_close_object(w);
