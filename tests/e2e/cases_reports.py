@@ -6,12 +6,11 @@ import base64
 import contextlib
 import json
 import subprocess
-import threading
 
 from cases_explain import scene
 from daemons import LIMIT, procs, program
 from evictionhook import EvictionWebhook
-from world import COORDINATOR, PDBS, POOLS, FewestReady, WhenGone
+from world import COORDINATOR, PDBS, POOLS, Background, FewestReady, WhenGone
 
 from apiclient import STRATEGIC_PATCH  # in tests/cluster, whose path daemons.py has set
 
@@ -319,13 +318,12 @@ def pod_names_its_node(world, figures):
     assert status == 0 and text.count(f"ReplicaSet {pinned[by_hand]} were ended there") == 1, text
 
 
-class Daemons(threading.Thread):
+class Daemons(Background):
     """Two pods of a node, and the controllers that make each again as soon as it is missing: one of a DaemonSet of another API group,
     which a budget wants, and one of a kind that nobody knows, with the annotation of the Cluster Autoscaler."""
     def __init__(self, world, node):
-        super().__init__(daemon=True)
+        super().__init__()
         self.world = world
-        self._end = threading.Event()
         owners = {f"{node}-log-agent": _owner(world, "apps.kruise.io/v1alpha1", "DaemonSet"),
                   f"{node}-probe": _owner(world, "example.io/v1alpha1", "Foo")}
         self._bodies = {name: self._body(node, name, owner) for name, owner in owners.items()}
@@ -348,14 +346,6 @@ class Daemons(threading.Thread):
             for name, body in self._bodies.items():
                 if not self.world.admin.find(f"{PODS}/{name}"):
                     self.world.admin.request("POST", PODS, body)
-
-    def __enter__(self):
-        self.start()
-        return self
-
-    def __exit__(self, *_):
-        self._end.set()
-        self.join(LIMIT)
 
 
 def foreign_daemons(world, figures):
