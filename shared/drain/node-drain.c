@@ -165,14 +165,8 @@ static void node_drain_forget_missing(NodeDrain *d) {
         }
 }
 
-/* Returns true if the drain does not wait for the pod, and that only because it has come back too often. */
 static bool node_drain_lets_stay(const NodeDrain *d, const KubePod *pod) {
-        DrainRules rules = d->rules;
-
-        if (!pod_returns_stays(rules.returns, pod))
-                return false;
-        rules.returns = NULL;
-        return drain_waits_for(pod, &rules, loop_server_wall(d->env->loop));
+        return drain_lets_stay(pod, &d->rules, loop_server_wall(d->env->loop));
 }
 
 /* Reports a pod that is let stay, once for each controller. */
