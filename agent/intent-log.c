@@ -120,7 +120,6 @@ int intent_record_parse(const char *data, size_t size, IntentRecord *ret) {
 
 char *intent_record_format(const IntentRecord *r) {
         _cleanup_(json_writer_freep) JsonWriter *w = NULL;
-        char text[RFC3339_MAX];
 
         if (json_writer_new(&w) < 0)
                 return NULL;
@@ -132,10 +131,7 @@ char *intent_record_format(const IntentRecord *r) {
                 json_open_object(w, NULL);
                 notice_to_json(r->items[i].notice, w);
                 json_add_string(w, "phase", phase_to_string(r->items[i].phase));
-                if (r->items[i].since_usec > 0) {
-                        rfc3339_format(r->items[i].since_usec, text);
-                        json_add_string(w, "since", text);
-                }
+                json_add_time(w, "since", r->items[i].since_usec);
                 json_close_object(w);
         }
         json_close_array(w);

@@ -744,9 +744,21 @@ void reflex_node_listed(Reflex *r, const KubeNode *n, const char *version) {
         see_view(r);
 }
 
+/* The list that ended the drain may have come between two pods of a controller: nobody evicts the second one. */
+static void reflex_warn_of_return(Reflex *r, const KubePod *pod) {
+        const DrainRules rules = { .returns = r->returns };
+
+        if ((r->state == REFLEX_DRAINED || r->state == REFLEX_ENDING) && drain_lets_stay(pod, &rules, loop_server_wall(r->c.env->loop)) &&
+            pod_returns_should_warn(r->returns, pod))
+                node_voice_pod_stays(r->c.voice, pod);
+}
+
 void reflex_see_pod(Reflex *r, InformerEvent e, const KubePod *pod) {
-        if (!r->drain)
+        if (!r->drain) {
+                if (e == INFORMER_ADDED)
+                        reflex_warn_of_return(r, pod);
                 return;
+        }
         switch (e) {
         case INFORMER_ADDED:
                 node_drain_pod_seen(r->drain, pod);

@@ -439,8 +439,8 @@ void node_voice_pod_blocked(NodeVoice *v, const KubePod *pod, const DrainBlocker
 
         if (!key || !how || !v->notice)
                 return;
-        text = strf("Pod %s cannot be evicted yet (%s%s%s): %s.%s%s%s", key, pod_wait_to_string(b->wait), detail ? " " : "",
-                    strempty(detail), how, isempty(b->message) ? "" : " ", b->message, outlook(v->notice, b, deadline_usec));
+        text = strf("Pod %s cannot be evicted yet (%s%s%s)%s%s%s %s%s", key, pod_wait_to_string(b->wait), detail ? " " : "", strempty(detail),
+                    isempty(b->message) ? "." : ": ", b->message, full_stop(b->message), how, outlook(v->notice, b, deadline_usec));
         say_full(v, LOG_LEVEL_WARNING, MESSAGE_POD_EVICTION_BLOCKED, key, pdb, NULL, text);
         tell_node(v, EVENT_WARNING, "DrainBlocked", text);
         tell_phase(v, NOTIFY_BLOCKED, SIZE_MAX, text);

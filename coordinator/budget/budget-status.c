@@ -40,7 +40,7 @@ static void add_charges(JsonWriter *w, const NodeCharge *charges, size_t n) {
                 json_open_object(w, NULL);
                 json_add_string(w, "name", strempty(c->name));
                 json_add_string(w, "uid", strempty(c->uid));
-                rfc3339_format(c->time_usec, text);
+                rfc3339_format(c->time_usec, text); /* required by the CRD: json_add_time() leaves a time of 0 out */
                 json_add_string(w, "time", text);
                 if (c->kind)
                         json_add_string(w, "kind", c->kind);

@@ -58,9 +58,9 @@ static void add_pods(StrBuf *b, size_t n, const char *what) {
 /* Whom the authorizer refuses something, it does not say which rule would allow it. */
 static const char *missing_rule(const DrainBlocker *h) {
         if (strstr(h->message, "cannot create resource \"pods/eviction\""))
-                return "; a role with {apiGroups: [\"\"], resources: [pods/eviction], verbs: [create]} would allow it";
+                return " A role with {apiGroups: [\"\"], resources: [pods/eviction], verbs: [create]} would allow it.";
         if (strstr(h->message, "cannot delete resource \"pods\""))
-                return "; a role with {apiGroups: [\"\"], resources: [pods], verbs: [delete]} would allow it";
+                return " A role with {apiGroups: [\"\"], resources: [pods], verbs: [delete]} would allow it.";
         return "";
 }
 
@@ -72,7 +72,7 @@ static void add_holder(StrBuf *b, const DrainBlocker *h, usec_t wall_now_usec) {
                     h->detail);
         ctl_add_age(b, usec_sub(wall_now_usec, h->since_usec));
         if (remedy[0] || h->message[0])
-                strbuf_addf(b, " (%s%s%s%s)", remedy, both ? ": " : "", h->message, missing_rule(h));
+                strbuf_addf(b, " (%s%s%s%s%s)", h->message, both ? full_stop(h->message) : "", both ? " " : "", remedy, missing_rule(h));
 }
 
 /* Somebody has decided otherwise about it. */
@@ -156,15 +156,12 @@ void drain_progress_cut(StrBuf *b, size_t from, size_t columns) {
 /* -- JSON ----------------------------------------------------------------------------------------------- */
 
 static void add_pod_json(JsonWriter *w, const DrainBlocker *b) {
-        char since[RFC3339_MAX];
-
         json_open_object(w, NULL);
         json_addf(w, "pod", "%s/%s", b->ns, b->name);
         json_add_string(w, "reason", pod_wait_to_string(b->wait));
         json_add_string(w, "detail", b->detail[0] ? b->detail : NULL);
         json_add_string(w, "message", b->message[0] ? b->message : NULL);
-        rfc3339_format(b->since_usec, since);
-        json_add_string(w, "since", since);
+        json_add_time(w, "since", b->since_usec);
         json_close_object(w);
 }
 

@@ -136,16 +136,26 @@ static const KubeNodeClaim *claim_of(ClaimIndex *x, const KubeNode *n) {
         return e->claim;
 }
 
-/* The first that somebody may have to do something about; else the first. */
+static bool is_waited_for(const ClaimBlocker *b) {
+        return !streq_ptr(b->reason, POD_WAIT_NAME_COMES_BACK);
+}
+
+/* Returns the first that somebody may have to do something about, else the first that the node waits for; NULL: it waits for none. */
 static const ClaimBlocker *holder_of(const KubeNodeClaim *c) {
+        const ClaimBlocker *first = NULL;
+
         for (size_t i = 0; i < c->n_blockers; i++)
                 if (!pod_wait_passes(pod_wait_from_string(c->blockers[i].reason)))
                         return c->blockers + i;
-        return c->blockers;
+                else if (!first && is_waited_for(c->blockers + i))
+                        first = c->blockers + i;
+        return first;
 }
 
 /* What holds it: a pod, or the cloud. */
 static void describe_claim(StatusRow *row, const KubeNodeClaim *c) {
+        const ClaimBlocker *b = holder_of(c);
+
         row->blockers = c->blockers;
         row->n_blockers = c->n_blockers;
         row->claim = c->object.meta.name;
@@ -158,9 +168,7 @@ static void describe_claim(StatusRow *row, const KubeNodeClaim *c) {
         else if (c->object.meta.deletion_usec > 0 && c->termination_grace_usec != USEC_INFINITY)
                 row->deadline_usec = usec_add(c->object.meta.deletion_usec, c->termination_grace_usec);
 
-        if (c->n_blockers > 0) {
-                const ClaimBlocker *b = holder_of(c);
-
+        if (b) {
                 row->pod = b->pod;
                 row->reason = b->reason;
                 row->pdb = b->pdb;
@@ -464,8 +472,8 @@ static void add_blockers(StrBuf *b, const StatusRows *r, usec_t now_usec) {
                         const ClaimBlocker *blocker = r->rows[i].blockers + k;
                         size_t before = b->size;
 
-                        strbuf_addf(b, "%s%s waits for %s: %s%s%s", k == 0 ? "\n" : "", strempty(r->rows[i].node),
-                                    strempty(blocker->pod), strempty(blocker->reason), blocker->pdb ? " " : "", strempty(blocker->pdb));
+                        strbuf_addf(b, "%s%s %s %s: %s%s%s", k == 0 ? "\n" : "", strempty(r->rows[i].node),
+                                    is_waited_for(blocker) ? "waits for" : "does not wait for", strempty(blocker->pod), strempty(blocker->reason), blocker->pdb ? " " : "", strempty(blocker->pdb));
                         if (blocker->since_usec > 0) {
                                 strbuf_add(b, " since ");
                                 ctl_add_age(b, usec_sub(now_usec, blocker->since_usec));

@@ -4,7 +4,6 @@
 #include <inttypes.h>
 
 #include "blocked-by.h"
-#include "claim-status.h"
 #include "strv.h"
 
 /* Of causes that name one pod each; of the others it is said how many there are. */
@@ -44,6 +43,18 @@ static usec_t since_of(const ExplainPods *p, const KubePod *pod, const char *rea
         return b && streq_ptr(b->reason, reason) ? b->since_usec : 0;
 }
 
+/* Returns the entry of the NodeClaim that says that the drain does not wait for the pod, as it came back too often (pod-returns.h); NULL:
+ * none. Borrowed. */
+static const ClaimBlocker *return_of(const ExplainPods *p, const KubePod *pod) {
+        const ClaimBlocker *b = blocker_of(p, pod);
+
+        return b && streq_ptr(b->reason, POD_WAIT_NAME_COMES_BACK) ? b : NULL;
+}
+
+static bool is_waited_for(const ExplainPods *p, const KubePod *pod) {
+        return !return_of(p, pod) && drain_waits_for(pod, p->rules, p->facts->now_usec);
+}
+
 /* It opted out, and that is respected: once its node drains all the same, the coordinator says which it waits for. */
 static bool is_protected(const ExplainPods *p, const KubePod *pod, const char **ret_key,
                          usec_t *ret_until_usec) {
@@ -54,28 +65,20 @@ static bool is_protected(const ExplainPods *p, const KubePod *pod, const char **
                (!p->is_draining || !b || streq_ptr(b->reason, POD_WAIT_NAME_PROTECTED));
 }
 
-/* Returns true if the coordinator does not wait for the pod, as its controller has put it back too often (pod-returns.h): then the
- * NodeClaim does not name it. */
-static bool is_left_alone(const ExplainPods *p, const KubePod *pod) {
-        return p->is_draining && pod->tolerates_unschedulable && p->claim && p->claim->n_blockers < CLAIM_BLOCKERS_MAX && !blocker_of(p, pod);
-}
-
 /* To be evicted now: of a class that is, and held by nothing of its own. */
 static bool is_to_evict(const ExplainPods *p, const KubePod *pod) {
         PodClass class = pod_classify(pod, p->facts->now_usec, NULL, NULL);
 
-        return !is_left_alone(p, pod) && (class == POD_CLASS_ORDINARY || class == POD_CLASS_PROTECTED) &&
-               drain_waits_for(pod, p->rules, p->facts->now_usec) && !is_protected(p, pod, NULL, NULL);
+        return (class == POD_CLASS_ORDINARY || class == POD_CLASS_PROTECTED) && is_waited_for(p, pod) && !is_protected(p, pod, NULL, NULL);
 }
 
 /* What is true of more pods than are told. */
-static void tell_others(const ExplainPods *p, ExplainCauses *to, size_t n, const char *reason,
-                        const char *what) {
+static void tell_others(const ExplainPods *p, ExplainCauses *to, bool holds, size_t n, const char *reason, const char *what) {
         ExplainCause *c;
 
         if (n <= PODS_TOLD_MAX)
                 return;
-        c = explain_cause_add(to, true, reason, "Node", NULL, p->facts->node_name, 0);
+        c = explain_cause_add(to, holds, reason, "Node", NULL, p->facts->node_name, 0);
         explain_cause_say(to, c, "%zu more pods of this node %s.", n - PODS_TOLD_MAX, what);
         explain_cause_count(c, "pods", (int64_t) (n - PODS_TOLD_MAX));
 }
@@ -114,12 +117,12 @@ static void find_protected(const ExplainPods *p, ExplainCauses *to) {
                 usec_t until_usec = USEC_INFINITY;
                 const char *key = NULL;
 
-                if (!is_protected(p, pod, &key, &until_usec) || !drain_waits_for(pod, p->rules, p->facts->now_usec))
+                if (!is_protected(p, pod, &key, &until_usec) || !is_waited_for(p, pod))
                         continue;
                 if (n++ < PODS_TOLD_MAX)
                         tell_protected(p, to, pod, key, until_usec);
         }
-        tell_others(p, to, n, "Protected", "opted out of drains");
+        tell_others(p, to, true, n, "Protected", "opted out of drains");
 }
 
 /* -- PodDisruptionBudgets ------------------------------------------------------------------------------- */
@@ -171,14 +174,16 @@ static void find_several(const ExplainPods *p, ExplainCauses *to) {
                 if (n > 1 && told++ < PODS_TOLD_MAX)
                         tell_several(p, to, pod, pdbs, n);
         }
-        tell_others(p, to, told, "SeveralPDBs", "are matched by several PodDisruptionBudgets");
+        tell_others(p, to, true, told, "SeveralPDBs", "are matched by several PodDisruptionBudgets");
 }
 
-/* Since when the coordinator says that a PDB holds the pod; 0: it does not. */
-static usec_t since_held_by_pdb(const ExplainPods *p, const KubePod *pod) {
+/* Since when the coordinator says that the PDB holds the pod; 0: it does not. Where a PDB never allows an eviction, the webhook of the
+ * operator that owns it may answer for it. */
+static usec_t since_held_by_pdb(const ExplainPods *p, const KubePod *pod, const KubePdb *pdb) {
         const ClaimBlocker *b = blocker_of(p, pod);
+        PodWait wait = b ? pod_wait_from_string(b->reason) : _POD_WAIT_INVALID;
 
-        return b && pod_wait_is_of_pdb(pod_wait_from_string(b->reason)) ? b->since_usec : 0;
+        return pod_wait_is_of_pdb(wait) || (wait == POD_WAIT_WEBHOOK && kube_pdb_never_allows(pdb)) ? b->since_usec : 0;
 }
 
 /* Of the pods that this PDB alone holds: the first, how many, and since when the coordinator says so. */
@@ -199,7 +204,7 @@ static HeldPods held_by(const ExplainPods *p, const KubePdb *pdb) {
                 if (!kube_pdb_matches(pdb, pod) || kube_pdb_passes_by(pdb, pod) || !is_to_evict(p, pod) ||
                     match_pdbs(p, pod, pdbs) != 1)
                         continue;
-                since = since_held_by_pdb(p, pod);
+                since = since_held_by_pdb(p, pod, pdb);
                 held.first = held.first ?: pod;
                 held.n++;
                 if (since > 0 && (held.since_usec == 0 || since < held.since_usec))
@@ -270,9 +275,10 @@ static void tell_sync_failed(ExplainCauses *to, const KubePdb *pdb, const HeldPo
         const ObjectMeta *m = &pdb->object.meta;
         ExplainCause *c = add_pdb(to, pdb, held, POD_WAIT_NAME_PDB_SYNC_FAILED);
 
-        explain_cause_say(to, c, "PodDisruptionBudget %s/%s allows no eviction, because kube-controller-manager cannot count it: SyncFailed: %s.",
-                          m->ns, m->name, isempty(pdb->sync_failed) ? "no message" : pdb->sync_failed);
+        explain_cause_say(to, c, "PodDisruptionBudget %s/%s allows no eviction, because kube-controller-manager cannot count it: SyncFailed: %s%s",
+                          m->ns, m->name, isempty(pdb->sync_failed) ? "no message." : pdb->sync_failed, full_stop(pdb->sync_failed));
         say_held(to, c, held);
+        explain_cause_say(to, c, "vesper evicts what it holds as soon as it allows a disruption.");
         explain_cause_set_command(to, c, "kubectl edit poddisruptionbudget %s -n %s", m->name, m->ns);
         explain_cause_advise(to, c,
                              "The message says why; more replicas do not help while it stands. If the pods' controller has no scale subresource, or the pods "
@@ -385,12 +391,52 @@ static void find_terminating(const ExplainPods *p, ExplainCauses *to) {
                             : kube_node_is_ready(p->node)                ? now < usec_add(end, OVERDUE_USEC)
                                                                          : false;
 
-                if (pod_classify(pod, now, NULL, NULL) != POD_CLASS_TERMINATING || ends || !drain_waits_for(pod, p->rules, now))
+                if (pod_classify(pod, now, NULL, NULL) != POD_CLASS_TERMINATING || ends || !is_waited_for(p, pod))
                         continue;
                 if (n++ < PODS_TOLD_MAX)
                         tell_terminating(p, to, pod);
         }
-        tell_others(p, to, n, "Terminating", "are being deleted and do not go");
+        tell_others(p, to, true, n, "Terminating", "are being deleted and do not go");
+}
+
+/* -- came back too often -------------------------------------------------------------------------------- */
+
+static void tell_return(const ExplainPods *p, ExplainCauses *to, const KubePod *pod, usec_t since_usec) {
+        const ObjectMeta *m = &pod->object.meta;
+        const OwnerRef *owner = object_meta_controller(m);
+        _cleanup_free_ char *who = owner ? strf("%s %s", owner->kind, owner->name) : strdup("its creator");
+        ExplainCause *c = explain_cause_add(to, false, POD_WAIT_NAME_COMES_BACK, "Pod", m->ns, m->name, since_usec);
+
+        if (!who) {
+                to->failed = true;
+                return;
+        }
+        explain_cause_say(to, c,
+                          "Pod %s/%s came back onto this node after %u evictions: %s made it again, in spite of the cordon. The drain no longer "
+                          "evicts it and does not wait for it; it runs on until the machine ends.",
+                          m->ns, m->name, POD_ROUNDS_MAX, who);
+        if (owner && explain_is_word(owner->kind) && explain_is_word(owner->name))
+                explain_cause_set_command(to, c, "kubectl edit %s %s -n %s", owner->kind, owner->name, m->ns);
+        explain_cause_advise(to, c,
+                             pod->tolerates_unschedulable
+                                     ? "Take the toleration of the cordon (key node.kubernetes.io/unschedulable, or operator Exists without a key) out of the "
+                                       "pod template of %s, or of the object that manages it; then delete the pod, and the next one goes elsewhere."
+                                     : "Take spec.nodeName out of the pod template of %s, or of the object that manages it; then delete the pod, and the next "
+                                       "one goes elsewhere.",
+                             who);
+}
+
+void explain_pods_that_return(const ExplainPods *p, ExplainCauses *to) {
+        size_t n = 0;
+
+        for (size_t i = 0; i < p->facts->pods.n_items; i++) {
+                const KubePod *pod = pod_at(p, i);
+                const ClaimBlocker *b = return_of(p, pod);
+
+                if (b && n++ < PODS_TOLD_MAX)
+                        tell_return(p, to, pod, b->since_usec);
+        }
+        tell_others(p, to, false, n, POD_WAIT_NAME_COMES_BACK, "came back too often, and are not waited for");
 }
 
 /* -- what the coordinator says -------------------------------------------------------------------------- */
@@ -419,8 +465,6 @@ static const char *advice_of(BlockedBy by) {
                 return "Its namespace is being deleted, and takes the pod with it.";
         if (by == BLOCKED_BY_FLOW_CONTROL || by == BLOCKED_BY_SERVER_BUSY || by == BLOCKED_BY_NO_ANSWER)
                 return "The eviction is tried again by itself, as soon as the API server answers.";
-        if (by == BLOCKED_BY_REFUSED_FOR_GOOD || by == BLOCKED_BY_DELETE_FAILED)
-                return "The API server does not take the request: its message says why.";
         return pod_wait_remedy(pod_wait_from_string(blocked_by_names[by]));
 }
 
@@ -436,8 +480,8 @@ static void find_told(const ExplainPods *p, ExplainCauses *to) {
                         continue;
                 ns = strndup(b->pod, (size_t) (slash - b->pod));
                 c = explain_cause_add(to, true, b->reason, "Pod", ns, slash + 1, b->since_usec);
-                explain_cause_say(to, c, "Pod %s holds it, says the coordinator (%s%s%s)%s%s.", b->pod, b->reason, b->pdb ? " " : "",
-                                  strempty(b->pdb), isempty(b->message) ? "" : ": ", strempty(b->message));
+                explain_cause_say(to, c, "Pod %s holds it, says the coordinator (%s%s%s)%s%s%s", b->pod, b->reason, b->pdb ? " " : "", strempty(b->pdb),
+                                  isempty(b->message) ? "." : ": ", strempty(b->message), full_stop(b->message));
                 if (advice_of(by))
                         explain_cause_advise(to, c, "%s", advice_of(by));
         }

@@ -17,3 +17,5 @@ typedef struct ExplainPods {
 /* In this order: opted out, matched by several PDBs, by one that never allows, by one without room, terminating, and what
  * the coordinator says of others. */
 void explain_pods(const ExplainPods *p, ExplainCauses *to);
+/* Pods that the drain does not wait for because they came back too often: they hold nothing. */
+void explain_pods_that_return(const ExplainPods *p, ExplainCauses *to);

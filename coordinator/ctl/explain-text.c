@@ -65,8 +65,6 @@ char *explain_text(const ExplainFacts *f, const ExplainCauses *c) {
 /* -- JSON ----------------------------------------------------------------------------------------------- */
 
 static void add_cause_json(JsonWriter *w, const ExplainCause *c) {
-        char since[RFC3339_MAX];
-
         json_open_object(w, NULL);
         json_add_string(w, "reason", c->reason);
         json_add_bool(w, "holds", c->holds);
@@ -80,10 +78,7 @@ static void add_cause_json(JsonWriter *w, const ExplainCause *c) {
         for (size_t i = 0; i < c->n_figures; i++)
                 json_add_int64(w, c->figures[i].name, c->figures[i].value);
         json_close_object(w);
-        if (c->since_usec > 0) {
-                rfc3339_format(c->since_usec, since);
-                json_add_string(w, "since", since);
-        }
+        json_add_time(w, "since", c->since_usec);
         if (c->command || c->says) {
                 json_open_object(w, "fix");
                 json_add_string(w, "command", c->command);

@@ -107,7 +107,7 @@ ExplainCause *explain_add_for_node(Explain *x, bool holds, const char *reason, u
 }
 
 void explain_say_sentence(Explain *x, ExplainCause *c, const char *text) {
-        explain_cause_say(x->causes, c, "%s%s", text, isempty(text) || endswith(text, ".") ? "" : ".");
+        explain_cause_say(x->causes, c, "%s%s", text, full_stop(text));
 }
 
 bool explain_has_phase(const Explain *x, const char *phase) {
@@ -477,11 +477,14 @@ static bool is_drained_for_queue(const Explain *x) {
         return x->heard && !interruption_has_drained(x->heard);
 }
 
-static void explain_drain(Explain *x) {
-        ExplainPods pods = { .facts = x->f, .node = x->node, .claim = x->claim, .rules = &x->rules,
-                             .is_draining = explain_has_phase(x, "Draining") || explain_has_phase(x, "LoadBalancers") };
+static ExplainPods pods_of(const Explain *x) {
+        return (ExplainPods){ .facts = x->f, .node = x->node, .claim = x->claim, .rules = &x->rules,
+                              .is_draining = explain_has_phase(x, "Draining") || explain_has_phase(x, "LoadBalancers") || is_drained_for_queue(x) };
+}
 
-        pods.is_draining = pods.is_draining || is_drained_for_queue(x);
+static void explain_drain(Explain *x) {
+        ExplainPods pods = pods_of(x);
+
         explain_pods(&pods, x->causes);
         explain_agent(x);
         explain_load_balancers(x);
@@ -507,6 +510,7 @@ static bool is_anothers(const Explain *x) {
 }
 
 static void explain_removal(Explain *x) {
+        ExplainPods pods = pods_of(x);
         bool at_the_machine = explain_has_phase(x, "Terminating") || explain_has_phase(x,
                                                 "Volumes") || explain_has_phase(x, "Finished");
 
@@ -525,6 +529,7 @@ static void explain_removal(Explain *x) {
                 explain_finalizers(x, &x->node->object, true);
                 explain_deadline(x);
         }
+        explain_pods_that_return(&pods, x->causes);
         explain_progress(x);
 }
 

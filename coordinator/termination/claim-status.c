@@ -199,6 +199,11 @@ static bool same_blocker(const StatusBlocker *a, const DrainBlocker *b, const ch
                (!is_of_webhook(b) || streq(strempty(a->words), b->message));
 }
 
+static char *comes_back_message(const DrainBlocker *b) {
+        return strf("%s%s%s made it again on this node after %u evictions: the drain does not wait for it", isempty(b->detail) ? "its creator" : b->message,
+                    isempty(b->detail) ? "" : " ", b->detail, POD_ROUNDS_MAX);
+}
+
 /* A PDB's name stands where the API has a place for it; any other detail (the key that protects a pod, the webhook that
  * answers for it) in the message. */
 static void set_blocker(StatusBlocker *to, const DrainBlocker *b) {
@@ -211,7 +216,9 @@ static void set_blocker(StatusBlocker *to, const DrainBlocker *b) {
         if (is_of_webhook(b)) {
                 (void) free_and_strdup(&to->words, b->message);
                 to->message = strf("%s: %s", b->detail, b->message); /* shorter than what the server wrote */
-        } else
+        } else if (b->wait == POD_WAIT_COMES_BACK)
+                to->message = comes_back_message(b);
+        else
                 to->message = strdup(isempty(b->message) && !pdb ? b->detail : b->message);
 }
 
@@ -260,5 +267,5 @@ void claim_status_set_blockers(ClaimStatus *s, size_t pods_left, const DrainBloc
         changed = changed || s->n_blockers != i;
         s->n_blockers = i;
         if (changed)
-                late_status_changed(s->late, pods_left > 0);
+                late_status_changed(s->late, pods_left > 0 || n > 0);
 }

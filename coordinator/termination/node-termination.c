@@ -74,6 +74,17 @@ static bool deadline_passed(const NodeTermination *t);
 static const KubeNode *node_of(const NodeTermination *t);
 static const KubeNodeClaim *claim_of(const NodeTermination *t);
 
+/* Writes into the claim which pods the drain waits for, and which it lets stay. */
+static void tell_blockers(NodeTermination *t) {
+        const DrainBlocker *b;
+        size_t n;
+
+        if (!t->status || !t->drain.own)
+                return;
+        b = node_drain_blockers_and_returns(t->drain.own, &n);
+        claim_status_set_blockers(t->status, node_drain_pods_left(t->drain.own), b, n);
+}
+
 /* The only writer of the state. */
 static void node_termination_set_state(NodeTermination *t, NodeTerminationState to, const char *reason) {
         NodeTerminationState from = t->state;
@@ -86,8 +97,10 @@ static void node_termination_set_state(NodeTermination *t, NodeTerminationState 
         t->gate = budget_gate_free(t->gate);
         if (from == NODE_TERMINATION_PAUSED)
                 pauses_forget_node(t->context->pauses, t->name);
-        if (from == NODE_TERMINATION_VOLUMES && to != NODE_TERMINATION_DRAINING && t->status)
+        if (from == NODE_TERMINATION_VOLUMES && to != NODE_TERMINATION_DRAINING && t->status) {
                 claim_status_set_held(t->status, NULL, NULL, 0);
+                tell_blockers(t);
+        }
         node_volumes_done(&t->volumes);
         if (t->status && to != NODE_TERMINATION_DONE)
                 claim_status_set_phase(t->status, state_table[to]);
@@ -250,12 +263,10 @@ static void requeue_at_deadline(NodeTermination *t) {
 
 static void on_drain_changed(NodeDrain *d, void *userdata) {
         NodeTermination *t = userdata;
-        const DrainBlocker *b;
-        size_t n;
 
-        b = node_drain_blockers(d, &n);
-        if (t->status)
-                claim_status_set_blockers(t->status, node_drain_pods_left(d), b, n);
+        /* Volumes hold the removal then, and are named. */
+        if (t->state != NODE_TERMINATION_VOLUMES || t->volumes.n_waited == 0 || node_drain_pods_left(d) > 0)
+                tell_blockers(t);
         node_termination_step(t);
 }
 

@@ -20,8 +20,8 @@ char *pod_voice_blocked(const TerminationContext *c, const EventObject *node, co
                 rfc3339_format(usec_sub(deadline_usec, drain_grace(pod->grace_sec)), when);
                 until = strf(" It is deleted at %s, if it is still there then", when);
         }
-        text = strf("pod %s (%s%s%s)%s%s%s%s.%s", name, reason, isempty(b->detail) ? "" : " ", b->detail,
-                    isempty(b->message) ? "" : ": ", b->message, remedy ? "; " : "", strempty(remedy), until ?: strempty(no_deadline));
+        text = strf("pod %s (%s%s%s)%s%s%s%s%s%s", name, reason, isempty(b->detail) ? "" : " ", b->detail, isempty(b->message) ? "." : ": ",
+                    b->message, full_stop(b->message), remedy ? " " : "", strempty(remedy), until ?: strempty(no_deadline));
         log_event(c->env->log, LOG_LEVEL_WARNING, MESSAGE_POD_EVICTION_BLOCKED,
                   LOG_FIELDS({ "NODE", node->name }, { "POD", name }, { "REASON", reason },
                              { "PDB", pod_wait_is_of_pdb(b->wait) ? b->detail : NULL }),

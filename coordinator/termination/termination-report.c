@@ -373,7 +373,7 @@ void termination_report_held(TerminationReport *r, ClaimStatus *s, const char *r
 
 void termination_report_blocked(TerminationReport *r, ClaimStatus *s, const char *reason, const char *message,
                                 bool retried) {
-        const char *stop = endswith(message, ".") ? "" : ".";
+        const char *stop = full_stop(message);
         _cleanup_free_ char *text = NULL;
         EventObject o = node_object(r);
 

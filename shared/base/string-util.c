@@ -19,6 +19,10 @@ const char *endswith(const char *s, const char *suffix) {
         return n >= k && streq(s + n - k, suffix) ? s + n - k : NULL;
 }
 
+const char *full_stop(const char *text) {
+        return isempty(text) || endswith(text, ".") ? "" : ".";
+}
+
 char *strstrip(char *s) {
         size_t n;
 

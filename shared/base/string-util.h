@@ -25,6 +25,8 @@ static inline const char *strempty(const char *s) {
 /* Behind the prefix, or NULL. */
 const char *startswith(const char *s, const char *prefix);
 const char *endswith(const char *s, const char *suffix);
+/* Returns the full stop that the text lacks as a sentence: "." or "". Empty text is no sentence. */
+const char *full_stop(const char *text);
 /* Without leading and trailing white space, in place. */
 char *strstrip(char *s);
 /* *dst becomes a copy of src (NULL clears). 0 or -ENOMEM, then *dst is unchanged. */

@@ -52,6 +52,13 @@ bool drain_waits_for(const KubePod *pod, const DrainRules *rules, usec_t wall_no
         return waits_for_class(pod_classify(pod, wall_now_usec, NULL, NULL), pod, rules, wall_now_usec);
 }
 
+bool drain_lets_stay(const KubePod *pod, const DrainRules *rules, usec_t wall_now_usec) {
+        DrainRules others = *rules;
+
+        others.returns = NULL;
+        return pod_returns_stays(rules->returns, pod) && drain_waits_for(pod, &others, wall_now_usec);
+}
+
 bool drain_may_finish(const KubePod *pod, usec_t wall_now_usec) {
         return pod_classify(pod, wall_now_usec, NULL, NULL) == POD_CLASS_TERMINATING &&
                !pod->needs_kubelet && strv_length(pod->object.meta.finalizers) == 0;

@@ -78,6 +78,8 @@ usec_t drain_plan_warn_at(usec_t met_usec, usec_t due_usec);
 usec_t drain_grace(int64_t grace_sec);
 /* Is this pod one that must be gone before the node is drained? */
 bool drain_waits_for(const KubePod *pod, const DrainRules *rules, usec_t wall_now_usec);
+/* Returns true if the drain does not wait for the pod, and that only because the pod has come back too often (pod-returns.h). */
+bool drain_lets_stay(const KubePod *pod, const DrainRules *rules, usec_t wall_now_usec);
 /* May whoever has seen that this pod's containers have ended take it off the API, as its kubelet is about
  * to? Only where that is all that is left to do about it: it is terminating, and nothing of it waits for the
  * kubelet or a finalizer. */

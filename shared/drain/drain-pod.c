@@ -6,6 +6,9 @@
 
 /* One pod of a drain: why it is still there, and what is done to it. */
 
+/* Time until an eviction is asked for again after the API server said that the pod is gone (404), or that another pod has its name (409),
+ * while the pod still stands in view. The watch's DELETED event ends the wait at once, so this delays no drain. It bounds how long the drain
+ * takes a wrong answer for the truth. */
 #define VANISHED_USEC (5 * USEC_PER_SEC)
 /* A pod that is held for long is named again, but not at each turn of its PDB. */
 #define HELD_AGAIN_USEC (10 * USEC_PER_MINUTE)
@@ -384,11 +387,9 @@ static void on_marked(const KubeReply *reply, void *userdata) {
 
 static char *mark_body(const DrainPod *dp) {
         _cleanup_(json_writer_freep) JsonWriter *w = NULL;
-        char now[RFC3339_MAX];
 
         if (json_writer_new(&w) < 0)
                 return NULL;
-        rfc3339_format(loop_server_wall(dp->drain->env->loop), now);
         json_open_object(w, NULL);
         json_open_object(w, "metadata");
         json_add_string(w, "uid", dp->pod->object.meta.uid);
@@ -400,7 +401,7 @@ static char *mark_body(const DrainPod *dp) {
         json_add_string(w, "status", "True");
         json_add_string(w, "reason", "DeletionByVesper");
         json_add_string(w, "message", "vesper deletes this pod without asking its PodDisruptionBudgets: its grace would not fit before the deadline of its node");
-        json_add_string(w, "lastTransitionTime", now);
+        json_add_time(w, "lastTransitionTime", loop_server_wall(dp->drain->env->loop));
         json_close_object(w);
         json_close_array(w);
         json_close_object(w);

@@ -68,6 +68,7 @@ struct NodeDrain {
         Timer *timer;
         DrainBlocker *blockers;
         size_t blockers_allocated;
+        uint64_t staying; /* fingerprint of the pods in view that have come back too often */
         bool changed;
         KubeCall *proof;
         bool proof_spoilt; /* a pod came into view since the list went out */

@@ -165,10 +165,21 @@ static void node_drain_forget_missing(NodeDrain *d) {
         }
 }
 
+static bool node_drain_lets_stay(const NodeDrain *d, const KubePod *pod) {
+        return drain_lets_stay(pod, &d->rules, loop_server_wall(d->env->loop));
+}
+
+/* Reports a pod that is let stay, once for each controller. */
+static void node_drain_warn_of_return(NodeDrain *d, const KubePod *pod) {
+        if (d->handler.on_pod && pod_returns_should_warn(d->rules.returns, pod))
+                d->handler.on_pod(d, DRAIN_POD_STAYS, pod, NULL, NULL, d->handler.userdata);
+}
+
 /* Before the pods are looked at: which of them have come back too often? */
 static void node_drain_see_returns(NodeDrain *d) {
         PodReturns *r = d->rules.returns;
         const KubePod *pod;
+        uint64_t stay = 0;
 
         if (!r)
                 return;
@@ -176,9 +187,14 @@ static void node_drain_see_returns(NodeDrain *d) {
         for (HashmapIterator it = {}; d->handler.iterate(&it, &pod, d->handler.userdata);)
                 pod_returns_see(r, pod);
         pod_returns_end(r);
-        for (HashmapIterator it = {}; d->handler.iterate(&it, &pod, d->handler.userdata);)
-                if (!pod->is_daemon && !pod->is_static && pod_returns_stays(r, pod) && pod_returns_should_warn(r, pod) && d->handler.on_pod)
-                        d->handler.on_pod(d, DRAIN_POD_STAYS, pod, NULL, NULL, d->handler.userdata);
+        for (HashmapIterator it = {}; d->handler.iterate(&it, &pod, d->handler.userdata);) {
+                if (!node_drain_lets_stay(d, pod))
+                        continue;
+                stay += hash64(pod->object.meta.uid, strlen(pod->object.meta.uid));
+                node_drain_warn_of_return(d, pod);
+        }
+        d->changed = d->changed || stay != d->staying;
+        d->staying = stay;
 }
 
 /* All pods once for the context, once for the acts. */
@@ -341,6 +357,8 @@ static void node_drain_prove_later(NodeDrain *d) {
 static void on_pod_of_proof(PodWalk *w, KubePod *pod) {
         if (drain_waits_for(pod, &w->drain->rules, loop_server_wall(w->drain->env->loop)))
                 w->left++;
+        else if (node_drain_lets_stay(w->drain, pod))
+                node_drain_warn_of_return(w->drain, pod); /* the watch may not have shown it, and the drain may end with this list */
 }
 
 /* An answer that comes after the proof finds nobody who would count it. */
@@ -572,5 +590,32 @@ const DrainBlocker *node_drain_blockers(NodeDrain *d, size_t *ret_n) {
                 return NULL;
         HASHMAP_FOREACH (dp, d->pods)
                 d->blockers[(*ret_n)++] = drain_pod_blocker(dp);
+        return d->blockers;
+}
+
+static DrainBlocker blocker_of_return(const KubePod *pod) {
+        const ObjectMeta *m = &pod->object.meta;
+        const OwnerRef *owner = object_meta_controller(m);
+
+        return (DrainBlocker){
+                .ns = strempty(m->ns),
+                .name = m->name,
+                .uid = m->uid,
+                .wait = POD_WAIT_COMES_BACK,
+                .detail = owner ? strempty(owner->name) : "",
+                .message = owner ? strempty(owner->kind) : "",
+                .since_usec = m->creation_usec,
+                .end_usec = m->deletion_usec,
+        };
+}
+
+const DrainBlocker *node_drain_blockers_and_returns(NodeDrain *d, size_t *ret_n) {
+        const KubePod *pod;
+
+        if (!node_drain_blockers(d, ret_n))
+                return NULL;
+        for (HashmapIterator it = {}; d->staying > 0 && d->handler.iterate(&it, &pod, d->handler.userdata);)
+                if (node_drain_lets_stay(d, pod) && GREEDY_REALLOC(d->blockers, d->blockers_allocated, *ret_n + 1) >= 0)
+                        d->blockers[(*ret_n)++] = blocker_of_return(pod);
         return d->blockers;
 }

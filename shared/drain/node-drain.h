@@ -45,9 +45,9 @@ const char *node_drain_state_to_string(NodeDrainState s);
 typedef struct DrainBlocker {
         const char *ns, *name, *uid;
         PodWait wait;
-        const char *detail;  /* the PDB's name, the webhook's, the annotation's key, or "" */
-        const char *message; /* the webhook's or the server's words, or "" */
-        usec_t since_usec;   /* wall clock: when this reason began */
+        const char *detail;  /* the PDB's name, the webhook's, the controller's, the annotation's key, or "" */
+        const char *message; /* the webhook's or the server's words, the controller's kind, or "" */
+        usec_t since_usec;   /* wall clock: when this reason began, or the pod that came back was made */
         usec_t end_usec; /* wall clock: when the grace of one that is terminating is over; 0: it is not */
 } DrainBlocker;
 
@@ -141,3 +141,5 @@ NodeDrainState node_drain_state(const NodeDrain *d);
 size_t node_drain_pods_left(const NodeDrain *d);
 /* Those still there now, in the order in which they were seen. None when memory is short. */
 const DrainBlocker *node_drain_blockers(NodeDrain *d, size_t *ret_n);
+/* The same, and behind them the pods that the drain does not wait for because they came back too often (POD_WAIT_COMES_BACK). */
+const DrainBlocker *node_drain_blockers_and_returns(NodeDrain *d, size_t *ret_n);

@@ -19,6 +19,7 @@ static const struct {
         [POD_WAIT_PDB_TURN] = { "WaitingForPDB", WAIT_TURN, true, RANK_LAST, NULL },
         [POD_WAIT_OTHERS] = { "WaitingForOthers", WAIT_TURN, false, RANK_LAST, NULL },
         [POD_WAIT_PROTECTED_OTHERS] = { "WaitingForProtected", WAIT_TURN, false, RANK_LAST, NULL },
+        [POD_WAIT_COMES_BACK] = { POD_WAIT_NAME_COMES_BACK, WAIT_TURN, false, RANK_LAST, NULL },
         [POD_WAIT_TERMINATING] = { POD_WAIT_NAME_TERMINATING, WAIT_PASSES, false, 15, NULL },
         [POD_WAIT_FLOW_CONTROL] = { POD_WAIT_NAME_FLOW_CONTROL, WAIT_PASSES, false, 14, NULL },
         [POD_WAIT_SERVER_BUSY] = { POD_WAIT_NAME_SERVER_BUSY, WAIT_PASSES, false, 13, NULL },
@@ -26,28 +27,29 @@ static const struct {
         [POD_WAIT_NO_ANSWER] = { POD_WAIT_NAME_NO_ANSWER, WAIT_PASSES, false, 11, NULL },
         [POD_WAIT_PDB_NOT_OBSERVED] = { POD_WAIT_NAME_PDB_NOT_OBSERVED, WAIT_PASSES, true, 10, NULL },
         [POD_WAIT_PDB] = { POD_WAIT_NAME_PDB, WAIT_HOLDS, true, 9,
-                           "it goes once this budget allows a disruption: more healthy pods elsewhere, or a lower minAvailable" },
+                           "It is evicted once this budget allows a disruption. More healthy pods elsewhere help, or a lower minAvailable." },
         [POD_WAIT_PDB_NEVER] = { POD_WAIT_NAME_PDB_NEVER, WAIT_HOLDS, true, 8,
-                                 "this budget allows no eviction as it stands, and refused the request. Some operators (Strimzi, KubeVirt) use such a budget "
+                                 "This budget allows no eviction as it stands, and refused the request. Some operators (Strimzi, KubeVirt) use such a budget "
                                  "on purpose: their webhook sees the request, and they move the pod. See that operator's log; vesper asks again every 5 minutes. "
-                                 "If no operator owns the pod, ask the owner of the budget" },
+                                 "If no operator owns the pod, ask the owner of the budget." },
         [POD_WAIT_PROTECTED] = { POD_WAIT_NAME_PROTECTED, WAIT_HOLDS, false, 7,
-                                 "it opted out of drains by this key: the node waits until it ends or the key goes" },
+                                 "The pod opted out of drains by this key: the node waits until the pod ends or the key goes." },
         [POD_WAIT_PDB_SYNC_FAILED] = { POD_WAIT_NAME_PDB_SYNC_FAILED, WAIT_HOLDS, true, 6,
-                                       "kube-controller-manager cannot count this budget, so it allows nothing, however many pods are healthy: its message says why. "
-                                       "If the pods' controller has no scale subresource, or the pods have no controller, give the budget a minAvailable that is a number" },
+                                       "This budget allows nothing, however many pods are healthy, because kube-controller-manager cannot count it. The pod is evicted "
+                                       "once the budget allows a disruption. If the pods' controller has no scale subresource, or the pods have no controller, give the "
+                                       "budget a minAvailable that is a number." },
         [POD_WAIT_WITHOUT_EFFECT] = { POD_WAIT_NAME_WITHOUT_EFFECT, WAIT_HOLDS, false, 5,
-                                      "its eviction was accepted and nothing happened: an admission webhook may have made it a dry run, and may be moving the pod "
-                                      "itself; vesper asks again every 90 seconds, and if nothing moves, see whoever runs the webhook" },
+                                      "Its eviction was accepted and nothing happened: an admission webhook may have made it a dry run, and may be moving the pod "
+                                      "itself. vesper asks again every 90 seconds. If nothing moves, see whoever runs the webhook." },
         [POD_WAIT_WEBHOOK] = { POD_WAIT_NAME_WEBHOOK, WAIT_HOLDS, false, 4,
-                               "this admission webhook answers for its eviction, and may be moving the pod itself: vesper asks again, and if nothing moves, see "
-                               "whoever runs the webhook" },
+                               "This admission webhook answers for its eviction, and may be moving the pod itself. vesper asks again. If nothing moves, see "
+                               "whoever runs the webhook." },
         [POD_WAIT_SEVERAL_PDBS] = { POD_WAIT_NAME_SEVERAL_PDBS, WAIT_HOLDS, false, 3,
-                                    "more than one PodDisruptionBudget matches it, which the eviction API never lets pass: make them disjoint" },
-        [POD_WAIT_DELETE_FAILED] = { POD_WAIT_NAME_DELETE_FAILED, WAIT_HOLDS, false, 2, "the API server does not take the request: see its message" },
+                                    "More than one PodDisruptionBudget matches it, which the eviction API never lets pass: make them disjoint." },
+        [POD_WAIT_DELETE_FAILED] = { POD_WAIT_NAME_DELETE_FAILED, WAIT_HOLDS, false, 2, "The API server does not take the request: its message says why." },
         [POD_WAIT_REFUSED_FOR_GOOD] = { POD_WAIT_NAME_REFUSED_FOR_GOOD, WAIT_HOLDS, false, 1,
-                                        "the API server does not take the request: see its message" },
-        [POD_WAIT_FORBIDDEN] = { POD_WAIT_NAME_FORBIDDEN, WAIT_HOLDS, false, 0, "the authorizer or an admission plugin refuses its eviction" },
+                                        "The API server does not take the request: its message says why." },
+        [POD_WAIT_FORBIDDEN] = { POD_WAIT_NAME_FORBIDDEN, WAIT_HOLDS, false, 0, "The authorizer or an admission plugin refuses its eviction." },
 };
 
 static bool is_valid(PodWait w) {

@@ -14,6 +14,7 @@ typedef enum PodWait {
         POD_WAIT_PDB_TURN,         /* other pods of its PDB come first */
         POD_WAIT_OTHERS,           /* critical: other pods of the node come first */
         POD_WAIT_PROTECTED_OTHERS, /* [Drain] Protected=wait: a pod that opted out comes first */
+        POD_WAIT_COMES_BACK,       /* it came back too often: the drain does not wait for it (pod-returns.h) */
         POD_WAIT_TERMINATING,
         POD_WAIT_FLOW_CONTROL,
         POD_WAIT_SERVER_BUSY,
@@ -35,6 +36,7 @@ typedef enum PodWait {
 } PodWait;
 
 /* The names that tables of other rooms repeat: reasons of Events, of NodeClaim status.blockers, and labels of metrics. */
+#define POD_WAIT_NAME_COMES_BACK "PodComesBack"
 #define POD_WAIT_NAME_TERMINATING "Terminating"
 #define POD_WAIT_NAME_FLOW_CONTROL "FlowControl"
 #define POD_WAIT_NAME_SERVER_BUSY "ServerBusy"
@@ -58,13 +60,14 @@ PodWait pod_wait_from_string(const char *s);
 /* EVICTION_ACCEPTED, EVICTION_GONE and EVICTION_REPLACED: the pod terminates. */
 PodWait pod_wait_of_answer(EvictionAnswer a);
 
-/* Returns true if the drain itself, or another pod, comes first: nothing outside of vesper holds the pod. */
+/* Returns true if nothing outside of vesper holds the node by this pod: the drain itself, or another pod, comes first, or the drain does
+ * not wait for the pod. */
 bool pod_wait_is_turn(PodWait w);
 /* Returns true if the wait ends without a person. False for _POD_WAIT_INVALID. */
 bool pod_wait_passes(PodWait w);
 /* Lower: a person has to look at it sooner. */
 unsigned pod_wait_rank(PodWait w);
-/* What a person can do about it, static, without a full stop; NULL: nothing, it passes by itself. */
+/* What a person can do about it, in whole sentences, static; NULL: nothing, it passes by itself. */
 const char *pod_wait_remedy(PodWait w);
 /* Returns true if the detail of such a wait is the name of a PodDisruptionBudget. */
 bool pod_wait_is_of_pdb(PodWait w);

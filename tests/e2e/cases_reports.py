@@ -6,12 +6,11 @@ import base64
 import contextlib
 import json
 import subprocess
-import threading
 
 from cases_explain import scene
 from daemons import LIMIT, procs, program
 from evictionhook import EvictionWebhook
-from world import COORDINATOR, PDBS, POOLS, FewestReady, WhenGone
+from world import COORDINATOR, PDBS, POOLS, Background, FewestReady, WhenGone
 
 from apiclient import STRATEGIC_PATCH  # in tests/cluster, whose path daemons.py has set
 
@@ -184,6 +183,7 @@ def operator_denies(world, figures):
     figures.add(message)
     told = [c for c in causes if c["reason"] == "EvictionWebhook"]
     assert told and words in told[0]["message"], causes
+    assert all(c.get("since") for c in causes if c["reason"] == "PDBNeverAllows"), causes
     _check_not_loosened(causes)
 
 
@@ -301,6 +301,7 @@ def pod_names_its_node(world, figures):
         status, text = drain.wait()
         world.cluster.wait_for(lambda: all(world.ready(name) for name in pinned.values()), LIMIT, "the pods that stay")
         world.cluster.wait_for(lambda: "CloudUnknown" in s.reasons(node), LIMIT, f"{node} to wait for its machine")
+        world.cluster.wait_for(lambda: "PodComesBack" in [c["reason"] for c in _explain(world, node)[1]], LIMIT, f"explain {node} to name the pod that stays")
         causes = _explain(world, node)[1]
         counts = [len([c for c in _evictions(world, mark, user) if c.status == 201])
                   for user in (COORDINATOR, PERSON, f"system:node:{noticed}")]
@@ -312,16 +313,17 @@ def pod_names_its_node(world, figures):
     told = sorted((e["involvedObject"]["name"], e.get("count", 1)) for e in events if e["involvedObject"]["name"] in pinned)
     assert told == sorted([(node, 1), (noticed, 1)]), events
     assert [c["reason"] for c in causes if c["holds"]] == ["CloudUnknown"], causes
+    stays = next(c for c in causes if c["reason"] == "PodComesBack")
+    assert f"ReplicaSet {pinned[node]} made it again" in stays["message"] and "Take spec.nodeName out" in stays["fix"]["says"], stays
     assert status == 0 and text.count(f"ReplicaSet {pinned[by_hand]} were ended there") == 1, text
 
 
-class Daemons(threading.Thread):
+class Daemons(Background):
     """Two pods of a node, and the controllers that make each again as soon as it is missing: one of a DaemonSet of another API group,
     which a budget wants, and one of a kind that nobody knows, with the annotation of the Cluster Autoscaler."""
     def __init__(self, world, node):
-        super().__init__(daemon=True)
+        super().__init__()
         self.world = world
-        self._end = threading.Event()
         owners = {f"{node}-log-agent": _owner(world, "apps.kruise.io/v1alpha1", "DaemonSet"),
                   f"{node}-probe": _owner(world, "example.io/v1alpha1", "Foo")}
         self._bodies = {name: self._body(node, name, owner) for name, owner in owners.items()}
@@ -344,14 +346,6 @@ class Daemons(threading.Thread):
             for name, body in self._bodies.items():
                 if not self.world.admin.find(f"{PODS}/{name}"):
                     self.world.admin.request("POST", PODS, body)
-
-    def __enter__(self):
-        self.start()
-        return self
-
-    def __exit__(self, *_):
-        self._end.set()
-        self.join(LIMIT)
 
 
 def foreign_daemons(world, figures):

@@ -351,13 +351,27 @@ def is_ready(pod):
                                                               for c in pod["status"].get("conditions", []))
 
 
-class FewestReady(threading.Thread):
+class Background(threading.Thread):
+    """A thread that runs within a with statement; run() returns soon after `_end` is set."""
+    def __init__(self):
+        super().__init__(daemon=True)
+        self._end = threading.Event()
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, *_):
+        self._end.set()
+        self.join(LIMIT)
+
+
+class FewestReady(Background):
     """Watches the pods of an app; `fewest` is the smallest number that was Ready at once."""
     def __init__(self, client, app):
-        super().__init__(daemon=True)
+        super().__init__()
         self._client = client
         self._path = f"/api/v1/namespaces/default/pods?labelSelector=app%3D{app}"
-        self._end = threading.Event()
         self._list()
         self.fewest = sum(self._pods.values())
 
@@ -383,14 +397,6 @@ class FewestReady(threading.Thread):
                 continue
             self._pods[meta["name"]] = event["type"] != "DELETED" and is_ready(event["object"])
             self.fewest = min(self.fewest, sum(self._pods.values()))
-
-    def __enter__(self):
-        self.start()
-        return self
-
-    def __exit__(self, *_):
-        self._end.set()
-        self.join(LIMIT)
 
 
 class WhenGone(threading.Thread):

@@ -119,6 +119,32 @@ TEST_CASE(test_main_path) {
         assert_non_null(strstr(r->status, "Drained: spot notice"));
 }
 
+static const FakePod again = { .name = "again", .node = RIG_NODE, .owner_kind = "ReplicaSet", .owner = "again" };
+
+/* The list that ends the drain falls between the third pod of a controller and its fourth: people are warned when that comes. */
+TEST_CASE(test_comes_back_once_drained) {
+        _cleanup_(agent_rig_freep) AgentRig *r = agent_rig_new();
+
+        fake_add_pod(r->cluster, &again);
+        agent_rig_start(r);
+        agent_rig_run(r, 10 * USEC_PER_SEC);
+        agent_rig_notice(r, LEAD_USEC);
+        for (unsigned i = 0; i < 100 * 1000 && n_evictions(r) < 3; i++) {
+                if (!fake_get(r->cluster, FAKE_PODS, "default", "again"))
+                        fake_add_pod(r->cluster, &again);
+                agent_rig_run(r, USEC_PER_MSEC);
+        }
+        agent_rig_run(r, 10 * USEC_PER_SEC);
+        assert_string_equal(agent_phase(r->agent), "Drained");
+        assert_null(fake_get(r->cluster, FAKE_PODS, "default", "again"));
+        assert_false(agent_rig_has_event(r, "Node", "PodComesBack"));
+        fake_add_pod(r->cluster, &again);
+        agent_rig_run(r, 5 * USEC_PER_SEC);
+        assert_int_equal(n_evictions(r), 3);
+        assert_true(agent_rig_has_event(r, "Node", "PodComesBack"));
+        assert_true(agent_rig_said(r, "pods of ReplicaSet again were ended there 3 times"));
+}
+
 /* -- what holds a drain ------------------------------------------------------------------------- */
 
 /* Two pods that their budget does not let go, interrupted. */
@@ -139,7 +165,7 @@ TEST_CASE(test_blocked_until_deadline) {
         _cleanup_(agent_rig_freep) AgentRig *r = blocked_rig();
 
         assert_true(agent_rig_has_event(r, "Node", "DrainBlocked"));
-        assert_true(agent_rig_said(r, "Pod default/db-0 cannot be evicted yet (BlockedByPDB db-budget)"));
+        assert_true(agent_rig_said(r, "Pod default/db-0 cannot be evicted yet (BlockedByPDB db-budget): Cannot evict pod as it would violate the pod's disruption budget. It is evicted once this budget"));
         assert_true(agent_rig_said(r, "It is deleted when its time is up."));
         agent_rig_run(r, 75 * USEC_PER_SEC); /* 80 s after the notice: 40 s before it, 8 s before T - g */
         assert_int_equal(agent_rig_n_pods(r), 2);
@@ -1006,6 +1032,7 @@ int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_calm),
                 cmocka_unit_test(test_main_path),
+                cmocka_unit_test(test_comes_back_once_drained),
                 cmocka_unit_test(test_blocked_until_deadline),
                 cmocka_unit_test(test_claim_deadline),
                 cmocka_unit_test(test_clock_is_put_right),

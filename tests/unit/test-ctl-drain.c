@@ -39,15 +39,15 @@ TEST_CASE(test_lines) {
                   "n: cordoned, its pods are being listed",
                   "node n stays cordoned; no pod was evicted; 'vesperctl undrain n' opens it" },
                 { { .node = "n", .state = CTL_DRAIN_DRAINING, .is_cordoned = true, .is_ours = true, .left = left, .n_left = 3 },
-                  "n: draining, 3 pods left; pod shop/web-1: BlockedByPDB web for 35s (it goes once this budget allows a "
-                  "disruption: more healthy pods elsewhere, or a lower minAvailable: needs 3)",
+                  "n: draining, 3 pods left; pod shop/web-1: BlockedByPDB web for 35s (needs 3. It is evicted once this "
+                  "budget allows a disruption. More healthy pods elsewhere help, or a lower minAvailable.)",
                   "node n stays cordoned; 3 pods are left; 'vesperctl undrain n' opens it" },
                 { { .node = "n", .state = CTL_DRAIN_DRAINING, .is_cordoned = true, .left = &going, .n_left = 1 },
                   "n: draining, 1 pod left; pod shop/old: Terminating for 90s",
                   "node n stays cordoned; 1 pod is left" },
                 { { .node = "n", .state = CTL_DRAIN_DRAINING, .is_cordoned = true, .left = held, .n_left = 2 },
-                  "n: draining, 2 pods left; pod x/job: Protected vesper.sh/do-not-evict for 10s (it opted out of drains by "
-                  "this key: the node waits until it ends or the key goes)",
+                  "n: draining, 2 pods left; pod x/job: Protected vesper.sh/do-not-evict for 10s (The pod opted out of drains "
+                  "by this key: the node waits until the pod ends or the key goes.)",
                   "node n stays cordoned; 2 pods are left" },
                 { { .node = "n", .state = CTL_DRAIN_DRAINED, .is_cordoned = true, .n_ended = 1, .took_usec = 12 * SEC },
                   "n: drained in 12s, 1 pod was ended",
@@ -653,7 +653,7 @@ TEST_CASE(test_permissions) {
                   "a role with {apiGroups: [\"\"], resources: [pods], verbs: [list, watch]} would allow it", false },
                 { "get,list,watch", "", "nodes,pods", EXIT_FAILURE, 1, "you may not patch Node 'n1'", false },
                 { "get,list,watch,patch", "", "nodes,pods", -1, 0,
-                  "; a role with {apiGroups: [\"\"], resources: [pods/eviction], verbs: [create]} would allow it)", true },
+                  ". The authorizer or an admission plugin refuses its eviction. A role with {apiGroups: [\"\"], resources: [pods/eviction], verbs: [create]} would allow it.)", true },
                 { "get,list,watch,patch,create", "", "nodes,pods,pods/eviction", EXIT_SUCCESS, 1,
                   "you may not list, watch poddisruptionbudgets", true },
                 { "get,list,watch,patch,create", "*", "nodes,pods,pods/eviction,poddisruptionbudgets", EXIT_SUCCESS, 0,

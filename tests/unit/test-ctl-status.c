@@ -76,11 +76,17 @@ TEST_CASE(test_holder) {
                   ",'phase':'Draining','blockers':[{'pod':'s/goes','reason':'Evicting'},{'pod':'s/held','reason':'Protected'}]");
         put_node(&b, "b", "");
         put_claim(&b, "b", DELETED, "", ",'phase':'Draining','blockers':[{'pod':'s/other','reason':'Evicting'}]");
+        put_node(&b, "c", "");
+        put_claim(&b, "c", DELETED, "", ",'phase':'Terminating','lastCloudError':'CloudDenied: no','blockers':[{'pod':'s/stays','reason':'PodComesBack'}]");
+        b.snapshot.named = true;
         text = table(&b);
+        assert_non_null(strstr(text, "\nc does not wait for s/stays: PodComesBack\n"));
+        assert_null(strstr(text, "s/stays (PodComesBack)"));
+        assert_non_null(strstr(text, "c: Cloud: CloudDenied: no"));
         assert_non_null(strstr(text, "s/held (Protected)"));
         assert_non_null(strstr(text, "a waits for pod s/held for ever"));
         assert_non_null(strstr(text, "s/other (Evicting)"));
-        assert_null(strstr(text, "b waits for"));
+        assert_null(strstr(text, "b waits for pod"));
         bench_done(&b);
 }
 

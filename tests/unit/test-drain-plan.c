@@ -318,6 +318,7 @@ TEST_CASE(test_who_is_waited_for) {
                         pod_returns_note_ended(returns, &earlier);
                 }
                 assert_int_equal(drain_waits_for(&pod, &rules, S(NOW)), rows[i].waited);
+                assert_int_equal(drain_lets_stay(&pod, &rules, S(NOW)), rows[i].n_ended >= POD_ROUNDS_MAX);
                 drain_context_add(&c, &pod, &rules, S(NOW));
                 assert_int_equal(c.any_non_critical, rows[i].waited);
                 if (!rows[i].waited)

@@ -165,6 +165,8 @@ TEST_CASE(test_waits) {
         for (PodWait w = 0; w < _POD_WAIT_MAX; w++) {
                 assert_int_equal(pod_wait_from_string(pod_wait_to_string(w)), w);
                 assert_int_equal(pod_wait_passes(w), pod_wait_remedy(w) == NULL);
+                if (pod_wait_remedy(w)) /* whole sentences */
+                        assert_true(pod_wait_remedy(w)[0] >= 'A' && pod_wait_remedy(w)[0] <= 'Z' && endswith(pod_wait_remedy(w), "."));
                 assert_true(!pod_wait_is_turn(w) || pod_wait_passes(w));
                 for (PodWait other = 0; other < _POD_WAIT_MAX; other++)
                         if (!pod_wait_passes(w) && pod_wait_passes(other))

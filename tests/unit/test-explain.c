@@ -101,6 +101,12 @@ static char *reasons_of(const ExplainCauses *c) {
 #define POD(name, meta, status) \
         "{'metadata':{'namespace':'web','name':'" name "','uid':'" name "','labels':{'app':'web'}" meta "},'spec':{'nodeName':'w'},'status':{'phase':'Running'," \
         "'startTime':'2027-01-15T07:30:00Z','conditions':[{'type':'Ready','status':'True'}]" status "}}"
+#define OWNED(name, kind) POD(name, ",'ownerReferences':[{'apiVersion':'apps/v1','kind':'" kind "','name':'rs','uid':'r','controller':true}]", "")
+#define TOLERATING(name) \
+        "{'metadata':{'namespace':'web','name':'" name "','uid':'" name "','labels':{'app':'web'}},'spec':{'nodeName':'w','tolerations':[{'operator':'Exists'}]}," \
+        "'status':{'phase':'Running','startTime':'2027-01-15T07:30:00Z','conditions':[{'type':'Ready','status':'True'}]}}"
+#define DENIED "{'pod':'web/web-1','reason':'EvictionWebhook','message':'drain.acme.io: it moves.','since':'2027-01-15T07:59:00Z'}"
+#define COMES_BACK "{'pod':'web/web-1','reason':'PodComesBack','message':'ReplicaSet rs made it again','since':'2027-01-15T07:59:00Z'}"
 #define PDB(name, generation, allowed, healthy, desired, expected) \
         "{'metadata':{'namespace':'web','name':'" name "','generation':" generation "},'spec':{'selector':{'matchLabels':{'app':'web'}}},'status':{" \
         "'observedGeneration':1,'disruptionsAllowed':" allowed ",'currentHealthy':" healthy ",'desiredHealthy':" desired ",'expectedPods':" expected "}}"
@@ -206,14 +212,38 @@ static const Row causes_table[] = {
         { "since when the coordinator says so", { N(GOING), C(CLAIM(OURS DELETED, "", ",'phase':'Draining','blockers':[{'pod':'web/web-1','reason':'BlockedByPDB','pdb':'web/web','since':'2027-01-15T07:59:00Z'}]")),
             A(""), P(POD("web-1", "", "")), { &kube_pdb_kind, PDB("web", "1", "0", "3", "3", "4") } },
           "BlockedByPDB" NO_DEADLINE, "PodDisruptionBudget web/web", "", "kubectl patch", .since_ago_sec = 60 },
+        { "it came back too often, without a toleration: its PDB is not blamed",
+          { N(GOING), C(CLAIM(OURS DELETED, "", ",'phase':'Draining','blockers':[" COMES_BACK "]")), A(""), P(OWNED("web-1", "ReplicaSet")), { &kube_pdb_kind, PDB("web", "1", "0", "3", "3", "4") } },
+          "(PodComesBack), (InProgress)", "Pod web/web-1", "Pod web/web-1 came back onto this node after 3 evictions: ReplicaSet rs made it again", "kubectl edit ReplicaSet rs -n web", "Take spec.nodeName out",
+          .since_ago_sec = 60 },
+        { "the same, while the cloud does not end the machine",
+          { N(NODE(OURS DELETED, READY, BLOCKED_BY("CloudDenied", "no"))), C(CLAIM(OURS DELETED, "", ",'phase':'Terminating','blockers':[" COMES_BACK "]")), A(""), P(OWNED("web-1", "ReplicaSet")) },
+          "CloudDenied" NO_DEADLINE ", (PodComesBack)", "Node w", "no.", NULL, "permission", 540 },
+        { "it came back too often, and is on its way out after its grace: not waited for",
+          { N(GOING), C(CLAIM(OURS DELETED, "", ",'phase':'Draining','blockers':[" COMES_BACK "]")), A(""), P(POD("web-1", ",'deletionTimestamp':'2027-01-15T07:50:00Z','finalizers':['x.io/f']", "")) },
+          "(PodComesBack), (InProgress)", "Pod web/web-1", "its creator made it again, in spite of the cordon. The drain no longer evicts it and does not wait for it", .since_ago_sec = 60 },
+        { "it tolerates the cordon, and the claim does not say that it came back", { GOES, P(TOLERATING("web-1")), { &kube_pdb_kind, PDB("web", "1", "0", "3", "3", "4") } },
+          "BlockedByPDB" NO_DEADLINE, "PodDisruptionBudget web/web", "It holds pod web/web-1", "kubectl patch" },
+        { "it tolerates the cordon, and came back too often",
+          { N(GOING), C(CLAIM(OURS DELETED, "", ",'phase':'Draining','blockers':[" COMES_BACK "]")), A(""), P(TOLERATING("web-1")) },
+          "(PodComesBack), (InProgress)", "Pod web/web-1", "", NULL, "Take the toleration of the cordon", .since_ago_sec = 60 },
         { "a PDB with room", { GOES, P(POD("web-1", "", "")), { &kube_pdb_kind, PDB("web", "1", "1", "4", "3", "4") } }, "(InProgress)", "Node w", "nothing holds it", .since_ago_sec = 600 },
         { "maxUnavailable 0", { GOES, P(POD("web-1", "", "")), { &kube_pdb_kind, PDB("web", "1", "0", "3", "3", "3") } }, "PDBNeverAllows" NO_DEADLINE, "PodDisruptionBudget web/web",
           "allows no eviction as it stands: it needs 3 healthy of 3 expected, which is all of them", "kubectl describe poddisruptionbudget web -n web", "ask the owner of the budget" },
+        { "maxUnavailable 0, and a webhook denies the eviction",
+          { N(GOING), C(CLAIM(OURS DELETED, "", ",'phase':'Draining','blockers':[" DENIED "]")), A(""), P(POD("web-1", "", "")), { &kube_pdb_kind, PDB("web", "1", "0", "3", "3", "3") } },
+          "PDBNeverAllows, EvictionWebhook" NO_DEADLINE, "PodDisruptionBudget web/web", "", "kubectl describe poddisruptionbudget web -n web", "", .since_ago_sec = 60 },
+        { "a webhook denies the eviction", { N(GOING), C(CLAIM(OURS DELETED, "", ",'phase':'Draining','blockers':[" DENIED "]")), A(""), P(POD("web-1", "", "")) },
+          "EvictionWebhook" NO_DEADLINE, "Pod web/web-1", "Pod web/web-1 holds it, says the coordinator (EvictionWebhook): drain.acme.io: it moves.", NULL, "This admission webhook answers for its eviction",
+          .since_ago_sec = 60, .is_whole_end = true },
+        { "a PDB without room, and a webhook denies the eviction: that says nothing of the PDB",
+          { N(GOING), C(CLAIM(OURS DELETED, "", ",'phase':'Draining','blockers':[" DENIED "]")), A(""), P(POD("web-1", "", "")), { &kube_pdb_kind, PDB("web", "1", "0", "3", "3", "4") } },
+          "BlockedByPDB, EvictionWebhook" NO_DEADLINE, "PodDisruptionBudget web/web", "", "kubectl patch" },
         { "minAvailable 1 of one pod", { GOES, P(POD("web-1", "", "")), { &kube_pdb_kind, PDB("web", "1", "0", "1", "1", "1") } }, "PDBNeverAllows" NO_DEADLINE, "PodDisruptionBudget web/web",
           "which is its only pod", "kubectl describe poddisruptionbudget web -n web", "another replica" },
         { "a PDB that cannot be counted", { GOES, P(POD("web-1", "", "")), { &kube_pdb_kind, "{'metadata':{'namespace':'web','name':'web','generation':1},'spec':{'selector':{'matchLabels':{'app':'web'}}},'status':{"
                                 "'observedGeneration':1,'disruptionsAllowed':0,'conditions':[{'type':'DisruptionAllowed','status':'False','reason':'SyncFailed','message':'foos.acme.io does not implement the scale subresource'}]}}" } },
-          "PDBSyncFailed" NO_DEADLINE, "PodDisruptionBudget web/web", "SyncFailed: foos.acme.io does not implement the scale subresource.", "kubectl edit poddisruptionbudget web -n web", "more replicas do not help while it stands" },
+          "PDBSyncFailed" NO_DEADLINE, "PodDisruptionBudget web/web", "SyncFailed: foos.acme.io does not implement the scale subresource. It holds pod web/web-1 of this node. vesper evicts what it holds as soon as it allows a disruption.", "kubectl edit poddisruptionbudget web -n web", "more replicas do not help while it stands" },
         { "a PDB that was not counted yet", { GOES, P(POD("web-1", "", "")), { &kube_pdb_kind, PDB("web", "2", "1", "3", "2", "3") } }, "PDBNotObserved" NO_DEADLINE, "PodDisruptionBudget web/web",
           "has not counted since" },
         { "a pod that it does not protect: Pending", { GOES, P("{'metadata':{'namespace':'web','name':'p','labels':{'app':'web'}},'spec':{'nodeName':'w'},'status':{'phase':'Pending'}}"),

@@ -604,6 +604,32 @@ TEST_CASE(test_comes_again_and_again) {
         bench_done(&b);
 }
 
+/* The fourth pod comes after the watch has shown the end of the third, and only the list that ends the drain has it: people are warned. */
+TEST_CASE(test_comes_back_behind_the_watch) {
+        Bench b;
+
+        bench_init(&b);
+        fake_add_pod(b.w.cluster, &(FakePod){ .name = "again", .node = NODE });
+        run_for(&b, USEC_PER_SEC);
+        begin(&b, 0, PROTECTED_WAIT, false);
+        for (unsigned i = 0; i < 5000 && n_evictions(&b) < POD_ROUNDS_MAX; i++) {
+                if (!fake_get(b.w.cluster, FAKE_PODS, "default", "again"))
+                        fake_add_pod(b.w.cluster, &(FakePod){ .name = "again", .node = NODE });
+                run_for(&b, MSEC);
+        }
+        for (unsigned i = 0; i < 5000 && node_drain_state(b.drain) != NODE_DRAIN_PROVING; i++) {
+                if (!fake_get(b.w.cluster, FAKE_PODS, "default", "again")) {
+                        fake_api_stall_watches(fake_cluster_api(b.w.cluster), loop_now(b.w.loop) + USEC_PER_MINUTE);
+                        fake_add_pod(b.w.cluster, &(FakePod){ .name = "again", .node = NODE });
+                }
+                run_for(&b, MSEC);
+        }
+        run_for(&b, USEC_PER_SEC);
+        assert_state(&b, NODE_DRAIN_DRAINED);
+        assert_true(endswith(strbuf_str(&b.trace), "; stays again"));
+        bench_done(&b);
+}
+
 /* A template that names the node: two pods come back at once, each as often, beside pods that go for good; one warning. */
 TEST_CASE(test_names_its_node) {
         const char *first, *second;
@@ -1171,6 +1197,25 @@ TEST_CASE(test_wrongly_gone) {
         bench_done(&b);
 }
 
+/* The API server has no such pod, and the watch says so 300 ms later: the drain waits for that, and no longer. */
+TEST_CASE(test_gone_before_its_eviction) {
+        Bench b;
+
+        bench_init(&b);
+        fake_add_pod(b.w.cluster, &(FakePod){ .name = "web", .node = NODE });
+        run_for(&b, USEC_PER_SEC);
+        fake_api_stall_watches(fake_cluster_api(b.w.cluster), loop_now(b.w.loop) + 300 * MSEC);
+        fake_remove(b.w.cluster, FAKE_PODS, "default", "web");
+        begin(&b, 0, PROTECTED_WAIT, false);
+        run_for(&b, 280 * MSEC);
+        assert_int_equal(n_evictions(&b), 1);
+        assert_state(&b, NODE_DRAIN_DRAINING);
+        run_for(&b, 70 * MSEC);
+        assert_state(&b, NODE_DRAIN_DRAINED);
+        assert_int_equal(n_evictions(&b), 1);
+        bench_done(&b);
+}
+
 TEST_CASE(test_freed_in_between) {
         static const usec_t moments[] = { 0, 1, 2 * MSEC, 6 * MSEC, 20 * MSEC, 80 * MSEC, USEC_PER_SEC };
 
@@ -1212,6 +1257,7 @@ int main(void) {
                 cmocka_unit_test(test_evict_first),
                 cmocka_unit_test(test_bound_during_proof),
                 cmocka_unit_test(test_comes_again_and_again),
+                cmocka_unit_test(test_comes_back_behind_the_watch),
                 cmocka_unit_test(test_names_its_node),
                 cmocka_unit_test(test_stale_watch),
                 cmocka_unit_test(test_proof_fails),
@@ -1232,6 +1278,7 @@ int main(void) {
                 cmocka_unit_test(test_effect_is_seen_late),
                 cmocka_unit_test(test_disruption_target),
                 cmocka_unit_test(test_wrongly_gone),
+                cmocka_unit_test(test_gone_before_its_eviction),
                 cmocka_unit_test(test_freed_in_between),
         };
         return cmocka_run_group_tests_name("node-drain", tests, NULL, NULL);

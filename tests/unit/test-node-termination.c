@@ -954,9 +954,14 @@ static void attach(CoordinatorRig *r, const char *name, const char *node) {
                           name, node, name));
 }
 
+static const char *first_blocker(CoordinatorRig *r, const char *node, const char *key) {
+        const cJSON *list = fj_get(rig_claim(r, node), "status", "blockers", NULL);
+
+        return list && list->child ? strempty(fj_string(list->child, key, NULL)) : "";
+}
+
 TEST_CASE(test_volumes) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
-        const cJSON *blocker;
 
         rig_begin(r, 2, NULL);
         attach(r, "a", "n0");
@@ -966,9 +971,8 @@ TEST_CASE(test_volumes) {
         rig_delete_node(r, "n0");
         rig_run(r, 100 * USEC_PER_SEC);
         assert_string_equal(phase(r, "n0"), "Volumes");
-        blocker = fj_get(rig_claim(r, "n0"), "status", "blockers", NULL)->child;
-        assert_string_equal(fj_string(blocker, "reason", NULL), "VolumesAttached");
-        assert_string_equal(fj_string(blocker, "message", NULL), "2 volumes are still attached to the drained node");
+        assert_string_equal(first_blocker(r, "n0", "reason"), "VolumesAttached");
+        assert_string_equal(first_blocker(r, "n0", "message"), "2 volumes are still attached to the drained node");
         print_message("  it goes on as long as something moves\n");
         fake_remove(r->cluster, FAKE_VOLUMEATTACHMENTS, NULL, "a");
         rig_run(r, 100 * USEC_PER_SEC);
@@ -982,6 +986,32 @@ TEST_CASE(test_volumes) {
         rig_run(r, 119 * USEC_PER_SEC);
         assert_non_null(rig_node(r, "n1"));
         assert_true(rig_wait_gone(r, "n1", 5 * USEC_PER_SEC));
+}
+
+/* The claim names a pod that stays, and who makes it, for as long as the machine runs; while volumes hold the removal, it names those. */
+TEST_CASE(test_pod_that_stays) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        _cleanup_free_ char *instance = rig_instance("n0");
+        unsigned made = 0;
+
+        r->use_ec2 = true;
+        rig_begin(r, 1, NULL);
+        fake_ec2_protect(r->ec2, instance, true);
+        attach(r, "a", "n0");
+        put_back(r, "n0", &made);
+        rig_run(r, USEC_PER_SEC);
+        rig_delete_node(r, "n0");
+        for (unsigned i = 0; i < 600; i++) {
+                rig_run(r, USEC_PER_SEC / 10);
+                put_back(r, "n0", &made);
+        }
+        assert_string_equal(phase(r, "n0"), "Volumes");
+        assert_string_equal(first_blocker(r, "n0", "reason"), "VolumesAttached");
+        fake_remove(r->cluster, FAKE_VOLUMEATTACHMENTS, NULL, "a");
+        rig_run(r, 10 * USEC_PER_SEC);
+        assert_string_equal(phase(r, "n0"), "Terminating");
+        assert_string_equal(first_blocker(r, "n0", "reason"), "PodComesBack");
+        assert_string_equal(first_blocker(r, "n0", "message"), "ReplicaSet n0 made it again on this node after 3 evictions: the drain does not wait for it");
 }
 
 /* -- beside an agent ------------------------------------------------------------------------------------ */
@@ -1342,6 +1372,7 @@ int main(void) {
                 cmocka_unit_test(test_rate),
                 cmocka_unit_test(test_slow_rate),
                 cmocka_unit_test(test_volumes),
+                cmocka_unit_test(test_pod_that_stays),
                 cmocka_unit_test(test_stands_back),
                 cmocka_unit_test(test_agent_says_drained),
                 cmocka_unit_test(test_dead_kubelet),

@@ -114,6 +114,7 @@ TEST_CASE(test_no_deadline) {
         assert_non_null(strstr(message, "No terminationGracePeriod is set"));
         assert_true(n_told(r, "n1", "DrainBlocked", &message) > 0);
         assert_null(strstr(message, "deleted"));
+        assert_non_null(strstr(message, "disruption budget. This budget allows no eviction as it stands"));
 
         print_message("  one comes, with an interruption\n");
         fake_merge(r->cluster, FAKE_NODES, NULL, "n1",

@@ -16,6 +16,9 @@ TEST_CASE(test_affixes) {
         assert_string_equal(endswith("node.json", ".json"), ".json");
         assert_string_equal(endswith("node", ""), "");
         assert_null(endswith("n", "json"));
+        assert_string_equal(full_stop("It ends"), ".");
+        assert_string_equal(full_stop("It ends."), "");
+        assert_string_equal(full_stop(NULL), "");
         assert_true(streq_ptr(NULL, NULL));
         assert_false(streq_ptr(NULL, ""));
         assert_true(streq_ptr("a", "a"));
