@@ -7,9 +7,8 @@
  * - /healthz on 127.0.0.1:10248, plain, for anybody (healthzPort=, healthzBindAddress= of its configuration
  *   move it);
  * - /configz on 127.0.0.1:10250, for who may get nodes/configz: the node's own credential may not by itself
- *   (403), and nodes/proxy, which would do, too, is too much to give (exec). The kubelet's certificate is
- *   checked: by the one that it has signed for itself, where there is that, else by the cluster's authority,
- *   and for the node's name.
+ *   (403), and nodes/proxy, which would do, too, is too much to give (exec). kubelet-client.h says how the
+ *   kubelet's certificate is verified.
  */
 
 #include "env.h"
