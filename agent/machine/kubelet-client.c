@@ -8,6 +8,7 @@
 /* Where the kubelet keeps the certificate that it has signed for itself. */
 #define OWN_CERTIFICATE "/var/lib/kubelet/pki/kubelet.crt"
 #define PEM_BYTES_MAX (64u * 1024u)
+#define TEXT_BYTES_MAX 120u
 
 struct KubeletClient {
         Env *env;
@@ -86,6 +87,21 @@ int kubelet_client_get(KubeletClient *c, const char *path, usec_t timeout_usec, 
         request.n_headers = header.value ? 1 : 0;
         request.tls = c->tls;
         return http_call_start(c->env->transport, &request, fn, userdata, ret);
+}
+
+char *kubelet_answer_text(const HttpResponse *r) {
+        _cleanup_free_ char *line = NULL;
+        const char *said = r->error < 0 ? r->error_text : r->body;
+        char *clean;
+
+        line = memdup_str(said, strcspn(said, "\r\n"));
+        clean = line ? str_sanitize(line, TEXT_BYTES_MAX) : NULL;
+        if (!clean || r->error < 0)
+                return clean;
+        free(TAKE_PTR(line));
+        line = strf("HTTP %u: %s", r->status, clean);
+        free(clean);
+        return TAKE_PTR(line);
 }
 
 int kubelet_client_new(Env *env, KubeAuth *auth, const char *node, KubeletClient **ret) {

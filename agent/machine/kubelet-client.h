@@ -35,3 +35,7 @@ DEFINE_FREEP(KubeletClient, kubelet_client_free);
  * there is no credential yet; -ENOMEM. */
 int kubelet_client_get(KubeletClient *c, const char *path, usec_t timeout_usec, size_t max_response_bytes, http_done_t fn,
                        void *userdata, HttpCall **ret);
+
+/* What went wrong, for people: "HTTP 500: " and the first line of the body, or why there is no answer. Free it; NULL:
+ * out of memory. */
+char *kubelet_answer_text(const HttpResponse *r);
