@@ -4,6 +4,7 @@
 #include "json.h"
 #include "kubelet-client.h"
 #include "string-util.h"
+#include "strv.h"
 #include "time-util.h"
 
 #define ANSWER_USEC (5 * USEC_PER_SEC)
@@ -16,7 +17,7 @@ struct CheckKubelet {
         check_kubelet_done_t fn;
         void *userdata;
         KubeletClient *client; /* NULL: there is no credential */
-        HttpCall *healthz, *configz;
+        HttpCall *healthz, *configz, *pods;
         Timer *end;
 };
 
@@ -61,7 +62,7 @@ static void take_answer(const HttpResponse *r, int *http, char **text) {
 }
 
 static void answered(CheckKubelet *k) {
-        if (!k->healthz && !k->configz)
+        if (!k->healthz && !k->configz && !k->pods)
                 timer_arm_in(k->end, 0);
 }
 
@@ -83,6 +84,17 @@ static void on_configz(const HttpResponse *r, void *userdata) {
         answered(k);
 }
 
+static void on_pods(const HttpResponse *r, void *userdata) {
+        CheckKubelet *k = userdata;
+        _cleanup_strv_free_ char **uids = NULL;
+        bool is_list = r->status == 200 && kubelet_pods_parse(r->body, r->body_size, &uids) >= 0;
+
+        k->facts->pods = kubelet_pods_state_after(r->error, r->status, is_list, false);
+        k->facts->pods_text = kubelet_answer_text(r);
+        k->pods = http_call_free(k->pods);
+        answered(k);
+}
+
 static void on_end(Timer *t, void *userdata) {
         CheckKubelet *k = userdata;
 
@@ -99,7 +111,8 @@ static int ask_healthz(CheckKubelet *k, Env *env) {
         return http_call_start(env->transport, &request, on_healthz, k, &k->healthz);
 }
 
-static int ask_configz(CheckKubelet *k, Env *env, KubeAuth *auth, const char *node) {
+/* What the node's credential may read is asked with it. */
+static int ask_https(CheckKubelet *k, Env *env, KubeAuth *auth, const char *node) {
         int r;
 
         if (!auth || !node)
@@ -107,6 +120,8 @@ static int ask_configz(CheckKubelet *k, Env *env, KubeAuth *auth, const char *no
         r = kubelet_client_new(env, auth, node, &k->client);
         if (r >= 0)
                 r = kubelet_client_get(k->client, "/configz", ANSWER_USEC, BODY_MAX, on_configz, k, &k->configz);
+        if (r >= 0)
+                r = kubelet_client_get(k->client, KUBELET_PODS_PATH, ANSWER_USEC, KUBELET_PODS_BYTES_MAX, on_pods, k, &k->pods);
         return r == -EAGAIN ? 0 : r;
 }
 
@@ -115,6 +130,7 @@ static int ask_configz(CheckKubelet *k, Env *env, KubeAuth *auth, const char *no
 void kubelet_facts_done(KubeletFacts *f) {
         free(f->healthz_text);
         free(f->configz_text);
+        free(f->pods_text);
         *f = (KubeletFacts){ .healthz_http = -1, .configz_http = -1 };
 }
 
@@ -135,7 +151,7 @@ int check_kubelet_new(Env *env, KubeAuth *auth, const char *node, KubeletFacts *
         if (r >= 0)
                 r = ask_healthz(k, env);
         if (r >= 0)
-                r = ask_configz(k, env, auth, node);
+                r = ask_https(k, env, auth, node);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(k);
@@ -147,6 +163,7 @@ CheckKubelet *check_kubelet_free(CheckKubelet *k) {
                 return NULL;
         http_call_free(k->healthz);
         http_call_free(k->configz);
+        http_call_free(k->pods);
         kubelet_client_free(k->client);
         timer_free(k->end);
         return mfree(k);
