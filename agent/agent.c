@@ -245,6 +245,7 @@ static void on_node(Informer *i, InformerEvent e, KubeObject *old, KubeObject *n
                 reboot_see_node(a->reboot, NULL);
                 return;
         }
+        kubelet_client_set_port(a->kubelet_client, node->kubelet_port);
         if (!a->settled)
                 settle(a, node);
         else

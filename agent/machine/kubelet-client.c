@@ -4,7 +4,7 @@
 #include "file-util.h"
 #include "string-util.h"
 
-#define ORIGIN "https://127.0.0.1:10250"
+#define PORT_DEFAULT 10250u
 /* Where the kubelet keeps the certificate that it has signed for itself. */
 #define OWN_CERTIFICATE "/var/lib/kubelet/pki/kubelet.crt"
 #define PEM_BYTES_MAX (64u * 1024u)
@@ -14,6 +14,7 @@ struct KubeletClient {
         Env *env;
         KubeAuth *auth;
         char *node;
+        unsigned port;
         /* Kept while nothing changes that it is made of, as another HttpTls would make another connection. */
         HttpTls *tls;
         HttpTls *of_api;   /* the credential for the API server of which tls is made */
@@ -63,6 +64,11 @@ static int refresh_tls(KubeletClient *c, HttpTls *of_api) {
         return 0;
 }
 
+void kubelet_client_set_port(KubeletClient *c, int64_t port) {
+        if (port > 0 && port <= UINT16_MAX)
+                c->port = (unsigned) port;
+}
+
 int kubelet_client_get(KubeletClient *c, const char *path, usec_t timeout_usec, size_t max_response_bytes, http_done_t fn,
                        void *userdata, HttpCall **ret) {
         _cleanup_free_ char *url = NULL;
@@ -80,7 +86,7 @@ int kubelet_client_get(KubeletClient *c, const char *path, usec_t timeout_usec, 
         r = refresh_tls(c, of_api);
         if (r < 0)
                 return r;
-        url = strf(ORIGIN "%s", path);
+        url = strf("https://127.0.0.1:%u%s", c->port, path);
         if (!url)
                 return -ENOMEM;
         request.url = url;
@@ -113,6 +119,7 @@ int kubelet_client_new(Env *env, KubeAuth *auth, const char *node, KubeletClient
                 return -ENOMEM;
         c->env = env;
         c->auth = auth;
+        c->port = PORT_DEFAULT;
         c->node = strdup(node);
         if (!c->node)
                 return -ENOMEM;

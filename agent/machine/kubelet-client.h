@@ -2,13 +2,14 @@
 #pragma once
 
 /*
- * kubelet-client.c: GET requests to the HTTPS server of the kubelet on this machine, at 127.0.0.1:10250.
+ * kubelet-client.c: GET requests to the HTTPS server of the kubelet on this machine, at 127.0.0.1 and port 10250,
+ * or the port that its Node names.
  *
  * The agent shows the same credential as to the API server: the kubelet's own. The kubelet asks the API server
  * whether that credential may read a path, and keeps the answer for minutes.
  *
  * The kubelet's certificate is always verified, for the node's name, also where the kubeconfig says
- * insecure-skip-tls-verify. Any process may listen on port 10250 while the kubelet is down. Such a process must
+ * insecure-skip-tls-verify. Any process may listen on that port while the kubelet is down. Such a process must
  * neither see a bearer token nor be believed: a forged answer could say that pods have ended. Two authorities are
  * trusted:
  *
@@ -30,6 +31,9 @@ typedef struct KubeletClient KubeletClient;
 int kubelet_client_new(Env *env, KubeAuth *auth, const char *node, KubeletClient **ret);
 KubeletClient *kubelet_client_free(KubeletClient *c);
 DEFINE_FREEP(KubeletClient, kubelet_client_free);
+
+/* As status.daemonEndpoints.kubeletEndpoint of the Node says. What is no port, such as 0, changes nothing. */
+void kubelet_client_set_port(KubeletClient *c, int64_t port);
 
 /* Starts a GET of that path, such as "/configz". The contract of fn and *ret is that of http_call_start(). -EAGAIN:
  * there is no credential yet; -ENOMEM. */

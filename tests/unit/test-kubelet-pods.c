@@ -297,7 +297,7 @@ TEST_CASE(test_changes) {
 typedef struct Spy {
         HttpTransport transport;
         bool is_verified, has_token, trusts_authority;
-        char name[32];
+        char name[32], url[64];
 } Spy;
 
 static int spy_start(HttpTransport *t, const HttpRequest *request, http_done_t done, void *userdata, HttpCall **ret) {
@@ -308,6 +308,7 @@ static int spy_start(HttpTransport *t, const HttpRequest *request, http_done_t d
         s->is_verified = !tls->insecure;
         s->trusts_authority = tls->ca_pem && memmem(tls->ca_pem, tls->ca_pem_size, authority, strlen(authority));
         (void) snprintf(s->name, sizeof(s->name), "%s", tls->server_name);
+        (void) snprintf(s->url, sizeof(s->url), "%s", request->url);
         return -ENOMEM;
 }
 
@@ -317,6 +318,14 @@ static void on_response(const HttpResponse *response, void *userdata) {
 /* Whatever the kubeconfig says: the kubelet is verified, for the node's name, before it sees a token. */
 TEST_CASE(test_verified) {
         static const HttpTransportOps ops = { .start = spy_start };
+        static const struct {
+                int64_t port;
+                const char *url;
+        } ports[] = {
+                { 0, "https://127.0.0.1:10250/configz" },     { -1, "https://127.0.0.1:10250/configz" },
+                { 65536, "https://127.0.0.1:10250/configz" }, { 65535, "https://127.0.0.1:65535/configz" },
+                { 0, "https://127.0.0.1:65535/configz" },
+        };
 
         for (unsigned insecure = 0; insecure <= 1; insecure++) {
                 Spy spy = { .transport = { &ops } };
@@ -336,6 +345,11 @@ TEST_CASE(test_verified) {
                 assert_true(spy.has_token && spy.is_verified);
                 assert_true(spy.trusts_authority == (insecure == 0));
                 assert_string_equal(spy.name, "n1");
+                for (size_t i = 0; i < ELEMENTSOF(ports); i++) {
+                        kubelet_client_set_port(r->client, ports[i].port);
+                        assert_int_equal(kubelet_client_get(r->client, "/configz", S, 1, on_response, NULL, &call), -ENOMEM);
+                        assert_string_equal(spy.url, ports[i].url);
+                }
         }
 }
 
