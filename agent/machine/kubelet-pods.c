@@ -9,7 +9,7 @@
 #define ANSWER_USEC (5 * USEC_PER_SEC)
 #define FIRST_USEC (30 * USEC_PER_SEC)
 #define WATCH_USEC USEC_PER_SEC
-#define SLOW_USEC (2 * USEC_PER_MINUTE)
+#define SLOW_USEC USEC_PER_MINUTE
 #define REFUSED_USEC USEC_PER_HOUR
 
 struct KubeletPods {

@@ -12,16 +12,16 @@
  *
  *      state       meaning                                             the next request follows
  *      UNKNOWN     no answer yet                                       after 30 s
- *      READABLE    the last answer was a list                          after 2 minutes
+ *      READABLE    the last answer was a list                          after a minute
  *      REFUSED     HTTP 4xx, or a certificate that does not verify     after an hour, also while somebody watches
- *      FAILING     anything else: the kubelet is down, HTTP 5xx        after 2 minutes
+ *      FAILING     anything else: the kubelet is down, HTTP 5xx        after a minute
  *
  * While somebody watches, the next request follows after a second instead, and each answer is reported.
  *
- * The kubelet keeps the API server's permission for 5 minutes (a refusal for 30 s; who a bearer token is for 2
- * minutes). The requests at the slow pace renew it, so that a shutdown that begins without an API server most
- * often finds the permission still valid. It may have run out in the moment: then the kubelet answers HTTP 500,
- * or 401 to a token, which is FAILING while somebody watches.
+ * The kubelet keeps the API server's permission for 5 minutes, and whose a bearer token is for 2 minutes. Neither
+ * lasts longer for being used, but both are whole minutes: the first request after the end of either follows at once,
+ * and renews it. So whenever the API server goes away, the permission is still valid for up to 5 (or 2) minutes.
+ * Afterwards the kubelet answers HTTP 500, or 401 to a token, which is FAILING while somebody watches.
  *
  * The answer may be 3 s old, as the kubelet keeps the runtime's answer for that long (runtimeCacheRefreshPeriod).
  */

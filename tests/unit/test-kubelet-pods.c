@@ -234,12 +234,12 @@ TEST_CASE(test_pace) {
                 unsigned slow_per_hour, watched_per_minute;
                 const char *line; /* NULL: nothing is logged */
         } rows[] = {
-                { "readable", 200, LIST("[" POD("a", APP) "]"), 30, 60, "info The kubelet's /runningpods/ can be read" },
+                { "readable", 200, LIST("[" POD("a", APP) "]"), 60, 60, "info The kubelet's /runningpods/ can be read" },
                 { "forbidden", 403, "Forbidden (user=system:node:n1)", 1, 0,
                   "info The kubelet's /runningpods/ cannot be read (HTTP 403: Forbidden (user=system:node:n1)), asking again each hour" },
-                { "no answer to requests", 500, "trouble", 30, 60, NULL },
-                { "no list", 200, "{}", 30, 60, NULL },
-                { "nobody is there", 0, "", 30, 60, NULL },
+                { "no answer to requests", 500, "trouble", 60, 60, NULL },
+                { "no list", 200, "{}", 60, 60, NULL },
+                { "nobody is there", 0, "", 60, 60, NULL },
         };
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
