@@ -56,6 +56,7 @@ struct Agent {
         NotifySender *notify;
         NodeVoice *voice;
         Informer *nodes, *pods;
+        KubeletClient *kubelet_client;
         Containers *containers;
         Reflex *reflex;
         Notices *notices;
@@ -244,6 +245,7 @@ static void on_node(Informer *i, InformerEvent e, KubeObject *old, KubeObject *n
                 reboot_see_node(a->reboot, NULL);
                 return;
         }
+        kubelet_client_set_port(a->kubelet_client, node->kubelet_port);
         if (!a->settled)
                 settle(a, node);
         else
@@ -682,7 +684,10 @@ static int agent_init(Agent *a) {
         r = make_informers(a);
         if (r < 0)
                 return r;
-        r = containers_new(a->env, on_containers_ended, a, &a->containers);
+        r = kubelet_client_new(a->env, kube_client_auth(a->client), a->config->node_name, &a->kubelet_client);
+        if (r < 0)
+                return r;
+        r = containers_new(a->env, a->kubelet_client, on_containers_ended, a, &a->containers);
         if (r < 0)
                 return r;
         r = make_reflex(a);
@@ -750,6 +755,7 @@ Agent *agent_free(Agent *a) {
         a->notices = notices_free(a->notices);
         reflex_free(a->reflex);
         containers_free(a->containers);
+        kubelet_client_free(a->kubelet_client);
         informer_free(a->nodes);
         informer_free(a->pods);
         node_voice_free(a->voice);

@@ -194,6 +194,20 @@ static int judge_kubelet(const CheckFacts *f, CheckTable *t) {
                         NULL);
 }
 
+/* Optional, so it never warns. */
+static int judge_pods(const CheckFacts *f, CheckTable *t) {
+        const KubeletFacts *k = &f->kubelet;
+
+        if (!f->shutdown_drain || k->pods == KUBELET_PODS_UNKNOWN)
+                return 0;
+        return add(t, CHECK_OK, "pods",
+                   k->pods == KUBELET_PODS_READABLE
+                           ? strdup("the kubelet's " KUBELET_PODS_PATH " can be read, and says at a shutdown which pods have ended")
+                           : strf("the kubelet's " KUBELET_PODS_PATH " cannot be read (%s); it is optional: vesper-agent(8), KUBELET AND NETWORK",
+                                  strempty(k->pods_text)),
+                   NULL);
+}
+
 bool check_after_kubelet(char *const *after, const bool active[_CHECK_UNIT_MAX]) {
         static const char *const names[_CHECK_UNIT_MAX] = {
                 [CHECK_UNIT_KUBELET] = "kubelet.service",
@@ -266,7 +280,8 @@ static int judge_scopes(const CheckFacts *f, CheckTable *t) {
 int check_judge(const CheckFacts *f, CheckTable *ret) {
         static int (*const judges[])(const CheckFacts *f, CheckTable *t) = {
                 judge_credential, judge_risk,     judge_api,     judge_metadata, judge_capacity, judge_windows, judge_notify,
-                judge_shutdown,   judge_healthz,  judge_kubelet, judge_unit,     judge_scopes,
+                judge_shutdown,   judge_healthz,  judge_kubelet, judge_pods,     judge_unit,
+                judge_scopes,
         };
 
         assert(f && ret);

@@ -1,26 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "check-kubelet.h"
 
-#include "file-util.h"
-#include "http-transport.h"
 #include "json.h"
+#include "kubelet-client.h"
 #include "string-util.h"
+#include "strv.h"
 #include "time-util.h"
 
 #define ANSWER_USEC (5 * USEC_PER_SEC)
 #define BODY_MAX (256u * 1024u)
-#define PEM_MAX (64u * 1024u)
 #define TEXT_MAX 120
 #define HEALTHZ "http://127.0.0.1:10248/healthz"
-#define CONFIGZ "https://127.0.0.1:10250/configz"
-/* Where it keeps what it has signed for itself, unless its configuration names files. */
-#define OWN_CERTIFICATE "/var/lib/kubelet/pki/kubelet.crt"
 
 struct CheckKubelet {
         KubeletFacts *facts;
         check_kubelet_done_t fn;
         void *userdata;
-        HttpCall *healthz, *configz;
+        KubeletClient *client; /* NULL: there is no credential */
+        HttpCall *healthz, *configz, *pods;
         Timer *end;
 };
 
@@ -65,7 +62,7 @@ static void take_answer(const HttpResponse *r, int *http, char **text) {
 }
 
 static void answered(CheckKubelet *k) {
-        if (!k->healthz && !k->configz)
+        if (!k->healthz && !k->configz && !k->pods)
                 timer_arm_in(k->end, 0);
 }
 
@@ -87,53 +84,45 @@ static void on_configz(const HttpResponse *r, void *userdata) {
         answered(k);
 }
 
+static void on_pods(const HttpResponse *r, void *userdata) {
+        CheckKubelet *k = userdata;
+        _cleanup_strv_free_ char **uids = NULL;
+        bool is_list = r->status == 200 && kubelet_pods_parse(r->body, r->body_size, &uids) >= 0;
+
+        k->facts->pods = kubelet_pods_state_after(r->error, r->status, is_list, false);
+        k->facts->pods_text = kubelet_answer_text(r);
+        k->pods = http_call_free(k->pods);
+        answered(k);
+}
+
 static void on_end(Timer *t, void *userdata) {
         CheckKubelet *k = userdata;
 
         k->fn(k->userdata);
 }
 
-static int ask(CheckKubelet *k, Env *env, const char *url, HttpTls *tls, const char *authorization,
-               http_done_t fn, HttpCall **ret) {
-        const HttpHeader header = { "Authorization", authorization };
+static int ask_healthz(CheckKubelet *k, Env *env) {
         const HttpRequest request = { .method = HTTP_GET,
-                                      .url = url,
-                                      .headers = &header,
-                                      .n_headers = authorization ? 1 : 0,
+                                      .url = HEALTHZ,
                                       .lane = HTTP_LANE_BULK,
                                       .timeout_usec = ANSWER_USEC,
-                                      .max_response_bytes = BODY_MAX,
-                                      .tls = tls };
+                                      .max_response_bytes = BODY_MAX };
 
-        return http_call_start(env->transport, &request, fn, k, ret);
+        return http_call_start(env->transport, &request, on_healthz, k, &k->healthz);
 }
 
-/* Who we are is the same as for the API server; whom we trust is not. */
-static int make_tls(HttpTls *of_api, const char *node, HttpTls **ret) {
-        HttpTlsConfig config = { 0 };
-        _cleanup_free_ char *own = NULL;
-        size_t size;
-
-        if (of_api)
-                config = *http_tls_config(of_api);
-        if (read_file(OWN_CERTIFICATE, PEM_MAX, &own, &size) >= 0) {
-                config.ca_pem = own;
-                config.ca_pem_size = size;
-        }
-        config.server_name = node;
-        return http_tls_new(&config, ret);
-}
-
-static int ask_configz(CheckKubelet *k, Env *env, KubeAuth *auth, const char *node) {
-        _cleanup_(http_tls_unrefp) HttpTls *tls = NULL;
-        const char *authorization;
-        HttpTls *of_api;
+/* What the node's credential may read is asked with it. */
+static int ask_https(CheckKubelet *k, Env *env, KubeAuth *auth, const char *node) {
         int r;
 
-        if (!auth || !node || !kube_auth_get(auth, &of_api, &authorization))
+        if (!auth || !node)
                 return 0;
-        r = make_tls(of_api, node, &tls);
-        return r < 0 ? r : ask(k, env, CONFIGZ, tls, authorization, on_configz, &k->configz);
+        r = kubelet_client_new(env, auth, node, &k->client);
+        if (r >= 0)
+                r = kubelet_client_get(k->client, "/configz", ANSWER_USEC, BODY_MAX, on_configz, k, &k->configz);
+        if (r >= 0)
+                r = kubelet_client_get(k->client, KUBELET_PODS_PATH, ANSWER_USEC, KUBELET_PODS_BYTES_MAX, on_pods, k, &k->pods);
+        return r == -EAGAIN ? 0 : r;
 }
 
 /* -- new, free ---------------------------------------------------------------------------------- */
@@ -141,6 +130,7 @@ static int ask_configz(CheckKubelet *k, Env *env, KubeAuth *auth, const char *no
 void kubelet_facts_done(KubeletFacts *f) {
         free(f->healthz_text);
         free(f->configz_text);
+        free(f->pods_text);
         *f = (KubeletFacts){ .healthz_http = -1, .configz_http = -1 };
 }
 
@@ -159,9 +149,9 @@ int check_kubelet_new(Env *env, KubeAuth *auth, const char *node, KubeletFacts *
         k->userdata = userdata;
         r = timer_new(env->loop, "check-kubelet", on_end, k, &k->end);
         if (r >= 0)
-                r = ask(k, env, HEALTHZ, NULL, NULL, on_healthz, &k->healthz);
+                r = ask_healthz(k, env);
         if (r >= 0)
-                r = ask_configz(k, env, auth, node);
+                r = ask_https(k, env, auth, node);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(k);
@@ -173,6 +163,8 @@ CheckKubelet *check_kubelet_free(CheckKubelet *k) {
                 return NULL;
         http_call_free(k->healthz);
         http_call_free(k->configz);
+        http_call_free(k->pods);
+        kubelet_client_free(k->client);
         timer_free(k->end);
         return mfree(k);
 }

@@ -7,13 +7,12 @@
  * - /healthz on 127.0.0.1:10248, plain, for anybody (healthzPort=, healthzBindAddress= of its configuration
  *   move it);
  * - /configz on 127.0.0.1:10250, for who may get nodes/configz: the node's own credential may not by itself
- *   (403), and nodes/proxy, which would do, too, is too much to give (exec). The kubelet's certificate is
- *   checked: by the one that it has signed for itself, where there is that, else by the cluster's authority,
- *   and for the node's name.
+ *   (403), and nodes/proxy, which would do, too, is too much to give (exec). kubelet-client.h says how the
+ *   kubelet's certificate is verified;
+ * - /runningpods/ there, for who may get nodes/pods (kubelet-pods.h).
  */
 
-#include "env.h"
-#include "kube-auth.h"
+#include "kubelet-pods.h"
 
 /* The kubelet's own graceful node shutdown. */
 typedef enum KubeletShutdown {
@@ -29,6 +28,8 @@ typedef struct KubeletFacts {
         int configz_http;   /* the same */
         char *configz_text;
         KubeletShutdown shutdown; /* as /configz has it */
+        KubeletPodsState pods;    /* whether /runningpods/ can be read; UNKNOWN: not asked */
+        char *pods_text;          /* why not; may be NULL */
 } KubeletFacts;
 
 void kubelet_facts_done(KubeletFacts *f);
@@ -36,7 +37,7 @@ void kubelet_facts_done(KubeletFacts *f);
 typedef struct CheckKubelet CheckKubelet;
 typedef void (*check_kubelet_done_t)(void *userdata);
 
-/* auth NULL: /configz is not asked. facts is filled in until fn is called, within about 5 s. */
+/* auth NULL: /configz and /runningpods/ are not asked. facts is filled in until fn is called, within about 5 s. */
 int check_kubelet_new(Env *env, KubeAuth *auth, const char *node, KubeletFacts *facts,
                       check_kubelet_done_t fn, void *userdata, CheckKubelet **ret);
 CheckKubelet *check_kubelet_free(CheckKubelet *k);

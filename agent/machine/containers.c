@@ -2,21 +2,22 @@
 #include "containers.h"
 
 #include "hashmap.h"
+#include "kubelet-pods.h"
 #include "log.h"
 #include "string-util.h"
 #include "strv.h"
 
 #define ANSWER_USEC (2 * USEC_PER_SEC)
 #define LOOK_USEC USEC_PER_SEC
-/* What a kubelet was about to start when the pod's deletion came runs after so long. */
-#define SETTLE_USEC (500 * USEC_PER_MSEC)
 
 #define PID1 "org.freedesktop.systemd1", "/org/freedesktop/systemd1", "org.freedesktop.systemd1.Manager"
 
+typedef enum Source { SOURCE_PID1, SOURCE_KUBELET, _SOURCE_MAX } Source;
+
 /* One pod that was seen, or asked about. */
 typedef struct PodHere {
-        bool ran;  /* at some look */
-        bool runs; /* at the last one */
+        bool ran[_SOURCE_MAX];  /* at some look */
+        bool runs[_SOURCE_MAX]; /* at the last one that was answered */
         bool ended;
         usec_t asked_usec; /* when it was first asked about; 0: nobody did */
 } PodHere;
@@ -26,12 +27,107 @@ struct Containers {
         containers_ended_t fn;
         void *userdata;
         BusSlot *signal, *subscription, *look;
-        Timer *timer;
-        Hashmap *pods; /* PodHere * by uid; NULL: stopped */
-        usec_t answered_usec; /* when the last look began */
-        bool again;         /* what the look under way answers may be old already */
+        Timer *timer;         /* of PID 1's looks */
+        KubeletPods *kubelet; /* NULL: PID 1 is the only source */
+        Hashmap *pods;        /* PodHere * by uid; NULL: stopped */
+        usec_t look_usec;     /* when the last look at PID 1 began */
+        usec_t as_of_usec[_SOURCE_MAX]; /* no older is what the last answer says */
+        bool known[_SOURCE_MAX];        /* the last look was answered */
+        bool again;           /* what the look under way answers may be old already */
         bool failed;
 };
+
+/* -- what both say ------------------------------------------------------------------------------ */
+
+bool containers_pod_has_ended(const ContainersView *views, size_t n_views, usec_t asked_usec) {
+        bool ended = false;
+
+        for (size_t i = 0; i < n_views; i++) {
+                const ContainersView *v = &views[i];
+
+                if (!v->known || !v->ran)
+                        continue;
+                if (v->runs || v->as_of_usec < usec_add(asked_usec, CONTAINERS_SETTLE_USEC))
+                        return false;
+                ended = true;
+        }
+        return ended;
+}
+
+/* NULL: out of memory. */
+static PodHere *pod_here(Containers *c, const char *uid) {
+        PodHere *p = hashmap_get(c->pods, uid);
+
+        if (p)
+                return p;
+        p = new0(PodHere, 1);
+        if (p && hashmap_put(c->pods, uid, p) < 0)
+                p = mfree(p);
+        return p;
+}
+
+static usec_t settled_usec(const PodHere *p) {
+        return usec_add(p->asked_usec, CONTAINERS_SETTLE_USEC);
+}
+
+/* Returns true if the pod has ended, and had not before. */
+static bool judge(Containers *c, PodHere *p) {
+        ContainersView views[_SOURCE_MAX];
+        bool before = p->ended;
+
+        if (p->asked_usec == 0)
+                return false;
+        for (Source s = 0; s < _SOURCE_MAX; s++)
+                views[s] = (ContainersView){ c->known[s], p->ran[s], p->runs[s], c->as_of_usec[s] };
+        p->ended = containers_pod_has_ended(views, _SOURCE_MAX, p->asked_usec);
+        if (c->known[SOURCE_PID1] && p->ran[SOURCE_PID1] && !p->runs[SOURCE_PID1] &&
+            c->as_of_usec[SOURCE_PID1] < settled_usec(p))
+                timer_arm_earlier(c->timer, settled_usec(p));
+        return p->ended && !before;
+}
+
+/* A look is over. r < 0: the source knows nothing now; what it has seen to run did run all the same. */
+static void take_look(Containers *c, Source s, int r, usec_t as_of_usec) {
+        bool news = false;
+        PodHere *p;
+
+        c->known[s] = r >= 0;
+        if (r >= 0)
+                c->as_of_usec[s] = as_of_usec;
+        HASHMAP_FOREACH (p, c->pods)
+                news |= judge(c, p);
+        if (news)
+                c->fn(c->userdata);
+}
+
+static void forget_runs(Containers *c, Source s) {
+        PodHere *p;
+
+        HASHMAP_FOREACH (p, c->pods)
+                p->runs[s] = false;
+}
+
+static int note_running(Containers *c, Source s, const char *uid) {
+        PodHere *p = pod_here(c, uid);
+
+        if (!p)
+                return -ENOMEM;
+        p->ran[s] = p->runs[s] = true;
+        return 0;
+}
+
+/* -- what the kubelet says ---------------------------------------------------------------------- */
+
+static void on_kubelet(int error, char *const *uids, usec_t begun_usec, void *userdata) {
+        Containers *c = userdata;
+        int r = error;
+
+        if (r >= 0)
+                forget_runs(c, SOURCE_KUBELET);
+        for (char *const *uid = uids; r >= 0 && uid && *uid; uid++)
+                r = note_running(c, SOURCE_KUBELET, *uid);
+        take_look(c, SOURCE_KUBELET, r, usec_sub(begun_usec, KUBELET_PODS_STALE_USEC));
+}
 
 /* -- what PID 1 says ---------------------------------------------------------------------------- */
 
@@ -59,102 +155,44 @@ int containers_pod_of_cgroup(const char *path, char **ret_uid) {
         return 0;
 }
 
-/* NULL: out of memory. */
-static PodHere *pod_here(Containers *c, const char *uid) {
-        PodHere *p = hashmap_get(c->pods, uid);
-
-        if (p)
-                return p;
-        p = new0(PodHere, 1);
-        if (p && hashmap_put(c->pods, uid, p) < 0)
-                p = mfree(p);
-        return p;
-}
-
-static int note_running(Containers *c, const char *cgroup) {
-        _cleanup_free_ char *uid = NULL;
-        PodHere *p;
-        int r;
-
-        r = containers_pod_of_cgroup(cgroup, &uid);
-        if (r < 0 || !uid)
-                return r;
-        p = pod_here(c, uid);
-        if (!p)
-                return -ENOMEM;
-        p->ran = p->runs = true;
-        return 0;
-}
-
 /* A sandbox ends when its network has been taken down, after all that has work to do. */
 static bool is_sandbox(const char *command) {
         return streq(command, "/pause");
 }
 
-static usec_t settled_usec(const PodHere *p) {
-        return usec_add(p->asked_usec, SETTLE_USEC);
-}
-
-static void judge(Containers *c, PodHere *p, bool *news) {
-        bool gone = p->ran && !p->runs && p->asked_usec > 0;
-        bool ended = gone && c->answered_usec >= settled_usec(p);
-
-        if (gone && !ended)
-                timer_arm_earlier(c->timer, settled_usec(p));
-        *news |= ended && !p->ended;
-        p->ended = ended;
-}
-
 /* a(sus): cgroup, pid, command line. */
-static int containers_take_answer(Containers *c, char *const *values, bool *ret_news) {
+static int take_processes(Containers *c, char *const *values) {
         size_t n = strv_length((char **) values);
-        PodHere *p;
-        int r;
+        int r = 0;
 
-        *ret_news = false;
-        HASHMAP_FOREACH (p, c->pods)
-                p->runs = false;
-        for (size_t i = 0; i + 3 <= n; i += 3) {
-                r = is_sandbox(values[i + 2]) ? 0 : note_running(c, values[i]);
-                if (r < 0)
-                        return r;
+        forget_runs(c, SOURCE_PID1);
+        for (size_t i = 0; i + 3 <= n && r >= 0; i += 3) {
+                _cleanup_free_ char *uid = NULL;
+
+                r = is_sandbox(values[i + 2]) ? 0 : containers_pod_of_cgroup(values[i], &uid);
+                if (r >= 0 && uid)
+                        r = note_running(c, SOURCE_PID1, uid);
         }
-        HASHMAP_FOREACH (p, c->pods)
-                judge(c, p, ret_news);
-        return 0;
-}
-
-/* Nobody knows any more whether what had ended is still ended; what was seen to run did run. */
-static void know_nothing(Containers *c) {
-        PodHere *p;
-
-        HASHMAP_FOREACH (p, c->pods)
-                p->ended = false;
+        return r;
 }
 
 static void look(Containers *c);
 
 static void on_processes(const BusReply *reply, void *userdata) {
         Containers *c = userdata;
-        bool news = false;
+        usec_t begun_usec = c->look_usec;
         int r = reply->error;
 
         timer_arm_in(c->timer, LOOK_USEC);
         if (r == 0)
-                r = containers_take_answer(c, reply->values, &news);
+                r = take_processes(c, reply->values);
         c->look = bus_slot_free(c->look);
-        if (r < 0) {
-                know_nothing(c);
-                if (!c->failed)
-                        log_debug_errno(
-                                c->env->log, r,
-                                "PID 1 does not tell which containers run, waiting for the kubelet: %m");
-        }
+        if (r < 0 && !c->failed)
+                log_debug_errno(c->env->log, r, "PID 1 does not tell which containers run, waiting for the kubelet: %m");
         c->failed = r < 0;
         if (c->again)
                 look(c);
-        if (news)
-                c->fn(c->userdata);
+        take_look(c, SOURCE_PID1, r, begun_usec);
 }
 
 /* -- asking ------------------------------------------------------------------------------------- */
@@ -167,7 +205,7 @@ static void look(Containers *c) {
         c->again = c->look;
         if (c->look)
                 return;
-        c->answered_usec = loop_now(c->env->loop);
+        c->look_usec = loop_now(c->env->loop);
         if (ops->call(c->env->bus, &call, on_processes, c, &c->look) < 0)
                 timer_arm_in(c->timer, LOOK_USEC);
 }
@@ -214,7 +252,8 @@ bool containers_have_ended(Containers *c, const char *uid) {
                 return false;
         if (p->asked_usec == 0) {
                 p->asked_usec = loop_now(c->env->loop);
-                timer_arm_earlier(c->timer, settled_usec(p));
+                if (c->env->bus)
+                        timer_arm_earlier(c->timer, settled_usec(p));
         }
         return p->ended;
 }
@@ -222,7 +261,11 @@ bool containers_have_ended(Containers *c, const char *uid) {
 /* -- new, free ---------------------------------------------------------------------------------- */
 
 void containers_start(Containers *c) {
-        if (!c->env->bus || c->pods || hashmap_new(0, &c->pods) < 0)
+        if (c->pods || hashmap_new(0, &c->pods) < 0)
+                return;
+        if (c->kubelet)
+                kubelet_pods_watch(c->kubelet, true);
+        if (!c->env->bus)
                 return;
         (void) c->env->bus->ops->match_signal(c->env->bus, PID1, "UnitRemoved", on_removed, c, &c->signal);
         subscribe(c);
@@ -237,10 +280,14 @@ void containers_stop(Containers *c) {
         c->look = bus_slot_free(c->look);
         c->again = false;
         timer_disarm(c->timer);
+        if (c->kubelet)
+                kubelet_pods_watch(c->kubelet, false);
+        for (Source s = 0; s < _SOURCE_MAX; s++)
+                c->known[s] = false;
         c->pods = hashmap_free_with(c->pods, mfree);
 }
 
-int containers_new(Env *env, containers_ended_t fn, void *userdata, Containers **ret) {
+int containers_new(Env *env, KubeletClient *kubelet, containers_ended_t fn, void *userdata, Containers **ret) {
         _cleanup_(containers_freep) Containers *c = NULL;
         int r;
 
@@ -252,6 +299,8 @@ int containers_new(Env *env, containers_ended_t fn, void *userdata, Containers *
         c->fn = fn;
         c->userdata = userdata;
         r = timer_new(env->loop, "containers", on_timer, c, &c->timer);
+        if (r >= 0 && kubelet)
+                r = kubelet_pods_new(env, kubelet, on_kubelet, c, &c->kubelet);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(c);
@@ -262,6 +311,7 @@ Containers *containers_free(Containers *c) {
         if (!c)
                 return NULL;
         containers_stop(c);
+        kubelet_pods_free(c->kubelet);
         timer_free(c->timer);
         return mfree(c);
 }

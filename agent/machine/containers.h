@@ -2,34 +2,44 @@
 #pragma once
 
 /*
- * containers.c: which pods' containers run on this machine, as PID 1 sees them, during a shutdown of it. The
- * kubelet takes a pod off the API 1.6 to 2.5 s after its last container has ended; PID 1 knows at once.
+ * containers.c: which pods' containers run on this machine, as PID 1 and the kubelet see them, during a shutdown of
+ * it. The kubelet takes a pod off the API 1.6 to 2.5 s after its last container has ended; PID 1 knows at once.
  *
- * With the kubelet's cgroup driver "systemd" each pod is a slice,
+ * PID 1. With the kubelet's cgroup driver "systemd" each pod is a slice,
  * kubepods[-burstable|-besteffort]-pod<uid>.slice, and each of its containers (the sandbox's, too) a scope
  * in it: cri-containerd-<id>.scope, crio-<id>.scope, docker-<id>.scope. One GetUnitProcesses() of
  * kubepods.slice names them all; it is asked again when a scope is gone (UnitRemoved), and each second.
  *
- * Only what was seen to run, and then not, has ended: a pod that was never seen may be about to start. And
- * only a look that was begun half a second after it was asked about counts: a container that its kubelet was
- * just starting again when the pod's deletion came runs by then. The sandbox, whose only process is
- * "/pause", does not count: it stays until the pod's network has been taken down.
+ * PID 1 knows nothing with the driver "cgroupfs" (there is no such slice), with --cgroup-root= of the kubelet,
+ * without a bus, and with more than about 1,300 processes in pods, which is more than bus.h reads of an answer.
  *
- * Nothing is known, and nothing ever has ended: with the driver "cgroupfs" (there is no such slice), with
- * --cgroup-root= of the kubelet, without a bus, and with more than about 1,300 processes in pods, which is
- * more than bus.h reads of an answer.
+ * The kubelet. Its /runningpods/ is asked each second where the agent may read it (kubelet-pods.h). The answer may
+ * be 3 s old, so it counts as one of 3 s before.
  *
- * Measured on systemd 252, containerd 1.6, Kubernetes 1.34; org.freedesktop.systemd1(5).
+ * Only what was seen to run, and then not, has ended: a pod that was never seen may be about to start. And only a
+ * look half a second after the pod was asked about counts: a container that its kubelet was just starting again when
+ * the pod's deletion came runs by then. The sandbox, whose only process is "/pause", does not count: it stays until
+ * the pod's network has been taken down.
+ *
+ * A pod has ended when at least one source has seen it run, and no source that knows of it says that it runs. A
+ * source that does not answer now has no say. So where both sources know a pod, its end is known up to 4 s later
+ * than by PID 1 alone. Where no source knows a pod, it has never ended.
+ *
+ * PID 1 was measured on systemd 252, containerd 1.6, Kubernetes 1.34; org.freedesktop.systemd1(5).
  */
 
-#include "env.h"
+#include "kubelet-client.h"
+
+/* Time after which what a kubelet was about to start, when the pod's deletion came, runs. */
+#define CONTAINERS_SETTLE_USEC (500 * USEC_PER_MSEC)
 
 typedef struct Containers Containers;
 
 /* Some pod that was asked about has ended. */
 typedef void (*containers_ended_t)(void *userdata);
 
-int containers_new(Env *env, containers_ended_t fn, void *userdata, Containers **ret);
+/* kubelet is borrowed, and outlives the object; NULL: PID 1 is the only source. */
+int containers_new(Env *env, KubeletClient *kubelet, containers_ended_t fn, void *userdata, Containers **ret);
 Containers *containers_free(Containers *c);
 DEFINE_FREEP(Containers, containers_free);
 
@@ -42,3 +52,14 @@ bool containers_have_ended(Containers *c, const char *uid);
 
 /* Pure: the uid of the pod in whose slice that cgroup lies (free it), NULL: of none. -ENOMEM. */
 int containers_pod_of_cgroup(const char *path, char **ret_uid);
+
+/* What one source says of one pod. */
+typedef struct ContainersView {
+        bool known;        /* the source has answered the last look */
+        bool ran;          /* at some look */
+        bool runs;         /* at the last one that was answered */
+        usec_t as_of_usec; /* no older is what that one says */
+} ContainersView;
+
+/* Pure: whether a pod that was first asked about at asked_usec has ended. */
+bool containers_pod_has_ended(const ContainersView *views, size_t n_views, usec_t asked_usec);

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kubelet-watch.h"
 
-#include "http-transport.h"
+#include "kubelet-client.h"
 #include "string-util.h"
 
 #define HEALTHZ "http://127.0.0.1:10248/healthz"
 #define POLL_USEC (30 * USEC_PER_SEC)
 #define ANSWER_USEC (5 * USEC_PER_SEC)
 #define BODY_BYTES_MAX 4096u
-#define TEXT_BYTES_MAX 120u
 #define FAILURES 4u
 #define SUCCESSES 2u
 
@@ -40,25 +39,9 @@ KubeletVerdict kubelet_health_step(KubeletHealth *h, unsigned http, usec_t now_u
         return KUBELET_UNHEALTHY;
 }
 
-/* The first line of what it says; free it. */
-static char *explain(const HttpResponse *r) {
-        _cleanup_free_ char *line = NULL;
-        const char *said = r->error < 0 ? r->error_text : r->body;
-        char *clean;
-
-        line = memdup_str(said, strcspn(said, "\r\n"));
-        clean = line ? str_sanitize(line, TEXT_BYTES_MAX) : NULL;
-        if (!clean || r->error < 0)
-                return clean;
-        free(TAKE_PTR(line));
-        line = strf("HTTP %u: %s", r->status, clean);
-        free(clean);
-        return TAKE_PTR(line);
-}
-
 static void on_healthz(const HttpResponse *r, void *userdata) {
         KubeletWatch *w = userdata;
-        _cleanup_free_ char *why = explain(r);
+        _cleanup_free_ char *why = kubelet_answer_text(r);
         KubeletVerdict verdict = kubelet_health_step(&w->health, r->error < 0 ? 0 : r->status, r->finished_usec);
 
         w->call = http_call_free(w->call);

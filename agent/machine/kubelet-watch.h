@@ -10,9 +10,7 @@
  *                  once, silence says nothing (healthzPort= of its configuration moves it, or switches it off)
  *      healthy     two answers of 200 in a row
  *
- * Its /pods is not asked. It needs nodes/proxy or nodes/pods, which the node's own credential has not and should not have
- * (the former runs commands in pods), and repeats what the kubelet last wrote into the status of pods; whether a container has a
- * process left PID 1 knows from its scopes, without the kubelet (containers.h), which is what a drain waits for.
+ * Which pods still run containers.c asks PID 1 and, where the agent may, the kubelet's /runningpods/ (kubelet-pods.h).
  */
 
 #include "env.h"

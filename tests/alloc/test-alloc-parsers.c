@@ -34,6 +34,7 @@
 #include "kube-protobuf-fixture.h"
 #include "kube-protobuf.h"
 #include "kubeconfig.h"
+#include "kubelet-pods.h"
 #include "lease-record.h"
 #include "node-marks.h"
 #include "notice-azure.h"
@@ -49,6 +50,7 @@
 #include "sqs-url.h"
 #include "status-patch.h"
 #include "string-util.h"
+#include "strv.h"
 #include "termination-marks.h"
 #include "watch-frames.h"
 #include "watch-lines.h"
@@ -830,6 +832,17 @@ static int do_sqs(void) {
         return r < 0 ? r : sqs_url_parse("https://sqs.eu-west-1.amazonaws.com/1/q", &url, &why);
 }
 
+static int do_kubelet_pods(void) {
+        static const char text[] = "{\"kind\":\"PodList\",\"items\":[{\"metadata\":{\"uid\":\"a\"},\"spec\":{\"containers\":[{}]}},"
+                                   "{\"metadata\":{\"uid\":\"b\"},\"spec\":{\"containers\":[{}]}}]}";
+        _cleanup_strv_free_ char **uids = NULL;
+        int r;
+
+        r = kubelet_pods_parse(text, strlen(text), &uids);
+        assert_true(r < 0 ? !uids : strv_length(uids) == 2);
+        return r;
+}
+
 static int do_notify_template(void) {
         static const char text[] = "{\"text\":\"{{node}} {{phase}} {{deadline}} {{podsLeft}} {{key}} {{{{ {{message}}\"}";
         const NotifyFacts f = { .phase = NOTIFY_DRAINED, .node = "n", .node_uid = "u", .notice_id = "i", .message = "m\"" };
@@ -1295,6 +1308,7 @@ static const struct {
         { "scheduled events of Azure", do_azure_events },
         { "AWS error", do_aws_error },
         { "SQS", do_sqs },
+        { "pods of a kubelet", do_kubelet_pods },
         { "message of a queue", do_event_message },
         { "[Notify] template, bodies", do_notify_template, true },
         { "[Notify] headers", do_notify_headers },

@@ -68,6 +68,15 @@ bool fake_cluster_kubelet_runs(const FakeCluster *c, const char *node);
 void fake_cluster_set_kubelet_lag(FakeCluster *c, usec_t lag_usec);
 /* A container of that pod runs: Running, and not stopped to the end by its kubelet. */
 bool fake_cluster_containers_run(const FakeCluster *c, const cJSON *pod);
+/* The HTTPS server of that node's kubelet (http_handler_t): /runningpods/, which repeats the runtime for 3 s. */
+typedef struct FakeRunningPods {
+        FakeCluster *cluster;
+        const char *node;
+        unsigned status; /* of a refusal; 0: whoever asks may read */
+        char *body;      /* the last answer; free it at last */
+        usec_t made_usec;
+} FakeRunningPods;
+void fake_running_pods_handle(HttpExchange *x, void *running_pods);
 /* Called when the last one of a pod has ended, whoever takes the pod off the API then. Borrowed until it is
  * taken off. */
 typedef struct FakeContainerWatch {

@@ -15,6 +15,8 @@
  */
 
 #define START_DEFAULT_USEC (50 * USEC_PER_MSEC)
+/* runtimeCacheRefreshPeriod of the kubelet */
+#define RUNTIME_CACHE_USEC (3 * USEC_PER_SEC)
 #define VOLUMES_RETRY_USEC (500 * USEC_PER_MSEC)
 
 static const char *annotation(const cJSON *pod, const char *key) {
@@ -61,6 +63,36 @@ bool fake_cluster_containers_run(const FakeCluster *c, const cJSON *pod) {
 
         return streq_ptr(fj_string(pod, "status", "phase", NULL), "Running") &&
                (!stop || stop->ended_usec == USEC_INFINITY);
+}
+
+static void write_running_pods(FakeRunningPods *k) {
+        StrBuf b = { 0 };
+        unsigned n = 0;
+        const cJSON *pod;
+
+        strbuf_add(&b, "{\"kind\":\"PodList\",\"apiVersion\":\"v1\",\"metadata\":{},\"items\":[");
+        FAKE_FOREACH (pod, k->cluster, FAKE_PODS, NULL)
+                if (streq_ptr(fj_string(pod, "spec", "nodeName", NULL), k->node) &&
+                    streq_ptr(fj_string(pod, "status", "phase", NULL), "Running"))
+                        strbuf_addf(&b, "%s{\"metadata\":{\"uid\":\"%s\"},\"spec\":{\"containers\":%s},\"status\":{}}",
+                                    n++ > 0 ? "," : "", fj_string(pod, "metadata", "uid", NULL),
+                                    fake_cluster_containers_run(k->cluster, pod) ? "[{\"name\":\"main\"}]" : "null");
+        strbuf_add(&b, "]}");
+        free(k->body);
+        k->body = MUST(strbuf_steal(&b));
+        k->made_usec = loop_now(k->cluster->loop);
+}
+
+void fake_running_pods_handle(HttpExchange *x, void *userdata) {
+        FakeRunningPods *k = userdata;
+
+        if (k->status > 0) {
+                http_reply_text(x, k->status, "text/plain", "Forbidden");
+                return;
+        }
+        if (!k->body || loop_now(k->cluster->loop) > usec_add(k->made_usec, RUNTIME_CACHE_USEC))
+                write_running_pods(k);
+        http_reply_text(x, 200, "application/json", k->body);
 }
 
 void fake_cluster_watch_containers(FakeCluster *c, FakeContainerWatch *w) {

@@ -52,6 +52,7 @@ const char fuzz_node[] =
         "\"volumesInUse\":[\"kubernetes.io/csi/ebs^vol-1\"],\"volumesAttached\":[{\"name\":\"kubernetes.io/"
         "csi/ebs^vol-1\",\"devicePath\":\"\"}],"
         "\"addresses\":[{\"type\":\"InternalIP\",\"address\":\"10.0.0.7\"}],"
+        "\"daemonEndpoints\":{\"kubeletEndpoint\":{\"Port\":10250}},"
         "\"nodeInfo\":{\"bootID\":\"b1\",\"machineID\":\"m1\",\"systemUUID\":\"s1\",\"kubeletVersion\":\"v1\",\"osImage\":\"o\"}}}";
 
 const char fuzz_pod[] =

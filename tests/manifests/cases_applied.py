@@ -16,6 +16,7 @@ from rendering import CHART, DISTRIBUTIONS, MANIFESTS, NAMESPACE, Refused, is_ho
 from world import AWS_KEYS, CLAIMS, COORDINATOR, FINALIZER, POOLS
 
 REVIEW = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+ACCESS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 RULES = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews"
 FLOW = "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas"
 DEPLOYMENT = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments/vesper-coordinator"
@@ -212,6 +213,23 @@ def permissions(bed, figures):
                                            ("patch", "vesper.sh", "nodeclaims", "", "", "")] if _review(node, *d)]
     assert not allowed, f"a node may {allowed}"
     figures.add(f"{len(granted)} granted, {len(DANGEROUS)} refused")
+
+
+def kubelet_pods_granted(bed, figures):
+    """packaging/manifests/kubelet-pods lets a node's credential get nodes/pods, and no more of the kubelet; without it none may"""
+    def may(verb, subresource):
+        return bed.admin.create(ACCESS, {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": {
+            "user": "system:node:host-0", "groups": ["system:nodes", "system:authenticated"], "resourceAttributes": {
+                "verb": verb, "resource": "nodes", "subresource": subresource, "name": "host-0"}}})["status"].get("allowed", False)
+    folder = os.path.join(MANIFESTS, "kubelet-pods")
+    assert not may("get", "pods"), "it is granted before anybody asked for it"
+    _apply(bed, "-k", folder)
+    try:
+        bed.cluster.wait_for(lambda: may("get", "pods"), LIMIT, "a node may get nodes/pods")
+        others = [(verb, sub) for verb, sub in (("create", "pods"), ("get", "proxy"), ("create", "proxy"), ("get", "configz")) if may(verb, sub)]
+        assert not others, f"granted besides: {others}"
+    finally:
+        bed.cluster.kubectl("delete", "-k", folder)
 
 
 def _schema_of(bed, path, *, token=None, certificate=None):
@@ -469,6 +487,6 @@ def agent_drains(bed, figures):
     assert os.listdir(host + "/run/vesper-agent"), "nothing was written to the node's /run/vesper-agent"
 
 
-CASES = (dry_run, releases, pods_are_made, agents_everywhere, permissions, flow_control, coordinator_pod, agent_pods, agent_plugin,
+CASES = (dry_run, releases, pods_are_made, agents_everywhere, permissions, kubelet_pods_granted, flow_control, coordinator_pod, agent_pods, agent_plugin,
          agent_drains)
 ROOT = (coordinator_pod, agent_pods, agent_plugin, agent_drains)

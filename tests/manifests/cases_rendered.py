@@ -62,7 +62,7 @@ def whole(bed, figures):
 
 def reasons(bed, figures):
     """each permission has its reason beside it"""
-    for name, least in ("rbac.yaml", 20), ("people.yaml", 10), ("uninstall.yaml", 6):
+    for name, least in ("rbac.yaml", 20), ("people.yaml", 10), ("uninstall.yaml", 6), ("kubelet-pods.yaml", 1):
         with open(os.path.join(CHART, "files", name), encoding="utf-8") as f:
             lines = f.read().splitlines()
         rules = [i for i, line in enumerate(lines) if line.startswith("- {apiGroups")]
@@ -72,6 +72,21 @@ def reasons(bed, figures):
         bare = [lines[i] for i in rules if not lines[i - 1].startswith("#")
                 and not (together in lines[i] and lines[i - 1].startswith("- {"))]
         assert not bare, f"{name}: no reason stands above {bare}"
+
+
+def kubelet_pods(bed, figures):
+    """by a folder of its own, or a value, and not otherwise: nodes may get nodes/pods, and nothing else; helm and kustomize agree"""
+    ours = bed.tools.objects(bed.tools.kustomize("kubelet-pods"))
+    names = {(o["kind"], o["metadata"]["name"]) for o in ours}
+    assert names == {("ClusterRole", "vesper-kubelet-pods"), ("ClusterRoleBinding", "vesper-kubelet-pods")}, names
+    assert one(ours, "ClusterRole")["rules"] == [{"apiGroups": [""], "resources": ["nodes/pods"], "verbs": ["get"]}], ours
+    subject, = one(ours, "ClusterRoleBinding")["subjects"]
+    assert (subject["kind"], subject["name"]) == ("Group", "system:nodes"), subject
+    charts = [o for o in bed.tools.objects(bed.tools.template("kubeletPods.grant=true")) if o["metadata"]["name"] == "vesper-kubelet-pods"]
+    different = same(normal(ours), normal(charts))
+    assert not different, "\n".join(different)
+    for text in bed.tools.kustomize("agent-kubeadm"), bed.tools.template("agent.enabled=true"):
+        assert "nodes/pods" not in text, "a permission that nobody asked for is granted"
 
 
 def values(bed, figures):
@@ -230,6 +245,7 @@ def nonsense(bed, figures):
         ('image.pullPolicy="Sometimes"', "/image/pullPolicy"),
         ('webhook={"enabled": true}', "'webhook' not allowed"),
         ('uninstall.release="yes"', "/uninstall/release"),
+        ('kubeletPods.grant="yes"', "/kubeletPods/grant"),
         ('uninstall.timeoutSeconds=30', "/uninstall/timeoutSeconds"),
         ('coordinator.webhook.failurePolicy="Warn"', "/coordinator/webhook/failurePolicy"),
         ('coordinator.config.Webhook=null', "needs coordinator.config.Webhook.Listen"),
@@ -274,4 +290,4 @@ def keys(bed, figures):
                         assert key in dumped[section], f"{file}: {section}.{key} is not in the daemon's dump"
 
 
-CASES = (lint, no_drift, whole, reasons, values, hooks, webhook, restarts, nonsense, keys)
+CASES = (lint, no_drift, whole, reasons, kubelet_pods, values, hooks, webhook, restarts, nonsense, keys)

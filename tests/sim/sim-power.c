@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim-power.h"
 
+#include "http-inproc.h"
 #include "sim-check.h"
 
 /* Everything else that stops, and the last steps. */
@@ -14,6 +15,7 @@ struct SimPower {
         SimMachine *machine;
         SimPowerOptions options;
         FakePower *fake;
+        FakeRunningPods running_pods;
         Timer *sigterm; /* of the present life, in its own loop */
         Bus *bus;
         usec_t since_usec; /* when the present life began, or the bus came back */
@@ -97,6 +99,10 @@ void sim_power_equip(SimPower *p, SimLife *l) {
         l->env.take_stored_fd = take_fd;
         l->env.forget_fd = forget_fd;
         l->env.stop_extendable = true;
+        if (p->options.running_pods) {
+                r = http_inproc_route(l->transport, "https://127.0.0.1:10250", fake_running_pods_handle, &p->running_pods);
+                assert(r >= 0);
+        }
         fake_power_unit_started(p->fake);
 }
 
@@ -266,6 +272,7 @@ SimPower *sim_power_attach(SimWorld *w, size_t machine, const SimPowerOptions *o
                 p->options.away_usec = 20 * USEC_PER_SEC;
         p->fake = fake_power_new(w->loop, &(FakePowerHooks){ on_sigterm, on_sigkill, on_off, on_begun, on_told, p });
         fake_power_set_limits(p->fake, &p->options.limits);
+        p->running_pods = (FakeRunningPods){ .cluster = w->cluster, .node = p->machine->node };
         if (!o->cgroupfs)
                 fake_power_set_pods(p->fake, w->cluster, p->machine->node);
         sim_process_kill(p->machine->agent, 0);
@@ -278,5 +285,6 @@ SimPower *sim_power_free(SimPower *p) {
         if (!p)
                 return NULL;
         fake_power_free(p->fake);
+        free(p->running_pods.body);
         return mfree(p);
 }

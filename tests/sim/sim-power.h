@@ -21,6 +21,7 @@ typedef struct SimPowerOptions {
         usec_t max_usec;        /* [Shutdown] MaxSec= of the agent; 0: 10 min */
         usec_t away_usec;       /* from off to booted */
         bool cgroupfs;          /* its kubelet's cgroup driver: PID 1 knows nothing of pods */
+        bool running_pods;      /* its agent may read the kubelet's /runningpods/ */
 } SimPowerOptions;
 
 /* Gives the machine one; its agent begins anew. */

@@ -320,6 +320,7 @@ TEST_CASE(test_random) {
                 o.stop_sec = (unsigned) (1 + seed % 3 * 9);
                 o.grace_sec = o.stop_sec + 10;
                 power.cgroupfs = seed % 5 == 0;
+                power.running_pods = seed % 3 == 0;
                 if (seed % 2)
                         power.limits = (FakePowerLimits){ (1 + seed % 30) * SEC, 1800 * SEC, 10 * SEC };
                 w = world(seed, &o, &power);

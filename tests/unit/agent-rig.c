@@ -179,6 +179,8 @@ static int make_process(AgentRig *r) {
         if (k >= 0)
                 k = http_inproc_route(r->transport, AGENT_METADATA_ENDPOINT, r->metadata ? r->metadata : fake_imds_handle,
                                       r->metadata ? r->metadata_userdata : r->imds);
+        if (k >= 0 && r->serves_running_pods)
+                k = http_inproc_route(r->transport, "https://127.0.0.1:10250", fake_running_pods_handle, &r->running_pods);
         return k < 0 ? k : make_client(r);
 }
 
@@ -235,6 +237,7 @@ AgentRig *agent_rig_new(void) {
         assert_non_null(r);
         fake_world_init(&r->world, &(FakeClusterOptions){ 0 });
         r->cluster = r->world.cluster;
+        r->running_pods = (FakeRunningPods){ .cluster = r->cluster, .node = RIG_NODE };
         r->imds = fake_imds_new(r->world.loop, RIG_INSTANCE);
         r->store.ops = &disk_ops;
         r->power = fake_power_new(r->world.loop, &(FakePowerHooks){ on_sigterm, on_sigkill, on_off, NULL, NULL, r });
@@ -265,6 +268,7 @@ AgentRig *agent_rig_free(AgentRig *r) {
         fake_world_done(&r->world);
         agent_config_done(&r->config);
         free(r->record);
+        free(r->running_pods.body);
         strbuf_done(&r->lines);
         strbuf_done(&r->events);
         strbuf_done(&r->patches);

@@ -43,6 +43,8 @@ typedef struct AgentRig {
         bool stopped;     /* it has ended by itself, asked to */
         const char *left; /* what it said then */
         bool no_bus;      /* it is started without one */
+        FakeRunningPods running_pods;
+        bool serves_running_pods; /* the kubelet does, from the agent's start on */
         FakeNetlink netlink;
 
         /* the process; NULL while it does not run */

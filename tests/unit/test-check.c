@@ -238,6 +238,33 @@ TEST_CASE(test_kubelet) {
         }
 }
 
+/* Whether the kubelet says which pods run: said, and never a warning. */
+TEST_CASE(test_running_pods) {
+        static const struct {
+                KubeletPodsState state;
+                const char *text, *found;
+        } rows[] = {
+                { KUBELET_PODS_READABLE, NULL, "can be read, and says" },
+                { KUBELET_PODS_REFUSED, "HTTP 403: Forbidden", "cannot be read (HTTP 403: Forbidden); it is optional" },
+                { KUBELET_PODS_FAILING, "Connection refused", "cannot be read (Connection refused)" },
+        };
+        CheckFacts f = good();
+        CheckTable t;
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                f.kubelet.pods = rows[i].state;
+                f.kubelet.pods_text = (char *) rows[i].text;
+                assert_row(&f, rows[i].found, "pods", CHECK_OK, NULL);
+                assert_return_code(check_judge(&f, &t), 0);
+                assert_non_null(strstr(find(&t, "pods")->found, rows[i].found));
+                check_table_done(&t);
+        }
+        f.shutdown_drain = false;
+        assert_no_row(&f, "shutdowns do not drain", "pods");
+        f = good();
+        assert_no_row(&f, "not asked", "pods");
+}
+
 TEST_CASE(test_configz) {
         static const struct {
                 const char *body;
@@ -292,13 +319,17 @@ TEST_CASE(test_asking) {
                 { "lets us in",
                   { 200, "ok" },
                   { 200, "{\"kubeletconfig\":{\"shutdownGracePeriod\":\"5s\"}}" },
-                  { 200, (char *) "ok", 200, NULL, KUBELET_SHUTDOWN_ON } },
+                  { 200, (char *) "ok", 200, NULL, KUBELET_SHUTDOWN_ON, KUBELET_PODS_FAILING, NULL } },
+                { "shows its pods",
+                  { 200, "ok" },
+                  { 200, "{\"kind\":\"PodList\",\"items\":[]}" },
+                  { 200, (char *) "ok", 200, NULL, KUBELET_SHUTDOWN_UNKNOWN, KUBELET_PODS_READABLE, NULL } },
                 { "does not",
                   { 500, "[-]syncloop failed\nhealthz check failed" },
                   { 403, "Forbidden" },
                   { 500, (char *) "[-]syncloop failed", 403, (char *) "Forbidden",
-                    KUBELET_SHUTDOWN_UNKNOWN } },
-                { "is not there", { 0 }, { 0 }, { 0, NULL, 0, NULL, KUBELET_SHUTDOWN_UNKNOWN } },
+                    KUBELET_SHUTDOWN_UNKNOWN, KUBELET_PODS_REFUSED, NULL } },
+                { "is not there", { 0 }, { 0 }, { 0, NULL, 0, NULL, KUBELET_SHUTDOWN_UNKNOWN, KUBELET_PODS_FAILING, NULL } },
         };
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
@@ -322,6 +353,7 @@ TEST_CASE(test_asking) {
                 (void) agent_rig_run(r, 6 * S);
                 assert_int_equal(n, 1);
                 assert_int_equal(f.configz_http, -1); /* without a credential */
+                assert_int_equal(f.pods, KUBELET_PODS_UNKNOWN);
                 check_kubelet_free(k);
                 kubelet_facts_done(&f);
                 assert_return_code(check_kubelet_new(&r->env, r->auth, RIG_NODE, &f, on_told, &n, &k), 0);
@@ -330,6 +362,8 @@ TEST_CASE(test_asking) {
                 assert_int_equal(f.healthz_http, rows[i].expected.healthz_http);
                 assert_int_equal(f.configz_http, rows[i].expected.configz_http);
                 assert_int_equal(f.shutdown, rows[i].expected.shutdown);
+                assert_int_equal(f.pods, rows[i].expected.pods);
+                assert_non_null(f.pods_text);
                 if (rows[i].expected.healthz_text)
                         assert_string_equal(f.healthz_text, rows[i].expected.healthz_text);
                 else
@@ -651,7 +685,7 @@ int main(void) {
                 cmocka_unit_test(test_print),    cmocka_unit_test(test_all_is_well),
                 cmocka_unit_test(test_cluster),  cmocka_unit_test(test_risk),
                 cmocka_unit_test(test_metadata), cmocka_unit_test(test_kubelet),
-                cmocka_unit_test(test_configz),  cmocka_unit_test(test_asking),
+                cmocka_unit_test(test_running_pods), cmocka_unit_test(test_configz),  cmocka_unit_test(test_asking),
                 cmocka_unit_test(test_machine),  cmocka_unit_test(test_after_kubelet),
                 cmocka_unit_test(test_run),
                 cmocka_unit_test(test_run_identity),

@@ -6,10 +6,14 @@
 #include "containers.h"
 #include "fake-client.h"
 #include "fake-power.h"
+#include "http-inproc.h"
+#include "kubeconfig.h"
+#include "kubelet-pods.h"
 #include "log.h"
 #include "string-util.h"
 
-/* What PID 1 says of the pods of one machine (fake-power.h), whose kubelet is slow to tell the API. */
+/* What PID 1 (fake-power.h) and the kubelet's /runningpods/ say of the pods of one machine, whose kubelet is slow to tell
+ * the API. Nobody answers at /runningpods/ but in the tests test_kubelet_*. */
 
 #define MS USEC_PER_MSEC
 
@@ -18,6 +22,10 @@ typedef struct Rig {
         Log *log;
         FakePower *power;
         Bus *bus;
+        FakeRunningPods kubelet;
+        HttpTransport *transport;
+        KubeAuth *auth;
+        KubeletClient *client;
         Env env;
         Containers *containers;
         unsigned n_told;
@@ -38,7 +46,9 @@ static void add(Rig *r, const char *name, int64_t stop_sec, bool pending) {
 }
 
 static Rig *rig(void) {
+        _cleanup_(kubeconfig_freep) KubeConfig *config = NULL;
         Rig *r = new0(Rig, 1);
+        char *message = NULL;
 
         fake_world_init(&r->world, &(FakeClusterOptions){ 0 });
         fake_cluster_set_kubelet_lag(r->world.cluster, 3 * USEC_PER_SEC);
@@ -46,14 +56,23 @@ static Rig *rig(void) {
         fake_power_set_pods(r->power, r->world.cluster, "n1");
         r->bus = fake_power_bus(r->power, r->world.loop);
         assert_return_code(log_new(LOG_TARGET_NULL, LOG_LEVEL_INFO, "test", &r->log), 0);
-        r->env = (Env){ .loop = r->world.loop, .bus = r->bus, .log = r->log };
-        assert_return_code(containers_new(&r->env, on_ended, r, &r->containers), 0);
+        assert_return_code(http_inproc_new(r->world.loop, NULL, NULL, &r->transport), 0);
+        r->env = (Env){ .loop = r->world.loop, .bus = r->bus, .log = r->log, .transport = r->transport };
+        r->kubelet = (FakeRunningPods){ .cluster = r->world.cluster, .node = "n1" };
+        assert_return_code(kubeconfig_plain("http://api", &config), 0);
+        assert_return_code(kube_auth_new(r->world.loop, r->log, NULL, config, NULL, NULL, &r->auth, &message), 0);
+        assert_return_code(kubelet_client_new(&r->env, r->auth, "n1", &r->client), 0);
+        assert_return_code(containers_new(&r->env, r->client, on_ended, r, &r->containers), 0);
         fake_add_node(r->world.cluster, "n1", NULL, NULL, NULL);
         return r;
 }
 
 static void rig_freep(Rig **r) {
         containers_free((*r)->containers);
+        kubelet_client_free((*r)->client);
+        kube_auth_free((*r)->auth);
+        http_transport_free((*r)->transport);
+        free((*r)->kubelet.body);
         bus_free((*r)->bus);
         fake_power_free((*r)->power);
         fake_world_done(&(*r)->world);
@@ -107,6 +126,45 @@ TEST_CASE(test_cgroups) {
                 assert_return_code(containers_pod_of_cgroup(rows[i].path, &uid), 0);
                 if (!streq_ptr(uid, rows[i].uid))
                         fail_msg("%s: %s", rows[i].path, strempty(uid));
+        }
+}
+
+/* The kubelet answers, and PID 1 does too, or has no slices. */
+static Rig *kubelet_rig(bool slices) {
+        Rig *r = rig();
+
+        assert_return_code(http_inproc_route(r->transport, "https://127.0.0.1:10250", fake_running_pods_handle, &r->kubelet), 0);
+        if (!slices)
+                fake_power_set_pods(r->power, NULL, NULL);
+        return r;
+}
+
+TEST_CASE(test_decision) {
+        enum { UNKNOWN, NEVER, RUNS, GONE, EARLY }; /* one source: no answer; not seen; runs; ended; ended, asked too early */
+        static const struct {
+                unsigned pid1, kubelet;
+                bool ended;
+        } rows[] = {
+                { UNKNOWN, UNKNOWN, false }, { NEVER, NEVER, false },  { NEVER, UNKNOWN, false },
+                { RUNS, UNKNOWN, false },    { GONE, UNKNOWN, true },  { UNKNOWN, GONE, true },
+                { GONE, NEVER, true },       { NEVER, GONE, true },    { NEVER, RUNS, false },
+                { GONE, GONE, true },        { GONE, RUNS, false },    { RUNS, GONE, false },
+                { RUNS, RUNS, false },       { EARLY, UNKNOWN, false }, { UNKNOWN, EARLY, false },
+                { GONE, EARLY, false },      { EARLY, GONE, false },   { EARLY, NEVER, false },
+        };
+        static const ContainersView views[] = {
+                [UNKNOWN] = { .ran = true, .as_of_usec = 100 * USEC_PER_SEC },
+                [NEVER] = { .known = true, .as_of_usec = 100 * USEC_PER_SEC },
+                [RUNS] = { .known = true, .ran = true, .runs = true, .as_of_usec = 100 * USEC_PER_SEC },
+                [GONE] = { .known = true, .ran = true, .as_of_usec = 10 * USEC_PER_SEC + CONTAINERS_SETTLE_USEC },
+                [EARLY] = { .known = true, .ran = true, .as_of_usec = 10 * USEC_PER_SEC + CONTAINERS_SETTLE_USEC - 1 },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                const ContainersView both[] = { views[rows[i].pid1], views[rows[i].kubelet] };
+
+                if (containers_pod_has_ended(both, ELEMENTSOF(both), 10 * USEC_PER_SEC) != rows[i].ended)
+                        fail_msg("row %zu", i);
         }
 }
 
@@ -307,13 +365,101 @@ TEST_CASE(test_unknown) {
         }
 }
 
+/* Whenever the pods are asked about, and whenever they end: none has ended before it has, and each is known to have 4 s
+ * later. PID 1 knows of them, or does not. */
+TEST_CASE(test_kubelet_tells) {
+        for (unsigned slices = 0; slices <= 1; slices++)
+                for (unsigned at = 0; at < 4000; at += 170) {
+                        _cleanup_(rig_freep) Rig *r = kubelet_rig(slices > 0);
+                        usec_t since = 0;
+
+                        fake_cluster_set_kubelet_lag(r->world.cluster, USEC_PER_MINUTE);
+                        add(r, "a", 1 + at % 3, false);
+                        add(r, "b", 0, false);
+                        run(r, at * MS);
+                        if (at == 0)
+                                run(r, 100 * MS);
+                        containers_start(r->containers);
+                        run(r, at % 1100 * MS + 100 * MS);
+                        (void) fake_delete(r->world.cluster, FAKE_PODS, "default", "a", -1);
+                        for (unsigned i = 0; i < 100; i++) {
+                                const cJSON *pod = fake_get(r->world.cluster, FAKE_PODS, "default", "a");
+                                bool runs = fake_cluster_containers_run(r->world.cluster, pod);
+
+                                assert_false(runs && ended(r, "a"));
+                                assert_false(ended(r, "b"));
+                                since += runs ? 0 : 100 * MS;
+                                assert_true(ended(r, "a") || since < 4300 * MS);
+                                run(r, 100 * MS);
+                        }
+                        assert_int_equal(r->n_told, 1);
+                        containers_stop(r->containers);
+                        assert_false(ended(r, "a"));
+                }
+}
+
+/* A container that the kubelet starts again is missing from its answers for 3 s more. */
+TEST_CASE(test_kubelet_starts_it_again) {
+        for (unsigned at = 0; at < 4000; at += 90) {
+                _cleanup_(rig_freep) Rig *r = kubelet_rig(false);
+                _cleanup_free_ char *uid = NULL;
+
+                add(r, "a", 20, false);
+                run(r, 100 * MS);
+                uid = strdup(fj_string(fake_get(r->world.cluster, FAKE_PODS, "default", "a"), "metadata", "uid", NULL));
+                containers_start(r->containers);
+                run(r, 100 * MS + at * MS);
+                fake_merge(r->world.cluster, FAKE_PODS, "default", "a", "{'status':{'phase':'Pending'}}");
+                fake_cluster_set_kubelet(r->world.cluster, "n1", false);
+                run(r, at % 1500 * MS);
+                assert_false(containers_have_ended(r->containers, uid));
+                run(r, 490 * MS);
+                fake_merge(r->world.cluster, FAKE_PODS, "default", "a", "{'status':{'phase':'Running'}}");
+                for (unsigned i = 0; i < 80; i++) {
+                        run(r, 100 * MS);
+                        assert_false(containers_have_ended(r->containers, uid));
+                }
+        }
+}
+
+/* What the kubelet no longer answers is not known any more, unless PID 1 knows it; a refusal changes nothing. */
+TEST_CASE(test_kubelet_silent) {
+        for (unsigned slices = 0; slices <= 1; slices++) {
+                _cleanup_(rig_freep) Rig *r = kubelet_rig(slices > 0);
+
+                fake_cluster_set_kubelet_lag(r->world.cluster, USEC_PER_MINUTE);
+                add(r, "a", 1, false);
+                run(r, 100 * MS);
+                containers_start(r->containers);
+                run(r, 100 * MS);
+                (void) fake_delete(r->world.cluster, FAKE_PODS, "default", "a", -1);
+                assert_false(ended(r, "a"));
+                run(r, 7 * USEC_PER_SEC);
+                assert_true(ended(r, "a"));
+                r->kubelet.status = 500;
+                run(r, 2 * USEC_PER_SEC);
+                assert_true(ended(r, "a") == (slices > 0));
+                r->kubelet.status = 0;
+                run(r, 5 * USEC_PER_SEC);
+                assert_true(ended(r, "a"));
+                r->kubelet.status = 403;
+                run(r, 2 * USEC_PER_SEC);
+                assert_true(ended(r, "a") == (slices > 0));
+                r->kubelet.status = 0; /* asked again in an hour */
+                run(r, 5 * USEC_PER_SEC);
+                assert_true(ended(r, "a") == (slices > 0));
+        }
+}
+
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_cgroups),    cmocka_unit_test(test_ended),
                 cmocka_unit_test(test_asked_at_any_time), cmocka_unit_test(test_runs_once_more),
                 cmocka_unit_test(test_asked_late), cmocka_unit_test(test_started_again),
                 cmocka_unit_test(test_silent),     cmocka_unit_test(test_silent_at_first),
-                cmocka_unit_test(test_unknown),
+                cmocka_unit_test(test_unknown),    cmocka_unit_test(test_decision),
+                cmocka_unit_test(test_kubelet_tells), cmocka_unit_test(test_kubelet_starts_it_again),
+                cmocka_unit_test(test_kubelet_silent),
         };
 
         return cmocka_run_group_tests_name("containers", tests, NULL, NULL);

@@ -17,9 +17,12 @@ static void run(AgentRig *r, usec_t usec) {
                 ;
 }
 
-static AgentRig *running_rig(unsigned n_pods) {
+/* kubelet: HTTP status of its /runningpods/; 0: nobody answers there. */
+static AgentRig *running_rig_with(unsigned n_pods, unsigned kubelet) {
         AgentRig *r = agent_rig_new();
 
+        r->serves_running_pods = kubelet > 0;
+        r->running_pods.status = kubelet == 200 ? 0 : kubelet;
         /* What our drop-in of logind asks for. */
         fake_power_set_limits(r->power, &(FakePowerLimits){ 600 * S, 30 * USEC_PER_MINUTE, 90 * S });
         agent_rig_add_pods(r, "web", n_pods);
@@ -28,6 +31,10 @@ static AgentRig *running_rig(unsigned n_pods) {
         assert_true(r->ready);
         assert_true(fake_power_is_inhibited(r->power));
         return r;
+}
+
+static AgentRig *running_rig(unsigned n_pods) {
+        return running_rig_with(n_pods, 0);
 }
 
 static unsigned evictions(AgentRig *r) {
@@ -185,7 +192,8 @@ TEST_CASE(test_api_away) {
                 usec_t before; /* it is lost so long after the beginning; 0: before */
                 bool announced, slices;
                 usec_t at_least, at_most;
-                int64_t step_sec; /* of the clock, once it is lost */
+                int64_t step_sec;    /* of the clock, once it is lost */
+                unsigned kubelet;    /* HTTP status of its /runningpods/; 0: nobody answers there */
         } rows[] = {
                 { "before, by logind", 0, true, true, 0, 5 * S },
                 { "before, past logind", 0, false, true, 0, 5 * S },
@@ -194,13 +202,17 @@ TEST_CASE(test_api_away) {
                 { "in the middle", 500 * MS, true, false, 25 * S, 40 * S },
                 /* or what PID 1 says. */
                 { "in the middle, with slices", 500 * MS, true, true, 4 * S, 12 * S },
+                /* Without slices the kubelet knows when its containers have ended, if the agent may ask it. */
+                { "in the middle, and the kubelet tells", 500 * MS, true, false, 4 * S, 12 * S, 0, 200 },
+                { "in the middle, and the kubelet does not", 500 * MS, true, false, 25 * S, 40 * S, 0, 403 },
+                { "in the middle, and both tell", 500 * MS, true, true, 4 * S, 12 * S, 0, 200 },
                 /* One of two clocks is right; it may be the later one. */
                 { "in the middle, and the clock is set ahead", 500 * MS, true, false, 25 * S, 40 * S, 7200 },
                 { "in the middle, and it is set back", 500 * MS, true, false, 25 * S, 45 * S, -7200 },
         };
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
-                _cleanup_(agent_rig_freep) AgentRig *r = running_rig(3);
+                _cleanup_(agent_rig_freep) AgentRig *r = running_rig_with(3, rows[i].kubelet);
                 usec_t away = virtual_time_now(r->world.time) + USEC_PER_HOUR;
 
                 print_message("%s\n", rows[i].what);

@@ -18,7 +18,7 @@ static const struct {
 } kinds[] = {
         { SNAPSHOT_NODES, fuzz_node,
           { "metadata.resourceVersion", "spec.taints.value", "status.volumesAttached.devicePath", "status.addresses",
-            "status.nodeInfo.bootID", "status.nodeInfo.machineID", "status.nodeInfo.systemUUID" } },
+            "status.daemonEndpoints", "status.nodeInfo.bootID", "status.nodeInfo.machineID", "status.nodeInfo.systemUUID" } },
         { SNAPSHOT_NODES, fuzz_scheduled_node, {} },
         { SNAPSHOT_PODS, fuzz_pod,
           { "metadata.resourceVersion", "spec.volumes.emptyDir", "spec.tolerations.value",

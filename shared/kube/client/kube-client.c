@@ -133,6 +133,11 @@ Env *kube_client_env(KubeClient *c) {
         return c->env;
 }
 
+KubeAuth *kube_client_auth(KubeClient *c) {
+        assert(c);
+        return c->auth;
+}
+
 size_t kube_client_under_way(const KubeClient *c) {
         return c->n_under_way[KUBE_RANK_FIRST] + c->n_under_way[KUBE_RANK_FOLLOWS];
 }

@@ -103,6 +103,7 @@ int kube_client_impersonate(KubeClient *c, const char *user, const char *uid, ch
 void kube_client_limit(KubeClient *c, usec_t timeout_usec);
 InternPool *kube_client_pool(KubeClient *c); /* strings of all objects decoded for this client's users */
 Env *kube_client_env(KubeClient *c);
+KubeAuth *kube_client_auth(KubeClient *c); /* borrowed */
 /* A new credential arrived: held calls go out. The client listens to its KubeAuth by itself; calling it again is harmless. */
 void kube_client_auth_ready(void *client);
 

@@ -50,6 +50,7 @@ typedef struct KubeNode {
         char *machine_id, *system_uuid; /* status.nodeInfo.machineID, .systemUUID; NULL if absent or empty */
         NodeAddress *addresses;         /* status.addresses: what its kubelet says */
         size_t n_addresses;
+        int64_t kubelet_port; /* status.daemonEndpoints.kubeletEndpoint.Port: of its HTTPS server; 0: not said */
         Interruption *interruption;     /* ANNOTATION_INTERRUPTION, written in whatever boot; NULL: absent or unreadable */
         bool interruption_is_unreadable;
         Interruption *heard;            /* ANNOTATION_HEARD, likewise */

@@ -107,6 +107,8 @@ int kube_node_decode(KubeObject *o, const Json *json, InternPool *pool) {
                      &n->volumes_attached);
         decode_node_info(&d, json_get(status, "nodeInfo"), n);
         decode_addresses(&d, json_get(status, "addresses"), n);
+        decode_int64(&d, json_path(status, "daemonEndpoints", "kubeletEndpoint", "Port", NULL),
+                     "status.daemonEndpoints.kubeletEndpoint.Port", &n->kubelet_port);
         n->interruption_is_unreadable = !decode_interruption(&d, ANNOTATION_INTERRUPTION, &n->interruption);
         (void) decode_interruption(&d, ANNOTATION_HEARD, &n->heard);
         decode_announced(&d, &n->announced);
