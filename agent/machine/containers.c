@@ -40,18 +40,10 @@ struct Containers {
 /* -- what both say ------------------------------------------------------------------------------ */
 
 bool containers_pod_has_ended(const ContainersView *views, size_t n_views, usec_t asked_usec) {
-        bool ended = false;
-
-        for (size_t i = 0; i < n_views; i++) {
-                const ContainersView *v = &views[i];
-
-                if (!v->known || !v->ran)
-                        continue;
-                if (v->runs || v->as_of_usec < usec_add(asked_usec, CONTAINERS_SETTLE_USEC))
-                        return false;
-                ended = true;
-        }
-        return ended;
+        for (size_t i = 0; i < n_views; i++)
+                if (views[i].known && views[i].ran)
+                        return !views[i].runs && views[i].as_of_usec >= usec_add(asked_usec, CONTAINERS_SETTLE_USEC);
+        return false;
 }
 
 /* NULL: out of memory. */

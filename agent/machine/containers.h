@@ -21,9 +21,8 @@
  * the pod's deletion came runs by then. The sandbox, whose only process is "/pause", does not count: it stays until
  * the pod's network has been taken down.
  *
- * A pod has ended when at least one source has seen it run, and no source that knows of it says that it runs. A
- * source that does not answer now has no say. So where both sources know a pod, its end is known up to 4 s later
- * than by PID 1 alone. Where no source knows a pod, it has never ended.
+ * PID 1 decides of a pod that it has seen to run, as it knows at once; of any other, and while PID 1 does not answer,
+ * the kubelet does. Where no source knows a pod, it has never ended.
  *
  * PID 1 was measured on systemd 252, containerd 1.6, Kubernetes 1.34; org.freedesktop.systemd1(5).
  */
@@ -61,5 +60,5 @@ typedef struct ContainersView {
         usec_t as_of_usec; /* no older is what that one says */
 } ContainersView;
 
-/* Pure: whether a pod that was first asked about at asked_usec has ended. */
+/* Pure: whether a pod that was first asked about at asked_usec has ended. The first of views that has seen it run, and answers, decides. */
 bool containers_pod_has_ended(const ContainersView *views, size_t n_views, usec_t asked_usec);

@@ -213,7 +213,7 @@ static int take_blocker(ClaimBlocker *to, const InterruptionBlocker *from) {
 static int take_blockers(StatusRow *row, const Interruption *i) {
         int r = 0;
 
-        if (!i || i->n_blockers == 0 || row->n_blockers > 0)
+        if (!i || i->n_blockers == 0 || row->n_blockers > 0 || streq(i->blockers->reason, POD_WAIT_NAME_COMES_BACK))
                 return 0;
         row->told = new0(ClaimBlocker, i->n_blockers);
         if (!row->told)

@@ -43,16 +43,18 @@ static usec_t since_of(const ExplainPods *p, const KubePod *pod, const char *rea
         return b && streq_ptr(b->reason, reason) ? b->since_usec : 0;
 }
 
-/* Returns the entry of the NodeClaim that says that the drain does not wait for the pod, as it came back too often (pod-returns.h); NULL:
- * none. Borrowed. */
-static const ClaimBlocker *return_of(const ExplainPods *p, const KubePod *pod) {
+/* NodeClaim or Node say that the drain does not wait for the pod, as it came back too often (pod-returns.h). */
+static bool is_return(const ExplainPods *p, const KubePod *pod) {
         const ClaimBlocker *b = blocker_of(p, pod);
 
-        return b && streq_ptr(b->reason, POD_WAIT_NAME_COMES_BACK) ? b : NULL;
+        for (size_t i = 0; p->heard && i < p->heard->n_blockers; i++)
+                if (streq(p->heard->blockers[i].reason, POD_WAIT_NAME_COMES_BACK) && is_ns_name(p->heard->blockers[i].pod, pod_ns(pod), pod_name(pod)))
+                        return true;
+        return b && streq_ptr(b->reason, POD_WAIT_NAME_COMES_BACK);
 }
 
 static bool is_waited_for(const ExplainPods *p, const KubePod *pod) {
-        return !return_of(p, pod) && drain_waits_for(pod, p->rules, p->facts->now_usec);
+        return !is_return(p, pod) && drain_waits_for(pod, p->rules, p->facts->now_usec);
 }
 
 /* It opted out, and that is respected: once its node drains all the same, the coordinator says which it waits for. */
@@ -431,10 +433,9 @@ void explain_pods_that_return(const ExplainPods *p, ExplainCauses *to) {
 
         for (size_t i = 0; i < p->facts->pods.n_items; i++) {
                 const KubePod *pod = pod_at(p, i);
-                const ClaimBlocker *b = return_of(p, pod);
 
-                if (b && n++ < PODS_TOLD_MAX)
-                        tell_return(p, to, pod, b->since_usec);
+                if (is_return(p, pod) && n++ < PODS_TOLD_MAX)
+                        tell_return(p, to, pod, since_of(p, pod, POD_WAIT_NAME_COMES_BACK));
         }
         tell_others(p, to, false, n, POD_WAIT_NAME_COMES_BACK, "came back too often, and are not waited for");
 }

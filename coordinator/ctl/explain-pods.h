@@ -10,6 +10,7 @@ typedef struct ExplainPods {
         const ExplainFacts *facts;
         const KubeNode *node;
         const KubeNodeClaim *claim;    /* NULL: none */
+        const Interruption *heard;     /* the coordinator's drain for its interruption queue; NULL: none */
         const DrainRules *rules;       /* as the node is drained */
         bool is_draining;              /* pods that opted out are behind it */
 } ExplainPods;

@@ -198,9 +198,10 @@ static void say_pods_left(Explain *x, ExplainCause *c, int64_t n) {
 
 /* who: a sentence's beginning. figures: how many pods are left, and more of them, where that is told; NULL: it is not. */
 static void say_interruption(Explain *x, ExplainCause *c, const char *who, const Interruption *i, const char *figures) {
-        explain_cause_say(x->causes, c, "%s, phase %s: a notice of kind %s (%s) announces the end of the machine.", who,
+        explain_cause_say(x->causes, c, "%s, phase %s: a notice of kind %s (%s) announces %s of the machine.", who,
                           i->phase == INTERRUPTION_LATER ? "unknown to this version" : interruption_phase_to_string(i->phase),
-                          notice_kind_to_string(i->notice->kind) ?: "unknown", isempty(i->notice->action) ? "no action said" : i->notice->action);
+                          notice_kind_to_string(i->notice->kind) ?: "unknown", isempty(i->notice->action) ? "no action said" : i->notice->action,
+                          i->notice->kind == NOTICE_MAINTENANCE && !notice_ends_machine(i->notice) ? "a change" : "the end");
         if (!figures)
                 say_pods_left(x, c, i->pods_left);
         else {
@@ -220,23 +221,37 @@ static const char *heard_comes_to(const Notice *notice) {
 /* "2 pods are left, and it waits for web/a (Protected k)"; NULL: no pod is told to hold it, or no memory. */
 static char *figures_of(const Interruption *i) {
         _cleanup_strbuf_ StrBuf text = {};
+        size_t n = 0;
 
-        if (i->n_blockers == 0 || i->pods_left < 0)
+        while (n < i->n_blockers && !streq(i->blockers[n].reason, POD_WAIT_NAME_COMES_BACK)) /* those stand behind the others */
+                n++;
+        if (n == 0 || i->pods_left < 0)
                 return NULL;
         strbuf_addf(&text, "%" PRIi64 " pod%s left, and it waits for ", i->pods_left, i->pods_left == 1 ? " is" : "s are");
-        for (size_t k = 0; k < i->n_blockers; k++)
+        for (size_t k = 0; k < n; k++)
                 strbuf_addf(&text, "%s%s (%s%s%s)", k > 0 ? ", " : "", i->blockers[k].pod, i->blockers[k].reason,
                             isempty(i->blockers[k].detail) ? "" : " ", i->blockers[k].detail);
         return strbuf_steal(&text);
 }
 
-/* The coordinator drains it, or has, though it is of no pool: what is left is said of its pods. */
+/* The coordinator drains it, and keeps it. */
+static bool is_drained_for_queue(const Explain *x) {
+        return x->heard && !interruption_has_drained(x->heard);
+}
+
+static ExplainPods pods_of(const Explain *x) {
+        return (ExplainPods){ .facts = x->f, .node = x->node, .claim = x->claim, .heard = x->heard, .rules = &x->rules,
+                              .is_draining = explain_has_phase(x, "Draining") || explain_has_phase(x, "LoadBalancers") || is_drained_for_queue(x) };
+}
+
+/* The coordinator drains it, or has, and keeps it: what is left is said of its pods. */
 static void explain_heard(Explain *x) {
         const Interruption *i = x->heard;
         const Condition *k = kube_node_condition(x->node, CONDITION_DRAIN_IN_PROGRESS);
         bool drained = interruption_has_drained(i), holds = !drained && !explain_causes_first(x->causes);
         usec_t at = notice_announced(i->notice);
         _cleanup_free_ char *figures = drained ? NULL : figures_of(i);
+        ExplainPods pods = pods_of(x);
         char when[RFC3339_MAX];
         ExplainCause *c;
 
@@ -256,7 +271,8 @@ static void explain_heard(Explain *x) {
         }
         explain_cause_say(x->causes, c, "Its machine is left to its cloud. %s", heard_comes_to(i->notice));
         explain_cause_set_command(x->causes, c, "vesperctl undrain %s", x->f->node_name);
-        explain_cause_advise(x->causes, c, "That opens the node. This notice is then ignored; a later one is acted upon.");
+        explain_cause_advise(x->causes, c, "That opens the node. What is due now is then ignored; a later notice is acted upon.");
+        explain_pods_that_return(&pods, x->causes);
 }
 
 /* Nothing is done for it yet. */
@@ -471,16 +487,6 @@ static void explain_deadline(Explain *x) {
 }
 
 /* -- the order ------------------------------------------------------------------------------------------ */
-
-/* Of no pool, and the coordinator drains it all the same. */
-static bool is_drained_for_queue(const Explain *x) {
-        return x->heard && !interruption_has_drained(x->heard);
-}
-
-static ExplainPods pods_of(const Explain *x) {
-        return (ExplainPods){ .facts = x->f, .node = x->node, .claim = x->claim, .rules = &x->rules,
-                              .is_draining = explain_has_phase(x, "Draining") || explain_has_phase(x, "LoadBalancers") || is_drained_for_queue(x) };
-}
 
 static void explain_drain(Explain *x) {
         ExplainPods pods = pods_of(x);

@@ -162,14 +162,14 @@ static void held_done(Held *h) {
 
 static Held held_of(NodeDrain *d) {
         size_t n;
-        const DrainBlocker *b = node_drain_blockers(d, &n);
+        const DrainBlocker *b = node_drain_blockers_and_returns(d, &n);
         Held h = {};
 
         for (size_t i = 0; i < n && h.n < INTERRUPTION_BLOCKERS_MAX; i++) {
                 _cleanup_free_ char *pod = NULL;
                 int r;
 
-                if (!pod_wait_remedy(b[i].wait))
+                if (!pod_wait_remedy(b[i].wait) && b[i].wait != POD_WAIT_COMES_BACK)
                         continue;
                 pod = strf("%s/%s", b[i].ns, b[i].name);
                 r = pod ? interruption_blocker_fill(h.list + h.n, pod, pod_wait_to_string(b[i].wait), b[i].detail) : -ENOMEM;
@@ -384,6 +384,7 @@ static void write_progress(Heard *x, const KubeNode *n, const Notice *notice) {
 }
 
 static void step_drain(Heard *x, const KubeNode *n, const Notice *notice) {
+        _cleanup_(held_done) Held held = {};
         const DrainBlocker *blockers;
         size_t n_left;
 
@@ -402,7 +403,8 @@ static void step_drain(Heard *x, const KubeNode *n, const Notice *notice) {
         case NODE_DRAIN_DRAINED:
                 if (x->drained_usec == 0)
                         x->drained_usec = loop_wall(x->owner->env->loop);
-                write_heard(x, n, notice, HEARD_STEP_DRAINED, INTERRUPTION_DRAINED, HEARD_CORDON_KEEP, 0, NULL);
+                held = held_of(x->drain); /* who came back too often */
+                write_heard(x, n, notice, HEARD_STEP_DRAINED, INTERRUPTION_DRAINED, HEARD_CORDON_KEEP, 0, &held);
                 break;
         case NODE_DRAIN_EXPIRED:
                 heard_voice_left(&x->voice, blockers, n_left);

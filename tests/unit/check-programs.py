@@ -569,19 +569,19 @@ class Cluster(unittest.TestCase):
     def test_ctl_and_what_the_queue_told(self):
         """A node of no NodePool that the coordinator drains for its queue: undrain opens it, release --all has all marks taken off."""
         def tell(notice):
-            text = json.dumps({"id": notice, "kind": "scale-in", "source": "sqs", "action": "terminate", "phase": "Planned"})
-            self.api("/api/v1/nodes/n1", "PATCH", {"metadata": {"annotations": {"vesper.sh/heard": text}}})
+            text = json.dumps({"notices": [{"id": notice, "kind": "scale-in", "source": "sqs", "action": "terminate"}]})
+            self.api("/api/v1/nodes/n1", "PATCH", {"metadata": {"annotations": {"vesper.sh/announced": text}}})
             wait_for("n1 to be cordoned", lambda: self.node()["spec"].get("unschedulable"))
 
         with self.playing("coordinator", self.coordinator("--set", "Queue.Unmanaged=drain"), "The view of the cluster is complete"):
             tell("e1")
             code, out, err = self.ctl("undrain", "n1")
             self.assertEqual((code, out), (0, "Node n1 is schedulable again.\n"), err)
-            wait_for("its drain to stop", lambda: '"Released"' in self.annotation("/api/v1/nodes/n1", "heard"))
+            wait_for("its drain to stop", lambda: '"Overruled"' in self.annotation("/api/v1/nodes/n1", "announced"))
             tell("e2")
             code, out, err = self.ctl("release", "--all", "--yes")
             self.assertEqual(code, 0, err)
-            self.assertIn("Node n1 is drained for what the interruption queue announced", out)
+            self.assertIn("The interruption queue announced something for Node n1", out)
             self.assert_nothing_is_left()
             self.assertNotIn("unschedulable", self.node()["spec"])
             self.assertEqual([k for k in self.node()["metadata"]["annotations"] if k.startswith("vesper.sh/")], ["vesper.sh/unmanaged"])

@@ -293,7 +293,7 @@ static const Row causes_table[] = {
         { "an agent of an earlier boot", { N(INTERRUPTED("Draining", "b2")) }, "(NotSelected)", "Node w", "" },
         { "drained for the queue", { N(HEARD("Draining")) }, "QueueDrains", "Node w",
           "The coordinator drains it for its interruption queue ([Queue] Unmanaged=drain), phase Draining: a notice of kind spot (terminate) announces the end",
-          "vesperctl undrain w", "This notice is then ignored; a later one is acted upon", .since_ago_sec = 30 },
+          "vesperctl undrain w", "What is due now is then ignored; a later notice is acted upon", .since_ago_sec = 30 },
         { "drained for the queue, as the coordinator says", { N(HEARD_OF("Draining", "1", "2027-01-15T08:01:30Z", ",\\'blockedBy\\':[{\\'pod\\':\\'web/a\\',\\'reason\\':\\'Protected\\',\\'detail\\':\\'k\\'}]")) },
           "QueueDrains", "Node w",
           "announces the end of the machine. 1 pod is left, and it waits for web/a (Protected k). The machine may be gone from 2027-01-15T08:01:30Z on; pods whose grace ends later are "
@@ -302,6 +302,9 @@ static const Row causes_table[] = {
           "vesperctl undrain w", .since_ago_sec = 30, .is_whole_end = true },
         { "drained for the queue, of one pod", { N(HEARD_OF("Draining", "1", "2027-01-15T08:01:30Z", "")) }, "QueueDrains", "Node w",
           "announces the end of the machine. 1 pod is left. The machine", "vesperctl undrain w", .since_ago_sec = 30 },
+        { "drained for the queue, and a pod of it comes back", { N(HEARD_OF("Draining", "0", "2027-01-15T08:01:30Z", ",\\'blockedBy\\':[{\\'pod\\':\\'web/web-1\\',\\'reason\\':\\'PodComesBack\\'}]")), P(POD("web-1", "", "")),
+            { &kube_pdb_kind, PDB("web", "1", "0", "3", "3", "4") } },
+          "QueueDrains, (PodComesBack)", "Node w", "announces the end of the machine. 0 pods are left.", "vesperctl undrain w", .since_ago_sec = 30 },
         { "drained for the queue, held by a PDB", { N(HEARD("Draining")), P(POD("web-1", "", "")), { &kube_pdb_kind, PDB("web", "1", "0", "3", "3", "4") } },
           "BlockedByPDB, (QueueDrains)", "PodDisruptionBudget web/web", "", "kubectl patch" },
         { "drained for the queue, whom an opted-out pod does not hold",

@@ -131,7 +131,7 @@ TEST_CASE(test_drained) {
         assert_non_null(annotation(&r, ANNOTATION_CORDONED_BY_COORDINATOR));
         assert_string_equal(fj_string(rig_node(r.rig, NODE), "metadata", "labels", LABEL_EXCLUDE_FROM_LB, NULL), "vesper");
         assert_null(annotation(&r, ANNOTATION_INTERRUPTION));
-        assert_true(rig_event_says(r.rig, NODE, "InterruptionAnnounced", "cordoned and drained"));
+        assert_true(rig_event_says(r.rig, NODE, "InterruptionAnnounced", "cordons and drains the node by then"));
         announced = heard_announced_text(&(Notice){ .kind = NOTICE_SPOT, .action = (char *) "terminate", .announced_usec = heard_until(&r) });
         assert_non_null(strstr(announced, "(spot, terminate) by 2"));
         said = strf("being drained: the interruption queue announced %s. vesper does not end that machine. 'vesperctl undrain " NODE "' stops the drain", announced);
