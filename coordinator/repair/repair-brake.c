@@ -145,11 +145,32 @@ static usec_t forget_calm_domains(RepairBrake *b, usec_t now_usec) {
 
 /* -- repairs -------------------------------------------------------------------------------------------- */
 
-int repair_brake_begin(RepairBrake *b, const char *node_uid, const char *boot_id, const RepairDomains *d, usec_t now_usec) {
-        Repair *r;
+/* Its place is free. */
+static void repair_drop(RepairBrake *b, Repair *r) {
+        hashmap_remove(b->repairs, r->uid);
+        for (RepairDomainKind kind = 0; kind < _REPAIR_DOMAIN_MAX; kind++)
+                if (r->domains[kind])
+                        r->domains[kind]->n_under_way--;
+        repair_free(r);
+        if (hashmap_size(b->repairs) > 0)
+                return;
+        for (Newcomer *n; (n = hashmap_first(b->newcomers, NULL));) {
+                hashmap_remove(b->newcomers, n->uid);
+                newcomer_free(n);
+        }
+}
 
-        if (hashmap_contains(b->repairs, node_uid))
+bool repair_brake_has(const RepairBrake *b, const char *node_uid) {
+        return hashmap_contains(b->repairs, node_uid);
+}
+
+int repair_brake_begin(RepairBrake *b, const char *node_uid, const char *boot_id, const RepairDomains *d, usec_t now_usec) {
+        Repair *r = hashmap_get(b->repairs, node_uid);
+
+        if (r && streq_ptr(r->boot_id, boot_id))
                 return -EEXIST;
+        if (r)
+                repair_drop(b, r);
         r = new0(Repair, 1);
         if (!r)
                 return -ENOMEM;
@@ -175,21 +196,6 @@ int repair_brake_begin(RepairBrake *b, const char *node_uid, const char *boot_id
                         r->domains[kind]->moved_usec = now_usec;
                 }
         return 0;
-}
-
-/* Its place is free. */
-static void repair_drop(RepairBrake *b, Repair *r) {
-        hashmap_remove(b->repairs, r->uid);
-        for (RepairDomainKind kind = 0; kind < _REPAIR_DOMAIN_MAX; kind++)
-                if (r->domains[kind])
-                        r->domains[kind]->n_under_way--;
-        repair_free(r);
-        if (hashmap_size(b->repairs) > 0)
-                return;
-        for (Newcomer *n; (n = hashmap_first(b->newcomers, NULL));) {
-                hashmap_remove(b->newcomers, n->uid);
-                newcomer_free(n);
-        }
 }
 
 static void repair_end(RepairBrake *b, Repair *r, bool proved, usec_t now_usec, repair_ended_t ended, void *userdata) {

@@ -54,8 +54,10 @@ DEFINE_FREEP(RepairBrake, repair_brake_free);
 
 /* May one more begin? False: *ret says which domain is full. */
 bool repair_brake_admits(const RepairBrake *b, const RepairDomains *d, RepairLimit *ret);
-/* It begins. boot_id: that it is to end; NULL: the node is replaced. -EEXIST: it has begun already; -ENOMEM: it must not
- * begin. */
+/* Returns true if a repair of this node is under way: it has its place. */
+bool repair_brake_has(const RepairBrake *b, const char *node_uid);
+/* Starts a repair. boot_id: the boot that a reboot must end; NULL: replace the node. -EEXIST: this very repair is under way, and
+ * goes on; another repair of the node gives its place to this one. -ENOMEM: the repair must not start. */
 int repair_brake_begin(RepairBrake *b, const char *node_uid, const char *boot_id, const RepairDomains *d, usec_t now_usec);
 /* It did not begin after all. */
 void repair_brake_cancel(RepairBrake *b, const char *node_uid);

@@ -45,9 +45,8 @@ typedef struct Case {
         usec_t due_usec; /* loop_now(); USEC_INFINITY: no rule asks for anything now */
         usec_t sent_until_usec; /* loop_now(): its deletion is on its way, or done; 0: it is not */
         char *boot_id;   /* that is to end by a reboot under way; NULL: none is */
-        bool is_begun;   /* it has its place under the brake: the API server may have taken the deletion */
         bool waits;      /* due, and held */
-        RepairAction refused; /* the API server refused this action's write last: its begin was counted and reported; REPAIR_ACTION_NONE: none */
+        bool refused;    /* the API server refused its deletion last: its begin was counted and reported */
         usec_t announce_usec;  /* loop_now(): when its replacement is to be announced; USEC_INFINITY: not, or it was */
         usec_t announced_usec; /* loop_now(): when it was; 0: not yet */
         struct Repairs *owner;
@@ -194,7 +193,6 @@ static int case_new(Repairs *r, const KubeNode *n, usec_t born_usec, Case **ret)
                 return -ENOMEM;
         c->owner = r;
         c->due_usec = c->announce_usec = USEC_INFINITY;
-        c->refused = REPAIR_ACTION_NONE;
         k = free_and_strdup(&c->node, n->object.meta.name);
         if (k >= 0)
                 k = repair_sight_new(n->object.meta.uid, born_usec, &c->sight);
@@ -208,12 +206,13 @@ static int case_new(Repairs *r, const KubeNode *n, usec_t born_usec, Case **ret)
         return 0;
 }
 
-/* n: the node as it is now; NULL: it is gone, or another. */
+/* n: the node as it is now, of which no rule asks anything; NULL: it is gone, another, or of no pool. */
 static void case_drop(Repairs *r, Case *c, const KubeNode *n) {
         bool waited = c->waits;
 
-        /* It has come round by itself, or a person changed the rules: nothing is to be proved. */
-        if (c->boot_id && n && boot_id_equal(c->boot_id, n->boot_id))
+        /* It has come round by itself, or a person changed the rules: nothing is to be proved. Since a deletion was sent that the API
+         * server has not done, the node has changed. */
+        if (n && (!c->boot_id || boot_id_equal(c->boot_id, n->boot_id)))
                 repair_brake_cancel(r->brake, repair_sight_uid(c->sight));
 
         hashmap_remove(r->cases, c->node);
@@ -222,22 +221,36 @@ static void case_drop(Repairs *r, Case *c, const KubeNode *n) {
                 mark_repairs(r, now_of(r));
 }
 
-/* The boot id that is to end; NULL: takes it off. False: it could not be sent. */
-static bool write_mark(Repairs *r, const KubeNode *n, const char *boot_id, object_written_t written) {
+static void mark_node(Repairs *r, const char *name) {
+        _cleanup_free_ char *key = strf("node/%s", name);
+
+        if (!key || work_queue_add(r->queue, key) < 0)
+                work_queue_note_lost(r->queue);
+}
+
+static const char *reboot_asked_of(const KubeNode *n) {
+        return object_meta_annotation(&n->object.meta, ANNOTATION_REBOOT_FOR_REPAIR);
+}
+
+/* boot_id NULL: takes the annotation off. False: the write could not be sent. */
+static bool write_request(Repairs *r, const KubeNode *n, const char *boot_id) {
         _cleanup_free_ char *key = strf("node/%s", n->object.meta.name), *body = NULL;
-        ObjectWrite w = { .what = "ask for the reboot of",
+        ObjectWrite w = { .what = "write the request for a reboot on",
                           .target = { .kind = &kube_node_kind, .name = n->object.meta.name },
                           .state = n->object.meta.resource_version,
-                          .reconcile_key = key,
-                          .written = written,
-                          .userdata = r };
-        int k = termination_annotation_patch(&n->object, ANNOTATION_REBOOT_FOR_REPAIR, boot_id, &body);
+                          .reconcile_key = key };
 
-        if (!key || k < 0) {
+        if (!key || termination_annotation_patch(&n->object, ANNOTATION_REBOOT_FOR_REPAIR, boot_id, &body) < 0) {
                 work_queue_note_lost(r->queue);
                 return false;
         }
-        return k == 0 || object_writes_patch(r->context->writes, &w, KUBE_PATCH_MERGE, body) > 0;
+        return body && object_writes_patch(r->context->writes, &w, KUBE_PATCH_MERGE, body) > 0;
+}
+
+/* Writes the request until it stands on the Node. Its agent has five minutes from then on. */
+static void ask_agent(Repairs *r, Case *c, const KubeNode *n) {
+        if (boot_id_equal(c->boot_id, n->boot_id) && !reboot_asked_of(n) && write_request(r, n, c->boot_id))
+                c->sent_until_usec = usec_add(now_of(r), REPAIR_TAKEN_UP_USEC);
 }
 
 /* was_there: before us. */
@@ -265,6 +278,8 @@ static void see_node(Repairs *r, const KubeNode *n, bool was_there) {
                 case_drop(r, c, n);
                 return;
         }
+        if (c->boot_id)
+                ask_agent(r, c, n);
         if (k != REPAIR_SIGHT_DUE)
                 c->announced_usec = 0;
         c->due_usec = k == REPAIR_SIGHT_DUE ? v.due_usec : USEC_INFINITY;
@@ -275,15 +290,15 @@ static void see_node(Repairs *r, const KubeNode *n, bool was_there) {
                 mark_repairs(r, c->due_usec == USEC_INFINITY ? now_of(r) : MIN(c->due_usec, c->announce_usec));
 }
 
-/* Of a reboot that is over, or of an earlier leader's. */
-static void tidy_mark(Repairs *r, const KubeNode *n) {
-        const char *mark = object_meta_annotation(&n->object.meta, ANNOTATION_REBOOT_FOR_REPAIR);
+/* Takes the request off of a reboot that is over, or of an earlier leader. */
+static void tidy_request(Repairs *r, const KubeNode *n) {
+        const char *asked = reboot_asked_of(n);
         const Case *c = hashmap_get(r->cases, n->object.meta.name);
 
-        if (!mark || !object_meta_has_finalizer(&n->object.meta, FINALIZER_TERMINATION) ||
-            (c && boot_id_equal(c->boot_id, mark) && boot_id_equal(n->boot_id, mark)))
+        if (!asked || !object_meta_has_finalizer(&n->object.meta, FINALIZER_TERMINATION) ||
+            (c && boot_id_equal(c->boot_id, asked) && boot_id_equal(n->boot_id, asked)))
                 return;
-        (void) write_mark(r, n, NULL, NULL);
+        (void) write_request(r, n, NULL);
 }
 
 void repairs_see_node(Repairs *r, const char *name, const KubeNode *n) {
@@ -291,7 +306,7 @@ void repairs_see_node(Repairs *r, const char *name, const KubeNode *n) {
 
         if (n && n->object.meta.deletion_usec == 0) {
                 see_node(r, n, false);
-                tidy_mark(r, n);
+                tidy_request(r, n);
         } else if (c)
                 case_drop(r, c, NULL);
 }
@@ -371,7 +386,7 @@ static bool is_left_alone(const Repairs *r, const KubeNode *n, const KubeNodeCla
                holds_reboot_slot(r, n);
 }
 
-/* The Node was deleted, or annotated. */
+/* The Node was deleted. */
 static void on_written(const char *name, const ApiError *error, void *userdata) {
         Repairs *r = userdata;
         Case *c = hashmap_get(r->cases, name);
@@ -382,9 +397,7 @@ static void on_written(const char *name, const ApiError *error, void *userdata) 
                 c->sent_until_usec = 0;
                 /* Without an answer the API server may have done it. */
                 if (error->http >= 400 && error->http < 500) {
-                        c->is_begun = false;
-                        c->refused = c->boot_id ? REPAIR_ACTION_REBOOT : REPAIR_ACTION_REPLACE;
-                        c->boot_id = mfree(c->boot_id);
+                        c->refused = true;
                         repair_brake_cancel(r->brake, repair_sight_uid(c->sight));
                 }
         }
@@ -416,14 +429,7 @@ static void tell_repair(Repairs *r, const KubeNode *n, const KubeNodePool *pool,
                   strempty(message));
 }
 
-/* Counts and reports the begin of a repair, but not again after each write that the API server has refused. */
-static void note_begun(Repairs *r, Case *c, const KubeNode *n, const KubeNodePool *pool, const RepairVerdict *v) {
-        bool was_refused = c->refused == v->rule->action;
-
-        c->is_begun = true;
-        c->refused = REPAIR_ACTION_NONE;
-        if (was_refused)
-                return;
+static void note_begun(Repairs *r, const KubeNode *n, const KubeNodePool *pool, const RepairVerdict *v) {
         metrics_add(r->context->metrics, METRIC_REPAIRS, REPAIR_BEGUN, 1);
         tell_repair(r, n, pool, v);
 }
@@ -439,8 +445,8 @@ static void repair_node(Repairs *r, Case *c, const KubeNode *n, const KubeNodePo
 
         int k;
 
-        /* It may have its place still, of a deletion that was not answered before the node was Ready for a while. */
-        k = c->is_begun ? -EEXIST : repair_brake_begin(r->brake, n->object.meta.uid, NULL, d, now_of(r));
+        /* A deletion that was not answered is sent again in its place. */
+        k = repair_brake_begin(r->brake, n->object.meta.uid, NULL, d, now_of(r));
         if (!key || (k < 0 && k != -EEXIST)) {
                 work_queue_note_lost(r->queue);
                 return;
@@ -451,25 +457,33 @@ static void repair_node(Repairs *r, Case *c, const KubeNode *n, const KubeNodePo
                 return;
         }
         c->sent_until_usec = usec_add(now_of(r), SENT_USEC);
-        if (!c->is_begun)
-                note_begun(r, c, n, pool, v);
+        if (k >= 0 && !c->refused)
+                note_begun(r, n, pool, v);
+        c->refused = false;
 }
 
 /* Its agent takes it from there. */
 static void reboot_node(Repairs *r, Case *c, const KubeNode *n, const KubeNodePool *pool, const RepairDomains *d, const RepairVerdict *v) {
+        int k;
+
         if (!n->boot_id) { /* nobody could tell that it has booted */
                 repair_sight_note_rebooted(c->sight);
                 return;
         }
-        if (free_and_strdup(&c->boot_id, n->boot_id) < 0 ||
-            repair_brake_begin(r->brake, n->object.meta.uid, n->boot_id, d, now_of(r)) < 0 ||
-            !write_mark(r, n, n->boot_id, on_written)) {
-                repair_brake_cancel(r->brake, n->object.meta.uid);
+        if (reboot_asked_of(n)) /* an earlier request is being taken off */
+                return;
+        k = free_and_strdup(&c->boot_id, n->boot_id);
+        if (k >= 0)
+                k = repair_brake_begin(r->brake, n->object.meta.uid, n->boot_id, d, now_of(r));
+        if (k < 0 && k != -EEXIST) {
                 c->boot_id = mfree(c->boot_id);
+                work_queue_note_lost(r->queue);
                 return;
         }
         c->sent_until_usec = usec_add(now_of(r), REPAIR_TAKEN_UP_USEC);
-        note_begun(r, c, n, pool, v);
+        if (k >= 0)
+                note_begun(r, n, pool, v);
+        mark_node(r, c->node);
 }
 
 static void on_ended(const char *node_uid, bool proved, void *userdata);
@@ -490,6 +504,10 @@ static void follow_reboot(Repairs *r, Case *c, const KubeNode *n) {
         c->sent_until_usec = usec_add(now_of(r), AGAIN_USEC);
         if (!boot_id_equal(c->boot_id, n->boot_id) || asks_to_reboot(r, n))
                 return;
+        if (!reboot_asked_of(n)) { /* the request is not written yet */
+                mark_node(r, c->node);
+                return;
+        }
         event_record(r->context->recorder, &o, EVENT_WARNING, "NodeRepair",
                      "It was to be rebooted, and its agent has not asked for a slot within five minutes: it is away, or set to RepairReboots=no. "
                      "It is not asked again; a rule of the NodePool with action Replace would decide next");
@@ -590,7 +608,7 @@ static void announce(Repairs *r, Case *c, const KubeNode *n, const KubeNodePool 
 
 /* Returns true if it may begin as far as people are concerned: they were told, and have had the time to say no. */
 static bool is_announced(Repairs *r, Case *c, const KubeNode *n, const KubeNodePool *pool, const RepairVerdict *v) {
-        if (c->is_begun)
+        if (repair_brake_has(r->brake, repair_sight_uid(c->sight)))
                 return true;
         if (c->announced_usec == 0)
                 announce(r, c, n, pool, v);
@@ -657,7 +675,7 @@ static void reconcile_case(Repairs *r, Case *c, const char *trouble) {
                 hold_for_people(r, c, pool);
         else if (trouble)
                 hold_case(r, c, pool, "ViewNotHealthy", strf("Node %s waits to be repaired: %s", c->node, trouble));
-        else if (!c->is_begun && !repair_brake_admits(r->brake, &d, &limit))
+        else if (!repair_brake_has(r->brake, n->object.meta.uid) && !repair_brake_admits(r->brake, &d, &limit))
                 hold_case(r, c, pool, "SlowStart", full_domain_message(c->node, &d, &limit));
         else if (v.rule->action == REPAIR_ACTION_REBOOT)
                 reboot_node(r, c, n, pool, &d, &v); /* the budgets are asked for its slot */
@@ -680,15 +698,11 @@ static void on_ended(const char *node_uid, bool proved, void *userdata) {
                             node_uid);
         HASHMAP_FOREACH (c, r->cases)
                 if (c->boot_id && streq(repair_sight_uid(c->sight), node_uid)) {
-                        _cleanup_free_ char *key = strf("node/%s", c->node);
-
                         /* A node that shows nothing any more is no case. */
                         repair_sight_note_rebooted(c->sight);
                         c->boot_id = mfree(c->boot_id);
-                        c->is_begun = false;
                         c->sent_until_usec = 0;
-                        if (!key || work_queue_add(r->queue, key) < 0)
-                                work_queue_note_lost(r->queue);
+                        mark_node(r, c->node);
                 }
 }
 

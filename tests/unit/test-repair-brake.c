@@ -199,6 +199,25 @@ TEST_CASE(test_cancelled) {
         assert_int_equal(b->n_failed + b->n_proved, 0);
 }
 
+/* A repair of another kind takes the place of the first. */
+TEST_CASE(test_begun_again) {
+        const RepairDomains *d = DOMAINS("p", "z", "Ready");
+        Bench *b = *state;
+
+        assert_int_equal(begin_all(b, d), 1);
+        assert_int_equal(repair_brake_begin(b->brake, "n0", NULL, d, b->now), -EEXIST);
+        assert_int_equal(step(b, 20 * M), REPAIR_FAILED_USEC - 20 * M);
+        assert_int_equal(repair_brake_begin(b->brake, "n0", "b0", DOMAINS("p", "z", "Disk"), b->now), 0);
+        assert_int_equal(repair_brake_begin(b->brake, "n0", "b0", d, b->now), -EEXIST);
+        assert_int_equal(repair_brake_n_under_way(b->brake), 1);
+        assert_int_equal(begin_all(b, DOMAINS("q", NULL, "Ready")), 1);
+        assert_int_equal(begin_all(b, DOMAINS("q", NULL, "Disk")), 0);
+        print_message("  a successor does not prove it\n");
+        succeed(b, "p", 1);
+        (void) step(b, REPAIR_PROOF_USEC);
+        assert_int_equal(b->n_proved, 0);
+}
+
 TEST_CASE(test_calm) {
         const RepairDomains *d = DOMAINS("p", "z", "Ready");
         Bench *b = *state;
@@ -220,6 +239,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 TEST(test_slow_start), TEST(test_one_by_one), TEST(test_failure_takes_it_back), TEST(test_smallest_domain),
                 TEST(test_who_proves), TEST(test_cancelled),  TEST(test_calm),
+                TEST(test_begun_again),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -515,6 +515,75 @@ TEST_CASE(test_reboot_not_needed) {
         assert_true(metrics_say(r, "vesper_coordinator_repairs_under_way 0\n"));
 }
 
+static void fail_patches(const FakeRequest *request, FakeApiFault *ret_fault, void *userdata) {
+        if (request->verb == FAKE_PATCH && request->resource &&
+            (request->resource->id == FAKE_NODES || request->resource->id == FAKE_NODECLAIMS))
+                ret_fault->status = 503;
+}
+
+/* The API server does not answer: the request is written later, and its agent has five minutes from then on. */
+TEST_CASE(test_reboot_no_answer) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(1);
+
+        set_rules(r, REBOOT_RULES);
+        set_boot(r, "n0", "b0");
+        set_deadlock(r, "n0", "True");
+        run(r, 30 * USEC_PER_SEC);
+        fake_api_set_fault(r->api, fail_patches, NULL);
+        run(r, 4 * M);
+        assert_null(mark_of(r, "n0"));
+        assert_int_equal(n_repaired(r, 1), 0);
+        fake_api_set_fault(r->api, NULL, NULL);
+        run(r, M);
+        assert_string_equal(mark_of(r, "n0"), "b0");
+        assert_true(metrics_say(r, "vesper_coordinator_repairs_total{outcome=\"begun\"} 1\n"));
+        run(r, 3 * M);
+        assert_true(metrics_say(r, "vesper_coordinator_repairs_total{outcome=\"failed\"} 0\n"));
+}
+
+/* A deletion that was not answered has its place; the rules are changed, and a reboot takes that, and no second one. */
+TEST_CASE(test_reboot_in_place_of_deletion) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(2);
+
+        set_boot(r, "n0", "b0");
+        set_boot(r, "n1", "b0");
+        set_rules(r, "[{'condition':'KernelDeadlock','status':'True','after':'1m','action':'Replace'}]");
+        fake_api_set_fault(r->api, refuse_deletes, NULL);
+        set_deadlock(r, "n0", "True");
+        run(r, USEC_PER_SEC);
+        set_deadlock(r, "n1", "True");
+        run(r, 2 * M);
+        assert_true(metrics_say(r, "vesper_coordinator_repairs_total{outcome=\"begun\"} 1\n"));
+        assert_true(metrics_say(r, "vesper_coordinator_repairs_under_way 1\n"));
+        set_rules(r, "[{'condition':'KernelDeadlock','status':'True','after':'1m','action':'Reboot'}]");
+        fake_api_set_fault(r->api, NULL, NULL);
+        run(r, 3 * M);
+        assert_string_equal(mark_of(r, "n0"), "b0");
+        assert_null(mark_of(r, "n1"));
+        assert_true(metrics_say(r, "vesper_coordinator_repairs_under_way 1\n"));
+        assert_int_equal(n_repaired(r, 2), 0);
+        set_boot(r, "n0", "b1");
+        set_deadlock(r, "n0", "False");
+        run(r, 6 * M);
+        assert_true(metrics_say(r, "vesper_coordinator_repairs_total{outcome=\"proved\"} 1\n"));
+        assert_string_equal(mark_of(r, "n1"), "b0");
+}
+
+/* A deletion that nobody answers has failed after half an hour: what is sent later is another repair, which needs a place. */
+TEST_CASE(test_deletion_has_failed) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(1);
+
+        run(r, M);
+        fake_api_set_fault(r->api, refuse_deletes, NULL);
+        silence(r, 0, 1);
+        run(r, SEEN + 17 * M);
+        assert_true(metrics_say(r, "vesper_coordinator_repairs_under_way 1\n"));
+        run(r, 31 * M);
+        assert_true(metrics_say(r, "vesper_coordinator_repairs_total{outcome=\"failed\"} 1\n"));
+        assert_true(metrics_say(r, "vesper_coordinator_repairs_total{outcome=\"begun\"} 2\n"));
+        assert_true(metrics_say(r, "vesper_coordinator_repairs_under_way 1\n"));
+}
+
 /* Never Ready: it counts from its creation where it was there before us, and else from when it came. */
 TEST_CASE(test_never_ready) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(1);
@@ -566,6 +635,9 @@ int main(void) {
                 cmocka_unit_test(test_reboot_conflict),
                 cmocka_unit_test(test_reboot_in_vain),
                 cmocka_unit_test(test_reboot_not_needed),
+                cmocka_unit_test(test_reboot_no_answer),
+                cmocka_unit_test(test_reboot_in_place_of_deletion),
+                cmocka_unit_test(test_deletion_has_failed),
                 cmocka_unit_test(test_never_ready),
                 cmocka_unit_test(test_new_leader),
         };
