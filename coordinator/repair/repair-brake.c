@@ -25,6 +25,7 @@ typedef struct Repair {
         char *uid, *pool;
         char *boot_id;     /* that is to end; NULL: the node is replaced */
         usec_t ready_usec; /* since when it is Ready with another one; USEC_INFINITY: it is not */
+        usec_t well_usec;  /* ... and no rule asks for its repair; USEC_INFINITY: one does, or the node is not Ready */
         Domain *domains[_REPAIR_DOMAIN_MAX]; /* NULL: none of that kind */
         usec_t begun_usec;
 } Repair;
@@ -175,7 +176,7 @@ int repair_brake_begin(RepairBrake *b, const char *node_uid, const char *boot_id
         if (!r)
                 return -ENOMEM;
         r->begun_usec = now_usec;
-        r->ready_usec = USEC_INFINITY;
+        r->ready_usec = r->well_usec = USEC_INFINITY;
         for (RepairDomainKind kind = 0; kind < _REPAIR_DOMAIN_MAX; kind++) {
                 if (!d->names[kind])
                         continue;
@@ -244,7 +245,7 @@ int repair_brake_see_node(RepairBrake *b, const char *node_uid, bool came, const
         return streq_ptr(n->pool, pool) ? 0 : free_and_strdup(&n->pool, pool);
 }
 
-void repair_brake_see_rebooted(RepairBrake *b, const char *node_uid, const char *boot_id, bool ready, usec_t now_usec) {
+void repair_brake_see_rebooted(RepairBrake *b, const char *node_uid, const char *boot_id, bool ready, bool ails, usec_t now_usec) {
         Repair *r = hashmap_get(b->repairs, node_uid);
 
         if (!r || !r->boot_id)
@@ -253,6 +254,10 @@ void repair_brake_see_rebooted(RepairBrake *b, const char *node_uid, const char 
                 r->ready_usec = USEC_INFINITY;
         else if (r->ready_usec == USEC_INFINITY)
                 r->ready_usec = now_usec;
+        if (r->ready_usec == USEC_INFINITY || ails)
+                r->well_usec = USEC_INFINITY;
+        else if (r->well_usec == USEC_INFINITY)
+                r->well_usec = now_usec;
 }
 
 void repair_brake_forget_node(RepairBrake *b, const char *node_uid) {
@@ -307,8 +312,11 @@ usec_t repair_brake_step(RepairBrake *b, usec_t now_usec, repair_ended_t ended, 
 
         HASHMAP_FOREACH (r, b->repairs) {
                 usec_t failed = usec_add(r->begun_usec, REPAIR_FAILED_USEC);
-                usec_t proof = usec_add(r->ready_usec, REPAIR_PROOF_USEC);
+                usec_t proof = usec_add(r->well_usec, REPAIR_PROOF_USEC);
                 usec_t ends = MIN(failed, proof);
+
+                if (r->well_usec == USEC_INFINITY) /* a reboot in vain */
+                        ends = MIN(ends, usec_add(r->ready_usec, REPAIR_PROOF_USEC));
 
                 if (now_usec < ends)
                         next = MIN(next, ends);

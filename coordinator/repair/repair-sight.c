@@ -179,6 +179,13 @@ int repair_sight_look(RepairSight *s, const KubeNodePool *pool, const KubeNode *
         return first.rule ? REPAIR_SIGHT_DUE : s->n_matches > 0 ? REPAIR_SIGHT_REMEMBERS : REPAIR_SIGHT_CLEAR;
 }
 
+bool repair_sight_ails(const RepairSight *s, const KubeNodePool *pool) {
+        for (size_t i = 0; i < pool->n_repair; i++)
+                if (pool->repair[i].action != REPAIR_ACTION_NONE && find_match(s, pool->repair + i))
+                        return true;
+        return false;
+}
+
 void repair_sight_note_rebooted(RepairSight *s) {
         s->rebooted = true;
 }

@@ -42,6 +42,8 @@ typedef enum RepairSightAnswer { REPAIR_SIGHT_CLEAR, REPAIR_SIGHT_REMEMBERS, REP
 int repair_sight_look(RepairSight *s, const KubeNodePool *pool, const KubeNode *n, usec_t now_usec, RepairVerdict *ret);
 /* It has been rebooted for that, and what it shows since goes on: no other reboot follows. */
 void repair_sight_note_rebooted(RepairSight *s);
+/* Returns true if the node showed at the last look, or has not ceased to show since, what a rule with an action is about. */
+bool repair_sight_ails(const RepairSight *s, const KubeNodePool *pool);
 
 /* A person keeps it from repair: ANNOTATION_DO_NOT_REPAIR, Karpenter's, or a person who keeps it from vesper. */
 bool repair_is_vetoed(const KubeNode *n);

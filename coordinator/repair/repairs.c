@@ -150,6 +150,17 @@ static const KubeNodePool *pool_of_node(const Repairs *r, const KubeNode *n, con
         return pool && !pool->object.invalid && pool->object.meta.deletion_usec == 0 ? pool : NULL;
 }
 
+/* Notes the state of a node that was rebooted to be repaired. Without a case it shows nothing that a rule is about. */
+static void see_rebooted(Repairs *r, const KubeNode *n, const KubeNodePool *pool) {
+        Case *c = hashmap_get(r->cases, n->object.meta.name);
+        RepairVerdict v;
+
+        if (c && pool && streq(repair_sight_uid(c->sight), n->object.meta.uid) && repair_sight_look(c->sight, pool, n, now_of(r), &v) < 0)
+                work_queue_note_lost(r->queue);
+        repair_brake_see_rebooted(r->brake, n->object.meta.uid, n->boot_id, kube_node_is_ready(n) && n->object.meta.deletion_usec == 0,
+                                  c && pool && repair_sight_ails(c->sight, pool), now_of(r));
+}
+
 void repairs_on_node(Repairs *r, const KubeNode *old, const KubeNode *new) {
         bool same = old && new && streq(old->object.meta.uid, new->object.meta.uid);
         const KubeNodePool *pool;
@@ -162,9 +173,8 @@ void repairs_on_node(Repairs *r, const KubeNode *old, const KubeNode *new) {
                 repair_brake_forget_node(r->brake, old->object.meta.uid);
         if (!new)
                 return;
-        repair_brake_see_rebooted(r->brake, new->object.meta.uid, new->boot_id,
-                                  kube_node_is_ready(new) && new->object.meta.deletion_usec == 0, now_of(r));
         pool = pool_of_node(r, new, NULL);
+        see_rebooted(r, new, pool);
         if (repair_brake_see_node(r->brake, new->object.meta.uid, !same, pool ? pool->object.meta.name : NULL,
                                   kube_node_is_ready(new) && new->object.meta.deletion_usec == 0, now_of(r)) < 0)
                 work_queue_note_lost(r->queue);
@@ -499,19 +509,13 @@ static bool asks_to_reboot(const Repairs *r, const KubeNode *n) {
 
 /* A reboot is under way: until it is proved or has failed its agent has to have asked for it. */
 static void follow_reboot(Repairs *r, Case *c, const KubeNode *n) {
-        EventObject o = event_object(&n->object);
-
         c->sent_until_usec = usec_add(now_of(r), AGAIN_USEC);
         if (!boot_id_equal(c->boot_id, n->boot_id) || asks_to_reboot(r, n))
                 return;
-        if (!reboot_asked_of(n)) { /* the request is not written yet */
+        if (reboot_asked_of(n))
+                repair_brake_fail(r->brake, repair_sight_uid(c->sight), now_of(r), on_ended, r);
+        else /* the request is not written yet */
                 mark_node(r, c->node);
-                return;
-        }
-        event_record(r->context->recorder, &o, EVENT_WARNING, "NodeRepair",
-                     "It was to be rebooted, and its agent has not asked for a slot within five minutes: it is away, or set to RepairReboots=no. "
-                     "It is not asked again; a rule of the NodePool with action Replace would decide next");
-        repair_brake_fail(r->brake, repair_sight_uid(c->sight), now_of(r), on_ended, r);
 }
 
 static char *full_domain_message(const char *node, const RepairDomains *d, const RepairLimit *limit) {
@@ -683,6 +687,25 @@ static void reconcile_case(Repairs *r, Case *c, const char *trouble) {
                 repair_node(r, c, n, pool, &d, &v);
 }
 
+static const char *why_reboot_failed(const Repairs *r, const Case *c, const KubeNode *n) {
+        if (!boot_id_equal(c->boot_id, n->boot_id))
+                return "It was rebooted to be repaired, and is not well: it is not Ready, or shows what a rule of its NodePool is about";
+        if (asks_to_reboot(r, n))
+                return "It was to be rebooted, and was not within half an hour. Events of the Node say why, if it got no slot";
+        return "It was to be rebooted, and its agent has not asked for a slot within five minutes: it is away, or set to RepairReboots=no";
+}
+
+static void tell_reboot_failed(Repairs *r, const Case *c) {
+        const KubeNode *n = cluster_view_node(r->context->view, c->node);
+        EventObject o;
+
+        if (!n)
+                return;
+        o = event_object(&n->object);
+        event_record(r->context->recorder, &o, EVENT_WARNING, "NodeRepair",
+                     "%s. It is not asked again for what it shows; a rule of the NodePool with action Replace would decide next", why_reboot_failed(r, c, n));
+}
+
 static void on_ended(const char *node_uid, bool proved, void *userdata) {
         Repairs *r = userdata;
         Case *c;
@@ -690,14 +713,16 @@ static void on_ended(const char *node_uid, bool proved, void *userdata) {
         metrics_add(r->context->metrics, METRIC_REPAIRS, proved ? REPAIR_PROVED : REPAIR_FAILED, 1);
         if (proved)
                 log_info(r->context->env->log,
-                         "The repair of the node that had the uid %s is proved: its successor, or the node itself after its reboot, stays Ready", node_uid);
+                         "The repair of the node that had the uid %s is proved: its successor stays Ready, or the node itself is well after its reboot", node_uid);
         else
                 log_warning(r->context->env->log,
-                            "The repair of the node that had the uid %s has failed: neither a successor nor the node itself, rebooted, has become Ready in time. "
+                            "The repair of the node that had the uid %s has failed: no successor has become Ready in time, and the node itself is not well after a reboot. "
                             "In its NodePool and its zone one node is repaired at a time again",
                             node_uid);
         HASHMAP_FOREACH (c, r->cases)
                 if (c->boot_id && streq(repair_sight_uid(c->sight), node_uid)) {
+                        if (!proved)
+                                tell_reboot_failed(r, c);
                         /* A node that shows nothing any more is no case. */
                         repair_sight_note_rebooted(c->sight);
                         c->boot_id = mfree(c->boot_id);

@@ -494,7 +494,10 @@ TEST_CASE(test_reboot_in_vain) {
                 set_deadlock(r, "n0", "False");
                 run(r, M);
         }
+        assert_true(rig_event_says(r, "n0", "NodeRepair", "It was rebooted to be repaired, and is not well: "));
         assert_true(rig_event_says(r, "n0", "NodeRepair", "its agent has not asked for a slot within five minutes"));
+        assert_true(metrics_say(r, "vesper_coordinator_repairs_total{outcome=\"failed\"} 2\n"));
+        assert_true(metrics_say(r, "vesper_coordinator_repairs_total{outcome=\"proved\"} 0\n"));
         set_rules(r, REBOOT_RULES);
         run(r, 3 * M);
         assert_int_equal(n_repaired(r, 1), 1);
@@ -513,6 +516,31 @@ TEST_CASE(test_reboot_not_needed) {
         run(r, M);
         assert_null(mark_of(r, "n0"));
         assert_true(metrics_say(r, "vesper_coordinator_repairs_under_way 0\n"));
+}
+
+/* Another boot proves nothing while the node shows what it was rebooted for. */
+TEST_CASE(test_reboot_proved_by_what_the_node_shows) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(2);
+
+        set_rules(r, "[{'condition':'KernelDeadlock','status':'True','after':'1m','action':'Reboot'}]");
+        set_boot(r, "n0", "b0");
+        set_boot(r, "n1", "b0");
+        set_deadlock(r, "n0", "True");
+        run(r, 2 * M);
+        set_boot(r, "n0", "b1");
+        run(r, 4 * M);
+        set_deadlock(r, "n0", "False");
+        run(r, 4 * M);
+        assert_true(metrics_say(r, "vesper_coordinator_repairs_under_way 1\n"));
+        run(r, 2 * M);
+        assert_true(metrics_say(r, "vesper_coordinator_repairs_total{outcome=\"proved\"} 1\n"));
+        print_message("  in vain\n");
+        set_deadlock(r, "n1", "True");
+        run(r, 2 * M);
+        set_boot(r, "n1", "b1");
+        run(r, 6 * M);
+        assert_true(metrics_say(r, "vesper_coordinator_repairs_total{outcome=\"failed\"} 1\n"));
+        assert_true(metrics_say(r, "vesper_coordinator_repairs_total{outcome=\"proved\"} 1\n"));
 }
 
 static void fail_patches(const FakeRequest *request, FakeApiFault *ret_fault, void *userdata) {
@@ -635,6 +663,7 @@ int main(void) {
                 cmocka_unit_test(test_reboot_conflict),
                 cmocka_unit_test(test_reboot_in_vain),
                 cmocka_unit_test(test_reboot_not_needed),
+                cmocka_unit_test(test_reboot_proved_by_what_the_node_shows),
                 cmocka_unit_test(test_reboot_no_answer),
                 cmocka_unit_test(test_reboot_in_place_of_deletion),
                 cmocka_unit_test(test_deletion_has_failed),
