@@ -9,8 +9,8 @@
  * alternates between reasons moves lastTransitionTime all the time. A rule's time begins when the node first matches it, and
  * is over when the condition has another status; another reason does not end it. Of each condition the first rule that
  * matches counts. The time of a rule that says Reboot begins anew, once, when the node shows another boot.
- * A condition Ready that is absent is Unknown. A node that was rebooted in vain is judged as if no rule said
- * Reboot.
+ * A condition Ready that is absent is Unknown. A node that was rebooted for what it shows is judged as if no rule
+ * said Reboot (repair_sight_set_rebooted()).
  */
 
 #include "kube-kinds.h"
@@ -40,8 +40,8 @@ bool repair_rules_match(const KubeNodePool *pool, const KubeNode *n);
 typedef enum RepairSightAnswer { REPAIR_SIGHT_CLEAR, REPAIR_SIGHT_REMEMBERS, REPAIR_SIGHT_DUE } RepairSightAnswer;
 /* A RepairSightAnswer: CLEAR: nothing is remembered; REMEMBERS: something is, and no rule asks for anything; or -ENOMEM. */
 int repair_sight_look(RepairSight *s, const KubeNodePool *pool, const KubeNode *n, usec_t now_usec, RepairVerdict *ret);
-/* It has been rebooted for that, and what it shows since goes on: no other reboot follows. */
-void repair_sight_note_rebooted(RepairSight *s);
+/* Sets whether the node was rebooted for what it shows, or could not be: then no rule that says Reboot counts. */
+void repair_sight_set_rebooted(RepairSight *s, bool rebooted);
 /* Returns true if the node showed at the last look, or has not ceased to show since, what a rule with an action is about. */
 bool repair_sight_ails(const RepairSight *s, const KubeNodePool *pool);
 

@@ -38,15 +38,30 @@ const char *const repair_outcome_names[_REPAIR_OUTCOME_MAX + 1] = {
         [REPAIR_FAILED] = "failed",
 };
 
-/* A node that some rule of its pool matches. */
+/* The reboot that repairs a node:
+ *
+ *      NONE --a rule is due--> ASKED --it is well--> TAKEN_BACK --it holds no slot--> NONE
+ *       ^                       |  |
+ *       +--------proved---------+  +--failed--> FAILED --well for five minutes, or its case ends--> NONE
+ */
+typedef enum RepairReboot {
+        REPAIR_REBOOT_NONE,
+        REPAIR_REBOOT_ASKED,
+        REPAIR_REBOOT_TAKEN_BACK, /* the request goes; the place is kept until it is sure that the machine is not rebooted for that */
+        REPAIR_REBOOT_FAILED,     /* rules that say Reboot are passed over */
+} RepairReboot;
+
+/* A node that some rule of its pool matches, or that was rebooted not long ago. */
 typedef struct Case {
         char *node;
         RepairSight *sight;
         usec_t due_usec; /* loop_now(); USEC_INFINITY: no rule asks for anything now */
-        usec_t sent_until_usec; /* loop_now(): its deletion is on its way, or done; 0: it is not */
-        char *boot_id;   /* that is to end by a reboot under way; NULL: none is */
-        bool waits;      /* due, and held */
-        bool refused;    /* the API server refused its deletion last: its begin was counted and reported */
+        usec_t sent_until_usec; /* loop_now(): decided again then at the earliest, as a deletion or a request was sent; 0: at once */
+        RepairReboot reboot;
+        char *boot_id; /* that a reboot is to end; NULL in NONE and FAILED */
+        bool waits;    /* due, and held */
+        bool refused;  /* the API server refused its deletion last: its begin was counted and reported */
+        usec_t well_usec;      /* loop_now(): since when it is well, after a reboot; USEC_INFINITY: it is not, or was not rebooted */
         usec_t announce_usec;  /* loop_now(): when its replacement is to be announced; USEC_INFINITY: not, or it was */
         usec_t announced_usec; /* loop_now(): when it was; 0: not yet */
         struct Repairs *owner;
@@ -150,38 +165,6 @@ static const KubeNodePool *pool_of_node(const Repairs *r, const KubeNode *n, con
         return pool && !pool->object.invalid && pool->object.meta.deletion_usec == 0 ? pool : NULL;
 }
 
-/* Notes the state of a node that was rebooted to be repaired. Without a case it shows nothing that a rule is about. */
-static void see_rebooted(Repairs *r, const KubeNode *n, const KubeNodePool *pool) {
-        Case *c = hashmap_get(r->cases, n->object.meta.name);
-        RepairVerdict v;
-
-        if (c && pool && streq(repair_sight_uid(c->sight), n->object.meta.uid) && repair_sight_look(c->sight, pool, n, now_of(r), &v) < 0)
-                work_queue_note_lost(r->queue);
-        repair_brake_see_rebooted(r->brake, n->object.meta.uid, n->boot_id, kube_node_is_ready(n) && n->object.meta.deletion_usec == 0,
-                                  c && pool && repair_sight_ails(c->sight, pool), now_of(r));
-}
-
-void repairs_on_node(Repairs *r, const KubeNode *old, const KubeNode *new) {
-        bool same = old && new && streq(old->object.meta.uid, new->object.meta.uid);
-        const KubeNodePool *pool;
-
-        if (same && new->heartbeat_usec > old->heartbeat_usec)
-                on_heartbeat(r);
-        if (repair_brake_n_under_way(r->brake) == 0)
-                return;
-        if (old && !same)
-                repair_brake_forget_node(r->brake, old->object.meta.uid);
-        if (!new)
-                return;
-        pool = pool_of_node(r, new, NULL);
-        see_rebooted(r, new, pool);
-        if (repair_brake_see_node(r->brake, new->object.meta.uid, !same, pool ? pool->object.meta.name : NULL,
-                                  kube_node_is_ready(new) && new->object.meta.deletion_usec == 0, now_of(r)) < 0)
-                work_queue_note_lost(r->queue);
-        if (!same || kube_node_is_ready(old) != kube_node_is_ready(new))
-                mark_repairs(r, now_of(r));
-}
-
 /* -- cases ---------------------------------------------------------------------------------------------- */
 
 /* When it came, by the loop's clock, of a node that has never been Ready as far as its claim knows. lastTransitionTime does
@@ -202,7 +185,7 @@ static int case_new(Repairs *r, const KubeNode *n, usec_t born_usec, Case **ret)
         if (!c)
                 return -ENOMEM;
         c->owner = r;
-        c->due_usec = c->announce_usec = USEC_INFINITY;
+        c->due_usec = c->announce_usec = c->well_usec = USEC_INFINITY;
         k = free_and_strdup(&c->node, n->object.meta.name);
         if (k >= 0)
                 k = repair_sight_new(n->object.meta.uid, born_usec, &c->sight);
@@ -220,9 +203,8 @@ static int case_new(Repairs *r, const KubeNode *n, usec_t born_usec, Case **ret)
 static void case_drop(Repairs *r, Case *c, const KubeNode *n) {
         bool waited = c->waits;
 
-        /* It has come round by itself, or a person changed the rules: nothing is to be proved. Since a deletion was sent that the API
-         * server has not done, the node has changed. */
-        if (n && (!c->boot_id || boot_id_equal(c->boot_id, n->boot_id)))
+        /* Nobody follows its reboot any more; and the node has changed since a deletion was sent that the API server has not done. */
+        if (c->boot_id || n)
                 repair_brake_cancel(r->brake, repair_sight_uid(c->sight));
 
         hashmap_remove(r->cases, c->node);
@@ -231,36 +213,186 @@ static void case_drop(Repairs *r, Case *c, const KubeNode *n) {
                 mark_repairs(r, now_of(r));
 }
 
-static void mark_node(Repairs *r, const char *name) {
+static void mark_node(Repairs *r, const char *name, usec_t at_usec) {
         _cleanup_free_ char *key = strf("node/%s", name);
 
-        if (!key || work_queue_add(r->queue, key) < 0)
+        if (!key || work_queue_add_at(r->queue, key, at_usec) < 0)
                 work_queue_note_lost(r->queue);
 }
+
+static bool holds_reboot_slot(const Repairs *r, const KubeNode *n) {
+        RebootCase c = {};
+        bool holds = reboot_case_read(n, loop_wall(r->context->env->loop), r->context->config->reboot_slot_usec, &c) < 0 ||
+                     c.request_state == REBOOT_REQUEST_HOLDS_SLOT;
+
+        reboot_case_done(&c);
+        return holds;
+}
+
+static bool is_left_alone(const Repairs *r, const KubeNode *n, const KubeNodeClaim *claim) {
+        return !claim || claim->object.meta.deletion_usec > 0 || n->object.meta.deletion_usec > 0 ||
+               !object_meta_has_finalizer(&n->object.meta, FINALIZER_TERMINATION) || repair_is_vetoed(n) || kube_node_standing_interruption(n) ||
+               heard_is_awaited(n, loop_wall(r->context->env->loop)) ||
+               holds_reboot_slot(r, n);
+}
+
+/* -- reboots -------------------------------------------------------------------------------------------- */
 
 static const char *reboot_asked_of(const KubeNode *n) {
         return object_meta_annotation(&n->object.meta, ANNOTATION_REBOOT_FOR_REPAIR);
 }
 
+/* The boot id that the node was asked to end, as its claim says; NULL: it was not, or was well for long enough since. */
+static const char *reboot_recorded_on(const KubeNodeClaim *claim) {
+        return claim ? object_meta_annotation(&claim->object.meta, ANNOTATION_REBOOTED_FOR_REPAIR) : NULL;
+}
+
+static bool was_rebooted(const KubeNode *n, const KubeNodeClaim *claim) {
+        const char *ended = reboot_recorded_on(claim);
+
+        return ended && n->boot_id && !boot_id_equal(ended, n->boot_id);
+}
+
+static int look(const Repairs *r, Case *c, const KubeNode *n, const KubeNodeClaim *claim, const KubeNodePool *pool, RepairVerdict *ret) {
+        repair_sight_set_rebooted(c->sight, c->reboot == REPAIR_REBOOT_FAILED || was_rebooted(n, claim));
+        return repair_sight_look(c->sight, pool, n, now_of(r), ret);
+}
+
 /* boot_id NULL: takes the annotation off. False: the write could not be sent. */
-static bool write_request(Repairs *r, const KubeNode *n, const char *boot_id) {
+static bool write_annotation(Repairs *r, const KubeNode *n, const char *what, const KubeKind *kind, const KubeObject *o, const char *annotation,
+                             const char *boot_id) {
         _cleanup_free_ char *key = strf("node/%s", n->object.meta.name), *body = NULL;
-        ObjectWrite w = { .what = "write the request for a reboot on",
-                          .target = { .kind = &kube_node_kind, .name = n->object.meta.name },
-                          .state = n->object.meta.resource_version,
+        ObjectWrite w = { .what = what,
+                          .target = { .kind = kind, .name = o->meta.name },
+                          .state = o->meta.resource_version,
                           .reconcile_key = key };
 
-        if (!key || termination_annotation_patch(&n->object, ANNOTATION_REBOOT_FOR_REPAIR, boot_id, &body) < 0) {
+        if (!key || termination_annotation_patch(o, annotation, boot_id, &body) < 0) {
                 work_queue_note_lost(r->queue);
                 return false;
         }
         return body && object_writes_patch(r->context->writes, &w, KUBE_PATCH_MERGE, body) > 0;
 }
 
-/* Writes the request until it stands on the Node. Its agent has five minutes from then on. */
-static void ask_agent(Repairs *r, Case *c, const KubeNode *n) {
-        if (boot_id_equal(c->boot_id, n->boot_id) && !reboot_asked_of(n) && write_request(r, n, c->boot_id))
+static bool write_request(Repairs *r, const KubeNode *n, const char *boot_id) {
+        return write_annotation(r, n, "write the request for a reboot on", &kube_node_kind, &n->object, ANNOTATION_REBOOT_FOR_REPAIR, boot_id);
+}
+
+static bool write_record(Repairs *r, const KubeNode *n, const KubeNodeClaim *claim, const char *boot_id) {
+        return write_annotation(r, n, "write the reboot of a repair on", &kube_node_claim_kind, &claim->object, ANNOTATION_REBOOTED_FOR_REPAIR, boot_id);
+}
+
+static void see_rebooted(Repairs *r, const Case *c, const KubeNode *n, const KubeNodePool *pool) {
+        repair_brake_see_rebooted(r->brake, n->object.meta.uid, n->boot_id, kube_node_is_ready(n) && n->object.meta.deletion_usec == 0,
+                                  repair_sight_ails(c->sight, pool), now_of(r));
+}
+
+/* Why the reboot that was asked for is not to be any more; NULL: it is. */
+static const char *why_taken_back(const Repairs *r, const Case *c, const KubeNode *n, const KubeNodeClaim *claim, const KubeNodePool *pool) {
+        if (was_rebooted(n, claim))
+                return "it was rebooted for that already, as its NodeClaim says";
+        if (!repair_sight_ails(c->sight, pool))
+                return "no rule of its NodePool asks for a repair any more";
+        if (!reboot_asked_of(n) && is_left_alone(r, n, claim))
+                return "the node is interrupted, being removed, or in a slot to reboot";
+        return NULL;
+}
+
+static void take_back(Repairs *r, Case *c, const KubeNode *n, const char *why) {
+        const char *late = holds_reboot_slot(r, n) ? ". It has a slot: a reboot that has begun by now goes on" : "";
+        EventObject o = event_object(&n->object);
+
+        c->reboot = REPAIR_REBOOT_TAKEN_BACK;
+        event_record(r->context->recorder, &o, EVENT_NORMAL, "NodeRepair", "Not asking its agent any more to reboot it: %s%s", why, late);
+        log_event(r->context->env->log, LOG_LEVEL_NOTICE, MESSAGE_REBOOT_WITHDRAWN, LOG_FIELDS({ "NODE", c->node }),
+                  "Node %s: not asking its agent any more to reboot it: %s%s", c->node, why, late);
+}
+
+/* state: NONE or FAILED. */
+static void end_reboot(Repairs *r, Case *c, RepairReboot state) {
+        c->reboot = state;
+        c->boot_id = mfree(c->boot_id);
+        c->sent_until_usec = 0;
+        mark_node(r, c->node, now_of(r));
+}
+
+/* The claim says first that the node is rebooted. A leader whose view of the claim is old cannot write there, and asks for no reboot. */
+static void ask_agent(Repairs *r, Case *c, const KubeNode *n, const KubeNodeClaim *claim) {
+        if (!streq_ptr(reboot_recorded_on(claim), c->boot_id))
+                (void) write_record(r, n, claim, c->boot_id);
+        else if (!reboot_asked_of(n) && write_request(r, n, c->boot_id))
                 c->sent_until_usec = usec_add(now_of(r), REPAIR_TAKEN_UP_USEC);
+}
+
+/* Follows the reboot that a node is asked for. */
+static void see_reboot(Repairs *r, Case *c, const KubeNode *n, const KubeNodeClaim *claim, const KubeNodePool *pool) {
+        const char *why;
+
+        see_rebooted(r, c, n, pool);
+        if (!boot_id_equal(c->boot_id, n->boot_id))
+                return;
+        why = c->reboot == REPAIR_REBOOT_ASKED ? why_taken_back(r, c, n, claim, pool) : NULL;
+        if (why)
+                take_back(r, c, n, why);
+        if (c->reboot == REPAIR_REBOOT_ASKED)
+                ask_agent(r, c, n, claim);
+        else if (!holds_reboot_slot(r, n)) {
+                repair_brake_cancel(r->brake, repair_sight_uid(c->sight));
+                end_reboot(r, c, REPAIR_REBOOT_NONE);
+                c->sent_until_usec = usec_add(now_of(r), AGAIN_USEC); /* a veto may come and go often */
+        }
+}
+
+/* What a node shows that was well for as long as proves a repair is another fault. */
+static void forget_reboot(Repairs *r, Case *c, const KubeNode *n, const KubeNodeClaim *claim, const KubeNodePool *pool) {
+        usec_t now = now_of(r), over;
+
+        if (!reboot_recorded_on(claim) || !kube_node_is_ready(n) || repair_sight_ails(c->sight, pool)) {
+                c->well_usec = USEC_INFINITY;
+                return;
+        }
+        c->well_usec = MIN(c->well_usec, now);
+        over = usec_add(c->well_usec, REPAIR_PROOF_USEC);
+        if (view_trouble(r))
+                over = MAX(over, usec_add(now, AGAIN_USEC));
+        if (now < over) {
+                mark_node(r, c->node, over);
+                return;
+        }
+        if (c->boot_id) /* its repair is about to be proved */
+                return;
+        c->reboot = REPAIR_REBOOT_NONE;
+        (void) write_record(r, n, claim, NULL);
+}
+
+/* -- nodes, as they are seen ---------------------------------------------------------------------------- */
+
+void repairs_on_node(Repairs *r, const KubeNode *old, const KubeNode *new) {
+        bool same = old && new && streq(old->object.meta.uid, new->object.meta.uid);
+        const KubeNodePool *pool;
+        RepairVerdict v;
+        Case *c;
+
+        if (same && new->heartbeat_usec > old->heartbeat_usec)
+                on_heartbeat(r);
+        if (repair_brake_n_under_way(r->brake) == 0)
+                return;
+        if (old && !same)
+                repair_brake_forget_node(r->brake, old->object.meta.uid);
+        if (!new)
+                return;
+        pool = pool_of_node(r, new, NULL);
+        c = hashmap_get(r->cases, new->object.meta.name);
+        if (c && c->boot_id && pool && streq(repair_sight_uid(c->sight), new->object.meta.uid)) {
+                if (look(r, c, new, cluster_view_claim_of_node(r->context->view, new), pool, &v) < 0)
+                        work_queue_note_lost(r->queue);
+                see_rebooted(r, c, new, pool);
+        }
+        if (repair_brake_see_node(r->brake, new->object.meta.uid, !same, pool ? pool->object.meta.name : NULL,
+                                  kube_node_is_ready(new) && new->object.meta.deletion_usec == 0, now_of(r)) < 0)
+                work_queue_note_lost(r->queue);
+        if (!same || kube_node_is_ready(old) != kube_node_is_ready(new))
+                mark_repairs(r, now_of(r));
 }
 
 /* was_there: before us. */
@@ -275,21 +407,23 @@ static void see_node(Repairs *r, const KubeNode *n, bool was_there) {
                 case_drop(r, c, NULL);
                 c = NULL;
         }
-        if (!pool || (!c && !repair_rules_match(pool, n)))
+        if (!pool || (!c && !reboot_recorded_on(claim) && !repair_rules_match(pool, n)))
                 return;
         if (!c && case_new(r, n, was_there ? born(r, n, claim) : USEC_INFINITY, &c) < 0) {
                 work_queue_note_lost(r->queue);
                 return;
         }
-        k = repair_sight_look(c->sight, pool, n, now_of(r), &v);
+        k = look(r, c, n, claim, pool, &v);
         if (k < 0)
                 work_queue_note_lost(r->queue);
-        if (k == REPAIR_SIGHT_CLEAR) {
+        if (c->boot_id)
+                see_reboot(r, c, n, claim, pool);
+        if (k >= 0)
+                forget_reboot(r, c, n, claim, pool);
+        if (k == REPAIR_SIGHT_CLEAR && !c->boot_id && !reboot_recorded_on(claim)) {
                 case_drop(r, c, n);
                 return;
         }
-        if (c->boot_id)
-                ask_agent(r, c, n);
         if (k != REPAIR_SIGHT_DUE)
                 c->announced_usec = 0;
         c->due_usec = k == REPAIR_SIGHT_DUE ? v.due_usec : USEC_INFINITY;
@@ -300,13 +434,13 @@ static void see_node(Repairs *r, const KubeNode *n, bool was_there) {
                 mark_repairs(r, c->due_usec == USEC_INFINITY ? now_of(r) : MIN(c->due_usec, c->announce_usec));
 }
 
-/* Takes the request off of a reboot that is over, or of an earlier leader. */
+/* Takes the request off of a reboot that is over, not to be any more, or of an earlier leader. */
 static void tidy_request(Repairs *r, const KubeNode *n) {
         const char *asked = reboot_asked_of(n);
         const Case *c = hashmap_get(r->cases, n->object.meta.name);
 
         if (!asked || !object_meta_has_finalizer(&n->object.meta, FINALIZER_TERMINATION) ||
-            (c && boot_id_equal(c->boot_id, asked) && boot_id_equal(n->boot_id, asked)))
+            (c && boot_id_equal(c->boot_id, asked) && boot_id_equal(n->boot_id, asked) && c->reboot == REPAIR_REBOOT_ASKED))
                 return;
         (void) write_request(r, n, NULL);
 }
@@ -379,22 +513,6 @@ static void tell_holds(Repairs *r) {
 }
 
 /* -- repair --------------------------------------------------------------------------------------------- */
-
-static bool holds_reboot_slot(const Repairs *r, const KubeNode *n) {
-        RebootCase c = {};
-        bool holds = reboot_case_read(n, loop_wall(r->context->env->loop), r->context->config->reboot_slot_usec, &c) < 0 ||
-                     c.request_state == REBOOT_REQUEST_HOLDS_SLOT;
-
-        reboot_case_done(&c);
-        return holds;
-}
-
-static bool is_left_alone(const Repairs *r, const KubeNode *n, const KubeNodeClaim *claim) {
-        return !claim || claim->object.meta.deletion_usec > 0 || n->object.meta.deletion_usec > 0 ||
-               !object_meta_has_finalizer(&n->object.meta, FINALIZER_TERMINATION) || repair_is_vetoed(n) || kube_node_standing_interruption(n) ||
-               heard_is_awaited(n, loop_wall(r->context->env->loop)) ||
-               holds_reboot_slot(r, n);
-}
 
 /* The Node was deleted. */
 static void on_written(const char *name, const ApiError *error, void *userdata) {
@@ -477,7 +595,7 @@ static void reboot_node(Repairs *r, Case *c, const KubeNode *n, const KubeNodePo
         int k;
 
         if (!n->boot_id) { /* nobody could tell that it has booted */
-                repair_sight_note_rebooted(c->sight);
+                c->reboot = REPAIR_REBOOT_FAILED;
                 return;
         }
         if (reboot_asked_of(n)) /* an earlier request is being taken off */
@@ -490,10 +608,11 @@ static void reboot_node(Repairs *r, Case *c, const KubeNode *n, const KubeNodePo
                 work_queue_note_lost(r->queue);
                 return;
         }
+        c->reboot = REPAIR_REBOOT_ASKED;
         c->sent_until_usec = usec_add(now_of(r), REPAIR_TAKEN_UP_USEC);
         if (k >= 0)
                 note_begun(r, n, pool, v);
-        mark_node(r, c->node);
+        mark_node(r, c->node, now_of(r));
 }
 
 static void on_ended(const char *node_uid, bool proved, void *userdata);
@@ -512,10 +631,10 @@ static void follow_reboot(Repairs *r, Case *c, const KubeNode *n) {
         c->sent_until_usec = usec_add(now_of(r), AGAIN_USEC);
         if (!boot_id_equal(c->boot_id, n->boot_id) || asks_to_reboot(r, n))
                 return;
-        if (reboot_asked_of(n))
+        if (c->reboot == REPAIR_REBOOT_ASKED && reboot_asked_of(n))
                 repair_brake_fail(r->brake, repair_sight_uid(c->sight), now_of(r), on_ended, r);
-        else /* the request is not written yet */
-                mark_node(r, c->node);
+        else /* the request is not written yet, or not taken off */
+                mark_node(r, c->node, now_of(r));
 }
 
 static char *full_domain_message(const char *node, const RepairDomains *d, const RepairLimit *limit) {
@@ -659,7 +778,7 @@ static void reconcile_case(Repairs *r, Case *c, const char *trouble) {
                 follow_reboot(r, c, n);
                 return;
         }
-        if (is_left_alone(r, n, claim) || repair_sight_look(c->sight, pool, n, now_of(r), &v) != REPAIR_SIGHT_DUE)
+        if (is_left_alone(r, n, claim) || look(r, c, n, claim, pool, &v) != REPAIR_SIGHT_DUE)
                 return;
         if (v.due_usec > now_of(r)) {
                 if (c->announce_usec <= now_of(r) && !trouble && !is_kept_by_people(r, n, pool))
@@ -721,13 +840,11 @@ static void on_ended(const char *node_uid, bool proved, void *userdata) {
                             node_uid);
         HASHMAP_FOREACH (c, r->cases)
                 if (c->boot_id && streq(repair_sight_uid(c->sight), node_uid)) {
-                        if (!proved)
+                        bool failed = !proved && c->reboot == REPAIR_REBOOT_ASKED;
+
+                        if (failed)
                                 tell_reboot_failed(r, c);
-                        /* A node that shows nothing any more is no case. */
-                        repair_sight_note_rebooted(c->sight);
-                        c->boot_id = mfree(c->boot_id);
-                        c->sent_until_usec = 0;
-                        mark_node(r, c->node);
+                        end_reboot(r, c, failed ? REPAIR_REBOOT_FAILED : REPAIR_REBOOT_NONE);
                 }
 }
 

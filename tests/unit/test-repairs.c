@@ -492,7 +492,7 @@ TEST_CASE(test_reboot_in_vain) {
                 if (round == 1)
                         break;
                 set_deadlock(r, "n0", "False");
-                run(r, M);
+                run(r, 7 * M);
         }
         assert_true(rig_event_says(r, "n0", "NodeRepair", "It was rebooted to be repaired, and is not well: "));
         assert_true(rig_event_says(r, "n0", "NodeRepair", "its agent has not asked for a slot within five minutes"));
@@ -518,6 +518,93 @@ TEST_CASE(test_reboot_not_needed) {
         assert_true(metrics_say(r, "vesper_coordinator_repairs_under_way 0\n"));
 }
 
+static const char *record_of(CoordinatorRig *r, const char *node) {
+        return fj_string(rig_claim(r, node), "metadata", "annotations", ANNOTATION_REBOOTED_FOR_REPAIR, NULL);
+}
+
+static void change_leaders(CoordinatorRig *r, unsigned from) {
+        rig_stop(r, from);
+        rig_start(r, 1 - from);
+        run(r, USEC_PER_SEC);
+}
+
+/* What a reboot did not cure is not rebooted again by the next leader, whose next rule decides. */
+TEST_CASE(test_rebooted_before_this_leader) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(1);
+
+        set_rules(r, "[{'condition':'KernelDeadlock','status':'True','after':'1m','action':'Reboot'},"
+                     "{'condition':'KernelDeadlock','status':'True','after':'10m','action':'Replace'}]");
+        set_boot(r, "n0", "b0");
+        set_deadlock(r, "n0", "True");
+        run(r, 2 * M);
+        assert_string_equal(mark_of(r, "n0"), "b0");
+        print_message("  a leader who finds that it was not rebooted asks again\n");
+        change_leaders(r, 0);
+        run(r, 2 * M);
+        assert_string_equal(mark_of(r, "n0"), "b0");
+        print_message("  one who finds that it was does not\n");
+        set_boot(r, "n0", "b1");
+        run(r, 10 * USEC_PER_SEC);
+        change_leaders(r, 1);
+        for (unsigned i = 0; i < 9; i++) {
+                run(r, M);
+                assert_null(mark_of(r, "n0"));
+        }
+        assert_int_equal(n_repaired(r, 1), 0);
+        run(r, 2 * M);
+        assert_int_equal(n_repaired(r, 1), 1);
+}
+
+/* The leader learns late that an earlier one had the node rebooted: it cannot write on the claim before, and asks for nothing then. */
+TEST_CASE(test_rebooted_is_seen_late) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(1);
+
+        set_rules(r, "[{'condition':'KernelDeadlock','status':'True','after':'1m','action':'Reboot'}]");
+        set_boot(r, "n0", "b1");
+        set_deadlock(r, "n0", "True");
+        run(r, 30 * USEC_PER_SEC);
+        fake_api_mute(r->api, FAKE_NODECLAIMS, usec_add(loop_now(r->w.loop), M));
+        fake_merge(r->cluster, FAKE_NODECLAIMS, NULL, fj_string(rig_claim(r, "n0"), "metadata", "name", NULL),
+                   "{'metadata':{'annotations':{'" ANNOTATION_REBOOTED_FOR_REPAIR "':'b0'}}}");
+        for (unsigned i = 0; i < 10; i++) {
+                run(r, 30 * USEC_PER_SEC);
+                assert_null(mark_of(r, "n0"));
+                assert_string_equal(record_of(r, "n0"), "b0");
+        }
+        assert_true(metrics_say(r, "vesper_coordinator_repairs_under_way 0\n"));
+        assert_true(metrics_say(r, "vesper_coordinator_repairs_total{outcome=\"failed\"} 0\n"));
+        assert_true(rig_event_says(r, "n0", "NodeRepair", "Not asking its agent any more to reboot it: it was rebooted for that already"));
+}
+
+/* A fault that comes back soon is the same; one that comes after the node was well for five minutes gets its reboot. */
+TEST_CASE(test_reboot_is_forgotten) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(1);
+
+        set_rules(r, "[{'condition':'KernelDeadlock','status':'True','after':'1m','action':'Reboot'}]");
+        set_boot(r, "n0", "b0");
+        set_deadlock(r, "n0", "True");
+        run(r, 2 * M);
+        assert_string_equal(mark_of(r, "n0"), "b0");
+        set_boot(r, "n0", "b1");
+        set_deadlock(r, "n0", "False");
+        run(r, 4 * M);
+        set_deadlock(r, "n0", "True");
+        run(r, 4 * M);
+        assert_null(mark_of(r, "n0"));
+        assert_non_null(record_of(r, "n0"));
+        print_message("  well under two leaders, each of which counts anew\n");
+        set_deadlock(r, "n0", "False");
+        run(r, 4 * M);
+        change_leaders(r, 0);
+        run(r, 4 * M);
+        assert_non_null(record_of(r, "n0"));
+        run(r, 2 * M);
+        assert_null(record_of(r, "n0"));
+        set_deadlock(r, "n0", "True");
+        run(r, 2 * M);
+        assert_string_equal(mark_of(r, "n0"), "b1");
+}
+
 /* Another boot proves nothing while the node shows what it was rebooted for. */
 TEST_CASE(test_reboot_proved_by_what_the_node_shows) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(2);
@@ -534,6 +621,7 @@ TEST_CASE(test_reboot_proved_by_what_the_node_shows) {
         assert_true(metrics_say(r, "vesper_coordinator_repairs_under_way 1\n"));
         run(r, 2 * M);
         assert_true(metrics_say(r, "vesper_coordinator_repairs_total{outcome=\"proved\"} 1\n"));
+        assert_null(record_of(r, "n0"));
         print_message("  in vain\n");
         set_deadlock(r, "n1", "True");
         run(r, 2 * M);
@@ -663,6 +751,9 @@ int main(void) {
                 cmocka_unit_test(test_reboot_conflict),
                 cmocka_unit_test(test_reboot_in_vain),
                 cmocka_unit_test(test_reboot_not_needed),
+                cmocka_unit_test(test_rebooted_before_this_leader),
+                cmocka_unit_test(test_rebooted_is_seen_late),
+                cmocka_unit_test(test_reboot_is_forgotten),
                 cmocka_unit_test(test_reboot_proved_by_what_the_node_shows),
                 cmocka_unit_test(test_reboot_no_answer),
                 cmocka_unit_test(test_reboot_in_place_of_deletion),
