@@ -40,7 +40,7 @@ const char *const repair_outcome_names[_REPAIR_OUTCOME_MAX + 1] = {
 
 /* The reboot that repairs a node:
  *
- *      NONE --a rule is due--> ASKED --it is well--> TAKEN_BACK --it holds no slot--> NONE
+ *      NONE --a rule is due--> ASKED --a person keeps the node, or it is well--> TAKEN_BACK --it holds no slot--> NONE
  *       ^                       |  |
  *       +--------proved---------+  +--failed--> FAILED --well for five minutes, or its case ends--> NONE
  */
@@ -293,6 +293,10 @@ static const char *why_taken_back(const Repairs *r, const Case *c, const KubeNod
                 return "it was rebooted for that already, as its NodeClaim says";
         if (!repair_sight_ails(c->sight, pool))
                 return "no rule of its NodePool asks for a repair any more";
+        if (repair_is_vetoed(n))
+                return "a person keeps the node from repair (" ANNOTATION_DO_NOT_REPAIR ", " ANNOTATION_KARPENTER_DO_NOT_REPAIR " or " ANNOTATION_UNMANAGED ")";
+        if (repair_is_cordoned_by_a_person(n))
+                return "the node was cordoned by a person or a tool, who may be at work on its machine";
         if (!reboot_asked_of(n) && is_left_alone(r, n, claim))
                 return "the node is interrupted, being removed, or in a slot to reboot";
         return NULL;

@@ -19,7 +19,8 @@
  * rules that say Reboot are passed over, and the next one decides. The coordinator takes the record off when it has seen the
  * node well (Ready, and no rule with an action is about what it shows) for REPAIR_PROOF_USEC.
  *
- * A reboot is taken back when the node is well by itself, and when no rule asks for it any more: the request is taken off the Node, and the agent, which reads the Node once more before it reboots, withdraws.
+ * A reboot is taken back when a person vetoes it or cordons the node, when the node is well by itself, and when no rule asks for it
+ * any more: the request is taken off the Node, and the agent, which reads the Node once more before it reboots, withdraws.
  * The repair gives its place under the brake back once the node holds no slot: until then its machine may be about to reboot.
  *
  * A replaced node goes from there as any deleted one. It is deleted in the very state in which it was judged (resourceVersion), so

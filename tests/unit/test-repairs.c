@@ -631,6 +631,62 @@ TEST_CASE(test_reboot_proved_by_what_the_node_shows) {
         assert_true(metrics_say(r, "vesper_coordinator_repairs_total{outcome=\"proved\"} 1\n"));
 }
 
+static void set_request(CoordinatorRig *r, const char *node) {
+        fake_merge(r->cluster, FAKE_NODES, NULL, node,
+                   "{'metadata':{'annotations':{'" ANNOTATION_SHUTDOWN_REQUEST
+                   "':'{\\\"id\\\":\\\"r\\\",\\\"bootID\\\":\\\"b0\\\",\\\"kind\\\":\\\"reboot\\\","
+                   "\\\"until\\\":\\\"2037-01-15T08:00:00Z\\\"}'}}}");
+}
+
+/* Before its slot is granted, and after that, while the machine has not booted: a person's word takes the reboot back. */
+TEST_CASE(test_reboot_taken_back) {
+        static const struct {
+                const char *what, *set, *unset;
+        } rows[] = {
+                { "vetoed", "{'metadata':{'annotations':{'" ANNOTATION_DO_NOT_REPAIR "':'true'}}}",
+                  "{'metadata':{'annotations':{'" ANNOTATION_DO_NOT_REPAIR "':null}}}" },
+                { "vetoed by Karpenter's annotation", "{'metadata':{'annotations':{'" ANNOTATION_KARPENTER_DO_NOT_REPAIR "':'true'}}}",
+                  "{'metadata':{'annotations':{'" ANNOTATION_KARPENTER_DO_NOT_REPAIR "':null}}}" },
+                { "cordoned", "{'spec':{'unschedulable':true}}", "{'spec':{'unschedulable':null}}" },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows) * 3; i++) {
+                _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(1);
+                bool asks = i % 3 >= 1, granted = i % 3 == 2;
+
+                print_message("  %s%s\n", rows[i / 3].what, granted ? ", in its slot" : asks ? ", while its agent asks" : "");
+                set_rules(r, "[{'condition':'KernelDeadlock','status':'True','after':'1m','action':'Reboot'}]");
+                set_boot(r, "n0", "b0");
+                set_deadlock(r, "n0", "True");
+                run(r, 2 * M);
+                assert_string_equal(mark_of(r, "n0"), "b0");
+                if (granted)
+                        set_request(r, "n0");
+                run(r, 10 * USEC_PER_SEC);
+                fake_merge(r->cluster, FAKE_NODES, NULL, "n0", "%s", rows[i / 3].set);
+                if (asks && !granted)
+                        set_request(r, "n0");
+                run(r, 10 * USEC_PER_SEC);
+                assert_null(mark_of(r, "n0"));
+                assert_true(rig_event_says(r, "n0", "NodeRepair", "Not asking its agent any more to reboot it: "));
+                assert_true(rig_event_says(r, "n0", "NodeRepair", "It has a slot: a reboot that has begun by now goes on") == granted);
+                assert_true(metrics_say(r, granted ? "vesper_coordinator_repairs_under_way 1\n" : "vesper_coordinator_repairs_under_way 0\n"));
+
+                print_message("  ... its agent asks no more\n");
+                fake_merge(r->cluster, FAKE_NODES, NULL, "n0", "{'metadata':{'annotations':{'" ANNOTATION_SHUTDOWN_REQUEST "':null}}}");
+                run(r, 8 * M);
+                assert_null(mark_of(r, "n0"));
+                assert_true(metrics_say(r, "vesper_coordinator_repairs_under_way 0\n"));
+                assert_true(metrics_say(r, "vesper_coordinator_repairs_total{outcome=\"failed\"} 0\n"));
+
+                print_message("  ... and a person lets it be repaired\n");
+                fake_merge(r->cluster, FAKE_NODES, NULL, "n0", "%s", rows[i / 3].unset);
+                run(r, M);
+                assert_string_equal(mark_of(r, "n0"), "b0");
+                assert_int_equal(n_repaired(r, 1), 0);
+        }
+}
+
 static void fail_patches(const FakeRequest *request, FakeApiFault *ret_fault, void *userdata) {
         if (request->verb == FAKE_PATCH && request->resource &&
             (request->resource->id == FAKE_NODES || request->resource->id == FAKE_NODECLAIMS))
@@ -755,6 +811,7 @@ int main(void) {
                 cmocka_unit_test(test_rebooted_is_seen_late),
                 cmocka_unit_test(test_reboot_is_forgotten),
                 cmocka_unit_test(test_reboot_proved_by_what_the_node_shows),
+                cmocka_unit_test(test_reboot_taken_back),
                 cmocka_unit_test(test_reboot_no_answer),
                 cmocka_unit_test(test_reboot_in_place_of_deletion),
                 cmocka_unit_test(test_deletion_has_failed),
