@@ -454,13 +454,16 @@ static void check_slots(SimCheck *c, const cJSON *old, const cJSON *new) {
                                  fj_string(new, "metadata", "name", NULL), held, max);
 }
 
-/* Checks that a person, or an annotation that names this boot, asks for the reboot. The agent may learn late that the annotation is off. */
+/* How old the answer may be in which an agent reads, right before it reboots, that its Node asks for that. */
+#define READ_USEC (6 * USEC_PER_SEC)
+
+/* Checks that a person, or an annotation that names this boot, asks for the reboot. */
 static void check_told_for_repair(SimCheck *c, const SimMachine *m) {
         const SimSeen *seen = &c->seen[sim_check_index(c, m)];
         const char *boot_id = sim_world_annotation(c->world, sim_check_index(c, m), FOR_REPAIR);
 
         if (!streq_ptr(boot_id, m->boot_id) && m->by_hand_boot != m->n_boots &&
-            (seen->marked_boot != m->n_boots || sim_world_now(c->world) > usec_add(seen->marked_usec, READY_USEC)))
+            (seen->marked_boot != m->n_boots || sim_world_now(c->world) > usec_add(seen->marked_usec, READ_USEC)))
                 sim_check_broken(c, "repair", "%s is told to reboot, and nobody has asked for the end of this boot", m->node);
 }
 
