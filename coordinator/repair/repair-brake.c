@@ -34,7 +34,7 @@ typedef struct Repair {
 typedef struct Newcomer {
         char *uid, *pool; /* pool NULL: of none yet */
         usec_t came_usec;
-        usec_t ready_usec; /* since when; USEC_INFINITY: it is not Ready */
+        usec_t well_usec; /* since when it is Ready, and no rule asks for its repair; USEC_INFINITY: it is not so */
 } Newcomer;
 
 struct RepairBrake {
@@ -222,7 +222,7 @@ size_t repair_brake_n_under_way(const RepairBrake *b) {
 
 /* -- their proof ---------------------------------------------------------------------------------------- */
 
-int repair_brake_see_node(RepairBrake *b, const char *node_uid, bool came, const char *pool, bool ready, usec_t now_usec) {
+int repair_brake_see_node(RepairBrake *b, const char *node_uid, bool came, const char *pool, bool well, usec_t now_usec) {
         Newcomer *n = hashmap_get(b->newcomers, node_uid);
 
         if (!n && (!came || hashmap_size(b->repairs) == 0))
@@ -232,16 +232,16 @@ int repair_brake_see_node(RepairBrake *b, const char *node_uid, bool came, const
                 if (!n)
                         return -ENOMEM;
                 n->came_usec = now_usec;
-                n->ready_usec = USEC_INFINITY;
+                n->well_usec = USEC_INFINITY;
                 if (free_and_strdup(&n->uid, node_uid) < 0 || hashmap_put(b->newcomers, n->uid, n) < 0) {
                         newcomer_free(n);
                         return -ENOMEM;
                 }
         }
-        if (!ready)
-                n->ready_usec = USEC_INFINITY;
-        else if (n->ready_usec == USEC_INFINITY)
-                n->ready_usec = now_usec;
+        if (!well)
+                n->well_usec = USEC_INFINITY;
+        else if (n->well_usec == USEC_INFINITY)
+                n->well_usec = now_usec;
         return streq_ptr(n->pool, pool) ? 0 : free_and_strdup(&n->pool, pool);
 }
 
@@ -282,10 +282,10 @@ static usec_t end_proved(RepairBrake *b, usec_t now_usec, repair_ended_t ended, 
         Newcomer *n;
 
         HASHMAP_FOREACH (n, b->newcomers) {
-                usec_t proof = usec_add(n->ready_usec, REPAIR_PROOF_USEC);
+                usec_t proof = usec_add(n->well_usec, REPAIR_PROOF_USEC);
                 Repair *r = repair_succeeded_by(b, n);
 
-                if (n->ready_usec == USEC_INFINITY || !r)
+                if (n->well_usec == USEC_INFINITY || !r)
                         continue;
                 if (now_usec < proof) {
                         next = MIN(next, proof);

@@ -88,6 +88,13 @@ bool repair_rules_match(const KubeNodePool *pool, const KubeNode *n) {
         return false;
 }
 
+bool repair_rules_ask(const KubeNodePool *pool, const KubeNode *n) {
+        for (size_t i = 0; i < pool->n_repair; i++)
+                if (pool->repair[i].action != REPAIR_ACTION_NONE && rule_matches(pool->repair + i, n))
+                        return true;
+        return false;
+}
+
 static Match *find_match(const RepairSight *s, const RepairRule *r) {
         for (size_t i = 0; i < s->n_matches; i++)
                 if (streq(s->matches[i].condition, r->condition) && streq_ptr(s->matches[i].reason, r->reason) &&

@@ -36,6 +36,8 @@ const char *repair_sight_uid(const RepairSight *s);
 
 /* Does the node match any rule, whatever its action? Without that there is nothing to remember. */
 bool repair_rules_match(const KubeNodePool *pool, const KubeNode *n);
+/* Returns true if a rule with an action matches the node now. */
+bool repair_rules_ask(const KubeNodePool *pool, const KubeNode *n);
 /* As the node is now. REPAIR_SIGHT_DUE: *ret, for the rule that is due first; it is due now or later. */
 typedef enum RepairSightAnswer { REPAIR_SIGHT_CLEAR, REPAIR_SIGHT_REMEMBERS, REPAIR_SIGHT_DUE } RepairSightAnswer;
 /* A RepairSightAnswer: CLEAR: nothing is remembered; REMEMBERS: something is, and no rule asks for anything; or -ENOMEM. */

@@ -371,6 +371,11 @@ static void forget_reboot(Repairs *r, Case *c, const KubeNode *n, const KubeNode
 
 /* -- nodes, as they are seen ---------------------------------------------------------------------------- */
 
+/* Returns true if this node may prove the repair of one that it succeeds. */
+static bool is_well(const KubeNode *n, const KubeNodePool *pool) {
+        return kube_node_is_ready(n) && n->object.meta.deletion_usec == 0 && !(pool && repair_rules_ask(pool, n));
+}
+
 void repairs_on_node(Repairs *r, const KubeNode *old, const KubeNode *new) {
         bool same = old && new && streq(old->object.meta.uid, new->object.meta.uid);
         const KubeNodePool *pool;
@@ -393,9 +398,9 @@ void repairs_on_node(Repairs *r, const KubeNode *old, const KubeNode *new) {
                 see_rebooted(r, c, new, pool);
         }
         if (repair_brake_see_node(r->brake, new->object.meta.uid, !same, pool ? pool->object.meta.name : NULL,
-                                  kube_node_is_ready(new) && new->object.meta.deletion_usec == 0, now_of(r)) < 0)
+                                  is_well(new, pool), now_of(r)) < 0)
                 work_queue_note_lost(r->queue);
-        if (!same || kube_node_is_ready(old) != kube_node_is_ready(new))
+        if (!same || is_well(old, pool) != is_well(new, pool))
                 mark_repairs(r, now_of(r));
 }
 
@@ -643,7 +648,7 @@ static void follow_reboot(Repairs *r, Case *c, const KubeNode *n) {
 
 static char *full_domain_message(const char *node, const RepairDomains *d, const RepairLimit *limit) {
         return strf("Node %s waits to be repaired: %zu of %zu repairs are under way in %s %s. More are begun at once when these are proved "
-                    "by nodes that come and stay Ready for five minutes",
+                    "by nodes that come and are well for five minutes",
                     node, limit->n_under_way, limit->n_at_once, repair_domain_names[limit->kind], d->names[limit->kind]);
 }
 
@@ -836,10 +841,10 @@ static void on_ended(const char *node_uid, bool proved, void *userdata) {
         metrics_add(r->context->metrics, METRIC_REPAIRS, proved ? REPAIR_PROVED : REPAIR_FAILED, 1);
         if (proved)
                 log_info(r->context->env->log,
-                         "The repair of the node that had the uid %s is proved: its successor stays Ready, or the node itself is well after its reboot", node_uid);
+                         "The repair of the node that had the uid %s is proved: its successor is well, or the node itself is after its reboot", node_uid);
         else
                 log_warning(r->context->env->log,
-                            "The repair of the node that had the uid %s has failed: no successor has become Ready in time, and the node itself is not well after a reboot. "
+                            "The repair of the node that had the uid %s has failed: no successor is well in time, nor the node itself after a reboot. "
                             "In its NodePool and its zone one node is repaired at a time again",
                             node_uid);
         HASHMAP_FOREACH (c, r->cases)

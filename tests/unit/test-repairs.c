@@ -631,6 +631,29 @@ TEST_CASE(test_reboot_proved_by_what_the_node_shows) {
         assert_true(metrics_say(r, "vesper_coordinator_repairs_total{outcome=\"proved\"} 1\n"));
 }
 
+/* A successor that shows what its predecessor was replaced for proves nothing: as where both boot a bad image. */
+TEST_CASE(test_successor_is_not_well) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(2);
+
+        set_rules(r, "[{'condition':'KernelDeadlock','status':'True','after':'1m','action':'Replace'}]");
+        set_deadlock(r, "n0", "True");
+        run(r, 3 * M);
+        assert_int_equal(n_repaired(r, 2), 1);
+        set_deadlock(r, "n1", "True");
+        succeed(r, 0, 1);
+        set_deadlock(r, "s0", "True");
+        run(r, 10 * M);
+        assert_true(metrics_say(r, "vesper_coordinator_repairs_total{outcome=\"proved\"} 0\n"));
+        assert_int_equal(n_repaired(r, 2), 1);
+        assert_false(is_repaired(r, "s0"));
+        set_deadlock(r, "s0", "False");
+        run(r, 4 * M);
+        assert_true(metrics_say(r, "vesper_coordinator_repairs_total{outcome=\"proved\"} 0\n"));
+        run(r, 2 * M);
+        assert_true(metrics_say(r, "vesper_coordinator_repairs_total{outcome=\"proved\"} 1\n"));
+        assert_int_equal(n_repaired(r, 2), 2);
+}
+
 static void set_request(CoordinatorRig *r, const char *node) {
         fake_merge(r->cluster, FAKE_NODES, NULL, node,
                    "{'metadata':{'annotations':{'" ANNOTATION_SHUTDOWN_REQUEST
@@ -811,6 +834,7 @@ int main(void) {
                 cmocka_unit_test(test_rebooted_is_seen_late),
                 cmocka_unit_test(test_reboot_is_forgotten),
                 cmocka_unit_test(test_reboot_proved_by_what_the_node_shows),
+                cmocka_unit_test(test_successor_is_not_well),
                 cmocka_unit_test(test_reboot_taken_back),
                 cmocka_unit_test(test_reboot_no_answer),
                 cmocka_unit_test(test_reboot_in_place_of_deletion),
