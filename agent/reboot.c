@@ -273,6 +273,16 @@ static void run_out(Reboot *r, usec_t until_usec, usec_t server_usec) {
         reboot_withdraw(r, why ? why : "its slot is over");
 }
 
+/* Returns true if a coordinator asks for the end of this boot, of a node that a NodePool has adopted. */
+static bool is_asked_for_repair(const Reboot *r, const KubeNode *n) {
+        return r->config->repair_reboots && boot_id_equal(object_meta_annotation(&n->object.meta, ANNOTATION_REBOOT_FOR_REPAIR), r->env->boot_id) &&
+               object_meta_has_finalizer(&n->object.meta, FINALIZER_TERMINATION) && object_meta_label(&n->object.meta, LABEL_NODE_POOL);
+}
+
+static void drop_repair(Reboot *r) {
+        reboot_cancel(r, "the coordinator does not ask for it any more, to repair this node; the Events of this Node say why");
+}
+
 static void take_proof(Reboot *r, const KubeNode *n, usec_t server_usec) {
         _cleanup_free_ char *what = NULL;
         usec_t until;
@@ -282,7 +292,9 @@ static void take_proof(Reboot *r, const KubeNode *n, usec_t server_usec) {
                 break;
         case REBOOT_ANSWER_GRANTED:
                 r->slot_end_usec = usec_add(loop_now(r->env->loop), usec_sub(until, server_usec));
-                if (r->scheduled)
+                if (r->for_repair && !is_asked_for_repair(r, n)) /* taken off a moment ago: the informer does not know yet */
+                        drop_repair(r);
+                else if (r->scheduled)
                         wait_for_schedule(r);
                 else if (!r->forced && r->handler.is_held(&what, r->handler.userdata))
                         hold(r, what);
@@ -404,16 +416,14 @@ static void on_patience(Timer *t, void *userdata) {
 }
 
 static void hear_repair(Reboot *r) {
-        const char *boot_id = r->node ? object_meta_annotation(&r->node->object.meta, ANNOTATION_REBOOT_FOR_REPAIR) : NULL;
         int k;
 
-        if (!r->config->repair_reboots || !boot_id_equal(boot_id, r->env->boot_id) ||
-            !object_meta_has_finalizer(&r->node->object.meta, FINALIZER_TERMINATION) ||
-            !object_meta_label(&r->node->object.meta, LABEL_NODE_POOL)) {
-                if (r->node && r->for_repair && (r->state == REBOOT_ASKED || r->state == REBOOT_HELD))
-                        reboot_cancel(r, "its NodePool does not have it repaired any more");
-                if (r->node)
-                        r->repair_heard = false;
+        if (!r->node)
+                return;
+        if (!is_asked_for_repair(r, r->node)) {
+                if (r->for_repair && (r->state == REBOOT_ASKED || r->state == REBOOT_HELD))
+                        drop_repair(r);
+                r->repair_heard = false;
                 return;
         }
         if (r->repair_heard)

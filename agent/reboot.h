@@ -35,7 +35,8 @@
  *
  * A NodePool may have a node repaired by a reboot: then the coordinator has put this boot's id into the annotation
  * vesper.sh/reboot-for-repair. That is a request like one by hand, made once for as long as the annotation stands, and withdrawn
- * when it goes; what a person took back is not asked for again. [Shutdown] RepairReboots=no never does it.
+ * when it goes, unless logind has been told: the GET that proves the slot has to show the annotation, too. A request that a person
+ * took back is not made again. [Shutdown] RepairReboots=no never does it.
  *
  * The request stands on the Node as vesper.sh/shutdown-request {"id","bootID","kind","until"}, with "event" and "by" of one for an event; the
  * coordinator answers by vesper.sh/shutdown-granted {"id","until"}, which counts while its id is ours and

@@ -25,6 +25,7 @@ typedef struct Repair {
         char *uid, *pool;
         char *boot_id;     /* that is to end; NULL: the node is replaced */
         usec_t ready_usec; /* since when it is Ready with another one; USEC_INFINITY: it is not */
+        usec_t well_usec;  /* ... and no rule asks for its repair; USEC_INFINITY: one does, or the node is not Ready */
         Domain *domains[_REPAIR_DOMAIN_MAX]; /* NULL: none of that kind */
         usec_t begun_usec;
 } Repair;
@@ -33,7 +34,7 @@ typedef struct Repair {
 typedef struct Newcomer {
         char *uid, *pool; /* pool NULL: of none yet */
         usec_t came_usec;
-        usec_t ready_usec; /* since when; USEC_INFINITY: it is not Ready */
+        usec_t well_usec; /* since when it is Ready, and no rule asks for its repair; USEC_INFINITY: it is not so */
 } Newcomer;
 
 struct RepairBrake {
@@ -145,16 +146,37 @@ static usec_t forget_calm_domains(RepairBrake *b, usec_t now_usec) {
 
 /* -- repairs -------------------------------------------------------------------------------------------- */
 
-int repair_brake_begin(RepairBrake *b, const char *node_uid, const char *boot_id, const RepairDomains *d, usec_t now_usec) {
-        Repair *r;
+/* Its place is free. */
+static void repair_drop(RepairBrake *b, Repair *r) {
+        hashmap_remove(b->repairs, r->uid);
+        for (RepairDomainKind kind = 0; kind < _REPAIR_DOMAIN_MAX; kind++)
+                if (r->domains[kind])
+                        r->domains[kind]->n_under_way--;
+        repair_free(r);
+        if (hashmap_size(b->repairs) > 0)
+                return;
+        for (Newcomer *n; (n = hashmap_first(b->newcomers, NULL));) {
+                hashmap_remove(b->newcomers, n->uid);
+                newcomer_free(n);
+        }
+}
 
-        if (hashmap_contains(b->repairs, node_uid))
+bool repair_brake_has(const RepairBrake *b, const char *node_uid) {
+        return hashmap_contains(b->repairs, node_uid);
+}
+
+int repair_brake_begin(RepairBrake *b, const char *node_uid, const char *boot_id, const RepairDomains *d, usec_t now_usec) {
+        Repair *r = hashmap_get(b->repairs, node_uid);
+
+        if (r && streq_ptr(r->boot_id, boot_id))
                 return -EEXIST;
+        if (r)
+                repair_drop(b, r);
         r = new0(Repair, 1);
         if (!r)
                 return -ENOMEM;
         r->begun_usec = now_usec;
-        r->ready_usec = USEC_INFINITY;
+        r->ready_usec = r->well_usec = USEC_INFINITY;
         for (RepairDomainKind kind = 0; kind < _REPAIR_DOMAIN_MAX; kind++) {
                 if (!d->names[kind])
                         continue;
@@ -175,21 +197,6 @@ int repair_brake_begin(RepairBrake *b, const char *node_uid, const char *boot_id
                         r->domains[kind]->moved_usec = now_usec;
                 }
         return 0;
-}
-
-/* Its place is free. */
-static void repair_drop(RepairBrake *b, Repair *r) {
-        hashmap_remove(b->repairs, r->uid);
-        for (RepairDomainKind kind = 0; kind < _REPAIR_DOMAIN_MAX; kind++)
-                if (r->domains[kind])
-                        r->domains[kind]->n_under_way--;
-        repair_free(r);
-        if (hashmap_size(b->repairs) > 0)
-                return;
-        for (Newcomer *n; (n = hashmap_first(b->newcomers, NULL));) {
-                hashmap_remove(b->newcomers, n->uid);
-                newcomer_free(n);
-        }
 }
 
 static void repair_end(RepairBrake *b, Repair *r, bool proved, usec_t now_usec, repair_ended_t ended, void *userdata) {
@@ -215,7 +222,7 @@ size_t repair_brake_n_under_way(const RepairBrake *b) {
 
 /* -- their proof ---------------------------------------------------------------------------------------- */
 
-int repair_brake_see_node(RepairBrake *b, const char *node_uid, bool came, const char *pool, bool ready, usec_t now_usec) {
+int repair_brake_see_node(RepairBrake *b, const char *node_uid, bool came, const char *pool, bool well, usec_t now_usec) {
         Newcomer *n = hashmap_get(b->newcomers, node_uid);
 
         if (!n && (!came || hashmap_size(b->repairs) == 0))
@@ -225,20 +232,20 @@ int repair_brake_see_node(RepairBrake *b, const char *node_uid, bool came, const
                 if (!n)
                         return -ENOMEM;
                 n->came_usec = now_usec;
-                n->ready_usec = USEC_INFINITY;
+                n->well_usec = USEC_INFINITY;
                 if (free_and_strdup(&n->uid, node_uid) < 0 || hashmap_put(b->newcomers, n->uid, n) < 0) {
                         newcomer_free(n);
                         return -ENOMEM;
                 }
         }
-        if (!ready)
-                n->ready_usec = USEC_INFINITY;
-        else if (n->ready_usec == USEC_INFINITY)
-                n->ready_usec = now_usec;
+        if (!well)
+                n->well_usec = USEC_INFINITY;
+        else if (n->well_usec == USEC_INFINITY)
+                n->well_usec = now_usec;
         return streq_ptr(n->pool, pool) ? 0 : free_and_strdup(&n->pool, pool);
 }
 
-void repair_brake_see_rebooted(RepairBrake *b, const char *node_uid, const char *boot_id, bool ready, usec_t now_usec) {
+void repair_brake_see_rebooted(RepairBrake *b, const char *node_uid, const char *boot_id, bool ready, bool ails, usec_t now_usec) {
         Repair *r = hashmap_get(b->repairs, node_uid);
 
         if (!r || !r->boot_id)
@@ -247,6 +254,10 @@ void repair_brake_see_rebooted(RepairBrake *b, const char *node_uid, const char 
                 r->ready_usec = USEC_INFINITY;
         else if (r->ready_usec == USEC_INFINITY)
                 r->ready_usec = now_usec;
+        if (r->ready_usec == USEC_INFINITY || ails)
+                r->well_usec = USEC_INFINITY;
+        else if (r->well_usec == USEC_INFINITY)
+                r->well_usec = now_usec;
 }
 
 void repair_brake_forget_node(RepairBrake *b, const char *node_uid) {
@@ -271,10 +282,10 @@ static usec_t end_proved(RepairBrake *b, usec_t now_usec, repair_ended_t ended, 
         Newcomer *n;
 
         HASHMAP_FOREACH (n, b->newcomers) {
-                usec_t proof = usec_add(n->ready_usec, REPAIR_PROOF_USEC);
+                usec_t proof = usec_add(n->well_usec, REPAIR_PROOF_USEC);
                 Repair *r = repair_succeeded_by(b, n);
 
-                if (n->ready_usec == USEC_INFINITY || !r)
+                if (n->well_usec == USEC_INFINITY || !r)
                         continue;
                 if (now_usec < proof) {
                         next = MIN(next, proof);
@@ -301,8 +312,11 @@ usec_t repair_brake_step(RepairBrake *b, usec_t now_usec, repair_ended_t ended, 
 
         HASHMAP_FOREACH (r, b->repairs) {
                 usec_t failed = usec_add(r->begun_usec, REPAIR_FAILED_USEC);
-                usec_t proof = usec_add(r->ready_usec, REPAIR_PROOF_USEC);
+                usec_t proof = usec_add(r->well_usec, REPAIR_PROOF_USEC);
                 usec_t ends = MIN(failed, proof);
+
+                if (r->well_usec == USEC_INFINITY) /* a reboot in vain */
+                        ends = MIN(ends, usec_add(r->ready_usec, REPAIR_PROOF_USEC));
 
                 if (now_usec < ends)
                         next = MIN(next, ends);

@@ -10,10 +10,11 @@
  * repairs is followed by one of twice as many. After one that failed a domain begins with one again, and also when it has
  * been calm for REPAIR_CALM_USEC. The domain that admits the least counts.
  *
- * Proved is a repair when a successor has been Ready for REPAIR_PROOF_USEC: a Node of the same pool that came after the
- * repair began; one successor proves one repair, the oldest of its pool. A repair by reboot is proved by the node itself, with
- * another boot id. What is not proved within REPAIR_FAILED_USEC has
- * failed: its place is free, or a node that nobody replaces would hold up all others.
+ * Proved is a repair when a successor has been well (Ready, and no rule asks for its repair) for REPAIR_PROOF_USEC: a Node of the
+ * same pool that came after the repair began; one successor proves one repair, the oldest of its pool. A repair by reboot is proved by the node itself, when it
+ * has been Ready for REPAIR_PROOF_USEC with another boot id, and no rule has asked for its repair meanwhile. A node that has been
+ * Ready for so long, and for which a rule still asks, was rebooted in vain: its repair has failed. A repair that is not proved
+ * within REPAIR_FAILED_USEC has failed, too: its place is free, or a node that nobody replaces would hold up all others.
  */
 
 #include <stdbool.h>
@@ -54,18 +55,20 @@ DEFINE_FREEP(RepairBrake, repair_brake_free);
 
 /* May one more begin? False: *ret says which domain is full. */
 bool repair_brake_admits(const RepairBrake *b, const RepairDomains *d, RepairLimit *ret);
-/* It begins. boot_id: that it is to end; NULL: the node is replaced. -EEXIST: it has begun already; -ENOMEM: it must not
- * begin. */
+/* Returns true if a repair of this node is under way: it has its place. */
+bool repair_brake_has(const RepairBrake *b, const char *node_uid);
+/* Starts a repair. boot_id: the boot that a reboot must end; NULL: replace the node. -EEXIST: this very repair is under way, and
+ * goes on; another repair of the node gives its place to this one. -ENOMEM: the repair must not start. */
 int repair_brake_begin(RepairBrake *b, const char *node_uid, const char *boot_id, const RepairDomains *d, usec_t now_usec);
 /* It did not begin after all. */
 void repair_brake_cancel(RepairBrake *b, const char *node_uid);
 size_t repair_brake_n_under_way(const RepairBrake *b);
 
-/* A Node came, or changed: came: it was not there before. pool: that it is in now, or NULL. Heeded while some repair is under
- * way. -ENOMEM: it will prove nothing. */
-int repair_brake_see_node(RepairBrake *b, const char *node_uid, bool came, const char *pool, bool ready, usec_t now_usec);
-/* The node under repair by reboot, as it is now. */
-void repair_brake_see_rebooted(RepairBrake *b, const char *node_uid, const char *boot_id, bool ready, usec_t now_usec);
+/* A Node came, or changed: came: it was not there before. pool: that it is in now, or NULL. well: it is Ready, and no
+ * rule asks for its repair. Heeded while some repair is under way. -ENOMEM: it will prove nothing. */
+int repair_brake_see_node(RepairBrake *b, const char *node_uid, bool came, const char *pool, bool well, usec_t now_usec);
+/* Notes the state of a node under repair by reboot. ails: a rule asks for its repair. */
+void repair_brake_see_rebooted(RepairBrake *b, const char *node_uid, const char *boot_id, bool ready, bool ails, usec_t now_usec);
 void repair_brake_forget_node(RepairBrake *b, const char *node_uid); /* the Node is gone */
 
 /* Ends what is proved, and what has failed. The next time at which something ends unless a node changes before;

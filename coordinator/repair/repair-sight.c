@@ -19,7 +19,7 @@ struct RepairSight {
         usec_t born_usec;
         Match *matches;
         size_t n_matches, n_allocated;
-        bool rebooted; /* in vain */
+        bool rebooted; /* for what it shows */
 };
 
 static void match_done(Match *m) {
@@ -84,6 +84,13 @@ static bool rule_matches(const RepairRule *r, const KubeNode *n) {
 bool repair_rules_match(const KubeNodePool *pool, const KubeNode *n) {
         for (size_t i = 0; i < pool->n_repair; i++)
                 if (rule_matches(pool->repair + i, n))
+                        return true;
+        return false;
+}
+
+bool repair_rules_ask(const KubeNodePool *pool, const KubeNode *n) {
+        for (size_t i = 0; i < pool->n_repair; i++)
+                if (pool->repair[i].action != REPAIR_ACTION_NONE && rule_matches(pool->repair + i, n))
                         return true;
         return false;
 }
@@ -179,8 +186,15 @@ int repair_sight_look(RepairSight *s, const KubeNodePool *pool, const KubeNode *
         return first.rule ? REPAIR_SIGHT_DUE : s->n_matches > 0 ? REPAIR_SIGHT_REMEMBERS : REPAIR_SIGHT_CLEAR;
 }
 
-void repair_sight_note_rebooted(RepairSight *s) {
-        s->rebooted = true;
+void repair_sight_set_rebooted(RepairSight *s, bool rebooted) {
+        s->rebooted = rebooted;
+}
+
+bool repair_sight_ails(const RepairSight *s, const KubeNodePool *pool) {
+        for (size_t i = 0; i < pool->n_repair; i++)
+                if (pool->repair[i].action != REPAIR_ACTION_NONE && find_match(s, pool->repair + i))
+                        return true;
+        return false;
 }
 
 static bool is_set(const KubeNode *n, const char *annotation) {

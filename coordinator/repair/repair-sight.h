@@ -9,8 +9,8 @@
  * alternates between reasons moves lastTransitionTime all the time. A rule's time begins when the node first matches it, and
  * is over when the condition has another status; another reason does not end it. Of each condition the first rule that
  * matches counts. The time of a rule that says Reboot begins anew, once, when the node shows another boot.
- * A condition Ready that is absent is Unknown. A node that was rebooted in vain is judged as if no rule said
- * Reboot.
+ * A condition Ready that is absent is Unknown. A node that was rebooted for what it shows is judged as if no rule
+ * said Reboot (repair_sight_set_rebooted()).
  */
 
 #include "kube-kinds.h"
@@ -36,12 +36,16 @@ const char *repair_sight_uid(const RepairSight *s);
 
 /* Does the node match any rule, whatever its action? Without that there is nothing to remember. */
 bool repair_rules_match(const KubeNodePool *pool, const KubeNode *n);
+/* Returns true if a rule with an action matches the node now. */
+bool repair_rules_ask(const KubeNodePool *pool, const KubeNode *n);
 /* As the node is now. REPAIR_SIGHT_DUE: *ret, for the rule that is due first; it is due now or later. */
 typedef enum RepairSightAnswer { REPAIR_SIGHT_CLEAR, REPAIR_SIGHT_REMEMBERS, REPAIR_SIGHT_DUE } RepairSightAnswer;
 /* A RepairSightAnswer: CLEAR: nothing is remembered; REMEMBERS: something is, and no rule asks for anything; or -ENOMEM. */
 int repair_sight_look(RepairSight *s, const KubeNodePool *pool, const KubeNode *n, usec_t now_usec, RepairVerdict *ret);
-/* It has been rebooted for that, and what it shows since goes on: no other reboot follows. */
-void repair_sight_note_rebooted(RepairSight *s);
+/* Sets whether the node was rebooted for what it shows, or could not be: then no rule that says Reboot counts. */
+void repair_sight_set_rebooted(RepairSight *s, bool rebooted);
+/* Returns true if the node showed at the last look, or has not ceased to show since, what a rule with an action is about. */
+bool repair_sight_ails(const RepairSight *s, const KubeNodePool *pool);
 
 /* A person keeps it from repair: ANNOTATION_DO_NOT_REPAIR, Karpenter's, or a person who keeps it from vesper. */
 bool repair_is_vetoed(const KubeNode *n);

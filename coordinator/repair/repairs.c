@@ -38,16 +38,30 @@ const char *const repair_outcome_names[_REPAIR_OUTCOME_MAX + 1] = {
         [REPAIR_FAILED] = "failed",
 };
 
-/* A node that some rule of its pool matches. */
+/* The reboot that repairs a node:
+ *
+ *      NONE --a rule is due--> ASKED --a person keeps the node, or it is well--> TAKEN_BACK --it holds no slot--> NONE
+ *       ^                       |  |
+ *       +--------proved---------+  +--failed--> FAILED --well for five minutes, or its case ends--> NONE
+ */
+typedef enum RepairReboot {
+        REPAIR_REBOOT_NONE,
+        REPAIR_REBOOT_ASKED,
+        REPAIR_REBOOT_TAKEN_BACK, /* the request goes; the place is kept until it is sure that the machine is not rebooted for that */
+        REPAIR_REBOOT_FAILED,     /* rules that say Reboot are passed over */
+} RepairReboot;
+
+/* A node that some rule of its pool matches, or that was rebooted not long ago. */
 typedef struct Case {
         char *node;
         RepairSight *sight;
         usec_t due_usec; /* loop_now(); USEC_INFINITY: no rule asks for anything now */
-        usec_t sent_until_usec; /* loop_now(): its deletion is on its way, or done; 0: it is not */
-        char *boot_id;   /* that is to end by a reboot under way; NULL: none is */
-        bool is_begun;   /* it has its place under the brake: the API server may have taken the deletion */
-        bool waits;      /* due, and held */
-        RepairAction refused; /* the API server refused this action's write last: its begin was counted and reported; REPAIR_ACTION_NONE: none */
+        usec_t sent_until_usec; /* loop_now(): decided again then at the earliest, as a deletion or a request was sent; 0: at once */
+        RepairReboot reboot;
+        char *boot_id; /* that a reboot is to end; NULL in NONE and FAILED */
+        bool waits;    /* due, and held */
+        bool refused;  /* the API server refused its deletion last: its begin was counted and reported */
+        usec_t well_usec;      /* loop_now(): since when it is well, after a reboot; USEC_INFINITY: it is not, or was not rebooted */
         usec_t announce_usec;  /* loop_now(): when its replacement is to be announced; USEC_INFINITY: not, or it was */
         usec_t announced_usec; /* loop_now(): when it was; 0: not yet */
         struct Repairs *owner;
@@ -151,28 +165,6 @@ static const KubeNodePool *pool_of_node(const Repairs *r, const KubeNode *n, con
         return pool && !pool->object.invalid && pool->object.meta.deletion_usec == 0 ? pool : NULL;
 }
 
-void repairs_on_node(Repairs *r, const KubeNode *old, const KubeNode *new) {
-        bool same = old && new && streq(old->object.meta.uid, new->object.meta.uid);
-        const KubeNodePool *pool;
-
-        if (same && new->heartbeat_usec > old->heartbeat_usec)
-                on_heartbeat(r);
-        if (repair_brake_n_under_way(r->brake) == 0)
-                return;
-        if (old && !same)
-                repair_brake_forget_node(r->brake, old->object.meta.uid);
-        if (!new)
-                return;
-        repair_brake_see_rebooted(r->brake, new->object.meta.uid, new->boot_id,
-                                  kube_node_is_ready(new) && new->object.meta.deletion_usec == 0, now_of(r));
-        pool = pool_of_node(r, new, NULL);
-        if (repair_brake_see_node(r->brake, new->object.meta.uid, !same, pool ? pool->object.meta.name : NULL,
-                                  kube_node_is_ready(new) && new->object.meta.deletion_usec == 0, now_of(r)) < 0)
-                work_queue_note_lost(r->queue);
-        if (!same || kube_node_is_ready(old) != kube_node_is_ready(new))
-                mark_repairs(r, now_of(r));
-}
-
 /* -- cases ---------------------------------------------------------------------------------------------- */
 
 /* When it came, by the loop's clock, of a node that has never been Ready as far as its claim knows. lastTransitionTime does
@@ -193,8 +185,7 @@ static int case_new(Repairs *r, const KubeNode *n, usec_t born_usec, Case **ret)
         if (!c)
                 return -ENOMEM;
         c->owner = r;
-        c->due_usec = c->announce_usec = USEC_INFINITY;
-        c->refused = REPAIR_ACTION_NONE;
+        c->due_usec = c->announce_usec = c->well_usec = USEC_INFINITY;
         k = free_and_strdup(&c->node, n->object.meta.name);
         if (k >= 0)
                 k = repair_sight_new(n->object.meta.uid, born_usec, &c->sight);
@@ -208,12 +199,12 @@ static int case_new(Repairs *r, const KubeNode *n, usec_t born_usec, Case **ret)
         return 0;
 }
 
-/* n: the node as it is now; NULL: it is gone, or another. */
+/* n: the node as it is now, of which no rule asks anything; NULL: it is gone, another, or of no pool. */
 static void case_drop(Repairs *r, Case *c, const KubeNode *n) {
         bool waited = c->waits;
 
-        /* It has come round by itself, or a person changed the rules: nothing is to be proved. */
-        if (c->boot_id && n && boot_id_equal(c->boot_id, n->boot_id))
+        /* Nobody follows its reboot any more; and the node has changed since a deletion was sent that the API server has not done. */
+        if (c->boot_id || n)
                 repair_brake_cancel(r->brake, repair_sight_uid(c->sight));
 
         hashmap_remove(r->cases, c->node);
@@ -222,22 +213,195 @@ static void case_drop(Repairs *r, Case *c, const KubeNode *n) {
                 mark_repairs(r, now_of(r));
 }
 
-/* The boot id that is to end; NULL: takes it off. False: it could not be sent. */
-static bool write_mark(Repairs *r, const KubeNode *n, const char *boot_id, object_written_t written) {
-        _cleanup_free_ char *key = strf("node/%s", n->object.meta.name), *body = NULL;
-        ObjectWrite w = { .what = "ask for the reboot of",
-                          .target = { .kind = &kube_node_kind, .name = n->object.meta.name },
-                          .state = n->object.meta.resource_version,
-                          .reconcile_key = key,
-                          .written = written,
-                          .userdata = r };
-        int k = termination_annotation_patch(&n->object, ANNOTATION_REBOOT_FOR_REPAIR, boot_id, &body);
+static void mark_node(Repairs *r, const char *name, usec_t at_usec) {
+        _cleanup_free_ char *key = strf("node/%s", name);
 
-        if (!key || k < 0) {
+        if (!key || work_queue_add_at(r->queue, key, at_usec) < 0)
+                work_queue_note_lost(r->queue);
+}
+
+static bool holds_reboot_slot(const Repairs *r, const KubeNode *n) {
+        RebootCase c = {};
+        bool holds = reboot_case_read(n, loop_wall(r->context->env->loop), r->context->config->reboot_slot_usec, &c) < 0 ||
+                     c.request_state == REBOOT_REQUEST_HOLDS_SLOT;
+
+        reboot_case_done(&c);
+        return holds;
+}
+
+static bool is_left_alone(const Repairs *r, const KubeNode *n, const KubeNodeClaim *claim) {
+        return !claim || claim->object.meta.deletion_usec > 0 || n->object.meta.deletion_usec > 0 ||
+               !object_meta_has_finalizer(&n->object.meta, FINALIZER_TERMINATION) || repair_is_vetoed(n) || kube_node_standing_interruption(n) ||
+               heard_is_awaited(n, loop_wall(r->context->env->loop)) ||
+               holds_reboot_slot(r, n);
+}
+
+/* -- reboots -------------------------------------------------------------------------------------------- */
+
+static const char *reboot_asked_of(const KubeNode *n) {
+        return object_meta_annotation(&n->object.meta, ANNOTATION_REBOOT_FOR_REPAIR);
+}
+
+/* The boot id that the node was asked to end, as its claim says; NULL: it was not, or was well for long enough since. */
+static const char *reboot_recorded_on(const KubeNodeClaim *claim) {
+        return claim ? object_meta_annotation(&claim->object.meta, ANNOTATION_REBOOTED_FOR_REPAIR) : NULL;
+}
+
+static bool was_rebooted(const KubeNode *n, const KubeNodeClaim *claim) {
+        const char *ended = reboot_recorded_on(claim);
+
+        return ended && n->boot_id && !boot_id_equal(ended, n->boot_id);
+}
+
+static int look(const Repairs *r, Case *c, const KubeNode *n, const KubeNodeClaim *claim, const KubeNodePool *pool, RepairVerdict *ret) {
+        repair_sight_set_rebooted(c->sight, c->reboot == REPAIR_REBOOT_FAILED || was_rebooted(n, claim));
+        return repair_sight_look(c->sight, pool, n, now_of(r), ret);
+}
+
+/* boot_id NULL: takes the annotation off. False: the write could not be sent. */
+static bool write_annotation(Repairs *r, const KubeNode *n, const char *what, const KubeKind *kind, const KubeObject *o, const char *annotation,
+                             const char *boot_id) {
+        _cleanup_free_ char *key = strf("node/%s", n->object.meta.name), *body = NULL;
+        ObjectWrite w = { .what = what,
+                          .target = { .kind = kind, .name = o->meta.name },
+                          .state = o->meta.resource_version,
+                          .reconcile_key = key };
+
+        if (!key || termination_annotation_patch(o, annotation, boot_id, &body) < 0) {
                 work_queue_note_lost(r->queue);
                 return false;
         }
-        return k == 0 || object_writes_patch(r->context->writes, &w, KUBE_PATCH_MERGE, body) > 0;
+        return body && object_writes_patch(r->context->writes, &w, KUBE_PATCH_MERGE, body) > 0;
+}
+
+static bool write_request(Repairs *r, const KubeNode *n, const char *boot_id) {
+        return write_annotation(r, n, "write the request for a reboot on", &kube_node_kind, &n->object, ANNOTATION_REBOOT_FOR_REPAIR, boot_id);
+}
+
+static bool write_record(Repairs *r, const KubeNode *n, const KubeNodeClaim *claim, const char *boot_id) {
+        return write_annotation(r, n, "write the reboot of a repair on", &kube_node_claim_kind, &claim->object, ANNOTATION_REBOOTED_FOR_REPAIR, boot_id);
+}
+
+static void see_rebooted(Repairs *r, const Case *c, const KubeNode *n, const KubeNodePool *pool) {
+        repair_brake_see_rebooted(r->brake, n->object.meta.uid, n->boot_id, kube_node_is_ready(n) && n->object.meta.deletion_usec == 0,
+                                  repair_sight_ails(c->sight, pool), now_of(r));
+}
+
+/* Why the reboot that was asked for is not to be any more; NULL: it is. */
+static const char *why_taken_back(const Repairs *r, const Case *c, const KubeNode *n, const KubeNodeClaim *claim, const KubeNodePool *pool) {
+        if (was_rebooted(n, claim))
+                return "it was rebooted for that already, as its NodeClaim says";
+        if (!repair_sight_ails(c->sight, pool))
+                return "no rule of its NodePool asks for a repair any more";
+        if (repair_is_vetoed(n))
+                return "a person keeps the node from repair (" ANNOTATION_DO_NOT_REPAIR ", " ANNOTATION_KARPENTER_DO_NOT_REPAIR " or " ANNOTATION_UNMANAGED ")";
+        if (repair_is_cordoned_by_a_person(n))
+                return "the node was cordoned by a person or a tool, who may be at work on its machine";
+        if (!reboot_asked_of(n) && is_left_alone(r, n, claim))
+                return "the node is interrupted, being removed, or in a slot to reboot";
+        return NULL;
+}
+
+static void take_back(Repairs *r, Case *c, const KubeNode *n, const char *why) {
+        const char *late = holds_reboot_slot(r, n) ? ". It has a slot: a reboot that has begun by now goes on" : "";
+        EventObject o = event_object(&n->object);
+
+        c->reboot = REPAIR_REBOOT_TAKEN_BACK;
+        event_record(r->context->recorder, &o, EVENT_NORMAL, "NodeRepair", "Not asking its agent any more to reboot it: %s%s", why, late);
+        log_event(r->context->env->log, LOG_LEVEL_NOTICE, MESSAGE_REBOOT_WITHDRAWN, LOG_FIELDS({ "NODE", c->node }),
+                  "Node %s: not asking its agent any more to reboot it: %s%s", c->node, why, late);
+}
+
+/* state: NONE or FAILED. */
+static void end_reboot(Repairs *r, Case *c, RepairReboot state) {
+        c->reboot = state;
+        c->boot_id = mfree(c->boot_id);
+        c->sent_until_usec = 0;
+        mark_node(r, c->node, now_of(r));
+}
+
+/* The claim says first that the node is rebooted. A leader whose view of the claim is old cannot write there, and asks for no reboot. */
+static void ask_agent(Repairs *r, Case *c, const KubeNode *n, const KubeNodeClaim *claim) {
+        if (!streq_ptr(reboot_recorded_on(claim), c->boot_id))
+                (void) write_record(r, n, claim, c->boot_id);
+        else if (!reboot_asked_of(n) && write_request(r, n, c->boot_id))
+                c->sent_until_usec = usec_add(now_of(r), REPAIR_TAKEN_UP_USEC);
+}
+
+/* Follows the reboot that a node is asked for. */
+static void see_reboot(Repairs *r, Case *c, const KubeNode *n, const KubeNodeClaim *claim, const KubeNodePool *pool) {
+        const char *why;
+
+        see_rebooted(r, c, n, pool);
+        if (!boot_id_equal(c->boot_id, n->boot_id))
+                return;
+        why = c->reboot == REPAIR_REBOOT_ASKED ? why_taken_back(r, c, n, claim, pool) : NULL;
+        if (why)
+                take_back(r, c, n, why);
+        if (c->reboot == REPAIR_REBOOT_ASKED)
+                ask_agent(r, c, n, claim);
+        else if (!holds_reboot_slot(r, n)) {
+                repair_brake_cancel(r->brake, repair_sight_uid(c->sight));
+                end_reboot(r, c, REPAIR_REBOOT_NONE);
+                c->sent_until_usec = usec_add(now_of(r), AGAIN_USEC); /* a veto may come and go often */
+        }
+}
+
+/* What a node shows that was well for as long as proves a repair is another fault. */
+static void forget_reboot(Repairs *r, Case *c, const KubeNode *n, const KubeNodeClaim *claim, const KubeNodePool *pool) {
+        usec_t now = now_of(r), over;
+
+        if (!reboot_recorded_on(claim) || !kube_node_is_ready(n) || repair_sight_ails(c->sight, pool)) {
+                c->well_usec = USEC_INFINITY;
+                return;
+        }
+        c->well_usec = MIN(c->well_usec, now);
+        over = usec_add(c->well_usec, REPAIR_PROOF_USEC);
+        if (view_trouble(r))
+                over = MAX(over, usec_add(now, AGAIN_USEC));
+        if (now < over) {
+                mark_node(r, c->node, over);
+                return;
+        }
+        if (c->boot_id) /* its repair is about to be proved */
+                return;
+        c->reboot = REPAIR_REBOOT_NONE;
+        (void) write_record(r, n, claim, NULL);
+}
+
+/* -- nodes, as they are seen ---------------------------------------------------------------------------- */
+
+/* Returns true if this node may prove the repair of one that it succeeds. */
+static bool is_well(const KubeNode *n, const KubeNodePool *pool) {
+        return kube_node_is_ready(n) && n->object.meta.deletion_usec == 0 && !(pool && repair_rules_ask(pool, n));
+}
+
+void repairs_on_node(Repairs *r, const KubeNode *old, const KubeNode *new) {
+        bool same = old && new && streq(old->object.meta.uid, new->object.meta.uid);
+        const KubeNodePool *pool;
+        RepairVerdict v;
+        Case *c;
+
+        if (same && new->heartbeat_usec > old->heartbeat_usec)
+                on_heartbeat(r);
+        if (repair_brake_n_under_way(r->brake) == 0)
+                return;
+        if (old && !same)
+                repair_brake_forget_node(r->brake, old->object.meta.uid);
+        if (!new)
+                return;
+        pool = pool_of_node(r, new, NULL);
+        c = hashmap_get(r->cases, new->object.meta.name);
+        if (c && c->boot_id && pool && streq(repair_sight_uid(c->sight), new->object.meta.uid)) {
+                if (look(r, c, new, cluster_view_claim_of_node(r->context->view, new), pool, &v) < 0)
+                        work_queue_note_lost(r->queue);
+                see_rebooted(r, c, new, pool);
+        }
+        if (repair_brake_see_node(r->brake, new->object.meta.uid, !same, pool ? pool->object.meta.name : NULL,
+                                  is_well(new, pool), now_of(r)) < 0)
+                work_queue_note_lost(r->queue);
+        if (!same || is_well(old, pool) != is_well(new, pool))
+                mark_repairs(r, now_of(r));
 }
 
 /* was_there: before us. */
@@ -252,16 +416,20 @@ static void see_node(Repairs *r, const KubeNode *n, bool was_there) {
                 case_drop(r, c, NULL);
                 c = NULL;
         }
-        if (!pool || (!c && !repair_rules_match(pool, n)))
+        if (!pool || (!c && !reboot_recorded_on(claim) && !repair_rules_match(pool, n)))
                 return;
         if (!c && case_new(r, n, was_there ? born(r, n, claim) : USEC_INFINITY, &c) < 0) {
                 work_queue_note_lost(r->queue);
                 return;
         }
-        k = repair_sight_look(c->sight, pool, n, now_of(r), &v);
+        k = look(r, c, n, claim, pool, &v);
         if (k < 0)
                 work_queue_note_lost(r->queue);
-        if (k == REPAIR_SIGHT_CLEAR) {
+        if (c->boot_id)
+                see_reboot(r, c, n, claim, pool);
+        if (k >= 0)
+                forget_reboot(r, c, n, claim, pool);
+        if (k == REPAIR_SIGHT_CLEAR && !c->boot_id && !reboot_recorded_on(claim)) {
                 case_drop(r, c, n);
                 return;
         }
@@ -275,15 +443,15 @@ static void see_node(Repairs *r, const KubeNode *n, bool was_there) {
                 mark_repairs(r, c->due_usec == USEC_INFINITY ? now_of(r) : MIN(c->due_usec, c->announce_usec));
 }
 
-/* Of a reboot that is over, or of an earlier leader's. */
-static void tidy_mark(Repairs *r, const KubeNode *n) {
-        const char *mark = object_meta_annotation(&n->object.meta, ANNOTATION_REBOOT_FOR_REPAIR);
+/* Takes the request off of a reboot that is over, not to be any more, or of an earlier leader. */
+static void tidy_request(Repairs *r, const KubeNode *n) {
+        const char *asked = reboot_asked_of(n);
         const Case *c = hashmap_get(r->cases, n->object.meta.name);
 
-        if (!mark || !object_meta_has_finalizer(&n->object.meta, FINALIZER_TERMINATION) ||
-            (c && boot_id_equal(c->boot_id, mark) && boot_id_equal(n->boot_id, mark)))
+        if (!asked || !object_meta_has_finalizer(&n->object.meta, FINALIZER_TERMINATION) ||
+            (c && boot_id_equal(c->boot_id, asked) && boot_id_equal(n->boot_id, asked) && c->reboot == REPAIR_REBOOT_ASKED))
                 return;
-        (void) write_mark(r, n, NULL, NULL);
+        (void) write_request(r, n, NULL);
 }
 
 void repairs_see_node(Repairs *r, const char *name, const KubeNode *n) {
@@ -291,7 +459,7 @@ void repairs_see_node(Repairs *r, const char *name, const KubeNode *n) {
 
         if (n && n->object.meta.deletion_usec == 0) {
                 see_node(r, n, false);
-                tidy_mark(r, n);
+                tidy_request(r, n);
         } else if (c)
                 case_drop(r, c, NULL);
 }
@@ -355,23 +523,7 @@ static void tell_holds(Repairs *r) {
 
 /* -- repair --------------------------------------------------------------------------------------------- */
 
-static bool holds_reboot_slot(const Repairs *r, const KubeNode *n) {
-        RebootCase c = {};
-        bool holds = reboot_case_read(n, loop_wall(r->context->env->loop), r->context->config->reboot_slot_usec, &c) < 0 ||
-                     c.request_state == REBOOT_REQUEST_HOLDS_SLOT;
-
-        reboot_case_done(&c);
-        return holds;
-}
-
-static bool is_left_alone(const Repairs *r, const KubeNode *n, const KubeNodeClaim *claim) {
-        return !claim || claim->object.meta.deletion_usec > 0 || n->object.meta.deletion_usec > 0 ||
-               !object_meta_has_finalizer(&n->object.meta, FINALIZER_TERMINATION) || repair_is_vetoed(n) || kube_node_standing_interruption(n) ||
-               heard_is_awaited(n, loop_wall(r->context->env->loop)) ||
-               holds_reboot_slot(r, n);
-}
-
-/* The Node was deleted, or annotated. */
+/* The Node was deleted. */
 static void on_written(const char *name, const ApiError *error, void *userdata) {
         Repairs *r = userdata;
         Case *c = hashmap_get(r->cases, name);
@@ -382,9 +534,7 @@ static void on_written(const char *name, const ApiError *error, void *userdata) 
                 c->sent_until_usec = 0;
                 /* Without an answer the API server may have done it. */
                 if (error->http >= 400 && error->http < 500) {
-                        c->is_begun = false;
-                        c->refused = c->boot_id ? REPAIR_ACTION_REBOOT : REPAIR_ACTION_REPLACE;
-                        c->boot_id = mfree(c->boot_id);
+                        c->refused = true;
                         repair_brake_cancel(r->brake, repair_sight_uid(c->sight));
                 }
         }
@@ -416,14 +566,7 @@ static void tell_repair(Repairs *r, const KubeNode *n, const KubeNodePool *pool,
                   strempty(message));
 }
 
-/* Counts and reports the begin of a repair, but not again after each write that the API server has refused. */
-static void note_begun(Repairs *r, Case *c, const KubeNode *n, const KubeNodePool *pool, const RepairVerdict *v) {
-        bool was_refused = c->refused == v->rule->action;
-
-        c->is_begun = true;
-        c->refused = REPAIR_ACTION_NONE;
-        if (was_refused)
-                return;
+static void note_begun(Repairs *r, const KubeNode *n, const KubeNodePool *pool, const RepairVerdict *v) {
         metrics_add(r->context->metrics, METRIC_REPAIRS, REPAIR_BEGUN, 1);
         tell_repair(r, n, pool, v);
 }
@@ -439,8 +582,8 @@ static void repair_node(Repairs *r, Case *c, const KubeNode *n, const KubeNodePo
 
         int k;
 
-        /* It may have its place still, of a deletion that was not answered before the node was Ready for a while. */
-        k = c->is_begun ? -EEXIST : repair_brake_begin(r->brake, n->object.meta.uid, NULL, d, now_of(r));
+        /* A deletion that was not answered is sent again in its place. */
+        k = repair_brake_begin(r->brake, n->object.meta.uid, NULL, d, now_of(r));
         if (!key || (k < 0 && k != -EEXIST)) {
                 work_queue_note_lost(r->queue);
                 return;
@@ -451,25 +594,34 @@ static void repair_node(Repairs *r, Case *c, const KubeNode *n, const KubeNodePo
                 return;
         }
         c->sent_until_usec = usec_add(now_of(r), SENT_USEC);
-        if (!c->is_begun)
-                note_begun(r, c, n, pool, v);
+        if (k >= 0 && !c->refused)
+                note_begun(r, n, pool, v);
+        c->refused = false;
 }
 
 /* Its agent takes it from there. */
 static void reboot_node(Repairs *r, Case *c, const KubeNode *n, const KubeNodePool *pool, const RepairDomains *d, const RepairVerdict *v) {
+        int k;
+
         if (!n->boot_id) { /* nobody could tell that it has booted */
-                repair_sight_note_rebooted(c->sight);
+                c->reboot = REPAIR_REBOOT_FAILED;
                 return;
         }
-        if (free_and_strdup(&c->boot_id, n->boot_id) < 0 ||
-            repair_brake_begin(r->brake, n->object.meta.uid, n->boot_id, d, now_of(r)) < 0 ||
-            !write_mark(r, n, n->boot_id, on_written)) {
-                repair_brake_cancel(r->brake, n->object.meta.uid);
+        if (reboot_asked_of(n)) /* an earlier request is being taken off */
+                return;
+        k = free_and_strdup(&c->boot_id, n->boot_id);
+        if (k >= 0)
+                k = repair_brake_begin(r->brake, n->object.meta.uid, n->boot_id, d, now_of(r));
+        if (k < 0 && k != -EEXIST) {
                 c->boot_id = mfree(c->boot_id);
+                work_queue_note_lost(r->queue);
                 return;
         }
+        c->reboot = REPAIR_REBOOT_ASKED;
         c->sent_until_usec = usec_add(now_of(r), REPAIR_TAKEN_UP_USEC);
-        note_begun(r, c, n, pool, v);
+        if (k >= 0)
+                note_begun(r, n, pool, v);
+        mark_node(r, c->node, now_of(r));
 }
 
 static void on_ended(const char *node_uid, bool proved, void *userdata);
@@ -485,20 +637,18 @@ static bool asks_to_reboot(const Repairs *r, const KubeNode *n) {
 
 /* A reboot is under way: until it is proved or has failed its agent has to have asked for it. */
 static void follow_reboot(Repairs *r, Case *c, const KubeNode *n) {
-        EventObject o = event_object(&n->object);
-
         c->sent_until_usec = usec_add(now_of(r), AGAIN_USEC);
         if (!boot_id_equal(c->boot_id, n->boot_id) || asks_to_reboot(r, n))
                 return;
-        event_record(r->context->recorder, &o, EVENT_WARNING, "NodeRepair",
-                     "It was to be rebooted, and its agent has not asked for a slot within five minutes: it is away, or set to RepairReboots=no. "
-                     "It is not asked again; a rule of the NodePool with action Replace would decide next");
-        repair_brake_fail(r->brake, repair_sight_uid(c->sight), now_of(r), on_ended, r);
+        if (c->reboot == REPAIR_REBOOT_ASKED && reboot_asked_of(n))
+                repair_brake_fail(r->brake, repair_sight_uid(c->sight), now_of(r), on_ended, r);
+        else /* the request is not written yet, or not taken off */
+                mark_node(r, c->node, now_of(r));
 }
 
 static char *full_domain_message(const char *node, const RepairDomains *d, const RepairLimit *limit) {
         return strf("Node %s waits to be repaired: %zu of %zu repairs are under way in %s %s. More are begun at once when these are proved "
-                    "by nodes that come and stay Ready for five minutes",
+                    "by nodes that come and are well for five minutes",
                     node, limit->n_under_way, limit->n_at_once, repair_domain_names[limit->kind], d->names[limit->kind]);
 }
 
@@ -590,7 +740,7 @@ static void announce(Repairs *r, Case *c, const KubeNode *n, const KubeNodePool 
 
 /* Returns true if it may begin as far as people are concerned: they were told, and have had the time to say no. */
 static bool is_announced(Repairs *r, Case *c, const KubeNode *n, const KubeNodePool *pool, const RepairVerdict *v) {
-        if (c->is_begun)
+        if (repair_brake_has(r->brake, repair_sight_uid(c->sight)))
                 return true;
         if (c->announced_usec == 0)
                 announce(r, c, n, pool, v);
@@ -637,7 +787,7 @@ static void reconcile_case(Repairs *r, Case *c, const char *trouble) {
                 follow_reboot(r, c, n);
                 return;
         }
-        if (is_left_alone(r, n, claim) || repair_sight_look(c->sight, pool, n, now_of(r), &v) != REPAIR_SIGHT_DUE)
+        if (is_left_alone(r, n, claim) || look(r, c, n, claim, pool, &v) != REPAIR_SIGHT_DUE)
                 return;
         if (v.due_usec > now_of(r)) {
                 if (c->announce_usec <= now_of(r) && !trouble && !is_kept_by_people(r, n, pool))
@@ -657,12 +807,31 @@ static void reconcile_case(Repairs *r, Case *c, const char *trouble) {
                 hold_for_people(r, c, pool);
         else if (trouble)
                 hold_case(r, c, pool, "ViewNotHealthy", strf("Node %s waits to be repaired: %s", c->node, trouble));
-        else if (!c->is_begun && !repair_brake_admits(r->brake, &d, &limit))
+        else if (!repair_brake_has(r->brake, n->object.meta.uid) && !repair_brake_admits(r->brake, &d, &limit))
                 hold_case(r, c, pool, "SlowStart", full_domain_message(c->node, &d, &limit));
         else if (v.rule->action == REPAIR_ACTION_REBOOT)
                 reboot_node(r, c, n, pool, &d, &v); /* the budgets are asked for its slot */
         else if (is_announced(r, c, n, pool, &v) && may_replace(r, c, n, pool))
                 repair_node(r, c, n, pool, &d, &v);
+}
+
+static const char *why_reboot_failed(const Repairs *r, const Case *c, const KubeNode *n) {
+        if (!boot_id_equal(c->boot_id, n->boot_id))
+                return "It was rebooted to be repaired, and is not well: it is not Ready, or shows what a rule of its NodePool is about";
+        if (asks_to_reboot(r, n))
+                return "It was to be rebooted, and was not within half an hour. Events of the Node say why, if it got no slot";
+        return "It was to be rebooted, and its agent has not asked for a slot within five minutes: it is away, or set to RepairReboots=no";
+}
+
+static void tell_reboot_failed(Repairs *r, const Case *c) {
+        const KubeNode *n = cluster_view_node(r->context->view, c->node);
+        EventObject o;
+
+        if (!n)
+                return;
+        o = event_object(&n->object);
+        event_record(r->context->recorder, &o, EVENT_WARNING, "NodeRepair",
+                     "%s. It is not asked again for what it shows; a rule of the NodePool with action Replace would decide next", why_reboot_failed(r, c, n));
 }
 
 static void on_ended(const char *node_uid, bool proved, void *userdata) {
@@ -672,23 +841,19 @@ static void on_ended(const char *node_uid, bool proved, void *userdata) {
         metrics_add(r->context->metrics, METRIC_REPAIRS, proved ? REPAIR_PROVED : REPAIR_FAILED, 1);
         if (proved)
                 log_info(r->context->env->log,
-                         "The repair of the node that had the uid %s is proved: its successor, or the node itself after its reboot, stays Ready", node_uid);
+                         "The repair of the node that had the uid %s is proved: its successor is well, or the node itself is after its reboot", node_uid);
         else
                 log_warning(r->context->env->log,
-                            "The repair of the node that had the uid %s has failed: neither a successor nor the node itself, rebooted, has become Ready in time. "
+                            "The repair of the node that had the uid %s has failed: no successor is well in time, nor the node itself after a reboot. "
                             "In its NodePool and its zone one node is repaired at a time again",
                             node_uid);
         HASHMAP_FOREACH (c, r->cases)
                 if (c->boot_id && streq(repair_sight_uid(c->sight), node_uid)) {
-                        _cleanup_free_ char *key = strf("node/%s", c->node);
+                        bool failed = !proved && c->reboot == REPAIR_REBOOT_ASKED;
 
-                        /* A node that shows nothing any more is no case. */
-                        repair_sight_note_rebooted(c->sight);
-                        c->boot_id = mfree(c->boot_id);
-                        c->is_begun = false;
-                        c->sent_until_usec = 0;
-                        if (!key || work_queue_add(r->queue, key) < 0)
-                                work_queue_note_lost(r->queue);
+                        if (failed)
+                                tell_reboot_failed(r, c);
+                        end_reboot(r, c, failed ? REPAIR_REBOOT_FAILED : REPAIR_REBOOT_NONE);
                 }
 }
 

@@ -6,12 +6,22 @@
  *
  *      a rule's time is up (repair-sight.h) --> our view is healthy --> the brake admits it (repair-brake.h)
  *              --> Replace: of a node that is Ready its NodeDisruptionBudgets do --> the Node is deleted
- *              --> Reboot: the Node is annotated with the boot id that is to end (ANNOTATION_REBOOT_FOR_REPAIR)
+ *              --> Reboot: the claim is annotated with the boot id that is to end (ANNOTATION_REBOOTED_FOR_REPAIR)
+ *                      --> the Node is annotated with it (ANNOTATION_REBOOT_FOR_REPAIR), as a request to its agent
  *
  * A reboot is the agent's: it asks for a slot, which the budgets grant (reboot/), drains and reboots. An agent that has
- * not asked within REPAIR_TAKEN_UP_USEC is away, and the repair has failed. A node is rebooted once for what it shows: if
- * that goes on, rules that say Reboot are passed over, and the next one decides. The annotation is taken off when the
+ * not asked within REPAIR_TAKEN_UP_USEC is away, and the repair has failed. The request is taken off the Node when the
  * repair has ended, with another boot id, and by a new leader, who counts anew.
+ *
+ * A node is rebooted once for what it shows. The coordinator writes the record of that on the claim, where no kubelet may write,
+ * and before the request: a node that shows another boot id than its claim was rebooted. A leader whose view of the claim is old
+ * cannot write there, and asks for no reboot. For a node that was rebooted, and for one whose reboot has failed under this leader,
+ * rules that say Reboot are passed over, and the next one decides. The coordinator takes the record off when it has seen the
+ * node well (Ready, and no rule with an action is about what it shows) for REPAIR_PROOF_USEC.
+ *
+ * A reboot is taken back when a person vetoes it or cordons the node, when the node is well by itself, and when no rule asks for it
+ * any more: the request is taken off the Node, and the agent, which reads the Node once more before it reboots, withdraws.
+ * The repair gives its place under the brake back once the node holds no slot: until then its machine may be about to reboot.
  *
  * A replaced node goes from there as any deleted one. It is deleted in the very state in which it was judged (resourceVersion), so
  * that a kubelet which has reported since has the last word. Left alone are nodes that are being deleted, interrupted, in a

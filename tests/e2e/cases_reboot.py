@@ -15,6 +15,7 @@ from world import COORDINATOR, POOLS, seconds
 REQUEST = "vesper.sh/shutdown-request"
 GRANTED = "vesper.sh/shutdown-granted"
 FOR_REPAIR = "vesper.sh/reboot-for-repair"
+REBOOTED = "vesper.sh/rebooted-for-repair"
 SLOT_SEC = 60
 ILLNESS = "KernelDeadlock"
 
@@ -175,6 +176,11 @@ class Repair:
         """Returns the boot id that the coordinator asks the agent to end, or None."""
         return self.world.get_node(node)["metadata"].get("annotations", {}).get(FOR_REPAIR)
 
+    def recorded(self, node):
+        """Returns the boot id that the node was asked to end, as its claim says, or None."""
+        claim, = self.world.claims(node)
+        return claim["metadata"].get("annotations", {}).get(REBOOTED)
+
     def wait_beating(self, condition, timeout, what):
         """Waits as wait_for() does, and moves the heartbeat of the third node meanwhile."""
         def holds():
@@ -201,6 +207,7 @@ def _reboot_for_repair(repair, leader):
     leader.wait_line("REBOOT_SLOT_GRANTED", node=ill)
     world.cluster.wait_for(lambda: _grant(world, ill), LIMIT, "the grant")
     assert repair.asked(ill) == f"{ill}-1", "taken off before the node has booted"
+    assert repair.recorded(ill) == f"{ill}-1", "the claim does not say so"
     world.set_boot(ill, f"{ill}-2")
     world.cluster.wait_for(lambda: repair.asked(ill) is None, LIMIT, "the annotation is taken off, whose boot is over")
     repair.set_condition(ill, ILLNESS, "False")
@@ -266,6 +273,7 @@ def repair_by_reboot_proved(world, figures):
         repair.wait_beating(lambda: repair.asked(repair.second), 3 * LIMIT, "the second node is asked to reboot")
         figures.add(f"booted -> proved {time.monotonic() - begun:.1f} s, five minutes of it by the coordinator's rule")
         page_when(repair.leader_page, _counted, {"begun": 2, "proved": 1, "failed": 0, "under way": 1})
+        world.cluster.wait_for(lambda: repair.recorded(ill) is None, LIMIT, "the claim of a node that is well says nothing of its reboot")
         writes = _writes_of_one_repair(repair, mark)
     assert writes == [(ill, f"{ill}-1"), (ill, None), (repair.second, f"{repair.second}-1")], writes
 

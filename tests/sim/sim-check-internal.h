@@ -41,9 +41,10 @@ typedef struct SimSeen {
         char *drained; /* "id/bootID" of the notice that it was last said to be drained for */
         usec_t ill_usec; /* since when its Node shows SIM_ILLNESS; 0: it does not */
         usec_t booted_usec; /* when its Node showed another boot for the first time in this illness; 0: it has not */
-        char *repairer;  /* the coordinator, in one leadership, that asked for its reboot last in this illness; NULL: none has */
+        usec_t well_usec; /* since when its Node does not show SIM_ILLNESS any more; 0: it does, or never did */
+        char *repairer;  /* the coordinator, in one leadership, that asked for its reboot last; NULL: none has */
         usec_t repairer_usec; /* when that was */
-        char *repairer_boot;  /* the boot id that it named */
+        char *repairer_boot;  /* the boot id that a coordinator named in this illness, or in one that ended less than five minutes before */
         unsigned marked_boot; /* n_boots of the boot that an annotation of its Node asked to end last; 0: none has */
         usec_t marked_usec;   /* when that annotation stood there last */
 } SimSeen;

@@ -114,10 +114,17 @@ static void check_repaired(SimCheck *c, const SimMachine *m, const cJSON *node) 
 #define FOR_REPAIR "vesper.sh/reboot-for-repair"
 /* An agent that has not asked for a slot so long after that is away. */
 #define TAKEN_UP_USEC (5 * USEC_PER_MINUTE)
+/* A node that falls ill less than so long after it was well is ill of the same. */
+#define SAME_ILLNESS_USEC (5 * USEC_PER_MINUTE)
 
 /* Returns a name for this coordinator while it leads: what it has seen of nodes ends with that. */
 static char *leadership_of(const SimProcess *p) {
         return MUST(strf("%s/%u/%u", p->user, p->life ? p->life->number : 0, p->life ? p->life->term : 0));
+}
+
+/* The boot id that the claim says its node was asked to end; NULL: none. */
+static const char *recorded_reboot(const SimCheck *c, const SimMachine *m) {
+        return fj_string(sim_world_claim(c->world, sim_check_index(c, m)), "metadata", "annotations", "vesper.sh/rebooted-for-repair", NULL);
 }
 
 static void note_illness(SimCheck *c, const SimMachine *m, const cJSON *old, const cJSON *new) {
@@ -129,8 +136,9 @@ static void note_illness(SimCheck *c, const SimMachine *m, const cJSON *old, con
         if (was != is) {
                 seen->ill_usec = is ? sim_world_now(c->world) : 0;
                 seen->booted_usec = 0;
-                seen->repairer = mfree(seen->repairer);
-                seen->repairer_boot = mfree(seen->repairer_boot);
+                if (is && sim_world_now(c->world) >= usec_add(seen->well_usec, SAME_ILLNESS_USEC))
+                        seen->repairer_boot = mfree(seen->repairer_boot);
+                seen->well_usec = is ? 0 : sim_world_now(c->world);
         }
         if (seen->booted_usec == 0 && !streq_ptr(fj_string(old, "status", "nodeInfo", "bootID", NULL), fj_string(new, "status", "nodeInfo", "bootID", NULL)))
                 seen->booted_usec = sim_world_now(c->world);
@@ -161,8 +169,10 @@ static void check_reboot_asked(SimCheck *c, const SimMachine *m, const cJSON *ol
                                  (double) (now - seen->booted_usec) / USEC_PER_SEC);
         else if (sim_check_tells_of_end(old) || sim_check_is_deleting(old) || is_cordoned_by_a_person(old))
                 sim_check_broken(c, "repair", "%s asks for a reboot of %s, which tells of its end, or is a person's", p->user, m->node);
-        else if (streq_ptr(seen->repairer, leadership) && !streq_ptr(seen->repairer_boot, boot_id))
+        else if (seen->repairer_boot && !streq(seen->repairer_boot, boot_id) && !c->world->was_restored)
                 sim_check_broken(c, "repair", "%s asks for a second reboot of %s for one illness", p->user, m->node);
+        else if (!streq_ptr(recorded_reboot(c, m), boot_id))
+                sim_check_broken(c, "repair", "%s asks for a reboot of %s, and its claim does not say so", p->user, m->node);
         free(seen->repairer);
         seen->repairer = TAKE_PTR(leadership);
         free(seen->repairer_boot);
@@ -170,17 +180,18 @@ static void check_reboot_asked(SimCheck *c, const SimMachine *m, const cJSON *ol
         seen->repairer_usec = now;
 }
 
-/* Checks that the time of the rule Replace is over, and that a reboot for which this leader has asked did not help, or did not come. */
+/* Checks that the time of the rule Replace is over, and that a reboot did not help, or did not come when this leader had asked for it. */
 static void check_replaced_after_reboot(SimCheck *c, const SimMachine *m, const cJSON *node) {
         usec_t after = 2 * c->world->options.repair_reboot_sec * USEC_PER_SEC, now = sim_world_now(c->world);
         const SimSeen *seen = &c->seen[sim_check_index(c, m)];
         const char *user = c->world->request->user, *boot_id = fj_string(node, "status", "nodeInfo", "bootID", NULL);
         _cleanup_free_ char *leadership = leadership_of(sim_check_actor(c));
+        const char *recorded = recorded_reboot(c, m);
 
         if (seen->ill_usec == 0 || now < usec_add(seen->ill_usec, after))
                 sim_check_broken(c, "repair", "%s deletes %s, which %s", user, m->node,
                                  seen->ill_usec == 0 ? "is well" : "has not been ill for as long as its rule says");
-        else if (!streq_ptr(seen->repairer, leadership))
+        else if (!recorded || (streq_ptr(recorded, boot_id) && !streq_ptr(seen->repairer, leadership)))
                 sim_check_broken(c, "repair", "%s deletes %s, and has not had it rebooted first", user, m->node);
         else if (streq_ptr(seen->repairer_boot, boot_id) && now < usec_add(seen->repairer_usec, TAKEN_UP_USEC))
                 sim_check_broken(c, "repair", "%s deletes %s, whose agent had less than five minutes to ask for its reboot", user, m->node);
@@ -443,13 +454,16 @@ static void check_slots(SimCheck *c, const cJSON *old, const cJSON *new) {
                                  fj_string(new, "metadata", "name", NULL), held, max);
 }
 
-/* Checks that a person, or an annotation that names this boot, asks for the reboot. The agent may learn late that the annotation is off. */
+/* How old the answer may be in which an agent reads, right before it reboots, that its Node asks for that. */
+#define READ_USEC (6 * USEC_PER_SEC)
+
+/* Checks that a person, or an annotation that names this boot, asks for the reboot. */
 static void check_told_for_repair(SimCheck *c, const SimMachine *m) {
         const SimSeen *seen = &c->seen[sim_check_index(c, m)];
         const char *boot_id = sim_world_annotation(c->world, sim_check_index(c, m), FOR_REPAIR);
 
         if (!streq_ptr(boot_id, m->boot_id) && m->by_hand_boot != m->n_boots &&
-            (seen->marked_boot != m->n_boots || sim_world_now(c->world) > usec_add(seen->marked_usec, READY_USEC)))
+            (seen->marked_boot != m->n_boots || sim_world_now(c->world) > usec_add(seen->marked_usec, READ_USEC)))
                 sim_check_broken(c, "repair", "%s is told to reboot, and nobody has asked for the end of this boot", m->node);
 }
 

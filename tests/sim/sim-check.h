@@ -19,9 +19,10 @@
  *   repair      no node is deleted to be repaired that is Ready, or was less than `after` ago by its own Node object, or
  *               that tells of its end, that a person has cordoned, or whose machine is off. Where a rule says Reboot:
  *               a coordinator asks for a reboot only of a node that has been ill for as long as the rule says, both since its
- *               illness began and since the first boot in it; it names the boot that the node shows, and asks once for one illness
- *               while it leads. It deletes a node only if such a reboot has not helped, or the agent has not asked for a slot
- *               within five minutes. No agent reboots its machine but for that, or for a person
+ *               illness began and since the first boot in it; it names the boot that the node shows, which the claim names, too. For one
+ *               illness the coordinators together ask for the end of one boot; two illnesses are one where the node was well for
+ *               less than five minutes between them. A coordinator deletes a node only if such a reboot has not helped, or the agent
+ *               has not asked for a slot within five minutes after this leader had asked. No agent reboots its machine but for that, or for a person
  *   off         the taint out-of-service is put by a coordinator only on a Node that is not Ready, whose machine is off, or was
  *               when the cloud was asked; it is not left on one that is Ready
  *   evicted     no pod is evicted or deleted from a node for which nothing is announced, or that still

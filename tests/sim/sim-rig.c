@@ -421,9 +421,19 @@ static void repair_off(SimWorld *w) {
 
 #define ILL_SEC 10u
 
-static void ask_for_reboot(SimWorld *w, const char *boot_id) {
-        as(w, "coordinator-a", NULL);
+static void ask_unrecorded(SimWorld *w, const char *coordinator, const char *boot_id) {
+        as(w, coordinator, NULL);
         fake_merge(w->cluster, FAKE_NODES, NULL, "n0", "{'metadata':{'annotations':{'vesper.sh/reboot-for-repair':'%s'}}}", boot_id);
+}
+
+static void record_reboot(SimWorld *w, const char *boot_id) {
+        fake_merge(w->cluster, FAKE_NODECLAIMS, NULL, fj_string(sim_world_claim(w, 0), "metadata", "name", NULL),
+                   "{'metadata':{'annotations':{'vesper.sh/rebooted-for-repair':'%s'}}}", boot_id);
+}
+
+static void ask_for_reboot(SimWorld *w, const char *boot_id) {
+        record_reboot(w, boot_id);
+        ask_unrecorded(w, "coordinator-a", boot_id);
 }
 
 /* Its rule's time is over twice. */
@@ -474,6 +484,25 @@ static void reboot_in_vain(SimWorld *w) {
 static void reboot_twice(SimWorld *w) {
         reboot_in_vain(w);
         ask_for_reboot(w, w->machines[0].boot_id);
+}
+
+static void reboot_twice_over_leaders(SimWorld *w) {
+        reboot_in_vain(w);
+        record_reboot(w, w->machines[0].boot_id);
+        ask_unrecorded(w, "coordinator-b", w->machines[0].boot_id);
+}
+
+static void reboot_twice_soon(SimWorld *w) {
+        reboot_in_vain(w);
+        sim_world_set_ill(w, 0, false);
+        (void) sim_world_run(w, 60 * SEC);
+        be_ill(w);
+        ask_for_reboot(w, w->machines[0].boot_id);
+}
+
+static void reboot_unrecorded(SimWorld *w) {
+        be_ill(w);
+        ask_unrecorded(w, "coordinator-a", w->machines[0].boot_id);
 }
 
 static void reboot_unasked(SimWorld *w) {
@@ -781,6 +810,9 @@ TEST_CASE(test_checks_find) {
                 { "or is a person's", reboot_cordoned },
                 { "which is over", reboot_of_old_boot },
                 { "a second reboot of n0", reboot_twice },
+                { "coordinator-b asks for a second reboot of n0", reboot_twice_over_leaders },
+                { "a second reboot of n0", reboot_twice_soon },
+                { "its claim does not say so", reboot_unrecorded },
                 { "asked for the end of this boot", reboot_unasked },
                 { "deletes n0, which is well", replace_cured },
                 { "has not had it rebooted first", replace_unrebooted },

@@ -116,6 +116,33 @@ TEST_CASE(test_for_repair) {
         assert_int_not_equal(fake_power_phase(r->power), FAKE_POWER_UP);
 }
 
+/* The coordinator takes it back a moment before the slot is used, and the informer does not know yet. */
+TEST_CASE(test_for_repair_taken_back_meanwhile) {
+        for (int by_hand = 0; by_hand < 2; by_hand++) {
+                _cleanup_(agent_rig_freep) AgentRig *r = running_rig();
+                _cleanup_free_ char *id = NULL;
+
+                set_repair(r, r->boot_id);
+                if (by_hand)
+                        assert_int_equal(fake_power_call_unit(r->power, "RequestReboot"), 0);
+                run(r, 5 * S);
+                id = asked_id(r);
+                r->request_delay_usec = 3 * S;
+                grant(r, id, 300);
+                run(r, S);
+                fake_api_stall_watches(fake_cluster_api(r->cluster), usec_add(virtual_time_now(r->world.time), 20 * S));
+                fake_merge(r->cluster, FAKE_NODES, NULL, RIG_NODE, "{'metadata':{'annotations':{'vesper.sh/reboot-for-repair':null}}}");
+                run(r, 10 * S);
+                if (by_hand)
+                        assert_int_not_equal(fake_power_phase(r->power), FAKE_POWER_UP);
+                else
+                        assert_int_equal(fake_power_phase(r->power), FAKE_POWER_UP);
+                run(r, 20 * S);
+                if (!by_hand)
+                        assert_given_up(r);
+        }
+}
+
 /* What a person has asked for, too, stays when the coordinator takes its own back. */
 TEST_CASE(test_for_repair_and_by_hand) {
         _cleanup_(agent_rig_freep) AgentRig *r = running_rig();
@@ -688,6 +715,7 @@ TEST_CASE(test_written_again) {
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_for_repair),
+                cmocka_unit_test(test_for_repair_taken_back_meanwhile),
                 cmocka_unit_test(test_for_repair_and_by_hand),
                 cmocka_unit_test(test_no_repair),
                 cmocka_unit_test(test_granted),

@@ -179,6 +179,35 @@ TEST_CASE(test_boots) {
         }
 }
 
+/* Rules that say Reboot are passed over for as long as a reboot counts, and what they are about still ails the node. */
+TEST_CASE(test_rebooted) {
+        _cleanup_(kube_object_unrefp) KubeObject *p = make_pool("[" RULE("Disk", "False", REASON("Dead"), "5m", "Reboot") "," RULE("Disk", "False", "", "20m", "Replace") "]");
+        _cleanup_(kube_object_unrefp) KubeObject *reboot = make_pool("[" RULE("Disk", "False", REASON("Dead"), "5m", "Reboot") "]");
+        _cleanup_(kube_object_unrefp) KubeObject *none = make_pool("[" RULE("Disk", "False", REASON("Dead"), "5m", "None") "]");
+        _cleanup_(kube_object_unrefp) KubeObject *dead = make_node(DISK_B), *slow = make_node(DISK_A), *good = make_node(DISK_OK);
+        _cleanup_(repair_sight_freep) RepairSight *s = NULL;
+        RepairVerdict v;
+
+        assert_return_code(repair_sight_new("u", NEVER, &s), 0);
+        for (unsigned rebooted = 0; rebooted < 2; rebooted++) {
+                repair_sight_set_rebooted(s, rebooted);
+                assert_int_equal(repair_sight_look(s, (KubeNodePool *) p, (KubeNode *) dead, 100 * M, &v), REPAIR_SIGHT_DUE);
+                assert_int_equal(v.rule->action, rebooted ? REPAIR_ACTION_REPLACE : REPAIR_ACTION_REBOOT);
+        }
+        assert_int_equal(repair_sight_look(s, (KubeNodePool *) reboot, (KubeNode *) dead, 101 * M, &v), REPAIR_SIGHT_REMEMBERS);
+        assert_true(repair_sight_ails(s, (KubeNodePool *) reboot));
+        assert_false(repair_sight_ails(s, (KubeNodePool *) none));
+        print_message("  another reason ends nothing\n");
+        assert_int_equal(repair_sight_look(s, (KubeNodePool *) reboot, (KubeNode *) slow, 102 * M, &v), REPAIR_SIGHT_REMEMBERS);
+        assert_true(repair_sight_ails(s, (KubeNodePool *) reboot));
+        assert_int_equal(repair_sight_look(s, (KubeNodePool *) reboot, (KubeNode *) good, 103 * M, &v), REPAIR_SIGHT_CLEAR);
+        assert_false(repair_sight_ails(s, (KubeNodePool *) reboot));
+        print_message("  it does not count any more\n");
+        repair_sight_set_rebooted(s, false);
+        assert_int_equal(repair_sight_look(s, (KubeNodePool *) p, (KubeNode *) dead, 104 * M, &v), REPAIR_SIGHT_DUE);
+        assert_int_equal(v.rule->action, REPAIR_ACTION_REBOOT);
+}
+
 TEST_CASE(test_vetoes) {
         static const struct {
                 const char *annotations;
@@ -207,6 +236,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_looks, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_pool_that_is_edited, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_boots, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_rebooted, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_vetoes, setup, teardown),
         };
 

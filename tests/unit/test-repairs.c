@@ -492,9 +492,12 @@ TEST_CASE(test_reboot_in_vain) {
                 if (round == 1)
                         break;
                 set_deadlock(r, "n0", "False");
-                run(r, M);
+                run(r, 7 * M);
         }
+        assert_true(rig_event_says(r, "n0", "NodeRepair", "It was rebooted to be repaired, and is not well: "));
         assert_true(rig_event_says(r, "n0", "NodeRepair", "its agent has not asked for a slot within five minutes"));
+        assert_true(metrics_say(r, "vesper_coordinator_repairs_total{outcome=\"failed\"} 2\n"));
+        assert_true(metrics_say(r, "vesper_coordinator_repairs_total{outcome=\"proved\"} 0\n"));
         set_rules(r, REBOOT_RULES);
         run(r, 3 * M);
         assert_int_equal(n_repaired(r, 1), 1);
@@ -513,6 +516,267 @@ TEST_CASE(test_reboot_not_needed) {
         run(r, M);
         assert_null(mark_of(r, "n0"));
         assert_true(metrics_say(r, "vesper_coordinator_repairs_under_way 0\n"));
+}
+
+static const char *record_of(CoordinatorRig *r, const char *node) {
+        return fj_string(rig_claim(r, node), "metadata", "annotations", ANNOTATION_REBOOTED_FOR_REPAIR, NULL);
+}
+
+static void change_leaders(CoordinatorRig *r, unsigned from) {
+        rig_stop(r, from);
+        rig_start(r, 1 - from);
+        run(r, USEC_PER_SEC);
+}
+
+/* What a reboot did not cure is not rebooted again by the next leader, whose next rule decides. */
+TEST_CASE(test_rebooted_before_this_leader) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(1);
+
+        set_rules(r, "[{'condition':'KernelDeadlock','status':'True','after':'1m','action':'Reboot'},"
+                     "{'condition':'KernelDeadlock','status':'True','after':'10m','action':'Replace'}]");
+        set_boot(r, "n0", "b0");
+        set_deadlock(r, "n0", "True");
+        run(r, 2 * M);
+        assert_string_equal(mark_of(r, "n0"), "b0");
+        print_message("  a leader who finds that it was not rebooted asks again\n");
+        change_leaders(r, 0);
+        run(r, 2 * M);
+        assert_string_equal(mark_of(r, "n0"), "b0");
+        print_message("  one who finds that it was does not\n");
+        set_boot(r, "n0", "b1");
+        run(r, 10 * USEC_PER_SEC);
+        change_leaders(r, 1);
+        for (unsigned i = 0; i < 9; i++) {
+                run(r, M);
+                assert_null(mark_of(r, "n0"));
+        }
+        assert_int_equal(n_repaired(r, 1), 0);
+        run(r, 2 * M);
+        assert_int_equal(n_repaired(r, 1), 1);
+}
+
+/* The leader learns late that an earlier one had the node rebooted: it cannot write on the claim before, and asks for nothing then. */
+TEST_CASE(test_rebooted_is_seen_late) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(1);
+
+        set_rules(r, "[{'condition':'KernelDeadlock','status':'True','after':'1m','action':'Reboot'}]");
+        set_boot(r, "n0", "b1");
+        set_deadlock(r, "n0", "True");
+        run(r, 30 * USEC_PER_SEC);
+        fake_api_mute(r->api, FAKE_NODECLAIMS, usec_add(loop_now(r->w.loop), M));
+        fake_merge(r->cluster, FAKE_NODECLAIMS, NULL, fj_string(rig_claim(r, "n0"), "metadata", "name", NULL),
+                   "{'metadata':{'annotations':{'" ANNOTATION_REBOOTED_FOR_REPAIR "':'b0'}}}");
+        for (unsigned i = 0; i < 10; i++) {
+                run(r, 30 * USEC_PER_SEC);
+                assert_null(mark_of(r, "n0"));
+                assert_string_equal(record_of(r, "n0"), "b0");
+        }
+        assert_true(metrics_say(r, "vesper_coordinator_repairs_under_way 0\n"));
+        assert_true(metrics_say(r, "vesper_coordinator_repairs_total{outcome=\"failed\"} 0\n"));
+        assert_true(rig_event_says(r, "n0", "NodeRepair", "Not asking its agent any more to reboot it: it was rebooted for that already"));
+}
+
+/* A fault that comes back soon is the same; one that comes after the node was well for five minutes gets its reboot. */
+TEST_CASE(test_reboot_is_forgotten) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(1);
+
+        set_rules(r, "[{'condition':'KernelDeadlock','status':'True','after':'1m','action':'Reboot'}]");
+        set_boot(r, "n0", "b0");
+        set_deadlock(r, "n0", "True");
+        run(r, 2 * M);
+        assert_string_equal(mark_of(r, "n0"), "b0");
+        set_boot(r, "n0", "b1");
+        set_deadlock(r, "n0", "False");
+        run(r, 4 * M);
+        set_deadlock(r, "n0", "True");
+        run(r, 4 * M);
+        assert_null(mark_of(r, "n0"));
+        assert_non_null(record_of(r, "n0"));
+        print_message("  well under two leaders, each of which counts anew\n");
+        set_deadlock(r, "n0", "False");
+        run(r, 4 * M);
+        change_leaders(r, 0);
+        run(r, 4 * M);
+        assert_non_null(record_of(r, "n0"));
+        run(r, 2 * M);
+        assert_null(record_of(r, "n0"));
+        set_deadlock(r, "n0", "True");
+        run(r, 2 * M);
+        assert_string_equal(mark_of(r, "n0"), "b1");
+}
+
+/* Another boot proves nothing while the node shows what it was rebooted for. */
+TEST_CASE(test_reboot_proved_by_what_the_node_shows) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(2);
+
+        set_rules(r, "[{'condition':'KernelDeadlock','status':'True','after':'1m','action':'Reboot'}]");
+        set_boot(r, "n0", "b0");
+        set_boot(r, "n1", "b0");
+        set_deadlock(r, "n0", "True");
+        run(r, 2 * M);
+        set_boot(r, "n0", "b1");
+        run(r, 4 * M);
+        set_deadlock(r, "n0", "False");
+        run(r, 4 * M);
+        assert_true(metrics_say(r, "vesper_coordinator_repairs_under_way 1\n"));
+        run(r, 2 * M);
+        assert_true(metrics_say(r, "vesper_coordinator_repairs_total{outcome=\"proved\"} 1\n"));
+        assert_null(record_of(r, "n0"));
+        print_message("  in vain\n");
+        set_deadlock(r, "n1", "True");
+        run(r, 2 * M);
+        set_boot(r, "n1", "b1");
+        run(r, 6 * M);
+        assert_true(metrics_say(r, "vesper_coordinator_repairs_total{outcome=\"failed\"} 1\n"));
+        assert_true(metrics_say(r, "vesper_coordinator_repairs_total{outcome=\"proved\"} 1\n"));
+}
+
+/* A successor that shows what its predecessor was replaced for proves nothing: as where both boot a bad image. */
+TEST_CASE(test_successor_is_not_well) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(2);
+
+        set_rules(r, "[{'condition':'KernelDeadlock','status':'True','after':'1m','action':'Replace'}]");
+        set_deadlock(r, "n0", "True");
+        run(r, 3 * M);
+        assert_int_equal(n_repaired(r, 2), 1);
+        set_deadlock(r, "n1", "True");
+        succeed(r, 0, 1);
+        set_deadlock(r, "s0", "True");
+        run(r, 10 * M);
+        assert_true(metrics_say(r, "vesper_coordinator_repairs_total{outcome=\"proved\"} 0\n"));
+        assert_int_equal(n_repaired(r, 2), 1);
+        assert_false(is_repaired(r, "s0"));
+        set_deadlock(r, "s0", "False");
+        run(r, 4 * M);
+        assert_true(metrics_say(r, "vesper_coordinator_repairs_total{outcome=\"proved\"} 0\n"));
+        run(r, 2 * M);
+        assert_true(metrics_say(r, "vesper_coordinator_repairs_total{outcome=\"proved\"} 1\n"));
+        assert_int_equal(n_repaired(r, 2), 2);
+}
+
+static void set_request(CoordinatorRig *r, const char *node) {
+        fake_merge(r->cluster, FAKE_NODES, NULL, node,
+                   "{'metadata':{'annotations':{'" ANNOTATION_SHUTDOWN_REQUEST
+                   "':'{\\\"id\\\":\\\"r\\\",\\\"bootID\\\":\\\"b0\\\",\\\"kind\\\":\\\"reboot\\\","
+                   "\\\"until\\\":\\\"2037-01-15T08:00:00Z\\\"}'}}}");
+}
+
+/* Before its slot is granted, and after that, while the machine has not booted: a person's word takes the reboot back. */
+TEST_CASE(test_reboot_taken_back) {
+        static const struct {
+                const char *what, *set, *unset;
+        } rows[] = {
+                { "vetoed", "{'metadata':{'annotations':{'" ANNOTATION_DO_NOT_REPAIR "':'true'}}}",
+                  "{'metadata':{'annotations':{'" ANNOTATION_DO_NOT_REPAIR "':null}}}" },
+                { "vetoed by Karpenter's annotation", "{'metadata':{'annotations':{'" ANNOTATION_KARPENTER_DO_NOT_REPAIR "':'true'}}}",
+                  "{'metadata':{'annotations':{'" ANNOTATION_KARPENTER_DO_NOT_REPAIR "':null}}}" },
+                { "cordoned", "{'spec':{'unschedulable':true}}", "{'spec':{'unschedulable':null}}" },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows) * 3; i++) {
+                _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(1);
+                bool asks = i % 3 >= 1, granted = i % 3 == 2;
+
+                print_message("  %s%s\n", rows[i / 3].what, granted ? ", in its slot" : asks ? ", while its agent asks" : "");
+                set_rules(r, "[{'condition':'KernelDeadlock','status':'True','after':'1m','action':'Reboot'}]");
+                set_boot(r, "n0", "b0");
+                set_deadlock(r, "n0", "True");
+                run(r, 2 * M);
+                assert_string_equal(mark_of(r, "n0"), "b0");
+                if (granted)
+                        set_request(r, "n0");
+                run(r, 10 * USEC_PER_SEC);
+                fake_merge(r->cluster, FAKE_NODES, NULL, "n0", "%s", rows[i / 3].set);
+                if (asks && !granted)
+                        set_request(r, "n0");
+                run(r, 10 * USEC_PER_SEC);
+                assert_null(mark_of(r, "n0"));
+                assert_true(rig_event_says(r, "n0", "NodeRepair", "Not asking its agent any more to reboot it: "));
+                assert_true(rig_event_says(r, "n0", "NodeRepair", "It has a slot: a reboot that has begun by now goes on") == granted);
+                assert_true(metrics_say(r, granted ? "vesper_coordinator_repairs_under_way 1\n" : "vesper_coordinator_repairs_under_way 0\n"));
+
+                print_message("  ... its agent asks no more\n");
+                fake_merge(r->cluster, FAKE_NODES, NULL, "n0", "{'metadata':{'annotations':{'" ANNOTATION_SHUTDOWN_REQUEST "':null}}}");
+                run(r, 8 * M);
+                assert_null(mark_of(r, "n0"));
+                assert_true(metrics_say(r, "vesper_coordinator_repairs_under_way 0\n"));
+                assert_true(metrics_say(r, "vesper_coordinator_repairs_total{outcome=\"failed\"} 0\n"));
+
+                print_message("  ... and a person lets it be repaired\n");
+                fake_merge(r->cluster, FAKE_NODES, NULL, "n0", "%s", rows[i / 3].unset);
+                run(r, M);
+                assert_string_equal(mark_of(r, "n0"), "b0");
+                assert_int_equal(n_repaired(r, 1), 0);
+        }
+}
+
+static void fail_patches(const FakeRequest *request, FakeApiFault *ret_fault, void *userdata) {
+        if (request->verb == FAKE_PATCH && request->resource &&
+            (request->resource->id == FAKE_NODES || request->resource->id == FAKE_NODECLAIMS))
+                ret_fault->status = 503;
+}
+
+/* The API server does not answer: the request is written later, and its agent has five minutes from then on. */
+TEST_CASE(test_reboot_no_answer) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(1);
+
+        set_rules(r, REBOOT_RULES);
+        set_boot(r, "n0", "b0");
+        set_deadlock(r, "n0", "True");
+        run(r, 30 * USEC_PER_SEC);
+        fake_api_set_fault(r->api, fail_patches, NULL);
+        run(r, 4 * M);
+        assert_null(mark_of(r, "n0"));
+        assert_int_equal(n_repaired(r, 1), 0);
+        fake_api_set_fault(r->api, NULL, NULL);
+        run(r, M);
+        assert_string_equal(mark_of(r, "n0"), "b0");
+        assert_true(metrics_say(r, "vesper_coordinator_repairs_total{outcome=\"begun\"} 1\n"));
+        run(r, 3 * M);
+        assert_true(metrics_say(r, "vesper_coordinator_repairs_total{outcome=\"failed\"} 0\n"));
+}
+
+/* A deletion that was not answered has its place; the rules are changed, and a reboot takes that, and no second one. */
+TEST_CASE(test_reboot_in_place_of_deletion) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(2);
+
+        set_boot(r, "n0", "b0");
+        set_boot(r, "n1", "b0");
+        set_rules(r, "[{'condition':'KernelDeadlock','status':'True','after':'1m','action':'Replace'}]");
+        fake_api_set_fault(r->api, refuse_deletes, NULL);
+        set_deadlock(r, "n0", "True");
+        run(r, USEC_PER_SEC);
+        set_deadlock(r, "n1", "True");
+        run(r, 2 * M);
+        assert_true(metrics_say(r, "vesper_coordinator_repairs_total{outcome=\"begun\"} 1\n"));
+        assert_true(metrics_say(r, "vesper_coordinator_repairs_under_way 1\n"));
+        set_rules(r, "[{'condition':'KernelDeadlock','status':'True','after':'1m','action':'Reboot'}]");
+        fake_api_set_fault(r->api, NULL, NULL);
+        run(r, 3 * M);
+        assert_string_equal(mark_of(r, "n0"), "b0");
+        assert_null(mark_of(r, "n1"));
+        assert_true(metrics_say(r, "vesper_coordinator_repairs_under_way 1\n"));
+        assert_int_equal(n_repaired(r, 2), 0);
+        set_boot(r, "n0", "b1");
+        set_deadlock(r, "n0", "False");
+        run(r, 6 * M);
+        assert_true(metrics_say(r, "vesper_coordinator_repairs_total{outcome=\"proved\"} 1\n"));
+        assert_string_equal(mark_of(r, "n1"), "b0");
+}
+
+/* A deletion that nobody answers has failed after half an hour: what is sent later is another repair, which needs a place. */
+TEST_CASE(test_deletion_has_failed) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(1);
+
+        run(r, M);
+        fake_api_set_fault(r->api, refuse_deletes, NULL);
+        silence(r, 0, 1);
+        run(r, SEEN + 17 * M);
+        assert_true(metrics_say(r, "vesper_coordinator_repairs_under_way 1\n"));
+        run(r, 31 * M);
+        assert_true(metrics_say(r, "vesper_coordinator_repairs_total{outcome=\"failed\"} 1\n"));
+        assert_true(metrics_say(r, "vesper_coordinator_repairs_total{outcome=\"begun\"} 2\n"));
+        assert_true(metrics_say(r, "vesper_coordinator_repairs_under_way 1\n"));
 }
 
 /* Never Ready: it counts from its creation where it was there before us, and else from when it came. */
@@ -566,6 +830,15 @@ int main(void) {
                 cmocka_unit_test(test_reboot_conflict),
                 cmocka_unit_test(test_reboot_in_vain),
                 cmocka_unit_test(test_reboot_not_needed),
+                cmocka_unit_test(test_rebooted_before_this_leader),
+                cmocka_unit_test(test_rebooted_is_seen_late),
+                cmocka_unit_test(test_reboot_is_forgotten),
+                cmocka_unit_test(test_reboot_proved_by_what_the_node_shows),
+                cmocka_unit_test(test_successor_is_not_well),
+                cmocka_unit_test(test_reboot_taken_back),
+                cmocka_unit_test(test_reboot_no_answer),
+                cmocka_unit_test(test_reboot_in_place_of_deletion),
+                cmocka_unit_test(test_deletion_has_failed),
                 cmocka_unit_test(test_never_ready),
                 cmocka_unit_test(test_new_leader),
         };

@@ -72,6 +72,9 @@
 #define ANNOTATION_KARPENTER_DO_NOT_REPAIR "karpenter.sh/do-not-repair"
 /* Coordinator, on a Node whose NodePool has it repaired by a reboot: the boot id that is to end. Its agent asks for a slot. */
 #define ANNOTATION_REBOOT_FOR_REPAIR "vesper.sh/reboot-for-repair"
+/* Coordinator, on a NodeClaim: the boot id that its node was last asked to end, written before the Node's annotation. A node that shows
+ * another boot id was rebooted. It is taken off when the node has been well for five minutes. */
+#define ANNOTATION_REBOOTED_FOR_REPAIR "vesper.sh/rebooted-for-repair"
 /* A person, on a NodeClaim: an RFC 3339 time. Once the claim is being deleted its node goes then at the latest. */
 #define ANNOTATION_FORCE_DEADLINE "vesper.sh/force-deadline"
 
