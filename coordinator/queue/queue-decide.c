@@ -44,13 +44,13 @@ static bool is_moved(const Announced *a, const Notice *notice) {
                (notice->announced_usec != a->notice->announced_usec || notice->until_usec != a->notice->until_usec);
 }
 
-/* Something stands that takes as much from the machine, and no later than that. */
-static bool is_covered(const QueueFacts *facts, const Notice *notice, usec_t by_usec) {
+/* Something stands that takes as much from the machine, and no later than by_usec; if it is a scheduled change, than changes_usec. */
+static bool is_covered(const QueueFacts *facts, const Notice *notice, usec_t by_usec, usec_t changes_usec) {
         for (size_t i = 0; facts->announced && i < facts->announced->n_items; i++) {
                 const Announced *a = facts->announced->items + i;
 
                 if (a->state == ANNOUNCED_STANDS && notice_rank(a->notice) >= notice_rank(notice) &&
-                    (notice_announced(a->notice) == USEC_INFINITY || notice_announced(a->notice) <= by_usec))
+                    a->notice->announced_usec <= (a->notice->kind == NOTICE_MAINTENANCE ? changes_usec : by_usec))
                         return true;
         }
         return false;
@@ -79,7 +79,7 @@ static QueueAct decide_written(const EventMessage *m, const Notice *notice, cons
                 return is_moved(same, notice) ? QUEUE_WRITE : QUEUE_NOTHING;
         if (is_old(m, notice, rules))
                 return tell(facts, QUEUE_TELL);
-        if (facts->is_going && m->kind != EVENT_MESSAGE_ASG_TERMINATE && is_covered(facts, notice, notice_announced(notice)))
+        if (facts->is_going && m->kind != EVENT_MESSAGE_ASG_TERMINATE && is_covered(facts, notice, notice_announced(notice), notice_announced(notice)))
                 return tell(facts, QUEUE_KNOWN);
         return QUEUE_WRITE;
 }
@@ -104,7 +104,7 @@ static QueueAct decide_unmanaged(const EventMessage *m, const Notice *notice, co
  * already covers it. Of a node that is not Ready the coordinator has noticed that already. */
 static QueueAct decide_state(const EventMessage *m, const Notice *notice, const QueueFacts *facts, const QueueRules *rules) {
         bool is_news = notice && facts->is_ready && facts->ready_since_usec <= m->sent_usec && !facts->is_going && is_acted_upon(m, notice, rules) &&
-                       !is_old(m, notice, rules) && !is_covered(facts, notice, usec_add(rules->wall_usec, rules->before_usec));
+                       !is_old(m, notice, rules) && !is_covered(facts, notice, USEC_INFINITY, usec_add(rules->wall_usec, rules->before_usec));
         QueueAct act = _QUEUE_ACT_INVALID;
 
         if (is_news)

@@ -258,6 +258,8 @@ TEST_CASE(test_kept) {
                 { "our own end of it", STATE, "shutting-down", USEC_INFINITY, false, T, { MANAGED, READY, .is_going = true }, QUEUE_LOOK },
                 { "stopping, as was told", STATE, "stopping", USEC_INFINITY, false, T,
                   { MANAGED, READY, TOLD(OTHER(NOTICE_SPOT, "stop", NOW + MINUTES(2))) }, QUEUE_LOOK },
+                { "stopping, as was told for later than changes are acted upon", STATE, "stopping", USEC_INFINITY, false, T,
+                  { MANAGED, READY, TOLD(OTHER(NOTICE_SPOT, "stop", NOW + HOURS(2))) }, QUEUE_LOOK },
                 { "stopping, and a reboot is to come", STATE, "stopping", USEC_INFINITY, false, T, { MANAGED, READY, TOLD(OTHER_REBOOT(HOURS(1))) },
                   QUEUE_WRITE },
                 { "stopping, and a retirement is far", STATE, "stopping", USEC_INFINITY, false, T,
