@@ -67,7 +67,7 @@
  *               event
  *   acknowledged  (sim-events.h) an event is acknowledged only while all nodes that it names are drained for it
  *   queue       (sim-queue.h) what the interruption queue announces is on the claim in time, and before the message is deleted;
- *               no message goes that somebody else may want; no later time takes an earlier one's place
+ *               no message goes that somebody else may want; nothing that stands there is lost but by time
  *   told        (sim-queue.h) when all is over no node of no pool says DrainInProgress, and one that says Drained is closed and empty
  *   hook        (sim-queue.h) a group is told to go on when its node is drained, or Ready, and waits until then
  *   storm       no process sends more than SIM_CHECK_PER_SECOND requests in a second, nor one request to one

@@ -669,24 +669,26 @@ static void do_nothing_about_it(SimWorld *w) {
         (void) sim_world_run(w, 40 * SEC);
 }
 
-static void write_on_claim(SimWorld *w, const char *deadline) {
+static void write_on_claim(SimWorld *w, const char *id) {
         _cleanup_free_ char *claim = MUST(strdup(fj_string(sim_world_claim(w, 0), "metadata", "name", NULL)));
 
         as(w, "coordinator-a", NULL);
         fake_merge(w->cluster, FAKE_NODECLAIMS, NULL, claim,
-                   "{'metadata':{'annotations':{'vesper.sh/interruption':'{\\'action\\':\\'terminate\\',\\'deadline\\':\\'%s\\'}'}}}", deadline);
+                   "{'metadata':{'annotations':{'vesper.sh/announced':'{\\'notices\\':[{\\'id\\':\\'%s\\',\\'action\\':\\'terminate\\',"
+                   "\\'deadline\\':\\'2027-01-15T08:30:00Z\\'}]}'}}}",
+                   id);
 }
 
 static void write_unannounced(SimWorld *w) {
-        write_on_claim(w, "2027-01-15T08:30:00Z");
+        write_on_claim(w, "a");
 }
 
-static void write_later(SimWorld *w) {
+static void write_over(SimWorld *w) {
         kill_coordinators(w);
         announce(w, FAKE_AWS_EVENT_SPOT, w->machines[0].instance);
-        write_on_claim(w, "2027-01-15T08:30:00Z");
+        write_on_claim(w, "a");
         assert_null(sim_world_violation(w));
-        write_on_claim(w, "2027-01-15T08:31:00Z");
+        write_on_claim(w, "b");
 }
 
 static void leave_message(SimWorld *w) {
@@ -833,7 +835,7 @@ TEST_CASE(test_checks_find) {
                 { "which may be somebody else's", delete_shared },
                 { "its claim stays", do_nothing_about_it },
                 { "what nobody announced", write_unannounced },
-                { "writes a later time", write_later },
+                { "forgets a of n0", write_over },
                 { "is left in the queue", leave_message },
                 { "says that it is being drained", leave_drain_told },
                 { "is drained, and is open", leave_drained_open },
