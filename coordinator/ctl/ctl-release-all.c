@@ -163,7 +163,11 @@ static const KubeNode *node_named(const CtlSnapshot *s, const char *name) {
         return NULL;
 }
 
-/* Nodes that are drained for the interruption queue, and claims that people have made: no pool's deletion takes them along. True as
+static bool is_drained_for_queue(const KubeNode *n) {
+        return object_meta_annotation(&n->object.meta, ANNOTATION_HEARD) || object_meta_annotation(&n->object.meta, ANNOTATION_ANNOUNCED);
+}
+
+/* Nodes that are drained for the interruption queue, or will be, and claims that people have made: no pool's deletion takes them along. True as
  * above. */
 static bool let_go_by_annotation(ReleaseAll *a) {
         _cleanup_free_ char *body = ctl_annotation_body(ANNOTATION_UNMANAGED, "true");
@@ -171,9 +175,10 @@ static bool let_go_by_annotation(ReleaseAll *a) {
         for (size_t i = 0; i < a->snapshot.nodes.n_items; i++) {
                 const KubeNode *n = (const KubeNode *) a->snapshot.nodes.items[i];
 
-                if (!(object_meta_annotation(&n->object.meta, ANNOTATION_HEARD) || object_meta_annotation(&n->object.meta, ANNOTATION_ANNOUNCED)) || n->object.meta.deletion_usec > 0 || kube_node_is_unmanaged(n))
+                if (!is_drained_for_queue(n) || n->object.meta.deletion_usec > 0 || kube_node_is_unmanaged(n))
                         continue;
-                printf("The interruption queue announced something for Node %s: annotating it " ANNOTATION_UNMANAGED ", so that vesper does nothing for that.\n",
+                printf("The interruption queue announced something for Node %s: annotating it " ANNOTATION_UNMANAGED
+                       ", so that vesper does nothing for that.\n",
                        n->object.meta.name);
                 patch(a, &kube_node_kind, n->object.meta.name, body);
                 return true;

@@ -267,7 +267,8 @@ static int describe_interruption(StatusRow *row, const Interruption *i, const ch
 }
 
 static bool tells_of_drain(const KubeNode *n) {
-        return object_meta_annotation(&n->object.meta, ANNOTATION_INTERRUPTION) || object_meta_annotation(&n->object.meta, ANNOTATION_HEARD);
+        return object_meta_annotation(&n->object.meta, ANNOTATION_INTERRUPTION) || object_meta_annotation(&n->object.meta, ANNOTATION_HEARD) ||
+               announced_list_standing(&n->announced);
 }
 
 static bool is_managed(const KubeNode *n, const KubeNodeClaim *c) {
@@ -286,6 +287,19 @@ static int set_phase(StatusRow *row, const KubeNode *n, const KubeNodeClaim *c) 
         else if (!c && tells_of_drain(n))
                 return 0; /* the annotation says it */
         row->phase = strdup(phase);
+        return row->phase ? 0 : -ENOMEM;
+}
+
+/* Nothing is drained yet for what the interruption queue announced: the first time of it. */
+static int describe_announced(StatusRow *row, const KubeNode *n, const KubeNodeClaim *c) {
+        const Announced *first = announced_list_standing(c ? &c->announced : &n->announced);
+
+        if (!first || (c && c->object.meta.deletion_usec > 0))
+                return 0;
+        row->deadline_usec = MIN(row->deadline_usec, notice_announced(first->notice));
+        if (row->phase)
+                return 0;
+        row->phase = strdup("Planned (queue)");
         return row->phase ? 0 : -ENOMEM;
 }
 
@@ -308,6 +322,8 @@ static int add_row(StatusRows *r, const KubeNode *n, const KubeNodeClaim *c) {
         describe_blocked(row, n);
         if (n->interruption || n->interruption_is_unreadable)
                 k = describe_interruption(row, n->interruption, "agent");
+        if (k >= 0 && !object_meta_annotation(&n->object.meta, ANNOTATION_HEARD))
+                k = describe_announced(row, n, c);
         if (k < 0 || (row->phase && !streq(row->phase, "Adopted")) || !object_meta_annotation(&n->object.meta, ANNOTATION_HEARD))
                 return k;
         k = describe_heard(row, n);
@@ -473,7 +489,8 @@ static void add_blockers(StrBuf *b, const StatusRows *r, usec_t now_usec) {
                         size_t before = b->size;
 
                         strbuf_addf(b, "%s%s %s %s: %s%s%s", k == 0 ? "\n" : "", strempty(r->rows[i].node),
-                                    is_waited_for(blocker) ? "waits for" : "does not wait for", strempty(blocker->pod), strempty(blocker->reason), blocker->pdb ? " " : "", strempty(blocker->pdb));
+                                    is_waited_for(blocker) ? "waits for" : "does not wait for", strempty(blocker->pod), strempty(blocker->reason),
+                                    blocker->pdb ? " " : "", strempty(blocker->pdb));
                         if (blocker->since_usec > 0) {
                                 strbuf_add(b, " since ");
                                 ctl_add_age(b, usec_sub(now_usec, blocker->since_usec));

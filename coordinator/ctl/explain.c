@@ -198,9 +198,11 @@ static void say_pods_left(Explain *x, ExplainCause *c, int64_t n) {
 
 /* who: a sentence's beginning. figures: how many pods are left, and more of them, where that is told; NULL: it is not. */
 static void say_interruption(Explain *x, ExplainCause *c, const char *who, const Interruption *i, const char *figures) {
+        _cleanup_free_ char *action = str_sanitize(isempty(i->notice->action) ? "no action said" : i->notice->action, NOTICE_WORD_BYTES_MAX);
+
         explain_cause_say(x->causes, c, "%s, phase %s: a notice of kind %s (%s) announces %s of the machine.", who,
                           i->phase == INTERRUPTION_LATER ? "unknown to this version" : interruption_phase_to_string(i->phase),
-                          notice_kind_to_string(i->notice->kind) ?: "unknown", isempty(i->notice->action) ? "no action said" : i->notice->action,
+                          notice_kind_to_string(i->notice->kind) ?: "unknown", strempty(action),
                           i->notice->kind == NOTICE_MAINTENANCE && !notice_ends_machine(i->notice) ? "a change" : "the end");
         if (!figures)
                 say_pods_left(x, c, i->pods_left);
@@ -213,9 +215,12 @@ static void say_interruption(Explain *x, ExplainCause *c, const char *who, const
 
 /* What its notice comes to when nobody does anything. */
 static const char *heard_comes_to(const Notice *notice) {
-        return notice->kind == NOTICE_SCALE_IN && notice_announced(notice) == USEC_INFINITY
-                       ? "It stays cordoned until it is gone, its machine has booted anew, or a person opens it."
-                       : "It is opened again when its machine has booted anew, or has outlived by ten minutes what was announced.";
+        if (notice->kind == NOTICE_SCALE_IN && notice_announced(notice) == USEC_INFINITY)
+                return "It stays cordoned until it is gone, its machine has booted anew, or a person opens it.";
+        if (notice->kind == NOTICE_MAINTENANCE)
+                return "It is opened again when its machine has booted after that time, when AWS calls the change off or moves it, or, if the node is Ready then, ten "
+                       "minutes after the change's window. A boot before that time does not open it.";
+        return "It is opened again when its machine has booted anew, or has outlived by ten minutes what was announced.";
 }
 
 /* "2 pods are left, and it waits for web/a (Protected k)"; NULL: no pod is told to hold it, or no memory. */
@@ -278,14 +283,15 @@ static void explain_heard(Explain *x) {
 /* Nothing is done for it yet. */
 static void explain_announced(Explain *x) {
         const Condition *k = kube_node_condition(x->node, CONDITION_MAINTENANCE_PLANNED);
-        _cleanup_free_ char *announced = heard_all_announced_text(&x->announced, x->heard ? x->heard->notice : NULL);
+        _cleanup_free_ char *announced = heard_announced_list_text(&x->announced, x->heard ? x->heard->notice : NULL, NULL);
         ExplainCause *c;
 
         x->causes->failed = x->causes->failed || !announced;
         if (isempty(announced))
                 return;
         c = explain_add_for_node(x, false, "Announced", condition_is_of_coordinator(k) ? k->last_transition_usec : 0);
-        explain_cause_say(x->causes, c, "The interruption queue announced %s. The coordinator acts upon that when it comes near ([Interruption] BeforeSec=).",
+        explain_cause_say(x->causes, c, "The interruption queue announced %s. The coordinator acts upon a scheduled change when it comes near ([Interruption] BeforeSec=), upon "
+                          "anything else at once, and upon nothing while [Interruption] Delete= is never.",
                           announced);
         explain_cause_set_command(x->causes, c, "vesperctl drain %s", x->f->node_name);
         explain_cause_advise(x->causes, c, "That drains the node now.");

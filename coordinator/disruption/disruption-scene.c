@@ -158,12 +158,10 @@ static void count_promises(DisruptionScene *s) {
 }
 
 static void find_times(const KubeNode *n, DisruptionNode *node) {
-        const Condition *ready = kube_node_condition(n, "Ready");
-
         node->created_usec = n->object.meta.creation_usec;
         if (node->claim && node->claim->object.meta.creation_usec > 0)
                 node->created_usec = MIN(node->created_usec, node->claim->object.meta.creation_usec);
-        node->quiet_since_usec = MAX(n->object.meta.creation_usec, ready ? ready->last_transition_usec : 0);
+        node->quiet_since_usec = MAX(n->object.meta.creation_usec, kube_node_ready_since(n));
 }
 
 /* Where its claim says that it is not empty, pods have left since that was written: its time begins now. */

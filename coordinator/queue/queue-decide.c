@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "queue-decide.h"
 
+#include "marks.h"
 #include "string-util.h"
 
 static const char *const act_names[_QUEUE_ACT_MAX] = {
@@ -26,7 +27,7 @@ static bool is_old(const EventMessage *m, const Notice *notice, const QueueRules
 
         if (end == USEC_INFINITY && m->kind != EVENT_MESSAGE_ASG_TERMINATE && m->sent_usec > 0)
                 end = m->sent_usec;
-        return rules->wall_usec >= usec_add(end, QUEUE_OUTLIVED_USEC);
+        return rules->wall_usec >= usec_add(end, ANNOUNCED_OUTLIVED_USEC);
 }
 
 static bool is_going_down(const char *state) {
@@ -38,26 +39,31 @@ static QueueAct tell(const QueueFacts *facts, QueueAct act) {
         return facts->has_node ? act : QUEUE_NOTHING;
 }
 
-/* AWS tells another time of what stands. It may keep no order, so that the later word counts. */
+/* Returns true if AWS tells another time. SQS may keep no order, so the later word counts. */
 static bool is_moved(const Announced *a, const Notice *notice) {
         return notice->said_usec >= a->notice->said_usec && notice_announced(notice) != USEC_INFINITY &&
                (notice->announced_usec != a->notice->announced_usec || notice->until_usec != a->notice->until_usec);
 }
 
-/* Something stands that takes as much from the machine, and no later than by_usec; if it is a scheduled change, than changes_usec. */
+/* Returns true if AWS has moved a scheduled change after it was over, and no older message about it comes again. */
+static bool is_moved_since(const EventMessage *m, const Announced *a, const Notice *notice) {
+        return m->kind == EVENT_MESSAGE_HEALTH && is_moved(a, notice) && notice->said_usec > a->notice->said_usec;
+}
+
+/* Returns true if a notice that stands takes at least as much from the machine, by by_usec at the latest; a scheduled change: by changes_usec. */
 static bool is_covered(const QueueFacts *facts, const Notice *notice, usec_t by_usec, usec_t changes_usec) {
         for (size_t i = 0; facts->announced && i < facts->announced->n_items; i++) {
                 const Announced *a = facts->announced->items + i;
 
                 if (a->state == ANNOUNCED_STANDS && notice_rank(a->notice) >= notice_rank(notice) &&
-                    a->notice->announced_usec <= (a->notice->kind == NOTICE_MAINTENANCE ? changes_usec : by_usec))
+                    notice_announced(a->notice) <= (a->notice->kind == NOTICE_MAINTENANCE ? changes_usec : by_usec))
                         return true;
         }
         return false;
 }
 
-/* A message that says that its change is over is not told from one that calls it off; and SQS keeps no order: the message that announces
- * the change may come after this one. */
+/* A change that is over cannot be distinguished from one that was called off. SQS keeps no order: the message that announces the change may
+ * come after this one. */
 static QueueAct decide_called_off(const EventMessage *m, const Notice *notice, const QueueFacts *facts, const Announced *same,
                                   const QueueRules *rules) {
         if (same)
@@ -65,14 +71,14 @@ static QueueAct decide_called_off(const EventMessage *m, const Notice *notice, c
         return rules->deletes == INTERRUPTION_DELETE_NEVER || is_old(m, notice, rules) ? tell(facts, QUEUE_TELL) : QUEUE_WRITE;
 }
 
-/* It may be written, on its claim or Node. */
+/* Decides about a notice that may be written on the claim or Node. */
 static QueueAct decide_written(const EventMessage *m, const Notice *notice, const QueueFacts *facts, const QueueRules *rules) {
         const Announced *same = facts->announced ? announced_list_find(facts->announced, notice->id) : NULL;
 
         if (m->closed)
                 return decide_called_off(m, notice, facts, same, rules);
         if (same && same->state != ANNOUNCED_STANDS)
-                return QUEUE_NOTHING; /* an older message about it comes again */
+                return is_moved_since(m, same, notice) && !is_old(m, notice, rules) ? QUEUE_WRITE : QUEUE_NOTHING;
         if (same && m->kind == EVENT_MESSAGE_ASG_TERMINATE)
                 return facts->is_drained ? QUEUE_CONTINUE : QUEUE_BEAT;
         if (same)
@@ -93,6 +99,8 @@ static QueueAct decide_managed(const EventMessage *m, const Notice *notice, cons
 static QueueAct decide_unmanaged(const EventMessage *m, const Notice *notice, const QueueFacts *facts, const QueueRules *rules) {
         if (!m->closed && !is_acted_upon(m, notice, rules))
                 return QUEUE_TELL;
+        if (facts->announced && announced_list_find(facts->announced, notice->id)) /* also while it waits there for another claim */
+                return decide_written(m, notice, facts, rules);
         if (facts->is_joining)
                 return QUEUE_SOON;
         if (!rules->drains_unmanaged || !facts->is_drainable)
@@ -155,4 +163,20 @@ QueueAct queue_decide(const EventMessage *m, const Notice *notice, const QueueFa
 
 bool queue_is_poison(unsigned receives, const QueueRules *rules) {
         return !rules->is_shared && receives >= QUEUE_POISON_RECEIVES;
+}
+
+const char *queue_why_reported(const EventMessage *m, const Notice *notice, const QueueFacts *facts, const QueueRules *rules) {
+        if (!notice || m->closed)
+                return NULL;
+        if (notice->certainty != NOTICE_CERTAIN)
+                return "it is a recommendation";
+        if (rules->deletes == INTERRUPTION_DELETE_NEVER)
+                return "[Interruption] Delete= is never";
+        if (m->kind == EVENT_MESSAGE_HEALTH && notice_announced(notice) == USEC_INFINITY)
+                return "its time cannot be read";
+        if (!facts->is_managed && !rules->drains_unmanaged)
+                return "no NodePool manages this node, and [Queue] Unmanaged= is report";
+        if (!facts->is_managed && !facts->is_drainable)
+                return "a NodePool selects this node and has not adopted it, or the node is kept from vesper (" ANNOTATION_UNMANAGED ")";
+        return is_old(m, notice, rules) ? "the message came more than ten minutes after that time" : NULL;
 }

@@ -8,7 +8,7 @@
  *        an end, a stop, a hibernation, a scheduled change       written on its claim (announced.h). By [Interruption] Delete= the claim is
  *                                                                deleted for it (adoption.c), or its Node drained and kept (heard-drain.h);
  *                                                                for a scheduled change, when that is near
- *        a scheduled change that AWS moves, or calls off         so on its claim
+ *        a scheduled change that AWS moves, or calls off         the new time, or CalledOff, is written on its claim
  *        state change of a Ready node to stopping,               as a stop, or an end, that is now, unless what is done
  *        shutting-down                                           already covers it
  *        any other, on its way down                              the node is looked at anew
@@ -25,8 +25,9 @@
  * until the instance is known, or has ended, or has been unknown to us and to EC2 for two minutes. For so long, too, a
  * claim that is being made is waited for.
  *
- * Each notice stands there by itself, whatever else was announced. Of what passed ten minutes ago there is an Event alone: the machine has
- * outlived it. A notice that is over stands there for so long, too, so that its message does nothing when it comes again.
+ * Each notice is one entry of the list, whatever else was announced. For a notice whose time passed ANNOUNCED_OUTLIVED_USEC ago the coordinator
+ * only records an Event. An entry that is over stays as long, so that its message does nothing when it comes again; if AWS has moved the change
+ * since, it stands again.
  *
  * A hook of its group is answered besides. Of a termination: heartbeats while the node is drained, CONTINUE
  * once it is, or has gone; where claims are not deleted for it ([Interruption] Delete=never), never: it goes
@@ -40,13 +41,11 @@
 #include "interruption.h"
 
 #define QUEUE_UNKNOWN_USEC (2 * USEC_PER_MINUTE)
-/* The coordinator does not act on a notice that it receives so long after the announced time. */
-#define QUEUE_OUTLIVED_USEC (10 * USEC_PER_MINUTE)
 
 typedef enum QueueAct {
         QUEUE_NOTHING,  /* done with it */
         QUEUE_TELL,     /* an Event on its Node, and done */
-        QUEUE_KNOWN,    /* ... that says that its claim is being deleted, with an earlier T */
+        QUEUE_KNOWN,    /* ... that says that its claim is being deleted already, for a notice that is no later */
         QUEUE_LOOK,     /* its Node is looked at anew, and done */
         QUEUE_WRITE,    /* it is written on its claim, or on a Node that has none; done when the API server has it */
         QUEUE_BEAT,     /* the group is asked to go on waiting, and it is decided anew soon */
@@ -78,7 +77,7 @@ typedef struct QueueFacts {
         bool is_held;        /* this leader holds its hook, since it was written */
         bool is_joining;     /* a pool wants it, and its claim is not there yet */
         bool is_going;       /* its claim is being deleted */
-        usec_t ready_since_usec; /* wall clock: the Node's condition Ready is what it is; 0: not said */
+        usec_t ready_since_usec; /* kube_node_ready_since() */
         const AnnouncedList *announced; /* on its claim; of a Node without one, on that. NULL: nothing. Borrowed */
         usec_t unknown_usec; /* for so long nobody has known it, as far as this leader has seen */
         QueueSight sight;    /* what EC2 said of it just now */
@@ -95,6 +94,9 @@ typedef struct QueueRules {
 /* notice: of event_message_notice(), or NULL. */
 QueueAct queue_decide(const EventMessage *m, const Notice *notice, const QueueFacts *facts,
                       const QueueRules *rules);
+
+/* Why nothing is done about what a message announces (QUEUE_TELL), behind "because ". Static; NULL: it announces nothing. */
+const char *queue_why_reported(const EventMessage *m, const Notice *notice, const QueueFacts *facts, const QueueRules *rules);
 
 /* A message that nobody can read: hidden for as long as SQS lets (true) once it has come so often; before
  * that it comes again by itself. */

@@ -274,9 +274,13 @@ static int errand_continue(QueueErrand *e) {
 
 /* -- the step ------------------------------------------------------------------------------------------- */
 
-static void errand_tell(const QueueErrand *e, const KubeNode *n, QueueVoiceAct act) {
+static void errand_tell(const QueueErrand *e, const KubeNode *n, QueueVoiceAct act, const QueueFacts *facts) {
+        QueueRules rules = queue_rules_now(e->shared->o);
+        QueueSaid said = SAID(e);
+
+        said.why = queue_why_reported(e->event, e->notice, facts, &rules);
         if (!e->is_again)
-                queue_voice_node(e->shared->o, &SAID(e), n, act);
+                queue_voice_node(e->shared->o, &said, n, act);
 }
 
 static int errand_act(QueueErrand *e, const QueueFound *found, const QueueFacts *facts) {
@@ -284,15 +288,15 @@ static int errand_act(QueueErrand *e, const QueueFound *found, const QueueFacts 
 
         switch (e->act) {
         case QUEUE_TELL:
-                errand_tell(e, found->node, e->event->closed ? QUEUE_VOICE_CALLED_OFF_ELSE : QUEUE_VOICE_REPORTS);
+                errand_tell(e, found->node, e->event->closed ? QUEUE_VOICE_CALLED_OFF_ELSE : QUEUE_VOICE_REPORTS, facts);
                 if (!e->is_again && !e->event->closed)
                         queue_voice_receiver(q->o, &SAID(e), found->node);
                 break;
         case QUEUE_KNOWN:
-                errand_tell(e, found->node, QUEUE_VOICE_KNOWN);
+                errand_tell(e, found->node, QUEUE_VOICE_KNOWN, facts);
                 break;
         case QUEUE_LOOK:
-                errand_tell(e, found->node, QUEUE_VOICE_LOOKS);
+                errand_tell(e, found->node, QUEUE_VOICE_LOOKS, facts);
                 q->o->look(found->node->object.meta.name, q->o->userdata);
                 break;
         case QUEUE_WRITE:

@@ -2,7 +2,6 @@
 #include "queue-facts.h"
 
 #include "marks.h"
-#include "queue-told.h"
 #include "string-util.h"
 
 static usec_t now_of(const QueueWorkerOptions *o) {
@@ -43,12 +42,6 @@ static bool is_drained(const KubeNodeClaim *claim) {
         return c && c->status == CONDITION_TRUE;
 }
 
-static usec_t ready_since(const KubeNode *n) {
-        const Condition *c = kube_node_condition(n, "Ready");
-
-        return c ? c->last_transition_usec : 0;
-}
-
 static PoolMatch pools_of(const ClusterView *view, const KubeNode *n) {
         const KubeNodePool *pool, *other;
 
@@ -79,10 +72,10 @@ int queue_facts_gather(const QueueWorkerOptions *o, QueueMemory *memory, const c
                              .has_node = found->node,
                              .is_ready = found->node && kube_node_is_ready(found->node),
                              .is_drainable = free && drains_unmanaged(o) && is_drainable(o, free),
-                             .is_drained = claim ? is_drained(claim) : free && kube_node_standing_heard(free) && interruption_has_drained(free->heard),
+                             .is_drained = claim ? is_drained(claim) : free && kube_node_standing_heard(free) && free->heard->phase == INTERRUPTION_DRAINED,
                              .is_going = claim && claim->object.meta.deletion_usec > 0,
                              .announced = claim ? &claim->announced : free ? &free->announced : NULL,
-                             .ready_since_usec = found->node ? ready_since(found->node) : 0 };
+                             .ready_since_usec = found->node ? kube_node_ready_since(found->node) : 0 };
         if (claim || (found->node && !is_refused && !is_between(o, found->node)))
                 queue_memory_forget_unknown(memory, instance);
         else {

@@ -25,13 +25,18 @@ char *queue_told_body(const KubeObject *o, const AnnouncedList *l, const Notice 
         const Announced *same = announced_list_find(l, notice->id);
         const char *boot_id = n ? n->boot_id : NULL;
         _cleanup_(announced_list_done) AnnouncedList next = {};
+        _cleanup_(notice_freep) Notice *over = NULL;
         _cleanup_free_ char *text = NULL;
         int r;
 
         r = announced_list_copy(l, &next);
         if (r >= 0 && called_off && same)
-                r = announced_list_put(&next, same->notice, ANNOUNCED_CALLED_OFF, same->boot_id);
-        else if (r >= 0)
+                r = notice_copy(same->notice, &over);
+        if (r >= 0 && over) {
+                over->said_usec = MAX(over->said_usec, notice->said_usec);
+                r = announced_list_put(&next, over, ANNOUNCED_CALLED_OFF, same->boot_id);
+        }
+        if (r >= 0 && !over)
                 r = announced_list_put(&next, notice, called_off ? ANNOUNCED_CALLED_OFF : ANNOUNCED_STANDS, boot_id);
         text = r >= 0 ? announced_list_format(&next) : NULL;
         return text ? body_of(o, text) : NULL;

@@ -17,50 +17,75 @@ static const struct {
         bool acts;
 } voices[_QUEUE_VOICE_MAX] = {
         [QUEUE_VOICE_REPORTS] = { "Nothing is done about it here", "The coordinator does nothing about it", NULL, false },
-        [QUEUE_VOICE_DELETES] = { "Its NodeClaim is deleted for that", "The coordinator deletes its NodeClaim, so that the node is drained", " and its machine ended", true },
+        [QUEUE_VOICE_DELETES] = { "Its NodeClaim is deleted for that", "The coordinator deletes its NodeClaim, so that the node is drained",
+                                  " and its machine ended", true },
         [QUEUE_VOICE_DRAINS] = { "It has no NodeClaim, and [Queue] Unmanaged=drain: it is cordoned and drained, and its machine is left to its cloud",
                                  "The coordinator cordons and drains the node", ", and leaves its machine to its cloud", true },
         [QUEUE_VOICE_DRAINS_MANAGED] = { "It is cordoned and drained, and kept: it comes back from that", "The coordinator cordons and drains the node",
                                          ", and keeps it, as it comes back from that", true },
         [QUEUE_VOICE_LOOKS] = { "Its machine is looked at anew", "The coordinator looks at the machine anew", NULL, false },
-        [QUEUE_VOICE_KNOWN] = { "Its NodeClaim is being deleted already, and the node is drained before that",
-                                "Its NodeClaim is being deleted already, and the node is drained before that", NULL, false },
-        [QUEUE_VOICE_CALLS_OFF] = { "That is called off, or over: nothing is done for it any more", "That is called off, or over: nothing is done for it any more", NULL, true },
+        [QUEUE_VOICE_KNOWN] = { "Its NodeClaim is being deleted already, for a notice that is no later",
+                                "The coordinator deletes its NodeClaim already, for a notice that is no later", NULL, false },
+        [QUEUE_VOICE_CALLS_OFF] = { "That is called off, or over: nothing is done for it any more",
+                                    "That is called off, or over: nothing is done for it any more", NULL, true },
         [QUEUE_VOICE_CALLED_OFF_ELSE] = { "That is called off, or over. Nothing waits for it here; a removal that has begun goes on",
                                           "That is called off, or over. Nothing waits for it; a removal that has begun goes on", NULL, false },
         [QUEUE_VOICE_CONTINUES] = { "It is Ready, and its group goes on", "The node is Ready, and its group is told to go on", NULL, false },
 };
 
-/* Returns ", at TIME at the earliest": when the coordinator acts upon a change that is far. NULL: now, or out of memory. */
+/* Returns ". That begins at TIME": when the coordinator acts upon a change that is far. NULL: now, or out of memory. */
 static char *from_when(const QueueWorkerOptions *o, const Notice *n, QueueVoiceAct act) {
         char text[RFC3339_MAX];
         usec_t due = n ? usec_sub(notice_announced(n), o->config->interruption_before_usec) : 0;
 
-        if ((act != QUEUE_VOICE_DELETES && act != QUEUE_VOICE_DRAINS && act != QUEUE_VOICE_DRAINS_MANAGED) || !n || n->kind != NOTICE_MAINTENANCE ||
-            due <= loop_wall(o->env->loop))
+        if (!voices[act].rest || !n || n->kind != NOTICE_MAINTENANCE || due <= loop_wall(o->env->loop))
                 return NULL;
         rfc3339_format(due, text);
-        return strf(", at %s at the earliest ([Interruption] BeforeSec=)", text);
+        return strf(". That begins at %s ([Interruption] BeforeSec=)", text);
+}
+
+/* By when it is done; a change whose time has passed may begin until its window ends. */
+static char *by_when(const QueueWorkerOptions *o, const Notice *n) {
+        usec_t wall = loop_wall(o->env->loop), at = n ? notice_announced(n) : USEC_INFINITY;
+        char text[RFC3339_MAX];
+
+        if (at == USEC_INFINITY || (at <= wall && notice_window_end(n) <= wall))
+                return strdup(" now");
+        if (at > wall)
+                return strdup(" by then");
+        rfc3339_format(notice_window_end(n), text);
+        return strf(" before its window ends at %s", text);
+}
+
+/* Why nothing is done, and what a person can do. NULL: there is nothing to say, or no memory. */
+static char *why_reported(const QueueSaid *said, const KubeNode *n, QueueVoiceAct act) {
+        if (act != QUEUE_VOICE_REPORTS || !said->why)
+                return NULL;
+        return strf(", because %s%s%s", said->why, notice_ends_machine(said->notice) ? ". If its agent does not drain it: vesperctl drain " : "",
+                    notice_ends_machine(said->notice) ? n->object.meta.name : "");
 }
 
 void queue_voice_node(const QueueWorkerOptions *o, const QueueSaid *said, const KubeNode *n, QueueVoiceAct act) {
         const char *action = said->notice && said->event->kind != EVENT_MESSAGE_STATE_CHANGE ? said->notice->action : said->event->action;
-        _cleanup_free_ char *what = str_sanitize(strempty(action), 60), *from = from_when(o, said->notice, act);
+        _cleanup_free_ char *what = str_sanitize(strempty(action), 60), *from = from_when(o, said->notice, act), *why = why_reported(said, n, act),
+                            *by = voices[act].rest ? by_when(o, said->notice) : NULL;
         EventObject object = event_object(&n->object);
         char when[RFC3339_MAX] = "a time that is not said";
         const char *kind = event_message_kind_names[said->event->kind];
-        bool acts = voices[act].acts, has_time = said->notice && notice_announced(said->notice) != USEC_INFINITY;
+        bool acts = voices[act].acts, is_lost = why && notice_ends_machine(said->notice) && said->notice->certainty == NOTICE_CERTAIN;
 
-        if (has_time)
+        if (said->notice && notice_announced(said->notice) != USEC_INFINITY)
                 rfc3339_format(notice_announced(said->notice), when);
-        log_event(o->env->log, acts ? LOG_LEVEL_NOTICE : LOG_LEVEL_INFO, MESSAGE_QUEUE_NOTICE,
+        log_event(o->env->log, is_lost ? LOG_LEVEL_WARNING : acts ? LOG_LEVEL_NOTICE : LOG_LEVEL_INFO, MESSAGE_QUEUE_NOTICE,
                   LOG_FIELDS({ "NODE", n->object.meta.name }, { "INSTANCE", said->instance }),
-                  "Queue %s announces for node %s (%s): %s%s%s, at %s. %s%s", sqs_client_queue(o->sqs), n->object.meta.name, said->instance, kind,
-                  isempty(what) ? "" : ", ", strempty(what), when, voices[act].done, strempty(from));
-        event_record(o->recorder, &object, acts && act != QUEUE_VOICE_CALLS_OFF ? EVENT_WARNING : EVENT_NORMAL,
-                     acts ? "InterruptionAnnounced" : "NoticeReported",
-                     "AWS announces by the queue for instance %s: %s%s%s, at %s. %s%s%s%s", said->instance, kind, isempty(what) ? "" : ", ",
-                     strempty(what), when, voices[act].event, !voices[act].rest ? "" : has_time ? " by then" : " now", strempty(voices[act].rest), strempty(from));
+                  "Queue %s announces for node %s (%s): %s%s%s, at %s. %s%s%s", sqs_client_queue(o->sqs), n->object.meta.name, said->instance, kind,
+                  isempty(what) ? "" : ", ", strempty(what), when, voices[act].done, strempty(from), strempty(why));
+        event_record(o->recorder, &object, is_lost || (acts && act != QUEUE_VOICE_CALLS_OFF) ? EVENT_WARNING : EVENT_NORMAL,
+                     act == QUEUE_VOICE_CALLS_OFF ? "InterruptionCalledOff"
+                     : acts                       ? "InterruptionAnnounced"
+                                                  : "NoticeReported",
+                     "AWS announces by the queue for instance %s: %s%s%s, at %s. %s%s%s%s%s", said->instance, kind, isempty(what) ? "" : ", ",
+                     strempty(what), when, voices[act].event, strempty(by), strempty(voices[act].rest), strempty(from), strempty(why));
 }
 
 /* What its agent has reported is the agent's to tell. */

@@ -14,6 +14,7 @@ typedef struct QueueSaid {
         const EventMessage *event;
         const char *instance;
         const Notice *notice; /* NULL: none */
+        const char *why;      /* of QUEUE_VOICE_REPORTS: queue_why_reported(); NULL: it announces nothing */
 } QueueSaid;
 
 /* What is done about it. */

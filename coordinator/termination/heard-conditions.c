@@ -35,18 +35,16 @@ static const struct {
         [HEARD_SAY_NOTHING] = { { KEEPS, KEEPS, KEEPS, KEEPS }, "" },
         [HEARD_SAY_PLANNED] = { { AFFIRMS, ENDS, ENDS, ENDS },
                                 "waits, before it drains this node, until load balancers have let go of it" },
-        [HEARD_SAY_LATER] = { { AFFIRMS, ENDS, ENDS, ENDS }, "drains this node when that comes near ([Interruption] BeforeSec=), and keeps it" },
-        [HEARD_SAY_REMOVED_LATER] = { { AFFIRMS, ENDS, ENDS, ENDS },
-                                      "deletes this node's NodeClaim when that comes near, so that the node is removed and replaced" },
+        [HEARD_SAY_LATER] = { { AFFIRMS, ENDS, ENDS, ENDS }, "acts when that comes near ([Interruption] BeforeSec=)" },
         [HEARD_SAY_BEHIND_AGENT] = { { AFFIRMS, ENDS, ENDS, ENDS },
                                      "waits, before it drains this node, until its agent, which drains it now, makes no more progress" },
         [HEARD_SAY_HANDED_OVER] = { { AFFIRMS, ENDS, ENDS, ENDS },
                                     "no longer drains this node by itself: a NodePool selects it now, or its NodeClaim is deleted so that the node is removed" },
-        [HEARD_SAY_DRAINING] = { { ENDS, AFFIRMS, AFFIRMS, ENDS }, "evicts this node's pods, and leaves its machine to its cloud" },
-        [HEARD_SAY_DRAINED] = { { ENDS, AFFIRMS, ENDS, AFFIRMS }, "has drained this node, and leaves its machine to its cloud" },
+        [HEARD_SAY_DRAINING] = { { ENDS, AFFIRMS, AFFIRMS, ENDS }, "evicts this node's pods, and does not end its machine for that" },
+        [HEARD_SAY_DRAINED] = { { ENDS, AFFIRMS, ENDS, AFFIRMS }, "has drained this node, and does not end its machine for that" },
         [HEARD_SAY_EXPIRED] = { { ENDS, AFFIRMS, ENDS, DENIES }, "stopped draining this node, as the announced time has passed" },
         [HEARD_SAY_OVERRULED] = { { ENDS, ENDS, ENDS, ENDS },
-                                  "stopped draining this node: somebody made it schedulable; what was announced is not acted upon again" },
+                                  "stopped draining this node: somebody made it schedulable, and vesper does not act again on what was due by then" },
         [HEARD_SAY_OVER] = { { ENDS, ENDS, ENDS, ENDS },
                              "drains this node no more" },
         [HEARD_SAY_AGENTS] = { { ENDS, KEEPS, KEEPS, KEEPS }, "leaves this node to its agent, which drains it" },
@@ -80,51 +78,78 @@ bool heard_conditions_stand(const KubeNode *n) {
         return false;
 }
 
-char *heard_announced_text(const Notice *notice) {
-        char when[RFC3339_MAX] = "";
-
-        if (notice_announced(notice) != USEC_INFINITY)
-                rfc3339_format(notice_announced(notice), when);
-        return strf("%s of its machine (%s%s%s)%s%s", notice->kind == NOTICE_MAINTENANCE && !notice_ends_machine(notice) ? "a change" : "the end", notice_kind_to_string(notice->kind) ?: "unknown",
-                    isempty(notice->action) ? "" : ", ", strempty(notice->action), *when ? " by " : "", when);
+static const char *what_of(const Notice *notice) {
+        if (notice_ends_for_good(notice) || (!notice_ends_machine(notice) && notice->kind != NOTICE_MAINTENANCE))
+                return "the end";
+        return notice_ends_machine(notice) ? "a stop" : "a change";
 }
 
-char *heard_all_announced_text(const AnnouncedList *l, const Notice *except) {
-        _cleanup_strbuf_ StrBuf text = {};
-        unsigned n = 0;
+char *heard_announced_text(const Notice *notice) {
+        _cleanup_free_ char *action = str_sanitize(strempty(notice->action), NOTICE_WORD_BYTES_MAX);
+        char when[RFC3339_MAX] = "";
 
-        for (size_t i = 0; i < l->n_items && n < ANNOUNCED_TOLD_MAX; i++) {
+        if (!action)
+                return NULL;
+        if (notice_announced(notice) != USEC_INFINITY)
+                rfc3339_format(notice_announced(notice), when);
+        return strf("%s of its machine (%s%s%s)%s%s", what_of(notice), notice_kind_to_string(notice->kind) ?: "unknown",
+                    *action ? ", " : "", action, *when ? " by " : "", when);
+}
+
+static const char *what_is_done(const Notice *notice, const InterruptionDelete *deletes) {
+        if (!deletes)
+                return "";
+        return interruption_delete_counts(*deletes, notice) ? ", for which the NodeClaim is deleted and the machine ended"
+                                                            : ", for which the node is drained and kept";
+}
+
+char *heard_announced_list_text(const AnnouncedList *l, const Notice *except, const InterruptionDelete *deletes) {
+        _cleanup_strbuf_ StrBuf text = {};
+        size_t n = 0;
+
+        for (size_t i = 0; i < l->n_items; i++) {
                 const Notice *notice = l->items[i].notice;
                 _cleanup_free_ char *one = NULL;
 
-                if (l->items[i].state != ANNOUNCED_STANDS || (except && streq(except->id, notice->id)))
+                if (l->items[i].state != ANNOUNCED_STANDS || (except && streq(except->id, notice->id)) || n++ >= ANNOUNCED_TOLD_MAX)
                         continue;
                 one = heard_announced_text(notice);
-                strbuf_addf(&text, "%s%s", n++ > 0 ? ", and then " : "", strempty(one));
+                strbuf_addf(&text, "%s%s%s", n > 1 ? ", and then " : "", strempty(one), what_is_done(notice, deletes));
                 text.failed = text.failed || !one;
         }
+        if (n > ANNOUNCED_TOLD_MAX)
+                strbuf_addf(&text, ", and %zu more (annotation " ANNOTATION_ANNOUNCED ")", n - ANNOUNCED_TOLD_MAX);
         return strbuf_steal(&text);
 }
 
 const char *heard_end_text(HeardEnd e) {
         static const char *const texts[_HEARD_END_MAX] = {
-                [HEARD_OUTLIVED] = "it has outlived by ten minutes what the interruption queue announced",
-                [HEARD_BOOTED] = "its machine has booted anew since the interruption queue announced that",
-                [HEARD_CALLED_OFF] = "AWS called off what the interruption queue announced, or says that it is over",
-                [HEARD_OVERRULED] = "somebody made it schedulable, and vesper does not act again on what the interruption queue announced",
-                [HEARD_MOVED] = "what the interruption queue announced comes later now",
-                [HEARD_NOT_ANY_MORE] = "[Interruption] Delete=, [Queue] Unmanaged= or its annotation " ANNOTATION_UNMANAGED " says that it is not drained for what the "
+                [HEARD_END_OUTLIVED] = "it has outlived by ten minutes what the interruption queue announced",
+                [HEARD_END_BOOTED] = "its machine has booted anew since the interruption queue announced that",
+                [HEARD_END_CALLED_OFF] = "AWS called off what the interruption queue announced, or says that it is over",
+                [HEARD_END_OVERRULED] = "somebody made it schedulable, and vesper does not act again on what the interruption queue announced",
+                [HEARD_END_MOVED] = "what the interruption queue announced comes later now",
+                [HEARD_END_EXEMPT] = "[Interruption] Delete=, [Queue] Unmanaged= or its annotation " ANNOTATION_UNMANAGED " says that it is not drained for what the "
                                        "interruption queue announced",
         };
 
         return texts[e];
 }
 
+/* For which the node is drained, or is to be; "": nothing stands. NULL: no memory. */
+static char *first_announced(const HeardWords *words) {
+        const Announced *first = announced_list_standing(words->announced);
+
+        return first ? heard_announced_text(first->notice) : strdup("");
+}
+
 /* Only DrainInProgress and Drained tell figures: the others change with what is said alone. */
 static char *message_of(HeardSay say, size_t type, const HeardWords *words) {
         bool ends = say == HEARD_SAY_OVER || say == HEARD_SAY_OVERRULED || say == HEARD_SAY_AGENTS;
         const char *how_far = type == DRAIN || type == DRAINED ? words->how_far : NULL;
-        _cleanup_free_ char *announced = ends ? strdup("") : heard_all_announced_text(words->announced, NULL);
+        _cleanup_free_ char *announced = ends                     ? strdup("")
+                                         : say == HEARD_SAY_LATER ? heard_announced_list_text(words->announced, NULL, &words->deletes)
+                                                                  : first_announced(words);
 
         if (!announced)
                 return NULL;
@@ -135,13 +160,11 @@ static char *message_of(HeardSay say, size_t type, const HeardWords *words) {
 }
 
 static const char *reason_of(size_t type, const HeardWords *words) {
-        const AnnouncedList *l = words->announced;
-        size_t i = 0;
+        const Announced *first = announced_list_standing(words->announced);
 
-        while (i < l->n_items && l->items[i].state != ANNOUNCED_STANDS)
-                i++;
-        return condition_tells_cause(types[type]) && i < l->n_items && l->items[i].notice->kind == NOTICE_MAINTENANCE ? CONDITION_REASON_WINDOW
-                                                                                                                     : CONDITION_REASON_COORDINATOR;
+        if (condition_tells_cause(types[type]) && first && first->notice->kind == NOTICE_MAINTENANCE)
+                return CONDITION_REASON_WINDOW;
+        return CONDITION_REASON_COORDINATOR;
 }
 
 /* A leader that comes later knows no figures of the drain: what stands there is the better text. */

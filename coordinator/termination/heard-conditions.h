@@ -6,8 +6,7 @@
  *
  *                    MaintenancePlanned  MaintenanceInProgress  DrainInProgress  Drained
  *      PLANNED              True               (False)             (False)       (False)   load balancers go first
- *      LATER                True               (False)             (False)       (False)   its time is still far
- *      REMOVED_LATER        True               (False)             (False)       (False)   likewise, and its NodeClaim is deleted then
+ *      LATER                True               (False)             (False)       (False)   nothing is due yet
  *      BEHIND_AGENT         True               (False)             (False)       (False)   its agent drains it, and gets on with that
  *      HANDED_OVER          True               (False)             (False)       (False)   its NodeClaim is to be deleted for it
  *      DRAINING            (False)              True                True         (False)
@@ -28,7 +27,6 @@ typedef enum HeardSay {
         HEARD_SAY_NOTHING, /* all stays as it is: the node's removal says it */
         HEARD_SAY_PLANNED,
         HEARD_SAY_LATER,
-        HEARD_SAY_REMOVED_LATER,
         HEARD_SAY_BEHIND_AGENT,
         HEARD_SAY_HANDED_OVER,
         HEARD_SAY_DRAINING,
@@ -51,7 +49,8 @@ bool heard_condition_is_free(const KubeNode *n, const char *type);
 bool heard_conditions_stand(const KubeNode *n);
 
 typedef struct HeardWords {
-        const AnnouncedList *announced; /* what stands of it is said; empty: nothing (OVER) */
+        const AnnouncedList *announced; /* the notices; those that stand are named */
+        InterruptionDelete deletes;     /* [Interruption] Delete=; NEVER also for a node without NodeClaim */
         const char *why;                /* of OVER: heard_end_text(); NULL: not known to this leader */
         const char *how_far;            /* of DRAINING, DRAINED, EXPIRED: who is left, or how it went; NULL: not known */
 } HeardWords;
@@ -61,10 +60,11 @@ typedef struct HeardWords {
 int heard_condition(HeardSay say, size_t type, const Condition *said, const HeardWords *words, Condition *ret, char **ret_message);
 const char *heard_condition_type(size_t i); /* of HEARD_CONDITIONS; static */
 
-/* "the end of its machine (spot, terminate) by 2026-11-27T08:00:00Z". NULL on ENOMEM; free it. */
+/* "the end of its machine (spot, terminate) by 2026-11-27T08:00:00Z"; "a stop", "a change". NULL on ENOMEM; free it. */
 char *heard_announced_text(const Notice *notice);
-/* The same of all that stands there, in its order, but for except (NULL: none). "": nothing does. NULL on ENOMEM; free it. */
-char *heard_all_announced_text(const AnnouncedList *l, const Notice *except);
+/* The same of the first three that stand, but for except (NULL: none), and how many more there are. deletes: also what is done for each of them;
+ * NULL: that is not said. "": nothing stands. NULL on ENOMEM; free it. */
+char *heard_announced_list_text(const AnnouncedList *l, const Notice *except, const InterruptionDelete *deletes);
 /* Why a drain has ended: "it has outlived ...". Static. */
 const char *heard_end_text(HeardEnd e);
 /* For HeardWords.how_far. Each: NULL on ENOMEM; free it. How many pods are left, and which of them do not go by themselves. */

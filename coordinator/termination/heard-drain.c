@@ -213,7 +213,7 @@ static void write_heard(Heard *x, const KubeNode *n, const Notice *notice, Heard
                 heard_voice_writing(&x->voice, step);
 }
 
-/* What was announced stands there: on the claim, or on a Node that has none. An empty list goes. */
+/* Writes the list on its claim, or on a Node that has none. An empty list is taken off. */
 static void write_list(HeardDrains *h, const KubeObject *o, const AnnouncedList *l, const char *key) {
         ObjectWrite w = { .what = "write what the interruption queue announced on",
                           .target = { .kind = o->kind, .name = o->meta.name },
@@ -229,7 +229,7 @@ static void write_list(HeardDrains *h, const KubeObject *o, const AnnouncedList 
                 (void) work_queue_retry(h->queue, key);
 }
 
-static void rewrite(Heard *x, const KubeObject *o, const HeardFacts *f) {
+static void write_next_list(Heard *x, const KubeObject *o, const HeardFacts *f) {
         _cleanup_(announced_list_done) AnnouncedList l = {};
 
         if (heard_rewrite(f, &l) < 0)
@@ -241,20 +241,20 @@ static void rewrite(Heard *x, const KubeObject *o, const HeardFacts *f) {
 /* It has its claim by now: what was announced of a Node without one is written there, and then goes from the Node. */
 static void hand_over(HeardDrains *h, const KubeNode *n, const KubeNodeClaim *claim, const char *key) {
         _cleanup_(announced_list_done) AnnouncedList l = {};
-        _cleanup_free_ char *text = NULL;
 
-        if (announced_list_copy(&claim->announced, &l) < 0 || announced_list_merge(&l, &n->announced) < 0 || !(text = announced_list_format(&l)))
+        if (announced_list_copy(&claim->announced, &l) < 0 || announced_list_take(&l, &n->announced) < 0)
                 (void) work_queue_retry(h->queue, key);
-        else if (streq_ptr(object_meta_annotation(&claim->object.meta, ANNOTATION_ANNOUNCED), text))
+        else if (l.n_items == claim->announced.n_items)
                 write_list(h, &n->object, &(AnnouncedList){}, key);
         else
                 write_list(h, &claim->object, &l, key);
 }
 
-static void end(Heard *x, const KubeNode *n, const HeardFacts *f) {
+static void end_drain(Heard *x, const KubeNode *n, const HeardFacts *f) {
         x->voice.why = heard_end(f);
         x->has_ended = true;
-        write_heard(x, n, NULL, HEARD_STEP_ENDED, INTERRUPTION_PHASE_NONE, x->voice.why == HEARD_OVERRULED ? HEARD_CORDON_LEAVE : HEARD_CORDON_OPEN, 0, NULL);
+        write_heard(x, n, NULL, HEARD_STEP_ENDED, INTERRUPTION_PHASE_NONE,
+                    x->voice.why == HEARD_END_OVERRULED ? HEARD_CORDON_LEAVE : HEARD_CORDON_OPEN, 0, NULL);
 }
 
 /* -- the drain ------------------------------------------------------------------------------------------ */
@@ -301,7 +301,8 @@ static bool on_drain_due(NodeDrain *d, const KubePod *pod, usec_t at_usec, void 
 static void update_rules(Heard *x, const KubeNode *n, usec_t deadline_usec) {
         usec_t wall = loop_wall(x->owner->env->loop);
 
-        if (deadline_usec > wall && node_deadline_passed(&x->deadline, wall)) {
+        if (deadline_usec > x->deadline.heard_usec) { /* that was another notice's, which has passed or is over */
+                x->drain = node_drain_free(x->drain);
                 node_deadline_done(&x->deadline);
                 x->deadline = NODE_DEADLINE_NONE;
         }
@@ -482,7 +483,7 @@ static HeardSay what_to_say(const Heard *x, const KubeNode *n, const HeardFacts 
         case HEARD_NOTHING:
                 return f->is_managed && f->is_deleted ? HEARD_SAY_NOTHING : heard_is_overruled(f) ? HEARD_SAY_OVERRULED : HEARD_SAY_OVER;
         case HEARD_WAIT:
-                return heard_is_removed_later(f) ? HEARD_SAY_REMOVED_LATER : HEARD_SAY_LATER;
+                return HEARD_SAY_LATER;
         case HEARD_REWRITE:
         case HEARD_CORDON:
         case HEARD_END:
@@ -506,8 +507,11 @@ static void say_conditions(Heard *x, const KubeNode *n, const KubeNodeClaim *cla
                 return;
         if (is_being_removed(n, claim))
                 say = HEARD_SAY_NOTHING;
-        heard_statuses_say(x->owner->statuses, n, x->key, say, 
-                           &(HeardWords){ .announced = f->announced, .why = why_over(x), .how_far = text });
+        heard_statuses_say(x->owner->statuses, n, x->key, say,
+                           &(HeardWords){ .announced = f->announced,
+                                          .deletes = f->is_managed ? f->deletes : INTERRUPTION_DELETE_NEVER,
+                                          .why = why_over(x),
+                                          .how_far = text });
 }
 
 /* -- one node ------------------------------------------------------------------------------------------- */
@@ -516,17 +520,11 @@ static void say_conditions(Heard *x, const KubeNode *n, const KubeNodeClaim *cla
 static void note_boot(Heard *x, const KubeNode *n) {
         usec_t wall = loop_wall(x->owner->env->loop);
 
-        if (!isempty(x->boot_id) && !isempty(n->boot_id) && !boot_id_equal(x->boot_id, n->boot_id))
+        if (boot_id_differs(x->boot_id, n->boot_id))
                 x->other_boot_usec = x->step_usec;
         x->step_usec = wall;
         if (!isempty(n->boot_id) && free_and_strdup(&x->boot_id, n->boot_id) < 0)
                 (void) work_queue_retry(x->owner->queue, x->key);
-}
-
-static usec_t ready_since(const KubeNode *n) {
-        const Condition *c = kube_node_condition(n, "Ready");
-
-        return c ? c->last_transition_usec : 0;
 }
 
 static HeardFacts gather_facts(const HeardDrains *h, const Heard *x, const KubeNode *n, const KubeNodeClaim *claim) {
@@ -550,7 +548,7 @@ static HeardFacts gather_facts(const HeardDrains *h, const Heard *x, const KubeN
                 .is_deleted = n->object.meta.deletion_usec > 0,
                 .is_ready = kube_node_is_ready(n),
                 .is_unschedulable = n->unschedulable,
-                .ready_since_usec = ready_since(n),
+                .ready_since_usec = kube_node_ready_since(n),
                 .other_boot_usec = x->other_boot_usec,
                 .settled_usec = x->settled_usec,
                 .wall_usec = loop_wall(h->env->loop),
@@ -564,7 +562,7 @@ static void heard_act(Heard *x, const KubeNode *n, const KubeNodeClaim *claim, c
 
         switch (x->act) {
         case HEARD_REWRITE:
-                rewrite(x, claim ? &claim->object : &n->object, f);
+                write_next_list(x, claim ? &claim->object : &n->object, f);
                 break;
         case HEARD_CORDON:
                 x->has_ended = false;
@@ -579,7 +577,7 @@ static void heard_act(Heard *x, const KubeNode *n, const KubeNodeClaim *claim, c
                 step_drain(x, n, notice);
                 break;
         case HEARD_END:
-                end(x, n, f);
+                end_drain(x, n, f);
                 break;
         case HEARD_WAIT:
         case HEARD_KEEP:

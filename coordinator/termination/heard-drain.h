@@ -5,13 +5,12 @@
  * Nodes that are drained for what the interruption queue told of their machines, and kept: cordoned, and drained by the Eviction API until
  * the announced time. Their machines are not ended.
  *
- *      a managed node                     what it comes back from: a stop, a hibernation, a reboot, a maintenance. Stands on its claim;
- *                                         on the Node, too, as soon as the drain begins
- *      a node without NodeClaim that no   every end, and every scheduled change ([Queue] Unmanaged=drain). Nothing waits for vesper:
+ *      a managed node                     for what it comes back from: a stop, a hibernation, a reboot, a maintenance
+ *      a node without NodeClaim that no   for every end, and every scheduled change ([Queue] Unmanaged=drain). Nothing waits for vesper:
  *      NodePool wants                     no finalizer, no NodeClaim
  *
- * queue-worker.c writes what was heard (ANNOTATION_INTERRUPTION of the claim, ANNOTATION_HEARD of the Node); heard-rule.h says what
- * becomes of that; all of it stands in the API, so that the next leader goes on by it.
+ * queue-errand.c writes each notice into the list ANNOTATION_ANNOUNCED, on the claim, or on a Node that has none. heard-rule.h decides what
+ * follows. While the drain runs, its progress stands on the Node (ANNOTATION_HEARD). The next leader goes on by both.
  *
  * The node's agent goes first, as for one that is being removed (agent-drain.h). PodDisruptionBudgets count as
  * there, and a pod whose grace no longer fits before the announced time is deleted (drain-plan.h). Without a time the
@@ -19,8 +18,7 @@
  *
  * How far it is stands in the Node's conditions (heard-conditions.h), and how many pods are left in the annotation.
  *
- * Once a NodePool wants a node, or a claim is there, a drain for what ends its machine stops: what was heard is written on the claim, which
- * is deleted for it as if the queue had told of it just now.
+ * Once a node has its claim, the Node's list is written there, and a drain for what ends its machine stops: the claim is deleted for that.
  */
 
 #include "termination-context.h"

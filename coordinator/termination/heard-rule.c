@@ -3,6 +3,9 @@
 
 #include "string-util.h"
 
+/* What was said later than so long before a person opened the Node was not known to him. */
+#define SAID_BEFORE_USEC (30 * USEC_PER_SEC)
+
 static const char *const act_names[_HEARD_ACT_MAX] = {
         [HEARD_NOTHING] = "nothing", [HEARD_WAIT] = "wait",   [HEARD_REWRITE] = "rewrite", [HEARD_CORDON] = "cordon",
         [HEARD_DRAIN] = "drain",     [HEARD_KEEP] = "keep",   [HEARD_END] = "end",
@@ -23,7 +26,7 @@ bool heard_is_agent_overruled(const Interruption *agents, const Notice *notice) 
                 return false;
         a = notice_announced(agents->notice);
         b = notice_announced(notice);
-        return a == USEC_INFINITY || b == USEC_INFINITY || (a < usec_add(b, HEARD_OUTLIVED_USEC) && b < usec_add(a, HEARD_OUTLIVED_USEC));
+        return a == b || (a < usec_add(b, ANNOUNCED_OUTLIVED_USEC) && b < usec_add(a, ANNOUNCED_OUTLIVED_USEC));
 }
 
 /* -- one notice ----------------------------------------------------------------------------------------- */
@@ -32,9 +35,9 @@ static bool is_due(const HeardFacts *f, const Announced *a) {
         return f->wall_usec >= heard_due(a->notice, f->before_usec);
 }
 
-/* Its claim is deleted for it. */
-static bool is_claims(const HeardFacts *f, const Announced *a) {
-        return f->is_managed && interruption_delete_counts(f->deletes, a->notice);
+/* Returns true if the claim is deleted for this notice, or will be, once a pool that wants the node has adopted it. */
+static bool deletes_claim(const HeardFacts *f, const Announced *a) {
+        return (f->is_managed || f->is_wanted) && interruption_delete_counts(f->deletes, a->notice);
 }
 
 /* When its machine has outlived it; USEC_INFINITY: no time says so. */
@@ -42,49 +45,63 @@ static usec_t outlived_at(const HeardFacts *f, const Announced *a) {
         usec_t end = notice_window_end(a->notice);
 
         if (end == USEC_INFINITY && a->notice->kind != NOTICE_SCALE_IN && (f->settled_usec > 0 || a->notice->said_usec > 0))
-                end = f->settled_usec > 0 ? f->settled_usec : a->notice->said_usec;
-        return usec_add(end, HEARD_OUTLIVED_USEC);
+                end = MAX(f->settled_usec, a->notice->said_usec);
+        return usec_add(end, ANNOUNCED_OUTLIVED_USEC);
 }
 
-static bool is_booted(const HeardFacts *f, const Announced *a) {
-        return !isempty(a->boot_id) && !isempty(f->boot_id) && !boot_id_equal(a->boot_id, f->boot_id);
+/* A Node of no pool, and such are not drained, or a person keeps this one from vesper. */
+static bool is_nobodys(const HeardFacts *f) {
+        return !f->is_managed && !f->is_wanted && (f->is_kept || !f->drains_unmanaged);
+}
+
+/* Nothing is drained here, whatever was announced. */
+static bool is_left_alone(const HeardFacts *f) {
+        return f->is_managed ? f->is_kept || f->deletes == INTERRUPTION_DELETE_NEVER : is_nobodys(f);
 }
 
 typedef enum Fate { STAYS, RENEWED, DONE, OVERRULED, FORGOTTEN } Fate;
 
-/* The machine has booted since it was told. */
+/* The machine has booted since the notice came. No boot takes an end for good back. */
 static Fate fate_of_booted(const HeardFacts *f, const Announced *a) {
-        usec_t at = notice_announced(a->notice);
+        usec_t at = notice_announced(a->notice) != USEC_INFINITY ? notice_announced(a->notice) : a->notice->said_usec;
 
-        if (a->notice->kind == NOTICE_MAINTENANCE && at != USEC_INFINITY && f->other_boot_usec < at) {
-                if (f->wall_usec >= at && !f->is_ready)
+        if (notice_ends_for_good(a->notice) || f->wall_usec < at)
+                return RENEWED;
+        if (f->other_boot_usec < at) {
+                if (!f->is_ready)
                         return STAYS; /* since when it is Ready will tell */
-                if (f->wall_usec < at || f->ready_since_usec < at)
+                if (f->ready_since_usec < at)
                         return RENEWED;
         }
         return outlived_at(f, a) != USEC_INFINITY && f->wall_usec < outlived_at(f, a) ? DONE : FORGOTTEN;
 }
 
+/* A person who has opened the Node has answered what its drain was for, and what was said before. */
+static bool is_overruled_by_opening(const HeardFacts *f, const Announced *a) {
+        return f->drain && !f->is_unschedulable && is_due(f, a) && !deletes_claim(f, a) &&
+               (streq(f->drain->notice->id, a->notice->id) || usec_add(a->notice->said_usec, SAID_BEFORE_USEC) <= f->wall_usec);
+}
+
 static Fate fate_of_standing(const HeardFacts *f, const Announced *a) {
-        bool is_opened = f->drain && !f->is_unschedulable, acts = f->deletes != INTERRUPTION_DELETE_NEVER;
+        bool acts = f->deletes != INTERRUPTION_DELETE_NEVER;
 
         if (isempty(a->boot_id) && !isempty(f->boot_id))
                 return RENEWED;
-        if (is_booted(f, a) && !(is_claims(f, a) && notice_ends_for_good(a->notice)))
+        if (boot_id_differs(a->boot_id, f->boot_id))
                 return fate_of_booted(f, a);
-        if (f->wall_usec >= outlived_at(f, a) && f->is_ready && !(is_claims(f, a) && acts))
+        if (f->wall_usec >= outlived_at(f, a) && f->is_ready && !(deletes_claim(f, a) && acts))
                 return FORGOTTEN;
-        if (heard_is_agent_overruled(f->agents, a->notice) || (is_opened && is_due(f, a) && !is_claims(f, a)))
+        if (heard_is_agent_overruled(f->agents, a->notice) || is_overruled_by_opening(f, a))
                 return OVERRULED;
         return STAYS;
 }
 
 static Fate fate_of(const HeardFacts *f, const Announced *a) {
-        if (!f->is_managed && !f->is_wanted && (f->is_kept || !f->drains_unmanaged))
+        if (is_nobodys(f))
                 return FORGOTTEN;
         if (a->state == ANNOUNCED_STANDS)
                 return fate_of_standing(f, a);
-        return f->wall_usec >= outlived_at(f, a) || (is_booted(f, a) && outlived_at(f, a) == USEC_INFINITY) ? FORGOTTEN : STAYS;
+        return f->wall_usec >= outlived_at(f, a) || (boot_id_differs(a->boot_id, f->boot_id) && outlived_at(f, a) == USEC_INFINITY) ? FORGOTTEN : STAYS;
 }
 
 /* -- all of them ---------------------------------------------------------------------------------------- */
@@ -118,13 +135,8 @@ int heard_rewrite(const HeardFacts *f, AnnouncedList *ret) {
         return r;
 }
 
-/* Nothing is drained here, whatever was announced. */
-static bool is_left_alone(const HeardFacts *f) {
-        return f->is_managed ? f->is_kept || f->deletes == INTERRUPTION_DELETE_NEVER : !f->is_wanted && (f->is_kept || !f->drains_unmanaged);
-}
-
 static bool is_drained_for(const HeardFacts *f, const Announced *a) {
-        return a->state == ANNOUNCED_STANDS && !is_claims(f, a) && is_due(f, a) && !is_left_alone(f);
+        return a->state == ANNOUNCED_STANDS && !deletes_claim(f, a) && is_due(f, a) && !is_left_alone(f);
 }
 
 const Notice *heard_drained_for(const HeardFacts *f, usec_t *ret_deadline_usec) {
@@ -149,11 +161,11 @@ const Notice *heard_drained_for(const HeardFacts *f, usec_t *ret_deadline_usec) 
 }
 
 /* The claim is being deleted, or is about to be. */
-static bool is_claim_going(const HeardFacts *f) {
+static bool is_claim_deleted_or_due(const HeardFacts *f) {
         if (f->is_going)
                 return true;
         for (size_t i = 0; i < f->announced->n_items && !is_left_alone(f); i++)
-                if (f->announced->items[i].state == ANNOUNCED_STANDS && is_claims(f, f->announced->items + i) && is_due(f, f->announced->items + i))
+                if (f->announced->items[i].state == ANNOUNCED_STANDS && deletes_claim(f, f->announced->items + i) && is_due(f, f->announced->items + i))
                         return true;
         return false;
 }
@@ -186,19 +198,12 @@ static bool is_rewritten(const HeardFacts *f) {
         return false;
 }
 
-static bool is_any_standing(const HeardFacts *f) {
-        for (size_t i = 0; i < f->announced->n_items; i++)
-                if (f->announced->items[i].state == ANNOUNCED_STANDS)
-                        return true;
-        return false;
-}
-
 static HeardAct decide_drain(const HeardFacts *f, usec_t deadline_usec) {
-        bool in_this_boot = f->drain && (isempty(f->drain->boot_id) || isempty(f->boot_id) || boot_id_equal(f->drain->boot_id, f->boot_id));
+        bool in_this_boot = f->drain && !boot_id_differs(f->drain->boot_id, f->boot_id);
 
-        if (f->is_going || (f->is_wanted && !f->is_managed))
+        if (f->is_going || (!f->drain && f->is_between))
                 return HEARD_KEEP;
-        if (!in_this_boot)
+        if (!in_this_boot || !f->is_unschedulable)
                 return HEARD_CORDON;
         if (f->drain->phase == INTERRUPTION_ENDING && deadline_usec > f->wall_usec)
                 return HEARD_DRAIN; /* that was the time of another one */
@@ -212,37 +217,35 @@ HeardAct heard_decide(const HeardFacts *f, usec_t *ret_until_usec) {
         *ret_until_usec = USEC_INFINITY;
         if (f->is_managed && f->is_deleted)
                 return HEARD_NOTHING;
-        if (f->is_between)
-                return HEARD_KEEP;
-        if (!f->is_going && is_rewritten(f))
+        if (!f->is_going && !f->is_between && is_rewritten(f))
                 return HEARD_REWRITE;
         *ret_until_usec = next_look(f);
         if (heard_drained_for(f, &deadline))
                 return decide_drain(f, deadline);
         if (!f->drain)
-                return is_any_standing(f) && !is_left_alone(f) ? HEARD_WAIT : HEARD_NOTHING;
-        return is_claim_going(f) ? HEARD_KEEP : HEARD_END;
+                return announced_list_standing(f->announced) && !is_left_alone(f) ? HEARD_WAIT : HEARD_NOTHING;
+        return f->is_between || is_claim_deleted_or_due(f) ? HEARD_KEEP : HEARD_END;
 }
 
 HeardEnd heard_end(const HeardFacts *f) {
         const Announced *a = announced_list_find(f->announced, f->drain->notice->id);
 
         if (is_left_alone(f))
-                return HEARD_NOT_ANY_MORE;
+                return HEARD_END_EXEMPT;
         if (!a)
-                return isempty(f->boot_id) || isempty(f->drain->boot_id) || boot_id_equal(f->boot_id, f->drain->boot_id) ? HEARD_OUTLIVED : HEARD_BOOTED;
+                return boot_id_differs(f->boot_id, f->drain->boot_id) ? HEARD_END_BOOTED : HEARD_END_OUTLIVED;
         switch (a->state) {
         case ANNOUNCED_DONE:
-                return HEARD_BOOTED;
+                return HEARD_END_BOOTED;
         case ANNOUNCED_CALLED_OFF:
-                return HEARD_CALLED_OFF;
+                return HEARD_END_CALLED_OFF;
         case ANNOUNCED_OVERRULED:
-                return HEARD_OVERRULED;
+                return HEARD_END_OVERRULED;
         case ANNOUNCED_STANDS:
         case _ANNOUNCED_STATE_MAX:
                 break;
         }
-        return HEARD_MOVED;
+        return HEARD_END_MOVED;
 }
 
 bool heard_is_overruled(const HeardFacts *f) {
@@ -252,16 +255,9 @@ bool heard_is_overruled(const HeardFacts *f) {
         return false;
 }
 
-bool heard_is_removed_later(const HeardFacts *f) {
-        for (size_t i = 0; i < f->announced->n_items; i++)
-                if (f->announced->items[i].state == ANNOUNCED_STANDS)
-                        return is_claims(f, f->announced->items + i);
-        return false;
-}
-
 bool heard_is_awaited(const KubeNode *n, usec_t wall_usec) {
         const Interruption *i = n->heard;
 
         return i && !interruption_is_over(i) && notice_announced(i->notice) != USEC_INFINITY &&
-               wall_usec < usec_add(notice_window_end(i->notice), HEARD_OUTLIVED_USEC);
+               wall_usec < usec_add(notice_window_end(i->notice), ANNOUNCED_OUTLIVED_USEC);
 }

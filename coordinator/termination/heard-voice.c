@@ -52,7 +52,7 @@ static const struct {
         LogLevel level;
         const char *message_id;
         EventType type;
-        const char *reason; /* of the Event; NULL: as ends[] */
+        const char *reason; /* of the Event; NULL: as end_event_reasons[] */
         NotifyPhase phase;
         const char *text;   /* behind "Node NAME"; NULL: as text_of() */
 } steps[_HEARD_STEP_MAX] = {
@@ -64,22 +64,26 @@ static const struct {
         [HEARD_STEP_ENDED] = { LOG_LEVEL_NOTICE, MESSAGE_NODE_UNCORDONED, EVENT_NORMAL, NULL, NOTIFY_CANCELLED, NULL },
 };
 
-static const char *const ends[_HEARD_END_MAX] = {
-        [HEARD_OUTLIVED] = "InterruptionOutlived",       [HEARD_BOOTED] = "InterruptionOutlived", [HEARD_CALLED_OFF] = "InterruptionCalledOff",
-        [HEARD_OVERRULED] = "InterruptionOverruled", [HEARD_MOVED] = "InterruptionMoved",     [HEARD_NOT_ANY_MORE] = "InterruptionNotActedUpon",
+static const char *const end_event_reasons[_HEARD_END_MAX] = {
+        [HEARD_END_OUTLIVED] = "InterruptionOutlived",
+        [HEARD_END_BOOTED] = "InterruptionOutlived",
+        [HEARD_END_CALLED_OFF] = "InterruptionCalledOff",
+        [HEARD_END_OVERRULED] = "InterruptionOverruled",
+        [HEARD_END_MOVED] = "InterruptionMoved",
+        [HEARD_END_EXEMPT] = "InterruptionNotActedUpon",
 };
 
 static char *cordoned_text(const HeardVoice *v, const char *node) {
         _cleanup_free_ char *announced = v->notice ? heard_announced_text(v->notice) : NULL;
 
-        return strf("is cordoned and is now being drained: the interruption queue announced %s. vesper does not end that machine. "
+        return strf("is cordoned and is now being drained: the interruption queue announced %s. For that, vesper does not end the machine. "
                     "'vesperctl undrain %s' stops the drain",
                     announced ?: "a change of its machine", node);
 }
 
-/* Whose cordon it was, and, where a drain has stopped before it was done, what becomes of a hook. */
+/* Returns why the drain has ended. Adds that vesper's cordon is off, or, where a person has overruled a scale-in, that the hook is not answered. */
 static char *ended_text(const HeardVoice *v) {
-        bool is_overruled = v->why == HEARD_OVERRULED;
+        bool is_overruled = v->why == HEARD_END_OVERRULED;
 
         return strf("is no longer drained: %s%s%s", heard_end_text(v->why),
                     is_overruled ? "" : ". vesper has taken its own cordon off; a cordon of anybody else's stays",
@@ -102,8 +106,9 @@ static void tell_step(HeardVoice *v, const KubeNode *n, HeardStep step) {
         EventObject o = event_object(&n->object);
 
         log_event(v->context->env->log, steps[step].level, steps[step].message_id, LOG_FIELDS({ "NODE", name }), "Node %s %s", name, strempty(said));
-        event_record(v->context->recorder, &o, steps[step].type, step == HEARD_STEP_ENDED ? ends[v->why] : steps[step].reason, "This node %s", strempty(said));
-        tell_receiver(v, n, step == HEARD_STEP_ENDED && v->why == HEARD_OVERRULED ? NOTIFY_RELEASED : steps[step].phase, text);
+        event_record(v->context->recorder, &o, steps[step].type, step == HEARD_STEP_ENDED ? end_event_reasons[v->why] : steps[step].reason,
+                     "This node %s", strempty(said));
+        tell_receiver(v, n, step == HEARD_STEP_ENDED && v->why == HEARD_END_OVERRULED ? NOTIFY_RELEASED : steps[step].phase, text);
         if (step == HEARD_STEP_CORDONED) /* both at once, as the same patch says both */
                 tell_receiver(v, n, NOTIFY_CORDONED, text);
 }

@@ -33,7 +33,7 @@ typedef struct HeardVoice {
 
 void heard_voice_done(HeardVoice *v);
 
-/* The first notice for which the Node is drained. Of another one than before all is told anew. Out of memory nothing is told of it. */
+/* The first notice for which the Node is drained. All phases are told again when it is another one. Out of memory nothing is told of it. */
 void heard_voice_set(HeardVoice *v, const Notice *notice);
 
 /* Which pods are left, for HEARD_STEP_EXPIRED. */

@@ -2,6 +2,7 @@
 #include "release.h"
 
 #include "coordinator-metrics.h"
+#include "heard-conditions.h"
 #include "log-catalog.h"
 #include "log.h"
 #include "marks.h"
@@ -77,6 +78,19 @@ static const char *announced_to_keep(const Release *r, const KubeNode *n, const 
         return object_meta_annotation(&claim->object.meta, ANNOTATION_ANNOUNCED);
 }
 
+/* Nobody acts from here on upon what the queue announced of a node that no pool selects. */
+static void tell_opened(Release *r, const KubeNode *n, const KubeNodeClaim *claim) {
+        const Announced *first = claim ? announced_list_standing(&claim->announced) : NULL;
+        _cleanup_free_ char *announced = first && !announced_to_keep(r, n, claim) ? heard_announced_text(first->notice) : NULL;
+        EventObject o = event_object(&n->object);
+
+        if (announced)
+                event_record(r->context->recorder, &o, EVENT_WARNING, "InterruptionNotActedUpon",
+                             "No NodePool manages this node any more, and so vesper does nothing for what the interruption queue announced: %s. If vesper had cordoned the "
+                             "node for that, it is open again. To drain it: vesperctl drain %s",
+                             announced, n->object.meta.name);
+}
+
 void release_node(Release *r, const KubeNode *n, const KubeNodeClaim *claim) {
         _cleanup_free_ char *body = NULL, *key = strf("node/%s", n->object.meta.name);
         ObjectWrite w = { .what = "release",
@@ -99,9 +113,9 @@ void release_node(Release *r, const KubeNode *n, const KubeNodeClaim *claim) {
         k = termination_release_patch(n, announced_to_keep(r, n, claim), &body);
         if (k < 0)
                 (void) work_queue_retry(r->queue, key);
-        else if (k > 0)
-                (void) object_writes_patch(r->writes, &w, KUBE_PATCH_MERGE, body);
-        else if (claim)
+        else if (k > 0 && object_writes_patch(r->writes, &w, KUBE_PATCH_MERGE, body) > 0)
+                tell_opened(r, n, claim);
+        else if (k == 0 && claim)
                 release_claim(r, claim, key);
 }
 

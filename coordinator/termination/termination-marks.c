@@ -323,10 +323,12 @@ int termination_release_patch(const KubeNode *n, const char *announced, char **r
         bool finalizer = object_meta_has_finalizer(m, FINALIZER_TERMINATION);
         bool out = is_marked_out_of_service(n);
         bool pool = object_meta_label(m, LABEL_NODE_POOL);
-        bool heard = object_meta_annotation(m, ANNOTATION_HEARD), tells = !streq_ptr(object_meta_annotation(m, ANNOTATION_ANNOUNCED), announced);
-        bool uncordon = uncordons(n);
+        bool tells = !streq_ptr(object_meta_annotation(m, ANNOTATION_ANNOUNCED), announced);
+        bool uncordon = uncordons(n), heard = object_meta_annotation(m, ANNOTATION_HEARD);
 
         assert(n && ret_body);
+        if (announced && heard) /* whoever acts upon that next goes on with its drain */
+                heard = cordon = uncordon = label = false;
         if (!cordon && !taint && !label && !pool && !deadline && !reboot && !finalizer && !out && !heard && !tells)
                 return 0;
 

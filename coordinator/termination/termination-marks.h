@@ -16,7 +16,8 @@ int termination_cordon_patch(const KubeNode *n, const char *why, usec_t deadline
 int termination_hold_patch(const KubeNode *n, const char *why, usec_t deadline_usec, char **ret_body);
 /* Takes off what the coordinator put on, finalizer included: the pool lets its node go. The node is
  * un-cordoned only if ours is the last cordon mark, and not while it is being deleted. announced: stays there, or is put there, as
- * ANNOTATION_ANNOUNCED: what its claim said, for who manages it next; NULL: nothing. 1, 0 (nothing of ours is there, but for that), -ENOMEM. */
+ * ANNOTATION_ANNOUNCED: what its claim said, for who manages it next; a drain for that, and its cordon, stay, too. NULL: nothing.
+ * 1, 0 (nothing of ours is there, but for that), -ENOMEM. */
 int termination_release_patch(const KubeNode *n, const char *announced, char **ret_body);
 /* What becomes of the cordon, and of the label for load balancers, that stand for what the interruption queue told. */
 typedef enum HeardCordon {

@@ -2,9 +2,10 @@
 #include "announced.h"
 
 #include "string-util.h"
+#include "strv.h"
 
-#define BYTES_MAX (32u * 1024u)
-#define BOOT_ID_BYTES_MAX 64u
+/* More than ANNOUNCED_MAX notices of the greatest length have, each byte of them escaped. */
+#define BYTES_MAX (64u * 1024u)
 
 static const char *const state_table[_ANNOUNCED_STATE_MAX] = {
         [ANNOUNCED_STANDS] = "",
@@ -46,21 +47,28 @@ const Announced *announced_list_find(const AnnouncedList *l, const char *id) {
         return i < l->n_items ? l->items + i : NULL;
 }
 
+const Announced *announced_list_standing(const AnnouncedList *l) {
+        for (size_t i = 0; i < l->n_items; i++)
+                if (l->items[i].state == ANNOUNCED_STANDS)
+                        return l->items + i;
+        return NULL;
+}
+
 void announced_list_remove(AnnouncedList *l, size_t i) {
         assert(i < l->n_items);
         announced_done(l->items + i);
         memmove(l->items + i, l->items + i + 1, (--l->n_items - i) * sizeof(Announced));
 }
 
-/* What gives its place to another one. */
-static size_t least(const AnnouncedList *l) {
+/* Returns the entry that a full list drops. */
+static size_t index_to_drop(const AnnouncedList *l) {
         for (size_t i = 0; i < l->n_items; i++)
                 if (l->items[i].state != ANNOUNCED_STANDS)
                         return i;
         return l->n_items - 1;
 }
 
-/* Takes it over. There is room for one more than ANNOUNCED_MAX. */
+/* Inserts a, and owns it from here on. items has room for ANNOUNCED_MAX + 1. */
 static void insert(AnnouncedList *l, Announced a) {
         size_t i = l->n_items;
 
@@ -69,7 +77,7 @@ static void insert(AnnouncedList *l, Announced a) {
         memmove(l->items + i + 1, l->items + i, (l->n_items++ - i) * sizeof(Announced));
         l->items[i] = a;
         if (l->n_items > ANNOUNCED_MAX)
-                announced_list_remove(l, least(l));
+                announced_list_remove(l, index_to_drop(l));
 }
 
 static int make_room(AnnouncedList *l) {
@@ -89,6 +97,7 @@ int announced_list_put(AnnouncedList *l, const Notice *notice, AnnouncedState st
                 announced_done(&a);
                 return -ENOMEM;
         }
+        a.notice->resources = strv_free(a.notice->resources); /* no part of what a queue tells of one machine */
         same = index_of(l, notice->id);
         if (same < l->n_items)
                 announced_list_remove(l, same);
@@ -96,13 +105,13 @@ int announced_list_put(AnnouncedList *l, const Notice *notice, AnnouncedState st
         return 0;
 }
 
-int announced_list_merge(AnnouncedList *l, const AnnouncedList *from) {
+int announced_list_take(AnnouncedList *l, const AnnouncedList *from) {
         for (size_t i = 0; i < from->n_items; i++) {
-                const Announced *other = from->items + i, *same = announced_list_find(l, other->notice->id);
+                const Announced *a = from->items + i;
 
-                if (same && (same->state != ANNOUNCED_STANDS || other->state == ANNOUNCED_STANDS))
+                if (a->state != ANNOUNCED_STANDS || l->n_items >= ANNOUNCED_MAX / 2 || announced_list_find(l, a->notice->id))
                         continue;
-                if (announced_list_put(l, other->notice, other->state, other->boot_id) < 0)
+                if (announced_list_put(l, a->notice, a->state, a->boot_id) < 0)
                         return -ENOMEM;
         }
         return 0;
@@ -110,10 +119,12 @@ int announced_list_merge(AnnouncedList *l, const AnnouncedList *from) {
 
 int announced_list_copy(const AnnouncedList *l, AnnouncedList *ret) {
         *ret = (AnnouncedList){};
-        if (announced_list_merge(ret, l) >= 0)
-                return 0;
-        announced_list_done(ret);
-        return -ENOMEM;
+        for (size_t i = 0; i < l->n_items; i++)
+                if (announced_list_put(ret, l->items[i].notice, l->items[i].state, l->items[i].boot_id) < 0) {
+                        announced_list_done(ret);
+                        return -ENOMEM;
+                }
+        return 0;
 }
 
 /* -- JSON ----------------------------------------------------------------------------------------------- */

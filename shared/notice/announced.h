@@ -27,10 +27,12 @@ const char *announced_state_to_string(AnnouncedState s); /* "CalledOff"; "" for 
 typedef struct Announced {
         Notice *notice; /* never NULL */
         AnnouncedState state;
-        char *boot_id; /* the Node's boot in which it was told; of a scheduled change, the latest one seen before its time; "": not known */
+        char *boot_id; /* of the Node, when the notice came; of a scheduled change, the last one seen before its time; "": not known */
 } Announced;
 
 #define ANNOUNCED_MAX 16u
+/* A machine that is Ready so long after the window in which it was to be gone has outlived the notice. */
+#define ANNOUNCED_OUTLIVED_USEC (10 * USEC_PER_MINUTE)
 
 /* In the order in which they come: first what has no time, which is now, then by announced_usec. {} is an empty list. */
 typedef struct AnnouncedList {
@@ -48,9 +50,12 @@ int announced_list_copy(const AnnouncedList *l, AnnouncedList *ret);
 
 /* NULL: none of that id. Borrowed. */
 const Announced *announced_list_find(const AnnouncedList *l, const char *id);
-/* Puts this there, in place of what has the same id, and in its order. boot_id NULL: not known. Where there is no room, something that
- * is over goes, else what comes last, be it this one. -ENOMEM: the list is as it was. */
+/* The first entry that stands; NULL: none. Borrowed. */
+const Announced *announced_list_standing(const AnnouncedList *l);
+/* Inserts a notice in its order, in place of the entry with the same id. boot_id NULL: not known. From a full list the first entry that is over
+ * goes, else the last one, which may be this one. -ENOMEM: the list is as it was. */
 int announced_list_put(AnnouncedList *l, const Notice *notice, AnnouncedState state, const char *boot_id);
-/* Puts all of from there; of two states of one notice the one that is over stays. -ENOMEM: some of them may be there. */
-int announced_list_merge(AnnouncedList *l, const AnnouncedList *from);
+/* Adds what stands in from, and is not there by its id, up to half of ANNOUNCED_MAX: a kubelet may have written it, and takes no place of what AWS
+ * tells, nor calls that off. -ENOMEM: some of it may be there. */
+int announced_list_take(AnnouncedList *l, const AnnouncedList *from);
 void announced_list_remove(AnnouncedList *l, size_t i);

@@ -10,7 +10,7 @@
 #define SPOT_LEAD_USEC (2 * USEC_PER_MINUTE)
 #define INSTANCE_ID_MAX_BYTES 64u
 /* Of an event of AWS Health, so that the id of a notice has room for the instance. */
-#define HEALTH_ID_MAX_BYTES 160u
+#define ID_MAX_BYTES 160u
 
 const char *const event_message_kind_names[_EVENT_MESSAGE_KIND_MAX + 1] = {
         [EVENT_MESSAGE_SPOT] = "spot",
@@ -40,10 +40,14 @@ void event_message_done(EventMessage *m) {
 
 /* -- members -------------------------------------------------------------------------------------------- */
 
-static int read_word(const Json *o, const char *key, char **ret) {
+static int read_bounded(const Json *o, const char *key, size_t max_bytes, char **ret) {
         const char *text = strempty(json_string_or_null(json_get(o, key)));
 
-        return strlen(text) > WORD_MAX_BYTES ? -EBADMSG : free_and_strdup(ret, text);
+        return strlen(text) > max_bytes ? -EBADMSG : free_and_strdup(ret, text);
+}
+
+static int read_word(const Json *o, const char *key, char **ret) {
+        return read_bounded(o, key, WORD_MAX_BYTES, ret);
 }
 
 /* RFC 3339, or as HTTP writes a date. */
@@ -80,7 +84,7 @@ static int read_spot(const Json *detail, EventMessage *m) {
         int r = add_instance(m, json_string_or_null(json_get(detail, "instance-id")));
 
         if (r >= 0)
-                r = read_word(detail, "instance-action", &m->action);
+                r = read_bounded(detail, "instance-action", NOTICE_WORD_BYTES_MAX, &m->action);
         if (r < 0)
                 return r;
         m->not_before_usec = read_time(detail, "instance-termination-time");
@@ -142,7 +146,7 @@ static int read_health_id(const Json *detail, EventMessage *m) {
         const char *arn = strempty(json_string_or_null(json_get(detail, "eventArn"))), *slash = strrchr(arn, '/');
         const char *id = slash && slash[1] ? slash + 1 : strempty(json_string_or_null(json_get(detail, "communicationId")));
 
-        return isempty(id) || strlen(id) > HEALTH_ID_MAX_BYTES ? 0 : free_and_strdup(&m->id, id);
+        return isempty(id) || strlen(id) > ID_MAX_BYTES ? 0 : free_and_strdup(&m->id, id);
 }
 
 static int read_health(const Json *detail, EventMessage *m) {
@@ -219,7 +223,7 @@ static int read_envelope(const Json *o, EventMessage *m) {
 
         r = read_word(o, json_get(o, "detail-type") ? "detail-type" : "detail_type", &m->detail_type);
         if (r >= 0)
-                r = read_word(o, "id", &m->id);
+                r = read_bounded(o, "id", ID_MAX_BYTES, &m->id);
         if (r >= 0)
                 r = read_word(o, "account", &m->account);
         if (r >= 0)
@@ -241,7 +245,7 @@ static int read_bare(const Json *o, EventMessage *m) {
         const char *transition = json_string_or_null(json_get(o, "LifecycleTransition"));
         int r;
 
-        r = read_word(o, "RequestId", &m->id);
+        r = read_bounded(o, "RequestId", ID_MAX_BYTES, &m->id);
         if (r >= 0)
                 r = read_word(o, "AccountId", &m->account);
         if (r < 0)

@@ -5,7 +5,6 @@
 
 #define BYTES_MAX (16u * 1024u)
 #define PHASE_BYTES_MAX 64u
-#define BOOT_ID_BYTES_MAX 64u
 #define BLOCKER_BYTES_MAX 400u /* two names of 253 bytes at the most, of which one is a namespace's of 63 */
 
 static const char *const phase_table[_INTERRUPTION_PHASE_MAX] = {

@@ -4,9 +4,7 @@
 #include "string-util.h"
 #include "strv.h"
 
-/* Ours are much shorter; what a stranger writes into an annotation shall not fill our memory and our log. */
-#define ID_BYTES_MAX 256u
-#define WORD_BYTES_MAX 64u
+/* What a stranger writes into an annotation shall not fill our memory and our log. */
 #define RESOURCE_BYTES_MAX 80u
 /* A hundred years, exact in any reader of JSON. */
 #define UPTIME_MAX_USEC (INT64_C(36525) * 24 * 3600 * 1000000)
@@ -332,8 +330,8 @@ int notice_from_json(const Json *o, Notice **ret) {
         r = json_dispatch(o, fields, ELEMENTSOF(fields), n, NULL);
         if (r < 0)
                 return r == -ENOMEM ? r : -EINVAL;
-        if (strlen(strempty(n->id)) > ID_BYTES_MAX || strlen(strempty(n->source)) > WORD_BYTES_MAX ||
-            strlen(strempty(n->action)) > WORD_BYTES_MAX)
+        if (strlen(strempty(n->id)) > NOTICE_ID_BYTES_MAX || strlen(strempty(n->source)) > NOTICE_WORD_BYTES_MAX ||
+            strlen(strempty(n->action)) > NOTICE_WORD_BYTES_MAX)
                 return -EINVAL;
         if ((!n->id && !(n->id = strdup(""))) || (!n->source && !(n->source = strdup(""))))
                 return -ENOMEM;

@@ -52,6 +52,10 @@ typedef enum NoticeEarly {
 /* In place of the names of an event that names more machines than NOTICE_RESOURCES_MAX: no machine is called so. */
 #define NOTICE_RESOURCES_TOO_MANY "*"
 #define NOTICE_RESOURCES_MAX 32u
+/* Of what can be read back: ours are much shorter. */
+#define NOTICE_ID_BYTES_MAX 256u
+#define NOTICE_WORD_BYTES_MAX 64u
+#define BOOT_ID_BYTES_MAX 64u
 
 typedef struct Notice {
         char *id; /* stable per occurrence; spot on EC2: instance id + action + boot id */
@@ -109,11 +113,10 @@ bool notice_outranks(const Notice *a, const Notice *b);
  * estimate replaces that;
  * action, not_before and what it names are the newer ones. True: *known changed. */
 int notice_merge(Notice *known, const Notice *seen, bool *ret_changed);
-/* JSON of the annotation vesper.sh/interruption and of the intent log; parsed back by notice_from_json
- * (fuzzed). "deadline" is what was announced, "said" is said_usec, "until" until_usec.
- * "deadlineUptimeUsec" is deadline_usec, and "estimated" says how it was found, "ownDeadlineUptimeUsec" is own_deadline_usec: for the agent alone, in the boot that stands beside them. "byHand" is "drain" or
- * "force"; a manual notice that drains has always one, also where an older agent left it out. "resources" are the names of all
- * machines of an event that names others, too. */
+/* JSON of the annotation vesper.sh/interruption and of the intent log; parsed back by notice_from_json (fuzzed). "deadline" is what was announced,
+ * "said" is said_usec, "until" until_usec. For the agent alone, in the boot that stands beside them: "deadlineUptimeUsec" is deadline_usec,
+ * "estimated" says how it was found, "ownDeadlineUptimeUsec" is own_deadline_usec. "byHand" is "drain" or "force"; a manual notice that drains
+ * always has one, also where an older agent left it out. "resources" are the names of all machines of an event that names others, too. */
 void notice_to_json(const Notice *n, JsonWriter *w); /* adds its members to the open object */
 /* What a later version writes is passed over: kind and by_hand become _INVALID where they are none of ours. What is not
  * said is "" or zero. -EINVAL: a member of another type, a time that is none, or longer than a notice may be; -ENOMEM. */

@@ -172,7 +172,7 @@ def _open(world, node):
 
 
 def queue_kept(world, figures):
-    """queue: a stop, a reboot that is called off, a retirement: drained and kept, opened again; ended when it is near"""
+    """queue: a hibernation, a reboot that is called off, a retirement: drained and kept, opened again; ended when it is near"""
     (stops, first), (reboots, second), (retires, third) = _nodes(world, 3)
     queue = Queue(world.ec2, world.unique("queue"))
     for node in (stops, reboots):
@@ -181,8 +181,8 @@ def queue_kept(world, figures):
     world.cluster.wait_running(4)
     with world.coordinators(1, **{"Queue.Url": queue.url, "Interruption.BeforeSec": "1min"}):
         world.wait_adopted(stops, reboots, retires)
-        queue.send(queue.spot(first, "stop"), queue.change(second, "r1", 66), queue.change(third, "r2", 66, code="AWS_EC2_INSTANCE_RETIREMENT_SCHEDULED"))
-        world.cluster.wait_for(lambda: _has_phase(world, stops, "Drained"), LIMIT, "the node of the instance that stops is drained")
+        queue.send(queue.spot(first, "hibernate"), queue.change(second, "r1", 66), queue.change(third, "r2", 66, code="AWS_EC2_INSTANCE_RETIREMENT_SCHEDULED"))
+        world.cluster.wait_for(lambda: _has_phase(world, stops, "Drained"), LIMIT, "the node of the instance that hibernates is drained")
         assert "MaintenanceWindow" == world.wait_condition(reboots, "MaintenancePlanned")["reason"]
         claim = world.claims(reboots)[0]["metadata"]
         assert [n["action"] for n in json.loads(claim["annotations"]["vesper.sh/announced"])["notices"]] == ["reboot"], claim

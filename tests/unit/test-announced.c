@@ -36,13 +36,17 @@ TEST_CASE(test_order) {
         assert_int_equal(announced_list_find(&l, "now")->state, ANNOUNCED_OVERRULED);
         announced_list_remove(&l, 0);
         assert_list(&l, "b c a");
-        print_message("what is over here or there stays over\n");
+        print_message("what a kubelet may have written takes no place, and calls nothing off\n");
         put(&other, "b", T0, ANNOUNCED_CALLED_OFF);
         put(&other, "d", T0 + 4, ANNOUNCED_STANDS);
-        put(&l, "c", T0 + 2, ANNOUNCED_DONE);
-        put(&other, "c", T0 + 2, ANNOUNCED_STANDS);
-        assert_return_code(announced_list_merge(&l, &other), 0);
-        assert_list(&l, "b! c! a d");
+        put(&other, "e", T0 + 5, ANNOUNCED_DONE);
+        assert_return_code(announced_list_take(&l, &other), 0);
+        assert_list(&l, "b c a d");
+        for (char id[] = "f"; *id < 'z'; id[0]++)
+                put(&other, id, 0, ANNOUNCED_STANDS);
+        assert_return_code(announced_list_take(&l, &other), 0);
+        assert_int_equal(l.n_items, ANNOUNCED_MAX / 2);
+        assert_string_equal(announced_list_standing(&l)->notice->id, l.items[0].notice->id);
 }
 
 /* What is over gives its place first, then what comes last. */
@@ -59,6 +63,29 @@ TEST_CASE(test_room) {
         assert_null(announced_list_find(&l, "late"));
         put(&l, "early", 0, ANNOUNCED_STANDS);
         assert_list(&l, "early a b c e f next g h i j k l m n o");
+}
+
+/* What can be put there can be read back, however long it is. */
+TEST_CASE(test_longest) {
+        char id[NOTICE_ID_BYTES_MAX + 1], word[NOTICE_WORD_BYTES_MAX + 1], boot[BOOT_ID_BYTES_MAX + 1];
+        char *names[] = { id, NULL };
+        Notice n = { .id = id, .source = word, .action = word, .kind = NOTICE_MAINTENANCE, .announced_usec = T0, .said_usec = T0, .until_usec = T0,
+                     .not_before_usec = T0, .deadline_usec = USEC_INFINITY, .resources = names };
+        _cleanup_(announced_list_done) AnnouncedList l = {}, back = {};
+        _cleanup_free_ char *text = NULL;
+
+        memset(id, 1, sizeof(id));
+        memset(word, 1, sizeof(word));
+        memset(boot, 1, sizeof(boot));
+        id[sizeof(id) - 1] = word[sizeof(word) - 1] = boot[sizeof(boot) - 1] = 0;
+        for (unsigned i = 0; i < ANNOUNCED_MAX; i++) {
+                id[0] = (char) ('a' + (char) i);
+                assert_return_code(announced_list_put(&l, &n, ANNOUNCED_CALLED_OFF, boot), 0);
+        }
+        text = announced_list_format(&l);
+        assert_non_null(text);
+        assert_return_code(announced_list_parse(text, &back), 0);
+        assert_int_equal(back.n_items, ANNOUNCED_MAX);
 }
 
 TEST_CASE(test_json) {
@@ -109,6 +136,7 @@ int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_order),
                 cmocka_unit_test(test_room),
+                cmocka_unit_test(test_longest),
                 cmocka_unit_test(test_json),
         };
 

@@ -335,10 +335,14 @@ TEST_CASE(test_interrupted) {
         put(&b, &kube_node_kind, &b.snapshot.nodes,
             "{'metadata':{'name':'heard','annotations':{'vesper.sh/heard':'{\\'id\\':\\'x\\',\\'phase\\':\\'Drained\\',"
             "\\'podsLeft\\':0,\\'deadline\\':\\'2027-01-15T08:01:30Z\\'}'}}}");
+        put(&b, &kube_node_kind, &b.snapshot.nodes,
+            "{'metadata':{'name':'later','annotations':{'vesper.sh/announced':'{\\'notices\\':[{\\'id\\':\\'x\\',\\'kind\\':\\'maintenance\\',"
+            "\\'deadline\\':\\'2027-01-15T08:01:30Z\\'}]}'}}}");
         text = table(&b);
         assert_string_equal(text,
                             "NODE    POOL   PHASE                 PODS-LEFT   HELD-BY   SINCE   DEADLINE\n"
                             "heard   -      Drained (queue)       0           -         -       in 90s\n"
+                            "later   -      Planned (queue)       -           -         -       in 90s\n"
                             "odd     -      Interrupted (agent)   -           -         -       -\n"
                             "spot    -      Draining (agent)      7           -         -       in 90s\n");
         bench_done(&b);

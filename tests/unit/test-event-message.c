@@ -99,6 +99,8 @@ TEST_CASE(test_health_id) {
         }
 }
 
+#define SIXTY_FOUR "0123456789012345678901234567890123456789012345678901234567890123"
+
 TEST_CASE(test_unreadable) {
         static const char *const texts[] = {
                 "",
@@ -110,6 +112,11 @@ TEST_CASE(test_unreadable) {
                 "{\"source\":\"aws.ec2\",\"detail-type\":\"EC2 Spot Instance Interruption Warning\",\"detail\":{\"instance-id\":\"x\","
                 "\"instance-action\":\"terminate\"}}",
                 "{\"source\":\"aws.ec2\",\"detail-type\":\"EC2 Spot Instance Interruption Warning\",\"detail\":{\"instance-id\":\"" ID "\"}}",
+                /* an action and an id that no annotation could hold */
+                "{\"source\":\"aws.ec2\",\"detail-type\":\"EC2 Spot Instance Interruption Warning\",\"detail\":{\"instance-id\":\"" ID "\","
+                "\"instance-action\":\"" SIXTY_FOUR "x\"}}",
+                "{\"id\":\"" SIXTY_FOUR SIXTY_FOUR SIXTY_FOUR "\",\"source\":\"aws.ec2\",\"detail-type\":\"EC2 Spot Instance Interruption Warning\","
+                "\"detail\":{\"instance-id\":\"" ID "\",\"instance-action\":\"stop\"}}",
                 "{\"Type\":\"Notification\",\"Message\":\"no JSON\"}",
                 "{\"LifecycleTransition\":\"autoscaling:EC2_INSTANCE_TERMINATING\",\"EC2InstanceId\":\"" ID "\"}",
         };

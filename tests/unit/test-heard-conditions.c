@@ -80,33 +80,34 @@ static void assert_text(HeardSay say, size_t type, const Condition *said, const 
 TEST_CASE(test_texts) {
         static const char how_far[] = "2 pods are left";
         const HeardWords words = { .announced = &announced_spot, .how_far = how_far }, no_figures = { .announced = &announced_spot },
-                         open = { .announced = &announced_window }, two = { .announced = &announced_two };
+                         open = { .announced = &announced_window }, two = { .announced = &announced_two, .deletes = INTERRUPTION_DELETE_TERMINATE };
         Condition said = { .type = CONDITION_DRAINED, .status = CONDITION_TRUE, .reason = US, .message = "figures of another leader" };
         Condition planned = { .type = CONDITION_MAINTENANCE_PLANNED, .status = CONDITION_TRUE, .reason = US, .message = "vesper-coordinator" };
 
         assert_text(HEARD_SAY_DRAINING, D, NULL, &words, US,
-                    "vesper-coordinator evicts this node's pods, and leaves its machine to its cloud" ANNOUNCED "; 2 pods are left");
+                    "vesper-coordinator evicts this node's pods, and does not end its machine for that" ANNOUNCED "; 2 pods are left");
         print_message("figures stand in one type, so that the others change with what is said alone\n");
         assert_text(HEARD_SAY_DRAINING, M, NULL, &words, US,
-                    "vesper-coordinator evicts this node's pods, and leaves its machine to its cloud" ANNOUNCED);
+                    "vesper-coordinator evicts this node's pods, and does not end its machine for that" ANNOUNCED);
         print_message("the reason of a maintenance is the cause, and nothing is said of a time that is not known\n");
         assert_text(HEARD_SAY_DRAINING, M, NULL, &open, CONDITION_REASON_WINDOW,
-                    "vesper-coordinator evicts this node's pods, and leaves its machine to its cloud"
+                    "vesper-coordinator evicts this node's pods, and does not end its machine for that"
                     ": the interruption queue announced a change of its machine (maintenance)");
         assert_text(HEARD_SAY_DRAINING, D, NULL, &open, US,
-                    "vesper-coordinator evicts this node's pods, and leaves its machine to its cloud"
+                    "vesper-coordinator evicts this node's pods, and does not end its machine for that"
                     ": the interruption queue announced a change of its machine (maintenance)");
-        print_message("all that stands is told\n");
+        print_message("all that stands is told, and what is done for it\n");
         assert_text(HEARD_SAY_LATER, P, NULL, &two, US,
-                    "vesper-coordinator drains this node when that comes near ([Interruption] BeforeSec=), and keeps it" ANNOUNCED
-                    ", and then a change of its machine (maintenance, reboot) by 2026-09-21T15:13:20Z");
+                    "vesper-coordinator acts when that comes near ([Interruption] BeforeSec=)" ANNOUNCED ", for which the NodeClaim is deleted and the machine ended"
+                    ", and then a change of its machine (maintenance, reboot) by 2026-09-21T15:13:20Z, for which the node is drained and kept");
+        assert_text(HEARD_SAY_DRAINING, M, NULL, &two, US, "vesper-coordinator evicts this node's pods, and does not end its machine for that" ANNOUNCED);
         print_message("a later leader does not write its ignorance over figures, and figures over anything\n");
         assert_text(HEARD_SAY_DRAINED, E, &said, &no_figures, NULL, NULL);
         assert_text(HEARD_SAY_DRAINED, E, &said, &words, US,
-                    "vesper-coordinator has drained this node, and leaves its machine to its cloud" ANNOUNCED "; 2 pods are left");
+                    "vesper-coordinator has drained this node, and does not end its machine for that" ANNOUNCED "; 2 pods are left");
         print_message("what is over tells of no notice\n");
         assert_text(HEARD_SAY_AGENTS, P, &planned, &words, US, "vesper-coordinator leaves this node to its agent, which drains it");
-        said.message = "vesper-coordinator has drained this node, and leaves its machine to its cloud" ANNOUNCED "; 2 pods are left";
+        said.message = "vesper-coordinator has drained this node, and does not end its machine for that" ANNOUNCED "; 2 pods are left";
         assert_text(HEARD_SAY_DRAINED, E, &said, &words, NULL, NULL);
 }
 
@@ -121,10 +122,9 @@ TEST_CASE(test_sentences) {
                 { HEARD_SAY_BEHIND_AGENT, P, "waits, before it drains this node, until its agent, which drains it now, makes no more progress" ANNOUNCED },
                 { HEARD_SAY_HANDED_OVER, P,
                   "no longer drains this node by itself: a NodePool selects it now, or its NodeClaim is deleted so that the node is removed" ANNOUNCED },
-                { HEARD_SAY_LATER, P, "drains this node when that comes near ([Interruption] BeforeSec=), and keeps it" ANNOUNCED },
-                { HEARD_SAY_REMOVED_LATER, P, "deletes this node's NodeClaim when that comes near, so that the node is removed and replaced" ANNOUNCED },
+                { HEARD_SAY_LATER, P, "acts when that comes near ([Interruption] BeforeSec=)" ANNOUNCED ", for which the node is drained and kept" },
                 { HEARD_SAY_EXPIRED, E, "stopped draining this node, as the announced time has passed" ANNOUNCED },
-                { HEARD_SAY_OVERRULED, D, "stopped draining this node: somebody made it schedulable; what was announced is not acted upon again" },
+                { HEARD_SAY_OVERRULED, D, "stopped draining this node: somebody made it schedulable, and vesper does not act again on what was due by then" },
         };
         const HeardWords words = { .announced = &announced_spot };
 

@@ -134,7 +134,7 @@ TEST_CASE(test_drained) {
         assert_true(rig_event_says(r.rig, NODE, "InterruptionAnnounced", "cordons and drains the node by then"));
         announced = heard_announced_text(&(Notice){ .kind = NOTICE_SPOT, .action = (char *) "terminate", .announced_usec = heard_until(&r) });
         assert_non_null(strstr(announced, "(spot, terminate) by 2"));
-        said = strf("being drained: the interruption queue announced %s. vesper does not end that machine. 'vesperctl undrain " NODE "' stops the drain", announced);
+        said = strf("being drained: the interruption queue announced %s. For that, vesper does not end the machine. 'vesperctl undrain " NODE "' stops the drain", announced);
         assert_true(rig_event_says(r.rig, NODE, "Cordoned", said));
         assert_int_equal(fake_sqs_n_messages(r.q.sqs, "q"), 0);
         assert_true(wait_phase(&r, "Drained", 10 * S));
@@ -144,7 +144,7 @@ TEST_CASE(test_drained) {
         assert_not_managed(&r);
 
         print_message("the machine lives on: ten minutes after its time the node is as it was\n");
-        rig_run(r.rig, SPOT_LEAD + HEARD_OUTLIVED_USEC - 20 * S);
+        rig_run(r.rig, SPOT_LEAD + ANNOUNCED_OUTLIVED_USEC - 20 * S);
         assert_true(is_cordoned(&r));
         rig_run(r.rig, 30 * S);
         assert_clean(&r);
@@ -284,7 +284,7 @@ TEST_CASE(test_cordon_of_others) {
         send_spot(&r, "e1");
         assert_true(wait_phase(&r, "Drained", 10 * S));
         assert_null(annotation(&r, ANNOTATION_CORDONED_BY_COORDINATOR));
-        rig_run(r.rig, SPOT_LEAD + HEARD_OUTLIVED_USEC + 10 * S);
+        rig_run(r.rig, SPOT_LEAD + ANNOUNCED_OUTLIVED_USEC + 10 * S);
         assert_true(has_phase(&r, ""));
         assert_true(is_cordoned(&r));
         room_close(&r);
@@ -312,7 +312,7 @@ TEST_CASE(test_leader_dies) {
         print_message("  and the next one takes the marks off\n");
         rig_kill(r.rig, 1);
         rig_start(r.rig, 0);
-        rig_run(r.rig, SPOT_LEAD + HEARD_OUTLIVED_USEC);
+        rig_run(r.rig, SPOT_LEAD + ANNOUNCED_OUTLIVED_USEC);
         assert_clean(&r);
         assert_not_managed(&r);
         room_close(&r);
@@ -325,9 +325,9 @@ TEST_CASE(test_boots_anew) {
         send_spot(&r, "e1");
         assert_true(wait_phase(&r, "Drained", 10 * S));
         fake_merge(r.rig->cluster, FAKE_NODES, NULL, NODE, "{'status':{'nodeInfo':{'bootID':'another-boot'}}}");
-        rig_run(r.rig, S);
-        assert_true(has_phase(&r, "") && has_state(&r, "Done") && !is_cordoned(&r));
-        rig_run(r.rig, SPOT_LEAD + HEARD_OUTLIVED_USEC);
+        rig_run(r.rig, 15 * S);
+        assert_true(has_phase(&r, "Drained") && is_cordoned(&r));
+        rig_run(r.rig, SPOT_LEAD + ANNOUNCED_OUTLIVED_USEC);
         assert_clean(&r);
         room_close(&r);
 }
@@ -470,7 +470,7 @@ TEST_CASE(test_conditions) {
         rig_run(r.rig, 40 * S);
         assert_int_equal(status_patches(&r), before);
         assert_true(condition_says(&r, CONDITION_DRAINED, ": 1 evicted"));
-        rig_run(r.rig, SPOT_LEAD + HEARD_OUTLIVED_USEC);
+        rig_run(r.rig, SPOT_LEAD + ANNOUNCED_OUTLIVED_USEC);
         assert_clean(&r);
         assert_conditions(&r, "-FFF");
         assert_true(condition_says(&r, CONDITION_DRAINED, "outlived"));

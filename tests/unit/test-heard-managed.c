@@ -57,6 +57,14 @@ static void send_again(Room *r, const FakeAwsEvent *event) {
         fake_sqs_send(r->q.sqs, "q", body);
 }
 
+/* A scheduled change as it would be sent now. */
+static FakeAwsEvent change_now(Room *r, const char *code, usec_t in_usec, const char *id) {
+        usec_t wall = loop_wall(r->rig->w.loop) / S * S;
+
+        return (FakeAwsEvent){ .kind = FAKE_AWS_EVENT_HEALTH, .instance = r->instance, .action = code, .communication = id, .id = id,
+                               .until_wall_usec = wall + in_usec, .wall_usec = wall };
+}
+
 static const char *annotation(const cJSON *o, const char *key) {
         return fj_string(o, "metadata", "annotations", key, NULL);
 }
@@ -179,7 +187,7 @@ TEST_CASE(test_outlived) {
                 send_kind(&r, FAKE_AWS_EVENT_SPOT, actions[i], "e1");
                 rig_run(r.rig, 15 * S);
                 assert_drained(&r);
-                rig_run(r.rig, HEARD_OUTLIVED_USEC + 2 * USEC_PER_MINUTE);
+                rig_run(r.rig, ANNOUNCED_OUTLIVED_USEC + 2 * USEC_PER_MINUTE);
                 assert_clean(&r);
                 room_close(&r);
         }
@@ -228,10 +236,12 @@ TEST_CASE(test_reboot) {
 
 /* AWS takes it back, or moves it: before its drain has begun, and after. */
 TEST_CASE(test_called_off) {
+        FakeAwsEvent first;
         Room r;
 
         room_open(&r, NULL);
-        send_change(&r, REBOOT, 5 * USEC_PER_HOUR, "e1", NULL);
+        first = change_now(&r, REBOOT, 5 * USEC_PER_HOUR, "e1");
+        send_again(&r, &first);
         rig_run(r.rig, 5 * S);
         assert_non_null(on_claim(&r));
         send_change(&r, REBOOT, 5 * USEC_PER_HOUR, "another", "closed");
@@ -241,10 +251,17 @@ TEST_CASE(test_called_off) {
         rig_run(r.rig, 5 * S);
         assert_open(&r);
         print_message("the message of before comes again\n");
-        send_change(&r, REBOOT, 5 * USEC_PER_HOUR, "e1", NULL);
+        send_again(&r, &first);
         rig_run(r.rig, 5 * S);
         assert_open(&r);
-        rig_run(r.rig, 8 * USEC_PER_HOUR);
+        print_message("AWS moves it since: it stands again\n");
+        send_change(&r, REBOOT, 6 * USEC_PER_HOUR, "e1", NULL);
+        rig_run(r.rig, 15 * S);
+        assert_true(is_said(&r, CONDITION_MAINTENANCE_PLANNED));
+        send_change(&r, REBOOT, 6 * USEC_PER_HOUR, "e1", "closed");
+        rig_run(r.rig, 5 * S);
+        assert_open(&r);
+        rig_run(r.rig, 9 * USEC_PER_HOUR);
         assert_clean(&r);
 
         send_change(&r, REBOOT, 5 * USEC_PER_HOUR, "e2", NULL);
@@ -313,6 +330,10 @@ TEST_CASE(test_two) {
         rig_run(r.rig, 15 * S);
         assert_drained(&r);
         assert_true(says(on_claim(&r), "\"action\":\"reboot\"") && says(on_node(&r), "\"action\":\"stop\""));
+        boot(&r, "somebodys");
+        rig_run(r.rig, 15 * S);
+        assert_drained(&r);
+        rig_run(r.rig, 2 * USEC_PER_MINUTE);
         boot(&r, "second");
         rig_run(r.rig, 15 * S);
         assert_false(is_cordoned(&r));
@@ -409,8 +430,7 @@ TEST_CASE(test_out_of_order) {
         Room r;
 
         room_open(&r, NULL);
-        first = (FakeAwsEvent){ .kind = FAKE_AWS_EVENT_HEALTH, .instance = r.instance, .action = RETIREMENT, .communication = "e1", .id = "e1",
-                                .until_wall_usec = loop_wall(r.rig->w.loop) / S * S + 5 * USEC_PER_HOUR, .wall_usec = loop_wall(r.rig->w.loop) / S * S };
+        first = change_now(&r, RETIREMENT, 5 * USEC_PER_HOUR, "e1");
         send_change(&r, RETIREMENT, 5 * USEC_PER_HOUR, "e1", NULL);
         rig_run(r.rig, 5 * S);
         send_change(&r, RETIREMENT, 50 * USEC_PER_HOUR, "e1", NULL);
@@ -453,13 +473,15 @@ TEST_CASE(test_refused_claim) {
 
 /* Whatever number of them stands, each is acted upon in its turn; and what is called off stays so, whatever comes after it. */
 TEST_CASE(test_many) {
+        FakeAwsEvent off;
         Room r;
 
         room_open(&r, NULL);
+        off = change_now(&r, RETIREMENT, 2 * USEC_PER_HOUR, "off");
         send_change(&r, REBOOT, 9 * USEC_PER_HOUR, "third", NULL);
         send_change(&r, REBOOT, 5 * USEC_PER_HOUR, "second", NULL);
         send_change(&r, RETIREMENT, 20 * USEC_PER_HOUR, "last", NULL);
-        send_change(&r, RETIREMENT, 2 * USEC_PER_HOUR, "off", NULL);
+        send_again(&r, &off);
         rig_run(r.rig, 15 * S);
         assert_true(is_said(&r, CONDITION_MAINTENANCE_PLANNED));
         send_change(&r, RETIREMENT, 2 * USEC_PER_HOUR, "off", "closed");
@@ -467,9 +489,10 @@ TEST_CASE(test_many) {
         send_kind(&r, FAKE_AWS_EVENT_SPOT, "stop", "first");
         rig_run(r.rig, 15 * S);
         assert_drained(&r);
+        rig_run(r.rig, 2 * USEC_PER_MINUTE);
         boot(&r, "after-first");
-        send_change(&r, RETIREMENT, 2 * USEC_PER_HOUR, "off", NULL); /* comes again */
-        rig_run(r.rig, 4 * USEC_PER_HOUR - 2 * USEC_PER_MINUTE);
+        send_again(&r, &off);
+        rig_run(r.rig, 4 * USEC_PER_HOUR - 4 * USEC_PER_MINUTE);
         assert_kept(&r);
         assert_false(is_cordoned(&r));
         rig_run(r.rig, 2 * USEC_PER_MINUTE);
@@ -535,6 +558,58 @@ TEST_CASE(test_pool_changes) {
         room_close(&r);
 }
 
+/* Another pool begins to select the node while it is drained: it stays closed, and its drain goes on; where no pool does any more, and such nodes are
+ * only reported, it opens, and an Event says what was announced. */
+TEST_CASE(test_pool_changes_while_it_drains) {
+        for (unsigned wanted = 0; wanted < 2; wanted++) {
+                Room r;
+
+                print_message("%s\n", wanted ? "another pool" : "none");
+                room_open(&r, NULL);
+                fake_add_nodepool(r.rig->cluster, "racks", NULL, NULL);
+                fake_add_pdb(r.rig->cluster, "default", "web", "web", true, "1");
+                rig_run(r.rig, S);
+                send_change(&r, REBOOT, 40 * USEC_PER_MINUTE, "e1", NULL);
+                rig_run(r.rig, 15 * S);
+                assert_true(is_cordoned(&r) && has_pod(&r));
+                fake_merge(r.rig->cluster, FAKE_NODES, NULL, NODE, "{'metadata':{'labels':{'vesper.sh/pool':'%s'}}}", wanted ? "racks" : "nobodys");
+                for (unsigned i = 0; i < 100; i++) {
+                        rig_run(r.rig, S / 10);
+                        assert_true(!wanted || is_cordoned(&r));
+                }
+                fake_remove(r.rig->cluster, FAKE_PDBS, "default", "web");
+                rig_run(r.rig, USEC_PER_MINUTE);
+                assert_int_equal(is_cordoned(&r), wanted);
+                assert_int_equal(has_pod(&r), !wanted);
+                assert_int_equal(rig_event_says(r.rig, NODE, "InterruptionNotActedUpon", "No NodePool manages this node any more"), !wanted);
+                room_close(&r);
+        }
+}
+
+/* A kubelet can write anything on its Node: it calls off nothing that stands on the claim, and takes no place of what AWS tells. */
+TEST_CASE(test_node_lies) {
+        _cleanup_strbuf_ StrBuf lies = {};
+        Room r;
+
+        room_open(&r, NULL);
+        send_change(&r, RETIREMENT, 5 * USEC_PER_HOUR, "e1", NULL);
+        rig_run(r.rig, 5 * S);
+        strbuf_addf(&lies, "{\\'id\\':\\'" RETIREMENT "_e1/%s\\',\\'state\\':\\'CalledOff\\'}", r.instance);
+        for (unsigned i = 0; i < 15; i++)
+                strbuf_addf(&lies, ",{\\'id\\':\\'x%u\\',\\'kind\\':\\'maintenance\\',\\'action\\':\\'reboot\\',\\'deadline\\':\\'2099-01-15T08:00:00Z\\'}", i);
+        fake_merge(r.rig->cluster, FAKE_NODES, NULL, NODE, "{'metadata':{'annotations':{'" ANNOTATION_ANNOUNCED "':'{\\'notices\\':[%s]}'}}}", strbuf_str(&lies));
+        rig_run(r.rig, USEC_PER_MINUTE);
+        assert_null(annotation(rig_node(r.rig, NODE), ANNOTATION_ANNOUNCED));
+        assert_false(says(on_claim(&r), "CalledOff"));
+        assert_true(says(on_claim(&r), "x6") && !says(on_claim(&r), "x7"));
+        send_kind(&r, FAKE_AWS_EVENT_SPOT, "stop", "e2");
+        rig_run(r.rig, 20 * S);
+        assert_drained(&r);
+        rig_run(r.rig, 4 * USEC_PER_HOUR);
+        assert_true(rig_wait_gone(r.rig, NODE, 5 * USEC_PER_MINUTE));
+        room_close(&r);
+}
+
 /* Somebody reboots the machine before its time, and nobody leads from then until after that time: it is not what was announced. */
 TEST_CASE(test_boot_without_leader) {
         Room r;
@@ -586,7 +661,7 @@ TEST_CASE(test_overruled) {
         assert_kept(&r);
         assert_false(is_cordoned(&r));
         assert_true(says(on_claim(&r), "\"state\":\"Overruled\"") && !on_node(&r));
-        rig_run(r.rig, HEARD_OUTLIVED_USEC + 2 * USEC_PER_MINUTE);
+        rig_run(r.rig, ANNOUNCED_OUTLIVED_USEC + 2 * USEC_PER_MINUTE);
         assert_open(&r);
         room_close(&r);
 }
@@ -612,7 +687,7 @@ int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_stops),      cmocka_unit_test(test_outlived),   cmocka_unit_test(test_reboot),
                 cmocka_unit_test(test_called_off), cmocka_unit_test(test_retirement), cmocka_unit_test(test_shutting_down),
-                cmocka_unit_test(test_two),        cmocka_unit_test(test_room), cmocka_unit_test(test_out_of_order), cmocka_unit_test(test_refused_claim), cmocka_unit_test(test_two_retirements), cmocka_unit_test(test_many), cmocka_unit_test(test_moved_late), cmocka_unit_test(test_pool_changes), cmocka_unit_test(test_boot_without_leader), cmocka_unit_test(test_agent_overruled), cmocka_unit_test(test_two_changes), cmocka_unit_test(test_overruled),  cmocka_unit_test(test_leader_dies),
+                cmocka_unit_test(test_two),        cmocka_unit_test(test_room), cmocka_unit_test(test_out_of_order), cmocka_unit_test(test_refused_claim), cmocka_unit_test(test_two_retirements), cmocka_unit_test(test_many), cmocka_unit_test(test_moved_late), cmocka_unit_test(test_pool_changes), cmocka_unit_test(test_pool_changes_while_it_drains), cmocka_unit_test(test_node_lies), cmocka_unit_test(test_boot_without_leader), cmocka_unit_test(test_agent_overruled), cmocka_unit_test(test_two_changes), cmocka_unit_test(test_overruled),  cmocka_unit_test(test_leader_dies),
         };
 
         return cmocka_run_group_tests_name("heard-managed", tests, NULL, NULL);

@@ -5,7 +5,7 @@
 
 #define NOW (UINT64_C(1790000000) * USEC_PER_SEC)
 #define MINUTES(n) ((n) * USEC_PER_MINUTE)
-#define OUTLIVED(end) ((end) + HEARD_OUTLIVED_USEC)
+#define OUTLIVED(end) ((end) + ANNOUNCED_OUTLIVED_USEC)
 
 /* "reboot:Done spot:b" of a list: its state, or, where it stands, in which boot. */
 static char *text_of(const AnnouncedList *l) {
@@ -107,7 +107,7 @@ static void check(const char *what, Case *c, HeardAct expected, usec_t expected_
 
 /* A node that no pool wants, Ready and open. */
 TEST_CASE(test_unmanaged) {
-        ROW("just told", spot, NULL, CORDON, SPOT_UNTIL, (void) 0);
+        ROW("a Spot end, and nothing done yet", spot, NULL, CORDON, SPOT_UNTIL, (void) 0);
         ROW("cordoned", spot, "Draining", DRAIN, SPOT_UNTIL, (void) 0);
         ROW("cordoned by somebody, and just told", spot, NULL, CORDON, SPOT_UNTIL, c.f.is_unschedulable = true);
         ROW("drained", spot, "Drained", KEEP, SPOT_UNTIL, (void) 0);
@@ -119,12 +119,16 @@ TEST_CASE(test_unmanaged) {
         ROW("ten minutes later, and not Ready", spot, "Drained", KEEP, USEC_INFINITY, AT(NOW + MINUTES(12)); c.f.is_ready = false);
         ROW("a hook, drained for long", hook, "Drained", KEEP, USEC_INFINITY, AT(NOW + USEC_PER_DAY));
         ROW("a hibernation, drained", hibernation, "Drained", KEEP, OUTLIVED(NOW), (void) 0);
+        ROW("a hibernation, told when the node was drained for long", hibernation, "Drained", KEEP, OUTLIVED(NOW),
+            announced_list_done(&c.l); hibernation.said_usec = NOW; ALSO(hibernation, STANDS); hibernation.said_usec = 0; c.f.settled_usec = NOW - MINUTES(11));
         ROW("a hibernation that drains for long", hibernation, "Draining", DRAIN, USEC_INFINITY, AT(NOW + USEC_PER_DAY));
         ROW("two, of which the first is over", stop, "Draining", DRAIN, SPOT_UNTIL, ALSO(hook, OVERRULED));
         ROW("all are over", stop, "Draining", END, OUTLIVED(SPOT_UNTIL), announced_list_done(&c.l); ALSO(stop, OVERRULED); c.f.is_unschedulable = false);
         ROW("nothing is announced, and marks are left", spot, "Draining", END, USEC_INFINITY, announced_list_done(&c.l));
-        ROW("a pool wants it", spot, "Draining", KEEP, SPOT_UNTIL, c.f.is_wanted = true);
-        ROW("a pool wants it, and it was just told", spot, NULL, KEEP, SPOT_UNTIL, c.f.is_wanted = true);
+        ROW("a pool wants it, and its claim will be deleted for that", spot, "Draining", KEEP, SPOT_UNTIL, c.f.is_wanted = true);
+        ROW("a pool wants it, and the notice has just come", spot, NULL, WAIT, SPOT_UNTIL, c.f.is_wanted = true);
+        ROW("a pool wants it, and has not adopted it: a stop", stop, NULL, CORDON, SPOT_UNTIL, c.f.is_wanted = true);
+        ROW("the same while it drains", stop, "Draining", DRAIN, SPOT_UNTIL, c.f.is_wanted = true);
         ROW("a pool wants it, and others are reported only", spot, "Draining", KEEP, SPOT_UNTIL, c.f.drains_unmanaged = false; c.f.is_wanted = true);
         ROW("being deleted by somebody", spot, "Draining", DRAIN, SPOT_UNTIL, c.f.is_deleted = true);
         ROW("begun in an earlier boot", hook, "Drained", CORDON, USEC_INFINITY, c.drain.boot_id = (char *) "before");
@@ -134,8 +138,10 @@ TEST_CASE(test_unmanaged) {
         GOES("opened when it is drained", spot, "Drained", "spot:Overruled", c.f.is_unschedulable = false);
         GOES("opened, and a change is still far", spot, "Draining", "spot:Overruled retire:b", c.f.is_unschedulable = false; ALSO(retirement, STANDS));
         GOES("overruled, and outlived", spot, NULL, "", announced_list_done(&c.l); ALSO(spot, OVERRULED); AT(OUTLIVED(SPOT_UNTIL)));
-        GOES("booted anew while it drains, and may be told again", spot, "Draining", "spot:Done", BOOTED);
-        GOES("booted anew, without a time", hook, "Draining", "", BOOTED);
+        GOES("booted anew while it drains for an end", spot, "Draining", "spot:second", BOOTED);
+        GOES("booted anew while its group lets go of it", hook, "Draining", "hook:second", BOOTED);
+        GOES("opened, and another notice came later", hook, "Draining", "hook:Overruled stop:b", c.f.is_unschedulable = false; stop.said_usec = NOW; ALSO(stop, STANDS);
+             stop.said_usec = 0);
         GOES("alive ten minutes later", spot, "Drained", "", AT(OUTLIVED(SPOT_UNTIL)));
         GOES("a hibernation, and it is back", hibernation, "Drained", "", AT(OUTLIVED(NOW)));
         GOES("a hibernation that does not come, and a budget holds its drain", hibernation, "Draining", "",
@@ -146,7 +152,7 @@ TEST_CASE(test_unmanaged) {
 
 /* A node that has a claim. */
 TEST_CASE(test_managed) {
-        static const Interruption other_boots = { .notice = &stop, .phase = INTERRUPTION_RELEASED };
+        static const Interruption agents_overruled = { .notice = &stop, .phase = INTERRUPTION_RELEASED };
 
         MANAGED("a stop", stop, NULL, CORDON, SPOT_UNTIL, (void) 0);
         MANAGED("an end, for which its claim is deleted", spot, NULL, WAIT, SPOT_UNTIL, (void) 0);
@@ -154,13 +160,15 @@ TEST_CASE(test_managed) {
         MANAGED("its claim is being deleted", stop, "Draining", KEEP, SPOT_UNTIL, c.f.is_going = true);
         MANAGED("... and it is opened, which its removal sees", stop, "Draining", KEEP, SPOT_UNTIL, c.f.is_going = true; c.f.is_unschedulable = false);
         MANAGED("its Node is being deleted", stop, "Draining", NOTHING, USEC_INFINITY, c.f.is_deleted = true);
-        MANAGED("it is being adopted, or released", stop, NULL, KEEP, USEC_INFINITY, c.f.is_between = true);
+        MANAGED("it is being adopted, or released", stop, NULL, KEEP, SPOT_UNTIL, c.f.is_between = true);
+        MANAGED("the same while it drains", stop, "Draining", DRAIN, SPOT_UNTIL, c.f.is_between = true);
+        MANAGED("opened, and the notice has come since", stop, "Draining", CORDON, SPOT_UNTIL, c.f.is_unschedulable = false; c.first = hook; c.l.items[0].notice->said_usec = NOW);
         MANAGED("kept from vesper", stop, "Draining", END, SPOT_UNTIL, c.f.is_kept = true);
-        MANAGED("never", stop, "Draining", END, SPOT_UNTIL, c.f.deletes = INTERRUPTION_DELETE_NEVER);
-        MANAGED("never, and nothing was done", stop, NULL, NOTHING, SPOT_UNTIL, c.f.deletes = INTERRUPTION_DELETE_NEVER);
+        MANAGED("Delete=never while it drains", stop, "Draining", END, SPOT_UNTIL, c.f.deletes = INTERRUPTION_DELETE_NEVER);
+        MANAGED("Delete=never, and nothing was done", stop, NULL, NOTHING, SPOT_UNTIL, c.f.deletes = INTERRUPTION_DELETE_NEVER);
         MANAGED("always: its claim is deleted for a stop", stop, NULL, WAIT, SPOT_UNTIL, c.f.deletes = INTERRUPTION_DELETE_ALWAYS);
         MANAGED("a reboot in ninety minutes", reboot, NULL, WAIT, NOW + MINUTES(30), (void) 0);
-        MANAGED("in an hour", reboot, NULL, CORDON, NOW + MINUTES(90), AT(NOW + MINUTES(30)));
+        MANAGED("a reboot in an hour", reboot, NULL, CORDON, NOW + MINUTES(90), AT(NOW + MINUTES(30)));
         MANAGED("in its window, and not rebooted yet", reboot, "Drained", KEEP, NOW + MINUTES(210), AT(STARTED));
         MANAGED("in its window, with pods left", reboot, "Ending", DRAIN, NOW + MINUTES(210), AT(STARTED));
         MANAGED("a reboot and a retirement", reboot, "Drained", KEEP, NOW + MINUTES(40), AT(NOW + MINUTES(30)); ALSO(retirement, STANDS));
@@ -170,10 +178,10 @@ TEST_CASE(test_managed) {
 
         BECOMES("opened by a person", stop, "Draining", "stop:Overruled", c.f.is_unschedulable = false);
         BECOMES("opened by a person, and an end was told, too", stop, "Draining", "stop:Overruled spot:b", c.f.is_unschedulable = false; ALSO(spot, STANDS));
-        BECOMES("opened in spite of its agent", spot, NULL, "spot:Overruled", c.f.agents = &other_boots);
-        MANAGED("... for something else", reboot, NULL, WAIT, NOW + MINUTES(30), c.f.agents = &other_boots);
+        BECOMES("opened in spite of its agent", spot, NULL, "spot:Overruled", c.f.agents = &agents_overruled);
+        MANAGED("... for something else", reboot, NULL, WAIT, NOW + MINUTES(30), c.f.agents = &agents_overruled);
         MANAGED("... for the same, at another time", stop, NULL, CORDON, NOW + MINUTES(40),
-                announced_list_done(&c.l); stop.announced_usec = NOW + MINUTES(40); ALSO(stop, STANDS); stop.announced_usec = SPOT_UNTIL; c.f.agents = &other_boots);
+                announced_list_done(&c.l); stop.announced_usec = NOW + MINUTES(40); ALSO(stop, STANDS); stop.announced_usec = SPOT_UNTIL; c.f.agents = &agents_overruled);
         BECOMES("told when it had no Node", stop, NULL, "stop:b", announced_list_done(&c.l); case_add(&c, &stop, ANNOUNCED_STANDS, ""));
 }
 
@@ -188,16 +196,18 @@ TEST_CASE(test_boots) {
         MANAGED("rebooted, and it stands as Done", reboot, NULL, NOTHING, REBOOT_UNTIL, announced_list_done(&c.l); ALSO(reboot, DONE); BOOTED; AT(STARTED));
         BECOMES("... until it is outlived", reboot, NULL, "", announced_list_done(&c.l); ALSO(reboot, DONE); BOOTED; AT(REBOOT_UNTIL));
         BECOMES("its window has closed, and it was not rebooted", reboot, "Drained", "", AT(REBOOT_UNTIL));
-        BECOMES("a stop, and it is back", stop, "Drained", "stop:Done", BOOTED);
-        BECOMES("a stop is over, and a reboot is to come", stop, "Drained", "stop:Done reboot:second", BOOTED; ALSO(reboot, STANDS));
-        MANAGED("an end is not over by a boot", spot, NULL, WAIT, SPOT_UNTIL, BOOTED);
+        BECOMES("booted before it stops", stop, "Drained", "stop:second", BOOTED);
+        BECOMES("a stop, and it is back", stop, "Drained", "stop:Done", BOOTED; AT(NOW + MINUTES(3)); c.f.other_boot_usec = SPOT_UNTIL);
+        BECOMES("a hibernation, and a boot since", hibernation, "Drained", "sleep:Done", BOOTED; c.f.other_boot_usec = NOW);
+        BECOMES("a stop is over, and a reboot is to come", stop, "Drained", "stop:Done reboot:second", BOOTED; AT(NOW + MINUTES(3)); c.f.other_boot_usec = SPOT_UNTIL; ALSO(reboot, STANDS));
+        BECOMES("an end is not over by a boot", spot, NULL, "spot:second", BOOTED);
 }
 
 TEST_CASE(test_end) {
         static const struct {
                 AnnouncedState state;
                 HeardEnd why;
-        } rows[] = { { ANNOUNCED_DONE, HEARD_BOOTED }, { ANNOUNCED_CALLED_OFF, HEARD_CALLED_OFF }, { ANNOUNCED_OVERRULED, HEARD_OVERRULED }, { ANNOUNCED_STANDS, HEARD_MOVED } };
+        } rows[] = { { ANNOUNCED_DONE, HEARD_END_BOOTED }, { ANNOUNCED_CALLED_OFF, HEARD_END_CALLED_OFF }, { ANNOUNCED_OVERRULED, HEARD_END_OVERRULED }, { ANNOUNCED_STANDS, HEARD_END_MOVED } };
         Case c;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
@@ -205,18 +215,14 @@ TEST_CASE(test_end) {
                 case_add(&c, &reboot, rows[i].state, "b");
                 assert_int_equal(heard_end(&c.f), rows[i].why);
                 assert_int_equal(heard_is_overruled(&c.f), rows[i].state == ANNOUNCED_OVERRULED);
-                assert_false(heard_is_removed_later(&c.f));
                 c.f.is_kept = true;
-                assert_int_equal(heard_end(&c.f), HEARD_NOT_ANY_MORE);
+                assert_int_equal(heard_end(&c.f), HEARD_END_EXEMPT);
                 announced_list_done(&c.l);
         }
         case_init(&c, "Drained", true);
-        assert_int_equal(heard_end(&c.f), HEARD_OUTLIVED);
+        assert_int_equal(heard_end(&c.f), HEARD_END_OUTLIVED);
         BOOTED;
-        assert_int_equal(heard_end(&c.f), HEARD_BOOTED);
-        case_add(&c, &retirement, ANNOUNCED_STANDS, "b");
-        assert_true(heard_is_removed_later(&c.f));
-        announced_list_done(&c.l);
+        assert_int_equal(heard_end(&c.f), HEARD_END_BOOTED);
 }
 
 /* By the earliest of those that are due; named is the one that comes first. */

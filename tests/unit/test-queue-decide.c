@@ -52,12 +52,14 @@ TEST_CASE(test_decide) {
                   { TERMINATE }, QUEUE_WRITE },
                 { "the same again", EVENT_MESSAGE_SPOT, "terminate", MINUTES(2), false,
                   { MANAGED, TOLD(SAME(NOTICE_SPOT, "terminate", NOW + MINUTES(2))) }, { TERMINATE }, QUEUE_NOTHING },
-                { "a later end, out of order", EVENT_MESSAGE_SPOT, "terminate", MINUTES(3), false,
+                { "a later end beside an earlier one", EVENT_MESSAGE_SPOT, "terminate", MINUTES(3), false,
                   { MANAGED, TOLD(OTHER(NOTICE_SPOT, "terminate", NOW + MINUTES(2))) }, { TERMINATE }, QUEUE_WRITE },
-                { "the same, and its claim goes for it", EVENT_MESSAGE_SPOT, "terminate", MINUTES(3), false,
+                { "a later end, and its claim goes for an earlier one", EVENT_MESSAGE_SPOT, "terminate", MINUTES(3), false,
                   { MANAGED, .is_going = true, TOLD(OTHER(NOTICE_SPOT, "terminate", NOW + MINUTES(2))) }, { TERMINATE }, QUEUE_KNOWN },
                 { "a nearer end, and its claim goes for a later one", EVENT_MESSAGE_SPOT, "terminate", MINUTES(1), false,
                   { MANAGED, .is_going = true, TOLD(OTHER(NOTICE_SPOT, "terminate", NOW + MINUTES(2))) }, { TERMINATE }, QUEUE_WRITE },
+                { "a Spot end, and its claim goes for a hook, which has no time", EVENT_MESSAGE_SPOT, "terminate", MINUTES(1), false,
+                  { MANAGED, .is_going = true, TOLD(OTHER(NOTICE_SCALE_IN, "terminate", 0)) }, { TERMINATE }, QUEUE_WRITE },
                 { "an end, and somebody has deleted its claim", EVENT_MESSAGE_SPOT, "terminate", MINUTES(1), false,
                   { MANAGED, .is_going = true }, { TERMINATE }, QUEUE_WRITE },
                 { "stop", EVENT_MESSAGE_SPOT, "stop", MINUTES(2), false, { MANAGED }, { TERMINATE },
@@ -85,7 +87,7 @@ TEST_CASE(test_decide) {
                   QUEUE_WRITE },
                 { "of no pool, retirement in two weeks", EVENT_MESSAGE_HEALTH, "terminate", 14 * USEC_PER_DAY, false, { FREE }, { DRAINS },
                   QUEUE_WRITE },
-                { "of no pool, and its pool lets go of it", EVENT_MESSAGE_SPOT, "terminate", MINUTES(2), false,
+                { "a node that its pool releases just now", EVENT_MESSAGE_SPOT, "terminate", MINUTES(2), false,
                   { .has_node = true, .is_joining = true }, { DRAINS }, QUEUE_SOON },
                 { "of no pool, the same again", EVENT_MESSAGE_SPOT, "terminate", MINUTES(2), false,
                   { FREE, TOLD(SAME(NOTICE_SPOT, "terminate", NOW + MINUTES(2))) }, { DRAINS }, QUEUE_NOTHING },
@@ -167,6 +169,41 @@ TEST_CASE(test_decide) {
         }
 }
 
+/* Each case in which nothing is done says why. */
+TEST_CASE(test_why_reported) {
+        static const struct {
+                EventMessageKind kind;
+                usec_t in_usec;
+                QueueFacts facts;
+                QueueRules rules;
+                const char *why; /* NULL: something is done */
+        } rows[] = {
+                { EVENT_MESSAGE_REBALANCE, USEC_INFINITY, { MANAGED }, { TERMINATE }, "it is a recommendation" },
+                { EVENT_MESSAGE_SPOT, MINUTES(2), { MANAGED }, { NEVER }, "[Interruption] Delete= is never" },
+                { EVENT_MESSAGE_HEALTH, USEC_INFINITY, { MANAGED }, { TERMINATE }, "its time cannot be read" },
+                { EVENT_MESSAGE_SPOT, MINUTES(2), { .has_node = true }, { TERMINATE }, "no NodePool manages this node, and [Queue] Unmanaged= is report" },
+                { EVENT_MESSAGE_SPOT, MINUTES(2), { .has_node = true }, { DRAINS },
+                  "a NodePool selects this node and has not adopted it, or the node is kept from vesper (vesper.sh/unmanaged)" },
+                { EVENT_MESSAGE_SPOT, (usec_t) -MINUTES(11), { MANAGED }, { TERMINATE }, "the message came more than ten minutes after that time" },
+                { EVENT_MESSAGE_SPOT, MINUTES(2), { MANAGED }, { TERMINATE }, NULL },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                EventMessage m = { .kind = rows[i].kind, .action = (char *) "terminate", .id = (char *) "e", .sent_usec = NOW };
+                QueueRules rules = rows[i].rules;
+                _cleanup_(notice_freep) Notice *notice = NULL;
+                const char *why;
+
+                rules.wall_usec = NOW;
+                rules.before_usec = USEC_PER_HOUR;
+                m.not_before_usec = rows[i].in_usec == USEC_INFINITY ? 0 : NOW + rows[i].in_usec;
+                assert_return_code(event_message_notice(&m, "i-1", &notice), 0);
+                why = queue_why_reported(&m, notice, &rows[i].facts, &rules);
+                assert_string_equal(strempty(why), strempty(rows[i].why));
+                assert_int_equal(queue_decide(&m, notice, &rows[i].facts, &rules) == QUEUE_TELL, rows[i].why != NULL);
+        }
+}
+
 /* A Node is not closed for what it has outlived: a message that comes again, very late, is an Event. */
 TEST_CASE(test_outlived) {
         const QueueRules rules = { .drains_unmanaged = true, TERMINATE, .before_usec = USEC_PER_HOUR, .wall_usec = NOW };
@@ -176,7 +213,7 @@ TEST_CASE(test_outlived) {
         for (unsigned late = 0; late <= 1; late++) {
                 _cleanup_(notice_freep) Notice *notice = NULL;
 
-                m.not_before_usec = NOW - QUEUE_OUTLIVED_USEC + 1 - late;
+                m.not_before_usec = NOW - ANNOUNCED_OUTLIVED_USEC + 1 - late;
                 assert_return_code(event_message_notice(&m, "i-1", &notice), 0);
                 assert_int_equal(queue_decide(&m, notice, &facts, &rules), late ? QUEUE_TELL : QUEUE_WRITE);
         }
@@ -239,8 +276,17 @@ TEST_CASE(test_kept) {
                 { "unknown, called off", HEALTH, "terminate", HOURS(2), true, T, { UNKNOWN_FOR(0) }, QUEUE_ASK },
                 { "called off twice", HEALTH, "reboot", HOURS(2), true, T, { MANAGED, TOLD(REBOOT(HOURS(2), .state = ANNOUNCED_CALLED_OFF)) },
                   QUEUE_NOTHING },
-                { "told again after it was called off", HEALTH, "reboot", HOURS(5), false, T,
+                { "told again after it was called off", HEALTH, "reboot", HOURS(2), false, T,
                   { MANAGED, TOLD(REBOOT(HOURS(2), .state = ANNOUNCED_CALLED_OFF)) }, QUEUE_NOTHING },
+                { "moved after it was called off", HEALTH, "reboot", HOURS(5), false, T,
+                  { MANAGED, TOLD(REBOOT(HOURS(2), .state = ANNOUNCED_CALLED_OFF)) }, QUEUE_WRITE },
+                { "moved after a person has overruled it, which waits on the Node for a claim", HEALTH, "reboot", HOURS(5), false, T,
+                  { .has_node = true, .is_joining = true, TOLD(REBOOT(HOURS(2), .state = ANNOUNCED_OVERRULED)) }, QUEUE_WRITE },
+                { "called off while it waits on the Node for a claim", HEALTH, "reboot", HOURS(2), true, T,
+                  { .has_node = true, TOLD(REBOOT(HOURS(2))) }, QUEUE_WRITE },
+                { "moved before it was called off, and the message comes late", HEALTH, "reboot", HOURS(5), false, T,
+                  { MANAGED, TOLD({ .notice = &(Notice){ .id = (char *) "e/i-1", .announced_usec = NOW, .said_usec = NOW + 1 }, .boot_id = (char *) "", .state = ANNOUNCED_CALLED_OFF }) },
+                  QUEUE_NOTHING },
                 { "told again after it was done", HEALTH, "reboot", MINUTES(5), false, T,
                   { MANAGED, TOLD(REBOOT(MINUTES(5), .state = ANNOUNCED_DONE)) }, QUEUE_NOTHING },
                 { "of no pool, told again after a person has opened the Node", HEALTH, "reboot", MINUTES(5), false, T,
@@ -258,7 +304,7 @@ TEST_CASE(test_kept) {
                 { "our own end of it", STATE, "shutting-down", USEC_INFINITY, false, T, { MANAGED, READY, .is_going = true }, QUEUE_LOOK },
                 { "stopping, as was told", STATE, "stopping", USEC_INFINITY, false, T,
                   { MANAGED, READY, TOLD(OTHER(NOTICE_SPOT, "stop", NOW + MINUTES(2))) }, QUEUE_LOOK },
-                { "stopping, as was told for later than changes are acted upon", STATE, "stopping", USEC_INFINITY, false, T,
+                { "stopping, and a Spot stop stands for after BeforeSec=", STATE, "stopping", USEC_INFINITY, false, T,
                   { MANAGED, READY, TOLD(OTHER(NOTICE_SPOT, "stop", NOW + HOURS(2))) }, QUEUE_LOOK },
                 { "stopping, and a reboot is to come", STATE, "stopping", USEC_INFINITY, false, T, { MANAGED, READY, TOLD(OTHER_REBOOT(HOURS(1))) },
                   QUEUE_WRITE },
@@ -300,7 +346,7 @@ TEST_CASE(test_late) {
                 _cleanup_(notice_freep) Notice *notice = NULL;
                 QueueAct act;
 
-                m.sent_usec = NOW - QUEUE_OUTLIVED_USEC + (i % 2 ? 0 : 1);
+                m.sent_usec = NOW - ANNOUNCED_OUTLIVED_USEC + (i % 2 ? 0 : 1);
                 if (streq(m.action, "terminate"))
                         m.not_before_usec = m.sent_usec;
                 assert_return_code(event_message_notice(&m, "i-1", &notice), 0);
@@ -320,7 +366,7 @@ TEST_CASE(test_poison) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_decide),
-                cmocka_unit_test(test_outlived),
+                cmocka_unit_test(test_outlived), cmocka_unit_test(test_why_reported),
                 cmocka_unit_test(test_kept),
                 cmocka_unit_test(test_late),
                 cmocka_unit_test(test_poison),

@@ -60,6 +60,7 @@ typedef struct KubeNode {
 extern const KubeKind kube_node_kind;
 const Condition *kube_node_condition(const KubeNode *n, const char *type); /* NULL if absent */
 bool kube_node_is_ready(const KubeNode *n);                                 /* Ready is True */
+usec_t kube_node_ready_since(const KubeNode *n); /* lastTransitionTime of the condition Ready, wall clock; 0: absent */
 /* Returns the agent's interruption, if it was written in the boot that the kubelet reports: an announcement does not bind a machine
  * that has booted since. NULL: there is none that can be read. Borrowed. */
 const Interruption *kube_node_interruption(const KubeNode *n);
@@ -77,6 +78,8 @@ const char *machine_id_node_name(const char *id);
 bool kube_node_has_taint(const KubeNode *n, const char *key, const char *effect); /* effect NULL: any */
 /* The same boot, with or without dashes. NULL equals nothing. */
 bool boot_id_equal(const char *a, const char *b);
+/* Both are known, and they are not equal. */
+bool boot_id_differs(const char *a, const char *b);
 
 /* -- Namespace ------------------------------------------------------------------------------------------------------- */
 

@@ -72,6 +72,8 @@ static void decode_addresses(Decoder *d, const Json *v, KubeNode *n) {
 
 static void decode_node_info(Decoder *d, const Json *info, KubeNode *n) {
         decode_string(d, json_get(info, "bootID"), "status.nodeInfo.bootID", &n->boot_id);
+        if (n->boot_id && strlen(n->boot_id) > BOOT_ID_BYTES_MAX) /* a UUID has 36; it stands in annotations that would be unreadable then */
+                n->boot_id = mfree(n->boot_id);
         decode_text(d, json_get(info, "machineID"), "status.nodeInfo.machineID", &n->machine_id);
         decode_text(d, json_get(info, "systemUUID"), "status.nodeInfo.systemUUID", &n->system_uuid);
 }
@@ -164,7 +166,7 @@ const KubeKind kube_node_kind = {
 };
 
 bool kube_node_has_booted_since(const KubeNode *n, const Interruption *i) {
-        return !isempty(i->boot_id) && !isempty(n->boot_id) && !boot_id_equal(i->boot_id, n->boot_id);
+        return boot_id_differs(i->boot_id, n->boot_id);
 }
 
 const Interruption *kube_node_interruption(const KubeNode *n) {
@@ -200,6 +202,12 @@ const char *machine_id_node_name(const char *id) {
         return startswith(strempty(id), MACHINE_ID_BY_NAME);
 }
 
+usec_t kube_node_ready_since(const KubeNode *n) {
+        const Condition *c = kube_node_condition(n, "Ready");
+
+        return c ? c->last_transition_usec : 0;
+}
+
 bool kube_node_is_ready(const KubeNode *n) {
         const Condition *c = kube_node_condition(n, "Ready");
 
@@ -216,6 +224,10 @@ bool kube_node_has_taint(const KubeNode *n, const char *key, const char *effect)
                 if (streq_ptr(n->taints[i].key, key) && (!effect || streq_ptr(n->taints[i].effect, effect)))
                         return true;
         return false;
+}
+
+bool boot_id_differs(const char *a, const char *b) {
+        return !isempty(a) && !isempty(b) && !boot_id_equal(a, b);
 }
 
 bool boot_id_equal(const char *a, const char *b) {
