@@ -29,7 +29,7 @@
 
 #include "kubelet-client.h"
 
-/* Time after which what a kubelet was about to start, when the pod's deletion came, runs. */
+/* A container that the kubelet was about to start when the pod was deleted runs after so long. */
 #define CONTAINERS_SETTLE_USEC (500 * USEC_PER_MSEC)
 
 typedef struct Containers Containers;
@@ -57,7 +57,7 @@ typedef struct ContainersView {
         bool known;        /* the source has answered the last look */
         bool ran;          /* at some look */
         bool runs;         /* at the last one that was answered */
-        usec_t as_of_usec; /* no older is what that one says */
+        usec_t as_of_usec; /* loop_now(): the moment that the last answer describes, or a later one */
 } ContainersView;
 
 /* Pure: whether a pod that was first asked about at asked_usec has ended. The first of views that has seen it run, and answers, decides. */

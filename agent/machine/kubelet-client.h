@@ -32,7 +32,7 @@ int kubelet_client_new(Env *env, KubeAuth *auth, const char *node, KubeletClient
 KubeletClient *kubelet_client_free(KubeletClient *c);
 DEFINE_FREEP(KubeletClient, kubelet_client_free);
 
-/* As status.daemonEndpoints.kubeletEndpoint of the Node says. What is no port, such as 0, changes nothing. */
+/* Sets the port, as status.daemonEndpoints.kubeletEndpoint of the Node says it. Ignores what is no port, such as 0. */
 void kubelet_client_set_port(KubeletClient *c, int64_t port);
 
 /* Starts a GET of that path, such as "/configz". The contract of fn and *ret is that of http_call_start(). -EAGAIN:

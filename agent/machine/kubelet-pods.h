@@ -13,14 +13,15 @@
  *      state       meaning                                             the next request follows
  *      UNKNOWN     no answer yet                                       after 30 s
  *      READABLE    the last answer was a list                          after a minute
- *      REFUSED     HTTP 4xx, or a certificate that does not verify     after an hour, also while somebody watches
+ *      REFUSED     HTTP 4xx but 429, and 401 while nobody watches;     after an hour, also while somebody watches
+ *                  or a certificate that does not verify
  *      FAILING     anything else: the kubelet is down, HTTP 5xx        after a minute
  *
  * While somebody watches, the next request follows after a second instead, and each answer is reported.
  *
- * The kubelet keeps the API server's permission for 5 minutes, and whose a bearer token is for 2 minutes. Neither
- * lasts longer for being used, but both are whole minutes: the first request after the end of either follows at once,
- * and renews it. So whenever the API server goes away, the permission is still valid for up to 5 (or 2) minutes.
+ * The kubelet caches the API server's answers: the authorization for 5 minutes, the owner of a bearer token for
+ * 2 minutes. Using an answer does not extend it. Both are whole minutes, so that a request each minute renews either
+ * as soon as it has ended. So whenever the API server goes away, the permission is still valid for up to 5 (or 2) minutes.
  * Afterwards the kubelet answers HTTP 500, or 401 to a token, which is FAILING while somebody watches.
  *
  * The answer may be 3 s old, as the kubelet keeps the runtime's answer for that long (runtimeCacheRefreshPeriod).

@@ -10,9 +10,9 @@
  * repairs is followed by one of twice as many. After one that failed a domain begins with one again, and also when it has
  * been calm for REPAIR_CALM_USEC. The domain that admits the least counts.
  *
- * Proved is a repair when a successor has been well (Ready, and no rule asks for its repair) for REPAIR_PROOF_USEC: a Node of the
- * same pool that came after the repair began; one successor proves one repair, the oldest of its pool. A repair by reboot is proved by the node itself, when it
- * has been Ready for REPAIR_PROOF_USEC with another boot id, and no rule has asked for its repair meanwhile. A node that has been
+ * A replacement is proved once a successor, a Node of the same pool that came after the repair began, has been well (Ready, and no rule
+ * asks for its repair) for REPAIR_PROOF_USEC; one successor proves one repair, the oldest of its pool. A repair by reboot is proved by the
+ * node itself, when it has been Ready for REPAIR_PROOF_USEC with another boot id, and no rule has asked for its repair meanwhile. A node that has been
  * Ready for so long, and for which a rule still asks, was rebooted in vain: its repair has failed. A repair that is not proved
  * within REPAIR_FAILED_USEC has failed, too: its place is free, or a node that nobody replaces would hold up all others.
  */
@@ -57,8 +57,8 @@ DEFINE_FREEP(RepairBrake, repair_brake_free);
 bool repair_brake_admits(const RepairBrake *b, const RepairDomains *d, RepairLimit *ret);
 /* Returns true if a repair of this node is under way: it has its place. */
 bool repair_brake_has(const RepairBrake *b, const char *node_uid);
-/* Starts a repair. boot_id: the boot that a reboot must end; NULL: replace the node. -EEXIST: this very repair is under way, and
- * goes on; another repair of the node gives its place to this one. -ENOMEM: the repair must not start. */
+/* Starts a repair. boot_id: the boot that a reboot must end; NULL: replace the node. -EEXIST: the same repair is under way.
+ * A different repair of the node is dropped first. -ENOMEM: the repair must not start. */
 int repair_brake_begin(RepairBrake *b, const char *node_uid, const char *boot_id, const RepairDomains *d, usec_t now_usec);
 /* It did not begin after all. */
 void repair_brake_cancel(RepairBrake *b, const char *node_uid);

@@ -40,9 +40,10 @@ const char *const repair_outcome_names[_REPAIR_OUTCOME_MAX + 1] = {
 
 /* The reboot that repairs a node:
  *
- *      NONE --a rule is due--> ASKED --a person keeps the node, or it is well--> TAKEN_BACK --it holds no slot--> NONE
- *       ^                       |  |
- *       +--------proved---------+  +--failed--> FAILED --well for five minutes, or its case ends--> NONE
+ *      NONE --a rule is due--> ASKED --why_taken_back()--> TAKEN_BACK --it holds no slot, or its repair ends--> NONE
+ *       | ^                     |  |
+ *       | +-------proved--------+  +--failed--> FAILED --well for five minutes, or its case ends--> NONE
+ *       +--the node says no boot id---------------^
  */
 typedef enum RepairReboot {
         REPAIR_REBOOT_NONE,
@@ -56,11 +57,12 @@ typedef struct Case {
         char *node;
         RepairSight *sight;
         usec_t due_usec; /* loop_now(); USEC_INFINITY: no rule asks for anything now */
-        usec_t sent_until_usec; /* loop_now(): decided again then at the earliest, as a deletion or a request was sent; 0: at once */
+        usec_t not_before_usec; /* loop_now(): decide again at the earliest then; 0: at once */
         RepairReboot reboot;
         char *boot_id; /* that a reboot is to end; NULL in NONE and FAILED */
         bool waits;    /* due, and held */
         bool refused;  /* the API server refused its deletion last: its begin was counted and reported */
+        bool has_asked; /* its agent was seen to ask for the slot of this reboot */
         usec_t well_usec;      /* loop_now(): since when it is well, after a reboot; USEC_INFINITY: it is not, or was not rebooted */
         usec_t announce_usec;  /* loop_now(): when its replacement is to be announced; USEC_INFINITY: not, or it was */
         usec_t announced_usec; /* loop_now(): when it was; 0: not yet */
@@ -171,11 +173,10 @@ static const KubeNodePool *pool_of_node(const Repairs *r, const KubeNode *n, con
  * no harm here: it only makes the node younger. */
 static usec_t born(const Repairs *r, const KubeNode *n, const KubeNodeClaim *claim) {
         const Condition *seen_ready = claim ? kube_node_claim_condition(claim, CLAIM_INITIALIZED) : NULL;
-        const Condition *ready = kube_node_condition(n, "Ready");
 
         if (seen_ready && seen_ready->status == CONDITION_TRUE)
                 return USEC_INFINITY;
-        return loop_from_wall(r->context->env->loop, MAX(n->object.meta.creation_usec, ready ? ready->last_transition_usec : 0));
+        return loop_from_wall(r->context->env->loop, MAX(n->object.meta.creation_usec, kube_node_ready_since(n)));
 }
 
 static int case_new(Repairs *r, const KubeNode *n, usec_t born_usec, Case **ret) {
@@ -250,10 +251,10 @@ static const char *reboot_recorded_on(const KubeNodeClaim *claim) {
 static bool was_rebooted(const KubeNode *n, const KubeNodeClaim *claim) {
         const char *ended = reboot_recorded_on(claim);
 
-        return ended && n->boot_id && !boot_id_equal(ended, n->boot_id);
+        return boot_id_differs(ended, n->boot_id);
 }
 
-static int look(const Repairs *r, Case *c, const KubeNode *n, const KubeNodeClaim *claim, const KubeNodePool *pool, RepairVerdict *ret) {
+static int case_judge(const Repairs *r, Case *c, const KubeNode *n, const KubeNodeClaim *claim, const KubeNodePool *pool, RepairVerdict *ret) {
         repair_sight_set_rebooted(c->sight, c->reboot == REPAIR_REBOOT_FAILED || was_rebooted(n, claim));
         return repair_sight_look(c->sight, pool, n, now_of(r), ret);
 }
@@ -302,21 +303,24 @@ static const char *why_taken_back(const Repairs *r, const Case *c, const KubeNod
         return NULL;
 }
 
+#define ASKED_AGAIN "It is asked again when that is over and a rule of its NodePool is due still"
+
 static void take_back(Repairs *r, Case *c, const KubeNode *n, const char *why) {
         const char *late = holds_reboot_slot(r, n) ? ". It has a slot: a reboot that has begun by now goes on" : "";
         EventObject o = event_object(&n->object);
 
         c->reboot = REPAIR_REBOOT_TAKEN_BACK;
-        event_record(r->context->recorder, &o, EVENT_NORMAL, "NodeRepair", "Not asking its agent any more to reboot it: %s%s", why, late);
-        log_event(r->context->env->log, LOG_LEVEL_NOTICE, MESSAGE_REBOOT_WITHDRAWN, LOG_FIELDS({ "NODE", c->node }),
-                  "Node %s: not asking its agent any more to reboot it: %s%s", c->node, why, late);
+        event_record(r->context->recorder, &o, EVENT_NORMAL, "NodeRepair",
+                     "Not asking its agent any more to reboot it: %s%s. " ASKED_AGAIN, why, late);
+        log_event(r->context->env->log, LOG_LEVEL_NOTICE, MESSAGE_REPAIR_REBOOT_TAKEN_BACK, LOG_FIELDS({ "NODE", c->node }),
+                  "Node %s: not asking its agent any more to reboot it: %s%s. " ASKED_AGAIN, c->node, why, late);
 }
 
-/* state: NONE or FAILED. */
+/* Ends the reboot. state: REPAIR_REBOOT_NONE or _FAILED. */
 static void end_reboot(Repairs *r, Case *c, RepairReboot state) {
         c->reboot = state;
         c->boot_id = mfree(c->boot_id);
-        c->sent_until_usec = 0;
+        c->not_before_usec = 0;
         mark_node(r, c->node, now_of(r));
 }
 
@@ -325,7 +329,16 @@ static void ask_agent(Repairs *r, Case *c, const KubeNode *n, const KubeNodeClai
         if (!streq_ptr(reboot_recorded_on(claim), c->boot_id))
                 (void) write_record(r, n, claim, c->boot_id);
         else if (!reboot_asked_of(n) && write_request(r, n, c->boot_id))
-                c->sent_until_usec = usec_add(now_of(r), REPAIR_TAKEN_UP_USEC);
+                c->not_before_usec = usec_add(now_of(r), REPAIR_TAKEN_UP_USEC);
+}
+
+static bool asks_to_reboot(const Repairs *r, const KubeNode *n) {
+        RebootCase c = {};
+        bool asks = reboot_case_read(n, loop_wall(r->context->env->loop), r->context->config->reboot_slot_usec, &c) < 0 ||
+                    c.request_state == REBOOT_REQUEST_WAITING || c.request_state == REBOOT_REQUEST_HOLDS_SLOT;
+
+        reboot_case_done(&c);
+        return asks;
 }
 
 /* Follows the reboot that a node is asked for. */
@@ -333,6 +346,7 @@ static void see_reboot(Repairs *r, Case *c, const KubeNode *n, const KubeNodeCla
         const char *why;
 
         see_rebooted(r, c, n, pool);
+        c->has_asked = c->has_asked || asks_to_reboot(r, n);
         if (!boot_id_equal(c->boot_id, n->boot_id))
                 return;
         why = c->reboot == REPAIR_REBOOT_ASKED ? why_taken_back(r, c, n, claim, pool) : NULL;
@@ -343,11 +357,11 @@ static void see_reboot(Repairs *r, Case *c, const KubeNode *n, const KubeNodeCla
         else if (!holds_reboot_slot(r, n)) {
                 repair_brake_cancel(r->brake, repair_sight_uid(c->sight));
                 end_reboot(r, c, REPAIR_REBOOT_NONE);
-                c->sent_until_usec = usec_add(now_of(r), AGAIN_USEC); /* a veto may come and go often */
+                c->not_before_usec = usec_add(now_of(r), AGAIN_USEC); /* a veto may come and go often */
         }
 }
 
-/* What a node shows that was well for as long as proves a repair is another fault. */
+/* Removes the record of the reboot once the node has been well for REPAIR_PROOF_USEC: a later fault may be repaired by a reboot again. */
 static void forget_reboot(Repairs *r, Case *c, const KubeNode *n, const KubeNodeClaim *claim, const KubeNodePool *pool) {
         usec_t now = now_of(r), over;
 
@@ -393,7 +407,7 @@ void repairs_on_node(Repairs *r, const KubeNode *old, const KubeNode *new) {
         pool = pool_of_node(r, new, NULL);
         c = hashmap_get(r->cases, new->object.meta.name);
         if (c && c->boot_id && pool && streq(repair_sight_uid(c->sight), new->object.meta.uid)) {
-                if (look(r, c, new, cluster_view_claim_of_node(r->context->view, new), pool, &v) < 0)
+                if (case_judge(r, c, new, cluster_view_claim_of_node(r->context->view, new), pool, &v) < 0)
                         work_queue_note_lost(r->queue);
                 see_rebooted(r, c, new, pool);
         }
@@ -422,7 +436,7 @@ static void see_node(Repairs *r, const KubeNode *n, bool was_there) {
                 work_queue_note_lost(r->queue);
                 return;
         }
-        k = look(r, c, n, claim, pool, &v);
+        k = case_judge(r, c, n, claim, pool, &v);
         if (k < 0)
                 work_queue_note_lost(r->queue);
         if (c->boot_id)
@@ -443,7 +457,16 @@ static void see_node(Repairs *r, const KubeNode *n, bool was_there) {
                 mark_repairs(r, c->due_usec == USEC_INFINITY ? now_of(r) : MIN(c->due_usec, c->announce_usec));
 }
 
-/* Takes the request off of a reboot that is over, not to be any more, or of an earlier leader. */
+/* The agent withdraws its request for a slot, and says that the Events tell why. */
+static void tell_new_leader(Repairs *r, const KubeNode *n) {
+        EventObject o = event_object(&n->object);
+
+        event_record(r->context->recorder, &o, EVENT_NORMAL, "NodeRepair",
+                     "The request of an earlier leader to reboot this node is taken off. The coordinator that leads now counts the fault anew, and asks again if "
+                     "it lasts and the node was not rebooted for it");
+}
+
+/* Removes the request from the Node unless this leader still asks for that reboot. */
 static void tidy_request(Repairs *r, const KubeNode *n) {
         const char *asked = reboot_asked_of(n);
         const Case *c = hashmap_get(r->cases, n->object.meta.name);
@@ -451,7 +474,8 @@ static void tidy_request(Repairs *r, const KubeNode *n) {
         if (!asked || !object_meta_has_finalizer(&n->object.meta, FINALIZER_TERMINATION) ||
             (c && boot_id_equal(c->boot_id, asked) && boot_id_equal(n->boot_id, asked) && c->reboot == REPAIR_REBOOT_ASKED))
                 return;
-        (void) write_request(r, n, NULL);
+        if (write_request(r, n, NULL) && !(c && c->boot_id))
+                tell_new_leader(r, n);
 }
 
 void repairs_see_node(Repairs *r, const char *name, const KubeNode *n) {
@@ -531,7 +555,7 @@ static void on_written(const char *name, const ApiError *error, void *userdata) 
         if (!error)
                 return;
         if (c) {
-                c->sent_until_usec = 0;
+                c->not_before_usec = 0;
                 /* Without an answer the API server may have done it. */
                 if (error->http >= 400 && error->http < 500) {
                         c->refused = true;
@@ -553,15 +577,16 @@ static char *showing(const Repairs *r, const KubeNode *n, const RepairVerdict *v
 
 static void tell_repair(Repairs *r, const KubeNode *n, const KubeNodePool *pool, const RepairVerdict *v) {
         _cleanup_free_ char *shows = showing(r, n, v), *message = NULL;
+        bool reboots = v->rule->action == REPAIR_ACTION_REBOOT;
         char after[DURATION_MAX];
         EventObject o = event_object(&n->object);
 
         duration_format(v->rule->after_usec, after);
         message = strf("%s: %s, and NodePool %s has that repaired after %s",
-                       v->rule->action == REPAIR_ACTION_REBOOT ? "Asking its agent to reboot it" : "Deleting it, to be replaced",
+                       reboots ? "Asking its agent to reboot it" : "Deleting it, to be replaced",
                        strempty(shows), pool->object.meta.name, after);
         event_record(r->context->recorder, &o, EVENT_WARNING, "NodeRepair", "%s", strempty(message));
-        log_event(r->context->env->log, LOG_LEVEL_WARNING, MESSAGE_NODE_REPAIRED,
+        log_event(r->context->env->log, LOG_LEVEL_WARNING, reboots ? MESSAGE_REPAIR_REBOOT_ASKED : MESSAGE_NODE_REPAIRED,
                   LOG_FIELDS({ "NODE", n->object.meta.name }, { "REASON", v->rule->condition }), "Node %s: %s", n->object.meta.name,
                   strempty(message));
 }
@@ -593,7 +618,7 @@ static void repair_node(Repairs *r, Case *c, const KubeNode *n, const KubeNodePo
                         repair_brake_cancel(r->brake, n->object.meta.uid);
                 return;
         }
-        c->sent_until_usec = usec_add(now_of(r), SENT_USEC);
+        c->not_before_usec = usec_add(now_of(r), SENT_USEC);
         if (k >= 0 && !c->refused)
                 note_begun(r, n, pool, v);
         c->refused = false;
@@ -618,7 +643,8 @@ static void reboot_node(Repairs *r, Case *c, const KubeNode *n, const KubeNodePo
                 return;
         }
         c->reboot = REPAIR_REBOOT_ASKED;
-        c->sent_until_usec = usec_add(now_of(r), REPAIR_TAKEN_UP_USEC);
+        c->has_asked = false;
+        c->not_before_usec = usec_add(now_of(r), REPAIR_TAKEN_UP_USEC);
         if (k >= 0)
                 note_begun(r, n, pool, v);
         mark_node(r, c->node, now_of(r));
@@ -626,18 +652,9 @@ static void reboot_node(Repairs *r, Case *c, const KubeNode *n, const KubeNodePo
 
 static void on_ended(const char *node_uid, bool proved, void *userdata);
 
-static bool asks_to_reboot(const Repairs *r, const KubeNode *n) {
-        RebootCase c = {};
-        bool asks = reboot_case_read(n, loop_wall(r->context->env->loop), r->context->config->reboot_slot_usec, &c) < 0 ||
-                    c.request_state == REBOOT_REQUEST_WAITING || c.request_state == REBOOT_REQUEST_HOLDS_SLOT;
-
-        reboot_case_done(&c);
-        return asks;
-}
-
 /* A reboot is under way: until it is proved or has failed its agent has to have asked for it. */
 static void follow_reboot(Repairs *r, Case *c, const KubeNode *n) {
-        c->sent_until_usec = usec_add(now_of(r), AGAIN_USEC);
+        c->not_before_usec = usec_add(now_of(r), AGAIN_USEC);
         if (!boot_id_equal(c->boot_id, n->boot_id) || asks_to_reboot(r, n))
                 return;
         if (c->reboot == REPAIR_REBOOT_ASKED && reboot_asked_of(n))
@@ -787,7 +804,7 @@ static void reconcile_case(Repairs *r, Case *c, const char *trouble) {
                 follow_reboot(r, c, n);
                 return;
         }
-        if (is_left_alone(r, n, claim) || look(r, c, n, claim, pool, &v) != REPAIR_SIGHT_DUE)
+        if (is_left_alone(r, n, claim) || case_judge(r, c, n, claim, pool, &v) != REPAIR_SIGHT_DUE)
                 return;
         if (v.due_usec > now_of(r)) {
                 if (c->announce_usec <= now_of(r) && !trouble && !is_kept_by_people(r, n, pool))
@@ -818,8 +835,12 @@ static void reconcile_case(Repairs *r, Case *c, const char *trouble) {
 static const char *why_reboot_failed(const Repairs *r, const Case *c, const KubeNode *n) {
         if (!boot_id_equal(c->boot_id, n->boot_id))
                 return "It was rebooted to be repaired, and is not well: it is not Ready, or shows what a rule of its NodePool is about";
+        if (holds_reboot_slot(r, n))
+                return "It has a slot to reboot, and was not rebooted within half an hour: its agent waits for pods, of which its journal tells (journalctl -u vesper-agent)";
         if (asks_to_reboot(r, n))
-                return "It was to be rebooted, and was not within half an hour. Events of the Node say why, if it got no slot";
+                return "It was to be rebooted, and has not got a slot within half an hour. Events of the Node say why";
+        if (c->has_asked)
+                return "It was to be rebooted, and its agent has taken its request for a slot back: its journal says why (journalctl -u vesper-agent)";
         return "It was to be rebooted, and its agent has not asked for a slot within five minutes: it is away, or set to RepairReboots=no";
 }
 
@@ -831,7 +852,10 @@ static void tell_reboot_failed(Repairs *r, const Case *c) {
                 return;
         o = event_object(&n->object);
         event_record(r->context->recorder, &o, EVENT_WARNING, "NodeRepair",
-                     "%s. It is not asked again for what it shows; a rule of the NodePool with action Replace would decide next", why_reboot_failed(r, c, n));
+                     "%s. It is not asked again for what it shows. If a rule of its NodePool with action Replace matches, that decides next; else the node stays "
+                     "as it is, and 'kubectl delete node %s' has it replaced",
+                     why_reboot_failed(r, c, n), c->node);
+        log_warning(r->context->env->log, "Node %s: %s", c->node, why_reboot_failed(r, c, n));
 }
 
 static void on_ended(const char *node_uid, bool proved, void *userdata) {
@@ -875,7 +899,7 @@ static Case **due_cases(Repairs *r, size_t *ret_n, usec_t *ret_next) {
         if (!list && hashmap_size(r->cases) > 0)
                 work_queue_note_lost(r->queue);
         HASHMAP_FOREACH (c, r->cases) {
-                usec_t at = MAX(MIN(c->due_usec, c->announce_usec), c->sent_until_usec);
+                usec_t at = MAX(MIN(c->due_usec, c->announce_usec), c->not_before_usec);
 
                 c->waits = false;
                 if (at > now_of(r))

@@ -50,6 +50,10 @@
 #define MESSAGE_IDENTITY_UNPROVED "7b7628c36e05432384cfd83ed8cf3c91"
 /* A node is deleted, as its pool wants nodes in such a condition repaired. */
 #define MESSAGE_NODE_REPAIRED "81351fde8298422693a600925ec76095"
+/* Its agent is asked to reboot a node, as its pool wants nodes in such a condition rebooted. */
+#define MESSAGE_REPAIR_REBOOT_ASKED "c1f0a3d7b94e4d5f8a26e7d30b58c942"
+/* It is not asked any more; the line says why. */
+#define MESSAGE_REPAIR_REBOOT_TAKEN_BACK "5b7e92c40da84f31a6cf18e2973d0b64"
 /* A node is not Ready, and its machine was proved to be off: it was tainted out-of-service. */
 #define MESSAGE_NODE_OUT_OF_SERVICE "45a4b6ceb12221a215c98bef4ef80785"
 /* It is Ready again, and the taint was taken off. */

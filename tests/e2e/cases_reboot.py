@@ -240,13 +240,13 @@ def repair_by_reboot(world, figures):
         figures.add(f"ill -> asked to reboot {time.monotonic() - begun:.1f} s, 4 s of it by the rule")
         assert repair.asked(ill) == f"{ill}-1", "another boot than the one that is ill"
         assert not world.get_node(ill)["spec"].get("unschedulable"), "it was cordoned before it was granted a slot"
-        repair.leader.wait_line("NODE_REPAIRED", node=ill, reason=ILLNESS)
+        repair.leader.wait_line("REPAIR_REBOOT_ASKED", node=ill, reason=ILLNESS)
         world.wait_event(ill, "NodeRepair", "Asking its agent to reboot it", ILLNESS)
 
         # The next leader takes the annotation off, waits for as long as the rule says, and asks for the end of the same boot.
         repair.leader.kill()
         other.wait_line("LEASE_ACQUIRED")
-        repair.wait_beating(lambda: other.named("NODE_REPAIRED", node=ill), LIMIT, "the next leader asks for the reboot")
+        repair.wait_beating(lambda: other.named("REPAIR_REBOOT_ASKED", node=ill), LIMIT, "the next leader asks for the reboot")
         world.cluster.wait_for(lambda: repair.asked(ill) == f"{ill}-1", LIMIT, "the annotation of the next leader")
         _reboot_for_repair(repair, other)
 
