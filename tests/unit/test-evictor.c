@@ -870,6 +870,22 @@ TEST_CASE(test_freed_before_an_answer) {
         assert_int_equal(b->n_reports[0], 0);
 }
 
+/* One that nobody waits for any more keeps its place in the window until it is answered. */
+TEST_CASE(test_detached_keeps_its_place) {
+        _cleanup_(bench_freep) Bench *b = bench_new(&(EvictorOptions){ .window_start = 2, .window_max = 2 });
+
+        for (size_t i = 0; i < 3; i++)
+                wish(b, i, NULL);
+        run_for(b, ANSWER_USEC / 2);
+        assert_int_equal(b->n_requests, 2);
+        for (size_t i = 0; i < 2; i++)
+                b->wishes[i] = eviction_detach(b->wishes[i]);
+        run_for(b, ANSWER_USEC / 4);
+        assert_int_equal(b->n_requests, 2);
+        run_for(b, ANSWER_USEC);
+        assert_int_equal(b->n_requests, 3);
+}
+
 /* No answer, and the network comes back: at once, but one of a PDB at a time. */
 TEST_CASE(test_kick) {
         _cleanup_(bench_freep) Bench *b = bench_new(NULL);
@@ -1192,7 +1208,7 @@ int main(void) {
                 cmocka_unit_test(test_slow_webhook),
                 cmocka_unit_test(test_several_pdbs),
                 cmocka_unit_test(test_kick),
-                cmocka_unit_test(test_freed_before_an_answer),
+                cmocka_unit_test(test_freed_before_an_answer), cmocka_unit_test(test_detached_keeps_its_place),
                 cmocka_unit_test(test_dropping),
                 cmocka_unit_test(test_grace),
                 cmocka_unit_test(test_guard),
