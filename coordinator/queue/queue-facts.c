@@ -42,6 +42,13 @@ static bool is_drained(const KubeNodeClaim *claim) {
         return c && c->status == CONDITION_TRUE;
 }
 
+/* Of a Node without claim: its drain is done, and was for something that was announced. */
+static bool is_free_drained(const KubeNode *n) {
+        const Interruption *i = kube_node_standing_heard(n);
+
+        return i && i->phase == INTERRUPTION_DRAINED && announced_list_find(&n->announced, i->notice->id);
+}
+
 static PoolMatch pools_of(const ClusterView *view, const KubeNode *n) {
         const KubeNodePool *pool, *other;
 
@@ -72,7 +79,7 @@ int queue_facts_gather(const QueueWorkerOptions *o, QueueMemory *memory, const c
                              .has_node = found->node,
                              .is_ready = found->node && kube_node_is_ready(found->node),
                              .is_drainable = free && drains_unmanaged(o) && is_drainable(o, free),
-                             .is_drained = claim ? is_drained(claim) : free && kube_node_standing_heard(free) && free->heard->phase == INTERRUPTION_DRAINED,
+                             .is_drained = claim ? is_drained(claim) : free && is_free_drained(free),
                              .is_going = claim && claim->object.meta.deletion_usec > 0,
                              .announced = claim ? &claim->announced : free ? &free->announced : NULL,
                              .ready_since_usec = found->node ? kube_node_ready_since(found->node) : 0 };

@@ -481,7 +481,9 @@ static HeardSay what_to_say(const Heard *x, const KubeNode *n, const HeardFacts 
                         return n->heard->phase == INTERRUPTION_DRAINED ? HEARD_SAY_DRAINED : HEARD_SAY_EXPIRED;
                 return HEARD_SAY_HANDED_OVER;
         case HEARD_NOTHING:
-                return f->is_managed && f->is_deleted ? HEARD_SAY_NOTHING : heard_is_overruled(f) ? HEARD_SAY_OVERRULED : HEARD_SAY_OVER;
+                if (f->is_managed && f->is_deleted)
+                        return HEARD_SAY_NOTHING;
+                return (x->has_ended ? x->voice.why == HEARD_END_OVERRULED : heard_is_overruled(f)) ? HEARD_SAY_OVERRULED : HEARD_SAY_OVER;
         case HEARD_WAIT:
                 return HEARD_SAY_LATER;
         case HEARD_REWRITE:

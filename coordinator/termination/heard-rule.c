@@ -201,13 +201,14 @@ static bool is_rewritten(const HeardFacts *f) {
 static HeardAct decide_drain(const HeardFacts *f, usec_t deadline_usec) {
         bool in_this_boot = f->drain && !boot_id_differs(f->drain->boot_id, f->boot_id);
 
-        if (f->is_going || (!f->drain && f->is_between))
+        if (f->is_going || (f->is_between && (!f->drain || !f->is_unschedulable)))
                 return HEARD_KEEP;
         if (!in_this_boot || !f->is_unschedulable)
                 return HEARD_CORDON;
         if (f->drain->phase == INTERRUPTION_ENDING && deadline_usec > f->wall_usec)
                 return HEARD_DRAIN; /* that was the time of another one */
-        return interruption_has_drained(f->drain) ? HEARD_KEEP : HEARD_DRAIN;
+        /* A kubelet can write anything there: a drain for what nobody announced proves nothing. */
+        return interruption_has_drained(f->drain) && announced_list_find(f->announced, f->drain->notice->id) ? HEARD_KEEP : HEARD_DRAIN;
 }
 
 HeardAct heard_decide(const HeardFacts *f, usec_t *ret_until_usec) {

@@ -111,6 +111,7 @@ TEST_CASE(test_unmanaged) {
         ROW("cordoned", spot, "Draining", DRAIN, SPOT_UNTIL, (void) 0);
         ROW("cordoned by somebody, and just told", spot, NULL, CORDON, SPOT_UNTIL, c.f.is_unschedulable = true);
         ROW("drained", spot, "Drained", KEEP, SPOT_UNTIL, (void) 0);
+        ROW("drained, as its Node says, for what nobody announced", spot, "Drained", DRAIN, SPOT_UNTIL, c.first.id = (char *) "another");
         ROW("its time has come, with pods left", spot, "Ending", KEEP, OUTLIVED(SPOT_UNTIL), AT(NOW + MINUTES(3)));
         ROW("the time of one has come with pods left, and another one is to come", spot, "Ending", DRAIN, OUTLIVED(SPOT_UNTIL),
             AT(NOW + MINUTES(3)); retirement.announced_usec = NOW + MINUTES(20); ALSO(retirement, STANDS); retirement.announced_usec = NOW + MINUTES(100));
@@ -162,6 +163,7 @@ TEST_CASE(test_managed) {
         MANAGED("its Node is being deleted", stop, "Draining", NOTHING, USEC_INFINITY, c.f.is_deleted = true);
         MANAGED("it is being adopted, or released", stop, NULL, KEEP, SPOT_UNTIL, c.f.is_between = true);
         MANAGED("the same while it drains", stop, "Draining", DRAIN, SPOT_UNTIL, c.f.is_between = true);
+        MANAGED("the same, and it is opened", stop, "Draining", KEEP, SPOT_UNTIL, c.f.is_between = true; c.f.is_unschedulable = false);
         MANAGED("opened, and the notice has come since", stop, "Draining", CORDON, SPOT_UNTIL, c.f.is_unschedulable = false; c.first = hook; c.l.items[0].notice->said_usec = NOW);
         MANAGED("kept from vesper", stop, "Draining", END, SPOT_UNTIL, c.f.is_kept = true);
         MANAGED("Delete=never while it drains", stop, "Draining", END, SPOT_UNTIL, c.f.deletes = INTERRUPTION_DELETE_NEVER);
