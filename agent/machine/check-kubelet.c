@@ -111,7 +111,7 @@ static int ask_healthz(CheckKubelet *k, Env *env) {
         return http_call_start(env->transport, &request, on_healthz, k, &k->healthz);
 }
 
-/* What the node's credential may read is asked with it. */
+/* Asks with the node's own credential, and so learns what that may read. */
 static int ask_https(CheckKubelet *k, Env *env, KubeAuth *auth, const char *node) {
         int r;
 

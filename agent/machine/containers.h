@@ -52,7 +52,7 @@ bool containers_have_ended(Containers *c, const char *uid);
 /* Pure: the uid of the pod in whose slice that cgroup lies (free it), NULL: of none. -ENOMEM. */
 int containers_pod_of_cgroup(const char *path, char **ret_uid);
 
-/* What one source says of one pod. */
+/* The answer of one source, PID 1 or the kubelet, about one pod. */
 typedef struct ContainersView {
         bool known;        /* the source has answered the last look */
         bool ran;          /* at some look */

@@ -40,6 +40,6 @@ void kubelet_client_set_port(KubeletClient *c, int64_t port);
 int kubelet_client_get(KubeletClient *c, const char *path, usec_t timeout_usec, size_t max_response_bytes, http_done_t fn,
                        void *userdata, HttpCall **ret);
 
-/* What went wrong, for people: "HTTP 500: " and the first line of the body, or why there is no answer. Free it; NULL:
+/* Returns what went wrong, for people: "HTTP 500: " and the first line of the body, or why there is no answer. Free it; NULL:
  * out of memory. */
 char *kubelet_answer_text(const HttpResponse *r);

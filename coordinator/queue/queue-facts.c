@@ -42,7 +42,7 @@ static bool is_drained(const KubeNodeClaim *claim) {
         return c && c->status == CONDITION_TRUE;
 }
 
-/* Of a Node without claim: its drain is done, and was for something that was announced. */
+/* Returns true if the drain of a Node without claim is done, and was for a notice in its list. */
 static bool is_free_drained(const KubeNode *n) {
         const Interruption *i = kube_node_standing_heard(n);
 

@@ -146,7 +146,7 @@ static usec_t forget_calm_domains(RepairBrake *b, usec_t now_usec) {
 
 /* -- repairs -------------------------------------------------------------------------------------------- */
 
-/* Its place is free. */
+/* Removes a repair, and frees its place in each of its domains. */
 static void repair_drop(RepairBrake *b, Repair *r) {
         hashmap_remove(b->repairs, r->uid);
         for (RepairDomainKind kind = 0; kind < _REPAIR_DOMAIN_MAX; kind++)

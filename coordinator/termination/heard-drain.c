@@ -238,7 +238,7 @@ static void write_next_list(Heard *x, const KubeObject *o, const HeardFacts *f) 
                 write_list(x->owner, o, &l, x->key);
 }
 
-/* It has its claim by now: what was announced of a Node without one is written there, and then goes from the Node. */
+/* Moves the list of a Node that has its claim by now to that claim: writes it there first, and then takes it off the Node. */
 static void hand_over(HeardDrains *h, const KubeNode *n, const KubeNodeClaim *claim, const char *key) {
         _cleanup_(announced_list_done) AnnouncedList l = {};
 

@@ -3,7 +3,7 @@
 
 #include "string-util.h"
 
-/* What was said later than so long before a person opened the Node was not known to him. */
+/* A person who opens the Node cannot have known a notice that AWS sent less than this before. */
 #define SAID_BEFORE_USEC (30 * USEC_PER_SEC)
 
 static const char *const act_names[_HEARD_ACT_MAX] = {

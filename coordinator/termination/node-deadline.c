@@ -55,7 +55,7 @@ static void see_notice(NodeDeadline *d, const KubeNode *n) {
                 d->notice_id = strdup(i->notice->id);
 }
 
-/* What is called off takes its own time away; the claim goes all the same. What is far away is no reason for haste yet. */
+/* Takes the earliest time of the notices that stand: one that AWS calls off takes only its own time away. Far ones make no haste yet. */
 static void see_heard(NodeDeadline *d, const KubeNodeClaim *claim, usec_t wall_now_usec) {
         d->is_heard = false;
         d->heard_usec = USEC_INFINITY;
