@@ -95,7 +95,7 @@ static int cordon_patch(const KubeNode *n, const char *why, usec_t deadline_usec
         if (deadline_usec != USEC_INFINITY)
                 rfc3339_format(deadline_usec, deadline);
         claim = cordon_is_ours_to_claim(n) && !has_cordon_mark(n, ANNOTATION_CORDONED_BY_COORDINATOR);
-        taint = !kube_node_has_taint(n, TAINT_DISRUPTED, "NoSchedule");
+        taint = !n->has_unread_taints && !kube_node_has_taint(n, TAINT_DISRUPTED, "NoSchedule");
         label = let_go && !object_meta_label(m, LABEL_EXCLUDE_FROM_LB);
         mark_deadline = deadline[0] && !streq_ptr(object_meta_annotation(m, ANNOTATION_DEADLINE), deadline);
         unmark_deadline = !deadline[0] && object_meta_annotation(m, ANNOTATION_DEADLINE);
@@ -221,7 +221,7 @@ int termination_out_of_service_patch(const KubeNode *n, usec_t now_usec, char **
         char now[RFC3339_MAX];
 
         assert(n && ret_body);
-        if (kube_node_has_taint(n, TAINT_OUT_OF_SERVICE, NULL) || is_marked_out_of_service(n))
+        if (n->has_unread_taints || kube_node_has_taint(n, TAINT_OUT_OF_SERVICE, NULL) || is_marked_out_of_service(n))
                 return 0;
         if (json_writer_new(&w) < 0)
                 return -ENOMEM;
@@ -245,7 +245,7 @@ int termination_in_service_patch(const KubeNode *n, char **ret_body) {
         _cleanup_(json_writer_freep) JsonWriter *w = NULL;
 
         assert(n && ret_body);
-        if (!is_marked_out_of_service(n))
+        if (n->has_unread_taints || !is_marked_out_of_service(n))
                 return 0;
         if (json_writer_new(&w) < 0)
                 return -ENOMEM;
@@ -321,7 +321,7 @@ int termination_release_patch(const KubeNode *n, const char *announced, char **r
         bool deadline = object_meta_annotation(m, ANNOTATION_DEADLINE);
         bool reboot = object_meta_annotation(m, ANNOTATION_REBOOT_FOR_REPAIR);
         bool finalizer = object_meta_has_finalizer(m, FINALIZER_TERMINATION);
-        bool out = is_marked_out_of_service(n);
+        bool out = !n->has_unread_taints && is_marked_out_of_service(n);
         bool pool = object_meta_label(m, LABEL_NODE_POOL);
         bool tells = !streq_ptr(object_meta_annotation(m, ANNOTATION_ANNOUNCED), announced);
         bool uncordon = uncordons(n), heard = object_meta_annotation(m, ANNOTATION_HEARD);

@@ -82,6 +82,16 @@ const char *intern_n(InternPool *p, const char *s, size_t size) {
         return intern(p, text);
 }
 
+static InternString *intern_string(const char *s) {
+        return (InternString *) (void *) ((char *) (uintptr_t) s - offsetof(InternString, text));
+}
+
+size_t intern_own_bytes(const char *s) {
+        const InternString *i = s ? intern_string(s) : NULL;
+
+        return i && i->n_refs <= 2 ? sizeof(*i) + strlen(s) + 1 : 0;
+}
+
 void intern_unref(InternPool *p, const char *s) {
         InternString *i;
 
@@ -89,7 +99,7 @@ void intern_unref(InternPool *p, const char *s) {
                 return;
         assert(p);
 
-        i = (InternString *) (void *) ((char *) (uintptr_t) s - offsetof(InternString, text));
+        i = intern_string(s);
         assert(i->n_refs > 0);
         if (--i->n_refs > 0)
                 return;

@@ -164,6 +164,9 @@ char *str_sanitize(const char *s, size_t max_bytes) {
         return strbuf_steal(&b);
 }
 
+/* A text of this size gives back the room that its buffer has left, which can be as much again: it may be kept for long. */
+#define LARGE_TEXT_BYTES 4096u
+
 /* Room for n more bytes and the NUL. */
 static bool strbuf_reserve(StrBuf *b, size_t n) {
         size_t need;
@@ -248,6 +251,8 @@ char *strbuf_steal(StrBuf *b) {
         }
         data = TAKE_PTR(b->data);
         data[b->size] = 0;
+        if (b->size >= LARGE_TEXT_BYTES && b->allocated > b->size + 1)
+                data = realloc(data, b->size + 1) ?: data;
         *b = (StrBuf){ 0 };
         return data;
 }

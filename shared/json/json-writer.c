@@ -265,6 +265,10 @@ void json_add_value(JsonWriter *w, const char *key, const Json *v) {
                 json_add_null(w, key);
 }
 
+size_t json_writer_size(const JsonWriter *w) {
+        return w->text.size;
+}
+
 char *json_writer_steal(JsonWriter *w, size_t *ret_size) {
         size_t size;
         bool failed;

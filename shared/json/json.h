@@ -133,5 +133,6 @@ void json_add_null(JsonWriter *w, const char *key);
 void json_add_raw(JsonWriter *w, const char *key, const char *json); /* must be valid JSON: of our own making */
 void json_add_value(JsonWriter *w, const char *key, const Json *v);  /* a copy of a parsed value; integers as they were up
                                                                        * to 2^53 - 1 */
+size_t json_writer_size(const JsonWriter *w); /* bytes written so far */
 /* The text, owned by the caller; the writer is then empty and usable again. NULL: out of memory. */
 char *json_writer_steal(JsonWriter *w, size_t *ret_size);

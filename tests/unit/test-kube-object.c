@@ -171,7 +171,7 @@ TEST_CASE(test_invalid) {
                   "an owner in metadata.ownerReferences has no apiVersion, kind or name" },
                 { "a finalizer that is a number", &kube_node_kind,
                   "{'metadata':{'name':'c','finalizers':[1]}}",
-                  "a value in metadata.finalizers is no string" },
+                  "an element of metadata.finalizers has no name" },
                 { "unschedulable as a text", &kube_node_kind,
                   "{" CLUSTER ",'spec':{'unschedulable':'true'}}",
                   "spec.unschedulable is neither true nor false" },
@@ -278,6 +278,104 @@ TEST_CASE(test_invalid) {
                 assert_return_code(decode(rows[i].kind, *state, rows[i].json, &o), 0);
                 assert_non_null(o->invalid);
                 assert_string_equal(o->invalid, rows[i].invalid);
+        }
+}
+
+/* -- bounds --------------------------------------------------------------------------------------------- */
+
+/* The element n times, as a list, or as a map with keys of their own. */
+static char *repeated(const char *element, bool as_map, size_t n) {
+        _cleanup_strbuf_ StrBuf b = { 0 };
+
+        strbuf_add_char(&b, as_map ? '{' : '[');
+        for (size_t i = 0; i < n; i++) {
+                strbuf_add(&b, i > 0 ? "," : "");
+                if (as_map)
+                        strbuf_addf(&b, "'vesper.sh/k%zu':", i);
+                strbuf_add(&b, element);
+        }
+        strbuf_add_char(&b, as_map ? '}' : ']');
+        return strbuf_steal(&b);
+}
+
+/* A list at its bound is kept; with one element more the object is invalid, and says which list it is. */
+TEST_CASE(test_bounds) {
+        static const struct {
+                const KubeKind *kind;
+                const char *before, *element, *behind; /* what stands around the list or map */
+                bool is_map;
+                size_t max;
+                const char *invalid;
+        } rows[] = {
+                { &kube_node_kind, "{'metadata':{'name':'n','labels':", "'v'", "}}", true, 512, "metadata.labels has more than 512 entries" },
+                { &kube_node_kind, "{'metadata':{'name':'n','annotations':", "'v'", "}}", true, 512,
+                  "metadata.annotations has more than 512 entries" },
+                { &kube_node_kind, "{'metadata':{'name':'n','ownerReferences':", "{'apiVersion':'v','kind':'k','name':'n'}", "}}", false, 256,
+                  "metadata.ownerReferences has more than 256 elements" },
+                { &kube_node_kind, "{'metadata':{'name':'n'},'spec':{'taints':", "{'key':'k','effect':'NoSchedule'}", "}}", false, 256,
+                  "spec.taints has more than 256 elements" },
+                { &kube_node_kind, "{'metadata':{'name':'n'},'status':{'conditions':", "{'type':'Ready','status':'True'}", "}}", false, 256,
+                  "status.conditions has more than 256 elements" },
+                { &kube_node_kind, "{'metadata':{'name':'n'},'status':{'addresses':", "{'type':'InternalIP','address':'a'}", "}}", false, 256,
+                  "status.addresses has more than 256 elements" },
+                { &kube_pdb_kind, "{'metadata':{'name':'n','namespace':'d'},'spec':{'selector':{'matchExpressions':",
+                  "{'key':'k','operator':'Exists'}", "}}}", false, 64, "spec.selector has more than 64 requirements or 2048 values" },
+                { &kube_pdb_kind,
+                  "{'metadata':{'name':'n','namespace':'d'},'spec':{'selector':{'matchExpressions':[{'key':'k','operator':'In','values':", "'v'",
+                  "}]}}}", false, 2048, "spec.selector has more than 64 requirements or 2048 values" },
+                { &kube_node_claim_kind, "{'metadata':{'name':'n'},'status':{'blockers':", "{'reason':'r'}", "}}", false, 256,
+                  "status.blockers has more than 256 elements" },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++)
+                for (size_t more = 0; more < 2; more++) {
+                        _cleanup_(kube_object_unrefp) KubeObject *o = NULL;
+                        _cleanup_free_ char *list = repeated(rows[i].element, rows[i].is_map, rows[i].max + more), *text = NULL;
+
+                        print_message("  %zu: %s\n", rows[i].max + more, rows[i].invalid);
+                        text = strf("%s%s%s", rows[i].before, list, rows[i].behind);
+                        assert_non_null(text);
+                        assert_return_code(decode(rows[i].kind, *state, text, &o), 0);
+                        if (more == 0)
+                                assert_null(o->invalid);
+                        else
+                                assert_string_equal(strempty(o->invalid), rows[i].invalid);
+                }
+}
+
+/* Lists that a patch writes back, or that a drain waits for, are kept whole. */
+TEST_CASE(test_names_without_bound) {
+        _cleanup_(kube_object_unrefp) KubeObject *o = NULL;
+        _cleanup_free_ char *list = repeated("'a/b'", false, 5000), *text = NULL;
+
+        text = strf("{'metadata':{'name':'n','finalizers':%s},'status':{'volumesInUse':%s}}", list, list);
+        assert_non_null(text);
+        o = decode_ok(&kube_node_kind, *state, text);
+        assert_int_equal(strv_length(o->meta.finalizers), 5000);
+        assert_string_equal(o->meta.finalizers[4999], "a/b");
+        assert_int_equal(strv_length(((KubeNode *) o)->volumes_in_use), 5000);
+}
+
+/* Of labels that are not kept nobody knows what they select: nothing may be done to the object for its labels. */
+TEST_CASE(test_unread_labels) {
+        static const char *const selectors[] = { "{}", "{'matchExpressions':[{'key':'a','operator':'DoesNotExist'}]}",
+                                                 "{'matchExpressions':[{'key':'a','operator':'NotIn','values':['b']}]}",
+                                                 "{'matchLabels':{'vesper.sh/k1':'v'}}" };
+        _cleanup_(kube_object_unrefp) KubeObject *o = NULL;
+        _cleanup_free_ char *labels = repeated("'v'", true, 513), *text = NULL;
+
+        text = strf("{'metadata':{'name':'p','namespace':'d','labels':%s}}", labels);
+        assert_non_null(text);
+        assert_return_code(decode(&kube_pod_kind, *state, text, &o), 0);
+        assert_true(o->meta.labels.unread);
+        assert_int_equal(o->meta.labels.n_items, 0);
+        for (size_t i = 0; i < ELEMENTSOF(selectors); i++) {
+                _cleanup_(kube_object_unrefp) KubeObject *pdb = NULL;
+                _cleanup_free_ char *spec = strf("{'metadata':{'name':'b','namespace':'d'},'spec':{'selector':%s}}", selectors[i]);
+
+                assert_non_null(spec);
+                pdb = decode_ok(&kube_pdb_kind, *state, spec);
+                assert_false(kube_pdb_matches((KubePdb *) pdb, (KubePod *) o));
         }
 }
 
@@ -1187,6 +1285,9 @@ int main(void) {
                 TEST(test_bare_item),
                 TEST(test_refused),
                 TEST(test_invalid),
+                TEST(test_bounds),
+                TEST(test_names_without_bound),
+                TEST(test_unread_labels),
                 TEST(test_invalid_keeps_the_rest),
                 TEST(test_node),
                 TEST(test_node_readiness),

@@ -881,8 +881,9 @@ TEST_CASE(test_too_large) {
         } rows[] = {
                 { "as many rules as a pod may have", 3, 64, EACH, POD_MODELLED },
                 { "one more: none is looked at", 3, 65, EACH, POD_RULES_OVER_MAX },
-                { "of which a few cost nothing", 4, 8000, EACH, POD_RULES_OVER_MAX },
-                { "nor do those that make a text which is too long", 4, 11000, EACH, POD_UNREADABLE },
+                { "of which a few cost nothing", 4, 500, EACH, POD_RULES_OVER_MAX },
+                { "nor do those that make a text which is too long", 4, 1000, EACH, POD_UNREADABLE },
+                { "however long", 4, 11000, EACH, POD_UNREADABLE },
                 { "many kinds of pods", 500, 64, NONE, POD_MODELLED },
                 { "too many for all of them to be compared", 1200, 64, NONE, POD_TOO_MANY_RULES },
                 { "not that many, but each counts in each rule", 700, 64, EACH, POD_TOO_MANY_RULES },

@@ -167,6 +167,34 @@ TEST_CASE(test_taint_without_key) {
         o = kube_object_unref(o);
 }
 
+/* A patch replaces the whole list of taints: one that would lose some of somebody else's is not sent. */
+TEST_CASE(test_unread_taints) {
+        _cleanup_(intern_pool_freep) InternPool *pool = NULL;
+        _cleanup_(kube_object_unrefp) KubeObject *o = NULL;
+        _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
+        _cleanup_strbuf_ StrBuf text = { 0 };
+        char *body = NULL;
+
+        strbuf_add(&text, "{\"metadata\":{\"name\":\"n\",\"resourceVersion\":\"7\",\"annotations\":{\"vesper.sh/out-of-service\":"
+                          "\"2027-01-15T08:00:00Z\",\"vesper.sh/cordoned-by-coordinator\":\"x\"}},\"spec\":{\"unschedulable\":true,\"taints\":[");
+        for (unsigned i = 0; i < 257; i++)
+                strbuf_addf(&text, "%s{\"key\":\"vesper.sh/disrupted\",\"effect\":\"NoSchedule\"}", i > 0 ? "," : "");
+        strbuf_add(&text, "]}}");
+        assert_return_code(intern_pool_new(&pool), 0);
+        assert_return_code(json_parse(strbuf_str(&text), text.size, text.size, &doc, NULL), 0);
+        assert_return_code(kube_object_decode(&kube_node_kind, json_root(doc), pool, &o), 0);
+        assert_true(((const KubeNode *) o)->has_unread_taints);
+
+        assert_int_equal(termination_cordon_patch((const KubeNode *) o, "gone", DEADLINE, &body), 1);
+        assert_null(strstr(body, "taints"));
+        body = mfree(body);
+        assert_int_equal(termination_out_of_service_patch((const KubeNode *) o, DEADLINE, &body), 0);
+        assert_int_equal(termination_in_service_patch((const KubeNode *) o, &body), 0);
+        assert_int_equal(termination_release_patch((const KubeNode *) o, NULL, &body), 1);
+        assert_null(strstr(body, "taints"));
+        free(body);
+}
+
 TEST_CASE(test_release) {
         static const struct {
                 const char *what, *meta, *rest, *expected;
@@ -411,6 +439,7 @@ TEST_CASE(test_condition) {
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_cordon),
+                cmocka_unit_test(test_unread_taints),
                 cmocka_unit_test(test_release),
                 cmocka_unit_test(test_heard),
                 cmocka_unit_test(test_out_of_service),

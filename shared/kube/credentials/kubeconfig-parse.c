@@ -17,6 +17,7 @@
 
 #define FILE_BYTES_MAX (1024u * 1024)
 #define QUOTE_BYTES_MAX 128u
+#define EXEC_LIST_MAX 256u /* arguments, and variables of the environment, of a credential plugin */
 
 /* One file of those that make up a configuration. */
 typedef struct KubeConfigFile {
@@ -180,6 +181,8 @@ static int take_exec_args(KubeConfigParser *p, const YamlTree *exec) {
                 return 0;
         if (args->type != YAML_LIST)
                 return refuse(p, -EBADMSG, args, "exec.args is no list");
+        if (args->n_children > EXEC_LIST_MAX)
+                return refuse(p, -EBADMSG, args, "exec.args has more than %u elements", EXEC_LIST_MAX);
         for (const YamlTree *i = args->first; i; i = i->next) {
                 if (i->type != YAML_SCALAR)
                         return refuse(p, -EBADMSG, i, "an element of exec.args is no text");
@@ -199,8 +202,9 @@ static int take_exec_env(KubeConfigParser *p, const YamlTree *exec) {
                 return 0;
         if (env->type != YAML_LIST)
                 return refuse(p, -EBADMSG, env, "exec.env is no list");
-        for (const YamlTree *i = env->first; i; i = i->next)
-                n++;
+        n = env->n_children;
+        if (n > EXEC_LIST_MAX)
+                return refuse(p, -EBADMSG, env, "exec.env has more than %u elements", EXEC_LIST_MAX);
         c->exec_env = new0(KubeExecEnv, MAX(n, (size_t) 1));
         if (!c->exec_env)
                 return -ENOMEM;

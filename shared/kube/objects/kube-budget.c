@@ -5,6 +5,7 @@
 #include "string-util.h"
 
 #define ALLOWED_MAX ((int64_t) INT32_MAX)
+#define CHARGES_MAX 2000u /* maxItems of status.disruptedNodes in the CRD */
 
 /* "0%" to "100%", as the CRD has it. */
 static bool percent_parse(const char *s, int64_t *ret) {
@@ -51,14 +52,8 @@ void decode_amount(Decoder *d, const Json *v, const char *path, NodeAmount *ret)
 static void decode_charges(Decoder *d, const Json *v, KubeNodeBudget *b) {
         const Json *list = decode_array(d, v, "status.disruptedNodes");
 
-        if (json_size(list) == 0)
-                return;
-        b->charges = new0(NodeCharge, json_size(list));
-        if (!b->charges) {
-                d->failed = true;
-                return;
-        }
-        JSON_FOREACH(i, list) {
+        b->charges = decode_room(d, list, "status.disruptedNodes", CHARGES_MAX, sizeof(NodeCharge));
+        JSON_FOREACH(i, b->charges ? list : NULL) {
                 NodeCharge *c = b->charges + b->n_charges++;
 
                 decode_string(d, json_get(i, "name"), "status.disruptedNodes.name", &c->name);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "kube-decode.h"
 #include "kube-scheduling.h"
 #include "marks.h"
 #include "string-util.h"
@@ -86,6 +87,8 @@ int conditions_decode(const Json *array, bool all_messages, InternPool *pool, Co
                 return -EINVAL;
         if (json_size(array) == 0)
                 return 0;
+        if (json_size(array) > DECODE_LIST_MAX)
+                return -E2BIG;
 
         list = new0(Condition, json_size(array));
         if (!list)

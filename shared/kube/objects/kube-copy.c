@@ -33,6 +33,22 @@ static void wrong_type(Decoder *d, const Place *p, const char *what) {
                 decoder_invalid(d, "%s is no %s", strbuf_str(&path), what);
 }
 
+/* Says so once. */
+static bool is_full(const Copy *c, const Place *at) {
+        _cleanup_strbuf_ StrBuf path = { 0 };
+
+        if (json_writer_size(c->w) <= DECODE_COPY_BYTES_MAX)
+                return false;
+        c->d->is_cut = true;
+        add_path(&path, at);
+        if (path.failed)
+                c->d->failed = true;
+        else
+                decoder_invalid(c->d, "%s: vesper keeps at most %u bytes of what kube-scheduler reads", strbuf_str(&path),
+                                DECODE_COPY_BYTES_MAX);
+        return true;
+}
+
 static bool is_absent(const Json *v) {
         return !v || json_is_null(v);
 }
@@ -89,7 +105,7 @@ static bool copy_map(const Copy *c, const Json *v, const Place *at, bool of_quan
                 return false;
         qsort(sorted, n, sizeof(*sorted), compare_keys);
         json_open_object(c->w, key);
-        for (size_t i = 0; i < n; i++)
+        for (size_t i = 0; i < n && !is_full(c, at); i++)
                 copy_map_value(c, sorted[i]);
         json_close_object(c->w);
         return true;
@@ -125,11 +141,14 @@ static bool copy_list(const Copy *c, const Json *v, const Place *at, const Proto
         if (n == 0)
                 return false;
         json_open_array(c->w, key);
-        JSON_FOREACH (i, v)
+        JSON_FOREACH (i, v) {
+                if (is_full(c, at))
+                        break;
                 if (shape && json_is_object(i))
                         (void) copy_object(c, i, at, shape, NULL);
                 else if (!shape && json_is_string(i))
                         json_add_string(c->w, NULL, json_string_or_null(i));
+        }
         json_close_array(c->w);
         return true;
 }
@@ -223,6 +242,8 @@ void decode_copy_text(Decoder *d, const Json *v, const char *path, const Protobu
         }
         if (list ? !decode_copy_list(d, v, path, shape, w, NULL)
                  : !copy_object(&(Copy){ d, w }, v, &(Place){ NULL, path }, shape, NULL))
+                return;
+        if (is_full(&(Copy){ d, w }, &(Place){ NULL, path }))
                 return;
         *ret = json_writer_steal(w, NULL);
         d->failed |= !*ret;

@@ -145,6 +145,8 @@ void decode_selector(Decoder *d, const Json *v, const char *path, Selector **ret
 
         if (r == -ENOMEM)
                 d->failed = true;
+        else if (r == -E2BIG)
+                decoder_invalid(d, "%s has more than %u requirements or %u values", path, SELECTOR_REQUIREMENTS_MAX, SELECTOR_VALUES_MAX);
         else if (r < 0)
                 decoder_invalid(d, "%s is no label selector", path);
 }
@@ -156,6 +158,8 @@ void decode_conditions(Decoder *d, const Json *v, Condition **ret, size_t *ret_n
 
         if (r == -ENOMEM)
                 d->failed = true;
+        else if (r == -E2BIG)
+                decoder_invalid(d, "status.conditions has more than %u elements", DECODE_LIST_MAX);
         else if (r < 0)
                 decoder_invalid(d, "status.conditions is no list of conditions");
 }
@@ -182,4 +186,62 @@ const Json *decode_array(Decoder *d, const Json *v, const char *path) {
                 return v;
         decoder_invalid(d, "%s is no list", path);
         return NULL;
+}
+
+void *decode_room(Decoder *d, const Json *list, const char *path, size_t max, size_t element_bytes) {
+        size_t n = json_size(list);
+        void *p;
+
+        if (n == 0)
+                return NULL;
+        if (n > max) {
+                decoder_invalid(d, "%s has more than %zu elements", path, max);
+                return NULL;
+        }
+        p = calloc(n, element_bytes);
+        if (!p)
+                d->failed = true;
+        return p;
+}
+
+static const char *element_name(const Json *element, const char *member) {
+        const char *name = json_string_or_null(member ? json_get(element, member) : element);
+
+        return isempty(name) ? NULL : name;
+}
+
+void decode_names(Decoder *d, const Json *v, const char *path, const char *member, char ***ret) {
+        const Json *list = decode_array(d, v, path);
+        size_t n = 0, bytes = 0;
+        char **names, *text;
+
+        JSON_FOREACH (i, list) {
+                const char *name = element_name(i, member);
+
+                if (!name) {
+                        decoder_invalid(d, "an element of %s has no name", path);
+                        continue;
+                }
+                n++;
+                bytes += strlen(name) + 1;
+        }
+        if (n == 0)
+                return;
+        names = malloc((n + 1) * sizeof(*names) + bytes);
+        if (!names) {
+                d->failed = true;
+                return;
+        }
+        text = (char *) (names + n + 1);
+        n = 0;
+        JSON_FOREACH (i, list) {
+                const char *name = element_name(i, member);
+
+                if (!name)
+                        continue;
+                names[n++] = text;
+                text = stpcpy(text, name) + 1;
+        }
+        names[n] = NULL;
+        *ret = names;
 }

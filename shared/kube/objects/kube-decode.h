@@ -10,10 +10,21 @@
 
 #include "kube-kinds.h"
 
+/*
+ * Bounds of what is kept of one object. etcd stores objects of 1.5 MB, and the API server bounds neither the number of labels
+ * nor the length of most lists: without these bounds one pod, one kubelet or one PodDisruptionBudget could take many times its
+ * size of every vesper process's memory. Each is several times what the largest honest objects have. Beyond a bound the
+ * whole list or map is left out, and KubeObject.invalid says so; see unread flags in kube-object.h and kube-kinds.h.
+ */
+#define DECODE_LIST_MAX 256u       /* elements of a list: taints, conditions, addresses, owners, volumes with a claim */
+#define DECODE_KEY_VALUES_MAX 512u /* labels, wanted annotations, allocatable resources */
+#define DECODE_COPY_BYTES_MAX (64u << 10) /* JSON that is kept as text: see decode_copy_text() */
+
 typedef struct Decoder {
         KubeObject *object;
         InternPool *pool;
         bool failed; /* out of memory */
+        bool is_cut; /* a copy was stopped at DECODE_COPY_BYTES_MAX */
 } Decoder;
 
 /* -EINVAL if the object became invalid, -ENOMEM. */
@@ -49,7 +60,14 @@ bool decode_interruption(Decoder *d, const char *key, Interruption **ret);
 void decode_announced(Decoder *d, AnnouncedList *ret);
 /* The elements of an array that may be absent; NULL (and invalid) for anything else. */
 const Json *decode_array(Decoder *d, const Json *v, const char *path);
-/* A map of texts. all: every key; else those that `wanted` picks (NULL: none). */
+/* Returns an array of zeroed elements, one for each of the list. NULL: the list is empty, or longer than max (then the
+ * object is invalid), or there is no memory. Free it. */
+void *decode_room(Decoder *d, const Json *list, const char *path, size_t max, size_t element_bytes);
+/* Fills *ret with a list of names, NULL-terminated and in one allocation: freed by free(). However long the list is, this takes
+ * at most four times its bytes. member: the member of each element that holds the name; NULL: the element is the name. An
+ * element without a name, or with an empty one, makes the object invalid and is left out. *ret stays NULL if no name is left. */
+void decode_names(Decoder *d, const Json *v, const char *path, const char *member, char ***ret);
+/* A map of texts. all: every key; else those that `wanted` picks (NULL: none). Beyond DECODE_KEY_VALUES_MAX of them: kv->unread. */
 void decode_key_values(Decoder *d, const Json *v, const char *path, bool all, bool (*wanted)(const char *key),
                        KeyValues *kv);
 
@@ -57,13 +75,14 @@ void decode_key_values(Decoder *d, const Json *v, const char *path, bool all, bo
  * What the shape names of it, by ascending field number, maps sorted by their keys: the same part gives the same text whether it
  * came as JSON or as protobuf. Left out is what is absent, null, an empty text, list or map, 0 or false; an empty object is
  * kept, for it means something (a selector of everything). A value with a wrong type makes the object
- * invalid, and is left out. Written as a member `key`; of an absent or empty part nothing is written, and false returned. */
+ * invalid, and is left out. Copying stops, and the object is invalid, once w has more than DECODE_COPY_BYTES_MAX bytes: what
+ * is in w then is cut, and the caller throws it away (json_writer_size()). Written as a member `key`; of an absent or empty part nothing is written, and false returned. */
 bool decode_copy_list(Decoder *d, const Json *v, const char *path, const ProtobufShape *shape, JsonWriter *w, const char *key);
 /* A map of texts; quantities may also be integers. */
 bool decode_copy_map(Decoder *d, const Json *v, const char *path, bool of_quantities, JsonWriter *w, const char *key);
 /* Would decode_copy_map() write anything of it? */
 bool decode_copy_map_has(const Json *v, bool of_quantities);
-/* The text of an object or list by itself; NULL: it is absent, or an empty list. */
+/* The text of an object or list by itself; NULL: it is absent, or an empty list, or too large (then the object is invalid). */
 void decode_copy_text(Decoder *d, const Json *v, const char *path, const ProtobufShape *shape, bool list, char **ret);
 
 /* -- kinds that others begin with ------------------------------------------------------------------------- */

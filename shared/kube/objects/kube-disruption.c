@@ -51,24 +51,6 @@ const char *pool_operator_to_string(PoolOperator o) {
 
 /* -- small parts ---------------------------------------------------------------------------------------- */
 
-/* An array of `n` zeroed elements for a list of at most `max`; NULL: it is empty, too long (and said), or there is no
- * memory. */
-static void *list_room(Decoder *d, const Json *list, const char *path, size_t max, size_t element_bytes) {
-        size_t n = json_size(list);
-        void *p;
-
-        if (n == 0)
-                return NULL;
-        if (n > max) {
-                decoder_invalid(d, "%s has more than %zu elements", path, max);
-                return NULL;
-        }
-        p = calloc(n, element_bytes);
-        if (!p)
-                d->failed = true;
-        return p;
-}
-
 /* The index of the text; absent: `unset`. A text that is none of them makes the object invalid. */
 static size_t decode_word(Decoder *d, const Json *v, const char *path, const char *const *names, size_t n_names,
                           size_t unset) {
@@ -114,7 +96,7 @@ static void decode_map(Decoder *d, const Json *v, const char *path, KeyValues *r
                 decoder_invalid(d, "%s is no map", path);
                 return;
         }
-        ret->items = list_room(d, v, path, LABELS_MAX, sizeof(KeyValue));
+        ret->items = decode_room(d, v, path, LABELS_MAX, sizeof(KeyValue));
         if (!ret->items)
                 return;
         JSON_FOREACH(i, v) {
@@ -192,7 +174,7 @@ static void decode_budgets(Decoder *d, const Json *v, PoolDisruption *p) {
                 p->budgets[p->n_budgets++].nodes = (NodeAmount){ NODE_AMOUNT_PERCENT, DEFAULT_BUDGET_PERCENT };
                 return;
         }
-        p->budgets = list_room(d, list, path, BUDGETS_MAX, sizeof(PoolBudget));
+        p->budgets = decode_room(d, list, path, BUDGETS_MAX, sizeof(PoolBudget));
         if (!p->budgets)
                 return;
         JSON_FOREACH(i, list) {
@@ -209,7 +191,7 @@ static void decode_windows(Decoder *d, const Json *v, PoolDisruption *p) {
         static const char path[] = "spec.disruption.windows";
         const Json *list = decode_array(d, v, path);
 
-        p->windows = list_room(d, list, path, BUDGETS_MAX, sizeof(PoolSchedule));
+        p->windows = decode_room(d, list, path, BUDGETS_MAX, sizeof(PoolSchedule));
         if (!p->windows)
                 return;
         JSON_FOREACH(i, list) {
@@ -279,7 +261,7 @@ void pool_disruption_done(PoolDisruption *p) {
 static void decode_template_taints(Decoder *d, const Json *v, const char *path, Taint **ret, size_t *ret_n) {
         const Json *list = decode_array(d, v, path);
 
-        *ret = list_room(d, list, path, TAINTS_MAX, sizeof(Taint));
+        *ret = decode_room(d, list, path, TAINTS_MAX, sizeof(Taint));
         if (!*ret)
                 return;
         JSON_FOREACH(i, list) {
@@ -332,7 +314,7 @@ static void decode_requirement(Decoder *d, const Json *v, const char *path, Pool
         decode_interned(d, json_get(v, "key"), path, &r->key);
         r->operator = (PoolOperator) decode_word(d, json_get(v, "operator"), path, operator_names,
                                                         ELEMENTSOF(operator_names), _POOL_OPERATOR_MAX);
-        r->values = list_room(d, values, path, VALUES_MAX, sizeof(char *));
+        r->values = decode_room(d, values, path, VALUES_MAX, sizeof(char *));
         JSON_FOREACH(i, r->values ? values : NULL) {
                 decode_interned(d, i, path, r->values + r->n_values);
                 if (r->values[r->n_values])
@@ -346,7 +328,7 @@ static void decode_requirements(Decoder *d, const Json *v, PoolTemplate *t) {
         static const char path[] = "spec.template.requirements";
         const Json *list = decode_array(d, v, path);
 
-        t->requirements = list_room(d, list, path, REQUIREMENTS_MAX, sizeof(PoolRequirement));
+        t->requirements = decode_room(d, list, path, REQUIREMENTS_MAX, sizeof(PoolRequirement));
         JSON_FOREACH(i, t->requirements ? list : NULL)
                 decode_requirement(d, i, path, t->requirements + t->n_requirements++);
 }
@@ -425,7 +407,7 @@ void decode_pool_offerings(Decoder *d, const Json *v, PoolOffering **ret, size_t
         static const char path[] = "spec.offerings";
         const Json *list = decode_array(d, v, path);
 
-        *ret = list_room(d, list, path, OFFERINGS_MAX, sizeof(PoolOffering));
+        *ret = decode_room(d, list, path, OFFERINGS_MAX, sizeof(PoolOffering));
         JSON_FOREACH(i, *ret ? list : NULL) {
                 PoolOffering *o = *ret + (*ret_n)++;
 

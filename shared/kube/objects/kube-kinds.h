@@ -42,10 +42,11 @@ typedef struct KubeNode {
         bool unschedulable;
         Taint *taints;
         size_t n_taints;
+        bool has_unread_taints; /* there are more than vesper keeps, and so none is here: no patch may write the list */
         Condition *conditions;
         size_t n_conditions;
         usec_t heartbeat_usec; /* lastHeartbeatTime of condition Ready: by its kubelet's clock; 0 if absent */
-        char **volumes_in_use, **volumes_attached; /* names */
+        char **volumes_in_use, **volumes_attached; /* names, NULL-terminated; each list in one allocation */
         char *boot_id;      /* status.nodeInfo.bootID */
         char *machine_id, *system_uuid; /* status.nodeInfo.machineID, .systemUUID; NULL if absent or empty */
         NodeAddress *addresses;         /* status.addresses: what its kubelet says */
@@ -130,7 +131,10 @@ typedef struct KubePod {
         bool needs_kubelet; /* when its containers have ended its kubelet has more to do than to say so:
                                volumes that outlive the pod, devices, a result to report. Always set but by
                                kube_own_pod_kind */
-        ListNode in_namespace; /* in the list of the store that keeps this state of the pod; zeroed by the decoder */
+        /* Of the store that keeps this state of the pod (cluster-view.c); zeroed by the decoder. */
+        ListNode in_namespace; /* in the list of the bound pods of its namespace */
+        const char *pdb_name;  /* interned: the one PodDisruptionBudget that matched it at pdb_change; NULL: none, or several */
+        uint64_t pdb_change;
 } KubePod;
 
 extern const KubeKind kube_pod_kind;
@@ -193,7 +197,7 @@ typedef struct PodClaim {
                          */
 } PodClaim;
 
-/* Of a Pod as JSON. -EINVAL: its volumes cannot be read; -ENOMEM. */
+/* Of a Pod as JSON. -EINVAL: its volumes cannot be read; -E2BIG: there are more than DECODE_LIST_MAX with a claim; -ENOMEM. */
 int pod_claims_decode(const Json *pod, PodClaim **ret, size_t *ret_n);
 void pod_claims_free(PodClaim *claims, size_t n);
 

@@ -10,14 +10,9 @@
 static void decode_taints(Decoder *d, const Json *v, KubeNode *n) {
         const Json *list = decode_array(d, v, "spec.taints");
 
-        if (json_size(list) == 0)
-                return;
-        n->taints = new0(Taint, json_size(list));
-        if (!n->taints) {
-                d->failed = true;
-                return;
-        }
-        JSON_FOREACH (i, list) {
+        n->taints = decode_room(d, list, "spec.taints", DECODE_LIST_MAX, sizeof(Taint));
+        n->has_unread_taints = !n->taints && json_size(list) > 0;
+        JSON_FOREACH (i, n->taints ? list : NULL) {
                 Taint *t = n->taints + n->n_taints++;
 
                 t->value = intern(d->pool, "");
@@ -31,20 +26,6 @@ static void decode_taints(Decoder *d, const Json *v, KubeNode *n) {
         }
 }
 
-/* member NULL: the elements are the names; else they are objects that have it. */
-static void decode_names(Decoder *d, const Json *v, const char *path, const char *member, char ***ret) {
-        const Json *list = decode_array(d, v, path);
-
-        JSON_FOREACH (i, list) {
-                const char *name = json_string_or_null(member ? json_get(i, member) : i);
-
-                if (!name)
-                        decoder_invalid(d, "an element of %s has no name", path);
-                else if (strv_extend(ret, name) < 0)
-                        d->failed = true;
-        }
-}
-
 /* Kubelets leave out what they do not know by an empty text. */
 static void decode_text(Decoder *d, const Json *v, const char *path, char **ret) {
         decode_string(d, v, path, ret);
@@ -55,14 +36,8 @@ static void decode_text(Decoder *d, const Json *v, const char *path, char **ret)
 static void decode_addresses(Decoder *d, const Json *v, KubeNode *n) {
         const Json *list = decode_array(d, v, "status.addresses");
 
-        if (json_size(list) == 0)
-                return;
-        n->addresses = new0(NodeAddress, json_size(list));
-        if (!n->addresses) {
-                d->failed = true;
-                return;
-        }
-        JSON_FOREACH (i, list) {
+        n->addresses = decode_room(d, list, "status.addresses", DECODE_LIST_MAX, sizeof(NodeAddress));
+        JSON_FOREACH (i, n->addresses ? list : NULL) {
                 NodeAddress *a = n->addresses + n->n_addresses++;
 
                 decode_interned(d, json_get(i, "type"), "status.addresses.type", &a->type);
@@ -129,8 +104,8 @@ void kube_node_done(KubeObject *o, InternPool *pool) {
         }
         free(n->taints);
         conditions_free(n->conditions, n->n_conditions, pool);
-        strv_free(n->volumes_in_use);
-        strv_free(n->volumes_attached);
+        free(n->volumes_in_use);
+        free(n->volumes_attached);
         free(n->boot_id);
         free(n->machine_id);
         free(n->system_uuid);

@@ -42,6 +42,14 @@ void key_values_done(KeyValues *kv, InternPool *pool) {
         free(kv->items);
 }
 
+static size_t key_values_bytes(const KeyValues *kv) {
+        size_t bytes = kv->n_items * sizeof(KeyValue);
+
+        for (size_t i = 0; i < kv->n_items; i++)
+                bytes += intern_own_bytes(kv->items[i].key) + intern_own_bytes(kv->items[i].value);
+        return bytes;
+}
+
 static bool key_wanted(const char *key, bool all, bool (*wanted)(const char *key)) {
         return all || (wanted && wanted(key));
 }
@@ -60,6 +68,11 @@ void decode_key_values(Decoder *d, const Json *v, const char *path, bool all, bo
                 n += key_wanted(json_key(i), all, wanted);
         if (n == 0)
                 return;
+        if (n > DECODE_KEY_VALUES_MAX) {
+                kv->unread = true;
+                decoder_invalid(d, "%s has more than %u entries", path, DECODE_KEY_VALUES_MAX);
+                return;
+        }
 
         kv->items = new0(KeyValue, n);
         if (!kv->items) {
@@ -86,14 +99,8 @@ void decode_key_values(Decoder *d, const Json *v, const char *path, bool all, bo
 static void decode_owners(Decoder *d, const Json *v, ObjectMeta *m) {
         const Json *list = decode_array(d, v, "metadata.ownerReferences");
 
-        if (json_size(list) == 0)
-                return;
-        m->owners = new0(OwnerRef, json_size(list));
-        if (!m->owners) {
-                d->failed = true;
-                return;
-        }
-        JSON_FOREACH (i, list) {
+        m->owners = decode_room(d, list, "metadata.ownerReferences", DECODE_LIST_MAX, sizeof(OwnerRef));
+        JSON_FOREACH (i, m->owners ? list : NULL) {
                 OwnerRef *o = m->owners + m->n_owners++;
 
                 decode_interned(d, json_get(i, "apiVersion"), "metadata.ownerReferences.apiVersion",
@@ -106,17 +113,6 @@ static void decode_owners(Decoder *d, const Json *v, ObjectMeta *m) {
                 if (!d->failed && (!o->api_version || !o->kind || !o->name))
                         decoder_invalid(
                                 d, "an owner in metadata.ownerReferences has no apiVersion, kind or name");
-        }
-}
-
-static void decode_finalizers(Decoder *d, const Json *v, ObjectMeta *m) {
-        const Json *list = decode_array(d, v, "metadata.finalizers");
-
-        JSON_FOREACH (i, list) {
-                if (!json_is_string(i))
-                        decoder_invalid(d, "a value in metadata.finalizers is no string");
-                else if (strv_extend(&m->finalizers, json_string_or_null(i)) < 0)
-                        d->failed = true;
         }
 }
 
@@ -135,7 +131,7 @@ static void decode_meta(Decoder *d, const Json *v, const KubeKind *kind, ObjectM
         decode_key_values(d, json_get(v, "annotations"), "metadata.annotations", false,
                           kind->annotation_wanted, &m->annotations);
         decode_owners(d, json_get(v, "ownerReferences"), m);
-        decode_finalizers(d, json_get(v, "finalizers"), m);
+        decode_names(d, json_get(v, "finalizers"), "metadata.finalizers", NULL, &m->finalizers);
 }
 
 static void meta_done(ObjectMeta *m, InternPool *pool) {
@@ -152,7 +148,7 @@ static void meta_done(ObjectMeta *m, InternPool *pool) {
                 free(m->owners[i].uid);
         }
         free(m->owners);
-        strv_free(m->finalizers);
+        free(m->finalizers);
 }
 
 /* -- object --------------------------------------------------------------------------------------------- */
@@ -205,6 +201,7 @@ int kube_object_decode(const KubeKind *kind, const Json *json, InternPool *pool,
         r = kind->decode ? kind->decode(o, json, pool) : 0;
         if (r < 0 && !(r == -EINVAL && o->invalid))
                 return r;
+        o->kept_bytes += kind->size + key_values_bytes(&o->meta.labels) + key_values_bytes(&o->meta.annotations);
         *ret = TAKE_PTR(o);
         return 0;
 }
@@ -253,7 +250,7 @@ char *kube_object_key(const KubeObject *o) {
 
 /* Interned by one pool: the same text is the same pointer. */
 bool key_values_are_same(const KeyValues *a, const KeyValues *b) {
-        if (a->n_items != b->n_items)
+        if (a->n_items != b->n_items || a->unread != b->unread)
                 return false;
         for (size_t i = 0; i < a->n_items; i++)
                 if (a->items[i].key != b->items[i].key || a->items[i].value != b->items[i].value)

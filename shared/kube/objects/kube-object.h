@@ -27,6 +27,7 @@ typedef struct KeyValue {
 typedef struct KeyValues {
         KeyValue *items;
         size_t n_items;
+        bool unread; /* there are more than vesper keeps, and so none is here; the object is invalid. No selector matches them */
 } KeyValues;
 
 const char *key_values_get(const KeyValues *kv, const char *key); /* NULL if absent */
@@ -53,7 +54,7 @@ typedef struct ObjectMeta {
         KeyValues annotations;        /* only those the kind asks for: see KubeKind.annotation_wanted */
         OwnerRef *owners;
         size_t n_owners;
-        char **finalizers;
+        char **finalizers;            /* NULL-terminated, in one allocation; all of them, as a patch writes the list back */
 } ObjectMeta;
 
 typedef struct KubeObject KubeObject;
@@ -83,6 +84,7 @@ struct KubeObject {
         const KubeKind *kind;
         InternPool *pool; /* borrowed; outlives the object */
         unsigned n_ref;   /* the store and whoever holds it across loop iterations */
+        size_t kept_bytes; /* memory of this object, about: its struct, and of its texts those that are its own (intern_own_bytes()) */
         char *invalid;    /* NULL, or what could not be understood: "spec.terminationGracePeriod: '24x' is no duration" */
         ObjectMeta meta;
 };

@@ -139,6 +139,7 @@ void kube_pod_done(KubeObject *o, InternPool *pool) {
 
         intern_unref(pool, p->node_name);
         intern_unref(pool, p->priority_class);
+        intern_unref(pool, p->pdb_name);
 }
 
 bool kube_pod_says_same(const KubePod *a, const KubePod *b) {

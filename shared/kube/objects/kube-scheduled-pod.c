@@ -134,8 +134,11 @@ static void write_containers(Decoder *d, const Json *v, const char *path, bool i
                 return;
         }
         json_open_array(list, NULL);
-        JSON_FOREACH (i, v)
+        JSON_FOREACH (i, v) {
+                if (json_writer_size(list) > DECODE_COPY_BYTES_MAX) /* the whole is not kept then */
+                        break;
                 write_container(d, i, init, list);
+        }
         json_close_array(list);
         text = json_writer_steal(list, NULL);
         if (!text)
@@ -144,14 +147,11 @@ static void write_containers(Decoder *d, const Json *v, const char *path, bool i
                 json_add_raw(w, init ? "init" : "containers", text);
 }
 
-static void write_scheduling(Decoder *d, const KubeScheduledPod *p, const Json *spec, JsonWriter *w) {
-        const ObjectMeta *meta = &p->pod.object.meta;
-        _cleanup_free_ char *scheduler = NULL, *affinity = NULL;
+/* What it takes of a node, and who places it. */
+static void write_needs(Decoder *d, const KubeScheduledPod *p, const Json *spec, JsonWriter *w) {
+        _cleanup_free_ char *scheduler = NULL;
 
         decode_string(d, json_get(spec, "schedulerName"), "spec.schedulerName", &scheduler);
-        decode_copy_text(d, json_get(spec, "affinity"), "spec.affinity", &kube_shape_affinity, false, &affinity);
-        json_open_object(w, NULL);
-        json_add_string(w, "ns", meta->ns);
         if (p->pod.priority != 0)
                 json_add_int64(w, "priority", p->pod.priority);
         if (!isempty(scheduler) && !streq(scheduler, DEFAULT_SCHEDULER))
@@ -161,6 +161,13 @@ static void write_scheduling(Decoder *d, const KubeScheduledPod *p, const Json *
         (void) decode_copy_map(d, json_path(spec, "resources", "requests", NULL), "spec.resources.requests", true, w,
                                "podRequests");
         (void) decode_copy_map(d, json_get(spec, "overhead"), "spec.overhead", true, w, "overhead");
+}
+
+/* Which nodes may take it. */
+static void write_constraints(Decoder *d, const KubeScheduledPod *p, const Json *spec, JsonWriter *w) {
+        _cleanup_free_ char *affinity = NULL;
+
+        decode_copy_text(d, json_get(spec, "affinity"), "spec.affinity", &kube_shape_affinity, false, &affinity);
         (void) decode_copy_map(d, json_get(spec, "nodeSelector"), "spec.nodeSelector", false, w, "nodeSelector");
         if (affinity && !streq(affinity, "{}"))
                 json_add_raw(w, "affinity", affinity);
@@ -169,17 +176,70 @@ static void write_scheduling(Decoder *d, const KubeScheduledPod *p, const Json *
         (void) decode_copy_list(d, json_get(spec, "topologySpreadConstraints"), "spec.topologySpreadConstraints",
                                 &kube_shape_spread, w, "topologySpreadConstraints");
         write_unmodelled(d, p, spec, w);
+}
+
+typedef void (*write_part_t)(Decoder *d, const KubeScheduledPod *p, const Json *spec, JsonWriter *w);
+
+/* The text of one object; ns NULL: without a namespace. NULL: no memory (d->failed). */
+static char *part_text(Decoder *d, const KubeScheduledPod *p, const Json *spec, const char *ns, write_part_t write) {
+        _cleanup_(json_writer_freep) JsonWriter *w = NULL;
+        char *text;
+
+        if (json_writer_new(&w) < 0) {
+                d->failed = true;
+                return NULL;
+        }
+        json_open_object(w, NULL);
+        json_add_string(w, "ns", ns);
+        if (write)
+                write(d, p, spec, w);
+        json_close_object(w);
+        text = json_writer_steal(w, NULL);
+        d->failed |= !text;
+        return text;
+}
+
+/* The members of two objects as one. */
+static char *joined(const char *first, const char *second) {
+        if (streq(first, "{}"))
+                return strdup(second);
+        return streq(second, "{}") ? strdup(first) : strf("%.*s,%s", (int) strlen(first) - 1, first, second + 1);
+}
+
+/* In place of constraints that are too large: one term of anti-affinity without a key, if the pod has any. A simulation then
+ * takes it that the pod may keep others away from any domain. */
+static void write_cut_constraints(Decoder *d, const KubeScheduledPod *p, const Json *spec, JsonWriter *w) {
+        static const char required[] = "requiredDuringSchedulingIgnoredDuringExecution";
+
+        if (json_size(json_path(spec, "affinity", "podAntiAffinity", required, NULL)) == 0)
+                return;
+        json_open_object(w, "affinity");
+        json_open_object(w, "podAntiAffinity");
+        json_open_array(w, required);
+        json_add_raw(w, NULL, "{}");
+        json_close_array(w);
+        json_close_object(w);
         json_close_object(w);
 }
 
+/* A pod whose text is too large still takes room on its node: what it asks for is kept if that alone is small enough. */
 static void decode_scheduling(Decoder *d, KubeScheduledPod *p, const Json *spec) {
-        _cleanup_(json_writer_freep) JsonWriter *w = NULL;
-        _cleanup_free_ char *text = NULL;
+        const char *ns = p->pod.object.meta.ns;
+        _cleanup_free_ char *needs = part_text(d, p, spec, ns, write_needs), *where = part_text(d, p, spec, NULL, write_constraints),
+                            *text = NULL;
 
-        if (json_writer_new(&w) >= 0) {
-                write_scheduling(d, p, spec, w);
-                text = json_writer_steal(w, NULL);
+        if (!needs || !where)
+                return;
+        if (d->is_cut || strlen(needs) + strlen(where) > DECODE_COPY_BYTES_MAX) {
+                decoder_invalid(d, "spec: vesper keeps at most %u bytes of what kube-scheduler reads", DECODE_COPY_BYTES_MAX);
+                free(where);
+                where = part_text(d, p, spec, NULL, write_cut_constraints);
         }
+        if (strlen(needs) > DECODE_COPY_BYTES_MAX) {
+                free(needs);
+                needs = part_text(d, p, spec, ns, NULL);
+        }
+        text = needs && where ? joined(needs, where) : NULL;
         p->scheduling = text ? intern(d->pool, text) : NULL;
         d->failed |= !p->scheduling;
 }
@@ -189,6 +249,8 @@ static void decode_claims(Decoder *d, KubeScheduledPod *p, const Json *json) {
 
         if (r == -ENOMEM)
                 d->failed = true;
+        else if (r == -E2BIG)
+                decoder_invalid(d, "spec.volumes has more than %u PersistentVolumeClaims", DECODE_LIST_MAX);
         else if (r < 0)
                 decoder_invalid(d, "spec.volumes is no list of volumes");
 }
@@ -233,6 +295,7 @@ static int scheduled_pod_decode(KubeObject *o, const Json *json, InternPool *poo
         decode_nominated_node(&d, p, json_path(json, "status", "nominatedNodeName", NULL));
         decode_claims(&d, p, json);
         decode_scheduling(&d, p, json_get(json, "spec"));
+        o->kept_bytes += intern_own_bytes(p->scheduling) + p->n_claims * sizeof(PodClaim);
         return decoder_finish(&d);
 }
 

@@ -146,13 +146,9 @@ static int csi_node_decode(KubeObject *o, const Json *json, InternPool *pool) {
         const Json *list = decode_array(&d, json_path(json, "spec", "drivers", NULL), "spec.drivers");
         KubeCsiNode *n = (KubeCsiNode *) o;
 
-        if (json_size(list) > 0) {
-                n->drivers = new0(CsiDriverLimit, json_size(list));
-                d.failed = !n->drivers;
-        }
-        if (n->drivers)
-                JSON_FOREACH (i, list)
-                        decode_driver(&d, i, n->drivers + n->n_drivers++);
+        n->drivers = decode_room(&d, list, "spec.drivers", DECODE_LIST_MAX, sizeof(CsiDriverLimit));
+        JSON_FOREACH (i, n->drivers ? list : NULL)
+                decode_driver(&d, i, n->drivers + n->n_drivers++);
         return decoder_finish(&d);
 }
 

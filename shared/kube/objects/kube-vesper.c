@@ -96,14 +96,8 @@ const KubeKind kube_node_pool_kind = {
 static void decode_blockers(Decoder *d, const Json *v, KubeNodeClaim *c) {
         const Json *list = decode_array(d, v, "status.blockers");
 
-        if (json_size(list) == 0)
-                return;
-        c->blockers = new0(ClaimBlocker, json_size(list));
-        if (!c->blockers) {
-                d->failed = true;
-                return;
-        }
-        JSON_FOREACH(i, list) {
+        c->blockers = decode_room(d, list, "status.blockers", DECODE_LIST_MAX, sizeof(ClaimBlocker));
+        JSON_FOREACH(i, c->blockers ? list : NULL) {
                 ClaimBlocker *b = c->blockers + c->n_blockers++;
 
                 decode_string(d, json_get(i, "pod"), "status.blockers.pod", &b->pod);

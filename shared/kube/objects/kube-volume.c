@@ -95,11 +95,11 @@ int pod_claims_decode(const Json *pod, PodClaim **ret, size_t *ret_n) {
                 return 0;
         if (!json_is_array(volumes))
                 return -EINVAL;
-        claims = new0(PodClaim, json_size(volumes) + 1);
+        claims = new0(PodClaim, MIN(json_size(volumes), (size_t) DECODE_LIST_MAX) + 1);
         if (!claims)
                 return -ENOMEM;
         JSON_FOREACH (v, volumes) {
-                int r = volume_claim(v, name, claims + n);
+                int r = n > DECODE_LIST_MAX ? -E2BIG : volume_claim(v, name, claims + n);
 
                 if (r < 0) {
                         pod_claims_free(claims, n);

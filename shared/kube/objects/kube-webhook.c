@@ -61,12 +61,8 @@ static int webhook_configuration_decode(KubeObject *o, const Json *json, InternP
         const Json *list = decode_array(&d, json_get(json, "webhooks"), "webhooks");
         KubeWebhookConfiguration *c = (KubeWebhookConfiguration *) o;
 
-        if (json_size(list) == 0)
-                return decoder_finish(&d);
-        c->webhooks = new0(WebhookEntry, json_size(list));
-        if (!c->webhooks)
-                return -ENOMEM;
-        JSON_FOREACH(i, list) {
+        c->webhooks = decode_room(&d, list, "webhooks", DECODE_LIST_MAX, sizeof(WebhookEntry));
+        JSON_FOREACH(i, c->webhooks ? list : NULL) {
                 WebhookEntry *e = c->webhooks + c->n_webhooks++;
                 const Json *service = json_path(i, "clientConfig", "service", NULL);
                 _cleanup_free_ char *policy = NULL;

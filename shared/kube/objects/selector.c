@@ -22,13 +22,14 @@ typedef enum SelectorOp {
 typedef struct Requirement {
         const char *key; /* interned, as the values */
         SelectorOp op;
-        const char **values;
+        const char **values; /* sorted */
         size_t n_values;
 } Requirement;
 
 struct Selector {
         InternPool *pool;
         bool nothing; /* there was no selector at all */
+        size_t n_values; /* of all requirements */
         size_t n_requirements;
         Requirement requirements[];
 };
@@ -114,7 +115,11 @@ static int parse_op(const char *s, SelectorOp *ret) {
         return -EINVAL;
 }
 
-static int parse_expression(Requirement *q, InternPool *pool, const Json *v) {
+static int compare_values(const void *a, const void *b) {
+        return strcmp(*(const char *const *) a, *(const char *const *) b);
+}
+
+static int parse_expression(Selector *s, Requirement *q, InternPool *pool, const Json *v) {
         const Json *values = json_get(v, "values");
         const char *key, *op;
         bool wants_values;
@@ -136,6 +141,9 @@ static int parse_expression(Requirement *q, InternPool *pool, const Json *v) {
         if (!wants_values)
                 return 0;
 
+        s->n_values += json_size(values);
+        if (s->n_values > SELECTOR_VALUES_MAX)
+                return -E2BIG;
         q->values = new0(const char *, json_size(values));
         if (!q->values)
                 return -ENOMEM;
@@ -144,6 +152,7 @@ static int parse_expression(Requirement *q, InternPool *pool, const Json *v) {
                 if (r < 0)
                         return r;
         }
+        qsort(q->values, q->n_values, sizeof(*q->values), compare_values);
         return 0;
 }
 
@@ -163,6 +172,8 @@ int selector_parse(const Json *json, InternPool *pool, Selector **ret) {
             (expressions && !json_is_null(expressions) && !json_is_array(expressions)))
                 return -EINVAL;
 
+        if (json_size(labels) + json_size(expressions) > SELECTOR_REQUIREMENTS_MAX)
+                return -E2BIG;
         s = calloc(1, sizeof(Selector) + (json_size(labels) + json_size(expressions)) * sizeof(Requirement));
         if (!s)
                 return -ENOMEM;
@@ -175,7 +186,7 @@ int selector_parse(const Json *json, InternPool *pool, Selector **ret) {
                         return r;
         }
         JSON_FOREACH (i, expressions) {
-                r = parse_expression(s->requirements + s->n_requirements++, pool, i);
+                r = parse_expression(s, s->requirements + s->n_requirements++, pool, i);
                 if (r < 0)
                         return r;
         }
@@ -200,10 +211,7 @@ Selector *selector_free(Selector *s) {
 }
 
 static bool requirement_has_value(const Requirement *q, const char *value) {
-        for (size_t i = 0; i < q->n_values; i++)
-                if (streq(q->values[i], value))
-                        return true;
-        return false;
+        return q->n_values > 0 && bsearch(&value, q->values, q->n_values, sizeof(*q->values), compare_values);
 }
 
 static bool requirement_matches(const Requirement *q, const KeyValues *labels) {
@@ -227,7 +235,7 @@ static bool requirement_matches(const Requirement *q, const KeyValues *labels) {
 
 bool selector_matches(const Selector *s, const KeyValues *labels) {
         assert(labels);
-        if (!s || s->nothing)
+        if (!s || s->nothing || labels->unread)
                 return false;
         for (size_t i = 0; i < s->n_requirements; i++)
                 if (!requirement_matches(s->requirements + i, labels))
