@@ -8,19 +8,23 @@
 #include "log.h"
 #include "marks.h"
 #include "string-util.h"
+#include "token-bucket.h"
 
 /*
  * Eight informers and six indexes over them. An index entry borrows the informer's object by reference, and
  * is changed only in the informer's event, so the two can never disagree.
  *
  *   pods by node            node name -> (pod key -> KubePod)
- *   pods by namespace       namespace -> list of the bound KubePods, through KubePod.in_namespace
+ *   namespaces              namespace -> list of the bound KubePods, through KubePod.in_namespace; what its pods cost
  *   volumes by node         node name -> (name -> KubeVolumeAttachment)
  *   nodes by providerID     providerID -> (name -> KubeNode)
  *   claims by providerID    providerID -> (name -> KubeNodeClaim)
  *   budgets by namespace    namespace -> (name -> KubePdb)
  *
  * The list of a namespace takes no references: its pods are exactly those that the index by node holds.
+ *
+ * Which PodDisruptionBudget matches a pod is found once, and then stands on the pod until a PodDisruptionBudget of the namespace
+ * comes, goes, or gets another spec: drains ask for it in every pass, and a tenant may make any number of them.
  *
  * A claim that names its machine by its Node (MACHINE_ID_BY_NAME) is that Node's, whatever providerID that
  * has: it needs no index.
@@ -45,6 +49,14 @@ typedef struct Index {
         Hashmap *map;
 } Index;
 
+/* It is there while it has pods. */
+typedef struct ViewNamespace {
+        List bound;          /* KubePod.in_namespace */
+        size_t n_pods;       /* bound or not */
+        size_t pods_bytes;   /* their KubeObject.kept_bytes */
+        uint64_t pdb_change; /* a new number whenever other pods may be matched by its PodDisruptionBudgets */
+} ViewNamespace;
+
 struct ClusterView {
         Env *env;
         char *pause_ns;
@@ -53,9 +65,11 @@ struct ClusterView {
         bool connected[_VIEW_KIND_MAX];
         bool synced, healthy;
         Index pods_by_node, volumes_by_node, nodes_by_id, claims_by_id, pdbs_by_ns;
-        Hashmap *pods_by_ns; /* of List */
+        Hashmap *namespaces; /* of ViewNamespace */
         VanishedPods *vanished;
-        uint64_t n_compared; /* pods, with a PDB that was edited */
+        uint64_t n_pdb_changes;
+        uint64_t n_compared, n_matched; /* pods with a PodDisruptionBudget: because that was edited; because somebody asked */
+        TokenBucket cut_lines;
 };
 
 static const KubeKind *const view_kinds[_VIEW_KIND_MAX] = {
@@ -126,39 +140,58 @@ static int index_put(Index *i, const char *outer, KubeObject *o) {
         return 0;
 }
 
-static void *namespace_free(void *pods) {
-        return mfree(pods); /* the pods themselves are the index's by node */
+static void *namespace_free(void *ns) {
+        return mfree(ns); /* the pods themselves are the index's by node */
 }
 
-static void namespace_remove(Hashmap *namespaces, KubePod *pod) {
-        const char *ns = strempty(pod->object.meta.ns);
-        List *pods = hashmap_get(namespaces, ns);
-        ListNode *n = &pod->in_namespace;
-
-        if (!pods || (pods->first != n && !n->prev)) /* there was no memory for it */
-                return;
-        list_remove(pods, n);
-        if (pods->size == 0)
-                free(hashmap_remove(namespaces, ns));
+static ViewNamespace *namespace_get(const ClusterView *v, const KubePod *pod) {
+        return hashmap_get(v->namespaces, strempty(pod->object.meta.ns));
 }
 
-static int namespace_put(Hashmap *namespaces, KubePod *pod) {
-        const char *ns = strempty(pod->object.meta.ns);
-        List *pods = hashmap_get(namespaces, ns);
-        int r;
+static int namespace_add(ClusterView *v, const KubePod *pod, ViewNamespace **ret) {
+        ViewNamespace *ns = namespace_get(v, pod);
+        int r = 0;
 
-        if (!pods) {
-                pods = new0(List, 1);
-                if (!pods)
+        if (!ns) {
+                ns = new0(ViewNamespace, 1);
+                if (!ns)
                         return -ENOMEM;
-                r = hashmap_put(namespaces, ns, pods);
+                ns->pdb_change = ++v->n_pdb_changes;
+                r = hashmap_put(v->namespaces, strempty(pod->object.meta.ns), ns);
                 if (r < 0) {
-                        free(pods);
+                        free(ns);
                         return r;
                 }
         }
-        list_append(pods, &pod->in_namespace);
+        ns->n_pods++;
+        ns->pods_bytes += pod->object.kept_bytes;
+        *ret = ns;
         return 0;
+}
+
+static void namespace_remove(ClusterView *v, KubePod *pod) {
+        ViewNamespace *ns = namespace_get(v, pod);
+        ListNode *n = &pod->in_namespace;
+
+        if (!ns) /* there was no memory for it */
+                return;
+        if (ns->bound.first == n || n->prev)
+                list_remove(&ns->bound, n);
+        ns->n_pods--;
+        ns->pods_bytes -= pod->object.kept_bytes;
+        if (ns->n_pods == 0)
+                free(hashmap_remove(v->namespaces, strempty(pod->object.meta.ns)));
+}
+
+static int namespace_move(ClusterView *v, KubePod *old, KubePod *new) {
+        ViewNamespace *ns = NULL;
+        int r = new ? namespace_add(v, new, &ns) : 0;
+
+        if (r >= 0 && new && new->node_name)
+                list_append(&ns->bound, &new->in_namespace);
+        if (old)
+                namespace_remove(v, old);
+        return r;
 }
 
 /* A pod that is not found by its node would not be drained, one that is found after its end would be waited
@@ -238,11 +271,8 @@ static void on_pod(ClusterView *v, KubePod *old, KubePod *new) {
                 vanished_pods_see(v->vanished, old, new, loop_now(v->env->loop));
         if (v->handler.on_any_pod)
                 v->handler.on_any_pod(old, new, v->handler.userdata);
-        if (from)
-                namespace_remove(v->pods_by_ns, old);
+        exit_if_lost(v, namespace_move(v, old, new));
         index_move(v, &v->pods_by_node, from, (KubeObject *) old, to, (KubeObject *) new);
-        if (to)
-                exit_if_lost(v, namespace_put(v->pods_by_ns, new));
         if (from && !streq_ptr(from, to))
                 v->handler.on_pod(from, old, NULL, v->handler.userdata);
         if (to)
@@ -253,7 +283,7 @@ static void on_pod(ClusterView *v, KubePod *old, KubePod *new) {
  * changes only with its spec, or when unready pods begin or cease to pass it by: then the nodes of the pods
  * that it matches are dirty, and of those that it matched before. All of them are in its namespace. */
 static void on_pdb(ClusterView *v, KubePdb *old, KubePdb *new) {
-        const List *pods = hashmap_get(v->pods_by_ns, strempty((new ? new : old)->object.meta.ns));
+        ViewNamespace *ns = hashmap_get(v->namespaces, strempty((new ? new : old)->object.meta.ns));
 
         index_move(v, &v->pdbs_by_ns, old ? old->object.meta.ns : NULL, (KubeObject *) old,
                    new ? new->object.meta.ns : NULL, (KubeObject *) new);
@@ -261,9 +291,10 @@ static void on_pdb(ClusterView *v, KubePdb *old, KubePdb *new) {
         if (old && new && old->object.meta.generation == new->object.meta.generation &&
             kube_pdb_lets_unready_pass(old) == kube_pdb_lets_unready_pass(new))
                 return;
-        if (!pods)
+        if (!ns)
                 return;
-        LIST_FOREACH (pod, pods, KubePod, in_namespace) {
+        ns->pdb_change = ++v->n_pdb_changes;
+        LIST_FOREACH (pod, &ns->bound, KubePod, in_namespace) {
                 v->n_compared++;
                 if ((old && kube_pdb_matches(old, pod)) || (new &&kube_pdb_matches(new, pod)))
                         node_dirty(v, pod->node_name);
@@ -293,10 +324,29 @@ static void on_budget(ClusterView *v, const KubeNodeBudget *old, const KubeNodeB
                 v->handler.on_budget(old, new, v->handler.userdata);
 }
 
+/* Logs that an object is too large to be kept whole, or cannot be read whole. Tenants can make any number of these: at most one
+ * line a minute. */
+static void warn_if_cut(ClusterView *v, const KubeObject *old, const KubeObject *new) {
+        size_t n_pods, bytes;
+        const char *most;
+        usec_t at;
+
+        if (!new || !new->invalid || (old && streq_ptr(old->invalid, new->invalid)) ||
+            !token_bucket_take(&v->cut_lines, loop_now(v->env->loop), &at))
+                return;
+        most = cluster_view_costliest_namespace(v, &n_pods, &bytes);
+        log_warning(v->env->log,
+                    "%s %s%s%s cannot be read whole: %s. The namespace whose pods take most memory is %s: %zu KiB for %zu pods",
+                    new->kind->kind, strempty(new->meta.ns), new->meta.ns ? "/" : "", new->meta.name, new->invalid,
+                    most ? most : "none", bytes / 1024, n_pods);
+}
+
 static void on_event(Informer *i, InformerEvent e, KubeObject *old, KubeObject *new, void *userdata) {
         ClusterView *v = userdata;
         const KubeObject *o = new ? new : old;
 
+        if (o->kind == &kube_scheduled_pod_kind || o->kind == &kube_scheduled_node_kind)
+                warn_if_cut(v, old, new);
         if (o->kind == &kube_scheduled_pod_kind)
                 on_pod(v, (KubePod *) old, (KubePod *) new);
         else if (o->kind == &kube_scheduled_node_kind)
@@ -372,6 +422,7 @@ int cluster_view_new(KubeClient *c, const char *pause_namespace, const ClusterVi
                 return -ENOMEM;
         v->env = kube_client_env(c);
         v->handler = *h;
+        v->cut_lines = (TokenBucket){ .burst = 1, .per_minute = 1 };
         v->pause_ns = strdup(pause_namespace);
         if (!v->pause_ns || !only)
                 return -ENOMEM;
@@ -386,7 +437,7 @@ int cluster_view_new(KubeClient *c, const char *pause_namespace, const ClusterVi
                 if (r < 0)
                         return r;
         }
-        r = hashmap_new(0, &v->pods_by_ns);
+        r = hashmap_new(0, &v->namespaces);
         if (r >= 0)
                 r = vanished_pods_new(&v->vanished);
         if (r < 0)
@@ -414,7 +465,7 @@ ClusterView *cluster_view_free(ClusterView *v) {
         for (ViewKind k = 0; k < _VIEW_KIND_MAX; k++)
                 informer_free(v->informers[k]);
         vanished_pods_free(v->vanished);
-        hashmap_free_with(v->pods_by_ns, namespace_free);
+        hashmap_free_with(v->namespaces, namespace_free);
         hashmap_free_with(v->pods_by_node.map, inner_free);
         hashmap_free_with(v->volumes_by_node.map, inner_free);
         hashmap_free_with(v->nodes_by_id.map, inner_free);
@@ -443,6 +494,10 @@ size_t cluster_view_n_claims(const ClusterView *v) {
 
 uint64_t cluster_view_n_compared(const ClusterView *v) {
         return v->n_compared;
+}
+
+uint64_t cluster_view_n_matched(const ClusterView *v) {
+        return v->n_matched;
 }
 
 void cluster_view_kick(ClusterView *v) {
@@ -648,18 +703,60 @@ PoolMatch cluster_view_pool_of_node(const ClusterView *v, const KubeNode *n, con
         return !first ? POOL_MATCH_NONE : other ? POOL_MATCH_SEVERAL : POOL_MATCH_ONE;
 }
 
-const KubePdb *cluster_view_pdb_of_pod(const ClusterView *v, const KubePod *pod) {
+/* The one that matches the pod; NULL: none, or several. */
+static const KubePdb *match_pdb(ClusterView *v, const KubePod *pod) {
         const KubePdb *found = NULL;
         KubeObject *o;
 
         for (HashmapIterator it = {}; index_iterate(&v->pdbs_by_ns, pod->object.meta.ns, &it, &o);) {
                 const KubePdb *pdb = (const KubePdb *) o;
 
+                v->n_matched++;
                 if (!kube_pdb_matches(pdb, pod))
                         continue;
                 if (found)
                         return NULL;
                 found = pdb;
         }
+        return found;
+}
+
+static const KubePdb *pdb_named(const ClusterView *v, const char *ns, const char *name) {
+        return (const KubePdb *) informer_get(v->informers[VIEW_PDBS], ns, name);
+}
+
+const KubePdb *cluster_view_pdb_of_pod(ClusterView *v, const KubePod *pod) {
+        const ViewNamespace *ns = namespace_get(v, pod);
+        KubePod *kept = (KubePod *) (uintptr_t) pod; /* what it keeps for this file is not part of the pod's state */
+        const KubePdb *found;
+
+        if (ns && pod->pdb_change == ns->pdb_change)
+                found = pod->pdb_name ? pdb_named(v, pod->object.meta.ns, pod->pdb_name) : NULL;
+        else {
+                const char *name;
+
+                found = match_pdb(v, pod);
+                name = found ? intern(pod->object.pool, found->object.meta.name) : NULL;
+                if (ns && !name == !found) {
+                        intern_unref(pod->object.pool, pod->pdb_name);
+                        kept->pdb_name = name;
+                        kept->pdb_change = ns->pdb_change;
+                }
+        }
         return found && !kube_pdb_passes_by(found, pod) ? found : NULL;
+}
+
+const char *cluster_view_costliest_namespace(const ClusterView *v, size_t *ret_n_pods, size_t *ret_bytes) {
+        const ViewNamespace *most = NULL;
+        const char *name = NULL, *key;
+        void *ns;
+
+        for (HashmapIterator it = {}; hashmap_iterate(v->namespaces, &it, &key, &ns);)
+                if (!most || ((ViewNamespace *) ns)->pods_bytes > most->pods_bytes) {
+                        most = ns;
+                        name = key;
+                }
+        *ret_n_pods = most ? most->n_pods : 0;
+        *ret_bytes = most ? most->pods_bytes : 0;
+        return name;
 }

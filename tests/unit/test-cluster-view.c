@@ -579,6 +579,22 @@ static void random_pdb(Bench *b, Model *m) {
         strbuf_truncate(&b->trace, 0);
 }
 
+/* Which PDB a bound pod has, compared with the model: whoever asks again gets the same, and of what changed the new answer. */
+static void assert_pdbs(Bench *b, const Model *m) {
+        const KubePod *pod;
+
+        for (HashmapIterator it = {}; cluster_view_iterate_all_pods(b->view, &it, &pod);)
+                for (size_t ns = 0; pod->node_name && ns < ELEMENTSOF(some_ns); ns++) {
+                        const char *app = object_meta_label(&pod->object.meta, "app");
+                        bool has = m->pdb_apps[ns] && streq_ptr(app, m->pdb_apps[ns]);
+
+                        if (!streq_ptr(pod->object.meta.ns, some_ns[ns]) || pod->phase != POD_RUNNING || !pod->ready ||
+                            pod->object.meta.deletion_usec > 0)
+                                continue;
+                        assert_true(!cluster_view_pdb_of_pod(b->view, pod) != has);
+                }
+}
+
 TEST_CASE(test_pdb_random) {
         Model m = {};
         Bench b;
@@ -597,7 +613,78 @@ TEST_CASE(test_pdb_random) {
                 fake_world_run(&b.w, 100 * MSEC);
                 strbuf_truncate(&b.trace, 0);
                 random_pdb(&b, &m);
+                assert_pdbs(&b, &m);
         }
+        bench_done(&b);
+}
+
+/* A drain asks in every pass: a pod is compared with the PDBs of its namespace once. */
+TEST_CASE(test_matched_once) {
+        static const unsigned n_pdbs = 40;
+        const KubePod *pod = NULL;
+        Bench b;
+
+        bench_init(&b);
+        fake_add_pod(b.w.cluster, &(FakePod){ .name = "p", .node = "a", .app = "web" });
+        for (unsigned i = 0; i < n_pdbs; i++) {
+                char name[32];
+
+                (void) snprintf(name, sizeof(name), "pdb-%u", i);
+                fake_add_pdb(b.w.cluster, NULL, name, i == 7 ? "web" : "db", true, "1");
+        }
+        bench_start(&b);
+        for (HashmapIterator it = {}; cluster_view_iterate_pods(b.view, "a", &it, &pod);)
+                break;
+        for (unsigned i = 0; i < 100; i++)
+                assert_string_equal(cluster_view_pdb_of_pod(b.view, pod)->object.meta.name, "pdb-7");
+        assert_int_equal(cluster_view_n_matched(b.view), n_pdbs);
+
+        fake_merge(b.w.cluster, FAKE_PDBS, "default", "pdb-7", "{'status':{'disruptionsAllowed':5}}");
+        fake_world_run(&b.w, 100 * MSEC);
+        assert_int_equal(cluster_view_pdb_of_pod(b.view, pod)->disruptions_allowed, 5);
+        assert_int_equal(cluster_view_n_matched(b.view), n_pdbs);
+
+        fake_merge(b.w.cluster, FAKE_PDBS, "default", "pdb-8", "{'spec':{'selector':{'matchLabels':{'app':'other'}}}}");
+        fake_world_run(&b.w, 100 * MSEC);
+        for (unsigned i = 0; i < 100; i++)
+                assert_non_null(cluster_view_pdb_of_pod(b.view, pod));
+        assert_int_equal(cluster_view_n_matched(b.view), 2 * n_pdbs);
+        bench_done(&b);
+}
+
+/* -- what pods cost ------------------------------------------------------------------------------------- */
+
+TEST_CASE(test_costliest_namespace) {
+        size_t n_pods, bytes, before;
+        Bench b;
+
+        bench_init(&b);
+        bench_start(&b);
+        assert_null(cluster_view_costliest_namespace(b.view, &n_pods, &bytes));
+        for (unsigned i = 0; i < 3; i++) {
+                char name[32];
+
+                (void) snprintf(name, sizeof(name), "p-%u", i);
+                fake_add_pod(b.w.cluster, &(FakePod){ .ns = "many", .name = name, .node = "a", .app = "web" });
+        }
+        fake_add_pod(b.w.cluster, &(FakePod){ .ns = "large", .name = "p", .app = "web", .pending = true });
+        fake_world_run(&b.w, 100 * MSEC);
+        assert_string_equal(cluster_view_costliest_namespace(b.view, &n_pods, &bytes), "many");
+        assert_int_equal(n_pods, 3);
+        before = bytes;
+
+        /* Forty labels that nobody else has. */
+        for (unsigned i = 0; i < 40; i++)
+                fake_merge(b.w.cluster, FAKE_PODS, "large", "p",
+                           "{'metadata':{'labels':{'a-label-of-its-own-%u':'a-value-of-its-own-%u'}}}", i, i);
+        fake_world_run(&b.w, 100 * MSEC);
+        assert_string_equal(cluster_view_costliest_namespace(b.view, &n_pods, &bytes), "large");
+        assert_int_equal(n_pods, 1);
+        assert_true(bytes > before && bytes > 40 * strlen("a-label-of-its-own-a-value-of-its-own"));
+        fake_remove(b.w.cluster, FAKE_PODS, "large", "p");
+        fake_world_run(&b.w, USEC_PER_MINUTE);
+        assert_string_equal(cluster_view_costliest_namespace(b.view, &n_pods, &bytes), "many");
+        assert_int_equal(bytes, before);
         bench_done(&b);
 }
 
@@ -714,6 +801,7 @@ int main(void) {
                 cmocka_unit_test(test_dirty),        cmocka_unit_test(test_pods_and_volumes),
                 cmocka_unit_test(test_provider_ids), cmocka_unit_test(test_ids_by_name), cmocka_unit_test(test_pools),
                 cmocka_unit_test(test_pdb_of_pod),   cmocka_unit_test(test_pdb_random), cmocka_unit_test(test_pdb_of_few),
+                cmocka_unit_test(test_matched_once), cmocka_unit_test(test_costliest_namespace),
                 cmocka_unit_test(test_health),
                 cmocka_unit_test(test_health_of_one),
                 cmocka_unit_test(test_vanished_before),
