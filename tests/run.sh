@@ -208,6 +208,18 @@ suite_tidy() {
 suite_unit() {
     meson_tests "$build" "unit" --suite unit $(in_part --no-suite fuzz --no-suite alloc-short)
     meson_tests "$san" "unit, sanitized" --suite unit $(in_part --no-suite alloc-long)
+    [ "$whole" = yes ] || return 0
+    check "what inputs cost, in instructions" input_instructions
+}
+
+# Callgrind counts what loops cost that allocate nothing. It takes fifty times as long as the same test by default.
+input_instructions() {
+    local out status
+    out=$(mktemp -d)
+    VESPER_CALLGRIND=$out/count valgrind --quiet --tool=callgrind --instr-atstart=no --callgrind-out-file="$out/count" "$build/tests/unit/test-input-cost"
+    status=$?
+    rm -rf "$out"
+    return "$status"
 }
 
 suite_sim() {

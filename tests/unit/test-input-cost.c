@@ -536,52 +536,47 @@ TEST_CASE(test_every_input) {
 
 /* -- the benchmark -------------------------------------------------------------------------------------- */
 
-#define SLOWEST_MAX 12u
-
-typedef struct Slow {
-        char *name;
+typedef struct Slowest {
+        char *name; /* NULL: none yet */
         Cost cost;
-} Slow;
+} Slowest;
 
-typedef struct SlowList {
-        Slow at[SLOWEST_MAX];
-        size_t n;
-} SlowList;
+/* userdata: one for each reader. */
+static void visit_time(const Input *i, void *userdata) {
+        /* Objects have etcd's limit; other readers have smaller ones of their own, and refuse what is larger at once. */
+        static const size_t sizes[] = { LARGEST_BYTES, 1000u << 10, 250u << 10, 60u << 10 };
+        Slowest *s = (Slowest *) userdata + (i->reader - readers);
 
-static void visit_time(const Input *input, void *userdata) {
-        _cleanup_strbuf_ StrBuf text = { 0 };
-        SlowList *l = userdata;
-        size_t i = l->n;
-        Cost c;
+        for (size_t k = 0; k < (i->reader->kind ? 1 : ELEMENTSOF(sizes)); k++) {
+                _cleanup_strbuf_ StrBuf text = { 0 };
+                Cost c;
 
-        if (!input_make(input, LARGEST_BYTES, &text))
-                return;
-        /* Protobuf may be larger than its JSON: etcd's limit is that of the protobuf. */
-        if (text.size > LARGEST_BYTES && !input_make(input, LARGEST_BYTES * LARGEST_BYTES / text.size, &text))
-                return;
-        c = input_cost(input, &text);
-        if (l->n == SLOWEST_MAX && c.milliseconds <= l->at[SLOWEST_MAX - 1].cost.milliseconds)
-                return;
-        if (l->n == SLOWEST_MAX)
-                free(l->at[--i].name);
-        else
-                l->n++;
-        for (; i > 0 && l->at[i - 1].cost.milliseconds < c.milliseconds; i--)
-                l->at[i] = l->at[i - 1];
-        l->at[i] = (Slow){ strdup(input->name), c };
-        assert_non_null(l->at[i].name);
+                if (!input_make(i, sizes[k], &text))
+                        return;
+                /* Protobuf may be larger than its JSON: the limit is that of the protobuf. */
+                if (text.size > LARGEST_BYTES && !input_make(i, sizes[k] * LARGEST_BYTES / text.size, &text))
+                        return;
+                c = input_cost(i, &text);
+                if (s->name && c.milliseconds <= s->cost.milliseconds)
+                        continue;
+                free(s->name);
+                *s = (Slowest){ strdup(i->name), c };
+                assert_non_null(s->name);
+        }
 }
 
+/* One line of JSON for each reader. */
 static int print_milliseconds(void) {
-        SlowList l = { 0 };
+        Slowest slowest[ELEMENTSOF(readers)] = { 0 };
 
-        visit_all(visit_time, &l);
-        for (size_t i = 0; i < l.n; i++) {
-                const Cost *c = &l.at[i].cost;
+        visit_all(visit_time, slowest);
+        for (size_t i = 0; i < ELEMENTSOF(readers); i++) {
+                const Cost *c = &slowest[i].cost;
 
-                printf("%7.1f ms %7.1f KiB read %6.1f MiB at most, %8.1f KiB kept: %s\n", c->milliseconds, (double) c->size / 1024,
-                       (double) c->heap.peak / 1048576, (double) c->heap.live / 1024, l.at[i].name);
-                free(l.at[i].name);
+                if (slowest[i].name)
+                        printf("{\"input\":\"%s\",\"ms\":%.1f,\"bytes\":%zu,\"peak\":%zu,\"kept\":%zu}\n", slowest[i].name, c->milliseconds,
+                               c->size, c->heap.peak, c->heap.live);
+                free(slowest[i].name);
         }
         return EXIT_SUCCESS;
 }
