@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "http-server.h"
 
-#include <arpa/inet.h>
 #include <fcntl.h>
 #include <microhttpd.h>
 #include <string.h>
@@ -13,6 +12,7 @@
 #include "client-identity.h"
 #include "file-util.h"
 #include "list.h"
+#include "listen-address.h"
 #include "parse-util.h"
 #include "string-util.h"
 
@@ -35,7 +35,6 @@
 #define DEFAULT_MAX_CONNECTIONS 64
 #define DEFAULT_IDLE_TIMEOUT_USEC (60 * USEC_PER_SEC)
 #define STREAM_BLOCK_BYTES 4096
-#define LISTEN_BACKLOG 512
 /* A body that is too large is still read for so long, because a client that is cut off while it writes never
  * reads why. */
 #define DISCARD_MAX_BYTES (1024u * 1024)
@@ -530,57 +529,6 @@ static void on_connection(void *userdata, struct MHD_Connection *mhd, void **con
 
 /* -- the server --------------------------------------------------------------------------------------- */
 
-static int listen_at(const char *address, uint16_t port) {
-        _cleanup_close_ int fd = -EBADF;
-        struct sockaddr_in in = { .sin_family = AF_INET, .sin_port = htons(port) };
-        struct sockaddr_in6 in6 = { .sin6_family = AF_INET6, .sin6_port = htons(port) };
-        struct sockaddr *sa = (struct sockaddr *) &in;
-        socklen_t size = sizeof(in);
-        int one = 1, both = 0;
-
-        if (inet_pton(AF_INET6, address, &in6.sin6_addr) == 1) {
-                sa = (struct sockaddr *) &in6;
-                size = sizeof(in6);
-        } else if (inet_pton(AF_INET, address, &in.sin_addr) != 1)
-                return -EINVAL;
-
-        fd = socket(sa->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-        if (fd < 0)
-                return -errno;
-        /* "::" is IPv4's addresses, too, whatever net.ipv6.bindv6only says. */
-        if (sa == (struct sockaddr *) &in6 && setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &both, sizeof(both)) < 0)
-                return -errno;
-        if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) < 0 || bind(fd, sa, size) < 0 ||
-            listen(fd, LISTEN_BACKLOG) < 0)
-                return -errno;
-        return TAKE_FD(fd);
-}
-
-/* "*": every address, of IPv4 alone where the kernel has no other. */
-static int listen_on(const char *address, uint16_t port) {
-        int fd;
-
-        if (!streq(address, "*"))
-                return listen_at(address, port);
-        fd = listen_at("::", port);
-        return fd == -EAFNOSUPPORT || fd == -EADDRNOTAVAIL ? listen_at("0.0.0.0", port) : fd;
-}
-
-static uint16_t port_of(int fd) {
-        union {
-                struct sockaddr sa;
-                struct sockaddr_in in;
-                struct sockaddr_in6 in6;
-        } u = { 0 };
-        socklen_t size = sizeof(u);
-
-        if (getsockname(fd, &u.sa, &size) < 0)
-                return 0;
-        if (u.sa.sa_family == AF_INET)
-                return ntohs(u.in.sin_port);
-        return u.sa.sa_family == AF_INET6 ? ntohs(u.in6.sin6_port) : 0;
-}
-
 static unsigned idle_timeout_sec(usec_t usec) {
         if (usec == USEC_INFINITY)
                 return 0;
@@ -645,7 +593,7 @@ int http_server_new(Loop *l, const HttpServerOptions *options, http_handler_t ha
                 return -EINVAL;
 
         if (fd < 0)
-                fd = options->address ? listen_on(options->address, options->port) : -EINVAL;
+                fd = options->address ? listen_tcp(options->address, options->port) : -EINVAL;
         if (fd < 0)
                 return fd;
 
@@ -665,7 +613,7 @@ int http_server_new(Loop *l, const HttpServerOptions *options, http_handler_t ha
                 options->max_connections > 0 ? options->max_connections : DEFAULT_MAX_CONNECTIONS;
         s->max_age_usec = options->max_age_usec;
         s->on_refused = options->on_refused;
-        s->port = port_of(fd);
+        s->port = listen_port(fd);
         s->listen_fd = fd;
         r = server_start_daemon(s, options, fd);
         if (r < 0)

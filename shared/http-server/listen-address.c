@@ -14,6 +14,9 @@
 #include "parse-util.h"
 #include "string-util.h"
 
+/* Connections that wait to be accepted. */
+#define LISTEN_BACKLOG 512
+
 int listen_address_parse(const char *s, const char *default_address, char **ret_address,
                          uint16_t *ret_port) {
         const char *colon = strrchr(s, ':'), *begin = s, *end = colon;
@@ -72,4 +75,54 @@ int listen_unix(const char *path) {
             listen(fd, SOMAXCONN) < 0)
                 return -errno;
         return TAKE_FD(fd);
+}
+
+static int listen_at(const char *address, uint16_t port) {
+        _cleanup_close_ int fd = -EBADF;
+        struct sockaddr_in in = { .sin_family = AF_INET, .sin_port = htons(port) };
+        struct sockaddr_in6 in6 = { .sin6_family = AF_INET6, .sin6_port = htons(port) };
+        struct sockaddr *sa = (struct sockaddr *) &in;
+        socklen_t size = sizeof(in);
+        int one = 1, both = 0;
+
+        if (inet_pton(AF_INET6, address, &in6.sin6_addr) == 1) {
+                sa = (struct sockaddr *) &in6;
+                size = sizeof(in6);
+        } else if (inet_pton(AF_INET, address, &in.sin_addr) != 1)
+                return -EINVAL;
+
+        fd = socket(sa->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        if (fd < 0)
+                return -errno;
+        /* "::" is IPv4's addresses, too, whatever net.ipv6.bindv6only says. */
+        if (sa == (struct sockaddr *) &in6 && setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &both, sizeof(both)) < 0)
+                return -errno;
+        if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) < 0 || bind(fd, sa, size) < 0 ||
+            listen(fd, LISTEN_BACKLOG) < 0)
+                return -errno;
+        return TAKE_FD(fd);
+}
+
+int listen_tcp(const char *address, uint16_t port) {
+        int fd;
+
+        if (!streq(address, "*"))
+                return listen_at(address, port);
+        fd = listen_at("::", port);
+        return fd == -EAFNOSUPPORT || fd == -EADDRNOTAVAIL ? listen_at("0.0.0.0", port) : fd;
+}
+
+uint16_t listen_port(int fd) {
+        union {
+                struct sockaddr sa;
+                struct sockaddr_in in;
+                struct sockaddr_in6 in6;
+        } u = { 0 };
+        socklen_t size = sizeof(u);
+
+        if (getsockname(fd, &u.sa, &size) < 0)
+                return 0;
+        if (u.sa.sa_family == AF_INET)
+                return ntohs(u.in.sin_port);
+        return u.sa.sa_family == AF_INET6 ? ntohs(u.in6.sin6_port) : 0;
 }
