@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <arpa/inet.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "alloc-util.h"
+#include "cmocka-test.h"
+#include "connection-table.h"
+
+/* Reads a table from triplets, one for each connection, oldest first: ADDRESS PHASE SIZE. Address: a-z,
+ * uppercase for the same in IPv6's form; phase: i(dle) r(eceiving) h(andled) s(ent) x (cut); size: a digit.
+ */
+static void table_read(ConnectionTable *t, ConnectionEntry *entries, const char *text) {
+        static const char phases[] = "irhsx";
+        size_t n = 0;
+
+        for (const char *p = text; *p; p += 3 + (p[3] == ' ')) {
+                struct sockaddr_in in = { .sin_family = AF_INET,
+                                          .sin_addr.s_addr = htonl((10u << 24) + (unsigned) (p[0] | 0x20)) };
+                struct sockaddr_in6 in6 = { .sin6_family = AF_INET6 };
+                bool mapped = p[0] < 'a';
+
+                memset(in6.sin6_addr.s6_addr + 10, 0xff, 2);
+                memcpy(in6.sin6_addr.s6_addr + 12, &in.sin_addr, 4);
+                assert_return_code(
+                        connection_table_add(t, &entries[n],
+                                             mapped ? (struct sockaddr *) &in6 : (struct sockaddr *) &in, 0),
+                        0);
+                connection_table_reserve(t, &entries[n], (size_t) (p[2] - '0'));
+                connection_table_set_phase(t, &entries[n], (ConnectionPhase) (strchr(phases, p[1]) - phases),
+                                           n + 1);
+                n++;
+        }
+}
+
+static void table_clear(ConnectionTable *t) {
+        LIST_FOREACH (e, &t->entries, ConnectionEntry, entries)
+                connection_table_remove(t, e);
+        assert_int_equal(t->addresses.size, 0);
+        assert_int_equal(t->n_connections, 0);
+        assert_int_equal(t->body_bytes, 0);
+}
+
+static int index_of(const ConnectionEntry *e, const ConnectionEntry *entries) {
+        return e ? (int) (e - entries) : -1;
+}
+
+TEST_CASE(test_displaced) {
+        static const struct {
+                const char *what, *table;
+                char newcomer;
+                int displaced; /* -1: none */
+        } rows[] = {
+                { "nobody is there", "", 'a', -1 },
+                { "of one address the one that has waited longest", "ai0 ai0 ai0", 'a', 0 },
+                { "an incomplete request waits for its client as well", "as0 ar0 ai0", 'a', 0 },
+                { "the handler's are left alone", "ah0 ah0 ai0 ar0", 'a', 2 },
+                { "all are the handler's, and of the newcomer's address", "ah0 ah0", 'a', -1 },
+                { "all of the newcomer's address are the handler's, one of another is not", "ah0 ah0 bi0",
+                  'a', 2 },
+                { "all of the address that has most are the handler's, one of another is not", "bh0 bh0 ci0",
+                  'a', 2 },
+                { "all are the handler's, of another address", "bh0 bh0", 'a', 0 },
+                { "of the address that has most", "ai0 bi0 bi0 ci0", 'a', 1 },
+                { "the newcomer's own has most", "bi0 ai0 ai0", 'a', 1 },
+                { "the newcomer's own has as many as the other", "bi0 ai0", 'a', 1 },
+                { "all have one, and the newcomer none", "bi0 ci0 di0", 'a', 0 },
+                { "one that was cut has no place any more", "bx0 bi0 ci0 ci0", 'a', 2 },
+                { "IPv4 is the same address in IPv6's form", "bi0 ai0 Ai0 bi0 Ai0", 'b', 1 },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                struct sockaddr_in in = { .sin_family = AF_INET,
+                                          .sin_addr.s_addr =
+                                                  htonl((10u << 24) + (unsigned) rows[i].newcomer) };
+                ConnectionEntry entries[8];
+                ConnectionTable t = { 0 };
+
+                print_message("  %s\n", rows[i].what);
+                table_read(&t, entries, rows[i].table);
+                assert_int_equal(
+                        index_of(connection_table_find_displaced(&t, (struct sockaddr *) &in), entries),
+                        rows[i].displaced);
+                table_clear(&t);
+        }
+}
+
+/* The last of a row asks for more bytes. */
+TEST_CASE(test_displaced_body) {
+        static const struct {
+                const char *what, *table;
+                size_t bytes;
+                int displaced;
+        } rows[] = {
+                { "no other has a body", "ai0 ar0", 2, -1 },
+                { "of its own address a larger one", "ar3 ar4 ar0", 2, 1 },
+                { "none of its own address is larger", "ar2 ar2 ar0", 2, -1 },
+                { "a larger one of the address that has most, not the largest of all", "br9 cr3 cr4 cr4 ar0",
+                  2, 2 },
+                { "a smaller one, of an address that keeps as much", "br3 br3 br3 ar0", 6, 0 },
+                { "a smaller one, of an address that would keep less", "br3 br3 br3 ar0", 7, -1 },
+                { "what it has already counts once", "br3 br3 br3 ar2", 6, 0 },
+                { "what others of its address have counts", "br3 br3 br3 ar1 ar0", 6, -1 },
+                { "the handler has the body", "bh9 ar0", 2, -1 },
+                { "never itself", "ai0 ar9", 2, -1 },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                ConnectionEntry entries[8];
+                ConnectionTable t = { 0 };
+
+                print_message("  %s\n", rows[i].what);
+                table_read(&t, entries, rows[i].table);
+                assert_int_equal(index_of(connection_table_find_displaced_body(
+                                                  &t, &entries[t.entries.size - 1], rows[i].bytes),
+                                          entries),
+                                 rows[i].displaced);
+                table_clear(&t);
+        }
+}
+
+TEST_CASE(test_counts) {
+        ConnectionTable t = { 0 };
+        ConnectionEntry entries[8];
+
+        table_read(&t, entries, "ai1 ar2 ah3 As4 ax5 br6");
+        assert_int_equal(t.n_connections, 5);
+        assert_int_equal(t.body_bytes, 1 + 2 + 3 + 4 + 6);
+        assert_int_equal(entries[0].address->n_connections, 4);
+        assert_int_equal(entries[0].address->n_requests, 3);
+        assert_int_equal(entries[0].address->body_bytes, 1 + 2 + 3 + 4);
+        connection_table_set_phase(&t, &entries[4], CONNECTION_IDLE, 1);
+        assert_int_equal(entries[4].phase, CONNECTION_CUT); /* for good */
+        table_clear(&t);
+}
+
+int main(void) {
+        static const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_displaced),
+                cmocka_unit_test(test_displaced_body),
+                cmocka_unit_test(test_counts),
+        };
+
+        return cmocka_run_group_tests_name("connection-table", tests, NULL, NULL);
+}
