@@ -132,9 +132,12 @@ const MetricFamily coordinator_metric_families[_COORDINATOR_METRIC_MAX] = {
                                      .help = "Deletions that the API server asked this process about, by answer.",
                                      .label = "answer",
                                      .values = webhook_answer_names },
-        [METRIC_WEBHOOK_CONNECTIONS_REFUSED] =
-                COUNTER("webhook_connections_refused_total",
-                        "Connections to the webhook that were closed at once: as many were open as it takes."),
+        [METRIC_WEBHOOK_REFUSED] = { .name = "vesper_coordinator_webhook_refused_total",
+                                     .type = METRIC_COUNTER,
+                                     .help = "Connections and requests to the webhook that were ended "
+                                             "without their review having been read, by reason.",
+                                     .label = "reason",
+                                     .values = webhook_refusal_names },
         [METRIC_REBOOTS_GRANTED] =
                 COUNTER("reboots_granted_total", "Reboots that this process has granted."),
         [METRIC_REBOOT_SLOTS_HELD] =

@@ -33,7 +33,7 @@ typedef enum CoordinatorMetric {
         METRIC_BUDGETS_INVALID, /* of these */
         METRIC_BUDGET_ANSWERS,  /* by answer */
         METRIC_WEBHOOK_ANSWERS, /* by answer */
-        METRIC_WEBHOOK_CONNECTIONS_REFUSED,
+        METRIC_WEBHOOK_REFUSED, /* by reason */
         METRIC_REBOOTS_GRANTED,
         METRIC_REBOOT_SLOTS_HELD,
         METRIC_REBOOTS_WAITING,

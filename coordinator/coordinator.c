@@ -291,9 +291,10 @@ static void measure_webhook(Coordinator *c) {
                 metrics_add(c->metrics, METRIC_WEBHOOK_ANSWERS, i,
                             node_webhook_answers(c->webhook)[i] -
                                     (uint64_t) metrics_value(c->metrics, METRIC_WEBHOOK_ANSWERS, i));
-        metrics_add(c->metrics, METRIC_WEBHOOK_CONNECTIONS_REFUSED, 0,
-                    node_webhook_n_refused_connections(c->webhook) -
-                            (uint64_t) metrics_value(c->metrics, METRIC_WEBHOOK_CONNECTIONS_REFUSED, 0));
+        for (size_t i = 0; i < _HTTP_REFUSAL_MAX; i++)
+                metrics_add(c->metrics, METRIC_WEBHOOK_REFUSED, i,
+                            node_webhook_refusals(c->webhook)[i] -
+                                    (uint64_t) metrics_value(c->metrics, METRIC_WEBHOOK_REFUSED, i));
 }
 
 static void measure(Coordinator *c) {

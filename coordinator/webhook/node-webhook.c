@@ -29,6 +29,12 @@ const char *const webhook_answer_names[_WEBHOOK_ANSWER_MAX + 1] = {
         [WEBHOOK_UNADOPTED] = "unadopted", [WEBHOOK_UNKNOWN] = "unknown", [WEBHOOK_UNREADABLE] = "unreadable",
 };
 
+const char *const webhook_refusal_names[_HTTP_REFUSAL_MAX + 1] = {
+        [HTTP_REFUSED_CONNECTION] = "connection", [HTTP_REFUSED_ADDRESS] = "address",
+        [HTTP_REFUSED_BODIES] = "bodies",         [HTTP_REFUSED_SLOW] = "slow",
+        [HTTP_REFUSED_DISPLACED] = "displaced",
+};
+
 struct NodeWebhook {
         KubeClient *client;
         Env *env;
@@ -40,7 +46,7 @@ struct NodeWebhook {
         Hashmap *unadopted; /* uid of a Node -> FirstTry */
         TokenBucket lines; /* of the log: who asks is told in any case */
         uint64_t answers[_WEBHOOK_ANSWER_MAX];
-        uint64_t n_refused, n_refused_told; /* connections */
+        uint64_t refused[_HTTP_REFUSAL_MAX], refused_logged[_HTTP_REFUSAL_MAX];
         TokenBucket refused_lines;
 };
 
@@ -267,23 +273,35 @@ static void answer(NodeWebhook *w, HttpExchange *x, const AdmissionReview *r) {
         ask_ledger(w, x, r, n);
 }
 
+unsigned node_webhook_check_headers(const HttpExchange *x, void *webhook, const char **ret_text) {
+        NodeWebhook *w = webhook;
+
+        if (!streq(x->path, "/admission")) {
+                *ret_text = "not found\n";
+                return 404;
+        }
+        if (x->method != HTTP_POST) {
+                *ret_text = "method not allowed\n";
+                return 405;
+        }
+        if (w->known_alone && !x->client_identity) {
+                w->answers[WEBHOOK_UNREADABLE]++;
+                *ret_text = "a client certificate is needed\n";
+                return 401;
+        }
+        return 0;
+}
+
 void node_webhook_handle(HttpExchange *x, void *webhook) {
         NodeWebhook *w = webhook;
         _cleanup_(admission_review_done) AdmissionReview r = { 0 };
         _cleanup_free_ char *message = NULL;
+        const char *text;
+        unsigned status = node_webhook_check_headers(x, w, &text);
         int k;
 
-        if (!streq(x->path, "/admission")) {
-                http_reply_text(x, 404, "text/plain", "not found\n");
-                return;
-        }
-        if (x->method != HTTP_POST) {
-                http_reply_text(x, 405, "text/plain", "method not allowed\n");
-                return;
-        }
-        if (w->known_alone && !x->client_identity) {
-                w->answers[WEBHOOK_UNREADABLE]++;
-                http_reply_text(x, 401, "text/plain", "a client certificate is needed\n");
+        if (status > 0) {
+                http_reply_text(x, status, "text/plain", text);
                 return;
         }
         k = admission_review_parse(x->body ? x->body : "", x->body_size, kube_client_pool(w->client), &r, &message);
@@ -304,23 +322,30 @@ const uint64_t *node_webhook_answers(const NodeWebhook *w) {
         return w->answers;
 }
 
-void node_webhook_refuse_connection(void *webhook) {
+void node_webhook_count_refusal(HttpRefusal why, void *webhook) {
         NodeWebhook *w = webhook;
+        _cleanup_strbuf_ StrBuf b = { 0 };
         usec_t at;
 
-        w->n_refused++;
-        if (!token_bucket_take(&w->refused_lines, loop_now(w->env->loop), &at))
+        w->refused[why]++;
+        /* An API server that opens a connection and does not need it is slow, too. */
+        if (why == HTTP_REFUSED_SLOW || !token_bucket_take(&w->refused_lines, loop_now(w->env->loop), &at))
                 return;
+        for (HttpRefusal i = 0; i < _HTTP_REFUSAL_MAX; i++) {
+                if (w->refused[i] > w->refused_logged[i])
+                        strbuf_addf(&b, "%s%" PRIu64 " (%s)", b.size > 0 ? ", " : "",
+                                    w->refused[i] - w->refused_logged[i], webhook_refusal_names[i]);
+                w->refused_logged[i] = w->refused[i];
+        }
         log_warning(w->env->log,
-                    "%" PRIu64 " connections to the webhook were closed at once, as many are open already as it "
-                    "takes: its failurePolicy decides about deletions that came by them. If others than the API "
-                    "servers connect to it, keep them out by a NetworkPolicy",
-                    w->n_refused - w->n_refused_told);
-        w->n_refused_told = w->n_refused;
+                    "Requests to the webhook were refused, or cut to make room for others: %s. The webhook's "
+                    "failurePolicy decides about deletions among them. If others than the API servers connect "
+                    "to the webhook, keep them out by a NetworkPolicy and [Webhook] ClientCAFile=",
+                    strbuf_str(&b));
 }
 
-uint64_t node_webhook_n_refused_connections(const NodeWebhook *w) {
-        return w->n_refused;
+const uint64_t *node_webhook_refusals(const NodeWebhook *w) {
+        return w->refused;
 }
 
 int node_webhook_new(KubeClient *c, const ClusterView *v, BudgetLedger *l, char *const *exempt, bool known_alone,

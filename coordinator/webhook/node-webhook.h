@@ -15,6 +15,7 @@
 
 #include "budget-ledger.h"
 #include "http-message.h"
+#include "http-server.h"
 
 typedef struct NodeWebhook NodeWebhook;
 
@@ -39,10 +40,15 @@ int node_webhook_new(KubeClient *c, const ClusterView *v, BudgetLedger *l, char 
 NodeWebhook *node_webhook_free(NodeWebhook *w);
 DEFINE_FREEP(NodeWebhook, node_webhook_free);
 
+/* HttpServerOptions.on_headers: 404, 405 or 401, or 0. */
+unsigned node_webhook_check_headers(const HttpExchange *x, void *webhook, const char **ret_text);
 void node_webhook_handle(HttpExchange *x, void *webhook); /* http_handler_t */
 /* Answers since the start, by WebhookAnswer. */
 const uint64_t *node_webhook_answers(const NodeWebhook *w);
-/* The listener has as many connections as it takes, and closed another one: counted, and told once a minute.
+/* Counts a refusal of the listener, and logs once a minute how many there were for each reason.
  * HttpServerOptions.on_refused. */
-void node_webhook_refuse_connection(void *webhook);
-uint64_t node_webhook_n_refused_connections(const NodeWebhook *w); /* since the start */
+void node_webhook_count_refusal(HttpRefusal why, void *webhook);
+/* Refusals since the start, by HttpRefusal. */
+const uint64_t *node_webhook_refusals(const NodeWebhook *w);
+/* "connection"; NULL behind the last. */
+extern const char *const webhook_refusal_names[_HTTP_REFUSAL_MAX + 1];

@@ -62,7 +62,8 @@ static void drop_old_ones(WebhookServer *s) {
 }
 
 static int show(WebhookServer *s, const char *certificate, const char *key) {
-        const HttpFaceTls tls = { certificate, key, s->client_ca, node_webhook_refuse_connection };
+        const HttpFaceTls tls = { certificate, key, s->client_ca, node_webhook_check_headers,
+                                  node_webhook_count_refusal };
         HttpServer *server;
         int r;
 

@@ -8,15 +8,27 @@
 /* An object of the largest size that the API server stores, in a review of it. */
 #define WEBHOOK_MAX_BYTES (3u << 20)
 
+/* A coordinator with a view of 5,000 nodes takes 260 MiB of its limit of 512 MiB, 512 connections with TLS
+ * some 50 MiB, and the tree of one review of 3 MiB some 100 MiB while it is read. The bound is 64 KiB for
+ * each connection: while it is reached by 512 connections, a review that is smaller than that always finds a
+ * larger one, which gives way. */
+#define WEBHOOK_MAX_BODIES_BYTES (32u << 20)
+/* Half of the connections. One API server asks about as many nodes at once as its clients delete at once,
+ * some hundred; all API servers may come from one address (konnectivity, a NAT). */
+#define WEBHOOK_MAX_REQUESTS_PER_ADDRESS 256u
+/* The API server gives up after 3 s, a probe after 1 s, Prometheus after 10 s; their requests are complete
+ * in milliseconds. */
+#define REQUEST_TIMEOUT_USEC (5 * USEC_PER_SEC)
+
 static const HttpServerOptions limits[_HTTP_FACE_MAX] = {
-        [HTTP_FACE_METRICS] = { .max_connections = 16, .max_per_address = 4 },
-        [HTTP_FACE_HEALTH] = { .max_connections = 32,
-                               .max_per_address = 8,
-                               .idle_timeout_usec = 5 * USEC_PER_SEC,
-                               .max_age_usec = 10 * USEC_PER_SEC },
+        [HTTP_FACE_METRICS] = { .max_connections = 32, .idle_timeout_usec = USEC_PER_MINUTE },
+        [HTTP_FACE_HEALTH] = { .max_connections = 32, .idle_timeout_usec = 5 * USEC_PER_SEC },
         [HTTP_FACE_WEBHOOK] = { .max_connections = 512,
                                 .idle_timeout_usec = 100 * USEC_PER_SEC,
-                                .max_body_bytes = WEBHOOK_MAX_BYTES },
+                                .max_requests_per_address = WEBHOOK_MAX_REQUESTS_PER_ADDRESS,
+                                .max_body_bytes = WEBHOOK_MAX_BYTES,
+                                .max_bodies_bytes = WEBHOOK_MAX_BODIES_BYTES,
+                                .drop_bodies = true },
 };
 
 static HttpServerOptions options_of(HttpFace face, const HttpFaceTls *tls) {
@@ -26,7 +38,10 @@ static HttpServerOptions options_of(HttpFace face, const HttpFaceTls *tls) {
         o.cert_pem = tls->certificate;
         o.key_pem = tls->key;
         o.client_ca_pem = tls->client_ca;
+        o.on_headers = tls->on_headers;
         o.on_refused = tls->on_refused;
+        o.displaces = true;
+        o.request_timeout_usec = REQUEST_TIMEOUT_USEC;
         if (o.max_body_bytes == 0)
                 o.max_body_bytes = REQUEST_MAX_BYTES;
         return o;
@@ -59,7 +74,7 @@ int http_face_new_tls(Loop *l, HttpFace face, const char *listen, const char *de
         else {
                 o.address = address;
                 if (listen_address_is_loopback(address))
-                        o.max_per_address = 0;
+                        o.max_requests_per_address = 0;
         }
         return http_server_new(l, &o, handler, userdata, ret);
 }

@@ -2,21 +2,38 @@
 #pragma once
 
 /*
- * http-face.c: where a daemon is looked at. Metrics and health are two servers on two sockets: whoever can
- * reach the metrics can hold every connection there, and a probe that finds none would have the daemon
- * killed.
+ * http-face.c: the servers of a daemon, each with its limits. Metrics and health are two servers on two
+ * sockets: clients of the metrics may take every connection there, and a probe that found none would have
+ * the daemon killed.
  *
- *               connections    of one address    idle for    lives at most
- *      metrics      16                4             60 s           -
- *      health       32                8              5 s          10 s
- *      webhook     512                -            100 s           -
+ *               connections    idle for    a request is complete within    of one address, not answered
+ *      metrics      32            60 s                 5 s                            -
+ *      health       32             5 s                 5 s                            -
+ *      webhook     512           100 s                 5 s                          256
  *
- * The API server asks the webhook over HTTP/1.1, may take a connection for each request, keeps those that are idle for 90 s,
- * and all of them come from one address. It waits 3 s for an answer: a connection beyond the 512 is closed at once,
- * so that the failurePolicy decides without that wait. Beyond the other two limits a client waits.
+ * A connection beyond the limit displaces another (connection-table.h): first of the address that has most,
+ * there the one that has waited longest for its client. The server accepts ten connections at most before it
+ * reads from those that it has, so a probe, whose request comes right behind its connection, is answered
+ * before 32 later ones displace it. These things remain:
  *
- * A probe is one short request on a connection of its own. Loopback and unix sockets have no limit per
- * address: there everybody, the kubelet included, comes from the same one.
+ *  - Clients at N addresses that open connections as fast as they can leave 1/(N + 1) of the connections to
+ *    each further address. One connection is enough for a probe or a scraper. The webhook's other clients are
+ *    the API servers, one to five addresses, or one address for all of them behind a NAT or konnectivity: 50
+ *    hostile pods leave an API server 10 reviews at once, and failurePolicy decides about the others. A
+ *    client that can give itself more addresses counts as that many.
+ *  - Hostile clients that come from the address of an API server (pods behind the same NAT, processes of its
+ *    host) are told apart from it by the slowness of their requests alone, and share its 256 requests.
+ *  - Loopback and unix sockets are one address for everybody: there only slowness and the order of arrival
+ *    decide, and the limit of 256 requests does not hold.
+ *  - TLS handshakes cost the webhook processor time, about a millisecond each, and no limit is set on them. A
+ *    NetworkPolicy keeps pods from connecting. ClientCAFile= keeps them from being answered: without a
+ *    certificate, a request ends at its headers.
+ *
+ * The API server asks the webhook over HTTP/1.1, may take a connection for each request, and keeps those
+ * that are idle for 90 s. It waits 3 s for an answer: what the webhook refuses is refused at once, so that
+ * the failurePolicy decides without that wait. All bodies that the webhook receives at one time take 32 MiB
+ * at most (max_bodies_bytes); a review of a Node has some 10 KiB. A server that was succeeded by another one
+ * has limits of its own until its connections have ended.
  */
 
 #include "http-server.h"
@@ -25,11 +42,12 @@ typedef enum HttpFace { HTTP_FACE_METRICS, HTTP_FACE_HEALTH, HTTP_FACE_WEBHOOK, 
 
 /* listen: of listen-address.h, at default_address if it names none, or "unix:/PATH". 0; -EINVAL: it is no
  * such text; -ENOMEM; or as http_server_new(). */
-/* What a face shows over HTTPS: PEM texts. client_ca: clients are asked for a certificate of this CA, and their exchanges say
- * who they are; NULL: they are not. on_refused: as in HttpServerOptions. */
+/* What a face shows over HTTPS: PEM texts. client_ca: clients are asked for a certificate of this CA, and
+ * their exchanges say who they are; NULL: they are not. on_headers, on_refused: as in HttpServerOptions. */
 typedef struct HttpFaceTls {
         const char *certificate, *key, *client_ca;
-        void (*on_refused)(void *userdata);
+        http_headers_fn on_headers;
+        void (*on_refused)(HttpRefusal why, void *userdata);
 } HttpFaceTls;
 
 int http_face_new_tls(Loop *l, HttpFace face, const char *listen, const char *default_address, const HttpFaceTls *tls,

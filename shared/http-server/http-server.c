@@ -10,6 +10,7 @@
 
 #include "alloc-util.h"
 #include "client-identity.h"
+#include "connection-table.h"
 #include "file-util.h"
 #include "list.h"
 #include "listen-address.h"
@@ -26,7 +27,8 @@
  *
  * While a connection is suspended the library does not look at its socket, and would not notice that the
  * client has left until there is something to say. A second io source on the same descriptor does (on its
- * hang-up only).
+ * hang-up only). Between two requests the same source sees the first byte of the next one, of which the
+ * library says nothing before the request line is complete.
  *
  * An exchange is made with the request line and freed when the library reports the request as completed,
  * whoever ended it; that is also where a handler that still held it learns that its client has gone.
@@ -35,20 +37,25 @@
 #define DEFAULT_MAX_CONNECTIONS 64
 #define DEFAULT_IDLE_TIMEOUT_USEC (60 * USEC_PER_SEC)
 #define STREAM_BLOCK_BYTES 4096
-/* A body that is too large is still read for so long, because a client that is cut off while it writes never
- * reads why. */
+/* Connections that were cut and that the library has not closed yet, at most: it accepts ten between two
+ * looks at the others. */
+#define CUT_MAX 32u
+/* Maximum number of bytes that are read and dropped of a body that is refused while it comes: a client that
+ * is cut off while it writes never reads why. */
 #define DISCARD_MAX_BYTES (1024u * 1024)
 #define TLS_PRIORITIES "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"
 
 /* Of the client's connection, through all its requests. */
 typedef struct ServerConnection {
         HttpServer *server;
-        ListNode connections;
-        usec_t end_usec; /* max_age_usec: when it is cut; USEC_INFINITY: never, or it has been */
+        ConnectionEntry entry;
+        usec_t end_usec; /* when it is cut if it is in the same phase then; USEC_INFINITY: never */
+        bool begun;      /* end_usec counts from the beginning of a request that is not complete */
         struct MHD_Connection *mhd;
-        sd_event_source *hangup; /* enabled while suspended */
+        sd_event_source *socket; /* enabled while suspended (EPOLLRDHUP), between two requests (EPOLLIN) */
         char *identity;
         bool identity_known;
+        struct ServerExchange *exchange;
         struct ServerExchange *suspended;
 } ServerConnection;
 
@@ -60,7 +67,9 @@ typedef struct ServerExchange {
         char *path, *query;
         HttpHeader *headers;
         StrBuf body;
-        bool begun, too_large; /* headers seen */
+        size_t announced, received; /* bytes of the body: by Content-Length (0: not said), and so far */
+        unsigned refused;           /* status to answer with when the body has come; 0: not refused */
+        bool begun;                 /* headers seen */
         bool handled, in_handler;
         bool ended;  /* by the handler */
         bool gone;   /* by the client, or for want of memory */
@@ -79,14 +88,12 @@ struct HttpServer {
         Timer *timer;
         http_handler_t handler;
         void *userdata;
-        void (*on_refused)(void *userdata);
-        size_t max_body_bytes, max_connections;
-        usec_t max_age_usec;
-        Timer *age_timer;
+        HttpServerOptions limits; /* without the texts */
+        Timer *end_timer;
         uint16_t port;
         int listen_fd; /* the library's; -EBADF once it accepts none any more */
         List exchanges;
-        List connections; /* oldest first */
+        ConnectionTable connections;
         bool running; /* inside the library */
         bool again; /* a connection was resumed, or one of too many has left: the library sees that only when
                        it runs */
@@ -119,6 +126,138 @@ static void on_timer(Timer *timer, void *userdata) {
         server_run(userdata);
 }
 
+/* -- limits ------------------------------------------------------------------------------------------- */
+
+static void server_report_refusal(const HttpServer *s, HttpRefusal why) {
+        if (s->limits.on_refused)
+                s->limits.on_refused(why, s->userdata);
+}
+
+static void exchange_drop_body(ServerExchange *x) {
+        strbuf_done(&x->body);
+        connection_table_reserve(&x->server->connections, &x->connection->entry, 0);
+}
+
+/* The library closes a connection that its client has left, and a connection that was shut down looks like
+ * that. */
+static void connection_cut(ServerConnection *c) {
+        const union MHD_ConnectionInfo *info =
+                MHD_get_connection_info(c->mhd, MHD_CONNECTION_INFO_CONNECTION_FD);
+
+        if (c->exchange && c->entry.phase == CONNECTION_RECEIVING) {
+                c->exchange->gone = true;
+                exchange_drop_body(c->exchange);
+        }
+        connection_table_set_phase(&c->server->connections, &c->entry, CONNECTION_CUT, 0);
+        c->end_usec = USEC_INFINITY;
+        if (info)
+                (void) shutdown(info->connect_fd, SHUT_RDWR);
+}
+
+static int on_socket(sd_event_source *source, int fd, uint32_t events, void *userdata);
+
+static int connection_watch(ServerConnection *c, uint32_t events) {
+        const union MHD_ConnectionInfo *info;
+        int r;
+
+        if (!c->socket) {
+                info = MHD_get_connection_info(c->mhd, MHD_CONNECTION_INFO_CONNECTION_FD);
+                if (!info)
+                        return -ENOTCONN;
+                r = sd_event_add_io(loop_sd_event(c->server->loop), &c->socket, info->connect_fd, events,
+                                    on_socket, c);
+                if (r < 0)
+                        return r;
+                (void) sd_event_source_set_description(c->socket, "http-server-socket");
+        }
+        r = sd_event_source_set_io_events(c->socket, events);
+        return r < 0 ? r : sd_event_source_set_enabled(c->socket, SD_EVENT_ONESHOT);
+}
+
+static void connection_unwatch(ServerConnection *c) {
+        if (c->socket)
+                (void) sd_event_source_set_enabled(c->socket, SD_EVENT_OFF);
+}
+
+static void connection_set_end(ServerConnection *c, usec_t in_usec) {
+        c->end_usec = usec_add(loop_now(c->server->loop), in_usec);
+        timer_arm_earlier(c->server->end_timer, c->end_usec);
+}
+
+/* Starts the time until a request is complete, unless it runs already: from the connection's beginning, with
+ * its TLS handshake, from the first byte of a later request, or, where that was missed, from its request
+ * line. */
+static void connection_begin_request(ServerConnection *c) {
+        if (c->begun)
+                return;
+        c->begun = true;
+        connection_set_end(c, c->server->limits.request_timeout_usec);
+}
+
+static void connection_enter(ServerConnection *c, ConnectionPhase phase) {
+        HttpServer *s = c->server;
+
+        if (c->entry.phase == CONNECTION_CUT)
+                return;
+        connection_table_set_phase(&s->connections, &c->entry, phase, loop_now(s->loop));
+        if (s->limits.request_timeout_usec == 0)
+                return;
+        connection_unwatch(c);
+        if (phase == CONNECTION_RECEIVING) {
+                connection_begin_request(c);
+                return;
+        }
+        c->begun = false;
+        c->end_usec = USEC_INFINITY;
+        if (phase != CONNECTION_HANDLED)
+                connection_set_end(c, s->limits.idle_timeout_usec);
+        if (phase == CONNECTION_IDLE)
+                (void) connection_watch(c, EPOLLIN);
+}
+
+static void on_end(Timer *timer, void *userdata) {
+        HttpServer *s = userdata;
+        usec_t now = loop_now(s->loop);
+
+        LIST_FOREACH (e, &s->connections.entries, ConnectionEntry, entries) {
+                ServerConnection *c = CONTAINER_OF(e, ServerConnection, entry);
+
+                if (c->end_usec <= now) {
+                        if (c->begun)
+                                server_report_refusal(s, HTTP_REFUSED_SLOW);
+                        connection_cut(c);
+                } else if (c->end_usec != USEC_INFINITY)
+                        timer_arm_earlier(s->end_timer, c->end_usec);
+        }
+}
+
+static void connection_displace(ConnectionEntry *e) {
+        ServerConnection *c = CONTAINER_OF(e, ServerConnection, entry);
+
+        server_report_refusal(c->server, HTTP_REFUSED_DISPLACED);
+        connection_cut(c);
+}
+
+/* Reserves the memory that a body of so many bytes takes in a StrBuf, which doubles when it grows. */
+static bool exchange_reserve(ServerExchange *x, size_t body_bytes) {
+        HttpServer *s = x->server;
+        ConnectionEntry *e = &x->connection->entry, *displaced;
+        size_t need = body_bytes + 1;
+
+        if (need <= e->body_bytes)
+                return true;
+        need = MAX(need, 2 * x->body.allocated);
+        while (s->limits.max_bodies_bytes > 0 &&
+               s->connections.body_bytes - e->body_bytes + need > s->limits.max_bodies_bytes) {
+                displaced = connection_table_find_displaced_body(&s->connections, e, need);
+                if (!displaced)
+                        return false;
+                connection_displace(displaced);
+        }
+        connection_table_reserve(&s->connections, e, need);
+        return true;
+}
+
 /* -- suspended connections ---------------------------------------------------------------------------- */
 
 /* Without threads of its own, the library does not wake anybody up for this. */
@@ -128,37 +267,20 @@ static void exchange_resume(ServerExchange *x) {
         if (c->suspended != x)
                 return;
         c->suspended = NULL;
-        (void) sd_event_source_set_enabled(c->hangup, SD_EVENT_OFF);
+        connection_unwatch(c);
         MHD_resume_connection(c->mhd);
         c->server->again = true;
         timer_arm_in(c->server->timer, 0);
 }
 
-static int on_hangup(sd_event_source *source, int fd, uint32_t events, void *userdata) {
+static int on_socket(sd_event_source *source, int fd, uint32_t events, void *userdata) {
         ServerConnection *c = userdata;
 
         if (c->suspended) {
                 c->suspended->gone = true;
                 exchange_resume(c->suspended);
-        }
-        return 0;
-}
-
-static int connection_watch_hangup(ServerConnection *c) {
-        const union MHD_ConnectionInfo *info;
-        int r;
-
-        if (c->hangup)
-                return sd_event_source_set_enabled(c->hangup, SD_EVENT_ON);
-
-        info = MHD_get_connection_info(c->mhd, MHD_CONNECTION_INFO_CONNECTION_FD);
-        if (!info)
-                return -ENOTCONN;
-        r = sd_event_add_io(loop_sd_event(c->server->loop), &c->hangup, info->connect_fd, EPOLLRDHUP,
-                            on_hangup, c);
-        if (r < 0)
-                return r;
-        (void) sd_event_source_set_description(c->hangup, "http-server-hangup");
+        } else if (c->entry.phase == CONNECTION_IDLE)
+                connection_begin_request(c);
         return 0;
 }
 
@@ -166,7 +288,7 @@ static int connection_watch_hangup(ServerConnection *c) {
 static void exchange_suspend(ServerExchange *x) {
         MHD_suspend_connection(x->connection->mhd);
         x->connection->suspended = x;
-        (void) connection_watch_hangup(x->connection);
+        (void) connection_watch(x->connection, EPOLLRDHUP);
 }
 
 /* -- what a handler may do ---------------------------------------------------------------------------- */
@@ -269,12 +391,12 @@ static ServerConnection *connection_of(struct MHD_Connection *mhd) {
 
 static void exchange_free(ServerExchange *x) {
         list_remove(&x->server->exchanges, &x->exchanges);
+        exchange_drop_body(x);
         if (x->response)
                 MHD_destroy_response(x->response);
         free(x->path);
         free(x->query);
         free(x->headers);
-        strbuf_done(&x->body);
         strbuf_done(&x->out);
         free(x);
 }
@@ -306,6 +428,8 @@ static void *on_request_line(void *userdata, const char *uri, struct MHD_Connect
                 exchange_free(x);
                 return NULL;
         }
+        connection->exchange = x;
+        connection_enter(connection, CONNECTION_RECEIVING);
         return x;
 }
 
@@ -314,6 +438,7 @@ static enum MHD_Result exchange_send(ServerExchange *x) {
                 return MHD_NO;
 
         x->queued = true;
+        connection_enter(x->connection, CONNECTION_ANSWERED);
         return MHD_queue_response(x->connection->mhd, x->status, x->response);
 }
 
@@ -362,9 +487,41 @@ static int connection_identify(ServerConnection *c) {
         return 0;
 }
 
+static const char *refusal_text(unsigned status) {
+        return status == MHD_HTTP_CONTENT_TOO_LARGE ? "request body too large\n"
+                                                    : "too many requests are being received\n";
+}
+
+/* Returns the status with which a request is refused before its body comes; 0: none. */
+static unsigned exchange_refused_at_headers(ServerExchange *x, const char **ret_text) {
+        HttpServer *s = x->server;
+        unsigned status = s->limits.on_headers ? s->limits.on_headers(&x->x, s->userdata, ret_text) : 0;
+
+        if (status > 0)
+                return status;
+        if (x->announced > s->limits.max_body_bytes) {
+                x->refused = MHD_HTTP_CONTENT_TOO_LARGE;
+                *ret_text = refusal_text(x->refused);
+                return x->announced - s->limits.max_body_bytes > DISCARD_MAX_BYTES ? x->refused : 0;
+        }
+        if (s->limits.max_requests_per_address > 0 &&
+            x->connection->entry.address->n_requests > s->limits.max_requests_per_address) {
+                server_report_refusal(s, HTTP_REFUSED_ADDRESS);
+                *ret_text = "too many requests of this address are not answered yet\n";
+                return MHD_HTTP_SERVICE_UNAVAILABLE;
+        }
+        if (x->announced > 0 && !exchange_reserve(x, x->announced)) {
+                server_report_refusal(s, HTTP_REFUSED_BODIES);
+                *ret_text = refusal_text(MHD_HTTP_SERVICE_UNAVAILABLE);
+                return MHD_HTTP_SERVICE_UNAVAILABLE;
+        }
+        return 0;
+}
+
 /* Headers are there, the body is not. */
 static enum MHD_Result exchange_begin(ServerExchange *x, const char *method) {
-        const char *length;
+        const char *length, *text = NULL;
+        unsigned status;
         uint64_t n = 0;
 
         x->begun = true;
@@ -379,29 +536,46 @@ static enum MHD_Result exchange_begin(ServerExchange *x, const char *method) {
         length = http_header_find(x->headers, x->x.n_headers, "Content-Length");
         if (length && parse_uint64(length, &n) < 0)
                 return MHD_NO;
-        x->too_large = n > x->server->max_body_bytes;
-        if (x->too_large && n - x->server->max_body_bytes > DISCARD_MAX_BYTES)
-                return exchange_refuse(x, MHD_HTTP_CONTENT_TOO_LARGE, "request body too large\n");
-        return MHD_YES;
+        x->announced = n;
+        status = exchange_refused_at_headers(x, &text);
+        return status > 0 ? exchange_refuse(x, status, text) : MHD_YES;
+}
+
+/* The rest of the body is read and dropped. */
+static void exchange_refuse_later(ServerExchange *x, unsigned status) {
+        x->refused = status;
+        exchange_drop_body(x);
 }
 
 static enum MHD_Result exchange_take_body(ServerExchange *x, const char *data, size_t *size) {
-        size_t n = *size, seen = x->body.size;
+        const HttpServerOptions *limits = &x->server->limits;
+        size_t n = *size;
 
         *size = 0;
         if (x->queued)
                 return MHD_YES;
-        if (n > x->server->max_body_bytes + DISCARD_MAX_BYTES - seen)
+        if (n > limits->max_body_bytes + DISCARD_MAX_BYTES - x->received)
                 return MHD_NO;
-        if (n > x->server->max_body_bytes - MIN(seen, x->server->max_body_bytes))
-                x->too_large = true;
+        x->received += n;
+        if (x->refused > 0)
+                return MHD_YES;
+        if (x->received > limits->max_body_bytes) {
+                exchange_refuse_later(x, MHD_HTTP_CONTENT_TOO_LARGE);
+                return MHD_YES;
+        }
+        if (!exchange_reserve(x, x->received)) {
+                server_report_refusal(x->server, HTTP_REFUSED_BODIES);
+                exchange_refuse_later(x, MHD_HTTP_SERVICE_UNAVAILABLE);
+                return MHD_YES;
+        }
+        strbuf_make_room(&x->body, MAX(n, x->announced - MIN(x->announced, x->body.size)));
         strbuf_add_n(&x->body, data, n);
         return x->body.failed ? MHD_NO : MHD_YES;
 }
 
 static enum MHD_Result exchange_handle(ServerExchange *x) {
-        if (x->too_large)
-                return exchange_refuse(x, MHD_HTTP_CONTENT_TOO_LARGE, "request body too large\n");
+        if (x->refused > 0)
+                return exchange_refuse(x, x->refused, refusal_text(x->refused));
         if (x->x.method < 0)
                 return exchange_refuse(x, MHD_HTTP_NOT_IMPLEMENTED, "method not implemented\n");
 
@@ -409,8 +583,14 @@ static enum MHD_Result exchange_handle(ServerExchange *x) {
         x->x.body_size = x->body.size;
         x->handled = true;
         x->in_handler = true;
+        connection_enter(x->connection, CONNECTION_HANDLED);
         x->server->handler(&x->x, x->server->userdata);
         x->in_handler = false;
+        if (x->server->limits.drop_bodies) {
+                x->x.body = NULL;
+                x->x.body_size = 0;
+                exchange_drop_body(x);
+        }
 
         if (x->response || x->gone)
                 return exchange_send(x);
@@ -444,8 +624,10 @@ static void on_completed(void *userdata, struct MHD_Connection *mhd, void **cont
 
         *context = NULL;
         x->gone = true;
+        x->connection->exchange = NULL;
         if (x->connection->suspended == x)
                 x->connection->suspended = NULL;
+        connection_enter(x->connection, CONNECTION_IDLE);
         if (x->handled && !x->ended && x->x.on_gone)
                 x->x.on_gone(&x->x, x->x.userdata);
         exchange_free(x);
@@ -453,39 +635,19 @@ static void on_completed(void *userdata, struct MHD_Connection *mhd, void **cont
 
 /* -- one connection ----------------------------------------------------------------------------------- */
 
-/* The library closes what its client has left, and that is what this looks like. */
-static void connection_cut(ServerConnection *c) {
-        const union MHD_ConnectionInfo *info =
-                MHD_get_connection_info(c->mhd, MHD_CONNECTION_INFO_CONNECTION_FD);
-
-        c->end_usec = USEC_INFINITY;
-        if (info)
-                (void) shutdown(info->connect_fd, SHUT_RDWR);
-}
-
-static void on_age(Timer *timer, void *userdata) {
-        HttpServer *s = userdata;
-        usec_t now = loop_now(s->loop);
-
-        LIST_FOREACH (c, &s->connections, ServerConnection, connections) {
-                if (c->end_usec <= now)
-                        connection_cut(c);
-                else if (c->end_usec != USEC_INFINITY)
-                        timer_arm_earlier(s->age_timer, c->end_usec);
-        }
-}
-
 static ServerConnection *connection_new(HttpServer *s, struct MHD_Connection *mhd) {
+        const union MHD_ConnectionInfo *info =
+                MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
         ServerConnection *c = new0(ServerConnection, 1);
 
         if (!c)
                 return NULL;
         *c = (ServerConnection){ .server = s, .mhd = mhd, .end_usec = USEC_INFINITY };
-        list_append(&s->connections, &c->connections);
-        if (s->max_age_usec > 0) {
-                c->end_usec = usec_add(loop_now(s->loop), s->max_age_usec);
-                timer_arm_earlier(s->age_timer, c->end_usec);
-        }
+        if (connection_table_add(&s->connections, &c->entry, info ? info->client_addr : NULL,
+                                 loop_now(s->loop)) < 0)
+                return mfree(c);
+        if (s->limits.request_timeout_usec > 0)
+                connection_begin_request(c);
         return c;
 }
 
@@ -494,20 +656,29 @@ static ServerConnection *connection_new(HttpServer *s, struct MHD_Connection *mh
 static void connection_free(ServerConnection *c) {
         HttpServer *s = c->server;
 
-        s->again |= s->connections.size >= s->max_connections;
-        list_remove(&c->server->connections, &c->connections);
-        sd_event_source_disable_unref(c->hangup);
+        s->again |= s->connections.entries.size >= s->limits.max_connections;
+        connection_table_remove(&s->connections, &c->entry);
+        sd_event_source_disable_unref(c->socket);
         free(c->identity);
         free(c);
 }
 
-/* Asked before the library takes it; at a limit of its own it would not even listen, and so has a higher one. */
+/* Called before the library takes a connection. At a limit of its own the library would not even listen, so
+ * that limit is higher. */
 static enum MHD_Result on_accepted(void *userdata, const struct sockaddr *address, socklen_t size) {
         HttpServer *s = userdata;
+        ConnectionEntry *displaced;
 
-        if (!s->on_refused || s->connections.size < s->max_connections)
+        if (!s->limits.displaces || s->connections.n_connections < s->limits.max_connections)
                 return MHD_YES;
-        s->on_refused(s->userdata);
+        displaced = s->connections.entries.size < s->limits.max_connections + CUT_MAX
+                            ? connection_table_find_displaced(&s->connections, size > 0 ? address : NULL)
+                            : NULL;
+        if (displaced) {
+                connection_displace(displaced);
+                return MHD_YES;
+        }
+        server_report_refusal(s, HTTP_REFUSED_CONNECTION);
         return MHD_NO;
 }
 
@@ -532,8 +703,6 @@ static void on_connection(void *userdata, struct MHD_Connection *mhd, void **con
 static unsigned idle_timeout_sec(usec_t usec) {
         if (usec == USEC_INFINITY)
                 return 0;
-        if (usec == 0)
-                usec = DEFAULT_IDLE_TIMEOUT_USEC;
         return (unsigned) MIN(usec_add(usec, USEC_PER_SEC - 1) / USEC_PER_SEC, (usec_t) 24 * 3600);
 }
 
@@ -544,9 +713,10 @@ static int server_start_daemon(HttpServer *s, const HttpServerOptions *o, int fd
                 { MHD_OPTION_URI_LOG_CALLBACK, (intptr_t) on_request_line, s },
                 { MHD_OPTION_NOTIFY_COMPLETED, (intptr_t) on_completed, s },
                 { MHD_OPTION_NOTIFY_CONNECTION, (intptr_t) on_connection, s },
-                { MHD_OPTION_CONNECTION_LIMIT, (intptr_t) s->max_connections + !!s->on_refused, NULL },
-                { MHD_OPTION_PER_IP_CONNECTION_LIMIT, o->max_per_address, NULL },
-                { MHD_OPTION_CONNECTION_TIMEOUT, idle_timeout_sec(o->idle_timeout_usec), NULL },
+                { MHD_OPTION_CONNECTION_LIMIT,
+                  (intptr_t) s->limits.max_connections + (s->limits.displaces ? (intptr_t) CUT_MAX + 1 : 0),
+                  NULL },
+                { MHD_OPTION_CONNECTION_TIMEOUT, idle_timeout_sec(s->limits.idle_timeout_usec), NULL },
                 { MHD_OPTION_STRICT_FOR_CLIENT, 1, NULL },
                 { MHD_OPTION_END, 0, NULL },
         };
@@ -600,7 +770,7 @@ int http_server_new(Loop *l, const HttpServerOptions *options, http_handler_t ha
         s = new0(HttpServer, 1);
         r = s ? timer_new(l, "http-server", on_timer, s, &s->timer) : -ENOMEM;
         if (r >= 0)
-                r = timer_new(l, "http-server-age", on_age, s, &s->age_timer);
+                r = timer_new(l, "http-server-end", on_end, s, &s->end_timer);
         if (r < 0) {
                 (void) close(fd);
                 return r;
@@ -608,11 +778,12 @@ int http_server_new(Loop *l, const HttpServerOptions *options, http_handler_t ha
         s->loop = l;
         s->handler = handler;
         s->userdata = userdata;
-        s->max_body_bytes = options->max_body_bytes;
-        s->max_connections =
-                options->max_connections > 0 ? options->max_connections : DEFAULT_MAX_CONNECTIONS;
-        s->max_age_usec = options->max_age_usec;
-        s->on_refused = options->on_refused;
+        s->limits = *options;
+        s->limits.address = s->limits.cert_pem = s->limits.key_pem = s->limits.client_ca_pem = NULL;
+        if (s->limits.max_connections == 0)
+                s->limits.max_connections = DEFAULT_MAX_CONNECTIONS;
+        if (s->limits.idle_timeout_usec == 0)
+                s->limits.idle_timeout_usec = DEFAULT_IDLE_TIMEOUT_USEC;
         s->port = listen_port(fd);
         s->listen_fd = fd;
         r = server_start_daemon(s, options, fd);
@@ -640,9 +811,9 @@ HttpServer *http_server_free(HttpServer *s) {
                 }
                 MHD_stop_daemon(s->daemon);
         }
-        assert(s->exchanges.size == 0 && s->connections.size == 0);
+        assert(s->exchanges.size == 0 && s->connections.entries.size == 0 && s->connections.body_bytes == 0);
         timer_free(s->timer);
-        timer_free(s->age_timer);
+        timer_free(s->end_timer);
         free(s);
         return NULL;
 }
@@ -662,7 +833,11 @@ void http_server_retire(HttpServer *s) {
 }
 
 size_t http_server_n_connections(const HttpServer *s) {
-        return s->connections.size;
+        return s->connections.entries.size;
+}
+
+size_t http_server_body_bytes(const HttpServer *s) {
+        return s->connections.body_bytes;
 }
 
 uint16_t http_server_port(const HttpServer *s) {

@@ -3,8 +3,8 @@
 
 /*
  * http-server/: libmicrohttpd in the loop's sd-event (epoll fd as io source, one timer from
- * MHD_get_timeout). Serves metrics and health (http-face.h), later the webhook; the fake cluster's real
- * face in tests. HTTP/1.1.
+ * MHD_get_timeout). Serves metrics, health and the webhook (http-face.h), and in tests the fake cluster.
+ * HTTP/1.1.
  */
 
 #include <stddef.h>
@@ -15,6 +15,19 @@
 
 typedef struct HttpServer HttpServer;
 
+/* How a limit kept a client from its answer. */
+typedef enum HttpRefusal {
+        HTTP_REFUSED_CONNECTION, /* closed at once: each connection there is waits for the handler */
+        HTTP_REFUSED_ADDRESS,    /* 503: max_requests_per_address */
+        HTTP_REFUSED_BODIES,     /* 503: max_bodies_bytes, and no larger body gives way */
+        HTTP_REFUSED_SLOW,       /* cut: request_timeout_usec */
+        HTTP_REFUSED_DISPLACED,  /* cut, so that another client gets its place or the bytes of its body */
+        _HTTP_REFUSAL_MAX,
+} HttpRefusal;
+
+/* See HttpServerOptions.on_headers. */
+typedef unsigned (*http_headers_fn)(const HttpExchange *x, void *userdata, const char **ret_text);
+
 typedef struct HttpServerOptions {
         const char *address;            /* "127.0.0.1", "::1"; NULL with listen_fd */
         uint16_t port;                  /* 0: any; see http_server_port() */
@@ -23,18 +36,34 @@ typedef struct HttpServerOptions {
         /* HTTPS: ask for client certificates of this CA. Without one, or with one of another CA, a client is
          * let in without an identity. */
         const char *client_ca_pem;
-        size_t max_body_bytes;    /* larger: 413 before the handler; required */
-        unsigned max_connections; /* 0: 64. Further ones wait to be accepted, or see on_refused */
-        /* Of one client's address; further ones are closed at once. 0: as many as max_connections. Clients
-         * of a unix socket have no address, and no such limit. */
-        unsigned max_per_address;
-        usec_t idle_timeout_usec; /* of a connection; 0: 60 s; USEC_INFINITY: none */
-        /* So long a connection lives, whatever goes on there: one that sends a byte now and then is never
-         * idle. 0: for ever */
-        usec_t max_age_usec;
-        /* For clients that had rather be turned away than wait: each beyond max_connections is closed at once,
-         * and this is told of it, with the handler's userdata. It may not touch the server. NULL: they wait. */
-        void (*on_refused)(void *userdata);
+        /* Larger: 413 before the handler; required. No byte of such a body is kept. */
+        size_t max_body_bytes;
+        /* Memory of all bodies together, as reserved (by Content-Length, or as a body in chunks grows):
+         * while the bound is reached, larger bodies that are not complete give way to smaller ones, and
+         * bodies of the address that has most to those of another (connection-table.h); where none does, 503
+         * before the body is read. 0: no bound. */
+        size_t max_bodies_bytes;
+        bool drop_bodies;         /* the handler does not look at a body after it has returned: freed then */
+        unsigned max_connections; /* 0: 64. Further ones wait to be accepted, or see displaces */
+        /* Further connections displace those that are there (connection-table.h), and are closed at once
+         * only where all of these wait for the handler. */
+        bool displaces;
+        /* Maximum number of requests of one address that are not answered; 503 beyond it. 0: no limit.
+         * Clients of a unix socket count as one address. */
+        unsigned max_requests_per_address;
+        usec_t idle_timeout_usec; /* of a connection without traffic; 0: 60 s; USEC_INFINITY: none */
+        /* A request is cut if it is not complete so long after its first byte, or after the beginning of its
+         * connection: the TLS handshake counts, and so does silence before the first request. A client that
+         * sends a byte now and then gains nothing by it. While a client reads an answer, and between two
+         * requests, idle_timeout_usec is the limit, whatever is sent. 0: no such limits. */
+        usec_t request_timeout_usec;
+        /* Looks at a request whose body has not come: 0, or the status with which it is refused before a
+         * byte of the body is kept, and *ret_text (borrowed) as the body of the answer. NULL: every request
+         * is read. */
+        http_headers_fn on_headers;
+        /* Called for each refusal, with the handler's userdata; it may not touch the server. NULL: refusals
+         * are not reported. */
+        void (*on_refused)(HttpRefusal why, void *userdata);
 } HttpServerOptions;
 
 /* The PEM texts are copied; a rotated certificate is a new server on the same socket (http_server_dup_socket()). -EINVAL (options), -EIO (the library: a
@@ -50,3 +79,4 @@ int http_server_dup_socket(const HttpServer *s);
 /* Accepts no connection any more; those that it has end after their next answer, or when they have been idle for too long. */
 void http_server_retire(HttpServer *s);
 size_t http_server_n_connections(const HttpServer *s);
+size_t http_server_body_bytes(const HttpServer *s); /* see max_bodies_bytes */

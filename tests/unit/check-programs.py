@@ -382,14 +382,14 @@ class Cluster(unittest.TestCase):
         found = (self.api(f"{NAMESPACE}/secrets/{name}") or {}).get("data", {})
         return {key: base64.b64decode(text).decode() for key, text in found.items()} if "tls.key" in found else None
 
-    def asked(self, port, ca, body):
-        """What the webhook answers, and the certificate that it shows."""
+    def asked(self, port, ca, body, withheld=False):
+        """What the webhook answers, and the certificate that it shows. withheld: the body is announced and not sent."""
         context = ssl.create_default_context(cadata=ca)
         with socket.create_connection(("127.0.0.1", port), LIMIT) as plain, \
                 context.wrap_socket(plain, server_hostname="vesper-webhook.vesper-system.svc") as tls:
             text = json.dumps(body).encode()
             tls.sendall(b"POST /admission HTTP/1.1\r\nHost: w\r\nConnection: close\r\nContent-Type: application/json\r\n"
-                        b"Content-Length: %d\r\n\r\n" % len(text) + text)
+                        b"Content-Length: %d\r\n\r\n" % len(text) + (b"" if withheld else text))
             answer = b""
             while piece := tls.recv(65536):
                 answer += piece
@@ -428,6 +428,10 @@ class Cluster(unittest.TestCase):
         with self.playing("coordinator", self.coordinator(*files[:-1], files[-1] + self.path("tls.key")), done):
             wait_for("the webhook", lambda: listens(port))
             self.assertEqual(self.asked(port, theirs["ca.crt"], review)[0], b"200")
+        with self.playing("coordinator", self.coordinator(*files[:-1], files[-1] + self.path("tls.key"), "--set",
+                                                          "Webhook.ClientCAFile=" + self.path("ca.crt")), done):
+            wait_for("the webhook", lambda: listens(port))
+            self.assertEqual(self.asked(port, theirs["ca.crt"], review, withheld=True)[0], b"401")
         for key, word in (("ca.key", "is not the key of the certificate"), ("none", "Failed to read")):
             code, _, err = run(*self.coordinator(*files[:-1], files[-1] + self.path(key)))
             self.assertEqual(code, 1)

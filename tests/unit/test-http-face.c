@@ -17,13 +17,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "clock-skip.h"
 #include "cmocka-test.h"
 #include "file-util.h"
 #include "http-face.h"
 #include "string-util.h"
 
-#define CLIENTS_MAX 64u
+#define CONNECTIONS 32u /* of metrics and of health */
+#define CLIENTS_MAX 256u
 #define PATIENCE_USEC USEC_PER_MINUTE /* only ends a test that hangs */
 #define REQUEST "GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n"
 
@@ -62,14 +62,11 @@ static void run_for(Loop *l, usec_t usec) {
                 assert_true(loop_iterate(l, MIN(usec_sub(end, loop_now(l)), 20 * USEC_PER_MSEC)) >= 0);
 }
 
-/* Returns true if the server answers a request from that host within usec; false also if the server closes the
- * connection. */
-static bool probe_for(Loop *l, const HttpServer *s, unsigned host, usec_t usec) {
-        usec_t end = loop_now(l) + usec;
-        _cleanup_close_ int fd = client_new(s, host);
+/* Returns true if the server answers the request of that client; false if it closes the connection. */
+static bool probe_is_answered(Loop *l, int fd) {
+        usec_t end = loop_now(l) + PATIENCE_USEC;
         char answer[512] = "";
 
-        (void) send(fd, REQUEST, strlen(REQUEST), MSG_NOSIGNAL);
         while (loop_now(l) < end && !client_is_closed(fd)) {
                 ssize_t n = recv(fd, answer, sizeof(answer) - 1, 0);
 
@@ -80,8 +77,17 @@ static bool probe_for(Loop *l, const HttpServer *s, unsigned host, usec_t usec) 
         return false;
 }
 
+static int probe_new(const HttpServer *s, unsigned host) {
+        int fd = client_new(s, host);
+
+        assert_int_equal(send(fd, REQUEST, strlen(REQUEST), MSG_NOSIGNAL), strlen(REQUEST));
+        return fd;
+}
+
 static bool probe(Loop *l, const HttpServer *s, unsigned host) {
-        return probe_for(l, s, host, PATIENCE_USEC);
+        _cleanup_close_ int fd = probe_new(s, host);
+
+        return probe_is_answered(l, fd);
 }
 
 typedef struct Crowd {
@@ -135,41 +141,57 @@ static bool own_network(void) {
 
 /* -- tests ---------------------------------------------------------------------------------------------- */
 
-/* As the pod of a coordinator has them. Every address is no loopback address, so that all limits hold; clients
- * come by loopback. */
-TEST_CASE(test_metrics_are_held) {
+/* Clients of one address, or of several, hold all connections of a server and say nothing. */
+TEST_CASE(test_held_by_silent_clients) {
         _cleanup_(loop_freep) Loop *l = NULL;
-        HttpServer *metrics = NULL, *health = NULL;
-        _cleanup_(crowd_done) Crowd crowd = { .n = 0 };
 
-        if (!own_network())
-                skip();
         assert_return_code(loop_new(&l), 0);
-        assert_return_code(http_face_new(l, HTTP_FACE_METRICS, ":0", "*", handler, NULL, &metrics), 0);
-        assert_return_code(http_face_new(l, HTTP_FACE_HEALTH, ":0", "*", handler, NULL, &health), 0);
+        for (HttpFace face = 0; face < HTTP_FACE_WEBHOOK; face++)
+                for (unsigned n_hosts = 1; n_hosts <= 8; n_hosts *= 8) {
+                        _cleanup_(crowd_done) Crowd crowd = { .n = 0 };
+                        HttpServer *server = NULL;
 
-        print_message("  one address holds no more than its share of the metrics\n");
-        crowd_add(&crowd, l, metrics, 2, 10);
-        crowd_expect_open(&crowd, l, 4);
-        assert_true(probe(l, metrics, 1));
+                        print_message("  %s, of %u addresses\n",
+                                      face == HTTP_FACE_METRICS ? "metrics" : "health", n_hosts);
+                        assert_return_code(http_face_new(l, face, ":0", "127.0.0.1", handler, NULL, &server),
+                                           0);
+                        for (unsigned host = 0; host < n_hosts; host++)
+                                crowd_add(&crowd, l, server, 2 + host, CONNECTIONS / n_hosts);
+                        crowd_expect_open(&crowd, l, CONNECTIONS);
+                        for (unsigned i = 0; i < 20; i++)
+                                assert_true(probe(l, server, 1 + i % 2));
+                        /* The first probe took a place, and each later one that of the probe before. */
+                        assert_in_range(crowd_open(&crowd), CONNECTIONS - 20, CONNECTIONS - 1);
+                        http_server_free(server);
+                }
+}
 
-        print_message("  several addresses hold all of them, and no probe fails\n");
-        for (unsigned host = 3; host <= 5; host++)
-                crowd_add(&crowd, l, metrics, host, 4);
-        crowd_expect_open(&crowd, l, 16);
-        assert_false(probe_for(l, metrics, 1, 200 * USEC_PER_MSEC));
-        for (unsigned i = 0; i < 20; i++)
-                assert_true(probe(l, health, 1));
-        assert_int_equal(crowd_open(&crowd), 16);
+/* Many more connections than there may be come all at once, before and behind that of a probe. */
+TEST_CASE(test_held_by_a_flood) {
+        _cleanup_(loop_freep) Loop *l = NULL;
 
-        print_message("  one address holds no more than its share of the health\n");
-        crowd_done(&crowd);
-        crowd_add(&crowd, l, health, 2, 20);
-        crowd_expect_open(&crowd, l, 8);
-        assert_true(probe(l, health, 1));
-        crowd_done(&crowd);
-        http_server_free(metrics);
-        http_server_free(health);
+        assert_return_code(loop_new(&l), 0);
+        for (unsigned n_hosts = 1; n_hosts <= 200; n_hosts *= 200) {
+                _cleanup_(crowd_done) Crowd crowd = { .n = 0 };
+                HttpServer *health = NULL;
+
+                print_message("  of %u addresses\n", n_hosts);
+                assert_return_code(
+                        http_face_new(l, HTTP_FACE_HEALTH, ":0", "127.0.0.1", handler, NULL, &health), 0);
+                for (unsigned round = 0; round < 5; round++) {
+                        _cleanup_close_ int fd = -EBADF;
+
+                        for (unsigned i = 0; i < 200; i++) {
+                                if (i == 100)
+                                        fd = probe_new(health, 1);
+                                crowd.fds[crowd.n++] = client_new(health, 2 + i % n_hosts);
+                        }
+                        assert_true(probe_is_answered(l, fd));
+                        run_for(l, 20 * USEC_PER_MSEC);
+                        crowd_done(&crowd);
+                }
+                http_server_free(health);
+        }
 }
 
 /* All leave in one moment, and nothing else happens there. */
@@ -178,14 +200,13 @@ TEST_CASE(test_all_leave) {
 
         assert_return_code(loop_new(&l), 0);
         for (HttpFace face = 0; face < _HTTP_FACE_MAX; face++) {
-                size_t max = face == HTTP_FACE_METRICS ? 16 : 32;
                 HttpServer *server = NULL;
 
                 assert_return_code(http_face_new(l, face, ":0", "127.0.0.1", handler, NULL, &server), 0);
                 for (unsigned round = 0; round < 3; round++) {
                         Crowd crowd = { .n = 0 };
 
-                        crowd_add(&crowd, l, server, 1, max + round); /* some are not even accepted */
+                        crowd_add(&crowd, l, server, 1, CONNECTIONS + round);
                         run_for(l, 50 * USEC_PER_MSEC);
                         crowd_done(&crowd);
                         run_for(l, 50 * USEC_PER_MSEC);
@@ -193,41 +214,6 @@ TEST_CASE(test_all_leave) {
                 }
                 http_server_free(server);
         }
-}
-
-/* Sends one byte per connection twice a second. */
-static void crowd_talk(const Crowd *c, Loop *l, usec_t usec) {
-        for (usec_t left = usec; left > 0; left -= USEC_PER_SEC / 2) {
-                for (size_t i = 0; i < c->n; i++)
-                        (void) send(c->fds[i], "G", 1, MSG_NOSIGNAL);
-                run_for(l, 20 * USEC_PER_MSEC); /* the server reads the bytes */
-                clock_skip(USEC_PER_SEC / 2);
-                run_for(l, 20 * USEC_PER_MSEC);
-        }
-}
-
-/* Those who hold all connections and are never idle. */
-TEST_CASE(test_health_is_held) {
-        _cleanup_(loop_freep) Loop *l = NULL;
-        HttpServer *health = NULL;
-        _cleanup_(crowd_done) Crowd silent = { .n = 0 }, busy = { .n = 0 };
-
-        assert_return_code(loop_new(&l), 0);
-        assert_return_code(http_face_new(l, HTTP_FACE_HEALTH, ":0", "127.0.0.1", handler, NULL, &health), 0);
-        crowd_add(&silent, l, health, 1, 16); /* loopback: no limit per address */
-        crowd_add(&busy, l, health, 1, 16);
-        assert_int_equal(crowd_open(&silent) + crowd_open(&busy), 32);
-        assert_false(probe_for(l, health, 1, 100 * USEC_PER_MSEC));
-        crowd_talk(&busy, l, 8 * USEC_PER_SEC);
-        print_message("  after 8 s the silent ones are gone, and a probe finds its place\n");
-        crowd_expect_open(&silent, l, 0);
-        assert_int_equal(crowd_open(&busy), 16);
-        assert_true(probe(l, health, 1));
-
-        print_message("  after 12 s so are those that say a byte now and then\n");
-        crowd_talk(&busy, l, 4 * USEC_PER_SEC);
-        crowd_expect_open(&busy, l, 0);
-        http_server_free(health);
 }
 
 /* Is it answered at [::1]? */
@@ -356,9 +342,9 @@ TEST_CASE(test_path) {
 
 int main(void) {
         static const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_metrics_are_held),
+                cmocka_unit_test(test_held_by_silent_clients),
+                cmocka_unit_test(test_held_by_a_flood),
                 cmocka_unit_test(test_all_leave),
-                cmocka_unit_test(test_health_is_held),
                 cmocka_unit_test(test_every_address),
                 cmocka_unit_test(test_no_address),
                 cmocka_unit_test(test_path),

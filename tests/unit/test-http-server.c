@@ -19,7 +19,7 @@ typedef struct World {
         HttpServer *server;
         StrBuf handled;
         HttpExchange *held;
-        unsigned n_gone, n_refused;
+        unsigned n_gone;
         int fd;        /* a client that says what it is told, byte for byte */
         StrBuf answer; /* what it has heard */
         bool closed;   /* by the server */
@@ -483,10 +483,6 @@ TEST_CASE(test_retired) {
         world_free(w);
 }
 
-static void on_refused(void *userdata) {
-        ((World *) userdata)->n_refused++;
-}
-
 static int another_client(World *w) {
         client_connect(w);
         return TAKE_FD(w->fd);
@@ -497,45 +493,37 @@ static void turns(World *w, unsigned n) {
                 turn(w);
 }
 
-/* Beyond the limit: each is closed at once and told of; where nobody wants to be told they wait for a place. */
+/* Clients beyond the limit wait for a place. test-http-limits has those that displace others. */
 TEST_CASE(test_limit) {
         enum { LIMIT = 8, MORE = 5 };
+        const HttpServerOptions options = { .address = "127.0.0.1",
+                                            .listen_fd = -EBADF,
+                                            .max_body_bytes = BODY_MAX,
+                                            .max_connections = LIMIT };
+        World *w = world_new(&options);
+        int fds[LIMIT + MORE];
 
-        for (unsigned refuses = 0; refuses < 2; refuses++) {
-                HttpServerOptions options = { .address = "127.0.0.1",
-                                              .listen_fd = -EBADF,
-                                              .max_body_bytes = BODY_MAX,
-                                              .max_connections = LIMIT,
-                                              .on_refused = refuses ? on_refused : NULL };
-                World *w = world_new(&options);
-                int fds[LIMIT + MORE];
-
-                print_message("  %s\n", refuses ? "refused" : "they wait");
-                for (size_t i = 0; i < ELEMENTSOF(fds); i++) {
-                        fds[i] = another_client(w);
-                        turns(w, 3);
-                }
-                assert_int_equal(http_server_n_connections(w->server), LIMIT);
-                assert_int_equal(w->n_refused, refuses ? MORE : 0);
-                for (size_t i = 0; i < ELEMENTSOF(fds); i++) {
-                        char byte;
-                        ssize_t n = recv(fds[i], &byte, 1, 0);
-
-                        assert_int_equal(n, refuses && i >= LIMIT ? 0 : -1);
-                }
-
-                print_message("  one leaves: there is room again\n");
-                closep(fds + 0);
-                turns(w, 10);
-                closep(fds + LIMIT);
-                w->fd = refuses ? another_client(w) : TAKE_FD(fds[LIMIT + 1]);
-                say(w, "GET /a" H "\r\n");
-                client_expect(w, "hello");
-                assert_int_equal(w->n_refused, refuses ? MORE : 0);
-                for (size_t i = 0; i < ELEMENTSOF(fds); i++)
-                        closep(fds + i);
-                world_free(w);
+        for (size_t i = 0; i < ELEMENTSOF(fds); i++) {
+                fds[i] = another_client(w);
+                turns(w, 3);
         }
+        assert_int_equal(http_server_n_connections(w->server), LIMIT);
+        for (size_t i = 0; i < ELEMENTSOF(fds); i++) {
+                char byte;
+
+                assert_int_equal(recv(fds[i], &byte, 1, 0), -1);
+        }
+
+        print_message("  one leaves: there is room again\n");
+        closep(fds + 0);
+        turns(w, 10);
+        closep(fds + LIMIT);
+        w->fd = TAKE_FD(fds[LIMIT + 1]);
+        say(w, "GET /a" H "\r\n");
+        client_expect(w, "hello");
+        for (size_t i = 0; i < ELEMENTSOF(fds); i++)
+                closep(fds + i);
+        world_free(w);
 }
 
 int main(void) {

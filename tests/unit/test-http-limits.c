@@ -1,0 +1,457 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "clock-skip.h"
+#include "cmocka-test.h"
+#include "file-util.h"
+#include "http-server.h"
+#include "string-util.h"
+#include "tls-fixture.h"
+
+#define PATIENCE_USEC USEC_PER_MINUTE /* only ends a test that hangs */
+#define H " HTTP/1.1\r\nHost: a\r\n"
+#define KIB 1024u
+#define MIB (1024u * 1024)
+
+/* A server, and what it did. */
+typedef struct World {
+        Loop *loop;
+        HttpServer *server;
+        size_t handled_bytes, most_bytes;
+        unsigned n_handled, n_refused[_HTTP_REFUSAL_MAX];
+} World;
+
+static void handler(HttpExchange *x, void *userdata) {
+        World *w = userdata;
+
+        w->n_handled++;
+        w->handled_bytes = x->body_size;
+        if (!streq(x->path, "/wait"))
+                http_reply_text(x, 200, "text/plain", "hello");
+}
+
+static unsigned on_headers(const HttpExchange *x, void *userdata, const char **ret_text) {
+        if (!streq(x->path, "/secret"))
+                return 0;
+        *ret_text = "who are you";
+        return 401;
+}
+
+static void on_refused(HttpRefusal why, void *userdata) {
+        ((World *) userdata)->n_refused[why]++;
+}
+
+static World *world_new(HttpServerOptions options) {
+        World *w = new0(World, 1);
+
+        assert_non_null(w);
+        options.address = "127.0.0.1";
+        options.listen_fd = -EBADF;
+        options.displaces = true;
+        options.on_headers = on_headers;
+        options.on_refused = on_refused;
+        if (options.max_body_bytes == 0)
+                options.max_body_bytes = MIB;
+        assert_return_code(loop_new(&w->loop), 0);
+        assert_return_code(http_server_new(w->loop, &options, handler, w, &w->server), 0);
+        return w;
+}
+
+static void world_free(World *w) {
+        http_server_free(w->server);
+        loop_free(w->loop);
+        free(w);
+}
+
+static void turn(World *w) {
+        assert_true(loop_iterate(w->loop, 5 * USEC_PER_MSEC) >= 0);
+        w->most_bytes = MAX(w->most_bytes, http_server_body_bytes(w->server));
+}
+
+static void turns(World *w, unsigned n) {
+        while (n-- > 0)
+                turn(w);
+}
+
+/* Connects from 127.0.0.HOST. */
+static int client_new(World *w, unsigned host) {
+        struct sockaddr_in from = { .sin_family = AF_INET, .sin_addr.s_addr = htonl((127u << 24) + host) };
+        struct sockaddr_in to = { .sin_family = AF_INET,
+                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+                                  .sin_port = htons(http_server_port(w->server)) };
+        int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+        assert_return_code(bind(fd, (struct sockaddr *) &from, sizeof(from)), errno);
+        assert_return_code(connect(fd, (struct sockaddr *) &to, sizeof(to)), errno);
+        assert_return_code(fcntl(fd, F_SETFL, O_NONBLOCK), errno);
+        return fd;
+}
+
+static bool client_is_closed(int fd) {
+        char byte;
+        ssize_t n = recv(fd, &byte, 1, MSG_PEEK);
+
+        return n == 0 || (n < 0 && errno != EAGAIN);
+}
+
+/* Sends as much as the server takes while the client is not refused. */
+static void client_send(World *w, int fd, const void *data, size_t size) {
+        const char *p = data;
+        char byte;
+
+        for (unsigned refused = 0; size > 0 && refused < 100;) {
+                ssize_t n = send(fd, p, size, MSG_NOSIGNAL);
+
+                if (n > 0) {
+                        p += n;
+                        size -= (size_t) n;
+                        refused = 0;
+                } else if (n < 0 && errno != EAGAIN)
+                        return;
+                else
+                        refused++;
+                turn(w);
+                if (recv(fd, &byte, 1, MSG_PEEK) >= 0)
+                        return;
+        }
+}
+
+static void client_say(World *w, int fd, const char *text) {
+        client_send(w, fd, text, strlen(text));
+}
+
+/* Waits until the server has answered with that status, or has closed without an answer (0). */
+static void client_expect(World *w, int fd, unsigned status) {
+        usec_t end = loop_now(w->loop) + PATIENCE_USEC;
+        char answer[512] = "";
+        ssize_t n;
+
+        while ((n = recv(fd, answer, sizeof(answer) - 1, 0)) < 0 && errno == EAGAIN) {
+                assert_true(loop_now(w->loop) < end);
+                turn(w);
+        }
+        if (status == 0)
+                assert_true(n <= 0);
+        else {
+                assert_true(n > 0);
+                assert_int_equal(strtoul(answer + strlen("HTTP/1.1 "), NULL, 10), status);
+        }
+}
+
+/* Sends a request with that body, of which so many bytes are missing; in chunks: so much that the size is
+ * not known. */
+static int client_post(World *w, unsigned host, size_t size, size_t missing, bool chunked) {
+        _cleanup_free_ char *body = new0(char, size);
+        int fd = client_new(w, host);
+        char head[128];
+
+        assert_non_null(body);
+        memset(body, 'x', size);
+        (void) snprintf(head, sizeof(head),
+                        chunked ? "POST /a" H "Transfer-Encoding: chunked\r\n\r\n"
+                                : "POST /a" H "Content-Length: %zu\r\n\r\n",
+                        size);
+        client_say(w, fd, head);
+        if (!chunked) {
+                client_send(w, fd, body, size - missing);
+                return fd;
+        }
+        for (size_t done = 0; done < size - missing;) {
+                size_t n = MIN((size_t) 16 * KIB, size - missing - done);
+
+                (void) snprintf(head, sizeof(head), "%zx\r\n", n);
+                client_say(w, fd, head);
+                client_send(w, fd, body, n);
+                client_say(w, fd, "\r\n");
+                done += n;
+        }
+        if (missing == 0)
+                client_say(w, fd, "0\r\n\r\n");
+        return fd;
+}
+
+/* -- tests ---------------------------------------------------------------------------------------------- */
+
+/* Clients that send all but the last byte of a large body, from one address or two, and those who want an
+ * answer meanwhile. */
+TEST_CASE(test_half_sent_bodies) {
+        static const struct {
+                const char *what;
+                bool chunked;
+                size_t attackers_bytes;
+                unsigned n_hosts;
+        } rows[] = {
+                { "one address, announced", false, MIB, 1 },
+                { "one address, in chunks", true, MIB, 1 },
+                { "three addresses, announced", false, MIB, 3 },
+                { "three addresses, in chunks", true, MIB, 3 },
+                { "three addresses, many small ones", false, 128 * KIB, 3 },
+        };
+        enum { N = 48, BOUND = 4 * MIB };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                World *w =
+                        world_new((HttpServerOptions) { .max_connections = 64, .max_bodies_bytes = BOUND });
+                int fds[N], fd;
+
+                print_message("  %s\n", rows[i].what);
+                for (size_t k = 0; k < N; k++)
+                        fds[k] = client_post(w, 2 + (unsigned) k % rows[i].n_hosts, rows[i].attackers_bytes,
+                                             1, rows[i].chunked);
+                assert_int_equal(w->n_handled, 0);
+                assert_in_range(w->most_bytes, BOUND / 2, BOUND);
+                assert_true(w->n_refused[HTTP_REFUSED_BODIES] + w->n_refused[HTTP_REFUSED_DISPLACED] >=
+                            N / 4);
+
+                for (unsigned chunked = 0; chunked < 2; chunked++) {
+                        print_message("    a small one of another address, and of theirs\n");
+                        for (unsigned host = 1; host <= 2; host++) {
+                                fd = client_post(w, host, 20 * KIB, 0, chunked);
+                                client_expect(w, fd, 200);
+                                assert_int_equal(w->handled_bytes, 20 * KIB);
+                                closep(&fd);
+                        }
+                }
+                print_message("    a large one of another address\n");
+                fd = client_post(w, 1, 900 * KIB, 0, false);
+                client_expect(w, fd, 200);
+                closep(&fd);
+                assert_int_equal(w->n_handled, 5);
+                assert_in_range(w->most_bytes, BOUND / 2, BOUND);
+
+                for (size_t k = 0; k < N; k++)
+                        closep(fds + k);
+                while (http_server_n_connections(w->server) > 0)
+                        turn(w);
+                assert_int_equal(http_server_body_bytes(w->server), 0);
+                world_free(w);
+        }
+}
+
+/* No byte is kept of a body that is refused, nor of one that the handler has read. */
+TEST_CASE(test_kept_bytes) {
+        static const struct {
+                const char *what, *head;
+                size_t sent;
+                unsigned status;
+                bool kept;
+        } rows[] = {
+                { "a body that is read", "POST /a" H "Content-Length: 1000000\r\n\r\n", 1000000, 200, true },
+                { "of somebody unknown, before it is sent",
+                  "POST /secret" H "Content-Length: 1000000\r\n\r\n", 0, 401, false },
+                { "of somebody unknown, in chunks", "POST /secret" H "Transfer-Encoding: chunked\r\n\r\n", 0,
+                  401, false },
+                { "a little too large", "POST /a" H "Content-Length: 1500000\r\n\r\n", 1500000, 413, false },
+                { "much too large", "POST /a" H "Content-Length: 99999999\r\n\r\n", 0, 413, false },
+                { "the handler waits", "POST /wait" H "Content-Length: 1000\r\n\r\n", 1000, 0, true },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                World *w = world_new((HttpServerOptions) { .drop_bodies = true });
+                _cleanup_free_ char *body = new0(char, rows[i].sent + 1);
+                int fd = client_new(w, 1);
+
+                assert_non_null(body);
+                print_message("  %s\n", rows[i].what);
+                client_say(w, fd, rows[i].head);
+                client_send(w, fd, body, rows[i].sent / 2);
+                client_send(w, fd, body, rows[i].sent - rows[i].sent / 2);
+                if (rows[i].status > 0)
+                        client_expect(w, fd, rows[i].status);
+                turns(w, 3);
+                assert_int_equal(w->n_handled, rows[i].kept);
+                assert_int_equal(w->most_bytes > 0, rows[i].kept);
+                assert_int_equal(http_server_body_bytes(w->server), 0);
+                closep(&fd);
+                world_free(w);
+        }
+}
+
+/* A body in chunks shows its size only while it comes. */
+TEST_CASE(test_large_in_chunks_is_not_kept) {
+        World *w = world_new((HttpServerOptions) { .max_body_bytes = 64 * KIB });
+        int fd = client_post(w, 1, 512 * KIB, 0, true);
+
+        client_expect(w, fd, 413);
+        assert_in_range(w->most_bytes, 32 * KIB, 128 * KIB);
+        assert_int_equal(http_server_body_bytes(w->server), 0);
+        closep(&fd);
+        world_free(w);
+}
+
+TEST_CASE(test_requests_of_one_address) {
+        World *w = world_new((HttpServerOptions) { .max_requests_per_address = 3 });
+        int fds[5];
+
+        for (unsigned i = 0; i < 3; i++) {
+                fds[i] = client_new(w, 2);
+                client_say(w, fds[i],
+                           i < 2 ? "POST /a" H "Content-Length: 10\r\n\r\nabc" : "GET /wait" H "\r\n");
+        }
+        print_message("  one more of that address, and one of another\n");
+        fds[3] = client_post(w, 2, 10, 0, false);
+        client_expect(w, fds[3], 503);
+        assert_int_equal(w->n_refused[HTTP_REFUSED_ADDRESS], 1);
+        fds[4] = client_post(w, 1, 10, 0, false);
+        client_expect(w, fds[4], 200);
+        closep(fds + 3);
+
+        print_message("  when one is answered there is room again\n");
+        client_say(w, fds[0], "defghij");
+        client_expect(w, fds[0], 200);
+        fds[3] = client_post(w, 2, 10, 0, false);
+        client_expect(w, fds[3], 200);
+        for (size_t i = 0; i < ELEMENTSOF(fds); i++)
+                closep(fds + i);
+        world_free(w);
+}
+
+/* Skips time, half a second after each byte of the client's; until the server closes. */
+static void skip_until_closed(World *w, int fd, const char *trickle) {
+        for (unsigned n = 0; !client_is_closed(fd); n++) {
+                if (n > 1000)
+                        fail_msg("the connection is never closed");
+                if (*trickle)
+                        (void) send(fd, trickle, 1, MSG_NOSIGNAL);
+                turns(w, 2);
+                clock_skip(USEC_PER_SEC / 2);
+                turns(w, 3);
+        }
+}
+
+/* Requests that are not complete, and connections between two requests. */
+TEST_CASE(test_slow_clients) {
+        static const struct {
+                const char *what;
+                bool tls;
+                const char *before; /* a request that is answered */
+                usec_t pause_usec;  /* then */
+                const char *said;
+                const char *trickle;  /* then this twice a second */
+                unsigned least, most; /* seconds, from the beginning or from the answer before */
+        } rows[] = {
+                { "nothing", false, NULL, 0, "", "", 5, 50 },
+                { "nothing, and TLS is spoken here", true, NULL, 0, "", "", 5, 50 },
+                { "half a TLS handshake, byte by byte", true, NULL, 0,
+                  "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", "x", 5, 50 },
+                { "a request line, byte by byte", false, NULL, 0, "G", "x", 5, 50 },
+                { "headers, byte by byte", false, NULL, 0, "GET /a" H, "x", 5, 50 },
+                { "a body, byte by byte", false, NULL, 0, "POST /a" H "Content-Length: 10000\r\n\r\n", "x",
+                  5, 50 },
+                { "a body in chunks, byte by byte", false, NULL, 0,
+                  "POST /a" H "Transfer-Encoding: chunked\r\n\r\n1000\r\n", "x", 5, 50 },
+                { "a second request, byte by byte", false, "GET /a" H "\r\n", 20 * USEC_PER_SEC,
+                  "POST /a" H "Content-Length: 10000\r\n\r\n", "x", 25, 70 },
+                { "the line of a second request, byte by byte", false, "GET /a" H "\r\n", 20 * USEC_PER_SEC,
+                  "G", "x", 25, 70 },
+                { "nothing behind the first request", false, "GET /a" H "\r\n", 95 * USEC_PER_SEC, "", "",
+                  100, 1000 },
+        };
+        _cleanup_(test_cert_freep) TestCert *ca = test_cert_new(NULL, NULL, "ca", NULL);
+        _cleanup_(test_cert_freep) TestCert *cert = test_cert_new(ca, NULL, "server", "IP:127.0.0.1");
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                World *w = world_new((HttpServerOptions) { .request_timeout_usec = 5 * USEC_PER_SEC,
+                                                           .idle_timeout_usec = 100 * USEC_PER_SEC,
+                                                           .cert_pem = rows[i].tls ? cert->cert_pem : NULL,
+                                                           .key_pem = rows[i].tls ? cert->key_pem : NULL });
+                int fd = client_new(w, 1);
+                usec_t began;
+
+                print_message("  %s\n", rows[i].what);
+                turns(w, 3);
+                began = loop_now(w->loop);
+                if (rows[i].before) {
+                        client_say(w, fd, rows[i].before);
+                        client_expect(w, fd, 200);
+                        began = loop_now(w->loop);
+                        clock_skip(rows[i].pause_usec);
+                        turns(w, 3);
+                        assert_false(client_is_closed(fd));
+                }
+                client_say(w, fd, rows[i].said);
+                skip_until_closed(w, fd, rows[i].trickle);
+                /* The server may have begun to count a moment before the test. */
+                assert_in_range((loop_now(w->loop) - began + USEC_PER_SEC / 10) / USEC_PER_SEC,
+                                rows[i].least, rows[i].most);
+                assert_int_equal(w->n_refused[HTTP_REFUSED_SLOW], rows[i].most < 100);
+                closep(&fd);
+                world_free(w);
+        }
+}
+
+/* The limits are for clients: a handler may take longer. */
+TEST_CASE(test_slow_handler) {
+        World *w = world_new((HttpServerOptions) { .request_timeout_usec = 5 * USEC_PER_SEC,
+                                                   .idle_timeout_usec = 10 * USEC_PER_SEC });
+        int fd = client_new(w, 1);
+
+        client_say(w, fd, "GET /wait" H "\r\n");
+        while (w->n_handled == 0)
+                turn(w);
+        clock_skip(USEC_PER_MINUTE);
+        turns(w, 10);
+        assert_false(client_is_closed(fd));
+        closep(&fd);
+        world_free(w);
+}
+
+/* All connections are taken, and another client comes. */
+TEST_CASE(test_displaced) {
+        static const struct {
+                const char *what, *said;
+                unsigned host;
+                int displaced; /* -1: the newcomer is refused */
+        } rows[] = {
+                { "silent ones of its address", "", 2, 0 },
+                { "silent ones of another", "", 1, 0 },
+                { "incomplete requests", "POST /a" H "Content-Length: 10\r\n\r\nabc", 2, 0 },
+                { "requests of its address that are handled", "GET /wait" H "\r\n", 2, -1 },
+                { "requests of another that are handled", "GET /wait" H "\r\n", 1, 0 },
+        };
+        enum { N = 6 };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                World *w = world_new((HttpServerOptions) { .max_connections = N });
+                int fds[N], fd;
+
+                print_message("  %s\n", rows[i].what);
+                for (size_t k = 0; k < N; k++) {
+                        fds[k] = client_new(w, 2);
+                        turns(w, 2);
+                        client_say(w, fds[k], rows[i].said);
+                        turns(w, 2);
+                }
+                assert_int_equal(http_server_n_connections(w->server), N);
+                fd = client_new(w, rows[i].host);
+                client_say(w, fd, "GET /a" H "\r\n");
+                client_expect(w, fd, rows[i].displaced < 0 ? 0 : 200);
+                turns(w, 5);
+                for (int k = 0; k < N; k++)
+                        assert_int_equal(client_is_closed(fds[k]), k == rows[i].displaced);
+                assert_int_equal(w->n_refused[HTTP_REFUSED_DISPLACED], rows[i].displaced >= 0);
+                assert_int_equal(w->n_refused[HTTP_REFUSED_CONNECTION], rows[i].displaced < 0);
+                closep(&fd);
+                for (size_t k = 0; k < N; k++)
+                        closep(fds + k);
+                world_free(w);
+        }
+}
+
+int main(void) {
+        static const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_half_sent_bodies),
+                cmocka_unit_test(test_kept_bytes),
+                cmocka_unit_test(test_large_in_chunks_is_not_kept),
+                cmocka_unit_test(test_requests_of_one_address),
+                cmocka_unit_test(test_slow_clients),
+                cmocka_unit_test(test_slow_handler),
+                cmocka_unit_test(test_displaced),
+        };
+
+        return cmocka_run_group_tests_name("http-limits", tests, NULL, NULL);
+}
