@@ -138,6 +138,9 @@ def values(bed, figures):
         assert probes == {"health"}, f"the probes ask at {probes}"
         selected = one(objects, "Deployment")["spec"]["template"]["metadata"]["labels"]
         assert policy["podSelector"]["matchLabels"].items() <= selected.items(), (policy, selected)
+    peer = {"ipBlock": {"cidr": "192.0.2.10/32"}}
+    policy = one(tools.objects(tools.template(f"networkPolicy.webhookFrom=[{json.dumps(peer)}]")), "NetworkPolicy")["spec"]
+    assert [rule["from"] for rule in policy["ingress"] if rule["ports"][0]["port"] == "webhook"] == [[peer]], policy
     assert not [o for o in tools.objects(tools.template("networkPolicy.create=false")) if o["kind"] == "NetworkPolicy"]
 
     digest = "sha256:" + "ab" * 32
