@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "backoff.h"
+#include "hashmap.h"
 #include "list.h"
 #include "log-catalog.h"
 #include "log.h"
@@ -25,15 +26,24 @@ const char *const notify_outcome_names[_NOTIFY_OUTCOME_MAX + 1] = {
 };
 const MetricLabel notify_more_labels[] = { { "phase", notify_phase_names }, {} };
 
+/* The messages of one Node. Only the first of them may be sent. */
+typedef struct NotifyNode {
+        List messages; /* the oldest first; never empty */
+        char *name;
+} NotifyNode;
+
 typedef struct NotifyMessage {
-        ListNode messages;
+        ListNode messages, of_node;
+        ListNode ready; /* only while is_ready */
         NotifySender *sender;
+        NotifyNode *node;
         NotifyPhase phase;
-        char *node, *body;
+        bool is_ready;
+        char *body;
         char key[NOTIFY_KEY_MAX];
         size_t body_size;
         usec_t until_usec; /* loop_now(): when it is news no more */
-        usec_t next_usec;  /* not tried before */
+        Timer *timer;      /* end of the backoff, at until_usec at the latest; not armed while in flight */
         Backoff backoff;
         HttpCall *call; /* in flight */
 } NotifyMessage;
@@ -41,9 +51,12 @@ typedef struct NotifyMessage {
 struct NotifySender {
         NotifySenderOptions o;
         NotifyPlan plan;
-        List messages; /* the oldest first */
+        List messages;  /* the oldest first */
+        Hashmap *nodes; /* NotifyNode by name, borrowed from it */
+        List ready;     /* first messages of their Nodes that wait for no backoff; the longest ready is first */
         size_t n_bytes, n_in_flight;
-        Timer *timer;
+        uint64_t n_steps; /* visits of a message */
+        Timer *timer;     /* sends from the loop */
         bool failing;            /* said so, and not taken back yet */
         uint64_t n_lost;         /* since the receiver took a message last */
         usec_t refused_again_usec; /* loop_now(): from when on it is said again that a message is not wanted */
@@ -61,16 +74,74 @@ static NotifyMessage *message_free(NotifyMessage *m) {
         if (!m)
                 return NULL;
         http_call_free(m->call);
-        free(m->node);
+        timer_free(m->timer);
         free(m->body);
         return mfree(m);
 }
 DEFINE_FREEP(NotifyMessage, message_free);
 
-/* Out of the queue. */
+static void *node_free(void *p) {
+        NotifyNode *n = p;
+
+        free(n->name);
+        return mfree(n);
+}
+
+/* Returns the entry of a Node, a new one if it has none yet. NULL: out of memory. */
+static NotifyNode *node_get(NotifySender *s, const char *name) {
+        NotifyNode *n = hashmap_get(s->nodes, name);
+
+        if (n)
+                return n;
+        n = new0(NotifyNode, 1);
+        if (!n)
+                return NULL;
+        n->name = strdup(name);
+        if (!n->name || hashmap_put(s->nodes, n->name, n) < 0)
+                return node_free(n);
+        return n;
+}
+
+static bool message_is_first(const NotifyMessage *m) {
+        return m->node->messages.first == &m->of_node;
+}
+
+static void message_set_ready(NotifyMessage *m) {
+        NotifySender *s = m->sender;
+
+        assert(!m->is_ready && !m->call && message_is_first(m));
+        m->is_ready = true;
+        list_append(&s->ready, &m->ready);
+        timer_arm(m->timer, m->until_usec);
+        timer_arm_in(s->timer, 0);
+}
+
+static void message_unset_ready(NotifyMessage *m) {
+        if (!m->is_ready)
+                return;
+        m->is_ready = false;
+        list_remove(&m->sender->ready, &m->ready);
+}
+
+/* Removes the message from its Node. The next message of the Node takes its place. */
+static void message_leave_node(NotifyMessage *m) {
+        NotifyNode *n = m->node;
+        bool was_first = message_is_first(m);
+
+        list_remove(&n->messages, &m->of_node);
+        if (n->messages.size == 0) {
+                hashmap_remove(m->sender->nodes, n->name);
+                node_free(n);
+        } else if (was_first)
+                message_set_ready(LIST_ENTRY(n->messages.first, NotifyMessage, of_node));
+}
+
+/* Removes the message from the queue and frees it. */
 static void message_end(NotifyMessage *m, NotifyOutcome outcome) {
         NotifySender *s = m->sender;
 
+        message_unset_ready(m);
+        message_leave_node(m);
         list_remove(&s->messages, &m->messages);
         s->n_bytes -= m->body_size;
         s->n_in_flight -= m->call != NULL;
@@ -89,9 +160,9 @@ static void say_failing(NotifySender *s, const NotifyMessage *m, int error, unsi
         s->failing = true;
         if (!why)
                 (void) snprintf(http, sizeof(http), "it answers with HTTP %u", status);
-        log_event(s->o.env->log, LOG_LEVEL_WARNING, MESSAGE_NOTIFY_FAILING, LOG_FIELDS({ "NODE", m->node }, { "PHASE", notify_phase_names[m->phase] }),
+        log_event(s->o.env->log, LOG_LEVEL_WARNING, MESSAGE_NOTIFY_FAILING, LOG_FIELDS({ "NODE", m->node->name }, { "PHASE", notify_phase_names[m->phase] }),
                   "The receiver of [Notify] was not told that node %s is in phase %s: %s. That is tried again for as long as it is news; the node itself goes on as if nobody was told.",
-                  m->node, notify_phase_names[m->phase], why ?: http);
+                  m->node->name, notify_phase_names[m->phase], why ?: http);
 }
 
 /* Of this message alone: the receiver may take each other one. */
@@ -107,10 +178,10 @@ static void say_refused(NotifySender *s, const NotifyMessage *m, unsigned status
                 (void) snprintf(others, sizeof(others), " So were %" PRIu64 " others since that was said last.", s->n_refused);
         s->n_refused = 0;
         s->refused_again_usec = usec_add(now, REFUSED_SAID_USEC);
-        log_event(s->o.env->log, LOG_LEVEL_WARNING, MESSAGE_NOTIFY_FAILING, LOG_FIELDS({ "NODE", m->node }, { "PHASE", notify_phase_names[m->phase] }),
+        log_event(s->o.env->log, LOG_LEVEL_WARNING, MESSAGE_NOTIFY_FAILING, LOG_FIELDS({ "NODE", m->node->name }, { "PHASE", notify_phase_names[m->phase] }),
                   "The receiver of [Notify] does not want the message that node %s is in phase %s: it answers with HTTP %u, and the message is dropped.%s "
                   "The node itself goes on as if nobody was told. See [Notify] Template= and HeadersFile=; that is said once an hour at most.",
-                  m->node, notify_phase_names[m->phase], status, others);
+                  m->node->name, notify_phase_names[m->phase], status, others);
 }
 
 static void say_back(NotifySender *s) {
@@ -123,21 +194,22 @@ static void say_back(NotifySender *s) {
 
 /* -- sending ------------------------------------------------------------------------------------ */
 
-/* An earlier message of its node is still to go. */
-static bool waits_for_another(const NotifySender *s, const NotifyMessage *m) {
-        LIST_FOREACH (i, &s->messages, NotifyMessage, messages) {
-                if (i == m)
-                        return false;
-                if (streq(i->node, m->node))
-                        return true;
-        }
-        return false;
-}
-
 static void message_put_off(NotifyMessage *m, usec_t at_least_usec) {
         usec_t delay = backoff_next(&m->backoff, m->sender->o.env->random);
+        usec_t next_usec = usec_add(loop_now(m->sender->o.env->loop),
+                                    MAX(delay, MIN(at_least_usec, RETRY_AFTER_MAX_USEC)));
 
-        m->next_usec = usec_add(loop_now(m->sender->o.env->loop), MAX(delay, MIN(at_least_usec, RETRY_AFTER_MAX_USEC)));
+        timer_arm(m->timer, MIN(next_usec, m->until_usec));
+}
+
+static void on_message_timer(Timer *t, void *userdata) {
+        NotifyMessage *m = userdata;
+
+        m->sender->n_steps++;
+        if (loop_now(m->sender->o.env->loop) >= m->until_usec)
+                message_end(m, NOTIFY_OUTCOME_FAILED);
+        else
+                message_set_ready(m);
 }
 
 static void on_answer(const HttpResponse *response, void *userdata) {
@@ -205,31 +277,20 @@ static int message_send(NotifyMessage *m) {
 }
 
 static void send_what_may_go(NotifySender *s) {
-        usec_t now = loop_now(s->o.env->loop), next = USEC_INFINITY;
+        NotifyMessage *m;
         int r;
 
-        LIST_FOREACH (m, &s->messages, NotifyMessage, messages) {
-                if (m->call)
+        while (s->plan.url && s->n_in_flight < (s->failing ? 1u : NOTIFY_IN_FLIGHT_MAX) &&
+               (m = LIST_ENTRY(s->ready.first, NotifyMessage, ready))) {
+                s->n_steps++;
+                message_unset_ready(m);
+                timer_disarm(m->timer);
+                r = message_send(m);
+                if (r >= 0)
                         continue;
-                if (now >= m->until_usec) {
-                        message_end(m, NOTIFY_OUTCOME_FAILED);
-                        continue;
-                }
-                next = MIN(next, m->until_usec);
-                if (!s->plan.url || waits_for_another(s, m))
-                        continue;
-                if (m->next_usec <= now) {
-                        if (s->n_in_flight >= (s->failing ? 1u : NOTIFY_IN_FLIGHT_MAX))
-                                break; /* an answer, or the end of one's time, brings us here again */
-                        r = message_send(m);
-                        if (r >= 0)
-                                continue;
-                        say_failing(s, m, r, 0);
-                        message_put_off(m, 0);
-                }
-                next = MIN(next, m->next_usec);
+                say_failing(s, m, r, 0);
+                message_put_off(m, 0);
         }
-        timer_arm(s->timer, next);
 }
 
 static void on_timer(Timer *t, void *userdata) {
@@ -245,6 +306,7 @@ static bool has_room(const NotifySender *s, size_t body_size) {
 /* The oldest that are not under way; false: all of them are. */
 static bool make_room(NotifySender *s, size_t body_size) {
         LIST_FOREACH (m, &s->messages, NotifyMessage, messages) {
+                s->n_steps++;
                 if (has_room(s, body_size))
                         return true;
                 if (!m->call)
@@ -261,39 +323,47 @@ static int message_new(NotifySender *s, const NotifyFacts *f, NotifyMessage **re
                 return -ENOMEM;
         m->sender = s;
         m->phase = f->phase;
-        m->node = strdup(strempty(f->node));
         m->body = notify_body(s->plan.body, f);
-        if (!m->node || !m->body || notify_key(f, m->key) < 0)
+        if (!m->body || notify_key(f, m->key) < 0 ||
+            timer_new(s->o.env->loop, "notify-message", on_message_timer, m, &m->timer) < 0)
                 return -ENOMEM;
         m->body_size = strlen(m->body);
-        m->next_usec = now;
         m->until_usec = usec_add(now, notify_patience(f->time_usec, f->deadline_usec));
         m->backoff = (Backoff){ .base_usec = BACKOFF_BASE_USEC, .cap_usec = BACKOFF_CAP_USEC, .jitter_permille = 200 };
         *ret = TAKE_PTR(m);
         return 0;
 }
 
+/* Returns false if there is no room or no memory. */
+static bool message_queue(NotifySender *s, const NotifyFacts *f) {
+        _cleanup_(message_freep) NotifyMessage *m = NULL;
+
+        if (message_new(s, f, &m) < 0 || !make_room(s, m->body_size))
+                return false;
+        m->node = node_get(s, strempty(f->node));
+        if (!m->node)
+                return false;
+        list_append(&s->messages, &m->messages);
+        list_append(&m->node->messages, &m->of_node);
+        s->n_bytes += m->body_size;
+        if (message_is_first(m))
+                message_set_ready(m);
+        else
+                timer_arm(m->timer, m->until_usec);
+        (void) TAKE_PTR(m);
+        return true;
+}
+
 void notify_sender_tell(NotifySender *s, const NotifyFacts *f) {
         NotifyFacts facts = *f;
-        NotifyMessage *m;
 
         assert(f->phase >= 0 && f->phase < _NOTIFY_PHASE_MAX);
         if (!s || !s->plan.url || !(s->plan.phases & (1u << f->phase)))
                 return;
         facts.reporter = s->o.reporter;
         facts.time_usec = loop_wall(s->o.env->loop);
-        if (message_new(s, &facts, &m) < 0) {
+        if (!message_queue(s, &facts))
                 count(s, f->phase, NOTIFY_OUTCOME_DROPPED);
-                return;
-        }
-        if (!make_room(s, m->body_size)) {
-                message_free(m);
-                count(s, f->phase, NOTIFY_OUTCOME_DROPPED);
-                return;
-        }
-        list_append(&s->messages, &m->messages);
-        s->n_bytes += m->body_size;
-        timer_arm_in(s->timer, 0);
 }
 
 /* -- life --------------------------------------------------------------------------------------- */
@@ -304,6 +374,10 @@ size_t notify_sender_n_waiting(const NotifySender *s) {
 
 size_t notify_sender_n_in_flight(const NotifySender *s) {
         return s->n_in_flight;
+}
+
+uint64_t notify_sender_n_steps(const NotifySender *s) {
+        return s->n_steps;
 }
 
 void notify_sender_reload(NotifySender *s) {
@@ -322,7 +396,7 @@ void notify_sender_reload(NotifySender *s) {
         }
         notify_plan_done(&s->plan);
         s->plan = plan;
-        if (s->messages.size > 0)
+        if (s->ready.size > 0)
                 timer_arm_in(s->timer, 0);
 }
 
@@ -336,6 +410,8 @@ int notify_sender_new(const NotifySenderOptions *o, NotifySender **ret) {
                 return -ENOMEM;
         s->o = *o;
         r = timer_new(o->env->loop, "notify", on_timer, s, &s->timer);
+        if (r >= 0)
+                r = hashmap_new(HASHMAP_BORROW_KEYS, &s->nodes);
         if (r < 0)
                 return r;
         notify_sender_reload(s);
@@ -348,6 +424,7 @@ NotifySender *notify_sender_free(NotifySender *s) {
                 return NULL;
         LIST_FOREACH (m, &s->messages, NotifyMessage, messages)
                 message_free(m);
+        hashmap_free_with(s->nodes, node_free);
         notify_plan_done(&s->plan);
         timer_free(s->timer);
         return mfree(s);

@@ -11,7 +11,8 @@
  *      a queue that is full drops its oldest message that is not in flight
  *
  * Messages of one Node go one after the other, in their order: a phase never overtakes an earlier one. Those of several
- * Nodes go side by side, NOTIFY_IN_FLIGHT_MAX at most; while the receiver fails, one at a time.
+ * Nodes go side by side, NOTIFY_IN_FLIGHT_MAX at most, and the Nodes take turns. While the receiver fails,
+ * one message goes at a time.
  */
 
 #include "env.h"
@@ -62,3 +63,6 @@ void notify_sender_tell(NotifySender *s, const NotifyFacts *f);
 
 size_t notify_sender_n_waiting(const NotifySender *s); /* in flight included */
 size_t notify_sender_n_in_flight(const NotifySender *s);
+/* Number of times that the sender has visited a message, since it was made. A message takes a bounded
+ * number of visits per try, however many others wait. Tests count on it. */
+uint64_t notify_sender_n_steps(const NotifySender *s);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -65,7 +66,7 @@ static void start(World *w, size_t max_messages) {
                                         .reporter = "vesper-agent",
                                         .metrics = w->metrics,
                                         .max_messages = max_messages,
-                                        .max_bytes = 128u * 1024 };
+                                        .max_bytes = max_messages > 1000 ? 8u * 1024 * 1024 : 128u * 1024 };
 
         assert_return_code(notify_sender_new(&o, &w->sender), 0);
 }
@@ -409,12 +410,63 @@ TEST_CASE(test_freed) {
         assert_int_equal(http_inproc_pending(w->transport), 0);
 }
 
+/* Sends n messages, two of each node, through a receiver that fails for down_usec first. Returns the number
+ * of visits per request. */
+static uint64_t steps_of(unsigned n, usec_t down_usec) {
+        _cleanup_(world_freep) World *w = world_new();
+
+        start(w, n);
+        w->receiver.status = 503;
+        for (unsigned i = 0; i < n; i++) {
+                char node[16];
+
+                (void) snprintf(node, sizeof(node), "n%u", i % (n / 2));
+                tell(w, node, i < n / 2 ? NOTIFY_NOTICED : NOTIFY_DRAINED, USEC_INFINITY);
+        }
+        run(w, down_usec);
+        assert_int_equal(notify_sender_n_waiting(w->sender), n);
+        w->receiver.status = 200;
+        run(w, 10 * USEC_PER_MINUTE);
+        assert_counts(w, n, 0, 0);
+        assert_in_range(w->receiver.n, n, 100 * n);
+        return notify_sender_n_steps(w->sender) / w->receiver.n;
+}
+
+/* The visits per request do not grow with the number of messages that wait. */
+TEST_CASE(test_steps) {
+        for (unsigned n = 64; n <= 1024; n *= 4) {
+                uint64_t up = steps_of(n, 0), down = steps_of(n, 5 * S);
+
+                print_message("%u messages: %" PRIu64 " visits per request, %" PRIu64 " after a failure\n", n, up, down);
+                assert_true(up <= 4);
+                assert_true(down <= 4);
+        }
+}
+
+/* A full queue drops its oldest message without a walk over those that stay. */
+TEST_CASE(test_steps_of_a_full_queue) {
+        _cleanup_(world_freep) World *w = world_new();
+
+        start(w, 1024);
+        w->receiver.status = 0;
+        for (unsigned i = 0; i < 4096; i++) {
+                char node[16];
+
+                (void) snprintf(node, sizeof(node), "n%u", i);
+                tell(w, node, NOTIFY_NOTICED, USEC_INFINITY);
+                if (i == 3)
+                        run(w, S); /* four are under way, and stay the oldest */
+        }
+        assert_counts(w, 0, 0, 3072);
+        assert_in_range(notify_sender_n_steps(w->sender), 3072, 4096 * (2 + NOTIFY_IN_FLIGHT_MAX));
+}
+
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_sent),   cmocka_unit_test(test_nobody), cmocka_unit_test(test_down),
                 cmocka_unit_test(test_retry_after), cmocka_unit_test(test_refused), cmocka_unit_test(test_given_up), cmocka_unit_test(test_hangs),
                 cmocka_unit_test(test_bytes),  cmocka_unit_test(test_nodes),  cmocka_unit_test(test_signed),
-                cmocka_unit_test(test_freed),
+                cmocka_unit_test(test_freed),  cmocka_unit_test(test_steps),  cmocka_unit_test(test_steps_of_a_full_queue),
         };
 
         return cmocka_run_group_tests_name("notify-sender", tests, NULL, NULL);
