@@ -83,6 +83,21 @@ static size_t utf8_sequence(const uint8_t *s, size_t size) {
         return n;
 }
 
+size_t utf8_sequence_size(const char *s, size_t size) {
+        return utf8_sequence((const uint8_t *) s, size);
+}
+
+uint32_t utf8_code_point(const char *s, size_t n) {
+        static const uint8_t lead_bits[] = { 0, 0x7f, 0x1f, 0x0f, 0x07 };
+        uint32_t c;
+
+        assert(n >= 1 && n <= 4);
+        c = (uint8_t) s[0] & lead_bits[n];
+        for (size_t i = 1; i < n; i++)
+                c = c << 6 | ((uint8_t) s[i] & 0x3f);
+        return c;
+}
+
 bool utf8_is_valid(const char *s, size_t size) {
         size_t n;
 
@@ -127,11 +142,13 @@ bool utf8_is_control(const char *s, size_t n) {
         if (n == 1)
                 return p[0] < 0x20 || p[0] == 0x7f;
         if (n == 2)
-                return p[0] == 0xc2 && p[1] < 0xa0; /* U+0080..U+009F */
+                return (p[0] == 0xc2 && p[1] < 0xa0) ||  /* U+0080..U+009F */
+                       (p[0] == 0xd8 && p[1] == 0x9c);   /* U+061C */
         if (n != 3 || p[0] != 0xe2)
                 return false;
-        return (p[1] == 0x80 && p[2] >= 0xa8 && p[2] <= 0xae) || /* U+2028..U+202E */
-               (p[1] == 0x81 && p[2] >= 0xa6 && p[2] <= 0xa9);   /* U+2066..U+2069 */
+        return (p[1] == 0x80 && (p[2] == 0x8e || p[2] == 0x8f)) || /* U+200E, U+200F */
+               (p[1] == 0x80 && p[2] >= 0xa8 && p[2] <= 0xae) ||   /* U+2028..U+202E */
+               (p[1] == 0x81 && p[2] >= 0xa6 && p[2] <= 0xa9);     /* U+2066..U+2069 */
 }
 
 char *str_sanitize(const char *s, size_t max_bytes) {

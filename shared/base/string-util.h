@@ -33,6 +33,10 @@ char *strstrip(char *s);
 int free_and_strdup(char **dst, const char *src);
 /* Valid UTF-8, without overlong forms, surrogates or anything past U+10FFFF. */
 bool utf8_is_valid(const char *s, size_t size);
+/* Number of bytes, 1 to 4, of the sequence at s, of which size bytes are there. 0: it is not valid, or
+ * not complete. */
+size_t utf8_sequence_size(const char *s, size_t size);
+uint32_t utf8_code_point(const char *s, size_t n); /* n: what utf8_sequence_size() returned, not 0 */
 #define UTF8_REPLACEMENT "\xef\xbf\xbd" /* U+FFFD, in the place of what is no text */
 /* DNS-1123 subdomain as Kubernetes has it for names: 1..253 of [a-z0-9.-], labels begin and end alphanumeric. */
 bool dns1123_subdomain_is_valid(const char *s);

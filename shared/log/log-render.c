@@ -6,15 +6,18 @@
 #include "log-internal.h"
 #include "macro.h"
 
-/* A message may quote what came from outside: no control character (C1 of U+0080 to U+009F included)
- * reaches a terminal, and no line feed starts a line that looks like one of ours. */
+/* Appends a text that may quote what came from outside. No control character (utf8_is_control()) reaches
+ * a terminal, no line feed starts a line that looks like one of ours, and nothing is appended that is not
+ * UTF-8. */
 static void add_line_safe(StrBuf *b, const char *s) {
-        for (const unsigned char *p = (const unsigned char *) s; *p; p++) {
-                bool c1 = p[0] == 0xc2 && p[1] >= 0x80 && p[1] <= 0x9f;
+        size_t size = strlen(s);
 
-                strbuf_add_char(b, *p < 0x20 || *p == 0x7f || c1 ? '?' : (char) *p);
-                if (c1)
-                        p++;
+        for (size_t i = 0, n; i < size; i += MAX(n, (size_t) 1)) {
+                n = utf8_sequence_size(s + i, size - i);
+                if (n == 0 || utf8_is_control(s + i, n))
+                        strbuf_add_char(b, '?');
+                else
+                        strbuf_add_n(b, s + i, n);
         }
 }
 
@@ -43,40 +46,45 @@ void log_render_text(const LogRecord *record, StrBuf *b) {
         strbuf_add(b, n > 0 ? ")\n" : "\n");
 }
 
-/* Bytes that stand for themselves in a string of JSON. */
-static size_t plain_size(const char *s, bool valid) {
-        size_t n = 0;
+/* Number of bytes that stand for themselves in a string of JSON. */
+static size_t plain_size(const char *s, size_t size) {
+        size_t i, n;
 
-        for (unsigned char c; (c = (unsigned char) s[n]) >= 0x20; n++)
-                if (c == '"' || c == '\\' || c == 0x7f || (c >= 0x80 && !valid))
+        for (i = 0; i < size && s[i] != '"' && s[i] != '\\'; i += n) {
+                n = utf8_sequence_size(s + i, size - i);
+                if (n == 0 || utf8_is_control(s + i, n))
                         break;
-        return n;
+        }
+        return i;
 }
 
 /* json/ lies above this room, so this is all of JSON that is known here. Bytes that are no UTF-8 become
- * U+FFFD. */
+ * U+FFFD. JSON would allow most control characters beyond ASCII; a terminal that shows the line would
+ * not. */
 static void add_json_string(StrBuf *b, const char *s) {
-        bool valid = utf8_is_valid(s, strlen(s));
+        size_t size = strlen(s), n;
 
         strbuf_add_char(b, '"');
-        for (; *s; s++) {
-                size_t n = plain_size(s, valid);
-                unsigned char c;
-
+        for (;;) {
+                n = plain_size(s, size);
                 strbuf_add_n(b, s, n);
                 s += n;
-                c = (unsigned char) *s;
-                if (c == 0)
+                size -= n;
+                if (size == 0)
                         break;
-                if (c == '"' || c == '\\') {
+                n = utf8_sequence_size(s, size);
+                if (*s == '"' || *s == '\\') {
                         strbuf_add_char(b, '\\');
                         strbuf_add_char(b, *s);
-                } else if (c == '\n')
+                } else if (*s == '\n')
                         strbuf_add(b, "\\n");
-                else if (c < 0x20 || c == 0x7f)
-                        strbuf_addf(b, "\\u%04x", c);
-                else
+                else if (n == 0)
                         strbuf_add(b, UTF8_REPLACEMENT);
+                else
+                        strbuf_addf(b, "\\u%04x", utf8_code_point(s, n));
+                n = MAX(n, (size_t) 1);
+                s += n;
+                size -= n;
         }
         strbuf_add_char(b, '"');
 }

@@ -123,6 +123,7 @@ TEST_CASE(test_sanitize) {
                 { "one too many", "0123456789a", 10, "0123456..." },
                 { "control characters", "a\nb\x1b[31m\x7f", 20, "a?b?[31m?" },
                 { "and those beyond ASCII", "a\xc2\x9b" "2J\xe2\x80\xae" "b\xe2\x81\xa9", 20, "a??2J???b???" },
+                { "every mark of the direction of reading", "\xd8\x9c\xe2\x80\x8e\xe2\x80\x8f" "a\xe2\x80\x8d", 20, "????????a\xe2\x80\x8d" },
                 { "text beyond ASCII stays", "gr\xc3\xbc\xc3\x9f", 20, "gr\xc3\xbc\xc3\x9f" },
                 { "cut before a character, not in it",
                   "aaaaaa\xc3\xbc"
