@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "ctl-completion.h"
 #include "ctl-options.h"
 #include "ctl-verbs.h"
 #include "daemon.h"
 #include "kube-process.h"
+#include "plain-output.h"
 #include "string-util.h"
 #include "strv.h"
 
@@ -17,6 +19,7 @@ typedef struct Process {
         usec_t request_timeout_usec; /* 0: none is given */
         Ctl ctl;
         void *state; /* of the verb */
+        PlainOutput out, err; /* all that is printed goes through them */
 } Process;
 
 /* -- the command line ----------------------------------------------------------------------------------- */
@@ -77,6 +80,9 @@ static int check_output(Process *p, const CtlVerb *v) {
                 return ctl_complain("-o %s: of %s it is one of: %s", p->options.output, v->name, strbuf_str(&known));
         }
         p->ctl.output = o;
+        /* The lines of a snapshot are JSON in its only form. */
+        if (o == CTL_OUTPUT_JSON || o == CTL_OUTPUT_YAML || v == &verb_snapshot)
+                plain_output_set_form(&p->out, PLAIN_OUTPUT_JSON);
         return 1;
 }
 
@@ -244,6 +250,9 @@ int main(int argc, char **argv) {
         Process p = { .options = { .lease_ns = "vesper-system", .lease_name = "vesper-coordinator" } };
         int r;
 
+        if (plain_output_begin(&p.err, &stderr, STDERR_FILENO) < 0 ||
+            plain_output_begin(&p.out, &stdout, STDOUT_FILENO) < 0)
+                return EXIT_FAILURE;
         r = parse(&p, argc, argv);
         r = r < 0 ? EXIT_USAGE : r == 0 ? EXIT_SUCCESS : run(&p);
         if (p.state)
@@ -254,5 +263,7 @@ int main(int argc, char **argv) {
         strv_free(p.options.as_groups);
         strv_free(p.options.snapshots);
         strv_free(p.options.with);
+        (void) plain_output_end(&p.out);
+        (void) plain_output_end(&p.err);
         return r;
 }

@@ -146,7 +146,7 @@ static bool delete_a_pool(ReleaseAll *a) {
                 if (p->deletion_policy != DELETION_POLICY_RELEASE)
                         patch(a, &kube_node_pool_kind, p->object.meta.name, "{\"spec\":{\"deletionPolicy\":\"Release\"}}");
                 else if (p->object.meta.deletion_usec == 0) {
-                        printf("Deleting NodePool %s: its nodes and machines stay.\n", p->object.meta.name);
+                        ctl_print(stdout, "Deleting NodePool %s: its nodes and machines stay.", p->object.meta.name);
                         a->deleted_pools = true;
                         delete(a, &p->object);
                 } else
@@ -177,8 +177,8 @@ static bool let_go_by_annotation(ReleaseAll *a) {
 
                 if (!is_drained_for_queue(n) || n->object.meta.deletion_usec > 0 || kube_node_is_unmanaged(n))
                         continue;
-                printf("The interruption queue announced something for Node %s: annotating it " ANNOTATION_UNMANAGED
-                       ", so that vesper does nothing for that.\n",
+                ctl_print(stdout, "The interruption queue announced something for Node %s: annotating it " ANNOTATION_UNMANAGED
+                       ", so that vesper does nothing for that.",
                        n->object.meta.name);
                 patch(a, &kube_node_kind, n->object.meta.name, body);
                 return true;
@@ -192,8 +192,8 @@ static bool let_go_by_annotation(ReleaseAll *a) {
                 if (!object_meta_has_finalizer(&c->object.meta, FINALIZER_TERMINATION))
                         delete(a, &c->object);
                 else if (n && n->object.meta.deletion_usec == 0 && !kube_node_is_unmanaged(n)) {
-                        printf("Node %s was adopted by NodeClaim %s, which a person has made: annotating it " ANNOTATION_UNMANAGED
-                               ", so that it stays.\n",
+                        ctl_print(stdout, "Node %s was adopted by NodeClaim %s, which a person has made: annotating it " ANNOTATION_UNMANAGED
+                               ", so that it stays.",
                                n->object.meta.name, c->object.meta.name);
                         patch(a, &kube_node_kind, n->object.meta.name, body);
                 } else
@@ -229,11 +229,11 @@ static void tell_held_node(const KubeNodeClaim *c, FILE *f) {
         const char *node = strempty(c->node_name);
 
         if (streq_ptr(c->phase, "Paused"))
-                fprintf(f, "Node %s is being deleted, and its removal is paused, maybe by an earlier try: 'vesperctl resume' has it go on.\n", node);
+                ctl_print(f, "Node %s is being deleted, and its removal is paused, maybe by an earlier try: 'vesperctl resume' has it go on.", node);
         else
-                fprintf(f,
+                ctl_print(f,
                         "Node %s is being deleted, and its removal waits (%s). 'vesperctl force %s' ends its machine; to keep the machine, "
-                        "stop the coordinators and say --without-coordinator.\n",
+                        "stop the coordinators and say --without-coordinator.",
                         node, isempty(c->phase) ? "not begun" : c->phase, node);
 }
 
@@ -248,7 +248,7 @@ static size_t tell_held(const ReleaseAll *a, FILE *f) {
                         tell_held_node(c, f);
         }
         if (n > NAMED_MAX)
-                fprintf(f, "So it is with %zu more nodes.\n", n - NAMED_MAX);
+                ctl_print(f, "So it is with %zu more nodes.", n - NAMED_MAX);
         return n;
 }
 
@@ -266,7 +266,7 @@ static bool strip_a_node(ReleaseAll *a) {
                 if (r == 0 || (is_held_by_us(n) && !a->ctl->options->without_coordinator))
                         continue;
                 if (n->object.meta.deletion_usec > 0)
-                        printf("Node %s is being deleted: it goes, and its machine %s goes on. End it yourself.\n",
+                        ctl_print(stdout, "Node %s is being deleted: it goes, and its machine %s goes on. End it yourself.",
                                n->object.meta.name, n->provider_id ? n->provider_id : "(without providerID)");
                 patch(a, &kube_node_kind, n->object.meta.name, body);
                 return true;
@@ -320,12 +320,12 @@ static void tell_deleted(const ReleaseAll *a, bool is_led, FILE *f) {
 
                 if (!is_held_by_us(node) || n++ >= NAMED_MAX)
                         continue;
-                fprintf(f, is_led ? "Waiting for node %s, which is being deleted, and its machine %s.\n"
-                                  : "Node %s is being deleted, and no coordinator leads that would end its machine %s.\n",
+                ctl_print(f, is_led ? "Waiting for node %s, which is being deleted, and its machine %s."
+                                  : "Node %s is being deleted, and no coordinator leads that would end its machine %s.",
                         node->object.meta.name, node->provider_id ?: "(without providerID)");
         }
         if (n > NAMED_MAX)
-                fprintf(f, "So it is with %zu more.\n", n - NAMED_MAX);
+                ctl_print(f, "So it is with %zu more.", n - NAMED_MAX);
 }
 
 /* In the place of a coordinator, but for nodes that are being deleted: one that still leads may be about to end their machines, and where none
@@ -453,7 +453,7 @@ static void judge(ReleaseAll *a) {
         if (nodes != a->told_nodes || claims != a->told_claims) {
                 _cleanup_free_ char *left = left_text(nodes, claims);
 
-                printf("%s.\n", strempty(left));
+                ctl_print(stdout, "%s.", strempty(left));
                 if (!without)
                         (void) tell_held(a, stdout);
         }

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "ctl-say.h"
 #include "string-util.h"
 
 const CtlVerb *const ctl_verbs[] = {
@@ -74,14 +75,28 @@ bool ctl_shows_progress(void) {
         return isatty(STDERR_FILENO);
 }
 
+static void print_line(FILE *f, const char *before, const char *fmt, va_list ap) {
+        _cleanup_strbuf_ StrBuf line = {};
+
+        strbuf_addv(&line, fmt, ap);
+        ctl_make_plain(&line, 0);
+        fprintf(f, "%s%s\n", before, line.failed ? "out of memory" : strbuf_str(&line));
+}
+
+void ctl_print(FILE *f, const char *fmt, ...) {
+        va_list ap;
+
+        va_start(ap, fmt);
+        print_line(f, "", fmt, ap);
+        va_end(ap);
+}
+
 int ctl_complain(const char *fmt, ...) {
         va_list ap;
 
-        fputs("vesperctl: ", stderr);
         va_start(ap, fmt);
-        vfprintf(stderr, fmt, ap);
+        print_line(stderr, "vesperctl: ", fmt, ap);
         va_end(ap);
-        fputc('\n', stderr);
         return -EINVAL;
 }
 

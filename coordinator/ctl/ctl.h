@@ -12,6 +12,7 @@
  *      others          what verbs stand on: pure, or without a word on standard output
  */
 
+#include <stdio.h>
 #include <systemd/sd-event.h>
 
 #include "env.h"
@@ -86,7 +87,10 @@ int ctl_watch_signals(Ctl *ctl, sd_event_source *ret_sources[2], sd_event_signal
 #define EXIT_INTERRUPTED 130
 /* Somebody looks at standard error, a terminal. */
 bool ctl_shows_progress(void);
-/* "vesperctl: " and a line on standard error. Returns -EINVAL, for a start that has found a wrong argument. */
+/* Prints one line, and ends it. Texts in it that come from the cluster begin no other line. */
+void ctl_print(FILE *f, const char *fmt, ...) _printf_(2, 3);
+/* "vesperctl: " and such a line on standard error. Returns -EINVAL, for a start that has found a wrong
+ * argument. */
 int ctl_complain(const char *fmt, ...) _printf_(1, 2);
 /* --option=text as a duration above 0: 0, or what complaining of it returns. text NULL: *ret stays. */
 int ctl_duration_option(const char *option, const char *text, usec_t *ret);

@@ -2,6 +2,7 @@
 #include "snapshot-fetch.h"
 
 #include <stdio.h>
+#include <unistd.h>
 
 #include "ctl-say.h"
 #include "kube-protobuf.h"
@@ -56,7 +57,8 @@ SnapshotFetch *snapshot_fetch_free(SnapshotFetch *f) {
 static void show_progress(const SnapshotFetch *f) {
         if (!f->options.progress)
                 return;
-        fputs("\r", stderr);
+        fflush(stderr);
+        (void) dprintf(STDERR_FILENO, "\r"); /* plain-output.h */
         for (SnapshotKind k = 0; k < _SNAPSHOT_KIND_MAX; k++)
                 if (f->kinds[k].n_objects > 0)
                         fprintf(stderr, "%zu %s%s ", f->kinds[k].n_objects, snapshot_kube_kind(k)->plural,

@@ -66,8 +66,10 @@ static void drain_verb_free(void *state) {
 
 /* What is drawn goes, so that something else can be written there. */
 static void drain_verb_erase(DrainVerb *v) {
-        if (v->n_drawn > 0)
-                printf("\x1b[%uA\r\x1b[J", v->n_drawn);
+        if (v->n_drawn > 0) {
+                fflush(stdout);
+                (void) dprintf(STDOUT_FILENO, "\x1b[%uA\r\x1b[J", v->n_drawn); /* plain-output.h */
+        }
         v->n_drawn = 0;
 }
 

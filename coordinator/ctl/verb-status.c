@@ -51,7 +51,7 @@ static int print_status(StatusVerb *v, const CtlSnapshot *s) {
         if (!text)
                 return -ENOMEM;
         if (terminal)
-                fputs(CLEAR_SCREEN, stdout);
+                (void) dprintf(STDOUT_FILENO, CLEAR_SCREEN); /* plain-output.h. Nothing is buffered. */
         else if (v->shown)
                 fputs(v->ctl->output == CTL_OUTPUT_YAML ? "---\n" : "\n", stdout);
         fputs(text, stdout);

@@ -49,6 +49,13 @@ ASKED = [
     ("release", ["--all", "--yes"], False, None),
     ("force", ["NODE"], False, "there is no node 'nope', and no NodeClaim of it"),
 ]
+# For Hostile: what has a verb end by itself in a cluster without a coordinator. The others end anyway.
+ENDS = {"drain": ["--timeout=2s"], "release": ["--timeout=2s"]}
+# Verbs that do other things with an option; for the same test.
+BESIDES = [("release", ["--all", "--yes", "--without-coordinator", "--timeout=30s"]), ("explain", ["NODE", "--simulate"]),
+           ("force", ["NODE", "--yes"]), ("undrain", ["NODE", "--yes"]), ("plan", ["--upgrade=here"])]
+# Verbs that print texts of others in evil_world(). The others print names only.
+QUOTING = ["explain", "release", "snapshot", "status", "timeline"]
 POOL = {"apiVersion": "vesper.sh/v1alpha1", "kind": "NodePool", "metadata": {"name": "here"},
         "spec": {"selector": {"matchLabels": {"pool": "here"}}}}
 
@@ -129,15 +136,14 @@ class Help(unittest.TestCase):
         self.assertIn("\n.SH \"EXIT STATUS\"\n", page)
 
 
-class Said(unittest.TestCase):
-    """On the fake cluster."""
-
-    def setUp(self):
+class OnFake(unittest.TestCase):
+    def start(self, cluster):
+        """Starts a fake cluster with these objects. self.folder then has its credentials."""
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.folder = folder.name
         with open(self.path("world.json"), "w", encoding="utf-8") as f:
-            json.dump(world(), f)
+            json.dump(cluster, f)
         fake = subprocess.Popen([FAKE, "--dir", self.folder, "--world", self.path("world.json")], env=ENVIRONMENT,
                                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
 
@@ -157,6 +163,13 @@ class Said(unittest.TestCase):
 
     def by(self, who, *arguments):
         return ctl(*arguments, "--kubeconfig", self.path(f"kubeconfig-{who}"))
+
+
+class Said(OnFake):
+    """On the fake cluster."""
+
+    def setUp(self):
+        self.start(world())
 
     def assert_complains(self, answer, *words):
         """Status 1; on standard error a sentence with our name before it, which has these words."""
@@ -295,10 +308,146 @@ class Said(unittest.TestCase):
                 self.assertIn("table, json, yaml", err)
 
 
+# A text that sets the title of a terminal, colours it (by a control character of two bytes), turns the direction of reading, and
+# begins a line.
+EVIL = "\x1b]0;title\x07\u009b31m\u202e\u200f\u2066\x7f\r\nEVIL"
+CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+STEADY = {"apiVersion", "kind", "name", "namespace", "uid", "nodeName", "type", "status", "time", "lastTransitionTime", "deletionTimestamp",
+          "firstTimestamp", "lastTimestamp", "startTime", "phase", "operator", "effect", "maxUnavailable", "minAvailable", "renewTime",
+          "finalizers", "restartPolicy", "deletionPolicy", "cpu", "memory", "pods", "since", "deadline", "until", "matchLabels", "metadata.labels",
+          "storage", "accessModes"}
+
+
+def evil(value, key=""):
+    """The object with EVIL at the end of each text that the API server does not check; JSON in an annotation likewise."""
+    if isinstance(value, dict):
+        return {k: v if k in STEADY and not isinstance(v, (dict, list)) or k == "finalizers" or f"{key}.{k}" in STEADY or k == "matchLabels"
+                else evil(v, k) for k, v in value.items()}
+    if isinstance(value, list):
+        return [evil(v, key) for v in value]
+    if isinstance(value, str) and value.startswith("{"):
+        return json.dumps(evil(json.loads(value)), ensure_ascii=False)
+    return value + EVIL if isinstance(value, str) and key not in STEADY else value
+
+
+def node_of(name, deleted=False, **annotations):
+    then = "2026-01-01T00:00:00Z"
+    meta = {"name": name, "uid": "uid-" + name, "annotations": {"note": "", **annotations}, "labels": {"pool": "here"}}
+    if deleted:
+        meta |= {"deletionTimestamp": then, "finalizers": ["vesper.sh/termination"]}
+    return {"apiVersion": "v1", "kind": "Node", "metadata": meta,
+            "spec": {"providerID": "aws:///a/i-" + name, "unschedulable": True,
+                     "taints": [{"key": "t", "value": "v", "effect": "NoSchedule"}, {"key": "vesper.sh/disrupted", "effect": "NoSchedule"}]},
+            "status": {"conditions": [{"type": t, "status": "True", "reason": r, "message": "m", "lastTransitionTime": then}
+                                      for t, r in (("Ready", "KubeletReady"), ("DrainInProgress", "VesperCoordinator"), ("Broken", "why"),
+                                                   ("MaintenancePlanned", "AdminRequested"), ("vesper.sh/TerminationBlocked", "Cloud"))],
+                       "volumesAttached": [{"name": "kubernetes.io/csi/d^v", "devicePath": ""}], "volumesInUse": ["kubernetes.io/csi/d^v"],
+                       "nodeInfo": {"bootID": "b", "kubeletVersion": "v1.30.0", "osImage": "o"},
+                       "allocatable": {"cpu": "4", "memory": "8Gi", "pods": "110"}, "capacity": {"cpu": "4", "memory": "8Gi", "pods": "110"},
+                       "addresses": [{"type": "Hostname", "address": "h"}]}}
+
+
+def pod_of(node, name, owner=None, **annotations):
+    then = "2026-01-01T00:00:00Z"
+    return {"apiVersion": "v1", "kind": "Pod",
+            "metadata": {"name": f"{name}-{node}", "namespace": "default", "uid": f"{name}-{node}", "labels": {"app": name}, "annotations": annotations,
+                         **({"ownerReferences": [{"apiVersion": "apps/v1", "kind": owner, "name": "o", "uid": "u", "controller": True}]} if owner else {})},
+            "spec": {"nodeName": node, "containers": [{"name": "c", "image": "i"}], "priorityClassName": "p", "terminationGracePeriodSeconds": 1},
+            "status": {"phase": "Running", "message": "m", "reason": "r", "startTime": then,
+                       "conditions": [{"type": "Ready", "status": "True", "reason": "r", "message": "m", "lastTransitionTime": then}]}}
+
+
+def evil_world():
+    """Three nodes: managed, being deleted, and interrupted, with all that vesper writes of them; nobody but a person keeps to the rules."""
+    then = "2026-01-01T00:00:00Z"
+    notice = json.dumps({"id": "i", "kind": "spot", "source": "s", "action": "terminate", "deadline": then, "phase": "Draining", "podsLeft": 3,
+                         "blockedBy": [{"pod": "default/web", "reason": "PodDisruptionBudget", "detail": "web"}]})
+    cordoned = json.dumps({"bootID": "b", "why": "because"})
+    nodes = [node_of("here", **{"vesper.sh/cordoned-by-vesperctl": cordoned, "vesper.sh/do-not-consolidate": "true"}),
+             node_of("going", deleted=True, **{"vesper.sh/cordoned-by-coordinator": cordoned}),
+             node_of("told", **{"vesper.sh/interruption": notice, "vesper.sh/heard": notice, "vesper.sh/cordoned-by-agent": cordoned,
+                                "vesper.sh/shutdown-request": cordoned})]
+    conditions = [{"type": t, "status": "True", "reason": "r", "message": "m", "lastTransitionTime": then}
+                  for t in ("Drained", "VolumesDetached", "vesper.sh/NotAdopted", "vesper.sh/NodeAbsent", "vesper.sh/IdentityProved", "Invalid",
+                            "Consolidatable", "Drifted", "Empty", "Expired", "Paused", "DisruptionAllowed", "InstanceTerminating")]
+    objects = list(nodes)
+    for n in ("here", "going", "told"):
+        meta = {"name": n, "uid": "claim-" + n, "finalizers": ["vesper.sh/termination"], "annotations": {"vesper.sh/announced": json.dumps(
+            {"notices": [{"id": "i", "kind": "spot", "source": "s", "action": "terminate", "deadline": then}]})}}
+        if n == "going":
+            meta["deletionTimestamp"] = then
+        objects.append({"apiVersion": "vesper.sh/v1alpha1", "kind": "NodeClaim", "metadata": meta, "spec": {"nodePool": "here"} if n != "told" else {},
+                        "status": {"nodeName": n, "nodeUID": "uid-" + n, "providerID": "aws:///a/i-" + n, "phase": "Draining", "podsLeft": 2,
+                                   "lastCloudError": "e", "conditions": [c for c in conditions if n == "going" or "NotAdopted" not in c["type"]],
+                                   "blockers": [{"pod": "default/web-" + n, "reason": "PodDisruptionBudget", "pdb": "default/web", "message": "m",
+                                                 "since": then}]}})
+        objects += [pod_of(n, "web", "ReplicaSet"), pod_of(n, "kept", None, **{"vesper.sh/do-not-evict": "true"}), pod_of(n, "bare"),
+                    pod_of(n, "odd", "Strange"), pod_of(n, "daemon", "DaemonSet"), pod_of(n, "mirror", "Node")]
+        objects.append({"apiVersion": "v1", "kind": "Event", "metadata": {"name": "e-" + n, "namespace": "default"}, "reason": "r", "message": "m",
+                        "type": "Warning", "count": 1, "firstTimestamp": then, "lastTimestamp": then, "source": {"component": "c", "host": "h"},
+                        "involvedObject": {"apiVersion": "v1", "kind": "Node", "name": n, "uid": "uid-" + n}})
+    objects += [
+        {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "web", "namespace": "default"},
+         "spec": {"maxUnavailable": 0, "selector": {"matchLabels": {"app": "web"}}},
+         "status": {"disruptionsAllowed": 0, "currentHealthy": 1, "desiredHealthy": 1, "expectedPods": 1,
+                    "conditions": [{"type": "DisruptionAllowed", "status": "False", "reason": "SyncFailed", "message": "m", "lastTransitionTime": then}]}},
+        {"apiVersion": "vesper.sh/v1alpha1", "kind": "NodeDisruptionBudget", "metadata": {"name": "all"},
+         "spec": {"maxUnavailable": 0, "selector": {"matchLabels": {"pool": "here"}}},
+         "status": {"conditions": conditions, "disruptedNodes": [{"name": "told", "uid": "uid-told", "time": then, "kind": "DELETE", "holder": "h"}]}},
+        {"apiVersion": "vesper.sh/v1alpha1", "kind": "NodePool", "metadata": {"name": "here", "finalizers": ["vesper.sh/termination"],
+                                                                             "annotations": {"vesper.sh/paused": "true"}},
+         "spec": {"selector": {"matchLabels": {"pool": "here"}}}, "status": {"conditions": conditions}},
+        {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": "o", "namespace": "default", "uid": "u"}, "spec": {
+            "replicas": 0, "selector": {"matchLabels": {"app": "none"}}}},
+    ]
+    objects = [evil(o) for o in objects]
+    objects += [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "vesper-system", "annotations": {"vesper.sh/paused": "true"}}},
+                {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "vesper-coordinator", "namespace": "vesper-system"},
+                 "spec": {"holderIdentity": "pod_" + EVIL, "leaseDurationSeconds": 1, "renewTime": "2026-01-01T00:00:00.000000Z"}}]
+    return {"objects": objects, "identities": world()["identities"]}
+
+
 def keys_of(value):
     if isinstance(value, dict):
         return set(value).union(*map(keys_of, value.values()))
     return set().union(*map(keys_of, value)) if isinstance(value, list) else set()
+
+
+class Hostile(OnFake):
+    """A cluster whose every text holds control characters. One test for each verb of ASKED, which has all of them."""
+
+    def ask(self, verb, arguments, node, form):
+        """One command in a new cluster. Returns the number of texts of the cluster that it printed."""
+        self.start(evil_world())
+        line = [verb, *(node if a == "NODE" else a for a in arguments), *(ENDS.get(verb, []) if "--timeout=30s" not in arguments else []), *form]
+        with self.subTest(line=line):
+            done = subprocess.run([CTL, *line, "--kubeconfig", self.path("kubeconfig-root")], stdin=subprocess.DEVNULL, capture_output=True,
+                                  timeout=LIMIT, check=False, env=ENVIRONMENT)
+            for which, text in ("standard output", done.stdout), ("standard error", done.stderr):
+                text = text.decode("utf-8")
+                found = CONTROL.search(text)
+                if found:
+                    self.fail(f"{which} has {found[0]!r}: {text[max(found.start() - 200, 0):found.end() + 60]!r}")
+                self.assertNotRegex(text, "(?m)^ *EVIL", f"{which} has a line that the cluster began")
+            if form == ["-o", "json"] and done.stdout:
+                json.loads(done.stdout)
+            return (done.stdout + done.stderr).count(b"EVIL")
+
+    def ask_all(self, verb):
+        """The verb with each of its arguments, on each kind of node, in each form that it knows."""
+        known = re.search(r"it is one of: (.*)", ctl(verb, "-o", "no-form")[2])
+        forms = known[1].split(", ") if known else [None]
+        seen = 0
+        for _, arguments in [(v, a) for v, a, *_ in ASKED + BESIDES if v == verb]:
+            for form in forms if "-o" not in arguments else [None]:
+                for node in ("here", "going", "told") if "NODE" in arguments else ("here",):
+                    seen += self.ask(verb, arguments, node, ["-o", form] if form else []) or 0
+        if verb in QUOTING:
+            self.assertGreater(seen, 0, f"{verb} printed no text of the cluster: the test shows nothing")
+
+
+for _verb in sorted({verb for verb, *_ in ASKED}):
+    setattr(Hostile, "test_" + _verb, lambda self, verb=_verb: self.ask_all(verb))
 
 
 if __name__ == "__main__":
