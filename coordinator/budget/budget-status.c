@@ -1,14 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "budget-status.h"
 
+#include "kubelet-labels.h"
 #include "marks.h"
 #include "status-patch.h"
 #include "string-util.h"
 
-#define N_CONDITIONS 2u
+#define N_CONDITIONS 3u
 
-static void make_conditions(const KubeNodeBudget *b, const BudgetFigures *f, Condition ret[static N_CONDITIONS],
-                            usec_t wall_now_usec) {
+/* Returns the message of BUDGET_OPEN_TO_KUBELETS in *ret, NULL if the condition is False. It says nothing
+ * that changes without the budget's spec. 0 or -ENOMEM. */
+static int make_open_message(const KubeNodeBudget *b, char **ret) {
+        _cleanup_free_ char *labels = NULL;
+        int r;
+
+        *ret = NULL;
+        r = selector_kubelet_labels(b->selector, &labels);
+        if (r < 0 || !labels)
+                return r;
+        *ret = strf("A kubelet may set %s on its own Node, join this budget, and use it up by not being Ready. "
+                    "Select by labels of node-restriction.kubernetes.io/, which no kubelet can set: "
+                    "see BUDGETS OF NODES in vesper(7)",
+                    labels);
+        return *ret ? 0 : -ENOMEM;
+}
+
+/* open_message is borrowed: see make_open_message(). */
+static void make_conditions(const KubeNodeBudget *b, const BudgetFigures *f, const char *open_message,
+                            Condition ret[static N_CONDITIONS], usec_t wall_now_usec) {
         bool valid = !b->object.invalid;
         /* Static: which node has used it up stands in disruptedNodes and in each refusal. */
         const char *why = f->allowed > 0                    ? "SufficientNodes"
@@ -27,6 +46,13 @@ static void make_conditions(const KubeNodeBudget *b, const BudgetFigures *f, Con
                               .status = valid ? CONDITION_FALSE : CONDITION_TRUE,
                               .reason = valid ? "Valid" : "InvalidSpec",
                               .message = valid ? NULL : b->object.invalid,
+                              .last_transition_usec = wall_now_usec };
+        ret[2] = (Condition){ .type = BUDGET_OPEN_TO_KUBELETS,
+                              .status = open_message ? CONDITION_TRUE : CONDITION_FALSE,
+                              .reason = open_message                    ? "LabelOfKubelet"
+                                        : selector_is_empty(b->selector) ? "SelectsNothing"
+                                                                         : "LabelsProtected",
+                              .message = open_message,
                               .last_transition_usec = wall_now_usec };
 }
 
@@ -61,24 +87,34 @@ char *budget_status_patch(const KubeNodeBudget *b, const NodeCharge *charges, si
         add_charges(w, charges, n_charges);
         json_add_int64(w, "disruptionsAllowed", allowed);
         if (figures) {
+                _cleanup_free_ char *open_message = NULL;
                 Condition conditions[N_CONDITIONS];
 
+                if (make_open_message(b, &open_message) < 0) {
+                        json_writer_free(w);
+                        return NULL;
+                }
                 json_add_int64(w, "expectedNodes", figures->expected);
                 json_add_int64(w, "currentAvailable", figures->available);
                 json_add_int64(w, "desiredAvailable", figures->desired);
                 json_add_int64(w, "observedGeneration", b->object.meta.generation);
-                make_conditions(b, figures, conditions, wall_now_usec);
+                make_conditions(b, figures, open_message, conditions, wall_now_usec);
                 status_patch_add_conditions(w, &b->object, conditions, N_CONDITIONS, NULL);
         }
         return status_patch_close(w);
 }
 
 bool budget_status_says(const KubeNodeBudget *b, const BudgetFigures *f) {
+        _cleanup_free_ char *open_message = NULL;
         Condition conditions[N_CONDITIONS];
 
-        make_conditions(b, f, conditions, 0);
+        if (make_open_message(b, &open_message) < 0)
+                return false;
+        make_conditions(b, f, open_message, conditions, 0);
+        for (size_t i = 0; i < N_CONDITIONS; i++)
+                if (!condition_is_said(&b->object, conditions + i))
+                        return false;
         return b->observed_generation == b->object.meta.generation && b->expected_nodes == f->expected &&
                b->current_available == f->available && b->desired_available == f->desired &&
-               b->disruptions_allowed == f->allowed && condition_is_said(&b->object, conditions) &&
-               condition_is_said(&b->object, conditions + 1);
+               b->disruptions_allowed == f->allowed;
 }

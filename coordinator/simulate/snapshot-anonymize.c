@@ -103,6 +103,7 @@ static const char *const kept_keys[] = {
         "Ready", "MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable", "DrainInProgress", "Drained",
         "MaintenancePlanned", "MaintenanceInProgress", "GracefulNodeShutdownInProgress", "Launched", "Registered",
         "Initialized", "VolumesDetached", "InstanceTerminating", "Invalid", "DisruptionAllowed", "Paused",
+        "SelectorOpenToKubelets",
 };
 
 #define KEY_OF_NAMESPACE "kubernetes.io/metadata.name"

@@ -129,6 +129,36 @@ TEST_CASE(test_figures) {
         }
 }
 
+/* A budget that a kubelet can join says so, in words that do not change with its figures. */
+TEST_CASE(test_open_to_kubelets) {
+        static const struct {
+                const char *selector, *expected;
+        } rows[] = {
+                { "{'matchLabels':{'pool':'a'}}", "\"type\":\"SelectorOpenToKubelets\",\"status\":\"True\",\"reason\":\"LabelOfKubelet\",\"message\":\"A kubelet may set pool on its own Node" },
+                { "{'matchLabels':{'vesper.sh/nodepool':'a'}}", "A kubelet may set vesper.sh/nodepool on its own Node" },
+                { "{'matchLabels':{'node-restriction.kubernetes.io/pool':'a'}}", "\"type\":\"SelectorOpenToKubelets\",\"status\":\"False\",\"reason\":\"LabelsProtected\"" },
+                { "{}", "\"type\":\"SelectorOpenToKubelets\",\"status\":\"False\",\"reason\":\"SelectsNothing\"" },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_free_ char *spec = strf("{'maxUnavailable':2,'selector':%s}", rows[i].selector), *patch = NULL, *status = NULL;
+                KubeNodeBudget *b = decode(*state, spec, "{}"), *again;
+                BudgetFigures f = budget_figures(b, 5, 4);
+                const char *from;
+
+                print_message("%s\n", rows[i].selector);
+                patch = budget_status_patch(b, NULL, 0, &f, f.allowed, USEC_PER_HOUR);
+                assert_non_null(patch);
+                assert_non_null(strstr(patch, rows[i].expected));
+                from = strstr(patch, "\"status\":") + strlen("\"status\":");
+                status = strndup(from, strlen(from) - 1);
+                again = decode(*state, spec, status);
+                assert_true(budget_status_says(again, &f));
+                forget(again);
+                forget(b);
+        }
+}
+
 /* What is written is read again as the same, and is not written a second time. */
 TEST_CASE(test_status) {
         NodeCharge charge = { .name = (char *) "n1", .uid = (char *) "u1", .kind = (char *) NODE_CHARGE_DELETION,
@@ -233,6 +263,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_decode_status, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_figures, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_status, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_open_to_kubelets, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_nodes, setup, teardown),
         };
         return cmocka_run_group_tests_name("budget-math", tests, NULL, NULL);

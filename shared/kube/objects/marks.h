@@ -127,9 +127,11 @@
 #define CLAIM_EMPTY "Empty"
 #define CLAIM_CONSOLIDATABLE "Consolidatable"
 
-/* NodeDisruptionBudget conditions: one more node may be disrupted; it has a field that cannot be understood. */
+/* NodeDisruptionBudget conditions: one more node may be disrupted; it has a field that cannot be understood; its selector reads a label
+ * that a kubelet may set on its own Node. */
 #define BUDGET_DISRUPTION_ALLOWED "DisruptionAllowed"
 #define BUDGET_INVALID "Invalid"
+#define BUDGET_OPEN_TO_KUBELETS "SelectorOpenToKubelets"
 
 /* NodePool conditions: a node is matched by two pools and adopted by neither; the pool cannot be understood;
  * it selects nodes that cannot be adopted; it has nodes of which nothing proves whose instance they are; it sets fields that this release does nothing about;
