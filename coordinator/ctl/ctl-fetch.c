@@ -31,7 +31,7 @@ struct CtlFetch {
         ListFetch nodes, claims;
         NodeFetch *named;
         bool wants_all_claims; /* a named Node has a claim of another name */
-        KubeCall *lease;
+        KubeCall *lease, *ns;
         unsigned pending;
         int error;
         char *message;
@@ -50,6 +50,7 @@ CtlFetch *ctl_fetch_free(CtlFetch *f) {
         kube_call_free(f->nodes.call);
         kube_call_free(f->claims.call);
         kube_call_free(f->lease);
+        kube_call_free(f->ns);
         ctl_snapshot_done(&f->snapshot);
         free(f->message);
         free(f);
@@ -168,6 +169,26 @@ static void on_lease(const KubeReply *reply, void *userdata) {
         one_is_over(f);
 }
 
+/* The namespace of the Lease, which pauses all removals. Where there is none nothing is paused. */
+static void on_namespace(const KubeReply *reply, void *userdata) {
+        CtlFetch *f = userdata;
+        KubeObject *o = NULL;
+        int r = 0;
+
+        f->ns = kube_call_free(f->ns);
+        if (reply->error && reply->error->http != 404)
+                f->snapshot.pause_unknown = strf("Whether all removals are paused is not known: %s",
+                                                 strempty(reply->error->message));
+        else if (!reply->error)
+                r = kube_object_decode(&kube_namespace_kind, reply->object, kube_client_pool(f->client), &o);
+        if (r >= 0 && o)
+                r = pause_mark_read(&o->meta, &f->snapshot.pause);
+        if (r < 0)
+                note_failure(f, r, strf("Namespace %s cannot be understood", f->options.lease_ns));
+        kube_object_unref(o);
+        one_is_over(f);
+}
+
 /* -- named nodes ---------------------------------------------------------------------------------------- */
 
 static void on_claim(const KubeReply *reply, void *userdata) {
@@ -261,6 +282,7 @@ static int fetch_all(CtlFetch *f) {
 
 int ctl_fetch_new(KubeClient *c, const CtlFetchOptions *options, ctl_fetched_t done, void *userdata, CtlFetch **ret) {
         _cleanup_(ctl_fetch_freep) CtlFetch *f = NULL;
+        KubeTarget ns = { .kind = &kube_namespace_kind, .name = options->lease_ns };
         KubeTarget lease = { .kind = &kube_lease_kind, .ns = options->lease_ns, .name = options->lease_name };
         int r;
 
@@ -277,8 +299,10 @@ int ctl_fetch_new(KubeClient *c, const CtlFetchOptions *options, ctl_fetched_t d
         r = options->nodes ? fetch_named(f) : fetch_all(f);
         if (r < 0)
                 return r;
-        f->pending++;
+        f->pending += 2;
         r = kube_get(c, &lease, NULL, on_lease, f, &f->lease);
+        if (r >= 0)
+                r = kube_get(c, &ns, NULL, on_namespace, f, &f->ns);
         if (r < 0)
                 return r;
 

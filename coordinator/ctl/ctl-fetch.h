@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * Brings the objects of a CtlSnapshot: Nodes and NodeClaims in pages, and the Lease, all three at once. Of nodes that are
- * named, each Node and its claim, by the name that the claim of its pool has; the list of all claims only where there is
- * none of that name.
+ * Brings the objects of a CtlSnapshot: Nodes and NodeClaims in pages, the Lease, and its namespace, all at
+ * once. Of nodes that are named, each Node and its claim, by the name that the claim of its pool has; the
+ * list of all claims only where there is none of that name.
  */
 
 #include "ctl-status.h"

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ctl-marks.h"
 
+#include <pwd.h>
+#include <unistd.h>
+
 #include "ctl-say.h"
+#include "pause-mark.h"
 
 #define LIST_MAX_BYTES (64u * 1024u * 1024u)
 
@@ -21,6 +25,28 @@ char *ctl_annotation_body(const char *key, const char *value) {
         json_close_object(w);
         json_close_object(w);
         return json_writer_steal(w, NULL);
+}
+
+/* "anna@laptop", and whom the API server is asked to take her for. NULL on ENOMEM. */
+static char *user_text(const CtlOptions *o) {
+        const struct passwd *user = getpwuid(geteuid());
+        _cleanup_strbuf_ StrBuf b = {};
+        char host[256] = "";
+
+        (void) gethostname(host, sizeof(host) - 1);
+        if (user)
+                strbuf_addf(&b, "%s@%s", user->pw_name, host);
+        else
+                strbuf_addf(&b, "uid %u@%s", (unsigned) geteuid(), host);
+        if (o->as)
+                strbuf_addf(&b, " as %s", o->as);
+        return strbuf_steal(&b);
+}
+
+char *ctl_pause_patch(const Ctl *ctl, const char *command) {
+        _cleanup_free_ char *by = user_text(ctl->options);
+
+        return by ? pause_mark_set_patch(by, command, loop_server_wall(ctl->env->loop)) : NULL;
 }
 
 bool ctl_complain_of(const KubeReply *reply, const char *rbac_verb, const KubeTarget *t) {

@@ -12,6 +12,10 @@
 /* A merge patch that sets this annotation; value NULL: takes it off. For the caller to free, or NULL. */
 char *ctl_annotation_body(const char *key, const char *value);
 
+/* A merge patch that pauses removals by command ("pause"), and records the person who runs this process.
+ * For the caller to free, or NULL. */
+char *ctl_pause_patch(const Ctl *ctl, const char *command);
+
 /* reply's error in words on standard error, prefixed by nothing. True: there was one. */
 bool ctl_complain_of(const KubeReply *reply, const char *rbac_verb, const KubeTarget *t);
 

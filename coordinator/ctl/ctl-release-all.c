@@ -8,6 +8,7 @@
 #include "ctl-marks.h"
 #include "ctl-say.h"
 #include "marks.h"
+#include "pause-mark.h"
 #include "termination-marks.h"
 
 #define AGAIN_USEC USEC_PER_SEC
@@ -146,7 +147,8 @@ static bool delete_a_pool(ReleaseAll *a) {
                 if (p->deletion_policy != DELETION_POLICY_RELEASE)
                         patch(a, &kube_node_pool_kind, p->object.meta.name, "{\"spec\":{\"deletionPolicy\":\"Release\"}}");
                 else if (p->object.meta.deletion_usec == 0) {
-                        ctl_print(stdout, "Deleting NodePool %s: its nodes and machines stay.", p->object.meta.name);
+                        ctl_print(stdout, "Deleting NodePool %s: its nodes and machines stay.",
+                                  p->object.meta.name);
                         a->deleted_pools = true;
                         delete(a, &p->object);
                 } else
@@ -177,9 +179,10 @@ static bool let_go_by_annotation(ReleaseAll *a) {
 
                 if (!is_drained_for_queue(n) || n->object.meta.deletion_usec > 0 || kube_node_is_unmanaged(n))
                         continue;
-                ctl_print(stdout, "The interruption queue announced something for Node %s: annotating it " ANNOTATION_UNMANAGED
-                       ", so that vesper does nothing for that.",
-                       n->object.meta.name);
+                ctl_print(stdout,
+                          "The interruption queue announced something for Node %s: annotating it "
+                          ANNOTATION_UNMANAGED ", so that vesper does nothing for that.",
+                          n->object.meta.name);
                 patch(a, &kube_node_kind, n->object.meta.name, body);
                 return true;
         }
@@ -192,9 +195,10 @@ static bool let_go_by_annotation(ReleaseAll *a) {
                 if (!object_meta_has_finalizer(&c->object.meta, FINALIZER_TERMINATION))
                         delete(a, &c->object);
                 else if (n && n->object.meta.deletion_usec == 0 && !kube_node_is_unmanaged(n)) {
-                        ctl_print(stdout, "Node %s was adopted by NodeClaim %s, which a person has made: annotating it " ANNOTATION_UNMANAGED
-                               ", so that it stays.",
-                               n->object.meta.name, c->object.meta.name);
+                        ctl_print(stdout,
+                                  "Node %s was adopted by NodeClaim %s, which a person has made: annotating it "
+                                  ANNOTATION_UNMANAGED ", so that it stays.",
+                                  n->object.meta.name, c->object.meta.name);
                         patch(a, &kube_node_kind, n->object.meta.name, body);
                 } else
                         continue;
@@ -229,7 +233,10 @@ static void tell_held_node(const KubeNodeClaim *c, FILE *f) {
         const char *node = strempty(c->node_name);
 
         if (streq_ptr(c->phase, "Paused"))
-                ctl_print(f, "Node %s is being deleted, and its removal is paused, maybe by an earlier try: 'vesperctl resume' has it go on.", node);
+                ctl_print(f,
+                          "Node %s is being deleted, and its removal is paused, maybe by an earlier try: "
+                          "'vesperctl resume' has it go on.",
+                          node);
         else
                 ctl_print(f,
                         "Node %s is being deleted, and its removal waits (%s). 'vesperctl force %s' ends its machine; to keep the machine, "
@@ -266,8 +273,9 @@ static bool strip_a_node(ReleaseAll *a) {
                 if (r == 0 || (is_held_by_us(n) && !a->ctl->options->without_coordinator))
                         continue;
                 if (n->object.meta.deletion_usec > 0)
-                        ctl_print(stdout, "Node %s is being deleted: it goes, and its machine %s goes on. End it yourself.",
-                               n->object.meta.name, n->provider_id ? n->provider_id : "(without providerID)");
+                        ctl_print(stdout,
+                                  "Node %s is being deleted: it goes, and its machine %s goes on. End it yourself.",
+                                  n->object.meta.name, n->provider_id ? n->provider_id : "(without providerID)");
                 patch(a, &kube_node_kind, n->object.meta.name, body);
                 return true;
         }
@@ -375,7 +383,7 @@ static void on_resumed(const KubeReply *reply, void *userdata) {
 }
 
 static void resume(ReleaseAll *a) {
-        _cleanup_free_ char *body = ctl_annotation_body(ANNOTATION_PAUSED, NULL);
+        _cleanup_free_ char *body = pause_mark_lift_patch();
         int r = body ? aim_at(a, "patch", &kube_namespace_kind, a->ctl->options->lease_ns) : -ENOMEM;
 
         if (r >= 0)
@@ -398,10 +406,21 @@ static void on_paused(const KubeReply *reply, void *userdata) {
         ask_pools(a);
 }
 
+/* Names whose pause this release takes over. An interrupted release leaves one behind. */
+static void tell_of_earlier_pause(const ReleaseAll *a) {
+        _cleanup_free_ char *text = pause_mark_text(&a->snapshot.pause);
+
+        if (a->snapshot.pause.is_paused)
+                ctl_print(stdout,
+                          "Removals were paused already%s. This release takes the pause over, and lifts it at its end.",
+                          strempty(text));
+}
+
 static void pause_all(ReleaseAll *a) {
-        _cleanup_free_ char *body = ctl_annotation_body(ANNOTATION_PAUSED, "true");
+        _cleanup_free_ char *body = ctl_pause_patch(a->ctl, "release --all");
         int r = body ? aim_at(a, "patch", &kube_namespace_kind, a->ctl->options->lease_ns) : -ENOMEM;
 
+        tell_of_earlier_pause(a);
         if (r >= 0)
                 r = kube_patch(a->ctl->client, &a->target, KUBE_PATCH_MERGE, body, NULL, on_paused, a, &a->call);
         if (r < 0)

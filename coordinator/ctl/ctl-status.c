@@ -22,6 +22,8 @@ void ctl_snapshot_done(CtlSnapshot *s) {
         object_list_done(&s->claims);
         free(s->leader);
         free(s->unknown);
+        free(s->pause_unknown);
+        pause_mark_done(&s->pause);
         *s = (CtlSnapshot){};
 }
 
@@ -445,6 +447,30 @@ static void add_leader(StrBuf *b, const CtlSnapshot *s) {
         strbuf_add_char(b, '\n');
 }
 
+/* Tells of a pause of all removals: since when, by whom, how to lift it. */
+static void add_pause(StrBuf *b, const CtlSnapshot *s) {
+        _cleanup_free_ char *text = NULL;
+        size_t before = b->size;
+
+        if (!s->pause.is_paused)
+                return;
+        text = pause_mark_text(&s->pause);
+        b->failed = b->failed || !text;
+        strbuf_addf(b, "Paused: no removal of a node begins%s", strempty(text));
+        if (s->pause.since_usec > 0) {
+                strbuf_add(b, ", ");
+                ctl_add_age(b, usec_sub(s->now_usec, s->pause.since_usec));
+                strbuf_add(b, " ago");
+        }
+        strbuf_add(b, ". 'vesperctl resume' lifts the pause");
+        if (startswith(strempty(s->pause.command), "release"))
+                strbuf_add(b, "; if that release does not run any more, 'vesperctl release --all --yes' takes it "
+                              "over");
+        strbuf_add(b, ".");
+        ctl_make_plain(b, before);
+        strbuf_add_char(b, '\n');
+}
+
 static void add_note(StrBuf *b, const char *fmt, ...) _printf_(2, 3);
 static void add_note(StrBuf *b, const char *fmt, ...) {
         size_t before;
@@ -505,6 +531,7 @@ char *status_rows_table(const StatusRows *r, const CtlSnapshot *s) {
         StrBuf b = {};
 
         add_leader(&b, s);
+        add_pause(&b, s);
         if (s->unknown && r->n_rows == 0)
                 strbuf_add(&b, "No node is interrupted.\n");
         else if (r->n_rows == 0)
@@ -518,6 +545,8 @@ char *status_rows_table(const StatusRows *r, const CtlSnapshot *s) {
         }
         if (s->unknown)
                 add_note(&b, "%s", s->unknown);
+        if (s->pause_unknown)
+                add_note(&b, "%s", s->pause_unknown);
         return strbuf_steal(&b);
 }
 
@@ -563,6 +592,16 @@ static void add_row_json(JsonWriter *w, const StatusRow *row, bool named) {
         json_close_object(w);
 }
 
+static void add_pause_json(JsonWriter *w, const PauseMark *m) {
+        if (!m->is_paused)
+                return;
+        json_open_object(w, "paused");
+        json_add_string(w, "by", m->by);
+        json_add_string(w, "command", m->command);
+        json_add_time(w, "since", m->since_usec);
+        json_close_object(w);
+}
+
 char *status_rows_json(const StatusRows *r, const CtlSnapshot *s) {
         _cleanup_(json_writer_freep) JsonWriter *w = NULL;
 
@@ -570,6 +609,7 @@ char *status_rows_json(const StatusRows *r, const CtlSnapshot *s) {
                 return NULL;
         json_open_object(w, NULL);
         json_add_string(w, "leader", s->leader);
+        add_pause_json(w, &s->pause);
         json_open_array(w, "nodes");
         for (size_t i = 0; i < r->n_rows; i++)
                 add_row_json(w, r->rows + i, s->named);

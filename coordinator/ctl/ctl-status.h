@@ -4,6 +4,7 @@
 /* What `vesperctl status` says about a cluster: pure, of objects that ctl-fetch.c brought. */
 
 #include "kube-kinds.h"
+#include "pause-mark.h"
 
 /* The reason, here and in `vesperctl explain`, where a node is drained for the interruption queue and no pod is known to hold it. */
 #define HELD_BY_QUEUE_DRAIN "QueueDrains"
@@ -24,6 +25,8 @@ typedef struct CtlSnapshot {
         char *leader;            /* NULL: not known; "": nobody */
         usec_t leader_seen_usec; /* wall clock of its last renewal; 0: not said */
         usec_t lease_usec;       /* how long that holds; 0: not said */
+        PauseMark pause;         /* of all removals */
+        char *pause_unknown;     /* a sentence: why `pause` is not known; NULL: it is */
         usec_t now_usec;         /* wall clock */
 } CtlSnapshot;
 

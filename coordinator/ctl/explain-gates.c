@@ -5,6 +5,7 @@
 #include "budget-math.h"
 #include "explain-scene.h"
 #include "marks.h"
+#include "pause-mark.h"
 
 void explain_leader(Explain *x, bool holds) {
         const ExplainFacts *f = x->f;
@@ -30,36 +31,49 @@ void explain_leader(Explain *x, bool holds) {
                              "The coordinator drains and ends nothing before one of its replicas runs and leads; that one goes on where the last one stopped.");
 }
 
-static bool is_paused(const KubeObject *o) {
-        return o && streq_ptr(object_meta_annotation(&o->meta, ANNOTATION_PAUSED), "true");
+/* The pause that o, which may be NULL, sets: for the caller to be done with. */
+static PauseMark pause_of(Explain *x, const KubeObject *o) {
+        PauseMark m = {};
+
+        if (o && pause_mark_read(&o->meta, &m) < 0)
+                x->causes->failed = true;
+        return m;
+}
+
+/* Adds the cause for a pause by o, whom is "All removals of nodes": since the time that is recorded, else
+ * since_usec. */
+static ExplainCause *add_pause(Explain *x, bool holds, const KubeObject *o, const PauseMark *m, const char *whom,
+                               usec_t since_usec) {
+        ExplainCause *c = explain_add(x, holds, REMOVAL_PAUSED, o->kind, o->meta.name,
+                                      m->since_usec ?: since_usec);
+        _cleanup_free_ char *text = pause_mark_text(m);
+
+        if (!text)
+                x->causes->failed = true;
+        explain_cause_say(x->causes, c, "%s are paused, by the annotation " ANNOTATION_PAUSED " of %s %s%s.", whom,
+                          o->kind->kind, o->meta.name, strempty(text));
+        return c;
 }
 
 void explain_pause(Explain *x, bool holds) {
         const Condition *k = x->pool ? kube_node_pool_condition(x->pool, POOL_PAUSED) : NULL;
-        bool all = is_paused(x->f->pause_ns), pool = x->pool && is_paused(&x->pool->object);
+        _cleanup_(pause_mark_done) PauseMark all = pause_of(x, x->f->pause_ns);
+        _cleanup_(pause_mark_done) PauseMark pool = pause_of(x, x->pool ? &x->pool->object : NULL);
         bool told = x->blocked && streq_ptr(x->blocked->reason, REMOVAL_PAUSED);
         usec_t since = k && k->status == CONDITION_TRUE ? k->last_transition_usec
                        : told                           ? x->blocked->last_transition_usec
                                                         : 0;
         ExplainCause *c;
 
-        if (all) {
-                c = explain_add(x, holds, REMOVAL_PAUSED, &kube_namespace_kind, x->f->pause_ns->meta.name,
-                                since);
-                explain_cause_say(x->causes, c,
-                                  "All removals of nodes are paused, by the annotation " ANNOTATION_PAUSED " on namespace %s.",
-                                  x->f->pause_ns->meta.name);
+        if (all.is_paused) {
+                c = add_pause(x, holds, x->f->pause_ns, &all, "All removals of nodes", since);
                 explain_cause_set_command(x->causes, c, "vesperctl resume");
         }
-        if (pool) {
-                c = explain_add(x, holds, REMOVAL_PAUSED, &kube_node_pool_kind, x->pool->object.meta.name,
-                                since);
-                explain_cause_say(x->causes, c,
-                                  "Removals of nodes of NodePool %s are paused, by its annotation " ANNOTATION_PAUSED ".",
-                                  x->pool->object.meta.name);
+        if (pool.is_paused) {
+                c = add_pause(x, holds, &x->pool->object, &pool, "Removals of its nodes", since);
                 explain_cause_set_command(x->causes, c, "vesperctl resume %s", x->pool->object.meta.name);
         }
-        if (all || pool) {
+        if (all.is_paused || pool.is_paused) {
                 explain_cause_advise(x->causes, c,
                                      "All removals that it holds begin then, this one among them, one by one and in the order of deletion.");
                 return;

@@ -6,7 +6,7 @@
 #include "ctl-marks.h"
 #include "ctl-say.h"
 #include "ctl-verbs.h"
-#include "marks.h"
+#include "pause-mark.h"
 
 /*
  * pause and resume: the annotation vesper.sh/paused on NodePools, or on the namespace of the coordinator's Lease; then
@@ -113,7 +113,7 @@ static int list_claims(PauseVerb *v) {
 
 /* The next object that is to have the annotation, or not; at the end what is under way. */
 static int patch_next(PauseVerb *v) {
-        _cleanup_free_ char *body = ctl_annotation_body(ANNOTATION_PAUSED, v->pauses ? "true" : NULL);
+        _cleanup_free_ char *body = v->pauses ? ctl_pause_patch(v->ctl, "pause") : pause_mark_lift_patch();
         bool all = v->ctl->n_args == 0;
 
         if (!body)
@@ -149,7 +149,8 @@ const CtlVerb verb_pause = {
         .name = "pause",
         .arguments = "[POOL...]",
         .summary = "Let no new removal begin, of these NodePools or of all",
-        .text = "Sets the annotation vesper.sh/paused on the NodePools, or on the coordinator's namespace for all of them. "
+        .text = "Sets the annotation vesper.sh/paused on the NodePools, or on the coordinator's namespace for all of them, and beside it "
+                "vesper.sh/paused-by, which records who did that, and when: 'vesperctl status' and 'vesperctl explain' show it. "
                 "Removals that are under way go on, and are named. Interruptions, nodes that are not Ready, removals whose deadline is near, and reboots are not held. "
                 "Needs: patch of nodepools (or of that namespace), list of nodeclaims.",
         .example = "vesperctl pause",
@@ -163,7 +164,8 @@ const CtlVerb verb_resume = {
         .name = "resume",
         .arguments = "[POOL...]",
         .summary = "Let removals begin again after a pause",
-        .text = "Takes the annotation vesper.sh/paused off the NodePools, or off the coordinator's namespace. What has piled up begins in the order of deletion: "
+        .text = "Takes the annotation vesper.sh/paused off the NodePools, or off the coordinator's namespace, whoever has set it: also that of a "
+                "'vesperctl release --all' that was interrupted. What has piled up begins in the order of deletion: "
                 "one removal in the first minute, and twice as many in each minute after one that went well. "
                 "Needs: patch of nodepools (or of that namespace).",
         .example = "vesperctl resume",

@@ -192,12 +192,13 @@ const CtlVerb verb_release = {
         .text = "Annotates the nodes with vesper.sh/unmanaged=true and waits until the coordinator has taken off what it had put there. "
                 "A node that is being deleted is not released: its removal goes on. "
                 "--all does it for good, as before an uninstallation: it pauses all removals, deletes every NodePool with deletionPolicy Release, and waits until no finalizer, "
-                "NodeClaim, label or mark of the coordinator is left; removals that have begun are ended first. What it has begun when --timeout is over is not taken back. Before the Helm chart is uninstalled its hook runs that. With --without-coordinator, once no coordinator has led for a while, "
+                "NodeClaim, label or mark of the coordinator is left; removals that have begun are ended first. What it has begun when --timeout is over, or it is killed, is not taken back: the pause stays, "
+                "'vesperctl status' shows it, a later release --all takes it over and goes on, and 'vesperctl resume' lifts it. Before the Helm chart is uninstalled its hook runs that. With --without-coordinator, once no coordinator has led for a while, "
                 "it takes them off itself; then it frees even nodes that are being deleted, "
                 "names their machines, which go on, and leaves it to you to end them. "
                 "In a cluster without vesper's CustomResourceDefinitions there are no NodePools and NodeClaims to delete: it takes marks and finalizers off the nodes itself, "
                 "and of nodes that are being deleted only with --without-coordinator. "
-                "Needs: get and patch of nodes; --all besides: list, patch and delete of nodepools and nodeclaims, list of nodes, get of the Lease, patch of the coordinator's namespace.",
+                "Needs: get and patch of nodes; --all besides: list, patch and delete of nodepools and nodeclaims, list of nodes, get of the Lease, get and patch of the coordinator's namespace.",
         .example = "vesperctl release worker-7",
         .max_args = UINT_MAX,
         .outputs = CTL_OUTPUTS_TEXT,

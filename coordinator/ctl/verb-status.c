@@ -121,12 +121,12 @@ const CtlVerb verb_status = {
         .arguments = "[NODE...]",
         .max_args = UINT_MAX,
         .summary = "Which nodes are managed or interrupted, how far each is, and what holds it",
-        .text = "Reads Nodes, NodeClaims and the coordinator's Lease; changes nothing. What a column has no room for, and what to do about it, "
+        .text = "Reads Nodes, NodeClaims, the coordinator's Lease and its namespace; changes nothing. A pause of all removals stands above the table: who has set it, when, and how to lift it. What a column has no room for, and what to do about it, "
                 "stands below the table.\n\n"
                 "Of nodes that are named the state is shown whether or not they are managed, with each pod that holds them; of these "
-                "no more is read than the Nodes, their NodeClaims and the Lease. Where NodeClaims are not installed, or may not be "
+                "no more is read than the Nodes, their NodeClaims, the Lease and its namespace. Where NodeClaims are not installed, or may not be "
                 "read, what vesper-agents say on their Nodes is shown. "
-                "Needs: list of nodes and nodeclaims (of nodes that are named get, and get of nodeclaims besides), get of the Lease.",
+                "Needs: list of nodes and nodeclaims (of nodes that are named get, and get of nodeclaims besides), get of the Lease and of the coordinator's namespace.",
         .example = "vesperctl status --watch",
         .outputs = CTL_OUTPUTS_DATA,
         .options = status_options,

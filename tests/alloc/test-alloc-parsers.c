@@ -34,12 +34,14 @@
 #include "kube-protobuf-fixture.h"
 #include "kube-protobuf.h"
 #include "kubeconfig.h"
+#include "kubelet-labels.h"
 #include "kubelet-pods.h"
 #include "lease-record.h"
 #include "node-marks.h"
 #include "notice-azure.h"
 #include "notice-ec2.h"
 #include "notify-settings.h"
+#include "pause-mark.h"
 #include "plan-show.h"
 #include "queue-told.h"
 #include "reboot-slots.h"
@@ -1231,6 +1233,48 @@ static int do_match_condition(void) {
 
         return done_text(admission_match_condition(users));
 }
+static int do_pause_mark(void) {
+        static char text[] = "{\"by\":\"a@b\",\"command\":\"pause\",\"since\":\"2027-01-15T08:00:00Z\"}";
+        static KeyValue annotations[] = { { .key = "vesper.sh/paused", .value = "true" },
+                                          { .key = "vesper.sh/paused-by", .value = text } };
+        const ObjectMeta meta = { .annotations = { .items = annotations, .n_items = ELEMENTSOF(annotations) } };
+        PauseMark m;
+        char *said;
+        int r;
+
+        r = done_text(pause_mark_set_patch("a@b", "pause", FUZZ_NOW));
+        if (r >= 0)
+                r = done_text(pause_mark_lift_patch());
+        if (r >= 0)
+                r = pause_mark_read(&meta, &m);
+        if (r < 0)
+                return r;
+        said = pause_mark_text(&m);
+        assert_true(!said || strstr(said, "set by a@b with 'vesperctl pause' at 2027"));
+        pause_mark_done(&m);
+        return done_text(said);
+}
+
+static int do_kubelet_labels(void) {
+        static const char text[] = "{\"matchLabels\":{\"a\":\"1\",\"b\":\"2\",\"c\":\"3\",\"d\":\"4\"}}";
+        _cleanup_(intern_pool_freep) InternPool *pool = NULL;
+        _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
+        Selector *s = NULL;
+        char *names = NULL;
+        int r;
+
+        r = json_parse(text, strlen(text), sizeof(text), &doc, NULL);
+        if (r >= 0)
+                r = intern_pool_new(&pool);
+        if (r >= 0)
+                r = selector_parse(json_root(doc), pool, &s);
+        if (r >= 0)
+                r = selector_kubelet_labels(s, &names);
+        selector_free(s);
+        assert_true(r < 0 || streq(names, "a, b, c and 1 more"));
+        return r < 0 ? r : done_text(names);
+}
+
 static int do_budget_text(void) {
         const KubeNodeBudget b = { .object.meta.name = (char *) "web", .min_available = { NODE_AMOUNT_PERCENT, 80 } };
         const BudgetUsers users = { .list = { { "n1", "is being deleted", FUZZ_NOW } }, .n = 1, .n_all = 1 };
@@ -1329,6 +1373,8 @@ static const struct {
         { "admission review, refused", do_admission_unreadable },
         { "webhook's match condition", do_match_condition },
         { "refusal of a budget", do_budget_text },
+        { "who pauses removals", do_pause_mark },
+        { "labels that a kubelet may set", do_kubelet_labels },
         { "vesperctl status", do_ctl_status },
         { "vesperctl status of a heard drain", do_ctl_status_heard },
 };

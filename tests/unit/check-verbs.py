@@ -14,8 +14,10 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import unittest
+import urllib.request
 
 import parallel
 from parallel import LIMIT
@@ -193,6 +195,76 @@ class Said(OnFake):
     def test_force_of_a_node_that_is_not_managed(self):
         self.assert_complains(self.by("root", "force", "here"), "no NodeClaim names node here: vesper does not manage it", "vesperctl explain here")
 
+    def api(self, method, path, body=None):
+        with open(self.path("endpoints.json"), encoding="utf-8") as f:
+            server = json.load(f)["api"]
+        with open(self.path("kubeconfig-root"), encoding="utf-8") as f:
+            token = re.search(r'"?token"?: *"?([\w-]+)', f.read())[1]
+        request = urllib.request.Request(server + path, method=method, data=json.dumps(body).encode() if body else None, headers={
+            "Authorization": "Bearer " + token, "Content-Type": "application/merge-patch+json" if method == "PATCH" else "application/json"})
+        with urllib.request.urlopen(request, timeout=LIMIT) as answer:
+            return json.load(answer)
+
+    def lead(self):
+        """Somebody holds the Lease, and renews it until the test is over."""
+        leases = "/apis/coordination.k8s.io/v1/namespaces/vesper-system/leases"
+        spec = {"holderIdentity": "pod_0", "leaseDurationSeconds": 15, "renewTime": "2026-01-01T00:00:00.000000Z"}
+        self.api("POST", leases, {"metadata": {"name": "vesper-coordinator"}, "spec": spec})
+        over = threading.Event()
+
+        def renew():
+            while not over.wait(0.2):
+                self.api("PATCH", leases + "/vesper-coordinator", {"spec": {"renewTime": time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime()) + (
+                    ".%06dZ" % (time.time_ns() // 1000 % 1000000))}})
+
+        thread = threading.Thread(target=renew)
+        thread.start()
+        self.addCleanup(thread.join)
+        self.addCleanup(over.set)
+
+    def annotations(self):
+        return self.api("GET", "/api/v1/namespaces/vesper-system")["metadata"].get("annotations", {})
+
+    def test_release_that_is_killed(self):
+        """The pause that it leaves behind says whose it is, a later one takes it over, and resume lifts it."""
+        self.lead()
+        # Nobody lets go of it: no release comes to its end.
+        self.api("PATCH", "/apis/vesper.sh/v1alpha1/nodepools/here", {"metadata": {"finalizers": ["vesper.sh/termination"]}})
+        before = ""
+        for said in None, "Removals were paused already, set by ":
+            command = [CTL, "release", "--all", "--yes", "--kubeconfig", self.path("kubeconfig-root")]
+            with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, env=ENVIRONMENT, text=True) as release:
+                line = release.stdout.readline() if said else ""
+                deadline = time.monotonic() + LIMIT
+                while self.annotations().get("vesper.sh/paused-by", before) == before:
+                    self.assertLess(time.monotonic(), deadline, "release does not pause removals")
+                    time.sleep(0.05)
+                release.kill()
+            if said:
+                self.assertIn(said, line)
+                self.assertIn("'vesperctl release --all'", line)
+                self.assertIn("takes the pause over", line)
+            before = self.annotations()["vesper.sh/paused-by"]
+        code, out, err = self.by("vera", "status")
+        self.assertEqual((code, err), (0, ""))
+        (line,) = [line for line in out.splitlines() if line.startswith("Paused: ")]
+        self.assertRegex(line, r"no removal of a node begins, set by \S+@\S+ with 'vesperctl release --all' at 20.*Z, [0-9]+[smhd] ago\. "
+                               r"'vesperctl resume' lifts the pause; .*'vesperctl release --all --yes' takes it over\.")
+        self.assertEqual(json.loads(self.by("vera", "status", "-o", "json")[1])["paused"], json.loads(before))
+        self.assertEqual(self.by("otto", "resume")[0], 0)
+        self.assertEqual(self.annotations(), {})
+        self.assertNotIn("Paused", self.by("vera", "status")[1])
+
+    def test_pause_of_nobody(self):
+        """As kubectl makes it, and an older vesperctl."""
+        self.api("PATCH", "/api/v1/namespaces/vesper-system", {"metadata": {"annotations": {"vesper.sh/paused": "true"}}})
+        self.assertIn("Paused: no removal of a node begins. 'vesperctl resume' lifts the pause.\n", self.by("vera", "status")[1])
+        self.assertEqual(json.loads(self.by("vera", "status", "-o", "json")[1])["paused"], {})
+        self.assertEqual(self.by("otto", "pause")[0], 0)
+        self.assertIn("with 'vesperctl pause' at ", self.by("vera", "status")[1])
+        self.assertEqual(self.by("otto", "resume")[0], 0)
+        self.assertEqual(self.annotations(), {})
+
     def test_no_permission(self):
         """The permission is named as RBAC has it, and the role of ours that gives it does so."""
         for command, _, _ in commands("here"):
@@ -315,7 +387,7 @@ CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202
 STEADY = {"apiVersion", "kind", "name", "namespace", "uid", "nodeName", "type", "status", "time", "lastTransitionTime", "deletionTimestamp",
           "firstTimestamp", "lastTimestamp", "startTime", "phase", "operator", "effect", "maxUnavailable", "minAvailable", "renewTime",
           "finalizers", "restartPolicy", "deletionPolicy", "cpu", "memory", "pods", "since", "deadline", "until", "matchLabels", "metadata.labels",
-          "storage", "accessModes"}
+          "storage", "accessModes", "vesper.sh/paused"}
 
 
 def evil(value, key=""):
@@ -362,6 +434,7 @@ def evil_world():
     then = "2026-01-01T00:00:00Z"
     notice = json.dumps({"id": "i", "kind": "spot", "source": "s", "action": "terminate", "deadline": then, "phase": "Draining", "podsLeft": 3,
                          "blockedBy": [{"pod": "default/web", "reason": "PodDisruptionBudget", "detail": "web"}]})
+    paused = json.dumps({"by": "b", "command": "c", "since": then})
     cordoned = json.dumps({"bootID": "b", "why": "because"})
     nodes = [node_of("here", **{"vesper.sh/cordoned-by-vesperctl": cordoned, "vesper.sh/do-not-consolidate": "true"}),
              node_of("going", deleted=True, **{"vesper.sh/cordoned-by-coordinator": cordoned}),
@@ -395,13 +468,14 @@ def evil_world():
          "spec": {"maxUnavailable": 0, "selector": {"matchLabels": {"pool": "here"}}},
          "status": {"conditions": conditions, "disruptedNodes": [{"name": "told", "uid": "uid-told", "time": then, "kind": "DELETE", "holder": "h"}]}},
         {"apiVersion": "vesper.sh/v1alpha1", "kind": "NodePool", "metadata": {"name": "here", "finalizers": ["vesper.sh/termination"],
-                                                                             "annotations": {"vesper.sh/paused": "true"}},
+                                                                             "annotations": {"vesper.sh/paused": "true", "vesper.sh/paused-by": paused}},
          "spec": {"selector": {"matchLabels": {"pool": "here"}}}, "status": {"conditions": conditions}},
         {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": "o", "namespace": "default", "uid": "u"}, "spec": {
             "replicas": 0, "selector": {"matchLabels": {"app": "none"}}}},
     ]
     objects = [evil(o) for o in objects]
-    objects += [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "vesper-system", "annotations": {"vesper.sh/paused": "true"}}},
+    objects += [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "vesper-system", "annotations": evil(
+        {"vesper.sh/paused": "true", "vesper.sh/paused-by": paused})}},
                 {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "vesper-coordinator", "namespace": "vesper-system"},
                  "spec": {"holderIdentity": "pod_" + EVIL, "leaseDurationSeconds": 1, "renewTime": "2026-01-01T00:00:00.000000Z"}}]
     return {"objects": objects, "identities": world()["identities"]}

@@ -183,9 +183,13 @@ static const Row causes_table[] = {
         /* -- before its drain -- */
         { "its pool is paused", { N(WAITING), C(CLAIM_IN("Paused")), { &kube_node_pool_kind, POOL("a", ",'annotations':{'vesper.sh/paused':'true'}",
             "'conditions':[{'type':'Paused','status':'True','reason':'PoolPaused','lastTransitionTime':'2027-01-15T07:40:00Z'}]") } },
-          "Paused" NO_DEADLINE, "NodePool a", "paused, by its annotation vesper.sh/paused", "vesperctl resume a", .since_ago_sec = 1200 },
+          "Paused" NO_DEADLINE, "NodePool a", "Removals of its nodes are paused, by the annotation vesper.sh/paused of NodePool a.", "vesperctl resume a", .since_ago_sec = 1200 },
         { "all are paused", { N(WAITING), C(CLAIM_IN("Paused")), A(""), { &kube_namespace_kind, "{'metadata':{'name':'v','annotations':{'vesper.sh/paused':'true'}}}" } },
-          "Paused" NO_DEADLINE, "Namespace v", "All removals of nodes are paused", "vesperctl resume" },
+          "Paused" NO_DEADLINE, "Namespace v", "All removals of nodes are paused, by the annotation vesper.sh/paused of Namespace v.", "vesperctl resume" },
+        { "and it is recorded who did that", { N(WAITING), C(CLAIM_IN("Paused")), A(""), { &kube_namespace_kind, "{'metadata':{'name':'v','annotations':{'vesper.sh/paused':'true',"
+          "'vesper.sh/paused-by':'{\\'by\\':\\'root@host\\',\\'command\\':\\'release --all\\',\\'since\\':\\'2027-01-15T07:40:00Z\\'}'}}}" } },
+          "Paused" NO_DEADLINE, "Namespace v", "of Namespace v, set by root@host with 'vesperctl release --all' at 2027-01-15T07:40:00Z.", "vesperctl resume",
+          .since_ago_sec = 1200 },
         { "removals begin one by one", { N(NODE(OURS DELETED, READY, BLOCKED_BY("Paused", "Removals were paused, and begin one by one now. 7 of them wait"))), C(CLAIM_IN("Paused")), A("") },
           "Paused" NO_DEADLINE, "Node w", "begin one by one now", .since_ago_sec = 540 },
         { "a pause does not stop what has begun", { N(GOING), C(CLAIM_IN("Draining")), { &kube_node_pool_kind, POOL("a", ",'annotations':{'vesper.sh/paused':'true'}", "") } },

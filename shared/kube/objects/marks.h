@@ -67,6 +67,8 @@
 #define ANNOTATION_UNMANAGED "vesper.sh/unmanaged"
 /* A person, on a NodePool, or on the namespace of the coordinator's Lease for all: "true": no removal of its nodes begins. */
 #define ANNOTATION_PAUSED "vesper.sh/paused"
+/* vesperctl, beside it: JSON {"by","command","since"}, who has set the pause (coordinator/termination/pause-mark.h). */
+#define ANNOTATION_PAUSED_BY "vesper.sh/paused-by"
 /* A person, on a Node: anything but "false": it is not repaired. Karpenter's means the same. */
 #define ANNOTATION_DO_NOT_REPAIR "vesper.sh/do-not-repair"
 #define ANNOTATION_KARPENTER_DO_NOT_REPAIR "karpenter.sh/do-not-repair"
