@@ -197,6 +197,9 @@ static void on_drain_pod(NodeDrain *d, DrainPodEvent e, const KubePod *pod, cons
         case DRAIN_POD_STAYS:
                 node_voice_pod_stays(r->c.voice, pod);
                 break;
+        case DRAIN_POD_LEFT_ALONE:
+                node_voice_pod_left_alone(r->c.voice, pod);
+                break;
         case DRAIN_POD_GONE:
                 break;
         }

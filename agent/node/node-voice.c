@@ -455,6 +455,15 @@ void node_voice_pod_stays(NodeVoice *v, const KubePod *pod) {
         tell_node(v, EVENT_WARNING, "PodComesBack", text);
 }
 
+void node_voice_pod_left_alone(NodeVoice *v, const KubePod *pod) {
+        _cleanup_free_ char *key = pod_key(pod), *text = pod_left_alone_format(pod, v->node);
+
+        if (!key || !text)
+                return;
+        say_full(v, LOG_LEVEL_WARNING, MESSAGE_POD_LEFT_ALONE, key, NULL, NULL, text);
+        tell_node(v, EVENT_WARNING, "PodLeftAlone", text);
+}
+
 void node_voice_pod_deleted(NodeVoice *v, const KubePod *pod, usec_t deadline_usec) {
         _cleanup_free_ char *key = pod_key(pod), *text = NULL;
         char until[RFC3339_MAX];

@@ -66,6 +66,8 @@ void node_voice_pod_evicted(NodeVoice *v, const KubePod *pod);
 void node_voice_pod_blocked(NodeVoice *v, const KubePod *pod, const DrainBlocker *b, usec_t deadline_usec);
 /* Warns that the pod comes back onto the cordoned node, and is left to the end of the machine. */
 void node_voice_pod_stays(NodeVoice *v, const KubePod *pod);
+/* Warns that the drain leaves the pod alone, though it may be no static pod (pod_static_doubt()). */
+void node_voice_pod_left_alone(NodeVoice *v, const KubePod *pod);
 void node_voice_pod_deleted(NodeVoice *v, const KubePod *pod, usec_t deadline_usec);
 void node_voice_volumes(NodeVoice *v, char *const *names);
 void node_voice_volumes_given_up(NodeVoice *v, char *const *names);

@@ -158,8 +158,9 @@ static void on_drain_pod(NodeDrain *drain, DrainPodEvent e, const KubePod *pod, 
 
         if (e == DRAIN_POD_EVICTED || e == DRAIN_POD_DELETED)
                 d->n_ended++;
-        else if (e == DRAIN_POD_STAYS) {
-                _cleanup_free_ char *text = pod_returns_format(pod, d->name);
+        else if (e == DRAIN_POD_STAYS || e == DRAIN_POD_LEFT_ALONE) {
+                _cleanup_free_ char *text = e == DRAIN_POD_STAYS ? pod_returns_format(pod, d->name)
+                                                                 : pod_left_alone_format(pod, d->name);
 
                 if (text)
                         d->handler.on_note(d, text, d->handler.userdata);

@@ -221,8 +221,10 @@ static void dry_run_ask_more(CtlDryRun *d) {
 
 /* -- which pods are asked about ------------------------------------------------------------------------- */
 
-static const char *left_alone_why(PodClass c) {
-        return c == POD_CLASS_STATIC ? "static pod" : c == POD_CLASS_DAEMON ? "DaemonSet" : "finished";
+static const char *left_alone_why(PodClass c, const KubePod *pod) {
+        if (c == POD_CLASS_STATIC)
+                return pod_static_doubt(pod) ? "marked as a static pod" : "static pod";
+        return c == POD_CLASS_DAEMON ? "DaemonSet" : "finished";
 }
 
 /* True: the API server is to be asked. */
@@ -236,7 +238,7 @@ static bool dry_run_judge(const CtlDryRun *d, const KubePod *pod, DryRunPod *ret
         case POD_CLASS_DAEMON:
         case POD_CLASS_TERMINAL:
                 ret->verdict = DRY_RUN_LEFT_ALONE;
-                ret->reason = left_alone_why(c);
+                ret->reason = left_alone_why(c, pod);
                 return false;
         case POD_CLASS_TERMINATING:
                 ret->verdict = DRY_RUN_IS_GOING;

@@ -19,11 +19,23 @@ static const KubeKind service_kind = {
         .size = sizeof(KubeObject),
 };
 
+static const KubeKind daemon_set_kind = {
+        .group = "apps",
+        .version = "v1",
+        .plural = "daemonsets",
+        .kind = "DaemonSet",
+        .namespaced = true,
+        .size = sizeof(KubeObject),
+};
+/* Number of DaemonSets that are read for the pods of one node, which usually has a dozen. */
+#define DAEMON_SETS_MAX 50u
+
 typedef struct Read Read;
 struct Read {
         ExplainFetch *fetch;
         KubeTarget target; /* name NULL: a list */
         char *ns, *name;   /* of the target; owned */
+        char *owner_key;   /* of the owner that this reads: explain_owner_key(); NULL: another object */
         const char *what;  /* for people: "who leads" */
         void (*take)(Read *read, const KubeReply *reply); /* of a success */
         void (*absent)(Read *read); /* 404 of one object; NULL: as if it had not been asked for */
@@ -38,6 +50,7 @@ struct ExplainFetch {
         Read **reads;
         size_t n_reads, allocated, pending;
         unsigned round;
+        bool knows_no_daemon_sets; /* said so: once suffices */
         int error;
         char *message;
         explain_fetched_t done;
@@ -48,6 +61,7 @@ static Read *read_free(Read *r) {
         kube_call_free(r->call);
         free(r->ns);
         free(r->name);
+        free(r->owner_key);
         return mfree(r);
 }
 
@@ -76,6 +90,9 @@ static void note_unknown(Read *read, const ApiError *error) {
         _cleanup_free_ char *why = ctl_explain_error(error, read->target.name ? "get" : "list", &read->target);
         _cleanup_free_ char *text = why ? strf("%s is not known, because %s", read->what, why) : NULL;
 
+        if (read->target.kind == &daemon_set_kind && f->knows_no_daemon_sets)
+                return;
+        f->knows_no_daemon_sets = f->knows_no_daemon_sets || read->target.kind == &daemon_set_kind;
         if (read->list == &f->facts.pdbs)
                 f->facts.knows_pdbs = false;
         if (read->object == &f->facts.node) {
@@ -276,6 +293,60 @@ static void read_pdbs(ExplainFetch *f) {
                          "which PodDisruptionBudgets hold its pods", &f->facts.pdbs, NULL);
 }
 
+static void owner_is_absent(Read *read) {
+        if (strv_extend(&read->fetch->facts.missing_owners, read->owner_key) < 0)
+                note_error(read->fetch, -ENOMEM);
+}
+
+static void take_owner(Read *read, const KubeReply *reply) {
+        const char *uid = json_string_or_null(json_path(reply->object, "metadata", "uid", NULL));
+
+        if (!streq_ptr(uid, strrchr(read->owner_key, '/') + 1))
+                owner_is_absent(read);
+}
+
+/* Returns the DaemonSet of Kubernetes' own that is the controller of the pod; NULL: there is none. */
+static const OwnerRef *daemon_set_of(const KubeObject *pod) {
+        const OwnerRef *o = object_meta_controller(&pod->meta);
+
+        if (!o || !o->uid || !streq_ptr(o->kind, "DaemonSet") || !startswith(strempty(o->api_version), "apps/"))
+                return NULL;
+        return dns1123_subdomain_is_valid(strempty(o->name)) ? o : NULL;
+}
+
+static bool daemon_set_is_read(const ExplainFetch *f, const char *key) {
+        for (size_t i = 0; i < f->n_reads; i++)
+                if (streq_ptr(f->reads[i]->owner_key, key))
+                        return true;
+        return false;
+}
+
+/* The DaemonSets that its pods name as their controllers: is there one, with that uid? */
+static void read_daemon_sets(ExplainFetch *f) {
+        const ObjectList *pods = &f->facts.pods;
+        size_t n = 0;
+
+        for (size_t i = 0; i < pods->n_items && n < DAEMON_SETS_MAX; i++) {
+                const OwnerRef *o = daemon_set_of(pods->items[i]);
+                _cleanup_free_ char *key = o ? explain_owner_key(pods->items[i]->meta.ns, o) : NULL;
+                Read *read;
+
+                if (o && !key)
+                        note_error(f, -ENOMEM);
+                if (!key || daemon_set_is_read(f, key))
+                        continue;
+                n++;
+                read = read_new(f, &daemon_set_kind, pods->items[i]->meta.ns, o->name,
+                                "whether the DaemonSets of its pods are there");
+                if (!read)
+                        return;
+                read->take = take_owner;
+                read->absent = owner_is_absent;
+                read->owner_key = TAKE_PTR(key);
+                send_read(f, read, NULL);
+        }
+}
+
 static void read_service(ExplainFetch *f) {
         const KubeWebhookConfiguration *w = (const KubeWebhookConfiguration *) f->facts.webhook;
 
@@ -321,6 +392,7 @@ static void begin_round(ExplainFetch *f) {
         else if (f->round == 1) {
                 read_claims_by_name(f);
                 read_pdbs(f);
+                read_daemon_sets(f);
                 read_service(f);
         } else {
                 read_all_claims(f);

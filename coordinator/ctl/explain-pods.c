@@ -440,6 +440,70 @@ void explain_pods_that_return(const ExplainPods *p, ExplainCauses *to) {
         tell_others(p, to, false, n, POD_WAIT_NAME_COMES_BACK, "came back too often, and are not waited for");
 }
 
+/* -- left alone ----------------------------------------------------------------------------------------- */
+
+char *explain_owner_key(const char *ns, const OwnerRef *o) {
+        return strf("%s/%s/%s", strempty(ns), strempty(o->name), strempty(o->uid));
+}
+
+/* Returns a sentence without a full stop about a daemon pod whose DaemonSet is not there, or cannot be
+ * checked, in *ret; NULL: about any other pod. 0 or -ENOMEM. */
+static int daemon_doubt(const ExplainPods *p, const KubePod *pod, char **ret) {
+        const OwnerRef *o = object_meta_controller(&pod->object.meta);
+        _cleanup_free_ char *key = NULL;
+        bool is_missing;
+
+        *ret = NULL;
+        if (pod->is_static || !pod->is_daemon || !o || !streq_ptr(o->kind, "DaemonSet"))
+                return 0;
+        key = explain_owner_key(pod_ns(pod), o);
+        if (!key)
+                return -ENOMEM;
+        is_missing = startswith(strempty(o->api_version), "apps/");
+        if (is_missing && !strv_contains(p->facts->missing_owners, key))
+                return 0;
+        if (is_missing)
+                *ret = strf("Pod %s/%s is neither evicted nor waited for in a drain: its controller is DaemonSet %s, "
+                            "which is not there. It runs on until the machine ends",
+                            pod_ns(pod), pod_name(pod), o->name);
+        else
+                *ret = strf("Pod %s/%s is neither evicted nor waited for in a drain: its controller is DaemonSet %s "
+                            "of %s (which vesper does not check). It runs on until the machine ends",
+                            pod_ns(pod), pod_name(pod), o->name, strempty(o->api_version));
+        return *ret ? 0 : -ENOMEM;
+}
+
+static int left_alone_text(const ExplainPods *p, const KubePod *pod, char **ret) {
+        if (!pod_static_doubt(pod))
+                return daemon_doubt(p, pod, ret);
+        *ret = strf("Pod %s/%s is neither evicted nor waited for in a drain: %s. It runs on until the machine ends",
+                    pod_ns(pod), pod_name(pod), pod_static_doubt(pod));
+        return *ret ? 0 : -ENOMEM;
+}
+
+void explain_pods_left_alone(const ExplainPods *p, ExplainCauses *to) {
+        size_t n = 0;
+
+        for (size_t i = 0; i < p->facts->pods.n_items; i++) {
+                const KubePod *pod = pod_at(p, i);
+                _cleanup_free_ char *text = NULL;
+                ExplainCause *c;
+
+                to->failed = to->failed || left_alone_text(p, pod, &text) < 0;
+                if (!text || n++ >= PODS_TOLD_MAX)
+                        continue;
+                c = explain_cause_add(to, false, "PodLeftAlone", "Pod", pod_ns(pod), pod_name(pod),
+                                      pod->object.meta.creation_usec);
+                explain_cause_say(to, c, "%s.", text);
+                explain_cause_set_command(to, c, "kubectl delete pod %s -n %s", pod_name(pod), pod_ns(pod));
+                explain_cause_advise(to, c,
+                                     "Unless it is a static pod, or a pod that is run once on each node: the command "
+                                     "ends it in order before the machine goes.");
+        }
+        tell_others(p, to, false, n, "PodLeftAlone",
+                    "are left alone in a drain, and may be neither static pods nor daemon pods");
+}
+
 /* -- what the coordinator says -------------------------------------------------------------------------- */
 
 /* The objects themselves have told of it. */

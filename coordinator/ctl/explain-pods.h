@@ -18,5 +18,7 @@ typedef struct ExplainPods {
 /* In this order: opted out, matched by several PDBs, by one that never allows, by one without room, terminating, and what
  * the coordinator says of others. */
 void explain_pods(const ExplainPods *p, ExplainCauses *to);
+/* Pods that a drain leaves alone as static or daemon pods, and that may be neither: they hold nothing. */
+void explain_pods_left_alone(const ExplainPods *p, ExplainCauses *to);
 /* Pods that the drain does not wait for because they came back too often: they hold nothing. */
 void explain_pods_that_return(const ExplainPods *p, ExplainCauses *to);

@@ -28,6 +28,7 @@ void explain_facts_done(ExplainFacts *f) {
         kube_object_unref(f->webhook);
         free(f->leader);
         strv_free(f->unknown);
+        strv_free(f->missing_owners);
         *f = (ExplainFacts){};
 }
 
@@ -546,6 +547,8 @@ static void explain_removal(Explain *x) {
 }
 
 static void explain_node(Explain *x) {
+        ExplainPods pods = pods_of(x);
+
         if (is_anothers(x)) {
                 explain_finalizers(x, &x->node->object, false);
                 explain_progress(x);
@@ -565,6 +568,7 @@ static void explain_node(Explain *x) {
                 explain_reboot(x);
                 explain_prospects(x);
         }
+        explain_pods_left_alone(&pods, x->causes);
 }
 
 /* Its Node is gone, its claim is not: its machine may be there. */

@@ -162,6 +162,12 @@ static void tell_stays(HeardVoice *v, const KubeNode *n, const KubePod *pod) {
         pod_voice_stays(v->context, &o, pod);
 }
 
+static void tell_left_alone(HeardVoice *v, const KubeNode *n, const KubePod *pod) {
+        EventObject o = event_object(&n->object);
+
+        pod_voice_left_alone(v->context, &o, pod);
+}
+
 void heard_voice_pod(HeardVoice *v, const KubeNode *n, DrainPodEvent e, const KubePod *pod, const DrainBlocker *blocker,
                      usec_t deadline_usec) {
         switch (e) {
@@ -176,6 +182,9 @@ void heard_voice_pod(HeardVoice *v, const KubeNode *n, DrainPodEvent e, const Ku
                 return;
         case DRAIN_POD_STAYS:
                 tell_stays(v, n, pod);
+                return;
+        case DRAIN_POD_LEFT_ALONE:
+                tell_left_alone(v, n, pod);
                 return;
         case DRAIN_POD_GONE:
                 return;

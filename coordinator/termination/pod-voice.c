@@ -67,3 +67,12 @@ void pod_voice_stays(const TerminationContext *c, const EventObject *node, const
                   strempty(text));
         event_record(c->recorder, node, EVENT_WARNING, "PodComesBack", "%s", strempty(text));
 }
+
+void pod_voice_left_alone(const TerminationContext *c, const EventObject *node, const KubePod *pod) {
+        _cleanup_free_ char *name = strf("%s/%s", pod->object.meta.ns, pod->object.meta.name);
+        _cleanup_free_ char *text = pod_left_alone_format(pod, node->name);
+
+        log_event(c->env->log, LOG_LEVEL_WARNING, MESSAGE_POD_LEFT_ALONE,
+                  LOG_FIELDS({ "NODE", node->name }, { "POD", name }), "%s", strempty(text));
+        event_record(c->recorder, node, EVENT_WARNING, "PodLeftAlone", "%s", strempty(text));
+}

@@ -15,5 +15,7 @@ char *pod_voice_blocked(const TerminationContext *c, const EventObject *node, co
 void pod_voice_evicted(const TerminationContext *c, const KubePod *pod, const char *node, bool deleted);
 /* Warns that the pod comes back onto the cordoned node, and is left to the end of the machine. */
 void pod_voice_stays(const TerminationContext *c, const EventObject *node, const KubePod *pod);
+/* Warns that the pod is left alone, though it may be no static pod (pod_static_doubt()). */
+void pod_voice_left_alone(const TerminationContext *c, const EventObject *node, const KubePod *pod);
 /* It was deleted for a deadline, its PodDisruptionBudget not asked. */
 void pod_voice_deleted(const TerminationContext *c, const EventObject *node, const KubePod *pod, usec_t deadline_usec, bool is_heard);

@@ -226,10 +226,11 @@ void termination_report_pod(TerminationReport *r, DrainPodEvent e, const KubePod
         case DRAIN_POD_DELETED:
                 report_deleted_pod(r, pod, deadline_usec);
                 break;
-        case DRAIN_POD_STAYS: {
+        case DRAIN_POD_STAYS:
+        case DRAIN_POD_LEFT_ALONE: {
                 EventObject node = node_object(r);
 
-                pod_voice_stays(r->context, &node, pod);
+                (e == DRAIN_POD_STAYS ? pod_voice_stays : pod_voice_left_alone)(r->context, &node, pod);
                 break;
         }
         case DRAIN_POD_GONE:

@@ -59,6 +59,7 @@ struct NodeDrain {
         HttpGuard guard;
         NodeDrainState state;
         Hashmap *pods; /* uid -> DrainPod, those in view that are waited for */
+        Hashmap *left_alone; /* uids of the pods that DRAIN_POD_LEFT_ALONE was reported of; no values */
         List left;     /* of DrainPods that are gone before their eviction was answered, until it is, or the node is proved empty */
         unsigned generation;
         usec_t acted_usec; /* loop_now() of the last look at all pods; 0: none yet */

@@ -17,6 +17,8 @@
 /* A proof is as old as its question, but for so long its answer counts however late it came: where a list takes longer
  * than a proof may be old, there would never be one that is young enough. */
 #define PROOF_FRESH_USEC USEC_PER_SEC
+/* Number of pods that one drain reports by DRAIN_POD_LEFT_ALONE. */
+#define LEFT_ALONE_REPORTED_MAX 5u
 #define LIST_MAX_BYTES (64u * 1024u * 1024u)
 
 static const char *const state_table[_NODE_DRAIN_STATE_MAX] = {
@@ -64,6 +66,8 @@ int node_drain_new(KubeClient *c, Evictor *evictor, const NodeDrainOptions *o, c
         if (r < 0)
                 return r;
         r = hashmap_new(HASHMAP_BORROW_KEYS, &d->pods);
+        if (r >= 0)
+                r = hashmap_new(0, &d->left_alone);
         if (r < 0)
                 return r;
         r = timer_new(d->env->loop, "node-drain", on_timer, d, &d->timer);
@@ -80,6 +84,7 @@ NodeDrain *node_drain_free(NodeDrain *d) {
         kube_call_free(d->proof);
         kube_call_free(d->look);
         hashmap_free_with(d->pods, drain_pod_free);
+        hashmap_free(d->left_alone);
         LIST_FOREACH (dp, &d->left, DrainPod, left_node)
                 drain_pod_free(dp);
         timer_free(d->timer);
@@ -197,6 +202,17 @@ static void node_drain_see_returns(NodeDrain *d) {
         d->staying = stay;
 }
 
+/* Reports a pod that only claims to be a static pod. A tenant may make thousands of them. */
+static void node_drain_report_left_alone(NodeDrain *d, const KubePod *pod) {
+        const char *uid = pod->object.meta.uid;
+
+        if (!d->handler.on_pod || hashmap_size(d->left_alone) >= LEFT_ALONE_REPORTED_MAX || !pod_static_doubt(pod))
+                return;
+        if (hashmap_put(d->left_alone, uid, NULL) < 0)
+                return; /* -EEXIST: it was reported */
+        d->handler.on_pod(d, DRAIN_POD_LEFT_ALONE, pod, NULL, NULL, d->handler.userdata);
+}
+
 /* All pods once for the context, once for the acts. */
 static usec_t node_drain_act(NodeDrain *d, usec_t wall_now) {
         DrainContext context = {};
@@ -214,8 +230,10 @@ static usec_t node_drain_act(NodeDrain *d, usec_t wall_now) {
                 DrainPod *dp;
                 PodPlan p;
 
-                if (!drain_waits_for(pod, &d->rules, wall_now))
+                if (!drain_waits_for(pod, &d->rules, wall_now)) {
+                        node_drain_report_left_alone(d, pod);
                         continue;
+                }
                 if (node_drain_note_pod(d, pod, &dp) < 0) {
                         next = MIN(next, usec_add(wall_now, USEC_PER_SEC));
                         continue;

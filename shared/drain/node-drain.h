@@ -57,13 +57,15 @@ typedef enum DrainPodEvent {
         DRAIN_POD_BLOCKED, /* a new reason that it is not evicted */
         DRAIN_POD_DELETED, /* at the deadline, its PDB not asked: accepted */
         DRAIN_POD_STAYS,   /* it has come back too often (pod-returns.h); once for each controller */
+        DRAIN_POD_LEFT_ALONE, /* pod_static_doubt(): once for each, of the first few of a drain */
         DRAIN_POD_GONE,    /* it has left the node; told last */
 } DrainPodEvent;
 
 typedef struct NodeDrainHandler {
         /* state, pods left or blockers changed; may free the drain as last act */
         void (*on_changed)(NodeDrain *d, void *userdata);
-        /* report is NULL for GONE, DELETED and STAYS, and for EVICTED without an answer; blocker is NULL for STAYS. May be NULL. */
+        /* report is NULL for GONE, DELETED, STAYS and LEFT_ALONE, and for EVICTED without an answer;
+         * blocker is NULL for STAYS and LEFT_ALONE. May be NULL. */
         void (*on_pod)(NodeDrain *d, DrainPodEvent e, const KubePod *pod, const DrainBlocker *blocker,
                        const EvictionReport *report, void *userdata);
         /* T will end this pod: still there at at_usec (wall clock) it is deleted, or its grace is cut. Comes from

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "pod-class.h"
 
+#include "marks.h"
 #include "parse-util.h"
 #include "string-util.h"
 
@@ -78,6 +79,37 @@ PodClass pod_classify(const KubePod *pod, usec_t wall_now_usec, const char **ret
         if (pod_is_protected(pod, wall_now_usec, ret_key, ret_until_usec))
                 return POD_CLASS_PROTECTED;
         return POD_CLASS_ORDINARY;
+}
+
+static bool is_owned_by_its_node(const KubePod *pod) {
+        const ObjectMeta *m = &pod->object.meta;
+
+        for (size_t i = 0; i < m->n_owners; i++)
+                if (streq_ptr(m->owners[i].kind, "Node") && streq_ptr(m->owners[i].api_version, "v1") &&
+                    streq_ptr(m->owners[i].name, pod->node_name))
+                        return true;
+        return false;
+}
+
+const char *pod_static_doubt(const KubePod *pod) {
+        assert(pod);
+        if (!pod->is_static)
+                return NULL;
+        if (!object_meta_annotation(&pod->object.meta, ANNOTATION_MIRROR))
+                return "a Node owns it, as if it were a static pod, but it has no annotation " ANNOTATION_MIRROR
+                       ", which a kubelet sets";
+        if (!is_owned_by_its_node(pod))
+                return "it has the annotation " ANNOTATION_MIRROR " of a static pod, but its own Node does not own it, "
+                       "as a kubelet has it";
+        return NULL;
+}
+
+char *pod_left_alone_format(const KubePod *pod, const char *node) {
+        const ObjectMeta *m = &pod->object.meta;
+
+        return strf("Pod %s/%s is neither evicted from node %s nor waited for: %s. It runs on until the machine ends. "
+                    "Unless it is a static pod, end it before: kubectl delete pod %s -n %s",
+                    strempty(m->ns), m->name, node, strempty(pod_static_doubt(pod)), m->name, strempty(m->ns));
 }
 
 bool pod_is_critical(const KubePod *pod) {

@@ -33,5 +33,13 @@ const char *pod_class_to_string(PodClass c);
 PodClass pod_classify(const KubePod *pod, usec_t wall_now_usec, const char **ret_key,
                       usec_t *ret_until_usec);
 
+/* Returns why a pod of POD_CLASS_STATIC may be no static pod, a static text that goes on after "Pod
+ * default/a is left alone: ". NULL: it has the annotation and the owner that a kubelet gives to its
+ * mirror pods, or it is of another class. Anybody who may create pods can set either. */
+const char *pod_static_doubt(const KubePod *pod);
+/* Returns a sentence, without a full stop, about a pod of which pod_static_doubt() is not NULL: that a
+ * drain of its node leaves it alone, why, and what helps. Free it; NULL on ENOMEM. */
+char *pod_left_alone_format(const KubePod *pod, const char *node);
+
 /* Evicted last: system-cluster-critical, system-node-critical, or a priority of 2,000,000,000 and more. */
 bool pod_is_critical(const KubePod *pod);

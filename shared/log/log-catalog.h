@@ -22,6 +22,9 @@
 #define MESSAGE_POD_DELETED_AT_DEADLINE "286dec0cc6ffd0d08606c66d0fed2fa5"
 /* A pod came back onto its cordoned node too often: it is left to the end of the machine. */
 #define MESSAGE_POD_COMES_BACK "6d3b1c0a5e8f4f0c9b7e2d41a8c35f96"
+/* A pod counts as a static pod, and has not all the marks that a kubelet gives to one: the drain leaves
+ * it alone. */
+#define MESSAGE_POD_LEFT_ALONE "6c6c10d6b9ce44108614aa1888125315"
 /* Nothing that had to leave is on the node any more. */
 #define MESSAGE_NODE_DRAINED "37e89773ec7b77b4d118e18d299bc1f8"
 /* A drain ended with pods left on the node. */

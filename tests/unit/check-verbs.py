@@ -51,9 +51,9 @@ ASKED = [
     ("release", ["--all", "--yes"], False, None),
     ("force", ["NODE"], False, "there is no node 'nope', and no NodeClaim of it"),
 ]
-# For Hostile: what has a verb end by itself in a cluster without a coordinator. The others end anyway.
+# Options with which a verb ends by itself in a cluster without a coordinator, for class Hostile. Other verbs end without any.
 ENDS = {"drain": ["--timeout=2s"], "release": ["--timeout=2s"]}
-# Verbs that do other things with an option; for the same test.
+# Options that have a verb print other things, for class Hostile.
 BESIDES = [("release", ["--all", "--yes", "--without-coordinator", "--timeout=30s"]), ("explain", ["NODE", "--simulate"]),
            ("force", ["NODE", "--yes"]), ("undrain", ["NODE", "--yes"]), ("plan", ["--upgrade=here"])]
 # Verbs that print texts of others in evil_world(). The others print names only.
@@ -255,6 +255,34 @@ class Said(OnFake):
         self.assertEqual(self.annotations(), {})
         self.assertNotIn("Paused", self.by("vera", "status")[1])
 
+    def test_pods_left_alone(self):
+        """explain names pods that a drain leaves alone though they may be neither static pods nor daemon pods; of the others it says nothing."""
+        owner = {"controller": True, "uid": "u"}
+        node = {**owner, "apiVersion": "v1", "kind": "Node", "name": "here", "uid": self.api("GET", "/api/v1/nodes/here")["metadata"]["uid"]}
+        there = self.api("POST", "/apis/apps/v1/namespaces/default/daemonsets", {"metadata": {"name": "there"}, "spec": {
+            "selector": {"matchLabels": {"app": "d"}}, "template": {"metadata": {"labels": {"app": "d"}}, "spec": {"containers": [
+                {"name": "c", "image": "i"}]}}}})
+        daemon = {**owner, "apiVersion": "apps/v1", "kind": "DaemonSet"}
+        for name, owned, annotations in (("mirror", node, {"kubernetes.io/config.mirror": "x"}), ("owned", node, {}),
+                                         ("daemon", {**daemon, "name": "there", "uid": there["metadata"]["uid"]}, {}),
+                                         ("lost", {**daemon, "name": "gone", "uid": there["metadata"]["uid"]}, {}), ("namesake", {**daemon, "name": "there"}, {}),
+                                         ("kruise", {**daemon, "apiVersion": "apps.kruise.io/v1", "name": "k"}, {})):
+            # The finalizer keeps it when the garbage collector finds no owner.
+            self.api("POST", "/api/v1/namespaces/default/pods", {"metadata": {
+                "name": name, "ownerReferences": [owned], "annotations": annotations, "finalizers": ["example.com/kept"]},
+                "spec": {"nodeName": "here", "containers": [{"name": "c", "image": "i"}]}})
+        code, out, err = self.by("vera", "explain", "here", "-o", "json")
+        self.assertEqual((code, err), (0, ""))
+        value = json.loads(out)
+        said = {c["object"]["name"]: c for c in value["causes"] if c["reason"] == "PodLeftAlone"}
+        self.assertEqual(set(said), {"owned", "lost", "namesake", "kruise"})
+        self.assertFalse(any(c["holds"] for c in said.values()))
+        self.assertIn("a Node owns it, as if it were a static pod, but it has no annotation kubernetes.io/config.mirror", said["owned"]["message"])
+        self.assertIn("DaemonSet gone, which is not there", said["lost"]["message"])
+        self.assertIn("DaemonSet there, which is not there", said["namesake"]["message"])
+        self.assertIn("DaemonSet k of apps.kruise.io/v1 (which vesper does not check)", said["kruise"]["message"])
+        self.assertEqual(said["owned"]["fix"]["command"], "kubectl delete pod owned -n default")
+
     def test_pause_of_nobody(self):
         """As kubectl makes it, and an older vesperctl."""
         self.api("PATCH", "/api/v1/namespaces/vesper-system", {"metadata": {"annotations": {"vesper.sh/paused": "true"}}})
@@ -387,7 +415,7 @@ CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202
 STEADY = {"apiVersion", "kind", "name", "namespace", "uid", "nodeName", "type", "status", "time", "lastTransitionTime", "deletionTimestamp",
           "firstTimestamp", "lastTimestamp", "startTime", "phase", "operator", "effect", "maxUnavailable", "minAvailable", "renewTime",
           "finalizers", "restartPolicy", "deletionPolicy", "cpu", "memory", "pods", "since", "deadline", "until", "matchLabels", "metadata.labels",
-          "storage", "accessModes", "vesper.sh/paused"}
+          "storage", "accessModes", "vesper.sh/paused", "vesper.sh/do-not-evict"}
 
 
 def evil(value, key=""):
@@ -430,7 +458,7 @@ def pod_of(node, name, owner=None, **annotations):
 
 
 def evil_world():
-    """Three nodes: managed, being deleted, and interrupted, with all that vesper writes of them; nobody but a person keeps to the rules."""
+    """Three nodes, one in service, one that is being deleted and one that is interrupted, with all that vesper writes about them."""
     then = "2026-01-01T00:00:00Z"
     notice = json.dumps({"id": "i", "kind": "spot", "source": "s", "action": "terminate", "deadline": then, "phase": "Draining", "podsLeft": 3,
                          "blockedBy": [{"pod": "default/web", "reason": "PodDisruptionBudget", "detail": "web"}]})
@@ -488,10 +516,10 @@ def keys_of(value):
 
 
 class Hostile(OnFake):
-    """A cluster whose every text holds control characters. One test for each verb of ASKED, which has all of them."""
+    """In a cluster whose every text holds control characters. There is a test for each verb of ASKED, which has all verbs."""
 
     def ask(self, verb, arguments, node, form):
-        """One command in a new cluster. Returns the number of texts of the cluster that it printed."""
+        """Runs one command in a new cluster. Returns the number of texts of the cluster that the command printed."""
         self.start(evil_world())
         line = [verb, *(node if a == "NODE" else a for a in arguments), *(ENDS.get(verb, []) if "--timeout=30s" not in arguments else []), *form]
         with self.subTest(line=line):
@@ -508,7 +536,7 @@ class Hostile(OnFake):
             return (done.stdout + done.stderr).count(b"EVIL")
 
     def ask_all(self, verb):
-        """The verb with each of its arguments, on each kind of node, in each form that it knows."""
+        """Runs the verb with each of its arguments, on each kind of node, in each form that the verb knows."""
         known = re.search(r"it is one of: (.*)", ctl(verb, "-o", "no-form")[2])
         forms = known[1].split(", ") if known else [None]
         seen = 0

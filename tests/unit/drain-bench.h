@@ -121,6 +121,7 @@ static inline void on_pod(NodeDrain *d, DrainPodEvent e, const KubePod *pod, con
                                              [DRAIN_POD_BLOCKED] = "blocked",
                                              [DRAIN_POD_DELETED] = "deleted",
                                              [DRAIN_POD_STAYS] = "stays",
+                                             [DRAIN_POD_LEFT_ALONE] = "left alone",
                                              [DRAIN_POD_GONE] = "gone" };
         Bench *b = userdata;
 

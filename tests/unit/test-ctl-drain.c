@@ -360,7 +360,7 @@ TEST_CASE(test_drain) {
         add_web(&b, "spare", 6, NULL);
         fake_add_pod(b.w.cluster, &(FakePod){ .name = "plain", .node = "n1" });
         fake_add_pod(b.w.cluster, &(FakePod){ .name = "ds", .node = "n1", .owner_kind = "DaemonSet", .owner = "ds" });
-        fake_add_pod(b.w.cluster, &(FakePod){ .name = "static", .node = "n2",
+        fake_add_pod(b.w.cluster, &(FakePod){ .name = "static", .node = "n2", .owner_kind = "Node", .owner = "n2",
                                               .annotations = "{'kubernetes.io/config.mirror':'x'}" });
         fake_add_pdb(b.w.cluster, "default", "web", "web", true, "11");
         run_for(&b, SEC);

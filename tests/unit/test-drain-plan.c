@@ -95,6 +95,39 @@ TEST_CASE(test_classes) {
         }
 }
 
+/* A static pod has the annotation and the owner that its kubelet gives it. */
+TEST_CASE(test_static_doubt) {
+        static const struct {
+                const char *what;
+                bool is_static, is_mirror;
+                OwnerRef owner;
+                const char *doubt; /* in it; NULL: there is none */
+        } rows[] = {
+                { "a mirror pod", true, true, { "v1", "Node", "n1", (char *) "u", true }, NULL },
+                { "an ordinary pod", false, false, { "apps/v1", "ReplicaSet", "r", (char *) "u", true }, NULL },
+                { "an owner alone", true, false, { "v1", "Node", "n1", (char *) "u", true }, "a Node owns it" },
+                { "an owner that is another Node", true, false, { "v1", "Node", "n2", (char *) "u", true }, "a Node owns it" },
+                { "an annotation, and another Node", true, true, { "v1", "Node", "n2", (char *) "u", true }, "its own Node does not own it" },
+                { "an annotation alone", true, true, { "apps/v1", "ReplicaSet", "n1", (char *) "u", true }, "its own Node does not own it" },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                OwnerRef owner = rows[i].owner;
+                KubePod p = pod_of(30);
+                const char *doubt;
+
+                print_message("  %s\n", rows[i].what);
+                p.is_static = rows[i].is_static;
+                p.node_name = "n1";
+                if (rows[i].is_mirror)
+                        annotate(&p, "kubernetes.io/config.mirror", "x");
+                p.object.meta.owners = &owner;
+                p.object.meta.n_owners = 1;
+                doubt = pod_static_doubt(&p);
+                assert_true(rows[i].doubt ? doubt && strstr(doubt, rows[i].doubt) : !doubt);
+        }
+}
+
 TEST_CASE(test_protection_by_time) {
         KubePod p = pod_of(30);
         usec_t until = 0;
@@ -522,7 +555,7 @@ TEST_CASE(test_own_grace_fits_for_the_last_time) {
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_classes),
-                cmocka_unit_test(test_protection_by_time),
+                cmocka_unit_test(test_static_doubt), cmocka_unit_test(test_protection_by_time),
                 cmocka_unit_test(test_critical),
                 cmocka_unit_test(test_standing),
                 cmocka_unit_test(test_terminating),

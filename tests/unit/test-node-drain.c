@@ -13,7 +13,8 @@ TEST_CASE(test_empty) {
         fake_add_pod(b.w.cluster,
                      &(FakePod){ .name = "ds", .node = NODE, .owner_kind = "DaemonSet", .owner = "d" });
         fake_add_pod(b.w.cluster,
-                     &(FakePod){ .name = "static", .node = NODE, .owner_kind = "Node", .owner = NODE });
+                     &(FakePod){ .name = "static", .node = NODE, .owner_kind = "Node", .owner = NODE,
+                                 .annotations = "{'kubernetes.io/config.mirror':'x'}" });
         fake_add_pod(b.w.cluster, &(FakePod){ .name = "elsewhere", .node = "node-b" });
         run_for(&b, USEC_PER_SEC);
         lists = fake_api_count(fake_cluster_api(b.w.cluster), FAKE_LIST, FAKE_PODS, NULL);
@@ -32,6 +33,32 @@ TEST_CASE(test_empty) {
         run_for(&b, USEC_PER_MINUTE);
         assert_int_equal(fake_api_count(fake_cluster_api(b.w.cluster), FAKE_LIST, FAKE_PODS, NULL),
                          lists + 1);
+        bench_done(&b);
+}
+
+/* Left alone as a static pod, whoever has made it: that is reported once for each, of five at most, and
+ * holds nothing. */
+TEST_CASE(test_left_alone) {
+        Bench b;
+
+        bench_init(&b);
+        fake_add_pod(b.w.cluster, &(FakePod){ .name = "owned", .node = NODE, .owner_kind = "Node", .owner = NODE });
+        fake_add_pod(b.w.cluster, &(FakePod){ .name = "annotated", .node = NODE, .annotations = "{'kubernetes.io/config.mirror':'x'}" });
+        run_for(&b, USEC_PER_SEC);
+        begin(&b, 0, PROTECTED_WAIT, false);
+        run_for(&b, 100 * MSEC);
+        assert_state(&b, NODE_DRAIN_DRAINED);
+        assert_trace(&b, "left alone annotated; left alone owned");
+        for (int i = 0; i < 10; i++) {
+                char name[8] = { (char) ('a' + i), 0 };
+
+                fake_add_pod(b.w.cluster, &(FakePod){ .name = name, .node = NODE, .owner_kind = "Node", .owner = NODE });
+        }
+        run_for(&b, USEC_PER_SEC);
+        node_drain_wake(b.drain);
+        run_for(&b, USEC_PER_SEC);
+        assert_trace(&b, "left alone a; left alone b; left alone c");
+        assert_int_equal(n_evictions(&b), 0);
         bench_done(&b);
 }
 
@@ -1237,7 +1264,7 @@ TEST_CASE(test_freed_in_between) {
 
 int main(void) {
         static const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_empty),
+                cmocka_unit_test(test_empty), cmocka_unit_test(test_left_alone),
                 cmocka_unit_test(test_pods),
                 cmocka_unit_test(test_told_together),
                 cmocka_unit_test(test_critical_last),

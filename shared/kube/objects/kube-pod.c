@@ -5,7 +5,6 @@
 #include "string-util.h"
 
 #define DEFAULT_GRACE_SEC 30 /* corev1.DefaultTerminationGracePeriodSeconds */
-#define ANNOTATION_MIRROR "kubernetes.io/config.mirror"
 /* Of pods of which a controller of another kind than DaemonSet runs one on each node; the Cluster Autoscaler reads it, too. */
 #define ANNOTATION_DAEMON_POD "cluster-autoscaler.kubernetes.io/daemonset-pod"
 

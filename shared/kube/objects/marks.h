@@ -67,7 +67,8 @@
 #define ANNOTATION_UNMANAGED "vesper.sh/unmanaged"
 /* A person, on a NodePool, or on the namespace of the coordinator's Lease for all: "true": no removal of its nodes begins. */
 #define ANNOTATION_PAUSED "vesper.sh/paused"
-/* vesperctl, beside it: JSON {"by","command","since"}, who has set the pause (coordinator/termination/pause-mark.h). */
+/* vesperctl, beside it: JSON {"by","command","since"}, who has set the pause
+ * (coordinator/termination/pause-mark.h). */
 #define ANNOTATION_PAUSED_BY "vesper.sh/paused-by"
 /* A person, on a Node: anything but "false": it is not repaired. Karpenter's means the same. */
 #define ANNOTATION_DO_NOT_REPAIR "vesper.sh/do-not-repair"
@@ -79,6 +80,9 @@
 #define ANNOTATION_REBOOTED_FOR_REPAIR "vesper.sh/rebooted-for-repair"
 /* A person, on a NodeClaim: an RFC 3339 time. Once the claim is being deleted its node goes then at the latest. */
 #define ANNOTATION_FORCE_DEADLINE "vesper.sh/force-deadline"
+
+/* Kubelet, on the mirror pod of a static pod. */
+#define ANNOTATION_MIRROR "kubernetes.io/config.mirror"
 
 /* Load balancers let go before pods do. Set to "vesper" only where absent, and only that value is ever taken off. */
 #define LABEL_EXCLUDE_FROM_LB "node.kubernetes.io/exclude-from-external-load-balancers"
@@ -129,8 +133,8 @@
 #define CLAIM_EMPTY "Empty"
 #define CLAIM_CONSOLIDATABLE "Consolidatable"
 
-/* NodeDisruptionBudget conditions: one more node may be disrupted; it has a field that cannot be understood; its selector reads a label
- * that a kubelet may set on its own Node. */
+/* NodeDisruptionBudget conditions: one more node may be disrupted; it has a field that cannot be
+ * understood; its selector reads a label that a kubelet may set on its own Node. */
 #define BUDGET_DISRUPTION_ALLOWED "DisruptionAllowed"
 #define BUDGET_INVALID "Invalid"
 #define BUDGET_OPEN_TO_KUBELETS "SelectorOpenToKubelets"
