@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "event-message.h"
 
+#include <inttypes.h>
+
+#include "hashmap.h"
 #include "parse-util.h"
 #include "string-util.h"
 #include "strv.h"
@@ -9,8 +12,14 @@
 #define ARN_NAME_MAX_BYTES 255u
 #define SPOT_LEAD_USEC (2 * USEC_PER_MINUTE)
 #define INSTANCE_ID_MAX_BYTES 64u
-/* Of an event of AWS Health, so that the id of a notice has room for the instance. */
+/* Maximum length of an event's id: the id of a notice, "ID/INSTANCE", then fits into NOTICE_ID_BYTES_MAX. */
 #define ID_MAX_BYTES 160u
+/* Part of a longer id that stays readable before its hash. */
+#define ID_HEAD_BYTES 128
+
+static_assert(ID_MAX_BYTES + 1 + INSTANCE_ID_MAX_BYTES <= NOTICE_ID_BYTES_MAX,
+              "An annotation can hold the id of each notice");
+static_assert(ID_HEAD_BYTES + 1 + 16 <= ID_MAX_BYTES, "A shortened id is no longer than others");
 
 const char *const event_message_kind_names[_EVENT_MESSAGE_KIND_MAX + 1] = {
         [EVENT_MESSAGE_SPOT] = "spot",
@@ -26,6 +35,7 @@ const char *const event_message_kind_names[_EVENT_MESSAGE_KIND_MAX + 1] = {
 
 void event_message_done(EventMessage *m) {
         free(m->id);
+        free(m->source);
         free(m->detail_type);
         free(m->account);
         free(m->region);
@@ -48,6 +58,24 @@ static int read_bounded(const Json *o, const char *key, size_t max_bytes, char *
 
 static int read_word(const Json *o, const char *key, char **ret) {
         return read_bounded(o, key, WORD_MAX_BYTES, ret);
+}
+
+/* Keeps an id that is too long as its head and a hash: each copy of the event still gives the same id, and
+ * another event another. */
+static int keep_id(const char *text, char **ret) {
+        _cleanup_free_ char *id = NULL;
+        int n = ID_HEAD_BYTES;
+
+        if (strlen(text) <= ID_MAX_BYTES)
+                return free_and_strdup(ret, text);
+        while ((text[n] & 0xc0) == 0x80) /* inside a character of UTF-8 */
+                n--;
+        id = strf("%.*s~%016" PRIx64, n, text, hash64(text, strlen(text)));
+        return id ? free_and_strdup(ret, id) : -ENOMEM;
+}
+
+static int read_id(const Json *o, const char *key, char **ret) {
+        return keep_id(strempty(json_string_or_null(json_get(o, key))), ret);
 }
 
 /* RFC 3339, or as HTTP writes a date. */
@@ -73,9 +101,7 @@ static bool is_instance(const char *s) {
 }
 
 static int add_instance(EventMessage *m, const char *id) {
-        if (!id || !is_instance(id))
-                return -EBADMSG;
-        return strv_contains(m->instances, id) ? 0 : strv_extend(&m->instances, id);
+        return id && is_instance(id) ? strv_extend(&m->instances, id) : -EBADMSG;
 }
 
 /* -- kinds ---------------------------------------------------------------------------------------------- */
@@ -122,21 +148,28 @@ static const char *action_of_code(const char *code) {
         return "maintenance";
 }
 
+/* A message of the greatest length has 40,000 entities, so each is compared with a map and not with a list.
+ * */
 static int read_entities(const Json *detail, EventMessage *m) {
-        int r = 0;
+        _cleanup_(hashmap_freep) Hashmap *seen = NULL;
+        int r = hashmap_new(0, &seen);
 
+        if (r < 0)
+                return r;
         JSON_FOREACH (e, json_get(detail, "affectedEntities")) {
                 const char *id = json_string_or_null(json_get(e, "entityValue"));
 
-                if (!id || !is_instance(id))
-                        continue; /* volumes, and what else there may be */
-                if (strv_length(m->instances) >= EVENT_MESSAGE_INSTANCES_MAX)
+                if (!id || !is_instance(id) || hashmap_contains(seen, id))
+                        continue; /* another kind of resource, or an instance that is named twice */
+                if (hashmap_size(seen) >= EVENT_MESSAGE_INSTANCES_MAX)
                         return -EBADMSG;
-                r = add_instance(m, id);
+                r = hashmap_put(seen, id, m);
+                if (r >= 0)
+                        r = strv_extend(&m->instances, id);
                 if (r < 0)
                         return r;
         }
-        return r;
+        return 0;
 }
 
 /* The same in every message about one scheduled change, also in the one that calls it off: what stands last in its ARN, or, of a message
@@ -146,7 +179,7 @@ static int read_health_id(const Json *detail, EventMessage *m) {
         const char *arn = strempty(json_string_or_null(json_get(detail, "eventArn"))), *slash = strrchr(arn, '/');
         const char *id = slash && slash[1] ? slash + 1 : strempty(json_string_or_null(json_get(detail, "communicationId")));
 
-        return isempty(id) || strlen(id) > ID_MAX_BYTES ? 0 : free_and_strdup(&m->id, id);
+        return isempty(id) ? 0 : keep_id(id, &m->id);
 }
 
 static int read_health(const Json *detail, EventMessage *m) {
@@ -218,21 +251,22 @@ static const struct {
 /* -- envelopes ------------------------------------------------------------------------------------------ */
 
 static int read_envelope(const Json *o, EventMessage *m) {
-        const char *source = strempty(json_string_or_null(json_get(o, "source")));
-        int r;
+        const char *type = json_get(o, "detail-type") ? "detail-type" : "detail_type";
+        int r = read_word(o, "source", &m->source);
 
-        r = read_word(o, json_get(o, "detail-type") ? "detail-type" : "detail_type", &m->detail_type);
-        if (r >= 0)
-                r = read_bounded(o, "id", ID_MAX_BYTES, &m->id);
         if (r >= 0)
                 r = read_word(o, "account", &m->account);
+        if (r >= 0)
+                r = read_word(o, type, &m->detail_type);
+        if (r >= 0)
+                r = read_id(o, "id", &m->id);
         if (r >= 0)
                 r = read_word(o, "region", &m->region);
         if (r < 0)
                 return r;
         m->sent_usec = read_time(o, "time");
         for (size_t i = 0; i < ELEMENTSOF(types); i++)
-                if (streq(source, types[i].source) && streq(m->detail_type, types[i].type)) {
+                if (streq(m->source, types[i].source) && streq(m->detail_type, types[i].type)) {
                         m->kind = types[i].kind;
                         return types[i].read(json_get(o, "detail"), m);
                 }
@@ -245,9 +279,9 @@ static int read_bare(const Json *o, EventMessage *m) {
         const char *transition = json_string_or_null(json_get(o, "LifecycleTransition"));
         int r;
 
-        r = read_bounded(o, "RequestId", ID_MAX_BYTES, &m->id);
+        r = read_word(o, "AccountId", &m->account);
         if (r >= 0)
-                r = read_word(o, "AccountId", &m->account);
+                r = read_id(o, "RequestId", &m->id);
         if (r < 0)
                 return r;
         m->sent_usec = read_time(o, "Time");
@@ -264,9 +298,8 @@ static int read_bare(const Json *o, EventMessage *m) {
 }
 
 static int read_message(const Json *o, EventMessage *m) {
-        char **const words[] = { &m->id,     &m->detail_type, &m->account, &m->region,
-                                 &m->action, &m->group,       &m->hook,    &m->token,
-                                 &m->reservation };
+        char **const words[] = { &m->id,     &m->source, &m->detail_type, &m->account, &m->region,
+                                 &m->action, &m->group,  &m->hook,        &m->token,   &m->reservation };
         int r = json_get(o, "detail") ? read_envelope(o, m) : read_bare(o, m);
 
         for (size_t i = 0; i < ELEMENTSOF(words) && r >= 0; i++)
@@ -293,6 +326,10 @@ int event_message_parse(const char *data, size_t size, EventMessage *ret) {
                 r = json_parse(passed_on, strlen(passed_on), EVENT_MESSAGE_MAX_BYTES, &inner, NULL);
         if (r >= 0)
                 r = read_message(json_root(inner ? inner : outer), &m);
+        if (r < 0 && r != -ENOMEM) {
+                ret->source = TAKE_PTR(m.source);
+                ret->account = TAKE_PTR(m.account);
+        }
         if (r < 0)
                 return r == -ENOMEM ? r : -EBADMSG;
         *ret = m;
@@ -325,6 +362,15 @@ static NoticeKind notice_kind_of(EventMessageKind kind) {
         return _NOTICE_KIND_INVALID;
 }
 
+/* Returns the time as an annotation holds it, in whole seconds: a notice that is read back has the times of
+ * its message. */
+static usec_t as_written(usec_t wall_usec) {
+        char text[RFC3339_MAX];
+
+        rfc3339_format(wall_usec, text);
+        return rfc3339_parse(text, &wall_usec) < 0 ? 0 : wall_usec;
+}
+
 /* NULL: nothing ends. https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-instance-lifecycle.html */
 static const char *notice_action_of(const EventMessage *m) {
         if (m->kind == EVENT_MESSAGE_ASG_TERMINATE)
@@ -346,10 +392,10 @@ int event_message_notice(const EventMessage *m, const char *instance, Notice **r
         n->kind = notice_kind_of(m->kind);
         n->deadline_usec = USEC_INFINITY;
         n->certainty = m->kind == EVENT_MESSAGE_REBALANCE ? NOTICE_ADVISORY : NOTICE_CERTAIN;
-        n->not_before_usec = m->kind == EVENT_MESSAGE_HEALTH ? m->not_before_usec : 0;
-        n->announced_usec = m->not_before_usec;
-        n->said_usec = m->sent_usec;
-        n->until_usec = m->kind == EVENT_MESSAGE_HEALTH ? m->not_after_usec : 0;
+        n->announced_usec = as_written(m->not_before_usec);
+        n->not_before_usec = m->kind == EVENT_MESSAGE_HEALTH ? n->announced_usec : 0;
+        n->said_usec = as_written(m->sent_usec);
+        n->until_usec = m->kind == EVENT_MESSAGE_HEALTH ? as_written(m->not_after_usec) : 0;
         n->id = strf("%s/%s", isempty(m->id) ? event_message_kind_names[m->kind] : m->id, instance);
         n->source = strdup(NOTICE_SOURCE_QUEUE);
         n->action = strdup(notice_action_of(m));

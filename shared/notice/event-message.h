@@ -33,6 +33,7 @@ extern const char *const event_message_kind_names[_EVENT_MESSAGE_KIND_MAX + 1]; 
 typedef struct EventMessage {
         EventMessageKind kind;
         char *id;               /* of the event, the same in each copy, and in each message of Health about it; "" if it has none */
+        char *source;           /* "aws.ec2"; "": the message has no envelope */
         char *detail_type;      /* as it stands there; "" */
         char *account, *region; /* ""; of Health: the event's region, wherever this copy came through */
         char **instances;       /* "i-..." */
@@ -45,8 +46,12 @@ typedef struct EventMessage {
         char *reservation;                      /* of a Capacity Block; "" */
 } EventMessage;
 
-/* -EBADMSG: it is no such message at all, or lacks what its kind must have; -ENOMEM. On failure *ret is
- * empty. */
+/* -EBADMSG: it is no such message at all, or lacks what its kind must have. *ret then has source and account
+ * of the sender, each NULL if it could not be read, and nothing else. -ENOMEM: *ret is empty. In either case
+ * event_message_done() frees *ret.
+ *
+ * The message keeps no part of data. Its memory is bounded: ten words of 256 bytes, and
+ * EVENT_MESSAGE_INSTANCES_MAX instance ids of 64 bytes. */
 int event_message_parse(const char *data, size_t size, EventMessage *ret);
 void event_message_done(EventMessage *m); /* a zeroed one is fine */
 

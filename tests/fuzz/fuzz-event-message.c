@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "announced.h"
 #include "event-message.h"
 #include "fuzz-draw.h"
 #include "string-util.h"
@@ -28,13 +29,35 @@ static const char hook[] =
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
+/* The notice stands in the annotation as it was announced, whatever the message's texts are. */
+static void check_round_trip(const Notice *n) {
+        _cleanup_(announced_list_done) AnnouncedList l = {}, back = {};
+        _cleanup_free_ char *text = NULL;
+        const Notice *b;
+        int r;
+
+        r = announced_list_put(&l, n, ANNOUNCED_STANDS, NULL);
+        assert(r == 0);
+        text = announced_list_format(&l);
+        assert(text);
+        r = announced_list_parse(text, &back);
+        assert(r == 0 && back.n_items == 1);
+        b = back.items[0].notice;
+        assert(streq(b->id, n->id) && streq(b->source, n->source) && streq(b->action, n->action));
+        assert(b->kind == n->kind && b->certainty == n->certainty);
+        assert(b->announced_usec == n->announced_usec && b->until_usec == n->until_usec);
+        assert(b->said_usec == n->said_usec && b->not_before_usec == n->not_before_usec);
+}
+
 static void check_notice(const EventMessage *m, const char *instance) {
         _cleanup_(notice_freep) Notice *n = NULL;
         int r = event_message_notice(m, instance, &n);
 
         assert(r == 0 || r == -ENODATA);
-        if (r == 0)
-                assert(n->kind >= 0 && !isempty(n->id) && !isempty(n->source) && n->action);
+        if (r < 0)
+                return;
+        assert(n->kind >= 0 && !isempty(n->id) && !isempty(n->source) && n->action);
+        check_round_trip(n);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
@@ -54,10 +77,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         r = event_message_parse(text, draw_is_text(data, size) ? size : strlen(text), &m);
         assert(r == 0 || r == -EBADMSG);
         if (r < 0) {
-                assert(!m.id && !m.instances);
+                assert(!m.id && !m.instances && !m.detail_type && !m.region);
                 return 0;
         }
-        assert(m.kind >= 0 && m.kind < _EVENT_MESSAGE_KIND_MAX && m.id && m.detail_type && m.region && m.action && m.group && m.hook);
+        assert(m.kind >= 0 && m.kind < _EVENT_MESSAGE_KIND_MAX && m.id && m.source && m.detail_type);
+        assert(m.region && m.action && m.group && m.hook);
         assert(m.page >= 1 && m.pages >= 1 && strv_length(m.instances) <= EVENT_MESSAGE_INSTANCES_MAX);
         STRV_FOREACH(i, m.instances) {
                 assert(startswith(*i, "i-"));

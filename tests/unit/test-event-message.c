@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "announced.h"
 #include "cmocka-test.h"
 #include "event-message.h"
 #include "fake-aws-event.h"
@@ -112,21 +113,119 @@ TEST_CASE(test_unreadable) {
                 "{\"source\":\"aws.ec2\",\"detail-type\":\"EC2 Spot Instance Interruption Warning\",\"detail\":{\"instance-id\":\"x\","
                 "\"instance-action\":\"terminate\"}}",
                 "{\"source\":\"aws.ec2\",\"detail-type\":\"EC2 Spot Instance Interruption Warning\",\"detail\":{\"instance-id\":\"" ID "\"}}",
-                /* an action and an id that no annotation could hold */
+                /* an action that no annotation could hold */
                 "{\"source\":\"aws.ec2\",\"detail-type\":\"EC2 Spot Instance Interruption Warning\",\"detail\":{\"instance-id\":\"" ID "\","
                 "\"instance-action\":\"" SIXTY_FOUR "x\"}}",
-                "{\"id\":\"" SIXTY_FOUR SIXTY_FOUR SIXTY_FOUR "\",\"source\":\"aws.ec2\",\"detail-type\":\"EC2 Spot Instance Interruption Warning\","
-                "\"detail\":{\"instance-id\":\"" ID "\",\"instance-action\":\"stop\"}}",
                 "{\"Type\":\"Notification\",\"Message\":\"no JSON\"}",
                 "{\"LifecycleTransition\":\"autoscaling:EC2_INSTANCE_TERMINATING\",\"EC2InstanceId\":\"" ID "\"}",
         };
 
         for (size_t i = 0; i < ELEMENTSOF(texts); i++) {
-                EventMessage m;
+                _cleanup_(event_message_done) EventMessage m = { 0 };
 
                 if (event_message_parse(texts[i], strlen(texts[i]), &m) != -EBADMSG || m.id || m.instances)
                         fail_msg("'%s' was read", texts[i]);
         }
+}
+
+/* A message that cannot be read names its sender, as far as that can be read. */
+TEST_CASE(test_sender_of_unreadable) {
+        static const struct {
+                const char *text, *source, *account;
+        } rows[] = {
+                { "{\"source\":\"aws.ec2\",\"account\":\"21\",\"detail-type\":\"EC2 Instance Rebalance Recommendation\","
+                  "\"detail\":{}}",
+                  "aws.ec2", "21" },
+                { "{\"source\":\"aws.ec2\",\"account\":7,\"detail\":{}}", "aws.ec2", "" },
+                { "{\"AccountId\":\"21\",\"LifecycleTransition\":\"autoscaling:EC2_INSTANCE_TERMINATING\"}", "", "21" },
+                { "no JSON", "", "" },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(event_message_done) EventMessage m = { 0 };
+
+                print_message("%s\n", rows[i].text);
+                assert_int_equal(event_message_parse(rows[i].text, strlen(rows[i].text), &m), -EBADMSG);
+                assert_string_equal(strempty(m.source), rows[i].source);
+                assert_string_equal(strempty(m.account), rows[i].account);
+        }
+}
+
+/* -- in the annotation ---------------------------------------------------------------------------------- */
+
+#define HUNDRED_SIXTY SIXTY_FOUR SIXTY_FOUR "01234567890123456789012345678901"
+
+static void assert_same_notice(const Notice *a, const Notice *b) {
+        assert_string_equal(a->id, b->id);
+        assert_string_equal(a->source, b->source);
+        assert_string_equal(a->action, b->action);
+        assert_int_equal(a->kind, b->kind);
+        assert_int_equal(a->certainty, b->certainty);
+        assert_int_equal(a->announced_usec, b->announced_usec);
+        assert_int_equal(a->not_before_usec, b->not_before_usec);
+        assert_int_equal(a->said_usec, b->said_usec);
+        assert_int_equal(a->until_usec, b->until_usec);
+}
+
+/* Whatever a message says can be read, its notice stands in the annotation, and is the same when it is read
+ * back. */
+TEST_CASE(test_read_back) {
+#define NINE "2026-11-25T09:00:00Z"
+#define LAST "9999-12-31T23:59:59-23:00"
+        static const struct {
+                const char *what, *id, *action, *time, *end;
+        } rows[] = {
+                { "an ordinary one", "e", "stop", NINE, NINE },
+                { "no id", "", "stop", NINE, NINE },
+                { "the longest id", HUNDRED_SIXTY, "stop", NINE, NINE },
+                { "an id that is too long", HUNDRED_SIXTY "x", "stop", NINE, NINE },
+                { "the longest action", "e", SIXTY_FOUR, NINE, NINE },
+                { "texts that are escaped", "\\u0001\\n\\\"\xc3\xa4", "\\u0001\\\"", NINE, NINE },
+                { "parts of a second", "e", "stop", "2026-11-25T09:00:00.9Z", "2026-11-25T09:02:00.5Z" },
+                { "the last of all times", "e", "stop", LAST, LAST },
+                { "no times", "e", "stop", "soon", "later" },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(announced_list_done) AnnouncedList l = {}, back = {};
+                _cleanup_(event_message_done) EventMessage m = { 0 };
+                _cleanup_free_ char *text = NULL, *written = NULL;
+                _cleanup_(notice_freep) Notice *n = NULL;
+
+                print_message("%s\n", rows[i].what);
+                text = strf("{\"id\":\"%s\",\"source\":\"aws.ec2\",\"time\":\"%s\","
+                            "\"detail-type\":\"EC2 Spot Instance Interruption Warning\","
+                            "\"detail\":{\"instance-id\":\"" ID "\",\"instance-action\":\"%s\","
+                            "\"instance-termination-time\":\"%s\"}}",
+                            rows[i].id, rows[i].time, rows[i].action, rows[i].end);
+                assert_return_code(event_message_parse(text, strlen(text), &m), 0);
+                assert_return_code(event_message_notice(&m, ID, &n), 0);
+                assert_return_code(announced_list_put(&l, n, ANNOUNCED_STANDS, NULL), 0);
+                written = announced_list_format(&l);
+                assert_return_code(announced_list_parse(written, &back), 0);
+                assert_int_equal(back.n_items, 1);
+                assert_same_notice(n, back.items[0].notice);
+        }
+}
+
+/* Events whose ids differ only behind the part that is kept stay apart; each copy of one event gives one
+ * notice. */
+TEST_CASE(test_long_ids) {
+        const char *const ids[] = { HUNDRED_SIXTY "x", HUNDRED_SIXTY "y", HUNDRED_SIXTY "x" };
+        char *seen[ELEMENTSOF(ids)];
+
+        for (size_t i = 0; i < ELEMENTSOF(ids); i++) {
+                FakeAwsEvent e = { .kind = FAKE_AWS_EVENT_HEALTH, .instance = ID, .communication = ids[i] };
+                _cleanup_free_ char *text = fake_aws_event(&e);
+                _cleanup_(event_message_done) EventMessage m = { 0 };
+
+                assert_return_code(event_message_parse(text, strlen(text), &m), 0);
+                seen[i] = TAKE_PTR(m.id);
+        }
+        assert_string_not_equal(seen[0], seen[1]);
+        assert_string_equal(seen[0], seen[2]);
+        for (size_t i = 0; i < ELEMENTSOF(ids); i++)
+                free(seen[i]);
 }
 
 int main(void) {
@@ -134,6 +233,9 @@ int main(void) {
                 cmocka_unit_test(test_kinds),
                 cmocka_unit_test(test_health_id),
                 cmocka_unit_test(test_unreadable),
+                cmocka_unit_test(test_sender_of_unreadable),
+                cmocka_unit_test(test_read_back),
+                cmocka_unit_test(test_long_ids),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

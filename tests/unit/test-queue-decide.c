@@ -213,7 +213,7 @@ TEST_CASE(test_outlived) {
         for (unsigned late = 0; late <= 1; late++) {
                 _cleanup_(notice_freep) Notice *notice = NULL;
 
-                m.not_before_usec = NOW - ANNOUNCED_OUTLIVED_USEC + 1 - late;
+                m.not_before_usec = NOW - ANNOUNCED_OUTLIVED_USEC + (1 - late) * USEC_PER_SEC;
                 assert_return_code(event_message_notice(&m, "i-1", &notice), 0);
                 assert_int_equal(queue_decide(&m, notice, &facts, &rules), late ? QUEUE_TELL : QUEUE_WRITE);
         }
@@ -346,7 +346,7 @@ TEST_CASE(test_late) {
                 _cleanup_(notice_freep) Notice *notice = NULL;
                 QueueAct act;
 
-                m.sent_usec = NOW - ANNOUNCED_OUTLIVED_USEC + (i % 2 ? 0 : 1);
+                m.sent_usec = NOW - ANNOUNCED_OUTLIVED_USEC + (i % 2 ? 0 : USEC_PER_SEC);
                 if (streq(m.action, "terminate"))
                         m.not_before_usec = m.sent_usec;
                 assert_return_code(event_message_notice(&m, "i-1", &notice), 0);
