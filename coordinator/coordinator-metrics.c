@@ -179,6 +179,10 @@ const MetricFamily coordinator_metric_families[_COORDINATOR_METRIC_MAX] = {
                 COUNTER("queue_instances_foreign_total", "Instances in messages that were deleted although no Node or NodeClaim is theirs."),
         [METRIC_QUEUE_POISON] =
                 COUNTER("queue_messages_poison_total", "Messages that cannot be read and were hidden for 12 hours, each time."),
+        [METRIC_QUEUE_OUTLIVED] =
+                COUNTER("queue_notices_outlived_total",
+                        "Instances in messages that came too late to end anything: more than ten minutes "
+                        "after the announced time, or for a lifecycle hook that its group no longer waits for."),
         [METRIC_QUEUE_WORKING] = GAUGE("queue_messages_working", "Messages that were received and are not done with."),
         [METRIC_QUEUE_DRAINS] = GAUGE("queue_drains", "Nodes that are drained for the interruption queue and kept, and whose drain has not ended."),
         [METRIC_QUEUE_SECONDS] = { .name = "vesper_coordinator_queue_durable_seconds",

@@ -7,6 +7,7 @@
 static const char *const act_names[_QUEUE_ACT_MAX] = {
         [QUEUE_NOTHING] = "nothing", [QUEUE_TELL] = "tell", [QUEUE_KNOWN] = "known", [QUEUE_LOOK] = "look",
         [QUEUE_WRITE] = "write",     [QUEUE_BEAT] = "beat", [QUEUE_CONTINUE] = "continue",
+        [QUEUE_CONFIRM] = "confirm",
         [QUEUE_ASK] = "ask",         [QUEUE_WAIT] = "wait", [QUEUE_SOON] = "soon",
         [QUEUE_FOREIGN] = "foreign", [QUEUE_LEAVE] = "leave",
 };
@@ -21,13 +22,29 @@ static bool is_acted_upon(const EventMessage *m, const Notice *notice, const Que
                (m->kind != EVENT_MESSAGE_HEALTH || notice_announced(notice) != USEC_INFINITY);
 }
 
-/* The machine has outlived it. A hook waits for its answer however long ago it was sent. */
-static bool is_old(const EventMessage *m, const Notice *notice, const QueueRules *rules) {
-        usec_t end = notice_window_end(notice);
+static bool is_hook(const EventMessage *m) {
+        return m->kind == EVENT_MESSAGE_ASG_TERMINATE || m->kind == EVENT_MESSAGE_ASG_LAUNCH;
+}
 
-        if (end == USEC_INFINITY && m->kind != EVENT_MESSAGE_ASG_TERMINATE && m->sent_usec > 0)
-                end = m->sent_usec;
-        return rules->wall_usec >= usec_add(end, ANNOUNCED_OUTLIVED_USEC);
+static usec_t sent(const EventMessage *m) {
+        return m->sent_usec > 0 ? m->sent_usec : USEC_INFINITY;
+}
+
+bool queue_is_outlived(const EventMessage *m, const Notice *notice, const QueueRules *rules) {
+        usec_t end;
+
+        if (is_hook(m))
+                return rules->wall_usec >= usec_add(sent(m), QUEUE_HOOK_MAX_USEC);
+        if (!notice)
+                return false;
+        end = notice_window_end(notice);
+        return rules->wall_usec >= usec_add(end == USEC_INFINITY ? sent(m) : end, ANNOUNCED_OUTLIVED_USEC);
+}
+
+/* The hook of an old message may be over, for which only its group knows. */
+static bool is_doubtful_hook(const EventMessage *m, const QueueFacts *facts, const QueueRules *rules) {
+        return m->kind == EVENT_MESSAGE_ASG_TERMINATE && !facts->is_held &&
+               rules->wall_usec >= usec_add(sent(m), ANNOUNCED_OUTLIVED_USEC);
 }
 
 static bool is_going_down(const char *state) {
@@ -68,7 +85,9 @@ static QueueAct decide_called_off(const EventMessage *m, const Notice *notice, c
                                   const QueueRules *rules) {
         if (same)
                 return same->state == ANNOUNCED_STANDS ? QUEUE_WRITE : QUEUE_NOTHING;
-        return rules->deletes == INTERRUPTION_DELETE_NEVER || is_old(m, notice, rules) ? tell(facts, QUEUE_TELL) : QUEUE_WRITE;
+        if (rules->deletes == INTERRUPTION_DELETE_NEVER || queue_is_outlived(m, notice, rules))
+                return tell(facts, QUEUE_TELL);
+        return QUEUE_WRITE;
 }
 
 /* Decides about a notice that may be written on the claim or Node. */
@@ -78,13 +97,18 @@ static QueueAct decide_written(const EventMessage *m, const Notice *notice, cons
         if (m->closed)
                 return decide_called_off(m, notice, facts, same, rules);
         if (same && same->state != ANNOUNCED_STANDS)
-                return is_moved_since(m, same, notice) && !is_old(m, notice, rules) ? QUEUE_WRITE : QUEUE_NOTHING;
+                return !queue_is_outlived(m, notice, rules) && is_moved_since(m, same, notice) ? QUEUE_WRITE
+                                                                                : QUEUE_NOTHING;
         if (same && m->kind == EVENT_MESSAGE_ASG_TERMINATE)
                 return facts->is_drained ? QUEUE_CONTINUE : QUEUE_BEAT;
-        if (same)
-                return is_moved(same, notice) ? QUEUE_WRITE : QUEUE_NOTHING;
-        if (is_old(m, notice, rules))
+        if (same && !is_moved(same, notice))
+                return QUEUE_NOTHING;
+        if (queue_is_outlived(m, notice, rules))
                 return tell(facts, QUEUE_TELL);
+        if (same)
+                return QUEUE_WRITE;
+        if (is_doubtful_hook(m, facts, rules))
+                return QUEUE_CONFIRM;
         if (facts->is_going && m->kind != EVENT_MESSAGE_ASG_TERMINATE && is_covered(facts, notice, notice_announced(notice), notice_announced(notice)))
                 return tell(facts, QUEUE_KNOWN);
         return QUEUE_WRITE;
@@ -112,7 +136,9 @@ static QueueAct decide_unmanaged(const EventMessage *m, const Notice *notice, co
  * already covers it. Of a node that is not Ready the coordinator has noticed that already. */
 static QueueAct decide_state(const EventMessage *m, const Notice *notice, const QueueFacts *facts, const QueueRules *rules) {
         bool is_news = notice && facts->is_ready && facts->ready_since_usec <= m->sent_usec && !facts->is_going && is_acted_upon(m, notice, rules) &&
-                       !is_old(m, notice, rules) && !is_covered(facts, notice, USEC_INFINITY, usec_add(rules->wall_usec, rules->before_usec));
+                       !queue_is_outlived(m, notice, rules) &&
+                       !is_covered(facts, notice, USEC_INFINITY,
+                                   usec_add(rules->wall_usec, rules->before_usec));
         QueueAct act = _QUEUE_ACT_INVALID;
 
         if (is_news)
@@ -129,6 +155,8 @@ static QueueAct decide_unknown(const EventMessage *m, const Notice *notice, cons
                 return QUEUE_CONTINUE;
         if (rules->is_shared)
                 return QUEUE_LEAVE;
+        if (queue_is_outlived(m, notice, rules))
+                return QUEUE_FOREIGN;
         if (((!is_acted_upon(m, notice, rules) && !m->closed) || m->kind == EVENT_MESSAGE_STATE_CHANGE) && m->kind != EVENT_MESSAGE_ASG_LAUNCH)
                 return QUEUE_FOREIGN;
         switch (facts->sight) {
@@ -152,6 +180,8 @@ QueueAct queue_decide(const EventMessage *m, const Notice *notice, const QueueFa
                 return decide_unknown(m, notice, facts, rules);
         if (m->kind == EVENT_MESSAGE_STATE_CHANGE)
                 return decide_state(m, notice, facts, rules);
+        if (is_hook(m) && queue_is_outlived(m, notice, rules))
+                return tell(facts, QUEUE_TELL);
         if (m->kind == EVENT_MESSAGE_ASG_LAUNCH)
                 return facts->is_ready ? QUEUE_CONTINUE : QUEUE_WAIT;
         if (!notice)
@@ -178,5 +208,8 @@ const char *queue_why_reported(const EventMessage *m, const Notice *notice, cons
                 return "no NodePool manages this node, and [Queue] Unmanaged= is report";
         if (!facts->is_managed && !facts->is_drainable)
                 return "a NodePool selects this node and has not adopted it, or the node is kept from vesper (" ANNOTATION_UNMANAGED ")";
-        return is_old(m, notice, rules) ? "the message came more than ten minutes after that time" : NULL;
+        if (!queue_is_outlived(m, notice, rules))
+                return NULL;
+        return is_hook(m) ? "no lifecycle hook waits for more than 48 hours"
+                          : "the message came more than ten minutes after that time";
 }

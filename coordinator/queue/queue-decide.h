@@ -25,9 +25,15 @@
  * until the instance is known, or has ended, or has been unknown to us and to EC2 for two minutes. For so long, too, a
  * claim that is being made is waited for.
  *
- * Each notice is one entry of the list, whatever else was announced. For a notice whose time passed ANNOUNCED_OUTLIVED_USEC ago the coordinator
- * only records an Event. An entry that is over stays as long, so that its message does nothing when it comes again; if AWS has moved the change
+ * Each notice is one entry of the list, whatever else was announced. An entry that is over stays for
+ * ANNOUNCED_OUTLIVED_USEC, so that its message does nothing when it comes again; if AWS has moved the change
  * since, it stands again.
+ *
+ * A message ends nothing if the time of its notice (or, for a notice without a time, of the message) passed
+ * ANNOUNCED_OUTLIVED_USEC ago: it was replayed from a dead-letter queue, or delayed. The coordinator records
+ * an Event and deletes the message, also if nobody knows its instance. A hook has no time: if its message is
+ * as old, the group is asked first, by a heartbeat, whether it still waits.
+ * No hook waits for more than QUEUE_HOOK_MAX_USEC. The clock is that of the API server.
  *
  * A hook of its group is answered besides. Of a termination: heartbeats while the node is drained, CONTINUE
  * once it is, or has gone; where claims are not deleted for it ([Interruption] Delete=never), never: it goes
@@ -41,6 +47,9 @@
 #include "interruption.h"
 
 #define QUEUE_UNKNOWN_USEC (2 * USEC_PER_MINUTE)
+/* https://docs.aws.amazon.com/autoscaling/ec2/userguide/lifecycle-hooks.html: 48 hours or 100 heartbeats at
+ * most. */
+#define QUEUE_HOOK_MAX_USEC (48 * USEC_PER_HOUR)
 
 typedef enum QueueAct {
         QUEUE_NOTHING,  /* done with it */
@@ -50,6 +59,7 @@ typedef enum QueueAct {
         QUEUE_WRITE,    /* it is written on its claim, or on a Node that has none; done when the API server has it */
         QUEUE_BEAT,     /* the group is asked to go on waiting, and it is decided anew soon */
         QUEUE_CONTINUE, /* the group goes on; done when it knows */
+        QUEUE_CONFIRM,  /* the group is asked whether it still waits; done if it does not */
         QUEUE_ASK,      /* EC2 is asked whether it knows it */
         QUEUE_WAIT,     /* not now: the message is hidden for a while */
         QUEUE_SOON,     /* not now: it is decided anew in a moment */
@@ -94,6 +104,9 @@ typedef struct QueueRules {
 /* notice: of event_message_notice(), or NULL. */
 QueueAct queue_decide(const EventMessage *m, const Notice *notice, const QueueFacts *facts,
                       const QueueRules *rules);
+
+/* Returns true if the message came too late to end anything. notice: as above. */
+bool queue_is_outlived(const EventMessage *m, const Notice *notice, const QueueRules *rules);
 
 /* Why nothing is done about what a message announces (QUEUE_TELL), behind "because ". Static; NULL: it announces nothing. */
 const char *queue_why_reported(const EventMessage *m, const Notice *notice, const QueueFacts *facts, const QueueRules *rules);

@@ -219,11 +219,26 @@ static int errand_ask(QueueErrand *e) {
 
 /* -- its group ------------------------------------------------------------------------------------------ */
 
+/* An old message of a hook that nobody waits for has ended nothing. */
+static void errand_report_unconfirmed(QueueErrand *e) {
+        QueueErrands *q = e->shared;
+        const KubeNode *n = queue_find(q->o->view, e->instance).node;
+        QueueSaid said = SAID(e);
+
+        said.why = "the message is old, and its Auto Scaling group does not wait any more";
+        metrics_add(q->o->metrics, METRIC_QUEUE_OUTLIVED, 0, 1);
+        if (n)
+                queue_voice_node(q->o, &said, n, QUEUE_VOICE_REPORTS);
+        errand_finish(e);
+}
+
 static void on_hook(HookOutcome outcome, const char *message, void *userdata) {
         QueueErrand *e = userdata;
         QueueErrands *q = e->shared;
 
-        if (outcome == HOOK_OVER || (outcome == HOOK_OK && e->act == QUEUE_CONTINUE)) {
+        if (outcome == HOOK_OVER && e->act == QUEUE_CONFIRM)
+                errand_report_unconfirmed(e);
+        else if (outcome == HOOK_OVER || (outcome == HOOK_OK && e->act == QUEUE_CONTINUE)) {
                 log_info(q->o->env->log, "Auto Scaling group %s goes on with instance %s: its hook %s %s",
                          e->event->group, e->instance, e->event->hook,
                          outcome == HOOK_OVER ? "is over" : "was answered with CONTINUE");
@@ -263,6 +278,16 @@ static int errand_beat(QueueErrand *e) {
         return 0;
 }
 
+/* A heartbeat is the one question that a group answers about its hook. */
+static int errand_confirm(QueueErrand *e) {
+        QueueErrands *q = e->shared;
+        int r = hook_heartbeat(q->hooks, e->event, e->instance, &q->o->guard, on_hook, e, &e->hook);
+
+        if (r >= 0)
+                e->state = QUEUE_ERRAND_SENT;
+        return r;
+}
+
 static int errand_continue(QueueErrand *e) {
         QueueErrands *q = e->shared;
         int r = hook_continue(q->hooks, e->event, e->instance, &q->o->guard, on_hook, e, &e->hook);
@@ -279,8 +304,15 @@ static void errand_tell(const QueueErrand *e, const KubeNode *n, QueueVoiceAct a
         QueueSaid said = SAID(e);
 
         said.why = queue_why_reported(e->event, e->notice, facts, &rules);
-        if (!e->is_again)
+        if (!e->is_again || queue_is_outlived(e->event, e->notice, &rules)) /* decided once, and late */
                 queue_voice_node(e->shared->o, &said, n, act);
+}
+
+static void count_outlived(const QueueErrand *e) {
+        const QueueWorkerOptions *o = e->shared->o;
+        QueueRules rules = queue_rules_now(o);
+
+        metrics_add(o->metrics, METRIC_QUEUE_OUTLIVED, 0, queue_is_outlived(e->event, e->notice, &rules));
 }
 
 static int errand_act(QueueErrand *e, const QueueFound *found, const QueueFacts *facts) {
@@ -288,6 +320,7 @@ static int errand_act(QueueErrand *e, const QueueFound *found, const QueueFacts 
 
         switch (e->act) {
         case QUEUE_TELL:
+                count_outlived(e);
                 errand_tell(e, found->node, e->event->closed ? QUEUE_VOICE_CALLED_OFF_ELSE : QUEUE_VOICE_REPORTS, facts);
                 if (!e->is_again && !e->event->closed)
                         queue_voice_receiver(q->o, &SAID(e), found->node);
@@ -305,6 +338,8 @@ static int errand_act(QueueErrand *e, const QueueFound *found, const QueueFacts 
                 return errand_beat(e);
         case QUEUE_CONTINUE:
                 return errand_continue(e);
+        case QUEUE_CONFIRM:
+                return errand_confirm(e);
         case QUEUE_ASK:
                 return errand_ask(e);
         case QUEUE_WAIT:
@@ -315,6 +350,7 @@ static int errand_act(QueueErrand *e, const QueueFound *found, const QueueFacts 
                 e->again_usec = usec_add(now_of(q), QUEUE_TICK_USEC);
                 return 0;
         case QUEUE_FOREIGN: /* since when it is unknown counts for other messages that name it, too */
+                count_outlived(e);
                 metrics_add(q->o->metrics, METRIC_QUEUE_FOREIGN, 0, 1);
                 break;
         case QUEUE_NOTHING:

@@ -225,6 +225,8 @@ static void item_new(QueueWorker *w, SqsMessage *message) {
                 return;
         }
         if (r >= 0) {
+                if (i->event.sent_usec == 0) /* how old it is, SQS knows as well */
+                        i->event.sent_usec = i->message.sent_usec;
                 metrics_add(w->o.metrics, METRIC_QUEUE_RECEIVED, (size_t) i->event.kind, 1);
                 if (i->event.kind == EVENT_MESSAGE_CAPACITY_BLOCK)
                         queue_voice_capacity_block(&w->o, &i->message, &i->event);

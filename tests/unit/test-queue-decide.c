@@ -357,6 +357,69 @@ TEST_CASE(test_late) {
         }
 }
 
+/* How old a message is decides what it may end, and how long it is waited for. */
+TEST_CASE(test_age) {
+#define TERMINATES EVENT_MESSAGE_ASG_TERMINATE
+#define LAUNCHES EVENT_MESSAGE_ASG_LAUNCH
+#define UNSAID USEC_INFINITY
+        const struct {
+                const char *what;
+                EventMessageKind kind;
+                usec_t age_usec; /* of the message; USEC_INFINITY: it says no time */
+                usec_t in_usec;
+                QueueFacts facts;
+                bool is_shared;
+                QueueAct expected;
+        } rows[] = {
+                { "a hook, in time", TERMINATES, MINUTES(9), UNSAID, { MANAGED }, false, QUEUE_WRITE },
+                { "a hook, long ago",
+                  TERMINATES, MINUTES(10), UNSAID, { MANAGED }, false, QUEUE_CONFIRM },
+                { "its group still waits",
+                  TERMINATES, MINUTES(10), UNSAID, { MANAGED, .is_held = true }, false, QUEUE_WRITE },
+                { "it says no time", TERMINATES, UNSAID, UNSAID, { MANAGED }, false, QUEUE_WRITE },
+                { "of no pool", TERMINATES, MINUTES(10), UNSAID, { FREE }, false, QUEUE_CONFIRM },
+                { "it is written",
+                  TERMINATES, HOURS(47), UNSAID, { MANAGED, TOLD(HOOKED()) }, false, QUEUE_BEAT },
+                { "no group waits so long",
+                  TERMINATES, HOURS(48), UNSAID, { MANAGED, TOLD(HOOKED()) }, false, QUEUE_TELL },
+                { "the same, its Node is gone",
+                  TERMINATES, HOURS(48), UNSAID, { .is_managed = true }, false, QUEUE_NOTHING },
+                { "a launch", LAUNCHES, HOURS(47), UNSAID, { .has_node = true }, false, QUEUE_WAIT },
+                { "a launch, and no group waits so long",
+                  LAUNCHES, HOURS(48), UNSAID, { .has_node = true }, false, QUEUE_TELL },
+                { "unknown, a launch",
+                  LAUNCHES, HOURS(48), UNSAID, { .sight = QUEUE_SEEN }, false, QUEUE_FOREIGN },
+                { "unknown, a hook",
+                  TERMINATES, HOURS(48), UNSAID, { .sight = QUEUE_UNCLEAR }, false, QUEUE_FOREIGN },
+                { "unknown, in time",
+                  SPOT, MINUTES(9), (usec_t) -MINUTES(9), { .sight = QUEUE_SEEN }, false, QUEUE_WAIT },
+                { "unknown, outlived",
+                  SPOT, MINUTES(12), (usec_t) -MINUTES(10), { .sight = QUEUE_SEEN }, false, QUEUE_FOREIGN },
+                { "unknown, outlived, not asked",
+                  SPOT, MINUTES(12), (usec_t) -MINUTES(10), {}, false, QUEUE_FOREIGN },
+                { "unknown, outlived, shared",
+                  SPOT, MINUTES(12), (usec_t) -MINUTES(10), {}, true, QUEUE_LEAVE },
+                { "moved, to a time that has passed",
+                  HEALTH, 0, (usec_t) -MINUTES(10), { MANAGED, TOLD(REBOOT(HOURS(2))) }, false, QUEUE_TELL },
+                { "moved, to a time that has just passed",
+                  HEALTH, 0, (usec_t) -MINUTES(9), { MANAGED, TOLD(REBOOT(HOURS(2))) }, false, QUEUE_WRITE },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                const QueueRules rules = { TERMINATE,
+                                           .drains_unmanaged = true,
+                                           .is_shared = rows[i].is_shared,
+                                           .before_usec = USEC_PER_HOUR,
+                                           .wall_usec = NOW };
+                EventMessage m = { .kind = rows[i].kind, .action = (char *) "reboot", .id = (char *) "e",
+                                   .sent_usec = rows[i].age_usec == UNSAID ? 0 : NOW - rows[i].age_usec };
+
+                if (rows[i].kind != HEALTH)
+                        m.action = (char *) "terminate";
+                assert_decides(rows[i].what, &m, rows[i].in_usec, &rows[i].facts, &rules, rows[i].expected);
+        }
+}
+
 TEST_CASE(test_poison) {
         assert_false(queue_is_poison(QUEUE_POISON_RECEIVES - 1, &(QueueRules){}));
         assert_true(queue_is_poison(QUEUE_POISON_RECEIVES, &(QueueRules){}));
@@ -369,6 +432,7 @@ int main(void) {
                 cmocka_unit_test(test_outlived), cmocka_unit_test(test_why_reported),
                 cmocka_unit_test(test_kept),
                 cmocka_unit_test(test_late),
+                cmocka_unit_test(test_age),
                 cmocka_unit_test(test_poison),
         };
 

@@ -273,6 +273,65 @@ TEST_CASE(test_hook_is_over) {
         queue_rig_done(&r);
 }
 
+/* A message that was replayed hours later, whose hook is over: the group says so, and nothing is ended. */
+TEST_CASE(test_hook_is_replayed) {
+        _cleanup_free_ char *instance = rig_instance("n0"), *body = NULL;
+        FakeAwsEvent e = { .kind = FAKE_AWS_EVENT_TERMINATE_ACTION, .group = "g", .hook = "drain" };
+        FakeTroubles *calls;
+        QueueRig r;
+
+        open_with_group(&r, instance);
+        calls = fake_autoscaling_troubles(r.groups);
+        e.instance = instance;
+        e.wall_usec = loop_wall(r.rig->w.loop) - USEC_PER_HOUR;
+        body = fake_aws_event(&e);
+        fake_sqs_send(r.sqs, "q", body);
+        rig_run(r.rig, 10 * USEC_PER_SEC);
+        assert_int_equal(fake_troubles_n_requests(calls, "RecordLifecycleActionHeartbeat"), 1);
+        assert_false(is_being_deleted(&r, "n0"));
+        assert_true(rig_has_event(r.rig, "n0", "NoticeReported"));
+        assert_int_equal(fake_sqs_n_messages(r.sqs, "q"), 0);
+        queue_rig_done(&r);
+}
+
+/* Nobody heard the queue for longer than a notice lasts, and the group still waits: its instance is drained.
+ * */
+TEST_CASE(test_hook_is_late) {
+        _cleanup_free_ char *instance = rig_instance("n0"), *body = NULL;
+        FakeAwsEvent e = { .kind = FAKE_AWS_EVENT_TERMINATE_ACTION, .group = "g", .hook = "drain" };
+        QueueRig r;
+
+        open_with_group(&r, instance);
+        queue_rig_group_lets_go(&r, instance);
+        rig_run(r.rig, 0);
+        e.instance = instance;
+        e.wall_usec = loop_wall(r.rig->w.loop) - USEC_PER_HOUR;
+        body = fake_aws_event(&e);
+        fake_sqs_send(r.sqs, "q", body);
+        rig_run(r.rig, 10 * USEC_PER_SEC);
+        assert_true(is_being_deleted(&r, "n0"));
+        queue_rig_done(&r);
+}
+
+/* A message without a time of its own is as old as SQS says. */
+TEST_CASE(test_message_without_time) {
+        _cleanup_free_ char *instance = rig_instance("n0"), *body = NULL;
+        QueueRig r;
+
+        queue_rig_init(&r);
+        body = strf("{\"source\":\"aws.ec2\",\"detail-type\":\"EC2 Spot Instance Interruption Warning\","
+                    "\"detail\":{\"instance-id\":\"%s\",\"instance-action\":\"terminate\"}}",
+                    instance);
+        fake_sqs_send(r.sqs, "q", body);
+        fake_sqs_throttle(r.sqs, 30); /* for more than ten minutes */
+        rig_begin(r.rig, 1, NULL);
+        rig_run(r.rig, 30 * USEC_PER_MINUTE);
+        assert_int_equal(fake_sqs_n_messages(r.sqs, "q"), 0);
+        assert_false(is_being_deleted(&r, "n0"));
+        assert_true(rig_has_event(r.rig, "n0", "NoticeReported"));
+        queue_rig_done(&r);
+}
+
 /* CONTINUE once the node is Ready, and not before it is there. */
 TEST_CASE(test_launch) {
         _cleanup_free_ char *instance = rig_instance("n0"), *late = rig_instance("late");
@@ -301,7 +360,8 @@ int main(void) {
                 cmocka_unit_test(test_joins_late), cmocka_unit_test(test_poison),
                 cmocka_unit_test(test_shared),     cmocka_unit_test(test_throttled),
                 cmocka_unit_test(test_hook),       cmocka_unit_test(test_hook_is_over),
-                cmocka_unit_test(test_launch),
+                cmocka_unit_test(test_hook_is_replayed), cmocka_unit_test(test_hook_is_late),
+                cmocka_unit_test(test_message_without_time), cmocka_unit_test(test_launch),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
