@@ -57,22 +57,25 @@ static bool is_answer(const AwsQueryResult *a, const char *action) {
         return tag && a->body && memmem(a->body, a->body_size, tag, strlen(tag));
 }
 
-/* An action that is none (any more) is a ValidationError, told by its words alone. */
+/* Auto Scaling answers with ValidationError to an action that is over, and to a group, hook or instance that
+ * does not exist. The same request never succeeds later: an action that has ended does not begin again. */
 static HookOutcome outcome_of(const AwsQueryResult *a, const char *action) {
-        if (a->error == 0 && a->status / 100 == 2)
+        if (a->error < 0)
+                return a->credentials_failed ? HOOK_DENIED : HOOK_RETRY;
+        if (a->status / 100 == 2)
                 return is_answer(a, action) ? HOOK_OK : HOOK_RETRY;
-        return streq_ptr(a->code, "ValidationError") &&
-                               strcasestr(strempty(a->message), "no active lifecycle action")
-                       ? HOOK_OVER
-                       : HOOK_RETRY;
+        if (streq_ptr(a->code, "ValidationError"))
+                return HOOK_OVER;
+        if (a->status == 401 || a->status == 403 || startswith(strempty(a->code), "AccessDenied"))
+                return HOOK_DENIED;
+        return HOOK_RETRY;
 }
 
 static void on_answered(const AwsQueryResult *a, void *userdata) {
         HookCall *c = userdata;
         HookOutcome outcome = outcome_of(a, c->action);
 
-        c->done(outcome, outcome == HOOK_RETRY && isempty(a->message) ? "the answer is none of Auto Scaling's" : strempty(a->message),
-                c->userdata);
+        c->done(outcome, isempty(a->message) ? "the answer is not Auto Scaling's" : a->message, c->userdata);
 }
 
 /* "&NAME=VALUE" */

@@ -18,8 +18,9 @@ typedef struct HookCall HookCall;
 
 typedef enum HookOutcome {
         HOOK_OK,
-        HOOK_OVER,  /* the group waits for it no more: completed, or its time is over */
-        HOOK_RETRY, /* no answer that decides; message says why */
+        HOOK_OVER,   /* the group waits no more: completed, timed out, or the group or hook is gone */
+        HOOK_DENIED, /* credentials or permissions: a person must see to them */
+        HOOK_RETRY,  /* no answer that decides; message says why, as for the two before */
         _HOOK_OUTCOME_MAX,
 } HookOutcome;
 

@@ -15,6 +15,8 @@
 #define JITTER_PERMILLE 200u
 /* After so many conflicts in a row the view is what is old. */
 #define CONFLICTS_MAX 2u
+/* After so many refusals in a row, within half a minute, the message gives its place to others. */
+#define REFUSALS_MAX 8u
 
 /* What its message says of the instance of an errand, for queue-voice.h. */
 #define SAID(e) ((QueueSaid){ .event = (e)->event, .instance = (e)->instance, .notice = (e)->notice })
@@ -64,6 +66,13 @@ static void errand_retry(QueueErrand *e) {
         e->again_usec = usec_add(now_of(q), backoff_next(&e->backoff, q->o->env->random));
 }
 
+/* Only a person can change a refusal, and messages that wait for one take no places of others. */
+static void errand_refused(QueueErrand *e) {
+        errand_retry(e);
+        if (++e->n_refused >= REFUSALS_MAX)
+                e->state = QUEUE_ERRAND_WAITING;
+}
+
 static void errand_finish(QueueErrand *e) {
         e->state = QUEUE_ERRAND_DONE;
 }
@@ -72,6 +81,7 @@ static void errand_finish(QueueErrand *e) {
 static void errand_hold(QueueErrand *e) {
         e->shared->n_held += !e->is_held;
         e->is_held = true;
+        e->n_refused = 0;
         e->state = QUEUE_ERRAND_OPEN;
         e->again_usec = usec_add(now_of(e->shared), QUEUE_TICK_USEC);
 }
@@ -86,6 +96,12 @@ static void note_conflict(QueueErrand *e) {
                 return;
         e->n_conflicts = 0;
         q->o->view_is_old(e->on_node ? &kube_node_kind : &kube_node_claim_kind, q->o->userdata);
+}
+
+/* Forbidden, or an object that its schema, an admission webhook or its size (256 KiB of annotations) does
+ * not allow. */
+static bool is_refusal(const ApiError *error) {
+        return error->http == 400 || error->http == 403 || error->http == 413 || error->http == 422;
 }
 
 static void on_written(const KubeReply *reply, void *userdata) {
@@ -114,7 +130,10 @@ static void on_written(const KubeReply *reply, void *userdata) {
                                 q->o->env->log,
                                 "Failed to write on the %s of instance %s what queue %s told, retrying: %s",
                                 e->on_node ? "Node" : "NodeClaim", e->instance, sqs_client_queue(q->o->sqs), strempty(reply->error->message));
-                errand_retry(e);
+                if (is_refusal(reply->error))
+                        errand_refused(e);
+                else
+                        errand_retry(e);
         }
         if (uid)
                 q->written(uid, e->message);
@@ -239,9 +258,10 @@ static void on_hook(HookOutcome outcome, const char *message, void *userdata) {
         if (outcome == HOOK_OVER && e->act == QUEUE_CONFIRM)
                 errand_report_unconfirmed(e);
         else if (outcome == HOOK_OVER || (outcome == HOOK_OK && e->act == QUEUE_CONTINUE)) {
-                log_info(q->o->env->log, "Auto Scaling group %s goes on with instance %s: its hook %s %s",
+                log_info(q->o->env->log, "Auto Scaling group %s goes on with instance %s: its hook %s %s%s",
                          e->event->group, e->instance, e->event->hook,
-                         outcome == HOOK_OVER ? "is over" : "was answered with CONTINUE");
+                         outcome == HOOK_OVER ? "is over: " : "was answered with CONTINUE",
+                         outcome == HOOK_OVER ? message : "");
                 const KubeNode *n = e->event->kind == EVENT_MESSAGE_ASG_LAUNCH ? queue_find(q->o->view, e->instance).node : NULL;
 
                 if (n)
@@ -257,7 +277,10 @@ static void on_hook(HookOutcome outcome, const char *message, void *userdata) {
                                 "Failed to answer hook %s of Auto Scaling group %s for instance %s, retrying: %s. It takes "
                                 "autoscaling:CompleteLifecycleAction and autoscaling:RecordLifecycleActionHeartbeat",
                                 e->event->hook, e->event->group, e->instance, message);
-                errand_retry(e);
+                if (outcome == HOOK_DENIED)
+                        errand_refused(e);
+                else
+                        errand_retry(e);
         }
         e->hook = hook_call_free(e->hook);
         e->shared->answered(e->message); /* may end the errand */

@@ -12,7 +12,7 @@
  *       |  ^                                                                                                     ^
  *       |  '--another errand, which writes on that object just now, is answered---- SHARED                       |
  *       |                                                                                                        |
- *       +--not now, and the message with it--> WAITING                                                           |
+ *       +--not now, or refused too often: the message is hidden--> WAITING                                       |
  *       '--there is nothing to be done---------------------------------------------------------------------------'
  *
  * The message, and when it goes or comes again, is queue-worker.c's.
@@ -64,6 +64,7 @@ typedef struct QueueErrand {
         HookCall *hook;
         bool is_held;         /* its group waits for us */
         unsigned n_conflicts; /* in a row, of its write */
+        unsigned n_refused;   /* in a row: no permission, or an object that may not be so */
         usec_t beat_usec;     /* the next heartbeat */
         usec_t again_usec;    /* open, and not before then */
         Backoff backoff;

@@ -28,6 +28,11 @@
 #define JITTER_PERMILLE 200u
 /* How long one that nobody knows is hidden. */
 #define UNKNOWN_HIDE_SEC 20u
+/* How long one is hidden whose write or hook is refused: a person has to grant a permission. */
+#define REFUSED_HIDE_SEC 60u
+/* SQS hides no message for more than 12 hours after its receipt. What is worked on for nearly so long is
+ * forgotten, comes again, and goes on: else it would come beside itself. */
+#define ITEM_AGE_MAX_USEC (11 * USEC_PER_HOUR)
 /* 12 hours since it was received; some seconds have passed. */
 #define PARK_SEC (12u * 3600u - 60u)
 
@@ -43,7 +48,8 @@ typedef struct Item {
         size_t n_errands;
         ItemState state;
         unsigned hide_sec;
-        usec_t visible_usec; /* loop_now(): when it comes again */
+        usec_t received_usec; /* loop_now() */
+        usec_t visible_usec;  /* loop_now(): when it comes again */
 } Item;
 
 /* One request to delete or to hide. */
@@ -122,6 +128,8 @@ static void item_enqueue(Item *i, ItemState state, unsigned hide_sec) {
 
 /* It is hidden for a while, or comes again by itself, and begins anew then. May end it. */
 static void item_wait(Item *i) {
+        bool is_refused = false;
+
         for (size_t k = 0; k < i->n_errands; k++)
                 if (i->errands[k].state == QUEUE_ERRAND_WAITING && i->errands[k].act == QUEUE_LEAVE) {
                         item_free(i);
@@ -133,8 +141,9 @@ static void item_wait(Item *i) {
 
                 if (u)
                         u->sight = QUEUE_NOT_ASKED;
+                is_refused = is_refused || i->errands[k].n_refused > 0;
         }
-        item_enqueue(i, ITEM_HIDE, UNKNOWN_HIDE_SEC);
+        item_enqueue(i, ITEM_HIDE, is_refused ? REFUSED_HIDE_SEC : UNKNOWN_HIDE_SEC);
 }
 
 /* May end it. */
@@ -217,6 +226,7 @@ static void item_new(QueueWorker *w, SqsMessage *message) {
         i->worker = w;
         i->message = *message;
         *message = (SqsMessage){ 0 };
+        i->received_usec = now_of(w);
         i->visible_usec = usec_add(now_of(w), VISIBILITY_SEC * USEC_PER_SEC);
         list_append(&w->items, &i->items);
         r = event_message_parse(i->message.body, strlen(i->message.body), &i->event);
@@ -335,7 +345,10 @@ static void on_tick(Timer *t, void *userdata) {
         QueueWorker *w = userdata;
 
         LIST_FOREACH (i, &w->items, Item, items)
-                item_step(i);
+                if (i->state == ITEM_WORKING && now_of(w) >= usec_add(i->received_usec, ITEM_AGE_MAX_USEC))
+                        item_free(i);
+                else
+                        item_step(i);
         renew(w);
         flush(w);
         timer_arm_in(w->tick, QUEUE_TICK_USEC);

@@ -48,7 +48,10 @@ void queue_rig_add_group(QueueRig *q, const char *instance) {
                                                                     .userdata = q });
         fake_autoscaling_add_group(q->groups, &(FakeAsgGroup){ .name = "g", .zones = ZONE, .max = 3 });
         fake_autoscaling_add_hook(q->groups, "g",
-                                  &(FakeAsgHook){ .name = "drain", .heartbeat_usec = 30 * USEC_PER_SEC, .abandon = true });
+                                  &(FakeAsgHook){ .name = "drain",
+                                                  .heartbeat_usec = q->hook_usec > 0 ? q->hook_usec
+                                                                                     : 30 * USEC_PER_SEC,
+                                                  .abandon = true });
         fake_autoscaling_attach(q->groups, "g", instance);
         assert_return_code(http_inproc_route(q->rig->coordinators[0]->transport, GROUPS_ORIGIN, fake_autoscaling_handle, q->groups), 0);
 }

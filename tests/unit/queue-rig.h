@@ -12,6 +12,7 @@ typedef struct QueueRig {
         CoordinatorRig *rig;
         FakeSqs *sqs;
         FakeAutoscaling *groups; /* NULL: none */
+        usec_t hook_usec;        /* how long its hook waits for a heartbeat; 0: 30 s */
 } QueueRig;
 
 /* Before rig_begin(). */
@@ -21,6 +22,7 @@ void queue_rig_done(QueueRig *q);
 /* The event happens now, whatever time it says. */
 void queue_rig_send(QueueRig *q, FakeAwsEvent event);
 
-/* After rig_begin(), with use_ec2 of the rig: the instance is a member of group g, whose hook, drain, waits 30 s and abandons what nobody answers. */
+/* After rig_begin(), with use_ec2 of the rig: the instance is a member of group g, whose hook, drain, waits
+ * 30 s (hook_usec) and abandons what nobody answers. */
 void queue_rig_add_group(QueueRig *q, const char *instance);
 void queue_rig_group_lets_go(QueueRig *q, const char *instance);

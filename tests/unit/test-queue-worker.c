@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <limits.h>
+
 #include "cmocka-test.h"
 #include "fake-json.h"
 #include "marks.h"
@@ -273,6 +275,83 @@ TEST_CASE(test_hook_is_over) {
         queue_rig_done(&r);
 }
 
+static void fail_hooks(QueueRig *r, const char *operation, unsigned status, const char *code,
+                       const char *message) {
+        fake_troubles_add(fake_autoscaling_troubles(r->groups), &(FakeTrouble){ .kind = FAKE_TROUBLE_FAIL,
+                                                                                .operation = operation,
+                                                                                .n = UINT_MAX,
+                                                                                .status = status,
+                                                                                .code = code,
+                                                                                .message = message });
+}
+
+/* The group is deleted while its instance is drained: nobody waits for an answer any more. */
+TEST_CASE(test_group_is_gone) {
+        _cleanup_free_ char *instance = rig_instance("n0");
+        QueueRig r;
+
+        open_with_group(&r, instance);
+        fake_add_pod(r.rig->cluster,
+                     &(FakePod){ .name = "slow", .node = "n0", .grace_sec = 300, .stop_sec = 120 });
+        rig_run(r.rig, USEC_PER_SEC);
+        fail_hooks(&r, "RecordLifecycleActionHeartbeat", 400, "ValidationError", "Group name not found");
+        queue_rig_group_lets_go(&r, instance);
+        rig_run(r.rig, 10 * USEC_PER_SEC);
+        assert_true(is_being_deleted(&r, "n0"));
+        assert_int_equal(fake_sqs_n_messages(r.sqs, "q"), 0);
+        assert_non_null(strstr(r.rig->coordinators[0]->said.data, "is over: Group name not found"));
+        queue_rig_done(&r);
+}
+
+/* Hooks that the coordinator may not answer leave their places to other messages, as many as they are. */
+TEST_CASE(test_hooks_are_denied) {
+        _cleanup_free_ char *instance = rig_instance("n0"), *other = rig_instance("n1");
+        QueueRig r;
+
+        queue_rig_init(&r);
+        r.rig->use_ec2 = true;
+        rig_begin(r.rig, 2, NULL);
+        queue_rig_add_group(&r, instance);
+        fail_hooks(&r, "CompleteLifecycleAction", 403, "AccessDenied", "not authorized");
+        for (unsigned i = 0; i < 520; i++)
+                queue_rig_send(&r, (FakeAwsEvent){ .kind = FAKE_AWS_EVENT_LAUNCH_ACTION,
+                                                   .instance = instance,
+                                                   .group = "g",
+                                                   .hook = "drain" });
+        rig_run(r.rig, 10 * USEC_PER_SEC);
+        send(&r, FAKE_AWS_EVENT_SPOT, other, "terminate");
+        rig_run(r.rig, USEC_PER_MINUTE);
+        assert_true(is_being_deleted(&r, "n1"));
+        assert_int_equal(fake_sqs_n_messages(r.sqs, "q"), 520);
+        queue_rig_done(&r);
+}
+
+/* A drain of more than 12 hours, for which SQS hides no message: its group is asked to wait once, not twice.
+ * */
+TEST_CASE(test_hook_of_a_long_drain) {
+        _cleanup_free_ char *instance = rig_instance("n0");
+        FakeTroubles *calls;
+        unsigned before;
+        QueueRig r;
+
+        queue_rig_init(&r);
+        r.rig->use_ec2 = true;
+        r.hook_usec = USEC_PER_HOUR;
+        rig_begin(r.rig, 1, NULL);
+        queue_rig_add_group(&r, instance);
+        calls = fake_autoscaling_troubles(r.groups);
+        fake_add_pod(r.rig->cluster,
+                     &(FakePod){ .name = "slow", .node = "n0", .grace_sec = 90000, .stop_sec = 80000 });
+        rig_run(r.rig, USEC_PER_SEC);
+        queue_rig_group_lets_go(&r, instance);
+        rig_run(r.rig, 13 * USEC_PER_HOUR);
+        before = fake_troubles_n_requests(calls, "RecordLifecycleActionHeartbeat");
+        rig_run(r.rig, 10 * USEC_PER_MINUTE);
+        assert_string_equal(fake_autoscaling_lifecycle(r.groups, instance), "Terminating:Wait");
+        assert_in_range(fake_troubles_n_requests(calls, "RecordLifecycleActionHeartbeat") - before, 40, 60);
+        queue_rig_done(&r);
+}
+
 /* A message that was replayed hours later, whose hook is over: the group says so, and nothing is ended. */
 TEST_CASE(test_hook_is_replayed) {
         _cleanup_free_ char *instance = rig_instance("n0"), *body = NULL;
@@ -360,6 +439,8 @@ int main(void) {
                 cmocka_unit_test(test_joins_late), cmocka_unit_test(test_poison),
                 cmocka_unit_test(test_shared),     cmocka_unit_test(test_throttled),
                 cmocka_unit_test(test_hook),       cmocka_unit_test(test_hook_is_over),
+                cmocka_unit_test(test_group_is_gone), cmocka_unit_test(test_hooks_are_denied),
+                cmocka_unit_test(test_hook_of_a_long_drain),
                 cmocka_unit_test(test_hook_is_replayed), cmocka_unit_test(test_hook_is_late),
                 cmocka_unit_test(test_message_without_time), cmocka_unit_test(test_launch),
         };
