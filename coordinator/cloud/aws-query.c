@@ -7,7 +7,6 @@
 #include "string-util.h"
 
 #define TIMEOUT_USEC (20 * USEC_PER_SEC)
-#define RESPONSE_MAX_BYTES (8u * 1024u * 1024u)
 #define RETRY_AFTER_MAX_MSEC (UINT64_C(3600) * 1000)
 
 /* A clock this far off is worth a second signature; the strictest service allows five minutes. */
@@ -235,7 +234,7 @@ static int call_send(AwsQueryCall *c, const AwsKeys *keys) {
                                        .body_size = strlen(c->body),
                                        .lane = c->lane,
                                        .timeout_usec = c->timeout_usec,
-                                       .max_response_bytes = RESPONSE_MAX_BYTES,
+                                       .max_response_bytes = AWS_QUERY_ANSWER_MAX_BYTES,
                                        .use_proxy = true,
                                        .guard = c->guard,
                                },

@@ -11,6 +11,9 @@
 #include "aws-credentials.h"
 #include "http-transport.h"
 
+/* Maximum size of an answer; a larger one fails with -EMSGSIZE. */
+#define AWS_QUERY_ANSWER_MAX_BYTES (8u * 1024u * 1024u)
+
 typedef struct AwsQuery AwsQuery;
 typedef struct AwsQueryCall AwsQueryCall;
 

@@ -119,6 +119,8 @@ static const char *advice(SqsOutcome o) {
                        "encrypted";
         case SQS_GONE:
                 return ". There is no such queue in that region and account";
+        case SQS_TOO_LARGE:
+                return ". The coordinator asks for fewer messages at a time until they fit";
         case SQS_OK:
         case SQS_RETRY:
         case _SQS_OUTCOME_MAX:

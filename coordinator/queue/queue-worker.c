@@ -67,6 +67,7 @@ typedef struct Poll {
         Timer *again;
         Backoff backoff;
         usec_t begun_usec;
+        unsigned asked; /* messages at most */
 } Poll;
 
 struct QueueWorker {
@@ -75,6 +76,7 @@ struct QueueWorker {
         QueueErrands errands; /* what those of all items share */
         Poll polls[POLLS_MAX];
         unsigned n_polls;
+        unsigned batch_size; /* messages that a poll asks for */
         List items, to_delete, to_hide, batches;
         Timer *tick, *flush;
         QueueMemory memory;
@@ -360,25 +362,30 @@ static void on_received(SqsResult *result, void *userdata) {
         Poll *p = userdata;
         QueueWorker *w = p->worker;
         size_t n = result->messages ? result->messages->n : 0;
+        bool is_full = n == p->asked, is_too_large = result->outcome == SQS_TOO_LARGE;
         usec_t pause = 0;
 
         queue_voice_answer(&w->o, result, true, &w->polls_fail);
         p->call = sqs_call_free(p->call);
         for (size_t k = 0; k < n; k++)
                 item_new(w, result->messages->at + k);
-        if (result->outcome != SQS_OK)
+        if (is_too_large && p->asked > 1)
+                w->batch_size = MIN(w->batch_size, sqs_batch_next(p->asked, SIZE_MAX)); /* at once */
+        else if (result->outcome != SQS_OK)
                 pause = MAX(backoff_next(&p->backoff, w->o.env->random), result->retry_after_usec);
         else {
                 backoff_reset(&p->backoff);
+                if (p->asked == w->batch_size)
+                        w->batch_size = sqs_batch_next(p->asked, result->answer_bytes);
                 if (n == 0 && usec_sub(now_of(w), p->begun_usec) < EMPTY_POLL_USEC)
                         pause = EMPTY_POLL_USEC;
         }
         /* One poll waits for what may come; the others help where there is much. */
-        if (n == SQS_BATCH_MAX)
+        if (is_full)
                 for (unsigned k = 1; k < w->n_polls; k++)
                         if (!w->polls[k].call)
                                 timer_arm_earlier(w->polls[k].again, now_of(w));
-        if (p == w->polls || n == SQS_BATCH_MAX)
+        if (p == w->polls || is_full)
                 timer_arm_in(p->again, pause);
         flush(w);
 }
@@ -386,6 +393,7 @@ static void on_received(SqsResult *result, void *userdata) {
 static void poll_start(Poll *p) {
         QueueWorker *w = p->worker;
         const SqsReceive how = { .wait_sec = WAIT_SEC,
+                                 .max_messages = w->batch_size,
                                  .visibility_sec = VISIBILITY_SEC,
                                  .guard = w->o.guard };
         int r;
@@ -393,6 +401,7 @@ static void poll_start(Poll *p) {
         if (p->call || w->items.size - MIN(w->items.size, w->errands.n_held) >= ITEMS_MAX)
                 return;
         p->begun_usec = now_of(w);
+        p->asked = w->batch_size;
         r = sqs_receive(w->o.sqs, &how, on_received, p, &p->call);
         if (r < 0)
                 timer_arm_in(p->again, backoff_next(&p->backoff, w->o.env->random));
@@ -443,6 +452,7 @@ int queue_worker_new(const QueueWorkerOptions *o, QueueWorker **ret) {
         if (!w)
                 return -ENOMEM;
         w->o = *o;
+        w->batch_size = SQS_BATCH_MAX;
         r = worker_open(w);
         if (r < 0)
                 return r;

@@ -11,6 +11,9 @@
 #define RECEIPT_MAX_BYTES 4096u
 #define SENT_MAX_MSEC (UINT64_C(1) << 43) /* in the 23rd century */
 
+static_assert(SQS_ANSWER_MAX_BYTES >= 6 * SQS_BODY_MAX_BYTES + 64 * 1024,
+              "One message of any size fits into an answer");
+
 void sqs_message_done(SqsMessage *m) {
         free(m->id);
         free(m->receipt);
@@ -86,6 +89,15 @@ int sqs_messages_parse(const char *data, size_t size, SqsMessages *ret) {
         *ret = found;
         found = (SqsMessages){ 0 };
         return 0;
+}
+
+unsigned sqs_batch_next(unsigned asked, size_t answer_bytes) {
+        size_t with_room = SQS_ANSWER_MAX_BYTES / (asked + 1) * asked / 2;
+
+        assert(asked >= 1 && asked <= SQS_BATCH_MAX);
+        if (answer_bytes == SIZE_MAX)
+                return MAX(asked / 2, 1u);
+        return answer_bytes <= with_room ? MIN(asked + 1, SQS_BATCH_MAX) : asked;
 }
 
 int sqs_failures_parse(const char *data, size_t size, size_t n, unsigned *ret_failed) {

@@ -13,6 +13,8 @@
 
 #define SQS_BATCH_MAX 10u /* of messages in one answer, and of entries in one request */
 #define SQS_ANSWER_MAX_BYTES (8u * 1024u * 1024u)
+/* Since 2025; each byte may be escaped as six ("\u000a"). */
+#define SQS_BODY_MAX_BYTES (1024u * 1024u)
 
 typedef struct SqsMessage {
         char *id;          /* the same each time it comes */
@@ -33,6 +35,12 @@ void sqs_messages_done(SqsMessages *m); /* a zeroed one is fine */
 /* Of ReceiveMessage. No messages at all is an answer. -EBADMSG: it cannot be read, as a whole (one without
  * id, receipt or body among them, or more than were asked for), and *ret is empty; -ENOMEM. */
 int sqs_messages_parse(const char *data, size_t size, SqsMessages *ret);
+
+/* Returns how many messages the next ReceiveMessage asks for, 1 to SQS_BATCH_MAX. asked: in the last one.
+ * answer_bytes: size of its answer; SIZE_MAX: it was larger than SQS_ANSWER_MAX_BYTES, and its messages come
+ * again later. The number is halved then: one message always fits. It grows by one with each answer that leaves
+ * room for one message more, were all twice as large. */
+unsigned sqs_batch_next(unsigned asked, size_t answer_bytes);
 
 /* Of DeleteMessageBatch and ChangeMessageVisibilityBatch, whose entries have the ids "0" to "9": the bit of
  * each that the answer does not call successful, of the first n. -EBADMSG, -ENOMEM. */

@@ -9,6 +9,8 @@
 /* Beyond what the queue waits for a message. */
 #define POLL_MARGIN_USEC (10 * USEC_PER_SEC)
 
+static_assert(SQS_ANSWER_MAX_BYTES == AWS_QUERY_ANSWER_MAX_BYTES, "Each answer can be parsed");
+
 struct SqsClient {
         AwsSettings *settings;
         AwsCredentials *credentials;
@@ -30,6 +32,7 @@ const char *const sqs_outcome_names[_SQS_OUTCOME_MAX + 1] = {
         [SQS_RETRY] = "retry",
         [SQS_DENIED] = "denied",
         [SQS_GONE] = "gone",
+        [SQS_TOO_LARGE] = "too_large",
 };
 
 /* -- life ----------------------------------------------------------------------------------------------- */
@@ -146,6 +149,8 @@ static SqsOutcome outcome_of(const AwsQueryResult *a) {
                 "UnrecognizedClientException",
         };
 
+        if (a->error == -EMSGSIZE)
+                return SQS_TOO_LARGE;
         if (a->error < 0)
                 return a->credentials_failed ? SQS_DENIED : SQS_RETRY;
         if (a->status / 100 == 2)
@@ -169,7 +174,9 @@ static char *refusal_text(const AwsQueryResult *a) {
 static void on_answered(const AwsQueryResult *a, void *userdata) {
         SqsCall *c = userdata;
         _cleanup_(sqs_messages_done) SqsMessages messages = { 0 };
-        SqsResult result = { .outcome = outcome_of(a), .retry_after_usec = a->retry_after_usec };
+        SqsResult result = { .outcome = outcome_of(a),
+                             .retry_after_usec = a->retry_after_usec,
+                             .answer_bytes = a->body_size };
         _cleanup_free_ char *text = NULL;
         int r;
 
@@ -215,13 +222,13 @@ int sqs_receive(SqsClient *c, const SqsReceive *how, sqs_done_t done, void *user
         _cleanup_free_ char *body = NULL;
         int r;
 
-        assert(c && how && done && ret);
+        assert(c && how && done && ret && how->max_messages >= 1 && how->max_messages <= SQS_BATCH_MAX);
         r = json_writer_new(&w);
         if (r < 0)
                 return r;
         json_open_object(w, NULL);
         json_add_string(w, "QueueUrl", c->url.url);
-        json_add_int64(w, "MaxNumberOfMessages", SQS_BATCH_MAX);
+        json_add_int64(w, "MaxNumberOfMessages", how->max_messages);
         json_add_int64(w, "WaitTimeSeconds", how->wait_sec);
         json_add_int64(w, "VisibilityTimeout", how->visibility_sec);
         json_open_array(w, "MessageSystemAttributeNames");

@@ -20,6 +20,7 @@ typedef enum SqsOutcome {
         SQS_RETRY,  /* passing: throttled, 5xx, no connection, an answer that cannot be read */
         SQS_DENIED, /* credentials, permissions or the key of an encrypted queue; a person must see to it */
         SQS_GONE,   /* there is no such queue */
+        SQS_TOO_LARGE, /* the messages exceed SQS_ANSWER_MAX_BYTES together: fewer have to be asked for */
         _SQS_OUTCOME_MAX,
 } SqsOutcome;
 
@@ -29,6 +30,7 @@ typedef struct SqsResult {
         SqsOutcome outcome;
         const char *message;     /* one sanitized sentence for a person; "" when all is well */
         usec_t retry_after_usec; /* 0: not said */
+        size_t answer_bytes;     /* size of the answer; 0: there was none */
         SqsMessages *messages;   /* of a receive that is OK: what is taken out is the taker's; else NULL */
         unsigned failed;         /* of a batch: the bit of each entry that was not done */
 } SqsResult;
@@ -55,6 +57,7 @@ const AwsSettings *sqs_client_settings(const SqsClient *c);
 
 typedef struct SqsReceive {
         unsigned wait_sec, visibility_sec;
+        unsigned max_messages; /* 1 to SQS_BATCH_MAX */
         HttpGuard guard;
 } SqsReceive;
 

@@ -225,6 +225,25 @@ TEST_CASE(test_throttled) {
         queue_rig_done(&r);
 }
 
+/* Messages that no answer has room for together keep no notice from being received. */
+TEST_CASE(test_large_messages) {
+        char *body = malloc(SQS_BODY_MAX_BYTES + 1);
+        QueueRig r;
+
+        assert_non_null(body);
+        memset(body, '"', SQS_BODY_MAX_BYTES);
+        body[SQS_BODY_MAX_BYTES] = 0;
+        open_with(&r, 1);
+        for (unsigned i = 0; i < SQS_BATCH_MAX - 1; i++)
+                fake_sqs_send(r.sqs, "q", body);
+        send_for(&r, FAKE_AWS_EVENT_SPOT, "n0", "terminate");
+        rig_run(r.rig, USEC_PER_MINUTE);
+        assert_true(is_being_deleted(&r, "n0"));
+        assert_non_null(strstr(r.rig->coordinators[0]->said.data, "asks for fewer messages at a time"));
+        queue_rig_done(&r);
+        free(body);
+}
+
 /* -- hooks ---------------------------------------------------------------------------------------------- */
 
 /* The node n0 is a member of a group. */
@@ -438,6 +457,7 @@ int main(void) {
                 cmocka_unit_test(test_only_told),  cmocka_unit_test(test_capacity_block), cmocka_unit_test(test_foreign),
                 cmocka_unit_test(test_joins_late), cmocka_unit_test(test_poison),
                 cmocka_unit_test(test_shared),     cmocka_unit_test(test_throttled),
+                cmocka_unit_test(test_large_messages),
                 cmocka_unit_test(test_hook),       cmocka_unit_test(test_hook_is_over),
                 cmocka_unit_test(test_group_is_gone), cmocka_unit_test(test_hooks_are_denied),
                 cmocka_unit_test(test_hook_of_a_long_drain),

@@ -121,6 +121,24 @@ TEST_CASE(test_failures) {
         }
 }
 
+TEST_CASE(test_batch_next) {
+#define MIB (1024u * 1024u)
+        static const struct {
+                unsigned asked;
+                size_t answer_bytes;
+                unsigned expected;
+        } rows[] = {
+                { 10, 0, 10 },         { 10, 8 * MIB, 10 }, { 10, SIZE_MAX, 5 }, { 5, SIZE_MAX, 2 },
+                { 3, SIZE_MAX, 1 },    { 1, SIZE_MAX, 1 },  { 1, 2 * MIB, 2 },   { 1, 2 * MIB + 1, 1 },
+                { 1, 6 * MIB, 1 },     { 4, 3 * MIB, 5 },   { 4, 4 * MIB, 4 },   { 9, 4096, 10 },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++)
+                if (sqs_batch_next(rows[i].asked, rows[i].answer_bytes) != rows[i].expected)
+                        fail_msg("%u, %zu bytes: %u", rows[i].asked, rows[i].answer_bytes,
+                                 sqs_batch_next(rows[i].asked, rows[i].answer_bytes));
+}
+
 /* -- calls ---------------------------------------------------------------------------------------------- */
 
 typedef struct Room {
@@ -196,7 +214,7 @@ static void finish(Room *r) {
 }
 
 static void receive(Room *r, unsigned wait_sec) {
-        const SqsReceive how = { .wait_sec = wait_sec, .visibility_sec = 10 };
+        const SqsReceive how = { .wait_sec = wait_sec, .visibility_sec = 10, .max_messages = SQS_BATCH_MAX };
 
         r->answered = false;
         sqs_messages_done(&r->messages);
@@ -287,6 +305,28 @@ TEST_CASE(test_errors) {
         assert_int_equal(r->outcome, SQS_OK);
 }
 
+/* Messages of the greatest size, of which no ten fit into an answer, are received in smaller numbers. */
+TEST_CASE(test_too_large) {
+        const SqsReceive one = { .visibility_sec = 10, .max_messages = 1 };
+        char *body = malloc(SQS_BODY_MAX_BYTES + 1);
+        Room *r = *state;
+
+        assert_non_null(body);
+        memset(body, '"', SQS_BODY_MAX_BYTES);
+        body[SQS_BODY_MAX_BYTES] = 0;
+        for (unsigned i = 0; i < SQS_BATCH_MAX; i++)
+                fake_sqs_send(r->sqs, "q", body);
+        receive(r, 0);
+        assert_int_equal(r->outcome, SQS_TOO_LARGE);
+        rig_run_for(&r->rig, 20 * USEC_PER_SEC);
+        r->answered = false;
+        assert_return_code(sqs_receive(r->client, &one, on_done, r, &r->call), 0);
+        finish(r);
+        assert_int_equal(r->outcome, SQS_OK);
+        assert_int_equal(r->messages.n, 1);
+        free(body);
+}
+
 /* The lease has ended: nothing leaves. */
 static bool no(void *userdata) {
         return false;
@@ -318,10 +358,12 @@ int main(void) {
                 cmocka_unit_test(test_url),
                 cmocka_unit_test(test_messages),
                 cmocka_unit_test(test_failures),
+                cmocka_unit_test(test_batch_next),
                 cmocka_unit_test_setup_teardown(test_receives_and_deletes, room_setup, room_teardown),
                 cmocka_unit_test_setup_teardown(test_hides, room_setup, room_teardown),
                 cmocka_unit_test_setup_teardown(test_empty_poll, room_setup, room_teardown),
                 cmocka_unit_test_setup_teardown(test_errors, room_setup, room_teardown),
+                cmocka_unit_test_setup_teardown(test_too_large, room_setup, room_teardown),
                 cmocka_unit_test_setup_teardown(test_guard, room_setup, room_teardown),
                 cmocka_unit_test_setup_teardown(test_region, room_setup, room_teardown),
         };
