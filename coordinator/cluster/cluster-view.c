@@ -11,14 +11,16 @@
 #include "token-bucket.h"
 
 /*
- * Eight informers and six indexes over them. An index entry borrows the informer's object by reference, and
- * is changed only in the informer's event, so the two can never disagree.
+ * Eight informers and eight indexes over them. An index entry borrows the informer's object by reference,
+ * and is changed only in the informer's event, so the two can never disagree.
  *
  *   pods by node            node name -> (pod key -> KubePod)
  *   namespaces              namespace -> list of the bound KubePods, through KubePod.in_namespace; what its pods cost
  *   volumes by node         node name -> (name -> KubeVolumeAttachment)
  *   nodes by providerID     providerID -> (name -> KubeNode)
  *   claims by providerID    providerID -> (name -> KubeNodeClaim)
+ *   nodes by instance       id of EC2's instance -> (name -> KubeNode)
+ *   claims by instance      id of EC2's instance -> (name -> KubeNodeClaim)
  *   budgets by namespace    namespace -> (name -> KubePdb)
  *
  * The list of a namespace takes no references: its pods are exactly those that the index by node holds.
@@ -65,6 +67,7 @@ struct ClusterView {
         bool connected[_VIEW_KIND_MAX];
         bool synced, healthy;
         Index pods_by_node, volumes_by_node, nodes_by_id, claims_by_id, pdbs_by_ns;
+        Index nodes_by_instance, claims_by_instance; /* of EC2 alone */
         Hashmap *namespaces; /* of ViewNamespace */
         VanishedPods *vanished;
         uint64_t n_pdb_changes;
@@ -252,10 +255,17 @@ static void claims_dirty(ClusterView *v, Hashmap *inner) {
                 v->handler.on_claim_dirty(c->meta.name, v->handler.userdata);
 }
 
+/* Both indexes of a kind that has a providerID. */
+static void move_by_id(ClusterView *v, Index *by_id, Index *by_instance, const char *from, KubeObject *old,
+                       const char *to, KubeObject *new) {
+        index_move(v, by_id, from, old, to, new);
+        index_move(v, by_instance, machine_id_ec2_instance(from), old, machine_id_ec2_instance(to), new);
+}
+
 static void on_node(ClusterView *v, KubeNode *old, KubeNode *new) {
         const KubeNode *n = new ? new : old;
 
-        index_move(v, &v->nodes_by_id, old ? old->provider_id : NULL, (KubeObject *) old,
+        move_by_id(v, &v->nodes_by_id, &v->nodes_by_instance, old ? old->provider_id : NULL, (KubeObject *) old,
                    new ? new->provider_id : NULL, (KubeObject *) new);
         if (v->handler.on_node)
                 v->handler.on_node(old, new, v->handler.userdata);
@@ -311,8 +321,8 @@ static void on_volume(ClusterView *v, KubeVolumeAttachment *old, KubeVolumeAttac
 static void on_claim(ClusterView *v, KubeNodeClaim *old, KubeNodeClaim *new) {
         const KubeNodeClaim *c = new ? new : old;
 
-        index_move(v, &v->claims_by_id, old ? old->provider_id : NULL, (KubeObject *) old,
-                   new ? new->provider_id : NULL, (KubeObject *) new);
+        move_by_id(v, &v->claims_by_id, &v->claims_by_instance, old ? old->provider_id : NULL,
+                   (KubeObject *) old, new ? new->provider_id : NULL, (KubeObject *) new);
         v->handler.on_claim_dirty(c->object.meta.name, v->handler.userdata);
         if (hashmap_size(index_inner(&v->claims_by_id, c->provider_id)) > (new ? 1u : 0u)) /* rivals */
                 claims_dirty(v, index_inner(&v->claims_by_id, c->provider_id));
@@ -412,7 +422,7 @@ static void on_health(Informer *i, bool connected, const char *why, void *userda
 int cluster_view_new(KubeClient *c, const char *pause_namespace, const ClusterViewHandler *h, ClusterView **ret) {
         _cleanup_(cluster_view_freep) ClusterView *v = NULL;
         _cleanup_free_ char *only = strf("metadata.name=%s", pause_namespace);
-        Index *indexes[5];
+        Index *indexes[7];
         int r;
 
         assert(c && h && h->on_node_dirty && h->on_pool_dirty && h->on_claim_dirty && h->on_pod &&
@@ -432,6 +442,8 @@ int cluster_view_new(KubeClient *c, const char *pause_namespace, const ClusterVi
         indexes[2] = &v->nodes_by_id;
         indexes[3] = &v->claims_by_id;
         indexes[4] = &v->pdbs_by_ns;
+        indexes[5] = &v->nodes_by_instance;
+        indexes[6] = &v->claims_by_instance;
         for (size_t i = 0; i < ELEMENTSOF(indexes); i++) {
                 r = hashmap_new(0, &indexes[i]->map);
                 if (r < 0)
@@ -471,6 +483,8 @@ ClusterView *cluster_view_free(ClusterView *v) {
         hashmap_free_with(v->nodes_by_id.map, inner_free);
         hashmap_free_with(v->claims_by_id.map, inner_free);
         hashmap_free_with(v->pdbs_by_ns.map, inner_free);
+        hashmap_free_with(v->nodes_by_instance.map, inner_free);
+        hashmap_free_with(v->claims_by_instance.map, inner_free);
         free(v->pause_ns);
         free(v);
         return NULL;
@@ -645,6 +659,16 @@ bool cluster_view_iterate_nodes(const ClusterView *v, HashmapIterator *it, const
 bool cluster_view_iterate_nodes_of_provider_id(const ClusterView *v, const char *provider_id, HashmapIterator *it,
                                                const KubeNode **ret) {
         return index_iterate(&v->nodes_by_id, provider_id, it, (KubeObject **) ret);
+}
+
+bool cluster_view_iterate_nodes_of_instance(const ClusterView *v, const char *instance, HashmapIterator *it,
+                                            const KubeNode **ret) {
+        return index_iterate(&v->nodes_by_instance, instance, it, (KubeObject **) ret);
+}
+
+bool cluster_view_iterate_claims_of_instance(const ClusterView *v, const char *instance, HashmapIterator *it,
+                                             const KubeNodeClaim **ret) {
+        return index_iterate(&v->claims_by_instance, instance, it, (KubeObject **) ret);
 }
 
 bool cluster_view_iterate_pools(const ClusterView *v, HashmapIterator *it, const KubeNodePool **ret) {

@@ -80,6 +80,11 @@ bool cluster_view_iterate_nodes(const ClusterView *v, HashmapIterator *it, const
 /* All that have this spec.providerID. */
 bool cluster_view_iterate_nodes_of_provider_id(const ClusterView *v, const char *provider_id, HashmapIterator *it,
                                                const KubeNode **ret);
+/* All Nodes, and all NodeClaims, whose providerID names this instance of EC2, whatever its zone. */
+bool cluster_view_iterate_nodes_of_instance(const ClusterView *v, const char *instance, HashmapIterator *it,
+                                            const KubeNode **ret);
+bool cluster_view_iterate_claims_of_instance(const ClusterView *v, const char *instance, HashmapIterator *it,
+                                             const KubeNodeClaim **ret);
 bool cluster_view_iterate_pools(const ClusterView *v, HashmapIterator *it, const KubeNodePool **ret);
 bool cluster_view_iterate_claims(const ClusterView *v, HashmapIterator *it, const KubeNodeClaim **ret);
 bool cluster_view_iterate_budgets(const ClusterView *v, HashmapIterator *it, const KubeNodeBudget **ret);

@@ -10,22 +10,14 @@ static usec_t now_of(const QueueWorkerOptions *o) {
 
 /* -- whose instance it is ------------------------------------------------------------------------------- */
 
-bool queue_is_of_instance(const char *provider_id, const char *instance) {
-        const char *id = startswith(strempty(provider_id), "aws://") ? strrchr(provider_id, '/') : NULL;
-
-        return id && streq(id + 1, instance);
-}
-
 QueueFound queue_find(const ClusterView *view, const char *instance) {
         const KubeNodeClaim *claim;
         const KubeNode *node;
 
-        for (HashmapIterator it = {}; cluster_view_iterate_nodes(view, &it, &node);)
-                if (queue_is_of_instance(node->provider_id, instance))
-                        return (QueueFound){ node, cluster_view_claim_of_node(view, node) };
-        for (HashmapIterator it = {}; cluster_view_iterate_claims(view, &it, &claim);)
-                if (queue_is_of_instance(claim->provider_id, instance))
-                        return (QueueFound){ NULL, claim };
+        if (cluster_view_iterate_nodes_of_instance(view, instance, &(HashmapIterator){}, &node))
+                return (QueueFound){ node, cluster_view_claim_of_node(view, node) };
+        if (cluster_view_iterate_claims_of_instance(view, instance, &(HashmapIterator){}, &claim))
+                return (QueueFound){ NULL, claim };
         return (QueueFound){};
 }
 

@@ -17,8 +17,7 @@ typedef struct QueueFound {
         const KubeNodeClaim *claim;
 } QueueFound;
 
-/* Of EC2's. provider_id: NULL is nobody's. Pure. */
-bool queue_is_of_instance(const char *provider_id, const char *instance);
+/* Looks up two indexes: the cost does not depend on the number of Nodes. */
 QueueFound queue_find(const ClusterView *view, const char *instance);
 /* All but is_held, which is the message's. -ENOMEM. */
 int queue_facts_gather(const QueueWorkerOptions *o, QueueMemory *memory, const char *instance, const QueueFound *found, QueueFacts *ret);

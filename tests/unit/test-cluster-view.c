@@ -796,10 +796,63 @@ TEST_CASE(test_vanished_before) {
         bench_done(&b);
 }
 
+/* Which instance of EC2 does a providerID name? */
+TEST_CASE(test_instance_of_id) {
+        static const struct {
+                const char *provider_id, *instance;
+        } rows[] = {
+                { "aws:///eu-central-1a/i-1", "i-1" },
+                { "aws://i-1", "i-1" },
+                { "aws:///eu-central-1a/i-12", "i-12" },
+                { "aws:///i-1/i-2", "i-2" },
+                { "aws:///eu-central-1a/i-1/", NULL },
+                { "aws://", NULL },
+                { "gce://project/zone/i-1", NULL },
+                { "i-1", NULL },
+                { "", NULL },
+                { NULL, NULL },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                print_message("%s\n", rows[i].provider_id ? rows[i].provider_id : "no providerID");
+                assert_true(streq_ptr(machine_id_ec2_instance(rows[i].provider_id), rows[i].instance));
+        }
+}
+
+/* Instances of EC2 are found whatever their zone, by Node and by NodeClaim, and as long as these are there.
+ * */
+TEST_CASE(test_instances) {
+        const KubeNodeClaim *claim;
+        const KubeNode *node;
+        Bench b;
+
+        bench_init(&b);
+        bench_start(&b);
+        fake_put(b.w.cluster, FAKE_NODES,
+                 fj_parse("{'metadata':{'name':'a'},'spec':{'providerID':'aws:///z1/i-1'}}"));
+        fake_put(b.w.cluster, FAKE_NODES,
+                 fj_parse("{'metadata':{'name':'b'},'spec':{'providerID':'gce://p/z/i-2'}}"));
+        fake_put(b.w.cluster, FAKE_NODECLAIMS,
+                 fj_parse("{'metadata':{'name':'c'},'spec':{'providerID':'aws:///z2/i-1'}}"));
+        fake_world_run(&b.w, USEC_PER_SEC);
+        assert_true(cluster_view_iterate_nodes_of_instance(b.view, "i-1", &(HashmapIterator){}, &node));
+        assert_string_equal(node->object.meta.name, "a");
+        assert_true(cluster_view_iterate_claims_of_instance(b.view, "i-1", &(HashmapIterator){}, &claim));
+        assert_string_equal(claim->object.meta.name, "c");
+        assert_false(cluster_view_iterate_nodes_of_instance(b.view, "i-2", &(HashmapIterator){}, &node));
+        assert_false(cluster_view_iterate_nodes_of_instance(b.view, "i-10", &(HashmapIterator){}, &node));
+        fake_remove(b.w.cluster, FAKE_NODES, NULL, "a");
+        fake_world_run(&b.w, USEC_PER_SEC);
+        assert_false(cluster_view_iterate_nodes_of_instance(b.view, "i-1", &(HashmapIterator){}, &node));
+        bench_done(&b);
+}
+
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_dirty),        cmocka_unit_test(test_pods_and_volumes),
-                cmocka_unit_test(test_provider_ids), cmocka_unit_test(test_ids_by_name), cmocka_unit_test(test_pools),
+                cmocka_unit_test(test_provider_ids), cmocka_unit_test(test_instance_of_id),
+                cmocka_unit_test(test_instances),    cmocka_unit_test(test_ids_by_name),
+                cmocka_unit_test(test_pools),
                 cmocka_unit_test(test_pdb_of_pod),   cmocka_unit_test(test_pdb_random), cmocka_unit_test(test_pdb_of_few),
                 cmocka_unit_test(test_matched_once), cmocka_unit_test(test_costliest_namespace),
                 cmocka_unit_test(test_health),

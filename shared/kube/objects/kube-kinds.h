@@ -76,6 +76,9 @@ bool kube_node_is_unmanaged(const KubeNode *n); /* ANNOTATION_UNMANAGED is "true
 const char *kube_node_machine_id(const KubeNode *n);
 /* The name of the Node in a machine id that names one (MACHINE_ID_BY_NAME); NULL: it does not, or is NULL. Borrowed. */
 const char *machine_id_node_name(const char *id);
+/* Returns the instance that a providerID of EC2 names ("aws:///eu-west-1a/i-1": "i-1"), or NULL. Borrowed of
+ * id. */
+const char *machine_id_ec2_instance(const char *id);
 bool kube_node_has_taint(const KubeNode *n, const char *key, const char *effect); /* effect NULL: any */
 /* The same boot, with or without dashes. NULL equals nothing. */
 bool boot_id_equal(const char *a, const char *b);

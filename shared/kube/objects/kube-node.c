@@ -177,6 +177,12 @@ const char *machine_id_node_name(const char *id) {
         return startswith(strempty(id), MACHINE_ID_BY_NAME);
 }
 
+const char *machine_id_ec2_instance(const char *id) {
+        const char *slash = startswith(strempty(id), "aws://") ? strrchr(id, '/') : NULL;
+
+        return slash && slash[1] ? slash + 1 : NULL;
+}
+
 usec_t kube_node_ready_since(const KubeNode *n) {
         const Condition *c = kube_node_condition(n, "Ready");
 
