@@ -90,6 +90,11 @@ static QueueAct decide_called_off(const EventMessage *m, const Notice *notice, c
         return QUEUE_WRITE;
 }
 
+/* The list is full of ends that are no later. A hook is answered all the same, by what is done for those. */
+static bool is_left_out(const QueueFacts *facts, const Notice *notice) {
+        return facts->announced && !announced_list_has_room(facts->announced, notice);
+}
+
 /* Decides about a notice that may be written on the claim or Node. */
 static QueueAct decide_written(const EventMessage *m, const Notice *notice, const QueueFacts *facts, const QueueRules *rules) {
         const Announced *same = facts->announced ? announced_list_find(facts->announced, notice->id) : NULL;
@@ -99,7 +104,7 @@ static QueueAct decide_written(const EventMessage *m, const Notice *notice, cons
         if (same && same->state != ANNOUNCED_STANDS)
                 return !queue_is_outlived(m, notice, rules) && is_moved_since(m, same, notice) ? QUEUE_WRITE
                                                                                 : QUEUE_NOTHING;
-        if (same && m->kind == EVENT_MESSAGE_ASG_TERMINATE)
+        if (m->kind == EVENT_MESSAGE_ASG_TERMINATE && (same || is_left_out(facts, notice)))
                 return facts->is_drained ? QUEUE_CONTINUE : QUEUE_BEAT;
         if (same && !is_moved(same, notice))
                 return QUEUE_NOTHING;

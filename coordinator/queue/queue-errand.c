@@ -385,6 +385,10 @@ static int errand_act(QueueErrand *e, const QueueFound *found, const QueueFacts 
         return 0;
 }
 
+bool queue_errand_is_due(const QueueErrand *e) {
+        return e->state == QUEUE_ERRAND_OPEN && now_of(e->shared) >= e->again_usec;
+}
+
 void queue_errand_step(QueueErrand *e) {
         QueueErrands *q = e->shared;
         QueueRules rules;
@@ -392,7 +396,7 @@ void queue_errand_step(QueueErrand *e) {
         QueueFacts facts;
         int r;
 
-        if (e->state != QUEUE_ERRAND_OPEN || now_of(q) < e->again_usec)
+        if (!queue_errand_is_due(e))
                 return;
         rules = queue_rules_now(q->o);
         found = queue_find(q->o->view, e->instance);

@@ -76,6 +76,8 @@ int queue_errand_init(QueueErrand *e, QueueErrands *shared, void *message, const
                       const char *instance);
 void queue_errand_done(QueueErrand *e); /* drops its calls */
 
+/* Returns true if queue_errand_step() would decide now: the errand is open and its time has come. */
+bool queue_errand_is_due(const QueueErrand *e);
 /* Decides, and does what is decided, if it is open and its time has come. */
 void queue_errand_step(QueueErrand *e);
 /* The object of this uid was written on by another errand. True: this one has waited for that, and is open again. */

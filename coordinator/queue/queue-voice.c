@@ -147,12 +147,18 @@ void queue_voice_answer(const QueueWorkerOptions *o, const SqsResult *result, bo
         *fails = failed;
 }
 
-void queue_voice_poison(const QueueWorkerOptions *o, const SqsMessage *message) {
+void queue_voice_poison(const QueueWorkerOptions *o, const SqsMessage *message, const EventMessage *event,
+                        size_t body_bytes) {
+        _cleanup_free_ char *source = str_sanitize(strempty(event->source), 60),
+                            *account = str_sanitize(strempty(event->account), 60);
+
         log_event(
                 o->env->log, LOG_LEVEL_WARNING, MESSAGE_QUEUE_POISON, LOG_FIELDS({ "QUEUE", sqs_client_queue(o->sqs) }),
                 "Message %.64s of queue %s cannot be read and was received %u times: it is hidden for 12 hours, and not "
-                "deleted. Look at it there; a redrive policy with a dead-letter queue would take it away",
-                message->id, sqs_client_queue(o->sqs), message->receives);
+                "deleted. It has %zu bytes, source %s and account %s. Look at it there; a redrive policy with a "
+                "dead-letter queue would take it away",
+                message->id, sqs_client_queue(o->sqs), message->receives, body_bytes,
+                isempty(source) ? "(none)" : source, isempty(account) ? "(none)" : account);
 }
 
 /* Whose machines run in it no message says. In a queue that others read it comes again and again, and is said once. */

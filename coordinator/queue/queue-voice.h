@@ -38,6 +38,7 @@ void queue_voice_receiver(const QueueWorkerOptions *o, const QueueSaid *said, co
 /* An answer of the queue; *fails: whether the last one of its sort (poll or batch) was an error. Told when that changes. */
 void queue_voice_answer(const QueueWorkerOptions *o, const SqsResult *result, bool is_poll, bool *fails);
 /* A message that nobody can read is hidden. */
-void queue_voice_poison(const QueueWorkerOptions *o, const SqsMessage *message);
+void queue_voice_poison(const QueueWorkerOptions *o, const SqsMessage *message, const EventMessage *event,
+                        size_t body_bytes);
 /* The end of a Capacity Block, which names no instance. */
 void queue_voice_capacity_block(const QueueWorkerOptions *o, const SqsMessage *message, const EventMessage *event);

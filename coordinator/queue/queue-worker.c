@@ -14,8 +14,16 @@
 #define WAIT_SEC 20u       /* of a poll */
 #define VISIBILITY_SEC 10u /* of what was received; see queue-worker.h */
 #define POLLS_MAX 4u
-/* Nothing more is received while there is work on so many messages, besides those that wait for a drain. */
+/* Nothing more is received while there is work on so many messages, or on so many instances that they name,
+ * besides those that wait for a drain. An instance takes less than 1 KiB. */
 #define ITEMS_MAX 500u
+#define ERRANDS_MAX 5000u
+/* Maximum number of hooks that wait for drains. More than a cluster has Nodes: their messages are repeated.
+ * */
+#define HELD_MAX 10000u
+/* Maximum number of decisions in one callback, each of which may write and record an Event: some
+ * milliseconds. */
+#define STEPS_MAX 100u
 #define BATCHES_MAX 3u
 /* What is done within so long goes in one request. */
 #define TOGETHER_USEC (20 * USEC_PER_MSEC)
@@ -44,6 +52,7 @@ typedef struct Item {
         QueueWorker *worker;
         SqsMessage message;
         EventMessage event;
+        size_t body_bytes; /* of the message, whose body is not kept */
         QueueErrand *errands;
         size_t n_errands;
         ItemState state;
@@ -78,7 +87,9 @@ struct QueueWorker {
         unsigned n_polls;
         unsigned batch_size; /* messages that a poll asks for */
         List items, to_delete, to_hide, batches;
-        Timer *tick, *flush;
+        size_t n_errands; /* of all items */
+        unsigned steps_left; /* of STEPS_MAX, in this callback */
+        Timer *tick, *flush, *rest;
         QueueMemory memory;
         bool polls_fail, batches_fail; /* the last answer was an error, and that was told */
 };
@@ -98,6 +109,7 @@ static void item_free(Item *i) {
                 list_remove(&i->worker->to_delete, &i->batch);
         else if (i->state == ITEM_HIDE)
                 list_remove(&i->worker->to_hide, &i->batch);
+        i->worker->n_errands -= i->n_errands;
         for (size_t k = 0; k < i->n_errands; k++)
                 queue_errand_done(i->errands + k);
         free(i->errands);
@@ -148,6 +160,17 @@ static void item_wait(Item *i) {
         item_enqueue(i, ITEM_HIDE, is_refused ? REFUSED_HIDE_SEC : UNKNOWN_HIDE_SEC);
 }
 
+/* Steps an errand, or leaves it to a callback of its own where this one has done enough. */
+static void errand_step(QueueWorker *w, QueueErrand *e) {
+        if (!queue_errand_is_due(e))
+                return;
+        if (w->steps_left > 0) {
+                w->steps_left--;
+                queue_errand_step(e);
+        } else if (!timer_is_armed(w->rest))
+                timer_arm_in(w->rest, 0);
+}
+
 /* May end it. */
 static void item_step(Item *i) {
         bool waits = false, is_open = false;
@@ -157,7 +180,7 @@ static void item_step(Item *i) {
         for (size_t k = 0; k < i->n_errands; k++) {
                 QueueErrand *e = i->errands + k;
 
-                queue_errand_step(e);
+                errand_step(i->worker, e);
                 waits = waits || e->state == QUEUE_ERRAND_WAITING;
                 is_open = is_open || (e->state != QUEUE_ERRAND_WAITING && e->state != QUEUE_ERRAND_DONE);
         }
@@ -199,8 +222,15 @@ static int item_make_errands(Item *i) {
 
                 if (r < 0)
                         return r;
+                i->worker->n_errands++;
         }
         return 0;
+}
+
+static bool has_room(const QueueWorker *w) {
+        size_t held = MIN(w->errands.n_held, w->items.size);
+
+        return w->items.size - held < ITEMS_MAX && w->n_errands - held < ERRANDS_MAX && held < HELD_MAX;
 }
 
 /* It comes again by itself, until it has come so often that nobody will ever read it. May end it. */
@@ -214,13 +244,23 @@ static void item_spoiled(Item *i) {
         }
         metrics_add(w->o.metrics, METRIC_QUEUE_POISON, 0, 1);
         if (queue_memory_note_poison(&w->memory, i->message.id))
-                queue_voice_poison(&w->o, &i->message);
+                queue_voice_poison(&w->o, &i->message, &i->event, i->body_bytes);
         item_enqueue(i, ITEM_HIDE, PARK_SEC);
 }
 
-/* Takes the message. It comes again where there was no memory for it. */
+/* Reads the message and drops its body: what an item keeps is bounded (event-message.h). */
+static int item_read(Item *i) {
+        int r;
+
+        i->body_bytes = strlen(i->message.body);
+        r = event_message_parse(i->message.body, i->body_bytes, &i->event);
+        i->message.body = mfree(i->message.body);
+        return r;
+}
+
+/* Takes the message. It comes again where there was no room or no memory for it. */
 static void item_new(QueueWorker *w, SqsMessage *message) {
-        Item *i = new0(Item, 1);
+        Item *i = has_room(w) ? new0(Item, 1) : NULL;
         int r;
 
         if (!i)
@@ -231,7 +271,7 @@ static void item_new(QueueWorker *w, SqsMessage *message) {
         i->received_usec = now_of(w);
         i->visible_usec = usec_add(now_of(w), VISIBILITY_SEC * USEC_PER_SEC);
         list_append(&w->items, &i->items);
-        r = event_message_parse(i->message.body, strlen(i->message.body), &i->event);
+        r = item_read(i);
         if (r == -EBADMSG) {
                 item_spoiled(i);
                 return;
@@ -346,6 +386,7 @@ static void renew(QueueWorker *w) {
 static void on_tick(Timer *t, void *userdata) {
         QueueWorker *w = userdata;
 
+        w->steps_left = STEPS_MAX;
         LIST_FOREACH (i, &w->items, Item, items)
                 if (i->state == ITEM_WORKING && now_of(w) >= usec_add(i->received_usec, ITEM_AGE_MAX_USEC))
                         item_free(i);
@@ -354,6 +395,14 @@ static void on_tick(Timer *t, void *userdata) {
         renew(w);
         flush(w);
         timer_arm_in(w->tick, QUEUE_TICK_USEC);
+}
+
+static void on_rest(Timer *t, void *userdata) {
+        QueueWorker *w = userdata;
+
+        w->steps_left = STEPS_MAX;
+        LIST_FOREACH (i, &w->items, Item, items)
+                item_step(i);
 }
 
 /* -- polls ---------------------------------------------------------------------------------------------- */
@@ -367,6 +416,7 @@ static void on_received(SqsResult *result, void *userdata) {
 
         queue_voice_answer(&w->o, result, true, &w->polls_fail);
         p->call = sqs_call_free(p->call);
+        w->steps_left = STEPS_MAX;
         for (size_t k = 0; k < n; k++)
                 item_new(w, result->messages->at + k);
         if (is_too_large && p->asked > 1)
@@ -398,7 +448,7 @@ static void poll_start(Poll *p) {
                                  .guard = w->o.guard };
         int r;
 
-        if (p->call || w->items.size - MIN(w->items.size, w->errands.n_held) >= ITEMS_MAX)
+        if (p->call || !has_room(w))
                 return;
         p->begun_usec = now_of(w);
         p->asked = w->batch_size;
@@ -429,6 +479,8 @@ static int worker_open(QueueWorker *w) {
                 r = timer_new(loop, "queue-tick", on_tick, w, &w->tick);
         if (r >= 0)
                 r = timer_new(loop, "queue-flush", on_flush, w, &w->flush);
+        if (r >= 0)
+                r = timer_new(loop, "queue-rest", on_rest, w, &w->rest);
         for (w->n_polls = 0; r >= 0 && w->n_polls < w->o.config->queue_polls && w->n_polls < POLLS_MAX;
              w->n_polls++) {
                 Poll *p = w->polls + w->n_polls;
@@ -476,6 +528,7 @@ QueueWorker *queue_worker_free(QueueWorker *w) {
         hook_client_free(w->hooks);
         timer_free(w->tick);
         timer_free(w->flush);
+        timer_free(w->rest);
         queue_memory_done(&w->memory);
         return mfree(w);
 }

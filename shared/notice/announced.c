@@ -105,6 +105,16 @@ int announced_list_put(AnnouncedList *l, const Notice *notice, AnnouncedState st
         return 0;
 }
 
+bool announced_list_has_room(const AnnouncedList *l, const Notice *notice) {
+        size_t drop;
+
+        if (l->n_items < ANNOUNCED_MAX || announced_list_find(l, notice->id))
+                return true;
+        drop = index_to_drop(l);
+        return l->items[drop].state != ANNOUNCED_STANDS ||
+               l->items[drop].notice->announced_usec > notice->announced_usec;
+}
+
 int announced_list_take(AnnouncedList *l, const AnnouncedList *from) {
         for (size_t i = 0; i < from->n_items; i++) {
                 const Announced *a = from->items + i;

@@ -55,6 +55,8 @@ const Announced *announced_list_standing(const AnnouncedList *l);
 /* Inserts a notice in its order, in place of the entry with the same id. boot_id NULL: not known. From a full list the first entry that is over
  * goes, else the last one, which may be this one. -ENOMEM: the list is as it was. */
 int announced_list_put(AnnouncedList *l, const Notice *notice, AnnouncedState state, const char *boot_id);
+/* Returns true if announced_list_put() would keep this notice in the list, which may be full. */
+bool announced_list_has_room(const AnnouncedList *l, const Notice *notice);
 /* Adds what stands in from, and is not there by its id, up to half of ANNOUNCED_MAX: a kubelet may have written it, and takes no place of what AWS
  * tells, nor calls that off. -ENOMEM: some of it may be there. */
 int announced_list_take(AnnouncedList *l, const AnnouncedList *from);

@@ -51,6 +51,7 @@ TEST_CASE(test_order) {
 
 /* What is over gives its place first, then what comes last. */
 TEST_CASE(test_room) {
+        Notice n = { .announced_usec = T0 + 100 };
         _cleanup_(announced_list_done) AnnouncedList l = {};
         char id[] = "a";
 
@@ -59,6 +60,12 @@ TEST_CASE(test_room) {
         put(&l, "next", T0 + 5, ANNOUNCED_STANDS);
         assert_int_equal(l.n_items, ANNOUNCED_MAX);
         assert_null(announced_list_find(&l, "d"));
+        n.id = (char *) "a";
+        assert_true(announced_list_has_room(&l, &n));
+        n.id = (char *) "late";
+        assert_false(announced_list_has_room(&l, &n));
+        n.announced_usec = 0;
+        assert_true(announced_list_has_room(&l, &n));
         put(&l, "late", T0 + 100, ANNOUNCED_STANDS);
         assert_null(announced_list_find(&l, "late"));
         put(&l, "early", 0, ANNOUNCED_STANDS);

@@ -362,6 +362,9 @@ TEST_CASE(test_age) {
 #define TERMINATES EVENT_MESSAGE_ASG_TERMINATE
 #define LAUNCHES EVENT_MESSAGE_ASG_LAUNCH
 #define UNSAID USEC_INFINITY
+        Notice other = { .id = (char *) "other", .kind = NOTICE_SCALE_IN, .action = (char *) "terminate" };
+        Announced items[ANNOUNCED_MAX];
+        const AnnouncedList full = { .items = items, .n_items = ANNOUNCED_MAX };
         const struct {
                 const char *what;
                 EventMessageKind kind;
@@ -384,6 +387,10 @@ TEST_CASE(test_age) {
                   TERMINATES, HOURS(48), UNSAID, { MANAGED, TOLD(HOOKED()) }, false, QUEUE_TELL },
                 { "the same, its Node is gone",
                   TERMINATES, HOURS(48), UNSAID, { .is_managed = true }, false, QUEUE_NOTHING },
+#define FULL MANAGED, .announced = &full
+                { "a full list", TERMINATES, 0, UNSAID, { FULL }, false, QUEUE_BEAT },
+                { "a full list, drained",
+                  TERMINATES, 0, UNSAID, { FULL, .is_drained = true }, false, QUEUE_CONTINUE },
                 { "a launch", LAUNCHES, HOURS(47), UNSAID, { .has_node = true }, false, QUEUE_WAIT },
                 { "a launch, and no group waits so long",
                   LAUNCHES, HOURS(48), UNSAID, { .has_node = true }, false, QUEUE_TELL },
@@ -405,6 +412,8 @@ TEST_CASE(test_age) {
                   HEALTH, 0, (usec_t) -MINUTES(9), { MANAGED, TOLD(REBOOT(HOURS(2))) }, false, QUEUE_WRITE },
         };
 
+        for (size_t i = 0; i < ANNOUNCED_MAX; i++)
+                items[i] = (Announced){ .notice = &other, .boot_id = (char *) "" };
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 const QueueRules rules = { TERMINATE,
                                            .drains_unmanaged = true,

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <limits.h>
+#include <stdio.h>
 
 #include "cmocka-test.h"
+#include "event-message.h"
 #include "fake-json.h"
 #include "marks.h"
 #include "queue-rig.h"
@@ -182,13 +184,14 @@ TEST_CASE(test_poison) {
         QueueRig r;
 
         open_with(&r, 1);
-        fake_sqs_send(r.sqs, "q", "{\"detail-type\":");
+        fake_sqs_send(r.sqs, "q", "{\"source\":\"a.b\",\"account\":\"21\",\"detail\":{}}");
         rig_run(r.rig, 5 * USEC_PER_MINUTE);
         assert_int_equal(fake_sqs_n_messages(r.sqs, "q"), 1);
         assert_int_equal(fake_sqs_n_in_flight(r.sqs, "q"), 1); /* hidden */
         rig_run(r.rig, USEC_PER_HOUR);
         assert_int_equal(fake_sqs_n_in_flight(r.sqs, "q"), 1);
         assert_non_null(strstr(r.rig->coordinators[0]->said.data, "cannot be read"));
+        assert_non_null(strstr(r.rig->coordinators[0]->said.data, "43 bytes, source a.b and account 21"));
         queue_rig_done(&r);
 }
 
@@ -242,6 +245,37 @@ TEST_CASE(test_large_messages) {
         assert_non_null(strstr(r.rig->coordinators[0]->said.data, "asks for fewer messages at a time"));
         queue_rig_done(&r);
         free(body);
+}
+
+/* Messages of as many instances as one may name, more than are worked on at once: none of them is lost, and they
+ * keep no other from being acted upon. The last of the instances is a node here. */
+TEST_CASE(test_many_instances) {
+        char *others[EVENT_MESSAGE_INSTANCES_MAX] = {};
+        FakeAwsEvent e = { .kind = FAKE_AWS_EVENT_HEALTH, .instance = "i-0f", .others = others };
+        QueueRig r;
+
+        for (size_t i = 0; i + 2 < ELEMENTSOF(others); i++) {
+                others[i] = strf("i-%08zx", i);
+                assert_non_null(others[i]);
+        }
+        others[ELEMENTSOF(others) - 2] = rig_instance("n0");
+        open_with(&r, 2);
+        e.until_wall_usec = loop_wall(r.rig->w.loop) + USEC_PER_MINUTE;
+        for (unsigned i = 0; i < 6; i++) {
+                char id[16];
+
+                (void) snprintf(id, sizeof(id), "c%u", i);
+                e.communication = id;
+                queue_rig_send(&r, e);
+        }
+        send_for(&r, FAKE_AWS_EVENT_SPOT, "n1", "terminate");
+        rig_run(r.rig, USEC_PER_MINUTE);
+        assert_true(is_being_deleted(&r, "n0"));
+        assert_true(is_being_deleted(&r, "n1"));
+        assert_int_equal(fake_sqs_n_messages(r.sqs, "q"), 6); /* of instances that nobody has denied */
+        for (size_t i = 0; i < ELEMENTSOF(others); i++)
+                free(others[i]);
+        queue_rig_done(&r);
 }
 
 /* -- hooks ---------------------------------------------------------------------------------------------- */
@@ -457,7 +491,7 @@ int main(void) {
                 cmocka_unit_test(test_only_told),  cmocka_unit_test(test_capacity_block), cmocka_unit_test(test_foreign),
                 cmocka_unit_test(test_joins_late), cmocka_unit_test(test_poison),
                 cmocka_unit_test(test_shared),     cmocka_unit_test(test_throttled),
-                cmocka_unit_test(test_large_messages),
+                cmocka_unit_test(test_large_messages), cmocka_unit_test(test_many_instances),
                 cmocka_unit_test(test_hook),       cmocka_unit_test(test_hook_is_over),
                 cmocka_unit_test(test_group_is_gone), cmocka_unit_test(test_hooks_are_denied),
                 cmocka_unit_test(test_hook_of_a_long_drain),
