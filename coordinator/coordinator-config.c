@@ -71,6 +71,12 @@ const ConfigItem coordinator_config_table[] = {
              "Whether others receive from that queue, too. yes: only messages about nodes of this cluster are deleted, and those that cannot "
              "be read are left alone. no: what concerns nobody is deleted as well, once neither this cluster nor EC2 has known the "
              "instance for two minutes."),
+        ITEM(strv, "Queue", "Accounts", queue_accounts, NULL,
+             "AWS accounts besides the queue's own (by its URL) whose messages are acted on: those in which nodes "
+             "of this cluster run. Messages about other accounts do nothing; each pair of account and region gives "
+             "one line in the log. Given again it adds to what it has."),
+        ITEM(strv, "Queue", "Regions", queue_regions, NULL,
+             "AWS regions besides the queue's own whose messages are acted on, as with Accounts=."),
         ITEM(unsigned, "Queue", "Polls", queue_polls, "2",
              "How many requests for messages may be under way at once. One waits for what may come, the others help where there are many.",
              .min = 1, .max = 4),

@@ -31,6 +31,8 @@ typedef struct CoordinatorConfig {
         usec_t interruption_before_usec; /* [Interruption] BeforeSec= */
         char *queue_url;                 /* [Queue] Url=; NULL: none is heard */
         bool queue_shared;               /* [Queue] Shared= */
+        char **queue_accounts;           /* [Queue] Accounts=; NULL: the queue's own alone */
+        char **queue_regions;            /* [Queue] Regions=; the same */
         unsigned queue_polls;            /* [Queue] Polls= */
         int queue_unmanaged;             /* [Queue] Unmanaged=: a QueueUnmanaged */
         unsigned max_concurrent_reboots; /* [Budget] MaxConcurrentReboots= */

@@ -179,6 +179,10 @@ const MetricFamily coordinator_metric_families[_COORDINATOR_METRIC_MAX] = {
                 COUNTER("queue_instances_foreign_total", "Instances in messages that were deleted although no Node or NodeClaim is theirs."),
         [METRIC_QUEUE_POISON] =
                 COUNTER("queue_messages_poison_total", "Messages that cannot be read and were hidden for 12 hours, each time."),
+        [METRIC_QUEUE_ELSEWHERE] =
+                COUNTER("queue_messages_elsewhere_total",
+                        "Messages about another account or region than the queue's own ([Queue] Accounts=, "
+                        "Regions=), for which nothing was done."),
         [METRIC_QUEUE_OUTLIVED] =
                 COUNTER("queue_notices_outlived_total",
                         "Instances in messages that came too late to end anything: more than ten minutes "

@@ -3,6 +3,7 @@
 
 #include "marks.h"
 #include "string-util.h"
+#include "strv.h"
 
 static const char *const act_names[_QUEUE_ACT_MAX] = {
         [QUEUE_NOTHING] = "nothing", [QUEUE_TELL] = "tell", [QUEUE_KNOWN] = "known", [QUEUE_LOOK] = "look",
@@ -194,6 +195,15 @@ QueueAct queue_decide(const EventMessage *m, const Notice *notice, const QueueFa
         if (facts->is_managed)
                 return decide_managed(m, notice, facts, rules);
         return decide_unmanaged(m, notice, facts, rules);
+}
+
+static bool is_allowed(const char *text, const char *own, char *const *others) {
+        return isempty(text) || !own || streq(text, own) || strv_contains(others, text);
+}
+
+bool queue_is_from_elsewhere(const EventMessage *m, const QueueOrigin *o) {
+        return !is_allowed(m->account, o->account, o->accounts) ||
+               !is_allowed(m->region, o->region, o->regions);
 }
 
 bool queue_is_poison(unsigned receives, const QueueRules *rules) {

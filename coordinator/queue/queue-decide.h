@@ -111,6 +111,16 @@ bool queue_is_outlived(const EventMessage *m, const Notice *notice, const QueueR
 /* Why nothing is done about what a message announces (QUEUE_TELL), behind "because ". Static; NULL: it announces nothing. */
 const char *queue_why_reported(const EventMessage *m, const Notice *notice, const QueueFacts *facts, const QueueRules *rules);
 
+/* The queue, and from where else messages count. All borrowed. */
+typedef struct QueueOrigin {
+        const char *account, *region;       /* of the queue; NULL: not known, and not compared */
+        char *const *accounts, *const *regions; /* [Queue] Accounts=, Regions= */
+} QueueOrigin;
+
+/* Returns true if the message is about an account or region from which nothing is acted on. A message that
+ * does not say its account or region is taken for one of the queue's own. */
+bool queue_is_from_elsewhere(const EventMessage *m, const QueueOrigin *o);
+
 /* A message that nobody can read: hidden for as long as SQS lets (true) once it has come so often; before
  * that it comes again by itself. */
 #define QUEUE_POISON_RECEIVES 5u

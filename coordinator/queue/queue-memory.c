@@ -7,6 +7,7 @@
 #define UNKNOWN_KEEP_USEC (15 * USEC_PER_MINUTE)
 #define WRITES_MAX 20000u
 #define POISON_MAX 1000u
+#define ELSEWHERE_MAX 20u /* so many lines in the log tell enough */
 
 static void *unknown_free(void *p) {
         UnknownInstance *u = p;
@@ -24,6 +25,8 @@ int queue_memory_init(QueueMemory *m, const Loop *loop) {
                 r = hashmap_new(0, &m->writes);
         if (r >= 0)
                 r = hashmap_new(0, &m->poison);
+        if (r >= 0)
+                r = hashmap_new(0, &m->elsewhere);
         return r;
 }
 
@@ -31,6 +34,7 @@ void queue_memory_done(QueueMemory *m) {
         hashmap_free_with(m->unknown, unknown_free);
         hashmap_free(m->writes);
         hashmap_free(m->poison);
+        hashmap_free(m->elsewhere);
         *m = (QueueMemory){ 0 };
 }
 
@@ -102,4 +106,12 @@ bool queue_memory_note_poison(QueueMemory *m, const char *message_id) {
                 hashmap_remove(m->poison, oldest);
         (void) hashmap_put(m->poison, message_id, m);
         return true;
+}
+
+/* -- other accounts and regions ------------------------------------------------------------------------- */
+
+bool queue_memory_note_elsewhere(QueueMemory *m, const char *account, const char *region) {
+        _cleanup_free_ char *key = strf("%s/%s", account, region);
+
+        return key && hashmap_size(m->elsewhere) < ELSEWHERE_MAX && hashmap_put(m->elsewhere, key, m) >= 0;
 }

@@ -21,7 +21,7 @@ typedef struct UnknownInstance {
 
 typedef struct QueueMemory {
         const Loop *loop;
-        Hashmap *unknown, *writes, *poison;
+        Hashmap *unknown, *writes, *poison, *elsewhere;
 } QueueMemory;
 
 int queue_memory_init(QueueMemory *m, const Loop *loop);
@@ -39,3 +39,6 @@ void queue_memory_end_write(QueueMemory *m, const char *uid);
 
 /* True: the first time. */
 bool queue_memory_note_poison(QueueMemory *m, const char *message_id);
+/* The same of an account and region whose messages are not acted on; false also once there were very many.
+ * */
+bool queue_memory_note_elsewhere(QueueMemory *m, const char *account, const char *region);

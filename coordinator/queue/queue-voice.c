@@ -161,6 +161,20 @@ void queue_voice_poison(const QueueWorkerOptions *o, const SqsMessage *message, 
                 isempty(source) ? "(none)" : source, isempty(account) ? "(none)" : account);
 }
 
+void queue_voice_elsewhere(const QueueWorkerOptions *o, const EventMessage *event) {
+        _cleanup_free_ char *account = str_sanitize(event->account, 60),
+                            *region = str_sanitize(event->region, 60);
+
+        log_event(o->env->log, LOG_LEVEL_WARNING, MESSAGE_QUEUE_ELSEWHERE,
+                  LOG_FIELDS({ "QUEUE", sqs_client_queue(o->sqs) }),
+                  "Queue %s gets messages of account %s and region %s, ignoring: the queue is of account %s and "
+                  "region %s. If nodes of this cluster run there, set [Queue] Accounts= or Regions=; else correct "
+                  "the queue's policy or the rule that sends them",
+                  sqs_client_queue(o->sqs), isempty(account) ? "(none)" : account,
+                  isempty(region) ? "(none)" : region, strempty(sqs_client_account(o->sqs)),
+                  sqs_client_region(o->sqs));
+}
+
 /* Whose machines run in it no message says. In a queue that others read it comes again and again, and is said once. */
 void queue_voice_capacity_block(const QueueWorkerOptions *o, const SqsMessage *message, const EventMessage *event) {
         _cleanup_free_ char *reservation = str_sanitize(event->reservation, 60);

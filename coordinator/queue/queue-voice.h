@@ -40,5 +40,7 @@ void queue_voice_answer(const QueueWorkerOptions *o, const SqsResult *result, bo
 /* A message that nobody can read is hidden. */
 void queue_voice_poison(const QueueWorkerOptions *o, const SqsMessage *message, const EventMessage *event,
                         size_t body_bytes);
+/* A message about an account or region from which nothing is acted on. */
+void queue_voice_elsewhere(const QueueWorkerOptions *o, const EventMessage *event);
 /* The end of a Capacity Block, which names no instance. */
 void queue_voice_capacity_block(const QueueWorkerOptions *o, const SqsMessage *message, const EventMessage *event);

@@ -248,6 +248,29 @@ static void item_spoiled(Item *i) {
         item_enqueue(i, ITEM_HIDE, PARK_SEC);
 }
 
+static bool item_is_from_elsewhere(const Item *i) {
+        const QueueWorkerOptions *o = &i->worker->o;
+        const QueueOrigin origin = { .account = sqs_client_account(o->sqs),
+                                     .region = sqs_client_region(o->sqs),
+                                     .accounts = o->config->queue_accounts,
+                                     .regions = o->config->queue_regions };
+
+        return queue_is_from_elsewhere(&i->event, &origin);
+}
+
+/* Nothing is done about it. In a queue that others read it is left to them. May end it. */
+static void item_ignore(Item *i) {
+        QueueWorker *w = i->worker;
+
+        metrics_add(w->o.metrics, METRIC_QUEUE_ELSEWHERE, 0, 1);
+        if (queue_memory_note_elsewhere(&w->memory, i->event.account, i->event.region))
+                queue_voice_elsewhere(&w->o, &i->event);
+        if (w->o.config->queue_shared)
+                item_free(i);
+        else
+                item_enqueue(i, ITEM_DELETE, 0);
+}
+
 /* Reads the message and drops its body: what an item keeps is bounded (event-message.h). */
 static int item_read(Item *i) {
         int r;
@@ -280,6 +303,10 @@ static void item_new(QueueWorker *w, SqsMessage *message) {
                 if (i->event.sent_usec == 0) /* how old it is, SQS knows as well */
                         i->event.sent_usec = i->message.sent_usec;
                 metrics_add(w->o.metrics, METRIC_QUEUE_RECEIVED, (size_t) i->event.kind, 1);
+                if (item_is_from_elsewhere(i)) {
+                        item_ignore(i);
+                        return;
+                }
                 if (i->event.kind == EVENT_MESSAGE_CAPACITY_BLOCK)
                         queue_voice_capacity_block(&w->o, &i->message, &i->event);
                 r = item_make_errands(i);

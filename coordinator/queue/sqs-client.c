@@ -101,6 +101,10 @@ const char *sqs_client_region(const SqsClient *c) {
         return c->url.region;
 }
 
+const char *sqs_client_account(const SqsClient *c) {
+        return c->url.account;
+}
+
 AwsCredentials *sqs_client_credentials(SqsClient *c) {
         return c->credentials;
 }

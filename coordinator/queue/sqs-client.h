@@ -51,6 +51,7 @@ SqsClient *sqs_client_free(SqsClient *c); /* all calls must be freed before */
 DEFINE_FREEP(SqsClient, sqs_client_free);
 const char *sqs_client_queue(const SqsClient *c); /* its name */
 const char *sqs_client_region(const SqsClient *c);
+const char *sqs_client_account(const SqsClient *c); /* NULL: the URL does not tell */
 /* For other services of the same account and region. */
 AwsCredentials *sqs_client_credentials(SqsClient *c);
 const AwsSettings *sqs_client_settings(const SqsClient *c);

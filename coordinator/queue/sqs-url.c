@@ -11,6 +11,7 @@ void sqs_url_done(SqsUrl *u) {
         free(u->url);
         free(u->endpoint);
         free(u->region);
+        free(u->account);
         free(u->name);
         *u = (SqsUrl){ 0 };
 }
@@ -58,6 +59,19 @@ static const char *name_of_path(const char *path) {
                        : NULL;
 }
 
+/* Behind the last slash but one. */
+static int account_of_path(const char *path, const char *name, char **ret) {
+        const char *end = name - 1, *begin = end;
+        _cleanup_free_ char *account = NULL;
+
+        while (begin > path && begin[-1] != '/')
+                begin--;
+        account = strf("%.*s", (int) (end - begin), begin);
+        if (!account)
+                return -ENOMEM;
+        return free_and_strdup(ret, *account && !account[strspn(account, "0123456789")] ? account : NULL);
+}
+
 static int fill(const char *url, const char *path, const char *name, const AwsEndpoint *e, SqsUrl *u) {
         int r;
 
@@ -66,6 +80,8 @@ static int fill(const char *url, const char *path, const char *name, const AwsEn
                 r = free_and_strdup(&u->name, name);
         if (r >= 0)
                 r = region_of_host(e->host, &u->region);
+        if (r >= 0)
+                r = account_of_path(path, name, &u->account);
         if (r < 0)
                 return r;
         u->endpoint = strf("%.*s", (int) (path - url), url);

@@ -21,6 +21,7 @@ typedef struct SqsUrl {
         char *url;      /* of the queue, as requests name it */
         char *endpoint; /* "https://sqs.eu-west-1.amazonaws.com" */
         char *region;   /* NULL: the host's name does not tell */
+        char *account;  /* digits; NULL: the path does not tell */
         char *name;     /* of the queue, for people */
 } SqsUrl;
 

@@ -182,11 +182,44 @@ static int read_health_id(const Json *detail, EventMessage *m) {
         return isempty(id) ? 0 : keep_id(id, &m->id);
 }
 
+/* "arn:aws-cn:health:cn-north-1::event/EC2/...": keeps its region, unless that is empty. */
+static int read_arn_region(const Json *detail, char **ret) {
+        const char *arn = startswith(strempty(json_string_or_null(json_get(detail, "eventArn"))), "arn:aws");
+        const char *service = arn ? strstr(arn, ":health:") : NULL;
+        const char *region = service ? service + strlen(":health:") : "";
+        size_t n = strcspn(region, ":");
+        char *copy;
+
+        if (n == 0 || n > WORD_MAX_BYTES)
+                return 0;
+        copy = strndup(region, n);
+        if (!copy)
+                return -ENOMEM;
+        free(*ret);
+        *ret = copy;
+        return 0;
+}
+
+/* A copy of the event may come through another region, and the one that an Organization's administrator gets
+ * is about another account, so the detail says where the instances are. */
+static int read_health_origin(const Json *detail, EventMessage *m) {
+        int r = 0;
+
+        if (!isempty(json_string_or_null(json_get(detail, "affectedAccount"))))
+                r = read_word(detail, "affectedAccount", &m->account);
+        if (r >= 0)
+                r = isempty(json_string_or_null(json_get(detail, "eventRegion")))
+                            ? read_arn_region(detail, &m->region)
+                            : read_word(detail, "eventRegion", &m->region);
+        if (r >= 0 && streq(strempty(m->region), "global"))
+                r = free_and_strdup(&m->region, "");
+        return r;
+}
+
 static int read_health(const Json *detail, EventMessage *m) {
         const char *service = strempty(json_string_or_null(json_get(detail, "service"))),
                    *category = strempty(json_string_or_null(json_get(detail, "eventTypeCategory"))),
-                   *code = strempty(json_string_or_null(json_get(detail, "eventTypeCode"))),
-                   *region = json_string_or_null(json_get(detail, "eventRegion"));
+                   *code = strempty(json_string_or_null(json_get(detail, "eventTypeCode")));
         int r;
 
         if (!streq(service, "EC2") || !streq(category, "scheduledChange")) {
@@ -196,8 +229,8 @@ static int read_health(const Json *detail, EventMessage *m) {
         r = read_entities(detail, m);
         if (r >= 0)
                 r = free_and_strdup(&m->action, action_of_code(code));
-        if (r >= 0 && region)
-                r = read_word(detail, "eventRegion", &m->region);
+        if (r >= 0)
+                r = read_health_origin(detail, m);
         if (r >= 0)
                 r = read_health_id(detail, m);
         m->not_before_usec = read_time(detail, "startTime");

@@ -35,7 +35,8 @@ typedef struct EventMessage {
         char *id;               /* of the event, the same in each copy, and in each message of Health about it; "" if it has none */
         char *source;           /* "aws.ec2"; "": the message has no envelope */
         char *detail_type;      /* as it stands there; "" */
-        char *account, *region; /* ""; of Health: the event's region, wherever this copy came through */
+        char *account, *region; /* of the instances: for Health affectedAccount and the event's region,
+                                   wherever this copy came through; "": not said */
         char **instances;       /* "i-..." */
         char *action;     /* "terminate", "stop", "hibernate", "reboot", "maintenance"; the new state; "" */
         usec_t sent_usec; /* wall clock of AWS; 0: not told */

@@ -100,6 +100,39 @@ TEST_CASE(test_health_id) {
         }
 }
 
+/* Where are the instances of a scheduled change? The envelope may be of a copy that came another way. */
+TEST_CASE(test_health_origin) {
+#define ARN "\"eventArn\":\"arn:aws:health:"
+        static const struct {
+                const char *members, *account, *region;
+        } rows[] = {
+                { "", "1", "us-west-2" },
+                { "\"affectedAccount\":\"2\",\"eventRegion\":\"us-east-1\",", "2", "us-east-1" },
+                { "\"affectedAccount\":\"\",\"eventRegion\":\"\",", "1", "us-west-2" },
+                { ARN "eu-west-1::event/EC2/X/X_1\",", "1", "eu-west-1" },
+                { ARN "eu-west-1::event/EC2/X/X_1\",\"eventRegion\":\"us-east-1\",", "1", "us-east-1" },
+                { ARN "global::event/EC2/X/X_1\",", "1", "" },
+                { "\"eventRegion\":\"global\",", "1", "" },
+                { "\"eventArn\":\"arn:aws-cn:health:cn-north-1::event/EC2/X/X_1\",", "1", "cn-north-1" },
+                { "\"eventArn\":\"arn:\",", "1", "us-west-2" },
+                { ARN ":event/EC2/X/X_1\",", "1", "us-west-2" },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(event_message_done) EventMessage m = { 0 };
+                _cleanup_free_ char *text = NULL;
+
+                print_message("%s\n", rows[i].members);
+                text = strf("{\"source\":\"aws.health\",\"detail-type\":\"AWS Health Event\",\"account\":\"1\","
+                            "\"region\":\"us-west-2\",\"detail\":{%s\"service\":\"EC2\","
+                            "\"eventTypeCategory\":\"scheduledChange\"}}",
+                            rows[i].members);
+                assert_return_code(event_message_parse(text, strlen(text), &m), 0);
+                assert_string_equal(m.account, rows[i].account);
+                assert_string_equal(m.region, rows[i].region);
+        }
+}
+
 #define SIXTY_FOUR "0123456789012345678901234567890123456789012345678901234567890123"
 
 TEST_CASE(test_unreadable) {
@@ -232,6 +265,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_kinds),
                 cmocka_unit_test(test_health_id),
+                cmocka_unit_test(test_health_origin),
                 cmocka_unit_test(test_unreadable),
                 cmocka_unit_test(test_sender_of_unreadable),
                 cmocka_unit_test(test_read_back),

@@ -429,6 +429,34 @@ TEST_CASE(test_age) {
         }
 }
 
+/* From where do messages count? */
+TEST_CASE(test_elsewhere) {
+        char *others[] = { (char *) "2", (char *) "3", NULL }, *regions[] = { (char *) "eu", NULL };
+        const struct {
+                const char *account, *region;
+                bool has_settings, has_account, is_elsewhere;
+        } rows[] = {
+                { "1", "us", false, true, false },  { "2", "us", false, true, true },
+                { "1", "eu", false, true, true },   { "2", "us", true, true, false },
+                { "3", "eu", true, true, false },   { "4", "us", true, true, true },
+                { "1", "ap", true, true, true },    { "", "us", false, true, false },
+                { "1", "", false, true, false },
+                { "2", "us", false, false, false }, { "2", "eu", false, false, true },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                const EventMessage m = { .account = (char *) rows[i].account,
+                                         .region = (char *) rows[i].region };
+                const QueueOrigin o = { .account = rows[i].has_account ? "1" : NULL,
+                                        .region = "us",
+                                        .accounts = rows[i].has_settings ? others : NULL,
+                                        .regions = rows[i].has_settings ? regions : NULL };
+
+                print_message("account %s, region %s\n", rows[i].account, rows[i].region);
+                assert_int_equal(queue_is_from_elsewhere(&m, &o), rows[i].is_elsewhere);
+        }
+}
+
 TEST_CASE(test_poison) {
         assert_false(queue_is_poison(QUEUE_POISON_RECEIVES - 1, &(QueueRules){}));
         assert_true(queue_is_poison(QUEUE_POISON_RECEIVES, &(QueueRules){}));
@@ -442,6 +470,7 @@ int main(void) {
                 cmocka_unit_test(test_kept),
                 cmocka_unit_test(test_late),
                 cmocka_unit_test(test_age),
+                cmocka_unit_test(test_elsewhere),
                 cmocka_unit_test(test_poison),
         };
 

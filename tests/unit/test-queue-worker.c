@@ -247,6 +247,45 @@ TEST_CASE(test_large_messages) {
         free(body);
 }
 
+/* A message about another account or region ends nothing, unless the configuration names that. */
+TEST_CASE(test_elsewhere) {
+        static const struct {
+                const char *setting;
+                FakeAwsEvent event;
+                bool ends;
+                unsigned left;
+        } rows[] = {
+                { NULL, { .account = "210987654321" }, false, 0 },
+                { NULL, { .region = "eu-west-1" }, false, 0 },
+                { "Queue.Accounts=210987654321", { .account = "210987654321" }, true, 0 },
+                { "Queue.Regions=eu-west-1", { .region = "eu-west-1" }, true, 0 },
+                { "Queue.Shared=yes", { .account = "210987654321" }, false, 2 },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_free_ char *instance = rig_instance("n0");
+                FakeAwsEvent e = rows[i].event;
+                const char *said;
+                QueueRig r;
+
+                queue_rig_init(&r);
+                r.rig->settings[0] = (char *) rows[i].setting;
+                rig_begin(r.rig, 1, NULL);
+                e.kind = FAKE_AWS_EVENT_SPOT;
+                e.instance = instance;
+                queue_rig_send(&r, e);
+                queue_rig_send(&r, e);
+                rig_run(r.rig, 30 * USEC_PER_SEC);
+                assert_int_equal(is_being_deleted(&r, "n0"), rows[i].ends);
+                if (!rows[i].ends)
+                        assert_int_equal(fake_sqs_n_messages(r.sqs, "q"), rows[i].left);
+                said = strstr(r.rig->coordinators[0]->said.data, "gets messages of account ");
+                assert_int_equal(!said, rows[i].ends);
+                assert_true(rows[i].ends || !strstr(said + 1, "gets messages of account "));
+                queue_rig_done(&r);
+        }
+}
+
 /* Messages of as many instances as one may name, more than are worked on at once: none of them is lost, and they
  * keep no other from being acted upon. The last of the instances is a node here. */
 TEST_CASE(test_many_instances) {
@@ -492,6 +531,7 @@ int main(void) {
                 cmocka_unit_test(test_joins_late), cmocka_unit_test(test_poison),
                 cmocka_unit_test(test_shared),     cmocka_unit_test(test_throttled),
                 cmocka_unit_test(test_large_messages), cmocka_unit_test(test_many_instances),
+                cmocka_unit_test(test_elsewhere),
                 cmocka_unit_test(test_hook),       cmocka_unit_test(test_hook_is_over),
                 cmocka_unit_test(test_group_is_gone), cmocka_unit_test(test_hooks_are_denied),
                 cmocka_unit_test(test_hook_of_a_long_drain),

@@ -60,6 +60,28 @@ TEST_CASE(test_url) {
         }
 }
 
+/* Whose queue is it? */
+TEST_CASE(test_account) {
+        static const struct {
+                const char *url, *account;
+        } rows[] = {
+                { QUEUE, "123456789012" },
+                { "https://sqs.us-east-1.amazonaws.com/000000000000/q.fifo", "000000000000" },
+                { "http://127.0.0.1:5000/behind/a/path/123456789012/q", "123456789012" },
+                { "http://127.0.0.1:5000/queue/q", NULL },
+                { "http://127.0.0.1:5000//q", NULL },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(sqs_url_done) SqsUrl u = { 0 };
+                const char *why = NULL;
+
+                print_message("%s\n", rows[i].url);
+                assert_return_code(sqs_url_parse(rows[i].url, &u, &why), 0);
+                assert_true(streq_ptr(u.account, rows[i].account));
+        }
+}
+
 /* -- answers -------------------------------------------------------------------------------------------- */
 
 #define MESSAGE(more) "{\"MessageId\":\"m\",\"ReceiptHandle\":\"r\",\"Body\":\"b\"" more "}"
@@ -356,6 +378,7 @@ TEST_CASE(test_region) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_url),
+                cmocka_unit_test(test_account),
                 cmocka_unit_test(test_messages),
                 cmocka_unit_test(test_failures),
                 cmocka_unit_test(test_batch_next),
