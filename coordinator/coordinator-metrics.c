@@ -8,6 +8,7 @@
 #include "node-webhook.h"
 #include "notify-sender.h"
 #include "outlook-rule.h"
+#include "queue-senders.h"
 #include "repairs.h"
 #include "sqs-client.h"
 
@@ -174,6 +175,19 @@ const MetricFamily coordinator_metric_families[_COORDINATOR_METRIC_MAX] = {
                                     .help = "Messages of the interruption queue, each time that they came.",
                                     .label = "kind",
                                     .values = event_message_kind_names },
+        [METRIC_QUEUE_SENDER_MESSAGES] = { .name = "vesper_coordinator_queue_sender_messages_total",
+                                           .type = METRIC_COUNTER,
+                                           .help = "Messages of the interruption queue, each time that they "
+                                                   "came, by the event's source and account "
+                                                   "(aws.ec2/123456789012): the eight senders of the most "
+                                                   "bytes, and other.",
+                                           .label = "sender",
+                                           .n_named = QUEUE_SENDERS_MAX + 1 },
+        [METRIC_QUEUE_SENDER_BYTES] = { .name = "vesper_coordinator_queue_sender_bytes_total",
+                                        .type = METRIC_COUNTER,
+                                        .help = "Bytes of these messages.",
+                                        .label = "sender",
+                                        .n_named = QUEUE_SENDERS_MAX + 1 },
         [METRIC_QUEUE_DELETED] = COUNTER("queue_messages_deleted_total", "Messages that were done with and deleted from the queue."),
         [METRIC_QUEUE_FOREIGN] =
                 COUNTER("queue_instances_foreign_total", "Instances in messages that were deleted although no Node or NodeClaim is theirs."),

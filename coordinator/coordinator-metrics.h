@@ -46,6 +46,8 @@ typedef enum CoordinatorMetric {
         METRIC_OUTLOOK_ROUND_AGE_SECONDS,
         METRIC_QUEUE_ANSWERS,  /* of SQS, by outcome */
         METRIC_QUEUE_RECEIVED, /* messages, by kind */
+        METRIC_QUEUE_SENDER_MESSAGES, /* by source and account: queue-senders.h */
+        METRIC_QUEUE_SENDER_BYTES,    /* the same */
         METRIC_QUEUE_DELETED,
         METRIC_QUEUE_FOREIGN, /* instances that nobody knows */
         METRIC_QUEUE_POISON,

@@ -8,6 +8,7 @@
 #include "queue-errand.h"
 #include "queue-facts.h"
 #include "queue-memory.h"
+#include "queue-senders.h"
 #include "queue-voice.h"
 #include "strv.h"
 
@@ -91,6 +92,7 @@ struct QueueWorker {
         unsigned steps_left; /* of STEPS_MAX, in this callback */
         Timer *tick, *flush, *rest;
         QueueMemory memory;
+        QueueSenders senders;
         bool polls_fail, batches_fail; /* the last answer was an error, and that was told */
 };
 
@@ -278,6 +280,7 @@ static int item_read(Item *i) {
         i->body_bytes = strlen(i->message.body);
         r = event_message_parse(i->message.body, i->body_bytes, &i->event);
         i->message.body = mfree(i->message.body);
+        queue_senders_count(&i->worker->senders, i->event.source, i->event.account, i->body_bytes);
         return r;
 }
 
@@ -497,6 +500,8 @@ static int worker_open(QueueWorker *w) {
         r = hook_client_new(w->o.env, w->o.sqs, &w->hooks);
         if (r >= 0)
                 r = queue_memory_init(&w->memory, loop);
+        if (r >= 0)
+                r = queue_senders_init(&w->senders, w->o.metrics);
         w->errands = (QueueErrands){ .o = &w->o,
                                      .hooks = w->hooks,
                                      .memory = &w->memory,
@@ -557,6 +562,7 @@ QueueWorker *queue_worker_free(QueueWorker *w) {
         timer_free(w->flush);
         timer_free(w->rest);
         queue_memory_done(&w->memory);
+        queue_senders_done(&w->senders);
         return mfree(w);
 }
 

@@ -5,7 +5,7 @@
 
 #include "metrics.h"
 
-/* All labels of a family; how many. */
+/* All labels of a family whose values are known; how many. */
 size_t metric_labels(const MetricFamily *f, MetricLabel ret[METRIC_LABELS_MAX]);
 /* "# HELP" and "# TYPE". */
 void metrics_add_header(StrBuf *b, const char *name, const char *type, const char *help);

@@ -33,6 +33,8 @@ static void put_family(FILE *f, const MetricFamily *family) {
         fprintf(f, "\n%s. ", type_words[family->type]);
         put_text(f, family->help);
         fputc('\n', f);
+        if (family->n_named > 0)
+                fprintf(f, "Label\n.BR %s :\n%zu values at most.\n", family->label, family->n_named);
         for (size_t i = 0; i < n; i++) {
                 fprintf(f, "Label\n.BR %s :\n", labels[i].name);
                 for (const char *const *v = labels[i].values; *v; v++) {

@@ -23,6 +23,7 @@ typedef struct Family {
         const MetricFamily *meta;
         Series *series;
         size_t n_series;
+        char **names; /* n_named of them, each NULL until it has one */
 } Family;
 
 struct Metrics {
@@ -39,7 +40,7 @@ static const char *const type_table[] = {
 size_t metric_labels(const MetricFamily *f, MetricLabel ret[METRIC_LABELS_MAX]) {
         size_t n = 0;
 
-        if (f->label)
+        if (f->label && f->n_named == 0)
                 ret[n++] = (MetricLabel){ f->label, f->values };
         for (const MetricLabel *l = f->more; l && l->name; l++) {
                 assert(n > 0 && n < METRIC_LABELS_MAX);
@@ -60,7 +61,7 @@ static size_t count_values(const MetricLabel *l) {
 /* One for each combination of values. */
 static size_t count_series(const MetricFamily *f) {
         MetricLabel labels[METRIC_LABELS_MAX];
-        size_t n_labels = metric_labels(f, labels), n = 1;
+        size_t n_labels = metric_labels(f, labels), n = f->n_named > 0 ? f->n_named : 1;
 
         for (size_t i = 0; i < n_labels; i++)
                 n *= count_values(labels + i);
@@ -73,6 +74,11 @@ static int family_init(Family *f, const MetricFamily *meta) {
         f->series = new0(Series, f->n_series);
         if (!f->series)
                 return -ENOMEM;
+        if (meta->n_named > 0) {
+                assert(meta->label && meta->type == METRIC_COUNTER);
+                f->names = new0(char *, meta->n_named);
+                return f->names ? 0 : -ENOMEM;
+        }
         if (meta->type != METRIC_HISTOGRAM)
                 return 0;
 
@@ -115,6 +121,9 @@ Metrics *metrics_free(Metrics *m) {
         for (size_t i = 0; i < m->n_families; i++) {
                 for (size_t k = 0; m->families[i].series && k < m->families[i].n_series; k++)
                         free(m->families[i].series[k].buckets);
+                for (size_t k = 0; m->families[i].names && k < m->families[i].n_series; k++)
+                        free(m->families[i].names[k]);
+                free(m->families[i].names);
                 free(m->families[i].series);
         }
         free(m->families);
@@ -141,6 +150,18 @@ size_t metrics_index(const Metrics *m, size_t family, const size_t values[METRIC
                 index = index * count_values(labels + i) + values[i];
         }
         return index;
+}
+
+int metrics_name(Metrics *m, size_t family, size_t value_index, const char *name) {
+        int r;
+
+        if (!m)
+                return 0;
+        assert(family < m->n_families && value_index < m->families[family].meta->n_named);
+        r = free_and_strdup(&m->families[family].names[value_index], name);
+        if (r >= 0)
+                m->families[family].series[value_index] = (Series){};
+        return r;
 }
 
 void metrics_add(Metrics *m, size_t family, size_t value_index, uint64_t n) {
@@ -222,10 +243,17 @@ void metrics_add_header(StrBuf *b, const char *name, const char *type, const cha
 }
 
 /* Of a series, each label with its value. */
-static void add_labels(StrBuf *b, const MetricFamily *f, size_t value_index) {
+static void add_labels(StrBuf *b, const Family *family, size_t value_index) {
+        const MetricFamily *f = family->meta;
         MetricLabel labels[METRIC_LABELS_MAX];
         size_t n = metric_labels(f, labels), values[METRIC_LABELS_MAX];
 
+        if (family->names) {
+                strbuf_addf(b, "%s=\"", f->label);
+                add_escaped(b, family->names[value_index], true);
+                strbuf_add_char(b, '"');
+                return;
+        }
         for (size_t i = n; i-- > 0; value_index /= count_values(labels + i))
                 values[i] = value_index % count_values(labels + i);
         for (size_t i = 0; i < n; i++) {
@@ -236,12 +264,14 @@ static void add_labels(StrBuf *b, const MetricFamily *f, size_t value_index) {
 }
 
 /* name_suffix{label="value",le="bound"}, as much of it as there is, and a space. bound: NULL for none. */
-static void add_series_name(StrBuf *b, const MetricFamily *f, size_t value_index, const char *suffix,
+static void add_series_name(StrBuf *b, const Family *family, size_t value_index, const char *suffix,
                             const double *bound) {
+        const MetricFamily *f = family->meta;
+
         strbuf_addf(b, "%s%s", f->name, suffix);
         if (f->label || bound)
                 strbuf_add_char(b, '{');
-        add_labels(b, f, value_index);
+        add_labels(b, family, value_index);
         if (bound) {
                 strbuf_add(b, f->label ? ",le=\"" : "le=\"");
                 metrics_add_number(b, *bound);
@@ -250,24 +280,26 @@ static void add_series_name(StrBuf *b, const MetricFamily *f, size_t value_index
         strbuf_add(b, f->label || bound ? "} " : " ");
 }
 
-static void add_histogram(StrBuf *b, const MetricFamily *f, size_t value_index, const Series *s) {
+static void add_histogram(StrBuf *b, const Family *family, size_t value_index, const Series *s) {
+        const MetricFamily *f = family->meta;
         const double infinity = INFINITY;
         uint64_t sum = 0;
 
         for (size_t i = 0; i <= f->n_buckets; i++) {
                 sum += s->buckets[i];
-                add_series_name(b, f, value_index, "_bucket", i < f->n_buckets ? f->buckets + i : &infinity);
+                add_series_name(b, family, value_index, "_bucket",
+                                i < f->n_buckets ? f->buckets + i : &infinity);
                 strbuf_addf(b, "%" PRIu64 "\n", sum);
         }
-        add_series_name(b, f, value_index, "_sum", NULL);
+        add_series_name(b, family, value_index, "_sum", NULL);
         metrics_add_number(b, s->value);
         strbuf_add_char(b, '\n');
-        add_series_name(b, f, value_index, "_count", NULL);
+        add_series_name(b, family, value_index, "_count", NULL);
         strbuf_addf(b, "%" PRIu64 "\n", s->count);
 }
 
-static void add_series(StrBuf *b, const MetricFamily *f, size_t value_index, const Series *s) {
-        switch (f->type) {
+static void add_series(StrBuf *b, const Family *f, size_t value_index, const Series *s) {
+        switch (f->meta->type) {
         case METRIC_COUNTER:
                 add_series_name(b, f, value_index, "", NULL);
                 strbuf_addf(b, "%" PRIu64 "\n", s->count);
@@ -291,7 +323,8 @@ void metrics_format(const Metrics *m, StrBuf *b) {
 
                 metrics_add_header(b, f->meta->name, type_table[f->meta->type], f->meta->help);
                 for (size_t k = 0; k < f->n_series; k++)
-                        add_series(b, f->meta, k, f->series + k);
+                        if (!f->names || f->names[k])
+                                add_series(b, f, k, f->series + k);
         }
         metrics_add_process(b);
 }

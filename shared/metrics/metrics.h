@@ -3,7 +3,8 @@
 
 /*
  * metrics/: Prometheus text from a table of families. Values live in the Metrics object of one process; labels are bounded
- * sets known in the code (never a node or pod name), so that nothing can grow without limit.
+ * sets known in the code (never a node or pod name), so that nothing can grow without limit. A family may
+ * have a bounded number of values that are named at run time (n_named).
  */
 
 #include <stddef.h>
@@ -32,6 +33,7 @@ typedef struct MetricFamily {
         const char *const *values; /* of the label, NULL-terminated */
         const double *buckets;     /* histogram: upper bounds, ascending, without +Inf */
         size_t n_buckets;
+        size_t n_named; /* number of values that metrics_name() names, of a counter with one label */
         const MetricLabel *more; /* labels beside the first, up to one without a name; NULL: none */
 } MetricFamily;
 
@@ -43,6 +45,9 @@ DEFINE_FREEP(Metrics, metrics_free);
 /* The value_index of a series of a family with several labels: the index of each label's value, in their
  * order. */
 size_t metrics_index(const Metrics *m, size_t family, const size_t values[METRIC_LABELS_MAX]);
+/* Names a value of the label at run time; copied. A series is shown once it has a name, and begins at 0 with each
+ * new one. NULL: it is shown no longer. -ENOMEM: nothing has changed. */
+int metrics_name(Metrics *m, size_t family, size_t value_index, const char *name);
 /* value_index: of the label's value; 0 without label. A NULL Metrics is fine: nothing is counted. */
 void metrics_add(Metrics *m, size_t family, size_t value_index, uint64_t n);
 void metrics_set(Metrics *m, size_t family, size_t value_index, double value);
