@@ -37,6 +37,22 @@ static usec_t drained_since(const KubeNode *n) {
         return c ? c->last_transition_usec : 0;
 }
 
+static const char *charge_reason(const NodeCharge *c) {
+        switch (c->kind) {
+        case NODE_CHARGE_DELETE:
+                return "may be deleted";
+        case NODE_CHARGE_REBOOT:
+                return "may reboot";
+        case NODE_CHARGE_OPERATION:
+                return "is in a NodeDisruption";
+        case NODE_CHARGE_SUCCESSOR:
+                return "is a successor that is not ready yet";
+        case _NODE_CHARGE_KIND_MAX:
+                break;
+        }
+        return NULL;
+}
+
 static bool is_user(const KubeNodeBudget *b, const KubeNode *n, BudgetUser *ret) {
         const NodeCharge *charge = kube_node_budget_charge(b, n->object.meta.uid);
         const Condition *ready = kube_node_condition(n, "Ready");
@@ -49,7 +65,7 @@ static bool is_user(const KubeNodeBudget *b, const KubeNode *n, BudgetUser *ret)
                 ret->why = "is not Ready";
                 ret->since_usec = ready ? ready->last_transition_usec : n->object.meta.creation_usec;
         } else if (charge) {
-                ret->why = streq_ptr(charge->kind, NODE_CHARGE_REBOOT) ? "may reboot" : "may be deleted";
+                ret->why = charge_reason(charge);
                 ret->since_usec = charge->time_usec;
         } else if (budget_node_is_drained(n)) {
                 ret->why = "is being drained";

@@ -355,7 +355,7 @@ int budget_ledger_ask(BudgetLedger *l, const BudgetAsk *ask, budget_answered_t a
         _cleanup_(budget_request_freep) BudgetRequest *r = NULL;
         int k;
 
-        assert(l && ask && ask->node && ask->node->object.meta.uid && ask->kind && ask->holder && answered && ret);
+        assert(l && ask && ask->node && ask->node->object.meta.uid && ask->holder && answered && ret);
         r = new0(BudgetRequest, 1);
         if (!r)
                 return -ENOMEM;
@@ -462,12 +462,13 @@ static int draft_charges(Account *a, Draft *d, const KubeNodeBudget *b) {
 static void draft_add(const BudgetLedger *l, Draft *d, const BudgetRequest *r, usec_t wall_now_usec) {
         usec_t stands = r->ask.for_usec > 0 ? r->ask.for_usec : BUDGET_CHARGE_USEC;
 
-        d->budget.charges[d->budget.n_charges++] = (NodeCharge){ .name = r->ask.node->object.meta.name,
-                                                                 .uid = r->ask.node->object.meta.uid,
-                                                                 .kind = (char *) r->ask.kind,
-                                                                 .holder = (char *) r->ask.holder,
-                                                                 .time_usec = wall_now_usec,
-                                                                 .until_usec = usec_add(wall_now_usec, stands) };
+        d->budget.charges[d->budget.n_charges++] =
+                (NodeCharge) { .name = r->ask.node->object.meta.name,
+                               .uid = r->ask.node->object.meta.uid,
+                               .kind = r->ask.kind,
+                               .holder = (char *) r->ask.holder,
+                               .time_usec = wall_now_usec,
+                               .until_usec = usec_add(wall_now_usec, stands) };
         d->n_new++;
         d->by_any = d->by_any || !r->ask.as_leader;
         d->changed = true;

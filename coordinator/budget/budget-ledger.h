@@ -42,7 +42,7 @@ typedef void (*budget_answered_t)(BudgetAnswer a, const char *message, void *use
 
 typedef struct BudgetAsk {
         const KubeNode *node;  /* as the asker knows it; a reference is taken */
-        const char *kind;      /* NODE_CHARGE_*; static */
+        NodeChargeKind kind;
         const char *holder;    /* who asks; static */
         usec_t for_usec;       /* how long the charge stands at least; 0: BUDGET_CHARGE_USEC */
         usec_t timeout_usec;   /* 0: 10 s; what has begun has none */

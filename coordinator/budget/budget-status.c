@@ -68,10 +68,11 @@ static void add_charges(JsonWriter *w, const NodeCharge *charges, size_t n) {
                 json_add_string(w, "uid", strempty(c->uid));
                 rfc3339_format(c->time_usec, text); /* required by the CRD: json_add_time() leaves a time of 0 out */
                 json_add_string(w, "time", text);
-                if (c->kind)
-                        json_add_string(w, "kind", c->kind);
+                json_add_string(w, "kind", kube_charge_kind_names[c->kind]);
                 if (c->holder)
                         json_add_string(w, "holder", c->holder);
+                if (c->held_before)
+                        json_add_string(w, "heldBefore", c->held_before);
                 json_add_time(w, "until", c->until_usec);
                 json_close_object(w);
         }

@@ -68,7 +68,7 @@ static const struct {
         { "currentHealthy", PLAIN }, { "desiredHealthy", PLAIN }, { "expectedPods", PLAIN },
         { "observedGeneration", PLAIN }, { "minAvailable", PLAIN }, { "maxUnavailable", PLAIN },
         { "expectedNodes", PLAIN }, { "currentAvailable", PLAIN }, { "desiredAvailable", PLAIN },
-        { "disruptedNodes", INSIDE }, { "holder", NAME }, { "time", PLAIN }, { "until", PLAIN },
+        { "disruptedNodes", INSIDE }, { "holder", NAME }, { "heldBefore", NAME }, { "time", PLAIN }, { "until", PLAIN },
         /* storage */
         { "volumeName", NAME }, { "storageClassName", NAME }, { "accessModes", PLAIN }, { "csi", INSIDE },
         { "driver", NAME }, { "volumeHandle", NAME }, { "provisioner", NAME }, { "volumeBindingMode", PLAIN },

@@ -66,8 +66,9 @@ static void write_charges(JsonWriter *w, const KubeNodeBudget *b) {
                 json_open_object(w, NULL);
                 json_add_string(w, "name", b->charges[i].name);
                 json_add_string(w, "uid", b->charges[i].uid);
-                json_add_string(w, "kind", b->charges[i].kind);
+                json_add_string(w, "kind", kube_charge_kind_names[b->charges[i].kind]);
                 json_add_string(w, "holder", b->charges[i].holder);
+                json_add_string(w, "heldBefore", b->charges[i].held_before);
                 json_add_time(w, "time", b->charges[i].time_usec);
                 json_add_time(w, "until", b->charges[i].until_usec);
                 json_close_object(w);

@@ -62,7 +62,11 @@ static void on_answered(BudgetAnswer a, const char *message, void *userdata) {
 }
 
 bool budget_gate_is_passed(BudgetGate *g, const KubeNode *n) {
-        const BudgetAsk ask = { .node = n, .kind = NODE_CHARGE_DELETION, .holder = "termination", .as_leader = true, .begun = true };
+        const BudgetAsk ask = { .node = n,
+                                .kind = NODE_CHARGE_DELETE,
+                                .holder = "termination",
+                                .as_leader = true,
+                                .begun = true };
         int r;
 
         if (g->passed || g->request)

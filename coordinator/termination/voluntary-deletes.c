@@ -98,7 +98,9 @@ static void on_answered(BudgetAnswer a, const char *message, void *userdata) {
 }
 
 static void ask(VoluntaryDeletes *d, Wish *w, const KubeNode *n) {
-        const BudgetAsk question = { .node = n, .kind = NODE_CHARGE_DELETION, .holder = "coordinator", .as_leader = true };
+        const BudgetAsk question = {
+                .node = n, .kind = NODE_CHARGE_DELETE, .holder = "coordinator", .as_leader = true
+        };
         int r = budget_ledger_ask(d->context->ledger, &question, on_answered, w, &w->request);
 
         if (r >= 0)

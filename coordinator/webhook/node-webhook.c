@@ -222,7 +222,7 @@ static int question_new(NodeWebhook *w, HttpExchange *x, const AdmissionReview *
 static void ask_ledger(NodeWebhook *w, HttpExchange *x, const AdmissionReview *r, const KubeNode *n) {
         _cleanup_(question_freep) Question *q = NULL;
         const BudgetAsk ask = { .node = n,
-                                .kind = NODE_CHARGE_DELETION,
+                                .kind = NODE_CHARGE_DELETE,
                                 .holder = "webhook",
                                 .timeout_usec = ANSWER_USEC,
                                 .dry_run = r->dry_run };

@@ -218,7 +218,8 @@ const char fuzz_node_budget[] =
         "\"spec\":{\"minAvailable\":\"80%\",\"selector\":{\"matchLabels\":{\"pool\":\"a\"}}},"
         "\"status\":{\"expectedNodes\":5,\"currentAvailable\":4,\"desiredAvailable\":4,\"disruptionsAllowed\":0,"
         "\"observedGeneration\":2,\"disruptedNodes\":[{\"name\":\"n1\",\"uid\":\"u-1\",\"time\":\"2027-01-15T07:59:00Z\","
-        "\"kind\":\"Deletion\",\"holder\":\"webhook\",\"until\":\"2027-01-15T08:01:00Z\"}],"
+        "\"kind\":\"DELETE\",\"holder\":\"alice\",\"heldBefore\":\"slot-1\",\"until\":\"2027-01-15T08:01:00Z\"},"
+        "{\"name\":\"n2\",\"uid\":\"u-2\",\"time\":\"2027-01-15T07:59:00Z\",\"kind\":\"Deletion\",\"holder\":\"webhook\"}],"
         "\"conditions\":[{\"type\":\"DisruptionAllowed\",\"status\":\"False\",\"reason\":\"InsufficientNodes\"}]}}";
 
 const char fuzz_node_claim[] =

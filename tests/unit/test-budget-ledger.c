@@ -140,7 +140,7 @@ static Asked *ask_as(Bench *b, size_t replica, const char *node, BudgetAsk ask) 
         assert_in_range(b->n_asks, 1, N_ASKS_MAX);
         ask.node = cluster_view_node(b->replicas[replica].view, node);
         assert_non_null(ask.node);
-        ask.kind = NODE_CHARGE_DELETION;
+        ask.kind = NODE_CHARGE_DELETE;
         ask.holder = "test";
         assert_return_code(budget_ledger_ask(b->replicas[replica].ledger, &ask, on_answered, a, &a->request), 0);
         assert_false(a->answered);

@@ -68,19 +68,55 @@ TEST_CASE(test_decode) {
 }
 
 TEST_CASE(test_decode_status) {
-        KubeNodeBudget *b = decode(*state, "{'minAvailable':3," SELECTS "}",
-                                   "{'expectedNodes':5,'currentAvailable':4,'desiredAvailable':3,'disruptionsAllowed':1,"
-                                   "'observedGeneration':2,'disruptedNodes':[{'name':'n1','uid':'u1','time':'2026-01-01T00:00:00Z',"
-                                   "'kind':'Reboot','holder':'x','until':'2026-01-01T00:02:00Z'}]}");
+        KubeNodeBudget *b = decode(
+                *state, "{'minAvailable':3," SELECTS "}",
+                "{'expectedNodes':5,'currentAvailable':4,'desiredAvailable':3,'disruptionsAllowed':1,"
+                "'observedGeneration':2,'disruptedNodes':[{'name':'n1','uid':'u1','time':'2026-01-01T00:00:00Z',"
+                "'kind':'reboot','holder':'x','until':'2026-01-01T00:02:00Z'}]}");
 
         assert_int_equal(b->expected_nodes, 5);
         assert_int_equal(b->disruptions_allowed, 1);
         assert_int_equal(b->observed_generation, 2);
         assert_int_equal(b->n_charges, 1);
         assert_null(kube_node_budget_charge(b, "u2"));
-        assert_string_equal(kube_node_budget_charge(b, "u1")->kind, NODE_CHARGE_REBOOT);
+        assert_int_equal(kube_node_budget_charge(b, "u1")->kind, NODE_CHARGE_REBOOT);
         assert_int_equal(b->charges->until_usec - b->charges->time_usec, 2 * USEC_PER_MINUTE);
         forget(b);
+}
+
+/* A charge that an earlier version wrote is a DELETE of an unknown holder. */
+TEST_CASE(test_decode_holder) {
+        static const struct {
+                const char *members;
+                NodeChargeKind kind;
+                const char *holder, *held_before;
+        } rows[] = {
+                { "'kind':'DELETE','holder':'alice'", NODE_CHARGE_DELETE, "alice", NULL },
+                { "'kind':'DELETE','holder':'alice','heldBefore':'slot-1'", NODE_CHARGE_DELETE, "alice",
+                  "slot-1" },
+                { "'kind':'reboot','holder':'slot-1'", NODE_CHARGE_REBOOT, "slot-1", NULL },
+                { "'kind':'operation','holder':'u9'", NODE_CHARGE_OPERATION, "u9", NULL },
+                { "'kind':'successor','holder':'u9'", NODE_CHARGE_SUCCESSOR, "u9", NULL },
+                { "'x':0", NODE_CHARGE_DELETE, NULL, NULL },
+                { "'kind':'Deletion','holder':'webhook'", NODE_CHARGE_DELETE, NULL, NULL },
+                { "'kind':'Reboot','holder':'reboot'", NODE_CHARGE_DELETE, NULL, NULL },
+                { "'holder':'alice','heldBefore':'slot-1'", NODE_CHARGE_DELETE, NULL, NULL },
+                { "'kind':'reboot'", NODE_CHARGE_DELETE, NULL, NULL },
+                { "'kind':'reboot','holder':''", NODE_CHARGE_DELETE, NULL, NULL },
+                { "'kind':7,'holder':'alice'", NODE_CHARGE_DELETE, NULL, NULL },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_free_ char *status =
+                        strf("{'disruptedNodes':[{'name':'n1','uid':'u1',%s}]}", rows[i].members);
+                KubeNodeBudget *b = decode(*state, "{'minAvailable':3," SELECTS "}", status);
+
+                print_message("  %s\n", rows[i].members);
+                assert_int_equal(b->charges->kind, rows[i].kind);
+                assert_true(streq_ptr(b->charges->holder, rows[i].holder));
+                assert_true(streq_ptr(b->charges->held_before, rows[i].held_before));
+                forget(b);
+        }
 }
 
 /* As the disruption controller rounds: up, both ways. */
@@ -161,8 +197,13 @@ TEST_CASE(test_open_to_kubelets) {
 
 /* What is written is read again as the same, and is not written a second time. */
 TEST_CASE(test_status) {
-        NodeCharge charge = { .name = (char *) "n1", .uid = (char *) "u1", .kind = (char *) NODE_CHARGE_DELETION,
-                              .holder = (char *) "webhook", .time_usec = USEC_PER_HOUR, .until_usec = USEC_PER_HOUR + USEC_PER_MINUTE };
+        NodeCharge charge = { .name = (char *) "n1",
+                              .uid = (char *) "u1",
+                              .kind = NODE_CHARGE_DELETE,
+                              .holder = (char *) "alice",
+                              .held_before = (char *) "slot-1",
+                              .time_usec = USEC_PER_HOUR,
+                              .until_usec = USEC_PER_HOUR + USEC_PER_MINUTE };
         _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
         _cleanup_free_ char *patch = NULL, *status = NULL;
         KubeNodeBudget *b = decode(*state, "{'maxUnavailable':2," SELECTS "}", "{}"), *again;
@@ -179,7 +220,9 @@ TEST_CASE(test_status) {
         assert_true(budget_status_says(again, &f));
         assert_int_equal(again->n_charges, 1);
         assert_int_equal(again->charges->until_usec, charge.until_usec);
-        assert_string_equal(again->charges->holder, "webhook");
+        assert_int_equal(again->charges->kind, NODE_CHARGE_DELETE);
+        assert_string_equal(again->charges->holder, "alice");
+        assert_string_equal(again->charges->held_before, "slot-1");
         f.allowed--;
         assert_false(budget_status_says(again, &f));
         forget(again);
@@ -261,6 +304,7 @@ int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(test_decode, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_decode_status, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_decode_holder, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_figures, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_status, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_open_to_kubelets, setup, teardown),

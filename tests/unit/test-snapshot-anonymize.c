@@ -85,7 +85,7 @@ static void put_names(Snapshot *s) {
             "'status':{'nodeName':'secret-node','nodeUID':'secret-u1','lastCloudError':'secret','phase':'Ready'}}");
         put(s, SNAPSHOT_NODE_BUDGETS,
             "{'metadata':{'name':'secret-b'},'spec':{'maxUnavailable':'20%','selector':{'matchLabels':{'secret.io/team':'secret-x'}}},"
-            "'status':{'disruptedNodes':[{'name':'secret-node','uid':'secret-u1','kind':'Deletion','holder':'secret-h'}]}}");
+            "'status':{'disruptedNodes':[{'name':'secret-node','uid':'secret-u1','kind':'DELETE','holder':'secret-h','heldBefore':'secret-r'}]}}");
 }
 
 static void check_texts(const char *text) {

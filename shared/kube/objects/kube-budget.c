@@ -49,6 +49,31 @@ void decode_amount(Decoder *d, const Json *v, const char *path, NodeAmount *ret)
                 d->failed = true;
 }
 
+const char *const kube_charge_kind_names[_NODE_CHARGE_KIND_MAX + 1] = {
+        [NODE_CHARGE_DELETE] = "DELETE",
+        [NODE_CHARGE_REBOOT] = "reboot",
+        [NODE_CHARGE_OPERATION] = "operation",
+        [NODE_CHARGE_SUCCESSOR] = "successor",
+};
+
+/* Reads kind, holder and heldBefore. A charge without a known kind and a holder was written by an earlier
+ * version, whose holders no later version can verify. Such a charge is a DELETE of an unknown holder. */
+static void decode_charge_holder(Decoder *d, const Json *item, NodeCharge *c) {
+        _cleanup_free_ char *kind = NULL;
+
+        decode_string(d, json_get(item, "kind"), "status.disruptedNodes.kind", &kind);
+        while (c->kind < _NODE_CHARGE_KIND_MAX && !streq_ptr(kube_charge_kind_names[c->kind], kind))
+                c->kind++;
+        if (c->kind < _NODE_CHARGE_KIND_MAX)
+                decode_string(d, json_get(item, "holder"), "status.disruptedNodes.holder", &c->holder);
+        if (isempty(c->holder)) {
+                c->kind = NODE_CHARGE_DELETE;
+                c->holder = mfree(c->holder);
+        } else
+                decode_string(d, json_get(item, "heldBefore"), "status.disruptedNodes.heldBefore",
+                              &c->held_before);
+}
+
 static void decode_charges(Decoder *d, const Json *v, KubeNodeBudget *b) {
         const Json *list = decode_array(d, v, "status.disruptedNodes");
 
@@ -58,8 +83,7 @@ static void decode_charges(Decoder *d, const Json *v, KubeNodeBudget *b) {
 
                 decode_string(d, json_get(i, "name"), "status.disruptedNodes.name", &c->name);
                 decode_string(d, json_get(i, "uid"), "status.disruptedNodes.uid", &c->uid);
-                decode_string(d, json_get(i, "kind"), "status.disruptedNodes.kind", &c->kind);
-                decode_string(d, json_get(i, "holder"), "status.disruptedNodes.holder", &c->holder);
+                decode_charge_holder(d, i, c);
                 decode_time(d, json_get(i, "time"), "status.disruptedNodes.time", &c->time_usec);
                 decode_time(d, json_get(i, "until"), "status.disruptedNodes.until", &c->until_usec);
         }
@@ -100,8 +124,8 @@ static void node_budget_done(KubeObject *o, InternPool *pool) {
         for (size_t i = 0; i < b->n_charges; i++) {
                 free(b->charges[i].name);
                 free(b->charges[i].uid);
-                free(b->charges[i].kind);
                 free(b->charges[i].holder);
+                free(b->charges[i].held_before);
         }
         free(b->charges);
         conditions_free(b->conditions, b->n_conditions, pool);

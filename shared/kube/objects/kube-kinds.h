@@ -292,15 +292,33 @@ typedef struct KubeNodeClaim {
 
 extern const KubeKind kube_node_claim_kind;
 
-#define NODE_CHARGE_DELETION "Deletion"
-#define NODE_CHARGE_REBOOT "Reboot"
+/* Why a node is disrupted. */
+typedef enum NodeChargeKind {
+        NODE_CHARGE_DELETE,    /* holder: the user who deletes the Node or its NodeClaim */
+        NODE_CHARGE_REBOOT,    /* holder: the id of the request that has the reboot slot */
+        NODE_CHARGE_OPERATION, /* holder: the uid of the NodeDisruption */
+        NODE_CHARGE_SUCCESSOR, /* holder: the uid of the new NodeClaim, whose name and uid the charge carries
+                                */
+        _NODE_CHARGE_KIND_MAX,
+} NodeChargeKind;
 
-/* One disruption that a budget was asked for and has paid for: status.disruptedNodes[]. */
+/* Values of status.disruptedNodes[].kind: "DELETE"; NULL behind the last. */
+extern const char *const kube_charge_kind_names[_NODE_CHARGE_KIND_MAX + 1];
+
+/* Maximum length of a holder and of heldBefore, in bytes. The CRD allows as many characters. */
+#define NODE_CHARGE_HOLDER_BYTES_MAX 253u
+/* Maximum lengths of a Node's name and uid in a charge, in bytes: as the CRD has them. */
+#define NODE_CHARGE_NAME_BYTES_MAX 253u
+#define NODE_CHARGE_UID_BYTES_MAX 64u
+
+/* A disruption of a node that a budget has admitted: an item of status.disruptedNodes. */
 typedef struct NodeCharge {
-        char *name, *uid;     /* of the Node */
-        char *kind, *holder;  /* NODE_CHARGE_*; who asked */
-        usec_t time_usec;     /* wall clock: since when */
-        usec_t until_usec;    /* wall clock: until then it stands in any case */
+        char *name, *uid; /* of the Node */
+        NodeChargeKind kind;
+        char *holder;      /* who holds the charge; NULL: not known, as in the charges of earlier versions */
+        char *held_before; /* the holder from whom a DELETE took the charge over; NULL: none */
+        usec_t time_usec;  /* wall clock: when the holder was charged */
+        usec_t until_usec; /* wall clock: expected end of a DELETE or reboot charge; 0: unset */
 } NodeCharge;
 
 typedef struct KubeNodeBudget {
