@@ -297,6 +297,13 @@ void leading_pace_init(LeadingPace *p, const CoordinatorConfig *config) {
         };
 }
 
+/* BudgetHolders.stand. Nobody else than reboot slots holds charges for longer than a DELETE. */
+static bool on_holder(NodeChargeKind kind, const char *node, const char *holder, void *userdata) {
+        const Leading *l = userdata;
+
+        return kind == NODE_CHARGE_REBOOT && reboot_grants_has_slot(l->reboots, node, holder);
+}
+
 int leading_new(const LeadingOptions *o, Leading **ret) {
         _cleanup_(leading_freep) Leading *l = NULL;
         int r;
@@ -313,7 +320,7 @@ int leading_new(const LeadingOptions *o, Leading **ret) {
                 return r;
         orphans_view_changed(l->orphans, cluster_view_healthy(o->view));
         out_of_service_view_changed(l->out_of_service, cluster_view_healthy(o->view));
-        budget_ledger_lead(o->ledger, o->guard);
+        budget_ledger_lead(o->ledger, o->guard, &(BudgetHolders){ .stand = on_holder, .userdata = l });
         mark_all(l);
 
         *ret = TAKE_PTR(l);

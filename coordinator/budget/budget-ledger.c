@@ -2,6 +2,7 @@
 #include "budget-ledger.h"
 
 #include "backoff.h"
+#include "budget-draft.h"
 #include "budget-status.h"
 #include "env.h"
 #include "hashmap.h"
@@ -14,13 +15,17 @@
 /* A request
  *
  *      joins --the first budget that has not charged it--> WAITS --in a patch--> SENT --200--> joins again
- *        |                                                   |  ^                  |
- *        +---charged in each---> admitted                    |  +--409, no answer--+
- *                                                            +---no room---> refused (what others charged for it goes);
- *                                                                            or, where it has begun, PARKED --room--> joins
+ *        |                                                  | ^                   |
+ *        +---charged in each---> admitted                   | +--409, no answer---+
+ *                                                           | +--4xx, of several--+ (then alone in a patch)
+ *                                                           |                     +--4xx, alone--> unknown
+ *                                                           +--no room, or another holder--> refused
  *
- * and an account, one of each budget, sends one patch at a time: what waits, what is released, and, where we lead, the
- * figures. After a conflict it reads the budget first. */
+ * and one that has begun is not refused, but PARKED, and joins again when there is room.
+ *
+ * An account, one of each budget, sends one patch at a time: what waits, what is released, and, where the
+ * coordinator leads, the figures. After a conflict it reads the budget first. A request that is refused, or
+ * whose patch the API server refuses, gives back what other budgets have charged for it. */
 
 #define ASK_USEC (10 * USEC_PER_SEC)
 /* Figures alone are written at most so often. */
@@ -29,8 +34,6 @@
 #define TELL_USEC USEC_PER_MINUTE
 #define RETRY_BASE_USEC (100 * USEC_PER_MSEC)
 #define RETRY_CAP_USEC (5 * USEC_PER_SEC)
-/* Room of a budget that admits nobody, not even a node that is counted already. */
-#define NO_ROOM INT64_C(-1)
 
 const char *const budget_answer_names[_BUDGET_ANSWER_MAX + 1] = {
         [BUDGET_ADMITTED] = "admitted",
@@ -44,7 +47,8 @@ struct BudgetLedger {
         const ClusterView *view;
         Hashmap *accounts; /* name -> Account */
         bool leads;
-        HttpGuard guard; /* while we lead */
+        HttpGuard guard;       /* set while the coordinator leads */
+        BudgetHolders holders; /* set while the coordinator leads */
         uint64_t n_patches, answers[_BUDGET_ANSWER_MAX];
         size_t n_requests;
 };
@@ -60,9 +64,9 @@ typedef struct Account {
         KubeCall *call;
         bool reads;               /* the call does; or the next one is to */
         List lists[_REQUEST_PLACE_MAX]; /* of BudgetRequest.in_account */
-        char **released;          /* uids */
-        char **releasing;         /* in the patch under way */
-        Hashmap *seen;            /* uid -> Seen, while we lead */
+        Hashmap *released; /* keys of the charges (charge_key()) whose holders are done with them */
+        Hashmap *dropped;  /* keys of the charges that the patch under way takes off */
+        Hashmap *seen;     /* memory of charge_watch() while the coordinator leads */
         Timer *timer;
         Backoff backoff;
         bool failing;             /* that its status cannot be written is told */
@@ -70,20 +74,17 @@ typedef struct Account {
         usec_t figures_usec;      /* loop_now(): when figures were written last */
 } Account;
 
-/* A charge that this leader sees stand. */
-typedef struct Seen {
-        usec_t since_usec; /* loop_now() */
-} Seen;
-
 struct BudgetRequest {
         BudgetLedger *ledger;
         BudgetAsk ask; /* its node is ours */
+        char *holder;
         char **budgets; /* that select the node, by name */
-        size_t at;      /* the first that may not have charged it */
         Account *account; /* in that place of which it is; or NULL */
         RequestPlace place;
         usec_t told_usec;  /* loop_now(): when it was told what it is parked for */
         bool has_charged; /* a patch of ours has, for it */
+        bool is_alone; /* the API server has refused a patch with it and others: the next one has no others
+                        */
         ListNode in_account;
         Timer *timer; /* its time-out; or its answer, as soon as the loop comes to it */
         bool has_answer;
@@ -92,16 +93,6 @@ struct BudgetRequest {
         budget_answered_t answered;
         void *userdata;
 };
-
-/* What the next patch of an account is to say. */
-typedef struct Draft {
-        KubeNodeBudget budget; /* a shallow copy, with the charges that are to stand */
-        size_t n_new;
-        bool by_any;           /* one of the new is not the leader's alone to ask for */
-        bool changed;          /* its charges are others */
-        int64_t room;          /* disruptions that may be charged; negative: more nodes are unavailable than the budget allows */
-        int64_t held_back;     /* drained nodes that may be charged beside them (BudgetFigures) */
-} Draft;
 
 static void pump(Account *a);
 static Account *account_of(BudgetLedger *l, const char *name);
@@ -155,8 +146,8 @@ static void *account_free(void *p) {
         kube_call_free(a->call);
         timer_free(a->timer);
         kube_object_unref((KubeObject *) a->answered);
-        strv_free(a->released);
-        strv_free(a->releasing);
+        hashmap_free(a->released);
+        hashmap_free(a->dropped);
         hashmap_free_with(a->seen, mfree);
         free(a->name);
         return mfree(a);
@@ -173,6 +164,7 @@ static Account *account_of(BudgetLedger *l, const char *name) {
         a->ledger = l;
         a->backoff = (Backoff){ .base_usec = RETRY_BASE_USEC, .cap_usec = RETRY_CAP_USEC, .jitter_permille = 500 };
         if (free_and_strdup(&a->name, name) < 0 || hashmap_new(0, &a->seen) < 0 ||
+            hashmap_new(0, &a->released) < 0 || hashmap_new(0, &a->dropped) < 0 ||
             timer_new(l->env->loop, "budget", on_account_timer, a, &a->timer) < 0 ||
             hashmap_put(l->accounts, a->name, a) < 0)
                 return account_free(a);
@@ -206,24 +198,36 @@ static char *refusal(const BudgetRequest *r, const KubeNodeBudget *b) {
         return budget_refusal(r->ledger->view, b, r->ask.node->object.meta.name, r->ask.begun);
 }
 
-/* What budgets before that one charged for it goes again; a node that was charged when it was asked for keeps that. */
-static void request_refuse(BudgetRequest *r, const KubeNodeBudget *b) {
+/* Gives back what budgets before this one have charged for the request. A node that was charged when the
+ * request came keeps that. */
+static void request_give_back(BudgetRequest *r) {
+        if (r->has_charged)
+                budget_ledger_release(r->ledger, r->ask.node->object.meta.uid, r->holder);
+        r->has_charged = false;
+}
+
+/* Answers the request, parks it if it has begun, and gives its charges back. message: taken; NULL: the
+ * budget has no room. */
+static void request_refuse(BudgetRequest *r, const KubeNodeBudget *b, char *message) {
         BudgetLedger *l = r->ledger;
         Account *a = r->ask.begun ? account_of(l, b->object.meta.name) : NULL;
 
         request_leave(r);
-        if (r->ask.begun && !a) /* it cannot be parked: it has to be asked for anew */
+        if (r->ask.begun && !a) { /* it cannot be parked: it has to be asked for anew */
+                free(message);
                 request_answer(r, BUDGET_UNKNOWN, NULL);
-        else
-                request_answer(r, BUDGET_REFUSED, refusal(r, b));
-        if (r->has_charged)
-                budget_ledger_release(l, r->ask.node->object.meta.uid);
-        r->has_charged = false;
+        } else
+                request_answer(r, BUDGET_REFUSED, message ? message : refusal(r, b));
+        request_give_back(r);
         if (!a)
                 return;
         r->told_usec = loop_now(l->env->loop);
         request_put(r, a, REQUEST_PARKED);
         timer_arm_earlier(a->timer, usec_add(r->told_usec, TELL_USEC));
+}
+
+static void request_refuse_held(BudgetRequest *r, const KubeNodeBudget *b, const NodeCharge *c) {
+        request_refuse(r, b, budget_text_held(b, c, r->ask.node->object.meta.name));
 }
 
 static void on_request_timer(Timer *t, void *userdata) {
@@ -235,11 +239,14 @@ static void on_request_timer(Timer *t, void *userdata) {
         }
         r->has_answer = false;
         r->ledger->answers[r->answer]++;
-        r->answered(r->answer,
-                    r->answer == BUDGET_ADMITTED   ? NULL
-                    : r->answer == BUDGET_REFUSED ? (r->message ? r->message : "A NodeDisruptionBudget allows no disruption now.")
-                                                  : "The API server did not take the charge in its NodeDisruptionBudget's status in time.",
-                    r->userdata);
+        r->answered(
+                r->answer,
+                r->answer == BUDGET_ADMITTED ? NULL
+                : r->message                 ? r->message
+                : r->answer == BUDGET_REFUSED
+                        ? "A NodeDisruptionBudget allows no disruption now."
+                        : "The API server did not take the charge in its NodeDisruptionBudget's status in time.",
+                r->userdata);
 }
 
 BudgetRequest *budget_request_free(BudgetRequest *r) {
@@ -248,6 +255,7 @@ BudgetRequest *budget_request_free(BudgetRequest *r) {
         request_leave(r);
         timer_free(r->timer);
         strv_free(r->budgets);
+        free(r->holder);
         kube_object_unref((KubeObject *) r->ask.node);
         free(r->message);
         r->ledger->n_requests--;
@@ -277,78 +285,80 @@ static int find_budgets(const BudgetLedger *l, BudgetRequest *r) {
         return 0;
 }
 
-/* -- is there room? ------------------------------------------------------------------------------------- */
+/* -- whose charge is it, and is there room? ------------------------------------------------------------- */
 
-static void draft_init(const BudgetLedger *l, const KubeNodeBudget *b, Draft *ret) {
-        bool is_current = b->observed_generation == b->object.meta.generation;
+/* Returns true if the charge, which the status still has, is about to be taken off; also on ENOMEM, because
+ * charging again is safe. */
+static bool charge_goes(const Account *a, const NodeCharge *c) {
+        _cleanup_free_ char *key = NULL;
 
-        BudgetFigures f = budget_count(l->view, b);
-
-        *ret = (Draft){ .budget = *b, .room = f.available - f.desired, .held_back = f.held_back };
-        /* What the leader reckoned and what we see: the smaller, since either may lie behind. */
-        if (!l->leads)
-                ret->room = is_current ? MIN(ret->room, b->disruptions_allowed) : NO_ROOM;
-        if (b->n_charges >= BUDGET_CHARGES_MAX)
-                ret->room = NO_ROOM;
+        if (!a || (hashmap_size(a->released) == 0 && hashmap_size(a->dropped) == 0))
+                return false;
+        key = charge_key(c->uid, c->holder);
+        return !key || hashmap_contains(a->released, key) || hashmap_contains(a->dropped, key);
 }
 
-/* Returns true if the node of r is counted as unavailable already, for example because its agent drains it for a reboot. */
-static bool is_counted(const BudgetLedger *l, const BudgetRequest *r) {
-        const KubeNode *n = cluster_view_node(l->view, r->ask.node->object.meta.name);
-
-        return n && streq_ptr(n->object.meta.uid, r->ask.node->object.meta.uid) && !budget_node_is_available(n);
+static ChargeClaim claim_on(const BudgetLedger *l, const NodeCharge *c, const BudgetAsk *ask) {
+        return budget_charge_claim(c, ask->kind, ask->holder, ask->begun || ask->claim_is_deleting,
+                                   loop_wall(l->env->loop));
 }
 
-static bool draft_has_room(const BudgetLedger *l, const Draft *d, const BudgetRequest *r) {
-        return d->room + (is_counted(l, r) ? d->held_back : 0) > 0;
+/* Returns true if nothing is left to charge for the ask in the budget. NULL: there is no such budget. */
+static bool is_charged(const BudgetLedger *l, const KubeNodeBudget *b, const BudgetAsk *ask) {
+        const NodeCharge *c;
+
+        if (!b || !kube_node_budget_matches(b, ask->node))
+                return true;
+        c = kube_node_budget_charge(b, ask->node->object.meta.uid);
+        return claim_on(l, c, ask) == CHARGE_CLAIM_OWN &&
+               !charge_goes(hashmap_get(l->accounts, b->object.meta.name), c);
 }
 
-/* Admits the node of r. A drained node is counted as unavailable already, so it takes no room; from now on it holds other drained nodes. */
-static void draft_take_room(const BudgetLedger *l, Draft *d, const BudgetRequest *r) {
-        if (is_counted(l, r))
-                d->held_back--;
-        else
-                d->room--;
-}
-
-/* Before anything is charged: has each of them room? */
+/* Returns true if each budget has room for the request and no other holder of the node. Else the request is
+ * refused. */
 static bool all_have_room(BudgetRequest *r) {
         STRV_FOREACH(name, r->budgets) {
                 const KubeNodeBudget *b = newest(r->ledger, *name);
-                Draft d;
+                const NodeCharge *c;
+                BudgetDraft d;
 
-                if (!b || !matches(b, r) || kube_node_budget_charge(b, r->ask.node->object.meta.uid))
+                if (!b || !matches(b, r))
                         continue;
-                draft_init(r->ledger, b, &d);
-                if (!draft_has_room(r->ledger, &d, r)) {
-                        request_refuse(r, b);
+                c = kube_node_budget_charge(b, r->ask.node->object.meta.uid);
+                if (claim_on(r->ledger, c, &r->ask) == CHARGE_CLAIM_REFUSED) {
+                        request_refuse_held(r, b, c);
+                        return false;
+                }
+                if (c)
+                        continue;
+                budget_draft_init(&d, r->ledger->view, b, r->ledger->leads);
+                if (!budget_draft_has_room(&d, r->ask.node)) {
+                        request_refuse(r, b, NULL);
                         return false;
                 }
         }
         return true;
 }
 
-static bool is_charged(const BudgetRequest *r, const KubeNodeBudget *b) {
-        return !b || !matches(b, r) || kube_node_budget_charge(b, r->ask.node->object.meta.uid);
-}
-
+/* Puts the request into the first budget that has not charged it, or admits it. Every budget is checked
+ * again, because an earlier one may have taken its charge off meanwhile. */
 static void request_join(BudgetRequest *r) {
         Account *a;
 
         request_leave(r);
-        while (r->budgets && r->budgets[r->at] && is_charged(r, newest(r->ledger, r->budgets[r->at])))
-                r->at++;
-        if (!r->budgets || !r->budgets[r->at]) {
-                request_answer(r, BUDGET_ADMITTED, NULL);
+        STRV_FOREACH (name, r->budgets) {
+                if (is_charged(r->ledger, newest(r->ledger, *name), &r->ask))
+                        continue;
+                a = account_of(r->ledger, *name);
+                if (!a) {
+                        request_answer(r, BUDGET_UNKNOWN, NULL);
+                        return;
+                }
+                request_put(r, a, REQUEST_WAITS);
+                timer_arm_earlier(a->timer, loop_now(r->ledger->env->loop));
                 return;
         }
-        a = account_of(r->ledger, r->budgets[r->at]);
-        if (!a) {
-                request_answer(r, BUDGET_UNKNOWN, NULL);
-                return;
-        }
-        request_put(r, a, REQUEST_WAITS);
-        timer_arm_earlier(a->timer, loop_now(r->ledger->env->loop));
+        request_answer(r, BUDGET_ADMITTED, NULL);
 }
 
 int budget_ledger_ask(BudgetLedger *l, const BudgetAsk *ask, budget_answered_t answered, void *userdata, BudgetRequest **ret) {
@@ -356,6 +366,7 @@ int budget_ledger_ask(BudgetLedger *l, const BudgetAsk *ask, budget_answered_t a
         int k;
 
         assert(l && ask && ask->node && ask->node->object.meta.uid && ask->holder && answered && ret);
+        assert(strlen(ask->holder) <= NODE_CHARGE_HOLDER_BYTES_MAX);
         r = new0(BudgetRequest, 1);
         if (!r)
                 return -ENOMEM;
@@ -365,6 +376,9 @@ int budget_ledger_ask(BudgetLedger *l, const BudgetAsk *ask, budget_answered_t a
         r->answered = answered;
         r->userdata = userdata;
         kube_object_ref((KubeObject *) ask->node);
+        r->ask.holder = r->holder = strdup(ask->holder);
+        if (!r->holder)
+                return -ENOMEM;
         k = timer_new(l->env->loop, "budget-request", on_request_timer, r, &r->timer);
         if (k < 0)
                 return k;
@@ -387,109 +401,143 @@ int budget_ledger_ask(BudgetLedger *l, const BudgetAsk *ask, budget_answered_t a
 
 /* -- what stands no longer ------------------------------------------------------------------------------ */
 
-static bool is_deleting(const BudgetLedger *l, const NodeCharge *c) {
-        const KubeNode *n = c->name ? cluster_view_node(l->view, c->name) : NULL;
-
-        return n && streq_ptr(n->object.meta.uid, c->uid) && n->object.meta.deletion_usec > 0;
-}
-
-/* Is there a DELETE still to come on this charge, or one that has come? */
-static bool charge_is_needed(const BudgetLedger *l, const NodeCharge *c, usec_t seen_for_usec) {
-        const KubeNode *n = c->name ? cluster_view_node(l->view, c->name) : NULL;
-
-        if (!n || !streq_ptr(n->object.meta.uid, c->uid))
-                return seen_for_usec < BUDGET_CHARGE_USEC;
-        return n->object.meta.deletion_usec > 0 ||
-               seen_for_usec < MAX(usec_sub(c->until_usec, c->time_usec), BUDGET_CHARGE_USEC);
-}
-
-static bool charge_has_ended(Account *a, const NodeCharge *c) {
-        usec_t now = loop_now(a->ledger->env->loop), until;
-        const char *uid = strempty(c->uid);
-        Seen *s;
-
-        if (strv_contains(a->released, uid) && !is_deleting(a->ledger, c))
-                return true;
-        if (!a->ledger->leads)
-                return false;
-        s = hashmap_get(a->seen, uid);
-        if (!s) {
-                s = new0(Seen, 1);
-                if (!s)
-                        return false;
-                s->since_usec = now;
-                if (hashmap_put(a->seen, uid, s) < 0) {
-                        free(s);
-                        return false;
-                }
-        }
-        if (!charge_is_needed(a->ledger, c, usec_sub(now, s->since_usec)))
-                return true;
-        until = usec_add(s->since_usec, MAX(usec_sub(c->until_usec, c->time_usec), BUDGET_CHARGE_USEC));
-        timer_arm_earlier(a->timer, MAX(until, now + USEC_PER_MINUTE));
-        return false;
-}
-
-static void forget_seen(Account *a, const KubeNodeBudget *b) {
-        _cleanup_strv_free_ char **gone = NULL;
-        const char *uid;
+/* Forgets charges that the status does not have any more. */
+static void forget_charges(Account *a, const KubeNodeBudget *b) {
+        const char *key;
         void *s;
 
-        for (HashmapIterator it = {}; hashmap_iterate(a->seen, &it, &uid, &s);)
-                if (!kube_node_budget_charge(b, uid))
-                        (void) strv_extend(&gone, uid);
-        STRV_FOREACH(g, gone)
-                free(hashmap_remove(a->seen, *g));
+        for (HashmapIterator it = {}; hashmap_iterate(a->seen, &it, &key, &s);)
+                if (!charge_key_is_in(b, key)) {
+                        hashmap_remove(a->seen, key);
+                        free(s);
+                }
+        for (HashmapIterator it = {}; hashmap_iterate(a->released, &it, &key, &s);)
+                if (!charge_key_is_in(b, key))
+                        hashmap_remove(a->released, key);
 }
 
 /* -- one patch ------------------------------------------------------------------------------------------ */
 
-/* Its charges: those of the budget that still stand, and room for what waits. */
-static int draft_charges(Account *a, Draft *d, const KubeNodeBudget *b) {
-        NodeCharge *kept = new0(NodeCharge, b->n_charges + a->lists[REQUEST_WAITS].size + 1);
+static bool is_released(const Account *a, const char *uid, const char *holder, int *r) {
+        _cleanup_free_ char *key = hashmap_size(a->released) > 0 ? charge_key(uid, holder) : NULL;
 
-        if (!kept)
-                return -ENOMEM;
-        d->budget.charges = kept;
-        d->budget.n_charges = 0;
-        for (size_t i = 0; i < b->n_charges; i++)
-                if (!charge_has_ended(a, b->charges + i))
-                        kept[d->budget.n_charges++] = b->charges[i];
-        d->changed = d->budget.n_charges < b->n_charges;
-        return 0;
+        if (hashmap_size(a->released) > 0 && !key)
+                *r = -ENOMEM;
+        return key && hashmap_contains(a->released, key);
 }
 
-static void draft_add(const BudgetLedger *l, Draft *d, const BudgetRequest *r, usec_t wall_now_usec) {
-        usec_t stands = r->ask.for_usec > 0 ? r->ask.for_usec : BUDGET_CHARGE_USEC;
+/* Puts the charge into the draft as it stands from now on, unless it ends. */
+static int draft_charge(Account *a, BudgetDraft *d, const NodeCharge *c) {
+        BudgetLedger *l = a->ledger;
+        usec_t now = loop_now(l->env->loop), left;
+        _cleanup_free_ char *key = charge_key(c->uid, c->holder);
+        NodeCharge kept = *c;
+        ChargeFate fate;
+        int r = 0;
 
-        d->budget.charges[d->budget.n_charges++] =
-                (NodeCharge) { .name = r->ask.node->object.meta.name,
-                               .uid = r->ask.node->object.meta.uid,
-                               .kind = r->ask.kind,
-                               .holder = (char *) r->ask.holder,
-                               .time_usec = wall_now_usec,
-                               .until_usec = usec_add(wall_now_usec, stands) };
-        d->n_new++;
-        d->by_any = d->by_any || !r->ask.as_leader;
-        d->changed = true;
-        draft_take_room(l, d, r);
-}
-
-static void serve(Account *a, Draft *d, const KubeNodeBudget *b) {
-        usec_t wall = loop_wall(a->ledger->env->loop);
-
-        LIST_FOREACH (r, &a->lists[REQUEST_WAITS], BudgetRequest, in_account) {
-                if (is_charged(r, b))
-                        request_join(r);
-                else if (kube_node_budget_charge(&d->budget, r->ask.node->object.meta.uid))
-                        continue; /* in this very patch, for another who asks */
-                else if (!draft_has_room(a->ledger, d, r))
-                        request_refuse(r, &d->budget);
-                else {
-                        draft_add(a->ledger, d, r, wall);
-                        request_put(r, a, REQUEST_SENT);
-                }
+        if (c->held_before && is_released(a, c->uid, c->held_before, &r)) {
+                kept.held_before = NULL;
+                d->changed = true;
         }
+        if (r >= 0)
+                r = charge_watch(l->leads ? a->seen : NULL, l->view, &l->holders, &kept,
+                                 is_released(a, c->uid, c->holder, &r), now, &fate, &left);
+        if (r < 0 || !key)
+                return -ENOMEM;
+        if (left != USEC_INFINITY)
+                timer_arm_earlier(a->timer, usec_add(now, left));
+        if (fate == CHARGE_FATE_STANDS) {
+                budget_draft_keep(d, &kept);
+                return 0;
+        }
+        d->changed = true;
+        if (fate == CHARGE_FATE_GOES_BACK)
+                budget_draft_keep(d, &(NodeCharge) { .name = c->name,
+                                                     .uid = c->uid,
+                                                     .kind = charge_kind_before(&l->holders, c),
+                                                     .holder = c->held_before,
+                                                     .time_usec = loop_wall(l->env->loop) });
+        return hashmap_replace(a->dropped, key, a, NULL);
+}
+
+/* Puts the charges that still stand into the draft, with place for the requests that wait. */
+static int draft_charges(Account *a, BudgetDraft *d, const KubeNodeBudget *b) {
+        int r = budget_draft_make_room(d, a->lists[REQUEST_WAITS].size);
+
+        hashmap_clear(a->dropped);
+        /* A holder that asks again is not done with its charge. */
+        LIST_FOREACH (w, &a->lists[REQUEST_WAITS], BudgetRequest, in_account) {
+                _cleanup_free_ char *key = charge_key(w->ask.node->object.meta.uid, w->holder);
+
+                if (key)
+                        hashmap_remove(a->released, key);
+        }
+        for (size_t i = 0; i < b->n_charges && r >= 0; i++)
+                r = draft_charge(a, d, b->charges + i);
+        return r;
+}
+
+/* Adds a charge for the request to the draft. replaced: the charge whose place it takes; NULL: none. */
+static void draft_request(Account *a, BudgetDraft *d, BudgetRequest *r, const NodeCharge *replaced) {
+        bool is_delete = replaced && replaced->kind == NODE_CHARGE_DELETE; /* for the same deletion */
+        usec_t now = loop_wall(a->ledger->env->loop),
+               stands = r->ask.kind == NODE_CHARGE_DELETE ? BUDGET_CHARGE_USEC : r->ask.for_usec;
+
+        budget_draft_add(d, r->ask.node,
+                         &(NodeCharge) { .name = r->ask.node->object.meta.name,
+                                         .uid = r->ask.node->object.meta.uid,
+                                         .kind = r->ask.kind,
+                                         .holder = r->holder,
+                                         .held_before = !replaced   ? NULL
+                                                        : is_delete ? replaced->held_before
+                                                                    : replaced->holder,
+                                         .time_usec = now,
+                                         .until_usec = stands > 0 ? usec_add(now, stands) : 0 });
+        request_put(r, a, REQUEST_SENT);
+}
+
+static void serve_request(Account *a, BudgetDraft *d, BudgetRequest *r, const KubeNodeBudget *b) {
+        bool is_new;
+        const NodeCharge *c = budget_draft_charge(d, r->ask.node->object.meta.uid, &is_new);
+
+        if (!matches(b, r)) {
+                request_join(r);
+                return;
+        }
+        if (is_new)
+                return; /* charged by this same patch for another request, whose outcome decides */
+        switch (claim_on(a->ledger, c, &r->ask)) {
+        case CHARGE_CLAIM_OWN:
+                request_join(r);
+                break;
+        case CHARGE_CLAIM_REPLACE:
+                draft_request(a, d, r, c);
+                break;
+        case CHARGE_CLAIM_NONE:
+                if (budget_draft_has_room(d, r->ask.node))
+                        draft_request(a, d, r, NULL);
+                else
+                        request_refuse(r, &d->budget, NULL);
+                break;
+        case CHARGE_CLAIM_REFUSED:
+        case _CHARGE_CLAIM_MAX:
+                request_refuse_held(r, b, c);
+                break;
+        }
+}
+
+static void serve(Account *a, BudgetDraft *d, const KubeNodeBudget *b) {
+        BudgetRequest *alone = NULL;
+
+        LIST_FOREACH (r, &a->lists[REQUEST_WAITS], BudgetRequest, in_account)
+                if (r->is_alone && !alone)
+                        alone = r;
+        if (alone) {
+                serve_request(a, d, alone, b);
+                return;
+        }
+        LIST_FOREACH (r, &a->lists[REQUEST_WAITS], BudgetRequest, in_account)
+                serve_request(a, d, r, b);
 }
 
 /* Whose deletion came first. */
@@ -513,22 +561,27 @@ static void tell_parked(Account *a, const KubeNodeBudget *b) {
         timer_arm_earlier(a->timer, usec_add(now, TELL_USEC));
 }
 
+/* Returns true if the charge of the node is for this deletion, or may be taken over by it. */
+static bool is_for_deletion(const BudgetLedger *l, const KubeNodeBudget *b, const BudgetRequest *r) {
+        ChargeClaim claim = claim_on(l, kube_node_budget_charge(b, r->ask.node->object.meta.uid), &r->ask);
+
+        return claim == CHARGE_CLAIM_OWN || claim == CHARGE_CLAIM_REPLACE;
+}
+
 /* As many as there is room for begin anew; elsewhere there may be none, and they are parked there. */
-static void unpark(Account *a, Draft *d, const KubeNodeBudget *b) {
-        /* A webhook had charged it, and that is seen only now: it needs no room. */
+static void unpark(Account *a, BudgetDraft *d, const KubeNodeBudget *b) {
+        /* A webhook may have charged the node, and the view shows that only now. Such a request needs no
+         * room. */
         LIST_FOREACH (r, &a->lists[REQUEST_PARKED], BudgetRequest, in_account)
-                if (is_charged(r, b)) {
-                        r->at = 0;
+                if (!b || !matches(b, r) || is_for_deletion(a->ledger, b, r))
                         request_join(r);
-                }
         for (size_t left = a->lists[REQUEST_PARKED].size; left > 0; left--) {
                 BudgetRequest *r = first_parked(a);
 
-                if (!r || (b && !draft_has_room(a->ledger, d, r)))
+                if (!r || (b && !budget_draft_has_room(d, r->ask.node)))
                         break;
-                r->at = 0;
                 if (b)
-                        draft_take_room(a->ledger, d, r);
+                        budget_draft_take_room(d, r->ask.node);
                 if (all_have_room(r))
                         request_join(r);
         }
@@ -539,9 +592,7 @@ static void unpark(Account *a, Draft *d, const KubeNodeBudget *b) {
 static void unsend(Account *a) {
         LIST_FOREACH (r, &a->lists[REQUEST_SENT], BudgetRequest, in_account)
                 request_put(r, a, REQUEST_WAITS);
-        STRV_FOREACH(uid, a->releasing)
-                (void) strv_extend(&a->released, *uid);
-        a->releasing = strv_free(a->releasing);
+        hashmap_clear(a->dropped);
 }
 
 static void hold(Account *a) {
@@ -549,40 +600,80 @@ static void hold(Account *a) {
         timer_arm(a->timer, a->held_until_usec);
 }
 
+/* Returns true if the API server refuses the content of the patch, and would refuse it again. The other
+ * codes are about the credential (401), a budget that has gone (404), or the moment (408, 409, 429). */
+static bool is_refusal(const ApiError *e) {
+        return e->http >= 400 && e->http < 500 && e->http != 401 && e->http != 404 && e->http != 408 &&
+               e->http != 409 && e->http != 429;
+}
+
+static void tell_failing(Account *a, const ApiError *e, const char *then) {
+        if (!a->failing)
+                log_warning(a->ledger->env->log,
+                            "Failed to write the status of NodeDisruptionBudget %s, %s: %s (HTTP %u)",
+                            a->name, then, strempty(e->message), e->http);
+        a->failing = true;
+}
+
+/* A refused patch with several charges is not sent again: each charge is tried once by itself. One that is
+ * refused by itself is answered with the API server's words. */
+static void take_refusal(Account *a, const ApiError *e) {
+        bool is_one = a->lists[REQUEST_SENT].size == 1;
+
+        tell_failing(a, e,
+                     is_one ? "leaving out the charge that it refuses" : "trying each charge by itself");
+        LIST_FOREACH (r, &a->lists[REQUEST_SENT], BudgetRequest, in_account) {
+                if (!is_one) {
+                        r->is_alone = true;
+                        continue;
+                }
+                _cleanup_free_ char *text = strf(
+                        "The API server refuses the charge of node %s in NodeDisruptionBudget %s (HTTP %u): %s",
+                        r->ask.node->object.meta.name, a->name, e->http, strempty(e->message));
+
+                request_leave(r);
+                request_answer(r, BUDGET_UNKNOWN, text ? str_sanitize(text, BUDGET_TEXT_BYTES_MAX) : NULL);
+                request_give_back(r);
+        }
+        unsend(a);
+}
+
+static void take_charges(Account *a) {
+        hashmap_clear(a->dropped);
+        LIST_FOREACH (r, &a->lists[REQUEST_SENT], BudgetRequest, in_account) {
+                r->has_charged = true;
+                r->is_alone = false;
+                request_join(r);
+        }
+}
+
 static void on_answer(const KubeReply *reply, void *userdata) {
         Account *a = userdata;
+        const ApiError *e = reply->error;
         bool read = a->reads;
 
         a->call = kube_call_free(a->call);
         a->reads = false;
-        if (!reply->error) {
+        if (!e) {
+                account_take(a, reply->object, read);
                 if (!read) {
                         backoff_reset(&a->backoff);
                         a->failing = false;
+                        take_charges(a);
                 }
-                account_take(a, reply->object, read);
-                if (!read) {
-                        a->releasing = strv_free(a->releasing);
-                        LIST_FOREACH (r, &a->lists[REQUEST_SENT], BudgetRequest, in_account) {
-                                r->has_charged = true;
-                                request_join(r);
-                        }
-                }
-                pump(a);
-                return;
+        } else if (!read && is_refusal(e) && a->lists[REQUEST_SENT].size > 0)
+                take_refusal(a, e);
+        else {
+                unsend(a);
+                /* Another replica was faster, and is again: each waits a while. */
+                if (e->http != 409 || read || a->backoff.failures++ > 0)
+                        hold(a);
+                a->reads = e->http == 409 || e->http == 0;
+                if (e->http == 404) /* the view will say so, too */
+                        forget_answered(a);
+                else if (!read && e->http != 409)
+                        tell_failing(a, e, "retrying");
         }
-        unsend(a);
-        /* Another replica was faster, and is again: each waits a while. */
-        if (reply->error->http != 409 || read || a->backoff.failures++ > 0)
-                hold(a);
-        a->reads = reply->error->http == 409 || reply->error->http == 0;
-        if (reply->error->http == 404) /* the view will say so, too */
-                forget_answered(a);
-        else if (!read && reply->error->http != 409 && !a->failing)
-                log_warning(a->ledger->env->log,
-                            "Failed to write the status of NodeDisruptionBudget %s, retrying: %s (HTTP %u)", a->name,
-                            strempty(reply->error->message), reply->error->http);
-        a->failing = a->failing || (!read && reply->error->http != 409);
         pump(a);
 }
 
@@ -600,22 +691,24 @@ static void read_anew(Account *a) {
                 call_failed(a, r);
 }
 
-static void send(Account *a, const Draft *d, const KubeNodeBudget *b) {
+static bool is_for_leader(const Account *a) {
+        LIST_FOREACH (r, &a->lists[REQUEST_SENT], BudgetRequest, in_account)
+                if (!r->ask.as_leader)
+                        return false;
+        return true;
+}
+
+static void send(Account *a, const BudgetDraft *d, const KubeNodeBudget *b) {
         BudgetLedger *l = a->ledger;
         BudgetFigures f = budget_count(l->view, &d->budget);
-        int64_t released = (int64_t) b->n_charges - (int64_t) (d->budget.n_charges - d->n_new);
-        int64_t allowed = l->leads ? f.allowed : MAX(b->disruptions_allowed - (int64_t) d->n_new, INT64_C(0));
-        KubeCallOptions o = { .guard = d->by_any ? (HttpGuard){ 0 } : l->guard };
+        KubeCallOptions o = { .guard = is_for_leader(a) ? l->guard : (HttpGuard) { 0 } };
         KubeTarget t = { .kind = &kube_node_budget_kind, .name = a->name, .subresource = "status" };
-        _cleanup_free_ char *body = NULL;
-        int r;
+        _cleanup_free_ char *body =
+                budget_status_patch(b, d->budget.charges, d->budget.n_charges, l->leads ? &f : NULL,
+                                    budget_draft_allowed(d, b, &f, l->leads), loop_wall(l->env->loop));
+        int r = body ? kube_patch(l->client, &t, KUBE_PATCH_MERGE, body, &o, on_answer, a, &a->call)
+                     : -ENOMEM;
 
-        if (!l->leads && released > 0) /* only what is surely free again */
-                allowed = MIN(allowed + released, f.allowed);
-        body = budget_status_patch(b, d->budget.charges, d->budget.n_charges, l->leads ? &f : NULL, allowed,
-                                   loop_wall(l->env->loop));
-        a->releasing = TAKE_PTR(a->released);
-        r = body ? kube_patch(l->client, &t, KUBE_PATCH_MERGE, body, &o, on_answer, a, &a->call) : -ENOMEM;
         if (r < 0) {
                 call_failed(a, r);
                 return;
@@ -645,7 +738,7 @@ static bool figures_are_due(Account *a, const KubeNodeBudget *b) {
 
 static void pump(Account *a) {
         const KubeNodeBudget *b = newest(a->ledger, a->name);
-        Draft d;
+        BudgetDraft d;
 
         if (a->call)
                 return;
@@ -653,7 +746,7 @@ static void pump(Account *a) {
                 LIST_FOREACH (r, &a->lists[REQUEST_WAITS], BudgetRequest, in_account)
                         request_join(r);
                 unpark(a, NULL, NULL);
-                a->released = strv_free(a->released);
+                hashmap_clear(a->released);
                 return;
         }
         if (loop_now(a->ledger->env->loop) < a->held_until_usec) {
@@ -664,9 +757,11 @@ static void pump(Account *a) {
                 read_anew(a);
                 return;
         }
-        forget_seen(a, b);
-        draft_init(a->ledger, b, &d);
+        forget_charges(a, b);
+        budget_draft_init(&d, a->ledger->view, b, a->ledger->leads);
         if (draft_charges(a, &d, b) < 0) {
+                budget_draft_done(&d);
+                hashmap_clear(a->dropped);
                 hold(a);
                 return;
         }
@@ -674,35 +769,31 @@ static void pump(Account *a) {
         unpark(a, &d, &d.budget);
         if (d.changed || figures_are_due(a, b))
                 send(a, &d, b);
-        else
-                a->released = strv_free(a->released); /* it holds none of them */
-        free(d.budget.charges);
+        budget_draft_done(&d);
 }
 
 /* -- from outside --------------------------------------------------------------------------------------- */
 
-void budget_ledger_release(BudgetLedger *l, const char *node_uid) {
+void budget_ledger_release(BudgetLedger *l, const char *node_uid, const char *holder) {
+        _cleanup_free_ char *key = charge_key(node_uid, holder);
         const KubeNodeBudget *b;
 
-        for (HashmapIterator it = {}; cluster_view_iterate_budgets(l->view, &it, &b);) {
+        for (HashmapIterator it = {}; key && cluster_view_iterate_budgets(l->view, &it, &b);) {
                 const KubeNodeBudget *now = newest(l, b->object.meta.name);
-                Account *a = now && kube_node_budget_charge(now, node_uid) ? account_of(l, b->object.meta.name) : NULL;
+                Account *a = now && charge_key_is_in(now, key) ? account_of(l, b->object.meta.name) : NULL;
 
-                /* What is lost here stands for its time. */
-                if (a && !strv_contains(a->released, node_uid) && strv_extend(&a->released, node_uid) >= 0)
+                /* A charge that is not released for want of memory ends by the rule of its kind. */
+                if (a && hashmap_replace(a->released, key, a, NULL) >= 0)
                         timer_arm_earlier(a->timer, loop_now(l->env->loop));
         }
 }
 
-bool budget_ledger_concerns(const BudgetLedger *l, const KubeNode *n) {
+bool budget_ledger_concerns(const BudgetLedger *l, const BudgetAsk *ask) {
         const KubeNodeBudget *b;
 
-        for (HashmapIterator it = {}; cluster_view_iterate_budgets(l->view, &it, &b);) {
-                const KubeNodeBudget *now = newest(l, b->object.meta.name);
-
-                if (now && kube_node_budget_matches(now, n) && !kube_node_budget_charge(now, n->object.meta.uid))
+        for (HashmapIterator it = {}; cluster_view_iterate_budgets(l->view, &it, &b);)
+                if (!is_charged(l, newest(l, b->object.meta.name), ask))
                         return true;
-        }
         return false;
 }
 
@@ -752,11 +843,12 @@ void budget_ledger_see_node(BudgetLedger *l, const KubeNode *old, const KubeNode
                         account_wake(l, b->object.meta.name);
 }
 
-void budget_ledger_lead(BudgetLedger *l, HttpGuard guard) {
+void budget_ledger_lead(BudgetLedger *l, HttpGuard guard, const BudgetHolders *holders) {
         const KubeNodeBudget *b;
 
         l->leads = true;
         l->guard = guard;
+        l->holders = holders ? *holders : (BudgetHolders) { 0 };
         for (HashmapIterator it = {}; cluster_view_iterate_budgets(l->view, &it, &b);)
                 account_wake(l, b->object.meta.name);
 }
@@ -766,8 +858,9 @@ void budget_ledger_follow(BudgetLedger *l) {
 
         l->leads = false;
         l->guard = (HttpGuard){ 0 };
+        l->holders = (BudgetHolders) { 0 };
         HASHMAP_FOREACH (a, l->accounts) {
-                a->released = strv_free(a->released); /* the next leader sees when they have ended */
+                hashmap_clear(a->released); /* the next leader sees when they have ended */
                 hashmap_free_with(a->seen, mfree);
                 a->seen = NULL;
                 (void) hashmap_new(0, &a->seen);

@@ -2,23 +2,25 @@
 #pragma once
 
 /*
- * The one ledger that everybody asks who takes a node: which disruptions the NodeDisruptionBudgets have admitted. It lies in
- * their status (disruptedNodes), so every replica asks the same one: a charge is one conditional patch, as the API server's
- * own of a PodDisruptionBudget's disruptedPods, and two replicas can never both spend the last disruption.
+ * The ledger of charges that every removal and every reboot asks: which disruptions the
+ * NodeDisruptionBudgets have admitted. The charges lie in the status of the budgets (disruptedNodes), so
+ * every replica asks the same ledger. A charge is one conditional patch, as the API server's own of a
+ * PodDisruptionBudget's disruptedPods, so two replicas never both spend the last disruption.
  *
- * A node that several budgets select is charged in each, in the order of their names, all or none. What waits for one budget
- * goes out together, one patch of it under way at a time. A charge is idempotent per node uid: asked for again it is
- * admitted. What a budget refuses is refused at once; whether it may be asked again later is the asker's business.
+ * A charge has a kind and a holder, and two holders never share one (budget-charge-rule.h). Charging is
+ * idempotent for a node's uid and a holder. A node that several budgets select is charged in each, in the
+ * order of their names, all or none. Requests that wait for one budget go out in one patch, and one patch of
+ * a budget is under way at a time. A patch with several charges that the API server refuses is split: each
+ * charge is sent once by itself. A request that a budget refuses is answered at once; the caller decides
+ * whether to ask again.
  *
- * The leader keeps the figures of the status besides, and takes a charge off when nothing can need it any more: its node has
- * gone, or its time is up and its node is not being deleted; and never before this leader itself has seen it stand for
- * CHARGE_SEEN_USEC, so that neither a view that lies behind nor a clock that is ahead gives room that is not there.
+ * The leader also keeps the figures of the status, and ends charges by the rules of their kinds
+ * (budget-charge-watch.h).
  */
 
+#include "budget-charge-watch.h"
 #include "budget-count.h"
 
-/* As long as a webhook's DELETE may need to show in every view. */
-#define BUDGET_CHARGE_USEC (2 * USEC_PER_MINUTE)
 /* As many charges as the CRD takes. */
 #define BUDGET_CHARGES_MAX 2000u
 
@@ -28,26 +30,30 @@ typedef struct BudgetRequest BudgetRequest;
 typedef enum BudgetAnswer {
         BUDGET_ADMITTED,
         BUDGET_REFUSED, /* the message says by whom, and why */
-        BUDGET_UNKNOWN, /* the API server gave no answer in time: no charge is known to stand */
+        BUDGET_UNKNOWN, /* the API server gave no answer in time, or refuses the charge, as the message says:
+                           no charge is known to stand */
         _BUDGET_ANSWER_MAX,
 } BudgetAnswer;
 
 /* "admitted"; NULL behind the last. */
 extern const char *const budget_answer_names[_BUDGET_ANSWER_MAX + 1];
 
-/* Once, from the loop, never inside budget_ledger_ask(). message: NULL where it is admitted; it goes with the request,
- * which may be freed inside. What has begun is not refused for good: it waits its turn, BUDGET_REFUSED says for what, again when that
- * may have changed, and BUDGET_ADMITTED comes in the end. */
+/* Called from the loop, never inside budget_ledger_ask(); once, unless the request has begun. message: NULL
+ * if it is admitted; freed with the request, which may be freed inside. A request that has begun is not
+ * refused for good: BUDGET_REFUSED says what it waits for, again when that may have changed, until
+ * BUDGET_ADMITTED or BUDGET_UNKNOWN comes. */
 typedef void (*budget_answered_t)(BudgetAnswer a, const char *message, void *userdata);
 
 typedef struct BudgetAsk {
         const KubeNode *node;  /* as the asker knows it; a reference is taken */
         NodeChargeKind kind;
-        const char *holder;    /* who asks; static */
-        usec_t for_usec;       /* how long the charge stands at least; 0: BUDGET_CHARGE_USEC */
+        const char *holder;    /* who asks: at most NODE_CHARGE_HOLDER_BYTES_MAX bytes; copied */
+        usec_t for_usec;       /* expected length of a reboot slot, for `until`; 0: not known */
         usec_t timeout_usec;   /* 0: 10 s; what has begun has none */
         bool dry_run;          /* nothing is charged */
         bool as_leader;        /* charged only while we lead: budget_ledger_lead() */
+        bool claim_is_deleting; /* the NodeClaim of the node is being deleted: every DELETE charge is for
+                                   that deletion */
         bool begun;            /* its deletion passed uncharged: it is being deleted, and not drained yet */
 } BudgetAsk;
 
@@ -64,16 +70,20 @@ int budget_ledger_ask(BudgetLedger *l, const BudgetAsk *ask, budget_answered_t a
 BudgetRequest *budget_request_free(BudgetRequest *r);
 DEFINE_FREEP(BudgetRequest, budget_request_free);
 
-/* Some budget selects this node, and has not charged it. */
-bool budget_ledger_concerns(const BudgetLedger *l, const KubeNode *n);
-/* The node is not taken, after all, or is back: its charges go, unless it is being deleted. */
-void budget_ledger_release(BudgetLedger *l, const char *node_uid);
+/* Returns true if a budget selects the node and has not charged it for the holder. Reads only the fields
+ * that name node and holder. */
+bool budget_ledger_concerns(const BudgetLedger *l, const BudgetAsk *ask);
+/* Takes the holder's charges of the node off: the holder does not disrupt it, or not any more. A charge that
+ * the holder has taken over goes back; in one that was taken over from the holder, the holder is forgotten.
+ */
+void budget_ledger_release(BudgetLedger *l, const char *node_uid, const char *holder);
 
 /* From the view. */
 void budget_ledger_see_budget(BudgetLedger *l, const KubeNodeBudget *old, const KubeNodeBudget *new);
 void budget_ledger_see_node(BudgetLedger *l, const KubeNode *old, const KubeNode *new);
-/* Figures are kept from now on, by calls that the guard lets through; or no longer. */
-void budget_ledger_lead(BudgetLedger *l, HttpGuard guard);
+/* Keeps figures and ends charges from now on, by calls that the guard lets through; or no longer. holders:
+ * copied; NULL: no holder but a DELETE's user is known. */
+void budget_ledger_lead(BudgetLedger *l, HttpGuard guard, const BudgetHolders *holders);
 void budget_ledger_follow(BudgetLedger *l);
 /* Answers given since the start: of what has begun each time that it is told to wait, too. */
 const uint64_t *budget_ledger_answers(const BudgetLedger *l);

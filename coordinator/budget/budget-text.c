@@ -112,3 +112,46 @@ char *budget_text_refusal(const KubeNodeBudget *b, const BudgetFigures *f, const
         text = strbuf_steal(&s);
         return text ? str_sanitize(text, BUDGET_TEXT_BYTES_MAX) : NULL;
 }
+
+static void text_holder(StrBuf *s, const NodeCharge *c) {
+        char since[RFC3339_MAX];
+
+        rfc3339_format(c->time_usec, since);
+        switch (c->kind) {
+        case NODE_CHARGE_DELETE:
+                if (c->holder)
+                        strbuf_addf(s, "its deletion by %s was admitted at %s", c->holder, since);
+                else
+                        strbuf_addf(s, "an earlier version of vesper has admitted its disruption at %s",
+                                    since);
+                break;
+        case NODE_CHARGE_REBOOT:
+                strbuf_addf(s, "its reboot was admitted at %s for request %s", since, strempty(c->holder));
+                break;
+        case NODE_CHARGE_OPERATION:
+                strbuf_addf(s, "NodeDisruption %s has it since %s", strempty(c->holder), since);
+                break;
+        case NODE_CHARGE_SUCCESSOR:
+                strbuf_addf(s, "NodeClaim %s takes the place of another node since %s", strempty(c->holder),
+                            since);
+                break;
+        case _NODE_CHARGE_KIND_MAX:
+                break;
+        }
+}
+
+char *budget_text_held(const KubeNodeBudget *b, const NodeCharge *c, const char *node) {
+        _cleanup_strbuf_ StrBuf s = { 0 };
+        _cleanup_free_ char *text = NULL;
+
+        assert(b && c && node);
+        strbuf_addf(&s,
+                    "NodeDisruptionBudget %s allows no second disruption of node %s: ", b->object.meta.name,
+                    node);
+        text_holder(&s, c);
+        strbuf_add(&s, c->kind == NODE_CHARGE_DELETE
+                               ? ". If the node is not deleted by then, try again two minutes after that."
+                               : ". Try again when that has ended.");
+        text = strbuf_steal(&s);
+        return text ? str_sanitize(text, BUDGET_TEXT_BYTES_MAX) : NULL;
+}

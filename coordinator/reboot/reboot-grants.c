@@ -28,6 +28,8 @@
 typedef struct Entry {
         RebootCase c;
         char *version; /* of the Node that c was read from */
+        char *slot_id; /* of the request that has held a slot, and whose charges have not been released;
+                          NULL: none */
         char *told;    /* what its Event said last */
         RebootRequestState told_request_state;
         usec_t asked_usec;    /* loop_now(): when its request was first seen */
@@ -70,6 +72,7 @@ static void *entry_free(void *p) {
 
         reboot_case_done(&e->c);
         free(e->version);
+        free(e->slot_id);
         free(e->told);
         free(e->refused);
         return mfree(e);
@@ -128,6 +131,17 @@ static void entry_note_position(const RebootGrants *g, Entry *e, const RebootCas
                 e->goes_last = false;
 }
 
+/* Releases the charges of a slot when another request, or none, has it. */
+static int entry_note_slot(RebootGrants *g, Entry *e, const KubeNode *n, const RebootCase *now) {
+        bool holds = now->request_state == REBOOT_REQUEST_HOLDS_SLOT;
+
+        if (e->slot_id && !(holds && streq(e->slot_id, now->id))) {
+                budget_ledger_release(g->context->ledger, n->object.meta.uid, e->slot_id);
+                e->slot_id = mfree(e->slot_id);
+        }
+        return holds ? free_and_strdup(&e->slot_id, now->id) : 0;
+}
+
 static int entry_read(RebootGrants *g, Entry *e, const KubeNode *n) {
         RebootCase c;
         int r;
@@ -136,9 +150,10 @@ static int entry_read(RebootGrants *g, Entry *e, const KubeNode *n) {
         if (r < 0)
                 return r;
         entry_note_position(g, e, &c);
+        r = entry_note_slot(g, e, n, &c);
         reboot_case_done(&e->c);
         e->c = c;
-        return free_and_strdup(&e->version, n->object.meta.resource_version);
+        return r < 0 ? r : free_and_strdup(&e->version, n->object.meta.resource_version);
 }
 
 static int entry_new(RebootGrants *g, const char *name, Entry **ret) {
@@ -155,10 +170,6 @@ static int entry_new(RebootGrants *g, const char *name, Entry **ret) {
 }
 
 static void say_freed(RebootGrants *g, const char *node, const char *why) {
-        const KubeNode *n = cluster_view_node(g->context->view, node);
-
-        if (n)
-                budget_ledger_release(g->context->ledger, n->object.meta.uid);
         log_event(g->log, LOG_LEVEL_INFO, MESSAGE_REBOOT_SLOT_FREED, LOG_FIELDS({ "NODE", node }),
                   "The slot of node %s to reboot is free again: %s", node, why);
 }
@@ -454,10 +465,13 @@ static void on_budgets(BudgetAnswer a, const char *message, void *userdata) {
 /* True: none of them holds it. Else they are asked, one node at a time. */
 static bool budgets_admit(RebootGrants *g, const Entry *e) {
         const KubeNode *n = cluster_view_node(g->context->view, e->c.node);
-        const BudgetAsk ask = { .node = n, .kind = NODE_CHARGE_REBOOT, .holder = "reboot",
-                                .as_leader = true, .for_usec = g->context->config->reboot_slot_usec };
+        const BudgetAsk ask = { .node = n,
+                                .kind = NODE_CHARGE_REBOOT,
+                                .holder = e->c.id,
+                                .as_leader = true,
+                                .for_usec = g->context->config->reboot_slot_usec };
 
-        if (!n || !budget_ledger_concerns(g->context->ledger, n))
+        if (!n || !budget_ledger_concerns(g->context->ledger, &ask))
                 return true;
         if (streq_ptr(g->asked_node, e->c.node) && streq_ptr(g->asked_id, e->c.id))
                 return g->admitted;
@@ -476,6 +490,16 @@ static const Entry *first_admissible(const RebootGrants *g, Entry *const *waitin
                 if (loop_now(g->context->env->loop) >= waiting[i]->refused_until_usec)
                         return waiting[i];
         return NULL;
+}
+
+bool reboot_grants_has_slot(const RebootGrants *g, const char *node, const char *id) {
+        const Entry *e = hashmap_get(g->entries, node);
+        const Unseen *found = hashmap_get(g->found, node);
+
+        return (e && e->c.request_state == REBOOT_REQUEST_HOLDS_SLOT && streq(e->c.id, id)) ||
+               (found && streq(found->id, id)) ||
+               (g->sent && streq(g->sent->node, node) && streq(g->sent->id, id)) ||
+               (streq_ptr(g->asked_node, node) && streq_ptr(g->asked_id, id));
 }
 
 void reboot_grants_budgets_changed(RebootGrants *g) {
@@ -573,10 +597,6 @@ static void tell_granted(RebootGrants *g, Entry *e, Entry *const *waiting, size_
 }
 
 static void tell_expired(RebootGrants *g, Entry *e) {
-        const KubeNode *n = cluster_view_node(g->context->view, e->c.node);
-
-        if (n)
-                budget_ledger_release(g->context->ledger, n->object.meta.uid);
         log_event(g->log, LOG_LEVEL_WARNING, MESSAGE_REBOOT_SLOT_EXPIRED,
                   LOG_FIELDS({ "NODE", e->c.node }, { "NOTICE_ID", e->c.id }),
                   "Node %s was granted a reboot and was not Ready again in time: its slot is given to the next",

@@ -37,5 +37,9 @@ void reboot_grants_budgets_changed(RebootGrants *g);
 /* REBOOT_GRANTS_KEY is due. */
 void reboot_grants_reconcile(RebootGrants *g);
 
+/* Returns true if the request of that id holds a slot of the node, is being granted one, or is the one whose
+ * budgets are asked: its charges are needed. */
+bool reboot_grants_has_slot(const RebootGrants *g, const char *node, const char *id);
+
 /* Nodes that hold a slot now, and that wait for one. */
 void reboot_grants_count(const RebootGrants *g, size_t *ret_held, size_t *ret_waiting);

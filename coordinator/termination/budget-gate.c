@@ -12,7 +12,8 @@ struct BudgetGate {
         BudgetRequest *request;
         bool passed;
         char *message;
-        Timer *again; /* there was no memory to ask */
+        Timer *again; /* until then nobody is asked: there was no memory for it, or the API server refused
+                         the charge */
         void (*changed)(void *userdata);
         void *userdata;
 };
@@ -51,25 +52,29 @@ BudgetGate *budget_gate_free(BudgetGate *g) {
 static void on_answered(BudgetAnswer a, const char *message, void *userdata) {
         BudgetGate *g = userdata;
 
-        if (a == BUDGET_REFUSED) {
-                if (free_and_strdup(&g->message, message) < 0)
-                        g->message = mfree(g->message);
-        } else {
-                g->request = budget_request_free(g->request);
-                g->passed = a == BUDGET_ADMITTED;
-        }
+        if (a != BUDGET_ADMITTED && free_and_strdup(&g->message, message) < 0)
+                g->message = mfree(g->message);
+        if (a != BUDGET_REFUSED)
+                g->request = budget_request_free(g->request); /* the message goes with it */
+        g->passed = a == BUDGET_ADMITTED;
+        if (a == BUDGET_UNKNOWN)
+                timer_arm_in(g->again, ASK_AGAIN_USEC);
         g->changed(g->userdata);
 }
 
+BudgetAsk budget_gate_ask(const KubeNode *n) {
+        return (BudgetAsk) { .node = n,
+                             .kind = NODE_CHARGE_DELETE,
+                             .holder = BUDGET_HOLDER_COORDINATOR,
+                             .as_leader = true,
+                             .begun = true };
+}
+
 bool budget_gate_is_passed(BudgetGate *g, const KubeNode *n) {
-        const BudgetAsk ask = { .node = n,
-                                .kind = NODE_CHARGE_DELETE,
-                                .holder = "termination",
-                                .as_leader = true,
-                                .begun = true };
+        const BudgetAsk ask = budget_gate_ask(n);
         int r;
 
-        if (g->passed || g->request)
+        if (g->passed || g->request || timer_is_armed(g->again))
                 return g->passed;
         r = budget_ledger_ask(g->context->ledger, &ask, on_answered, g, &g->request);
         if (r < 0) {

@@ -17,6 +17,9 @@ int budget_gate_new(const TerminationContext *context, void (*changed)(void *use
 BudgetGate *budget_gate_free(BudgetGate *g);
 DEFINE_FREEP(BudgetGate, budget_gate_free);
 
+/* The ask of a deletion that has begun. */
+BudgetAsk budget_gate_ask(const KubeNode *n);
+
 /* Charged, or no budget selects it. The first call asks. */
 bool budget_gate_is_passed(BudgetGate *g, const KubeNode *n);
 const char *budget_gate_message(const BudgetGate *g); /* what it waits for; NULL: it has not been told yet */

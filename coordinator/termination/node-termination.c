@@ -321,7 +321,9 @@ static void begin_to_cordon(NodeTermination *t, const KubeNode *n, const char *w
 
 /* Nothing holds it but a budget of nodes. */
 static void begin(NodeTermination *t, const KubeNode *n, const char *why) {
-        if (passes_uncharged(t, n) || !budget_ledger_concerns(t->context->ledger, n))
+        const BudgetAsk ask = budget_gate_ask(n);
+
+        if (passes_uncharged(t, n) || !budget_ledger_concerns(t->context->ledger, &ask))
                 begin_to_cordon(t, n, why);
         else
                 node_termination_set_state(t, NODE_TERMINATION_BUDGETS, "a NodeDisruptionBudget is asked for it");

@@ -97,10 +97,14 @@ static void on_answered(BudgetAnswer a, const char *message, void *userdata) {
         mark_dirty(w, w->refused_until_usec);
 }
 
-static void ask(VoluntaryDeletes *d, Wish *w, const KubeNode *n) {
-        const BudgetAsk question = {
-                .node = n, .kind = NODE_CHARGE_DELETE, .holder = "coordinator", .as_leader = true
+static BudgetAsk question_of(const KubeNode *n) {
+        return (BudgetAsk) {
+                .node = n, .kind = NODE_CHARGE_DELETE, .holder = BUDGET_HOLDER_COORDINATOR, .as_leader = true
         };
+}
+
+static void ask(VoluntaryDeletes *d, Wish *w, const KubeNode *n) {
+        const BudgetAsk question = question_of(n);
         int r = budget_ledger_ask(d->context->ledger, &question, on_answered, w, &w->request);
 
         if (r >= 0)
@@ -114,6 +118,7 @@ static void ask(VoluntaryDeletes *d, Wish *w, const KubeNode *n) {
 bool voluntary_delete_is_admitted(VoluntaryDeletes *d, const KubeNode *n, const KubeNodePool *pool, const char *why,
                                   const char *key) {
         Wish *w = hashmap_get(d->nodes, n->object.meta.name);
+        const BudgetAsk question = question_of(n);
         usec_t now = now_of(d);
 
         if (w && !streq(w->uid, n->object.meta.uid)) {
@@ -122,7 +127,7 @@ bool voluntary_delete_is_admitted(VoluntaryDeletes *d, const KubeNode *n, const 
         }
         if (pauses_is_paused(d->context->pauses, pool))
                 return false; /* all nodes of the pool are looked at when it is no more */
-        if (!budget_ledger_concerns(d->context->ledger, n))
+        if (!budget_ledger_concerns(d->context->ledger, &question))
                 return true;
         if (w && (w->request || now < w->refused_until_usec))
                 return false;

@@ -17,6 +17,8 @@
 /* The API server waits 3 s (timeoutSeconds of its configuration). */
 #define ANSWER_USEC (2500 * USEC_PER_MSEC)
 #define OWN_ACCOUNT "system:serviceaccount:*:vesper-coordinator"
+/* Of a user's name in the log. */
+#define USER_TEXT_BYTES_MAX 128u
 #define LINES_BURST 50u
 #define LINES_PER_MINUTE 60u
 #define REFUSED_LINES_PER_MINUTE 1u
@@ -60,6 +62,7 @@ typedef struct Question {
         HttpExchange *exchange;
         BudgetRequest *request;
         char *uid, *what, *user; /* of the review; "Node n1"; who asks */
+        char *holder;            /* of the charge */
         ListNode in_open;
 } Question;
 
@@ -72,6 +75,7 @@ static Question *question_free(Question *q) {
         free(q->uid);
         free(q->what);
         free(q->user);
+        free(q->holder);
         return mfree(q);
 }
 DEFINE_FREEP(Question, question_free);
@@ -118,7 +122,7 @@ static void on_ledger(BudgetAnswer a, const char *message, void *userdata) {
         }
         if (token_bucket_take(&w->lines, loop_now(w->env->loop), &at))
                 log_warning(w->env->log, "The deletion of %s by %s is left to the webhook's failurePolicy: %s", q->what, q->user, strempty(text));
-        reply_unknown(w, x, "the disruption could not be charged in time\n");
+        reply_unknown(w, x, strempty(text));
 }
 
 /* The charge, if there is one already, stands for its time. */
@@ -212,8 +216,12 @@ static int question_new(NodeWebhook *w, HttpExchange *x, const AdmissionReview *
         q->what = strf("%s %s", r->object->kind->kind, r->object->meta.name);
         if (!q->what || free_and_strdup(&q->uid, r->uid) < 0)
                 return -ENOMEM;
-        q->user = str_sanitize(isempty(r->username) ? "nobody" : r->username, 128);
-        if (!q->user)
+        q->user = str_sanitize(isempty(r->username) ? "nobody" : r->username, USER_TEXT_BYTES_MAX);
+        /* Two users whose names differ behind that, or in control characters, count as one holder. Both
+         * delete the same node. */
+        q->holder =
+                str_sanitize(isempty(r->username) ? "nobody" : r->username, NODE_CHARGE_HOLDER_BYTES_MAX);
+        if (!q->user || !q->holder)
                 return -ENOMEM;
         *ret = TAKE_PTR(q);
         return 0;
@@ -221,13 +229,19 @@ static int question_new(NodeWebhook *w, HttpExchange *x, const AdmissionReview *
 
 static void ask_ledger(NodeWebhook *w, HttpExchange *x, const AdmissionReview *r, const KubeNode *n) {
         _cleanup_(question_freep) Question *q = NULL;
-        const BudgetAsk ask = { .node = n,
-                                .kind = NODE_CHARGE_DELETE,
-                                .holder = "webhook",
-                                .timeout_usec = ANSWER_USEC,
-                                .dry_run = r->dry_run };
+        const KubeNodeClaim *claim = cluster_view_claim_of_node(w->view, n);
+        BudgetAsk ask = { .node = n,
+                          .kind = NODE_CHARGE_DELETE,
+                          .timeout_usec = ANSWER_USEC,
+                          .dry_run = r->dry_run,
+                          .claim_is_deleting = claim && claim->object.meta.deletion_usec > 0 };
+        int k = question_new(w, x, r, &q);
 
-        if (question_new(w, x, r, &q) < 0 || budget_ledger_ask(w->ledger, &ask, on_ledger, q, &q->request) < 0) {
+        if (k >= 0) {
+                ask.holder = q->holder;
+                k = budget_ledger_ask(w->ledger, &ask, on_ledger, q, &q->request);
+        }
+        if (k < 0) {
                 reply_unknown(w, x, "out of memory\n");
                 return;
         }

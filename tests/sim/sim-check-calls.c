@@ -98,7 +98,8 @@ static void check_rate(SimCheck *c, const SimLife *life, const HttpRequest *requ
 /* Whoever is asked by the API server charges what he lets go. */
 static bool charges_for_webhook(const HttpRequest *request) {
         return strstr(request->url, "/nodedisruptionbudgets/") && request->body &&
-               memmem(request->body, request->body_size, "\"holder\":\"webhook\"", strlen("\"holder\":\"webhook\""));
+               memmem(request->body, request->body_size, "\"holder\":\"person\"",
+                      strlen("\"holder\":\"person\""));
 }
 
 /* Reads, the Lease itself, Events, and a webhook's charges are not guarded. */

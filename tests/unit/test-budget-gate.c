@@ -300,6 +300,41 @@ TEST_CASE(test_own_deletions) {
         }
 }
 
+typedef struct Refusal {
+        bool refuses;
+        unsigned n;
+} Refusal;
+
+static void refuse_charges(const FakeRequest *request, FakeApiFault *ret_fault, void *userdata) {
+        Refusal *refusal = userdata;
+
+        if (!refusal->refuses || request->verb != FAKE_PATCH || !request->resource ||
+            request->resource->id != FAKE_NDBS || !strstr(request->x->body, "DELETE"))
+                return;
+        refusal->n++;
+        ret_fault->status = 422;
+}
+
+/* The API server refuses the charge of a deletion that has begun: it is asked again, and not at once. */
+TEST_CASE(test_refused_by_the_server) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        Refusal refusal = { .refuses = true };
+
+        begin(r, 2, NULL, "'maxUnavailable':1");
+        fake_api_set_fault(r->api, refuse_charges, &refusal);
+        rig_delete_node(r, "n0");
+        rig_run(r, 20 * USEC_PER_SEC);
+        assert_in_range(refusal.n, 2, 40);
+        assert_false(fj_true(rig_node(r, "n0"), "spec", "unschedulable", NULL));
+        assert_true(waits(r, "n0"));
+        assert_true(
+                rig_event_says(r, "n0", "WaitingForBudget", "The API server refuses the charge of node n0"));
+        refusal.refuses = false;
+        rig_run(r, 10 * USEC_PER_SEC);
+        assert_string_equal(phase(r, "n0"), "WaitingForProtected");
+        fake_api_set_fault(r->api, NULL, NULL);
+}
+
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_in_turn),
@@ -309,6 +344,7 @@ int main(void) {
                 cmocka_unit_test(test_arrives_while_held),
                 cmocka_unit_test(test_budgets_change),
                 cmocka_unit_test(test_own_deletions),
+                cmocka_unit_test(test_refused_by_the_server),
         };
         return cmocka_run_group_tests_name("budget-gate", tests, NULL, NULL);
 }

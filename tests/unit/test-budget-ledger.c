@@ -31,6 +31,9 @@ typedef struct Bench {
         Replica replicas[N_REPLICAS];
         Asked asks[N_ASKS_MAX];
         size_t n_asks;
+        const char *slot; /* the one reboot slot that the leader sees; NULL: none */
+        const char *poison,
+                *poisoned; /* the API server refuses patches with this text in them, of that budget */
 } Bench;
 
 static void on_ignored(const char *name, void *userdata) {
@@ -78,6 +81,12 @@ static void replica_init(Replica *r, Bench *b, uint64_t seed) {
         assert_return_code(budget_ledger_new(r->client, r->view, &r->ledger), 0);
 }
 
+static bool on_holder(NodeChargeKind kind, const char *node, const char *holder, void *userdata) {
+        const Bench *b = userdata;
+
+        return kind == NODE_CHARGE_REBOOT && streq_ptr(holder, b->slot);
+}
+
 static void run(Bench *b, usec_t usec) {
         fake_world_run(&b->w, usec);
 }
@@ -104,7 +113,8 @@ static void bench_init(Bench *b, size_t n, const char *amount) {
                 replica_init(b->replicas + i, b, i + 1);
         run(b, USEC_PER_SEC);
         assert_true(cluster_view_synced(b->replicas[0].view));
-        budget_ledger_lead(b->replicas[0].ledger, (HttpGuard){ 0 });
+        budget_ledger_lead(b->replicas[0].ledger, (HttpGuard) { 0 },
+                           &(BudgetHolders) { .stand = on_holder, .userdata = b });
         run(b, USEC_PER_SEC);
 }
 
@@ -140,8 +150,7 @@ static Asked *ask_as(Bench *b, size_t replica, const char *node, BudgetAsk ask) 
         assert_in_range(b->n_asks, 1, N_ASKS_MAX);
         ask.node = cluster_view_node(b->replicas[replica].view, node);
         assert_non_null(ask.node);
-        ask.kind = NODE_CHARGE_DELETE;
-        ask.holder = "test";
+        ask.holder = ask.holder ? ask.holder : "alice"; /* kind 0: a DELETE */
         assert_return_code(budget_ledger_ask(b->replicas[replica].ledger, &ask, on_answered, a, &a->request), 0);
         assert_false(a->answered);
         return a;
@@ -164,6 +173,31 @@ static const cJSON *status(Bench *b, const char *name) {
 static int64_t figure(Bench *b, const char *name, const char *key) {
         return fj_int(status(b, name), -1, key, NULL);
 }
+
+static const char *uid_of(Bench *b, const char *node) {
+        return fj_string(fake_get(b->w.cluster, FAKE_NODES, NULL, node), "metadata", "uid", NULL);
+}
+
+static void release(Bench *b, size_t replica, const char *node, const char *holder) {
+        budget_ledger_release(b->replicas[replica].ledger, uid_of(b, node), holder);
+}
+
+/* "DELETE alice (slot-1)": the charge of the node in b1; "": none. Free it. */
+static char *charge_of(Bench *b, const char *node) {
+        const cJSON *c = fj_find(fj_get(status(b, "b1"), "disruptedNodes", NULL), "name", node);
+        const char *before = fj_string(c, "heldBefore", NULL);
+
+        if (!c)
+                return strdup("");
+        return strf("%s %s%s%s%s", fj_string(c, "kind", NULL), strempty(fj_string(c, "holder", NULL)),
+                    before ? " (" : "", strempty(before), before ? ")" : "");
+}
+
+#define assert_charge(b, node, expected) \
+        ({ \
+                _cleanup_free_ char *_c = charge_of((b), (node)); \
+                assert_string_equal(_c, (expected)); \
+        })
 
 static int n_charges(Bench *b, const char *name) {
         return cJSON_GetArraySize(fj_get(status(b, name), "disruptedNodes", NULL));
@@ -347,7 +381,7 @@ TEST_CASE(test_how_long) {
 
         print_message("  one that is given back is free at once\n");
         assert_int_equal(answer_of(&b, ask(&b, 1, "n3")), BUDGET_ADMITTED);
-        budget_ledger_release(b.replicas[1].ledger, fj_string(fake_get(b.w.cluster, FAKE_NODES, NULL, "n3"), "metadata", "uid", NULL));
+        release(&b, 1, "n3", "alice");
         run(&b, USEC_PER_SEC);
         assert_int_equal(n_charges(&b, "b1"), 0);
         assert_int_equal(figure(&b, "b1", "disruptionsAllowed"), 2);
@@ -443,11 +477,241 @@ TEST_CASE(test_no_answer) {
         bench_done(&b);
 }
 
+/* A DELETE takes the charge of a reboot slot over, and whichever ends first takes nothing from the other. */
+TEST_CASE(test_delete_over_reboot) {
+        const BudgetAsk slot = { .kind = NODE_CHARGE_REBOOT, .holder = "slot-1", .for_usec = USEC_PER_HOUR };
+        uint64_t before;
+        Bench b;
+
+        bench_init(&b, 5, "'maxUnavailable':1");
+        b.slot = "slot-1";
+        assert_int_equal(answer_of(&b, ask_as(&b, 0, "n0", slot)), BUDGET_ADMITTED);
+        assert_charge(&b, "n0", "reboot slot-1");
+        print_message("  in one patch, and without room\n");
+        before = n_patches(&b);
+        assert_int_equal(answer_of(&b, ask(&b, 1, "n0")), BUDGET_ADMITTED);
+        assert_int_equal(n_patches(&b) - before, 1);
+        assert_charge(&b, "n0", "DELETE alice (slot-1)");
+        assert_int_equal(n_charges(&b, "b1"), 1);
+        assert_int_equal(figure(&b, "b1", "disruptionsAllowed"), 0);
+        assert_int_equal(answer_of(&b, ask(&b, 0, "n1")), BUDGET_REFUSED);
+
+        print_message("  given back, since no deletion comes\n");
+        run(&b, 3 * USEC_PER_MINUTE);
+        assert_charge(&b, "n0", "reboot slot-1");
+
+        print_message("  the slot ends, and the deletion is still to come\n");
+        assert_int_equal(answer_of(&b, ask(&b, 1, "n0")), BUDGET_ADMITTED);
+        b.slot = NULL;
+        release(&b, 0, "n0", "slot-1");
+        run(&b, USEC_PER_SEC);
+        assert_charge(&b, "n0", "DELETE alice");
+        delete_node(&b, "n0");
+        run(&b, USEC_PER_HOUR);
+        assert_charge(&b, "n0", "DELETE alice");
+        assert_int_equal(figure(&b, "b1", "disruptionsAllowed"), 0);
+        bench_done(&b);
+}
+
+/* A deletion that passed uncharged takes the charge of a slot over for good. */
+TEST_CASE(test_begun_over_reboot) {
+        const BudgetAsk slot = { .kind = NODE_CHARGE_REBOOT, .holder = "slot-1" };
+        Bench b;
+
+        bench_init(&b, 5, "'maxUnavailable':1");
+        b.slot = "slot-1";
+        assert_int_equal(answer_of(&b, ask_as(&b, 0, "n0", slot)), BUDGET_ADMITTED);
+        delete_node(&b, "n0");
+        assert_int_equal(
+                answer_of(&b, ask_as(&b, 0, "n0",
+                                     (BudgetAsk) { .begun = true, .holder = BUDGET_HOLDER_COORDINATOR })),
+                BUDGET_ADMITTED);
+        assert_charge(&b, "n0", "DELETE vesper-coordinator (slot-1)");
+        release(&b, 0, "n0", "slot-1");
+        run(&b, USEC_PER_HOUR);
+        assert_charge(&b, "n0", "DELETE vesper-coordinator");
+        bench_done(&b);
+}
+
+TEST_CASE(test_second_holder) {
+        BudgetAsk slot = { .kind = NODE_CHARGE_REBOOT, .holder = "slot-1" };
+        Asked *a;
+        Bench b;
+
+        bench_init(&b, 5, "'maxUnavailable':3");
+        assert_int_equal(answer_of(&b, ask(&b, 1, "n0")), BUDGET_ADMITTED);
+        for (size_t i = 0; i < N_REPLICAS; i++) {
+                a = ask_as(&b, i, "n0", slot);
+                assert_int_equal(answer_of(&b, a), BUDGET_REFUSED);
+                assert_non_null(strstr(
+                        a->message,
+                        "NodeDisruptionBudget b1 allows no second disruption of node n0: its deletion by alice "
+                        "was admitted at "));
+        }
+        a = ask_as(&b, 0, "n0", (BudgetAsk) { .holder = "bob" });
+        assert_int_equal(answer_of(&b, a), BUDGET_REFUSED);
+        assert_non_null(strstr(a->message, "alice"));
+        print_message("  both at once: one of them\n");
+        (void) ask(&b, 1, "n1");
+        a = ask_as(&b, 0, "n1", slot);
+        run(&b, USEC_PER_SEC);
+        assert_true(a->answered && (a - 1)->answered);
+        assert_int_equal((a - 1)->answer, BUDGET_ADMITTED);
+        assert_charge(&b, "n1", a->answer == BUDGET_ADMITTED ? "DELETE alice (slot-1)" : "DELETE alice");
+        print_message("  who has released a charge is charged again\n");
+        slot.holder = b.slot = "slot-2";
+        assert_int_equal(answer_of(&b, ask_as(&b, 0, "n2", slot)), BUDGET_ADMITTED);
+        release(&b, 0, "n2", "slot-2");
+        a = ask_as(&b, 0, "n2", slot);
+        assert_int_equal(answer_of(&b, a), BUDGET_ADMITTED);
+        assert_charge(&b, "n2", "reboot slot-2");
+        release(&b, 0, "n2", "slot-2");
+        run(&b, 0);
+        a = ask_as(&b, 0, "n2", slot); /* while the patch is under way that takes it off */
+        assert_int_equal(answer_of(&b, a), BUDGET_ADMITTED);
+        assert_charge(&b, "n2", "reboot slot-2");
+        print_message("  another's release takes nothing\n");
+        release(&b, 0, "n2", "slot-1");
+        release(&b, 1, "n0", "bob");
+        run(&b, USEC_PER_SEC);
+        assert_charge(&b, "n2", "reboot slot-2");
+        assert_charge(&b, "n0", "DELETE alice");
+        bench_done(&b);
+}
+
+/* The charge of a slot stands while its holder is in the view, and no longer. */
+TEST_CASE(test_missing_holder) {
+        const BudgetAsk slot = { .kind = NODE_CHARGE_REBOOT,
+                                 .holder = "slot-1",
+                                 .for_usec = 10 * USEC_PER_MINUTE };
+        Bench b;
+
+        bench_init(&b, 5, "'maxUnavailable':1");
+        b.slot = "slot-1";
+        assert_int_equal(answer_of(&b, ask_as(&b, 0, "n0", slot)), BUDGET_ADMITTED);
+        run(&b, USEC_PER_HOUR);
+        assert_charge(&b, "n0", "reboot slot-1");
+        b.slot = "slot-2";
+        run(&b, 110 * USEC_PER_SEC);
+        assert_charge(&b, "n0", "reboot slot-1");
+        run(&b, 80 * USEC_PER_SEC);
+        assert_charge(&b, "n0", "");
+        bench_done(&b);
+}
+
+/* A user who deletes again when the charge is about to end has the whole time once more. */
+TEST_CASE(test_renewed) {
+        Bench b;
+
+        bench_init(&b, 5, "'maxUnavailable':1");
+        assert_int_equal(answer_of(&b, ask(&b, 1, "n0")), BUDGET_ADMITTED);
+        run(&b, 100 * USEC_PER_SEC);
+        assert_int_equal(answer_of(&b, ask(&b, 1, "n0")), BUDGET_ADMITTED);
+        run(&b, 110 * USEC_PER_SEC);
+        assert_charge(&b, "n0", "DELETE alice");
+        run(&b, 20 * USEC_PER_SEC);
+        assert_charge(&b, "n0", "");
+        bench_done(&b);
+}
+
+/* A charge of an earlier version is read, and ends by its time. */
+TEST_CASE(test_earlier_version) {
+        Bench b;
+
+        bench_init(&b, 5, "'maxUnavailable':1");
+        fake_merge(
+                b.w.cluster, FAKE_NDBS, NULL, "b1",
+                "{'status':{'disruptedNodes':[{'name':'n0','uid':'%s','time':'2026-01-01T00:00:00Z','kind':'Reboot','holder':'reboot',"
+                "'until':'2026-01-01T00:10:00Z'}]}}",
+                uid_of(&b, "n0"));
+        run(&b, USEC_PER_SEC);
+        assert_int_equal(figure(&b, "b1", "disruptionsAllowed"), 0);
+        assert_int_equal(answer_of(&b, ask(&b, 1, "n1")), BUDGET_REFUSED);
+        assert_int_equal(answer_of(&b, ask(&b, 1, "n0")), BUDGET_ADMITTED);
+        assert_int_equal(answer_of(&b, ask_as(&b, 0, "n0",
+                                              (BudgetAsk) { .kind = NODE_CHARGE_REBOOT, .holder = "x" })),
+                         BUDGET_REFUSED);
+        run(&b, 9 * USEC_PER_MINUTE);
+        assert_int_equal(n_charges(&b, "b1"), 1);
+        run(&b, USEC_PER_MINUTE);
+        assert_int_equal(n_charges(&b, "b1"), 0);
+        bench_done(&b);
+}
+
+static void refuse_poison(const FakeRequest *request, FakeApiFault *ret_fault, void *userdata) {
+        const Bench *b = userdata;
+
+        if (request->verb == FAKE_PATCH && streq_ptr(request->name, b->poisoned) &&
+            strstr(request->x->body, b->poison)) {
+                ret_fault->status = 422;
+                ret_fault->message = "too long: may not be more than 64 bytes";
+        }
+}
+
+/* A charge that the API server refuses takes no other along. */
+TEST_CASE(test_refused_patch) {
+        uint64_t before;
+        Bench b;
+
+        bench_init(&b, 5, "'maxUnavailable':4");
+        put_budget(&b, "a0", "'maxUnavailable':4", "vesper.sh/pool");
+        run(&b, USEC_PER_SEC);
+        b.poison = "mallory";
+        b.poisoned = "a0";
+        fake_api_set_fault(fake_cluster_api(b.w.cluster), refuse_poison, &b);
+        before = n_patches(&b);
+        (void) ask_as(&b, 1, "n0", (BudgetAsk) { .holder = "mallory" });
+        for (size_t i = 1; i < 4; i++) {
+                _cleanup_free_ char *name = strf("n%zu", i);
+
+                (void) ask(&b, 1, name);
+        }
+        run(&b, 2 * USEC_PER_SEC);
+        for (size_t i = 0; i < 4; i++) {
+                assert_true(b.asks[i].answered);
+                assert_int_equal(b.asks[i].answer, i == 0 ? BUDGET_UNKNOWN : BUDGET_ADMITTED);
+        }
+        assert_non_null(
+                strstr(b.asks[0].message,
+                       "The API server refuses the charge of node n0 in NodeDisruptionBudget a0 (HTTP 422): "
+                       "too long: may not be more than 64 bytes"));
+        assert_int_equal(n_charges(&b, "a0"), 3);
+        assert_int_equal(n_charges(&b, "b1"), 3);
+        /* In a0 all four, then each alone; in b1 as they come; and figures. */
+        assert_in_range(n_patches(&b) - before, 1 + 4 + 1, 16);
+        before = n_patches(&b);
+        run(&b, 10 * USEC_PER_MINUTE);
+        assert_in_range(n_patches(&b) - before, 0, 4); /* the charges end */
+
+        print_message("  refused by the second budget: the first gives its charge back\n");
+        b.poisoned = "b1";
+        assert_int_equal(answer_of(&b, ask_as(&b, 1, "n4", (BudgetAsk) { .holder = "mallory" })),
+                         BUDGET_UNKNOWN);
+        run(&b, USEC_PER_SEC);
+        assert_int_equal(n_charges(&b, "a0"), 0);
+        assert_int_equal(answer_of(&b, ask(&b, 1, "n4")), BUDGET_ADMITTED);
+        bench_done(&b);
+}
+
 int main(void) {
         static const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_figures),    cmocka_unit_test(test_fifty_at_once), cmocka_unit_test(test_idempotent),
-                cmocka_unit_test(test_passes),     cmocka_unit_test(test_all_or_none),   cmocka_unit_test(test_how_long),
-                cmocka_unit_test(test_begun),      cmocka_unit_test(test_charged_by_another), cmocka_unit_test(test_no_leader),     cmocka_unit_test(test_no_answer),
+                cmocka_unit_test(test_figures),
+                cmocka_unit_test(test_fifty_at_once),
+                cmocka_unit_test(test_idempotent),
+                cmocka_unit_test(test_passes),
+                cmocka_unit_test(test_all_or_none),
+                cmocka_unit_test(test_how_long),
+                cmocka_unit_test(test_begun),
+                cmocka_unit_test(test_charged_by_another),
+                cmocka_unit_test(test_no_leader),
+                cmocka_unit_test(test_no_answer),
+                cmocka_unit_test(test_delete_over_reboot),
+                cmocka_unit_test(test_begun_over_reboot),
+                cmocka_unit_test(test_second_holder),
+                cmocka_unit_test(test_missing_holder),
+                cmocka_unit_test(test_renewed),
+                cmocka_unit_test(test_earlier_version),
+                cmocka_unit_test(test_refused_patch),
         };
         return cmocka_run_group_tests_name("budget-ledger", tests, NULL, NULL);
 }

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "budget-charge-watch.h"
+
+#include "string-util.h"
+
+/* Interval at which the ledger checks that holders are in the view. No event tells the ledger that one has
+ * left. */
+#define HOLDER_USEC USEC_PER_MINUTE
+
+/* A charge that this leader sees stand. */
+typedef struct Seen {
+        usec_t since_usec;  /* loop_now() */
+        usec_t unheld_usec; /* loop_now(): since when its holder is not in the view; 0: it is */
+        usec_t time_usec;   /* of the charge: the same holder may have been charged anew */
+} Seen;
+
+char *charge_key(const char *uid, const char *holder) {
+        return strf("%s/%s", strempty(uid), strempty(holder)); /* no uid has a slash */
+}
+
+bool charge_key_is_in(const KubeNodeBudget *b, const char *key) {
+        const char *holder = key + strcspn(key, "/") + 1;
+        _cleanup_free_ char *uid = strndup(key, (size_t) (holder - key) - 1);
+        const NodeCharge *c = uid ? kube_node_budget_charge(b, uid) : NULL;
+
+        return !uid || (c && (streq(strempty(c->holder), holder) || streq_ptr(c->held_before, holder)));
+}
+
+static bool holder_stands(const BudgetHolders *h, NodeChargeKind kind, const char *node,
+                          const char *holder) {
+        return h->stand && holder && h->stand(kind, strempty(node), holder, h->userdata);
+}
+
+NodeChargeKind charge_kind_before(const BudgetHolders *h, const NodeCharge *c) {
+        static const NodeChargeKind kinds[] = { NODE_CHARGE_REBOOT, NODE_CHARGE_OPERATION };
+
+        for (size_t i = 0; i < ELEMENTSOF(kinds); i++)
+                if (holder_stands(h, kinds[i], c->name, c->held_before))
+                        return kinds[i];
+        return _NODE_CHARGE_KIND_MAX;
+}
+
+static int see_charge(Hashmap *seen, const NodeCharge *c, usec_t now_usec, Seen **ret) {
+        _cleanup_free_ char *key = charge_key(c->uid, c->holder);
+        Seen *s = key ? hashmap_get(seen, key) : NULL;
+
+        if (!key)
+                return -ENOMEM;
+        if (!s) {
+                s = new0(Seen, 1);
+                if (!s || hashmap_put(seen, key, s) < 0) {
+                        free(s);
+                        return -ENOMEM;
+                }
+        }
+        if (s->since_usec == 0 || s->time_usec != c->time_usec)
+                *s = (Seen) { .since_usec = now_usec, .time_usec = c->time_usec };
+        *ret = s;
+        return 0;
+}
+
+/* A view that is not complete, because a watch does not stand, does not show that a holder is missing. */
+static void see_holder(const BudgetHolders *h, const NodeCharge *c, bool is_complete, Seen *s,
+                       usec_t now_usec, ChargeFacts *f) {
+        f->holder_stands = holder_stands(h, c->kind, c->name, c->holder);
+        if (f->holder_stands)
+                s->unheld_usec = 0;
+        else if (s->unheld_usec == 0 || !is_complete)
+                s->unheld_usec = now_usec;
+        f->unheld_usec = f->holder_stands ? 0 : now_usec - s->unheld_usec;
+}
+
+static bool is_deleting(const ClusterView *view, const KubeNode *n) {
+        const KubeNodeClaim *claim = cluster_view_claim_of_node(view, n);
+
+        return n->object.meta.deletion_usec > 0 || (claim && claim->object.meta.deletion_usec > 0);
+}
+
+int charge_watch(Hashmap *seen, const ClusterView *view, const BudgetHolders *h, const NodeCharge *c,
+                 bool is_released, usec_t now_usec, ChargeFate *ret, usec_t *ret_left_usec) {
+        const KubeNode *n = c->name ? cluster_view_node(view, c->name) : NULL;
+        bool is_delete = c->kind == NODE_CHARGE_DELETE;
+        ChargeFacts f = { .is_released = is_released };
+        Seen *s;
+        int r;
+
+        *ret_left_usec = USEC_INFINITY;
+        *ret = CHARGE_FATE_STANDS;
+        if (!seen) {
+                /* The kind of the earlier holder is not known here: the leader gives the charge back. */
+                if (is_released && !c->held_before)
+                        *ret = CHARGE_FATE_ENDS;
+                return 0;
+        }
+        r = see_charge(seen, c, now_usec, &s);
+        if (r < 0)
+                return r;
+        f.seen_usec = now_usec - s->since_usec;
+        f.node_is_there = n && streq_ptr(n->object.meta.uid, c->uid);
+        f.node_is_deleting = f.node_is_there && is_deleting(view, n);
+        f.is_held_before = is_delete && charge_kind_before(h, c) != _NODE_CHARGE_KIND_MAX;
+        if (!is_delete)
+                see_holder(h, c, cluster_view_healthy(view), s, now_usec, &f);
+        *ret = budget_charge_fate(c, &f, ret_left_usec);
+        if (!is_delete && *ret == CHARGE_FATE_STANDS)
+                *ret_left_usec = MIN(*ret_left_usec, HOLDER_USEC);
+        return 0;
+}
