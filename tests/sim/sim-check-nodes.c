@@ -17,8 +17,9 @@
 
 /* As long as a view may lie behind. */
 #define READY_USEC (150 * USEC_PER_SEC)
-/* As long as a charge stands whose deletion does not come. */
-#define CHARGE_USEC (120 * USEC_PER_SEC)
+/* The least time for which a charge stands behind a deletion that was let pass: half of its two minutes,
+ * less what the answer takes. */
+#define CHARGE_USEC (50 * USEC_PER_SEC)
 /* As long as an answer of the cloud counts, and the patch may be under way. */
 #define PROOF_USEC (50 * USEC_PER_SEC)
 /* Within this a node that is Ready is in service again. */
@@ -440,6 +441,8 @@ static bool goes_on_slot(SimCheck *c, const cJSON *node) {
         return m && m->slot_until_usec > sim_world_wall(c->world);
 }
 
+static void check_slot_is_charged(SimCheck *c, const cJSON *old, const cJSON *new);
+
 static void check_slots(SimCheck *c, const cJSON *old, const cJSON *new) {
         unsigned held = 0, max = MAX(c->world->options.max_reboots, 1u);
         const cJSON *node;
@@ -452,6 +455,8 @@ static void check_slots(SimCheck *c, const cJSON *old, const cJSON *new) {
         if (held > max)
                 sim_check_broken(c, "slots", "%s gets a slot to reboot, and now %u nodes have one of %u",
                                  fj_string(new, "metadata", "name", NULL), held, max);
+        if (c->world->options.node_budget > 0)
+                check_slot_is_charged(c, old, new);
 }
 
 /* How old the answer may be in which an agent reads, right before it reboots, that its Node asks for that. */
@@ -533,6 +538,63 @@ static unsigned count_charged(SimCheck *c, const cJSON *budget) {
         return n;
 }
 
+static const cJSON *charge_of(const cJSON *budget, const cJSON *node) {
+        return fj_find(fj_get(budget, "status", "disruptedNodes", NULL), "uid",
+                       strempty(fj_string(node, "metadata", "uid", NULL)));
+}
+
+/* Returns true if the holder has the charge, or had it before a DELETE took it over. */
+static bool is_held_by(const cJSON *charge, const char *holder) {
+        return charge && (streq_ptr(fj_string(charge, "holder", NULL), holder) ||
+                          streq_ptr(fj_string(charge, "heldBefore", NULL), holder));
+}
+
+/* A leader that has not seen the deletion takes the charge off after two minutes. */
+#define UNSEEN_DELETION_USEC (180 * USEC_PER_SEC)
+
+static void check_holder(SimCheck *c, const cJSON *node, const cJSON *was, const cJSON *is) {
+        const char *who = c->world->request ? strempty(c->world->request->user) : "nobody",
+                   *name = fj_string(node, "metadata", "name", NULL);
+        cJSON *granted = parsed(node, "vesper.sh/shutdown-granted");
+        const char *slot = fj_string(granted, "id", NULL);
+        usec_t deleted;
+
+        if (slot && is_held_by(was, slot) && !is_held_by(is, slot) && holds_slot(c, node))
+                sim_check_broken(c, "holder", "%s takes the charge of slot %s off, which %s holds", who,
+                                 slot, name);
+        if (!is &&
+            rfc3339_parse(strempty(fj_string(node, "metadata", "deletionTimestamp", NULL)), &deleted) >= 0 &&
+            sim_world_wall(c->world) > usec_add(deleted, UNSEEN_DELETION_USEC))
+                sim_check_broken(c, "holder", "%s takes the charge of %s off, which is being deleted", who,
+                                 name);
+        cJSON_Delete(granted);
+}
+
+static void check_holders(SimCheck *c, const cJSON *old, const cJSON *new) {
+        const cJSON *charge;
+
+        cJSON_ArrayForEach (charge, fj_get(old, "status", "disruptedNodes", NULL)) {
+                const cJSON *node = fake_get(c->world->cluster, FAKE_NODES, NULL,
+                                             strempty(fj_string(charge, "name", NULL)));
+
+                if (node &&
+                    streq_ptr(fj_string(node, "metadata", "uid", NULL), fj_string(charge, "uid", NULL)))
+                        check_holder(c, node, charge, charge_of(new, node));
+        }
+}
+
+static void check_slot_is_charged(SimCheck *c, const cJSON *old, const cJSON *new) {
+        const SimMachine *m = sim_world_machine_of(c->world, fj_string(new, "metadata", "name", NULL));
+        const cJSON *budget = fake_get(c->world->cluster, FAKE_NDBS, NULL, "nodes");
+        cJSON *granted = parsed(new, "vesper.sh/shutdown-granted");
+
+        if (budget && !c->world->was_restored && !is_taken(old) && !is_free_to_take(c, m, old) &&
+            !is_held_by(charge_of(budget, new), strempty(fj_string(granted, "id", NULL))))
+                sim_check_broken(c, "holder",
+                                 "%s gets a slot to reboot, and no budget has charged it for that", m->node);
+        cJSON_Delete(granted);
+}
+
 void sim_check_charges(SimCheck *c, const cJSON *old, const cJSON *new) {
         unsigned was = count_charged(c, old), is = count_charged(c, new);
 
@@ -540,6 +602,8 @@ void sim_check_charges(SimCheck *c, const cJSON *old, const cJSON *new) {
                 sim_check_broken(c, "charged", "%s charges nodes of a NodeDisruptionBudget: %u after %u, and it allows %u",
                                  c->world->request ? strempty(c->world->request->user) : "nobody", is, was,
                                  c->world->options.node_budget);
+        if (new && !c->world->was_restored)
+                check_holders(c, old, new);
 }
 
 /* Of those that were admitted: it is being deleted, or may be any moment. What begins later has to ask anew. */
@@ -565,6 +629,12 @@ void sim_check_admitted(SimCheck *c, const SimMachine *m) {
         free(c->seen[i].admitted);
         c->seen[i].admitted = MUST(strdup(fj_string(node, "metadata", "uid", NULL)));
         c->seen[i].admitted_usec = sim_world_wall(c->world);
+        if (!streq_ptr(fj_string(charge_of(fake_get(c->world->cluster, FAKE_NDBS, NULL, "nodes"), node),
+                                 "kind", NULL),
+                       "DELETE"))
+                sim_check_broken(c, "holder",
+                                 "the deletion of %s is let pass, and no budget has charged it for that",
+                                 m->node);
         for (size_t k = 0; k < c->world->n_machines; k++)
                 n += is_admitted(c, k);
         if (n > c->world->options.node_budget)

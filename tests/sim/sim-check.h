@@ -32,6 +32,9 @@
  *               those that a notice or T ends
  *   charged     in the status of a NodeDisruptionBudget no more nodes that are Ready are charged than it allows
  *   admitted    the webhooks together let no more deletions of available nodes pass than it allows
+ *   holder      no charge goes from that status while its holder stands: a reboot slot, or the deletion of a Node that is being
+ *               deleted; and a slot is granted, or a deletion let pass, only if the node is charged for it: two holders never share
+ *               one charge
  *   paused      a coordinator takes hold of none while a person has paused removals, but of those
  *   gate        a coordinator sends no eviction to a budget that it sees closed, but a few to one that allows nothing as it stands
  *   protected   a coordinator does not touch a pod that opted out while nothing forces: neither an

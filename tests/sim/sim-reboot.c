@@ -2,6 +2,7 @@
 #include "sim-power.h"
 #include "sim-reboots.h"
 #include "sim-test.h"
+#include "sim-webhook.h"
 
 /*
  * Reboots that are asked for, from the request of an agent over the coordinator's grant to the node that is
@@ -176,6 +177,51 @@ TEST_CASE(test_wrong_clock) {
         }
 }
 
+static const cJSON *charges(SimWorld *w) {
+        return fj_get(fake_get(w->cluster, FAKE_NDBS, NULL, "nodes"), "status", "disruptedNodes", NULL);
+}
+
+static bool is_charged(SimWorld *w, const char *node, const char *kind, bool held_before) {
+        const cJSON *c = fj_find(charges(w), "name", node);
+
+        return c && streq_ptr(fj_string(c, "kind", NULL), kind) &&
+               held_before == (fj_get(c, "heldBefore", NULL) != NULL);
+}
+
+/* A person's DELETE of a node is let pass, and something else refuses it then: while the node has a slot,
+ * and before it asks for one. The budget has room for one node. */
+TEST_CASE(test_beside_a_deletion) {
+        for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+                SimOptions o = sim_reboots_options;
+                _cleanup_(sim_world_freep) SimWorld *w = NULL;
+
+                o.node_budget = 1;
+                o.webhooks = 1;
+                w = world(seed, &o);
+                require(w, sim_reboots_ask(w, 0, "RequestReboot"));
+                require(w, sim_world_run_until(w, 60 * SEC, is_granted, machine_arg(0)));
+                require(w, is_charged(w, "n0", "reboot", false));
+                sim_webhook_ask(w->webhook, 0);
+                require_run(w, 5 * SEC);
+                require(w,
+                        is_charged(w, "n0", "DELETE", true) || !sim_world_condition(w, 0, "Ready", "True"));
+                sim_webhook_ask(w->webhook, 1); /* refused: there is no room */
+                require_run(w, 5 * USEC_PER_MINUTE);
+                require(w, sim_power_n_off(w, 0) == 1 && sim_reboots_none(w));
+                require(w, cJSON_GetArraySize(charges(w)) == 0);
+
+                sim_webhook_ask(w->webhook, 2);
+                require_run(w, SEC);
+                require(w, is_charged(w, "n2", "DELETE", false));
+                require(w, sim_reboots_ask(w, 2, "RequestReboot"));
+                require_run(w, 90 * SEC);
+                require(w, !is_granted(w, machine_arg(2)));
+                require_run(w, 7 * USEC_PER_MINUTE);
+                require(w, sim_power_n_off(w, 2) == 1 && sim_reboots_none(w));
+                require(w, cJSON_GetArraySize(charges(w)) == 0);
+        }
+}
+
 /* By chance; sim-random --reboots plays more of them. */
 TEST_CASE(test_random) {
         for (uint64_t seed = 1; seed <= RANDOM_SEEDS; seed++) {
@@ -189,9 +235,10 @@ TEST_CASE(test_random) {
 
 int main(void) {
         static const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_all_at_once),    cmocka_unit_test(test_slow_drains), cmocka_unit_test(test_leader_dies),
-                cmocka_unit_test(test_nobody_grants),  cmocka_unit_test(test_lost_on_the_way),
-                cmocka_unit_test(test_heard_too_late), cmocka_unit_test(test_wrong_clock),
+                cmocka_unit_test(test_all_at_once),     cmocka_unit_test(test_slow_drains),
+                cmocka_unit_test(test_leader_dies),     cmocka_unit_test(test_nobody_grants),
+                cmocka_unit_test(test_lost_on_the_way), cmocka_unit_test(test_heard_too_late),
+                cmocka_unit_test(test_wrong_clock),     cmocka_unit_test(test_beside_a_deletion),
                 cmocka_unit_test(test_random),
         };
 

@@ -4,6 +4,7 @@
 #include "hashmap.h"
 #include "sim-check.h"
 #include "sim-power.h"
+#include "sim-webhook.h"
 
 #define SEC USEC_PER_SEC
 #define N_ACTS 30u
@@ -229,6 +230,28 @@ static void disturb(SimWorld *w) {
         }
 }
 
+/* -- budgets ----------------------------------------------------------------------------------- */
+
+#define BUDGET_SEED UINT64_C(0x6275646765746564)
+
+/* In a quarter of the worlds a NodeDisruptionBudget holds reboots up, too, and a person's DELETE of a Node
+ * passes the webhook now and then and fails after that: its charge and that of a slot are about the same
+ * node. */
+static uint64_t budget_draw(uint64_t seed, uint64_t act) {
+        return hash64((uint64_t[3]) { BUDGET_SEED, seed, act }, 3 * sizeof(uint64_t)) >> 16;
+}
+
+static bool has_budget(uint64_t seed) {
+        return budget_draw(seed, UINT64_MAX) % 4 == 0;
+}
+
+static void delete_in_vain(SimWorld *w, unsigned act) {
+        uint64_t h = budget_draw(w->seed, act);
+
+        if (w->webhook && h % 3 == 0)
+                sim_webhook_ask(w->webhook, h / 4 % w->n_machines);
+}
+
 /* -- called off beside a notice ---------------------------------------------------------------- */
 
 #define BESIDE_SEED UINT64_C(0x6265736964656974)
@@ -303,6 +326,7 @@ static bool live(SimWorld *w, SimOutcome *o) {
         for (; o->n_entries < N_ACTS; o->n_entries++) {
                 disturb(w);
                 set_clocks(w, o->n_entries);
+                delete_in_vain(w, (unsigned) o->n_entries);
                 if (has_notices(w) && o->n_entries % BESIDE_EVERY == BESIDE_EVERY / 2) {
                         called_off_beside_notice(w, (unsigned) o->n_entries);
                         sim_world_set_pdb_min(w, w->options.pdb_min);
@@ -330,6 +354,10 @@ void sim_reboots_play(uint64_t seed, bool report, bool trace, SimOutcome *ret) {
         if (has_slow_drains(seed)) {
                 options.stop_sec = 70;
                 options.grace_sec = 90;
+        }
+        if (has_budget(seed)) {
+                options.node_budget = (unsigned) (1 + seed % 2);
+                options.webhooks = 1;
         }
         options.max_reboots = (unsigned) (1 + seed % 3 / 2);
         options.encoding = sim_world_draw_encoding(seed);

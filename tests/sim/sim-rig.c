@@ -641,6 +641,48 @@ static void kill_coordinators(SimWorld *w) {
                 sim_process_kill(sim_world_coordinator(w, i), USEC_INFINITY);
 }
 
+/* A budget whose status has these charges, and nobody who looks after them. */
+static void put_charges(SimWorld *w, const char *charges) {
+        fake_put(
+                w->cluster, FAKE_NDBS,
+                fj_parse(
+                        "{'metadata':{'name':'nodes'},'spec':{'maxUnavailable':1},'status':{'disruptedNodes':[%s]}}",
+                        charges));
+}
+
+static void begin_charges(SimWorld *w, const char *charge) {
+        const char *uid = fj_string(sim_world_node(w, 0), "metadata", "uid", NULL);
+        _cleanup_free_ char *charges = MUST(strf("{'name':'n0','uid':'%s',%s}", uid, charge));
+
+        kill_coordinators(w);
+        w->options.node_budget = 1;
+        (void) sim_world_run(w, 60 * SEC); /* the node has been Ready for a while */
+        put_charges(w, charges);
+}
+
+static void end_charge_of_slot(SimWorld *w) {
+        begin_charges(w, "'kind':'DELETE','holder':'person','heldBefore':'a'");
+        grant(w, 0, sim_world_wall(w) + 60 * SEC);
+        put_charges(w, "");
+}
+
+static void end_charge_of_deletion(SimWorld *w) {
+        begin_charges(w, "'kind':'DELETE','holder':'person'");
+        sim_world_delete_node(w, 0);
+        (void) sim_world_run(w, 200 * SEC);
+        put_charges(w, "");
+}
+
+static void grant_uncharged(SimWorld *w) {
+        begin_charges(w, "'kind':'DELETE','holder':'person'");
+        grant(w, 0, sim_world_wall(w) + 60 * SEC);
+}
+
+static void delete_uncharged(SimWorld *w) {
+        begin_charges(w, "'kind':'reboot','holder':'a'");
+        sim_check_admitted(w->check, &w->machines[0]);
+}
+
 static void delete_unwritten(SimWorld *w) {
         announce(w, FAKE_AWS_EVENT_SPOT, w->machines[0].instance);
         sim_queue_note_deleted(w->queue, 1);
@@ -782,6 +824,10 @@ TEST_CASE(test_checks_find) {
                 { "against its budget", break_budget },
                 { "takes the finalizer off", drop_finalizer },
                 { "now 2 nodes have one of 1", grant_two },
+                { "takes the charge of slot a off", end_charge_of_slot },
+                { "takes the charge of n0 off", end_charge_of_deletion },
+                { "no budget has charged it for that", grant_uncharged },
+                { "no budget has charged it for that", delete_uncharged },
                 { "does not hold a slot", reboot_late },
                 { "leads", write_as_follower },
                 { "without the version it was decided on", patch_without_version },

@@ -156,6 +156,39 @@ void sim_webhook_delete(SimWebhook *h, size_t machine, bool claim) {
         assert(r >= 0);
 }
 
+static void on_asked(const HttpResponse *response, void *userdata) {
+        const SimWebhook *h = userdata;
+
+        sim_trace_add(h->world->trace, "person", "deletes nothing: %s",
+                      response->error < 0 ? response->error_text : response->body);
+}
+
+void sim_webhook_ask(SimWebhook *h, size_t machine) {
+        const cJSON *node = sim_world_node(h->world, machine);
+        const char *name = fj_string(node, "metadata", "name", NULL);
+        _cleanup_free_ char *object = node ? MUST(cJSON_PrintUnformatted(node)) : NULL, *body = NULL;
+        int r;
+
+        if (!node)
+                return;
+        body = MUST(strf(
+                "{\"apiVersion\":\"admission.k8s.io/v1\",\"kind\":\"AdmissionReview\",\"request\":{\"uid\":\"u\",\"name\":\"%s\","
+                "\"operation\":\"DELETE\",\"resource\":{\"group\":\"\",\"version\":\"v1\",\"resource\":\"nodes\"},"
+                "\"userInfo\":{\"username\":\"person\"},\"oldObject\":%s}}",
+                name, object));
+        sim_trace_add(h->world->trace, "person", "is about to delete Node %s", name);
+        r = http_call_start(&h->transport,
+                            &(HttpRequest) { .method = HTTP_POST,
+                                             .url = "https://webhook.sim/admission",
+                                             .body = body,
+                                             .body_size = strlen(body),
+                                             .lane = HTTP_LANE_BULK,
+                                             .timeout_usec = 3 * USEC_PER_SEC,
+                                             .max_response_bytes = 1u << 20 },
+                            on_asked, h, NULL);
+        assert(r >= 0);
+}
+
 /* -- life ----------------------------------------------------------------------------------------------- */
 
 static void put_configuration(SimWorld *w) {

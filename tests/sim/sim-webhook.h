@@ -18,3 +18,6 @@ SimWebhook *sim_webhook_free(SimWebhook *h); /* after the cluster */
 void sim_webhook_coordinator_dies(SimWebhook *h, const SimProcess *p);
 /* A person deletes the Node, or its claim, once, and takes what comes for an answer. */
 void sim_webhook_delete(SimWebhook *h, size_t machine, bool claim);
+/* A person's DELETE of the machine's Node, which the coordinator is asked about and something else refuses
+ * then: nothing is deleted. */
+void sim_webhook_ask(SimWebhook *h, size_t machine);

@@ -489,8 +489,9 @@ SimWorld *sim_world_new(uint64_t seed, const SimOptions *options) {
         if (options->node_budget > 0)
                 fake_put(w->cluster, FAKE_NDBS,
                          fj_parse("{'metadata':{'name':'nodes','generation':1},'spec':{'maxUnavailable':%u,"
-                                  "'selector':{'matchLabels':{'vesper.sh/pool':'" SIM_POOL "'}}}}",
-                                  options->node_budget));
+                                  "'selector':{'matchExpressions':[{'key':'%s','operator':'Exists'}]}}}",
+                                  options->node_budget,
+                                  options->no_pool ? "kubernetes.io/hostname" : "vesper.sh/pool"));
         w->n_machines = options->n_nodes;
         w->machines = MUST(new0(SimMachine, w->n_machines));
         for (size_t i = 0; i < w->n_machines; i++)
