@@ -522,8 +522,9 @@ int coordinator_start(Coordinator *c) {
                 return log_error_errno(c->env->log, r, "Failed to begin to watch the cluster: %m");
         r = budget_ledger_new(c->client, c->view, &c->ledger);
         if (r >= 0)
-                r = node_webhook_new(c->client, c->view, c->ledger, c->config->webhook_exempt,
-                                     !isempty(c->config->webhook_client_ca), &c->webhook);
+                r = node_webhook_new(c->client, c->view, c->ledger, c->config->lease_namespace,
+                                     c->config->webhook_exempt, !isempty(c->config->webhook_client_ca),
+                                     &c->webhook);
         if (r < 0)
                 return log_error_errno(c->env->log, r, "Failed to open the ledger of disruption budgets: %m");
         name_witnesses(c, on_witness);

@@ -498,6 +498,10 @@ bool cluster_view_healthy(const ClusterView *v) {
         return v->healthy;
 }
 
+const char *cluster_view_nodes_version(const ClusterView *v) {
+        return informer_resource_version(v->informers[VIEW_NODES]);
+}
+
 size_t cluster_view_n_nodes(const ClusterView *v) {
         return informer_size(v->informers[VIEW_NODES]);
 }

@@ -49,6 +49,9 @@ bool cluster_view_synced(const ClusterView *v);
 bool cluster_view_healthy(const ClusterView *v); /* all watches stand */
 bool cluster_view_is_paused(const ClusterView *v); /* the namespace is annotated so */
 const char *cluster_view_pause_namespace(const ClusterView *v);
+/* The resourceVersion up to which the view has the Nodes; NULL: it has none. Borrowed until the next loop
+ * iteration. */
+const char *cluster_view_nodes_version(const ClusterView *v);
 size_t cluster_view_n_nodes(const ClusterView *v);
 size_t cluster_view_n_claims(const ClusterView *v);
 void cluster_view_kick(ClusterView *v); /* the network came back */

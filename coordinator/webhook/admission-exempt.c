@@ -92,6 +92,11 @@ const char *admission_exempt_reason(const char *username, char *const *configure
         return NULL;
 }
 
+char *admission_own_account(const char *ns) {
+        assert(ns);
+        return strf("system:serviceaccount:%s:vesper-coordinator", ns);
+}
+
 /* -- CEL ------------------------------------------------------------------------------------------------ */
 
 #define CEL_USERNAME "request.userInfo.username"

@@ -4,11 +4,13 @@
 /*
  * Whose deletions of Nodes and NodeClaims no budget refuses: controllers that take away the Node of a
  * machine which has ended already, or that manage machines themselves and keep budgets of their own. To
- * refuse them brings no machine back and leaves Nodes without a machine behind. vesper's own ServiceAccount
- * is not exempt: its deletions pass because they are charged.
+ * refuse them brings no machine back and leaves Nodes without a machine behind. The coordinator's own
+ * ServiceAccount passes, too, in its own namespace alone (admission_own_account()): the coordinator charges
+ * first and deletes then.
  *
- * The API server knows the list, too, as a matchCondition (CEL) of the webhook, and does not ask at all; one
- * that has no matchConditions (before 1.28) asks, and finds the same answer here.
+ * The API server knows both, too, as matchConditions (CEL) of the webhook, and does not ask at all. So the
+ * coordinator does not depend on its own webhook, whatever the failurePolicy is. An API server that has no
+ * matchConditions (before 1.28) asks, and finds the same answer here.
  *
  * A pattern is a user name, as in userInfo.username; "*" in it stands for any characters, or none.
  */
@@ -30,6 +32,9 @@ extern const size_t n_admission_exemptions;
 /* For configuration: 0; -EINVAL with *reterr_reason (static): "stands for every user". */
 int admission_pattern_check(const char *pattern, const char **reterr_reason);
 bool admission_pattern_matches(const char *pattern, const char *username);
+
+/* Returns the user name of the coordinator's ServiceAccount in that namespace. Free it; NULL on ENOMEM. */
+char *admission_own_account(const char *ns);
 
 /* configured: patterns besides admission_exemptions, each of them checked; NULL: none. Why this user is
  * exempt (static), or NULL: it is not; nor is "", nobody. */

@@ -2,6 +2,7 @@
 #include "admission-review.h"
 
 #include "marks.h"
+#include "parse-util.h"
 #include "string-util.h"
 #include "strv.h"
 
@@ -137,6 +138,14 @@ static int review_object(const Json *old, InternPool *pool, AdmissionReview *ret
                 return r;
         if (isempty(ret->object->meta.uid))
                 return review_unreadable(reterr_message, "request.oldObject.metadata.uid is missing");
+        if (strlen(ret->object->meta.uid) > NODE_CHARGE_UID_BYTES_MAX)
+                return review_unreadable(reterr_message,
+                                         "request.oldObject.metadata.uid is longer than %u bytes",
+                                         NODE_CHARGE_UID_BYTES_MAX);
+        if (strlen(ret->object->meta.name) > NODE_CHARGE_NAME_BYTES_MAX)
+                return review_unreadable(reterr_message,
+                                         "request.oldObject.metadata.name is longer than %u bytes",
+                                         NODE_CHARGE_NAME_BYTES_MAX);
         return 0;
 }
 
@@ -215,6 +224,13 @@ void admission_review_done(AdmissionReview *r) {
         *r = (AdmissionReview) { 0 };
 }
 
+bool admission_may_be_newer(const char *version, const char *seen_version) {
+        uint64_t v, seen;
+
+        return parse_uint64(strempty(version), &v) < 0 || parse_uint64(strempty(seen_version), &seen) < 0 ||
+               v > seen;
+}
+
 /* -- what is answered ----------------------------------------------------------------------------------- */
 
 static void answer_open(JsonWriter *w, const char *uid, bool allowed) {
@@ -259,7 +275,7 @@ char *admission_allow(const char *uid, const char *const *warnings, size_t n_war
         return answer_close(w);
 }
 
-char *admission_refuse(const char *uid, const char *message) {
+static char *refuse(const char *uid, int64_t code, const char *reason, const char *message) {
         _cleanup_(json_writer_freep) JsonWriter *w = NULL;
 
         assert(uid && message);
@@ -268,10 +284,18 @@ char *admission_refuse(const char *uid, const char *message) {
         answer_open(w, uid, false);
         json_open_object(w, "status");
         json_add_string(w, "status", "Failure");
-        json_add_int64(w, "code", 429);
-        json_add_string(w, "reason", "TooManyRequests");
+        json_add_int64(w, "code", code);
+        json_add_string(w, "reason", reason);
         if (answer_add_line(w, "message", message, ADMISSION_MESSAGE_BYTES_MAX) < 0)
                 return NULL;
         json_close_object(w);
         return answer_close(w);
+}
+
+char *admission_refuse(const char *uid, const char *message) {
+        return refuse(uid, 429, "TooManyRequests", message);
+}
+
+char *admission_unavailable(const char *uid, const char *message) {
+        return refuse(uid, 503, "ServiceUnavailable", message);
 }

@@ -16,8 +16,7 @@
 
 /* The API server waits 3 s (timeoutSeconds of its configuration). */
 #define ANSWER_USEC (2500 * USEC_PER_MSEC)
-#define OWN_ACCOUNT "system:serviceaccount:*:vesper-coordinator"
-/* Of a user's name in the log. */
+/* Maximum length of a user's name in the log. */
 #define USER_TEXT_BYTES_MAX 128u
 #define LINES_BURST 50u
 #define LINES_PER_MINUTE 60u
@@ -27,8 +26,9 @@
 #define UNADOPTED_MAX 1024u
 
 const char *const webhook_answer_names[_WEBHOOK_ANSWER_MAX + 1] = {
-        [WEBHOOK_ALLOWED] = "allowed",     [WEBHOOK_REFUSED] = "refused", [WEBHOOK_EXEMPT] = "exempt",
-        [WEBHOOK_UNADOPTED] = "unadopted", [WEBHOOK_UNKNOWN] = "unknown", [WEBHOOK_UNREADABLE] = "unreadable",
+        [WEBHOOK_ALLOWED] = "allowed",       [WEBHOOK_REFUSED] = "refused", [WEBHOOK_EXEMPT] = "exempt",
+        [WEBHOOK_UNADOPTED] = "unadopted",   [WEBHOOK_UNSEEN] = "unseen",   [WEBHOOK_UNKNOWN] = "unknown",
+        [WEBHOOK_UNREADABLE] = "unreadable",
 };
 
 const char *const webhook_refusal_names[_HTTP_REFUSAL_MAX + 1] = {
@@ -42,6 +42,7 @@ struct NodeWebhook {
         Env *env;
         const ClusterView *view;
         BudgetLedger *ledger;
+        char *own_account;
         char *const *exempt;
         bool known_alone;
         List open; /* of Question */
@@ -143,26 +144,34 @@ static const KubeNode *node_of_claim(const NodeWebhook *w, const KubeNodeClaim *
         return n && (!c->node_uid || streq(c->node_uid, n->object.meta.uid)) ? n : NULL;
 }
 
-/* As it is in view, where it is: whoever reaches the listener could show us another. */
-static const KubeNode *node_shown(const NodeWebhook *w, const KubeObject *o) {
-        const KubeNode *n = cluster_view_node(w->view, o->meta.name);
+/* Returns the view's Node with name and uid of the review, or NULL. The review's own labels and conditions
+ * may be made up. */
+static const KubeNode *node_of_review(const NodeWebhook *w, const AdmissionReview *r) {
+        const KubeNode *n = cluster_view_node(w->view, r->object->meta.name);
 
-        return n && streq(n->object.meta.uid, o->meta.uid) ? n : (const KubeNode *) o;
+        return n && streq(n->object.meta.uid, r->object->meta.uid) ? n : NULL;
 }
 
 /* NULL: nothing that a budget counts. */
 static const KubeNode *node_asked_about(const NodeWebhook *w, const AdmissionReview *r) {
-        const KubeNode *n = r->subject == ADMISSION_NODE_DELETE    ? node_shown(w, r->object)
-                            : r->subject == ADMISSION_CLAIM_DELETE ? node_of_claim(w, (const KubeNodeClaim *) r->object)
-                                                                   : NULL;
+        const KubeNode *n = r->subject == ADMISSION_NODE_DELETE ? node_of_review(w, r)
+                            : r->subject == ADMISSION_CLAIM_DELETE
+                                    ? node_of_claim(w, (const KubeNodeClaim *) r->object)
+                                    : NULL;
 
         /* What is being deleted already was asked about before. */
-        return n && n->object.meta.deletion_usec == 0 && r->object->meta.deletion_usec == 0 ? n : NULL;
+        return n && n->object.meta.deletion_usec == 0 ? n : NULL;
+}
+
+/* Returns true if the review is about a Node that the view does not have yet, as far as its version says. */
+static bool is_unseen(const NodeWebhook *w, const AdmissionReview *r) {
+        return r->subject == ADMISSION_NODE_DELETE && !node_of_review(w, r) &&
+               admission_may_be_newer(r->object->meta.resource_version, cluster_view_nodes_version(w->view));
 }
 
 static bool is_exempt(const NodeWebhook *w, const AdmissionReview *r) {
         /* What a leader deletes waits for the budgets afterwards, before anything is done to it. */
-        return admission_pattern_matches(OWN_ACCOUNT, r->username) || admission_exempt_reason(r->username, w->exempt);
+        return streq(r->username, w->own_account) || admission_exempt_reason(r->username, w->exempt);
 }
 
 static void forget_old_tries(NodeWebhook *w, usec_t now_usec) {
@@ -217,8 +226,8 @@ static int question_new(NodeWebhook *w, HttpExchange *x, const AdmissionReview *
         if (!q->what || free_and_strdup(&q->uid, r->uid) < 0)
                 return -ENOMEM;
         q->user = str_sanitize(isempty(r->username) ? "nobody" : r->username, USER_TEXT_BYTES_MAX);
-        /* Two users whose names differ behind that, or in control characters, count as one holder. Both
-         * delete the same node. */
+        /* Users whose names differ only beyond the maximum, or in control characters, count as one holder.
+         * They delete the same node. */
         q->holder =
                 str_sanitize(isempty(r->username) ? "nobody" : r->username, NODE_CHARGE_HOLDER_BYTES_MAX);
         if (!q->user || !q->holder)
@@ -270,12 +279,25 @@ static char *unadopted_text(const NodeWebhook *w, const KubeNode *n) {
 static void answer(NodeWebhook *w, HttpExchange *x, const AdmissionReview *r) {
         const KubeNode *n = node_asked_about(w, r);
 
-        if (!n || budget_node_is_ending(n) || is_exempt(w, r)) {
+        if (r->subject == ADMISSION_OTHER || r->object->meta.deletion_usec > 0 || is_exempt(w, r)) {
                 reply(w, x, WEBHOOK_EXEMPT, admission_allow(r->uid, NULL, 0));
                 return;
         }
         if (!cluster_view_synced(w->view)) {
                 reply_unknown(w, x, "the view of the cluster is not complete yet\n");
+                return;
+        }
+        if (is_unseen(w, r)) {
+                _cleanup_free_ char *text = strf(
+                        "vesper has not seen Node %s yet, which may be newer than its view of the cluster. "
+                        "Delete it again in a few seconds",
+                        r->object->meta.name);
+
+                reply(w, x, WEBHOOK_UNSEEN, text ? admission_unavailable(r->uid, text) : NULL);
+                return;
+        }
+        if (!n || budget_node_is_ending(n)) {
+                reply(w, x, WEBHOOK_EXEMPT, admission_allow(r->uid, NULL, 0));
                 return;
         }
         if (r->subject == ADMISSION_NODE_DELETE && is_to_be_adopted(w, n, r->dry_run)) {
@@ -362,12 +384,11 @@ const uint64_t *node_webhook_refusals(const NodeWebhook *w) {
         return w->refused;
 }
 
-int node_webhook_new(KubeClient *c, const ClusterView *v, BudgetLedger *l, char *const *exempt, bool known_alone,
-                     NodeWebhook **ret) {
+int node_webhook_new(KubeClient *c, const ClusterView *v, BudgetLedger *l, const char *ns,
+                     char *const *exempt, bool known_alone, NodeWebhook **ret) {
         NodeWebhook *w;
-        int r;
 
-        assert(c && v && l && ret);
+        assert(c && v && l && ns && ret);
         w = new0(NodeWebhook, 1);
         if (!w)
                 return -ENOMEM;
@@ -379,10 +400,10 @@ int node_webhook_new(KubeClient *c, const ClusterView *v, BudgetLedger *l, char 
         w->known_alone = known_alone;
         w->lines = (TokenBucket){ .burst = LINES_BURST, .per_minute = LINES_PER_MINUTE };
         w->refused_lines = (TokenBucket){ .burst = 1, .per_minute = REFUSED_LINES_PER_MINUTE };
-        r = hashmap_new(0, &w->unadopted);
-        if (r < 0) {
-                free(w);
-                return r;
+        w->own_account = admission_own_account(ns);
+        if (!w->own_account || hashmap_new(0, &w->unadopted) < 0) {
+                node_webhook_free(w);
+                return -ENOMEM;
         }
         *ret = w;
         return 0;
@@ -393,5 +414,6 @@ NodeWebhook *node_webhook_free(NodeWebhook *w) {
                 return NULL;
         assert(w->open.size == 0);
         hashmap_free_with(w->unadopted, mfree);
+        free(w->own_account);
         return mfree(w);
 }

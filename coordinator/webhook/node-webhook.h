@@ -2,15 +2,21 @@
 #pragma once
 
 /*
- * What the API server is answered before it deletes a Node or a NodeClaim: POST /admission. Every replica answers. A
- * deletion that the NodeDisruptionBudgets have room for is charged (budget-ledger.h) and allowed; else it is refused, with
- * the budget's own sentence. Who is exempt (admission-exempt.h) passes.
+ * What the API server is answered before it deletes a Node or a NodeClaim: POST /admission. Every replica
+ * answers. A deletion that the NodeDisruptionBudgets have room for is charged (budget-ledger.h) and allowed;
+ * else it is refused, with the budget's own sentence. Who is exempt (admission-exempt.h) passes.
  *
- * The answer comes within ANSWER_USEC; where the ledger cannot be asked in that time it is HTTP 503, and the webhook's
- * failurePolicy decides: Ignore lets the deletion pass, and the removal waits for its budget undrained (node-termination.h).
+ * The answer comes within ANSWER_USEC; where the ledger cannot be asked in that time it is HTTP 503, and the
+ * webhook's failurePolicy decides: Ignore lets the deletion pass, and the removal waits for its budget
+ * undrained (node-termination.h).
  *
- * A Node that a NodePool is about to adopt has no finalizer yet: its machine would be left behind. Its deletion is refused
- * for ADOPT_USEC at most, counted from the first try.
+ * Name and uid come from the review; whatever else decides comes from the view's Node of that uid. A Node
+ * that is not in the view is not charged: its deletion is refused with 503 while the Node may be newer than
+ * the view (admission_may_be_newer()), and allowed otherwise. So a made-up review costs a budget no more
+ * than an honest one of the same Node.
+ *
+ * A Node that a NodePool is about to adopt has no finalizer yet: its machine would be left behind. Its
+ * deletion is refused for ADOPT_USEC at most, counted from the first try.
  */
 
 #include "budget-ledger.h"
@@ -22,8 +28,9 @@ typedef struct NodeWebhook NodeWebhook;
 typedef enum WebhookAnswer {
         WEBHOOK_ALLOWED,
         WEBHOOK_REFUSED,
-        WEBHOOK_EXEMPT,     /* allowed: whoever asks, or what is asked about, is none of a budget's business */
+        WEBHOOK_EXEMPT, /* allowed: whoever asks, or what is asked about, is none of a budget's business */
         WEBHOOK_UNADOPTED,  /* refused: it is to be adopted first */
+        WEBHOOK_UNSEEN,     /* refused: the Node may be newer than the view */
         WEBHOOK_UNKNOWN,    /* no answer in time: failurePolicy decides */
         WEBHOOK_UNREADABLE, /* not asked by an API server, or by nobody known */
         _WEBHOOK_ANSWER_MAX,
@@ -32,10 +39,10 @@ typedef enum WebhookAnswer {
 /* "allowed"; NULL behind the last. */
 extern const char *const webhook_answer_names[_WEBHOOK_ANSWER_MAX + 1];
 
-/* All borrowed; exempt: patterns besides admission_exemptions, or NULL. known_alone: clients that have not shown who they are
- * get HTTP 401 (HttpFaceTls.client_ca). */
-int node_webhook_new(KubeClient *c, const ClusterView *v, BudgetLedger *l, char *const *exempt, bool known_alone,
-                     NodeWebhook **ret);
+/* All borrowed; ns: the coordinator's own namespace, copied; exempt: patterns besides admission_exemptions,
+ * or NULL. known_alone: clients that have not shown who they are get HTTP 401 (HttpFaceTls.client_ca). */
+int node_webhook_new(KubeClient *c, const ClusterView *v, BudgetLedger *l, const char *ns,
+                     char *const *exempt, bool known_alone, NodeWebhook **ret);
 /* Every exchange has ended before. */
 NodeWebhook *node_webhook_free(NodeWebhook *w);
 DEFINE_FREEP(NodeWebhook, node_webhook_free);

@@ -171,6 +171,33 @@ TEST_CASE(test_unreadable) {
         }
 }
 
+TEST_CASE(test_newer) {
+        static const struct {
+                const char *version, *seen;
+                bool may_be_newer;
+        } rows[] = {
+                { "99", "100", false },
+                { "100", "100", false },
+                { "101", "100", true },
+                { "1000", "999", true }, /* as numbers, not as texts */
+                { "18446744073709551615", "100", true },
+                { "18446744073709551616", "100", true },
+                { NULL, "100", true },
+                { "", "100", true },
+                { "-1", "100", true },
+                { "1a", "100", true },
+                { "1", NULL, true }, /* the view has nothing */
+                { "1", "", true },
+                { "1", "x", true },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                print_message("  %s, seen %s\n", strempty(rows[i].version), strempty(rows[i].seen));
+                assert_int_equal(admission_may_be_newer(rows[i].version, rows[i].seen),
+                                 rows[i].may_be_newer);
+        }
+}
+
 /* body, with so many bytes in the place of %s */
 static int parse_long(InternPool *pool, const char *before, size_t n, const char *after,
                       char **ret_message) {
@@ -195,6 +222,12 @@ TEST_CASE(test_limits) {
         static const char label[] =
                 "{'apiVersion':'admission.k8s.io/v1','kind':'AdmissionReview','request':{'uid':'u'," NODES
                 ",'operation':'DELETE','oldObject':{'metadata':{'name':'n1','uid':'u','annotations':{'a':'";
+        static const char uid[] =
+                "{'apiVersion':'admission.k8s.io/v1','kind':'AdmissionReview','request':{'uid':'u'," NODES
+                ",'operation':'DELETE','oldObject':{'metadata':{'name':'n1','uid':'";
+        static const char name[] =
+                "{'apiVersion':'admission.k8s.io/v1','kind':'AdmissionReview','request':{'uid':'u'," NODES
+                ",'operation':'DELETE','oldObject':{'metadata':{'uid':'u','name':'";
         char *message = NULL;
 
         assert_return_code(parse_long(*state, head, ADMISSION_STRING_BYTES_MAX, "'}}}", &message), 0);
@@ -202,6 +235,19 @@ TEST_CASE(test_limits) {
         assert_int_equal(parse_long(*state, head, ADMISSION_STRING_BYTES_MAX + 1, "'}}}", &message),
                          -EBADMSG);
         assert_non_null(strstr(message, "request.userInfo.username is longer than 4096 bytes"));
+        message = mfree(message);
+
+        /* A uid and a name that no budget's status could take; a uid is not longer than 36 bytes, and a name
+         * than 253. */
+        assert_return_code(parse_long(*state, uid, NODE_CHARGE_UID_BYTES_MAX, "'}}}}", &message), 0);
+        assert_int_equal(parse_long(*state, uid, NODE_CHARGE_UID_BYTES_MAX + 1, "'}}}}", &message),
+                         -EBADMSG);
+        assert_non_null(strstr(message, "request.oldObject.metadata.uid is longer than 64 bytes"));
+        message = mfree(message);
+        assert_return_code(parse_long(*state, name, NODE_CHARGE_NAME_BYTES_MAX, "'}}}}", &message), 0);
+        assert_int_equal(parse_long(*state, name, NODE_CHARGE_NAME_BYTES_MAX + 1, "'}}}}", &message),
+                         -EBADMSG);
+        assert_non_null(strstr(message, "request.oldObject.metadata.name is longer than 253 bytes"));
         message = mfree(message);
 
         /* The largest object that the API server takes has room; one byte more has not. */
@@ -251,6 +297,9 @@ TEST_CASE(test_answers) {
         assert_answer(admission_refuse("u", "no room"),
                       ANSWER("{'uid':'u','allowed':false,'status':{'status':'Failure','code':429,"
                              "'reason':'TooManyRequests','message':'no room'}}"));
+        assert_answer(admission_unavailable("u", "not seen"),
+                      ANSWER("{'uid':'u','allowed':false,'status':{'status':'Failure','code':503,"
+                             "'reason':'ServiceUnavailable','message':'not seen'}}"));
 }
 
 TEST_CASE(test_answers_are_bounded) {
@@ -288,6 +337,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_members, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_unreadable, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_limits, setup, teardown),
+                cmocka_unit_test(test_newer),
                 cmocka_unit_test_setup_teardown(test_nesting, setup, teardown),
                 cmocka_unit_test(test_answers),
                 cmocka_unit_test(test_answers_are_bounded),

@@ -224,6 +224,106 @@ TEST_CASE(test_unknown) {
         end(&b);
 }
 
+typedef struct Reviewed {
+        unsigned status;
+        char *body;
+} Reviewed;
+
+static void on_reviewed(const HttpResponse *response, void *userdata) {
+        Reviewed *r = userdata;
+
+        r->status = response->status;
+        r->body = MUST(strndup(response->body, response->body_size));
+}
+
+/* Somebody sends the webhook an AdmissionReview of a Node: metadata of oldObject, with ' for ". */
+static void assert_review(Bench *b, const char *user, const char *metadata, unsigned status,
+                          const char *part) {
+        Reviewed r = { 0 };
+        _cleanup_cjson_ cJSON *review = fj_parse(
+                "{'apiVersion':'admission.k8s.io/v1','kind':'AdmissionReview','request':{'uid':'u','operation':'DELETE','resource':"
+                "{'group':'','version':'v1','resource':'nodes'},'userInfo':{'username':'%s'},'oldObject':{'metadata':{%s,"
+                "'labels':{'vesper.sh/pool':'" POOL
+                "'}},'status':{'conditions':[{'type':'Ready','status':'True'}]}}}}",
+                user, metadata);
+        _cleanup_free_ char *body = fj_print(review);
+
+        assert_return_code(http_call_start(b->webhooks,
+                                           &(HttpRequest) { .method = HTTP_POST,
+                                                            .url = "https://hook/admission",
+                                                            .body = body,
+                                                            .body_size = strlen(body),
+                                                            .timeout_usec = 3 * USEC_PER_SEC,
+                                                            .max_response_bytes = 1u << 16 },
+                                           on_reviewed, &r, NULL),
+                           0);
+        rig_run(b->rig, USEC_PER_SEC);
+        print_message("  %s %s: %u %s\n", user, metadata, r.status, strempty(r.body));
+        assert_int_equal(r.status, status);
+        assert_non_null(strstr(r.body, part));
+        free(r.body);
+}
+
+/* Whoever reaches the listener makes up Nodes: none of them is charged, and honest deletions go on. */
+TEST_CASE(test_made_up) {
+        _cleanup_free_ char *long_uid = strf("'name':'x','uid':'%065d','resourceVersion':'1'", 0),
+                            *most = strf("'name':'x','uid':'%064d','resourceVersion':'1'", 0),
+                            *newer = strf(
+                                    "'name':'x','uid':'%064d','resourceVersion':'18446744073709551615'", 0),
+                            *other_uid = NULL, *true_uid = NULL;
+        Bench b;
+
+        begin(&b, 3, "'maxUnavailable':1");
+        other_uid = strf("'name':'n0','uid':'other','resourceVersion':'1'");
+        true_uid = strf("'name':'n1','uid':'%s'", fj_string(rig_node(b.rig, "n1"), "metadata", "uid", NULL));
+        for (unsigned i = 0; i < 2; i++) { /* by both replicas */
+                assert_review(&b, "me", long_uid, 400,
+                              "request.oldObject.metadata.uid is longer than 64 bytes");
+                assert_review(&b, "me", most, 200, "\"allowed\":true");
+                assert_review(&b, "me", newer, 200, "\"code\":503,\"reason\":\"ServiceUnavailable\"");
+                assert_review(&b, "me", "'name':'x','uid':'y'", 200, "vesper has not seen Node x yet");
+                assert_review(&b, "me", "'name':'x','uid':'y','resourceVersion':'a'", 200, "\"code\":503");
+                assert_review(&b, "me", other_uid, 200, "\"allowed\":true");
+        }
+        assert_int_equal(n_charges(&b), 0);
+        assert_true(metrics_say(&b, "vesper_coordinator_webhook_answers_total{answer=\"unseen\"}", 6));
+        assert_delete(&b, NODES "n0", 200, NULL);
+        assert_int_equal(n_charges(&b), 1);
+
+        print_message(
+                "  of a Node that is there its own labels decide, and whoever deletes is named in bounds\n");
+        fake_merge(b.rig->cluster, FAKE_NDBS, NULL, "nodes",
+                   "{'metadata':{'generation':2},'spec':{'maxUnavailable':3}}");
+        rig_run(b.rig, USEC_PER_SEC);
+        {
+                _cleanup_free_ char *user = strf("%0300d\\u0007\xc3\xa4", 0);
+
+                assert_review(&b, user, true_uid, 200, "\"allowed\":true");
+        }
+        assert_int_equal(n_charges(&b), 2);
+        assert_in_range(strlen(fj_string(fj_find(fj_get(fake_get(b.rig->cluster, FAKE_NDBS, NULL, "nodes"),
+                                                        "status", "disruptedNodes", NULL),
+                                                 "name", "n1"),
+                                         "holder", NULL)),
+                        200, NODE_CHARGE_HOLDER_BYTES_MAX);
+        end(&b);
+}
+
+/* The coordinator's own deletions pass, and those of others who call themselves so do not. */
+TEST_CASE(test_own_account) {
+        _cleanup_free_ char *n1 = NULL;
+        Bench b;
+
+        begin(&b, 2, "'maxUnavailable':0");
+        n1 = strf("'name':'n1','uid':'%s'", fj_string(rig_node(b.rig, "n1"), "metadata", "uid", NULL));
+        assert_review(&b, "system:serviceaccount:vesper-system:vesper-coordinator", n1, 200,
+                      "\"allowed\":true");
+        assert_review(&b, "system:serviceaccount:elsewhere:vesper-coordinator", n1, 200,
+                      "\"allowed\":false");
+        assert_review(&b, "system:serviceaccount:a:b:vesper-coordinator", n1, 200, "\"allowed\":false");
+        end(&b);
+}
+
 TEST_CASE(test_pages) {
         Bench b;
         void *c;
@@ -257,8 +357,10 @@ TEST_CASE(test_pages) {
 
 int main(void) {
         static const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_refused), cmocka_unit_test(test_passes), cmocka_unit_test(test_unadopted), cmocka_unit_test(test_two_pools),
-                cmocka_unit_test(test_unknown), cmocka_unit_test(test_pages),
+                cmocka_unit_test(test_refused),     cmocka_unit_test(test_passes),
+                cmocka_unit_test(test_unadopted),   cmocka_unit_test(test_two_pools),
+                cmocka_unit_test(test_unknown),     cmocka_unit_test(test_made_up),
+                cmocka_unit_test(test_own_account), cmocka_unit_test(test_pages),
         };
         return cmocka_run_group_tests_name("node-webhook", tests, NULL, NULL);
 }
