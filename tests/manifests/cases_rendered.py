@@ -196,7 +196,11 @@ def webhook(bed, figures):
     objects = tools.objects(tools.template('coordinator.config.Webhook={"Listen": ":9443", "CertificateSecret": "own", '
                                            '"Exempt": "robot *-bot system:serviceaccount:a:b"}'))
     conditions = one(objects, "ValidatingWebhookConfiguration")["webhooks"][0]["matchConditions"]
-    assert conditions[1]["expression"] == '!(request.userInfo.username in ["robot", "system:serviceaccount:a:b"])', conditions
+    assert conditions[-1]["expression"] == '!(request.userInfo.username in ["robot", "system:serviceaccount:a:b"])', conditions
+    objects = tools.objects(tools.template(namespace="elsewhere"))
+    conditions = one(objects, "ValidatingWebhookConfiguration")["webhooks"][0]["matchConditions"]
+    own = 'request.userInfo.username != "system:serviceaccount:elsewhere:vesper-coordinator"'
+    assert [c["expression"] for c in conditions if c["name"] == "not-the-coordinator"] == [own], conditions
     kinds = {o["kind"] for o in tools.objects(tools.template("coordinator.webhook.create=false"))}
     assert not kinds & {"Service", "ValidatingWebhookConfiguration"}, kinds
     figures.add("3 renderings")

@@ -192,18 +192,39 @@ static void drop_spaces(char *s) {
         *to = 0;
 }
 
-/* What people install says the same. */
+/* Manifest and chart exempt the same users, and the coordinator in the namespace that it runs in. */
 TEST_CASE(test_manifest) {
-        _cleanup_free_ char *wanted = admission_match_condition(NULL), *text = NULL,
-                            *path = strf("%s/packaging/manifests/coordinator/webhook.yaml", strempty(getenv("VESPER_SOURCE")));
-        size_t size;
+        static const struct {
+                const char *path, *ns;
+        } rows[] = {
+                { "manifests/coordinator/webhook.yaml", "vesper-system" },
+                { "helm/vesper/templates/webhook.yaml", "{{ .Release.Namespace }}" },
+        };
 
         if (!getenv("VESPER_SOURCE"))
                 skip();
-        assert_return_code(read_file(path, 1u << 16, &text, &size), 0);
-        drop_spaces(text);
-        drop_spaces(wanted);
-        assert_non_null(strstr(text, wanted));
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_free_ char *
+                        path = strf("%s/packaging/%s", getenv("VESPER_SOURCE"), rows[i].path),
+                       *own = admission_own_account(rows[i].ns), *text = NULL,
+                       *all = admission_match_condition(NULL),
+                       *condition = strf(
+                               "-name:not-the-coordinatorexpression:>-request.userInfo.username!=\"%s\"-name:",
+                               own),
+                       *exempt = strf("-name:not-exemptexpression:>-%s", all);
+                char *comment;
+                size_t size;
+
+                print_message("  %s\n", rows[i].path);
+                assert_return_code(read_file(path, 1u << 16, &text, &size), 0);
+                while ((comment = strstr(text, "  #")))
+                        memmove(comment, strchr(comment, '\n'), strlen(strchr(comment, '\n')) + 1);
+                drop_spaces(text);
+                drop_spaces(condition);
+                drop_spaces(exempt);
+                assert_non_null(strstr(text, condition));
+                assert_non_null(strstr(text, exempt));
+        }
 }
 
 int main(void) {
