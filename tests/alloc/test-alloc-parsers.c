@@ -1225,13 +1225,16 @@ static int do_admission_review(void) {
                 r = done_text(admission_allow(review.uid, warnings, ELEMENTSOF(warnings)));
         if (r >= 0)
                 r = done_text(admission_refuse(review.uid, "no room"));
+        if (r >= 0)
+                r = done_text(admission_unavailable(review.uid, "not seen yet"));
         admission_review_done(&review);
         return r;
 }
 static int do_match_condition(void) {
         static char *users[] = { (char *) "alice", (char *) "oidc:*@example.org", NULL };
+        int r = done_text(admission_own_account("vesper-system"));
 
-        return done_text(admission_match_condition(users));
+        return r < 0 ? r : done_text(admission_match_condition(users));
 }
 static int do_pause_mark(void) {
         static char text[] = "{\"by\":\"a@b\",\"command\":\"pause\",\"since\":\"2027-01-15T08:00:00Z\"}";
@@ -1279,8 +1282,12 @@ static int do_budget_text(void) {
         const KubeNodeBudget b = { .object.meta.name = (char *) "web", .min_available = { NODE_AMOUNT_PERCENT, 80 } };
         const BudgetUsers users = { .list = { { "n1", "is being deleted", FUZZ_NOW } }, .n = 1, .n_all = 1 };
         BudgetFigures f = budget_figures(&b, 5, 4);
+        const NodeCharge c = { .kind = NODE_CHARGE_DELETE,
+                               .holder = (char *) "alice",
+                               .time_usec = FUZZ_NOW };
+        int r = done_text(budget_text_refusal(&b, &f, &users, "n2", false));
 
-        return done_text(budget_text_refusal(&b, &f, &users, "n2", false));
+        return r < 0 ? r : done_text(budget_text_held(&b, &c, "n2"));
 }
 static int do_admission_unreadable(void) {
         _cleanup_(intern_pool_freep) InternPool *pool = NULL;
