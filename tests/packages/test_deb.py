@@ -25,6 +25,7 @@ HOLDS = {
     "vesper-coordinator": ["/etc/vesper/coordinator.conf", "/usr/bin/vesper-coordinator",
                            "/usr/lib/systemd/system/vesper-coordinator.service", "/usr/lib/sysusers.d/vesper.conf",
                            "/usr/lib/systemd/catalog/vesper-coordinator.catalog",
+                           "/usr/share/doc/vesper-coordinator/aws/interruption-queue.yaml",
                            "/usr/share/man/man5/coordinator.conf.5.gz", "/usr/share/man/man8/vesper-coordinator.8.gz"] + DOC,
     "vesper-ctl": ["/usr/bin/kubectl-vesper", "/usr/bin/vesperctl", "/usr/share/bash-completion/completions/vesperctl",
                    "/usr/share/zsh/vendor-completions/_vesperctl", "/usr/share/man/man1/kubectl-vesper.1.gz",
