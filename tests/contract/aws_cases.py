@@ -559,12 +559,10 @@ def make_moto_world(w):
     w.sqs.create_queue(QueueName=QUEUE)
 
 
-def main():
-    name, w = sys.argv[1], World(json.loads(sys.argv[2]))
+def play(name, w, cases):
+    """Plays the cases with w, prints a line for each and then the counts. The exit status."""
     counts = {"ok": 0, "FAILED": 0}
-    if name == "moto":
-        make_moto_world(w)
-    for case in CASES:
+    for case in cases:
         if name == "moto" and case.__name__ in DIFFERS:
             print(f"differs moto: {case.__name__}: moto {DIFFERS[case.__name__]}", flush=True)
             continue
@@ -577,6 +575,13 @@ def main():
         print(f"{result:7} {name}: {case.__name__}{why}", flush=True)
     print(f"{counts['ok']} passed, {counts['FAILED']} failed, 0 skipped")
     return 1 if counts["FAILED"] else 0
+
+
+def main():
+    name, w = sys.argv[1], World(json.loads(sys.argv[2]))
+    if name == "moto":
+        make_moto_world(w)
+    return play(name, w, CASES)
 
 
 if __name__ == "__main__":

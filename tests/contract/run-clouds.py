@@ -1,9 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The contract of the clouds: the cases of aws_cases.py against fake-cluster and against moto.
+"""The contract of the clouds, in three parts: "fake" and "moto", the cases of aws_cases.py against fake-cluster and
+against moto; "template", those of queue_template.py, for which moto deploys packaging/aws/interruption-queue.yaml.
 
-Uses ${VESPER_BUILD:-build}/tests/fake/fake-cluster. Prints each case and, as the last line, "N passed, N failed,
-N skipped". Where moto is not and cannot be installed, its half is one skip.
+    run-clouds.py [PART...]
+
+Uses tests/fake/fake-cluster and tests/contract/queue-messages in ${VESPER_BUILD:-build}. Prints each case and, as
+the last line, "N passed, N failed, N skipped". Where moto is not and cannot be installed, each part is one skip.
 """
 
 import json
@@ -21,7 +24,11 @@ import ec2moto  # noqa: E402
 import procs  # noqa: E402
 from cluster import cache_directory  # noqa: E402
 
+BUILD = os.path.abspath(os.environ.get("VESPER_BUILD", os.path.join(TOP, "build")))
 CASES = os.path.join(TESTS, "contract", "aws_cases.py")
+TEMPLATE_CASES = os.path.join(TESTS, "contract", "queue_template.py")
+QUEUE_MESSAGES = os.path.join(BUILD, "tests", "contract", "queue-messages")
+TEMPLATE = os.path.join(TOP, "packaging", "aws", "interruption-queue.yaml")
 KEY, SECRET = "AKIAIOSFODNN7EXAMPLE", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"
 WORLD = {
     "objects": [],
@@ -44,13 +51,12 @@ def environment():
 
 
 def start_fake(directory):
-    build = os.environ.get("VESPER_BUILD", os.path.join(TOP, "build"))
     world = os.path.join(directory, "world.json")
     with open(world, "w", encoding="utf-8") as f:
         json.dump(WORLD, f)
     endpoints = os.path.join(directory, "endpoints.json")
     fake = procs.Process("fake-cluster", [
-        os.path.join(os.path.abspath(build), "tests", "fake", "fake-cluster"), "--dir", directory, "--world", world,
+        os.path.join(BUILD, "tests", "fake", "fake-cluster"), "--dir", directory, "--world", world,
         "--access-key-id", KEY, "--secret-access-key", SECRET], os.path.join(directory, "fake.log"), environment())
     fake.start().wait_ready(lambda: os.path.exists(endpoints))
     with open(endpoints, encoding="utf-8") as f:
@@ -65,10 +71,9 @@ def start_moto(python, directory):
     return moto, {s: f"http://127.0.0.1:{port}" for s in ("autoscaling", "ec2", "sqs")}
 
 
-def run_cases(python, name, endpoints):
+def run_cases(name, command):
     """(passed, failed, skipped)"""
-    done = subprocess.run([python, CASES, name, json.dumps(endpoints)], stdout=subprocess.PIPE, text=True,
-                          timeout=TIMEOUT, check=False, env=environment())
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=TIMEOUT, check=False, env=environment())
     lines = done.stdout.splitlines()
     last = re.fullmatch(r"(\d+) passed, (\d+) failed, (\d+) skipped", lines[-1] if lines else "")
     if not last:
@@ -84,13 +89,22 @@ def main():
     try:
         python = ec2moto.find_python(cache_directory())
     except procs.StartError as e:
-        print(f"SKIPPED clouds: {e}: there is no boto3 to ask with\n0 passed, 0 failed, 2 skipped")
+        print(f"SKIPPED clouds: {e}: there is no boto3 to ask with\n0 passed, 0 failed, 3 skipped")
         return 0
+    def moto(directory):
+        return start_moto(python, directory)
+
+    parts = {
+        "fake": (start_fake, lambda endpoints: [CASES, "fake", json.dumps(endpoints)]),
+        "moto": (moto, lambda endpoints: [CASES, "moto", json.dumps(endpoints)]),
+        "template": (moto, lambda endpoints: [TEMPLATE_CASES, TEMPLATE, QUEUE_MESSAGES, endpoints["sqs"]]),
+    }
     with tempfile.TemporaryDirectory(prefix="contract-clouds-") as directory:
-        for name, start in (("fake", start_fake), ("moto", lambda d: start_moto(python, d))):
+        for name in sys.argv[1:] or parts:
+            start, command = parts[name]
             process, endpoints = start(directory)
             try:
-                counts = [a + b for a, b in zip(counts, run_cases(python, name, endpoints))]
+                counts = [a + b for a, b in zip(counts, run_cases(name, [python, *command(endpoints)]))]
             finally:
                 process.stop()
     print("%d passed, %d failed, %d skipped" % tuple(counts))
