@@ -106,12 +106,34 @@ static bool taints_are_same(const KubeNode *a, const KubeNode *b) {
         return true;
 }
 
-/* As sets: the order in which Nodes name them says nothing. */
+static int compare_names(const void *a, const void *b) {
+        return strcmp(*(const char *const *) a, *(const char *const *) b);
+}
+
+static const char **sorted_names(char *const *l, size_t n) {
+        const char **sorted = new0(const char *, n + 1);
+
+        for (size_t i = 0; sorted && i < n; i++)
+                sorted[i] = l[i];
+        if (sorted)
+                qsort(sorted, n, sizeof(*sorted), compare_names);
+        return sorted;
+}
+
+/* In any order: that in which Nodes name them says nothing. A kubelet can make the lists as long as it likes. Without memory they
+ * are not the same. */
 static bool names_are_same(char *const *a, char *const *b) {
-        if (strv_length(a) != strv_length(b))
+        _cleanup_free_ const char **x = NULL, **y = NULL;
+        size_t n = strv_length(a);
+
+        if (strv_length(b) != n)
                 return false;
-        STRV_FOREACH (name, a)
-                if (!strv_contains(b, *name))
+        x = sorted_names(a, n);
+        y = sorted_names(b, n);
+        if (!x || !y)
+                return false;
+        for (size_t i = 0; i < n; i++)
+                if (!streq(x[i], y[i]))
                         return false;
         return true;
 }

@@ -17,6 +17,8 @@
 #define LABEL_ZONE_BETA "failure-domain.beta.kubernetes.io/zone"
 #define LABEL_REGION_BETA "failure-domain.beta.kubernetes.io/region"
 #define AFFINITY_BYTES_MAX (1u << 20)
+/* Attachments of one node that are counted: several times what any driver allows on a node, so that the node is full with them. */
+#define ATTACHMENTS_MAX 4096u
 
 /* -- where a volume can be used --------------------------------------------------------------------------- */
 
@@ -240,8 +242,10 @@ static const char *attached_handle(const char *name, const char **ret_driver, si
         return end ? end + 1 : NULL;
 }
 
-static bool is_mounted(const Simulator *s, const SimulatorNode *n, const char *driver, size_t size, const char *handle) {
-        for (size_t i = 0; i < n->n_volumes; i++) {
+/* n_mounted: of the node's volumes the first ones, without those that attachments have added. A kubelet can name any number of
+ * these. */
+static bool is_mounted(const Simulator *s, const SimulatorNode *n, size_t n_mounted, const char *driver, size_t size, const char *handle) {
+        for (size_t i = 0; i < n_mounted; i++) {
                 const SimulatorVolume *v = s->volumes + n->volumes[i].volume;
 
                 if (v->driver && strlen(v->driver) == size && strncmp(v->driver, driver, size) == 0 && streq_ptr(v->handle, handle))
@@ -268,6 +272,7 @@ static int add_attachment(Simulator *s, SimulatorNode *n, const char *driver, si
 int simulator_load_attachments(Simulator *s) {
         for (uint32_t i = 0; i < s->n_nodes; i++) {
                 SimulatorNode *n = s->nodes + i;
+                size_t n_mounted = n->n_volumes, n_added = 0;
 
                 STRV_FOREACH (name, n->object->node.volumes_attached) {
                         const char *driver, *handle;
@@ -275,8 +280,10 @@ int simulator_load_attachments(Simulator *s) {
                         int r;
 
                         handle = attached_handle(*name, &driver, &size);
-                        if (!handle || !n->csi || is_mounted(s, n, driver, size, handle))
+                        if (!handle || !n->csi || is_mounted(s, n, n_mounted, driver, size, handle))
                                 continue;
+                        if (n_added++ == ATTACHMENTS_MAX)
+                                break;
                         r = add_attachment(s, n, driver, size);
                         if (r < 0)
                                 return r;

@@ -266,12 +266,15 @@ typedef struct PodWalk {
 } PodWalk;
 
 static int on_list_item(const char *item, size_t size, void *userdata) {
+        const JsonOmits omits = { .list = kube_pod_kind.unread, .n_list = kube_pod_kind.n_unread };
         PodWalk *w = userdata;
         _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
         _cleanup_(kube_object_unrefp) KubeObject *o = NULL;
         int r;
 
-        r = json_parse(item, size, LIST_MAX_BYTES, &doc, NULL);
+        /* Maps in volumes and containers may have keys that the reader takes for the same (those with \u0000): nobody's pod may
+         * make the list of a node unreadable. */
+        r = json_parse_without(item, size, LIST_MAX_BYTES, &omits, &doc, NULL);
         if (r < 0)
                 return r;
         r = kube_object_decode(&kube_pod_kind, json_root(doc), kube_client_pool(w->drain->client), &o);

@@ -14,6 +14,7 @@
 #include "alloc-count.h"
 #include "api-error.h"
 #include "cmocka-test.h"
+#include "compare-count.h"
 #include "ec2-events.h"
 #include "event-message.h"
 #include "exec-credential.h"
@@ -28,6 +29,8 @@
 #include "lease-record.h"
 #include "notice-azure.h"
 #include "notice-list.h"
+#include "outlook-feed.h"
+#include "simulator.h"
 #include "snapshot-file.h"
 #include "sqs-answer.h"
 #include "string-util.h"
@@ -39,7 +42,7 @@
  * of the API server (as JSON and as protobuf), reviews of the webhook, answers of metadata services, messages of the
  * queue, files.
  *
- *      twice as large      at most 2.2 times the allocations and the bytes asked for
+ *      twice as large      at most 2.2 times the allocations and the bytes asked for, and 2.5 times the texts compared (sorting)
  *      while it is read    at most READING_MAX times its size
  *      kept afterwards     at most KEPT_MAX times its size
  *
@@ -53,15 +56,19 @@
 /* etcd refuses a request above this size, and so the API server an object. */
 #define LARGEST_BYTES ((size_t) 1536 * 1024)
 #define RATIO_MAX 2.2
+#define COMPARED_RATIO_MAX 2.5
 /* A value of cJSON takes 64 bytes, and the shortest one in a list ("0,") has 2: that alone is 32 times. */
 #define READING_MAX 40
-/* libyaml has a token, an event and a mark for each value besides. A kubeconfig is the administrator's own file, of at most
- * 1 MiB. */
-#define READING_YAML_MAX 80
+/* libyaml has a token, an event and a mark for each value besides, and a simulator has fixed parts. A kubeconfig is the
+ * administrator's own file, of at most 1 MiB. */
+#define READING_MORE_MAX 80
 #define KEPT_MAX 4
 /* Fixed parts, so that one more allocation of a small answer is no growth. */
 #define N_FREE 64u
 #define BYTES_FREE 4096u
+/* In YAML the keys of a map are compared each with each, up to 1,000 of them; a list of SMALL_BYTES compared so would be a hundred
+ * times this. */
+#define COMPARED_FREE 600000u
 
 /* -- readers -------------------------------------------------------------------------------------------- */
 
@@ -223,6 +230,28 @@ static void read_list(const Reader *reader, const char *data, size_t size, Kept 
         (void) snapshot_load_list(data, size, FUZZ_NOW, pool_of(k), &k->snapshot, &k->other_text, &k->text);
 }
 
+/* What every update of a Node goes through: it is compared with its older state, and simulated. */
+static void read_update(const Reader *reader, const char *data, size_t size, Kept *k) {
+        static const JsonOmit unread[] = { { "metadata", "managedFields" } };
+        const JsonOmits omits = { .list = unread, .n_list = ELEMENTSOF(unread) };
+        _cleanup_(json_doc_freep) JsonDoc *doc = NULL, *drivers = NULL;
+        _cleanup_(kube_object_unrefp) KubeObject *old = NULL, *csi = NULL;
+        _cleanup_(simulator_freep) Simulator *simulator = NULL;
+
+        if (json_parse_without(data, size, size, &omits, &doc, NULL) < 0 ||
+            kube_object_decode(&kube_scheduled_node_kind, json_root(doc), pool_of(k), &old) < 0)
+                return;
+        decode(&kube_scheduled_node_kind, doc, k);
+        assert_true(node_judged_same((KubeScheduledNode *) old, (KubeScheduledNode *) k->object));
+        assert_return_code(json_parse(fuzz_csi_node, strlen(fuzz_csi_node), SIZE_MAX, &drivers, NULL), 0);
+        assert_return_code(kube_object_decode(&kube_csi_node_kind, json_root(drivers), pool_of(k), &csi), 0);
+        assert_return_code(snapshot_new(pool_of(k), FUZZ_NOW, &k->snapshot), 0);
+        assert_return_code(snapshot_put(k->snapshot, SNAPSHOT_NODES, k->object), 0);
+        assert_return_code(snapshot_put(k->snapshot, SNAPSHOT_CSI_NODES, csi), 0);
+        assert_return_code(simulator_new(k->snapshot, &simulator), 0);
+        k->snapshot = snapshot_free(k->snapshot);
+}
+
 #define REVIEW(group, resource) \
         "{\"apiVersion\":\"admission.k8s.io/v1\",\"kind\":\"AdmissionReview\",\"request\":{\"uid\":\"u\",\"resource\":{\"group\":\"" \
         group "\",\"version\":\"v1\",\"resource\":\"" resource "\"},\"name\":\"n1\",\"operation\":\"DELETE\",\"userInfo\":{" \
@@ -301,6 +330,7 @@ static const Reader readers[] = {
         { "NodeDisruptionBudget", fuzz_node_budget, NULL, &kube_node_budget_kind },
         { "Secret", fuzz_secret, NULL, &kube_certificate_secret_kind },
         { "webhooks", fuzz_webhooks, NULL, &kube_webhook_configuration_kind },
+        { "update of a Node", fuzz_node, read_update },
         { "review of a Node", fuzz_node, read_review },
         { "review of a NodeClaim", fuzz_node_claim, read_review },
         { "list for a snapshot", fuzz_scheduled_pod, read_list },
@@ -335,6 +365,7 @@ static char *wrapped(const Reader *reader) {
 typedef struct Cost {
         size_t size; /* of the input */
         AllocCount heap;
+        size_t n_compared;
         uint64_t instructions; /* 0: not counted */
         double milliseconds;
 } Cost;
@@ -386,9 +417,11 @@ static Cost cost_of(const Reader *reader, read_t read, const char *data, size_t 
         kept_done(&k);
 #endif
         (void) clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &begin);
+        c.n_compared = n_compared();
         alloc_count_begin();
         read(reader, data, size, &k);
         c.heap = alloc_count_end();
+        c.n_compared = n_compared() - c.n_compared;
         c.milliseconds = milliseconds_since(&begin);
         kept_done(&k);
         return c;
@@ -405,11 +438,11 @@ static void complain(Tally *t, const char *input, const char *what, double is, d
         print_error("%s: %s: %.2f, at most %.2f\n", input, what, is, max);
 }
 
-static void hold_ratio(Tally *t, const char *input, const char *what, uint64_t small, uint64_t large, uint64_t of_nothing) {
+static void hold_ratio(Tally *t, const char *input, const char *what, uint64_t small, uint64_t large, uint64_t of_nothing, double max) {
         double ratio = (double) large / (double) (small + of_nothing);
 
-        if (ratio > RATIO_MAX)
-                complain(t, input, what, ratio, RATIO_MAX);
+        if (ratio > max)
+                complain(t, input, what, ratio, max);
 }
 
 static void hold_multiple(Tally *t, const char *input, const char *what, size_t bytes, const Cost *c, unsigned max) {
@@ -420,11 +453,12 @@ static void hold_multiple(Tally *t, const char *input, const char *what, size_t 
 static void hold(Tally *t, const char *input, unsigned reading_max, const Cost *small, const Cost *large) {
         t->n_inputs++;
         if (large->instructions > 0) {
-                hold_ratio(t, input, "instructions of twice the size", small->instructions, large->instructions, 0);
+                hold_ratio(t, input, "instructions of twice the size", small->instructions, large->instructions, 0, RATIO_MAX);
                 return;
         }
-        hold_ratio(t, input, "allocations of twice the size", small->heap.n, large->heap.n, N_FREE);
-        hold_ratio(t, input, "bytes asked for with twice the size", small->heap.requested, large->heap.requested, BYTES_FREE);
+        hold_ratio(t, input, "allocations of twice the size", small->heap.n, large->heap.n, N_FREE, RATIO_MAX);
+        hold_ratio(t, input, "bytes asked for with twice the size", small->heap.requested, large->heap.requested, BYTES_FREE, RATIO_MAX);
+        hold_ratio(t, input, "texts compared with twice the size", small->n_compared, large->n_compared, COMPARED_FREE, COMPARED_RATIO_MAX);
         hold_multiple(t, input, "times its size while it is read", large->heap.peak, large, reading_max);
         hold_multiple(t, input, "times its size kept", large->heap.live, large, KEPT_MAX);
 }
@@ -520,7 +554,7 @@ static void visit_hold(const Input *i, void *userdata) {
                 return;
         s = input_cost(i, &small);
         l = input_cost(i, &large);
-        hold(userdata, i->name, i->read == read_kubeconfig ? READING_YAML_MAX : READING_MAX, &s, &l);
+        hold(userdata, i->name, i->read == read_kubeconfig || i->read == read_update ? READING_MORE_MAX : READING_MAX, &s, &l);
 }
 
 TEST_CASE(test_every_input) {
