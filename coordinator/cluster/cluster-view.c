@@ -25,14 +25,18 @@
  *
  * The list of a namespace takes no references: its pods are exactly those that the index by node holds.
  *
- * Which PodDisruptionBudget matches a pod is found once, and then stands on the pod until a PodDisruptionBudget of the namespace
- * comes, goes, or gets another spec: drains ask for it in every pass, and a tenant may make any number of them.
+ * Which PodDisruptionBudget matches a bound pod is found once, and then stands on the pod until one that matches it comes, goes, or gets
+ * another spec: drains ask for it in every pass, and a tenant may make any number of them. In a namespace with more than PDBS_MAX
+ * the API server's own answers decide: its pods count as pods without a PodDisruptionBudget.
  *
  * A claim that names its machine by its Node (MACHINE_ID_BY_NAME) is that Node's, whatever providerID that
  * has: it needs no index.
  */
 
 #define NODE_NAME_MAX 253u /* a DNS subdomain */
+/* PodDisruptionBudgets of one namespace that a pod is compared with. A comparison takes at most some 2 us: all of them, with the 110 pods
+ * of a node, a quarter of a second. */
+#define PDBS_MAX 1000u
 
 typedef enum ViewKind {
         VIEW_NODES,
@@ -56,7 +60,6 @@ typedef struct ViewNamespace {
         List bound;          /* KubePod.in_namespace */
         size_t n_pods;       /* bound or not */
         size_t pods_bytes;   /* their KubeObject.kept_bytes */
-        uint64_t pdb_change; /* a new number whenever other pods may be matched by its PodDisruptionBudgets */
 } ViewNamespace;
 
 struct ClusterView {
@@ -70,9 +73,8 @@ struct ClusterView {
         Index nodes_by_instance, claims_by_instance; /* of EC2 alone */
         Hashmap *namespaces; /* of ViewNamespace */
         VanishedPods *vanished;
-        uint64_t n_pdb_changes;
         uint64_t n_compared, n_matched; /* pods with a PodDisruptionBudget: because that was edited; because somebody asked */
-        TokenBucket cut_lines;
+        TokenBucket cut_pod_lines, cut_node_lines;
 };
 
 static const KubeKind *const view_kinds[_VIEW_KIND_MAX] = {
@@ -159,7 +161,6 @@ static int namespace_add(ClusterView *v, const KubePod *pod, ViewNamespace **ret
                 ns = new0(ViewNamespace, 1);
                 if (!ns)
                         return -ENOMEM;
-                ns->pdb_change = ++v->n_pdb_changes;
                 r = hashmap_put(v->namespaces, strempty(pod->object.meta.ns), ns);
                 if (r < 0) {
                         free(ns);
@@ -293,7 +294,10 @@ static void on_pod(ClusterView *v, KubePod *old, KubePod *new) {
  * changes only with its spec, or when unready pods begin or cease to pass it by: then the nodes of the pods
  * that it matches are dirty, and of those that it matched before. All of them are in its namespace. */
 static void on_pdb(ClusterView *v, KubePdb *old, KubePdb *new) {
-        ViewNamespace *ns = hashmap_get(v->namespaces, strempty((new ? new : old)->object.meta.ns));
+        const char *name = strempty((new ? new : old)->object.meta.ns);
+        ViewNamespace *ns = hashmap_get(v->namespaces, name);
+        bool crosses; /* PDBS_MAX: every pod's answer is another */
+        size_t n;
 
         index_move(v, &v->pdbs_by_ns, old ? old->object.meta.ns : NULL, (KubeObject *) old,
                    new ? new->object.meta.ns : NULL, (KubeObject *) new);
@@ -303,11 +307,14 @@ static void on_pdb(ClusterView *v, KubePdb *old, KubePdb *new) {
                 return;
         if (!ns)
                 return;
-        ns->pdb_change = ++v->n_pdb_changes;
+        n = hashmap_size(index_inner(&v->pdbs_by_ns, name));
+        crosses = (!old && n == PDBS_MAX + 1) || (!new && n == PDBS_MAX);
         LIST_FOREACH (pod, &ns->bound, KubePod, in_namespace) {
                 v->n_compared++;
-                if ((old && kube_pdb_matches(old, pod)) || (new &&kube_pdb_matches(new, pod)))
-                        node_dirty(v, pod->node_name);
+                if (!crosses && !(old && kube_pdb_matches(old, pod)) && !(new &&kube_pdb_matches(new, pod)))
+                        continue;
+                pod->pdb_is_known = false;
+                node_dirty(v, pod->node_name);
         }
 }
 
@@ -334,15 +341,15 @@ static void on_budget(ClusterView *v, const KubeNodeBudget *old, const KubeNodeB
                 v->handler.on_budget(old, new, v->handler.userdata);
 }
 
-/* Logs that an object is too large to be kept whole, or cannot be read whole. Tenants can make any number of these: at most one
- * line a minute. */
-static void warn_if_cut(ClusterView *v, const KubeObject *old, const KubeObject *new) {
+/* Logs that an object is too large to be kept whole, or cannot be read whole. Tenants can make any number of these pods: of pods and
+ * of Nodes at most one line a minute each. */
+static void warn_if_cut(ClusterView *v, TokenBucket *lines, const KubeObject *old, const KubeObject *new) {
         size_t n_pods, bytes;
         const char *most;
         usec_t at;
 
         if (!new || !new->invalid || (old && streq_ptr(old->invalid, new->invalid)) ||
-            !token_bucket_take(&v->cut_lines, loop_now(v->env->loop), &at))
+            !token_bucket_take(lines, loop_now(v->env->loop), &at))
                 return;
         most = cluster_view_costliest_namespace(v, &n_pods, &bytes);
         log_warning(v->env->log,
@@ -356,7 +363,7 @@ static void on_event(Informer *i, InformerEvent e, KubeObject *old, KubeObject *
         const KubeObject *o = new ? new : old;
 
         if (o->kind == &kube_scheduled_pod_kind || o->kind == &kube_scheduled_node_kind)
-                warn_if_cut(v, old, new);
+                warn_if_cut(v, o->kind == &kube_scheduled_pod_kind ? &v->cut_pod_lines : &v->cut_node_lines, old, new);
         if (o->kind == &kube_scheduled_pod_kind)
                 on_pod(v, (KubePod *) old, (KubePod *) new);
         else if (o->kind == &kube_scheduled_node_kind)
@@ -432,7 +439,7 @@ int cluster_view_new(KubeClient *c, const char *pause_namespace, const ClusterVi
                 return -ENOMEM;
         v->env = kube_client_env(c);
         v->handler = *h;
-        v->cut_lines = (TokenBucket){ .burst = 1, .per_minute = 1 };
+        v->cut_pod_lines = v->cut_node_lines = (TokenBucket){ .burst = 1, .per_minute = 1 };
         v->pause_ns = strdup(pause_namespace);
         if (!v->pause_ns || !only)
                 return -ENOMEM;
@@ -736,6 +743,8 @@ static const KubePdb *match_pdb(ClusterView *v, const KubePod *pod) {
         const KubePdb *found = NULL;
         KubeObject *o;
 
+        if (hashmap_size(index_inner(&v->pdbs_by_ns, pod->object.meta.ns)) > PDBS_MAX)
+                return NULL;
         for (HashmapIterator it = {}; index_iterate(&v->pdbs_by_ns, pod->object.meta.ns, &it, &o);) {
                 const KubePdb *pdb = (const KubePdb *) o;
 
@@ -754,22 +763,20 @@ static const KubePdb *pdb_named(const ClusterView *v, const char *ns, const char
 }
 
 const KubePdb *cluster_view_pdb_of_pod(ClusterView *v, const KubePod *pod) {
-        const ViewNamespace *ns = namespace_get(v, pod);
         KubePod *kept = (KubePod *) (uintptr_t) pod; /* what it keeps for this file is not part of the pod's state */
         const KubePdb *found;
 
-        if (ns && pod->pdb_change == ns->pdb_change)
+        if (pod->pdb_is_known)
                 found = pod->pdb_name ? pdb_named(v, pod->object.meta.ns, pod->pdb_name) : NULL;
         else {
                 const char *name;
 
                 found = match_pdb(v, pod);
                 name = found ? intern(pod->object.pool, found->object.meta.name) : NULL;
-                if (ns && !name == !found) {
-                        intern_unref(pod->object.pool, pod->pdb_name);
-                        kept->pdb_name = name;
-                        kept->pdb_change = ns->pdb_change;
-                }
+                intern_unref(pod->object.pool, pod->pdb_name);
+                kept->pdb_name = name;
+                /* on_pdb() forgets it of bound pods alone. */
+                kept->pdb_is_known = pod->node_name && !name == !found;
         }
         return found && !kube_pdb_passes_by(found, pod) ? found : NULL;
 }

@@ -648,7 +648,40 @@ TEST_CASE(test_matched_once) {
         fake_world_run(&b.w, 100 * MSEC);
         for (unsigned i = 0; i < 100; i++)
                 assert_non_null(cluster_view_pdb_of_pod(b.view, pod));
+        assert_int_equal(cluster_view_n_matched(b.view), n_pdbs);
+
+        fake_merge(b.w.cluster, FAKE_PDBS, "default", "pdb-7", "{'spec':{'selector':{'matchLabels':{'app':'other'}}}}");
+        fake_world_run(&b.w, 100 * MSEC);
+        for (unsigned i = 0; i < 100; i++)
+                assert_null(cluster_view_pdb_of_pod(b.view, pod));
         assert_int_equal(cluster_view_n_matched(b.view), 2 * n_pdbs);
+        bench_done(&b);
+}
+
+/* Beyond as many PDBs as a pod is compared with, the API server's own answers decide; and not any more when one has gone. */
+TEST_CASE(test_too_many_pdbs) {
+        const KubePod *pod = NULL;
+        Bench b;
+
+        bench_init(&b);
+        fake_add_pod(b.w.cluster, &(FakePod){ .name = "p", .node = "a", .app = "web" });
+        fake_add_pdb(b.w.cluster, NULL, "web", "web", true, "1");
+        for (unsigned i = 1; i < 1000; i++) {
+                char name[32];
+
+                (void) snprintf(name, sizeof(name), "pdb-%u", i);
+                fake_add_pdb(b.w.cluster, NULL, name, "db", true, "1");
+        }
+        bench_start(&b);
+        for (HashmapIterator it = {}; cluster_view_iterate_pods(b.view, "a", &it, &pod);)
+                break;
+        assert_non_null(cluster_view_pdb_of_pod(b.view, pod));
+        fake_add_pdb(b.w.cluster, NULL, "one-more", "db", true, "1");
+        fake_world_run(&b.w, 100 * MSEC);
+        assert_null(cluster_view_pdb_of_pod(b.view, pod));
+        fake_remove(b.w.cluster, FAKE_PDBS, "default", "one-more");
+        fake_world_run(&b.w, 100 * MSEC);
+        assert_non_null(cluster_view_pdb_of_pod(b.view, pod));
         bench_done(&b);
 }
 
@@ -854,7 +887,7 @@ int main(void) {
                 cmocka_unit_test(test_instances),    cmocka_unit_test(test_ids_by_name),
                 cmocka_unit_test(test_pools),
                 cmocka_unit_test(test_pdb_of_pod),   cmocka_unit_test(test_pdb_random), cmocka_unit_test(test_pdb_of_few),
-                cmocka_unit_test(test_matched_once), cmocka_unit_test(test_costliest_namespace),
+                cmocka_unit_test(test_matched_once), cmocka_unit_test(test_too_many_pdbs), cmocka_unit_test(test_costliest_namespace),
                 cmocka_unit_test(test_health),
                 cmocka_unit_test(test_health_of_one),
                 cmocka_unit_test(test_vanished_before),

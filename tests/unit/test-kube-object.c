@@ -307,7 +307,9 @@ TEST_CASE(test_bounds) {
                 size_t max;
                 const char *invalid;
         } rows[] = {
-                { &kube_node_kind, "{'metadata':{'name':'n','labels':", "'v'", "}}", true, 512, "metadata.labels has more than 512 entries" },
+                { &kube_node_kind, "{'metadata':{'name':'n','labels':", "'v'", "}}", true, 512,
+                  "metadata.labels has more than 512 entries; only those that a kubelet cannot set are read" },
+                { &kube_pod_kind, "{'metadata':{'name':'n','namespace':'d','labels':", "'v'", "}}", true, 512, "metadata.labels has more than 512 entries" },
                 { &kube_node_kind, "{'metadata':{'name':'n','annotations':", "'v'", "}}", true, 512,
                   "metadata.annotations has more than 512 entries" },
                 { &kube_node_kind, "{'metadata':{'name':'n','ownerReferences':", "{'apiVersion':'v','kind':'k','name':'n'}", "}}", false, 256,
@@ -377,6 +379,22 @@ TEST_CASE(test_unread_labels) {
                 pdb = decode_ok(&kube_pdb_kind, *state, spec);
                 assert_false(kube_pdb_matches((KubePdb *) pdb, (KubePod *) o));
         }
+}
+
+/* A kubelet adds labels of its own until there are too many: those that it cannot set stay, and so does what selects the Node by
+ * them. */
+TEST_CASE(test_labels_of_a_kubelet) {
+        _cleanup_(kube_object_unrefp) KubeObject *o = NULL, *b = NULL;
+        _cleanup_free_ char *labels = repeated("'v'", true, 600), *text = NULL;
+
+        text = strf("{'metadata':{'name':'n','labels':{'node-restriction.kubernetes.io/team':'a',%s}}", labels + 1);
+        assert_non_null(text);
+        assert_return_code(decode(&kube_node_kind, *state, text, &o), 0);
+        assert_false(o->meta.labels.unread);
+        assert_int_equal(o->meta.labels.n_items, 1);
+        b = decode_ok(&kube_node_budget_kind, *state,
+                      "{'metadata':{'name':'b'},'spec':{'maxUnavailable':1,'selector':{'matchLabels':{'node-restriction.kubernetes.io/team':'a'}}}}");
+        assert_true(kube_node_budget_matches((KubeNodeBudget *) b, (KubeNode *) o));
 }
 
 /* What can be read of a bad object is read: who judges it sees the node it is about. */
@@ -1288,6 +1306,7 @@ int main(void) {
                 TEST(test_bounds),
                 TEST(test_names_without_bound),
                 TEST(test_unread_labels),
+                TEST(test_labels_of_a_kubelet),
                 TEST(test_invalid_keeps_the_rest),
                 TEST(test_node),
                 TEST(test_node_readiness),

@@ -210,7 +210,7 @@ static const char *element_name(const Json *element, const char *member) {
         return isempty(name) ? NULL : name;
 }
 
-void decode_names(Decoder *d, const Json *v, const char *path, const char *member, char ***ret) {
+void decode_names(Decoder *d, const Json *v, const char *path, const char *member, size_t max, char ***ret) {
         const Json *list = decode_array(d, v, path);
         size_t n = 0, bytes = 0;
         char **names, *text;
@@ -222,6 +222,8 @@ void decode_names(Decoder *d, const Json *v, const char *path, const char *membe
                         decoder_invalid(d, "an element of %s has no name", path);
                         continue;
                 }
+                if (n == max)
+                        break;
                 n++;
                 bytes += strlen(name) + 1;
         }
@@ -233,12 +235,15 @@ void decode_names(Decoder *d, const Json *v, const char *path, const char *membe
                 return;
         }
         text = (char *) (names + n + 1);
+        max = n;
         n = 0;
         JSON_FOREACH (i, list) {
                 const char *name = element_name(i, member);
 
                 if (!name)
                         continue;
+                if (n == max)
+                        break;
                 names[n++] = text;
                 text = stpcpy(text, name) + 1;
         }

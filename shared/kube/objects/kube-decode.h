@@ -17,6 +17,8 @@
  * whole list or map is left out, and KubeObject.invalid says so; see unread flags in kube-object.h and kube-kinds.h.
  */
 #define DECODE_LIST_MAX 256u       /* elements of a list: taints, conditions, addresses, owners, volumes with a claim */
+#define DECODE_FINALIZERS_MAX 16u  /* of kinds whose finalizers vesper does not write: the first ones, for people */
+#define DECODE_OWNER_BYTES_MAX 2048u /* of all texts of one owner: the API server does not bound them */
 #define DECODE_KEY_VALUES_MAX 512u /* labels, wanted annotations, allocatable resources */
 #define DECODE_COPY_BYTES_MAX (64u << 10) /* JSON that is kept as text: see decode_copy_text() */
 
@@ -65,8 +67,9 @@ const Json *decode_array(Decoder *d, const Json *v, const char *path);
 void *decode_room(Decoder *d, const Json *list, const char *path, size_t max, size_t element_bytes);
 /* Fills *ret with a list of names, NULL-terminated and in one allocation: freed by free(). However long the list is, this takes
  * at most four times its bytes. member: the member of each element that holds the name; NULL: the element is the name. An
- * element without a name, or with an empty one, makes the object invalid and is left out. *ret stays NULL if no name is left. */
-void decode_names(Decoder *d, const Json *v, const char *path, const char *member, char ***ret);
+ * element without a name, or with an empty one, makes the object invalid and is left out. Only the first max names are kept.
+ * *ret stays NULL if no name is left. */
+void decode_names(Decoder *d, const Json *v, const char *path, const char *member, size_t max, char ***ret);
 /* A map of texts. all: every key; else those that `wanted` picks (NULL: none). Beyond DECODE_KEY_VALUES_MAX of them: kv->unread. */
 void decode_key_values(Decoder *d, const Json *v, const char *path, bool all, bool (*wanted)(const char *key),
                        KeyValues *kv);

@@ -136,8 +136,8 @@ typedef struct KubePod {
                                kube_own_pod_kind */
         /* Of the store that keeps this state of the pod (cluster-view.c); zeroed by the decoder. */
         ListNode in_namespace; /* in the list of the bound pods of its namespace */
-        const char *pdb_name;  /* interned: the one PodDisruptionBudget that matched it at pdb_change; NULL: none, or several */
-        uint64_t pdb_change;
+        bool pdb_is_known;     /* pdb_name says which PodDisruptionBudget matches it */
+        const char *pdb_name;  /* interned; NULL: none, or several */
 } KubePod;
 
 extern const KubeKind kube_pod_kind;

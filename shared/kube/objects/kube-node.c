@@ -3,6 +3,7 @@
 
 #include "kube-decode.h"
 #include "kube-protobuf.h"
+#include "kubelet-labels.h"
 #include "marks.h"
 #include "string-util.h"
 #include "strv.h"
@@ -79,8 +80,8 @@ int kube_node_decode(KubeObject *o, const Json *json, InternPool *pool) {
         decode_taints(&d, json_get(spec, "taints"), n);
         decode_conditions(&d, json_get(status, "conditions"), &n->conditions, &n->n_conditions);
         decode_heartbeat(json_get(status, "conditions"), &n->heartbeat_usec);
-        decode_names(&d, json_get(status, "volumesInUse"), "status.volumesInUse", NULL, &n->volumes_in_use);
-        decode_names(&d, json_get(status, "volumesAttached"), "status.volumesAttached", "name",
+        decode_names(&d, json_get(status, "volumesInUse"), "status.volumesInUse", NULL, SIZE_MAX, &n->volumes_in_use);
+        decode_names(&d, json_get(status, "volumesAttached"), "status.volumesAttached", "name", SIZE_MAX,
                      &n->volumes_attached);
         decode_node_info(&d, json_get(status, "nodeInfo"), n);
         decode_addresses(&d, json_get(status, "addresses"), n);
@@ -135,6 +136,7 @@ const KubeKind kube_node_kind = {
         .decode = kube_node_decode,
         .done = kube_node_done,
         .annotation_wanted = kube_node_annotation_wanted,
+        .label_kept = label_key_is_protected_from_kubelets,
         .unread = unread,
         .n_unread = ELEMENTSOF(unread),
         .shape = &kube_shape_node,

@@ -94,14 +94,40 @@ void decode_key_values(Decoder *d, const Json *v, const char *path, bool all, bo
         key_values_sort(kv);
 }
 
+/* A kubelet may add any number of labels to its own Node, and may change and remove the same that it may add. So what is left
+ * out of too many is nothing that the kubelet could not have removed. */
+static void decode_labels(Decoder *d, const Json *v, const KubeKind *kind, KeyValues *kv) {
+        bool all = !kind->label_kept || json_size(v) <= DECODE_KEY_VALUES_MAX;
+
+        decode_key_values(d, v, "metadata.labels", all, kind->label_kept, kv);
+        if (!all)
+                decoder_invalid(d, "metadata.labels has more than %u entries; only those that a kubelet cannot set are read",
+                                DECODE_KEY_VALUES_MAX);
+}
+
 /* -- metadata ------------------------------------------------------------------------------------------- */
+
+static bool owner_is_too_large(const Json *v) {
+        static const char *const members[] = { "apiVersion", "kind", "name", "uid" };
+        size_t bytes = 0;
+
+        for (size_t i = 0; i < ELEMENTSOF(members); i++)
+                bytes += strlen(strempty(json_string_or_null(json_get(v, members[i]))));
+        return bytes > DECODE_OWNER_BYTES_MAX;
+}
 
 static void decode_owners(Decoder *d, const Json *v, ObjectMeta *m) {
         const Json *list = decode_array(d, v, "metadata.ownerReferences");
 
         m->owners = decode_room(d, list, "metadata.ownerReferences", DECODE_LIST_MAX, sizeof(OwnerRef));
         JSON_FOREACH (i, m->owners ? list : NULL) {
-                OwnerRef *o = m->owners + m->n_owners++;
+                OwnerRef *o = m->owners + m->n_owners;
+
+                if (owner_is_too_large(i)) {
+                        decoder_invalid(d, "an owner in metadata.ownerReferences has more than %u bytes", DECODE_OWNER_BYTES_MAX);
+                        continue;
+                }
+                m->n_owners++;
 
                 decode_interned(d, json_get(i, "apiVersion"), "metadata.ownerReferences.apiVersion",
                                 &o->api_version);
@@ -127,11 +153,23 @@ static void decode_meta(Decoder *d, const Json *v, const KubeKind *kind, ObjectM
         decode_time(d, json_get(v, "deletionTimestamp"), "metadata.deletionTimestamp", &m->deletion_usec);
         decode_int64(d, json_get(v, "deletionGracePeriodSeconds"), "metadata.deletionGracePeriodSeconds",
                      &m->deletion_grace_sec);
-        decode_key_values(d, json_get(v, "labels"), "metadata.labels", true, NULL, &m->labels);
+        decode_labels(d, json_get(v, "labels"), kind, &m->labels);
         decode_key_values(d, json_get(v, "annotations"), "metadata.annotations", false,
                           kind->annotation_wanted, &m->annotations);
         decode_owners(d, json_get(v, "ownerReferences"), m);
-        decode_names(d, json_get(v, "finalizers"), "metadata.finalizers", NULL, &m->finalizers);
+        decode_names(d, json_get(v, "finalizers"), "metadata.finalizers", NULL, kind->namespaced ? DECODE_FINALIZERS_MAX : SIZE_MAX,
+                     &m->finalizers);
+}
+
+static size_t meta_bytes(const ObjectMeta *m) {
+        size_t bytes = m->n_owners * sizeof(OwnerRef);
+
+        STRV_FOREACH (name, m->finalizers)
+                bytes += sizeof(char *) + strlen(*name) + 1;
+        for (size_t i = 0; i < m->n_owners; i++)
+                bytes += intern_own_bytes(m->owners[i].api_version) + intern_own_bytes(m->owners[i].kind) +
+                         intern_own_bytes(m->owners[i].name) + strlen(strempty(m->owners[i].uid));
+        return bytes;
 }
 
 static void meta_done(ObjectMeta *m, InternPool *pool) {
@@ -201,7 +239,8 @@ int kube_object_decode(const KubeKind *kind, const Json *json, InternPool *pool,
         r = kind->decode ? kind->decode(o, json, pool) : 0;
         if (r < 0 && !(r == -EINVAL && o->invalid))
                 return r;
-        o->kept_bytes += kind->size + key_values_bytes(&o->meta.labels) + key_values_bytes(&o->meta.annotations);
+        o->kept_bytes += kind->size + key_values_bytes(&o->meta.labels) + key_values_bytes(&o->meta.annotations) +
+                         meta_bytes(&o->meta);
         *ret = TAKE_PTR(o);
         return 0;
 }

@@ -27,7 +27,8 @@ typedef struct KeyValue {
 typedef struct KeyValues {
         KeyValue *items;
         size_t n_items;
-        bool unread; /* there are more than vesper keeps, and so none is here; the object is invalid. No selector matches them */
+        bool unread; /* there are more than vesper keeps, and so none is here; the object is invalid. No selector matches them.
+                      * Not so labels of a kind with label_kept(): the others are as if they had been removed */
 } KeyValues;
 
 const char *key_values_get(const KeyValues *kv, const char *key); /* NULL if absent */
@@ -54,7 +55,8 @@ typedef struct ObjectMeta {
         KeyValues annotations;        /* only those the kind asks for: see KubeKind.annotation_wanted */
         OwnerRef *owners;
         size_t n_owners;
-        char **finalizers;            /* NULL-terminated, in one allocation; all of them, as a patch writes the list back */
+        char **finalizers;            /* NULL-terminated, in one allocation. Of cluster-scoped kinds all, as a patch writes the list
+                                       * back; of others the first DECODE_FINALIZERS_MAX */
 } ObjectMeta;
 
 typedef struct KubeObject KubeObject;
@@ -72,6 +74,9 @@ struct KubeKind {
         int (*decode)(KubeObject *o, const Json *json, InternPool *pool);
         void (*done)(KubeObject *o, InternPool *pool); /* frees what decode() made; NULL: nothing */
         bool (*annotation_wanted)(const char *key);    /* NULL: none are kept */
+        /* Of an object with more labels than vesper keeps, those with such a key are kept all the same: only an administrator can
+         * have made them. NULL: none. */
+        bool (*label_kept)(const char *key);
         /* What decode() never looks at: informers read objects without it. It is the most of a pod or node. */
         const JsonOmit *unread;
         size_t n_unread;

@@ -2,6 +2,7 @@
 #include "kube-decode.h"
 #include "kube-protobuf.h"
 #include "kube-scheduling.h"
+#include "kubelet-labels.h"
 #include "string-util.h"
 
 /* Until they are gone the kubelet, its network or its cloud has not said all there is to say. */
@@ -57,6 +58,7 @@ const KubeKind kube_scheduled_node_kind = {
         .decode = scheduled_node_decode,
         .done = scheduled_node_done,
         .annotation_wanted = kube_node_annotation_wanted,
+        .label_kept = label_key_is_protected_from_kubelets,
         .unread = unread,
         .n_unread = ELEMENTSOF(unread),
         .shape = &kube_shape_scheduled_node,
