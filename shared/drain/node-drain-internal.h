@@ -71,7 +71,9 @@ struct NodeDrain {
         size_t blockers_allocated;
         uint64_t staying; /* fingerprint of the pods in view that have come back too often */
         bool changed;
+        unsigned page_size; /* of both lists below; 0: all pods in one answer */
         KubeCall *proof;
+        size_t proof_left;  /* pods on the pages so far that the drain waits for */
         bool proof_spoilt; /* a pod came into view since the list went out */
         usec_t proof_retry_usec;
         usec_t unproven_usec; /* loop_now(): since when a proof is tried in vain; 0: it is not */

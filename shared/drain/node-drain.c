@@ -20,6 +20,9 @@
 /* Number of pods that one drain reports by DRAIN_POD_LEFT_ALONE. */
 #define LEFT_ALONE_REPORTED_MAX 5u
 #define LIST_MAX_BYTES (64u * 1024u * 1024u)
+/* Where all pods of a node are larger than that together, they are listed in pages of so many. JSON escapes some bytes by six: a
+ * pod of the 1.5 MB that etcd takes may have 9 MB. */
+#define LIST_PAGE_PODS 5u
 
 static const char *const state_table[_NODE_DRAIN_STATE_MAX] = {
         [NODE_DRAIN_DRAINING] = "Draining",
@@ -262,7 +265,7 @@ static bool node_drain_deletes_under_way(const NodeDrain *d) {
 typedef struct PodWalk {
         NodeDrain *drain;
         void (*on_pod)(struct PodWalk *w, KubePod *pod);
-        size_t left;
+        char *next; /* continue token of the next page; NULL: this one is the last. Free it */
 } PodWalk;
 
 static int on_list_item(const char *item, size_t size, void *userdata) {
@@ -284,18 +287,30 @@ static int on_list_item(const char *item, size_t size, void *userdata) {
         return 0;
 }
 
+/* One page, or all pods. */
 static int walk_pods(PodWalk *w, const KubeReply *reply) {
         _cleanup_(json_doc_freep) JsonDoc *rest = NULL;
+        const char *next;
+        int r;
 
-        if (reply->error)
-                return api_error_to_errno(reply->error);
-        return json_split_items(reply->body, reply->body_size, LIST_MAX_BYTES, on_list_item, w, &rest, NULL);
+        if (reply->error) {
+                r = api_error_to_errno(reply->error);
+                if (r == -EMSGSIZE && w->drain->page_size == 0) {
+                        w->drain->page_size = LIST_PAGE_PODS;
+                        log_warning(w->drain->env->log, "The pods of node %s are larger than %u MB together, listing %u at a time", w->drain->node,
+                                    LIST_MAX_BYTES >> 20, LIST_PAGE_PODS);
+                }
+                return r;
+        }
+        r = json_split_items(reply->body, reply->body_size, LIST_MAX_BYTES, on_list_item, w, &rest, NULL);
+        next = r < 0 ? NULL : json_string_or_null(json_path(json_root(rest), "metadata", "continue", NULL));
+        return isempty(next) ? r : free_and_strdup(&w->next, next);
 }
 
-static int list_pods(NodeDrain *d, KubeRank rank, kube_done_t done, KubeCall **ret) {
+static int list_pods(NodeDrain *d, const char *continue_token, KubeRank rank, kube_done_t done, KubeCall **ret) {
         _cleanup_free_ char *selector = strf("spec.nodeName=%s", d->node);
         KubeTarget target = { .kind = &kube_pod_kind };
-        KubeListOptions list = { .field_selector = selector };
+        KubeListOptions list = { .field_selector = selector, .limit = d->page_size, .continue_token = continue_token };
         KubeCallOptions call = { .lane = rank == KUBE_RANK_FIRST ? HTTP_LANE_URGENT : HTTP_LANE_BULK,
                                  .timeout_usec = NODE_DRAIN_LIST_USEC,
                                  .rank = rank };
@@ -318,10 +333,18 @@ static void on_listed_pod(PodWalk *w, KubePod *pod) {
 static void on_pods_listed(const KubeReply *reply, void *userdata) {
         NodeDrain *d = userdata;
         PodWalk walk = { .drain = d, .on_pod = on_listed_pod };
+        _cleanup_free_ char *next = NULL;
         DrainPod *dp;
         int r;
 
         r = walk_pods(&walk, reply);
+        next = walk.next;
+        if (r >= 0 && next) {
+                d->look = kube_call_free(d->look);
+                r = list_pods(d, next, KUBE_RANK_FIRST, on_pods_listed, &d->look);
+                if (r >= 0)
+                        return;
+        }
         if (r < 0) {
                 log_debug_errno(d->env->log, r,
                                 "Failed to list the pods of node %s again, retrying: %m", d->node);
@@ -358,7 +381,7 @@ static void node_drain_list_pods(NodeDrain *d) {
                 return;
         }
         d->list_asked_usec = now;
-        if (list_pods(d, KUBE_RANK_FIRST, on_pods_listed, &d->look) < 0) {
+        if (list_pods(d, NULL, KUBE_RANK_FIRST, on_pods_listed, &d->look) < 0) {
                 timer_arm_earlier(d->timer, usec_add(now, USEC_PER_SEC));
                 return;
         }
@@ -377,7 +400,7 @@ static void node_drain_prove_later(NodeDrain *d) {
 
 static void on_pod_of_proof(PodWalk *w, KubePod *pod) {
         if (drain_waits_for(pod, &w->drain->rules, loop_server_wall(w->drain->env->loop)))
-                w->left++;
+                w->drain->proof_left++;
         else if (node_drain_lets_stay(w->drain, pod))
                 node_drain_warn_of_return(w->drain, pod); /* the watch may not have shown it, and the drain may end with this list */
 }
@@ -391,18 +414,28 @@ static void node_drain_forget_left(NodeDrain *d) {
         }
 }
 
+static KubeRank proof_rank(const NodeDrain *d) {
+        return d->rules.deadline_usec == USEC_INFINITY ? KUBE_RANK_FOLLOWS : KUBE_RANK_FIRST;
+}
+
 static void on_proof(const KubeReply *reply, void *userdata) {
         NodeDrain *d = userdata;
         PodWalk walk = { .drain = d, .on_pod = on_pod_of_proof };
+        _cleanup_free_ char *next = NULL;
         int r = walk_pods(&walk, reply);
 
+        next = walk.next;
         d->proof = kube_call_free(d->proof);
-
-        if (r < 0 || walk.left > 0 || d->proof_spoilt) {
+        if (r >= 0 && next && d->proof_left == 0 && !d->proof_spoilt) {
+                r = list_pods(d, next, proof_rank(d), on_proof, &d->proof);
+                if (r >= 0)
+                        return; /* all pages are of the moment of the first one */
+        }
+        if (r < 0 || d->proof_left > 0 || d->proof_spoilt) {
                 /* Not readable, or pods that the watch has not brought yet. */
                 log_debug(d->env->log, "Node %s is not proven empty: %zu pods in the list, result %d",
-                          d->node, walk.left, r);
-                if (walk.left > 0 || d->proof_spoilt)
+                          d->node, d->proof_left, r);
+                if (d->proof_left > 0 || d->proof_spoilt)
                         node_drain_set_state(d, NODE_DRAIN_DRAINING);
                 node_drain_prove_later(d);
         } else {
@@ -416,7 +449,6 @@ static void on_proof(const KubeReply *reply, void *userdata) {
 }
 
 static void node_drain_prove(NodeDrain *d) {
-        KubeRank rank = d->rules.deadline_usec == USEC_INFINITY ? KUBE_RANK_FOLLOWS : KUBE_RANK_FIRST;
         usec_t now = loop_now(d->env->loop);
 
         if (d->proof)
@@ -425,10 +457,11 @@ static void node_drain_prove(NodeDrain *d) {
                 timer_arm_earlier(d->timer, d->proof_retry_usec);
                 return;
         }
-        if (list_pods(d, rank, on_proof, &d->proof) < 0) {
+        if (list_pods(d, NULL, proof_rank(d), on_proof, &d->proof) < 0) {
                 timer_arm_earlier(d->timer, usec_add(now, USEC_PER_SEC));
                 return;
         }
+        d->proof_left = 0;
         d->proof_spoilt = false;
         d->asked_usec = now;
         if (d->unproven_usec == 0)

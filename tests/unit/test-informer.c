@@ -228,7 +228,7 @@ TEST_CASE(test_page_too_large) {
         rig_run_for(r, 0);
         assert_trace(r, "list(70) down");
         rig_run_for(r, 5 * USEC_PER_SEC);
-        assert_trace(r, "list(35) list(25) +e@5 up synced watch@12");
+        assert_trace(r, "list(35) list(17) +e@5 up synced watch@12");
 }
 
 TEST_CASE(test_token_expires) {

@@ -62,6 +62,31 @@ TEST_CASE(test_left_alone) {
         bench_done(&b);
 }
 
+/* Finished pods that are as large as etcd takes them, in characters that JSON escapes: the list that proves the node empty is
+ * larger than one answer may be, and comes in pages. */
+TEST_CASE(test_large_finished_pods) {
+        enum { SIZE = 1400000 };
+        _cleanup_free_ char *text = malloc(6 * SIZE + 1);
+        Bench b;
+
+        assert_non_null(text);
+        for (size_t i = 0; i < SIZE; i++)
+                memcpy(text + 6 * i, "\\u0001", 6);
+        text[6 * SIZE] = 0;
+        bench_init(&b);
+        for (int i = 0; i < 12; i++) {
+                char name[8] = { (char) ('a' + i), 0 };
+
+                fake_add_pod(b.w.cluster, &(FakePod){ .name = name, .node = NODE });
+                fake_merge(b.w.cluster, FAKE_PODS, "default", name, "{'status':{'phase':'Failed','message':'%s'}}", text);
+        }
+        run_for(&b, USEC_PER_SEC);
+        begin(&b, 0, PROTECTED_WAIT, false);
+        run_for(&b, USEC_PER_MINUTE);
+        assert_state(&b, NODE_DRAIN_DRAINED);
+        bench_done(&b);
+}
+
 TEST_CASE(test_pods) {
         Bench b;
 
@@ -1265,6 +1290,7 @@ TEST_CASE(test_freed_in_between) {
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_empty), cmocka_unit_test(test_left_alone),
+                cmocka_unit_test(test_large_finished_pods),
                 cmocka_unit_test(test_pods),
                 cmocka_unit_test(test_told_together),
                 cmocka_unit_test(test_critical_last),
