@@ -114,6 +114,12 @@ const MetricFamily coordinator_metric_families[_COORDINATOR_METRIC_MAX] = {
                                  .values = cloud_provider_names,
                                  .more = more_of_cloud_calls },
         [METRIC_QUEUE_DEPTH] = GAUGE("queue_depth", "Keys that wait to be reconciled."),
+        [METRIC_COSTLIEST_NAMESPACE_BYTES] = { .name = "vesper_coordinator_costliest_namespace_bytes",
+                                               .type = METRIC_GAUGE,
+                                               .help = "Memory that the pods of one namespace take in the coordinator's view, about: of "
+                                                       "the namespace that takes most.",
+                                               .label = "namespace",
+                                               .n_named = 1 },
         [METRIC_ORPHANS] = GAUGE("orphans", "NodeClaims without a Node."),
         [METRIC_ORPHANED_INSTANCES] = { .name = "vesper_coordinator_orphaned_instances",
                                         .type = METRIC_GAUGE,

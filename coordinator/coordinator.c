@@ -297,6 +297,14 @@ static void measure_webhook(Coordinator *c) {
                                     (uint64_t) metrics_value(c->metrics, METRIC_WEBHOOK_REFUSED, i));
 }
 
+static void measure_namespaces(Coordinator *c) {
+        size_t n_pods, bytes;
+        const char *name = cluster_view_costliest_namespace(c->view, &n_pods, &bytes);
+
+        if (name && metrics_name(c->metrics, METRIC_COSTLIEST_NAMESPACE_BYTES, 0, name) >= 0)
+                metrics_set(c->metrics, METRIC_COSTLIEST_NAMESPACE_BYTES, 0, (double) bytes);
+}
+
 static void measure(Coordinator *c) {
         for (size_t i = 0; i < _KUBE_VERB_MAX; i++) {
                 uint64_t n = kube_client_requests(c->client, (KubeVerb) i);
@@ -306,6 +314,7 @@ static void measure(Coordinator *c) {
         }
         metrics_set(c->metrics, METRIC_NODES, 0, (double) cluster_view_n_nodes(c->view));
         metrics_set(c->metrics, METRIC_CLAIMS, 0, (double) cluster_view_n_claims(c->view));
+        measure_namespaces(c);
         measure_budgets(c);
         measure_webhook(c);
         for (size_t i = 0; i < c->cloud->n_providers; i++)

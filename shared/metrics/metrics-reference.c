@@ -34,7 +34,7 @@ static void put_family(FILE *f, const MetricFamily *family) {
         put_text(f, family->help);
         fputc('\n', f);
         if (family->n_named > 0)
-                fprintf(f, "Label\n.BR %s :\n%zu values at most.\n", family->label, family->n_named);
+                fprintf(f, "Label\n.BR %s :\n%zu value%s at most.\n", family->label, family->n_named, family->n_named > 1 ? "s" : "");
         for (size_t i = 0; i < n; i++) {
                 fprintf(f, "Label\n.BR %s :\n", labels[i].name);
                 for (const char *const *v = labels[i].values; *v; v++) {

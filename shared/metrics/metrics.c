@@ -75,7 +75,7 @@ static int family_init(Family *f, const MetricFamily *meta) {
         if (!f->series)
                 return -ENOMEM;
         if (meta->n_named > 0) {
-                assert(meta->label && meta->type == METRIC_COUNTER);
+                assert(meta->label && meta->type != METRIC_HISTOGRAM);
                 f->names = new0(char *, meta->n_named);
                 return f->names ? 0 : -ENOMEM;
         }

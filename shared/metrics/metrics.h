@@ -33,7 +33,7 @@ typedef struct MetricFamily {
         const char *const *values; /* of the label, NULL-terminated */
         const double *buckets;     /* histogram: upper bounds, ascending, without +Inf */
         size_t n_buckets;
-        size_t n_named; /* number of values that metrics_name() names, of a counter with one label */
+        size_t n_named; /* number of values that metrics_name() names, of a counter or gauge with one label */
         const MetricLabel *more; /* labels beside the first, up to one without a name; NULL: none */
 } MetricFamily;
 

@@ -582,13 +582,14 @@ static void visit_time(const Input *i, void *userdata) {
         Slowest *s = (Slowest *) userdata + (i->reader - readers);
 
         for (size_t k = 0; k < (i->reader->kind ? 1 : ELEMENTSOF(sizes)); k++) {
+                size_t bytes = i->read == read_review && k == 0 ? ADMISSION_BODY_BYTES_MAX - 2 * strlen(i->template) : sizes[k];
                 _cleanup_strbuf_ StrBuf text = { 0 };
                 Cost c;
 
-                if (!input_make(i, sizes[k], &text))
+                if (!input_make(i, bytes, &text))
                         return;
                 /* Protobuf may be larger than its JSON: the limit is that of the protobuf. */
-                if (text.size > LARGEST_BYTES && !input_make(i, sizes[k] * LARGEST_BYTES / text.size, &text))
+                if (i->read == read_protobuf && text.size > LARGEST_BYTES && !input_make(i, sizes[k] * LARGEST_BYTES / text.size, &text))
                         return;
                 c = input_cost(i, &text);
                 if (s->name && c.milliseconds <= s->cost.milliseconds)
