@@ -75,6 +75,8 @@ bool ctl_shows_progress(void) {
         return isatty(STDERR_FILENO);
 }
 
+static void print_line(FILE *f, const char *before, const char *fmt, va_list ap) _printf_(3, 0);
+
 static void print_line(FILE *f, const char *before, const char *fmt, va_list ap) {
         _cleanup_strbuf_ StrBuf line = {};
 
