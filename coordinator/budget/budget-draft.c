@@ -6,8 +6,10 @@
 #include "budget-ledger.h"
 #include "string-util.h"
 
-/* Room of a budget that admits nobody, not even a node that is counted already. */
-#define NO_ROOM INT64_C(-1)
+/* Leaves no room for any node, not even for a drained one, which is counted as unavailable already. */
+static void draft_close(BudgetDraft *d) {
+        d->room = d->held_back = 0;
+}
 
 void budget_draft_init(BudgetDraft *d, const ClusterView *view, const KubeNodeBudget *b, bool is_leader) {
         bool is_current = b->observed_generation == b->object.meta.generation;
@@ -19,9 +21,9 @@ void budget_draft_init(BudgetDraft *d, const ClusterView *view, const KubeNodeBu
                              .room = f.available - f.desired,
                              .held_back = f.held_back };
         if (!is_leader)
-                d->room = is_current ? MIN(d->room, b->disruptions_allowed) : NO_ROOM;
-        if (b->n_charges >= BUDGET_CHARGES_MAX)
-                d->room = NO_ROOM;
+                d->room = MIN(d->room, b->disruptions_allowed);
+        if ((!is_leader && !is_current) || b->n_charges >= BUDGET_CHARGES_MAX)
+                draft_close(d);
 }
 
 int budget_draft_make_room(BudgetDraft *d, size_t n_more) {

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "budget-draft.h"
 #include "budget-ledger.h"
 #include "cmocka-test.h"
 #include "fake-client.h"
@@ -464,6 +465,51 @@ TEST_CASE(test_no_leader) {
         bench_done(&b);
 }
 
+/* A budget that is closed to new charges admits no drained node either, however many of them there are. */
+TEST_CASE(test_closed) {
+        static const struct {
+                const char *what;
+                bool is_leader, is_stale, is_full, admits;
+        } rows[] = {
+                { "of a follower, as the status says", false, false, false, true },
+                { "of a follower, and the status is of an earlier generation", false, true, false, false },
+                { "of a follower, with as many charges as the CRD takes", false, false, true, false },
+                { "of a leader, and the status is of an earlier generation", true, true, false, true },
+                { "of a leader, with as many charges as the CRD takes", true, false, true, false },
+        };
+        NodeCharge *charges = new0(NodeCharge, BUDGET_CHARGES_MAX);
+        const ClusterView *view;
+        Bench b;
+
+        assert_non_null(charges);
+        bench_init(&b, 5, "'maxUnavailable':3");
+        for (size_t i = 0; i < 3; i++) {
+                _cleanup_free_ char *name = strf("n%zu", i);
+
+                fake_merge(b.w.cluster, FAKE_NODES, NULL, name,
+                           "{'metadata':{'annotations':{'vesper.sh/cordoned-by-vesperctl':'x'}},"
+                           "'spec':{'unschedulable':true}}");
+        }
+        run(&b, USEC_PER_SEC);
+        view = b.replicas[0].view;
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                KubeNodeBudget budget = *cluster_view_budget(view, "b1");
+                BudgetDraft d;
+
+                print_message("  %s\n", rows[i].what);
+                if (rows[i].is_stale)
+                        budget.observed_generation--;
+                if (rows[i].is_full) {
+                        budget.charges = charges;
+                        budget.n_charges = BUDGET_CHARGES_MAX;
+                }
+                budget_draft_init(&d, view, &budget, rows[i].is_leader);
+                assert_int_equal(budget_draft_has_room(&d, cluster_view_node(view, "n0")), rows[i].admits);
+        }
+        bench_done(&b);
+        free(charges);
+}
+
 TEST_CASE(test_no_answer) {
         Asked *a;
         Bench b;
@@ -704,6 +750,7 @@ int main(void) {
                 cmocka_unit_test(test_begun),
                 cmocka_unit_test(test_charged_by_another),
                 cmocka_unit_test(test_no_leader),
+                cmocka_unit_test(test_closed),
                 cmocka_unit_test(test_no_answer),
                 cmocka_unit_test(test_delete_over_reboot),
                 cmocka_unit_test(test_begun_over_reboot),
