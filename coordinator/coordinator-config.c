@@ -73,8 +73,8 @@ const ConfigItem coordinator_config_table[] = {
              "instance for two minutes."),
         ITEM(strv, "Queue", "Accounts", queue_accounts, NULL,
              "AWS accounts besides the queue's own (by its URL) whose messages are acted on: those in which nodes "
-             "of this cluster run. Messages about other accounts do nothing; each pair of account and region gives "
-             "one line in the log. Given again it adds to what it has."),
+             "of this cluster run. The coordinator ignores messages about any other account and logs each "
+             "pair of account and region once. A second Accounts= adds to the first."),
         ITEM(strv, "Queue", "Regions", queue_regions, NULL,
              "AWS regions besides the queue's own whose messages are acted on, as with Accounts=."),
         ITEM(unsigned, "Queue", "Polls", queue_polls, "2",

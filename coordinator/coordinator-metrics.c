@@ -191,7 +191,8 @@ const MetricFamily coordinator_metric_families[_COORDINATOR_METRIC_MAX] = {
                                            .n_named = QUEUE_SENDERS_MAX + 1 },
         [METRIC_QUEUE_SENDER_BYTES] = { .name = "vesper_coordinator_queue_sender_bytes_total",
                                         .type = METRIC_COUNTER,
-                                        .help = "Bytes of these messages.",
+                                        .help = "Bytes of messages of the interruption queue, by the "
+                                                "event's source and account.",
                                         .label = "sender",
                                         .n_named = QUEUE_SENDERS_MAX + 1 },
         [METRIC_QUEUE_DELETED] = COUNTER("queue_messages_deleted_total", "Messages that were done with and deleted from the queue."),
@@ -199,12 +200,12 @@ const MetricFamily coordinator_metric_families[_COORDINATOR_METRIC_MAX] = {
                 COUNTER("queue_instances_foreign_total", "Instances in messages that were deleted although no Node or NodeClaim is theirs."),
         [METRIC_QUEUE_POISON] =
                 COUNTER("queue_messages_poison_total", "Messages that cannot be read and were hidden for 12 hours, each time."),
-        [METRIC_QUEUE_ELSEWHERE] =
-                COUNTER("queue_messages_elsewhere_total",
+        [METRIC_QUEUE_OTHER_ACCOUNT] =
+                COUNTER("queue_messages_other_account_total",
                         "Messages about another account or region than the queue's own ([Queue] Accounts=, "
                         "Regions=), for which nothing was done."),
-        [METRIC_QUEUE_OUTLIVED] =
-                COUNTER("queue_notices_outlived_total",
+        [METRIC_QUEUE_TOO_LATE] =
+                COUNTER("queue_instances_too_late_total",
                         "Instances in messages that came too late to end anything: more than ten minutes "
                         "after the announced time, or for a lifecycle hook that its group no longer waits for."),
         [METRIC_QUEUE_WORKING] = GAUGE("queue_messages_working", "Messages that were received and are not done with."),

@@ -52,8 +52,8 @@ typedef enum CoordinatorMetric {
         METRIC_QUEUE_DELETED,
         METRIC_QUEUE_FOREIGN, /* instances that nobody knows */
         METRIC_QUEUE_POISON,
-        METRIC_QUEUE_ELSEWHERE, /* messages about another account or region */
-        METRIC_QUEUE_OUTLIVED, /* instances in messages that came too late to end anything */
+        METRIC_QUEUE_OTHER_ACCOUNT, /* messages about another account or region */
+        METRIC_QUEUE_TOO_LATE, /* instances in messages that came too late to end anything */
         METRIC_QUEUE_WORKING, /* messages that there is work on */
         METRIC_QUEUE_DRAINS,  /* nodes of no pool that are being drained for it */
         METRIC_QUEUE_SECONDS, /* from sent to durable in the API */

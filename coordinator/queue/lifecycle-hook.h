@@ -20,7 +20,7 @@ typedef enum HookOutcome {
         HOOK_OK,
         HOOK_OVER,   /* the group waits no more: completed, timed out, or the group or hook is gone */
         HOOK_DENIED, /* credentials or permissions: a person must see to them */
-        HOOK_RETRY,  /* no answer that decides; message says why, as for the two before */
+        HOOK_RETRY,  /* temporary failure or unreadable answer. OVER, DENIED and RETRY have a message */
         _HOOK_OUTCOME_MAX,
 } HookOutcome;
 

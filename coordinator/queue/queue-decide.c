@@ -27,7 +27,7 @@ static bool is_hook(const EventMessage *m) {
         return m->kind == EVENT_MESSAGE_ASG_TERMINATE || m->kind == EVENT_MESSAGE_ASG_LAUNCH;
 }
 
-static usec_t sent(const EventMessage *m) {
+static usec_t message_sent_usec(const EventMessage *m) {
         return m->sent_usec > 0 ? m->sent_usec : USEC_INFINITY;
 }
 
@@ -35,17 +35,18 @@ bool queue_is_outlived(const EventMessage *m, const Notice *notice, const QueueR
         usec_t end;
 
         if (is_hook(m))
-                return rules->wall_usec >= usec_add(sent(m), QUEUE_HOOK_MAX_USEC);
+                return rules->wall_usec >= usec_add(message_sent_usec(m), QUEUE_HOOK_MAX_USEC);
         if (!notice)
                 return false;
         end = notice_window_end(notice);
-        return rules->wall_usec >= usec_add(end == USEC_INFINITY ? sent(m) : end, ANNOUNCED_OUTLIVED_USEC);
+        return rules->wall_usec >=
+               usec_add(end == USEC_INFINITY ? message_sent_usec(m) : end, ANNOUNCED_OUTLIVED_USEC);
 }
 
-/* The hook of an old message may be over, for which only its group knows. */
+/* Returns true if the message is so old that its hook may be over: ask the group. */
 static bool is_doubtful_hook(const EventMessage *m, const QueueFacts *facts, const QueueRules *rules) {
         return m->kind == EVENT_MESSAGE_ASG_TERMINATE && !facts->is_held &&
-               rules->wall_usec >= usec_add(sent(m), ANNOUNCED_OUTLIVED_USEC);
+               rules->wall_usec >= usec_add(message_sent_usec(m), ANNOUNCED_OUTLIVED_USEC);
 }
 
 static bool is_going_down(const char *state) {
@@ -57,7 +58,7 @@ static QueueAct tell(const QueueFacts *facts, QueueAct act) {
         return facts->has_node ? act : QUEUE_NOTHING;
 }
 
-/* Returns true if AWS tells another time. SQS may keep no order, so the later word counts. */
+/* Returns true if AWS announces another time. SQS may keep no order, so the later announcement counts. */
 static bool is_moved(const Announced *a, const Notice *notice) {
         return notice->said_usec >= a->notice->said_usec && notice_announced(notice) != USEC_INFINITY &&
                (notice->announced_usec != a->notice->announced_usec || notice->until_usec != a->notice->until_usec);
@@ -91,7 +92,8 @@ static QueueAct decide_called_off(const EventMessage *m, const Notice *notice, c
         return QUEUE_WRITE;
 }
 
-/* The list is full of ends that are no later. A hook is answered all the same, by what is done for those. */
+/* Returns true if the list is full of earlier ends. The hook is answered all the same, when the node is
+ * drained for those. */
 static bool is_left_out(const QueueFacts *facts, const Notice *notice) {
         return facts->announced && !announced_list_has_room(facts->announced, notice);
 }

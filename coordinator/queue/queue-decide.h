@@ -59,7 +59,7 @@ typedef enum QueueAct {
         QUEUE_WRITE,    /* it is written on its claim, or on a Node that has none; done when the API server has it */
         QUEUE_BEAT,     /* the group is asked to go on waiting, and it is decided anew soon */
         QUEUE_CONTINUE, /* the group goes on; done when it knows */
-        QUEUE_CONFIRM,  /* the group is asked whether it still waits; done if it does not */
+        QUEUE_CONFIRM,  /* the group is asked whether it still waits; done if the group does not wait */
         QUEUE_ASK,      /* EC2 is asked whether it knows it */
         QUEUE_WAIT,     /* not now: the message is hidden for a while */
         QUEUE_SOON,     /* not now: it is decided anew in a moment */
@@ -74,8 +74,7 @@ const char *queue_act_to_string(QueueAct a); /* "write", for tests */
 typedef enum QueueSight {
         QUEUE_NOT_ASKED,
         QUEUE_SEEN,
-        QUEUE_ENDED, /* terminated, or on its way there: nothing is left to be done, also where it was ours
-                      */
+        QUEUE_ENDED, /* terminated, or about to be: nothing is left to do, also for a node of the cluster */
         QUEUE_NOT_SEEN,
         QUEUE_UNCLEAR,
 } QueueSight;
@@ -111,14 +110,14 @@ bool queue_is_outlived(const EventMessage *m, const Notice *notice, const QueueR
 /* Why nothing is done about what a message announces (QUEUE_TELL), behind "because ". Static; NULL: it announces nothing. */
 const char *queue_why_reported(const EventMessage *m, const Notice *notice, const QueueFacts *facts, const QueueRules *rules);
 
-/* The queue, and from where else messages count. All borrowed. */
+/* Accounts and regions whose messages the coordinator acts on. All borrowed. */
 typedef struct QueueOrigin {
         const char *account, *region;       /* of the queue; NULL: not known, and not compared */
         char *const *accounts, *const *regions; /* [Queue] Accounts=, Regions= */
 } QueueOrigin;
 
-/* Returns true if the message is about an account or region from which nothing is acted on. A message that
- * does not say its account or region is taken for one of the queue's own. */
+/* Returns true if the message is about an account or region that the coordinator does not act on. A message
+ * without account or region counts as one of the queue's own. */
 bool queue_is_from_elsewhere(const EventMessage *m, const QueueOrigin *o);
 
 /* A message that nobody can read: hidden for as long as SQS lets (true) once it has come so often; before

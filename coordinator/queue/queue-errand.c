@@ -66,7 +66,7 @@ static void errand_retry(QueueErrand *e) {
         e->again_usec = usec_add(now_of(q), backoff_next(&e->backoff, q->o->env->random));
 }
 
-/* Only a person can change a refusal, and messages that wait for one take no places of others. */
+/* Retries, and hides the message after REFUSALS_MAX refusals: only a person can grant the permission. */
 static void errand_refused(QueueErrand *e) {
         errand_retry(e);
         if (++e->n_refused >= REFUSALS_MAX)
@@ -98,9 +98,9 @@ static void note_conflict(QueueErrand *e) {
         q->o->view_is_old(e->on_node ? &kube_node_kind : &kube_node_claim_kind, q->o->userdata);
 }
 
-/* Forbidden, or an object that its schema, an admission webhook or its size (256 KiB of annotations) does
- * not allow. */
-static bool is_refusal(const ApiError *error) {
+/* Returns true if a retry cannot succeed: no permission, or the object fails schema, admission or the size
+ * limit. */
+static bool write_is_refused(const ApiError *error) {
         return error->http == 400 || error->http == 403 || error->http == 413 || error->http == 422;
 }
 
@@ -130,7 +130,7 @@ static void on_written(const KubeReply *reply, void *userdata) {
                                 q->o->env->log,
                                 "Failed to write on the %s of instance %s what queue %s told, retrying: %s",
                                 e->on_node ? "Node" : "NodeClaim", e->instance, sqs_client_queue(q->o->sqs), strempty(reply->error->message));
-                if (is_refusal(reply->error))
+                if (write_is_refused(reply->error))
                         errand_refused(e);
                 else
                         errand_retry(e);
@@ -238,14 +238,14 @@ static int errand_ask(QueueErrand *e) {
 
 /* -- its group ------------------------------------------------------------------------------------------ */
 
-/* An old message of a hook that nobody waits for has ended nothing. */
+/* Finishes an old message of a hook whose group does not wait any more: the message ends nothing. */
 static void errand_report_unconfirmed(QueueErrand *e) {
         QueueErrands *q = e->shared;
         const KubeNode *n = queue_find(q->o->view, e->instance).node;
         QueueSaid said = SAID(e);
 
         said.why = "the message is old, and its Auto Scaling group does not wait any more";
-        metrics_add(q->o->metrics, METRIC_QUEUE_OUTLIVED, 0, 1);
+        metrics_add(q->o->metrics, METRIC_QUEUE_TOO_LATE, 0, 1);
         if (n)
                 queue_voice_node(q->o, &said, n, QUEUE_VOICE_REPORTS);
         errand_finish(e);
@@ -327,7 +327,7 @@ static void errand_tell(const QueueErrand *e, const KubeNode *n, QueueVoiceAct a
         QueueSaid said = SAID(e);
 
         said.why = queue_why_reported(e->event, e->notice, facts, &rules);
-        if (!e->is_again || queue_is_outlived(e->event, e->notice, &rules)) /* decided once, and late */
+        if (!e->is_again || queue_is_outlived(e->event, e->notice, &rules)) /* decided only once */
                 queue_voice_node(e->shared->o, &said, n, act);
 }
 
@@ -335,7 +335,7 @@ static void count_outlived(const QueueErrand *e) {
         const QueueWorkerOptions *o = e->shared->o;
         QueueRules rules = queue_rules_now(o);
 
-        metrics_add(o->metrics, METRIC_QUEUE_OUTLIVED, 0, queue_is_outlived(e->event, e->notice, &rules));
+        metrics_add(o->metrics, METRIC_QUEUE_TOO_LATE, 0, queue_is_outlived(e->event, e->notice, &rules));
 }
 
 static int errand_act(QueueErrand *e, const QueueFound *found, const QueueFacts *facts) {

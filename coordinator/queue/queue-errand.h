@@ -64,7 +64,7 @@ typedef struct QueueErrand {
         HookCall *hook;
         bool is_held;         /* its group waits for us */
         unsigned n_conflicts; /* in a row, of its write */
-        unsigned n_refused;   /* in a row: no permission, or an object that may not be so */
+        unsigned n_refused;   /* refusals in a row, by the API server or by AWS */
         usec_t beat_usec;     /* the next heartbeat */
         usec_t again_usec;    /* open, and not before then */
         Backoff backoff;

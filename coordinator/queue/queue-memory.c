@@ -7,7 +7,7 @@
 #define UNKNOWN_KEEP_USEC (15 * USEC_PER_MINUTE)
 #define WRITES_MAX 20000u
 #define POISON_MAX 1000u
-#define ELSEWHERE_MAX 20u /* so many lines in the log tell enough */
+#define ELSEWHERE_MAX 20u /* maximum number of pairs that are logged */
 
 static void *unknown_free(void *p) {
         UnknownInstance *u = p;

@@ -39,6 +39,5 @@ void queue_memory_end_write(QueueMemory *m, const char *uid);
 
 /* True: the first time. */
 bool queue_memory_note_poison(QueueMemory *m, const char *message_id);
-/* The same of an account and region whose messages are not acted on; false also once there were very many.
- * */
+/* Returns true the first time for this account and region, for 20 pairs at most; false on ENOMEM, too. */
 bool queue_memory_note_elsewhere(QueueMemory *m, const char *account, const char *region);

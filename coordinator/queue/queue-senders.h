@@ -2,10 +2,10 @@
 #pragma once
 
 /*
- * Who sends how much to the interruption queue: messages and bytes by source and account of the event, as two
- * families of metrics. Both words are the sender's own, so they are bounded and cleaned, and only
- * QUEUE_SENDERS_MAX senders have a series of their own. A sender that is not among them takes the place of the
- * one with the fewest bytes, which then counts as "other". The senders that cost most therefore stay.
+ * Counts messages and bytes of the interruption queue by the event's source and account, as two families of
+ * metrics. The sender chooses both texts, so they are sanitized and cut, and only QUEUE_SENDERS_MAX senders
+ * have a series of their own. A sender that is not among them takes the place of the one with the fewest
+ * bytes, which then counts as "other". The senders that cost most therefore stay.
  */
 
 #include "metrics.h"
@@ -17,9 +17,11 @@ typedef struct QueueSenders {
         char *names[QUEUE_SENDERS_MAX];
 } QueueSenders;
 
-/* What an earlier leadership of this process has counted goes to "other". -ENOMEM. */
+/* Starts counting. Adds the counts of an earlier leadership of this process to "other". metrics: borrowed. 0
+ * or -ENOMEM. */
 int queue_senders_init(QueueSenders *s, Metrics *metrics);
 void queue_senders_done(QueueSenders *s); /* a zeroed one is fine */
 
-/* Counts a message. NULL and "": the message does not say. Without memory it counts as "other". */
+/* Counts a message. source, account: NULL and "": the message has none. On ENOMEM the message counts as
+ * "other". */
 void queue_senders_count(QueueSenders *s, const char *source, const char *account, size_t bytes);

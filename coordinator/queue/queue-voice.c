@@ -155,8 +155,9 @@ void queue_voice_poison(const QueueWorkerOptions *o, const SqsMessage *message, 
         log_event(
                 o->env->log, LOG_LEVEL_WARNING, MESSAGE_QUEUE_POISON, LOG_FIELDS({ "QUEUE", sqs_client_queue(o->sqs) }),
                 "Message %.64s of queue %s cannot be read and was received %u times: it is hidden for 12 hours, and not "
-                "deleted. It has %zu bytes, source %s and account %s. Look at it there; a redrive policy with a "
-                "dead-letter queue would take it away",
+                "deleted. It has %zu bytes, source %s and account %s. When it is visible again, read it in "
+                "the queue with aws sqs receive-message. It ends with the queue's retention period, usually "
+                "before it reaches the maxReceiveCount of a redrive policy",
                 message->id, sqs_client_queue(o->sqs), message->receives, body_bytes,
                 isempty(source) ? "(none)" : source, isempty(account) ? "(none)" : account);
 }

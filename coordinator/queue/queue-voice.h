@@ -37,10 +37,10 @@ void queue_voice_node(const QueueWorkerOptions *o, const QueueSaid *said, const 
 void queue_voice_receiver(const QueueWorkerOptions *o, const QueueSaid *said, const KubeNode *n);
 /* An answer of the queue; *fails: whether the last one of its sort (poll or batch) was an error. Told when that changes. */
 void queue_voice_answer(const QueueWorkerOptions *o, const SqsResult *result, bool is_poll, bool *fails);
-/* A message that nobody can read is hidden. */
+/* Warns that an unreadable message is hidden. */
 void queue_voice_poison(const QueueWorkerOptions *o, const SqsMessage *message, const EventMessage *event,
                         size_t body_bytes);
-/* A message about an account or region from which nothing is acted on. */
+/* Warns that a message is about another account or region and was ignored. */
 void queue_voice_elsewhere(const QueueWorkerOptions *o, const EventMessage *event);
 /* The end of a Capacity Block, which names no instance. */
 void queue_voice_capacity_block(const QueueWorkerOptions *o, const SqsMessage *message, const EventMessage *event);

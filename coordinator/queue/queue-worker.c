@@ -15,12 +15,12 @@
 #define WAIT_SEC 20u       /* of a poll */
 #define VISIBILITY_SEC 10u /* of what was received; see queue-worker.h */
 #define POLLS_MAX 4u
-/* Nothing more is received while there is work on so many messages, or on so many instances that they name,
- * besides those that wait for a drain. An instance takes less than 1 KiB. */
+/* Maximum number of messages in work, without those that wait for a drain. At the limit the coordinator
+ * receives none. */
 #define ITEMS_MAX 500u
+/* Maximum number of instances in work, counted likewise; each takes less than 1 KiB. */
 #define ERRANDS_MAX 5000u
-/* Maximum number of hooks that wait for drains. More than a cluster has Nodes: their messages are repeated.
- * */
+/* Maximum number of hooks that wait for drains: more than a cluster has Nodes. */
 #define HELD_MAX 10000u
 /* Maximum number of decisions in one callback, each of which may write and record an Event: some
  * milliseconds. */
@@ -37,10 +37,10 @@
 #define JITTER_PERMILLE 200u
 /* How long one that nobody knows is hidden. */
 #define UNKNOWN_HIDE_SEC 20u
-/* How long one is hidden whose write or hook is refused: a person has to grant a permission. */
+/* Time for which a message is hidden whose write or hook is refused: a person has to grant a permission. */
 #define REFUSED_HIDE_SEC 60u
-/* SQS hides no message for more than 12 hours after its receipt. What is worked on for nearly so long is
- * forgotten, comes again, and goes on: else it would come beside itself. */
+/* Maximum age of a message in work. SQS hides it for 12 hours at most; an older one is dropped and received
+ * anew. */
 #define ITEM_AGE_MAX_USEC (11 * USEC_PER_HOUR)
 /* 12 hours since it was received; some seconds have passed. */
 #define PARK_SEC (12u * 3600u - 60u)
@@ -260,11 +260,11 @@ static bool item_is_from_elsewhere(const Item *i) {
         return queue_is_from_elsewhere(&i->event, &origin);
 }
 
-/* Nothing is done about it. In a queue that others read it is left to them. May end it. */
+/* Ignores the message. Deletes it unless [Queue] Shared=yes. May free the item. */
 static void item_ignore(Item *i) {
         QueueWorker *w = i->worker;
 
-        metrics_add(w->o.metrics, METRIC_QUEUE_ELSEWHERE, 0, 1);
+        metrics_add(w->o.metrics, METRIC_QUEUE_OTHER_ACCOUNT, 0, 1);
         if (queue_memory_note_elsewhere(&w->memory, i->event.account, i->event.region))
                 queue_voice_elsewhere(&w->o, &i->event);
         if (w->o.config->queue_shared)
@@ -273,7 +273,7 @@ static void item_ignore(Item *i) {
                 item_enqueue(i, ITEM_DELETE, 0);
 }
 
-/* Reads the message and drops its body: what an item keeps is bounded (event-message.h). */
+/* Reads the message and frees its body: the size of an item is bounded (event-message.h). */
 static int item_read(Item *i) {
         int r;
 
@@ -284,7 +284,7 @@ static int item_read(Item *i) {
         return r;
 }
 
-/* Takes the message. It comes again where there was no room or no memory for it. */
+/* Takes the message. SQS delivers it again if there was no room or no memory for it. */
 static void item_new(QueueWorker *w, SqsMessage *message) {
         Item *i = has_room(w) ? new0(Item, 1) : NULL;
         int r;

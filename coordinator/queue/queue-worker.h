@@ -12,7 +12,7 @@
  *      queue-errand.c   what a message means for one instance, until that is done
  *      queue-facts.c    what is known of an instance, to decide by
  *      queue-memory.c   what a leader remembers beside the messages
- *      queue-senders.c  who sends how much, as metrics
+ *      queue-senders.c  counts messages and bytes by sender, as metrics
  *      queue-told.c     pure: the patch that writes it on a NodeClaim or Node
  *      queue-voice.c    what is said of messages and of the queue
  *      queue-worker.c   the polls, and each message from its receipt to its deletion, by its errands

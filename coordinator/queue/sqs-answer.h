@@ -13,7 +13,7 @@
 
 #define SQS_BATCH_MAX 10u /* of messages in one answer, and of entries in one request */
 #define SQS_ANSWER_MAX_BYTES (8u * 1024u * 1024u)
-/* Since 2025; each byte may be escaped as six ("\u000a"). */
+/* Maximum size of a message body (SQS, since 2025). Escaped in JSON, each byte can take six ("\u000a"). */
 #define SQS_BODY_MAX_BYTES (1024u * 1024u)
 
 typedef struct SqsMessage {

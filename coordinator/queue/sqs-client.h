@@ -40,7 +40,7 @@ typedef void (*sqs_done_t)(SqsResult *result, void *userdata);
 
 typedef struct SqsConfig {
         const char *url;    /* sqs-url.h */
-        const char *region; /* where the URL does not tell; NULL: AWS_REGION, AWS_DEFAULT_REGION */
+        const char *region; /* if the URL does not contain it; NULL: AWS_REGION, AWS_DEFAULT_REGION */
         const char *(*getenv)(const char *name, void *userdata); /* NULL: nothing is set */
         void *getenv_userdata;
 } SqsConfig;
@@ -51,7 +51,7 @@ SqsClient *sqs_client_free(SqsClient *c); /* all calls must be freed before */
 DEFINE_FREEP(SqsClient, sqs_client_free);
 const char *sqs_client_queue(const SqsClient *c); /* its name */
 const char *sqs_client_region(const SqsClient *c);
-const char *sqs_client_account(const SqsClient *c); /* NULL: the URL does not tell */
+const char *sqs_client_account(const SqsClient *c); /* NULL: the URL does not contain it */
 /* For other services of the same account and region. */
 AwsCredentials *sqs_client_credentials(SqsClient *c);
 const AwsSettings *sqs_client_settings(const SqsClient *c);

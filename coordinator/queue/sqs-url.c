@@ -59,7 +59,7 @@ static const char *name_of_path(const char *path) {
                        : NULL;
 }
 
-/* Behind the last slash but one. */
+/* Copies the account: the path element before the queue's name. *ret NULL: it is not all digits. */
 static int account_of_path(const char *path, const char *name, char **ret) {
         const char *end = name - 1, *begin = end;
         _cleanup_free_ char *account = NULL;

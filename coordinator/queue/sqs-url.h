@@ -20,8 +20,8 @@
 typedef struct SqsUrl {
         char *url;      /* of the queue, as requests name it */
         char *endpoint; /* "https://sqs.eu-west-1.amazonaws.com" */
-        char *region;   /* NULL: the host's name does not tell */
-        char *account;  /* digits; NULL: the path does not tell */
+        char *region;   /* NULL: the host's name does not contain it */
+        char *account;  /* digits; NULL: the path does not contain it */
         char *name;     /* of the queue, for people */
 } SqsUrl;
 
