@@ -297,7 +297,7 @@ void leading_pace_init(LeadingPace *p, const CoordinatorConfig *config) {
         };
 }
 
-/* BudgetHolders.stand. Nobody else than reboot slots holds charges for longer than a DELETE. */
+/* BudgetHolders: of the kinds other than DELETE, only reboot slots hold charges. */
 static bool on_holder(NodeChargeKind kind, const char *node, const char *holder, void *userdata) {
         const Leading *l = userdata;
 
@@ -320,7 +320,8 @@ int leading_new(const LeadingOptions *o, Leading **ret) {
                 return r;
         orphans_view_changed(l->orphans, cluster_view_healthy(o->view));
         out_of_service_view_changed(l->out_of_service, cluster_view_healthy(o->view));
-        budget_ledger_lead(o->ledger, o->guard, &(BudgetHolders){ .stand = on_holder, .userdata = l });
+        budget_ledger_lead(o->ledger, o->guard,
+                           &(BudgetHolders) { .holder_exists = on_holder, .userdata = l });
         mark_all(l);
 
         *ret = TAKE_PTR(l);

@@ -17,8 +17,7 @@ ChargeClaim budget_charge_claim(const NodeCharge *c, NodeChargeKind kind, const 
                 return CHARGE_CLAIM_REFUSED;
         switch (c->kind) {
         case NODE_CHARGE_DELETE:
-                /* An unknown holder may be the same user, whom a replica of an earlier version has charged.
-                 */
+                /* A charge without holder was written by an earlier version, perhaps for the same user. */
                 return is_deleting || !c->holder                     ? CHARGE_CLAIM_OWN
                        : streq(c->holder, BUDGET_HOLDER_COORDINATOR) ? CHARGE_CLAIM_REPLACE
                                                                      : CHARGE_CLAIM_REFUSED;

@@ -1,24 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
+/* clang-format off */
 /*
  * The rules of a charge in a NodeDisruptionBudget's status.disruptedNodes: who may have a charge that stands
  * already, and when a charge ends. Pure. vesper(7), BUDGETS OF NODES, has them for users.
  *
- *      kind       holder               end
- *      DELETE     the user             2 minutes after its time, unless the deletionTimestamp of the Node
- * has been seen by then reboot     the reboot slot      when the slot ends operation  the NodeDisruption
- * when it releases the charge successor  the new NodeClaim    when it releases the charge
+ *      kind        holder               the charge ends
+ *      DELETE      the user             when the leader has seen the charge for 2 minutes, and sees no
+ *                                       deletionTimestamp on the Node or its NodeClaim
+ *      reboot      the reboot slot      when it is released, or 2 minutes after its holder left the view
+ *      operation   the NodeDisruption   as reboot
+ *      successor   the new NodeClaim    as reboot
  *
  * Two holders never share a charge. A DELETE takes the charge of a reboot slot or an operation over, because
  * the deletion of a node makes the other disruption pointless and takes no further node away. If the
  * deletion does not come, the earlier holder gets the charge back.
  */
+/* clang-format on */
 
 #include "kube-kinds.h"
 
-/* Time after which a charge ends without its reason: a DELETE without deletionTimestamp, or a holder that is
- * not in the view. In that time every view catches up with the API server. */
+/* Time after which a charge ends for which the leader sees no reason: a DELETE without deletionTimestamp, or
+ * a holder that is not in the view. In that time every view catches up with the API server. */
 #define BUDGET_CHARGE_USEC (2 * USEC_PER_MINUTE)
 
 typedef enum ChargeClaim {

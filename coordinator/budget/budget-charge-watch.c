@@ -5,14 +5,14 @@
 
 /* Interval at which the ledger checks that holders are in the view. No event tells the ledger that one has
  * left. */
-#define HOLDER_USEC USEC_PER_MINUTE
+#define HOLDER_CHECK_USEC USEC_PER_MINUTE
 
-/* A charge that this leader sees stand. */
-typedef struct Seen {
+/* Memory of a charge that this leader sees in the status. */
+typedef struct ChargeMemory {
         usec_t since_usec;  /* loop_now() */
-        usec_t unheld_usec; /* loop_now(): since when its holder is not in the view; 0: it is */
-        usec_t time_usec;   /* of the charge: the same holder may have been charged anew */
-} Seen;
+        usec_t unheld_usec; /* loop_now(): since when the holder is not in the view; 0: it is */
+        usec_t time_usec;   /* NodeCharge.time_usec: a later one is a new charge of the same holder */
+} ChargeMemory;
 
 char *charge_key(const char *uid, const char *holder) {
         return strf("%s/%s", strempty(uid), strempty(holder)); /* no uid has a slash */
@@ -26,43 +26,43 @@ bool charge_key_is_in(const KubeNodeBudget *b, const char *key) {
         return !uid || (c && (streq(strempty(c->holder), holder) || streq_ptr(c->held_before, holder)));
 }
 
-static bool holder_stands(const BudgetHolders *h, NodeChargeKind kind, const char *node,
+static bool holder_exists(const BudgetHolders *h, NodeChargeKind kind, const char *node,
                           const char *holder) {
-        return h->stand && holder && h->stand(kind, strempty(node), holder, h->userdata);
+        return h->holder_exists && holder && h->holder_exists(kind, strempty(node), holder, h->userdata);
 }
 
 NodeChargeKind charge_kind_before(const BudgetHolders *h, const NodeCharge *c) {
         static const NodeChargeKind kinds[] = { NODE_CHARGE_REBOOT, NODE_CHARGE_OPERATION };
 
         for (size_t i = 0; i < ELEMENTSOF(kinds); i++)
-                if (holder_stands(h, kinds[i], c->name, c->held_before))
+                if (holder_exists(h, kinds[i], c->name, c->held_before))
                         return kinds[i];
         return _NODE_CHARGE_KIND_MAX;
 }
 
-static int see_charge(Hashmap *seen, const NodeCharge *c, usec_t now_usec, Seen **ret) {
+static int see_charge(Hashmap *seen, const NodeCharge *c, usec_t now_usec, ChargeMemory **ret) {
         _cleanup_free_ char *key = charge_key(c->uid, c->holder);
-        Seen *s = key ? hashmap_get(seen, key) : NULL;
+        ChargeMemory *s = key ? hashmap_get(seen, key) : NULL;
 
         if (!key)
                 return -ENOMEM;
         if (!s) {
-                s = new0(Seen, 1);
+                s = new0(ChargeMemory, 1);
                 if (!s || hashmap_put(seen, key, s) < 0) {
                         free(s);
                         return -ENOMEM;
                 }
         }
         if (s->since_usec == 0 || s->time_usec != c->time_usec)
-                *s = (Seen) { .since_usec = now_usec, .time_usec = c->time_usec };
+                *s = (ChargeMemory) { .since_usec = now_usec, .time_usec = c->time_usec };
         *ret = s;
         return 0;
 }
 
-/* A view that is not complete, because a watch does not stand, does not show that a holder is missing. */
-static void see_holder(const BudgetHolders *h, const NodeCharge *c, bool is_complete, Seen *s,
+/* Notes since when the holder is missing. A view with a watch that is down does not show that. */
+static void see_holder(const BudgetHolders *h, const NodeCharge *c, bool is_complete, ChargeMemory *s,
                        usec_t now_usec, ChargeFacts *f) {
-        f->holder_stands = holder_stands(h, c->kind, c->name, c->holder);
+        f->holder_stands = holder_exists(h, c->kind, c->name, c->holder);
         if (f->holder_stands)
                 s->unheld_usec = 0;
         else if (s->unheld_usec == 0 || !is_complete)
@@ -81,7 +81,7 @@ int charge_watch(Hashmap *seen, const ClusterView *view, const BudgetHolders *h,
         const KubeNode *n = c->name ? cluster_view_node(view, c->name) : NULL;
         bool is_delete = c->kind == NODE_CHARGE_DELETE;
         ChargeFacts f = { .is_released = is_released };
-        Seen *s;
+        ChargeMemory *s;
         int r;
 
         *ret_left_usec = USEC_INFINITY;
@@ -103,6 +103,6 @@ int charge_watch(Hashmap *seen, const ClusterView *view, const BudgetHolders *h,
                 see_holder(h, c, cluster_view_healthy(view), s, now_usec, &f);
         *ret = budget_charge_fate(c, &f, ret_left_usec);
         if (!is_delete && *ret == CHARGE_FATE_STANDS)
-                *ret_left_usec = MIN(*ret_left_usec, HOLDER_USEC);
+                *ret_left_usec = MIN(*ret_left_usec, HOLDER_CHECK_USEC);
         return 0;
 }

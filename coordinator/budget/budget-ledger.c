@@ -82,9 +82,8 @@ struct BudgetRequest {
         Account *account; /* in that place of which it is; or NULL */
         RequestPlace place;
         usec_t told_usec;  /* loop_now(): when it was told what it is parked for */
-        bool has_charged; /* a patch of ours has, for it */
-        bool is_alone; /* the API server has refused a patch with it and others: the next one has no others
-                        */
+        bool has_charged;  /* a patch of this process has charged the node for the request */
+        bool is_alone;     /* the API server refused a patch with this request and others: send it alone */
         ListNode in_account;
         Timer *timer; /* its time-out; or its answer, as soon as the loop comes to it */
         bool has_answer;
@@ -285,11 +284,11 @@ static int find_budgets(const BudgetLedger *l, BudgetRequest *r) {
         return 0;
 }
 
-/* -- whose charge is it, and is there room? ------------------------------------------------------------- */
+/* -- holders and room ----------------------------------------------------------------------------------- */
 
 /* Returns true if the charge, which the status still has, is about to be taken off; also on ENOMEM, because
  * charging again is safe. */
-static bool charge_goes(const Account *a, const NodeCharge *c) {
+static bool charge_is_ending(const Account *a, const NodeCharge *c) {
         _cleanup_free_ char *key = NULL;
 
         if (!a || (hashmap_size(a->released) == 0 && hashmap_size(a->dropped) == 0))
@@ -311,7 +310,7 @@ static bool is_charged(const BudgetLedger *l, const KubeNodeBudget *b, const Bud
                 return true;
         c = kube_node_budget_charge(b, ask->node->object.meta.uid);
         return claim_on(l, c, ask) == CHARGE_CLAIM_OWN &&
-               !charge_goes(hashmap_get(l->accounts, b->object.meta.name), c);
+               !charge_is_ending(hashmap_get(l->accounts, b->object.meta.name), c);
 }
 
 /* Returns true if each budget has room for the request and no other holder of the node. Else the request is
@@ -526,7 +525,7 @@ static void serve_request(Account *a, BudgetDraft *d, BudgetRequest *r, const Ku
         }
 }
 
-static void serve(Account *a, BudgetDraft *d, const KubeNodeBudget *b) {
+static void account_serve_requests(Account *a, BudgetDraft *d, const KubeNodeBudget *b) {
         BudgetRequest *alone = NULL;
 
         LIST_FOREACH (r, &a->lists[REQUEST_WAITS], BudgetRequest, in_account)
@@ -602,12 +601,12 @@ static void hold(Account *a) {
 
 /* Returns true if the API server refuses the content of the patch, and would refuse it again. The other
  * codes are about the credential (401), a budget that has gone (404), or the moment (408, 409, 429). */
-static bool is_refusal(const ApiError *e) {
+static bool patch_is_refused(const ApiError *e) {
         return e->http >= 400 && e->http < 500 && e->http != 401 && e->http != 404 && e->http != 408 &&
                e->http != 409 && e->http != 429;
 }
 
-static void tell_failing(Account *a, const ApiError *e, const char *then) {
+static void account_warn_failing(Account *a, const ApiError *e, const char *then) {
         if (!a->failing)
                 log_warning(a->ledger->env->log,
                             "Failed to write the status of NodeDisruptionBudget %s, %s: %s (HTTP %u)",
@@ -615,13 +614,13 @@ static void tell_failing(Account *a, const ApiError *e, const char *then) {
         a->failing = true;
 }
 
-/* A refused patch with several charges is not sent again: each charge is tried once by itself. One that is
- * refused by itself is answered with the API server's words. */
-static void take_refusal(Account *a, const ApiError *e) {
+/* A refused patch with several charges is not sent again: each charge is tried once by itself. The answer
+ * to a request whose charge is refused by itself has the API server's message. */
+static void account_on_refused(Account *a, const ApiError *e) {
         bool is_one = a->lists[REQUEST_SENT].size == 1;
 
-        tell_failing(a, e,
-                     is_one ? "leaving out the charge that it refuses" : "trying each charge by itself");
+        account_warn_failing(
+                a, e, is_one ? "leaving out the charge that it refuses" : "trying each charge by itself");
         LIST_FOREACH (r, &a->lists[REQUEST_SENT], BudgetRequest, in_account) {
                 if (!is_one) {
                         r->is_alone = true;
@@ -638,7 +637,7 @@ static void take_refusal(Account *a, const ApiError *e) {
         unsend(a);
 }
 
-static void take_charges(Account *a) {
+static void account_on_charged(Account *a) {
         hashmap_clear(a->dropped);
         LIST_FOREACH (r, &a->lists[REQUEST_SENT], BudgetRequest, in_account) {
                 r->has_charged = true;
@@ -659,10 +658,10 @@ static void on_answer(const KubeReply *reply, void *userdata) {
                 if (!read) {
                         backoff_reset(&a->backoff);
                         a->failing = false;
-                        take_charges(a);
+                        account_on_charged(a);
                 }
-        } else if (!read && is_refusal(e) && a->lists[REQUEST_SENT].size > 0)
-                take_refusal(a, e);
+        } else if (!read && patch_is_refused(e) && a->lists[REQUEST_SENT].size > 0)
+                account_on_refused(a, e);
         else {
                 unsend(a);
                 /* Another replica was faster, and is again: each waits a while. */
@@ -672,7 +671,7 @@ static void on_answer(const KubeReply *reply, void *userdata) {
                 if (e->http == 404) /* the view will say so, too */
                         forget_answered(a);
                 else if (!read && e->http != 409)
-                        tell_failing(a, e, "retrying");
+                        account_warn_failing(a, e, "retrying");
         }
         pump(a);
 }
@@ -765,7 +764,7 @@ static void pump(Account *a) {
                 hold(a);
                 return;
         }
-        serve(a, &d, b);
+        account_serve_requests(a, &d, b);
         unpark(a, &d, &d.budget);
         if (d.changed || figures_are_due(a, b))
                 send(a, &d, b);

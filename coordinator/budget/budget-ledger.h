@@ -21,7 +21,7 @@
 #include "budget-charge-watch.h"
 #include "budget-count.h"
 
-/* As many charges as the CRD takes. */
+/* Maximum number of charges that the CRD accepts. */
 #define BUDGET_CHARGES_MAX 2000u
 
 typedef struct BudgetLedger BudgetLedger;
@@ -70,20 +70,21 @@ int budget_ledger_ask(BudgetLedger *l, const BudgetAsk *ask, budget_answered_t a
 BudgetRequest *budget_request_free(BudgetRequest *r);
 DEFINE_FREEP(BudgetRequest, budget_request_free);
 
-/* Returns true if a budget selects the node and has not charged it for the holder. Reads only the fields
- * that name node and holder. */
+/* Returns true if a budget selects the node and has not charged it for this ask. Reads node, kind, holder,
+ * begun and claim_is_deleting; ignores the other fields. */
 bool budget_ledger_concerns(const BudgetLedger *l, const BudgetAsk *ask);
-/* Takes the holder's charges of the node off: the holder does not disrupt it, or not any more. A charge that
- * the holder has taken over goes back; in one that was taken over from the holder, the holder is forgotten.
- */
+/* Releases the holder's charges of the node: the holder does not disrupt the node, or no longer. A charge
+ * that the holder took over goes back to the earlier holder. A charge that was taken over from the holder no
+ * longer goes back to it. */
 void budget_ledger_release(BudgetLedger *l, const char *node_uid, const char *holder);
 
 /* From the view. */
 void budget_ledger_see_budget(BudgetLedger *l, const KubeNodeBudget *old, const KubeNodeBudget *new);
 void budget_ledger_see_node(BudgetLedger *l, const KubeNode *old, const KubeNode *new);
-/* Keeps figures and ends charges from now on, by calls that the guard lets through; or no longer. holders:
- * copied; NULL: no holder but a DELETE's user is known. */
+/* Starts to write figures and to end charges, by calls that pass the guard. holders: copied; NULL: only
+ * DELETE charges have holders. */
 void budget_ledger_lead(BudgetLedger *l, HttpGuard guard, const BudgetHolders *holders);
+/* Stops that. */
 void budget_ledger_follow(BudgetLedger *l);
 /* Answers given since the start: of what has begun each time that it is told to wait, too. */
 const uint64_t *budget_ledger_answers(const BudgetLedger *l);

@@ -8,8 +8,8 @@
 
 #define N_CONDITIONS 3u
 
-/* Returns the message of BUDGET_OPEN_TO_KUBELETS in *ret, NULL if the condition is False. It says nothing
- * that changes without the budget's spec. 0 or -ENOMEM. */
+/* Returns the message of BUDGET_OPEN_TO_KUBELETS in *ret, NULL if the condition is False. The message
+ * changes only with the budget's spec. 0 or -ENOMEM. */
 static int make_open_message(const KubeNodeBudget *b, char **ret) {
         _cleanup_free_ char *labels = NULL;
         int r;

@@ -8,5 +8,6 @@
 /* charges: all that are to stand; figures NULL: only they, and how many more are allowed. Free it; NULL on ENOMEM. */
 char *budget_status_patch(const KubeNodeBudget *b, const NodeCharge *charges, size_t n_charges, const BudgetFigures *figures,
                           int64_t allowed, usec_t wall_now_usec);
-/* Does the status of the budget say this already, its charges apart? False if memory is short, too. */
+/* Returns true if the status has these figures and conditions already; ignores charges. False on ENOMEM,
+ * too. */
 bool budget_status_says(const KubeNodeBudget *b, const BudgetFigures *figures);

@@ -129,11 +129,11 @@ static void text_holder(StrBuf *s, const NodeCharge *c) {
                 strbuf_addf(s, "its reboot was admitted at %s for request %s", since, strempty(c->holder));
                 break;
         case NODE_CHARGE_OPERATION:
-                strbuf_addf(s, "NodeDisruption %s has it since %s", strempty(c->holder), since);
+                strbuf_addf(s, "it was admitted for NodeDisruption %s at %s", strempty(c->holder), since);
                 break;
         case NODE_CHARGE_SUCCESSOR:
-                strbuf_addf(s, "NodeClaim %s takes the place of another node since %s", strempty(c->holder),
-                            since);
+                strbuf_addf(s, "it was admitted for NodeClaim %s, which replaces another node, at %s",
+                            strempty(c->holder), since);
                 break;
         case _NODE_CHARGE_KIND_MAX:
                 break;
@@ -150,8 +150,8 @@ char *budget_text_held(const KubeNodeBudget *b, const NodeCharge *c, const char 
                     node);
         text_holder(&s, c);
         strbuf_add(&s, c->kind == NODE_CHARGE_DELETE
-                               ? ". If the node is not deleted by then, try again two minutes after that."
-                               : ". Try again when that has ended.");
+                               ? ". If the node is still there two minutes after that time, try again."
+                               : ". Try again when that disruption has ended.");
         text = strbuf_steal(&s);
         return text ? str_sanitize(text, BUDGET_TEXT_BYTES_MAX) : NULL;
 }

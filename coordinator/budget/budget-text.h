@@ -28,6 +28,6 @@ typedef struct BudgetUsers {
  * BUDGET_TEXT_BYTES_MAX bytes. */
 char *budget_text_refusal(const KubeNodeBudget *b, const BudgetFigures *f, const BudgetUsers *users,
                           const char *node, bool begun);
-/* The sentence for a holder who asks for the disruption of the node while another holder has charged it.
+/* Returns the message for a holder who asks for the disruption of a node that another holder has charged.
  * Free it; NULL on ENOMEM. At most BUDGET_TEXT_BYTES_MAX bytes. */
 char *budget_text_held(const KubeNodeBudget *b, const NodeCharge *c, const char *node);

@@ -32,13 +32,13 @@ DEFINE_FREEP(RebootGrants, reboot_grants_free);
 
 /* This Node came, changed or went (NULL). Marks REBOOT_GRANTS_KEY where that matters. */
 void reboot_grants_see_node(RebootGrants *g, const char *name, const KubeNode *n);
-/* A NodeDisruptionBudget came, changed or went: who was refused is asked for again. */
+/* A NodeDisruptionBudget came, changed or went: asks again for a request that was refused. */
 void reboot_grants_budgets_changed(RebootGrants *g);
 /* REBOOT_GRANTS_KEY is due. */
 void reboot_grants_reconcile(RebootGrants *g);
 
-/* Returns true if the request of that id holds a slot of the node, is being granted one, or is the one whose
- * budgets are asked: its charges are needed. */
+/* Returns true if the request of that id holds a slot of the node, is being granted one, or waits for its
+ * budgets. */
 bool reboot_grants_has_slot(const RebootGrants *g, const char *node, const char *id);
 
 /* Nodes that hold a slot now, and that wait for one. */

@@ -12,8 +12,7 @@ struct BudgetGate {
         BudgetRequest *request;
         bool passed;
         char *message;
-        Timer *again; /* until then nobody is asked: there was no memory for it, or the API server refused
-                         the charge */
+        Timer *again; /* armed: do not ask before it fires, after ENOMEM or a refused charge */
         void (*changed)(void *userdata);
         void *userdata;
 };
@@ -62,16 +61,16 @@ static void on_answered(BudgetAnswer a, const char *message, void *userdata) {
         g->changed(g->userdata);
 }
 
-BudgetAsk budget_gate_ask(const KubeNode *n) {
+BudgetAsk budget_ask_delete(const KubeNode *n, bool begun) {
         return (BudgetAsk) { .node = n,
                              .kind = NODE_CHARGE_DELETE,
                              .holder = BUDGET_HOLDER_COORDINATOR,
                              .as_leader = true,
-                             .begun = true };
+                             .begun = begun };
 }
 
 bool budget_gate_is_passed(BudgetGate *g, const KubeNode *n) {
-        const BudgetAsk ask = budget_gate_ask(n);
+        const BudgetAsk ask = budget_ask_delete(n, true);
         int r;
 
         if (g->passed || g->request || timer_is_armed(g->again))

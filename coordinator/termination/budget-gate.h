@@ -17,8 +17,9 @@ int budget_gate_new(const TerminationContext *context, void (*changed)(void *use
 BudgetGate *budget_gate_free(BudgetGate *g);
 DEFINE_FREEP(BudgetGate, budget_gate_free);
 
-/* The ask of a deletion that has begun. */
-BudgetAsk budget_gate_ask(const KubeNode *n);
+/* Returns the coordinator's own DELETE ask for a node. begun: the deletion passed uncharged. n and the
+ * holder are borrowed. */
+BudgetAsk budget_ask_delete(const KubeNode *n, bool begun);
 
 /* Charged, or no budget selects it. The first call asks. */
 bool budget_gate_is_passed(BudgetGate *g, const KubeNode *n);

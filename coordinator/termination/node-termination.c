@@ -321,7 +321,7 @@ static void begin_to_cordon(NodeTermination *t, const KubeNode *n, const char *w
 
 /* Nothing holds it but a budget of nodes. */
 static void begin(NodeTermination *t, const KubeNode *n, const char *why) {
-        const BudgetAsk ask = budget_gate_ask(n);
+        const BudgetAsk ask = budget_ask_delete(n, true);
 
         if (passes_uncharged(t, n) || !budget_ledger_concerns(t->context->ledger, &ask))
                 begin_to_cordon(t, n, why);

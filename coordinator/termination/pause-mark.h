@@ -17,14 +17,14 @@ typedef struct PauseMark {
         usec_t since_usec; /* wall clock; 0: not recorded */
 } PauseMark;
 
-/* Neither of the texts has control characters, nor more than 256 bytes. A record that cannot be read
- * counts as none. 0 or -ENOMEM. */
+/* Reads both annotations of an object. An unreadable record counts as absent. by and command have no control
+ * characters and at most 256 bytes; pause_mark_done() frees them. 0 or -ENOMEM. */
 int pause_mark_read(const ObjectMeta *meta, PauseMark *ret);
 void pause_mark_done(PauseMark *m);
-/* A merge patch that pauses, and records who does. Free it; NULL on ENOMEM. */
+/* Returns a merge patch that pauses, and records by whom. Free it; NULL on ENOMEM. */
 char *pause_mark_set_patch(const char *by, const char *command, usec_t wall_now_usec);
-/* A merge patch that lifts a pause, whoever has set it. Free it; NULL on ENOMEM. */
+/* Returns a merge patch that lifts a pause. Free it; NULL on ENOMEM. */
 char *pause_mark_lift_patch(void);
-/* ", set by root@host with 'vesperctl pause', at 2027-01-15T08:00:00Z", as much of it as is recorded.
+/* Returns ", set by root@host with 'vesperctl pause' at 2027-01-15T08:00:00Z": the recorded parts, or "".
  * Free it; NULL on ENOMEM. */
 char *pause_mark_text(const PauseMark *m);

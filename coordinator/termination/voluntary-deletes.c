@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "voluntary-deletes.h"
 
+#include "budget-gate.h"
 #include "hashmap.h"
 #include "log.h"
 #include "pauses.h"
@@ -97,14 +98,8 @@ static void on_answered(BudgetAnswer a, const char *message, void *userdata) {
         mark_dirty(w, w->refused_until_usec);
 }
 
-static BudgetAsk question_of(const KubeNode *n) {
-        return (BudgetAsk) {
-                .node = n, .kind = NODE_CHARGE_DELETE, .holder = BUDGET_HOLDER_COORDINATOR, .as_leader = true
-        };
-}
-
 static void ask(VoluntaryDeletes *d, Wish *w, const KubeNode *n) {
-        const BudgetAsk question = question_of(n);
+        const BudgetAsk question = budget_ask_delete(n, false);
         int r = budget_ledger_ask(d->context->ledger, &question, on_answered, w, &w->request);
 
         if (r >= 0)
@@ -118,7 +113,7 @@ static void ask(VoluntaryDeletes *d, Wish *w, const KubeNode *n) {
 bool voluntary_delete_is_admitted(VoluntaryDeletes *d, const KubeNode *n, const KubeNodePool *pool, const char *why,
                                   const char *key) {
         Wish *w = hashmap_get(d->nodes, n->object.meta.name);
-        const BudgetAsk question = question_of(n);
+        const BudgetAsk question = budget_ask_delete(n, false);
         usec_t now = now_of(d);
 
         if (w && !streq(w->uid, n->object.meta.uid)) {

@@ -2,11 +2,11 @@
 #pragma once
 
 /*
- * Whose deletions of Nodes and NodeClaims no budget refuses: controllers that take away the Node of a
+ * Users whose deletions of Nodes and NodeClaims no budget refuses: controllers that delete the Node of a
  * machine which has ended already, or that manage machines themselves and keep budgets of their own. To
  * refuse them brings no machine back and leaves Nodes without a machine behind. The coordinator's own
- * ServiceAccount passes, too, in its own namespace alone (admission_own_account()): the coordinator charges
- * first and deletes then.
+ * ServiceAccount passes, too (admission_own_account()), in its own namespace alone: it charges voluntary
+ * deletions before it sends them, and any other deletion waits for its budget before the drain.
  *
  * The API server knows both, too, as matchConditions (CEL) of the webhook, and does not ask at all. So the
  * coordinator does not depend on its own webhook, whatever the failurePolicy is. An API server that has no

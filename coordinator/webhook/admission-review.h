@@ -47,17 +47,17 @@ int admission_review_parse(const char *body, size_t size, InternPool *pool, Admi
                            char **reterr_message);
 void admission_review_done(AdmissionReview *r);
 
-/* Returns true if a Node that the view does not have may be newer than the view. version: the
- * resourceVersion of the review's oldObject; seen_version: the last one that the watch of Nodes has
- * delivered. Versions of one resource can be compared as numbers (KEP-5504, since 1.35; before that they are
- * revisions of etcd). A Node whose version the watch has passed was delivered, and has gone since or was
- * never there. What is no number may be newer. A made-up version gains nothing: the answer is a refusal. */
+/* Returns true if a Node that the view does not have may have been created after the last event of the Node
+ * watch. version: the resourceVersion of the review's oldObject; seen_version: the last one that the watch
+ * has delivered. Versions of one resource can be compared as numbers (KEP-5504, since 1.35; before that they
+ * are revisions of etcd). A Node whose version the watch has passed was delivered, and has gone since or was
+ * never there. Returns true also if either version is no number. A made-up version gains nothing: the answer
+ * is a refusal. */
 bool admission_may_be_newer(const char *version, const char *seen_version);
 
 /* -- answers: the whole body, to be sent with HTTP 200. Free it; NULL on ENOMEM ------------------------- */
 
-/* More than that the API server would cut off, or leave out: 4,096 bytes of warnings at most, 256 in each.
- */
+/* Limits of the API server, which cuts off or leaves out the rest: 4,096 bytes of warnings, 256 in each. */
 #define ADMISSION_WARNINGS_MAX 16u
 #define ADMISSION_WARNING_BYTES_MAX 256u
 #define ADMISSION_MESSAGE_BYTES_MAX 4096u

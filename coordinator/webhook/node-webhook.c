@@ -170,7 +170,8 @@ static bool is_unseen(const NodeWebhook *w, const AdmissionReview *r) {
 }
 
 static bool is_exempt(const NodeWebhook *w, const AdmissionReview *r) {
-        /* What a leader deletes waits for the budgets afterwards, before anything is done to it. */
+        /* The coordinator's own deletions are charged by the coordinator, before the request or before the
+         * drain. */
         return streq(r->username, w->own_account) || admission_exempt_reason(r->username, w->exempt);
 }
 
@@ -364,7 +365,7 @@ void node_webhook_count_refusal(HttpRefusal why, void *webhook) {
         usec_t at;
 
         w->refused[why]++;
-        /* An API server that opens a connection and does not need it is slow, too. */
+        /* Do not log slow ones: an API server may open a connection that it never uses. */
         if (why == HTTP_REFUSED_SLOW || !token_bucket_take(&w->refused_lines, loop_now(w->env->loop), &at))
                 return;
         for (HttpRefusal i = 0; i < _HTTP_REFUSAL_MAX; i++) {
@@ -374,9 +375,9 @@ void node_webhook_count_refusal(HttpRefusal why, void *webhook) {
                 w->refused_logged[i] = w->refused[i];
         }
         log_warning(w->env->log,
-                    "Requests to the webhook were refused, or cut to make room for others: %s. The webhook's "
-                    "failurePolicy decides about deletions among them. If others than the API servers connect "
-                    "to the webhook, keep them out by a NetworkPolicy and [Webhook] ClientCAFile=",
+                    "The webhook refused or closed connections: %s. The API server applies failurePolicy to "
+                    "deletions among them. If others than the API servers connect to the webhook, keep them "
+                    "out by a NetworkPolicy and [Webhook] ClientCAFile=",
                     strbuf_str(&b));
 }
 

@@ -2,13 +2,13 @@
 #pragma once
 
 /*
- * What the API server is answered before it deletes a Node or a NodeClaim: POST /admission. Every replica
- * answers. A deletion that the NodeDisruptionBudgets have room for is charged (budget-ledger.h) and allowed;
- * else it is refused, with the budget's own sentence. Who is exempt (admission-exempt.h) passes.
+ * Answers the API server's review (POST /admission) before a Node or NodeClaim is deleted. Every replica
+ * answers. A deletion that the NodeDisruptionBudgets have room for is charged (budget-ledger.h) and allowed.
+ * Any other deletion is refused, with the message of the budget. Exempt users (admission-exempt.h) pass.
  *
- * The answer comes within ANSWER_USEC; where the ledger cannot be asked in that time it is HTTP 503, and the
- * webhook's failurePolicy decides: Ignore lets the deletion pass, and the removal waits for its budget
- * undrained (node-termination.h).
+ * The answer comes within ANSWER_USEC. If the ledger does not answer in that time, it is HTTP 503, and the
+ * API server applies the webhook's failurePolicy: Ignore lets the deletion pass, and the removal waits for
+ * its budget undrained (node-termination.h).
  *
  * Name and uid come from the review; whatever else decides comes from the view's Node of that uid. A Node
  * that is not in the view is not charged: its deletion is refused with 503 while the Node may be newer than
@@ -28,11 +28,11 @@ typedef struct NodeWebhook NodeWebhook;
 typedef enum WebhookAnswer {
         WEBHOOK_ALLOWED,
         WEBHOOK_REFUSED,
-        WEBHOOK_EXEMPT, /* allowed: whoever asks, or what is asked about, is none of a budget's business */
-        WEBHOOK_UNADOPTED,  /* refused: it is to be adopted first */
+        WEBHOOK_EXEMPT,     /* allowed: the user is exempt, or no budget concerns the object */
+        WEBHOOK_UNADOPTED,  /* refused: a NodePool is to adopt the Node first */
         WEBHOOK_UNSEEN,     /* refused: the Node may be newer than the view */
         WEBHOOK_UNKNOWN,    /* no answer in time: failurePolicy decides */
-        WEBHOOK_UNREADABLE, /* not asked by an API server, or by nobody known */
+        WEBHOOK_UNREADABLE, /* the request is no AdmissionReview, or its client is not known */
         _WEBHOOK_ANSWER_MAX,
 } WebhookAnswer;
 

@@ -115,7 +115,7 @@ static void bench_init(Bench *b, size_t n, const char *amount) {
         run(b, USEC_PER_SEC);
         assert_true(cluster_view_synced(b->replicas[0].view));
         budget_ledger_lead(b->replicas[0].ledger, (HttpGuard) { 0 },
-                           &(BudgetHolders) { .stand = on_holder, .userdata = b });
+                           &(BudgetHolders) { .holder_exists = on_holder, .userdata = b });
         run(b, USEC_PER_SEC);
 }
 

@@ -159,10 +159,43 @@ TEST_CASE(test_bounded) {
         }
 }
 
+TEST_CASE(test_held) {
+#define HELD "NodeDisruptionBudget web allows no second disruption of node n9: "
+#define LATER ". If the node is still there two minutes after that time, try again."
+#define ENDED ". Try again when that disruption has ended."
+        static const struct {
+                NodeCharge charge;
+                const char *text;
+        } rows[] = {
+                { { .kind = NODE_CHARGE_DELETE, .holder = (char *) "alice" },
+                  HELD "its deletion by alice was admitted at 2027-01-15T08:00:00Z" LATER },
+                { { .kind = NODE_CHARGE_DELETE },
+                  HELD "an earlier version of vesper has admitted its disruption at 2027-01-15T08:00:00Z" LATER },
+                { { .kind = NODE_CHARGE_REBOOT, .holder = (char *) "r1" },
+                  HELD "its reboot was admitted at 2027-01-15T08:00:00Z for request r1" ENDED },
+                { { .kind = NODE_CHARGE_OPERATION, .holder = (char *) "u1" },
+                  HELD "it was admitted for NodeDisruption u1 at 2027-01-15T08:00:00Z" ENDED },
+                { { .kind = NODE_CHARGE_SUCCESSOR, .holder = (char *) "u2" },
+                  HELD
+                  "it was admitted for NodeClaim u2, which replaces another node, at 2027-01-15T08:00:00Z" ENDED },
+        };
+        const KubeNodeBudget b = budget_of(NODE_AMOUNT_NODES, true, 1);
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                NodeCharge c = rows[i].charge;
+                _cleanup_free_ char *text = NULL;
+
+                c.time_usec = NOW;
+                text = budget_text_held(&b, &c, "n9");
+                assert_string_equal(text, rows[i].text);
+        }
+}
+
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_sentences),
                 cmocka_unit_test(test_bounded),
+                cmocka_unit_test(test_held),
         };
         return cmocka_run_group_tests_name("budget-text", tests, NULL, NULL);
 }
