@@ -22,7 +22,7 @@
 #include "budget-count.h"
 
 /* Maximum number of charges that the CRD accepts. */
-#define BUDGET_CHARGES_MAX 2000u
+#define BUDGET_CHARGES_MAX NODE_CHARGES_MAX
 
 typedef struct BudgetLedger BudgetLedger;
 typedef struct BudgetRequest BudgetRequest;

@@ -8,12 +8,11 @@ static bool is_held_before_drain(const Explain *x) {
         return x->blocked && (streq_ptr(x->blocked->reason, REMOVAL_PAUSED) || streq_ptr(x->blocked->reason, WAITING_FOR_BUDGET));
 }
 
-/* The last part of "aws:///zone/i-0123": the instance. NULL: it is none of EC2's. */
+/* Returns the EC2 instance of the claim. NULL: the claim names none that can stand in a command. */
 static const char *ec2_instance(const KubeNodeClaim *claim) {
-        const char *id = claim ? startswith(strempty(claim->provider_id), "aws://") : NULL;
-        const char *slash = id ? strrchr(id, '/') : NULL;
+        const char *id = claim ? machine_id_ec2_instance(claim->provider_id) : NULL;
 
-        return slash && startswith(slash + 1, "i-") && explain_is_word(slash + 1) ? slash + 1 : NULL;
+        return id && startswith(id, "i-") && explain_is_word(id) ? id : NULL;
 }
 
 static void fix_protection(Explain *x, ExplainCause *c) {

@@ -446,8 +446,8 @@ char *explain_owner_key(const char *ns, const OwnerRef *o) {
         return strf("%s/%s/%s", strempty(ns), strempty(o->name), strempty(o->uid));
 }
 
-/* Returns a sentence without a full stop about a daemon pod whose DaemonSet is not there, or cannot be
- * checked, in *ret; NULL: about any other pod. 0 or -ENOMEM. */
+/* Sets *ret to the reason why a daemon pod may belong to no DaemonSet: there is none, or vesper does not check
+ * it. NULL: no such doubt. 0 or -ENOMEM. */
 static int daemon_doubt(const ExplainPods *p, const KubePod *pod, char **ret) {
         const OwnerRef *o = object_meta_controller(&pod->object.meta);
         _cleanup_free_ char *key = NULL;
@@ -463,21 +463,25 @@ static int daemon_doubt(const ExplainPods *p, const KubePod *pod, char **ret) {
         if (is_missing && !strv_contains(p->facts->missing_owners, key))
                 return 0;
         if (is_missing)
-                *ret = strf("Pod %s/%s is neither evicted nor waited for in a drain: its controller is DaemonSet %s, "
-                            "which is not there. It runs on until the machine ends",
-                            pod_ns(pod), pod_name(pod), o->name);
+                *ret = strf("its controller is DaemonSet %s, and no DaemonSet of that name and uid exists", o->name);
         else
-                *ret = strf("Pod %s/%s is neither evicted nor waited for in a drain: its controller is DaemonSet %s "
-                            "of %s (which vesper does not check). It runs on until the machine ends",
-                            pod_ns(pod), pod_name(pod), o->name, strempty(o->api_version));
+                *ret = strf("its controller is DaemonSet %s of %s, which vesper does not check", o->name,
+                            strempty(o->api_version));
         return *ret ? 0 : -ENOMEM;
 }
 
+/* Sets *ret to a sentence without a full stop; NULL: the pod is rightly left alone, or is not left alone. */
 static int left_alone_text(const ExplainPods *p, const KubePod *pod, char **ret) {
-        if (!pod_static_doubt(pod))
-                return daemon_doubt(p, pod, ret);
-        *ret = strf("Pod %s/%s is neither evicted nor waited for in a drain: %s. It runs on until the machine ends",
-                    pod_ns(pod), pod_name(pod), pod_static_doubt(pod));
+        _cleanup_free_ char *of_daemon = NULL;
+        int r = daemon_doubt(p, pod, &of_daemon);
+        const char *reason = of_daemon ?: pod_static_doubt(pod);
+
+        *ret = NULL;
+        if (r < 0 || !reason)
+                return r;
+        *ret = strf("Pod %s/%s is neither evicted nor waited for in a drain: %s. It runs on until the machine "
+                    "ends",
+                    pod_ns(pod), pod_name(pod), reason);
         return *ret ? 0 : -ENOMEM;
 }
 
@@ -497,8 +501,8 @@ void explain_pods_left_alone(const ExplainPods *p, ExplainCauses *to) {
                 explain_cause_say(to, c, "%s.", text);
                 explain_cause_set_command(to, c, "kubectl delete pod %s -n %s", pod_name(pod), pod_ns(pod));
                 explain_cause_advise(to, c,
-                                     "Unless it is a static pod, or a pod that is run once on each node: the command "
-                                     "ends it in order before the machine goes.");
+                                     "If it is neither a static pod nor a pod that runs once on each node, delete it "
+                                     "with this command before the machine ends.");
         }
         tell_others(p, to, false, n, "PodLeftAlone",
                     "are left alone in a drain, and may be neither static pods nor daemon pods");

@@ -106,17 +106,13 @@ static bool taints_are_same(const KubeNode *a, const KubeNode *b) {
         return true;
 }
 
-static int compare_names(const void *a, const void *b) {
-        return strcmp(*(const char *const *) a, *(const char *const *) b);
-}
-
 static const char **sorted_names(char *const *l, size_t n) {
         const char **sorted = new0(const char *, n + 1);
 
         for (size_t i = 0; sorted && i < n; i++)
                 sorted[i] = l[i];
         if (sorted)
-                qsort(sorted, n, sizeof(*sorted), compare_names);
+                qsort(sorted, n, sizeof(*sorted), compare_strings);
         return sorted;
 }
 

@@ -20,10 +20,6 @@ int anonymous_names_add(AnonymousNames *a, const char *name) {
         return r == -EEXIST ? 0 : r;
 }
 
-static int compare_plain(const void *a, const void *b) {
-        return strcmp(*(const char *const *) a, *(const char *const *) b);
-}
-
 static unsigned char letter_or_slash(char c) {
         return c ? (unsigned char) c : '/';
 }
@@ -59,7 +55,7 @@ int anonymous_names_make(AnonymousNames *a, char letter, NameOrder order) {
                 return -ENOMEM;
         while (hashmap_iterate(a->names, &it, &sorted[k], &value))
                 k++;
-        qsort(sorted, n, sizeof(*sorted), order == NAME_ORDER_PLAIN ? compare_plain : compare_namespaces);
+        qsort(sorted, n, sizeof(*sorted), order == NAME_ORDER_PLAIN ? compare_strings : compare_namespaces);
         for (size_t i = 0; i < n; i++) {
                 int r;
 

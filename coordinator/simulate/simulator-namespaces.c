@@ -191,12 +191,8 @@ int simulator_left_out_text(const Simulator *s, char **ret) {
         return *ret ? 0 : -ENOMEM;
 }
 
-static int compare_names(const void *a, const void *b) {
-        return strcmp(*(const char *const *) a, *(const char *const *) b);
-}
-
 static bool leaves_out(const Simulator *s, const char *ns) {
-        return s->n_left_out > 0 && bsearch(&ns, s->left_out, s->n_left_out, sizeof(const char *), compare_names);
+        return s->n_left_out > 0 && bsearch(&ns, s->left_out, s->n_left_out, sizeof(const char *), compare_strings);
 }
 
 /* Its rules are not looked at: its own, or those of all its namespace. */
@@ -209,7 +205,7 @@ static int close_all(Simulator *s) {
         int r = 0;
 
         if (s->n_left_out > 1)
-                qsort(s->left_out, s->n_left_out, sizeof(const char *), compare_names);
+                qsort(s->left_out, s->n_left_out, sizeof(const char *), compare_strings);
         s->share = (SimulatorBounds){ UINT64_MAX, UINT64_MAX };
         for (uint32_t i = 0; i < s->n_templates && r >= 0; i++)
                 if (s->templates[i].parsed->anti_affinity.n_items > 0 && is_closed(s, s->templates[i].parsed))

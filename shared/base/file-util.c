@@ -58,3 +58,21 @@ int read_file_at(int folder_fd, const char *path, size_t max_bytes, char **ret, 
 int read_file(const char *path, size_t max_bytes, char **ret, size_t *ret_size) {
         return read_file_at(AT_FDCWD, path, max_bytes, ret, ret_size);
 }
+
+int write_all(int fd, const void *p, size_t size) {
+        const char *rest = p;
+
+        while (size > 0) {
+                ssize_t n = write(fd, rest, size);
+
+                if (n < 0 && errno == EINTR)
+                        continue;
+                if (n < 0)
+                        return -errno;
+                if (n == 0)
+                        return -EIO;
+                rest += n;
+                size -= (size_t) n;
+        }
+        return 0;
+}

@@ -7,6 +7,10 @@
 #define WHITESPACE " \t\n\r\v\f"
 #define STRF_USUAL 256u
 
+int compare_strings(const void *a, const void *b) {
+        return strcmp(*(const char *const *) a, *(const char *const *) b);
+}
+
 const char *startswith(const char *s, const char *prefix) {
         size_t n = strlen(prefix);
 

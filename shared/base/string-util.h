@@ -22,6 +22,8 @@ static inline bool isempty(const char *s) {
 static inline const char *strempty(const char *s) {
         return s ? s : "";
 }
+/* Compares two const char * elements by strcmp(), for qsort() and bsearch(). */
+int compare_strings(const void *a, const void *b);
 /* Behind the prefix, or NULL. */
 const char *startswith(const char *s, const char *prefix);
 const char *endswith(const char *s, const char *suffix);

@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <unistd.h>
 
+#include "file-util.h"
+
 /* A snapshot of a cluster has 100 MB: it is not copied as a whole. */
 #define PIECE_BYTES (64u * 1024u)
 
@@ -31,18 +33,6 @@ static bool is_incomplete(const char *s, size_t size) {
         size_t n = c >= 0xf0 ? 4 : c >= 0xe0 ? 3 : c >= 0xc0 ? 2 : 1;
 
         return size < n;
-}
-
-static int write_all(int fd, const char *s, size_t size) {
-        while (size > 0) {
-                ssize_t n = write(fd, s, size);
-
-                if (n < 0 && errno != EINTR)
-                        return -errno;
-                s += MAX(n, (ssize_t) 0);
-                size -= (size_t) MAX(n, (ssize_t) 0);
-        }
-        return 0;
 }
 
 /* Writes s as it may be shown. What is_incomplete() at its end is kept, unless nothing comes behind it. */

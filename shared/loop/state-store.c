@@ -38,22 +38,6 @@ static int folder_read(StateStore *s, const char *name, char **ret, size_t *ret_
         return read_file_at(to_folder(s)->fd, name, STATE_RECORD_MAX_BYTES, ret, ret_size);
 }
 
-static int write_all(int fd, const char *p, size_t size) {
-        while (size > 0) {
-                ssize_t n = write(fd, p, size);
-
-                if (n < 0 && errno == EINTR)
-                        continue;
-                if (n < 0)
-                        return -errno;
-                if (n == 0)
-                        return -EIO;
-                p += n;
-                size -= (size_t) n;
-        }
-        return 0;
-}
-
 static int write_temporary(int folder_fd, const char *name, const void *data, size_t size) {
         _cleanup_close_ int fd = -EBADF;
         int r;

@@ -278,9 +278,9 @@ class Said(OnFake):
         self.assertEqual(set(said), {"owned", "lost", "namesake", "kruise"})
         self.assertFalse(any(c["holds"] for c in said.values()))
         self.assertIn("a Node owns it, as if it were a static pod, but it has no annotation kubernetes.io/config.mirror", said["owned"]["message"])
-        self.assertIn("DaemonSet gone, which is not there", said["lost"]["message"])
-        self.assertIn("DaemonSet there, which is not there", said["namesake"]["message"])
-        self.assertIn("DaemonSet k of apps.kruise.io/v1 (which vesper does not check)", said["kruise"]["message"])
+        self.assertIn("DaemonSet gone, and no DaemonSet of that name and uid exists", said["lost"]["message"])
+        self.assertIn("DaemonSet there, and no DaemonSet of that name and uid exists", said["namesake"]["message"])
+        self.assertIn("DaemonSet k of apps.kruise.io/v1, which vesper does not check", said["kruise"]["message"])
         self.assertEqual(said["owned"]["fix"]["command"], "kubectl delete pod owned -n default")
 
     def test_pause_of_nobody(self):

@@ -5,7 +5,6 @@
 #include "string-util.h"
 
 #define ALLOWED_MAX ((int64_t) INT32_MAX)
-#define CHARGES_MAX 2000u /* maxItems of status.disruptedNodes in the CRD */
 
 /* "0%" to "100%", as the CRD has it. */
 static bool percent_parse(const char *s, int64_t *ret) {
@@ -77,7 +76,7 @@ static void decode_charge_holder(Decoder *d, const Json *item, NodeCharge *c) {
 static void decode_charges(Decoder *d, const Json *v, KubeNodeBudget *b) {
         const Json *list = decode_array(d, v, "status.disruptedNodes");
 
-        b->charges = decode_room(d, list, "status.disruptedNodes", CHARGES_MAX, sizeof(NodeCharge));
+        b->charges = decode_room(d, list, "status.disruptedNodes", NODE_CHARGES_MAX, sizeof(NodeCharge));
         JSON_FOREACH(i, b->charges ? list : NULL) {
                 NodeCharge *c = b->charges + b->n_charges++;
 

@@ -305,6 +305,7 @@ typedef enum NodeChargeKind {
 /* Values of status.disruptedNodes[].kind: "DELETE"; NULL behind the last. */
 extern const char *const kube_charge_kind_names[_NODE_CHARGE_KIND_MAX + 1];
 
+#define NODE_CHARGES_MAX 2000u /* maxItems of status.disruptedNodes in the CRD */
 /* Maximum length of a holder and of heldBefore, in bytes. The CRD allows as many characters. */
 #define NODE_CHARGE_HOLDER_BYTES_MAX 253u
 /* Maximum lengths of a Node's name and uid in a charge, in bytes: as the CRD has them. */

@@ -115,10 +115,6 @@ static int parse_op(const char *s, SelectorOp *ret) {
         return -EINVAL;
 }
 
-static int compare_values(const void *a, const void *b) {
-        return strcmp(*(const char *const *) a, *(const char *const *) b);
-}
-
 static int parse_expression(Selector *s, Requirement *q, InternPool *pool, const Json *v) {
         const Json *values = json_get(v, "values");
         const char *key, *op;
@@ -152,7 +148,7 @@ static int parse_expression(Selector *s, Requirement *q, InternPool *pool, const
                 if (r < 0)
                         return r;
         }
-        qsort(q->values, q->n_values, sizeof(*q->values), compare_values);
+        qsort(q->values, q->n_values, sizeof(*q->values), compare_strings);
         return 0;
 }
 
@@ -211,7 +207,7 @@ Selector *selector_free(Selector *s) {
 }
 
 static bool requirement_has_value(const Requirement *q, const char *value) {
-        return q->n_values > 0 && bsearch(&value, q->values, q->n_values, sizeof(*q->values), compare_values);
+        return q->n_values > 0 && bsearch(&value, q->values, q->n_values, sizeof(*q->values), compare_strings);
 }
 
 static bool requirement_matches(const Requirement *q, const KeyValues *labels) {
