@@ -212,7 +212,7 @@ suite_unit() {
     check "what inputs cost, in instructions" input_instructions
 }
 
-# Callgrind counts what loops cost that allocate nothing. It takes fifty times as long as the same test by default.
+# Callgrind also finds slow loops that allocate nothing. It takes fifty times as long as the plain test.
 input_instructions() {
     local out status
     out=$(mktemp -d)

@@ -15,7 +15,7 @@
  * and is changed only in the informer's event, so the two can never disagree.
  *
  *   pods by node            node name -> (pod key -> KubePod)
- *   namespaces              namespace -> list of the bound KubePods, through KubePod.in_namespace; what its pods cost
+ *   namespaces              namespace -> ViewNamespace: its bound KubePods, and the memory of all its pods
  *   volumes by node         node name -> (name -> KubeVolumeAttachment)
  *   nodes by providerID     providerID -> (name -> KubeNode)
  *   claims by providerID    providerID -> (name -> KubeNodeClaim)
@@ -25,17 +25,18 @@
  *
  * The list of a namespace takes no references: its pods are exactly those that the index by node holds.
  *
- * Which PodDisruptionBudget matches a bound pod is found once, and then stands on the pod until one that matches it comes, goes, or gets
- * another spec: drains ask for it in every pass, and a tenant may make any number of them. In a namespace with more than PDBS_MAX
- * the API server's own answers decide: its pods count as pods without a PodDisruptionBudget.
+ * The view finds the PodDisruptionBudget of a bound pod once and caches it in the pod, until a matching one
+ * is created, deleted or gets another spec: drains ask for it in every pass, and a tenant may make any
+ * number of them. In a namespace with more than PDBS_MAX the API server's answers decide: its pods count as
+ * pods without a PodDisruptionBudget.
  *
  * A claim that names its machine by its Node (MACHINE_ID_BY_NAME) is that Node's, whatever providerID that
  * has: it needs no index.
  */
 
 #define NODE_NAME_MAX 253u /* a DNS subdomain */
-/* PodDisruptionBudgets of one namespace that a pod is compared with. A comparison takes at most some 2 us: all of them, with the 110 pods
- * of a node, a quarter of a second. */
+/* PodDisruptionBudgets of one namespace that a pod is compared with. A comparison takes at most some 2 us,
+ * so all of them take a quarter of a second for the 110 pods of a node. */
 #define PDBS_MAX 1000u
 
 typedef enum ViewKind {
@@ -55,7 +56,7 @@ typedef struct Index {
         Hashmap *map;
 } Index;
 
-/* It is there while it has pods. */
+/* Exists while the namespace has pods. */
 typedef struct ViewNamespace {
         List bound;          /* KubePod.in_namespace */
         size_t n_pods;       /* bound or not */
@@ -73,7 +74,7 @@ struct ClusterView {
         Index nodes_by_instance, claims_by_instance; /* of EC2 alone */
         Hashmap *namespaces; /* of ViewNamespace */
         VanishedPods *vanished;
-        uint64_t n_compared, n_matched; /* pods with a PodDisruptionBudget: because that was edited; because somebody asked */
+        uint64_t n_compared, n_matched; /* see cluster_view_n_compared(), cluster_view_n_matched() */
         TokenBucket cut_pod_lines, cut_node_lines;
 };
 
@@ -146,7 +147,7 @@ static int index_put(Index *i, const char *outer, KubeObject *o) {
 }
 
 static void *namespace_free(void *ns) {
-        return mfree(ns); /* the pods themselves are the index's by node */
+        return mfree(ns); /* pods_by_node holds the references to the pods */
 }
 
 static ViewNamespace *namespace_get(const ClusterView *v, const KubePod *pod) {
@@ -177,7 +178,7 @@ static void namespace_remove(ClusterView *v, KubePod *pod) {
         ViewNamespace *ns = namespace_get(v, pod);
         ListNode *n = &pod->in_namespace;
 
-        if (!ns) /* there was no memory for it */
+        if (!ns) /* namespace_add() found no memory */
                 return;
         if (ns->bound.first == n || n->prev)
                 list_remove(&ns->bound, n);
@@ -266,8 +267,8 @@ static void move_by_id(ClusterView *v, Index *by_id, Index *by_instance, const c
 static void on_node(ClusterView *v, KubeNode *old, KubeNode *new) {
         const KubeNode *n = new ? new : old;
 
-        move_by_id(v, &v->nodes_by_id, &v->nodes_by_instance, old ? old->provider_id : NULL, (KubeObject *) old,
-                   new ? new->provider_id : NULL, (KubeObject *) new);
+        move_by_id(v, &v->nodes_by_id, &v->nodes_by_instance, old ? old->provider_id : NULL,
+                   (KubeObject *) old, new ? new->provider_id : NULL, (KubeObject *) new);
         if (v->handler.on_node)
                 v->handler.on_node(old, new, v->handler.userdata);
         node_dirty(v, n->object.meta.name);
@@ -296,7 +297,7 @@ static void on_pod(ClusterView *v, KubePod *old, KubePod *new) {
 static void on_pdb(ClusterView *v, KubePdb *old, KubePdb *new) {
         const char *name = strempty((new ? new : old)->object.meta.ns);
         ViewNamespace *ns = hashmap_get(v->namespaces, name);
-        bool crosses; /* PDBS_MAX: every pod's answer is another */
+        bool passes_max; /* the number of PDBs passes PDBS_MAX: forget every pod's result */
         size_t n;
 
         index_move(v, &v->pdbs_by_ns, old ? old->object.meta.ns : NULL, (KubeObject *) old,
@@ -308,10 +309,11 @@ static void on_pdb(ClusterView *v, KubePdb *old, KubePdb *new) {
         if (!ns)
                 return;
         n = hashmap_size(index_inner(&v->pdbs_by_ns, name));
-        crosses = (!old && n == PDBS_MAX + 1) || (!new && n == PDBS_MAX);
+        passes_max = (!old && n == PDBS_MAX + 1) || (!new && n == PDBS_MAX);
         LIST_FOREACH (pod, &ns->bound, KubePod, in_namespace) {
                 v->n_compared++;
-                if (!crosses && !(old && kube_pdb_matches(old, pod)) && !(new &&kube_pdb_matches(new, pod)))
+                if (!passes_max && !(old && kube_pdb_matches(old, pod)) &&
+                    !(new && kube_pdb_matches(new, pod)))
                         continue;
                 pod->pdb_is_known = false;
                 node_dirty(v, pod->node_name);
@@ -341,8 +343,8 @@ static void on_budget(ClusterView *v, const KubeNodeBudget *old, const KubeNodeB
                 v->handler.on_budget(old, new, v->handler.userdata);
 }
 
-/* Logs that an object is too large to be kept whole, or cannot be read whole. Tenants can make any number of these pods: of pods and
- * of Nodes at most one line a minute each. */
+/* Logs that an object is too large to be kept whole, or cannot be read whole. Tenants can make any number of
+ * such pods: pods get at most one line a minute, and so do Nodes. */
 static void warn_if_cut(ClusterView *v, TokenBucket *lines, const KubeObject *old, const KubeObject *new) {
         size_t n_pods, bytes;
         const char *most;
@@ -353,9 +355,10 @@ static void warn_if_cut(ClusterView *v, TokenBucket *lines, const KubeObject *ol
                 return;
         most = cluster_view_costliest_namespace(v, &n_pods, &bytes);
         log_warning(v->env->log,
-                    "%s %s%s%s cannot be read whole: %s. The namespace whose pods take most memory is %s: %zu KiB for %zu pods",
-                    new->kind->kind, strempty(new->meta.ns), new->meta.ns ? "/" : "", new->meta.name, new->invalid,
-                    most ? most : "none", bytes / 1024, n_pods);
+                    "%s %s%s%s cannot be read whole: %s. The namespace whose pods take most memory is %s: "
+                    "%zu KiB for %zu pods",
+                    new->kind->kind, strempty(new->meta.ns), new->meta.ns ? "/" : "", new->meta.name,
+                    new->invalid, most ? most : "none", bytes / 1024, n_pods);
 }
 
 static void on_event(Informer *i, InformerEvent e, KubeObject *old, KubeObject *new, void *userdata) {
@@ -363,7 +366,9 @@ static void on_event(Informer *i, InformerEvent e, KubeObject *old, KubeObject *
         const KubeObject *o = new ? new : old;
 
         if (o->kind == &kube_scheduled_pod_kind || o->kind == &kube_scheduled_node_kind)
-                warn_if_cut(v, o->kind == &kube_scheduled_pod_kind ? &v->cut_pod_lines : &v->cut_node_lines, old, new);
+                warn_if_cut(v,
+                            o->kind == &kube_scheduled_pod_kind ? &v->cut_pod_lines : &v->cut_node_lines,
+                            old, new);
         if (o->kind == &kube_scheduled_pod_kind)
                 on_pod(v, (KubePod *) old, (KubePod *) new);
         else if (o->kind == &kube_scheduled_node_kind)
@@ -738,7 +743,7 @@ PoolMatch cluster_view_pool_of_node(const ClusterView *v, const KubeNode *n, con
         return !first ? POOL_MATCH_NONE : other ? POOL_MATCH_SEVERAL : POOL_MATCH_ONE;
 }
 
-/* The one that matches the pod; NULL: none, or several. */
+/* Returns the only PDB that matches the pod; NULL: none, or several. Borrowed. */
 static const KubePdb *match_pdb(ClusterView *v, const KubePod *pod) {
         const KubePdb *found = NULL;
         KubeObject *o;
@@ -763,7 +768,7 @@ static const KubePdb *pdb_named(const ClusterView *v, const char *ns, const char
 }
 
 const KubePdb *cluster_view_pdb_of_pod(ClusterView *v, const KubePod *pod) {
-        KubePod *kept = (KubePod *) (uintptr_t) pod; /* what it keeps for this file is not part of the pod's state */
+        KubePod *kept = (KubePod *) (uintptr_t) pod; /* the cached PDB is no part of the pod's state */
         const KubePdb *found;
 
         if (pod->pdb_is_known)
@@ -775,7 +780,7 @@ const KubePdb *cluster_view_pdb_of_pod(ClusterView *v, const KubePod *pod) {
                 name = found ? intern(pod->object.pool, found->object.meta.name) : NULL;
                 intern_unref(pod->object.pool, pod->pdb_name);
                 kept->pdb_name = name;
-                /* on_pdb() forgets it of bound pods alone. */
+                /* on_pdb() clears the cache of bound pods only. */
                 kept->pdb_is_known = pod->node_name && !name == !found;
         }
         return found && !kube_pdb_passes_by(found, pod) ? found : NULL;

@@ -105,10 +105,11 @@ bool cluster_view_iterate_volumes(const ClusterView *v, const char *node, Hashma
 /* How many pods were compared with a PDB because the PDB was edited, since the start. For tests: only the
  * bound pods of its own namespace are. */
 uint64_t cluster_view_n_compared(const ClusterView *v);
-/* Number of comparisons of a pod with a PDB that cluster_view_pdb_of_pod() has made, since the start. For tests: each pod is compared
- * once until the pod, or the spec of a PDB of its namespace, changes. */
+/* Number of comparisons of a pod with a PDB that cluster_view_pdb_of_pod() has made, since the start. For
+ * tests: each pod is compared once until the pod, or the spec of a matching PDB, changes. */
 uint64_t cluster_view_n_matched(const ClusterView *v);
-/* Returns the namespace whose pods take most memory here, by KubeObject.kept_bytes; NULL: there are no pods. Borrowed. */
+/* Returns the namespace whose pods take most memory in the view, by KubeObject.kept_bytes; NULL: there are
+ * no pods. Borrowed. */
 const char *cluster_view_costliest_namespace(const ClusterView *v, size_t *ret_n_pods, size_t *ret_bytes);
 
 /* The pools whose selector matches the node: 0, 1 or "more than one". *ret_pool is the first by name. Pools
@@ -122,4 +123,4 @@ PoolMatch cluster_view_pool_of_node(const ClusterView *v, const KubeNode *n, con
  * it by: pod Pending, terminal or terminating; not Ready under AlwaysAllow, or under IfHealthyBudget with
  * currentHealthy >= desiredHealthy > 0. NULL: none, or several (then the API server answers 500 and says
  * so). */
-const KubePdb *cluster_view_pdb_of_pod(ClusterView *v, const KubePod *pod); /* a pod of this view */
+const KubePdb *cluster_view_pdb_of_pod(ClusterView *v, const KubePod *pod); /* pod: of this view */

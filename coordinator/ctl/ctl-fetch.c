@@ -169,7 +169,7 @@ static void on_lease(const KubeReply *reply, void *userdata) {
         one_is_over(f);
 }
 
-/* The namespace of the Lease, which pauses all removals. Where there is none nothing is paused. */
+/* Reads the pause of all removals from the namespace of the Lease. If there is none, nothing is paused. */
 static void on_namespace(const KubeReply *reply, void *userdata) {
         CtlFetch *f = userdata;
         KubeObject *o = NULL;
@@ -184,7 +184,7 @@ static void on_namespace(const KubeReply *reply, void *userdata) {
         if (r >= 0 && o)
                 r = pause_mark_read(&o->meta, &f->snapshot.pause);
         if (r < 0)
-                note_failure(f, r, strf("Namespace %s cannot be understood", f->options.lease_ns));
+                note_failure(f, r, strf("Failed to decode Namespace %s", f->options.lease_ns));
         kube_object_unref(o);
         one_is_over(f);
 }

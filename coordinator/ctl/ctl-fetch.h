@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * Brings the objects of a CtlSnapshot: Nodes and NodeClaims in pages, the Lease, and its namespace, all at
- * once. Of nodes that are named, each Node and its claim, by the name that the claim of its pool has; the
- * list of all claims only where there is none of that name.
+ * Reads the objects of a CtlSnapshot: Nodes and NodeClaims in pages, the Lease, and its namespace, all at
+ * once. For named nodes, it reads each Node and the NodeClaim whose name follows from its NodePool. It lists
+ * all NodeClaims only if there is none of that name.
  */
 
 #include "ctl-status.h"

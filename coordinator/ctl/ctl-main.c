@@ -19,7 +19,7 @@ typedef struct Process {
         usec_t request_timeout_usec; /* 0: none is given */
         Ctl ctl;
         void *state; /* of the verb */
-        PlainOutput out, err; /* all that is printed goes through them */
+        PlainOutput out, err; /* filter standard output and standard error */
 } Process;
 
 /* -- the command line ----------------------------------------------------------------------------------- */

@@ -27,7 +27,7 @@ char *ctl_annotation_body(const char *key, const char *value) {
         return json_writer_steal(w, NULL);
 }
 
-/* "anna@laptop", and whom the API server is asked to take her for. NULL on ENOMEM. */
+/* Returns "anna@laptop", with " as NAME" if --as is given. NULL on ENOMEM. */
 static char *user_text(const CtlOptions *o) {
         const struct passwd *user = getpwuid(geteuid());
         _cleanup_strbuf_ StrBuf b = {};

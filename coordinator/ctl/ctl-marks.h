@@ -12,8 +12,8 @@
 /* A merge patch that sets this annotation; value NULL: takes it off. For the caller to free, or NULL. */
 char *ctl_annotation_body(const char *key, const char *value);
 
-/* A merge patch that pauses removals by command ("pause"), and records the person who runs this process.
- * For the caller to free, or NULL. */
+/* Returns a merge patch that pauses removals. The patch records command ("pause") and the person who runs
+ * this process. Free it; NULL on ENOMEM. */
 char *ctl_pause_patch(const Ctl *ctl, const char *command);
 
 /* reply's error in words on standard error, prefixed by nothing. True: there was one. */

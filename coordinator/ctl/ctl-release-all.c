@@ -240,7 +240,7 @@ static void tell_held_node(const KubeNodeClaim *c, FILE *f) {
         else
                 ctl_print(f,
                         "Node %s is being deleted, and its removal waits (%s). 'vesperctl force %s' ends its machine; to keep the machine, "
-                        "stop the coordinators and say --without-coordinator.",
+                        "stop the coordinators and run this again with --without-coordinator.",
                         node, isempty(c->phase) ? "not begun" : c->phase, node);
 }
 
@@ -255,7 +255,7 @@ static size_t tell_held(const ReleaseAll *a, FILE *f) {
                         tell_held_node(c, f);
         }
         if (n > NAMED_MAX)
-                ctl_print(f, "So it is with %zu more nodes.", n - NAMED_MAX);
+                ctl_print(f, "%zu more nodes wait likewise.", n - NAMED_MAX);
         return n;
 }
 
@@ -333,7 +333,7 @@ static void tell_deleted(const ReleaseAll *a, bool is_led, FILE *f) {
                         node->object.meta.name, node->provider_id ?: "(without providerID)");
         }
         if (n > NAMED_MAX)
-                ctl_print(f, "So it is with %zu more.", n - NAMED_MAX);
+                ctl_print(f, "%zu more nodes wait likewise.", n - NAMED_MAX);
 }
 
 /* In the place of a coordinator, but for nodes that are being deleted: one that still leads may be about to end their machines, and where none
@@ -406,7 +406,7 @@ static void on_paused(const KubeReply *reply, void *userdata) {
         ask_pools(a);
 }
 
-/* Names whose pause this release takes over. An interrupted release leaves one behind. */
+/* Prints who set the pause that this release takes over, for example an interrupted release. */
 static void tell_of_earlier_pause(const ReleaseAll *a) {
         _cleanup_free_ char *text = pause_mark_text(&a->snapshot.pause);
 
@@ -439,7 +439,8 @@ static void begin(ReleaseAll *a, Leadership leads) {
                 ctl_complain("coordinator %s leads: stop all coordinators first, or leave --without-coordinator away", a->leader);
                 fail(a, 0);
         } else if (!without && leads == LEADERSHIP_NONE) {
-                ctl_complain("no coordinator leads that would let go of the nodes: start one, or say --without-coordinator");
+                ctl_complain("no coordinator leads that would let go of the nodes: start one, or run this "
+                             "again with --without-coordinator");
                 fail(a, 0);
         } else if (!without && tell_held(a, stderr) > 0) {
                 ctl_complain("nothing was changed");

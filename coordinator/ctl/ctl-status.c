@@ -447,7 +447,7 @@ static void add_leader(StrBuf *b, const CtlSnapshot *s) {
         strbuf_add_char(b, '\n');
 }
 
-/* Tells of a pause of all removals: since when, by whom, how to lift it. */
+/* Adds a line about a pause of all removals: since when, by whom, how to lift it. */
 static void add_pause(StrBuf *b, const CtlSnapshot *s) {
         _cleanup_free_ char *text = NULL;
         size_t before = b->size;

@@ -26,7 +26,7 @@ typedef struct CtlSnapshot {
         usec_t leader_seen_usec; /* wall clock of its last renewal; 0: not said */
         usec_t lease_usec;       /* how long that holds; 0: not said */
         PauseMark pause;         /* of all removals */
-        char *pause_unknown;     /* a sentence: why `pause` is not known; NULL: it is */
+        char *pause_unknown;     /* a sentence: why `pause` is not known; NULL: `pause` is known */
         usec_t now_usec;         /* wall clock */
 } CtlSnapshot;
 

@@ -87,7 +87,7 @@ int ctl_watch_signals(Ctl *ctl, sd_event_source *ret_sources[2], sd_event_signal
 #define EXIT_INTERRUPTED 130
 /* Somebody looks at standard error, a terminal. */
 bool ctl_shows_progress(void);
-/* Prints one line, and ends it. Texts in it that come from the cluster begin no other line. */
+/* Prints one line. Line feeds and control characters in the arguments are replaced. */
 void ctl_print(FILE *f, const char *fmt, ...) _printf_(2, 3);
 /* "vesperctl: " and such a line on standard error. Returns -EINVAL, for a start that has found a wrong
  * argument. */

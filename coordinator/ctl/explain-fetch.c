@@ -35,7 +35,7 @@ struct Read {
         ExplainFetch *fetch;
         KubeTarget target; /* name NULL: a list */
         char *ns, *name;   /* of the target; owned */
-        char *owner_key;   /* of the owner that this reads: explain_owner_key(); NULL: another object */
+        char *owner_key;   /* explain_owner_key() of the owner that this reads; NULL: no owner */
         const char *what;  /* for people: "who leads" */
         void (*take)(Read *read, const KubeReply *reply); /* of a success */
         void (*absent)(Read *read); /* 404 of one object; NULL: as if it had not been asked for */
@@ -50,7 +50,7 @@ struct ExplainFetch {
         Read **reads;
         size_t n_reads, allocated, pending;
         unsigned round;
-        bool knows_no_daemon_sets; /* said so: once suffices */
+        bool knows_no_daemon_sets; /* the missing permission was reported once */
         int error;
         char *message;
         explain_fetched_t done;
@@ -321,7 +321,7 @@ static bool daemon_set_is_read(const ExplainFetch *f, const char *key) {
         return false;
 }
 
-/* The DaemonSets that its pods name as their controllers: is there one, with that uid? */
+/* Reads the DaemonSets that the pods name as their controllers, to find those that do not exist. */
 static void read_daemon_sets(ExplainFetch *f) {
         const ObjectList *pods = &f->facts.pods;
         size_t n = 0;

@@ -31,7 +31,7 @@ void explain_leader(Explain *x, bool holds) {
                              "The coordinator drains and ends nothing before one of its replicas runs and leads; that one goes on where the last one stopped.");
 }
 
-/* The pause that o, which may be NULL, sets: for the caller to be done with. */
+/* Reads the pause that o sets; o may be NULL. Free it with pause_mark_done(). */
 static PauseMark pause_of(Explain *x, const KubeObject *o) {
         PauseMark m = {};
 
@@ -40,10 +40,10 @@ static PauseMark pause_of(Explain *x, const KubeObject *o) {
         return m;
 }
 
-/* Adds the cause for a pause by o, whom is "All removals of nodes": since the time that is recorded, else
- * since_usec. */
-static ExplainCause *add_pause(Explain *x, bool holds, const KubeObject *o, const PauseMark *m, const char *whom,
-                               usec_t since_usec) {
+/* Adds the cause for a pause that o sets. whom: the subject of its sentence, such as "All removals of
+ * nodes". since_usec: when it began, if m does not record that. */
+static ExplainCause *add_pause(Explain *x, bool holds, const KubeObject *o, const PauseMark *m,
+                               const char *whom, usec_t since_usec) {
         ExplainCause *c = explain_add(x, holds, REMOVAL_PAUSED, o->kind, o->meta.name,
                                       m->since_usec ?: since_usec);
         _cleanup_free_ char *text = pause_mark_text(m);

@@ -446,8 +446,8 @@ char *explain_owner_key(const char *ns, const OwnerRef *o) {
         return strf("%s/%s/%s", strempty(ns), strempty(o->name), strempty(o->uid));
 }
 
-/* Sets *ret to the reason why a daemon pod may belong to no DaemonSet: there is none, or vesper does not check
- * it. NULL: no such doubt. 0 or -ENOMEM. */
+/* Sets *ret to the reason why a daemon pod may belong to no DaemonSet: there is none, or vesper does not
+ * check it. NULL: no such doubt. 0 or -ENOMEM. */
 static int daemon_doubt(const ExplainPods *p, const KubePod *pod, char **ret) {
         const OwnerRef *o = object_meta_controller(&pod->object.meta);
         _cleanup_free_ char *key = NULL;
@@ -463,7 +463,8 @@ static int daemon_doubt(const ExplainPods *p, const KubePod *pod, char **ret) {
         if (is_missing && !strv_contains(p->facts->missing_owners, key))
                 return 0;
         if (is_missing)
-                *ret = strf("its controller is DaemonSet %s, and no DaemonSet of that name and uid exists", o->name);
+                *ret = strf("its controller is DaemonSet %s, and no DaemonSet of that name and uid exists",
+                            o->name);
         else
                 *ret = strf("its controller is DaemonSet %s of %s, which vesper does not check", o->name,
                             strempty(o->api_version));
@@ -479,8 +480,8 @@ static int left_alone_text(const ExplainPods *p, const KubePod *pod, char **ret)
         *ret = NULL;
         if (r < 0 || !reason)
                 return r;
-        *ret = strf("Pod %s/%s is neither evicted nor waited for in a drain: %s. It runs on until the machine "
-                    "ends",
+        *ret = strf("Pod %s/%s is neither evicted nor waited for in a drain: %s. It runs on until the "
+                    "machine ends",
                     pod_ns(pod), pod_name(pod), reason);
         return *ret ? 0 : -ENOMEM;
 }
@@ -501,8 +502,8 @@ void explain_pods_left_alone(const ExplainPods *p, ExplainCauses *to) {
                 explain_cause_say(to, c, "%s.", text);
                 explain_cause_set_command(to, c, "kubectl delete pod %s -n %s", pod_name(pod), pod_ns(pod));
                 explain_cause_advise(to, c,
-                                     "If it is neither a static pod nor a pod that runs once on each node, delete it "
-                                     "with this command before the machine ends.");
+                                     "If it is neither a static pod nor a pod that runs once on each node, "
+                                     "delete it with this command before the machine ends.");
         }
         tell_others(p, to, false, n, "PodLeftAlone",
                     "are left alone in a drain, and may be neither static pods nor daemon pods");

@@ -30,7 +30,7 @@ typedef struct ExplainFacts {
         ObjectList volumes;                /* VolumeAttachments: of any node */
         KubeObject *pause_ns;              /* the namespace of the Lease */
         KubeObject *webhook;               /* KubeWebhookConfiguration */
-        char **missing_owners;             /* explain_owner_key() of DaemonSets that are not there */
+        char **missing_owners;             /* explain_owner_key() of DaemonSets that do not exist */
         bool service_is_missing;           /* that the webhook names */
         bool knows_pools, knows_pods, knows_pdbs;
         char *leader;            /* as in CtlSnapshot */
@@ -42,7 +42,7 @@ typedef struct ExplainFacts {
 
 void explain_facts_done(ExplainFacts *f);
 
-/* "ns/name/uid" of an owner of a pod in this namespace. Free it; NULL on ENOMEM. */
+/* Returns "ns/name/uid" of an owner of a pod in this namespace. Free it; NULL on ENOMEM. */
 char *explain_owner_key(const char *ns, const OwnerRef *o);
 
 /* The NodeClaim of the node; NULL: none is known. Borrowed. */

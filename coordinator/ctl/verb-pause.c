@@ -164,8 +164,8 @@ const CtlVerb verb_resume = {
         .name = "resume",
         .arguments = "[POOL...]",
         .summary = "Let removals begin again after a pause",
-        .text = "Takes the annotation vesper.sh/paused off the NodePools, or off the coordinator's namespace, whoever has set it: also that of a "
-                "'vesperctl release --all' that was interrupted. What has piled up begins in the order of deletion: "
+        .text = "Removes the annotation vesper.sh/paused from the NodePools, or from the coordinator's namespace, including a "
+                "pause that an interrupted 'vesperctl release --all' left. Waiting removals begin in the order of deletion: "
                 "one removal in the first minute, and twice as many in each minute after one that went well. "
                 "Needs: patch of nodepools (or of that namespace).",
         .example = "vesperctl resume",

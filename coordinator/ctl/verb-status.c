@@ -121,10 +121,10 @@ const CtlVerb verb_status = {
         .arguments = "[NODE...]",
         .max_args = UINT_MAX,
         .summary = "Which nodes are managed or interrupted, how far each is, and what holds it",
-        .text = "Reads Nodes, NodeClaims, the coordinator's Lease and its namespace; changes nothing. A pause of all removals stands above the table: who has set it, when, and how to lift it. What a column has no room for, and what to do about it, "
-                "stands below the table.\n\n"
-                "Of nodes that are named the state is shown whether or not they are managed, with each pod that holds them; of these "
-                "no more is read than the Nodes, their NodeClaims, the Lease and its namespace. Where NodeClaims are not installed, or may not be "
+        .text = "Reads Nodes, NodeClaims, the coordinator's Lease and its namespace; changes nothing. If all removals are paused, a line above the table says who has set the pause, when, and how to lift it. Notes below the table "
+                "complete columns that are too narrow, and say what to do.\n\n"
+                "For named nodes, the state is shown whether or not they are managed, with each pod that holds them; "
+                "for these nothing is read but the Nodes, their NodeClaims, the Lease and its namespace. Where NodeClaims are not installed, or may not be "
                 "read, what vesper-agents say on their Nodes is shown. "
                 "Needs: list of nodes and nodeclaims (of nodes that are named get, and get of nodeclaims besides), get of the Lease and of the coordinator's namespace.",
         .example = "vesperctl status --watch",

@@ -116,8 +116,8 @@ static const char **sorted_names(char *const *l, size_t n) {
         return sorted;
 }
 
-/* In any order: that in which Nodes name them says nothing. A kubelet can make the lists as long as it likes. Without memory they
- * are not the same. */
+/* Compares two lists of names, ignoring their order. False on ENOMEM. A kubelet can make the lists of any
+ * length, so they are sorted. */
 static bool names_are_same(char *const *a, char *const *b) {
         _cleanup_free_ const char **x = NULL, **y = NULL;
         size_t n = strv_length(a);

@@ -17,7 +17,8 @@
 #define LABEL_ZONE_BETA "failure-domain.beta.kubernetes.io/zone"
 #define LABEL_REGION_BETA "failure-domain.beta.kubernetes.io/region"
 #define AFFINITY_BYTES_MAX (1u << 20)
-/* Attachments of one node that are counted: several times what any driver allows on a node, so that the node is full with them. */
+/* Attachments of one node that are counted: several times what any driver allows on a node, so the node is
+ * full with them. */
 #define ATTACHMENTS_MAX 4096u
 
 /* -- where a volume can be used --------------------------------------------------------------------------- */
@@ -242,9 +243,10 @@ static const char *attached_handle(const char *name, const char **ret_driver, si
         return end ? end + 1 : NULL;
 }
 
-/* n_mounted: of the node's volumes the first ones, without those that attachments have added. A kubelet can name any number of
- * these. */
-static bool is_mounted(const Simulator *s, const SimulatorNode *n, size_t n_mounted, const char *driver, size_t size, const char *handle) {
+/* n_mounted: number of the node's volumes that pods mount; they come first. Volumes from attachments come
+ * behind them and are not searched, since a kubelet can name any number of these. */
+static bool is_mounted(const Simulator *s, const SimulatorNode *n, size_t n_mounted, const char *driver,
+                       size_t size, const char *handle) {
         for (size_t i = 0; i < n_mounted; i++) {
                 const SimulatorVolume *v = s->volumes + n->volumes[i].volume;
 

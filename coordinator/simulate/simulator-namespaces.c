@@ -192,7 +192,8 @@ int simulator_left_out_text(const Simulator *s, char **ret) {
 }
 
 static bool leaves_out(const Simulator *s, const char *ns) {
-        return s->n_left_out > 0 && bsearch(&ns, s->left_out, s->n_left_out, sizeof(const char *), compare_strings);
+        return s->n_left_out > 0 &&
+               bsearch(&ns, s->left_out, s->n_left_out, sizeof(const char *), compare_strings);
 }
 
 /* Its rules are not looked at: its own, or those of all its namespace. */

@@ -18,5 +18,6 @@ static inline void closep(int *fd) {
 int read_file(const char *path, size_t max_bytes, char **ret, size_t *ret_size);
 /* The same, a relative path being one inside the open folder (or AT_FDCWD). */
 int read_file_at(int folder_fd, const char *path, size_t max_bytes, char **ret, size_t *ret_size);
-/* Writes size bytes, in as many calls of write(2) as it takes. 0; the errno of write(2); -EIO: it wrote nothing. */
+/* Writes size bytes, in as many calls of write(2) as it takes. 0; the errno of write(2); -EIO: it wrote
+ * nothing. */
 int write_all(int fd, const void *p, size_t size);

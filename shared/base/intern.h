@@ -21,6 +21,6 @@ const char *intern(InternPool *p, const char *s);
 const char *intern_n(InternPool *p, const char *s, size_t size);
 void intern_unref(InternPool *p, const char *s); /* NULL is fine */
 size_t intern_pool_size(const InternPool *p);
-/* Returns the bytes of an interned text if at most two hold it, else 0. Two: an object and its older state, which is freed when
- * the new one has been decoded. NULL: 0. */
+/* Returns the size in memory of an interned text if it has at most two references, else 0. Two: an object
+ * and its older state, which is freed when the new one has been decoded. NULL: 0. */
 size_t intern_own_bytes(const char *s);

@@ -185,7 +185,7 @@ char *str_sanitize(const char *s, size_t max_bytes) {
         return strbuf_steal(&b);
 }
 
-/* A text of this size gives back the room that its buffer has left, which can be as much again: it may be kept for long. */
+/* Size from which strbuf_steal() returns unused memory. */
 #define LARGE_TEXT_BYTES 4096u
 
 /* Room for n more bytes and the NUL. */

@@ -6,7 +6,7 @@
 
 #include "file-util.h"
 
-/* A snapshot of a cluster has 100 MB: it is not copied as a whole. */
+/* A snapshot of a cluster may have 100 MB. Output is filtered in pieces, so that no second copy is made. */
 #define PIECE_BYTES (64u * 1024u)
 
 /* Number of bytes at the beginning of s that are ASCII and stand for themselves. */
@@ -35,7 +35,7 @@ static bool is_incomplete(const char *s, size_t size) {
         return size < n;
 }
 
-/* Writes s as it may be shown. What is_incomplete() at its end is kept, unless nothing comes behind it. */
+/* Filters and writes s. An incomplete character at its end is kept for the next call, unless is_end. */
 static int write_plain(PlainOutput *o, const char *s, size_t size, bool is_end) {
         _cleanup_strbuf_ StrBuf in = {}, out = {};
         size_t i = 0;

@@ -20,7 +20,7 @@ typedef enum PlainOutputForm {
 } PlainOutputForm;
 
 typedef struct PlainOutput {
-        FILE **stream; /* &stdout or &stderr, which is `file` meanwhile; NULL: not in force */
+        FILE **stream; /* &stdout or &stderr, which is `file` while this is in force; NULL: not in force */
         FILE *file, *before;
         int fd;
         PlainOutputForm form;
@@ -28,8 +28,8 @@ typedef struct PlainOutput {
         size_t n_rest;
 } PlainOutput;
 
-/* From now on *stream, &stdout or &stderr, is a stream over fd that filters. o stays where it is until
- * plain_output_end(). Returns 0, -ENOMEM. */
+/* Replaces *stream by a stream that filters and writes to fd. stream: &stdout or &stderr. o must not move
+ * until plain_output_end(). 0 or -ENOMEM. */
 int plain_output_begin(PlainOutput *o, FILE **stream, int fd);
 /* Sets the form of what is printed from now on. */
 void plain_output_set_form(PlainOutput *o, PlainOutputForm form);

@@ -20,8 +20,8 @@
 /* Number of pods that one drain reports by DRAIN_POD_LEFT_ALONE. */
 #define LEFT_ALONE_REPORTED_MAX 5u
 #define LIST_MAX_BYTES (64u * 1024u * 1024u)
-/* Where all pods of a node are larger than that together, they are listed in pages of so many. JSON escapes some bytes by six: a
- * pod of the 1.5 MB that etcd takes may have 9 MB. */
+/* Pods per page if all pods of a node together exceed LIST_MAX_BYTES. JSON may write one byte as six: a pod
+ * of the 1.5 MB that etcd takes may have 9 MB. */
 #define LIST_PAGE_PODS 5u
 
 static const char *const state_table[_NODE_DRAIN_STATE_MAX] = {
@@ -209,7 +209,8 @@ static void node_drain_see_returns(NodeDrain *d) {
 static void node_drain_report_left_alone(NodeDrain *d, const KubePod *pod) {
         const char *uid = pod->object.meta.uid;
 
-        if (!d->handler.on_pod || hashmap_size(d->left_alone) >= LEFT_ALONE_REPORTED_MAX || !pod_static_doubt(pod))
+        if (!d->handler.on_pod || hashmap_size(d->left_alone) >= LEFT_ALONE_REPORTED_MAX ||
+            !pod_static_doubt(pod))
                 return;
         if (hashmap_put(d->left_alone, uid, NULL) < 0)
                 return; /* -EEXIST: it was reported */
@@ -275,8 +276,8 @@ static int on_list_item(const char *item, size_t size, void *userdata) {
         _cleanup_(kube_object_unrefp) KubeObject *o = NULL;
         int r;
 
-        /* Maps in volumes and containers may have keys that the reader takes for the same (those with \u0000): nobody's pod may
-         * make the list of a node unreadable. */
+        /* Skips unread parts: keys with \u0000 in one pod, which the reader cannot tell apart, must not make
+         * the node's whole list unreadable. */
         r = json_parse_without(item, size, LIST_MAX_BYTES, &omits, &doc, NULL);
         if (r < 0)
                 return r;
@@ -287,7 +288,7 @@ static int on_list_item(const char *item, size_t size, void *userdata) {
         return 0;
 }
 
-/* One page, or all pods. */
+/* Reads one page of pods, or the list of all. */
 static int walk_pods(PodWalk *w, const KubeReply *reply) {
         _cleanup_(json_doc_freep) JsonDoc *rest = NULL;
         const char *next;
@@ -297,8 +298,10 @@ static int walk_pods(PodWalk *w, const KubeReply *reply) {
                 r = api_error_to_errno(reply->error);
                 if (r == -EMSGSIZE && w->drain->page_size == 0) {
                         w->drain->page_size = LIST_PAGE_PODS;
-                        log_warning(w->drain->env->log, "The pods of node %s are larger than %u MB together, listing %u at a time", w->drain->node,
-                                    LIST_MAX_BYTES >> 20, LIST_PAGE_PODS);
+                        log_warning(w->drain->env->log,
+                                    "The pods of node %s are larger than %u MB together, listing %u at a "
+                                    "time",
+                                    w->drain->node, LIST_MAX_BYTES >> 20, LIST_PAGE_PODS);
                 }
                 return r;
         }
@@ -307,10 +310,13 @@ static int walk_pods(PodWalk *w, const KubeReply *reply) {
         return isempty(next) ? r : free_and_strdup(&w->next, next);
 }
 
-static int list_pods(NodeDrain *d, const char *continue_token, KubeRank rank, kube_done_t done, KubeCall **ret) {
+static int list_pods(NodeDrain *d, const char *continue_token, KubeRank rank, kube_done_t done,
+                     KubeCall **ret) {
         _cleanup_free_ char *selector = strf("spec.nodeName=%s", d->node);
         KubeTarget target = { .kind = &kube_pod_kind };
-        KubeListOptions list = { .field_selector = selector, .limit = d->page_size, .continue_token = continue_token };
+        KubeListOptions list = { .field_selector = selector,
+                                 .limit = d->page_size,
+                                 .continue_token = continue_token };
         KubeCallOptions call = { .lane = rank == KUBE_RANK_FIRST ? HTTP_LANE_URGENT : HTTP_LANE_BULK,
                                  .timeout_usec = NODE_DRAIN_LIST_USEC,
                                  .rank = rank };

@@ -96,20 +96,21 @@ const char *pod_static_doubt(const KubePod *pod) {
         if (!pod->is_static)
                 return NULL;
         if (!object_meta_annotation(&pod->object.meta, ANNOTATION_MIRROR))
-                return "a Node owns it, as if it were a static pod, but it has no annotation " ANNOTATION_MIRROR
-                       ", which a kubelet sets";
+                return "its owner is a Node, as that of a static pod, but it lacks the annotation "
+                       ANNOTATION_MIRROR ", which a kubelet sets";
         if (!is_owned_by_its_node(pod))
-                return "it has the annotation " ANNOTATION_MIRROR " of a static pod, but its own Node does not own it, "
-                       "as a kubelet has it";
+                return "it has the annotation " ANNOTATION_MIRROR " of a static pod, but its owner is not "
+                       "the Node that it runs on";
         return NULL;
 }
 
 char *pod_left_alone_format(const KubePod *pod, const char *node) {
         const ObjectMeta *m = &pod->object.meta;
 
-        return strf("Pod %s/%s is neither evicted from node %s nor waited for: %s. It runs on until the machine ends. "
-                    "Unless it is a static pod, end it before: kubectl delete pod %s -n %s",
-                    strempty(m->ns), m->name, node, strempty(pod_static_doubt(pod)), m->name, strempty(m->ns));
+        return strf("Pod %s/%s is neither evicted from node %s nor waited for: %s. It runs on until the "
+                    "machine ends. If it is no static pod, delete it before that: kubectl delete pod %s -n %s",
+                    strempty(m->ns), m->name, node, strempty(pod_static_doubt(pod)), m->name,
+                    strempty(m->ns));
 }
 
 bool pod_is_critical(const KubePod *pod) {

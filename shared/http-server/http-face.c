@@ -9,9 +9,8 @@
 #define WEBHOOK_MAX_BYTES (3u << 20)
 
 /* A coordinator with a view of 5,000 nodes takes 260 MiB of its limit of 512 MiB, 512 connections with TLS
- * some 50 MiB, and the tree of one review of 3 MiB some 100 MiB while it is read. The bound is 64 KiB for
- * each connection: while it is reached by 512 connections, a review that is smaller than that always finds a
- * larger one, which gives way. */
+ * some 50 MiB, and the tree of one review of 3 MiB some 100 MiB while it is read. The bound is 64 KiB per
+ * connection: if 512 connections use it up, any smaller review displaces a larger body. */
 #define WEBHOOK_MAX_BODIES_BYTES (32u << 20)
 /* Half of the connections. One API server asks about as many nodes at once as its clients delete at once,
  * some hundred; all API servers may come from one address (konnectivity, a NAT). */

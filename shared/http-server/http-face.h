@@ -6,7 +6,7 @@
  * sockets: clients of the metrics may take every connection there, and a probe that found none would have
  * the daemon killed.
  *
- *               connections    idle for    a request is complete within    of one address, not answered
+ *               connections    idle for    a request is complete within    unanswered, per address
  *      metrics      32            60 s                 5 s                            -
  *      health       32             5 s                 5 s                            -
  *      webhook     512           100 s                 5 s                          256
@@ -17,17 +17,17 @@
  * before 32 later ones displace it. These things remain:
  *
  *  - Clients at N addresses that open connections as fast as they can leave 1/(N + 1) of the connections to
- *    each further address. One connection is enough for a probe or a scraper. The webhook's other clients are
- *    the API servers, one to five addresses, or one address for all of them behind a NAT or konnectivity: 50
- *    hostile pods leave an API server 10 reviews at once, and failurePolicy decides about the others. A
- *    client that can give itself more addresses counts as that many.
+ *    each further address. One connection is enough for a probe or a scraper. The webhook's other clients
+ *    are the API servers, one to five addresses, or one address for all of them behind a NAT or
+ *    konnectivity: 50 hostile pods leave an API server 10 reviews at once, and failurePolicy decides about
+ *    the others. A client that can give itself more addresses counts as that many.
  *  - Hostile clients that come from the address of an API server (pods behind the same NAT, processes of its
  *    host) are told apart from it by the slowness of their requests alone, and share its 256 requests.
  *  - Loopback and unix sockets are one address for everybody: there only slowness and the order of arrival
  *    decide, and the limit of 256 requests does not hold.
- *  - TLS handshakes cost the webhook processor time, about a millisecond each, and no limit is set on them. A
- *    NetworkPolicy keeps pods from connecting. ClientCAFile= keeps them from being answered: without a
- *    certificate, a request ends at its headers.
+ *  - TLS handshakes cost the webhook processor time, about a millisecond each, without a limit. A
+ *    NetworkPolicy keeps pods from connecting. ClientCAFile= keeps the webhook from answering them: without
+ *    a certificate, a request ends at its headers.
  *
  * The API server asks the webhook over HTTP/1.1, may take a connection for each request, and keeps those
  * that are idle for 90 s. It waits 3 s for an answer: what the webhook refuses is refused at once, so that
@@ -40,21 +40,22 @@
 
 typedef enum HttpFace { HTTP_FACE_METRICS, HTTP_FACE_HEALTH, HTTP_FACE_WEBHOOK, _HTTP_FACE_MAX } HttpFace;
 
-/* listen: of listen-address.h, at default_address if it names none, or "unix:/PATH". 0; -EINVAL: it is no
- * such text; -ENOMEM; or as http_server_new(). */
-/* What a face shows over HTTPS: PEM texts. client_ca: clients are asked for a certificate of this CA, and
- * their exchanges say who they are; NULL: they are not. on_headers, on_refused: as in HttpServerOptions. */
+/* Certificate, key and CA (PEM) of an HTTPS server. Borrowed. client_ca: the server asks clients for a
+ * certificate of this CA, see HttpExchange.client_identity; NULL: it asks for none. on_headers,
+ * on_refused: as in HttpServerOptions. */
 typedef struct HttpFaceTls {
         const char *certificate, *key, *client_ca;
         http_headers_fn on_headers;
         void (*on_refused)(HttpRefusal why, void *userdata);
 } HttpFaceTls;
 
-int http_face_new_tls(Loop *l, HttpFace face, const char *listen, const char *default_address, const HttpFaceTls *tls,
+/* Starts a server on the socket of old, with another certificate. old is retired: the caller frees it when
+ * it has no connection left. On failure nothing has changed. */
+int http_face_succeed(Loop *l, HttpFace face, HttpServer *old, const HttpFaceTls *tls,
                       http_handler_t handler, void *userdata, HttpServer **ret);
-/* The same socket with another certificate: old is retired, and is to be freed when it has no connection left. Nothing has
- * changed where this fails. */
-int http_face_succeed(Loop *l, HttpFace face, HttpServer *old, const HttpFaceTls *tls, http_handler_t handler, void *userdata,
-                      HttpServer **ret);
+/* Start a server. listen: a text of listen-address.h, at default_address if it names no address, or
+ * "unix:/PATH". 0; -EINVAL: listen is no such text; -ENOMEM; or as http_server_new(). */
+int http_face_new_tls(Loop *l, HttpFace face, const char *listen, const char *default_address,
+                      const HttpFaceTls *tls, http_handler_t handler, void *userdata, HttpServer **ret);
 int http_face_new(Loop *l, HttpFace face, const char *listen, const char *default_address,
                   http_handler_t handler, void *userdata, HttpServer **ret);

@@ -37,8 +37,8 @@
 #define DEFAULT_MAX_CONNECTIONS 64
 #define DEFAULT_IDLE_TIMEOUT_USEC (60 * USEC_PER_SEC)
 #define STREAM_BLOCK_BYTES 4096
-/* Connections that were cut and that the library has not closed yet, at most: it accepts ten between two
- * looks at the others. */
+/* Connections that were cut and that the library has not closed yet, at most: it accepts ten at most before
+ * it serves the others. */
 #define CUT_MAX 32u
 /* Maximum number of bytes that are read and dropped of a body that is refused while it comes: a client that
  * is cut off while it writes never reads why. */

@@ -17,7 +17,7 @@ typedef struct HttpServer HttpServer;
 
 /* How a limit kept a client from its answer. */
 typedef enum HttpRefusal {
-        HTTP_REFUSED_CONNECTION, /* closed at once: each connection there is waits for the handler */
+        HTTP_REFUSED_CONNECTION, /* closed at once: every other connection waits for the handler */
         HTTP_REFUSED_ADDRESS,    /* 503: max_requests_per_address */
         HTTP_REFUSED_BODIES,     /* 503: max_bodies_bytes, and no larger body gives way */
         HTTP_REFUSED_SLOW,       /* cut: request_timeout_usec */
@@ -43,7 +43,8 @@ typedef struct HttpServerOptions {
          * bodies of the address that has most to those of another (connection-table.h); where none does, 503
          * before the body is read. 0: no bound. */
         size_t max_bodies_bytes;
-        bool drop_bodies;         /* the handler does not look at a body after it has returned: freed then */
+        /* The handler does not read the body after it returns, so it is freed then. */
+        bool drop_bodies;
         unsigned max_connections; /* 0: 64. Further ones wait to be accepted, or see displaces */
         /* Further connections displace those that are there (connection-table.h), and are closed at once
          * only where all of these wait for the handler. */

@@ -94,8 +94,9 @@ static int listen_at(const char *address, uint16_t port) {
         fd = socket(sa->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
         if (fd < 0)
                 return -errno;
-        /* "::" is IPv4's addresses, too, whatever net.ipv6.bindv6only says. */
-        if (sa == (struct sockaddr *) &in6 && setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &both, sizeof(both)) < 0)
+        /* "::" must accept IPv4, too, whatever net.ipv6.bindv6only is. */
+        if (sa == (struct sockaddr *) &in6 &&
+            setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &both, sizeof(both)) < 0)
                 return -errno;
         if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) < 0 || bind(fd, sa, size) < 0 ||
             listen(fd, LISTEN_BACKLOG) < 0)

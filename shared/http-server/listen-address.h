@@ -19,8 +19,8 @@ const char *listen_address_unix_path(const char *s);
 /* Listens there; a socket that an earlier process left is replaced, anything else is not: -EEXIST. The
  * descriptor, or a negative errno. The mode is the umask's. */
 int listen_unix(const char *path);
-/* Listens at an address as listen_address_parse() returns it; "*" is every address, of IPv4 alone where the kernel has no
- * IPv6. The descriptor, or a negative errno (-EINVAL: not an address). */
+/* Listens at an address of listen_address_parse(); "*" is every address, and only those of IPv4 if the
+ * kernel has no IPv6. Returns the descriptor, or a negative errno (-EINVAL: not an address). */
 int listen_tcp(const char *address, uint16_t port);
 /* Returns the port of a listening socket; 0 of a unix socket. */
 uint16_t listen_port(int fd);

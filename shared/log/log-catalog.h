@@ -142,10 +142,11 @@
 #define MESSAGE_QUEUE_BACK "1447636a622b4be3ba6811e965ca8b01"
 /* Coordinator: a message of the interruption queue cannot be read; it is hidden, not deleted. */
 #define MESSAGE_QUEUE_POISON "b04dccc4a59e4a2a8cf5522fd5945492"
-/* Coordinator: a message of the interruption queue is about another account or region; the line says which.
- * */
+/* Coordinator: a message of the interruption queue is about another account or region, which the line
+ * names. */
 #define MESSAGE_QUEUE_ELSEWHERE "9cecdb7bea7344c1973df0d313d28107"
-/* It announces the end of a Capacity Block, and of no instance. */
+/* Coordinator: a message of the interruption queue announces the end of a Capacity Block; it names no
+ * instance. */
 #define MESSAGE_QUEUE_CAPACITY_BLOCK "3257d15fa3e94e01bfa050bcea18b938"
 /* The receiver of [Notify] is not told; the line says why. */
 #define MESSAGE_NOTIFY_FAILING "3d0a97944e7e75e150845591217918c5"

@@ -59,8 +59,7 @@ static size_t plain_size(const char *s, size_t size) {
 }
 
 /* json/ lies above this room, so this is all of JSON that is known here. Bytes that are no UTF-8 become
- * U+FFFD. JSON would allow most control characters beyond ASCII; a terminal that shows the line would
- * not. */
+ * U+FFFD. Control characters beyond ASCII are escaped, too: JSON allows them, but a terminal obeys them. */
 static void add_json_string(StrBuf *b, const char *s) {
         size_t size = strlen(s), n;
 

@@ -33,7 +33,7 @@ typedef struct MetricFamily {
         const char *const *values; /* of the label, NULL-terminated */
         const double *buckets;     /* histogram: upper bounds, ascending, without +Inf */
         size_t n_buckets;
-        size_t n_named; /* number of values that metrics_name() names, of a counter or gauge with one label */
+        size_t n_named; /* number of values that metrics_name() names; counter or gauge with one label */
         const MetricLabel *more; /* labels beside the first, up to one without a name; NULL: none */
 } MetricFamily;
 
@@ -45,8 +45,8 @@ DEFINE_FREEP(Metrics, metrics_free);
 /* The value_index of a series of a family with several labels: the index of each label's value, in their
  * order. */
 size_t metrics_index(const Metrics *m, size_t family, const size_t values[METRIC_LABELS_MAX]);
-/* Names a value of the label at run time; copied. A series is shown once it has a name, and begins at 0 with each
- * new one. NULL: it is shown no longer. -ENOMEM: nothing has changed. */
+/* Names a value of the label at run time. Copies name. A series appears once it has a name, and begins at 0
+ * with each new name; NULL: it disappears. 0; -ENOMEM: nothing has changed. */
 int metrics_name(Metrics *m, size_t family, size_t value_index, const char *name);
 /* value_index: of the label's value; 0 without label. A NULL Metrics is fine: nothing is counted. */
 void metrics_add(Metrics *m, size_t family, size_t value_index, uint64_t n);

@@ -148,8 +148,8 @@ static const char *action_of_code(const char *code) {
         return "maintenance";
 }
 
-/* A message of the greatest length has 40,000 entities, so each is compared with a map and not with a list.
- * */
+/* The largest message has 40,000 entities. A map finds those that were named before: a search through a list
+ * for each of them would take too long. */
 static int read_entities(const Json *detail, EventMessage *m) {
         _cleanup_(hashmap_freep) Hashmap *seen = NULL;
         int r = hashmap_new(0, &seen);

@@ -47,9 +47,9 @@ typedef struct EventMessage {
         char *reservation;                      /* of a Capacity Block; "" */
 } EventMessage;
 
-/* -EBADMSG: it is no such message at all, or lacks what its kind must have. *ret then has source and account
- * of the sender, each NULL if it could not be read, and nothing else. -ENOMEM: *ret is empty. In either case
- * event_message_done() frees *ret.
+/* Parses a message of the queue. 0; -EBADMSG: data is no such message, or a required field is missing: *ret
+ * then has only source and account of the sender, each NULL if unreadable; -ENOMEM: *ret is empty. Free *ret
+ * with event_message_done() in every case.
  *
  * The message keeps no part of data. Its memory is bounded: ten words of 256 bytes, and
  * EVENT_MESSAGE_INSTANCES_MAX instance ids of 64 bytes. */

@@ -53,7 +53,7 @@ struct NotifySender {
         NotifyPlan plan;
         List messages;  /* the oldest first */
         Hashmap *nodes; /* NotifyNode by name, borrowed from it */
-        List ready;     /* first messages of their Nodes that wait for no backoff; the longest ready is first */
+        List ready;     /* first messages of Nodes that wait for no backoff; the longest ready is first */
         size_t n_bytes, n_in_flight;
         uint64_t n_steps; /* visits of a message */
         Timer *timer;     /* sends from the loop */

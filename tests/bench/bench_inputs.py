@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the largest input of each sender costs whoever reads it: the event loop stands still for that time. 1.5 MB is what etcd
-takes; readers with a smaller limit of their own are shown with that."""
+"""Measures how long the largest input of each sender blocks the event loop. etcd takes 1.5 MB; a reader with a smaller limit of
+its own gets an input of that size."""
 
 import json
 import os

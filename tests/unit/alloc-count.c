@@ -40,7 +40,7 @@ static struct {
         AllocCount count;
 } state;
 
-/* What was allocated before counting began may be freed meanwhile: then there is less than nothing. */
+/* Memory from before counting may be freed, so live can fall below 0. */
 static void *counted(void *p, size_t size, size_t old) {
         AllocCount *c = &state.count;
 

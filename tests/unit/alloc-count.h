@@ -2,9 +2,10 @@
 #pragma once
 
 /*
- * Counts what a program asks of the heap. A program that has alloc-count.c in it has its own malloc(), calloc(), realloc(),
- * reallocarray() and free() in front of libc's, for itself and for every library that it uses. A reader that copies its list
- * for each element asks for bytes that grow with the square of the list: so that is seen on any machine, however busy.
+ * Counts the heap allocations of a program. A program that links alloc-count.c has its own malloc(),
+ * calloc(), realloc(), reallocarray() and free() in front of libc's, for itself and for every library that
+ * it uses. A reader that copies its list for each element allocates bytes that grow with the square of the
+ * list, so the count shows it on any machine.
  */
 
 #include <stdbool.h>
@@ -20,5 +21,5 @@ typedef struct AllocCount {
 /* Sets all figures to 0. */
 void alloc_count_begin(void);
 AllocCount alloc_count_end(void);
-/* Returns false in a sanitized program: its allocator does not let itself be counted. */
+/* Returns false in a sanitized program, whose allocator cannot be counted. */
 bool alloc_count_works(void);

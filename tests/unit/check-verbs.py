@@ -226,7 +226,7 @@ class Said(OnFake):
         return self.api("GET", "/api/v1/namespaces/vesper-system")["metadata"].get("annotations", {})
 
     def test_release_that_is_killed(self):
-        """The pause that it leaves behind says whose it is, a later one takes it over, and resume lifts it."""
+        """status names who set a pause; a later release takes it over; resume lifts it."""
         self.lead()
         # Nobody lets go of it: no release comes to its end.
         self.api("PATCH", "/apis/vesper.sh/v1alpha1/nodepools/here", {"metadata": {"finalizers": ["vesper.sh/termination"]}})
@@ -277,14 +277,14 @@ class Said(OnFake):
         said = {c["object"]["name"]: c for c in value["causes"] if c["reason"] == "PodLeftAlone"}
         self.assertEqual(set(said), {"owned", "lost", "namesake", "kruise"})
         self.assertFalse(any(c["holds"] for c in said.values()))
-        self.assertIn("a Node owns it, as if it were a static pod, but it has no annotation kubernetes.io/config.mirror", said["owned"]["message"])
+        self.assertIn("its owner is a Node, as that of a static pod, but it lacks the annotation kubernetes.io/config.mirror", said["owned"]["message"])
         self.assertIn("DaemonSet gone, and no DaemonSet of that name and uid exists", said["lost"]["message"])
         self.assertIn("DaemonSet there, and no DaemonSet of that name and uid exists", said["namesake"]["message"])
         self.assertIn("DaemonSet k of apps.kruise.io/v1, which vesper does not check", said["kruise"]["message"])
         self.assertEqual(said["owned"]["fix"]["command"], "kubectl delete pod owned -n default")
 
     def test_pause_of_nobody(self):
-        """As kubectl makes it, and an older vesperctl."""
+        """A pause that kubectl or an older vesperctl set names nobody; a newer vesperctl adds its user; resume lifts it."""
         self.api("PATCH", "/api/v1/namespaces/vesper-system", {"metadata": {"annotations": {"vesper.sh/paused": "true"}}})
         self.assertIn("Paused: no removal of a node begins. 'vesperctl resume' lifts the pause.\n", self.by("vera", "status")[1])
         self.assertEqual(json.loads(self.by("vera", "status", "-o", "json")[1])["paused"], {})

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * Makes large JSON of a small template, one place after the other: each list, each map and each text of the template becomes
- * the large one. A text that is itself JSON (an annotation) has its places, too. So whoever adds a field to a template has
- * every input that is large in that field.
+ * Makes large JSON of a small template, one place after the other: each list, each map and each text of the
+ * template becomes the large one. A text that is itself JSON (an annotation) has its places, too. A field
+ * that is added to a template is therefore tested as the large one, too.
  */
 
 #include <stddef.h>
@@ -25,7 +25,7 @@ typedef enum Growth {
 
 const char *growth_to_string(Growth g);
 
-/* Returns the template, grown by about `bytes` at the place of that number (from 0, in the order of the text). Free it.
- * *ret_path (free it, too): where that is, as "metadata.labels". NULL, with a path: the place does not grow in this way.
- * NULL without: the template has no such place. */
+/* Returns the template, grown by about `bytes` at the place of that number (from 0, in the order of the
+ * text). Free it. *ret_path (free it, too): the place, such as "metadata.labels". NULL, with a path: the
+ * place does not grow in this way. NULL without: the template has no such place. */
 char *grown_json(const char *template, size_t place, Growth g, size_t bytes, char **ret_path);

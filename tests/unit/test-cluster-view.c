@@ -579,7 +579,7 @@ static void random_pdb(Bench *b, Model *m) {
         strbuf_truncate(&b->trace, 0);
 }
 
-/* Which PDB a bound pod has, compared with the model: whoever asks again gets the same, and of what changed the new answer. */
+/* Compares the cached PDB of each bound pod with the model. */
 static void assert_pdbs(Bench *b, const Model *m) {
         const KubePod *pod;
 
@@ -618,7 +618,7 @@ TEST_CASE(test_pdb_random) {
         bench_done(&b);
 }
 
-/* A drain asks in every pass: a pod is compared with the PDBs of its namespace once. */
+/* A drain asks for the PDB in every pass: a pod is compared with the PDBs of its namespace once. */
 TEST_CASE(test_matched_once) {
         static const unsigned n_pdbs = 40;
         const KubePod *pod = NULL;
@@ -658,7 +658,7 @@ TEST_CASE(test_matched_once) {
         bench_done(&b);
 }
 
-/* Beyond as many PDBs as a pod is compared with, the API server's own answers decide; and not any more when one has gone. */
+/* In a namespace with too many PDBs the API server's answers decide, until one of the PDBs is deleted. */
 TEST_CASE(test_too_many_pdbs) {
         const KubePod *pod = NULL;
         Bench b;
@@ -685,7 +685,7 @@ TEST_CASE(test_too_many_pdbs) {
         bench_done(&b);
 }
 
-/* -- what pods cost ------------------------------------------------------------------------------------- */
+/* -- memory of pods ------------------------------------------------------------------------------------- */
 
 TEST_CASE(test_costliest_namespace) {
         size_t n_pods, bytes, before;
@@ -829,7 +829,7 @@ TEST_CASE(test_vanished_before) {
         bench_done(&b);
 }
 
-/* Which instance of EC2 does a providerID name? */
+/* A providerID of EC2 names an instance; no other does. */
 TEST_CASE(test_instance_of_id) {
         static const struct {
                 const char *provider_id, *instance;
@@ -852,8 +852,7 @@ TEST_CASE(test_instance_of_id) {
         }
 }
 
-/* Instances of EC2 are found whatever their zone, by Node and by NodeClaim, and as long as these are there.
- * */
+/* The view finds instances of EC2 in any zone, by Node and by NodeClaim, as long as these exist. */
 TEST_CASE(test_instances) {
         const KubeNodeClaim *claim;
         const KubeNode *node;

@@ -105,10 +105,10 @@ TEST_CASE(test_static_doubt) {
         } rows[] = {
                 { "a mirror pod", true, true, { "v1", "Node", "n1", (char *) "u", true }, NULL },
                 { "an ordinary pod", false, false, { "apps/v1", "ReplicaSet", "r", (char *) "u", true }, NULL },
-                { "an owner alone", true, false, { "v1", "Node", "n1", (char *) "u", true }, "a Node owns it" },
-                { "an owner that is another Node", true, false, { "v1", "Node", "n2", (char *) "u", true }, "a Node owns it" },
-                { "an annotation, and another Node", true, true, { "v1", "Node", "n2", (char *) "u", true }, "its own Node does not own it" },
-                { "an annotation alone", true, true, { "apps/v1", "ReplicaSet", "n1", (char *) "u", true }, "its own Node does not own it" },
+                { "an owner alone", true, false, { "v1", "Node", "n1", (char *) "u", true }, "lacks the annotation" },
+                { "an owner that is another Node", true, false, { "v1", "Node", "n2", (char *) "u", true }, "lacks the annotation" },
+                { "an annotation, and another Node", true, true, { "v1", "Node", "n2", (char *) "u", true }, "its owner is not the Node" },
+                { "an annotation alone", true, true, { "apps/v1", "ReplicaSet", "n1", (char *) "u", true }, "its owner is not the Node" },
         };
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {

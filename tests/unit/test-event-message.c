@@ -100,7 +100,7 @@ TEST_CASE(test_health_id) {
         }
 }
 
-/* Where are the instances of a scheduled change? The envelope may be of a copy that came another way. */
+/* The detail of a scheduled change says where its instances are: the envelope may be of a copy. */
 TEST_CASE(test_health_origin) {
 #define ARN "\"eventArn\":\"arn:aws:health:"
         static const struct {

@@ -38,9 +38,9 @@
 #include "timeline.h"
 
 /*
- * What an input may cost the process that reads it, for every list, map and text of every input that somebody else makes: objects
- * of the API server (as JSON and as protobuf), reviews of the webhook, answers of metadata services, messages of the
- * queue, files.
+ * Bounds the cost of reading each list, map and text of each input that somebody else makes: objects of the
+ * API server (in JSON and in protobuf), reviews of the webhook, answers of metadata services, messages of
+ * the queue, files.
  *
  *      twice as large      at most 2.2 times the allocations and the bytes asked for, and 2.5 times the texts compared (sorting)
  *      while it is read    at most READING_MAX times its size
@@ -230,7 +230,7 @@ static void read_list(const Reader *reader, const char *data, size_t size, Kept 
         (void) snapshot_load_list(data, size, FUZZ_NOW, pool_of(k), &k->snapshot, &k->other_text, &k->text);
 }
 
-/* What every update of a Node goes through: it is compared with its older state, and simulated. */
+/* Reads an update of a Node: compares it with its older state, and simulates it. */
 static void read_update(const Reader *reader, const char *data, size_t size, Kept *k) {
         static const JsonOmit unread[] = { { "metadata", "managedFields" } };
         const JsonOmits omits = { .list = unread, .n_list = ELEMENTSOF(unread) };

@@ -358,7 +358,7 @@ TEST_CASE(test_names_without_bound) {
         assert_int_equal(strv_length(((KubeNode *) o)->volumes_in_use), 5000);
 }
 
-/* Of labels that are not kept nobody knows what they select: nothing may be done to the object for its labels. */
+/* No selector matches an object whose labels are not kept. */
 TEST_CASE(test_unread_labels) {
         static const char *const selectors[] = { "{}", "{'matchExpressions':[{'key':'a','operator':'DoesNotExist'}]}",
                                                  "{'matchExpressions':[{'key':'a','operator':'NotIn','values':['b']}]}",
@@ -381,8 +381,8 @@ TEST_CASE(test_unread_labels) {
         }
 }
 
-/* A kubelet adds labels of its own until there are too many: those that it cannot set stay, and so does what selects the Node by
- * them. */
+/* A kubelet sets labels until there are too many: those that it cannot set stay, and selectors of them
+ * match. */
 TEST_CASE(test_labels_of_a_kubelet) {
         _cleanup_(kube_object_unrefp) KubeObject *o = NULL, *b = NULL;
         _cleanup_free_ char *labels = repeated("'v'", true, 600), *text = NULL;

@@ -4,7 +4,7 @@
 #include "macro.h"
 #include "string-util.h"
 
-/* As the admission plugin NodeRestriction has it. */
+/* The rows follow the admission plugin NodeRestriction. */
 TEST_CASE(test_keys) {
         static const struct {
                 const char *key;

@@ -36,8 +36,7 @@ TEST_CASE(test_empty) {
         bench_done(&b);
 }
 
-/* Left alone as a static pod, whoever has made it: that is reported once for each, of five at most, and
- * holds nothing. */
+/* A drain reports pods that only look static once each, five at most; they do not hold the node. */
 TEST_CASE(test_left_alone) {
         Bench b;
 
@@ -62,8 +61,8 @@ TEST_CASE(test_left_alone) {
         bench_done(&b);
 }
 
-/* Finished pods that are as large as etcd takes them, in characters that JSON escapes: the list that proves the node empty is
- * larger than one answer may be, and comes in pages. */
+/* Finished pods have the size that etcd takes, in characters that JSON escapes: the list that proves the
+ * node empty exceeds one answer, and comes in pages. */
 TEST_CASE(test_large_finished_pods) {
         enum { SIZE = 1400000 };
         _cleanup_free_ char *text = malloc(6 * SIZE + 1);

@@ -264,7 +264,7 @@ static void assert_review(Bench *b, const char *user, const char *metadata, unsi
         free(r.body);
 }
 
-/* Whoever reaches the listener makes up Nodes: none of them is charged, and honest deletions go on. */
+/* Made-up Nodes are not charged, and honest deletions go on. */
 TEST_CASE(test_made_up) {
         _cleanup_free_ char *long_uid = strf("'name':'x','uid':'%065d','resourceVersion':'1'", 0),
                             *most = strf("'name':'x','uid':'%064d','resourceVersion':'1'", 0),

@@ -6,7 +6,7 @@
 #include "cmocka-test.h"
 #include "plain-output.h"
 
-/* What a pipe has received of these pieces, each of which is flushed by itself. */
+/* Returns the bytes that a pipe receives if each piece is flushed. Free them. */
 static char *printed(PlainOutputForm form, const char *const *pieces) {
         _cleanup_strbuf_ StrBuf b = {};
         FILE *stream = stderr;

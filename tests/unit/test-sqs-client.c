@@ -60,7 +60,7 @@ TEST_CASE(test_url) {
         }
 }
 
-/* Whose queue is it? */
+/* The URL of a queue names its account and region. */
 TEST_CASE(test_account) {
         static const struct {
                 const char *url, *account;

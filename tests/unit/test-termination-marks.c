@@ -167,7 +167,7 @@ TEST_CASE(test_taint_without_key) {
         o = kube_object_unref(o);
 }
 
-/* A patch replaces the whole list of taints: one that would lose some of somebody else's is not sent. */
+/* A patch replaces the whole list of taints: no patch is sent that would lose a taint of somebody else. */
 TEST_CASE(test_unread_taints) {
         _cleanup_(intern_pool_freep) InternPool *pool = NULL;
         _cleanup_(kube_object_unrefp) KubeObject *o = NULL;

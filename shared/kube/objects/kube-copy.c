@@ -33,7 +33,7 @@ static void wrong_type(Decoder *d, const Place *p, const char *what) {
                 decoder_invalid(d, "%s is no %s", strbuf_str(&path), what);
 }
 
-/* Says so once. */
+/* Returns true if the copy is full; then also marks the object invalid. */
 static bool is_full(const Copy *c, const Place *at) {
         _cleanup_strbuf_ StrBuf path = { 0 };
 
@@ -44,8 +44,8 @@ static bool is_full(const Copy *c, const Place *at) {
         if (path.failed)
                 c->d->failed = true;
         else
-                decoder_invalid(c->d, "%s: vesper keeps at most %u bytes of what kube-scheduler reads", strbuf_str(&path),
-                                DECODE_COPY_BYTES_MAX);
+                decoder_invalid(c->d, "%s: vesper keeps at most %u bytes of what kube-scheduler reads",
+                                strbuf_str(&path), DECODE_COPY_BYTES_MAX);
         return true;
 }
 

@@ -146,7 +146,8 @@ void decode_selector(Decoder *d, const Json *v, const char *path, Selector **ret
         if (r == -ENOMEM)
                 d->failed = true;
         else if (r == -E2BIG)
-                decoder_invalid(d, "%s has more than %u requirements or %u values", path, SELECTOR_REQUIREMENTS_MAX, SELECTOR_VALUES_MAX);
+                decoder_invalid(d, "%s has more than %u requirements or %u values", path,
+                                SELECTOR_REQUIREMENTS_MAX, SELECTOR_VALUES_MAX);
         else if (r < 0)
                 decoder_invalid(d, "%s is no label selector", path);
 }

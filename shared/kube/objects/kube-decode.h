@@ -11,13 +11,14 @@
 #include "kube-kinds.h"
 
 /*
- * Bounds of what is kept of one object. etcd stores objects of 1.5 MB, and the API server bounds neither the number of labels
- * nor the length of most lists: without these bounds one pod, one kubelet or one PodDisruptionBudget could take many times its
- * size of every vesper process's memory. Each is several times what the largest honest objects have. Beyond a bound the
- * whole list or map is left out, and KubeObject.invalid says so; see unread flags in kube-object.h and kube-kinds.h.
+ * Bounds of what vesper keeps of one object. etcd stores objects of 1.5 MB, and the API server does not
+ * bound most lists: without bounds, one object could take many times its own size in each vesper process.
+ * Each bound is several times what the largest honest object has. Beyond a bound the list or map is dropped
+ * and KubeObject.invalid says so. Exceptions: the first DECODE_FINALIZERS_MAX finalizers stay, and labels
+ * that a kubelet cannot set stay.
  */
-#define DECODE_LIST_MAX 256u       /* elements of a list: taints, conditions, addresses, owners, volumes with a claim */
-#define DECODE_FINALIZERS_MAX 16u  /* of kinds whose finalizers vesper does not write: the first ones, for people */
+#define DECODE_LIST_MAX 256u /* elements of a list: taints, conditions, addresses, owners, mounted claims */
+#define DECODE_FINALIZERS_MAX 16u /* of kinds whose finalizers vesper does not write, to show them */
 #define DECODE_OWNER_BYTES_MAX 2048u /* of all texts of one owner: the API server does not bound them */
 #define DECODE_KEY_VALUES_MAX 512u /* labels, wanted annotations, allocatable resources */
 #define DECODE_COPY_BYTES_MAX (64u << 10) /* JSON that is kept as text: see decode_copy_text() */
@@ -62,31 +63,38 @@ bool decode_interruption(Decoder *d, const char *key, Interruption **ret);
 void decode_announced(Decoder *d, AnnouncedList *ret);
 /* The elements of an array that may be absent; NULL (and invalid) for anything else. */
 const Json *decode_array(Decoder *d, const Json *v, const char *path);
-/* Returns an array of zeroed elements, one for each of the list. NULL: the list is empty, or longer than max (then the
- * object is invalid), or there is no memory. Free it. */
+/* Returns an array of zeroed elements, one for each of the list. NULL: the list is empty, or longer than max
+ * (then the object is invalid), or there is no memory. Free it. */
 void *decode_room(Decoder *d, const Json *list, const char *path, size_t max, size_t element_bytes);
-/* Fills *ret with a list of names, NULL-terminated and in one allocation: freed by free(). However long the list is, this takes
- * at most four times its bytes. member: the member of each element that holds the name; NULL: the element is the name. An
- * element without a name, or with an empty one, makes the object invalid and is left out. Only the first max names are kept.
- * *ret stays NULL if no name is left. */
+/* Fills *ret with a list of names, NULL-terminated and in one allocation: free() frees it. However long the
+ * list is, this takes at most four times its bytes. member: the member of each element that holds the name;
+ * NULL: the element is the name. An element without a name, or with an empty one, makes the object invalid
+ * and is left out. Only the first max names are kept. *ret stays NULL if no name is left. */
 void decode_names(Decoder *d, const Json *v, const char *path, const char *member, size_t max, char ***ret);
-/* A map of texts. all: every key; else those that `wanted` picks (NULL: none). Beyond DECODE_KEY_VALUES_MAX of them: kv->unread. */
+/* Reads a map of texts. all: every key; else those that `wanted` picks (NULL: none). If these are more than
+ * DECODE_KEY_VALUES_MAX, none is read, kv->unread is set and the object is invalid. */
 void decode_key_values(Decoder *d, const Json *v, const char *path, bool all, bool (*wanted)(const char *key),
                        KeyValues *kv);
 
 /* -- kube-copy.c: parts of an object that are kept as JSON ------------------------------------------------
- * What the shape names of it, by ascending field number, maps sorted by their keys: the same part gives the same text whether it
- * came as JSON or as protobuf. Left out is what is absent, null, an empty text, list or map, 0 or false; an empty object is
- * kept, for it means something (a selector of everything). A value with a wrong type makes the object
- * invalid, and is left out. Copying stops, and the object is invalid, once w has more than DECODE_COPY_BYTES_MAX bytes: what
- * is in w then is cut, and the caller throws it away (json_writer_size()). Written as a member `key`; of an absent or empty part nothing is written, and false returned. */
-bool decode_copy_list(Decoder *d, const Json *v, const char *path, const ProtobufShape *shape, JsonWriter *w, const char *key);
+ * Copies the fields that the shape names, by ascending field number, with the keys of maps sorted: the same
+ * part gives the same text whether it came as JSON or as protobuf. A field is left out if it is absent,
+ * null, an empty text, list or map, 0 or false. An empty object is kept, for it means something (a selector
+ * of everything). A value with a wrong type makes the object invalid, and is left out. Copying stops, and
+ * the object is invalid, once w has more than DECODE_COPY_BYTES_MAX bytes: the text in w is then incomplete,
+ * and the caller throws it away (json_writer_size()). The copy becomes the member `key`. Returns false, and
+ * writes nothing, if the part is absent or empty. */
+bool decode_copy_list(Decoder *d, const Json *v, const char *path, const ProtobufShape *shape, JsonWriter *w,
+                      const char *key);
 /* A map of texts; quantities may also be integers. */
-bool decode_copy_map(Decoder *d, const Json *v, const char *path, bool of_quantities, JsonWriter *w, const char *key);
+bool decode_copy_map(Decoder *d, const Json *v, const char *path, bool of_quantities, JsonWriter *w,
+                     const char *key);
 /* Would decode_copy_map() write anything of it? */
 bool decode_copy_map_has(const Json *v, bool of_quantities);
-/* The text of an object or list by itself; NULL: it is absent, or an empty list, or too large (then the object is invalid). */
-void decode_copy_text(Decoder *d, const Json *v, const char *path, const ProtobufShape *shape, bool list, char **ret);
+/* Sets *ret to the text of an object or list by itself. NULL: it is absent, an empty list, or too large
+ * (then the object is invalid). */
+void decode_copy_text(Decoder *d, const Json *v, const char *path, const ProtobufShape *shape, bool list,
+                      char **ret);
 
 /* -- kinds that others begin with ------------------------------------------------------------------------- */
 

@@ -42,7 +42,7 @@ typedef struct KubeNode {
         bool unschedulable;
         Taint *taints;
         size_t n_taints;
-        bool has_unread_taints; /* there are more than vesper keeps, and so none is here: no patch may write the list */
+        bool has_unread_taints; /* too many taints: none is kept, and no patch may write the list */
         Condition *conditions;
         size_t n_conditions;
         usec_t heartbeat_usec; /* lastHeartbeatTime of condition Ready: by its kubelet's clock; 0 if absent */
@@ -76,8 +76,7 @@ bool kube_node_is_unmanaged(const KubeNode *n); /* ANNOTATION_UNMANAGED is "true
 const char *kube_node_machine_id(const KubeNode *n);
 /* The name of the Node in a machine id that names one (MACHINE_ID_BY_NAME); NULL: it does not, or is NULL. Borrowed. */
 const char *machine_id_node_name(const char *id);
-/* Returns the instance that a providerID of EC2 names ("aws:///eu-west-1a/i-1": "i-1"), or NULL. Borrowed of
- * id. */
+/* Returns the EC2 instance in a providerID ("i-1" of "aws:///eu-west-1a/i-1"), or NULL. Borrowed from id. */
 const char *machine_id_ec2_instance(const char *id);
 bool kube_node_has_taint(const KubeNode *n, const char *key, const char *effect); /* effect NULL: any */
 /* The same boot, with or without dashes. NULL equals nothing. */
@@ -134,7 +133,7 @@ typedef struct KubePod {
         bool needs_kubelet; /* when its containers have ended its kubelet has more to do than to say so:
                                volumes that outlive the pod, devices, a result to report. Always set but by
                                kube_own_pod_kind */
-        /* Of the store that keeps this state of the pod (cluster-view.c); zeroed by the decoder. */
+        /* Written by cluster-view.c only; zeroed by the decoder. */
         ListNode in_namespace; /* in the list of the bound pods of its namespace */
         bool pdb_is_known;     /* pdb_name says which PodDisruptionBudget matches it */
         const char *pdb_name;  /* interned; NULL: none, or several */
@@ -200,7 +199,8 @@ typedef struct PodClaim {
                          */
 } PodClaim;
 
-/* Of a Pod as JSON. -EINVAL: its volumes cannot be read; -E2BIG: there are more than DECODE_LIST_MAX with a claim; -ENOMEM. */
+/* Reads the PersistentVolumeClaims of a Pod in JSON. Free *ret with pod_claims_free(). -EINVAL: its volumes
+ * cannot be read; -E2BIG: more than DECODE_LIST_MAX of them have a claim; -ENOMEM. */
 int pod_claims_decode(const Json *pod, PodClaim **ret, size_t *ret_n);
 void pod_claims_free(PodClaim *claims, size_t n);
 
@@ -297,8 +297,7 @@ typedef enum NodeChargeKind {
         NODE_CHARGE_DELETE,    /* holder: the user who deletes the Node or its NodeClaim */
         NODE_CHARGE_REBOOT,    /* holder: the id of the request that has the reboot slot */
         NODE_CHARGE_OPERATION, /* holder: the uid of the NodeDisruption */
-        NODE_CHARGE_SUCCESSOR, /* holder: the uid of the new NodeClaim, whose name and uid the charge carries
-                                */
+        NODE_CHARGE_SUCCESSOR, /* holder: the uid of the new NodeClaim; name and uid are the claim's */
         _NODE_CHARGE_KIND_MAX,
 } NodeChargeKind;
 

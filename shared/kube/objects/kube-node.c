@@ -80,7 +80,8 @@ int kube_node_decode(KubeObject *o, const Json *json, InternPool *pool) {
         decode_taints(&d, json_get(spec, "taints"), n);
         decode_conditions(&d, json_get(status, "conditions"), &n->conditions, &n->n_conditions);
         decode_heartbeat(json_get(status, "conditions"), &n->heartbeat_usec);
-        decode_names(&d, json_get(status, "volumesInUse"), "status.volumesInUse", NULL, SIZE_MAX, &n->volumes_in_use);
+        decode_names(&d, json_get(status, "volumesInUse"), "status.volumesInUse", NULL, SIZE_MAX,
+                     &n->volumes_in_use);
         decode_names(&d, json_get(status, "volumesAttached"), "status.volumesAttached", "name", SIZE_MAX,
                      &n->volumes_attached);
         decode_node_info(&d, json_get(status, "nodeInfo"), n);

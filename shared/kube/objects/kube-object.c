@@ -94,14 +94,16 @@ void decode_key_values(Decoder *d, const Json *v, const char *path, bool all, bo
         key_values_sort(kv);
 }
 
-/* A kubelet may add any number of labels to its own Node, and may change and remove the same that it may add. So what is left
- * out of too many is nothing that the kubelet could not have removed. */
+/* A kubelet can remove every label that it can set. So dropping those of a Node with too many gives it no
+ * new power. */
 static void decode_labels(Decoder *d, const Json *v, const KubeKind *kind, KeyValues *kv) {
         bool all = !kind->label_kept || json_size(v) <= DECODE_KEY_VALUES_MAX;
 
         decode_key_values(d, v, "metadata.labels", all, kind->label_kept, kv);
         if (!all)
-                decoder_invalid(d, "metadata.labels has more than %u entries; only those that a kubelet cannot set are read",
+                decoder_invalid(d,
+                                "metadata.labels has more than %u entries; only those that a kubelet cannot "
+                                "set are read",
                                 DECODE_KEY_VALUES_MAX);
 }
 
@@ -124,7 +126,8 @@ static void decode_owners(Decoder *d, const Json *v, ObjectMeta *m) {
                 OwnerRef *o = m->owners + m->n_owners;
 
                 if (owner_is_too_large(i)) {
-                        decoder_invalid(d, "an owner in metadata.ownerReferences has more than %u bytes", DECODE_OWNER_BYTES_MAX);
+                        decoder_invalid(d, "an owner in metadata.ownerReferences has more than %u bytes",
+                                        DECODE_OWNER_BYTES_MAX);
                         continue;
                 }
                 m->n_owners++;
@@ -157,8 +160,8 @@ static void decode_meta(Decoder *d, const Json *v, const KubeKind *kind, ObjectM
         decode_key_values(d, json_get(v, "annotations"), "metadata.annotations", false,
                           kind->annotation_wanted, &m->annotations);
         decode_owners(d, json_get(v, "ownerReferences"), m);
-        decode_names(d, json_get(v, "finalizers"), "metadata.finalizers", NULL, kind->namespaced ? DECODE_FINALIZERS_MAX : SIZE_MAX,
-                     &m->finalizers);
+        decode_names(d, json_get(v, "finalizers"), "metadata.finalizers", NULL,
+                     kind->namespaced ? DECODE_FINALIZERS_MAX : SIZE_MAX, &m->finalizers);
 }
 
 static size_t meta_bytes(const ObjectMeta *m) {
@@ -239,8 +242,8 @@ int kube_object_decode(const KubeKind *kind, const Json *json, InternPool *pool,
         r = kind->decode ? kind->decode(o, json, pool) : 0;
         if (r < 0 && !(r == -EINVAL && o->invalid))
                 return r;
-        o->kept_bytes += kind->size + key_values_bytes(&o->meta.labels) + key_values_bytes(&o->meta.annotations) +
-                         meta_bytes(&o->meta);
+        o->kept_bytes += kind->size + key_values_bytes(&o->meta.labels) +
+                         key_values_bytes(&o->meta.annotations) + meta_bytes(&o->meta);
         *ret = TAKE_PTR(o);
         return 0;
 }

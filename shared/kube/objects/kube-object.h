@@ -27,8 +27,9 @@ typedef struct KeyValue {
 typedef struct KeyValues {
         KeyValue *items;
         size_t n_items;
-        bool unread; /* there are more than vesper keeps, and so none is here; the object is invalid. No selector matches them.
-                      * Not so labels of a kind with label_kept(): the others are as if they had been removed */
+        bool unread; /* too many entries: none is kept, the object is invalid, and no selector matches. Kinds
+                      * with label_kept() keep the protected labels instead, and unread stays false, unless
+                      * these are too many themselves */
 } KeyValues;
 
 const char *key_values_get(const KeyValues *kv, const char *key); /* NULL if absent */
@@ -55,8 +56,8 @@ typedef struct ObjectMeta {
         KeyValues annotations;        /* only those the kind asks for: see KubeKind.annotation_wanted */
         OwnerRef *owners;
         size_t n_owners;
-        char **finalizers;            /* NULL-terminated, in one allocation. Of cluster-scoped kinds all, as a patch writes the list
-                                       * back; of others the first DECODE_FINALIZERS_MAX */
+        char **finalizers;            /* NULL-terminated, in one allocation. All of a cluster-scoped object,
+                                       * since a patch writes the list back; else DECODE_FINALIZERS_MAX */
 } ObjectMeta;
 
 typedef struct KubeObject KubeObject;
@@ -74,8 +75,8 @@ struct KubeKind {
         int (*decode)(KubeObject *o, const Json *json, InternPool *pool);
         void (*done)(KubeObject *o, InternPool *pool); /* frees what decode() made; NULL: nothing */
         bool (*annotation_wanted)(const char *key);    /* NULL: none are kept */
-        /* Of an object with more labels than vesper keeps, those with such a key are kept all the same: only an administrator can
-         * have made them. NULL: none. */
+        /* Returns true for labels to keep if an object has too many: those that only an administrator can
+         * set. NULL: none. */
         bool (*label_kept)(const char *key);
         /* What decode() never looks at: informers read objects without it. It is the most of a pod or node. */
         const JsonOmit *unread;
@@ -89,7 +90,8 @@ struct KubeObject {
         const KubeKind *kind;
         InternPool *pool; /* borrowed; outlives the object */
         unsigned n_ref;   /* the store and whoever holds it across loop iterations */
-        size_t kept_bytes; /* memory of this object, about: its struct, and of its texts those that are its own (intern_own_bytes()) */
+        size_t kept_bytes; /* estimated memory of this object, without texts that it shares with others
+                            * (intern_own_bytes()) */
         char *invalid;    /* NULL, or what could not be understood: "spec.terminationGracePeriod: '24x' is no duration" */
         ObjectMeta meta;
 };

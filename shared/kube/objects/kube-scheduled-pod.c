@@ -147,7 +147,7 @@ static void write_containers(Decoder *d, const Json *v, const char *path, bool i
                 json_add_raw(w, init ? "init" : "containers", text);
 }
 
-/* What it takes of a node, and who places it. */
+/* Writes the pod's requests, priority and schedulerName. */
 static void write_needs(Decoder *d, const KubeScheduledPod *p, const Json *spec, JsonWriter *w) {
         _cleanup_free_ char *scheduler = NULL;
 
@@ -163,11 +163,12 @@ static void write_needs(Decoder *d, const KubeScheduledPod *p, const Json *spec,
         (void) decode_copy_map(d, json_get(spec, "overhead"), "spec.overhead", true, w, "overhead");
 }
 
-/* Which nodes may take it. */
+/* Writes the constraints on its node. */
 static void write_constraints(Decoder *d, const KubeScheduledPod *p, const Json *spec, JsonWriter *w) {
         _cleanup_free_ char *affinity = NULL;
 
-        decode_copy_text(d, json_get(spec, "affinity"), "spec.affinity", &kube_shape_affinity, false, &affinity);
+        decode_copy_text(d, json_get(spec, "affinity"), "spec.affinity", &kube_shape_affinity, false,
+                         &affinity);
         (void) decode_copy_map(d, json_get(spec, "nodeSelector"), "spec.nodeSelector", false, w, "nodeSelector");
         if (affinity && !streq(affinity, "{}"))
                 json_add_raw(w, "affinity", affinity);
@@ -180,8 +181,10 @@ static void write_constraints(Decoder *d, const KubeScheduledPod *p, const Json 
 
 typedef void (*write_part_t)(Decoder *d, const KubeScheduledPod *p, const Json *spec, JsonWriter *w);
 
-/* The text of one object; ns NULL: without a namespace. NULL: no memory (d->failed). */
-static char *part_text(Decoder *d, const KubeScheduledPod *p, const Json *spec, const char *ns, write_part_t write) {
+/* Returns the text of one object. ns NULL: without a namespace; write NULL: nothing else. NULL: no memory
+ * (d->failed). */
+static char *part_text(Decoder *d, const KubeScheduledPod *p, const Json *spec, const char *ns,
+                       write_part_t write) {
         _cleanup_(json_writer_freep) JsonWriter *w = NULL;
         char *text;
 
@@ -199,15 +202,17 @@ static char *part_text(Decoder *d, const KubeScheduledPod *p, const Json *spec, 
         return text;
 }
 
-/* The members of two objects as one. */
+/* Returns one object with the members of both. NULL on ENOMEM. */
 static char *joined(const char *first, const char *second) {
         if (streq(first, "{}"))
                 return strdup(second);
-        return streq(second, "{}") ? strdup(first) : strf("%.*s,%s", (int) strlen(first) - 1, first, second + 1);
+        if (streq(second, "{}"))
+                return strdup(first);
+        return strf("%.*s,%s", (int) strlen(first) - 1, first, second + 1);
 }
 
-/* In place of constraints that are too large: one term of anti-affinity without a key, if the pod has any. A simulation then
- * takes it that the pod may keep others away from any domain. */
+/* Writes, for constraints that are too large, one term of anti-affinity without a key if the pod has any
+ * required term. A simulation then assumes that the pod may keep others out of any domain. */
 static void write_cut_constraints(Decoder *d, const KubeScheduledPod *p, const Json *spec, JsonWriter *w) {
         static const char required[] = "requiredDuringSchedulingIgnoredDuringExecution";
 
@@ -222,16 +227,18 @@ static void write_cut_constraints(Decoder *d, const KubeScheduledPod *p, const J
         json_close_object(w);
 }
 
-/* A pod whose text is too large still takes room on its node: what it asks for is kept if that alone is small enough. */
+/* A pod whose text is too large still takes room on its node: its requests are kept if they alone are small
+ * enough. */
 static void decode_scheduling(Decoder *d, KubeScheduledPod *p, const Json *spec) {
         const char *ns = p->pod.object.meta.ns;
-        _cleanup_free_ char *needs = part_text(d, p, spec, ns, write_needs), *where = part_text(d, p, spec, NULL, write_constraints),
-                            *text = NULL;
+        _cleanup_free_ char *needs = part_text(d, p, spec, ns, write_needs),
+                            *where = part_text(d, p, spec, NULL, write_constraints), *text = NULL;
 
         if (!needs || !where)
                 return;
         if (d->is_cut || strlen(needs) + strlen(where) > DECODE_COPY_BYTES_MAX) {
-                decoder_invalid(d, "spec: vesper keeps at most %u bytes of what kube-scheduler reads", DECODE_COPY_BYTES_MAX);
+                decoder_invalid(d, "spec: vesper keeps at most %u bytes of what kube-scheduler reads",
+                                DECODE_COPY_BYTES_MAX);
                 free(where);
                 where = part_text(d, p, spec, NULL, write_cut_constraints);
         }

@@ -23,14 +23,15 @@
  *      podRequests                   spec.resources.requests
  *      overhead, nodeSelector, affinity, tolerations, topologySpreadConstraints    as in spec (tolerations without
  *                                    tolerationSeconds), with the members that kube-field-list.h knows
- *                                    Beyond DECODE_COPY_BYTES_MAX bytes of the whole text the pod is object.invalid: these
- *                                    members are left out, and containers and the like too if they alone are too large.
- *                                    Required anti-affinity then is one term without a key
  *      unmodelled                    array of words, of what no simulation here understands: "resourceClaims",
  *                                    "schedulingGates" (of a pod that has no node), "podGroup" (a gang: label
  *                                    scheduling.x-k8s.io/pod-group or pod-group.scheduling.sigs.k8s.io, spec.workloadRef,
  *                                    spec.schedulingGroup), "disk" (a volume of kind gcePersistentDisk, awsElasticBlockStore,
  *                                    azureDisk, iscsi or rbd inside the pod)
+ *
+ * If the text exceeds DECODE_COPY_BYTES_MAX, the pod is object.invalid and the text lacks nodeSelector,
+ * affinity, tolerations, topologySpreadConstraints and unmodelled; required anti-affinity becomes one term
+ * without a key. If the other members alone exceed it, only ns of them is left.
  */
 typedef struct KubeScheduledPod {
         KubePod pod;

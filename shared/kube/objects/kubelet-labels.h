@@ -2,10 +2,9 @@
 #pragma once
 
 /*
- * Which labels of its own Node a kubelet cannot set: a NodeDisruptionBudget that selects by any other can be
- * joined by the kubelet of a node that nobody meant. Pure. The rule is that of the admission plugin
- * NodeRestriction (plugin/pkg/admission/noderestriction) and of
- * k8s.io/kubelet/pkg/apis/well_known_labels.go.
+ * Finds labels that a kubelet may set on its own Node. With such a label, any kubelet can put its Node into
+ * a NodeDisruptionBudget that selects by it. Pure. The rule is that of the admission plugin NodeRestriction
+ * (plugin/pkg/admission/noderestriction) and of k8s.io/kubelet/pkg/apis/well_known_labels.go.
  */
 
 #include "selector.h"
@@ -14,7 +13,7 @@
  * False for vesper.sh/nodepool, too: the coordinator sets it, and nothing keeps a kubelet from doing so. */
 bool label_key_is_protected_from_kubelets(const char *key);
 
-/* Names the labels that s has requirements about and that a kubelet may set, some of them if there are
- * many: "pool, zone and 3 more". *ret NULL: there are none. The same selector always gives the same text.
- * Free it. 0 or -ENOMEM. */
+/* Sets *ret to the labels that s has requirements about and that a kubelet may set, the first of them if
+ * there are many: "pool, zone and 3 more". NULL: there are none. The same selector always gives the same
+ * text. Free *ret. 0 or -ENOMEM. */
 int selector_kubelet_labels(const Selector *s, char **ret);

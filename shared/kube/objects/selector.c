@@ -207,7 +207,8 @@ Selector *selector_free(Selector *s) {
 }
 
 static bool requirement_has_value(const Requirement *q, const char *value) {
-        return q->n_values > 0 && bsearch(&value, q->values, q->n_values, sizeof(*q->values), compare_strings);
+        return q->n_values > 0 &&
+               bsearch(&value, q->values, q->n_values, sizeof(*q->values), compare_strings);
 }
 
 static bool requirement_matches(const Requirement *q, const KeyValues *labels) {

@@ -11,18 +11,19 @@ typedef struct KeyValues KeyValues;
 typedef struct Selector Selector;
 
 /*
- * Bounds of one selector: several times what people write. Each match costs at most one search per requirement, among the
- * labels and among its values, both sorted.
+ * Bounds of one selector: several times what people write. A match costs at most two binary searches per
+ * requirement, one among the labels and one among its values.
  */
 #define SELECTOR_REQUIREMENTS_MAX 64u
 #define SELECTOR_VALUES_MAX 2048u /* of all requirements together */
 
-/* json NULL or null: selects nothing. {}: everything for a PDB, so the caller asks selector_is_empty() where its kind says
- * otherwise. -EINVAL for anything that the API server would refuse (unknown operator, In without values); -E2BIG beyond the bounds above. */
+/* json NULL or null: selects nothing. {}: everything for a PDB, so the caller asks selector_is_empty() where
+ * its kind says otherwise. -EINVAL for anything that the API server would refuse (unknown operator, In
+ * without values); -E2BIG beyond the bounds above. */
 int selector_parse(const Json *json, InternPool *pool, Selector **ret);
 Selector *selector_free(Selector *s);
 DEFINE_FREEP(Selector, selector_free);
-/* NULL selects nothing. Labels that vesper does not keep (KeyValues.unread) are selected by nothing. */
+/* NULL selects nothing. No selector matches labels that vesper does not keep (KeyValues.unread). */
 bool selector_matches(const Selector *s, const KeyValues *labels);
 bool selector_is_empty(const Selector *s);                         /* no requirement at all */
 /* Puts the labels that it has requirements about into a map of keys. 0 or -ENOMEM. */

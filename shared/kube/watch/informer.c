@@ -42,7 +42,9 @@
 #define WATCH_TIMEOUT_JITTER_PERMILLE 250u
 #define LIST_TIMEOUT_USEC (60 * USEC_PER_SEC)
 #define LIST_MAX_BYTES (64u * 1024 * 1024)
-#define PAGE_SIZE_MIN 5u                    /* of the largest objects that etcd takes, of which JSON may make six times as much */
+/* Objects on the smallest page. Each may have the largest size that etcd takes, and six times that in
+ * JSON. */
+#define PAGE_SIZE_MIN 5u
 #define OBJECT_MAX_BYTES (4u * 1024 * 1024) /* etcd takes 1.5 MiB; JSON is larger than what is stored */
 #define BACKOFF_BASE_USEC (250 * USEC_PER_MSEC)
 #define BACKOFF_CAP_USEC (30 * USEC_PER_SEC)
