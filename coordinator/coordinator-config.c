@@ -154,6 +154,19 @@ static int check_webhook(const CoordinatorConfig *c, Log *log) {
         return 0;
 }
 
+/* A word that names no account or region would have the messages of the meant one deleted. */
+static int check_queue(const CoordinatorConfig *c, Log *log) {
+        STRV_FOREACH(account, c->queue_accounts)
+                if (strlen(*account) != 12 || strspn(*account, "0123456789") != 12)
+                        return log_full(log, LOG_LEVEL_ERROR, -EINVAL, MESSAGE_CONFIGURATION_REFUSED, NULL, 0,
+                                        "[Queue] Accounts=%s: an AWS account has 12 digits; separate several by spaces", *account);
+        STRV_FOREACH(region, c->queue_regions)
+                if (strspn(*region, "abcdefghijklmnopqrstuvwxyz0123456789-") != strlen(*region))
+                        return log_full(log, LOG_LEVEL_ERROR, -EINVAL, MESSAGE_CONFIGURATION_REFUSED, NULL, 0,
+                                        "[Queue] Regions=%s: an AWS region is such as eu-west-1; separate several by spaces", *region);
+        return 0;
+}
+
 int coordinator_config_check(const CoordinatorConfig *c, Log *log) {
         for (size_t i = 0; i < c->providers.n; i++) {
                 if (!streq(cloud_provider_names[c->providers.at[i]], "exec"))
@@ -171,5 +184,5 @@ int coordinator_config_check(const CoordinatorConfig *c, Log *log) {
                                  "counts: no node is drained for the queue. Set Delete=terminate, or Unmanaged=report");
         if (notify_settings_check(&c->notify, log) < 0)
                 return -EINVAL;
-        return check_webhook(c, log);
+        return check_queue(c, log) < 0 ? -EINVAL : check_webhook(c, log);
 }

@@ -23,7 +23,8 @@ bool charge_key_is_in(const KubeNodeBudget *b, const char *key) {
         _cleanup_free_ char *uid = strndup(key, (size_t) (holder - key) - 1);
         const NodeCharge *c = uid ? kube_node_budget_charge(b, uid) : NULL;
 
-        return !uid || (c && (streq(strempty(c->holder), holder) || streq_ptr(c->held_before, holder)));
+        /* A charge without a holder was written by an earlier version: it is that of whoever releases the node. */
+        return !uid || (c && (isempty(c->holder) || streq(c->holder, holder) || streq_ptr(c->held_before, holder)));
 }
 
 static bool holder_exists(const BudgetHolders *h, NodeChargeKind kind, const char *node,

@@ -417,12 +417,25 @@ static void forget_charges(Account *a, const KubeNodeBudget *b) {
 
 /* -- one patch ------------------------------------------------------------------------------------------ */
 
+/* Returns true if any holder has released its charge of the node. */
+static bool is_node_released(const Account *a, const char *uid) {
+        const char *key, *holder;
+
+        for (HashmapIterator it = {}; hashmap_iterate(a->released, &it, &key, NULL);) {
+                holder = startswith(key, strempty(uid));
+                if (holder && *holder == '/')
+                        return true;
+        }
+        return false;
+}
+
+/* A charge without a holder was written by an earlier version: whoever releases the node releases that. */
 static bool is_released(const Account *a, const char *uid, const char *holder, int *r) {
         _cleanup_free_ char *key = hashmap_size(a->released) > 0 ? charge_key(uid, holder) : NULL;
 
         if (hashmap_size(a->released) > 0 && !key)
                 *r = -ENOMEM;
-        return key && hashmap_contains(a->released, key);
+        return key && (hashmap_contains(a->released, key) || (isempty(holder) && is_node_released(a, uid)));
 }
 
 /* Puts the charge into the draft as it stands from now on, unless it ends. */

@@ -355,7 +355,7 @@ static void warn_if_cut(ClusterView *v, TokenBucket *lines, const KubeObject *ol
                 return;
         most = cluster_view_costliest_namespace(v, &n_pods, &bytes);
         log_warning(v->env->log,
-                    "%s %s%s%s cannot be read whole: %s. The namespace whose pods take most memory is %s: "
+                    "%s %s%s%s cannot be read whole: %s. vesper goes on with the rest (vesper(7), LIMITS). The namespace whose pods take most memory is %s: "
                     "%zu KiB for %zu pods",
                     new->kind->kind, strempty(new->meta.ns), new->meta.ns ? "/" : "", new->meta.name,
                     new->invalid, most ? most : "none", bytes / 1024, n_pods);

@@ -462,11 +462,10 @@ static void add_pause(StrBuf *b, const CtlSnapshot *s) {
                 ctl_add_age(b, usec_sub(s->now_usec, s->pause.since_usec));
                 strbuf_add(b, " ago");
         }
-        strbuf_add(b, ". 'vesperctl resume' lifts the pause");
-        if (startswith(strempty(s->pause.command), "release"))
-                strbuf_add(b, "; if that release does not run any more, 'vesperctl release --all --yes' takes it "
-                              "over");
-        strbuf_add(b, ".");
+        /* The record may be older than the pause: kubectl can lift one and set another without touching it. */
+        strbuf_add(b, startswith(strempty(s->pause.command), "release")
+                              ? ". If that release does not run any more, 'vesperctl resume' lifts the pause."
+                              : ". 'vesperctl resume' lifts the pause.");
         ctl_make_plain(b, before);
         strbuf_add_char(b, '\n');
 }
@@ -610,6 +609,7 @@ char *status_rows_json(const StatusRows *r, const CtlSnapshot *s) {
         json_open_object(w, NULL);
         json_add_string(w, "leader", s->leader);
         add_pause_json(w, &s->pause);
+        json_add_string(w, "pauseUnknown", s->pause_unknown);
         json_open_array(w, "nodes");
         for (size_t i = 0; i < r->n_rows; i++)
                 add_row_json(w, r->rows + i, s->named);

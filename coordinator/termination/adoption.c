@@ -598,6 +598,8 @@ static bool pool_holds_on(const Adoption *a, const KubeNode *n, const KubeNodeCl
 
         if (kube_node_is_unmanaged(n))
                 return false;
+        if (n->object.meta.labels.is_cut) /* nobody knows that its pool does not select it any more */
+                return true;
         for (HashmapIterator it = {}; cluster_view_iterate_pools(a->context->view, &it, &pool);) {
                 if (claim && !streq_ptr(claim->node_pool, pool->object.meta.name))
                         continue;

@@ -51,6 +51,7 @@ int http_face_succeed(Loop *l, HttpFace face, HttpServer *old, const HttpFaceTls
         HttpServerOptions o = options_of(face, tls);
         int r;
 
+        o.max_requests_per_address = http_server_max_requests_per_address(old);
         o.listen_fd = http_server_dup_socket(old);
         r = o.listen_fd < 0 ? o.listen_fd : http_server_new(l, &o, handler, userdata, ret);
         if (r >= 0)

@@ -840,6 +840,10 @@ size_t http_server_body_bytes(const HttpServer *s) {
         return s->connections.body_bytes;
 }
 
+unsigned http_server_max_requests_per_address(const HttpServer *s) {
+        return s->limits.max_requests_per_address;
+}
+
 uint16_t http_server_port(const HttpServer *s) {
         return s->port;
 }

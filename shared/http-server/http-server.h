@@ -75,6 +75,7 @@ int http_server_new(Loop *l, const HttpServerOptions *options, http_handler_t ha
 HttpServer *http_server_free(HttpServer *s);
 DEFINE_FREEP(HttpServer, http_server_free);
 uint16_t http_server_port(const HttpServer *s);
+unsigned http_server_max_requests_per_address(const HttpServer *s); /* HttpServerOptions.max_requests_per_address */
 /* The socket that it listens on, for a successor's listen_fd: nobody who connects meanwhile is refused. -EBADF: it is retired. */
 int http_server_dup_socket(const HttpServer *s);
 /* Accepts no connection any more; those that it has end after their next answer, or when they have been idle for too long. */

@@ -25,7 +25,7 @@ regexec
 """.split())
 BELOW = re.compile(r"^(hashmap|intern|strv|strbuf|str_|utf8|json|protobuf|kube|key_values|object_meta|selector|condition|pod_claims|quantity|node_amount|pool|repair_rules|"
                    r"machine_id|list)_?\w*$")
-TEXTS = {"strf", "startswith", "endswith", "strstrip", "free_and_strdup", "greedy_realloc", "memdup", "memdup_str", "erase_and_free", "hex_encode",
+TEXTS = {"strf", "compare_strings", "startswith", "endswith", "strstrip", "free_and_strdup", "greedy_realloc", "memdup", "memdup_str", "erase_and_free", "hex_encode",
          "hash64", "siphash24", "parse_int64", "parse_uint64", "parse_uint64_range", "parse_bool", "annotation_is_true", "rfc3339_parse",
          "rfc3339_format", "duration_parse", "duration_parse_go", "duration_format", "intern", "dns1123_subdomain_is_valid", "boot_id_equal",
          "label_value_is_valid"}

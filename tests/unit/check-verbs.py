@@ -249,7 +249,7 @@ class Said(OnFake):
         self.assertEqual((code, err), (0, ""))
         (line,) = [line for line in out.splitlines() if line.startswith("Paused: ")]
         self.assertRegex(line, r"no removal of a node begins, set by \S+@\S+ with 'vesperctl release --all' at 20.*Z, [0-9]+[smhd] ago\. "
-                               r"'vesperctl resume' lifts the pause; .*'vesperctl release --all --yes' takes it over\.")
+                               r"If that release does not run any more, 'vesperctl resume' lifts the pause\.")
         self.assertEqual(json.loads(self.by("vera", "status", "-o", "json")[1])["paused"], json.loads(before))
         self.assertEqual(self.by("otto", "resume")[0], 0)
         self.assertEqual(self.annotations(), {})

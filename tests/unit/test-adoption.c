@@ -498,6 +498,21 @@ TEST_CASE(test_release_of_a_node) {
         assert_int_equal(fake_count(r->cluster, FAKE_NODECLAIMS), 2);
 }
 
+/* A kubelet adds labels to its Node until there are too many, so that the pool's is not read any more: that is no reason to let the
+ * node go, with a machine that nobody would end then. */
+TEST_CASE(test_too_many_labels) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        _cleanup_strbuf_ StrBuf labels = {};
+
+        rig_begin(r, 2, NULL);
+        for (unsigned i = 0; i < 513; i++)
+                strbuf_addf(&labels, "%s'k%u':'v'", i > 0 ? "," : "", i);
+        fake_merge(r->cluster, FAKE_NODES, NULL, "n0", "{'metadata':{'labels':{%s}}}", strbuf_str(&labels));
+        rig_run(r, 10 * USEC_PER_MINUTE);
+        assert_true(rig_has_finalizer(rig_node(r, "n0")));
+        assert_non_null(rig_claim(r, "n0"));
+}
+
 /* A person keeps a node from vesper: it is let go, not adopted again, and its pool's deletion leaves it alone. */
 TEST_CASE(test_unmanaged) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
@@ -721,6 +736,7 @@ int main(void) {
                 cmocka_unit_test(test_two_pools),
                 cmocka_unit_test(test_invalid_pools),
                 cmocka_unit_test(test_release_of_a_node),
+                cmocka_unit_test(test_too_many_labels),
                 cmocka_unit_test(test_unmanaged),
                 cmocka_unit_test(test_unmanaged_too_late),
                 cmocka_unit_test(test_release_interrupted),

@@ -684,6 +684,26 @@ TEST_CASE(test_earlier_version) {
         bench_done(&b);
 }
 
+/* The slot of a reboot that an earlier version has charged ends: its charge names no holder, and goes all the same. */
+TEST_CASE(test_earlier_version_is_released) {
+        Bench b;
+
+        bench_init(&b, 5, "'maxUnavailable':1");
+        fake_merge(b.w.cluster, FAKE_NDBS, NULL, "b1",
+                   "{'status':{'disruptedNodes':[{'name':'n0','uid':'%s','time':'2026-01-01T00:00:00Z','kind':'Reboot','holder':'reboot',"
+                   "'until':'2026-01-01T00:45:00Z'}]}}",
+                   uid_of(&b, "n0"));
+        run(&b, USEC_PER_SEC);
+        assert_int_equal(n_charges(&b, "b1"), 1);
+        release(&b, 0, "n1", "request-7");
+        run(&b, USEC_PER_SEC);
+        assert_int_equal(n_charges(&b, "b1"), 1);
+        release(&b, 0, "n0", "request-7");
+        run(&b, USEC_PER_SEC);
+        assert_int_equal(n_charges(&b, "b1"), 0);
+        bench_done(&b);
+}
+
 static void refuse_poison(const FakeRequest *request, FakeApiFault *ret_fault, void *userdata) {
         const Bench *b = userdata;
 
@@ -758,6 +778,7 @@ int main(void) {
                 cmocka_unit_test(test_missing_holder),
                 cmocka_unit_test(test_renewed),
                 cmocka_unit_test(test_earlier_version),
+                cmocka_unit_test(test_earlier_version_is_released),
                 cmocka_unit_test(test_refused_patch),
         };
         return cmocka_run_group_tests_name("budget-ledger", tests, NULL, NULL);

@@ -390,7 +390,7 @@ TEST_CASE(test_labels_of_a_kubelet) {
         text = strf("{'metadata':{'name':'n','labels':{'node-restriction.kubernetes.io/team':'a',%s}}", labels + 1);
         assert_non_null(text);
         assert_return_code(decode(&kube_node_kind, *state, text, &o), 0);
-        assert_false(o->meta.labels.unread);
+        assert_true(o->meta.labels.is_cut && !o->meta.labels.unread);
         assert_int_equal(o->meta.labels.n_items, 1);
         b = decode_ok(&kube_node_budget_kind, *state,
                       "{'metadata':{'name':'b'},'spec':{'maxUnavailable':1,'selector':{'matchLabels':{'node-restriction.kubernetes.io/team':'a'}}}}");

@@ -69,7 +69,7 @@ void decode_key_values(Decoder *d, const Json *v, const char *path, bool all, bo
         if (n == 0)
                 return;
         if (n > DECODE_KEY_VALUES_MAX) {
-                kv->unread = true;
+                kv->unread = kv->is_cut = true;
                 decoder_invalid(d, "%s has more than %u entries", path, DECODE_KEY_VALUES_MAX);
                 return;
         }
@@ -100,6 +100,7 @@ static void decode_labels(Decoder *d, const Json *v, const KubeKind *kind, KeyVa
         bool all = !kind->label_kept || json_size(v) <= DECODE_KEY_VALUES_MAX;
 
         decode_key_values(d, v, "metadata.labels", all, kind->label_kept, kv);
+        kv->is_cut |= !all;
         if (!all)
                 decoder_invalid(d,
                                 "metadata.labels has more than %u entries; only those that a kubelet cannot "
@@ -292,7 +293,7 @@ char *kube_object_key(const KubeObject *o) {
 
 /* Interned by one pool: the same text is the same pointer. */
 bool key_values_are_same(const KeyValues *a, const KeyValues *b) {
-        if (a->n_items != b->n_items || a->unread != b->unread)
+        if (a->n_items != b->n_items || a->is_cut != b->is_cut || a->unread != b->unread)
                 return false;
         for (size_t i = 0; i < a->n_items; i++)
                 if (a->items[i].key != b->items[i].key || a->items[i].value != b->items[i].value)

@@ -30,6 +30,7 @@ typedef struct KeyValues {
         bool unread; /* too many entries: none is kept, the object is invalid, and no selector matches. Kinds
                       * with label_kept() keep the protected labels instead, and unread stays false, unless
                       * these are too many themselves */
+        bool is_cut; /* there were too many, and some or all are not here */
 } KeyValues;
 
 const char *key_values_get(const KeyValues *kv, const char *key); /* NULL if absent */
