@@ -264,7 +264,7 @@ void strbuf_truncate(StrBuf *b, size_t size) {
 }
 
 char *strbuf_steal(StrBuf *b) {
-        char *data;
+        char *data, *fitting;
 
         if (!strbuf_reserve(b, 0)) {
                 strbuf_done(b);
@@ -272,8 +272,12 @@ char *strbuf_steal(StrBuf *b) {
         }
         data = TAKE_PTR(b->data);
         data[b->size] = 0;
-        if (b->size >= LARGE_TEXT_BYTES && b->allocated > b->size + 1)
-                data = realloc(data, b->size + 1) ?: data;
+        if (b->size >= LARGE_TEXT_BYTES && b->allocated > b->size + 1) {
+                fitting = realloc(data, b->size + 1);
+                if (!fitting)
+                        free(data);
+                data = fitting;
+        }
         *b = (StrBuf){ 0 };
         return data;
 }
