@@ -446,22 +446,26 @@ void node_voice_pod_blocked(NodeVoice *v, const KubePod *pod, const DrainBlocker
         tell_phase(v, NOTIFY_BLOCKED, SIZE_MAX, text);
 }
 
-void node_voice_pod_stays(NodeVoice *v, const KubePod *pod) {
-        _cleanup_free_ char *key = pod_key(pod), *text = pod_returns_format(pod, v->node);
+/* Logs a warning about a pod and records it as an Event of the Node. text NULL: there was no memory for it. */
+static void warn_of_pod(NodeVoice *v, const KubePod *pod, const char *message_id, const char *reason, const char *text) {
+        _cleanup_free_ char *key = pod_key(pod);
 
         if (!key || !text)
                 return;
-        say_full(v, LOG_LEVEL_WARNING, MESSAGE_POD_COMES_BACK, key, NULL, NULL, text);
-        tell_node(v, EVENT_WARNING, "PodComesBack", text);
+        say_full(v, LOG_LEVEL_WARNING, message_id, key, NULL, NULL, text);
+        tell_node(v, EVENT_WARNING, reason, text);
+}
+
+void node_voice_pod_stays(NodeVoice *v, const KubePod *pod) {
+        _cleanup_free_ char *text = pod_returns_format(pod, v->node);
+
+        warn_of_pod(v, pod, MESSAGE_POD_COMES_BACK, "PodComesBack", text);
 }
 
 void node_voice_pod_left_alone(NodeVoice *v, const KubePod *pod) {
-        _cleanup_free_ char *key = pod_key(pod), *text = pod_left_alone_format(pod, v->node);
+        _cleanup_free_ char *text = pod_left_alone_format(pod, v->node);
 
-        if (!key || !text)
-                return;
-        say_full(v, LOG_LEVEL_WARNING, MESSAGE_POD_LEFT_ALONE, key, NULL, NULL, text);
-        tell_node(v, EVENT_WARNING, "PodLeftAlone", text);
+        warn_of_pod(v, pod, MESSAGE_POD_LEFT_ALONE, "PodLeftAlone", text);
 }
 
 void node_voice_pod_deleted(NodeVoice *v, const KubePod *pod, usec_t deadline_usec) {

@@ -9,24 +9,6 @@
 
 #define LIST_MAX_BYTES (64u * 1024u * 1024u)
 
-char *ctl_annotation_body(const char *key, const char *value) {
-        _cleanup_(json_writer_freep) JsonWriter *w = NULL;
-
-        if (json_writer_new(&w) < 0)
-                return NULL;
-        json_open_object(w, NULL);
-        json_open_object(w, "metadata");
-        json_open_object(w, "annotations");
-        if (value)
-                json_add_string(w, key, value);
-        else
-                json_add_null(w, key);
-        json_close_object(w);
-        json_close_object(w);
-        json_close_object(w);
-        return json_writer_steal(w, NULL);
-}
-
 /* Returns "anna@laptop", with " as NAME" if --as is given. NULL on ENOMEM. */
 static char *user_text(const CtlOptions *o) {
         const struct passwd *user = getpwuid(geteuid());

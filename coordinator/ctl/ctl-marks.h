@@ -9,9 +9,6 @@
 #include "ctl-status.h"
 #include "ctl.h"
 
-/* A merge patch that sets this annotation; value NULL: takes it off. For the caller to free, or NULL. */
-char *ctl_annotation_body(const char *key, const char *value);
-
 /* Returns a merge patch that pauses removals. The patch records command ("pause") and the person who runs
  * this process. Free it; NULL on ENOMEM. */
 char *ctl_pause_patch(const Ctl *ctl, const char *command);

@@ -172,7 +172,7 @@ static bool is_drained_for_queue(const KubeNode *n) {
 /* Nodes that are drained for the interruption queue, or will be, and claims that people have made: no pool's deletion takes them along. True as
  * above. */
 static bool let_go_by_annotation(ReleaseAll *a) {
-        _cleanup_free_ char *body = ctl_annotation_body(ANNOTATION_UNMANAGED, "true");
+        _cleanup_free_ char *body = annotations_patch(&(const KeyValue){ ANNOTATION_UNMANAGED, "true" }, 1);
 
         for (size_t i = 0; i < a->snapshot.nodes.n_items; i++) {
                 const KubeNode *n = (const KubeNode *) a->snapshot.nodes.items[i];

@@ -65,7 +65,7 @@ static void set_deadline(ForceVerb *v, usec_t at_usec) {
                 return;
         }
         rfc3339_format(at_usec, when);
-        body = ctl_annotation_body(ANNOTATION_FORCE_DEADLINE, when);
+        body = annotations_patch(&(const KeyValue){ ANNOTATION_FORCE_DEADLINE, when }, 1);
 
         v->target = (KubeTarget){ .kind = &kube_node_claim_kind, .name = v->claim };
         r = !body ? -ENOMEM

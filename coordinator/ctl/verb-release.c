@@ -74,7 +74,7 @@ static void on_annotated(const KubeReply *reply, void *userdata) {
 }
 
 static void annotate(ReleaseVerb *v) {
-        _cleanup_free_ char *body = ctl_annotation_body(ANNOTATION_UNMANAGED, "true");
+        _cleanup_free_ char *body = annotations_patch(&(const KeyValue){ ANNOTATION_UNMANAGED, "true" }, 1);
         KubeTarget target = node_target(v);
         int r;
 

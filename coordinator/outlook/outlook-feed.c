@@ -116,14 +116,18 @@ static const char **sorted_names(char *const *l, size_t n) {
         return sorted;
 }
 
-/* Compares two lists of names, ignoring their order. False on ENOMEM. A kubelet can make the lists of any
- * length, so they are sorted. */
+/* Compares two lists of names, ignoring their order. False on ENOMEM. Most updates of a Node leave the order
+ * as it was. A kubelet can make the lists of any length, so in another order they are sorted. */
 static bool names_are_same(char *const *a, char *const *b) {
         _cleanup_free_ const char **x = NULL, **y = NULL;
-        size_t n = strv_length(a);
+        size_t n = strv_length(a), n_same = 0;
 
         if (strv_length(b) != n)
                 return false;
+        while (n_same < n && streq(a[n_same], b[n_same]))
+                n_same++;
+        if (n_same == n)
+                return true;
         x = sorted_names(a, n);
         y = sorted_names(b, n);
         if (!x || !y)

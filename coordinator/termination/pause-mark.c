@@ -68,26 +68,10 @@ static char *record_format(const char *by, const char *command, usec_t wall_now_
         return json_writer_steal(w, NULL);
 }
 
-/* NULL: takes both annotations off. */
+/* NULL: removes both annotations. */
 static char *patch_of(const char *record) {
-        _cleanup_(json_writer_freep) JsonWriter *w = NULL;
-
-        if (json_writer_new(&w) < 0)
-                return NULL;
-        json_open_object(w, NULL);
-        json_open_object(w, "metadata");
-        json_open_object(w, "annotations");
-        if (record) {
-                json_add_string(w, ANNOTATION_PAUSED, "true");
-                json_add_string(w, ANNOTATION_PAUSED_BY, record);
-        } else {
-                json_add_null(w, ANNOTATION_PAUSED);
-                json_add_null(w, ANNOTATION_PAUSED_BY);
-        }
-        json_close_object(w);
-        json_close_object(w);
-        json_close_object(w);
-        return json_writer_steal(w, NULL);
+        return annotations_patch(
+                (const KeyValue[]){ { ANNOTATION_PAUSED, record ? "true" : NULL }, { ANNOTATION_PAUSED_BY, record } }, 2);
 }
 
 char *pause_mark_set_patch(const char *by, const char *command, usec_t wall_now_usec) {

@@ -20,6 +20,7 @@
 #include "cmocka-test.h"
 #include "file-util.h"
 #include "http-face.h"
+#include "loopback-client.h"
 #include "string-util.h"
 
 #define CONNECTIONS 32u /* of metrics and of health */
@@ -34,25 +35,8 @@ static void handler(HttpExchange *x, void *userdata) {
 /* -- clients, each on a connection of its own ------------------------------------------------------------
  */
 
-/* From 127.0.0.HOST. */
 static int client_new(const HttpServer *s, unsigned host) {
-        struct sockaddr_in from = { .sin_family = AF_INET, .sin_addr.s_addr = htonl((127u << 24) + host) };
-        struct sockaddr_in to = { .sin_family = AF_INET,
-                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
-                                  .sin_port = htons(http_server_port(s)) };
-        int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-        assert_return_code(bind(fd, (struct sockaddr *) &from, sizeof(from)), errno);
-        assert_return_code(connect(fd, (struct sockaddr *) &to, sizeof(to)), errno);
-        assert_return_code(fcntl(fd, F_SETFL, O_NONBLOCK), errno);
-        return fd;
-}
-
-static bool client_is_closed(int fd) {
-        char byte;
-        ssize_t n = recv(fd, &byte, 1, MSG_PEEK);
-
-        return n == 0 || (n < 0 && errno != EAGAIN);
+        return loopback_client_new(http_server_port(s), host);
 }
 
 static void run_for(Loop *l, usec_t usec) {
@@ -67,7 +51,7 @@ static bool probe_is_answered(Loop *l, int fd) {
         usec_t end = loop_now(l) + PATIENCE_USEC;
         char answer[512] = "";
 
-        while (loop_now(l) < end && !client_is_closed(fd)) {
+        while (loop_now(l) < end && !loopback_client_is_closed(fd)) {
                 ssize_t n = recv(fd, answer, sizeof(answer) - 1, 0);
 
                 if (n > 0 && startswith(answer, "HTTP/1.1 200"))
@@ -113,7 +97,7 @@ static size_t crowd_open(const Crowd *c) {
         size_t n = 0;
 
         for (size_t i = 0; i < c->n; i++)
-                n += !client_is_closed(c->fds[i]);
+                n += !loopback_client_is_closed(c->fds[i]);
         return n;
 }
 
@@ -229,7 +213,7 @@ static bool probe_ipv6(Loop *l, const HttpServer *s) {
                 return false;
         assert_return_code(fcntl(fd, F_SETFL, O_NONBLOCK), errno);
         (void) send(fd, REQUEST, strlen(REQUEST), MSG_NOSIGNAL);
-        while (loop_now(l) < end && !client_is_closed(fd)) {
+        while (loop_now(l) < end && !loopback_client_is_closed(fd)) {
                 if (recv(fd, answer, sizeof(answer) - 1, 0) > 0 && startswith(answer, "HTTP/1.1 200"))
                         return true;
                 assert_true(loop_iterate(l, 10 * USEC_PER_MSEC) >= 0);

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <arpa/inet.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -9,6 +7,7 @@
 #include "cmocka-test.h"
 #include "file-util.h"
 #include "http-server.h"
+#include "loopback-client.h"
 #include "string-util.h"
 #include "tls-fixture.h"
 
@@ -77,25 +76,8 @@ static void turns(World *w, unsigned n) {
                 turn(w);
 }
 
-/* Connects from 127.0.0.HOST. */
 static int client_new(World *w, unsigned host) {
-        struct sockaddr_in from = { .sin_family = AF_INET, .sin_addr.s_addr = htonl((127u << 24) + host) };
-        struct sockaddr_in to = { .sin_family = AF_INET,
-                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
-                                  .sin_port = htons(http_server_port(w->server)) };
-        int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-        assert_return_code(bind(fd, (struct sockaddr *) &from, sizeof(from)), errno);
-        assert_return_code(connect(fd, (struct sockaddr *) &to, sizeof(to)), errno);
-        assert_return_code(fcntl(fd, F_SETFL, O_NONBLOCK), errno);
-        return fd;
-}
-
-static bool client_is_closed(int fd) {
-        char byte;
-        ssize_t n = recv(fd, &byte, 1, MSG_PEEK);
-
-        return n == 0 || (n < 0 && errno != EAGAIN);
+        return loopback_client_new(http_server_port(w->server), host);
 }
 
 /* Sends as much as the server takes while the client is not refused. */
@@ -312,7 +294,7 @@ TEST_CASE(test_requests_of_one_address) {
 
 /* Skips time, half a second after each byte of the client's; until the server closes. */
 static void skip_until_closed(World *w, int fd, const char *trickle) {
-        for (unsigned n = 0; !client_is_closed(fd); n++) {
+        for (unsigned n = 0; !loopback_client_is_closed(fd); n++) {
                 if (n > 1000)
                         fail_msg("the connection is never closed");
                 if (*trickle)
@@ -371,7 +353,7 @@ TEST_CASE(test_slow_clients) {
                         began = loop_now(w->loop);
                         clock_skip(rows[i].pause_usec);
                         turns(w, 3);
-                        assert_false(client_is_closed(fd));
+                        assert_false(loopback_client_is_closed(fd));
                 }
                 client_say(w, fd, rows[i].said);
                 skip_until_closed(w, fd, rows[i].trickle);
@@ -395,7 +377,7 @@ TEST_CASE(test_slow_handler) {
                 turn(w);
         clock_skip(USEC_PER_MINUTE);
         turns(w, 10);
-        assert_false(client_is_closed(fd));
+        assert_false(loopback_client_is_closed(fd));
         closep(&fd);
         world_free(w);
 }
@@ -432,7 +414,7 @@ TEST_CASE(test_displaced) {
                 client_expect(w, fd, rows[i].displaced < 0 ? 0 : 200);
                 turns(w, 5);
                 for (int k = 0; k < N; k++)
-                        assert_int_equal(client_is_closed(fds[k]), k == rows[i].displaced);
+                        assert_int_equal(loopback_client_is_closed(fds[k]), k == rows[i].displaced);
                 assert_int_equal(w->n_refused[HTTP_REFUSED_DISPLACED], rows[i].displaced >= 0);
                 assert_int_equal(w->n_refused[HTTP_REFUSED_CONNECTION], rows[i].displaced < 0);
                 closep(&fd);

@@ -57,7 +57,7 @@ TEST_CASE(test_read) {
         intern_pool_free(pool);
 }
 
-/* What is written is read as the same, however long and strange the name is. */
+/* A pause that is written reads back the same, however long and strange the name of its holder is. */
 TEST_CASE(test_write) {
         _cleanup_free_ char *patch = NULL, *lifted = pause_mark_lift_patch();
         _cleanup_(json_doc_freep) JsonDoc *doc = NULL;

@@ -359,3 +359,22 @@ const char *object_meta_label(const ObjectMeta *m, const char *key) {
         assert(m);
         return key_values_get(&m->labels, key);
 }
+
+char *annotations_patch(const KeyValue *items, size_t n_items) {
+        _cleanup_(json_writer_freep) JsonWriter *w = NULL;
+
+        if (json_writer_new(&w) < 0)
+                return NULL;
+        json_open_object(w, NULL);
+        json_open_object(w, "metadata");
+        json_open_object(w, "annotations");
+        for (size_t i = 0; i < n_items; i++)
+                if (items[i].value)
+                        json_add_string(w, items[i].key, items[i].value);
+                else
+                        json_add_null(w, items[i].key);
+        json_close_object(w);
+        json_close_object(w);
+        json_close_object(w);
+        return json_writer_steal(w, NULL);
+}

@@ -111,3 +111,5 @@ const OwnerRef *object_meta_controller(const ObjectMeta *m);
 bool object_meta_has_finalizer(const ObjectMeta *m, const char *finalizer);
 const char *object_meta_annotation(const ObjectMeta *m, const char *key);
 const char *object_meta_label(const ObjectMeta *m, const char *key);
+/* Returns a merge patch (RFC 7386) that sets these annotations; value NULL: removes that one. Free it; NULL on ENOMEM. */
+char *annotations_patch(const KeyValue *items, size_t n_items);
