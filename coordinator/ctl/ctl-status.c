@@ -270,7 +270,7 @@ static int describe_interruption(StatusRow *row, const Interruption *i, const ch
 
 static bool tells_of_drain(const KubeNode *n) {
         return object_meta_annotation(&n->object.meta, ANNOTATION_INTERRUPTION) || object_meta_annotation(&n->object.meta, ANNOTATION_HEARD) ||
-               announced_list_standing(&n->announced);
+               announced_list_open(&n->announced);
 }
 
 static bool is_managed(const KubeNode *n, const KubeNodeClaim *c) {
@@ -294,7 +294,7 @@ static int set_phase(StatusRow *row, const KubeNode *n, const KubeNodeClaim *c) 
 
 /* Nothing is drained yet for what the interruption queue announced: the first time of it. */
 static int describe_announced(StatusRow *row, const KubeNode *n, const KubeNodeClaim *c) {
-        const Announced *first = announced_list_standing(c ? &c->announced : &n->announced);
+        const Announced *first = announced_list_open(c ? &c->announced : &n->announced);
 
         if (!first || (c && c->object.meta.deletion_usec > 0))
                 return 0;

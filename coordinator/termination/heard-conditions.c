@@ -138,7 +138,7 @@ const char *heard_end_text(HeardEnd e) {
 
 /* For which the node is drained, or is to be; "": nothing stands. NULL: no memory. */
 static char *first_announced(const HeardWords *words) {
-        const Announced *first = announced_list_standing(words->announced);
+        const Announced *first = announced_list_open(words->announced);
 
         return first ? heard_announced_text(first->notice) : strdup("");
 }
@@ -160,7 +160,7 @@ static char *message_of(HeardSay say, size_t type, const HeardWords *words) {
 }
 
 static const char *reason_of(size_t type, const HeardWords *words) {
-        const Announced *first = announced_list_standing(words->announced);
+        const Announced *first = announced_list_open(words->announced);
 
         if (condition_tells_cause(types[type]) && first && first->notice->kind == NOTICE_MAINTENANCE)
                 return CONDITION_REASON_WINDOW;

@@ -224,7 +224,7 @@ HeardAct heard_decide(const HeardFacts *f, usec_t *ret_until_usec) {
         if (heard_drained_for(f, &deadline))
                 return decide_drain(f, deadline);
         if (!f->drain)
-                return announced_list_standing(f->announced) && !is_left_alone(f) ? HEARD_WAIT : HEARD_NOTHING;
+                return announced_list_open(f->announced) && !is_left_alone(f) ? HEARD_WAIT : HEARD_NOTHING;
         return f->is_between || is_claim_deleted_or_due(f) ? HEARD_KEEP : HEARD_END;
 }
 
@@ -243,6 +243,7 @@ HeardEnd heard_end(const HeardFacts *f) {
         case ANNOUNCED_OVERRULED:
                 return HEARD_END_OVERRULED;
         case ANNOUNCED_STANDS:
+        case ANNOUNCED_HELD:
         case _ANNOUNCED_STATE_MAX:
                 break;
         }

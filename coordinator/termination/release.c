@@ -80,7 +80,7 @@ static const char *announced_to_keep(const Release *r, const KubeNode *n, const 
 
 /* Nobody acts from here on upon what the queue announced of a node that no pool selects. */
 static void tell_opened(Release *r, const KubeNode *n, const KubeNodeClaim *claim) {
-        const Announced *first = claim ? announced_list_standing(&claim->announced) : NULL;
+        const Announced *first = claim ? announced_list_open(&claim->announced) : NULL;
         _cleanup_free_ char *announced = first && !announced_to_keep(r, n, claim) ? heard_announced_text(first->notice) : NULL;
         EventObject o = event_object(&n->object);
 

@@ -9,6 +9,7 @@
 
 static const char *const state_table[_ANNOUNCED_STATE_MAX] = {
         [ANNOUNCED_STANDS] = "",
+        [ANNOUNCED_HELD] = "Held",
         [ANNOUNCED_DONE] = "Done",
         [ANNOUNCED_CALLED_OFF] = "CalledOff",
         [ANNOUNCED_OVERRULED] = "Overruled",
@@ -47,9 +48,13 @@ const Announced *announced_list_find(const AnnouncedList *l, const char *id) {
         return i < l->n_items ? l->items + i : NULL;
 }
 
-const Announced *announced_list_standing(const AnnouncedList *l) {
+bool announced_is_open(const Announced *a) {
+        return a->state == ANNOUNCED_STANDS || a->state == ANNOUNCED_HELD;
+}
+
+const Announced *announced_list_open(const AnnouncedList *l) {
         for (size_t i = 0; i < l->n_items; i++)
-                if (l->items[i].state == ANNOUNCED_STANDS)
+                if (announced_is_open(l->items + i))
                         return l->items + i;
         return NULL;
 }
@@ -62,10 +67,15 @@ void announced_list_remove(AnnouncedList *l, size_t i) {
 
 /* Returns the entry that a full list drops. */
 static size_t index_to_drop(const AnnouncedList *l) {
-        for (size_t i = 0; i < l->n_items; i++)
-                if (l->items[i].state != ANNOUNCED_STANDS)
+        size_t last_held = l->n_items - 1;
+
+        for (size_t i = 0; i < l->n_items; i++) {
+                if (!announced_is_open(l->items + i))
                         return i;
-        return l->n_items - 1;
+                if (l->items[i].state == ANNOUNCED_HELD)
+                        last_held = i;
+        }
+        return last_held;
 }
 
 /* Inserts a, and owns it from here on. items has room for ANNOUNCED_MAX + 1. */
@@ -111,7 +121,7 @@ bool announced_list_has_room(const AnnouncedList *l, const Notice *notice) {
         if (l->n_items < ANNOUNCED_MAX || announced_list_find(l, notice->id))
                 return true;
         drop = index_to_drop(l);
-        return l->items[drop].state != ANNOUNCED_STANDS ||
+        return !announced_is_open(l->items + drop) ||
                l->items[drop].notice->announced_usec > notice->announced_usec;
 }
 
@@ -119,7 +129,7 @@ int announced_list_take(AnnouncedList *l, const AnnouncedList *from) {
         for (size_t i = 0; i < from->n_items; i++) {
                 const Announced *a = from->items + i;
 
-                if (a->state != ANNOUNCED_STANDS || l->n_items >= ANNOUNCED_MAX / 2 || announced_list_find(l, a->notice->id))
+                if (!announced_is_open(a) || l->n_items >= ANNOUNCED_MAX / 2 || announced_list_find(l, a->notice->id))
                         continue;
                 if (announced_list_put(l, a->notice, a->state, a->boot_id) < 0)
                         return -ENOMEM;

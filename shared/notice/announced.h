@@ -16,6 +16,9 @@
 
 typedef enum AnnouncedState {
         ANNOUNCED_STANDS,
+        /* Not over. The brake of the queue (queue-brake.h) holds the notice: its Node is cordoned and its pods are evicted, and the notice
+         * gives no deadline and ends no machine. A person (ANNOTATION_LET_GO), the node's agent or EC2 make it STANDS. */
+        ANNOUNCED_HELD,
         ANNOUNCED_DONE,       /* the machine has booted anew for it */
         ANNOUNCED_CALLED_OFF, /* AWS has called it off, or says that it is over */
         ANNOUNCED_OVERRULED,  /* a person opened the Node in spite of it: vesper does nothing more for it */
@@ -50,14 +53,16 @@ int announced_list_copy(const AnnouncedList *l, AnnouncedList *ret);
 
 /* NULL: none of that id. Borrowed. */
 const Announced *announced_list_find(const AnnouncedList *l, const char *id);
-/* The first entry that stands; NULL: none. Borrowed. */
-const Announced *announced_list_standing(const AnnouncedList *l);
+/* Returns true unless the notice is over: it stands, or is held. */
+bool announced_is_open(const Announced *a);
+/* The first entry that is not over; NULL: none. Borrowed. */
+const Announced *announced_list_open(const AnnouncedList *l);
 /* Inserts a notice in its order, in place of the entry with the same id. boot_id NULL: not known. From a full list the first entry that is over
- * goes, else the last one, which may be this one. -ENOMEM: the list is as it was. */
+ * goes, else the last one that is held, else the last one, which may be this one. -ENOMEM: the list is as it was. */
 int announced_list_put(AnnouncedList *l, const Notice *notice, AnnouncedState state, const char *boot_id);
-/* Returns true if announced_list_put() would keep this notice in the list, which may be full. */
+/* Returns true if announced_list_put() would keep this notice in the list, which may be full, whether it is held or not. */
 bool announced_list_has_room(const AnnouncedList *l, const Notice *notice);
-/* Adds what stands in from, and is not there by its id, up to half of ANNOUNCED_MAX: a kubelet may have written it, and takes no place of what AWS
+/* Adds what is open in from, and is not there by its id, up to half of ANNOUNCED_MAX: a kubelet may have written it, and takes no place of what AWS
  * tells, nor calls that off. -ENOMEM: some of it may be there. */
 int announced_list_take(AnnouncedList *l, const AnnouncedList *from);
 void announced_list_remove(AnnouncedList *l, size_t i);

@@ -211,6 +211,7 @@ void notice_to_json(const Notice *n, JsonWriter *w) {
         json_add_time(w, "deadline", n->announced_usec);
         json_add_time(w, "said", n->said_usec);
         json_add_time(w, "until", n->until_usec);
+        json_add_time(w, "received", n->received_usec);
         if (n->deadline_usec != USEC_INFINITY)
                 json_add_int64(w, "deadlineUptimeUsec", (int64_t) MIN(n->deadline_usec, (usec_t) UPTIME_MAX_USEC));
         if (n->own_deadline_usec > 0)
@@ -310,6 +311,7 @@ int notice_from_json(const Json *o, Notice **ret) {
                 { "deadline", json_parse_rfc3339, offsetof(Notice, announced_usec), false },
                 { "said", json_parse_rfc3339, offsetof(Notice, said_usec), false },
                 { "until", json_parse_rfc3339, offsetof(Notice, until_usec), false },
+                { "received", json_parse_rfc3339, offsetof(Notice, received_usec), false },
                 { "deadlineUptimeUsec", parse_uptime, offsetof(Notice, deadline_usec), false },
                 { "ownDeadlineUptimeUsec", parse_uptime, offsetof(Notice, own_deadline_usec), false },
                 { "estimated", json_parse_bool, offsetof(Notice, estimated), false },

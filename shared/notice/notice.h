@@ -65,6 +65,7 @@ typedef struct Notice {
         usec_t not_before_usec; /* wall clock; 0: now */
         usec_t announced_usec;  /* wall clock of its giver: when the machine may be gone; 0: not said */
         usec_t said_usec;       /* of what the queue told: wall clock of its giver, when that was said; 0: not known */
+        usec_t received_usec;   /* of the queue's: wall clock of the API server, when the coordinator last wrote it; 0: not known */
         usec_t until_usec;      /* the same: of a scheduled change, when the window in which it may begin closes; 0: not said */
         usec_t deadline_usec;   /* the same on the boot-time clock (loop_now()) of this machine, which nobody sets;
                                    USEC_INFINITY: not said */
@@ -114,7 +115,7 @@ bool notice_outranks(const Notice *a, const Notice *b);
  * action, not_before and what it names are the newer ones. True: *known changed. */
 int notice_merge(Notice *known, const Notice *seen, bool *ret_changed);
 /* JSON of the annotation vesper.sh/interruption and of the intent log; parsed back by notice_from_json (fuzzed). "deadline" is what was announced,
- * "said" is said_usec, "until" until_usec. For the agent alone, in the boot that stands beside them: "deadlineUptimeUsec" is deadline_usec,
+ * "said" is said_usec, "until" until_usec, "received" received_usec. For the agent alone, in the boot that stands beside them: "deadlineUptimeUsec" is deadline_usec,
  * "estimated" says how it was found, "ownDeadlineUptimeUsec" is own_deadline_usec. "byHand" is "drain" or "force"; a manual notice that drains
  * always has one, also where an older agent left it out. "resources" are the names of all machines of an event that names others, too. */
 void notice_to_json(const Notice *n, JsonWriter *w); /* adds its members to the open object */

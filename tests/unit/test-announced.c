@@ -11,12 +11,13 @@ static void put(AnnouncedList *l, const char *id, usec_t announced_usec, Announc
         assert_return_code(announced_list_put(l, &n, state, "b"), 0);
 }
 
-/* "a b!": b is over. */
+/* "a b! c?": b is over, c is held. */
 static void assert_list(const AnnouncedList *l, const char *expected) {
         _cleanup_strbuf_ StrBuf text = {};
 
         for (size_t i = 0; i < l->n_items; i++)
-                strbuf_addf(&text, "%s%s%s", i > 0 ? " " : "", l->items[i].notice->id, l->items[i].state == ANNOUNCED_STANDS ? "" : "!");
+                strbuf_addf(&text, "%s%s%s", i > 0 ? " " : "", l->items[i].notice->id,
+                            l->items[i].state == ANNOUNCED_STANDS ? "" : l->items[i].state == ANNOUNCED_HELD ? "?" : "!");
         assert_string_equal(strbuf_str(&text), expected);
 }
 
@@ -42,14 +43,18 @@ TEST_CASE(test_order) {
         put(&other, "e", T0 + 5, ANNOUNCED_DONE);
         assert_return_code(announced_list_take(&l, &other), 0);
         assert_list(&l, "b c a d");
+        put(&other, "h", 0, ANNOUNCED_HELD);
+        assert_return_code(announced_list_take(&l, &other), 0);
+        assert_list(&l, "h? b c a d");
+        assert_string_equal(announced_list_open(&l)->notice->id, "h");
         for (char id[] = "f"; *id < 'z'; id[0]++)
                 put(&other, id, 0, ANNOUNCED_STANDS);
         assert_return_code(announced_list_take(&l, &other), 0);
         assert_int_equal(l.n_items, ANNOUNCED_MAX / 2);
-        assert_string_equal(announced_list_standing(&l)->notice->id, l.items[0].notice->id);
+        assert_string_equal(announced_list_open(&l)->notice->id, l.items[0].notice->id);
 }
 
-/* What is over gives its place first, then what comes last. */
+/* What is over gives its place first, then the last that is held, then what comes last. */
 TEST_CASE(test_room) {
         Notice n = { .announced_usec = T0 + 100 };
         _cleanup_(announced_list_done) AnnouncedList l = {};
@@ -70,6 +75,13 @@ TEST_CASE(test_room) {
         assert_null(announced_list_find(&l, "late"));
         put(&l, "early", 0, ANNOUNCED_STANDS);
         assert_list(&l, "early a b c e f next g h i j k l m n o");
+        print_message("what is held gives its place before what stands\n");
+        put(&l, "early", 0, ANNOUNCED_HELD);
+        put(&l, "c", T0 + 2, ANNOUNCED_HELD);
+        n.announced_usec = T0 + 3;
+        assert_false(announced_list_has_room(&l, &n));
+        put(&l, "late", T0 + 100, ANNOUNCED_STANDS);
+        assert_list(&l, "early? a b e f next g h i j k l m n o late");
 }
 
 /* What can be put there can be read back, however long it is. */
@@ -77,7 +89,7 @@ TEST_CASE(test_longest) {
         char id[NOTICE_ID_BYTES_MAX + 1], word[NOTICE_WORD_BYTES_MAX + 1], boot[BOOT_ID_BYTES_MAX + 1];
         char *names[] = { id, NULL };
         Notice n = { .id = id, .source = word, .action = word, .kind = NOTICE_MAINTENANCE, .announced_usec = T0, .said_usec = T0, .until_usec = T0,
-                     .not_before_usec = T0, .deadline_usec = USEC_INFINITY, .resources = names };
+                     .not_before_usec = T0, .received_usec = T0, .deadline_usec = USEC_INFINITY, .resources = names };
         _cleanup_(announced_list_done) AnnouncedList l = {}, back = {};
         _cleanup_free_ char *text = NULL;
 
@@ -106,6 +118,7 @@ TEST_CASE(test_json) {
                   "a c!" },
                 { "in another order", "{'notices':[{'id':'a','deadline':'2027-01-15T08:00:00Z'},{'id':'c'}]}", "c a" },
                 { "the same twice", "{'notices':[{'id':'a'},{'id':'a','state':'Done'}]}", "a!" },
+                { "one that is held", "{'notices':[{'id':'a','received':'2027-01-15T08:00:00Z','state':'Held'}]}", "a?" },
                 { "a state of a later version", "{'notices':[{'id':'a','state':'Postponed'}],'more':7}", "a!" },
                 { "no list", "{}", NULL },
                 { "another annotation's", "{'id':'a','phase':'Draining'}", NULL },

@@ -173,11 +173,14 @@ bool decode_interruption(Decoder *d, const char *key, Interruption **ret) {
         return r >= 0;
 }
 
-void decode_announced(Decoder *d, AnnouncedList *ret) {
-        const char *text = object_meta_annotation(&d->object->meta, ANNOTATION_ANNOUNCED);
+void decode_announced(Decoder *d, AnnouncedList *ret, usec_t *ret_let_go_usec) {
+        const char *text = object_meta_annotation(&d->object->meta, ANNOTATION_ANNOUNCED),
+                   *let_go = object_meta_annotation(&d->object->meta, ANNOTATION_LET_GO);
         int r = text ? announced_list_parse(text, ret) : 0;
 
         d->failed = d->failed || r == -ENOMEM;
+        if (let_go && rfc3339_parse(let_go, ret_let_go_usec) < 0)
+                *ret_let_go_usec = 0;
 }
 
 const Json *decode_array(Decoder *d, const Json *v, const char *path) {

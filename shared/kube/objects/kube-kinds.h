@@ -56,6 +56,7 @@ typedef struct KubeNode {
         bool interruption_is_unreadable;
         Interruption *heard;            /* ANNOTATION_HEARD, likewise */
         AnnouncedList announced;        /* ANNOTATION_ANNOUNCED; empty: absent or unreadable */
+        usec_t let_go_usec;             /* ANNOTATION_LET_GO, wall clock; 0: absent or unreadable */
 } KubeNode;
 
 extern const KubeKind kube_node_kind;
@@ -288,6 +289,7 @@ typedef struct KubeNodeClaim {
         Condition *conditions;
         size_t n_conditions;
         AnnouncedList announced;       /* ANNOTATION_ANNOUNCED; empty: absent or unreadable */
+        usec_t let_go_usec;            /* ANNOTATION_LET_GO, wall clock; 0: absent or unreadable */
 } KubeNodeClaim;
 
 extern const KubeKind kube_node_claim_kind;

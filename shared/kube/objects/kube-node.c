@@ -90,7 +90,7 @@ int kube_node_decode(KubeObject *o, const Json *json, InternPool *pool) {
                      "status.daemonEndpoints.kubeletEndpoint.Port", &n->kubelet_port);
         n->interruption_is_unreadable = !decode_interruption(&d, ANNOTATION_INTERRUPTION, &n->interruption);
         (void) decode_interruption(&d, ANNOTATION_HEARD, &n->heard);
-        decode_announced(&d, &n->announced);
+        decode_announced(&d, &n->announced, &n->let_go_usec);
         return decoder_finish(&d);
 }
 

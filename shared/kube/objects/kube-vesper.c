@@ -154,7 +154,7 @@ static int node_claim_decode(KubeObject *o, const Json *json, InternPool *pool) 
                         &c->termination_grace_usec);
         decode_duration(&d, json_get(spec, "expireAfter"), "spec.expireAfter", true, &c->expire_after_usec);
         decode_force_deadline(&d, c);
-        decode_announced(&d, &c->announced);
+        decode_announced(&d, &c->announced, &c->let_go_usec);
         decode_claim_status(&d, json_get(json, "status"), c);
         return decoder_finish(&d);
 }

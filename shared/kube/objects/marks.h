@@ -39,7 +39,8 @@
  * Ending (the deadline has passed). The agent's own annotation is never touched for it. */
 #define ANNOTATION_HEARD "vesper.sh/heard"
 /* Coordinator, on a NodeClaim, or on a Node that has none: JSON {"notices":[...]}, all that its interruption queue announced of the machine
- * (announced.h): each {"id","kind","source","action","deadline","until","said","state","bootID"}. A "state" says that it is over, and how. */
+ * (announced.h): each {"id","kind","source","action","deadline","until","said","received","state","bootID"}. A "state" says that it is over,
+ * and how, or "Held": the brake of the queue holds it. */
 #define ANNOTATION_ANNOUNCED "vesper.sh/announced"
 /* Agent: JSON {"id","bootID","kind":"reboot"|"poweroff","until"}: asks for a slot before it begins, and waits for it until then;
  * gone when that is over. Of a reboot that was announced and is taken early also "event", the id of that notice, and, where the
@@ -80,6 +81,9 @@
 #define ANNOTATION_REBOOTED_FOR_REPAIR "vesper.sh/rebooted-for-repair"
 /* A person, on a NodeClaim: an RFC 3339 time. Once the claim is being deleted its node goes then at the latest. */
 #define ANNOTATION_FORCE_DEADLINE "vesper.sh/force-deadline"
+/* A person (vesperctl let-go), on a NodeClaim, or on a Node that has none: an RFC 3339 time. What the interruption queue announced of the
+ * machine until then, and the brake holds (queue-brake.h), may end it. */
+#define ANNOTATION_LET_GO "vesper.sh/let-go"
 
 /* Kubelet, on the mirror pod of a static pod. */
 #define ANNOTATION_MIRROR "kubernetes.io/config.mirror"
