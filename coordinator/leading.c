@@ -658,5 +658,6 @@ void leading_measure(Leading *l) {
         if (l->queue_worker)
                 metrics_set(l->o.metrics, METRIC_QUEUE_WORKING, 0, (double) queue_worker_n_messages(l->queue_worker));
         metrics_set(l->o.metrics, METRIC_QUEUE_DRAINS, 0, (double) heard_drains_under_way(l->heard));
+        metrics_set(l->o.metrics, METRIC_QUEUE_HELD, 0, (double) heard_drains_held(l->heard));
         metrics_set(l->o.metrics, METRIC_REPAIRS_UNDER_WAY, 0, (double) repairs_under_way);
 }

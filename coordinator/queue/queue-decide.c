@@ -86,7 +86,7 @@ static bool is_covered(const QueueFacts *facts, const Notice *notice, usec_t by_
 static QueueAct decide_called_off(const EventMessage *m, const Notice *notice, const QueueFacts *facts, const Announced *same,
                                   const QueueRules *rules) {
         if (same)
-                return same->state == ANNOUNCED_STANDS ? QUEUE_WRITE : QUEUE_NOTHING;
+                return announced_is_open(same) ? QUEUE_WRITE : QUEUE_NOTHING;
         if (rules->deletes == INTERRUPTION_DELETE_NEVER || queue_is_outlived(m, notice, rules))
                 return tell(facts, QUEUE_TELL);
         return QUEUE_WRITE;
@@ -98,17 +98,22 @@ static bool is_left_out(const QueueFacts *facts, const Notice *notice) {
         return facts->announced && !announced_list_has_room(facts->announced, notice);
 }
 
+/* Returns true if the group may end the machine. While the brake holds the notice, only a deletion of the NodeClaim for another reason says so. */
+static bool may_continue(const QueueFacts *facts, const Announced *same) {
+        return facts->is_drained && (!same || same->state != ANNOUNCED_HELD || facts->is_going);
+}
+
 /* Decides about a notice that may be written on the claim or Node. */
 static QueueAct decide_written(const EventMessage *m, const Notice *notice, const QueueFacts *facts, const QueueRules *rules) {
         const Announced *same = facts->announced ? announced_list_find(facts->announced, notice->id) : NULL;
 
         if (m->closed)
                 return decide_called_off(m, notice, facts, same, rules);
-        if (same && same->state != ANNOUNCED_STANDS)
+        if (same && !announced_is_open(same))
                 return !queue_is_outlived(m, notice, rules) && is_moved_since(m, same, notice) ? QUEUE_WRITE
                                                                                 : QUEUE_NOTHING;
         if (m->kind == EVENT_MESSAGE_ASG_TERMINATE && (same || is_left_out(facts, notice)))
-                return facts->is_drained ? QUEUE_CONTINUE : QUEUE_BEAT;
+                return may_continue(facts, same) ? QUEUE_CONTINUE : QUEUE_BEAT;
         if (same && !is_moved(same, notice))
                 return QUEUE_NOTHING;
         if (queue_is_outlived(m, notice, rules))

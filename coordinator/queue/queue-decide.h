@@ -35,8 +35,8 @@
  * as old, the group is asked first, by a heartbeat, whether it still waits.
  * No hook waits for more than QUEUE_HOOK_MAX_USEC. The clock is that of the API server.
  *
- * A hook of its group is answered besides. Of a termination: heartbeats while the node is drained, CONTINUE
- * once it is, or has gone; where claims are not deleted for it ([Interruption] Delete=never), never: it goes
+ * A hook of its group is answered besides. Of a termination: heartbeats while the node is drained, or the brake holds the
+ * notice (queue-brake.h), CONTINUE once it is drained, or has gone; where claims are not deleted for it ([Interruption] Delete=never), never: it goes
  * on when its time is over; and so it does for a Node that a person has opened again. Of a launch: CONTINUE when the node is Ready; until then, and of what never
  * becomes one, the group decides by the hook's time.
  */

@@ -141,11 +141,43 @@ static void on_written(const KubeReply *reply, void *userdata) {
         e->shared->answered(e->message); /* may end the errand */
 }
 
+/* Machines whose end the queue may announce: those with a NodeClaim and, where the coordinator drains nodes without one, those of all Nodes. */
+static size_t n_machines(const QueueWorkerOptions *o) {
+        size_t n_claims = cluster_view_n_claims(o->view);
+
+        return o->config->queue_unmanaged == QUEUE_UNMANAGED_DRAIN ? MAX(n_claims, cluster_view_n_nodes(o->view)) : n_claims;
+}
+
+/* Decides whether the brake holds the notice, and counts it. -ENOMEM. */
+static int errand_brake(QueueErrand *e, const QueueFound *found, const QueueFacts *facts, const char *uid) {
+        QueueErrands *q = e->shared;
+        const Interruption *agents = found->node ? kube_node_standing_interruption(found->node) : NULL;
+        usec_t wall = loop_wall(q->o->env->loop);
+        size_t n;
+        int r;
+
+        e->written_as = ANNOUNCED_CALLED_OFF;
+        if (e->event->closed)
+                return 0;
+        e->notice->received_usec = wall - wall % USEC_PER_SEC; /* as an annotation holds it */
+        r = interruption_confirms(agents, e->notice) ? 0 : queue_brake_count(q->brake, uid, wall, wall);
+        if (r < 0)
+                return r;
+        n = queue_brake_n_counted(q->brake, wall);
+        if (n > queue_brake_limit(n_machines(q->o)) && !q->is_braked)
+                queue_voice_brake(q->o, n, queue_brake_limit(n_machines(q->o)));
+        q->is_braked = n > queue_brake_limit(n_machines(q->o));
+        e->written_as = queue_brake_decide(e->notice, announced_list_find(facts->announced, e->notice->id), agents, n, n_machines(q->o));
+        return 0;
+}
+
 static QueueVoiceAct voice_of(const QueueErrand *e, const QueueFacts *facts) {
         const Announced *same = announced_list_find(facts->announced, e->notice->id);
 
         if (e->event->closed)
                 return same && !facts->is_going ? QUEUE_VOICE_CALLS_OFF : QUEUE_VOICE_CALLED_OFF_ELSE;
+        if (e->written_as == ANNOUNCED_HELD)
+                return QUEUE_VOICE_HELD;
         if (!facts->is_managed)
                 return QUEUE_VOICE_DRAINS;
         return interruption_delete_counts((InterruptionDelete) e->shared->o->config->interruption_delete, e->notice) ? QUEUE_VOICE_DELETES
@@ -163,6 +195,8 @@ static int errand_write(QueueErrand *e, const QueueFound *found, const QueueFact
         e->on_node = !facts->is_managed;
         r = free_and_strdup(&e->object_uid, o->meta.uid);
         if (r >= 0)
+                r = errand_brake(e, found, facts, o->meta.uid);
+        if (r >= 0)
                 r = queue_memory_begin_write(q->memory, o->meta.uid);
         if (r < 0)
                 return r;
@@ -170,7 +204,7 @@ static int errand_write(QueueErrand *e, const QueueFound *found, const QueueFact
                 e->state = QUEUE_ERRAND_SHARED;
                 return 0;
         }
-        body = queue_told_body(o, facts->announced, e->notice, e->event->closed, found->node);
+        body = queue_told_body(o, facts->announced, e->notice, e->written_as, found->node);
         r = body ? kube_patch(q->o->client, &target, KUBE_PATCH_MERGE, body, &options, on_written, e, &e->write) : -ENOMEM;
         if (r < 0) {
                 queue_memory_end_write(q->memory, o->meta.uid);

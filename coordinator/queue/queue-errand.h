@@ -20,6 +20,7 @@
 
 #include "backoff.h"
 #include "lifecycle-hook.h"
+#include "queue-brake.h"
 #include "queue-memory.h"
 #include "queue-worker.h"
 
@@ -39,6 +40,8 @@ typedef struct QueueErrands {
         const QueueWorkerOptions *o;
         HookClient *hooks;
         QueueMemory *memory;
+        QueueBrake *brake;
+        bool is_braked; /* the brake held the last notice that it was asked about */
         size_t n_held; /* errands whose group waits for us */
         /* An errand of this message was answered: all of them are to be stepped. May free the message, with its errands. */
         void (*answered)(void *message);
@@ -59,6 +62,7 @@ typedef struct QueueErrand {
         QueueAct act; /* as decided last */
         char *object_uid; /* of the NodeClaim or Node that is written on; NULL: of none now */
         bool on_node;     /* it is the Node */
+        AnnouncedState written_as; /* of the notice, in that write */
         KubeCall *write;
         CloudCall *ask;
         HookCall *hook;

@@ -21,7 +21,7 @@ static char *body_of(const KubeObject *o, const char *text) {
         return json_writer_steal(w, NULL);
 }
 
-char *queue_told_body(const KubeObject *o, const AnnouncedList *l, const Notice *notice, bool called_off, const KubeNode *n) {
+char *queue_told_body(const KubeObject *o, const AnnouncedList *l, const Notice *notice, AnnouncedState state, const KubeNode *n) {
         const Announced *same = announced_list_find(l, notice->id);
         const char *boot_id = n ? n->boot_id : NULL;
         _cleanup_(announced_list_done) AnnouncedList next = {};
@@ -30,14 +30,14 @@ char *queue_told_body(const KubeObject *o, const AnnouncedList *l, const Notice 
         int r;
 
         r = announced_list_copy(l, &next);
-        if (r >= 0 && called_off && same)
+        if (r >= 0 && state == ANNOUNCED_CALLED_OFF && same)
                 r = notice_copy(same->notice, &over);
         if (r >= 0 && over) {
                 over->said_usec = MAX(over->said_usec, notice->said_usec);
-                r = announced_list_put(&next, over, ANNOUNCED_CALLED_OFF, same->boot_id);
+                r = announced_list_put(&next, over, state, same->boot_id);
         }
         if (r >= 0 && !over)
-                r = announced_list_put(&next, notice, called_off ? ANNOUNCED_CALLED_OFF : ANNOUNCED_STANDS, boot_id);
+                r = announced_list_put(&next, notice, state, boot_id);
         text = r >= 0 ? announced_list_format(&next) : NULL;
         return text ? body_of(o, text) : NULL;
 }

@@ -9,5 +9,6 @@
 #include "kube-kinds.h"
 
 /* Returns a merge patch that takes effect only on the object as it was read. NULL: out of memory.
- * l: what stands there. n: its Node, whose boot is noted beside; NULL: none. called_off: AWS says that the notice is over. */
-char *queue_told_body(const KubeObject *o, const AnnouncedList *l, const Notice *notice, bool called_off, const KubeNode *n);
+ * l: what stands there. state: as queue_brake_decide() returns it, or CALLED_OFF: AWS says that the notice is over. n: its Node, whose boot is
+ * noted beside; NULL: none. */
+char *queue_told_body(const KubeObject *o, const AnnouncedList *l, const Notice *notice, AnnouncedState state, const KubeNode *n);

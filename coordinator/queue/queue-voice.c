@@ -19,6 +19,9 @@ static const struct {
         [QUEUE_VOICE_REPORTS] = { "Nothing is done about it here", "The coordinator does nothing about it", NULL, false },
         [QUEUE_VOICE_DELETES] = { "Its NodeClaim is deleted for that", "The coordinator deletes its NodeClaim, so that the node is drained",
                                   " and its machine ended", true },
+        [QUEUE_VOICE_HELD] = { "The brake of the queue holds this notice: vesper drains the node under PodDisruptionBudgets and does not end its machine",
+                               "The queue alone announced more machines than it may end within ten minutes, so the coordinator evicts this node's pods under "
+                               "their PodDisruptionBudgets and does not end its machine until the node's agent or EC2 confirms that", NULL, true },
         [QUEUE_VOICE_DRAINS] = { "It has no NodeClaim, and [Queue] Unmanaged=drain: it is cordoned and drained, and its machine is left to its cloud",
                                  "The coordinator cordons and drains the node", ", and leaves its machine to its cloud", true },
         [QUEUE_VOICE_DRAINS_MANAGED] = { "It is cordoned and drained, and kept: it comes back from that", "The coordinator cordons and drains the node",
@@ -57,8 +60,10 @@ static char *by_when(const QueueWorkerOptions *o, const Notice *n) {
         return strf(" before its window ends at %s", text);
 }
 
-/* Why nothing is done, and what a person can do. NULL: there is nothing to say, or no memory. */
+/* Returns why nothing is done, or what a person can do. NULL: there is nothing to say, or no memory. */
 static char *why_reported(const QueueSaid *said, const KubeNode *n, QueueVoiceAct act) {
+        if (act == QUEUE_VOICE_HELD)
+                return strf(". If you know that AWS takes the machine: vesperctl let-go %s", n->object.meta.name);
         if (act != QUEUE_VOICE_REPORTS || !said->why)
                 return NULL;
         return strf(", because %s%s%s", said->why, notice_ends_machine(said->notice) ? ". If its agent does not drain it: vesperctl drain " : "",
@@ -174,6 +179,14 @@ void queue_voice_elsewhere(const QueueWorkerOptions *o, const EventMessage *even
                   sqs_client_queue(o->sqs), isempty(account) ? "(none)" : account,
                   isempty(region) ? "(none)" : region, strempty(sqs_client_account(o->sqs)),
                   sqs_client_region(o->sqs));
+}
+
+void queue_voice_brake(const QueueWorkerOptions *o, size_t n, size_t limit) {
+        log_event(o->env->log, LOG_LEVEL_WARNING, MESSAGE_QUEUE_BRAKE, LOG_FIELDS({ "QUEUE", sqs_client_queue(o->sqs) }),
+                  "Queue %s alone announced the end of %zu machines within ten minutes, and may end %zu. The nodes of further notices are cordoned and "
+                  "drained under PodDisruptionBudgets, and their machines stay until EC2, Auto Scaling or the node's agent confirms the notice. If AWS "
+                  "does take these machines: vesperctl let-go NODE",
+                  sqs_client_queue(o->sqs), n, limit);
 }
 
 /* Whose machines run in it no message says. In a queue that others read it comes again and again, and is said once. */

@@ -21,6 +21,7 @@ typedef struct QueueSaid {
 typedef enum QueueVoiceAct {
         QUEUE_VOICE_REPORTS, /* nothing */
         QUEUE_VOICE_DELETES, /* its NodeClaim is deleted */
+        QUEUE_VOICE_HELD,    /* the brake holds the notice: the Node is cordoned and drained under PodDisruptionBudgets */
         QUEUE_VOICE_DRAINS,  /* the Node, which has none, is cordoned and drained */
         QUEUE_VOICE_DRAINS_MANAGED, /* the Node is drained and kept */
         QUEUE_VOICE_LOOKS,     /* the Node is looked at anew */
@@ -42,5 +43,7 @@ void queue_voice_poison(const QueueWorkerOptions *o, const SqsMessage *message, 
                         size_t body_bytes);
 /* Warns that a message is about another account or region and was ignored. */
 void queue_voice_elsewhere(const QueueWorkerOptions *o, const EventMessage *event);
+/* Warns that the brake of the queue (queue-brake.h) holds further notices. n: machines announced within the window. */
+void queue_voice_brake(const QueueWorkerOptions *o, size_t n, size_t limit);
 /* The end of a Capacity Block, which names no instance. */
 void queue_voice_capacity_block(const QueueWorkerOptions *o, const SqsMessage *message, const EventMessage *event);

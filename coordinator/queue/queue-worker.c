@@ -92,6 +92,7 @@ struct QueueWorker {
         unsigned steps_left; /* of STEPS_MAX, in this callback */
         Timer *tick, *flush, *rest;
         QueueMemory memory;
+        QueueBrake *brake;
         QueueSenders senders;
         bool polls_fail, batches_fail; /* the last answer was an error, and that was told */
 };
@@ -502,9 +503,14 @@ static int worker_open(QueueWorker *w) {
                 r = queue_memory_init(&w->memory, loop);
         if (r >= 0)
                 r = queue_senders_init(&w->senders, w->o.metrics);
+        if (r >= 0)
+                r = queue_brake_new(&w->brake);
+        if (r >= 0)
+                r = queue_brake_count_view(w->brake, w->o.view, loop_wall(loop));
         w->errands = (QueueErrands){ .o = &w->o,
                                      .hooks = w->hooks,
                                      .memory = &w->memory,
+                                     .brake = w->brake,
                                      .answered = on_answered,
                                      .written = on_written };
         if (r >= 0)
@@ -557,6 +563,7 @@ QueueWorker *queue_worker_free(QueueWorker *w) {
                 batch_free(b);
         LIST_FOREACH (i, &w->items, Item, items)
                 item_free(i);
+        queue_brake_free(w->brake);
         hook_client_free(w->hooks);
         timer_free(w->tick);
         timer_free(w->flush);

@@ -35,6 +35,7 @@ typedef struct Heard {
         HeardVoice voice;
         HeardAct act; /* as of the last step */
         bool has_ended; /* this leader has ended its drain, for voice.why */
+        size_t n_held;  /* notices that the brake of the queue holds, as of the last step */
 } Heard;
 
 struct HeardDrains {
@@ -213,8 +214,8 @@ static void write_heard(Heard *x, const KubeNode *n, const Notice *notice, Heard
                 heard_voice_writing(&x->voice, step);
 }
 
-/* Writes the list on its claim, or on a Node that has none. An empty list is taken off. */
-static void write_list(HeardDrains *h, const KubeObject *o, const AnnouncedList *l, const char *key) {
+/* Writes the list on its claim, or on a Node that has none. An empty list is taken off. Returns true if the write is under way. */
+static bool write_list(HeardDrains *h, const KubeObject *o, const AnnouncedList *l, const char *key) {
         ObjectWrite w = { .what = "write what the interruption queue announced on",
                           .target = { .kind = o->kind, .name = o->meta.name },
                           .state = o->meta.resource_version,
@@ -224,18 +225,24 @@ static void write_list(HeardDrains *h, const KubeObject *o, const AnnouncedList 
         int r = l->n_items > 0 && !text ? -ENOMEM : termination_annotation_patch(o, ANNOTATION_ANNOUNCED, text, &body);
 
         if (r > 0)
-                (void) object_writes_patch(h->context->writes, &w, KUBE_PATCH_MERGE, body);
-        else if (r < 0)
+                return object_writes_patch(h->context->writes, &w, KUBE_PATCH_MERGE, body) > 0;
+        if (r < 0)
                 (void) work_queue_retry(h->queue, key);
+        return false;
 }
 
-static void write_next_list(Heard *x, const KubeObject *o, const HeardFacts *f) {
+static void write_next_list(Heard *x, const KubeNode *n, const KubeObject *o, const HeardFacts *f) {
         _cleanup_(announced_list_done) AnnouncedList l = {};
 
-        if (heard_rewrite(f, &l) < 0)
+        if (heard_rewrite(f, &l) < 0) {
                 (void) work_queue_retry(x->owner->queue, x->key);
-        else
-                write_list(x->owner, o, &l, x->key);
+                return;
+        }
+        if (!write_list(x->owner, o, &l, x->key))
+                return;
+        for (size_t i = 0; i < f->announced->n_items; i++)
+                if (heard_is_let_go(f, f->announced->items + i))
+                        heard_voice_let_go(&x->voice, n, f->announced->items[i].notice, !announced_is_let_go(f->announced->items + i, f->let_go_usec));
 }
 
 /* Moves the list of a Node that has its claim by now to that claim: writes it there first, and then takes it off the Node. */
@@ -245,9 +252,9 @@ static void hand_over(HeardDrains *h, const KubeNode *n, const KubeNodeClaim *cl
         if (announced_list_copy(&claim->announced, &l) < 0 || announced_list_take(&l, &n->announced) < 0)
                 (void) work_queue_retry(h->queue, key);
         else if (l.n_items == claim->announced.n_items)
-                write_list(h, &n->object, &(AnnouncedList){}, key);
+                (void) write_list(h, &n->object, &(AnnouncedList){}, key);
         else
-                write_list(h, &claim->object, &l, key);
+                (void) write_list(h, &claim->object, &l, key);
 }
 
 static void end_drain(Heard *x, const KubeNode *n, const HeardFacts *f) {
@@ -297,8 +304,8 @@ static bool on_drain_due(NodeDrain *d, const KubePod *pod, usec_t at_usec, void 
         return pod_warnings_tell(x->warnings, pod, at_usec, x->deadline.at_usec);
 }
 
-/* deadline_usec: wall clock; it is later again where the one that had come first is over. */
-static void update_rules(Heard *x, const KubeNode *n, usec_t deadline_usec) {
+/* a: the notice that the node is drained for. deadline_usec: wall clock; it is later again where the one that had come first is over. */
+static void update_rules(Heard *x, const KubeNode *n, const Announced *a, usec_t deadline_usec) {
         usec_t wall = loop_wall(x->owner->env->loop);
 
         if (deadline_usec > x->deadline.heard_usec) { /* that was another notice's, which has passed or is over */
@@ -306,13 +313,14 @@ static void update_rules(Heard *x, const KubeNode *n, usec_t deadline_usec) {
                 node_deadline_done(&x->deadline);
                 x->deadline = NODE_DEADLINE_NONE;
         }
-        x->deadline.is_heard = true;
+        x->deadline.is_heard = a->state != ANNOUNCED_HELD; /* pods that opted out are waited for as in a drain without a notice */
         x->deadline.heard_usec = deadline_usec;
         (void) node_deadline_update(&x->deadline, n, NULL, wall);
-        x->rules = node_deadline_rules(&x->deadline, n, PROTECTED_IGNORE);
+        x->rules = node_deadline_rules(&x->deadline, n, (ProtectedPolicy) x->owner->context->config->protected_policy);
         x->rules.returns = x->returns;
         if (!x->drain)
                 return;
+        node_drain_set_protected(x->drain, x->rules.protected_policy);
         node_drain_set_stuck_after(x->drain, x->rules.stuck_after_usec);
         node_drain_set_deadline(x->drain, x->deadline.at_usec);
 }
@@ -422,6 +430,15 @@ static void step_drain(Heard *x, const KubeNode *n, const Notice *notice) {
         }
         if (!node_deadline_passed(&x->deadline, loop_wall(x->owner->env->loop)))
                 requeue_at_wall(x, x->deadline.at_usec);
+}
+
+size_t heard_drains_held(const HeardDrains *h) {
+        const Heard *x;
+        size_t n = 0;
+
+        HASHMAP_FOREACH (x, h->map)
+                n += x->n_held > 0;
+        return n;
 }
 
 size_t heard_drains_under_way(const HeardDrains *h) {
@@ -539,6 +556,7 @@ static HeardFacts gather_facts(const HeardDrains *h, const Heard *x, const KubeN
                 .drain = n->heard,
                 .agents = kube_node_interruption(n),
                 .boot_id = n->boot_id,
+                .let_go_usec = claim ? claim->let_go_usec : n->let_go_usec,
                 .deletes = (InterruptionDelete) config->interruption_delete,
                 .before_usec = config->interruption_before_usec,
                 .drains_unmanaged = config->queue_unmanaged == QUEUE_UNMANAGED_DRAIN,
@@ -557,26 +575,34 @@ static HeardFacts gather_facts(const HeardDrains *h, const Heard *x, const KubeN
         };
 }
 
+static size_t count_held(const AnnouncedList *l) {
+        size_t n = 0;
+
+        for (size_t i = 0; i < l->n_items; i++)
+                n += l->items[i].state == ANNOUNCED_HELD;
+        return n;
+}
+
 static void heard_act(Heard *x, const KubeNode *n, const KubeNodeClaim *claim, const HeardFacts *f) {
         const TerminationContext *c = x->owner->context;
         usec_t wall = loop_wall(c->env->loop), deadline;
-        const Notice *notice = heard_drained_for(f, &deadline);
+        const Announced *a = heard_drained_for(f, &deadline);
 
         switch (x->act) {
         case HEARD_REWRITE:
-                write_next_list(x, claim ? &claim->object : &n->object, f);
+                write_next_list(x, n, claim ? &claim->object : &n->object, f);
                 break;
         case HEARD_CORDON:
                 x->has_ended = false;
                 pod_returns_clear(x->returns); /* what came onto an open node is not counted */
-                update_rules(x, n, deadline);
+                update_rules(x, n, a, deadline);
                 x->lb_until_usec = usec_add(loop_now(c->env->loop), c->config->lb_wait_usec);
-                write_heard(x, n, notice, HEARD_STEP_CORDONED, INTERRUPTION_DRAINING, HEARD_CORDON_PUT,
+                write_heard(x, n, a->notice, HEARD_STEP_CORDONED, INTERRUPTION_DRAINING, HEARD_CORDON_PUT,
                             node_pods_count(c->view, x->node, &x->rules, wall).waited, NULL);
                 break;
         case HEARD_DRAIN:
-                update_rules(x, n, deadline);
-                step_drain(x, n, notice);
+                update_rules(x, n, a, deadline);
+                step_drain(x, n, a->notice);
                 break;
         case HEARD_END:
                 end_drain(x, n, f);
@@ -594,7 +620,7 @@ static void heard_step(Heard *x, const KubeNode *n, const KubeNodeClaim *claim) 
         HeardDrains *h = x->owner;
         bool has_drained = n->heard && interruption_has_drained(n->heard);
         usec_t wall = loop_wall(h->env->loop), until, deadline;
-        const Notice *notice;
+        const Announced *a;
         HeardFacts facts;
 
         x->settled_usec = !has_drained ? 0 : x->settled_usec > 0 ? x->settled_usec : wall;
@@ -606,9 +632,10 @@ static void heard_step(Heard *x, const KubeNode *n, const KubeNodeClaim *claim) 
                         node_drain_tell_unanswered(x->drain);
                 x->drain = node_drain_free(x->drain);
         }
-        notice = heard_drained_for(&facts, &deadline) ?: (n->heard ? n->heard->notice : NULL);
-        if (notice)
-                heard_voice_set(&x->voice, notice);
+        a = heard_drained_for(&facts, &deadline);
+        if (a || n->heard)
+                heard_voice_set(&x->voice, a ? a->notice : n->heard->notice, a && a->state == ANNOUNCED_HELD);
+        x->n_held = count_held(facts.announced);
         heard_act(x, n, claim, &facts);
         say_conditions(x, n, claim, &facts);
         requeue_at_wall(x, until);

@@ -37,7 +37,7 @@ static bool is_due(const HeardFacts *f, const Announced *a) {
 
 /* Returns true if the claim is deleted for this notice, or will be, once a pool that wants the node has adopted it. */
 static bool deletes_claim(const HeardFacts *f, const Announced *a) {
-        return (f->is_managed || f->is_wanted) && interruption_delete_counts(f->deletes, a->notice);
+        return a->state != ANNOUNCED_HELD && (f->is_managed || f->is_wanted) && interruption_delete_counts(f->deletes, a->notice);
 }
 
 /* When its machine has outlived it; USEC_INFINITY: no time says so. */
@@ -59,7 +59,7 @@ static bool is_left_alone(const HeardFacts *f) {
         return f->is_managed ? f->is_kept || f->deletes == INTERRUPTION_DELETE_NEVER : is_nobodys(f);
 }
 
-typedef enum Fate { STAYS, RENEWED, DONE, OVERRULED, FORGOTTEN } Fate;
+typedef enum Fate { STAYS, RENEWED, LET_GO, DONE, OVERRULED, FORGOTTEN } Fate;
 
 /* The machine has booted since the notice came. No boot takes an end for good back. */
 static Fate fate_of_booted(const HeardFacts *f, const Announced *a) {
@@ -82,7 +82,11 @@ static bool is_overruled_by_opening(const HeardFacts *f, const Announced *a) {
                (streq(f->drain->notice->id, a->notice->id) || usec_add(a->notice->said_usec, SAID_BEFORE_USEC) <= f->wall_usec);
 }
 
-static Fate fate_of_standing(const HeardFacts *f, const Announced *a) {
+bool heard_is_let_go(const HeardFacts *f, const Announced *a) {
+        return announced_is_let_go(a, f->let_go_usec) || (a->state == ANNOUNCED_HELD && interruption_confirms(f->agents, a->notice));
+}
+
+static Fate fate_of_open(const HeardFacts *f, const Announced *a) {
         bool acts = f->deletes != INTERRUPTION_DELETE_NEVER;
 
         if (isempty(a->boot_id) && !isempty(f->boot_id))
@@ -93,14 +97,14 @@ static Fate fate_of_standing(const HeardFacts *f, const Announced *a) {
                 return FORGOTTEN;
         if (heard_is_agent_overruled(f->agents, a->notice) || is_overruled_by_opening(f, a))
                 return OVERRULED;
-        return STAYS;
+        return heard_is_let_go(f, a) ? LET_GO : STAYS;
 }
 
 static Fate fate_of(const HeardFacts *f, const Announced *a) {
         if (is_nobodys(f))
                 return FORGOTTEN;
-        if (a->state == ANNOUNCED_STANDS)
-                return fate_of_standing(f, a);
+        if (announced_is_open(a))
+                return fate_of_open(f, a);
         return f->wall_usec >= outlived_at(f, a) || (boot_id_differs(a->boot_id, f->boot_id) && outlived_at(f, a) == USEC_INFINITY) ? FORGOTTEN : STAYS;
 }
 
@@ -120,6 +124,9 @@ int heard_rewrite(const HeardFacts *f, AnnouncedList *ret) {
                 case RENEWED:
                         r = announced_list_put(ret, a->notice, a->state, f->boot_id);
                         break;
+                case LET_GO:
+                        r = announced_list_put(ret, a->notice, ANNOUNCED_STANDS, a->boot_id);
+                        break;
                 case DONE:
                         r = announced_list_put(ret, a->notice, ANNOUNCED_DONE, a->boot_id);
                         break;
@@ -136,12 +143,12 @@ int heard_rewrite(const HeardFacts *f, AnnouncedList *ret) {
 }
 
 static bool is_drained_for(const HeardFacts *f, const Announced *a) {
-        return a->state == ANNOUNCED_STANDS && !deletes_claim(f, a) && is_due(f, a) && !is_left_alone(f);
+        return announced_is_open(a) && !deletes_claim(f, a) && is_due(f, a) && !is_left_alone(f);
 }
 
-const Notice *heard_drained_for(const HeardFacts *f, usec_t *ret_deadline_usec) {
+const Announced *heard_drained_for(const HeardFacts *f, usec_t *ret_deadline_usec) {
         usec_t to_come = USEC_INFINITY, passed = 0, at;
-        const Notice *first = NULL;
+        const Announced *first = NULL, *held = NULL;
         bool is_any_to_come = false;
 
         for (size_t i = 0; i < f->announced->n_items; i++) {
@@ -149,15 +156,19 @@ const Notice *heard_drained_for(const HeardFacts *f, usec_t *ret_deadline_usec) 
 
                 if (!is_drained_for(f, a))
                         continue;
+                if (a->state == ANNOUNCED_HELD) {
+                        held = held ?: a;
+                        continue;
+                }
                 at = notice_announced(a->notice) > f->wall_usec ? notice_announced(a->notice) : notice_window_end(a->notice);
                 if (at > f->wall_usec)
                         to_come = MIN(to_come, at);
                 is_any_to_come = is_any_to_come || at > f->wall_usec;
                 passed = MAX(passed, at);
-                first = first ?: a->notice;
+                first = first ?: a;
         }
         *ret_deadline_usec = first && !is_any_to_come ? passed : to_come;
-        return first;
+        return first ?: held;
 }
 
 /* The claim is being deleted, or is about to be. */
@@ -182,7 +193,7 @@ static usec_t next_look(const HeardFacts *f) {
                 const Announced *a = f->announced->items + i;
 
                 next = MIN(next, after(f, outlived_at(f, a)));
-                if (a->state != ANNOUNCED_STANDS)
+                if (!announced_is_open(a))
                         continue;
                 next = MIN(next, after(f, heard_due(a->notice, f->before_usec)));
                 next = MIN(next, after(f, notice_announced(a->notice))); /* in which boot it is then, and until when it is drained */

@@ -13,6 +13,10 @@
  *
  * A managed Node is drained only for what it comes back from: for what ends its machine its claim is deleted (adoption.c).
  *
+ * A notice that the brake of the queue holds (queue-brake.h) is drained for as one that stands, and gives that drain no time: no pod is
+ * deleted in spite of its PodDisruptionBudget. Such a notice stands when the agent confirms it (interruption_confirms()), or when a person
+ * lets it go (ANNOTATION_LET_GO).
+ *
  * A notice that stands becomes one of these, and stays in the list until it is outlived, as SQS may deliver its message again:
  *
  *      Done        The machine has booted after the announced time, or, where none is said, after AWS sent the message: a leader saw the old boot
@@ -37,6 +41,7 @@ typedef struct HeardFacts {
         const Interruption *drain;      /* NULL: none has begun */
         const Interruption *agents;     /* what its agent said in this boot; NULL: nothing */
         const char *boot_id;            /* "": not known */
+        usec_t let_go_usec;             /* the claim's; of a Node without one, its own; 0: none */
         InterruptionDelete deletes;     /* [Interruption] Delete= */
         usec_t before_usec;             /* [Interruption] BeforeSec= */
         bool drains_unmanaged;          /* [Queue] Unmanaged=drain */
@@ -84,9 +89,12 @@ int heard_rewrite(const HeardFacts *f, AnnouncedList *ret);
 /* Returns why the drain ends. Only after heard_decide() has returned HEARD_END. */
 HeardEnd heard_end(const HeardFacts *f);
 
-/* Returns the first notice that the Node is drained for, borrowed; NULL: none. *ret_deadline_usec: the earliest of their times that is still to
- * come, else the latest that has passed; USEC_INFINITY: none is said. */
-const Notice *heard_drained_for(const HeardFacts *f, usec_t *ret_deadline_usec);
+/* Returns the first notice that the Node is drained for, one that stands before one that is held; borrowed; NULL: none. *ret_deadline_usec: the
+ * earliest time that is still to come of those that stand, else the latest that has passed; USEC_INFINITY: none is said. */
+const Announced *heard_drained_for(const HeardFacts *f, usec_t *ret_deadline_usec);
+
+/* Returns true if heard_rewrite() lets this notice of the list go. */
+bool heard_is_let_go(const HeardFacts *f, const Announced *a);
 
 /* Returns true if a person has overruled one of them. */
 bool heard_is_overruled(const HeardFacts *f);

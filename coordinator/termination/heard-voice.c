@@ -6,6 +6,7 @@
 #include "heard-conditions.h"
 #include "log-catalog.h"
 #include "log.h"
+#include "marks.h"
 #include "pod-names.h"
 #include "pod-voice.h"
 #include "removal-notify.h"
@@ -18,7 +19,8 @@ void heard_voice_done(HeardVoice *v) {
         v->left = mfree(v->left);
 }
 
-void heard_voice_set(HeardVoice *v, const Notice *notice) {
+void heard_voice_set(HeardVoice *v, const Notice *notice, bool is_held) {
+        v->is_held = is_held;
         if (v->notice && !streq(v->notice->id, notice->id)) {
                 v->told_phase = 0;
                 v->is_draining = false;
@@ -76,6 +78,11 @@ static const char *const end_event_reasons[_HEARD_END_MAX] = {
 static char *cordoned_text(const HeardVoice *v, const char *node) {
         _cleanup_free_ char *announced = v->notice ? heard_announced_text(v->notice) : NULL;
 
+        if (v->is_held)
+                return strf("is cordoned, and its pods are evicted under their PodDisruptionBudgets: the interruption queue alone announced %s, "
+                            "and the brake of the queue holds that. Until the node's agent or EC2 confirms it, vesper neither deletes pods at that "
+                            "time nor ends the machine. 'vesperctl let-go %s' allows both, 'vesperctl undrain %s' stops the drain",
+                            announced ?: "a change of its machine", node, node);
         return strf("is cordoned and is now being drained: the interruption queue announced %s. For that, vesper does not end the machine. "
                     "'vesperctl undrain %s' stops the drain",
                     announced ?: "a change of its machine", node);
@@ -111,6 +118,18 @@ static void tell_step(HeardVoice *v, const KubeNode *n, HeardStep step) {
         tell_receiver(v, n, step == HEARD_STEP_ENDED && v->why == HEARD_END_OVERRULED ? NOTIFY_RELEASED : steps[step].phase, text);
         if (step == HEARD_STEP_CORDONED) /* both at once, as the same patch says both */
                 tell_receiver(v, n, NOTIFY_CORDONED, text);
+}
+
+void heard_voice_let_go(HeardVoice *v, const KubeNode *n, const Notice *notice, bool by_agent) {
+        const char *name = n->object.meta.name, *why = by_agent ? "its agent reports it, too" : "a person let it go (" ANNOTATION_LET_GO ")";
+        _cleanup_free_ char *announced = heard_announced_text(notice);
+        EventObject o = event_object(&n->object);
+
+        log_event(v->context->env->log, LOG_LEVEL_NOTICE, MESSAGE_INTERRUPTION_LET_GO, LOG_FIELDS({ "NODE", name }),
+                  "The brake of the queue no longer holds what the interruption queue announced for node %s, %s: %s", name, strempty(announced), why);
+        event_record(v->context->recorder, &o, EVENT_NORMAL, "InterruptionLetGo",
+                     "The brake of the queue no longer holds what the interruption queue announced, %s: %s. vesper acts upon it as [Interruption] Delete= says",
+                     strempty(announced), why);
 }
 
 void heard_voice_left(HeardVoice *v, const DrainBlocker *b, size_t n) {

@@ -24,6 +24,7 @@ typedef enum HeardStep {
 typedef struct HeardVoice {
         const TerminationContext *context;
         Notice *notice;      /* NULL: none yet */
+        bool is_held;        /* by the brake of the queue */
         HeardStep step;      /* being written */
         HeardEnd why;        /* of HEARD_STEP_ENDED */
         bool is_draining;    /* the coordinator's own drain has begun, and that was told */
@@ -33,8 +34,11 @@ typedef struct HeardVoice {
 
 void heard_voice_done(HeardVoice *v);
 
-/* The first notice for which the Node is drained. All phases are told again when it is another one. Out of memory nothing is told of it. */
-void heard_voice_set(HeardVoice *v, const Notice *notice);
+/* The first notice for which the Node is drained. All phases are told again when it is another one. is_held: the brake of the
+ * queue holds it. Out of memory nothing is told of it. */
+void heard_voice_set(HeardVoice *v, const Notice *notice, bool is_held);
+/* A notice that the brake held may end the machine: log line and Event. by_agent: its agent confirmed it; else a person let it go. */
+void heard_voice_let_go(HeardVoice *v, const KubeNode *n, const Notice *notice, bool by_agent);
 
 /* Which pods are left, for HEARD_STEP_EXPIRED. */
 void heard_voice_left(HeardVoice *v, const DrainBlocker *b, size_t n);

@@ -55,6 +55,11 @@ static void see_notice(NodeDeadline *d, const KubeNode *n) {
                 d->notice_id = strdup(i->notice->id);
 }
 
+/* A notice that the brake of the queue holds (queue-brake.h) gives no deadline before a person lets it go. */
+static bool gives_deadline(const KubeNodeClaim *claim, const Announced *a) {
+        return a->state == ANNOUNCED_STANDS || announced_is_let_go(a, claim->let_go_usec);
+}
+
 /* Takes the earliest time of the notices that stand: one that AWS calls off takes only its own time away. Far ones make no haste yet. */
 static void see_heard(NodeDeadline *d, const KubeNodeClaim *claim, usec_t wall_now_usec) {
         d->is_heard = false;
@@ -62,7 +67,7 @@ static void see_heard(NodeDeadline *d, const KubeNodeClaim *claim, usec_t wall_n
         for (size_t i = 0; i < claim->announced.n_items; i++) {
                 const Notice *notice = claim->announced.items[i].notice;
 
-                if (claim->announced.items[i].state != ANNOUNCED_STANDS || !(notice_ends_machine(notice) || notice->kind == NOTICE_MAINTENANCE))
+                if (!gives_deadline(claim, claim->announced.items + i) || !(notice_ends_machine(notice) || notice->kind == NOTICE_MAINTENANCE))
                         continue;
                 /* The machine has come back from it. */
                 if (!notice_ends_for_good(notice) && notice_announced(notice) <= claim->object.meta.deletion_usec)

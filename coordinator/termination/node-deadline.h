@@ -4,7 +4,7 @@
 /*
  * T, the time at which a node that is being deleted goes whatever is left: its claim's deletion plus
  * terminationGracePeriod, the end that its agent has read of, what the interruption queue told of that its claim says
- * (an end, or a scheduled change), or the time that a person has put on the claim (ANNOTATION_FORCE_DEADLINE), the earliest of them.
+ * (an end, or a scheduled change; none that the brake of the queue holds), or the time that a person has put on the claim (ANNOTATION_FORCE_DEADLINE), the earliest of them.
  * Each only moves to earlier; but a notice of the agent's that is withdrawn, overruled or of an earlier boot binds nobody any
  * more, and neither does what AWS has called off. Once T has passed the machine is being ended, and nothing takes it back.
  * Pure: all times are of the wall clock.

@@ -112,6 +112,7 @@ typedef enum PoolProblemKind {
         PROBLEM_IDENTITY,
         PROBLEM_NOT_ACTED_ON,
         PROBLEM_PAUSED,
+        PROBLEM_INTERRUPTIONS_HELD,
         PROBLEM_REPAIR_HELD, /* told by repair/, and not found here */
         _PROBLEM_MAX,
 } PoolProblemKind;
@@ -123,6 +124,7 @@ static const char *const problem_types[_PROBLEM_MAX] = {
         [PROBLEM_IDENTITY] = POOL_IDENTITY,
         [PROBLEM_NOT_ACTED_ON] = POOL_NOT_ACTED_ON,
         [PROBLEM_PAUSED] = POOL_PAUSED,
+        [PROBLEM_INTERRUPTIONS_HELD] = POOL_INTERRUPTIONS_HELD,
         [PROBLEM_REPAIR_HELD] = POOL_REPAIR_HELD,
 };
 
@@ -131,6 +133,8 @@ typedef struct PoolFigures {
         const KubeNodeClaim *held; /* the first by name whose removal waits for something; borrowed */
         usec_t next_usec; /* wall clock: when one more counts as held, unless it goes on before; USEC_INFINITY: none */
         size_t unproved;
+        size_t n_held_notices; /* NodeClaims with a notice that the brake of the queue holds */
+        const KubeNodeClaim *held_notice; /* the first of them by name; borrowed */
         PoolProblem problems[_PROBLEM_MAX];
 } PoolFigures;
 
@@ -238,9 +242,32 @@ static bool is_held(PoolFigures *f, const KubeNodeClaim *c, usec_t wall_now_usec
         return at <= wall_now_usec;
 }
 
+static void note_held_notices(PoolFigures *f, const KubeNodeClaim *c) {
+        bool is_held = false;
+
+        for (size_t i = 0; i < c->announced.n_items; i++)
+                is_held = is_held || c->announced.items[i].state == ANNOUNCED_HELD;
+        if (!is_held)
+                return;
+        f->n_held_notices++;
+        if (!f->held_notice || strcmp(c->object.meta.name, f->held_notice->object.meta.name) < 0)
+                f->held_notice = c;
+}
+
+static char *held_notices_text(const PoolFigures *f) {
+        const char *node = f->held_notice ? strempty(f->held_notice->node_name) : NULL;
+
+        if (!node)
+                return NULL;
+        return strf("The brake of the queue holds what the interruption queue alone announced for %zu node%s, first %s: pods are evicted under their "
+                    "PodDisruptionBudgets, and no machine is ended until EC2 or the node's agent confirms it. To end it all the same: vesperctl let-go %s",
+                    f->n_held_notices, f->n_held_notices == 1 ? "" : "s", node, node);
+}
+
 static void count_claim(PoolFigures *f, const KubeNodeClaim *c, usec_t wall_now_usec) {
         f->nodes++;
         note_identity(f, c);
+        note_held_notices(f, c);
         if (c->object.meta.deletion_usec == 0)
                 return;
         f->removing++;
@@ -276,6 +303,9 @@ static PoolFigures pool_figures(const TerminationContext *context, const KubeNod
                 count_claim(&f, c, wall_now_usec);
         }
         count_unproved(&f);
+        f.problems[PROBLEM_INTERRUPTIONS_HELD] = (PoolProblem){ "QueueAlone", held_notices_text(&f) };
+        if (!f.problems[PROBLEM_INTERRUPTIONS_HELD].message)
+                f.problems[PROBLEM_INTERRUPTIONS_HELD].reason = NULL;
         if (invalid)
                 f.problems[PROBLEM_INVALID] =
                         (PoolProblem){ "NotUnderstood",

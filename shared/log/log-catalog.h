@@ -145,6 +145,10 @@
 /* Coordinator: a message of the interruption queue is about another account or region, which the line
  * names. */
 #define MESSAGE_QUEUE_ELSEWHERE "9cecdb7bea7344c1973df0d313d28107"
+/* Coordinator: the brake of the queue holds notices: the interruption queue alone announced the end of too many machines. */
+#define MESSAGE_QUEUE_BRAKE "316ca720ab824ccfa09fc8f99ddf728d"
+/* Coordinator: the brake of the queue no longer holds a notice of a node. */
+#define MESSAGE_INTERRUPTION_LET_GO "a82bb2c7e4bc4ea59caa8352493ea563"
 /* Coordinator: a message of the interruption queue announces the end of a Capacity Block; it names no
  * instance. */
 #define MESSAGE_QUEUE_CAPACITY_BLOCK "3257d15fa3e94e01bfa050bcea18b938"

@@ -52,6 +52,10 @@ bool announced_is_open(const Announced *a) {
         return a->state == ANNOUNCED_STANDS || a->state == ANNOUNCED_HELD;
 }
 
+bool announced_is_let_go(const Announced *a, usec_t let_go_usec) {
+        return a->state == ANNOUNCED_HELD && let_go_usec > 0 && a->notice->received_usec <= let_go_usec;
+}
+
 const Announced *announced_list_open(const AnnouncedList *l) {
         for (size_t i = 0; i < l->n_items; i++)
                 if (announced_is_open(l->items + i))

@@ -55,6 +55,8 @@ int announced_list_copy(const AnnouncedList *l, AnnouncedList *ret);
 const Announced *announced_list_find(const AnnouncedList *l, const char *id);
 /* Returns true unless the notice is over: it stands, or is held. */
 bool announced_is_open(const Announced *a);
+/* Returns true if a person has let this held notice go. let_go_usec: ANNOTATION_LET_GO, as decoded; 0: nothing. */
+bool announced_is_let_go(const Announced *a, usec_t let_go_usec);
 /* The first entry that is not over; NULL: none. Borrowed. */
 const Announced *announced_list_open(const AnnouncedList *l);
 /* Inserts a notice in its order, in place of the entry with the same id. boot_id NULL: not known. From a full list the first entry that is over

@@ -190,6 +190,18 @@ bool interruption_is_overruled(const Interruption *i) {
         return i->phase == INTERRUPTION_RELEASED;
 }
 
+bool interruption_confirms(const Interruption *agents, const Notice *n) {
+        static const bool is_of_cloud[_NOTICE_KIND_MAX] = {
+                [NOTICE_SPOT] = true,
+                [NOTICE_MAINTENANCE] = true,
+                [NOTICE_SCALE_IN] = true,
+                [NOTICE_CAPACITY_BLOCK] = true,
+        };
+
+        return agents && !interruption_is_over(agents) && agents->notice->kind >= 0 && is_of_cloud[agents->notice->kind] &&
+               agents->notice->certainty == NOTICE_CERTAIN && notice_rank(agents->notice) >= notice_rank(n);
+}
+
 bool interruption_is_over(const Interruption *i) {
         return interruption_is_overruled(i) || i->phase == INTERRUPTION_CANCELLED;
 }

@@ -187,6 +187,35 @@ TEST_CASE(test_managed) {
         BECOMES("told when it had no Node", stop, NULL, "stop:b", announced_list_done(&c.l); case_add(&c, &stop, ANNOUNCED_STANDS, ""));
 }
 
+/* The brake of the queue holds the first notice. */
+#define HELD(what, of, phase, expected, until, ...) \
+        MANAGED(what, of, phase, expected, until, c.l.items[0].state = ANNOUNCED_HELD; c.l.items[0].notice->received_usec = NOW; __VA_ARGS__)
+#define FREED(what, of, rewritten, ...) \
+        BECOMES(what, of, NULL, rewritten, c.l.items[0].state = ANNOUNCED_HELD; c.l.items[0].notice->received_usec = NOW; __VA_ARGS__)
+
+TEST_CASE(test_held) {
+        Interruption agents = { .notice = &spot, .phase = INTERRUPTION_DRAINING };
+        Notice by_hand = { .id = (char *) "hand", .kind = NOTICE_MANUAL, .action = (char *) "terminate" };
+
+        HELD("an end: drained, and its claim is not deleted", spot, NULL, CORDON, SPOT_UNTIL, (void) 0);
+        HELD("the same, drained", spot, "Drained", KEEP, SPOT_UNTIL, (void) 0);
+        HELD("always", stop, NULL, CORDON, SPOT_UNTIL, c.f.deletes = INTERRUPTION_DELETE_ALWAYS);
+        HELD("a retirement that is far", retirement, NULL, WAIT, NOW + MINUTES(40), (void) 0);
+        HELD("a person let earlier ones go", spot, NULL, CORDON, SPOT_UNTIL, c.f.let_go_usec = NOW - USEC_PER_SEC);
+        HELD("its claim is being deleted", spot, NULL, KEEP, SPOT_UNTIL, c.f.is_going = true; c.f.let_go_usec = NOW);
+        FREED("a person let it go", spot, "spot:b", c.f.let_go_usec = NOW);
+        FREED("a person let it go, and another one came since", spot, "hook:Held spot:b", ALSO(hook, HELD); c.l.items[0].notice->received_usec = NOW + 1;
+              c.f.let_go_usec = NOW);
+        FREED("the agent reports the same", spot, "spot:b", c.f.agents = &agents);
+        FREED("a person opened the node", spot, "spot:Overruled", c.first = *c.l.items[0].notice; c.drain = (Interruption){ .notice = &c.first, .boot_id = (char *) "b" };
+              c.f.drain = &c.drain);
+        FREED("outlived", spot, "", AT(OUTLIVED(SPOT_UNTIL)));
+        agents.notice = &by_hand;
+        HELD("somebody drains it by hand", spot, NULL, CORDON, SPOT_UNTIL, c.f.agents = &agents);
+        agents = (Interruption){ .notice = &spot, .phase = INTERRUPTION_CANCELLED };
+        HELD("the agent's notice was withdrawn", spot, NULL, CORDON, SPOT_UNTIL, c.f.agents = &agents);
+}
+
 /* Whose boot it was. */
 TEST_CASE(test_boots) {
         BECOMES("booted long before", reboot, NULL, "reboot:second", BOOTED);
@@ -237,15 +266,27 @@ TEST_CASE(test_deadline) {
         assert_null(heard_drained_for(&c.f, &deadline));
         assert_int_equal(deadline, USEC_INFINITY);
         case_add(&c, &hibernation, ANNOUNCED_STANDS, "b");
-        assert_string_equal(heard_drained_for(&c.f, &deadline)->id, "sleep");
+        assert_string_equal(heard_drained_for(&c.f, &deadline)->notice->id, "sleep");
         assert_int_equal(deadline, USEC_INFINITY);
         case_add(&c, &stop, ANNOUNCED_STANDS, "b");
-        assert_string_equal(heard_drained_for(&c.f, &deadline)->id, "sleep");
+        assert_string_equal(heard_drained_for(&c.f, &deadline)->notice->id, "sleep");
         assert_int_equal(deadline, SPOT_UNTIL);
         case_add(&c, &stop, ANNOUNCED_CALLED_OFF, "b");
         AT(NOW + MINUTES(30));
         (void) heard_drained_for(&c.f, &deadline);
         assert_int_equal(deadline, NOW + MINUTES(90));
+        announced_list_done(&c.l);
+
+        print_message("what the brake holds gives no time\n");
+        case_init(&c, "Draining", true);
+        case_add(&c, &spot, ANNOUNCED_HELD, "b");
+        assert_string_equal(heard_drained_for(&c.f, &deadline)->notice->id, "spot");
+        assert_int_equal(deadline, USEC_INFINITY);
+        stop.announced_usec = NOW + MINUTES(5);
+        case_add(&c, &stop, ANNOUNCED_STANDS, "b");
+        stop.announced_usec = SPOT_UNTIL;
+        assert_string_equal(heard_drained_for(&c.f, &deadline)->notice->id, "stop");
+        assert_int_equal(deadline, NOW + MINUTES(5));
         announced_list_done(&c.l);
 }
 
@@ -267,7 +308,7 @@ TEST_CASE(test_window) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_unmanaged), cmocka_unit_test(test_managed), cmocka_unit_test(test_boots),
-                cmocka_unit_test(test_end),       cmocka_unit_test(test_deadline), cmocka_unit_test(test_window),
+                cmocka_unit_test(test_end),       cmocka_unit_test(test_held),       cmocka_unit_test(test_deadline), cmocka_unit_test(test_window),
         };
 
         return cmocka_run_group_tests(tests, make_notices, NULL);

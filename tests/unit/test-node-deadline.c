@@ -194,6 +194,16 @@ TEST_CASE(test_heard) {
         assert_string_equal(node_deadline_source(&d), "the interruption that the queue told of");
         assert_false(node_deadline_update(&d, says_over, claim, EIGHT));
         assert_true(node_deadline_has_notice(&d));
+        print_message("one that the brake holds gives no time, until a person lets it go\n");
+        claim->announced.items[0].state = ANNOUNCED_HELD;
+        claim->announced.items[0].notice->received_usec = EIGHT;
+        assert_true(node_deadline_update(&d, node, claim, EIGHT));
+        assert_true(d.at_usec == EIGHT + 180 * USEC_PER_SEC);
+        claim->let_go_usec = EIGHT - USEC_PER_SEC;
+        assert_false(node_deadline_update(&d, node, claim, EIGHT));
+        claim->let_go_usec = EIGHT;
+        assert_true(node_deadline_update(&d, node, claim, EIGHT));
+        assert_true(d.at_usec == EIGHT + 120 * USEC_PER_SEC);
         claim->announced.items[0].state = ANNOUNCED_CALLED_OFF;
         assert_true(node_deadline_update(&d, node, claim, EIGHT));
         assert_true(node_deadline_has_notice(&d) && d.at_usec == EIGHT + 180 * USEC_PER_SEC);

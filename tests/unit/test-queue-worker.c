@@ -317,6 +317,113 @@ TEST_CASE(test_many_instances) {
         queue_rig_done(&r);
 }
 
+/* -- the brake ------------------------------------------------------------------------------------------ */
+
+static const char *announced(QueueRig *r, const char *node) {
+        const char *text = fj_string(rig_claim(r->rig, node), "metadata", "annotations", ANNOTATION_ANNOUNCED, NULL);
+
+        return text ?: "";
+}
+
+static bool is_held(QueueRig *r, const char *node) {
+        return strstr(announced(r, node), "\"state\":\"Held\"");
+}
+
+static unsigned n_nodes_where(QueueRig *r, unsigned n, bool (*is)(QueueRig *r, const char *node)) {
+        unsigned found = 0;
+
+        for (unsigned i = 0; i < n; i++) {
+                _cleanup_free_ char *node = strf("n%u", i);
+
+                found += is(r, node);
+        }
+        return found;
+}
+
+#define BRAKED 14u /* nodes, of which ten may go */
+
+/* The end of all nodes at once: ten machines go, four are drained, and their pods keep their PodDisruptionBudgets. */
+static void open_braked(QueueRig *r) {
+        open_with(r, BRAKED);
+        for (unsigned i = 0; i < BRAKED; i++) {
+                _cleanup_free_ char *node = strf("n%u", i);
+
+                send_for(r, FAKE_AWS_EVENT_SPOT, node, "terminate");
+        }
+        rig_run(r->rig, 2 * USEC_PER_SEC);
+        assert_int_equal(n_nodes_where(r, BRAKED, is_being_deleted), 10);
+        assert_int_equal(n_nodes_where(r, BRAKED, is_held), BRAKED - 10);
+}
+
+/* Returns the name of the first node that is held; free it. */
+static char *first_held(QueueRig *r) {
+        for (unsigned i = 0; i < BRAKED; i++) {
+                _cleanup_free_ char *node = strf("n%u", i);
+
+                if (is_held(r, node))
+                        return TAKE_PTR(node);
+        }
+        fail_msg("nothing is held");
+        return NULL;
+}
+
+TEST_CASE(test_brake) {
+        _cleanup_free_ char *node = NULL;
+        QueueRig r;
+
+        open_braked(&r);
+        node = first_held(&r);
+        rig_run(r.rig, 5 * USEC_PER_MINUTE);
+        assert_int_equal(n_nodes_where(&r, BRAKED, is_held), BRAKED - 10);
+        assert_true(fj_true(rig_node(r.rig, node), "spec", "unschedulable", NULL));
+        assert_true(rig_has_event(r.rig, node, "InterruptionAnnounced"));
+        assert_non_null(strstr(r.rig->coordinators[0]->said.data, "alone announced the end of 11 machines within ten minutes, and may end 10"));
+        assert_non_null(strstr(r.rig->coordinators[0]->said.data, "is cordoned, and its pods are evicted under their PodDisruptionBudgets"));
+        queue_rig_done(&r);
+}
+
+/* A leader that begins after the first ten counts them, too. */
+TEST_CASE(test_brake_of_the_next_leader) {
+        QueueRig r;
+
+        open_with(&r, BRAKED);
+        for (unsigned i = 0; i < BRAKED; i++) {
+                _cleanup_free_ char *node = strf("n%u", i);
+
+                /* The pods of the first ten take longer than the change of the leader. */
+                fake_add_pod(r.rig->cluster, &(FakePod){ .name = node, .node = node, .grace_sec = 300, .stop_sec = 200 });
+                if (i == 10) {
+                        rig_run(r.rig, USEC_PER_SEC);
+                        rig_kill(r.rig, 0);
+                        rig_start(r.rig, 1);
+                        rig_run(r.rig, 40 * USEC_PER_SEC);
+                }
+                send_for(&r, FAKE_AWS_EVENT_SPOT, node, "terminate");
+        }
+        rig_run(r.rig, 2 * USEC_PER_SEC);
+        assert_int_equal(n_nodes_where(&r, BRAKED, is_held), BRAKED - 10);
+        queue_rig_done(&r);
+}
+
+/* A person lets one go, and only that one. */
+TEST_CASE(test_brake_let_go) {
+        _cleanup_free_ char *node = NULL;
+        char now[RFC3339_MAX];
+        QueueRig r;
+
+        open_braked(&r);
+        node = first_held(&r);
+        rfc3339_format(loop_wall(r.rig->w.loop), now);
+        fake_merge(r.rig->cluster, FAKE_NODECLAIMS, NULL, fj_string(rig_claim(r.rig, node), "metadata", "name", NULL),
+                          "{'metadata':{'annotations':{'" ANNOTATION_LET_GO "':'%s'}}}", now);
+        rig_run(r.rig, 2 * USEC_PER_SEC);
+        assert_true(is_being_deleted(&r, node));
+        assert_true(rig_has_event(r.rig, node, "InterruptionLetGo"));
+        assert_int_equal(n_nodes_where(&r, BRAKED, is_held), BRAKED - 11);
+        assert_true(rig_wait_gone(r.rig, node, 2 * USEC_PER_MINUTE));
+        queue_rig_done(&r);
+}
+
 /* -- hooks ---------------------------------------------------------------------------------------------- */
 
 /* The node n0 is a member of a group. */
@@ -531,6 +638,9 @@ int main(void) {
                 cmocka_unit_test(test_joins_late), cmocka_unit_test(test_poison),
                 cmocka_unit_test(test_shared),     cmocka_unit_test(test_throttled),
                 cmocka_unit_test(test_large_messages), cmocka_unit_test(test_many_instances),
+                cmocka_unit_test(test_brake),
+                cmocka_unit_test(test_brake_of_the_next_leader),
+                cmocka_unit_test(test_brake_let_go),
                 cmocka_unit_test(test_elsewhere),
                 cmocka_unit_test(test_hook),       cmocka_unit_test(test_hook_is_over),
                 cmocka_unit_test(test_group_is_gone), cmocka_unit_test(test_hooks_are_denied),

@@ -153,6 +153,7 @@
 #define POOL_NOT_ACTED_ON "FieldsNotActedOn"
 /* A person has paused the removal of its nodes; False and reason Resuming or ResumingAll: they begin one by one. */
 #define POOL_PAUSED "Paused"
+#define POOL_INTERRUPTIONS_HELD "InterruptionsHeld"
 #define POOL_REPAIR_HELD "RepairHeld"
 /* For tools that wait: nodes come or go; nothing is wrong, and none comes or goes. */
 #define POOL_PROGRESSING "Progressing"

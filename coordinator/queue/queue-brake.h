@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * The brake of the interruption queue: bounds how many machines the queue can end by itself. Pure.
+ *
+ * Whoever may send to the queue could end the whole cluster. The brake therefore counts the machines of which the queue alone announced
+ * something that the coordinator acts upon, within QUEUE_BRAKE_WINDOW_USEC. Up to queue_brake_limit() of them are acted upon as announced.
+ * Each notice beyond that is written as ANNOUNCED_HELD: the coordinator cordons the node and evicts its pods under their
+ * PodDisruptionBudgets. A held notice gives no deadline, deletes no NodeClaim and answers no lifecycle hook with CONTINUE.
+ *
+ * A held notice is let go, one by one, by the first of these:
+ *
+ *      the node's agent reports an interruption that takes at least as much (heard-rule.c)
+ *      EC2 or Auto Scaling confirms the notice (queue-confirm.c)
+ *      a person says so: ANNOTATION_LET_GO, vesperctl let-go (heard-rule.c)
+ *
+ * A notice that the agent has reported already is neither counted nor held. Another time for a notice counts as another notice.
+ *
+ * A new leader reads from NodeClaims and Nodes what was announced within the window. It does not know of machines that have ended since
+ * then, so a change of the leader may let one more QUEUE_BRAKE_MIN machines or tenth of the machines pass.
+ *
+ * Specified in vesper(7), WHO MAY DO WHAT.
+ */
+
+#include "cluster-view.h"
+#include "time-util.h"
+
+#define QUEUE_BRAKE_WINDOW_USEC (10 * USEC_PER_MINUTE)
+#define QUEUE_BRAKE_MIN 10u
+#define QUEUE_BRAKE_PERCENT 10u
+
+typedef struct QueueBrake QueueBrake;
+
+int queue_brake_new(QueueBrake **ret);
+QueueBrake *queue_brake_free(QueueBrake *b);
+DEFINE_FREEP(QueueBrake, queue_brake_free);
+
+/* Returns how many machines the queue alone may end within the window: max(QUEUE_BRAKE_MIN, QUEUE_BRAKE_PERCENT of n_machines). */
+size_t queue_brake_limit(size_t n_machines);
+
+/* Counts the machine of this NodeClaim, or of this Node without one, from received_usec on (wall clock of the API server). A time after
+ * now_usec counts as now_usec. 0 or -ENOMEM. */
+int queue_brake_count(QueueBrake *b, const char *uid, usec_t received_usec, usec_t now_usec);
+/* Counts everything that NodeClaims and Nodes say was announced within the window. 0 or -ENOMEM. */
+int queue_brake_count_view(QueueBrake *b, const ClusterView *view, usec_t now_usec);
+/* Returns how many machines were counted within the window. */
+size_t queue_brake_n_counted(QueueBrake *b, usec_t now_usec);
+
+/* Returns the state in which a notice is written on a NodeClaim or Node. same: the notice of that id that stands there; NULL: none. agents: what
+ * the agent reports; NULL: nothing. n_counted: with this machine. */
+AnnouncedState queue_brake_decide(const Notice *notice, const Announced *same, const Interruption *agents, size_t n_counted, size_t n_machines);
