@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fake-ec2.h"
-
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "fake-aws-front.h"
-#include "fake-query.h"
-#include "list.h"
+#include "fake-ec2-request.h"
 #include "parse-util.h"
 #include "string-util.h"
 #include "strv.h"
@@ -15,52 +11,6 @@
 #define FILTER_VALUES_MAX 200u
 #define IDS_MAX 1000u
 #define REQUEST_ID FAKE_AWS_REQUEST_ID
-
-typedef struct FakeTag {
-        ListNode tags;
-        char *key, *value;
-} FakeTag;
-
-typedef struct FakeEvent {
-        ListNode events;
-        char *id, *code;
-        usec_t not_before_wall_usec;
-} FakeEvent;
-
-typedef struct FakeInstance {
-        ListNode instances;
-        char *id;
-        char *zone;
-        char *group;    /* Auto Scaling's, in a tag; NULL: none */
-        char *name;     /* private DNS name; NULL: an odd one */
-        char *node_tag; /* vesper.sh/node; NULL: none */
-        const char *state;      /* until terminated */
-        usec_t terminated_usec; /* the end of shutting-down; USEC_INFINITY: nobody asked for it */
-        bool protected;
-        size_t n_terminations, n_reboots;
-        bool stays;        /* a reboot does not move it */
-        List tags, events; /* tags: of CreateTags */
-} FakeInstance;
-
-struct FakeEc2 {
-        FakeAwsFront front;
-        usec_t shutting_down_usec, visible_usec;
-        size_t page_size;
-        uint64_t next_id;
-        List instances;
-        List watches; /* of FakeEc2Watch */
-        size_t last_n_ids;
-        void (*rebooted)(const char *id, void *userdata);
-        void *reboot_userdata;
-};
-
-typedef struct Request {
-        FakeEc2 *f;
-        HttpExchange *x;
-        FakeQuery params;
-        FakeAwsScope scope;
-        bool sts;
-} Request;
 
 /* -- instances ------------------------------------------------------------------------------ */
 
@@ -116,17 +66,17 @@ static void terminate(FakeEc2 *f, FakeInstance *i) {
 }
 
 /* What a request sees of it: NULL if nothing. */
-static const char *visible_state(const Request *r, const FakeInstance *i) {
+const char *ec2_visible_state(const Ec2Request *r, const FakeInstance *i) {
         return i && zone_in_region(i->zone, r->scope.region) ? instance_state(r->f, i) : NULL;
 }
 
-static const char *param(const Request *r, const char *name) {
+const char *ec2_param(const Ec2Request *r, const char *name) {
         return fake_query_get(&r->params, name);
 }
 
 /* -- answers -------------------------------------------------------------------------------- */
 
-static void reply(Request *r, unsigned status, usec_t retry_after_usec, const char *body) {
+void ec2_reply(Ec2Request *r, unsigned status, usec_t retry_after_usec, const char *body) {
         char msec[24];
         HttpHeader extra = { "x-amz-retry-after", msec };
 
@@ -135,7 +85,7 @@ static void reply(Request *r, unsigned status, usec_t retry_after_usec, const ch
                              retry_after_usec > 0 ? &extra : NULL, body);
 }
 
-static void reply_error_full(Request *r, unsigned status, const char *code, const char *message,
+static void reply_error_full(Ec2Request *r, unsigned status, const char *code, const char *message,
                              usec_t retry_after_usec) {
         _cleanup_strbuf_ StrBuf b = { 0 };
 
@@ -151,14 +101,14 @@ static void reply_error_full(Request *r, unsigned status, const char *code, cons
                     r->sts ? "\n  <RequestId>%s</RequestId>\n</ErrorResponse>\n"
                            : "</Errors><RequestID>%s</RequestID></Response>",
                     REQUEST_ID);
-        reply(r, status, retry_after_usec, strbuf_str(&b));
+        ec2_reply(r, status, retry_after_usec, strbuf_str(&b));
 }
 
-static void reply_error(Request *r, unsigned status, const char *code, const char *message) {
+void ec2_reply_error(Ec2Request *r, unsigned status, const char *code, const char *message) {
         reply_error_full(r, status, code, message, 0);
 }
 
-static void open_reply(StrBuf *b, const char *action) {
+void ec2_open_reply(StrBuf *b, const char *action) {
         strbuf_addf(b,
                     "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
                     "<%sResponse xmlns=\"http://ec2.amazonaws.com/doc/2016-11-15/\">\n"
@@ -166,14 +116,14 @@ static void open_reply(StrBuf *b, const char *action) {
                     action);
 }
 
-static void add_state(StrBuf *b, const char *element, const char *state) {
+void ec2_add_state(StrBuf *b, const char *element, const char *state) {
         strbuf_addf(b, "<%s><code>%u</code><name>%s</name></%s>", element, states[state_index(state)].code,
                     state, element);
 }
 
 /* -- DescribeInstances ---------------------------------------------------------------------- */
 
-static void add_reservation(const Request *r, StrBuf *b, const FakeInstance *i, const char *state) {
+static void add_reservation(const Ec2Request *r, StrBuf *b, const FakeInstance *i, const char *state) {
         strbuf_addf(
                 b,
                 "        <item>\n            <reservationId>r-0123456789abcdef0</reservationId>\n"
@@ -181,7 +131,7 @@ static void add_reservation(const Request *r, StrBuf *b, const FakeInstance *i, 
                 "                <item>\n                    <instanceId>%s</instanceId>\n"
                 "                    <imageId>ami-0abcdef1234567890</imageId>\n                    ",
                 r->f->front.account, i->id);
-        add_state(b, "instanceState", state);
+        ec2_add_state(b, "instanceState", state);
         strbuf_addf(
                 b,
                 "\n                    <privateDnsName>%s</privateDnsName>\n"
@@ -231,80 +181,74 @@ static bool is_instance_id(const char *s) {
 }
 
 /* False: the error was sent. One unknown id fails the whole request. */
-static bool check_ids(Request *r, char *const *ids) {
+static bool check_ids(Ec2Request *r, char *const *ids) {
         _cleanup_free_ char *message = NULL;
 
         STRV_FOREACH (id, ids) {
                 if (!is_instance_id(*id)) {
                         message = strf("Invalid id: \"%s\"", *id);
-                        reply_error(r, 400, "InvalidInstanceID.Malformed", message);
+                        ec2_reply_error(r, 400, "InvalidInstanceID.Malformed", message);
                         return false;
                 }
-                if (!visible_state(r, find(r->f, *id))) {
+                if (!ec2_visible_state(r, find(r->f, *id))) {
                         message = strf("The instance ID '%s' does not exist", *id);
-                        reply_error(r, 400, "InvalidInstanceID.NotFound", message);
+                        ec2_reply_error(r, 400, "InvalidInstanceID.NotFound", message);
                         return false;
                 }
         }
         return true;
 }
 
-typedef struct Selection {
-        char **ids;    /* by InstanceId.N */
-        char **filter; /* values of the filter instance-id */
-        uint64_t first, max;
-} Selection;
-
-/* False: the error was sent. */
-static bool select_instances(Request *r, Selection *s) {
-        const char *max = param(r, "MaxResults"), *token = param(r, "NextToken"),
-                   *filter = param(r, "Filter.1.Name");
+bool ec2_select(Ec2Request *r, const char *filter, Ec2Selection *s) {
+        const char *max = ec2_param(r, "MaxResults"), *token = ec2_param(r, "NextToken"),
+                   *by = ec2_param(r, "Filter.1.Name");
 
         s->ids = fake_query_list(&r->params, "InstanceId");
         s->filter = fake_query_list(&r->params, "Filter.1.Value");
         s->max = r->f->page_size > 0 ? r->f->page_size : UINT64_MAX;
         r->f->last_n_ids = strv_length(s->ids) + strv_length(s->filter);
-        if (filter && (!streq(filter, "instance-id") || param(r, "Filter.2.Name"))) {
-                reply_error(r, 400, "InvalidParameterValue", "The filter is invalid");
+        s->filtered = by;
+        if (by && (!streq(by, filter) || ec2_param(r, "Filter.2.Name"))) {
+                ec2_reply_error(r, 400, "InvalidParameterValue", "The filter is invalid");
                 return false;
         }
         if (strv_length(s->filter) > FILTER_VALUES_MAX) {
-                reply_error(r, 400, "FilterLimitExceeded",
+                ec2_reply_error(r, 400, "FilterLimitExceeded",
                             "The maximum number of filter values specified on a single call is 200");
                 return false;
         }
         if (max && s->ids) {
-                reply_error(r, 400, "InvalidParameterCombination",
+                ec2_reply_error(r, 400, "InvalidParameterCombination",
                             "The parameter instancesSet cannot be used with the parameter maxResults");
                 return false;
         }
         if (max && parse_uint64_range(max, 5, 1000, &s->max) < 0) {
-                reply_error(r, 400, "InvalidParameterValue",
+                ec2_reply_error(r, 400, "InvalidParameterValue",
                             "Value out of range for parameter maxResults. Expecting 5 - 1000");
                 return false;
         }
         if (token && (!startswith(token, "page+") || parse_uint64(token + 5, &s->first) < 0)) {
-                reply_error(r, 400, "InvalidParameterValue", "Unable to parse pagination token");
+                ec2_reply_error(r, 400, "InvalidParameterValue", "Unable to parse pagination token");
                 return false;
         }
         return check_ids(r, s->ids);
 }
 
-static void describe_instances(Request *r) {
-        Selection s = { 0 };
+static void describe_instances(Ec2Request *r) {
+        Ec2Selection s = { 0 };
         _cleanup_strbuf_ StrBuf b = { 0 };
         uint64_t n = 0;
         bool more = false;
 
-        if (select_instances(r, &s)) {
-                open_reply(&b, "DescribeInstances");
+        if (ec2_select(r, "instance-id", &s)) {
+                ec2_open_reply(&b, "DescribeInstances");
                 strbuf_add(&b, "    <reservationSet>\n");
                 LIST_FOREACH (i, &r->f->instances, FakeInstance, instances) {
-                        const char *state = visible_state(r, i);
+                        const char *state = ec2_visible_state(r, i);
 
                         if (!state || (s.ids && !strv_contains(s.ids, i->id)))
                                 continue;
-                        if (param(r, "Filter.1.Name") && !strv_contains(s.filter, i->id))
+                        if (s.filtered && !strv_contains(s.filter, i->id))
                                 continue;
                         n++;
                         if (n > s.first && n <= usec_add(s.first, s.max))
@@ -316,7 +260,7 @@ static void describe_instances(Request *r) {
                 if (more)
                         strbuf_addf(&b, "    <nextToken>page+%" PRIu64 "</nextToken>\n", s.first + s.max);
                 strbuf_add(&b, "</DescribeInstancesResponse>");
-                reply(r, 200, 0, strbuf_str(&b));
+                ec2_reply(r, 200, 0, strbuf_str(&b));
         }
         strv_free(s.ids);
         strv_free(s.filter);
@@ -324,7 +268,7 @@ static void describe_instances(Request *r) {
 
 /* -- TerminateInstances --------------------------------------------------------------------- */
 
-static bool zone_has_protected(Request *r, char *const *ids, const char *zone) {
+static bool zone_has_protected(Ec2Request *r, char *const *ids, const char *zone) {
         STRV_FOREACH (id, ids) {
                 const FakeInstance *i = find(r->f, *id);
 
@@ -335,7 +279,7 @@ static bool zone_has_protected(Request *r, char *const *ids, const char *zone) {
 }
 
 /* Obeys for all in zones where none is protected; returns the id of the first protected one, or NULL. */
-static const char *terminate_all(Request *r, char *const *ids, StrBuf *b) {
+static const char *terminate_all(Ec2Request *r, char *const *ids, StrBuf *b) {
         const char *protected_id = NULL;
 
         STRV_FOREACH (id, ids) {
@@ -350,29 +294,29 @@ static const char *terminate_all(Request *r, char *const *ids, StrBuf *b) {
                 i->n_terminations++;
                 terminate(r->f, i);
                 strbuf_addf(b, "        <item><instanceId>%s</instanceId>", i->id);
-                add_state(b, "currentState", instance_state(r->f, i));
-                add_state(b, "previousState", before);
+                ec2_add_state(b, "currentState", instance_state(r->f, i));
+                ec2_add_state(b, "previousState", before);
                 strbuf_add(b, "</item>\n");
         }
         return protected_id;
 }
 
-static void terminate_instances(Request *r) {
+static void terminate_instances(Ec2Request *r) {
         _cleanup_strv_free_ char **ids = fake_query_list(&r->params, "InstanceId");
         _cleanup_free_ char *message = NULL;
         _cleanup_strbuf_ StrBuf b = { 0 };
         const char *protected_id;
 
         if (strv_length(ids) == 0 || strv_length(ids) > IDS_MAX)
-                return reply_error(r, 400, "MissingParameter",
+                return ec2_reply_error(r, 400, "MissingParameter",
                                    "The request must contain the parameter InstanceId");
         if (!check_ids(r, ids))
                 return;
-        if (streq_ptr(param(r, "DryRun"), "true"))
-                return reply_error(r, 412, "DryRunOperation",
+        if (streq_ptr(ec2_param(r, "DryRun"), "true"))
+                return ec2_reply_error(r, 412, "DryRunOperation",
                                    "Request would have succeeded, but DryRun flag is set.");
 
-        open_reply(&b, "TerminateInstances");
+        ec2_open_reply(&b, "TerminateInstances");
         strbuf_add(&b, "    <instancesSet>\n");
         protected_id = terminate_all(r, ids, &b);
         if (protected_id) {
@@ -380,36 +324,29 @@ static void terminate_instances(Request *r) {
                                "instance "
                                "attribute and try again.",
                                protected_id);
-                return reply_error(r, 400, "OperationNotPermitted", message);
+                return ec2_reply_error(r, 400, "OperationNotPermitted", message);
         }
         strbuf_add(&b, "    </instancesSet>\n</TerminateInstancesResponse>");
-        reply(r, 200, 0, strbuf_str(&b));
+        ec2_reply(r, 200, 0, strbuf_str(&b));
 }
 
 /* True: the request was answered. */
-static bool is_dry_run(Request *r) {
-        if (!streq_ptr(param(r, "DryRun"), "true"))
+bool ec2_is_dry_run(Ec2Request *r) {
+        if (!streq_ptr(ec2_param(r, "DryRun"), "true"))
                 return false;
-        reply_error(r, 412, "DryRunOperation", "Request would have succeeded, but DryRun flag is set.");
+        ec2_reply_error(r, 412, "DryRunOperation", "Request would have succeeded, but DryRun flag is set.");
         return true;
 }
 
-static void reply_true(Request *r, const char *action) {
+static void reply_true(Ec2Request *r, const char *action) {
         _cleanup_strbuf_ StrBuf b = { 0 };
 
-        open_reply(&b, action);
+        ec2_open_reply(&b, action);
         strbuf_addf(&b, "    <return>true</return>\n</%sResponse>", action);
-        reply(r, 200, 0, strbuf_str(&b));
+        ec2_reply(r, 200, 0, strbuf_str(&b));
 }
 
 /* -- RebootInstances ------------------------------------------------------------------------ */
-
-static void event_free(FakeInstance *i, FakeEvent *e) {
-        list_remove(&i->events, &e->events);
-        free(e->id);
-        free(e->code);
-        free(e);
-}
 
 /* In place, or by moving to another host: that ends what was scheduled for it. */
 static void reboot(FakeEc2 *f, FakeInstance *i) {
@@ -417,19 +354,19 @@ static void reboot(FakeEc2 *f, FakeInstance *i) {
         if (!i->stays)
                 LIST_FOREACH (e, &i->events, FakeEvent, events)
                         if (streq(e->code, "system-reboot"))
-                                event_free(i, e);
+                                ec2_event_free(i, e);
         if (f->rebooted)
                 f->rebooted(i->id, f->reboot_userdata);
 }
 
-static void reboot_instances(Request *r) {
+static void reboot_instances(Ec2Request *r) {
         _cleanup_strv_free_ char **ids = fake_query_list(&r->params, "InstanceId");
         _cleanup_free_ char *message = NULL;
 
         if (strv_length(ids) == 0 || strv_length(ids) > IDS_MAX)
-                return reply_error(r, 400, "MissingParameter",
+                return ec2_reply_error(r, 400, "MissingParameter",
                                    "The request must contain the parameter InstanceId");
-        if (!check_ids(r, ids) || is_dry_run(r))
+        if (!check_ids(r, ids) || ec2_is_dry_run(r))
                 return;
         STRV_FOREACH (id, ids) {
                 const char *state = instance_state(r->f, find(r->f, *id));
@@ -437,76 +374,12 @@ static void reboot_instances(Request *r) {
                 if (streq(state, "running") || streq(state, "shutting-down") || streq(state, "terminated"))
                         continue;
                 message = strf("This instance '%s' is not in a state from which it can be rebooted.", *id);
-                return reply_error(r, 400, "IncorrectInstanceState", message);
+                return ec2_reply_error(r, 400, "IncorrectInstanceState", message);
         }
         STRV_FOREACH (id, ids)
                 if (streq(instance_state(r->f, find(r->f, *id)), "running")) /* of one that ends it is ignored */
                         reboot(r->f, find(r->f, *id));
         reply_true(r, "RebootInstances");
-}
-
-/* -- DescribeInstanceStatus ----------------------------------------------------------------- */
-
-static void add_status(StrBuf *b, const char *element, bool sound) {
-        strbuf_addf(b, "            <%s><status>%s</status><details><item><name>reachability</name><status>%s</status>"
-                       "</item></details></%s>\n", element, sound ? "ok" : "not-applicable", sound ? "passed" : "failed", element);
-}
-
-static void add_instance_status(StrBuf *b, const FakeInstance *i, const char *state) {
-        strbuf_addf(b, "        <item>\n            <instanceId>%s</instanceId>\n"
-                       "            <availabilityZone>%s</availabilityZone>\n", i->id, i->zone);
-        if (i->events.size > 0)
-                strbuf_add(b, "            <eventsSet>\n");
-        LIST_FOREACH (e, &i->events, FakeEvent, events) {
-                char at[RFC3339_MAX];
-
-                rfc3339_format(e->not_before_wall_usec, at);
-                strbuf_add(b, "                <item>");
-                fake_xml_add_element(b, "instanceEventId", e->id);
-                fake_xml_add_element(b, "code", e->code);
-                fake_xml_add_element(b, "description", "scheduled by the test");
-                fake_xml_add_element(b, "notBefore", at);
-                strbuf_add(b, "</item>\n");
-        }
-        if (i->events.size > 0)
-                strbuf_add(b, "            </eventsSet>\n");
-        strbuf_add(b, "            ");
-        add_state(b, "instanceState", state);
-        strbuf_add(b, "\n");
-        add_status(b, "systemStatus", streq(state, "running"));
-        add_status(b, "instanceStatus", streq(state, "running"));
-        strbuf_add(b, "        </item>\n");
-}
-
-/* Of those that run alone, unless all are asked for. */
-static void describe_instance_status(Request *r) {
-        Selection s = { 0 };
-        _cleanup_strbuf_ StrBuf b = { 0 };
-        bool all = streq_ptr(param(r, "IncludeAllInstances"), "true"), more = false;
-        uint64_t n = 0;
-
-        if (select_instances(r, &s) && !is_dry_run(r)) {
-                open_reply(&b, "DescribeInstanceStatus");
-                strbuf_add(&b, "    <instanceStatusSet>\n");
-                LIST_FOREACH (i, &r->f->instances, FakeInstance, instances) {
-                        const char *state = visible_state(r, i);
-
-                        if (!state || (s.ids && !strv_contains(s.ids, i->id)) || (!all && !streq(state, "running")))
-                                continue;
-                        n++;
-                        if (n > s.first && n <= usec_add(s.first, s.max))
-                                add_instance_status(&b, i, state);
-                        else if (n > s.first)
-                                more = true;
-                }
-                strbuf_add(&b, "    </instanceStatusSet>\n");
-                if (more)
-                        strbuf_addf(&b, "    <nextToken>page+%" PRIu64 "</nextToken>\n", s.first + s.max);
-                strbuf_add(&b, "</DescribeInstanceStatusResponse>");
-                reply(r, 200, 0, strbuf_str(&b));
-        }
-        strv_free(s.ids);
-        strv_free(s.filter);
 }
 
 /* -- CreateTags ----------------------------------------------------------------------------- */
@@ -542,40 +415,40 @@ static void set_tag(FakeInstance *i, const char *key, const char *value) {
 }
 
 /* Key and Value of Tag.N; NULL, and the error was sent, or (*ret_value NULL) there are no more. */
-static const char *take_tag(Request *r, size_t n, const char **ret_value) {
+static const char *take_tag(Ec2Request *r, size_t n, const char **ret_value) {
         _cleanup_free_ char *key_name = strf("Tag.%zu.Key", n), *value_name = strf("Tag.%zu.Value", n);
 
         assert(key_name && value_name);
-        *ret_value = param(r, value_name) ? param(r, value_name) : "";
-        return param(r, key_name);
+        *ret_value = ec2_param(r, value_name) ? ec2_param(r, value_name) : "";
+        return ec2_param(r, key_name);
 }
 
-static void create_tags(Request *r) {
+static void create_tags(Ec2Request *r) {
         _cleanup_strv_free_ char **ids = fake_query_list(&r->params, "ResourceId");
         const char *key, *value;
         size_t n;
 
         if (strv_length(ids) == 0 || strv_length(ids) > IDS_MAX || !take_tag(r, 1, &value))
-                return reply_error(r, 400, "MissingParameter",
+                return ec2_reply_error(r, 400, "MissingParameter",
                                    "The request must contain the parameter ResourceId and a tag");
-        if (!check_ids(r, ids) || is_dry_run(r))
+        if (!check_ids(r, ids) || ec2_is_dry_run(r))
                 return;
         for (n = 1; (key = take_tag(r, n, &value)); n++) {
                 if (startswith(key, "aws:"))
-                        return reply_error(r, 400, "InvalidParameterValue",
+                        return ec2_reply_error(r, 400, "InvalidParameterValue",
                                            "Tag keys starting with 'aws:' are reserved for internal use");
                 if (strlen(key) > 127 || strlen(value) > 255)
-                        return reply_error(r, 400, "InvalidParameterValue", "Tag key or value is too long");
+                        return ec2_reply_error(r, 400, "InvalidParameterValue", "Tag key or value is too long");
         }
         if (n > 51)
-                return reply_error(r, 400, "TagLimitExceeded", "The maximum number of Tags for a resource has been reached.");
+                return ec2_reply_error(r, 400, "TagLimitExceeded", "The maximum number of Tags for a resource has been reached.");
         STRV_FOREACH (id, ids)
                 for (n = 1; (key = take_tag(r, n, &value)); n++)
                         set_tag(find(r->f, *id), key, value);
         reply_true(r, "CreateTags");
 }
 
-static void get_caller_identity(Request *r) {
+static void get_caller_identity(Ec2Request *r) {
         _cleanup_free_ char *body = NULL;
 
         body = strf(
@@ -585,7 +458,7 @@ static void get_caller_identity(Request *r) {
                 "  <ResponseMetadata>\n    <RequestId>" REQUEST_ID "</RequestId>\n  </ResponseMetadata>\n"
                 "</GetCallerIdentityResponse>\n",
                 r->f->front.account, r->f->front.account);
-        reply(r, 200, 0, body);
+        ec2_reply(r, 200, 0, body);
 }
 
 /* -- a request ------------------------------------------------------------------------------ */
@@ -595,7 +468,7 @@ typedef struct Action {
         bool sts;
         const char *version;
         const char *params[8];
-        void (*act)(Request *r);
+        void (*act)(Ec2Request *r);
 } Action;
 
 static const Action actions[] = {
@@ -614,13 +487,18 @@ static const Action actions[] = {
           false,
           "2016-11-15",
           { "Action", "Version", "InstanceId.", "Filter.", "MaxResults", "NextToken", "DryRun", "IncludeAllInstances" },
-          describe_instance_status },
+          ec2_describe_instance_status },
+        { "DescribeSpotInstanceRequests",
+          false,
+          "2016-11-15",
+          { "Action", "Version", "SpotInstanceRequestId.", "Filter.", "MaxResults", "NextToken", "DryRun" },
+          ec2_describe_spot_requests },
         { "CreateTags", false, "2016-11-15", { "Action", "Version", "ResourceId.", "Tag.", "DryRun" }, create_tags },
         { "GetCallerIdentity", true, "2011-06-15", { "Action", "Version" }, get_caller_identity },
 };
 
-static const Action *find_action(const Request *r) {
-        const char *name = param(r, "Action");
+static const Action *find_action(const Ec2Request *r) {
+        const char *name = ec2_param(r, "Action");
 
         for (size_t i = 0; i < ELEMENTSOF(actions); i++)
                 if (streq_ptr(name, actions[i].name) && actions[i].sts == r->sts)
@@ -629,54 +507,54 @@ static const Action *find_action(const Request *r) {
 }
 
 /* False: refused, and the error was sent. */
-static bool authenticate(Request *r) {
+static bool authenticate(Ec2Request *r) {
         static const char *const services[] = { "ec2", "sts", NULL };
         FakeAwsRefusal refusal;
         bool admitted = fake_aws_front_admit(&r->f->front, r->x, services, &r->scope, &refusal);
 
         r->sts = streq(r->scope.service, "sts");
         if (!admitted)
-                reply_error(r, refusal.status, refusal.code, refusal.message);
+                ec2_reply_error(r, refusal.status, refusal.code, refusal.message);
         return admitted;
 }
 
 /* True: nothing is left to be done. */
-static bool play_trouble(Request *r, const char *action) {
+static bool play_trouble(Ec2Request *r, const char *action) {
         const FakeTrouble *t = fake_troubles_take(r->f->front.troubles, action, &r->x);
 
         if (t && t->kind == FAKE_TROUBLE_BODY)
-                reply(r, t->status, 0, t->body);
+                ec2_reply(r, t->status, 0, t->body);
         else if (t)
                 reply_error_full(r, t->status, t->code, t->message, t->retry_after_usec);
         return t || !r->x;
 }
 
-static void handle(Request *r) {
+static void handle(Ec2Request *r) {
         const char *type = http_header_find(r->x->headers, r->x->n_headers, "Content-Type"), *unknown;
         const Action *a;
 
         if (r->x->method != HTTP_POST || !streq(r->x->path, "/") || *r->x->query || !type ||
             !startswith(type, "application/x-www-form-urlencoded"))
-                return reply_error(r, 400, "InvalidRequest", "Only POST / with a form is played here.");
+                return ec2_reply_error(r, 400, "InvalidRequest", "Only POST / with a form is played here.");
         if (!authenticate(r))
                 return;
         fake_query_init_form(&r->params, r->x);
         if (r->params.repeated)
-                return reply_error(r, 400, "MalformedQueryString", "A parameter was given twice.");
+                return ec2_reply_error(r, 400, "MalformedQueryString", "A parameter was given twice.");
         a = find_action(r);
-        if (!a || !streq_ptr(param(r, "Version"), a->version))
-                return reply_error(r, 400, "InvalidAction",
+        if (!a || !streq_ptr(ec2_param(r, "Version"), a->version))
+                return ec2_reply_error(r, 400, "InvalidAction",
                                    "The action is not valid for this web service and version.");
         if (play_trouble(r, a->name))
                 return;
         unknown = fake_query_unknown(&r->params, a->params, ELEMENTSOF(a->params));
         if (unknown)
-                return reply_error(r, 400, "UnknownParameter", unknown);
+                return ec2_reply_error(r, 400, "UnknownParameter", unknown);
         a->act(r);
 }
 
 void fake_ec2_handle(HttpExchange *x, void *fake_ec2) {
-        Request r = { .f = fake_ec2, .x = x };
+        Ec2Request r = { .f = fake_ec2, .x = x };
 
         handle(&r);
         fake_query_done(&r.params);
@@ -705,12 +583,13 @@ static void instance_free(FakeEc2 *f, FakeInstance *i) {
         LIST_FOREACH (t, &i->tags, FakeTag, tags)
                 tag_free(i, t);
         LIST_FOREACH (e, &i->events, FakeEvent, events)
-                event_free(i, e);
+                ec2_event_free(i, e);
         free(i->id);
         free(i->zone);
         free(i->group);
         free(i->name);
         free(i->node_tag);
+        free(i->spot_status);
         free(i);
 }
 
@@ -737,7 +616,7 @@ const char *fake_ec2_run(FakeEc2 *f, const char *id, const char *zone) {
         return i->id;
 }
 
-static FakeInstance *must_find(const FakeEc2 *f, const char *id) {
+FakeInstance *ec2_must_find(const FakeEc2 *f, const char *id) {
         FakeInstance *i = find(f, id);
 
         assert(i);
@@ -753,7 +632,7 @@ void fake_ec2_unwatch(FakeEc2 *f, FakeEc2Watch *w) {
 }
 
 void fake_ec2_set_state(FakeEc2 *f, const char *id, const char *state) {
-        FakeInstance *i = must_find(f, id);
+        FakeInstance *i = ec2_must_find(f, id);
 
         if (streq(state, "terminated"))
                 i->terminated_usec = loop_now(f->front.loop);
@@ -766,59 +645,33 @@ void fake_ec2_set_state(FakeEc2 *f, const char *id, const char *state) {
 }
 
 void fake_ec2_terminate(FakeEc2 *f, const char *id) {
-        terminate(f, must_find(f, id));
+        terminate(f, ec2_must_find(f, id));
 }
 
 void fake_ec2_protect(FakeEc2 *f, const char *id, bool protect) {
-        must_find(f, id)->protected = protect;
+        ec2_must_find(f, id)->protected = protect;
 }
 
 void fake_ec2_set_group(FakeEc2 *f, const char *id, const char *group) {
-        int r = free_and_strdup(&must_find(f, id)->group, group);
+        int r = free_and_strdup(&ec2_must_find(f, id)->group, group);
 
         assert(r >= 0);
 }
 
 void fake_ec2_set_private_dns_name(FakeEc2 *f, const char *id, const char *name) {
-        int r = free_and_strdup(&must_find(f, id)->name, name);
+        int r = free_and_strdup(&ec2_must_find(f, id)->name, name);
 
         assert(r >= 0);
 }
 
 void fake_ec2_set_node_tag(FakeEc2 *f, const char *id, const char *node) {
-        int r = free_and_strdup(&must_find(f, id)->node_tag, node);
+        int r = free_and_strdup(&ec2_must_find(f, id)->node_tag, node);
 
         assert(r >= 0);
 }
 
-static FakeEvent *find_event(const FakeInstance *i, const char *event) {
-        LIST_FOREACH (e, &i->events, FakeEvent, events)
-                if (streq(e->id, event))
-                        return e;
-        return NULL;
-}
-
-void fake_ec2_schedule(FakeEc2 *f, const char *id, const char *event, const char *code, usec_t not_before_wall_usec) {
-        FakeInstance *i = must_find(f, id);
-        FakeEvent *e = find_event(i, event);
-
-        if (!e) {
-                e = new0(FakeEvent, 1);
-                assert(e);
-                e->id = strdup(event);
-                e->code = strdup(code);
-                assert(e->id && e->code);
-                list_append(&i->events, &e->events);
-        }
-        e->not_before_wall_usec = not_before_wall_usec;
-}
-
 void fake_ec2_set_reboot_migration(FakeEc2 *f, const char *id, bool on) {
-        must_find(f, id)->stays = !on;
-}
-
-bool fake_ec2_has_event(const FakeEc2 *f, const char *id, const char *event) {
-        return find_event(must_find(f, id), event);
+        ec2_must_find(f, id)->stays = !on;
 }
 
 void fake_ec2_on_reboot(FakeEc2 *f, void (*rebooted)(const char *id, void *userdata), void *userdata) {
@@ -833,7 +686,7 @@ size_t fake_ec2_n_reboots(const FakeEc2 *f, const char *id) {
 }
 
 void fake_ec2_forget(FakeEc2 *f, const char *id) {
-        instance_free(f, must_find(f, id));
+        instance_free(f, ec2_must_find(f, id));
 }
 
 const char *fake_ec2_state(FakeEc2 *f, const char *id) {

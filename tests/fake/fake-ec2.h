@@ -51,7 +51,11 @@ void fake_ec2_set_node_tag(FakeEc2 *f, const char *id, const char *node);
  * does not migrate on reboots (as its maintenance options may say); whoever schedules again that id moves it. */
 void fake_ec2_schedule(FakeEc2 *f, const char *id, const char *event, const char *code, usec_t not_before_wall_usec);
 void fake_ec2_set_reboot_migration(FakeEc2 *f, const char *id, bool on);
+/* The event's description; "[Completed] ..." is how EC2 marks one that is over. */
+void fake_ec2_describe_event(FakeEc2 *f, const char *id, const char *event, const char *description);
 bool fake_ec2_has_event(const FakeEc2 *f, const char *id, const char *event);
+/* It is a Spot instance, and its request has this status code. */
+void fake_ec2_set_spot_status(FakeEc2 *f, const char *id, const char *code);
 /* RebootInstances was obeyed for it; told before the request is answered. */
 void fake_ec2_on_reboot(FakeEc2 *f, void (*rebooted)(const char *id, void *userdata), void *userdata);
 size_t fake_ec2_n_reboots(const FakeEc2 *f, const char *id);
