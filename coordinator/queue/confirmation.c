@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "confirmation.h"
+
+#include "string-util.h"
+#include "strv.h"
+#include "xml-reader.h"
+
+#define ANSWER_MAX_BYTES (8u * 1024u * 1024u)
+#define EC2_VERSION "2016-11-15"
+#define AUTOSCALING_VERSION "2011-01-01"
+
+/* Number of elements between the root of an answer and one of its instances, at most. */
+#define PATH_MAX_ELEMENTS 4u
+
+/* -- what confirms a notice ----------------------------------------------------------------------------- */
+
+typedef struct Fact {
+        const char *name; /* as AWS writes it */
+        unsigned rank;
+        const char *words;
+} Fact;
+
+#define STATE(name, rank) { name, rank, "EC2 reports the instance as " name }
+#define SPOT(name, rank) { name, rank, "its Spot request is " name }
+#define EVENT(name, rank) { name, rank, "EC2 has scheduled " name " for the instance" }
+#define LIFECYCLE(name, rank) { name, rank, "its Auto Scaling group reports " name }
+
+/* The others: pending, running. */
+static const Fact states[] = {
+        STATE("stopping", 1), STATE("stopped", 1), STATE("shutting-down", 2), STATE("terminated", 2), { 0 },
+};
+
+/* A status that belongs to an end which EC2 or a user has begun. EC2 sets instance-terminated-no-capacity two minutes before the
+ * instance ends. The others: a request that waits for its instance, fulfilled, request-canceled-and-instance-running, and
+ * instance-stopped-by-user, which a user can undo; EC2's state of the instance confirms that stop while it lasts. */
+static const Fact spot_statuses[] = {
+        SPOT("marked-for-stop", 1),
+        SPOT("marked-for-stop-by-experiment", 1),
+        SPOT("instance-stopped-by-price", 1),
+        SPOT("instance-stopped-no-capacity", 1),
+        SPOT("instance-stopped-capacity-oversubscribed", 1),
+        SPOT("instance-stopped-by-experiment", 1),
+        SPOT("marked-for-termination", 2),
+        SPOT("instance-terminated-by-price", 2),
+        SPOT("instance-terminated-by-schedule", 2),
+        SPOT("instance-terminated-by-service", 2),
+        SPOT("instance-terminated-by-user", 2),
+        SPOT("spot-instance-terminated-by-user", 2),
+        SPOT("instance-terminated-no-capacity", 2),
+        SPOT("instance-terminated-capacity-oversubscribed", 2),
+        SPOT("instance-terminated-launch-group-constraint", 2),
+        SPOT("instance-terminated-by-experiment", 2),
+        { 0 },
+};
+
+/* A retirement stops an instance that boots from EBS and terminates any other. The code does not tell which, so it confirms only
+ * the stop. */
+static const Fact event_codes[] = {
+        EVENT("instance-reboot", 0), EVENT("system-reboot", 0),       EVENT("system-maintenance", 0),
+        EVENT("instance-stop", 1),   EVENT("instance-retirement", 1), { 0 },
+};
+
+/* The others: InService, a launch (Pending, Pending:Wait), an instance that leaves its group and goes on (Detaching, Standby), and
+ * one that its group keeps after a hook was abandoned (Terminating:Retained). */
+static const Fact lifecycle_states[] = {
+        LIFECYCLE("Warmed:Stopped", 1),
+        LIFECYCLE("Warmed:Hibernated", 1),
+        LIFECYCLE("Terminating", 2),
+        LIFECYCLE("Terminating:Wait", 2),
+        LIFECYCLE("Terminating:Proceed", 2),
+        LIFECYCLE("Terminated", 2),
+        LIFECYCLE("Warmed:Terminating", 2),
+        LIFECYCLE("Warmed:Terminating:Wait", 2),
+        LIFECYCLE("Warmed:Terminating:Proceed", 2),
+        LIFECYCLE("Warmed:Terminated", 2),
+        { 0 },
+};
+
+/* Keeps the fact of that name in *strongest, unless a fact of the same rank or a higher one is there already. */
+static void take_fact(const Fact *facts, const char *name, const Fact **strongest) {
+        for (const Fact *f = facts; f->name; f++)
+                if (streq_ptr(name, f->name) && (!*strongest || f->rank > (*strongest)->rank))
+                        *strongest = f;
+}
+
+/* -- questions ------------------------------------------------------------------------------------------ */
+
+typedef struct Question Question;
+
+typedef int (*read_fact_t)(const Question *q, XmlReader *x, const Fact **strongest);
+
+struct Question {
+        const char *permission; /* service, colon, action */
+        const char *version;
+        const char *arguments;  /* before the ids */
+        const char *id_prefix;  /* of the parameter of an instance; NULL: the request names none */
+        const char *path[PATH_MAX_ELEMENTS + 1]; /* elements in the root, from the outermost to one instance; NULL behind the last */
+        size_t set_level;       /* index of the list in path: it must be there, and the token stands beside it */
+        const char *token;      /* element of the token of the next page */
+        const char *instance;   /* element of the id, in one instance */
+        const char *fact;       /* element of what may confirm a notice, beside it */
+        const char *fact_child; /* of read_named(): the child that has the name of the fact */
+        read_fact_t read;       /* reads the element of the fact */
+        const Fact *facts;
+};
+
+static int read_text(const Question *q, XmlReader *x, const Fact **strongest) {
+        _cleanup_free_ char *text = NULL;
+        int r;
+
+        r = xml_reader_text(x, &text);
+        if (r >= 0)
+                take_fact(q->facts, text, strongest);
+        return r;
+}
+
+/* Reads the texts of one child, or of two (second NULL: of one), and skips the others. A child that is not there leaves NULL. */
+static int read_children(XmlReader *x, const char *first, char **ret_first, const char *second, char **ret_second) {
+        const char *name;
+        int r;
+
+        while ((r = xml_reader_child(x, &name)) > 0) {
+                if (streq(name, first))
+                        r = *ret_first ? -EBADMSG : xml_reader_text(x, ret_first);
+                else if (streq_ptr(name, second))
+                        r = *ret_second ? -EBADMSG : xml_reader_text(x, ret_second);
+                else
+                        r = xml_reader_skip(x);
+                if (r < 0)
+                        return r;
+        }
+        return r;
+}
+
+/* <instanceState><code/><name/></instanceState>, <status><code/><updateTime/><message/></status> */
+static int read_named(const Question *q, XmlReader *x, const Fact **strongest) {
+        _cleanup_free_ char *text = NULL;
+        int r;
+
+        r = read_children(x, q->fact_child, &text, NULL, NULL);
+        if (r >= 0)
+                take_fact(q->facts, text, strongest);
+        return r;
+}
+
+/* EC2 lists an event for up to a week after its end, and marks it in its description alone. */
+static int read_event(const Question *q, XmlReader *x, const Fact **strongest) {
+        _cleanup_free_ char *code = NULL, *description = NULL;
+        const char *text;
+        int r;
+
+        r = read_children(x, "code", &code, "description", &description);
+        if (r < 0)
+                return r;
+        text = strempty(description);
+        text += strspn(text, " \t\r\n");
+        if (!startswith(text, "[Completed]") && !startswith(text, "[Canceled]"))
+                take_fact(q->facts, code, strongest);
+        return 0;
+}
+
+/* <eventsSet><item><code/><description/></item></eventsSet> */
+static int read_events(const Question *q, XmlReader *x, const Fact **strongest) {
+        const char *name;
+        int r;
+
+        while ((r = xml_reader_child(x, &name)) > 0) {
+                r = streq(name, "item") ? read_event(q, x, strongest) : xml_reader_skip(x);
+                if (r < 0)
+                        return r;
+        }
+        return r;
+}
+
+/* The filter instance-id and InstanceIds.member pass over an id that AWS does not know; InstanceId.N of EC2 would fail the whole
+ * request for it. DescribeInstanceStatus has no such filter: it is asked for all instances that have an event. */
+static const Question questions[_CONFIRMATION_QUESTION_MAX] = {
+        [CONFIRMATION_INSTANCE_STATE] = {
+                .permission = "ec2:DescribeInstances",
+                .version = EC2_VERSION,
+                .arguments = "&Filter.1.Name=instance-id",
+                .id_prefix = "Filter.1.Value.",
+                .path = { "reservationSet", "item", "instancesSet", "item" },
+                .token = "nextToken",
+                .instance = "instanceId",
+                .fact = "instanceState",
+                .fact_child = "name",
+                .read = read_named,
+                .facts = states,
+        },
+        [CONFIRMATION_SPOT_REQUEST] = {
+                .permission = "ec2:DescribeSpotInstanceRequests",
+                .version = EC2_VERSION,
+                .arguments = "&Filter.1.Name=instance-id",
+                .id_prefix = "Filter.1.Value.",
+                .path = { "spotInstanceRequestSet", "item" },
+                .token = "nextToken",
+                .instance = "instanceId",
+                .fact = "status",
+                .fact_child = "code",
+                .read = read_named,
+                .facts = spot_statuses,
+        },
+        [CONFIRMATION_EVENTS] = {
+                .permission = "ec2:DescribeInstanceStatus",
+                .version = EC2_VERSION,
+                .arguments = "&IncludeAllInstances=true&MaxResults=1000&Filter.1.Name=event.code&Filter.1.Value.1=instance-reboot"
+                             "&Filter.1.Value.2=system-reboot&Filter.1.Value.3=system-maintenance"
+                             "&Filter.1.Value.4=instance-retirement&Filter.1.Value.5=instance-stop",
+                .path = { "instanceStatusSet", "item" },
+                .token = "nextToken",
+                .instance = "instanceId",
+                .fact = "eventsSet",
+                .read = read_events,
+                .facts = event_codes,
+        },
+        [CONFIRMATION_GROUP] = {
+                .permission = "autoscaling:DescribeAutoScalingInstances",
+                .version = AUTOSCALING_VERSION,
+                .arguments = "",
+                .id_prefix = "InstanceIds.member.",
+                .path = { "DescribeAutoScalingInstancesResult", "AutoScalingInstances", "member" },
+                .set_level = 1,
+                .token = "NextToken",
+                .instance = "InstanceId",
+                .fact = "LifecycleState",
+                .read = read_text,
+                .facts = lifecycle_states,
+        },
+};
+
+const char *confirmation_permission(ConfirmationQuestion q) {
+        assert(q >= 0 && q < _CONFIRMATION_QUESTION_MAX);
+        return questions[q].permission;
+}
+
+static const char *action_of(const Question *q) {
+        return strchr(q->permission, ':') + 1;
+}
+
+char *confirmation_form(ConfirmationQuestion q, char *const *instances, const char *next_token) {
+        _cleanup_strbuf_ StrBuf form = { 0 };
+        const Question *question;
+        size_t n = 0;
+
+        assert(q >= 0 && q < _CONFIRMATION_QUESTION_MAX);
+        question = &questions[q];
+        strbuf_addf(&form, "Action=%s&Version=%s%s", action_of(question), question->version, question->arguments);
+        if (question->id_prefix)
+                STRV_FOREACH (id, instances) {
+                        _cleanup_free_ char *value = url_encode(*id, false);
+
+                        form.failed = form.failed || !value;
+                        strbuf_addf(&form, "&%s%zu=%s", question->id_prefix, ++n, strempty(value));
+                }
+        if (next_token) {
+                _cleanup_free_ char *value = url_encode(next_token, false);
+
+                form.failed = form.failed || !value;
+                strbuf_addf(&form, "&NextToken=%s", strempty(value));
+        }
+        return strbuf_steal(&form);
+}
+
+/* -- answers -------------------------------------------------------------------------------------------- */
+
+typedef struct Page {
+        const Question *question;
+        char *const *instances;
+        Confirmations found;
+        char *next_token;
+        bool has_set;
+} Page;
+
+static void take_confirmed(Page *p, const char *id, const Fact *fact) {
+        Confirmed *known = NULL;
+        const char *asked = NULL;
+
+        STRV_FOREACH (i, p->instances)
+                if (!asked && streq(*i, id))
+                        asked = *i;
+        if (!asked)
+                return;
+        for (size_t i = 0; i < p->found.n && !known; i++)
+                if (streq(p->found.at[i].instance, asked))
+                        known = &p->found.at[i];
+        if (known && known->rank >= fact->rank)
+                return;
+        assert(known || p->found.n < ELEMENTSOF(p->found.at));
+        if (!known)
+                known = &p->found.at[p->found.n++];
+        *known = (Confirmed){ .instance = asked, .rank = fact->rank, .words = fact->words };
+}
+
+/* Reads one instance, or one Spot request, which may have no instance yet. */
+static int read_instance(Page *p, XmlReader *x) {
+        const Question *q = p->question;
+        _cleanup_free_ char *id = NULL;
+        const Fact *strongest = NULL;
+        const char *name;
+        int r;
+
+        while ((r = xml_reader_child(x, &name)) > 0) {
+                if (streq(name, q->instance))
+                        r = id ? -EBADMSG : xml_reader_text(x, &id);
+                else if (streq(name, q->fact))
+                        r = q->read(q, x, &strongest);
+                else
+                        r = xml_reader_skip(x);
+                if (r < 0)
+                        return r;
+        }
+        if (r >= 0 && id && strongest)
+                take_confirmed(p, id, strongest);
+        return r;
+}
+
+/* Goes down the path of the question, one element for each level. */
+static int read_level(Page *p, XmlReader *x, size_t level) {
+        const Question *q = p->question;
+        const char *name;
+        int r;
+
+        while ((r = xml_reader_child(x, &name)) > 0) {
+                if (streq(name, q->path[level])) {
+                        p->has_set = p->has_set || level == q->set_level;
+                        r = q->path[level + 1] ? read_level(p, x, level + 1) : read_instance(p, x);
+                } else if (level == q->set_level && streq(name, q->token))
+                        r = p->next_token ? -EBADMSG : xml_reader_text(x, &p->next_token);
+                else
+                        r = xml_reader_skip(x);
+                if (r < 0)
+                        return r;
+        }
+        return r;
+}
+
+static bool is_response_to(const char *root, const Question *q) {
+        const char *rest = startswith(root, action_of(q));
+
+        return streq_ptr(rest, "Response");
+}
+
+static int read_page(Page *p, const char *data, size_t size) {
+        const char *root;
+        XmlReader x;
+        int r;
+
+        r = xml_reader_open(&x, data, size, ANSWER_MAX_BYTES, &root);
+        if (r >= 0 && !is_response_to(root, p->question))
+                r = -EBADMSG;
+        if (r >= 0)
+                r = read_level(p, &x, 0);
+        if (r >= 0)
+                r = xml_reader_close(&x);
+        if (r < 0)
+                return r == -ENOMEM ? r : -EBADMSG;
+        return p->has_set ? 0 : -EBADMSG;
+}
+
+int confirmation_parse(ConfirmationQuestion q, char *const *instances, const char *data, size_t size, Confirmations *found,
+                       char **ret_next_token) {
+        Page page = { 0 };
+        int r;
+
+        assert(q >= 0 && q < _CONFIRMATION_QUESTION_MAX && instances && found && ret_next_token);
+        assert(strv_length(instances) <= CONFIRMATION_BATCH_MAX);
+        page = (Page){ .question = &questions[q], .instances = instances, .found = *found };
+        r = read_page(&page, data, size);
+        if (r < 0) {
+                free(page.next_token);
+                return r;
+        }
+        if (isempty(page.next_token))
+                page.next_token = mfree(page.next_token);
+        *found = page.found;
+        *ret_next_token = page.next_token;
+        return 0;
+}
