@@ -15,6 +15,7 @@
 #include "api-error.h"
 #include "cmocka-test.h"
 #include "compare-count.h"
+#include "confirmation.h"
 #include "ec2-events.h"
 #include "event-message.h"
 #include "exec-credential.h"
@@ -39,8 +40,8 @@
 
 /*
  * Bounds the cost of reading each list, map and text of each input that somebody else makes: objects of the
- * API server (in JSON and in protobuf), reviews of the webhook, answers of metadata services, messages of
- * the queue, files.
+ * API server (in JSON and in protobuf), reviews of the webhook, answers of metadata services and of AWS,
+ * messages of the queue, files.
  *
  *      twice as large      at most 2.2 times the allocations and the bytes asked for, and 2.5 times the texts compared (sorting)
  *      while it is read    at most READING_MAX times its size
@@ -97,6 +98,7 @@ typedef struct Reader {
         const char *template;
         void (*read)(const struct Reader *reader, const char *data, size_t size, Kept *k); /* of a kind: NULL */
         const KubeKind *kind;
+        ConfirmationQuestion question; /* of read_confirmation() */
 } Reader;
 
 static void kept_done(Kept *k) {
@@ -157,6 +159,18 @@ static void read_event_message(const Reader *reader, const char *data, size_t si
 
 static void read_sqs(const Reader *reader, const char *data, size_t size, Kept *k) {
         (void) sqs_messages_parse(data, size, &k->messages);
+}
+
+/* Reads an answer of AWS in XML. The instances that are asked about are those of the first copies. */
+static void read_confirmation(const Reader *reader, const char *data, size_t size, Kept *k) {
+        char ids[CONFIRMATION_BATCH_MAX][16] = { "i-0abc" }, *instances[CONFIRMATION_BATCH_MAX + 1] = { ids[0] };
+        Confirmations found = { 0 };
+
+        for (size_t i = 1; i < CONFIRMATION_BATCH_MAX; i++) {
+                (void) snprintf(ids[i], sizeof(ids[i]), "i-0abc%zu", i);
+                instances[i] = ids[i];
+        }
+        (void) confirmation_parse(reader->question, instances, data, size, &found, &k->text);
 }
 
 static void read_azure(const Reader *reader, const char *data, size_t size, Kept *k) {
@@ -275,6 +289,18 @@ static const char hook[] =
 static const char sqs[] =
         "{\"Messages\":[{\"MessageId\":\"m\",\"ReceiptHandle\":\"r\",\"Body\":\"b\",\"Attributes\":{\"SentTimestamp\":\"1800000000000\","
         "\"ApproximateReceiveCount\":\"1\"}}]}";
+static const char describe_instances[] =
+        "{\"requestId\":\"r\",\"reservationSet\":[{\"ownerId\":\"1\",\"instancesSet\":[{\"instanceId\":\"i-0abc\",\"instanceState\":"
+        "{\"code\":\"32\",\"name\":\"shutting-down\"},\"tagSet\":[{\"key\":\"k\",\"value\":\"v\"}]}]}],\"nextToken\":\"t\"}";
+static const char describe_spot_requests[] =
+        "{\"requestId\":\"r\",\"spotInstanceRequestSet\":[{\"spotInstanceRequestId\":\"sir-1\",\"instanceId\":\"i-0abc\",\"status\":"
+        "{\"code\":\"marked-for-termination\",\"message\":\"m\"}}],\"nextToken\":\"t\"}";
+static const char describe_status[] =
+        "{\"requestId\":\"r\",\"instanceStatusSet\":[{\"instanceId\":\"i-0abc\",\"eventsSet\":[{\"code\":\"instance-stop\","
+        "\"description\":\"d\",\"notBefore\":\"2027-01-15T08:00:00Z\"}],\"systemStatus\":{\"status\":\"ok\"}}],\"nextToken\":\"t\"}";
+static const char describe_members[] =
+        "{\"DescribeAutoScalingInstancesResult\":{\"AutoScalingInstances\":[{\"InstanceId\":\"i-0abc\",\"LifecycleState\":"
+        "\"Terminating:Wait\",\"AutoScalingGroupName\":\"g\"}],\"NextToken\":\"t\"},\"ResponseMetadata\":{\"RequestId\":\"r\"}}";
 static const char azure[] =
         "{\"DocumentIncarnation\":1,\"Events\":[{\"EventId\":\"E\",\"EventType\":\"Redeploy\",\"EventStatus\":\"Scheduled\","
         "\"ResourceType\":\"VirtualMachine\",\"NotBefore\":\"Mon, 19 Sep 2016 18:29:47 GMT\",\"Resources\":[\"vm-a\",\"vm-b\"]}]}";
@@ -338,6 +364,10 @@ static const Reader readers[] = {
         { "AWS Health", health, read_event_message },
         { "lifecycle hook", hook, read_event_message },
         { "messages of SQS", sqs, read_sqs },
+        { "instances of EC2", describe_instances, read_confirmation, .question = CONFIRMATION_INSTANCE_STATE },
+        { "Spot requests of EC2", describe_spot_requests, read_confirmation, .question = CONFIRMATION_SPOT_REQUEST },
+        { "status of instances of EC2", describe_status, read_confirmation, .question = CONFIRMATION_EVENTS },
+        { "instances of Auto Scaling", describe_members, read_confirmation, .question = CONFIRMATION_GROUP },
         { "scheduled events of Azure", azure, read_azure },
         { "scheduled events of EC2", ec2_events, read_ec2_events },
         { "file of notices", notices, read_notices },
@@ -476,6 +506,27 @@ static bool to_protobuf(const KubeKind *kind, const char *json, StrBuf *ret) {
         return ret->size > 0;
 }
 
+/* Adds an element for each member of an object, and one named item or member, as AWS has them, for each element of a list. */
+static void add_element(StrBuf *xml, const char *name, const char *of_list, const Json *v) {
+        strbuf_addf(xml, "<%s>", name);
+        if (json_is_object(v) || json_is_array(v))
+                JSON_FOREACH (i, v)
+                        add_element(xml, json_is_object(v) ? json_key(i) : of_list, of_list, i);
+        else
+                strbuf_add(xml, strempty(json_string_or_null(v)));
+        strbuf_addf(xml, "</%s>", name);
+}
+
+/* The same answer in XML. */
+static void to_xml(ConfirmationQuestion q, const char *json, StrBuf *ret) {
+        _cleanup_free_ char *root = strf("%sResponse", strchr(confirmation_permission(q), ':') + 1);
+        _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
+
+        assert_non_null(root);
+        assert_return_code(json_parse(json, strlen(json), SIZE_MAX, &doc, NULL), 0);
+        add_element(ret, root, q == CONFIRMATION_GROUP ? "member" : "item", json_root(doc));
+}
+
 /* One way in which one template grows. */
 typedef struct Input {
         const Reader *reader;
@@ -494,7 +545,10 @@ static bool input_make(const Input *i, size_t bytes, StrBuf *ret) {
         strbuf_done(ret);
         if (i->read == read_protobuf)
                 return to_protobuf(i->reader->kind, json, ret) && ret->size > bytes / 4;
-        strbuf_add(ret, json);
+        if (i->read == read_confirmation)
+                to_xml(i->reader->question, json, ret);
+        else
+                strbuf_add(ret, json);
         assert_false(ret->failed);
         return true;
 }
