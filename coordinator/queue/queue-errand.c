@@ -117,6 +117,8 @@ static void on_written(const KubeReply *reply, void *userdata) {
                         errand_hold(e);
                 else
                         errand_finish(e);
+                if (e->written_as == ANNOUNCED_HELD)
+                        queue_confirm_note_held(q->confirm);
                 if (e->sent_usec > 0)
                         metrics_observe(q->o->metrics, METRIC_QUEUE_SECONDS, 0,
                                         (double) usec_sub(loop_wall(q->o->env->loop), e->sent_usec) /

@@ -21,6 +21,7 @@
 #include "backoff.h"
 #include "lifecycle-hook.h"
 #include "queue-brake.h"
+#include "queue-confirm.h"
 #include "queue-memory.h"
 #include "queue-worker.h"
 
@@ -41,6 +42,7 @@ typedef struct QueueErrands {
         HookClient *hooks;
         QueueMemory *memory;
         QueueBrake *brake;
+        QueueConfirm *confirm;
         bool is_braked; /* the brake held the last notice that it was asked about */
         size_t n_held; /* errands whose group waits for us */
         /* An errand of this message was answered: all of them are to be stepped. May free the message, with its errands. */

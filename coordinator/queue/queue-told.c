@@ -21,12 +21,17 @@ static char *body_of(const KubeObject *o, const char *text) {
         return json_writer_steal(w, NULL);
 }
 
+char *queue_told_list_body(const KubeObject *o, const AnnouncedList *l) {
+        _cleanup_free_ char *text = announced_list_format(l);
+
+        return text ? body_of(o, text) : NULL;
+}
+
 char *queue_told_body(const KubeObject *o, const AnnouncedList *l, const Notice *notice, AnnouncedState state, const KubeNode *n) {
         const Announced *same = announced_list_find(l, notice->id);
         const char *boot_id = n ? n->boot_id : NULL;
         _cleanup_(announced_list_done) AnnouncedList next = {};
         _cleanup_(notice_freep) Notice *over = NULL;
-        _cleanup_free_ char *text = NULL;
         int r;
 
         r = announced_list_copy(l, &next);
@@ -38,6 +43,5 @@ char *queue_told_body(const KubeObject *o, const AnnouncedList *l, const Notice 
         }
         if (r >= 0 && !over)
                 r = announced_list_put(&next, notice, state, boot_id);
-        text = r >= 0 ? announced_list_format(&next) : NULL;
-        return text ? body_of(o, text) : NULL;
+        return r >= 0 ? queue_told_list_body(o, &next) : NULL;
 }

@@ -8,6 +8,8 @@
 
 #include "kube-kinds.h"
 
+/* Returns a merge patch of the whole list, which takes effect only on the object as it was read. NULL: out of memory. */
+char *queue_told_list_body(const KubeObject *o, const AnnouncedList *l);
 /* Returns a merge patch that takes effect only on the object as it was read. NULL: out of memory.
  * l: what stands there. state: as queue_brake_decide() returns it, or CALLED_OFF: AWS says that the notice is over. n: its Node, whose boot is
  * noted beside; NULL: none. */

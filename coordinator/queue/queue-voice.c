@@ -189,6 +189,23 @@ void queue_voice_brake(const QueueWorkerOptions *o, size_t n, size_t limit) {
                   sqs_client_queue(o->sqs), n, limit);
 }
 
+void queue_voice_confirmed(const QueueWorkerOptions *o, const KubeNode *n, const Notice *notice, const char *words) {
+        const char *name = n->object.meta.name, *kind = notice_kind_to_string(notice->kind) ?: "unknown";
+        EventObject object = event_object(&n->object);
+
+        log_event(o->env->log, LOG_LEVEL_NOTICE, MESSAGE_INTERRUPTION_LET_GO, LOG_FIELDS({ "NODE", name }),
+                  "The brake of the queue no longer holds the %s notice of node %s: AWS confirms it, %s", kind, name, words);
+        event_record(o->recorder, &object, EVENT_NORMAL, "InterruptionLetGo",
+                     "The brake of the queue no longer holds the %s notice: AWS confirms it, %s. vesper acts upon it as [Interruption] Delete= says", kind, words);
+}
+
+void queue_voice_unconfirmed(const QueueWorkerOptions *o, const char *permission, const char *message, bool is_denied) {
+        log_event(o->env->log, LOG_LEVEL_WARNING, MESSAGE_QUEUE_UNCONFIRMED, LOG_FIELDS({ "QUEUE", sqs_client_queue(o->sqs) }),
+                  "Failed to ask AWS about machines whose notices the brake of queue %s holds, retrying: %s. They stay held until the node's agent "
+                  "confirms them, or a person lets them go (vesperctl let-go)%s%s",
+                  sqs_client_queue(o->sqs), message, is_denied ? ". Grant " : "", is_denied ? permission : "");
+}
+
 /* Whose machines run in it no message says. In a queue that others read it comes again and again, and is said once. */
 void queue_voice_capacity_block(const QueueWorkerOptions *o, const SqsMessage *message, const EventMessage *event) {
         _cleanup_free_ char *reservation = str_sanitize(event->reservation, 60);

@@ -93,6 +93,7 @@ struct QueueWorker {
         Timer *tick, *flush, *rest;
         QueueMemory memory;
         QueueBrake *brake;
+        QueueConfirm *confirm;
         QueueSenders senders;
         bool polls_fail, batches_fail; /* the last answer was an error, and that was told */
 };
@@ -195,11 +196,9 @@ static void item_step(Item *i) {
                 item_enqueue(i, ITEM_DELETE, 0);
 }
 
-/* What waited for this write is decided anew, by what is so now. The item of the write itself is left to on_answered(). */
-static void on_written(const char *uid, void *message) {
-        const Item *own = message;
-
-        LIST_FOREACH (i, &own->worker->items, Item, items) {
+/* Wakes the errands that wait for a write on this object to end. own: the item of that write, which is left out; NULL: none. */
+static void wake_errands(QueueWorker *w, const char *uid, const Item *own) {
+        LIST_FOREACH (i, &w->items, Item, items) {
                 bool woken = false;
 
                 for (size_t k = 0; i != own && k < i->n_errands; k++)
@@ -207,6 +206,17 @@ static void on_written(const char *uid, void *message) {
                 if (woken)
                         item_step(i);
         }
+}
+
+/* on_answered() steps the item of the write itself. */
+static void on_written(const char *uid, void *message) {
+        const Item *own = message;
+
+        wake_errands(own->worker, uid, own);
+}
+
+static void on_confirm_written(const char *uid, void *userdata) {
+        wake_errands(userdata, uid, NULL);
 }
 
 static void on_answered(void *message) {
@@ -507,10 +517,13 @@ static int worker_open(QueueWorker *w) {
                 r = queue_brake_new(&w->brake);
         if (r >= 0)
                 r = queue_brake_count_view(w->brake, w->o.view, loop_wall(loop));
+        if (r >= 0)
+                r = queue_confirm_new(&w->o, &w->memory, on_confirm_written, w, &w->confirm);
         w->errands = (QueueErrands){ .o = &w->o,
                                      .hooks = w->hooks,
                                      .memory = &w->memory,
                                      .brake = w->brake,
+                                     .confirm = w->confirm,
                                      .answered = on_answered,
                                      .written = on_written };
         if (r >= 0)
@@ -563,6 +576,7 @@ QueueWorker *queue_worker_free(QueueWorker *w) {
                 batch_free(b);
         LIST_FOREACH (i, &w->items, Item, items)
                 item_free(i);
+        queue_confirm_free(w->confirm);
         queue_brake_free(w->brake);
         hook_client_free(w->hooks);
         timer_free(w->tick);

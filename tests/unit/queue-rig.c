@@ -2,6 +2,7 @@
 #include "cmocka-test.h"
 #include "queue-rig.h"
 
+#define EC2_ORIGIN "https://ec2.us-east-1.amazonaws.com"
 #define GROUPS_ORIGIN "https://autoscaling.us-east-1.amazonaws.com"
 
 void queue_rig_init(QueueRig *q) {
@@ -11,6 +12,10 @@ void queue_rig_init(QueueRig *q) {
         fake_sqs_add_queue(q->sqs, &(FakeSqsQueue){ .name = "q" });
         q->rig->queue_handler = fake_sqs_handle;
         q->rig->queue = q->sqs;
+}
+
+void queue_rig_route_ec2(QueueRig *q) {
+        assert_return_code(http_inproc_route(q->rig->coordinators[0]->transport, EC2_ORIGIN, fake_ec2_handle, q->rig->ec2), 0);
 }
 
 void queue_rig_done(QueueRig *q) {

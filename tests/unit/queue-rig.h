@@ -19,6 +19,9 @@ typedef struct QueueRig {
 void queue_rig_init(QueueRig *q);
 void queue_rig_done(QueueRig *q);
 
+/* After rig_begin(), with use_ec2 of the rig: the first coordinator's queue may ask EC2 about instances. */
+void queue_rig_route_ec2(QueueRig *q);
+
 /* The event happens now, whatever time it says. */
 void queue_rig_send(QueueRig *q, FakeAwsEvent event);
 

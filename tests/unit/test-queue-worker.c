@@ -343,8 +343,12 @@ static unsigned n_nodes_where(QueueRig *r, unsigned n, bool (*is)(QueueRig *r, c
 #define BRAKED 14u /* nodes, of which ten may go */
 
 /* The end of all nodes at once: ten machines go, four are drained, and their pods keep their PodDisruptionBudgets. */
-static void open_braked(QueueRig *r) {
-        open_with(r, BRAKED);
+static void open_braked(QueueRig *r, bool use_ec2) {
+        queue_rig_init(r);
+        r->rig->use_ec2 = use_ec2;
+        rig_begin(r->rig, BRAKED, NULL);
+        if (use_ec2)
+                queue_rig_route_ec2(r);
         for (unsigned i = 0; i < BRAKED; i++) {
                 _cleanup_free_ char *node = strf("n%u", i);
 
@@ -371,7 +375,7 @@ TEST_CASE(test_brake) {
         _cleanup_free_ char *node = NULL;
         QueueRig r;
 
-        open_braked(&r);
+        open_braked(&r, false);
         node = first_held(&r);
         rig_run(r.rig, 5 * USEC_PER_MINUTE);
         assert_int_equal(n_nodes_where(&r, BRAKED, is_held), BRAKED - 10);
@@ -411,7 +415,7 @@ TEST_CASE(test_brake_let_go) {
         char now[RFC3339_MAX];
         QueueRig r;
 
-        open_braked(&r);
+        open_braked(&r, false);
         node = first_held(&r);
         rfc3339_format(loop_wall(r.rig->w.loop), now);
         fake_merge(r.rig->cluster, FAKE_NODECLAIMS, NULL, fj_string(rig_claim(r.rig, node), "metadata", "name", NULL),
@@ -421,6 +425,56 @@ TEST_CASE(test_brake_let_go) {
         assert_true(rig_has_event(r.rig, node, "InterruptionLetGo"));
         assert_int_equal(n_nodes_where(&r, BRAKED, is_held), BRAKED - 11);
         assert_true(rig_wait_gone(r.rig, node, 2 * USEC_PER_MINUTE));
+        queue_rig_done(&r);
+}
+
+/* EC2 says that it takes one of them, by its Spot request, and another one, by the state of its instance. The others stay. */
+TEST_CASE(test_brake_confirmed) {
+        QueueRig r;
+
+        open_braked(&r, true);
+        for (unsigned i = 0; i < 2; i++) {
+                _cleanup_free_ char *node = first_held(&r), *instance = rig_instance(node);
+
+                if (i == 0)
+                        fake_ec2_set_spot_status(r.rig->ec2, instance, "marked-for-termination");
+                else
+                        fake_ec2_terminate(r.rig->ec2, instance);
+                rig_run(r.rig, 90 * USEC_PER_SEC);
+                assert_true(is_being_deleted(&r, node));
+                assert_true(i == 1 || rig_has_event(r.rig, node, "InterruptionLetGo"));
+                assert_int_equal(n_nodes_where(&r, BRAKED, is_held), BRAKED - 11 - i);
+        }
+        assert_non_null(strstr(r.rig->coordinators[0]->said.data, "AWS confirms it, its Spot request is marked-for-termination"));
+        queue_rig_done(&r);
+}
+
+/* Without the permission to ask, all stay held, and the log names the permission once. */
+TEST_CASE(test_brake_is_denied) {
+        const char *first, *text = "Grant ec2:DescribeSpotInstanceRequests";
+        QueueRig r;
+
+        queue_rig_init(&r);
+        r.rig->use_ec2 = true;
+        rig_begin(r.rig, BRAKED, NULL);
+        queue_rig_route_ec2(&r);
+        fake_troubles_add(fake_ec2_troubles(r.rig->ec2),
+                          &(FakeTrouble){ .kind = FAKE_TROUBLE_FAIL,
+                                          .operation = "DescribeSpotInstanceRequests",
+                                          .n = UINT_MAX,
+                                          .status = 403,
+                                          .code = "UnauthorizedOperation",
+                                          .message = "no" });
+        for (unsigned i = 0; i < BRAKED; i++) {
+                _cleanup_free_ char *node = strf("n%u", i);
+
+                send_for(&r, FAKE_AWS_EVENT_SPOT, node, "terminate");
+        }
+        rig_run(r.rig, 2 * USEC_PER_MINUTE);
+        assert_int_equal(n_nodes_where(&r, BRAKED, is_held), BRAKED - 10);
+        first = strstr(r.rig->coordinators[0]->said.data, text);
+        assert_non_null(first);
+        assert_null(strstr(first + 1, text));
         queue_rig_done(&r);
 }
 
@@ -641,6 +695,8 @@ int main(void) {
                 cmocka_unit_test(test_brake),
                 cmocka_unit_test(test_brake_of_the_next_leader),
                 cmocka_unit_test(test_brake_let_go),
+                cmocka_unit_test(test_brake_confirmed),
+                cmocka_unit_test(test_brake_is_denied),
                 cmocka_unit_test(test_elsewhere),
                 cmocka_unit_test(test_hook),       cmocka_unit_test(test_hook_is_over),
                 cmocka_unit_test(test_group_is_gone), cmocka_unit_test(test_hooks_are_denied),

@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "queue-confirm.h"
+
+#include "aws-settings.h"
+#include "backoff.h"
+#include "confirmation-client.h"
+#include "ec2-answer.h"
+#include "list.h"
+#include "queue-facts.h"
+#include "queue-told.h"
+#include "queue-voice.h"
+#include "string-util.h"
+#include "strv.h"
+
+/* Notices that are written at the same time are asked about together. */
+#define TOGETHER_USEC (200 * USEC_PER_MSEC)
+#define ROUND_BASE_USEC (5 * USEC_PER_SEC)
+#define ROUND_CAP_USEC USEC_PER_MINUTE
+#define JITTER_PERMILLE 200u
+
+#define ASK(q) (1u << (q))
+
+/* Questions about a notice of each kind. A kind without a question waits for a person or the node's agent. */
+static const unsigned questions_of_kind[_NOTICE_KIND_MAX] = {
+        [NOTICE_SPOT] = ASK(CONFIRMATION_SPOT_REQUEST) | ASK(CONFIRMATION_INSTANCE_STATE),
+        [NOTICE_MAINTENANCE] = ASK(CONFIRMATION_EVENTS) | ASK(CONFIRMATION_INSTANCE_STATE),
+        [NOTICE_SCALE_IN] = ASK(CONFIRMATION_GROUP) | ASK(CONFIRMATION_INSTANCE_STATE),
+};
+
+/* The questions that tell the end before it begins come first. */
+static const ConfirmationQuestion order[_CONFIRMATION_QUESTION_MAX] = {
+        CONFIRMATION_SPOT_REQUEST,
+        CONFIRMATION_GROUP,
+        CONFIRMATION_EVENTS,
+        CONFIRMATION_INSTANCE_STATE,
+};
+
+typedef struct Region {
+        char *name;
+        ConfirmationClient *client;
+} Region;
+
+/* A machine of this round. */
+typedef struct Machine {
+        char *instance;
+        size_t region;      /* index */
+        unsigned questions; /* ASK() of each */
+} Machine;
+
+/* One patch that takes the state Held off. */
+typedef struct ConfirmWrite {
+        ListNode writes;
+        QueueConfirm *owner;
+        char *uid;
+        KubeCall *call;
+} ConfirmWrite;
+
+struct QueueConfirm {
+        const QueueWorkerOptions *o;
+        QueueMemory *memory;
+        queue_confirm_written_t written;
+        void *userdata;
+        Region *regions; /* the first is the queue's */
+        size_t n_regions;
+        Timer *again;
+        Backoff backoff;
+        Machine *machines; /* of the round; NULL: no round is on */
+        size_t n_machines;
+        size_t question, region, at; /* where the round is: index of order, of regions, of machines */
+        char *batch[CONFIRMATION_BATCH_MAX + 1]; /* of the call, borrowed of machines */
+        ConfirmationCall *call;
+        List writes;
+        bool fails[_CONFIRMATION_QUESTION_MAX]; /* the last answer was an error, and the log says so */
+};
+
+static void round_go_on(QueueConfirm *c);
+
+/* -- the notices ---------------------------------------------------------------------------------------- */
+
+/* Returns the questions about all notices of the list that the brake holds. */
+static unsigned questions_of(const AnnouncedList *l) {
+        unsigned questions = 0;
+
+        for (size_t i = 0; i < l->n_items; i++)
+                if (l->items[i].state == ANNOUNCED_HELD && l->items[i].notice->kind >= 0)
+                        questions |= questions_of_kind[l->items[i].notice->kind];
+        return questions;
+}
+
+static bool confirms(const Confirmed *answer, const Announced *a) {
+        return a->state == ANNOUNCED_HELD && notice_rank(a->notice) <= answer->rank;
+}
+
+/* -ENOENT: the answer confirms no notice of this list. */
+static int list_let_go(const AnnouncedList *l, const Confirmed *answer, AnnouncedList *ret) {
+        size_t n = 0;
+        int r = announced_list_copy(l, ret);
+
+        for (size_t i = 0; i < ret->n_items; i++)
+                if (confirms(answer, ret->items + i)) {
+                        ret->items[i].state = ANNOUNCED_STANDS;
+                        n++;
+                }
+        return r < 0 ? r : n > 0 ? 0 : -ENOENT;
+}
+
+/* -- writes --------------------------------------------------------------------------------------------- */
+
+/* Returns the uid of the object; free it. */
+static char *write_end(ConfirmWrite *w) {
+        char *uid = w->uid;
+
+        queue_memory_end_write(w->owner->memory, uid);
+        list_remove(&w->owner->writes, &w->writes);
+        kube_call_free(w->call);
+        free(w);
+        return uid;
+}
+
+static void on_written(const KubeReply *reply, void *userdata) {
+        ConfirmWrite *w = userdata;
+        QueueConfirm *c = w->owner;
+        _cleanup_free_ char *uid = NULL;
+
+        if (reply->error) {
+                log_info(c->o->env->log, "Failed to write that AWS confirms a notice, asking AWS again: %s", strempty(reply->error->message));
+                if (reply->error->http == 409) /* decided on what has changed since */
+                        queue_confirm_note_held(c);
+        }
+        uid = write_end(w);
+        c->written(uid, c->userdata);
+}
+
+static void write_let_go(QueueConfirm *c, const KubeObject *o, const KubeNode *n, const AnnouncedList *l, const Confirmed *answer) {
+        const KubeTarget target = { .kind = o->kind, .name = o->meta.name };
+        const KubeCallOptions options = { .guard = c->o->guard, .object_unread = true };
+        _cleanup_(announced_list_done) AnnouncedList next = {};
+        _cleanup_free_ char *body = NULL;
+        ConfirmWrite *w;
+
+        if (list_let_go(l, answer, &next) < 0)
+                return;
+        w = new0(ConfirmWrite, 1);
+        body = queue_told_list_body(o, &next);
+        if (!w || !body || free_and_strdup(&w->uid, o->meta.uid) < 0 || queue_memory_begin_write(c->memory, o->meta.uid) <= 0) {
+                if (w)
+                        free(w->uid);
+                free(w);
+                return; /* the next round asks again */
+        }
+        w->owner = c;
+        list_append(&c->writes, &w->writes);
+        if (kube_patch(c->o->client, &target, KUBE_PATCH_MERGE, body, &options, on_written, w, &w->call) < 0) {
+                free(write_end(w));
+                return;
+        }
+        for (size_t i = 0; n && i < l->n_items; i++)
+                if (confirms(answer, l->items + i))
+                        queue_voice_confirmed(c->o, n, l->items[i].notice, answer->words);
+}
+
+static void confirm_machine(QueueConfirm *c, const Confirmed *answer) {
+        QueueFound found = queue_find(c->o->view, answer->instance);
+
+        if (found.claim)
+                write_let_go(c, &found.claim->object, found.node, &found.claim->announced, answer);
+        if (found.node)
+                write_let_go(c, &found.node->object, found.node, &found.node->announced, answer);
+}
+
+/* -- a round -------------------------------------------------------------------------------------------- */
+
+static void round_end(QueueConfirm *c) {
+        for (size_t i = 0; i < c->n_machines; i++)
+                free(c->machines[i].instance);
+        c->machines = mfree(c->machines);
+        c->n_machines = c->question = c->region = c->at = 0;
+        timer_arm_in(c->again, backoff_next(&c->backoff, c->o->env->random));
+}
+
+/* A machine in a zone that belongs to none of the regions counts as one of the queue's region. */
+static size_t region_of(const QueueConfirm *c, const char *zone) {
+        for (size_t i = 0; i < c->n_regions; i++)
+                if (streq(zone, c->regions[i].name) || aws_zone_is_in_region(zone, c->regions[i].name))
+                        return i;
+        return 0;
+}
+
+static int round_add(QueueConfirm *c, size_t *allocated, const char *provider_id, const AnnouncedList *l) {
+        unsigned questions = questions_of(l);
+        Ec2ProviderId id;
+        Machine m;
+
+        if (questions == 0 || !provider_id || ec2_provider_id_parse(provider_id, &id) < 0)
+                return 0;
+        m = (Machine){ .region = region_of(c, id.zone), .questions = questions, .instance = strdup(id.instance_id) };
+        if (!m.instance || GREEDY_REALLOC(c->machines, *allocated, c->n_machines + 1) < 0) {
+                free(m.instance);
+                return -ENOMEM;
+        }
+        c->machines[c->n_machines++] = m;
+        return 0;
+}
+
+static void on_again(Timer *t, void *userdata) {
+        QueueConfirm *c = userdata;
+        const KubeNodeClaim *claim;
+        const KubeNode *n;
+        size_t allocated = 0;
+        int r = 0;
+
+        if (c->call)
+                return; /* round_end() arms the timer */
+        for (HashmapIterator it = {}; r >= 0 && cluster_view_iterate_claims(c->o->view, &it, &claim);)
+                r = round_add(c, &allocated, claim->provider_id, &claim->announced);
+        for (HashmapIterator it = {}; r >= 0 && cluster_view_iterate_nodes(c->o->view, &it, &n);)
+                r = round_add(c, &allocated, n->provider_id, &n->announced);
+        round_go_on(c); /* out of memory: about those that were found */
+}
+
+/* Fills the batch with the next machines of this question and region. Returns how many. */
+static size_t round_fill(QueueConfirm *c) {
+        size_t n = 0;
+
+        for (; c->at < c->n_machines && n < CONFIRMATION_BATCH_MAX; c->at++)
+                if (c->machines[c->at].region == c->region && (c->machines[c->at].questions & ASK(order[c->question])))
+                        c->batch[n++] = c->machines[c->at].instance;
+        c->batch[n] = NULL;
+        return n;
+}
+
+static void tell_answer(QueueConfirm *c, ConfirmationQuestion q, const ConfirmationResult *result) {
+        bool fails = result->outcome != CONFIRMATION_OK;
+
+        if (fails && !c->fails[q])
+                queue_voice_unconfirmed(c->o, confirmation_permission(q), result->message, result->outcome == CONFIRMATION_DENIED);
+        c->fails[q] = fails;
+}
+
+static void on_answered(const ConfirmationResult *result, void *userdata) {
+        QueueConfirm *c = userdata;
+
+        tell_answer(c, order[c->question], result);
+        for (size_t i = 0; i < result->n_confirmed; i++)
+                confirm_machine(c, result->confirmed + i);
+        c->call = confirmation_call_free(c->call);
+        round_go_on(c);
+}
+
+static void round_go_on(QueueConfirm *c) {
+        for (; c->question < ELEMENTSOF(order); c->question++, c->region = 0)
+                for (; c->region < c->n_regions; c->region++, c->at = 0)
+                        while (round_fill(c) > 0)
+                                if (confirmation_ask(c->regions[c->region].client, order[c->question], c->batch, &c->o->guard, on_answered, c, &c->call) >= 0)
+                                        return;
+        round_end(c);
+}
+
+void queue_confirm_note_held(QueueConfirm *c) {
+        backoff_reset(&c->backoff);
+        if (!c->call)
+                timer_arm_earlier(c->again, usec_add(loop_now(c->o->env->loop), TOGETHER_USEC));
+}
+
+/* -- life ----------------------------------------------------------------------------------------------- */
+
+static int add_region(QueueConfirm *c, const char *name) {
+        Region *g = c->regions + c->n_regions;
+        int r;
+
+        for (size_t i = 0; i < c->n_regions; i++)
+                if (streq(c->regions[i].name, name))
+                        return 0;
+        g->name = strdup(name);
+        if (!g->name)
+                return -ENOMEM;
+        c->n_regions++;
+        r = confirmation_client_new(c->o->env, c->o->sqs, name, &g->client);
+        return r;
+}
+
+int queue_confirm_new(const QueueWorkerOptions *o, QueueMemory *memory, queue_confirm_written_t written, void *userdata, QueueConfirm **ret) {
+        _cleanup_(queue_confirm_freep) QueueConfirm *c = new0(QueueConfirm, 1);
+        int r;
+
+        assert(o && memory && written && ret);
+        if (!c)
+                return -ENOMEM;
+        *c = (QueueConfirm){ .o = o,
+                             .memory = memory,
+                             .written = written,
+                             .userdata = userdata,
+                             .backoff = { .base_usec = ROUND_BASE_USEC, .cap_usec = ROUND_CAP_USEC, .jitter_permille = JITTER_PERMILLE } };
+        c->regions = new0(Region, 1 + strv_length(o->config->queue_regions));
+        if (!c->regions)
+                return -ENOMEM;
+        r = add_region(c, sqs_client_region(o->sqs));
+        for (size_t i = 0; r >= 0 && i < strv_length(o->config->queue_regions); i++)
+                r = add_region(c, o->config->queue_regions[i]);
+        if (r >= 0)
+                r = timer_new(o->env->loop, "queue-confirm", on_again, c, &c->again);
+        if (r < 0)
+                return r;
+        timer_arm_in(c->again, 0);
+        *ret = TAKE_PTR(c);
+        return 0;
+}
+
+QueueConfirm *queue_confirm_free(QueueConfirm *c) {
+        if (!c)
+                return NULL;
+        confirmation_call_free(c->call);
+        LIST_FOREACH (w, &c->writes, ConfirmWrite, writes)
+                free(write_end(w));
+        for (size_t i = 0; i < c->n_machines; i++)
+                free(c->machines[i].instance);
+        free(c->machines);
+        for (size_t i = 0; c->regions && i < c->n_regions; i++) {
+                confirmation_client_free(c->regions[i].client);
+                free(c->regions[i].name);
+        }
+        free(c->regions);
+        timer_free(c->again);
+        return mfree(c);
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * Asks EC2 and Auto Scaling about each machine whose notice the brake of the queue holds (queue-brake.h), and lets the notices go that they
+ * confirm: the state Held of the notice is taken off its NodeClaim or Node (announced.h), and then it stands.
+ *
+ *      kind of notice   questions (confirmation.h)
+ *      spot             the Spot request, the state of the instance
+ *      maintenance      the scheduled events, the state of the instance
+ *      scale-in         the lifecycle state in the group, the state of the instance
+ *
+ * A round asks about all of them, in batches and one request at a time. The first round begins when a notice is written as held. The pause
+ * between rounds grows from ROUND_BASE_USEC to ROUND_CAP_USEC, and is short again when another notice is held. An answer that confirms nothing,
+ * or no answer, changes nothing: a person may let the notice go.
+ *
+ * Exists while this process leads.
+ */
+
+#include "queue-memory.h"
+#include "queue-worker.h"
+
+typedef struct QueueConfirm QueueConfirm;
+
+/* Called when a write on the object of this uid has ended: others that wait to write on it may go on. */
+typedef void (*queue_confirm_written_t)(const char *uid, void *userdata);
+
+/* All borrowed. The first round begins at once: an earlier leader may have left notices held. -EINVAL: a region is not valid; -ENOMEM. */
+int queue_confirm_new(const QueueWorkerOptions *o, QueueMemory *memory, queue_confirm_written_t written, void *userdata, QueueConfirm **ret);
+QueueConfirm *queue_confirm_free(QueueConfirm *c); /* drops its calls */
+DEFINE_FREEP(QueueConfirm, queue_confirm_free);
+/* A notice was written as held: asks about it soon. */
+void queue_confirm_note_held(QueueConfirm *c);
