@@ -6,6 +6,7 @@
 #include "confirmation-client.h"
 #include "ec2-answer.h"
 #include "list.h"
+#include "log.h"
 #include "queue-facts.h"
 #include "queue-told.h"
 #include "queue-voice.h"
@@ -62,6 +63,7 @@ struct QueueConfirm {
         void *userdata;
         Region *regions; /* the first is the queue's */
         size_t n_regions;
+        char **configured; /* [Queue] Regions= that regions was made from */
         Timer *again;
         Backoff backoff;
         Machine *machines; /* of the round; NULL: no round is on */
@@ -186,6 +188,69 @@ static size_t region_of(const QueueConfirm *c, const char *zone) {
         return 0;
 }
 
+static void regions_done(QueueConfirm *c) {
+        for (size_t i = 0; i < c->n_regions; i++) {
+                confirmation_client_free(c->regions[i].client);
+                free(c->regions[i].name);
+        }
+        c->regions = mfree(c->regions);
+        c->n_regions = 0;
+        c->configured = strv_free(c->configured);
+}
+
+static int region_add(QueueConfirm *c, const char *name) {
+        Region *g = c->regions + c->n_regions;
+        int r;
+
+        for (size_t i = 0; i < c->n_regions; i++)
+                if (streq(c->regions[i].name, name))
+                        return 0;
+        r = confirmation_client_new(c->o->env, c->o->sqs, name, &g->client);
+        if (r == -EINVAL) {
+                log_warning(c->o->env->log, "Failed to ask AWS about notices in region '%s' ([Queue] Regions=), ignoring: the region or the endpoint is not valid",
+                            name);
+                return 0;
+        }
+        if (r < 0)
+                return r;
+        g->name = strdup(name);
+        if (!g->name) {
+                g->client = confirmation_client_free(g->client);
+                return -ENOMEM;
+        }
+        c->n_regions++;
+        return 0;
+}
+
+static bool strv_equal(char *const *a, char *const *b) {
+        size_t n = strv_length(a);
+
+        if (n != strv_length(b))
+                return false;
+        for (size_t i = 0; i < n; i++)
+                if (!streq(a[i], b[i]))
+                        return false;
+        return true;
+}
+
+/* Makes a client for the queue's region and for each of [Queue] Regions=, which a reload may change. While no call is under way. */
+static int regions_update(QueueConfirm *c) {
+        char *const *wanted = c->o->config->queue_regions;
+        int r;
+
+        if (c->regions && strv_equal(c->configured, wanted))
+                return 0;
+        regions_done(c);
+        c->regions = new0(Region, 1 + strv_length(wanted));
+        c->configured = strv_copy(wanted);
+        r = c->regions && (c->configured || strv_length(wanted) == 0) ? region_add(c, sqs_client_region(c->o->sqs)) : -ENOMEM;
+        for (size_t i = 0; r >= 0 && i < strv_length(wanted); i++)
+                r = region_add(c, wanted[i]);
+        if (r < 0)
+                regions_done(c); /* the next round tries again */
+        return r;
+}
+
 static int round_add(QueueConfirm *c, size_t *allocated, const char *provider_id, const AnnouncedList *l) {
         unsigned questions = questions_of(l);
         Ec2ProviderId id;
@@ -207,10 +272,11 @@ static void on_again(Timer *t, void *userdata) {
         const KubeNodeClaim *claim;
         const KubeNode *n;
         size_t allocated = 0;
-        int r = 0;
+        int r;
 
         if (c->call)
                 return; /* round_end() arms the timer */
+        r = regions_update(c);
         for (HashmapIterator it = {}; r >= 0 && cluster_view_iterate_claims(c->o->view, &it, &claim);)
                 r = round_add(c, &allocated, claim->provider_id, &claim->announced);
         for (HashmapIterator it = {}; r >= 0 && cluster_view_iterate_nodes(c->o->view, &it, &n);)
@@ -264,21 +330,6 @@ void queue_confirm_note_held(QueueConfirm *c) {
 
 /* -- life ----------------------------------------------------------------------------------------------- */
 
-static int add_region(QueueConfirm *c, const char *name) {
-        Region *g = c->regions + c->n_regions;
-        int r;
-
-        for (size_t i = 0; i < c->n_regions; i++)
-                if (streq(c->regions[i].name, name))
-                        return 0;
-        g->name = strdup(name);
-        if (!g->name)
-                return -ENOMEM;
-        c->n_regions++;
-        r = confirmation_client_new(c->o->env, c->o->sqs, name, &g->client);
-        return r;
-}
-
 int queue_confirm_new(const QueueWorkerOptions *o, QueueMemory *memory, queue_confirm_written_t written, void *userdata, QueueConfirm **ret) {
         _cleanup_(queue_confirm_freep) QueueConfirm *c = new0(QueueConfirm, 1);
         int r;
@@ -291,14 +342,7 @@ int queue_confirm_new(const QueueWorkerOptions *o, QueueMemory *memory, queue_co
                              .written = written,
                              .userdata = userdata,
                              .backoff = { .base_usec = ROUND_BASE_USEC, .cap_usec = ROUND_CAP_USEC, .jitter_permille = JITTER_PERMILLE } };
-        c->regions = new0(Region, 1 + strv_length(o->config->queue_regions));
-        if (!c->regions)
-                return -ENOMEM;
-        r = add_region(c, sqs_client_region(o->sqs));
-        for (size_t i = 0; r >= 0 && i < strv_length(o->config->queue_regions); i++)
-                r = add_region(c, o->config->queue_regions[i]);
-        if (r >= 0)
-                r = timer_new(o->env->loop, "queue-confirm", on_again, c, &c->again);
+        r = timer_new(o->env->loop, "queue-confirm", on_again, c, &c->again);
         if (r < 0)
                 return r;
         timer_arm_in(c->again, 0);
@@ -315,11 +359,7 @@ QueueConfirm *queue_confirm_free(QueueConfirm *c) {
         for (size_t i = 0; i < c->n_machines; i++)
                 free(c->machines[i].instance);
         free(c->machines);
-        for (size_t i = 0; c->regions && i < c->n_regions; i++) {
-                confirmation_client_free(c->regions[i].client);
-                free(c->regions[i].name);
-        }
-        free(c->regions);
+        regions_done(c);
         timer_free(c->again);
         return mfree(c);
 }

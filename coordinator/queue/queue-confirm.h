@@ -25,7 +25,7 @@ typedef struct QueueConfirm QueueConfirm;
 /* Called when a write on the object of this uid has ended: others that wait to write on it may go on. */
 typedef void (*queue_confirm_written_t)(const char *uid, void *userdata);
 
-/* All borrowed. The first round begins at once: an earlier leader may have left notices held. -EINVAL: a region is not valid; -ENOMEM. */
+/* All borrowed. The first round begins at once: an earlier leader may have left notices held. -ENOMEM. */
 int queue_confirm_new(const QueueWorkerOptions *o, QueueMemory *memory, queue_confirm_written_t written, void *userdata, QueueConfirm **ret);
 QueueConfirm *queue_confirm_free(QueueConfirm *c); /* drops its calls */
 DEFINE_FREEP(QueueConfirm, queue_confirm_free);

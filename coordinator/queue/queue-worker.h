@@ -9,6 +9,8 @@
  *      sqs-client.c     the queue's calls; sqs-url.c, sqs-answer.c: pure
  *      lifecycle-hook.c the two calls by which an Auto Scaling group's hook is answered
  *      queue-decide.c   pure: what a message means for an instance
+ *      queue-brake.c    pure: how many machines the queue may end by itself
+ *      queue-confirm.c  asks AWS about the notices that the brake holds; confirmation-client.c, confirmation.c (pure)
  *      queue-errand.c   what a message means for one instance, until that is done
  *      queue-facts.c    what is known of an instance, to decide by
  *      queue-memory.c   what a leader remembers beside the messages

@@ -5,7 +5,8 @@
  * What stands on a NodePool: our finalizer, how many nodes it has and how many of them go, and in conditions
  * what is wrong with it: it cannot be understood (Invalid), quarrels with another about a node
  * (Conflicting), selects nodes that cannot be adopted (NodesNotAdopted), sets fields that this release
- * does nothing about (FieldsNotActedOn), or has nodes that wait to be repaired (RepairHeld: repair/). What is
+ * does nothing about (FieldsNotActedOn), has nodes with notices that the brake of the queue holds (InterruptionsHeld: queue-brake.h), or has nodes that wait to be
+ * repaired (RepairHeld: repair/). What is
  * wrong is told in an Event, too, once. Ready, Progressing and Stalled are for tools that wait. A pool's counts are those of its
  * claims. Told late and at a rate (late-status.h).
  */

@@ -381,6 +381,8 @@ TEST_CASE(test_brake) {
         assert_int_equal(n_nodes_where(&r, BRAKED, is_held), BRAKED - 10);
         assert_true(fj_true(rig_node(r.rig, node), "spec", "unschedulable", NULL));
         assert_true(rig_has_event(r.rig, node, "InterruptionAnnounced"));
+        assert_string_equal(rig_condition(fake_get(r.rig->cluster, FAKE_NODEPOOLS, NULL, POOL), POOL_INTERRUPTIONS_HELD), "True");
+        assert_true(rig_event_says(r.rig, POOL, POOL_INTERRUPTIONS_HELD, "announced for 4 nodes, first"));
         assert_non_null(strstr(r.rig->coordinators[0]->said.data, "alone announced the end of 11 machines within ten minutes, and may end 10"));
         assert_non_null(strstr(r.rig->coordinators[0]->said.data, "is cordoned, and its pods are evicted under their PodDisruptionBudgets"));
         queue_rig_done(&r);

@@ -145,7 +145,7 @@
 
 /* NodePool conditions: a node is matched by two pools and adopted by neither; the pool cannot be understood;
  * it selects nodes that cannot be adopted; it has nodes of which nothing proves whose instance they are; it sets fields that this release does nothing about;
- * it has nodes that are to be repaired, and something holds that. */
+ * it has nodes with notices that the brake of the queue holds; it has nodes that are to be repaired, and something holds that. */
 #define POOL_CONFLICT "Conflicting"
 #define POOL_INVALID "Invalid"
 #define POOL_NOT_ADOPTED "NodesNotAdopted"
