@@ -2,6 +2,7 @@
 #include "ctl-status.h"
 
 #include "claim-status.h"
+#include "ctl-held.h"
 #include "ctl-say.h"
 #include "hashmap.h"
 #include "heard-conditions.h"
@@ -250,8 +251,16 @@ static int describe_heard(StatusRow *row, const KubeNode *n) {
         return 0;
 }
 
+/* Returns the time that a notice of the queue gives the node; a held one gives none. */
+static usec_t queue_deadline(const StatusRow *row, const Notice *notice) {
+        const HeldNotices h = held_notices(row->kube_node, row->kube_claim);
+        const Announced *a = announced_list_find(h.announced, notice->id);
+
+        return a && a->state == ANNOUNCED_HELD ? USEC_INFINITY : notice_announced(notice);
+}
+
 /* Shows how far the drain is that the Node reports: the agent's, or the coordinator's for its interruption queue. i NULL: unreadable. */
-static int describe_interruption(StatusRow *row, const Interruption *i, const char *whose) {
+static int describe_interruption(StatusRow *row, const Interruption *i, bool is_queue) {
         const char *phase = i ? interruption_phase_to_string(i->phase) : NULL;
 
         if (i) {
@@ -259,12 +268,12 @@ static int describe_interruption(StatusRow *row, const Interruption *i, const ch
                         return 0;
                 if (row->pods_left < 0)
                         row->pods_left = i->pods_left;
-                row->deadline_usec = MIN(row->deadline_usec, notice_announced(i->notice));
+                row->deadline_usec = MIN(row->deadline_usec, is_queue ? queue_deadline(row, i->notice) : notice_announced(i->notice));
         }
         if (row->phase && !streq(row->phase, "Adopted"))
                 return 0; /* the coordinator takes part: its word is the newer */
         free(row->phase);
-        row->phase = strf("%s (%s)", isempty(phase) ? "Interrupted" : phase, whose);
+        row->phase = strf("%s%s (%s)", row->is_held && is_queue ? "Held, " : "", isempty(phase) ? "Interrupted" : phase, is_queue ? "queue" : "agent");
         return row->phase ? 0 : -ENOMEM;
 }
 
@@ -292,17 +301,24 @@ static int set_phase(StatusRow *row, const KubeNode *n, const KubeNodeClaim *c) 
         return row->phase ? 0 : -ENOMEM;
 }
 
-/* Nothing is drained yet for what the interruption queue announced: the first time of it. */
-static int describe_announced(StatusRow *row, const KubeNode *n, const KubeNodeClaim *c) {
-        const Announced *first = announced_list_open(c ? &c->announced : &n->announced);
+/* Nothing is drained yet for what the interruption queue announced: the first time of what is not held. */
+static int describe_announced(StatusRow *row, const KubeNodeClaim *c) {
+        const HeldNotices h = held_notices(row->kube_node, c);
+        const Announced *first = held_first(&h, ANNOUNCED_STANDS);
 
-        if (!first || (c && c->object.meta.deletion_usec > 0))
+        if ((!first && !row->is_held) || (c && c->object.meta.deletion_usec > 0))
                 return 0;
-        row->deadline_usec = MIN(row->deadline_usec, notice_announced(first->notice));
-        if (row->phase)
+        if (first)
+                row->deadline_usec = MIN(row->deadline_usec, notice_announced(first->notice));
+        if (row->phase && !(row->is_held && streq(row->phase, "Adopted")))
                 return 0;
-        row->phase = strdup("Planned (queue)");
-        return row->phase ? 0 : -ENOMEM;
+        return free_and_strdup(&row->phase, row->is_held ? "Held (queue)" : "Planned (queue)");
+}
+
+static bool is_held(const KubeNode *n, const KubeNodeClaim *c) {
+        const HeldNotices h = held_notices(n, c);
+
+        return held_state(&h) != HELD_NOTHING && h.object->meta.deletion_usec == 0;
 }
 
 static int add_row(StatusRows *r, const KubeNode *n, const KubeNodeClaim *c) {
@@ -313,7 +329,10 @@ static int add_row(StatusRows *r, const KubeNode *n, const KubeNodeClaim *c) {
         if (k < 0)
                 return k;
         row = r->rows + r->n_rows++;
-        *row = (StatusRow){ .node = n ? n->object.meta.name : NULL,
+        *row = (StatusRow){ .kube_node = n,
+                            .kube_claim = c,
+                            .is_held = is_held(n, c),
+                            .node = n ? n->object.meta.name : NULL,
                             .pods_left = -1,
                             .deadline_usec = USEC_INFINITY };
         if (c)
@@ -323,13 +342,13 @@ static int add_row(StatusRows *r, const KubeNode *n, const KubeNodeClaim *c) {
                 return k;
         describe_blocked(row, n);
         if (n->interruption || n->interruption_is_unreadable)
-                k = describe_interruption(row, n->interruption, "agent");
+                k = describe_interruption(row, n->interruption, false);
         if (k >= 0 && !object_meta_annotation(&n->object.meta, ANNOTATION_HEARD))
-                k = describe_announced(row, n, c);
+                k = describe_announced(row, c);
         if (k < 0 || (row->phase && !streq(row->phase, "Adopted")) || !object_meta_annotation(&n->object.meta, ANNOTATION_HEARD))
                 return k;
         k = describe_heard(row, n);
-        return k < 0 ? k : describe_interruption(row, n->heard, "queue");
+        return k < 0 ? k : describe_interruption(row, n->heard, true);
 }
 
 static int by_node(const void *a, const void *b) {
@@ -470,6 +489,18 @@ static void add_pause(StrBuf *b, const CtlSnapshot *s) {
         strbuf_add_char(b, '\n');
 }
 
+/* Adds a line about nodes whose notices the brake of the interruption queue holds: why, what happens, how to let them go. */
+static void add_held(StrBuf *b, const StatusRows *r) {
+        size_t n = 0;
+
+        for (size_t i = 0; i < r->n_rows; i++)
+                n += r->rows[i].is_held;
+        if (n > 0)
+                strbuf_addf(b, "Held: %zu node%s, because " HELD_BECAUSE ". %s cordoned and drained as PodDisruptionBudgets allow, and no machine is ended. "
+                               "'vesperctl let-go --all' shows what was announced, and how to act on it.\n",
+                            n, n == 1 ? "" : "s", n == 1 ? "It is" : "They are");
+}
+
 static void add_note(StrBuf *b, const char *fmt, ...) _printf_(2, 3);
 static void add_note(StrBuf *b, const char *fmt, ...) {
         size_t before;
@@ -531,6 +562,7 @@ char *status_rows_table(const StatusRows *r, const CtlSnapshot *s) {
 
         add_leader(&b, s);
         add_pause(&b, s);
+        add_held(&b, r);
         if (s->unknown && r->n_rows == 0)
                 strbuf_add(&b, "No node is interrupted.\n");
         else if (r->n_rows == 0)
@@ -586,6 +618,8 @@ static void add_row_json(JsonWriter *w, const StatusRow *row, bool named) {
         json_add_time(w, "since", row->since_usec);
         json_add_time(w, "deadline", row->deadline_usec);
         json_add_bool(w, "waitsForEver", row->no_deadline_ever);
+        if (row->is_held)
+                json_add_bool(w, "held", true);
         if (named)
                 add_blockers_json(w, row);
         json_close_object(w);

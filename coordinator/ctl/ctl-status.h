@@ -35,6 +35,8 @@ void ctl_snapshot_done(CtlSnapshot *s);
 /* One node (or claim without node) that is managed or interrupted. Texts are borrowed from the snapshot or from `told`, or
  * static. */
 typedef struct StatusRow {
+        const KubeNode *kube_node;        /* NULL: there is none */
+        const KubeNodeClaim *kube_claim;  /* NULL: there is none */
         const char *node;         /* NULL: there is none */
         const char *claim, *pool; /* NULL: none */
         char *phase;
@@ -45,6 +47,7 @@ typedef struct StatusRow {
         const ClaimBlocker *blockers; /* the claim's; of a node that is drained for the interruption queue `told` */
         size_t n_blockers;
         ClaimBlocker *told; /* what the Node's condition names; NULL: none */
+        bool is_held;          /* not being removed, and the brake of the interruption queue holds a notice */
         bool no_deadline_ever; /* being removed, held, and its claim has no terminationGracePeriod */
 } StatusRow;
 

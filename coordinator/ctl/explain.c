@@ -5,6 +5,7 @@
 
 #include "blocked-by.h"
 #include "budget-math.h"
+#include "ctl-held.h"
 #include "explain-pods.h"
 #include "explain-scene.h"
 #include "heard-conditions.h"
@@ -174,7 +175,7 @@ static void explain_not_selected(Explain *x) {
         say_in_service(x, c);
         explain_cause_say(x->causes, c,
                           !x->f->knows_pools ? "Which NodePool manages it is not known."
-                          : x->heard ? "No NodePool selects it."
+                          : x->heard || announced_list_open(&x->announced) ? "No NodePool selects it."
                                         : "No NodePool selects it, so vesper does nothing about it.");
         for (size_t i = 0; i < x->f->pools.n_items; i++) {
                 const KubeNodePool *p = (const KubeNodePool *) x->f->pools.items[i];
@@ -279,6 +280,65 @@ static void explain_heard(Explain *x) {
         explain_cause_set_command(x->causes, c, "vesperctl undrain %s", x->f->node_name);
         explain_cause_advise(x->causes, c, "That opens the node. What is due now is then ignored; a later notice is acted upon.");
         explain_pods_that_return(&pods, x->causes);
+}
+
+/* The drain under way is for a notice that the brake holds: it has no deadline. */
+static bool heard_is_held(const Explain *x) {
+        const Announced *a = x->heard ? announced_list_find(&x->announced, x->heard->notice->id) : NULL;
+
+        return a && a->state == ANNOUNCED_HELD;
+}
+
+static void say_held_drain(Explain *x, ExplainCause *c) {
+        _cleanup_free_ char *figures = NULL;
+
+        if (!heard_is_held(x))
+                explain_cause_say(x->causes, c, "The coordinator cordons the node and evicts its pods as their PodDisruptionBudgets allow.");
+        else if (interruption_has_drained(x->heard))
+                explain_cause_say(x->causes, c, "The coordinator has cordoned and drained the node.");
+        else {
+                explain_cause_say(x->causes, c, "The coordinator has cordoned the node and evicts its pods as their PodDisruptionBudgets allow.");
+                figures = figures_of(x->heard);
+                if (figures)
+                        explain_say_sentence(x, c, figures);
+                else
+                        say_pods_left(x, c, x->heard->pods_left);
+        }
+}
+
+/* The brake of the interruption queue holds a notice. */
+static void explain_held(Explain *x) {
+        const HeldNotices h = held_notices(x->node, x->claim);
+        HeldState state = x->announced.n_items > 0 ? held_state(&h) : HELD_NOTHING;
+        _cleanup_free_ char *announced = NULL;
+        ExplainPods pods = pods_of(x);
+        ExplainCause *c;
+
+        if (state == HELD_NOTHING)
+                return;
+        announced = held_text(&h);
+        x->causes->failed = x->causes->failed || !announced;
+        c = explain_add_for_node(x, state == HELD_HELD, "QueueBrake", held_first(&h, ANNOUNCED_HELD)->notice->received_usec);
+        explain_cause_say(x->causes, c, "The interruption queue announced %s. The brake of the queue holds that, because " HELD_BECAUSE ".", strempty(announced));
+        say_held_drain(x, c);
+        if (state == HELD_LET_GO) {
+                explain_cause_say(x->causes, c, "Somebody has let it go (annotation " ANNOTATION_LET_GO "): the leading coordinator acts on that.");
+                return;
+        }
+        explain_cause_say(x->causes, c, "No deadline is set and the machine is not ended until the node's agent reports the notice, EC2 or Auto Scaling confirms it, or a person "
+                          "lets it go.");
+        explain_cause_set_command(x->causes, c, "vesperctl let-go %s", x->f->node_name);
+        explain_cause_advise(x->causes, c, "It shows what letting go ends, and changes nothing before --yes is added. If the announcement is false, 'vesperctl undrain %s' opens the node.",
+                             x->f->node_name);
+        if (heard_is_held(x))
+                explain_pods_that_return(&pods, x->causes);
+}
+
+/* The drain for the queue, under way or done, and what the brake of the queue holds. */
+static void explain_queue(Explain *x) {
+        if (x->heard && !heard_is_held(x))
+                explain_heard(x);
+        explain_held(x);
 }
 
 /* Nothing is done for it yet. */
@@ -555,15 +615,14 @@ static void explain_node(Explain *x) {
         } else if (is_drained_for_queue(x)) {
                 explain_leader(x, true);
                 explain_drain(x);
-                explain_heard(x);
+                explain_queue(x);
         } else if (is_deleted(x) || (x->interruption && interruption_is_draining(x->interruption)))
                 explain_removal(x);
         else {
                 if (overruled(x))
                         explain_overruled(x);
                 explain_service(x);
-                if (x->heard)
-                        explain_heard(x);
+                explain_queue(x);
                 explain_announced(x);
                 explain_reboot(x);
                 explain_prospects(x);
@@ -604,12 +663,12 @@ static void read_node(Explain *x) {
                 x->heard = n->heard;
                 x->announced = x->claim ? x->claim->announced : n->announced;
         }
-        if (x->heard) {
+        if (x->heard && !heard_is_held(x)) {
                 x->deadline.is_heard = true;
                 x->deadline.heard_usec = notice_announced(x->heard->notice);
         }
         (void) node_deadline_update(&x->deadline, n, x->claim, x->f->now_usec);
-        ignores = x->heard || (x->interruption && !notice_waits_for_protected(x->interruption->notice));
+        ignores = (x->heard && !heard_is_held(x)) || (x->interruption && !notice_waits_for_protected(x->interruption->notice));
         x->rules = node_deadline_rules(&x->deadline, n, ignores ? PROTECTED_IGNORE : PROTECTED_WAIT);
         x->blocked = kube_node_condition(n, CONDITION_TERMINATION_BLOCKED);
         if (x->blocked && x->blocked->status != CONDITION_TRUE)

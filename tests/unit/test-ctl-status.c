@@ -348,6 +348,47 @@ TEST_CASE(test_interrupted) {
         bench_done(&b);
 }
 
+/* The table and the JSON show what the brake of the queue holds, and no deadline for it; not so of a node that is being removed, or of a notice that stands. */
+TEST_CASE(test_held) {
+#define ANNOUNCED(state) \
+        ",'annotations':{'vesper.sh/announced':'{\\'notices\\':[{\\'id\\':\\'x\\',\\'kind\\':\\'spot\\',\\'action\\':\\'terminate\\',\\'deadline\\':\\'2027-01-15T08:01:30Z\\'," \
+        "\\'received\\':\\'2027-01-15T07:59:30Z\\'" state "}]}'"
+#define HELD_STATE ",\\'state\\':\\'Held\\'"
+#define DRAIN ",'vesper.sh/heard':'{\\'id\\':\\'x\\',\\'phase\\':\\'Draining\\',\\'podsLeft\\':3,\\'deadline\\':\\'2027-01-15T08:01:30Z\\'}'"
+        _cleanup_free_ char *text = NULL, *json = NULL;
+        _cleanup_(status_rows_done) StatusRows rows = {};
+        Bench b;
+
+        bench_init(&b);
+        put_node(&b, "held", "");
+        put_claim(&b, "held", ANNOUNCED(HELD_STATE) "}", "", ",'phase':'Adopted'");
+        put_node(&b, "drains", ",'annotations':{'a':'b'" DRAIN "}");
+        put_claim(&b, "drains", ANNOUNCED(HELD_STATE) "}", "", ",'phase':'Adopted'");
+        put_node(&b, "nobodys", ANNOUNCED(HELD_STATE) DRAIN "}");
+        put_node(&b, "goes", "");
+        put_claim(&b, "goes", DELETED ANNOUNCED(HELD_STATE) "}", ",'terminationGracePeriod':'1h'", ",'phase':'Draining'");
+        put_node(&b, "stands", "");
+        put_claim(&b, "stands", ANNOUNCED("") "}", "", ",'phase':'Adopted'");
+        text = table(&b);
+        assert_string_equal(text, "Held: 3 nodes, because the queue alone announced the end of more than 10 machines (or a tenth of all, if that is more) within ten minutes. "
+                                  "They are cordoned and drained as PodDisruptionBudgets allow, and no machine is ended. 'vesperctl let-go --all' shows what was announced, and how to act "
+                                  "on it.\n"
+                                  "NODE      POOL      PHASE                    PODS-LEFT   HELD-BY   SINCE   DEADLINE\n"
+                                  "drains    default   Held, Draining (queue)   3           -         -       -\n"
+                                  "goes      default   Draining                 -           -         10m     in 50m\n"
+                                  "held      default   Held (queue)             -           -         -       -\n"
+                                  "nobodys   -         Held, Draining (queue)   3           -         -       -\n"
+                                  "stands    default   Adopted                  -           -         -       in 90s\n");
+        assert_return_code(status_rows_make(&b.snapshot, &rows), 0);
+        json = status_rows_json(&rows, &b.snapshot);
+        assert_non_null(strstr(json, "{\"node\":\"held\",\"nodeClaim\":\"nc-held\",\"nodePool\":\"default\",\"phase\":\"Held (queue)\",\"waitsForEver\":false,\"held\":true}"));
+        assert_non_null(strstr(json, "\"deadline\":\"2027-01-15T08:01:30Z\",\"waitsForEver\":false}"));
+        bench_done(&b);
+#undef ANNOUNCED
+#undef HELD_STATE
+#undef DRAIN
+}
+
 /* What the coordinator says of a node of no pool that it drains for its queue, and the pods that hold it, where it names them; not so once it says that no more, or of a node that
  * its agent drains. */
 TEST_CASE(test_heard) {
@@ -632,7 +673,7 @@ TEST_CASE(test_fetch) {
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_table),       cmocka_unit_test(test_holder),       cmocka_unit_test(test_standalone), cmocka_unit_test(test_plain),
-                cmocka_unit_test(test_interrupted), cmocka_unit_test(test_heard), cmocka_unit_test(test_blocked_condition),
+                cmocka_unit_test(test_interrupted), cmocka_unit_test(test_heard), cmocka_unit_test(test_held), cmocka_unit_test(test_blocked_condition),
                 cmocka_unit_test(test_leader_line), cmocka_unit_test(test_json),
                 cmocka_unit_test(test_fetch),       cmocka_unit_test(test_twins), cmocka_unit_test(test_by_name),
                 cmocka_unit_test(test_growth),       cmocka_unit_test(test_named),

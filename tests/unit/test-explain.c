@@ -335,6 +335,26 @@ static const Row causes_table[] = {
         { "two changes are to come", { N(OPENED(REBOOT_TOLD "," RETIREMENT_TOLD)) }, "(NotSelected), (Announced)", "Node w", "" },
         { "two changes are to come, of a pool", { N(IN_SERVICE), C(CLAIM(OURS LIST(REBOOT_TOLD "," RETIREMENT_TOLD) ",", "", ",'phase':'Adopted'")), A("") },
           "(InService), (Announced)", "NodePool a", "" },
+#define HELD_TOLD "{\\'id\\':\\'x\\',\\'kind\\':\\'spot\\',\\'source\\':\\'sqs\\',\\'action\\':\\'terminate\\',\\'deadline\\':\\'2027-01-15T08:01:30Z\\'," \
+        "\\'received\\':\\'2027-01-15T07:59:30Z\\',\\'state\\':\\'Held\\'}"
+#define HELD_CLAIM(more) C(CLAIM(OURS "'annotations':{'vesper.sh/announced':'{\\'notices\\':[" HELD_TOLD "]}'" more "},", "", ",'phase':'Adopted'"))
+        { "held by the brake", { N(IN_SERVICE), HELD_CLAIM(""), A("") }, "(InService), QueueBrake", "Node w",
+          "The interruption queue announced the end of its machine (spot, terminate) by 2027-01-15T08:01:30Z, received at 2027-01-15T07:59:30Z. The brake of the queue holds that, "
+          "because the queue alone announced the end of more than 10 machines (or a tenth of all, if that is more) within ten minutes. The coordinator cordons the node and evicts its "
+          "pods as their PodDisruptionBudgets allow. No deadline is set and the machine is not ended until the node's agent reports the notice, EC2 or Auto Scaling confirms it, or a "
+          "person lets it go.", "vesperctl let-go w", "changes nothing before --yes is added. If the announcement is false, 'vesperctl undrain w' opens the node.", .since_ago_sec = 30, .is_whole_end = true },
+        { "held by the brake, and let go", { N(IN_SERVICE), HELD_CLAIM(",'vesper.sh/let-go':'2027-01-15T07:59:30Z'"), A("") }, "(InService), (QueueBrake)", "NodePool a", "" },
+        { "held by the brake, and drained", { N(HEARD_OF("Draining", "1", "2027-01-15T08:01:30Z", ",\\'blockedBy\\':[{\\'pod\\':\\'web/a\\',\\'reason\\':\\'Protected\\',\\'detail\\':\\'k\\'}]")),
+            HELD_CLAIM(""), A("") }, "QueueBrake", "Node w", "evicts its pods as their PodDisruptionBudgets allow. 1 pod is left, and it waits for web/a (Protected k). No deadline is set",
+          "vesperctl let-go w", .since_ago_sec = 30 },
+        { "held by the brake, and a PDB holds the drain", { N(HEARD("Draining")), HELD_CLAIM(""), A(""), P(POD("web-1", "", "")), { &kube_pdb_kind, PDB("web", "1", "0", "3", "3", "4") } },
+          "BlockedByPDB, QueueBrake", "PodDisruptionBudget web/web", "", "kubectl patch" },
+        { "held by the brake, and an opted-out pod holds the drain", { N(HEARD("Draining")), HELD_CLAIM(""), A(""), P(POD("web-1", ",'annotations':{'vesper.sh/do-not-evict':'true'}", "")) },
+          "Protected, QueueBrake", "Pod web/web-1", "", "kubectl annotate" },
+        { "held by the brake, and drained at last", { N(HEARD("Drained")), HELD_CLAIM(""), A("") }, "(NotAdoptedYet), QueueBrake", "Node w", "has cordoned and drained the node. No deadline",
+          "vesperctl let-go w", .since_ago_sec = 30 },
+        { "held by the brake, and being removed", { N(GOING), C(CLAIM(OURS DELETED LIST(HELD_TOLD) ",", "", ",'phase':'Draining'")), A("") }, "(InProgress)", "Node w", "", .since_ago_sec = 600 },
+        { "held by the brake, without a pool", { N(OPENED(HELD_TOLD)) }, "(NotSelected), QueueBrake", "Node w", "No deadline is set", "vesperctl let-go w", .since_ago_sec = 30 },
         { "that a pool selects by now", { N(HEARD("Draining")), A("") }, "(NotAdoptedYet)", "NodePool a", "" },
         /* -- behind the drain -- */
         { "a volume", { N(GOING), C(CLAIM_IN("Volumes")), A(""), { &kube_volume_attachment_kind, "{'metadata':{'name':'csi-1'},'spec':{'nodeName':'w','source':{'persistentVolumeName':'pv-1'}},'status':{'attached':true}}" },
