@@ -12,7 +12,7 @@
 
 const CtlVerb *const ctl_verbs[] = {
         &verb_status, &verb_explain, &verb_drain, &verb_undrain, &verb_pause, &verb_resume, &verb_release, &verb_force,
-        &verb_timeline, &verb_plan, &verb_snapshot, NULL,
+        &verb_let_go, &verb_timeline, &verb_plan, &verb_snapshot, NULL,
 };
 
 const CtlVerb *ctl_verb_find(const char *name) {

@@ -5,8 +5,8 @@
 
 #include "ctl.h"
 
-extern const CtlVerb verb_status, verb_explain, verb_drain, verb_undrain, verb_pause, verb_resume, verb_release, verb_force, verb_timeline,
-        verb_plan, verb_snapshot;
+extern const CtlVerb verb_status, verb_explain, verb_drain, verb_undrain, verb_pause, verb_resume, verb_release, verb_force, verb_let_go,
+        verb_timeline, verb_plan, verb_snapshot;
 
 /* "table, json or yaml": those of a verb, for people. */
 #define CTL_OUTPUTS_TEXT (1u << CTL_OUTPUT_TABLE)

@@ -50,14 +50,16 @@ ASKED = [
     ("release", ["NODE"], False, "there is no Node 'nope'"),
     ("release", ["--all", "--yes"], False, None),
     ("force", ["NODE"], False, "there is no node 'nope', and no NodeClaim of it"),
+    ("let-go", ["NODE"], False, "there is no Node nope"),
+    ("let-go", ["--all"], False, None),
 ]
 # Options with which a verb ends by itself in a cluster without a coordinator, for class Hostile. Other verbs end without any.
 ENDS = {"drain": ["--timeout=2s"], "release": ["--timeout=2s"]}
 # Options that have a verb print other things, for class Hostile.
 BESIDES = [("release", ["--all", "--yes", "--without-coordinator", "--timeout=30s"]), ("explain", ["NODE", "--simulate"]),
-           ("force", ["NODE", "--yes"]), ("undrain", ["NODE", "--yes"]), ("plan", ["--upgrade=here"])]
+           ("force", ["NODE", "--yes"]), ("let-go", ["NODE", "--yes"]), ("let-go", ["--all", "--yes"]), ("undrain", ["NODE", "--yes"]), ("plan", ["--upgrade=here"])]
 # Verbs that print texts of others in evil_world(). The others print names only.
-QUOTING = ["explain", "release", "snapshot", "status", "timeline"]
+QUOTING = ["explain", "let-go", "release", "snapshot", "status", "timeline"]
 POOL = {"apiVersion": "vesper.sh/v1alpha1", "kind": "NodePool", "metadata": {"name": "here"},
         "spec": {"selector": {"matchLabels": {"pool": "here"}}}}
 
@@ -195,6 +197,52 @@ class Said(OnFake):
     def test_force_of_a_node_that_is_not_managed(self):
         self.assert_complains(self.by("root", "force", "here"), "no NodeClaim names node here: vesper does not manage it", "vesperctl explain here")
 
+    def test_let_go(self):
+        """let-go shows what is held, and changes nothing before --yes; then it lets go of what it has shown, and of nothing that comes later."""
+        claims, node = "/apis/vesper.sh/v1alpha1/nodeclaims", "/api/v1/nodes/other"
+        notice = {"id": "i", "kind": "spot", "source": "s", "action": "terminate", "deadline": "2027-01-15T08:02:00Z", "state": "Held"}
+        annotations = [{"vesper.sh/announced": json.dumps({"notices": [{**notice, "received": at}]})}
+                       for at in ("2027-01-15T08:00:00Z", "2027-01-15T08:00:01Z")]
+
+        def let_go(path):
+            return self.api("GET", path)["metadata"].get("annotations", {}).get("vesper.sh/let-go")
+
+        self.assertEqual(self.by("otto", "let-go", "--all")[:2], (0, "No notice waits to be let go.\n"))
+        self.assertEqual(self.by("otto", "let-go", "here")[:2], (0, "Node here: the brake of the interruption queue holds nothing of it.\n"))
+        for arguments in [], ["--all", "here"]:
+            code, out, err = self.by("otto", "let-go", *arguments)
+            self.assertEqual((code, out), (2, ""))
+            self.assertIn("needs names of nodes, or --all", err)
+        self.api("PATCH", "/api/v1/nodes/here", {"spec": {"providerID": "aws:///a/i-1"}, "metadata": {"finalizers": ["vesper.sh/termination"]}})
+        self.api("POST", claims, {"apiVersion": "vesper.sh/v1alpha1", "kind": "NodeClaim", "metadata": {"name": "c", "annotations": annotations[0]},
+                                  "spec": {"providerID": "aws:///a/i-1"}})
+        self.api("POST", "/api/v1/nodes", {"metadata": {"name": "other", "annotations": annotations[1]}})
+        held = ("Node here: the interruption queue announced the end of its machine (spot, terminate) by 2027-01-15T08:02:00Z, "
+                "received at 2027-01-15T08:00:00Z. Once it is let go, vesper deletes its NodeClaim, ")
+        code, out, err = self.by("vera", "let-go", "here")
+        self.assertEqual((code, err), (1, "vesperctl: nothing was changed. To do it: vesperctl let-go here --yes\n"))
+        self.assertIn(held, out)
+        code, out, err = self.by("vera", "let-go", "--all")
+        self.assertEqual((code, err), (1, "vesperctl: nothing was changed. To do it: vesperctl let-go --all --yes\n"))
+        self.assertIn("\nNode other: ", out)
+        self.assertEqual((let_go(claims + "/c"), let_go(node)), (None, None))
+        self.assert_complains(self.by("vera", "let-go", "here", "--yes"), "you may not ", "ClusterRole vesper-operator")
+        code, out, err = self.by("otto", "let-go", "here", "--yes")
+        self.assertEqual((code, err), (0, ""))
+        self.assertIn(held, out)
+        self.assertIn("Node here is let go. 'vesperctl explain here' shows what follows.", out)
+        self.assertIn("No coordinator leads: nothing happens until one does.", out)
+        self.assertEqual((let_go(claims + "/c"), let_go(node)), ("2027-01-15T08:00:00Z", None))
+        # The coordinator has not acted yet.
+        code, out, err = self.by("otto", "let-go", "here", "--yes")
+        self.assertEqual((code, err), (0, ""))
+        self.assertIn("somebody has let it go already", out)
+        self.assertEqual(self.by("otto", "let-go", "--all", "--yes")[0], 0)
+        self.assertEqual(let_go(node), "2027-01-15T08:00:01Z")
+        self.api("PATCH", claims + "/c", {"metadata": {"annotations": annotations[1]}})
+        self.assertEqual(self.by("otto", "let-go", "--all")[0], 1)
+        self.assertIn("Held: 2 nodes, because ", self.by("vera", "status")[1])
+
     def api(self, method, path, body=None):
         with open(self.path("endpoints.json"), encoding="utf-8") as f:
             server = json.load(f)["api"]
@@ -310,7 +358,7 @@ class Said(OnFake):
         for command, reads, _ in commands("here"):
             with self.subTest(command=command):
                 # Of this node there is nothing that some would write.
-                writes = not reads and command[0] not in ("undrain", "force") and "--all" not in command and "--dry-run" not in command
+                writes = not reads and command[0] not in ("undrain", "force", "let-go") and "--all" not in command and "--dry-run" not in command
                 if writes:
                     self.assert_complains(self.by("vera", *command), "you may not ", "ClusterRole vesper-operator")
                 for who in ("vera", "otto") if reads else ("otto", ):
@@ -415,7 +463,7 @@ CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202
 STEADY = {"apiVersion", "kind", "name", "namespace", "uid", "nodeName", "type", "status", "time", "lastTransitionTime", "deletionTimestamp",
           "firstTimestamp", "lastTimestamp", "startTime", "phase", "operator", "effect", "maxUnavailable", "minAvailable", "renewTime",
           "finalizers", "restartPolicy", "deletionPolicy", "cpu", "memory", "pods", "since", "deadline", "until", "matchLabels", "metadata.labels",
-          "storage", "accessModes", "vesper.sh/paused", "vesper.sh/do-not-evict"}
+          "storage", "accessModes", "state", "received", "vesper.sh/paused", "vesper.sh/do-not-evict"}
 
 
 def evil(value, key=""):
@@ -474,7 +522,8 @@ def evil_world():
     objects = list(nodes)
     for n in ("here", "going", "told"):
         meta = {"name": n, "uid": "claim-" + n, "finalizers": ["vesper.sh/termination"], "annotations": {"vesper.sh/announced": json.dumps(
-            {"notices": [{"id": "i", "kind": "spot", "source": "s", "action": "terminate", "deadline": then}]})}}
+            {"notices": [{"id": "i", "kind": "spot", "source": "s", "action": "terminate", "deadline": then},
+                         {"id": "j", "kind": "spot", "source": "s", "action": "terminate", "deadline": then, "received": then, "state": "Held"}]})}}
         if n == "going":
             meta["deletionTimestamp"] = then
         objects.append({"apiVersion": "vesper.sh/v1alpha1", "kind": "NodeClaim", "metadata": meta, "spec": {"nodePool": "here"} if n != "told" else {},
