@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The contract of the clouds, in three parts: "fake" and "moto", the cases of aws_cases.py against fake-cluster and
-against moto; "template", those of queue_template.py, for which moto deploys packaging/aws/interruption-queue.yaml.
+"""The contract of the clouds, in four parts: "fake" and "moto", the cases of aws_cases.py against fake-cluster and
+against moto; "confirmations", those of confirmation_cases.py, whose answers of moto the coordinator's own code reads;
+"template", those of queue_template.py, for which moto deploys packaging/aws/interruption-queue.yaml.
 
     run-clouds.py [PART...]
 
-Uses tests/fake/fake-cluster and tests/contract/queue-messages in ${VESPER_BUILD:-build}. Prints each case and, as
+Uses tests/fake/fake-cluster, tests/contract/confirmations and tests/contract/queue-messages in ${VESPER_BUILD:-build}. Prints each case and, as
 the last line, "N passed, N failed, N skipped". Where moto is not and cannot be installed, each part is one skip.
 """
 
@@ -27,6 +28,8 @@ from cluster import cache_directory  # noqa: E402
 BUILD = os.path.abspath(os.environ.get("VESPER_BUILD", os.path.join(TOP, "build")))
 CASES = os.path.join(TESTS, "contract", "aws_cases.py")
 TEMPLATE_CASES = os.path.join(TESTS, "contract", "queue_template.py")
+CONFIRMATION_CASES = os.path.join(TESTS, "contract", "confirmation_cases.py")
+CONFIRMATIONS = os.path.join(BUILD, "tests", "contract", "confirmations")
 QUEUE_MESSAGES = os.path.join(BUILD, "tests", "contract", "queue-messages")
 TEMPLATE = os.path.join(TOP, "packaging", "aws", "interruption-queue.yaml")
 KEY, SECRET = "AKIAIOSFODNN7EXAMPLE", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"
@@ -89,7 +92,7 @@ def main():
     try:
         python = ec2moto.find_python(cache_directory())
     except procs.StartError as e:
-        print(f"SKIPPED clouds: {e}: there is no boto3 to ask with\n0 passed, 0 failed, 3 skipped")
+        print(f"SKIPPED clouds: {e}: there is no boto3 to ask with\n0 passed, 0 failed, 4 skipped")
         return 0
     def moto(directory):
         return start_moto(python, directory)
@@ -97,6 +100,7 @@ def main():
     parts = {
         "fake": (start_fake, lambda endpoints: [CASES, "fake", json.dumps(endpoints)]),
         "moto": (moto, lambda endpoints: [CASES, "moto", json.dumps(endpoints)]),
+        "confirmations": (moto, lambda endpoints: [CONFIRMATION_CASES, CONFIRMATIONS, json.dumps(endpoints)]),
         "template": (moto, lambda endpoints: [TEMPLATE_CASES, TEMPLATE, QUEUE_MESSAGES, endpoints["sqs"]]),
     }
     with tempfile.TemporaryDirectory(prefix="contract-clouds-") as directory:
