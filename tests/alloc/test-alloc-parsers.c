@@ -18,6 +18,7 @@
 #include "budget-text.h"
 #include "calendar.h"
 #include "cmocka-test.h"
+#include "confirmation.h"
 #include "coordinator-config.h"
 #include "ctl-status.h"
 #include "disruption-cheaper.h"
@@ -834,6 +835,25 @@ static int do_sqs(void) {
         return r < 0 ? r : sqs_url_parse("https://sqs.eu-west-1.amazonaws.com/1/q", &url, &why);
 }
 
+/* A page that cannot be read for lack of memory leaves what the pages before it have confirmed. */
+static int do_confirmation(void) {
+        static const char text[] = "<DescribeInstanceStatusResponse><instanceStatusSet><item><instanceId>i-0a</instanceId><eventsSet><item>"
+                                   "<code>instance-stop</code><description>d</description></item></eventsSet></item></instanceStatusSet>"
+                                   "<nextToken>t</nextToken></DescribeInstanceStatusResponse>";
+        static char *const instances[] = { (char *) "i-0a", NULL };
+        Confirmations found = { .at = { { instances[0], 0, "a page before" } }, .n = 1 };
+        _cleanup_free_ char *token = NULL, *form = NULL;
+        int r;
+
+        r = confirmation_parse(CONFIRMATION_EVENTS, instances, text, strlen(text), &found, &token);
+        assert_int_equal(found.n, 1);
+        assert_int_equal(found.at[0].rank, r < 0 ? 0 : 1);
+        if (r < 0)
+                return r;
+        form = confirmation_form(CONFIRMATION_GROUP, instances, token);
+        return form ? 0 : -ENOMEM;
+}
+
 static int do_kubelet_pods(void) {
         static const char text[] = "{\"kind\":\"PodList\",\"items\":[{\"metadata\":{\"uid\":\"a\"},\"spec\":{\"containers\":[{}]}},"
                                    "{\"metadata\":{\"uid\":\"b\"},\"spec\":{\"containers\":[{}]}}]}";
@@ -1359,6 +1379,7 @@ static const struct {
         { "scheduled events of Azure", do_azure_events },
         { "AWS error", do_aws_error },
         { "SQS", do_sqs },
+        { "confirmation of a notice", do_confirmation },
         { "pods of a kubelet", do_kubelet_pods },
         { "message of a queue", do_event_message },
         { "[Notify] template, bodies", do_notify_template, true },
