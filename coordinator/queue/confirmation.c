@@ -9,7 +9,7 @@
 #define EC2_VERSION "2016-11-15"
 #define AUTOSCALING_VERSION "2011-01-01"
 
-/* Number of elements between the root of an answer and one of its instances, at most. */
+/* Maximum number of nested elements between the root of an answer and the content of one instance. */
 #define PATH_MAX_ELEMENTS 4u
 
 /* -- what confirms a notice ----------------------------------------------------------------------------- */
@@ -25,14 +25,15 @@ typedef struct Fact {
 #define EVENT(name, rank) { name, rank, "EC2 has scheduled " name " for the instance" }
 #define LIFECYCLE(name, rank) { name, rank, "its Auto Scaling group reports " name }
 
-/* The others: pending, running. */
+/* The other states, pending and running, confirm nothing. */
 static const Fact states[] = {
         STATE("stopping", 1), STATE("stopped", 1), STATE("shutting-down", 2), STATE("terminated", 2), { 0 },
 };
 
-/* A status that belongs to an end which EC2 or a user has begun. EC2 sets instance-terminated-no-capacity two minutes before the
- * instance ends. The others: a request that waits for its instance, fulfilled, request-canceled-and-instance-running, and
- * instance-stopped-by-user, which a user can undo; EC2's state of the instance confirms that stop while it lasts. */
+/* Statuses of a Spot request whose instance stops or ends, or has done so. EC2 sets instance-terminated-no-capacity two minutes
+ * before the instance ends. All other statuses confirm nothing: those of a request that waits for an instance, fulfilled,
+ * request-canceled-and-instance-running, and instance-stopped-by-user. The user can start such an instance again; as long as it is
+ * stopped, its state at EC2 confirms the stop. */
 static const Fact spot_statuses[] = {
         SPOT("marked-for-stop", 1),
         SPOT("marked-for-stop-by-experiment", 1),
@@ -60,8 +61,8 @@ static const Fact event_codes[] = {
         EVENT("instance-stop", 1),   EVENT("instance-retirement", 1), { 0 },
 };
 
-/* The others: InService, a launch (Pending, Pending:Wait), an instance that leaves its group and goes on (Detaching, Standby), and
- * one that its group keeps after a hook was abandoned (Terminating:Retained). */
+/* All other lifecycle states confirm nothing: InService, a launch (Pending, Pending:Wait), an instance that leaves its group and
+ * goes on (Detaching, Standby), and one that its group keeps after a hook was abandoned (Terminating:Retained). */
 static const Fact lifecycle_states[] = {
         LIFECYCLE("Warmed:Stopped", 1),
         LIFECYCLE("Warmed:Hibernated", 1),
