@@ -200,6 +200,9 @@ const MetricFamily coordinator_metric_families[_COORDINATOR_METRIC_MAX] = {
                 COUNTER("queue_instances_foreign_total", "Instances in messages that were deleted although no Node or NodeClaim is theirs."),
         [METRIC_QUEUE_POISON] =
                 COUNTER("queue_messages_poison_total", "Messages that cannot be read and were hidden for 12 hours, each time."),
+        [METRIC_QUEUE_POISON_DELETED] =
+                COUNTER("queue_messages_poison_deleted_total",
+                        "Messages that cannot be read and were deleted, because 1,000 such messages were hidden."),
         [METRIC_QUEUE_OTHER_ACCOUNT] =
                 COUNTER("queue_messages_other_account_total",
                         "Messages about another account or region than the queue's own ([Queue] Accounts=, "

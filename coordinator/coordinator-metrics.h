@@ -52,6 +52,7 @@ typedef enum CoordinatorMetric {
         METRIC_QUEUE_DELETED,
         METRIC_QUEUE_FOREIGN, /* instances that nobody knows */
         METRIC_QUEUE_POISON,
+        METRIC_QUEUE_POISON_DELETED,
         METRIC_QUEUE_OTHER_ACCOUNT, /* messages about another account or region */
         METRIC_QUEUE_TOO_LATE, /* instances in messages that came too late to end anything */
         METRIC_QUEUE_WORKING, /* messages that there is work on */

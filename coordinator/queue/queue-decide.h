@@ -120,7 +120,7 @@ typedef struct QueueOrigin {
  * without account or region counts as one of the queue's own. */
 bool queue_is_from_elsewhere(const EventMessage *m, const QueueOrigin *o);
 
-/* A message that nobody can read: hidden for as long as SQS lets (true) once it has come so often; before
- * that it comes again by itself. */
+/* Returns true if an unreadable message has come so often that the coordinator hides or deletes it. Before
+ * that, and always in a shared queue, it comes again by itself. */
 #define QUEUE_POISON_RECEIVES 5u
 bool queue_is_poison(unsigned receives, const QueueRules *rules);

@@ -6,14 +6,26 @@
 #define UNKNOWN_MAX 20000u
 #define UNKNOWN_KEEP_USEC (15 * USEC_PER_MINUTE)
 #define WRITES_MAX 20000u
-#define POISON_MAX 1000u
+#define PARKED_KEEP_USEC (10 * USEC_PER_MINUTE) /* time to come again */
 #define ELSEWHERE_MAX 20u /* maximum number of pairs that are logged */
+
+typedef struct ParkedMessage {
+        char *id;
+        usec_t until_usec; /* loop_now() */
+} ParkedMessage;
 
 static void *unknown_free(void *p) {
         UnknownInstance *u = p;
 
         free(u->instance);
         return mfree(u);
+}
+
+static void *parked_free(void *p) {
+        ParkedMessage *k = p;
+
+        free(k->id);
+        return mfree(k);
 }
 
 int queue_memory_init(QueueMemory *m, const Loop *loop) {
@@ -24,7 +36,7 @@ int queue_memory_init(QueueMemory *m, const Loop *loop) {
         if (r >= 0)
                 r = hashmap_new(0, &m->writes);
         if (r >= 0)
-                r = hashmap_new(0, &m->poison);
+                r = hashmap_new(HASHMAP_BORROW_KEYS, &m->parked);
         if (r >= 0)
                 r = hashmap_new(0, &m->elsewhere);
         return r;
@@ -33,7 +45,7 @@ int queue_memory_init(QueueMemory *m, const Loop *loop) {
 void queue_memory_done(QueueMemory *m) {
         hashmap_free_with(m->unknown, unknown_free);
         hashmap_free(m->writes);
-        hashmap_free(m->poison);
+        hashmap_free_with(m->parked, parked_free);
         hashmap_free(m->elsewhere);
         *m = (QueueMemory){ 0 };
 }
@@ -95,17 +107,40 @@ void queue_memory_end_write(QueueMemory *m, const char *uid) {
         (void) hashmap_remove(m->writes, uid);
 }
 
-/* -- poison --------------------------------------------------------------------------------------------- */
+/* -- unreadable messages -------------------------------------------------------------------------------- */
 
-bool queue_memory_note_poison(QueueMemory *m, const char *message_id) {
-        const char *oldest;
+/* Makes room for one message. Returns false if all are hidden still. The first one was parked first. */
+static bool make_parked_room(QueueMemory *m) {
+        const ParkedMessage *first = hashmap_first(m->parked, NULL);
 
-        if (hashmap_contains(m->poison, message_id))
+        if (hashmap_size(m->parked) < QUEUE_PARKED_MAX)
+                return true;
+        if (loop_now(m->loop) < usec_add(first->until_usec, PARKED_KEEP_USEC))
                 return false;
-        if (hashmap_size(m->poison) >= POISON_MAX && hashmap_first(m->poison, &oldest))
-                hashmap_remove(m->poison, oldest);
-        (void) hashmap_put(m->poison, message_id, m);
+        parked_free(hashmap_remove(m->parked, first->id));
         return true;
+}
+
+int queue_memory_park(QueueMemory *m, const char *message_id, usec_t for_usec) {
+        ParkedMessage *k = hashmap_remove(m->parked, message_id);
+        bool is_new = !k;
+
+        if (is_new) {
+                if (!make_parked_room(m))
+                        return QUEUE_PARK_FULL;
+                k = new0(ParkedMessage, 1);
+                if (!k || free_and_strdup(&k->id, message_id) < 0) {
+                        if (k)
+                                parked_free(k);
+                        return -ENOMEM;
+                }
+        }
+        k->until_usec = usec_add(loop_now(m->loop), for_usec);
+        if (hashmap_put(m->parked, k->id, k) < 0) {
+                parked_free(k);
+                return -ENOMEM;
+        }
+        return is_new ? QUEUE_PARK_NEW : QUEUE_PARK_AGAIN;
 }
 
 /* -- other accounts and regions ------------------------------------------------------------------------- */

@@ -3,7 +3,7 @@
 
 /*
  * What a leader remembers beside the messages that it works on: instances that nobody knows, or that have no claim
- * yet, objects that it is writing on, messages that it has told of as poison. All of it
+ * yet, objects that it is writing on, unreadable messages that it keeps hidden. All of it
  * bounded, and none of it needed: the next leader begins without.
  */
 
@@ -21,7 +21,7 @@ typedef struct UnknownInstance {
 
 typedef struct QueueMemory {
         const Loop *loop;
-        Hashmap *unknown, *writes, *poison, *elsewhere;
+        Hashmap *unknown, *writes, *parked, *elsewhere;
 } QueueMemory;
 
 int queue_memory_init(QueueMemory *m, const Loop *loop);
@@ -37,7 +37,18 @@ void queue_memory_forget_unknown(QueueMemory *m, const char *instance);
 int queue_memory_begin_write(QueueMemory *m, const char *uid);
 void queue_memory_end_write(QueueMemory *m, const char *uid);
 
-/* True: the first time. */
-bool queue_memory_note_poison(QueueMemory *m, const char *message_id);
+/* Maximum number of unreadable messages that a leader keeps hidden. SQS hands out no more messages once
+ * 120,000 are hidden. */
+#define QUEUE_PARKED_MAX 1000u
+
+typedef enum QueuePark {
+        QUEUE_PARK_NEW,   /* hide it: the first time */
+        QUEUE_PARK_AGAIN, /* hide it again */
+        QUEUE_PARK_FULL,  /* QUEUE_PARKED_MAX others are hidden */
+} QueuePark;
+
+/* Returns whether the unreadable message may be hidden for that time, and notes it then. A message that does
+ * not come again within ten minutes after that time has ended, and another one may have its place. -ENOMEM. */
+int queue_memory_park(QueueMemory *m, const char *message_id, usec_t for_usec);
 /* Returns true the first time for this account and region, for 20 pairs at most; false on ENOMEM, too. */
 bool queue_memory_note_elsewhere(QueueMemory *m, const char *account, const char *region);

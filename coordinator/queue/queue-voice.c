@@ -153,18 +153,21 @@ void queue_voice_answer(const QueueWorkerOptions *o, const SqsResult *result, bo
 }
 
 void queue_voice_poison(const QueueWorkerOptions *o, const SqsMessage *message, const EventMessage *event,
-                        size_t body_bytes) {
+                        size_t body_bytes, bool is_deleted) {
         _cleanup_free_ char *source = str_sanitize(strempty(event->source), 60),
                             *account = str_sanitize(strempty(event->account), 60);
 
-        log_event(
-                o->env->log, LOG_LEVEL_WARNING, MESSAGE_QUEUE_POISON, LOG_FIELDS({ "QUEUE", sqs_client_queue(o->sqs) }),
-                "Message %.64s of queue %s cannot be read and was received %u times: it is hidden for 12 hours, and not "
-                "deleted. It has %zu bytes, source %s and account %s. When it is visible again, read it in "
-                "the queue with aws sqs receive-message. It ends with the queue's retention period, usually "
-                "before it reaches the maxReceiveCount of a redrive policy",
-                message->id, sqs_client_queue(o->sqs), message->receives, body_bytes,
-                isempty(source) ? "(none)" : source, isempty(account) ? "(none)" : account);
+        log_event(o->env->log, LOG_LEVEL_WARNING, MESSAGE_QUEUE_POISON,
+                  LOG_FIELDS({ "QUEUE", sqs_client_queue(o->sqs) }),
+                  "Message %.64s of queue %s cannot be read and was received %u times. It has %zu bytes, source %s "
+                  "and account %s. It %s",
+                  message->id, sqs_client_queue(o->sqs), message->receives, body_bytes,
+                  isempty(source) ? "(none)" : source, isempty(account) ? "(none)" : account,
+                  is_deleted ? "is deleted unread, because 1,000 such messages are hidden already. Correct the rule or "
+                               "program that sends them. More deletions within a minute are only counted"
+                             : "is hidden for 12 hours. When it is visible again, read it in the queue with aws sqs "
+                               "receive-message. It ends with the queue's retention period, usually before it "
+                               "reaches the maxReceiveCount of a redrive policy");
 }
 
 void queue_voice_elsewhere(const QueueWorkerOptions *o, const EventMessage *event) {

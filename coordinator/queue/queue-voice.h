@@ -38,9 +38,9 @@ void queue_voice_node(const QueueWorkerOptions *o, const QueueSaid *said, const 
 void queue_voice_receiver(const QueueWorkerOptions *o, const QueueSaid *said, const KubeNode *n);
 /* An answer of the queue; *fails: whether the last one of its sort (poll or batch) was an error. Told when that changes. */
 void queue_voice_answer(const QueueWorkerOptions *o, const SqsResult *result, bool is_poll, bool *fails);
-/* Warns that an unreadable message is hidden. */
+/* Warns that an unreadable message is hidden, or deleted because as many as possible are hidden. */
 void queue_voice_poison(const QueueWorkerOptions *o, const SqsMessage *message, const EventMessage *event,
-                        size_t body_bytes);
+                        size_t body_bytes, bool is_deleted);
 /* Warns that a message is about another account or region and was ignored. */
 void queue_voice_elsewhere(const QueueWorkerOptions *o, const EventMessage *event);
 /* Warns that the brake of the queue (queue-brake.h) holds further notices. n: machines announced within the window. */

@@ -11,6 +11,7 @@
 #include "queue-senders.h"
 #include "queue-voice.h"
 #include "strv.h"
+#include "token-bucket.h"
 
 #define WAIT_SEC 20u       /* of a poll */
 #define VISIBILITY_SEC 10u /* of what was received; see queue-worker.h */
@@ -95,6 +96,7 @@ struct QueueWorker {
         QueueBrake *brake;
         QueueConfirm *confirm;
         QueueSenders senders;
+        TokenBucket poison_lines; /* log lines about unreadable messages that are deleted */
         bool polls_fail, batches_fail; /* the last answer was an error, and that was told */
 };
 
@@ -246,19 +248,28 @@ static bool has_room(const QueueWorker *w) {
         return w->items.size - held < ITEMS_MAX && w->n_errands - held < ERRANDS_MAX && held < HELD_MAX;
 }
 
-/* It comes again by itself, until it has come so often that nobody will ever read it. May end it. */
+/* Leaves an unreadable message to come again by itself, QUEUE_POISON_RECEIVES times. Then hides it, so that a
+ * person can read it, or deletes it if too many are hidden. May free the item. */
 static void item_spoiled(Item *i) {
         QueueWorker *w = i->worker;
         QueueRules rules = queue_rules_now(&w->o);
+        bool is_full;
+        int r;
 
         if (!queue_is_poison(i->message.receives, &rules)) {
                 item_free(i);
                 return;
         }
-        metrics_add(w->o.metrics, METRIC_QUEUE_POISON, 0, 1);
-        if (queue_memory_note_poison(&w->memory, i->message.id))
-                queue_voice_poison(&w->o, &i->message, &i->event, i->body_bytes);
-        item_enqueue(i, ITEM_HIDE, PARK_SEC);
+        r = queue_memory_park(&w->memory, i->message.id, PARK_SEC * USEC_PER_SEC);
+        if (r < 0) {
+                item_free(i);
+                return;
+        }
+        is_full = r == QUEUE_PARK_FULL;
+        metrics_add(w->o.metrics, is_full ? METRIC_QUEUE_POISON_DELETED : METRIC_QUEUE_POISON, 0, 1);
+        if (r == QUEUE_PARK_NEW || (is_full && token_bucket_take(&w->poison_lines, now_of(w), NULL)))
+                queue_voice_poison(&w->o, &i->message, &i->event, i->body_bytes, is_full);
+        item_enqueue(i, is_full ? ITEM_DELETE : ITEM_HIDE, PARK_SEC);
 }
 
 static bool item_is_from_elsewhere(const Item *i) {
@@ -556,6 +567,7 @@ int queue_worker_new(const QueueWorkerOptions *o, QueueWorker **ret) {
                 return -ENOMEM;
         w->o = *o;
         w->batch_size = SQS_BATCH_MAX;
+        w->poison_lines = (TokenBucket){ .burst = 1, .per_minute = 1 };
         r = worker_open(w);
         if (r < 0)
                 return r;

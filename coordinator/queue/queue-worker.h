@@ -27,7 +27,8 @@
  *         |        |                 comes again, and is done already
  *         |        |-> a group waits for the drain: heartbeats, until it can go on
  *         |        '-> some wait: hidden for a while, and forgotten until it comes again
- *         '-> cannot be read: comes again by itself, then hidden for 12 hours, counted and told once
+ *         '-> cannot be read: comes again by itself, then hidden for 12 hours, counted and told once; deleted
+ *             if QUEUE_PARKED_MAX are hidden: at SQS's limit of hidden messages nobody would receive any
  *
  * A message is deleted only when what it caused is durable in the API: the notice stands as an annotation on
  * the NodeClaim (interruption_of_claim()), by which whoever leads deletes the claim (adoption.c). So

@@ -77,16 +77,33 @@ TEST_CASE(test_writes) {
         bench_done(&b);
 }
 
-TEST_CASE(test_poison) {
+#define PARK_USEC (12 * USEC_PER_HOUR)
+
+/* The number of parked messages is bounded. A parked message keeps its place when it comes again. */
+TEST_CASE(test_park) {
         char text[32];
         Bench b;
 
         bench_init(&b);
-        assert_true(queue_memory_note_poison(&b.memory, "first"));
-        assert_false(queue_memory_note_poison(&b.memory, "first"));
-        for (unsigned i = 0; i < 2000; i++)
-                assert_true(queue_memory_note_poison(&b.memory, name(text, i)));
-        assert_in_range(hashmap_size(b.memory.poison), 1, 1000);
+        assert_int_equal(queue_memory_park(&b.memory, "first", PARK_USEC), QUEUE_PARK_NEW);
+        assert_int_equal(queue_memory_park(&b.memory, "first", PARK_USEC), QUEUE_PARK_AGAIN);
+        for (unsigned i = 1; i < QUEUE_PARKED_MAX; i++)
+                assert_int_equal(queue_memory_park(&b.memory, name(text, i), PARK_USEC), QUEUE_PARK_NEW);
+        assert_int_equal(queue_memory_park(&b.memory, "one more", PARK_USEC), QUEUE_PARK_FULL);
+
+        print_message("when their time is over, the parked messages come first\n");
+        run(&b, PARK_USEC + USEC_PER_MINUTE);
+        assert_int_equal(queue_memory_park(&b.memory, "one more", PARK_USEC), QUEUE_PARK_FULL);
+        assert_int_equal(queue_memory_park(&b.memory, "first", PARK_USEC), QUEUE_PARK_AGAIN);
+
+        print_message("messages that do not come again have ended: each gives its place to another\n");
+        run(&b, USEC_PER_HOUR);
+        for (unsigned i = 1; i < QUEUE_PARKED_MAX; i++) {
+                (void) snprintf(text, sizeof(text), "new-%u", i);
+                assert_int_equal(queue_memory_park(&b.memory, text, PARK_USEC), QUEUE_PARK_NEW);
+        }
+        assert_int_equal(queue_memory_park(&b.memory, "one more", PARK_USEC), QUEUE_PARK_FULL);
+        assert_int_equal(queue_memory_park(&b.memory, "first", PARK_USEC), QUEUE_PARK_AGAIN);
         bench_done(&b);
 }
 
@@ -94,7 +111,7 @@ int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_unknown),
                 cmocka_unit_test(test_writes),
-                cmocka_unit_test(test_poison),
+                cmocka_unit_test(test_park),
         };
         return cmocka_run_group_tests_name("queue-memory", tests, NULL, NULL);
 }

@@ -6,6 +6,7 @@
 #include "event-message.h"
 #include "fake-json.h"
 #include "marks.h"
+#include "queue-memory.h"
 #include "queue-rig.h"
 
 #define FOREIGN "i-0feedfeedfeedfeed"
@@ -193,6 +194,47 @@ TEST_CASE(test_poison) {
         assert_non_null(strstr(r.rig->coordinators[0]->said.data, "cannot be read"));
         assert_non_null(strstr(r.rig->coordinators[0]->said.data, "43 bytes, source a.b and account 21"));
         queue_rig_done(&r);
+}
+
+/* Hidden messages count as in flight, and SQS has a limit for those: the coordinator deletes what comes beyond
+ * the 1,000 that it hides. In a shared queue it neither hides nor deletes any. */
+TEST_CASE(test_much_poison) {
+        static const struct {
+                const char *setting;
+                unsigned n, left, hidden;
+                bool says_hidden, says_deleted;
+        } rows[] = {
+                { NULL, QUEUE_PARKED_MAX, QUEUE_PARKED_MAX, QUEUE_PARKED_MAX, true, false },
+                { NULL, QUEUE_PARKED_MAX + 30, QUEUE_PARKED_MAX, QUEUE_PARKED_MAX, true, true },
+                { "Queue.Shared=yes", 30, 30, 0, false, false },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                const char *said;
+                QueueRig r;
+
+                print_message("row %zu\n", i);
+                queue_rig_init(&r);
+                r.rig->settings[0] = (char *) rows[i].setting;
+                rig_begin(r.rig, 1, NULL);
+                for (unsigned k = 0; k < rows[i].n; k++)
+                        fake_sqs_send(r.sqs, "q", "{\"source\":\"a.b\",\"account\":\"21\",\"detail\":{}}");
+                rig_run(r.rig, 5 * USEC_PER_MINUTE);
+                assert_int_equal(fake_sqs_n_messages(r.sqs, "q"), rows[i].left);
+                if (rows[i].hidden > 0)
+                        assert_int_equal(fake_sqs_n_in_flight(r.sqs, "q"), rows[i].hidden);
+                said = r.rig->coordinators[0]->said.data;
+                assert_int_equal(strstr(said, "It is hidden for 12 hours") != NULL, rows[i].says_hidden);
+                said = strstr(said, "is deleted unread");
+                assert_int_equal(said != NULL, rows[i].says_deleted);
+                /* one line a minute */
+                if (said)
+                        assert_null(strstr(said + 1, "is deleted unread"));
+                send_for(&r, FAKE_AWS_EVENT_SPOT, "n0", "terminate");
+                rig_run(r.rig, 5 * USEC_PER_SEC);
+                assert_true(is_being_deleted(&r, "n0"));
+                queue_rig_done(&r);
+        }
 }
 
 TEST_CASE(test_shared) {
@@ -692,6 +734,7 @@ int main(void) {
                 cmocka_unit_test(test_leader_dies), cmocka_unit_test(test_duplicates),
                 cmocka_unit_test(test_only_told),  cmocka_unit_test(test_capacity_block), cmocka_unit_test(test_foreign),
                 cmocka_unit_test(test_joins_late), cmocka_unit_test(test_poison),
+                cmocka_unit_test(test_much_poison),
                 cmocka_unit_test(test_shared),     cmocka_unit_test(test_throttled),
                 cmocka_unit_test(test_large_messages), cmocka_unit_test(test_many_instances),
                 cmocka_unit_test(test_brake),
