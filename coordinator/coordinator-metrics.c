@@ -185,8 +185,9 @@ const MetricFamily coordinator_metric_families[_COORDINATOR_METRIC_MAX] = {
                                            .type = METRIC_COUNTER,
                                            .help = "Messages of the interruption queue, each time that they "
                                                    "came, by the event's source and account "
-                                                   "(aws.ec2/123456789012): the eight senders of the most "
-                                                   "bytes, and other.",
+                                                   "(aws.ec2/123456789012): of sources that vesper reads and "
+                                                   "known accounts, the eight senders of the most bytes; "
+                                                   "and other.",
                                            .label = "sender",
                                            .n_named = QUEUE_SENDERS_MAX + 1 },
         [METRIC_QUEUE_SENDER_BYTES] = { .name = "vesper_coordinator_queue_sender_bytes_total",

@@ -3,8 +3,8 @@
 
 #include "coordinator-metrics.h"
 #include "string-util.h"
+#include "strv.h"
 
-#define WORD_MAX_BYTES 60u
 #define OTHER QUEUE_SENDERS_MAX
 
 static const CoordinatorMetric families[] = { METRIC_QUEUE_SENDER_MESSAGES, METRIC_QUEUE_SENDER_BYTES };
@@ -45,12 +45,15 @@ void queue_senders_done(QueueSenders *s) {
         *s = (QueueSenders){};
 }
 
+/* A message of a lifecycle hook that no EventBridge rule passed on has no source. */
+static bool is_known(const char *source, const char *account, const QueueOrigin *o) {
+        return (isempty(source) || event_message_knows_source(source)) && !isempty(account) &&
+               (streq_ptr(account, o->account) || strv_contains(o->accounts, account));
+}
+
 /* "aws.ec2/123456789012" */
 static char *name_of(const char *source, const char *account) {
-        _cleanup_free_ char *s = str_sanitize(isempty(source) ? "(none)" : source, WORD_MAX_BYTES),
-                            *a = str_sanitize(isempty(account) ? "(none)" : account, WORD_MAX_BYTES);
-
-        return s && a ? strf("%s/%s", s, a) : NULL;
+        return strf("%s/%s", isempty(source) ? "(none)" : source, account);
 }
 
 /* Returns the sender's place, a free one, or the one with the fewest bytes. */
@@ -66,8 +69,8 @@ static size_t find_place(const QueueSenders *s, const char *name) {
         return best;
 }
 
-void queue_senders_count(QueueSenders *s, const char *source, const char *account, size_t bytes) {
-        _cleanup_free_ char *name = name_of(source, account);
+void queue_senders_count(QueueSenders *s, const char *source, const char *account, const QueueOrigin *origin, size_t bytes) {
+        _cleanup_free_ char *name = is_known(source, account, origin) ? name_of(source, account) : NULL;
         size_t i = name ? find_place(s, name) : OTHER;
 
         if (i != OTHER && !streq_ptr(s->names[i], name)) {

@@ -248,6 +248,13 @@ static bool has_room(const QueueWorker *w) {
         return w->items.size - held < ITEMS_MAX && w->n_errands - held < ERRANDS_MAX && held < HELD_MAX;
 }
 
+static QueueOrigin origin_of(const QueueWorker *w) {
+        return (QueueOrigin){ .account = sqs_client_account(w->o.sqs),
+                              .region = sqs_client_region(w->o.sqs),
+                              .accounts = w->o.config->queue_accounts,
+                              .regions = w->o.config->queue_regions };
+}
+
 /* Leaves an unreadable message to come again by itself, QUEUE_POISON_RECEIVES times. Then hides it, so that a
  * person can read it, or deletes it if too many are hidden. May free the item. */
 static void item_spoiled(Item *i) {
@@ -272,16 +279,6 @@ static void item_spoiled(Item *i) {
         item_enqueue(i, is_full ? ITEM_DELETE : ITEM_HIDE, PARK_SEC);
 }
 
-static bool item_is_from_elsewhere(const Item *i) {
-        const QueueWorkerOptions *o = &i->worker->o;
-        const QueueOrigin origin = { .account = sqs_client_account(o->sqs),
-                                     .region = sqs_client_region(o->sqs),
-                                     .accounts = o->config->queue_accounts,
-                                     .regions = o->config->queue_regions };
-
-        return queue_is_from_elsewhere(&i->event, &origin);
-}
-
 /* Ignores the message. Deletes it unless [Queue] Shared=yes. May free the item. */
 static void item_ignore(Item *i) {
         QueueWorker *w = i->worker;
@@ -296,19 +293,20 @@ static void item_ignore(Item *i) {
 }
 
 /* Reads the message and frees its body: the size of an item is bounded (event-message.h). */
-static int item_read(Item *i) {
+static int item_read(Item *i, const QueueOrigin *origin) {
         int r;
 
         i->body_bytes = strlen(i->message.body);
         r = event_message_parse(i->message.body, i->body_bytes, &i->event);
         i->message.body = mfree(i->message.body);
-        queue_senders_count(&i->worker->senders, i->event.source, i->event.account, i->body_bytes);
+        queue_senders_count(&i->worker->senders, i->event.source, i->event.account, origin, i->body_bytes);
         return r;
 }
 
 /* Takes the message. SQS delivers it again if there was no room or no memory for it. */
 static void item_new(QueueWorker *w, SqsMessage *message) {
         Item *i = has_room(w) ? new0(Item, 1) : NULL;
+        const QueueOrigin origin = origin_of(w);
         int r;
 
         if (!i)
@@ -319,7 +317,7 @@ static void item_new(QueueWorker *w, SqsMessage *message) {
         i->received_usec = now_of(w);
         i->visible_usec = usec_add(now_of(w), VISIBILITY_SEC * USEC_PER_SEC);
         list_append(&w->items, &i->items);
-        r = item_read(i);
+        r = item_read(i, &origin);
         if (r == -EBADMSG) {
                 item_spoiled(i);
                 return;
@@ -328,7 +326,7 @@ static void item_new(QueueWorker *w, SqsMessage *message) {
                 if (i->event.sent_usec == 0) /* how old it is, SQS knows as well */
                         i->event.sent_usec = i->message.sent_usec;
                 metrics_add(w->o.metrics, METRIC_QUEUE_RECEIVED, (size_t) i->event.kind, 1);
-                if (item_is_from_elsewhere(i)) {
+                if (queue_is_from_elsewhere(&i->event, &origin)) {
                         item_ignore(i);
                         return;
                 }

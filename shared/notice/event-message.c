@@ -281,6 +281,13 @@ static const struct {
         { "aws.autoscaling", "EC2 Instance-launch Lifecycle Action", EVENT_MESSAGE_ASG_LAUNCH, read_hook },
 };
 
+bool event_message_knows_source(const char *source) {
+        for (size_t i = 0; i < ELEMENTSOF(types); i++)
+                if (streq(types[i].source, source))
+                        return true;
+        return false;
+}
+
 /* -- envelopes ------------------------------------------------------------------------------------------ */
 
 static int read_envelope(const Json *o, EventMessage *m) {

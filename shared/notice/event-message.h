@@ -55,6 +55,8 @@ typedef struct EventMessage {
  * EVENT_MESSAGE_INSTANCES_MAX instance ids of 64 bytes. */
 int event_message_parse(const char *data, size_t size, EventMessage *ret);
 void event_message_done(EventMessage *m); /* a zeroed one is fine */
+/* Returns true if vesper reads a type of event of this source, such as "aws.ec2". */
+bool event_message_knows_source(const char *source);
 
 /* What it announces for one of its instances, or calls off (closed): of SPOT, REBALANCE, HEALTH, ASG_TERMINATE, and of a STATE_CHANGE to
  * "stopping" or "shutting-down", which says no time; -ENODATA: nothing. */
