@@ -74,9 +74,11 @@ const ConfigItem coordinator_config_table[] = {
         ITEM(strv, "Queue", "Accounts", queue_accounts, NULL,
              "AWS accounts besides the queue's own (by its URL) whose messages are acted on: those in which nodes "
              "of this cluster run. The coordinator ignores messages about any other account and logs each "
-             "pair of account and region once. A second Accounts= adds to the first."),
+             "pair of account and region once. A second Accounts= adds to the first.",
+             .flags = CONFIG_RELOADABLE),
         ITEM(strv, "Queue", "Regions", queue_regions, NULL,
-             "AWS regions besides the queue's own whose messages are acted on, as with Accounts=."),
+             "AWS regions besides the queue's own whose messages are acted on, as with Accounts=.",
+             .flags = CONFIG_RELOADABLE),
         ITEM(unsigned, "Queue", "Polls", queue_polls, "2",
              "How many requests for messages may be under way at once. One waits for what may come, the others help where there are many.",
              .min = 1, .max = 4),

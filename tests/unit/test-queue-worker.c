@@ -328,6 +328,52 @@ TEST_CASE(test_elsewhere) {
         }
 }
 
+/* Reads the configuration again with this setting, as SIGHUP does. */
+static void reload_with(QueueRig *r, const char *setting) {
+        _cleanup_free_ char *taken = NULL, *left = NULL;
+        CoordinatorConfig fresh = {};
+
+        r->rig->settings[0] = (char *) setting;
+        assert_return_code(config_load(NULL, coordinator_config_table, coordinator_config_table_size, NULL, false,
+                                       r->rig->settings, &fresh),
+                           0);
+        assert_return_code(config_take(coordinator_config_table, coordinator_config_table_size, &r->rig->config,
+                                       &fresh, &taken, &left),
+                           0);
+        assert_null(left);
+        config_done(coordinator_config_table, coordinator_config_table_size, &fresh);
+}
+
+/* An account or region that a reload names counts from the next message on. */
+TEST_CASE(test_elsewhere_reloads) {
+        static const struct {
+                const char *before, *after;
+                FakeAwsEvent event;
+                bool ends;
+        } rows[] = {
+                { NULL, "Queue.Accounts=210987654321", { .account = "210987654321" }, true },
+                { NULL, "Queue.Regions=eu-west-1", { .region = "eu-west-1" }, true },
+                { "Queue.Accounts=210987654321", NULL, { .account = "210987654321" }, false },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_free_ char *instance = rig_instance("n0");
+                FakeAwsEvent e = rows[i].event;
+                QueueRig r;
+
+                queue_rig_init(&r);
+                r.rig->settings[0] = (char *) rows[i].before;
+                rig_begin(r.rig, 1, NULL);
+                reload_with(&r, rows[i].after);
+                e.kind = FAKE_AWS_EVENT_SPOT;
+                e.instance = instance;
+                queue_rig_send(&r, e);
+                rig_run(r.rig, 30 * USEC_PER_SEC);
+                assert_int_equal(is_being_deleted(&r, "n0"), rows[i].ends);
+                queue_rig_done(&r);
+        }
+}
+
 /* Messages of as many instances as one may name, more than are worked on at once: none of them is lost, and they
  * keep no other from being acted upon. The last of the instances is a node here. */
 TEST_CASE(test_many_instances) {
@@ -743,6 +789,7 @@ int main(void) {
                 cmocka_unit_test(test_brake_confirmed),
                 cmocka_unit_test(test_brake_is_denied),
                 cmocka_unit_test(test_elsewhere),
+                cmocka_unit_test(test_elsewhere_reloads),
                 cmocka_unit_test(test_hook),       cmocka_unit_test(test_hook_is_over),
                 cmocka_unit_test(test_group_is_gone), cmocka_unit_test(test_hooks_are_denied),
                 cmocka_unit_test(test_hook_of_a_long_drain),
