@@ -5,6 +5,11 @@
 #include "string-util.h"
 #include "strv.h"
 
+/* Times for which a message that waits is hidden, and the age at which a hook's is hidden for longer. */
+#define WAIT_SEC 20u
+#define WAIT_OLD_SEC 60u
+#define WAIT_YOUNG_USEC (10 * USEC_PER_MINUTE)
+
 static const char *const act_names[_QUEUE_ACT_MAX] = {
         [QUEUE_NOTHING] = "nothing", [QUEUE_TELL] = "tell", [QUEUE_KNOWN] = "known", [QUEUE_LOOK] = "look",
         [QUEUE_WRITE] = "write",     [QUEUE_BEAT] = "beat", [QUEUE_CONTINUE] = "continue",
@@ -31,11 +36,19 @@ static usec_t message_sent_usec(const EventMessage *m) {
         return m->sent_usec > 0 ? m->sent_usec : USEC_INFINITY;
 }
 
+static bool is_older(const EventMessage *m, usec_t age_usec, const QueueRules *rules) {
+        return rules->wall_usec >= usec_add(message_sent_usec(m), age_usec);
+}
+
+unsigned queue_wait_sec(const EventMessage *m, const QueueRules *rules) {
+        return is_hook(m) && is_older(m, WAIT_YOUNG_USEC, rules) ? WAIT_OLD_SEC : WAIT_SEC;
+}
+
 bool queue_is_outlived(const EventMessage *m, const Notice *notice, const QueueRules *rules) {
         usec_t end;
 
         if (is_hook(m))
-                return rules->wall_usec >= usec_add(message_sent_usec(m), QUEUE_HOOK_MAX_USEC);
+                return is_older(m, QUEUE_HOOK_MAX_USEC, rules);
         if (!notice)
                 return false;
         end = notice_window_end(notice);
@@ -46,7 +59,7 @@ bool queue_is_outlived(const EventMessage *m, const Notice *notice, const QueueR
 /* Returns true if the message is so old that its hook may be over: ask the group. */
 static bool is_doubtful_hook(const EventMessage *m, const QueueFacts *facts, const QueueRules *rules) {
         return m->kind == EVENT_MESSAGE_ASG_TERMINATE && !facts->is_held &&
-               rules->wall_usec >= usec_add(message_sent_usec(m), ANNOUNCED_OUTLIVED_USEC);
+               is_older(m, ANNOUNCED_OUTLIVED_USEC, rules);
 }
 
 static bool is_going_down(const char *state) {
@@ -168,7 +181,7 @@ static QueueAct decide_unknown(const EventMessage *m, const Notice *notice, cons
                 return QUEUE_CONTINUE;
         if (rules->is_shared)
                 return QUEUE_LEAVE;
-        if (queue_is_outlived(m, notice, rules))
+        if (queue_is_outlived(m, notice, rules) || (is_hook(m) && is_older(m, QUEUE_HOOK_ALONE_USEC, rules)))
                 return QUEUE_FOREIGN;
         if (((!is_acted_upon(m, notice, rules) && !m->closed) || m->kind == EVENT_MESSAGE_STATE_CHANGE) && m->kind != EVENT_MESSAGE_ASG_LAUNCH)
                 return QUEUE_FOREIGN;

@@ -33,7 +33,8 @@
  * ANNOUNCED_OUTLIVED_USEC ago: it was replayed from a dead-letter queue, or delayed. The coordinator records
  * an Event and deletes the message, also if nobody knows its instance. A hook has no time: if its message is
  * as old, the group is asked first, by a heartbeat, whether it still waits.
- * No hook waits for more than QUEUE_HOOK_MAX_USEC. The clock is that of the API server.
+ * No hook waits for more than QUEUE_HOOK_MAX_USEC, and none of an instance that is nobody's for more than
+ * QUEUE_HOOK_ALONE_USEC: it may be another cluster's. The clock is that of the API server.
  *
  * A hook of its group is answered besides. Of a termination: heartbeats while the node is drained, or the brake holds the
  * notice (queue-brake.h), CONTINUE once it is drained, or has gone; where claims are not deleted for it ([Interruption] Delete=never), never: it goes
@@ -50,6 +51,8 @@
 /* https://docs.aws.amazon.com/autoscaling/ec2/userguide/lifecycle-hooks.html: 48 hours or 100 heartbeats at
  * most. */
 #define QUEUE_HOOK_MAX_USEC (48 * USEC_PER_HOUR)
+/* Maximum time that a group waits for a hook without heartbeats: the largest HeartbeatTimeout, 7,200 seconds. */
+#define QUEUE_HOOK_ALONE_USEC (2 * USEC_PER_HOUR)
 
 typedef enum QueueAct {
         QUEUE_NOTHING,  /* done with it */
@@ -103,6 +106,10 @@ typedef struct QueueRules {
 /* notice: of event_message_notice(), or NULL. */
 QueueAct queue_decide(const EventMessage *m, const Notice *notice, const QueueFacts *facts,
                       const QueueRules *rules);
+
+/* Returns the time for which a message is hidden that waits (QUEUE_WAIT). The message of a hook older than ten
+ * minutes is hidden for longer: it then waits for QUEUE_HOOK_ALONE_USEC with fewer than 200 receives. */
+unsigned queue_wait_sec(const EventMessage *m, const QueueRules *rules);
 
 /* Returns true if the message came too late to end anything. notice: as above. */
 bool queue_is_outlived(const EventMessage *m, const Notice *notice, const QueueRules *rules);

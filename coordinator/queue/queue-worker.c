@@ -36,8 +36,6 @@
 #define RETRY_BASE_USEC USEC_PER_SEC
 #define RETRY_CAP_USEC USEC_PER_MINUTE
 #define JITTER_PERMILLE 200u
-/* How long one that nobody knows is hidden. */
-#define UNKNOWN_HIDE_SEC 20u
 /* Time for which a message is hidden whose write or hook is refused: a person has to grant a permission. */
 #define REFUSED_HIDE_SEC 60u
 /* Maximum age of a message in work. SQS hides it for 12 hours at most; an older one is dropped and received
@@ -148,6 +146,7 @@ static void item_enqueue(Item *i, ItemState state, unsigned hide_sec) {
 
 /* It is hidden for a while, or comes again by itself, and begins anew then. May end it. */
 static void item_wait(Item *i) {
+        const QueueRules rules = queue_rules_now(&i->worker->o);
         bool is_refused = false;
 
         for (size_t k = 0; k < i->n_errands; k++)
@@ -163,7 +162,7 @@ static void item_wait(Item *i) {
                         u->sight = QUEUE_NOT_ASKED;
                 is_refused = is_refused || i->errands[k].n_refused > 0;
         }
-        item_enqueue(i, ITEM_HIDE, is_refused ? REFUSED_HIDE_SEC : UNKNOWN_HIDE_SEC);
+        item_enqueue(i, ITEM_HIDE, is_refused ? REFUSED_HIDE_SEC : queue_wait_sec(&i->event, &rules));
 }
 
 /* Steps an errand, or leaves it to a callback of its own where this one has done enough. */

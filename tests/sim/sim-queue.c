@@ -25,6 +25,7 @@
 #define HIDDEN_USEC (20 * SEC)
 /* What a machine has outlived by so much does not stand on its Node any more. */
 #define OUTLIVED_USEC (10 * USEC_PER_MINUTE)
+#define HOOK_ALONE_USEC (2 * USEC_PER_HOUR) /* for which a group waits without heartbeats */
 /* So many of one machine stand beside each other: no more are sent. */
 #define HAS_ROOM_FOR 6u
 #define ANNOUNCED "vesper.sh/announced"
@@ -358,7 +359,10 @@ static usec_t named_usec(const SimQueue *q, const char *instance) {
 }
 
 static bool is_outlived(const SimQueue *q, const Message *m) {
-        return sim_world_wall(q->world) >= usec_add(m->until_usec, OUTLIVED_USEC);
+        bool is_hook = m->kind == FAKE_AWS_EVENT_LAUNCH_ACTION || m->kind == FAKE_AWS_EVENT_TERMINATE_ACTION;
+
+        return sim_world_wall(q->world) >= usec_add(m->until_usec, OUTLIVED_USEC) ||
+               (is_hook && sim_world_now(q->world) >= usec_add(m->sent_usec, HOOK_ALONE_USEC));
 }
 
 static void check_foreign(SimQueue *q, size_t k, const char *instance) {

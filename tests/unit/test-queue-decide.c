@@ -406,10 +406,20 @@ TEST_CASE(test_age) {
                 { "a launch", LAUNCHES, HOURS(47), UNSAID, { .has_node = true }, false, QUEUE_WAIT },
                 { "a launch, and no group waits so long",
                   LAUNCHES, HOURS(48), UNSAID, { .has_node = true }, false, QUEUE_TELL },
+                { "unknown, a launch that its group may wait for",
+                  LAUNCHES, MINUTES(119), UNSAID, { .sight = QUEUE_SEEN }, false, QUEUE_WAIT },
                 { "unknown, a launch",
-                  LAUNCHES, HOURS(48), UNSAID, { .sight = QUEUE_SEEN }, false, QUEUE_FOREIGN },
+                  LAUNCHES, HOURS(2), UNSAID, { .sight = QUEUE_SEEN }, false, QUEUE_FOREIGN },
+                { "unknown, a launch that says no time",
+                  LAUNCHES, UNSAID, UNSAID, { .sight = QUEUE_SEEN }, false, QUEUE_WAIT },
+                { "unknown, a launch, shared",
+                  LAUNCHES, HOURS(2), UNSAID, { .sight = QUEUE_SEEN }, true, QUEUE_LEAVE },
+                { "unknown, a hook that its group may wait for",
+                  TERMINATES, MINUTES(119), UNSAID, { .sight = QUEUE_SEEN }, false, QUEUE_WAIT },
                 { "unknown, a hook",
-                  TERMINATES, HOURS(48), UNSAID, { .sight = QUEUE_UNCLEAR }, false, QUEUE_FOREIGN },
+                  TERMINATES, HOURS(2), UNSAID, { .sight = QUEUE_UNCLEAR }, false, QUEUE_FOREIGN },
+                { "gone, a hook that this leader holds",
+                  TERMINATES, HOURS(3), UNSAID, { .is_held = true }, false, QUEUE_CONTINUE },
                 { "unknown, in time",
                   SPOT, MINUTES(9), (usec_t) -MINUTES(9), { .sight = QUEUE_SEEN }, false, QUEUE_WAIT },
                 { "unknown, outlived",
@@ -439,6 +449,39 @@ TEST_CASE(test_age) {
                         m.action = (char *) "terminate";
                 assert_decides(rows[i].what, &m, rows[i].in_usec, &rows[i].facts, &rules, rows[i].expected);
         }
+}
+
+/* The message of a hook that waits as long as its group may, two hours, is received fewer than 200 times: the
+ * maxReceiveCount of packaging/aws/interruption-queue.yaml. */
+TEST_CASE(test_wait) {
+        static const struct {
+                EventMessageKind kind;
+                usec_t age_usec; /* UNSAID: the message says no time */
+                unsigned expected_sec;
+        } rows[] = {
+                { SPOT, 0, 20 },
+                { SPOT, MINUTES(20), 20 },
+                { HEALTH, HOURS(40), 20 },
+                { LAUNCHES, 0, 20 },
+                { LAUNCHES, UNSAID, 20 },
+                { LAUNCHES, MINUTES(10) - USEC_PER_SEC, 20 },
+                { LAUNCHES, MINUTES(10), 60 },
+                { TERMINATES, HOURS(40), 60 },
+        };
+        EventMessage launch = { .kind = LAUNCHES, .sent_usec = NOW };
+        QueueRules rules = { .wall_usec = NOW };
+        unsigned n = 0;
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                const EventMessage m = { .kind = rows[i].kind,
+                                         .sent_usec = rows[i].age_usec == UNSAID ? 0 : NOW - rows[i].age_usec };
+
+                print_message("row %zu\n", i);
+                assert_int_equal(queue_wait_sec(&m, &rules), rows[i].expected_sec);
+        }
+        for (; rules.wall_usec < NOW + HOURS(2); n++)
+                rules.wall_usec += queue_wait_sec(&launch, &rules) * USEC_PER_SEC;
+        assert_in_range(n, 100, 160);
 }
 
 /* From where do messages count? */
@@ -483,7 +526,7 @@ int main(void) {
                 cmocka_unit_test(test_late),
                 cmocka_unit_test(test_age),
                 cmocka_unit_test(test_elsewhere),
-                cmocka_unit_test(test_poison),
+                cmocka_unit_test(test_wait), cmocka_unit_test(test_poison),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
