@@ -44,28 +44,51 @@ static void mark_dirty(Release *r, const char *room, const char *name) {
                 work_queue_note_lost(r->queue);
 }
 
-/* The load balancer label and the agent's marks are the agent's where nothing says that we were here. */
+/* The load balancer label and the agent's marks are the agent's where nothing says that we were here. While the
+ * taints are unread, vesper cannot remove that of a Node out of service, so its annotation calls for nothing. */
 bool release_is_called_for(const KubeNode *n, const KubeNodeClaim *claim) {
         const ObjectMeta *m = &n->object.meta;
 
         return claim || object_meta_has_finalizer(m, FINALIZER_TERMINATION) ||
                object_meta_annotation(m, ANNOTATION_CORDONED_BY_COORDINATOR) ||
-               object_meta_annotation(m, ANNOTATION_OUT_OF_SERVICE) || object_meta_annotation(m, ANNOTATION_HEARD) ||
+               (object_meta_annotation(m, ANNOTATION_OUT_OF_SERVICE) && !n->has_unread_taints) ||
+               object_meta_annotation(m, ANNOTATION_HEARD) ||
                object_meta_annotation(m, ANNOTATION_ANNOUNCED) ||
                kube_node_has_taint(n, TAINT_DISRUPTED, NULL);
 }
 
+/* Records that the taints of a Node stay: a patch would replace the whole list, which vesper has not read. */
+static void report_unread_taints(Release *r, const KubeNode *n) {
+        const char *name = n->object.meta.name;
+        EventObject o = event_object(&n->object);
+
+        event_record(r->context->recorder, &o, EVENT_WARNING, "TaintsNotRemoved",
+                     "The coordinator released this Node, but does not change its taints, because it has more than 256. "
+                     "If vesper's taint is among them: kubectl taint node %s " TAINT_DISRUPTED "- removes it%s. Once the Node has "
+                     "256 taints or fewer, the coordinator removes it by itself",
+                     name,
+                     object_meta_annotation(&n->object.meta, ANNOTATION_OUT_OF_SERVICE)
+                             ? ", and for a Node that is in service again also " TAINT_OUT_OF_SERVICE "-"
+                             : "");
+}
+
 static void on_node_released(const char *name, const ApiError *error, void *userdata) {
         Release *r = userdata;
+        const KubeNode *n = cluster_view_node(r->context->view, name);
+        bool taints_stay = n && n->has_unread_taints;
 
         if (error)
                 return;
+        if (taints_stay)
+                report_unread_taints(r, n);
         metrics_add(r->context->metrics, METRIC_RELEASES, 0, 1);
         log_event(r->context->env->log, LOG_LEVEL_INFO, MESSAGE_FINALIZER_REMOVED,
                   LOG_FIELDS({ "NODE", name }),
                   "Node %s was released: no NodePool selects it, or it is annotated " ANNOTATION_UNMANAGED "=true. "
-                  "Its finalizer and vesper's marks were removed, its machine goes on",
-                  name);
+                  "Its finalizer and vesper's marks were removed, its machine goes on%s",
+                  name,
+                  taints_stay ? ". Its taints stay, because it has more than 256: an Event on the Node says how to remove vesper's"
+                              : "");
 }
 
 /* What its claim says that the queue announced, where somebody may act upon it after this claim. NULL: nothing. Borrowed. */
