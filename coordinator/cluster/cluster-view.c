@@ -7,6 +7,7 @@
 #include "kube-scheduling.h"
 #include "log.h"
 #include "marks.h"
+#include "object-index.h"
 #include "string-util.h"
 #include "token-bucket.h"
 
@@ -51,11 +52,6 @@ typedef enum ViewKind {
         _VIEW_KIND_MAX,
 } ViewKind;
 
-/* A map of small maps: outer key -> object key -> object. */
-typedef struct Index {
-        Hashmap *map;
-} Index;
-
 /* Exists while the namespace has pods. */
 typedef struct ViewNamespace {
         List bound;          /* KubePod.in_namespace */
@@ -70,8 +66,8 @@ struct ClusterView {
         Informer *informers[_VIEW_KIND_MAX];
         bool connected[_VIEW_KIND_MAX];
         bool synced, healthy;
-        Index pods_by_node, volumes_by_node, nodes_by_id, claims_by_id, pdbs_by_ns;
-        Index nodes_by_instance, claims_by_instance; /* of EC2 alone */
+        ObjectIndex pods_by_node, volumes_by_node, nodes_by_id, claims_by_id, pdbs_by_ns;
+        ObjectIndex nodes_by_instance, claims_by_instance; /* of EC2 alone */
         Hashmap *namespaces; /* of ViewNamespace */
         VanishedPods *vanished;
         uint64_t n_compared, n_matched; /* see cluster_view_n_compared(), cluster_view_n_matched() */
@@ -85,66 +81,7 @@ static const KubeKind *const view_kinds[_VIEW_KIND_MAX] = {
         [VIEW_BUDGETS] = &kube_node_budget_kind, [VIEW_NAMESPACE] = &kube_namespace_kind,
 };
 
-/* -- indexes -------------------------------------------------------------------------------------------- */
-
-static void *inner_free(void *p) {
-        Hashmap *inner = p;
-        KubeObject *o;
-
-        HASHMAP_FOREACH (o, inner)
-                kube_object_unref(o);
-        return hashmap_free(inner);
-}
-
-static Hashmap *index_inner(const Index *i, const char *outer) {
-        return outer ? hashmap_get(i->map, outer) : NULL;
-}
-
-static int index_remove(Index *i, const char *outer, const KubeObject *o) {
-        _cleanup_free_ char *key = kube_object_key(o);
-        Hashmap *inner = index_inner(i, outer);
-
-        if (!inner)
-                return 0;
-        if (!key)
-                return -ENOMEM;
-        kube_object_unref(hashmap_remove(inner, key));
-        if (hashmap_size(inner) == 0) {
-                hashmap_remove(i->map, outer);
-                hashmap_free(inner);
-        }
-        return 0;
-}
-
-/* Replaces an older state of the same object. */
-static int index_put(Index *i, const char *outer, KubeObject *o) {
-        _cleanup_free_ char *key = kube_object_key(o);
-        Hashmap *inner;
-        void *old = NULL;
-        int r;
-
-        if (!outer)
-                return 0;
-        if (!key)
-                return -ENOMEM;
-        inner = hashmap_get(i->map, outer);
-        if (!inner) {
-                r = hashmap_new(0, &inner);
-                if (r < 0)
-                        return r;
-                r = hashmap_put(i->map, outer, inner);
-                if (r < 0) {
-                        hashmap_free(inner);
-                        return r;
-                }
-        }
-        r = hashmap_replace(inner, key, o, &old);
-        if (r < 0)
-                return r;
-        kube_object_ref(o);
-        kube_object_unref(old);
-        return 0;
-}
+/* -- namespaces and indexes ----------------------------------------------------------------------------- */
 
 static void *namespace_free(void *ns) {
         return mfree(ns); /* pods_by_node holds the references to the pods */
@@ -212,19 +149,9 @@ static void exit_if_lost(ClusterView *v, int r) {
 }
 
 /* The object moves from where `old` stood to where `new` stands. */
-static void index_move(ClusterView *v, Index *i, const char *old_outer, KubeObject *old,
+static void index_move(ClusterView *v, ObjectIndex *i, const char *old_outer, KubeObject *old,
                        const char *new_outer, KubeObject *new) {
-        int r = 0;
-
-        if (old && (!new || !streq_ptr(old_outer, new_outer)))
-                r = index_remove(i, old_outer, old);
-        if (new && r >= 0)
-                r = index_put(i, new_outer, new);
-        exit_if_lost(v, r);
-}
-
-static bool index_iterate(const Index *i, const char *outer, HashmapIterator *it, KubeObject **ret) {
-        return hashmap_iterate(index_inner(i, outer), it, NULL, (void **) ret);
+        exit_if_lost(v, object_index_move(i, old_outer, old, new_outer, new));
 }
 
 /* -- who becomes dirty ---------------------------------------------------------------------------------- */
@@ -239,14 +166,14 @@ static Hashmap *claims_by_name(const ClusterView *v, const KubeNode *n) {
         char id[sizeof(MACHINE_ID_BY_NAME) + NODE_NAME_MAX];
 
         (void) snprintf(id, sizeof(id), MACHINE_ID_BY_NAME "%s", n->object.meta.name);
-        return index_inner(&v->claims_by_id, id);
+        return object_index_inner(&v->claims_by_id, id);
 }
 
 static void nodes_of_id_dirty(ClusterView *v, const char *provider_id) {
         KubeObject *n;
 
         node_dirty(v, machine_id_node_name(provider_id));
-        for (HashmapIterator it = {}; provider_id && index_iterate(&v->nodes_by_id, provider_id, &it, &n);)
+        for (HashmapIterator it = {}; provider_id && object_index_iterate(&v->nodes_by_id, provider_id, &it, &n);)
                 node_dirty(v, n->meta.name);
 }
 
@@ -258,7 +185,7 @@ static void claims_dirty(ClusterView *v, Hashmap *inner) {
 }
 
 /* Both indexes of a kind that has a providerID. */
-static void move_by_id(ClusterView *v, Index *by_id, Index *by_instance, const char *from, KubeObject *old,
+static void move_by_id(ClusterView *v, ObjectIndex *by_id, ObjectIndex *by_instance, const char *from, KubeObject *old,
                        const char *to, KubeObject *new) {
         index_move(v, by_id, from, old, to, new);
         index_move(v, by_instance, machine_id_ec2_instance(from), old, machine_id_ec2_instance(to), new);
@@ -272,7 +199,7 @@ static void on_node(ClusterView *v, KubeNode *old, KubeNode *new) {
         if (v->handler.on_node)
                 v->handler.on_node(old, new, v->handler.userdata);
         node_dirty(v, n->object.meta.name);
-        claims_dirty(v, index_inner(&v->claims_by_id, n->provider_id));
+        claims_dirty(v, object_index_inner(&v->claims_by_id, n->provider_id));
         claims_dirty(v, claims_by_name(v, n));
 }
 
@@ -308,7 +235,7 @@ static void on_pdb(ClusterView *v, KubePdb *old, KubePdb *new) {
                 return;
         if (!ns)
                 return;
-        n = hashmap_size(index_inner(&v->pdbs_by_ns, name));
+        n = hashmap_size(object_index_inner(&v->pdbs_by_ns, name));
         passes_max = (!old && n == PDBS_MAX + 1) || (!new && n == PDBS_MAX);
         LIST_FOREACH (pod, &ns->bound, KubePod, in_namespace) {
                 v->n_compared++;
@@ -333,8 +260,8 @@ static void on_claim(ClusterView *v, KubeNodeClaim *old, KubeNodeClaim *new) {
         move_by_id(v, &v->claims_by_id, &v->claims_by_instance, old ? old->provider_id : NULL,
                    (KubeObject *) old, new ? new->provider_id : NULL, (KubeObject *) new);
         v->handler.on_claim_dirty(c->object.meta.name, v->handler.userdata);
-        if (hashmap_size(index_inner(&v->claims_by_id, c->provider_id)) > (new ? 1u : 0u)) /* rivals */
-                claims_dirty(v, index_inner(&v->claims_by_id, c->provider_id));
+        if (hashmap_size(object_index_inner(&v->claims_by_id, c->provider_id)) > (new ? 1u : 0u)) /* rivals */
+                claims_dirty(v, object_index_inner(&v->claims_by_id, c->provider_id));
         nodes_of_id_dirty(v, c->provider_id);
 }
 
@@ -434,7 +361,7 @@ static void on_health(Informer *i, bool connected, const char *why, void *userda
 int cluster_view_new(KubeClient *c, const char *pause_namespace, const ClusterViewHandler *h, ClusterView **ret) {
         _cleanup_(cluster_view_freep) ClusterView *v = NULL;
         _cleanup_free_ char *only = strf("metadata.name=%s", pause_namespace);
-        Index *indexes[7];
+        ObjectIndex *indexes[7];
         int r;
 
         assert(c && h && h->on_node_dirty && h->on_pool_dirty && h->on_claim_dirty && h->on_pod &&
@@ -457,7 +384,7 @@ int cluster_view_new(KubeClient *c, const char *pause_namespace, const ClusterVi
         indexes[5] = &v->nodes_by_instance;
         indexes[6] = &v->claims_by_instance;
         for (size_t i = 0; i < ELEMENTSOF(indexes); i++) {
-                r = hashmap_new(0, &indexes[i]->map);
+                r = object_index_init(indexes[i]);
                 if (r < 0)
                         return r;
         }
@@ -490,13 +417,13 @@ ClusterView *cluster_view_free(ClusterView *v) {
                 informer_free(v->informers[k]);
         vanished_pods_free(v->vanished);
         hashmap_free_with(v->namespaces, namespace_free);
-        hashmap_free_with(v->pods_by_node.map, inner_free);
-        hashmap_free_with(v->volumes_by_node.map, inner_free);
-        hashmap_free_with(v->nodes_by_id.map, inner_free);
-        hashmap_free_with(v->claims_by_id.map, inner_free);
-        hashmap_free_with(v->pdbs_by_ns.map, inner_free);
-        hashmap_free_with(v->nodes_by_instance.map, inner_free);
-        hashmap_free_with(v->claims_by_instance.map, inner_free);
+        object_index_done(&v->pods_by_node);
+        object_index_done(&v->volumes_by_node);
+        object_index_done(&v->nodes_by_id);
+        object_index_done(&v->claims_by_id);
+        object_index_done(&v->pdbs_by_ns);
+        object_index_done(&v->nodes_by_instance);
+        object_index_done(&v->claims_by_instance);
         free(v->pause_ns);
         free(v);
         return NULL;
@@ -597,10 +524,10 @@ const KubeNodeClaim *cluster_view_rival_of_claim(const ClusterView *v, const Kub
 
         if (!kube_node_claim_is_standalone(c))
                 return NULL;
-        found = rival_among(index_inner(&v->claims_by_id, c->provider_id), c, NULL);
+        found = rival_among(object_index_inner(&v->claims_by_id, c->provider_id), c, NULL);
         if (!n)
                 return found;
-        found = rival_among(index_inner(&v->claims_by_id, n->provider_id), c, found);
+        found = rival_among(object_index_inner(&v->claims_by_id, n->provider_id), c, found);
         return rival_among(claims_by_name(v, n), c, found);
 }
 
@@ -651,14 +578,14 @@ static const KubeNodeClaim *better_claim(const ClusterView *v, const KubeNode *n
 
 const KubeNodeClaim *cluster_view_claim_of_node(const ClusterView *v, const KubeNode *n) {
         const KubeNodeClaim *found =
-                better_claim(v, n, index_inner(&v->claims_by_id, n->provider_id), NULL);
+                better_claim(v, n, object_index_inner(&v->claims_by_id, n->provider_id), NULL);
 
         return better_claim(v, n, claims_by_name(v, n), found);
 }
 
 const KubeNode *cluster_view_node_of_provider_id(const ClusterView *v, const char *provider_id,
                                                  bool *ret_several) {
-        Hashmap *inner = index_inner(&v->nodes_by_id, provider_id);
+        Hashmap *inner = object_index_inner(&v->nodes_by_id, provider_id);
         const char *name = machine_id_node_name(provider_id);
 
         if (ret_several)
@@ -674,17 +601,17 @@ bool cluster_view_iterate_nodes(const ClusterView *v, HashmapIterator *it, const
 
 bool cluster_view_iterate_nodes_of_provider_id(const ClusterView *v, const char *provider_id, HashmapIterator *it,
                                                const KubeNode **ret) {
-        return index_iterate(&v->nodes_by_id, provider_id, it, (KubeObject **) ret);
+        return object_index_iterate(&v->nodes_by_id, provider_id, it, (KubeObject **) ret);
 }
 
 bool cluster_view_iterate_nodes_of_instance(const ClusterView *v, const char *instance, HashmapIterator *it,
                                             const KubeNode **ret) {
-        return index_iterate(&v->nodes_by_instance, instance, it, (KubeObject **) ret);
+        return object_index_iterate(&v->nodes_by_instance, instance, it, (KubeObject **) ret);
 }
 
 bool cluster_view_iterate_claims_of_instance(const ClusterView *v, const char *instance, HashmapIterator *it,
                                              const KubeNodeClaim **ret) {
-        return index_iterate(&v->claims_by_instance, instance, it, (KubeObject **) ret);
+        return object_index_iterate(&v->claims_by_instance, instance, it, (KubeObject **) ret);
 }
 
 bool cluster_view_iterate_pools(const ClusterView *v, HashmapIterator *it, const KubeNodePool **ret) {
@@ -705,7 +632,7 @@ bool cluster_view_iterate_pdbs(const ClusterView *v, HashmapIterator *it, const 
 
 bool cluster_view_iterate_pods(const ClusterView *v, const char *node, HashmapIterator *it,
                                const KubePod **ret) {
-        return index_iterate(&v->pods_by_node, node, it, (KubeObject **) ret);
+        return object_index_iterate(&v->pods_by_node, node, it, (KubeObject **) ret);
 }
 
 bool cluster_view_iterate_all_pods(const ClusterView *v, HashmapIterator *it, const KubePod **ret) {
@@ -719,7 +646,7 @@ const VanishedPods *cluster_view_vanished(const ClusterView *v) {
 
 bool cluster_view_iterate_volumes(const ClusterView *v, const char *node, HashmapIterator *it,
                                   const KubeVolumeAttachment **ret) {
-        return index_iterate(&v->volumes_by_node, node, it, (KubeObject **) ret);
+        return object_index_iterate(&v->volumes_by_node, node, it, (KubeObject **) ret);
 }
 
 PoolMatch cluster_view_pool_of_node(const ClusterView *v, const KubeNode *n, const KubeNodePool **ret_pool,
@@ -748,9 +675,9 @@ static const KubePdb *match_pdb(ClusterView *v, const KubePod *pod) {
         const KubePdb *found = NULL;
         KubeObject *o;
 
-        if (hashmap_size(index_inner(&v->pdbs_by_ns, pod->object.meta.ns)) > PDBS_MAX)
+        if (hashmap_size(object_index_inner(&v->pdbs_by_ns, pod->object.meta.ns)) > PDBS_MAX)
                 return NULL;
-        for (HashmapIterator it = {}; index_iterate(&v->pdbs_by_ns, pod->object.meta.ns, &it, &o);) {
+        for (HashmapIterator it = {}; object_index_iterate(&v->pdbs_by_ns, pod->object.meta.ns, &it, &o);) {
                 const KubePdb *pdb = (const KubePdb *) o;
 
                 v->n_matched++;
