@@ -114,6 +114,9 @@ const MetricFamily coordinator_metric_families[_COORDINATOR_METRIC_MAX] = {
                                  .values = cloud_provider_names,
                                  .more = more_of_cloud_calls },
         [METRIC_QUEUE_DEPTH] = GAUGE("queue_depth", "Keys that wait to be reconciled."),
+        [METRIC_CROWDED_NAMESPACES] =
+                GAUGE("crowded_namespaces", "Namespaces with more than 1,000 PodDisruptionBudgets, where the API server's "
+                                            "answers to evictions decide."),
         [METRIC_COSTLIEST_NAMESPACE_BYTES] = { .name = "vesper_coordinator_costliest_namespace_bytes",
                                                .type = METRIC_GAUGE,
                                                .help = "Memory that the pods of one namespace take in the coordinator's view, about: of "

@@ -45,6 +45,7 @@ typedef enum CoordinatorMetric {
         METRIC_OUTLOOK_ROUND_SECONDS,  /* that the last round has judged */
         METRIC_OUTLOOK_ROUND_AGE_SECONDS,
         METRIC_COSTLIEST_NAMESPACE_BYTES, /* of the namespace whose pods take most memory */
+        METRIC_CROWDED_NAMESPACES, /* with more than 1,000 PodDisruptionBudgets */
         METRIC_QUEUE_ANSWERS,  /* of SQS, by outcome */
         METRIC_QUEUE_RECEIVED, /* messages, by kind */
         METRIC_QUEUE_SENDER_MESSAGES, /* by source and account: queue-senders.h */

@@ -301,6 +301,7 @@ static void measure_namespaces(Coordinator *c) {
         size_t n_pods, bytes;
         const char *name = cluster_view_costliest_namespace(c->view, &n_pods, &bytes);
 
+        metrics_set(c->metrics, METRIC_CROWDED_NAMESPACES, 0, (double) cluster_view_n_crowded_namespaces(c->view));
         if (name && metrics_name(c->metrics, METRIC_COSTLIEST_NAMESPACE_BYTES, 0, name) >= 0)
                 metrics_set(c->metrics, METRIC_COSTLIEST_NAMESPACE_BYTES, 0, (double) bytes);
 }

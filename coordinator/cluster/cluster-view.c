@@ -71,7 +71,8 @@ struct ClusterView {
         Hashmap *namespaces; /* of ViewNamespace */
         VanishedPods *vanished;
         uint64_t n_compared, n_matched; /* see cluster_view_n_compared(), cluster_view_n_matched() */
-        TokenBucket cut_pod_lines, cut_node_lines;
+        size_t n_crowded; /* namespaces with more than PDBS_MAX PDBs */
+        TokenBucket cut_pod_lines, cut_node_lines, crowded_lines;
 };
 
 static const KubeKind *const view_kinds[_VIEW_KIND_MAX] = {
@@ -218,6 +219,23 @@ static void on_pod(ClusterView *v, KubePod *old, KubePod *new) {
                 v->handler.on_pod(to, streq_ptr(from, to) ? old : NULL, new, v->handler.userdata);
 }
 
+/* Counts a namespace whose number of PDBs has just passed PDBS_MAX, and logs that. A tenant can repeat this at
+ * will, so the lines are limited. */
+static void note_crowded(ClusterView *v, const char *ns, bool is_crowded) {
+        v->n_crowded = is_crowded ? v->n_crowded + 1 : v->n_crowded - 1;
+        if (!token_bucket_take(&v->crowded_lines, loop_now(v->env->loop), NULL))
+                return;
+        if (is_crowded)
+                log_warning(v->env->log,
+                            "Namespace %s has more than 1,000 PodDisruptionBudgets, so vesper does not look for the one of a pod "
+                            "there. The API server's answers to evictions decide (vesper(7), LIMITS). Delete those that "
+                            "nobody needs",
+                            ns);
+        else
+                log_notice(v->env->log,
+                           "Namespace %s has 1,000 PodDisruptionBudgets again. vesper looks for the one of each pod there", ns);
+}
+
 /* A change of what a PDB allows wakes its eviction queue, through the handler. Which pods the PDB matches
  * changes only with its spec, or when unready pods begin or cease to pass it by: then the nodes of the pods
  * that it matches are dirty, and of those that it matched before. All of them are in its namespace. */
@@ -229,14 +247,16 @@ static void on_pdb(ClusterView *v, KubePdb *old, KubePdb *new) {
 
         index_move(v, &v->pdbs_by_ns, old ? old->object.meta.ns : NULL, (KubeObject *) old,
                    new ? new->object.meta.ns : NULL, (KubeObject *) new);
+        n = hashmap_size(object_index_inner(&v->pdbs_by_ns, name));
+        passes_max = (!old && n == PDBS_MAX + 1) || (!new && n == PDBS_MAX);
+        if (passes_max)
+                note_crowded(v, name, n > PDBS_MAX);
         v->handler.on_pdb(old, new, v->handler.userdata);
         if (old && new && old->object.meta.generation == new->object.meta.generation &&
             kube_pdb_lets_unready_pass(old) == kube_pdb_lets_unready_pass(new))
                 return;
         if (!ns)
                 return;
-        n = hashmap_size(object_index_inner(&v->pdbs_by_ns, name));
-        passes_max = (!old && n == PDBS_MAX + 1) || (!new && n == PDBS_MAX);
         LIST_FOREACH (pod, &ns->bound, KubePod, in_namespace) {
                 v->n_compared++;
                 if (!passes_max && !(old && kube_pdb_matches(old, pod)) &&
@@ -371,6 +391,7 @@ int cluster_view_new(KubeClient *c, const char *pause_namespace, const ClusterVi
                 return -ENOMEM;
         v->env = kube_client_env(c);
         v->handler = *h;
+        v->crowded_lines = (TokenBucket){ .burst = 20, .per_minute = 2 };
         v->cut_pod_lines = v->cut_node_lines = (TokenBucket){ .burst = 1, .per_minute = 1 };
         v->pause_ns = strdup(pause_namespace);
         if (!v->pause_ns || !only)
@@ -711,6 +732,10 @@ const KubePdb *cluster_view_pdb_of_pod(ClusterView *v, const KubePod *pod) {
                 kept->pdb_is_known = pod->node_name && !name == !found;
         }
         return found && !kube_pdb_passes_by(found, pod) ? found : NULL;
+}
+
+size_t cluster_view_n_crowded_namespaces(const ClusterView *v) {
+        return v->n_crowded;
 }
 
 const char *cluster_view_costliest_namespace(const ClusterView *v, size_t *ret_n_pods, size_t *ret_bytes) {

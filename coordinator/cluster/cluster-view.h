@@ -108,6 +108,8 @@ uint64_t cluster_view_n_compared(const ClusterView *v);
 /* Number of comparisons of a pod with a PDB that cluster_view_pdb_of_pod() has made, since the start. For
  * tests: each pod is compared once until the pod, or the spec of a matching PDB, changes. */
 uint64_t cluster_view_n_matched(const ClusterView *v);
+/* Returns the number of namespaces with so many PDBs that the view finds no pod's PDB there: vesper(7), LIMITS. */
+size_t cluster_view_n_crowded_namespaces(const ClusterView *v);
 /* Returns the namespace whose pods take most memory in the view, by KubeObject.kept_bytes; NULL: there are
  * no pods. Borrowed. */
 const char *cluster_view_costliest_namespace(const ClusterView *v, size_t *ret_n_pods, size_t *ret_bytes);

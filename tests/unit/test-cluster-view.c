@@ -5,6 +5,7 @@
 #include "cmocka-test.h"
 #include "fake-client.h"
 #include "kube-scheduling.h"
+#include "log.h"
 #include "string-util.h"
 
 #define MSEC USEC_PER_MSEC
@@ -658,12 +659,31 @@ TEST_CASE(test_matched_once) {
         bench_done(&b);
 }
 
-/* In a namespace with too many PDBs the API server's answers decide, until one of the PDBs is deleted. */
+static void on_log(LogLevel level, const char *id, const char *text, const LogField *fields, size_t n, void *userdata) {
+        if (strstr(text, "PodDisruptionBudgets"))
+                strbuf_addf(userdata, "%s %s\n", log_level_to_string(level), text);
+}
+
+static unsigned n_lines(const StrBuf *said, const char *part) {
+        unsigned n = 0;
+
+        for (const char *at = strbuf_str(said); (at = strstr(at, part)); at++)
+                n++;
+        return n;
+}
+
+/* In a namespace with too many PDBs the API server's answers decide, until one of the PDBs is deleted. The log
+ * says both, and a tenant who does that again and again gets no more than twenty lines. */
 TEST_CASE(test_too_many_pdbs) {
+        _cleanup_(log_freep) Log *log = NULL;
+        _cleanup_strbuf_ StrBuf said = {};
         const KubePod *pod = NULL;
         Bench b;
 
         bench_init(&b);
+        assert_return_code(log_new(LOG_TARGET_NULL, LOG_LEVEL_INFO, "view", &log), 0);
+        log_set_hook(log, on_log, &said);
+        b.env.log = log;
         fake_add_pod(b.w.cluster, &(FakePod){ .name = "p", .node = "a", .app = "web" });
         fake_add_pdb(b.w.cluster, NULL, "web", "web", true, "1");
         for (unsigned i = 1; i < 1000; i++) {
@@ -679,9 +699,25 @@ TEST_CASE(test_too_many_pdbs) {
         fake_add_pdb(b.w.cluster, NULL, "one-more", "db", true, "1");
         fake_world_run(&b.w, 100 * MSEC);
         assert_null(cluster_view_pdb_of_pod(b.view, pod));
+        assert_int_equal(cluster_view_n_crowded_namespaces(b.view), 1);
+        assert_int_equal(n_lines(&said, "warning Namespace default has more than 1,000 PodDisruptionBudgets"), 1);
+        fake_add_pdb(b.w.cluster, NULL, "second-more", "db", true, "1");
+        fake_remove(b.w.cluster, FAKE_PDBS, "default", "second-more");
+        fake_world_run(&b.w, 100 * MSEC);
+        assert_int_equal(n_lines(&said, "\n"), 1);
         fake_remove(b.w.cluster, FAKE_PDBS, "default", "one-more");
         fake_world_run(&b.w, 100 * MSEC);
         assert_non_null(cluster_view_pdb_of_pod(b.view, pod));
+        assert_int_equal(cluster_view_n_crowded_namespaces(b.view), 0);
+        assert_int_equal(n_lines(&said, "notice Namespace default has 1,000 PodDisruptionBudgets again"), 1);
+
+        for (unsigned i = 0; i < 50; i++) {
+                fake_add_pdb(b.w.cluster, NULL, "one-more", "db", true, "1");
+                fake_remove(b.w.cluster, FAKE_PDBS, "default", "one-more");
+                fake_world_run(&b.w, 10 * MSEC);
+        }
+        assert_in_range(n_lines(&said, "\n"), 3, 20);
+        assert_int_equal(cluster_view_n_crowded_namespaces(b.view), 0);
         bench_done(&b);
 }
 
