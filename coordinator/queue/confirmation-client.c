@@ -29,7 +29,7 @@ struct ConfirmationCall {
         Confirmations found;
 };
 
-int confirmation_client_new(Env *env, SqsClient *sqs, const char *region, ConfirmationClient **ret) {
+int confirmation_client_new(Env *env, SqsClient *sqs, const char *region, const char *ec2_endpoint, ConfirmationClient **ret) {
         _cleanup_(confirmation_client_freep) ConfirmationClient *c = new0(ConfirmationClient, 1);
         AwsCredentials *credentials;
         const AwsSettings *settings;
@@ -40,7 +40,7 @@ int confirmation_client_new(Env *env, SqsClient *sqs, const char *region, Confir
                 return -ENOMEM;
         credentials = sqs_client_credentials(sqs);
         settings = sqs_client_settings(sqs);
-        r = aws_query_new(env, credentials, "ec2", region, settings->endpoint_ec2, &c->ec2);
+        r = aws_query_new(env, credentials, "ec2", region, isempty(ec2_endpoint) ? settings->endpoint_ec2 : ec2_endpoint, &c->ec2);
         if (r < 0)
                 return r;
         r = aws_query_new(env, credentials, "autoscaling", region, settings->endpoint_autoscaling, &c->autoscaling);

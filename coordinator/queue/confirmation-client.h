@@ -33,9 +33,10 @@ typedef struct ConfirmationResult {
 /* Borrowed for the callback. */
 typedef void (*confirmation_done_t)(const ConfirmationResult *result, void *userdata);
 
-/* Uses the credentials and endpoints of that queue's client, which must outlive this one. -EINVAL: the region or an endpoint is
+/* Uses the credentials and endpoints of that queue's client, which must outlive this one. ec2_endpoint: in place of the environment's; NULL or "":
+ * none. -EINVAL: the region or an endpoint is
  * not valid. -ENOMEM. */
-int confirmation_client_new(Env *env, SqsClient *sqs, const char *region, ConfirmationClient **ret);
+int confirmation_client_new(Env *env, SqsClient *sqs, const char *region, const char *ec2_endpoint, ConfirmationClient **ret);
 ConfirmationClient *confirmation_client_free(ConfirmationClient *c); /* all calls must be freed before */
 DEFINE_FREEP(ConfirmationClient, confirmation_client_free);
 

@@ -90,7 +90,7 @@ static unsigned questions_of(const AnnouncedList *l) {
 }
 
 static bool confirms(const Confirmed *answer, const Announced *a) {
-        return a->state == ANNOUNCED_HELD && notice_rank(a->notice) <= answer->rank;
+        return a->state == ANNOUNCED_HELD && notice_is_confirmed_by(a->notice, answer->rank);
 }
 
 /* -ENOENT: the answer confirms no notice of this list. */
@@ -199,13 +199,17 @@ static void regions_done(QueueConfirm *c) {
 }
 
 static int region_add(QueueConfirm *c, const char *name) {
+        const CoordinatorConfig *config = c->o->config;
         Region *g = c->regions + c->n_regions;
+        const char *endpoint;
         int r;
 
         for (size_t i = 0; i < c->n_regions; i++)
                 if (streq(c->regions[i].name, name))
                         return 0;
-        r = confirmation_client_new(c->o->env, c->o->sqs, name, &g->client);
+        /* [Provider] Endpoint= is that of provider ec2 in its region, which is the queue's where [Provider] Region= does not say so. */
+        endpoint = streq(name, isempty(config->provider_region) ? sqs_client_region(c->o->sqs) : config->provider_region) ? config->provider_endpoint : NULL;
+        r = confirmation_client_new(c->o->env, c->o->sqs, name, endpoint, &g->client);
         if (r == -EINVAL) {
                 log_warning(c->o->env->log, "Failed to ask AWS about notices in region '%s' ([Queue] Regions=), ignoring: the region or the endpoint is not valid",
                             name);

@@ -199,7 +199,7 @@ bool interruption_confirms(const Interruption *agents, const Notice *n) {
         };
 
         return agents && !interruption_is_over(agents) && agents->notice->kind >= 0 && is_of_cloud[agents->notice->kind] &&
-               agents->notice->certainty == NOTICE_CERTAIN && notice_rank(agents->notice) >= notice_rank(n);
+               agents->notice->certainty == NOTICE_CERTAIN && notice_is_confirmed_by(n, notice_rank(agents->notice));
 }
 
 bool interruption_is_over(const Interruption *i) {

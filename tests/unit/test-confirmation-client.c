@@ -376,7 +376,7 @@ static int room_setup(void **state) {
         rig_route(&r->rig, "https://ec2.eu-west-1.amazonaws.com", fake_ec2_handle, r->ec2);
         rig_route(&r->rig, "https://autoscaling.eu-west-1.amazonaws.com", fake_autoscaling_handle, r->groups);
         assert_return_code(sqs_client_new(&r->env, &config, &r->sqs, &message), 0);
-        assert_return_code(confirmation_client_new(&r->env, r->sqs, RIG_REGION, &r->client), 0);
+        assert_return_code(confirmation_client_new(&r->env, r->sqs, RIG_REGION, NULL, &r->client), 0);
         *state = r;
         return 0;
 }
@@ -657,7 +657,7 @@ TEST_CASE(test_bad_region) {
         ConfirmationClient *client = NULL;
         Room *r = *state;
 
-        assert_int_equal(confirmation_client_new(&r->env, r->sqs, "eu-west-1.example/", &client), -EINVAL);
+        assert_int_equal(confirmation_client_new(&r->env, r->sqs, "eu-west-1.example/", NULL, &client), -EINVAL);
         assert_null(client);
 }
 

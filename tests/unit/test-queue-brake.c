@@ -45,6 +45,8 @@ TEST_CASE(test_window) {
 TEST_CASE(test_decide) {
         Notice end = { .id = (char *) "end", .kind = NOTICE_SPOT, .action = (char *) "terminate" },
                stop = { .id = (char *) "stop", .kind = NOTICE_SPOT, .action = (char *) "stop" },
+               retirement = { .id = (char *) "retirement", .kind = NOTICE_MAINTENANCE, .action = (char *) "terminate" },
+               reboot = { .id = (char *) "reboot", .kind = NOTICE_MAINTENANCE, .action = (char *) "reboot" },
                advice = { .id = (char *) "advice", .kind = NOTICE_REBALANCE, .action = (char *) "terminate", .certainty = NOTICE_ADVISORY };
         const Interruption agents_end = { .notice = &end }, agents_stop = { .notice = &stop }, agents_advice = { .notice = &advice };
         const Announced held = { .notice = &end, .state = ANNOUNCED_HELD }, stands = { .notice = &end, .state = ANNOUNCED_STANDS };
@@ -71,6 +73,10 @@ TEST_CASE(test_decide) {
                 print_message("%s\n", rows[i].what);
                 assert_int_equal(queue_brake_decide(&end, rows[i].same, rows[i].agents, rows[i].n_counted, 100), rows[i].expected);
         }
+        print_message("a stop confirms a retirement, a reboot does not\n");
+        assert_true(notice_is_confirmed_by(&retirement, notice_rank(&stop)));
+        assert_false(notice_is_confirmed_by(&retirement, notice_rank(&reboot)));
+        assert_false(notice_is_confirmed_by(&end, notice_rank(&stop)));
 }
 
 int main(void) {
