@@ -10,6 +10,16 @@
 #include <errno.h>
 #include <stddef.h>
 
+/* 1 in a program that AddressSanitizer instruments: its allocator is not libc's. gcc defines
+ * __SANITIZE_ADDRESS__, clang has a feature test. */
+#if defined(__SANITIZE_ADDRESS__)
+#define HAS_ASAN 1
+#elif defined(__has_feature)
+#define HAS_ASAN __has_feature(address_sanitizer)
+#else
+#define HAS_ASAN 0
+#endif
+
 #define ELEMENTSOF(x) (sizeof(x) / sizeof((x)[0]))
 #define CONTAINER_OF(ptr, type, member) ((type *) (void *) ((char *) (ptr) - offsetof(type, member)))
 

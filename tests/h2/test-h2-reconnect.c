@@ -57,7 +57,7 @@ static unsigned long read_anonymous_kb(void) {
 static Holdings look(void) {
         Holdings h = { .n_fds = count_fds(), .anonymous_kb = read_anonymous_kb() };
 
-#ifndef __SANITIZE_ADDRESS__
+#if !HAS_ASAN
         h.bytes = mallinfo2().uordblks;
 #endif
         return h;

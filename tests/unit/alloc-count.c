@@ -6,13 +6,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#ifdef __has_feature
-#define HAS_ASAN __has_feature(address_sanitizer)
-#elif defined(__SANITIZE_ADDRESS__)
-#define HAS_ASAN 1
-#else
-#define HAS_ASAN 0
-#endif
+#include "macro.h"
 
 #if HAS_ASAN
 

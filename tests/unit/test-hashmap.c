@@ -14,12 +14,6 @@
 
 #define N_MANY 20000
 
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define __SANITIZE_ADDRESS__ 1
-#endif
-#endif
-
 static void *number(uintptr_t n) {
         return (void *) n;
 }
@@ -301,7 +295,7 @@ TEST_CASE(test_out_of_memory) {
         int status = 0;
         pid_t pid;
 
-#ifdef __SANITIZE_ADDRESS__
+#if HAS_ASAN
         skip(); /* its shadow alone is larger than the limit */
 #endif
         pid = fork();
