@@ -15,6 +15,7 @@
 #include "node-identity.h"
 #include "notice-sources.h"
 #include "notice-survey.h"
+#include "plain-output.h"
 #include "program.h"
 #include "string-util.h"
 
@@ -437,6 +438,25 @@ static int cancel(Log *l, const Options *o) {
         return r < 0 ? r : k;
 }
 
+/* Prints the report of --check or --notices and returns the exit status. The report has texts of the metadata
+ * service, the kubelet and the API server. */
+static int process_report(Process *p) {
+        PlainOutput out;
+        int r, k;
+
+        if (plain_output_begin(&out, &stdout, STDOUT_FILENO) < 0)
+                return EXIT_FAILURE;
+        if (streq_ptr(p->options.output, "json"))
+                plain_output_set_form(&out, PLAIN_OUTPUT_JSON);
+        r = p->options.check ? process_check(p) : process_notices(p);
+        k = plain_output_end(&out);
+        if (k < 0) {
+                log_error_errno(p->program.log, k, "Failed to write the report: %m");
+                return EXIT_FAILURE;
+        }
+        return r;
+}
+
 int main(int argc, char **argv) {
         const ProgramSpec spec = {
                 .options = &options,
@@ -466,10 +486,8 @@ int main(int argc, char **argv) {
                 return r < 0 ? EXIT_USAGE : EXIT_SUCCESS;
         if (o->drain)
                 r = agent_client_run(p.program.log, AGENT_VERB_DRAIN, o->force);
-        else if (o->check)
-                return process_check(&p);
-        else if (o->notices)
-                return process_notices(&p);
+        else if (o->check || o->notices)
+                return process_report(&p);
         else if (o->reboot)
                 r = agent_client_run(p.program.log, AGENT_VERB_REBOOT, o->force);
         else if (o->cancel_drain || o->cancel_reboot)

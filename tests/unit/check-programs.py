@@ -258,6 +258,14 @@ class Cluster(unittest.TestCase):
         self.assertEqual((code, err), (3, ""), out)
         self.assertIn("others may write it", out)
 
+    def test_report_is_plain(self):
+        """No text of the API server moves a terminal's cursor."""
+        node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}, "spec": {"providerID": "aws:///us-\x9b31m/i-00000002"}}
+        self.begin({**WORLD, "objects": [node]})
+        code, out, err = run(*self.agent("--set", "Metadata.Source=ec2", "--check"))
+        self.assertIn(code, (3, 4), err)
+        self.assertIn("us-?31m", out)
+
     @unittest.skipUnless(shutil.which("dbus-daemon"), "no dbus-daemon")
     def test_drain_by_hand(self):
         address = "unix:path=" + self.path("bus")
