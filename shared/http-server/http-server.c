@@ -9,12 +9,10 @@
 #include <systemd/sd-event.h>
 
 #include "alloc-util.h"
-#include "client-identity.h"
-#include "connection-table.h"
 #include "file-util.h"
-#include "list.h"
 #include "listen-address.h"
 #include "parse-util.h"
+#include "server-connection.h"
 #include "string-util.h"
 
 /*
@@ -45,60 +43,6 @@
 #define DISCARD_MAX_BYTES (1024u * 1024)
 #define TLS_PRIORITIES "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"
 
-/* Of the client's connection, through all its requests. */
-typedef struct ServerConnection {
-        HttpServer *server;
-        ConnectionEntry entry;
-        usec_t end_usec; /* when it is cut if it is in the same phase then; USEC_INFINITY: never */
-        bool begun;      /* end_usec counts from the beginning of a request that is not complete */
-        struct MHD_Connection *mhd;
-        sd_event_source *socket; /* enabled while suspended (EPOLLRDHUP), between two requests (EPOLLIN) */
-        char *identity;
-        bool identity_known;
-        struct ServerExchange *exchange;
-        struct ServerExchange *suspended;
-} ServerConnection;
-
-typedef struct ServerExchange {
-        HttpExchange x;
-        HttpServer *server;
-        ServerConnection *connection;
-        ListNode exchanges;
-        char *path, *query;
-        HttpHeader *headers;
-        StrBuf body;
-        size_t announced, received; /* bytes of the body: by Content-Length (0: not said), and so far */
-        unsigned refused;           /* status to answer with when the body has come; 0: not refused */
-        bool begun;                 /* headers seen */
-        bool handled, in_handler;
-        bool ended;  /* by the handler */
-        bool gone;   /* by the client, or for want of memory */
-        bool queued; /* the answer is the library's */
-        struct MHD_Response *response;
-        unsigned status;
-        StrBuf out; /* of a stream, from `out_sent` on */
-        size_t out_sent;
-        bool broken; /* the stream ends in the middle */
-} ServerExchange;
-
-struct HttpServer {
-        Loop *loop;
-        struct MHD_Daemon *daemon;
-        sd_event_source *io;
-        Timer *timer;
-        http_handler_t handler;
-        void *userdata;
-        HttpServerOptions limits; /* without the texts */
-        Timer *end_timer;
-        uint16_t port;
-        int listen_fd; /* the library's; -EBADF once it accepts none any more */
-        List exchanges;
-        ConnectionTable connections;
-        bool running; /* inside the library */
-        bool again; /* a connection was resumed, or one of too many has left: the library sees that only when
-                       it runs */
-};
-
 /* -- driving the library ------------------------------------------------------------------------------ */
 
 static void server_run(HttpServer *s) {
@@ -128,116 +72,6 @@ static void on_timer(Timer *timer, void *userdata) {
 
 /* -- limits ------------------------------------------------------------------------------------------- */
 
-static void server_report_refusal(const HttpServer *s, HttpRefusal why) {
-        if (s->limits.on_refused)
-                s->limits.on_refused(why, s->userdata);
-}
-
-static void exchange_drop_body(ServerExchange *x) {
-        strbuf_done(&x->body);
-        connection_table_reserve(&x->server->connections, &x->connection->entry, 0);
-}
-
-/* The library closes a connection that its client has left, and a connection that was shut down looks like
- * that. */
-static void connection_cut(ServerConnection *c) {
-        const union MHD_ConnectionInfo *info =
-                MHD_get_connection_info(c->mhd, MHD_CONNECTION_INFO_CONNECTION_FD);
-
-        if (c->exchange && c->entry.phase == CONNECTION_RECEIVING) {
-                c->exchange->gone = true;
-                exchange_drop_body(c->exchange);
-        }
-        connection_table_set_phase(&c->server->connections, &c->entry, CONNECTION_CUT, 0);
-        c->end_usec = USEC_INFINITY;
-        if (info)
-                (void) shutdown(info->connect_fd, SHUT_RDWR);
-}
-
-static int on_socket(sd_event_source *source, int fd, uint32_t events, void *userdata);
-
-static int connection_watch(ServerConnection *c, uint32_t events) {
-        const union MHD_ConnectionInfo *info;
-        int r;
-
-        if (!c->socket) {
-                info = MHD_get_connection_info(c->mhd, MHD_CONNECTION_INFO_CONNECTION_FD);
-                if (!info)
-                        return -ENOTCONN;
-                r = sd_event_add_io(loop_sd_event(c->server->loop), &c->socket, info->connect_fd, events,
-                                    on_socket, c);
-                if (r < 0)
-                        return r;
-                (void) sd_event_source_set_description(c->socket, "http-server-socket");
-        }
-        r = sd_event_source_set_io_events(c->socket, events);
-        return r < 0 ? r : sd_event_source_set_enabled(c->socket, SD_EVENT_ONESHOT);
-}
-
-static void connection_unwatch(ServerConnection *c) {
-        if (c->socket)
-                (void) sd_event_source_set_enabled(c->socket, SD_EVENT_OFF);
-}
-
-static void connection_set_end(ServerConnection *c, usec_t in_usec) {
-        c->end_usec = usec_add(loop_now(c->server->loop), in_usec);
-        timer_arm_earlier(c->server->end_timer, c->end_usec);
-}
-
-/* Starts the time until a request is complete, unless it runs already: from the connection's beginning, with
- * its TLS handshake, from the first byte of a later request, or, where that was missed, from its request
- * line. */
-static void connection_begin_request(ServerConnection *c) {
-        if (c->begun)
-                return;
-        c->begun = true;
-        connection_set_end(c, c->server->limits.request_timeout_usec);
-}
-
-static void connection_enter(ServerConnection *c, ConnectionPhase phase) {
-        HttpServer *s = c->server;
-
-        if (c->entry.phase == CONNECTION_CUT)
-                return;
-        connection_table_set_phase(&s->connections, &c->entry, phase, loop_now(s->loop));
-        if (s->limits.request_timeout_usec == 0)
-                return;
-        connection_unwatch(c);
-        if (phase == CONNECTION_RECEIVING) {
-                connection_begin_request(c);
-                return;
-        }
-        c->begun = false;
-        c->end_usec = USEC_INFINITY;
-        if (phase != CONNECTION_HANDLED)
-                connection_set_end(c, s->limits.idle_timeout_usec);
-        if (phase == CONNECTION_IDLE)
-                (void) connection_watch(c, EPOLLIN);
-}
-
-static void on_end(Timer *timer, void *userdata) {
-        HttpServer *s = userdata;
-        usec_t now = loop_now(s->loop);
-
-        LIST_FOREACH (e, &s->connections.entries, ConnectionEntry, entries) {
-                ServerConnection *c = CONTAINER_OF(e, ServerConnection, entry);
-
-                if (c->end_usec <= now) {
-                        if (c->begun)
-                                server_report_refusal(s, HTTP_REFUSED_SLOW);
-                        connection_cut(c);
-                } else if (c->end_usec != USEC_INFINITY)
-                        timer_arm_earlier(s->end_timer, c->end_usec);
-        }
-}
-
-static void connection_displace(ConnectionEntry *e) {
-        ServerConnection *c = CONTAINER_OF(e, ServerConnection, entry);
-
-        server_report_refusal(c->server, HTTP_REFUSED_DISPLACED);
-        connection_cut(c);
-}
-
 /* Reserves the memory that a body of so many bytes takes in a StrBuf, which doubles when it grows. */
 static bool exchange_reserve(ServerExchange *x, size_t body_bytes) {
         HttpServer *s = x->server;
@@ -252,43 +86,10 @@ static bool exchange_reserve(ServerExchange *x, size_t body_bytes) {
                 displaced = connection_table_find_displaced_body(&s->connections, e, need);
                 if (!displaced)
                         return false;
-                connection_displace(displaced);
+                server_connection_displace(CONTAINER_OF(displaced, ServerConnection, entry));
         }
         connection_table_reserve(&s->connections, e, need);
         return true;
-}
-
-/* -- suspended connections ---------------------------------------------------------------------------- */
-
-/* Without threads of its own, the library does not wake anybody up for this. */
-static void exchange_resume(ServerExchange *x) {
-        ServerConnection *c = x->connection;
-
-        if (c->suspended != x)
-                return;
-        c->suspended = NULL;
-        connection_unwatch(c);
-        MHD_resume_connection(c->mhd);
-        c->server->again = true;
-        timer_arm_in(c->server->timer, 0);
-}
-
-static int on_socket(sd_event_source *source, int fd, uint32_t events, void *userdata) {
-        ServerConnection *c = userdata;
-
-        if (c->suspended) {
-                c->suspended->gone = true;
-                exchange_resume(c->suspended);
-        } else if (c->entry.phase == CONNECTION_IDLE)
-                connection_begin_request(c);
-        return 0;
-}
-
-/* Without the watch a client that leaves is noticed later: no reason to fail. */
-static void exchange_suspend(ServerExchange *x) {
-        MHD_suspend_connection(x->connection->mhd);
-        x->connection->suspended = x;
-        (void) connection_watch(x->connection, EPOLLRDHUP);
 }
 
 /* -- what a handler may do ---------------------------------------------------------------------------- */
@@ -317,7 +118,7 @@ static void server_reply(HttpExchange *exchange, unsigned status, const HttpHead
                                                    MHD_RESPMEM_MUST_COPY);
         exchange_set_response(x, response, status, headers, n_headers);
         x->ended = true;
-        exchange_resume(x);
+        server_exchange_resume(x);
 }
 
 static ssize_t on_stream_wanted(void *userdata, uint64_t position, char *buffer, size_t max) {
@@ -338,7 +139,7 @@ static ssize_t on_stream_wanted(void *userdata, uint64_t position, char *buffer,
                 return MHD_CONTENT_READER_END_WITH_ERROR;
         if (x->ended)
                 return MHD_CONTENT_READER_END_OF_STREAM;
-        exchange_suspend(x);
+        server_exchange_suspend(x);
         return 0;
 }
 
@@ -351,7 +152,7 @@ static void server_stream_begin(HttpExchange *exchange, unsigned status, const H
         response = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, STREAM_BLOCK_BYTES, on_stream_wanted,
                                                      x, NULL);
         exchange_set_response(x, response, status, headers, n_headers);
-        exchange_resume(x);
+        server_exchange_resume(x);
 }
 
 static void server_stream_data(HttpExchange *exchange, const void *data, size_t size) {
@@ -361,7 +162,7 @@ static void server_stream_data(HttpExchange *exchange, const void *data, size_t 
         if (size == 0 || x->gone)
                 return;
         strbuf_add_n(&x->out, data, size);
-        exchange_resume(x);
+        server_exchange_resume(x);
 }
 
 static void server_stream_end(HttpExchange *exchange, bool clean) {
@@ -370,7 +171,7 @@ static void server_stream_end(HttpExchange *exchange, bool clean) {
         assert(!x->ended);
         x->ended = true;
         x->broken = !clean;
-        exchange_resume(x);
+        server_exchange_resume(x);
 }
 
 static const HttpExchangeOps exchange_ops = {
@@ -382,16 +183,9 @@ static const HttpExchangeOps exchange_ops = {
 
 /* -- one request -------------------------------------------------------------------------------------- */
 
-static ServerConnection *connection_of(struct MHD_Connection *mhd) {
-        const union MHD_ConnectionInfo *info =
-                MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
-
-        return info ? info->socket_context : NULL;
-}
-
 static void exchange_free(ServerExchange *x) {
         list_remove(&x->server->exchanges, &x->exchanges);
-        exchange_drop_body(x);
+        server_exchange_drop_body(x);
         if (x->response)
                 MHD_destroy_response(x->response);
         free(x->path);
@@ -404,7 +198,7 @@ static void exchange_free(ServerExchange *x) {
 /* The URI as it came: the one handed to on_request() is decoded. */
 static void *on_request_line(void *userdata, const char *uri, struct MHD_Connection *mhd) {
         HttpServer *s = userdata;
-        ServerConnection *connection = connection_of(mhd);
+        ServerConnection *connection = server_connection_of(mhd);
         ServerExchange *x;
         const char *path = uri;
         size_t n;
@@ -429,7 +223,7 @@ static void *on_request_line(void *userdata, const char *uri, struct MHD_Connect
                 return NULL;
         }
         connection->exchange = x;
-        connection_enter(connection, CONNECTION_RECEIVING);
+        server_connection_enter(connection, CONNECTION_RECEIVING);
         return x;
 }
 
@@ -438,7 +232,7 @@ static enum MHD_Result exchange_send(ServerExchange *x) {
                 return MHD_NO;
 
         x->queued = true;
-        connection_enter(x->connection, CONNECTION_ANSWERED);
+        server_connection_enter(x->connection, CONNECTION_ANSWERED);
         return MHD_queue_response(x->connection->mhd, x->status, x->response);
 }
 
@@ -466,24 +260,6 @@ static int exchange_take_headers(ServerExchange *x) {
         if (n > 0)
                 MHD_get_connection_values(x->connection->mhd, MHD_HEADER_KIND, on_header, x);
         x->x.headers = x->headers;
-        return 0;
-}
-
-/* Once per connection: checking a chain of certificates is dear. */
-static int connection_identify(ServerConnection *c) {
-        const union MHD_ConnectionInfo *info;
-        int r;
-
-        if (c->identity_known)
-                return 0;
-
-        info = MHD_get_connection_info(c->mhd, MHD_CONNECTION_INFO_GNUTLS_SESSION);
-        if (info && info->tls_session) {
-                r = client_identity_verify(info->tls_session, &c->identity);
-                if (r < 0)
-                        return r;
-        }
-        c->identity_known = true;
         return 0;
 }
 
@@ -529,7 +305,7 @@ static enum MHD_Result exchange_begin(ServerExchange *x, const char *method) {
         x->x.path = x->path;
         x->x.query = x->query;
         x->x.method = http_method_from_string(method);
-        if (exchange_take_headers(x) < 0 || connection_identify(x->connection) < 0)
+        if (exchange_take_headers(x) < 0 || server_connection_identify(x->connection) < 0)
                 return MHD_NO;
         x->x.client_identity = x->connection->identity;
 
@@ -544,7 +320,7 @@ static enum MHD_Result exchange_begin(ServerExchange *x, const char *method) {
 /* The rest of the body is read and dropped. */
 static void exchange_refuse_later(ServerExchange *x, unsigned status) {
         x->refused = status;
-        exchange_drop_body(x);
+        server_exchange_drop_body(x);
 }
 
 static enum MHD_Result exchange_take_body(ServerExchange *x, const char *data, size_t *size) {
@@ -583,18 +359,18 @@ static enum MHD_Result exchange_handle(ServerExchange *x) {
         x->x.body_size = x->body.size;
         x->handled = true;
         x->in_handler = true;
-        connection_enter(x->connection, CONNECTION_HANDLED);
+        server_connection_enter(x->connection, CONNECTION_HANDLED);
         x->server->handler(&x->x, x->server->userdata);
         x->in_handler = false;
         if (x->server->limits.drop_bodies) {
                 x->x.body = NULL;
                 x->x.body_size = 0;
-                exchange_drop_body(x);
+                server_exchange_drop_body(x);
         }
 
         if (x->response || x->gone)
                 return exchange_send(x);
-        exchange_suspend(x);
+        server_exchange_suspend(x);
         return MHD_YES;
 }
 
@@ -627,40 +403,10 @@ static void on_completed(void *userdata, struct MHD_Connection *mhd, void **cont
         x->connection->exchange = NULL;
         if (x->connection->suspended == x)
                 x->connection->suspended = NULL;
-        connection_enter(x->connection, CONNECTION_IDLE);
+        server_connection_enter(x->connection, CONNECTION_IDLE);
         if (x->handled && !x->ended && x->x.on_gone)
                 x->x.on_gone(&x->x, x->x.userdata);
         exchange_free(x);
-}
-
-/* -- one connection ----------------------------------------------------------------------------------- */
-
-static ServerConnection *connection_new(HttpServer *s, struct MHD_Connection *mhd) {
-        const union MHD_ConnectionInfo *info =
-                MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
-        ServerConnection *c = new0(ServerConnection, 1);
-
-        if (!c)
-                return NULL;
-        *c = (ServerConnection){ .server = s, .mhd = mhd, .end_usec = USEC_INFINITY };
-        if (connection_table_add(&s->connections, &c->entry, info ? info->client_addr : NULL,
-                                 loop_now(s->loop)) < 0)
-                return mfree(c);
-        if (s->limits.request_timeout_usec > 0)
-                connection_begin_request(c);
-        return c;
-}
-
-/* While there are as many as there may be, the library listens no more, and begins to do so again at its
- * next run: without one that would be never, if all leave together. */
-static void connection_free(ServerConnection *c) {
-        HttpServer *s = c->server;
-
-        s->again |= s->connections.entries.size >= s->limits.max_connections;
-        connection_table_remove(&s->connections, &c->entry);
-        sd_event_source_disable_unref(c->socket);
-        free(c->identity);
-        free(c);
 }
 
 /* Called before the library takes a connection. At a limit of its own the library would not even listen, so
@@ -675,7 +421,7 @@ static enum MHD_Result on_accepted(void *userdata, const struct sockaddr *addres
                             ? connection_table_find_displaced(&s->connections, size > 0 ? address : NULL)
                             : NULL;
         if (displaced) {
-                connection_displace(displaced);
+                server_connection_displace(CONTAINER_OF(displaced, ServerConnection, entry));
                 return MHD_YES;
         }
         server_report_refusal(s, HTTP_REFUSED_CONNECTION);
@@ -688,11 +434,11 @@ static void on_connection(void *userdata, struct MHD_Connection *mhd, void **con
 
         switch (code) {
         case MHD_CONNECTION_NOTIFY_STARTED:
-                *context = connection_new(userdata, mhd);
+                *context = server_connection_new(userdata, mhd);
                 return;
         case MHD_CONNECTION_NOTIFY_CLOSED:
                 if (c)
-                        connection_free(c);
+                        server_connection_free(c);
                 *context = NULL;
                 return;
         }
@@ -770,7 +516,7 @@ int http_server_new(Loop *l, const HttpServerOptions *options, http_handler_t ha
         s = new0(HttpServer, 1);
         r = s ? timer_new(l, "http-server", on_timer, s, &s->timer) : -ENOMEM;
         if (r >= 0)
-                r = timer_new(l, "http-server-end", on_end, s, &s->end_timer);
+                r = timer_new(l, "http-server-end", server_connections_on_end, s, &s->end_timer);
         if (r < 0) {
                 (void) close(fd);
                 return r;
@@ -807,7 +553,7 @@ HttpServer *http_server_free(HttpServer *s) {
                 /* The library takes a suspended connection at its end for a bug. */
                 LIST_FOREACH(x, &s->exchanges, ServerExchange, exchanges) {
                         x->gone = true;
-                        exchange_resume(x);
+                        server_exchange_resume(x);
                 }
                 MHD_stop_daemon(s->daemon);
         }
