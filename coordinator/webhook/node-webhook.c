@@ -21,6 +21,7 @@
 #define LINES_BURST 50u
 #define LINES_PER_MINUTE 60u
 #define REFUSED_LINES_PER_MINUTE 1u
+#define UNSEEN_LINES_PER_MINUTE 1u
 #define ADOPT_USEC (2 * USEC_PER_MINUTE)
 /* Nodes that are waited for so; of more than that the first are forgotten, and asked to wait anew. */
 #define UNADOPTED_MAX 1024u
@@ -51,6 +52,8 @@ struct NodeWebhook {
         uint64_t answers[_WEBHOOK_ANSWER_MAX];
         uint64_t refused[_HTTP_REFUSAL_MAX], refused_logged[_HTTP_REFUSAL_MAX];
         TokenBucket refused_lines;
+        TokenBucket unseen_lines;
+        uint64_t unseen_logged; /* WEBHOOK_UNSEEN answers that the log has counted */
 };
 
 typedef struct FirstTry {
@@ -277,6 +280,27 @@ static char *unadopted_text(const NodeWebhook *w, const KubeNode *n) {
                     n->object.meta.name);
 }
 
+/* Logs, once a minute, that this replica has refused deletions of Nodes that it has not seen. A replica
+ * whose watch has stopped refuses the deletion of every new Node. */
+static void log_unseen(NodeWebhook *w, const AdmissionReview *r) {
+        const char *seen = cluster_view_nodes_version(w->view);
+        _cleanup_free_ char *user = NULL, *version = NULL;
+        usec_t at;
+
+        if (!token_bucket_take(&w->unseen_lines, loop_now(w->env->loop), &at))
+                return;
+        user = str_sanitize(isempty(r->username) ? "nobody" : r->username, USER_TEXT_BYTES_MAX);
+        version = str_sanitize(strempty(r->object->meta.resource_version), USER_TEXT_BYTES_MAX);
+        log_warning(w->env->log,
+                    "Refused %s the deletion of Node %s with HTTP 503: this replica has not seen the Node. Its view of the "
+                    "Nodes is at resourceVersion '%s', and the Node in the review has '%s'. Deletions refused for this "
+                    "reason since the last such line: %" PRIu64 ". If this line repeats, the view is out of date: check "
+                    "the connection of this replica to the API server, or restart the replica",
+                    strempty(user), r->object->meta.name, strempty(seen), strempty(version),
+                    w->answers[WEBHOOK_UNSEEN] - w->unseen_logged);
+        w->unseen_logged = w->answers[WEBHOOK_UNSEEN];
+}
+
 static void answer(NodeWebhook *w, HttpExchange *x, const AdmissionReview *r) {
         const KubeNode *n = node_asked_about(w, r);
 
@@ -295,6 +319,7 @@ static void answer(NodeWebhook *w, HttpExchange *x, const AdmissionReview *r) {
                         r->object->meta.name);
 
                 reply(w, x, WEBHOOK_UNSEEN, text ? admission_unavailable(r->uid, text) : NULL);
+                log_unseen(w, r);
                 return;
         }
         if (!n || budget_node_is_ending(n)) {
@@ -401,6 +426,7 @@ int node_webhook_new(KubeClient *c, const ClusterView *v, BudgetLedger *l, const
         w->known_alone = known_alone;
         w->lines = (TokenBucket){ .burst = LINES_BURST, .per_minute = LINES_PER_MINUTE };
         w->refused_lines = (TokenBucket){ .burst = 1, .per_minute = REFUSED_LINES_PER_MINUTE };
+        w->unseen_lines = (TokenBucket){ .burst = 1, .per_minute = UNSEEN_LINES_PER_MINUTE };
         w->own_account = admission_own_account(ns);
         if (!w->own_account || hashmap_new(0, &w->unadopted) < 0) {
                 node_webhook_free(w);

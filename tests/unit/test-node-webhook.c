@@ -264,6 +264,33 @@ static void assert_review(Bench *b, const char *user, const char *metadata, unsi
         free(r.body);
 }
 
+/* Number of lines with that text that the coordinators have logged. */
+static unsigned n_logged(Bench *b, const char *part) {
+        unsigned n = 0;
+
+        for (size_t i = 0; i < 2; i++)
+                for (const char *p = strbuf_str(&b->rig->coordinators[i]->said); (p = strstr(p, part)); p += strlen(part))
+                        n++;
+        return n;
+}
+
+/* A replica with an old view refuses deletions of newer Nodes: the log and a metric say so. */
+TEST_CASE(test_unseen_is_reported) {
+        Bench b;
+
+        begin(&b, 1, "'maxUnavailable':1");
+        for (unsigned i = 0; i < 8; i++)
+                assert_review(&b, "me\\u001b]0;t", "'name':'new','uid':'y','resourceVersion':'99999999999'", 200, "\"code\":503");
+        assert_int_equal(n_logged(&b, "Refused me?]0;t the deletion of Node new with HTTP 503"), 2); /* by both replicas */
+        assert_int_equal(n_logged(&b, "and the Node in the review has '99999999999'"), 2);
+        rig_run(b.rig, USEC_PER_MINUTE);
+        for (unsigned i = 0; i < 2; i++)
+                assert_review(&b, "me", "'name':'new','uid':'y','resourceVersion':'99999999999'", 200, "\"code\":503");
+        assert_int_equal(n_logged(&b, "since the last such line: 4."), 2);
+        assert_true(metrics_say(&b, "vesper_coordinator_webhook_answers_total{answer=\"unseen\"}", 10));
+        end(&b);
+}
+
 /* Made-up Nodes are not charged, and honest deletions go on. */
 TEST_CASE(test_made_up) {
         _cleanup_free_ char *long_uid = strf("'name':'x','uid':'%065d','resourceVersion':'1'", 0),
@@ -360,6 +387,7 @@ int main(void) {
                 cmocka_unit_test(test_refused),     cmocka_unit_test(test_passes),
                 cmocka_unit_test(test_unadopted),   cmocka_unit_test(test_two_pools),
                 cmocka_unit_test(test_unknown),     cmocka_unit_test(test_made_up),
+                cmocka_unit_test(test_unseen_is_reported),
                 cmocka_unit_test(test_own_account), cmocka_unit_test(test_pages),
         };
         return cmocka_run_group_tests_name("node-webhook", tests, NULL, NULL);
