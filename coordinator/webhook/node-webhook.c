@@ -11,6 +11,7 @@
 #include "list.h"
 #include "log.h"
 #include "marks.h"
+#include "refusal-log.h"
 #include "string-util.h"
 #include "token-bucket.h"
 
@@ -20,7 +21,6 @@
 #define USER_TEXT_BYTES_MAX 128u
 #define LINES_BURST 50u
 #define LINES_PER_MINUTE 60u
-#define REFUSED_LINES_PER_MINUTE 1u
 #define UNSEEN_LINES_PER_MINUTE 1u
 #define ADOPT_USEC (2 * USEC_PER_MINUTE)
 /* Nodes that are waited for so; of more than that the first are forgotten, and asked to wait anew. */
@@ -34,8 +34,8 @@ const char *const webhook_answer_names[_WEBHOOK_ANSWER_MAX + 1] = {
 
 const char *const webhook_refusal_names[_HTTP_REFUSAL_MAX + 1] = {
         [HTTP_REFUSED_CONNECTION] = "connection", [HTTP_REFUSED_ADDRESS] = "address",
-        [HTTP_REFUSED_BODIES] = "bodies",         [HTTP_REFUSED_SLOW] = "slow",
-        [HTTP_REFUSED_DISPLACED] = "displaced",
+        [HTTP_REFUSED_BODIES] = "bodies",         [HTTP_REFUSED_SIZE] = "size",
+        [HTTP_REFUSED_SLOW] = "slow",             [HTTP_REFUSED_DISPLACED] = "displaced",
 };
 
 struct NodeWebhook {
@@ -50,8 +50,8 @@ struct NodeWebhook {
         Hashmap *unadopted; /* uid of a Node -> FirstTry */
         TokenBucket lines; /* of the log: who asks is told in any case */
         uint64_t answers[_WEBHOOK_ANSWER_MAX];
-        uint64_t refused[_HTTP_REFUSAL_MAX], refused_logged[_HTTP_REFUSAL_MAX];
-        TokenBucket refused_lines;
+        uint64_t refused[_HTTP_REFUSAL_MAX]; /* by the listener */
+        RefusalLog refusals;
         TokenBucket unseen_lines;
         uint64_t unseen_logged; /* WEBHOOK_UNSEEN answers that the log has counted */
 };
@@ -335,19 +335,29 @@ static void answer(NodeWebhook *w, HttpExchange *x, const AdmissionReview *r) {
         ask_ledger(w, x, r, n);
 }
 
+static void log_refusal(NodeWebhook *w, const char *address, Refusal why) {
+        _cleanup_free_ char *line = refusal_log_add(&w->refusals, address, why, loop_now(w->env->loop));
+
+        if (line)
+                log_warning(w->env->log, "%s", line);
+}
+
 unsigned node_webhook_check_headers(const HttpExchange *x, void *webhook, const char **ret_text) {
         NodeWebhook *w = webhook;
 
         if (!streq(x->path, "/admission")) {
+                log_refusal(w, x->client_address, REFUSAL_PATH);
                 *ret_text = "not found\n";
                 return 404;
         }
         if (x->method != HTTP_POST) {
+                log_refusal(w, x->client_address, REFUSAL_PATH);
                 *ret_text = "method not allowed\n";
                 return 405;
         }
         if (w->known_alone && !x->client_identity) {
                 w->answers[WEBHOOK_UNREADABLE]++;
+                log_refusal(w, x->client_address, REFUSAL_CERTIFICATE);
                 *ret_text = "a client certificate is needed\n";
                 return 401;
         }
@@ -373,6 +383,7 @@ void node_webhook_handle(HttpExchange *x, void *webhook) {
         }
         if (k < 0) {
                 w->answers[WEBHOOK_UNREADABLE]++;
+                log_refusal(w, x->client_address, REFUSAL_REVIEW);
                 log_debug(w->env->log, "A request to the webhook is no AdmissionReview: %s", strempty(message));
                 http_reply_text(x, 400, "text/plain", strempty(message));
                 return;
@@ -384,26 +395,11 @@ const uint64_t *node_webhook_answers(const NodeWebhook *w) {
         return w->answers;
 }
 
-void node_webhook_count_refusal(HttpRefusal why, void *webhook) {
+void node_webhook_count_refusal(HttpRefusal why, const char *address, void *webhook) {
         NodeWebhook *w = webhook;
-        _cleanup_strbuf_ StrBuf b = { 0 };
-        usec_t at;
 
         w->refused[why]++;
-        /* Do not log slow ones: an API server may open a connection that it never uses. */
-        if (why == HTTP_REFUSED_SLOW || !token_bucket_take(&w->refused_lines, loop_now(w->env->loop), &at))
-                return;
-        for (HttpRefusal i = 0; i < _HTTP_REFUSAL_MAX; i++) {
-                if (w->refused[i] > w->refused_logged[i])
-                        strbuf_addf(&b, "%s%" PRIu64 " (%s)", b.size > 0 ? ", " : "",
-                                    w->refused[i] - w->refused_logged[i], webhook_refusal_names[i]);
-                w->refused_logged[i] = w->refused[i];
-        }
-        log_warning(w->env->log,
-                    "The webhook refused or closed connections: %s. The API server applies failurePolicy to "
-                    "deletions among them. If others than the API servers connect to the webhook, keep them "
-                    "out by a NetworkPolicy and [Webhook] ClientCAFile=",
-                    strbuf_str(&b));
+        log_refusal(w, address, why);
 }
 
 const uint64_t *node_webhook_refusals(const NodeWebhook *w) {
@@ -425,7 +421,6 @@ int node_webhook_new(KubeClient *c, const ClusterView *v, BudgetLedger *l, const
         w->exempt = exempt;
         w->known_alone = known_alone;
         w->lines = (TokenBucket){ .burst = LINES_BURST, .per_minute = LINES_PER_MINUTE };
-        w->refused_lines = (TokenBucket){ .burst = 1, .per_minute = REFUSED_LINES_PER_MINUTE };
         w->unseen_lines = (TokenBucket){ .burst = 1, .per_minute = UNSEEN_LINES_PER_MINUTE };
         w->own_account = admission_own_account(ns);
         if (!w->own_account || hashmap_new(0, &w->unadopted) < 0) {

@@ -52,9 +52,8 @@ unsigned node_webhook_check_headers(const HttpExchange *x, void *webhook, const 
 void node_webhook_handle(HttpExchange *x, void *webhook); /* http_handler_t */
 /* Answers since the start, by WebhookAnswer. */
 const uint64_t *node_webhook_answers(const NodeWebhook *w);
-/* Counts a refusal of the listener, and logs once a minute how many there were for each reason.
- * HttpServerOptions.on_refused. */
-void node_webhook_count_refusal(HttpRefusal why, void *webhook);
+/* Counts a refusal of the listener, and logs the address (refusal-log.h). HttpServerOptions.on_refused. */
+void node_webhook_count_refusal(HttpRefusal why, const char *address, void *webhook);
 /* Refusals since the start, by HttpRefusal. */
 const uint64_t *node_webhook_refusals(const NodeWebhook *w);
 /* "connection"; NULL behind the last. */

@@ -63,6 +63,7 @@ struct HttpExchange {
         size_t body_size;
         const char *client_identity; /* server: subject of the verified client certificate as "CN=..,O=..";
                                         else NULL */
+        const char *client_address; /* server: "192.0.2.1", "2001:db8::1", "unix" (a unix socket); NULL: not known */
         /* Called if the client went away (cancelled, cut) before the answer was complete; the exchange is
          * gone when it returns. The handler sets it when it keeps the exchange. */
         void (*on_gone)(HttpExchange *x, void *userdata);

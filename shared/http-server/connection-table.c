@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "connection-table.h"
 
+#include <arpa/inet.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,6 +17,17 @@ static struct in6_addr ip_of(const struct sockaddr *address) {
                 memcpy(ip.s6_addr + 12, &((const struct sockaddr_in *) address)->sin_addr, 4);
         }
         return ip;
+}
+
+void client_address_format(const struct sockaddr *address, char ret[static INET6_ADDRSTRLEN]) {
+        struct in6_addr ip = ip_of(address);
+
+        if (IN6_IS_ADDR_UNSPECIFIED(&ip))
+                strcpy(ret, "unix");
+        else if (IN6_IS_ADDR_V4MAPPED(&ip))
+                (void) inet_ntop(AF_INET, ip.s6_addr + 12, ret, INET6_ADDRSTRLEN);
+        else
+                (void) inet_ntop(AF_INET6, &ip, ret, INET6_ADDRSTRLEN);
 }
 
 static ClientAddress *table_find_address(const ConnectionTable *t, const struct in6_addr *ip) {
@@ -35,6 +47,7 @@ int connection_table_add(ConnectionTable *t, ConnectionEntry *e, const struct so
                 if (!a)
                         return -ENOMEM;
                 a->ip = ip;
+                client_address_format(address, a->text);
                 list_append(&t->addresses, &a->addresses);
         }
         *e = (ConnectionEntry) { .address = a, .since_usec = now_usec };

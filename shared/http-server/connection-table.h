@@ -30,6 +30,7 @@ typedef enum ConnectionPhase {
 typedef struct ClientAddress {
         ListNode addresses;
         struct in6_addr ip; /* IPv4 as ::ffff:a.b.c.d; clients of unix sockets share :: */
+        char text[INET6_ADDRSTRLEN];
         size_t n_entries;
         size_t n_connections; /* without those that were cut */
         size_t n_requests;    /* RECEIVING to ANSWERED */
@@ -49,6 +50,9 @@ typedef struct ConnectionTable {
         List addresses;
         size_t n_connections, body_bytes; /* as in ClientAddress, of all */
 } ConnectionTable;
+
+/* Writes the address as a text: "192.0.2.1", "2001:db8::1", "unix". address: NULL for a unix socket. */
+void client_address_format(const struct sockaddr *address, char ret[static INET6_ADDRSTRLEN]);
 
 /* address: NULL for a unix socket. 0 or -ENOMEM. The entry is the caller's, and is removed before it is
  * freed. */

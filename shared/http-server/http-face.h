@@ -46,7 +46,7 @@ typedef enum HttpFace { HTTP_FACE_METRICS, HTTP_FACE_HEALTH, HTTP_FACE_WEBHOOK, 
 typedef struct HttpFaceTls {
         const char *certificate, *key, *client_ca;
         http_headers_fn on_headers;
-        void (*on_refused)(HttpRefusal why, void *userdata);
+        http_refused_fn on_refused;
 } HttpFaceTls;
 
 /* Starts a server on the socket of old, with another certificate. old is retired: the caller frees it when

@@ -276,18 +276,19 @@ static unsigned exchange_refused_at_headers(ServerExchange *x, const char **ret_
         if (status > 0)
                 return status;
         if (x->announced > s->limits.max_body_bytes) {
+                server_connection_report_refusal(x->connection, HTTP_REFUSED_SIZE);
                 x->refused = MHD_HTTP_CONTENT_TOO_LARGE;
                 *ret_text = refusal_text(x->refused);
                 return x->announced - s->limits.max_body_bytes > DISCARD_MAX_BYTES ? x->refused : 0;
         }
         if (s->limits.max_requests_per_address > 0 &&
             x->connection->entry.address->n_requests > s->limits.max_requests_per_address) {
-                server_report_refusal(s, HTTP_REFUSED_ADDRESS);
+                server_connection_report_refusal(x->connection, HTTP_REFUSED_ADDRESS);
                 *ret_text = "too many requests of this address are not answered yet\n";
                 return MHD_HTTP_SERVICE_UNAVAILABLE;
         }
         if (x->announced > 0 && !exchange_reserve(x, x->announced)) {
-                server_report_refusal(s, HTTP_REFUSED_BODIES);
+                server_connection_report_refusal(x->connection, HTTP_REFUSED_BODIES);
                 *ret_text = refusal_text(MHD_HTTP_SERVICE_UNAVAILABLE);
                 return MHD_HTTP_SERVICE_UNAVAILABLE;
         }
@@ -308,6 +309,7 @@ static enum MHD_Result exchange_begin(ServerExchange *x, const char *method) {
         if (exchange_take_headers(x) < 0 || server_connection_identify(x->connection) < 0)
                 return MHD_NO;
         x->x.client_identity = x->connection->identity;
+        x->x.client_address = x->connection->entry.address->text;
 
         length = http_header_find(x->headers, x->x.n_headers, "Content-Length");
         if (length && parse_uint64(length, &n) < 0)
@@ -336,11 +338,12 @@ static enum MHD_Result exchange_take_body(ServerExchange *x, const char *data, s
         if (x->refused > 0)
                 return MHD_YES;
         if (x->received > limits->max_body_bytes) {
+                server_connection_report_refusal(x->connection, HTTP_REFUSED_SIZE);
                 exchange_refuse_later(x, MHD_HTTP_CONTENT_TOO_LARGE);
                 return MHD_YES;
         }
         if (!exchange_reserve(x, x->received)) {
-                server_report_refusal(x->server, HTTP_REFUSED_BODIES);
+                server_connection_report_refusal(x->connection, HTTP_REFUSED_BODIES);
                 exchange_refuse_later(x, MHD_HTTP_SERVICE_UNAVAILABLE);
                 return MHD_YES;
         }
@@ -424,7 +427,12 @@ static enum MHD_Result on_accepted(void *userdata, const struct sockaddr *addres
                 server_connection_displace(CONTAINER_OF(displaced, ServerConnection, entry));
                 return MHD_YES;
         }
-        server_report_refusal(s, HTTP_REFUSED_CONNECTION);
+        if (s->limits.on_refused) {
+                char text[INET6_ADDRSTRLEN];
+
+                client_address_format(size > 0 ? address : NULL, text);
+                s->limits.on_refused(HTTP_REFUSED_CONNECTION, text, s->userdata);
+        }
         return MHD_NO;
 }
 

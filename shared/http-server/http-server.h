@@ -20,6 +20,7 @@ typedef enum HttpRefusal {
         HTTP_REFUSED_CONNECTION, /* closed at once: every other connection waits for the handler */
         HTTP_REFUSED_ADDRESS,    /* 503: max_requests_per_address */
         HTTP_REFUSED_BODIES,     /* 503: max_bodies_bytes, and no larger body gives way */
+        HTTP_REFUSED_SIZE,       /* 413: max_body_bytes */
         HTTP_REFUSED_SLOW,       /* cut: request_timeout_usec */
         HTTP_REFUSED_DISPLACED,  /* cut, so that another client gets its place or the bytes of its body */
         _HTTP_REFUSAL_MAX,
@@ -27,6 +28,9 @@ typedef enum HttpRefusal {
 
 /* See HttpServerOptions.on_headers. */
 typedef unsigned (*http_headers_fn)(const HttpExchange *x, void *userdata, const char **ret_text);
+
+/* See HttpServerOptions.on_refused. */
+typedef void (*http_refused_fn)(HttpRefusal why, const char *address, void *userdata);
 
 typedef struct HttpServerOptions {
         const char *address;            /* "127.0.0.1", "::1"; NULL with listen_fd */
@@ -62,9 +66,9 @@ typedef struct HttpServerOptions {
          * byte of the body is kept, and *ret_text (borrowed) as the body of the answer. NULL: every request
          * is read. */
         http_headers_fn on_headers;
-        /* Called for each refusal, with the handler's userdata; it may not touch the server. NULL: refusals
-         * are not reported. */
-        void (*on_refused)(HttpRefusal why, void *userdata);
+        /* Called for each refusal, with the handler's userdata; it may not touch the server. address: as
+         * HttpExchange.client_address, borrowed. NULL: refusals are not reported. */
+        http_refused_fn on_refused;
 } HttpServerOptions;
 
 /* The PEM texts are copied; a rotated certificate is a new server on the same socket (http_server_dup_socket()). -EINVAL (options), -EIO (the library: a

@@ -8,9 +8,11 @@
 #include "alloc-util.h"
 #include "client-identity.h"
 
-void server_report_refusal(const HttpServer *s, HttpRefusal why) {
+void server_connection_report_refusal(const ServerConnection *c, HttpRefusal why) {
+        const HttpServer *s = c->server;
+
         if (s->limits.on_refused)
-                s->limits.on_refused(why, s->userdata);
+                s->limits.on_refused(why, c->entry.address->text, s->userdata);
 }
 
 void server_exchange_drop_body(ServerExchange *x) {
@@ -139,7 +141,7 @@ void server_connections_on_end(Timer *timer, void *userdata) {
 
                 if (c->end_usec <= now) {
                         if (c->begun)
-                                server_report_refusal(s, HTTP_REFUSED_SLOW);
+                                server_connection_report_refusal(c, HTTP_REFUSED_SLOW);
                         connection_cut(c);
                 } else if (c->end_usec != USEC_INFINITY)
                         timer_arm_earlier(s->end_timer, c->end_usec);
@@ -147,7 +149,7 @@ void server_connections_on_end(Timer *timer, void *userdata) {
 }
 
 void server_connection_displace(ServerConnection *c) {
-        server_report_refusal(c->server, HTTP_REFUSED_DISPLACED);
+        server_connection_report_refusal(c, HTTP_REFUSED_DISPLACED);
         connection_cut(c);
 }
 

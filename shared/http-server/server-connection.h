@@ -68,8 +68,8 @@ struct HttpServer {
                        it runs */
 };
 
-/* Calls on_refused. */
-void server_report_refusal(const HttpServer *s, HttpRefusal why);
+/* Reports that a limit has refused the client. */
+void server_connection_report_refusal(const ServerConnection *c, HttpRefusal why);
 
 /* Returns NULL on ENOMEM. */
 ServerConnection *server_connection_new(HttpServer *s, struct MHD_Connection *mhd);

@@ -45,6 +45,32 @@ static int index_of(const ConnectionEntry *e, const ConnectionEntry *entries) {
         return e ? (int) (e - entries) : -1;
 }
 
+TEST_CASE(test_address_text) {
+        static const struct {
+                int family;
+                const char *address, *text;
+        } rows[] = {
+                { AF_INET, "10.1.2.3", "10.1.2.3" },
+                { AF_INET6, "::ffff:10.1.2.3", "10.1.2.3" },
+                { AF_INET6, "2001:db8:1:2:3:4:5:6", "2001:db8:1:2:3:4:5:6" },
+                { AF_INET6, "fe80::1", "fe80::1" },
+        };
+        char text[INET6_ADDRSTRLEN];
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                struct sockaddr_in in = { .sin_family = AF_INET };
+                struct sockaddr_in6 in6 = { .sin6_family = AF_INET6 };
+                bool is_6 = rows[i].family == AF_INET6;
+
+                assert_int_equal(inet_pton(rows[i].family, rows[i].address,
+                                           is_6 ? (void *) &in6.sin6_addr : (void *) &in.sin_addr), 1);
+                client_address_format(is_6 ? (struct sockaddr *) &in6 : (struct sockaddr *) &in, text);
+                assert_string_equal(text, rows[i].text);
+        }
+        client_address_format(NULL, text);
+        assert_string_equal(text, "unix");
+}
+
 TEST_CASE(test_displaced) {
         static const struct {
                 const char *what, *table;
@@ -136,6 +162,7 @@ TEST_CASE(test_counts) {
 
 int main(void) {
         static const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_address_text),
                 cmocka_unit_test(test_displaced),
                 cmocka_unit_test(test_displaced_body),
                 cmocka_unit_test(test_counts),

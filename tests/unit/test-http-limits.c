@@ -22,6 +22,7 @@ typedef struct World {
         HttpServer *server;
         size_t handled_bytes, most_bytes;
         unsigned n_handled, n_refused[_HTTP_REFUSAL_MAX];
+        char refused_address[64], client_address[64]; /* of the last refusal, of the last request */
 } World;
 
 static void handler(HttpExchange *x, void *userdata) {
@@ -29,6 +30,7 @@ static void handler(HttpExchange *x, void *userdata) {
 
         w->n_handled++;
         w->handled_bytes = x->body_size;
+        (void) snprintf(w->client_address, sizeof(w->client_address), "%s", strempty(x->client_address));
         if (!streq(x->path, "/wait"))
                 http_reply_text(x, 200, "text/plain", "hello");
 }
@@ -40,8 +42,11 @@ static unsigned on_headers(const HttpExchange *x, void *userdata, const char **r
         return 401;
 }
 
-static void on_refused(HttpRefusal why, void *userdata) {
-        ((World *) userdata)->n_refused[why]++;
+static void on_refused(HttpRefusal why, const char *address, void *userdata) {
+        World *w = userdata;
+
+        w->n_refused[why]++;
+        (void) snprintf(w->refused_address, sizeof(w->refused_address), "%s", address);
 }
 
 static World *world_new(HttpServerOptions options) {
@@ -246,6 +251,7 @@ TEST_CASE(test_kept_bytes) {
                         client_expect(w, fd, rows[i].status);
                 turns(w, 3);
                 assert_int_equal(w->n_handled, rows[i].kept);
+                assert_int_equal(w->n_refused[HTTP_REFUSED_SIZE], rows[i].status == 413);
                 assert_int_equal(w->most_bytes > 0, rows[i].kept);
                 assert_int_equal(http_server_body_bytes(w->server), 0);
                 closep(&fd);
@@ -259,6 +265,7 @@ TEST_CASE(test_large_in_chunks_is_not_kept) {
         int fd = client_post(w, 1, 512 * KIB, 0, true);
 
         client_expect(w, fd, 413);
+        assert_int_equal(w->n_refused[HTTP_REFUSED_SIZE], 1);
         assert_in_range(w->most_bytes, 32 * KIB, 128 * KIB);
         assert_int_equal(http_server_body_bytes(w->server), 0);
         closep(&fd);
@@ -278,8 +285,10 @@ TEST_CASE(test_requests_of_one_address) {
         fds[3] = client_post(w, 2, 10, 0, false);
         client_expect(w, fds[3], 503);
         assert_int_equal(w->n_refused[HTTP_REFUSED_ADDRESS], 1);
+        assert_string_equal(w->refused_address, "127.0.0.2");
         fds[4] = client_post(w, 1, 10, 0, false);
         client_expect(w, fds[4], 200);
+        assert_string_equal(w->client_address, "127.0.0.1");
         closep(fds + 3);
 
         print_message("  when one is answered there is room again\n");
@@ -417,6 +426,7 @@ TEST_CASE(test_displaced) {
                         assert_int_equal(loopback_client_is_closed(fds[k]), k == rows[i].displaced);
                 assert_int_equal(w->n_refused[HTTP_REFUSED_DISPLACED], rows[i].displaced >= 0);
                 assert_int_equal(w->n_refused[HTTP_REFUSED_CONNECTION], rows[i].displaced < 0);
+                assert_string_equal(w->refused_address, "127.0.0.2"); /* the newcomer, or the one that gave way */
                 closep(&fd);
                 for (size_t k = 0; k < N; k++)
                         closep(fds + k);

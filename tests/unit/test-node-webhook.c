@@ -312,6 +312,8 @@ TEST_CASE(test_made_up) {
                 assert_review(&b, "me", "'name':'x','uid':'y','resourceVersion':'a'", 200, "\"code\":503");
                 assert_review(&b, "me", other_uid, 200, "\"allowed\":true");
         }
+        /* The same replica was asked both times, within a minute. */
+        assert_int_equal(n_logged(&b, "The webhook refused requests from an unknown address: 1 without an AdmissionReview"), 1);
         assert_int_equal(n_charges(&b), 0);
         assert_true(metrics_say(&b, "vesper_coordinator_webhook_answers_total{answer=\"unseen\"}", 6));
         assert_delete(&b, NODES "n0", 200, NULL);
