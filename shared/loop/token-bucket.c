@@ -55,9 +55,13 @@ bool token_bucket_has(TokenBucket *b, uint64_t n, usec_t now_usec, usec_t *ret_a
         return false;
 }
 
-bool token_bucket_take(TokenBucket *b, usec_t now_usec, usec_t *ret_at_usec) {
-        if (!token_bucket_has(b, 1, now_usec, ret_at_usec))
+bool token_bucket_take_n(TokenBucket *b, uint64_t n, usec_t now_usec, usec_t *ret_at_usec) {
+        if (!token_bucket_has(b, n, now_usec, ret_at_usec))
                 return false;
-        b->tokens_micro -= MICRO;
+        b->tokens_micro -= n * MICRO;
         return true;
+}
+
+bool token_bucket_take(TokenBucket *b, usec_t now_usec, usec_t *ret_at_usec) {
+        return token_bucket_take_n(b, 1, now_usec, ret_at_usec);
 }

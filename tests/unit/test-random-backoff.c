@@ -159,6 +159,20 @@ TEST_CASE(test_bucket_is_looked_into) {
 }
 
 /* At the told time there is a token, a microsecond before there is none, at any rate. */
+TEST_CASE(test_bucket_gives_several) {
+        TokenBucket b = { .burst = 10, .per_minute = 60 };
+        usec_t at;
+
+        assert_true(token_bucket_take_n(&b, 7, USEC_PER_HOUR, NULL));
+        assert_false(token_bucket_take_n(&b, 4, USEC_PER_HOUR, &at));
+        assert_int_equal(at, USEC_PER_HOUR + USEC_PER_SEC);
+        assert_true(token_bucket_take_n(&b, 3, USEC_PER_HOUR, NULL));
+        assert_true(token_bucket_take_n(&b, 0, USEC_PER_HOUR, NULL));
+        assert_false(token_bucket_take(&b, USEC_PER_HOUR, NULL));
+        assert_false(token_bucket_take_n(&b, 11, 2 * USEC_PER_HOUR, &at));
+        assert_true(at == USEC_INFINITY);
+}
+
 TEST_CASE(test_bucket_keeps_its_word) {
         static const uint64_t rates[] = { 1, 7, 59, 60, 61, 600, 1200, 999983, 60000000 };
 
@@ -213,6 +227,7 @@ int main(void) {
                 cmocka_unit_test(test_backoff),
                 cmocka_unit_test(test_bucket_bursts_then_drips),
                 cmocka_unit_test(test_bucket_is_looked_into),
+                cmocka_unit_test(test_bucket_gives_several),
                 cmocka_unit_test(test_bucket_keeps_its_word),
                 cmocka_unit_test(test_bucket_edges),
         };
