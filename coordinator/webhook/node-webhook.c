@@ -35,6 +35,7 @@ const char *const webhook_answer_names[_WEBHOOK_ANSWER_MAX + 1] = {
 const char *const webhook_refusal_names[_HTTP_REFUSAL_MAX + 1] = {
         [HTTP_REFUSED_CONNECTION] = "connection", [HTTP_REFUSED_ADDRESS] = "address",
         [HTTP_REFUSED_BODIES] = "bodies",         [HTTP_REFUSED_SIZE] = "size",
+        [HTTP_REFUSED_RATE] = "rate",             [HTTP_REFUSED_HANDSHAKES] = "handshakes",
         [HTTP_REFUSED_SLOW] = "slow",             [HTTP_REFUSED_DISPLACED] = "displaced",
 };
 

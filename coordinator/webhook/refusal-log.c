@@ -13,6 +13,8 @@ static const char *const texts[_REFUSAL_MAX] = {
         [HTTP_REFUSED_ADDRESS] = "beyond the number of unanswered requests of one address (HTTP 503)",
         [HTTP_REFUSED_BODIES] = "without room for the body (HTTP 503)",
         [HTTP_REFUSED_SIZE] = "with a body that is too large (HTTP 413)",
+        [HTTP_REFUSED_RATE] = "beyond the bytes a second of one address (HTTP 503)",
+        [HTTP_REFUSED_HANDSHAKES] = "beyond the new connections a second of one address (closed)",
         [HTTP_REFUSED_SLOW] = "not complete in time (closed)",
         [HTTP_REFUSED_DISPLACED] = "closed in favour of another client",
         [REFUSAL_CERTIFICATE] = "without a certificate of ClientCAFile= (HTTP 401)",

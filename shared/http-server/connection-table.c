@@ -7,7 +7,7 @@
 
 #include "alloc-util.h"
 
-static struct in6_addr ip_of(const struct sockaddr *address) {
+struct in6_addr client_address_ip(const struct sockaddr *address) {
         struct in6_addr ip = IN6ADDR_ANY_INIT;
 
         if (address && address->sa_family == AF_INET6)
@@ -20,7 +20,7 @@ static struct in6_addr ip_of(const struct sockaddr *address) {
 }
 
 void client_address_format(const struct sockaddr *address, char ret[static INET6_ADDRSTRLEN]) {
-        struct in6_addr ip = ip_of(address);
+        struct in6_addr ip = client_address_ip(address);
 
         if (IN6_IS_ADDR_UNSPECIFIED(&ip))
                 strcpy(ret, "unix");
@@ -39,7 +39,7 @@ static ClientAddress *table_find_address(const ConnectionTable *t, const struct 
 
 int connection_table_add(ConnectionTable *t, ConnectionEntry *e, const struct sockaddr *address,
                          usec_t now_usec) {
-        struct in6_addr ip = ip_of(address);
+        struct in6_addr ip = client_address_ip(address);
         ClientAddress *a = table_find_address(t, &ip);
 
         if (!a) {
@@ -109,7 +109,7 @@ static ConnectionEntry *oldest_of(const ConnectionTable *t, const ClientAddress 
 }
 
 ConnectionEntry *connection_table_find_displaced(const ConnectionTable *t, const struct sockaddr *newcomer) {
-        struct in6_addr ip = ip_of(newcomer);
+        struct in6_addr ip = client_address_ip(newcomer);
         const ClientAddress *own = table_find_address(t, &ip), *most = own;
         ConnectionEntry *e;
 

@@ -51,6 +51,8 @@ typedef struct ConnectionTable {
         size_t n_connections, body_bytes; /* as in ClientAddress, of all */
 } ConnectionTable;
 
+/* Returns ClientAddress.ip. address: NULL for a unix socket. */
+struct in6_addr client_address_ip(const struct sockaddr *address);
 /* Writes the address as a text: "192.0.2.1", "2001:db8::1", "unix". address: NULL for a unix socket. */
 void client_address_format(const struct sockaddr *address, char ret[static INET6_ADDRSTRLEN]);
 

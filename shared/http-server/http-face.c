@@ -15,6 +15,17 @@
 /* Half of the connections. One API server asks about as many nodes at once as its clients delete at once,
  * some hundred; all API servers may come from one address (konnectivity, a NAT). */
 #define WEBHOOK_MAX_REQUESTS_PER_ADDRESS 256u
+/* The tree of a review takes about 20 ms of processor time for each MiB. 4 MiB/s of one address are a tenth of
+ * a processor, and 400 reviews of a Node of 10 KiB a second. The burst is 256 reviews (below) of 32 KiB. */
+#define WEBHOOK_ADDRESS_BURST_BYTES (8u << 20)
+#define WEBHOOK_ADDRESS_BYTES_PER_SEC (4u << 20)
+/* More than a review of a Node with 50 images and many labels has. */
+#define WEBHOOK_SMALL_BYTES (128u << 10)
+/* A TLS handshake takes about a millisecond of processor time. An API server keeps 25 idle connections and
+ * opens one for each further review that it sends at the same time. */
+#define WEBHOOK_ADDRESS_BURST_CONNECTIONS 512u
+#define WEBHOOK_ADDRESS_CONNECTIONS_PER_SEC 100u
+#define WEBHOOK_MAX_TURN_BYTES (1u << 20)
 /* The API server gives up after 3 s, a probe after 1 s, Prometheus after 10 s; their requests are complete
  * in milliseconds. */
 #define REQUEST_TIMEOUT_USEC (5 * USEC_PER_SEC)
@@ -27,8 +38,20 @@ static const HttpServerOptions limits[_HTTP_FACE_MAX] = {
                                 .max_requests_per_address = WEBHOOK_MAX_REQUESTS_PER_ADDRESS,
                                 .max_body_bytes = WEBHOOK_MAX_BYTES,
                                 .max_bodies_bytes = WEBHOOK_MAX_BODIES_BYTES,
+                                .max_turn_bytes = WEBHOOK_MAX_TURN_BYTES,
+                                .per_address = { .burst_bytes = WEBHOOK_ADDRESS_BURST_BYTES,
+                                                 .bytes_per_sec = WEBHOOK_ADDRESS_BYTES_PER_SEC,
+                                                 .small_body_bytes = WEBHOOK_SMALL_BYTES,
+                                                 .burst_connections = WEBHOOK_ADDRESS_BURST_CONNECTIONS,
+                                                 .connections_per_sec = WEBHOOK_ADDRESS_CONNECTIONS_PER_SEC },
                                 .drop_bodies = true },
 };
+
+/* Lifts the limits of one address, where everybody has the same address. */
+static void lift_address_limits(HttpServerOptions *o) {
+        o->max_requests_per_address = 0;
+        o->per_address = (AddressLimits) { 0 };
+}
 
 static HttpServerOptions options_of(HttpFace face, const HttpFaceTls *tls) {
         HttpServerOptions o = limits[face];
@@ -51,7 +74,8 @@ int http_face_succeed(Loop *l, HttpFace face, HttpServer *old, const HttpFaceTls
         HttpServerOptions o = options_of(face, tls);
         int r;
 
-        o.max_requests_per_address = http_server_max_requests_per_address(old);
+        if (http_server_max_requests_per_address(old) == 0)
+                lift_address_limits(&o);
         o.listen_fd = http_server_dup_socket(old);
         r = o.listen_fd < 0 ? o.listen_fd : http_server_new(l, &o, handler, userdata, ret);
         if (r >= 0)
@@ -74,7 +98,7 @@ int http_face_new_tls(Loop *l, HttpFace face, const char *listen, const char *de
         else {
                 o.address = address;
                 if (listen_address_is_loopback(address))
-                        o.max_requests_per_address = 0;
+                        lift_address_limits(&o);
         }
         return http_server_new(l, &o, handler, userdata, ret);
 }

@@ -24,15 +24,19 @@
  *  - Hostile clients that come from the address of an API server (pods behind the same NAT, processes of its
  *    host) are told apart from it by the slowness of their requests alone, and share its 256 requests.
  *  - Loopback and unix sockets are one address for everybody: there only slowness and the order of arrival
- *    decide, and the limit of 256 requests does not hold.
- *  - TLS handshakes cost the webhook processor time, about a millisecond each, without a limit. A
- *    NetworkPolicy keeps pods from connecting. ClientCAFile= keeps the webhook from answering them: without
- *    a certificate, a request ends at its headers.
+ *    decide. The limit of 256 requests does not hold on loopback, nor do the rates of an address.
+ *  - Reviews and TLS handshakes cost the webhook processor time, about 20 ms for each MiB and a millisecond
+ *    for each handshake. One address gets 4 MiB and 100 new connections a second (address-rates.h): a tenth
+ *    of a processor for each of the two. There is no limit of all addresses together: without ClientCAFile=
+ *    nothing tells a hostile address from that of an API server that has just started, so such a limit
+ *    would keep the API server out as well. A NetworkPolicy keeps pods from connecting. With ClientCAFile= a
+ *    request without a certificate ends at its headers.
  *
  * The API server asks the webhook over HTTP/1.1, may take a connection for each request, and keeps those
  * that are idle for 90 s. It waits 3 s for an answer: what the webhook refuses is refused at once, so that
  * the failurePolicy decides without that wait. All bodies that the webhook receives at one time take 32 MiB
- * at most (max_bodies_bytes); a review of a Node has some 10 KiB. A server that was succeeded by another one
+ * at most (max_bodies_bytes); a review of a Node has some 10 KiB. The handler gets 1 MiB of them, or one larger
+ * body, before the loop turns to its other work (max_turn_bytes). A server that was succeeded by another one
  * has limits of its own until its connections have ended.
  */
 

@@ -41,9 +41,40 @@
 /* Maximum number of bytes that are read and dropped of a body that is refused while it comes: a client that
  * is cut off while it writes never reads why. */
 #define DISCARD_MAX_BYTES (1024u * 1024)
+#define RATE_TEXT "too many bytes of requests of this address\n"
 #define TLS_PRIORITIES "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"
 
 /* -- driving the library ------------------------------------------------------------------------------ */
+
+/* Takes room for the body in this turn (max_turn_bytes). */
+static bool exchange_take_turn(ServerExchange *x) {
+        HttpServer *s = x->server;
+
+        if (s->limits.max_turn_bytes > 0 && s->turn_bytes > 0 &&
+            s->turn_bytes + x->body.size > s->limits.max_turn_bytes)
+                return false;
+        s->turn_bytes += x->body.size;
+        return true;
+}
+
+static void exchange_leave_waiting(ServerExchange *x) {
+        if (x->turn != EXCHANGE_TURN_WAITS)
+                return;
+        list_remove(&x->server->waiting, &x->waiting);
+        x->turn = EXCHANGE_TURN_TAKEN;
+}
+
+/* Begins a turn with the requests that have waited longest. A timer begins none: several rounds of timers may
+ * run before the loop dispatches a descriptor. */
+static void server_begin_turn(HttpServer *s) {
+        s->turn_bytes = 0;
+        LIST_FOREACH (x, &s->waiting, ServerExchange, waiting) {
+                if (!x->gone && !exchange_take_turn(x))
+                        return;
+                exchange_leave_waiting(x);
+                server_exchange_resume(x);
+        }
+}
 
 static void server_run(HttpServer *s) {
         MHD_UNSIGNED_LONG_LONG msec;
@@ -53,6 +84,8 @@ static void server_run(HttpServer *s) {
         (void) MHD_run(s->daemon);
         s->running = false;
 
+        if (s->waiting.size > 0)
+                (void) sd_event_source_set_enabled(s->turn, SD_EVENT_ONESHOT);
         if (s->again)
                 timer_arm_in(s->timer, 0);
         else if (MHD_get_timeout(s->daemon, &msec) == MHD_YES)
@@ -62,6 +95,13 @@ static void server_run(HttpServer *s) {
 }
 
 static int on_io(sd_event_source *source, int fd, uint32_t events, void *userdata) {
+        server_begin_turn(userdata);
+        server_run(userdata);
+        return 0;
+}
+
+static int on_turn(sd_event_source *source, void *userdata) {
+        server_begin_turn(userdata);
         server_run(userdata);
         return 0;
 }
@@ -185,6 +225,7 @@ static const HttpExchangeOps exchange_ops = {
 
 static void exchange_free(ServerExchange *x) {
         list_remove(&x->server->exchanges, &x->exchanges);
+        exchange_leave_waiting(x);
         server_exchange_drop_body(x);
         if (x->response)
                 MHD_destroy_response(x->response);
@@ -263,6 +304,17 @@ static int exchange_take_headers(ServerExchange *x) {
         return 0;
 }
 
+/* Returns true if the rate of the client's address admits the body. Reports a refusal. */
+static bool exchange_take_rate(ServerExchange *x, size_t body_bytes) {
+        HttpServer *s = x->server;
+
+        x->rated = x->rated || !s->rates ||
+                   address_rates_take_body(s->rates, &x->connection->entry.address->ip, body_bytes, loop_now(s->loop));
+        if (!x->rated)
+                server_connection_report_refusal(x->connection, HTTP_REFUSED_RATE);
+        return x->rated;
+}
+
 static const char *refusal_text(unsigned status) {
         return status == MHD_HTTP_CONTENT_TOO_LARGE ? "request body too large\n"
                                                     : "too many requests are being received\n";
@@ -285,6 +337,10 @@ static unsigned exchange_refused_at_headers(ServerExchange *x, const char **ret_
             x->connection->entry.address->n_requests > s->limits.max_requests_per_address) {
                 server_connection_report_refusal(x->connection, HTTP_REFUSED_ADDRESS);
                 *ret_text = "too many requests of this address are not answered yet\n";
+                return MHD_HTTP_SERVICE_UNAVAILABLE;
+        }
+        if (x->announced > 0 && !exchange_take_rate(x, x->announced)) {
+                *ret_text = RATE_TEXT;
                 return MHD_HTTP_SERVICE_UNAVAILABLE;
         }
         if (x->announced > 0 && !exchange_reserve(x, x->announced)) {
@@ -358,6 +414,15 @@ static enum MHD_Result exchange_handle(ServerExchange *x) {
         if (x->x.method < 0)
                 return exchange_refuse(x, MHD_HTTP_NOT_IMPLEMENTED, "method not implemented\n");
 
+        if (!exchange_take_rate(x, x->body.size))
+                return exchange_refuse(x, MHD_HTTP_SERVICE_UNAVAILABLE, RATE_TEXT);
+        if (x->turn == EXCHANGE_TURN_NONE && (x->server->waiting.size > 0 || !exchange_take_turn(x))) {
+                x->turn = EXCHANGE_TURN_WAITS;
+                list_append(&x->server->waiting, &x->waiting);
+                server_exchange_suspend(x);
+                return MHD_YES;
+        }
+
         x->x.body = strbuf_str(&x->body);
         x->x.body_size = x->body.size;
         x->handled = true;
@@ -412,12 +477,25 @@ static void on_completed(void *userdata, struct MHD_Connection *mhd, void **cont
         exchange_free(x);
 }
 
+static void server_report_not_accepted(const HttpServer *s, HttpRefusal why, const struct sockaddr *address) {
+        char text[INET6_ADDRSTRLEN];
+
+        client_address_format(address, text);
+        if (s->limits.on_refused)
+                s->limits.on_refused(why, text, s->userdata);
+}
+
 /* Called before the library takes a connection. At a limit of its own the library would not even listen, so
  * that limit is higher. */
 static enum MHD_Result on_accepted(void *userdata, const struct sockaddr *address, socklen_t size) {
         HttpServer *s = userdata;
+        struct in6_addr ip = client_address_ip(size > 0 ? address : NULL);
         ConnectionEntry *displaced;
 
+        if (s->rates && !address_rates_take_connection(s->rates, &ip, loop_now(s->loop))) {
+                server_report_not_accepted(s, HTTP_REFUSED_HANDSHAKES, size > 0 ? address : NULL);
+                return MHD_NO;
+        }
         if (!s->limits.displaces || s->connections.n_connections < s->limits.max_connections)
                 return MHD_YES;
         displaced = s->connections.entries.size < s->limits.max_connections + CUT_MAX
@@ -427,12 +505,7 @@ static enum MHD_Result on_accepted(void *userdata, const struct sockaddr *addres
                 server_connection_displace(CONTAINER_OF(displaced, ServerConnection, entry));
                 return MHD_YES;
         }
-        if (s->limits.on_refused) {
-                char text[INET6_ADDRSTRLEN];
-
-                client_address_format(size > 0 ? address : NULL, text);
-                s->limits.on_refused(HTTP_REFUSED_CONNECTION, text, s->userdata);
-        }
+        server_report_not_accepted(s, HTTP_REFUSED_CONNECTION, size > 0 ? address : NULL);
         return MHD_NO;
 }
 
@@ -501,7 +574,11 @@ static int server_attach(HttpServer *s) {
         if (r < 0)
                 return r;
         (void) sd_event_source_set_description(s->io, "http-server");
-        return 0;
+        r = sd_event_add_defer(loop_sd_event(s->loop), &s->turn, on_turn, s);
+        if (r < 0)
+                return r;
+        (void) sd_event_source_set_description(s->turn, "http-server-turn");
+        return sd_event_source_set_enabled(s->turn, SD_EVENT_OFF);
 }
 
 int http_server_new(Loop *l, const HttpServerOptions *options, http_handler_t handler, void *userdata,
@@ -513,6 +590,8 @@ int http_server_new(Loop *l, const HttpServerOptions *options, http_handler_t ha
         assert(handler);
         assert(ret);
         assert(options->max_body_bytes > 0);
+        assert(options->per_address.burst_bytes == 0 ||
+               options->max_body_bytes <= options->per_address.burst_bytes / 2);
         if (!options->cert_pem != !options->key_pem || (options->client_ca_pem && !options->cert_pem))
                 return -EINVAL;
 
@@ -525,6 +604,13 @@ int http_server_new(Loop *l, const HttpServerOptions *options, http_handler_t ha
         r = s ? timer_new(l, "http-server", on_timer, s, &s->timer) : -ENOMEM;
         if (r >= 0)
                 r = timer_new(l, "http-server-end", server_connections_on_end, s, &s->end_timer);
+        if (r >= 0 && (options->per_address.burst_bytes > 0 || options->per_address.burst_connections > 0)) {
+                s->rates = new0(AddressRates, 1);
+                if (s->rates)
+                        s->rates->limits = options->per_address;
+                else
+                        r = -ENOMEM;
+        }
         if (r < 0) {
                 (void) close(fd);
                 return r;
@@ -557,6 +643,7 @@ HttpServer *http_server_free(HttpServer *s) {
 
         assert(!s->running);
         sd_event_source_disable_unref(s->io);
+        sd_event_source_disable_unref(s->turn);
         if (s->daemon) {
                 /* The library takes a suspended connection at its end for a bug. */
                 LIST_FOREACH(x, &s->exchanges, ServerExchange, exchanges) {
@@ -565,9 +652,10 @@ HttpServer *http_server_free(HttpServer *s) {
                 }
                 MHD_stop_daemon(s->daemon);
         }
-        assert(s->exchanges.size == 0 && s->connections.entries.size == 0 && s->connections.body_bytes == 0);
+        assert(s->exchanges.size == 0 && s->waiting.size == 0 && s->connections.entries.size == 0 && s->connections.body_bytes == 0);
         timer_free(s->timer);
         timer_free(s->end_timer);
+        free(s->rates);
         free(s);
         return NULL;
 }

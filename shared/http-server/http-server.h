@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "address-rates.h"
 #include "http-message.h"
 #include "loop.h"
 
@@ -21,6 +22,8 @@ typedef enum HttpRefusal {
         HTTP_REFUSED_ADDRESS,    /* 503: max_requests_per_address */
         HTTP_REFUSED_BODIES,     /* 503: max_bodies_bytes, and no larger body gives way */
         HTTP_REFUSED_SIZE,       /* 413: max_body_bytes */
+        HTTP_REFUSED_RATE,       /* 503: per_address.burst_bytes, bytes_per_sec */
+        HTTP_REFUSED_HANDSHAKES, /* closed at once: per_address.burst_connections, connections_per_sec */
         HTTP_REFUSED_SLOW,       /* cut: request_timeout_usec */
         HTTP_REFUSED_DISPLACED,  /* cut, so that another client gets its place or the bytes of its body */
         _HTTP_REFUSAL_MAX,
@@ -56,6 +59,13 @@ typedef struct HttpServerOptions {
         /* Maximum number of requests of one address that are not answered; 503 beyond it. 0: no limit.
          * Clients of a unix socket count as one address. */
         unsigned max_requests_per_address;
+        /* Rates of each address. 503 for a body beyond them; a connection beyond them is closed before its TLS
+         * handshake. max_body_bytes may be half of burst_bytes at most. */
+        AddressLimits per_address;
+        /* Maximum number of bytes of bodies that the handler gets in one turn: from one descriptor that the
+         * loop dispatches to the next. A turn takes its first body whatever its size. Further requests wait
+         * for the next turns, in the order in which they were complete. 0: no bound. */
+        size_t max_turn_bytes;
         usec_t idle_timeout_usec; /* of a connection without traffic; 0: 60 s; USEC_INFINITY: none */
         /* A request is cut if it is not complete so long after its first byte, or after the beginning of its
          * connection: the TLS handshake counts, and so does silence before the first request. A client that

@@ -28,6 +28,13 @@ typedef struct ServerConnection {
         struct ServerExchange *suspended;
 } ServerConnection;
 
+/* A complete request and the turn in which the handler gets it: HttpServerOptions.max_turn_bytes. */
+typedef enum ExchangeTurn {
+        EXCHANGE_TURN_NONE,  /* it has not asked for one */
+        EXCHANGE_TURN_WAITS, /* it is in HttpServer.waiting, and suspended unless it is gone */
+        EXCHANGE_TURN_TAKEN,
+} ExchangeTurn;
+
 typedef struct ServerExchange {
         HttpExchange x;
         HttpServer *server;
@@ -39,6 +46,9 @@ typedef struct ServerExchange {
         size_t announced, received; /* bytes of the body: by Content-Length (0: not said), and so far */
         unsigned refused;           /* status to answer with when the body has come; 0: not refused */
         bool begun;                 /* headers seen */
+        bool rated;                 /* per_address has admitted its body */
+        ExchangeTurn turn;
+        ListNode waiting;
         bool handled, in_handler;
         bool ended;  /* by the handler */
         bool gone;   /* by the client, or for want of memory */
@@ -63,6 +73,10 @@ struct HttpServer {
         int listen_fd; /* the library's; -EBADF once it accepts none any more */
         List exchanges;
         ConnectionTable connections;
+        AddressRates *rates;   /* NULL: no limits */
+        List waiting;          /* exchanges that wait for a turn, oldest first */
+        size_t turn_bytes;     /* of bodies that the handler gets in this turn */
+        sd_event_source *turn; /* enabled while exchanges wait for the next turn */
         bool running; /* inside the library */
         bool again; /* a connection was resumed, or one of too many has left: the library sees that only when
                        it runs */

@@ -6,6 +6,7 @@
 #include <linux/seccomp.h>
 #include <net/if.h>
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -148,6 +149,52 @@ TEST_CASE(test_held_by_silent_clients) {
                         assert_in_range(crowd_open(&crowd), CONNECTIONS - 20, CONNECTIONS - 1);
                         http_server_free(server);
                 }
+}
+
+/* Announces a body, and returns the status of the refusal; 0: the server waits for the body. */
+static unsigned announce(Loop *l, const HttpServer *s, unsigned host, size_t bytes) {
+        _cleanup_close_ int fd = client_new(s, host);
+        char text[512] = "";
+
+        (void) snprintf(text, sizeof(text), "POST /admission HTTP/1.1\r\nHost: h\r\nContent-Length: %zu\r\n\r\n", bytes);
+        assert_int_equal(send(fd, text, strlen(text), MSG_NOSIGNAL), strlen(text));
+        /* A refusal is sent before a request that comes later is answered. */
+        assert_true(probe(l, s, 99));
+        memset(text, 0, sizeof(text));
+        return recv(fd, text, sizeof(text) - 1, 0) > 0 ? (unsigned) strtoul(text + strlen("HTTP/1.1 "), NULL, 10) : 0;
+}
+
+/* The largest reviews of one address are refused beyond its rate, before they are sent. */
+TEST_CASE(test_large_reviews) {
+        static const struct {
+                const char *what, *listen;
+                bool succeeded;
+                unsigned status; /* of the second large review of an address */
+        } rows[] = {
+                { "any address", "*:0", false, 503 },
+                { "loopback is one address for everybody", "127.0.0.1:0", false, 0 },
+                { "loopback, with another certificate", "127.0.0.1:0", true, 0 },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(loop_freep) Loop *l = NULL;
+                HttpServer *server = NULL, *old = NULL;
+
+                print_message("  %s\n", rows[i].what);
+                assert_return_code(loop_new(&l), 0);
+                assert_return_code(http_face_new(l, HTTP_FACE_WEBHOOK, rows[i].listen, "*", handler, NULL, &server), 0);
+                if (rows[i].succeeded) {
+                        old = server;
+                        assert_return_code(http_face_succeed(l, HTTP_FACE_WEBHOOK, old, &(HttpFaceTls){ 0 }, handler, NULL, &server), 0);
+                }
+                assert_int_equal(announce(l, server, 2, 3u << 20), 0);
+                assert_int_equal(announce(l, server, 2, 3u << 20), rows[i].status);
+                assert_int_equal(announce(l, server, 3, 3u << 20), 0);
+                for (unsigned k = 0; k < 100; k++)
+                        assert_int_equal(announce(l, server, 2, 10u << 10), 0);
+                http_server_free(server);
+                http_server_free(old);
+        }
 }
 
 /* Many more connections than there may be come all at once, before and behind that of a probe. */
@@ -327,6 +374,7 @@ TEST_CASE(test_path) {
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_held_by_silent_clients),
+                cmocka_unit_test(test_large_reviews),
                 cmocka_unit_test(test_held_by_a_flood),
                 cmocka_unit_test(test_all_leave),
                 cmocka_unit_test(test_every_address),

@@ -21,6 +21,7 @@ typedef struct World {
         Loop *loop;
         HttpServer *server;
         size_t handled_bytes, most_bytes;
+        size_t turn_bytes, most_turn_bytes; /* that the handler got in one iteration of the loop */
         unsigned n_handled, n_refused[_HTTP_REFUSAL_MAX];
         char refused_address[64], client_address[64]; /* of the last refusal, of the last request */
 } World;
@@ -30,6 +31,8 @@ static void handler(HttpExchange *x, void *userdata) {
 
         w->n_handled++;
         w->handled_bytes = x->body_size;
+        w->turn_bytes += x->body_size;
+        w->most_turn_bytes = MAX(w->most_turn_bytes, w->turn_bytes);
         (void) snprintf(w->client_address, sizeof(w->client_address), "%s", strempty(x->client_address));
         if (!streq(x->path, "/wait"))
                 http_reply_text(x, 200, "text/plain", "hello");
@@ -72,6 +75,7 @@ static void world_free(World *w) {
 }
 
 static void turn(World *w) {
+        w->turn_bytes = 0;
         assert_true(loop_iterate(w->loop, 5 * USEC_PER_MSEC) >= 0);
         w->most_bytes = MAX(w->most_bytes, http_server_body_bytes(w->server));
 }
@@ -301,6 +305,140 @@ TEST_CASE(test_requests_of_one_address) {
         world_free(w);
 }
 
+/* The rates are so low that the buckets do not gain a token while a test runs. */
+#define SLOW_RATES .bytes_per_sec = 1, .connections_per_sec = 0
+
+/* Bodies of one address beyond its rate are refused, large ones before small ones. */
+TEST_CASE(test_bytes_of_one_address) {
+        for (unsigned chunked = 0; chunked < 2; chunked++) {
+                World *w = world_new((HttpServerOptions) { .max_body_bytes = 512 * KIB,
+                                                           .per_address = { .burst_bytes = 2 * MIB,
+                                                                            .small_body_bytes = 64 * KIB,
+                                                                            SLOW_RATES } });
+                unsigned n_large = 0, n_small = 0;
+                int fd;
+
+                print_message("  %s\n", chunked ? "in chunks" : "announced");
+                for (unsigned i = 0; i < 6; i++) {
+                        fd = client_post(w, 2, 500 * KIB, 0, chunked);
+                        client_expect(w, fd, i < 2 ? 200 : 503);
+                        closep(&fd);
+                        n_large = w->n_handled;
+                }
+                assert_int_equal(n_large, 2);
+                assert_int_equal(w->n_refused[HTTP_REFUSED_RATE], 4);
+                assert_string_equal(w->refused_address, "127.0.0.2");
+                print_message("    another address\n");
+                fd = client_post(w, 1, 500 * KIB, 0, chunked);
+                client_expect(w, fd, 200);
+                closep(&fd);
+                print_message("    small ones of the same address\n");
+                for (unsigned i = 0; i < 100; i++) {
+                        fd = client_post(w, 2, 20 * KIB, 0, chunked);
+                        client_expect(w, fd, i < 52 ? 200 : 503);
+                        closep(&fd);
+                        n_small = w->n_handled - n_large - 1;
+                }
+                assert_int_equal(n_small, 52); /* 2 MiB - 2 * 500 KiB are 1,048 KiB */
+                clock_skip(20 * KIB * USEC_PER_SEC);
+                turn(w);
+                fd = client_post(w, 2, 20 * KIB, 0, chunked);
+                client_expect(w, fd, 200);
+                closep(&fd);
+                world_free(w);
+        }
+}
+
+/* Completes a request without a turn of the loop. */
+static void client_finish(int fd) {
+        assert_int_equal(send(fd, "x", 1, MSG_NOSIGNAL), 1);
+}
+
+/* Requests that are complete at once are handled in several turns. An iteration of the loop may have the rest
+ * of one turn and the beginning of the next. */
+TEST_CASE(test_bytes_of_one_turn) {
+        enum { N = 10, BOUND = 256 * KIB };
+        static const struct {
+                const char *what;
+                size_t size, most;
+        } rows[] = {
+                { "each is larger than the bound", 900 * KIB, 900 * KIB },
+                { "several fit", 100 * KIB, 200 * KIB },
+                { "all fit", 10 * KIB, 100 * KIB },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                World *w = world_new((HttpServerOptions) { .max_turn_bytes = BOUND });
+                int fds[N];
+
+                print_message("  %s\n", rows[i].what);
+                for (unsigned k = 0; k < N; k++)
+                        fds[k] = client_post(w, 1 + k % 3, rows[i].size, 1, false);
+                turns(w, 5);
+                assert_int_equal(w->n_handled, 0);
+                for (unsigned k = 0; k < N; k++)
+                        client_finish(fds[k]);
+                for (unsigned k = 0; k < N; k++) {
+                        client_expect(w, fds[k], 200);
+                        closep(fds + k);
+                }
+                assert_int_equal(w->n_handled, N);
+                assert_in_range(w->most_turn_bytes, rows[i].most / 2, 2 * rows[i].most);
+                world_free(w);
+        }
+}
+
+/* Clients that leave while their requests wait for a turn, and a server that ends then. */
+TEST_CASE(test_gone_before_its_turn) {
+        enum { N = 10 };
+
+        for (unsigned leaves = 0; leaves < 2; leaves++) {
+                World *w = world_new((HttpServerOptions) { .max_turn_bytes = 1 });
+                int fds[N];
+
+                for (unsigned k = 0; k < N; k++)
+                        fds[k] = client_post(w, 1, 1000, 1, false);
+                turns(w, 5);
+                for (unsigned k = 0; k < N; k++)
+                        client_finish(fds[k]);
+                while (w->n_handled == 0)
+                        turn(w);
+                assert_in_range(w->n_handled, 1, N / 2);
+                for (unsigned k = 0; leaves && k < N; k++)
+                        closep(fds + k);
+                while (leaves && http_server_n_connections(w->server) > 0)
+                        turn(w);
+                assert_int_equal(http_server_body_bytes(w->server) > 0, !leaves);
+                world_free(w);
+                for (unsigned k = 0; !leaves && k < N; k++)
+                        closep(fds + k);
+        }
+}
+
+/* Connections of one address beyond its rate are closed before they cost a handshake. */
+TEST_CASE(test_connections_of_one_address) {
+        enum { N = 12, BURST = 5 };
+        World *w = world_new((HttpServerOptions) { .per_address = { .burst_connections = BURST, SLOW_RATES } });
+        unsigned n_closed = 0;
+        int fd;
+
+        for (unsigned i = 0; i < N; i++) {
+                fd = client_new(w, 2);
+                client_say(w, fd, "GET /a" H "\r\n");
+                client_expect(w, fd, i < BURST ? 200 : 0);
+                n_closed += loopback_client_is_closed(fd);
+                closep(&fd);
+        }
+        assert_int_equal(n_closed, N - BURST);
+        assert_int_equal(w->n_refused[HTTP_REFUSED_HANDSHAKES], N - BURST);
+        assert_string_equal(w->refused_address, "127.0.0.2");
+        fd = client_new(w, 1);
+        client_say(w, fd, "GET /a" H "\r\n");
+        client_expect(w, fd, 200);
+        closep(&fd);
+        world_free(w);
+}
+
 /* Skips time, half a second after each byte of the client's; until the server closes. */
 static void skip_until_closed(World *w, int fd, const char *trickle) {
         for (unsigned n = 0; !loopback_client_is_closed(fd); n++) {
@@ -440,6 +578,10 @@ int main(void) {
                 cmocka_unit_test(test_kept_bytes),
                 cmocka_unit_test(test_large_in_chunks_is_not_kept),
                 cmocka_unit_test(test_requests_of_one_address),
+                cmocka_unit_test(test_bytes_of_one_address),
+                cmocka_unit_test(test_bytes_of_one_turn),
+                cmocka_unit_test(test_gone_before_its_turn),
+                cmocka_unit_test(test_connections_of_one_address),
                 cmocka_unit_test(test_slow_clients),
                 cmocka_unit_test(test_slow_handler),
                 cmocka_unit_test(test_displaced),
