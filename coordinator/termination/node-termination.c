@@ -445,8 +445,8 @@ static bool step_protected(NodeTermination *t, const KubeNode *n) {
         }
         if (end_at_deadline(t))
                 return true;
-        /* Its plan holds everything, and at T minus a pod's grace deletes it. */
-        removal_drain_begin(&t->drain);
+        /* This drain is dropped with all that it knows when the wait ends: an eviction of its own would be sent again. */
+        removal_drain_begin_holding(&t->drain);
         return false;
 }
 

@@ -64,7 +64,7 @@ static bool on_due(NodeDrain *own, const KubePod *pod, usec_t at_usec, void *use
         return pod_warnings_tell(d->warnings, pod, at_usec, d->rules.deadline_usec);
 }
 
-void removal_drain_begin(RemovalDrain *d) {
+static void begin_drain(RemovalDrain *d, bool holds) {
         NodeDrainOptions o = {
                 .node = d->node,
                 .guard = d->context->guard,
@@ -79,11 +79,20 @@ void removal_drain_begin(RemovalDrain *d) {
 
         if (d->own)
                 return;
+        o.rules.holds = holds;
         if (node_drain_new(d->context->client, d->context->evictor, &o, &h, &d->own) < 0) {
                 requeue_at(d, usec_add(now_of(d), USEC_PER_SEC));
                 return;
         }
         node_drain_wake(d->own);
+}
+
+void removal_drain_begin(RemovalDrain *d) {
+        begin_drain(d, false);
+}
+
+void removal_drain_begin_holding(RemovalDrain *d) {
+        begin_drain(d, true);
 }
 
 void removal_drain_stop(RemovalDrain *d) {

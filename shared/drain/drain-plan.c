@@ -133,7 +133,7 @@ static PodPlan plan_terminating(const KubePod *pod, const DrainRules *rules, use
 }
 
 static bool must_hold(const KubePod *pod, PodClass c, const DrainRules *rules, const DrainContext *context) {
-        if (rules->protected_policy == PROTECTED_WAIT && context->any_protected)
+        if (rules->holds || (rules->protected_policy == PROTECTED_WAIT && context->any_protected))
                 return true;
         if (rules->protected_policy == PROTECTED_OTHERS && c == POD_CLASS_PROTECTED)
                 return true;

@@ -36,6 +36,7 @@ typedef struct DrainRules {
          * more: its kubelet is dead, or cannot. 0: it is waited for for ever. */
         usec_t stuck_after_usec;
         bool evict_first; /* past T - g a pod that was never refused is evicted with clipped grace, not deleted */
+        bool holds;       /* no pod is evicted, protected or not; from T - g on each is deleted */
 } DrainRules;
 
 typedef enum PodAction {

@@ -183,6 +183,7 @@ TEST_CASE(test_standing) {
                 PodAction action;
                 int64_t ask_sec;
                 int64_t next_sec; /* -1: never */
+                bool holds;
         } rows[] = {
                 { "no deadline: evicted with its own grace", PLAIN, 30, -1, PROTECTED_WAIT, 0, 1, 0, 0,
                   POD_ACTION_EVICT, -1, -1 },
@@ -243,6 +244,13 @@ TEST_CASE(test_standing) {
                   POD_ACTION_DELETE, -1, -1 },
                 { "critical at T - g is deleted even by the agent", CRITICAL, 100, 1200, PROTECTED_WAIT, 0,
                   1, 1, 0, POD_ACTION_DELETE, -1, -1 },
+
+                { "holds: nothing is evicted, though no pod is protected", PLAIN, 30, 1200, PROTECTED_WAIT, 0, 1, 0, 0,
+                  POD_ACTION_HOLD, -1, 1170, true },
+                { "holds: protected stays, though that is ignored", PROTECTED_POD, 30, -1, PROTECTED_IGNORE, 1, 1, 0, 0,
+                  POD_ACTION_HOLD, -1, -1, true },
+                { "holds: deleted at T - g", PLAIN, 100, 1200, PROTECTED_IGNORE, 0, 1, 0, 0, POD_ACTION_DELETE, -1, -1,
+                  true },
         };
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
@@ -250,7 +258,8 @@ TEST_CASE(test_standing) {
                 DrainRules rules = { .deadline_usec =
                                              rows[i].deadline_sec < 0 ? NEVER : S(rows[i].deadline_sec),
                                      .protected_policy = rows[i].policy,
-                                     .evict_first = rows[i].evict_first };
+                                     .evict_first = rows[i].evict_first,
+                                     .holds = rows[i].holds };
                 DrainContext c = { rows[i].any_protected, rows[i].any_non_critical };
                 PodPlan p;
 

@@ -611,6 +611,50 @@ TEST_CASE(test_leader_after_the_deadline) {
         assert_int_equal(rig_machine(r, "n0")->n_terminated, 1);
 }
 
+static void take_deletes_late(const FakeRequest *request, FakeApiFault *fault, void *userdata) {
+        if (request->verb == FAKE_DELETE && request->resource->id == FAKE_PODS)
+                fault->delay_usec = 5 * USEC_PER_SEC;
+}
+
+/* The protection ends while the delete of the protected pod is not answered. The removal waits for the answer, then for the load
+ * balancers, and only then evicts the other pod. */
+TEST_CASE(test_nothing_is_evicted_before_the_delete_is_answered) {
+        static const char *const unprotects[] = { "an interruption", "a person" };
+
+        for (size_t i = 0; i < ELEMENTSOF(unprotects); i++) {
+                _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+
+                print_message("  %s ends the protection\n", unprotects[i]);
+                r->settings[0] = (char *) "Drain.LoadBalancerWaitSec=10s";
+                rig_begin(r, 1, "60s");
+                fake_add_pod(r->cluster, &(FakePod){ .name = "job",
+                                                     .node = "n0",
+                                                     .grace_sec = 40,
+                                                     .stop_sec = 5,
+                                                     .annotations = "{'vesper.sh/do-not-evict':'true'}" });
+                fake_add_pod(r->cluster, &(FakePod){ .name = "web", .node = "n0", .grace_sec = 5, .stop_sec = 1 });
+                rig_run(r, 2 * USEC_PER_SEC);
+                rig_delete_node(r, "n0");
+                fake_api_set_fault(r->api, take_deletes_late, NULL);
+                rig_run(r, 22 * USEC_PER_SEC); /* the delete left after 20 s */
+                assert_string_equal(phase(r, "n0"), "WaitingForProtected");
+                if (i == 0)
+                        tell_of_end(r, "terminate", "Planned");
+                else
+                        fake_merge(r->cluster, FAKE_PODS, "default", "job",
+                                   "{'metadata':{'annotations':{'vesper.sh/do-not-evict':null}}}");
+                rig_run(r, 2 * USEC_PER_SEC);
+                assert_int_equal(rig_evictions(r, 0), 0);
+                rig_run(r, 3 * USEC_PER_SEC);
+                assert_string_equal(phase(r, "n0"), "LoadBalancers");
+                rig_run(r, 6 * USEC_PER_SEC);
+                assert_int_equal(rig_evictions(r, 0), 0);
+                assert_true(rig_wait_gone(r, "n0", 20 * USEC_PER_SEC));
+                assert_int_equal(rig_evictions(r, 0), 1);
+                assert_int_equal(fake_api_count(r->api, FAKE_DELETE, FAKE_PODS, NULL), 1);
+        }
+}
+
 TEST_CASE(test_many_pods_left) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
 
@@ -1128,6 +1172,7 @@ int main(void) {
                 cmocka_unit_test(test_endless_grace),
                 cmocka_unit_test(test_no_provider_id),
                 cmocka_unit_test(test_leader_after_the_deadline),
+                cmocka_unit_test(test_nothing_is_evicted_before_the_delete_is_answered),
                 cmocka_unit_test(test_many_pods_left),
                 cmocka_unit_test(test_name_comes_back),
                 cmocka_unit_test(test_terminate_of_unknown),
