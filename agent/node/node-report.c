@@ -20,12 +20,15 @@
 #define SETTLE_USEC (100 * USEC_PER_MSEC)
 #define PODS_LEFT_USEC (10 * USEC_PER_SEC)
 #define CONFLICTS_AT_ONCE 5u
+/* Time for which the informer may show an older Node than an answer did. Then the report reads the Node, and again after as long. */
+#define INFORMER_LAG_USEC USEC_PER_MINUTE
 
 typedef enum ReportGoal { GOAL_NONE, GOAL_MARK, GOAL_UNMARK } ReportGoal;
 
 typedef enum ReportWrite {
         WRITE_NONE,
         WRITE_READ,
+        WRITE_COMPARE, /* a read for INFORMER_LAG_USEC, for which nobody waits */
         WRITE_CORDON,
         WRITE_PHASE,
         WRITE_CONDITIONS,
@@ -66,6 +69,7 @@ struct NodeReport {
         char *sent_version; /* the resourceVersion that it carries */
         bool uncordons;     /* the undo under way */
         uint64_t told_version; /* resourceVersion of what the informer brought last; 0: none */
+        usec_t lags_usec;   /* loop_now(): when the informer fell behind the view, or the Node was read for that; 0: it has not */
         bool stale;         /* a conflict: the view is older than the Node */
         bool wants_read;
         usec_t asked_usec;  /* when the latest request left that was answered with the Node; 0: none was */
@@ -132,6 +136,10 @@ const KubeNode *node_report_view(const NodeReport *r) {
 
 static bool has_to_do(const NodeReport *r) {
         return r->goal != GOAL_NONE || r->plan_said;
+}
+
+static bool is_read(ReportWrite write) {
+        return write == WRITE_READ || write == WRITE_COMPARE;
 }
 
 /* -- the view ----------------------------------------------------------------------------------- */
@@ -201,17 +209,34 @@ static bool informer_went_back(NodeReport *r, const KubeNode *n) {
         return r->told_version < before;
 }
 
+/* The watch is late. Or etcd was restored to what the informer had seen: then the informer never went back, and never reaches the
+ * version of the view. */
+static void note_informer_lag(NodeReport *r) {
+        uint64_t version;
+
+        if (!r->view || r->told_version == 0 || parse_uint64(strempty(r->view->object.meta.resource_version), &version) < 0 ||
+            version <= r->told_version) {
+                r->lags_usec = 0;
+                return;
+        }
+        if (r->lags_usec == 0)
+                r->lags_usec = loop_now(r->env->loop);
+        timer_arm_earlier(r->timer, usec_add(r->lags_usec, INFORMER_LAG_USEC));
+}
+
 void node_report_see(NodeReport *r, const KubeNode *node) {
         if (!node) {
                 forget_view(r);
                 forget_said(r);
                 r->told_version = 0;
+                note_informer_lag(r);
                 return;
         }
         if (informer_went_back(r, node))
                 set_view(r, (KubeNode *) node);
         else
                 take_view(r, (KubeNode *) node);
+        note_informer_lag(r);
         if (has_to_do(r))
                 timer_arm_earlier(r->timer, r->retry_usec);
 }
@@ -220,6 +245,7 @@ void node_report_listed(NodeReport *r, const KubeNode *node, const char *version
         if (!r->view || r->view == node || version_is_older(version, r->view->object.meta.resource_version))
                 return;
         set_view(r, (KubeNode *) node);
+        note_informer_lag(r);
         if (has_to_do(r))
                 timer_arm_earlier(r->timer, r->retry_usec);
 }
@@ -229,12 +255,12 @@ static void take_object(NodeReport *r, ReportWrite write, const Json *object) {
 
         if (!object || kube_object_decode(&kube_node_kind, object, kube_client_pool(r->client), &o) < 0)
                 return;
-        /* Asked for after a conflict, it is right even where its version is smaller than the one that was
-         * refused: etcd was restored. */
-        if (write == WRITE_READ)
+        /* A read is right even where its version is smaller than one that was seen or sent before: etcd was restored. */
+        if (is_read(write))
                 set_view(r, (KubeNode *) o);
         else
                 take_view(r, (KubeNode *) o);
+        note_informer_lag(r);
         kube_object_unref(o);
 }
 
@@ -251,7 +277,7 @@ static void acknowledge_cordon(NodeReport *r, bool claimed) {
 
 static void on_success(NodeReport *r, ReportWrite write) {
         /* It says nothing of the writes, which may go on to be refused. */
-        if (write == WRITE_READ)
+        if (is_read(write))
                 return;
         backoff_reset(&r->backoff);
         r->retry_usec = 0;
@@ -274,6 +300,7 @@ static void on_success(NodeReport *r, ReportWrite write) {
                 break;
         case WRITE_NONE:
         case WRITE_READ:
+        case WRITE_COMPARE:
         case WRITE_CONDITIONS:
                 break;
         }
@@ -309,7 +336,7 @@ static void on_failure(NodeReport *r, const ApiError *error) {
 /* A write that was taken was decided on the newest Node: it is as good as a read for whoever waits for one.
  */
 static void on_answered(NodeReport *r, ReportWrite write) {
-        if (write != WRITE_READ && !r->wants_read)
+        if (!is_read(write) && !r->wants_read)
                 return;
         r->wants_read = false;
         if (r->handler.on_read)
@@ -329,9 +356,12 @@ static void on_reply(const KubeReply *reply, void *userdata) {
                 r->asked_usec = reply->started_usec;
                 on_success(r, write);
                 on_answered(r, write);
-        } else if (reply->error->http == 404 && write == WRITE_READ) {
+        } else if (reply->error->http == 404 && is_read(write)) {
                 node_report_see(r, NULL); /* the informer will bring the next one */
                 on_answered(r, write);
+        } else if (write == WRITE_COMPARE) {
+                log_debug(r->env->log, "Failed to read node %s, which its watch shows older than it is: %s", r->node,
+                          strempty(reply->error->message));
         } else if (reply->error->http == 409) {
                 on_conflict(r);
                 r->handler.on_api(r, reply->error, false, r->handler.userdata);
@@ -353,7 +383,7 @@ static void send(NodeReport *r, ReportWrite write, KubePatchType type, const cha
 
         if (free_and_strdup(&r->sent_version, r->view->object.meta.resource_version) < 0)
                 k = -ENOMEM;
-        else if (write == WRITE_READ)
+        else if (is_read(write))
                 k = kube_get(r->client, &target, &options, on_reply, r, &r->call);
         else if (body)
                 k = kube_patch(r->client, &target, type, body, &options, on_reply, r, &r->call);
@@ -497,11 +527,7 @@ static void pump_plan(NodeReport *r) {
                 send_conditions_of(r, NODE_CONDITIONS_PLANNED, r->plan_kind, r->plan);
 }
 
-static void pump(NodeReport *r) {
-        usec_t now = loop_now(r->env->loop);
-
-        if (!has_to_do(r) || r->call)
-                return;
+static void pump_goal(NodeReport *r, usec_t now) {
         if (now < r->retry_usec) {
                 timer_arm_earlier(r->timer, r->retry_usec);
                 return;
@@ -516,6 +542,26 @@ static void pump(NodeReport *r) {
                 pump_unmark(r);
         if (r->goal == GOAL_NONE && !r->call && r->plan_said)
                 pump_plan(r);
+}
+
+/* Nothing else is to be sent: reads the Node if the informer has been behind the view for long. */
+static void pump_compare(NodeReport *r, usec_t now) {
+        if (r->lags_usec == 0)
+                return;
+        if (now >= usec_add(r->lags_usec, INFORMER_LAG_USEC)) {
+                r->lags_usec = now;
+                send(r, WRITE_COMPARE, KUBE_PATCH_MERGE, NULL, NULL);
+        }
+        timer_arm_earlier(r->timer, usec_add(r->lags_usec, INFORMER_LAG_USEC));
+}
+
+static void pump(NodeReport *r) {
+        usec_t now = loop_now(r->env->loop);
+
+        if (!r->call && has_to_do(r))
+                pump_goal(r, now);
+        if (!r->call)
+                pump_compare(r, now);
 }
 
 /* -- what shall stand there --------------------------------------------------------------------- */

@@ -19,6 +19,9 @@
  * answered the cordon with its taint, 100 ms at most, so that it is not refused for that. A drain that is
  * faster than its reports skips some of them. Taking off: one merge patch (node_patch_undo()), then one that
  * deletes our conditions.
+ *
+ * An answer may bring a newer Node than the watch has. If the informer has not come to it within a minute, the report
+ * reads the Node: a restored etcd may be at a version that the informer knows, so only a read shows that the answer is void.
  */
 
 #include "agent-metrics.h"

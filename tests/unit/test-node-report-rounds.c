@@ -128,6 +128,7 @@ static void bench_init_cordoned(Bench *b) {
         assert_trace(b->rig, "P");
         assert_int_equal(b->n_cordoned, 1);
         assert_true(node_report_is_done(b->report));
+        see(b, CORDONED("11"));
 }
 
 /* -- from when it counts ---------------------------------------------------------------------------------- */
@@ -216,6 +217,7 @@ TEST_CASE(test_pods_left) {
         mark_left(&b, "Draining", 100);
         rig_run_for(b.rig, 0);
         assert_trace(b.rig, "P");
+        see(&b, CORDONED("20"));
         for (size_t left = 99; left >= 40; left--) {
                 mark_left(&b, "Draining", left);
                 rig_run_for(b.rig, SEC);
@@ -343,6 +345,7 @@ TEST_CASE(test_fails_again) {
         assert_int_equal(b.n_errors, 6);
         assert_int_equal(b.n_first, 1);
         assert_int_equal(b.n_back, 1);
+        see(&b, CORDONED("12"));
 
         /* Nothing of that is left. */
         n = b.rig->n_requests;
@@ -498,6 +501,7 @@ TEST_CASE(test_goals) {
                 assert_int_equal(b.uncordoned, !released);
                 assert_int_equal(strstr(last_body(&b), "Released") != NULL, released);
                 assert_true(node_report_is_done(b.report));
+                see(&b, plain[round]);
                 rig_run_for(b.rig, USEC_PER_MINUTE);
                 assert_trace(b.rig, "");
         }

@@ -14,8 +14,8 @@
 typedef struct Bench {
         AgentRig *rig;
         NodeReport *report;
-        unsigned n_cordoned, n_errors;
-        bool claimed;
+        unsigned n_cordoned, n_errors, n_undone;
+        bool claimed, expects_undone;
 } Bench;
 
 static void on_cordoned(NodeReport *report, usec_t sent_usec, bool claimed, void *userdata) {
@@ -26,7 +26,10 @@ static void on_cordoned(NodeReport *report, usec_t sent_usec, bool claimed, void
 }
 
 static void on_undone(NodeReport *report, bool uncordoned, void *userdata) {
-        fail();
+        Bench *b = userdata;
+
+        assert_true(b->expects_undone);
+        b->n_undone++;
 }
 
 static void on_api(NodeReport *report, const ApiError *error, bool first, void *userdata) {
@@ -285,8 +288,59 @@ TEST_CASE(test_listed) {
         }
 }
 
+/* etcd is restored to what the informer saw last: it does not go back, and will not reach what an answer brought. */
+TEST_CASE(test_restored_to_what_the_informer_knows) {
+        _cleanup_bench_ Bench b;
+        _cleanup_(fake_backup_freep) FakeBackup *backup = NULL;
+
+        bench_init(&b);
+        b.expects_undone = true;
+        mark(&b, "Cordoned");
+        agent_rig_run(b.rig, 5 * USEC_PER_SEC);
+        see(&b);
+        backup = fake_store_backup(fake_cluster_store(b.rig->cluster));
+        for (unsigned i = 0; i < 100; i++) /* the restored etcd does not come to the version of the answer */
+                fake_merge(b.rig->cluster, FAKE_NODES, NULL, RIG_NODE, "{'metadata':{'labels':{'a':'%u'}}}", i);
+        node_report_unmark(b.report);
+        agent_rig_run(b.rig, 5 * USEC_PER_SEC);
+        assert_int_equal(b.n_undone, 1);
+        assert_false(node_has_marks(node_report_view(b.report)));
+
+        fake_cluster_restore(b.rig->cluster, backup, 0, 0);
+        agent_rig_run(b.rig, 2 * USEC_PER_SEC);
+        fake_merge(b.rig->cluster, FAKE_NODES, NULL, RIG_NODE, "{'metadata':{'labels':{'a':'b'}}}");
+        see(&b);
+        agent_rig_run(b.rig, 2 * USEC_PER_MINUTE);
+        assert_true(node_has_marks(node_report_view(b.report)));
+
+        print_message("  and it is not read again\n");
+        fake_api_log_reset(fake_cluster_api(b.rig->cluster));
+        agent_rig_run(b.rig, 10 * USEC_PER_MINUTE);
+        assert_int_equal(n_gets(&b, 200), 0);
+}
+
+/* The watch is mute, and nothing is restored: one read in a minute, for as long as that lasts. */
+TEST_CASE(test_informer_is_behind) {
+        _cleanup_bench_ Bench b;
+
+        bench_init(&b);
+        mark(&b, "Cordoned");
+        agent_rig_run(b.rig, 5 * USEC_PER_SEC);
+        fake_api_log_reset(fake_cluster_api(b.rig->cluster));
+        agent_rig_run(b.rig, 10 * USEC_PER_MINUTE);
+        assert_in_range(n_gets(&b, 200), 9, 10);
+        assert_int_equal(b.n_cordoned, 1);
+        see(&b);
+        fake_api_log_reset(fake_cluster_api(b.rig->cluster));
+        agent_rig_run(b.rig, 10 * USEC_PER_MINUTE);
+        assert_int_equal(n_gets(&b, 200), 0);
+        assert_int_equal(b.n_errors, 0);
+}
+
 int main(void) {
         static const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_restored_to_what_the_informer_knows),
+                cmocka_unit_test(test_informer_is_behind),
                 cmocka_unit_test(test_older_nodes),
                 cmocka_unit_test(test_listed),
                 cmocka_unit_test(test_node_made_anew),
