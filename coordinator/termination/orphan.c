@@ -396,6 +396,14 @@ static void reconcile_absence(Orphans *o, const KubeNodeClaim *claim, const Kube
 
 /* -- the standalone claim that is not acted on ---------------------------------------------------------- */
 
+/* Returns true if the machine's Node has our finalizer and is being deleted. Its removal may have deleted the claim, takes T from the claim,
+ * and ends the machine; so the claim stays until the Node is gone. */
+static bool node_is_being_removed(const Orphans *o, const KubeNodeClaim *claim) {
+        const KubeNode *n = cluster_view_node_of_provider_id(o->context->view, strempty(claim->provider_id), NULL);
+
+        return n && n->object.meta.deletion_usec > 0 && object_meta_has_finalizer(&n->object.meta, FINALIZER_TERMINATION);
+}
+
 /* Nothing is ended by it: it may go as it came. */
 static void refuse(Orphans *o, const KubeNodeClaim *claim, const char *reason, const char *message, const char *key) {
         EventObject object = event_object(&claim->object);
@@ -407,7 +415,7 @@ static void refuse(Orphans *o, const KubeNodeClaim *claim, const char *reason, c
         int r;
 
         if (claim->object.meta.deletion_usec > 0) {
-                if (object_meta_has_finalizer(&claim->object.meta, FINALIZER_TERMINATION))
+                if (object_meta_has_finalizer(&claim->object.meta, FINALIZER_TERMINATION) && !node_is_being_removed(o, claim))
                         release_claim(o->release, claim, key);
                 return;
         }

@@ -285,6 +285,49 @@ TEST_CASE(test_two_claims) {
         assert_true(rig_wait_gone(r, "n0", USEC_PER_MINUTE));
 }
 
+static void take_claim_statuses_late(const FakeRequest *request, FakeApiFault *fault, void *userdata) {
+        if (request->verb == FAKE_PATCH && request->subresource && request->resource->id == FAKE_NODECLAIMS)
+                fault->delay_usec = 10 * USEC_PER_SEC;
+}
+
+/* A leader died while it adopted the Node: its finalizers are there, and the claim does not name the Node yet. The next leader removes the
+ * Node, and deletes the claim with it. A second claim that a person makes then does not let the first one go before the machine ends. */
+TEST_CASE(test_second_claim_during_a_removal) {
+        for (unsigned rival_is_first = 0; rival_is_first < 2; rival_is_first++) {
+                _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+
+                print_message("  made %s the next leader\n", rival_is_first ? "before" : "after");
+                rig_add_node(r, "n0");
+                add_claim_of(r, "mine", "n0", "60s");
+                fake_merge(r->cluster, FAKE_NODECLAIMS, NULL, "mine", "{'metadata':{'finalizers':['" FINALIZER_TERMINATION "']}}");
+                fake_merge(r->cluster, FAKE_NODES, NULL, "n0", "{'metadata':{'finalizers':['" FINALIZER_TERMINATION "']}}");
+                fake_add_pod(r->cluster, &(FakePod){ .name = "web", .node = "n0", .stuck = true });
+                rig_delete_node(r, "n0");
+                fake_api_set_fault(r->api, take_claim_statuses_late, NULL);
+                if (rival_is_first)
+                        add_claim_of(r, "rival", "n0", NULL);
+                rig_start(r, 0);
+                rig_run(r, 3 * USEC_PER_SEC);
+                if (rival_is_first)
+                        delete_claim(r, "mine");
+                else
+                        add_claim_of(r, "rival", "n0", NULL);
+                assert_non_null(fj_get(claim_named(r, "mine"), "metadata", "deletionTimestamp", NULL));
+                rig_run(r, 20 * USEC_PER_SEC);
+                assert_non_null(rig_node(r, "n0"));
+                assert_true(rig_has_finalizer(claim_named(r, "mine")));
+                assert_int_equal(rig_machine(r, "n0")->n_terminated, 0);
+
+                if (rival_is_first) /* no claim is the Node's, and so no terminationGracePeriod */
+                        fake_remove(r->cluster, FAKE_PODS, "default", "web");
+                rig_run(r, USEC_PER_MINUTE);
+                assert_null(rig_node(r, "n0"));
+                assert_null(claim_named(r, "mine"));
+                assert_int_equal(rig_machine(r, "n0")->n_terminated, 1);
+                assert_non_null(claim_named(r, "rival"));
+        }
+}
+
 /* exec as the only provider ends it, as for a pool: there the command is the one that knows. */
 TEST_CASE(test_exec_alone) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
@@ -305,7 +348,8 @@ int main(void) {
                 cmocka_unit_test(test_node_slipped_away),
                 cmocka_unit_test(test_paused),   cmocka_unit_test(test_released),
                 cmocka_unit_test(test_refused),  cmocka_unit_test(test_finalizer_of_a_persons),
-                cmocka_unit_test(test_two_claims), cmocka_unit_test(test_exec_alone),
+                cmocka_unit_test(test_two_claims),
+                cmocka_unit_test(test_second_claim_during_a_removal), cmocka_unit_test(test_exec_alone),
         };
         return cmocka_run_group_tests_name("standalone", tests, NULL, NULL);
 }
