@@ -76,6 +76,7 @@ struct SimCheck {
         Hashmap *requested;  /* Requested of sim-check-calls.c, by user, life and uid of a pod */
         Hashmap *closed;     /* usec_t: since when this PDB allows nothing, by "ns/name" */
         Hashmap *ended;      /* uint8_t: its containers have ended, by uid of the pod */
+        Hashmap *adopted;    /* uint8_t: this claim had the finalizer and named its Node, by uid */
         FakeContainerWatch containers;
         Hashmap *opted;      /* usec_t: since when its opt-out is as it is, by uid of the pod */
         SimSeen *seen;       /* by machine */
@@ -132,6 +133,8 @@ void sim_check_node(SimCheck *c, const cJSON *old, const cJSON *new);
  * overruled it. */
 bool sim_check_tells_of_end(const cJSON *node);
 void sim_check_finalizer(SimCheck *c, const FakeChange *change, const cJSON *old, const cJSON *new);
+/* Of a NodeClaim as it stands now. */
+void sim_check_adopted(SimCheck *c, const cJSON *claim);
 void sim_check_chosen(SimCheck *c, const FakeChange *change, const cJSON *old, const cJSON *new);
 /* Of a NodeClaim. */
 void sim_check_doubt(SimCheck *c, const cJSON *old, const cJSON *new);

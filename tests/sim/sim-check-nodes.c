@@ -54,14 +54,42 @@ static bool was_let_go(const SimCheck *c, const SimMachine *m, const cJSON *old)
                (sim_world_is_unmanaged(c->world, i) || sim_world_now(c->world) < m->unmanaged_usec + READY_USEC);
 }
 
-void sim_check_finalizer(SimCheck *c, const FakeChange *change, const cJSON *old, const cJSON *new) {
-        const SimMachine *m = machine_of(c, old);
+void sim_check_adopted(SimCheck *c, const cJSON *claim) {
+        if (has_finalizer(claim) && *strempty(fj_string(claim, "status", "nodeUID", NULL)))
+                (void) sim_check_entry(c->adopted, strempty(fj_string(claim, "metadata", "uid", NULL)), sizeof(uint8_t));
+}
 
-        if (has_finalizer(old) && !has_finalizer(new) && sim_check_actor(c) && m && !was_let_go(c, m, old) &&
-            sim_check_instance_alive(c, m->instance))
+/* A claim is adopted when it names its Node; a finalizer alone makes nothing of it vesper's (standalone.h). A leader that was killed while it
+ * adopted the Node may have left one. After a restore of etcd nobody knows whether the claim was adopted. */
+static bool was_never_adopted(const SimCheck *c, const cJSON *claim) {
+        return c->world->was_restored || !hashmap_get(c->adopted, strempty(fj_string(claim, "metadata", "uid", NULL)));
+}
+
+static bool another_has_the_machine(const SimCheck *c, const SimMachine *m, const cJSON *claim) {
+        const cJSON *other = sim_world_claim(c->world, sim_check_index(c, m));
+
+        return has_finalizer(other) && !streq_ptr(fj_string(other, "metadata", "uid", NULL), fj_string(claim, "metadata", "uid", NULL));
+}
+
+/* Returns true if the claim says that it was refused (vesper.sh/NotAdopted), and was never adopted or has made way for a pool's claim. Its
+ * condition asks people to delete it, and nothing is ended by that. */
+static bool was_refused(const SimCheck *c, const SimMachine *m, const cJSON *claim) {
+        return fake_condition_is(claim, "vesper.sh/NotAdopted", "True") &&
+               (was_never_adopted(c, claim) || another_has_the_machine(c, m, claim));
+}
+
+void sim_check_finalizer(SimCheck *c, const FakeChange *change, const cJSON *old, const cJSON *new) {
+        SimMachine *m = machine_of(c, old);
+
+        if (!has_finalizer(old) || has_finalizer(new) || !sim_check_actor(c) || !m || was_let_go(c, m, old) ||
+            !sim_check_instance_alive(c, m->instance))
+                return;
+        if (change->resource->id != FAKE_NODECLAIMS || !was_refused(c, m, old))
                 sim_check_broken(c, "finalizer", "%s takes the finalizer off %s %s while %s is there",
                                  c->world->request->user, change->resource->kind,
                                  fj_string(old, "metadata", "name", NULL), m->instance);
+        else if (!sim_world_node(c->world, sim_check_index(c, m)))
+                c->seen[sim_check_index(c, m)].left_unmanaged = true; /* a person took its Node away before it was adopted */
 }
 
 /* -- why something is deleted ------------------------------------------------------------------ */

@@ -38,6 +38,7 @@ SimCheck *sim_check_new(SimWorld *w) {
         c->requested = map_new();
         c->opted = map_new();
         c->ended = map_new();
+        c->adopted = map_new();
         c->containers = (FakeContainerWatch){ .on_ended = on_ended, .userdata = c };
         fake_cluster_watch_containers(w->cluster, &c->containers);
         c->seen = MUST(new0(SimSeen, w->options.n_nodes + 1));
@@ -69,6 +70,7 @@ SimCheck *sim_check_free(SimCheck *c) {
         hashmap_free_with(c->requested, mfree);
         hashmap_free_with(c->opted, mfree);
         hashmap_free_with(c->ended, mfree);
+        hashmap_free_with(c->adopted, mfree);
         free(c->violation);
         return mfree(c);
 }
@@ -257,8 +259,10 @@ static void on_change(const FakeChange *change, void *userdata) {
                 sim_check_finalizer(c, change, old, new);
                 sim_check_chosen(c, change, old, new);
         }
-        if (change->resource->id == FAKE_NODECLAIMS && new)
+        if (change->resource->id == FAKE_NODECLAIMS && new) {
+                sim_check_adopted(c, new);
                 sim_check_doubt(c, old, new);
+        }
         if (change->resource->id == FAKE_NODECLAIMS && old && new && c->world->queue)
                 sim_queue_claim_changed(c->world->queue, old, new);
         if ((change->resource->id == FAKE_NODES || change->resource->id == FAKE_NODECLAIMS) &&

@@ -7,7 +7,8 @@
  * read them. A violation begins with the name of its invariant:
  *
  *   finalizer   none of ours leaves a Node or NodeClaim while its instance is there; one that was lost by
- *               accident is put back
+ *               accident is put back. It may leave a person's claim that was refused, if that was
+ *               never adopted or another claim has the instance
  *   leak        when all is over no instance is without its node, and no claim
  *   ended       an instance is told to end only if its node (or claim) is being deleted and, before T, no
  *               pod that a drain waits for is on it, as whoever ends it has seen by a consistent list of his
