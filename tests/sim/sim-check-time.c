@@ -151,12 +151,20 @@ static bool is_due(SimCheck *c, const SimMachine *m) {
                sim_world_wall(c->world) > usec_add(usec_sub(m->deadline_usec, grace), SEEN_USEC);
 }
 
+/* A person keeps the node from vesper, or did within SEEN_USEC. A pool's claim goes then, and is made anew afterwards. A person's claim
+ * stays, not adopted (standalone.h), and nothing is done for it. */
+static bool is_kept_from_vesper(const SimCheck *c, size_t i, usec_t now) {
+        const SimMachine *m = &c->world->machines[i];
+
+        return sim_world_is_unmanaged(c->world, i) || (m->unmanaged_usec > 0 && now <= m->unmanaged_usec + SEEN_USEC);
+}
+
 /* What is told of its end is ended ahead of it. */
 static void check_announced(SimCheck *c, size_t i, usec_t now) {
         const SimSeen *seen = &c->seen[i];
         const cJSON *claim = sim_world_claim(c->world, i);
 
-        if (claim && !sim_check_is_deleting(claim) && !c->world->options.leave_interrupted && seen->announced_usec > 0 &&
+        if (claim && !is_kept_from_vesper(c, i, now) && !sim_check_is_deleting(claim) && !c->world->options.leave_interrupted && seen->announced_usec > 0 &&
             now > seen->announced_usec + SEEN_USEC && somebody_leads(c) && is_due(c, &c->world->machines[i]) &&
             sim_check_was_calm(c, SEEN_USEC))
                 sim_check_broken(c, "notice", "%s is to end, as its node has said for %" PRIu64 " s, and its claim stays",
