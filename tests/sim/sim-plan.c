@@ -538,6 +538,10 @@ static bool live(const SimPlan *p, SimWorld *w, SimOutcome *o) {
 
         o->where = "all comes to its end";
         stop_faults(w);
+        /* A node that its notice has drained counts as unavailable. Nobody deletes it here, so its cloud has to take the notice back before a
+         * budget of nodes admits the next removal. */
+        if (w->options.node_budget > 0 && w->options.leave_interrupted)
+                (void) withdraw_all(w);
         if (!sim_world_run_until(w, SETTLE_USEC, all_at_their_end, NULL) ||
             !sim_world_run_until(w, SETTLE_USEC, pods_are_back, NULL))
                 return false;
