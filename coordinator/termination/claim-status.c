@@ -181,6 +181,10 @@ void claim_status_set_condition(ClaimStatus *s, const char *type, ConditionStatu
         late_status_set_condition(s->late, type, status, reason, message);
 }
 
+void claim_status_see(ClaimStatus *s) {
+        late_status_see(s->late);
+}
+
 void claim_status_note_invalid(ClaimStatus *s, const KubeNodeClaim *claim) {
         Condition c;
 

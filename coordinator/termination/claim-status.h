@@ -37,6 +37,8 @@ void claim_status_set_cloud_error(ClaimStatus *s, const char *message); /* NULL:
 /* type: static (marks.h). transition is now. Setting what is set changes nothing. */
 void claim_status_set_condition(ClaimStatus *s, const char *type, ConditionStatus status, const char *reason,
                                 const char *message);
+/* Call when the claim in view may be another: late_status_see(). */
+void claim_status_see(ClaimStatus *s);
 /* Condition Invalid, as the claim is now. */
 void claim_status_note_invalid(ClaimStatus *s, const KubeNodeClaim *claim);
 /* Not by a pod: what it waits for before its drain (WAITING_FOR_BUDGET, REMOVAL_PAUSED) or behind it (VOLUMES_ATTACHED), since

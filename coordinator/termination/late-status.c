@@ -3,6 +3,7 @@
 
 #include "backoff.h"
 #include "log.h"
+#include "parse-util.h"
 #include "status-patch.h"
 #include "string-util.h"
 
@@ -35,6 +36,7 @@ struct LateStatus {
         bool warned;                               /* that it was refused as invalid, since one was taken */
         usec_t due_usec, not_before_usec;          /* loop_now(): of what is new; of any write */
         usec_t written_usec;                       /* loop_now(): the last one left */
+        uint64_t seen_version;                     /* resourceVersion of the object as late_status_see() found it last; 0: never */
         Timer *timer;
         KubeCall *call;
         Backoff backoff;
@@ -94,6 +96,20 @@ void late_status_changed(LateStatus *s, bool progress) {
                 s->changed_beyond_progress = s->changed;
         if (!s->call && !s->over)
                 timer_arm_earlier(s->timer, s->due_usec);
+}
+
+void late_status_see(LateStatus *s) {
+        const KubeObject *o = s->o.object_now(s->o.userdata);
+        uint64_t version;
+
+        if (!o || parse_uint64(strempty(o->meta.resource_version), &version) < 0)
+                return;
+        if (version < s->seen_version && s->changed > 0) {
+                late_status_changed(s, false);
+                for (size_t i = 0; i < s->n_conditions; i++)
+                        s->conditions[i].changed = s->changed;
+        }
+        s->seen_version = version;
 }
 
 static LateCondition *find_condition(const LateStatus *s, const char *type) {

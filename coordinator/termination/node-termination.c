@@ -649,10 +649,13 @@ void node_termination_step(NodeTermination *t) {
                         break;
                 }
                 update_rules(t, n, claim);
+                termination_report_see_node(t->report);
                 if (claim)
                         removal_writes_delete_claim(&t->writes, claim, rank_of_the_end(t));
-                if (claim && t->status)
+                if (claim && t->status) {
+                        claim_status_see(t->status);
                         claim_status_note_invalid(t->status, claim);
+                }
                 requeue_at_deadline(t);
                 if (t->machine.end)
                         machine_end_trust(t->machine.end, trusts_provider_id(t, n, claim));

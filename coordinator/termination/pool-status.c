@@ -572,6 +572,7 @@ void pool_statuses_reconcile(PoolStatuses *p, const char *key, const KubeNodePoo
                 (void) work_queue_retry(p->queue, key);
                 return;
         }
+        late_status_see(s->late);
         f = pool_figures(c, pool);
         pool_status_set_counts(s, &f, pool->object.meta.generation);
         for (PoolProblemKind i = 0; i < _PROBLEM_MAX; i++)

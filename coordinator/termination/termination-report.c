@@ -112,6 +112,10 @@ static const char *no_deadline_of(const KubeNodeClaim *claim) {
                        : " No terminationGracePeriod is set: the node waits for as long as it takes";
 }
 
+void termination_report_see_node(TerminationReport *r) {
+        late_status_see(r->node_status);
+}
+
 void termination_report_started(TerminationReport *r, const KubeNodeClaim *claim) {
         EventObject o = node_object(r);
 

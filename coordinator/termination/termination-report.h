@@ -18,6 +18,7 @@ int termination_report_new(const TerminationContext *context, const char *node, 
 TerminationReport *termination_report_free(TerminationReport *r);
 DEFINE_FREEP(TerminationReport, termination_report_free);
 
+void termination_report_see_node(TerminationReport *r); /* the Node in view may be another: late_status_see() */
 void termination_report_started(TerminationReport *r, const KubeNodeClaim *claim); /* NULL: it has none */
 void termination_report_phase(TerminationReport *r, const char *from, const char *to, const char *why);
 /* wall_usec: USEC_INFINITY: the one there was is over. */

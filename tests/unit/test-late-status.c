@@ -17,8 +17,8 @@ static const KubeObject *on_object_now(void *userdata) {
         return b->node;
 }
 
-static KubeObject *node_of(Bench *b, const char *status) {
-        _cleanup_free_ char *text = strf("{\"metadata\":{\"name\":\"n1\",\"uid\":\"u1\",\"resourceVersion\":\"7\"},\"status\":%s}", status);
+static KubeObject *node_of_version(Bench *b, const char *status, unsigned version) {
+        _cleanup_free_ char *text = strf("{\"metadata\":{\"name\":\"n1\",\"uid\":\"u1\",\"resourceVersion\":\"%u\"},\"status\":%s}", version, status);
         _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
         KubeObject *o;
 
@@ -27,6 +27,10 @@ static KubeObject *node_of(Bench *b, const char *status) {
                                               kube_client_pool(b->rig->host->client), &o),
                            0);
         return o;
+}
+
+static KubeObject *node_of(Bench *b, const char *status) {
+        return node_of_version(b, status, 7);
 }
 
 static void bench_init_of(Bench *b, const char *status, bool of_version) {
@@ -197,6 +201,52 @@ TEST_CASE(test_word_meanwhile) {
         bench_done(&b);
 }
 
+static void see_version(Bench *b, unsigned version) {
+        kube_object_unref(b->node);
+        b->node = node_of_version(b, "{}", version);
+        late_status_see(b->status);
+}
+
+/* The object goes back to an older version: what was told, and in no version that is there now, is told again. */
+TEST_CASE(test_restored) {
+        Bench b;
+
+        bench_init(&b);
+        for (unsigned i = 0; i < 4; i++)
+                rig_answer(b.rig, 200, "{}");
+        late_status_see(b.status);
+        late_status_set_condition(b.status, "A", CONDITION_TRUE, "R", "one");
+        rig_run_for(b.rig, 1100 * MSEC);
+        late_status_set_condition(b.status, "B", CONDITION_TRUE, "R", "two");
+        rig_run_for(b.rig, 1100 * MSEC);
+        assert_int_equal(b.rig->n_requests, 2);
+
+        see_version(&b, 9);
+        see_version(&b, 9);
+        rig_run_for(b.rig, USEC_PER_MINUTE);
+        assert_int_equal(b.rig->n_requests, 2);
+
+        see_version(&b, 8);
+        see_version(&b, 8);
+        rig_run_for(b.rig, USEC_PER_MINUTE);
+        assert_int_equal(b.rig->n_requests, 3);
+        assert_sent(&b, 2, "one");
+        assert_sent(&b, 2, "two");
+        bench_done(&b);
+}
+
+/* What was never told is not told for that. */
+TEST_CASE(test_restored_with_nothing_told) {
+        Bench b;
+
+        bench_init(&b);
+        see_version(&b, 9);
+        see_version(&b, 8);
+        rig_run_for(b.rig, USEC_PER_MINUTE);
+        assert_int_equal(b.rig->n_requests, 0);
+        bench_done(&b);
+}
+
 TEST_CASE(test_gone) {
         static const unsigned answers[] = { 404, 422 };
 
@@ -338,6 +388,7 @@ int main(void) {
                 cmocka_unit_test(test_newest_at_its_turn), cmocka_unit_test(test_news_beside_a_crowd),
                 cmocka_unit_test(test_about_to_go),        cmocka_unit_test(test_gone),
                 cmocka_unit_test(test_as_it_says),         cmocka_unit_test(test_version),
+                cmocka_unit_test(test_restored),           cmocka_unit_test(test_restored_with_nothing_told),
         };
 
         return cmocka_run_group_tests_name("late-status", tests, NULL, NULL);

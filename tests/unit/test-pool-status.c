@@ -89,6 +89,49 @@ TEST_CASE(test_many) {
 }
 
 /* A node that cannot be drained stays cordoned and is told of; those behind it go. */
+/* etcd is restored to when a node was gone, and the pool did not say so yet. No figure changes then, so only the older version of the pool
+ * tells that its status is to be written again. */
+TEST_CASE(test_restored) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        _cleanup_(fake_backup_freep) FakeBackup *backup = NULL;
+
+        rig_begin(r, 2, NULL);
+        rig_run(r, 10 * SEC);
+        assert_counts(r, 2, 0, 0);
+        rig_delete_node(r, "n1");
+        assert_true(rig_wait_gone(r, "n1", USEC_PER_MINUTE));
+        backup = fake_store_backup(fake_cluster_store(r->cluster)); /* the status follows within seconds */
+        rig_run(r, 10 * SEC);
+        assert_counts(r, 1, 0, 0);
+
+        fake_cluster_restore(r->cluster, backup, 1000000000, SEC);
+        assert_int_equal(count(r, "nodes"), 2);
+        rig_run(r, 5 * USEC_PER_MINUTE);
+        assert_counts(r, 1, 0, 0);
+}
+
+/* The same of a node that is being removed, and of its claim. */
+TEST_CASE(test_restored_removal) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        _cleanup_(fake_backup_freep) FakeBackup *backup = NULL;
+
+        rig_begin(r, 1, NULL);
+        fake_add_pod(r->cluster, &(FakePod){ .name = "web", .node = "n0", .stuck = true });
+        rig_run(r, SEC);
+        rig_delete_node(r, "n0");
+        rig_run(r, 300 * USEC_PER_MSEC);
+        backup = fake_store_backup(fake_cluster_store(r->cluster));
+        rig_run(r, 10 * SEC);
+        assert_string_equal(fj_string(rig_claim(r, "n0"), "status", "phase", NULL), "Draining");
+
+        fake_cluster_restore(r->cluster, backup, 1000000000, SEC);
+        assert_string_not_equal(strempty(fj_string(rig_claim(r, "n0"), "status", "phase", NULL)), "Draining");
+        assert_null(rig_condition(rig_node(r, "n0"), CONDITION_DRAIN_IN_PROGRESS));
+        rig_run(r, 5 * USEC_PER_MINUTE);
+        assert_string_equal(strempty(rig_condition(rig_node(r, "n0"), CONDITION_DRAIN_IN_PROGRESS)), "True");
+        assert_string_equal(fj_string(rig_claim(r, "n0"), "status", "phase", NULL), "Draining");
+}
+
 TEST_CASE(test_stuck) {
         static const struct {
                 const char *what, *annotations, *says, *event;
@@ -183,6 +226,8 @@ TEST_CASE(test_problems) {
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_many),
+                cmocka_unit_test(test_restored),
+                cmocka_unit_test(test_restored_removal),
                 cmocka_unit_test(test_stuck),
                 cmocka_unit_test(test_problems),
         };
