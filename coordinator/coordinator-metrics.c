@@ -188,9 +188,8 @@ const MetricFamily coordinator_metric_families[_COORDINATOR_METRIC_MAX] = {
                                            .type = METRIC_COUNTER,
                                            .help = "Messages of the interruption queue, each time that they "
                                                    "came, by the event's source and account "
-                                                   "(aws.ec2/123456789012): of sources that vesper reads and "
-                                                   "known accounts, the eight senders of the most bytes; "
-                                                   "and other.",
+                                                   "(aws.ec2/123456789012). Known sources and accounts only: the "
+                                                   "eight with the most bytes. All others count as other.",
                                            .label = "sender",
                                            .n_named = QUEUE_SENDERS_MAX + 1 },
         [METRIC_QUEUE_SENDER_BYTES] = { .name = "vesper_coordinator_queue_sender_bytes_total",
@@ -217,7 +216,7 @@ const MetricFamily coordinator_metric_families[_COORDINATOR_METRIC_MAX] = {
                         "after the announced time, or for a lifecycle hook that its group no longer waits for."),
         [METRIC_QUEUE_WORKING] = GAUGE("queue_messages_working", "Messages that were received and are not done with."),
         [METRIC_QUEUE_DRAINS] = GAUGE("queue_drains", "Nodes that are drained for the interruption queue and kept, and whose drain has not ended."),
-        [METRIC_QUEUE_HELD] = GAUGE("queue_held_nodes", "Nodes with a notice that only the interruption queue announced and that the brake of the queue holds."),
+        [METRIC_QUEUE_HELD] = GAUGE("queue_held_nodes", "Nodes that are cordoned and drained for a notice that the brake of the queue holds."),
         [METRIC_QUEUE_SECONDS] = { .name = "vesper_coordinator_queue_durable_seconds",
                                    .type = METRIC_HISTOGRAM,
                                    .help = "From the sending of a notice until it stood on its NodeClaim.",

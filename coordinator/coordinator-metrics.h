@@ -58,7 +58,7 @@ typedef enum CoordinatorMetric {
         METRIC_QUEUE_TOO_LATE, /* instances in messages that came too late to end anything */
         METRIC_QUEUE_WORKING, /* messages that there is work on */
         METRIC_QUEUE_DRAINS,  /* nodes of no pool that are being drained for it */
-        METRIC_QUEUE_HELD,    /* nodes with a notice that the brake of the queue holds */
+        METRIC_QUEUE_HELD,    /* nodes that are drained for a notice that the brake of the queue holds */
         METRIC_QUEUE_SECONDS, /* from sent to durable in the API */
         METRIC_NOTIFICATIONS, /* by outcome and phase */
         _COORDINATOR_METRIC_MAX,

@@ -219,21 +219,21 @@ static void on_pod(ClusterView *v, KubePod *old, KubePod *new) {
                 v->handler.on_pod(to, streq_ptr(from, to) ? old : NULL, new, v->handler.userdata);
 }
 
-/* Counts a namespace whose number of PDBs has just passed PDBS_MAX, and logs that. A tenant can repeat this at
- * will, so the lines are limited. */
+/* Updates n_crowded after the number of PDBs of a namespace has crossed PDBS_MAX in either direction, and logs that.
+ * A tenant can cause this at will, so the lines are rate-limited. */
 static void note_crowded(ClusterView *v, const char *ns, bool is_crowded) {
         v->n_crowded = is_crowded ? v->n_crowded + 1 : v->n_crowded - 1;
         if (!token_bucket_take(&v->crowded_lines, loop_now(v->env->loop), NULL))
                 return;
         if (is_crowded)
                 log_warning(v->env->log,
-                            "Namespace %s has more than 1,000 PodDisruptionBudgets, so vesper does not look for the one of a pod "
+                            "Namespace %s has more than 1,000 PodDisruptionBudgets, so vesper does not match pods to budgets "
                             "there. The API server's answers to evictions decide (vesper(7), LIMITS). Delete those that "
                             "nobody needs",
                             ns);
         else
                 log_notice(v->env->log,
-                           "Namespace %s has 1,000 PodDisruptionBudgets again. vesper looks for the one of each pod there", ns);
+                           "Namespace %s has 1,000 PodDisruptionBudgets again. vesper matches its pods to them", ns);
 }
 
 /* A change of what a PDB allows wakes its eviction queue, through the handler. Which pods the PDB matches

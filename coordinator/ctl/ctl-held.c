@@ -10,9 +10,9 @@
 
 HeldNotices held_notices(const KubeNode *node, const KubeNodeClaim *claim) {
         if (claim)
-                return (HeldNotices){ .object = &claim->object, .announced = &claim->announced, .let_go_usec = claim->let_go_usec };
+                return (HeldNotices){ .object = &claim->object, .announced = &claim->announced, .let_go_usec = claim->let_go_usec, .provider_id = claim->provider_id };
         if (node)
-                return (HeldNotices){ .object = &node->object, .announced = &node->announced, .let_go_usec = node->let_go_usec };
+                return (HeldNotices){ .object = &node->object, .announced = &node->announced, .let_go_usec = node->let_go_usec, .provider_id = node->provider_id };
         return (HeldNotices){};
 }
 
@@ -78,7 +78,7 @@ static void add_nothing(StrBuf *b, const HeldNotices *h) {
         b->failed = b->failed || !announced;
         strbuf_add(b, "the brake of the interruption queue holds nothing of it.");
         if (!isempty(announced))
-                strbuf_addf(b, " The queue announced %s: that notice is confirmed, let go or was never held, and vesper acts on it.", announced);
+                strbuf_addf(b, " The queue announced %s. The brake does not hold these notices.", announced);
 }
 
 /* Returns true if vesper, once the notices are let go, ends the machine. */
@@ -97,6 +97,12 @@ static usec_t first_end_usec(const HeldNotices *h) {
                 if (h->announced->items[i].state == ANNOUNCED_HELD)
                         first = MIN(first, notice_announced(h->announced->items[i].notice));
         return first;
+}
+
+/* The line says which machine it is, so that its reader can ask the cloud about that. */
+static void add_machine(StrBuf *b, const HeldNotices *h) {
+        if (h->provider_id)
+                strbuf_addf(b, " (machine %s)", h->provider_id);
 }
 
 static void add_consequence(StrBuf *b, const HeldNotices *h) {
@@ -120,7 +126,9 @@ char *held_line(const HeldNotices *h, const char *name) {
         _cleanup_strbuf_ StrBuf b = {};
 
         b.failed = !announced;
-        strbuf_addf(&b, "%s: ", name);
+        strbuf_add(&b, name);
+        add_machine(&b, h);
+        strbuf_add(&b, ": ");
         switch (held_state(h)) {
         case HELD_NOTHING:
                 add_nothing(&b, h);

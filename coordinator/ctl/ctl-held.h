@@ -10,12 +10,13 @@
 #include "kube-kinds.h"
 
 /* Why the brake holds a notice, as the end of a sentence. */
-#define HELD_BECAUSE "the queue alone announced the end of more than 10 machines (or a tenth of all, if that is more) within ten minutes"
+#define HELD_BECAUSE "the queue alone announced interruptions of more than 10 machines (or a tenth of all, if that is more) within ten minutes"
 
 typedef struct HeldNotices {
         const KubeObject *object;       /* the NodeClaim, else the Node: has ANNOTATION_ANNOUNCED and ANNOTATION_LET_GO; borrowed */
         const AnnouncedList *announced; /* borrowed; NULL exactly if object is */
         usec_t let_go_usec;             /* wall clock; 0: nobody has let anything go */
+        const char *provider_id;        /* borrowed; NULL: not known */
 } HeldNotices;
 
 typedef enum HeldState {

@@ -301,7 +301,7 @@ static int set_phase(StatusRow *row, const KubeNode *n, const KubeNodeClaim *c) 
         return row->phase ? 0 : -ENOMEM;
 }
 
-/* Nothing is drained yet for what the interruption queue announced: the first time of what is not held. */
+/* Shows the earliest time of the notices that are not held. No drain has begun. */
 static int describe_announced(StatusRow *row, const KubeNodeClaim *c) {
         const HeldNotices h = held_notices(row->kube_node, c);
         const Announced *first = held_first(&h, ANNOUNCED_STANDS);
@@ -497,7 +497,8 @@ static void add_held(StrBuf *b, const StatusRows *r) {
                 n += r->rows[i].is_held;
         if (n > 0)
                 strbuf_addf(b, "Held: %zu node%s, because " HELD_BECAUSE ". %s cordoned and drained as PodDisruptionBudgets allow, and no machine is ended. "
-                               "'vesperctl let-go --all' shows what was announced, and how to act on it.\n",
+                               "'vesperctl let-go --all' shows what was announced. If AWS takes these machines, --yes confirms the notices. If the notices are false, "
+                               "close the queue to their sender, then run 'vesperctl undrain NODE...'.\n",
                             n, n == 1 ? "" : "s", n == 1 ? "It is" : "They are");
 }
 

@@ -306,7 +306,6 @@ static void say_held_drain(Explain *x, ExplainCause *c) {
         }
 }
 
-/* The brake of the interruption queue holds a notice. */
 static void explain_held(Explain *x) {
         const HeldNotices h = held_notices(x->node, x->claim);
         HeldState state = x->announced.n_items > 0 ? held_state(&h) : HELD_NOTHING;
@@ -326,9 +325,10 @@ static void explain_held(Explain *x) {
                 return;
         }
         explain_cause_say(x->causes, c, "No deadline is set and the machine is not ended until the node's agent reports the notice, EC2 or Auto Scaling confirms it, or a person "
-                          "lets it go.");
+                          "confirms it.");
         explain_cause_set_command(x->causes, c, "vesperctl let-go %s", x->f->node_name);
-        explain_cause_advise(x->causes, c, "It shows what letting go ends, and changes nothing before --yes is added. If the announcement is false, 'vesperctl undrain %s' opens the node.",
+        explain_cause_advise(x->causes, c, "The command shows what follows from confirming the notice, and changes nothing before --yes is added. If the announcement is false, 'vesperctl undrain %s' "
+                             "opens the node. To check it: aws ec2 describe-instances, describe-spot-instance-requests or describe-instance-status.",
                              x->f->node_name);
         if (heard_is_held(x))
                 explain_pods_that_return(&pods, x->causes);

@@ -65,9 +65,9 @@ static void on_patched(const KubeReply *reply, void *userdata) {
         else {
                 v->n_patched++;
                 if (row->node)
-                        ctl_print(stdout, "Node %s is let go. 'vesperctl explain %s' shows what follows.", row->node, row->node);
+                        ctl_print(stdout, "The held notices of Node %s count as confirmed. 'vesperctl explain %s' shows what follows.", row->node, row->node);
                 else
-                        ctl_print(stdout, "NodeClaim %s is let go.", strempty(row->claim));
+                        ctl_print(stdout, "The held notices of NodeClaim %s count as confirmed.", strempty(row->claim));
         }
         v->call = kube_call_free(v->call);
         patch_next(v);
@@ -182,11 +182,11 @@ static const char *const let_go_options[] = { "all", "yes", NULL };
 const CtlVerb verb_let_go = {
         .name = "let-go",
         .arguments = "NODE...",
-        .summary = "Let held notices of the interruption queue end their machines",
+        .summary = "Confirm notices of the interruption queue that its brake holds",
         .text = "The coordinator's brake of the queue holds further notices if " HELD_BECAUSE ". The coordinator cordons and drains the node of a held notice "
                 "as PodDisruptionBudgets allow, and does not end its machine. A held notice counts once the node's agent reports the same notice, EC2 or Auto Scaling "
-                "confirms it, or this command lets it go.\n\n"
-                "The command prints for each node what was announced, when it was received, and what letting go means. --all takes every node. "
+                "confirms it, or this command confirms it.\n\n"
+                "The command prints for each node what was announced, when it was received, and what follows from confirming it. --all takes every node. "
                 "With --yes it sets the annotation vesper.sh/let-go on the NodeClaim, or on a Node without NodeClaim, to the time at which the last of the printed notices was "
                 "received: notices that are received later stay held. The coordinator acts on the annotation at once. Removing the annotation undoes nothing. "
                 "Needs: get of nodes and nodeclaims and list of nodeclaims (--all: list of both), get of the Lease and of the coordinator's namespace, patch of nodeclaims and nodes.",

@@ -11,11 +11,12 @@
  *
  * A held notice is let go, one by one, by the first of these:
  *
- *      the node's agent reports an interruption that takes at least as much (heard-rule.c)
- *      EC2 or Auto Scaling confirms the notice (queue-confirm.c)
- *      a person says so: ANNOTATION_LET_GO, vesperctl let-go (heard-rule.c)
+ *      the node's agent reports an interruption that is at least as severe (heard-rule.c)
+ *      AWS, that is EC2 or Auto Scaling, confirms the notice (queue-confirm.c)
+ *      a person confirms it: ANNOTATION_LET_GO, vesperctl let-go (heard-rule.c)
  *
- * A notice that the agent has reported already is neither counted nor held. Another time for a notice counts as another notice.
+ * A notice that the agent has reported already is neither counted nor held; after a change of the leader it is counted. If a message moves a notice
+ * to another time, the brake counts and decides again.
  *
  * A new leader reads from NodeClaims and Nodes what was announced within the window. It does not know of machines that have ended since
  * then, so a change of the leader may let one more QUEUE_BRAKE_MIN machines or tenth of the machines pass.

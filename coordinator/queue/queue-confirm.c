@@ -19,16 +19,16 @@
 #define ROUND_CAP_USEC USEC_PER_MINUTE
 #define JITTER_PERMILLE 200u
 
-#define ASK(q) (1u << (q))
+#define QUESTION_BIT(q) (1u << (q))
 
 /* Questions about a notice of each kind. A kind without a question waits for a person or the node's agent. */
 static const unsigned questions_of_kind[_NOTICE_KIND_MAX] = {
-        [NOTICE_SPOT] = ASK(CONFIRMATION_SPOT_REQUEST) | ASK(CONFIRMATION_INSTANCE_STATE),
-        [NOTICE_MAINTENANCE] = ASK(CONFIRMATION_EVENTS) | ASK(CONFIRMATION_INSTANCE_STATE),
-        [NOTICE_SCALE_IN] = ASK(CONFIRMATION_GROUP) | ASK(CONFIRMATION_INSTANCE_STATE),
+        [NOTICE_SPOT] = QUESTION_BIT(CONFIRMATION_SPOT_REQUEST) | QUESTION_BIT(CONFIRMATION_INSTANCE_STATE),
+        [NOTICE_MAINTENANCE] = QUESTION_BIT(CONFIRMATION_EVENTS) | QUESTION_BIT(CONFIRMATION_INSTANCE_STATE),
+        [NOTICE_SCALE_IN] = QUESTION_BIT(CONFIRMATION_GROUP) | QUESTION_BIT(CONFIRMATION_INSTANCE_STATE),
 };
 
-/* The questions that tell the end before it begins come first. */
+/* Order of the questions: those that show an interruption earliest come first. */
 static const ConfirmationQuestion order[_CONFIRMATION_QUESTION_MAX] = {
         CONFIRMATION_SPOT_REQUEST,
         CONFIRMATION_GROUP,
@@ -45,7 +45,7 @@ typedef struct Region {
 typedef struct Machine {
         char *instance;
         size_t region;      /* index */
-        unsigned questions; /* ASK() of each */
+        unsigned questions; /* QUESTION_BIT() of each */
 } Machine;
 
 /* One patch that takes the state Held off. */
@@ -64,7 +64,7 @@ struct QueueConfirm {
         Region *regions; /* the first is the queue's */
         size_t n_regions;
         char **configured; /* [Queue] Regions= that regions was made from */
-        Timer *again;
+        Timer *round_timer;
         Backoff backoff;
         Machine *machines; /* of the round; NULL: no round is on */
         size_t n_machines;
@@ -75,7 +75,7 @@ struct QueueConfirm {
         bool fails[_CONFIRMATION_QUESTION_MAX]; /* the last answer was an error, and the log says so */
 };
 
-static void round_go_on(QueueConfirm *c);
+static void round_continue(QueueConfirm *c);
 
 /* -- the notices ---------------------------------------------------------------------------------------- */
 
@@ -108,7 +108,7 @@ static int list_let_go(const AnnouncedList *l, const Confirmed *answer, Announce
 
 /* -- writes --------------------------------------------------------------------------------------------- */
 
-/* Returns the uid of the object; free it. */
+/* Ends and frees the write. Returns the uid of its object; free it. */
 static char *write_end(ConfirmWrite *w) {
         char *uid = w->uid;
 
@@ -125,8 +125,9 @@ static void on_written(const KubeReply *reply, void *userdata) {
         _cleanup_free_ char *uid = NULL;
 
         if (reply->error) {
-                log_info(c->o->env->log, "Failed to write that AWS confirms a notice, asking AWS again: %s", strempty(reply->error->message));
-                if (reply->error->http == 409) /* decided on what has changed since */
+                log_info(c->o->env->log, "Failed to write that AWS confirms a notice of an object with uid %s, asking AWS again: %s", w->uid,
+                         strempty(reply->error->message));
+                if (reply->error->http == 409) /* the object changed after it was read */
                         queue_confirm_note_held(c);
         }
         uid = write_end(w);
@@ -177,7 +178,7 @@ static void round_end(QueueConfirm *c) {
                 free(c->machines[i].instance);
         c->machines = mfree(c->machines);
         c->n_machines = c->question = c->region = c->at = 0;
-        timer_arm_in(c->again, backoff_next(&c->backoff, c->o->env->random));
+        timer_arm_in(c->round_timer, backoff_next(&c->backoff, c->o->env->random));
 }
 
 /* A machine in a zone that belongs to none of the regions counts as one of the queue's region. */
@@ -207,7 +208,7 @@ static int region_add(QueueConfirm *c, const char *name) {
         for (size_t i = 0; i < c->n_regions; i++)
                 if (streq(c->regions[i].name, name))
                         return 0;
-        /* [Provider] Endpoint= is that of provider ec2 in its region, which is the queue's where [Provider] Region= does not say so. */
+        /* [Provider] Endpoint= applies to the region of provider ec2; without [Provider] Region= that is the queue's. */
         endpoint = streq(name, isempty(config->provider_region) ? sqs_client_region(c->o->sqs) : config->provider_region) ? config->provider_endpoint : NULL;
         r = confirmation_client_new(c->o->env, c->o->sqs, name, endpoint, &g->client);
         if (r == -EINVAL) {
@@ -224,17 +225,6 @@ static int region_add(QueueConfirm *c, const char *name) {
         }
         c->n_regions++;
         return 0;
-}
-
-static bool strv_equal(char *const *a, char *const *b) {
-        size_t n = strv_length(a);
-
-        if (n != strv_length(b))
-                return false;
-        for (size_t i = 0; i < n; i++)
-                if (!streq(a[i], b[i]))
-                        return false;
-        return true;
 }
 
 /* Makes a client for the queue's region and for each of [Queue] Regions=, which a reload may change. While no call is under way. */
@@ -271,7 +261,7 @@ static int round_add(QueueConfirm *c, size_t *allocated, const char *provider_id
         return 0;
 }
 
-static void on_again(Timer *t, void *userdata) {
+static void on_round_due(Timer *t, void *userdata) {
         QueueConfirm *c = userdata;
         const KubeNodeClaim *claim;
         const KubeNode *n;
@@ -285,7 +275,7 @@ static void on_again(Timer *t, void *userdata) {
                 r = round_add(c, &allocated, claim->provider_id, &claim->announced);
         for (HashmapIterator it = {}; r >= 0 && cluster_view_iterate_nodes(c->o->view, &it, &n);)
                 r = round_add(c, &allocated, n->provider_id, &n->announced);
-        round_go_on(c); /* out of memory: about those that were found */
+        round_continue(c); /* after -ENOMEM: about the machines found so far */
 }
 
 /* Fills the batch with the next machines of this question and region. Returns how many. */
@@ -293,13 +283,13 @@ static size_t round_fill(QueueConfirm *c) {
         size_t n = 0;
 
         for (; c->at < c->n_machines && n < CONFIRMATION_BATCH_MAX; c->at++)
-                if (c->machines[c->at].region == c->region && (c->machines[c->at].questions & ASK(order[c->question])))
+                if (c->machines[c->at].region == c->region && (c->machines[c->at].questions & QUESTION_BIT(order[c->question])))
                         c->batch[n++] = c->machines[c->at].instance;
         c->batch[n] = NULL;
         return n;
 }
 
-static void tell_answer(QueueConfirm *c, ConfirmationQuestion q, const ConfirmationResult *result) {
+static void report_answer(QueueConfirm *c, ConfirmationQuestion q, const ConfirmationResult *result) {
         bool fails = result->outcome != CONFIRMATION_OK;
 
         if (fails && !c->fails[q])
@@ -310,14 +300,14 @@ static void tell_answer(QueueConfirm *c, ConfirmationQuestion q, const Confirmat
 static void on_answered(const ConfirmationResult *result, void *userdata) {
         QueueConfirm *c = userdata;
 
-        tell_answer(c, order[c->question], result);
+        report_answer(c, order[c->question], result);
         for (size_t i = 0; i < result->n_confirmed; i++)
                 confirm_machine(c, result->confirmed + i);
         c->call = confirmation_call_free(c->call);
-        round_go_on(c);
+        round_continue(c);
 }
 
-static void round_go_on(QueueConfirm *c) {
+static void round_continue(QueueConfirm *c) {
         for (; c->question < ELEMENTSOF(order); c->question++, c->region = 0)
                 for (; c->region < c->n_regions; c->region++, c->at = 0)
                         while (round_fill(c) > 0)
@@ -329,7 +319,7 @@ static void round_go_on(QueueConfirm *c) {
 void queue_confirm_note_held(QueueConfirm *c) {
         backoff_reset(&c->backoff);
         if (!c->call)
-                timer_arm_earlier(c->again, usec_add(loop_now(c->o->env->loop), TOGETHER_USEC));
+                timer_arm_earlier(c->round_timer, usec_add(loop_now(c->o->env->loop), TOGETHER_USEC));
 }
 
 /* -- life ----------------------------------------------------------------------------------------------- */
@@ -346,10 +336,10 @@ int queue_confirm_new(const QueueWorkerOptions *o, QueueMemory *memory, queue_co
                              .written = written,
                              .userdata = userdata,
                              .backoff = { .base_usec = ROUND_BASE_USEC, .cap_usec = ROUND_CAP_USEC, .jitter_permille = JITTER_PERMILLE } };
-        r = timer_new(o->env->loop, "queue-confirm", on_again, c, &c->again);
+        r = timer_new(o->env->loop, "queue-confirm", on_round_due, c, &c->round_timer);
         if (r < 0)
                 return r;
-        timer_arm_in(c->again, 0);
+        timer_arm_in(c->round_timer, 0);
         *ret = TAKE_PTR(c);
         return 0;
 }
@@ -364,6 +354,6 @@ QueueConfirm *queue_confirm_free(QueueConfirm *c) {
                 free(c->machines[i].instance);
         free(c->machines);
         regions_done(c);
-        timer_free(c->again);
+        timer_free(c->round_timer);
         return mfree(c);
 }

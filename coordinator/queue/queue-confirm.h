@@ -10,9 +10,9 @@
  *      maintenance      the scheduled events, the state of the instance
  *      scale-in         the lifecycle state in the group, the state of the instance
  *
- * A round asks about all of them, in batches and one request at a time. The first round begins when a notice is written as held. The pause
- * between rounds grows from ROUND_BASE_USEC to ROUND_CAP_USEC, and is short again when another notice is held. An answer that confirms nothing,
- * or no answer, changes nothing: a person may let the notice go.
+ * A round asks about all of them, in batches and one request at a time. The first round begins when the process starts to lead, another one 200 ms
+ * after a notice is written as held. The pause between rounds grows from 5 seconds to a minute, and is short again when another notice is held. An
+ * answer that confirms nothing, or no answer, changes nothing: a person may confirm the notice.
  *
  * Exists while this process leads.
  */

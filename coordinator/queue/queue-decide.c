@@ -111,7 +111,7 @@ static bool is_left_out(const QueueFacts *facts, const Notice *notice) {
         return facts->announced && !announced_list_has_room(facts->announced, notice);
 }
 
-/* Returns true if the group may end the machine. While the brake holds the notice, only a deletion of the NodeClaim for another reason says so. */
+/* Returns true if the group may end the machine: while the brake holds the notice, only if the NodeClaim is being deleted for another reason. */
 static bool may_continue(const QueueFacts *facts, const Announced *same) {
         return facts->is_drained && (!same || same->state != ANNOUNCED_HELD || facts->is_going);
 }

@@ -166,9 +166,9 @@ static int errand_brake(QueueErrand *e, const QueueFound *found, const QueueFact
         if (r < 0)
                 return r;
         n = queue_brake_n_counted(q->brake, wall);
-        if (n > queue_brake_limit(n_machines(q->o)) && !q->is_braked)
+        if (n > queue_brake_limit(n_machines(q->o)) && !q->is_over_limit)
                 queue_voice_brake(q->o, n, queue_brake_limit(n_machines(q->o)));
-        q->is_braked = n > queue_brake_limit(n_machines(q->o));
+        q->is_over_limit = n > queue_brake_limit(n_machines(q->o));
         e->written_as = queue_brake_decide(e->notice, announced_list_find(facts->announced, e->notice->id), agents, n, n_machines(q->o));
         return 0;
 }

@@ -43,7 +43,7 @@ typedef struct QueueErrands {
         QueueMemory *memory;
         QueueBrake *brake;
         QueueConfirm *confirm;
-        bool is_braked; /* the brake held the last notice that it was asked about */
+        bool is_over_limit; /* of the brake: more machines than its limit were counted at the last notice */
         size_t n_held; /* errands whose group waits for us */
         /* An errand of this message was answered: all of them are to be stepped. May free the message, with its errands. */
         void (*answered)(void *message);

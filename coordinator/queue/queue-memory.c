@@ -109,7 +109,7 @@ void queue_memory_end_write(QueueMemory *m, const char *uid) {
 
 /* -- unreadable messages -------------------------------------------------------------------------------- */
 
-/* Makes room for one message. Returns false if all are hidden still. The first one was parked first. */
+/* Makes room for one message. Returns false if all are hidden still. The map keeps the order of insertion. */
 static bool make_parked_room(QueueMemory *m) {
         const ParkedMessage *first = hashmap_first(m->parked, NULL);
 

@@ -47,8 +47,8 @@ typedef enum QueuePark {
         QUEUE_PARK_FULL,  /* QUEUE_PARKED_MAX others are hidden */
 } QueuePark;
 
-/* Returns whether the unreadable message may be hidden for that time, and notes it then. A message that does
- * not come again within ten minutes after that time has ended, and another one may have its place. -ENOMEM. */
+/* Decides whether to hide the unreadable message for that time, and records it. An entry expires ten minutes
+ * after its message becomes visible without being received. Returns a QueuePark or -ENOMEM. */
 int queue_memory_park(QueueMemory *m, const char *message_id, usec_t for_usec);
 /* Returns true the first time for this account and region, for 20 pairs at most; false on ENOMEM, too. */
 bool queue_memory_note_elsewhere(QueueMemory *m, const char *account, const char *region);

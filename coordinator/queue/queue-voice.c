@@ -20,8 +20,8 @@ static const struct {
         [QUEUE_VOICE_DELETES] = { "Its NodeClaim is deleted for that", "The coordinator deletes its NodeClaim, so that the node is drained",
                                   " and its machine ended", true },
         [QUEUE_VOICE_HELD] = { "The brake of the queue holds this notice: vesper drains the node under PodDisruptionBudgets and does not end its machine",
-                               "The queue alone announced more machines than it may end within ten minutes, so the coordinator evicts this node's pods under "
-                               "their PodDisruptionBudgets and does not end its machine until the node's agent or EC2 confirms that", NULL, true },
+                               "The brake of the queue holds the notice. The coordinator evicts this node's pods under their PodDisruptionBudgets, and does "
+                               "not end the machine until AWS, the node's agent or a person confirms the notice", NULL, true },
         [QUEUE_VOICE_DRAINS] = { "It has no NodeClaim, and [Queue] Unmanaged=drain: it is cordoned and drained, and its machine is left to its cloud",
                                  "The coordinator cordons and drains the node", ", and leaves its machine to its cloud", true },
         [QUEUE_VOICE_DRAINS_MANAGED] = { "It is cordoned and drained, and kept: it comes back from that", "The coordinator cordons and drains the node",
@@ -41,7 +41,7 @@ static char *from_when(const QueueWorkerOptions *o, const Notice *n, QueueVoiceA
         char text[RFC3339_MAX];
         usec_t due = n ? usec_sub(notice_announced(n), o->config->interruption_before_usec) : 0;
 
-        if (!voices[act].rest || !n || n->kind != NOTICE_MAINTENANCE || due <= loop_wall(o->env->loop))
+        if ((!voices[act].rest && act != QUEUE_VOICE_HELD) || !n || n->kind != NOTICE_MAINTENANCE || due <= loop_wall(o->env->loop))
                 return NULL;
         rfc3339_format(due, text);
         return strf(". That begins at %s ([Interruption] BeforeSec=)", text);
@@ -63,7 +63,7 @@ static char *by_when(const QueueWorkerOptions *o, const Notice *n) {
 /* Returns why nothing is done, or what a person can do. NULL: there is nothing to say, or no memory. */
 static char *why_reported(const QueueSaid *said, const KubeNode *n, QueueVoiceAct act) {
         if (act == QUEUE_VOICE_HELD)
-                return strf(". If you know that AWS takes the machine: vesperctl let-go %s", n->object.meta.name);
+                return strf(". If AWS takes the machine, 'vesperctl let-go %s' shows what follows if you confirm that", n->object.meta.name);
         if (act != QUEUE_VOICE_REPORTS || !said->why)
                 return NULL;
         return strf(", because %s%s%s", said->why, notice_ends_machine(said->notice) ? ". If its agent does not drain it: vesperctl drain " : "",
@@ -89,7 +89,7 @@ void queue_voice_node(const QueueWorkerOptions *o, const QueueSaid *said, const 
                      act == QUEUE_VOICE_CALLS_OFF ? "InterruptionCalledOff"
                      : acts                       ? "InterruptionAnnounced"
                                                   : "NoticeReported",
-                     "AWS announces by the queue for instance %s: %s%s%s, at %s. %s%s%s%s%s", said->instance, kind, isempty(what) ? "" : ", ",
+                     "The interruption queue announces for instance %s: %s%s%s, at %s. %s%s%s%s%s", said->instance, kind, isempty(what) ? "" : ", ",
                      strempty(what), when, voices[act].event, strempty(by), strempty(voices[act].rest), strempty(from), strempty(why));
 }
 
@@ -160,12 +160,12 @@ void queue_voice_poison(const QueueWorkerOptions *o, const SqsMessage *message, 
         log_event(o->env->log, LOG_LEVEL_WARNING, MESSAGE_QUEUE_POISON,
                   LOG_FIELDS({ "QUEUE", sqs_client_queue(o->sqs) }),
                   "Message %.64s of queue %s cannot be read and was received %u times. It has %zu bytes, source %s "
-                  "and account %s. It %s",
+                  "and account %s. %s",
                   message->id, sqs_client_queue(o->sqs), message->receives, body_bytes,
                   isempty(source) ? "(none)" : source, isempty(account) ? "(none)" : account,
-                  is_deleted ? "is deleted unread, because 1,000 such messages are hidden already. Correct the rule or "
+                  is_deleted ? "The coordinator deletes it unread, because 1,000 such messages are hidden already. Correct the rule or "
                                "program that sends them. More deletions within a minute are only counted"
-                             : "is hidden for 12 hours. When it is visible again, read it in the queue with aws sqs "
+                             : "The coordinator hides it for 12 hours. When it is visible again, read it in the queue with aws sqs "
                                "receive-message. It ends with the queue's retention period, usually before it "
                                "reaches the maxReceiveCount of a redrive policy");
 }
@@ -186,9 +186,9 @@ void queue_voice_elsewhere(const QueueWorkerOptions *o, const EventMessage *even
 
 void queue_voice_brake(const QueueWorkerOptions *o, size_t n, size_t limit) {
         log_event(o->env->log, LOG_LEVEL_WARNING, MESSAGE_QUEUE_BRAKE, LOG_FIELDS({ "QUEUE", sqs_client_queue(o->sqs) }),
-                  "Queue %s alone announced the end of %zu machines within ten minutes, and may end %zu. The nodes of further notices are cordoned and "
-                  "drained under PodDisruptionBudgets, and their machines stay until EC2, Auto Scaling or the node's agent confirms the notice. If AWS "
-                  "does take these machines: vesperctl let-go NODE",
+                  "Queue %s alone announced interruptions of %zu machines within ten minutes; the limit is %zu. The nodes of further notices are cordoned "
+                  "and drained under PodDisruptionBudgets, and their machines stay until AWS, the node's agent or a person confirms the notice "
+                  "(vesperctl let-go NODE --yes). vesperctl status shows the nodes. More notices are only counted",
                   sqs_client_queue(o->sqs), n, limit);
 }
 
@@ -199,7 +199,9 @@ void queue_voice_confirmed(const QueueWorkerOptions *o, const KubeNode *n, const
         log_event(o->env->log, LOG_LEVEL_NOTICE, MESSAGE_INTERRUPTION_LET_GO, LOG_FIELDS({ "NODE", name }),
                   "The brake of the queue no longer holds the %s notice of node %s: AWS confirms it, %s", kind, name, words);
         event_record(o->recorder, &object, EVENT_NORMAL, "InterruptionLetGo",
-                     "The brake of the queue no longer holds the %s notice: AWS confirms it, %s. vesper acts upon it as [Interruption] Delete= says", kind, words);
+                     "The brake of the queue no longer holds the %s notice: AWS confirms it, %s. vesper now acts upon it ([Interruption] Delete=; without "
+                     "NodeClaim [Queue] Unmanaged=)",
+                     kind, words);
 }
 
 void queue_voice_unconfirmed(const QueueWorkerOptions *o, const char *permission, const char *message, bool is_denied) {

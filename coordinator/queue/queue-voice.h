@@ -45,9 +45,9 @@ void queue_voice_poison(const QueueWorkerOptions *o, const SqsMessage *message, 
 void queue_voice_elsewhere(const QueueWorkerOptions *o, const EventMessage *event);
 /* Warns that the brake of the queue (queue-brake.h) holds further notices. n: machines announced within the window. */
 void queue_voice_brake(const QueueWorkerOptions *o, size_t n, size_t limit);
-/* A notice that the brake held may end the machine, because AWS confirms it: log line and Event. words: "EC2 reports ...". */
+/* Reports in a log line and an Event that the brake no longer holds the notice, because AWS confirms it. words: "EC2 reports ...". */
 void queue_voice_confirmed(const QueueWorkerOptions *o, const KubeNode *n, const Notice *notice, const char *words);
-/* Warns that AWS does not answer whether notices that the brake holds are its own. permission: the IAM action. */
+/* Warns that AWS cannot be asked to confirm held notices. permission: the IAM action. */
 void queue_voice_unconfirmed(const QueueWorkerOptions *o, const char *permission, const char *message, bool is_denied);
 /* The end of a Capacity Block, which names no instance. */
 void queue_voice_capacity_block(const QueueWorkerOptions *o, const SqsMessage *message, const EventMessage *event);

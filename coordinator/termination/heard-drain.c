@@ -35,7 +35,7 @@ typedef struct Heard {
         HeardVoice voice;
         HeardAct act; /* as of the last step */
         bool has_ended; /* this leader has ended its drain, for voice.why */
-        size_t n_held;  /* notices that the brake of the queue holds, as of the last step */
+        bool is_held;   /* as of the last step: drained for a notice that the brake of the queue holds */
 } Heard;
 
 struct HeardDrains {
@@ -437,7 +437,7 @@ size_t heard_drains_held(const HeardDrains *h) {
         size_t n = 0;
 
         HASHMAP_FOREACH (x, h->map)
-                n += x->n_held > 0;
+                n += x->is_held;
         return n;
 }
 
@@ -575,14 +575,6 @@ static HeardFacts gather_facts(const HeardDrains *h, const Heard *x, const KubeN
         };
 }
 
-static size_t count_held(const AnnouncedList *l) {
-        size_t n = 0;
-
-        for (size_t i = 0; i < l->n_items; i++)
-                n += l->items[i].state == ANNOUNCED_HELD;
-        return n;
-}
-
 static void heard_act(Heard *x, const KubeNode *n, const KubeNodeClaim *claim, const HeardFacts *f) {
         const TerminationContext *c = x->owner->context;
         usec_t wall = loop_wall(c->env->loop), deadline;
@@ -635,7 +627,7 @@ static void heard_step(Heard *x, const KubeNode *n, const KubeNodeClaim *claim) 
         a = heard_drained_for(&facts, &deadline);
         if (a || n->heard)
                 heard_voice_set(&x->voice, a ? a->notice : n->heard->notice, a && a->state == ANNOUNCED_HELD);
-        x->n_held = count_held(facts.announced);
+        x->is_held = a && a->state == ANNOUNCED_HELD && !facts.is_going;
         heard_act(x, n, claim, &facts);
         say_conditions(x, n, claim, &facts);
         requeue_at_wall(x, until);

@@ -35,8 +35,8 @@ DEFINE_FREEP(HeardDrains, heard_drains_free);
  * kept for what was heard, and adoption.c has nothing to release there. */
 bool heard_drains_see_node(HeardDrains *h, const char *name, const KubeNode *n, const char *key);
 /* Nodes whose drain has not ended. */
-/* Nodes with a notice that the brake of the queue holds (queue-brake.h). */
-size_t heard_drains_held(const HeardDrains *h);
 size_t heard_drains_under_way(const HeardDrains *h);
+/* Returns the number of nodes that are cordoned and drained, or were, for a notice that the brake of the queue holds (queue-brake.h). */
+size_t heard_drains_held(const HeardDrains *h);
 /* A pod of that node came, changed or went, as node_termination_on_pod(). */
 void heard_drains_on_pod(HeardDrains *h, const char *node, const KubePod *old, const KubePod *new);

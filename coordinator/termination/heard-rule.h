@@ -13,9 +13,9 @@
  *
  * A managed Node is drained only for what it comes back from: for what ends its machine its claim is deleted (adoption.c).
  *
- * A notice that the brake of the queue holds (queue-brake.h) is drained for as one that stands, and gives that drain no time: no pod is
- * deleted in spite of its PodDisruptionBudget. Such a notice stands when the agent confirms it (interruption_confirms()), or when a person
- * lets it go (ANNOTATION_LET_GO).
+ * The Node is drained for a notice that the brake of the queue holds (queue-brake.h), too, but that drain has no deadline: no pod is deleted
+ * in spite of its PodDisruptionBudget. The notice stands once AWS, the node's agent (interruption_confirms()) or a person (ANNOTATION_LET_GO)
+ * confirms it.
  *
  * A notice that stands becomes one of these, and stays in the list until it is outlived, as SQS may deliver its message again:
  *
@@ -41,7 +41,7 @@ typedef struct HeardFacts {
         const Interruption *drain;      /* NULL: none has begun */
         const Interruption *agents;     /* what its agent said in this boot; NULL: nothing */
         const char *boot_id;            /* "": not known */
-        usec_t let_go_usec;             /* the claim's; of a Node without one, its own; 0: none */
+        usec_t let_go_usec;             /* of the NodeClaim, or of a Node without one; 0: none */
         InterruptionDelete deletes;     /* [Interruption] Delete= */
         usec_t before_usec;             /* [Interruption] BeforeSec= */
         bool drains_unmanaged;          /* [Queue] Unmanaged=drain */
@@ -89,8 +89,8 @@ int heard_rewrite(const HeardFacts *f, AnnouncedList *ret);
 /* Returns why the drain ends. Only after heard_decide() has returned HEARD_END. */
 HeardEnd heard_end(const HeardFacts *f);
 
-/* Returns the first notice that the Node is drained for, one that stands before one that is held; borrowed; NULL: none. *ret_deadline_usec: the
- * earliest time that is still to come of those that stand, else the latest that has passed; USEC_INFINITY: none is said. */
+/* Returns the first notice that the Node is drained for; standing notices come before held ones. Borrowed; NULL: none. *ret_deadline_usec: of the
+ * standing ones, the earliest time still to come, else the latest that has passed; USEC_INFINITY: none. */
 const Announced *heard_drained_for(const HeardFacts *f, usec_t *ret_deadline_usec);
 
 /* Returns true if heard_rewrite() lets this notice of the list go. */

@@ -80,8 +80,9 @@ static char *cordoned_text(const HeardVoice *v, const char *node) {
 
         if (v->is_held)
                 return strf("is cordoned, and its pods are evicted under their PodDisruptionBudgets: the interruption queue alone announced %s, "
-                            "and the brake of the queue holds that. Until the node's agent or EC2 confirms it, vesper neither deletes pods at that "
-                            "time nor ends the machine. 'vesperctl let-go %s' allows both, 'vesperctl undrain %s' stops the drain",
+                            "and the brake of the queue holds that. Until AWS, the node's agent or a person confirms the notice, vesper does not delete "
+                            "pods at the announced time and does not end the machine. 'vesperctl let-go %s' shows what follows if you confirm it, "
+                            "'vesperctl undrain %s' stops the drain",
                             announced ?: "a change of its machine", node, node);
         return strf("is cordoned and is now being drained: the interruption queue announced %s. For that, vesper does not end the machine. "
                     "'vesperctl undrain %s' stops the drain",
@@ -128,7 +129,8 @@ void heard_voice_let_go(HeardVoice *v, const KubeNode *n, const Notice *notice, 
         log_event(v->context->env->log, LOG_LEVEL_NOTICE, MESSAGE_INTERRUPTION_LET_GO, LOG_FIELDS({ "NODE", name }),
                   "The brake of the queue no longer holds what the interruption queue announced for node %s, %s: %s", name, strempty(announced), why);
         event_record(v->context->recorder, &o, EVENT_NORMAL, "InterruptionLetGo",
-                     "The brake of the queue no longer holds what the interruption queue announced, %s: %s. vesper acts upon it as [Interruption] Delete= says",
+                     "The brake of the queue no longer holds what the interruption queue announced, %s: %s. vesper now acts upon it ([Interruption] Delete=; without "
+                     "NodeClaim [Queue] Unmanaged=)",
                      strempty(announced), why);
 }
 

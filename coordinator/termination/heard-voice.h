@@ -37,7 +37,7 @@ void heard_voice_done(HeardVoice *v);
 /* The first notice for which the Node is drained. All phases are told again when it is another one. is_held: the brake of the
  * queue holds it. Out of memory nothing is told of it. */
 void heard_voice_set(HeardVoice *v, const Notice *notice, bool is_held);
-/* A notice that the brake held may end the machine: log line and Event. by_agent: its agent confirmed it; else a person let it go. */
+/* Reports in a log line and an Event that the brake no longer holds the notice. by_agent: the agent confirms it; else a person let it go. */
 void heard_voice_let_go(HeardVoice *v, const KubeNode *n, const Notice *notice, bool by_agent);
 
 /* Which pods are left, for HEARD_STEP_EXPIRED. */

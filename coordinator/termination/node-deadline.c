@@ -55,7 +55,7 @@ static void see_notice(NodeDeadline *d, const KubeNode *n) {
                 d->notice_id = strdup(i->notice->id);
 }
 
-/* A notice that the brake of the queue holds (queue-brake.h) gives no deadline before a person lets it go. */
+/* A notice that the brake of the queue holds (queue-brake.h) gives no deadline until it is confirmed. */
 static bool gives_deadline(const KubeNodeClaim *claim, const Announced *a) {
         return a->state == ANNOUNCED_STANDS || announced_is_let_go(a, claim->let_go_usec);
 }

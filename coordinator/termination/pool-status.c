@@ -133,7 +133,7 @@ typedef struct PoolFigures {
         const KubeNodeClaim *held; /* the first by name whose removal waits for something; borrowed */
         usec_t next_usec; /* wall clock: when one more counts as held, unless it goes on before; USEC_INFINITY: none */
         size_t unproved;
-        size_t n_held_notices; /* NodeClaims with a notice that the brake of the queue holds */
+        size_t n_held_notices; /* NodeClaims, not being deleted, with a notice that the brake of the queue holds */
         const KubeNodeClaim *held_notice; /* the first of them by name; borrowed */
         PoolProblem problems[_PROBLEM_MAX];
 } PoolFigures;
@@ -245,7 +245,7 @@ static bool is_held(PoolFigures *f, const KubeNodeClaim *c, usec_t wall_now_usec
 static void note_held_notices(PoolFigures *f, const KubeNodeClaim *c) {
         bool is_held = false;
 
-        for (size_t i = 0; i < c->announced.n_items; i++)
+        for (size_t i = 0; i < c->announced.n_items && c->object.meta.deletion_usec == 0; i++)
                 is_held = is_held || c->announced.items[i].state == ANNOUNCED_HELD;
         if (!is_held)
                 return;
@@ -260,7 +260,8 @@ static char *held_notices_text(const PoolFigures *f) {
         if (!node)
                 return NULL;
         return strf("The brake of the queue holds what the interruption queue alone announced for %zu node%s, first %s: pods are evicted under their "
-                    "PodDisruptionBudgets, and no machine is ended until EC2 or the node's agent confirms it. To end it all the same: vesperctl let-go %s",
+                    "PodDisruptionBudgets (for a scheduled change, when it comes near), and no machine is ended until AWS, the node's agent or a person "
+                    "confirms the notice. 'vesperctl let-go %s' shows what follows if you confirm it",
                     f->n_held_notices, f->n_held_notices == 1 ? "" : "s", node, node);
 }
 

@@ -45,7 +45,8 @@ static void mark_dirty(Release *r, const char *room, const char *name) {
 }
 
 /* The load balancer label and the agent's marks are the agent's where nothing says that we were here. While the
- * taints are unread, vesper cannot remove that of a Node out of service, so its annotation calls for nothing. */
+ * taints are unread, vesper cannot remove the out-of-service taint, so ANNOTATION_OUT_OF_SERVICE alone does not
+ * call for a release. */
 bool release_is_called_for(const KubeNode *n, const KubeNodeClaim *claim) {
         const ObjectMeta *m = &n->object.meta;
 

@@ -14,6 +14,7 @@ DEFINE_FREEP(char *, strv_free);
 
 size_t strv_length(char *const *l);
 bool strv_contains(char *const *l, const char *s);
+bool strv_equal(char *const *a, char *const *b); /* the same strings in the same order */
 char **strv_copy(char *const *l);                 /* NULL on ENOMEM */
 int strv_extend(char ***l, const char *s);        /* copies s; 0 or -ENOMEM */
 int strv_split(const char *s, const char *separators, char ***ret); /* empty parts dropped */

@@ -145,9 +145,9 @@
 /* Coordinator: a message of the interruption queue is about another account or region, which the line
  * names. */
 #define MESSAGE_QUEUE_ELSEWHERE "9cecdb7bea7344c1973df0d313d28107"
-/* Coordinator: the brake of the queue holds notices: the interruption queue alone announced the end of too many machines. */
+/* Coordinator: the brake of the queue holds notices: the interruption queue alone announced interruptions of too many machines. */
 #define MESSAGE_QUEUE_BRAKE "316ca720ab824ccfa09fc8f99ddf728d"
-/* Coordinator: AWS does not answer whether a notice that the brake of the queue holds is its own; the line says why. */
+/* Coordinator: AWS cannot be asked to confirm held notices; the line says why. */
 #define MESSAGE_QUEUE_UNCONFIRMED "73b2fb5f81eb44559f83d49e2c44fa59"
 /* Coordinator: the brake of the queue no longer holds a notice of a node. */
 #define MESSAGE_INTERRUPTION_LET_GO "a82bb2c7e4bc4ea59caa8352493ea563"

@@ -17,7 +17,7 @@
 typedef enum AnnouncedState {
         ANNOUNCED_STANDS,
         /* Not over. The brake of the queue (queue-brake.h) holds the notice: its Node is cordoned and its pods are evicted, and the notice
-         * gives no deadline and ends no machine. A person (ANNOTATION_LET_GO), the node's agent or EC2 make it STANDS. */
+         * gives no deadline and ends no machine. AWS, the node's agent or a person (ANNOTATION_LET_GO) confirms the notice: then it STANDS. */
         ANNOUNCED_HELD,
         ANNOUNCED_DONE,       /* the machine has booted anew for it */
         ANNOUNCED_CALLED_OFF, /* AWS has called it off, or says that it is over */
@@ -62,9 +62,9 @@ const Announced *announced_list_open(const AnnouncedList *l);
 /* Inserts a notice in its order, in place of the entry with the same id. boot_id NULL: not known. From a full list the first entry that is over
  * goes, else the last one that is held, else the last one, which may be this one. -ENOMEM: the list is as it was. */
 int announced_list_put(AnnouncedList *l, const Notice *notice, AnnouncedState state, const char *boot_id);
-/* Returns true if announced_list_put() would keep this notice in the list, which may be full, whether it is held or not. */
+/* Returns true if announced_list_put() would keep this notice, whichever of the open states it has. The list may be full. */
 bool announced_list_has_room(const AnnouncedList *l, const Notice *notice);
-/* Adds what is open in from, and is not there by its id, up to half of ANNOUNCED_MAX: a kubelet may have written it, and takes no place of what AWS
- * tells, nor calls that off. -ENOMEM: some of it may be there. */
+/* Copies the open entries of from whose ids are missing here, up to half of ANNOUNCED_MAX: a kubelet may have written from. -ENOMEM: some of them may be
+ * there. */
 int announced_list_take(AnnouncedList *l, const AnnouncedList *from);
 void announced_list_remove(AnnouncedList *l, size_t i);

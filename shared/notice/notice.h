@@ -65,8 +65,8 @@ typedef struct Notice {
         usec_t not_before_usec; /* wall clock; 0: now */
         usec_t announced_usec;  /* wall clock of its giver: when the machine may be gone; 0: not said */
         usec_t said_usec;       /* of what the queue told: wall clock of its giver, when that was said; 0: not known */
-        usec_t received_usec;   /* of the queue's: wall clock of the API server, when the coordinator last wrote it; 0: not known */
         usec_t until_usec;      /* the same: of a scheduled change, when the window in which it may begin closes; 0: not said */
+        usec_t received_usec;   /* notices from the queue: wall clock of the API server when the coordinator last wrote the notice; 0: not known */
         usec_t deadline_usec;   /* the same on the boot-time clock (loop_now()) of this machine, which nobody sets;
                                    USEC_INFINITY: not said */
         bool estimated;         /* deadline_usec: no Date of the giver's tells what the giver's clock says */
@@ -105,8 +105,8 @@ bool notice_ends_for_good(const Notice *n);
 
 /* How much it takes from the machine: 0: it comes back by itself (a reboot, a maintenance), 1: it ends (stop, hibernate), 2: for good. */
 unsigned notice_rank(const Notice *n);
-/* Returns true if something that takes as much as rank says from the machine confirms the notice: at least as much as the notice does. A stop confirms a
- * retirement, too: EC2 stops an instance that boots from EBS and terminates any other, and does not tell which. */
+/* Returns true if an interruption of this notice_rank() is at least as severe as the notice. A stop also confirms any scheduled change, because EC2
+ * does not tell which retirements terminate the instance. */
 bool notice_is_confirmed_by(const Notice *n, unsigned rank);
 /* Does a take the place of b, when both stand? What ends the machine for good comes before what ends it, and that before
  * what it comes back from; of equals the one that stands stays. */

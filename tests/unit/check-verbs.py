@@ -230,7 +230,7 @@ class Said(OnFake):
         code, out, err = self.by("otto", "let-go", "here", "--yes")
         self.assertEqual((code, err), (0, ""))
         self.assertIn(held, out)
-        self.assertIn("Node here is let go. 'vesperctl explain here' shows what follows.", out)
+        self.assertIn("The held notices of Node here count as confirmed. 'vesperctl explain here' shows what follows.", out)
         self.assertIn("No coordinator leads: nothing happens until one does.", out)
         self.assertEqual((let_go(claims + "/c"), let_go(node)), ("2027-01-15T08:00:00Z", None))
         # The coordinator has not acted yet.

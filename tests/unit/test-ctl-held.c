@@ -28,8 +28,8 @@ typedef struct Row {
 static const Row rows[] = {
         { "nothing was announced", "", NULL, false, false, HELD_NOTHING, NULL, "Node w: the brake of the interruption queue holds nothing of it." },
         { "a notice that stands", NOTICE("a", UNTIL("08:02:00")), NULL, false, false, HELD_NOTHING, NULL,
-          "Node w: the brake of the interruption queue holds nothing of it. The queue announced " END " by 2027-01-15T08:02:00Z: that notice is confirmed, let go or was never held, "
-          "and vesper acts on it." },
+          "Node w: the brake of the interruption queue holds nothing of it. The queue announced " END " by 2027-01-15T08:02:00Z. "
+          "The brake does not hold these notices." },
         { "a notice that is over", NOTICE("a", ",'state':'CalledOff'"), NULL, false, false, HELD_NOTHING, NULL, "holds nothing of it." },
         { "one that is held", NOTICE("a", UNTIL("08:02:00") RECEIVED("08:00:00") HELD), NULL, false, false, HELD_HELD, "2027-01-15T08:00:00Z",
           "Node w: the interruption queue announced " END " by 2027-01-15T08:02:00Z, received at 2027-01-15T08:00:00Z. "

@@ -370,9 +370,9 @@ TEST_CASE(test_held) {
         put_node(&b, "stands", "");
         put_claim(&b, "stands", ANNOUNCED("") "}", "", ",'phase':'Adopted'");
         text = table(&b);
-        assert_string_equal(text, "Held: 3 nodes, because the queue alone announced the end of more than 10 machines (or a tenth of all, if that is more) within ten minutes. "
-                                  "They are cordoned and drained as PodDisruptionBudgets allow, and no machine is ended. 'vesperctl let-go --all' shows what was announced, and how to act "
-                                  "on it.\n"
+        assert_string_equal(text, "Held: 3 nodes, because the queue alone announced interruptions of more than 10 machines (or a tenth of all, if that is more) within ten minutes. "
+                                  "They are cordoned and drained as PodDisruptionBudgets allow, and no machine is ended. 'vesperctl let-go --all' shows what was announced. If AWS takes "
+                                  "these machines, --yes confirms the notices. If the notices are false, close the queue to their sender, then run 'vesperctl undrain NODE...'.\n"
                                   "NODE      POOL      PHASE                    PODS-LEFT   HELD-BY   SINCE   DEADLINE\n"
                                   "drains    default   Held, Draining (queue)   3           -         -       -\n"
                                   "goes      default   Draining                 -           -         10m     in 50m\n"

@@ -340,9 +340,10 @@ static const Row causes_table[] = {
 #define HELD_CLAIM(more) C(CLAIM(OURS "'annotations':{'vesper.sh/announced':'{\\'notices\\':[" HELD_TOLD "]}'" more "},", "", ",'phase':'Adopted'"))
         { "held by the brake", { N(IN_SERVICE), HELD_CLAIM(""), A("") }, "(InService), QueueBrake", "Node w",
           "The interruption queue announced the end of its machine (spot, terminate) by 2027-01-15T08:01:30Z, received at 2027-01-15T07:59:30Z. The brake of the queue holds that, "
-          "because the queue alone announced the end of more than 10 machines (or a tenth of all, if that is more) within ten minutes. The coordinator cordons the node and evicts its "
+          "because the queue alone announced interruptions of more than 10 machines (or a tenth of all, if that is more) within ten minutes. The coordinator cordons the node and evicts its "
           "pods as their PodDisruptionBudgets allow. No deadline is set and the machine is not ended until the node's agent reports the notice, EC2 or Auto Scaling confirms it, or a "
-          "person lets it go.", "vesperctl let-go w", "changes nothing before --yes is added. If the announcement is false, 'vesperctl undrain w' opens the node.", .since_ago_sec = 30, .is_whole_end = true },
+          "person confirms it.", "vesperctl let-go w", "changes nothing before --yes is added. If the announcement is false, 'vesperctl undrain w' opens the node. To check it: aws ec2 describe-instances, "
+          "describe-spot-instance-requests or describe-instance-status.", .since_ago_sec = 30, .is_whole_end = true },
         { "held by the brake, and let go", { N(IN_SERVICE), HELD_CLAIM(",'vesper.sh/let-go':'2027-01-15T07:59:30Z'"), A("") }, "(InService), (QueueBrake)", "NodePool a", "" },
         { "held by the brake, and drained", { N(HEARD_OF("Draining", "1", "2027-01-15T08:01:30Z", ",\\'blockedBy\\':[{\\'pod\\':\\'web/a\\',\\'reason\\':\\'Protected\\',\\'detail\\':\\'k\\'}]")),
             HELD_CLAIM(""), A("") }, "QueueBrake", "Node w", "evicts its pods as their PodDisruptionBudgets allow. 1 pod is left, and it waits for web/a (Protected k). No deadline is set",

@@ -224,8 +224,8 @@ TEST_CASE(test_much_poison) {
                 if (rows[i].hidden > 0)
                         assert_int_equal(fake_sqs_n_in_flight(r.sqs, "q"), rows[i].hidden);
                 said = r.rig->coordinators[0]->said.data;
-                assert_int_equal(strstr(said, "It is hidden for 12 hours") != NULL, rows[i].says_hidden);
-                said = strstr(said, "is deleted unread");
+                assert_int_equal(strstr(said, "The coordinator hides it for 12 hours") != NULL, rows[i].says_hidden);
+                said = strstr(said, "The coordinator deletes it unread");
                 assert_int_equal(said != NULL, rows[i].says_deleted);
                 /* one line a minute */
                 if (said)
@@ -471,7 +471,7 @@ TEST_CASE(test_brake) {
         assert_true(rig_has_event(r.rig, node, "InterruptionAnnounced"));
         assert_string_equal(rig_condition(fake_get(r.rig->cluster, FAKE_NODEPOOLS, NULL, POOL), POOL_INTERRUPTIONS_HELD), "True");
         assert_true(rig_event_says(r.rig, POOL, POOL_INTERRUPTIONS_HELD, "announced for 4 nodes, first"));
-        assert_non_null(strstr(r.rig->coordinators[0]->said.data, "alone announced the end of 11 machines within ten minutes, and may end 10"));
+        assert_non_null(strstr(r.rig->coordinators[0]->said.data, "alone announced interruptions of 11 machines within ten minutes; the limit is 10"));
         assert_non_null(strstr(r.rig->coordinators[0]->said.data, "is cordoned, and its pods are evicted under their PodDisruptionBudgets"));
         queue_rig_done(&r);
 }

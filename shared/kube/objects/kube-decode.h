@@ -59,7 +59,7 @@ void decode_amount(Decoder *d, const Json *v, const char *path, NodeAmount *ret)
 void decode_conditions(Decoder *d, const Json *v, Condition **ret, size_t *ret_n);
 /* The interruption that annotation key holds, or NULL. Returns false if the annotation is there and unreadable. */
 bool decode_interruption(Decoder *d, const char *key, Interruption **ret);
-/* Empty where ANNOTATION_ANNOUNCED is absent or unreadable; 0 where ANNOTATION_LET_GO is. */
+/* Empty where ANNOTATION_ANNOUNCED is absent or unreadable. *ret_let_go_usec is unchanged if ANNOTATION_LET_GO is absent, and 0 if it is unreadable. */
 void decode_announced(Decoder *d, AnnouncedList *ret, usec_t *ret_let_go_usec);
 /* The elements of an array that may be absent; NULL (and invalid) for anything else. */
 const Json *decode_array(Decoder *d, const Json *v, const char *path);

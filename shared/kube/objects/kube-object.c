@@ -314,17 +314,6 @@ static bool owners_are_same(const ObjectMeta *a, const ObjectMeta *b) {
         return true;
 }
 
-static bool finalizers_are_same(char *const *a, char *const *b) {
-        size_t n = strv_length(a);
-
-        if (strv_length(b) != n)
-                return false;
-        for (size_t i = 0; i < n; i++)
-                if (!streq(a[i], b[i]))
-                        return false;
-        return true;
-}
-
 bool kube_object_says_same(const KubeObject *a, const KubeObject *b) {
         const ObjectMeta *x = &a->meta, *y = &b->meta;
 
@@ -334,7 +323,7 @@ bool kube_object_says_same(const KubeObject *a, const KubeObject *b) {
                x->deletion_usec == y->deletion_usec && x->deletion_grace_sec == y->deletion_grace_sec &&
                key_values_are_same(&x->labels, &y->labels) &&
                key_values_are_same(&x->annotations, &y->annotations) && owners_are_same(x, y) &&
-               finalizers_are_same(x->finalizers, y->finalizers) && streq_ptr(a->invalid, b->invalid);
+               strv_equal(x->finalizers, y->finalizers) && streq_ptr(a->invalid, b->invalid);
 }
 
 const OwnerRef *object_meta_controller(const ObjectMeta *m) {

@@ -81,8 +81,8 @@
 #define ANNOTATION_REBOOTED_FOR_REPAIR "vesper.sh/rebooted-for-repair"
 /* A person, on a NodeClaim: an RFC 3339 time. Once the claim is being deleted its node goes then at the latest. */
 #define ANNOTATION_FORCE_DEADLINE "vesper.sh/force-deadline"
-/* A person (vesperctl let-go), on a NodeClaim, or on a Node that has none: an RFC 3339 time. What the interruption queue announced of the
- * machine until then, and the brake holds (queue-brake.h), may end it. */
+/* A person (vesperctl let-go), on a NodeClaim, or on a Node that has none: an RFC 3339 time. Notices of the
+ * interruption queue that the brake holds (queue-brake.h), and that the coordinator received up to this time, count as confirmed. */
 #define ANNOTATION_LET_GO "vesper.sh/let-go"
 
 /* Kubelet, on the mirror pod of a static pod. */
