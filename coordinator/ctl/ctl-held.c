@@ -127,7 +127,8 @@ char *held_line(const HeldNotices *h, const char *name) {
 
         b.failed = !announced;
         strbuf_add(&b, name);
-        add_machine(&b, h);
+        if (held_state(h) == HELD_HELD)
+                add_machine(&b, h);
         strbuf_add(&b, ": ");
         switch (held_state(h)) {
         case HELD_NOTHING:

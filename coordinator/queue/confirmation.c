@@ -54,11 +54,11 @@ static const Fact spot_statuses[] = {
         { 0 },
 };
 
-/* A retirement stops an instance that boots from EBS and terminates any other. The code does not tell which, so it confirms only
- * the stop. */
+/* A retirement stops an instance that boots from EBS and terminates any other. The code does not tell which. The queue's notice of a retirement says
+ * terminate (event-message.c), so the event confirms that. */
 static const Fact event_codes[] = {
         EVENT("instance-reboot", 0), EVENT("system-reboot", 0),       EVENT("system-maintenance", 0),
-        EVENT("instance-stop", 1),   EVENT("instance-retirement", 1), { 0 },
+        EVENT("instance-stop", 1),   EVENT("instance-retirement", 2), { 0 },
 };
 
 /* All other lifecycle states confirm nothing: InService, a launch (Pending, Pending:Wait), an instance that leaves its group and
@@ -77,18 +77,27 @@ static const Fact lifecycle_states[] = {
         { 0 },
 };
 
-/* Keeps the fact of that name in *strongest, unless a fact of the same rank or a higher one is there already. */
-static void take_fact(const Fact *facts, const char *name, const Fact **strongest) {
-        for (const Fact *f = facts; f->name; f++)
-                if (streq_ptr(name, f->name) && (!*strongest || f->rank > (*strongest)->rank))
-                        *strongest = f;
+/* The earliest fact of one rank about an instance. */
+typedef struct Evidence {
+        const Fact *fact; /* NULL: none */
+        usec_t from_usec; /* as Confirmed.from_usec */
+} Evidence;
+
+/* Keeps the fact of that name in the evidence of its rank, unless an earlier one is there. evidence: CONFIRMATION_RANKS elements. */
+static void take_fact(const Fact *facts, const char *name, usec_t from_usec, Evidence *evidence) {
+        for (const Fact *f = facts; f->name; f++) {
+                Evidence *e = evidence + f->rank;
+
+                if (streq_ptr(name, f->name) && (!e->fact || from_usec < e->from_usec))
+                        *e = (Evidence){ f, from_usec };
+        }
 }
 
 /* -- questions ------------------------------------------------------------------------------------------ */
 
 typedef struct Question Question;
 
-typedef int (*read_fact_t)(const Question *q, XmlReader *x, const Fact **strongest);
+typedef int (*read_fact_t)(const Question *q, XmlReader *x, Evidence *evidence);
 
 struct Question {
         const char *permission; /* service, colon, action */
@@ -105,28 +114,32 @@ struct Question {
         const Fact *facts;
 };
 
-static int read_text(const Question *q, XmlReader *x, const Fact **strongest) {
+static int read_text(const Question *q, XmlReader *x, Evidence *evidence) {
         _cleanup_free_ char *text = NULL;
         int r;
 
         r = xml_reader_text(x, &text);
         if (r >= 0)
-                take_fact(q->facts, text, strongest);
+                take_fact(q->facts, text, 0, evidence);
         return r;
 }
 
-/* Reads the texts of one child, or of two (second NULL: of one), and skips the others. A child that is not there leaves NULL. */
-static int read_children(XmlReader *x, const char *first, char **ret_first, const char *second, char **ret_second) {
+typedef struct Child {
+        const char *name;
+        char *text; /* NULL: the child is not there; free it */
+} Child;
+
+/* Reads the texts of these children, and skips the others. */
+static int read_children(XmlReader *x, Child *children, size_t n) {
         const char *name;
         int r;
 
         while ((r = xml_reader_child(x, &name)) > 0) {
-                if (streq(name, first))
-                        r = *ret_first ? -EBADMSG : xml_reader_text(x, ret_first);
-                else if (streq_ptr(name, second))
-                        r = *ret_second ? -EBADMSG : xml_reader_text(x, ret_second);
-                else
-                        r = xml_reader_skip(x);
+                Child *child = NULL;
+
+                for (size_t i = 0; i < n && !child; i++)
+                        child = streq(name, children[i].name) ? children + i : NULL;
+                r = !child ? xml_reader_skip(x) : child->text ? -EBADMSG : xml_reader_text(x, &child->text);
                 if (r < 0)
                         return r;
         }
@@ -134,39 +147,41 @@ static int read_children(XmlReader *x, const char *first, char **ret_first, cons
 }
 
 /* <instanceState><code/><name/></instanceState>, <status><code/><updateTime/><message/></status> */
-static int read_named(const Question *q, XmlReader *x, const Fact **strongest) {
-        _cleanup_free_ char *text = NULL;
-        int r;
+static int read_named(const Question *q, XmlReader *x, Evidence *evidence) {
+        Child child = { .name = q->fact_child };
+        int r = read_children(x, &child, 1);
 
-        r = read_children(x, q->fact_child, &text, NULL, NULL);
         if (r >= 0)
-                take_fact(q->facts, text, strongest);
+                take_fact(q->facts, child.text, 0, evidence);
+        free(child.text);
         return r;
 }
 
-/* EC2 lists an event for up to a week after its end, and marks it in its description alone. */
-static int read_event(const Question *q, XmlReader *x, const Fact **strongest) {
-        _cleanup_free_ char *code = NULL, *description = NULL;
+/* EC2 lists an event for up to a week after its end, and marks it in its description alone. Without a time that can be read an event confirms
+ * nothing: it may be weeks away. */
+static int read_event(const Question *q, XmlReader *x, Evidence *evidence) {
+        enum { CODE, DESCRIPTION, NOT_BEFORE, _N };
+        Child children[_N] = { [CODE] = { "code", NULL }, [DESCRIPTION] = { "description", NULL }, [NOT_BEFORE] = { "notBefore", NULL } };
         const char *text;
-        int r;
+        usec_t from;
+        int r = read_children(x, children, _N);
 
-        r = read_children(x, "code", &code, "description", &description);
-        if (r < 0)
-                return r;
-        text = strempty(description);
+        text = strempty(children[DESCRIPTION].text);
         text += strspn(text, " \t\r\n");
-        if (!startswith(text, "[Completed]") && !startswith(text, "[Canceled]"))
-                take_fact(q->facts, code, strongest);
-        return 0;
+        if (r >= 0 && !startswith(text, "[Completed]") && !startswith(text, "[Canceled]") && rfc3339_parse(strempty(children[NOT_BEFORE].text), &from) >= 0)
+                take_fact(q->facts, children[CODE].text, from, evidence);
+        for (size_t i = 0; i < _N; i++)
+                free(children[i].text);
+        return r;
 }
 
-/* <eventsSet><item><code/><description/></item></eventsSet> */
-static int read_events(const Question *q, XmlReader *x, const Fact **strongest) {
+/* <eventsSet><item><code/><description/><notBefore/></item></eventsSet> */
+static int read_events(const Question *q, XmlReader *x, Evidence *evidence) {
         const char *name;
         int r;
 
         while ((r = xml_reader_child(x, &name)) > 0) {
-                r = streq(name, "item") ? read_event(q, x, strongest) : xml_reader_skip(x);
+                r = streq(name, "item") ? read_event(q, x, evidence) : xml_reader_skip(x);
                 if (r < 0)
                         return r;
         }
@@ -273,31 +288,45 @@ typedef struct Page {
         bool has_set;
 } Page;
 
-static void take_confirmed(Page *p, const char *id, const Fact *fact) {
-        Confirmed *known = NULL;
-        const char *asked = NULL;
+/* Returns true if a confirms all that b confirms. */
+static bool confirms_as_much(const Confirmed *a, const Confirmed *b) {
+        return streq(a->instance, b->instance) && a->rank >= b->rank && a->from_usec <= b->from_usec;
+}
+
+static void take_confirmed(Page *p, const char *id, const Evidence *e) {
+        Confirmed new = { .rank = e->fact->rank, .from_usec = e->from_usec, .words = e->fact->words };
+        bool is_placed = false;
+        size_t n = 0;
 
         STRV_FOREACH (i, p->instances)
-                if (!asked && streq(*i, id))
-                        asked = *i;
-        if (!asked)
+                if (!new.instance && streq(*i, id))
+                        new.instance = *i;
+        if (!new.instance)
                 return;
-        for (size_t i = 0; i < p->found.n && !known; i++)
-                if (streq(p->found.at[i].instance, asked))
-                        known = &p->found.at[i];
-        if (known && known->rank >= fact->rank)
-                return;
-        assert(known || p->found.n < ELEMENTSOF(p->found.at));
-        if (!known)
-                known = &p->found.at[p->found.n++];
-        *known = (Confirmed){ .instance = asked, .rank = fact->rank, .words = fact->words };
+        for (size_t i = 0; i < p->found.n; i++)
+                if (confirms_as_much(p->found.at + i, &new))
+                        return;
+        for (size_t i = 0; i < p->found.n; i++) {
+                bool is_replaced = confirms_as_much(&new, p->found.at + i);
+
+                if (!is_replaced)
+                        p->found.at[n++] = p->found.at[i];
+                else if (!is_placed)
+                        p->found.at[n++] = new;
+                is_placed = is_placed || is_replaced;
+        }
+        if (!is_placed) {
+                assert(n < ELEMENTSOF(p->found.at));
+                p->found.at[n++] = new;
+        }
+        p->found.n = n;
 }
 
 /* Reads one instance, or one Spot request, which may have no instance yet. */
 static int read_instance(Page *p, XmlReader *x) {
         const Question *q = p->question;
         _cleanup_free_ char *id = NULL;
-        const Fact *strongest = NULL;
+        Evidence evidence[CONFIRMATION_RANKS] = { 0 };
         const char *name;
         int r;
 
@@ -305,14 +334,15 @@ static int read_instance(Page *p, XmlReader *x) {
                 if (streq(name, q->instance))
                         r = id ? -EBADMSG : xml_reader_text(x, &id);
                 else if (streq(name, q->fact))
-                        r = q->read(q, x, &strongest);
+                        r = q->read(q, x, evidence);
                 else
                         r = xml_reader_skip(x);
                 if (r < 0)
                         return r;
         }
-        if (r >= 0 && id && strongest)
-                take_confirmed(p, id, strongest);
+        for (size_t i = 0; r >= 0 && id && i < ELEMENTSOF(evidence); i++)
+                if (evidence[i].fact)
+                        take_confirmed(p, id, evidence + i);
         return r;
 }
 

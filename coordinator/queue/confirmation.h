@@ -23,6 +23,7 @@
 #include <stddef.h>
 
 #include "macro.h"
+#include "time-util.h"
 
 typedef enum ConfirmationQuestion {
         CONFIRMATION_INSTANCE_STATE,
@@ -40,12 +41,15 @@ typedef enum ConfirmationQuestion {
 typedef struct Confirmed {
         const char *instance; /* one of the ids that were asked about; borrowed from the caller */
         unsigned rank;        /* as notice_rank(): 0: a reboot or maintenance, 1: a stop or hibernation, 2: an end for good */
+        usec_t from_usec;     /* wall clock: AWS takes the machine then at the earliest; 0: it does so now, or has done so */
         const char *words;    /* static: "its Spot request is marked-for-termination" */
 } Confirmed;
 
-/* At most one entry for each instance that was asked about: the one of the highest rank. */
+#define CONFIRMATION_RANKS 3u
+
+/* At most one entry for each rank of each instance that was asked about. An entry that another one confirms, too, is left out. */
 typedef struct Confirmations {
-        Confirmed at[CONFIRMATION_BATCH_MAX];
+        Confirmed at[CONFIRMATION_BATCH_MAX * CONFIRMATION_RANKS];
         size_t n;
 } Confirmations;
 

@@ -19,14 +19,10 @@
 #define ROUND_CAP_USEC USEC_PER_MINUTE
 #define JITTER_PERMILLE 200u
 
-#define QUESTION_BIT(q) (1u << (q))
-
-/* Questions about a notice of each kind. A kind without a question waits for a person or the node's agent. */
-static const unsigned questions_of_kind[_NOTICE_KIND_MAX] = {
-        [NOTICE_SPOT] = QUESTION_BIT(CONFIRMATION_SPOT_REQUEST) | QUESTION_BIT(CONFIRMATION_INSTANCE_STATE),
-        [NOTICE_MAINTENANCE] = QUESTION_BIT(CONFIRMATION_EVENTS) | QUESTION_BIT(CONFIRMATION_INSTANCE_STATE),
-        [NOTICE_SCALE_IN] = QUESTION_BIT(CONFIRMATION_GROUP) | QUESTION_BIT(CONFIRMATION_INSTANCE_STATE),
-};
+/* Maximum length of an instance's id: Auto Scaling refuses a whole request for one that is longer. */
+#define INSTANCE_ID_BYTES_MAX 19u
+/* Maximum number of batches of CONFIRMATION_EVENTS in one round and region: each of them reads the events of the whole region. */
+#define EVENTS_BATCHES_MAX 4u
 
 /* Order of the questions: those that show an interruption earliest come first. */
 static const ConfirmationQuestion order[_CONFIRMATION_QUESTION_MAX] = {
@@ -44,8 +40,7 @@ typedef struct Region {
 /* A machine of this round. */
 typedef struct Machine {
         char *instance;
-        size_t region;      /* index */
-        unsigned questions; /* QUESTION_BIT() of each */
+        size_t region; /* index */
 } Machine;
 
 /* One patch that takes the state Held off. */
@@ -69,6 +64,9 @@ struct QueueConfirm {
         Machine *machines; /* of the round; NULL: no round is on */
         size_t n_machines;
         size_t question, region, at; /* where the round is: index of order, of regions, of machines */
+        size_t n_batches;            /* of this question and region */
+        size_t events_at, events_end; /* index of machines where CONFIRMATION_EVENTS begins, in this round and in the next one */
+        bool is_dirty; /* a notice was held since the round began */
         char *batch[CONFIRMATION_BATCH_MAX + 1]; /* of the call, borrowed of machines */
         ConfirmationCall *call;
         List writes;
@@ -79,27 +77,27 @@ static void round_continue(QueueConfirm *c);
 
 /* -- the notices ---------------------------------------------------------------------------------------- */
 
-/* Returns the questions about all notices of the list that the brake holds. */
-static unsigned questions_of(const AnnouncedList *l) {
-        unsigned questions = 0;
-
+static bool has_held(const AnnouncedList *l) {
         for (size_t i = 0; i < l->n_items; i++)
-                if (l->items[i].state == ANNOUNCED_HELD && l->items[i].notice->kind >= 0)
-                        questions |= questions_of_kind[l->items[i].notice->kind];
-        return questions;
+                if (l->items[i].state == ANNOUNCED_HELD)
+                        return true;
+        return false;
 }
 
-static bool confirms(const Confirmed *answer, const Announced *a) {
-        return a->state == ANNOUNCED_HELD && notice_is_confirmed_by(a->notice, answer->rank);
+/* Returns true if the answer confirms the notice: AWS takes at least as much from the machine, and not later. A notice without a time is for now. */
+static bool confirms(const Confirmed *answer, const Announced *a, usec_t wall_usec) {
+        usec_t at = notice_announced(a->notice) == USEC_INFINITY ? wall_usec : notice_announced(a->notice);
+
+        return a->state == ANNOUNCED_HELD && notice_rank(a->notice) <= answer->rank && answer->from_usec <= usec_add(at, ANNOUNCED_OUTLIVED_USEC);
 }
 
 /* -ENOENT: the answer confirms no notice of this list. */
-static int list_let_go(const AnnouncedList *l, const Confirmed *answer, AnnouncedList *ret) {
+static int list_let_go(const AnnouncedList *l, const Confirmed *answer, usec_t wall_usec, AnnouncedList *ret) {
         size_t n = 0;
         int r = announced_list_copy(l, ret);
 
         for (size_t i = 0; i < ret->n_items; i++)
-                if (confirms(answer, ret->items + i)) {
+                if (confirms(answer, ret->items + i, wall_usec)) {
                         ret->items[i].state = ANNOUNCED_STANDS;
                         n++;
                 }
@@ -139,9 +137,10 @@ static void write_let_go(QueueConfirm *c, const KubeObject *o, const KubeNode *n
         const KubeCallOptions options = { .guard = c->o->guard, .object_unread = true };
         _cleanup_(announced_list_done) AnnouncedList next = {};
         _cleanup_free_ char *body = NULL;
+        usec_t wall = loop_wall(c->o->env->loop);
         ConfirmWrite *w;
 
-        if (list_let_go(l, answer, &next) < 0)
+        if (list_let_go(l, answer, wall, &next) < 0)
                 return;
         w = new0(ConfirmWrite, 1);
         body = queue_told_list_body(o, &next);
@@ -158,7 +157,7 @@ static void write_let_go(QueueConfirm *c, const KubeObject *o, const KubeNode *n
                 return;
         }
         for (size_t i = 0; n && i < l->n_items; i++)
-                if (confirms(answer, l->items + i))
+                if (confirms(answer, l->items + i, wall))
                         queue_voice_confirmed(c->o, n, l->items[i].notice, answer->words);
 }
 
@@ -173,12 +172,17 @@ static void confirm_machine(QueueConfirm *c, const Confirmed *answer) {
 
 /* -- a round -------------------------------------------------------------------------------------------- */
 
-static void round_end(QueueConfirm *c) {
+/* pause_usec: that AWS asks for; 0: none. */
+static void round_end(QueueConfirm *c, usec_t pause_usec) {
+        usec_t next = c->is_dirty ? TOGETHER_USEC : backoff_next(&c->backoff, c->o->env->random);
+
         for (size_t i = 0; i < c->n_machines; i++)
                 free(c->machines[i].instance);
+        c->events_at = c->events_end < c->n_machines ? c->events_end : 0;
         c->machines = mfree(c->machines);
-        c->n_machines = c->question = c->region = c->at = 0;
-        timer_arm_in(c->round_timer, backoff_next(&c->backoff, c->o->env->random));
+        c->n_machines = c->question = c->region = c->at = c->n_batches = 0;
+        c->is_dirty = false;
+        timer_arm_in(c->round_timer, MAX(next, pause_usec));
 }
 
 /* A machine in a zone that belongs to none of the regions counts as one of the queue's region. */
@@ -246,19 +250,23 @@ static int regions_update(QueueConfirm *c) {
 }
 
 static int round_add(QueueConfirm *c, size_t *allocated, const char *provider_id, const AnnouncedList *l) {
-        unsigned questions = questions_of(l);
         Ec2ProviderId id;
         Machine m;
 
-        if (questions == 0 || !provider_id || ec2_provider_id_parse(provider_id, &id) < 0)
+        if (!has_held(l) || !provider_id || ec2_provider_id_parse(provider_id, &id) < 0 || strlen(id.instance_id) > INSTANCE_ID_BYTES_MAX)
                 return 0;
-        m = (Machine){ .region = region_of(c, id.zone), .questions = questions, .instance = strdup(id.instance_id) };
+        m = (Machine){ .region = region_of(c, id.zone), .instance = strdup(id.instance_id) };
         if (!m.instance || GREEDY_REALLOC(c->machines, *allocated, c->n_machines + 1) < 0) {
                 free(m.instance);
                 return -ENOMEM;
         }
         c->machines[c->n_machines++] = m;
         return 0;
+}
+
+/* Returns true if the coordinator acts on what stands on the Node itself. A kubelet can write that of its own Node. */
+static bool node_counts(const QueueConfirm *c, const KubeNode *n) {
+        return c->o->config->queue_unmanaged == QUEUE_UNMANAGED_DRAIN && !cluster_view_claim_of_node(c->o->view, n);
 }
 
 static void on_round_due(Timer *t, void *userdata) {
@@ -274,18 +282,27 @@ static void on_round_due(Timer *t, void *userdata) {
         for (HashmapIterator it = {}; r >= 0 && cluster_view_iterate_claims(c->o->view, &it, &claim);)
                 r = round_add(c, &allocated, claim->provider_id, &claim->announced);
         for (HashmapIterator it = {}; r >= 0 && cluster_view_iterate_nodes(c->o->view, &it, &n);)
-                r = round_add(c, &allocated, n->provider_id, &n->announced);
+                r = node_counts(c, n) ? round_add(c, &allocated, n->provider_id, &n->announced) : 0;
+        c->events_end = SIZE_MAX;
         round_continue(c); /* after -ENOMEM: about the machines found so far */
 }
 
-/* Fills the batch with the next machines of this question and region. Returns how many. */
+/* Fills the batch with the next machines of this region. Returns how many. */
 static size_t round_fill(QueueConfirm *c) {
+        bool is_events = order[c->question] == CONFIRMATION_EVENTS;
         size_t n = 0;
 
+        if (is_events && c->n_batches == 0)
+                c->at = c->events_at;
+        if (is_events && c->n_batches >= EVENTS_BATCHES_MAX)
+                return 0;
         for (; c->at < c->n_machines && n < CONFIRMATION_BATCH_MAX; c->at++)
-                if (c->machines[c->at].region == c->region && (c->machines[c->at].questions & QUESTION_BIT(order[c->question])))
+                if (c->machines[c->at].region == c->region)
                         c->batch[n++] = c->machines[c->at].instance;
         c->batch[n] = NULL;
+        if (is_events)
+                c->events_end = MIN(c->events_end, c->at);
+        c->n_batches++;
         return n;
 }
 
@@ -297,28 +314,45 @@ static void report_answer(QueueConfirm *c, ConfirmationQuestion q, const Confirm
         c->fails[q] = fails;
 }
 
+static void round_next_region(QueueConfirm *c) {
+        c->at = c->n_batches = 0;
+        if (++c->region < c->n_regions)
+                return;
+        c->region = 0;
+        c->question++;
+}
+
 static void on_answered(const ConfirmationResult *result, void *userdata) {
         QueueConfirm *c = userdata;
+        usec_t pause = result->retry_after_usec;
+        bool failed = result->outcome != CONFIRMATION_OK;
 
         report_answer(c, order[c->question], result);
         for (size_t i = 0; i < result->n_confirmed; i++)
                 confirm_machine(c, result->confirmed + i);
         c->call = confirmation_call_free(c->call);
+        if (failed && pause > 0) {
+                round_end(c, pause);
+                return;
+        }
+        if (failed) /* the same question would fail for the next batch, too */
+                round_next_region(c);
         round_continue(c);
 }
 
 static void round_continue(QueueConfirm *c) {
-        for (; c->question < ELEMENTSOF(order); c->question++, c->region = 0)
-                for (; c->region < c->n_regions; c->region++, c->at = 0)
-                        while (round_fill(c) > 0)
-                                if (confirmation_ask(c->regions[c->region].client, order[c->question], c->batch, &c->o->guard, on_answered, c, &c->call) >= 0)
-                                        return;
-        round_end(c);
+        for (; c->question < ELEMENTSOF(order) && c->n_regions > 0; round_next_region(c))
+                while (round_fill(c) > 0)
+                        if (confirmation_ask(c->regions[c->region].client, order[c->question], c->batch, &c->o->guard, on_answered, c, &c->call) >= 0)
+                                return;
+        round_end(c, 0);
 }
 
 void queue_confirm_note_held(QueueConfirm *c) {
         backoff_reset(&c->backoff);
-        if (!c->call)
+        if (c->call)
+                c->is_dirty = true;
+        else
                 timer_arm_earlier(c->round_timer, usec_add(loop_now(c->o->env->loop), TOGETHER_USEC));
 }
 

@@ -5,12 +5,9 @@
  * Asks EC2 and Auto Scaling about each machine whose notice the brake of the queue holds (queue-brake.h), and lets the notices go that they
  * confirm: the state Held of the notice is taken off its NodeClaim or Node (announced.h), and then it stands.
  *
- *      kind of notice   questions (confirmation.h)
- *      spot             the Spot request, the state of the instance
- *      maintenance      the scheduled events, the state of the instance
- *      scale-in         the lifecycle state in the group, the state of the instance
- *
- * A round asks about all of them, in batches and one request at a time. The first round begins when the process starts to lead, another one 200 ms
+ * A round asks all questions (confirmation.h) about each of them, in batches and one request at a time, whatever the kind of its notice: a forged notice
+ * may have displaced a true one of another kind. A question that fails is not asked again in that round. The requests of a round are bounded by the number
+ * of machines; scheduled events are read for 200 machines of a region in each round, in turn. The first round begins when the process starts to lead, another one 200 ms
  * after a notice is written as held. The pause between rounds grows from 5 seconds to a minute, and is short again when another notice is held. An
  * answer that confirms nothing, or no answer, changes nothing: a person may confirm the notice.
  *

@@ -111,9 +111,17 @@ static bool is_left_out(const QueueFacts *facts, const Notice *notice) {
         return facts->announced && !announced_list_has_room(facts->announced, notice);
 }
 
-/* Returns true if the group may end the machine: while the brake holds the notice, only if the NodeClaim is being deleted for another reason. */
+/* Returns true if the group may end the machine: while the brake holds the notice, or (same NULL: the list is full) all notices, only if the
+ * NodeClaim is being deleted for another reason. */
 static bool may_continue(const QueueFacts *facts, const Announced *same) {
-        return facts->is_drained && (!same || same->state != ANNOUNCED_HELD || facts->is_going);
+        if (!facts->is_drained || facts->is_going)
+                return facts->is_drained;
+        if (same)
+                return same->state != ANNOUNCED_HELD;
+        for (size_t i = 0; facts->announced && i < facts->announced->n_items; i++)
+                if (facts->announced->items[i].state == ANNOUNCED_STANDS)
+                        return true;
+        return false;
 }
 
 /* Decides about a notice that may be written on the claim or Node. */
@@ -122,6 +130,8 @@ static QueueAct decide_written(const EventMessage *m, const Notice *notice, cons
 
         if (m->closed)
                 return decide_called_off(m, notice, facts, same, rules);
+        if (facts->hook_is_over)
+                return same && same->state == ANNOUNCED_HELD ? QUEUE_WRITE : QUEUE_NOTHING;
         if (same && !announced_is_open(same))
                 return !queue_is_outlived(m, notice, rules) && is_moved_since(m, same, notice) ? QUEUE_WRITE
                                                                                 : QUEUE_NOTHING;

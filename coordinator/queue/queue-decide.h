@@ -87,6 +87,7 @@ typedef struct QueueFacts {
         bool is_drainable;   /* no claim, no pool that wants it, and nobody who keeps it from vesper */
         bool is_drained;     /* its claim says so, or its Node (ANNOTATION_HEARD) */
         bool is_held;        /* this leader holds its hook, since it was written */
+        bool hook_is_over;   /* its group does not wait, and the brake holds its notice */
         bool is_joining;     /* a pool wants it, and its claim is not there yet */
         bool is_going;       /* its claim is being deleted */
         usec_t ready_since_usec; /* kube_node_ready_since() */

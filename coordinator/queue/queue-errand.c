@@ -113,11 +113,11 @@ static void on_written(const KubeReply *reply, void *userdata) {
         if (uid)
                 queue_memory_end_write(q->memory, uid);
         if (!reply->error) {
-                if (e->event->kind == EVENT_MESSAGE_ASG_TERMINATE)
+                if (e->event->kind == EVENT_MESSAGE_ASG_TERMINATE && !e->hook_is_over)
                         errand_hold(e);
                 else
                         errand_finish(e);
-                if (e->written_as == ANNOUNCED_HELD)
+                if (e->is_newly_held)
                         queue_confirm_note_held(q->confirm);
                 if (e->sent_usec > 0)
                         metrics_observe(q->o->metrics, METRIC_QUEUE_SECONDS, 0,
@@ -143,40 +143,36 @@ static void on_written(const KubeReply *reply, void *userdata) {
         e->shared->answered(e->message); /* may end the errand */
 }
 
-/* Machines whose end the queue may announce: those with a NodeClaim and, where the coordinator drains nodes without one, those of all Nodes. */
-static size_t n_machines(const QueueWorkerOptions *o) {
-        size_t n_claims = cluster_view_n_claims(o->view);
-
-        return o->config->queue_unmanaged == QUEUE_UNMANAGED_DRAIN ? MAX(n_claims, cluster_view_n_nodes(o->view)) : n_claims;
-}
-
 /* Decides whether the brake holds the notice, and counts it. -ENOMEM. */
 static int errand_brake(QueueErrand *e, const QueueFound *found, const QueueFacts *facts, const char *uid) {
         QueueErrands *q = e->shared;
         const Interruption *agents = found->node ? kube_node_standing_interruption(found->node) : NULL;
+        const Announced *same = announced_list_find(facts->announced, e->notice->id);
         usec_t wall = loop_wall(q->o->env->loop);
-        size_t n;
+        size_t n, limit = queue_brake_limit(facts->is_managed ? cluster_view_n_claims(q->o->view) : cluster_view_n_nodes(q->o->view));
         int r;
 
         e->written_as = ANNOUNCED_CALLED_OFF;
-        if (e->event->closed)
+        if (e->event->closed || e->hook_is_over)
                 return 0;
+        e->notice->said_usec = MIN(e->notice->said_usec, wall - wall % USEC_PER_SEC); /* a sender may write any time */
         e->notice->received_usec = wall - wall % USEC_PER_SEC; /* as an annotation holds it */
-        r = interruption_confirms(agents, e->notice) ? 0 : queue_brake_count(q->brake, uid, wall, wall);
+        r = interruption_confirms(agents, e->notice) ? 0 : queue_brake_count(q->brake, uid, e->notice, wall);
         if (r < 0)
                 return r;
-        n = queue_brake_n_counted(q->brake, wall);
-        if (n > queue_brake_limit(n_machines(q->o)) && !q->is_over_limit)
-                queue_voice_brake(q->o, n, queue_brake_limit(n_machines(q->o)));
-        q->is_over_limit = n > queue_brake_limit(n_machines(q->o));
-        e->written_as = queue_brake_decide(e->notice, announced_list_find(facts->announced, e->notice->id), agents, n, n_machines(q->o));
+        n = queue_brake_n_counted(q->brake, e->notice, wall);
+        if (n > limit && !q->is_over_limit)
+                queue_voice_brake(q->o, n, limit);
+        q->is_over_limit = n > limit;
+        e->written_as = queue_brake_decide(e->notice, same, agents, n, limit);
+        e->is_newly_held = e->written_as == ANNOUNCED_HELD && !(same && same->state == ANNOUNCED_HELD);
         return 0;
 }
 
 static QueueVoiceAct voice_of(const QueueErrand *e, const QueueFacts *facts) {
         const Announced *same = announced_list_find(facts->announced, e->notice->id);
 
-        if (e->event->closed)
+        if (e->event->closed || e->hook_is_over)
                 return same && !facts->is_going ? QUEUE_VOICE_CALLS_OFF : QUEUE_VOICE_CALLED_OFF_ELSE;
         if (e->written_as == ANNOUNCED_HELD)
                 return QUEUE_VOICE_HELD;
@@ -287,12 +283,25 @@ static void errand_report_unconfirmed(QueueErrand *e) {
         errand_finish(e);
 }
 
+/* Returns true if the brake holds the notice of the hook: a group that does not wait denies such a notice. */
+static bool errand_notice_is_held(const QueueErrand *e) {
+        QueueFound found = queue_find(e->shared->o->view, e->instance);
+        const AnnouncedList *l = found.claim ? &found.claim->announced : found.node ? &found.node->announced : NULL;
+        const Announced *same = l ? announced_list_find(l, e->notice->id) : NULL;
+
+        return same && same->state == ANNOUNCED_HELD;
+}
+
 static void on_hook(HookOutcome outcome, const char *message, void *userdata) {
         QueueErrand *e = userdata;
         QueueErrands *q = e->shared;
 
         if (outcome == HOOK_OVER && e->act == QUEUE_CONFIRM)
                 errand_report_unconfirmed(e);
+        else if (outcome == HOOK_OVER && e->act == QUEUE_BEAT && errand_notice_is_held(e)) {
+                e->hook_is_over = true;
+                e->state = QUEUE_ERRAND_OPEN;
+        }
         else if (outcome == HOOK_OVER || (outcome == HOOK_OK && e->act == QUEUE_CONTINUE)) {
                 log_info(q->o->env->log, "Auto Scaling group %s goes on with instance %s: its hook %s %s%s",
                          e->event->group, e->instance, e->event->hook,
@@ -439,6 +448,7 @@ void queue_errand_step(QueueErrand *e) {
         r = queue_facts_gather(q->o, q->memory, e->instance, &found, &facts);
         if (r >= 0) {
                 facts.is_held = e->is_held;
+                facts.hook_is_over = e->hook_is_over;
                 e->act = queue_decide(e->event, e->notice, &facts, &rules);
                 r = errand_act(e, &found, &facts);
         }

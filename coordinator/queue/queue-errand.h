@@ -65,6 +65,8 @@ typedef struct QueueErrand {
         char *object_uid; /* of the NodeClaim or Node that is written on; NULL: of none now */
         bool on_node;     /* it is the Node */
         AnnouncedState written_as; /* of the notice, in that write */
+        bool is_newly_held; /* ... which the brake holds, and did not hold before */
+        bool hook_is_over;  /* the group does not wait, and the brake holds the notice: it is called off */
         KubeCall *write;
         CloudCall *ask;
         HookCall *hook;

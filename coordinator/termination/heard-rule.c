@@ -40,13 +40,21 @@ static bool deletes_claim(const HeardFacts *f, const Announced *a) {
         return a->state != ANNOUNCED_HELD && (f->is_managed || f->is_wanted) && interruption_delete_counts(f->deletes, a->notice);
 }
 
+/* Maximum time for which a held notice keeps the Node that nobody confirms. Spot notices and state changes come minutes before the end, and no hook
+ * waits for more than two days. A sender may have written any time into the notice. */
+static usec_t held_until(const Announced *a) {
+        if (a->state != ANNOUNCED_HELD || a->notice->kind == NOTICE_MAINTENANCE)
+                return USEC_INFINITY;
+        return usec_add(a->notice->received_usec, a->notice->kind == NOTICE_SCALE_IN ? 2 * USEC_PER_DAY : USEC_PER_HOUR);
+}
+
 /* When its machine has outlived it; USEC_INFINITY: no time says so. */
 static usec_t outlived_at(const HeardFacts *f, const Announced *a) {
         usec_t end = notice_window_end(a->notice);
 
         if (end == USEC_INFINITY && a->notice->kind != NOTICE_SCALE_IN && (f->settled_usec > 0 || a->notice->said_usec > 0))
                 end = MAX(f->settled_usec, a->notice->said_usec);
-        return usec_add(end, ANNOUNCED_OUTLIVED_USEC);
+        return usec_add(MIN(end, held_until(a)), ANNOUNCED_OUTLIVED_USEC);
 }
 
 /* A Node of no pool, and such are not drained, or a person keeps this one from vesper. */

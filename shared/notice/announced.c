@@ -71,15 +71,16 @@ void announced_list_remove(AnnouncedList *l, size_t i) {
 
 /* Returns the entry that a full list drops. */
 static size_t index_to_drop(const AnnouncedList *l) {
-        size_t last_held = l->n_items - 1;
+        size_t oldest_held = l->n_items;
 
         for (size_t i = 0; i < l->n_items; i++) {
                 if (!announced_is_open(l->items + i))
                         return i;
-                if (l->items[i].state == ANNOUNCED_HELD)
-                        last_held = i;
+                if (l->items[i].state == ANNOUNCED_HELD &&
+                    (oldest_held == l->n_items || l->items[i].notice->received_usec < l->items[oldest_held].notice->received_usec))
+                        oldest_held = i;
         }
-        return last_held;
+        return oldest_held < l->n_items ? oldest_held : l->n_items - 1;
 }
 
 /* Inserts a, and owns it from here on. items has room for ANNOUNCED_MAX + 1. */

@@ -60,7 +60,7 @@ bool announced_is_let_go(const Announced *a, usec_t let_go_usec);
 /* The first entry that is not over; NULL: none. Borrowed. */
 const Announced *announced_list_open(const AnnouncedList *l);
 /* Inserts a notice in its order, in place of the entry with the same id. boot_id NULL: not known. From a full list the first entry that is over
- * goes, else the last one that is held, else the last one, which may be this one. -ENOMEM: the list is as it was. */
+ * goes, else the one that is held and was received first, else the last one, which may be this one. -ENOMEM: the list is as it was. */
 int announced_list_put(AnnouncedList *l, const Notice *notice, AnnouncedState state, const char *boot_id);
 /* Returns true if announced_list_put() would keep this notice, whichever of the open states it has. The list may be full. */
 bool announced_list_has_room(const AnnouncedList *l, const Notice *notice);

@@ -190,6 +190,11 @@ bool interruption_is_overruled(const Interruption *i) {
         return i->phase == INTERRUPTION_RELEASED;
 }
 
+/* EC2 stops a retired instance that boots from EBS and terminates any other. The agent reports a stop, the queue an end. */
+static bool is_retirement(const Notice *agents, const Notice *n) {
+        return agents->kind == NOTICE_MAINTENANCE && n->kind == NOTICE_MAINTENANCE && notice_ends_machine(agents);
+}
+
 bool interruption_confirms(const Interruption *agents, const Notice *n) {
         static const bool is_of_cloud[_NOTICE_KIND_MAX] = {
                 [NOTICE_SPOT] = true,
@@ -199,7 +204,7 @@ bool interruption_confirms(const Interruption *agents, const Notice *n) {
         };
 
         return agents && !interruption_is_over(agents) && agents->notice->kind >= 0 && is_of_cloud[agents->notice->kind] &&
-               agents->notice->certainty == NOTICE_CERTAIN && notice_is_confirmed_by(n, notice_rank(agents->notice));
+               agents->notice->certainty == NOTICE_CERTAIN && (notice_rank(agents->notice) >= notice_rank(n) || is_retirement(agents->notice, n));
 }
 
 bool interruption_is_over(const Interruption *i) {

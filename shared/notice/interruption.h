@@ -83,8 +83,8 @@ bool interruption_is_complete(const Interruption *i);
 /* Returns true if the notice was withdrawn, or a person released the node: vesper does nothing more for it. */
 bool interruption_is_over(const Interruption *i);
 bool interruption_is_overruled(const Interruption *i); /* phase RELEASED */
-/* Returns true if the agent reports a current notice of the cloud whose notice_rank() confirms n. agents: NULL: nothing is reported. A drain by hand, a
- * shutdown and a recommendation confirm nothing. */
+/* Returns true if the agent reports a current notice of the cloud that is at least as severe (notice_rank()) as n. agents: NULL: nothing is reported. A
+ * drain by hand, a shutdown and a recommendation confirm nothing. The agent writes what it reports when it begins to drain, so its time does not matter. */
 bool interruption_confirms(const Interruption *agents, const Notice *n);
 /* Returns true while the drain has begun and is neither done nor over. */
 bool interruption_is_draining(const Interruption *i);

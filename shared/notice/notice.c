@@ -86,10 +86,6 @@ unsigned notice_rank(const Notice *n) {
         return notice_ends_for_good(n) ? 2 : notice_ends_machine(n) ? 1 : 0;
 }
 
-bool notice_is_confirmed_by(const Notice *n, unsigned rank) {
-        return rank >= notice_rank(n) || (n->kind == NOTICE_MAINTENANCE && rank > 0);
-}
-
 bool notice_outranks(const Notice *a, const Notice *b) {
         assert(a && b);
         return notice_rank(a) > notice_rank(b);

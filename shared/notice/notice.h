@@ -105,9 +105,6 @@ bool notice_ends_for_good(const Notice *n);
 
 /* How much it takes from the machine: 0: it comes back by itself (a reboot, a maintenance), 1: it ends (stop, hibernate), 2: for good. */
 unsigned notice_rank(const Notice *n);
-/* Returns true if an interruption of this notice_rank() is at least as severe as the notice. A stop also confirms any scheduled change, because EC2
- * does not tell which retirements terminate the instance. */
-bool notice_is_confirmed_by(const Notice *n, unsigned rank);
 /* Does a take the place of b, when both stand? What ends the machine for good comes before what ends it, and that before
  * what it comes back from; of equals the one that stands stays. */
 bool notice_outranks(const Notice *a, const Notice *b);

@@ -208,7 +208,7 @@ class Said(OnFake):
             return self.api("GET", path)["metadata"].get("annotations", {}).get("vesper.sh/let-go")
 
         self.assertEqual(self.by("otto", "let-go", "--all")[:2], (0, "No notice waits to be let go.\n"))
-        self.assertEqual(self.by("otto", "let-go", "here")[:2], (0, "Node here: the brake of the interruption queue holds nothing of it.\n"))
+        self.assertEqual(self.by("otto", "let-go", "here")[:2], (0, "Node here (machine aws:///a/i-1): the brake of the interruption queue holds nothing of it.\n"))
         for arguments in [], ["--all", "here"]:
             code, out, err = self.by("otto", "let-go", *arguments)
             self.assertEqual((code, out), (2, ""))
@@ -217,7 +217,7 @@ class Said(OnFake):
         self.api("POST", claims, {"apiVersion": "vesper.sh/v1alpha1", "kind": "NodeClaim", "metadata": {"name": "c", "annotations": annotations[0]},
                                   "spec": {"providerID": "aws:///a/i-1"}})
         self.api("POST", "/api/v1/nodes", {"metadata": {"name": "other", "annotations": annotations[1]}})
-        held = ("Node here: the interruption queue announced the end of its machine (spot, terminate) by 2027-01-15T08:02:00Z, "
+        held = ("Node here (machine aws:///a/i-1): the interruption queue announced the end of its machine (spot, terminate) by 2027-01-15T08:02:00Z, "
                 "received at 2027-01-15T08:00:00Z. Once it is let go, vesper deletes its NodeClaim, ")
         code, out, err = self.by("vera", "let-go", "here")
         self.assertEqual((code, err), (1, "vesperctl: nothing was changed. To do it: vesperctl let-go here --yes\n"))

@@ -131,7 +131,7 @@ TEST_CASE(test_values) {
                 { CONFIRMATION_EVENTS, "system-reboot", "0 EC2 has scheduled system-reboot for the instance" },
                 { CONFIRMATION_EVENTS, "system-maintenance", "0 EC2 has scheduled system-maintenance for the instance" },
                 { CONFIRMATION_EVENTS, "instance-stop", "1 EC2 has scheduled instance-stop for the instance" },
-                { CONFIRMATION_EVENTS, "instance-retirement", "1 EC2 has scheduled instance-retirement for the instance" },
+                { CONFIRMATION_EVENTS, "instance-retirement", "2 EC2 has scheduled instance-retirement for the instance" },
                 { CONFIRMATION_EVENTS, "instance-party", NULL },
 
                 { CONFIRMATION_GROUP, "Pending", NULL },
@@ -196,6 +196,12 @@ TEST_CASE(test_answers) {
                 { "an id that goes on", CONFIRMATION_INSTANCE_STATE, INSTANCES(INSTANCE(A "0", "terminated")), "" },
                 { "listed twice", CONFIRMATION_INSTANCE_STATE, INSTANCES(INSTANCE(A, "terminated") INSTANCE(A, "stopped")),
                   A " 2 EC2 reports the instance as terminated" },
+                { "an event of a higher rank that comes later", CONFIRMATION_EVENTS,
+                  STATUSES(STATUS(A, "<eventsSet>" EVENT("instance-reboot", "d") "<item><code>instance-retirement</code><notBefore>2027-02-01T09:00:43.000Z"
+                                     "</notBefore></item></eventsSet>")),
+                  A " 0 EC2 has scheduled instance-reboot for the instance; " A " 2 EC2 has scheduled instance-retirement for the instance" },
+                { "events without a time that can be read", CONFIRMATION_EVENTS,
+                  STATUSES(STATUS(A, "<eventsSet><item><code>instance-stop</code></item><item><code>instance-stop</code><notBefore>soon</notBefore></item></eventsSet>")), "" },
                 { "no state", CONFIRMATION_INSTANCE_STATE,
                   INSTANCES("<item><instancesSet><item><instanceId>" A "</instanceId></item></instancesSet></item>"), "" },
                 { "two ids", CONFIRMATION_INSTANCE_STATE,

@@ -210,6 +210,9 @@ TEST_CASE(test_held) {
         FREED("a person opened the node", spot, "spot:Overruled", c.first = *c.l.items[0].notice; c.drain = (Interruption){ .notice = &c.first, .boot_id = (char *) "b" };
               c.f.drain = &c.drain);
         FREED("outlived", spot, "", AT(OUTLIVED(SPOT_UNTIL)));
+        FREED("for years, as its sender says", spot, "", c.l.items[0].notice->announced_usec = NOW + 3650 * USEC_PER_DAY; AT(OUTLIVED(NOW + USEC_PER_HOUR)));
+        HELD("a hook, for an hour", hook, "Drained", KEEP, OUTLIVED(NOW + 2 * USEC_PER_DAY), AT(NOW + USEC_PER_HOUR));
+        FREED("a hook, for two days", hook, "", AT(OUTLIVED(NOW + 2 * USEC_PER_DAY)));
         agents.notice = &by_hand;
         HELD("somebody drains it by hand", spot, NULL, CORDON, SPOT_UNTIL, c.f.agents = &agents);
         agents = (Interruption){ .notice = &spot, .phase = INTERRUPTION_CANCELLED };

@@ -568,6 +568,51 @@ TEST_CASE(test_brake_is_denied) {
         queue_rig_done(&r);
 }
 
+/* An event that comes in two weeks confirms no end within minutes. */
+TEST_CASE(test_brake_compares_times) {
+        _cleanup_free_ char *node = NULL, *instance = NULL;
+        usec_t now;
+        QueueRig r;
+
+        open_braked(&r, true);
+        node = first_held(&r);
+        instance = rig_instance(node);
+        now = loop_wall(r.rig->w.loop);
+        fake_ec2_schedule(r.rig->ec2, instance, "e", "instance-retirement", now + 14 * USEC_PER_DAY);
+        rig_run(r.rig, 90 * USEC_PER_SEC);
+        assert_true(is_held(&r, node));
+        fake_ec2_schedule(r.rig->ec2, instance, "e", "instance-retirement", now + USEC_PER_MINUTE);
+        rig_run(r.rig, 90 * USEC_PER_SEC);
+        assert_true(is_being_deleted(&r, node));
+        queue_rig_done(&r);
+}
+
+/* A message of a hook that no group has: the group denies it, and the node opens again. */
+TEST_CASE(test_brake_of_a_false_hook) {
+        _cleanup_free_ char *member = rig_instance("n13"), *instance = rig_instance("n12");
+        QueueRig r;
+
+        queue_rig_init(&r);
+        r.rig->use_ec2 = true;
+        rig_begin(r.rig, BRAKED, NULL);
+        queue_rig_route_ec2(&r);
+        queue_rig_add_group(&r, member);
+        for (unsigned i = 0; i < 10; i++) {
+                _cleanup_free_ char *node = strf("n%u", i);
+
+                send_for(&r, FAKE_AWS_EVENT_SPOT, node, "terminate");
+        }
+        rig_run(r.rig, USEC_PER_SEC);
+        queue_rig_send(&r, (FakeAwsEvent){ .kind = FAKE_AWS_EVENT_TERMINATE_ACTION, .instance = instance, .group = "g", .hook = "drain" });
+        rig_run(r.rig, 500 * USEC_PER_MSEC);
+        assert_true(is_held(&r, "n12"));
+        rig_run(r.rig, 30 * USEC_PER_SEC);
+        assert_false(is_being_deleted(&r, "n12"));
+        assert_non_null(strstr(announced(&r, "n12"), "\"state\":\"CalledOff\""));
+        assert_false(fj_true(rig_node(r.rig, "n12"), "spec", "unschedulable", NULL));
+        queue_rig_done(&r);
+}
+
 /* -- hooks ---------------------------------------------------------------------------------------------- */
 
 /* The node n0 is a member of a group. */
@@ -788,6 +833,8 @@ int main(void) {
                 cmocka_unit_test(test_brake_let_go),
                 cmocka_unit_test(test_brake_confirmed),
                 cmocka_unit_test(test_brake_is_denied),
+                cmocka_unit_test(test_brake_compares_times),
+                cmocka_unit_test(test_brake_of_a_false_hook),
                 cmocka_unit_test(test_elsewhere),
                 cmocka_unit_test(test_elsewhere_reloads),
                 cmocka_unit_test(test_hook),       cmocka_unit_test(test_hook_is_over),
