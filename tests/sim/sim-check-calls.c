@@ -8,6 +8,7 @@
 #include "fake-selector.h"
 #include "sim-exec.h"
 #include "sim-process.h"
+#include "sim-queue.h"
 
 /* From an answer that was given to its arrival, where nothing is slow. */
 #define ANSWER_USEC (200 * USEC_PER_MSEC)
@@ -483,7 +484,7 @@ void sim_check_sent(SimCheck *c, const SimLife *life, const HttpRequest *request
 
 /* -- the cloud --------------------------------------------------------------------------------- */
 
-static SimProcess *process_of_identity(SimWorld *w, const char *identity) {
+SimProcess *sim_check_process_of(SimWorld *w, const char *identity) {
         for (size_t i = 0; i < w->n_processes; i++) {
                 _cleanup_free_ char *known = MUST(strf("CN=%s,O=vesper", w->processes[i]->user));
 
@@ -613,7 +614,7 @@ static void check_end(SimCheck *c, const SimProcess *p, const SimMachine *m) {
 
 void sim_check_handle_ec2(HttpExchange *x, void *world) {
         SimWorld *w = world;
-        const SimProcess *p = process_of_identity(w, x->client_identity);
+        const SimProcess *p = sim_check_process_of(w, x->client_identity);
         const SimMachine *m = machine_in(w->check, x->body, x->body_size);
         size_t before = m ? fake_ec2_n_terminations(w->ec2, m->instance) : 0;
         bool alive = m && sim_check_instance_alive(w->check, m->instance);
@@ -624,6 +625,8 @@ void sim_check_handle_ec2(HttpExchange *x, void *world) {
         if (!m || fake_ec2_n_terminations(w->ec2, m->instance) == before)
                 return;
         sim_trace_add(w->trace, "cloud", "ends %s", m->instance);
+        if (w->queue && alive)
+                sim_brake_acted(sim_queue_brake(w->queue), sim_check_index(w->check, m), p, "ends");
         /* What its cloud has ended already is ended by nobody else: a leader that slept may ask for it. */
         if (before == 0 && alive) {
                 check_end(w->check, p, m);

@@ -132,6 +132,8 @@ void sim_check_node(SimCheck *c, const cJSON *old, const cJSON *new);
 /* Its agent says there, as whoever reads that one version can tell, that the machine ends; no person
  * overruled it. */
 bool sim_check_tells_of_end(const cJSON *node);
+/* Of worlds with an interruption queue. */
+void sim_check_brake(SimCheck *c, const FakeChange *change, const cJSON *old, const cJSON *new);
 void sim_check_finalizer(SimCheck *c, const FakeChange *change, const cJSON *old, const cJSON *new);
 /* Of a NodeClaim as it stands now. */
 void sim_check_adopted(SimCheck *c, const cJSON *claim);
@@ -139,6 +141,8 @@ void sim_check_chosen(SimCheck *c, const FakeChange *change, const cJSON *old, c
 /* Of a NodeClaim. */
 void sim_check_doubt(SimCheck *c, const cJSON *old, const cJSON *new);
 /* sim-check-calls.c */
+/* The daemon that a request's client certificate names; NULL: none. */
+SimProcess *sim_check_process_of(SimWorld *w, const char *identity);
 /* Nodes that say that they are this machine. */
 unsigned sim_check_nodes_of(SimCheck *c, const SimMachine *m);
 void sim_check_lease_written(SimCheck *c, const cJSON *old, const cJSON *new);

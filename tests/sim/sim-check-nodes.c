@@ -54,6 +54,13 @@ static bool was_let_go(const SimCheck *c, const SimMachine *m, const cJSON *old)
                (sim_world_is_unmanaged(c->world, i) || sim_world_now(c->world) < m->unmanaged_usec + READY_USEC);
 }
 
+void sim_check_brake(SimCheck *c, const FakeChange *change, const cJSON *old, const cJSON *new) {
+        const SimMachine *m = machine_of(c, new ? new : old);
+
+        if (m && c->world->queue)
+                sim_brake_changed(sim_queue_brake(c->world->queue), sim_check_index(c, m), change->resource->id == FAKE_NODECLAIMS, old, new);
+}
+
 void sim_check_adopted(SimCheck *c, const cJSON *claim) {
         if (has_finalizer(claim) && *strempty(fj_string(claim, "status", "nodeUID", NULL)))
                 (void) sim_check_entry(c->adopted, strempty(fj_string(claim, "metadata", "uid", NULL)), sizeof(uint8_t));

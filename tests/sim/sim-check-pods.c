@@ -258,6 +258,8 @@ static void check_end(SimCheck *c, const SimMachine *m, const cJSON *old, const 
         check_kind(c, &e);
         if (!too_late)
                 check_grace(c, &e);
+        if (c->world->queue && e.node && !e.eviction && !e.again && sim_check_instance_alive(c, m->instance))
+                sim_brake_acted(sim_queue_brake(c->world->queue), sim_check_index(c, m), sim_check_actor(c), "deletes a pod of");
         note_going(c, &e);
 }
 

@@ -272,6 +272,7 @@ static const char *mark_on(const cJSON *node, bool waits) {
 
         cJSON_ArrayForEach (a, fj_get(node, "metadata", "annotations", NULL))
                 if (startswith(a->string, "vesper.sh/") && !streq(a->string, "vesper.sh/reboot-taken") && /* that stays */
+                    !streq(a->string, "vesper.sh/let-go") && /* a person's own */
                     !(waits && streq(a->string, "vesper.sh/announced")))
                         return a->string;
         for (size_t i = 0; i < ELEMENTSOF(conditions); i++)

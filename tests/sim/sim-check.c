@@ -256,6 +256,7 @@ static void on_change(const FakeChange *change, void *userdata) {
         if (changes_budgets(change, old, new))
                 c->lost_usec = sim_world_now(c->world);
         if (change->resource->id == FAKE_NODES || change->resource->id == FAKE_NODECLAIMS) {
+                sim_check_brake(c, change, old, new);
                 sim_check_finalizer(c, change, old, new);
                 sim_check_chosen(c, change, old, new);
         }

@@ -72,6 +72,8 @@
  *   acknowledged  (sim-events.h) an event is acknowledged only while all nodes that it names are drained for it
  *   queue       (sim-queue.h) what the interruption queue announces is on the claim in time, and before the message is deleted;
  *               no message goes that somebody else may want; nothing that stands there is lost but by time
+ *   brake       (sim-brake.h) a coordinator ends no more machines than max(10, 10 %) because of the queue alone, and none that AWS
+ *               announces is lost for that
  *   told        (sim-queue.h) when all is over no node of no pool says DrainInProgress, and one that says Drained is closed and empty
  *   hook        (sim-queue.h) a group is told to go on when its node is drained, or Ready, and waits until then
  *   storm       no process sends more than SIM_CHECK_PER_SECOND requests in a second, nor one request to one

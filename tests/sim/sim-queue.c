@@ -41,6 +41,8 @@ typedef struct Message {
         bool keeps;        /* the node comes back from it: it is to be drained, sooner or later, and kept */
         bool may_end, may_drain; /* that may be done for it, also where it need not */
         bool is_over;      /* what it tells of was called off */
+        bool is_forged;    /* AWS did not send it */
+        bool is_moved;     /* another message tells of another time */
         char *change;      /* of a scheduled change: which it is about; NULL: none */
         char *action;      /* as it was told; NULL: none */
         usec_t until_usec; /* wall clock; USEC_INFINITY: not said */
@@ -60,6 +62,8 @@ struct SimQueue {
         bool answering; /* a request completes an action, in this step */
         unsigned n_answered; /* hooks by which a machine went */
         bool drains_unmanaged; /* [Queue] Unmanaged=drain */
+        bool has_forger;
+        SimBrake *brake;
 };
 
 /* -- what is so ---------------------------------------------------------------------------------- */
@@ -183,17 +187,20 @@ static Message *message_add(SimQueue *q, const char *body) {
         return m;
 }
 
-/* The time that it names binds whoever has heard of it. */
+/* The time that it names binds whoever has heard of it. Where there is a forger, it binds once a notice stands (sim-brake.c). */
 static void bind_machines(SimQueue *q, const Message *m) {
         STRV_FOREACH (instance, m->instances) {
                 size_t i = machine_of(q, *instance);
 
-                if (m->may_drain && (is_managed(q, i) || is_drained(q, i)))
+                if (!m->may_drain || !(is_managed(q, i) || is_drained(q, i)))
+                        continue;
+                sim_brake_note_sent(q->brake, i);
+                if (!q->has_forger)
                         q->world->machines[i].deadline_usec = MIN(q->world->machines[i].deadline_usec, m->until_usec);
         }
 }
 
-void sim_queue_send(SimQueue *q, const FakeAwsEvent *event, bool by_sns) {
+static void send(SimQueue *q, const FakeAwsEvent *event, bool by_sns, bool is_forged) {
         FakeAwsEvent e = *event;
         _cleanup_free_ char *id = MUST(strf("00000000-0000-4000-8000-%012zu", q->n + 1)), *body = NULL;
         Message *m;
@@ -207,6 +214,7 @@ void sim_queue_send(SimQueue *q, const FakeAwsEvent *event, bool by_sns) {
         body = by_sns ? fake_aws_event_by_sns(&e) : fake_aws_event(&e);
         m = message_add(q, body);
         m->kind = e.kind;
+        m->is_forged = is_forged;
         m->launching = e.kind == FAKE_AWS_EVENT_LAUNCH_ACTION;
         judge(q, &e, m);
         m->until_usec = until_of(&e);
@@ -217,8 +225,42 @@ void sim_queue_send(SimQueue *q, const FakeAwsEvent *event, bool by_sns) {
         for (char *const *other = e.others; r >= 0 && other && *other; other++)
                 r = strv_extend(&m->instances, *other);
         assert(r >= 0);
-        sim_trace_add(q->world->trace, "queue", "message %zu%s: %s", q->n, m->ends ? ", which ends" : m->keeps ? ", which comes back" : "", body);
+        sim_trace_add(q->world->trace, "queue", "message %zu%s%s: %s", q->n, is_forged ? ", which is false" : "",
+                      m->ends ? ", which ends" : m->keeps ? ", which comes back" : "", body);
+        for (size_t k = 0; m->change && k + 1 < q->n; k++)
+                if (streq_ptr(q->messages[k].change, m->change) && q->messages[k].until_usec != m->until_usec)
+                        q->messages[k].is_moved = true;
         bind_machines(q, m);
+        if (!is_forged)
+                sim_brake_show(q->brake, q->n, &e);
+}
+
+void sim_queue_send(SimQueue *q, const FakeAwsEvent *event, bool by_sns) {
+        send(q, event, by_sns, false);
+}
+
+void sim_queue_forge(SimQueue *q, const FakeAwsEvent *event) {
+        send(q, event, false, true);
+}
+
+void sim_queue_forge_times(SimQueue *q, size_t n, usec_t in_usec) {
+        for (size_t k = q->n; k-- > 0 && n > 0;) {
+                const Message *m = &q->messages[k];
+                _cleanup_free_ char *change = NULL, *action = NULL, *instance = NULL;
+
+                if (!m->is_forged || !m->change || m->is_moved)
+                        continue;
+                change = MUST(strdup(m->change));
+                action = MUST(strdup(m->action));
+                instance = MUST(strdup(m->instances[0]));
+                sim_queue_forge(q, &(FakeAwsEvent){ .kind = FAKE_AWS_EVENT_HEALTH, .instance = instance, .action = action, .communication = change,
+                                                    .until_wall_usec = sim_world_wall(q->world) + in_usec });
+                n--;
+        }
+}
+
+void sim_queue_expect_forger(SimQueue *q) {
+        q->has_forger = true;
 }
 
 void sim_queue_call_off(SimQueue *q) {
@@ -228,7 +270,7 @@ void sim_queue_call_off(SimQueue *q) {
         _cleanup_free_ char *change = NULL, *action = NULL;
 
         for (size_t k = q->n; k-- > 0 && !m;)
-                if (q->messages[k].change && !q->messages[k].is_over)
+                if (q->messages[k].change && !q->messages[k].is_over && !q->messages[k].is_forged)
                         m = &q->messages[k];
         if (!m)
                 return;
@@ -241,6 +283,8 @@ void sim_queue_call_off(SimQueue *q) {
         for (size_t k = 0; k < q->n; k++)
                 if (streq_ptr(q->messages[k].change, change))
                         q->messages[k].is_over = true;
+        STRV_FOREACH (instance, instances)
+                sim_brake_call_off(q->brake, *instance, change);
         sim_queue_send(q, &e, false);
         q->messages[q->n - 1].is_over = true;
 }
@@ -265,6 +309,8 @@ void sim_queue_repeat(SimQueue *q) {
         m->may_end = last->may_end;
         m->may_drain = last->may_drain;
         m->is_over = last->is_over;
+        m->is_moved = last->is_moved;
+        m->is_forged = last->is_forged;
         m->change = last->change ? MUST(strdup(last->change)) : NULL;
         m->action = last->action ? MUST(strdup(last->action)) : NULL;
         m->until_usec = last->until_usec;
@@ -381,18 +427,25 @@ static void check_foreign(SimQueue *q, size_t k, const char *instance) {
                                  (int) ((sim_world_now(q->world) - named_usec(q, instance)) / SEC));
 }
 
-/* The list has what this message told of the instance. */
-static bool is_told(const Message *m, size_t number, const cJSON *o, const char *instance) {
+/* Returns what this message told of the instance, as the list has it; NULL: it does not. Borrowed. */
+static const cJSON *notice_of(const Message *m, size_t number, const cJSON *list, const char *instance) {
         _cleanup_free_ char *id = MUST(strf("%012zu", number));
-        cJSON *list = read_list(o);
         const cJSON *notice;
-        bool told = false;
 
         cJSON_ArrayForEach (notice, fj_get(list, "notices", NULL)) {
                 const char *seen = strempty(fj_string(notice, "id", NULL));
 
-                told = told || (endswith(seen, instance) && (strstr(seen, m->change ? m->change : id) || streq_ptr(fj_string(notice, "kind", NULL), "scale-in")));
+                if (endswith(seen, instance) &&
+                    (strstr(seen, m->change ? m->change : id) || (m->token && streq_ptr(fj_string(notice, "kind", NULL), "scale-in"))))
+                        return notice;
         }
+        return NULL;
+}
+
+static bool is_told(const Message *m, size_t number, const cJSON *o, const char *instance) {
+        cJSON *list = read_list(o);
+        bool told = notice_of(m, number, list, instance);
+
         cJSON_Delete(list);
         return told;
 }
@@ -490,33 +543,56 @@ static usec_t due_usec(const SimQueue *q, const Message *m, size_t machine) {
         return begin > 0 ? MAX(known, usec_sub(now, wall - begin)) : known;
 }
 
+/* Neither time nor another message has answered it. */
+static bool is_open(const SimQueue *q, const Message *m, size_t machine) {
+        return !m->is_over && !m->is_moved && !is_outlived(q, m) && sim_check_instance_alive(q->world->check, q->world->machines[machine].instance);
+}
+
+/* A held notice closes its Node in time, as one that stands. */
+static void check_held(SimQueue *q, size_t k, size_t machine, usec_t due) {
+        const Message *m = &q->messages[k];
+        const SimMachine *of = &q->world->machines[machine];
+        const cJSON *node = sim_world_node(q->world, machine);
+        usec_t now = sim_world_now(q->world);
+
+        if (m->ends && is_open(q, m, machine) && node && !of->opened_usec && !sim_check_is_deleting(node) && now > usec_add(due, ACT_USEC) &&
+            now < usec_add(due, 2 * ACT_USEC) && !sim_world_unschedulable(q->world, machine) && sim_check_was_calm(q->world->check, 2 * ACT_USEC))
+                sim_check_broken(q->world->check, "brake", "message %zu of %s is held, and has been there for %d s: its Node is open", k + 1,
+                                 of->node, (int) ((now - due) / SEC));
+}
+
 static void check_acted(SimQueue *q, size_t k, size_t machine) {
         const Message *m = &q->messages[k];
         const SimMachine *of = &q->world->machines[machine];
         const cJSON *claim = sim_world_claim(q->world, machine);
-        usec_t due = due_usec(q, m, machine), now = sim_world_now(q->world);
+        usec_t now = sim_world_now(q->world), unheld = due_usec(q, m, machine), due;
+        size_t number = first_of(q, k) + 1;
+        cJSON *list = read_list(claim);
 
-        if (m->ends && !m->is_over && !is_outlived(q, m) && due != USEC_INFINITY && claim && !sim_check_is_deleting(claim) && sim_check_instance_alive(q->world->check, of->instance) &&
-            now > usec_add(due, ACT_USEC) && sim_check_was_calm(q->world->check, ACT_USEC))
+        due = sim_brake_due_usec(q->brake, number, machine, notice_of(m, number, list, of->instance), unheld);
+        cJSON_Delete(list);
+        if (due != unheld)
+                check_held(q, k, machine, unheld);
+        if (m->ends && is_open(q, m, machine) && due != USEC_INFINITY && claim && !sim_check_is_deleting(claim) && now > usec_add(due, ACT_USEC) &&
+            sim_check_was_calm(q->world->check, ACT_USEC))
                 sim_check_broken(q->world->check, "queue", "message %zu ends %s, and has been there for %d s: its claim stays", k + 1, of->node,
                                  (int) ((now - due) / SEC));
 }
 
-/* Closed in time, and kept. Nobody opens nodes, and none boots anew, in these worlds; what is outlived opens again. */
+/* Closed in time, and kept, unless a person has opened it. None boots anew in these worlds; what is outlived opens again. */
 static void check_kept(SimQueue *q, size_t k, size_t machine) {
         const Message *m = &q->messages[k];
         const SimMachine *of = &q->world->machines[machine];
         const cJSON *node = sim_world_node(q->world, machine);
         usec_t due = due_usec(q, m, machine), now = sim_world_now(q->world);
 
-        if (m->keeps && !m->is_over && !is_outlived(q, m) && due != USEC_INFINITY && node && !sim_check_is_deleting(node) &&
-            sim_check_instance_alive(q->world->check, of->instance) && now > usec_add(due, ACT_USEC) && now < usec_add(due, 2 * ACT_USEC) &&
+        if (m->keeps && !of->opened_usec && is_open(q, m, machine) && due != USEC_INFINITY && node && !sim_check_is_deleting(node) && now > usec_add(due, ACT_USEC) && now < usec_add(due, 2 * ACT_USEC) &&
             !sim_world_unschedulable(q->world, machine) && sim_check_was_calm(q->world->check, 2 * ACT_USEC))
                 sim_check_broken(q->world->check, "queue", "message %zu calls for a drain of %s, and has been there for %d s: its Node is open", k + 1,
                                  of->node, (int) ((now - due) / SEC));
 }
 
-/* Closed in time; and when its own time is over, nothing goes on. */
+/* Closed in time, unless a person has opened it; and when its own time is over, nothing goes on. */
 static void check_closed(SimQueue *q, size_t k, size_t machine) {
         const Message *m = &q->messages[k];
         const SimMachine *of = &q->world->machines[machine];
@@ -528,7 +604,7 @@ static void check_closed(SimQueue *q, size_t k, size_t machine) {
 
         if (sim_world_claim(q->world, machine))
                 sim_check_broken(q->world->check, "queue", "%s has a claim, and no pool wants it", of->node);
-        if ((!m->ends && !m->keeps) || m->is_over || !node || !sim_check_instance_alive(q->world->check, of->instance) || is_outlived(q, m))
+        if (of->opened_usec || (!m->ends && !m->keeps) || !node || !is_open(q, m, machine))
                 return;
         if (since > ACT_USEC && since < 2 * ACT_USEC && !sim_world_unschedulable(q->world, machine) &&
             sim_check_was_calm(q->world->check, ACT_USEC))
@@ -542,6 +618,7 @@ static void check_closed(SimQueue *q, size_t k, size_t machine) {
 void sim_queue_look(SimQueue *q) {
         SimWorld *w = q->world;
 
+        sim_brake_look(q->brake);
         for (size_t i = 0; i < w->n_machines; i++)
                 if (q->claimed_usec[i] == 0 && sim_world_node(w, i) &&
                     fj_array_has(fj_get(sim_world_claim(w, i), "metadata", "finalizers", NULL), SIM_FINALIZER))
@@ -566,7 +643,7 @@ static const Message *message_of_action(const SimQueue *q, const FakeQuery *form
         return NULL;
 }
 
-static void check_answer(SimQueue *q, const FakeQuery *form) {
+static void check_answer(SimQueue *q, const FakeQuery *form, const SimProcess *by) {
         const Message *m = message_of_action(q, form);
         size_t i = m ? machine_of(q, m->instances[0]) : SIZE_MAX;
         const SimMachine *of = i != SIZE_MAX ? &q->world->machines[i] : NULL;
@@ -585,6 +662,8 @@ static void check_answer(SimQueue *q, const FakeQuery *form) {
                  sim_world_wall(q->world) < sim_check_deadline(q->world->check, of))
                 sim_check_broken(q->world->check, "hook", "the group of %s is told to go on, and %zu pods are left there", of->node,
                                  sim_world_pods_alive(q->world, i));
+        if (of && !m->launching && sim_check_instance_alive(q->world->check, of->instance))
+                sim_brake_acted(q->brake, i, by, "answers the hook of");
 }
 
 static void handle_groups(HttpExchange *x, void *userdata) {
@@ -594,7 +673,7 @@ static void handle_groups(HttpExchange *x, void *userdata) {
         sim_trace_add(q->world->trace, "cloud", "Auto Scaling is asked %.*s", (int) x->body_size, (const char *) x->body);
         fake_query_init_form(&form, x);
         if (streq_ptr(fake_query_get(&form, "Action"), "CompleteLifecycleAction")) {
-                check_answer(q, &form);
+                check_answer(q, &form, sim_check_process_of(q->world, x->client_identity));
                 q->answering = true;
         }
         fake_autoscaling_handle(x, q->groups);
@@ -726,6 +805,7 @@ SimQueue *sim_queue_new(SimWorld *w) {
         SimQueue *q = MUST(new0(SimQueue, 1));
 
         q->world = w;
+        q->brake = sim_brake_new(w);
         q->claimed_usec = MUST(new0(usec_t, w->n_machines + 1));
         q->sqs = fake_sqs_new(&(FakeSqsOptions){ .aws = { .loop = w->loop, .region = "us-east-1" } });
         fake_sqs_add_queue(q->sqs, &(FakeSqsQueue){ .name = SIM_QUEUE });
@@ -746,6 +826,7 @@ SimQueue *sim_queue_free(SimQueue *q) {
         }
         free(q->messages);
         free(q->claimed_usec);
+        sim_brake_free(q->brake);
         fake_autoscaling_free(q->groups);
         fake_sqs_free(q->sqs);
         return mfree(q);
@@ -756,11 +837,17 @@ void sim_queue_route(SimQueue *q, HttpTransport *transport) {
 
         if (r >= 0)
                 r = http_inproc_route(transport, SIM_GROUPS, handle_groups, q);
+        if (r >= 0)
+                r = http_inproc_route(transport, SIM_CONFIRMS, sim_check_handle_ec2, q->world);
         assert(r >= 0);
 }
 
 FakeSqs *sim_queue_sqs(SimQueue *q) {
         return q->sqs;
+}
+
+SimBrake *sim_queue_brake(SimQueue *q) {
+        return q->brake;
 }
 
 FakeAutoscaling *sim_queue_groups(SimQueue *q) {

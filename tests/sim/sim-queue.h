@@ -25,11 +25,13 @@
 #include "fake-aws-event.h"
 #include "fake-sqs.h"
 #include "http-transport.h"
+#include "sim-brake.h"
 #include "sim-world.h"
 
 #define SIM_QUEUE_URL "https://sqs.us-east-1.amazonaws.com/123456789012/q"
 #define SIM_QUEUE "q"
 #define SIM_GROUPS "https://autoscaling.us-east-1.amazonaws.com"
+#define SIM_CONFIRMS "https://ec2.us-east-1.amazonaws.com" /* EC2, as coordinators ask it about what the queue announces */
 #define SIM_GROUP "g"
 
 typedef struct SimQueue SimQueue;
@@ -39,9 +41,15 @@ SimQueue *sim_queue_free(SimQueue *q); /* after all transports */
 void sim_queue_route(SimQueue *q, HttpTransport *transport);
 FakeSqs *sim_queue_sqs(SimQueue *q);
 FakeAutoscaling *sim_queue_groups(SimQueue *q);
+SimBrake *sim_queue_brake(SimQueue *q);
 
-/* As from EventBridge, or from SNS; wall_usec is now's. */
+/* As from EventBridge, or from SNS; wall_usec is now's. EC2 shows what is announced. */
 void sim_queue_send(SimQueue *q, const FakeAwsEvent *event, bool by_sns);
+/* The same by somebody who is not AWS: EC2 and Auto Scaling show nothing of it. */
+void sim_queue_forge(SimQueue *q, const FakeAwsEvent *event);
+/* He tells of another time for up to so many of his scheduled changes. */
+void sim_queue_forge_times(SimQueue *q, size_t n, usec_t in_usec);
+void sim_queue_expect_forger(SimQueue *q); /* before anything is sent */
 /* What nobody can read. */
 void sim_queue_send_text(SimQueue *q, const char *text);
 /* The last one comes a second time. */
