@@ -13,13 +13,15 @@
 #define SEC USEC_PER_SEC
 #define MIN_USEC USEC_PER_MINUTE
 #define N_ENTRIES 26u
+#define N_FORGED 10u /* entries more, in worlds with a forger */
+#define N_MORE 8u    /* machines more, of which the brake lets fewer than all go */
 #define LOAD_USEC (6 * MIN_USEC)
 #define SETTLE_USEC MIN_USEC
 #define FOREIGN_ALIVE "i-0feedfeedfeedfee1"
 #define FOREIGN_ENDED "i-0feedfeedfeedfee2"
 #define FOREIGN_UNKNOWN "i-0feedfeedfeedfee3"
 
-/* The machines, and how many there are of each sort. */
+/* The machines, and how many there are of each sort. With a forger, N_MORE that never had an agent are before OUTSIDE. */
 enum {
         AGENT_LIVES,
         AGENT_SLEEPS,
@@ -47,7 +49,8 @@ typedef struct Entry {
 
 typedef struct Scene {
         SimWorld *w;
-        Entry entries[N_ENTRIES];
+        Entry entries[N_ENTRIES + N_FORGED];
+        size_t n_entries, n_more;
         Random *order; /* in which messages are given out */
         usec_t join_usec[N_LATE]; /* when their Nodes come; 0: not planned; USEC_INFINITY: they have */
 } Scene;
@@ -56,8 +59,20 @@ static SimQueue *queue_of(Scene *s) {
         return s->w->queue;
 }
 
+static size_t n_machines(const Scene *s) {
+        return N_MACHINES + s->n_more;
+}
+
+static size_t outside(const Scene *s) {
+        return OUTSIDE + s->n_more;
+}
+
+static size_t first_late(const Scene *s) {
+        return LATE + s->n_more;
+}
+
 static SimMachine *machine_at(Scene *s, uint64_t n) {
-        return &s->w->machines[n % N_MACHINES];
+        return &s->w->machines[n % n_machines(s)];
 }
 
 static size_t index_of(Scene *s, const SimMachine *m) {
@@ -66,7 +81,7 @@ static size_t index_of(Scene *s, const SimMachine *m) {
 
 /* A message that ends one machine is about any but one. */
 static SimMachine *machine_to_end(Scene *s, uint64_t n) {
-        size_t i = n % (N_MACHINES - 1);
+        size_t i = n % (n_machines(s) - 1);
 
         return &s->w->machines[i < KEEPER ? i : i + 1];
 }
@@ -74,8 +89,8 @@ static SimMachine *machine_to_end(Scene *s, uint64_t n) {
 static void plan_to_join(Scene *s, const SimMachine *m, usec_t in_usec) {
         size_t i = index_of(s, m);
 
-        if (i >= LATE && s->join_usec[i - LATE] == 0)
-                s->join_usec[i - LATE] = sim_world_now(s->w) + in_usec;
+        if (i >= first_late(s) && s->join_usec[i - first_late(s)] == 0)
+                s->join_usec[i - first_late(s)] = sim_world_now(s->w) + in_usec;
 }
 
 static void send(Scene *s, const FakeAwsEvent *e, bool by_sns) {
@@ -177,7 +192,7 @@ static void play_scale_in(Scene *s, const uint64_t *args) {
 
 /* Its group has no such hook any more when it is answered: that is no error. */
 static void play_launch(Scene *s, const uint64_t *args) {
-        SimMachine *m = &s->w->machines[LATE + args[0] % N_LATE];
+        SimMachine *m = &s->w->machines[first_late(s) + args[0] % N_LATE];
         _cleanup_free_ char *token = MUST(strf("87654321-4321-4321-4321-%012zu", index_of(s, m)));
 
         plan_to_join(s, m, args[1] % 60 * SEC);
@@ -200,6 +215,99 @@ static void play_unreadable(Scene *s, const uint64_t *args) {
                                              "{\"Type\":\"Notification\",\"Message\":7}" };
 
         sim_queue_send_text(queue_of(s), texts[args[0] % ELEMENTSOF(texts)]);
+}
+
+/* -- a forger ------------------------------------------------------------------------------------ */
+
+/* No group has that token: it lets go of nothing. */
+static void forge_hook(Scene *s, SimMachine *m) {
+        _cleanup_free_ char *token = MUST(strf("12345678-0000-4000-8000-%012zu", index_of(s, m)));
+
+        if (sim_queue_has_room(queue_of(s), m->instance))
+                sim_queue_forge(queue_of(s),
+                                &(FakeAwsEvent){ .kind = FAKE_AWS_EVENT_TERMINATE_ACTION,
+                                                 .instance = m->instance,
+                                                 .group = SIM_GROUP,
+                                                 .hook = "drain",
+                                                 .token = token });
+}
+
+static void forge(Scene *s, SimMachine *m, uint64_t draw) {
+        static const FakeAwsEventKind kinds[] = { FAKE_AWS_EVENT_SPOT,   FAKE_AWS_EVENT_SPOT,  FAKE_AWS_EVENT_SPOT,
+                                                  FAKE_AWS_EVENT_HEALTH, FAKE_AWS_EVENT_STATE, FAKE_AWS_EVENT_TERMINATE_ACTION };
+        static const char *const actions[_FAKE_AWS_EVENT_MAX][3] = {
+                [FAKE_AWS_EVENT_SPOT] = { "terminate", "terminate", "stop" },
+                [FAKE_AWS_EVENT_HEALTH] = { "AWS_EC2_INSTANCE_RETIREMENT_SCHEDULED", "AWS_EC2_PERSISTENT_INSTANCE_RETIREMENT_SCHEDULED",
+                                            "AWS_EC2_SYSTEM_REBOOT_MAINTENANCE_SCHEDULED" },
+                [FAKE_AWS_EVENT_STATE] = { "stopping", "shutting-down", "shutting-down" },
+        };
+        FakeAwsEventKind kind = kinds[draw % ELEMENTSOF(kinds)];
+
+        if (!sim_queue_has_room(queue_of(s), m->instance))
+                return;
+        plan_to_join(s, m, draw / 64 % 60 * SEC);
+        if (kind == FAKE_AWS_EVENT_TERMINATE_ACTION)
+                return forge_hook(s, m);
+        sim_queue_forge(queue_of(s),
+                        &(FakeAwsEvent){ .kind = kind,
+                                         .instance = m->instance,
+                                         .action = actions[kind][draw / 8 % 3],
+                                         .until_wall_usec = sim_world_wall(s->w) + 2 * MIN_USEC + draw / 4096 % 2400 * SEC });
+}
+
+/* args: of which machines, and of how many; what */
+static void play_forge(Scene *s, const uint64_t *args) {
+        size_t n = n_machines(s) - 1, last = n - args[1] % 4;
+
+        for (size_t k = 0; k < last; k++)
+                forge(s, machine_to_end(s, args[0] + k), hash64((uint64_t[2]){ args[2], k }, 2 * sizeof(uint64_t)));
+}
+
+/* args: another time of how many scheduled changes of his */
+static void play_forge_times(Scene *s, const uint64_t *args) {
+        sim_queue_forge_times(queue_of(s), 1 + args[0] % 16, 3 * MIN_USEC + args[1] % 1200 * SEC);
+}
+
+static SimMachine *held_machine(Scene *s, uint64_t n) {
+        for (size_t k = 0; k < n_machines(s); k++)
+                if (sim_brake_has_held(sim_queue_brake(queue_of(s)), (n + k) % n_machines(s)))
+                        return machine_at(s, n + k);
+        return NULL;
+}
+
+/* Of machines that are held, and drained by now. */
+static void play_forge_hooks(Scene *s, const uint64_t *args) {
+        for (size_t k = 0; k < n_machines(s); k++)
+                if (sim_brake_has_held(sim_queue_brake(queue_of(s)), k) && k != KEEPER && (k == outside(s) || (args[0] >> k) % 2))
+                        forge_hook(s, &s->w->machines[k]);
+}
+
+/* A person believes it. */
+static void play_let_go(Scene *s, const uint64_t *args) {
+        const SimMachine *m = held_machine(s, args[0]);
+
+        if (m)
+                sim_brake_let_go(sim_queue_brake(queue_of(s)), index_of(s, m));
+}
+
+/* Somebody takes the machine for a reason of their own. */
+static void play_delete_claim(Scene *s, const uint64_t *args) {
+        const SimMachine *m = held_machine(s, args[0]);
+
+        if (m && index_of(s, m) != KEEPER)
+                sim_load_delete_claim(s->w, index_of(s, m));
+}
+
+/* A person opens what stays drained for a false scale-in: no group takes back that it lets go of an instance, so vesper waits for ever. */
+static void open_forged(Scene *s) {
+        for (size_t i = 0; i < n_machines(s); i++) {
+                const char *outside_says = i == outside(s) ? sim_world_annotation(s->w, i, "vesper.sh/announced") : NULL;
+                bool scales_in = outside_says && strstr(outside_says, "scale-in");
+
+                if ((scales_in || sim_brake_has_held(sim_queue_brake(queue_of(s)), i)) && sim_world_instance_alive(s->w, i) &&
+                    sim_world_unschedulable(s->w, i))
+                        sim_world_admin_uncordon(s->w, i);
+        }
 }
 
 /* -- how messages come --------------------------------------------------------------------------- */
@@ -334,6 +442,15 @@ static const struct {
         { 5, play_call_off },
 };
 
+/* In worlds with a forger; the first one for certain. */
+static const struct {
+        unsigned weight;
+        void (*play)(Scene *s, const uint64_t *args);
+} forged_acts[] = {
+        { 3, play_forge }, { 3, play_forge_times }, { 2, play_let_go }, { 2, play_delete_claim }, { 2, play_kill_leader },
+        { 2, play_forge_hooks }, { 1, play_pause_leader }, { 1, play_repeat }, { 2, play_spot }, { 1, play_scale_in },
+};
+
 /* -- the draw ------------------------------------------------------------------------------------ */
 
 static size_t draw_act(Random *r) {
@@ -353,7 +470,39 @@ static int compare_entries(const void *a, const void *b) {
         return (x > y) - (x < y);
 }
 
+static size_t draw_forged_act(Random *r) {
+        uint64_t total = 0, n;
+        size_t i = 0;
+
+        for (size_t k = 0; k < ELEMENTSOF(forged_acts); k++)
+                total += forged_acts[k].weight;
+        for (n = random_below(r, total); n >= forged_acts[i].weight; i++)
+                n -= forged_acts[i].weight;
+        return i;
+}
+
+static void draw_forger(Scene *s, Random *r) {
+        s->n_more = N_MORE;
+        for (size_t i = 0; i < N_FORGED; i++) {
+                Entry *e = &s->entries[s->n_entries++];
+
+                *e = (Entry){ .at_usec = random_below(r, i == 0 ? LOAD_USEC / 2 : LOAD_USEC),
+                              .act = ELEMENTSOF(acts) + (i == 0 ? 0 : draw_forged_act(r)) };
+                for (size_t k = 0; k < N_ARGS; k++)
+                        e->args[k] = random_below(r, UINT64_C(1) << 40);
+        }
+        qsort(s->entries, s->n_entries, sizeof(Entry), compare_entries);
+}
+
+static void play_entry(Scene *s, const Entry *e) {
+        if (e->act < ELEMENTSOF(acts))
+                acts[e->act].play(s, e->args);
+        else
+                forged_acts[e->act - ELEMENTSOF(acts)].play(s, e->args);
+}
+
 static void draw_entries(Scene *s, Random *r) {
+        s->n_entries = N_ENTRIES;
         for (size_t i = 0; i < N_ENTRIES; i++) {
                 s->entries[i] = (Entry){ .at_usec = random_below(r, LOAD_USEC), .act = draw_act(r) };
                 for (size_t k = 0; k < N_ARGS; k++)
@@ -388,9 +537,9 @@ static void join_who_is_due(Scene *s) {
         for (size_t i = 0; i < N_LATE; i++)
                 if (s->join_usec[i] > 0 && s->join_usec[i] <= sim_world_now(s->w)) {
                         s->join_usec[i] = USEC_INFINITY;
-                        if (sim_world_instance_alive(s->w, LATE + i)) {
-                                sim_trace_add(s->w->trace, "world", "%s joins", s->w->machines[LATE + i].node);
-                                sim_world_join(s->w, LATE + i);
+                        if (sim_world_instance_alive(s->w, first_late(s) + i)) {
+                                sim_trace_add(s->w->trace, "world", "%s joins", s->w->machines[first_late(s) + i].node);
+                                sim_world_join(s->w, first_late(s) + i);
                         }
                 }
 }
@@ -421,6 +570,8 @@ static void equip(Scene *s, bool shared, bool always, bool drains, bool late) {
                 if (always && !w->options.leave_interrupted)
                         c->interruption_delete = INTERRUPTION_DELETE_ALWAYS;
         }
+        if (s->n_more > 0)
+                sim_queue_expect_forger(queue_of(s));
         if (drains)
                 sim_queue_drain_unmanaged(queue_of(s));
         sim_trace_add(w->trace, "world", "[Queue] Shared=%d, Unmanaged=%d, [Interruption] Delete=%d, BeforeSec=%d min, terminationGracePeriod %u s",
@@ -428,14 +579,14 @@ static void equip(Scene *s, bool shared, bool always, bool drains, bool late) {
 }
 
 static bool is_settled(Scene *s) {
-        for (size_t i = 0; i < LATE; i++)
-                if (i != OUTSIDE && !sim_world_claim(s->w, i))
+        for (size_t i = 0; i < first_late(s); i++)
+                if (i != outside(s) && !sim_world_claim(s->w, i))
                         return false;
         return sim_world_leader(s->w) && sim_world_pods_ready(s->w) == s->w->options.n_pods;
 }
 
 static bool somebody_goes(SimWorld *w) {
-        for (size_t i = 0; i < N_MACHINES; i++)
+        for (size_t i = 0; i < w->n_machines; i++)
                 if (fj_get(sim_world_claim(w, i), "metadata", "deletionTimestamp", NULL))
                         return true;
         return false;
@@ -443,7 +594,7 @@ static bool somebody_goes(SimWorld *w) {
 
 /* A machine that lives on keeps its marks for ten minutes after its time. */
 static bool is_one_drained(SimWorld *w) {
-        for (size_t i = 0; i < N_MACHINES; i++)
+        for (size_t i = 0; i < w->n_machines; i++)
                 if (sim_world_instance_alive(w, i) && sim_world_annotation(w, i, "vesper.sh/heard") && !sim_queue_waits(w->queue, i))
                         return true;
         return false;
@@ -460,7 +611,7 @@ static bool end_all(Scene *s, SimOutcome *o) {
         fake_troubles_clear(fake_sqs_troubles(sim_queue_sqs(queue_of(s))));
         fake_troubles_clear(fake_autoscaling_troubles(sim_queue_groups(queue_of(s))));
         for (size_t i = 0; i < N_LATE; i++)
-                plan_to_join(s, &w->machines[LATE + i], 0);
+                plan_to_join(s, &w->machines[first_late(s) + i], 0);
         if (!sim_world_agent(w, AGENT_DIES)->life && !w->machines[AGENT_DIES].ended) { /* its marks are its own to take off */
                 sim_check_trouble(w->check, 30 * SEC);
                 sim_process_start(sim_world_agent(w, AGENT_DIES));
@@ -475,6 +626,8 @@ static bool end_all(Scene *s, SimOutcome *o) {
         for (size_t i = 0; i < N_AGENTS; i++)
                 if (sim_world_annotation(w, i, "vesper.sh/interruption") && !w->machines[i].noticed && !run(s, 6 * MIN_USEC))
                         return false;
+        if (s->n_more > 0)
+                open_forged(s);
         o->where = "scheduled changes come near";
         for (unsigned i = 0; i < 60 && sim_queue_is_awaited(queue_of(s), USEC_PER_HOUR); i++)
                 if (!run(s, MIN_USEC))
@@ -512,12 +665,12 @@ static bool live(Scene *s, SimOutcome *o) {
 
         o->where = "things happen";
         begin = sim_world_now(w);
-        for (; o->n_entries < N_ENTRIES; o->n_entries++) {
+        for (; o->n_entries < s->n_entries; o->n_entries++) {
                 const Entry *e = &s->entries[o->n_entries];
 
                 if (!run(s, usec_sub(begin + e->at_usec, sim_world_now(w))))
                         return false;
-                acts[e->act].play(s, e->args);
+                play_entry(s, e);
         }
         if (!run(s, MIN_USEC))
                 return false;
@@ -541,6 +694,9 @@ void sim_queues_play(uint64_t seed, bool report, bool trace, SimOutcome *ret) {
         draw_entries(&s, draws);
         drains = random_below(draws, 3) > 0; /* drawn last: the rest of a seed is as it was */
         late = random_below(draws, 2);
+        if (random_below(draws, 6) == 0)
+                draw_forger(&s, draws);
+        options.n_nodes += (unsigned) s.n_more;
         random_free(draws);
         s.w = w = sim_world_new(seed, &options);
         equip(&s, shared, always, drains, late);

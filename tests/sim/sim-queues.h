@@ -10,6 +10,9 @@
  * nobody can read; messages twice, in another order, again; SQS and Auto Scaling fail, throttle, hang, lose their answer;
  * leaders die right after they have received, or sleep while the other leads; watches stall.
  *
+ * A sixth of the worlds have eight machines more, and a forger who announces the end of nearly all of them at once, later another time of his
+ * scheduled changes. There, people let notices go, delete claims of held machines, and open what stays drained.
+ *
  * All of it is drawn before the life begins: an entry draws nothing when it is played.
  */
 
