@@ -185,6 +185,75 @@ TEST_CASE(test_agent_takes_over) {
         }
 }
 
+/* -- the brake of the queue ------------------------------------------------------------------------ */
+
+#define N_MANY 14u
+#define N_LET 10u /* the brake lets so many go */
+
+static const SimOptions many = {
+        .n_nodes = N_MANY, .n_pods = N_MANY, .pdb_min = N_MANY, .stop_sec = 2, .grace_sec = 20, .tgp_sec = 60, .n_coordinators = 2, .queue = 1,
+};
+
+static bool is_held(SimWorld *w, size_t machine) {
+        return sim_brake_has_held(sim_queue_brake(w->queue), machine);
+}
+
+static bool is_being_removed(SimWorld *w, size_t machine) {
+        const cJSON *claim = sim_world_claim(w, machine);
+
+        return !claim || fj_get(claim, "metadata", "deletionTimestamp", NULL);
+}
+
+static size_t count_of_many(SimWorld *w, bool (*of)(SimWorld *w, size_t machine)) {
+        size_t n = 0;
+
+        for (size_t i = 0; i < N_MANY; i++)
+                n += of(w, i);
+        return n;
+}
+
+CONDITION(rest_is_held, count_of_many(w, is_held) == N_MANY - N_LET)
+CONDITION(goes, is_being_removed(w, m))
+
+static size_t find_held(SimWorld *w) {
+        size_t i = 0;
+
+        while (i < N_MANY && !is_held(w, i))
+                i++;
+        require(w, i < N_MANY);
+        return i;
+}
+
+/* Somebody announces the end of all machines at once, and AWS announces none of them. The claims of ten are deleted. The other four are held: one
+ * of them until EC2 shows its end, another until a person lets it go, and two to the end of the test. A PodDisruptionBudget allows nothing. */
+TEST_CASE(test_brake) {
+        _cleanup_(sim_world_freep) SimWorld *w = sim_world_new(1, &many);
+        size_t i;
+
+        sim_queue_expect_forger(w->queue);
+        require_within(w, 60, pods_are_back, 0);
+        for (i = 0; i < N_MANY; i++)
+                require_within(w, 60, is_adopted, i);
+        sim_check_promise(w->check);
+        for (i = 0; i < N_MANY; i++)
+                sim_queue_forge(w->queue, &(FakeAwsEvent){ .kind = FAKE_AWS_EVENT_SPOT, .instance = w->machines[i].instance });
+        require_within(w, 20, rest_is_held, 0);
+        require_runs(w, 300 * SEC);
+        require(w, rest_is_held(w, NULL) && count_of_many(w, is_being_removed) == N_LET);
+
+        i = find_held(w);
+        require(w, sim_world_unschedulable(w, i));
+        sim_brake_show(sim_queue_brake(w->queue), i + 1, &(FakeAwsEvent){ .kind = FAKE_AWS_EVENT_SPOT, .instance = w->machines[i].instance });
+        require_within(w, 100, goes, i);
+        require_within(w, 120, is_ended, i);
+        i = find_held(w);
+        sim_brake_let_go(sim_queue_brake(w->queue), i);
+        require_within(w, 5, goes, i);
+        require_within(w, 120, is_ended, i);
+        require_runs(w, 60 * SEC);
+        require(w, count_of_many(w, is_held) == N_MANY - N_LET - 2);
+}
+
 TEST_CASE(test_random) {
         for (uint64_t seed = 1; seed <= RANDOM_SEEDS; seed++) {
                 SimOutcome o;
@@ -199,7 +268,7 @@ int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_joins_without_claim), cmocka_unit_test(test_hook_after_change), cmocka_unit_test(test_old_view),
                 cmocka_unit_test(test_two_unknown),         cmocka_unit_test(test_page_is_no_answer), cmocka_unit_test(test_both_at_once),
-                cmocka_unit_test(test_agent_takes_over),    cmocka_unit_test(test_random),
+                cmocka_unit_test(test_agent_takes_over),    cmocka_unit_test(test_brake),             cmocka_unit_test(test_random),
         };
 
         return cmocka_run_group_tests_name("sim-heard", tests, NULL, NULL);

@@ -725,6 +725,17 @@ static void write_unannounced(SimWorld *w) {
         write_on_claim(w, "a");
 }
 
+/* A notice is held, and it is the only one. */
+static void hold_the_first(SimWorld *w) {
+        _cleanup_free_ char *claim = MUST(strdup(fj_string(sim_world_claim(w, 0), "metadata", "name", NULL)));
+
+        kill_coordinators(w);
+        announce(w, FAKE_AWS_EVENT_SPOT, w->machines[0].instance);
+        as(w, "coordinator-a", NULL);
+        fake_merge(w->cluster, FAKE_NODECLAIMS, NULL, claim,
+                   "{'metadata':{'annotations':{'vesper.sh/announced':'{\\'notices\\':[{\\'id\\':\\'a\\',\\'state\\':\\'Held\\'}]}'}}}");
+}
+
 static void write_over(SimWorld *w) {
         kill_coordinators(w);
         announce(w, FAKE_AWS_EVENT_SPOT, w->machines[0].instance);
@@ -882,6 +893,7 @@ TEST_CASE(test_checks_find) {
                 { "its claim stays", do_nothing_about_it },
                 { "what nobody announced", write_unannounced },
                 { "forgets a of n0", write_over },
+                { "of only 1 machines", hold_the_first },
                 { "is left in the queue", leave_message },
                 { "says that it is being drained", leave_drain_told },
                 { "is drained, and is open", leave_drained_open },
