@@ -105,6 +105,10 @@ static char *text_of(const HeardVoice *v, HeardStep step, const char *node) {
                 return cordoned_text(v, node);
         if (step == HEARD_STEP_ENDED)
                 return ended_text(v);
+        if (step == HEARD_STEP_DRAINED && v->is_held)
+                return strf("is drained for what the interruption queue alone announced: no pod is left to wait for. The brake of the queue holds the notice, "
+                            "and the machine stays until AWS, the node's agent or a person confirms it (vesperctl let-go %s)",
+                            node);
         return strf("%s%s", steps[step].text, step == HEARD_STEP_EXPIRED ? strempty(v->left) : "");
 }
 

@@ -204,12 +204,24 @@ void sim_brake_let_go(SimBrake *b, size_t machine) {
                    "{'metadata':{'annotations':{'vesper.sh/let-go':'%s'}}}", text);
 }
 
+/* The forger has made up the hook: its group denies it, and the coordinator calls the notice off. */
+static bool is_denied(const SimBrake *b, size_t n, size_t machine, const cJSON *notice) {
+        if (!streq_ptr(fj_string(notice, "state", NULL), "CalledOff") || !streq_ptr(fj_string(notice, "kind", NULL), "scale-in"))
+                return false;
+        for (size_t k = 0; k < b->n_signs; k++)
+                if (b->signs[k].message == n && b->signs[k].machine == machine)
+                        return false;
+        return true;
+}
+
 usec_t sim_brake_due_usec(const SimBrake *b, size_t n, size_t machine, const cJSON *notice, usec_t due_usec) {
         const Machine *m = &b->machines[machine];
         usec_t shown = USEC_INFINITY;
         usec_t let_go = m->let_go_usec > 0 && m->let_go_usec >= m->held_usec ? m->let_go_usec : USEC_INFINITY;
 
         if (streq_ptr(fj_string(notice, "state", NULL), "Overruled")) /* a person has opened the Node in spite of it */
+                return USEC_INFINITY;
+        if (is_denied(b, n, machine, notice))
                 return USEC_INFINITY;
         if (!is_held(notice) || due_usec == USEC_INFINITY)
                 return due_usec;

@@ -568,11 +568,12 @@ static void check_acted(SimQueue *q, size_t k, size_t machine) {
         usec_t now = sim_world_now(q->world), unheld = due_usec(q, m, machine), due;
         size_t number = first_of(q, k) + 1;
         cJSON *list = read_list(claim);
+        const cJSON *notice = notice_of(m, number, list, of->instance);
 
-        due = sim_brake_due_usec(q->brake, number, machine, notice_of(m, number, list, of->instance), unheld);
-        cJSON_Delete(list);
-        if (due != unheld)
+        due = sim_brake_due_usec(q->brake, number, machine, notice, unheld);
+        if (due != unheld && streq_ptr(fj_string(notice, "state", NULL), "Held"))
                 check_held(q, k, machine, unheld);
+        cJSON_Delete(list);
         if (m->ends && is_open(q, m, machine) && due != USEC_INFINITY && claim && !sim_check_is_deleting(claim) && now > usec_add(due, ACT_USEC) &&
             sim_check_was_calm(q->world->check, ACT_USEC))
                 sim_check_broken(q->world->check, "queue", "message %zu ends %s, and has been there for %d s: its claim stays", k + 1, of->node,

@@ -208,7 +208,7 @@ class Said(OnFake):
             return self.api("GET", path)["metadata"].get("annotations", {}).get("vesper.sh/let-go")
 
         self.assertEqual(self.by("otto", "let-go", "--all")[:2], (0, "No notice waits to be let go.\n"))
-        self.assertEqual(self.by("otto", "let-go", "here")[:2], (0, "Node here (machine aws:///a/i-1): the brake of the interruption queue holds nothing of it.\n"))
+        self.assertEqual(self.by("otto", "let-go", "here")[:2], (0, "Node here: the brake of the interruption queue holds nothing of it.\n"))
         for arguments in [], ["--all", "here"]:
             code, out, err = self.by("otto", "let-go", *arguments)
             self.assertEqual((code, out), (2, ""))

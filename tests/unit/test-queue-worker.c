@@ -473,6 +473,7 @@ TEST_CASE(test_brake) {
         assert_true(rig_event_says(r.rig, POOL, POOL_INTERRUPTIONS_HELD, "announced for 4 nodes, first"));
         assert_non_null(strstr(r.rig->coordinators[0]->said.data, "alone announced interruptions of 11 machines within ten minutes; the limit is 10"));
         assert_non_null(strstr(r.rig->coordinators[0]->said.data, "is cordoned, and its pods are evicted under their PodDisruptionBudgets"));
+        assert_non_null(strstr(r.rig->coordinators[0]->said.data, "and the machine stays until AWS, the node's agent or a person confirms it"));
         queue_rig_done(&r);
 }
 
