@@ -6,9 +6,9 @@
 
 /* Times that are over are dropped at most once in this time, so that a flood of notices does not walk over all of them each time. */
 #define SWEEP_USEC USEC_PER_SEC
-/* Maximum number of times of one machine. A machine that has as many counts in every window: no sender can push a time out. */
-#define TIMES_MAX 32u
-/* Maximum number of machines that are counted. At the limit every further notice is held. */
+/* Maximum number of times of one machine. A notice whose times find no room is held. */
+#define TIMES_MAX 48u
+/* Maximum number of machines that are counted. A notice for one more is held. */
 #define COUNTED_MAX 20000u
 
 typedef struct Counted {
@@ -54,31 +54,64 @@ size_t queue_brake_limit(size_t n_machines) {
         return MAX((size_t) QUEUE_BRAKE_MIN, n_machines * QUEUE_BRAKE_PERCENT / 100);
 }
 
-static void counted_add(Counted *c, usec_t at_usec) {
-        size_t i;
+/* The moments at which a notice may take its machine. */
+typedef struct Moments {
+        usec_t at[3];
+        size_t n;
+} Moments;
 
+/* A scheduled change is acted upon before_usec ahead of its time. */
+static Moments moments_of(const Notice *notice, usec_t before_usec, usec_t now_usec) {
+        usec_t announced = notice_announced(notice);
+        Moments m = { .at = { MIN(notice->received_usec, now_usec) }, .n = 1 };
+
+        if (announced == USEC_INFINITY || announced <= now_usec)
+                return m;
+        m.at[m.n++] = announced;
+        if (notice->kind == NOTICE_MAINTENANCE && usec_sub(announced, before_usec) > now_usec)
+                m.at[m.n++] = usec_sub(announced, before_usec);
+        return m;
+}
+
+/* Returns the index of the first time that is later than at_usec. */
+static size_t counted_find_after(const Counted *c, usec_t at_usec) {
+        size_t low = 0, high = c->n_times;
+
+        while (low < high) {
+                size_t middle = low + (high - low) / 2;
+
+                if (c->times[middle] <= at_usec)
+                        low = middle + 1;
+                else
+                        high = middle;
+        }
+        return low;
+}
+
+/* Returns false if there is no room. */
+static bool counted_add(Counted *c, usec_t at_usec) {
+        size_t i = counted_find_after(c, at_usec);
+
+        if (i > 0 && c->times[i - 1] == at_usec)
+                return true; /* another try of the same write */
         if (c->n_times == TIMES_MAX)
-                return;
-        for (i = c->n_times++; i > 0 && c->times[i - 1] > at_usec; i--)
-                c->times[i] = c->times[i - 1];
+                return false;
+        memmove(c->times + i + 1, c->times + i, (c->n_times - i) * sizeof(usec_t));
         c->times[i] = at_usec;
+        c->n_times++;
+        return true;
 }
 
 /* Returns true if one of the times is less than the window away. */
 static bool counted_is_within(const Counted *c, usec_t at_usec) {
-        if (c->n_times == TIMES_MAX)
-                return true;
-        for (size_t i = 0; i < c->n_times; i++)
-                if (usec_sub(MAX(c->times[i], at_usec), MIN(c->times[i], at_usec)) < QUEUE_BRAKE_WINDOW_USEC)
-                        return true;
-        return false;
+        size_t i = counted_find_after(c, usec_sub(at_usec, QUEUE_BRAKE_WINDOW_USEC));
+
+        return i < c->n_times && c->times[i] < usec_add(at_usec, QUEUE_BRAKE_WINDOW_USEC);
 }
 
 static void counted_drop_before(Counted *c, usec_t at_usec) {
-        size_t n = 0;
+        size_t n = counted_find_after(c, at_usec);
 
-        while (n < c->n_times && c->times[n] <= at_usec)
-                n++;
         memmove(c->times, c->times + n, (c->n_times - n) * sizeof(usec_t));
         c->n_times -= n;
 }
@@ -99,11 +132,14 @@ static void sweep(QueueBrake *b, usec_t now_usec) {
         }
 }
 
-int queue_brake_count(QueueBrake *b, const char *uid, const Notice *notice, usec_t now_usec) {
-        Counted *c = hashmap_get(b->counted, uid);
+int queue_brake_count(QueueBrake *b, const char *uid, const Notice *notice, usec_t before_usec, usec_t now_usec) {
+        Moments m = moments_of(notice, before_usec, now_usec);
+        bool has_room = true;
+        Counted *c;
 
-        assert(uid && notice);
+        assert(uid);
         sweep(b, now_usec);
+        c = hashmap_get(b->counted, uid);
         if (!c && hashmap_size(b->counted) >= COUNTED_MAX)
                 return 0;
         if (!c) {
@@ -115,52 +151,56 @@ int queue_brake_count(QueueBrake *b, const char *uid, const Notice *notice, usec
                         return -ENOMEM;
                 }
         }
-        counted_add(c, MIN(notice->received_usec, now_usec));
-        if (notice_announced(notice) != USEC_INFINITY && notice_announced(notice) > now_usec)
-                counted_add(c, notice_announced(notice));
-        return 0;
+        for (size_t i = 0; i < m.n; i++)
+                has_room = counted_add(c, m.at[i]) && has_room;
+        return has_room;
 }
 
-static int count_list(QueueBrake *b, const KubeObject *o, const AnnouncedList *l, usec_t now_usec) {
+static int count_list(QueueBrake *b, const KubeObject *o, const AnnouncedList *l, usec_t before_usec, usec_t now_usec) {
         int r = 0;
 
         for (size_t i = 0; i < l->n_items && r >= 0; i++)
                 if (announced_is_open(l->items + i))
-                        r = queue_brake_count(b, o->meta.uid, l->items[i].notice, now_usec);
+                        r = queue_brake_count(b, o->meta.uid, l->items[i].notice, before_usec, now_usec);
         return r;
 }
 
-int queue_brake_count_view(QueueBrake *b, const ClusterView *view, usec_t now_usec) {
+int queue_brake_count_view(QueueBrake *b, const ClusterView *view, usec_t before_usec, usec_t now_usec) {
         const KubeNodeClaim *c;
         const KubeNode *n;
         int r = 0;
 
         for (HashmapIterator it = {}; r >= 0 && cluster_view_iterate_claims(view, &it, &c);)
-                r = count_list(b, &c->object, &c->announced, now_usec);
+                r = count_list(b, &c->object, &c->announced, before_usec, now_usec);
         for (HashmapIterator it = {}; r >= 0 && cluster_view_iterate_nodes(view, &it, &n);)
-                r = count_list(b, &n->object, &n->announced, now_usec);
-        return r;
+                r = count_list(b, &n->object, &n->announced, before_usec, now_usec);
+        return MIN(r, 0);
 }
 
-size_t queue_brake_n_counted(QueueBrake *b, const Notice *notice, usec_t now_usec) {
-        usec_t announced = notice_announced(notice);
-        size_t n_now = 0, n_then = 0;
+size_t queue_brake_n_counted(QueueBrake *b, const Notice *notice, usec_t before_usec, usec_t now_usec) {
+        Moments m = moments_of(notice, before_usec, now_usec);
+        size_t n[ELEMENTSOF(m.at)] = { 0 }, most = 0;
         const Counted *c;
 
         sweep(b, now_usec);
-        if (hashmap_size(b->counted) >= COUNTED_MAX)
-                return SIZE_MAX;
-        HASHMAP_FOREACH (c, b->counted) {
-                n_now += counted_is_within(c, now_usec);
-                n_then += announced != USEC_INFINITY && announced > now_usec && counted_is_within(c, announced);
-        }
-        return MAX(n_now, n_then);
+        HASHMAP_FOREACH (c, b->counted)
+                for (size_t i = 0; i < m.n; i++)
+                        n[i] += counted_is_within(c, m.at[i]);
+        for (size_t i = 0; i < m.n; i++)
+                most = MAX(most, n[i]);
+        return most;
+}
+
+/* AWS announces nothing but scheduled changes for later than minutes from now. */
+static bool is_too_far(const Notice *notice) {
+        return notice->kind != NOTICE_MAINTENANCE && notice_announced(notice) != USEC_INFINITY &&
+               notice_announced(notice) > usec_add(notice->received_usec, QUEUE_BRAKE_WINDOW_USEC);
 }
 
 AnnouncedState queue_brake_decide(const Notice *notice, const Announced *same, const Interruption *agents, size_t n_counted, size_t limit) {
         if (interruption_confirms(agents, notice))
                 return ANNOUNCED_STANDS;
-        if (same && same->state == ANNOUNCED_HELD)
+        if ((same && same->state == ANNOUNCED_HELD) || is_too_far(notice))
                 return ANNOUNCED_HELD;
         return n_counted > limit ? ANNOUNCED_HELD : ANNOUNCED_STANDS;
 }

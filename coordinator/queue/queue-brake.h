@@ -16,6 +16,8 @@
  *      AWS, that is EC2 or Auto Scaling, confirms the notice (queue-confirm.c)
  *      a person confirms it: ANNOTATION_LET_GO, vesperctl let-go (heard-rule.c)
  *
+ * A notice other than a scheduled change whose time is later than the window is always held: AWS sends none.
+ *
  * A notice that the agent has reported already is neither counted nor held; after a change of the leader it is counted. If a message moves a notice
  * to another time, the brake counts and decides again.
  *
@@ -40,13 +42,15 @@ DEFINE_FREEP(QueueBrake, queue_brake_free);
 /* Returns how many machines the queue alone may end within the window: max(QUEUE_BRAKE_MIN, QUEUE_BRAKE_PERCENT of n_machines). */
 size_t queue_brake_limit(size_t n_machines);
 
-/* All times are of the wall clock of the API server. Counts the notice for the machine of this NodeClaim, or of this Node without one: at
- * notice->received_usec, but not after now_usec, and at the announced time. 0 or -ENOMEM. */
-int queue_brake_count(QueueBrake *b, const char *uid, const Notice *notice, usec_t now_usec);
+/* All times are of the wall clock of the API server. before_usec: [Interruption] BeforeSec=.
+ *
+ * Counts the notice for the machine of this NodeClaim, or of this Node without one: at notice->received_usec, but not after now_usec, at the announced
+ * time, and at the time before that at which the coordinator acts upon a scheduled change. 1; 0: there is no room, hold the notice; -ENOMEM. */
+int queue_brake_count(QueueBrake *b, const char *uid, const Notice *notice, usec_t before_usec, usec_t now_usec);
 /* Counts the open notices of all NodeClaims and Nodes. 0 or -ENOMEM. */
-int queue_brake_count_view(QueueBrake *b, const ClusterView *view, usec_t now_usec);
-/* Returns the greater number of machines that were counted within the window of now_usec, and of the announced time of the notice. */
-size_t queue_brake_n_counted(QueueBrake *b, const Notice *notice, usec_t now_usec);
+int queue_brake_count_view(QueueBrake *b, const ClusterView *view, usec_t before_usec, usec_t now_usec);
+/* Returns the number of machines that were counted within the window of now_usec, or of a later time of the notice, whichever are more. */
+size_t queue_brake_n_counted(QueueBrake *b, const Notice *notice, usec_t before_usec, usec_t now_usec);
 
 /* Returns the state in which a notice is written on a NodeClaim or Node. same: the notice of that id that stands there; NULL: none. agents: what
  * the agent reports; NULL: nothing. n_counted: with this machine. limit: queue_brake_limit(). */

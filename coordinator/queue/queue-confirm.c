@@ -66,6 +66,7 @@ struct QueueConfirm {
         size_t question, region, at; /* where the round is: index of order, of regions, of machines */
         size_t n_batches;            /* of this question and region */
         size_t events_at, events_end; /* index of machines where CONFIRMATION_EVENTS begins, in this round and in the next one */
+        usec_t pause_usec; /* before the next round, as AWS asks; at most ROUND_CAP_USEC */
         bool is_dirty; /* a notice was held since the round began */
         char *batch[CONFIRMATION_BATCH_MAX + 1]; /* of the call, borrowed of machines */
         ConfirmationCall *call;
@@ -84,9 +85,9 @@ static bool has_held(const AnnouncedList *l) {
         return false;
 }
 
-/* Returns true if the answer confirms the notice: AWS takes at least as much from the machine, and not later. A notice without a time is for now. */
+/* Returns true if the answer confirms the notice: AWS takes at least as much from the machine, and not later. Only a scheduled change is for later than now. */
 static bool confirms(const Confirmed *answer, const Announced *a, usec_t wall_usec) {
-        usec_t at = notice_announced(a->notice) == USEC_INFINITY ? wall_usec : notice_announced(a->notice);
+        usec_t at = a->notice->kind == NOTICE_MAINTENANCE && notice_announced(a->notice) != USEC_INFINITY ? notice_announced(a->notice) : wall_usec;
 
         return a->state == ANNOUNCED_HELD && notice_rank(a->notice) <= answer->rank && answer->from_usec <= usec_add(at, ANNOUNCED_OUTLIVED_USEC);
 }
@@ -172,8 +173,7 @@ static void confirm_machine(QueueConfirm *c, const Confirmed *answer) {
 
 /* -- a round -------------------------------------------------------------------------------------------- */
 
-/* pause_usec: that AWS asks for; 0: none. */
-static void round_end(QueueConfirm *c, usec_t pause_usec) {
+static void round_end(QueueConfirm *c) {
         usec_t next = c->is_dirty ? TOGETHER_USEC : backoff_next(&c->backoff, c->o->env->random);
 
         for (size_t i = 0; i < c->n_machines; i++)
@@ -182,7 +182,8 @@ static void round_end(QueueConfirm *c, usec_t pause_usec) {
         c->machines = mfree(c->machines);
         c->n_machines = c->question = c->region = c->at = c->n_batches = 0;
         c->is_dirty = false;
-        timer_arm_in(c->round_timer, MAX(next, pause_usec));
+        timer_arm_in(c->round_timer, MAX(next, c->pause_usec));
+        c->pause_usec = 0;
 }
 
 /* A machine in a zone that belongs to none of the regions counts as one of the queue's region. */
@@ -266,7 +267,7 @@ static int round_add(QueueConfirm *c, size_t *allocated, const char *provider_id
 
 /* Returns true if the coordinator acts on what stands on the Node itself. A kubelet can write that of its own Node. */
 static bool node_counts(const QueueConfirm *c, const KubeNode *n) {
-        return c->o->config->queue_unmanaged == QUEUE_UNMANAGED_DRAIN && !cluster_view_claim_of_node(c->o->view, n);
+        return c->o->config->queue_unmanaged == QUEUE_UNMANAGED_DRAIN && !queue_claim_that_counts(cluster_view_claim_of_node(c->o->view, n));
 }
 
 static void on_round_due(Timer *t, void *userdata) {
@@ -300,8 +301,6 @@ static size_t round_fill(QueueConfirm *c) {
                 if (c->machines[c->at].region == c->region)
                         c->batch[n++] = c->machines[c->at].instance;
         c->batch[n] = NULL;
-        if (is_events)
-                c->events_end = MIN(c->events_end, c->at);
         c->n_batches++;
         return n;
 }
@@ -315,6 +314,8 @@ static void report_answer(QueueConfirm *c, ConfirmationQuestion q, const Confirm
 }
 
 static void round_next_region(QueueConfirm *c) {
+        if (order[c->question] == CONFIRMATION_EVENTS)
+                c->events_end = MIN(c->events_end, c->at);
         c->at = c->n_batches = 0;
         if (++c->region < c->n_regions)
                 return;
@@ -324,17 +325,13 @@ static void round_next_region(QueueConfirm *c) {
 
 static void on_answered(const ConfirmationResult *result, void *userdata) {
         QueueConfirm *c = userdata;
-        usec_t pause = result->retry_after_usec;
         bool failed = result->outcome != CONFIRMATION_OK;
 
+        c->pause_usec = MAX(c->pause_usec, MIN(result->retry_after_usec, ROUND_CAP_USEC));
         report_answer(c, order[c->question], result);
         for (size_t i = 0; i < result->n_confirmed; i++)
                 confirm_machine(c, result->confirmed + i);
         c->call = confirmation_call_free(c->call);
-        if (failed && pause > 0) {
-                round_end(c, pause);
-                return;
-        }
         if (failed) /* the same question would fail for the next batch, too */
                 round_next_region(c);
         round_continue(c);
@@ -345,7 +342,7 @@ static void round_continue(QueueConfirm *c) {
                 while (round_fill(c) > 0)
                         if (confirmation_ask(c->regions[c->region].client, order[c->question], c->batch, &c->o->guard, on_answered, c, &c->call) >= 0)
                                 return;
-        round_end(c, 0);
+        round_end(c);
 }
 
 void queue_confirm_note_held(QueueConfirm *c) {

@@ -148,19 +148,20 @@ static int errand_brake(QueueErrand *e, const QueueFound *found, const QueueFact
         QueueErrands *q = e->shared;
         const Interruption *agents = found->node ? kube_node_standing_interruption(found->node) : NULL;
         const Announced *same = announced_list_find(facts->announced, e->notice->id);
-        usec_t wall = loop_wall(q->o->env->loop);
+        usec_t wall = loop_wall(q->o->env->loop), before = q->o->config->interruption_before_usec;
         size_t n, limit = queue_brake_limit(facts->is_managed ? cluster_view_n_claims(q->o->view) : cluster_view_n_nodes(q->o->view));
         int r;
 
         e->written_as = ANNOUNCED_CALLED_OFF;
+        e->is_newly_held = false;
         if (e->event->closed || e->hook_is_over)
                 return 0;
         e->notice->said_usec = MIN(e->notice->said_usec, wall - wall % USEC_PER_SEC); /* a sender may write any time */
         e->notice->received_usec = wall - wall % USEC_PER_SEC; /* as an annotation holds it */
-        r = interruption_confirms(agents, e->notice) ? 0 : queue_brake_count(q->brake, uid, e->notice, wall);
+        r = interruption_confirms(agents, e->notice) ? 1 : queue_brake_count(q->brake, uid, e->notice, before, wall);
         if (r < 0)
                 return r;
-        n = queue_brake_n_counted(q->brake, e->notice, wall);
+        n = r == 0 ? SIZE_MAX : queue_brake_n_counted(q->brake, e->notice, before, wall);
         if (n > limit && !q->is_over_limit)
                 queue_voice_brake(q->o, n, limit);
         q->is_over_limit = n > limit;
@@ -193,14 +194,17 @@ static int errand_write(QueueErrand *e, const QueueFound *found, const QueueFact
         e->on_node = !facts->is_managed;
         r = free_and_strdup(&e->object_uid, o->meta.uid);
         if (r >= 0)
-                r = errand_brake(e, found, facts, o->meta.uid);
-        if (r >= 0)
                 r = queue_memory_begin_write(q->memory, o->meta.uid);
         if (r < 0)
                 return r;
         if (r == 0) {
                 e->state = QUEUE_ERRAND_SHARED;
                 return 0;
+        }
+        r = errand_brake(e, found, facts, o->meta.uid);
+        if (r < 0) {
+                queue_memory_end_write(q->memory, o->meta.uid);
+                return r;
         }
         body = queue_told_body(o, facts->announced, e->notice, e->written_as, found->node);
         r = body ? kube_patch(q->o->client, &target, KUBE_PATCH_MERGE, body, &options, on_written, e, &e->write) : -ENOMEM;
@@ -283,13 +287,17 @@ static void errand_report_unconfirmed(QueueErrand *e) {
         errand_finish(e);
 }
 
-/* Returns true if the brake holds the notice of the hook: a group that does not wait denies such a notice. */
-static bool errand_notice_is_held(const QueueErrand *e) {
+/* Returns true if the group has never waited for this leader, and its answer denies a notice that the brake holds. Only a group of the queue's own account
+ * and region can be asked. */
+static bool errand_is_denied(const QueueErrand *e) {
+        const QueueOrigin own = { .account = sqs_client_account(e->shared->o->sqs), .region = sqs_client_region(e->shared->o->sqs) };
+
         QueueFound found = queue_find(e->shared->o->view, e->instance);
-        const AnnouncedList *l = found.claim ? &found.claim->announced : found.node ? &found.node->announced : NULL;
+        const KubeNodeClaim *claim = queue_claim_that_counts(found.claim);
+        const AnnouncedList *l = claim ? &claim->announced : found.node ? &found.node->announced : NULL;
         const Announced *same = l ? announced_list_find(l, e->notice->id) : NULL;
 
-        return same && same->state == ANNOUNCED_HELD;
+        return same && same->state == ANNOUNCED_HELD && !e->has_waited && !queue_is_from_elsewhere(e->event, &own);
 }
 
 static void on_hook(HookOutcome outcome, const char *message, void *userdata) {
@@ -298,7 +306,7 @@ static void on_hook(HookOutcome outcome, const char *message, void *userdata) {
 
         if (outcome == HOOK_OVER && e->act == QUEUE_CONFIRM)
                 errand_report_unconfirmed(e);
-        else if (outcome == HOOK_OVER && e->act == QUEUE_BEAT && errand_notice_is_held(e)) {
+        else if (outcome == HOOK_OVER && e->act == QUEUE_BEAT && errand_is_denied(e)) {
                 e->hook_is_over = true;
                 e->state = QUEUE_ERRAND_OPEN;
         }
@@ -314,6 +322,7 @@ static void on_hook(HookOutcome outcome, const char *message, void *userdata) {
                 errand_finish(e);
         } else if (outcome == HOOK_OK) {
                 backoff_reset(&e->backoff);
+                e->has_waited = true;
                 errand_hold(e);
         } else {
                 if (e->backoff.failures == 0)

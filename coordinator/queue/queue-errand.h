@@ -66,6 +66,7 @@ typedef struct QueueErrand {
         bool on_node;     /* it is the Node */
         AnnouncedState written_as; /* of the notice, in that write */
         bool is_newly_held; /* ... which the brake holds, and did not hold before */
+        bool has_waited;    /* the group has answered that it waits */
         bool hook_is_over;  /* the group does not wait, and the brake holds the notice: it is called off */
         KubeCall *write;
         CloudCall *ask;

@@ -28,6 +28,10 @@ static bool is_not_taken(const KubeNodeClaim *claim) {
         return claim && kube_node_claim_is_standalone(claim) && !kube_node_claim_is_adopted(claim);
 }
 
+const KubeNodeClaim *queue_claim_that_counts(const KubeNodeClaim *claim) {
+        return is_not_taken(claim) ? NULL : claim;
+}
+
 static bool is_drained(const KubeNodeClaim *claim) {
         const Condition *c = condition_find(claim->conditions, claim->n_conditions, CLAIM_DRAINED);
 

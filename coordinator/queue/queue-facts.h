@@ -19,6 +19,8 @@ typedef struct QueueFound {
 
 /* Looks up two indexes: the cost does not depend on the number of Nodes. */
 QueueFound queue_find(const ClusterView *view, const char *instance);
+/* Returns the claim, or NULL for a person's claim that the coordinator has not taken: then its Node is written on. */
+const KubeNodeClaim *queue_claim_that_counts(const KubeNodeClaim *claim);
 /* All but is_held, which is the message's. -ENOMEM. */
 int queue_facts_gather(const QueueWorkerOptions *o, QueueMemory *memory, const char *instance, const QueueFound *found, QueueFacts *ret);
 /* As the configuration has them now. */

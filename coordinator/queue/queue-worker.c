@@ -524,7 +524,7 @@ static int worker_open(QueueWorker *w) {
         if (r >= 0)
                 r = queue_brake_new(&w->brake);
         if (r >= 0)
-                r = queue_brake_count_view(w->brake, w->o.view, loop_wall(loop));
+                r = queue_brake_count_view(w->brake, w->o.view, w->o.config->interruption_before_usec, loop_wall(loop));
         if (r >= 0)
                 r = queue_confirm_new(&w->o, &w->memory, on_confirm_written, w, &w->confirm);
         w->errands = (QueueErrands){ .o = &w->o,

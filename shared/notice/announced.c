@@ -126,7 +126,7 @@ bool announced_list_has_room(const AnnouncedList *l, const Notice *notice) {
         if (l->n_items < ANNOUNCED_MAX || announced_list_find(l, notice->id))
                 return true;
         drop = index_to_drop(l);
-        return !announced_is_open(l->items + drop) ||
+        return !announced_is_open(l->items + drop) || l->items[drop].state == ANNOUNCED_HELD ||
                l->items[drop].notice->announced_usec > notice->announced_usec;
 }
 

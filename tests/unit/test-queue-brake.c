@@ -21,13 +21,13 @@ static Notice notice_of(usec_t received_usec, usec_t announced_usec) {
 static void count(QueueBrake *b, const char *uid, usec_t received_usec, usec_t announced_usec, usec_t now_usec) {
         const Notice n = notice_of(received_usec, announced_usec);
 
-        assert_return_code(queue_brake_count(b, uid, &n, now_usec), 0);
+        assert_int_equal(queue_brake_count(b, uid, &n, USEC_PER_HOUR, now_usec), 1);
 }
 
 static size_t counted(QueueBrake *b, usec_t announced_usec, usec_t now_usec) {
         const Notice n = notice_of(now_usec, announced_usec);
 
-        return queue_brake_n_counted(b, &n, now_usec);
+        return queue_brake_n_counted(b, &n, USEC_PER_HOUR, now_usec);
 }
 
 /* A machine counts once, for ten minutes after each of its notices. */
@@ -47,6 +47,11 @@ TEST_CASE(test_window) {
         print_message("a time of receipt that is to come, which a kubelet may write, counts from now on\n");
         count(b, "a", NOW + 365 * USEC_PER_DAY, 0, NOW);
         assert_int_equal(counted(b, 0, NOW + QUEUE_BRAKE_WINDOW_USEC), 0);
+        print_message("a machine that counted long ago counts anew\n");
+        count(b, "c", NOW, 0, NOW);
+        count(b, "c", NOW + USEC_PER_HOUR, 0, NOW + USEC_PER_HOUR);
+        assert_int_equal(counted(b, 0, NOW + USEC_PER_HOUR), 1);
+        assert_int_equal(counted(b, 0, NOW + 2 * USEC_PER_HOUR), 0);
         print_message("a clock that is set back keeps counts for longer, and ends them\n");
         count(b, "a", NOW, 0, NOW);
         assert_int_equal(counted(b, 0, NOW - USEC_PER_MINUTE), 1);
@@ -65,16 +70,22 @@ TEST_CASE(test_announced_times) {
 
                 count(b, uid, now, then + i * USEC_PER_SEC, now);
                 assert_int_equal(counted(b, then + i * USEC_PER_SEC, now), i + 1);
-                assert_int_equal(counted(b, then + USEC_PER_HOUR, now), 1);
+                assert_int_equal(counted(b, then + USEC_PER_DAY, now), 1);
                 assert_int_equal(counted(b, 0, now), 1);
         }
         print_message("when the time comes, they count beside what is announced for now\n");
         count(b, "z", then, 0, then);
         assert_int_equal(counted(b, 0, then), 13);
-        print_message("a machine with very many times counts in every window: none can be pushed out\n");
-        for (unsigned i = 0; i < 64; i++)
-                count(b, "y", then, then + (2 + i) * USEC_PER_DAY, then);
+        print_message("no sender can push a time out: a notice whose times find no room is held\n");
+        for (unsigned i = 0; i < 64; i++) {
+                const Notice n = notice_of(then, then + (2 + i) * USEC_PER_DAY);
+
+                assert_int_equal(queue_brake_count(b, "y", &n, USEC_PER_HOUR, then), i < 23);
+        }
         assert_int_equal(counted(b, then + 365 * USEC_PER_DAY, then), 14);
+        print_message("changes that are acted upon at once, an hour before their time, count beside what is for now\n");
+        count(b, "x", then, then + USEC_PER_HOUR + USEC_PER_MINUTE, then);
+        assert_int_equal(counted(b, then + USEC_PER_HOUR + 2 * USEC_PER_MINUTE, then), 15);
 }
 
 TEST_CASE(test_decide) {
@@ -109,6 +120,14 @@ TEST_CASE(test_decide) {
                 print_message("%s\n", rows[i].what);
                 assert_int_equal(queue_brake_decide(&end, rows[i].same, rows[i].agents, rows[i].n_counted, 10), rows[i].expected);
         }
+        print_message("a Spot end for tomorrow, which AWS never sends\n");
+        end.announced_usec = NOW + USEC_PER_DAY;
+        end.received_usec = NOW;
+        assert_int_equal(queue_brake_decide(&end, NULL, NULL, 1, 10), ANNOUNCED_HELD);
+        end.announced_usec = NOW + 2 * USEC_PER_MINUTE;
+        assert_int_equal(queue_brake_decide(&end, NULL, NULL, 1, 10), ANNOUNCED_STANDS);
+        retirement.announced_usec = NOW + USEC_PER_DAY;
+        assert_int_equal(queue_brake_decide(&retirement, NULL, NULL, 1, 10), ANNOUNCED_STANDS);
         print_message("the agent reports a retirement as a stop\n");
         assert_true(interruption_confirms(&(Interruption){ .notice = &agents_retirement }, &retirement));
         assert_false(interruption_confirms(&(Interruption){ .notice = &reboot }, &retirement));
