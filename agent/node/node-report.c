@@ -20,15 +20,17 @@
 #define SETTLE_USEC (100 * USEC_PER_MSEC)
 #define PODS_LEFT_USEC (10 * USEC_PER_SEC)
 #define CONFLICTS_AT_ONCE 5u
-/* Time for which the informer may show an older Node than an answer did. Then the report reads the Node, and again after as long. */
+/* Time for which the informer may show an older Node than an answer did. The report reads the Node each time that it has passed. */
 #define INFORMER_LAG_USEC USEC_PER_MINUTE
+/* Agents whose watches stall together read their Nodes in turn. */
+#define INFORMER_LAG_JITTER_USEC (12 * USEC_PER_SEC)
 
 typedef enum ReportGoal { GOAL_NONE, GOAL_MARK, GOAL_UNMARK } ReportGoal;
 
 typedef enum ReportWrite {
         WRITE_NONE,
         WRITE_READ,
-        WRITE_COMPARE, /* a read for INFORMER_LAG_USEC, for which nobody waits */
+        WRITE_COMPARE, /* a read because the informer lags; no caller waits for it */
         WRITE_CORDON,
         WRITE_PHASE,
         WRITE_CONDITIONS,
@@ -220,7 +222,7 @@ static void note_informer_lag(NodeReport *r) {
                 return;
         }
         if (r->lags_usec == 0)
-                r->lags_usec = loop_now(r->env->loop);
+                r->lags_usec = usec_add(loop_now(r->env->loop), random_below(r->env->random, INFORMER_LAG_JITTER_USEC));
         timer_arm_earlier(r->timer, usec_add(r->lags_usec, INFORMER_LAG_USEC));
 }
 
@@ -256,7 +258,9 @@ static void take_object(NodeReport *r, ReportWrite write, const Json *object) {
         if (!object || kube_object_decode(&kube_node_kind, object, kube_client_pool(r->client), &o) < 0)
                 return;
         /* A read is right even where its version is smaller than one that was seen or sent before: etcd was restored. */
-        if (is_read(write))
+        if (write == WRITE_COMPARE && r->lags_usec == 0)
+                ; /* the watch has caught up meanwhile, and may show what is newer */
+        else if (is_read(write))
                 set_view(r, (KubeNode *) o);
         else
                 take_view(r, (KubeNode *) o);
@@ -544,12 +548,12 @@ static void pump_goal(NodeReport *r, usec_t now) {
                 pump_plan(r);
 }
 
-/* Nothing else is to be sent: reads the Node if the informer has been behind the view for long. */
+/* Reads the Node if the informer has been behind the view for INFORMER_LAG_USEC. */
 static void pump_compare(NodeReport *r, usec_t now) {
         if (r->lags_usec == 0)
                 return;
         if (now >= usec_add(r->lags_usec, INFORMER_LAG_USEC)) {
-                r->lags_usec = now;
+                r->lags_usec = usec_add(now, random_below(r->env->random, INFORMER_LAG_JITTER_USEC));
                 send(r, WRITE_COMPARE, KUBE_PATCH_MERGE, NULL, NULL);
         }
         timer_arm_earlier(r->timer, usec_add(r->lags_usec, INFORMER_LAG_USEC));
@@ -560,7 +564,7 @@ static void pump(NodeReport *r) {
 
         if (!r->call && has_to_do(r))
                 pump_goal(r, now);
-        if (!r->call)
+        if (!r->call && !is_urgent(r))
                 pump_compare(r, now);
 }
 

@@ -40,8 +40,8 @@ DEFINE_FREEP(LateStatus, late_status_free);
 
 /* Something that add_fields() says has changed; progress: nothing but how far it is. */
 void late_status_changed(LateStatus *s, bool progress);
-/* Call when the object in view may be another. If its resourceVersion is below one that was in view before, etcd was restored, and the object
- * may say what it said then: all that was told is told again. */
+/* Call when the object in view may be another. If its resourceVersion is below one that was in view before, etcd was restored, and the status
+ * is that of the backup: all of it is written again. */
 void late_status_see(LateStatus *s);
 /* type: static (marks.h). The transition is now. Setting what is set, or what the object says already, changes nothing;
  * short of memory the old text stays. */

@@ -445,7 +445,7 @@ static bool step_protected(NodeTermination *t, const KubeNode *n) {
         }
         if (end_at_deadline(t))
                 return true;
-        /* This drain is dropped with all that it knows when the wait ends: an eviction of its own would be sent again. */
+        /* The drain of this wait evicts nothing: the next drain would not know of its evictions, and would send them again. */
         removal_drain_begin_holding(&t->drain);
         return false;
 }

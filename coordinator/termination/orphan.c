@@ -399,12 +399,15 @@ static void reconcile_absence(Orphans *o, const KubeNodeClaim *claim, const Kube
 /* Returns true if the machine's Node has our finalizer and is being deleted. Its removal may have deleted the claim, takes T from the claim,
  * and ends the machine; so the claim stays until the Node is gone. */
 static bool node_is_being_removed(const Orphans *o, const KubeNodeClaim *claim) {
-        const KubeNode *n = cluster_view_node_of_provider_id(o->context->view, strempty(claim->provider_id), NULL);
+        const KubeNode *n;
 
-        return n && n->object.meta.deletion_usec > 0 && object_meta_has_finalizer(&n->object.meta, FINALIZER_TERMINATION);
+        for (HashmapIterator it = {}; cluster_view_iterate_nodes_of_provider_id(o->context->view, strempty(claim->provider_id), &it, &n);)
+                if (n->object.meta.deletion_usec > 0 && object_meta_has_finalizer(&n->object.meta, FINALIZER_TERMINATION))
+                        return true;
+        return false;
 }
 
-/* Nothing is ended by it: it may go as it came. */
+/* Says why the claim is not adopted. A deleted claim loses the finalizer once no removal of its Node goes on. */
 static void refuse(Orphans *o, const KubeNodeClaim *claim, const char *reason, const char *message, const char *key) {
         EventObject object = event_object(&claim->object);
         ObjectWrite w = { .what = "write the status of",

@@ -77,8 +77,10 @@ static void begin_drain(RemovalDrain *d, bool holds) {
                                .iterate = on_iterate,
                                .userdata = d };
 
-        if (d->own)
+        if (d->own && (holds || !d->own_holds))
                 return;
+        d->own = node_drain_free(d->own);
+        d->own_holds = holds;
         o.rules.holds = holds;
         if (node_drain_new(d->context->client, d->context->evictor, &o, &h, &d->own) < 0) {
                 requeue_at(d, usec_add(now_of(d), USEC_PER_SEC));

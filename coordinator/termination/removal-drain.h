@@ -24,6 +24,7 @@ typedef struct RemovalDrain {
         void *userdata;
         DrainRules rules; /* as Node, claim and settings call for now */
         NodeDrain *own;   /* NULL: none was begun */
+        bool own_holds; /* own evicts nothing */
         PodReturns *returns;
         PodWarnings *warnings;
         AgentDrain agent;
@@ -37,7 +38,7 @@ void removal_drain_done(RemovalDrain *d); /* a zeroed one is fine */
 void removal_drain_set_rules(RemovalDrain *d, const DrainRules *rules);
 /* Begins a drain of our own, unless there is one. Out of memory: the node is requeued for it. */
 void removal_drain_begin(RemovalDrain *d);
-/* As removal_drain_begin(), but the drain evicts nothing (DrainRules.holds). removal_drain_stop() ends it before another drain evicts. */
+/* Begins a drain that evicts no pod, and deletes each from T - g on (DrainRules.holds). removal_drain_begin() replaces it by one that evicts. */
 void removal_drain_begin_holding(RemovalDrain *d);
 void removal_drain_stop(RemovalDrain *d);
 /* No drain of our own was begun, and none is needed yet. past_deadline: T (node-deadline.h) has passed. The node is requeued for

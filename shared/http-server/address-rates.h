@@ -37,8 +37,8 @@ typedef struct AddressRates {
         size_t n;
 } AddressRates;
 
-/* Take a body of so many bytes, or a new connection, from the buckets of the address. False: the address is
- * over its rate, and nothing is taken. A body that is larger
- * than half of burst_bytes and than small_body_bytes is never taken. */
+/* Takes a body of so many bytes, or a new connection, from the buckets of the address. False: the address is
+ * over its rate, and nothing is taken. A body that is larger than half of burst_bytes and than small_body_bytes
+ * is never taken. */
 bool address_rates_take_body(AddressRates *r, const struct in6_addr *ip, size_t bytes, usec_t now_usec);
 bool address_rates_take_connection(AddressRates *r, const struct in6_addr *ip, usec_t now_usec);

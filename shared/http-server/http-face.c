@@ -15,16 +15,17 @@
 /* Half of the connections. One API server asks about as many nodes at once as its clients delete at once,
  * some hundred; all API servers may come from one address (konnectivity, a NAT). */
 #define WEBHOOK_MAX_REQUESTS_PER_ADDRESS 256u
-/* The tree of a review takes about 20 ms of processor time for each MiB. 4 MiB/s of one address are a tenth of
- * a processor, and 400 reviews of a Node of 10 KiB a second. The burst is 256 reviews (below) of 32 KiB. */
-#define WEBHOOK_ADDRESS_BURST_BYTES (8u << 20)
-#define WEBHOOK_ADDRESS_BYTES_PER_SEC (4u << 20)
+/* The tree of a review takes about 20 ms of processor time for each MiB. 16 MiB/s of one address are a third of
+ * a processor, and 500 reviews a second of a Node with 50 images and its managed fields (32 KiB). The burst is a
+ * thousand of them: all API servers may come from one address. */
+#define WEBHOOK_ADDRESS_BURST_BYTES (32u << 20)
+#define WEBHOOK_ADDRESS_BYTES_PER_SEC (16u << 20)
 /* More than a review of a Node with 50 images and many labels has. */
 #define WEBHOOK_SMALL_BYTES (128u << 10)
 /* A TLS handshake takes about a millisecond of processor time. An API server keeps 25 idle connections and
  * opens one for each further review that it sends at the same time. */
-#define WEBHOOK_ADDRESS_BURST_CONNECTIONS 512u
-#define WEBHOOK_ADDRESS_CONNECTIONS_PER_SEC 100u
+#define WEBHOOK_ADDRESS_BURST_CONNECTIONS 1024u
+#define WEBHOOK_ADDRESS_CONNECTIONS_PER_SEC 200u
 #define WEBHOOK_MAX_TURN_BYTES (1u << 20)
 /* The API server gives up after 3 s, a probe after 1 s, Prometheus after 10 s; their requests are complete
  * in milliseconds. */
@@ -95,11 +96,10 @@ int http_face_new_tls(Loop *l, HttpFace face, const char *listen, const char *de
                 return r;
         if (path)
                 o.listen_fd = r;
-        else {
+        else
                 o.address = address;
-                if (listen_address_is_loopback(address))
-                        lift_address_limits(&o);
-        }
+        if (path || listen_address_is_loopback(address))
+                lift_address_limits(&o);
         return http_server_new(l, &o, handler, userdata, ret);
 }
 

@@ -22,12 +22,13 @@
  *    konnectivity: 50 hostile pods leave an API server 10 reviews at once, and failurePolicy decides about
  *    the others. A client that can give itself more addresses counts as that many.
  *  - Hostile clients that come from the address of an API server (pods behind the same NAT, processes of its
- *    host) are told apart from it by the slowness of their requests alone, and share its 256 requests.
+ *    host) are told apart from it by the slowness of their requests alone, and share its 256 requests,
+ *    its 16 MiB and its 200 new connections a second.
  *  - Loopback and unix sockets are one address for everybody: there only slowness and the order of arrival
- *    decide. The limit of 256 requests does not hold on loopback, nor do the rates of an address.
+ *    decide. The limit of 256 requests does not hold there, nor do the rates of an address.
  *  - Reviews and TLS handshakes cost the webhook processor time, about 20 ms for each MiB and a millisecond
- *    for each handshake. One address gets 4 MiB and 100 new connections a second (address-rates.h): a tenth
- *    of a processor for each of the two. There is no limit of all addresses together: without ClientCAFile=
+ *    for each handshake. One address gets 16 MiB and 200 new connections a second (address-rates.h): a third
+ *    and a fifth of a processor. There is no limit of all addresses together: without ClientCAFile=
  *    nothing tells a hostile address from that of an API server that has just started, so such a limit
  *    would keep the API server out as well. A NetworkPolicy keeps pods from connecting. With ClientCAFile= a
  *    request without a certificate ends at its headers.

@@ -304,7 +304,8 @@ static int exchange_take_headers(ServerExchange *x) {
         return 0;
 }
 
-/* Returns true if the rate of the client's address admits the body. Reports a refusal. */
+/* Returns true if the rate of the client's address admits the body, which has come: bytes that a client only announces cost its address nothing.
+ * Reports a refusal. */
 static bool exchange_take_rate(ServerExchange *x, size_t body_bytes) {
         HttpServer *s = x->server;
 
@@ -337,10 +338,6 @@ static unsigned exchange_refused_at_headers(ServerExchange *x, const char **ret_
             x->connection->entry.address->n_requests > s->limits.max_requests_per_address) {
                 server_connection_report_refusal(x->connection, HTTP_REFUSED_ADDRESS);
                 *ret_text = "too many requests of this address are not answered yet\n";
-                return MHD_HTTP_SERVICE_UNAVAILABLE;
-        }
-        if (x->announced > 0 && !exchange_take_rate(x, x->announced)) {
-                *ret_text = RATE_TEXT;
                 return MHD_HTTP_SERVICE_UNAVAILABLE;
         }
         if (x->announced > 0 && !exchange_reserve(x, x->announced)) {
@@ -419,6 +416,7 @@ static enum MHD_Result exchange_handle(ServerExchange *x) {
         if (x->turn == EXCHANGE_TURN_NONE && (x->server->waiting.size > 0 || !exchange_take_turn(x))) {
                 x->turn = EXCHANGE_TURN_WAITS;
                 list_append(&x->server->waiting, &x->waiting);
+                server_connection_enter(x->connection, CONNECTION_HANDLED); /* the request is complete: the server is late, not the client */
                 server_exchange_suspend(x);
                 return MHD_YES;
         }

@@ -30,8 +30,8 @@ typedef struct ServerConnection {
 
 /* A complete request and the turn in which the handler gets it: HttpServerOptions.max_turn_bytes. */
 typedef enum ExchangeTurn {
-        EXCHANGE_TURN_NONE,  /* it has not asked for one */
-        EXCHANGE_TURN_WAITS, /* it is in HttpServer.waiting, and suspended unless it is gone */
+        EXCHANGE_TURN_NONE,  /* the request has not asked for a turn */
+        EXCHANGE_TURN_WAITS, /* the exchange is in HttpServer.waiting, and suspended unless its client has gone */
         EXCHANGE_TURN_TAKEN,
 } ExchangeTurn;
 

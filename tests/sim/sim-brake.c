@@ -18,7 +18,7 @@
 #define CONFIRMED_USEC (80 * SEC)
 #define ANNOUNCED "vesper.sh/announced"
 
-/* What EC2 will show. */
+/* A sign of a machine's end that EC2 shows at at_usec. */
 typedef struct Sign {
         size_t message, machine;
         FakeAwsEventKind kind;
@@ -73,7 +73,7 @@ SimBrake *sim_brake_free(SimBrake *b) {
         return mfree(b);
 }
 
-/* Of the claim or, without one, of the Node. Free it. */
+/* Returns the announced notices of a claim or Node. Free them. */
 static cJSON *read_list(const cJSON *o) {
         const char *text = fj_string(o, "metadata", "annotations", ANNOUNCED, NULL);
 

@@ -235,7 +235,7 @@ TEST_CASE(test_restored) {
         bench_done(&b);
 }
 
-/* What was never told is not told for that. */
+/* A status that was never written is not written because the version went back. */
 TEST_CASE(test_restored_with_nothing_told) {
         Bench b;
 
