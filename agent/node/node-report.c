@@ -211,8 +211,8 @@ static bool informer_went_back(NodeReport *r, const KubeNode *n) {
         return r->told_version < before;
 }
 
-/* The watch is late. Or etcd was restored to what the informer had seen: then the informer never went back, and never reaches the
- * version of the view. */
+/* Notes since when the informer is behind the view: the watch is late, or etcd was restored to a version that the informer had seen. Then
+ * the informer never went back, and never reaches the version of the view. */
 static void note_informer_lag(NodeReport *r) {
         uint64_t version;
 
@@ -364,7 +364,7 @@ static void on_reply(const KubeReply *reply, void *userdata) {
                 node_report_see(r, NULL); /* the informer will bring the next one */
                 on_answered(r, write);
         } else if (write == WRITE_COMPARE) {
-                log_debug(r->env->log, "Failed to read node %s, which its watch shows older than it is: %s", r->node,
+                log_debug(r->env->log, "Failed to read node %s, whose watch is behind, retrying in a minute: %s", r->node,
                           strempty(reply->error->message));
         } else if (reply->error->http == 409) {
                 on_conflict(r);

@@ -43,7 +43,7 @@ typedef struct Machine {
         size_t region; /* index */
 } Machine;
 
-/* One patch that takes the state Held off. */
+/* A patch that takes the state Held off a notice. */
 typedef struct ConfirmWrite {
         ListNode writes;
         QueueConfirm *owner;

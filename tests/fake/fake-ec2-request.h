@@ -68,7 +68,7 @@ FakeInstance *ec2_must_find(const FakeEc2 *f, const char *id);
 void ec2_event_free(FakeInstance *i, FakeEvent *e);
 
 const char *ec2_param(const Ec2Request *r, const char *name);
-/* What a request sees of it: NULL if nothing. */
+/* Returns the state of the instance as the request sees it; NULL: the request sees no such instance. */
 const char *ec2_visible_state(const Ec2Request *r, const FakeInstance *i);
 /* filter: the name of the one filter that the call knows. False: the error was sent. Free ids and filter in either case. */
 bool ec2_select(Ec2Request *r, const char *filter, Ec2Selection *s);

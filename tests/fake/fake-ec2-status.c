@@ -45,7 +45,7 @@ static bool has_event_of(const FakeInstance *i, char *const *codes) {
         return false;
 }
 
-/* Of those that run alone, unless all are asked for. This call has no filter instance-id. */
+/* Answers about running instances alone, unless the request asks for all. This call has no filter instance-id. */
 void ec2_describe_instance_status(Ec2Request *r) {
         Ec2Selection s = { 0 };
         _cleanup_strbuf_ StrBuf b = { 0 };

@@ -65,7 +65,7 @@ static void terminate(FakeEc2 *f, FakeInstance *i) {
         tell(f, i);
 }
 
-/* What a request sees of it: NULL if nothing. */
+/* Returns the state of the instance as the request sees it; NULL: the request sees no such instance. */
 const char *ec2_visible_state(const Ec2Request *r, const FakeInstance *i) {
         return i && zone_in_region(i->zone, r->scope.region) ? instance_state(r->f, i) : NULL;
 }

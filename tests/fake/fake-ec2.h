@@ -54,7 +54,7 @@ void fake_ec2_set_reboot_migration(FakeEc2 *f, const char *id, bool on);
 /* The event's description; "[Completed] ..." is how EC2 marks one that is over. */
 void fake_ec2_describe_event(FakeEc2 *f, const char *id, const char *event, const char *description);
 bool fake_ec2_has_event(const FakeEc2 *f, const char *id, const char *event);
-/* It is a Spot instance, and its request has this status code. */
+/* Makes the instance a Spot instance whose request has this status code. */
 void fake_ec2_set_spot_status(FakeEc2 *f, const char *id, const char *code);
 /* RebootInstances was obeyed for it; told before the request is answered. */
 void fake_ec2_on_reboot(FakeEc2 *f, void (*rebooted)(const char *id, void *userdata), void *userdata);

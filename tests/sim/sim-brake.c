@@ -28,7 +28,7 @@ typedef struct Sign {
         bool is_over;
 } Sign;
 
-/* What is known of one machine. Times are of the simulation; 0: never. */
+/* Facts about one machine. Times are of the simulation; 0: never. */
 typedef struct Machine {
         bool is_sent;           /* the queue has announced something */
         usec_t shown_usec;      /* the cloud has shown its end */
@@ -250,7 +250,7 @@ static size_t n_sent(const SimBrake *b) {
         return n;
 }
 
-/* Who has heard of a notice that stands knows its time. What the brake holds has none. */
+/* Sets the deadline of the machine from a notice that stands. A held notice has no deadline. */
 static void bind(SimBrake *b, size_t machine, const cJSON *notice) {
         SimMachine *m = &b->world->machines[machine];
         usec_t at;

@@ -132,10 +132,10 @@ void sim_check_node(SimCheck *c, const cJSON *old, const cJSON *new);
 /* Its agent says there, as whoever reads that one version can tell, that the machine ends; no person
  * overruled it. */
 bool sim_check_tells_of_end(const cJSON *node);
-/* Of worlds with an interruption queue. */
+/* Checks invariant brake, in worlds with an interruption queue. */
 void sim_check_brake(SimCheck *c, const FakeChange *change, const cJSON *old, const cJSON *new);
 void sim_check_finalizer(SimCheck *c, const FakeChange *change, const cJSON *old, const cJSON *new);
-/* Of a NodeClaim as it stands now. */
+/* Notes whether the NodeClaim is adopted. */
 void sim_check_adopted(SimCheck *c, const cJSON *claim);
 void sim_check_chosen(SimCheck *c, const FakeChange *change, const cJSON *old, const cJSON *new);
 /* Of a NodeClaim. */

@@ -43,11 +43,11 @@ FakeSqs *sim_queue_sqs(SimQueue *q);
 FakeAutoscaling *sim_queue_groups(SimQueue *q);
 SimBrake *sim_queue_brake(SimQueue *q);
 
-/* As from EventBridge, or from SNS; wall_usec is now's. EC2 shows what is announced. */
+/* Sends an event in the form of EventBridge, or of SNS; wall_usec is now's. EC2 shows what is announced. */
 void sim_queue_send(SimQueue *q, const FakeAwsEvent *event, bool by_sns);
 /* The same by somebody who is not AWS: EC2 and Auto Scaling show nothing of it. */
 void sim_queue_forge(SimQueue *q, const FakeAwsEvent *event);
-/* He tells of another time for up to so many of his scheduled changes. */
+/* The forger announces another time for up to n of his scheduled changes. */
 void sim_queue_forge_times(SimQueue *q, size_t n, usec_t in_usec);
 void sim_queue_expect_forger(SimQueue *q); /* before anything is sent */
 /* What nobody can read. */

@@ -275,7 +275,7 @@ static SimMachine *held_machine(Scene *s, uint64_t n) {
         return NULL;
 }
 
-/* Of machines that are held, and drained by now. */
+/* Forges lifecycle hooks of held machines, which are drained by now. */
 static void play_forge_hooks(Scene *s, const uint64_t *args) {
         for (size_t k = 0; k < n_machines(s); k++)
                 if (sim_brake_has_held(sim_queue_brake(queue_of(s)), k) && k != KEEPER && (k == outside(s) || (args[0] >> k) % 2))

@@ -54,7 +54,7 @@ TEST_CASE(test_order) {
         assert_string_equal(announced_list_open(&l)->notice->id, l.items[0].notice->id);
 }
 
-/* What is over gives its place first, then the last that is held, then what comes last. */
+/* Entries that are over give their place first, then the held one that was received first, then the last one. */
 TEST_CASE(test_room) {
         Notice n = { .announced_usec = T0 + 100 };
         _cleanup_(announced_list_done) AnnouncedList l = {};

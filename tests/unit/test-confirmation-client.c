@@ -276,7 +276,7 @@ TEST_CASE(test_huge_answers) {
         }
 }
 
-/* What a page adds to the pages before it. */
+/* Each page adds to the pages before it. */
 TEST_CASE(test_pages_add_up) {
         static const struct {
                 const char *xml, *token;
@@ -481,7 +481,7 @@ TEST_CASE(test_groups) {
                A " 2 its Auto Scaling group reports Terminating:Wait; " C " 1 its Auto Scaling group reports Warmed:Stopped; ");
 }
 
-/* One that is not the last. */
+/* Returns a page that is not the last. */
 static const char first_page[] =
         EC2("DescribeInstances", "<reservationSet>" INSTANCE(B, "stopped") "</reservationSet><nextToken>page+1</nextToken>");
 
