@@ -17,6 +17,9 @@
 #define TOGETHER_USEC (200 * USEC_PER_MSEC)
 #define ROUND_BASE_USEC (5 * USEC_PER_SEC)
 #define ROUND_CAP_USEC USEC_PER_MINUTE
+/* Time for which an answer counts for further notices of the machine: a flood of them must not hold again what AWS confirms. */
+#define REMEMBERED_USEC (5 * USEC_PER_MINUTE)
+#define REMEMBERED_MAX 20000u
 #define JITTER_PERMILLE 200u
 
 /* Maximum length of an instance's id: Auto Scaling refuses a whole request for one that is longer. */
@@ -43,13 +46,23 @@ typedef struct Machine {
         size_t region; /* index */
 } Machine;
 
-/* A patch that takes the state Held off a notice. */
+/* A patch that takes the state Held off notices. */
 typedef struct ConfirmWrite {
         ListNode writes;
         QueueConfirm *owner;
         char *uid;
+        char *node;     /* NULL: the object has no Node */
+        Notice *notice; /* the first of the notices */
+        const char *words;
         KubeCall *call;
 } ConfirmWrite;
+
+/* An answer of the last REMEMBERED_USEC. */
+typedef struct Remembered {
+        char *instance;
+        Confirmed answer; /* instance: of this struct */
+        usec_t until_usec; /* loop_now() */
+} Remembered;
 
 struct QueueConfirm {
         const QueueWorkerOptions *o;
@@ -71,10 +84,12 @@ struct QueueConfirm {
         char *batch[CONFIRMATION_BATCH_MAX + 1]; /* of the call, borrowed of machines */
         ConfirmationCall *call;
         List writes;
+        Hashmap *remembered; /* instance -> Remembered, the oldest first */
         bool fails[_CONFIRMATION_QUESTION_MAX]; /* the last answer was an error, and the log says so */
 };
 
 static void round_continue(QueueConfirm *c);
+static void remember(QueueConfirm *c, const Confirmed *answer);
 
 /* -- the notices ---------------------------------------------------------------------------------------- */
 
@@ -86,43 +101,57 @@ static bool has_held(const AnnouncedList *l) {
 }
 
 /* Returns true if the answer confirms the notice: AWS takes at least as much from the machine, and not later. Only a scheduled change is for later than now. */
-static bool confirms(const Confirmed *answer, const Announced *a, usec_t wall_usec) {
-        usec_t at = a->notice->kind == NOTICE_MAINTENANCE && notice_announced(a->notice) != USEC_INFINITY ? notice_announced(a->notice) : wall_usec;
+static bool confirms_notice(const Confirmed *answer, const Notice *n, usec_t wall_usec) {
+        usec_t at = n->kind == NOTICE_MAINTENANCE && notice_announced(n) != USEC_INFINITY ? notice_announced(n) : wall_usec;
 
-        return a->state == ANNOUNCED_HELD && notice_rank(a->notice) <= answer->rank && answer->from_usec <= usec_add(at, ANNOUNCED_OUTLIVED_USEC);
+        return notice_rank(n) <= answer->rank && answer->from_usec <= usec_add(at, ANNOUNCED_OUTLIVED_USEC);
 }
 
-/* -ENOENT: the answer confirms no notice of this list. */
-static int list_let_go(const AnnouncedList *l, const Confirmed *answer, usec_t wall_usec, AnnouncedList *ret) {
-        size_t n = 0;
+static bool confirms(const Confirmed *answer, const Announced *a, usec_t wall_usec) {
+        return a->state == ANNOUNCED_HELD && confirms_notice(answer, a->notice, wall_usec);
+}
+
+/* *ret_first: the first notice that the answer confirms, borrowed from *ret. -ENOENT: it confirms none; -ENOMEM. */
+static int list_let_go(const AnnouncedList *l, const Confirmed *answer, usec_t wall_usec, AnnouncedList *ret, const Announced **ret_first) {
         int r = announced_list_copy(l, ret);
 
+        *ret_first = NULL;
         for (size_t i = 0; i < ret->n_items; i++)
                 if (confirms(answer, ret->items + i, wall_usec)) {
                         ret->items[i].state = ANNOUNCED_STANDS;
-                        n++;
+                        *ret_first = *ret_first ?: ret->items + i;
                 }
-        return r < 0 ? r : n > 0 ? 0 : -ENOENT;
+        return r < 0 ? r : *ret_first ? 0 : -ENOENT;
 }
 
 /* -- writes --------------------------------------------------------------------------------------------- */
 
-/* Ends and frees the write. Returns the uid of its object; free it. */
-static char *write_end(ConfirmWrite *w) {
+/* Frees the write. Returns the uid of its object; free it. */
+static char *write_free(ConfirmWrite *w) {
         char *uid = w->uid;
 
-        queue_memory_end_write(w->owner->memory, uid);
-        list_remove(&w->owner->writes, &w->writes);
         kube_call_free(w->call);
+        notice_free(w->notice);
+        free(w->node);
         free(w);
         return uid;
+}
+
+/* Ends and frees the write. Returns the uid of its object; free it. */
+static char *write_end(ConfirmWrite *w) {
+        queue_memory_end_write(w->owner->memory, w->uid);
+        list_remove(&w->owner->writes, &w->writes);
+        return write_free(w);
 }
 
 static void on_written(const KubeReply *reply, void *userdata) {
         ConfirmWrite *w = userdata;
         QueueConfirm *c = w->owner;
+        const KubeNode *n = w->node ? cluster_view_node(c->o->view, w->node) : NULL;
         _cleanup_free_ char *uid = NULL;
 
+        if (!reply->error && n)
+                queue_voice_confirmed(c->o, n, w->notice, w->words);
         if (reply->error) {
                 log_info(c->o->env->log, "Failed to write that AWS confirms a notice of an object with uid %s, asking AWS again: %s", w->uid,
                          strempty(reply->error->message));
@@ -133,42 +162,98 @@ static void on_written(const KubeReply *reply, void *userdata) {
         c->written(uid, c->userdata);
 }
 
+/* NULL on ENOMEM. */
+static ConfirmWrite *write_new(QueueConfirm *c, const KubeObject *o, const KubeNode *n, const Notice *notice, const Confirmed *answer) {
+        ConfirmWrite *w = new0(ConfirmWrite, 1);
+
+        if (!w)
+                return NULL;
+        w->owner = c;
+        w->words = answer->words;
+        if (free_and_strdup(&w->uid, o->meta.uid) >= 0 && (!n || free_and_strdup(&w->node, n->object.meta.name) >= 0) && notice_copy(notice, &w->notice) >= 0)
+                return w;
+        free(write_free(w));
+        return NULL;
+}
+
+/* If another write on the object is under way, or for lack of memory, nothing is written: the next round asks again. */
 static void write_let_go(QueueConfirm *c, const KubeObject *o, const KubeNode *n, const AnnouncedList *l, const Confirmed *answer) {
         const KubeTarget target = { .kind = o->kind, .name = o->meta.name };
         const KubeCallOptions options = { .guard = c->o->guard, .object_unread = true };
         _cleanup_(announced_list_done) AnnouncedList next = {};
         _cleanup_free_ char *body = NULL;
-        usec_t wall = loop_wall(c->o->env->loop);
+        const Announced *first;
         ConfirmWrite *w;
 
-        if (list_let_go(l, answer, wall, &next) < 0)
+        if (list_let_go(l, answer, loop_wall(c->o->env->loop), &next, &first) < 0)
                 return;
-        w = new0(ConfirmWrite, 1);
         body = queue_told_list_body(o, &next);
-        if (!w || !body || free_and_strdup(&w->uid, o->meta.uid) < 0 || queue_memory_begin_write(c->memory, o->meta.uid) <= 0) {
-                if (w)
-                        free(w->uid);
-                free(w);
-                return; /* the next round asks again */
-        }
-        w->owner = c;
-        list_append(&c->writes, &w->writes);
-        if (kube_patch(c->o->client, &target, KUBE_PATCH_MERGE, body, &options, on_written, w, &w->call) < 0) {
-                free(write_end(w));
+        w = body ? write_new(c, o, n, first->notice, answer) : NULL;
+        if (!w)
+                return;
+        if (queue_memory_begin_write(c->memory, w->uid) <= 0) {
+                free(write_free(w));
                 return;
         }
-        for (size_t i = 0; n && i < l->n_items; i++)
-                if (confirms(answer, l->items + i, wall))
-                        queue_voice_confirmed(c->o, n, l->items[i].notice, answer->words);
+        list_append(&c->writes, &w->writes);
+        if (kube_patch(c->o->client, &target, KUBE_PATCH_MERGE, body, &options, on_written, w, &w->call) < 0)
+                free(write_end(w));
 }
 
 static void confirm_machine(QueueConfirm *c, const Confirmed *answer) {
         QueueFound found = queue_find(c->o->view, answer->instance);
 
+        remember(c, answer);
         if (found.claim)
                 write_let_go(c, &found.claim->object, found.node, &found.claim->announced, answer);
         if (found.node)
                 write_let_go(c, &found.node->object, found.node, &found.node->announced, answer);
+}
+
+/* -- answers that count for further notices --------------------------------------------------------------- */
+
+static void *remembered_free(void *p) {
+        Remembered *m = p;
+
+        free(m->instance);
+        return mfree(m);
+}
+
+/* Drops what is over, and the oldest if there are too many. */
+static void remembered_make_room(QueueConfirm *c) {
+        for (Remembered *m; (m = hashmap_first(c->remembered, NULL));) {
+                if (loop_now(c->o->env->loop) < m->until_usec && hashmap_size(c->remembered) < REMEMBERED_MAX)
+                        return;
+                (void) hashmap_remove(c->remembered, m->instance);
+                remembered_free(m);
+        }
+}
+
+/* Keeps the gravest answer about each machine. Without memory nothing is kept: further notices are asked about. */
+static void remember(QueueConfirm *c, const Confirmed *answer) {
+        Remembered *m = hashmap_get(c->remembered, answer->instance);
+
+        if (m && m->answer.rank > answer->rank)
+                return;
+        if (m) {
+                (void) hashmap_remove(c->remembered, m->instance);
+                remembered_free(m);
+        }
+        remembered_make_room(c);
+        m = new0(Remembered, 1);
+        if (!m)
+                return;
+        m->answer = *answer;
+        m->until_usec = usec_add(loop_now(c->o->env->loop), REMEMBERED_USEC);
+        m->answer.instance = m->instance = strdup(answer->instance);
+        if (!m->instance || hashmap_put(c->remembered, m->instance, m) < 0)
+                remembered_free(m);
+}
+
+bool queue_confirm_knows(const QueueConfirm *c, const char *instance, const Notice *n) {
+        const Remembered *m = hashmap_get(c->remembered, instance);
+
+        return m && loop_now(c->o->env->loop) < m->until_usec && confirms_notice(&m->answer, n, loop_wall(c->o->env->loop));
 }
 
 /* -- a round -------------------------------------------------------------------------------------------- */
@@ -367,7 +452,9 @@ int queue_confirm_new(const QueueWorkerOptions *o, QueueMemory *memory, queue_co
                              .written = written,
                              .userdata = userdata,
                              .backoff = { .base_usec = ROUND_BASE_USEC, .cap_usec = ROUND_CAP_USEC, .jitter_permille = JITTER_PERMILLE } };
-        r = timer_new(o->env->loop, "queue-confirm", on_round_due, c, &c->round_timer);
+        r = hashmap_new(HASHMAP_BORROW_KEYS, &c->remembered);
+        if (r >= 0)
+                r = timer_new(o->env->loop, "queue-confirm", on_round_due, c, &c->round_timer);
         if (r < 0)
                 return r;
         timer_arm_in(c->round_timer, 0);
@@ -385,6 +472,7 @@ QueueConfirm *queue_confirm_free(QueueConfirm *c) {
                 free(c->machines[i].instance);
         free(c->machines);
         regions_done(c);
+        hashmap_free_with(c->remembered, remembered_free);
         timer_free(c->round_timer);
         return mfree(c);
 }

@@ -26,5 +26,7 @@ typedef void (*queue_confirm_written_t)(const char *uid, void *userdata);
 int queue_confirm_new(const QueueWorkerOptions *o, QueueMemory *memory, queue_confirm_written_t written, void *userdata, QueueConfirm **ret);
 QueueConfirm *queue_confirm_free(QueueConfirm *c); /* drops its calls */
 DEFINE_FREEP(QueueConfirm, queue_confirm_free);
+/* Returns true if AWS has confirmed such a notice of this instance within the last five minutes: it is not held again. */
+bool queue_confirm_knows(const QueueConfirm *c, const char *instance, const Notice *n);
 /* A notice was written as held: asks about it soon. */
 void queue_confirm_note_held(QueueConfirm *c);

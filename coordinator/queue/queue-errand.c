@@ -165,7 +165,7 @@ static int errand_brake(QueueErrand *e, const QueueFound *found, const QueueFact
         if (n > limit && !q->is_over_limit)
                 queue_voice_brake(q->o, n, limit);
         q->is_over_limit = n > limit;
-        e->written_as = queue_brake_decide(e->notice, same, agents, n, limit);
+        e->written_as = queue_confirm_knows(q->confirm, e->instance, e->notice) ? ANNOUNCED_STANDS : queue_brake_decide(e->notice, same, agents, n, limit);
         e->is_newly_held = e->written_as == ANNOUNCED_HELD && !(same && same->state == ANNOUNCED_HELD);
         return 0;
 }

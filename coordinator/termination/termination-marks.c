@@ -325,11 +325,12 @@ int termination_release_patch(const KubeNode *n, const char *announced, char **r
         bool pool = object_meta_label(m, LABEL_NODE_POOL);
         bool tells = !streq_ptr(object_meta_annotation(m, ANNOTATION_ANNOUNCED), announced);
         bool uncordon = uncordons(n), heard = object_meta_annotation(m, ANNOTATION_HEARD);
+        bool let_go = !announced && object_meta_annotation(m, ANNOTATION_LET_GO);
 
         assert(n && ret_body);
         if (announced && heard) /* whoever acts upon that next goes on with its drain */
                 heard = cordon = uncordon = label = false;
-        if (!cordon && !taint && !label && !pool && !deadline && !reboot && !finalizer && !out && !heard && !tells)
+        if (!cordon && !taint && !label && !pool && !deadline && !reboot && !finalizer && !out && !heard && !tells && !let_go)
                 return 0;
 
         if (json_writer_new(&w) < 0)
@@ -338,6 +339,8 @@ int termination_release_patch(const KubeNode *n, const char *announced, char **r
         if (finalizer)
                 add_finalizers(w, &n->object, false);
         json_open_object(w, "annotations");
+        if (let_go)
+                json_add_null(w, ANNOTATION_LET_GO);
         if (cordon)
                 json_add_null(w, ANNOTATION_CORDONED_BY_COORDINATOR);
         if (deadline)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <limits.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "cmocka-test.h"
 #include "event-message.h"
@@ -569,6 +570,41 @@ TEST_CASE(test_brake_is_denied) {
         queue_rig_done(&r);
 }
 
+/* What AWS has confirmed of a machine counts for its next notice, too: a flood of notices cannot hold it again. */
+TEST_CASE(test_brake_remembers) {
+        _cleanup_free_ char *node = NULL, *instance = NULL, *before = NULL;
+        unsigned n_held = 0;
+        QueueRig r;
+
+        queue_rig_init(&r);
+        r.rig->use_ec2 = true;
+        rig_begin(r.rig, BRAKED, NULL);
+        queue_rig_route_ec2(&r);
+        for (unsigned i = 0; i < BRAKED; i++) {
+                _cleanup_free_ char *name = strf("n%u", i);
+
+                send_for(&r, FAKE_AWS_EVENT_SPOT, name, "stop");
+        }
+        rig_run(r.rig, 2 * USEC_PER_SEC);
+        node = first_held(&r);
+        instance = rig_instance(node);
+        fake_ec2_set_spot_status(r.rig->ec2, instance, "marked-for-stop");
+        rig_run(r.rig, 90 * USEC_PER_SEC);
+        assert_false(is_held(&r, node));
+        before = strdup(announced(&r, node));
+        send_for(&r, FAKE_AWS_EVENT_SPOT, node, "stop"); /* for another time */
+        rig_run(r.rig, 2 * USEC_PER_SEC);
+        assert_string_not_equal(announced(&r, node), before);
+        assert_false(is_held(&r, node));
+        for (const char *p = r.rig->coordinators[0]->said.data; (p = strstr(p, instance)); p += strlen(instance)) {
+                const char *end = strchrnul(p, '\n'), *held = strstr(p, "The brake of the queue holds this notice");
+
+                n_held += held && held < end;
+        }
+        assert_int_equal(n_held, 1);
+        queue_rig_done(&r);
+}
+
 /* An event that comes in two weeks confirms no end within minutes. */
 TEST_CASE(test_brake_compares_times) {
         _cleanup_free_ char *node = NULL, *instance = NULL;
@@ -834,6 +870,7 @@ int main(void) {
                 cmocka_unit_test(test_brake_let_go),
                 cmocka_unit_test(test_brake_confirmed),
                 cmocka_unit_test(test_brake_is_denied),
+                cmocka_unit_test(test_brake_remembers),
                 cmocka_unit_test(test_brake_compares_times),
                 cmocka_unit_test(test_brake_of_a_false_hook),
                 cmocka_unit_test(test_elsewhere),

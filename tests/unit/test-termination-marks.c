@@ -230,6 +230,8 @@ TEST_CASE(test_release) {
                   "'labels':{'" LABEL_EXCLUDE_FROM_LB "':null}},'spec':{'unschedulable':null}}" },
                 { "what the queue told, and nothing was done yet", ",'annotations':{'vesper.sh/announced':'x'}", "",
                   "{'metadata':{'resourceVersion':'7','annotations':{'vesper.sh/announced':null}}}" },
+                { "what the queue told, and a person let go", ",'annotations':{'vesper.sh/announced':'x','vesper.sh/let-go':'2027-01-15T08:00:00Z'}", "",
+                  "{'metadata':{'resourceVersion':'7','annotations':{'vesper.sh/let-go':null,'vesper.sh/announced':null}}}" },
                 { "the label of its pool",
                   ",'finalizers':['vesper.sh/termination'],'labels':{'vesper.sh/nodepool':'web','a':'b'}", "",
                   "{'metadata':{'resourceVersion':'7','finalizers':[],'annotations':{},'labels':{'vesper.sh/nodepool':null}}}" },
