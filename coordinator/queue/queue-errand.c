@@ -162,9 +162,9 @@ static int errand_brake(QueueErrand *e, const QueueFound *found, const QueueFact
         if (r < 0)
                 return r;
         n = r == 0 ? SIZE_MAX : queue_brake_n_counted(q->brake, e->notice, before, wall);
-        if (n > limit && !q->is_over_limit)
+        if (r > 0 && n > limit && !q->is_over_limit)
                 queue_voice_brake(q->o, n, limit);
-        q->is_over_limit = n > limit;
+        q->is_over_limit = r > 0 ? n > limit : q->is_over_limit; /* one machine without room says nothing about the others */
         e->written_as = queue_confirm_knows(q->confirm, e->instance, e->notice) ? ANNOUNCED_STANDS : queue_brake_decide(e->notice, same, agents, n, limit);
         e->is_newly_held = e->written_as == ANNOUNCED_HELD && !(same && same->state == ANNOUNCED_HELD);
         return 0;
@@ -291,7 +291,6 @@ static void errand_report_unconfirmed(QueueErrand *e) {
  * and region can be asked. */
 static bool errand_is_denied(const QueueErrand *e) {
         const QueueOrigin own = { .account = sqs_client_account(e->shared->o->sqs), .region = sqs_client_region(e->shared->o->sqs) };
-
         QueueFound found = queue_find(e->shared->o->view, e->instance);
         const KubeNodeClaim *claim = queue_claim_that_counts(found.claim);
         const AnnouncedList *l = claim ? &claim->announced : found.node ? &found.node->announced : NULL;
@@ -309,8 +308,7 @@ static void on_hook(HookOutcome outcome, const char *message, void *userdata) {
         else if (outcome == HOOK_OVER && e->act == QUEUE_BEAT && errand_is_denied(e)) {
                 e->hook_is_over = true;
                 e->state = QUEUE_ERRAND_OPEN;
-        }
-        else if (outcome == HOOK_OVER || (outcome == HOOK_OK && e->act == QUEUE_CONTINUE)) {
+        } else if (outcome == HOOK_OVER || (outcome == HOOK_OK && e->act == QUEUE_CONTINUE)) {
                 log_info(q->o->env->log, "Auto Scaling group %s goes on with instance %s: its hook %s %s%s",
                          e->event->group, e->instance, e->event->hook,
                          outcome == HOOK_OVER ? "is over: " : "was answered with CONTINUE",
