@@ -2,6 +2,7 @@
 #include "cmocka-test.h"
 #include "kube-rig.h"
 #include "late-status.h"
+#include "status-patch.h"
 
 #define MSEC USEC_PER_MSEC
 
@@ -64,6 +65,30 @@ static void assert_sent(const Bench *b, size_t i, const char *part) {
         assert_true(b->rig->n_requests > i);
         if (!strstr(b->rig->requests[i].body, part))
                 fail_msg("'%s' is not in request %zu: %s", part, i, b->rig->requests[i].body);
+}
+
+/* The list of a custom resource is written whole: conditions that are not in the patch stay as they are. */
+TEST_CASE(test_conditions_of_others) {
+        static const char text[] = "{\"metadata\":{\"name\":\"p\",\"uid\":\"u2\",\"resourceVersion\":\"3\",\"generation\":9},\"status\":"
+                                   "{\"conditions\":[{\"type\":\"Foreign\",\"status\":\"True\",\"reason\":\"R\",\"message\":\"m\","
+                                   "\"lastTransitionTime\":\"2026-01-01T00:00:00Z\",\"observedGeneration\":4}]}}";
+        const Condition ours = { .type = "Ready", .status = CONDITION_TRUE, .reason = "Idle" };
+        _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
+        _cleanup_(intern_pool_freep) InternPool *pool = NULL;
+        _cleanup_(kube_object_unrefp) KubeObject *o = NULL;
+        _cleanup_free_ char *body = NULL;
+        JsonWriter *w;
+
+        assert_return_code(json_parse(text, strlen(text), 1u << 16, &doc, NULL), 0);
+        assert_return_code(intern_pool_new(&pool), 0);
+        assert_return_code(kube_object_decode(&kube_node_pool_kind, json_root(doc), pool, &o), 0);
+        w = status_patch_open(o);
+        status_patch_add_conditions(w, o, &ours, 1, NULL);
+        body = status_patch_close(w);
+        assert_string_equal(body, "{\"metadata\":{\"resourceVersion\":\"3\"},\"status\":{\"conditions\":["
+                                  "{\"type\":\"Foreign\",\"status\":\"True\",\"reason\":\"R\",\"message\":\"m\","
+                                  "\"lastTransitionTime\":\"2026-01-01T00:00:00Z\",\"observedGeneration\":4},"
+                                  "{\"type\":\"Ready\",\"status\":\"True\",\"reason\":\"Idle\",\"observedGeneration\":9}]}}");
 }
 
 /* Where others write the same conditions, only the version in view takes the patch. */
@@ -387,7 +412,7 @@ int main(void) {
                 cmocka_unit_test(test_newer_word),         cmocka_unit_test(test_word_meanwhile),
                 cmocka_unit_test(test_newest_at_its_turn), cmocka_unit_test(test_news_beside_a_crowd),
                 cmocka_unit_test(test_about_to_go),        cmocka_unit_test(test_gone),
-                cmocka_unit_test(test_as_it_says),         cmocka_unit_test(test_version),
+                cmocka_unit_test(test_as_it_says),         cmocka_unit_test(test_conditions_of_others), cmocka_unit_test(test_version),
                 cmocka_unit_test(test_restored),           cmocka_unit_test(test_restored_with_nothing_told),
         };
 

@@ -43,22 +43,34 @@ static bool is_dropped(const char *const *dropped, const char *type) {
         return false;
 }
 
+static void add_ours(JsonWriter *w, const KubeObject *o, const Condition *ours, const Condition *there) {
+        bool is_versioned = o->kind == &kube_node_pool_kind || o->kind == &kube_node_budget_kind;
+        Condition c = *ours;
+
+        c.last_transition_usec = condition_since(there, c.status, c.last_transition_usec);
+        condition_write(w, &c, is_node(o->kind) ? ours->last_transition_usec : 0, is_versioned ? o->meta.generation : 0);
+}
+
+/* A condition keeps its place in the list, whichever leader writes it. */
 void status_patch_add_conditions(JsonWriter *w, const KubeObject *o, const Condition *ours, size_t n,
                                  const char *const *dropped) {
-        int64_t generation = o->kind == &kube_node_pool_kind || o->kind == &kube_node_budget_kind ? o->meta.generation : 0;
         size_t n_there;
         const Condition *there = kube_object_conditions(o, &n_there);
 
         json_open_array(w, "conditions");
-        for (size_t i = 0; i < n_there && !is_node(o->kind); i++)
-                if (!is_dropped(dropped, there[i].type) && !condition_find(ours, n, there[i].type))
-                        condition_write(w, there + i, 0, 0);
-        for (size_t i = 0; i < n; i++) {
-                Condition c = ours[i];
+        for (size_t i = 0; i < n_there && !is_node(o->kind); i++) {
+                const Condition *c = condition_find(ours, n, there[i].type);
 
-                c.last_transition_usec =
-                        condition_since(condition_find(there, n_there, c.type), c.status, c.last_transition_usec);
-                condition_write(w, &c, is_node(o->kind) ? ours[i].last_transition_usec : 0, generation);
+                if (c)
+                        add_ours(w, o, c, there + i);
+                else if (!is_dropped(dropped, there[i].type))
+                        condition_write(w, there + i, 0, there[i].observed_generation);
+        }
+        for (size_t i = 0; i < n; i++) {
+                const Condition *c = condition_find(there, n_there, ours[i].type);
+
+                if (!c || is_node(o->kind))
+                        add_ours(w, o, ours + i, c);
         }
         json_close_array(w);
 }

@@ -47,7 +47,7 @@ static int optional_string(const Json *v, const char **ret) {
         return r == -ENODATA ? 0 : r;
 }
 
-static int condition_decode(const Json *v, bool all_messages, InternPool *pool, Condition *c) {
+static int condition_decode(const Json *v, bool is_written_back, InternPool *pool, Condition *c) {
         const char *type = NULL, *status = NULL, *reason = NULL, *message = NULL, *since = NULL;
 
         if (json_string(json_get(v, "type"), &type) < 0 || isempty(type) ||
@@ -60,17 +60,23 @@ static int condition_decode(const Json *v, bool all_messages, InternPool *pool, 
         c->status = condition_status_from_string(status);
         if (since && rfc3339_parse(since, &c->last_transition_usec) < 0)
                 return -EINVAL;
+        if (is_written_back) {
+                int r = json_int64(json_get(v, "observedGeneration"), &c->observed_generation);
+
+                if (r < 0 && r != -ENODATA)
+                        return -EINVAL;
+        }
         c->type = intern(pool, type);
         c->reason = intern(pool, strempty(reason));
         if (!c->type || !c->reason)
                 return -ENOMEM;
-        if (!message || (!all_messages && !message_wanted(type)))
+        if (!message || (!is_written_back && !message_wanted(type)))
                 return 0;
         c->message = strdup(message);
         return c->message ? 0 : -ENOMEM;
 }
 
-int conditions_decode(const Json *array, bool all_messages, InternPool *pool, Condition **ret,
+int conditions_decode(const Json *array, bool is_written_back, InternPool *pool, Condition **ret,
                       size_t *ret_n) {
         Condition *list;
         size_t n = 0;
@@ -95,7 +101,7 @@ int conditions_decode(const Json *array, bool all_messages, InternPool *pool, Co
                 return -ENOMEM;
 
         JSON_FOREACH (v, array) {
-                int r = condition_decode(v, all_messages, pool, list + n++);
+                int r = condition_decode(v, is_written_back, pool, list + n++);
 
                 if (r < 0) {
                         conditions_free(list, n, pool);

@@ -154,8 +154,8 @@ void decode_selector(Decoder *d, const Json *v, const char *path, Selector **ret
 
 void decode_conditions(Decoder *d, const Json *v, Condition **ret, size_t *ret_n) {
         /* Of our own kinds the coordinator writes the list back. */
-        bool all_messages = streq(d->object->kind->group, VESPER_GROUP);
-        int r = conditions_decode(v, all_messages, d->pool, ret, ret_n);
+        bool is_written_back = streq(d->object->kind->group, VESPER_GROUP);
+        int r = conditions_decode(v, is_written_back, d->pool, ret, ret_n);
 
         if (r == -ENOMEM)
                 d->failed = true;

@@ -28,6 +28,7 @@ typedef struct Condition {
         const char *message;       /* a decoded one's is its own. Of a Node only those of vesper's own and KEP-5683's types; else NULL */
         ConditionStatus status;
         usec_t last_transition_usec; /* wall clock; 0 if absent */
+        int64_t observed_generation; /* decoded of vesper's own kinds alone, for the writer of their list; 0 if absent */
 } Condition;
 
 typedef struct NodeAddress {
@@ -348,8 +349,8 @@ const Condition *kube_node_pool_condition(const KubeNodePool *p, const char *typ
 
 /* -- shared by the decoders ------------------------------------------------------------------------------------------------- */
 
-/* all_messages: also of types that nobody here decides by, for whoever writes the list back. */
-int conditions_decode(const Json *array, bool all_messages, InternPool *pool, Condition **ret, size_t *ret_n);
+/* is_written_back: messages of all types and observedGeneration are decoded, too, as the coordinator writes the list back. */
+int conditions_decode(const Json *array, bool is_written_back, InternPool *pool, Condition **ret, size_t *ret_n);
 void conditions_free(Condition *c, size_t n, InternPool *pool);
 ConditionStatus condition_status_from_string(const char *s);
 const char *condition_status_to_string(ConditionStatus s); /* "True", "False", "Unknown" */
