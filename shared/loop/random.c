@@ -10,6 +10,7 @@
 /* xoshiro256** (Blackman, Vigna), its state filled from one number by SplitMix64 (Steele, Lea, Flood). */
 struct Random {
         uint64_t s[4]; /* never all zero */
+        bool jitter_stopped;
 };
 
 __extension__ typedef unsigned __int128 uint128_t;
@@ -95,12 +96,16 @@ uint64_t random_below(Random *r, uint64_t bound) {
         return v % bound;
 }
 
+void random_stop_jitter(Random *r) {
+        r->jitter_stopped = true;
+}
+
 usec_t random_jitter(Random *r, usec_t usec, unsigned permille) {
         usec_t spread, width;
 
         assert(permille <= 1000);
-        if (usec == USEC_INFINITY)
-                return USEC_INFINITY;
+        if (usec == USEC_INFINITY || r->jitter_stopped)
+                return usec;
 
         spread = (usec_t) ((uint128_t) usec * permille / 1000);
         if (spread == 0)

@@ -68,11 +68,15 @@ void fake_queue_add_in(FakeQueue *q, const char *key, usec_t delay_usec) {
         timer_arm_earlier(item->timer, usec_add(loop_now(q->cluster->loop), delay_usec));
 }
 
+usec_t fake_cluster_jitter(FakeCluster *c, usec_t usec, unsigned permille) {
+        return c->options.even ? usec : random_jitter(c->random, usec, permille);
+}
+
 void fake_queue_add(FakeQueue *q, const char *key) {
         usec_t mean = q->cluster->options.delay_usec;
 
         fake_queue_add_in(q, key,
-                          random_jitter(q->cluster->random, mean > 0 ? mean : DELAY_DEFAULT_USEC, 500));
+                          fake_cluster_jitter(q->cluster, mean > 0 ? mean : DELAY_DEFAULT_USEC, 500));
 }
 
 /* -- all of them --------------------------------------------------------------------------------------- */

@@ -131,7 +131,7 @@ static void consider(FakeCluster *c, FakeQueue *q, const cJSON *pod) {
                 fake_queue_add(q, key);
         else if (needs_start(pod))
                 fake_queue_add_in(q, key,
-                                  random_jitter(c->random, start > 0 ? start : START_DEFAULT_USEC, 300));
+                                  fake_cluster_jitter(c, start > 0 ? start : START_DEFAULT_USEC, 300));
 }
 
 static void observe(FakeCluster *c, FakeQueue *q, const FakeChange *change) {

@@ -6,6 +6,7 @@
 #define PICKS_MAX 8u
 #define LATENCY_MIN_USEC 500u
 #define LATENCY_SPREAD_USEC 4000u
+#define EVEN_USEC (2 * USEC_PER_MSEC)
 #define CLOUD_LATENCY_USEC (60 * USEC_PER_MSEC)
 /* Of both ways together. */
 #define MEDIUM_MIN_USEC (50 * USEC_PER_MSEC)
@@ -268,6 +269,11 @@ static uint64_t draw_latency(const SimFaults *f, const Seen *s, unsigned n, usec
 static void add_latency(const SimFaults *f, const Seen *s, const HttpRequest *request, bool local, HttpFault *ret) {
         usec_t all, there;
 
+        if (f->latency == SIM_LATENCY_EVEN) {
+                ret->request_delay_usec += EVEN_USEC;
+                ret->reply_delay_usec += EVEN_USEC;
+                return;
+        }
         ret->request_delay_usec += draw_latency(f, s, 0, LATENCY_MIN_USEC, LATENCY_SPREAD_USEC);
         ret->reply_delay_usec += draw_latency(f, s, 1, LATENCY_MIN_USEC, LATENCY_SPREAD_USEC);
         if (f->latency == SIM_LATENCY_FAST || local)

@@ -219,6 +219,7 @@ static void make_servers(SimWorld *w) {
         };
         FakeClusterOptions cluster = { 0 };
 
+        cluster.even = w->options.latency == SIM_LATENCY_EVEN;
         cluster.detach_usec = w->options.detach_sec * USEC_PER_SEC;
         cluster.api.encoding = (FakeEncoding) w->options.encoding;
         w->cluster = fake_cluster_new(w->loop, w->cluster_random, &cluster);
@@ -583,6 +584,8 @@ SimProcess *sim_world_leader(SimWorld *w) {
 void sim_world_notice(SimWorld *w, size_t machine, unsigned in_sec) {
         SimMachine *m = &w->machines[machine];
 
+        if (!m->noticed)
+                sim_check_taken_back(w->check, m); /* an earlier notice of this boot, which was withdrawn */
         m->noticed_boot = m->n_boots;
         m->opened_by_admin = false; /* that was about something else */
         m->told_usec[0] = m->spot_usec = sim_world_wall(w) + in_sec * USEC_PER_SEC;
