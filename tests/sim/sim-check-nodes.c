@@ -46,12 +46,15 @@ static SimMachine *machine_of(SimCheck *c, const cJSON *o) {
         return NULL;
 }
 
-/* A person keeps it from vesper, or did a moment ago; of what is being removed the finalizer stays all the same. */
+/* A person keeps the Node from vesper, or took its pool's label off; or did a moment ago. Of a Node that is being removed the finalizer
+ * stays all the same. */
 static bool was_let_go(const SimCheck *c, const SimMachine *m, const cJSON *old) {
         size_t i = sim_check_index(c, m);
+        const cJSON *node = sim_world_node(c->world, i);
 
-        return m->unmanaged_usec > 0 && !sim_check_is_deleting(sim_world_node(c->world, i)) &&
-               (sim_world_is_unmanaged(c->world, i) || sim_world_now(c->world) < m->unmanaged_usec + READY_USEC);
+        return m->unmanaged_usec > 0 && !sim_check_is_deleting(node) &&
+               (sim_world_is_unmanaged(c->world, i) || !fj_get(node, "metadata", "labels", "vesper.sh/pool", NULL) ||
+                sim_world_now(c->world) < m->unmanaged_usec + READY_USEC);
 }
 
 void sim_check_brake(SimCheck *c, const FakeChange *change, const cJSON *old, const cJSON *new) {

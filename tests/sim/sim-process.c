@@ -3,6 +3,7 @@
 
 #include "config.h"
 #include "log-catalog.h"
+#include "sim-account.h"
 #include "sim-check.h"
 #include "sim-exec.h"
 #include "sim-power.h"
@@ -89,6 +90,7 @@ static void on_log(LogLevel level, const char *message_id, const char *text, con
         }
         sim_trace_add(l->process->world->trace, l->process->name, "<%d> %s%s", (int) level, text,
                       strbuf_str(&b));
+        sim_account_log(l->process->world->account, l->process, level, text);
 }
 
 static void on_notify(const char *text, void *userdata) {
@@ -99,6 +101,7 @@ static void on_notify(const char *text, void *userdata) {
         if (l->process->machine && l->process->machine->power)
                 sim_power_notify(l->process->machine->power, text);
         sim_trace_add(l->process->world->trace, l->process->name, "notify %s", text);
+        sim_account_notify(l->process->world->account, l->process, text);
 }
 
 static void on_request(const HttpRequest *request, const char *peer, HttpFault *ret_fault, void *userdata) {
@@ -111,6 +114,7 @@ static void on_request(const HttpRequest *request, const char *peer, HttpFault *
         l->n_evictions += ret_fault->watched;
         sim_trace_add(w->trace, l->process->name, "sends %s %s%s", http_method_to_string(request->method),
                       request->url + strlen("http://"), sim_fault_to_string(ret_fault));
+        sim_account_request(w->account, l->process, request);
         sim_check_sent(w->check, l, request, peer, clean,
                        ret_fault->request_delay_usec + ret_fault->reply_delay_usec);
 }
@@ -165,6 +169,8 @@ static void life_make_io(SimLife *l) {
         loop_virtual_step_wall(l->loop, p->clock_off_usec);
         r = random_new(sim_world_derive(w, p->name, l->number), &l->random);
         assert(r >= 0);
+        if (w->options.latency == SIM_LATENCY_EVEN)
+                random_stop_jitter(l->random);
         r = log_new(LOG_TARGET_NULL, LOG_LEVEL_INFO, p->name, &l->log);
         assert(r >= 0);
         log_set_hook(l->log, on_log, l);

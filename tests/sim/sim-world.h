@@ -34,6 +34,7 @@
 typedef struct SimProcess SimProcess;
 typedef struct SimCheck SimCheck;
 typedef struct SimRestore SimRestore;
+typedef struct SimAccount SimAccount;
 
 /* A node and its machine, with what only the world knows of them. */
 typedef struct SimMachine {
@@ -137,6 +138,7 @@ struct SimWorld {
         struct SimQueue *queue;     /* NULL: nobody hears one */
         struct SimWebhook *webhook; /* NULL: nobody is asked before a deletion */
         SimRestore *restore; /* NULL: none is planned */
+        SimAccount *account; /* borrowed; NULL: nobody reads one */
         usec_t paused_usec[2]; /* since when a person has paused removals: of the pool, of all; 0: nobody has */
         bool was_restored;
         List corpses;        /* SimLife: what they sent may still arrive */

@@ -1,0 +1,385 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sim-account.h"
+
+#include <ctype.h>
+
+#include "hashmap.h"
+#include "sim-process.h"
+
+#define LINES_MAX 20000u
+
+/* Lines of one actor about one subject: an API object, a call to the cloud, or its log. */
+typedef struct Line {
+        char *subject;
+        char *text;  /* without times and durations */
+        char *exact; /* times as seconds since the round began, and durations as they are */
+        bool is_unordered; /* pods and Events: their order differs from round to round */
+        size_t at;
+} Line;
+
+struct SimAccount {
+        SimWorld *world;
+        Hashmap *names; /* name of the world -> the word in its place, static */
+        size_t machine;
+        usec_t begun_wall_usec;
+        Line *lines;
+        size_t n_lines, allocated;
+        StrBuf text;
+};
+
+SimAccount *sim_account_new(SimWorld *w) {
+        SimAccount *a = MUST(new0(SimAccount, 1));
+        int r = hashmap_new(0, &a->names);
+
+        assert(r >= 0);
+        a->world = w;
+        return a;
+}
+
+static void drop_lines(SimAccount *a) {
+        for (size_t i = 0; i < a->n_lines; i++) {
+                free(a->lines[i].subject);
+                free(a->lines[i].text);
+                free(a->lines[i].exact);
+        }
+        a->n_lines = 0;
+}
+
+SimAccount *sim_account_free(SimAccount *a) {
+        if (!a)
+                return NULL;
+        drop_lines(a);
+        free(a->lines);
+        strbuf_done(&a->text);
+        hashmap_free(a->names);
+        return mfree(a);
+}
+
+static void name(SimAccount *a, const char *of_world, const char *word) {
+        int r;
+
+        if (!of_world || !*of_world)
+                return;
+        r = hashmap_replace(a->names, of_world, (void *) word, NULL);
+        assert(r >= 0);
+}
+
+/* Before each line, as claims and boots come and go. */
+static void name_machines(SimAccount *a) {
+        SimWorld *w = a->world;
+
+        for (size_t i = 0; i < w->n_machines; i++) {
+                bool is_own = i == a->machine;
+
+                name(a, w->machines[i].node, is_own ? "NODE" : "OTHER");
+                name(a, w->machines[i].instance, is_own ? "INSTANCE" : "OTHER-INSTANCE");
+                name(a, w->machines[i].boot_id, is_own ? "BOOT" : "OTHER-BOOT");
+                name(a, fj_string(sim_world_claim(w, i), "metadata", "name", NULL), is_own ? "CLAIM" : "OTHER-CLAIM");
+        }
+        for (size_t i = 0; i < w->n_processes; i++)
+                if (w->processes[i]->kind == SIM_COORDINATOR && w->processes[i]->life)
+                        name(a, w->processes[i]->life->identity, "COORDINATOR");
+}
+
+void sim_account_begin(SimAccount *a, size_t machine) {
+        drop_lines(a);
+        a->machine = machine;
+        a->begun_wall_usec = sim_world_wall(a->world);
+        name_machines(a);
+}
+
+/* -- words ------------------------------------------------------------------------------------- */
+
+/* Returns the size of the text's first characters that look like this pattern: '0' is a digit, 'x' a hexadecimal digit, any
+ * other character itself. 0: they do not. */
+static size_t match(const char *text, const char *end, const char *pattern) {
+        const char *p = text;
+
+        for (; *pattern; pattern++, p++)
+                if (p >= end || (*pattern == '0'   ? !isdigit((unsigned char) *p)
+                                 : *pattern == 'x' ? !isxdigit((unsigned char) *p)
+                                                   : *p != *pattern))
+                        return 0;
+        return (size_t) (p - text);
+}
+
+static size_t match_time(const char *p, const char *end) {
+        size_t n = match(p, end, "0000-00-00T00:00:00");
+
+        if (n == 0)
+                return match(p, end, "00:00:00");
+        if (p + n < end && p[n] == '.')
+                for (n++; p + n < end && isdigit((unsigned char) p[n]); n++)
+                        ;
+        return p + n < end && p[n] == 'Z' ? n + 1 : n;
+}
+
+/* A number with its unit: "12 s", "1.5 s", "3min". */
+static size_t match_duration(const char *p, const char *end) {
+        static const char *const units[] = { "ms", "min", "s", "h", "seconds", "minutes", "hours" };
+        const char *q = p;
+
+        for (; q < end && (isdigit((unsigned char) *q) || *q == '.'); q++)
+                ;
+        if (q == p)
+                return 0;
+        if (q < end && *q == ' ')
+                q++;
+        for (size_t i = 0; i < ELEMENTSOF(units); i++) {
+                size_t n = strlen(units[i]);
+
+                if ((size_t) (end - q) >= n && memcmp(q, units[i], n) == 0 && (q + n == end || !isalnum((unsigned char) q[n])))
+                        return (size_t) (q - p) + n;
+        }
+        return 0;
+}
+
+static bool is_joint(char c) {
+        return c == '-' || c == '_';
+}
+
+static bool is_of_word(char c) {
+        return isalnum((unsigned char) c) || is_joint(c);
+}
+
+static bool is_hex(const char *p, size_t n) {
+        for (size_t i = 0; i < n; i++)
+                if (!isxdigit((unsigned char) p[i]))
+                        return false;
+        return n > 0;
+}
+
+static bool is_number(const char *p, size_t n) {
+        for (size_t i = 0; i < n; i++)
+                if (!isdigit((unsigned char) p[i]))
+                        return false;
+        return n > 0;
+}
+
+/* Pods of "web" and "w0" to "w7" have five letters behind that, or a number. */
+static bool is_pod(const char *p, size_t n) {
+        size_t prefix = n > 4 && memcmp(p, "web-", 4) == 0 ? 4 : n > 3 && p[0] == 'w' && isdigit((unsigned char) p[1]) && p[2] == '-' ? 3 : 0;
+
+        return prefix > 0 && (n == prefix + 5 || is_number(p + prefix, n - prefix));
+}
+
+/* Returns what stands in a word's place, or NULL if the word stays. key: the word before it. */
+static const char *replace(const SimAccount *a, const char *p, size_t n, const char *key) {
+        static const char *const counted[] = { "resourceVersion", "timeoutSeconds", "observedGeneration", "generation" };
+        _cleanup_free_ char *word = MUST(strndup(p, n));
+        const char *known = hashmap_get(a->names, word);
+
+        if (known)
+                return known;
+        if (is_pod(p, n))
+                return "POD";
+        if (match(p, p + n, "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx") == n)
+                return "UID";
+        if ((n >= 10 && is_hex(p, n)) || streq(key, "ReceiptHandle"))
+                return "ID";
+        if (is_number(p, n))
+                for (size_t i = 0; i < ELEMENTSOF(counted); i++)
+                        if (streq(key, counted[i]))
+                                return "N";
+        return NULL;
+}
+
+static size_t word_size(const char *p, const char *end) {
+        size_t n = 0;
+
+        for (; p + n < end && is_of_word(p[n]); n++)
+                ;
+        return n;
+}
+
+/* Adds the word at p, or what stands in its place: of "i-0123-terminate-4567", the longest beginning that is known. Returns its
+ * size. */
+static size_t add_word(const SimAccount *a, const char *p, const char *end, const char *key, StrBuf *b) {
+        size_t size = word_size(p, end);
+
+        for (size_t n = size; n > 0; n--) {
+                const char *word = n == size || is_joint(p[n]) ? replace(a, p, n, key) : NULL;
+
+                if (!word)
+                        continue;
+                strbuf_add(b, word);
+                return n;
+        }
+        for (size_t n = 1; n < size; n++)
+                if (is_joint(p[n]))
+                        size = n;
+        strbuf_add_n(b, p, size);
+        return size;
+}
+
+static void add_time(const SimAccount *a, const char *p, size_t n, StrBuf *b) {
+        char text[64];
+        usec_t usec;
+
+        snprintf(text, sizeof(text), "%.*s", (int) n, p);
+        if (rfc3339_parse(text, &usec) < 0)
+                strbuf_add(b, "TIME");
+        else
+                strbuf_addf(b, "T%+lld", ((long long) usec - (long long) a->begun_wall_usec) / (long long) USEC_PER_SEC);
+}
+
+/* Where a word begins. */
+static size_t add_value(const SimAccount *a, const char *p, const char *end, const char *key, bool is_exact, StrBuf *b) {
+        size_t n;
+
+        if ((n = match_time(p, end)) > 0) {
+                if (is_exact)
+                        add_time(a, p, n, b);
+                else
+                        strbuf_add(b, "TIME");
+        } else if (!is_exact && (n = match_duration(p, end)) > 0)
+                strbuf_add(b, "DURATION");
+        else
+                n = add_word(a, p, end, key, b);
+        return n;
+}
+
+static char *normalize(const SimAccount *a, const char *text, size_t size, bool is_exact) {
+        const char *p = text, *end = text + size;
+        _cleanup_strbuf_ StrBuf b = { 0 };
+        char key[32] = "";
+
+        while (p < end) {
+                size_t n;
+
+                if (match(p, end, "%xx")) {
+                        strbuf_add_n(&b, p, n = 3);
+                } else if (!is_of_word(*p) || is_joint(*p)) {
+                        strbuf_add_char(&b, *p == '\n' ? ' ' : *p);
+                        n = 1;
+                } else {
+                        n = add_value(a, p, end, key, is_exact, &b);
+                        snprintf(key, sizeof(key), "%.*s", (int) n, p);
+                }
+                p += n;
+        }
+        assert(!b.failed);
+        return MUST(strdup(strbuf_str(&b)));
+}
+
+/* -- lines ------------------------------------------------------------------------------------- */
+
+/* Which coordinator leads, or is asked by a webhook, differs from round to round. */
+static const char *actor(const SimAccount *a, const SimProcess *p) {
+        if (p->kind == SIM_COORDINATOR)
+                return "coordinator";
+        return p->machine == &a->world->machines[a->machine] ? "agent" : "other agents";
+}
+
+static void add(SimAccount *a, const SimProcess *p, const char *about, bool is_unordered, const char *text, size_t size) {
+        _cleanup_free_ char *subject = normalize(a, about, strlen(about), false);
+        int r = GREEDY_REALLOC(a->lines, a->allocated, a->n_lines + 1);
+
+        assert(r >= 0 && a->n_lines < LINES_MAX);
+        a->lines[a->n_lines] = (Line){
+                .subject = MUST(strf("%s: %s", actor(a, p), subject)),
+                .text = normalize(a, text, size, false),
+                .exact = normalize(a, text, size, true),
+                .at = a->n_lines,
+                .is_unordered = is_unordered || strstr(subject, "POD"),
+        };
+        a->n_lines++;
+}
+
+static bool is_left_out(const HttpRequest *request) {
+        static const char *const of_the_moment[] = { "/leases", "watch=true", "limit=500", "169.254.169.254", "//127.0.0.1", "/127.0.0.1:10250", "/version" };
+
+        for (size_t i = 0; i < ELEMENTSOF(of_the_moment); i++)
+                if (strstr(request->url, of_the_moment[i]))
+                        return true;
+        return request->body_size > 0 && memmem(request->body, request->body_size, "WaitTimeSeconds", strlen("WaitTimeSeconds"));
+}
+
+/* Adds "Normal Drained of Node n1: ..." */
+static void add_event(SimAccount *a, const SimProcess *p, const HttpRequest *request) {
+        cJSON *event = cJSON_ParseWithLength(request->body, request->body_size);
+        _cleanup_free_ char *line = MUST(strf("%s %s of %s %s, count %d: %s", strempty(fj_string(event, "type", NULL)),
+                                              strempty(fj_string(event, "reason", NULL)),
+                                              strempty(fj_string(event, "involvedObject", "kind", NULL)),
+                                              strempty(fj_string(event, "involvedObject", "name", NULL)),
+                                              (int) cJSON_GetNumberValue(fj_get(event, "count", NULL)),
+                                              strempty(fj_string(event, "message", NULL))));
+
+        add(a, p, "Events", true, line, strlen(line));
+        cJSON_Delete(event);
+}
+
+/* "PATCH nodes/n1/status": without the host, the API group and the query that names the writer. */
+static char *subject_of(const HttpRequest *request) {
+        static const char *const prefixes[] = { "api/api/v1/", "api/apis/vesper.sh/v1alpha1/", "api/apis/policy/v1/", "api/" };
+        const char *url = request->url + strcspn(request->url, ":"), *writer;
+
+        url += strspn(url, ":/");
+        for (size_t i = 0; i < ELEMENTSOF(prefixes); i++)
+                if (startswith(url, prefixes[i])) {
+                        url += strlen(prefixes[i]);
+                        break;
+                }
+        writer = strstr(url, "?fieldManager=");
+        return MUST(strf("%s %.*s", http_method_to_string(request->method), (int) (writer ? (size_t) (writer - url) : strlen(url)), url));
+}
+
+void sim_account_request(SimAccount *a, const SimProcess *p, const HttpRequest *request) {
+        _cleanup_free_ char *subject = NULL;
+
+        if (!a || is_left_out(request))
+                return;
+        name_machines(a);
+        if (request->method == HTTP_POST && strstr(request->url, "/events?")) {
+                add_event(a, p, request);
+                return;
+        }
+        subject = subject_of(request);
+        add(a, p, subject, false, request->body ? request->body : "", request->body_size);
+}
+
+void sim_account_log(SimAccount *a, const SimProcess *p, LogLevel level, const char *text) {
+        _cleanup_free_ char *line = NULL;
+
+        if (!a)
+                return;
+        name_machines(a);
+        line = MUST(strf("<%d> %s", (int) level, text));
+        add(a, p, "log", true, line, strlen(line));
+}
+
+void sim_account_notify(SimAccount *a, const SimProcess *p, const char *text) {
+        if (!a)
+                return;
+        name_machines(a);
+        add(a, p, "notify", false, text, strlen(text));
+}
+
+/* -- the text ---------------------------------------------------------------------------------- */
+
+static int compare(const void *x, const void *y) {
+        const Line *a = x, *b = y;
+        int r = strcmp(a->subject, b->subject);
+
+        if (r == 0 && a->is_unordered && b->is_unordered)
+                r = strcmp(a->text, b->text);
+        return r != 0 ? r : a->at < b->at ? -1 : 1;
+}
+
+const char *sim_account_text(SimAccount *a, bool has_times) {
+        const char *subject = "";
+
+        qsort(a->lines, a->n_lines, sizeof(*a->lines), compare);
+        strbuf_done(&a->text);
+        a->text = (StrBuf){ 0 };
+        for (size_t i = 0; i < a->n_lines; i++) {
+                const Line *l = &a->lines[i];
+
+                if (!streq(l->subject, subject))
+                        strbuf_addf(&a->text, "%s\n", l->subject);
+                strbuf_addf(&a->text, "        %s\n", *l->text == 0 ? "(no body)" : has_times ? l->exact : l->text);
+                subject = l->subject;
+        }
+        assert(!a->text.failed);
+        return strbuf_str(&a->text);
+}

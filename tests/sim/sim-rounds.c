@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <getopt.h>
+
+#include "file-util.h"
+#include "sim-account.h"
+#include "sim-stories.h"
+#include "sim-test.h"
+#include "strv.h"
+
+/*
+ * Each story is played three times in one world. The first round is as its file tells it (stories/NAME.txt). The second round is
+ * like the first, and so is the third, before which each daemon has started anew: a round that leaves something behind, in a daemon
+ * or in the API, which changes the next one, shows in the comparison of two accounts.
+ *
+ *      sim-rounds --stories DIR [NAME]             plays the stories, or one of them
+ *      sim-rounds --stories DIR --write [NAME]     writes their files anew: read the difference before you commit it
+ *      sim-rounds --stories DIR --trace NAME       prints what happens
+ */
+
+#define SEED 1u
+#define FILE_MAX (1u << 20)
+
+static const char *stories;
+static bool is_writing, is_tracing;
+
+/* Parts of lines that are in a round or not, by what a daemon does once after its start. */
+static const struct {
+        const char *text, *reason;
+} of_start[] = {
+        { "&Filter.1.Value.2=OTHER-INSTANCE", "a coordinator that has seen no machine at this cloud yet asks about a second one that must be there" },
+};
+
+static void cut_start(char *account) {
+        for (size_t i = 0; i < ELEMENTSOF(of_start); i++) {
+                size_t n = strlen(of_start[i].text);
+
+                for (char *p; (p = strstr(account, of_start[i].text));)
+                        memmove(p, p + n, strlen(p + n) + 1);
+        }
+}
+
+static char *copy_account(SimWorld *w, bool has_times) {
+        char *text = MUST(strdup(sim_account_text(w->account, has_times)));
+
+        cut_start(text);
+        return text;
+}
+
+static char *play_round(const SimStory *s, SimWorld *w, unsigned round) {
+        const char *where;
+
+        sim_trace_add(w->trace, "story", "%s, round %u", s->name, round + 1);
+        sim_account_begin(w->account, sim_story_machine(s, round));
+        if (!sim_story_play(s, w, round, 1, &where)) {
+                sim_world_report(w, where);
+                fail_msg("%s, round %u: this did not come to pass: %s", s->name, round + 1, where);
+        }
+        return copy_account(w, false);
+}
+
+/* Prints the lines of one account that the other has less often, each with its subject. */
+static void print_missing(const char *sign, char *const *of, char *const *other) {
+        const char *subject = "";
+
+        for (size_t i = 0; of[i]; i++) {
+                ssize_t n = 0;
+
+                if (of[i][0] != ' ') {
+                        subject = of[i];
+                        continue;
+                }
+                for (size_t j = 0; j <= i; j++)
+                        n += streq(of[j], of[i]);
+                for (size_t j = 0; other[j]; j++)
+                        n -= streq(other[j], of[i]);
+                if (n > 0)
+                        print_message("%s %s: %s\n", sign, subject, of[i] + strspn(of[i], " "));
+        }
+}
+
+static void require_like(const SimStory *s, const char *first, const char *again, const char *what) {
+        _cleanup_strv_free_ char **a = NULL, **b = NULL;
+
+        if (streq(first, again))
+                return;
+        assert_true(strv_split(first, "\n", &a) >= 0 && strv_split(again, "\n", &b) >= 0);
+        print_missing("-", a, b);
+        print_missing("+", b, a);
+        for (size_t i = 0; a && b && a[i] && b[i]; i++)
+                if (!streq(a[i], b[i])) {
+                        print_message("The first difference is in line %zu:\n- %s\n+ %s\n", i + 1, a[i], b[i]);
+                        break;
+                }
+        fail_msg("%s: %s. Again: tests/sim/sim-rounds --stories %s --trace %s", s->name, what, stories, s->name);
+}
+
+/* The title and the steps, then the account. */
+static char *with_title(const SimStory *s, const char *account) {
+        _cleanup_strbuf_ StrBuf b = { 0 };
+
+        strbuf_addf(&b, "%s.\n", s->title);
+        for (size_t i = 0; i < ELEMENTSOF(s->steps) && s->steps[i].what; i++)
+                strbuf_addf(&b, "%zu. %s\n", i + 1, s->steps[i].what);
+        strbuf_addf(&b, "\n%s", account);
+        assert_false(b.failed);
+        return MUST(strdup(strbuf_str(&b)));
+}
+
+static void write_file(const char *path, const char *text) {
+        FILE *f = fopen(path, "we");
+
+        assert_non_null(f);
+        assert_true(fputs(text, f) >= 0);
+        assert_int_equal(fclose(f), 0);
+}
+
+static void compare_file(const SimStory *s, SimWorld *w) {
+        _cleanup_free_ char *account = copy_account(w, true), *path = MUST(strf("%s/%s.txt", stories, s->name)), *text = with_title(s, account),
+                            *there = NULL;
+
+        if (is_writing) {
+                write_file(path, text);
+                return;
+        }
+        if (read_file(path, FILE_MAX, &there, NULL) < 0)
+                fail_msg("%s is missing: write it by --write", path);
+        require_like(s, there, text, "the first round is not as its file tells it (if it is right so, write the file by --write)");
+}
+
+static void play(void **state) {
+        const SimStory *s = *state;
+        _cleanup_(sim_account_freep) SimAccount *account = NULL;
+        _cleanup_(sim_world_freep) SimWorld *w = sim_story_world(s, SEED);
+        _cleanup_free_ char *first = NULL;
+
+        assert_non_null(w);
+        w->account = account = sim_account_new(w);
+        first = play_round(s, w, 0);
+        compare_file(s, w);
+        for (unsigned round = 1; round < SIM_STORY_ROUNDS; round++) {
+                bool is_restarted = round == SIM_STORY_ROUNDS - 1;
+                _cleanup_free_ char *again = NULL;
+
+                require(w, sim_story_next(s, w, round - 1));
+                if (is_restarted)
+                        require(w, sim_story_restart(s, w));
+                again = play_round(s, w, round);
+                require_like(s, first, again,
+                             is_restarted ? "the round after a restart of all daemons is not like the first" : "the second round is not like the first");
+        }
+        if (is_tracing)
+                fputs(sim_trace_text(w->trace), stdout);
+}
+
+int main(int argc, char **argv) {
+        static const struct option options[] = {
+                { "stories", required_argument, NULL, 's' }, { "write", no_argument, NULL, 'w' }, { "trace", no_argument, NULL, 't' }, {},
+        };
+        struct CMUnitTest *tests = MUST(new0(struct CMUnitTest, sim_n_stories));
+        size_t n = 0;
+        int c, r;
+
+        while ((c = getopt_long(argc, argv, "", options, NULL)) >= 0)
+                switch (c) {
+                case 's':
+                        stories = optarg;
+                        break;
+                case 'w':
+                        is_writing = true;
+                        break;
+                case 't':
+                        is_tracing = true;
+                        break;
+                default:
+                        return 2;
+                }
+        for (size_t i = 0; i < sim_n_stories; i++)
+                if (optind == argc || streq(argv[optind], sim_stories[i].name))
+                        tests[n++] = (struct CMUnitTest){ .name = sim_stories[i].name,
+                                                          .test_func = play,
+                                                          .initial_state = (void *) (uintptr_t) &sim_stories[i] };
+        if (!stories || n == 0) {
+                fprintf(stderr, "usage: sim-rounds --stories DIR [--write] [--trace] [NAME]\n");
+                return 2;
+        }
+        r = _cmocka_run_group_tests("sim-rounds", tests, n, NULL, NULL);
+        free(tests);
+        return r;
+}
