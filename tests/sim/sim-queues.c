@@ -190,7 +190,7 @@ static void play_scale_in(Scene *s, const uint64_t *args) {
         (void) sim_queue_scale_in(queue_of(s), index_of(s, machine_to_end(s, args[0])), kind, args[1] / 2 % 3 == 0);
 }
 
-/* Its group has no such hook any more when it is answered: that is no error. */
+/* The group has no hook "join": Auto Scaling refuses the coordinator's answer, which is no error. */
 static void play_launch(Scene *s, const uint64_t *args) {
         SimMachine *m = &s->w->machines[first_late(s) + args[0] % N_LATE];
         _cleanup_free_ char *token = MUST(strf("87654321-4321-4321-4321-%012zu", index_of(s, m)));
@@ -425,16 +425,18 @@ static void play_agent_dies(Scene *s, const uint64_t *args) {
         sim_process_kill(sim_world_agent(s->w, AGENT_DIES), USEC_INFINITY);
 }
 
-/* What goes wrong right when something is sent is what may lose it. */
+/* A leader that dies right when AWS sends a message may lose the message. */
 static void play_spot_and_kill(Scene *s, const uint64_t *args) {
         play_spot(s, args);
         play_kill_leader(s, (const uint64_t[N_ARGS]){ args[3], args[2], args[1] });
 }
 
-static const struct {
+typedef struct Act {
         unsigned weight;
         void (*play)(Scene *s, const uint64_t *args);
-} acts[] = {
+} Act;
+
+static const Act acts[] = {
         { 5, play_spot },      { 3, play_spot_and_kill },  { 2, play_take_back },     { 3, play_rebalance },    { 2, play_state },
         { 5, play_health },    { 5, play_scale_in },       { 2, play_launch },        { 4, play_foreign },      { 2, play_unreadable },
         { 2, play_repeat },    { 2, play_duplicate },      { 1, play_shuffle },       { 3, play_cloud_trouble }, { 3, play_window },
@@ -442,25 +444,23 @@ static const struct {
         { 5, play_call_off },
 };
 
-/* In worlds with a forger; the first one for certain. */
-static const struct {
-        unsigned weight;
-        void (*play)(Scene *s, const uint64_t *args);
-} forged_acts[] = {
+/* Further acts of worlds with a forger. Each of these worlds plays the first act at least once. */
+static const Act forged_acts[] = {
         { 3, play_forge }, { 3, play_forge_times }, { 2, play_let_go }, { 2, play_delete_claim }, { 2, play_kill_leader },
         { 2, play_forge_hooks }, { 1, play_pause_leader }, { 1, play_repeat }, { 2, play_spot }, { 1, play_scale_in },
 };
 
 /* -- the draw ------------------------------------------------------------------------------------ */
 
-static size_t draw_act(Random *r) {
+/* Returns the index of an act, drawn by weight. */
+static size_t draw_act(Random *r, const Act *table, size_t n_acts) {
         uint64_t total = 0, n;
         size_t i = 0;
 
-        for (size_t k = 0; k < ELEMENTSOF(acts); k++)
-                total += acts[k].weight;
-        for (n = random_below(r, total); n >= acts[i].weight; i++)
-                n -= acts[i].weight;
+        for (size_t k = 0; k < n_acts; k++)
+                total += table[k].weight;
+        for (n = random_below(r, total); n >= table[i].weight; i++)
+                n -= table[i].weight;
         return i;
 }
 
@@ -470,24 +470,13 @@ static int compare_entries(const void *a, const void *b) {
         return (x > y) - (x < y);
 }
 
-static size_t draw_forged_act(Random *r) {
-        uint64_t total = 0, n;
-        size_t i = 0;
-
-        for (size_t k = 0; k < ELEMENTSOF(forged_acts); k++)
-                total += forged_acts[k].weight;
-        for (n = random_below(r, total); n >= forged_acts[i].weight; i++)
-                n -= forged_acts[i].weight;
-        return i;
-}
-
 static void draw_forger(Scene *s, Random *r) {
         s->n_more = N_MORE;
         for (size_t i = 0; i < N_FORGED; i++) {
                 Entry *e = &s->entries[s->n_entries++];
 
                 *e = (Entry){ .at_usec = random_below(r, i == 0 ? LOAD_USEC / 2 : LOAD_USEC),
-                              .act = ELEMENTSOF(acts) + (i == 0 ? 0 : draw_forged_act(r)) };
+                              .act = ELEMENTSOF(acts) + (i == 0 ? 0 : draw_act(r, forged_acts, ELEMENTSOF(forged_acts))) };
                 for (size_t k = 0; k < N_ARGS; k++)
                         e->args[k] = random_below(r, UINT64_C(1) << 40);
         }
@@ -504,7 +493,7 @@ static void play_entry(Scene *s, const Entry *e) {
 static void draw_entries(Scene *s, Random *r) {
         s->n_entries = N_ENTRIES;
         for (size_t i = 0; i < N_ENTRIES; i++) {
-                s->entries[i] = (Entry){ .at_usec = random_below(r, LOAD_USEC), .act = draw_act(r) };
+                s->entries[i] = (Entry){ .at_usec = random_below(r, LOAD_USEC), .act = draw_act(r, acts, ELEMENTSOF(acts)) };
                 for (size_t k = 0; k < N_ARGS; k++)
                         s->entries[i].args[k] = random_below(r, UINT64_C(1) << 40);
         }
@@ -622,7 +611,8 @@ static bool end_all(Scene *s, SimOutcome *o) {
         send(s, &(FakeAwsEvent){ .kind = FAKE_AWS_EVENT_SPOT, .instance = w->machines[KEEPER].instance }, false);
         if (!run(s, 4 * MIN_USEC) || (ends && sim_world_claim(w, KEEPER)))
                 return false;
-        /* What the metadata took back is kept until it is outlived, where no claim is deleted for it. */
+        /* A notice that the metadata service withdrew stays on the Node until the machine has outlived it, unless
+         * the coordinator deletes its claim. */
         for (size_t i = 0; i < N_AGENTS; i++)
                 if (sim_world_annotation(w, i, "vesper.sh/interruption") && !w->machines[i].noticed && !run(s, 6 * MIN_USEC))
                         return false;
