@@ -61,7 +61,8 @@ typedef struct Ec2Selection {
         char **ids;    /* by InstanceId.N */
         bool filtered; /* by Filter.1 */
         char **filter; /* its values */
-        uint64_t first, max;
+        uint64_t first, max; /* items before the page, and the most on it */
+        uint64_t n; /* items that were selected so far */
 } Ec2Selection;
 
 FakeInstance *ec2_must_find(const FakeEc2 *f, const char *id);
@@ -72,6 +73,10 @@ const char *ec2_param(const Ec2Request *r, const char *name);
 const char *ec2_visible_state(const Ec2Request *r, const FakeInstance *i);
 /* filter: the name of the one filter that the call knows. False: the error was sent. Free ids and filter in either case. */
 bool ec2_select(Ec2Request *r, const char *filter, Ec2Selection *s);
+/* Counts one more selected item. Returns true if the item is on the page that was asked for. */
+bool ec2_selection_take(Ec2Selection *s);
+/* Closes the set of items. Adds a token if items follow the page. */
+void ec2_selection_close(const Ec2Selection *s, StrBuf *b, const char *set);
 /* True: the request was answered. */
 bool ec2_is_dry_run(Ec2Request *r);
 void ec2_reply(Ec2Request *r, unsigned status, usec_t retry_after_usec, const char *body);

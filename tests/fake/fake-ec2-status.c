@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <inttypes.h>
-
 #include "fake-ec2-request.h"
 #include "string-util.h"
 #include "strv.h"
@@ -49,8 +47,7 @@ static bool has_event_of(const FakeInstance *i, char *const *codes) {
 void ec2_describe_instance_status(Ec2Request *r) {
         Ec2Selection s = { 0 };
         _cleanup_strbuf_ StrBuf b = { 0 };
-        bool all = streq_ptr(ec2_param(r, "IncludeAllInstances"), "true"), more = false;
-        uint64_t n = 0;
+        bool all = streq_ptr(ec2_param(r, "IncludeAllInstances"), "true");
 
         if (ec2_select(r, "event.code", &s) && !ec2_is_dry_run(r)) {
                 ec2_open_reply(&b, "DescribeInstanceStatus");
@@ -62,15 +59,10 @@ void ec2_describe_instance_status(Ec2Request *r) {
                                 continue;
                         if (s.filtered && !has_event_of(i, s.filter))
                                 continue;
-                        n++;
-                        if (n > s.first && n <= usec_add(s.first, s.max))
+                        if (ec2_selection_take(&s))
                                 add_instance_status(&b, i, state);
-                        else if (n > s.first)
-                                more = true;
                 }
-                strbuf_add(&b, "    </instanceStatusSet>\n");
-                if (more)
-                        strbuf_addf(&b, "    <nextToken>page+%" PRIu64 "</nextToken>\n", s.first + s.max);
+                ec2_selection_close(&s, &b, "instanceStatusSet");
                 strbuf_add(&b, "</DescribeInstanceStatusResponse>");
                 ec2_reply(r, 200, 0, strbuf_str(&b));
         }
@@ -102,24 +94,16 @@ static void add_spot_request(StrBuf *b, const FakeInstance *i) {
 void ec2_describe_spot_requests(Ec2Request *r) {
         Ec2Selection s = { 0 };
         _cleanup_strbuf_ StrBuf b = { 0 };
-        uint64_t n = 0;
-        bool more = false;
 
         if (ec2_select(r, "instance-id", &s) && !ec2_is_dry_run(r)) {
                 ec2_open_reply(&b, "DescribeSpotInstanceRequests");
                 strbuf_add(&b, "    <spotInstanceRequestSet>\n");
                 LIST_FOREACH (i, &r->f->instances, FakeInstance, instances) {
-                        if (!i->spot_status || !ec2_visible_state(r, i) || (s.filtered && !strv_contains(s.filter, i->id)))
-                                continue;
-                        n++;
-                        if (n > s.first && n <= usec_add(s.first, s.max))
+                        if (i->spot_status && ec2_visible_state(r, i) && (!s.filtered || strv_contains(s.filter, i->id)) &&
+                            ec2_selection_take(&s))
                                 add_spot_request(&b, i);
-                        else if (n > s.first)
-                                more = true;
                 }
-                strbuf_add(&b, "    </spotInstanceRequestSet>\n");
-                if (more)
-                        strbuf_addf(&b, "    <nextToken>page+%" PRIu64 "</nextToken>\n", s.first + s.max);
+                ec2_selection_close(&s, &b, "spotInstanceRequestSet");
                 strbuf_add(&b, "</DescribeSpotInstanceRequestsResponse>");
                 ec2_reply(r, 200, 0, strbuf_str(&b));
         }

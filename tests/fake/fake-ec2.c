@@ -234,11 +234,22 @@ bool ec2_select(Ec2Request *r, const char *filter, Ec2Selection *s) {
         return check_ids(r, s->ids);
 }
 
+bool ec2_selection_take(Ec2Selection *s) {
+        s->n++;
+        return s->n > s->first && s->n <= usec_add(s->first, s->max);
+}
+
+void ec2_selection_close(const Ec2Selection *s, StrBuf *b, const char *set) {
+        uint64_t end = usec_add(s->first, s->max);
+
+        strbuf_addf(b, "    </%s>\n", set);
+        if (s->n > end)
+                strbuf_addf(b, "    <nextToken>page+%" PRIu64 "</nextToken>\n", end);
+}
+
 static void describe_instances(Ec2Request *r) {
         Ec2Selection s = { 0 };
         _cleanup_strbuf_ StrBuf b = { 0 };
-        uint64_t n = 0;
-        bool more = false;
 
         if (ec2_select(r, "instance-id", &s)) {
                 ec2_open_reply(&b, "DescribeInstances");
@@ -250,15 +261,10 @@ static void describe_instances(Ec2Request *r) {
                                 continue;
                         if (s.filtered && !strv_contains(s.filter, i->id))
                                 continue;
-                        n++;
-                        if (n > s.first && n <= usec_add(s.first, s.max))
+                        if (ec2_selection_take(&s))
                                 add_reservation(r, &b, i, state);
-                        else if (n > s.first)
-                                more = true;
                 }
-                strbuf_add(&b, "    </reservationSet>\n");
-                if (more)
-                        strbuf_addf(&b, "    <nextToken>page+%" PRIu64 "</nextToken>\n", s.first + s.max);
+                ec2_selection_close(&s, &b, "reservationSet");
                 strbuf_add(&b, "</DescribeInstancesResponse>");
                 ec2_reply(r, 200, 0, strbuf_str(&b));
         }
