@@ -72,10 +72,8 @@ static void tell_of_begun(const ReleaseAll *a) {
 }
 
 static void fail(ReleaseAll *a, int error) {
-        if (error < 0)
-                ctl_complain("failed to ask the API server: %s", strerrordesc_np(-error) ?: "unknown error");
+        ctl_give_up(a->ctl, error);
         tell_of_begun(a);
-        ctl_finish(a->ctl, EXIT_FAILURE);
 }
 
 static int on_signal(sd_event_source *s, const struct signalfd_siginfo *si, void *userdata) {

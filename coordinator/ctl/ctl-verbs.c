@@ -53,6 +53,12 @@ void ctl_finish(Ctl *ctl, int status) {
         loop_exit(ctl->env->loop, 0);
 }
 
+void ctl_give_up(Ctl *ctl, int error) {
+        if (error < 0)
+                ctl_complain("failed to ask the API server: %s", strerrordesc_np(-error) ?: "unknown error");
+        ctl_finish(ctl, EXIT_FAILURE);
+}
+
 int ctl_watch_signals(Ctl *ctl, sd_event_source *ret_sources[2], sd_event_signal_handler_t handler, void *userdata) {
         static const int numbers[] = { SIGINT, SIGTERM };
         sd_event *e = loop_sd_event(ctl->env->loop);

@@ -34,17 +34,11 @@ static const char *node_name(const ForceVerb *v) {
         return v->ctl->args[0];
 }
 
-static void give_up(ForceVerb *v, int error) {
-        if (error < 0)
-                ctl_complain("failed to ask the API server: %s", strerrordesc_np(-error) ?: "unknown error");
-        ctl_finish(v->ctl, EXIT_FAILURE);
-}
-
 static void on_patched(const KubeReply *reply, void *userdata) {
         ForceVerb *v = userdata;
 
         if (ctl_complain_of(reply, "patch", &v->target)) {
-                give_up(v, 0);
+                ctl_give_up(v->ctl, 0);
                 return;
         }
         printf("Nothing on node %s is waited for after that. The Node goes when the cloud says that its machine is gone: 'vesperctl explain %s' says how it stands.\n",
@@ -71,7 +65,7 @@ static void set_deadline(ForceVerb *v, usec_t at_usec) {
         r = !body ? -ENOMEM
                   : kube_patch(v->ctl->client, &v->target, KUBE_PATCH_MERGE, body, NULL, on_patched, v, &v->call);
         if (r < 0)
-                give_up(v, r);
+                ctl_give_up(v->ctl, r);
 }
 
 /* One line for each pod that it ends. Returns how many. */
@@ -111,7 +105,7 @@ static void on_pods(const KubeReply *reply, void *userdata) {
 
         v->call = kube_call_free(v->call);
         if (ctl_complain_of(reply, "list", &target)) {
-                give_up(v, 0);
+                ctl_give_up(v->ctl, 0);
                 return;
         }
         r = ctl_take_list(v->ctl->client, reply, target.kind, &pods);
@@ -126,13 +120,13 @@ static void on_pods(const KubeReply *reply, void *userdata) {
         }
         object_list_done(&pods);
         if (r < 0)
-                give_up(v, r);
+                ctl_give_up(v->ctl, r);
         else if (v->ctl->options->yes)
                 set_deadline(v, at_usec);
         else {
                 ctl_complain("nothing was changed. To do it: vesperctl force %s --deadline=%s --yes", node_name(v),
                              v->ctl->options->deadline ? v->ctl->options->deadline : "0s");
-                give_up(v, 0);
+                ctl_give_up(v->ctl, 0);
         }
 }
 
@@ -143,7 +137,7 @@ static void ask_pods(ForceVerb *v) {
         int r = !selector ? -ENOMEM : kube_list(v->ctl->client, &target, &list, NULL, on_pods, v, &v->call);
 
         if (r < 0)
-                give_up(v, r);
+                ctl_give_up(v->ctl, r);
 }
 
 /* The claim that is being deleted comes first: another may name the same Node from an earlier life. */
@@ -172,7 +166,7 @@ static void on_node(const KubeReply *reply, void *userdata) {
                 ctl_complain("no NodeClaim names node %s", node_name(v));
                 (void) ctl_complain_of(reply, "get", &v->target);
         }
-        give_up(v, 0);
+        ctl_give_up(v->ctl, 0);
 }
 
 /* Is it one that is not managed, or none at all? */
@@ -182,7 +176,7 @@ static void ask_node(ForceVerb *v) {
         v->target = (KubeTarget){ .kind = &kube_node_kind, .name = node_name(v) };
         r = kube_get(v->ctl->client, &v->target, NULL, on_node, v, &v->call);
         if (r < 0)
-                give_up(v, r);
+                ctl_give_up(v->ctl, r);
 }
 
 static void on_claims(const KubeReply *reply, void *userdata) {
@@ -195,7 +189,7 @@ static void on_claims(const KubeReply *reply, void *userdata) {
 
         v->call = kube_call_free(v->call);
         if (ctl_complain_of(reply, "list", &target)) {
-                give_up(v, 0);
+                ctl_give_up(v->ctl, 0);
                 return;
         }
         r = ctl_take_list(v->ctl->client, reply, target.kind, &claims);
@@ -215,7 +209,7 @@ static void on_claims(const KubeReply *reply, void *userdata) {
         else if (r >= 0 && !is_named)
                 ask_node(v);
         else
-                give_up(v, r);
+                ctl_give_up(v->ctl, r);
 }
 
 static int force_start(Ctl *ctl, void **ret) {

@@ -39,12 +39,6 @@ static void let_go_free(void *state) {
         free(v);
 }
 
-static void give_up(LetGoVerb *v, int error) {
-        if (error < 0)
-                ctl_complain("failed to ask the API server: %s", strerrordesc_np(-error) ?: "unknown error");
-        ctl_finish(v->ctl, EXIT_FAILURE);
-}
-
 static HeldNotices held_of(const StatusRow *row) {
         return held_notices(row->kube_node, row->kube_claim);
 }
@@ -91,7 +85,7 @@ static void patch_next(LetGoVerb *v) {
                 v->target = (KubeTarget){ .kind = h.object->kind, .name = h.object->meta.name };
                 r = !body ? -ENOMEM : kube_patch(v->ctl->client, &v->target, KUBE_PATCH_MERGE, body, NULL, on_patched, v, &v->call);
                 if (r < 0)
-                        give_up(v, r);
+                        ctl_give_up(v->ctl, r);
                 return;
         }
         finish_patches(v);
@@ -124,7 +118,7 @@ static void print_and_patch(LetGoVerb *v) {
         int n = print_held(v);
 
         if (n < 0)
-                give_up(v, n);
+                ctl_give_up(v->ctl, n);
         else if (n == 0) {
                 if (all)
                         puts("No notice waits to be let go.");
@@ -135,7 +129,7 @@ static void print_and_patch(LetGoVerb *v) {
                 printf("The brake of the queue holds %s, because " HELD_BECAUSE ".\n", n == 1 ? "that" : "these");
                 names = all ? strdup("--all") : strv_join(v->ctl->args, " ");
                 ctl_complain("nothing was changed. To do it: vesperctl let-go %s --yes", strempty(names));
-                give_up(v, 0);
+                ctl_give_up(v->ctl, 0);
         }
 }
 
@@ -147,12 +141,12 @@ static void on_fetched(int error, const char *message, CtlSnapshot *snapshot, vo
         v->fetch = ctl_fetch_free(v->fetch); /* and the message with it */
         v->snapshot = *snapshot;
         if (error < 0) {
-                give_up(v, 0);
+                ctl_give_up(v->ctl, 0);
                 return;
         }
         error = status_rows_make(&v->snapshot, &v->rows);
         if (error < 0)
-                give_up(v, error);
+                ctl_give_up(v->ctl, error);
         else
                 print_and_patch(v);
 }

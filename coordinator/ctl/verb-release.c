@@ -42,11 +42,6 @@ static KubeTarget node_target(const ReleaseVerb *v) {
         return (KubeTarget){ .kind = &kube_node_kind, .name = v->ctl->args[v->at] };
 }
 
-static void give_up(ReleaseVerb *v, int error) {
-        ctl_complain("failed to ask the API server: %s", strerrordesc_np(-error) ?: "unknown error");
-        ctl_finish(v->ctl, EXIT_FAILURE);
-}
-
 static void read_node(ReleaseVerb *v);
 
 static void go_on_with_next(ReleaseVerb *v) {
@@ -81,7 +76,7 @@ static void annotate(ReleaseVerb *v) {
         r = !body ? -ENOMEM
                   : kube_patch(v->ctl->client, &target, KUBE_PATCH_MERGE, body, NULL, on_annotated, v, &v->call);
         if (r < 0)
-                give_up(v, r);
+                ctl_give_up(v->ctl, r);
 }
 
 static bool is_held(const KubeNode *n) {
@@ -136,7 +131,7 @@ static void on_node(const KubeReply *reply, void *userdata) {
         }
         r = kube_object_decode(&kube_node_kind, reply->object, kube_client_pool(v->ctl->client), &o);
         if (r < 0) {
-                give_up(v, r);
+                ctl_give_up(v->ctl, r);
                 return;
         }
         judge_node(v, (const KubeNode *) o);
@@ -148,7 +143,7 @@ static void read_node(ReleaseVerb *v) {
         int r = kube_get(v->ctl->client, &target, NULL, on_node, v, &v->call);
 
         if (r < 0)
-                give_up(v, r);
+                ctl_give_up(v->ctl, r);
 }
 
 static void on_timer(Timer *t, void *userdata) {
