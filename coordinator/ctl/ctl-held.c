@@ -17,10 +17,7 @@ HeldNotices held_notices(const KubeNode *node, const KubeNodeClaim *claim) {
 }
 
 const Announced *held_first(const HeldNotices *h, AnnouncedState state) {
-        for (size_t i = 0; h->announced && i < h->announced->n_items; i++)
-                if (h->announced->items[i].state == state)
-                        return h->announced->items + i;
-        return NULL;
+        return h->announced ? announced_list_first(h->announced, state) : NULL;
 }
 
 usec_t held_received_usec(const HeldNotices *h) {

@@ -93,13 +93,6 @@ static void remember(QueueConfirm *c, const Confirmed *answer);
 
 /* -- the notices ---------------------------------------------------------------------------------------- */
 
-static bool has_held(const AnnouncedList *l) {
-        for (size_t i = 0; i < l->n_items; i++)
-                if (l->items[i].state == ANNOUNCED_HELD)
-                        return true;
-        return false;
-}
-
 /* Returns true if the answer confirms the notice: AWS takes at least as much from the machine, and not later. Only a scheduled change is for later than now. */
 static bool confirms_notice(const Confirmed *answer, const Notice *n, usec_t wall_usec) {
         usec_t at = n->kind == NOTICE_MAINTENANCE && notice_announced(n) != USEC_INFINITY ? notice_announced(n) : wall_usec;
@@ -339,7 +332,8 @@ static int round_add(QueueConfirm *c, size_t *allocated, const char *provider_id
         Ec2ProviderId id;
         Machine m;
 
-        if (!has_held(l) || !provider_id || ec2_provider_id_parse(provider_id, &id) < 0 || strlen(id.instance_id) > INSTANCE_ID_BYTES_MAX)
+        if (!announced_list_first(l, ANNOUNCED_HELD) || !provider_id || ec2_provider_id_parse(provider_id, &id) < 0 ||
+            strlen(id.instance_id) > INSTANCE_ID_BYTES_MAX)
                 return 0;
         m = (Machine){ .region = region_of(c, id.zone), .instance = strdup(id.instance_id) };
         if (!m.instance || GREEDY_REALLOC(c->machines, *allocated, c->n_machines + 1) < 0) {

@@ -243,11 +243,7 @@ static bool is_held(PoolFigures *f, const KubeNodeClaim *c, usec_t wall_now_usec
 }
 
 static void note_held_notices(PoolFigures *f, const KubeNodeClaim *c) {
-        bool is_held = false;
-
-        for (size_t i = 0; i < c->announced.n_items && c->object.meta.deletion_usec == 0; i++)
-                is_held = is_held || c->announced.items[i].state == ANNOUNCED_HELD;
-        if (!is_held)
+        if (c->object.meta.deletion_usec > 0 || !announced_list_first(&c->announced, ANNOUNCED_HELD))
                 return;
         f->n_held_notices++;
         if (!f->held_notice || strcmp(c->object.meta.name, f->held_notice->object.meta.name) < 0)

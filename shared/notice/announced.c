@@ -48,6 +48,13 @@ const Announced *announced_list_find(const AnnouncedList *l, const char *id) {
         return i < l->n_items ? l->items + i : NULL;
 }
 
+const Announced *announced_list_first(const AnnouncedList *l, AnnouncedState state) {
+        for (size_t i = 0; i < l->n_items; i++)
+                if (l->items[i].state == state)
+                        return l->items + i;
+        return NULL;
+}
+
 bool announced_is_open(const Announced *a) {
         return a->state == ANNOUNCED_STANDS || a->state == ANNOUNCED_HELD;
 }

@@ -57,6 +57,8 @@ const Announced *announced_list_find(const AnnouncedList *l, const char *id);
 bool announced_is_open(const Announced *a);
 /* Returns true if a person has let this held notice go. let_go_usec: ANNOTATION_LET_GO, as decoded; 0: nothing. */
 bool announced_is_let_go(const Announced *a, usec_t let_go_usec);
+/* Returns the first entry in this state; NULL: none. Borrowed. */
+const Announced *announced_list_first(const AnnouncedList *l, AnnouncedState state);
 /* The first entry that is not over; NULL: none. Borrowed. */
 const Announced *announced_list_open(const AnnouncedList *l);
 /* Inserts a notice in its order, in place of the entry with the same id. boot_id NULL: not known. From a full list the first entry that is over

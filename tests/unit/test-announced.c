@@ -54,6 +54,31 @@ TEST_CASE(test_order) {
         assert_string_equal(announced_list_open(&l)->notice->id, l.items[0].notice->id);
 }
 
+TEST_CASE(test_first) {
+        static const struct {
+                AnnouncedState state;
+                const char *id; /* NULL: none */
+        } rows[] = {
+                { ANNOUNCED_STANDS, "b" }, { ANNOUNCED_HELD, "c" }, { ANNOUNCED_DONE, "a" }, { ANNOUNCED_CALLED_OFF, NULL },
+        };
+        _cleanup_(announced_list_done) AnnouncedList l = {};
+
+        assert_null(announced_list_first(&l, ANNOUNCED_STANDS));
+        put(&l, "a", T0, ANNOUNCED_DONE);
+        put(&l, "b", T0 + 1, ANNOUNCED_STANDS);
+        put(&l, "c", T0 + 2, ANNOUNCED_HELD);
+        put(&l, "d", T0 + 3, ANNOUNCED_STANDS);
+        put(&l, "e", T0 + 4, ANNOUNCED_HELD);
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                const Announced *first = announced_list_first(&l, rows[i].state);
+
+                print_message("%s\n", strempty(announced_state_to_string(rows[i].state)));
+                assert_int_equal(first != NULL, rows[i].id != NULL);
+                if (first)
+                        assert_string_equal(first->notice->id, rows[i].id);
+        }
+}
+
 /* Entries that are over give their place first, then the held one that was received first, then the last one. */
 TEST_CASE(test_room) {
         Notice n = { .announced_usec = T0 + 100 };
@@ -155,6 +180,7 @@ TEST_CASE(test_json) {
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_order),
+                cmocka_unit_test(test_first),
                 cmocka_unit_test(test_room),
                 cmocka_unit_test(test_longest),
                 cmocka_unit_test(test_json),
