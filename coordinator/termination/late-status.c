@@ -171,8 +171,9 @@ static void on_written(const KubeReply *reply, void *userdata) {
         LateStatus *s = userdata;
         unsigned http = reply->error ? reply->error->http : 0;
 
-        /* 422 of a patch that names the uid: another object has the name now. */
-        s->over = http == 404 || (http == 422 && status_patch_type(s->o.kind) == KUBE_PATCH_STRATEGIC);
+        /* An API server that has just started answers 404 about custom resources, too, until it has read their definitions. 422 of a patch
+         * that names the uid: another object has the name now. */
+        s->over = (http == 404 && !s->o.object_now(s->o.userdata)) || (http == 422 && status_patch_type(s->o.kind) == KUBE_PATCH_STRATEGIC);
         if (http == 422 && !s->over && !s->warned) {
                 s->warned = true;
                 log_warning(s->env->log,
