@@ -5,6 +5,7 @@
 
 #include "hashmap.h"
 #include "sim-process.h"
+#include "strv.h"
 
 #define LINES_MAX 20000u
 
@@ -25,12 +26,19 @@ struct SimAccount {
         Line *lines;
         size_t n_lines, allocated;
         StrBuf text;
+        char **calls;
+        Hashmap *known_calls;
+        char *answered; /* the call that gets another answer; NULL: none */
+        HttpFault answer;
+        unsigned n_answers;
 };
 
 SimAccount *sim_account_new(SimWorld *w) {
         SimAccount *a = MUST(new0(SimAccount, 1));
         int r = hashmap_new(0, &a->names);
 
+        if (r >= 0)
+                r = hashmap_new(0, &a->known_calls);
         assert(r >= 0);
         a->world = w;
         return a;
@@ -52,6 +60,9 @@ SimAccount *sim_account_free(SimAccount *a) {
         free(a->lines);
         strbuf_done(&a->text);
         hashmap_free(a->names);
+        hashmap_free(a->known_calls);
+        strv_free(a->calls);
+        free(a->answered);
         return mfree(a);
 }
 
@@ -83,6 +94,8 @@ static void name_machines(SimAccount *a) {
 
 void sim_account_begin(SimAccount *a, size_t machine) {
         drop_lines(a);
+        a->calls = strv_free(a->calls);
+        hashmap_clear(a->known_calls);
         a->machine = machine;
         a->begun_wall_usec = sim_world_wall(a->world);
         name_machines(a);
@@ -324,12 +337,11 @@ static char *subject_of(const HttpRequest *request) {
         return MUST(strf("%s %.*s", http_method_to_string(request->method), (int) (writer ? (size_t) (writer - url) : strlen(url)), url));
 }
 
-void sim_account_request(SimAccount *a, const SimProcess *p, const HttpRequest *request) {
+static void add_request(SimAccount *a, const SimProcess *p, const HttpRequest *request) {
         _cleanup_free_ char *subject = NULL;
 
-        if (!a || is_left_out(request))
+        if (is_left_out(request))
                 return;
-        name_machines(a);
         if (request->method == HTTP_POST && strstr(request->url, "/events?")) {
                 add_event(a, p, request);
                 return;
@@ -337,6 +349,96 @@ void sim_account_request(SimAccount *a, const SimProcess *p, const HttpRequest *
         subject = subject_of(request);
         add(a, p, subject, false, request->body ? request->body : "", request->body_size);
 }
+
+/* -- other answers ----------------------------------------------------------------------------- */
+
+/* Evictions, Events and statuses are one call each, whatever their bodies say. */
+static bool tells_bodies_apart(const HttpRequest *request) {
+        return !is_left_out(request) && request->method != HTTP_GET && !strstr(request->url, "/events?") && !strstr(request->url, "/eviction") &&
+               !strstr(request->url, "/status?");
+}
+
+static char *call_of(const SimAccount *a, const SimProcess *p, const HttpRequest *request) {
+        _cleanup_free_ char *subject = subject_of(request), *text = NULL;
+
+        text = MUST(strf("%s: %s %.*s", actor(a, p), subject, tells_bodies_apart(request) ? (int) request->body_size : 0,
+                         request->body ? (const char *) request->body : ""));
+        return normalize(a, text, strlen(text), false);
+}
+
+bool sim_account_request(SimAccount *a, const SimProcess *p, const HttpRequest *request, HttpFault *ret_fault) {
+        _cleanup_free_ char *call = NULL;
+        int r;
+
+        if (!a)
+                return false;
+        name_machines(a);
+        add_request(a, p, request);
+        call = call_of(a, p, request);
+        if (!hashmap_contains(a->known_calls, call)) {
+                r = hashmap_put(a->known_calls, call, a);
+                if (r >= 0)
+                        r = strv_extend(&a->calls, call);
+                assert(r >= 0);
+        }
+        if (a->n_answers == 0 || !streq(call, a->answered))
+                return false;
+        a->n_answers--;
+        *ret_fault = a->answer;
+        return true;
+}
+
+char *const *sim_account_calls(const SimAccount *a) {
+        static char *const none[] = { NULL };
+
+        return a->calls ? a->calls : none;
+}
+
+void sim_account_answer(SimAccount *a, const char *call, const HttpFault *fault, unsigned n) {
+        free(a->answered);
+        a->answered = MUST(strdup(call));
+        a->answer = *fault;
+        a->n_answers = n;
+}
+
+unsigned sim_account_answers_left(const SimAccount *a) {
+        return a->n_answers;
+}
+
+/* Without what only counts changes. */
+static void add_object(const SimAccount *a, const FakeResource *resource, const cJSON *object, StrBuf *b) {
+        static const char *const of_metadata[] = { "resourceVersion", "managedFields", "generation" };
+        cJSON *o = fj_copy(object), *metadata = fj_object(o, "metadata");
+        char *text, *line;
+
+        for (size_t i = 0; i < ELEMENTSOF(of_metadata); i++)
+                cJSON_DeleteItemFromObjectCaseSensitive(metadata, of_metadata[i]);
+        text = MUST(cJSON_PrintUnformatted(o));
+        line = normalize(a, text, strlen(text), false);
+        strbuf_addf(b, "%s %s\n", resource->kind, line);
+        free(line);
+        free(text);
+        cJSON_Delete(o);
+}
+
+char *sim_account_state(SimAccount *a) {
+        static const FakeResourceId resources[] = { FAKE_NODES, FAKE_NODECLAIMS, FAKE_NODEPOOLS, FAKE_NDBS };
+        _cleanup_strbuf_ StrBuf b = { 0 };
+
+        name_machines(a);
+        for (size_t i = 0; i < ELEMENTSOF(resources); i++) {
+                const cJSON *o;
+
+                FAKE_FOREACH (o, a->world->cluster, resources[i], NULL)
+                        add_object(a, fake_resource(resources[i]), o, &b);
+        }
+        for (size_t i = 0; i < a->world->n_machines; i++)
+                strbuf_addf(&b, "machine %zu %s\n", i, strempty(fake_ec2_state(a->world->ec2, a->world->machines[i].instance)));
+        assert(!b.failed);
+        return MUST(strdup(strbuf_str(&b)));
+}
+
+/* -- log and service manager ------------------------------------------------------------------- */
 
 void sim_account_log(SimAccount *a, const SimProcess *p, LogLevel level, const char *text) {
         _cleanup_free_ char *line = NULL;

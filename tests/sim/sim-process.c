@@ -110,11 +110,12 @@ static void on_request(const HttpRequest *request, const char *peer, HttpFault *
         bool clean = sim_faults_on_request(w->faults, l->process->name, request, peer, ret_fault);
 
         l->n_requests++;
-        ret_fault->watched = endswith(request->url, "/eviction");
-        l->n_evictions += ret_fault->watched;
+        if (sim_account_request(w->account, l->process, request, ret_fault))
+                clean = false;
         sim_trace_add(w->trace, l->process->name, "sends %s %s%s", http_method_to_string(request->method),
                       request->url + strlen("http://"), sim_fault_to_string(ret_fault));
-        sim_account_request(w->account, l->process, request);
+        ret_fault->watched = endswith(request->url, "/eviction");
+        l->n_evictions += ret_fault->watched;
         sim_check_sent(w->check, l, request, peer, clean,
                        ret_fault->request_delay_usec + ret_fault->reply_delay_usec);
 }

@@ -13,6 +13,7 @@
 #include "strv.h"
 
 #define REST_SEC 120u
+#define REST_MAX_SEC 900u
 #define SETTLE_SEC 180u
 /* A round begins at a multiple of this, so that what is done now and then falls into each round at the same moment; and as long
  * after the last one, or the start of the daemons, so that no slot for a reboot, and no other thing of theirs, is left. */
@@ -404,7 +405,7 @@ bool sim_story_play(const SimStory *s, SimWorld *w, unsigned round, unsigned pat
                         return false;
         }
         *ret_where = "the round has ended";
-        return sim_story_run(s, w, (s->rest_sec > 0 ? s->rest_sec : REST_SEC) * SEC * patience);
+        return sim_story_run(s, w, MIN((s->rest_sec > 0 ? s->rest_sec : REST_SEC) * patience, REST_MAX_SEC) * SEC);
 }
 
 /* All pods start anew, so that each node has as many as before the first round. */
