@@ -639,7 +639,14 @@ NodeDrainState node_drain_state(const NodeDrain *d) {
 }
 
 size_t node_drain_pods_left(const NodeDrain *d) {
-        return hashmap_size(d->pods);
+        const KubePod *pod;
+        size_t n = 0;
+
+        if (d->acted_usec > 0)
+                return hashmap_size(d->pods);
+        for (HashmapIterator it = {}; d->handler.iterate(&it, &pod, d->handler.userdata);)
+                n += drain_waits_for(pod, &d->rules, loop_server_wall(d->env->loop));
+        return n;
 }
 
 const DrainBlocker *node_drain_blockers(NodeDrain *d, size_t *ret_n) {
