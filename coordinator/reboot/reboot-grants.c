@@ -561,7 +561,7 @@ static void why_waits(const RebootGrants *g, StrBuf *b) {
                             strbuf_str(&holders));
         else
                 strbuf_addf(b,
-                            "Waits for a slot to reboot; the coordinator has just begun to lead and sees to it that none is in use");
+                            "Waits for a slot to reboot; the coordinator lists all Nodes first, to see which slots are in use");
 }
 
 static void tell(RebootGrants *g, Entry *e, EventType type, const char *reason, const char *text) {

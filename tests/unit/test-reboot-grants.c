@@ -87,7 +87,7 @@ TEST_CASE(test_one_by_one) {
         ask(r, "n2", "c", 3300 * S);
         rig_run(r, 5 * S);
         assert_null(annotation(r, "n1", ANNOTATION_SHUTDOWN_GRANTED));
-        assert_true(rig_event_says(r, "n1", "RebootWaits", "has just begun to lead"));
+        assert_true(rig_event_says(r, "n1", "RebootWaits", "lists all Nodes first"));
         rig_run(r, SETTLED);
         assert_true(is_granted(r, "n1", "b"));
         assert_false(is_granted(r, "n0", "a"));
