@@ -36,6 +36,7 @@ typedef struct SimStory {
         SimOptions options;        /* without what rounds need: nodes that join */
         bool has_power;            /* machines have a logind (sim-power.h) */
         SimStoryNode node;
+        unsigned poll_sec;         /* what begins it may be seen so late; 0: 3 s */
         unsigned rest_sec;         /* how long a round goes on after its last step; 0: 120 */
         void (*prepare)(SimWorld *w); /* once, before the world settles; may be NULL */
         void (*warm)(SimWorld *w);    /* whenever it has settled and daemons have started: what only a first time does; may be NULL */
