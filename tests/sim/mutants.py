@@ -3,7 +3,7 @@
 """Would the simulation see it? Plants one bug after the other (tests/sim/mutants/*.patch) in a copy of the tree and
 plays seeds until one of them shows a violation. A bug that none shows has FAILED, and so has a patch that does not
 apply any more. The last line counts. "Worlds: reboots" in a patch's head: of sim-random's other kind. "Test: NAME": no
-world shows it, tests/unit/test-NAME has to.
+world shows it, tests/unit/test-NAME has to. "Test: sim-NAME ARGUMENTS": that program of tests/sim has to.
 
     tests/sim/mutants.py [NAME...]     only these; also those of mutants/unseen, which no early world shows (else: skipped)
     --seeds N                          at most so many each (default 2000)
@@ -170,16 +170,22 @@ def play(tree, worlds, seeds):
     return best, played
 
 
-def play_test(tree, program):
+def program_of(test):
+    name = test.split()[0]
+    return f"tests/sim/{name}" if name.startswith("sim-") else f"tests/unit/test-{name}"
+
+
+def play_test(tree, test):
     """("-", what has failed), or None; and 1."""
+    program = program_of(test)
     try:
-        done = subprocess.run([os.path.join(tree.build, program)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        done = subprocess.run([os.path.join(tree.build, program)] + test.split()[1:], cwd=tree.source, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                               errors="replace", timeout=STANDSTILL)
     except subprocess.TimeoutExpired:
         raise Trouble(f"{program} came to no end in {STANDSTILL} s: a standstill, or a machine too busy to tell") from None
     if done.returncode == 0:
         return None, 1
-    failed = re.findall(r"^\[  FAILED  \] (test_\w+)$", done.stdout, re.MULTILINE)
+    failed = re.findall(r"^\[  FAILED  \] ([\w-]+)$", done.stdout, re.MULTILINE)
     return ("-", ": ".join([program, ", ".join(sorted(set(failed))) or f"a crash: ended with {done.returncode}"])), 1
 
 
@@ -218,15 +224,15 @@ def row(*columns):
 
 def run_one(tree, mutant, worlds, seeds, test=""):
     """True when it was found (None: the tree as it is, in which nothing may be)."""
-    program = f"tests/unit/test-{test}" if test else "tests/sim/sim-random"
+    program = program_of(test) if test else "tests/sim/sim-random"
     begin, patched = time.monotonic(), False
-    name = mutant.name if mutant else " ".join(["(none)"] + (["test-" + test] if test else worlds))
+    name = mutant.name if mutant else " ".join(["(none)"] + ([test] if test else worlds))
     try:
         if mutant:
             tree.patch(mutant)
             patched = True
         tree.make(program)
-        best, played = play_test(tree, program) if test else play(tree, worlds, seeds)
+        best, played = play_test(tree, test) if test else play(tree, worlds, seeds)
         good = bool(best) if mutant else not best
         row("ok" if good else "FAILED", name, best[0] if best else "-", played,
             f"{time.monotonic() - begin:.1f}", told(best[1]) if best else "no violation")
