@@ -5,11 +5,10 @@
 #include "cmocka-test.h"
 #include "ctl-cordon.h"
 #include "ctl-drain.h"
+#include "ctl-rig.h"
 #include "ctl-verbs.h"
-#include "fake-client.h"
 #include "fake-date.h"
 #include "marks.h"
-#include "strv.h"
 
 #define SEC USEC_PER_SEC
 
@@ -206,127 +205,7 @@ TEST_CASE(test_cordons) {
 
 /* -- the verbs in a cluster ----------------------------------------------------------------------------- */
 
-typedef struct Bench {
-        FakeWorld w;
-        Loop *loop; /* of vesperctl */
-        Random *random;
-        HttpTransport *transport;
-        KubeAuth *auth;
-        Env env;
-        Ctl ctl;
-        char **args;
-        void *verb;
-        FILE *terminal[2]; /* standard output and error as they were */
-        char *said[2];     /* since the verb began */
-        size_t size[2];
-        unsigned n_faults; /* of what the fault does, how often still */
-        usec_t eviction_reply_usec; /* before vesperctl hears how an eviction was answered */
-} Bench;
-
-static void on_request(const HttpRequest *request, const char *peer, HttpFault *ret_fault, void *userdata) {
-        (void) peer;
-        if (strstr(request->url, "/eviction"))
-                ret_fault->reply_delay_usec = ((Bench *) userdata)->eviction_reply_usec;
-}
-
-static FakeApi *api(Bench *b) {
-        return fake_cluster_api(b->w.cluster);
-}
-
-static void bench_init(Bench *b, const char *identity) {
-        _cleanup_(kubeconfig_freep) KubeConfig *config = NULL;
-        _cleanup_free_ char *message = NULL;
-        HttpInprocHooks hooks = { .on_request = on_request, .userdata = b };
-
-        *b = (Bench){};
-        fake_world_init(&b->w, NULL);
-        assert_return_code(loop_new_virtual(b->w.time, &b->loop), 0);
-        assert_return_code(random_new(5, &b->random), 0);
-        assert_return_code(http_inproc_new(b->loop, identity ? identity : FAKE_ADMIN, &hooks, &b->transport), 0);
-        assert_return_code(http_inproc_route(b->transport, FAKE_ORIGIN, fake_cluster_handle, b->w.cluster), 0);
-        b->env = (Env){ .loop = b->loop, .random = b->random, .transport = b->transport, .version = "0" };
-        assert_return_code(kubeconfig_plain(FAKE_ORIGIN, &config), 0);
-        assert_return_code(kube_auth_new(b->loop, NULL, NULL, config, NULL, NULL, &b->auth, &message), 0);
-        b->ctl.env = &b->env;
-        assert_return_code(kube_client_new(&b->env, b->auth, FAKE_ORIGIN, "vesperctl", &b->ctl.client), 0);
-        fake_add_node(b->w.cluster, "n1", NULL, "i-1", NULL);
-        fake_add_node(b->w.cluster, "n2", NULL, "i-2", NULL);
-        fake_add_node(b->w.cluster, "spare", NULL, "i-3", NULL);
-}
-
-static void end_verb(Bench *b) {
-        if (b->verb)
-                b->ctl.verb->free(b->verb);
-        b->verb = NULL;
-        for (size_t i = 0; i < 2; i++)
-                b->said[i] = mfree(b->said[i]);
-}
-
-static void bench_done(Bench *b) {
-        end_verb(b);
-        strv_free(b->args);
-        kube_client_free(b->ctl.client);
-        kube_auth_free(b->auth);
-        http_transport_free(b->transport);
-        random_free(b->random);
-        loop_free(b->loop);
-        fake_world_done(&b->w);
-}
-
-#define _cleanup_bench_ _cleanup_(bench_done)
-
-static void listen(Bench *b, bool on) {
-        FILE **streams[2] = { &stdout, &stderr };
-
-        for (size_t i = 0; i < 2; i++)
-                if (on) {
-                        _cleanup_free_ char *before = b->said[i];
-
-                        b->said[i] = NULL;
-                        b->terminal[i] = *streams[i];
-                        *streams[i] = open_memstream(&b->said[i], &b->size[i]);
-                        fputs(strempty(before), *streams[i]);
-                } else {
-                        fclose(*streams[i]);
-                        *streams[i] = b->terminal[i];
-                }
-}
-
-static void run_for(Bench *b, usec_t usec) {
-        listen(b, true);
-        fake_world_run(&b->w, usec);
-        listen(b, false);
-}
-
-static int start(Bench *b, const CtlVerb *v, CtlOutput output, const CtlOptions *o, const char *nodes) {
-        int r;
-
-        end_verb(b);
-        b->ctl.verb = v;
-        b->ctl.options = o;
-        b->ctl.output = output;
-        b->args = strv_free(b->args);
-        assert_return_code(strv_split(nodes, " ", &b->args), 0);
-        b->ctl.args = b->args;
-        b->ctl.n_args = strv_length(b->args);
-        b->ctl.status = -1;
-        listen(b, true);
-        r = v->start(&b->ctl, &b->verb);
-        listen(b, false);
-        return r;
-}
-
-static void assert_says(const Bench *b, size_t stream, const char *text) {
-        if (strstr(strempty(b->said[stream]), text))
-                return;
-        print_error("'%s' is not in:\n%s%s\n", text, strempty(b->said[0]), strempty(b->said[1]));
-        fail();
-}
-
-#define assert_prints(b, text) assert_says((b), 0, (text))
-#define assert_complains(b, text) assert_says((b), 1, (text))
-
-static void add_web(Bench *b, const char *node, size_t n, const char *annotations) {
+static void add_web(CtlRig *b, const char *node, size_t n, const char *annotations) {
         for (size_t i = 0; i < n; i++) {
                 _cleanup_free_ char *name = strf("web-%s-%zu", node, i);
 
@@ -335,26 +214,26 @@ static void add_web(Bench *b, const char *node, size_t n, const char *annotation
         }
 }
 
-static bool is_unschedulable(Bench *b, const char *node) {
+static bool is_unschedulable(CtlRig *b, const char *node) {
         return cJSON_IsTrue(fj_get(fake_get(b->w.cluster, FAKE_NODES, NULL, node), "spec", "unschedulable", NULL));
 }
 
-static const char *mark_of(Bench *b, const char *node) {
+static const char *mark_of(CtlRig *b, const char *node) {
         return fj_string(fake_get(b->w.cluster, FAKE_NODES, NULL, node), "metadata", "annotations",
                          ANNOTATION_CORDONED_BY_VESPERCTL, NULL);
 }
 
-static uint64_t n_evictions(Bench *b, unsigned status) {
-        return fake_api_count_status(api(b), FAKE_CREATE, FAKE_PODS, "eviction", status);
+static uint64_t n_evictions(CtlRig *b, unsigned status) {
+        return fake_api_count_status(ctl_rig_api(b), FAKE_CREATE, FAKE_PODS, "eviction", status);
 }
 
 /* Two nodes, and a budget with room for one pod that gets more room later: no eviction is refused. What holds nothing
  * stays. */
 TEST_CASE(test_drain) {
-        _cleanup_bench_ Bench b;
+        _cleanup_ctl_rig_ CtlRig b;
         const CtlOptions o = {};
 
-        bench_init(&b, NULL);
+        ctl_rig_init(&b, NULL);
         add_web(&b, "n1", 3, NULL);
         add_web(&b, "n2", 3, NULL);
         add_web(&b, "spare", 6, NULL);
@@ -363,10 +242,10 @@ TEST_CASE(test_drain) {
         fake_add_pod(b.w.cluster, &(FakePod){ .name = "static", .node = "n2", .owner_kind = "Node", .owner = "n2",
                                               .annotations = "{'kubernetes.io/config.mirror':'x'}" });
         fake_add_pdb(b.w.cluster, "default", "web", "web", true, "11");
-        run_for(&b, SEC);
+        ctl_rig_run(&b, SEC);
 
-        assert_return_code(start(&b, &verb_drain, CTL_OUTPUT_TABLE, &o, "n1 n2 n1"), 0);
-        run_for(&b, USEC_PER_MINUTE);
+        assert_return_code(ctl_rig_start(&b, &verb_drain, CTL_OUTPUT_TABLE, &o, "n1 n2 n1"), 0);
+        ctl_rig_run(&b, USEC_PER_MINUTE);
         assert_int_equal(b.ctl.status, -1);
         assert_prints(&b, "n1: draining, ");
         assert_prints(&b, "PDBNeverAllows web for ");
@@ -375,7 +254,7 @@ TEST_CASE(test_drain) {
 
         fake_merge(b.w.cluster, FAKE_PDBS, "default", "web",
                    "{'metadata':{'generation':2},'spec':{'minAvailable':6}}");
-        run_for(&b, USEC_PER_MINUTE);
+        ctl_rig_run(&b, USEC_PER_MINUTE);
         assert_int_equal(b.ctl.status, EXIT_SUCCESS);
         assert_int_equal(n_evictions(&b, 201), 7);
         assert_prints(&b, "n1: drained in ");
@@ -392,30 +271,30 @@ TEST_CASE(test_drain_counts_all) {
         const CtlOptions o = {};
 
         for (usec_t late = 0; late <= 2 * SEC; late += SEC / 2) {
-                _cleanup_bench_ Bench b;
+                _cleanup_ctl_rig_ CtlRig b;
 
-                bench_init(&b, NULL);
+                ctl_rig_init(&b, NULL);
                 b.eviction_reply_usec = late;
                 for (unsigned i = 0; i < 30; i++) {
                         _cleanup_free_ char *name = strf("web-%u", i);
 
                         fake_add_pod(b.w.cluster, &(FakePod){ .name = name, .node = "n1", .app = "web", .stop_sec = i % 2 });
                 }
-                assert_return_code(start(&b, &verb_drain, CTL_OUTPUT_TABLE, &o, "n1"), 0);
-                run_for(&b, USEC_PER_MINUTE);
+                assert_return_code(ctl_rig_start(&b, &verb_drain, CTL_OUTPUT_TABLE, &o, "n1"), 0);
+                ctl_rig_run(&b, USEC_PER_MINUTE);
                 assert_int_equal(b.ctl.status, EXIT_SUCCESS);
                 assert_prints(&b, ", 30 pods were ended");
         }
 }
 
 TEST_CASE(test_drain_json) {
-        _cleanup_bench_ Bench b;
+        _cleanup_ctl_rig_ CtlRig b;
         const CtlOptions o = {};
 
-        bench_init(&b, NULL);
+        ctl_rig_init(&b, NULL);
         add_web(&b, "n1", 2, NULL);
-        assert_return_code(start(&b, &verb_drain, CTL_OUTPUT_JSON, &o, "n1 nobody"), 0);
-        run_for(&b, USEC_PER_MINUTE);
+        assert_return_code(ctl_rig_start(&b, &verb_drain, CTL_OUTPUT_JSON, &o, "n1 nobody"), 0);
+        ctl_rig_run(&b, USEC_PER_MINUTE);
         assert_int_equal(b.ctl.status, EXIT_FAILURE);
         assert_prints(&b, "[{\"node\":\"n1\",\"state\":\"Drained\",\"cordoned\":true,");
         assert_prints(&b, "\"podsEnded\":2,\"podsLeft\":[]}");
@@ -425,7 +304,7 @@ TEST_CASE(test_drain_json) {
 
 /* Somebody else writes the Node between our read and our patch. */
 static void change_before_patch(const FakeRequest *r, FakeApiFault *fault, void *userdata) {
-        Bench *b = userdata;
+        CtlRig *b = userdata;
 
         if (r->verb == FAKE_PATCH && r->resource && r->resource->id == FAKE_NODES && b->n_faults > 0) {
                 b->n_faults--;
@@ -441,16 +320,16 @@ TEST_CASE(test_conflict) {
         const CtlOptions o = {};
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
-                _cleanup_bench_ Bench b;
+                _cleanup_ctl_rig_ CtlRig b;
 
-                bench_init(&b, NULL);
+                ctl_rig_init(&b, NULL);
                 add_web(&b, "n1", 2, NULL);
-                fake_api_set_fault(api(&b), change_before_patch, &b);
+                fake_api_set_fault(ctl_rig_api(&b), change_before_patch, &b);
                 b.n_faults = rows[i].n_conflicts;
-                assert_return_code(start(&b, &verb_drain, CTL_OUTPUT_TABLE, &o, "n1"), 0);
-                run_for(&b, USEC_PER_MINUTE);
+                assert_return_code(ctl_rig_start(&b, &verb_drain, CTL_OUTPUT_TABLE, &o, "n1"), 0);
+                ctl_rig_run(&b, USEC_PER_MINUTE);
                 assert_int_equal(b.ctl.status, rows[i].status);
-                assert_int_equal(fake_api_count_status(api(&b), FAKE_PATCH, FAKE_NODES, NULL, 409),
+                assert_int_equal(fake_api_count_status(ctl_rig_api(&b), FAKE_PATCH, FAKE_NODES, NULL, 409),
                                  MIN(rows[i].n_conflicts, 10u));
                 assert_int_equal(is_unschedulable(&b, "n1"), rows[i].status == EXIT_SUCCESS);
                 assert_int_equal(n_evictions(&b, 0), rows[i].status == EXIT_SUCCESS ? 2 : 0);
@@ -478,13 +357,13 @@ TEST_CASE(test_cordoned_before) {
         const CtlOptions o = {};
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
-                _cleanup_bench_ Bench b;
+                _cleanup_ctl_rig_ CtlRig b;
 
-                bench_init(&b, NULL);
+                ctl_rig_init(&b, NULL);
                 add_web(&b, "n1", 1, NULL);
                 fake_merge(b.w.cluster, FAKE_NODES, NULL, "n1", "%s", rows[i].node);
-                assert_return_code(start(&b, &verb_drain, CTL_OUTPUT_TABLE, &o, "n1"), 0);
-                run_for(&b, USEC_PER_MINUTE);
+                assert_return_code(ctl_rig_start(&b, &verb_drain, CTL_OUTPUT_TABLE, &o, "n1"), 0);
+                ctl_rig_run(&b, USEC_PER_MINUTE);
                 assert_complains(&b, rows[i].says);
                 assert_int_equal(b.ctl.status, EXIT_SUCCESS);
                 assert_int_equal(mark_of(&b, "n1") != NULL, rows[i].marked);
@@ -500,14 +379,14 @@ TEST_CASE(test_protected) {
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 const CtlOptions o = { .protected_policy = rows[i].policy };
-                _cleanup_bench_ Bench b;
+                _cleanup_ctl_rig_ CtlRig b;
 
-                bench_init(&b, NULL);
+                ctl_rig_init(&b, NULL);
                 add_web(&b, "n1", 2, NULL);
                 fake_add_pod(b.w.cluster, &(FakePod){ .name = "job", .node = "n1",
                                                       .annotations = "{'vesper.sh/do-not-evict':'true'}" });
-                assert_return_code(start(&b, &verb_drain, CTL_OUTPUT_TABLE, &o, "n1"), 0);
-                run_for(&b, USEC_PER_MINUTE);
+                assert_return_code(ctl_rig_start(&b, &verb_drain, CTL_OUTPUT_TABLE, &o, "n1"), 0);
+                ctl_rig_run(&b, USEC_PER_MINUTE);
                 assert_int_equal(n_evictions(&b, 201), rows[i].n_before);
                 assert_int_equal(b.ctl.status, rows[i].n_before == 3 ? EXIT_SUCCESS : -1);
                 if (rows[i].n_before == 3)
@@ -515,7 +394,7 @@ TEST_CASE(test_protected) {
                 assert_prints(&b, "pod default/job: Protected vesper.sh/do-not-evict");
                 fake_merge(b.w.cluster, FAKE_PODS, "default", "job",
                            "{'metadata':{'annotations':{'vesper.sh/do-not-evict':null}}}");
-                run_for(&b, USEC_PER_MINUTE);
+                ctl_rig_run(&b, USEC_PER_MINUTE);
                 assert_int_equal(b.ctl.status, EXIT_SUCCESS);
         }
 }
@@ -523,16 +402,16 @@ TEST_CASE(test_protected) {
 /* What --timeout gives up stays cordoned, and nothing is evicted any more. */
 TEST_CASE(test_timeout) {
         const CtlOptions o = { .timeout = "30s" };
-        _cleanup_bench_ Bench b;
+        _cleanup_ctl_rig_ CtlRig b;
 
-        bench_init(&b, NULL);
+        ctl_rig_init(&b, NULL);
         add_web(&b, "n1", 2, NULL);
         fake_add_pdb(b.w.cluster, "default", "web", "web", true, "2");
-        run_for(&b, SEC);
-        assert_return_code(start(&b, &verb_drain, CTL_OUTPUT_TABLE, &o, "n1"), 0);
-        run_for(&b, 29 * SEC);
+        ctl_rig_run(&b, SEC);
+        assert_return_code(ctl_rig_start(&b, &verb_drain, CTL_OUTPUT_TABLE, &o, "n1"), 0);
+        ctl_rig_run(&b, 29 * SEC);
         assert_int_equal(b.ctl.status, -1);
-        run_for(&b, 2 * SEC);
+        ctl_rig_run(&b, 2 * SEC);
         assert_int_equal(b.ctl.status, EXIT_FAILURE);
         assert_complains(&b, "vesperctl: n1: gave up, --timeout is over, after 30s; it stays cordoned ('vesperctl undrain n1' opens it); 2 "
                              "pods are left; pod default/web-n1-0: PDBNeverAllows web for ");
@@ -554,21 +433,21 @@ TEST_CASE(test_deadline) {
         const CtlOptions o = { .deadline = "1m" };
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
-                _cleanup_bench_ Bench b;
+                _cleanup_ctl_rig_ CtlRig b;
 
-                bench_init(&b, NULL);
+                ctl_rig_init(&b, NULL);
                 fake_add_pod(b.w.cluster, &(FakePod){ .name = "a", .node = "n1", .app = "web" });
                 fake_add_pod(b.w.cluster, &(FakePod){ .name = "stuck", .node = "n1", .app = "web", .stuck = rows[i].stuck });
                 fake_add_pdb(b.w.cluster, "default", "web", "web", true, "2");
-                run_for(&b, SEC);
-                assert_return_code(start(&b, &verb_drain, CTL_OUTPUT_TABLE, &o, "n1"), 0);
-                run_for(&b, 29 * SEC);
-                assert_int_equal(fake_api_count(api(&b), FAKE_DELETE, FAKE_PODS, NULL), 0);
-                run_for(&b, 2 * SEC);
-                assert_int_equal(fake_api_count(api(&b), FAKE_DELETE, FAKE_PODS, NULL), 2);
-                run_for(&b, USEC_PER_MINUTE);
+                ctl_rig_run(&b, SEC);
+                assert_return_code(ctl_rig_start(&b, &verb_drain, CTL_OUTPUT_TABLE, &o, "n1"), 0);
+                ctl_rig_run(&b, 29 * SEC);
+                assert_int_equal(fake_api_count(ctl_rig_api(&b), FAKE_DELETE, FAKE_PODS, NULL), 0);
+                ctl_rig_run(&b, 2 * SEC);
+                assert_int_equal(fake_api_count(ctl_rig_api(&b), FAKE_DELETE, FAKE_PODS, NULL), 2);
+                ctl_rig_run(&b, USEC_PER_MINUTE);
                 assert_int_equal(b.ctl.status, rows[i].status);
-                assert_says(&b, rows[i].stuck, rows[i].says);
+                ctl_rig_assert_says(&b, rows[i].stuck, rows[i].says);
         }
 }
 
@@ -578,41 +457,41 @@ TEST_CASE(test_deadline_by_another_clock) {
         const CtlOptions o = { .deadline = "1m" };
 
         for (size_t i = 0; i < ELEMENTSOF(off); i++) {
-                _cleanup_bench_ Bench b;
+                _cleanup_ctl_rig_ CtlRig b;
                 char date[FAKE_DATE_MAX];
 
-                bench_init(&b, NULL);
+                ctl_rig_init(&b, NULL);
                 fake_date_format((usec_t) ((int64_t) loop_wall(b.w.loop) + off[i]), date);
-                fake_api_set_date(api(&b), date);
+                fake_api_set_date(ctl_rig_api(&b), date);
                 fake_add_pod(b.w.cluster, &(FakePod){ .name = "a", .node = "n1", .app = "web" });
                 fake_add_pdb(b.w.cluster, "default", "web", "web", true, "1");
                 for (unsigned sec = 0; sec < 35; sec++) {
                         fake_date_format((usec_t) ((int64_t) loop_wall(b.w.loop) + off[i]), date);
                         if (sec == 0)
-                                assert_return_code(start(&b, &verb_drain, CTL_OUTPUT_TABLE, &o, "n1"), 0);
-                        run_for(&b, SEC);
-                        assert_int_equal(fake_api_count(api(&b), FAKE_DELETE, FAKE_PODS, NULL) > 0, sec >= 29);
+                                assert_return_code(ctl_rig_start(&b, &verb_drain, CTL_OUTPUT_TABLE, &o, "n1"), 0);
+                        ctl_rig_run(&b, SEC);
+                        assert_int_equal(fake_api_count(ctl_rig_api(&b), FAKE_DELETE, FAKE_PODS, NULL) > 0, sec >= 29);
                 }
-                fake_api_set_date(api(&b), NULL);
+                fake_api_set_date(ctl_rig_api(&b), NULL);
         }
 }
 
 /* Whoever opens the node, or deletes it, has decided otherwise. */
 TEST_CASE(test_opened) {
         const CtlOptions o = {};
-        _cleanup_bench_ Bench b;
+        _cleanup_ctl_rig_ CtlRig b;
 
-        bench_init(&b, NULL);
+        ctl_rig_init(&b, NULL);
         add_web(&b, "n1", 2, NULL);
         add_web(&b, "n2", 2, NULL);
         fake_add_pdb(b.w.cluster, "default", "web", "web", true, "4");
-        run_for(&b, SEC);
-        assert_return_code(start(&b, &verb_drain, CTL_OUTPUT_TABLE, &o, "n1 n2"), 0);
-        run_for(&b, 5 * SEC);
+        ctl_rig_run(&b, SEC);
+        assert_return_code(ctl_rig_start(&b, &verb_drain, CTL_OUTPUT_TABLE, &o, "n1 n2"), 0);
+        ctl_rig_run(&b, 5 * SEC);
         fake_merge(b.w.cluster, FAKE_NODES, NULL, "n1", "{'spec':{'unschedulable':null}}");
         fake_remove(b.w.cluster, FAKE_NODES, NULL, "n2");
         fake_merge(b.w.cluster, FAKE_PDBS, "default", "web", "{'metadata':{'generation':2},'spec':{'minAvailable':0}}");
-        run_for(&b, 5 * SEC);
+        ctl_rig_run(&b, 5 * SEC);
         assert_int_equal(b.ctl.status, EXIT_FAILURE);
         assert_complains(&b, "vesperctl: n1: gave up, somebody has made the node schedulable meanwhile, after 5s; 2 pods are left\n");
         assert_complains(&b, "vesperctl: n2: gave up, the Node was deleted meanwhile and nothing says whether its pods have stopped,");
@@ -623,18 +502,18 @@ TEST_CASE(test_opened) {
 /* Dropped in the middle, as by Ctrl-C: nothing more leaves. */
 TEST_CASE(test_dropped) {
         const CtlOptions o = {};
-        _cleanup_bench_ Bench b;
+        _cleanup_ctl_rig_ CtlRig b;
 
-        bench_init(&b, NULL);
+        ctl_rig_init(&b, NULL);
         add_web(&b, "n1", 4, NULL);
         fake_add_pdb(b.w.cluster, "default", "web", "web", true, "3");
-        run_for(&b, SEC);
-        assert_return_code(start(&b, &verb_drain, CTL_OUTPUT_TABLE, &o, "n1"), 0);
-        run_for(&b, 10 * SEC);
+        ctl_rig_run(&b, SEC);
+        assert_return_code(ctl_rig_start(&b, &verb_drain, CTL_OUTPUT_TABLE, &o, "n1"), 0);
+        ctl_rig_run(&b, 10 * SEC);
         assert_int_equal(n_evictions(&b, 201), 1);
-        end_verb(&b);
+        ctl_rig_end_verb(&b);
         fake_merge(b.w.cluster, FAKE_PDBS, "default", "web", "{'metadata':{'generation':2},'spec':{'minAvailable':0}}");
-        run_for(&b, USEC_PER_MINUTE);
+        ctl_rig_run(&b, USEC_PER_MINUTE);
         assert_int_equal(n_evictions(&b, 201), 1);
         assert_true(is_unschedulable(&b, "n1"));
 }
@@ -662,17 +541,17 @@ TEST_CASE(test_permissions) {
         const CtlOptions o = {};
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
-                _cleanup_bench_ Bench b;
+                _cleanup_ctl_rig_ CtlRig b;
 
                 print_message("  %s: %s\n", rows[i].verbs, rows[i].resources);
-                bench_init(&b, "CN=jane,O=people");
+                ctl_rig_init(&b, "CN=jane,O=people");
                 fake_authz_allow(fake_cluster_authz(b.w.cluster), "people", rows[i].verbs, rows[i].group,
                                  rows[i].resources, NULL);
                 add_web(&b, "n1", 1, NULL);
-                assert_return_code(start(&b, &verb_drain, CTL_OUTPUT_TABLE, &o, "n1"), 0);
-                run_for(&b, USEC_PER_MINUTE);
+                assert_return_code(ctl_rig_start(&b, &verb_drain, CTL_OUTPUT_TABLE, &o, "n1"), 0);
+                ctl_rig_run(&b, USEC_PER_MINUTE);
                 assert_int_equal(b.ctl.status, rows[i].status);
-                assert_says(&b, rows[i].stream, rows[i].says);
+                ctl_rig_assert_says(&b, rows[i].stream, rows[i].says);
                 assert_int_equal(is_unschedulable(&b, "n1"), rows[i].cordoned);
         }
 }
@@ -688,10 +567,10 @@ TEST_CASE(test_bad_options) {
         };
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
-                _cleanup_bench_ Bench b;
+                _cleanup_ctl_rig_ CtlRig b;
 
-                bench_init(&b, NULL);
-                assert_int_equal(start(&b, &verb_drain, CTL_OUTPUT_TABLE, &rows[i].o, "n1"), -EINVAL);
+                ctl_rig_init(&b, NULL);
+                assert_int_equal(ctl_rig_start(&b, &verb_drain, CTL_OUTPUT_TABLE, &rows[i].o, "n1"), -EINVAL);
                 assert_complains(&b, rows[i].says);
         }
 }
@@ -732,10 +611,10 @@ TEST_CASE(test_dry_run) {
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 const CtlOptions o = { .dry_run = true, .protected_policy = (char *) rows[i].policy };
-                _cleanup_bench_ Bench b;
+                _cleanup_ctl_rig_ CtlRig b;
                 uint64_t before;
 
-                bench_init(&b, NULL);
+                ctl_rig_init(&b, NULL);
                 fake_add_pod(b.w.cluster, &(FakePod){ .name = "ds", .node = "n1", .owner_kind = "DaemonSet", .owner = "ds" });
                 fake_add_pod(b.w.cluster, &(FakePod){ .name = "plain", .node = "n1" });
                 if (rows[i].held) {
@@ -746,10 +625,10 @@ TEST_CASE(test_dry_run) {
                                                               .annotations = "{'" FAKE_EVICTION_WEBHOOK "':'403 it moves'}" });
                         fake_add_pdb(b.w.cluster, "default", "web", "web", true, "1");
                 }
-                run_for(&b, 5 * SEC);
+                ctl_rig_run(&b, 5 * SEC);
                 before = fake_store_rv(fake_cluster_store(b.w.cluster));
-                assert_return_code(start(&b, &verb_drain, rows[i].output, &o, rows[i].nodes), 0);
-                run_for(&b, 5 * SEC);
+                assert_return_code(ctl_rig_start(&b, &verb_drain, rows[i].output, &o, rows[i].nodes), 0);
+                ctl_rig_run(&b, 5 * SEC);
                 assert_int_equal(b.ctl.status, rows[i].status);
                 assert_string_equal(b.said[0], rows[i].says);
                 assert_int_equal(fake_store_rv(fake_cluster_store(b.w.cluster)), before);
@@ -787,17 +666,17 @@ TEST_CASE(test_undrain) {
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 const CtlOptions o = { .yes = rows[i].yes };
-                _cleanup_bench_ Bench b;
+                _cleanup_ctl_rig_ CtlRig b;
 
                 print_message("  %s\n", rows[i].node);
-                bench_init(&b, NULL);
+                ctl_rig_init(&b, NULL);
                 fake_merge(b.w.cluster, FAKE_NODES, NULL, "n1", "%s", rows[i].node);
-                fake_api_set_fault(api(&b), change_before_patch, &b);
+                fake_api_set_fault(ctl_rig_api(&b), change_before_patch, &b);
                 b.n_faults = 2;
-                assert_return_code(start(&b, &verb_undrain, CTL_OUTPUT_TABLE, &o, "n1"), 0);
-                run_for(&b, 10 * SEC);
+                assert_return_code(ctl_rig_start(&b, &verb_undrain, CTL_OUTPUT_TABLE, &o, "n1"), 0);
+                ctl_rig_run(&b, 10 * SEC);
                 assert_int_equal(b.ctl.status, rows[i].status);
-                assert_says(&b, rows[i].stream, rows[i].says);
+                ctl_rig_assert_says(&b, rows[i].stream, rows[i].says);
                 assert_int_equal(is_unschedulable(&b, "n1"), rows[i].closed);
                 assert_int_equal(mark_of(&b, "n1") != NULL, rows[i].marked);
         }
@@ -806,12 +685,12 @@ TEST_CASE(test_undrain) {
 /* One that fails does not keep the others from being opened. */
 TEST_CASE(test_undrain_several) {
         const CtlOptions o = {};
-        _cleanup_bench_ Bench b;
+        _cleanup_ctl_rig_ CtlRig b;
 
-        bench_init(&b, NULL);
+        ctl_rig_init(&b, NULL);
         fake_merge(b.w.cluster, FAKE_NODES, NULL, "n2", "{'metadata':{'annotations':{" OURS "}},'spec':{'unschedulable':true}}");
-        assert_return_code(start(&b, &verb_undrain, CTL_OUTPUT_TABLE, &o, "nobody n2"), 0);
-        run_for(&b, 10 * SEC);
+        assert_return_code(ctl_rig_start(&b, &verb_undrain, CTL_OUTPUT_TABLE, &o, "nobody n2"), 0);
+        ctl_rig_run(&b, 10 * SEC);
         assert_int_equal(b.ctl.status, EXIT_FAILURE);
         assert_complains(&b, "vesperctl: there is no Node 'nobody'\n");
         assert_prints(&b, "Node n2 is schedulable again.\n");
