@@ -1,0 +1,447 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <glob.h>
+#include <pwd.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "claim-name.h"
+#include "cmocka-test.h"
+#include "ctl-options.h"
+#include "ctl-rig.h"
+#include "ctl-verbs.h"
+#include "file-util.h"
+#include "marks.h"
+#include "strv.h"
+
+/*
+ * Plays the scenarios ctl-verbs/NAME.txt. A scenario has commands, and below each "$" what vesperctl did:
+ *
+ *      world                      a new cluster: nodes n1, n2 and spare, and NodePool "pool"
+ *      managed NODE               the NodePool has adopted the node
+ *      going NODE PHASE           the node is being deleted, and its NodeClaim is in that phase
+ *      lead [NAME]                the Lease is held by NAME, who renews it each second; no NAME: it is free
+ *      silent                     nobody renews the Lease any longer
+ *      put RESOURCE JSON          an object; ' stands for "
+ *      merge RESOURCE NAME JSON   a merge patch; RESOURCE "claim": the NodeClaim of node NAME; NAME may be NAMESPACE/NAME
+ *      remove RESOURCE NAME
+ *      run SECONDS
+ *      after SECONDS COMMAND      one of these commands, during the next "$"
+ *      answer VERB RESOURCE WHAT [skip=N] [times=N] [retry=SECONDS]    during the next "$"
+ *                                 WHAT: a status, "drop" (no answer), "lie" (carried out, and no answer), "hang"
+ *      $ ARGUMENTS                vesperctl, until it ends, for 2 minutes at most
+ *
+ *      > a write, with its body; | standard output; ! standard error; < reads; = exit status and time
+ *
+ * With --write the program writes what it has seen into the files, for somebody who reads the difference.
+ */
+
+#define RUN_USEC (2 * USEC_PER_MINUTE)
+#define STEP_USEC (100 * USEC_PER_MSEC)
+#define ANSWERS_MAX 8u
+
+typedef struct Answer {
+        FakeVerb verb;
+        const FakeResource *resource;
+        unsigned skip, times;
+        FakeApiFault fault;
+} Answer;
+
+typedef struct Later {
+        usec_t at_usec; /* after the start of the verb */
+        char *command;
+} Later;
+
+typedef struct Play {
+        CtlRig rig;
+        bool is_begun;
+        char *leader; /* NULL: nobody renews the Lease */
+        usec_t renewed_usec;
+        Answer answers[ANSWERS_MAX];
+        size_t n_answers;
+        Later later[ANSWERS_MAX];
+        size_t n_later;
+        StrBuf writes;
+        unsigned n_reads[_FAKE_VERB_MAX][_FAKE_RESOURCE_MAX];
+        StrBuf seen; /* the file as it would be */
+} Play;
+
+static bool write_files;
+
+/* -- requests ------------------------------------------------------------------------------------------- */
+
+static void apply_answer(Play *p, const FakeRequest *r, FakeApiFault *ret) {
+        for (size_t i = 0; i < p->n_answers; i++) {
+                Answer *a = p->answers + i;
+
+                if (a->verb != r->verb || a->resource != r->resource || a->times == 0)
+                        continue;
+                if (a->skip > 0) {
+                        a->skip--;
+                        continue;
+                }
+                a->times--;
+                *ret = a->fault;
+                return;
+        }
+}
+
+static void on_request(const FakeRequest *r, FakeApiFault *ret_fault, void *userdata) {
+        Play *p = userdata;
+
+        apply_answer(p, r, ret_fault);
+        if (r->verb == FAKE_GET || r->verb == FAKE_LIST || r->verb == FAKE_WATCH) {
+                if (r->resource)
+                        p->n_reads[r->verb][r->resource->id]++;
+                return;
+        }
+        strbuf_addf(&p->writes, "> %s %s/%s%s%s", fake_verb_to_string(r->verb), r->plural, strempty(r->name),
+                    r->subresource ? "/" : "", strempty(r->subresource));
+        if (r->x->body_size > 0 && !r->subresource)
+                strbuf_addf(&p->writes, " %.*s", (int) r->x->body_size, (const char *) r->x->body);
+        if (ret_fault->status > 0)
+                strbuf_addf(&p->writes, " = %u", ret_fault->status);
+        strbuf_add(&p->writes, ret_fault->drop ? " = dropped\n" : ret_fault->delay_usec > 0 ? " = no answer\n" : "\n");
+}
+
+/* -- the world ------------------------------------------------------------------------------------------ */
+
+static FakeResourceId resource_named(const char *plural) {
+        for (FakeResourceId id = 0; id < _FAKE_RESOURCE_MAX; id++)
+                if (streq(fake_resource(id)->plural, plural))
+                        return id;
+        fail_msg("no resource '%s'", plural);
+        return _FAKE_RESOURCE_INVALID;
+}
+
+static char *claim_of(Play *p, const char *node) {
+        const cJSON *n = fake_get(p->rig.w.cluster, FAKE_NODES, NULL, node);
+
+        return MUST(claim_name("pool", fj_string(n, "spec", "providerID", NULL), fj_string(n, "metadata", "uid", NULL)));
+}
+
+static void renew_lease(Play *p, const char *holder) {
+        char now[RFC3339_MAX];
+
+        p->renewed_usec = loop_now(p->rig.w.loop);
+        rfc3339_format(loop_wall(p->rig.w.loop), now);
+        fake_put(p->rig.w.cluster, FAKE_LEASES,
+                 fj_parse("{'metadata':{'name':'vesper-coordinator','namespace':'vesper-system'},'spec':{'holderIdentity':'%s',"
+                          "'leaseDurationSeconds':15,'renewTime':'%s'}}",
+                          holder, now));
+}
+
+static void end_world(Play *p) {
+        if (!p->is_begun)
+                return;
+        fake_api_set_fault(ctl_rig_api(&p->rig), NULL, NULL);
+        ctl_rig_done(&p->rig);
+        p->is_begun = false;
+        p->leader = mfree(p->leader);
+}
+
+static void begin_world(Play *p) {
+        end_world(p);
+        ctl_rig_init(&p->rig, NULL);
+        p->is_begun = true;
+        fake_put(p->rig.w.cluster, FAKE_NAMESPACES, fj_parse("{'metadata':{'name':'vesper-system'},'status':{'phase':'Active'}}"));
+        fake_add_nodepool(p->rig.w.cluster, "pool", NULL, NULL);
+        for (const char *const *n = (const char *const[]){ "n1", "n2", "spare", NULL }; *n; n++)
+                fake_merge(p->rig.w.cluster, FAKE_NODES, NULL, *n, "{'metadata':{'uid':'uid-%s'}}", *n);
+        fake_api_set_fault(ctl_rig_api(&p->rig), on_request, p);
+}
+
+static void manage(Play *p, const char *node) {
+        _cleanup_free_ char *claim = claim_of(p, node);
+
+        fake_merge(p->rig.w.cluster, FAKE_NODES, NULL, node,
+                   "{'metadata':{'finalizers':['" FINALIZER_TERMINATION "'],'labels':{'vesper.sh/pool':'pool','" LABEL_NODE_POOL "':'pool'}}}");
+        fake_put(p->rig.w.cluster, FAKE_NODECLAIMS,
+                 fj_parse("{'metadata':{'name':'%s','finalizers':['" FINALIZER_TERMINATION "']},'spec':{'nodePool':'pool','providerID':'%s'},"
+                          "'status':{'nodeName':'%s','phase':'Adopted'}}",
+                          claim, fj_string(fake_get(p->rig.w.cluster, FAKE_NODES, NULL, node), "spec", "providerID", NULL), node));
+}
+
+static void begin_removal(Play *p, const char *node, const char *phase) {
+        _cleanup_free_ char *claim = claim_of(p, node);
+
+        fake_delete(p->rig.w.cluster, FAKE_NODES, NULL, node, -1);
+        fake_merge(p->rig.w.cluster, FAKE_NODECLAIMS, NULL, claim, "{'status':{'phase':'%s'}}", phase);
+        fake_delete(p->rig.w.cluster, FAKE_NODECLAIMS, NULL, claim, -1);
+}
+
+static void add_answer(Play *p, char *const *words) {
+        const char *what = words[3];
+        Answer a = { .times = 1 };
+
+        for (a.verb = 0; !streq(fake_verb_to_string(a.verb), words[1]); a.verb++)
+                assert_true(a.verb + 1 < _FAKE_VERB_MAX);
+        a.resource = fake_resource(resource_named(words[2]));
+        if (streq(what, "drop") || streq(what, "lie"))
+                a.fault = (FakeApiFault){ .drop = true, .takes_effect = streq(what, "lie") };
+        else if (streq(what, "hang"))
+                a.fault.delay_usec = USEC_PER_HOUR;
+        else
+                a.fault.status = (unsigned) atoi(what);
+        for (char *const *w = words + 4; *w; w++) {
+                const char *value = strchr(*w, '=') + 1;
+
+                if (startswith(*w, "skip="))
+                        a.skip = (unsigned) atoi(value);
+                else if (startswith(*w, "times="))
+                        a.times = (unsigned) atoi(value);
+                else if (startswith(*w, "retry="))
+                        a.fault.retry_after_sec = (unsigned) atoi(value);
+                else
+                        fail_msg("answer: '%s'", *w);
+        }
+        assert_true(p->n_answers < ANSWERS_MAX);
+        p->answers[p->n_answers++] = a;
+}
+
+/* line: behind the first n words. */
+static const char *rest_of(const char *line, size_t n) {
+        for (; n > 0; n--) {
+                line += strcspn(line, " ");
+                line += strspn(line, " ");
+        }
+        return line;
+}
+
+static void change_object(Play *p, char *const *words, const char *line) {
+        bool is_claim = streq(words[1], "claim");
+        _cleanup_free_ char *owned = is_claim ? claim_of(p, words[2]) : MUST(strdup(words[2]));
+        FakeResourceId id = is_claim ? FAKE_NODECLAIMS : resource_named(words[1]);
+        char *slash = strchr(owned, '/'), *name = slash ? slash + 1 : owned;
+
+        if (slash)
+                *slash = 0;
+        if (streq(words[0], "merge"))
+                fake_merge(p->rig.w.cluster, id, slash ? owned : NULL, name, "%s", rest_of(line, 3));
+        else
+                assert_true(fake_remove(p->rig.w.cluster, id, slash ? owned : NULL, name));
+}
+
+static void play_command(Play *p, const char *line) {
+        _cleanup_strv_free_ char **words = NULL;
+
+        assert_return_code(strv_split(line, " ", &words), 0);
+        if (streq(words[0], "world"))
+                begin_world(p);
+        else if (streq(words[0], "managed"))
+                manage(p, words[1]);
+        else if (streq(words[0], "going"))
+                begin_removal(p, words[1], words[2]);
+        else if (streq(words[0], "lead")) {
+                assert_return_code(free_and_strdup(&p->leader, words[1]), 0);
+                renew_lease(p, strempty(words[1]));
+        } else if (streq(words[0], "silent"))
+                p->leader = mfree(p->leader);
+        else if (streq(words[0], "put"))
+                fake_put(p->rig.w.cluster, resource_named(words[1]), fj_parse("%s", rest_of(line, 2)));
+        else if (streq(words[0], "merge") || streq(words[0], "remove"))
+                change_object(p, words, line);
+        else if (streq(words[0], "run"))
+                ctl_rig_run(&p->rig, (usec_t) atoi(words[1]) * USEC_PER_SEC);
+        else if (streq(words[0], "after")) {
+                assert_true(p->n_later < ANSWERS_MAX);
+                p->later[p->n_later++] =
+                        (Later){ .at_usec = (usec_t) atoi(words[1]) * USEC_PER_SEC, .command = MUST(strdup(rest_of(line, 2))) };
+        } else if (streq(words[0], "answer"))
+                add_answer(p, words);
+        else
+                fail_msg("no such command: %s", line);
+}
+
+/* -- vesperctl ------------------------------------------------------------------------------------------ */
+
+static void step(Play *p, usec_t since_usec) {
+        ctl_rig_run(&p->rig, STEP_USEC);
+        if (p->leader && loop_now(p->rig.w.loop) >= p->renewed_usec + USEC_PER_SEC)
+                renew_lease(p, p->leader);
+        for (size_t i = 0; i < p->n_later; i++)
+                if (p->later[i].command && loop_now(p->rig.w.loop) >= since_usec + p->later[i].at_usec) {
+                        _cleanup_free_ char *command = TAKE_PTR(p->later[i].command);
+
+                        play_command(p, command);
+                }
+}
+
+static size_t uid_length(const char *s) {
+        static const size_t dashes[] = { 8, 13, 18, 23 };
+
+        if (strspn(s, "0123456789abcdef-") != 36)
+                return 0;
+        for (size_t i = 0; i < ELEMENTSOF(dashes); i++)
+                if (s[dashes[i]] != '-')
+                        return 0;
+        return 36;
+}
+
+/* Replaces what another machine or another order of objects changes: the person who runs this test, uids and
+ * resourceVersions. */
+static char *plain_text(const char *text) {
+        static const char version[] = "\"resourceVersion\":\"";
+        const struct passwd *user = getpwuid(geteuid());
+        _cleanup_free_ char *name = NULL;
+        char host[256] = "";
+        StrBuf b = {};
+
+        (void) gethostname(host, sizeof(host) - 1);
+        name = user ? strf("%s@%s", user->pw_name, host) : strf("uid %u@%s", (unsigned) geteuid(), host);
+        while (*text)
+                if (startswith(text, name)) {
+                        strbuf_add(&b, "me");
+                        text += strlen(name);
+                } else if (startswith(text, version)) {
+                        strbuf_addf(&b, "%sR", version);
+                        text += strlen(version) + strspn(text + strlen(version), "0123456789");
+                } else if (uid_length(text) > 0) {
+                        strbuf_add(&b, "U");
+                        text += uid_length(text);
+                } else
+                        strbuf_add_char(&b, *text++);
+        return MUST(strbuf_steal(&b));
+}
+
+static void add_lines(StrBuf *b, const char *prefix, const char *text) {
+        while (*text) {
+                size_t n = strcspn(text, "\n");
+
+                strbuf_addf(b, "%s%s%.*s\n", prefix, n > 0 ? " " : "", (int) n, text);
+                text += n + (text[n] == '\n');
+        }
+}
+
+static void add_results(Play *p, int started, usec_t took_usec) {
+        _cleanup_strbuf_ StrBuf b = {};
+        _cleanup_free_ char *text = NULL;
+        unsigned n = 0;
+
+        strbuf_add(&b, strbuf_str(&p->writes));
+        add_lines(&b, "|", strempty(p->rig.said[0]));
+        add_lines(&b, "!", strempty(p->rig.said[1]));
+        for (FakeVerb v = 0; v < _FAKE_VERB_MAX; v++)
+                for (FakeResourceId id = 0; id < _FAKE_RESOURCE_MAX; id++)
+                        if (p->n_reads[v][id] > 0)
+                                strbuf_addf(&b, "%s%u %s %s", n++ > 0 ? ", " : "< ", p->n_reads[v][id], fake_verb_to_string(v),
+                                            fake_resource(id)->plural);
+        strbuf_add(&b, n > 0 ? "\n" : "");
+        if (started < 0)
+                strbuf_addf(&b, "= refused\n");
+        else if (p->rig.ctl.status < 0)
+                strbuf_addf(&b, "= goes on\n");
+        else
+                strbuf_addf(&b, "= %d after %llu.%llu s\n", p->rig.ctl.status, (unsigned long long) (took_usec / USEC_PER_SEC),
+                            (unsigned long long) (took_usec / STEP_USEC % 10));
+        text = plain_text(strbuf_str(&b));
+        strbuf_add(&p->seen, text);
+}
+
+static void run_verb(Play *p, const char *line) {
+        CtlOptions options = { .lease_ns = "vesper-system", .lease_name = "vesper-coordinator" };
+        OptionItem items[CTL_ITEMS_MAX];
+        OptionTable table = { .program = "vesperctl", .usage = "", .about = "", .items = items };
+        usec_t since = loop_now(p->rig.w.loop), took = RUN_USEC;
+        _cleanup_strv_free_ char **argv = NULL;
+        Ctl *ctl = &p->rig.ctl;
+        int first, r;
+
+        assert_return_code(strv_split(line, " ", &argv), 0); /* argv[0] is "$" */
+        ctl_rig_end_verb(&p->rig);
+        ctl->verb = ctl_verb_find(argv[1]);
+        assert_non_null(ctl->verb);
+        table.n_items = ctl_items(ctl->verb, items);
+        assert_int_equal(options_parse(&table, (int) strv_length(argv), argv, &options, &first), 1);
+        ctl->options = &options;
+        ctl->output = options.output ? ctl_output_from_string(options.output) : CTL_OUTPUT_TABLE;
+        ctl->args = argv + first + 1;
+        ctl->n_args = strv_length(argv) - (size_t) first - 1;
+        memset(p->n_reads, 0, sizeof(p->n_reads));
+        r = ctl_rig_start_ctl(&p->rig);
+        for (usec_t t = 0; r >= 0 && ctl->status < 0 && t < RUN_USEC; t += STEP_USEC) {
+                step(p, since);
+                took = loop_now(p->rig.w.loop) - since;
+        }
+        for (unsigned i = 0; i < 10; i++) /* the verb is over, or is stopped: nothing more is written */
+                step(p, since);
+        add_results(p, r, took);
+        strbuf_done(&p->writes);
+        ctl_rig_end_verb(&p->rig);
+        strv_free(options.with);
+        strv_free(options.logs);
+        strv_free(options.snapshots);
+        strv_free(options.as_groups);
+        p->n_answers = 0;
+        for (size_t i = 0; i < p->n_later; i++)
+                free(p->later[i].command);
+        p->n_later = 0;
+}
+
+/* -- files ---------------------------------------------------------------------------------------------- */
+
+static void assert_same(const char *path, const char *expected, const char *seen) {
+        unsigned line = 1;
+        size_t from = 0;
+
+        for (size_t i = 0; expected[i] == seen[i]; i++) {
+                if (expected[i] == 0)
+                        return;
+                if (expected[i] == '\n') {
+                        line++;
+                        from = i + 1;
+                }
+        }
+        fail_msg("%s:%u\nexpected: %.*s\nseen:     %.*s", path, line, (int) strcspn(expected + from, "\n"), expected + from,
+                 (int) strcspn(seen + from, "\n"), seen + from);
+}
+
+static void play_file(const char *path) {
+        _cleanup_free_ char *text = NULL;
+        Play p = {};
+        size_t size;
+
+        print_message("  %s\n", path);
+        assert_return_code(read_file(path, 1u << 20, &text, &size), 0);
+        for (const char *at = text; *at;) {
+                size_t n = strcspn(at, "\n");
+                _cleanup_free_ char *line = MUST(strndup(at, n));
+
+                at += n + (at[n] == '\n');
+                if (*line && strchr(">|!<=", *line))
+                        continue;
+                strbuf_addf(&p.seen, "%s\n", line);
+                if (startswith(line, "$ "))
+                        run_verb(&p, line);
+                else if (*line && *line != '#')
+                        play_command(&p, line);
+        }
+        end_world(&p);
+        if (write_files) {
+                FILE *f = fopen(path, "we");
+
+                assert_non_null(f);
+                fputs(strbuf_str(&p.seen), f);
+                fclose(f);
+        } else
+                assert_same(path, text, strbuf_str(&p.seen));
+        strbuf_done(&p.seen);
+}
+
+TEST_CASE(test_scenarios) {
+        _cleanup_free_ char *pattern = strf("%s/tests/unit/ctl-verbs/*.txt", strempty(getenv("VESPER_SOURCE")));
+        glob_t found = {};
+
+        if (!getenv("VESPER_SOURCE"))
+                skip();
+        assert_int_equal(glob(pattern, 0, NULL, &found), 0);
+        for (size_t i = 0; i < found.gl_pathc; i++)
+                play_file(found.gl_pathv[i]);
+        globfree(&found);
+}
+
+int main(int argc, char **argv) {
+        static const struct CMUnitTest tests[] = { cmocka_unit_test(test_scenarios) };
+
+        write_files = argc == 2 && streq(argv[1], "--write");
+        return cmocka_run_group_tests_name("ctl-verbs", tests, NULL, NULL);
+}
