@@ -148,6 +148,8 @@ static void on_drain_changed(NodeDrain *drain, void *userdata) {
         ctl_drain_copy_left(d);
         if (node_drain_state(drain) == NODE_DRAIN_DRAINED)
                 ctl_drain_set_state(d, CTL_DRAIN_DRAINED, "proved");
+        else if (d->state == CTL_DRAIN_LISTING)
+                ctl_drain_set_state(d, CTL_DRAIN_DRAINING, "pods and budgets are known");
         else
                 d->handler.on_changed(d, d->handler.userdata);
 }
@@ -195,7 +197,7 @@ static void ctl_drain_begin(CtlDrain *d) {
                                            .userdata = d };
         int r;
 
-        if (d->state != CTL_DRAIN_LISTING || d->write || !informer_synced(d->pods) ||
+        if (d->state != CTL_DRAIN_LISTING || d->drain || d->write || !informer_synced(d->pods) ||
             !ctl_evictions_are_ready(d->evictions))
                 return;
         r = node_drain_new(d->client, ctl_evictions_evictor(d->evictions), &options, &handler, &d->drain);
@@ -203,9 +205,7 @@ static void ctl_drain_begin(CtlDrain *d) {
                 ctl_drain_fail_errno(d, r);
                 return;
         }
-        d->n_left = 0;
-        node_drain_wake(d->drain);
-        ctl_drain_set_state(d, CTL_DRAIN_DRAINING, "pods and budgets are known");
+        node_drain_wake(d->drain); /* its first result, with the number of pods, begins CTL_DRAIN_DRAINING */
 }
 
 void ctl_drain_see_budgets(CtlDrain *d) {
