@@ -327,9 +327,21 @@ static void ctl_drain_go_on_cordoned(CtlDrain *d) {
 
 /* -- the cordon ----------------------------------------------------------------------------------------- */
 
-/* Of another try the Node decides, who may have changed; of a lost answer, too. */
+/* Returns true if a retry may succeed. The caller reads the Node again before it. */
 static bool is_worth_another_try(const ApiError *e) {
         return e->http == 409 || e->http == 0 || e->http == 429 || e->http >= 500;
+}
+
+/* Reads the Node again after a while. False: it does not, because the error stays or came too often. */
+static bool ctl_drain_retry(CtlDrain *d, const ApiError *e) {
+        usec_t delay = 0;
+
+        if (!is_worth_another_try(e) || ++d->n_tries >= CORDON_TRIES)
+                return false;
+        if (e->http != 409 || d->n_tries >= 3)
+                delay = backoff_next(&d->backoff, d->env->random);
+        timer_arm_in(d->retry, MAX(delay, e->retry_after_usec));
+        return true;
 }
 
 static int ctl_drain_decode_node(CtlDrain *d, const KubeReply *reply) {
@@ -357,11 +369,7 @@ static void on_cordoned(const KubeReply *reply, void *userdata) {
                         ctl_drain_go_on_cordoned(d);
                 return;
         }
-        if (is_worth_another_try(reply->error) && ++d->n_tries < CORDON_TRIES) {
-                bool at_once = reply->error->http == 409 && d->n_tries < 3;
-                usec_t delay = at_once ? 0 : backoff_next(&d->backoff, d->env->random);
-
-                timer_arm_in(d->retry, MAX(delay, reply->error->retry_after_usec));
+        if (ctl_drain_retry(d, reply->error)) {
                 d->write = kube_call_free(d->write);
                 return;
         }
@@ -425,6 +433,12 @@ static void on_read(const KubeReply *reply, void *userdata) {
         char *text = NULL;
         int r = 0;
 
+        /* An API server that has not answered yet may be another one than the user means: no retry. */
+        if (reply->error && (reply->error->http > 0 || d->state != CTL_DRAIN_READING) &&
+            !ctl_drain_state_is_end(d->state) && ctl_drain_retry(d, reply->error)) {
+                d->read = kube_call_free(d->read);
+                return;
+        }
         if (reply->error)
                 text = ctl_explain_error(reply->error, "get", &target);
         else
