@@ -53,6 +53,11 @@ static void go_on_with_next(ReleaseVerb *v) {
                 ctl_finish(v->ctl, v->failed ? EXIT_FAILURE : EXIT_SUCCESS);
 }
 
+static void wait_for_coordinator(ReleaseVerb *v) {
+        v->annotated = true;
+        v->until_usec = usec_add(loop_now(v->ctl->env->loop), PATIENCE_USEC);
+}
+
 static void on_annotated(const KubeReply *reply, void *userdata) {
         ReleaseVerb *v = userdata;
         KubeTarget target = node_target(v);
@@ -63,8 +68,7 @@ static void on_annotated(const KubeReply *reply, void *userdata) {
                 go_on_with_next(v);
                 return;
         }
-        v->annotated = true;
-        v->until_usec = usec_add(loop_now(v->ctl->env->loop), PATIENCE_USEC);
+        wait_for_coordinator(v);
         read_node(v);
 }
 
@@ -90,6 +94,8 @@ static bool is_held(const KubeNode *n) {
 static void judge_node(ReleaseVerb *v, const KubeNode *n) {
         const char *name = n->object.meta.name;
 
+        if (!v->annotated && kube_node_is_unmanaged(n))
+                wait_for_coordinator(v);
         if (n->object.meta.deletion_usec > 0) {
                 ctl_complain("node %s is being deleted, which cannot be taken back: its machine is ended when nothing holds that any more. See 'vesperctl explain %s'",
                              name, name);
