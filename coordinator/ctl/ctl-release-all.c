@@ -87,6 +87,11 @@ static int on_signal(sd_event_source *s, const struct signalfd_siginfo *si, void
         return 0;
 }
 
+/* Returns true if the API server may answer a later request otherwise. */
+static bool is_passing(unsigned http) {
+        return http == 0 || http == 409 || http == 429 || http >= 500;
+}
+
 /* -- one write ------------------------------------------------------------------------------------------ */
 
 /* Whatever came of it, the next list says what is left; what can never work ends the verb. */
@@ -376,6 +381,10 @@ static void on_resumed(const KubeReply *reply, void *userdata) {
         a->call = kube_call_free(a->call);
         if (reply->error && reply->error->http != 404)
                 (void) ctl_complain_of(reply, a->verb, &a->target);
+        if (reply->error && is_passing(reply->error->http)) {
+                timer_arm_in(a->timer, AGAIN_USEC);
+                return;
+        }
         puts("Nothing of vesper's is left on any node. Agents that still run keep to notices and shutdowns of their own nodes.");
         ctl_finish(a->ctl, EXIT_SUCCESS);
 }
@@ -490,6 +499,10 @@ static void judge(ReleaseAll *a) {
 
 /* -- lists ---------------------------------------------------------------------------------------------- */
 
+static bool may_pass(int error) {
+        return error != -EACCES && error != -ENOENT && error != -EINVAL && error != -ENOMEM && error != -EBADMSG;
+}
+
 static void on_fetched(int error, const char *message, CtlSnapshot *snapshot, void *userdata) {
         ReleaseAll *a = userdata;
 
@@ -499,10 +512,12 @@ static void on_fetched(int error, const char *message, CtlSnapshot *snapshot, vo
         ctl_snapshot_done(&a->snapshot);
         a->snapshot = *snapshot;
         /* Whether a coordinator leads has to be known: what it does must not be done beside it. */
-        if (error < 0 || !a->snapshot.leader)
-                fail(a, 0);
-        else
+        if (error >= 0 && a->snapshot.leader)
                 judge(a);
+        else if (a->paused && may_pass(error)) /* the Lease was readable before */
+                timer_arm_in(a->timer, AGAIN_USEC);
+        else
+                fail(a, 0);
 }
 
 static void on_pools(const KubeReply *reply, void *userdata) {
@@ -515,7 +530,10 @@ static void on_pools(const KubeReply *reply, void *userdata) {
         object_list_done(&a->pools);
         a->no_pools = reply->error && reply->error->http == 404;
         if (!a->no_pools && ctl_complain_of(reply, "list", &target)) {
-                fail(a, 0);
+                if (a->paused && is_passing(reply->error->http))
+                        timer_arm_in(a->timer, AGAIN_USEC);
+                else
+                        fail(a, 0);
                 return;
         }
         o = a->ctl->options;
