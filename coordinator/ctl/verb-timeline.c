@@ -24,6 +24,7 @@ typedef struct TimelineVerb {
         size_t at;           /* of them: which is being asked for */
         char **claims;       /* of it: names of those whose Events are still to be asked for */
         size_t n_asked;
+        bool lacks_events; /* a list of its Events failed */
         KubeCall *call;
 } TimelineVerb;
 
@@ -186,6 +187,7 @@ static int node_is_over(TimelineVerb *v) {
         v->at++;
         v->claims = strv_free(v->claims);
         v->n_asked = 0;
+        v->lacks_events = false;
         return ask_node(v);
 }
 
@@ -213,6 +215,7 @@ static void on_events(const KubeReply *reply, void *userdata) {
         int r;
 
         v->call = kube_call_free(v->call);
+        v->lacks_events = v->lacks_events || reply->error;
         if (reply->error)
                 r = miss_answer(v, reply, "list", &target);
         else
@@ -232,7 +235,7 @@ static int ask_events(TimelineVerb *v) {
         KubeListOptions list = {};
 
         if (!name) {
-                if (current(v)->of_source[TIMELINE_EVENT] == 0 &&
+                if (current(v)->of_source[TIMELINE_EVENT] == 0 && !v->lacks_events &&
                     timeline_miss(current(v), "There are no Events: the API server keeps them for an hour, as a rule.") < 0)
                         return -ENOMEM;
                 return node_is_over(v);
