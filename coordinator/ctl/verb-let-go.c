@@ -68,8 +68,11 @@ static void on_patched(const KubeReply *reply, void *userdata) {
 }
 
 static void finish_patches(LetGoVerb *v) {
-        if (v->n_patched > 0)
-                puts(v->snapshot.leader && isempty(v->snapshot.leader) ? "No coordinator leads: nothing happens until one does." : "The leading coordinator acts on that now.");
+        const char *leader = v->snapshot.leader;
+
+        if (v->n_patched > 0 && leader)
+                puts(isempty(leader) ? "No coordinator leads: nothing happens until one does."
+                                     : "The leading coordinator acts on that now.");
         ctl_finish(v->ctl, v->failed ? EXIT_FAILURE : EXIT_SUCCESS);
 }
 
