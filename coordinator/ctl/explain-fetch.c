@@ -8,6 +8,7 @@
 #include "strv.h"
 
 #define CALL_TIMEOUT_USEC (30 * USEC_PER_SEC)
+#define ROUNDS 4u
 #define WEBHOOK_CONFIGURATION "vesper-nodes"
 
 static const KubeKind service_kind = {
@@ -355,7 +356,7 @@ static void read_service(ExplainFetch *f) {
                             "whether the webhook's Service is there", NULL, take_nothing, service_is_absent);
 }
 
-/* -- the third ------------------------------------------------------------------------------------------ */
+/* -- the third and the fourth --------------------------------------------------------------------------- */
 
 static bool waits_for_volumes(const ExplainFacts *facts) {
         for (size_t i = 0; i < facts->claims.n_items; i++)
@@ -394,17 +395,15 @@ static void begin_round(ExplainFetch *f) {
                 read_pdbs(f);
                 read_daemon_sets(f);
                 read_service(f);
-        } else {
+        } else if (f->round == 2)
                 read_all_claims(f);
-                if (waits_for_volumes(&f->facts))
-                        (void) read_list(f, &kube_volume_attachment_kind, NULL, "which volumes are attached",
-                         &f->facts.volumes, NULL);
-        }
+        else if (waits_for_volumes(&f->facts))
+                (void) read_list(f, &kube_volume_attachment_kind, NULL, "which volumes are attached", &f->facts.volumes, NULL);
         f->round++;
 }
 
 static void round_is_over(ExplainFetch *f) {
-        while (f->pending == 0 && f->round < 3 && f->error >= 0)
+        while (f->pending == 0 && f->round < ROUNDS && f->error >= 0)
                 begin_round(f);
         if (f->pending == 0)
                 finish(f);

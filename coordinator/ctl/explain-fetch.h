@@ -2,11 +2,12 @@
 #pragma once
 
 /*
- * Brings the objects of ExplainFacts, in three rounds of calls that are made together:
+ * Brings the objects of ExplainFacts, in four rounds of calls that are made together:
  *
  *      the Node, its pods, NodePools, NodeDisruptionBudgets, Lease and its namespace, the webhook's configuration
  *      its NodeClaim, by the name that each NodePool would give it; the PDBs of its pods' namespaces; the webhook's Service
- *      all NodeClaims, where none was found so and there should be one; VolumeAttachments, where it waits for them
+ *      all NodeClaims, where none was found so and there should be one
+ *      VolumeAttachments, where its NodeClaim waits for them
  *
  * What may not be read, or is not there, is said in ExplainFacts.unknown, and the rest goes on.
  */

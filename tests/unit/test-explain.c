@@ -33,13 +33,19 @@ static void bench_done(Bench *b) {
         intern_pool_free(b->pool);
 }
 
-static KubeObject *decode(Bench *b, const KubeKind *kind, const char *json) {
-        _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
-        _cleanup_free_ char *text = strdup(json);
-        KubeObject *o;
+static char *with_quotes(const char *json) {
+        char *text = MUST(strdup(json));
 
         for (char *p = text; *p; p++)
                 *p = *p == '\'' ? '"' : *p == '`' ? '\'' : *p;
+        return text;
+}
+
+static KubeObject *decode(Bench *b, const KubeKind *kind, const char *json) {
+        _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
+        _cleanup_free_ char *text = with_quotes(json);
+        KubeObject *o;
+
         assert_return_code(json_parse(text, strlen(text), 1u << 20, &doc, NULL), 0);
         assert_return_code(kube_object_decode(kind, json_root(doc), b->pool, &o), 0);
         return o;
@@ -416,7 +422,7 @@ static void check_row(const Row *row, const ExplainFacts *f, const ExplainCauses
                 assert_string_equal(object, row->object);
                 assert_true(row->command ? first->command != NULL : first->command == NULL);
         }
-        assert_int_equal(first->since_usec, row->since_ago_sec ? f->now_usec - row->since_ago_sec * USEC_PER_SEC : 0);
+        assert_int_equal(first->since_usec ? (f->now_usec - first->since_usec) / USEC_PER_SEC : 0, row->since_ago_sec);
 }
 
 TEST_CASE(test_rows) {
@@ -522,6 +528,7 @@ TEST_CASE(test_many) {
 /* -- fetching ------------------------------------------------------------------------------------------- */
 
 typedef struct Fetched {
+        const Row *row; /* to be checked; NULL: none */
         bool done;
         char *message, *reasons, *unknown;
         int result;
@@ -540,6 +547,8 @@ static void on_fetched(const char *message, ExplainFacts *facts, void *userdata)
                 f->reasons = reasons_of(&causes);
                 f->unknown = strv_join(facts->unknown, "\n");
                 f->knows_pdbs = facts->knows_pdbs;
+                if (f->row)
+                        check_row(f->row, facts, &causes);
         }
         explain_facts_done(facts);
 }
@@ -553,6 +562,36 @@ static void on_request(const FakeRequest *r, FakeApiFault *fault, void *userdata
         if (r->resource && r->resource->id == FAKE_PODS)
                 assert_non_null(startswith(fake_request_query(r, "fieldSelector"), "spec.nodeName=n"));
         strbuf_addf(b, "%s%s %s", b->size > 0 ? ", " : "", verbs[r->verb], r->plural);
+}
+
+static void fetch_in(FakeWorld *w, const char *identity, const char *node, Fetched *fetched) {
+        _cleanup_(kubeconfig_freep) KubeConfig *config = NULL;
+        _cleanup_free_ char *trouble = NULL;
+        HttpTransport *transport;
+        ExplainFetch *fetch;
+        KubeClient *client;
+        KubeAuth *auth;
+        Env env;
+
+        assert_return_code(http_inproc_new(w->loop, identity, NULL, &transport), 0);
+        assert_return_code(http_inproc_route(transport, FAKE_ORIGIN, fake_cluster_handle, w->cluster), 0);
+        env = (Env){ .loop = w->loop, .random = w->random, .transport = transport, .version = "0" };
+        assert_return_code(kubeconfig_plain(FAKE_ORIGIN, &config), 0);
+        assert_return_code(kube_auth_new(w->loop, NULL, NULL, config, NULL, NULL, &auth, &trouble), 0);
+        assert_return_code(kube_client_new(&env, auth, FAKE_ORIGIN, "t", &client), 0);
+        assert_return_code(explain_fetch_new(client, node, "v", "l", on_fetched, fetched, &fetch), 0);
+        fake_world_run(w, USEC_PER_SEC / 2);
+        assert_true(fetched->done);
+        explain_fetch_free(fetch);
+        kube_client_free(client);
+        kube_auth_free(auth);
+        http_transport_free(transport);
+}
+
+static void fetched_done(Fetched *f) {
+        free(f->message);
+        free(f->reasons);
+        free(f->unknown);
 }
 
 #define FIRST "get nodes, list pods, list nodepools, list nodedisruptionbudgets, get leases, get namespaces, get validatingwebhookconfigurations"
@@ -591,16 +630,10 @@ TEST_CASE(test_fetch) {
         };
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
-                _cleanup_(kubeconfig_freep) KubeConfig *config = NULL;
-                _cleanup_free_ char *trouble = NULL, *identity = strf("CN=p,O=%s", rows[i].resources ? "people" : "system:masters");
+                _cleanup_free_ char *identity = strf("CN=p,O=%s", rows[i].resources ? "people" : "system:masters");
                 _cleanup_strbuf_ StrBuf requests = {};
-                HttpTransport *transport;
                 Fetched fetched = {};
-                ExplainFetch *fetch;
-                KubeClient *client;
-                KubeAuth *auth;
                 FakeWorld w;
-                Env env;
 
                 print_message("  %s\n", rows[i].what);
                 fake_world_init(&w, NULL);
@@ -616,16 +649,7 @@ TEST_CASE(test_fetch) {
                         fake_authz_allow(fake_cluster_authz(w.cluster), "people", "get,list", "*", rows[i].resources, NULL);
                 fake_api_set_fault(fake_cluster_api(w.cluster), on_request, &requests);
 
-                assert_return_code(http_inproc_new(w.loop, identity, NULL, &transport), 0);
-                assert_return_code(http_inproc_route(transport, FAKE_ORIGIN, fake_cluster_handle, w.cluster), 0);
-                env = (Env){ .loop = w.loop, .random = w.random, .transport = transport, .version = "0" };
-                assert_return_code(kubeconfig_plain(FAKE_ORIGIN, &config), 0);
-                assert_return_code(kube_auth_new(w.loop, NULL, NULL, config, NULL, NULL, &auth, &trouble), 0);
-                assert_return_code(kube_client_new(&env, auth, FAKE_ORIGIN, "t", &client), 0);
-                assert_return_code(explain_fetch_new(client, rows[i].node, "v", "l", on_fetched, &fetched, &fetch), 0);
-                fake_world_run(&w, USEC_PER_MINUTE);
-
-                assert_true(fetched.done);
+                fetch_in(&w, identity, rows[i].node, &fetched);
                 assert_true(rows[i].message ? fetched.message && strstr(fetched.message, rows[i].message) : !fetched.message);
                 if (rows[i].reasons)
                         assert_string_equal(fetched.reasons, rows[i].reasons);
@@ -639,13 +663,74 @@ TEST_CASE(test_fetch) {
                         assert_int_equal(fetched.knows_pdbs, !strstr(fetched.unknown, "PodDisruptionBudgets"));
                 assert_int_equal(fetched.result, streq(rows[i].node, "n7") ? 0 : -ENOENT);
 
-                free(fetched.message);
-                free(fetched.reasons);
-                free(fetched.unknown);
-                explain_fetch_free(fetch);
-                kube_client_free(client);
-                kube_auth_free(auth);
-                http_transport_free(transport);
+                fetched_done(&fetched);
+                fake_world_done(&w);
+        }
+}
+
+/* -- the rows, with the objects in a cluster ------------------------------------------------------------- */
+
+static void no_pods(const FakeRequest *r, FakeApiFault *fault, void *userdata) {
+        if (r->resource && r->resource->id == FAKE_PODS)
+                fault->status = 403;
+}
+
+/* Puts the DaemonSet that a pod names as its owner: the rows take it as given. */
+static void put_owner(FakeCluster *c, const cJSON *pod) {
+        const cJSON *owner = cJSON_GetArrayItem(fj_get(pod, "metadata", "ownerReferences", NULL), 0);
+
+        if (streq_ptr(fj_string(owner, "kind", NULL), "DaemonSet"))
+                fake_put(c, FAKE_DAEMONSETS,
+                         fj_parse("{'metadata':{'name':'%s','namespace':'web','uid':'%s'}}", fj_string(owner, "name", NULL),
+                                  fj_string(owner, "uid", NULL)));
+}
+
+/* Of a Node without the finalizer, the fetch looks for the NodeClaim by its true name alone. */
+static void name_claim(FakeCluster *c, cJSON *claim) {
+        const cJSON *node = fake_get(c, FAKE_NODES, NULL, "w");
+        _cleanup_free_ char *name = MUST(claim_name("a", "aws:///z/i-1", "u"));
+
+        if (node && !fj_array_has(fj_get(node, "metadata", "finalizers", NULL), FINALIZER_TERMINATION))
+                fj_set_string(fj_object(claim, "metadata"), "name", name);
+}
+
+static void put_row(FakeCluster *c, const Row *row) {
+        char renewed[RFC3339_MAX];
+
+        rfc3339_format((NOW_SEC - 2) * USEC_PER_SEC, renewed);
+        fake_put(c, FAKE_NAMESPACES, fj_parse("{'metadata':{'name':'v'}}"));
+        fake_put(c, FAKE_LEASES,
+                 fj_parse("{'metadata':{'name':'l','namespace':'v'},'spec':{'holderIdentity':'%s','leaseDurationSeconds':15,'renewTime':'%s'}}",
+                          row->leader ?: "coordinator-a", renewed));
+        for (size_t k = 0; k < ELEMENTSOF(row->objects) && row->objects[k].kind; k++) {
+                const KubeKind *kind = row->objects[k].kind;
+                _cleanup_free_ char *text = with_quotes(row->objects[k].json);
+                cJSON *object = MUST(cJSON_Parse(text));
+
+                put_owner(c, object);
+                if (kind == &kube_node_claim_kind)
+                        name_claim(c, object);
+                fake_put(c, fake_resource_find(kind->group, kind->version, kind->plural)->id, object);
+        }
+        if (row->unknown_pods)
+                fake_api_set_fault(fake_cluster_api(c), no_pods, NULL);
+}
+
+TEST_CASE(test_rows_fetched) {
+        static const FakeClusterOptions quiet = { .controllers_off = FAKE_CONTROLLERS_ALL };
+
+        for (size_t i = 0; i < ELEMENTSOF(causes_table); i++) {
+                Fetched fetched = { .row = causes_table + i };
+                FakeWorld w;
+
+                print_message("  %s\n", causes_table[i].what);
+                fake_world_init(&w, &quiet);
+                loop_virtual_step_wall(w.loop, (int64_t) (NOW_SEC * USEC_PER_SEC) - (int64_t) loop_wall(w.loop));
+                put_row(w.cluster, causes_table + i);
+                fetch_in(&w, "CN=p,O=system:masters", "w", &fetched);
+                assert_null(fetched.message);
+                assert_int_equal(fetched.unknown[0] != 0, causes_table[i].unknown_pods);
+                fetched_done(&fetched);
                 fake_world_done(&w);
         }
 }
@@ -689,7 +774,7 @@ TEST_CASE(test_told) {
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_rows), cmocka_unit_test(test_work), cmocka_unit_test(test_plain), cmocka_unit_test(test_many),
-                cmocka_unit_test(test_fetch), cmocka_unit_test(test_told),
+                cmocka_unit_test(test_fetch), cmocka_unit_test(test_rows_fetched), cmocka_unit_test(test_told),
         };
         return cmocka_run_group_tests_name("explain", tests, NULL, NULL);
 }
