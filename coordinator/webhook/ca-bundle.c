@@ -56,7 +56,7 @@ static void tell_failure(CaBundle *b, const char *what, const char *why) {
 static void on_written(const KubeReply *reply, void *userdata) {
         CaBundle *b = userdata;
 
-        timer_arm_in(b->timer, b->news ? 0 : RETRY_USEC);
+        timer_arm_in(b->timer, MAX(b->news ? 0 : RETRY_USEC, reply->error ? reply->error->retry_after_usec : 0));
         if (!reply->error) {
                 b->told = mfree(b->told);
                 log_notice(b->env->log, "The webhook's CA was written into ValidatingWebhookConfiguration %s", b->name);
@@ -109,6 +109,8 @@ static void on_timer(Timer *t, void *userdata) {
                 b->news = false;
                 if (b->leads && b->wanted && c && c->n_webhooks > 0 && !has_it(b, c))
                         write_bundle(b, c);
+                else
+                        b->told = mfree(b->told); /* the next failure is a new one */
         }
         b->changed(b->userdata);
 }
@@ -127,6 +129,8 @@ static void on_synced(Informer *i, void *userdata) {
 static void on_health(Informer *i, bool connected, const char *why, void *userdata) {
         if (!connected)
                 tell_failure(userdata, "read", why);
+        else
+                timer_arm_in(((CaBundle *) userdata)->timer, 0);
 }
 
 int ca_bundle_new(KubeClient *c, const char *configuration, void (*changed)(void *userdata), void *userdata, CaBundle **ret) {

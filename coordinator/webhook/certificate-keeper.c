@@ -140,7 +140,7 @@ static void on_written(const KubeReply *reply, void *userdata) {
         CertificateKeeper *k = userdata;
         const ApiError *e = reply->error;
 
-        timer_arm_in(k->timer, k->news ? 0 : RETRY_USEC); /* the watch brings it sooner */
+        timer_arm_in(k->timer, MAX(k->news ? 0 : RETRY_USEC, e ? e->retry_after_usec : 0)); /* the watch brings it sooner */
         if (!e) {
                 k->told = mfree(k->told);
                 log_notice(k->env->log, "The webhook's certificate in Secret %s/%s was %s", k->ns, k->name,
@@ -245,9 +245,11 @@ static void decide(CertificateKeeper *k) {
                 take(k, &s, now);
         }
         p = certificate_plan(o && !set_is_blank(&s) ? &s : NULL, k->names, k->bundle_stands, now);
-        if (p.step == CERTIFICATE_GOOD)
+        if (p.step == CERTIFICATE_GOOD) {
                 timer_arm_in(k->timer, MIN(usec_sub(p.until_usec, now), LOOK_USEC));
-        else if (p.step == CERTIFICATE_MAKE || k->leads)
+                if (k->server_usec > 0)
+                        k->told = mfree(k->told); /* the next failure is a new one */
+        } else if (p.step == CERTIFICATE_MAKE || k->leads)
                 carry_out(k, o ? &s : NULL, p, o, now);
         else
                 timer_arm_in(k->timer, LOOK_USEC);
@@ -275,6 +277,8 @@ static void on_health(Informer *i, bool connected, const char *why, void *userda
 
         if (!connected)
                 tell_failure(k, "read", why);
+        else
+                timer_arm_in(k->timer, 0);
 }
 
 /* -- life ----------------------------------------------------------------------------------------------- */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
 #include <string.h>
 
 #include "ca-bundle.h"
@@ -8,7 +9,9 @@
 #include "fake-date.h"
 #include "http-inproc.h"
 #include "kubeconfig.h"
+#include "log.h"
 #include "string-util.h"
+#include "strv.h"
 
 #define NS "vesper-system"
 #define SECRET "vesper-webhook"
@@ -23,6 +26,7 @@ typedef struct Replica {
         HttpTransport *transport;
         KubeAuth *auth;
         KubeClient *client;
+        Log *log;
         Env env;
         CertificateKeeper *keeper;
         CaBundle *bundle;
@@ -33,6 +37,12 @@ typedef struct Bench {
         FakeWorld w;
         Replica replicas[N];
         usec_t ahead_usec; /* the replicas' wall clock, of the API server's */
+        size_t leader;     /* the replica that leads; N: none */
+        StrBuf trace;      /* writes and log lines of the round */
+        usec_t first_write_usec; /* of the round; 0: none yet */
+        unsigned n_reads;  /* of the round */
+        const struct Round *round; /* NULL: none */
+        size_t n_answered;
 } Bench;
 
 static char *names[] = { (char *) "vesper-webhook.vesper-system.svc", NULL };
@@ -60,7 +70,16 @@ static void on_bundle(void *userdata) {
                 certificate_keeper_set_bundle_stands(r->keeper, ca_bundle_stands(r->bundle));
 }
 
+static const char *role(const Bench *b, size_t i);
+
+static void on_log(LogLevel level, const char *message_id, const char *text, const LogField *fields, size_t n_fields, void *userdata) {
+        Replica *r = userdata;
+
+        strbuf_addf(&r->bench->trace, "%s: %s\n", role(r->bench, (size_t) (r - r->bench->replicas)), text);
+}
+
 static void replica_start(Bench *b, size_t i) {
+        _cleanup_free_ char *identity = strf("CN=%zu,O=system:masters", i);
         Replica *r = b->replicas + i;
         CertificateKeeperOptions o = { .ns = NS, .name = SECRET, .names = names, .changed = on_set, .userdata = r };
         _cleanup_(kubeconfig_freep) KubeConfig *config = NULL;
@@ -68,9 +87,11 @@ static void replica_start(Bench *b, size_t i) {
 
         *r = (Replica){ .bench = b };
         assert_return_code(random_new(i + 1, &r->random), 0);
-        assert_return_code(http_inproc_new(b->w.loop, FAKE_ADMIN, NULL, &r->transport), 0);
+        assert_return_code(http_inproc_new(b->w.loop, identity, NULL, &r->transport), 0);
         assert_return_code(http_inproc_route(r->transport, FAKE_ORIGIN, fake_cluster_handle, b->w.cluster), 0);
-        r->env = (Env){ .loop = b->w.loop, .random = r->random, .transport = r->transport, .version = "0" };
+        assert_return_code(log_new(LOG_TARGET_NULL, LOG_LEVEL_INFO, "c", &r->log), 0);
+        log_set_hook(r->log, on_log, r);
+        r->env = (Env){ .loop = b->w.loop, .random = r->random, .log = r->log, .transport = r->transport, .version = "0" };
         assert_return_code(kubeconfig_plain(FAKE_ORIGIN, &config), 0);
         assert_return_code(kube_auth_new(b->w.loop, NULL, NULL, config, NULL, NULL, &r->auth, &message), 0);
         assert_return_code(kube_client_new(&r->env, r->auth, FAKE_ORIGIN, "test", &r->client), 0);
@@ -85,9 +106,11 @@ static void replica_stop(Replica *r) {
         kube_auth_free(r->auth);
         http_transport_free(r->transport);
         random_free(r->random);
+        log_free(r->log);
 }
 
 static void lead(Bench *b, size_t i) {
+        b->leader = i;
         certificate_keeper_lead(b->replicas[i].keeper, &guard);
         ca_bundle_lead(b->replicas[i].bundle, &guard);
 }
@@ -113,6 +136,7 @@ static void end(Bench *b) {
         for (size_t i = 0; i < N; i++)
                 replica_stop(b->replicas + i);
         fake_world_done(&b->w);
+        strbuf_done(&b->trace);
 }
 
 static const cJSON *secret(Bench *b) {
@@ -271,51 +295,6 @@ static void put_secret(Bench *b, const CertificateSet *s) {
                           bundle, ca_key, certificate, key));
 }
 
-/* A CA of sixteen months: another one comes before it, signs after an hour, and is alone after a day; at no time is a
- * certificate shown that the API server does not trust. */
-TEST_CASE(test_new_ca) {
-        CertificateSet old = { 0 }, s = { 0 };
-        usec_t now, until;
-        Bench b;
-
-        begin(&b, true);
-        for (size_t i = 0; i < N; i++)
-                replica_stop(b.replicas + i);
-        now = loop_wall(b.w.loop);
-        assert_return_code(certificate_plan_apply(CERTIFICATE_MAKE, NULL, names, now - 490 * DAY, &old), 0);
-        assert_return_code(certificate_plan_apply(CERTIFICATE_SIGN, &old, names, now - 10 * DAY, &s), 0);
-        put_secret(&b, &s);
-        for (size_t i = 0; i < N; i++)
-                replica_start(&b, i);
-        lead(&b, 0);
-        run(&b, USEC_PER_MINUTE);
-        assert_string_equal(certificate_keeper_set(b.replicas[1].keeper)->certificate, s.certificate);
-        assert_string_not_equal(certificate_keeper_set(b.replicas[1].keeper)->bundle, s.bundle);
-        until = loop_now(b.w.loop) + 27 * USEC_PER_HOUR;
-        while (loop_now(b.w.loop) < until) {
-                run(&b, 10 * USEC_PER_MINUTE);
-                for (size_t i = 0; i < N; i++) {
-                        const CertificateSet *shown = certificate_keeper_set(b.replicas[i].keeper);
-                        const char *second;
-                        size_t size;
-                        void *known;
-
-                        assert_return_code(base64_decode(bundle_of(&b, 0), strlen(bundle_of(&b, 0)), &known, &size), 0);
-                        second = strstr((char *) known + 1, "-----BEGIN");
-                        assert_true(certificate_is_signed_by(shown->certificate, known) ||
-                                    certificate_is_signed_by(shown->certificate, second));
-                        free(known);
-                }
-        }
-        assert_settled(&b, true);
-        assert_false(certificate_is_signed_by(certificate_keeper_set(b.replicas[1].keeper)->certificate, old.bundle));
-        assert_null(strstr(certificate_keeper_set(b.replicas[1].keeper)->bundle + 1, "-----BEGIN"));
-        assert_int_equal(b.replicas[1].n_changed, 4); /* as found, with two CAs, signed anew, with one */
-        certificate_set_done(&old);
-        certificate_set_done(&s);
-        end(&b);
-}
-
 /* Both start anew, and know nothing but the Secret. */
 static void restart(Bench *b) {
         for (size_t i = 0; i < N; i++) {
@@ -378,6 +357,314 @@ TEST_CASE(test_clock_ahead) {
         end(&b);
 }
 
+/* -- rounds --------------------------------------------------------------------------------------------- */
+
+typedef struct Answer {
+        FakeResourceId id;
+        FakeApiFault fault;
+} Answer;
+
+/* What happens in a round, and what follows within an hour. */
+typedef struct Round {
+        const char *what;
+        void (*happens)(Bench *b);
+        const char *trace;
+        unsigned n_changed; /* how often each replica shows another certificate or bundle */
+        Answer answer;      /* to the first two writes of that kind */
+        unsigned hours;     /* 0: 1 */
+        bool by_any;        /* each replica may be the first to write */
+} Round;
+
+static const char *role(const Bench *b, size_t i) {
+        return b->round && b->round->by_any ? "replica" : i == b->leader ? "leader" : "other";
+}
+
+static void on_request(const FakeRequest *r, FakeApiFault *ret_fault, void *userdata) {
+        static const char *const verbs[_FAKE_VERB_MAX] = { [FAKE_CREATE] = "creates", [FAKE_PATCH] = "patches" };
+        Bench *b = userdata;
+
+        b->n_reads += r->verb == FAKE_GET || r->verb == FAKE_LIST;
+        if (!verbs[r->verb])
+                return;
+        if (b->first_write_usec == 0)
+                b->first_write_usec = loop_now(b->w.loop);
+        if (b->round->answer.id == r->resource->id && b->n_answered++ < 2)
+                *ret_fault = b->round->answer.fault;
+        strbuf_addf(&b->trace, "%s %s %s after %llu s\n", role(b, (size_t) atoi(r->user.name)), verbs[r->verb], r->plural,
+                    (unsigned long long) ((loop_now(b->w.loop) - b->first_write_usec) / USEC_PER_SEC));
+}
+
+static void wait_for_age(Bench *b, unsigned days) {
+        loop_virtual_step_wall(b->w.loop, (int64_t) (days * DAY));
+}
+
+static void two_thirds(Bench *b) {
+        wait_for_age(b, 61);
+}
+
+static void less_than_two_thirds(Bench *b) {
+        wait_for_age(b, 20);
+}
+
+static void ca_two_thirds(Bench *b) {
+        wait_for_age(b, 488);
+}
+
+static void ca_expires(Bench *b) {
+        wait_for_age(b, 731);
+}
+
+static void delete_secret(Bench *b) {
+        assert_true(fake_remove(b->w.cluster, FAKE_SECRETS, NS, SECRET));
+}
+
+static void spoil_secret(Bench *b) {
+        fake_merge(b->w.cluster, FAKE_SECRETS, NS, SECRET, "{'data':{'tls.crt':'Z2FyYmFnZQ=='}}");
+}
+
+static void blank_secret(Bench *b) {
+        fake_merge(b->w.cluster, FAKE_SECRETS, NS, SECRET, "{'data':null}");
+}
+
+static void label_secret(Bench *b) {
+        fake_merge(b->w.cluster, FAKE_SECRETS, NS, SECRET, "{'metadata':{'labels':{'x':'%llu'}}}", (unsigned long long) loop_now(b->w.loop));
+}
+
+static void take_bundle_out(Bench *b) {
+        fake_merge(b->w.cluster, FAKE_WEBHOOKS, NULL, CONFIG,
+                   "{'webhooks':[{'name':'a.vesper.sh','clientConfig':{'url':'https://a/b','caBundle':'%s'},'sideEffects':'None',"
+                   "'admissionReviewVersions':['v1']},{'name':'b.vesper.sh','clientConfig':{'url':'https://a/b'},'sideEffects':'None',"
+                   "'admissionReviewVersions':['v1']}]}",
+                   bundle_of(b, 0));
+}
+
+/* A replica that this test does not play has renewed it. */
+static void renew_elsewhere(Bench *b) {
+        CertificateSet s = { 0 };
+
+        assert_return_code(certificate_plan_apply(CERTIFICATE_SIGN, certificate_keeper_set(b->replicas[0].keeper), names,
+                                                  loop_wall(b->w.loop), &s), 0);
+        fake_merge(b->w.cluster, FAKE_SECRETS, NS, SECRET, "{'data':null}");
+        put_secret(b, &s);
+        certificate_set_done(&s);
+}
+
+static void change_leader(Bench *b) {
+        size_t old = b->leader;
+
+        certificate_keeper_lead(b->replicas[old].keeper, NULL);
+        ca_bundle_lead(b->replicas[old].bundle, NULL);
+        lead(b, 1 - old);
+}
+
+static void change_leader_in_time(Bench *b) {
+        change_leader(b);
+        two_thirds(b);
+}
+
+static void restart_late(Bench *b) {
+        size_t leader = b->leader;
+
+        for (size_t i = 0; i < N; i++)
+                replica_stop(b->replicas + i);
+        wait_for_age(b, 100);
+        for (size_t i = 0; i < N; i++)
+                replica_start(b, i);
+        lead(b, leader);
+}
+
+static void break_watches(Bench *b) {
+        fake_api_cut_watches(fake_cluster_api(b->w.cluster));
+}
+
+#define WAS(what) "The webhook's certificate in Secret " NS "/" SECRET " was " what "\n"
+
+#define CONFIGS "validatingwebhookconfigurations"
+#define PATCHES(resource, sec) "leader patches " resource " after " sec " s\n"
+#define CREATES "replica creates secrets after 0 s\n"
+#define RENEWED PATCHES("secrets", "0") "leader: " WAS("renewed")
+#define WRITTEN "leader: The webhook's CA was written into ValidatingWebhookConfiguration " CONFIG "\n"
+#define NOT_RENEWED(why) "leader: Failed to write Secret " NS "/" SECRET " with the webhook's certificate, retrying: " why "\n"
+#define NOT_WRITTEN(why) \
+        "leader: Failed to write the webhook's CA into ValidatingWebhookConfiguration " CONFIG ", retrying: " why \
+        ". Without its caBundle the API server trusts no answer of the webhook, and its failurePolicy decides\n"
+#define NOT_READ NOT_READ_CONFIG NOT_READ_CONFIG NOT_READ_SECRET NOT_READ_SECRET
+#define NOT_READ_CONFIG \
+        "replica: Failed to read ValidatingWebhookConfiguration " CONFIG ", retrying: The watch of " CONFIGS " failed: The connection broke" \
+        ". Without its caBundle the API server trusts no answer of the webhook, and its failurePolicy decides\n"
+#define NOT_READ_SECRET \
+        "replica: Failed to read Secret " NS "/" SECRET " with the webhook's certificate, retrying: The watch of secrets failed: The connection broke\n"
+
+static const Round rounds[] = {
+        { "somebody labels the Secret", label_secret, "", 0 },
+        { "less than two thirds of its life", less_than_two_thirds, "", 0 },
+        { "two thirds of its life", two_thirds, RENEWED, 1 },
+        { "another leader", change_leader, "", 0 },
+        { "another leader, and two thirds of its life", change_leader_in_time, RENEWED, 1 },
+        { "the Secret is deleted", delete_secret, CREATES CREATES "replica: " WAS("made"), 0, .by_any = true },
+        { "the watches break", break_watches, NOT_READ, 0, .by_any = true },
+        { "garbage in the Secret", spoil_secret,
+          "leader: Secret " NS "/" SECRET " is of no use as the webhook's certificate: tls.crt is no certificate. It is put back as it was\n"
+          PATCHES("secrets", "0") "leader: " WAS("replaced"), 0 },
+        { "a blank Secret", blank_secret, "replica patches secrets after 0 s\nreplica patches secrets after 0 s\nreplica: " WAS("made"), 0, .by_any = true },
+        { "a caBundle is taken out", take_bundle_out, PATCHES(CONFIGS, "0") WRITTEN, 0 },
+        { "somebody else renews it", renew_elsewhere, "", 1 },
+        { "both replicas were away while it expired", restart_late, RENEWED, 1 },
+        { "two thirds of the CA's life", ca_two_thirds,
+          RENEWED PATCHES("secrets", "0") "leader: " WAS("given a new CA, which signs nothing yet") PATCHES(CONFIGS, "0") WRITTEN
+          PATCHES("secrets", "3600") "leader: " WAS("renewed") PATCHES("secrets", "90000") "leader: " WAS("freed of its old CA")
+          PATCHES(CONFIGS, "90000") WRITTEN, 4, .hours = 28 },
+        { "the CA expires", ca_expires,
+          "leader: Secret " NS "/" SECRET " is of no use as the webhook's certificate: the CA has expired. It is replaced\n"
+          PATCHES("secrets", "0") "leader: " WAS("replaced") PATCHES(CONFIGS, "0") WRITTEN, 1 },
+};
+
+static int compare_texts(const void *a, const void *b) {
+        return strcmp(*(char *const *) a, *(char *const *) b);
+}
+
+/* The order of two replicas is no property of theirs. */
+static char *sorted_lines(const char *text) {
+        _cleanup_strv_free_ char **lines = NULL;
+        char *sorted;
+
+        assert_return_code(strv_split(text, "\n", &lines), 0);
+        qsort(lines, strv_length(lines), sizeof(*lines), compare_texts);
+        sorted = strv_join(lines, "\n");
+        return MUST(sorted);
+}
+
+static void assert_trace(const Bench *b, const Round *r) {
+        _cleanup_free_ char *seen = r->by_any ? sorted_lines(strbuf_str(&b->trace)) : MUST(strdup(strbuf_str(&b->trace)));
+        _cleanup_free_ char *expected = r->by_any ? sorted_lines(r->trace) : MUST(strdup(r->trace));
+
+        assert_string_equal(seen, expected);
+}
+
+/* The API server trusts what each replica shows. */
+static void assert_trusted(Bench *b) {
+        for (size_t i = 0; i < N; i++) {
+                const char *known = bundle_of(b, 0), *second;
+                size_t size;
+                void *pem;
+
+                if (!b->replicas[i].keeper)
+                        continue;
+                assert_return_code(base64_decode(known, strlen(known), &pem, &size), 0);
+                second = strstr((char *) pem + 1, "-----BEGIN");
+                assert_true(certificate_is_signed_by(certificate_keeper_set(b->replicas[i].keeper)->certificate, pem) ||
+                            certificate_is_signed_by(certificate_keeper_set(b->replicas[i].keeper)->certificate, second));
+                free(pem);
+        }
+}
+
+static void play_round(Bench *b, const Round *r) {
+        unsigned hours = r->hours ?: 1;
+
+        b->round = r;
+        strbuf_done(&b->trace);
+        b->n_reads = b->first_write_usec = b->n_answered = 0;
+        for (size_t k = 0; k < N; k++)
+                b->replicas[k].n_changed = 0;
+        if (r->happens)
+                r->happens(b);
+        for (unsigned i = 0; i < 6 * hours; i++) {
+                run(b, 10 * USEC_PER_MINUTE + 10 * USEC_PER_SEC);
+                if (r->happens != ca_expires)
+                        assert_trusted(b);
+        }
+        assert_trace(b, r);
+        for (size_t k = 0; k < N; k++)
+                assert_int_equal(b->replicas[k].n_changed, r->n_changed);
+        /* Each replica asks for the time once an hour. One that starts reads both objects, too. */
+        assert_in_range(b->n_reads, 2 * hours - 2, 2 * hours + (r->happens == restart_late ? 6 : 2));
+        assert_settled(b, true);
+}
+
+static const Round answers[] = {
+        { "a renewal: 403", two_thirds, PATCHES("secrets", "0") NOT_RENEWED("forbidden by a fault of the test") PATCHES("secrets", "5") PATCHES("secrets", "10") "leader: " WAS("renewed"), 1,
+          { FAKE_SECRETS, { .status = 403 } } },
+        { "a renewal: 404", two_thirds, PATCHES("secrets", "0") NOT_RENEWED("the server could not find the requested resource") PATCHES("secrets", "5") PATCHES("secrets", "10") "leader: " WAS("renewed"), 1,
+          { FAKE_SECRETS, { .status = 404 } } },
+        { "a renewal: 409", two_thirds, PATCHES("secrets", "0") PATCHES("secrets", "5") PATCHES("secrets", "10") "leader: " WAS("renewed"), 1,
+          { FAKE_SECRETS, { .status = 409 } } },
+        { "a renewal: 422", two_thirds, PATCHES("secrets", "0") NOT_RENEWED("fault of the test") PATCHES("secrets", "5") PATCHES("secrets", "10") "leader: " WAS("renewed"), 1,
+          { FAKE_SECRETS, { .status = 422 } } },
+        { "a renewal: 429", two_thirds, PATCHES("secrets", "0") NOT_RENEWED("the server has received too many requests and has asked us to try again later") PATCHES("secrets", "7") PATCHES("secrets", "14") "leader: " WAS("renewed"), 1,
+          { FAKE_SECRETS, { .status = 429, .retry_after_sec = 7 } } },
+        { "a renewal: 500", two_thirds, PATCHES("secrets", "0") NOT_RENEWED("Internal error occurred: etcdserver: leader changed") PATCHES("secrets", "5") PATCHES("secrets", "10") "leader: " WAS("renewed"), 1,
+          { FAKE_SECRETS, { .status = 500 } } },
+        { "a renewal: 503", two_thirds, PATCHES("secrets", "0") NOT_RENEWED("the server is currently unable to handle the request") PATCHES("secrets", "5") PATCHES("secrets", "10") "leader: " WAS("renewed"), 1,
+          { FAKE_SECRETS, { .status = 503 } } },
+        { "a renewal: no answer", two_thirds, PATCHES("secrets", "0") NOT_RENEWED("No answer in time") PATCHES("secrets", "15") PATCHES("secrets", "30") "leader: " WAS("renewed"), 1,
+          { FAKE_SECRETS, { .delay_usec = USEC_PER_HOUR } } },
+        { "a renewal: a broken connection", two_thirds, PATCHES("secrets", "0") NOT_RENEWED("The connection broke") PATCHES("secrets", "5") PATCHES("secrets", "10") "leader: " WAS("renewed"), 1,
+          { FAKE_SECRETS, { .drop = true } } },
+        { "a caBundle: 403", take_bundle_out, PATCHES(CONFIGS, "0") NOT_WRITTEN("forbidden by a fault of the test") PATCHES(CONFIGS, "5") PATCHES(CONFIGS, "10") WRITTEN, 0,
+          { FAKE_WEBHOOKS, { .status = 403 } } },
+        { "a caBundle: 404", take_bundle_out, PATCHES(CONFIGS, "0") NOT_WRITTEN("the server could not find the requested resource") PATCHES(CONFIGS, "5") PATCHES(CONFIGS, "10") WRITTEN, 0,
+          { FAKE_WEBHOOKS, { .status = 404 } } },
+        { "a caBundle: 409", take_bundle_out, PATCHES(CONFIGS, "0") PATCHES(CONFIGS, "5") PATCHES(CONFIGS, "10") WRITTEN, 0,
+          { FAKE_WEBHOOKS, { .status = 409 } } },
+        { "a caBundle: 422", take_bundle_out, PATCHES(CONFIGS, "0") PATCHES(CONFIGS, "5") PATCHES(CONFIGS, "10") WRITTEN, 0,
+          { FAKE_WEBHOOKS, { .status = 422 } } },
+        { "a caBundle: 429", take_bundle_out, PATCHES(CONFIGS, "0") NOT_WRITTEN("the server has received too many requests and has asked us to try again later") PATCHES(CONFIGS, "7") PATCHES(CONFIGS, "14") WRITTEN, 0,
+          { FAKE_WEBHOOKS, { .status = 429, .retry_after_sec = 7 } } },
+        { "a caBundle: 500", take_bundle_out, PATCHES(CONFIGS, "0") NOT_WRITTEN("Internal error occurred: etcdserver: leader changed") PATCHES(CONFIGS, "5") PATCHES(CONFIGS, "10") WRITTEN, 0,
+          { FAKE_WEBHOOKS, { .status = 500 } } },
+        { "a caBundle: 503", take_bundle_out, PATCHES(CONFIGS, "0") NOT_WRITTEN("the server is currently unable to handle the request") PATCHES(CONFIGS, "5") PATCHES(CONFIGS, "10") WRITTEN, 0,
+          { FAKE_WEBHOOKS, { .status = 503 } } },
+        { "a caBundle: no answer", take_bundle_out, PATCHES(CONFIGS, "0") NOT_WRITTEN("No answer in time") PATCHES(CONFIGS, "15") PATCHES(CONFIGS, "30") WRITTEN, 0,
+          { FAKE_WEBHOOKS, { .delay_usec = USEC_PER_HOUR } } },
+        { "a caBundle: a broken connection", take_bundle_out, PATCHES(CONFIGS, "0") NOT_WRITTEN("The connection broke") PATCHES(CONFIGS, "5") PATCHES(CONFIGS, "10") WRITTEN, 0,
+          { FAKE_WEBHOOKS, { .drop = true } } },
+        { "a renewal: its answer is lost", two_thirds, PATCHES("secrets", "0") NOT_RENEWED("The connection broke"), 1,
+          { FAKE_SECRETS, { .drop = true, .takes_effect = true } } },
+        { "a caBundle: the answer is lost", take_bundle_out, PATCHES(CONFIGS, "0") NOT_WRITTEN("The connection broke"), 0,
+          { FAKE_WEBHOOKS, { .drop = true, .takes_effect = true } } },
+};
+
+/* All is as without that answer, only later. */
+TEST_CASE(test_answers) {
+        for (size_t i = 0; i < ELEMENTSOF(answers); i++) {
+                Bench b;
+
+                print_message("  %s\n", answers[i].what);
+                begin(&b, true);
+                replica_stop(b.replicas + 1);
+                b.replicas[1] = (Replica){ 0 };
+                run(&b, USEC_PER_MINUTE);
+                b.round = answers + i;
+                b.replicas[0].n_changed = b.first_write_usec = 0;
+                strbuf_done(&b.trace);
+                fake_api_set_fault(fake_cluster_api(b.w.cluster), on_request, &b);
+                answers[i].happens(&b);
+                run(&b, 61 * USEC_PER_MINUTE);
+                assert_trace(&b, answers + i);
+                assert_int_equal(b.replicas[0].n_changed, answers[i].n_changed);
+                assert_trusted(&b);
+                assert_true(ca_bundle_stands(b.replicas[0].bundle));
+                fake_api_set_fault(fake_cluster_api(b.w.cluster), NULL, NULL);
+                end(&b);
+        }
+}
+
+/* The second round of each is as the first. */
+TEST_CASE(test_rounds) {
+        for (size_t i = 0; i < ELEMENTSOF(rounds); i++) {
+                Bench b;
+
+                print_message("  %s\n", rounds[i].what);
+                begin(&b, true);
+                run(&b, USEC_PER_MINUTE);
+                fake_api_set_fault(fake_cluster_api(b.w.cluster), on_request, &b);
+                for (size_t k = 0; k < 2; k++)
+                        play_round(&b, rounds + i);
+                fake_api_set_fault(fake_cluster_api(b.w.cluster), NULL, NULL);
+                end(&b);
+        }
+}
+
 TEST_CASE(test_not_registered) {
         Bench b;
 
@@ -392,8 +679,9 @@ int main(void) {
                 cmocka_unit_test(test_two_at_once), cmocka_unit_test(test_without_leader), cmocka_unit_test(test_lost),
                 cmocka_unit_test(test_refused_late),
                 cmocka_unit_test(test_blank),
-                cmocka_unit_test(test_not_registered), cmocka_unit_test(test_new_ca),
+                cmocka_unit_test(test_not_registered),
                 cmocka_unit_test(test_clock_ahead),
+                cmocka_unit_test(test_rounds), cmocka_unit_test(test_answers),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
