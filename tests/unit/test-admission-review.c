@@ -1,20 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "admission-review.h"
+#include "admission-rows.h"
 #include "cmocka-test.h"
 #include "string-util.h"
 #include "strv.h"
-
-/* JSON with ' for ". */
-#define REVIEW(request) "{'apiVersion':'admission.k8s.io/v1','kind':'AdmissionReview','request':" request "}"
-#define NODES \
-        "'kind':{'group':'','version':'v1','kind':'Node'},'resource':{'group':'','version':'v1','resource':'nodes'}"
-#define CLAIMS \
-        "'kind':{'group':'vesper.sh','version':'v1alpha1','kind':'NodeClaim'}," \
-        "'resource':{'group':'vesper.sh','version':'v1alpha1','resource':'nodeclaims'}"
-#define NODE \
-        "{'apiVersion':'v1','kind':'Node','metadata':{'name':'n1','uid':'node-uid','labels':{'pool':'a'}}}"
-#define CLAIM \
-        "{'apiVersion':'vesper.sh/v1alpha1','kind':'NodeClaim','metadata':{'name':'c1','uid':'claim-uid'}}"
 
 static char *quoted(const char *s) {
         char *text = strf("%s", s);
@@ -27,67 +15,20 @@ static char *quoted(const char *s) {
 }
 
 TEST_CASE(test_requests) {
-        static const struct {
-                const char *what, *body;
-                AdmissionSubject subject;
-                const char *object, *username;
-                bool dry_run;
-        } rows[] = {
-                { "a Node",
-                  REVIEW("{'uid':'u'," NODES
-                         ",'name':'n1','operation':'DELETE','userInfo':{'username':'alice','groups':['dev',"
-                         "'system:authenticated']},'object':null,'oldObject':" NODE
-                         ",'dryRun':false,'options':{}}"),
-                  ADMISSION_NODE_DELETE, "node-uid", "alice", false },
-                { "a NodeClaim", REVIEW("{'uid':'u'," CLAIMS ",'operation':'DELETE','oldObject':" CLAIM "}"),
-                  ADMISSION_CLAIM_DELETE, "claim-uid", "", false },
-                { "one Node of many: no name in the request",
-                  REVIEW("{'uid':'u'," NODES
-                         ",'operation':'DELETE','userInfo':{'username':'alice'},'oldObject':" NODE "}"),
-                  ADMISSION_NODE_DELETE, "node-uid", "alice", false },
-                { "a dry run",
-                  REVIEW("{'uid':'u'," NODES ",'operation':'DELETE','dryRun':true,'oldObject':" NODE "}"),
-                  ADMISSION_NODE_DELETE, "node-uid", "", true },
-                { "a Node with a field that cannot be read",
-                  REVIEW("{'uid':'u'," NODES
-                         ",'operation':'DELETE','oldObject':{'metadata':{'name':'n1','uid':'node-uid'},"
-                         "'spec':{'unschedulable':7}}}"),
-                  ADMISSION_NODE_DELETE, "node-uid", "", false },
-                { "another operation",
-                  REVIEW("{'uid':'u'," NODES ",'operation':'UPDATE','object':" NODE ",'oldObject':" NODE
-                         "}"),
-                  ADMISSION_OTHER, NULL, "", false },
-                { "another operation, without an object",
-                  REVIEW("{'uid':'u'," NODES ",'operation':'CONNECT'}"), ADMISSION_OTHER, NULL, "", false },
-                { "a subresource",
-                  REVIEW("{'uid':'u'," NODES ",'operation':'DELETE','subResource':'status','oldObject':" NODE
-                         "}"),
-                  ADMISSION_OTHER, NULL, "", false },
-                { "another kind",
-                  REVIEW("{'uid':'u','resource':{'group':'','version':'v1','resource':'pods'},'operation':'DELETE','oldObject':{}}"),
-                  ADMISSION_OTHER, NULL, "", false },
-                { "somebody else's nodes",
-                  REVIEW("{'uid':'u','resource':{'group':'example.org','version':'v1','resource':'nodes'},'operation':'DELETE'}"),
-                  ADMISSION_OTHER, NULL, "", false },
-                { "Karpenter's NodeClaim",
-                  REVIEW("{'uid':'u','resource':{'group':'karpenter.sh','version':'v1','resource':'nodeclaims'},'operation':'DELETE'}"),
-                  ADMISSION_OTHER, NULL, "", false },
-        };
-
-        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
-                _cleanup_free_ char *body = quoted(rows[i].body), *message = NULL;
+        for (size_t i = 0; i < ELEMENTSOF(admission_requests); i++) {
+                _cleanup_free_ char *body = quoted(admission_requests[i].body), *message = NULL;
                 AdmissionReview r;
 
-                print_message("  %s\n", rows[i].what);
+                print_message("  %s\n", admission_requests[i].what);
                 assert_return_code(admission_review_parse(body, strlen(body), *state, &r, &message), 0);
                 assert_null(message);
                 assert_string_equal(r.uid, "u");
-                assert_int_equal(r.subject, rows[i].subject);
-                assert_int_equal(r.dry_run, rows[i].dry_run);
-                assert_string_equal(r.username, rows[i].username);
-                assert_int_equal(r.object != NULL, rows[i].object != NULL);
+                assert_int_equal(r.subject, admission_requests[i].subject);
+                assert_int_equal(r.dry_run, admission_requests[i].dry_run);
+                assert_string_equal(r.username, admission_requests[i].username);
+                assert_int_equal(r.object != NULL, admission_requests[i].object != NULL);
                 if (r.object)
-                        assert_string_equal(r.object->meta.uid, rows[i].object);
+                        assert_string_equal(r.object->meta.uid, admission_requests[i].object);
                 admission_review_done(&r);
                 assert_null(r.uid);
         }
@@ -117,55 +58,13 @@ TEST_CASE(test_members) {
 }
 
 TEST_CASE(test_unreadable) {
-        static const struct {
-                const char *body, *message;
-        } rows[] = {
-                { "", "cannot be read" },
-                { "nodes", "at byte 0" },
-                { "[]", "it is no AdmissionReview of admission.k8s.io/v1" },
-                { "{'apiVersion':'admission.k8s.io/v1beta1','kind':'AdmissionReview','request':{'uid':'u'}}",
-                  "it is no AdmissionReview of admission.k8s.io/v1" },
-                { "{'apiVersion':'admission.k8s.io/v1','kind':'Status'}", "it is no AdmissionReview" },
-                { "{'apiVersion':'admission.k8s.io/v1','kind':'AdmissionReview'}", "request is missing" },
-                { REVIEW("null"), "request is no object" },
-                { REVIEW("{}"), "request.uid is missing" },
-                { REVIEW("{'uid':7}"), "request.uid is no string" },
-                { REVIEW("{'uid':'a','uid':'b'}"), "at byte" },
-                { REVIEW("{'uid':'u','operation':'DELETE'}"), "request.resource is missing" },
-                { REVIEW("{'uid':'u'," NODES ",'operation':['DELETE'],'oldObject':" NODE "}"),
-                  "request.operation is no string" },
-                { REVIEW("{'uid':'u'," NODES ",'operation':'DELETE','dryRun':'true','oldObject':" NODE "}"),
-                  "request.dryRun is neither true nor false" },
-                { REVIEW("{'uid':'u'," NODES ",'operation':'DELETE'}"), "request.oldObject is missing" },
-                { REVIEW("{'uid':'u'," NODES ",'operation':'DELETE','oldObject':null}"),
-                  "request.oldObject is no object" },
-                { REVIEW("{'uid':'u'," NODES ",'operation':'DELETE','oldObject':{'metadata':{'uid':'x'}}}"),
-                  "request.oldObject is no Node of v1 with a name" },
-                { REVIEW("{'uid':'u'," NODES ",'operation':'DELETE','oldObject':" CLAIM "}"),
-                  "request.oldObject is no Node of v1 with a name" },
-                { REVIEW("{'uid':'u'," CLAIMS ",'operation':'DELETE','oldObject':" NODE "}"),
-                  "request.oldObject is no NodeClaim of vesper.sh/v1alpha1 with a name" },
-                { REVIEW("{'uid':'u'," NODES
-                         ",'operation':'DELETE','oldObject':{'metadata':{'name':'n1'}}}"),
-                  "request.oldObject.metadata.uid is missing" },
-                { REVIEW("{'uid':'u'," NODES ",'operation':'DELETE','userInfo':'alice','oldObject':" NODE
-                         "}"),
-                  "request.userInfo is no object" },
-                { REVIEW("{'uid':'u'," NODES
-                         ",'operation':'DELETE','userInfo':{'groups':'dev'},'oldObject':" NODE "}"),
-                  "request.userInfo.groups is no array" },
-                { REVIEW("{'uid':'u'," NODES
-                         ",'operation':'DELETE','userInfo':{'groups':['dev',1]},'oldObject':" NODE "}"),
-                  "request.userInfo.groups is no string" },
-        };
-
-        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
-                _cleanup_free_ char *body = quoted(rows[i].body), *message = NULL;
+        for (size_t i = 0; i < ELEMENTSOF(admission_unreadable); i++) {
+                _cleanup_free_ char *body = quoted(admission_unreadable[i].body), *message = NULL;
                 AdmissionReview r;
 
-                print_message("  %s\n", rows[i].body);
+                print_message("  %s\n", admission_unreadable[i].body);
                 assert_int_equal(admission_review_parse(body, strlen(body), *state, &r, &message), -EBADMSG);
-                assert_non_null(strstr(message, rows[i].message));
+                assert_non_null(strstr(message, admission_unreadable[i].message));
                 assert_null(r.uid);
                 assert_null(r.object);
         }

@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "admission-rows.h"
+#include "budget-ledger.h"
+#include "cmocka-test.h"
+#include "coordinator-rig.h"
+#include "http-inproc.h"
+#include "node-webhook.h"
+#include "page.h"
+#include "refusal-rows.h"
+
+/*
+ * The tables of the webhook's rules, asked through the webhook of a coordinator: each row is sent as the API server
+ * sends it, and the decision is read from the answer, the metrics, the log and the charge in the budget.
+ */
+
+typedef struct Bench {
+        CoordinatorRig *rig;
+        HttpTransport *transport;
+        unsigned status;
+        char *body; /* of the last answer */
+        size_t said; /* size of the log before the last question */
+} Bench;
+
+static void begin(Bench *b, const char *amount) {
+        CoordinatorRig *r = coordinator_rig_new();
+
+        *b = (Bench){ .rig = r };
+        for (size_t i = 0; admission_configured[i]; i++)
+                r->settings[i] = MUST(strf("Webhook.Exempt=%s", admission_configured[i]));
+        assert_return_code(http_inproc_new(r->w.loop, NULL, NULL, &b->transport), 0);
+        rig_begin(r, 2, NULL);
+        assert_return_code(http_inproc_route(b->transport, "https://hook", coordinator_handle_webhook, r->coordinators[0]->coordinator), 0);
+        fake_put(r->cluster, FAKE_NDBS,
+                 fj_parse("{'metadata':{'name':'nodes','generation':1},'spec':{%s,'selector':{'matchLabels':{'vesper.sh/pool':'" POOL "'}}}}",
+                          amount));
+        rig_run(r, 2 * USEC_PER_SEC);
+}
+
+static void end(Bench *b) {
+        for (size_t i = 0; i < ELEMENTSOF(b->rig->settings); i++)
+                b->rig->settings[i] = mfree(b->rig->settings[i]);
+        http_transport_free(b->transport);
+        coordinator_rig_free(b->rig);
+        free(b->body);
+}
+
+static void on_answer(const HttpResponse *response, void *userdata) {
+        Bench *b = userdata;
+
+        assert_int_equal(b->status, 0); /* one answer */
+        b->status = response->status;
+        b->body = MUST(strndup(response->body, response->body_size));
+}
+
+static void ask(Bench *b, const char *body) {
+        b->status = 0;
+        b->body = mfree(b->body);
+        b->said = b->rig->coordinators[0]->said.size;
+        assert_return_code(http_call_start(b->transport,
+                                           &(HttpRequest){ .method = HTTP_POST,
+                                                           .url = "https://hook/admission",
+                                                           .body = body,
+                                                           .body_size = strlen(body),
+                                                           .timeout_usec = 3 * USEC_PER_SEC,
+                                                           .max_response_bytes = 1u << 16 },
+                                           on_answer, b, NULL),
+                           0);
+        rig_run(b->rig, USEC_PER_SEC);
+        assert_true(b->status > 0);
+}
+
+static unsigned n_answers(Bench *b, const char *answer) {
+        _cleanup_free_ char *family = strf("vesper_coordinator_webhook_answers_total%s%s%s", answer ? "{answer=\"" : "",
+                                           strempty(answer), answer ? "\"}" : "");
+        _cleanup_page_ Page p = page_ask(coordinator_handle, b->rig->coordinators[0]->coordinator, HTTP_GET, "/metrics");
+
+        return (unsigned) page_sum(&p, family);
+}
+
+static int n_charges(Bench *b) {
+        return cJSON_GetArraySize(fj_get(fake_get(b->rig->cluster, FAKE_NDBS, NULL, "nodes"), "status", "disruptedNodes", NULL));
+}
+
+/* What the coordinator logged since the last question. */
+static const char *logged(Bench *b) {
+        return strbuf_str(&b->rig->coordinators[0]->said) + b->said;
+}
+
+static char *with_quotes(const char *s) {
+        char *text = MUST(strdup(s));
+
+        for (char *p = text; *p; p++)
+                *p = *p == '\'' ? '"' : *p;
+        return text;
+}
+
+static char *replaced(char *text, const char *from, const char *to) {
+        _cleanup_free_ char *owned = text;
+        const char *at = strstr(text, from);
+
+        return at ? MUST(strf("%.*s%s%s", (int) (at - text), text, to, at + strlen(from))) : MUST(strdup(text));
+}
+
+/* The body of the row, about the Node n1 of the world and its NodeClaim. */
+static char *body_about_n1(Bench *b, const char *row) {
+        const cJSON *claim = rig_claim(b->rig, "n1");
+        char *text = with_quotes(row);
+
+        text = replaced(text, "node-uid", fj_string(rig_node(b->rig, "n1"), "metadata", "uid", NULL));
+        text = replaced(text, "\"c1\"", "\"CLAIM\"");
+        text = replaced(text, "CLAIM", fj_string(claim, "metadata", "name", NULL));
+        text = replaced(text, "\"uid\":\"claim-uid\"", "\"uid\":\"UID\"},\"spec\":{\"nodePool\":\"" POOL "\"},\"status\":{\"nodeName\":\"n1\"");
+        return replaced(text, "UID", fj_string(claim, "metadata", "uid", NULL));
+}
+
+/* A request about a Node or NodeClaim takes a charge, and is refused while there is no room; no other one does. */
+TEST_CASE(test_requests) {
+        static const char *const amounts[] = { "'maxUnavailable':1", "'maxUnavailable':0" };
+
+        for (size_t i = 0; i < 2 * ELEMENTSOF(admission_requests); i++) {
+                const struct AdmissionRequestRow *r = admission_requests + i / 2;
+                bool counts = r->subject != ADMISSION_OTHER, room = i % 2 == 0;
+                _cleanup_free_ char *body = NULL;
+                Bench b;
+
+                print_message("  %s, %s\n", r->what, amounts[i % 2]);
+                begin(&b, amounts[i % 2]);
+                body = body_about_n1(&b, r->body);
+                for (unsigned round = 1; round <= 2; round++) {
+                        _cleanup_cjson_ cJSON *answer = NULL;
+
+                        ask(&b, body);
+                        assert_int_equal(b.status, 200);
+                        answer = MUST(cJSON_Parse(b.body));
+                        assert_string_equal(fj_string(answer, "response", "uid", NULL), "u");
+                        assert_int_equal(fj_true(answer, "response", "allowed", NULL), room || !counts);
+                        assert_int_equal(fj_int(answer, 0, "response", "status", "code", NULL), room || !counts ? 0 : 429);
+                        assert_int_equal(n_charges(&b), room && counts && !r->dry_run);
+                        assert_int_equal(n_answers(&b, !counts ? "exempt" : room ? "allowed" : "refused"), round);
+                        assert_int_equal(n_answers(&b, NULL), round);
+                        assert_int_equal(strstr(logged(&b), "Refused ") != NULL, counts && !room);
+                }
+                end(&b);
+        }
+}
+
+/* An exempt user is not asked for a charge. Any other user is refused, and named in the log. */
+TEST_CASE(test_users) {
+        unsigned n_exempt = 0, n_refused = 0;
+        Bench b;
+
+        begin(&b, "'maxUnavailable':0");
+        for (size_t i = 0; i < ELEMENTSOF(admission_users); i++) {
+                const struct AdmissionUserRow *u = admission_users + i;
+                bool passes = u->if_configured || streq(u->username, ADMISSION_OURS);
+                _cleanup_free_ char *text = body_about_n1(&b, admission_requests[0].body), *body = NULL;
+                _cleanup_cjson_ cJSON *review = MUST(cJSON_Parse(text)), *answer = NULL;
+                _cleanup_free_ char *line = MUST(strf("Refused %s the deletion of Node n1: NodeDisruptionBudget nodes allows no disruption of node n1",
+                                                      isempty(u->username) ? "nobody" : u->username));
+
+                print_message("  '%s'\n", u->username);
+                fj_set_string(fj_object(fj_object(review, "request"), "userInfo"), "username", u->username);
+                body = fj_print(review);
+                ask(&b, body);
+                assert_int_equal(b.status, 200);
+                answer = MUST(cJSON_Parse(b.body));
+                n_exempt += passes;
+                n_refused += !passes;
+                assert_int_equal(fj_true(answer, "response", "allowed", NULL), passes);
+                assert_int_equal(n_answers(&b, "exempt"), n_exempt);
+                assert_int_equal(n_answers(&b, "refused"), n_refused);
+                assert_int_equal(strstr(logged(&b), line) != NULL, !passes);
+        }
+        end(&b);
+}
+
+/* HTTP 400 with the reason, which the log counts by the address. */
+TEST_CASE(test_unreadable) {
+        Bench b;
+
+        begin(&b, "'maxUnavailable':1");
+        for (size_t i = 0; i < ELEMENTSOF(admission_unreadable); i++) {
+                _cleanup_free_ char *body = with_quotes(admission_unreadable[i].body);
+
+                ask(&b, body);
+                assert_int_equal(b.status, 400);
+                if (!strstr(b.body, admission_unreadable[i].message))
+                        fail_msg("%s: no '%s' in %s", body, admission_unreadable[i].message, b.body);
+                assert_int_equal(n_answers(&b, "unreadable"), i + 1);
+                assert_int_equal(n_answers(&b, NULL), i + 1);
+                assert_int_equal(strstr(logged(&b), "The webhook refused requests from an unknown address: 1 without an AdmissionReview") != NULL, i == 0);
+        }
+        assert_int_equal(n_charges(&b), 0);
+        rig_run(b.rig, USEC_PER_MINUTE);
+        ask(&b, "");
+        {
+                _cleanup_free_ char *count = MUST(strf("unknown address: %zu without an AdmissionReview (HTTP 400)",
+                                                       ELEMENTSOF(admission_unreadable)));
+
+                assert_non_null(strstr(logged(&b), count));
+        }
+        end(&b);
+}
+
+/* -- the log of refusals -------------------------------------------------------------------------------- */
+
+static void on_ignored(const char *name, void *userdata) {
+}
+
+static void on_ignored_pod(const char *node, const KubePod *old, const KubePod *new, void *userdata) {
+}
+
+static void on_ignored_pdb(const KubePdb *old, const KubePdb *new, void *userdata) {
+}
+
+static void on_ignored_sync(void *userdata) {
+}
+
+static bool is_of_listener(Refusal why) {
+        return why < (Refusal) _HTTP_REFUSAL_MAX;
+}
+
+/* One refusal as the listener, or a request, brings it. */
+static void refuse(NodeWebhook *w, const struct RefusalRow *r) {
+        HttpExchange x = { .path = "/admission", .method = HTTP_POST, .client_address = r->address };
+        const char *text;
+
+        if (is_of_listener(r->why)) {
+                node_webhook_count_refusal((HttpRefusal) r->why, r->address, w);
+                return;
+        }
+        if (r->why == REFUSAL_PATH)
+                x.path = "/metrics";
+        assert_int_equal(node_webhook_check_headers(&x, w, &text), r->why == REFUSAL_PATH ? 404 : 401);
+}
+
+TEST_CASE(test_refusals) {
+        static const ClusterViewHandler none = { .on_node_dirty = on_ignored,
+                                                 .on_pool_dirty = on_ignored,
+                                                 .on_claim_dirty = on_ignored,
+                                                 .on_pod = on_ignored_pod,
+                                                 .on_pdb = on_ignored_pdb,
+                                                 .on_synced = on_ignored_sync };
+        CoordinatorRig *rig = coordinator_rig_new();
+        uint64_t n[_HTTP_REFUSAL_MAX] = { 0 };
+        BudgetLedger *ledger;
+        ClusterView *view;
+        NodeWebhook *w;
+        usec_t since;
+
+        rig_make(rig, 0);
+        assert_return_code(cluster_view_new(rig->coordinators[0]->client, "v", &none, &view), 0);
+        assert_return_code(budget_ledger_new(rig->coordinators[0]->client, view, &ledger), 0);
+        assert_return_code(node_webhook_new(rig->coordinators[0]->client, view, ledger, "v", NULL, true, &w), 0);
+        since = loop_now(rig->w.loop);
+        for (size_t i = 0; i < ELEMENTSOF(refusal_rows); i++) {
+                const struct RefusalRow *r = refusal_rows + i;
+
+                print_message("  %s\n", r->what);
+                rig_run(rig, since + r->at_sec * USEC_PER_SEC - loop_now(rig->w.loop));
+                if (r->why == REFUSAL_REVIEW) /* test_unreadable() sends these */
+                        continue;
+                for (unsigned k = 1; k <= r->n; k++) {
+                        size_t before = rig->coordinators[0]->said.size;
+                        const char *said;
+
+                        refuse(w, r);
+                        said = strbuf_str(&rig->coordinators[0]->said) + before;
+                        if (k == r->n && r->line)
+                                assert_non_null(strstr(said, r->line));
+                        else
+                                assert_string_equal(said, "");
+                }
+                if (is_of_listener(r->why))
+                        n[r->why] += r->n;
+                assert_memory_equal(node_webhook_refusals(w), n, sizeof(n));
+        }
+        assert_int_equal(node_webhook_answers(w)[WEBHOOK_UNREADABLE], 501); /* those without a certificate */
+        node_webhook_free(w);
+        budget_ledger_free(ledger);
+        cluster_view_free(view);
+        coordinator_rig_free(rig);
+}
+
+int main(void) {
+        static const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_requests),
+                cmocka_unit_test(test_users),
+                cmocka_unit_test(test_unreadable),
+                cmocka_unit_test(test_refusals),
+        };
+
+        return cmocka_run_group_tests_name("admission-rows", tests, NULL, NULL);
+}
