@@ -362,6 +362,7 @@ TEST_CASE(test_clock_ahead) {
 typedef struct Answer {
         FakeResourceId id;
         FakeApiFault fault;
+        bool to_lists; /* else to writes */
 } Answer;
 
 /* What happens in a round, and what follows within an hour. */
@@ -370,7 +371,7 @@ typedef struct Round {
         void (*happens)(Bench *b);
         const char *trace;
         unsigned n_changed; /* how often each replica shows another certificate or bundle */
-        Answer answer;      /* to the first two writes of that kind */
+        Answer answer;      /* to the first two writes, or lists, of that kind */
         unsigned hours;     /* 0: 1 */
         bool by_any;        /* each replica may be the first to write */
 } Round;
@@ -384,12 +385,13 @@ static void on_request(const FakeRequest *r, FakeApiFault *ret_fault, void *user
         Bench *b = userdata;
 
         b->n_reads += r->verb == FAKE_GET || r->verb == FAKE_LIST;
+        if (b->round->answer.id == r->resource->id && (b->round->answer.to_lists ? r->verb == FAKE_LIST : verbs[r->verb] != NULL) &&
+            b->n_answered++ < 2)
+                *ret_fault = b->round->answer.fault;
         if (!verbs[r->verb])
                 return;
         if (b->first_write_usec == 0)
                 b->first_write_usec = loop_now(b->w.loop);
-        if (b->round->answer.id == r->resource->id && b->n_answered++ < 2)
-                *ret_fault = b->round->answer.fault;
         strbuf_addf(&b->trace, "%s %s %s after %llu s\n", role(b, (size_t) atoi(r->user.name)), verbs[r->verb], r->plural,
                     (unsigned long long) ((loop_now(b->w.loop) - b->first_write_usec) / USEC_PER_SEC));
 }
@@ -618,6 +620,9 @@ static const Round answers[] = {
           { FAKE_WEBHOOKS, { .delay_usec = USEC_PER_HOUR } } },
         { "a caBundle: a broken connection", take_bundle_out, PATCHES(CONFIGS, "0") NOT_WRITTEN("The connection broke") PATCHES(CONFIGS, "5") PATCHES(CONFIGS, "10") WRITTEN, 0,
           { FAKE_WEBHOOKS, { .drop = true } } },
+        { "the time: a broken connection", two_thirds,
+          "leader: Failed to read Secret " NS "/" SECRET " with the webhook's certificate, retrying: The connection broke\n" RENEWED, 1,
+          { FAKE_SECRETS, { .drop = true }, .to_lists = true } },
         { "a renewal: its answer is lost", two_thirds, PATCHES("secrets", "0") NOT_RENEWED("The connection broke"), 1,
           { FAKE_SECRETS, { .drop = true, .takes_effect = true } } },
         { "a caBundle: the answer is lost", take_bundle_out, PATCHES(CONFIGS, "0") NOT_WRITTEN("The connection broke"), 0,

@@ -278,9 +278,9 @@ static size_t uid_length(const char *s) {
 }
 
 /* Replaces what another machine or another order of objects changes: the person who runs this test, uids and
- * resourceVersions. */
+ * resourceVersions, and the fingerprint of both in a snapshot. */
 static char *plain_text(const char *text) {
-        static const char version[] = "\"resourceVersion\":\"";
+        static const char version[] = "\"resourceVersion\":\"", fingerprint[] = "\"fingerprint\":\"";
         const struct passwd *user = getpwuid(geteuid());
         _cleanup_free_ char *name = NULL;
         char host[256] = "";
@@ -295,6 +295,9 @@ static char *plain_text(const char *text) {
                 } else if (startswith(text, version)) {
                         strbuf_addf(&b, "%sR", version);
                         text += strlen(version) + strspn(text + strlen(version), "0123456789");
+                } else if (startswith(text, fingerprint)) {
+                        strbuf_addf(&b, "%sF", fingerprint);
+                        text += strlen(fingerprint) + strspn(text + strlen(fingerprint), "0123456789abcdef");
                 } else if (uid_length(text) > 0) {
                         strbuf_add(&b, "U");
                         text += uid_length(text);

@@ -207,6 +207,8 @@ static const Row causes_table[] = {
           "kubectl patch nodedisruptionbudgets.vesper.sh one --type=merge -p '{\"spec\":{\"maxUnavailable\":2}}'" },
         { "of a percentage", { N(WAITING), C(CLAIM_IN("WaitingForBudget")), A(""), { &kube_node_budget_kind, BUDGET("'minAvailable':'80%'", "0", "") } },
           "WaitingForBudget" NO_DEADLINE, "NodeDisruptionBudget one", "minAvailable 80%", "kubectl edit nodedisruptionbudgets.vesper.sh one" },
+        { "of a number that must stay", { N(WAITING), C(CLAIM_IN("WaitingForBudget")), A(""), { &kube_node_budget_kind, BUDGET("'minAvailable':3", "0", "") } },
+          "WaitingForBudget" NO_DEADLINE, "NodeDisruptionBudget one", "minAvailable 3", "-p '{\"spec\":{\"minAvailable\":2}}'" },
         { "as the coordinator says it", { N(NODE(OURS DELETED, READY, BLOCKED_BY("WaitingForBudget", "NodeDisruptionBudget one allows no disruption"))), C(CLAIM_IN("WaitingForBudget")), A(""),
                                           { &kube_node_budget_kind, BUDGET("'maxUnavailable':1", "0", "") } },
           "WaitingForBudget" NO_DEADLINE, "NodeDisruptionBudget one", "allows no disruption", "kubectl patch", .since_ago_sec = 540 },
