@@ -500,7 +500,8 @@ static void judge(ReleaseAll *a) {
 /* -- lists ---------------------------------------------------------------------------------------------- */
 
 static bool may_pass(int error) {
-        return error != -EACCES && error != -ENOENT && error != -EINVAL && error != -ENOMEM && error != -EBADMSG;
+        return error != -EACCES && error != -ENOENT && error != -EINVAL && error != -ENOMEM &&
+               error != -EBADMSG;
 }
 
 static void on_fetched(int error, const char *message, CtlSnapshot *snapshot, void *userdata) {

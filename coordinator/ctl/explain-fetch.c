@@ -398,7 +398,8 @@ static void begin_round(ExplainFetch *f) {
         } else if (f->round == 2)
                 read_all_claims(f);
         else if (waits_for_volumes(&f->facts))
-                (void) read_list(f, &kube_volume_attachment_kind, NULL, "which volumes are attached", &f->facts.volumes, NULL);
+                (void) read_list(f, &kube_volume_attachment_kind, NULL, "which volumes are attached",
+                                 &f->facts.volumes, NULL);
         f->round++;
 }
 

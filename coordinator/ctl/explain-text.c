@@ -52,7 +52,8 @@ char *explain_text(const ExplainFacts *f, const ExplainCauses *c) {
                 add_line(&b, "Node %s is held, first by %s %s%s%s (%s).", f->node_name, first->kind,
                          strempty(first->ns), first->ns ? "/" : "", first->name, first->reason);
         else
-                add_line(&b, "Nothing holds node %s%s.", f->node_name, strv_length(f->unknown) > 0 ? ", as far as could be read" : "");
+                add_line(&b, "Nothing holds node %s%s.", f->node_name,
+                         strv_length(f->unknown) > 0 ? ", as far as could be read" : "");
         for (size_t i = 0; i < c->n; i++)
                 add_cause(&b, c->list + i, i + 1, f->now_usec);
         if (strv_length(f->unknown) > 0)

@@ -572,8 +572,8 @@ static void explain_progress(Explain *x) {
                 return;
         c = explain_add_for_node(x, false, "InProgress", x->node->object.meta.deletion_usec);
         explain_cause_say(x->causes, c, "Node %s is being removed, and %s holds it%s%s.", x->f->node_name,
-                          strv_length(x->f->unknown) > 0 ? "nothing that could be read" : "nothing", claim ? ": phase " : "",
-                          claim ? x->claim->phase : "");
+                          strv_length(x->f->unknown) > 0 ? "nothing that could be read" : "nothing",
+                          claim ? ": phase " : "", claim ? x->claim->phase : "");
         if (x->claim)
                 say_pods_left(x, c, x->claim->pods_left);
 }

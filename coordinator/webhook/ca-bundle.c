@@ -56,7 +56,8 @@ static void tell_failure(CaBundle *b, const char *what, const char *why) {
 static void on_written(const KubeReply *reply, void *userdata) {
         CaBundle *b = userdata;
 
-        timer_arm_in(b->timer, MAX(b->news ? 0 : RETRY_USEC, reply->error ? reply->error->retry_after_usec : 0));
+        timer_arm_in(b->timer,
+                     MAX(b->news ? 0 : RETRY_USEC, reply->error ? reply->error->retry_after_usec : 0));
         if (!reply->error) {
                 b->told = mfree(b->told);
                 log_notice(b->env->log, "The webhook's CA was written into ValidatingWebhookConfiguration %s", b->name);

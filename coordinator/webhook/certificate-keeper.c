@@ -140,7 +140,8 @@ static void on_written(const KubeReply *reply, void *userdata) {
         CertificateKeeper *k = userdata;
         const ApiError *e = reply->error;
 
-        timer_arm_in(k->timer, MAX(k->news ? 0 : RETRY_USEC, e ? e->retry_after_usec : 0)); /* the watch brings it sooner */
+        /* The watch brings it sooner. */
+        timer_arm_in(k->timer, MAX(k->news ? 0 : RETRY_USEC, e ? e->retry_after_usec : 0));
         if (!e) {
                 k->told = mfree(k->told);
                 log_notice(k->env->log, "The webhook's certificate in Secret %s/%s was %s", k->ns, k->name,

@@ -27,8 +27,7 @@ static const struct AdmissionRequestRow {
         { "a Node",
           REVIEW("{'uid':'u'," NODES
                  ",'name':'n1','operation':'DELETE','userInfo':{'username':'alice','groups':['dev',"
-                 "'system:authenticated']},'object':null,'oldObject':" NODE
-                 ",'dryRun':false,'options':{}}"),
+                 "'system:authenticated']},'object':null,'oldObject':" NODE ",'dryRun':false,'options':{}}"),
           ADMISSION_NODE_DELETE, "node-uid", "alice", false },
         { "a NodeClaim", REVIEW("{'uid':'u'," CLAIMS ",'operation':'DELETE','oldObject':" CLAIM "}"),
           ADMISSION_CLAIM_DELETE, "claim-uid", "", false },
@@ -45,14 +44,12 @@ static const struct AdmissionRequestRow {
                  "'spec':{'unschedulable':7}}}"),
           ADMISSION_NODE_DELETE, "node-uid", "", false },
         { "another operation",
-          REVIEW("{'uid':'u'," NODES ",'operation':'UPDATE','object':" NODE ",'oldObject':" NODE
-                 "}"),
+          REVIEW("{'uid':'u'," NODES ",'operation':'UPDATE','object':" NODE ",'oldObject':" NODE "}"),
           ADMISSION_OTHER, NULL, "", false },
-        { "another operation, without an object",
-          REVIEW("{'uid':'u'," NODES ",'operation':'CONNECT'}"), ADMISSION_OTHER, NULL, "", false },
+        { "another operation, without an object", REVIEW("{'uid':'u'," NODES ",'operation':'CONNECT'}"),
+          ADMISSION_OTHER, NULL, "", false },
         { "a subresource",
-          REVIEW("{'uid':'u'," NODES ",'operation':'DELETE','subResource':'status','oldObject':" NODE
-                 "}"),
+          REVIEW("{'uid':'u'," NODES ",'operation':'DELETE','subResource':'status','oldObject':" NODE "}"),
           ADMISSION_OTHER, NULL, "", false },
         { "another kind",
           REVIEW("{'uid':'u','resource':{'group':'','version':'v1','resource':'pods'},'operation':'DELETE','oldObject':{}}"),
@@ -93,14 +90,12 @@ static const struct AdmissionUnreadableRow {
           "request.oldObject is no Node of v1 with a name" },
         { REVIEW("{'uid':'u'," CLAIMS ",'operation':'DELETE','oldObject':" NODE "}"),
           "request.oldObject is no NodeClaim of vesper.sh/v1alpha1 with a name" },
-        { REVIEW("{'uid':'u'," NODES
-                 ",'operation':'DELETE','oldObject':{'metadata':{'name':'n1'}}}"),
+        { REVIEW("{'uid':'u'," NODES ",'operation':'DELETE','oldObject':{'metadata':{'name':'n1'}}}"),
           "request.oldObject.metadata.uid is missing" },
-        { REVIEW("{'uid':'u'," NODES ",'operation':'DELETE','userInfo':'alice','oldObject':" NODE
-                 "}"),
+        { REVIEW("{'uid':'u'," NODES ",'operation':'DELETE','userInfo':'alice','oldObject':" NODE "}"),
           "request.userInfo is no object" },
-        { REVIEW("{'uid':'u'," NODES
-                 ",'operation':'DELETE','userInfo':{'groups':'dev'},'oldObject':" NODE "}"),
+        { REVIEW("{'uid':'u'," NODES ",'operation':'DELETE','userInfo':{'groups':'dev'},'oldObject':" NODE
+                 "}"),
           "request.userInfo.groups is no array" },
         { REVIEW("{'uid':'u'," NODES
                  ",'operation':'DELETE','userInfo':{'groups':['dev',1]},'oldObject':" NODE "}"),

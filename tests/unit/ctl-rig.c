@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cmocka-test.h"
 #include "ctl-rig.h"
+#include "cmocka-test.h"
 #include "strv.h"
 
 static void on_request(const HttpRequest *request, const char *peer, HttpFault *ret_fault, void *userdata) {
@@ -21,7 +21,8 @@ static void process_begin(CtlRig *b) {
         assert_return_code(loop_new_virtual(b->w.time, &b->loop), 0);
         assert_return_code(random_new(5, &b->random), 0);
         assert_return_code(http_inproc_new(b->loop, b->identity, &hooks, &b->transport), 0);
-        assert_return_code(http_inproc_route(b->transport, FAKE_ORIGIN, fake_cluster_handle, b->w.cluster), 0);
+        assert_return_code(http_inproc_route(b->transport, FAKE_ORIGIN, fake_cluster_handle, b->w.cluster),
+                           0);
         b->env = (Env){ .loop = b->loop, .random = b->random, .transport = b->transport, .version = "0" };
         assert_return_code(kubeconfig_plain(FAKE_ORIGIN, &config), 0);
         assert_return_code(kube_auth_new(b->loop, NULL, NULL, config, NULL, NULL, &b->auth, &message), 0);

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Runs verbs of vesperctl in process: a fake cluster on virtual time, a client with a loop of its own, and the texts
- * that a verb writes to standard output and standard error.
+ * Runs verbs of vesperctl in process: a fake cluster on virtual time, a client with a loop of its own, and
+ * the texts that a verb writes to standard output and standard error.
  */
 
 #include "ctl.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The table of the log of refusals. test-refusal-log.c asks the rule; test-admission-rows.c asks the webhook. */
+/* The table of the log of refusals. test-refusal-log.c asks the rule; test-admission-rows.c asks the
+ * webhook. */
 
 #include "refusal-log.h"
 
@@ -23,9 +24,12 @@ static const struct RefusalRow {
           "from 10.0.0.1: 1 without room for the body (HTTP 503). If" },
         { "a few slow ones", "10.0.0.2", HTTP_REFUSED_SLOW, REFUSAL_SLOW_MIN - 1, 130, NULL },
         { "are forgotten after a minute", "10.0.0.2", HTTP_REFUSED_SLOW, REFUSAL_SLOW_MIN - 1, 190, NULL },
-        { "many slow ones", "10.0.0.2", HTTP_REFUSED_SLOW, 1, 249, "from 10.0.0.2: 10 not complete in time" },
+        { "many slow ones", "10.0.0.2", HTTP_REFUSED_SLOW, 1, 249,
+          "from 10.0.0.2: 10 not complete in time" },
         { "a slow one beside another reason", "10.0.0.3", HTTP_REFUSED_SLOW, 1, 250, NULL },
-        { "", "10.0.0.3", HTTP_REFUSED_ADDRESS, 1, 251, "1 beyond the number of unanswered requests of one address (HTTP 503), 1 not" },
-        { "no address", NULL, REFUSAL_REVIEW, 1, 300, "from an unknown address: 1 without an AdmissionReview (HTTP 400)" },
+        { "", "10.0.0.3", HTTP_REFUSED_ADDRESS, 1, 251,
+          "1 beyond the number of unanswered requests of one address (HTTP 503), 1 not" },
+        { "no address", NULL, REFUSAL_REVIEW, 1, 300,
+          "from an unknown address: 1 without an AdmissionReview (HTTP 400)" },
         { "no address, but a text", "\x1b]0;t\x07", REFUSAL_REVIEW, 1, 360, "from an unknown address: 1 w" },
 };

@@ -9,15 +9,16 @@
 #include "refusal-rows.h"
 
 /*
- * The tables of the webhook's rules, asked through the webhook of a coordinator: each row is sent as the API server
- * sends it, and the decision is read from the answer, the metrics, the log and the charge in the budget.
+ * The tables of the webhook's rules, asked through the webhook of a coordinator: each row is sent as the API
+ * server sends it, and the decision is read from the answer, the metrics, the log and the charge in the
+ * budget.
  */
 
 typedef struct Bench {
         CoordinatorRig *rig;
         HttpTransport *transport;
         unsigned status;
-        char *body; /* of the last answer */
+        char *body;  /* of the last answer */
         size_t said; /* size of the log before the last question */
 } Bench;
 
@@ -29,10 +30,15 @@ static void begin(Bench *b, const char *amount) {
                 r->settings[i] = MUST(strf("Webhook.Exempt=%s", admission_configured[i]));
         assert_return_code(http_inproc_new(r->w.loop, NULL, NULL, &b->transport), 0);
         rig_begin(r, 2, NULL);
-        assert_return_code(http_inproc_route(b->transport, "https://hook", coordinator_handle_webhook, r->coordinators[0]->coordinator), 0);
-        fake_put(r->cluster, FAKE_NDBS,
-                 fj_parse("{'metadata':{'name':'nodes','generation':1},'spec':{%s,'selector':{'matchLabels':{'vesper.sh/pool':'" POOL "'}}}}",
-                          amount));
+        assert_return_code(http_inproc_route(b->transport, "https://hook", coordinator_handle_webhook,
+                                             r->coordinators[0]->coordinator),
+                           0);
+        fake_put(
+                r->cluster, FAKE_NDBS,
+                fj_parse(
+                        "{'metadata':{'name':'nodes','generation':1},'spec':{%s,'selector':{'matchLabels':{'vesper.sh/pool':'" POOL
+                        "'}}}}",
+                        amount));
         rig_run(r, 2 * USEC_PER_SEC);
 }
 
@@ -70,15 +76,18 @@ static void ask(Bench *b, const char *body) {
 }
 
 static unsigned n_answers(Bench *b, const char *answer) {
-        _cleanup_free_ char *family = strf("vesper_coordinator_webhook_answers_total%s%s%s", answer ? "{answer=\"" : "",
-                                           strempty(answer), answer ? "\"}" : "");
-        _cleanup_page_ Page p = page_ask(coordinator_handle, b->rig->coordinators[0]->coordinator, HTTP_GET, "/metrics");
+        _cleanup_free_ char *family =
+                strf("vesper_coordinator_webhook_answers_total%s%s%s", answer ? "{answer=\"" : "",
+                     strempty(answer), answer ? "\"}" : "");
+        _cleanup_page_ Page p =
+                page_ask(coordinator_handle, b->rig->coordinators[0]->coordinator, HTTP_GET, "/metrics");
 
         return (unsigned) page_sum(&p, family);
 }
 
 static int n_charges(Bench *b) {
-        return cJSON_GetArraySize(fj_get(fake_get(b->rig->cluster, FAKE_NDBS, NULL, "nodes"), "status", "disruptedNodes", NULL));
+        return cJSON_GetArraySize(fj_get(fake_get(b->rig->cluster, FAKE_NDBS, NULL, "nodes"), "status",
+                                         "disruptedNodes", NULL));
 }
 
 /* What the coordinator logged since the last question. */
@@ -98,7 +107,8 @@ static char *replaced(char *text, const char *from, const char *to) {
         _cleanup_free_ char *owned = text;
         const char *at = strstr(text, from);
 
-        return at ? MUST(strf("%.*s%s%s", (int) (at - text), text, to, at + strlen(from))) : MUST(strdup(text));
+        return at ? MUST(strf("%.*s%s%s", (int) (at - text), text, to, at + strlen(from)))
+                  : MUST(strdup(text));
 }
 
 /* The body of the row, about the Node n1 of the world and its NodeClaim. */
@@ -109,11 +119,14 @@ static char *body_about_n1(Bench *b, const char *row) {
         text = replaced(text, "node-uid", fj_string(rig_node(b->rig, "n1"), "metadata", "uid", NULL));
         text = replaced(text, "\"c1\"", "\"CLAIM\"");
         text = replaced(text, "CLAIM", fj_string(claim, "metadata", "name", NULL));
-        text = replaced(text, "\"uid\":\"claim-uid\"", "\"uid\":\"UID\"},\"spec\":{\"nodePool\":\"" POOL "\"},\"status\":{\"nodeName\":\"n1\"");
+        text = replaced(text, "\"uid\":\"claim-uid\"",
+                        "\"uid\":\"UID\"},\"spec\":{\"nodePool\":\"" POOL
+                        "\"},\"status\":{\"nodeName\":\"n1\"");
         return replaced(text, "UID", fj_string(claim, "metadata", "uid", NULL));
 }
 
-/* A request about a Node or NodeClaim takes a charge, and is refused while there is no room; no other one does. */
+/* A request about a Node or NodeClaim takes a charge, and is refused while there is no room; no other one
+ * does. */
 TEST_CASE(test_requests) {
         static const char *const amounts[] = { "'maxUnavailable':1", "'maxUnavailable':0" };
 
@@ -134,9 +147,13 @@ TEST_CASE(test_requests) {
                         answer = MUST(cJSON_Parse(b.body));
                         assert_string_equal(fj_string(answer, "response", "uid", NULL), "u");
                         assert_int_equal(fj_true(answer, "response", "allowed", NULL), room || !counts);
-                        assert_int_equal(fj_int(answer, 0, "response", "status", "code", NULL), room || !counts ? 0 : 429);
+                        assert_int_equal(fj_int(answer, 0, "response", "status", "code", NULL),
+                                         room || !counts ? 0 : 429);
                         assert_int_equal(n_charges(&b), room && counts && !r->dry_run);
-                        assert_int_equal(n_answers(&b, !counts ? "exempt" : room ? "allowed" : "refused"), round);
+                        assert_int_equal(n_answers(&b, !counts ? "exempt"
+                                                       : room  ? "allowed"
+                                                               : "refused"),
+                                         round);
                         assert_int_equal(n_answers(&b, NULL), round);
                         assert_int_equal(strstr(logged(&b), "Refused ") != NULL, counts && !room);
                 }
@@ -155,8 +172,9 @@ TEST_CASE(test_users) {
                 bool passes = u->if_configured || streq(u->username, ADMISSION_OURS);
                 _cleanup_free_ char *text = body_about_n1(&b, admission_requests[0].body), *body = NULL;
                 _cleanup_cjson_ cJSON *review = MUST(cJSON_Parse(text)), *answer = NULL;
-                _cleanup_free_ char *line = MUST(strf("Refused %s the deletion of Node n1: NodeDisruptionBudget nodes allows no disruption of node n1",
-                                                      isempty(u->username) ? "nobody" : u->username));
+                _cleanup_free_ char *line = MUST(strf(
+                        "Refused %s the deletion of Node n1: NodeDisruptionBudget nodes allows no disruption of node n1",
+                        isempty(u->username) ? "nobody" : u->username));
 
                 print_message("  '%s'\n", u->username);
                 fj_set_string(fj_object(fj_object(review, "request"), "userInfo"), "username", u->username);
@@ -188,14 +206,19 @@ TEST_CASE(test_unreadable) {
                         fail_msg("%s: no '%s' in %s", body, admission_unreadable[i].message, b.body);
                 assert_int_equal(n_answers(&b, "unreadable"), i + 1);
                 assert_int_equal(n_answers(&b, NULL), i + 1);
-                assert_int_equal(strstr(logged(&b), "The webhook refused requests from an unknown address: 1 without an AdmissionReview") != NULL, i == 0);
+                assert_int_equal(
+                        strstr(logged(&b),
+                               "The webhook refused requests from an unknown address: 1 without an AdmissionReview") !=
+                                NULL,
+                        i == 0);
         }
         assert_int_equal(n_charges(&b), 0);
         rig_run(b.rig, USEC_PER_MINUTE);
         ask(&b, "");
         {
-                _cleanup_free_ char *count = MUST(strf("unknown address: %zu without an AdmissionReview (HTTP 400)",
-                                                       ELEMENTSOF(admission_unreadable)));
+                _cleanup_free_ char *count =
+                        MUST(strf("unknown address: %zu without an AdmissionReview (HTTP 400)",
+                                  ELEMENTSOF(admission_unreadable)));
 
                 assert_non_null(strstr(logged(&b), count));
         }
@@ -251,7 +274,8 @@ TEST_CASE(test_refusals) {
         rig_make(rig, 0);
         assert_return_code(cluster_view_new(rig->coordinators[0]->client, "v", &none, &view), 0);
         assert_return_code(budget_ledger_new(rig->coordinators[0]->client, view, &ledger), 0);
-        assert_return_code(node_webhook_new(rig->coordinators[0]->client, view, ledger, "v", NULL, true, &w), 0);
+        assert_return_code(node_webhook_new(rig->coordinators[0]->client, view, ledger, "v", NULL, true, &w),
+                           0);
         since = loop_now(rig->w.loop);
         for (size_t i = 0; i < ELEMENTSOF(refusal_rows); i++) {
                 const struct RefusalRow *r = refusal_rows + i;

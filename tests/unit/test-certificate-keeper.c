@@ -486,7 +486,9 @@ static void break_watches(Bench *b) {
 #define CREATES "replica creates secrets after 0 s\n"
 #define RENEWED PATCHES("secrets", "0") "leader: " WAS("renewed")
 #define WRITTEN "leader: The webhook's CA was written into ValidatingWebhookConfiguration " CONFIG "\n"
-#define NOT_RENEWED(why) "leader: Failed to write Secret " NS "/" SECRET " with the webhook's certificate, retrying: " why "\n"
+#define NOT_RENEWED(why) \
+        "leader: Failed to write Secret " NS "/" SECRET " with the webhook's certificate, retrying: " \
+        why "\n"
 #define NOT_WRITTEN(why) \
         "leader: Failed to write the webhook's CA into ValidatingWebhookConfiguration " CONFIG ", retrying: " why \
         ". Without its caBundle the API server trusts no answer of the webhook, and its failurePolicy decides\n"
@@ -496,6 +498,11 @@ static void break_watches(Bench *b) {
         ". Without its caBundle the API server trusts no answer of the webhook, and its failurePolicy decides\n"
 #define NOT_READ_SECRET \
         "replica: Failed to read Secret " NS "/" SECRET " with the webhook's certificate, retrying: The watch of secrets failed: The connection broke\n"
+
+#define RENEWED_LATER(why, second, third) \
+        PATCHES("secrets", "0") why PATCHES("secrets", second) PATCHES("secrets", third) "leader: " WAS("renewed")
+#define WRITTEN_LATER(why, second, third) \
+        PATCHES(CONFIGS, "0") why PATCHES(CONFIGS, second) PATCHES(CONFIGS, third) WRITTEN
 
 static const Round rounds[] = {
         { "somebody labels the Secret", label_secret, "", 0 },
@@ -584,48 +591,69 @@ static void play_round(Bench *b, const Round *r) {
 }
 
 static const Round answers[] = {
-        { "a renewal: 403", two_thirds, PATCHES("secrets", "0") NOT_RENEWED("forbidden by a fault of the test") PATCHES("secrets", "5") PATCHES("secrets", "10") "leader: " WAS("renewed"), 1,
+        { "a renewal: 403", two_thirds,
+          RENEWED_LATER(NOT_RENEWED("forbidden by a fault of the test"), "5", "10"), 1,
           { FAKE_SECRETS, { .status = 403 } } },
-        { "a renewal: 404", two_thirds, PATCHES("secrets", "0") NOT_RENEWED("the server could not find the requested resource") PATCHES("secrets", "5") PATCHES("secrets", "10") "leader: " WAS("renewed"), 1,
+        { "a renewal: 404", two_thirds,
+          RENEWED_LATER(NOT_RENEWED("the server could not find the requested resource"), "5", "10"), 1,
           { FAKE_SECRETS, { .status = 404 } } },
-        { "a renewal: 409", two_thirds, PATCHES("secrets", "0") PATCHES("secrets", "5") PATCHES("secrets", "10") "leader: " WAS("renewed"), 1,
+        { "a renewal: 409", two_thirds,
+          RENEWED_LATER("", "5", "10"), 1,
           { FAKE_SECRETS, { .status = 409 } } },
-        { "a renewal: 422", two_thirds, PATCHES("secrets", "0") NOT_RENEWED("fault of the test") PATCHES("secrets", "5") PATCHES("secrets", "10") "leader: " WAS("renewed"), 1,
+        { "a renewal: 422", two_thirds,
+          RENEWED_LATER(NOT_RENEWED("fault of the test"), "5", "10"), 1,
           { FAKE_SECRETS, { .status = 422 } } },
-        { "a renewal: 429", two_thirds, PATCHES("secrets", "0") NOT_RENEWED("the server has received too many requests and has asked us to try again later") PATCHES("secrets", "7") PATCHES("secrets", "14") "leader: " WAS("renewed"), 1,
+        { "a renewal: 429", two_thirds,
+          RENEWED_LATER(NOT_RENEWED("the server has received too many requests and has asked us to try again later"), "7", "14"), 1,
           { FAKE_SECRETS, { .status = 429, .retry_after_sec = 7 } } },
-        { "a renewal: 500", two_thirds, PATCHES("secrets", "0") NOT_RENEWED("Internal error occurred: etcdserver: leader changed") PATCHES("secrets", "5") PATCHES("secrets", "10") "leader: " WAS("renewed"), 1,
+        { "a renewal: 500", two_thirds,
+          RENEWED_LATER(NOT_RENEWED("Internal error occurred: etcdserver: leader changed"), "5", "10"), 1,
           { FAKE_SECRETS, { .status = 500 } } },
-        { "a renewal: 503", two_thirds, PATCHES("secrets", "0") NOT_RENEWED("the server is currently unable to handle the request") PATCHES("secrets", "5") PATCHES("secrets", "10") "leader: " WAS("renewed"), 1,
+        { "a renewal: 503", two_thirds,
+          RENEWED_LATER(NOT_RENEWED("the server is currently unable to handle the request"), "5", "10"), 1,
           { FAKE_SECRETS, { .status = 503 } } },
-        { "a renewal: no answer", two_thirds, PATCHES("secrets", "0") NOT_RENEWED("No answer in time") PATCHES("secrets", "15") PATCHES("secrets", "30") "leader: " WAS("renewed"), 1,
+        { "a renewal: no answer", two_thirds,
+          RENEWED_LATER(NOT_RENEWED("No answer in time"), "15", "30"), 1,
           { FAKE_SECRETS, { .delay_usec = USEC_PER_HOUR } } },
-        { "a renewal: a broken connection", two_thirds, PATCHES("secrets", "0") NOT_RENEWED("The connection broke") PATCHES("secrets", "5") PATCHES("secrets", "10") "leader: " WAS("renewed"), 1,
+        { "a renewal: a broken connection", two_thirds,
+          RENEWED_LATER(NOT_RENEWED("The connection broke"), "5", "10"), 1,
           { FAKE_SECRETS, { .drop = true } } },
-        { "a caBundle: 403", take_bundle_out, PATCHES(CONFIGS, "0") NOT_WRITTEN("forbidden by a fault of the test") PATCHES(CONFIGS, "5") PATCHES(CONFIGS, "10") WRITTEN, 0,
+        { "a caBundle: 403", take_bundle_out,
+          WRITTEN_LATER(NOT_WRITTEN("forbidden by a fault of the test"), "5", "10"), 0,
           { FAKE_WEBHOOKS, { .status = 403 } } },
-        { "a caBundle: 404", take_bundle_out, PATCHES(CONFIGS, "0") NOT_WRITTEN("the server could not find the requested resource") PATCHES(CONFIGS, "5") PATCHES(CONFIGS, "10") WRITTEN, 0,
+        { "a caBundle: 404", take_bundle_out,
+          WRITTEN_LATER(NOT_WRITTEN("the server could not find the requested resource"), "5", "10"), 0,
           { FAKE_WEBHOOKS, { .status = 404 } } },
-        { "a caBundle: 409", take_bundle_out, PATCHES(CONFIGS, "0") PATCHES(CONFIGS, "5") PATCHES(CONFIGS, "10") WRITTEN, 0,
+        { "a caBundle: 409", take_bundle_out,
+          WRITTEN_LATER("", "5", "10"), 0,
           { FAKE_WEBHOOKS, { .status = 409 } } },
-        { "a caBundle: 422", take_bundle_out, PATCHES(CONFIGS, "0") PATCHES(CONFIGS, "5") PATCHES(CONFIGS, "10") WRITTEN, 0,
+        { "a caBundle: 422", take_bundle_out,
+          WRITTEN_LATER("", "5", "10"), 0,
           { FAKE_WEBHOOKS, { .status = 422 } } },
-        { "a caBundle: 429", take_bundle_out, PATCHES(CONFIGS, "0") NOT_WRITTEN("the server has received too many requests and has asked us to try again later") PATCHES(CONFIGS, "7") PATCHES(CONFIGS, "14") WRITTEN, 0,
+        { "a caBundle: 429", take_bundle_out,
+          WRITTEN_LATER(NOT_WRITTEN("the server has received too many requests and has asked us to try again later"), "7", "14"), 0,
           { FAKE_WEBHOOKS, { .status = 429, .retry_after_sec = 7 } } },
-        { "a caBundle: 500", take_bundle_out, PATCHES(CONFIGS, "0") NOT_WRITTEN("Internal error occurred: etcdserver: leader changed") PATCHES(CONFIGS, "5") PATCHES(CONFIGS, "10") WRITTEN, 0,
+        { "a caBundle: 500", take_bundle_out,
+          WRITTEN_LATER(NOT_WRITTEN("Internal error occurred: etcdserver: leader changed"), "5", "10"), 0,
           { FAKE_WEBHOOKS, { .status = 500 } } },
-        { "a caBundle: 503", take_bundle_out, PATCHES(CONFIGS, "0") NOT_WRITTEN("the server is currently unable to handle the request") PATCHES(CONFIGS, "5") PATCHES(CONFIGS, "10") WRITTEN, 0,
+        { "a caBundle: 503", take_bundle_out,
+          WRITTEN_LATER(NOT_WRITTEN("the server is currently unable to handle the request"), "5", "10"), 0,
           { FAKE_WEBHOOKS, { .status = 503 } } },
-        { "a caBundle: no answer", take_bundle_out, PATCHES(CONFIGS, "0") NOT_WRITTEN("No answer in time") PATCHES(CONFIGS, "15") PATCHES(CONFIGS, "30") WRITTEN, 0,
+        { "a caBundle: no answer", take_bundle_out,
+          WRITTEN_LATER(NOT_WRITTEN("No answer in time"), "15", "30"), 0,
           { FAKE_WEBHOOKS, { .delay_usec = USEC_PER_HOUR } } },
-        { "a caBundle: a broken connection", take_bundle_out, PATCHES(CONFIGS, "0") NOT_WRITTEN("The connection broke") PATCHES(CONFIGS, "5") PATCHES(CONFIGS, "10") WRITTEN, 0,
+        { "a caBundle: a broken connection", take_bundle_out,
+          WRITTEN_LATER(NOT_WRITTEN("The connection broke"), "5", "10"), 0,
           { FAKE_WEBHOOKS, { .drop = true } } },
         { "the time: a broken connection", two_thirds,
-          "leader: Failed to read Secret " NS "/" SECRET " with the webhook's certificate, retrying: The connection broke\n" RENEWED, 1,
+          "leader: Failed to read Secret " NS "/" SECRET
+          " with the webhook's certificate, retrying: The connection broke\n" RENEWED, 1,
           { FAKE_SECRETS, { .drop = true }, .to_lists = true } },
-        { "a renewal: its answer is lost", two_thirds, PATCHES("secrets", "0") NOT_RENEWED("The connection broke"), 1,
+        { "a renewal: its answer is lost", two_thirds,
+          PATCHES("secrets", "0") NOT_RENEWED("The connection broke"), 1,
           { FAKE_SECRETS, { .drop = true, .takes_effect = true } } },
-        { "a caBundle: the answer is lost", take_bundle_out, PATCHES(CONFIGS, "0") NOT_WRITTEN("The connection broke"), 0,
+        { "a caBundle: the answer is lost", take_bundle_out,
+          PATCHES(CONFIGS, "0") NOT_WRITTEN("The connection broke"), 0,
           { FAKE_WEBHOOKS, { .drop = true, .takes_effect = true } } },
 };
 

@@ -22,13 +22,11 @@
  *      lead [NAME]                the Lease is held by NAME, who renews it each second; no NAME: it is free
  *      silent                     nobody renews the Lease any longer
  *      put RESOURCE JSON          an object; ' stands for "
- *      merge RESOURCE NAME JSON   a merge patch; RESOURCE "claim": the NodeClaim of node NAME; NAME may be NAMESPACE/NAME
- *      remove RESOURCE NAME
- *      run SECONDS
- *      after SECONDS COMMAND      one of these commands, during the next "$"
- *      answer VERB RESOURCE WHAT [skip=N] [times=N] [retry=SECONDS]    during the next "$"
- *                                 WHAT: a status, "drop" (no answer), "lie" (carried out, and no answer), "hang"
- *      $ ARGUMENTS                vesperctl, until it ends, for 2 minutes at most
+ *      merge RESOURCE NAME JSON   a merge patch; RESOURCE "claim": the NodeClaim of node NAME; NAME may be
+ * NAMESPACE/NAME remove RESOURCE NAME run SECONDS after SECONDS COMMAND      one of these commands, during
+ * the next "$" answer VERB RESOURCE WHAT [skip=N] [times=N] [retry=SECONDS]    during the next "$" WHAT: a
+ * status, "drop" (no answer), "lie" (carried out, and no answer), "hang" $ ARGUMENTS vesperctl, until it
+ * ends, for 2 minutes at most
  *
  *      > a write, with its body; | standard output; ! standard error; < reads; = exit status and time
  *
@@ -100,7 +98,9 @@ static void on_request(const FakeRequest *r, FakeApiFault *ret_fault, void *user
                 strbuf_addf(&p->writes, " %.*s", (int) r->x->body_size, (const char *) r->x->body);
         if (ret_fault->status > 0)
                 strbuf_addf(&p->writes, " = %u", ret_fault->status);
-        strbuf_add(&p->writes, ret_fault->drop ? " = dropped\n" : ret_fault->delay_usec > 0 ? " = no answer\n" : "\n");
+        strbuf_add(&p->writes, ret_fault->drop             ? " = dropped\n"
+                               : ret_fault->delay_usec > 0 ? " = no answer\n"
+                                                           : "\n");
 }
 
 /* -- the world ------------------------------------------------------------------------------------------ */
@@ -116,7 +116,8 @@ static FakeResourceId resource_named(const char *plural) {
 static char *claim_of(Play *p, const char *node) {
         const cJSON *n = fake_get(p->rig.w.cluster, FAKE_NODES, NULL, node);
 
-        return MUST(claim_name("pool", fj_string(n, "spec", "providerID", NULL), fj_string(n, "metadata", "uid", NULL)));
+        return MUST(claim_name("pool", fj_string(n, "spec", "providerID", NULL),
+                               fj_string(n, "metadata", "uid", NULL)));
 }
 
 static void renew_lease(Play *p, const char *holder) {
@@ -124,10 +125,12 @@ static void renew_lease(Play *p, const char *holder) {
 
         p->renewed_usec = loop_now(p->rig.w.loop);
         rfc3339_format(loop_wall(p->rig.w.loop), now);
-        fake_put(p->rig.w.cluster, FAKE_LEASES,
-                 fj_parse("{'metadata':{'name':'vesper-coordinator','namespace':'vesper-system'},'spec':{'holderIdentity':'%s',"
-                          "'leaseDurationSeconds':15,'renewTime':'%s'}}",
-                          holder, now));
+        fake_put(
+                p->rig.w.cluster, FAKE_LEASES,
+                fj_parse(
+                        "{'metadata':{'name':'vesper-coordinator','namespace':'vesper-system'},'spec':{'holderIdentity':'%s',"
+                        "'leaseDurationSeconds':15,'renewTime':'%s'}}",
+                        holder, now));
 }
 
 static void end_world(Play *p) {
@@ -143,7 +146,8 @@ static void begin_world(Play *p) {
         end_world(p);
         ctl_rig_init(&p->rig, NULL);
         p->is_begun = true;
-        fake_put(p->rig.w.cluster, FAKE_NAMESPACES, fj_parse("{'metadata':{'name':'vesper-system'},'status':{'phase':'Active'}}"));
+        fake_put(p->rig.w.cluster, FAKE_NAMESPACES,
+                 fj_parse("{'metadata':{'name':'vesper-system'},'status':{'phase':'Active'}}"));
         fake_add_nodepool(p->rig.w.cluster, "pool", NULL, NULL);
         for (const char *const *n = (const char *const[]){ "n1", "n2", "spare", NULL }; *n; n++)
                 fake_merge(p->rig.w.cluster, FAKE_NODES, NULL, *n, "{'metadata':{'uid':'uid-%s'}}", *n);
@@ -154,11 +158,16 @@ static void manage(Play *p, const char *node) {
         _cleanup_free_ char *claim = claim_of(p, node);
 
         fake_merge(p->rig.w.cluster, FAKE_NODES, NULL, node,
-                   "{'metadata':{'finalizers':['" FINALIZER_TERMINATION "'],'labels':{'vesper.sh/pool':'pool','" LABEL_NODE_POOL "':'pool'}}}");
+                   "{'metadata':{'finalizers':['" FINALIZER_TERMINATION
+                   "'],'labels':{'vesper.sh/pool':'pool','" LABEL_NODE_POOL "':'pool'}}}");
         fake_put(p->rig.w.cluster, FAKE_NODECLAIMS,
-                 fj_parse("{'metadata':{'name':'%s','finalizers':['" FINALIZER_TERMINATION "']},'spec':{'nodePool':'pool','providerID':'%s'},"
+                 fj_parse("{'metadata':{'name':'%s','finalizers':['" FINALIZER_TERMINATION
+                          "']},'spec':{'nodePool':'pool','providerID':'%s'},"
                           "'status':{'nodeName':'%s','phase':'Adopted'}}",
-                          claim, fj_string(fake_get(p->rig.w.cluster, FAKE_NODES, NULL, node), "spec", "providerID", NULL), node));
+                          claim,
+                          fj_string(fake_get(p->rig.w.cluster, FAKE_NODES, NULL, node), "spec", "providerID",
+                                    NULL),
+                          node));
 }
 
 static void begin_removal(Play *p, const char *node, const char *phase) {
@@ -244,8 +253,8 @@ static void play_command(Play *p, const char *line) {
                 ctl_rig_run(&p->rig, (usec_t) atoi(words[1]) * USEC_PER_SEC);
         else if (streq(words[0], "after")) {
                 assert_true(p->n_later < ANSWERS_MAX);
-                p->later[p->n_later++] =
-                        (Later){ .at_usec = (usec_t) atoi(words[1]) * USEC_PER_SEC, .command = MUST(strdup(rest_of(line, 2))) };
+                p->later[p->n_later++] = (Later){ .at_usec = (usec_t) atoi(words[1]) * USEC_PER_SEC,
+                                                  .command = MUST(strdup(rest_of(line, 2))) };
         } else if (streq(words[0], "answer"))
                 add_answer(p, words);
         else
@@ -326,15 +335,16 @@ static void add_results(Play *p, int started, usec_t took_usec) {
         for (FakeVerb v = 0; v < _FAKE_VERB_MAX; v++)
                 for (FakeResourceId id = 0; id < _FAKE_RESOURCE_MAX; id++)
                         if (p->n_reads[v][id] > 0)
-                                strbuf_addf(&b, "%s%u %s %s", n++ > 0 ? ", " : "< ", p->n_reads[v][id], fake_verb_to_string(v),
-                                            fake_resource(id)->plural);
+                                strbuf_addf(&b, "%s%u %s %s", n++ > 0 ? ", " : "< ", p->n_reads[v][id],
+                                            fake_verb_to_string(v), fake_resource(id)->plural);
         strbuf_add(&b, n > 0 ? "\n" : "");
         if (started < 0)
                 strbuf_addf(&b, "= refused\n");
         else if (p->rig.ctl.status < 0)
                 strbuf_addf(&b, "= goes on\n");
         else
-                strbuf_addf(&b, "= %d after %llu.%llu s\n", p->rig.ctl.status, (unsigned long long) (took_usec / USEC_PER_SEC),
+                strbuf_addf(&b, "= %d after %llu.%llu s\n", p->rig.ctl.status,
+                            (unsigned long long) (took_usec / USEC_PER_SEC),
                             (unsigned long long) (took_usec / STEP_USEC % 10));
         text = plain_text(strbuf_str(&b));
         strbuf_add(&p->seen, text);
@@ -394,8 +404,8 @@ static void assert_same(const char *path, const char *expected, const char *seen
                         from = i + 1;
                 }
         }
-        fail_msg("%s:%u\nexpected: %.*s\nseen:     %.*s", path, line, (int) strcspn(expected + from, "\n"), expected + from,
-                 (int) strcspn(seen + from, "\n"), seen + from);
+        fail_msg("%s:%u\nexpected: %.*s\nseen:     %.*s", path, line, (int) strcspn(expected + from, "\n"),
+                 expected + from, (int) strcspn(seen + from, "\n"), seen + from);
 }
 
 static void play_file(const char *path) {
@@ -431,7 +441,8 @@ static void play_file(const char *path) {
 }
 
 TEST_CASE(test_scenarios) {
-        _cleanup_free_ char *pattern = strf("%s/tests/unit/ctl-verbs/*.txt", strempty(getenv("VESPER_SOURCE")));
+        _cleanup_free_ char *pattern =
+                strf("%s/tests/unit/ctl-verbs/*.txt", strempty(getenv("VESPER_SOURCE")));
         glob_t found = {};
 
         if (!getenv("VESPER_SOURCE"))

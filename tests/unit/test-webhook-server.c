@@ -55,7 +55,8 @@ static bool always(void *userdata) {
 
 static const HttpGuard guard = { .may_send = always };
 
-static void on_log(LogLevel level, const char *message_id, const char *text, const LogField *fields, size_t n_fields, void *userdata) {
+static void on_log(LogLevel level, const char *message_id, const char *text, const LogField *fields,
+                   size_t n_fields, void *userdata) {
         strbuf_addf(userdata, "%s\n", text);
 }
 
@@ -82,8 +83,12 @@ static uint16_t free_port(void) {
 }
 
 static void world_begin(World *w) {
-        static const ClusterViewHandler view = { .on_node_dirty = on_name, .on_pool_dirty = on_name, .on_claim_dirty = on_name,
-                                                 .on_pod = on_pod,         .on_pdb = on_pdb,         .on_synced = on_synced };
+        static const ClusterViewHandler view = { .on_node_dirty = on_name,
+                                                 .on_pool_dirty = on_name,
+                                                 .on_claim_dirty = on_name,
+                                                 .on_pod = on_pod,
+                                                 .on_pdb = on_pdb,
+                                                 .on_synced = on_synced };
         static const FakeClusterOptions quiet = { .controllers_off = FAKE_CONTROLLERS_ALL };
         static const HttpCurlOptions curl = { .user_agent = "test/1", .max_connections_per_host = 1 };
         _cleanup_(kubeconfig_freep) KubeConfig *config = NULL;
@@ -99,7 +104,9 @@ static void world_begin(World *w) {
         assert_return_code(http_inproc_new(w->loop, "CN=a,O=system:masters", NULL, &w->api), 0);
         assert_return_code(http_inproc_route(w->api, "http://fake", fake_cluster_handle, w->cluster), 0);
         assert_return_code(http_curl_new(w->loop, NULL, &curl, &w->curl), 0);
-        w->env = (Env){ .loop = w->loop, .random = w->random, .log = w->log, .transport = w->api, .version = "0" };
+        w->env = (Env){
+                .loop = w->loop, .random = w->random, .log = w->log, .transport = w->api, .version = "0"
+        };
         assert_return_code(kubeconfig_plain("http://fake", &config), 0);
         assert_return_code(kube_auth_new(w->loop, NULL, NULL, config, NULL, NULL, &w->auth, &message), 0);
         assert_return_code(kube_client_new(&w->env, w->auth, "http://fake", "test", &w->client), 0);
@@ -149,7 +156,11 @@ static unsigned ask(World *w, const char *ca, const char *name) {
         w->status = 0;
         assert_return_code(http_tls_new(&config, &tls), 0);
         assert_return_code(http_call_start(w->curl,
-                                           &(HttpRequest){ .method = HTTP_GET, .url = url, .tls = tls, .timeout_usec = PATIENCE_USEC, .max_response_bytes = 1000 },
+                                           &(HttpRequest){ .method = HTTP_GET,
+                                                           .url = url,
+                                                           .tls = tls,
+                                                           .timeout_usec = PATIENCE_USEC,
+                                                           .max_response_bytes = 1000 },
                                            on_answer, w, NULL),
                            0);
         while (!w->is_answered)
@@ -185,11 +196,14 @@ static void write_pem(World *w, const char *name, const char *pem) {
 static CertificateSet set_made(void) {
         CertificateSet s = { 0 };
 
-        assert_return_code(certificate_plan_apply(CERTIFICATE_MAKE, NULL, names, (usec_t) time(NULL) * USEC_PER_SEC, &s), 0);
+        assert_return_code(certificate_plan_apply(CERTIFICATE_MAKE, NULL, names,
+                                                  (usec_t) time(NULL) * USEC_PER_SEC, &s),
+                           0);
         return s;
 }
 
-/* Files are looked at each minute. A pair that does not fit is reported once, and the last good one is shown. */
+/* Files are looked at each minute. A pair that does not fit is reported once, and the last good one is
+ * shown. */
 TEST_CASE(test_files) {
         CertificateSet one = set_made(), other = set_made();
         _cleanup_free_ char *certificate = NULL, *key = NULL;
@@ -240,7 +254,8 @@ TEST_CASE(test_files) {
 }
 
 static char *secret_text(World *w, const char *key) {
-        const char *encoded = fj_string(fake_get(w->cluster, FAKE_SECRETS, NS, "webhook"), "data", key, NULL);
+        const char *encoded =
+                fj_string(fake_get(w->cluster, FAKE_SECRETS, NS, "webhook"), "data", key, NULL);
         void *text = NULL;
         size_t size;
 
@@ -257,17 +272,21 @@ static void run_until_said(World *w, const char *part, unsigned n) {
         assert_int_equal(n_said(w, part), n);
 }
 
-/* A certificate of a Secret covers the Service and the names of the settings, and is trusted by the CA beside it. */
+/* A certificate of a Secret covers the Service and the names of the settings, and is trusted by the CA
+ * beside it. */
 TEST_CASE(test_secret) {
-        _cleanup_free_ char *bundle = NULL, *made = NULL, *encoded = NULL, *certificate = NULL, *key = NULL, *ca = NULL, *ca_key = NULL;
+        _cleanup_free_ char *bundle = NULL, *made = NULL, *encoded = NULL, *certificate = NULL, *key = NULL,
+                            *ca = NULL, *ca_key = NULL;
         CertificateSet other = set_made();
         World w;
 
         world_begin(&w);
         fake_put(w.cluster, FAKE_NAMESPACES, fj_parse("{'metadata':{'name':'" NS "'}}"));
-        fake_put(w.cluster, FAKE_WEBHOOKS,
-                 fj_parse("{'metadata':{'name':'vesper-nodes'},'webhooks':[{'name':'a.vesper.sh','clientConfig':{'url':'https://a/b'},"
-                          "'sideEffects':'None','admissionReviewVersions':['v1']}]}"));
+        fake_put(
+                w.cluster, FAKE_WEBHOOKS,
+                fj_parse(
+                        "{'metadata':{'name':'vesper-nodes'},'webhooks':[{'name':'a.vesper.sh','clientConfig':{'url':'https://a/b'},"
+                        "'sideEffects':'None','admissionReviewVersions':['v1']}]}"));
         w.config.webhook_secret = (char *) "webhook";
         w.config.webhook_names = names + 1;
         assert_return_code(webhook_server_new(w.client, &w.config, w.webhook, &w.server), 0);
@@ -278,9 +297,12 @@ TEST_CASE(test_secret) {
         made = secret_text(&w, "tls.crt");
         assert_true(certificate_covers(made, names));
         encoded = base64_encode(bundle, strlen(bundle));
-        assert_string_equal(fj_string(cJSON_GetArrayItem(fj_get(fake_get(w.cluster, FAKE_WEBHOOKS, NULL, "vesper-nodes"), "webhooks", NULL), 0),
-                                      "clientConfig", "caBundle", NULL),
-                            encoded);
+        assert_string_equal(
+                fj_string(cJSON_GetArrayItem(fj_get(fake_get(w.cluster, FAKE_WEBHOOKS, NULL, "vesper-nodes"),
+                                                    "webhooks", NULL),
+                                             0),
+                          "clientConfig", "caBundle", NULL),
+                encoded);
         assert_int_equal(ask(&w, bundle, SERVICE), 405);
         assert_int_equal(ask(&w, bundle, OTHER_NAME), 405);
         skip_minute(&w);
@@ -292,8 +314,9 @@ TEST_CASE(test_secret) {
         key = base64_encode(other.key, strlen(other.key));
         ca = base64_encode(other.bundle, strlen(other.bundle));
         ca_key = base64_encode(other.ca_key, strlen(other.ca_key));
-        fake_merge(w.cluster, FAKE_SECRETS, NS, "webhook", "{'data':{'tls.crt':'%s','tls.key':'%s','ca.crt':'%s','ca.key':'%s'}}",
-                   certificate, key, ca, ca_key);
+        fake_merge(w.cluster, FAKE_SECRETS, NS, "webhook",
+                   "{'data':{'tls.crt':'%s','tls.key':'%s','ca.crt':'%s','ca.key':'%s'}}", certificate, key,
+                   ca, ca_key);
         run_until_said(&w, "shows another certificate", 1);
         assert_int_equal(ask(&w, other.bundle, SERVICE), 405);
         assert_int_equal(ask(&w, bundle, SERVICE), 0);
@@ -305,7 +328,8 @@ TEST_CASE(test_secret) {
 }
 
 int main(void) {
-        static const struct CMUnitTest tests[] = { cmocka_unit_test(test_files), cmocka_unit_test(test_secret) };
+        static const struct CMUnitTest tests[] = { cmocka_unit_test(test_files),
+                                                   cmocka_unit_test(test_secret) };
 
         return cmocka_run_group_tests_name("webhook-server", tests, NULL, NULL);
 }
