@@ -5,11 +5,10 @@
 
 #include "alloc-util.h"
 #include "cmocka-test.h"
+#include "connection-rows.h"
 #include "connection-table.h"
 
-/* Reads a table from triplets, one for each connection, oldest first: ADDRESS PHASE SIZE. Address: a-z,
- * uppercase for the same in IPv6's form; phase: i(dle) r(eceiving) h(andled) s(ent) x (cut); size: a digit.
- */
+/* Reads a table from triplets (connection-rows.h). */
 static void table_read(ConnectionTable *t, ConnectionEntry *entries, const char *text) {
         static const char phases[] = "irhsx";
         size_t n = 0;
@@ -72,41 +71,18 @@ TEST_CASE(test_address_text) {
 }
 
 TEST_CASE(test_displaced) {
-        static const struct {
-                const char *what, *table;
-                char newcomer;
-                int displaced; /* -1: none */
-        } rows[] = {
-                { "nobody is there", "", 'a', -1 },
-                { "of one address the one that has waited longest", "ai0 ai0 ai0", 'a', 0 },
-                { "an incomplete request waits for its client as well", "as0 ar0 ai0", 'a', 0 },
-                { "the handler's are left alone", "ah0 ah0 ai0 ar0", 'a', 2 },
-                { "all are the handler's, and of the newcomer's address", "ah0 ah0", 'a', -1 },
-                { "all of the newcomer's address are the handler's, one of another is not", "ah0 ah0 bi0",
-                  'a', 2 },
-                { "all of the address that has most are the handler's, one of another is not", "bh0 bh0 ci0",
-                  'a', 2 },
-                { "all are the handler's, of another address", "bh0 bh0", 'a', 0 },
-                { "of the address that has most", "ai0 bi0 bi0 ci0", 'a', 1 },
-                { "the newcomer's own has most", "bi0 ai0 ai0", 'a', 1 },
-                { "the newcomer's own has as many as the other", "bi0 ai0", 'a', 1 },
-                { "all have one, and the newcomer none", "bi0 ci0 di0", 'a', 0 },
-                { "one that was cut has no place any more", "bx0 bi0 ci0 ci0", 'a', 2 },
-                { "IPv4 is the same address in IPv6's form", "bi0 ai0 Ai0 bi0 Ai0", 'b', 1 },
-        };
-
-        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+        for (size_t i = 0; i < ELEMENTSOF(connection_rows); i++) {
                 struct sockaddr_in in = { .sin_family = AF_INET,
                                           .sin_addr.s_addr =
-                                                  htonl((10u << 24) + (unsigned) rows[i].newcomer) };
+                                                  htonl((10u << 24) + (unsigned) connection_rows[i].newcomer) };
                 ConnectionEntry entries[8];
                 ConnectionTable t = { 0 };
 
-                print_message("  %s\n", rows[i].what);
-                table_read(&t, entries, rows[i].table);
+                print_message("  %s\n", connection_rows[i].what);
+                table_read(&t, entries, connection_rows[i].table);
                 assert_int_equal(
                         index_of(connection_table_find_displaced(&t, (struct sockaddr *) &in), entries),
-                        rows[i].displaced);
+                        connection_rows[i].displaced);
                 table_clear(&t);
         }
 }

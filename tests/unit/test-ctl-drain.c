@@ -682,20 +682,6 @@ TEST_CASE(test_undrain) {
         }
 }
 
-/* One that fails does not keep the others from being opened. */
-TEST_CASE(test_undrain_several) {
-        const CtlOptions o = {};
-        _cleanup_ctl_rig_ CtlRig b;
-
-        ctl_rig_init(&b, NULL);
-        fake_merge(b.w.cluster, FAKE_NODES, NULL, "n2", "{'metadata':{'annotations':{" OURS "}},'spec':{'unschedulable':true}}");
-        assert_return_code(ctl_rig_start(&b, &verb_undrain, CTL_OUTPUT_TABLE, &o, "nobody n2"), 0);
-        ctl_rig_run(&b, 10 * SEC);
-        assert_int_equal(b.ctl.status, EXIT_FAILURE);
-        assert_complains(&b, "vesperctl: there is no Node 'nobody'\n");
-        assert_prints(&b, "Node n2 is schedulable again.\n");
-}
-
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_lines),           cmocka_unit_test(test_cut),
@@ -709,7 +695,6 @@ int main(void) {
                 cmocka_unit_test(test_opened),          cmocka_unit_test(test_dropped),
                 cmocka_unit_test(test_permissions),     cmocka_unit_test(test_bad_options),
                 cmocka_unit_test(test_dry_run),         cmocka_unit_test(test_undrain),
-                cmocka_unit_test(test_undrain_several),
         };
         return cmocka_run_group_tests_name("ctl-drain", tests, NULL, NULL);
 }
