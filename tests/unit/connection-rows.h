@@ -2,11 +2,11 @@
 #pragma once
 
 /*
- * Which connection gives way to a new one. test-connection-table.c asks the rule, test-http-limits.c a server with
- * clients on loopback.
+ * Which connection gives way to a new one. test-connection-table.c asks the rule, test-http-limits.c a server
+ * with clients on loopback.
  *
- * A table has a triplet for each connection, oldest first: ADDRESS PHASE SIZE. Address: a-z, uppercase for the same in
- * IPv6's form; phase: i(dle) r(eceiving) h(andled) s(ent) x (cut); size: a digit.
+ * A table has a triplet for each connection, oldest first: ADDRESS PHASE SIZE. Address: a-z, uppercase for the
+ * same in IPv6's form; phase: i(dle) r(eceiving) h(andled) s(ent) x (cut); size: a digit.
  */
 
 static const struct ConnectionRow {

@@ -105,12 +105,16 @@ static char *with_quotes(const char *s) {
         return text;
 }
 
+/* Takes the text. */
 static char *replaced(char *text, const char *from, const char *to) {
-        _cleanup_free_ char *owned = text;
         const char *at = strstr(text, from);
+        char *made;
 
-        return at ? MUST(strf("%.*s%s%s", (int) (at - text), text, to, at + strlen(from)))
-                  : MUST(strdup(text));
+        if (!at)
+                return text;
+        made = MUST(strf("%.*s%s%s", (int) (at - text), text, to, at + strlen(from)));
+        free(text);
+        return made;
 }
 
 /* The body of the row, about the Node n1 of the world and its NodeClaim. */
