@@ -1,228 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "budget-bench.h"
 #include "budget-draft.h"
-#include "budget-ledger.h"
-#include "cmocka-test.h"
-#include "fake-client.h"
-#include "string-util.h"
-
-#define N_REPLICAS 2u
-#define N_ASKS_MAX 64u
-
-/* Replicas of a coordinator, each with a view and a ledger of its own; the first leads. */
-typedef struct Replica {
-        struct Bench *bench;
-        Env env;
-        Random *random;
-        HttpTransport *transport;
-        KubeAuth *auth;
-        KubeClient *client;
-        ClusterView *view;
-        BudgetLedger *ledger;
-} Replica;
-
-typedef struct Asked {
-        BudgetRequest *request;
-        bool answered;
-        BudgetAnswer answer;
-        char *message;
-} Asked;
-
-typedef struct Bench {
-        FakeWorld w;
-        Replica replicas[N_REPLICAS];
-        Asked asks[N_ASKS_MAX];
-        size_t n_asks;
-        const char *slot; /* the one reboot slot that the leader sees; NULL: none */
-        const char *poison,
-                *poisoned; /* the API server refuses patches with this text in them, of that budget */
-} Bench;
-
-static void on_ignored(const char *name, void *userdata) {
-}
-
-static void on_pod(const char *node, const KubePod *old, const KubePod *new, void *userdata) {
-}
-
-static void on_pdb(const KubePdb *old, const KubePdb *new, void *userdata) {
-}
-
-static void on_synced(void *userdata) {
-}
-
-static void on_budget(const KubeNodeBudget *old, const KubeNodeBudget *new, void *userdata) {
-        Replica *r = userdata;
-
-        if (r->ledger)
-                budget_ledger_see_budget(r->ledger, old, new);
-}
-
-static void on_node(const KubeNode *old, const KubeNode *new, void *userdata) {
-        Replica *r = userdata;
-
-        if (r->ledger)
-                budget_ledger_see_node(r->ledger, old, new);
-}
-
-static void replica_init(Replica *r, Bench *b, uint64_t seed) {
-        const ClusterViewHandler h = { .on_node_dirty = on_ignored, .on_pool_dirty = on_ignored, .on_claim_dirty = on_ignored,
-                                       .on_pod = on_pod, .on_pdb = on_pdb, .on_budget = on_budget, .on_node = on_node,
-                                       .on_synced = on_synced, .userdata = r };
-        _cleanup_(kubeconfig_freep) KubeConfig *config = NULL;
-        _cleanup_free_ char *message = NULL;
-
-        *r = (Replica){ .bench = b };
-        assert_return_code(random_new(seed, &r->random), 0);
-        assert_return_code(http_inproc_new(b->w.loop, FAKE_ADMIN, NULL, &r->transport), 0);
-        assert_return_code(http_inproc_route(r->transport, FAKE_ORIGIN, fake_cluster_handle, b->w.cluster), 0);
-        r->env = (Env){ .loop = b->w.loop, .random = r->random, .transport = r->transport, .version = "0" };
-        assert_return_code(kubeconfig_plain(FAKE_ORIGIN, &config), 0);
-        assert_return_code(kube_auth_new(b->w.loop, NULL, NULL, config, NULL, NULL, &r->auth, &message), 0);
-        assert_return_code(kube_client_new(&r->env, r->auth, FAKE_ORIGIN, "test", &r->client), 0);
-        assert_return_code(cluster_view_new(r->client, "vesper-system", &h, &r->view), 0);
-        assert_return_code(budget_ledger_new(r->client, r->view, &r->ledger), 0);
-}
-
-static bool on_holder(NodeChargeKind kind, const char *node, const char *holder, void *userdata) {
-        const Bench *b = userdata;
-
-        return kind == NODE_CHARGE_REBOOT && streq_ptr(holder, b->slot);
-}
-
-static void run(Bench *b, usec_t usec) {
-        fake_world_run(&b->w, usec);
-}
-
-static void put_budget(Bench *b, const char *name, const char *amount, const char *label) {
-        fake_put(b->w.cluster, FAKE_NDBS,
-                 fj_parse("{'metadata':{'name':'%s','generation':1},'spec':{%s,'selector':{'matchLabels':{'%s':'a'}}}}", name, amount,
-                          label));
-}
-
-/* n nodes n0, n1, ... that the budgets of "vesper.sh/pool" select. */
-static void bench_init(Bench *b, size_t n, const char *amount) {
-        FakeClusterOptions quiet = { .controllers_off = FAKE_CONTROLLERS_ALL };
-
-        *b = (Bench){};
-        fake_world_init(&b->w, &quiet);
-        for (size_t i = 0; i < n; i++) {
-                _cleanup_free_ char *name = strf("n%zu", i);
-
-                fake_add_node(b->w.cluster, name, NULL, NULL, "a");
-        }
-        put_budget(b, "b1", amount, "vesper.sh/pool");
-        for (size_t i = 0; i < N_REPLICAS; i++)
-                replica_init(b->replicas + i, b, i + 1);
-        run(b, USEC_PER_SEC);
-        assert_true(cluster_view_synced(b->replicas[0].view));
-        budget_ledger_lead(b->replicas[0].ledger, (HttpGuard) { 0 },
-                           &(BudgetHolders) { .holder_exists = on_holder, .userdata = b });
-        run(b, USEC_PER_SEC);
-}
-
-static void bench_done(Bench *b) {
-        for (size_t i = 0; i < b->n_asks; i++) {
-                budget_request_free(b->asks[i].request);
-                free(b->asks[i].message);
-        }
-        for (size_t i = 0; i < N_REPLICAS; i++) {
-                Replica *r = b->replicas + i;
-
-                budget_ledger_free(r->ledger);
-                cluster_view_free(r->view);
-                kube_client_free(r->client);
-                kube_auth_free(r->auth);
-                http_transport_free(r->transport);
-                random_free(r->random);
-        }
-        fake_world_done(&b->w);
-}
-
-static void on_answered(BudgetAnswer answer, const char *message, void *userdata) {
-        Asked *a = userdata;
-
-        a->answered = true;
-        a->answer = answer;
-        assert_return_code(free_and_strdup(&a->message, message), 0);
-}
-
-static Asked *ask_as(Bench *b, size_t replica, const char *node, BudgetAsk ask) {
-        Asked *a = b->asks + b->n_asks++;
-
-        assert_in_range(b->n_asks, 1, N_ASKS_MAX);
-        ask.node = cluster_view_node(b->replicas[replica].view, node);
-        assert_non_null(ask.node);
-        ask.holder = ask.holder ? ask.holder : "alice"; /* kind 0: a DELETE */
-        assert_return_code(budget_ledger_ask(b->replicas[replica].ledger, &ask, on_answered, a, &a->request), 0);
-        assert_false(a->answered);
-        return a;
-}
-
-static Asked *ask(Bench *b, size_t replica, const char *node) {
-        return ask_as(b, replica, node, (BudgetAsk){ 0 });
-}
-
-static BudgetAnswer answer_of(Bench *b, Asked *a) {
-        run(b, USEC_PER_SEC);
-        assert_true(a->answered);
-        return a->answer;
-}
-
-static const cJSON *status(Bench *b, const char *name) {
-        return fj_get(fake_get(b->w.cluster, FAKE_NDBS, NULL, name), "status", NULL);
-}
-
-static int64_t figure(Bench *b, const char *name, const char *key) {
-        return fj_int(status(b, name), -1, key, NULL);
-}
-
-static const char *uid_of(Bench *b, const char *node) {
-        return fj_string(fake_get(b->w.cluster, FAKE_NODES, NULL, node), "metadata", "uid", NULL);
-}
-
-static void release(Bench *b, size_t replica, const char *node, const char *holder) {
-        budget_ledger_release(b->replicas[replica].ledger, uid_of(b, node), holder);
-}
-
-/* "DELETE alice (slot-1)": the charge of the node in b1; "": none. Free it. */
-static char *charge_of(Bench *b, const char *node) {
-        const cJSON *c = fj_find(fj_get(status(b, "b1"), "disruptedNodes", NULL), "name", node);
-        const char *before = fj_string(c, "heldBefore", NULL);
-
-        if (!c)
-                return strdup("");
-        return strf("%s %s%s%s%s", fj_string(c, "kind", NULL), strempty(fj_string(c, "holder", NULL)),
-                    before ? " (" : "", strempty(before), before ? ")" : "");
-}
-
-#define assert_charge(b, node, expected) \
-        ({ \
-                _cleanup_free_ char *_c = charge_of((b), (node)); \
-                assert_string_equal(_c, (expected)); \
-        })
-
-static int n_charges(Bench *b, const char *name) {
-        return cJSON_GetArraySize(fj_get(status(b, name), "disruptedNodes", NULL));
-}
-
-static uint64_t n_patches(const Bench *b) {
-        uint64_t n = 0;
-
-        for (size_t i = 0; i < N_REPLICAS; i++)
-                n += budget_ledger_n_patches(b->replicas[i].ledger);
-        return n;
-}
-
-static void set_ready(Bench *b, const char *node, bool ready) {
-        fake_merge(b->w.cluster, FAKE_NODES, NULL, node, "{'status':{'conditions':[{'type':'Ready','status':'%s'}]}}",
-                   ready ? "True" : "False");
-}
-
-/* A person's, with our finalizer there. */
-static void delete_node(Bench *b, const char *node) {
-        fake_merge(b->w.cluster, FAKE_NODES, NULL, node, "{'metadata':{'finalizers':['vesper.sh/termination']}}");
-        assert_true(fake_delete(b->w.cluster, FAKE_NODES, NULL, node, -1));
-        run(b, USEC_PER_SEC);
-}
 
 TEST_CASE(test_figures) {
         uint64_t before;
@@ -530,7 +308,7 @@ TEST_CASE(test_delete_over_reboot) {
         Bench b;
 
         bench_init(&b, 5, "'maxUnavailable':1");
-        b.slot = "slot-1";
+        b.holders[NODE_CHARGE_REBOOT] = "slot-1";
         assert_int_equal(answer_of(&b, ask_as(&b, 0, "n0", slot)), BUDGET_ADMITTED);
         assert_charge(&b, "n0", "reboot slot-1");
         print_message("  in one patch, and without room\n");
@@ -548,7 +326,7 @@ TEST_CASE(test_delete_over_reboot) {
 
         print_message("  the slot ends, and the deletion is still to come\n");
         assert_int_equal(answer_of(&b, ask(&b, 1, "n0")), BUDGET_ADMITTED);
-        b.slot = NULL;
+        b.holders[NODE_CHARGE_REBOOT] = NULL;
         release(&b, 0, "n0", "slot-1");
         run(&b, USEC_PER_SEC);
         assert_charge(&b, "n0", "DELETE alice");
@@ -565,7 +343,7 @@ TEST_CASE(test_begun_over_reboot) {
         Bench b;
 
         bench_init(&b, 5, "'maxUnavailable':1");
-        b.slot = "slot-1";
+        b.holders[NODE_CHARGE_REBOOT] = "slot-1";
         assert_int_equal(answer_of(&b, ask_as(&b, 0, "n0", slot)), BUDGET_ADMITTED);
         delete_node(&b, "n0");
         assert_int_equal(
@@ -605,7 +383,7 @@ TEST_CASE(test_second_holder) {
         assert_int_equal((a - 1)->answer, BUDGET_ADMITTED);
         assert_charge(&b, "n1", a->answer == BUDGET_ADMITTED ? "DELETE alice (slot-1)" : "DELETE alice");
         print_message("  who has released a charge is charged again\n");
-        slot.holder = b.slot = "slot-2";
+        slot.holder = b.holders[NODE_CHARGE_REBOOT] = "slot-2";
         assert_int_equal(answer_of(&b, ask_as(&b, 0, "n2", slot)), BUDGET_ADMITTED);
         release(&b, 0, "n2", "slot-2");
         a = ask_as(&b, 0, "n2", slot);
@@ -633,11 +411,11 @@ TEST_CASE(test_missing_holder) {
         Bench b;
 
         bench_init(&b, 5, "'maxUnavailable':1");
-        b.slot = "slot-1";
+        b.holders[NODE_CHARGE_REBOOT] = "slot-1";
         assert_int_equal(answer_of(&b, ask_as(&b, 0, "n0", slot)), BUDGET_ADMITTED);
         run(&b, USEC_PER_HOUR);
         assert_charge(&b, "n0", "reboot slot-1");
-        b.slot = "slot-2";
+        b.holders[NODE_CHARGE_REBOOT] = "slot-2";
         run(&b, 110 * USEC_PER_SEC);
         assert_charge(&b, "n0", "reboot slot-1");
         run(&b, 80 * USEC_PER_SEC);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "budget-math-rows.h"
 #include "budget-math.h"
 #include "budget-status.h"
 #include "cmocka-test.h"
@@ -119,73 +120,37 @@ TEST_CASE(test_decode_holder) {
         }
 }
 
-/* As the disruption controller rounds: up, both ways. */
 TEST_CASE(test_figures) {
-        static const struct {
-                const char *amount;
-                int64_t expected, available, desired, allowed;
-                bool never, stops;
-        } rows[] = {
-                { "'minAvailable':3", 5, 5, 3, 2, false, false },
-                { "'minAvailable':3", 5, 3, 3, 0, false, false },
-                { "'minAvailable':3", 5, 1, 3, 0, false, false },
-                { "'minAvailable':9", 5, 5, 9, 0, true, false },
-                { "'minAvailable':0", 5, 1, 0, 1, false, false },
-                { "'minAvailable':'100%'", 5, 5, 5, 0, true, false },
-                { "'minAvailable':'0%'", 5, 5, 0, 5, false, false },
-                { "'maxUnavailable':0", 5, 5, 5, 0, true, false },
-                { "'maxUnavailable':1", 5, 5, 4, 1, false, false },
-                { "'maxUnavailable':1", 5, 4, 4, 0, false, false },
-                { "'maxUnavailable':9", 5, 2, 0, 2, false, false },
-                { "'maxUnavailable':'5%'", 3, 3, 2, 1, false, false }, /* rounded up: one */
-                { "'maxUnavailable':'100%'", 5, 5, 0, 5, false, false },
-                { "'minAvailable':'33%'", 3, 3, 1, 2, false, false },
-                { "'minAvailable':'34%'", 3, 3, 2, 1, false, false },
-                /* 80 % of 5, of the 4 that are left, of 3: a standstill at 4. */
-                { "'minAvailable':'80%'", 5, 5, 4, 1, false, false },
-                { "'minAvailable':'80%'", 4, 4, 4, 0, true, true },
-                { "'maxUnavailable':'20%'", 5, 5, 4, 1, false, false },
-                { "'maxUnavailable':'20%'", 4, 4, 3, 1, false, false },
-                { "'minAvailable':'99%'", 1000000007, 1000000007, 990000007, 10000000, false, false },
-                { "'minAvailable':'x'", 5, 5, 5, 0, true, false },
-        };
         InternPool *pool = *state;
 
-        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
-                _cleanup_free_ char *spec = strf("{%s," SELECTS "}", rows[i].amount);
+        for (size_t i = 0; i < ELEMENTSOF(budget_figure_rows); i++) {
+                const BudgetFigureRow *row = budget_figure_rows + i;
+                _cleanup_free_ char *spec = strf("{%s," SELECTS "}", row->amount);
                 KubeNodeBudget *b = decode(pool, spec, "{}");
-                BudgetFigures f = budget_figures(b, rows[i].expected, rows[i].available);
+                BudgetFigures f = budget_figures(b, row->expected, row->available);
 
-                print_message("  %s of %lld\n", rows[i].amount, (long long) rows[i].expected);
-                assert_int_equal(f.desired, rows[i].desired);
-                assert_int_equal(f.allowed, rows[i].allowed);
-                assert_int_equal(budget_never_allows(b, rows[i].expected), rows[i].never);
-                assert_int_equal(budget_stops_as_nodes_go(b, rows[i].expected), rows[i].stops);
+                print_message("  %s of %lld\n", row->amount, (long long) row->expected);
+                assert_int_equal(f.desired, row->desired);
+                assert_int_equal(f.allowed, row->allowed);
+                assert_int_equal(budget_never_allows(b, row->expected), row->never);
+                assert_int_equal(budget_stops_as_nodes_go(b, row->expected), row->stops);
                 forget(b);
         }
 }
 
 /* A budget that a kubelet can join says so, in words that do not change with its figures. */
 TEST_CASE(test_open_to_kubelets) {
-        static const struct {
-                const char *selector, *expected;
-        } rows[] = {
-                { "{'matchLabels':{'pool':'a'}}", "\"type\":\"SelectorOpenToKubelets\",\"status\":\"True\",\"reason\":\"LabelOfKubelet\",\"message\":\"A kubelet may set pool on its own Node" },
-                { "{'matchLabels':{'vesper.sh/nodepool':'a'}}", "A kubelet may set vesper.sh/nodepool on its own Node" },
-                { "{'matchLabels':{'node-restriction.kubernetes.io/pool':'a'}}", "\"type\":\"SelectorOpenToKubelets\",\"status\":\"False\",\"reason\":\"LabelsProtected\"" },
-                { "{}", "\"type\":\"SelectorOpenToKubelets\",\"status\":\"False\",\"reason\":\"SelectsNothing\"" },
-        };
-
-        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
-                _cleanup_free_ char *spec = strf("{'maxUnavailable':2,'selector':%s}", rows[i].selector), *patch = NULL, *status = NULL;
+        for (size_t i = 0; i < ELEMENTSOF(budget_selector_rows); i++) {
+                const BudgetSelectorRow *row = budget_selector_rows + i;
+                _cleanup_free_ char *spec = strf("{'maxUnavailable':2,'selector':%s}", row->selector), *patch = NULL, *status = NULL;
                 KubeNodeBudget *b = decode(*state, spec, "{}"), *again;
                 BudgetFigures f = budget_figures(b, 5, 4);
                 const char *from;
 
-                print_message("%s\n", rows[i].selector);
+                print_message("%s\n", row->selector);
                 patch = budget_status_patch(b, NULL, 0, &f, f.allowed, USEC_PER_HOUR);
                 assert_non_null(patch);
-                assert_non_null(strstr(patch, rows[i].expected));
+                assert_non_null(strstr(patch, row->expected));
                 from = strstr(patch, "\"status\":") + strlen("\"status\":");
                 status = strndup(from, strlen(from) - 1);
                 again = decode(*state, spec, status);
@@ -242,47 +207,14 @@ static int teardown(void **state) {
         return 0;
 }
 
-#define SAYS(key, action, phase, boot) \
-        "'annotations':{'vesper.sh/" key "':'{\\'id\\':\\'i\\',\\'action\\':\\'" action "\\',\\'phase\\':\\'" phase "\\',\\'bootID\\':\\'" boot "\\'}'}"
-#define FINALIZED "'finalizers':['vesper.sh/termination']"
-#define DELETED "'deletionTimestamp':'2027-01-15T08:00:00Z'"
-
-/* How a node counts: available, drained, ending by a notice, and free to go whatever its budgets say. */
 TEST_CASE(test_nodes) {
-        static const struct {
-                const char *what, *meta, *spec, *ready;
-                bool available, drained, ending, passes;
-        } rows[] = {
-                { "in service", "", "", "True", true, false, false, false },
-                { "not Ready", "", "", "Unknown", false, false, false, true },
-                { "cordoned by somebody", "", "'unschedulable':true", "True", true, false, false, false },
-                { "drained by vesperctl", "'annotations':{'vesper.sh/cordoned-by-vesperctl':'{}'}", "'unschedulable':true", "True", false, true, false,
-                  false },
-                { "opened again by a person", "'annotations':{'vesper.sh/cordoned-by-vesperctl':'{}'}", "", "True", true, false, false, false },
-                { "removal held at the second gate", FINALIZED "," DELETED, "", "True", true, false, false, false },
-                { "removal past the second gate", FINALIZED "," DELETED, "'taints':[{'key':'vesper.sh/disrupted','effect':'NoSchedule'}]", "True",
-                  false, true, false, true },
-                { "deleted, and kept by another finalizer", "'finalizers':['a/b']," DELETED, "", "True", false, false, false, true },
-                { "taken by an operation", "", "'taints':[{'key':'vesper.sh/disrupted','effect':'NoSchedule'}]", "True", false, true, false, true },
-                { "spot notice, just cordoned", SAYS("interruption", "terminate", "Cordoned", "b1"), "", "True", false, true, true, true },
-                { "spot notice, drained", SAYS("interruption", "terminate", "Drained", "b1"), "", "True", false, true, true, true },
-                { "hibernation", SAYS("interruption", "hibernate", "Draining", "b1"), "", "True", false, true, true, true },
-                { "reboot, only cordoned", SAYS("interruption", "reboot", "Cordoned", "b1"), "", "True", true, false, false, false },
-                { "reboot, drained", SAYS("interruption", "reboot", "Drained", "b1"), "", "True", false, true, false, false },
-                { "reboot, in a phase of a later version", SAYS("interruption", "reboot", "Hiding", "b1"), "", "True", false, true, false, false },
-                { "released by a person", SAYS("interruption", "terminate", "Released", "b1"), "", "True", true, false, false, false },
-                { "of an earlier boot", SAYS("interruption", "terminate", "Draining", "b0"), "", "True", true, false, false, false },
-                { "announced by the queue, and it may be weeks away", SAYS("announced", "terminate", "", "b1"), "", "True", true, false, false, false },
-                { "drained for what the queue announced", SAYS("heard", "terminate", "Draining", "b1"), "", "True", false, true, true, true },
-                { "drained for a reboot that the queue announced", SAYS("heard", "reboot", "Drained", "b1"), "", "True", false, true, false, false },
-                { "announced by the queue in an earlier boot", SAYS("heard", "terminate", "Draining", "b0"), "", "True", true, false, false, false },
-        };
         InternPool *pool = *state;
 
-        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+        for (size_t i = 0; i < ELEMENTSOF(budget_node_rows); i++) {
+                const BudgetNodeRow *row = budget_node_rows + i;
                 _cleanup_free_ char *text = strf("{'metadata':{'name':'n','uid':'u'%s%s},'spec':{%s},'status':{'nodeInfo':{'bootID':'b1'},"
                                                  "'conditions':[{'type':'Ready','status':'%s'}]}}",
-                                                 rows[i].meta[0] ? "," : "", rows[i].meta, rows[i].spec, rows[i].ready);
+                                                 row->meta[0] ? "," : "", row->meta, row->spec, row->ready);
                 _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
                 const KubeNode *n;
                 KubeObject *o;
@@ -292,9 +224,9 @@ TEST_CASE(test_nodes) {
                 assert_return_code(json_parse(text, strlen(text), 1u << 16, &doc, NULL), 0);
                 assert_return_code(kube_object_decode(&kube_node_kind, json_root(doc), pool, &o), 0);
                 n = (const KubeNode *) o;
-                if (budget_node_is_available(n) != rows[i].available || budget_node_is_drained(n) != rows[i].drained ||
-                    budget_node_is_ending(n) != rows[i].ending || budget_node_passes(n) != rows[i].passes)
-                        fail_msg("%s: available %d, drained %d, ending %d, passes %d", rows[i].what, budget_node_is_available(n),
+                if (budget_node_is_available(n) != row->available || budget_node_is_drained(n) != row->drained ||
+                    budget_node_is_ending(n) != row->ending || budget_node_passes(n) != row->passes)
+                        fail_msg("%s: available %d, drained %d, ending %d, passes %d", row->what, budget_node_is_available(n),
                                  budget_node_is_drained(n), budget_node_is_ending(n), budget_node_passes(n));
                 kube_object_unref(o);
         }
