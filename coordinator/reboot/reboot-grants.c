@@ -548,6 +548,7 @@ static void list_holders(const RebootGrants *g, StrBuf *b) {
         add_rest(b, i);
 }
 
+/* Empty: the NodeDisruptionBudgets are asked, and their answer is told when it comes. */
 static void why_waits(const RebootGrants *g, StrBuf *b) {
         unsigned max = g->context->config->max_concurrent_reboots;
         _cleanup_strbuf_ StrBuf holders = {};
@@ -559,7 +560,7 @@ static void why_waits(const RebootGrants *g, StrBuf *b) {
         else if (holders.size > 0)
                 strbuf_addf(b, "Waits for a slot to reboot; there are %u, and they are held by %s", max,
                             strbuf_str(&holders));
-        else
+        else if (g->proof != PROOF_DONE)
                 strbuf_addf(b,
                             "Waits for a slot to reboot; the coordinator lists all Nodes first, to see which slots are in use");
 }
@@ -661,9 +662,10 @@ static void tell_all(RebootGrants *g, Entry *const *waiting, size_t n_waiting) {
         for (size_t i = 0; i < n_waiting && !why.failed; i++) {
                 bool refused = waiting[i]->refused_until_usec > loop_now(g->context->env->loop);
                 _cleanup_free_ char *budget = refused ? strf("Waits for a slot to reboot: %s", strempty(waiting[i]->refused)) : NULL;
+                const char *text = budget ? budget : strbuf_str(&why);
 
-                if (!waiting[i]->told || i < TOLD_MAX)
-                        tell_waits(g, waiting[i], budget ? budget : strbuf_str(&why));
+                if (!isempty(text) && (!waiting[i]->told || i < TOLD_MAX))
+                        tell_waits(g, waiting[i], text);
         }
 }
 

@@ -598,6 +598,29 @@ static size_t n_charges(CoordinatorRig *r) {
                 fj_get(fake_get(r->cluster, FAKE_NDBS, NULL, "nodes"), "status", "disruptedNodes", NULL));
 }
 
+/* A leader that has led for long does not say that it lists the Nodes first, while and after it asks the budgets. */
+TEST_CASE(test_budgets_are_asked) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig("1", 3);
+
+        fake_put(r->cluster, FAKE_NDBS,
+                 fj_parse("{'metadata':{'name':'nodes','generation':1},'spec':{'maxUnavailable':1,'selector':{"
+                          "'matchExpressions':[{'key':'rack','operator':'DoesNotExist'}]}}}"));
+        rig_run(r, SETTLED);
+        ask(r, "n1", "b", 3000 * S);
+        rig_run(r, 5 * S);
+        assert_true(is_granted(r, "n1", "b"));
+        ask(r, "n1", NULL, 0);
+        boot(r, "n2", "boot-1", false);
+        rig_run(r, 5 * S);
+        ask(r, "n0", "a", 3000 * S);
+        rig_run(r, 150 * S);
+        assert_false(is_granted(r, "n0", "a"));
+        assert_true(rig_event_says(r, "n0", "RebootWaits", "NodeDisruptionBudget nodes allows no disruption of node n0 now"));
+        assert_false(rig_event_says(r, "n0", "RebootWaits", "lists all Nodes first"));
+        assert_non_null(strstr(strbuf_str(&rig_leader(r)->said), "Node n0: Waits for a slot to reboot: NodeDisruptionBudget nodes"));
+        assert_null(strstr(strbuf_str(&rig_leader(r)->said), "Node n0: Waits for a slot to reboot; the coordinator lists"));
+}
+
 /* A reboot is a disruption like another: its slot is a limit besides. */
 TEST_CASE(test_budgets) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig("2", 4);
@@ -669,6 +692,7 @@ int main(void) {
                 cmocka_unit_test(test_asks_again_and_again),
                 cmocka_unit_test(test_many_wait),
                 cmocka_unit_test(test_takeover_tells_nothing_twice),
+                cmocka_unit_test(test_budgets_are_asked),
                 cmocka_unit_test(test_budgets),
         };
 
