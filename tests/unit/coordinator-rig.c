@@ -7,6 +7,7 @@
 #include "coordinator-rig.h"
 #include "kubeconfig.h"
 #include "marks.h"
+#include "rig-rounds.h"
 
 #define EC2_ORIGIN "http://ec2"
 #define USER "vesper-coordinator"
@@ -240,6 +241,8 @@ static void on_log(LogLevel level, const char *message_id, const char *text, con
         RigCoordinator *c = userdata;
 
         strbuf_addf(&c->said, "%s\n", text);
+        if (c->rig->notes && level <= LOG_LEVEL_INFO)
+                rig_note_log(c->rig, text);
         if (getenv("TEST_TRACE"))
                 fprintf(stderr, "%10.3f %c <%d> %s\n", (double) loop_now(c->loop) / 1e6 - 1000, c->name,
                         (int) level, text);

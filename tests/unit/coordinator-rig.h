@@ -83,6 +83,7 @@ struct CoordinatorRig {
         CoordinatorConfig config;
         RigCoordinator *coordinators[2];
         unsigned n_started;
+        struct RigNotes *notes; /* rig-rounds.h: of the round that is played; NULL: none is */
 };
 
 CoordinatorRig *coordinator_rig_new(void);
