@@ -1279,6 +1279,21 @@ TEST_CASE(test_condition_strings) {
         assert_int_equal(condition_status_from_string(NULL), CONDITION_UNKNOWN);
 }
 
+/* The API server prints a boot id that no kubelet has reported as "". */
+TEST_CASE(test_no_boot_id) {
+        static const char *const infos[] = { "{'bootID':''}", "{}" };
+        _cleanup_(intern_pool_freep) InternPool *pool = NULL;
+
+        assert_return_code(intern_pool_new(&pool), 0);
+        for (size_t i = 0; i < ELEMENTSOF(infos); i++) {
+                _cleanup_free_ char *text = strf("{'metadata':{'name':'n','uid':'u'},'status':{'nodeInfo':%s}}", infos[i]);
+                KubeObject *o = decode_ok(&kube_node_kind, pool, text);
+
+                assert_null(((KubeNode *) o)->boot_id);
+                kube_object_unref(o);
+        }
+}
+
 TEST_CASE(test_boot_ids) {
         static const struct {
                 const char *a, *b;
@@ -1330,6 +1345,7 @@ int main(void) {
                 TEST(test_heartbeat),
                 TEST(test_node_claim),
                 cmocka_unit_test(test_condition_strings),
+                cmocka_unit_test(test_no_boot_id),
                 cmocka_unit_test(test_boot_ids),
         };
         return cmocka_run_group_tests_name("kube-object", tests, NULL, NULL);

@@ -48,7 +48,7 @@ typedef struct KubeNode {
         size_t n_conditions;
         usec_t heartbeat_usec; /* lastHeartbeatTime of condition Ready: by its kubelet's clock; 0 if absent */
         char **volumes_in_use, **volumes_attached; /* names, NULL-terminated; each list in one allocation */
-        char *boot_id;      /* status.nodeInfo.bootID */
+        char *boot_id;      /* status.nodeInfo.bootID; NULL: no kubelet has reported one */
         char *machine_id, *system_uuid; /* status.nodeInfo.machineID, .systemUUID; NULL if absent or empty */
         NodeAddress *addresses;         /* status.addresses: what its kubelet says */
         size_t n_addresses;

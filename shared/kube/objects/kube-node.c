@@ -47,7 +47,7 @@ static void decode_addresses(Decoder *d, const Json *v, KubeNode *n) {
 }
 
 static void decode_node_info(Decoder *d, const Json *info, KubeNode *n) {
-        decode_string(d, json_get(info, "bootID"), "status.nodeInfo.bootID", &n->boot_id);
+        decode_text(d, json_get(info, "bootID"), "status.nodeInfo.bootID", &n->boot_id);
         if (n->boot_id && strlen(n->boot_id) > BOOT_ID_BYTES_MAX) /* a UUID has 36; it stands in annotations that would be unreadable then */
                 n->boot_id = mfree(n->boot_id);
         decode_text(d, json_get(info, "machineID"), "status.nodeInfo.machineID", &n->machine_id);
