@@ -3,7 +3,7 @@
 
 #include "alloc-util.h"
 #include "cmocka-test.h"
-#include "repair-brake.h"
+#include "repair-brake-rows.h"
 #include "string-util.h"
 
 #define M USEC_PER_MINUTE
@@ -199,50 +199,27 @@ TEST_CASE(test_cancelled) {
         assert_int_equal(b->n_failed + b->n_proved, 0);
 }
 
-/* What the node shows, minute by minute after its repair began. */
-typedef struct Shown {
-        unsigned at_min;
-        const char *boot_id;
-        bool ready, ails;
-} Shown;
-
 TEST_CASE(test_rebooted) {
-        static const struct {
-                const char *what;
-                Shown shown[4];
-                unsigned ended_min;
-                bool proved;
-        } rows[] = {
-                { "Ready and well for five minutes", { { 2, "b1", true, false } }, 7, true },
-                { "well without a reboot proves nothing", { { 2, "b0", true, false } }, 30, false },
-                { "nor does a node whose boot nobody knows", { { 2, NULL, true, false } }, 30, false },
-                { "it boots, and is not Ready", { { 2, "b1", false, false } }, 30, false },
-                { "Ready, and shows for five minutes what it showed before", { { 2, "b1", true, true } }, 7, false },
-                { "well a little later", { { 2, "b1", true, true }, { 4, "b1", true, false } }, 9, true },
-                { "well in the last moment, and not for long", { { 2, "b1", true, true }, { 6, "b1", true, false }, { 8, "b1", true, true } }, 8, false },
-                { "not Ready in between: anew", { { 2, "b1", true, true }, { 6, "b1", false, true }, { 7, "b1", true, false } }, 12, true },
-                { "another boot still", { { 2, "b1", true, false }, { 4, "b2", true, false } }, 7, true },
-        };
-
-        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+        for (size_t i = 0; i < ELEMENTSOF(repair_reboot_rows); i++) {
+                const RepairRebootRow *row = repair_reboot_rows + i;
                 Bench *b = *state;
                 unsigned n = 0;
 
-                print_message("  %s\n", rows[i].what);
+                print_message("  %s\n", row->what);
                 b->n_proved = b->n_failed = 0;
                 assert_return_code(repair_brake_begin(b->brake, "n", "b0", DOMAINS("p", "z", "Disk"), b->now), 0);
                 for (unsigned min = 1; min <= 30; min++) {
                         (void) step(b, M);
-                        if (n < 4 && rows[i].shown[n].at_min == min) {
-                                const Shown *s = rows[i].shown + n++;
+                        if (n < 4 && row->shown[n].at_min == min) {
+                                const RepairShown *s = row->shown + n++;
 
                                 repair_brake_see_rebooted(b->brake, "n", s->boot_id, s->ready, s->ails, b->now);
                                 (void) step(b, 0);
                         }
-                        assert_int_equal(repair_brake_has(b->brake, "n"), min < rows[i].ended_min);
+                        assert_int_equal(repair_brake_has(b->brake, "n"), min < row->ended_min);
                 }
-                assert_int_equal(b->n_proved, rows[i].proved);
-                assert_int_equal(b->n_failed, !rows[i].proved);
+                assert_int_equal(b->n_proved, row->proved);
+                assert_int_equal(b->n_failed, !row->proved);
         }
 }
 

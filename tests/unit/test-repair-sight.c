@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cmocka-test.h"
-#include "repair-sight.h"
+#include "repair-sight-rows.h"
 #include "string-util.h"
-
-#define M USEC_PER_MINUTE
-#define NEVER USEC_INFINITY
 
 static InternPool *pool;
 
@@ -44,84 +41,15 @@ static KubeObject *make_node(const char *conditions) {
         return make_booted_node(conditions, "boot-1");
 }
 
-#define READY "{'type':'Ready','status':'True','reason':'KubeletReady'}"
-#define UNREADY "{'type':'Ready','status':'False','reason':'KubeletNotReady','lastTransitionTime':'2020-01-01T00:00:00Z'}"
-#define UNKNOWN "{'type':'Ready','status':'Unknown','reason':'NodeStatusUnknown'}"
-#define DISK_A "{'type':'Disk','status':'False','reason':'Slow'}"
-#define DISK_B "{'type':'Disk','status':'False','reason':'Dead'}"
-#define DISK_OK "{'type':'Disk','status':'True'}"
-
-#define RULE(condition, status, reason, after, action) \
-        "{'condition':'" condition "','status':'" status "'" reason ",'after':'" after "','action':'" action "'}"
-#define REASON(r) ",'reason':'" r "'"
-
-typedef struct Step {
-        usec_t at_usec;
-        const char *conditions;
-        RepairSightAnswer answer;
-        usec_t since_usec, due_usec;
-        RepairAction action;
-} Step;
-
-static const struct {
-        const char *what, *rules;
-        usec_t born_usec;
-        Step steps[6];
-} rows[] = {
-        { "the default: from the first sight, and a kubelet that reports again ends it", NULL, NEVER,
-          { { 100 * M, READY, REPAIR_SIGHT_CLEAR },
-            { 101 * M, UNREADY, REPAIR_SIGHT_DUE, 101 * M, 116 * M, REPAIR_ACTION_REPLACE },
-            { 110 * M, UNREADY, REPAIR_SIGHT_DUE, 101 * M, 116 * M, REPAIR_ACTION_REPLACE },
-            { 111 * M, READY, REPAIR_SIGHT_CLEAR },
-            { 112 * M, UNREADY, REPAIR_SIGHT_DUE, 112 * M, 127 * M, REPAIR_ACTION_REPLACE } } },
-        { "False and Unknown by turns are both not True", NULL, NEVER,
-          { { 100 * M, UNREADY, REPAIR_SIGHT_DUE, 100 * M, 115 * M, REPAIR_ACTION_REPLACE },
-            { 105 * M, UNKNOWN, REPAIR_SIGHT_DUE, 100 * M, 115 * M, REPAIR_ACTION_REPLACE },
-            { 110 * M, UNREADY, REPAIR_SIGHT_DUE, 100 * M, 115 * M, REPAIR_ACTION_REPLACE } } },
-        { "no condition Ready is Unknown, and no other condition is nothing",
-          "[" RULE("Ready", "Unknown", "", "10m", "Replace") "," RULE("Disk", "NotTrue", "", "1m", "Replace") "]", NEVER,
-          { { 100 * M, "", REPAIR_SIGHT_DUE, 100 * M, 110 * M, REPAIR_ACTION_REPLACE } } },
-        { "a node that never was Ready counts from its creation", NULL, 90 * M,
-          { { 100 * M, UNREADY, REPAIR_SIGHT_DUE, 90 * M, 105 * M, REPAIR_ACTION_REPLACE } } },
-        { "long ago, or by a clock that is ahead: it has been in sight for five minutes", NULL, 1 * M,
-          { { 100 * M, UNREADY, REPAIR_SIGHT_DUE, 1 * M, 105 * M, REPAIR_ACTION_REPLACE } } },
-        { "never later than by its first sight", NULL, 99 * M,
-          { { 100 * M, UNREADY, REPAIR_SIGHT_DUE, 99 * M, 114 * M, REPAIR_ACTION_REPLACE } } },
-        { "once Ready, its creation counts no more", NULL, 90 * M,
-          { { 100 * M, UNREADY, REPAIR_SIGHT_DUE, 90 * M, 105 * M, REPAIR_ACTION_REPLACE },
-            { 101 * M, READY, REPAIR_SIGHT_CLEAR },
-            { 102 * M, UNREADY, REPAIR_SIGHT_DUE, 102 * M, 117 * M, REPAIR_ACTION_REPLACE } } },
-        { "another reason ends nothing, and is not acted upon; another status ends it",
-          "[" RULE("Disk", "False", REASON("^Dead$"), "10m", "Replace") "]", NEVER,
-          { { 100 * M, DISK_A, REPAIR_SIGHT_CLEAR },
-            { 101 * M, DISK_B, REPAIR_SIGHT_DUE, 101 * M, 111 * M, REPAIR_ACTION_REPLACE },
-            { 102 * M, DISK_A, REPAIR_SIGHT_REMEMBERS },
-            { 112 * M, DISK_B, REPAIR_SIGHT_DUE, 101 * M, 111 * M, REPAIR_ACTION_REPLACE },
-            { 113 * M, DISK_OK, REPAIR_SIGHT_CLEAR },
-            { 114 * M, DISK_B, REPAIR_SIGHT_DUE, 114 * M, 124 * M, REPAIR_ACTION_REPLACE } } },
-        { "of a condition the first rule that matches counts",
-          "[" RULE("Disk", "False", REASON("Slow|Busy"), "1m", "None") "," RULE("Disk", "False", "", "10m", "Replace") "]", NEVER,
-          { { 100 * M, DISK_A, REPAIR_SIGHT_REMEMBERS },
-            { 105 * M, DISK_B, REPAIR_SIGHT_DUE, 100 * M, 110 * M, REPAIR_ACTION_REPLACE } } },
-        { "of several conditions the one that is due first",
-          "[" RULE("Ready", "NotTrue", "", "15m", "Replace") "," RULE("Disk", "False", "", "5m", "Reboot") "]", NEVER,
-          { { 100 * M, UNREADY "," DISK_OK, REPAIR_SIGHT_DUE, 100 * M, 115 * M, REPAIR_ACTION_REPLACE },
-            { 105 * M, UNREADY "," DISK_B, REPAIR_SIGHT_DUE, 105 * M, 110 * M, REPAIR_ACTION_REBOOT },
-            { 111 * M, UNREADY "," DISK_OK, REPAIR_SIGHT_DUE, 100 * M, 115 * M, REPAIR_ACTION_REPLACE } } },
-        { "a condition that says what is wrong by True", "[" RULE("KernelDeadlock", "True", "", "2m", "Replace") "]", NEVER,
-          { { 100 * M, READY ",{'type':'KernelDeadlock','status':'True'}", REPAIR_SIGHT_DUE, 100 * M, 102 * M, REPAIR_ACTION_REPLACE },
-            { 101 * M, READY ",{'type':'KernelDeadlock','status':'Unknown'}", REPAIR_SIGHT_CLEAR } } },
-        { "no rules", "[]", NEVER, { { 100 * M, UNREADY, REPAIR_SIGHT_CLEAR } } },
-};
-
 TEST_CASE(test_looks) {
-        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
-                _cleanup_(kube_object_unrefp) KubeObject *p = make_pool(rows[i].rules);
+        for (size_t i = 0; i < ELEMENTSOF(repair_sight_rows); i++) {
+                const RepairSightRow *row = repair_sight_rows + i;
+                _cleanup_(kube_object_unrefp) KubeObject *p = make_pool(row->rules);
                 _cleanup_(repair_sight_freep) RepairSight *s = NULL;
 
-                print_message("  %s\n", rows[i].what);
-                assert_return_code(repair_sight_new("u", rows[i].born_usec, &s), 0);
-                for (const Step *step = rows[i].steps; step < rows[i].steps + 6 && step->conditions; step++) {
+                print_message("  %s\n", row->what);
+                assert_return_code(repair_sight_new("u", row->born_usec, &s), 0);
+                for (const RepairStep *step = row->steps; step < row->steps + 6 && step->conditions; step++) {
                         _cleanup_(kube_object_unrefp) KubeObject *n = make_node(step->conditions);
                         RepairVerdict v;
 
@@ -209,25 +137,12 @@ TEST_CASE(test_rebooted) {
 }
 
 TEST_CASE(test_vetoes) {
-        static const struct {
-                const char *annotations;
-                bool vetoed;
-        } vetoes[] = {
-                { "", false },
-                { "'vesper.sh/do-not-repair':'true'", true },
-                { "'vesper.sh/do-not-repair':''", true },
-                { "'vesper.sh/do-not-repair':'false'", false },
-                { "'karpenter.sh/do-not-repair':'true'", true },
-                { "'vesper.sh/unmanaged':'true'", true },
-                { "'karpenter.sh/do-not-disrupt':'true'", false },
-        };
-
-        for (size_t i = 0; i < ELEMENTSOF(vetoes); i++) {
+        for (size_t i = 0; i < ELEMENTSOF(repair_veto_rows); i++) {
                 _cleanup_(kube_object_unrefp) KubeObject *n =
-                        decode(&kube_node_kind, strf("{'metadata':{'name':'n','annotations':{%s}}}", vetoes[i].annotations));
+                        decode(&kube_node_kind, strf("{'metadata':{'name':'n','annotations':{%s}}}", repair_veto_rows[i].annotations));
 
-                print_message("  %s\n", vetoes[i].annotations);
-                assert_int_equal(repair_is_vetoed((KubeNode *) n), vetoes[i].vetoed);
+                print_message("  %s\n", repair_veto_rows[i].annotations);
+                assert_int_equal(repair_is_vetoed((KubeNode *) n), repair_veto_rows[i].vetoed);
         }
 }
 

@@ -1,96 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cmocka-test.h"
-#include "coordinator-rig.h"
-#include "marks.h"
-#include "page.h"
-
-#define M USEC_PER_MINUTE
-#define BEACON "beacon" /* of no pool, in another zone: its heartbeats show that kubelets are heard */
-#define SEEN (M)        /* a kubelet's silence shows in its Node after 40 s */
-
-static void set_heartbeat(CoordinatorRig *r, const char *node) {
-        char now[RFC3339_MAX];
-
-        rfc3339_format(loop_wall(r->w.loop), now);
-        fake_merge(r->cluster, FAKE_NODES, NULL, node,
-                   "{'status':{'conditions':[{'type':'Ready','status':'True','reason':'KubeletReady','message':"
-                   "'kubelet is posting ready status','lastHeartbeatTime':'%s'}]}}",
-                   now);
-}
-
-/* The beacon's heartbeat moves each minute. */
-static void run(CoordinatorRig *r, usec_t usec) {
-        for (; usec > 0; usec -= MIN(usec, M)) {
-                set_heartbeat(r, BEACON);
-                rig_run(r, MIN(usec, M));
-        }
-}
-
-static CoordinatorRig *new_rig(unsigned n_nodes) {
-        CoordinatorRig *r = coordinator_rig_new();
-
-        fake_add_node(r->cluster, BEACON, "us-east-1b", "i-beacon", NULL);
-        rig_begin(r, n_nodes, NULL);
-        for (unsigned i = 0; i < n_nodes; i++) {
-                _cleanup_free_ char *name = strf("n%u", i);
-
-                rig_machine(r, name)->after = INSTANCE_GONE;
-        }
-        return r;
-}
-
-static void silence(CoordinatorRig *r, unsigned from, unsigned to) {
-        for (unsigned i = from; i < to; i++) {
-                _cleanup_free_ char *name = strf("n%u", i);
-
-                fake_cluster_set_kubelet(r->cluster, name, false);
-        }
-}
-
-static void succeed(CoordinatorRig *r, unsigned from, unsigned to) {
-        for (unsigned i = from; i < to; i++) {
-                _cleanup_free_ char *name = strf("s%u", i);
-
-                rig_add_node(r, name);
-        }
-}
-
-/* Of n0..: deleted, or gone already. */
-static unsigned n_repaired(CoordinatorRig *r, unsigned n_nodes) {
-        unsigned n = 0;
-
-        for (unsigned i = 0; i < n_nodes; i++) {
-                _cleanup_free_ char *name = strf("n%u", i);
-                const cJSON *node = rig_node(r, name);
-
-                n += !node || fj_string(node, "metadata", "deletionTimestamp", NULL);
-        }
-        return n;
-}
-
-static bool is_repaired(CoordinatorRig *r, const char *name) {
-        return !rig_node(r, name) || fj_string(rig_node(r, name), "metadata", "deletionTimestamp", NULL);
-}
-
-static const char *held(CoordinatorRig *r) {
-        const cJSON *pool = fake_get(r->cluster, FAKE_NODEPOOLS, NULL, POOL);
-
-        return streq_ptr(rig_condition(pool, POOL_REPAIR_HELD), "True") ? rig_condition_reason(pool, POOL_REPAIR_HELD) : "";
-}
-
-static bool metrics_say(CoordinatorRig *r, const char *line) {
-        _cleanup_page_ Page p = page_ask(coordinator_handle, rig_leader(r)->coordinator, HTTP_GET, "/metrics");
-
-        return strstr(p.body, line) != NULL;
-}
-
-static void set_rules(CoordinatorRig *r, const char *rules) {
-        int64_t generation = fj_int(fake_get(r->cluster, FAKE_NODEPOOLS, NULL, POOL), 0, "metadata", "generation", NULL);
-
-        fake_merge(r->cluster, FAKE_NODEPOOLS, NULL, POOL, "{'metadata':{'generation':%lld},'spec':{'repair':%s}}",
-                   (long long) generation + 1, rules);
-        run(r, 2 * USEC_PER_SEC);
-}
+#include "repair-bench.h"
 
 /* A zone of ten nodes falls silent at once: one, two, four; one again when no successors come. */
 TEST_CASE(test_slow_start) {
@@ -386,25 +295,6 @@ TEST_CASE(test_ready_asks_the_budgets) {
         assert_true(rig_event_says(r, "n0", "NodeRepair", "its condition Disk is False, for"));
 }
 
-static const char *mark_of(CoordinatorRig *r, const char *name) {
-        return fj_string(rig_node(r, name), "metadata", "annotations", ANNOTATION_REBOOT_FOR_REPAIR, NULL);
-}
-
-static void set_deadlock(CoordinatorRig *r, const char *name, const char *status) {
-        fake_merge(r->cluster, FAKE_NODES, NULL, name,
-                   "{'status':{'conditions':[{'type':'Ready','status':'True','reason':'KubeletReady','message':'kubelet is posting ready "
-                   "status'},{'type':'KernelDeadlock','status':'%s'}]}}",
-                   status);
-}
-
-static void set_boot(CoordinatorRig *r, const char *name, const char *boot_id) {
-        fake_merge(r->cluster, FAKE_NODES, NULL, name, "{'status':{'nodeInfo':{'bootID':'%s'}}}", boot_id);
-}
-
-#define REBOOT_RULES \
-        "[{'condition':'KernelDeadlock','status':'True','after':'1m','action':'Reboot'}," \
-        "{'condition':'KernelDeadlock','status':'True','after':'2m','action':'Replace'}]"
-
 /* One at a time, each proved by the node itself; the annotation goes with the boot that it names. */
 TEST_CASE(test_reboot) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(2);
@@ -516,10 +406,6 @@ TEST_CASE(test_reboot_not_needed) {
         run(r, M);
         assert_null(mark_of(r, "n0"));
         assert_true(metrics_say(r, "vesper_coordinator_repairs_under_way 0\n"));
-}
-
-static const char *record_of(CoordinatorRig *r, const char *node) {
-        return fj_string(rig_claim(r, node), "metadata", "annotations", ANNOTATION_REBOOTED_FOR_REPAIR, NULL);
 }
 
 static void change_leaders(CoordinatorRig *r, unsigned from) {
@@ -652,13 +538,6 @@ TEST_CASE(test_successor_is_not_well) {
         run(r, 2 * M);
         assert_true(metrics_say(r, "vesper_coordinator_repairs_total{outcome=\"proved\"} 1\n"));
         assert_int_equal(n_repaired(r, 2), 2);
-}
-
-static void set_request(CoordinatorRig *r, const char *node) {
-        fake_merge(r->cluster, FAKE_NODES, NULL, node,
-                   "{'metadata':{'annotations':{'" ANNOTATION_SHUTDOWN_REQUEST
-                   "':'{\\\"id\\\":\\\"r\\\",\\\"bootID\\\":\\\"b0\\\",\\\"kind\\\":\\\"reboot\\\","
-                   "\\\"until\\\":\\\"2037-01-15T08:00:00Z\\\"}'}}}");
 }
 
 /* Before its slot is granted, and after that, while the machine has not booted: a person's word takes the reboot back. */
