@@ -21,6 +21,8 @@ typedef struct LateCondition {
         ConditionStatus status;
         usec_t transition_usec;
         uint64_t changed; /* number of the change */
+        bool is_found; /* the object has it from an earlier coordinator: written with the others, so that it keeps its
+                          observedGeneration, and compared with the object each time */
 } LateCondition;
 
 /* Changes are numbered: what was taken, what is under way and what is new are three numbers. */
@@ -128,7 +130,7 @@ static Condition condition_of(const LateCondition *c) {
 }
 
 bool late_status_condition(const LateStatus *s, const char *type, Condition *ret) {
-        const LateCondition *set = find_condition(s, type);
+        const LateCondition *found = find_condition(s, type), *set = found && !found->is_found ? found : NULL;
         const KubeObject *o = set ? NULL : s->o.object_now(s->o.userdata);
         const Condition *said = NULL;
         size_t n;
@@ -146,10 +148,11 @@ void late_status_set_condition(LateStatus *s, const char *type, ConditionStatus 
                                const char *message) {
         LateCondition *c = find_condition(s, type);
         Condition wanted = { .type = type, .status = status, .reason = reason, .message = message };
-        const KubeObject *o = c ? NULL : s->o.object_now(s->o.userdata);
+        const KubeObject *o = c && !c->is_found ? NULL : s->o.object_now(s->o.userdata);
+        bool is_found = o && condition_is_said(o, &wanted);
 
-        if (c ? c->status == status && streq_ptr(c->reason, reason) && streq_ptr(c->message, message)
-              : o && condition_is_said(o, &wanted))
+        if (c && !c->is_found ? c->status == status && streq_ptr(c->reason, reason) && streq_ptr(c->message, message)
+                              : c && is_found)
                 return;
         if (!c) {
                 assert(s->n_conditions < LATE_STATUS_CONDITIONS_MAX);
@@ -159,8 +162,11 @@ void late_status_set_condition(LateStatus *s, const char *type, ConditionStatus 
         if (c->status != status || c->transition_usec == 0)
                 c->transition_usec = loop_wall(s->env->loop);
         c->status = status;
+        c->is_found = is_found;
         (void) free_and_strdup(&c->reason, reason);
         (void) free_and_strdup(&c->message, message);
+        if (is_found)
+                return;
         late_status_changed(s, false);
         c->changed = s->changed;
 }

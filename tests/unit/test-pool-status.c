@@ -132,6 +132,29 @@ TEST_CASE(test_restored_removal) {
         assert_string_equal(fj_string(rig_claim(r, "n0"), "status", "phase", NULL), "Draining");
 }
 
+/* The pool is edited while nobody leads: the conditions that the new leader finds as they should be are of that generation, too. */
+TEST_CASE(test_generation_after_restart) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        static const char *const types[] = { "Ready", "Progressing", "Paused" };
+
+        rig_begin(r, 1, NULL);
+        for (int64_t generation = 2; generation <= 3; generation++) {
+                rig_run(r, 10 * SEC);
+                rig_stop(r, 0);
+                fake_merge(r->cluster, FAKE_NODEPOOLS, NULL, POOL, "{'metadata':{'generation':%d}}", (int) generation);
+                rig_start(r, 0);
+                rig_run(r, 10 * SEC);
+                fake_merge(r->cluster, FAKE_NODEPOOLS, NULL, POOL, "{'metadata':{'annotations':{'" ANNOTATION_PAUSED "':%s}}}",
+                           generation == 2 ? "'true'" : "null");
+                rig_run(r, 10 * SEC);
+                assert_int_equal(count(r, "observedGeneration"), generation);
+                for (size_t i = 0; i < ELEMENTSOF(types); i++)
+                        assert_int_equal(fj_int(fj_find(fj_get(pool(r), "status", "conditions", NULL), "type", types[i]), -1,
+                                                "observedGeneration", NULL),
+                                         generation);
+        }
+}
+
 TEST_CASE(test_stuck) {
         static const struct {
                 const char *what, *annotations, *says, *event;
@@ -228,7 +251,7 @@ int main(void) {
                 cmocka_unit_test(test_many),
                 cmocka_unit_test(test_restored),
                 cmocka_unit_test(test_restored_removal),
-                cmocka_unit_test(test_stuck),
+                cmocka_unit_test(test_generation_after_restart), cmocka_unit_test(test_stuck),
                 cmocka_unit_test(test_problems),
         };
 
