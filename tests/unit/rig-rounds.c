@@ -11,7 +11,7 @@
 #define N_NOTES_MAX 512u
 /* Intervals have jitter, and watches some delay: a line may come so much earlier or later in another round. */
 #define SLACK_USEC (3 * USEC_PER_SEC)
-#define SETTLE_USEC (3 * USEC_PER_MINUTE)
+#define SETTLE_USEC (6 * USEC_PER_MINUTE)
 #define QUIET_USEC (10 * USEC_PER_MINUTE)
 
 typedef struct Note {
@@ -58,7 +58,7 @@ static char *replace_pattern(char *text, const char *pattern, const char *with) 
         return MUST(strbuf_steal(&b));
 }
 
-static char *without_names(CoordinatorRig *r, const char *node, const char *text) {
+static char *without_names(const char *node, const char *text) {
         static const struct {
                 const char *pattern, *with;
         } rows[] = {
@@ -66,16 +66,12 @@ static char *without_names(CoordinatorRig *r, const char *node, const char *text
                 { "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", "UID" },
                 { "\"resourceVersion\":\"[0-9]+\"", "\"resourceVersion\":RV" },
                 { "\\.[0-9a-f]{13,}", ".EVENT" },
+                { "i-0[0-9a-f]{16}", "INSTANCE" },
+                { "nc-[0-9a-f]{16}", "CLAIM" },
                 { "[ab]-[0-9]+\"", "LEADER\"" },
         };
-        _cleanup_free_ char *instance = rig_instance(node);
-        const char *claim = fj_string(rig_claim(r, node), "metadata", "name", NULL);
-        char *s = MUST(strdup(text));
+        char *s = replace_pattern(MUST(strdup(text)), node, "NODE");
 
-        if (claim)
-                s = replace_pattern(s, claim, "CLAIM");
-        s = replace_pattern(s, instance, "INSTANCE");
-        s = replace_pattern(s, node, "NODE");
         for (size_t i = 0; i < ELEMENTSOF(rows); i++)
                 s = replace_pattern(s, rows[i].pattern, rows[i].with);
         return s;
@@ -86,7 +82,7 @@ static void note(CoordinatorRig *r, const char *channel, const char *text) {
 
         assert_true(s->n < N_NOTES_MAX);
         s->notes[s->n] = (Note) { .channel = MUST(strdup(channel)),
-                                  .text = without_names(r, s->node, text),
+                                  .text = without_names(s->node, text),
                                   .after_usec = virtual_time_now(r->w.time) - s->begin_usec,
                                   .index = s->n };
         s->n++;
@@ -96,9 +92,33 @@ void rig_note_log(CoordinatorRig *r, const char *text) {
         note(r, "log", text);
 }
 
+/* The body, its conditions in the order of their types: their order in the list means nothing. Free it. */
+static char *body_text(const HttpExchange *x) {
+        _cleanup_free_ char *text = MUST(strndup(strempty(x->body), x->body_size));
+        cJSON *body = cJSON_Parse(text), *conditions = body ? (cJSON *) fj_get(body, "status", "conditions",
+                                                            NULL) : NULL;
+        cJSON *sorted = conditions ? cJSON_CreateArray() : NULL;
+        char *printed;
+
+        while (sorted && cJSON_GetArraySize(conditions) > 0) {
+                int first = 0;
+
+                for (int i = 1; i < cJSON_GetArraySize(conditions); i++)
+                        if (strcmp(fj_string(cJSON_GetArrayItem(conditions, i), "type", NULL),
+                                   fj_string(cJSON_GetArrayItem(conditions, first), "type", NULL)) < 0)
+                                first = i;
+                cJSON_AddItemToArray(sorted, cJSON_DetachItemFromArray(conditions, first));
+        }
+        if (sorted)
+                cJSON_ReplaceItemInObject((cJSON *) fj_get(body, "status", NULL), "conditions", sorted);
+        printed = body ? MUST(cJSON_PrintUnformatted(body)) : MUST(strdup(text));
+        cJSON_Delete(body);
+        return printed;
+}
+
 static void on_request(const FakeRequest *q, FakeApiFault *ret_fault, void *userdata) {
         bool is_read = q->verb == FAKE_GET || q->verb == FAKE_LIST || q->verb == FAKE_WATCH;
-        _cleanup_free_ char *channel = NULL, *text = NULL;
+        _cleanup_free_ char *channel = NULL, *body = NULL, *text = NULL;
         CoordinatorRig *r = userdata;
 
         if (r->notes->rounds->fault)
@@ -110,7 +130,8 @@ static void on_request(const FakeRequest *q, FakeApiFault *ret_fault, void *user
         r->notes->n_writes += !is_read;
         channel = MUST(strf("%s %s%s%s", q->method, strempty(q->plural), q->subresource ? "/" : "",
                             strempty(q->subresource)));
-        text = MUST(strf("%s %.*s", strempty(q->name), (int) q->x->body_size, strempty(q->x->body)));
+        body = body_text(q->x);
+        text = MUST(strf("%s %s", strempty(q->name), body));
         note(r, channel, text);
 }
 

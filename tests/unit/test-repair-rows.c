@@ -81,7 +81,8 @@ static void play_sight(const RepairSightRow *row, size_t last) {
 
 TEST_CASE(test_sight) {
         for (size_t i = 0; i < ELEMENTSOF(repair_sight_rows); i++)
-                for (size_t k = 0; k < ELEMENTSOF(repair_sight_rows->steps) && repair_sight_rows[i].steps[k].conditions; k++) {
+                for (size_t k = 0; k < ELEMENTSOF(repair_sight_rows->steps) &&
+                     repair_sight_rows[i].steps[k].conditions; k++) {
                         print_message("  %s, step %zu\n", repair_sight_rows[i].what, k);
                         play_sight(repair_sight_rows + i, k);
                 }
@@ -92,7 +93,8 @@ TEST_CASE(test_vetoes) {
                 _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(1);
 
                 print_message("  %s\n", repair_veto_rows[i].annotations);
-                fake_merge(r->cluster, FAKE_NODES, NULL, "n0", "{'metadata':{'annotations':{%s}}}", repair_veto_rows[i].annotations);
+                fake_merge(r->cluster, FAKE_NODES, NULL, "n0", "{'metadata':{'annotations':{%s}}}",
+                           repair_veto_rows[i].annotations);
                 run(r, M);
                 silence(r, 0, 1);
                 run(r, SEEN + 17 * M);
