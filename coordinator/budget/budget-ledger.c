@@ -607,8 +607,11 @@ static void unsend(Account *a) {
         hashmap_clear(a->dropped);
 }
 
-static void hold(Account *a) {
-        a->held_until_usec = usec_add(loop_now(a->ledger->env->loop), backoff_next(&a->backoff, a->ledger->env->random));
+/* Sends nothing for a while. least_usec: the pause that the API server asks for; 0: none. */
+static void hold(Account *a, usec_t least_usec) {
+        usec_t pause = MAX(backoff_next(&a->backoff, a->ledger->env->random), least_usec);
+
+        a->held_until_usec = usec_add(loop_now(a->ledger->env->loop), pause);
         timer_arm(a->timer, a->held_until_usec);
 }
 
@@ -679,7 +682,7 @@ static void on_answer(const KubeReply *reply, void *userdata) {
                 unsend(a);
                 /* Another replica was faster, and is again: each waits a while. */
                 if (e->http != 409 || read || a->backoff.failures++ > 0)
-                        hold(a);
+                        hold(a, e->retry_after_usec);
                 a->reads = e->http == 409 || e->http == 0;
                 if (e->http == 404) /* the view will say so, too */
                         forget_answered(a);
@@ -692,7 +695,7 @@ static void on_answer(const KubeReply *reply, void *userdata) {
 static void call_failed(Account *a, int r) {
         log_warning_errno(a->ledger->env->log, r, "Failed to ask for NodeDisruptionBudget %s, retrying: %m", a->name);
         unsend(a);
-        hold(a);
+        hold(a, 0);
 }
 
 static void read_anew(Account *a) {
@@ -774,7 +777,7 @@ static void pump(Account *a) {
         if (draft_charges(a, &d, b) < 0) {
                 budget_draft_done(&d);
                 hashmap_clear(a->dropped);
-                hold(a);
+                hold(a, 0);
                 return;
         }
         account_serve_requests(a, &d, b);
