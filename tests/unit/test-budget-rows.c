@@ -340,18 +340,22 @@ static void put_user(Bench *b, int64_t i) {
                 PUT_NODE(b, name, ",'creationTimestamp':'2026-01-01T00:00:00Z'", "", "False", since);
 }
 
-/* The charges of n3 and n4, as far as they are there. */
+/* The charges of n1, n3 and n4, as far as they are there. That of n1 has another time than its deletion. */
 static void put_user_charges(Bench *b, int64_t n) {
-        _cleanup_free_ char *third = NULL, *fourth = NULL;
+        _cleanup_free_ char *first = NULL, *third = NULL, *fourth = NULL;
 
-        if (n < 3)
+        if (n < 1)
                 return;
         b->holders[R] = "slot-1";
-        third = strf("{'name':'n3','uid':'%s','time':'2027-01-15T08:02:00Z','kind':'DELETE','holder':'alice'}", uid_of(b, "n3"));
+        first = strf("{'name':'n1','uid':'%s','time':'2027-01-15T07:00:00Z','kind':'DELETE','holder':'alice'}", uid_of(b, "n1"));
+        third = n < 3 ? strdup("")
+                      : strf(",{'name':'n3','uid':'%s','time':'2027-01-15T08:02:00Z','kind':'DELETE','holder':'alice'}",
+                             uid_of(b, "n3"));
         fourth = n < 4 ? strdup("")
-                       : strf(",{'name':'n4','uid':'%s','time':'2027-01-15T08:03:00Z','kind':'reboot','holder':'slot-1'}", uid_of(b, "n4"));
-        fake_merge(b->w.cluster, FAKE_NDBS, NULL, "web", "{'status':{'disruptedNodes':[%s%s]}}", third,
-                   fourth);
+                       : strf(",{'name':'n4','uid':'%s','time':'2027-01-15T08:03:00Z','kind':'reboot','holder':'slot-1'}",
+                              uid_of(b, "n4"));
+        fake_merge(b->w.cluster, FAKE_NDBS, NULL, "web", "{'status':{'disruptedNodes':[%s%s%s]}}", first,
+                   third, fourth);
 }
 
 /* The row's node n5 has no time: in a cluster a node that is not Ready has been so since some time. */

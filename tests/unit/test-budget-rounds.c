@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "budget-bench.h"
+
+/*
+ * The ledger of charges over time: what a first round leaves behind, what other answers of the API server lead to, how often
+ * something is written, read or answered, and what replicas do while nobody leads.
+ */
+
+#define S USEC_PER_SEC
+
+/* -- other answers -------------------------------------------------------------------------------------- */
+
+/* Answers to patches of a status: the first n are like this. */
+typedef struct Answers {
+        FakeApiFault fault;
+        unsigned n, n_left;
+} Answers;
+
+static void on_fault(const FakeRequest *q, FakeApiFault *ret_fault, void *userdata) {
+        Answers *a = userdata;
+
+        if (q->verb != FAKE_PATCH || !q->resource || q->resource->id != FAKE_NDBS || a->n_left == 0)
+                return;
+        a->n_left--;
+        *ret_fault = a->fault;
+}
+
+static unsigned n_warnings(const Bench *b) {
+        unsigned n = 0;
+
+        for (size_t i = 0; i < N_REPLICAS; i++)
+                for (const char *at = strempty(b->replicas[i].said.data);
+                     (at = strstr(at, "Failed to write the status of NodeDisruptionBudget b1")); at++)
+                        n++;
+        return n;
+}
+
+typedef struct AnswerRow {
+        const char *what;
+        FakeApiFault fault;
+        unsigned n;
+        unsigned n_patches, n_reads, n_warnings; /* of a round */
+        usec_t least_usec, most_usec;            /* until the answer to the request */
+} AnswerRow;
+
+/* One charge, as the row says. */
+static void play_answers(Bench *b, const AnswerRow *row, Answers *answers, const char *node) {
+        FakeApi *api = fake_cluster_api(b->w.cluster);
+        uint64_t patches = n_patches(b), reads = fake_api_count(api, FAKE_GET, FAKE_NDBS, NULL);
+        usec_t begin = loop_now(b->w.loop);
+        unsigned warnings = n_warnings(b);
+        Asked *a;
+
+        answers->n_left = row->n;
+        a = ask_as(b, 1, node, (BudgetAsk) { .timeout_usec = 60 * S });
+        while (!a->answered)
+                run(b, 5 * USEC_PER_MSEC);
+        assert_string_equal(budget_answer_names[a->answer], "admitted");
+        assert_in_range(loop_now(b->w.loop) - begin, row->least_usec, row->most_usec);
+        assert_charge(b, node, "DELETE alice");
+        assert_int_equal(answers->n_left, 0);
+        assert_int_equal(n_patches(b) - patches, row->n_patches);
+        assert_int_equal(fake_api_count(api, FAKE_GET, FAKE_NDBS, NULL) - reads, row->n_reads);
+        /* A patch that was done without an answer does not tell the ledger that its failures are over. */
+        assert_int_equal(n_warnings(b) - warnings, warnings > 0 &&
+                         row->fault.takes_effect ? 0 : row->n_warnings);
+        run(b, S);
+        assert_int_equal(a->n_answers, 1);
+}
+
+/* The run ends as without that answer, only later; the second time as the first time. */
+TEST_CASE(test_other_answers) {
+        static const AnswerRow rows[] = {
+                { "as always", { 0 }, 0, 1, 0, 0, 0, 50 * USEC_PER_MSEC },
+                { "a conflict", { .status = 409 }, 1, 2, 1, 0, 0, 50 * USEC_PER_MSEC },
+                { "two conflicts", { .status = 409 }, 2, 3, 2, 0, 200 * USEC_PER_MSEC, 650 * USEC_PER_MSEC },
+                { "not found, though it is there", { .status = 404 }, 1, 2, 0, 0, 50 * USEC_PER_MSEC,
+                  300 * USEC_PER_MSEC },
+                { "the credential is refused, and read again", { .status = 401 }, 1, 1, 0, 0, 0,
+                  50 * USEC_PER_MSEC },
+                { "too many requests", { .status = 429, .retry_after_sec = 3 }, 1, 2, 0, 1, 3 * S,
+                  3200 * USEC_PER_MSEC },
+                { "an error", { .status = 500 }, 1, 2, 0, 1, 50 * USEC_PER_MSEC, 300 * USEC_PER_MSEC },
+                { "unavailable, three times", { .status = 503 }, 3, 4, 0, 1, 350 * USEC_PER_MSEC,
+                  1400 * USEC_PER_MSEC },
+                { "no answer, nothing done", { .drop = true }, 1, 2, 1, 1, 50 * USEC_PER_MSEC,
+                  300 * USEC_PER_MSEC },
+                { "no answer, and done", { .drop = true, .takes_effect = true }, 1, 1, 1, 1,
+                  50 * USEC_PER_MSEC, 700 * USEC_PER_MSEC },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                Answers answers = { .fault = rows[i].fault };
+                Bench b;
+
+                print_message("  %s\n", rows[i].what);
+                bench_init(&b, 5, "'maxUnavailable':4");
+                budget_ledger_follow(b.replicas[0].ledger); /* its figures are patches, too */
+                fake_api_set_fault(fake_cluster_api(b.w.cluster), on_fault, &answers);
+                for (unsigned round = 0; round < 3; round++) {
+                        _cleanup_free_ char *node = strf("n%u", round);
+
+                        print_message("    round %u\n", round);
+                        play_answers(&b, rows + i, &answers, node);
+                }
+                assert_int_equal(n_charges(&b, "b1"), 3);
+                bench_done(&b);
+        }
+}
+
+/* -- what waits ----------------------------------------------------------------------------------------- */
+
+/* Another node is Ready, or not. The ledger looks at its budget. */
+static void poke(Bench *b) {
+        set_ready(b, "n5", !kube_node_is_ready(cluster_view_node(b->replicas[0].view, "n5")));
+        run(b, 2 * S);
+}
+
+/* What is parked is told why at once, and each minute: not more often when the ledger looks at the budget all the time. */
+TEST_CASE(test_parked) {
+        for (unsigned poked = 0; poked < 2; poked++) {
+                Asked *first, *second;
+                Bench b;
+
+                print_message("  %s\n", poked ? "nodes change all the time" : "nothing changes");
+                bench_init(&b, 7, "'maxUnavailable':2");
+                set_ready(&b, "n4", false);
+                set_ready(&b, "n6", false);
+                delete_node(&b, "n0");
+                delete_node(&b, "n1");
+                first = ask_as(&b, 0, "n0", (BudgetAsk) { .begun = true });
+                second = ask_as(&b, 0, "n1", (BudgetAsk) { .begun = true });
+                run(&b, S);
+                assert_int_equal(first->n_answers, 1);
+                for (unsigned minute = 1; minute <= 4; minute++) {
+                        for (unsigned i = 0; i < 5 && poked; i++)
+                                poke(&b);
+                        run(&b, USEC_PER_MINUTE - (poked ? 10 * S : 0));
+                        assert_string_equal(budget_answer_names[first->answer], "refused");
+                        /* Each look at the budget puts the next word off, by a minute at most. */
+                        assert_in_range(first->n_answers, poked ? 1 + minute / 2 : 1 + minute, 1 + minute);
+                        assert_in_range(second->n_answers, poked ? 1 + minute / 2 : 1 + minute, 1 + minute);
+                }
+                bench_done(&b);
+        }
+}
+
+/* Room for one: the one that was deleted first is admitted, and the other hears nothing before its minute is over. */
+TEST_CASE(test_room_for_one) {
+        Asked *first, *second;
+        unsigned n;
+        Bench b;
+
+        bench_init(&b, 6, "'maxUnavailable':1");
+        set_ready(&b, "n4", false);
+        delete_node(&b, "n1");
+        run(&b, 2 * S);
+        delete_node(&b, "n0");
+        second = ask_as(&b, 0, "n0", (BudgetAsk) { .begun = true });
+        first = ask_as(&b, 0, "n1", (BudgetAsk) { .begun = true });
+        run(&b, 10 * S);
+        n = second->n_answers;
+        set_ready(&b, "n4", true);
+        run(&b, 5 * S);
+        assert_string_equal(budget_answer_names[first->answer], "admitted");
+        assert_string_equal(budget_answer_names[second->answer], "refused");
+        assert_int_equal(second->n_answers, n);
+        assert_int_equal(n_charges(&b, "b1"), 1);
+        bench_done(&b);
+}
+
+/* Two drained nodes at once: the room that a drained node leaves is there once. */
+TEST_CASE(test_drained_at_once) {
+        Asked *asks[2];
+        Bench b;
+
+        bench_init(&b, 5, "'maxUnavailable':1");
+        for (unsigned i = 0; i < 2; i++)
+                fake_merge(b.w.cluster, FAKE_NODES, NULL, i ? "n1" : "n0",
+                           "{'metadata':{'annotations':{'vesper.sh/cordoned-by-vesperctl':'x'}},'spec':{'unschedulable':true}}");
+        run(&b, S);
+        asks[0] = ask(&b, 0, "n0");
+        asks[1] = ask(&b, 0, "n1");
+        run(&b, S);
+        assert_int_equal((asks[0]->answer == BUDGET_ADMITTED) + (asks[1]->answer == BUDGET_ADMITTED), 1);
+        assert_int_equal(n_charges(&b, "b1"), 1);
+        bench_done(&b);
+}
+
+/* -- figures -------------------------------------------------------------------------------------------- */
+
+/* The second change comes too soon for a write of its own, and nothing comes after it. */
+TEST_CASE(test_two_changes) {
+        uint64_t before;
+        Bench b;
+
+        bench_init(&b, 5, "'maxUnavailable':3");
+        before = n_patches(&b);
+        set_ready(&b, "n1", false);
+        run(&b, 50 * USEC_PER_MSEC);
+        set_ready(&b, "n2", false);
+        run(&b, S);
+        assert_int_equal(figure(&b, "b1", "currentAvailable"), 3);
+        assert_int_equal(figure(&b, "b1", "disruptionsAllowed"), 1);
+        assert_int_equal(n_patches(&b) - before, 2);
+        bench_done(&b);
+}
+
+/* A new generation with the same figures is written once. */
+TEST_CASE(test_generation) {
+        uint64_t before;
+        Bench b;
+
+        bench_init(&b, 5, "'maxUnavailable':3");
+        before = n_patches(&b);
+        fake_merge(b.w.cluster, FAKE_NDBS, NULL, "b1", "{'metadata':{'generation':2}}");
+        run(&b, 10 * S);
+        assert_int_equal(figure(&b, "b1", "observedGeneration"), 2);
+        assert_int_equal(n_patches(&b) - before, 1);
+        bench_done(&b);
+}
+
+/* -- leaders -------------------------------------------------------------------------------------------- */
+
+/* A replica that leads again counts the time of a charge anew. */
+TEST_CASE(test_leads_again) {
+        Bench b;
+
+        bench_init(&b, 5, "'maxUnavailable':3");
+        assert_int_equal(answer_of(&b, ask(&b, 1, "n0")), BUDGET_ADMITTED);
+        run(&b, 100 * S);
+        budget_ledger_follow(b.replicas[0].ledger);
+        run(&b, 10 * S);
+        budget_ledger_lead(b.replicas[0].ledger, (HttpGuard) { 0 },
+                           &(BudgetHolders) { .holder_exists = on_holder, .userdata = &b });
+        run(&b, 118 * S);
+        assert_charge(&b, "n0", "DELETE alice");
+        run(&b, 4 * S);
+        assert_charge(&b, "n0", "");
+        bench_done(&b);
+}
+
+/* A holder that is missing while watches are down may be there: the time begins when they are up. */
+TEST_CASE(test_watches_down) {
+        Bench b;
+
+        bench_init(&b, 5, "'maxUnavailable':3");
+        b.holders[NODE_CHARGE_REBOOT] = "slot-1";
+        assert_int_equal(answer_of(&b, ask_as(&b, 0, "n0", (BudgetAsk) { .kind = NODE_CHARGE_REBOOT,
+                                                            .holder = "slot-1" })),
+                         BUDGET_ADMITTED);
+        b.holders[NODE_CHARGE_REBOOT] = NULL;
+        run(&b, 65 * S);
+        fake_api_away_until(fake_cluster_api(b.w.cluster), usec_add(loop_now(b.w.loop), 150 * S));
+        run(&b, 150 * S);
+        for (unsigned i = 0; i < 60 && !cluster_view_healthy(b.replicas[0].view); i++)
+                run(&b, S);
+        assert_true(cluster_view_healthy(b.replicas[0].view));
+        run(&b, 10 * S);
+        assert_charge(&b, "n0", "reboot slot-1");
+        run(&b, 150 * S);
+        assert_charge(&b, "n0", "");
+        bench_done(&b);
+}
+
+/* Nobody leads: replicas spend what the last leader counted, and give back what surely is free again. */
+TEST_CASE(test_without_leader) {
+        const BudgetAsk slot = { .kind = NODE_CHARGE_REBOOT, .holder = "slot-1" };
+        Bench b;
+
+        bench_init(&b, 5, "'maxUnavailable':3");
+        assert_int_equal(figure(&b, "b1", "disruptionsAllowed"), 3);
+        budget_ledger_follow(b.replicas[0].ledger);
+        print_message("  charged, and taken over\n");
+        assert_int_equal(answer_of(&b, ask_as(&b, 1, "n0", slot)), BUDGET_ADMITTED);
+        assert_int_equal(figure(&b, "b1", "disruptionsAllowed"), 2);
+        assert_int_equal(answer_of(&b, ask(&b, 1, "n0")), BUDGET_ADMITTED);
+        assert_charge(&b, "n0", "DELETE alice (slot-1)");
+        assert_int_equal(figure(&b, "b1", "disruptionsAllowed"), 2);
+        print_message("  released\n");
+        assert_int_equal(answer_of(&b, ask(&b, 1, "n1")), BUDGET_ADMITTED);
+        assert_int_equal(figure(&b, "b1", "disruptionsAllowed"), 1);
+        release(&b, 1, "n1", "alice");
+        run(&b, S);
+        assert_int_equal(figure(&b, "b1", "disruptionsAllowed"), 2);
+        print_message("  by the replica's own count there is less room than the status says\n");
+        set_ready(&b, "n3", false);
+        set_ready(&b, "n4", false);
+        run(&b, S);
+        assert_int_equal(figure(&b, "b1", "disruptionsAllowed"), 2);
+        assert_int_equal(answer_of(&b, ask(&b, 1, "n2")), BUDGET_REFUSED);
+        bench_done(&b);
+}
+
+int main(void) {
+        static const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_other_answers),
+                cmocka_unit_test(test_parked),
+                cmocka_unit_test(test_room_for_one),
+                cmocka_unit_test(test_drained_at_once),
+                cmocka_unit_test(test_two_changes),
+                cmocka_unit_test(test_generation),
+                cmocka_unit_test(test_leads_again),
+                cmocka_unit_test(test_watches_down),
+                cmocka_unit_test(test_without_leader),
+        };
+
+        return cmocka_run_group_tests_name("budget-rounds", tests, NULL, NULL);
+}
