@@ -257,13 +257,41 @@ TEST_CASE(test_calm) {
         assert_int_equal(begin_all(b, d), 1);
 }
 
+/* A repair that begins is a movement, too, though it is taken back. */
+TEST_CASE(test_calm_since_begin) {
+        const RepairDomains *d = DOMAINS("p", "z", "Ready");
+        Bench *b = *state;
+
+        assert_int_equal(begin_all(b, d), 1);
+        succeed(b, "p", 1);
+        (void) step(b, REPAIR_PROOF_USEC);
+        (void) step(b, REPAIR_CALM_USEC - 7 * M);
+        assert_int_equal(begin_all(b, d), 2);
+        repair_brake_cancel(b->brake, "n1");
+        repair_brake_cancel(b->brake, "n2");
+        assert_int_equal(step(b, 11 * M), REPAIR_CALM_USEC - 11 * M);
+        assert_int_equal(begin_all(b, d), 2);
+}
+
+/* A successor that is seen again and again is well since it was first. */
+TEST_CASE(test_successor_is_seen_again) {
+        Bench *b = *state;
+
+        assert_int_equal(begin_all(b, DOMAINS("p", "z", "Ready")), 1);
+        succeed(b, "p", 1);
+        (void) step(b, 4 * M);
+        assert_return_code(repair_brake_see_node(b->brake, "s0", false, "p", true, b->now), 0);
+        (void) step(b, M);
+        assert_int_equal(b->n_proved, 1);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void) {
         const struct CMUnitTest tests[] = {
                 TEST(test_slow_start), TEST(test_one_by_one), TEST(test_failure_takes_it_back), TEST(test_smallest_domain),
                 TEST(test_who_proves), TEST(test_cancelled),  TEST(test_rebooted),             TEST(test_begun_again),
-                TEST(test_calm),
+                TEST(test_calm),       TEST(test_calm_since_begin), TEST(test_successor_is_seen_again),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "repair-bench.h"
+
+/*
+ * What a coordinator that repairs makes of other answers of the API server, and what is over when a node, a person or a watch
+ * changes its mind: each is the only thing that happens then, and is to show within seconds.
+ */
+
+#define S USEC_PER_SEC
+#define DISK_RULES "[{'condition':'Disk','status':'False','reason':'^Dead$','after':'10m','action':'Replace'}]"
+#define REBOOT_RULE "[{'condition':'KernelDeadlock','status':'True','after':'1m','action':'Reboot'}]"
+
+typedef struct Answers {
+        FakeApiFault fault, then; /* of the first n, and of those after them */
+        unsigned n, n_seen;
+} Answers;
+
+static void on_delete(const FakeRequest *q, FakeApiFault *ret_fault, void *userdata) {
+        Answers *a = userdata;
+
+        if (q->verb == FAKE_DELETE && q->resource && q->resource->id == FAKE_NODES)
+                *ret_fault = a->n_seen++ < a->n ? a->fault : a->then;
+}
+
+/* How often an Event with this reason was recorded about the node. */
+static int64_t n_events(CoordinatorRig *r, const char *node, const char *reason) {
+        const cJSON *e;
+        int64_t n = 0;
+
+        FAKE_FOREACH (e, r->cluster, FAKE_EVENTS, NULL)
+                if (streq_ptr(fj_string(e, "involvedObject", "name", NULL), node) &&
+                    streq_ptr(fj_string(e, "reason", NULL), reason))
+                        n += fj_int(e, 1, "count", NULL);
+        return n;
+}
+
+static bool outcome_is(CoordinatorRig *r, const char *outcome, unsigned n) {
+        _cleanup_free_ char *line = MUST(strf("vesper_coordinator_repairs_total{outcome=\"%s\"} %u\n",
+                                              outcome, n));
+
+        return metrics_say(r, line);
+}
+
+static bool n_waiting_is(CoordinatorRig *r, unsigned n) {
+        _cleanup_free_ char *line = MUST(strf("vesper_coordinator_repairs_waiting %u\n", n));
+
+        return metrics_say(r, line);
+}
+
+static void set_paused(CoordinatorRig *r, bool paused) {
+        fake_merge(r->cluster, FAKE_NODEPOOLS, NULL, POOL,
+                   "{'metadata':{'annotations':{'" ANNOTATION_PAUSED "':%s}}}",
+                   paused ? "'true'" : "null");
+}
+
+static void show_disk(CoordinatorRig *r, const char *reason) {
+        fake_merge(r->cluster, FAKE_NODES, NULL, "n0",
+                   "{'status':{'conditions':[{'type':'Ready','status':'True','reason':'KubeletReady','message':'kubelet is posting ready "
+                   "status'},{'type':'Disk','status':'False','reason':'%s'}]}}",
+                   reason);
+}
+
+/* -- other answers -------------------------------------------------------------------------------------- */
+
+/* The node goes as without that answer, only later; the repair begins, is counted and is reported once. */
+TEST_CASE(test_deletion_answers) {
+        static const struct {
+                const char *what;
+                FakeApiFault fault;
+                unsigned n, n_deletes;
+                unsigned most_sec; /* until the node is deleted */
+        } rows[] = {
+                { "as always", { 0 }, 0, 1, 2 },
+                { "a conflict", { .status = 409 }, 1, 2, 6 },
+                { "two conflicts", { .status = 409 }, 2, 3, 12 },
+                { "invalid", { .status = 422 }, 1, 2, 12 },
+                { "too many requests", { .status = 429, .retry_after_sec = 5 }, 1, 2, 12 },
+                { "an error", { .status = 500 }, 1, 2, 12 },
+                { "unavailable, twice", { .status = 503 }, 2, 3, 20 },
+                { "no answer, nothing done", { .drop = true }, 1, 2, 12 },
+                { "no answer, and done", { .drop = true, .takes_effect = true }, 1, 1, 2 },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                Answers answers = { .fault = rows[i].fault, .n = rows[i].n };
+                _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(1);
+                unsigned seconds = 0;
+
+                print_message("  %s\n", rows[i].what);
+                fake_api_set_fault(r->api, on_delete, &answers);
+                run(r, M);
+                silence(r, 0, 1);
+                while (answers.n_seen == 0)
+                        run(r, S);
+                for (; seconds < 100 && !is_repaired(r, "n0"); seconds++)
+                        run(r, S);
+                assert_in_range(seconds, 0, rows[i].most_sec);
+                run(r, 3 * M);
+                assert_int_equal(answers.n_seen, rows[i].n_deletes);
+                assert_int_equal(rig_machine(r, "n0")->n_terminated, 1);
+                assert_int_equal(n_events(r, "n0", "NodeRepair"), 1);
+                assert_true(outcome_is(r, "begun", 1));
+                assert_true(metrics_say(r, "vesper_coordinator_repairs_under_way 1\n"));
+        }
+}
+
+/* A deletion that the API server refuses has no place: another node has it while this one is held. */
+TEST_CASE(test_refused_has_no_place) {
+        Answers answers = { .fault = { .status = 409 }, .n = 1000 };
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(2);
+
+        fake_api_set_fault(r->api, on_delete, &answers);
+        run(r, M);
+        silence(r, 0, 1);
+        run(r, SEEN + 16 * M);
+        assert_true(answers.n_seen > 0);
+        fake_merge(r->cluster, FAKE_NODES, NULL, "n0", "{'spec':{'unschedulable':true}}");
+        run(r, M);
+        assert_true(metrics_say(r, "vesper_coordinator_repairs_under_way 0\n"));
+        fake_api_set_fault(r->api, NULL, NULL);
+        silence(r, 1, 2);
+        run(r, SEEN + 16 * M);
+        assert_true(is_repaired(r, "n1"));
+        assert_false(is_repaired(r, "n0"));
+}
+
+/* Refused once, and then not answered until the repair has failed: the next one is another repair, and is counted. */
+TEST_CASE(test_refused_and_failed) {
+        Answers answers = { .fault = { .status = 409 }, .n = 1, .then = { .status = 503 } };
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(1);
+
+        run(r, M);
+        fake_api_set_fault(r->api, on_delete, &answers);
+        silence(r, 0, 1);
+        run(r, SEEN + 17 * M);
+        assert_true(outcome_is(r, "begun", 1));
+        run(r, 31 * M);
+        assert_true(outcome_is(r, "failed", 1));
+        assert_true(outcome_is(r, "begun", 2));
+}
+
+/* -- what is over --------------------------------------------------------------------------------------- */
+
+/* Another reason is no longer what the rule is about: nothing waits, and what comes back is announced again. */
+TEST_CASE(test_another_reason) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(1);
+
+        set_rules(r, DISK_RULES);
+        run(r, 6 * M);
+        show_disk(r, "Dead");
+        run(r, 7 * M);
+        assert_int_equal(n_events(r, "n0", "NodeRepairAnnounced"), 1);
+        show_disk(r, "Slow");
+        run(r, M);
+        show_disk(r, "Dead");
+        run(r, 30 * S);
+        assert_int_equal(n_events(r, "n0", "NodeRepairAnnounced"), 2);
+        print_message("  held, and then it has another reason\n");
+        set_paused(r, true);
+        run(r, 3 * M);
+        assert_string_equal(held(r), "Paused");
+        assert_true(n_waiting_is(r, 1));
+        show_disk(r, "Slow");
+        run(r, 5 * S);
+        assert_string_equal(held(r), "");
+        assert_true(n_waiting_is(r, 0));
+}
+
+/* What is held, and for how many nodes, is over as soon as they are well. */
+TEST_CASE(test_held_no_more) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(3);
+        const cJSON *pool;
+
+        run(r, 6 * M);
+        set_paused(r, true);
+        silence(r, 0, 3);
+        run(r, SEEN + 25 * M);
+        assert_true(n_waiting_is(r, 3));
+        pool = fake_get(r->cluster, FAKE_NODEPOOLS, NULL, POOL);
+        assert_non_null(strstr(fj_string(fj_find(fj_get(pool, "status", "conditions", NULL), "type",
+                                                 POOL_REPAIR_HELD), "message", NULL),
+                               "; and 2 more nodes wait"));
+        for (unsigned i = 0; i < 3; i++) {
+                _cleanup_free_ char *name = MUST(strf("n%u", i));
+
+                fake_cluster_set_kubelet(r->cluster, name, true);
+        }
+        run(r, 15 * S);
+        assert_true(n_waiting_is(r, 0));
+        assert_string_equal(held(r), "");
+}
+
+/* Only the last node that waits is well again, right after a pass: that alone ends the hold. */
+TEST_CASE(test_last_waiter) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(1);
+
+        set_rules(r, REBOOT_RULE);
+        set_boot(r, "n0", "b0");
+        run(r, 6 * M);
+        set_paused(r, true);
+        set_deadlock(r, "n0", "True");
+        run(r, 61 * S);
+        for (unsigned i = 0; i < 40 && !streq(held(r), "Paused"); i++)
+                run(r, S);
+        assert_string_equal(held(r), "Paused");
+        set_deadlock(r, "n0", "False");
+        run(r, 5 * S);
+        assert_string_equal(held(r), "");
+}
+
+/* Of two nodes that are due together the one that has been ill for longer is first, whatever their names. */
+TEST_CASE(test_oldest_first) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(2);
+
+        run(r, 6 * M);
+        set_paused(r, true);
+        silence(r, 1, 2);
+        run(r, 3 * M);
+        silence(r, 0, 1);
+        run(r, SEEN + 17 * M);
+        set_paused(r, false);
+        run(r, 3 * M);
+        assert_true(is_repaired(r, "n1"));
+        assert_false(is_repaired(r, "n0"));
+}
+
+/* -- our view ------------------------------------------------------------------------------------------- */
+
+/* Heartbeats had moved, and stop for a while: kubelets have five minutes again. */
+TEST_CASE(test_heartbeats_stop) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(1);
+
+        run(r, 10 * M);
+        silence(r, 0, 1);
+        rig_run(r, 30 * M);
+        assert_string_equal(held(r), "ViewNotHealthy");
+        run(r, 4 * M);
+        assert_false(is_repaired(r, "n0"));
+        run(r, 4 * M);
+        assert_true(is_repaired(r, "n0"));
+}
+
+/* Watches that are down for moments only put nothing off. */
+TEST_CASE(test_watches_for_a_moment) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(1);
+
+        run(r, 10 * M);
+        silence(r, 0, 1);
+        run(r, SEEN + 14 * M);
+        fake_api_cut_watches(r->api);
+        run(r, 2 * M);
+        assert_true(is_repaired(r, "n0"));
+}
+
+/* A successor whose kubelet reports each minute proves the repair in the same time as one that does not. */
+TEST_CASE(test_successor_reports) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(1);
+
+        run(r, M);
+        silence(r, 0, 1);
+        run(r, SEEN + 17 * M);
+        assert_null(rig_node(r, "n0"));
+        succeed(r, 0, 1);
+        for (unsigned i = 0; i < 5; i++) {
+                assert_true(outcome_is(r, "proved", 0));
+                run(r, M);
+                set_heartbeat(r, "s0");
+        }
+        run(r, 30 * S);
+        assert_true(outcome_is(r, "proved", 1));
+}
+
+/* -- reboots -------------------------------------------------------------------------------------------- */
+
+static CoordinatorRig *begin_reboot(const char *rules) {
+        CoordinatorRig *r = new_rig(1);
+
+        set_rules(r, rules);
+        set_boot(r, "n0", "b0");
+        run(r, 6 * M);
+        set_deadlock(r, "n0", "True");
+        for (unsigned i = 0; i < 90 && !mark_of(r, "n0"); i++)
+                run(r, S);
+        assert_string_equal(mark_of(r, "n0"), "b0");
+        return r;
+}
+
+static void set_veto(CoordinatorRig *r, bool on) {
+        fake_merge(r->cluster, FAKE_NODES, NULL, "n0",
+                   "{'metadata':{'annotations':{'" ANNOTATION_DO_NOT_REPAIR "':%s}}}",
+                   on ? "'true'" : "null");
+}
+
+/* A veto that comes and goes: the agent is asked again half a minute later, and what it did the first time is forgotten. */
+TEST_CASE(test_asked_again) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = begin_reboot(REBOOT_RULE);
+
+        fake_merge(r->cluster, FAKE_NODES, NULL, "n0",
+                   "{'metadata':{'annotations':{'" ANNOTATION_SHUTDOWN_REQUEST
+                   "':'{\\'id\\':\\'r\\',\\'bootID\\':\\'b0\\',\\'kind\\':\\'reboot\\',\\'until\\':\\'2037-01-15T08:00:00Z\\'}'}}}");
+        run(r, 10 * S);
+        fake_merge(r->cluster, FAKE_NODES, NULL, "n0",
+                   "{'metadata':{'annotations':{'" ANNOTATION_SHUTDOWN_REQUEST "':null}}}");
+        set_veto(r, true);
+        run(r, 2 * S);
+        assert_null(mark_of(r, "n0"));
+        set_veto(r, false);
+        run(r, 20 * S);
+        assert_null(mark_of(r, "n0"));
+        run(r, 20 * S);
+        assert_string_equal(mark_of(r, "n0"), "b0");
+        print_message("  its agent does not ask\n");
+        run(r, 6 * M);
+        assert_true(outcome_is(r, "failed", 1));
+        assert_true(rig_event_says(r, "n0", "NodeRepair",
+                                   "its agent has not asked for a slot within five minutes"));
+        assert_false(rig_event_says(r, "n0", "NodeRepair", "has taken its request for a slot back"));
+}
+
+/* When the reboot has failed the next rule decides at once: its Event, and the deletion a minute later. */
+TEST_CASE(test_next_rule) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = begin_reboot(REBOOT_RULES);
+        unsigned seconds = 0;
+
+        for (; seconds < 400 && outcome_is(r, "failed", 0); seconds++)
+                run(r, S);
+        assert_in_range(seconds, 295, 335);
+        for (seconds = 0; seconds < 200 && !is_repaired(r, "n0"); seconds++)
+                run(r, S);
+        assert_in_range(seconds, 38, 63); /* a third of two minutes, or a minute: the shorter */
+}
+
+int main(void) {
+        static const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_deletion_answers),
+                cmocka_unit_test(test_refused_has_no_place),
+                cmocka_unit_test(test_refused_and_failed),
+                cmocka_unit_test(test_another_reason),
+                cmocka_unit_test(test_held_no_more),
+                cmocka_unit_test(test_last_waiter),
+                cmocka_unit_test(test_oldest_first),
+                cmocka_unit_test(test_heartbeats_stop),
+                cmocka_unit_test(test_watches_for_a_moment),
+                cmocka_unit_test(test_successor_reports),
+                cmocka_unit_test(test_asked_again),
+                cmocka_unit_test(test_next_rule),
+        };
+
+        return cmocka_run_group_tests_name("repair-answers", tests, NULL, NULL);
+}
