@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cmocka-test.h"
-#include "event-ack-rule.h"
+#include "event-ack-rows.h"
 #include "marks.h"
 #include "string-util.h"
 #include "strv.h"
@@ -101,39 +101,15 @@ TEST_CASE(test_read) {
         }
 }
 
-static char vm_a[] = "vm-a", vm_b[] = "VM-B", vm_c[] = "vm-c", many[] = NOTICE_RESOURCES_TOO_MANY;
-static char *both[] = { vm_a, vm_b, NULL }, *three[] = { vm_a, vm_b, vm_c, NULL }, *too_many[] = { vm_a, many, NULL };
-
 TEST_CASE(test_may) {
-        static const struct {
-                const char *what;
-                EventAckNode nodes[4];
-                size_t n;
-                const char *why; /* NULL: it may */
-        } rows[] = {
-                { "both drained", { { "n1", "vm-a", "e", both, true, NULL }, { "n2", "vm-b", "e", both, true, NULL } }, 2, NULL },
-                { "... beside another", { { "n1", "vm-a", "e", both, true, NULL }, { "n2", "vm-b", "e", both, true, NULL }, { "n3", "vm-c", NULL, NULL, false, NULL } },
-                  3, NULL },
-                { "one drains", { { "n1", "vm-a", "e", both, true, NULL }, { "n2", "vm-b", "e", both, false, NULL } }, 2, "node n2 (machine VM-B) is not drained" },
-                { "one knows nothing of it", { { "n1", "vm-a", "e", both, true, NULL }, { "n2", "vm-b", NULL, NULL, false, NULL } }, 2, "node n2" },
-                { "one is drained for another", { { "n1", "vm-a", "e", both, true, NULL }, { "n2", "vm-b", "f", both, true, NULL } }, 2, "node n2" },
-                { "one is no node", { { "n1", "vm-a", "e", both, true, NULL }, { "n2", "", "e", both, true, NULL } }, 2, "machine VM-B, which it names, is no node" },
-                { "agents differ: all that any names count",
-                  { { "n1", "vm-a", "e", both, true, NULL }, { "n2", "vm-b", "e", three, true, NULL }, { "n3", "vm-c", NULL, NULL, false, NULL } }, 3, "node n3" },
-                { "two Nodes are one machine", { { "n1", "vm-a", "e", both, true, NULL }, { "n2", "vm-b", "e", both, true, NULL }, { "n3", "vm-b", NULL, NULL, false, NULL } },
-                  3, "node n3" },
-                { "more than are looked at", { { "n1", "vm-a", "e", too_many, true, NULL } }, 1, "more machines than" },
-                { "nobody says", { { "n1", "vm-a", "f", both, true, NULL } }, 1, "no agent says" },
-                { "nothing there", { { NULL } }, 0, "no agent says" },
-        };
 
-        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+        for (size_t i = 0; i < ELEMENTSOF(event_ack_rows); i++) {
                 _cleanup_free_ char *why = NULL;
-                int r = event_ack_may(rows[i].nodes, rows[i].n, "e", &why);
+                int r = event_ack_may(event_ack_rows[i].nodes, event_ack_rows[i].n, "e", &why);
 
                 assert_return_code(r, 0);
-                if (r != (rows[i].why == NULL) || (rows[i].why && (!why || !strstr(why, rows[i].why))))
-                        fail_msg("%s: %d '%s'", rows[i].what, r, strempty(why));
+                if (r != (event_ack_rows[i].why == NULL) || (event_ack_rows[i].why && (!why || !strstr(why, event_ack_rows[i].why))))
+                        fail_msg("%s: %d '%s'", event_ack_rows[i].what, r, strempty(why));
         }
 }
 
