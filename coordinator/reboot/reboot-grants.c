@@ -453,7 +453,6 @@ static void on_budgets(BudgetAnswer a, const char *message, void *userdata) {
         if (!g->admitted && e) {
                 (void) free_and_strdup(&e->refused, message);
                 e->refused_until_usec = again;
-                (void) work_queue_add_at(g->queue, REBOOT_GRANTS_KEY, again);
         }
         if (g->admitted)
                 g->asked = budget_request_free(g->asked);
@@ -726,6 +725,18 @@ static void forget_unconcerned(RebootGrants *g) {
                 }
 }
 
+/* Those that a budget has refused are asked for again then. The queue keeps only the earliest of several times, so each pass sets it
+ * anew. */
+static void ask_again(RebootGrants *g, Entry *const *waiting, size_t n) {
+        usec_t now = loop_now(g->context->env->loop), next = USEC_INFINITY;
+
+        for (size_t i = 0; i < n; i++)
+                if (waiting[i]->refused_until_usec > now)
+                        next = MIN(next, waiting[i]->refused_until_usec);
+        if (next != USEC_INFINITY)
+                (void) work_queue_add_at(g->queue, REBOOT_GRANTS_KEY, next);
+}
+
 void reboot_grants_reconcile(RebootGrants *g) {
         _cleanup_free_ Entry **waiting = NULL;
         const Entry *first;
@@ -752,6 +763,7 @@ void reboot_grants_reconcile(RebootGrants *g) {
                 if (!(g->sent && streq(g->sent->node, waiting[i]->c.node)))
                         waiting[k++] = waiting[i];
         tell_all(g, waiting, k);
+        ask_again(g, waiting, k);
         forget_unconcerned(g);
 }
 

@@ -226,6 +226,14 @@ TEST_CASE(test_early) {
 
 /* -- events of several machines ------------------------------------------------------------------------- */
 
+static unsigned n_logged(CoordinatorRig *r, const char *text) {
+        unsigned n = 0;
+
+        for (const char *at = strempty(r->coordinators[0]->said.data); (at = strstr(at, text)); at++)
+                n++;
+        return n;
+}
+
 static bool may_acknowledge(CoordinatorRig *r, const char *node, const char *event) {
         return streq_ptr(annotation(r, node, ANNOTATION_ACK_OK), event);
 }
@@ -233,6 +241,7 @@ static bool may_acknowledge(CoordinatorRig *r, const char *node, const char *eve
 /* The first machine is drained long before the second one; the event waits, may be acknowledged, and is over. */
 static void play_acknowledged(CoordinatorRig *r, const char *node) {
         static const char more[] = ",\\'resources\\':[\\'vm-a\\',\\'vm-b\\'],\\'deadline\\':\\'2027-03-01T00:00:00Z\\'";
+        unsigned logged = n_logged(r, "All machines that event E names");
 
         set_interruption(r, node, "E", "Drained", more);
         set_interruption(r, "azure-z", "E", "Draining", more);
@@ -243,6 +252,9 @@ static void play_acknowledged(CoordinatorRig *r, const char *node) {
         assert_false(may_acknowledge(r, node, "E"));
         set_interruption(r, "azure-z", "E", "Drained", more);
         assert_true(may_acknowledge(r, node, "E") && may_acknowledge(r, "azure-z", "E"));
+        fake_merge(r->cluster, FAKE_NODES, NULL, "azure-z", "{'metadata':{'annotations':{'x':'%s'}}}", node);
+        rig_run(r, 5 * S);
+        assert_int_equal(n_logged(r, "All machines that event E names") - logged, 1);
         clear_interruption(r, node);
         assert_false(may_acknowledge(r, node, "E") || may_acknowledge(r, "azure-z", "E"));
         clear_interruption(r, "azure-z");
