@@ -292,6 +292,26 @@ TEST_CASE(test_without_leader) {
         bench_done(&b);
 }
 
+/* A charge that is taken over gives nothing back, though the replica counts more room than the status of the last leader. */
+TEST_CASE(test_taken_over_without_leader) {
+        const BudgetAsk slot = { .kind = NODE_CHARGE_REBOOT, .holder = "slot-1" };
+        Bench b;
+
+        bench_init(&b, 5, "'maxUnavailable':2");
+        b.holders[NODE_CHARGE_REBOOT] = "slot-1";
+        set_ready(&b, "n4", false);
+        run(&b, S);
+        assert_int_equal(answer_of(&b, ask_as(&b, 0, "n0", slot)), BUDGET_ADMITTED);
+        assert_int_equal(figure(&b, "b1", "disruptionsAllowed"), 0);
+        budget_ledger_follow(b.replicas[0].ledger);
+        set_ready(&b, "n4", true);
+        run(&b, S);
+        assert_int_equal(answer_of(&b, ask(&b, 1, "n0")), BUDGET_ADMITTED);
+        assert_charge(&b, "n0", "DELETE alice (slot-1)");
+        assert_int_equal(figure(&b, "b1", "disruptionsAllowed"), 0);
+        bench_done(&b);
+}
+
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_other_answers),
@@ -303,6 +323,7 @@ int main(void) {
                 cmocka_unit_test(test_leads_again),
                 cmocka_unit_test(test_watches_down),
                 cmocka_unit_test(test_without_leader),
+                cmocka_unit_test(test_taken_over_without_leader),
         };
 
         return cmocka_run_group_tests_name("budget-rounds", tests, NULL, NULL);
