@@ -275,15 +275,6 @@ TEST_CASE(test_failures) {
         assert_in_range(b.rig->n_requests, 3, 6);
         bench_done(&b);
 
-        print_message("  a claim that is gone is written to no more\n");
-        bench_init(&b, "{}");
-        b.rig->next_answer = b.rig->n_answers;
-        rig_answer(b.rig, 404, "{}");
-        claim_status_set_phase(b.status, "Draining");
-        rig_run_for(b.rig, USEC_PER_MINUTE);
-        assert_int_equal(b.rig->n_requests, 1);
-        bench_done(&b);
-
         print_message("  freed with a write under way\n");
         bench_init(&b, "{}");
         claim_status_set_phase(b.status, "Draining");
