@@ -124,8 +124,12 @@ bool voluntary_delete_is_admitted(VoluntaryDeletes *d, const KubeNode *n, const 
                 return false; /* all nodes of the pool are looked at when it is no more */
         if (!budget_ledger_concerns(d->context->ledger, &question))
                 return true;
-        if (w && (w->request || now < w->refused_until_usec))
+        if (w && w->request)
+                return false; /* its answer marks the key */
+        if (w && now < w->refused_until_usec) {
+                mark_dirty(w, w->refused_until_usec); /* this run of the key has served the earlier wish */
                 return false;
+        }
         if (w && now < w->admitted_until_usec)
                 return true;
         if (!w)

@@ -335,6 +335,29 @@ TEST_CASE(test_refused_by_the_server) {
         fake_api_set_fault(r->api, NULL, NULL);
 }
 
+/* The Node changes while the next try is due: that reconcile must not be the last one. */
+TEST_CASE(test_own_deletion_refused_by_the_server) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        Refusal refusal = { .refuses = true };
+        unsigned n;
+
+        begin(r, 1, NULL, "'maxUnavailable':1");
+        fake_api_set_fault(r->api, refuse_charges, &refusal);
+        fake_merge(r->cluster, FAKE_NODES, NULL, "n0",
+                   "{'metadata':{'labels':{'karpenter.sh/lifecycle-phase':'terminable'}}}");
+        rig_run(r, 10 * USEC_PER_SEC);
+        assert_in_range(refusal.n, 5, 11);
+        for (n = refusal.n; refusal.n == n;)
+                rig_run(r, 10 * MSEC);
+        rig_run(r, 300 * MSEC);
+        assert_int_equal(refusal.n, n + 1); /* answered, and not asked again yet */
+        fake_merge(r->cluster, FAKE_NODES, NULL, "n0", "{'metadata':{'labels':{'other':'label'}}}");
+        refusal.refuses = false;
+        rig_run(r, 3 * USEC_PER_SEC);
+        assert_int_equal(n_being_deleted(r, 1), 1);
+        fake_api_set_fault(r->api, NULL, NULL);
+}
+
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_in_turn),
@@ -345,6 +368,7 @@ int main(void) {
                 cmocka_unit_test(test_budgets_change),
                 cmocka_unit_test(test_own_deletions),
                 cmocka_unit_test(test_refused_by_the_server),
+                cmocka_unit_test(test_own_deletion_refused_by_the_server),
         };
         return cmocka_run_group_tests_name("budget-gate", tests, NULL, NULL);
 }
