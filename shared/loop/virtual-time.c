@@ -99,3 +99,15 @@ void loop_virtual_pause(Loop *l, usec_t until_usec) {
                         h->timers[i]->run_usec = MAX(h->timers[i]->due_usec, l->paused_until_usec);
         timer_heap_rebuild(h);
 }
+
+void loop_virtual_lose_timers(Loop *l, const char *description) {
+        assert(l && l->virtual_time && description);
+        for (size_t i = l->heap->n_armed; i > 0; i--) {
+                Timer *t = l->heap->timers[i - 1];
+
+                if (t->loop != l || strcmp(t->description, description) != 0)
+                        continue;
+                timer_disarm(t);
+                i = l->heap->n_armed + 1; /* disarming moves others */
+        }
+}

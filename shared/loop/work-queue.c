@@ -280,3 +280,13 @@ size_t work_queue_depth(const WorkQueue *q) {
         assert(q);
         return q->dirty.size;
 }
+
+usec_t work_queue_due(const WorkQueue *q, const char *key) {
+        const WorkItem *i;
+
+        assert(q);
+        i = hashmap_get(q->items, key);
+        if (!i)
+                return USEC_INFINITY;
+        return i->dirty ? timer_due(q->drain) : i->later ? timer_due(i->later) : USEC_INFINITY;
+}
