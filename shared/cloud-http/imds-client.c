@@ -352,3 +352,7 @@ int imds_client_get(ImdsClient *c, const char *path, imds_done_t done, void *use
                 return ask(c);
         return c->token && now < c->renew_usec ? ask(c) : fetch_token(c);
 }
+
+bool imds_client_is_asked(const ImdsClient *c) {
+        return c->call;
+}

@@ -564,3 +564,26 @@ void drain_pod_act(DrainPod *dp, const PodPlan *p, usec_t wall_now) {
         if (!dp->wants_admission)
                 dp->admission = evictor_admission_end(dp->admission, NULL);
 }
+
+/* -- tests ---------------------------------------------------------------------------------------------- */
+
+/* The watch shows the next change of this pod, or of the pods that it is held for. */
+static bool drain_pod_is_watched(const DrainPod *dp) {
+        return dp->pod->object.meta.deletion_usec > 0 || dp->wait == POD_WAIT_PROTECTED ||
+               dp->wait == POD_WAIT_OTHERS || dp->wait == POD_WAIT_PROTECTED_OTHERS;
+}
+
+void drain_pod_next_wakeup(const DrainPod *dp, Wakeups *w) {
+        const NodeDrain *d = dp->drain;
+
+        wakeups_unfinished(w, "pod to evict", dp->pod->object.meta.name, pod_wait_to_string(dp->wait),
+                           NODE_DRAIN_WAKEUP_USEC);
+        wakeups_timer(w, d->timer);
+        wakeups_await(w, drain_pod_is_watched(dp) || dp->delete_call || dp->mark_call);
+        wakeups_await(w, dp->look == LOOK_UNDER_WAY && d->look);
+        /* reported by the evictor */
+        wakeups_await(w, dp->eviction && !dp->evicted && dp->vanished_usec == 0);
+        wakeups_await(w, dp->wants_admission && !dp->delete_call && dp->admission &&
+                      !evictor_admission_is_given(dp->admission));
+        wakeups_await(w, !evictor_has_permit(d->evictor));
+}

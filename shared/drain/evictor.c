@@ -879,3 +879,39 @@ EvictorStats evictor_stats(const Evictor *e) {
         s.waiting = e->all.size;
         return s;
 }
+
+/* -- tests ---------------------------------------------------------------------------------------------- */
+
+static const char *const wish_names[_WISH_STATE_MAX] = {
+        [WISH_LOOSE] = "in no list", [WISH_READY] = "ready",     [WISH_QUEUED] = "queued",
+        [WISH_IN_FLIGHT] = "sent",   [WISH_RESTING] = "resting", [WISH_DONE] = "done",
+};
+
+/* The pump sends what is ready: by its timer, or when an answer makes room in the window. */
+static void report_pump(const Evictor *e, Wakeups *w) {
+        wakeups_timer(w, e->pump);
+        wakeups_await(w, !evictor_has_permit(e) || e->window.n_evictions + e->window.n_admitted > 0 ||
+                                 kube_client_under_way(e->client) > 0);
+}
+
+static void report_eviction(const Eviction *x, Wakeups *w) {
+        const PdbQueue *q = x->queue;
+
+        wakeups_unfinished(w, "eviction of pod", x->name, wish_names[x->state], EVICTOR_WAKEUP_USEC);
+        wakeups_timer(w, x->timer);
+        if (x->state == WISH_READY)
+                report_pump(x->evictor, w);
+        if (x->state == WISH_QUEUED) /* the PDB's status is watched; or another pod of the PDB comes first */
+                wakeups_await(w, q && (queue_is_closed(q) || q->active));
+        wakeups_await(w, x->state == WISH_IN_FLIGHT && x->call);
+}
+
+void evictor_next_wakeup(const Evictor *e, Wakeups *w) {
+        LIST_FOREACH (x, &e->all, Eviction, all_node)
+                if (x->state != WISH_DONE)
+                        report_eviction(x, w);
+        if (e->asking.size == 0)
+                return;
+        wakeups_unfinished(w, "admission of", "deletes", "not given", EVICTOR_WAKEUP_USEC);
+        report_pump(e, w);
+}

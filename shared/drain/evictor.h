@@ -34,6 +34,7 @@
 #include "eviction.h"
 #include "kube-client.h"
 #include "kube-kinds.h"
+#include "wakeup.h"
 
 typedef struct Evictor Evictor;
 /* one wish: a slot; dropping it withdraws the wish (a call under way may still land) */
@@ -128,3 +129,7 @@ typedef struct EvictorStats {
         unsigned window;
 } EvictorStats;
 EvictorStats evictor_stats(const Evictor *e);
+/* Reports each eviction that is wanted and not answered for good, and each admission that is not given yet.
+ * An eviction that waits by its timer is sent again within EVICTOR_WAKEUP_USEC. */
+#define EVICTOR_WAKEUP_USEC (10 * USEC_PER_MINUTE)
+void evictor_next_wakeup(const Evictor *e, Wakeups *w);

@@ -108,3 +108,4 @@ void drain_pod_tell_unanswered(DrainPod *dp);
 void drain_pod_note_deleted(DrainPod *dp);
 bool drain_pod_is_awaited(const DrainPod *dp); /* of node_drain_awaits_pods() */
 void drain_pod_act(DrainPod *dp, const PodPlan *p, usec_t wall_now);
+void drain_pod_next_wakeup(const DrainPod *dp, Wakeups *w);

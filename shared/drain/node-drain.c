@@ -686,3 +686,42 @@ const DrainBlocker *node_drain_blockers_and_returns(NodeDrain *d, size_t *ret_n)
                         d->blockers[(*ret_n)++] = blocker_of_return(pod);
         return d->blockers;
 }
+
+/* -- tests ---------------------------------------------------------------------------------------------- */
+
+/* A pod in view that the drain waits for, and has not seen yet, is seen by the next step. */
+static void report_unseen_pods(const NodeDrain *d, Wakeups *w) {
+        usec_t wall_now = loop_server_wall(d->env->loop);
+        const KubePod *pod;
+
+        for (HashmapIterator it = {}; d->handler.iterate(&it, &pod, d->handler.userdata);) {
+                if (!drain_waits_for(pod, &d->rules, wall_now) || hashmap_get(d->pods, pod->object.meta.uid))
+                        continue;
+                wakeups_unfinished(w, "pod to evict", pod->object.meta.name, "not seen", USEC_PER_SEC);
+                wakeups_timer(w, d->timer);
+        }
+}
+
+bool node_drain_will_report(const NodeDrain *d) {
+        return d->changed || d->state == NODE_DRAIN_DRAINING || d->state == NODE_DRAIN_PROVING;
+}
+
+void node_drain_next_wakeup(const NodeDrain *d, Wakeups *w) {
+        DrainPod *dp;
+
+        if (d->changed) {
+                wakeups_unfinished(w, "drain of node", d->node, "changed", NODE_DRAIN_PROOF_WAKEUP_USEC);
+                wakeups_timer(w, d->timer);
+                wakeups_await(w, d->proof); /* its answer brings the timer */
+        }
+        if (d->state == NODE_DRAIN_EXPIRED)
+                return;
+        report_unseen_pods(d, w);
+        HASHMAP_FOREACH (dp, d->pods)
+                drain_pod_next_wakeup(dp, w);
+        if (d->state == NODE_DRAIN_DRAINED || hashmap_size(d->pods) > 0)
+                return;
+        wakeups_unfinished(w, "drain of node", d->node, state_table[d->state], NODE_DRAIN_PROOF_WAKEUP_USEC);
+        wakeups_timer(w, d->timer);
+        wakeups_await(w, d->proof);
+}

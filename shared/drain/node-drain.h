@@ -24,6 +24,7 @@
 #include "evictor.h"
 #include "hashmap.h"
 #include "pod-wait.h"
+#include "wakeup.h"
 
 typedef struct NodeDrain NodeDrain;
 
@@ -146,3 +147,11 @@ size_t node_drain_pods_left(const NodeDrain *d);
 const DrainBlocker *node_drain_blockers(NodeDrain *d, size_t *ret_n);
 /* The same, and behind them the pods that the drain does not wait for because they came back too often (POD_WAIT_COMES_BACK). */
 const DrainBlocker *node_drain_blockers_and_returns(NodeDrain *d, size_t *ret_n);
+/* Reports the drain, if it is not drained or expired, and each of its pods. A drain whose pods' changes are
+ * all awaited may have no timer; a pod that nothing is under way for is looked at again within
+ * NODE_DRAIN_WAKEUP_USEC. */
+#define NODE_DRAIN_WAKEUP_USEC (11 * USEC_PER_MINUTE)
+#define NODE_DRAIN_PROOF_WAKEUP_USEC (10 * USEC_PER_SEC)
+void node_drain_next_wakeup(const NodeDrain *d, Wakeups *w);
+/* Returns true if node_drain_next_wakeup() reports the drain, so that on_changed() will be called. */
+bool node_drain_will_report(const NodeDrain *d);

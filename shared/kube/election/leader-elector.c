@@ -565,3 +565,15 @@ HttpGuard leader_elector_guard(LeaderElector *e) {
 const char *leader_elector_holder(const LeaderElector *e) {
         return e->has_record ? e->record.holder : "";
 }
+
+void leader_elector_next_wakeup(const LeaderElector *e, Wakeups *w) {
+        if (e->state == LEADER_IDLE || e->state == LEADER_RELEASED)
+                return;
+        wakeups_unfinished(w, "lease", e->name, state_table[e->state], LEADER_WAKEUP_USEC);
+        wakeups_timer(w, e->retry_timer);
+        wakeups_await(w, e->call);
+        if (e->state == LEADER_STANDBY)
+                return;
+        wakeups_unfinished(w, "end of lease", e->name, state_table[e->state], LEADER_WAKEUP_USEC);
+        wakeups_timer(w, e->limit_timer);
+}

@@ -408,3 +408,13 @@ EventRecorder *event_recorder_free(EventRecorder *r) {
         free(r->host);
         return mfree(r);
 }
+
+void event_recorder_next_wakeup(const EventRecorder *r, Wakeups *w) {
+        event_sender_next_wakeup(r->sender, w);
+        LIST_FOREACH (t, &r->told, Told, told)
+                if (wants_patch(t)) {
+                        wakeups_unfinished(w, "count of an Event of", t->object_key, "not written",
+                                           EVENT_RECORDER_WAKEUP_USEC);
+                        wakeups_timer(w, r->patch_timer);
+                }
+}

@@ -239,3 +239,16 @@ int event_sender_post(EventSender *s, const char *ns, const char *name, const ch
 size_t event_sender_pending(const EventSender *s) {
         return s->waiting.size + s->in_flight.size;
 }
+
+void event_sender_next_wakeup(const EventSender *s, Wakeups *w) {
+        LIST_FOREACH (p, &s->in_flight, EventPost, posts) {
+                wakeups_unfinished(w, "Event of", p->ns, "sent", EVENT_SENDER_WAKEUP_USEC);
+                wakeups_await(w, p->call);
+        }
+        if (s->waiting.size + s->lost.size == 0)
+                return;
+        wakeups_unfinished(w, "queue of", "Events", s->lost.size > 0 ? "some are lost" : "some wait",
+                           EVENT_SENDER_WAKEUP_USEC);
+        wakeups_timer(w, s->timer);
+        wakeups_await(w, s->lost.size == 0 && s->in_flight.size >= IN_FLIGHT_MAX);
+}

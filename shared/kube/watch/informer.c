@@ -676,3 +676,13 @@ uint64_t informer_undecodable(const Informer *i) {
 const char *informer_resource_version(const Informer *i) {
         return i->resource_version;
 }
+
+void informer_next_wakeup(const Informer *i, Wakeups *w) {
+        wakeups_unfinished(w, "informer of", i->kind->plural, state_table[i->state], INFORMER_WAKEUP_USEC);
+        wakeups_timer(w, i->retry_timer);
+        wakeups_await(w, i->call);
+        if (i->state != INFORMER_WATCHING || i->health == HEALTH_CONNECTED)
+                return;
+        wakeups_unfinished(w, "health of the watch of", i->kind->plural, "not known to stand", SETTLE_USEC);
+        wakeups_timer(w, i->settle_timer);
+}

@@ -27,6 +27,7 @@
 
 #include "hashmap.h"
 #include "kube-client.h"
+#include "wakeup.h"
 
 typedef struct Informer Informer;
 
@@ -77,3 +78,7 @@ void informer_distrust(Informer *i);
 bool informer_went_back(const Informer *i);
 /* The newest resourceVersion seen; NULL before the first list. */
 const char *informer_resource_version(const Informer *i);
+/* Reports the informer, which is never finished: a list or watch is under way, or the timer of the next try
+ * is due within INFORMER_WAKEUP_USEC. */
+#define INFORMER_WAKEUP_USEC (6 * USEC_PER_MINUTE)
+void informer_next_wakeup(const Informer *i, Wakeups *w);
