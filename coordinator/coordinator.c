@@ -588,3 +588,22 @@ bool coordinator_is_leader(const Coordinator *c) {
 bool coordinator_is_synced(const Coordinator *c) {
         return c->view && cluster_view_synced(c->view);
 }
+
+/* -- tests ---------------------------------------------------------------------------------------------- */
+
+void coordinator_next_wakeup(const Coordinator *c, Wakeups *w) {
+        if (!c->view || c->stopping)
+                return;
+        cluster_view_next_wakeup(c->view, w);
+        leader_elector_next_wakeup(c->elector, w);
+        budget_ledger_next_wakeup(c->ledger, w);
+        event_recorder_next_wakeup(c->recorder, w);
+        wakeups_unfinished(w, "check of", "the clock", "", CLOCK_CHECK_USEC);
+        wakeups_timer(w, c->clock_timer);
+        if (c->leading)
+                leading_next_wakeup(c->leading, w);
+        else if (c->elected && coordinator_is_synced(c)) {
+                wakeups_unfinished(w, "leadership of", c->identity, "not begun", BEGIN_AGAIN_USEC);
+                wakeups_timer(w, c->begin_timer);
+        }
+}

@@ -16,6 +16,7 @@
 #include "coordinator-config.h"
 #include "http-message.h"
 #include "kube-client.h"
+#include "wakeup.h"
 
 typedef struct Coordinator Coordinator;
 struct SqsClient; /* sqs-client.h */
@@ -51,3 +52,5 @@ void coordinator_handle_webhook(HttpExchange *x, void *coordinator); /* node-web
 
 bool coordinator_is_leader(const Coordinator *c);
 bool coordinator_is_synced(const Coordinator *c);
+/* Reports all that this process has not finished (wakeup.h). */
+void coordinator_next_wakeup(const Coordinator *c, Wakeups *w);

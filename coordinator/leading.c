@@ -661,3 +661,24 @@ void leading_measure(Leading *l) {
         metrics_set(l->o.metrics, METRIC_QUEUE_HELD, 0, (double) heard_drains_held(l->heard));
         metrics_set(l->o.metrics, METRIC_REPAIRS_UNDER_WAY, 0, (double) repairs_under_way);
 }
+
+/* -- tests ---------------------------------------------------------------------------------------------- */
+
+void leading_next_wakeup(const Leading *l, Wakeups *w) {
+        evictor_next_wakeup(l->evictor, w);
+        removals_next_wakeup(l->removals, l->queue, w);
+        pauses_next_wakeup(l->pauses, w);
+        orphans_next_wakeup(l->orphans, w);
+        pool_statuses_next_wakeup(l->pool_statuses, w);
+        adoption_next_wakeup(l->adoption, w);
+        heard_drains_next_wakeup(l->heard, w);
+        out_of_service_next_wakeup(l->out_of_service, w);
+        instance_orphans_next_wakeup(l->instance_orphans, w);
+        reboot_grants_next_wakeup(l->reboots, w);
+        cloud_reboots_next_wakeup(l->cloud_reboots, w);
+        event_acks_next_wakeup(l->acks, w);
+        repairs_next_wakeup(l->repairs, w);
+        outlook_next_wakeup(l->outlook, w);
+        if (l->queue_worker)
+                queue_worker_next_wakeup(l->queue_worker, w);
+}

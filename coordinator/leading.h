@@ -13,6 +13,7 @@
 #include "coordinator-config.h"
 #include "node-termination.h"
 #include "token-bucket.h"
+#include "wakeup.h"
 
 typedef struct Leading Leading;
 
@@ -63,3 +64,5 @@ void leading_reconfigured(Leading *l);
 
 /* Brings the gauges up to date, for one scrape. */
 void leading_measure(Leading *l);
+/* Reports all that a leader has not finished: each of its parts has one line there. */
+void leading_next_wakeup(const Leading *l, Wakeups *w);

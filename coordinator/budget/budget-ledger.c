@@ -916,3 +916,71 @@ BudgetLedger *budget_ledger_free(BudgetLedger *l) {
         hashmap_free_with(l->accounts, account_free);
         return mfree(l);
 }
+
+/* -- tests ---------------------------------------------------------------------------------------------- */
+
+static const char *const place_names[_REQUEST_PLACE_MAX] = {
+        [REQUEST_WAITS] = "waits", [REQUEST_SENT] = "sent", [REQUEST_PARKED] = "parked",
+};
+
+/* Returns true if time alone, or a holder of which no event tells, may end a charge: but a DELETE whose Node
+ * is being deleted. */
+static bool has_charge_to_watch(const BudgetLedger *l, const KubeNodeBudget *b) {
+        for (size_t i = 0; i < b->n_charges; i++) {
+                const NodeCharge *c = b->charges + i;
+                const KubeNode *n = c->name ? cluster_view_node(l->view, c->name) : NULL;
+                const KubeNodeClaim *claim = n ? cluster_view_claim_of_node(l->view, n) : NULL;
+
+                if (c->kind != NODE_CHARGE_DELETE || !n || !streq_ptr(n->object.meta.uid, c->uid) ||
+                    (n->object.meta.deletion_usec == 0 && !(claim && claim->object.meta.deletion_usec > 0)))
+                        return true;
+        }
+        return false;
+}
+
+static void report_account(Account *a, Wakeups *w) {
+        const KubeNodeBudget *b = newest(a->ledger, a->name);
+
+        for (RequestPlace place = 0; place < _REQUEST_PLACE_MAX; place++)
+                LIST_FOREACH (r, &a->lists[place], BudgetRequest, in_account) {
+                        wakeups_unfinished(w, "charge of node", r->ask.node->object.meta.name,
+                                           place_names[place], BUDGET_LEDGER_WAKEUP_USEC);
+                        wakeups_timer(w, place == REQUEST_SENT ? NULL : a->timer);
+                        wakeups_await(w, a->call);
+                }
+        if (!b)
+                return;
+        if (a->reads || hashmap_size(a->released) > 0) {
+                wakeups_unfinished(w, "budget", a->name, a->reads ? "to be read" : "charges are released",
+                                   BUDGET_LEDGER_WAKEUP_USEC);
+                wakeups_timer(w, a->timer);
+                wakeups_await(w, a->call);
+        }
+        if (!a->ledger->leads)
+                return;
+        if (has_charge_to_watch(a->ledger, b)) {
+                wakeups_unfinished(w, "charges of budget", a->name, "may end", BUDGET_LEDGER_WAKEUP_USEC);
+                wakeups_timer(w, a->timer);
+                wakeups_await(w, a->call);
+        }
+        BudgetFigures f = budget_count(a->ledger->view, b);
+
+        if (budget_status_says(b, &f))
+                return;
+        wakeups_unfinished(w, "figures of budget", a->name, "not written", BUDGET_LEDGER_WAKEUP_USEC);
+        wakeups_timer(w, a->timer);
+        wakeups_await(w, a->call);
+}
+
+void budget_ledger_next_wakeup(const BudgetLedger *l, Wakeups *w) {
+        const KubeNodeBudget *b;
+        Account *a;
+
+        HASHMAP_FOREACH (a, l->accounts)
+                report_account(a, w);
+        for (HashmapIterator it = {}; l->leads && cluster_view_iterate_budgets(l->view, &it, &b);)
+                if (!hashmap_get(l->accounts,
+                                 b->object.meta.name)) /* without an account nobody writes its figures */
+                        wakeups_unfinished(w, "figures of budget", b->object.meta.name, "no account",
+                                           BUDGET_LEDGER_WAKEUP_USEC);
+}

@@ -752,3 +752,8 @@ const char *cluster_view_costliest_namespace(const ClusterView *v, size_t *ret_n
         *ret_bytes = most ? most->pods_bytes : 0;
         return name;
 }
+
+void cluster_view_next_wakeup(const ClusterView *v, Wakeups *w) {
+        for (ViewKind k = 0; k < _VIEW_KIND_MAX; k++)
+                informer_next_wakeup(v->informers[k], w);
+}

@@ -13,6 +13,7 @@
 #include "informer.h"
 #include "kube-kinds.h"
 #include "vanished-pods.h"
+#include "wakeup.h"
 
 typedef struct ClusterView ClusterView;
 
@@ -126,3 +127,4 @@ PoolMatch cluster_view_pool_of_node(const ClusterView *v, const KubeNode *n, con
  * currentHealthy >= desiredHealthy > 0. NULL: none, or several (then the API server answers 500 and says
  * so). */
 const KubePdb *cluster_view_pdb_of_pod(ClusterView *v, const KubePod *pod); /* pod: of this view */
+void cluster_view_next_wakeup(const ClusterView *v, Wakeups *w); /* informer_next_wakeup() of each */

@@ -498,3 +498,17 @@ void outlook_unmeasure(Metrics *metrics) {
         metrics_set(metrics, METRIC_OUTLOOK_ROUND_SECONDS, 0, 0);
         metrics_set(metrics, METRIC_OUTLOOK_ROUND_AGE_SECONDS, 0, 0);
 }
+
+void outlook_next_wakeup(const Outlook *o, Wakeups *w) {
+        if (!o->stands || (!o->feed && o->is_clean))
+                return;
+        wakeups_unfinished(w, "outlook", "rounds", o->scene ? "a round" : "between rounds",
+                           OUTLOOK_WAKEUP_USEC);
+        wakeups_key(w, o->queue, OUTLOOK_KEY);
+        if (!o->is_changed || o->scene || !o->feed)
+                return;
+        /* The feed, too, may put the round off. */
+        wakeups_unfinished(w, "outlook", "rounds", "something changed",
+                           MAX(usec_sub(o->not_before_usec, now_of(o)), OUTLOOK_CHANGED_WAKEUP_USEC));
+        wakeups_key(w, o->queue, OUTLOOK_KEY);
+}

@@ -13,6 +13,7 @@
 
 #include "termination-context.h"
 #include "token-bucket.h"
+#include "wakeup.h"
 #include "work-queue.h"
 
 #define OUTLOOK_KEY "outlook/all"
@@ -39,3 +40,8 @@ void outlook_pools_changed(Outlook *o);
 void outlook_view_changed(Outlook *o, bool stands);
 void outlook_measure(Outlook *o);
 void outlook_unmeasure(Metrics *m);
+/* Reports the rounds, which never end while a pool asks and the view is whole, and writes that are due. The
+ * next turn, round or write begins within OUTLOOK_WAKEUP_USEC. */
+#define OUTLOOK_WAKEUP_USEC (10 * USEC_PER_MINUTE)
+#define OUTLOOK_CHANGED_WAKEUP_USEC (61 * USEC_PER_SEC) /* the next round after a change */
+void outlook_next_wakeup(const Outlook *o, Wakeups *w);

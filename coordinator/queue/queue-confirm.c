@@ -470,3 +470,10 @@ QueueConfirm *queue_confirm_free(QueueConfirm *c) {
         timer_free(c->round_timer);
         return mfree(c);
 }
+
+void queue_confirm_next_wakeup(const QueueConfirm *c, Wakeups *w) {
+        wakeups_unfinished(w, "confirmation of", "held notices", c->machines ? "a round" : "between rounds",
+                           QUEUE_CONFIRM_WAKEUP_USEC);
+        wakeups_timer(w, c->round_timer);
+        wakeups_await(w, c->call);
+}

@@ -473,3 +473,21 @@ bool queue_errand_wake(QueueErrand *e, const char *uid) {
         e->state = QUEUE_ERRAND_OPEN;
         return true;
 }
+
+void queue_errand_next_wakeup(const QueueErrand *e, const Timer *tick, Wakeups *w) {
+        static const char *const names[] = { [QUEUE_ERRAND_OPEN] = "open",
+                [QUEUE_ERRAND_SENT] = "sent",
+                                             [QUEUE_ERRAND_SHARED] = "another writes",
+                                                     [QUEUE_ERRAND_WAITING] = "waiting",
+                                             [QUEUE_ERRAND_DONE] = "done" };
+
+        if (e->state == QUEUE_ERRAND_WAITING || e->state == QUEUE_ERRAND_DONE)
+                return;
+        wakeups_unfinished(w, "message about instance", e->instance, names[e->state],
+                           QUEUE_ERRAND_WAKEUP_USEC);
+        if (e->state == QUEUE_ERRAND_OPEN && timer_is_armed(tick))
+                wakeups_at(w, MAX(e->again_usec, timer_due(tick)));
+        wakeups_await(w, e->state == QUEUE_ERRAND_SENT && (e->write || e->ask || e->hook));
+        wakeups_await(w, e->state == QUEUE_ERRAND_SHARED && e->object_uid &&
+                      queue_memory_is_written(e->shared->memory, e->object_uid));
+}

@@ -24,6 +24,7 @@
 #include "queue-confirm.h"
 #include "queue-memory.h"
 #include "queue-worker.h"
+#include "wakeup.h"
 
 /* An errand that is put off for a moment waits for so long; its owner steps as often. */
 #define QUEUE_TICK_USEC USEC_PER_SEC
@@ -91,3 +92,7 @@ bool queue_errand_is_due(const QueueErrand *e);
 void queue_errand_step(QueueErrand *e);
 /* The object of this uid was written on by another errand. True: this one has waited for that, and is open again. */
 bool queue_errand_wake(QueueErrand *e, const char *uid);
+/* Reports the errand, unless it is done or waits. tick: the timer of the owner's steps. An errand that
+ * nothing is under way for is stepped within QUEUE_ERRAND_WAKEUP_USEC. */
+#define QUEUE_ERRAND_WAKEUP_USEC (15 * USEC_PER_SEC)
+void queue_errand_next_wakeup(const QueueErrand *e, const Timer *tick, Wakeups *w);

@@ -150,3 +150,7 @@ bool queue_memory_note_elsewhere(QueueMemory *m, const char *account, const char
 
         return key && hashmap_size(m->elsewhere) < ELSEWHERE_MAX && hashmap_put(m->elsewhere, key, m) >= 0;
 }
+
+bool queue_memory_is_written(const QueueMemory *m, const char *uid) {
+        return hashmap_contains(m->writes, uid);
+}

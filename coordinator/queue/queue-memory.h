@@ -52,3 +52,5 @@ typedef enum QueuePark {
 int queue_memory_park(QueueMemory *m, const char *message_id, usec_t for_usec);
 /* Returns true the first time for this account and region, for 20 pairs at most; false on ENOMEM, too. */
 bool queue_memory_note_elsewhere(QueueMemory *m, const char *account, const char *region);
+/* Returns true if a write on this object is under way. */
+bool queue_memory_is_written(const QueueMemory *m, const char *uid);

@@ -599,3 +599,38 @@ QueueWorker *queue_worker_free(QueueWorker *w) {
 size_t queue_worker_n_messages(const QueueWorker *w) {
         return w->items.size;
 }
+
+/* -- tests ---------------------------------------------------------------------------------------------- */
+
+static void report_item(const Item *i, Wakeups *w) {
+        const QueueWorker *q = i->worker;
+
+        for (size_t k = 0; i->state == ITEM_WORKING && k < i->n_errands; k++)
+                queue_errand_next_wakeup(i->errands + k, q->tick, w);
+        wakeups_unfinished(w, "message", i->message.id,
+                           i->state == ITEM_WORKING ? "in work" : "to be deleted or hidden",
+                                   QUEUE_WORKER_WAKEUP_USEC);
+        wakeups_timer(w, q->tick);
+}
+
+void queue_worker_next_wakeup(const QueueWorker *q, Wakeups *w) {
+        wakeups_unfinished(w, "poll of queue", sqs_client_queue(q->o.sqs), "", QUEUE_WORKER_WAKEUP_USEC);
+        wakeups_timer(w, q->polls[0].again);
+        wakeups_await(w, q->polls[0].call || !has_room(q));
+        wakeups_unfinished(w, "tick of queue", sqs_client_queue(q->o.sqs), "", QUEUE_TICK_USEC);
+        wakeups_timer(w, q->tick);
+        LIST_FOREACH (i, &q->items, Item, items)
+                report_item(i, w);
+        if (q->to_delete.size + q->to_hide.size > 0) {
+                wakeups_unfinished(w, "flush of queue", sqs_client_queue(q->o.sqs), "", QUEUE_TICK_USEC);
+                wakeups_timer(w, q->flush);
+                wakeups_timer(w, q->tick);
+                wakeups_await(w, q->batches.size >= BATCHES_MAX);
+        }
+        LIST_FOREACH (b, &q->batches, Batch, batches) {
+                wakeups_unfinished(w, "request about", "messages", b->deletes ? "deletes" : "hides",
+                                   QUEUE_WORKER_WAKEUP_USEC);
+                wakeups_await(w, b->call);
+        }
+        queue_confirm_next_wakeup(q->confirm, w);
+}

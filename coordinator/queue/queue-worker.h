@@ -52,6 +52,7 @@
 #include "event-recorder.h"
 #include "metrics.h"
 #include "sqs-client.h"
+#include "wakeup.h"
 
 typedef struct QueueWorker QueueWorker;
 
@@ -78,3 +79,7 @@ QueueWorker *queue_worker_free(QueueWorker *w);
 DEFINE_FREEP(QueueWorker, queue_worker_free);
 /* Messages that there is work on. */
 size_t queue_worker_n_messages(const QueueWorker *w);
+/* Reports the poll of the queue, which never ends, each message and each request about messages. The next
+ * poll begins, and each message is looked at, within QUEUE_WORKER_WAKEUP_USEC. */
+#define QUEUE_WORKER_WAKEUP_USEC (2 * USEC_PER_MINUTE)
+void queue_worker_next_wakeup(const QueueWorker *q, Wakeups *w);

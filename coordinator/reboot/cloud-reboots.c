@@ -549,3 +549,33 @@ CloudReboots *cloud_reboots_free(CloudReboots *c) {
         hashmap_free_with(c->told, told_free);
         return mfree(c);
 }
+
+/* Returns true if the cloud is to be told now. Else a change of the Node, which the watch shows, comes
+ * first. */
+static bool is_due(const CloudReboot *x) {
+        const KubeNode *n = cluster_view_node(x->owner->context->view, x->node);
+        _cleanup_(reboot_case_done) RebootCase of = { 0 };
+        CloudRebootVerdict verdict;
+        const char *why;
+
+        if (x->over || !n || case_of(x->owner, n, &of) < 0)
+                return false;
+        verdict = cloud_reboot_judge(n, &of, loop_wall(x->owner->env->loop), &why);
+        return verdict == CLOUD_REBOOT_DUE || verdict == CLOUD_REBOOT_SENT;
+}
+
+void cloud_reboots_next_wakeup(const CloudReboots *c, Wakeups *w) {
+        const CloudReboot *x;
+
+        HASHMAP_FOREACH (x, c->map) {
+                if (!is_due(x))
+                        continue;
+                wakeups_unfinished(w, "reboot by the cloud of node", x->node,
+                                   x->marking ? "marking" : x->marked ? "marked" : "",
+                                   MAX(CLOUD_REBOOT_WAKEUP_USEC, usec_sub(x->again_usec, now_of(x))));
+                wakeups_key(w, c->queue, x->key);
+                wakeups_await(w, x->cloud || x->call || (x->machine && machine_end_will_report(x->machine)));
+                if (x->machine)
+                        machine_end_next_wakeup(x->machine, w);
+        }
+}

@@ -19,6 +19,7 @@
  */
 
 #include "termination-context.h"
+#include "wakeup.h"
 #include "work-queue.h"
 
 #define CLOUD_REBOOT_PACE_USEC (10 * USEC_PER_MINUTE)
@@ -31,3 +32,7 @@ DEFINE_FREEP(CloudReboots, cloud_reboots_free);
 
 /* This Node came, changed, went (NULL), or is due again. key: of the work queue, for it. */
 void cloud_reboots_see_node(CloudReboots *c, const char *name, const KubeNode *n, const char *key);
+/* Reports each request that the cloud has not taken. It is tried again within CLOUD_REBOOT_WAKEUP_USEC,
+ * unless the cloud asked for a longer pause. */
+#define CLOUD_REBOOT_WAKEUP_USEC (11 * USEC_PER_MINUTE)
+void cloud_reboots_next_wakeup(const CloudReboots *c, Wakeups *w);

@@ -273,3 +273,18 @@ EventAcks *event_acks_free(EventAcks *a) {
         strv_free(a->told);
         return mfree(a);
 }
+
+void event_acks_next_wakeup(const EventAcks *a, Wakeups *w) {
+        const char *event;
+        const void *value;
+
+        for (HashmapIterator it = {}; hashmap_iterate(a->waits, &it, &event, (void **) &value);) {
+                const Wait *x = value;
+
+                if (x->why) /* the log has it, and Nodes are watched */
+                        continue;
+                wakeups_unfinished(w, "acknowledgement of event", event, "not all nodes are drained",
+                                   EVENT_ACKS_WAKEUP_USEC);
+                wakeups_key(w, a->queue, EVENT_ACKS_KEY);
+        }
+}

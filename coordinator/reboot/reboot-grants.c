@@ -65,6 +65,9 @@ struct RebootGrants {
         usec_t slot_usec;    /* the longest RebootSlotSec= there was: a reload may have made it shorter */
 };
 
+/* object-writes.h sends a write that is not seen again after this. */
+#define SEEN_WITHIN_USEC (10 * USEC_PER_MINUTE)
+
 /* -- entries -------------------------------------------------------------------------------------------- */
 
 static void *entry_free(void *p) {
@@ -814,4 +817,47 @@ RebootGrants *reboot_grants_free(RebootGrants *g) {
         hashmap_free_with(g->found, unseen_free);
         unseen_free(g->sent);
         return mfree(g);
+}
+
+/* -- tests ---------------------------------------------------------------------------------------------- */
+
+/* Returns true if the grant waits for a newer Node of a node in line: a write on it is under way, the view
+ * is ahead of its entry, or the Node is to lose a stale grant first. */
+static bool line_awaits_node(const RebootGrants *g) {
+        const Entry *e;
+
+        HASHMAP_FOREACH (e, g->entries) {
+                const KubeNode *n = cluster_view_node(g->context->view, e->c.node);
+
+                if (e->c.request_state == REBOOT_REQUEST_WAITING &&
+                    (!n || !streq(n->object.meta.resource_version, e->version) || e->c.is_stale ||
+                     object_writes_are_under_way(g->writes, &kube_node_kind, NULL, e->c.node)))
+                        return true;
+        }
+        return false;
+}
+
+void reboot_grants_next_wakeup(const RebootGrants *g, Wakeups *w) {
+        bool is_free = !g->sent && count_held(g) < g->context->config->max_concurrent_reboots;
+        bool is_awaited = g->call || g->asked || line_awaits_node(g);
+        const Entry *e;
+
+        HASHMAP_FOREACH (e, g->entries) {
+                if (e->c.request_state == REBOOT_REQUEST_WAITING && is_free) {
+                        wakeups_unfinished(w, "reboot slot of node", e->c.node,
+                                           e->refused ? "refused" : "waits", REBOOT_GRANTS_WAKEUP_USEC);
+                        wakeups_key(w, g->queue, REBOOT_GRANTS_KEY);
+                        wakeups_await(w, is_awaited);
+                }
+                if (reboot_case_next(&e->c) != USEC_INFINITY) {
+                        wakeups_unfinished(w, "end of the reboot slot of node", e->c.node, "",
+                                           USEC_INFINITY);
+                        wakeups_key(w, g->queue, REBOOT_GRANTS_KEY);
+                }
+        }
+        if (!g->sent)
+                return;
+        wakeups_unfinished(w, "grant of node", g->sent->node, "sent", SEEN_WITHIN_USEC);
+        wakeups_key(w, g->queue, REBOOT_GRANTS_KEY);
+        wakeups_await(w, object_writes_are_under_way(g->writes, &kube_node_kind, NULL, g->sent->node));
 }

@@ -976,3 +976,23 @@ Repairs *repairs_free(Repairs *r) {
         repair_brake_free(r->brake);
         return mfree(r);
 }
+
+void repairs_next_wakeup(const Repairs *r, Wakeups *w) {
+        const Case *c;
+
+        HASHMAP_FOREACH (c, r->cases) {
+                usec_t at = MAX(MIN(c->due_usec, c->announce_usec), c->not_before_usec);
+
+                if (c->asked)
+                        machine_end_next_wakeup(c->asked, w);
+                if (at == USEC_INFINITY)
+                        continue;
+                wakeups_unfinished(w, "repair of node", c->node, c->waits ? "held" : "",
+                                   usec_add(usec_sub(at, now_of(r)), REPAIRS_WAKEUP_USEC));
+                wakeups_key(w, r->queue, REPAIRS_KEY);
+        }
+        if (repair_brake_n_under_way(r->brake) == 0)
+                return;
+        wakeups_unfinished(w, "proof of", "repairs", "", REPAIRS_PROOF_WAKEUP_USEC);
+        wakeups_key(w, r->queue, REPAIRS_KEY);
+}

@@ -38,6 +38,7 @@
 
 #include "pool-status.h"
 #include "termination-context.h"
+#include "wakeup.h"
 #include "work-queue.h"
 
 #define REPAIRS_KEY "repairs/all"
@@ -72,3 +73,9 @@ void repairs_reconcile(Repairs *r);
 
 /* Nodes that are to be repaired and wait, and repairs that are not proved yet. */
 void repairs_count(const Repairs *r, size_t *ret_waiting, size_t *ret_under_way);
+/* Reports each case that a rule is due for at some time, each question about a machine, and the proof of
+ * repairs. A case is looked at within REPAIRS_WAKEUP_USEC from when it is due, and so is the proof from when
+ * a repair that is under way ends. */
+#define REPAIRS_WAKEUP_USEC (35 * USEC_PER_SEC)
+#define REPAIRS_PROOF_WAKEUP_USEC USEC_PER_HOUR
+void repairs_next_wakeup(const Repairs *r, Wakeups *w);

@@ -677,3 +677,7 @@ void adoption_reconcile_node(Adoption *a, const KubeNode *n) {
                 break;
         }
 }
+
+void adoption_next_wakeup(const Adoption *a, Wakeups *w) {
+        identity_proofs_next_wakeup(a->proofs, w);
+}

@@ -87,3 +87,8 @@ bool budget_gate_is_passed(BudgetGate *g, const KubeNode *n) {
 const char *budget_gate_message(const BudgetGate *g) {
         return g->message;
 }
+
+void budget_gate_add_wakeup(const BudgetGate *g, Wakeups *w) {
+        wakeups_timer(w, g->again);
+        wakeups_await(w, g->request);
+}

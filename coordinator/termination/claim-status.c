@@ -273,3 +273,7 @@ void claim_status_set_blockers(ClaimStatus *s, size_t pods_left, const DrainBloc
         if (changed)
                 late_status_changed(s->late, pods_left > 0 || n > 0);
 }
+
+void claim_status_next_wakeup(const ClaimStatus *s, Wakeups *w) {
+        late_status_next_wakeup(s->late, w);
+}

@@ -10,6 +10,7 @@
 #include "kube-kinds.h"
 #include "node-drain.h"
 #include "token-bucket.h"
+#include "wakeup.h"
 
 /* What condition Invalid is to say of this claim; false: nothing, for it is understood, and always was. The
  * message is borrowed; the transition is left 0. */
@@ -51,3 +52,4 @@ void claim_status_set_blockers(ClaimStatus *s, size_t pods_left, const DrainBloc
 void claim_status_hold(ClaimStatus *s);
 void claim_status_flush(ClaimStatus *s); /* what was not told yet is told at once */
 bool claim_status_is_told(const ClaimStatus *s);
+void claim_status_next_wakeup(const ClaimStatus *s, Wakeups *w); /* late_status_next_wakeup() */

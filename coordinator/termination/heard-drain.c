@@ -673,3 +673,38 @@ bool heard_drains_see_node(HeardDrains *h, const char *name, const KubeNode *n, 
                 (void) work_queue_retry(h->queue, key);
         return !claim && !is_ours && cluster_view_pool_of_node(h->context->view, n, &pool, &other) == POOL_MATCH_NONE;
 }
+
+/* -- tests ---------------------------------------------------------------------------------------------- */
+
+static void report_heard(const HeardDrains *h, const Heard *x, Wakeups *w) {
+        static const char *const names[_HEARD_ACT_MAX] = {
+                [HEARD_REWRITE] = "rewriting", [HEARD_CORDON] = "cordoning", [HEARD_DRAIN] = "draining",
+                        [HEARD_END] = "ending",
+        };
+        const KubeNodeClaim *claim = NULL;
+        const KubeNode *n = cluster_view_node(h->context->view, x->node);
+        bool is_drained = n && n->heard && interruption_has_drained(n->heard);
+
+        if (!names[x->act] || (x->act == HEARD_DRAIN && is_drained))
+                return;
+        if (n)
+                claim = cluster_view_claim_of_node(h->context->view, n);
+        wakeups_unfinished(w, "drain from the queue of node", x->node, names[x->act],
+                           MAX(HEARD_DRAIN_WAKEUP_USEC, h->context->config->lb_wait_usec));
+        wakeups_key(w, h->queue, x->key);
+        wakeups_await(w, object_writes_are_under_way(h->context->writes, &kube_node_kind, NULL, x->node));
+        wakeups_await(w, claim &&
+                      object_writes_are_under_way(h->context->writes, &kube_node_claim_kind, NULL,
+                                                  claim->object.meta.name));
+        wakeups_await(w, x->drain && node_drain_will_report(x->drain));
+        if (x->drain)
+                node_drain_next_wakeup(x->drain, w);
+}
+
+void heard_drains_next_wakeup(const HeardDrains *h, Wakeups *w) {
+        const Heard *x;
+
+        HASHMAP_FOREACH (x, h->map)
+                report_heard(h, x, w);
+        heard_statuses_next_wakeup(h->statuses, w);
+}

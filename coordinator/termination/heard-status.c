@@ -182,3 +182,10 @@ void heard_statuses_say(HeardStatuses *h, const KubeNode *n, const char *key, He
         else if (ends && r >= 0 && !heard_conditions_stand(n))
                 heard_statuses_forget(h, x->node);
 }
+
+void heard_statuses_next_wakeup(const HeardStatuses *h, Wakeups *w) {
+        const NodeWords *x;
+
+        HASHMAP_FOREACH (x, h->map)
+                late_status_next_wakeup(x->late, w);
+}

@@ -229,3 +229,18 @@ IdentityProof identity_proofs_ask(IdentityProofs *p, const KubeNode *n, const Ku
         node_proof_describe(x, &facts);
         return node_proof_tell(x);
 }
+
+void identity_proofs_next_wakeup(const IdentityProofs *p, Wakeups *w) {
+        const NodeProof *x;
+
+        HASHMAP_FOREACH (x, p->map) {
+                if (x->state == IDENTITY_PROOF_PROVED ||
+                    (!x->call && x->again_usec == 0)) /* nothing to ask about yet */
+                        continue;
+                wakeups_unfinished(w, "proof of node", x->node,
+                                   x->state == IDENTITY_PROOF_UNPROVED ? "unproved" : "pending",
+                                   MAX(IDENTITY_PROOF_WAKEUP_USEC, usec_sub(x->again_usec, w->now_usec)));
+                wakeups_key(w, p->queue, x->key);
+                wakeups_await(w, x->call);
+        }
+}

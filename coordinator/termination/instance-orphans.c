@@ -314,3 +314,10 @@ void instance_orphans_measure(const InstanceOrphans *o) {
                             cloud_provider_index(o->listers[i].provider),
                             (double) instance_looks_orphans(o->listers[i].looks));
 }
+
+void instance_orphans_next_wakeup(const InstanceOrphans *o, Wakeups *w) {
+        if (o->n_listers == 0)
+                return;
+        wakeups_unfinished(w, "list of", "instances", "", INSTANCE_ORPHANS_WAKEUP_USEC);
+        wakeups_key(w, o->queue, INSTANCE_ORPHANS_KEY);
+}

@@ -14,6 +14,7 @@
  */
 
 #include "termination-context.h"
+#include "wakeup.h"
 #include "work-queue.h"
 
 #define INSTANCE_ORPHANS_KEY "instances/all"
@@ -47,3 +48,7 @@ DEFINE_FREEP(InstanceOrphans, instance_orphans_free);
 /* INSTANCE_ORPHANS_KEY is due. */
 void instance_orphans_reconcile(InstanceOrphans *o);
 void instance_orphans_measure(const InstanceOrphans *o);
+/* Reports the lists of instances, which never end, if any provider lists: the next one begins within
+ * INSTANCE_ORPHANS_WAKEUP_USEC. */
+#define INSTANCE_ORPHANS_WAKEUP_USEC (10 * USEC_PER_MINUTE)
+void instance_orphans_next_wakeup(const InstanceOrphans *o, Wakeups *w);

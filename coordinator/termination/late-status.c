@@ -285,3 +285,11 @@ void late_status_end(LateStatus *s) {
         s->call = kube_call_free(s->call);
         timer_disarm(s->timer);
 }
+
+void late_status_next_wakeup(const LateStatus *s, Wakeups *w) {
+        if (late_status_is_told(s))
+                return;
+        wakeups_unfinished(w, "status of", s->name, s->o.kind->kind, LATE_STATUS_WAKEUP_USEC);
+        wakeups_timer(w, s->timer);
+        wakeups_await(w, s->call);
+}

@@ -554,3 +554,34 @@ const char *machine_end_problem(const MachineEnd *m, const char **ret_reason) {
                 *ret_reason = m->problem_reason;
         return m->problem_reason ? strempty(m->problem) : NULL;
 }
+
+/* -- tests ---------------------------------------------------------------------------------------------- */
+
+static const char *const step_names[_MACHINE_STEP_MAX] = {
+        [MACHINE_STEP_IDLE] = "idle",
+        [MACHINE_STEP_DESCRIBING] = "describing",
+        [MACHINE_STEP_DESCRIBE_DUE] = "a describe is due",
+        [MACHINE_STEP_DESCRIBED] = "described",
+        [MACHINE_STEP_PROVING] = "proving",
+        [MACHINE_STEP_WAITING] = "waiting for its turn",
+        [MACHINE_STEP_ASKING] = "asking its owner",
+        [MACHINE_STEP_CONFIRMED] = "confirmed",
+        [MACHINE_STEP_ACCEPTED] = "accepted",
+        [MACHINE_STEP_WATCHING] = "accepted, describing",
+        [MACHINE_STEP_RETRYING] = "retrying",
+        [MACHINE_STEP_OVER] = "over",
+};
+
+bool machine_end_will_report(const MachineEnd *m) {
+        return m->step != MACHINE_STEP_IDLE && m->step != MACHINE_STEP_DESCRIBED &&
+                m->step != MACHINE_STEP_ASKING &&
+               m->step != MACHINE_STEP_OVER;
+}
+
+void machine_end_next_wakeup(const MachineEnd *m, Wakeups *w) {
+        if (!machine_end_will_report(m))
+                return;
+        wakeups_unfinished(w, "machine", m->op_id, step_names[m->step], MACHINE_END_WAKEUP_USEC);
+        wakeups_timer(w, m->timer);
+        wakeups_await(w, m->call);
+}

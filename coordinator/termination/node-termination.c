@@ -746,3 +746,59 @@ usec_t node_termination_begun(const KubeNode *n, usec_t wall_now_usec) {
 
         return wall_now_usec < usec_add(deleted, 2 * USEC_PER_SEC) ? wall_now_usec : deleted;
 }
+
+/* -- tests ---------------------------------------------------------------------------------------------- */
+
+static bool drain_will_report(const NodeDrain *d) {
+        return d && node_drain_will_report(d);
+}
+
+/* What wakes the removal in its state, besides its key and answers to its writes. */
+static bool has_other_wakeup(const NodeTermination *t, const KubeNode *n) {
+        switch (t->state) {
+        case NODE_TERMINATION_PAUSED:
+                return pauses_has_node(t->context->pauses, t->name);
+        case NODE_TERMINATION_PROTECTED:
+        case NODE_TERMINATION_DRAINING:
+                return drain_will_report(t->drain.own);
+        case NODE_TERMINATION_TERMINATING:
+                if (!t->machine.end) /* a person has to change the Node */
+                        return n && machine_named_for_another(n);
+                return machine_end_will_report(t->machine.end) ||
+                       (machine_end_asks(t->machine.end) && drain_will_report(t->drain.own));
+        case NODE_TERMINATION_CHECKING:
+        case NODE_TERMINATION_BUDGETS:
+        case NODE_TERMINATION_CORDONING:
+        case NODE_TERMINATION_LOAD_BALANCERS:
+        case NODE_TERMINATION_VOLUMES:
+        case NODE_TERMINATION_FINISHING:
+        case NODE_TERMINATION_DONE:
+        case _NODE_TERMINATION_STATE_MAX:
+        case _NODE_TERMINATION_STATE_INVALID:
+                break;
+        }
+        return false;
+}
+
+void node_termination_next_wakeup(const NodeTermination *t, const WorkQueue *queue, Wakeups *w) {
+        usec_t lb_usec = t->state == NODE_TERMINATION_LOAD_BALANCERS ? t->context->config->lb_wait_usec : 0;
+        const KubeNode *n = node_of(t);
+
+        wakeups_unfinished(w, "removal of node", t->name, state_table[t->state],
+                           MAX(NODE_TERMINATION_WAKEUP_USEC, lb_usec));
+        wakeups_key(w, queue, t->writes.key);
+        wakeups_await(w, has_other_wakeup(t, n));
+        wakeups_await(w, object_writes_are_under_way(t->context->writes, &kube_node_kind, NULL, t->name));
+        wakeups_await(w, t->claim_name &&
+                      object_writes_are_under_way(t->context->writes, &kube_node_claim_kind, NULL,
+                                                  t->claim_name));
+        if (t->gate)
+                budget_gate_add_wakeup(t->gate, w);
+        if (t->drain.own)
+                node_drain_next_wakeup(t->drain.own, w);
+        if (t->machine.end)
+                machine_end_next_wakeup(t->machine.end, w);
+        if (t->status)
+                claim_status_next_wakeup(t->status, w);
+        termination_report_next_wakeup(t->report, w);
+}

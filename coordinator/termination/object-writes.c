@@ -120,7 +120,7 @@ static char *written_key(const KubeKind *kind, const char *ns, const char *name)
         return strf("%s/%s/%s", kind->plural, strempty(ns), name);
 }
 
-static Written *find_written(ObjectWrites *w, const KubeKind *kind, const char *ns, const char *name) {
+static Written *find_written(const ObjectWrites *w, const KubeKind *kind, const char *ns, const char *name) {
         _cleanup_free_ char *key = written_key(kind, ns, name);
 
         return key ? hashmap_get(w->map, key) : NULL;
@@ -378,4 +378,16 @@ int object_writes_delete(ObjectWrites *w, const ObjectWrite *o, const char *uid,
         if (r >= 0)
                 r = kube_delete(w->client, &o->target, &d, &options, on_done, x, &x->call);
         return started(w, o, x, r);
+}
+
+bool object_writes_are_under_way(const ObjectWrites *w, const KubeKind *kind, const char *ns,
+                                 const char *name) {
+        const Written *o = find_written(w, kind, ns, name);
+
+        if (!o)
+                return false;
+        LIST_FOREACH (x, &o->list, Write, list)
+                if (x->call)
+                        return true;
+        return false;
 }

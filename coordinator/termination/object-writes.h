@@ -58,3 +58,6 @@ int object_writes_create(ObjectWrites *w, const ObjectWrite *o, const char *body
 /* Preconditions: uid, and resource_version unless NULL. */
 int object_writes_delete(ObjectWrites *w, const ObjectWrite *o, const char *uid,
                          const char *resource_version);
+/* Returns true if a write on the object is under way: its answer marks the key of the reconcile. */
+bool object_writes_are_under_way(const ObjectWrites *w, const KubeKind *kind, const char *ns,
+                                 const char *name);

@@ -462,3 +462,25 @@ void orphans_reconcile_claim(Orphans *o, const char *name, const KubeNodeClaim *
                         cascade(o, claim, n, key);
         }
 }
+
+void orphans_next_wakeup(const Orphans *o, Wakeups *w) {
+        const Orphan *x;
+
+        HASHMAP_FOREACH (x, o->map) {
+                const KubeNodeClaim *claim = cluster_view_claim(o->context->view, x->name);
+
+                wakeups_unfinished(w, "orphan", x->name, x->has_node ? "its Node is not Ready" : "no Node",
+                                   ORPHAN_WAKEUP_USEC);
+                wakeups_key(w, o->queue, x->key);
+                wakeups_await(w, !o->view_stands || (x->machine && machine_end_will_report(x->machine)));
+                wakeups_await(w,
+                              object_writes_are_under_way(o->writes, &kube_node_claim_kind, NULL, x->name));
+                /* Somebody else's finalizer keeps it. */
+                wakeups_await(w, claim && claim->object.meta.deletion_usec > 0 &&
+                              !object_meta_has_finalizer(&claim->object.meta, FINALIZER_TERMINATION));
+                if (x->machine)
+                        machine_end_next_wakeup(x->machine, w);
+                if (x->status)
+                        claim_status_next_wakeup(x->status, w);
+        }
+}

@@ -22,6 +22,7 @@ typedef struct Silence {
         OutOfServiceProof proof;
         MachineEnd *machine; /* the question under way (machine-look.h); NULL: none is */
         Backoff backoff;
+        bool is_ending;     /* as of the last look: its machine is told to end, and nothing is asked for */
 } Silence;
 
 struct OutOfService {
@@ -275,8 +276,10 @@ void out_of_service_see_node(OutOfService *o, const char *name, const KubeNode *
                 (void) work_queue_retry(o->queue, key);
                 return;
         }
-        if (x)
+        if (x) {
                 note_answer(x);
+                x->is_ending = ending;
+        }
         f = gather_facts(o, n, x, ending);
         switch (out_of_service_decide(&f, &until)) {
         case OUT_OF_SERVICE_LEAVE:
@@ -294,5 +297,28 @@ void out_of_service_see_node(OutOfService *o, const char *name, const KubeNode *
         case OUT_OF_SERVICE_UNTAINT:
                 write_taint(o, n, false, key);
                 return;
+        }
+}
+
+void out_of_service_next_wakeup(const OutOfService *o, Wakeups *w) {
+        const Silence *x;
+
+        HASHMAP_FOREACH (x, o->map) {
+                const KubeNode *n = cluster_view_node(o->context->view, x->node);
+                OutOfServiceFacts f;
+                usec_t until;
+
+                if (x->machine)
+                        machine_end_next_wakeup(x->machine, w);
+                if (!n || kube_node_is_ready(n))
+                        continue;
+                f = gather_facts(o, n, x, x->is_ending);
+                if (out_of_service_decide(&f, &until) == OUT_OF_SERVICE_LEAVE)
+                        continue;
+                wakeups_unfinished(w, "silent node", x->node, x->machine ? "the provider is asked" : "",
+                                   OUT_OF_SERVICE_WAKEUP_USEC);
+                wakeups_key(w, o->queue, x->key);
+                wakeups_await(w, x->machine && machine_end_will_report(x->machine));
+                wakeups_await(w, object_writes_are_under_way(o->writes, &kube_node_kind, NULL, x->node));
         }
 }

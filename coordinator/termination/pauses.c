@@ -343,3 +343,34 @@ bool pauses_condition(const Pauses *p, const KubeNodePool *pool, const char **re
                                             : NULL;
         return false;
 }
+
+/* -- tests ---------------------------------------------------------------------------------------------- */
+
+static void report_pace(const Pauses *p, const Scope *s, Wakeups *w) {
+        if (!s->pace.active)
+                return;
+        wakeups_unfinished(w, "pause", s->pool ? s->pool : "of all pools", "lifted", PAUSES_WAKEUP_USEC);
+        wakeups_timer(w, p->timer);
+}
+
+bool pauses_has_node(const Pauses *p, const char *node) {
+        const Wait *x = hashmap_get(p->waiting, node);
+
+        return x && !x->may_begin;
+}
+
+void pauses_next_wakeup(const Pauses *p, Wakeups *w) {
+        const Scope *s;
+        const Wait *x;
+
+        report_pace(p, &p->all, w);
+        HASHMAP_FOREACH (s, p->scopes)
+                report_pace(p, s, w);
+        HASHMAP_FOREACH (x, p->waiting) {
+                s = hashmap_get(p->scopes, x->pool);
+                if (x->may_begin || p->all.paused || (s && s->paused))
+                        continue;
+                wakeups_unfinished(w, "turn of node", x->node, "a pause was lifted", PAUSES_WAKEUP_USEC);
+                wakeups_timer(w, p->timer);
+        }
+}

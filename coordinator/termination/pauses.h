@@ -14,6 +14,7 @@
  */
 
 #include "termination-context.h"
+#include "wakeup.h"
 #include "work-queue.h"
 
 typedef struct Pauses Pauses;
@@ -38,3 +39,11 @@ void pauses_note_trouble(Pauses *p);
 /* For its condition. True: paused, *ret_message says how (to be freed; NULL: no memory). False: not; *ret_reason is
  * "Resuming..." while that goes on, else NULL. *ret_reason is static. */
 bool pauses_condition(const Pauses *p, const KubeNodePool *pool, const char **ret_reason, char **ret_message);
+/* Reports each node that waits for its turn, unless a person has paused its removal, and each pause that was
+ * lifted and whose pace goes on. The next turn, or the next look at the pace, comes within
+ * PAUSES_WAKEUP_USEC. */
+#define PAUSES_WAKEUP_USEC (2 * USEC_PER_MINUTE)
+void pauses_next_wakeup(const Pauses *p, Wakeups *w);
+/* Returns true if pauses_next_wakeup() is responsible for the node: it waits for its turn, or a person has
+ * paused its removal. */
+bool pauses_has_node(const Pauses *p, const char *node);

@@ -581,3 +581,10 @@ void pool_statuses_reconcile(PoolStatuses *p, const char *key, const KubeNodePoo
                 (void) work_queue_add_at(p->queue, key, loop_from_wall(c->env->loop, f.next_usec));
         pool_figures_done(&f);
 }
+
+void pool_statuses_next_wakeup(const PoolStatuses *p, Wakeups *w) {
+        const PoolStatus *s;
+
+        HASHMAP_FOREACH (s, p->map)
+                late_status_next_wakeup(s->late, w);
+}

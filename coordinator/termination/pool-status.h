@@ -12,6 +12,7 @@
  */
 
 #include "termination-context.h"
+#include "wakeup.h"
 #include "work-queue.h"
 
 typedef struct PoolStatuses PoolStatuses;
@@ -28,3 +29,4 @@ void pool_statuses_reconcile(PoolStatuses *p, const char *key, const KubeNodePoo
 bool pool_statuses_set_repair_held(PoolStatuses *p, const char *pool, const char *reason, const char *message);
 /* The pool is gone. */
 void pool_statuses_forget(PoolStatuses *p, const char *pool);
+void pool_statuses_next_wakeup(const PoolStatuses *p, Wakeups *w); /* late_status_next_wakeup() of each */

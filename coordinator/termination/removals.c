@@ -277,3 +277,14 @@ usec_t removals_due(const Removals *r, const char *node) {
                 return 0;
         return usec_add(x->stepped_usec, node_termination_drains(x->termination) ? OURS_TOGETHER_USEC : TOGETHER_USEC);
 }
+
+void removals_next_wakeup(const Removals *r, const WorkQueue *queue, Wakeups *w) {
+        const Removal *x;
+
+        HASHMAP_FOREACH (x, r->removals)
+                node_termination_next_wakeup(x->termination, queue, w);
+        if (!r->is_immediate)
+                return;
+        wakeups_unfinished(w, "reads of", "pods", "uncoalesced", IMMEDIATE_USEC);
+        wakeups_timer(w, r->coalesce_timer);
+}

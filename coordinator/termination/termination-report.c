@@ -463,3 +463,7 @@ void termination_report_finished(TerminationReport *r, usec_t took_usec) {
                   "The removal of node %s is complete: its finalizer was removed %s after its deletion", r->node,
                   duration_format(took_usec, took));
 }
+
+void termination_report_next_wakeup(const TerminationReport *r, Wakeups *w) {
+        late_status_next_wakeup(r->node_status, w);
+}
