@@ -145,3 +145,19 @@ Acknowledger *acknowledger_free(Acknowledger *a) {
         free(a->failed_id);
         return mfree(a);
 }
+
+void acknowledger_next_wakeup(const Acknowledger *a, Wakeups *w) {
+        const Notice *n = find_drained(a);
+        bool is_due = n && !streq_ptr(a->told_id, n->id) &&
+                !acknowledge_why_not(n, a->c.config->acknowledge, reflex_node(a->c.reflex));
+
+        if (!is_due && !a->id)
+                return;
+        wakeups_unfinished(w, "acknowledgement of", a->id ? a->id : n->id, a->id ? "under way" : "due",
+                           ACKNOWLEDGE_WAKEUP_USEC);
+        if (!a->id)
+                wakeups_timer(w, a->timer);
+        /* each poll of a notice source wakes this module, too */
+        wakeups_await(w, !a->id && w->now_usec >= a->again_usec);
+        wakeups_await(w, a->id && (a->call || notices_acknowledges(a->c.notices)));
+}

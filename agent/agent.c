@@ -808,3 +808,25 @@ int agent_start(Agent *a) {
                 schedule_start(a->schedule);
         return notices_start(a->notices);
 }
+
+/* -- tests -------------------------------------------------------------------------------------- */
+
+void agent_next_wakeup(const Agent *a, Wakeups *w) {
+        if (!a->nodes)
+                return;
+        informer_next_wakeup(a->nodes, w);
+        informer_next_wakeup(a->pods, w);
+        evictor_next_wakeup(a->evictor, w);
+        reflex_next_wakeup(a->reflex, w);
+        notices_next_wakeup(a->notices, w);
+        reboot_next_wakeup(a->reboot, w);
+        shutdown_next_wakeup(a->shutdown, w);
+        if (a->early)
+                early_next_wakeup(a->early, w);
+        if (a->acknowledger)
+                acknowledger_next_wakeup(a->acknowledger, w);
+        if (a->kubelet)
+                kubelet_watch_next_wakeup(a->kubelet, w);
+        if (a->schedule)
+                schedule_next_wakeup(a->schedule, w);
+}

@@ -16,6 +16,7 @@
 #include "agent-config.h"
 #include "env.h"
 #include "kube-client.h"
+#include "wakeup.h"
 
 typedef struct Agent Agent;
 
@@ -43,3 +44,5 @@ const char *agent_left(const Agent *a);
 /* For tests and STATUS=: the present phase ("Idle", "Draining", ...) and the pods still to go. */
 const char *agent_phase(const Agent *a);
 size_t agent_pods_left(const Agent *a);
+/* Reports all that this process has not finished (wakeup.h). */
+void agent_next_wakeup(const Agent *a, Wakeups *w);

@@ -364,3 +364,37 @@ Early *early_free(Early *e) {
         strv_free(e->never);
         return mfree(e);
 }
+
+/* -- tests -------------------------------------------------------------------------------------- */
+
+static void report_granted(const Early *e, Wakeups *w) {
+        if (!reboot_taken_has(taken_of(e), e->id)) {
+                wakeups_unfinished(w, "early reboot", e->id, "to be noted on the Node", EARLY_WAKEUP_USEC);
+                wakeups_timer(w, e->timer);
+                wakeups_await(w, e->call);
+        } else if (e->begun && is_drained(e)) {
+                wakeups_unfinished(w, "early reboot", e->id, "drained", EARLY_GONE_USEC);
+                wakeups_timer(w, e->timer);
+                /* each poll of a notice source wakes this module, too */
+                wakeups_await(w, e->drained_usec == 0);
+        }
+}
+
+void early_next_wakeup(const Early *e, Wakeups *w) {
+        usec_t again = USEC_INFINITY;
+
+        if (!node_of(e) || e->c.machine_ends(e->c.userdata) || reboot_state(e->c.reboot) == REBOOT_REBOOTING)
+                return;
+        if (e->id && !streq_ptr(reboot_event(e->c.reboot), e->id)) {
+                wakeups_unfinished(w, "early reboot", e->id, "its request is over", EARLY_WAKEUP_USEC);
+                wakeups_timer(w, e->timer);
+        } else if (e->id && reboot_state(e->c.reboot) == REBOOT_TAKEN)
+                report_granted(e, w);
+        for (size_t i = 0; !e->id && i < e->n_left; i++)
+                if (e->left[i].again_usec > w->now_usec)
+                        again = MIN(again, e->left[i].again_usec);
+        if (again == USEC_INFINITY)
+                return;
+        wakeups_unfinished(w, "early reboots", "left", "", usec_sub(again, w->now_usec));
+        wakeups_timer(w, e->timer);
+}

@@ -246,12 +246,12 @@ static void consider(Notices *n, Standing *s) {
         }
 }
 
-/* The next moment at which a rule has something to say. */
-static void plan_timer(Notices *n) {
+/* Returns the next time at which a rule of [Policy] calls for something; USEC_INFINITY: none does. */
+static usec_t next_plan_usec(const Notices *n) {
         usec_t now = loop_now(n->c.env->loop), next = unseen_cordon_end(n);
 
         for (size_t i = 0; i < n->n_standing; i++) {
-                Standing *s = &n->standing[i];
+                const Standing *s = &n->standing[i];
                 Plan plan = plan_for(n, s->notice);
                 usec_t end = cordon_end(n, s, &plan);
 
@@ -262,10 +262,11 @@ static void plan_timer(Notices *n) {
                 if (end > now)
                         next = MIN(next, end);
         }
-        if (next == USEC_INFINITY)
-                timer_disarm(n->timer);
-        else
-                timer_arm(n->timer, next);
+        return next;
+}
+
+static void plan_timer(Notices *n) {
+        timer_arm(n->timer, next_plan_usec(n)); /* USEC_INFINITY disarms it */
 }
 
 static void consider_all(Notices *n) {
@@ -755,4 +756,24 @@ Notices *notices_free(Notices *n) {
         timer_free(n->timer);
         policy_settings_done(&n->policy);
         return mfree(n);
+}
+
+/* -- tests -------------------------------------------------------------------------------------- */
+
+bool notices_acknowledges(const Notices *n) {
+        for (size_t i = 0; i < n->n_sources; i++)
+                if (n->sources[i]->ops->acknowledges && n->sources[i]->ops->acknowledges(n->sources[i]))
+                        return true;
+        return false;
+}
+
+void notices_next_wakeup(const Notices *n, Wakeups *w) {
+        usec_t next = n->settled ? next_plan_usec(n) : USEC_INFINITY;
+
+        for (size_t i = 0; i < n->n_sources; i++)
+                n->sources[i]->ops->next_wakeup(n->sources[i], w);
+        if (next == USEC_INFINITY)
+                return;
+        wakeups_unfinished(w, "next act of", "[Policy]", "", usec_sub(next, w->now_usec));
+        wakeups_timer(w, n->timer);
 }

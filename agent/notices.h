@@ -23,6 +23,7 @@
 #include "node-voice.h"
 #include "notice-source.h"
 #include "reflex.h"
+#include "wakeup.h"
 
 typedef struct Notices Notices;
 
@@ -92,3 +93,6 @@ int notices_acknowledge(Notices *n, const char *id, notice_acknowledged_t done, 
 bool notices_only_cordon(const Notices *n, const Notice *notice);
 /* The first that waits for its time, and when that is (boot-time clock); NULL: none. */
 const Notice *notices_planned(const Notices *n, usec_t *ret_begin_usec);
+bool notices_acknowledges(const Notices *n); /* an acknowledgement is under way */
+/* Reports each source, and the next time at which [Policy] calls for something. */
+void notices_next_wakeup(const Notices *n, Wakeups *w);

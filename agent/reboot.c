@@ -707,3 +707,40 @@ Reboot *reboot_free(Reboot *r) {
         free(r->ended);
         return mfree(r);
 }
+
+/* -- tests -------------------------------------------------------------------------------------- */
+
+static const char *const state_names[_REBOOT_STATE_MAX] = {
+        [REBOOT_NONE] = "none", [REBOOT_ASKED] = "asked", [REBOOT_HELD] = "held",
+        [REBOOT_GRANTED] = "granted", [REBOOT_TAKEN] = "taken", [REBOOT_REBOOTING] = "rebooting",
+};
+
+/* The request on the Node is to be written, or what its grant is worth is to be asked, or pods hold the
+ * reboot. */
+static bool has_call_to_make(const Reboot *r) {
+        const char *stands = r->node ? object_meta_annotation(&r->node->object.meta,
+                                                              ANNOTATION_SHUTDOWN_REQUEST) : NULL;
+
+        if (!r->node)
+                return false;
+        if (!streq_ptr(stands, r->text))
+                return r->text || is_left_over(r, stands);
+        return r->state == REBOOT_HELD || (r->state == REBOOT_ASKED && is_granted(r));
+}
+
+void reboot_next_wakeup(const Reboot *r, Wakeups *w) {
+        if (has_call_to_make(r)) {
+                wakeups_unfinished(w, "request for a reboot", strempty(r->id), state_names[r->state],
+                                   REBOOT_WAKEUP_USEC);
+                wakeups_timer(w, r->retry);
+                wakeups_await(w, r->call);
+        }
+        if (r->state != REBOOT_NONE) {
+                wakeups_unfinished(w, "patience of the request", strempty(r->id), state_names[r->state],
+                                   USEC_INFINITY);
+                wakeups_timer(w, r->patience);
+        } else if (r->due_kind && r->due_usec > loop_wall(r->env->loop)) {
+                wakeups_unfinished(w, "scheduled", r->due_kind, "a slot is to be asked for", USEC_INFINITY);
+                wakeups_timer(w, r->due);
+        }
+}

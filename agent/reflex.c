@@ -848,3 +848,31 @@ Reflex *reflex_free(Reflex *r) {
         notice_free(r->notice);
         return mfree(r);
 }
+
+/* -- tests -------------------------------------------------------------------------------------- */
+
+void reflex_next_wakeup(const Reflex *r, Wakeups *w) {
+        /* the machine's end is all that is left */
+        bool is_expired = r->drain && node_drain_state(r->drain) == NODE_DRAIN_EXPIRED;
+        bool is_written = r->state == REFLEX_PLANNED || r->state == REFLEX_CANCELLED;
+
+        node_report_next_wakeup(r->report, w);
+        if (r->drain)
+                node_drain_next_wakeup(r->drain, w);
+        if (r->state == REFLEX_IDLE || r->state == REFLEX_DRAINED || r->state == REFLEX_ENDING ||
+            (r->state == REFLEX_CORDONED && r->only_cordon))
+                return;
+        wakeups_unfinished(w, "interruption of node", r->c.config->node_name, state_table[r->state],
+                           USEC_INFINITY);
+        wakeups_timer(w, r->timer);
+        /* reported above; without a Node its informer is */
+        wakeups_await(w, is_written && !node_report_is_done(r->report));
+        wakeups_await(w, r->state == REFLEX_DRAINING && r->drain &&
+                      (is_expired || node_drain_will_report(r->drain)));
+        wakeups_await(w, r->state == REFLEX_DRAINING && !informer_synced(r->c.pods));
+        if (!r->held)
+                return;
+        wakeups_unfinished(w, "permit to end pods of node", r->c.config->node_name, "the Node is to be read",
+                           USEC_INFINITY);
+        wakeups_await(w, node_report_reads(r->report) || !node_report_is_cordoned(r->report));
+}

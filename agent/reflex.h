@@ -33,6 +33,7 @@
 #include "intent-log.h"
 #include "metrics.h"
 #include "node-voice.h"
+#include "wakeup.h"
 
 typedef struct Reflex Reflex;
 
@@ -127,3 +128,5 @@ const KubeNode *reflex_node(const Reflex *r);     /* the newest known, or NULL *
 size_t reflex_pods_left(const Reflex *r);
 usec_t reflex_deadline(const Reflex *r); /* wall clock: when the node has to be empty; USEC_INFINITY: not said */
 bool reflex_is_reported(const Reflex *r); /* the Node says all that is to be said */
+/* Reports the interruption, if it is not drained, its drain, and what is to be written on the Node. */
+void reflex_next_wakeup(const Reflex *r, Wakeups *w);

@@ -433,3 +433,11 @@ void shutdown_start(Shutdown *s) {
         shutdown_hold(s); /* what is in the store is taken before anything is asked */
         power_start(s->power);
 }
+
+void shutdown_next_wakeup(const Shutdown *s, Wakeups *w) {
+        if (s->state != SHUTDOWN_DRAINING)
+                return;
+        wakeups_unfinished(w, "shutdown", "held up", s->probe ? "asking the API server" : "",
+                           usec_add(usec_sub(s->deadline_usec, now(s)), USEC_PER_SEC));
+        wakeups_timer(w, s->timer);
+}

@@ -31,6 +31,7 @@
 #include "node-voice.h"
 #include "power.h"
 #include "reflex.h"
+#include "wakeup.h"
 
 typedef struct Shutdown Shutdown;
 
@@ -77,3 +78,5 @@ void shutdown_reconfigured(Shutdown *s);
 void shutdown_wake(Shutdown *s);
 
 PowerState shutdown_power(const Shutdown *s);
+/* Reports the shutdown that is held up for the drain: it is looked at again by its deadline at the latest. */
+void shutdown_next_wakeup(const Shutdown *s, Wakeups *w);

@@ -86,3 +86,9 @@ KubeletWatch *kubelet_watch_free(KubeletWatch *w) {
         timer_free(w->timer);
         return mfree(w);
 }
+
+void kubelet_watch_next_wakeup(const KubeletWatch *k, Wakeups *w) {
+        wakeups_unfinished(w, "poll of", "/healthz", "", KUBELET_WATCH_WAKEUP_USEC);
+        wakeups_timer(w, k->timer);
+        wakeups_await(w, k->call);
+}

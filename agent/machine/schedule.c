@@ -100,3 +100,11 @@ void schedule_start(Schedule *s) {
         if (s->env->bus)
                 timer_arm_in(s->timer, 0);
 }
+
+void schedule_next_wakeup(const Schedule *s, Wakeups *w) {
+        if (!s->env->bus) /* it was not started */
+                return;
+        wakeups_unfinished(w, "poll of", "logind's schedule", "", SCHEDULE_WAKEUP_USEC);
+        wakeups_timer(w, s->timer);
+        wakeups_await(w, s->slot);
+}

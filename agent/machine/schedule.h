@@ -8,6 +8,7 @@
  */
 
 #include "env.h"
+#include "wakeup.h"
 
 typedef struct Schedule Schedule;
 
@@ -21,3 +22,6 @@ Schedule *schedule_free(Schedule *s);
 DEFINE_FREEP(Schedule, schedule_free);
 /* Without a bus: never anything. */
 void schedule_start(Schedule *s);
+/* Reports the poll of logind's schedule: it is asked, or is asked again within SCHEDULE_WAKEUP_USEC. */
+#define SCHEDULE_WAKEUP_USEC (2 * USEC_PER_MINUTE)
+void schedule_next_wakeup(const Schedule *s, Wakeups *w);

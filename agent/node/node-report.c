@@ -700,3 +700,49 @@ bool node_report_is_done(const NodeReport *r) {
         return r->goal == GOAL_MARK && r->cordoned && !r->call && r->view && phase_due(r) == USEC_INFINITY &&
                (r->wanted_conditions == NODE_CONDITIONS_NONE || conditions_stand(r));
 }
+
+/* -- tests -------------------------------------------------------------------------------------- */
+
+static bool plan_is_right(const NodeReport *r) {
+        const Condition *said = node_own_condition(r->view, CONDITION_MAINTENANCE_PLANNED);
+
+        if (node_conditions(r->view) > NODE_CONDITIONS_PLANNED)
+                return true; /* the drain's conditions come first */
+        return r->plan ? said && streq_ptr(said->message, r->plan) : !said;
+}
+
+/* NULL: nothing is due. The informer brings a Node that is not there. */
+static const char *what_is_due(const NodeReport *r) {
+        if (!r->view)
+                return NULL;
+        if (r->wants_read || (r->stale && has_to_do(r)))
+                return "to be read";
+        if (r->goal == GOAL_UNMARK)
+                return r->undone ? "conditions to be taken off" : "marks to be taken off";
+        if (r->goal == GOAL_MARK && (!r->cordoned || phase_due(r) != USEC_INFINITY))
+                return r->cordoned ? "annotation to be written" : "to be cordoned";
+        if (r->goal == GOAL_MARK && r->wanted_conditions != NODE_CONDITIONS_NONE && !conditions_stand(r))
+                return "conditions to be written";
+        return r->goal == GOAL_NONE && r->plan_said && !plan_is_right(r) ? "plan to be written" : NULL;
+}
+
+void node_report_next_wakeup(const NodeReport *r, Wakeups *w) {
+        const char *due = what_is_due(r);
+
+        if (due) {
+                wakeups_unfinished(w, "Node", r->node, due,
+                                   MAX(NODE_REPORT_WAKEUP_USEC, usec_sub(r->retry_usec, w->now_usec)));
+                wakeups_timer(w, r->timer);
+                wakeups_await(w, r->call);
+        }
+        if (r->lags_usec == 0)
+                return;
+        wakeups_unfinished(w, "Node", r->node, "its watch is behind",
+                           INFORMER_LAG_USEC + INFORMER_LAG_JITTER_USEC);
+        wakeups_timer(w, r->timer);
+        wakeups_await(w, r->call);
+}
+
+bool node_report_reads(const NodeReport *r) {
+        return r->wants_read || r->call;
+}

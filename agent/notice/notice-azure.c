@@ -376,6 +376,19 @@ static void azure_free(NoticeSource *source) {
 
 static const char *const azure_feeds[] = { FEED, NULL };
 
+static bool azure_acknowledges(const NoticeSource *source) {
+        return CONTAINER_OF(source, NoticeAzure, source)->ack;
+}
+
+static void azure_next_wakeup(const NoticeSource *source, Wakeups *w) {
+        const NoticeAzure *s = CONTAINER_OF(source, NoticeAzure, source);
+
+        wakeups_unfinished(w, "poll of", "azure", s->asking ? "asking" : "waiting",
+                           MAX(NOTICE_SOURCE_WAKEUP_USEC, s->poll_usec));
+        wakeups_timer(w, s->timer);
+        wakeups_await(w, s->asking && s->call);
+}
+
 static const NoticeSourceOps azure_ops = {
         .name = "azure",
         .feeds = azure_feeds,
@@ -385,6 +398,8 @@ static const NoticeSourceOps azure_ops = {
         .ask_identity = azure_ask_identity,
         .may_cancel = notice_source_cloud_may_cancel,
         .acknowledge = azure_acknowledge,
+        .acknowledges = azure_acknowledges,
+        .next_wakeup = azure_next_wakeup,
         .free = azure_free,
 };
 

@@ -604,6 +604,15 @@ static void ec2_free(NoticeSource *source) {
 
 static const char *const ec2_feeds[] = { SPOT_FEED, LIFECYCLE_FEED, REBALANCE_FEED, EVENTS_FEED, CAPACITY_FEED, NULL };
 
+static void ec2_next_wakeup(const NoticeSource *source, Wakeups *w) {
+        const NoticeEc2 *s = CONTAINER_OF(source, NoticeEc2, source);
+
+        wakeups_unfinished(w, "poll of", "ec2", s->looking ? "asking" : "waiting",
+                           MAX(NOTICE_SOURCE_WAKEUP_USEC, s->poll_usec));
+        wakeups_timer(w, s->timer);
+        wakeups_await(w, s->looking && imds_client_is_asked(s->imds));
+}
+
 static const NoticeSourceOps ec2_ops = {
         .name = "ec2",
         .feeds = ec2_feeds,
@@ -613,6 +622,7 @@ static const NoticeSourceOps ec2_ops = {
         .identity = ec2_identity,
         .is_of_machine = ec2_is_of_machine,
         .may_cancel = notice_source_cloud_may_cancel,
+        .next_wakeup = ec2_next_wakeup,
         .free = ec2_free,
 };
 

@@ -133,11 +133,21 @@ static void exec_free(NoticeSource *s) {
 
 static const char *const exec_feeds[] = { FEED, NULL };
 
+static void exec_next_wakeup(const NoticeSource *s, Wakeups *w) {
+        const NoticeExec *e = CONTAINER_OF(s, NoticeExec, source);
+
+        wakeups_unfinished(w, "poll of", "exec", e->child ? "running" : "waiting",
+                           MAX(NOTICE_SOURCE_WAKEUP_USEC, e->poll_usec));
+        wakeups_timer(w, e->timer);
+        wakeups_await(w, e->child);
+}
+
 static const NoticeSourceOps exec_ops = {
         .name = "exec",
         .feeds = exec_feeds,
         .start = exec_start,
         .kick = exec_kick,
+        .next_wakeup = exec_next_wakeup,
         .free = exec_free,
 };
 

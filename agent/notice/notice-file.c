@@ -102,10 +102,18 @@ static void file_free(NoticeSource *s) {
 
 static const char *const file_feeds[] = { FEED, NULL };
 
+static void file_next_wakeup(const NoticeSource *s, Wakeups *w) {
+        const NoticeFile *f = CONTAINER_OF(s, NoticeFile, source);
+
+        wakeups_unfinished(w, "poll of", "file", f->path, MAX(NOTICE_SOURCE_WAKEUP_USEC, f->poll_usec));
+        wakeups_timer(w, f->timer);
+}
+
 static const NoticeSourceOps file_ops = {
         .name = "file",
         .feeds = file_feeds,
         .start = file_start,
+        .next_wakeup = file_next_wakeup,
         .free = file_free,
 };
 

@@ -477,6 +477,23 @@ static void gce_free(NoticeSource *source) {
 
 static const char *const gce_feeds[] = { PREEMPTED_FEED, MAINTENANCE_FEED, UPCOMING_FEED, STOP_FEED, NULL };
 
+static void gce_next_wakeup(const NoticeSource *source, Wakeups *w) {
+        const NoticeGce *s = CONTAINER_OF(source, NoticeGce, source);
+
+        if (s->id[0] == 0 || s->name[0] == 0) {
+                wakeups_unfinished(w, "identity of", "gce", s->id[0] == 0 ? "id" : "name",
+                                   MAX(NOTICE_SOURCE_WAKEUP_USEC, s->poll_usec));
+                wakeups_timer(w, s->timer);
+                wakeups_await(w, s->call);
+        }
+        for (size_t i = 0; s->id[0] && i < ELEMENTSOF(s->feeds); i++) {
+                wakeups_unfinished(w, "poll of gce's", s->feeds[i].key->path, "",
+                                   MAX(NOTICE_SOURCE_WAKEUP_USEC, s->poll_usec));
+                wakeups_timer(w, s->feeds[i].timer);
+                wakeups_await(w, s->feeds[i].call);
+        }
+}
+
 static const NoticeSourceOps gce_ops = {
         .name = "gce",
         .feeds = gce_feeds,
@@ -487,6 +504,7 @@ static const NoticeSourceOps gce_ops = {
         .is_of_machine = gce_is_of_machine,
         .ask_identity = gce_ask_identity,
         .may_cancel = notice_source_cloud_may_cancel,
+        .next_wakeup = gce_next_wakeup,
         .free = gce_free,
 };
 

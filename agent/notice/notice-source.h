@@ -11,6 +11,7 @@
 #include "backoff.h"
 #include "env.h"
 #include "notice.h"
+#include "wakeup.h"
 
 typedef enum NoticePollResult {
         NOTICE_POLL_NOTICE,  /* the feed has answered: these stand, one or more */
@@ -75,8 +76,15 @@ typedef struct NoticeSourceOps {
         /* Tells the cloud that the event of this id may begin now, for all machines that it names. One at a time: another one
          * takes its place. `done` comes from the loop. 0 or negative. NULL: this source has nothing to acknowledge. */
         int (*acknowledge)(NoticeSource *s, const char *id, notice_acknowledged_t done, void *userdata);
+        /* An acknowledgement is under way: `done` will be called. NULL: never. */
+        bool (*acknowledges)(const NoticeSource *s);
+        /* Reports each feed: it is asked, or is asked again within NOTICE_SOURCE_WAKEUP_USEC or one poll,
+         * whichever is longer. */
+        void (*next_wakeup)(const NoticeSource *s, Wakeups *w);
         void (*free)(NoticeSource *s);
 } NoticeSourceOps;
+
+#define NOTICE_SOURCE_WAKEUP_USEC (2 * USEC_PER_MINUTE)
 
 struct NoticeSource {
         const NoticeSourceOps *ops;
