@@ -79,6 +79,8 @@
  *   storm       no process sends more than SIM_CHECK_PER_SECOND requests in a second, nor one request to one
  *               object more than SIM_CHECK_SAME_PER_SECOND times, nor all of them more than the whole life
  *               calls for
+ *   asleep      each thing that a daemon has not finished has a timer, a call under way or a watch that will wake it, as the daemon's
+ *               own modules report (wakeup.h)
  *   run         the world itself: time that stands still
  *
  * That all comes to its end within a bound once nothing goes wrong any more is sim-plan's.
@@ -87,7 +89,7 @@
  * after sim_check_promise(), and so long as sim_check_trouble() is not told of any.
  *
  *      sim-check         the store's changes, and who caused them
- *      sim-check-pods    sim-check-nodes    sim-check-calls (requests, Lease, cloud)    sim-check-time
+ *      sim-check-pods    sim-check-nodes    sim-check-calls (requests, Lease, cloud)    sim-check-time    sim-check-asleep
  */
 
 #include "http-transport.h"
@@ -137,6 +139,8 @@ void sim_check_exec_accepted(SimCheck *c, const SimProcess *p, const SimMachine 
 void sim_check_exec_saw_end(SimCheck *c, const SimProcess *p, const SimMachine *m, bool clean);
 /* status: of the request of this step, as it was answered; 0: there was none. */
 void sim_check_after_step(SimCheck *c, unsigned status);
+/* After a step of the process: at most once a second it is asked what it waits for. */
+void sim_check_asleep(SimCheck *c, SimProcess *p);
 
 /* Nothing of ours goes on: what is left over, and whether more requests than these were sent. */
 bool sim_check_quiet(SimCheck *c, uint64_t requests_max);

@@ -615,6 +615,17 @@ static void spin(SimWorld *w) {
         timer_free(t);
 }
 
+/* Whoever leads forgets to renew its Lease. */
+static void forget_timer(SimWorld *w) {
+        for (unsigned i = 0; i < 500 && !sim_world_violation(w); i++) {
+                const SimProcess *p = sim_world_leader(w);
+
+                if (p && p->life)
+                        loop_virtual_lose_timers(p->life->loop, "leader-retry");
+                (void) sim_world_run(w, 10 * USEC_PER_MSEC);
+        }
+}
+
 static void chatter(SimWorld *w) {
         sim_check_quiet(w->check, 10);
 }
@@ -884,6 +895,7 @@ TEST_CASE(test_checks_find) {
                 { "is leaked", leak },
                 { "requests were sent", chatter },
                 { "time stands still", spin },
+                { "lease vesper-coordinator (leading) has no timer, no call and no watch", forget_timer },
                 { "asks again", evict_twice },
                 { "where nothing goes on", keep_removal },
                 { "and its claim does not say so", delete_unwritten },

@@ -122,6 +122,8 @@ bool sim_world_step(SimWorld *w, usec_t limit_usec) {
         check_spinning(w, p);
         if (p)
                 sim_process_after_step(p);
+        if (p)
+                sim_check_asleep(w->check, p);
         return !sim_world_violation(w);
 }
 
