@@ -81,6 +81,7 @@ static void on_request(const HttpRequest *request, const char *peer, HttpFault *
         ret_fault->no_route = r->no_route && startswith(request->url, FAKE_ORIGIN);
         ret_fault->lose_request = r->lost && strstr(request->url, r->lost);
         ret_fault->request_delay_usec = r->request_delay_usec;
+        ret_fault->reply_delay_usec = request->method == HTTP_PATCH ? r->patch_reply_delay_usec : 0;
         if (!r->dead && request->method == HTTP_PATCH)
                 strbuf_addf(&r->patches, "%s %.*s\n", request->url, (int) request->body_size,
                             (const char *) request->body);

@@ -59,6 +59,7 @@ typedef struct AgentRig {
         bool dead; /* as good as: nothing that it does has an effect any more */
         unsigned lives;
         usec_t request_delay_usec; /* of each request of the agent */
+        usec_t patch_reply_delay_usec; /* of the answer to each PATCH of the agent: its watch is faster */
         bool no_route;             /* nor is there a way to the API server */
         const char *lost;          /* requests whose URL contains it never arrive; NULL: all do */
 

@@ -108,6 +108,23 @@ TEST_CASE(test_not_before_drained) {
         bench_done(&b);
 }
 
+/* The watch shows the agent's last report on the drained node before the report itself is answered. */
+TEST_CASE(test_late_answer) {
+        Bench b;
+
+        bench_init(&b, ACKNOWLEDGE_ALONE);
+        b.r->patch_reply_delay_usec = 500 * USEC_PER_MSEC;
+        announce(&b, "Redeploy", VM, 30 * USEC_PER_MINUTE);
+        for (unsigned i = 0; i < 600 && agent_rig_n_pods(b.r) > 0; i++)
+                run(&b, S / 10);
+        /* no heartbeat changes the Node after that */
+        fake_cluster_set_kubelet(b.r->cluster, RIG_NODE, false);
+        run(&b, 8 * S);
+        assert_true(is_drained(&b));
+        assert_int_equal(fake_azure_events_n_approved(b.events), 1);
+        bench_done(&b);
+}
+
 /* With others: never by itself, and on the coordinator's word for this event alone. */
 TEST_CASE(test_with_others) {
         Bench b;
@@ -258,7 +275,8 @@ TEST_CASE(test_early_restart_before) {
 
 int main(void) {
         static const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_alone), cmocka_unit_test(test_not_before_drained), cmocka_unit_test(test_with_others),
+                cmocka_unit_test(test_alone), cmocka_unit_test(test_not_before_drained),
+                        cmocka_unit_test(test_late_answer), cmocka_unit_test(test_with_others),
                 cmocka_unit_test(test_again), cmocka_unit_test(test_early), cmocka_unit_test(test_early_restart_acknowledged),
                 cmocka_unit_test(test_early_restart_before),
         };

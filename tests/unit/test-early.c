@@ -131,6 +131,22 @@ TEST_CASE(test_by_cloud) {
         assert_null(agent_rig_annotation(r, REQUEST));
 }
 
+/* The watch shows the agent's last report on the drained node before the report itself is answered. */
+TEST_CASE(test_late_answer) {
+        _cleanup_(agent_rig_freep) AgentRig *r = early_rig("early");
+
+        r->patch_reply_delay_usec = 500 * USEC_PER_MSEC;
+        announce(r, EVENT, "system-reboot", 30 * USEC_PER_HOUR);
+        run(r, LOOKS_USEC);
+        grant(r, 2400);
+        for (unsigned i = 0; i < 600 && agent_rig_n_pods(r) > 0; i++)
+                run(r, S / 10);
+        fake_cluster_set_kubelet(r->cluster, RIG_NODE, false); /* no heartbeat changes the Node after that */
+        run(r, 8 * S);
+        assert_drained_for(r, EVENT);
+        assert_true(agent_rig_said(r, "the coordinator has the cloud reboot its machine now"));
+}
+
 TEST_CASE(test_not_wanted) {
         static const struct {
                 const char *rule, *code;
@@ -437,7 +453,8 @@ TEST_CASE(test_by_machine) {
 
 int main(void) {
         static const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_by_cloud),   cmocka_unit_test(test_not_wanted),    cmocka_unit_test(test_own_rule),
+                cmocka_unit_test(test_by_cloud), cmocka_unit_test(test_late_answer),
+                        cmocka_unit_test(test_not_wanted),    cmocka_unit_test(test_own_rule),
                 cmocka_unit_test(test_cloud_does_nothing), cmocka_unit_test(test_nobody_grants), cmocka_unit_test(test_two_left), cmocka_unit_test(test_window), cmocka_unit_test(test_taken_back),
                 cmocka_unit_test(test_told), cmocka_unit_test(test_opened),     cmocka_unit_test(test_restart), cmocka_unit_test(test_restart_told), cmocka_unit_test(test_held),
                 cmocka_unit_test(test_spot_comes), cmocka_unit_test(test_by_machine),
