@@ -569,7 +569,8 @@ void drain_pod_act(DrainPod *dp, const PodPlan *p, usec_t wall_now) {
 
 /* The watch shows the next change of this pod, or of the pods that it is held for. */
 static bool drain_pod_is_watched(const DrainPod *dp) {
-        return dp->pod->object.meta.deletion_usec > 0 || dp->wait == POD_WAIT_PROTECTED ||
+        /* TERMINATING: an answer says that the pod goes, or a list that it is gone. */
+        return dp->wait == POD_WAIT_TERMINATING || dp->pod->object.meta.deletion_usec > 0 || dp->wait == POD_WAIT_PROTECTED ||
                dp->wait == POD_WAIT_OTHERS || dp->wait == POD_WAIT_PROTECTED_OTHERS;
 }
 

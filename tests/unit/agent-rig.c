@@ -219,6 +219,21 @@ void agent_rig_kill(AgentRig *r) {
         r->loop = loop_free(r->loop);
 }
 
+static void on_asleep(const char *text, void *userdata) {
+        fail_msg("the agent is asleep: %s", text);
+}
+
+/* Nothing waits for nothing (wakeup.h). */
+static void check_awake(AgentRig *r) {
+        Wakeups w;
+
+        if (!r->agent)
+                return;
+        wakeups_begin(&w, r->loop, on_asleep, r);
+        agent_next_wakeup(r->agent, &w);
+        wakeups_end(&w);
+}
+
 bool agent_rig_run(AgentRig *r, usec_t usec) {
         usec_t until = usec_add(virtual_time_now(r->world.time), usec);
 
@@ -227,6 +242,7 @@ bool agent_rig_run(AgentRig *r, usec_t usec) {
                         agent_rig_kill(r);
                         return true;
                 }
+        check_awake(r);
         return false;
 }
 

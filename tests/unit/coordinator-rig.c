@@ -230,8 +230,27 @@ CoordinatorRig *coordinator_rig_free(CoordinatorRig *r) {
         return mfree(r);
 }
 
+static void on_asleep(const char *text, void *userdata) {
+        fail_msg("coordinator %c is asleep: %s", *(const char *) userdata, text);
+}
+
+/* Nothing waits for nothing (wakeup.h). */
+static void check_awake(CoordinatorRig *r) {
+        for (size_t i = 0; i < ELEMENTSOF(r->coordinators); i++) {
+                RigCoordinator *c = r->coordinators[i];
+                Wakeups w;
+
+                if (!c || !c->coordinator)
+                        continue;
+                wakeups_begin(&w, c->loop, on_asleep, &c->name);
+                coordinator_next_wakeup(c->coordinator, &w);
+                wakeups_end(&w);
+        }
+}
+
 void rig_run(CoordinatorRig *r, usec_t usec) {
         fake_world_run(&r->w, usec);
+        check_awake(r);
 }
 
 /* -- coordinators --------------------------------------------------------------------------------------- */

@@ -101,7 +101,7 @@ int rig_try_start(CoordinatorRig *r, size_t i);
 void rig_kill(CoordinatorRig *r, size_t i);
 void rig_stop(CoordinatorRig *r, size_t i);    /* cleanly */
 RigCoordinator *rig_leader(CoordinatorRig *r); /* NULL: none */
-void rig_run(CoordinatorRig *r, usec_t usec);
+void rig_run(CoordinatorRig *r, usec_t usec); /* fails if a coordinator waits for nothing after that (wakeup.h) */
 
 /* The instance id of the machine of that node; free it. */
 char *rig_instance(const char *node);
