@@ -767,6 +767,12 @@ Agent *agent_free(Agent *a) {
 }
 
 /* A node is drained with or without them. */
+void agent_handle_metrics(HttpExchange *x, void *agent) {
+        Agent *a = agent;
+
+        agent_metrics_handle(x, &a->page);
+}
+
 static void start_servers(Agent *a) {
         const struct {
                 HttpFace face;
@@ -774,7 +780,7 @@ static void start_servers(Agent *a) {
                 http_handler_t handler;
                 HttpServer **ret;
         } servers[] = {
-                { HTTP_FACE_METRICS, a->config->metrics_listen, "metrics", agent_metrics_handle,
+                { HTTP_FACE_METRICS, a->config->metrics_listen, "metrics", agent_handle_metrics,
                   &a->metrics_server },
                 { HTTP_FACE_HEALTH, a->config->health_listen, "health", agent_health_handle,
                   &a->health_server },
@@ -783,7 +789,7 @@ static void start_servers(Agent *a) {
         for (size_t i = 0; i < ELEMENTSOF(servers); i++) {
                 int r = servers[i].listen
                                 ? http_face_new(a->env->loop, servers[i].face, servers[i].listen,
-                                                "127.0.0.1", servers[i].handler, &a->page, servers[i].ret)
+                                                "127.0.0.1", servers[i].handler, a, servers[i].ret)
                                 : 0;
 
                 if (r < 0)

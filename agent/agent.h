@@ -15,6 +15,7 @@
 
 #include "agent-config.h"
 #include "env.h"
+#include "http-message.h"
 #include "kube-client.h"
 #include "wakeup.h"
 
@@ -40,6 +41,9 @@ typedef void (*agent_stopped_t)(void *userdata);
 void agent_ask_stop(Agent *a, agent_stopped_t fn, void *userdata);
 /* What a process that ends now leaves behind, for its last line: static, without a full stop. */
 const char *agent_left(const Agent *a);
+
+/* An http_handler_t: what answers on [Metrics] Listen= (/metrics, Prometheus text, and /healthz). */
+void agent_handle_metrics(HttpExchange *x, void *agent);
 
 /* For tests and STATUS=: the present phase ("Idle", "Draining", ...) and the pods still to go. */
 const char *agent_phase(const Agent *a);
