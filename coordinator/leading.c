@@ -335,7 +335,7 @@ static void unmeasure(Leading *l) {
                 METRIC_EVICTIONS_IN_FLIGHT, METRIC_EVICTIONS_WAITING, METRIC_EVICTION_WINDOW,
                 METRIC_REBOOT_SLOTS_HELD,   METRIC_REBOOTS_WAITING,
                 METRIC_REPAIRS_UNDER_WAY,   METRIC_REPAIRS_WAITING,   METRIC_QUEUE_WORKING,
-                METRIC_QUEUE_DRAINS,
+                METRIC_QUEUE_DRAINS,        METRIC_QUEUE_HELD,
         };
 
         for (size_t i = 0; i < ELEMENTSOF(gauges); i++)

@@ -167,6 +167,32 @@ TEST_CASE(test_reported) {
         room_close(&r);
 }
 
+static int held_nodes(Coordinator *c) {
+        _cleanup_page_ Page p = page_ask(coordinator_handle, c, HTTP_GET, "/metrics");
+
+        return (int) page_sum(&p, "vesper_coordinator_queue_held_nodes");
+}
+
+/* The gauge counts nodes whose notice the brake of the queue holds, while the coordinator leads. */
+TEST_CASE(test_held_gauge) {
+        Coordinator *was_leader;
+        Room r;
+
+        room_open(&r, false, DRAINS);
+        fake_merge(r.rig->cluster, FAKE_NODES, NULL, NODE,
+                   "{'metadata':{'annotations':{'vesper.sh/announced':'{\\'notices\\':[{\\'id\\':\\'e1\\',\\'kind\\':\\'spot\\',"
+                   "\\'source\\':\\'sqs\\',\\'action\\':\\'terminate\\',\\'deadline\\':\\'2027-01-15T09:30:00Z\\',"
+                   "\\'received\\':\\'2027-01-15T08:00:00Z\\',\\'state\\':\\'Held\\'}]}'}}}");
+        rig_run(r.rig, 10 * S);
+        was_leader = rig_leader(r.rig)->coordinator;
+        assert_int_equal(held_nodes(was_leader), 1);
+        fake_merge(r.rig->cluster, FAKE_LEASES, "vesper-system", "vesper-coordinator", "{'spec':{'holderIdentity':'another'}}");
+        rig_run(r.rig, 10 * S);
+        assert_null(rig_leader(r.rig));
+        assert_int_equal(held_nodes(was_leader), 0);
+        room_close(&r);
+}
+
 /* A PodDisruptionBudget holds until the pod's grace no longer fits before the announced time, and no longer. */
 TEST_CASE(test_budget_until_deadline) {
         _cleanup_free_ char *said = NULL;
@@ -675,6 +701,7 @@ TEST_CASE(test_hook_overruled) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_drained),           cmocka_unit_test(test_reported),
+                cmocka_unit_test(test_held_gauge),
                 cmocka_unit_test(test_budget_until_deadline), cmocka_unit_test(test_expires),
                 cmocka_unit_test(test_agent_first),       cmocka_unit_test(test_overruled),
                 cmocka_unit_test(test_cordon_of_others),  cmocka_unit_test(test_leader_dies),
