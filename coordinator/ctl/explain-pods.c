@@ -337,6 +337,11 @@ static void advise_force_delete(ExplainCauses *to, ExplainCause *c, const KubePo
                              "It takes the pod off the API and ends no container: make sure before that the machine is off, or two pods of one StatefulSet may run and write to one volume.");
 }
 
+/* Returns when the pod's deletion was asked for: its deletionTimestamp is the end of its grace. */
+static usec_t deletion_began(const ObjectMeta *m) {
+        return usec_sub(m->deletion_usec, (usec_t) MAX(m->deletion_grace_sec, INT64_C(0)) * USEC_PER_SEC);
+}
+
 static void tell_terminating(const ExplainPods *p, ExplainCauses *to, const KubePod *pod) {
         const ObjectMeta *m = &pod->object.meta;
         const Condition *ready = kube_node_condition(p->node, "Ready");
@@ -344,7 +349,7 @@ static void tell_terminating(const ExplainPods *p, ExplainCauses *to, const Kube
         ExplainCause *c;
 
         rfc3339_format(m->deletion_usec, end);
-        c = explain_cause_add(to, true, "Terminating", "Pod", m->ns, m->name, m->deletion_usec);
+        c = explain_cause_add(to, true, "Terminating", "Pod", m->ns, m->name, deletion_began(m));
         if (strv_length(m->finalizers) > 0) {
                 explain_cause_say(to, c,
                                   "Pod %s/%s is being deleted, its grace %s at %s, and finalizer %s keeps it.",
