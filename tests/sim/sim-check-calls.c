@@ -9,6 +9,7 @@
 #include "sim-exec.h"
 #include "sim-process.h"
 #include "sim-queue.h"
+#include "sim-seen.h"
 
 /* From an answer that was given to its arrival, where nothing is slow. */
 #define ANSWER_USEC (200 * USEC_PER_MSEC)
@@ -451,6 +452,7 @@ void sim_check_sent(SimCheck *c, const SimLife *life, const HttpRequest *request
                     bool clean, usec_t delay_usec) {
         bool coordinator = life->process->kind == SIM_COORDINATOR;
 
+        sim_observer_sent(c->observer, life, request, peer, clean);
         if (streq(peer, "api")) {
                 _cleanup_free_ char *pod = pod_ended_by(request), *listed = pods_listed_by(request);
 

@@ -80,6 +80,7 @@ struct SimCheck {
         FakeContainerWatch containers;
         Hashmap *opted;      /* usec_t: since when its opt-out is as it is, by uid of the pod */
         SimSeen *seen;       /* by machine */
+        struct SimObserver *observer; /* sim-seen.h */
         usec_t restored_usec; /* when etcd was restored last; 0: never */
         usec_t kept_usec;    /* when coordinators are looked at next for what they keep */
         usec_t deleted_usec; /* the last time that a Node or NodeClaim was being deleted, or left */

@@ -8,6 +8,7 @@
 #include "page.h"
 #include "sim-process.h"
 #include "sim-queue.h"
+#include "sim-seen.h"
 
 #define LOOK_USEC USEC_PER_SEC
 /* An announced end is acted upon after so long. */
@@ -251,6 +252,7 @@ void sim_check_look(SimCheck *c) {
         check_kept(c, now);
         if (c->world->queue)
                 sim_queue_look(c->world->queue);
+        sim_observer_look(c->observer);
 }
 
 /* -- when all is over -------------------------------------------------------------------------- */

@@ -7,6 +7,7 @@
 #include "fake-controllers.h"
 #include "sim-process.h"
 #include "sim-queue.h"
+#include "sim-seen.h"
 
 static Hashmap *map_new(void) {
         Hashmap *m = NULL;
@@ -41,6 +42,7 @@ SimCheck *sim_check_new(SimWorld *w) {
         c->adopted = map_new();
         c->containers = (FakeContainerWatch){ .on_ended = on_ended, .userdata = c };
         fake_cluster_watch_containers(w->cluster, &c->containers);
+        c->observer = sim_observer_new(c);
         c->seen = MUST(new0(SimSeen, w->options.n_nodes + 1));
         c->trouble_usec = c->promise_usec = USEC_INFINITY;
         fake_store_observe(fake_cluster_store(w->cluster), on_change, c);
@@ -51,6 +53,7 @@ SimCheck *sim_check_free(SimCheck *c) {
         if (!c)
                 return NULL;
         sim_check_going_clear(c);
+        sim_observer_free(c->observer);
         free(c->going);
         for (size_t i = 0; i < c->world->options.n_nodes; i++) {
                 free(c->seen[i].drained);
@@ -253,6 +256,7 @@ static void on_change(const FakeChange *change, void *userdata) {
                     *new = change->new ? change->new->json : NULL;
 
         trace_change(c, change);
+        sim_observer_changed(c->observer, change);
         if (changes_budgets(change, old, new))
                 c->lost_usec = sim_world_now(c->world);
         if (change->resource->id == FAKE_NODES || change->resource->id == FAKE_NODECLAIMS) {
@@ -294,6 +298,7 @@ static void on_change(const FakeChange *change, void *userdata) {
 void sim_check_after_step(SimCheck *c, unsigned status) {
         sim_check_budgets(c);
         sim_check_answered(c, status);
+        sim_observer_answered(c->observer, status);
         sim_check_leaders(c);
         sim_check_look(c);
 }

@@ -81,6 +81,8 @@
  *               calls for
  *   asleep      each thing that a daemon has not finished has a timer, a call under way or a watch that will wake it, as the daemon's
  *               own modules report (wakeup.h)
+ *   seen        (sim-seen.h) conditions, status, annotations, metrics, Events, and the lines of vesperctl status and explain agree with
+ *               the world: counts, times, reasons, and the object that each names
  *   run         the world itself: time that stands still
  *
  * That all comes to its end within a bound once nothing goes wrong any more is sim-plan's.

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim-webhook.h"
 
-#include "sim-check.h"
+#include "sim-check-internal.h"
 #include "sim-faults.h"
 #include "sim-process.h"
+#include "sim-seen.h"
 #include "sim-trace.h"
 
 /* kubectl waits for ever; nobody waits longer than this for what has been lost. */
@@ -56,9 +57,10 @@ static void on_question(const HttpRequest *request, const char *peer, HttpFault 
 static void on_arrival(HttpExchange *x, void *userdata) {
         SimProcess *p = userdata;
 
-        if (p->life)
+        if (p->life) {
+                sim_observer_asked(p->world->check->observer, p);
                 coordinator_handle_webhook(x, p->life->coordinator);
-        else
+        } else
                 http_reply_text(x, 503, "text/plain", "it has died\n");
 }
 
