@@ -833,6 +833,6 @@ void agent_next_wakeup(const Agent *a, Wakeups *w) {
                 acknowledger_next_wakeup(a->acknowledger, w);
         if (a->kubelet)
                 kubelet_watch_next_wakeup(a->kubelet, w);
-        if (a->schedule)
+        if (a->schedule && a->config->shutdown_drain)
                 schedule_next_wakeup(a->schedule, w);
 }

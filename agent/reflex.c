@@ -4,6 +4,7 @@
 #include "agent-metrics.h"
 #include "drain-deadline.h"
 #include "log.h"
+#include "node-marks.h"
 #include "node-report.h"
 #include "policy.h"
 #include "reflex-rule.h"
@@ -113,6 +114,7 @@ static bool iterate_pods(HashmapIterator *it, const KubePod **ret, void *userdat
 
 size_t reflex_pods_left(const Reflex *r) {
         const DrainRules rules = { .returns = r->returns };
+        const KubeNode *node = reflex_node(r);
         KubeObject *o;
         size_t n = 0;
 
@@ -120,6 +122,11 @@ size_t reflex_pods_left(const Reflex *r) {
                 return node_drain_pods_left(r->drain);
         if (r->state == REFLEX_IDLE || r->state >= REFLEX_DRAINED)
                 return 0;
+        if (!informer_synced(r->c.pods)) {
+                const Interruption *i = node ? node_interruption(node) : NULL;
+
+                return i && i->pods_left > 0 ? (size_t) i->pods_left : 0;
+        }
         INFORMER_FOREACH (o, r->c.pods)
                 n += drain_waits_for((const KubePod *) o, &rules, loop_server_wall(r->c.env->loop));
         return n;
@@ -398,7 +405,7 @@ int reflex_begin(Reflex *r, const Notice *n, const Plan *plan, usec_t answered_u
         r->since_usec = r->deadline.claim_usec = 0;
         r->lb_wait_usec = plan->lb_wait_usec;
         r->only_cordon = plan->act == PLAN_CORDON;
-        r->expired_said = false;
+        r->expired_said = r->held = false;
         pod_returns_clear(r->returns);
         node_voice_set_notice(r->c.voice, r->notice);
         reflex_set_state(r, REFLEX_PLANNED, plan->why);
@@ -778,6 +785,8 @@ void reflex_see_pod(Reflex *r, InformerEvent e, const KubePod *pod) {
 void reflex_pods_synced(Reflex *r) {
         if (r->state == REFLEX_DRAINING)
                 reflex_start_drain(r);
+        else if (r->state != REFLEX_IDLE && r->state < REFLEX_DRAINED)
+                reflex_report(r);
 }
 
 void reflex_containers_ended(Reflex *r) {
@@ -870,7 +879,7 @@ void reflex_next_wakeup(const Reflex *r, Wakeups *w) {
         wakeups_await(w, r->state == REFLEX_DRAINING && r->drain &&
                       (is_expired || node_drain_will_report(r->drain)));
         wakeups_await(w, r->state == REFLEX_DRAINING && !informer_synced(r->c.pods));
-        if (!r->held)
+        if (!r->held || !r->drain)
                 return;
         wakeups_unfinished(w, "permit to end pods of node", r->c.config->node_name, "the Node is to be read",
                            USEC_INFINITY);

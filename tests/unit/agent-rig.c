@@ -67,8 +67,10 @@ static void on_notify(const char *text, void *userdata) {
         const char *status = startswith(text, "STATUS=");
         AgentRig *r = userdata;
 
-        if (status)
+        if (status) {
                 (void) snprintf(r->status, sizeof(r->status), "%s", status);
+                strbuf_addf(&r->statuses, "%s\n", status);
+        }
         if (streq(text, "READY=1"))
                 r->ready = true;
         fake_power_notify(r->power, text);
@@ -289,6 +291,7 @@ AgentRig *agent_rig_free(AgentRig *r) {
         strbuf_done(&r->lines);
         strbuf_done(&r->events);
         strbuf_done(&r->patches);
+        strbuf_done(&r->statuses);
         return mfree(r);
 }
 

@@ -67,7 +67,8 @@ typedef struct AgentRig {
         StrBuf events;  /* the same as "MESSAGE_ID MESSAGE\n", the id "-" where there is none */
         StrBuf patches; /* bodies that were sent, "PATH BODY\n" */
         char cordon_delay[32];
-        char status[256];
+        char status[256]; /* the last one that the service manager was told */
+        StrBuf statuses;  /* all of them, a line each */
         bool ready;
 } AgentRig;
 

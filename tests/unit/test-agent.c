@@ -736,6 +736,23 @@ TEST_CASE(test_crashes) {
 }
 
 /* Dies at any moment of a drain, not only at writes: what is there afterwards is the same. */
+/* The agent starts again in the middle of a drain: until it knows its pods, the number of before stands. */
+TEST_CASE(test_pods_left_after_crash) {
+        _cleanup_(agent_rig_freep) AgentRig *r = calm_rig();
+
+        fake_add_pdb(r->cluster, NULL, "web-budget", "web", true, "3");
+        agent_rig_add_pods(r, "web", 3);
+        agent_rig_run(r, USEC_PER_SEC);
+        agent_rig_notice(r, LEAD_USEC);
+        agent_rig_run(r, 20 * USEC_PER_SEC);
+        agent_rig_kill(r);
+        strbuf_truncate(&r->statuses, 0);
+        agent_rig_start(r);
+        agent_rig_run(r, 20 * USEC_PER_SEC);
+        assert_non_null(strstr(strbuf_str(&r->statuses), "3 pods left"));
+        assert_null(strstr(strbuf_str(&r->statuses), " 0 pods left"));
+}
+
 TEST_CASE(test_crash_at_any_time) {
         for (usec_t after = 0; after < 8 * USEC_PER_SEC; after += 250 * USEC_PER_MSEC) {
                 _cleanup_(agent_rig_freep) AgentRig *r = calm_rig();
@@ -1059,7 +1076,7 @@ int main(void) {
                 cmocka_unit_test(test_node_made_anew),
                 cmocka_unit_test(test_node_made_anew_while_down),
                 cmocka_unit_test(test_crashes),
-                cmocka_unit_test(test_crash_at_any_time),
+                cmocka_unit_test(test_pods_left_after_crash), cmocka_unit_test(test_crash_at_any_time),
                 cmocka_unit_test(test_drained_once),
                 cmocka_unit_test(test_torn_record),
                 cmocka_unit_test(test_source_falls_silent),
