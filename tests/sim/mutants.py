@@ -22,7 +22,10 @@ import sys
 import tempfile
 import time
 
-TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+from tree_copy import TOP, TreeCopy, Trouble  # noqa: E402
+
 FOLDER = os.path.join("tests", "sim", "mutants")
 UNSEEN = os.path.join(FOLDER, "unseen")
 CHUNK = 10  # seeds a program plays before it is asked again
@@ -34,10 +37,6 @@ VIOLATION = re.compile(r"^seed (\d+): (.*)$", re.MULTILINE)
 def names(folder):
     folder = os.path.join(TOP, folder)
     return sorted(n[:-6] for n in os.listdir(folder) if n.endswith(".patch")) if os.path.isdir(folder) else []
-
-
-class Trouble(Exception):
-    """What the table says instead of a violation."""
 
 
 class Mutant:
@@ -52,35 +51,8 @@ class Mutant:
         self.worlds = ["--" + worlds.strip()] if worlds else []
 
 
-class Tree:
-    """A copy of what git tracks, as it is in the working folder, and one build folder beside it."""
-
-    def __init__(self, directory, jobs):
-        self.source, self.build, self.jobs = os.path.join(directory, "source"), os.path.join(directory, "build"), jobs
-        names = subprocess.run(["git", "-C", TOP, "ls-files", "-z"], check=True, capture_output=True).stdout
-        kept = set()
-        for name in filter(None, names.decode().split("\0")):
-            at, to = os.path.join(TOP, name), os.path.join(self.source, name)
-            if not os.path.isfile(at) or os.path.islink(at):
-                continue
-            kept.add(to)
-            if not same(at, to):
-                os.makedirs(os.path.dirname(to), exist_ok=True)
-                shutil.copyfile(at, to)
-        for folder, _, files in os.walk(self.source):
-            for name in files:
-                if os.path.join(folder, name) not in kept:
-                    os.unlink(os.path.join(folder, name))
-        if not os.path.exists(os.path.join(self.build, "build.ninja")):
-            self.run(["meson", "setup", self.build, self.source])
-
-    def run(self, command):
-        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        if done.returncode != 0:
-            raise Trouble(f"'{' '.join(command[:3])} ...' failed:\n" + "\n".join(done.stdout.splitlines()[-25:]))
-
-    def make(self, program):
-        self.run(["ninja", "-C", self.build, f"-j{self.jobs}", program])
+class Tree(TreeCopy):
+    """A copy of the tree, in which one mutant after the other is planted."""
 
     def patch(self, mutant, back=False):
         command = ["git", "apply", "-p1"] + (["-R"] if back else []) + [mutant.patch]
@@ -90,13 +62,6 @@ class Tree:
             raise Trouble(f"its patch does not apply any more ({(done.stderr.strip() or '?').splitlines()[0]})\n"
                           f"Make the same mistake in the tree as it is now, put 'git diff' under the first lines of\n"
                           f"{os.path.relpath(mutant.patch, TOP)}, and undo it in the tree.")
-
-
-def same(a, b):
-    if not os.path.exists(b):
-        return False
-    with open(a, "rb") as x, open(b, "rb") as y:
-        return x.read() == y.read()
 
 
 class Player:
