@@ -3,14 +3,15 @@
 # The one test command. Installs what the tests need (as root, on Debian), builds, runs, and counts.
 #
 #   bash tests/run.sh                    what every change has to pass: 30 minutes on a new machine of two cores
-#   bash tests/run.sh all                everything that these ten suites have, mutants and coverage included: two hours
+#   bash tests/run.sh all                everything that these eleven suites have, mutants and coverage included: two hours
 #   bash tests/run.sh unit sim           the whole of these suites
 #
-# The ten suites:
+# The eleven suites:
 #   tidy        the include rule, the tables of the tests; by name, clang also builds the fuzz targets
 #   unit        one program per module, plain and sanitized
 #   sim         agents and coordinators on a virtual clock: fixed scenarios, and random worlds from fixed seeds
 #   mutants     bugs planted one by one for sim to find                                  (by name, and in `all`)
+#   mutate      mistakes planted at random for unit and sim to find; `all`: in what the last 50 commits changed
 #   contract    the Kubernetes and AWS clients against the fakes, a real API server and moto
 #   scheduler   the scheduling simulation against kube-scheduler's code; by default 200 random clusters
 #   coverage    how many lines of each room unit, sim and contract execute               (by name, and in `all`)
@@ -23,6 +24,7 @@
 #   packages    builds .deb, .rpm and images, and tries them
 #   page        the page of vesperctl plan in a browser
 #   bench [NAME...]              the benchmarks; --all: the long one, too
+#   mutate [N] [SEED] [PATH...]  N mistakes (default 40) in these files or folders (default: all rooms)
 #   fuzz SECONDS                 each fuzz target for so long
 #   soak SECONDS [FROM_SEED]     random worlds, from where build/soak.log ends
 #
@@ -231,6 +233,12 @@ suite_sim() {
 
 suite_mutants() { counted mutants python3 tests/sim/mutants.py; }
 
+# The copy in build-mutate/ makes the next run shorter.
+suite_mutate() {
+    [ "$every_suite" = no ] || set -- 40 --since 50
+    counted mutate python3 tests/mutate/mutate.py --keep "$build-mutate" "$@"
+}
+
 suite_contract() {
     [ "$whole" = no ] || meson_tests "$build" "contract, fake" --suite contract
     meson_tests "$san" "contract, fake, sanitized" --suite contract
@@ -305,21 +313,21 @@ play() {
 # -- the run -----------------------------------------------------------------------------------------------------
 
 arguments=()
-every=(tidy unit sim mutants contract scheduler coverage e2e manifests node)
+every=(tidy unit sim mutants mutate contract scheduler coverage e2e manifests node)
 usage() {
-    echo "usage: run.sh [all | SUITE...] | bench [NAME...] | fuzz [SECONDS] | soak SECONDS [FROM_SEED]"
+    echo "usage: run.sh [all | SUITE...] | bench [NAME...] | mutate [N] [SEED] [PATH...] | fuzz [SECONDS] | soak SECONDS [FROM_SEED]"
     echo "suites: ${every[*]} node-all packages page"
     exit 2
 }
-suites=()
+suites=() every_suite=no
 case ${1:-}:$# in
 :0) whole=no; suites=(tidy unit sim contract scheduler e2e manifests node) ;;
-bench:*|fuzz:[12]|soak:[23]) suites=("$1") arguments=("${@:2}") ;;
+bench:*|mutate:*|fuzz:[12]|soak:[23]) suites=("$1") arguments=("${@:2}") ;;
 *)
     for suite; do
         case $suite in
-        all) suites+=("${every[@]}") ;;
-        tidy|unit|sim|mutants|contract|scheduler|coverage|e2e|manifests|node|node-all|packages|page) suites+=("$suite") ;;
+        all) suites+=("${every[@]}"); every_suite=yes ;;
+        tidy|unit|sim|mutants|mutate|contract|scheduler|coverage|e2e|manifests|node|node-all|packages|page) suites+=("$suite") ;;
         *) usage ;;
         esac
     done

@@ -28,7 +28,7 @@ build_packages="gcc=gcc libc6-dev meson=meson ninja-build=ninja pkg-config=pkg-c
     libnl-route-3-dev libmicrohttpd-dev libgnutls28-dev libyaml-dev libcmocka-dev
     libnghttp2-dev"
 test_packages="clang=clang libclang-rt-dev|libclang-rt-19-dev|libclang-rt-14-dev git=git
-    python3-venv valgrind=valgrind"
+    python3-clang python3-venv valgrind=valgrind"
 package_packages="debhelper=dh dpkg-dev=dpkg-buildpackage lintian=lintian debootstrap=debootstrap
     groff-base=groff mandoc=mandoc rpm=rpmbuild rpmlint=rpmlint"
 node_packages="debhelper=dh dpkg-dev=dpkg-buildpackage debootstrap=debootstrap systemd-container=systemd-nspawn
