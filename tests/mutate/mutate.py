@@ -335,7 +335,7 @@ def play_all(player, pool, equivalents):
     """Plays each mistake and prints what became of it. Returns number -> found, of those that are not equivalent."""
     sample, results, cpu = player.sample, {}, 0.0
     futures = {}
-    for number, place in sorted(sample.places.items(), key=lambda n: (n[1].file, n[1].start)):
+    for number, place in sample.places.items():
         reason = equivalents.get((place.file, place.text, place.what))
         if reason:
             print(f"same      {place.id()}  {shorten(place.what)}\n            {reason}")

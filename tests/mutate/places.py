@@ -2,8 +2,8 @@
 """Finds the places of a C file at which mutate.py can plant a mistake, by libclang.
 
 A place is spelled in the function bodies of the file itself. These have none: macro calls and their arguments (assert() and
-log_*() are macros), calls of log_*() and conditions that only guard them, calls that free, and the first assignment of a variable
-that its declaration leaves unset, because a compiler warns about its loss. A leak is found by sanitizers alone, and mutate.py
+log_*() are macros), calls of log_*() and conditions that only guard them, calls that free, and an assignment to a variable
+that would be unset without it, because a compiler warns about its loss. A leak is found by sanitizers alone, and mutate.py
 runs a plain build.
 """
 
@@ -87,10 +87,10 @@ class Finder:
             if not self.macros or start >= self.macros[-1][1]:
                 self.macros.append((start, end, name))
         for f in functions:
-            self.first = self.first_references(f)
+            self.unset = self.unset_locals(f)
             for c in f.get_children():
                 if c.kind == K.COMPOUND_STMT:
-                    self.visit(c)
+                    self.visit(c, True, set())
 
     def range(self, cursor):
         return cursor.extent.start.offset, cursor.extent.end.offset
@@ -108,16 +108,17 @@ class Finder:
             place = Place(self.file, self.source, kind, start, end, what, guarded, plain)
             self.places.setdefault((kind, start, end), place)
 
-    def first_references(self, function):
-        """Returns, by the offset of its declaration, where each local variable without a first value is first used."""
-        unset, first = set(), {}
-        for c in function.walk_preorder():
-            if c.kind == K.VAR_DECL and "=" not in self.get_text(self.range(c)):
-                unset.add(c.location.offset)
-            elif c.kind == K.DECL_REF_EXPR and c.referenced is not None and c.referenced.location.offset in unset:
-                at = c.referenced.location.offset
-                first[at] = min(first.get(at, c.extent.start.offset), c.extent.start.offset)
-        return first
+    def unset_locals(self, function):
+        """Returns the local variables without a first value, by the offsets of their declarations."""
+        return {c.location.offset for c in function.walk_preorder()
+                if c.kind == K.VAR_DECL and "=" not in self.get_text(self.range(c))}
+
+    def uses(self, cursor):
+        """Returns the variables of self.unset that an expression or a declaration uses."""
+        if not self.unset:
+            return set()
+        used = {c.referenced.location.offset for c in cursor.walk_preorder() if c.kind == K.DECL_REF_EXPR and c.referenced}
+        return used & self.unset
 
     # -- expressions ------------------------------------------------------------------------------------
 
@@ -194,7 +195,7 @@ class Finder:
         cursor = self.bare(cursor)
         return cursor.kind == K.CALL_EXPR and bool(FREES.search(cursor.spelling or ""))
 
-    def add_statement(self, cursor):
+    def add_statement(self, cursor, assigned):
         start, end = self.range(cursor)
         semicolon = re.compile(rb"\s*;").match(self.source, end)
         inner = self.bare(cursor)
@@ -205,8 +206,7 @@ class Finder:
         found = self.operator(inner)
         if inner.kind == K.COMPOUND_ASSIGNMENT_OPERATOR or (found and found[0] == "="):
             left, right = found[2:]
-            first = self.first.get(left.referenced.location.offset) if left.kind == K.DECL_REF_EXPR else None
-            if first == left.extent.start.offset or self.frees(right):
+            if self.frees(right) or (left.kind == K.DECL_REF_EXPR and not self.uses(left) <= assigned):
                 return
             kind = "keep"
         elif inner.kind in (K.CALL_EXPR, K.UNARY_OPERATOR):
@@ -217,14 +217,30 @@ class Finder:
         self.add(kind, start, end, f"deleted: {self.get_text((start, end))}",
                  ["{ if (!MUTANT(%d)) { ", (start, end), " } }"], [";"])
 
-    def visit(self, cursor, in_statement=True):
+    def visit_block(self, statements, assigned):
+        """Visits the statements of a block. A statement before another one of the same block assigns what it uses, but not in
+        another case of a switch, and not if it stands behind a condition."""
+        before = set(assigned)
+        for c in statements:
+            if c.kind in (K.CASE_STMT, K.DEFAULT_STMT):
+                assigned = set(before)
+            self.visit(c, True, assigned)
+            if c.kind.is_expression() or c.kind == K.DECL_STMT:
+                assigned = assigned | self.uses(c)
+            elif c.kind in (K.IF_STMT, K.SWITCH_STMT, K.WHILE_STMT):
+                assigned = assigned | self.uses(next(c.get_children()))
+
+    def visit(self, cursor, in_statement, assigned):
+        """assigned: the variables of self.unset that have a value for certain."""
         kind, inner = cursor.kind, list(cursor.get_children())
         if kind in (K.CXX_UNARY_EXPR, K.StmtExpr) or (kind == K.CALL_EXPR and LOGS.match(cursor.spelling or "")):
             return
         if kind == K.VAR_DECL and cursor.storage_class == cindex.StorageClass.STATIC:
             return
         if in_statement and kind.is_expression():
-            self.add_statement(cursor)
+            self.add_statement(cursor, assigned)
+        if kind == K.COMPOUND_STMT:
+            return self.visit_block(inner, assigned)
         found = self.operator(cursor)
         if found and found[0] in ("&&", "||"):
             self.add_operands(cursor)
@@ -233,16 +249,18 @@ class Finder:
         elif kind == K.CALL_EXPR and not SYMMETRIC.match(cursor.spelling or ""):
             self.add_exchanges(cursor)
         # The children in the position of a statement. All others are expressions.
-        statements = {K.COMPOUND_STMT: inner, K.IF_STMT: inner[1:], K.DO_STMT: inner[:1], K.CASE_STMT: inner[-1:], K.DEFAULT_STMT: inner,
+        statements = {K.IF_STMT: inner[1:], K.DO_STMT: inner[:1], K.CASE_STMT: inner[-1:], K.DEFAULT_STMT: inner,
                       K.LABEL_STMT: inner, K.FOR_STMT: inner[-1:], K.WHILE_STMT: inner[-1:], K.SWITCH_STMT: inner[-1:]}.get(kind, [])
         if kind == K.IF_STMT and len(inner) == 2 and self.only_logs(inner[1]):
             return
         if kind in (K.IF_STMT, K.WHILE_STMT, K.CONDITIONAL_OPERATOR):
             self.add_condition(inner[0])
+            if kind == K.IF_STMT:
+                assigned = assigned | self.uses(inner[0])
         elif kind == K.DO_STMT:
             self.add_condition(inner[-1])
         for c in inner[1:] if kind == K.CASE_STMT else inner:
-            self.visit(c, c in statements)
+            self.visit(c, c in statements, assigned)
 
 
 def find(file, source, path, arguments):

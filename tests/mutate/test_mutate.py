@@ -25,7 +25,7 @@ HEAD = """#include <stddef.h>
 #define log_info(...) log_full(__VA_ARGS__)
 typedef struct Pod { int grace, left; const char *name; struct Pod *next; } Pod;
 void broken(void); int log_full(const char *, ...); int log_enabled(void); void *mfree(void *); Pod *pod_free(Pod *);
-int ask(int, int); int name(const char *, int, const char *); 
+int ask(int, int); int name(const char *, int, const char *);
 int print(const char *, const char *, ...); int streq(const char *, const char *);
 int play(Pod *p, Pod *q, int n, int m) {
 """
@@ -65,7 +65,7 @@ FOUND = [
     ('return print("", "%s%s", p->name, q->name);', [
         ("exchange", 'return print("", "%s%s", (MUTANT(7) ? (q->name) : (p->name)), (MUTANT(7) ? (p->name) : (q->name)));',
          'return print("", "%s%s", q->name, p->name);')]),
-    # The first assignment of a variable is no place, the second is.
+    # Without its first assignment a variable is unset. The second one may get lost.
     ("int r; r = 1; r = 2; return r;", [("keep", "int r; r = 1; { if (!MUTANT(7)) { r = 2; } } return r;", "int r; r = 1; ; return r;")]),
 ]
 
@@ -80,6 +80,7 @@ LEFT_ALONE = [
     "p = pod_free(p);",
     "(void) mfree(p);",
     "return streq(p->name, q->name);",
+    "int r; switch (n) { case 1: r = 1; break; default: r = 2; } return r;",
     "static const int odd = 1 < 2; return odd;",
     "return (int) sizeof(n < m);",
 ]
