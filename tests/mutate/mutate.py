@@ -237,7 +237,7 @@ class Run:
         if failed:
             return failed[0]
         if self.code < 0:
-            return signal.Signals(-self.code).name
+            return " ".join([signal.Signals(-self.code).name] + re.findall(r"Assertion `.*' failed", self.output)[-1:])
         return f"status {self.code}: {(self.output.strip().splitlines() or [''])[-1][:100]}"
 
 
