@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Finds the places of a C file at which mutate.py can plant a mistake, by libclang.
 
-A place is spelled in the function bodies of the file itself. These have none: macro calls and their arguments (assert() and
-log_*() are macros), calls of log_*() and conditions that only guard them, calls that free, and an assignment to a variable
-that would be unset without it, because a compiler warns about its loss. A leak is found by sanitizers alone, and mutate.py
-runs a plain build.
+A place is spelled in the function bodies of the file itself. Left out are
+- macro calls and their arguments (assert() and log_*() are macros),
+- calls that log, and conditions that only guard them,
+- calls that free: only sanitizers find a leak, and mutate.py runs a plain build,
+- mistakes that a compiler warns about: a variable that is unset, a comparison that is always true or always false.
 """
 
 import bisect
@@ -29,7 +30,10 @@ KINDS = {
 MOVED = {"<": "<=", "<=": "<", ">": ">=", ">=": ">"}
 FREES = re.compile(r"(^|_)m?(free|freep|free_many)$")
 LOGS = re.compile(r"^log_")
-SYMMETRIC = re.compile(r"^str(case)?eq(_ptr)?$")
+LOG_LEVEL = re.compile(r"^LOG_LEVEL_")  # the first or second argument of a function that logs
+SYMMETRIC = re.compile(r"^(str(case)?eq(_ptr)?|usec_add)$")
+UNSIGNED = {cindex.TypeKind.BOOL, cindex.TypeKind.UCHAR, cindex.TypeKind.USHORT, cindex.TypeKind.UINT, cindex.TypeKind.ULONG,
+            cindex.TypeKind.ULONGLONG}
 COMMENT = re.compile(rb"/\*.*?\*/|//[^\n]*", re.DOTALL)
 
 
@@ -157,8 +161,10 @@ class Finder:
                 self.add_negated("operand", side)
 
     def add_comparison(self, cursor):
-        op, at, _, _ = self.operator(cursor)
+        op, at, first, second = self.operator(cursor)
         start, end = self.range(cursor)
+        if self.get_text(self.range(second)) == "0" and self.bare(first).type.get_canonical().kind in UNSIGNED:
+            return
         left, right = (start, at[0]), (at[1], end)
         moved = self.get_text(at).replace(op, MOVED[op])
         self.add("compare", start, end, f"{op} is {MOVED[op]}: {self.get_text((start, end))}",
@@ -184,12 +190,16 @@ class Finder:
 
     # -- statements -------------------------------------------------------------------------------------
 
+    def logs(self, call):
+        arguments = list(call.get_arguments())[:2]
+        return bool(LOGS.match(call.spelling or "")) or any(LOG_LEVEL.match(self.get_text(self.range(a))) for a in arguments)
+
     def only_logs(self, statement):
         if statement.kind == K.COMPOUND_STMT:
             inner = list(statement.get_children())
             return bool(inner) and all(self.only_logs(c) for c in inner)
         found = self.macro(*self.range(statement))
-        return bool(LOGS.match(found[2] if found else statement.spelling or ""))
+        return bool(LOGS.match(found[2])) if found else statement.kind == K.CALL_EXPR and self.logs(statement)
 
     def frees(self, cursor):
         cursor = self.bare(cursor)
@@ -201,7 +211,7 @@ class Finder:
         inner = self.bare(cursor)
         if inner.kind == K.CSTYLE_CAST_EXPR:
             inner = self.bare(list(inner.get_children())[-1])
-        if not semicolon or self.frees(inner):
+        if not semicolon or self.frees(inner) or (inner.kind == K.CALL_EXPR and self.logs(inner)):
             return
         found = self.operator(inner)
         if inner.kind == K.COMPOUND_ASSIGNMENT_OPERATOR or (found and found[0] == "="):
@@ -233,7 +243,7 @@ class Finder:
     def visit(self, cursor, in_statement, assigned):
         """assigned: the variables of self.unset that have a value for certain."""
         kind, inner = cursor.kind, list(cursor.get_children())
-        if kind in (K.CXX_UNARY_EXPR, K.StmtExpr) or (kind == K.CALL_EXPR and LOGS.match(cursor.spelling or "")):
+        if kind in (K.CXX_UNARY_EXPR, K.StmtExpr) or (kind == K.CALL_EXPR and self.logs(cursor)):
             return
         if kind == K.VAR_DECL and cursor.storage_class == cindex.StorageClass.STATIC:
             return

@@ -23,6 +23,7 @@ HEAD = """#include <stddef.h>
 #define assert(x) ((void) ((x) || (broken(), 0)))
 #define MAX(a, b) ((a) > (b) ? (a) : (b))
 #define log_info(...) log_full(__VA_ARGS__)
+enum { LOG_LEVEL_INFO }; int say(int, int, const char *, const char *); int usec_add(int, int);
 typedef struct Pod { int grace, left; const char *name; struct Pod *next; } Pod;
 void broken(void); int log_full(const char *, ...); int log_enabled(void); void *mfree(void *); Pod *pod_free(Pod *);
 int ask(int, int); int name(const char *, int, const char *);
@@ -75,6 +76,7 @@ LEFT_ALONE = [
     'if (n < m && m) log_info("more");',
     'if (n < m) { log_info("more"); log_full("again"); }',
     'log_full("%d", n && m);',
+    '(void) log_full("");',
     "return MAX(n < m, 1);",
     "pod_free(p);",
     "p = pod_free(p);",
@@ -83,6 +85,9 @@ LEFT_ALONE = [
     "int r; switch (n) { case 1: r = 1; break; default: r = 2; } return r;",
     "static const int odd = 1 < 2; return odd;",
     "return (int) sizeof(n < m);",
+    "say(1, LOG_LEVEL_INFO, p->name, q->name);",
+    "return usec_add(1, n);",
+    "size_t count = 1; return count > 0;",
 ]
 
 
