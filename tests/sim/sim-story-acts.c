@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sim-story-acts.h"
+
+#include <inttypes.h>
+
+#include "coordinator-config.h"
+#include "sim-check.h"
+#include "sim-load.h"
+#include "sim-power.h"
+#include "sim-queue.h"
+#include "sim-reboots.h"
+#include "sim-webhook.h"
+
+void act_give_notice(SimWorld *w, size_t m) {
+        sim_world_notice(w, m, 120);
+}
+void act_end_machine(SimWorld *w, size_t m) {
+        sim_load_take(w, m, 0);
+}
+void act_delete_claim(SimWorld *w, size_t m) {
+        sim_load_delete_claim(w, m);
+}
+void act_fall_ill(SimWorld *w, size_t m) {
+        sim_world_set_ill(w, m, true);
+}
+void act_be_well(SimWorld *w, size_t m) {
+        sim_world_set_ill(w, m, false);
+}
+void act_stop_kubelet(SimWorld *w, size_t m) {
+        sim_load_stop_kubelet(w, m, USEC_INFINITY);
+}
+void act_ask_reboot(SimWorld *w, size_t m) {
+        (void) sim_reboots_ask(w, m, "RequestReboot");
+}
+void act_take_back_reboot(SimWorld *w, size_t m) {
+        (void) sim_reboots_ask(w, m, "CancelReboot");
+}
+void act_power_off(SimWorld *w, size_t m) {
+        (void) sim_power_shutdown(w, m, "reboot", true);
+}
+void act_pause_removals(SimWorld *w, size_t m) {
+        sim_load_pause(w, true, true);
+}
+void act_resume_removals(SimWorld *w, size_t m) {
+        sim_load_pause(w, true, false);
+}
+void act_unmanage(SimWorld *w, size_t m) {
+        sim_load_unmanage(w, m, true);
+}
+void act_manage(SimWorld *w, size_t m) {
+        sim_load_unmanage(w, m, false);
+}
+static void set_pool(SimWorld *w, size_t m, const char *pool) {
+        w->machines[m].unmanaged_usec = sim_world_now(w);
+        fake_merge(w->cluster, FAKE_NODES, NULL, w->machines[m].node, "{'metadata':{'labels':{'vesper.sh/pool':%s}}}", pool);
+}
+void act_leave_pool(SimWorld *w, size_t m) {
+        set_pool(w, m, "null");
+}
+void act_join_pool(SimWorld *w, size_t m) {
+        set_pool(w, m, "'" SIM_POOL "'");
+}
+void act_force(SimWorld *w, size_t m) {
+        sim_load_force(w, m, 30);
+}
+void act_block_pods(SimWorld *w, size_t m) {
+        sim_world_set_pdb_min(w, w->options.n_pods);
+}
+void act_free_pods(SimWorld *w, size_t m) {
+        sim_world_set_pdb_min(w, w->options.pdb_min);
+}
+void act_tear_node(SimWorld *w, size_t m) {
+        sim_load_tear_node(w, m);
+}
+void act_switch_off(SimWorld *w, size_t m) {
+        sim_load_switch_off(w, m, 6 * USEC_PER_MINUTE);
+}
+void act_ask_webhook(SimWorld *w, size_t m) {
+        sim_webhook_delete(w->webhook, m, false);
+}
+void act_hold_budget(SimWorld *w, size_t m) {
+        sim_webhook_ask(w->webhook, (m + 1) % w->options.n_agents);
+}
+
+/* A change is another one in each round. */
+static void announce(SimWorld *w, size_t m, FakeAwsEventKind kind, usec_t in_usec) {
+        _cleanup_free_ char *change = MUST(strf("%016" PRIx64, sim_world_now(w)));
+
+        sim_queue_send(w->queue,
+                       &(FakeAwsEvent){ .kind = kind,
+                                        .instance = w->machines[m].instance,
+                                        .communication = change,
+                                        .until_wall_usec = sim_world_wall(w) + in_usec },
+                       false);
+}
+void act_announce_spot(SimWorld *w, size_t m) {
+        announce(w, m, FAKE_AWS_EVENT_SPOT, 0);
+}
+void act_announce_change(SimWorld *w, size_t m) {
+        announce(w, m, FAKE_AWS_EVENT_HEALTH, 5 * USEC_PER_HOUR);
+}
+void act_announce_rebalance(SimWorld *w, size_t m) {
+        announce(w, m, FAKE_AWS_EVENT_REBALANCE, 0);
+}
+void act_call_off(SimWorld *w, size_t m) {
+        sim_queue_call_off(w->queue);
+}
+void act_scale_in(SimWorld *w, size_t m) {
+        (void) sim_queue_scale_in(w->queue, m, FAKE_AWS_EVENT_TERMINATE_ACTION, false);
+}
+
+/* Before its first grant a leader reads all Nodes. */
+void act_try_reboot(SimWorld *w) {
+        size_t last = w->options.n_agents - 1;
+
+        act_ask_reboot(w, last);
+        (void) sim_power_run(w, SEC);
+        act_take_back_reboot(w, last);
+}
+
+void act_drain_unmanaged(SimWorld *w) {
+        for (size_t i = 0; i < w->options.n_coordinators; i++)
+                sim_world_coordinator(w, i)->coordinator_config.queue_unmanaged = QUEUE_UNMANAGED_DRAIN;
+        sim_queue_drain_unmanaged(w->queue);
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The acts and conditions of which stories are made (sim-stories.c). An act is done to the machine of the round. */
+
+#include "sim-conditions.h"
+#include "loop.h"
+
+/* -- acts -------------------------------------------------------------------------------------- */
+
+void act_give_notice(SimWorld *w, size_t m);
+void act_end_machine(SimWorld *w, size_t m);
+void act_delete_claim(SimWorld *w, size_t m);
+void act_fall_ill(SimWorld *w, size_t m);
+void act_be_well(SimWorld *w, size_t m);
+void act_stop_kubelet(SimWorld *w, size_t m);
+void act_ask_reboot(SimWorld *w, size_t m);
+void act_take_back_reboot(SimWorld *w, size_t m);
+void act_power_off(SimWorld *w, size_t m);
+void act_pause_removals(SimWorld *w, size_t m);
+void act_resume_removals(SimWorld *w, size_t m);
+void act_unmanage(SimWorld *w, size_t m);
+void act_manage(SimWorld *w, size_t m);
+void act_leave_pool(SimWorld *w, size_t m);
+void act_join_pool(SimWorld *w, size_t m);
+void act_force(SimWorld *w, size_t m);
+void act_block_pods(SimWorld *w, size_t m);
+void act_free_pods(SimWorld *w, size_t m);
+void act_tear_node(SimWorld *w, size_t m);
+void act_switch_off(SimWorld *w, size_t m);
+void act_ask_webhook(SimWorld *w, size_t m);
+void act_hold_budget(SimWorld *w, size_t m);
+void act_announce_spot(SimWorld *w, size_t m);
+void act_announce_change(SimWorld *w, size_t m);
+void act_announce_rebalance(SimWorld *w, size_t m);
+void act_call_off(SimWorld *w, size_t m);
+void act_scale_in(SimWorld *w, size_t m);
+
+/* Of the world, before or after it has settled: SimStory.prepare and SimStory.warm. */
+void act_try_reboot(SimWorld *w);
+void act_drain_unmanaged(SimWorld *w);
+
+/* -- conditions -------------------------------------------------------------------------------- */
+
+static inline bool is_off(const SimWorld *w, size_t m) {
+        return timer_is_armed(w->machines[m].boot);
+}
+
+CONDITION(is_back, sim_world_condition(w, m, "Ready", "True") && is_open(w, userdata) && pods_are_back(w, NULL) &&
+                           !sim_world_annotation(w, m, "vesper.sh/interruption"))
+CONDITION(is_removed, is_gone(w, userdata) && claim_is_released(w, userdata) && is_ended(w, userdata) && pods_are_back(w, NULL))
+CONDITION(is_blocked, sim_world_condition(w, m, "DrainInProgress", "True") && sim_world_pods_on(w, m) > 0)
+CONDITION(is_granted, sim_world_annotation(w, m, "vesper.sh/shutdown-granted"))
+CONDITION(is_down, is_off(w, m) || !sim_world_condition(w, m, "Ready", "True"))
+CONDITION(asks_for_nothing,
+          !sim_world_annotation(w, m, "vesper.sh/shutdown-request") && !sim_world_annotation(w, m, "vesper.sh/shutdown-granted"))
+CONDITION(is_to_reboot, sim_world_annotation(w, m, "vesper.sh/reboot-for-repair"))
+CONDITION(is_let_go, !fj_array_has(fj_get(sim_world_node(w, m), "metadata", "finalizers", NULL), "vesper.sh/termination") &&
+                             claim_is_released(w, userdata))
+CONDITION(is_announced, fj_get(sim_world_claim(w, m), "metadata", "annotations", "vesper.sh/announced", NULL))
+CONDITION(is_out_of_service,
+          fj_find(fj_get(sim_world_node(w, m), "spec", "taints", NULL), "key", "node.kubernetes.io/out-of-service"))
