@@ -88,8 +88,34 @@ static void mark(Bench *b, const char *phase) {
         assert_return_code(node_report_mark(b->report, &wish), 0);
 }
 
+static const char *message_of(Bench *b, const char *type) {
+        return fj_string(fj_find(fj_get(agent_rig_node(b->rig), "status", "conditions", NULL), "type", type), "message", NULL);
+}
+
 static uint64_t n_gets(Bench *b, unsigned status) {
         return fake_api_count_status(fake_cluster_api(b->rig->cluster), FAKE_GET, FAKE_NODES, NULL, status);
+}
+
+/* The message of MaintenancePlanned is that of the plan, and once the node waits for load balancers, that of the wait. Each
+ * is written once. */
+TEST_CASE(test_planned_then_waits_for_load_balancers) {
+        static const char planned[] = " moves pods away in an hour", waits[] = "is about to move pods away";
+        _cleanup_bench_ Bench b;
+        Notice n = { .id = (char *) (uintptr_t) "x", .kind = NOTICE_MAINTENANCE, .source = (char *) (uintptr_t) "ec2", .deadline_usec = USEC_INFINITY };
+        const NodeWish wish = { .notice = &n, .phase = INTERRUPTION_CORDONED, .conditions = NODE_CONDITIONS_PLANNED, .message = waits };
+        const FakeApi *api;
+
+        bench_init(&b);
+        api = fake_cluster_api(b.rig->cluster);
+        assert_return_code(node_report_plan(b.report, NOTICE_MAINTENANCE, planned), 0);
+        agent_rig_run(b.rig, 5 * USEC_PER_SEC);
+        assert_string_equal(message_of(&b, "MaintenancePlanned"), "vesper-agent moves pods away in an hour");
+        for (unsigned i = 0; i < 3; i++) {
+                assert_return_code(node_report_mark(b.report, &wish), 0);
+                agent_rig_run(b.rig, 10 * USEC_PER_SEC);
+        }
+        assert_string_equal(message_of(&b, "MaintenancePlanned"), waits);
+        assert_int_equal(fake_api_count_status(api, FAKE_PATCH, FAKE_NODES, "status", 200), 2);
 }
 
 /* What was cordoned was another Node of that name. */
@@ -343,6 +369,7 @@ int main(void) {
                 cmocka_unit_test(test_informer_is_behind),
                 cmocka_unit_test(test_older_nodes),
                 cmocka_unit_test(test_listed),
+                cmocka_unit_test(test_planned_then_waits_for_load_balancers),
                 cmocka_unit_test(test_node_made_anew),
                 cmocka_unit_test(test_etcd_restored),
                 cmocka_unit_test(test_node_goes),
