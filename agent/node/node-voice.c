@@ -172,8 +172,12 @@ static const char *action_of(const Notice *n) {
 static const char *why_of(const Notice *n) {
         if (n->kind == NOTICE_SHUTDOWN)
                 return "The machine of this node shuts down";
-        return n->kind == NOTICE_MANUAL ? "Somebody on this node takes it out of service"
-                                        : "The cloud takes this node back";
+        if (n->kind == NOTICE_MANUAL)
+                return "Somebody on this node takes it out of service";
+        if (n->kind != NOTICE_MAINTENANCE || notice_ends_machine(n))
+                return "The cloud takes this node back";
+        return streq_ptr(n->action, "reboot") ? "The machine of this node is about to reboot"
+                                              : "Maintenance of this node's machine is about to begin";
 }
 
 static const char *event_of(const Notice *n) {
