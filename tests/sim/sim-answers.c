@@ -42,6 +42,20 @@ static const struct Answer {
         { "answer-late", 1, { .reply_delay_usec = LATE_USEC } },
 };
 
+/* Calls that are not made again. A story may end otherwise when such a call fails. */
+static const struct {
+        const char *part, *reason;
+} is_made_once[] = {
+        { "Action=RebootInstances", "a second one could reboot the machine twice: the reboot is left to its announced time" },
+};
+
+static bool may_end_otherwise(const char *call) {
+        for (size_t i = 0; i < ELEMENTSOF(is_made_once); i++)
+                if (strstr(call, is_made_once[i].part))
+                        return true;
+        return false;
+}
+
 typedef struct Run {
         const SimStory *story;
         char *state;
@@ -129,7 +143,7 @@ static void try_story(const SimStory *s, const Options *o, Hashmap *seen, Totals
                 t->n_wrong++;
         }
         for (size_t i = 0; !wrong && base.calls[i]; i++) {
-                if (!o->story && hashmap_contains(seen, base.calls[i]))
+                if (may_end_otherwise(base.calls[i]) || (!o->story && hashmap_contains(seen, base.calls[i])))
                         continue;
                 if (hashmap_put(seen, base.calls[i], seen) < 0)
                         abort();

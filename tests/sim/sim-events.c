@@ -91,7 +91,7 @@ static void forget_event(Scene *s, size_t machine) {
         Target *t = &s->targets[machine];
 
         if (t->event && !s->azure)
-                fake_imds_set_text(s->w->machines[machine].imds, FEED, "[]");
+                sim_events_complete(s->w, machine);
         t->event = mfree(t->event);
 }
 
@@ -161,22 +161,31 @@ static void on_approved(const char *id, const char *const *resources, size_t n, 
         }
 }
 
+void sim_events_schedule(SimWorld *w, size_t machine, const char *id, const char *code, usec_t at_usec) {
+        SimMachine *m = &w->machines[machine];
+        _cleanup_free_ char *body = NULL;
+        char when[RFC3339_MAX];
+
+        rfc3339_format(at_usec, when);
+        body = MUST(strf("[{\"EventId\":\"%s\",\"Code\":\"%s\",\"State\":\"active\",\"NotBefore\":\"%s\"}]", id, code, when));
+        fake_imds_set_text(m->imds, FEED, body);
+        fake_ec2_schedule(w->ec2, m->instance, id, code, at_usec);
+        m->has_event = true;
+        sim_trace_add(w->trace, "cloud", "announces %s to %s", id, m->node);
+}
+
+void sim_events_complete(SimWorld *w, size_t machine) {
+        fake_imds_set_text(w->machines[machine].imds, FEED, "[]");
+}
+
 static void announce_ec2(Scene *s, size_t machine) {
         SimMachine *m = &s->w->machines[machine];
         Target *t = &s->targets[machine];
-        _cleanup_free_ char *body = NULL;
-        usec_t at = usec_add(sim_world_wall(s->w), LEAD_USEC);
-        char when[RFC3339_MAX];
 
         forget_event(s, machine);
         t->event = MUST(strf("instance-event-%u", ++s->n_made));
-        rfc3339_format(at, when);
-        body = MUST(strf("[{\"EventId\":\"%s\",\"Code\":\"system-reboot\",\"State\":\"active\",\"NotBefore\":\"%s\"}]", t->event, when));
-        fake_imds_set_text(m->imds, FEED, body);
-        fake_ec2_schedule(s->w->ec2, m->instance, t->event, "system-reboot", at);
+        sim_events_schedule(s->w, machine, t->event, "system-reboot", usec_add(sim_world_wall(s->w), LEAD_USEC));
         fake_ec2_set_reboot_migration(s->w->ec2, m->instance, draw(s, 2) > 0);
-        m->has_event = true;
-        sim_trace_add(s->w->trace, "cloud", "announces %s to %s", t->event, m->node);
 }
 
 /* Of one machine a reboot that may be taken early; of two what is drained for at once. */

@@ -5,6 +5,7 @@
 
 #include "coordinator-config.h"
 #include "sim-check.h"
+#include "sim-events.h"
 #include "sim-load.h"
 #include "sim-power.h"
 #include "sim-queue.h"
@@ -82,6 +83,56 @@ void act_hold_budget(SimWorld *w, size_t m) {
         sim_webhook_ask(w->webhook, (m + 1) % w->options.n_agents);
 }
 
+/* -- notices that agents read ------------------------------------------------------------------ */
+
+#define MAINTENANCE_SEC 240u
+#define EARLY_USEC (30 * USEC_PER_HOUR)
+/* Agents ask for the end of a Capacity Block every five minutes: two answers may fail. */
+#define BLOCK_SEC 900u
+#define BLOCK_LEAD_USEC (30 * USEC_PER_MINUTE) /* EC2 begins to end the instances so long before a Capacity Block ends */
+#define LIFECYCLE "autoscaling/target-lifecycle-state"
+#define REBALANCE "events/recommendations/rebalance"
+#define BLOCK "tags/instance/vesper.sh:capacity-block-end"
+
+/* An event is another one in each round. */
+static void schedule(SimWorld *w, size_t m, const char *code, usec_t in_usec) {
+        _cleanup_free_ char *id = MUST(strf("instance-event-%016" PRIx64, sim_world_now(w)));
+
+        sim_events_schedule(w, m, id, code, sim_world_wall(w) + in_usec);
+}
+void act_schedule_maintenance(SimWorld *w, size_t m) {
+        schedule(w, m, "system-maintenance", MAINTENANCE_SEC * SEC);
+}
+void act_schedule_reboot(SimWorld *w, size_t m) {
+        fake_ec2_set_reboot_migration(w->ec2, w->machines[m].instance, true);
+        schedule(w, m, "system-reboot", EARLY_USEC);
+}
+void act_reboot_for_event(SimWorld *w, size_t m) {
+        sim_world_reboot(w, m, 30 * SEC);
+        sim_events_complete(w, m);
+}
+static void set_metadata_time(SimWorld *w, size_t m, const char *path, const char *before, usec_t at_usec, const char *after) {
+        _cleanup_free_ char *text = NULL;
+        char when[RFC3339_MAX];
+
+        rfc3339_format(at_usec, when);
+        text = MUST(strf("%s%s%s", before, when, after));
+        w->machines[m].has_event = true;
+        fake_imds_set_text(w->machines[m].imds, path, text);
+}
+void act_end_block(SimWorld *w, size_t m) {
+        set_metadata_time(w, m, BLOCK, "", sim_world_wall(w) + BLOCK_LEAD_USEC + BLOCK_SEC * SEC, "");
+}
+void act_recommend_rebalance(SimWorld *w, size_t m) {
+        set_metadata_time(w, m, REBALANCE, "{\"noticeTime\":\"", sim_world_wall(w), "\"}");
+}
+void act_let_group_end(SimWorld *w, size_t m) {
+        w->machines[m].has_event = true;
+        fake_imds_set_text(w->machines[m].imds, LIFECYCLE, "Terminated");
+}
+
+/* -- the interruption queue -------------------------------------------------------------------- */
+
 /* A change is another one in each round. */
 static void announce(SimWorld *w, size_t m, FakeAwsEventKind kind, usec_t in_usec) {
         _cleanup_free_ char *change = MUST(strf("%016" PRIx64, sim_world_now(w)));
@@ -109,6 +160,8 @@ void act_scale_in(SimWorld *w, size_t m) {
         (void) sim_queue_scale_in(w->queue, m, FAKE_AWS_EVENT_TERMINATE_ACTION, false);
 }
 
+/* -- worlds ------------------------------------------------------------------------------------ */
+
 /* Before its first grant a leader reads all Nodes. */
 void act_try_reboot(SimWorld *w) {
         size_t last = w->options.n_agents - 1;
@@ -122,4 +175,41 @@ void act_drain_unmanaged(SimWorld *w) {
         for (size_t i = 0; i < w->options.n_coordinators; i++)
                 sim_world_coordinator(w, i)->coordinator_config.queue_unmanaged = QUEUE_UNMANAGED_DRAIN;
         sim_queue_drain_unmanaged(w->queue);
+}
+
+static void set_agents(SimWorld *w, const char *policy) {
+        for (size_t i = 0; i < w->options.n_agents; i++) {
+                AgentConfig *c = &w->machines[i].agent->agent_config;
+                int r = free_and_strdup(&c->policy[NOTICE_MAINTENANCE], policy);
+
+                if (r >= 0)
+                        r = free_and_strdup(&c->policy[NOTICE_CAPACITY_BLOCK], policy);
+                assert(r >= 0);
+                fake_imds_set_text(w->machines[i].imds, LIFECYCLE, "InService");
+                sim_process_kill(w->machines[i].agent, SEC);
+        }
+}
+
+void act_let_agents_wait(SimWorld *w) {
+        set_agents(w, "before:2min");
+}
+
+/* The cloud reboots the machine, by which the event is over. */
+static void on_cloud_reboots(const char *instance, void *userdata) {
+        SimWorld *w = userdata;
+
+        for (size_t i = 0; i < w->n_machines; i++)
+                if (streq(w->machines[i].instance, instance)) {
+                        (void) sim_power_shutdown(w, i, "reboot", true);
+                        sim_events_complete(w, i);
+                }
+}
+
+void act_take_reboots_early(SimWorld *w) {
+        for (size_t i = 0; i < w->options.n_agents; i++) {
+                int r = free_and_strdup(&w->machines[i].agent->agent_config.policy_reboot, "early");
+
+                assert(r >= 0);
+        }
+        fake_ec2_on_reboot(w->ec2, on_cloud_reboots, w);
 }

@@ -30,6 +30,12 @@ void act_tear_node(SimWorld *w, size_t m);
 void act_switch_off(SimWorld *w, size_t m);
 void act_ask_webhook(SimWorld *w, size_t m);
 void act_hold_budget(SimWorld *w, size_t m);
+void act_schedule_maintenance(SimWorld *w, size_t m);
+void act_schedule_reboot(SimWorld *w, size_t m);
+void act_reboot_for_event(SimWorld *w, size_t m);
+void act_end_block(SimWorld *w, size_t m);
+void act_recommend_rebalance(SimWorld *w, size_t m);
+void act_let_group_end(SimWorld *w, size_t m);
 void act_announce_spot(SimWorld *w, size_t m);
 void act_announce_change(SimWorld *w, size_t m);
 void act_announce_rebalance(SimWorld *w, size_t m);
@@ -39,6 +45,8 @@ void act_scale_in(SimWorld *w, size_t m);
 /* Of the world, before or after it has settled: SimStory.prepare and SimStory.warm. */
 void act_try_reboot(SimWorld *w);
 void act_drain_unmanaged(SimWorld *w);
+void act_let_agents_wait(SimWorld *w);
+void act_take_reboots_early(SimWorld *w);
 
 /* -- conditions -------------------------------------------------------------------------------- */
 
