@@ -100,7 +100,7 @@ char *budget_status_patch(const KubeNodeBudget *b, const NodeCharge *charges, si
                 json_add_int64(w, "desiredAvailable", figures->desired);
                 json_add_int64(w, "observedGeneration", b->object.meta.generation);
                 make_conditions(b, figures, open_message, conditions, wall_now_usec);
-                status_patch_add_conditions(w, &b->object, conditions, N_CONDITIONS, NULL);
+                status_patch_add_conditions(w, &b->object, conditions, N_CONDITIONS, 0, NULL);
         }
         return status_patch_close(w);
 }

@@ -349,7 +349,7 @@ static char *wish_body(const KubeNodeClaim *claim, const OutlookWish *w) {
 
         if (!j)
                 return NULL;
-        status_patch_add_conditions(j, &claim->object, w->conditions, w->n_conditions, w->dropped);
+        status_patch_add_conditions(j, &claim->object, w->conditions, w->n_conditions, 0, w->dropped);
         return status_patch_close(j);
 }
 

@@ -288,7 +288,7 @@ static char *status_body(const KubeNodeClaim *c, const KubeNode *n, const Identi
         json_add_string(w, "nodeName", n->object.meta.name);
         json_add_string(w, "nodeUID", n->object.meta.uid);
         add_identity(w, c, proof);
-        status_patch_add_conditions(w, &c->object, ours, n_ours, (const char *const[]){ CLAIM_NODE_ABSENT, NULL });
+        status_patch_add_conditions(w, &c->object, ours, n_ours, 0, (const char *const[]){ CLAIM_NODE_ABSENT, NULL });
         return status_patch_close(w);
 }
 

@@ -219,7 +219,7 @@ static char *newest_body(LateStatus *s) {
         for (size_t i = 0; i < s->n_conditions; i++)
                 if (!only_new || s->conditions[i].changed > s->told)
                         ours[n++] = condition_of(s->conditions + i);
-        status_patch_add_conditions(w, o, ours, n, NULL);
+        status_patch_add_conditions(w, o, ours, n, loop_wall(s->env->loop), NULL);
         body = status_patch_close(w);
         if (body) {
                 s->sent = s->changed;

@@ -117,7 +117,7 @@ int standalone_refusal_patch(const KubeNodeClaim *claim, const char *reason, con
         json_add_string(w, "phase", CLAIM_PHASE_NOT_ADOPTED);
         json_add_null(w, "nodeName");
         json_add_null(w, "nodeUID");
-        status_patch_add_conditions(w, &claim->object, &said, 1, (const char *const[]){ CLAIM_NODE_ABSENT, NULL });
+        status_patch_add_conditions(w, &claim->object, &said, 1, 0, (const char *const[]){ CLAIM_NODE_ABSENT, NULL });
         *ret_body = status_patch_close(w);
         return *ret_body ? 1 : -ENOMEM;
 }

@@ -1068,7 +1068,7 @@ static char *conditions_patch(const KubeObject *o, const Condition *conditions, 
 
         if (!w)
                 return NULL;
-        status_patch_add_conditions(w, o, conditions, n, NULL);
+        status_patch_add_conditions(w, o, conditions, n, 0, NULL);
         return status_patch_close(w);
 }
 

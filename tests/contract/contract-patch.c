@@ -156,7 +156,7 @@ static char *condition_patch(const KubeObject *o, const Condition *c) {
         JsonWriter *w = status_patch_open(o);
 
         assert_non_null(w);
-        status_patch_add_conditions(w, o, c, 1, NULL);
+        status_patch_add_conditions(w, o, c, 1, c->last_transition_usec, NULL);
         return status_patch_close(w);
 }
 

@@ -84,7 +84,7 @@ TEST_CASE(test_conditions_of_others) {
         assert_return_code(intern_pool_new(&pool), 0);
         assert_return_code(kube_object_decode(&kube_node_pool_kind, json_root(doc), pool, &o), 0);
         w = status_patch_open(o);
-        status_patch_add_conditions(w, o, &ours, 1, NULL);
+        status_patch_add_conditions(w, o, &ours, 1, 0, NULL);
         body = status_patch_close(w);
         assert_string_equal(body, "{\"metadata\":{\"resourceVersion\":\"3\"},\"status\":{\"conditions\":["
                                   "{\"type\":\"Foreign\",\"status\":\"True\",\"reason\":\"R\",\"message\":\"m\","
@@ -135,8 +135,8 @@ TEST_CASE(test_together) {
         assert_int_equal(b.rig->n_requests, 2);
         assert_sent(&b, 1, "again");
         assert_null(strstr(b.rig->requests[1].body, "DrainInProgress"));
-        /* A new text is no transition. */
-        assert_sent(&b, 1, "\"lastTransitionTime\":\"2027-01-15T08:00:00Z\"");
+        /* A new text is no transition, and renews the heartbeat. */
+        assert_sent(&b, 1, "\"lastHeartbeatTime\":\"2027-01-15T08:01:02Z\",\"lastTransitionTime\":\"2027-01-15T08:00:00Z\"");
         bench_done(&b);
 }
 

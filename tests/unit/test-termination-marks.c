@@ -424,17 +424,17 @@ TEST_CASE(test_condition) {
         JsonWriter *w = status_patch_open(&node.object);
         _cleanup_free_ char *body = NULL;
 
-        status_patch_add_conditions(w, &node.object, marks, ELEMENTSOF(marks), NULL);
+        status_patch_add_conditions(w, &node.object, marks, ELEMENTSOF(marks), DEADLINE + 7 * USEC_PER_SEC, NULL);
         body = status_patch_close(w);
         assert_string_equal(
                 body,
                 "{\"metadata\":{\"uid\":\"u-1\"},\"status\":{\"conditions\":[{\"type\":\"T\",\"status\":"
                 "\"True\",\"reason\":\"R\","
                 "\"message\":"
-                "\"it \\\"hangs\\\"\",\"lastHeartbeatTime\":\"2027-01-15T08:00:00Z\",\"lastTransitionTime\":"
+                "\"it \\\"hangs\\\"\",\"lastHeartbeatTime\":\"2027-01-15T08:00:07Z\",\"lastTransitionTime\":"
                 "\"2027-01-15T08:00:00Z\"},{\"type\":\"U\",\"status\":\"False\",\"reason\":\"S\","
                 "\"message\":\"\","
-                "\"lastHeartbeatTime\":\"2027-01-15T08:00:00Z\",\"lastTransitionTime\":"
+                "\"lastHeartbeatTime\":\"2027-01-15T08:00:07Z\",\"lastTransitionTime\":"
                 "\"2027-01-15T08:00:00Z\"}]}}");
 }
 

@@ -43,16 +43,16 @@ static bool is_dropped(const char *const *dropped, const char *type) {
         return false;
 }
 
-static void add_ours(JsonWriter *w, const KubeObject *o, const Condition *ours, const Condition *there) {
+static void add_ours(JsonWriter *w, const KubeObject *o, const Condition *ours, usec_t heartbeat_usec, const Condition *there) {
         bool is_versioned = o->kind == &kube_node_pool_kind || o->kind == &kube_node_budget_kind;
         Condition c = *ours;
 
         c.last_transition_usec = condition_since(there, c.status, c.last_transition_usec);
-        condition_write(w, &c, is_node(o->kind) ? ours->last_transition_usec : 0, is_versioned ? o->meta.generation : 0);
+        condition_write(w, &c, is_node(o->kind) ? heartbeat_usec : 0, is_versioned ? o->meta.generation : 0);
 }
 
 /* A condition keeps its place in the list, whichever leader writes it. */
-void status_patch_add_conditions(JsonWriter *w, const KubeObject *o, const Condition *ours, size_t n,
+void status_patch_add_conditions(JsonWriter *w, const KubeObject *o, const Condition *ours, size_t n, usec_t heartbeat_usec,
                                  const char *const *dropped) {
         size_t n_there;
         const Condition *there = kube_object_conditions(o, &n_there);
@@ -62,7 +62,7 @@ void status_patch_add_conditions(JsonWriter *w, const KubeObject *o, const Condi
                 const Condition *c = condition_find(ours, n, there[i].type);
 
                 if (c)
-                        add_ours(w, o, c, there + i);
+                        add_ours(w, o, c, heartbeat_usec, there + i);
                 else if (!is_dropped(dropped, there[i].type))
                         condition_write(w, there + i, 0, there[i].observed_generation);
         }
@@ -70,7 +70,7 @@ void status_patch_add_conditions(JsonWriter *w, const KubeObject *o, const Condi
                 const Condition *c = condition_find(there, n_there, ours[i].type);
 
                 if (!c || is_node(o->kind))
-                        add_ours(w, o, ours + i, c);
+                        add_ours(w, o, ours + i, heartbeat_usec, c);
         }
         json_close_array(w);
 }

@@ -17,7 +17,8 @@ JsonWriter *status_patch_open(const KubeObject *o);
 /* The same; also a Node takes it only in the version in view (else 409): where what others say there meanwhile decides. */
 JsonWriter *status_patch_open_of_version(const KubeObject *o);
 /* "conditions": ours, each since when the object says so, or else since its last_transition_usec; and those of others.
+ * heartbeat_usec: lastHeartbeatTime of a Node's conditions, by the wall clock; other kinds have none.
  * dropped: types that go (not of Nodes), up to a NULL; or NULL. */
-void status_patch_add_conditions(JsonWriter *w, const KubeObject *o, const Condition *ours, size_t n,
+void status_patch_add_conditions(JsonWriter *w, const KubeObject *o, const Condition *ours, size_t n, usec_t heartbeat_usec,
                                  const char *const *dropped);
 char *status_patch_close(JsonWriter *w);
