@@ -38,7 +38,7 @@ void pod_voice_evicted(const TerminationContext *c, const KubePod *pod, const ch
                 return;
         event_record(c->recorder, &o, EVENT_NORMAL, "Evicted",
                      deleted ? "Evicted by vesper: node %s is being deleted"
-                             : "Evicted by vesper: the end of the machine of node %s was announced",
+                             : "Evicted by vesper: the interruption queue announced an interruption of node %s",
                      node);
 }
 
