@@ -83,6 +83,30 @@ void act_hold_budget(SimWorld *w, size_t m) {
         sim_webhook_ask(w->webhook, (m + 1) % w->options.n_agents);
 }
 
+void act_kill_agent(SimWorld *w, size_t m) {
+        sim_process_kill(w->machines[m].agent, SEC);
+}
+void act_kill_leader(SimWorld *w, size_t m) {
+        sim_process_kill(sim_world_leader(w), USEC_PER_MINUTE);
+}
+void act_drain_by_hand(SimWorld *w, size_t m) {
+        w->machines[m].has_event = true;
+        sim_check_taken_back(w->check, &w->machines[m]); /* an earlier one of this boot */
+        (void) fake_power_call_unit(sim_power_machine(w, m), "Drain");
+}
+void act_cancel_drain(SimWorld *w, size_t m) {
+        (void) fake_power_call_unit(sim_power_machine(w, m), "CancelDrain");
+}
+void act_reboot(SimWorld *w, size_t m) {
+        sim_world_reboot(w, m, 30 * SEC);
+}
+void act_let_go_of_pods(SimWorld *w, size_t m) {
+        sim_load_unprotect_pods(w);
+}
+void act_stop_next_kubelet(SimWorld *w, size_t m) {
+        sim_load_stop_kubelet(w, (m + 1) % w->options.n_agents, 3 * USEC_PER_MINUTE);
+}
+
 /* -- notices that agents read ------------------------------------------------------------------ */
 
 #define MAINTENANCE_SEC 240u
@@ -152,6 +176,28 @@ void act_announce_change(SimWorld *w, size_t m) {
 }
 void act_announce_rebalance(SimWorld *w, size_t m) {
         announce(w, m, FAKE_AWS_EVENT_REBALANCE, 0);
+}
+/* The machine comes back from such a change. */
+void act_announce_reboot(SimWorld *w, size_t m) {
+        _cleanup_free_ char *change = MUST(strf("%016" PRIx64, sim_world_now(w)));
+
+        sim_queue_send(w->queue,
+                       &(FakeAwsEvent){ .kind = FAKE_AWS_EVENT_HEALTH,
+                                        .instance = w->machines[m].instance,
+                                        .action = "AWS_EC2_SYSTEM_REBOOT_MAINTENANCE_SCHEDULED",
+                                        .communication = change,
+                                        .until_wall_usec = sim_world_wall(w) + MAINTENANCE_SEC * SEC },
+                       false);
+}
+void act_repeat_message(SimWorld *w, size_t m) {
+        announce(w, m, FAKE_AWS_EVENT_SPOT, 0);
+        sim_queue_repeat(w->queue);
+}
+void act_stop_by_state(SimWorld *w, size_t m) {
+        sim_queue_send(w->queue, &(FakeAwsEvent){ .kind = FAKE_AWS_EVENT_STATE, .instance = w->machines[m].instance, .action = "stopping" }, false);
+}
+void act_scale_in_by_sns(SimWorld *w, size_t m) {
+        (void) sim_queue_scale_in(w->queue, m, FAKE_AWS_EVENT_HOOK, true);
 }
 void act_call_off(SimWorld *w, size_t m) {
         sim_queue_call_off(w->queue);

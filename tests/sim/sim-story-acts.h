@@ -36,6 +36,17 @@ void act_reboot_for_event(SimWorld *w, size_t m);
 void act_end_block(SimWorld *w, size_t m);
 void act_recommend_rebalance(SimWorld *w, size_t m);
 void act_let_group_end(SimWorld *w, size_t m);
+void act_kill_agent(SimWorld *w, size_t m);
+void act_kill_leader(SimWorld *w, size_t m);
+void act_drain_by_hand(SimWorld *w, size_t m);
+void act_cancel_drain(SimWorld *w, size_t m);
+void act_reboot(SimWorld *w, size_t m);
+void act_let_go_of_pods(SimWorld *w, size_t m);
+void act_stop_next_kubelet(SimWorld *w, size_t m);
+void act_announce_reboot(SimWorld *w, size_t m);
+void act_repeat_message(SimWorld *w, size_t m);
+void act_stop_by_state(SimWorld *w, size_t m);
+void act_scale_in_by_sns(SimWorld *w, size_t m);
 void act_announce_spot(SimWorld *w, size_t m);
 void act_announce_change(SimWorld *w, size_t m);
 void act_announce_rebalance(SimWorld *w, size_t m);
@@ -68,3 +79,4 @@ CONDITION(is_let_go, !fj_array_has(fj_get(sim_world_node(w, m), "metadata", "fin
 CONDITION(is_announced, fj_get(sim_world_claim(w, m), "metadata", "annotations", "vesper.sh/announced", NULL))
 CONDITION(is_out_of_service,
           fj_find(fj_get(sim_world_node(w, m), "spec", "taints", NULL), "key", "node.kubernetes.io/out-of-service"))
+CONDITION(is_kept_closed, is_cordoned(w, userdata) && !sim_world_annotation(w, m, "vesper.sh/interruption"))
