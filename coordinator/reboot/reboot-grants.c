@@ -526,8 +526,8 @@ static void add_rest(StrBuf *b, size_t n) {
                 strbuf_addf(b, " and %zu more", n - NAMES_MAX);
 }
 
-/* "n1 until 2026-11-21T05:03:00Z, n2 until ..."; empty: nobody. */
-static void list_holders(const RebootGrants *g, StrBuf *b) {
+/* Adds "n1 until 2026-11-21T05:03:00Z, n2 until ...". Returns how many hold a slot. */
+static size_t list_holders(const RebootGrants *g, StrBuf *b) {
         size_t i = 0;
         const Entry *e;
         const Unseen *u;
@@ -548,23 +548,25 @@ static void list_holders(const RebootGrants *g, StrBuf *b) {
         if (g->sent)
                 add_name(b, i++, g->sent->node);
         add_rest(b, i);
+        return i;
 }
+
+static const char waits_for_list[] = "Waits for a slot to reboot; the coordinator lists all Nodes first, to see which slots are in use";
 
 /* Empty: the NodeDisruptionBudgets are asked, and their answer is told when it comes. */
 static void why_waits(const RebootGrants *g, StrBuf *b) {
         unsigned max = g->context->config->max_concurrent_reboots;
         _cleanup_strbuf_ StrBuf holders = {};
+        size_t n_holders = list_holders(g, &holders);
 
-        list_holders(g, &holders);
         if (max == 0)
                 strbuf_addf(b,
                             "Waits for a slot to reboot: [Budget] MaxConcurrentReboots=0 of the coordinator grants none");
-        else if (holders.size > 0)
+        else if (n_holders >= max)
                 strbuf_addf(b, "Waits for a slot to reboot; there are %u, and they are held by %s", max,
                             strbuf_str(&holders));
         else if (g->proof != PROOF_DONE)
-                strbuf_addf(b,
-                            "Waits for a slot to reboot; the coordinator lists all Nodes first, to see which slots are in use");
+                strbuf_add(b, waits_for_list);
 }
 
 static void tell(RebootGrants *g, Entry *e, EventType type, const char *reason, const char *text) {
@@ -609,8 +611,11 @@ static void tell_expired(RebootGrants *g, Entry *e) {
              "If it has not rebooted, ask again: systemctl restart vesper-reboot");
 }
 
+/* A list of all Nodes takes a moment: the log also gets the reason after it, and the list does not replace another reason. */
 static void tell_waits(RebootGrants *g, Entry *e, const char *why) {
-        if (!e->told)
+        if (e->told && streq(why, waits_for_list))
+                return;
+        if (!e->told || streq(e->told, waits_for_list))
                 log_event(g->log, LOG_LEVEL_INFO, MESSAGE_REBOOT_SLOT_WAITS,
                           LOG_FIELDS({ "NODE", e->c.node }, { "NOTICE_ID", e->c.id }), "Node %s: %s",
                           e->c.node, why);

@@ -640,6 +640,7 @@ TEST_CASE(test_budgets) {
         assert_false(is_granted(r, "n1", "b"));
         assert_true(rig_event_says(r, "n1", "RebootWaits", "NodeDisruptionBudget nodes allows no disruption of node n1 now"));
         assert_true(rig_event_says(r, "n1", "RebootWaits", "n0 (may reboot since "));
+        assert_non_null(strstr(strbuf_str(&rig_leader(r)->said), "Node n1: Waits for a slot to reboot: NodeDisruptionBudget nodes"));
         print_message("  one of another rack is not held up by it\n");
         assert_true(is_granted(r, "n3", "d"));
         assert_int_equal(n_charges(r), 1);
