@@ -46,7 +46,7 @@ static SimMachine *machine_of(SimCheck *c, const cJSON *o) {
         return NULL;
 }
 
-/* A person keeps the Node from vesper, or took its pool's label off; or did a moment ago. Of a Node that is being removed the finalizer
+/* A person keeps the Node from vesper, took its pool's label off or deleted the pool; or did a moment ago. Of a Node that is being removed the finalizer
  * stays all the same. */
 static bool was_let_go(const SimCheck *c, const SimMachine *m, const cJSON *old) {
         size_t i = sim_check_index(c, m);
@@ -54,6 +54,7 @@ static bool was_let_go(const SimCheck *c, const SimMachine *m, const cJSON *old)
 
         return m->unmanaged_usec > 0 && !sim_check_is_deleting(node) &&
                (sim_world_is_unmanaged(c->world, i) || !fj_get(node, "metadata", "labels", "vesper.sh/pool", NULL) ||
+                !fake_get(c->world->cluster, FAKE_NODEPOOLS, NULL, SIM_POOL) ||
                 sim_world_now(c->world) < m->unmanaged_usec + READY_USEC);
 }
 

@@ -107,6 +107,41 @@ void act_stop_next_kubelet(SimWorld *w, size_t m) {
         sim_load_stop_kubelet(w, (m + 1) % w->options.n_agents, 3 * USEC_PER_MINUTE);
 }
 
+/* Its nodes are the pool's no more, or again. */
+static void note_pool_changes(SimWorld *w) {
+        for (size_t i = 0; i < w->n_machines; i++)
+                w->machines[i].unmanaged_usec = sim_world_now(w);
+}
+void act_delete_pool(SimWorld *w, size_t m) {
+        sim_load_pause(w, false, true);
+        note_pool_changes(w);
+        fake_delete(w->cluster, FAKE_NODEPOOLS, NULL, SIM_POOL, -1);
+}
+void act_make_pool(SimWorld *w, size_t m) {
+        w->paused_usec[false] = 0;
+        note_pool_changes(w);
+        fake_add_nodepool(w->cluster, SIM_POOL, NULL, "ec2");
+}
+void act_make_rival(SimWorld *w, size_t m) {
+        sim_load_add_rival(w, m);
+}
+void act_delete_rival(SimWorld *w, size_t m) {
+        sim_load_delete_rival(w, m);
+}
+void act_schedule_shutdown(SimWorld *w, size_t m) {
+        fake_power_schedule(sim_power_machine(w, m), "reboot", sim_world_wall(w) + USEC_PER_HOUR);
+}
+void act_unschedule_shutdown(SimWorld *w, size_t m) {
+        fake_power_schedule(sim_power_machine(w, m), NULL, 0);
+}
+void act_set_disruption(SimWorld *w, size_t m) {
+        fake_merge(w->cluster, FAKE_NODEPOOLS, NULL, SIM_POOL,
+                   "{'spec':{'template':{'labels':{'drifted':'yes'}},'disruption':{'emptyAfter':'1s','expireAfter':'10s','drift':'Auto','budgets':[]}}}");
+}
+void act_unset_disruption(SimWorld *w, size_t m) {
+        fake_merge(w->cluster, FAKE_NODEPOOLS, NULL, SIM_POOL, "{'spec':{'template':null,'disruption':null}}");
+}
+
 /* -- notices that agents read ------------------------------------------------------------------ */
 
 #define MAINTENANCE_SEC 240u

@@ -43,6 +43,14 @@ void act_cancel_drain(SimWorld *w, size_t m);
 void act_reboot(SimWorld *w, size_t m);
 void act_let_go_of_pods(SimWorld *w, size_t m);
 void act_stop_next_kubelet(SimWorld *w, size_t m);
+void act_delete_pool(SimWorld *w, size_t m);
+void act_make_pool(SimWorld *w, size_t m);
+void act_make_rival(SimWorld *w, size_t m);
+void act_delete_rival(SimWorld *w, size_t m);
+void act_schedule_shutdown(SimWorld *w, size_t m);
+void act_unschedule_shutdown(SimWorld *w, size_t m);
+void act_set_disruption(SimWorld *w, size_t m);
+void act_unset_disruption(SimWorld *w, size_t m);
 void act_announce_reboot(SimWorld *w, size_t m);
 void act_repeat_message(SimWorld *w, size_t m);
 void act_stop_by_state(SimWorld *w, size_t m);
@@ -80,3 +88,4 @@ CONDITION(is_announced, fj_get(sim_world_claim(w, m), "metadata", "annotations",
 CONDITION(is_out_of_service,
           fj_find(fj_get(sim_world_node(w, m), "spec", "taints", NULL), "key", "node.kubernetes.io/out-of-service"))
 CONDITION(is_kept_closed, is_cordoned(w, userdata) && !sim_world_annotation(w, m, "vesper.sh/interruption"))
+CONDITION(are_all_let_go, sim_world_all(w, is_let_go))
