@@ -405,6 +405,27 @@ unsigned sim_account_answers_left(const SimAccount *a) {
         return a->n_answers;
 }
 
+/* A merge patch adds a member at the end: the order of members tells which write came first. */
+static void sort_members(cJSON *o) {
+        cJSON *sorted = cJSON_IsObject(o) ? cJSON_CreateObject() : NULL, *child;
+
+        cJSON_ArrayForEach (child, o)
+                sort_members(child);
+        while (sorted && o->child) {
+                const cJSON *first = o->child;
+
+                cJSON_ArrayForEach (child, o)
+                        if (strcmp(child->string, first->string) < 0)
+                                first = child;
+                cJSON_AddItemToObject(sorted, first->string, cJSON_DetachItemFromObjectCaseSensitive(o, first->string));
+        }
+        if (sorted) {
+                o->child = sorted->child;
+                sorted->child = NULL;
+                cJSON_Delete(sorted);
+        }
+}
+
 /* Without what only counts changes. */
 static void add_object(const SimAccount *a, const FakeResource *resource, const cJSON *object, StrBuf *b) {
         static const char *const of_metadata[] = { "resourceVersion", "managedFields", "generation" };
@@ -413,6 +434,7 @@ static void add_object(const SimAccount *a, const FakeResource *resource, const 
 
         for (size_t i = 0; i < ELEMENTSOF(of_metadata); i++)
                 cJSON_DeleteItemFromObjectCaseSensitive(metadata, of_metadata[i]);
+        sort_members(o);
         text = MUST(cJSON_PrintUnformatted(o));
         line = normalize(a, text, strlen(text), false);
         strbuf_addf(b, "%s %s\n", resource->kind, line);

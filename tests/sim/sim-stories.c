@@ -64,7 +64,7 @@ const SimStory sim_stories[] = {
           .title = "A paused NodePool is deleted, and made again",
           .options = { POOL },
           .node = SIM_STORY_NODE_STAYS,
-          .steps = { { "the NodePool is paused and deleted", act_delete_pool, are_all_let_go, 60 },
+          .steps = { { "the NodePool is paused and deleted", act_delete_pool, is_pool_gone, 60 },
                      { "it is made again", act_make_pool, all_adopted, 60 } } },
         { .name = "claim-twice",
           .title = "A person makes a second NodeClaim of a machine, and deletes it",

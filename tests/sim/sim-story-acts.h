@@ -88,4 +88,4 @@ CONDITION(is_announced, fj_get(sim_world_claim(w, m), "metadata", "annotations",
 CONDITION(is_out_of_service,
           fj_find(fj_get(sim_world_node(w, m), "spec", "taints", NULL), "key", "node.kubernetes.io/out-of-service"))
 CONDITION(is_kept_closed, is_cordoned(w, userdata) && !sim_world_annotation(w, m, "vesper.sh/interruption"))
-CONDITION(are_all_let_go, sim_world_all(w, is_let_go))
+CONDITION(is_pool_gone, !fake_get(w->cluster, FAKE_NODEPOOLS, NULL, SIM_POOL) && sim_world_all(w, is_let_go))
