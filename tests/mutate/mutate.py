@@ -287,10 +287,10 @@ class Player:
     def measure_all(self, pool):
         tests = sorted(self.tests, key=lambda t: SUITES.index(t.suite), reverse=True)  # simulations are the longest
         runs = dict(zip(tests, pool.map(self.measure, tests)))
-        for test, run in runs.items():
-            if run.code not in (0, SKIPPED):
-                tail = "\n".join("        | " + line for line in run.output.splitlines()[-20:])
-                raise Trouble(f"{test.suite}/{test.name} fails without a mistake ({run.why()})\n{tail}")
+        failed = [(t, r) for t, r in runs.items() if r.code not in (0, SKIPPED)]
+        if failed:
+            raise Trouble("".join(f"{t.suite}/{t.name} fails without a mistake ({r.why()})\n" + "".join(
+                f"        | {line}\n" for line in r.output.splitlines()[-20:]) for t, r in failed))
         self.tests = [t for t in tests if runs[t].code == 0]
         return sum(r.cpu for r in runs.values())
 
