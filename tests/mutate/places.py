@@ -4,6 +4,8 @@
 A place is spelled in the function bodies of the file itself. Left out are
 - macro calls and their arguments (assert() and log_*() are macros),
 - calls that log, and conditions that only guard them,
+- functions that only report to the tests what wakes a thing (shared/loop/wakeup.h): like an assert, a report that is wrong is a
+  wrong test,
 - calls that free: only sanitizers find a leak, and mutate.py runs a plain build,
 - mistakes that a compiler warns about: a variable that is unset, a comparison that is always true or always false.
 """
@@ -30,6 +32,7 @@ KINDS = {
 MOVED = {"<": "<=", "<=": "<", ">": ">=", ">=": ">"}
 FREES = re.compile(r"(^|_)m?(free|freep|free_many)$")
 LOGS = re.compile(r"^log_")
+CHECKS = re.compile(r"(^wakeups_|_next_wakeup$)")
 LOG_LEVEL = re.compile(r"^LOG_LEVEL_")  # the first or second argument of a function that logs
 SYMMETRIC = re.compile(r"^(str(case)?eq(_ptr)?|usec_add)$")
 UNSIGNED = {cindex.TypeKind.BOOL, cindex.TypeKind.UCHAR, cindex.TypeKind.USHORT, cindex.TypeKind.UINT, cindex.TypeKind.ULONG,
@@ -84,7 +87,7 @@ class Finder:
                 continue
             if c.kind == K.MACRO_INSTANTIATION:
                 macros.append((*self.range(c), c.spelling))
-            elif c.kind == K.FUNCTION_DECL and c.is_definition():
+            elif c.kind == K.FUNCTION_DECL and c.is_definition() and not CHECKS.search(c.spelling):
                 functions.append(c)
         self.macros = []  # the outermost macro calls: start, end, name
         for start, end, name in sorted(macros, key=lambda m: (m[0], -m[1])):

@@ -91,6 +91,10 @@ LEFT_ALONE = [
 ]
 
 
+# A whole function, behind an empty one.
+CHECK = "} void play_next_wakeup(int n) { if (n) broken();"
+
+
 class PlacesTest(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -105,6 +109,10 @@ class PlacesTest(unittest.TestCase):
 
     def body(self, source):
         return source.decode().split(HEAD)[1].removesuffix("\n}\n")
+
+    def test_checks(self):
+        self.assertEqual(self.find(CHECK)[1], [])
+        self.assertNotEqual(self.find(CHECK.replace("play_next_wakeup", "play_next"))[1], [])
 
     def test_found(self):
         for body, expected in FOUND:
