@@ -72,8 +72,13 @@ static void on_pdb(const KubePdb *old, const KubePdb *new, void *userdata) {
 static void on_synced(void *userdata) {
 }
 
+/* A loopback address that no other process uses: nobody else takes the port before the server listens. */
+static struct in_addr own_address(void) {
+        return (struct in_addr){ htonl(UINT32_C(0x7f400000) | ((uint32_t) getpid() & 0x3fffff)) };
+}
+
 static uint16_t free_port(void) {
-        struct sockaddr_in a = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+        struct sockaddr_in a = { .sin_family = AF_INET, .sin_addr = own_address() };
         _cleanup_close_ int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
         socklen_t size = sizeof(a);
 
@@ -114,7 +119,7 @@ static void world_begin(World *w) {
         assert_return_code(budget_ledger_new(w->client, w->view, &w->ledger), 0);
         assert_return_code(node_webhook_new(w->client, w->view, w->ledger, NS, NULL, false, &w->webhook), 0);
         w->config = (CoordinatorConfig){ .lease_namespace = (char *) NS,
-                                         .webhook_listen = MUST(strf("127.0.0.1:%u", w->port)),
+                                         .webhook_listen = MUST(strf("%s:%u", inet_ntoa(own_address()), w->port)),
                                          .webhook_configuration = (char *) "vesper-nodes" };
 }
 
@@ -149,7 +154,7 @@ static void on_answer(const HttpResponse *response, void *userdata) {
 /* Returns the status of an answer to GET /admission; 0: the client does not trust the server. */
 static unsigned ask(World *w, const char *ca, const char *name) {
         const HttpTlsConfig config = { .ca_pem = ca, .ca_pem_size = strlen(ca), .server_name = name };
-        _cleanup_free_ char *url = strf("https://127.0.0.1:%u/admission", w->port);
+        _cleanup_free_ char *url = strf("https://%s:%u/admission", inet_ntoa(own_address()), w->port);
         HttpTls *tls = NULL;
 
         w->is_answered = false;
