@@ -20,6 +20,7 @@ struct NodeVoice {
         const Notice *notice;
         const char *phase;
         char deadline[RFC3339_MAX];
+        char *status; /* sent to the service manager last; NULL: none yet */
 };
 
 int node_voice_new(KubeClient *c, const char *node, NodeVoice **ret) {
@@ -48,6 +49,7 @@ NodeVoice *node_voice_free(NodeVoice *v) {
         free(v->node);
         free(v->uid);
         free(v->told_id);
+        free(v->status);
         return mfree(v);
 }
 
@@ -68,7 +70,7 @@ void node_voice_set_notice(NodeVoice *v, const Notice *n) {
 }
 
 static void notify(NodeVoice *v, const char *text) {
-        if (v->env->notify && text)
+        if (v->env->notify)
                 v->env->notify(text, v->env->notify_userdata);
 }
 
@@ -85,7 +87,11 @@ void node_voice_set_status(NodeVoice *v, size_t pods_left) {
                 text = strf("STATUS=%s: %s notice, deadline %s, %zu pods left on node %s", v->phase,
                             notice_kind_to_string(v->notice->kind),
                             v->deadline[0] ? v->deadline : "not said", pods_left, v->node);
-        notify(v, text);
+        if (!text || streq_ptr(text, v->status))
+                return;
+        free(v->status);
+        v->status = TAKE_PTR(text);
+        notify(v, v->status);
 }
 
 /* One line with the fields of the interruption; pod, pdb and delay where they are known. */

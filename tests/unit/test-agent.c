@@ -8,6 +8,7 @@
 #include "marks.h"
 #include "node-report.h"
 #include "page.h"
+#include "strv.h"
 
 #define POLL_USEC (2 * USEC_PER_SEC)
 #define LEAD_USEC (120 * USEC_PER_SEC)
@@ -753,6 +754,21 @@ TEST_CASE(test_pods_left_after_crash) {
         assert_null(strstr(strbuf_str(&r->statuses), " 0 pods left"));
 }
 
+/* The service manager is told of a change alone. */
+TEST_CASE(test_same_status_once) {
+        _cleanup_(agent_rig_freep) AgentRig *r = calm_rig();
+        _cleanup_strv_free_ char **statuses = NULL;
+
+        agent_rig_add_pods(r, "web", 3);
+        agent_rig_run(r, USEC_PER_SEC);
+        agent_rig_notice(r, LEAD_USEC);
+        agent_rig_run(r, 20 * USEC_PER_SEC);
+        assert_return_code(strv_split(strbuf_str(&r->statuses), "\n", &statuses), 0);
+        assert_true(strv_length(statuses) > 3);
+        for (size_t i = 1; i < strv_length(statuses); i++)
+                assert_string_not_equal(statuses[i - 1], statuses[i]);
+}
+
 TEST_CASE(test_crash_at_any_time) {
         for (usec_t after = 0; after < 8 * USEC_PER_SEC; after += 250 * USEC_PER_MSEC) {
                 _cleanup_(agent_rig_freep) AgentRig *r = calm_rig();
@@ -1076,7 +1092,7 @@ int main(void) {
                 cmocka_unit_test(test_node_made_anew),
                 cmocka_unit_test(test_node_made_anew_while_down),
                 cmocka_unit_test(test_crashes),
-                cmocka_unit_test(test_pods_left_after_crash), cmocka_unit_test(test_crash_at_any_time),
+                cmocka_unit_test(test_pods_left_after_crash), cmocka_unit_test(test_same_status_once), cmocka_unit_test(test_crash_at_any_time),
                 cmocka_unit_test(test_drained_once),
                 cmocka_unit_test(test_torn_record),
                 cmocka_unit_test(test_source_falls_silent),
