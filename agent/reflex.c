@@ -123,7 +123,7 @@ size_t reflex_pods_left(const Reflex *r) {
         if (r->state == REFLEX_IDLE || r->state >= REFLEX_DRAINED)
                 return 0;
         if (!informer_synced(r->c.pods)) {
-                const Interruption *i = node ? node_interruption(node) : NULL;
+                const Interruption *i = node && node_is_marked_with(node, r->notice->id, r->c.env->boot_id) ? node_interruption(node) : NULL;
 
                 return i && i->pods_left > 0 ? (size_t) i->pods_left : 0;
         }

@@ -470,14 +470,14 @@ static bool is_settling(NodeReport *r, usec_t now) {
         return true;
 }
 
-/* Returns true if the conditions say what they should. A plan that the agent has announced has the same type as
- * the wait for load balancers, but another message. */
+/* Returns true if the conditions say what they should, with the message of this notice: a plan, or a notice that another one
+ * has replaced, has conditions of the same types. */
 static bool conditions_stand(const NodeReport *r) {
-        const Condition *planned = node_own_condition(r->view, CONDITION_MAINTENANCE_PLANNED);
+        const Condition *c = node_own_condition(r->view, r->wanted_conditions == NODE_CONDITIONS_PLANNED ? CONDITION_MAINTENANCE_PLANNED
+                                                                                                         : CONDITION_DRAIN_IN_PROGRESS);
 
-        if (!node_conditions_stand(r->view, r->wanted_conditions, r->notice->kind))
-                return false;
-        return r->wanted_conditions != NODE_CONDITIONS_PLANNED || !planned || streq_ptr(planned->message, r->message);
+        return node_conditions_stand(r->view, r->wanted_conditions, r->notice->kind) &&
+               (!c || streq(strempty(c->message), strempty(r->message)));
 }
 
 static void pump_mark(NodeReport *r, usec_t now) {

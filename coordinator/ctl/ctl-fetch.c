@@ -157,9 +157,14 @@ static void on_lease(const KubeReply *reply, void *userdata) {
         f->lease = kube_call_free(f->lease);
         if (reply->error && reply->error->http == 404)
                 f->snapshot.leader = strdup("");
-        else if (reply->error && !f->message)
+        else if (reply->error) {
+                unsigned http = reply->error->http;
+
+                f->snapshot.leader_refused = http >= 400 && http < 500 && http != 409 && http != 429;
+        }
+        if (reply->error && reply->error->http != 404 && !f->message)
                 f->message = strf("who leads is not known: %s", reply->error->message);
-        else if (!reply->error) {
+        if (!reply->error) {
                 f->snapshot.leader = strdup(strempty(json_string_or_null(json_get(spec, "holderIdentity"))));
                 if (renewed)
                         (void) rfc3339_parse(renewed, &f->snapshot.leader_seen_usec);

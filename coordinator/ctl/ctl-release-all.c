@@ -11,6 +11,8 @@
 #include "pause-mark.h"
 #include "termination-marks.h"
 
+/* An API server that has just started refuses everything for a moment, as it has not read the roles yet. */
+#define REFUSED_MAX 10u
 #define AGAIN_USEC USEC_PER_SEC
 /* A Lease that says nothing of its duration; what a renewal may be late; a successor takes a free one sooner. */
 #define LEASE_USEC (15 * USEC_PER_SEC)
@@ -21,6 +23,7 @@
 
 struct ReleaseAll {
         Ctl *ctl;
+        unsigned n_refused; /* times in a row that the API server refused to read the Lease */
         ObjectList pools;
         CtlSnapshot snapshot;
         CtlFetch *fetch;
@@ -385,6 +388,10 @@ static void on_resumed(const KubeReply *reply, void *userdata) {
                 timer_arm_in(a->timer, AGAIN_USEC);
                 return;
         }
+        if (reply->error && reply->error->http != 404) {
+                fail(a, 0);
+                return;
+        }
         puts("Nothing of vesper's is left on any node. Agents that still run keep to notices and shutdowns of their own nodes.");
         ctl_finish(a->ctl, EXIT_SUCCESS);
 }
@@ -513,9 +520,11 @@ static void on_fetched(int error, const char *message, CtlSnapshot *snapshot, vo
         ctl_snapshot_done(&a->snapshot);
         a->snapshot = *snapshot;
         /* Whether a coordinator leads has to be known: what it does must not be done beside it. */
+        if (error < 0 || a->snapshot.leader || !a->snapshot.leader_refused)
+                a->n_refused = 0;
         if (error >= 0 && a->snapshot.leader)
                 judge(a);
-        else if (a->paused && may_pass(error)) /* the Lease was readable before */
+        else if (a->paused && may_pass(error) && ++a->n_refused < REFUSED_MAX)
                 timer_arm_in(a->timer, AGAIN_USEC);
         else
                 fail(a, 0);

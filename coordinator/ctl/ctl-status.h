@@ -23,6 +23,7 @@ typedef struct CtlSnapshot {
         bool no_claims;          /* the cluster does not know NodeClaims */
         char *unknown;           /* a sentence: what could not be read, and what would help; NULL: nothing */
         char *leader;            /* NULL: not known; "": nobody */
+        bool leader_refused;     /* the leader is not known, and the API server will refuse the next question, too */
         usec_t leader_seen_usec; /* wall clock of its last renewal; 0: not said */
         usec_t lease_usec;       /* how long that holds; 0: not said */
         PauseMark pause;         /* of all removals */

@@ -120,6 +120,10 @@ bool voluntary_delete_is_admitted(VoluntaryDeletes *d, const KubeNode *n, const 
                 voluntary_deletes_forget(d, n->object.meta.name);
                 w = NULL;
         }
+        if (w && !streq(w->key, key) && free_and_strdup(&w->key, key) < 0) { /* whoever asked last is told */
+                work_queue_note_lost(d->queue);
+                return false;
+        }
         if (pauses_is_paused(d->context->pauses, pool))
                 return false; /* all nodes of the pool are looked at when it is no more */
         if (!budget_ledger_concerns(d->context->ledger, &question))

@@ -326,7 +326,7 @@ TEST_CASE(test_page_fails) {
                 { 403, NULL, "list(2,t1)", 200 * USEC_PER_MSEC, 300 * USEC_PER_MSEC },
                 { 408, NULL, "list(2,t1)", 200 * USEC_PER_MSEC, 300 * USEC_PER_MSEC },
                 { 429, "7", "list(2,t1)", 7 * USEC_PER_SEC, 7 * USEC_PER_SEC },
-                { 429, "86400", "list(2,t1)", 5 * USEC_PER_MINUTE, 5 * USEC_PER_MINUTE },
+                { 429, "86400", "list(2,t1)", USEC_PER_MINUTE, USEC_PER_MINUTE },
                 { 500, NULL, "list(2,t1)", 200 * USEC_PER_MSEC, 300 * USEC_PER_MSEC },
                 { 504, NULL, "list(2,t1)", 200 * USEC_PER_MSEC, 300 * USEC_PER_MSEC },
                 { 400, NULL, "list(2)", 200 * USEC_PER_MSEC, 300 * USEC_PER_MSEC },
@@ -634,7 +634,7 @@ TEST_CASE(test_watch_fails) {
                   "watch@10 down watch@10 up +c@11" },
                 { "the server gives up on us", 408, NULL, 200 * USEC_PER_MSEC, 300 * USEC_PER_MSEC,
                   "watch@10 down watch@10 up +c@11" },
-                { "the server asks for a day", 503, "86400", 5 * USEC_PER_MINUTE, 5 * USEC_PER_MINUTE,
+                { "the server asks for a day", 503, "86400", USEC_PER_MINUTE, USEC_PER_MINUTE,
                   "watch@10 down watch@10 up +c@11" },
         };
 

@@ -118,6 +118,36 @@ TEST_CASE(test_planned_then_waits_for_load_balancers) {
         assert_int_equal(fake_api_count_status(api, FAKE_PATCH, FAKE_NODES, "status", 200), 2);
 }
 
+/* A notice that replaces another one in the middle of the drain, or after it, has a message of its own. */
+TEST_CASE(test_message_of_another_notice) {
+        static const struct {
+                DrainConditions conditions;
+                InterruptionPhase phase;
+        } rows[] = { { NODE_CONDITIONS_DRAINING, INTERRUPTION_DRAINING }, { NODE_CONDITIONS_DRAINED, INTERRUPTION_DRAINED } };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                Notice notices[] = { { .id = (char *) (uintptr_t) "x", .kind = NOTICE_MAINTENANCE }, { .id = (char *) (uintptr_t) "y", .kind = NOTICE_SPOT } };
+                static const char *const messages[] = { "vesper-agent: it reboots", "vesper-agent: it ends" };
+                _cleanup_bench_ Bench b;
+
+                bench_init(&b);
+                for (size_t k = 0; k < 2; k++) {
+                        notices[k].source = (char *) (uintptr_t) "ec2";
+                        notices[k].deadline_usec = USEC_INFINITY;
+                        assert_return_code(node_report_mark(b.report, &(NodeWish){ .notice = notices + k,
+                                                                                   .phase = rows[i].phase,
+                                                                                   .conditions = rows[i].conditions,
+                                                                                   .message = messages[k] }),
+                                           0);
+                        agent_rig_run(b.rig, 10 * USEC_PER_SEC);
+                        assert_string_equal(message_of(&b, "DrainInProgress"), messages[k]);
+                        assert_string_equal(message_of(&b, "MaintenanceInProgress"), messages[k]);
+                }
+                agent_rig_run(b.rig, USEC_PER_MINUTE);
+                assert_int_equal(fake_api_count_status(fake_cluster_api(b.rig->cluster), FAKE_PATCH, FAKE_NODES, "status", 200), 2);
+        }
+}
+
 /* What was cordoned was another Node of that name. */
 TEST_CASE(test_node_made_anew) {
         _cleanup_bench_ Bench b;
@@ -370,6 +400,7 @@ int main(void) {
                 cmocka_unit_test(test_older_nodes),
                 cmocka_unit_test(test_listed),
                 cmocka_unit_test(test_planned_then_waits_for_load_balancers),
+                cmocka_unit_test(test_message_of_another_notice),
                 cmocka_unit_test(test_node_made_anew),
                 cmocka_unit_test(test_etcd_restored),
                 cmocka_unit_test(test_node_goes),

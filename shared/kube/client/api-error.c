@@ -9,8 +9,6 @@
 #define WEBHOOK_NAME_BYTES_MAX 253u
 /* A Status is small; of anything larger only the HTTP status counts. */
 #define STATUS_BYTES_MAX (1024u * 1024)
-/* Longer than a day is no advice to a client. */
-#define RETRY_AFTER_MAX_SEC INT64_C(86400)
 
 void api_error_done(ApiError *e) {
         if (!e)
@@ -72,8 +70,7 @@ static int fill_from_status(const Json *status, ApiError *e) {
         if (!streq_ptr(json_string_or_null(json_get(status, "kind")), "Status"))
                 return 0;
         if (json_int64(json_get(details, "retryAfterSeconds"), &seconds) >= 0 && seconds > 0)
-                e->retry_after_usec =
-                        MAX(e->retry_after_usec, (usec_t) MIN(seconds, RETRY_AFTER_MAX_SEC) * USEC_PER_SEC);
+                e->retry_after_usec = MAX(e->retry_after_usec, (usec_t) MIN(seconds, INT32_MAX) * USEC_PER_SEC);
 
         r = copy_member(status, "reason", WORD_BYTES_MAX, &e->reason);
         if (r >= 0)
@@ -119,6 +116,7 @@ int api_error_from_body(unsigned http, const char *body, size_t size, usec_t ret
         r = doc ? fill_from_status(json_root(doc), &e) : 0;
         if (r < 0)
                 return r;
+        e.retry_after_usec = MIN(e.retry_after_usec, API_RETRY_AFTER_MAX_USEC);
 
         if (isempty(e.message)) {
                 e.message = mfree(e.message);

@@ -20,6 +20,10 @@ typedef struct ApiCause {
         char *field;
 } ApiCause;
 
+/* The longest wait that an answer can impose. The API server asks for 1 to 10 s; a proxy or an admission webhook may ask for a day, while a
+ * machine ends in two minutes. */
+#define API_RETRY_AFTER_MAX_USEC USEC_PER_MINUTE
+
 typedef struct ApiError {
         unsigned http;          /* status; 0: no HTTP answer */
         int error;              /* negative errno of the transport when http == 0; else 0 */
@@ -28,7 +32,7 @@ typedef struct ApiError {
         char *message;          /* for people: sanitized, at most 1 KiB; never NULL after api_error_from_* */
         ApiCause *causes;
         size_t n_causes;
-        usec_t retry_after_usec; /* details.retryAfterSeconds or the header, the larger; 0: not said */
+        usec_t retry_after_usec; /* details.retryAfterSeconds or the header, the larger, API_RETRY_AFTER_MAX_USEC at most; 0: not said */
 } ApiError;
 
 void api_error_done(ApiError *e);

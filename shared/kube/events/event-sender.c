@@ -20,7 +20,6 @@
 #define BACKOFF_BASE_USEC USEC_PER_SEC
 #define BACKOFF_CAP_USEC (30 * USEC_PER_SEC)
 #define BACKOFF_JITTER_PERMILLE 200u
-#define RETRY_AFTER_MAX_USEC USEC_PER_MINUTE
 
 const KubeKind kube_event_kind = {
         .group = "",
@@ -83,7 +82,6 @@ static bool worth_another_try(const ApiError *e) {
 
 static void post_fail(EventPost *p, const ApiError *error) {
         EventSender *s = p->sender;
-        usec_t asked = MIN(error->retry_after_usec, RETRY_AFTER_MAX_USEC);
 
         /* AlreadyExists: an earlier try of this very post had landed after all. */
         if (error->http == 409 && !p->name && p->backoff.failures > 0) {
@@ -91,7 +89,7 @@ static void post_fail(EventPost *p, const ApiError *error) {
                 return;
         }
         if (worth_another_try(error) && p->backoff.failures < RETRIES_MAX) {
-                p->due_usec = loop_now(s->loop) + MAX(backoff_next(&p->backoff, s->random), asked);
+                p->due_usec = loop_now(s->loop) + MAX(backoff_next(&p->backoff, s->random), error->retry_after_usec);
                 list_prepend(&s->waiting, &p->posts);
                 return;
         }

@@ -49,7 +49,6 @@
 #define BACKOFF_BASE_USEC (250 * USEC_PER_MSEC)
 #define BACKOFF_CAP_USEC (30 * USEC_PER_SEC)
 #define BACKOFF_JITTER_PERMILLE 200u
-#define RETRY_AFTER_MAX_USEC (5 * USEC_PER_MINUTE)
 /* Longer than a connection takes to fail: the transport gives unacknowledged bytes (and SYN) 15 s. */
 #define SETTLE_USEC (20 * USEC_PER_SEC)
 #define SHORT_WATCH_USEC USEC_PER_SEC /* a watch that ends sooner, without an event, is a failure */
@@ -154,11 +153,11 @@ static void on_change(KubeObject *old, KubeObject *new, void *userdata) {
 /* -- waiting -------------------------------------------------------------------------------------------- */
 
 static void informer_wait(Informer *i, InformerState wait, usec_t retry_after_usec, const char *why) {
-        usec_t now = loop_now(i->loop), asked = MIN(retry_after_usec, RETRY_AFTER_MAX_USEC);
+        usec_t now = loop_now(i->loop);
 
         assert(wait == INFORMER_LIST_WAIT || wait == INFORMER_WATCH_WAIT);
-        i->not_before_usec = usec_add(now, asked);
-        timer_arm(i->retry_timer, usec_add(now, MAX(backoff_next(&i->backoff, i->random), asked)));
+        i->not_before_usec = usec_add(now, retry_after_usec);
+        timer_arm(i->retry_timer, usec_add(now, MAX(backoff_next(&i->backoff, i->random), retry_after_usec)));
         informer_set_state(i, wait, why);
         set_health(i, HEALTH_LOST, why);
 }
