@@ -242,7 +242,7 @@ static void wait_for_schedule(Reboot *r) {
 static void take_slot(Reboot *r) {
         log_event(r->env->log, LOG_LEVEL_NOTICE, MESSAGE_REBOOT_GRANTED,
                   LOG_FIELDS({ "NODE", r->config->node_name }, { "NOTICE_ID", r->event }),
-                  "The coordinator granted the reboot of this node that was announced as %s: the node is drained, and rebooted before its time.",
+                  "The coordinator granted the reboot of this node that was announced as %s: draining the node now; then its machine is rebooted.",
                   r->event);
         timer_arm(r->patience, usec_sub(r->slot_end_usec, REBOOT_REST_USEC));
         set_state(r, REBOOT_TAKEN);

@@ -11,7 +11,7 @@
 #   unit        one program per module, plain and sanitized
 #   sim         agents and coordinators on a virtual clock: fixed scenarios, and random worlds from fixed seeds
 #   mutants     bugs planted one by one for sim to find                                  (by name, and in `all`)
-#   mutate      mistakes planted at random for unit and sim to find; `all`: in what the last 50 commits changed
+#   mutate      mistakes planted at random for unit and sim to find          (by name, and in `all`)
 #   contract    the Kubernetes and AWS clients against the fakes, a real API server and moto
 #   scheduler   the scheduling simulation against kube-scheduler's code; by default 200 random clusters
 #   coverage    how many lines of each room unit, sim and contract execute               (by name, and in `all`)
@@ -24,9 +24,11 @@
 #   packages    builds .deb, .rpm and images, and tries them
 #   page        the page of vesperctl plan in a browser
 #   bench [NAME...]              the benchmarks; --all: the long one, too
-#   mutate [N] [SEED] [PATH...]  N mistakes (default 40) in these files or folders (default: all rooms)
 #   fuzz SECONDS                 each fuzz target for so long
 #   soak SECONDS [FROM_SEED]     random worlds, from where build/soak.log ends
+#
+# With arguments: mutate [N] [SEED] [PATH...]  N mistakes (default 40) in these files or folders (default: all rooms). `all` plants 40
+# in what the last 50 commits changed.
 #
 # Every build treats warnings as errors. Closes with the seconds of each part, the failures with the folders of their logs,
 # and "N passed, N failed, N skipped".

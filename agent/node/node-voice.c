@@ -84,9 +84,9 @@ void node_voice_set_status(NodeVoice *v, size_t pods_left) {
         if (!v->notice)
                 text = strf("STATUS=%s: watching for notices on node %s", v->phase, v->node);
         else
-                text = strf("STATUS=%s: %s notice, deadline %s, %zu pods left on node %s", v->phase,
+                text = strf("STATUS=%s: %s notice, deadline %s, %zu pod%s left on node %s", v->phase,
                             notice_kind_to_string(v->notice->kind),
-                            v->deadline[0] ? v->deadline : "not said", pods_left, v->node);
+                            v->deadline[0] ? v->deadline : "not said", pods_left, pods_left == 1 ? "" : "s", v->node);
         if (!text || streq_ptr(text, v->status))
                 return;
         free(v->status);
@@ -182,7 +182,7 @@ static const char *why_of(const Notice *n) {
                 return "Somebody on this node takes it out of service";
         if (n->kind != NOTICE_MAINTENANCE || notice_ends_machine(n))
                 return "The cloud takes this node back";
-        return streq_ptr(n->action, "reboot") ? "The machine of this node is about to reboot"
+        return streq_ptr(n->action, "reboot") ? "The machine of this node is to reboot"
                                               : "Maintenance of this node's machine is about to begin";
 }
 

@@ -460,7 +460,7 @@ static bool step_load_balancers(NodeTermination *t, const KubeNode *n) {
                         requeue_at(t, loop_from_wall(t->env->loop, due));
                 return false;
         }
-        node_termination_set_state(t, NODE_TERMINATION_DRAINING, "load balancers had their time");
+        node_termination_set_state(t, NODE_TERMINATION_DRAINING, "the wait for load balancers is over");
         return true;
 }
 

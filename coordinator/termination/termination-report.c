@@ -109,7 +109,7 @@ static const char *no_deadline_of(const KubeNodeClaim *claim) {
                 return NULL;
         return claim && claim->object.invalid
                        ? " Its NodeClaim is invalid, as its condition Invalid says, so no deadline is known: the node waits for as long as it takes"
-                       : " No terminationGracePeriod is set: the node waits for as long as it takes";
+                       : " No terminationGracePeriod is set: without an announced end of its machine, the node waits for as long as it takes";
 }
 
 void termination_report_see_node(TerminationReport *r) {
@@ -165,7 +165,7 @@ void termination_report_begins(TerminationReport *r, bool by_admin) {
         if (late_status_condition(r->node_status, CONDITION_MAINTENANCE_PLANNED, &planned) &&
             planned.status == CONDITION_TRUE)
                 late_status_set_condition(r->node_status, CONDITION_MAINTENANCE_PLANNED, CONDITION_FALSE,
-                                          CONDITION_REASON_ADMIN, "vesper-coordinator has begun to remove this node");
+                                          by_admin ? CONDITION_REASON_ADMIN : CONDITION_REASON_COORDINATOR, "vesper-coordinator has begun to remove this node");
         late_status_set_condition(r->node_status, CONDITION_MAINTENANCE_IN_PROGRESS, CONDITION_TRUE,
                                   by_admin ? CONDITION_REASON_ADMIN : CONDITION_REASON_COORDINATOR,
                                   by_admin ? "vesper-coordinator removes this node: it was deleted"

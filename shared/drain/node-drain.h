@@ -141,7 +141,7 @@ usec_t node_drain_unproven_since(const NodeDrain *d);
 bool node_drain_awaits_pods(const NodeDrain *d);
 
 NodeDrainState node_drain_state(const NodeDrain *d);
-/* Before the drain has acted for the first time, those in view. */
+/* Returns the number of pods that are waited for. Before the drain has acted for the first time, pods in view count. */
 size_t node_drain_pods_left(const NodeDrain *d);
 /* Those still there now, in the order in which they were seen. None when memory is short. */
 const DrainBlocker *node_drain_blockers(NodeDrain *d, size_t *ret_n);

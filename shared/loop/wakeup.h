@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * Check of tests: nothing waits for nothing. A module with unfinished work has one function
+ * Lets tests check that something will wake each unfinished thing. A module with unfinished work has one function
  * x_next_wakeup(const X *x, Wakeups *w). The function reports each unfinished thing, and from the module's real
  * state (not from what the module meant to do) each mechanism that will wake the thing:
  *
@@ -44,5 +44,5 @@ void wakeups_unfinished(Wakeups *w, const char *what, const char *name, const ch
                         usec_t bound_usec);
 void wakeups_timer(Wakeups *w, const Timer *t); /* NULL: there is none */
 void wakeups_key(Wakeups *w, const WorkQueue *q, const char *key);
-void wakeups_at(Wakeups *w, usec_t at_usec); /* loop_now() */
+void wakeups_at(Wakeups *w, usec_t at_usec); /* in loop time */
 void wakeups_await(Wakeups *w, bool is_awaited);

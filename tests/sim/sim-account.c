@@ -97,7 +97,7 @@ void sim_account_begin(SimAccount *a, size_t machine) {
         a->calls = strv_free(a->calls);
         hashmap_clear(a->known_calls);
         a->machine = machine;
-        a->begun_wall_usec = sim_world_wall(a->world);
+        a->begun_wall_usec = sim_world_wall(a->world) / USEC_PER_SEC * USEC_PER_SEC; /* the API has whole seconds */
         name_machines(a);
 }
 
