@@ -31,7 +31,7 @@ DEFINE_FREEP(Acknowledger, acknowledger_free);
 
 /* Notices, reflex or the Node changed: looked at in the next iteration. */
 void acknowledger_wake(Acknowledger *a);
-/* Reports the event that is to be acknowledged: it is under way, or is tried again within
+/* Reports the event that is to be acknowledged. The acknowledgement is under way, or is tried again within
  * ACKNOWLEDGE_WAKEUP_USEC. */
 #define ACKNOWLEDGE_WAKEUP_USEC (2 * USEC_PER_MINUTE)
 void acknowledger_next_wakeup(const Acknowledger *a, Wakeups *w);

@@ -42,11 +42,11 @@ void agent_ask_stop(Agent *a, agent_stopped_t fn, void *userdata);
 /* What a process that ends now leaves behind, for its last line: static, without a full stop. */
 const char *agent_left(const Agent *a);
 
-/* An http_handler_t: what answers on [Metrics] Listen= (/metrics, Prometheus text, and /healthz). */
+/* Answers requests on [Metrics] Listen=: /metrics (Prometheus text) and /healthz. An http_handler_t. */
 void agent_handle_metrics(HttpExchange *x, void *agent);
 
 /* For tests and STATUS=: the present phase ("Idle", "Draining", ...) and the pods still to go. */
 const char *agent_phase(const Agent *a);
 size_t agent_pods_left(const Agent *a);
-/* Reports all that this process has not finished (wakeup.h). */
+/* Reports all unfinished work of this process (wakeup.h). */
 void agent_next_wakeup(const Agent *a, Wakeups *w);

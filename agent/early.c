@@ -375,7 +375,7 @@ static void report_granted(const Early *e, Wakeups *w) {
         } else if (e->begun && is_drained(e)) {
                 wakeups_unfinished(w, "early reboot", e->id, "drained", EARLY_GONE_USEC);
                 wakeups_timer(w, e->timer);
-                /* each poll of a notice source wakes this module, too */
+                /* each poll of a notice source also wakes this module */
                 wakeups_await(w, e->drained_usec == 0);
         }
 }

@@ -59,7 +59,7 @@ void early_resumed(Early *e, const KubeNode *node, const Notice *n, IntentPhase 
 /* Notices, reboot, reflex or the Node changed: looked at in the next iteration. Not before what was under way has been dealt
  * with. */
 void early_wake(Early *e);
-/* Reports the reboot that is taken early, where its next step is this module's, and when the next one may be
- * asked for. A step is tried again within EARLY_WAKEUP_USEC. */
+/* Reports the reboot that is taken early, if this module takes its next step, and the time from which the
+ * next reboot may be asked for. A step is tried again within EARLY_WAKEUP_USEC. */
 #define EARLY_WAKEUP_USEC USEC_PER_MINUTE
 void early_next_wakeup(const Early *e, Wakeups *w);

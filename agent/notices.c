@@ -246,7 +246,7 @@ static void consider(Notices *n, Standing *s) {
         }
 }
 
-/* Returns the next time at which a rule of [Policy] calls for something; USEC_INFINITY: none does. */
+/* Returns the next time at which a setting of [Policy] requires an action; USEC_INFINITY: none. */
 static usec_t next_plan_usec(const Notices *n) {
         usec_t now = loop_now(n->c.env->loop), next = unseen_cordon_end(n);
 

@@ -94,5 +94,5 @@ bool notices_only_cordon(const Notices *n, const Notice *notice);
 /* The first that waits for its time, and when that is (boot-time clock); NULL: none. */
 const Notice *notices_planned(const Notices *n, usec_t *ret_begin_usec);
 bool notices_acknowledges(const Notices *n); /* an acknowledgement is under way */
-/* Reports each source, and the next time at which [Policy] calls for something. */
+/* Reports each source, and the next time at which a setting of [Policy] requires an action. */
 void notices_next_wakeup(const Notices *n, Wakeups *w);

@@ -715,8 +715,8 @@ static const char *const state_names[_REBOOT_STATE_MAX] = {
         [REBOOT_GRANTED] = "granted", [REBOOT_TAKEN] = "taken", [REBOOT_REBOOTING] = "rebooting",
 };
 
-/* The request on the Node is to be written, or what its grant is worth is to be asked, or pods hold the
- * reboot. */
+/* Returns true if the agent has a call to make for its request: the request on the Node differs from the
+ * wanted one, the grant is to be checked, or the drain's result holds the reboot. */
 static bool has_call_to_make(const Reboot *r) {
         const char *stands = r->node ? object_meta_annotation(&r->node->object.meta,
                                                               ANNOTATION_SHUTDOWN_REQUEST) : NULL;

@@ -131,7 +131,7 @@ void reboot_machine_ends(Reboot *r);
  * an answer at all?). *ret_until_usec: the end of the slot; 0 for NONE. */
 typedef enum RebootAnswer { REBOOT_ANSWER_NONE, REBOOT_ANSWER_GRANTED, REBOOT_ANSWER_RUN_OUT } RebootAnswer;
 RebootAnswer reboot_answer(const KubeNode *n, const char *id, usec_t server_usec, usec_t *ret_until_usec);
-/* Reports the request for a slot: what is to be written or read for it begins within REBOOT_WAKEUP_USEC, and
- * a timer ends its patience; and the scheduled shutdown for which a slot is to be asked. */
+/* Reports the request for a slot, and the scheduled shutdown for which a slot is to be asked. Reads and
+ * writes for the request begin within REBOOT_WAKEUP_USEC, and a timer ends its patience. */
 #define REBOOT_WAKEUP_USEC (2 * USEC_PER_SEC)
 void reboot_next_wakeup(const Reboot *r, Wakeups *w);

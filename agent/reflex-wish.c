@@ -9,7 +9,7 @@ IntentPhase reflex_phase(ReflexState state) {
                                           : INTENT_CORDONED;
 }
 
-/* The message of the condition at each step of a drain. */
+/* Returns the message of the condition at each step of a drain. */
 typedef enum Step { STEP_PLANNED, STEP_DRAINING, STEP_DRAINED, _STEP_MAX } Step;
 
 static const char *condition_message(const Notice *n, Step step) {

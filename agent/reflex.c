@@ -861,7 +861,7 @@ Reflex *reflex_free(Reflex *r) {
 /* -- tests -------------------------------------------------------------------------------------- */
 
 void reflex_next_wakeup(const Reflex *r, Wakeups *w) {
-        /* the machine's end is all that is left */
+        /* the drain has ended with pods left: only the end of the machine is to come */
         bool is_expired = r->drain && node_drain_state(r->drain) == NODE_DRAIN_EXPIRED;
         bool is_written = r->state == REFLEX_PLANNED || r->state == REFLEX_CANCELLED;
 
@@ -874,7 +874,7 @@ void reflex_next_wakeup(const Reflex *r, Wakeups *w) {
         wakeups_unfinished(w, "interruption of node", r->c.config->node_name, state_table[r->state],
                            USEC_INFINITY);
         wakeups_timer(w, r->timer);
-        /* reported above; without a Node its informer is */
+        /* node_report_next_wakeup() above reports the write, or the informer reports the missing Node */
         wakeups_await(w, is_written && !node_report_is_done(r->report));
         wakeups_await(w, r->state == REFLEX_DRAINING && r->drain &&
                       (is_expired || node_drain_will_report(r->drain)));

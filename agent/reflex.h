@@ -125,10 +125,9 @@ bool reflex_waits_for_protected(const Reflex *r);  /* nothing is evicted while d
  * this one (boot-time clock); USEC_INFINITY: it is not. */
 usec_t reflex_only_cordoned_since(const Reflex *r);
 const KubeNode *reflex_node(const Reflex *r);     /* the newest known, or NULL */
-/* Returns the number of pods that the drain still has to wait for. Until the pods are listed after a start, the annotation of the Node says
- * how many. */
+/* Returns the number of pods to evict. Until the pods are listed: the number in the Node's annotation. */
 size_t reflex_pods_left(const Reflex *r);
 usec_t reflex_deadline(const Reflex *r); /* wall clock: when the node has to be empty; USEC_INFINITY: not said */
 bool reflex_is_reported(const Reflex *r); /* the Node says all that is to be said */
-/* Reports the interruption, if it is not drained, its drain, and what is to be written on the Node. */
+/* Reports the interruption until the node is drained, the drain, and each write to the Node that is due. */
 void reflex_next_wakeup(const Reflex *r, Wakeups *w);

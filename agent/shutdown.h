@@ -78,5 +78,5 @@ void shutdown_reconfigured(Shutdown *s);
 void shutdown_wake(Shutdown *s);
 
 PowerState shutdown_power(const Shutdown *s);
-/* Reports the shutdown that is held up for the drain: it is looked at again by its deadline at the latest. */
+/* Reports the shutdown that is delayed for the drain. A timer is due at its deadline at the latest. */
 void shutdown_next_wakeup(const Shutdown *s, Wakeups *w);

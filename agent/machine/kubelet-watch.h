@@ -41,7 +41,7 @@ typedef void (*kubelet_watch_fn)(KubeletVerdict verdict, const char *why, usec_t
 int kubelet_watch_new(Env *env, kubelet_watch_fn fn, void *userdata, KubeletWatch **ret);
 KubeletWatch *kubelet_watch_free(KubeletWatch *w);
 DEFINE_FREEP(KubeletWatch, kubelet_watch_free);
-/* Reports the poll of the kubelet's /healthz: it is asked, or is asked again within
+/* Reports the poll of the kubelet's /healthz. A request is under way, or the next one begins within
  * KUBELET_WATCH_WAKEUP_USEC. */
 #define KUBELET_WATCH_WAKEUP_USEC USEC_PER_MINUTE
 void kubelet_watch_next_wakeup(const KubeletWatch *k, Wakeups *w);

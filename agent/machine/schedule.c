@@ -102,7 +102,7 @@ void schedule_start(Schedule *s) {
 }
 
 void schedule_next_wakeup(const Schedule *s, Wakeups *w) {
-        if (!s->env->bus) /* it was not started */
+        if (!s->env->bus) /* without a system bus nothing is polled */
                 return;
         wakeups_unfinished(w, "poll of", "logind's schedule", "", SCHEDULE_WAKEUP_USEC);
         wakeups_timer(w, s->timer);

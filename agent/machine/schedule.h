@@ -22,6 +22,7 @@ Schedule *schedule_free(Schedule *s);
 DEFINE_FREEP(Schedule, schedule_free);
 /* Without a bus: never anything. */
 void schedule_start(Schedule *s);
-/* Reports the poll of logind's schedule: it is asked, or is asked again within SCHEDULE_WAKEUP_USEC. */
+/* Reports the poll of logind's scheduled shutdown. A call is under way, or the next one begins within
+ * SCHEDULE_WAKEUP_USEC. */
 #define SCHEDULE_WAKEUP_USEC (2 * USEC_PER_MINUTE)
 void schedule_next_wakeup(const Schedule *s, Wakeups *w);

@@ -470,8 +470,8 @@ static bool is_settling(NodeReport *r, usec_t now) {
         return true;
 }
 
-/* Returns true if the conditions say what they should, with the message of this notice: a plan, or a notice that another one
- * has replaced, has conditions of the same types. */
+/* Returns true if the Node has the wanted conditions with the message of this notice. The types alone do not
+ * show that: a plan, or a notice that this one has replaced, has conditions of the same types. */
 static bool conditions_stand(const NodeReport *r) {
         const Condition *c = node_own_condition(r->view, r->wanted_conditions == NODE_CONDITIONS_PLANNED ? CONDITION_MAINTENANCE_PLANNED
                                                                                                          : CONDITION_DRAIN_IN_PROGRESS);
@@ -717,7 +717,8 @@ static bool plan_is_right(const NodeReport *r) {
         return r->plan ? said && streq_ptr(said->message, r->plan) : !said;
 }
 
-/* NULL: nothing is due. The informer brings a Node that is not there. */
+/* Returns the state of the read or write of the Node that is due, or NULL. Nothing is due while there is no
+ * Node: the informer reports its creation. */
 static const char *what_is_due(const NodeReport *r) {
         if (!r->view)
                 return NULL;

@@ -92,11 +92,10 @@ void node_report_overruled(NodeReport *r);
 bool node_report_is_done(const NodeReport *r);
 /* A path came back: what waits for its retry goes now. */
 void node_report_kick(NodeReport *r);
-/* Reports the write or read of the Node that is due: it is under way, or begins within
- * NODE_REPORT_WAKEUP_USEC, unless the API server asked for a longer pause; and the read that checks a watch
- * that is behind. */
+/* Reports the write or read of the Node that is due. The call is under way, or begins within
+ * NODE_REPORT_WAKEUP_USEC, unless the API server asked for a longer pause. Also reports the read that checks
+ * a watch that is behind. */
 #define NODE_REPORT_WAKEUP_USEC (2 * USEC_PER_MINUTE)
 void node_report_next_wakeup(const NodeReport *r, Wakeups *w);
-/* Returns true if the Node is to be read, or a write is under way whose answer will do, so that on_read() is
- * called. */
+/* Returns true if on_read() will be called: the Node is to be read, or a write of the Node is under way. */
 bool node_report_reads(const NodeReport *r);

@@ -76,10 +76,10 @@ typedef struct NoticeSourceOps {
         /* Tells the cloud that the event of this id may begin now, for all machines that it names. One at a time: another one
          * takes its place. `done` comes from the loop. 0 or negative. NULL: this source has nothing to acknowledge. */
         int (*acknowledge)(NoticeSource *s, const char *id, notice_acknowledged_t done, void *userdata);
-        /* An acknowledgement is under way: `done` will be called. NULL: never. */
+        /* Returns true while an acknowledgement is under way: `done` will be called. NULL: never. */
         bool (*acknowledges)(const NoticeSource *s);
-        /* Reports each feed: it is asked, or is asked again within NOTICE_SOURCE_WAKEUP_USEC or one poll,
-         * whichever is longer. */
+        /* Reports each feed. A request is under way, or the next one begins within NOTICE_SOURCE_WAKEUP_USEC
+         * or one poll interval, whichever is longer. */
         void (*next_wakeup)(const NoticeSource *s, Wakeups *w);
         void (*free)(NoticeSource *s);
 } NoticeSourceOps;

@@ -54,4 +54,4 @@ int imds_client_get(ImdsClient *c, const char *path, imds_done_t done, void *use
 
 /* Counts the tokens received, and the times at which it went on without: with each the endpoint has to prove again who it is. */
 unsigned imds_client_token_generation(const ImdsClient *c);
-bool imds_client_is_asked(const ImdsClient *c); /* a question is under way */
+bool imds_client_is_asked(const ImdsClient *c); /* a request is under way */

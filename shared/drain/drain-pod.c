@@ -569,7 +569,7 @@ void drain_pod_act(DrainPod *dp, const PodPlan *p, usec_t wall_now) {
 
 /* The watch shows the next change of this pod, or of the pods that it is held for. */
 static bool drain_pod_is_watched(const DrainPod *dp) {
-        /* TERMINATING: an answer says that the pod goes, or a list that it is gone. */
+        /* TERMINATING: an answer has shown that the pod is terminating, or a list that it is gone. */
         return dp->wait == POD_WAIT_TERMINATING || dp->pod->object.meta.deletion_usec > 0 || dp->wait == POD_WAIT_PROTECTED ||
                dp->wait == POD_WAIT_OTHERS || dp->wait == POD_WAIT_PROTECTED_OTHERS;
 }
@@ -582,7 +582,7 @@ void drain_pod_next_wakeup(const DrainPod *dp, Wakeups *w) {
         wakeups_timer(w, d->timer);
         wakeups_await(w, drain_pod_is_watched(dp) || dp->delete_call || dp->mark_call);
         wakeups_await(w, dp->look == LOOK_UNDER_WAY && d->look);
-        /* reported by the evictor */
+        /* evictor_next_wakeup() reports the eviction */
         wakeups_await(w, dp->eviction && !dp->evicted && dp->vanished_usec == 0);
         wakeups_await(w, dp->wants_admission && !dp->delete_call && dp->admission &&
                       !evictor_admission_is_given(dp->admission));

@@ -887,7 +887,8 @@ static const char *const wish_names[_WISH_STATE_MAX] = {
         [WISH_IN_FLIGHT] = "sent",   [WISH_RESTING] = "resting", [WISH_DONE] = "done",
 };
 
-/* The pump sends what is ready: by its timer, or when an answer makes room in the window. */
+/* Reports what sends the evictions that are ready: the pump's timer, or an answer that makes room in the
+ * window. */
 static void report_pump(const Evictor *e, Wakeups *w) {
         wakeups_timer(w, e->pump);
         wakeups_await(w, !evictor_has_permit(e) || e->window.n_evictions + e->window.n_admitted > 0 ||
@@ -901,7 +902,8 @@ static void report_eviction(const Eviction *x, Wakeups *w) {
         wakeups_timer(w, x->timer);
         if (x->state == WISH_READY)
                 report_pump(x->evictor, w);
-        if (x->state == WISH_QUEUED) /* the PDB's status is watched; or another pod of the PDB comes first */
+        /* The watch of the PDB, or the eviction of another pod of the PDB, wakes it. */
+        if (x->state == WISH_QUEUED)
                 wakeups_await(w, q && (queue_is_closed(q) || q->active));
         wakeups_await(w, x->state == WISH_IN_FLIGHT && x->call);
 }

@@ -129,7 +129,7 @@ typedef struct EvictorStats {
         unsigned window;
 } EvictorStats;
 EvictorStats evictor_stats(const Evictor *e);
-/* Reports each eviction that is wanted and not answered for good, and each admission that is not given yet.
- * An eviction that waits by its timer is sent again within EVICTOR_WAKEUP_USEC. */
+/* Reports each wanted eviction without a final answer, and each admission that is not given yet. An eviction
+ * that waits for its timer is sent again within EVICTOR_WAKEUP_USEC. */
 #define EVICTOR_WAKEUP_USEC (10 * USEC_PER_MINUTE)
 void evictor_next_wakeup(const Evictor *e, Wakeups *w);

@@ -689,7 +689,8 @@ const DrainBlocker *node_drain_blockers_and_returns(NodeDrain *d, size_t *ret_n)
 
 /* -- tests ---------------------------------------------------------------------------------------------- */
 
-/* A pod in view that the drain waits for, and has not seen yet, is seen by the next step. */
+/* Reports pods that the informer has and the drain's last step did not: the timer of the next step finds
+ * them. */
 static void report_unseen_pods(const NodeDrain *d, Wakeups *w) {
         usec_t wall_now = loop_server_wall(d->env->loop);
         const KubePod *pod;
@@ -712,7 +713,7 @@ void node_drain_next_wakeup(const NodeDrain *d, Wakeups *w) {
         if (d->changed) {
                 wakeups_unfinished(w, "drain of node", d->node, "changed", NODE_DRAIN_PROOF_WAKEUP_USEC);
                 wakeups_timer(w, d->timer);
-                wakeups_await(w, d->proof); /* its answer brings the timer */
+                wakeups_await(w, d->proof); /* the answer to the proof arms the timer */
         }
         if (d->state == NODE_DRAIN_EXPIRED)
                 return;

@@ -141,15 +141,14 @@ usec_t node_drain_unproven_since(const NodeDrain *d);
 bool node_drain_awaits_pods(const NodeDrain *d);
 
 NodeDrainState node_drain_state(const NodeDrain *d);
-/* Returns the number of pods that are waited for. Before the drain has acted for the first time, pods in view count. */
+/* Number of pods that the drain waits for. Before the first step of the drain: counted from the informer. */
 size_t node_drain_pods_left(const NodeDrain *d);
 /* Those still there now, in the order in which they were seen. None when memory is short. */
 const DrainBlocker *node_drain_blockers(NodeDrain *d, size_t *ret_n);
 /* The same, and behind them the pods that the drain does not wait for because they came back too often (POD_WAIT_COMES_BACK). */
 const DrainBlocker *node_drain_blockers_and_returns(NodeDrain *d, size_t *ret_n);
-/* Reports the drain, if it is not drained or expired, and each of its pods. A drain whose pods' changes are
- * all awaited may have no timer; a pod that nothing is under way for is looked at again within
- * NODE_DRAIN_WAKEUP_USEC. */
+/* Reports the drain, if it is not drained or expired, and each of its pods. A drain has no timer if a watch
+ * or a call wakes each of its pods. Any other pod is checked again within NODE_DRAIN_WAKEUP_USEC. */
 #define NODE_DRAIN_WAKEUP_USEC (11 * USEC_PER_MINUTE)
 #define NODE_DRAIN_PROOF_WAKEUP_USEC (10 * USEC_PER_SEC)
 void node_drain_next_wakeup(const NodeDrain *d, Wakeups *w);

@@ -120,5 +120,5 @@ usec_t virtual_time_now(const VirtualTime *v);
 /* Faults: a step of one process's wall clock; a process that gets no CPU until an instant (its due timers run then). */
 void loop_virtual_step_wall(Loop *l, int64_t delta_usec);
 void loop_virtual_pause(Loop *l, usec_t until_usec);
-/* A mistake: timers of that description are disarmed, as if somebody had forgotten to arm them. */
+/* Plants a mistake: disarms the timers of this description, as if the program had forgotten to arm them. */
 void loop_virtual_lose_timers(Loop *l, const char *description);

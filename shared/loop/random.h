@@ -20,7 +20,7 @@ uint64_t random_u64(Random *r);
 uint64_t random_below(Random *r, uint64_t bound);
 /* Evenly from [usec * (1 - permille/1000), usec * (1 + permille/1000)]. */
 usec_t random_jitter(Random *r, usec_t usec, unsigned permille);
-/* From here on random_jitter() returns usec unchanged. For simulations of which two runs are compared. */
+/* Makes random_jitter() return usec unchanged from now on, for simulations that compare two runs. */
 void random_stop_jitter(Random *r);
 /* A version-4 UUID text. */
 #define UUID_MAX 37

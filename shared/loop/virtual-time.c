@@ -108,6 +108,6 @@ void loop_virtual_lose_timers(Loop *l, const char *description) {
                 if (t->loop != l || strcmp(t->description, description) != 0)
                         continue;
                 timer_disarm(t);
-                i = l->heap->n_armed + 1; /* disarming moves others */
+                i = l->heap->n_armed + 1; /* disarming a timer moves others in the heap */
         }
 }

@@ -28,7 +28,8 @@ int work_queue_retry(WorkQueue *q, const char *key);                          /*
 void work_queue_forget(WorkQueue *q, const char *key);                        /* success: its backoff starts over */
 void work_queue_remove(WorkQueue *q, const char *key);                        /* not wanted any more, timers included */
 size_t work_queue_depth(const WorkQueue *q);                                  /* dirty now */
-/* loop_now(): when the queue runs the key next; USEC_INFINITY: never, unless somebody marks it */
+/* Returns when the queue runs the key next (loop_now()); USEC_INFINITY: not before somebody marks the
+ * key. */
 usec_t work_queue_due(const WorkQueue *q, const char *key);
 
 /* lost() is told of each key that is not noted for want of memory: whoever marks it may not know what to do about it.

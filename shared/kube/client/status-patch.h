@@ -16,9 +16,10 @@ KubePatchType status_patch_type(const KubeKind *kind);
 JsonWriter *status_patch_open(const KubeObject *o);
 /* The same; also a Node takes it only in the version in view (else 409): where what others say there meanwhile decides. */
 JsonWriter *status_patch_open_of_version(const KubeObject *o);
-/* "conditions": ours, each since when the object says so, or else since its last_transition_usec; and those of others.
- * heartbeat_usec: lastHeartbeatTime of a Node's conditions, by the wall clock; other kinds have none.
- * dropped: types that go (not of Nodes), up to a NULL; or NULL. */
+/* Adds "conditions": the list `ours`, and the object's conditions of other writers. A condition of unchanged
+ * status keeps the object's lastTransitionTime; a new status gets last_transition_usec. heartbeat_usec:
+ * lastHeartbeatTime of a Node's conditions, by the wall clock; other kinds have none. dropped: types to
+ * remove (not of Nodes), NULL-terminated; or NULL. */
 void status_patch_add_conditions(JsonWriter *w, const KubeObject *o, const Condition *ours, size_t n, usec_t heartbeat_usec,
                                  const char *const *dropped);
 char *status_patch_close(JsonWriter *w);

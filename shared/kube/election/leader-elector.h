@@ -46,7 +46,8 @@ HttpGuard leader_elector_guard(LeaderElector *e);
  * the elector stands for election no more. Not while a release is under way. */
 void leader_elector_step_down(LeaderElector *e, void (*done)(void *userdata), void *userdata);
 const char *leader_elector_holder(const LeaderElector *e); /* last seen; "" if none */
-/* Reports the Lease: a read or write is under way, or the timer of the next try is due within
- * LEADER_WAKEUP_USEC; and while this process leads, or gives the Lease up, the timer of the latest end. */
+/* Reports the Lease. A read or write is under way, or the timer of the next try is due within
+ * LEADER_WAKEUP_USEC. While this process leads, or gives the Lease up, the timer of the latest end is
+ * reported, too. */
 #define LEADER_WAKEUP_USEC (30 * USEC_PER_SEC)
 void leader_elector_next_wakeup(const LeaderElector *e, Wakeups *w);

@@ -30,7 +30,7 @@ void event_record(EventRecorder *r, const EventObject *o, EventType type, const 
 EventObject event_object(const KubeObject *o);
 /* Writes under way or waiting, for a clean end; counts that wait for their minute are none. */
 size_t event_recorder_pending(const EventRecorder *r);
-/* Reports each Event whose count is to be written (the next such write begins within
- * EVENT_RECORDER_WAKEUP_USEC), and what is to be sent. */
+/* Reports each Event whose count is to be written, and each Event that is to be sent. The next write of a
+ * count begins within EVENT_RECORDER_WAKEUP_USEC. */
 #define EVENT_RECORDER_WAKEUP_USEC (20 * USEC_PER_MINUTE)
 void event_recorder_next_wakeup(const EventRecorder *r, Wakeups *w);

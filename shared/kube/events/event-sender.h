@@ -29,7 +29,7 @@ DEFINE_FREEP(EventSender, event_sender_free);
 /* name NULL: create; else a merge patch of that Event. Everything is copied. 0 or -ENOMEM. */
 int event_sender_post(EventSender *s, const char *ns, const char *name, const char *body, const char *tag);
 size_t event_sender_pending(const EventSender *s);
-/* Reports each Event that is to be sent. It is sent, or dropped, within EVENT_SENDER_WAKEUP_USEC, unless
- * others are under way. */
+/* Reports each Event that is to be sent. The Event is sent, or dropped, within EVENT_SENDER_WAKEUP_USEC,
+ * unless other Events are under way. */
 #define EVENT_SENDER_WAKEUP_USEC (2 * USEC_PER_MINUTE)
 void event_sender_next_wakeup(const EventSender *s, Wakeups *w);

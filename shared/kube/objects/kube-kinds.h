@@ -28,7 +28,9 @@ typedef struct Condition {
         const char *message;       /* a decoded one's is its own. Of a Node only those of vesper's own and KEP-5683's types; else NULL */
         ConditionStatus status;
         usec_t last_transition_usec; /* wall clock; 0 if absent */
-        int64_t observed_generation; /* decoded of vesper's own kinds alone, for the writer of their list; 0 if absent */
+        /* Decoded for vesper's own kinds only, whose list of conditions the coordinator writes back; 0 if
+         * absent */
+        int64_t observed_generation;
 } Condition;
 
 typedef struct NodeAddress {
@@ -349,7 +351,8 @@ const Condition *kube_node_pool_condition(const KubeNodePool *p, const char *typ
 
 /* -- shared by the decoders ------------------------------------------------------------------------------------------------- */
 
-/* is_written_back: messages of all types and observedGeneration are decoded, too, as the coordinator writes the list back. */
+/* Decodes a list of conditions. is_written_back: the coordinator writes the whole list back, so the messages
+ * of all types and observedGeneration are decoded, too. */
 int conditions_decode(const Json *array, bool is_written_back, InternPool *pool, Condition **ret, size_t *ret_n);
 void conditions_free(Condition *c, size_t n, InternPool *pool);
 ConditionStatus condition_status_from_string(const char *s);
